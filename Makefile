@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# make all demo test lint vmtest fuzz install clean help; O=build: where it lands, V=1: every command.
+
+O ?= build
+CC ?= gcc
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+PYTHON = /usr/bin/python3
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+Q = $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2);)
+
+WARNINGS = -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow -Werror
+POISON = -include ctl/base/poison.h
+CFLAGS ?= -O2 -g
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) -fstack-protector-strong -I. -isystem $(O) $(CFLAGS)
+BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Wmissing-prototypes -Werror -I. \
+	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
+LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson
+
+BPF_OBJECTS = $(patsubst xdp/%.bpf.c,$(O)/xdp/%.bpf.o,$(wildcard xdp/*.bpf.c))
+SKELETONS = $(BPF_OBJECTS:.bpf.o=.skel.h)
+ROOM_SOURCES = $(wildcard ctl/*/*.c)
+SOURCES = $(ROOM_SOURCES) ctl/main.c
+ROOMS = $(ROOM_SOURCES:%.c=$(O)/%.o)
+ASAN_ROOMS = $(ROOM_SOURCES:%.c=$(O)/asan/%.o)
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
+
+UNIT_SOURCES = $(wildcard tests/unit/*/test_*.c)
+UNIT = $(UNIT_SOURCES:%.c=$(O)/%)
+UNIT_ASAN = $(UNIT_SOURCES:%.c=$(O)/asan/%)
+DATAPATH_TESTS = $(wildcard tests/datapath/*.c)
+RUNNERS = $(O)/tests/datapath/run $(O)/tests/datapath/cases.txt
+MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all demo test check tests lint vmtest fuzz install uninstall clean help setup
+
+all: $(O)/weir $(MAN)
+
+help:
+	@echo 'make            build $(O)/weir and the man pages'
+	@echo 'make demo       install what is missing, build, and block a host on a lab network (root)'
+	@echo 'make test       install what is missing, build, run every test (root)'
+	@echo 'make lint       layers, format, long functions, static analysis'
+	@echo 'make vmtest     the datapath on other kernels, under qemu (root for kernel packages)'
+	@echo 'make fuzz T=60  fuzz each parser for T seconds'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make clean      remove $(O)'
+
+# The datapath
+
+$(O)/xdp/%.bpf.o: xdp/%.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(O)/xdp/%.skel.h: $(O)/xdp/%.bpf.o
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# The control utility
+
+$(O)/%.o: %.c | $(SKELETONS)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/asan/%.o: %.c | $(SKELETONS)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
+
+$(O)/libweir.a: $(ROOMS)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/asan/libweir.a: $(ASAN_ROOMS)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/weir: $(O)/ctl/main.o $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/asan/weir: $(O)/asan/ctl/main.o $(O)/asan/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/docs/%: docs/%.scd
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)scdoc < $< > $@
+
+# Tests
+
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(O)/asan/tests/unit/%: $(O)/asan/tests/unit/%.o $(O)/asan/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
+
+$(O)/tests/datapath/run: $(DATAPATH_TESTS:%.c=$(O)/%.o) $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/tests/datapath/cases.txt: tests/datapath/cases.py tests/datapath/model.py
+	@mkdir -p $(@D)
+	$(call say,CASES,$@)$(PYTHON) -B $< > $@
+
+$(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) -O2 -g -Wall -Wextra -target bpf -c -o $@ $<
+
+setup:
+	$(Q)scripts/setup build test
+
+# What `test` runs, built; the installation may only just have brought the compiler.
+check: all $(UNIT) $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+
+test: setup
+	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(Q)O=$(O) $(PYTHON) tests/run
+
+demo: setup
+	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/lab/pass.bpf.o
+	$(Q)O=$(O) WEIR=$(O)/weir scripts/demo
+
+vmtest: setup
+	$(Q)scripts/setup vm
+	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(Q)O=$(O) tests/vm/run
+
+lint: setup
+	$(Q)$(MAKE) --no-print-directory O=$(O) $(SKELETONS)
+	$(Q)O=$(O) scripts/lint
+
+fuzz: setup
+	$(Q)O=$(O) scripts/fuzz $(T)
+
+install: all
+	install -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
+	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/weir
+	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+
+clean:
+	rm -rf $(O)
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
