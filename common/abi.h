@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Names of maps and programs as they are pinned, and the version of what they hold. */
+#pragma once
+
+#include <linux/types.h>
+
+/* Raise it when the layout or the meaning of anything in common/ that lives in a pinned map changes:
+ * a tool of another version then refuses to touch the pins instead of misreading them. */
+#define WEIR_LAYOUT 1
+
+/* Maps that live as long as the instance; file names below /sys/fs/bpf/weir/INSTANCE/. */
+#define WEIR_MAP_META     "meta"
+#define WEIR_MAP_KNOBS    "knobs"
+#define WEIR_MAP_SLOTS    "slots"
+#define WEIR_MAP_IFACES   "ifaces"
+#define WEIR_MAP_COUNTERS "counters"
+#define WEIR_MAP_EVENTS   "events"
+#define WEIR_MAP_HOSTS4   "hosts4"
+#define WEIR_MAP_HOSTS6   "hosts6"
+#define WEIR_MAP_NETS4    "nets4"
+#define WEIR_MAP_NETS6    "nets6"
+
+/* Places in the slots array; constants, because a variable index costs a retpoline. */
+enum weir_slot {
+	WEIR_SLOT_ACTIVE,
+	WEIR_SLOT_PREVIOUS,
+};
+
+/* The one row of the meta map, written before the pins become visible and never after. */
+struct meta {
+	__u32 layout;       /* WEIR_LAYOUT of the tool that made the pins */
+	__u32 max_entries;  /* of each overlay map */
+	__u64 netns_cookie; /* network namespace of the first attach (SO_NETNS_COOKIE) */
+	__u64 netns_inode;  /* the same for people: the inode of /proc/PID/ns/net */
+	__u64 created_s;    /* wall clock, seconds since 1970 */
+};
+_Static_assert(sizeof(struct meta) == 32, "layout");
+
+/* What a row of the ifaces map says. A row is written before the kernel is asked and again after, so
+ * that a killed command leaves behind what it was about to do. */
+enum iface_state {
+	IFACE_FREE,
+	IFACE_ATTACHING,
+	IFACE_ATTACHED,
+	IFACE_DETACHING,
+};
+
+enum iface_mode {
+	IFACE_NATIVE,
+	IFACE_GENERIC,
+};
+
+struct iface {
+	char name[16]; /* NUL-terminated; a device made anew under this name keeps its number */
+	__u32 ifindex;
+	__u32 state;         /* enum iface_state */
+	__u32 mode;          /* enum iface_mode */
+	__u32 shared;        /* 1: behind libxdp's dispatcher, 0: alone on the interface */
+	__u32 prog_id;       /* of our entry program there */
+	__u32 dispatcher_id; /* program the link shows when shared, else 0 */
+	__u64 attached_s;    /* wall clock */
+};
+_Static_assert(sizeof(struct iface) == 48, "layout");

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every way a packet can leave Weir, once: the enum, the names users see, and the documentation.
+ * Lines are X(SYMBOL, "name", verdict, "what it means"). New ones go before the end of their group;
+ * that changes WEIR_LAYOUT. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "common/limits.h"
+
+/* clang-format off */
+#define WEIR_REASONS(X) \
+	X(PASS_DEFAULT,	     "default",		PASS, "nothing spoke against it") \
+	X(PASS_NOT_IP,	     "not-ip",		PASS, "ARP, LLDP and other frames that are not IP") \
+	X(PASS_ND,	     "neighbour",	PASS, "IPv6 neighbour discovery, which blocks never cut") \
+	X(PASS_ALLOW,	     "allow",		PASS, "an overlay allow entry") \
+	X(PASS_BYPASS,	     "bypass",		PASS, "weir bypass is on") \
+	X(PASS_NO_POLICY,    "no-policy",	PASS, "the program slot was empty: an alarm") \
+	X(PASS_MALFORMED,    "malformed-pass",	PASS, "malformed, but the policy says malformed pass") \
+	X(DROP_BLOCK_FROM,   "block-from",	DROP, "an overlay block entry for the source") \
+	X(DROP_BLOCK_TO,     "block-to",	DROP, "an overlay block entry for the destination") \
+	X(DROP_INTERNAL,     "internal",	DROP, "a look-up failed that cannot fail: report it") \
+	X(DROP_VLAN_SHORT,   "vlan-truncated",	DROP, "the frame ends inside a VLAN tag") \
+	X(DROP_VLAN_DEEP,    "vlan-too-deep",	DROP, "more than four VLAN tags") \
+	X(DROP_IP4_SHORT,    "ip4-truncated",	DROP, "the frame ends inside the IPv4 header") \
+	X(DROP_IP4_HEADER,   "ip4-header",	DROP, "IPv4 version is not 4 or the header is shorter than 20 bytes") \
+	X(DROP_IP4_LENGTH,   "ip4-length",	DROP, "IPv4 total length is less than the header or more than the frame") \
+	X(DROP_IP6_SHORT,    "ip6-truncated",	DROP, "the frame ends inside the IPv6 header") \
+	X(DROP_IP6_HEADER,   "ip6-header",	DROP, "IPv6 version is not 6") \
+	X(DROP_IP6_LENGTH,   "ip6-length",	DROP, "IPv6 payload length is more than the frame, or a jumbogram") \
+	X(DROP_EXT_SHORT,    "ip6-ext-truncated", DROP, "the packet ends inside an extension header") \
+	X(DROP_EXT_MANY,     "ip6-ext-too-many", DROP, "more than eight extension headers") \
+	X(DROP_EXT_ORDER,    "ip6-ext-order",	DROP, "a hop-by-hop header that is not the first, or a second fragment header") \
+	X(DROP_FRAG_SHORT,   "fragment-header",	DROP, "a first fragment without the whole transport header (RFC 7112)") \
+	X(DROP_FRAG_LENGTH,  "fragment-length",	DROP, "a fragment that is not a multiple of 8 bytes, is empty, or reaches beyond 65,535") \
+	X(DROP_TCP_SHORT,    "tcp-truncated",	DROP, "the packet ends inside the TCP header") \
+	X(DROP_TCP_OFFSET,   "tcp-offset",	DROP, "TCP data offset is below 5 or beyond the packet") \
+	X(DROP_UDP_SHORT,    "udp-truncated",	DROP, "the packet ends inside the UDP header") \
+	X(DROP_UDP_LENGTH,   "udp-length",	DROP, "UDP length is below 8 or beyond the packet") \
+	X(DROP_ICMP_SHORT,   "icmp-truncated",	DROP, "the packet ends inside the ICMP header") \
+	X(DROP_ICMP6_SHORT,  "icmp6-truncated",	DROP, "the packet ends inside the ICMPv6 header") \
+	X(DROP_SCTP_SHORT,   "sctp-truncated",	DROP, "the packet ends inside the SCTP header") \
+	X(DROP_NONLINEAR,    "header-split",	DROP, "headers reach beyond the packet's first buffer")
+/* clang-format on */
+
+enum weir_reason {
+#define X(symbol, name, verdict, text) REASON_##symbol,
+	WEIR_REASONS(X)
+#undef X
+		WEIR_REASON_COUNT,
+};
+
+/* Reasons from here on drop the packet. */
+#define REASON_DROP_FIRST REASON_DROP_BLOCK_FROM
+
+/* First and last reason that means "malformed". */
+#define REASON_MALFORMED_FIRST REASON_DROP_VLAN_SHORT
+#define REASON_MALFORMED_LAST  REASON_DROP_NONLINEAR
+
+/* A row of the per-CPU counters array; row = interface number * WEIR_REASON_COUNT + reason. */
+struct counter {
+	__u64 packets;
+	__u64 bytes; /* IP length; frame length where there is no IP header */
+};
+#define WEIR_COUNTER_ROWS (WEIR_IFACES * WEIR_REASON_COUNT)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every size and bound of Weir, with its reason. Shared by the BPF and the user-space compiler. */
+#pragma once
+
+#define WEIR_VLAN_TAGS     4 /* Q-in-Q is two; deeper nesting than four is an evasion, not a network */
+#define WEIR_IP6_EXT_MAX   8    /* extension headers walked; RFC 8200 names six kinds, each once */
+#define WEIR_IFACES        64   /* interfaces of one instance; number 0 stands for "not attached" */
+#define WEIR_IFINDEX_TABLE 1024 /* knobs.iface_of is indexed by the low bits of the ifindex */
+#define WEIR_OVERLAY_MAX \
+	131072 /* default entries of each overlay map: 25 MB a map, all preallocated */
+#define WEIR_SNAP_MAX     256 /* bytes of a packet an event may carry */
+#define WEIR_SNAP_DEFAULT 128 /* enough for two tags, IPv6 with an extension header, and TCP */
+#define WEIR_EVENTS_BYTES (1 << 20) /* ring of events: 3,600 of full size */
+#define WEIR_SLOTS        2         /* programs: active and previous */
+#define WEIR_NAME_MAX     32        /* instance name, with the final NUL */
