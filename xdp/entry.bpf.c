@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What is attached to an interface: it picks the policy's slot and jumps there. It holds no policy, so
+// it never has to be replaced, and it is where the kernel takes a trial back by itself.
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/count.bpf.h"
+
+static __always_inline int leave(struct xdp_md *ctx, enum weir_reason reason)
+{
+	count(ctx, reason, ctx->data_end - ctx->data);
+	return XDP_PASS;
+}
+
+// knobs.bypass is the latest end of all bypasses; which interfaces they are for costs a look only
+// while there is one.
+static __always_inline bool bypassed(const struct xdp_md *ctx)
+{
+	__u32 iface = knobs.iface_of[ctx->ingress_ifindex & (WEIR_IFINDEX_TABLE - 1)];
+
+	return bpf_jiffies64() < knobs.bypass_until[iface & (WEIR_IFACES - 1)];
+}
+
+SEC("xdp")
+int weir_entry(struct xdp_md *ctx)
+{
+	if (unlikely(knobs.bypass) && bypassed(ctx))
+		return leave(ctx, REASON_PASS_BYPASS);
+	// Constant slot numbers: a variable one costs a retpoline.
+	if (knobs.deadline && bpf_jiffies64() > knobs.deadline)
+		bpf_tail_call_static(ctx, &slots, WEIR_SLOT_PREVIOUS);
+	else
+		bpf_tail_call_static(ctx, &slots, WEIR_SLOT_ACTIVE);
+	return leave(ctx, REASON_PASS_NO_POLICY);
+}
+
+char _license[] SEC("license") = "GPL";

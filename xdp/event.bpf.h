@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Stage "event": samples of dropped packets for `weir watch`, at most one a jiffy and CPU, so that a
+ * flood costs one comparison a packet. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/maps.bpf.h"
+#include "xdp/packet.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, WEIR_EVENTS_BYTES);
+} events SEC(".maps");
+
+struct event_pace {
+	__u64 last; /* jiffies64 of the last event of this CPU */
+	__u32 missed;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct event_pace);
+} event_pace SEC(".maps");
+
+/* Is it this packet's turn? Counts it as missed if not. */
+static __always_inline struct event_pace *event_turn(__u64 now)
+{
+	__u32 zero = 0;
+	struct event_pace *pace = bpf_map_lookup_elem(&event_pace, &zero);
+
+	if (!pace)
+		return NULL;
+	if (pace->last == now) {
+		pace->missed++;
+		return NULL;
+	}
+	pace->last = now;
+	return pace;
+}
+
+/* Global, so that the rare path is verified once and stays out of the common one. */
+int event_send(struct xdp_md *ctx, __u32 reason)
+{
+	struct event_pace *pace = event_turn(bpf_jiffies64());
+	__u32 length = bpf_xdp_get_buff_len(ctx), captured = knobs.snap;
+	struct event *event;
+
+	if (!pace || !length)
+		return 0;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		pace->missed++;
+		return 0;
+	}
+	event->time_ns = bpf_ktime_get_ns();
+	event->ifindex = ctx->ingress_ifindex;
+	event->reason = reason;
+	event->length = length;
+	event->missed = pace->missed;
+	pace->missed = 0;
+	if (captured > length)
+		captured = length;
+	/* Kernel 6.1 refuses a length after `if (!n)`; this bound it understands: 1 … WEIR_SNAP_MAX. */
+	captured = ((captured - 1) & (WEIR_SNAP_MAX - 1)) + 1;
+	event->captured = bpf_xdp_load_bytes(ctx, 0, event->packet, captured) ? 0 : captured;
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+static __always_inline void event(struct xdp_md *ctx, __u32 reason)
+{
+	if (unlikely(knobs.watch) && bpf_jiffies64() < knobs.watch)
+		event_send(ctx, reason);
+}

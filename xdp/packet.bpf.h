@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What parse finds out about a packet, and what a stage can answer. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/counters.h"
+
+/* A stage returns the reason that decides the packet (enum weir_reason), or this. */
+#define GO_ON (-1)
+
+enum packet_fragment {
+	FRAGMENT_NONE,
+	FRAGMENT_FIRST,
+	FRAGMENT_LATER, /* has no ports, flags or type: its payload is never read */
+};
+
+struct packet {
+	__u32 src[4], dst[4]; /* network order; IPv4 in [0], the rest zero */
+	__u32 length;         /* IP length; frame length where there is no IP header */
+	__u32 end;            /* offset in the frame where the IP packet ends */
+	__u16 l3_offset, l4_offset;
+	__u16 ethertype;    /* host order, behind all tags */
+	__u16 vlan;         /* TCI of the outermost tag, host order */
+	__u16 sport, dport; /* host order, 0 where there are none */
+	__u8 family;        /* 4, 6, or 0: not IP */
+	__u8 tags;          /* number of VLAN tags */
+	__u8 proto;         /* upper-layer protocol behind all extension headers */
+	__u8 fragment;      /* enum packet_fragment */
+	__u8 has_l4;        /* ports, flags, type and code below are from the packet */
+	__u8 tcp_flags;
+	__u8 icmp_type, icmp_code;
+	__u8 ttl, dscp;
+	__u8 fragment_header; /* IPv6: a fragment header was there, also of an atomic fragment */
+	__u8 neighbour;       /* IPv6 neighbour discovery that came from this link */
+};
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
