@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// IP addresses and prefixes from text and back, and their arithmetic. Both families in one type.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/err.h"
+
+struct addr {
+	uint8_t family;    // 4 or 6
+	uint8_t bytes[16]; // network byte order; for family 4 the first four, the rest zero
+};
+
+struct prefix {
+	struct addr addr; // host bits are zero
+	uint8_t len;      // 0..32 or 0..128
+};
+
+#define ADDR_TEXT 64
+typedef char addr_text[ADDR_TEXT];
+
+// A plain address in its usual notation (RFC 4291 section 2.2 for IPv6, four decimal parts without
+// leading zeros for IPv4). "::ffff:192.0.2.1" gives 192.0.2.1 and sets *ret_mapped (may be NULL).
+// 0 or -EINVAL.
+int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped);
+
+// An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that say how to write
+// what was probably meant (LANGUAGE.md point 8): "10/8", "10.0.0.0/255.0.0.0", host bits set,
+// leading zeros, "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".
+int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
+		 struct err *err);
+
+// A range FIRST-LAST of one family, FIRST <= LAST, cut into the fewest prefixes (at most 62 for
+// IPv4, 254 for IPv6). ret has room for 254. 0, or -EINVAL with sentence and hint.
+int range_parse(const char *text, size_t len, struct prefix ret[254], size_t *ret_n,
+		struct err *err);
+
+// Could this word be meant as an address: only digits, dots, colons, '/', '-', '%', or hexadecimal
+// with a colon? Everything else is a name (LANGUAGE.md point 2).
+bool addr_looks_like(const char *text, size_t len);
+
+const char *addr_format(const struct addr *a, addr_text buf);     // RFC 5952
+const char *prefix_format(const struct prefix *p, addr_text buf); // no "/32", "/128" for hosts
+
+unsigned addr_bits(const struct addr *a);                   // 32 or 128
+struct prefix prefix_of(const struct addr *a, uint8_t len); // masks the host bits off
+bool prefix_is_host(const struct prefix *p);
+bool prefix_contains(const struct prefix *outer, const struct prefix *inner);
+bool prefix_overlaps(const struct prefix *a, const struct prefix *b);
+// Order: family, address bytes, then shorter prefixes first; so a prefix stands before what it contains.
+int addr_compare(const struct addr *a, const struct addr *b);
+int prefix_compare(const struct prefix *a, const struct prefix *b);
+
+struct addr addr_from_v4(uint32_t addr_be);
+struct addr addr_from_v6(const uint8_t bytes[16]);
+bool addr_is_loopback(const struct addr *a);    // 127/8, ::1
+bool addr_is_unspecified(const struct addr *a); // 0.0.0.0, ::
+bool addr_is_link_local(const struct addr *a);  // 169.254/16, fe80::/10

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Why a word is not an address, prefix or range, and how to write what was probably meant. Called
+// only once a parser has refused the word, so it may be slow.
+#pragma once
+
+#include <stddef.h>
+
+#include "ctl/base/err.h"
+
+// Sentence and hint for a word that prefix_parse (range_parse) refused. Always -EINVAL.
+int addr_explain(const char *text, size_t len, struct err *err);
+int addr_explain_range(const char *text, size_t len, struct err *err);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What went wrong, in one sentence for the user, and which exit status it becomes.
+//
+// A function that can fail for a reason worth telling takes `struct err *err` last, returns 0 or a
+// negative errno, and on failure has called one of the err_* functions exactly once. Inner layers
+// write the sentence, only ctl/cmd and main print it. Sentences: lower case, what and which object
+// in single quotes, the symbolic error last, then a hint: "cannot open 'x': ENOENT (is it mounted?)".
+#pragma once
+
+#include <stdbool.h>
+
+enum err_kind {
+	ERR_NONE = 0,
+	ERR_INPUT = 1,  // exit 1: what the user gave is wrong
+	ERR_SYSTEM = 2, // exit 2: the kernel or the system refused
+	ERR_REFUSED =
+		3, // exit 3: understood and possible, but refused, without effect or different
+};
+
+struct err {
+	enum err_kind kind;
+	int code;        // positive errno, 0 when there is none
+	char text[1024]; // "" when nothing failed
+	char hint[512];  // what to do next; "" when there is nothing to say
+};
+
+// Each returns a negative errno to return: -EINVAL, -code, -EPERM. err may be NULL. fmt is the
+// sentence without the errno's name; err_system appends ": ENAME".
+__attribute__((format(printf, 2, 3))) int err_input(struct err *err, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) int err_system(struct err *err, int code, const char *fmt,
+						     ...);
+__attribute__((format(printf, 2, 3))) int err_refused(struct err *err, const char *fmt, ...);
+// Sets the hint of an error that is already set. Returns -err->code, or -EINVAL.
+__attribute__((format(printf, 2, 3))) int err_hint(struct err *err, const char *fmt, ...);
+// Puts "WHAT: " before the sentence.
+__attribute__((format(printf, 2, 3))) void err_prefix(struct err *err, const char *fmt, ...);
+void err_clear(struct err *err);
+
+// "ENOENT" for ENOENT or -ENOENT; "errno 4711" when it has no name. Static storage.
+const char *err_name(int code);

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reading whole files, and replacing them so that a crash leaves the old content or the new one.
+#include "ctl/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/base/mem.h"
+
+#define READ_FIRST 65536 // bytes, where the size is not known: pipes, /proc
+
+// The user named the file, so these are mistakes of the input and not of the system.
+static int open_error(const char *path, int code, struct err *err)
+{
+	int r = err_system(err, code, "cannot open '%s'", path);
+
+	if (err && (code == ENOENT || code == EACCES || code == ENOTDIR || code == ELOOP ||
+		    code == ENAMETOOLONG))
+		err->kind = ERR_INPUT;
+	return r;
+}
+
+static int check_regular(const char *path, const struct stat *st, struct err *err)
+{
+	if (S_ISREG(st->st_mode))
+		return 0;
+	if (S_ISDIR(st->st_mode))
+		return err_input(err, "cannot read '%s': it is a folder", path);
+	return err_input(err, "cannot read '%s': it is not a regular file", path);
+}
+
+static int too_large(const char *path, size_t max, struct err *err)
+{
+	if (max < 1000000)
+		return err_input(err, "'%s' is larger than %zu bytes", path, max);
+	return err_input(err, "'%s' is larger than %zu MB", path, max / 1000000);
+}
+
+// O_NONBLOCK: opening a FIFO would wait for its writer. O_NOCTTY: a terminal would become ours.
+static int open_to_read(const char *path, size_t max, size_t *ret_expected, struct err *err)
+{
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+	int r;
+
+	if (fd < 0 && errno == ENXIO) // a socket
+		return err_input(err, "cannot read '%s': it is not a regular file", path);
+	if (fd < 0)
+		return open_error(path, errno, err);
+	if (fstat(fd, &st) < 0)
+		return err_system(err, errno, "cannot read '%s'", path);
+	r = check_regular(path, &st, err);
+	if (r < 0)
+		return r;
+	if ((uintmax_t)st.st_size > max)
+		return too_large(path, max, err);
+	*ret_expected = (size_t)st.st_size;
+	return TAKE_FD(fd);
+}
+
+// One read, repeated where a signal cut it short before a byte came.
+static ssize_t read_some(int fd, char *buf, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, buf, size);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+// Reads to the end, which is where read() gives 0: a file may grow meanwhile, and /proc tells no
+// size. One byte more than max is asked for, to see that there is more.
+static int read_all(int fd, const char *name, size_t expected, size_t max, char **ret_text,
+		    size_t *ret_len, struct err *err)
+{
+	size_t cap = expected ? expected + 2 : READ_FIRST, len = 0;
+	CLEANUP_FREE char *text = mem_realloc(NULL, cap, 1);
+
+	for (;;) {
+		ssize_t n = read_some(fd, text + len, cap - len - 1);
+
+		if (n < 0)
+			return err_system(err, errno, "cannot read '%s'", name);
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len > max)
+			return too_large(name, max, err);
+		if (cap - len == 1) {
+			cap = cap > SIZE_MAX / 2 ? SIZE_MAX : cap * 2;
+			text = mem_realloc(text, cap, 1);
+		}
+	}
+	text[len] = '\0';
+	*ret_text = TAKE_PTR(text);
+	*ret_len = len;
+	return 0;
+}
+
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err)
+{
+	size_t expected = 0;
+
+	if (!strcmp(path, "-"))
+		return read_all(STDIN_FILENO, "standard input", 0, max, ret_text, ret_len, err);
+
+	CLEANUP_FD int fd = open_to_read(path, max, &expected, err);
+
+	if (fd < 0)
+		return fd;
+	return read_all(fd, path, expected, max, ret_text, ret_len, err);
+}
+
+static char *staged_path(const char *path)
+{
+	return mem_printf("%s.new", path);
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+// A left-over of a killed process may have another mode, and the umask has taken bits away.
+static int fill_and_sync(int fd, const char *text, size_t len, mode_t mode)
+{
+	int r;
+
+	if (fchmod(fd, mode) < 0)
+		return -errno;
+	r = write_all(fd, text, len);
+	if (r < 0)
+		return r;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int file_stage(const char *path, const char *text, size_t len, mode_t mode, struct err *err)
+{
+	CLEANUP_FREE char *staged = staged_path(path);
+	int fd, r;
+
+	// O_NONBLOCK: a FIFO of that name is refused (ENXIO) instead of waited for.
+	fd = open(staged, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
+	if (fd < 0)
+		return err_system(err, errno, "cannot create '%s'", staged);
+	r = fill_and_sync(fd, text, len, mode);
+	if (close(fd) < 0 && !r)
+		r = -errno;
+	if (r < 0) {
+		unlink(staged);
+		return err_system(err, r, "cannot write '%s'", staged);
+	}
+	return 0;
+}
+
+// The folder that holds path.
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return mem_strdup(".");
+	return mem_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+// Without this a power cut may bring back the old name after success was reported.
+static int sync_folder_of(const char *path, struct err *err)
+{
+	CLEANUP_FREE char *folder = folder_of(path);
+	CLEANUP_FD int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd) < 0)
+		return err_system(err, errno, "cannot sync the folder '%s'", folder);
+	return 0;
+}
+
+int file_commit(const char *path, struct err *err)
+{
+	CLEANUP_FREE char *staged = staged_path(path);
+
+	if (rename(staged, path) < 0) {
+		int code = errno;
+
+		unlink(staged);
+		return err_system(err, code, "cannot replace '%s'", path);
+	}
+	return sync_folder_of(path, err);
+}
+
+int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err)
+{
+	int r = file_stage(path, text, len, mode, err);
+
+	return r < 0 ? r : file_commit(path, err);
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+// mkdir may also say EACCES or EROFS about a folder that is there.
+static int make_folder(const char *path, mode_t mode, struct err *err)
+{
+	int code;
+
+	if (mkdir(path, mode) == 0) {
+		if (chmod(path, mode) == 0) // the umask has taken bits away
+			return 0;
+		return err_system(err, errno, "cannot set the mode of '%s'", path);
+	}
+	code = errno;
+	if (is_folder(path))
+		return 0;
+	return err_system(err, code == EEXIST ? ENOTDIR : code, "cannot create the folder '%s'",
+			  path);
+}
+
+int file_mkdirs(const char *path, mode_t mode, struct err *err)
+{
+	CLEANUP_FREE char *part = mem_strdup(path);
+	char *at = part + strspn(part, "/");
+
+	while (*at) {
+		char *end = at + strcspn(at, "/"), kept = *end;
+		int r;
+
+		*end = '\0';
+		r = make_folder(part, mode, err);
+		if (r < 0)
+			return r;
+		*end = kept;
+		at = end + strspn(end, "/");
+	}
+	return 0;
+}
+
+bool file_exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Whole files: read with a bound, written so that a reader sees the old content or the new one.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "ctl/base/err.h"
+
+// Reads a regular file of at most max bytes; "-" reads standard input. The content is
+// NUL-terminated behind *ret_len bytes. 0 or -errno with err set (ERR_INPUT for a directory, a
+// device, or too large; ERR_SYSTEM otherwise; ERR_INPUT with ENOENT/EACCES: the user named it).
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err);
+
+// The two halves of an atomic replacement. file_stage writes PATH.new and fsyncs it; file_commit
+// renames it over PATH and fsyncs the folder. A killed process leaves PATH old or new, whole.
+int file_stage(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
+int file_commit(const char *path, struct err *err);
+// Both at once.
+int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
+
+// mkdir -p; folders that it makes get `mode`. 0 or -errno with err set.
+int file_mkdirs(const char *path, mode_t mode, struct err *err);
+// Removes a folder with all its files and folders; no error when it is absent. Does not follow links.
+int file_remove_tree(const char *path, struct err *err);
+bool file_exists(const char *path);

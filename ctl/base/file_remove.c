@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Removing a tree of files by descriptors, so that no link put there meanwhile leads out of it.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+
+static void close_folder(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static DIR *open_folder(int at, const char *name)
+{
+	CLEANUP_FD int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir;
+
+	if (fd < 0)
+		return NULL;
+	dir = fdopendir(fd);
+	if (dir)
+		TAKE_FD(fd);
+	return dir;
+}
+
+static int empty_folder(DIR *dir);
+
+static int remove_folder(int at, const char *name)
+{
+	CLEANUP(close_folder) DIR *dir = open_folder(at, name);
+	int r;
+
+	if (!dir)
+		return -errno;
+	r = empty_folder(dir);
+	if (r < 0)
+		return r;
+	return unlinkat(at, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+// Gone already is as good as removed.
+static int remove_entry(int at, const char *name)
+{
+	int r;
+
+	if (unlinkat(at, name, 0) == 0)
+		return 0;
+	r = -errno;
+	if (r == -EISDIR)
+		r = remove_folder(at, name);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int empty_folder(DIR *dir)
+{
+	struct dirent *entry;
+	int r;
+
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		r = remove_entry(dirfd(dir), entry->d_name);
+		if (r < 0)
+			return r;
+	}
+	return -errno;
+}
+
+int file_remove_tree(const char *path, struct err *err)
+{
+	CLEANUP_FREE char *name = mem_strdup(path);
+	size_t len = strlen(name);
+	int r;
+
+	// "link/" would be followed in spite of O_NOFOLLOW.
+	while (len > 1 && name[len - 1] == '/')
+		name[--len] = '\0';
+	r = remove_folder(AT_FDCWD, name);
+	if (r < 0 && r != -ENOENT)
+		return err_system(err, r, "cannot remove '%s'", path);
+	return 0;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// JSON over jansson. struct json is jansson's json_t under a name of our own.
+#include <jansson.h>
+
+// Behind jansson.h, whose names it renames; so here json_pack() makes what those would.
+#include "ctl/base/json.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "ctl/base/text.h"
+
+#define REPLACEMENT "\xef\xbf\xbd" // U+FFFD
+// 17 digits would print 1.1 as 1.1000000000000001.
+#define PRINT_FLAGS (JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
+
+static json_t *inside(const struct json *j)
+{
+	return (json_t *)j;
+}
+
+// jansson gives NULL for lack of memory only, once the arguments are right.
+static struct json *made(json_t *j)
+{
+	if (!j)
+		mem_exhausted();
+	return (struct json *)j;
+}
+
+static char *valid_utf8(const char *s)
+{
+	struct text t = {0};
+	size_t len = strlen(s), n;
+
+	for (size_t i = 0; i < len; i += n ? n : 1) {
+		n = text_utf8(s + i, len - i);
+		if (n)
+			text_addn(&t, s + i, n);
+		else
+			text_add(&t, REPLACEMENT);
+	}
+	return text_take(&t);
+}
+
+struct json *json_object(void)
+{
+	return made(json_pack("{}"));
+}
+
+struct json *json_array(void)
+{
+	return made(json_pack("[]"));
+}
+
+struct json *json_string(const char *s)
+{
+	CLEANUP_FREE char *valid = valid_utf8(s);
+
+	return made(json_stringn_nocheck(valid, strlen(valid)));
+}
+
+struct json *json_u64(uint64_t n)
+{
+	return json_i64(n > INT64_MAX ? INT64_MAX : (int64_t)n);
+}
+
+struct json *json_i64(int64_t n)
+{
+	return made(json_integer(n));
+}
+
+struct json *json_real(double n)
+{
+	return isfinite(n) ? made(json_pack("f", n)) : json_nothing();
+}
+
+struct json *json_bool(bool b)
+{
+	return made(json_boolean(b));
+}
+
+struct json *json_nothing(void)
+{
+	return made(json_null());
+}
+
+static json_t *child_of(struct json *child)
+{
+	return child ? inside(child) : json_null();
+}
+
+void json_set(struct json *object, const char *key, struct json *child)
+{
+	CLEANUP_FREE char *valid = valid_utf8(key);
+
+	assert(json_is_object(inside(object)) && child != object);
+	if (json_object_set_new_nocheck(inside(object), valid, child_of(child)) < 0)
+		mem_exhausted();
+}
+
+void json_append(struct json *array, struct json *child)
+{
+	assert(json_is_array(inside(array)) && child != array);
+	if (json_array_append_new(inside(array), child_of(child)) < 0)
+		mem_exhausted();
+}
+
+int json_print(const struct json *j, FILE *f, bool pretty)
+{
+	size_t flags = PRINT_FLAGS | (pretty ? JSON_INDENT(2) : JSON_COMPACT);
+
+	if (json_dumpf(inside(j), f, flags) < 0 || fputc('\n', f) == EOF || fflush(f) == EOF)
+		return -EIO;
+	return ferror(f) ? -EIO : 0;
+}
+
+void json_free(struct json *j)
+{
+	json_decref(inside(j));
+}
+
+void json_cleanup(struct json **j)
+{
+	json_free(*j);
+}
+
+struct json *json_parse(const char *text, size_t len, char *ret_error, size_t error_size)
+{
+	json_error_t error;
+	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+
+	if (!j && ret_error && error_size)
+		snprintf(ret_error, error_size, "line %d: %s", error.line, error.text);
+	return (struct json *)j;
+}
+
+struct json *json_get(const struct json *object, const char *key)
+{
+	return (struct json *)json_object_get(inside(object), key);
+}
+
+const char *json_get_string(const struct json *object, const char *key)
+{
+	return json_string_value(json_object_get(inside(object), key));
+}
+
+uint64_t json_get_u64(const struct json *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(inside(object), key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+size_t json_length(const struct json *array)
+{
+	return json_array_size(inside(array));
+}
+
+struct json *json_at(const struct json *array, size_t i)
+{
+	return (struct json *)json_array_get(inside(array), i);
+}

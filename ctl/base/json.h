@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// JSON documents, built and printed (over jansson, so that no other file includes it).
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/base/mem.h"
+
+struct json; // one value; a child belongs to its parent as soon as it is added
+
+// jansson exports functions of these four names, and its own calls would reach ours.
+#define json_object json_new_object
+#define json_array  json_new_array
+#define json_string json_new_string
+#define json_real   json_new_real
+
+struct json *json_object(void);
+struct json *json_array(void);
+struct json *json_string(const char *s); // invalid UTF-8 is replaced by U+FFFD, never refused
+struct json *json_u64(uint64_t n);       // above 2^63-1: clamped
+struct json *json_i64(int64_t n);
+struct json *json_real(double n); // infinite or not a number: null
+struct json *json_bool(bool b);
+struct json *json_nothing(void);
+
+// Add a child; the parent owns it now. A key that is there already is replaced.
+void json_set(struct json *object, const char *key, struct json *child);
+void json_append(struct json *array, struct json *child);
+
+// One line, or indented where pretty; a newline at the end. 0 or -EIO.
+int json_print(const struct json *j, FILE *f, bool pretty);
+void json_free(struct json *j);
+#define CLEANUP_JSON CLEANUP(json_cleanup)
+void json_cleanup(struct json **j);
+
+// Reading back (tests, state): NULL, 0 or false where it is absent or of another type. A key that
+// stands twice in one object is an error. On failure ret_error (may be NULL) says where and why.
+struct json *json_parse(const char *text, size_t len, char *ret_error, size_t error_size);
+struct json *json_get(const struct json *object, const char *key);
+const char *json_get_string(const struct json *object, const char *key);
+uint64_t json_get_u64(const struct json *object, const char *key);
+size_t json_length(const struct json *array);
+struct json *json_at(const struct json *array, size_t i);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Lines on standard error, each written at once so that those of two processes do not mix.
+#include "ctl/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+
+static enum log_level shown_up_to = LOG_NOTICE;
+static bool colored;
+
+void log_setup(enum log_level level, bool color)
+{
+	shown_up_to = level;
+	colored = color;
+}
+
+bool log_enabled(enum log_level level)
+{
+	return level <= shown_up_to;
+}
+
+static const char *prefix(enum log_level level)
+{
+	switch (level) {
+	case LOG_ERROR:
+		return colored ? "\033[1;31mweir:\033[0m " : "weir: ";
+	case LOG_WARNING:
+		return colored ? "weir: \033[1;35mwarning:\033[0m " : "weir: warning: ";
+	default:
+		return "weir: ";
+	}
+}
+
+// A message may quote a file or a name server, so it must not steer the terminal; its own newlines
+// stay, since what libbpf and the verifier say has several lines.
+static void add_lines(struct text *out, const char *message)
+{
+	size_t len;
+
+	do {
+		len = strcspn(message, "\n");
+		text_add_shown(out, message, len);
+		text_addc(out, '\n');
+		message += len + (message[len] == '\n');
+	} while (*message);
+}
+
+__attribute__((format(printf, 2, 0))) static void log_line(enum log_level level, const char *fmt,
+							   va_list ap)
+{
+	CLEANUP(text_free) struct text message = {0}, line = {0};
+
+	if (!log_enabled(level))
+		return;
+	text_vaddf(&message, fmt, ap);
+	text_add(&line, prefix(level));
+	add_lines(&line, text_get(&message));
+	fwrite(line.at, 1, line.len, stderr);
+	fflush(stderr);
+}
+
+#define DEFINE_LOG(name, level)           \
+	void name(const char *fmt, ...)   \
+	{                                 \
+		va_list ap;               \
+                                          \
+		va_start(ap, fmt);        \
+		log_line(level, fmt, ap); \
+		va_end(ap);               \
+	}
+
+DEFINE_LOG(log_error, LOG_ERROR)
+DEFINE_LOG(log_warning, LOG_WARNING)
+DEFINE_LOG(log_notice, LOG_NOTICE)
+DEFINE_LOG(log_info, LOG_INFO)
+DEFINE_LOG(log_debug, LOG_DEBUG)

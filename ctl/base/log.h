@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What goes to standard error: the command's voice. Only ctl/cmd, main and the agent call it.
+#pragma once
+
+#include <stdbool.h>
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
+
+// What is printed: up to LOG_NOTICE until this is called. Errors, notices and the rest begin with
+// "weir: ", warnings with "weir: warning: "; with color the prefix of errors and warnings has one.
+// Control characters are shown as '?', a message of several lines stays so.
+void log_setup(enum log_level level, bool color);
+bool log_enabled(enum log_level level);
+__attribute__((format(printf, 1, 2))) void log_error(const char *fmt, ...);
+__attribute__((format(printf, 1, 2))) void log_warning(const char *fmt, ...);
+__attribute__((format(printf, 1, 2))) void log_notice(const char *fmt, ...);
+__attribute__((format(printf, 1, 2))) void log_info(const char *fmt, ...);  // shown with -v
+__attribute__((format(printf, 1, 2))) void log_debug(const char *fmt, ...); // shown with -vv

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Numbers from text and back: the only place that parses digits. Strict: the whole word, in range,
+// no sign, no blanks, no leading zeros except "0" itself, decimal.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Each parses text[0..len) whole; 0, -EINVAL (not a number of this form) or -ERANGE (a number, but
+// outside min..max or of 64 bits). *ret is untouched on failure.
+int num_parse_u64(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
+int num_parse_u32(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *ret);
+int num_parse_u16(const char *text, size_t len, uint16_t min, uint16_t max, uint16_t *ret);
+// "0x" and 1..8 hexadecimal digits.
+int num_parse_hex32(const char *text, size_t len, uint32_t *ret);
+// COUNT = digits [ "k" | "M" ]: thousands, millions.
+int num_parse_count(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
+// TIME = digits ( "ms"|"s"|"m"|"h"|"d"|"w" ), in milliseconds; a bare "0" is not a time.
+int num_parse_time_ms(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
+
+// Texts for people; each writes a NUL-terminated string into buf and returns buf.
+#define NUM_TEXT 32
+typedef char num_text[NUM_TEXT];
+const char *num_format_grouped(uint64_t n, num_text buf); // 18,204
+const char *num_format_short(double n, num_text buf);     // 999, 1.2 k, 3.4 M, 5.6 G
+const char *num_format_bytes(uint64_t n, num_text buf);   // 999 B, 1.2 kB, 3.4 MB (1000s)
+// The two largest units that are not zero: "1h", "1h 5m", "55m", "2s", "250ms", "0s".
+const char *num_format_duration_ms(uint64_t ms, num_text buf);

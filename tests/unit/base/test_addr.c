@@ -1,0 +1,944 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Unit tests of ctl/base/addr.c, addr_range.c and addr_explain.c; the C library's inet_pton and
+// inet_ntop and a recursive cutter of ranges are the second opinions.
+#include "tests/unit/base/unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/base/mem.h"
+
+typedef unsigned __int128 u128;
+
+static struct addr addr(const char *text)
+{
+	struct addr a;
+
+	if (addr_parse(text, strlen(text), &a, NULL) < 0)
+		fail_msg("'%s' was refused", text);
+	return a;
+}
+
+static struct prefix prefix(const char *text)
+{
+	struct prefix p;
+	struct err err = {0};
+
+	if (prefix_parse(text, strlen(text), &p, NULL, &err) < 0)
+		fail_msg("'%s' was refused: %s", text, err.text);
+	return p;
+}
+
+static void test_addr_accepts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *canonical;
+	} cases[] = {
+		{"0.0.0.0", "0.0.0.0"},
+		{"192.0.2.1", "192.0.2.1"},
+		{"255.255.255.255", "255.255.255.255"},
+		{"1.20.100.0", "1.20.100.0"},
+		{"::", "::"},
+		{"::1", "::1"},
+		{"1::", "1::"},
+		{"2001:db8::1", "2001:db8::1"},
+		{"2001:0DB8:0000:0000:0000:0000:0000:0001", "2001:db8::1"},
+		{"1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8"},
+		{"1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"},
+		{"::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"},
+		{"1::3:4:5:6:7:8", "1:0:3:4:5:6:7:8"},
+		{"1:0:0:2:0:0:0:3", "1:0:0:2::3"},
+		{"1:0:0:2:3:0:0:4", "1::2:3:0:0:4"},
+		{"0:0:1:0:0:0:0:0", "0:0:1::"},
+		{"fe80::abcd:EF01", "fe80::abcd:ef01"},
+		{"::192.0.2.1", "::c000:201"},
+		{"64:ff9b::192.0.2.33", "64:ff9b::c000:221"},
+		{"1:2:3:4:5:6:7.8.9.10", "1:2:3:4:5:6:708:90a"},
+		{"1:2:3:4:5::7.8.9.10", "1:2:3:4:5:0:708:90a"},
+		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+		 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+		{"ffff::255.255.255.255", "ffff::ffff:ffff"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct addr a = addr(cases[i].text);
+		addr_text text;
+
+		assert_string_equal(addr_format(&a, text), cases[i].canonical);
+	}
+}
+
+// Refused as addresses and as prefixes.
+static const char *const no_addresses[] = {
+	"",
+	" ",
+	"80abc",
+	"+1",
+	" 1",
+	"1 ",
+	"1",
+	"010.0.0.1",
+	"10.0.0.01",
+	"00.0.0.0",
+	"0x7f.1",
+	"0x7f.0.0.1",
+	"127.1",
+	"1.2.3",
+	"1.2.3.",
+	".1.2.3",
+	".1.2.3.4",
+	"1..2.3",
+	"1.2.3.4.",
+	"1.2.3.4.5",
+	"1.2.3.256",
+	"256.1.2.3",
+	"1.2.3.999",
+	"1.2.3.1000",
+	"1.2.3.-4",
+	"1.2.3.+4",
+	"1.2.3.4 ",
+	" 1.2.3.4",
+	"1.2.3.4\n",
+	"1.2.3. 4",
+	"1,2,3,4",
+	"1.2.3.a",
+	"1.2.3.4a",
+	"4294967296",
+	":",
+	":::",
+	":1",
+	"1:",
+	"::1:",
+	":1::",
+	"::1::",
+	"1::2::3",
+	":::1",
+	"1:::2",
+	"1:2:3:4:5:6:7",
+	"1:2:3:4:5:6:7:",
+	"1:2:3:4:5:6:7:8:",
+	"1:2:3:4:5:6:7:8:9",
+	"1:2:3:4:5:6:7:8::",
+	"::1:2:3:4:5:6:7:8",
+	"1::2:3:4:5:6:7:8",
+	"1:2:3:4:5:6:7:8.9.10.11",
+	"1:2:3:4:5:6:7::8.9.10.11",
+	"12345::",
+	"::12345",
+	"::00001",
+	"::g",
+	"::1.2.3",
+	"::1.2.3.4.5",
+	"::1.2.3.256",
+	"::01.2.3.4",
+	"1.2.3.4::",
+	"::1.2.3.4:5",
+	"fe80::1%eth0",
+	"fe80::1%",
+	"[::1]",
+	"::1 ",
+	"::-1",
+	"0x1::",
+	"twitter.com",
+	"any",
+	"*",
+	"1.2.3.4:80",
+	"1.2.3.4-1.2.3.9",
+	"1.2.3.4,5.6.7.8",
+	"\xc2\xb2.1.1.1",
+};
+
+static void test_addr_refuses(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(no_addresses); i++) {
+		struct addr a = {.family = 99};
+		struct prefix p = {.len = 99};
+		struct err err = {0};
+		const char *text = no_addresses[i];
+		bool mapped = true;
+
+		if (addr_parse(text, strlen(text), &a, &mapped) != -EINVAL || a.family != 99)
+			fail_msg("address '%s' was accepted", text);
+		if (prefix_parse(text, strlen(text), &p, &mapped, &err) != -EINVAL || p.len != 99)
+			fail_msg("prefix '%s' was accepted", text);
+		assert_true(mapped);
+		assert_int_equal(err.kind, ERR_INPUT);
+		assert_true(err.text[0] && err.hint[0]);
+	}
+}
+
+static void test_addr_reads_its_length_only(void **state)
+{
+	(void)state;
+	struct addr a;
+
+	assert_int_equal(addr_parse("1.2.3.45", 7, &a, NULL), 0);
+	assert_int_equal(a.bytes[3], 4);
+	assert_int_equal(addr_parse("::12", 3, &a, NULL), 0);
+	assert_int_equal(a.bytes[15], 1);
+	assert_int_equal(addr_parse("1.2.3.4\0", 8, &a, NULL), -EINVAL);
+	assert_int_equal(addr_parse("1.2.3\0.4", 8, &a, NULL), -EINVAL);
+	assert_int_equal(addr_parse("::\0", 3, &a, NULL), -EINVAL);
+}
+
+static void test_mapped(void **state)
+{
+	(void)state;
+	static const char *const forms[] = {"::ffff:192.0.2.1", "::FFFF:c000:0201",
+					    "0:0:0:0:0:ffff:192.0.2.1"};
+	struct addr a, want = addr("192.0.2.1");
+	struct prefix p;
+	bool mapped;
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		mapped = false;
+		assert_int_equal(addr_parse(forms[i], strlen(forms[i]), &a, &mapped), 0);
+		assert_true(mapped);
+		assert_memory_equal(&a, &want, sizeof(a));
+	}
+	assert_int_equal(addr_parse("::fffe:192.0.2.1", 16, &a, &mapped), 0);
+	assert_false(mapped);
+	mapped = false;
+	assert_int_equal(prefix_parse("::ffff:192.0.2.0/120", 20, &p, &mapped, NULL), 0);
+	assert_true(mapped);
+	assert_int_equal(p.len, 24);
+	assert_int_equal(p.addr.family, 4);
+	assert_int_equal(prefix_parse("192.0.2.1", 9, &p, &mapped, NULL), 0);
+	assert_false(mapped);
+	assert_int_equal(prefix_parse("::ffff:0:0/96", 13, &p, &mapped, NULL), 0);
+	assert_true(mapped);
+	assert_int_equal(p.len, 0);
+	// One that comes from a packet stays IPv6 and is shown as RFC 5952 section 5 wants it.
+	addr_text text;
+	static const uint8_t bytes[16] = {[10] = 255, [11] = 255, [12] = 192, [14] = 2, [15] = 1};
+	a = addr_from_v6(bytes);
+	assert_string_equal(addr_format(&a, text), "::ffff:192.0.2.1");
+}
+
+static bool reference_parse(const char *text, struct addr *ret)
+{
+	*ret = (struct addr){.family = 4};
+	if (inet_pton(AF_INET, text, ret->bytes) == 1)
+		return true;
+	*ret = (struct addr){.family = 6};
+	return inet_pton(AF_INET6, text, ret->bytes) == 1;
+}
+
+static void check_against_reference(const char *text)
+{
+	static const uint8_t mapped_start[12] = {[10] = 255, [11] = 255};
+	struct addr want, got;
+	bool mapped = false, valid = reference_parse(text, &want);
+	int r = addr_parse(text, strlen(text), &got, &mapped);
+
+	if (valid != (r == 0))
+		fail_msg("'%s': %d, the C library says %d", text, r, valid);
+	if (!valid)
+		return;
+	if (want.family == 6 && !memcmp(want.bytes, mapped_start, 12)) {
+		assert_true(mapped);
+		assert_int_equal(got.family, 4);
+		assert_memory_equal(got.bytes, want.bytes + 12, 4);
+		return;
+	}
+	assert_false(mapped);
+	assert_memory_equal(&got, &want, sizeof(got));
+}
+
+static void test_random_words_against_inet_pton(void **state)
+{
+	(void)state;
+	static const char alphabet[] = "0123456789abcdefF.:::..::/x%- g";
+	static const char *const seeds[] = {
+		"192.0.2.1", "1.2.3.4",    "255.255.255.255",         "::",
+		"::1",       "1:2:3::4:5", "1:2:3:4:5:6:7:8",         "::ffff:1.2.3.4",
+		"fe80::1",   "2001:db8::", "1:2:3:4:5:6:10.20.30.40", "::1.2.3.4",
+	};
+	uint64_t random = 7;
+
+	for (int i = 0; i < 400000; i++) {
+		char text[64];
+		size_t len;
+
+		snprintf(text, sizeof(text), "%s", seeds[unit_below(&random, ARRAY_SIZE(seeds))]);
+		for (unsigned edits = unit_below(&random, 4); edits; edits--) {
+			unsigned at = unit_below(&random, (unsigned)strlen(text) + 1);
+
+			len = strlen(text);
+			switch (unit_below(&random, 3)) {
+			case 0:
+				text[at] = alphabet[unit_below(&random, sizeof(alphabet) - 1)];
+				text[at == len ? at + 1 : len] = '\0';
+				break;
+			case 1:
+				memmove(text + at + 1, text + at, len - at + 1);
+				text[at] = alphabet[unit_below(&random, sizeof(alphabet) - 1)];
+				break;
+			default:
+				if (at < len)
+					memmove(text + at, text + at + 1, len - at);
+			}
+		}
+		check_against_reference(text);
+	}
+}
+
+static struct addr random_addr(uint64_t *random)
+{
+	struct addr a = {.family = unit_below(random, 2) ? 4 : 6};
+
+	for (unsigned i = 0; i < addr_bits(&a) / 8; i++)
+		a.bytes[i] = (uint8_t)(unit_random(random) >> 40);
+	// Runs of zero groups are what the formatter is about.
+	if (a.family == 6)
+		for (unsigned i = 0; i < 8; i++)
+			if (unit_below(random, 2))
+				a.bytes[2 * i] = a.bytes[2 * i + 1] = 0;
+	return a;
+}
+
+static void test_random_round_trip_and_inet_ntop(void **state)
+{
+	(void)state;
+	static const uint8_t zero[12];
+	uint64_t random = 11;
+
+	for (int i = 0; i < 200000; i++) {
+		struct addr a = random_addr(&random), back;
+		char want[INET6_ADDRSTRLEN];
+		addr_text text;
+
+		addr_format(&a, text);
+		assert_int_equal(addr_parse(text, strlen(text), &back, NULL), 0);
+		assert_memory_equal(&a, &back, sizeof(a));
+		// inet_ntop writes ::102:304 as ::1.2.3.4, which RFC 5952 does not ask for.
+		if (a.family == 6 && !memcmp(a.bytes, zero, sizeof(zero)))
+			continue;
+		inet_ntop(a.family == 4 ? AF_INET : AF_INET6, a.bytes, want, sizeof(want));
+		assert_string_equal(text, want);
+	}
+}
+
+static void test_prefix_accepts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *canonical;
+	} cases[] = {
+		{"10.0.0.0/8", "10.0.0.0/8"},
+		{"192.0.2.1", "192.0.2.1"},
+		{"192.0.2.1/32", "192.0.2.1"},
+		{"192.0.2.0/31", "192.0.2.0/31"},
+		{"192.0.2.128/25", "192.0.2.128/25"},
+		{"0.0.0.0/0", "0.0.0.0/0"},
+		{"0.0.0.0/32", "0.0.0.0"},
+		{"128.0.0.0/1", "128.0.0.0/1"},
+		{"::/0", "::/0"},
+		{"2001:db8::/32", "2001:db8::/32"},
+		{"2001:db8::1/128", "2001:db8::1"},
+		{"2001:DB8:0::/48", "2001:db8::/48"},
+		{"fe80::/10", "fe80::/10"},
+		{"::ffff:0:0/96", "0.0.0.0/0"},
+		{"::ffff:192.0.2.0/120", "192.0.2.0/24"},
+		{"::ffff:192.0.2.7/128", "192.0.2.7"},
+		{"::/96", "::/96"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct prefix p = prefix(cases[i].text);
+		addr_text text;
+
+		assert_string_equal(prefix_format(&p, text), cases[i].canonical);
+	}
+}
+
+struct explained {
+	const char *text, *sentence, *hint;
+};
+
+static const struct explained bad_prefixes[] = {
+	{"10/8", "'10/8' is not an address", "write 10.0.0.0/8"},
+	{"10.1/16", "'10.1/16' is not an address", "write 10.1.0.0/16"},
+	{"10.1/8", "'10.1/8' is not an address", "write 10.0.0.0/8"},
+	{"192.0.2/24", "'192.0.2/24' is not an address", "write 192.0.2.0/24"},
+	{"0/8", "'0/8' is not an address", "write 0.0.0.0/8"},
+	{"0/0", "'0/0' is not an address", "write any"},
+	{"*", "'*' is not an address", "write any"},
+	{"10.0.0.5/8", "'10.0.0.5/8' has host bits set",
+	 "write 10.0.0.0/8 for the network or 10.0.0.5 for the host"},
+	{"192.0.2.1/31", "'192.0.2.1/31' has host bits set",
+	 "write 192.0.2.0/31 for the network or 192.0.2.1 for the host"},
+	{"10.0.0.0/0", "'10.0.0.0/0' has host bits set",
+	 "write 0.0.0.0/0 for the network or 10.0.0.0 for the host"},
+	{"2001:db8::1/64", "'2001:db8::1/64' has host bits set",
+	 "write 2001:db8::/64 for the network or 2001:db8::1 for the host"},
+	{"::ffff:10.0.0.5/104", "'::ffff:10.0.0.5/104' has host bits set",
+	 "write 10.0.0.0/8 for the network or 10.0.0.5 for the host"},
+	{"::ffff:10.0.0.0/8", "'::ffff:10.0.0.0/8' has host bits set",
+	 "write 10.0.0.0/8 for the network or 10.0.0.0 for the host"},
+	{"::ffff:10.0.0.5/64", "'::ffff:10.0.0.5/64' has no sensible prefix length",
+	 "write 10.0.0.5/N, N from 0 to 32"},
+	{"10.0.0.0/255.0.0.0", "'10.0.0.0/255.0.0.0' has a netmask", "write 10.0.0.0/8"},
+	{"10.1.2.3/255.255.255.0", "'10.1.2.3/255.255.255.0' has a netmask", "write 10.1.2.0/24"},
+	{"10.1.2.0/0.0.0.255", "'10.1.2.0/0.0.0.255' has a netmask", "write 10.1.2.0/24"},
+	{"1.2.3.4/255.255.255.255", "'1.2.3.4/255.255.255.255' has a netmask", "write 1.2.3.4"},
+	{"10.0.0.0/255.0.255.0", "'10.0.0.0/255.0.255.0' has a netmask with holes",
+	 "only a prefix length can stand behind '/'"},
+	{"010.0.0.1", "'010.0.0.1' has a leading zero", "write 10.0.0.1: elsewhere it means octal"},
+	{"010.0.0.0/08", "'010.0.0.0/08' has a leading zero",
+	 "write 10.0.0.0/8: elsewhere it means octal"},
+	{"2001:db8::/032", "'2001:db8::/032' has a leading zero",
+	 "write 2001:db8::/32: elsewhere it means octal"},
+	{"001.002.003.004", "'001.002.003.004' has a leading zero",
+	 "write 1.2.3.4: elsewhere it means octal"},
+	{"010.0.0.1/8", "'010.0.0.1/8' has a leading zero",
+	 "the parts of an address are decimal: elsewhere a zero means octal"},
+	{"0x7f.1", "'0x7f.1' is in hexadecimal", "write 127.0.0.1"},
+	{"0x7F.0.0.1", "'0x7F.0.0.1' is in hexadecimal", "write 127.0.0.1"},
+	{"0x7f000001", "'0x7f000001' is in hexadecimal", "write 127.0.0.1"},
+	{"10.0x0102", "'10.0x0102' is in hexadecimal", "write 10.0.1.2"},
+	{"0x0a.1.65535", "'0x0a.1.65535' is in hexadecimal", "write 10.1.255.255"},
+	{"0x0a.1.65536", "'0x0a.1.65536' is not an address",
+	 "an address looks like 192.0.2.1 or 2001:db8::1"},
+	{"0x100.1.1.1", "'0x100.1.1.1' is not an address",
+	 "an address looks like 192.0.2.1 or 2001:db8::1"},
+	{"0x1.1.1.1.1", "'0x1.1.1.1.1' is not an address",
+	 "an address looks like 192.0.2.1 or 2001:db8::1"},
+	{"0x0a000000/8", "'0x0a000000/8' is in hexadecimal", "write 10.0.0.0/8"},
+	{"fe80::1%eth0", "'fe80::1%eth0' names an interface", "write fe80::1 and use on eth0"},
+	{"fe80::%eth0/64", "'fe80::%eth0/64' names an interface",
+	 "write fe80::/64 and use on eth0"},
+	{"1.2.3.4/33", "'1.2.3.4/33' has a prefix length over 32",
+	 "an IPv4 prefix length is 0 to 32"},
+	{"1.2.3.4/99999999999999999999",
+	 "'1.2.3.4/99999999999999999999' has a prefix length over 32",
+	 "an IPv4 prefix length is 0 to 32"},
+	{"::/129", "'::/129' has a prefix length over 128", "an IPv6 prefix length is 0 to 128"},
+	{"1.2.3.4/", "'1.2.3.4/' has no prefix length", "write 1.2.3.4/N, N from 0 to 32"},
+	{"1.2.3.4/x", "'1.2.3.4/x' has no prefix length", "write 1.2.3.4/N, N from 0 to 32"},
+	{"1.2.3.4/+8", "'1.2.3.4/+8' has no prefix length", "write 1.2.3.4/N, N from 0 to 32"},
+	{"1.2.3.4/-8", "'1.2.3.4/-8' has no prefix length", "write 1.2.3.4/N, N from 0 to 32"},
+	{"1.2.3.4/8/8", "'1.2.3.4/8/8' has no prefix length", "write 1.2.3.4/N, N from 0 to 32"},
+	{"::/8.", "'::/8.' has no prefix length", "write ::/N, N from 0 to 128"},
+	{"name/24", "'name/24' is a host name with a prefix length",
+	 "a name stands alone, a network is written with its address"},
+	{"twitter.com/24", "'twitter.com/24' is a host name with a prefix length",
+	 "a name stands alone, a network is written with its address"},
+	{"10.1.*", "'10.1.*' is not an address", "write 10.1.0.0/16"},
+	{"10.1.2.*", "'10.1.2.*' is not an address", "write 10.1.2.0/24"},
+	{"10.*.*.*", "'10.*.*.*' is not an address", "write 10.0.0.0/8"},
+	{"1.2.3.4:80", "'1.2.3.4:80' is an address with a port", "write 1.2.3.4 port 80"},
+	{"[2001:db8::1]:80", "'[2001:db8::1]:80' is an address with a port",
+	 "write 2001:db8::1 port 80"},
+	{"[::1]", "'[::1]' has brackets", "write ::1"},
+	{"1.2.3.4-1.2.3.9", "'1.2.3.4-1.2.3.9' is a range", "one address or prefix is wanted here"},
+	{"", "'' is not an address", "an address is missing here"},
+	{"1.2.3", "'1.2.3' is not an address", "an IPv4 address has four parts, as 192.0.2.1 has"},
+	{"1.2.3.4.5", "'1.2.3.4.5' is not an address",
+	 "an IPv4 address has four parts, as 192.0.2.1 has"},
+	{"1..3.4", "'1..3.4' is not an address",
+	 "an IPv4 address has four parts, as 192.0.2.1 has"},
+	{"300.1.2.3", "'300.1.2.3' is not an address", "each part of an IPv4 address is 0 to 255"},
+	{"300.1.2.3/24", "'300.1.2.3/24' is not an address",
+	 "each part of an IPv4 address is 0 to 255"},
+	{"::1::", "'::1::' is not an address", "'::' may stand once only"},
+	{"1:2:3:4:5:6:7:8:9", "'1:2:3:4:5:6:7:8:9' is not an address",
+	 "an IPv6 address has at most eight groups"},
+	{"2001:db8", "'2001:db8' is not an address",
+	 "an IPv6 address has eight groups, or '::' for those that are zero"},
+	{"2001:db8::12345", "'2001:db8::12345' is not an address",
+	 "an IPv6 group is one to four hexadecimal digits, as in 2001:db8::1"},
+	{"twitter.com", "'twitter.com' is not an address",
+	 "an address looks like 192.0.2.1 or 2001:db8::1"},
+};
+
+static void check_explained(const struct explained *want, const struct err *got)
+{
+	if (strcmp(want->sentence, got->text) != 0 || strcmp(want->hint, got->hint) != 0)
+		fail_msg("'%s':\n\t%s\n\t%s", want->text, got->text, got->hint);
+	assert_int_equal(got->kind, ERR_INPUT);
+}
+
+static void test_prefix_explains(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad_prefixes); i++) {
+		const struct explained *bad = &bad_prefixes[i];
+		struct prefix p = {.len = 99};
+		struct err err = {0};
+
+		assert_int_equal(prefix_parse(bad->text, strlen(bad->text), &p, NULL, &err),
+				 -EINVAL);
+		assert_int_equal(p.len, 99);
+		check_explained(bad, &err);
+		assert_int_equal(prefix_parse(bad->text, strlen(bad->text), &p, NULL, NULL),
+				 -EINVAL);
+	}
+}
+
+static void test_explains_monsters(void **state)
+{
+	(void)state;
+	static const char alphabet[] = "0123456789abcdefx.:/%-*[] \tz";
+	struct prefix ranges[254], p;
+	uint64_t random = 3;
+	struct err err = {0};
+	char text[3000];
+	size_t n;
+
+	memset(text, '1', sizeof(text));
+	assert_int_equal(prefix_parse(text, sizeof(text), &p, NULL, &err), -EINVAL);
+	assert_true(strlen(err.text) < 120);
+	assert_non_null(strstr(err.text, "11...' is not an address"));
+	assert_int_equal(prefix_parse("1.2.3.4\0", 8, &p, NULL, &err), -EINVAL);
+	assert_string_equal(err.text, "'1.2.3.4?' is not an address");
+	for (int i = 0; i < 200000; i++) {
+		size_t len = unit_below(&random, i % 100 ? 24 : 400);
+
+		for (size_t at = 0; at < len; at++)
+			text[at] = alphabet[unit_below(&random, sizeof(alphabet) - 1)];
+		err_clear(&err);
+		if (prefix_parse(text, len, &p, NULL, &err) < 0)
+			assert_true(err.kind == ERR_INPUT && err.hint[0]);
+		err_clear(&err);
+		if (range_parse(text, len, ranges, &n, &err) < 0)
+			assert_true(err.kind == ERR_INPUT && err.hint[0]);
+	}
+}
+
+static void test_looks_like(void **state)
+{
+	(void)state;
+	static const char *const addresses[] = {
+		"1.2.3.4",
+		"10/8",
+		"10.0.0.0/255.0.0.0",
+		"192.0.2.10-20",
+		"80",
+		"::",
+		"fe80::1",
+		"2001:db8::/32",
+		"fe80::1%eth0",
+		"fe80::%wlan0/64",
+		"1.2.3.4-1.2.3.9",
+		"::1-::9",
+		"300.1.2.3",
+		"1.2.3",
+		"0x7f.1",
+		"0x7f.0.0.0x1",
+		"name/24",
+		"1.2.3.*",
+		"*",
+		"[::1]",
+		"1.2.3.4:80",
+		"cafe:1",
+		"-",
+		"010.0.0.1",
+		"beef::cafe",
+	};
+	static const char *const names[] = {
+		"",          "twitter.com",      "a",         "web",       "1.example.com",
+		"dead.beef", "3com.com",         "0xa.de",    "0x7f",      "foo-bar",
+		"1-2.com",   "example.com:80",   "host:port", "4chan.org", "x.1.2.3.4",
+		"self",      "127.0.0.1.nip.io", "%eth0",     "cafe%eth0",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
+		if (!addr_looks_like(addresses[i], strlen(addresses[i])))
+			fail_msg("'%s' was taken for a name", addresses[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (addr_looks_like(names[i], strlen(names[i])))
+			fail_msg("'%s' was taken for an address", names[i]);
+}
+
+static void test_looks_like_covers_what_parses(void **state)
+{
+	(void)state;
+	uint64_t random = 5;
+
+	for (int i = 0; i < 20000; i++) {
+		struct addr a = random_addr(&random);
+		struct prefix p = prefix_of(&a, (uint8_t)unit_below(&random, 129));
+		addr_text text;
+
+		prefix_format(&p, text);
+		assert_true(addr_looks_like(text, strlen(text)));
+	}
+}
+
+static u128 number_of(const struct addr *a)
+{
+	u128 n = 0;
+
+	for (unsigned i = 0; i < 16; i++)
+		n = n << 8 | a->bytes[i];
+	return a->family == 4 ? n >> 96 : n;
+}
+
+static struct addr addr_of(u128 n, uint8_t family)
+{
+	struct addr a = {.family = family};
+
+	if (family == 4)
+		n <<= 96;
+	for (unsigned i = 16; i-- > 0; n >>= 8)
+		a.bytes[i] = (uint8_t)n;
+	return a;
+}
+
+struct cut {
+	uint8_t family;
+	u128 first, last;
+	struct prefix at[300];
+	size_t n;
+};
+
+// The second opinion: halve the whole space until a half is inside the range or outside.
+static void halve(struct cut *c, u128 start, unsigned len)
+{
+	unsigned host = (c->family == 4 ? 32 : 128) - len;
+	u128 end = host ? start | ~(u128)0 >> (128 - host) : start;
+
+	if (end < c->first || start > c->last)
+		return;
+	if (start >= c->first && end <= c->last) {
+		c->at[c->n++] =
+			(struct prefix){.addr = addr_of(start, c->family), .len = (uint8_t)len};
+		return;
+	}
+	halve(c, start, len + 1);
+	halve(c, start | (u128)1 << (host - 1), len + 1);
+}
+
+static size_t check_range(const struct addr *first, const struct addr *last)
+{
+	struct cut want = {
+		.family = first->family, .first = number_of(first), .last = number_of(last)};
+	struct prefix got[254];
+	addr_text from, to;
+	CLEANUP_FREE char *text =
+		mem_printf("%s-%s", addr_format(first, from), addr_format(last, to));
+	struct err err = {0};
+	size_t n = 0;
+
+	if (range_parse(text, strlen(text), got, &n, &err) < 0)
+		fail_msg("'%s' was refused: %s", text, err.text);
+	halve(&want, 0, 0);
+	assert_int_equal(n, want.n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(prefix_compare(&got[i], &want.at[i]), 0);
+	return n;
+}
+
+static size_t check_range_text(const char *first, const char *last)
+{
+	struct addr a = addr(first), b = addr(last);
+
+	return check_range(&a, &b);
+}
+
+static void test_range_extremes(void **state)
+{
+	(void)state;
+	static const char all[] = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
+	static const char but_one[] = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe";
+
+	assert_int_equal(check_range_text("0.0.0.0", "255.255.255.255"), 1);
+	assert_int_equal(check_range_text("0.0.0.1", "255.255.255.254"), 62);
+	assert_int_equal(check_range_text("0.0.0.0", "255.255.255.254"), 32);
+	assert_int_equal(check_range_text("0.0.0.1", "255.255.255.255"), 32);
+	assert_int_equal(check_range_text("0.0.0.0", "0.0.0.0"), 1);
+	assert_int_equal(check_range_text("255.255.255.255", "255.255.255.255"), 1);
+	assert_int_equal(check_range_text("127.255.255.255", "128.0.0.0"), 2);
+	assert_int_equal(check_range_text("::", all), 1);
+	assert_int_equal(check_range_text("::1", but_one), 254);
+	assert_int_equal(check_range_text("::", but_one), 128);
+	assert_int_equal(check_range_text("::1", all), 128);
+	assert_int_equal(check_range_text(all, all), 1);
+	assert_int_equal(check_range_text("7fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "8000::"), 2);
+	assert_int_equal(check_range_text("2001:db8::", "2001:db8::ffff"), 1);
+}
+
+static void test_range_small_exhaustive(void **state)
+{
+	(void)state;
+	for (unsigned first = 0; first < 64; first++)
+		for (unsigned last = first; last < 64; last++) {
+			struct addr a = addr_of(0xc0000200u + first, 4);
+			struct addr b = addr_of(0xc0000200u + last, 4);
+
+			check_range(&a, &b);
+		}
+}
+
+static void test_range_random(void **state)
+{
+	(void)state;
+	uint64_t random = 13;
+
+	for (int i = 0; i < 20000; i++) {
+		struct addr a = random_addr(&random), b;
+
+		// Near each other as often as far apart.
+		do
+			b = random_addr(&random);
+		while (b.family != a.family);
+		memcpy(b.bytes, a.bytes, unit_below(&random, addr_bits(&a) / 8));
+		if (addr_compare(&a, &b) > 0)
+			check_range(&b, &a);
+		else
+			check_range(&a, &b);
+	}
+}
+
+static void test_range_of_mapped(void **state)
+{
+	(void)state;
+	struct prefix got[254];
+	addr_text text;
+	size_t n;
+
+	assert_int_equal(range_parse("::ffff:1.2.3.0-::ffff:1.2.3.255", 31, got, &n, NULL), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(prefix_format(&got[0], text), "1.2.3.0/24");
+}
+
+static const struct explained bad_ranges[] = {
+	{"192.0.2.10-20", "'192.0.2.10-20' is not a range of addresses",
+	 "write 192.0.2.10-192.0.2.20"},
+	{"192.0.2.10-256", "'256' is not an address",
+	 "an IPv4 address has four parts, as 192.0.2.1 has"},
+	{"192.0.2.10 - 192.0.2.20", "'192.0.2.10 - 192.0.2.20' has blanks",
+	 "write 192.0.2.10-192.0.2.20"},
+	{"192.0.2.20-192.0.2.10", "'192.0.2.20-192.0.2.10' ends before it begins",
+	 "write 192.0.2.10-192.0.2.20"},
+	{"::2-::1", "'::2-::1' ends before it begins", "write ::1-::2"},
+	{"192.0.2.1-2001:db8::1", "'192.0.2.1-2001:db8::1' is a range over two families",
+	 "write one for IPv4 and one for IPv6"},
+	{"::1-1.2.3.4", "'::1-1.2.3.4' is a range over two families",
+	 "write one for IPv4 and one for IPv6"},
+	{"::-::ffff:1.2.3.4", "'::-::ffff:1.2.3.4' is a range over two families",
+	 "write one for IPv4 and one for IPv6"},
+	{"10.0.0.0/24-10.0.3.0/24", "'10.0.0.0/24-10.0.3.0/24' is a range of prefixes",
+	 "write 10.0.0.0-10.0.3.255"},
+	{"10.0.0.5-10.0.3.0/24", "'10.0.0.5-10.0.3.0/24' is a range of prefixes",
+	 "write 10.0.0.5-10.0.3.255"},
+	{"10.0.3.0/24-10.0.0.0/24", "'10.0.3.0/24-10.0.0.0/24' is a range of prefixes",
+	 "write FIRST-LAST, two addresses"},
+	{"10.0.0.0/24-name", "'name' is not an address",
+	 "an address looks like 192.0.2.1 or 2001:db8::1"},
+	{"10.0.0.256-10.0.1.0", "'10.0.0.256' is not an address",
+	 "each part of an IPv4 address is 0 to 255"},
+	{"010.0.0.1-10.0.0.9", "'010.0.0.1' has a leading zero",
+	 "write 10.0.0.1: elsewhere it means octal"},
+	{"1.2.3.4-1.2.3.5-1.2.3.6", "'1.2.3.5-1.2.3.6' is a range",
+	 "one address or prefix is wanted here"},
+	{"1.2.3.4-", "'1.2.3.4-' is not a range", "write FIRST-LAST, as in 192.0.2.1-192.0.2.9"},
+	{"-1.2.3.4", "'-1.2.3.4' is not a range", "write FIRST-LAST, as in 192.0.2.1-192.0.2.9"},
+	{"1.2.3.4", "'1.2.3.4' is not a range", "write FIRST-LAST, as in 192.0.2.1-192.0.2.9"},
+	{"-", "'-' is not a range", "write FIRST-LAST, as in 192.0.2.1-192.0.2.9"},
+	{"", "'' is not a range", "write FIRST-LAST, as in 192.0.2.1-192.0.2.9"},
+};
+
+static void test_range_explains(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad_ranges); i++) {
+		const struct explained *bad = &bad_ranges[i];
+		struct prefix p[254];
+		struct err err = {0};
+		size_t n = 99;
+
+		assert_int_equal(range_parse(bad->text, strlen(bad->text), p, &n, &err), -EINVAL);
+		assert_int_equal(n, 99);
+		check_explained(bad, &err);
+	}
+}
+
+static bool bit(const struct addr *a, unsigned i)
+{
+	return a->bytes[i / 8] >> (7 - i % 8) & 1;
+}
+
+static bool reference_contains(const struct prefix *outer, const struct prefix *inner)
+{
+	if (outer->addr.family != inner->addr.family || outer->len > inner->len)
+		return false;
+	for (unsigned i = 0; i < outer->len; i++)
+		if (bit(&outer->addr, i) != bit(&inner->addr, i))
+			return false;
+	return true;
+}
+
+// Few different bits, so that many contain each other.
+static struct prefix random_prefix(uint64_t *random)
+{
+	struct addr a = {.family = unit_below(random, 2) ? 4 : 6};
+
+	for (unsigned i = 0; i < addr_bits(&a); i += 1 + unit_below(random, 40))
+		a.bytes[i / 8] |= (uint8_t)(unit_below(random, 2) << (7 - i % 8));
+	return prefix_of(&a, (uint8_t)unit_below(random, addr_bits(&a) + 1));
+}
+
+static int sign(int n)
+{
+	return (n > 0) - (n < 0);
+}
+
+static void test_contains_and_compare(void **state)
+{
+	(void)state;
+	uint64_t random = 17;
+	unsigned contained = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		struct prefix a = random_prefix(&random), b = random_prefix(&random);
+		bool contains = reference_contains(&a, &b), inside = reference_contains(&b, &a);
+		int order = prefix_compare(&a, &b);
+
+		assert_int_equal(prefix_contains(&a, &b), contains);
+		assert_int_equal(prefix_overlaps(&a, &b), contains || inside);
+		assert_int_equal(prefix_overlaps(&b, &a), contains || inside);
+		assert_int_equal(sign(order), -sign(prefix_compare(&b, &a)));
+		assert_int_equal(order == 0, contains && inside);
+		if (contains)
+			assert_true(order <= 0);
+		contained += contains && !inside;
+	}
+	assert_true(contained > 1000);
+}
+
+static int compare_prefixes(const void *a, const void *b)
+{
+	return prefix_compare(a, b);
+}
+
+// Sorted, a prefix stands before all that it contains, and those stand together.
+static void test_order_nests(void **state)
+{
+	(void)state;
+	enum { N = 2000 };
+	struct prefix *p = mem_zalloc(N, sizeof(*p));
+	uint64_t random = 19;
+
+	for (int i = 0; i < N; i++)
+		p[i] = random_prefix(&random);
+	qsort(p, N, sizeof(*p), compare_prefixes);
+	for (int i = 0; i < N; i++) {
+		bool ended = false;
+
+		for (int j = i + 1; j < N; j++) {
+			bool contains = prefix_contains(&p[i], &p[j]);
+
+			assert_false(ended && contains);
+			ended |= !contains;
+		}
+	}
+	free(p);
+}
+
+static void test_prefix_of(void **state)
+{
+	(void)state;
+	uint64_t random = 23;
+
+	for (int i = 0; i < 50000; i++) {
+		struct addr a = random_addr(&random);
+		uint8_t len = (uint8_t)unit_below(&random, 256);
+		struct prefix p = prefix_of(&a, len);
+
+		assert_int_equal(p.len, len < addr_bits(&a) ? len : addr_bits(&a));
+		assert_int_equal(p.addr.family, a.family);
+		for (unsigned at = 0; at < 128; at++)
+			assert_int_equal(bit(&p.addr, at), at < p.len && bit(&a, at));
+	}
+}
+
+static void test_compare_families(void **state)
+{
+	(void)state;
+	struct addr high = addr("255.255.255.255"), low = addr("::");
+
+	assert_true(addr_compare(&high, &low) < 0);
+	assert_true(addr_compare(&low, &high) > 0);
+	assert_int_equal(addr_compare(&low, &low), 0);
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool loopback, unspecified, link_local;
+	} cases[] = {
+		{"127.0.0.1", true, false, false},   {"127.255.255.255", true, false, false},
+		{"128.0.0.1", false, false, false},  {"126.255.255.255", false, false, false},
+		{"::1", true, false, false},         {"::2", false, false, false},
+		{"7f00::1", false, false, false},    {"0.0.0.0", false, true, false},
+		{"0.0.0.1", false, false, false},    {"::", false, true, false},
+		{"169.254.0.1", false, false, true}, {"169.253.0.1", false, false, false},
+		{"fe80::1", false, false, true},     {"febf::1", false, false, true},
+		{"fec0::1", false, false, false},    {"fe7f::1", false, false, false},
+		{"a9fe::", false, false, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct addr a = addr(cases[i].text);
+
+		assert_int_equal(addr_is_loopback(&a), cases[i].loopback);
+		assert_int_equal(addr_is_unspecified(&a), cases[i].unspecified);
+		assert_int_equal(addr_is_link_local(&a), cases[i].link_local);
+	}
+}
+
+static void test_from_wire(void **state)
+{
+	(void)state;
+	struct addr want4 = addr("192.0.2.1"), want6 = addr("2001:db8::1"), a;
+
+	a = addr_from_v4(htonl(0xc0000201));
+	assert_memory_equal(&a, &want4, sizeof(a));
+	a = addr_from_v6(want6.bytes);
+	assert_memory_equal(&a, &want6, sizeof(a));
+	struct prefix host = prefix("192.0.2.1"), net = prefix("192.0.2.0/31");
+	assert_true(prefix_is_host(&host));
+	assert_false(prefix_is_host(&net));
+	assert_int_equal(addr_bits(&want4), 32);
+	assert_int_equal(addr_bits(&want6), 128);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_addr_accepts),
+		cmocka_unit_test(test_addr_refuses),
+		cmocka_unit_test(test_addr_reads_its_length_only),
+		cmocka_unit_test(test_mapped),
+		cmocka_unit_test(test_random_words_against_inet_pton),
+		cmocka_unit_test(test_random_round_trip_and_inet_ntop),
+		cmocka_unit_test(test_prefix_accepts),
+		cmocka_unit_test(test_prefix_explains),
+		cmocka_unit_test(test_explains_monsters),
+		cmocka_unit_test(test_looks_like),
+		cmocka_unit_test(test_looks_like_covers_what_parses),
+		cmocka_unit_test(test_range_extremes),
+		cmocka_unit_test(test_range_small_exhaustive),
+		cmocka_unit_test(test_range_random),
+		cmocka_unit_test(test_range_of_mapped),
+		cmocka_unit_test(test_range_explains),
+		cmocka_unit_test(test_contains_and_compare),
+		cmocka_unit_test(test_order_nests),
+		cmocka_unit_test(test_prefix_of),
+		cmocka_unit_test(test_compare_families),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_from_wire),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
