@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Many names at once: a bounded number in flight, each as one query for A and one for AAAA, so that
+// one family's failure is seen beside the other's answer.
+#include "ctl/net/dns.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "ctl/net/dns_parts.h"
+
+enum {
+	CLASS_IN = 1,
+	NAMES_IN_FLIGHT = 128, // 256 queries
+	DEFAULT_TIMEOUT_MS = 5000,
+	TRY_MS_MIN = 100,
+	TRY_MS_MAX = 2000,
+	WAIT_MS_MAX = 60 * 1000,
+	UNFINISHED = -EINPROGRESS,
+};
+
+// One query. c-ares hands us SERVFAIL and REFUSED at once on the plain channel; then, if there are
+// several servers, the stubborn channel asks all of them and drops such answers. (The stubborn one
+// alone would report them as "connection refused".)
+struct question {
+	struct lookup *lookup;
+	uint16_t type;
+	int error;
+	bool again; // asked on the stubborn channel
+};
+
+// A name on its way: one slot of the window.
+struct lookup {
+	struct resolver *resolver;
+	struct dns_answer *answer; // NULL: the slot is free
+	struct question v4, v6;
+	unsigned waiting;   // queries without an answer
+	size_t next_domain; // of the search list
+	char asked[DNS_NAME_MAX + 1];
+	struct dns_found found;
+};
+
+// A channel and the sockets that it wants to hear about.
+struct lane {
+	ares_channel channel;
+	VEC(struct pollfd) sockets;
+};
+
+struct resolver {
+	struct lane plain, stubborn;
+	bool several_servers;
+	struct hosts hosts;
+	char **domains; // the search list; none where names are absolute
+	size_t domains_n;
+	struct dns_answer *answers;
+	size_t n, next; // the next name to look at
+	struct lookup slots[NAMES_IN_FLIGHT];
+	int64_t deadline_ms;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int error_of(int status)
+{
+	switch (status) {
+	case ARES_ENOTFOUND:
+	case ARES_EBADNAME: // a search domain made it too long
+		return -ENOENT;
+	case ARES_ENODATA:
+		return -ENODATA;
+	case ARES_ETIMEOUT:
+	case ARES_ECANCELLED: // the deadline
+	case ARES_EDESTRUCTION:
+		return -ETIMEDOUT;
+	case ARES_ECONNREFUSED:
+		return -ECONNREFUSED;
+	default:
+		return -EIO;
+	}
+}
+
+static void on_answer(void *arg, int status, int timeouts, unsigned char *message, int len)
+{
+	struct question *q = arg;
+	struct lookup *l = q->lookup;
+	int error = status ? error_of(status)
+			   : dns_message_read(message, (size_t)len, l->asked, q->type, &l->found);
+
+	(void)timeouts;
+	l->waiting--;
+	// A server did answer before, with an error: that is the news.
+	if (q->again && (error == -ECONNREFUSED || error == -ETIMEDOUT))
+		error = -EIO;
+	q->error = error;
+}
+
+static void ask(struct lane *lane, struct question *q)
+{
+	q->lookup->waiting++;
+	ares_query(lane->channel, q->lookup->asked, CLASS_IN, q->type, on_answer, q);
+}
+
+static bool ask_again(struct question *q)
+{
+	struct resolver *r = q->lookup->resolver;
+
+	if (q->error != -EIO || q->again || !r->several_servers)
+		return false;
+	q->again = true;
+	ask(&r->stubborn, q);
+	return true;
+}
+
+// Without the final dot.
+static size_t bare_len(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len && name[len - 1] == '.' ? len - 1 : len;
+}
+
+// The next name to ask for: one of the search list, at last the name itself. false: no more.
+static bool next_candidate(struct lookup *l)
+{
+	const struct resolver *r = l->resolver;
+	const char *name = l->answer->name;
+
+	while (l->next_domain < r->domains_n) {
+		const char *domain = r->domains[l->next_domain++];
+
+		if (snprintf(l->asked, sizeof(l->asked), "%s.%s", name, domain) <= DNS_NAME_MAX)
+			return true;
+	}
+	if (l->next_domain > r->domains_n)
+		return false;
+	l->next_domain = r->domains_n + 1;
+	snprintf(l->asked, sizeof(l->asked), "%.*s", (int)bare_len(name), name);
+	return true;
+}
+
+static bool says_no(const struct question *q)
+{
+	return q->error == -ENOENT || q->error == -ENODATA;
+}
+
+// What to report when neither family gave an address. That a name does not exist is true of both; a
+// failure leaves open what the other family would have said.
+static int joint_error(int a, int b)
+{
+	if (a == -ENOENT || b == -ENOENT)
+		return a == -ENODATA || b == -ENODATA ? -ENODATA : -ENOENT;
+	if (a == -ENODATA)
+		return b;
+	return b == -ENODATA || a == -EIO ? a : b;
+}
+
+static int compare_addr(const void *a, const void *b)
+{
+	return addr_compare(a, b);
+}
+
+static void set_addrs(struct dns_answer *answer, struct addr *addrs, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(addrs, n, sizeof(*addrs), compare_addr);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || addr_compare(&addrs[kept - 1], &addrs[i]))
+			addrs[kept++] = addrs[i];
+	answer->addrs = addrs;
+	answer->n = kept;
+	answer->error = 0;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t len = bare_len(a);
+
+	return len == bare_len(b) && !strncasecmp(a, b, len);
+}
+
+// The answer of a lookup whose queries are all answered or cancelled; its slot is free afterwards.
+static void finish(struct lookup *l)
+{
+	struct dns_answer *answer = l->answer;
+
+	if (l->found.addrs.n) {
+		answer->ttl_s = l->found.ttl_s;
+		if (!same_name(l->found.canonical, answer->name))
+			snprintf(answer->canonical, sizeof(answer->canonical), "%s",
+				 l->found.canonical);
+		set_addrs(answer, TAKE_PTR(l->found.addrs.at), l->found.addrs.n);
+		answer->v4_missing = says_no(&l->v4);
+		answer->v6_missing = says_no(&l->v6);
+		answer->v4_failed = l->v4.error && !answer->v4_missing;
+		answer->v6_failed = l->v6.error && !answer->v6_missing;
+	} else {
+		answer->error = joint_error(l->v4.error, l->v6.error);
+	}
+	vec_free(&l->found.addrs);
+	l->answer = NULL;
+}
+
+static bool ask_candidate(struct lookup *l)
+{
+	struct lane *lane = &l->resolver->plain;
+
+	if (!next_candidate(l))
+		return false;
+	l->v4 = (struct question){.lookup = l, .type = DNS_TYPE_A, .error = UNFINISHED};
+	l->v6 = (struct question){.lookup = l, .type = DNS_TYPE_AAAA, .error = UNFINISHED};
+	ask(lane, &l->v4);
+	ask(lane, &l->v6);
+	return true;
+}
+
+// A lookup without outstanding queries: asks on or finishes.
+static void advance(struct lookup *l)
+{
+	bool again = ask_again(&l->v4);
+
+	if (ask_again(&l->v6) || again)
+		return;
+	if (says_no(&l->v4) && says_no(&l->v6) && ask_candidate(l))
+		return;
+	finish(l);
+}
+
+// Takes the next unfinished name into a free slot; false when none is left.
+static bool start_next(struct resolver *r, struct lookup *l)
+{
+	struct dns_answer *answer;
+
+	while (r->next < r->n && r->answers[r->next].error != UNFINISHED)
+		r->next++;
+	if (r->next == r->n)
+		return false;
+	answer = &r->answers[r->next++];
+	*l = (struct lookup){.resolver = r, .answer = answer};
+	if (strchr(answer->name, '.'))
+		l->next_domain = r->domains_n;
+	ask_candidate(l);
+	return true;
+}
+
+// c-ares may answer inside of ask(), so this loops instead of being called back: ten thousand names
+// without a reachable server must not be as many stack frames. Returns whether any is in flight.
+static bool fill_window(struct resolver *r)
+{
+	bool busy = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(r->slots); i++) {
+		struct lookup *l = &r->slots[i];
+
+		while (!l->waiting)
+			if (l->answer)
+				advance(l);
+			else if (!start_next(r, l))
+				break;
+		busy = busy || l->answer;
+	}
+	return busy;
+}
+
+static void on_socket(void *ctx, ares_socket_t fd, int readable, int writable)
+{
+	short events = (short)((readable ? POLLIN : 0) | (writable ? POLLOUT : 0));
+	struct lane *lane = ctx;
+	size_t i = 0;
+
+	while (i < lane->sockets.n && lane->sockets.at[i].fd != fd)
+		i++;
+	if (events && i == lane->sockets.n)
+		vec_push(&lane->sockets, ((struct pollfd){.fd = fd}));
+	if (events)
+		lane->sockets.at[i].events = events;
+	else if (i < lane->sockets.n)
+		lane->sockets.at[i] = lane->sockets.at[--lane->sockets.n];
+}
+
+static int64_t lane_patience_ms(const struct lane *lane, int64_t most_ms)
+{
+	struct timeval most = {.tv_sec = most_ms / 1000, .tv_usec = most_ms % 1000 * 1000}, buf;
+	const struct timeval *t = ares_timeout(lane->channel, &most, &buf);
+
+	return t ? (int64_t)t->tv_sec * 1000 + (t->tv_usec + 999) / 1000 : most_ms;
+}
+
+static void process(struct lane *lane, const struct pollfd *ready, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		short got = ready[i].revents;
+		int fd = ready[i].fd;
+
+		if (got)
+			ares_process_fd(lane->channel,
+					got & (POLLIN | POLLERR | POLLHUP) ? fd : ARES_SOCKET_BAD,
+					got & (POLLOUT | POLLERR) ? fd : ARES_SOCKET_BAD);
+	}
+	ares_process_fd(lane->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); // timeouts
+}
+
+// Waits for the next event, at most `most_ms`, and lets c-ares work on it.
+static void wait_and_process(struct resolver *r, int64_t most_ms)
+{
+	size_t plain_n = r->plain.sockets.n, n = plain_n + r->stubborn.sockets.n;
+	CLEANUP_FREE struct pollfd *polled = mem_zalloc(n, sizeof(*polled));
+
+	// Copies, because c-ares opens and closes sockets while it works.
+	for (size_t i = 0; i < n; i++)
+		polled[i] =
+			i < plain_n ? r->plain.sockets.at[i] : r->stubborn.sockets.at[i - plain_n];
+	most_ms = lane_patience_ms(&r->plain, most_ms);
+	most_ms = lane_patience_ms(&r->stubborn, most_ms);
+	if (poll(polled, (nfds_t)n, (int)most_ms) < 0)
+		return; // a signal
+	process(&r->plain, polled, plain_n);
+	process(&r->stubborn, polled + plain_n, n - plain_n);
+}
+
+// Asks for all that is unfinished until the deadline; afterwards nothing is.
+static void run(struct resolver *r)
+{
+	int64_t left;
+
+	while (fill_window(r) && (left = r->deadline_ms - now_ms()) > 0)
+		wait_and_process(r, left < WAIT_MS_MAX ? left : WAIT_MS_MAX);
+	ares_cancel(r->plain.channel);
+	ares_cancel(r->stubborn.channel);
+	for (size_t i = 0; i < ARRAY_SIZE(r->slots); i++)
+		if (r->slots[i].answer)
+			finish(&r->slots[i]);
+	for (; r->next < r->n; r->next++)
+		if (r->answers[r->next].error == UNFINISHED)
+			r->answers[r->next].error = -ETIMEDOUT;
+}
+
+static void set_from_hosts(struct dns_answer *answer, const struct hosts_entry *entries, size_t n)
+{
+	struct addr *addrs = mem_zalloc(n, sizeof(*addrs));
+
+	for (size_t i = 0; i < n; i++)
+		addrs[i] = entries[i].addr;
+	set_addrs(answer, addrs, n);
+	answer->v4_missing = answer->v6_missing = true;
+	for (size_t i = 0; i < answer->n; i++)
+		if (answer->addrs[i].family == 4)
+			answer->v4_missing = false;
+		else
+			answer->v6_missing = false;
+}
+
+static bool is_localhost(const char *name)
+{
+	static const char word[] = "localhost";
+	size_t len = bare_len(name), word_len = sizeof(word) - 1;
+
+	return len >= word_len && same_name(name + len - word_len, word) &&
+	       (len == word_len || name[len - word_len - 1] == '.');
+}
+
+static void set_localhost(struct dns_answer *answer)
+{
+	static const uint8_t v4[16] = {127, 0, 0, 1}, v6[16] = {[15] = 1};
+	struct hosts_entry entries[2] = {{.name = "localhost"}, {.name = "localhost"}};
+
+	entries[0].addr = (struct addr){.family = 4};
+	memcpy(entries[0].addr.bytes, v4, sizeof(v4));
+	entries[1].addr = addr_from_v6(v6);
+	set_from_hosts(answer, entries, ARRAY_SIZE(entries));
+}
+
+// What needs no server.
+static void answer_locally(const struct resolver *r, const char *name, struct dns_answer *ret)
+{
+	const struct hosts_entry *entries;
+	char problem[512];
+	size_t n = 0;
+
+	*ret = (struct dns_answer){.name = name, .error = UNFINISHED};
+	if (dns_name_problem(name, strlen(name), problem, sizeof(problem))) {
+		ret->error = -EINVAL;
+		return;
+	}
+	entries = hosts_find(&r->hosts, name, &n);
+	if (entries)
+		set_from_hosts(ret, entries, n);
+	else if (is_localhost(name))
+		set_localhost(ret);
+}
+
+static void lane_close(struct lane *lane)
+{
+	dns_channel_close(lane->channel);
+	vec_free(&lane->sockets);
+}
+
+static void resolver_free(struct resolver **r)
+{
+	if (!*r)
+		return;
+	lane_close(&(*r)->plain);
+	lane_close(&(*r)->stubborn);
+	hosts_cleanup(&(*r)->hosts);
+	dns_domains_free((*r)->domains, (*r)->domains_n);
+	free(*r);
+}
+
+static int lane_open(const struct dns_options *options, int try_ms, int flags, struct lane *lane,
+		     struct err *err)
+{
+	const struct dns_channel_setup setup = {
+		.flags = flags | ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
+		.try_ms = try_ms,
+		.watch = on_socket,
+		.watch_ctx = lane,
+	};
+
+	return dns_channel_open(options, &setup, &lane->channel, err);
+}
+
+// Three tries at 1, 2 and 4 eighths of the time: a lost packet is asked for again in time.
+static int try_ms_of(unsigned timeout_ms)
+{
+	unsigned ms = timeout_ms / 8;
+
+	return ms < TRY_MS_MIN ? TRY_MS_MIN : ms > TRY_MS_MAX ? TRY_MS_MAX : (int)ms;
+}
+
+static int resolver_open(const struct dns_options *options, struct resolver *r, struct err *err)
+{
+	unsigned timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+	int try_ms = try_ms_of(timeout_ms), rc;
+
+	r->deadline_ms = now_ms() + timeout_ms;
+	rc = lane_open(options, try_ms, ARES_FLAG_NOCHECKRESP, &r->plain, err);
+	if (!rc)
+		rc = lane_open(options, try_ms, 0, &r->stubborn, err);
+	if (rc)
+		return rc;
+	r->several_servers = dns_channel_count_servers(r->plain.channel) > 1;
+	if (options->search)
+		r->domains = dns_channel_domains(r->plain.channel, &r->domains_n);
+	hosts_read(options->hosts, &r->hosts);
+	return 0;
+}
+
+int dns_resolve(const char *const *names, size_t n, const struct dns_options *options,
+		struct dns_answer *answers, struct err *err)
+{
+	static const struct dns_options defaults;
+	CLEANUP(resolver_free) struct resolver *r = mem_new(struct resolver);
+	int rc = resolver_open(options ? options : &defaults, r, err);
+
+	if (rc)
+		return rc;
+	r->answers = answers;
+	r->n = n;
+	for (size_t i = 0; i < n; i++)
+		answer_locally(r, names[i], &answers[i]);
+	run(r);
+	return 0;
+}
+
+void dns_answers_free(struct dns_answer *answers, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		mem_cleanup_free(&answers[i].addrs);
+		answers[i].addrs = NULL;
+		answers[i].n = 0;
+	}
+}
+
+static void describe_missing(const struct dns_answer *a, char *buf, size_t size)
+{
+	if (a->v4_failed || a->v6_failed)
+		snprintf(buf, size, "'%s': the query for %s records failed", a->name,
+			 a->v4_failed ? "A" : "AAAA");
+	else if (a->v4_missing || a->v6_missing)
+		snprintf(buf, size, "'%s' has no %s record", a->name, a->v4_missing ? "A" : "AAAA");
+	else
+		snprintf(buf, size, "%s", "");
+}
+
+static const char *reason_of(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "no such name (NXDOMAIN)";
+	case -ENODATA:
+		return "the name has no address";
+	case -ETIMEDOUT:
+		return "no answer from the name servers in time";
+	case -ECONNREFUSED:
+		return "no name server can be reached";
+	default:
+		return "the name servers failed (SERVFAIL, REFUSED or a broken answer)";
+	}
+}
+
+void dns_describe(const struct dns_answer *answer, char *buf, size_t size)
+{
+	if (!answer->error)
+		describe_missing(answer, buf, size);
+	else if (answer->error != -EINVAL)
+		snprintf(buf, size, "'%s': %s", answer->name, reason_of(answer->error));
+	else if (!dns_name_problem(answer->name, strlen(answer->name), buf, size))
+		snprintf(buf, size, "'%s' is not a host name", answer->name);
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A c-ares channel from our options: which servers, which file, how patient.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/num.h"
+#include "ctl/net/dns_parts.h"
+
+enum {
+	TRIES = 3,
+	// More than a burst of answers to all names in flight; the kernel cuts it to rmem_max.
+	SOCKET_BYTES = 1024 * 1024,
+};
+
+// Where systemd-resolved lists the servers behind its stub.
+static const char resolved_conf[] = "/run/systemd/resolve/resolv.conf";
+
+struct servers {
+	VEC(struct ares_addr_port_node) of;
+};
+
+static void servers_cleanup(struct servers *s)
+{
+	vec_free(&s->of);
+}
+
+static bool split_port(const char *item, size_t len, size_t *ret_addr_len, uint16_t *ret_port)
+{
+	const char *colon = memrchr(item, ':', len);
+	size_t addr_len = colon ? (size_t)(colon - item) : len;
+
+	*ret_addr_len = addr_len;
+	if (!colon)
+		return true;
+	return !num_parse_u16(colon + 1, len - addr_len - 1, 1, UINT16_MAX, ret_port);
+}
+
+// "[ADDR]" or "[ADDR]:PORT"
+static bool parse_bracketed(const char *item, size_t len, struct addr *ret, uint16_t *ret_port)
+{
+	const char *close = memchr(item, ']', len);
+	size_t inner = close ? (size_t)(close - item) - 1 : 0, rest = len - inner - 2;
+
+	if (!close || addr_parse(item + 1, inner, ret, NULL))
+		return false;
+	return !rest ||
+	       (close[1] == ':' && !num_parse_u16(close + 2, rest - 1, 1, UINT16_MAX, ret_port));
+}
+
+// A word with two colons is an IPv6 address without a port.
+static bool parse_server(const char *item, size_t len, struct addr *ret, uint16_t *ret_port)
+{
+	const char *colon = memchr(item, ':', len);
+	size_t addr_len = len;
+
+	*ret_port = 53;
+	if (len && item[0] == '[')
+		return parse_bracketed(item, len, ret, ret_port);
+	if (!colon || colon == memrchr(item, ':', len))
+		if (!split_port(item, len, &addr_len, ret_port))
+			return false;
+	return !addr_parse(item, addr_len, ret, NULL);
+}
+
+static void add_server(struct servers *s, const struct addr *a, uint16_t port)
+{
+	struct ares_addr_port_node node = {.udp_port = port, .tcp_port = port};
+
+	node.family = a->family == 4 ? AF_INET : AF_INET6;
+	memcpy(&node.addr, a->bytes, a->family == 4 ? 4 : 16);
+	vec_push(&s->of, node);
+}
+
+static int parse_servers(const char *list, struct servers *ret, struct err *err)
+{
+	for (const char *item = list, *end; item; item = *end ? end + 1 : NULL) {
+		struct addr addr;
+		uint16_t port;
+
+		end = strchrnul(item, ',');
+		if (!parse_server(item, (size_t)(end - item), &addr, &port)) {
+			err_input(err, "'%s' is not a list of name servers: '%.*s'", list,
+				  (int)(end - item), item);
+			return err_hint(err, "write 192.0.2.53, 192.0.2.53:5353, 2001:db8::53 or "
+					     "[2001:db8::53]:5353, with commas between them");
+		}
+		add_server(ret, &addr, port);
+	}
+	return 0;
+}
+
+static int set_servers(ares_channel channel, const char *list, struct err *err)
+{
+	CLEANUP(servers_cleanup) struct servers s = {0};
+	int status, rc = parse_servers(list, &s, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i + 1 < s.of.n; i++)
+		s.of.at[i].next = &s.of.at[i + 1];
+	status = ares_set_servers_ports(channel, s.of.at);
+	if (status)
+		return err_system(err, EIO, "cannot set the name servers '%s' (c-ares: %s)", list,
+				  ares_strerror(status));
+	return 0;
+}
+
+// c-ares takes a file that it cannot read for an empty one.
+static int set_resolv_conf(const char *path, struct ares_options *o, int *mask, struct err *err)
+{
+	if (access(path, R_OK))
+		return err_system(err, errno, "cannot read '%s'", path);
+#ifdef ARES_OPT_RESOLVCONF
+	o->resolvconf_path = (char *)(uintptr_t)path; // copied by c-ares, never written
+	*mask |= ARES_OPT_RESOLVCONF;
+	return 0;
+#else
+	(void)o;
+	(void)mask;
+	return err_system(err, ENOTSUP, "cannot use '%s': this c-ares reads /etc/resolv.conf only",
+			  path);
+#endif
+}
+
+static int open_channel(const struct dns_options *options, const struct dns_channel_setup *setup,
+			ares_channel *ret, struct err *err)
+{
+	struct ares_options o = {
+		.flags = setup->flags,
+		.timeout = setup->try_ms,
+		.tries = TRIES,
+		.sock_state_cb = setup->watch,
+		.sock_state_cb_data = setup->watch_ctx,
+		.socket_send_buffer_size = SOCKET_BYTES,
+		.socket_receive_buffer_size = SOCKET_BYTES,
+	};
+	int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB |
+		   ARES_OPT_SOCK_SNDBUF | ARES_OPT_SOCK_RCVBUF;
+	int rc = 0, status;
+
+	if (options->resolv_conf)
+		rc = set_resolv_conf(options->resolv_conf, &o, &mask, err);
+	if (rc)
+		return rc;
+	status = ares_init_options(ret, &o, mask);
+	if (status)
+		return err_system(err, status == ARES_ENOMEM ? ENOMEM : EIO,
+				  "cannot start the resolver (c-ares: %s)", ares_strerror(status));
+	return 0;
+}
+
+int dns_channel_open(const struct dns_options *options, const struct dns_channel_setup *setup,
+		     ares_channel *ret, struct err *err)
+{
+	ares_channel channel = NULL;
+	int rc;
+
+	if (ares_library_init(ARES_LIB_INIT_ALL))
+		return err_system(err, ENOMEM, "cannot start the resolver");
+	rc = open_channel(options, setup, &channel, err);
+	if (!rc && options->servers)
+		rc = set_servers(channel, options->servers, err);
+	if (rc) {
+		if (channel)
+			ares_destroy(channel);
+		ares_library_cleanup();
+		return rc;
+	}
+	*ret = channel;
+	return 0;
+}
+
+void dns_channel_close(ares_channel channel)
+{
+	if (!channel)
+		return;
+	ares_destroy(channel);
+	ares_library_cleanup();
+}
+
+static void add_addrs(ares_channel channel, struct addr **addrs, size_t *n)
+{
+	struct ares_addr_port_node *list = NULL;
+
+	if (ares_get_servers_ports(channel, &list))
+		return;
+	for (const struct ares_addr_port_node *node = list; node; node = node->next) {
+		uint8_t bytes[16];
+
+		memcpy(bytes, &node->addr, sizeof(bytes));
+		*addrs = mem_realloc(*addrs, *n + 1, sizeof(**addrs));
+		if (node->family == AF_INET)
+			(*addrs)[(*n)++] = addr_from_v4(node->addr.addr4.s_addr);
+		else
+			(*addrs)[(*n)++] = addr_from_v6(bytes);
+	}
+	ares_free_data(list);
+}
+
+size_t dns_channel_count_servers(ares_channel channel)
+{
+	CLEANUP_FREE struct addr *addrs = NULL;
+	size_t n = 0;
+
+	add_addrs(channel, &addrs, &n);
+	return n;
+}
+
+char **dns_channel_domains(ares_channel channel, size_t *ret_n)
+{
+	struct ares_options o = {0};
+	char **domains = NULL;
+	size_t n = 0;
+	int mask = 0;
+
+	if (!ares_save_options(channel, &o, &mask) && (mask & ARES_OPT_DOMAINS)) {
+		domains = mem_zalloc((size_t)o.ndomains, sizeof(*domains));
+		for (; n < (size_t)o.ndomains; n++)
+			domains[n] = mem_strdup(o.domains[n]);
+	}
+	ares_destroy_options(&o);
+	*ret_n = n;
+	return domains;
+}
+
+void dns_domains_free(char **domains, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(domains[i]);
+	free(domains);
+}
+
+static int collect_servers(const struct dns_options *options, struct addr **addrs, size_t *n,
+			   struct err *err)
+{
+	const struct dns_channel_setup setup = {.try_ms = 1000};
+	ares_channel channel = NULL;
+	int rc = dns_channel_open(options, &setup, &channel, err);
+
+	if (rc)
+		return rc;
+	add_addrs(channel, addrs, n);
+	dns_channel_close(channel);
+	return 0;
+}
+
+// 127.0.0.53 and .54 (systemd-resolved.service(8))
+static bool is_resolved_stub(const struct addr *a)
+{
+	static const uint8_t stub[] = {127, 0, 0};
+
+	return a->family == 4 && !memcmp(a->bytes, stub, sizeof(stub)) &&
+	       (a->bytes[3] == 53 || a->bytes[3] == 54);
+}
+
+static bool any_stub(const struct addr *addrs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_resolved_stub(&addrs[i]))
+			return true;
+	return false;
+}
+
+static int compare_addr(const void *a, const void *b)
+{
+	return addr_compare(a, b);
+}
+
+static size_t sort_unique(struct addr *addrs, size_t n)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(addrs, n, sizeof(*addrs), compare_addr);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || addr_compare(&addrs[kept - 1], &addrs[i]))
+			addrs[kept++] = addrs[i];
+	return kept;
+}
+
+int dns_servers(const struct dns_options *options, struct addr **ret, size_t *ret_n,
+		struct err *err)
+{
+	static const struct dns_options none, behind_stub = {.resolv_conf = resolved_conf};
+	CLEANUP_FREE struct addr *addrs = NULL;
+	size_t n = 0;
+	int rc = collect_servers(options ? options : &none, &addrs, &n, err);
+
+	if (rc)
+		return rc;
+	if (any_stub(addrs, n) && file_exists(resolved_conf))
+		collect_servers(&behind_stub, &addrs, &n, NULL);
+	*ret_n = sort_unique(addrs, n);
+	*ret = TAKE_PTR(addrs);
+	return 0;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Network interfaces, read with RTM_GETLINK.
+#include "ctl/net/link.h"
+
+#include <errno.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+#include "ctl/net/ethtool.h"
+#include "ctl/net/netlink.h"
+
+enum { NAMES_IN_HINT = 8 };
+
+struct links {
+	VEC(struct link) found;
+};
+
+static void links_cleanup(struct links *l)
+{
+	vec_free(&l->found);
+}
+
+static void copy_string(char *dst, size_t size, const struct nlattr *attr)
+{
+	snprintf(dst, size, "%s", mnl_attr_get_str(attr));
+}
+
+static enum link_xdp xdp_mode(uint8_t attached)
+{
+	switch (attached) {
+	case XDP_ATTACHED_DRV:
+		return LINK_XDP_NATIVE;
+	case XDP_ATTACHED_SKB:
+		return LINK_XDP_GENERIC;
+	case XDP_ATTACHED_HW:
+		return LINK_XDP_HW;
+	case XDP_ATTACHED_MULTI:
+		return LINK_XDP_MULTI;
+	default:
+		return LINK_XDP_NONE;
+	}
+}
+
+struct xdp {
+	uint8_t attached;
+	uint32_t prog_id[IFLA_XDP_MAX + 1];
+};
+
+static int read_xdp_attribute(const struct nlattr *attr, void *ctx)
+{
+	uint16_t type = mnl_attr_get_type(attr);
+	struct xdp *xdp = ctx;
+
+	if (type == IFLA_XDP_ATTACHED)
+		xdp->attached = mnl_attr_get_u8(attr);
+	else if (type >= IFLA_XDP_PROG_ID && type <= IFLA_XDP_HW_PROG_ID)
+		xdp->prog_id[type] = mnl_attr_get_u32(attr);
+	return MNL_CB_OK;
+}
+
+// With several programs (MULTI) the kernel leaves IFLA_XDP_PROG_ID out and names each by its mode.
+static void read_xdp(const struct nlattr *nest, struct link *l)
+{
+	struct xdp xdp = {0};
+
+	mnl_attr_parse_nested(nest, read_xdp_attribute, &xdp);
+	l->xdp_mode = xdp_mode(xdp.attached);
+	for (int type = IFLA_XDP_PROG_ID; type <= IFLA_XDP_HW_PROG_ID && !l->xdp_prog_id; type++)
+		l->xdp_prog_id = xdp.prog_id[type];
+}
+
+static int read_info_attribute(const struct nlattr *attr, void *ctx)
+{
+	struct link *l = ctx;
+
+	if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
+		copy_string(l->kind, sizeof(l->kind), attr);
+	return MNL_CB_OK;
+}
+
+// The attribute may be shorter (an older kernel) and is aligned to four bytes only.
+static void read_stats(const struct nlattr *attr, struct link *l)
+{
+	struct rtnl_link_stats64 stats = {0};
+	size_t len = mnl_attr_get_payload_len(attr);
+
+	memcpy(&stats, mnl_attr_get_payload(attr), len < sizeof(stats) ? len : sizeof(stats));
+	l->rx_packets = stats.rx_packets;
+	l->rx_bytes = stats.rx_bytes;
+	l->rx_dropped = stats.rx_dropped;
+}
+
+static int read_attribute(const struct nlattr *attr, void *ctx)
+{
+	struct link *l = ctx;
+
+	switch (mnl_attr_get_type(attr)) {
+	case IFLA_IFNAME:
+		copy_string(l->name, sizeof(l->name), attr);
+		break;
+	case IFLA_MTU:
+		l->mtu = mnl_attr_get_u32(attr);
+		break;
+	case IFLA_MASTER:
+		l->master = mnl_attr_get_u32(attr);
+		break;
+	case IFLA_LINK:
+		l->lower = mnl_attr_get_u32(attr);
+		break;
+	case IFLA_LINK_NETNSID:
+		l->lower_elsewhere = true;
+		break;
+	case IFLA_ADDRESS:
+		if (mnl_attr_get_payload_len(attr) == sizeof(l->mac))
+			memcpy(l->mac, mnl_attr_get_payload(attr), sizeof(l->mac));
+		break;
+	case IFLA_NUM_RX_QUEUES:
+		l->rx_queues = mnl_attr_get_u32(attr);
+		break;
+	case IFLA_NUM_TX_QUEUES:
+		l->tx_queues = mnl_attr_get_u32(attr);
+		break;
+	case IFLA_STATS64:
+		read_stats(attr, l);
+		break;
+	case IFLA_LINKINFO:
+		mnl_attr_parse_nested(attr, read_info_attribute, l);
+		break;
+	case IFLA_XDP:
+		read_xdp(attr, l);
+		break;
+	}
+	return MNL_CB_OK;
+}
+
+static int visit_link(const struct nlmsghdr *nlh, void *ctx)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	struct links *links = ctx;
+	struct link l = {0};
+
+	if (nlh->nlmsg_type != RTM_NEWLINK)
+		return MNL_CB_OK;
+	l.index = (uint32_t)info->ifi_index;
+	l.type = info->ifi_type;
+	l.up = info->ifi_flags & IFF_UP;
+	l.running = info->ifi_flags & IFF_RUNNING;
+	mnl_attr_parse(nlh, sizeof(*info), read_attribute, &l);
+	// A device whose lower one is itself has none (an older kernel's way to say so).
+	if (l.lower == l.index && !l.lower_elsewhere)
+		l.lower = 0;
+	vec_push(&links->found, l);
+	return MNL_CB_OK;
+}
+
+// One interface by name or index, or all of them when both are absent.
+static int request_links(const char *name, uint32_t index, struct links *links)
+{
+	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *info = mnl_nlmsg_put_extra_header(nlh, sizeof(*info));
+	int rc;
+
+	nlh->nlmsg_type = RTM_GETLINK;
+	nlh->nlmsg_flags = name || index ? 0 : NLM_F_DUMP;
+	info->ifi_index = (int)index;
+	if (name)
+		mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
+	rc = netlink_request(NETLINK_ROUTE, nlh, visit_link, links);
+	if (rc)
+		return rc;
+	vec_each (&links->found, l)
+		ethtool_driver(l->name, l->driver, sizeof(l->driver));
+	return 0;
+}
+
+static int compare_index(const void *a, const void *b)
+{
+	const struct link *la = a, *lb = b;
+
+	return la->index < lb->index ? -1 : la->index > lb->index;
+}
+
+int link_list(struct link **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(links_cleanup) struct links links = {0};
+	int rc = request_links(NULL, 0, &links);
+
+	if (rc)
+		return err_system(err, -rc, "cannot list the network interfaces");
+	qsort(links.found.at, links.found.n, sizeof(*links.found.at), compare_index);
+	*ret_n = links.found.n;
+	*ret = TAKE_PTR(links.found.at);
+	return 0;
+}
+
+static void hint_names(const struct link *all, size_t n, struct err *err)
+{
+	struct text names = {0};
+
+	for (size_t i = 0; i < n && i < NAMES_IN_HINT; i++)
+		text_addf(&names, "%s%s", i ? ", " : "", all[i].name);
+	if (n > NAMES_IN_HINT)
+		text_addf(&names, ", and %zu more", n - NAMES_IN_HINT);
+	err_hint(err, "there are %s", text_get(&names));
+	text_free(&names);
+}
+
+static void hint_nearest(const char *name, struct err *err)
+{
+	CLEANUP_FREE struct link *all = NULL;
+	CLEANUP_FREE const char **names = NULL;
+	const char *nearest;
+	size_t n = 0;
+
+	if (link_list(&all, &n, NULL) || !n)
+		return;
+	names = mem_zalloc(n, sizeof(*names));
+	for (size_t i = 0; i < n; i++)
+		names[i] = all[i].name;
+	nearest = diag_nearest(name, names, n);
+	if (nearest)
+		err_hint(err, "did you mean '%s'?", nearest);
+	else
+		hint_names(all, n, err);
+}
+
+static int no_such_link(const char *name, struct err *err)
+{
+	err_input(err, "no interface '%s'", name);
+	if (err) {
+		hint_nearest(name, err);
+		err->code = ENODEV;
+	}
+	return -ENODEV;
+}
+
+int link_get(const char *name, struct link *ret, struct err *err)
+{
+	CLEANUP(links_cleanup) struct links links = {0};
+	int rc = -ENODEV;
+
+	if (name[0] && strlen(name) < IF_NAMESIZE)
+		rc = request_links(name, 0, &links);
+	if (rc == -ENODEV || (!rc && !links.found.n))
+		return no_such_link(name, err);
+	if (rc)
+		return err_system(err, -rc, "cannot read the interface '%s'", name);
+	*ret = links.found.at[0];
+	return 0;
+}
+
+int link_get_by_index(uint32_t index, struct link *ret, struct err *err)
+{
+	CLEANUP(links_cleanup) struct links links = {0};
+	int rc = index ? request_links(NULL, index, &links) : -ENODEV;
+
+	if (rc == -ENODEV || (!rc && !links.found.n)) {
+		err_input(err, "no interface with index %u", index);
+		if (err)
+			err->code = ENODEV;
+		return -ENODEV;
+	}
+	if (rc)
+		return err_system(err, -rc, "cannot read the interface with index %u", index);
+	*ret = links.found.at[0];
+	return 0;
+}

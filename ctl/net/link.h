@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the kernel says about network interfaces (rtnetlink RTM_GETLINK).
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/err.h"
+
+enum link_xdp { LINK_XDP_NONE, LINK_XDP_NATIVE, LINK_XDP_GENERIC, LINK_XDP_HW, LINK_XDP_MULTI };
+
+struct link {
+	char name[IF_NAMESIZE];
+	uint32_t index;
+	char kind[16];        // IFLA_INFO_KIND: "veth", "bridge", "vlan"…; "" for a plain device
+	char driver[32];      // ethtool's driver name; "" when unknown
+	uint16_t type;        // ARPHRD_*; ARPHRD_ETHER is what Weir handles
+	uint32_t mtu;         // bytes, without Ethernet header
+	uint32_t master;      // ifindex of the bridge or bond it is a port of, 0 none
+	uint32_t lower;       // IFLA_LINK: lower device of a VLAN; for veth the peer's ifindex
+	bool lower_elsewhere; // the lower device or peer lives in another network namespace
+	bool up, running;
+	uint8_t mac[6];
+	enum link_xdp xdp_mode;
+	uint32_t xdp_prog_id; // program the link shows (native, generic or hw), 0 none
+	uint32_t rx_queues, tx_queues;
+	uint64_t rx_packets, rx_bytes, rx_dropped; // IFLA_STATS64
+};
+
+// By name in the current network namespace. 0; -ENODEV with a sentence (and a "did you mean" hint
+// from the names that exist) when it is not there; other -errno as ERR_SYSTEM.
+int link_get(const char *name, struct link *ret, struct err *err);
+int link_get_by_index(uint32_t index, struct link *ret, struct err *err);
+// All interfaces in order of their index; the caller frees *ret.
+int link_list(struct link **ret, size_t *ret_n, struct err *err);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Request and answer over netlink, interrupted dumps repeated.
+#include "ctl/net/netlink.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+
+enum {
+	// The kernel fills up to 32 KB per read of a dump when the reader offers as much.
+	CHUNK_BYTES = 64 * 1024,
+	DUMP_TRIES = 16,
+};
+
+struct answer {
+	VEC(char) bytes;
+};
+
+static void socket_cleanup(struct mnl_socket **nl)
+{
+	if (*nl)
+		mnl_socket_close(*nl);
+}
+
+static void answer_cleanup(struct answer *a)
+{
+	vec_free(&a->bytes);
+}
+
+// Whole messages; their lengths are multiples of four already, except perhaps the last one's.
+static void answer_append(struct answer *a, const char *chunk, size_t len)
+{
+	size_t padded = (len + NLMSG_ALIGNTO - 1) & ~(size_t)(NLMSG_ALIGNTO - 1);
+
+	vec_reserve(&a->bytes, padded);
+	memcpy(a->bytes.at + a->bytes.n, chunk, len);
+	memset(a->bytes.at + a->bytes.n + len, 0, padded - len);
+	a->bytes.n += padded;
+}
+
+static int receive(struct mnl_socket *nl, uint32_t seq, struct answer *a)
+{
+	CLEANUP_FREE char *chunk = mem_zalloc(1, CHUNK_BYTES);
+	int rc = MNL_CB_OK;
+
+	while (rc > MNL_CB_STOP) {
+		ssize_t n = mnl_socket_recvfrom(nl, chunk, CHUNK_BYTES);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		answer_append(a, chunk, (size_t)n);
+		rc = mnl_cb_run(chunk, (size_t)n, seq, mnl_socket_get_portid(nl), NULL, NULL);
+	}
+	return rc == MNL_CB_ERROR ? -errno : 0;
+}
+
+// -EINTR here means only one thing: the dump changed while it was read.
+static int ask(int bus, struct nlmsghdr *request, netlink_visit *visit, void *ctx)
+{
+	__attribute__((cleanup(socket_cleanup))) struct mnl_socket *nl = NULL;
+	__attribute__((cleanup(answer_cleanup))) struct answer answer = {0};
+	int rc;
+
+	nl = mnl_socket_open2(bus, SOCK_CLOEXEC);
+	if (!nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0)
+		return -errno;
+	if (mnl_socket_sendto(nl, request, request->nlmsg_len) < 0)
+		return -errno;
+	rc = receive(nl, request->nlmsg_seq, &answer);
+	if (rc)
+		return rc;
+	rc = mnl_cb_run(answer.bytes.at, answer.bytes.n, request->nlmsg_seq,
+			mnl_socket_get_portid(nl), visit, ctx);
+	return rc == MNL_CB_ERROR ? -errno : 0;
+}
+
+int netlink_request(int bus, struct nlmsghdr *request, netlink_visit *visit, void *ctx)
+{
+	int rc = -EINTR;
+
+	request->nlmsg_flags |= NLM_F_REQUEST;
+	if ((request->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
+		request->nlmsg_flags |= NLM_F_ACK;
+	for (int i = 0; i < DUMP_TRIES && rc == -EINTR; i++) {
+		request->nlmsg_seq = (uint32_t)time(NULL) + (uint32_t)i;
+		rc = ask(bus, request, visit, ctx);
+	}
+	return rc;
+}

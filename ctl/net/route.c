@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Own addresses and default gateways, read with RTM_GETADDR and RTM_GETROUTE.
+#include "ctl/net/route.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ctl/base/vec.h"
+#include "ctl/net/netlink.h"
+
+struct own_addrs {
+	VEC(struct own_addr) found;
+};
+
+struct gateways {
+	VEC(struct gateway) found;
+};
+
+// What the attributes of an address say.
+struct addr_message {
+	int family;
+	struct addr local, other;
+};
+
+// What the attributes of a route, or of one next hop of it, say.
+struct route {
+	int family;
+	struct addr via;
+	const struct nlattr *multipath;
+	uint32_t ifindex, table, metric;
+};
+
+static void own_addrs_cleanup(struct own_addrs *a)
+{
+	vec_free(&a->found);
+}
+
+static void gateways_cleanup(struct gateways *g)
+{
+	vec_free(&g->found);
+}
+
+// family 0 when the length is not that of an address of the family.
+static struct addr addr_of(int family, const void *bytes, size_t len)
+{
+	struct addr none = {0};
+	uint32_t v4;
+
+	if (family == AF_INET && len == sizeof(v4)) {
+		memcpy(&v4, bytes, sizeof(v4));
+		return addr_from_v4(v4);
+	}
+	if (family == AF_INET6 && len == 16)
+		return addr_from_v6(bytes);
+	return none;
+}
+
+static struct addr addr_of_attribute(int family, const struct nlattr *attr)
+{
+	return addr_of(family, mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr));
+}
+
+static int request_dump(uint16_t type, netlink_visit *visit, void *ctx)
+{
+	char buf[128] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+
+	// struct rtmsg is the larger of the two headers, and zero asks for all families in both.
+	mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtmsg));
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = NLM_F_DUMP;
+	return netlink_request(NETLINK_ROUTE, nlh, visit, ctx);
+}
+
+static int read_addr_attribute(const struct nlattr *attr, void *ctx)
+{
+	struct addr_message *m = ctx;
+
+	if (mnl_attr_get_type(attr) == IFA_LOCAL)
+		m->local = addr_of_attribute(m->family, attr);
+	else if (mnl_attr_get_type(attr) == IFA_ADDRESS)
+		m->other = addr_of_attribute(m->family, attr);
+	return MNL_CB_OK;
+}
+
+// IFA_LOCAL is ours; on a point-to-point link IFA_ADDRESS is the peer's.
+static int visit_addr(const struct nlmsghdr *nlh, void *ctx)
+{
+	const struct ifaddrmsg *msg = mnl_nlmsg_get_payload(nlh);
+	struct own_addrs *addrs = ctx;
+	struct addr_message m = {.family = msg->ifa_family};
+
+	if (nlh->nlmsg_type != RTM_NEWADDR)
+		return MNL_CB_OK;
+	mnl_attr_parse(nlh, sizeof(*msg), read_addr_attribute, &m);
+	if (!m.local.family)
+		m.local = m.other;
+	if (m.local.family)
+		vec_push(&addrs->found, ((struct own_addr){
+						.addr = m.local,
+						.prefix_len = msg->ifa_prefixlen,
+						.ifindex = msg->ifa_index,
+					}));
+	return MNL_CB_OK;
+}
+
+int route_own_addrs(struct own_addr **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(own_addrs_cleanup) struct own_addrs addrs = {0};
+	int rc = request_dump(RTM_GETADDR, visit_addr, &addrs);
+
+	if (rc)
+		return err_system(err, -rc, "cannot list the addresses of this host");
+	*ret_n = addrs.found.n;
+	*ret = TAKE_PTR(addrs.found.at);
+	return 0;
+}
+
+// RTA_VIA: a next hop of another family than the route's (RFC 5549).
+static struct addr addr_of_via(const struct nlattr *attr)
+{
+	const struct rtvia *via = mnl_attr_get_payload(attr);
+	size_t len = mnl_attr_get_payload_len(attr);
+
+	if (len < sizeof(*via))
+		return (struct addr){0};
+	return addr_of(via->rtvia_family, via->rtvia_addr, len - sizeof(*via));
+}
+
+static int read_route_attribute(const struct nlattr *attr, void *ctx)
+{
+	struct route *r = ctx;
+
+	switch (mnl_attr_get_type(attr)) {
+	case RTA_GATEWAY:
+		r->via = addr_of_attribute(r->family, attr);
+		break;
+	case RTA_VIA:
+		r->via = addr_of_via(attr);
+		break;
+	case RTA_OIF:
+		r->ifindex = mnl_attr_get_u32(attr);
+		break;
+	case RTA_TABLE:
+		r->table = mnl_attr_get_u32(attr);
+		break;
+	case RTA_PRIORITY:
+		r->metric = mnl_attr_get_u32(attr);
+		break;
+	case RTA_MULTIPATH:
+		r->multipath = attr;
+		break;
+	}
+	return MNL_CB_OK;
+}
+
+static void add_gateway(struct gateways *g, const struct route *r)
+{
+	vec_push(&g->found, ((struct gateway){
+				    .addr = r->via,
+				    .ifindex = r->ifindex,
+				    .metric = r->metric,
+			    }));
+}
+
+// A list of struct rtnexthop, each followed by attributes of its own and padded to four bytes.
+static void add_multipath(struct gateways *g, const struct route *r)
+{
+	const char *at = mnl_attr_get_payload(r->multipath);
+	size_t left = mnl_attr_get_payload_len(r->multipath);
+
+	while (left >= sizeof(struct rtnexthop)) {
+		const struct rtnexthop *nh = (const void *)at;
+		size_t len = nh->rtnh_len, step = (len + 3) & ~(size_t)3;
+		struct route hop = {.family = r->family, .metric = r->metric};
+
+		if (len < sizeof(*nh) || len > left)
+			return;
+		hop.ifindex = (uint32_t)nh->rtnh_ifindex;
+		mnl_attr_parse_payload(nh + 1, len - sizeof(*nh), read_route_attribute, &hop);
+		add_gateway(g, &hop);
+		at += step;
+		left -= step < left ? step : left;
+	}
+}
+
+static int visit_route(const struct nlmsghdr *nlh, void *ctx)
+{
+	const struct rtmsg *msg = mnl_nlmsg_get_payload(nlh);
+	struct route r = {.family = msg->rtm_family, .table = msg->rtm_table};
+
+	if (nlh->nlmsg_type != RTM_NEWROUTE || msg->rtm_dst_len || msg->rtm_type != RTN_UNICAST)
+		return MNL_CB_OK;
+	if (msg->rtm_family != AF_INET && msg->rtm_family != AF_INET6)
+		return MNL_CB_OK;
+	mnl_attr_parse(nlh, sizeof(*msg), read_route_attribute, &r);
+	if (r.table != RT_TABLE_MAIN)
+		return MNL_CB_OK;
+	if (r.multipath)
+		add_multipath(ctx, &r);
+	else
+		add_gateway(ctx, &r);
+	return MNL_CB_OK;
+}
+
+static int compare_gateway(const void *a, const void *b)
+{
+	const struct gateway *ga = a, *gb = b;
+
+	if (ga->metric != gb->metric)
+		return ga->metric < gb->metric ? -1 : 1;
+	return addr_compare(&ga->addr, &gb->addr);
+}
+
+int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(gateways_cleanup) struct gateways g = {0};
+	int rc = request_dump(RTM_GETROUTE, visit_route, &g);
+
+	if (rc)
+		return err_system(err, -rc, "cannot list the default routes of this host");
+	if (g.found.n)
+		qsort(g.found.at, g.found.n, sizeof(*g.found.at), compare_gateway);
+	*ret_n = g.found.n;
+	*ret = TAKE_PTR(g.found.at);
+	return 0;
+}
+
+static bool switch_on(int dir, const char *ifname)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/forwarding", ifname);
+	CLEANUP_FD int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	char value = '0';
+
+	return fd >= 0 && read(fd, &value, 1) == 1 && value != '0';
+}
+
+// "default" is only the template of interfaces to come; "all" is true when any command set it last.
+bool route_forwards(uint8_t family)
+{
+	const char *path = family == 4 ? "/proc/sys/net/ipv4/conf" : "/proc/sys/net/ipv6/conf";
+	DIR *dir = opendir(path);
+	bool found = false;
+	struct dirent *entry;
+
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "default"))
+			found = switch_on(dirfd(dir), entry->d_name);
+	closedir(dir);
+	return found;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Own addresses and default gateways of the current network namespace (rtnetlink).
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+
+struct own_addr {
+	struct addr addr;
+	uint8_t prefix_len;
+	uint32_t ifindex;
+};
+
+struct gateway {
+	struct addr addr; // next hop of a default route; family 0 where the route is on-link
+	uint32_t ifindex;
+	uint32_t metric;
+};
+
+// All addresses of all interfaces (loopback included). The caller frees *ret.
+int route_own_addrs(struct own_addr **ret, size_t *ret_n, struct err *err);
+// Next hops of all default routes of the main table (multipath included), both families, best
+// metric first. The caller frees *ret. 0 or -errno with err set.
+int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err);
+// Does this host forward packets of the family (sysctl, any interface)?
+bool route_forwards(uint8_t family);

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The operator's login, found from the process tree, the connections of sshd and the environment.
+#include "ctl/net/session.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/vec.h"
+#include "ctl/net/sockdiag.h"
+
+enum {
+	ANCESTORS_MAX = 128,
+	PROC_BYTES_MAX = 16 * 1024 * 1024, // an environment has at most 6 MB (execve(2))
+};
+
+struct process {
+	uint32_t pid, parent;
+	char name[64];
+};
+
+// What SSH_CONNECTION says, or SSH_CLIENT, which lacks the local address.
+struct claim {
+	struct addr peer, local;
+	uint16_t peer_port, local_port;
+};
+
+struct sockets {
+	struct socket_info *at;
+	size_t n;
+	bool known; // sock_diag answered
+};
+
+// A connection that a process holds under descriptor fd.
+struct held {
+	const struct socket_info *socket;
+	uint32_t fd;
+};
+
+struct held_list {
+	VEC(struct held) of;
+};
+
+static void sockets_cleanup(struct sockets *s)
+{
+	mem_cleanup_free(&s->at);
+}
+
+static void held_cleanup(struct held_list *l)
+{
+	vec_free(&l->of);
+}
+
+// Content of /proc/PID/FILE, NUL-terminated behind *ret_len bytes; NULL when it cannot be read.
+static char *read_proc(uint32_t pid, const char *file, size_t *ret_len)
+{
+	CLEANUP_FREE char *path = mem_printf("/proc/%u/%s", pid, file);
+	char *text = NULL;
+
+	return file_read(path, PROC_BYTES_MAX, &text, ret_len, NULL) ? NULL : text;
+}
+
+// "PID (NAME) STATE PPID …"; the name may hold blanks and parentheses, so it ends at the last ')'.
+static bool parse_stat(const char *stat, struct process *ret)
+{
+	const char *open = strchr(stat, '('), *close = strrchr(stat, ')');
+	struct process p = {.pid = ret->pid};
+	const char *parent;
+
+	if (!open || !close || close < open || strlen(close) < 4)
+		return false;
+	snprintf(p.name, sizeof(p.name), "%.*s", (int)(close - open - 1), open + 1);
+	parent = close + 4; // ") S "
+	if (num_parse_u32(parent, strcspn(parent, " "), 0, UINT32_MAX, &p.parent))
+		return false;
+	*ret = p;
+	return true;
+}
+
+static bool process_read(uint32_t pid, struct process *ret)
+{
+	struct process p = {.pid = pid};
+	size_t len;
+	CLEANUP_FREE char *stat = pid ? read_proc(pid, "stat", &len) : NULL;
+
+	if (!stat || !parse_stat(stat, &p))
+		return false;
+	*ret = p;
+	return true;
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+// Daemons that hold the operator's TCP connection themselves. sshd-session: OpenSSH since 9.8.
+static bool is_sshd(const struct process *p)
+{
+	static const char *const names[] = {"sshd", "sshd-session", "dropbear"};
+
+	return is_one_of(p->name, names, ARRAY_SIZE(names));
+}
+
+// Remote logins whose peer no connected socket shows.
+static bool is_unplaceable(const struct process *p)
+{
+	static const char *const names[] = {"mosh-server", "in.telnetd", "telnetd"};
+
+	return is_one_of(p->name, names, ARRAY_SIZE(names));
+}
+
+static bool take_word(const char **at, const char **ret, size_t *ret_len)
+{
+	*at += strspn(*at, " ");
+	*ret = *at;
+	*ret_len = strcspn(*at, " ");
+	*at += *ret_len;
+	return *ret_len > 0;
+}
+
+// sshd writes link-local addresses with their zone, which no packet carries.
+static bool take_addr(const char **at, struct addr *ret)
+{
+	const char *word;
+	size_t len, zone;
+
+	if (!take_word(at, &word, &len))
+		return false;
+	zone = strcspn(word, "%");
+	return !addr_parse(word, zone < len ? zone : len, ret, NULL);
+}
+
+static bool take_port(const char **at, uint16_t *ret)
+{
+	const char *word;
+	size_t len;
+
+	return take_word(at, &word, &len) && !num_parse_u16(word, len, 0, UINT16_MAX, ret);
+}
+
+// "PEER PEER_PORT LOCAL LOCAL_PORT"
+static bool parse_connection(const char *text, struct claim *ret)
+{
+	struct claim c = {0};
+
+	if (!text || !take_addr(&text, &c.peer) || !take_port(&text, &c.peer_port) ||
+	    !take_addr(&text, &c.local) || !take_port(&text, &c.local_port))
+		return false;
+	*ret = c;
+	return true;
+}
+
+// "PEER PEER_PORT LOCAL_PORT"
+static bool parse_client(const char *text, struct claim *ret)
+{
+	struct claim c = {0};
+
+	if (!text || !take_addr(&text, &c.peer) || !take_port(&text, &c.peer_port) ||
+	    !take_port(&text, &c.local_port))
+		return false;
+	*ret = c;
+	return true;
+}
+
+// Returns whether there is a claim at all: "UNKNOWN 65535 UNKNOWN 65535" (an sshd behind a pipe) is
+// one without addresses.
+static bool claim_from(const char *connection, const char *client, struct claim *ret)
+{
+	return parse_connection(connection, ret) || parse_client(client, ret) || connection ||
+	       client;
+}
+
+// The value of NAME in a block of NUL-terminated NAME=VALUE.
+static const char *block_get(const char *block, size_t len, const char *name)
+{
+	size_t name_len = strlen(name);
+
+	for (const char *at = block; at < block + len; at += strlen(at) + 1)
+		if (!strncmp(at, name, name_len) && at[name_len] == '=')
+			return at + name_len + 1;
+	return NULL;
+}
+
+static bool claim_of_process(uint32_t pid, struct claim *ret)
+{
+	size_t len = 0;
+	CLEANUP_FREE char *block = read_proc(pid, "environ", &len);
+
+	return block && claim_from(block_get(block, len, "SSH_CONNECTION"),
+				   block_get(block, len, "SSH_CLIENT"), ret);
+}
+
+static bool claim_matches(const struct claim *c, const struct socket_info *s)
+{
+	return s->proto == IPPROTO_TCP && c->peer_port == s->remote_port &&
+	       c->local_port == s->local_port && !addr_compare(&c->peer, &s->remote) &&
+	       (!c->local.family || !addr_compare(&c->local, &s->local));
+}
+
+static const struct socket_info *sockets_find_inode(const struct sockets *s, uint32_t inode)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i].proto == IPPROTO_TCP && s->at[i].inode == inode)
+			return &s->at[i];
+	return NULL;
+}
+
+// The inode of /proc/PID/fd/NAME when it is a socket, else 0.
+static uint32_t socket_inode(int dir, const char *name)
+{
+	static const char prefix[] = "socket:[";
+	uint32_t inode = 0;
+	char target[64];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	if (n < (ssize_t)sizeof(prefix) || strncmp(target, prefix, sizeof(prefix) - 1))
+		return 0;
+	num_parse_u32(target + sizeof(prefix) - 1, (size_t)n - sizeof(prefix), 1, UINT32_MAX,
+		      &inode);
+	return inode;
+}
+
+static void read_held(uint32_t pid, const struct sockets *sockets, struct held_list *ret)
+{
+	CLEANUP_FREE char *path = mem_printf("/proc/%u/fd", pid);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		uint32_t fd, inode = socket_inode(dirfd(dir), entry->d_name);
+		const struct socket_info *s = inode ? sockets_find_inode(sockets, inode) : NULL;
+
+		if (s && !num_parse_u32(entry->d_name, strlen(entry->d_name), 0, INT32_MAX, &fd))
+			vec_push(&ret->of, ((struct held){.socket = s, .fd = fd}));
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static bool holds(const struct held_list *l, const struct socket_info *s)
+{
+	for (size_t i = 0; i < l->of.n; i++)
+		if (l->of.at[i].socket == s)
+			return true;
+	return false;
+}
+
+// A forwarding sshd also holds connections of tunnels, in both directions. The login's own is the
+// one that our environment names; else one that the privileged parent holds as well, for only the
+// child opens tunnels; among several the lowest descriptor: it was there before any tunnel.
+static const struct socket_info *choose(const struct held_list *own, const struct held_list *parent,
+					const struct claim *claim)
+{
+	const struct held *best = NULL;
+	int best_rank = 0;
+
+	for (size_t i = 0; i < own->of.n; i++) {
+		const struct held *h = &own->of.at[i];
+		int rank = 1;
+
+		if (claim->peer.family && claim_matches(claim, h->socket))
+			rank = 3;
+		else if (holds(parent, h->socket))
+			rank = 2;
+		if (rank > best_rank || (rank == best_rank && h->fd < best->fd)) {
+			best = h;
+			best_rank = rank;
+		}
+	}
+	return best ? best->socket : NULL;
+}
+
+static const struct socket_info *connection_of(const struct process *sshd,
+					       const struct sockets *sockets,
+					       const struct claim *claim)
+{
+	CLEANUP(held_cleanup) struct held_list own = {0};
+	CLEANUP(held_cleanup) struct held_list parents = {0};
+	struct process parent;
+
+	read_held(sshd->pid, sockets, &own);
+	if (process_read(sshd->parent, &parent) && is_sshd(&parent))
+		read_held(parent.pid, sockets, &parents);
+	return choose(&own, &parents, claim);
+}
+
+static const struct socket_info *sockets_find_claim(const struct sockets *s,
+						    const struct claim *claim)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (claim_matches(claim, &s->at[i]))
+			return &s->at[i];
+	return NULL;
+}
+
+static void place_by_socket(const struct socket_info *s, struct session *ret)
+{
+	ret->peer = s->remote;
+	ret->local = s->local;
+	ret->peer_port = s->remote_port;
+	ret->local_port = s->local_port;
+}
+
+static void place_by_claim(const struct claim *c, struct session *ret)
+{
+	ret->peer = c->peer;
+	ret->local = c->local;
+	ret->peer_port = c->peer_port;
+	ret->local_port = c->local_port;
+}
+
+// Walks up to the daemon of the remote login. Returns whether there is one; *ret_sshd has a pid
+// only if it may hold the connection. The claim is that of the nearest process that makes one.
+static bool walk(struct process *ret_sshd, struct claim *ret_claim)
+{
+	bool claimed = claim_from(getenv("SSH_CONNECTION"), getenv("SSH_CLIENT"), ret_claim);
+	struct process p = {.parent = (uint32_t)getppid()};
+
+	for (int i = 0; i < ANCESTORS_MAX && process_read(p.parent, &p); i++) {
+		if (is_sshd(&p)) {
+			*ret_sshd = p;
+			return true;
+		}
+		if (!claimed)
+			claimed = claim_of_process(p.pid, ret_claim);
+		if (is_unplaceable(&p))
+			return true;
+	}
+	return claimed;
+}
+
+void session_find(struct session *ret)
+{
+	CLEANUP(sockets_cleanup) struct sockets sockets = {0};
+	const struct socket_info *connection = NULL;
+	struct session s = {0};
+	struct process sshd = {0};
+	struct claim claim = {0};
+
+	s.remote = walk(&sshd, &claim);
+	if (s.remote)
+		sockets.known = !sockdiag_connected(&sockets.at, &sockets.n, NULL);
+	if (sshd.pid)
+		connection = connection_of(&sshd, &sockets, &claim);
+	if (!connection && claim.peer.family)
+		connection = sockets_find_claim(&sockets, &claim);
+	if (connection)
+		place_by_socket(connection, &s);
+	else if (claim.peer.family && !sockets.known)
+		place_by_claim(&claim, &s);
+	else
+		s.guess = claim.peer;
+	*ret = s;
+}
+
+// The login that started it all survives sudo and su; 4294967295 says that there was none.
+static uid_t login_uid(void)
+{
+	size_t len = 0;
+	CLEANUP_FREE char *text = read_proc((uint32_t)getpid(), "loginuid", &len);
+	uint32_t uid;
+
+	if (text && !num_parse_u32(text, strcspn(text, "\n"), 0, UINT32_MAX - 1, &uid))
+		return uid;
+	return getuid();
+}
+
+void session_describe(const struct session *s, char *buf, size_t size)
+{
+	uid_t uid = login_uid();
+	const struct passwd *user = getpwuid(uid);
+	CLEANUP_FREE char *name = user ? mem_strdup(user->pw_name) : mem_printf("uid %u", uid);
+	addr_text peer;
+
+	if (s->peer.family)
+		snprintf(buf, size, "%s (ssh %s)", name, addr_format(&s->peer, peer));
+	else
+		snprintf(buf, size, "%s (%s)", name, s->remote ? "remote" : "local");
+}

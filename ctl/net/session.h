@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Who sits at the other end of this command's terminal: the addresses that must not be cut off.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/addr.h"
+
+struct session {
+	struct addr peer, local; // family 0: not known
+	uint16_t peer_port, local_port;
+	bool remote; // a remote login is above this command (sshd, mosh…) or its environment says so
+	// The environment names this peer, but no living connection has those ends (a terminal
+	// multiplexer entered from elsewhere since, mosh): worth protecting, not worth trusting.
+	// Family 0 unless peer is unknown.
+	struct addr guess;
+};
+
+// Finds the operator's login: the nearest sshd among the ancestors and the TCP connections it holds
+// (/proc/PID/fd, sock_diag), then SSH_CONNECTION/SSH_CLIENT in our or the ancestors' environment
+// (sudo strips ours; mapped addresses are undone), believed only if such a connection lives. Never
+// fails: what is not found is family 0. remote && peer.family == 0: a remote session that could not
+// be placed. Call it before entering another network namespace: sock_diag sees the current one.
+void session_find(struct session *ret);
+
+// For people: "root (ssh 198.51.100.9)", "root (remote)" where it could not be placed, "root
+// (local)". The name is that of the login (/proc/self/loginuid), else of the user.
+void session_describe(const struct session *s, char *buf, size_t size);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Connected sockets, read with SOCK_DIAG_BY_FAMILY.
+#include "ctl/net/sockdiag.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "ctl/base/vec.h"
+#include "ctl/net/netlink.h"
+
+struct sockets {
+	VEC(struct socket_info) found;
+	uint8_t proto; // of the dump that is being read
+};
+
+static void sockets_cleanup(struct sockets *s)
+{
+	vec_free(&s->found);
+}
+
+static struct addr addr_of(uint8_t family, const uint32_t words_be[4])
+{
+	struct in6_addr v6;
+
+	if (family == AF_INET)
+		return addr_from_v4(words_be[0]);
+	memcpy(&v6, words_be, sizeof(v6));
+	return IN6_IS_ADDR_V4MAPPED(&v6) ? addr_from_v4(words_be[3]) : addr_from_v6(v6.s6_addr);
+}
+
+static int visit_socket(const struct nlmsghdr *nlh, void *ctx)
+{
+	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+	struct sockets *s = ctx;
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
+		return MNL_CB_OK;
+	vec_push(&s->found, ((struct socket_info){
+				    .proto = s->proto,
+				    .local = addr_of(msg->idiag_family, msg->id.idiag_src),
+				    .remote = addr_of(msg->idiag_family, msg->id.idiag_dst),
+				    .local_port = ntohs(msg->id.idiag_sport),
+				    .remote_port = ntohs(msg->id.idiag_dport),
+				    .inode = msg->idiag_inode,
+			    }));
+	return MNL_CB_OK;
+}
+
+// A connected UDP socket is in state TCP_ESTABLISHED too.
+static int request_sockets(uint8_t family, uint8_t proto, struct sockets *s)
+{
+	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct inet_diag_req_v2 *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
+
+	nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	nlh->nlmsg_flags = NLM_F_DUMP;
+	req->sdiag_family = family;
+	req->sdiag_protocol = proto;
+	req->idiag_states = 1U << TCP_ESTABLISHED;
+	s->proto = proto;
+	return netlink_request(NETLINK_SOCK_DIAG, nlh, visit_socket, s);
+}
+
+int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
+{
+	static const uint8_t families[] = {AF_INET, AF_INET6};
+	CLEANUP(sockets_cleanup) struct sockets s = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+		int rc = request_sockets(families[i], IPPROTO_TCP, &s);
+
+		if (rc)
+			return err_system(err, -rc, "cannot list the TCP connections");
+		rc = request_sockets(families[i], IPPROTO_UDP, &s);
+		if (rc && rc != -ENOENT)
+			return err_system(err, -rc, "cannot list the UDP sockets");
+	}
+	*ret_n = s.found.n;
+	*ret = TAKE_PTR(s.found.at);
+	return 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Lists of name servers and resolv.conf: what is taken, what is refused, and who would be asked.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/net/dns_parts.h"
+#include "tests/unit/net/temp_file.h"
+
+static void check_servers(const struct dns_options *options, const char *expected)
+{
+	CLEANUP_FREE struct addr *addrs = NULL;
+	struct text got = {0};
+	addr_text buf;
+	size_t n = 0;
+
+	assert_int_equal(dns_servers(options, &addrs, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		text_addf(&got, "%s%s", i ? " " : "", addr_format(&addrs[i], buf));
+	assert_string_equal(text_get(&got), expected);
+	text_free(&got);
+}
+
+static void check_list(const char *list, const char *expected)
+{
+	struct dns_options options = {.servers = list};
+
+	check_servers(&options, expected);
+}
+
+static void takes_lists(void **state)
+{
+	(void)state;
+	check_list("192.0.2.53", "192.0.2.53");
+	check_list("192.0.2.53:5353", "192.0.2.53");
+	check_list("2001:db8::53", "2001:db8::53");
+	check_list("::1", "::1");
+	check_list("[2001:db8::53]", "2001:db8::53");
+	check_list("[2001:db8::53]:5353", "2001:db8::53");
+	check_list("2001:db8::2,192.0.2.9:53,[2001:db8::1]:53,192.0.2.1,192.0.2.9:54",
+		   "192.0.2.1 192.0.2.9 2001:db8::1 2001:db8::2");
+}
+
+static void refuses_bad_lists(void **state)
+{
+	static const struct {
+		const char *list, *names;
+	} bad[] = {
+		{"", "''"},
+		{"resolver.example", "'resolver.example'"},
+		{"192.0.2.1,", "''"},
+		{"192.0.2.1,,192.0.2.2", "''"},
+		{"192.0.2.1, 192.0.2.2", "' 192.0.2.2'"},
+		{"192.0.2.1:", "'192.0.2.1:'"},
+		{"192.0.2.1:0", "'192.0.2.1:0'"},
+		{"192.0.2.1:65536", "'192.0.2.1:65536'"},
+		{"192.0.2.1:53x", "'192.0.2.1:53x'"},
+		{"192.0.2.256", "'192.0.2.256'"},
+		{"[2001:db8::1", "'[2001:db8::1'"},
+		{"[]", "'[]'"},
+		{"[", "'['"},
+		{"[::1]53", "'[::1]53'"},
+		{"[::1]:", "'[::1]:'"},
+		{"[::1]:99999", "'[::1]:99999'"},
+		{"::1,fe80::1%eth0", "'fe80::1%eth0'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct dns_options options = {.servers = bad[i].list};
+		struct addr *addrs = NULL;
+		struct err err = {0};
+		size_t n = 77;
+
+		assert_int_equal(dns_servers(&options, &addrs, &n, &err), -EINVAL);
+		assert_int_equal(err.kind, ERR_INPUT);
+		if (!strstr(err.text, bad[i].names))
+			fail_msg("%s: %s", bad[i].list, err.text);
+		assert_true(err.hint[0]);
+		assert_int_equal(n, 77);
+	}
+}
+
+static void reads_the_file_that_is_named(void **state)
+{
+	struct temp_file f = temp_file("# x\nnameserver 192.0.2.3\nnameserver 2001:db8::3\n");
+	struct dns_options options = {.resolv_conf = f.path};
+
+	(void)state;
+	check_servers(&options, "192.0.2.3 2001:db8::3");
+	temp_file_remove(&f);
+}
+
+static void a_list_beats_the_file(void **state)
+{
+	struct temp_file f = temp_file("nameserver 192.0.2.3\n");
+	struct dns_options options = {.resolv_conf = f.path, .servers = "192.0.2.4"};
+
+	(void)state;
+	check_servers(&options, "192.0.2.4");
+	temp_file_remove(&f);
+}
+
+static void refuses_an_absent_file(void **state)
+{
+	struct dns_options options = {.resolv_conf = "/nonexistent/resolv.conf"};
+	struct addr *addrs = NULL;
+	struct err err = {0};
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(dns_servers(&options, &addrs, &n, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "'/nonexistent/resolv.conf'"));
+}
+
+static void has_search_domains(void **state)
+{
+	struct temp_file f = temp_file("nameserver 192.0.2.3\nsearch a.test b.test\n");
+	struct dns_options options = {.resolv_conf = f.path};
+	const struct dns_channel_setup setup = {.try_ms = 100};
+	ares_channel channel = NULL;
+	char **domains;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(dns_channel_open(&options, &setup, &channel, NULL), 0);
+	domains = dns_channel_domains(channel, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(domains[0], "a.test");
+	assert_string_equal(domains[1], "b.test");
+	assert_int_equal(dns_channel_count_servers(channel), 1);
+	dns_domains_free(domains, n);
+	dns_channel_close(channel);
+	temp_file_remove(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_lists),
+		cmocka_unit_test(refuses_bad_lists),
+		cmocka_unit_test(reads_the_file_that_is_named),
+		cmocka_unit_test(a_list_beats_the_file),
+		cmocka_unit_test(refuses_an_absent_file),
+		cmocka_unit_test(has_search_domains),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which words are host names, what is said about the others, and punycode against RFC 3492.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "ctl/net/dns_parts.h"
+
+#define REPEAT10(s) s s s s s s s s s s
+#define LABEL60     REPEAT10("abcdef")
+
+static const char *problem(const char *text)
+{
+	static char buf[512];
+
+	return dns_name_problem(text, strlen(text), buf, sizeof(buf));
+}
+
+static void accepts_names(void **state)
+{
+	static const char *const good[] = {
+		"a",
+		"localhost",
+		"x.com",
+		"X.Com.",
+		"_dmarc.x-1.example",
+		"-x.example",
+		"3com.com",
+		"1.2.3.4a",
+		"xn--bcher-kva.example",
+		LABEL60 "abc.example",
+		// 253 characters, without and with the final dot
+		LABEL60 "." LABEL60 "." LABEL60 "." LABEL60 ".abcdefghi",
+		LABEL60 "." LABEL60 "." LABEL60 "." LABEL60 ".abcdefghi.",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		assert_null(problem(good[i]));
+}
+
+static void refuses_what_is_none(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{"", "missing"},
+		{".", "between two dots"},
+		{"..", "between two dots"},
+		{"a..b", "between two dots"},
+		{".a", "between two dots"},
+		{"a..", "between two dots"},
+		{"a b", "has ' '"},
+		{"a,b", "has ','"},
+		{"a@b", "has '@'"},
+		{"name/24", "has '/'"},
+		{"*.x.com", "has '*'"},
+		{"http://x.com/", "write the host name alone"},
+		{"a\x1b[31mb", "has '?'"},
+		{"1.2.3.4", "no letter"},
+		{"80", "no letter"},
+		{"-_-", "no letter"},
+		{LABEL60 "abcd.example", "more than 63"},
+		{LABEL60 "." LABEL60 "." LABEL60 "." LABEL60 ".abcdefghij", "longer than 253"},
+		{"\xff.example", "bytes that no host name has"},
+		{"\xc0\xae.example", "bytes that no host name has"},     // overlong
+		{"\xed\xa0\x80.example", "bytes that no host name has"}, // surrogate
+		{"\xf4\x90\x80\x80.example", "bytes that no host name has"},
+		{"b\xc3", "bytes that no host name has"},             // cut
+		{"b\xc2\x9b.example", "bytes that no host name has"}, // C1 control
+		{"b\xc3\xbc cher.example", "bytes that no host name has"},
+		{"b\xc3\xbc" LABEL60 "abc.example", "bytes that no host name has"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const char *said = problem(bad[i].text);
+
+		if (!said || !strstr(said, bad[i].says))
+			fail_msg("'%s': %s", bad[i].text, said ? said : "accepted");
+		for (; *said; said++)
+			assert_false((uint8_t)*said < 0x20);
+	}
+}
+
+static void shows_punycode(void **state)
+{
+	(void)state;
+	assert_string_equal(problem("b\xc3\xbc"
+				    "cher.example"),
+			    "'b\xc3\xbc"
+			    "cher.example' has letters beyond ASCII: write "
+			    "xn--bcher-kva.example");
+	// upper case is folded, ASCII or not
+	assert_non_null(strstr(problem("WWW.B\xc3\x9c"
+				       "CHER.example."),
+			       "write www.xn--bcher-kva.example."));
+	// Greek, Cyrillic, and a letter beyond 16 bits
+	assert_non_null(strstr(problem("\xce\x95\xce\xbb"), "write xn--qxam"));
+	assert_non_null(strstr(problem("\xd0\x9f\xd1\x80\xd0\xb8.x"), "write xn--h1and.x"));
+	assert_non_null(strstr(problem("\xf0\x9f\x92\xa9.la"), "write xn--ls8h.la"));
+}
+
+static void cuts_in_a_small_buffer(void **state)
+{
+	char buf[8];
+
+	(void)state;
+	assert_non_null(dns_name_problem("a..b", 4, buf, sizeof(buf)));
+	assert_int_equal(strlen(buf), sizeof(buf) - 1);
+	// only len bytes are looked at
+	assert_null(dns_name_problem("ab..", 2, buf, sizeof(buf)));
+}
+
+// RFC 3492 section 7.1, in lower case: Arabic (A), Chinese (B), Czech (D), Russian (I), Japanese
+// (L, P).
+static void encodes_the_samples_of_the_rfc(void **state)
+{
+	static const struct {
+		const char *utf8, *encoded;
+	} samples[] = {
+		{"ليهمابتكلموشعربي؟", "xn--egbpdaj6bu4bxfgehfvwxn"},
+		{"他们为什么不说中文", "xn--ihqwcrb4cv8a8dqg056pqjye"},
+		{"Pročprostěnemluvíčesky", "xn--proprostnemluvesky-uyb24dma41a"},
+		{"почемужеонинеговорятпорусски", "xn--b1abfaaepdrnnbgefbadotcwatmq2g4l"},
+		{"3年b組金八先生", "xn--3b-ww4c5e180e575a65lsy2b"},
+		{"maji\xe3\x81\xa7koi\xe3\x81\x99\xe3\x82\x8b"
+		 "5\xe7\xa7\x92\xe5\x89\x8d",
+		 "xn--majikoi5-783gue6qz075azm5e"},
+		{"plain-Ascii", "plain-ascii"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		struct text out = {0};
+
+		assert_true(dns_label_encode(samples[i].utf8, strlen(samples[i].utf8), &out));
+		assert_string_equal(text_get(&out), samples[i].encoded);
+		text_free(&out);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accepts_names),
+		cmocka_unit_test(refuses_what_is_none),
+		cmocka_unit_test(shows_punycode),
+		cmocka_unit_test(cuts_in_a_small_buffer),
+		cmocka_unit_test(encodes_the_samples_of_the_rfc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Driver names and offloads; in a namespace of its own they are switched and read back.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "ctl/net/ethtool.h"
+#include "tests/unit/net/netns.h"
+
+static bool lab;
+
+static void knows_lo(void **state)
+{
+	struct ethtool e;
+
+	(void)state;
+	assert_int_equal(ethtool_get("lo", &e, NULL), 0);
+	assert_int_equal(e.rx_gro_hw, ETHTOOL_OFF);
+	assert_int_equal(e.combined, 0);
+}
+
+static void refuses_the_absent_one(void **state)
+{
+	struct ethtool e = {.combined = 77};
+	char driver[32] = "kept";
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(ethtool_get("nope", &e, &err), -ENODEV);
+	assert_int_equal(e.combined, 77);
+	assert_non_null(strstr(err.text, "'nope'"));
+	assert_int_equal(ethtool_get("", &e, NULL), -ENODEV);
+	assert_int_equal(ethtool_get("a-name-of-sixteen", &e, NULL), -ENODEV);
+	assert_int_equal(ethtool_driver("nope", driver, sizeof(driver)), -ENODEV);
+	assert_string_equal(driver, "kept");
+}
+
+static int set(uint32_t command, uint32_t value)
+{
+	CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ethtool_value v = {.cmd = command, .data = value};
+	struct ifreq ifr = {.ifr_name = "v0", .ifr_data = (void *)&v};
+
+	return ioctl(fd, SIOCETHTOOL, &ifr);
+}
+
+static struct ethtool get(void)
+{
+	struct ethtool e;
+
+	assert_int_equal(ethtool_get("v0", &e, NULL), 0);
+	return e;
+}
+
+static void follows_what_is_switched(void **state)
+{
+	char driver[32];
+
+	(void)state;
+	if (!lab)
+		skip();
+	assert_true(run("ip link add v0 type veth peer name v1"));
+	assert_int_equal(ethtool_driver("v0", driver, sizeof(driver)), 0);
+	assert_string_equal(driver, "veth");
+	assert_string_equal(get().driver, "veth");
+	assert_int_equal(set(ETHTOOL_SGRO, 1), 0);
+	assert_int_equal(get().gro, ETHTOOL_ON);
+	assert_int_equal(set(ETHTOOL_SGRO, 0), 0);
+	assert_int_equal(get().gro, ETHTOOL_OFF);
+	assert_int_equal(get().tx_checksum, ETHTOOL_ON);
+	assert_int_equal(get().tso, ETHTOOL_ON);
+	assert_int_equal(set(ETHTOOL_STXCSUM, 0), 0);
+	assert_int_equal(get().tx_checksum, ETHTOOL_OFF);
+	assert_int_equal(get().tso, ETHTOOL_OFF);
+	assert_int_equal(get().rx_vlan, ETHTOOL_ON);
+	assert_int_equal(get().tx_vlan, ETHTOOL_ON);
+	assert_int_equal(set(ETHTOOL_SFLAGS, 0), 0);
+	assert_int_equal(get().rx_vlan, ETHTOOL_OFF);
+	assert_int_equal(get().tx_vlan, ETHTOOL_OFF);
+	assert_int_equal(get().lro, ETHTOOL_OFF);
+	assert_true(run("ip link del v0"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(knows_lo),
+		cmocka_unit_test(refuses_the_absent_one),
+		cmocka_unit_test(follows_what_is_switched),
+	};
+
+	lab = netns_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
