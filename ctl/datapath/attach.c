@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Attaching: libxdp first, alone with libbpf where the kernel refuses its dispatcher; native first,
+// generic where the driver cannot.
+#include "ctl/datapath/attach.h"
+
+#include <errno.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/datapath/probe.h"
+#include "ctl/datapath/program.h"
+
+#define ENTRY_NAME "weir_entry"
+#define MAPS_MAX   64
+
+static const char *mode_name(enum iface_mode mode)
+{
+	return mode == IFACE_NATIVE ? "native" : "generic";
+}
+
+static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uint32_t map_id)
+{
+	for (uint32_t m = 0; m < info->nr_map_ids && m < MAPS_MAX; m++)
+		if (maps[m] == map_id)
+			return true;
+	return false;
+}
+
+static void describe_program(uint32_t id, uint32_t slots_id, struct attached *ret)
+{
+	uint32_t maps[MAPS_MAX] = {0};
+	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uint64_t)(uintptr_t)maps};
+	uint32_t size = sizeof(info);
+	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(id);
+
+	*ret = (struct attached){.prog_id = id};
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return;
+	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
+	ret->ours = slots_id && !strcmp(info.name, ENTRY_NAME) && uses_map(&info, maps, slots_id);
+}
+
+static void add_program(uint32_t id, uint32_t slots_id, struct attached_list *list)
+{
+	if (id && list->n < ATTACHED_MAX)
+		describe_program(id, slots_id, &list->at[list->n++]);
+}
+
+// Behind the dispatcher: libxdp knows the programs.
+static void add_shared(struct xdp_multiprog *mp, uint32_t slots_id, struct attached_list *list)
+{
+	struct xdp_program *prog = NULL;
+
+	list->shared = true;
+	while ((prog = xdp_multiprog__next_prog(prog, mp)))
+		add_program(xdp_program__id(prog), slots_id, list);
+}
+
+int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
+	struct xdp_multiprog *mp;
+	int code = bpf_xdp_query((int)ifindex, 0, &opts);
+
+	if (code)
+		return err_system(err, -code, "cannot ask for the XDP programs of interface %u",
+				  ifindex);
+	*ret = (struct attached_list){
+		.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
+		.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
+	};
+	if (!ret->link_prog_id)
+		return 0;
+	mp = xdp_multiprog__get_from_ifindex((int)ifindex);
+	if (!libxdp_get_error(mp) && !xdp_multiprog__is_legacy(mp))
+		add_shared(mp, slots_id, ret);
+	else
+		add_program(ret->link_prog_id, slots_id, ret);
+	if (!libxdp_get_error(mp))
+		xdp_multiprog__close(mp);
+	return 0;
+}
+
+static const struct attached *find_ours(const struct attached_list *list)
+{
+	for (size_t n = 0; n < list->n; n++)
+		if (list->at[n].ours)
+			return &list->at[n];
+	return NULL;
+}
+
+bool attach_is_there(const struct instance *i, const struct iface *row)
+{
+	struct attached_list list;
+
+	return !attach_query(row->ifindex, i->slots_id, &list, NULL) && find_ours(&list);
+}
+
+static int attach_shared(const struct instance *i, uint32_t ifindex, enum iface_mode mode,
+			 struct err *err)
+{
+	CLEANUP(entry_cleanup) struct entry *entry = NULL;
+	int code = entry_open(i, &entry, err);
+
+	if (code)
+		return code;
+	code = xdp_program__attach(entry_program(entry), (int)ifindex,
+				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+	return code ? err_system(err, -code, "libxdp cannot attach") : 0;
+}
+
+static int attach_alone(const struct instance *i, uint32_t ifindex, enum iface_mode mode,
+			struct err *err)
+{
+	CLEANUP(entry_cleanup) struct entry *entry = NULL;
+	uint32_t flags = mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+	int fd, code = entry_open(i, &entry, err);
+
+	if (code)
+		return code;
+	if ((fd = entry_load(entry)) < 0)
+		return err_system(err, -fd, "the kernel refuses the entry program");
+	code = bpf_xdp_attach((int)ifindex, fd, flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	return code ? err_system(err, -code, "the kernel refuses to attach") : 0;
+}
+
+// What a failure in one mode was about, for the notice or the error.
+static int why_not(const char *name, const char *driver, enum iface_mode mode, int code,
+		   struct err *err)
+{
+	const char *said = probe_kernel_said();
+
+	err_system(err, -code, "cannot attach to '%s' in %s mode", name, mode_name(mode));
+	if (said[0])
+		err_hint(err, "%s%s%s: %s", driver[0] ? "driver '" : "", driver,
+			 driver[0] ? "'" : "the kernel says", said);
+	else if (driver[0])
+		err_hint(err, "driver '%s'", driver);
+	return code;
+}
+
+static int occupied(const char *name, const struct attached_list *there, struct err *err)
+{
+	const struct attached *other = there->n ? &there->at[0] : NULL;
+
+	err_refused(err,
+		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot "
+		    "share it here",
+		    name, other ? other->name : "?", there->link_prog_id);
+	return err_hint(err, "take it away first: %s",
+			there->shared ? "xdp-loader unload" : "ip link set dev … xdp off");
+}
+
+static int attach_in(const struct instance *i, const char *name, uint32_t ifindex,
+		     const char *driver, enum iface_mode mode, struct err *err)
+{
+	struct attached_list there;
+	int code;
+
+	probe_kernel_said();
+	code = attach_shared(i, ifindex, mode, err);
+	if (!code)
+		return 0;
+	if ((code = attach_query(ifindex, i->slots_id, &there, err)))
+		return code;
+	if (there.link_prog_id)
+		return occupied(name, &there, err);
+	probe_kernel_said();
+	code = attach_alone(i, ifindex, mode, err);
+	return code ? why_not(name, driver, mode, code, err) : 0;
+}
+
+static void add_notice(struct attach_result *ret, const char *name)
+{
+	if (ret->shared || ret->notice[0])
+		return;
+	snprintf(
+		ret->notice, sizeof(ret->notice),
+		"'%s' is not shared with other XDP programs: this kernel refuses libxdp's dispatcher",
+		name);
+}
+
+// Native, and generic where that may be. The reason for generic goes into the notice.
+static int attach_by_mode(const struct instance *i, const char *name, uint32_t ifindex,
+			  const char *driver, enum attach_mode mode, struct attach_result *ret,
+			  struct err *err)
+{
+	struct err native = {0};
+	int code;
+
+	if (mode != ATTACH_GENERIC) {
+		code = attach_in(i, name, ifindex, driver, IFACE_NATIVE, &native);
+		if (code && (mode == ATTACH_NATIVE || native.kind == ERR_REFUSED)) {
+			*err = native;
+			return code;
+		}
+		if (!code)
+			return 0;
+		snprintf(ret->notice, sizeof(ret->notice),
+			 "generic mode, slower: %.200s%s%.300s%s; the stack may merge packets "
+			 "before Weir sees them: ethtool -K %.16s gro off",
+			 native.text, native.hint[0] ? " (" : "", native.hint,
+			 native.hint[0] ? ")" : "", name);
+	}
+	return attach_in(i, name, ifindex, driver, IFACE_GENERIC, err);
+}
+
+static uint32_t free_number(const struct instance *i)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state == IFACE_FREE)
+			return n;
+	return 0;
+}
+
+static int set_number(const struct instance *i, uint32_t number, const struct iface *row,
+		      struct err *err)
+{
+	int code = instance_set_iface(i, number, row, err);
+
+	if (!code)
+		i->knobs->iface_of[row->ifindex & (WEIR_IFINDEX_TABLE - 1)] = (uint8_t)number;
+	return code;
+}
+
+static int clear_number(const struct instance *i, uint32_t number, const struct iface *row,
+			struct err *err)
+{
+	uint8_t *place = &i->knobs->iface_of[row->ifindex & (WEIR_IFINDEX_TABLE - 1)];
+
+	if (*place == number)
+		*place = 0;
+	i->knobs->bypass_until[number] = 0;
+	return instance_set_iface(i, number, &(struct iface){0}, err);
+}
+
+static int finish(const struct instance *i, struct iface *row, struct attach_result *ret,
+		  struct err *err)
+{
+	struct attached_list there;
+	const struct attached *ours;
+	int code = attach_query(row->ifindex, i->slots_id, &there, err);
+
+	if (code)
+		return code;
+	if (!(ours = find_ours(&there)))
+		return err_system(err, ENOENT, "the program vanished from '%s' at once", row->name);
+	row->state = IFACE_ATTACHED;
+	row->mode = there.mode;
+	row->shared = there.shared;
+	row->prog_id = ours->prog_id;
+	row->dispatcher_id = there.shared ? there.link_prog_id : 0;
+	ret->mode = there.mode;
+	ret->shared = there.shared;
+	return set_number(i, ret->number, row, err);
+}
+
+static bool already(const struct instance *i, const struct iface *row, uint32_t ifindex,
+		    struct attach_result *ret)
+{
+	if (row->state != IFACE_ATTACHED || row->ifindex != ifindex || !attach_is_there(i, row))
+		return false;
+	ret->mode = row->mode;
+	ret->shared = row->shared;
+	return true;
+}
+
+static int give_number(const struct instance *i, const char *name, struct attach_result *ret,
+		       struct iface *row, struct err *err)
+{
+	ret->number = instance_find_iface(i, name);
+	if (!ret->number)
+		ret->number = free_number(i);
+	if (!ret->number)
+		return err_refused(err, "instance '%s' has %d interfaces already, the limit",
+				   i->name, WEIR_IFACES - 1);
+	return instance_iface(i, ret->number, row, err);
+}
+
+int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,
+		     const char *driver, enum attach_mode mode, struct attach_result *ret,
+		     struct err *err)
+{
+	struct attach_result result = {0};
+	struct iface row;
+	bool there;
+	int code = give_number(i, name, &result, &row, err);
+
+	if (code)
+		return code;
+	if (already(i, &row, ifindex, &result)) {
+		*ret = result;
+		return 0;
+	}
+	row = (struct iface){
+		.ifindex = ifindex,
+		.state = IFACE_ATTACHING,
+		.attached_s = (uint64_t)time(NULL),
+	};
+	snprintf(row.name, sizeof(row.name), "%s", name);
+	if ((code = set_number(i, result.number, &row, err)))
+		return code;
+	code = attach_is_there(i, &row)
+		       ? 0
+		       : attach_by_mode(i, name, ifindex, driver, mode, &result, err);
+	if (!code)
+		code = finish(i, &row, &result, err);
+	if (code) {
+		attach_remove(i, result.number, &there, NULL);
+		return code;
+	}
+	result.changed = true;
+	add_notice(&result, name);
+	*ret = result;
+	return 0;
+}
+
+static int remove_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
+{
+	struct xdp_program *prog = xdp_program__from_id(prog_id);
+	int code = (int)libxdp_get_error(prog);
+
+	if (code)
+		return code;
+	code = xdp_program__detach(prog, (int)ifindex,
+				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+	xdp_program__close(prog);
+	return code;
+}
+
+// Only if it is still ours that is there: the kernel compares.
+static int remove_alone(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
+{
+	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(prog_id);
+	LIBBPF_OPTS(bpf_xdp_attach_opts, opts, .old_prog_fd = fd);
+
+	if (fd < 0)
+		return fd;
+	return bpf_xdp_detach((int)ifindex,
+			      mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE,
+			      &opts);
+}
+
+// Takes our program off the interface if it is there.
+static int remove_ours(uint32_t ifindex, uint32_t slots_id, bool *ret_was_there, struct err *err)
+{
+	struct attached_list there;
+	const struct attached *ours;
+	int code;
+
+	*ret_was_there = false;
+	if (attach_query(ifindex, slots_id, &there, NULL) || !(ours = find_ours(&there)))
+		return 0;
+	*ret_was_there = true;
+	code = there.shared ? remove_shared(ifindex, ours->prog_id, there.mode)
+			    : remove_alone(ifindex, ours->prog_id, there.mode);
+	return code ? err_system(err, -code, "cannot take the program off interface %u", ifindex)
+		    : 0;
+}
+
+int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err)
+{
+	struct iface row;
+	int code = instance_iface(i, number, &row, err);
+
+	*ret_was_there = false;
+	if (code || row.state == IFACE_FREE)
+		return code;
+	row.state = IFACE_DETACHING;
+	code = instance_set_iface(i, number, &row, err);
+	if (!code)
+		code = remove_ours(row.ifindex, i->slots_id, ret_was_there, err);
+	return code ? code : clear_number(i, number, &row, err);
+}
+
+int attach_remove_all(const char *folder, size_t *ret_n, struct err *err)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+	CLEANUP_FD int fd = -1;
+	struct if_nameindex *links;
+	int code = pins_get(folder, WEIR_MAP_SLOTS, &fd, err);
+
+	*ret_n = 0;
+	if (code)
+		return code == -ENOENT ? 0 : code;
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return err_system(err, errno, "cannot read the slots in '%s'", folder);
+	links = if_nameindex();
+	for (size_t n = 0; !code && links && links[n].if_index; n++) {
+		bool there;
+
+		code = remove_ours(links[n].if_index, info.id, &there, err);
+		*ret_n += there;
+	}
+	if (links)
+		if_freenameindex(links);
+	return code;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reads the datapath's counters.
+#pragma once
+
+#include "common/counters.h"
+#include "ctl/datapath/instance.h"
+
+// Sums over all CPUs by interface number and reason. Number 0 collects what came in over an interface
+// that is not in the table (any more).
+struct counters {
+	struct counter at[WEIR_IFACES][WEIR_REASON_COUNT];
+};
+
+// Reads the rows of the interfaces in the table, and of number 0. 0 or -errno with err set.
+int counters_read(const struct instance *i, struct counters *ret, struct err *err);
+
+struct counter counters_reason(const struct counters *c, enum weir_reason reason); // all interfaces
+struct counter counters_iface(const struct counters *c, uint32_t number, bool drops_only);
+
+const char *reason_name(enum weir_reason reason); // "block-from"
+const char *reason_text(enum weir_reason reason); // what it means
+bool reason_drops(enum weir_reason reason);

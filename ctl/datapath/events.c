@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The consumer side of the events ring, under a lease in jiffies.
+#include "ctl/datapath/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/datapath/pins.h"
+
+#define LEASE_MS 3000
+
+struct events {
+	const struct instance *instance;
+	struct ring_buffer *ring;
+	events_visit *visit;
+	void *ctx;
+	int lock;
+};
+
+static int one_event(void *ctx, void *data, size_t size)
+{
+	struct events *e = ctx;
+
+	if (size >= sizeof(struct event))
+		e->visit(e->ctx, data);
+	return 0;
+}
+
+static int take_place(const struct instance *i, int *ret_fd, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/watch", PINS_RUN, i->name);
+	CLEANUP_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	char pid[16] = "";
+
+	if (fd < 0)
+		return err_system(err, errno, "cannot open '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (pread(fd, pid, sizeof(pid) - 1, 0) < 0)
+			pid[0] = '\0';
+		err_refused(err, "instance '%s' is watched already (pid %s)", i->name, pid);
+		return -EBUSY;
+	}
+	if (ftruncate(fd, 0) || dprintf(fd, "%d", getpid()) < 0)
+		errno = 0; // only a courtesy for the next one
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int events_open(const struct instance *i, events_visit *visit, void *ctx, struct events **ret,
+		struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_RUN, i->name);
+	struct events *e;
+	int lock = -1, code = file_mkdirs(folder, 0755, err);
+
+	if (!code)
+		code = take_place(i, &lock, err);
+	if (code)
+		return code;
+	e = mem_new(struct events);
+	*e = (struct events){.instance = i, .visit = visit, .ctx = ctx, .lock = lock};
+	e->ring = ring_buffer__new(i->events, one_event, e, NULL);
+	if (!e->ring) {
+		code = err_system(err, errno, "cannot open the events of instance '%s'", i->name);
+		events_close(e);
+		return code;
+	}
+	*ret = e;
+	return 0;
+}
+
+int events_poll(struct events *e, int timeout_ms, struct err *err)
+{
+	struct clock now;
+	int code = instance_clock(e->instance, &now, err);
+
+	if (code)
+		return code;
+	__atomic_store_n(&e->instance->knobs->watch, clock_after_ms(&now, LEASE_MS),
+			 __ATOMIC_RELAXED);
+	code = ring_buffer__poll(e->ring, timeout_ms);
+	if (code < 0 && code != -EINTR)
+		return err_system(err, -code, "cannot read events");
+	return code;
+}
+
+void events_close(struct events *e)
+{
+	if (!e)
+		return;
+	__atomic_store_n(&e->instance->knobs->watch, 0, __ATOMIC_RELAXED);
+	ring_buffer__free(e->ring);
+	fd_close(e->lock);
+	free(e);
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Opening, making and removing an instance.
+#include "ctl/datapath/instance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/datapath/probe.h"
+#include "ctl/datapath/program.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+// Every pinned thing of an instance and where its descriptor goes.
+static const struct pin {
+	const char *name;
+	size_t offset;
+} pins[] = {
+	{WEIR_MAP_KNOBS, offsetof(struct instance, knobs_fd)},
+	{WEIR_MAP_SLOTS, offsetof(struct instance, slots)},
+	{WEIR_MAP_IFACES, offsetof(struct instance, ifaces)},
+	{WEIR_MAP_COUNTERS, offsetof(struct instance, counters)},
+	{WEIR_MAP_EVENTS, offsetof(struct instance, events)},
+	{WEIR_MAP_HOSTS4, offsetof(struct instance, hosts4)},
+	{WEIR_MAP_HOSTS6, offsetof(struct instance, hosts6)},
+	{WEIR_MAP_NETS4, offsetof(struct instance, nets4)},
+	{WEIR_MAP_NETS6, offsetof(struct instance, nets6)},
+	{"clock", offsetof(struct instance, clock_prog)},
+};
+
+static int *pin_fd(struct instance *i, size_t pin)
+{
+	return (int *)(void *)((char *)i + pins[pin].offset);
+}
+
+static struct instance *instance_new(const char *name)
+{
+	struct instance *i = mem_new(struct instance);
+
+	snprintf(i->name, sizeof(i->name), "%s", name);
+	i->folder = mem_printf("%s/%s", PINS_ROOT, name);
+	for (size_t p = 0; p < ARRAY_SIZE(pins); p++)
+		*pin_fd(i, p) = -1;
+	return i;
+}
+
+void instance_free(struct instance *i)
+{
+	if (!i)
+		return;
+	for (size_t p = 0; p < ARRAY_SIZE(pins); p++)
+		fd_close(*pin_fd(i, p));
+	if (i->knobs)
+		munmap(i->knobs, sizeof(*i->knobs));
+	free(i->folder);
+	free(i);
+}
+
+void instance_cleanup(struct instance **i)
+{
+	instance_free(*i);
+}
+
+static int map_knobs(struct instance *i, struct err *err)
+{
+	void *knobs =
+		mmap(NULL, sizeof(*i->knobs), PROT_READ | PROT_WRITE, MAP_SHARED, i->knobs_fd, 0);
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (knobs == MAP_FAILED)
+		return err_system(err, errno, "cannot map the settings of instance '%s'", i->name);
+	i->knobs = knobs;
+	if (bpf_obj_get_info_by_fd(i->slots, &info, &size))
+		return err_system(err, errno, "cannot read the slots of instance '%s'", i->name);
+	i->slots_id = info.id;
+	return 0;
+}
+
+static int netns_of_this(__u64 *ret_cookie, __u64 *ret_inode, struct err *err)
+{
+	CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof(*ret_cookie);
+	struct stat st;
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, ret_cookie, &size) ||
+	    stat("/proc/self/ns/net", &st))
+		return err_system(err, errno, "cannot tell the network namespace");
+	*ret_inode = st.st_ino;
+	return 0;
+}
+
+static int other_layout(const struct instance *i, struct err *err)
+{
+	err_refused(
+		err,
+		"instance '%s' was made by another version of Weir (layout %u, this one has %u)",
+		i->name, i->meta.layout, WEIR_LAYOUT);
+	return err_hint(err,
+			"weir -n %s detach --force takes it off its interfaces and removes it; "
+			"then attach again: what was blocked is kept",
+			i->name);
+}
+
+static int other_netns(const struct instance *i, struct err *err)
+{
+	err_refused(err, "instance '%s' belongs to another network namespace (net:[%llu])", i->name,
+		    (unsigned long long)i->meta.netns_inode);
+	return err_hint(err,
+			"weir -N NETNS enters the namespace, weir -n NAME names another instance");
+}
+
+static int check_meta(struct instance *i, struct err *err)
+{
+	CLEANUP_FD int fd = -1;
+	__u64 cookie, inode;
+	uint32_t zero = 0;
+	int code = pins_get(i->folder, WEIR_MAP_META, &fd, err);
+
+	if (code == -ENOENT) {
+		err_input(err, "there is no instance '%s': nothing is attached", i->name);
+		return -ENOENT;
+	}
+	if (code)
+		return code;
+	if (bpf_map_lookup_elem(fd, &zero, &i->meta))
+		return err_system(err, errno, "cannot read the pins of instance '%s'", i->name);
+	if (i->meta.layout != WEIR_LAYOUT)
+		return other_layout(i, err);
+	if ((code = netns_of_this(&cookie, &inode, err)))
+		return code;
+	return cookie != i->meta.netns_cookie ? other_netns(i, err) : 0;
+}
+
+static int missing_pin(const struct instance *i, const char *pin, struct err *err)
+{
+	err_system(err, ENOENT, "instance '%s' has lost its pin '%s'", i->name, pin);
+	return err_hint(err, "weir -n %s detach --force removes what is left, then attach again",
+			i->name);
+}
+
+int instance_open(const char *name, struct instance **ret, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = instance_new(name);
+	int code = check_meta(i, err);
+
+	for (size_t p = 0; !code && p < ARRAY_SIZE(pins); p++) {
+		code = pins_get(i->folder, pins[p].name, pin_fd(i, p), err);
+		if (code == -ENOENT)
+			return missing_pin(i, pins[p].name, err);
+	}
+	if (code || (code = map_knobs(i, err)))
+		return code;
+	*ret = TAKE_PTR(i);
+	return 0;
+}
+
+static int make_map(const char *name, uint32_t value_size, uint32_t rows, int *ret_fd,
+		    struct err *err)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), value_size, rows, NULL);
+
+	if (fd < 0)
+		return err_system(err, -fd, "cannot make the map '%s'", name);
+	*ret_fd = fd;
+	return 0;
+}
+
+// The folder that is being built ('+' is in no instance's name, and bpffs allows no '.'): everything in it is removed by the next attempt if this one dies.
+static int make_folder(const struct instance *i, char **ret, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s+new", PINS_ROOT, i->name);
+	CLEANUP_FREE char *generation = mem_printf("%s/gen/1", folder);
+	int code = file_remove_tree(folder, err);
+
+	if (!code)
+		code = file_mkdirs(generation, 0700, err);
+	if (code)
+		return code;
+	*ret = TAKE_PTR(folder);
+	return 0;
+}
+
+static int pin_meta(const struct instance *i, const char *folder, struct err *err)
+{
+	CLEANUP_FD int fd = -1;
+	uint32_t zero = 0;
+	int code = make_map("weir_meta", sizeof(struct meta), 1, &fd, err);
+
+	if (code)
+		return code;
+	if (bpf_map_update_elem(fd, &zero, &i->meta, BPF_ANY))
+		return err_system(err, errno, "cannot write the pins of instance '%s'", i->name);
+	return pins_put(folder, WEIR_MAP_META, fd, err);
+}
+
+static int fill_slots(const struct instance *i, int program, struct err *err)
+{
+	for (uint32_t slot = 0; slot < WEIR_SLOTS; slot++)
+		if (bpf_map_update_elem(i->slots, &slot, &program, BPF_ANY))
+			return err_system(err, errno, "cannot put the policy into slot %u", slot);
+	return 0;
+}
+
+static int load_all(struct instance *i, int *ret_program, struct err *err)
+{
+	int code = program_load_empty(i, ret_program, err);
+
+	if (!code)
+		code = clock_load(&i->clock_prog, err);
+	if (!code)
+		code = make_map("weir_ifaces", sizeof(struct iface), WEIR_IFACES, &i->ifaces, err);
+	if (!code)
+		code = map_knobs(i, err);
+	if (code)
+		return code;
+	i->knobs->snap = WEIR_SNAP_DEFAULT;
+	if (getrandom(&i->knobs->seed, sizeof(i->knobs->seed), 0) < 0)
+		return err_system(err, errno, "cannot draw a random seed");
+	return fill_slots(i, *ret_program, err);
+}
+
+static int pin_all(struct instance *i, int program, const char *folder, struct err *err)
+{
+	CLEANUP_FREE char *generation = mem_printf("%s/gen/1", folder);
+	int code = pins_put(generation, "program", program, err);
+
+	if (!code)
+		code = pin_meta(i, folder, err);
+	for (size_t p = 0; !code && p < ARRAY_SIZE(pins); p++)
+		code = pins_put(folder, pins[p].name, *pin_fd(i, p), err);
+	if (!code && rename(folder, i->folder))
+		code = err_system(err, errno, "cannot make '%s'", i->folder);
+	return code;
+}
+
+static int describe(struct instance *i, uint32_t max_entries, struct err *err)
+{
+	int code = probe_kernel(err);
+
+	i->meta = (struct meta){
+		.layout = WEIR_LAYOUT,
+		.max_entries = max_entries,
+		.created_s = (uint64_t)time(NULL),
+	};
+	return code ? code : netns_of_this(&i->meta.netns_cookie, &i->meta.netns_inode, err);
+}
+
+int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = instance_new(name);
+	CLEANUP_FREE char *folder = NULL;
+	CLEANUP_FD int program = -1;
+	int code = describe(i, max_entries, err);
+
+	if (!code)
+		code = make_folder(i, &folder, err);
+	if (!code)
+		code = load_all(i, &program, err);
+	if (!code)
+		code = pin_all(i, program, folder, err);
+	if (code && folder)
+		file_remove_tree(folder, NULL);
+	if (code)
+		return code;
+	*ret = TAKE_PTR(i);
+	return 0;
+}
+
+int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = instance_new("");
+	CLEANUP_FD int program = -1;
+	int code = describe(i, max_entries, err);
+
+	if (!code)
+		code = load_all(i, &program, err);
+	if (code)
+		return code;
+	*ret = TAKE_PTR(i);
+	return 0;
+}
+
+int instance_remove(const char *name, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, name);
+	CLEANUP_FREE char *going = mem_printf("%s/%s+old", PINS_ROOT, name);
+	int code = file_remove_tree(going, err);
+
+	if (code)
+		return code;
+	// Out of sight first: a half-removed instance must not be found.
+	if (rename(folder, going) && errno != ENOENT)
+		return err_system(err, errno, "cannot remove '%s'", folder);
+	return file_remove_tree(going, err);
+}
+
+int instance_clock(const struct instance *i, struct clock *ret, struct err *err)
+{
+	return clock_read(i->clock_prog, ret, err);
+}
+
+int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err)
+{
+	if (bpf_map_lookup_elem(i->ifaces, &number, ret))
+		return err_system(err, errno, "cannot read the interfaces of instance '%s'",
+				  i->name);
+	return 0;
+}
+
+int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
+		       struct err *err)
+{
+	if (bpf_map_update_elem(i->ifaces, &number, row, BPF_ANY))
+		return err_system(err, errno, "cannot write the interfaces of instance '%s'",
+				  i->name);
+	return 0;
+}
+
+uint32_t instance_find_iface(const struct instance *i, const char *name)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE &&
+		    !strcmp(row.name, name))
+			return n;
+	return 0;
+}
+
+bool instance_has_ifaces(const struct instance *i)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE)
+			return true;
+	return false;
+}

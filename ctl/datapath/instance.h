@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// One Weir instance: its pinned maps and programs, found again by every command.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/abi.h"
+#include "common/config.h"
+#include "ctl/base/err.h"
+#include "ctl/datapath/clock.h"
+
+struct instance {
+	char name[WEIR_NAME_MAX];
+	char *folder; // /sys/fs/bpf/weir/NAME
+	struct meta meta;
+	struct knobs *knobs; // mapped, shared with the programs
+	int knobs_fd, slots, ifaces, counters, events, hosts4, hosts6, nets4, nets6; // maps
+	int clock_prog;
+	uint32_t slots_id; // map id: by it our entry programs are recognised on an interface
+};
+
+// Opens the instance's pins. -ENOENT with err set (ERR_INPUT) when there is none, ERR_REFUSED when it
+// was made by a Weir with another layout version or belongs to another network namespace; both name
+// the way out. 0 or -errno.
+int instance_open(const char *name, struct instance **ret, struct err *err);
+
+// Makes an instance with an empty policy in both slots: everything is built in a folder of another name
+// and becomes visible by one rename, so that a killed command leaves nothing half-made. The caller
+// holds the lock. max_entries: of each overlay map, 1 … 16 Mi. 0 or -errno with err set.
+int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err);
+
+// The same without a name and without pins, for tests: needs no bpffs, and ends with its descriptors.
+int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err);
+
+// Takes the pins away; programs still attached go on until they are detached. For pins of any layout
+// version. The caller holds the lock.
+int instance_remove(const char *name, struct err *err);
+
+void instance_free(struct instance *i);
+#define CLEANUP_INSTANCE CLEANUP(instance_cleanup)
+void instance_cleanup(struct instance **i);
+
+// One reading of the clocks.
+int instance_clock(const struct instance *i, struct clock *ret, struct err *err);
+
+// Rows of the interface table, 1 … WEIR_IFACES - 1.
+int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
+int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
+		       struct err *err);
+// Number of the row with this name in any state but IFACE_FREE; 0 when there is none.
+uint32_t instance_find_iface(const struct instance *i, const char *name);
+// Are there rows that are not free?
+bool instance_has_ifaces(const struct instance *i);

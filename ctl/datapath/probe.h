@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What this kernel and this user can do, asked by trying, answered in one sentence.
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl/base/err.h"
+
+// Can Weir run here: the bpf system call, the privilege, and XDP with multi-buffer packets (5.18)?
+// 0 or -errno with err set (ERR_SYSTEM): no BPF, no privilege, kernel too old.
+int probe_kernel(struct err *err);
+
+// Are BPF programs compiled to machine code here? False also where they cannot be loaded.
+bool probe_jit(void);
+
+// libbpf and libxdp are silent unless `verbose`. The last message in which the kernel itself says why
+// it refused (netlink's extended acknowledgement) is kept for probe_kernel_said.
+void probe_quiet(bool verbose);
+// "" when the kernel said nothing since the last call.
+const char *probe_kernel_said(void);
