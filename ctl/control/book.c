@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Keeps the file and the maps of the overlay in step.
+#include "ctl/control/book.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/datapath/pins.h"
+
+#define BOOK_BYTES_MAX (1u << 30)
+#define SLACK_S        2 // rounding between jiffies and wall-clock seconds
+
+void book_free(struct book *b)
+{
+	if (!b)
+		return;
+	instance_free(b->instance);
+	records_free(&b->records);
+	vec_free(&b->rows);
+	fd_close(b->lock);
+	free(b->path);
+	free(b);
+}
+
+void book_cleanup(struct book **b)
+{
+	book_free(*b);
+}
+
+static char *new_path(const struct book *b)
+{
+	return mem_printf("%s.new", b->path);
+}
+
+static int load(const char *path, struct records *ret, struct err *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+	int code = file_read(path, BOOK_BYTES_MAX, &text, &len, err);
+
+	if (!code)
+		code = records_parse(text, len, ret, err);
+	if (code && code != -ENOENT)
+		err_prefix(err, "'%s'", path);
+	return code;
+}
+
+// A file of the maps' epoch that had not taken its place when its command was killed is the true one.
+static bool load_interrupted(struct book *b, struct records *ret)
+{
+	CLEANUP_FREE char *path = new_path(b);
+	struct records found = {0};
+
+	if (!b->instance->knobs->epoch || load(path, &found, NULL))
+		return false;
+	if (found.epoch != b->instance->knobs->epoch) {
+		records_free(&found);
+		return false;
+	}
+	*ret = found;
+	return true;
+}
+
+static int load_records(struct book *b, struct err *err)
+{
+	int code;
+
+	if (load_interrupted(b, &b->records))
+		return 0;
+	code = load(b->path, &b->records, err);
+	if (code != -ENOENT)
+		return code;
+	err_clear(err);
+	return 0;
+}
+
+static int compare_entry(const struct prefix *p, uint8_t kind, const struct overlay_row *row)
+{
+	int order = prefix_compare(p, &row->prefix);
+
+	return order ? order : (int)kind - (int)row->kind;
+}
+
+const struct overlay_row *book_row(const struct book *b, const struct prefix *p, uint8_t kind)
+{
+	size_t low = 0, high = b->rows.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = compare_entry(p, kind, &b->rows.at[middle]);
+
+		if (!order)
+			return &b->rows.at[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+// Records of what the kernel does not have any more are not true.
+static void drop_lost(struct book *b)
+{
+	size_t kept = 0, r = 0;
+
+	vec_each (&b->records.list, record) {
+		while (r < b->rows.n &&
+		       compare_entry(&record->prefix, record->kind, &b->rows.at[r]) > 0)
+			r++;
+		if (r < b->rows.n && !compare_entry(&record->prefix, record->kind, &b->rows.at[r]))
+			b->records.list.at[kept++] = *record;
+	}
+	b->records.list.n = kept;
+}
+
+// What is in force without a record (the file was lost) gets one, so that it can be seen and unblocked.
+static void adopt_found(struct book *b)
+{
+	VEC(struct claim) claims = {0};
+	struct records_change change;
+	size_t r = 0;
+
+	vec_each (&b->rows, row) {
+		while (r < b->records.list.n && compare_entry(&b->records.list.at[r].prefix,
+							      b->records.list.at[r].kind, row) < 0)
+			r++;
+		if (r < b->records.list.n &&
+		    !compare_entry(&b->records.list.at[r].prefix, b->records.list.at[r].kind, row))
+			continue;
+		vec_push(&claims, ((struct claim){
+					  .prefix = row->prefix,
+					  .kind = row->kind,
+					  .until_s = clock_to_wall_s(&b->clock, row->until),
+				  }));
+	}
+	if (claims.n) {
+		uint32_t holder = records_holder(
+			&b->records,
+			&(struct holder){
+				.origin = (char *)"",
+				.list = (char *)"",
+				.name = (char *)"",
+				.note = (char *)"found in the kernel, without a record",
+				.by = (char *)"",
+				.since_s = b->clock.wall_ms / 1000,
+			});
+
+		vec_each (&claims, claim)
+			claim->holder = holder;
+		records_add(&b->records, claims.at, claims.n, &change);
+	}
+	vec_free(&claims);
+}
+
+static void drop_expired(struct book *b)
+{
+	size_t kept = 0;
+
+	vec_each (&b->rows, row)
+		if (row->until > b->clock.jiffies)
+			b->rows.at[kept++] = *row;
+	b->rows.n = kept;
+}
+
+static int fill(struct book *b, struct err *err)
+{
+	size_t removed;
+	int code = instance_clock(b->instance, &b->clock, err);
+
+	if (!code)
+		code = load_records(b, err);
+	if (!code)
+		code = overlay_read(b->instance, &b->rows, err);
+	if (code)
+		return code;
+	records_expire(&b->records, b->clock.wall_ms / 1000, &removed);
+	drop_lost(b);
+	drop_expired(b);
+	adopt_found(b);
+	return 0;
+}
+
+static struct book *book_new(const char *name)
+{
+	struct book *b = mem_new(struct book);
+
+	b->lock = -1;
+	b->path = mem_printf("%s/%s/overlay", PINS_STATE, name);
+	return b;
+}
+
+int book_open_with(struct instance *instance, int lock, struct book **ret, struct err *err)
+{
+	CLEANUP_BOOK struct book *b = book_new(instance->name);
+	int code;
+
+	b->instance = instance;
+	b->lock = lock;
+	code = overlay_tidy(b->instance, err);
+	if (!code)
+		code = fill(b, err);
+	if (!code)
+		*ret = TAKE_PTR(b);
+	return code;
+}
+
+int book_open(const char *name, const char *command, struct book **ret, struct err *err)
+{
+	struct instance *instance = NULL;
+	int lock = -1, code;
+
+	if (!pins_exist(name))
+		return instance_open(name, &instance, err); // says that there is none
+	code = lock_take(name, command, &lock, err);
+	if (!code)
+		code = instance_open(name, &instance, err);
+	if (code) {
+		fd_close(lock);
+		return code;
+	}
+	return book_open_with(instance, lock, ret, err);
+}
+
+int book_read(const char *name, struct book **ret, struct err *err)
+{
+	CLEANUP_BOOK struct book *b = book_new(name);
+	int code = instance_open(name, &b->instance, err);
+
+	if (!code)
+		code = lock_share(name, &b->lock, err);
+	if (!code)
+		code = fill(b, err);
+	b->lock = fd_close(b->lock);
+	if (!code)
+		*ret = TAKE_PTR(b);
+	return code;
+}
+
+static int make_state_folder(const struct book *b, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, b->instance->name);
+
+	return file_mkdirs(folder, 0700, err);
+}
+
+static int write_beside(struct book *b, uint64_t epoch, struct err *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+	int code = make_state_folder(b, err);
+
+	if (code)
+		return code;
+	b->records.epoch = epoch;
+	text = records_print(&b->records, &len);
+	return file_stage(b->path, text, len, 0600, err);
+}
+
+static struct overlay_want *wanted(const struct book *b, size_t *ret_n)
+{
+	struct entries entries = {0};
+	struct overlay_want *want;
+
+	records_entries(&b->records, &entries);
+	want = mem_zalloc(entries.n, sizeof(*want));
+	for (size_t e = 0; e < entries.n; e++)
+		want[e] = (struct overlay_want){
+			.prefix = entries.at[e].prefix,
+			.kind = entries.at[e].kind,
+			.until = clock_to_jiffies(&b->clock, entries.at[e].until_s),
+		};
+	*ret_n = entries.n;
+	free(entries.at);
+	return want;
+}
+
+int book_commit(struct book *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err)
+{
+	CLEANUP_FREE struct overlay_want *want = NULL;
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct err file = {0};
+	size_t n;
+	int code = instance_clock(b->instance, &b->clock, err);
+
+	if (code)
+		return code;
+	want = wanted(b, &n);
+	if ((code = overlay_stage(b->instance, want, n, &plan, err)))
+		return code;
+	code = write_beside(b, plan.epoch, &file);
+	if (code && !fleeting_ok) {
+		overlay_tidy(b->instance, NULL);
+		*err = file;
+		err_hint(err, "--volatile changes the kernel alone");
+		return code;
+	}
+	overlay_commit(b->instance, &plan);
+	// From here on it is done; a file that cannot take its place is found by the next command.
+	if (!code)
+		code = file_commit(b->path, fleeting_ok ? NULL : err);
+	*ret = plan;
+	ret->dead = NULL;
+	return fleeting_ok ? 0 : code;
+}
+
+// No entry of the former life is in the maps yet, so fill() has dropped every record: read them again.
+int book_restore(struct book *b, size_t *ret_n, struct err *err)
+{
+	struct records saved = {0};
+	size_t kept = 0, removed;
+	int code = load(b->path, &saved, err);
+
+	*ret_n = 0;
+	if (code == -ENOENT) {
+		err_clear(err);
+		return 0;
+	}
+	if (code)
+		return code;
+	records_expire(&saved, b->clock.wall_ms / 1000 + SLACK_S, &removed);
+	vec_each (&saved.list, record)
+		if (!saved.holders.at[record->holder].fleeting)
+			saved.list.at[kept++] = *record;
+	saved.list.n = kept;
+	records_free(&b->records);
+	b->records = saved;
+	*ret_n = kept;
+	return 0;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From nothing to an instance with interfaces, and back.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/datapath/attach.h"
+
+struct bringup {
+	struct instance *instance;
+	int lock;
+	bool created;    // the instance is new
+	size_t restored; // overlay entries that came back from the state folder
+};
+
+// Takes the lock and opens the instance, or makes one with the overlay that was kept. max_entries: 0
+// for the default; another number than a running instance's is refused. 0 or -errno with err set.
+int bringup_open(const char *name, const char *command, uint32_t max_entries, struct bringup *ret,
+		 struct err *err);
+void bringup_close(struct bringup *b);
+#define CLEANUP_BRINGUP CLEANUP(bringup_close)
+
+// Attaches one interface of this network namespace, after checking that it exists and is Ethernet.
+int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
+		   struct attach_result *ret, struct err *err);
+
+// Removes the pins when no interface is left in the table; what is blocked stays in the state folder.
+int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Collects the addresses that a block must not take by accident.
+#include "ctl/control/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "ctl/net/dns.h"
+#include "ctl/net/route.h"
+#include "ctl/net/sockdiag.h"
+
+#define NTP_PORT 123
+
+static void add(struct guard *g, const struct addr *a, enum guard_level level, const char *what)
+{
+	struct guarded *guarded;
+
+	if (!a->family || addr_is_loopback(a) || addr_is_unspecified(a))
+		return;
+	guarded = vec_add(g);
+	*guarded = (struct guarded){.addr = *a, .level = level};
+	snprintf(guarded->what, sizeof(guarded->what), "%s", what);
+}
+
+static void add_own(struct guard *g)
+{
+	CLEANUP_FREE struct own_addr *own = NULL;
+	CLEANUP_FREE struct gateway *gateways = NULL;
+	size_t n = 0;
+
+	if (!route_own_addrs(&own, &n, NULL))
+		for (size_t a = 0; a < n; a++)
+			add(g, &own[a].addr, GUARD_REFUSE, "an address of this host");
+	if (!route_gateways(&gateways, &n, NULL))
+		for (size_t a = 0; a < n; a++)
+			add(g, &gateways[a].addr, GUARD_REFUSE, "the default gateway");
+}
+
+static void add_resolvers(struct guard *g)
+{
+	CLEANUP_FREE struct addr *servers = NULL;
+	size_t n = 0;
+
+	if (!dns_servers(&(struct dns_options){0}, &servers, &n, NULL))
+		for (size_t a = 0; a < n; a++)
+			add(g, &servers[a], GUARD_WARN, "the resolver of this host");
+}
+
+static void add_time_servers(struct guard *g)
+{
+	CLEANUP_FREE struct socket_info *sockets = NULL;
+	size_t n = 0;
+
+	if (!sockdiag_connected(&sockets, &n, NULL))
+		for (size_t s = 0; s < n; s++)
+			if (sockets[s].remote_port == NTP_PORT)
+				add(g, &sockets[s].remote, GUARD_WARN,
+				    "a time server of this host");
+}
+
+void guard_collect(const struct session *session, struct guard *ret)
+{
+	char who[128];
+
+	*ret = (struct guard){0};
+	if (session && session->peer.family) {
+		session_describe(session, who, sizeof(who));
+		add(ret, &session->peer, GUARD_REFUSE, "the other end of your own login");
+	}
+	add_own(ret);
+	add_resolvers(ret);
+	add_time_servers(ret);
+}
+
+void guard_free(struct guard *g)
+{
+	vec_free(g);
+}
+
+const struct guarded *guard_find(const struct guard *g, const struct prefix *p,
+				 enum guard_level level)
+{
+	vec_each (g, guarded) {
+		struct prefix host = prefix_of(&guarded->addr, (uint8_t)addr_bits(&guarded->addr));
+
+		if (guarded->level >= level && prefix_contains(p, &host))
+			return guarded;
+	}
+	return NULL;
+}
+
+const char *guard_answer_problem(const struct guard *g, const struct addr *a)
+{
+	struct prefix host = prefix_of(a, (uint8_t)addr_bits(a));
+	const struct guarded *guarded;
+
+	if (addr_is_unspecified(a))
+		return "the unspecified address";
+	if (addr_is_loopback(a))
+		return "a loopback address";
+	guarded = guard_find(g, &host, GUARD_WARN);
+	return guarded ? guarded->what : NULL;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Keeps an operator from cutting off the machine, or themselves.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/net/session.h"
+
+enum guard_level {
+	GUARD_WARN,   // resolver, NTP server: worth a word
+	GUARD_REFUSE, // own address, gateway, the operator's peer: not without --force
+};
+
+struct guarded {
+	struct addr addr;
+	enum guard_level level;
+	char what[96]; // "the default gateway"
+};
+
+struct guard {
+	struct guarded *at;
+	size_t n, cap;
+};
+
+// Collects what must not be cut off in the current network namespace. session: NULL, or the
+// operator's, whose packets come through this namespace. Never fails: what cannot be read is missing.
+void guard_collect(const struct session *session, struct guard *ret);
+void guard_free(struct guard *g);
+#define CLEANUP_GUARD CLEANUP(guard_free)
+
+// The first guarded address of at least this level in p, or NULL.
+const struct guarded *guard_find(const struct guard *g, const struct prefix *p,
+				 enum guard_level level);
+// May a host name's answer be blocked? Unspecified, loopback and everything guarded are skipped,
+// because the owner of a name chooses its addresses. NULL, or why not.
+const char *guard_answer_problem(const struct guard *g, const struct addr *a);

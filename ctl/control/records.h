@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Who holds which overlay entry: the book behind `weir block` and `weir list`. Pure: memory and text.
+//
+// The kernel knows for each prefix and kind only until when it is in force. The book says for whom: a
+// record is one holder's claim on one prefix, an entry lives while any record holds it, and its expiry
+// is the latest of them. The book is the file `overlay` in the state folder.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/overlay.h"
+#include "ctl/base/addr.h"
+#include "ctl/base/vec.h"
+
+#define RECORD_NEVER UINT64_MAX // `until` of what has no end; so "the later wins" is a comparison
+
+// Who made a claim, and why. Records share holders; two claims on a prefix are the same claim when
+// origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers pass; in
+// the book the five strings are one allocation that begins at origin.
+struct holder {
+	char *origin;     // --origin: the program or person that speaks; "" by default
+	char *list;       // --sync NAME; "" otherwise
+	char *name;       // host name that the address came from; "" for an address
+	char *note;       // --note; "" without
+	char *by;         // "root (ssh 198.51.100.9)"
+	uint64_t since_s; // wall clock
+	bool fleeting;    // --volatile, --live: not restored at the next boot
+};
+
+struct record {
+	struct prefix prefix;
+	uint8_t kind;     // enum overlay_kind
+	uint32_t holder;  // index into records.holders
+	uint64_t until_s; // wall clock, RECORD_NEVER
+};
+
+struct records {
+	uint64_t epoch; // knobs.epoch that this book belongs to
+	VEC(struct holder) holders;
+	VEC(struct record) list; // sorted by record_compare, no two equal claims
+};
+
+void records_free(struct records *r);
+#define CLEANUP_RECORDS CLEANUP(records_free)
+
+// Order: prefix_compare, kind, origin, list, name.
+int record_compare(const struct records *r, const struct record *a, const struct record *b);
+
+// Adds a holder (copies its strings) and returns its index.
+uint32_t records_holder(struct records *r, const struct holder *h);
+
+// One changing command in bulk, so that 100,000 claims cost a sort and a merge, not 100,000 searches.
+struct claim {
+	struct prefix prefix;
+	uint8_t kind;
+	uint64_t until_s;
+	uint32_t holder;
+};
+
+struct records_change {
+	size_t added, extended, unchanged; // distinct claims
+	size_t shortened, removed;         // by records_replace only
+};
+
+// Adds claims (any order, repetitions allowed). A claim that is there gets the later expiry and, where
+// the new holder has a note, the new holder; but what is kept across reboots stays so, whoever claims
+// it fleetingly, and becomes so when a fleeting one is claimed again. *ret is overwritten.
+void records_add(struct records *r, const struct claim *claims, size_t n,
+		 struct records_change *ret);
+// The claims of this origin + list + name are now exactly these, expiries included (for --sync and for
+// names whose addresses changed): others of the same kinds (bit mask 1 << kind) go. The claims' holders
+// are of that origin, list and name.
+void records_replace(struct records *r, const struct holder *who, unsigned kinds,
+		     const struct claim *claims, size_t n, struct records_change *ret);
+// Takes away the claims on exactly these prefixes (any order) with this origin. Claims of names and
+// lists stay unless `who` names them. prefixes NULL: all claims of who. *ret_removed: how many.
+void records_remove(struct records *r, const struct holder *who, unsigned kinds,
+		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
+// Forgets what has expired by now_s (until_s <= now_s).
+void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed);
+
+// The entries the kernel should have: for each prefix and kind the latest expiry, in the order of the
+// records. *ret is overwritten; the caller frees ret->at.
+struct entry {
+	struct prefix prefix;
+	uint8_t kind;
+	uint64_t until_s;
+};
+struct entries {
+	struct entry *at;
+	size_t n, cap;
+};
+void records_entries(const struct records *r, struct entries *ret);
+
+// First record of exactly this prefix and kind, and how many follow; NULL when there is none.
+const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
+				  size_t *ret_n);
+// Calls visit for every record whose prefix contains p, widest first.
+void records_covering(const struct records *r, const struct prefix *p,
+		      void (*visit)(void *ctx, const struct record *record), void *ctx);
+
+// The book as text and back. Lines of words; strings quoted with \" \\ \xHH; unknown versions and any
+// damage are refused with the line's number (the file is never "mostly" read). Holders that no record
+// uses are left out. Parsing overwrites *ret, on failure (-EINVAL, ERR_INPUT) with an empty book.
+char *records_print(const struct records *r, size_t *ret_len);
+int records_parse(const char *text, size_t len, struct records *ret, struct err *err);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The book of claims as the text of its file, and back without forgiving anything.
+//
+//   weir-overlay 1 epoch 17
+//   holder 0 since 1790000000 origin "" list "" name "" note "abuse 4711" by "root"
+//   holder 1 since 1790000300 fleeting origin "fail2ban" list "" name "" note "" by "root"
+//   block from 203.0.113.7 by 0 until never
+//   block from 203.0.113.7 by 1 until 1790000900
+//   end 2
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/control/records.h"
+
+#define HEADER  "weir-overlay "
+#define VERSION "1"
+#define UNUSED  UINT32_MAX // the new number of a holder without records
+
+static const char *const kind_names[OVERLAY_KINDS] = {
+	[OVERLAY_BLOCK_FROM] = "block from ",
+	[OVERLAY_ALLOW_FROM] = "allow from ",
+	[OVERLAY_BLOCK_TO] = "block to ",
+	[OVERLAY_ALLOW_TO] = "allow to ",
+};
+
+// The new number of each holder.
+static uint32_t *number_holders(const struct records *r)
+{
+	uint32_t *ids = mem_zalloc(r->holders.n, sizeof(*ids)), next = 0;
+
+	vec_each (&r->list, record)
+		ids[record->holder] = 1;
+	for (size_t i = 0; i < r->holders.n; i++)
+		ids[i] = ids[i] ? next++ : UNUSED;
+	return ids;
+}
+
+static void print_string(struct text *t, const char *word, const char *s)
+{
+	size_t left = strlen(s), n;
+
+	text_add(t, word);
+	text_addc(t, '"');
+	for (; left; s += n, left -= n) {
+		n = text_shown(s, left);
+		if (*s == '"' || *s == '\\')
+			text_addc(t, '\\');
+		if (n) {
+			text_addn(t, s, n);
+		} else {
+			n = 1;
+			text_addf(t, "\\x%02x", (unsigned)(uint8_t)*s);
+		}
+	}
+	text_addc(t, '"');
+}
+
+static void print_holder(struct text *t, uint32_t id, const struct holder *h)
+{
+	text_addf(t, "holder %" PRIu32 " since %" PRIu64, id, h->since_s);
+	if (h->fleeting)
+		text_add(t, " fleeting");
+	print_string(t, " origin ", h->origin);
+	print_string(t, " list ", h->list);
+	print_string(t, " name ", h->name);
+	print_string(t, " note ", h->note);
+	print_string(t, " by ", h->by);
+	text_addc(t, '\n');
+}
+
+static void print_record(struct text *t, uint32_t holder, const struct record *record)
+{
+	addr_text prefix;
+
+	text_add(t, kind_names[record->kind]);
+	text_add(t, prefix_format(&record->prefix, prefix));
+	if (record->until_s == RECORD_NEVER)
+		text_addf(t, " by %" PRIu32 " until never\n", holder);
+	else
+		text_addf(t, " by %" PRIu32 " until %" PRIu64 "\n", holder, record->until_s);
+}
+
+char *records_print(const struct records *r, size_t *ret_len)
+{
+	CLEANUP_FREE uint32_t *ids = number_holders(r);
+	struct text t = {0};
+
+	text_addf(&t, HEADER VERSION " epoch %" PRIu64 "\n", r->epoch);
+	for (size_t i = 0; i < r->holders.n; i++)
+		if (ids[i] != UNUSED)
+			print_holder(&t, ids[i], &r->holders.at[i]);
+	vec_each (&r->list, record)
+		print_record(&t, ids[record->holder], record);
+	text_addf(&t, "end %zu\n", r->list.n);
+	*ret_len = t.len;
+	return text_take(&t);
+}
+
+struct reading {
+	const char *at, *line_end; // the rest of the line
+	const char *end;           // of the text
+	unsigned line;
+	char *spare; // room for the strings of one line, unquoted
+	struct records *records;
+	struct err *err;
+};
+
+static int damaged(const struct reading *in, const char *what)
+{
+	return err_input(in->err, "line %u: %s", in->line, what);
+}
+
+// Goes to the next line. The last one, too, has its newline: a text without it was cut off.
+static int next_line(struct reading *in)
+{
+	const char *start = in->line ? in->line_end + 1 : in->at;
+	const char *newline = memchr(start, '\n', (size_t)(in->end - start));
+
+	in->line++;
+	if (!newline)
+		return damaged(in, "the file ends too early");
+	in->at = start;
+	in->line_end = newline;
+	return 0;
+}
+
+// Does the rest of the line begin with this text? Then it is taken.
+static bool take(struct reading *in, const char *text)
+{
+	size_t len = strlen(text);
+
+	if ((size_t)(in->line_end - in->at) < len || memcmp(in->at, text, len) != 0)
+		return false;
+	in->at += len;
+	return true;
+}
+
+// What stands before the next blank; may be empty, which no parser of words accepts.
+static const char *take_word(struct reading *in, size_t *ret_len)
+{
+	const char *word = in->at;
+	const char *blank = memchr(word, ' ', (size_t)(in->line_end - word));
+
+	in->at = blank ? blank : in->line_end;
+	*ret_len = (size_t)(in->at - word);
+	return word;
+}
+
+static bool take_u64(struct reading *in, uint64_t max, uint64_t *ret)
+{
+	size_t len;
+	const char *word = take_word(in, &len);
+
+	return num_parse_u64(word, len, 0, max, ret) == 0;
+}
+
+// The byte that stands behind "\x". A NUL would end the string early.
+static bool take_hex(struct reading *in, char *ret)
+{
+	char number[] = "0x00";
+	uint32_t byte;
+
+	if (in->line_end - in->at < 2)
+		return false;
+	memcpy(number + 2, in->at, 2);
+	if (num_parse_hex32(number, 4, &byte) < 0 || !byte)
+		return false;
+	in->at += 2;
+	*ret = (char)byte;
+	return true;
+}
+
+// One byte of a quoted string, escapes undone.
+static bool take_char(struct reading *in, char *ret)
+{
+	if (in->at == in->line_end || (uint8_t)*in->at < 0x20 || *in->at == 0x7f)
+		return false;
+	*ret = *in->at++;
+	if (*ret != '\\')
+		return true;
+	if (take(in, "x"))
+		return take_hex(in, ret);
+	if (!take(in, "\"") && !take(in, "\\"))
+		return false;
+	*ret = in->at[-1];
+	return true;
+}
+
+// A word and the quoted string behind it, unquoted to *spare, which moves on.
+static bool take_string(struct reading *in, const char *word, char **spare, char **ret)
+{
+	char *to = *spare;
+
+	if (!take(in, word) || !take(in, "\""))
+		return false;
+	*ret = to;
+	while (!take(in, "\""))
+		if (!take_char(in, to++))
+			return false;
+	*to++ = '\0';
+	*spare = to;
+	return true;
+}
+
+static int parse_header(struct reading *in)
+{
+	int r = next_line(in);
+
+	if (r < 0)
+		return r;
+	if (!take(in, HEADER))
+		return damaged(in, "this is not the overlay's file");
+	if (!take(in, VERSION " epoch "))
+		return damaged(in,
+			       "this version of the overlay's file is not known (version " VERSION
+			       " is)");
+	if (!take_u64(in, UINT64_MAX, &in->records->epoch) || in->at != in->line_end)
+		return damaged(in, "the epoch is not a number");
+	return 0;
+}
+
+static int parse_holder(struct reading *in)
+{
+	struct holder h = {0};
+	char *spare = in->spare;
+	uint64_t id;
+
+	if (!take_u64(in, UINT32_MAX - 1, &id) || id != in->records->holders.n ||
+	    in->records->list.n)
+		return damaged(in, "this holder is out of turn");
+	if (!take(in, " since ") || !take_u64(in, UINT64_MAX, &h.since_s))
+		return damaged(in, "the holder's time is not a number");
+	h.fleeting = take(in, " fleeting");
+	if (!take_string(in, " origin ", &spare, &h.origin) ||
+	    !take_string(in, " list ", &spare, &h.list) ||
+	    !take_string(in, " name ", &spare, &h.name) ||
+	    !take_string(in, " note ", &spare, &h.note) ||
+	    !take_string(in, " by ", &spare, &h.by) || in->at != in->line_end)
+		return damaged(in, "the holder's words are not as they are written");
+	records_holder(in->records, &h);
+	return 0;
+}
+
+static bool take_kind(struct reading *in, uint8_t *ret)
+{
+	for (unsigned kind = 0; kind < OVERLAY_KINDS; kind++) {
+		if (take(in, kind_names[kind])) {
+			*ret = (uint8_t)kind;
+			return true;
+		}
+	}
+	return false;
+}
+
+// A mapped address that came from a packet or an AAAA record is IPv6 in the book and stays so,
+// although prefix_parse reads the same text as IPv4.
+static struct prefix mapped_again(const struct prefix *p)
+{
+	struct prefix mapped = {.addr = {.family = 6, .bytes = {[10] = 0xff, 0xff}}};
+
+	memcpy(mapped.addr.bytes + 12, p->addr.bytes, 4);
+	mapped.len = (uint8_t)(p->len + 96);
+	return mapped;
+}
+
+static bool take_prefix(struct reading *in, struct prefix *ret)
+{
+	bool mapped;
+	size_t len;
+	const char *word = take_word(in, &len);
+
+	if (prefix_parse(word, len, ret, &mapped, NULL) < 0)
+		return false;
+	if (mapped)
+		*ret = mapped_again(ret);
+	return true;
+}
+
+static bool take_until(struct reading *in, uint64_t *ret)
+{
+	*ret = RECORD_NEVER;
+	return take(in, "never") || take_u64(in, RECORD_NEVER - 1, ret);
+}
+
+static int add_record(struct reading *in, const struct record *record)
+{
+	struct records *r = in->records;
+
+	if (r->list.n && record_compare(r, vec_last(&r->list), record) >= 0)
+		return damaged(in, "the claims are not in their order");
+	vec_push(&r->list, *record);
+	return 0;
+}
+
+static int parse_record(struct reading *in)
+{
+	struct record record = {0};
+	uint64_t holder;
+
+	if (!take_kind(in, &record.kind))
+		return damaged(in, "this line begins with no known word");
+	if (!take_prefix(in, &record.prefix))
+		return damaged(in, "the claim has no address");
+	if (!take(in, " by ") || !take_u64(in, UINT32_MAX, &holder) ||
+	    holder >= in->records->holders.n)
+		return damaged(in, "the claim's holder is not known");
+	if (!take(in, " until ") || !take_until(in, &record.until_s) || in->at != in->line_end)
+		return damaged(in, "the claim's end is neither a number nor 'never'");
+	record.holder = (uint32_t)holder;
+	return add_record(in, &record);
+}
+
+static int parse_end(struct reading *in)
+{
+	uint64_t n;
+
+	if (!take_u64(in, UINT64_MAX, &n) || in->at != in->line_end || n != in->records->list.n)
+		return damaged(in, "the number of claims is not the one that was written");
+	if (in->line_end + 1 != in->end) {
+		in->line++;
+		return damaged(in, "something stands behind the end");
+	}
+	return 0;
+}
+
+static int parse(struct reading *in)
+{
+	int r = parse_header(in);
+
+	while (!r) {
+		r = next_line(in);
+		if (r < 0)
+			break;
+		if (take(in, "end "))
+			return parse_end(in);
+		r = take(in, "holder ") ? parse_holder(in) : parse_record(in);
+	}
+	return r;
+}
+
+int records_parse(const char *text, size_t len, struct records *ret, struct err *err)
+{
+	// No line's strings take more room unquoted than the text. The pages that are not used cost nothing.
+	CLEANUP_FREE char *spare = mem_zalloc(len, 1);
+	struct records records = {0};
+	struct reading in = {
+		.at = text, .end = text + len, .spare = spare, .records = &records, .err = err};
+	int r = parse(&in);
+
+	if (r < 0)
+		records_free(&records);
+	*ret = records;
+	return r;
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Names to addresses, addresses to claims.
+#include "ctl/control/targets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+unsigned kinds_of(bool allow, bool from, bool to)
+{
+	return (from ? 1u << (allow ? OVERLAY_ALLOW_FROM : OVERLAY_BLOCK_FROM) : 0) |
+	       (to ? 1u << (allow ? OVERLAY_ALLOW_TO : OVERLAY_BLOCK_TO) : 0);
+}
+
+char *target_name(const char *name)
+{
+	char *copy = mem_strdup(name);
+	size_t len = strlen(copy);
+
+	for (char *c = copy; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	if (len > 1 && copy[len - 1] == '.')
+		copy[len - 1] = '\0';
+	return copy;
+}
+
+void targets_free(struct targets *t)
+{
+	if (t->answers)
+		dns_answers_free(t->answers, t->names_n);
+	free(t->answers);
+	for (size_t n = 0; n < t->names_n; n++)
+		free((char *)t->names[n]);
+	free(t->names);
+	bulk_free(&t->bulk);
+	*t = (struct targets){0};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Each name once, sorted, in the form it is recorded in.
+static void collect_names(struct targets *t)
+{
+	size_t n = 0, kept = 0;
+
+	t->names = mem_zalloc(t->bulk.names, sizeof(*t->names));
+	vec_each (&t->bulk.items, item)
+		if (item->name)
+			t->names[n++] = target_name(item->name);
+	if (n)
+		qsort(t->names, n, sizeof(*t->names), compare_names);
+	for (size_t i = 0; i < n; i++) {
+		if (kept && !strcmp(t->names[kept - 1], t->names[i]))
+			free((char *)t->names[i]);
+		else
+			t->names[kept++] = t->names[i];
+	}
+	t->names_n = kept;
+}
+
+static int check_answers(const struct targets *t, struct err *err)
+{
+	size_t failed = 0;
+	const struct dns_answer *first = NULL;
+	char why[512];
+
+	for (size_t n = 0; n < t->names_n; n++) {
+		failed += t->answers[n].error != 0;
+		if (t->answers[n].error && !first)
+			first = &t->answers[n];
+	}
+	if (!first)
+		return 0;
+	dns_describe(first, why, sizeof(why));
+	if (first->error == -ETIMEDOUT || first->error == -ECONNREFUSED || first->error == -EIO)
+		err_system(err, -first->error, "%s", why);
+	else
+		err_input(err, "%s", why);
+	if (failed > 1)
+		err_hint(err, "and %zu more of %zu names failed", failed - 1, t->names_n);
+	return first->error;
+}
+
+int targets_resolve(struct targets *t, const struct dns_options *options, struct err *err)
+{
+	int code;
+
+	if (!t->bulk.names)
+		return 0;
+	collect_names(t);
+	t->answers = mem_zalloc(t->names_n, sizeof(*t->answers));
+	code = dns_resolve(t->names, t->names_n, options, t->answers, err);
+	return code ? code : check_answers(t, err);
+}
+
+int targets_skip(struct targets *t, const struct guard *g,
+		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
+				 const char *why),
+		 void *ctx, struct err *err)
+{
+	for (size_t n = 0; n < t->names_n; n++) {
+		struct dns_answer *answer = &t->answers[n];
+		size_t kept = 0;
+
+		for (size_t a = 0; a < answer->n; a++) {
+			const char *why = guard_answer_problem(g, &answer->addrs[a]);
+
+			if (why)
+				skipped(ctx, t->names[n], &answer->addrs[a], why);
+			else
+				answer->addrs[kept++] = answer->addrs[a];
+		}
+		answer->n = kept;
+		if (!kept) {
+			err_refused(err, "'%s' has only addresses that a name may not block",
+				    t->names[n]);
+			return -EPERM;
+		}
+	}
+	return 0;
+}
+
+const struct dns_answer *targets_answer(const struct targets *t, const char *name)
+{
+	CLEANUP_FREE char *key = target_name(name);
+	const char *const *found = t->names_n ? bsearch(&(const char *){key}, t->names, t->names_n,
+							sizeof(*t->names), compare_names)
+					      : NULL;
+
+	return found ? &t->answers[found - t->names] : NULL;
+}
+
+static unsigned item_kinds(const struct bulk_item *item, const struct intent *intent)
+{
+	if (item->both)
+		return kinds_of(intent->allow, true, true);
+	return item->to ? kinds_of(intent->allow, false, true) : intent->kinds;
+}
+
+static uint64_t item_until(const struct bulk_item *item, const struct intent *intent)
+{
+	return item->for_ms ? intent->now_s + (item->for_ms + 999) / 1000 : intent->until_s;
+}
+
+static struct holder make_holder(const struct intent *intent, const char *name, const char *note)
+{
+	return (struct holder){
+		.origin = (char *)intent->origin,
+		.list = (char *)intent->list,
+		.name = (char *)name,
+		.note = (char *)(note ? note : intent->note),
+		.by = (char *)intent->by,
+		.since_s = intent->now_s,
+		.fleeting = intent->fleeting,
+	};
+}
+
+struct claims {
+	struct claim *at;
+	size_t n, cap;
+};
+
+static void add_claims(struct claims *claims, const struct prefix *p, unsigned kinds,
+		       uint64_t until, uint32_t holder)
+{
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
+		if (kinds & 1u << kind)
+			*vec_add(claims) = (struct claim){
+				.prefix = *p, .kind = kind, .until_s = until, .holder = holder};
+}
+
+static void add_answer(struct claims *claims, const struct dns_answer *answer, unsigned kinds,
+		       uint64_t until, uint32_t holder)
+{
+	for (size_t a = 0; answer && a < answer->n; a++) {
+		struct prefix host =
+			prefix_of(&answer->addrs[a], (uint8_t)addr_bits(&answer->addrs[a]));
+
+		add_claims(claims, &host, kinds, until, holder);
+	}
+}
+
+static void tally(struct records_change *sum, const struct records_change *one)
+{
+	sum->added += one->added;
+	sum->extended += one->extended;
+	sum->unchanged += one->unchanged;
+	sum->removed += one->removed;
+}
+
+// A name outside of a list: its addresses are now exactly the answer's.
+static void record_name(const struct targets *t, const struct bulk_item *item,
+			const struct intent *intent, struct book *b, struct records_change *ret)
+{
+	CLEANUP_FREE char *name = target_name(item->name);
+	struct holder holder = make_holder(intent, name, item->note);
+	struct claims claims = {0};
+	struct records_change change;
+	unsigned kinds = item_kinds(item, intent);
+
+	add_answer(&claims, targets_answer(t, item->name), kinds, item_until(item, intent),
+		   records_holder(&b->records, &holder));
+	records_replace(&b->records, &holder, kinds, claims.at, claims.n, &change);
+	tally(ret, &change);
+	vec_free(&claims);
+}
+
+// The holder of an item: one for all, but for those with a note of their own.
+static uint32_t holder_of(struct book *b, const struct intent *intent, const struct bulk_item *item,
+			  uint32_t *common)
+{
+	struct holder holder = make_holder(intent, "", item->note);
+
+	if (item->note)
+		return records_holder(&b->records, &holder);
+	if (*common == UINT32_MAX)
+		*common = records_holder(&b->records, &holder);
+	return *common;
+}
+
+void targets_record(const struct targets *t, const struct intent *intent, struct book *b,
+		    struct records_change *ret)
+{
+	struct claims claims = {0};
+	struct records_change change = {0};
+	struct holder who = make_holder(intent, "", NULL);
+	bool list = intent->list[0];
+	uint32_t common = UINT32_MAX;
+
+	*ret = (struct records_change){0};
+	vec_each (&t->bulk.items, item) {
+		unsigned kinds = item_kinds(item, intent);
+		uint64_t until = item_until(item, intent);
+
+		if (item->name && !list)
+			record_name(t, item, intent, b, ret);
+		else if (item->name)
+			add_answer(&claims, targets_answer(t, item->name), kinds, until,
+				   holder_of(b, intent, item, &common));
+		else
+			add_claims(&claims, &item->prefix, kinds, until,
+				   holder_of(b, intent, item, &common));
+	}
+	if (list)
+		records_replace(&b->records, &who, intent->kinds, claims.at, claims.n, &change);
+	else if (claims.n)
+		records_add(&b->records, claims.at, claims.n, &change);
+	tally(ret, &change);
+	vec_free(&claims);
+}
+
+void targets_unrecord(const struct targets *t, const struct intent *intent, struct book *b,
+		      size_t *ret_removed)
+{
+	struct holder who = make_holder(intent, "", NULL);
+	VEC(struct prefix) prefixes = {0};
+	size_t removed;
+
+	*ret_removed = 0;
+	vec_each (&t->bulk.items, item) {
+		if (item->name) {
+			CLEANUP_FREE char *name = target_name(item->name);
+			struct holder named = make_holder(intent, name, NULL);
+
+			records_remove(&b->records, &named, intent->kinds, NULL, 0, &removed);
+			*ret_removed += removed;
+		} else {
+			vec_push(&prefixes, item->prefix);
+		}
+	}
+	if (prefixes.n) {
+		records_remove(&b->records, &who, intent->kinds, prefixes.at, prefixes.n, &removed);
+		*ret_removed += removed;
+	}
+	vec_free(&prefixes);
+}

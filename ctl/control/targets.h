@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From what the user named to what the book records: names resolved, dangerous answers left out,
+// every address a claim of the right holder.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/control/book.h"
+#include "ctl/control/bulk.h"
+#include "ctl/control/guard.h"
+#include "ctl/net/dns.h"
+
+struct targets {
+	struct bulk bulk;
+	struct dns_answer *answers; // one for each distinct name in bulk
+	const char **names;
+	size_t names_n;
+};
+
+// How and for whom.
+struct intent {
+	unsigned kinds;   // default kinds, bits 1 << enum overlay_kind, of one verb
+	bool allow;       // the verb
+	uint64_t until_s; // default expiry, wall clock, RECORD_NEVER
+	uint64_t now_s;
+	const char *origin, *list, *note, *by; // "" where there is none
+	bool fleeting;
+};
+
+unsigned kinds_of(bool allow, bool from, bool to);
+
+// Asks for all names in parallel. 0; or -errno with err set: a name that has no address is ERR_INPUT
+// and the first one is named with its reason, a resolver that cannot be asked ERR_SYSTEM.
+int targets_resolve(struct targets *t, const struct dns_options *options, struct err *err);
+// Drops the answers that must not be blocked; calls back for each one left out. A name of which
+// nothing is left is ERR_REFUSED.
+int targets_skip(struct targets *t, const struct guard *g,
+		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
+				 const char *why),
+		 void *ctx, struct err *err);
+void targets_free(struct targets *t);
+#define CLEANUP_TARGETS CLEANUP(targets_free)
+
+// The answer for a name of the bulk.
+const struct dns_answer *targets_answer(const struct targets *t, const char *name);
+
+// Adds everything to the book's records: addresses are added, a name's (and a --sync list's) addresses
+// are replaced by the present ones.
+void targets_record(const struct targets *t, const struct intent *intent, struct book *b,
+		    struct records_change *ret);
+// Takes the addresses' and names' claims of intent->origin and ->list away.
+void targets_unrecord(const struct targets *t, const struct intent *intent, struct book *b,
+		      size_t *ret_removed);
+
+// Host names are compared in this form: lower case, no final dot. The caller frees it.
+char *target_name(const char *name);

@@ -1,0 +1,979 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Unit tests of ctl/control/records.h: each operation by example, all of them against a naive model, and
+// the file's text against damage.
+#include "tests/unit/base/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/text.h"
+#include "ctl/control/records.h"
+
+#define FROM (1u << OVERLAY_BLOCK_FROM)
+#define TO   (1u << OVERLAY_BLOCK_TO)
+#define ALL  ((1u << OVERLAY_KINDS) - 1)
+
+static struct prefix prefix(const char *text)
+{
+	struct prefix p;
+
+	assert_int_equal(prefix_parse(text, strlen(text), &p, NULL, NULL), 0);
+	return p;
+}
+
+static struct holder named(char *origin, char *list, char *name)
+{
+	return (struct holder){.origin = origin, .list = list, .name = name, .by = (char *)"root"};
+}
+
+static uint32_t add_holder(struct records *r, const char *origin, const char *list,
+			   const char *name)
+{
+	struct holder h = named((char *)origin, (char *)list, (char *)name);
+
+	return records_holder(r, &h);
+}
+
+static struct records_change add(struct records *r, const char *what, uint8_t kind, uint32_t holder,
+				 uint64_t until_s)
+{
+	struct claim claim = {prefix(what), kind, until_s, holder};
+	struct records_change change;
+
+	records_add(r, &claim, 1, &change);
+	return change;
+}
+
+static void assert_change(struct records_change change, size_t added, size_t extended,
+			  size_t unchanged, size_t shortened, size_t removed)
+{
+	assert_int_equal(change.added, added);
+	assert_int_equal(change.extended, extended);
+	assert_int_equal(change.unchanged, unchanged);
+	assert_int_equal(change.shortened, shortened);
+	assert_int_equal(change.removed, removed);
+}
+
+static uint64_t until_of(const struct records *r, const char *what, uint8_t kind)
+{
+	struct prefix p = prefix(what);
+	size_t n;
+	const struct record *found = records_find(r, &p, kind, &n);
+
+	assert_non_null(found);
+	assert_int_equal(n, 1);
+	return found->until_s;
+}
+
+// The book without its header, strings left out: one "KIND PREFIX HOLDER UNTIL;" for each record.
+static void assert_book(const struct records *r, const char *want)
+{
+	struct text t = {0};
+	addr_text buf;
+
+	vec_each (&r->list, record)
+		text_addf(&t, "%u %s %u %lld;", record->kind, prefix_format(&record->prefix, buf),
+			  record->holder, (long long)record->until_s);
+	assert_string_equal(text_get(&t), want);
+	text_free(&t);
+}
+
+static void test_empty(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	struct prefix p = prefix("192.0.2.1");
+	struct holder who = {0};
+	struct records_change change;
+	struct entries entries;
+	size_t n;
+
+	(void)state;
+	records_add(&r, NULL, 0, &change);
+	assert_change(change, 0, 0, 0, 0, 0);
+	records_replace(&r, &who, ALL, NULL, 0, &change);
+	assert_change(change, 0, 0, 0, 0, 0);
+	records_remove(&r, &who, ALL, NULL, 0, &n);
+	assert_int_equal(n, 0);
+	records_remove(&r, &who, ALL, &p, 1, &n);
+	assert_int_equal(n, 0);
+	records_expire(&r, 1, &n);
+	assert_int_equal(n, 0);
+	assert_null(records_find(&r, &p, 0, &n));
+	assert_int_equal(n, 0);
+	records_entries(&r, &entries);
+	assert_int_equal(entries.n, 0);
+	free(entries.at);
+}
+
+static void test_later_expiry_wins(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t h = add_holder(&r, "", "", "");
+
+	(void)state;
+	assert_change(add(&r, "192.0.2.1", 0, h, 100), 1, 0, 0, 0, 0);
+	assert_change(add(&r, "192.0.2.1", 0, h, 100), 0, 0, 1, 0, 0);
+	assert_change(add(&r, "192.0.2.1", 0, h, 50), 0, 0, 1, 0, 0);
+	assert_int_equal(until_of(&r, "192.0.2.1", 0), 100);
+	assert_change(add(&r, "192.0.2.1", 0, h, 101), 0, 1, 0, 0, 0);
+	assert_change(add(&r, "192.0.2.1", 0, h, RECORD_NEVER), 0, 1, 0, 0, 0);
+	assert_change(add(&r, "192.0.2.1", 0, h, 200), 0, 0, 1, 0, 0);
+	assert_int_equal(until_of(&r, "192.0.2.1", 0), RECORD_NEVER);
+	assert_change(add(&r, "192.0.2.1", OVERLAY_ALLOW_TO, h, 5), 1, 0, 0, 0, 0);
+	assert_change(add(&r, "192.0.2.0/31", 0, h, 5), 1, 0, 0, 0, 0);
+}
+
+static void test_order(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t b = add_holder(&r, "b", "", ""), a = add_holder(&r, "a", "z", "");
+	uint32_t list = add_holder(&r, "b", "l", ""), name = add_holder(&r, "b", "", "n");
+	struct claim claims[] = {
+		{prefix("2001:db8::1"), 0, 1, a},  {prefix("192.0.2.0/24"), 3, 2, b},
+		{prefix("192.0.2.0"), 0, 3, list}, {prefix("192.0.2.0"), 0, 4, name},
+		{prefix("192.0.2.0"), 0, 5, b},    {prefix("192.0.2.0"), 0, 6, a},
+		{prefix("0.0.0.0/0"), 0, 7, b},    {prefix("192.0.2.0/24"), 0, 8, b},
+	};
+	struct records_change change;
+
+	(void)state;
+	records_add(&r, claims, ARRAY_SIZE(claims), &change);
+	assert_change(change, 8, 0, 0, 0, 0);
+	assert_book(&r, "0 0.0.0.0/0 0 7;0 192.0.2.0/24 0 8;3 192.0.2.0/24 0 2;0 192.0.2.0 1 6;"
+			"0 192.0.2.0 0 5;0 192.0.2.0 3 4;0 192.0.2.0 2 3;0 2001:db8::1 1 1;");
+}
+
+static void test_repetitions_in_one_change(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t a = add_holder(&r, "x", "", ""), b = add_holder(&r, "x", "", "");
+	struct claim claims[] = {
+		{prefix("192.0.2.1"), 0, 5, a},
+		{prefix("192.0.2.1"), 0, 9, b},
+		{prefix("192.0.2.1"), 0, 7, a},
+	};
+	struct records_change change;
+
+	(void)state;
+	records_add(&r, claims, ARRAY_SIZE(claims), &change);
+	assert_change(change, 1, 0, 0, 0, 0);
+	assert_book(&r, "0 192.0.2.1 0 9;");
+}
+
+// Adds a claim on one address by a holder with this note; the note that the record has then.
+static const char *note_after(struct records *r, const char *note, bool fleeting)
+{
+	struct holder h = {.note = (char *)note, .fleeting = fleeting};
+	uint32_t id = records_holder(r, &h);
+
+	add(r, "192.0.2.1", 0, id, 100);
+	assert_int_equal(r->list.n, 1);
+	return r->holders.at[r->list.at[0].holder].note;
+}
+
+static void test_newer_note_wins(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+
+	(void)state;
+	assert_string_equal(note_after(&r, "", false), "");
+	assert_string_equal(note_after(&r, "one", false), "one");
+	assert_string_equal(note_after(&r, "", false), "one");
+	assert_int_equal(r.list.at[0].holder, 1);
+	assert_string_equal(note_after(&r, "two", false), "two");
+}
+
+static void test_kept_stays_kept(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+
+	(void)state;
+	assert_string_equal(note_after(&r, "live", true), "live");
+	assert_string_equal(note_after(&r, "live 2", true), "live 2");
+	assert_string_equal(note_after(&r, "", false), "");
+	assert_string_equal(note_after(&r, "live 3", true), "");
+	assert_false(r.holders.at[r.list.at[0].holder].fleeting);
+}
+
+static void test_holder_of_nulls(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	struct holder none = {.since_s = 7};
+	uint32_t h = records_holder(&r, &none);
+	size_t removed;
+
+	(void)state;
+	assert_string_equal(r.holders.at[h].origin, "");
+	assert_string_equal(r.holders.at[h].by, "");
+	add(&r, "192.0.2.1", 0, h, 1);
+	records_remove(&r, &none, ALL, NULL, 0, &removed);
+	assert_int_equal(removed, 1);
+	// A holder of the book itself may be copied although the array moves.
+	for (unsigned i = 0; i < 100; i++)
+		records_holder(&r, &r.holders.at[0]);
+	assert_int_equal(r.holders.at[100].since_s, 7);
+}
+
+static void test_replace(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t feed = add_holder(&r, "", "feed", ""), other = add_holder(&r, "", "", "");
+	struct holder who = {.list = (char *)"feed"};
+	struct claim claims[] = {
+		{prefix("192.0.2.4"), 0, 40, feed},
+		{prefix("192.0.2.2"), 0, 25, feed},
+		{prefix("192.0.2.3"), 0, 20, feed},
+		{prefix("192.0.2.5"), 0, 30, feed},
+	};
+	struct records_change change;
+
+	(void)state;
+	add(&r, "192.0.2.1", 0, feed, 10);
+	add(&r, "192.0.2.1", 0, other, 10);
+	add(&r, "192.0.2.1", OVERLAY_BLOCK_TO, feed, 10);
+	add(&r, "192.0.2.2", 0, feed, 20);
+	add(&r, "192.0.2.3", 0, feed, 20);
+	add(&r, "192.0.2.5", 0, feed, RECORD_NEVER);
+	records_replace(&r, &who, FROM, claims, ARRAY_SIZE(claims), &change);
+	assert_change(change, 1, 1, 1, 1, 1);
+	assert_book(&r, "0 192.0.2.1 1 10;2 192.0.2.1 0 10;0 192.0.2.2 0 25;0 192.0.2.3 0 20;"
+			"0 192.0.2.4 0 40;0 192.0.2.5 0 30;");
+	records_replace(&r, &who, FROM | TO, NULL, 0, &change);
+	assert_change(change, 0, 0, 0, 0, 5);
+	assert_book(&r, "0 192.0.2.1 1 10;");
+}
+
+static void test_remove(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t plain = add_holder(&r, "", "", ""), again = add_holder(&r, "", "", "");
+	struct holder who = {0}, by_name = {.name = (char *)"x.example"};
+	struct prefix prefixes[] = {prefix("192.0.2.2"), prefix("192.0.2.9"), prefix("192.0.2.1")};
+	size_t removed;
+
+	(void)state;
+	add(&r, "192.0.2.1", 0, plain, 10);
+	add(&r, "192.0.2.1", 0, add_holder(&r, "", "feed", ""), 10);
+	add(&r, "192.0.2.1", 0, add_holder(&r, "", "", "x.example"), 10);
+	add(&r, "192.0.2.1", 0, add_holder(&r, "ban", "", ""), 10);
+	add(&r, "192.0.2.1", OVERLAY_ALLOW_FROM, plain, 10);
+	add(&r, "192.0.2.2", 0, again, 10);
+	add(&r, "192.0.2.0/24", 0, plain, 10);
+	records_remove(&r, &who, FROM, prefixes, 3, &removed);
+	assert_int_equal(removed, 2);
+	assert_book(&r, "0 192.0.2.0/24 0 10;0 192.0.2.1 3 10;0 192.0.2.1 2 10;0 192.0.2.1 4 10;"
+			"1 192.0.2.1 0 10;");
+	records_remove(&r, &who, FROM, prefixes, 3, &removed);
+	assert_int_equal(removed, 0);
+	records_remove(&r, &by_name, ALL, NULL, 0, &removed);
+	assert_int_equal(removed, 1);
+	records_remove(&r, &who, ALL, NULL, 0, &removed);
+	assert_int_equal(removed, 2);
+	assert_book(&r, "0 192.0.2.1 2 10;0 192.0.2.1 4 10;");
+}
+
+static void test_expire(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t h = add_holder(&r, "", "", "");
+	size_t removed;
+
+	(void)state;
+	add(&r, "192.0.2.1", 0, h, 99);
+	add(&r, "192.0.2.2", 0, h, 100);
+	add(&r, "192.0.2.3", 0, h, 101);
+	add(&r, "192.0.2.4", 0, h, RECORD_NEVER);
+	records_expire(&r, 100, &removed);
+	assert_int_equal(removed, 2);
+	records_expire(&r, UINT64_MAX, &removed);
+	assert_int_equal(removed, 1);
+	assert_int_equal(until_of(&r, "192.0.2.4", 0), RECORD_NEVER);
+}
+
+static void test_entries(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t a = add_holder(&r, "a", "", ""), b = add_holder(&r, "b", "", "");
+	uint32_t c = add_holder(&r, "c", "", "");
+	struct entries entries;
+
+	(void)state;
+	add(&r, "192.0.2.1", 0, a, 10);
+	add(&r, "192.0.2.1", 0, b, 30);
+	add(&r, "192.0.2.1", 0, c, 20);
+	add(&r, "192.0.2.1", 1, b, 5);
+	add(&r, "192.0.2.0/24", 0, b, RECORD_NEVER);
+	records_entries(&r, &entries);
+	assert_int_equal(entries.n, 3);
+	assert_int_equal(entries.at[0].prefix.len, 24);
+	assert_int_equal(entries.at[0].until_s, RECORD_NEVER);
+	assert_int_equal(entries.at[1].kind, 0);
+	assert_int_equal(entries.at[1].until_s, 30);
+	assert_int_equal(entries.at[2].kind, 1);
+	assert_int_equal(entries.at[2].until_s, 5);
+	free(entries.at);
+}
+
+static void test_find(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	uint32_t a = add_holder(&r, "a", "", ""), b = add_holder(&r, "b", "", "");
+	struct prefix here = prefix("192.0.2.1"), absent = prefix("192.0.2.0/31");
+	const struct record *found;
+	size_t n = 7;
+
+	(void)state;
+	add(&r, "192.0.2.1", 2, b, 10);
+	add(&r, "192.0.2.1", 2, a, 10);
+	add(&r, "192.0.2.1", 3, a, 10);
+	found = records_find(&r, &here, 2, &n);
+	assert_ptr_equal(found, &r.list.at[0]);
+	assert_int_equal(n, 2);
+	assert_null(records_find(&r, &here, 0, &n));
+	assert_int_equal(n, 0);
+	assert_null(records_find(&r, &absent, 2, &n));
+}
+
+// A small world, in which prefixes meet and nest often.
+static struct prefix random_prefix(uint64_t *seed)
+{
+	struct addr a = {.family = unit_below(seed, 2) ? 4 : 6};
+	unsigned last = addr_bits(&a) / 8 - 1;
+
+	a.bytes[0] = (uint8_t)(unit_below(seed, 2) << 7);
+	a.bytes[last] = (uint8_t)unit_below(seed, 8);
+	if (unit_below(seed, 4) == 0)
+		return prefix_of(&a, (uint8_t)unit_below(seed, addr_bits(&a) + 1));
+	return prefix_of(&a, (uint8_t)(addr_bits(&a) - unit_below(seed, 4)));
+}
+
+// The same by linear search, as the header has it.
+struct model {
+	VEC(struct record) list; // in no order
+};
+
+static bool same_holder(const struct holder *a, const struct holder *b)
+{
+	return !strcmp(a->origin, b->origin) && !strcmp(a->list, b->list) &&
+	       !strcmp(a->name, b->name);
+}
+
+static struct record *model_find(struct model *m, const struct records *r, const struct claim *c)
+{
+	vec_each (&m->list, record)
+		if (!prefix_compare(&record->prefix, &c->prefix) && record->kind == c->kind &&
+		    same_holder(&r->holders.at[record->holder], &r->holders.at[c->holder]))
+			return record;
+	return NULL;
+}
+
+static bool model_takes_over(const struct holder *fresh, const struct holder *old)
+{
+	if (!fresh->fleeting && old->fleeting)
+		return true;
+	return fresh->note[0] && (old->fleeting || !fresh->fleeting);
+}
+
+static void model_add(struct model *m, const struct records *r, const struct claim *c)
+{
+	struct record *old = model_find(m, r, c);
+
+	if (!old) {
+		struct record record = {c->prefix, c->kind, c->holder, c->until_s};
+
+		vec_push(&m->list, record);
+		return;
+	}
+	if (c->until_s > old->until_s)
+		old->until_s = c->until_s;
+	if (model_takes_over(&r->holders.at[c->holder], &r->holders.at[old->holder]))
+		old->holder = c->holder;
+}
+
+static void model_drop(struct model *m, struct record *record)
+{
+	*record = *vec_last(&m->list);
+	m->list.n--;
+}
+
+static size_t model_remove(struct model *m, const struct records *r, const struct holder *who,
+			   unsigned kinds, const struct prefix *prefixes, size_t n)
+{
+	size_t removed = 0;
+
+	for (size_t i = m->list.n; i-- > 0;) {
+		struct record *record = &m->list.at[i];
+		bool hit = !prefixes;
+
+		for (size_t k = 0; k < n; k++)
+			hit = hit || !prefix_compare(&prefixes[k], &record->prefix);
+		if (!hit || !(kinds >> record->kind & 1) ||
+		    !same_holder(&r->holders.at[record->holder], who))
+			continue;
+		model_drop(m, record);
+		removed++;
+	}
+	return removed;
+}
+
+static size_t model_expire(struct model *m, uint64_t now_s)
+{
+	size_t removed = 0;
+
+	for (size_t i = m->list.n; i-- > 0;) {
+		if (m->list.at[i].until_s > now_s)
+			continue;
+		model_drop(m, &m->list.at[i]);
+		removed++;
+	}
+	return removed;
+}
+
+static void assert_like_model(const struct records *r, struct model *m)
+{
+	assert_int_equal(r->list.n, m->list.n);
+	for (size_t i = 0; i < r->list.n; i++) {
+		const struct record *record = &r->list.at[i];
+		struct claim claim = {record->prefix, record->kind, 0, record->holder};
+		struct record *twin = model_find(m, r, &claim);
+
+		assert_non_null(twin);
+		assert_int_equal(twin->until_s, record->until_s);
+		assert_int_equal(twin->holder, record->holder);
+		if (i)
+			assert_true(record_compare(r, record - 1, record) < 0);
+	}
+}
+
+#define CLAIMS_MAX 60
+
+static size_t random_claims(struct claim claims[CLAIMS_MAX], uint32_t holders, uint64_t *seed)
+{
+	size_t n = unit_below(seed, CLAIMS_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		claims[i] = (struct claim){
+			.prefix = random_prefix(seed),
+			.kind = (uint8_t)unit_below(seed, OVERLAY_KINDS),
+			.until_s = unit_below(seed, 5) ? 1 + unit_below(seed, 100) : RECORD_NEVER,
+			.holder = unit_below(seed, holders),
+		};
+	return n;
+}
+
+static void step_add(struct records *r, struct model *m, uint64_t *seed)
+{
+	struct claim claims[CLAIMS_MAX];
+	size_t n = random_claims(claims, (uint32_t)r->holders.n, seed), before = m->list.n;
+	struct records_change change;
+
+	records_add(r, claims, n, &change);
+	for (size_t i = 0; i < n; i++)
+		model_add(m, r, &claims[i]);
+	assert_int_equal(change.added, m->list.n - before);
+	assert_true(change.added + change.extended + change.unchanged <= n);
+	assert_int_equal(change.shortened + change.removed, 0);
+}
+
+// Expiries become those of the claims, the latest of each.
+static void model_replace(struct model *m, const struct records *r, const struct holder *who,
+			  unsigned kinds, const struct claim *claims, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct record *old = model_find(m, r, &claims[i]);
+
+		if (old && kinds >> old->kind & 1)
+			old->until_s = 0;
+	}
+	for (size_t i = 0; i < n; i++)
+		model_add(m, r, &claims[i]);
+	for (size_t i = m->list.n; i-- > 0;) {
+		struct record *record = &m->list.at[i];
+		bool claimed = !(kinds >> record->kind & 1) ||
+			       !same_holder(&r->holders.at[record->holder], who);
+
+		for (size_t k = 0; k < n; k++)
+			claimed = claimed || model_find(m, r, &claims[k]) == record;
+		if (!claimed)
+			model_drop(m, record);
+	}
+}
+
+static void step_replace(struct records *r, struct model *m, uint64_t *seed)
+{
+	struct holder who = r->holders.at[unit_below(seed, (unsigned)r->holders.n)];
+	unsigned kinds = unit_below(seed, 1u << OVERLAY_KINDS);
+	struct claim claims[CLAIMS_MAX];
+	size_t n = random_claims(claims, (uint32_t)r->holders.n, seed), own = 0, before = m->list.n;
+	struct records_change change;
+
+	for (size_t i = 0; i < n; i++)
+		if (same_holder(&r->holders.at[claims[i].holder], &who))
+			claims[own++] = claims[i];
+	records_replace(r, &who, kinds, claims, own, &change);
+	model_replace(m, r, &who, kinds, claims, own);
+	assert_int_equal(before + change.added - change.removed, m->list.n);
+}
+
+static void step_remove(struct records *r, struct model *m, uint64_t *seed)
+{
+	struct holder who = r->holders.at[unit_below(seed, (unsigned)r->holders.n)];
+	unsigned kinds = unit_below(seed, 1u << OVERLAY_KINDS);
+	struct prefix prefixes[40];
+	bool all = unit_below(seed, 8) == 0;
+	size_t removed;
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		prefixes[i] = random_prefix(seed);
+	records_remove(r, &who, kinds, all ? NULL : prefixes, ARRAY_SIZE(prefixes), &removed);
+	assert_int_equal(removed, model_remove(m, r, &who, kinds, all ? NULL : prefixes,
+					       ARRAY_SIZE(prefixes)));
+}
+
+static void add_random_holders(struct records *r, uint64_t *seed)
+{
+	static const char *const words[] = {"", "a", "b"};
+
+	for (unsigned i = 0; i < 12; i++) {
+		struct holder h = {
+			.origin = (char *)words[unit_below(seed, 3)],
+			.list = (char *)words[unit_below(seed, 2)],
+			.name = (char *)words[unit_below(seed, 2)],
+			.note = (char *)words[unit_below(seed, 3)],
+			.since_s = i,
+			.fleeting = unit_below(seed, 3) == 0,
+		};
+
+		records_holder(r, &h);
+	}
+}
+
+static void test_against_model(void **state)
+{
+	(void)state;
+	for (uint64_t round = 1; round <= 40; round++) {
+		CLEANUP_RECORDS struct records r = {0};
+		struct model m = {0};
+		uint64_t seed = round;
+		size_t removed;
+
+		add_random_holders(&r, &seed);
+		for (unsigned i = 0; i < 40; i++) {
+			uint64_t now_s = unit_below(&seed, 40);
+
+			switch (unit_below(&seed, 5)) {
+			case 0:
+				records_expire(&r, now_s, &removed);
+				assert_int_equal(removed, model_expire(&m, now_s));
+				break;
+			case 1:
+				step_remove(&r, &m, &seed);
+				break;
+			case 2:
+				step_replace(&r, &m, &seed);
+				break;
+			default:
+				step_add(&r, &m, &seed);
+			}
+			assert_like_model(&r, &m);
+		}
+		vec_free(&m.list);
+	}
+}
+
+// A change is large enough that every width of the sort's runs occurs, odd ones at the end included.
+static void test_sorts_any_size(void **state)
+{
+	uint64_t seed = 9;
+
+	(void)state;
+	for (size_t n = 0; n < 700; n += 1 + n / 20) {
+		CLEANUP_RECORDS struct records r = {0};
+		struct claim *claims = mem_zalloc(n, sizeof(*claims));
+		uint32_t h = add_holder(&r, "", "", "");
+		struct records_change change;
+
+		for (size_t i = 0; i < n; i++) {
+			struct addr a = addr_from_v4((uint32_t)unit_random(&seed));
+
+			claims[i] = (struct claim){prefix_of(&a, 32), 0, 1, h};
+		}
+		records_add(&r, claims, n, &change);
+		assert_int_equal(r.list.n, n); // random addresses of 32 bits: none twice
+		for (size_t i = 1; i < n; i++)
+			assert_true(record_compare(&r, &r.list.at[i - 1], &r.list.at[i]) < 0);
+		free(claims);
+	}
+}
+
+struct visits {
+	const struct record *at[2000];
+	size_t n;
+};
+
+static void visit(void *ctx, const struct record *record)
+{
+	struct visits *v = ctx;
+
+	assert_true(v->n < ARRAY_SIZE(v->at));
+	v->at[v->n++] = record;
+}
+
+static void assert_covering(const struct records *r, const struct prefix *p)
+{
+	struct visits v = {.n = 0};
+	size_t next = 0;
+
+	records_covering(r, p, visit, &v);
+	vec_each (&r->list, record) {
+		if (!prefix_contains(&record->prefix, p))
+			continue;
+		assert_true(next < v.n);
+		assert_ptr_equal(v.at[next], record);
+		next++;
+	}
+	assert_int_equal(next, v.n);
+	for (size_t i = 1; i < v.n; i++)
+		assert_true(v.at[i - 1]->prefix.len <= v.at[i]->prefix.len);
+}
+
+static void test_covering(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	struct prefix p = prefix("192.0.2.1");
+	struct records_change change;
+	uint64_t seed = 5;
+
+	(void)state;
+	assert_covering(&r, &p);
+	add_random_holders(&r, &seed);
+	for (unsigned round = 0; round < 300; round++) {
+		if (round % 10 == 0) {
+			struct claim claims[CLAIMS_MAX];
+			size_t n = random_claims(claims, (uint32_t)r.holders.n, &seed);
+
+			records_add(&r, claims, n, &change);
+		}
+		p = random_prefix(&seed);
+		assert_covering(&r, &p);
+	}
+}
+
+static const char golden[] =
+	"weir-overlay 1 epoch 17\n"
+	"holder 0 since 1790000000 origin \"\" list \"\" name \"\" note \"a \\\"b\\\\\\x0a\\xff"
+	"\xc3\xa9\" by \"root (ssh 198.51.100.9)\"\n"
+	"holder 1 since 5 fleeting origin \"ban\" list \"feed\" name \"x.example\" note \"\" by "
+	"\"\"\n"
+	"block from 192.0.2.0/24 by 0 until never\n"
+	"allow from 192.0.2.0/24 by 1 until 1790000900\n"
+	"block to 2001:db8::1 by 1 until 0\n"
+	"allow to 2001:db8::1 by 0 until 18446744073709551614\n"
+	"end 4\n";
+
+static void fill_golden(struct records *r)
+{
+	struct holder unused = {.origin = (char *)"gone"};
+	struct holder a = {.note = (char *)"a \"b\\\n\xff\xc3\xa9",
+			   .by = (char *)"root (ssh 198.51.100.9)",
+			   .since_s = 1790000000};
+	struct holder b = named((char *)"ban", (char *)"feed", (char *)"x.example");
+	uint32_t first, second;
+
+	b.by = NULL;
+	b.since_s = 5;
+	b.fleeting = true;
+	r->epoch = 17;
+	records_holder(r, &unused);
+	first = records_holder(r, &a);
+	records_holder(r, &unused);
+	second = records_holder(r, &b);
+	add(r, "192.0.2.0/24", OVERLAY_BLOCK_FROM, first, RECORD_NEVER);
+	add(r, "192.0.2.0/24", OVERLAY_ALLOW_FROM, second, 1790000900);
+	add(r, "2001:db8::1", OVERLAY_BLOCK_TO, second, 0);
+	add(r, "2001:db8::1", OVERLAY_ALLOW_TO, first, UINT64_MAX - 1);
+}
+
+static void assert_prints(const struct records *r, const char *want)
+{
+	size_t len;
+	CLEANUP_FREE char *text = records_print(r, &len);
+
+	assert_string_equal(text, want);
+	assert_int_equal(len, strlen(want));
+}
+
+static void test_golden_text(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0}, back = {.epoch = 3};
+	struct err err = {0};
+
+	(void)state;
+	assert_prints(&r, "weir-overlay 1 epoch 0\nend 0\n");
+	fill_golden(&r);
+	assert_prints(&r, golden);
+	assert_int_equal(records_parse(golden, strlen(golden), &back, &err), 0);
+	assert_int_equal(back.epoch, 17);
+	assert_int_equal(back.holders.n, 2);
+	assert_string_equal(back.holders.at[0].note, "a \"b\\\n\xff\xc3\xa9");
+	assert_true(back.holders.at[1].fleeting);
+	assert_prints(&back, golden);
+}
+
+static void assert_refused(const char *text, size_t len, const char *want)
+{
+	struct records r = {.epoch = 3};
+	struct err err = {0};
+
+	assert_true(records_parse(text, len, &r, &err) < 0);
+	assert_int_equal(err.kind, ERR_INPUT);
+	assert_int_equal(strncmp(err.text, "line ", 5), 0);
+	if (want)
+		assert_string_equal(err.text, want);
+	assert_null(r.list.at);
+	assert_null(r.holders.at);
+	assert_int_equal(r.list.n + r.holders.n + r.epoch, 0);
+}
+
+#define TOP    "weir-overlay 1 epoch 1\n"
+#define HOLDER "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\"\n"
+#define FIRST  "block from 192.0.2.1 by 0 until 5\n"
+
+static const char order[] = "line 4: the claims are not in their order";
+static const char words[] = "line 2: the holder's words are not as they are written";
+static const char end[] = "line 3: the claim's end is neither a number nor 'never'";
+static const char whose[] = "line 3: the claim's holder is not known";
+static const char count[] = "line 4: the number of claims is not the one that was written";
+static const struct {
+	const char *text, *error;
+} damages[] = {
+	{"", "line 1: the file ends too early"},
+	{"\n", "line 1: this is not the overlay's file"},
+	{"Weir-overlay 1 epoch 1\nend 0\n", "line 1: this is not the overlay's file"},
+	{"weir-overlay 2 epoch 1\nend 0\n",
+	 "line 1: this version of the overlay's file is not known (version 1 is)"},
+	{"weir-overlay 1 epoch x\nend 0\n", "line 1: the epoch is not a number"},
+	{"weir-overlay 1 epoch 1 \nend 0\n", "line 1: the epoch is not a number"},
+	{"weir-overlay 1 epoch 18446744073709551616\nend 0\n", "line 1: the epoch is not a number"},
+	{TOP, "line 2: the file ends too early"},
+	{TOP "end 0", "line 2: the file ends too early"},
+	{TOP "end 1\n", "line 2: the number of claims is not the one that was written"},
+	{TOP "end 00\n", "line 2: the number of claims is not the one that was written"},
+	{TOP "end 0\n\n", "line 3: something stands behind the end"},
+	{TOP "\nend 0\n", "line 2: this line begins with no known word"},
+	{TOP "end 0\r\n", "line 2: the number of claims is not the one that was written"},
+	{TOP "holder 1 since 1", "line 2: the file ends too early"},
+	{TOP "holder 1 since 1\n", "line 2: this holder is out of turn"},
+	{TOP "holder 0 since -1\n", "line 2: the holder's time is not a number"},
+	{TOP "holder 0 since 1\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\\x00\" by \"\"\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\\x4\" by \"\"\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\\n\" by \"\"\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\t\" by \"\"\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\\\n", words},
+	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\" \n", words},
+	{TOP "holder 0 since 1 origin \"\" name \"\" list \"\" note \"\" by \"\"\n", words},
+	{TOP HOLDER "drop from 192.0.2.1 by 0 until 5\nend 1\n",
+	 "line 3: this line begins with no known word"},
+	{TOP HOLDER "block from 192.0.2.256 by 0 until 5\nend 1\n",
+	 "line 3: the claim has no address"},
+	{TOP HOLDER "block from  by 0 until 5\nend 1\n", "line 3: the claim has no address"},
+	{TOP HOLDER "block from 192.0.2.1 by 1 until 5\nend 1\n", whose},
+	{TOP HOLDER "block from 192.0.2.1  by 0 until 5\nend 1\n", whose},
+	{TOP HOLDER "block from 192.0.2.1 by 4294967296 until 5\nend 1\n", whose},
+	{TOP HOLDER "block from 192.0.2.1 by 0 until 18446744073709551615\nend 1\n", end},
+	{TOP HOLDER "block from 192.0.2.1 by 0 until nevermore\nend 1\n", end},
+	{TOP HOLDER "block from 192.0.2.1 by 0 until 5 6\nend 1\n", end},
+	{TOP HOLDER FIRST FIRST "end 2\n", order},
+	{TOP HOLDER FIRST "block from 192.0.2.0 by 0 until 5\nend 2\n", order},
+	{TOP HOLDER FIRST "end 0\n", count},
+	{TOP HOLDER FIRST "end 10\n", count},
+	{TOP HOLDER FIRST "holder 1 since 1 origin \"\" list \"\" name \"\" note \"\" by "
+			  "\"\"\nend 1\n",
+	 "line 4: this holder is out of turn"},
+};
+
+static void test_damage(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(damages); i++)
+		assert_refused(damages[i].text, strlen(damages[i].text), damages[i].error);
+}
+
+static void test_cut_off_anywhere(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len < strlen(golden); len++)
+		assert_refused(golden, len, NULL);
+}
+
+static void test_lost_lines(void **state)
+{
+	size_t size = strlen(golden);
+
+	(void)state;
+	for (const char *line = golden; *line; line = strchr(line, '\n') + 1) {
+		size_t before = (size_t)(line - golden);
+		size_t len = (size_t)(strchr(line, '\n') + 1 - line);
+		CLEANUP_FREE char *text = mem_zalloc(size, 1);
+
+		memcpy(text, golden, before);
+		memcpy(text + before, line + len, size - before - len);
+		assert_refused(text, size - len, NULL);
+	}
+}
+
+// A changed byte is refused, or it changed a value and the book is still one that prints the same.
+static void test_changed_bytes(void **state)
+{
+	size_t size = strlen(golden), read = 0;
+
+	(void)state;
+	for (size_t i = 0; i < size * 256; i++) {
+		CLEANUP_FREE char *text = mem_strndup(golden, size);
+		CLEANUP_RECORDS struct records r = {0};
+		CLEANUP_RECORDS struct records again = {0};
+		CLEANUP_FREE char *printed = NULL;
+		size_t len;
+
+		text[i / 256] = (char)(i % 256);
+		if (records_parse(text, size, &r, NULL) < 0)
+			continue;
+		read++;
+		printed = records_print(&r, &len);
+		assert_int_equal(records_parse(printed, len, &again, NULL), 0);
+		assert_prints(&again, printed);
+	}
+	assert_true(read > size); // at least the unchanged ones
+	assert_true(read < size * 256 / 4);
+}
+
+// An address in IPv6 that holds one of IPv4 comes from AAAA records; it stays in its family.
+static void test_mapped_addresses(void **state)
+{
+	static const uint8_t bytes[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
+	struct addr mapped = addr_from_v6(bytes);
+
+	(void)state;
+	for (unsigned len = 80; len <= 128; len++) {
+		CLEANUP_RECORDS struct records r = {0}, back = {0};
+		struct claim claim = {.prefix = prefix_of(&mapped, (uint8_t)len), .until_s = 1};
+		CLEANUP_FREE char *text = NULL;
+		struct records_change change;
+		size_t text_len;
+
+		claim.holder = add_holder(&r, "", "", "");
+		records_add(&r, &claim, 1, &change);
+		add(&r, "192.0.2.1", 0, claim.holder, 5);
+		add(&r, "fe80::1", 0, claim.holder, 5);
+		text = records_print(&r, &text_len);
+		assert_int_equal(records_parse(text, text_len, &back, NULL), 0);
+		assert_int_equal(back.list.n, 3);
+		assert_int_equal(prefix_compare(&back.list.at[1].prefix, &claim.prefix), 0);
+	}
+}
+
+static char *random_string(uint64_t *seed)
+{
+	size_t len = unit_below(seed, 3) ? unit_below(seed, 20) : 0;
+	char *s = mem_zalloc(len + 1, 1);
+
+	for (size_t i = 0; i < len; i++)
+		s[i] = (char)(1 + unit_below(seed, 255));
+	return s;
+}
+
+static void add_nasty_holder(struct records *r, uint64_t *seed)
+{
+	struct holder h = {
+		.origin = random_string(seed),
+		.list = random_string(seed),
+		.name = random_string(seed),
+		.note = random_string(seed),
+		.by = random_string(seed),
+		.since_s = unit_random(seed),
+		.fleeting = unit_below(seed, 2),
+	};
+
+	records_holder(r, &h);
+	free(h.origin);
+	free(h.list);
+	free(h.name);
+	free(h.note);
+	free(h.by);
+}
+
+static void assert_same_books(const struct records *a, const struct records *b)
+{
+	assert_int_equal(a->epoch, b->epoch);
+	assert_int_equal(a->list.n, b->list.n);
+	for (size_t i = 0; i < a->list.n; i++) {
+		const struct record *x = &a->list.at[i], *y = &b->list.at[i];
+		const struct holder *h = &a->holders.at[x->holder], *k = &b->holders.at[y->holder];
+
+		assert_int_equal(prefix_compare(&x->prefix, &y->prefix), 0);
+		assert_int_equal(x->kind, y->kind);
+		assert_int_equal(x->until_s, y->until_s);
+		assert_true(same_holder(h, k));
+		assert_string_equal(h->note, k->note);
+		assert_string_equal(h->by, k->by);
+		assert_int_equal(h->since_s, k->since_s);
+		assert_int_equal(h->fleeting, k->fleeting);
+	}
+}
+
+static void test_random_round_trips(void **state)
+{
+	(void)state;
+	for (uint64_t round = 1; round <= 300; round++) {
+		CLEANUP_RECORDS struct records r = {0}, back = {0};
+		CLEANUP_FREE char *text = NULL;
+		struct claim claims[CLAIMS_MAX];
+		struct records_change change;
+		struct err err = {0};
+		uint64_t seed = round;
+		size_t len, n;
+
+		r.epoch = unit_random(&seed);
+		for (unsigned i = 0; i < 30; i++)
+			add_nasty_holder(&r, &seed);
+		n = random_claims(claims, 30, &seed);
+		records_add(&r, claims, n, &change);
+		text = records_print(&r, &len);
+		if (records_parse(text, len, &back, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_same_books(&r, &back);
+		assert_true(back.holders.n <= r.list.n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_later_expiry_wins),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_repetitions_in_one_change),
+		cmocka_unit_test(test_newer_note_wins),
+		cmocka_unit_test(test_kept_stays_kept),
+		cmocka_unit_test(test_holder_of_nulls),
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_expire),
+		cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_against_model),
+		cmocka_unit_test(test_sorts_any_size),
+		cmocka_unit_test(test_covering),
+		cmocka_unit_test(test_golden_text),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_cut_off_anywhere),
+		cmocka_unit_test(test_lost_lines),
+		cmocka_unit_test(test_changed_bytes),
+		cmocka_unit_test(test_mapped_addresses),
+		cmocka_unit_test(test_random_round_trips),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
