@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Long and short options, in any order with the words.
+#include "ctl/cmd/args.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/diag.h"
+
+static const struct args_option *find(const struct args *args, const char *name, size_t len,
+				      char letter)
+{
+	for (size_t t = 0; t < ARRAY_SIZE(args->tables); t++)
+		for (const struct args_option *o = args->tables[t]; o && o->name; o++) {
+			if (name && strlen(o->name) == len && !memcmp(o->name, name, len))
+				return o;
+			if (letter && o->letter == letter)
+				return o;
+		}
+	return NULL;
+}
+
+static int unknown(const struct args *args, const char *word, struct err *err)
+{
+	CLEANUP_FREE char *bare = mem_strdup(word + strspn(word, "-"));
+	VEC(const char *) names = {0};
+	const char *near;
+	int code;
+
+	bare[strcspn(bare, "=")] = '\0';
+	for (size_t t = 0; t < ARRAY_SIZE(args->tables); t++)
+		for (const struct args_option *o = args->tables[t]; o && o->name; o++)
+			vec_push(&names, o->name);
+	near = diag_nearest(bare, names.at, names.n);
+	code = err_input(err, "unknown option '%s'", word);
+	if (near)
+		err_hint(err, "did you mean '--%s'?", near);
+	vec_free(&names);
+	return code;
+}
+
+static int give(struct args *args, const struct args_option *o, const char *value, struct err *err)
+{
+	if (!o->repeated && o->arg && args_value(args, o->name))
+		return err_input(err, "option '--%s' is given twice", o->name);
+	vec_push(&args->given, ((struct args_given){o, value}));
+	return 0;
+}
+
+// A long option; *ret_next is set when it took the next word.
+static int long_option(struct args *args, const char *word, const char *next, bool *ret_next,
+		       struct err *err)
+{
+	const char *name = word + 2, *equals = strchr(name, '=');
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct args_option *o = find(args, name, len, 0);
+
+	*ret_next = false;
+	if (!o)
+		return unknown(args, word, err);
+	if (!o->arg && equals)
+		return err_input(err, "option '--%s' takes no argument", o->name);
+	if (!o->arg || equals || o->optional)
+		return give(args, o, equals ? equals + 1 : NULL, err);
+	if (!next)
+		return err_input(err, "option '--%s' needs %s", o->name, o->arg);
+	*ret_next = true;
+	return give(args, o, next, err);
+}
+
+// "-jp", "-nNAME", "-n NAME".
+static int short_options(struct args *args, const char *word, const char *next, bool *ret_next,
+			 struct err *err)
+{
+	int code = 0;
+
+	*ret_next = false;
+	for (const char *c = word + 1; !code && *c; c++) {
+		const struct args_option *o = find(args, NULL, 0, *c);
+
+		if (!o)
+			return unknown(args, word, err);
+		if (!o->arg || o->optional) {
+			code = give(args, o, NULL, err);
+			continue;
+		}
+		if (c[1])
+			return give(args, o, c + 1, err);
+		if (!next)
+			return err_input(err, "option '-%c' needs %s", o->letter, o->arg);
+		*ret_next = true;
+		code = give(args, o, next, err);
+	}
+	return code;
+}
+
+int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t *ret_used,
+	       struct err *err)
+{
+	bool options = true, took_next;
+	size_t a;
+	int code = 0;
+
+	for (a = 0; !code && a < n; a++) {
+		const char *word = argv[a], *next = a + 1 < n ? argv[a + 1] : NULL;
+
+		took_next = false;
+		if (options && !strcmp(word, "--")) {
+			options = false;
+		} else if (options && !strncmp(word, "--", 2)) {
+			code = long_option(args, word, next, &took_next, err);
+		} else if (options && word[0] == '-' && word[1]) {
+			code = short_options(args, word, next, &took_next, err);
+		} else if (until_word) {
+			break;
+		} else {
+			vec_push(&args->words, word);
+		}
+		a += took_next;
+	}
+	*ret_used = a;
+	return code;
+}
+
+void args_free(struct args *args)
+{
+	vec_free(&args->words);
+	vec_free(&args->given);
+}
+
+static const struct args_given *last(const struct args *args, const char *name)
+{
+	const struct args_given *found = NULL;
+
+	assert(find(args, name, strlen(name), 0));
+	vec_each (&args->given, given)
+		if (!strcmp(given->option->name, name))
+			found = given;
+	return found;
+}
+
+bool args_has(const struct args *args, const char *name)
+{
+	return last(args, name);
+}
+
+const char *args_value(const struct args *args, const char *name)
+{
+	const struct args_given *given = last(args, name);
+
+	return given ? given->value : NULL;
+}
+
+size_t args_values(const struct args *args, const char *name, const char **ret, size_t max)
+{
+	size_t n = 0;
+
+	vec_each (&args->given, given)
+		if (n < max && !strcmp(given->option->name, name))
+			ret[n++] = given->value;
+	return n;
+}
+
+int args_expect_words(const struct args *args, size_t min, size_t max, const char *what,
+		      struct err *err)
+{
+	if (args->words.n < min)
+		return err_input(err, "%s is missing", what);
+	if (args->words.n > max)
+		return err_input(err, "'%s' is one word too many", args->words.at[max]);
+	return 0;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Command lines: options by table, so that parsing, refusing and --help come from the same lines.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/vec.h"
+
+struct args_option {
+	const char *name; // without dashes
+	char letter;      // 0: none
+	const char *arg;  // what it takes, for --help: "TIME"; NULL: a switch
+	const char *help;
+	bool repeated; // may be given more than once
+	bool optional; // its argument may be left out (only as --name=ARG)
+};
+
+struct args_given {
+	const struct args_option *option;
+	const char *value; // NULL for a switch
+};
+
+struct args {
+	VEC(const char *) words; // what is not an option
+	VEC(struct args_given) given;
+	const struct args_option *tables[2]; // of the command, of all commands
+};
+
+// Reads argv[0..n). Stops at the first word if `until_word` and returns its index in *ret_used (n when
+// there is none). "--" ends the options. 0 or -EINVAL with err set, with a "did you mean" hint.
+int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t *ret_used,
+	       struct err *err);
+void args_free(struct args *args);
+
+// The option must be in one of the tables. args_value: the last one given, NULL when none.
+bool args_has(const struct args *args, const char *name);
+const char *args_value(const struct args *args, const char *name);
+size_t args_values(const struct args *args, const char *name, const char **ret, size_t max);
+
+// Exactly min..max words, else a sentence with the usage.
+int args_expect_words(const struct args *args, size_t min, size_t max, const char *what,
+		      struct err *err);

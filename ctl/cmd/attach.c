@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir attach: put the datapath on interfaces.
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/cmd/attaching.h"
+
+#define ENTRIES_MAX (16u << 20)
+
+static int read_entries(const struct args *args, uint32_t *ret, struct err *err)
+{
+	const char *text = args_value(args, "max-entries");
+	uint64_t n = 0;
+
+	if (text && num_parse_count(text, strlen(text), 1, ENTRIES_MAX, &n)) {
+		err_input(err, "--max-entries '%s' is not a count", text);
+		return err_hint(err, "1 to 16777216; 200k and 1M are understood");
+	}
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+// All or none: a failure takes back what this command attached before it.
+static int attach_all(struct context *ctx, struct bringup *b, const struct args *args,
+		      enum attach_mode mode, struct err *err)
+{
+	struct attaching attaching = {.created = b->created};
+	int code = 0;
+
+	out_array(ctx->out, "interfaces");
+	vec_each (&args->words, name) {
+		out_object(ctx->out, NULL);
+		code = attaching_one(ctx, b, *name, mode, &attaching, err);
+		out_end(ctx->out);
+		if (code)
+			break;
+	}
+	out_end(ctx->out);
+	if (code)
+		attaching_take_back(b, &attaching);
+	attaching_free(&attaching);
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	enum attach_mode mode;
+	uint32_t entries = 0;
+	int code = args_expect_words(args, 1, WEIR_IFACES - 1, "the interface", err);
+
+	if (!code)
+		code = attaching_mode(args_value(args, "mode"), &mode, err);
+	if (!code)
+		code = read_entries(args, &entries, err);
+	if (!code)
+		code = bringup_open(ctx->instance, ctx->line, entries, &b, err);
+	if (!code)
+		code = attach_all(ctx, &b, args, mode, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_u64(ctx->out, "restored", b.restored);
+	if (b.restored && !ctx->quiet)
+		out_line(ctx->out, "%zu overlay entries are back from the state folder",
+			 b.restored);
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{"mode", 0, "MODE", "auto (native, else generic), native, or generic", false, false},
+	{"max-entries", 0, "N", "room for N hosts and N prefixes of each family (131072)", false,
+	 false},
+	{0},
+};
+
+const struct command cmd_attach = {
+	.name = "attach",
+	.usage = "IFACE… [OPTIONS]",
+	.summary = "put Weir on network interfaces",
+	.text = "The first attach makes the instance, with an empty policy that passes everything,\n"
+		"and brings back what was blocked before. Attaching the attached does nothing.",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Attach with its words, and the way back.
+#include "ctl/cmd/attaching.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/log.h"
+
+#define IFACES_MAX WEIR_IFACES
+
+int attaching_mode(const char *text, enum attach_mode *ret, struct err *err)
+{
+	static const struct {
+		const char *name;
+		enum attach_mode mode;
+	} modes[] = {{"auto", ATTACH_AUTO}, {"native", ATTACH_NATIVE}, {"generic", ATTACH_GENERIC}};
+
+	for (size_t m = 0; m < ARRAY_SIZE(modes); m++)
+		if (!text || !strcmp(text, modes[m].name)) {
+			*ret = modes[m].mode;
+			return 0;
+		}
+	return err_input(err, "mode '%s' is none of auto, native, generic", text);
+}
+
+static void report(struct context *ctx, const char *ifname, const struct attach_result *result)
+{
+	const char *mode = result->mode == IFACE_NATIVE ? "native" : "generic";
+
+	out_set_string(ctx->out, "name", ifname);
+	out_set_string(ctx->out, "mode", mode);
+	out_set_bool(ctx->out, "shared", result->shared);
+	out_set_bool(ctx->out, "changed", result->changed);
+	if (result->notice[0]) {
+		out_set_string(ctx->out, "notice", result->notice);
+		log_notice("%s", result->notice);
+	}
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s %s, %s mode, instance %s",
+			 result->changed ? "attached to" : "was attached already to", ifname, mode,
+			 ctx->instance);
+}
+
+int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
+		  struct attaching *a, struct err *err)
+{
+	struct attach_result result;
+	int code = bringup_attach(b, ifname, mode, &result, err);
+
+	if (code)
+		return code;
+	if (result.changed)
+		vec_push(&a->fresh, result.number);
+	report(ctx, ifname, &result);
+	return 0;
+}
+
+void attaching_take_back(struct bringup *b, const struct attaching *a)
+{
+	struct err err = {0};
+	bool there, removed;
+
+	vec_each (&a->fresh, number)
+		if (attach_remove(b->instance, *number, &there, &err))
+			log_error("%s", err.text);
+	if (a->created && bringup_remove_if_idle(b, &removed, &err))
+		log_error("%s", err.text);
+}
+
+int attaching_do(struct context *ctx, const struct args *args, struct attaching *ret,
+		 struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	const char *names[IFACES_MAX];
+	size_t n = args_values(args, "iface", names, IFACES_MAX);
+	enum attach_mode mode;
+	int code = attaching_mode(args_value(args, "mode"), &mode, err);
+
+	if (code || !n)
+		return code;
+	if ((code = bringup_open(ctx->instance, ctx->line, 0, &b, err)))
+		return code;
+	ret->created = b.created;
+	out_array(ctx->out, "attached");
+	for (size_t i = 0; !code && i < n; i++) {
+		out_object(ctx->out, NULL);
+		code = attaching_one(ctx, &b, names[i], mode, ret, err);
+		out_end(ctx->out);
+	}
+	out_end(ctx->out);
+	if (code)
+		attaching_take_back(&b, ret);
+	if (code)
+		ret->fresh.n = 0;
+	return code;
+}
+
+void attaching_undo(struct context *ctx, const struct attaching *a)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	struct err err = {0};
+
+	if (!a->fresh.n)
+		return;
+	if (bringup_open(ctx->instance, ctx->line, 0, &b, &err))
+		log_error("%s", err.text);
+	else
+		attaching_take_back(&b, a);
+}
+
+void attaching_free(struct attaching *a)
+{
+	vec_free(&a->fresh);
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir block, weir allow: put entries before the policy.
+#include "ctl/cmd/block.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/log.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/attaching.h"
+#include "ctl/cmd/overlay_options.h"
+#include "ctl/cmd/show.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/net/route.h"
+
+#define LIST_IN_LINE   8 // entries named in the result line
+#define RESOLVE_MAX_MS 600000
+
+struct request {
+	struct targets targets;
+	struct intent intent;
+	struct guard guard;
+	const char *verb; // "block"
+	size_t bad;       // lines left out by --keep-going
+	bool force, dry_run;
+	char by[160];
+};
+
+static void request_free(struct request *r)
+{
+	targets_free(&r->targets);
+	guard_free(&r->guard);
+}
+
+static void answer_skipped(void *ctx, const char *name, const struct addr *a, const char *why)
+{
+	addr_text text;
+
+	(void)ctx;
+	log_warning("'%s' answers with %s, %s: left out", name, addr_format(a, text), why);
+}
+
+static int read_dns_options(const struct args *args, const struct context *ctx, char *path,
+			    size_t size, struct dns_options *ret, struct err *err)
+{
+	const char *timeout = args_value(args, "resolver-timeout");
+	uint64_t ms = 0;
+
+	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, RESOLVE_MAX_MS, &ms))
+		return err_input(err, "'%s' is not a time of 1ms to 10m", timeout);
+	// As `ip netns exec` would show it to the commands in that namespace.
+	snprintf(path, size, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
+	*ret = (struct dns_options){
+		.servers = args_value(args, "resolver"),
+		.resolv_conf = ctx->netns && file_exists(path) ? path : NULL,
+		.timeout_ms = (unsigned)ms,
+		.search = true,
+	};
+	return 0;
+}
+
+// Missing families are worth a word: the user may think that both are blocked.
+static void warn_missing(const struct targets *t)
+{
+	for (size_t n = 0; n < t->names_n; n++) {
+		const struct dns_answer *answer = &t->answers[n];
+
+		if (answer->v4_failed || answer->v6_failed)
+			log_warning("'%s': the look-up of its IPv%d addresses failed, only IPv%d "
+				    "is matched",
+				    t->names[n], answer->v4_failed ? 4 : 6,
+				    answer->v4_failed ? 6 : 4);
+	}
+}
+
+static int resolve(struct context *ctx, const struct args *args, struct request *r, struct err *err)
+{
+	struct dns_options options;
+	char path[512];
+	int code = read_dns_options(args, ctx, path, sizeof(path), &options, err);
+
+	if (!code)
+		code = targets_resolve(&r->targets, &options, err);
+	if (code)
+		return code;
+	warn_missing(&r->targets);
+	if (r->intent.allow && r->targets.names_n)
+		log_warning("whoever owns the name chooses the addresses that are allowed");
+	return r->intent.allow ? 0
+			       : targets_skip(&r->targets, &r->guard, answer_skipped, NULL, err);
+}
+
+// Refuses what would cut off the machine or its operator; warns about resolvers and the like.
+static int check_guard(const struct request *r, struct err *err)
+{
+	vec_each (&r->targets.bulk.items, item) {
+		const struct guarded *hit;
+		addr_text what, where;
+
+		if (item->name || !(hit = guard_find(&r->guard, &item->prefix, GUARD_WARN)))
+			continue;
+		prefix_format(&item->prefix, what);
+		addr_format(&hit->addr, where);
+		if (hit->level == GUARD_REFUSE && !r->force) {
+			err_refused(err, "blocking %s would cut off %s, %s", what, where,
+				    hit->what);
+			err_hint(err, "--force does it all the same");
+			return -EPERM;
+		}
+		log_warning("%s holds %s, %s", what, where, hit->what);
+	}
+	return 0;
+}
+
+static void warn_no_forwarding(const struct intent *intent)
+{
+	if ((intent->kinds & kinds_of(intent->allow, false, true)) && !route_forwards(4) &&
+	    !route_forwards(6))
+		log_warning(
+			"this host does not forward packets: matching destinations has an effect "
+			"on packets to itself only");
+}
+
+static int read_request(struct context *ctx, const struct args *args, bool allow, struct request *r,
+			struct err *err)
+{
+	bool live = args_has(args, "live");
+	int code;
+
+	r->verb = allow ? "allow" : "block";
+	r->force = args_has(args, "force");
+	r->dry_run = args_has(args, "dry-run");
+	r->intent = (struct intent){.allow = allow,
+				    .now_s = (uint64_t)time(NULL),
+				    .by = r->by,
+				    .fleeting = live || args_has(args, "volatile")};
+	session_describe(&ctx->session, r->by, sizeof(r->by));
+	code = overlay_kinds(args, allow, kinds_of(allow, true, false), &r->intent.kinds, err);
+	if (!code)
+		code = overlay_until(args, r->intent.now_s, &r->intent.until_s, err);
+	if (!code)
+		code = overlay_text(args, "origin", &r->intent.origin, err);
+	if (!code)
+		code = overlay_text(args, "note", &r->intent.note, err);
+	if (!code)
+		code = overlay_text(args, "sync", &r->intent.list, err);
+	if (!code)
+		code = overlay_read_targets(ctx, args, args_has(args, "keep-going"), &r->targets,
+					    &r->bad, err);
+	if (code)
+		return code;
+	if (!r->targets.bulk.items.n && !r->intent.list[0])
+		return err_input(err, "%s what? An address, a prefix, a host name, or -f FILE",
+				 r->verb);
+	if (live && (r->intent.list[0] || args_has(args, "for")))
+		return err_input(err, "--live excludes --for and --sync");
+	return 0;
+}
+
+static size_t list_size(const struct book *b, const char *list)
+{
+	size_t n = 0;
+
+	vec_each (&b->records.list, record)
+		n += !strcmp(b->records.holders.at[record->holder].list, list);
+	return n;
+}
+
+// A list that shrank to nothing or to less than half is more often a broken download than a wish.
+static int check_shrink(const struct request *r, const struct book *b, size_t before,
+			const struct records_change *change, struct err *err)
+{
+	size_t after = list_size(b, r->intent.list);
+
+	if (!r->intent.list[0] || r->force || !change->removed || after * 2 > before)
+		return 0;
+	err_refused(err, "list '%s' would shrink from %zu to %zu entries", r->intent.list, before,
+		    after);
+	err_hint(err, "--force does it all the same");
+	return -EPERM;
+}
+
+static void name_targets(struct text *line, const struct targets *t, struct out *o)
+{
+	size_t shown = 0;
+
+	out_array(o, "what");
+	vec_each (&t->bulk.items, item) {
+		addr_text text;
+		const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
+		const char *what = item->name ? item->name : prefix_format(&item->prefix, text);
+
+		if (shown < LIST_IN_LINE) {
+			text_addf(line, "%s%s", shown ? " " : "", what);
+			out_item_string(o, what);
+		}
+		for (size_t a = 0; answer && a < answer->n && shown < LIST_IN_LINE; a++)
+			text_addf(line, "%s%s%s", a ? " " : " (",
+				  addr_format(&answer->addrs[a], text),
+				  a + 1 == answer->n ? ")" : "");
+		shown++;
+	}
+	if (shown > LIST_IN_LINE)
+		text_addf(line, " and %zu more", shown - LIST_IN_LINE);
+	out_end(o);
+}
+
+static void set_counts(struct out *o, const struct request *r, const struct records_change *change)
+{
+	out_set_u64(o, "changed", change->added + change->extended + change->removed);
+	out_set_u64(o, "added", change->added);
+	out_set_u64(o, "extended", change->extended);
+	out_set_u64(o, "removed", change->removed);
+	out_set_u64(o, "unchanged", change->unchanged);
+	if (r->bad)
+		out_set_u64(o, "bad", r->bad);
+	out_set_bool(o, "dry_run", r->dry_run);
+}
+
+// What changed, until when, where, and whether it stays.
+static void report(struct context *ctx, const struct request *r, const struct book *b,
+		   const struct records_change *change)
+{
+	struct text line = {0};
+	struct out *o = ctx->out;
+	const char *kept_key, *kept = show_kept(r->intent.fleeting, &kept_key);
+	bool from = r->intent.kinds & kinds_of(r->intent.allow, true, false);
+	bool to = r->intent.kinds & kinds_of(r->intent.allow, false, true);
+
+	if (r->intent.list[0])
+		text_addf(&line, "list %s: +%zu -%zu = %zu", r->intent.list, change->added,
+			  change->removed, list_size(b, r->intent.list));
+	else {
+		text_addf(&line, "%s%s ", r->dry_run ? "would have " : "",
+			  r->intent.allow ? "allowed" : "blocked");
+		name_targets(&line, &r->targets, o);
+	}
+	text_addf(&line, " %s, ", from && to ? "from and to" : to ? "to" : "from");
+	show_until(&line, r->intent.until_s, r->intent.now_s);
+	if (!change->added && !change->extended && !change->removed)
+		text_add(&line, ", no change");
+	else if (change->removed && !r->intent.list[0])
+		text_addf(&line, ", %zu former addresses dropped", change->removed);
+	text_add(&line, ", on ");
+	show_interfaces(&line, b->instance, o);
+	text_addf(&line, ", %s", kept);
+	set_counts(o, r, change);
+	out_set_string(o, "instance", ctx->instance);
+	out_set_time(o, "until", r->intent.until_s);
+	out_set_string(o, "kept", kept_key);
+	if (!ctx->quiet)
+		out_line(o, "%s", text_get(&line));
+	text_free(&line);
+}
+
+// Entries of an unlike verb on the same prefix decide: a block under an allow drops nothing.
+static void warn_overruled(const struct request *r, const struct book *b)
+{
+	if (r->intent.allow)
+		return;
+	vec_each (&r->targets.bulk.items, item) {
+		addr_text text;
+		size_t n = 0;
+
+		if (item->name)
+			continue;
+		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2)
+			if (records_find(&b->records, &item->prefix, kind, &n) && n)
+				log_warning("%s is allowed too, and allow beats block: weir "
+					    "unallow %s",
+					    prefix_format(&item->prefix, text), text);
+	}
+}
+
+static int change_book(struct context *ctx, struct request *r, struct err *err)
+{
+	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct records_change change;
+	size_t before;
+	int code = pins_exist(ctx->instance) ? book_open(ctx->instance, ctx->line, &book, err)
+					     : not_attached(ctx->instance, r->verb, err);
+
+	if (!code)
+		code = need_attached(book->instance, r->verb, err);
+	if (code)
+		return code;
+	before = list_size(book, r->intent.list);
+	targets_record(&r->targets, &r->intent, book, &change);
+	code = check_shrink(r, book, before, &change, err);
+	if (!code && !r->dry_run)
+		code = book_commit(book, r->intent.fleeting, &plan, err);
+	if (code)
+		return code;
+	warn_overruled(r, book);
+	report(ctx, r, book, &change);
+	return 0;
+}
+
+// `-i IFACE`: attached first, and detached again if the rest fails.
+static int attach_and_change(struct context *ctx, const struct args *args, struct request *r,
+			     struct err *err)
+{
+	struct attaching attaching = {0};
+	int code = r->dry_run ? 0 : attaching_do(ctx, args, &attaching, err);
+
+	if (!code)
+		code = args_has(args, "live") ? block_live(ctx, &r->targets, &r->intent, err)
+					      : change_book(ctx, r, err);
+	if (code || args_has(args, "live"))
+		attaching_undo(ctx, &attaching);
+	attaching_free(&attaching);
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
+{
+	CLEANUP(request_free) struct request r = {0};
+	int code = pins_ready(err);
+
+	if (!code)
+		code = read_request(ctx, args, allow, &r, err);
+	if (code)
+		return code;
+	if (!allow)
+		guard_collect(ctx->session_here ? &ctx->session : NULL, &r.guard);
+	code = resolve(ctx, args, &r, err);
+	if (!code)
+		code = check_guard(&r, err);
+	if (code)
+		return code;
+	warn_no_forwarding(&r.intent);
+	code = attach_and_change(ctx, args, &r, err);
+	if (!code && r.bad)
+		return err_input(err, "%zu bad lines were left out", r.bad);
+	return code;
+}
+
+static int run_block(struct context *ctx, const struct args *args, struct err *err)
+{
+	return run(ctx, args, false, err);
+}
+
+static int run_allow(struct context *ctx, const struct args *args, struct err *err)
+{
+	return run(ctx, args, true, err);
+}
+
+// clang-format off
+static const struct args_option options[] = {
+	OPTION_FILE,
+	OPTION_WIDE,
+	OPTION_DIRECTION,
+	{"for", 0, "TIME", "for a time: 30s, 10m, 2h, 7d; without it for ever", false, false},
+	{"note", 0, "TEXT", "why, for whoever reads weir list", false, false},
+	OPTION_ORIGIN,
+	OPTION_SYNC,
+	{"iface", 'i', "IFACE", "attach to IFACE first", true, false},
+	{"mode", 0, "MODE", "for -i: auto, native or generic", false, false},
+	{"live", 0, NULL, "print counters each second until ^C, then undo", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{"keep-going", 0, NULL, "load the good lines of a list that has bad ones", false, false},
+	{"volatile", 0, NULL, "in the kernel only: not written to the state folder", false, false},
+	OPTION_CHANGE,
+	{0},
+};
+// clang-format on
+
+const struct command cmd_block = {
+	.name = "block",
+	.usage = "WHAT… | -f FILE [OPTIONS]",
+	.summary = "drop packets from (or to) addresses, prefixes and host names",
+	.text = "WHAT is an address, a prefix, a range A-B, or a host name (all its addresses).\n"
+		"A line of FILE is: WHAT [for TIME] [to|both] [note \"TEXT\"]; '#' begins a comment.\n"
+		"An allow entry beats every block entry. Own addresses, the default gateway and the\n"
+		"other end of your login are refused without --force.\n"
+		"\n"
+		"  weir block 203.0.113.7 --for 1h --note \"abuse 4711\"\n"
+		"  weir block -i eth0 --live twitter.com\n"
+		"  curl -s https://example.net/drop.txt | weir block -f - --sync drop",
+	.options = options,
+	.run = run_block,
+};
+
+const struct command cmd_allow = {
+	.name = "allow",
+	.usage = "WHAT… | -f FILE [OPTIONS]",
+	.summary = "pass packets from (or to) addresses whatever blocks them",
+	.text = "As weir block; any allow entry, host or prefix, beats any block entry.",
+	.options = options,
+	.run = run_allow,
+};

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What block and allow share with the live view.
+#pragma once
+
+#include "ctl/cmd/command.h"
+#include "ctl/control/bringup.h"
+#include "ctl/control/targets.h"
+
+// `block --live`: the targets are resolved and checked, the interfaces attached. Blocks under a lease,
+// prints counters each second until a signal, then takes away what it added.
+int block_live(struct context *ctx, const struct targets *t, struct intent *intent,
+	       struct err *err);

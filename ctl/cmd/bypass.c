@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir bypass: let everything pass for a while, ended by the kernel. The safe way to ask "is it Weir?".
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/datapath/instance.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/datapath/pins.h"
+
+#define DEFAULT_MS 60000
+#define MAX_MS     (24ull * 3600 * 1000)
+
+static int read_time(const struct args *args, uint64_t *ret, struct err *err)
+{
+	const char *text = args_value(args, "for");
+
+	*ret = DEFAULT_MS;
+	if (!text || !num_parse_time_ms(text, strlen(text), 1000, MAX_MS, ret))
+		return 0;
+	return err_input(err, "--for '%s' is not a time of 1s to 24h", text);
+}
+
+static int find_number(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
+{
+	*ret = instance_find_iface(i, name);
+	return *ret ? 0 : err_input(err, "'%s' is not attached to instance '%s'", name, i->name);
+}
+
+// The end of the bypass of one interface, or of all (number 0), and the latest end over all.
+static void set(const struct instance *i, uint32_t number, uint64_t until)
+{
+	uint64_t latest = 0;
+
+	// Raised before and lowered after, so that entry never misses an end that is set.
+	if (until > i->knobs->bypass)
+		__atomic_store_n(&i->knobs->bypass, until, __ATOMIC_SEQ_CST);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if (!number || n == number)
+			__atomic_store_n(&i->knobs->bypass_until[n], until, __ATOMIC_SEQ_CST);
+		if (i->knobs->bypass_until[n] > latest)
+			latest = i->knobs->bypass_until[n];
+	}
+	__atomic_store_n(&i->knobs->bypass, latest, __ATOMIC_SEQ_CST);
+}
+
+static void report(struct context *ctx, const char *where, uint64_t ms)
+{
+	num_text text;
+
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "interface", where);
+	out_set_u64(ctx->out, "bypass_ms", ms);
+	if (ctx->quiet)
+		return;
+	if (ms)
+		out_line(ctx->out, "everything passes %s%s for %s; weir bypass --off ends it",
+			 where ? "on " : "on all interfaces", where ? where : "",
+			 num_format_duration_ms(ms, text));
+	else
+		out_line(ctx->out, "bypass is off %s%s", where ? "on " : "on all interfaces",
+			 where ? where : "");
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	CLEANUP_FD int lock = -1;
+	const char *where = NULL;
+	struct clock now;
+	uint32_t number = 0;
+	uint64_t ms;
+	int code = args_expect_words(args, 0, 1, "", err);
+
+	if (!code)
+		code = read_time(args, &ms, err);
+	if (!code)
+		code = pins_ready(err);
+	if (!code)
+		code = instance_open(ctx->instance, &i, err);
+	if (!code)
+		code = lock_take(ctx->instance, ctx->line, &lock, err);
+	if (!code && args->words.n)
+		code = find_number(i, where = args->words.at[0], &number, err);
+	if (!code)
+		code = instance_clock(i, &now, err);
+	if (code)
+		return code;
+	if (args_has(args, "off"))
+		ms = 0;
+	set(i, number, ms ? clock_after_ms(&now, ms) : 0);
+	report(ctx, where, ms);
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{"for", 0, "TIME", "how long (60s); at most 24h", false, false},
+	{"off", 0, NULL, "end it now", false, false},
+	{0},
+};
+
+const struct command cmd_bypass = {
+	.name = "bypass",
+	.usage = "[IFACE] [OPTIONS]",
+	.summary = "let everything pass for a while",
+	.text = "The kernel ends the bypass by itself, whatever happens to Weir or your session.",
+	.options = options,
+	.run = run,
+};

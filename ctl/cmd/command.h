@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a command is, and what it is given.
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl/base/err.h"
+#include "ctl/cmd/args.h"
+#include "ctl/cmd/out.h"
+#include "ctl/net/session.h"
+
+// Everything that holds for all commands; made by main.
+struct context {
+	const char *instance; // -n, "main" by default
+	const char *netns;    // -N as given; NULL: not entered
+	bool json, pretty, color;
+	unsigned verbose;       // -v, -vv
+	bool quiet;             // -q: no result line
+	struct session session; // found before -N entered another namespace
+	bool session_here;      // the session's packets come through the namespace we act in
+	const char *line;       // the command line, for the lock's holder
+	struct out *out;
+};
+
+struct command {
+	const char *name;
+	const char *usage;                 // "WHAT… [OPTIONS]"
+	const char *summary;               // one line of `weir help`
+	const char *text;                  // further paragraphs of `weir help COMMAND`; NULL: none
+	const struct args_option *options; // ended by an option without name; NULL: none
+	bool plain_stdout; // prints something that is not text or JSON from `out` (list --plain)
+	// 0, or a negative errno with err set. Results have gone to ctx->out.
+	int (*run)(struct context *ctx, const struct args *args, struct err *err);
+};
+
+// In the order of `weir help`; ended by NULL.
+extern const struct command *const commands[];
+
+extern const struct command cmd_attach, cmd_detach, cmd_status, cmd_block, cmd_unblock, cmd_allow,
+	cmd_unallow, cmd_list, cmd_explain, cmd_bypass, cmd_stats, cmd_watch, cmd_doctor;

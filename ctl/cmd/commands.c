@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The list of commands, in the order of `weir help`.
+#include "ctl/cmd/command.h"
+
+#include <stddef.h>
+
+const struct command *const commands[] = {
+	&cmd_attach,  &cmd_detach, &cmd_block, &cmd_unblock, &cmd_allow,  &cmd_unallow, &cmd_list,
+	&cmd_explain, &cmd_status, &cmd_stats, &cmd_watch,   &cmd_bypass, &cmd_doctor,  NULL,
+};

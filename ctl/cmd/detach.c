@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir detach: take the datapath, and only ours, off interfaces.
+#include <errno.h>
+
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/cmd/command.h"
+#include "ctl/control/bringup.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/datapath/pins.h"
+
+static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, struct err *err)
+{
+	struct iface row;
+	bool there;
+	int code = instance_iface(b->instance, number, &row, err);
+
+	if (!code)
+		code = attach_remove(b->instance, number, &there, err);
+	if (code)
+		return code;
+	out_object(ctx->out, NULL);
+	out_set_string(ctx->out, "name", row.name);
+	out_set_bool(ctx->out, "was_there", there);
+	out_end(ctx->out);
+	if (!ctx->quiet)
+		out_line(ctx->out, there ? "detached from %s" : "forgot %s: the program was gone",
+			 row.name);
+	return 0;
+}
+
+static int detach_named(struct context *ctx, struct bringup *b, const struct args *args,
+			struct err *err)
+{
+	int code = 0;
+
+	vec_each (&args->words, name)
+		if (!instance_find_iface(b->instance, *name))
+			log_notice("'%s' was not attached to instance '%s'", *name, ctx->instance);
+	vec_each (&args->words, name) {
+		uint32_t number = instance_find_iface(b->instance, *name);
+
+		code = code || !number ? code : detach_one(ctx, b, number, err);
+	}
+	return code;
+}
+
+static int detach_all(struct context *ctx, struct bringup *b, struct err *err)
+{
+	struct iface row;
+	int code = 0;
+
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++)
+		if (!instance_iface(b->instance, n, &row, NULL) && row.state != IFACE_FREE)
+			code = detach_one(ctx, b, n, err);
+	return code;
+}
+
+// For pins that this version cannot read: by the programs that use them, whatever their layout.
+static int detach_force(struct context *ctx, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, ctx->instance);
+	CLEANUP_FD int lock = -1;
+	size_t n;
+	int code = lock_take(ctx->instance, ctx->line, &lock, err);
+
+	if (!code)
+		code = attach_remove_all(folder, &n, err);
+	if (!code)
+		code = instance_remove(ctx->instance, err);
+	if (code)
+		return code;
+	out_set_u64(ctx->out, "detached", n);
+	out_set_bool(ctx->out, "removed", true);
+	if (!ctx->quiet)
+		out_line(ctx->out, "detached from %zu interfaces and removed instance %s", n,
+			 ctx->instance);
+	return 0;
+}
+
+static int open_existing(struct context *ctx, struct bringup *b, struct err *err)
+{
+	int code = lock_take(ctx->instance, ctx->line, &b->lock, err);
+
+	return code ? code : instance_open(ctx->instance, &b->instance, err);
+}
+
+static int detach(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	bool removed;
+	int code = open_existing(ctx, &b, err);
+
+	if (code)
+		return code;
+	out_array(ctx->out, "interfaces");
+	code = args->words.n ? detach_named(ctx, &b, args, err) : detach_all(ctx, &b, err);
+	out_end(ctx->out);
+	if (!code)
+		code = bringup_remove_if_idle(&b, &removed, err);
+	if (!code)
+		out_set_bool(ctx->out, "removed", removed);
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	int code = pins_ready(err);
+
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	if (!pins_exist(ctx->instance)) {
+		if (!ctx->quiet)
+			out_line(ctx->out, "instance %s is not attached: nothing to do",
+				 ctx->instance);
+		out_set_bool(ctx->out, "removed", false);
+		return 0;
+	}
+	return args_has(args, "force") ? detach_force(ctx, err) : detach(ctx, args, err);
+}
+
+static const struct args_option options[] = {
+	{"force", 0, NULL, "remove the whole instance, also one of another version of Weir", false,
+	 false},
+	{0},
+};
+
+const struct command cmd_detach = {
+	.name = "detach",
+	.usage = "[IFACE…] [OPTIONS]",
+	.summary = "take Weir off interfaces (all without IFACE)",
+	.text = "Other programs on the interface stay. With the last interface the instance goes\n"
+		"from the kernel; what was blocked is kept for the next attach.",
+	.options = options,
+	.run = run,
+};

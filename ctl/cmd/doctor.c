@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir doctor: what keeps Weir from working well here, and the command that mends it.
+#include <errno.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/datapath/attach.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/datapath/probe.h"
+#include "ctl/net/ethtool.h"
+#include "ctl/net/link.h"
+
+enum level { FINE, NOTE, PROBLEM };
+
+struct doctor {
+	struct context *ctx;
+	size_t problems;
+	struct instance *instance; // NULL: none
+};
+
+// One finding: about what, how bad, in words, and the mending command ("" for none).
+__attribute__((format(printf, 5, 6))) static void find(struct doctor *d, enum level level,
+						       const char *about, const char *mend,
+						       const char *fmt, ...)
+{
+	static const char *const words[] = {"ok", "note", "problem"};
+	struct out *o = d->ctx->out;
+	struct text t = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	text_vaddf(&t, fmt, ap);
+	va_end(ap);
+	d->problems += level == PROBLEM;
+	out_object(o, NULL);
+	out_set_string(o, "about", about);
+	out_set_string(o, "level", words[level]);
+	out_set_string(o, "text", text_get(&t));
+	out_set_string(o, "mend", mend[0] ? mend : NULL);
+	out_end(o);
+	out_line(o, "%s%-8s%s %-10s %s%s%s", level == PROBLEM ? out_red(o) : "", words[level],
+		 level == PROBLEM ? out_plain(o) : "", about, text_get(&t), mend[0] ? ": " : "",
+		 mend);
+	text_free(&t);
+}
+
+static void check_kernel(struct doctor *d)
+{
+	struct err err = {0};
+	struct utsname uts;
+
+	uname(&uts);
+	if (probe_kernel(&err))
+		find(d, PROBLEM, "kernel", "", "%s%s%s", err.text, err.hint[0] ? " " : "",
+		     err.hint);
+	else
+		find(d, FINE, "kernel", "", "%s runs XDP with multi-buffer packets", uts.release);
+}
+
+static void check_jit(struct doctor *d)
+{
+	if (probe_jit())
+		find(d, FINE, "jit", "", "BPF programs are compiled");
+	else
+		find(d, PROBLEM, "jit", "sysctl -w net.core.bpf_jit_enable=1",
+		     "BPF programs are interpreted, many times slower");
+}
+
+static void check_bpffs(struct doctor *d)
+{
+	struct err err = {0};
+
+	if (pins_ready(&err))
+		find(d, PROBLEM, "bpffs", err.hint, "%s", err.text);
+	else
+		find(d, FINE, "bpffs", "", "mounted at %s", PINS_BPFFS);
+}
+
+static void check_instance(struct doctor *d)
+{
+	struct err err = {0};
+	struct iface row;
+
+	if (!pins_exist(d->ctx->instance)) {
+		find(d, NOTE, "instance", "weir attach IFACE", "'%s' is attached nowhere",
+		     d->ctx->instance);
+		return;
+	}
+	if (instance_open(d->ctx->instance, &d->instance, &err)) {
+		find(d, PROBLEM, "instance", err.hint, "%s", err.text);
+		return;
+	}
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(d->instance, n, &row, NULL) && row.state != IFACE_FREE &&
+		    !attach_is_there(d->instance, &row))
+			find(d, PROBLEM, row.name, "weir attach",
+			     "our program is not there any more");
+}
+
+// Generic mode sees what the stack has merged; hidden tags make VLAN rules blind.
+static void check_offloads(struct doctor *d, const struct link *link, bool generic)
+{
+	CLEANUP_FREE char *gro = mem_printf("ethtool -K %s gro off", link->name);
+	CLEANUP_FREE char *lro = mem_printf("ethtool -K %s lro off", link->name);
+	CLEANUP_FREE char *vlan = mem_printf("ethtool -K %s rxvlan off", link->name);
+	struct ethtool e;
+
+	if (ethtool_get(link->name, &e, NULL))
+		return;
+	if (generic && e.gro == ETHTOOL_ON)
+		find(d, NOTE, link->name, gro,
+		     "packets may be merged before generic XDP sees them");
+	if (e.lro == ETHTOOL_ON)
+		find(d, PROBLEM, link->name, lro, "hardware merges packets (LRO)");
+	if (!strcmp(link->kind, "veth"))
+		find(d, NOTE, link->name, "ethtool -K PEER txvlan off",
+		     "a veth hides VLAN tags until the sending end stops offloading them");
+	else if (e.rx_vlan == ETHTOOL_ON)
+		find(d, NOTE, link->name, vlan,
+		     "the driver takes VLAN tags out of the packet before XDP sees it");
+	if (e.combined_max > 1 && e.combined < 2)
+		find(d, NOTE, link->name, "ethtool -L … combined N",
+		     "one queue only: one CPU does all the work");
+}
+
+static void check_programs(struct doctor *d, const struct link *link, bool *ret_generic)
+{
+	struct attached_list there;
+	bool ours = false;
+
+	*ret_generic = true;
+	if (attach_query(link->index, d->instance ? d->instance->slots_id : 0, &there, NULL))
+		return;
+	for (size_t n = 0; n < there.n; n++) {
+		ours |= there.at[n].ours;
+		if (!there.at[n].ours)
+			find(d, NOTE, link->name, "", "carries another XDP program: '%s' (id %u)%s",
+			     there.at[n].name, there.at[n].prog_id,
+			     there.shared ? ", shared through libxdp" : "");
+	}
+	*ret_generic = there.link_prog_id && there.mode == IFACE_GENERIC;
+	if (ours)
+		find(d, *ret_generic ? NOTE : FINE, link->name, "", "Weir is attached in %s mode%s",
+		     *ret_generic ? "generic" : "native", *ret_generic ? ", which is slower" : "");
+}
+
+// Which traffic a device sees at all.
+static void check_kind(struct doctor *d, const struct link *link)
+{
+	if (link->type != ARPHRD_ETHER)
+		find(d, PROBLEM, link->name, "", "is not an Ethernet device: Weir cannot attach");
+	else if (!strcmp(link->kind, "bridge"))
+		find(d, NOTE, link->name, "attach to its ports instead",
+		     "a bridge sees only packets for this host, not what it forwards");
+	if (!link->up) {
+		CLEANUP_FREE char *mend = mem_printf("ip link set %s up", link->name);
+
+		find(d, NOTE, link->name, mend, "is down");
+	}
+}
+
+static void check_link(struct doctor *d, const struct link *link)
+{
+	bool generic;
+
+	find(d, FINE, link->name, "", "driver %s, mtu %u, %u receive queues",
+	     link->driver[0] ? link->driver : "unknown", link->mtu, link->rx_queues);
+	check_kind(d, link);
+	check_programs(d, link, &generic);
+	check_offloads(d, link, generic);
+}
+
+static int check_links(struct doctor *d, const struct args *args, struct err *err)
+{
+	CLEANUP_FREE struct link *links = NULL;
+	size_t n = 0;
+	int code = link_list(&links, &n, err);
+
+	for (size_t l = 0; !code && l < n && !args->words.n; l++)
+		if (links[l].type == ARPHRD_ETHER && links[l].up)
+			check_link(d, &links[l]);
+	vec_each (&args->words, name) {
+		struct link link;
+
+		code = code ? code : link_get(*name, &link, err);
+		if (!code)
+			check_link(d, &link);
+	}
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	struct doctor d = {.ctx = ctx};
+	int code;
+
+	out_array(ctx->out, "findings");
+	check_kernel(&d);
+	check_jit(&d);
+	check_bpffs(&d);
+	check_instance(&d);
+	code = check_links(&d, args, err);
+	out_end(ctx->out);
+	instance_free(d.instance);
+	if (code || !d.problems)
+		return code;
+	code = err_refused(err, "%zu %s", d.problems, d.problems == 1 ? "problem" : "problems");
+	err->kind = ERR_SYSTEM;
+	return code;
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.usage = "[IFACE…]",
+	.summary = "find what keeps Weir from working well here",
+	.text = "tcpdump does not show packets that native XDP has dropped: use weir watch.",
+	.run = run,
+};

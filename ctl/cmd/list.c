@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir list: what is blocked and allowed, by whom, until when, and what it has caught.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/num.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/show.h"
+#include "ctl/control/book.h"
+#include "ctl/datapath/pins.h"
+
+// All claims on one prefix and kind.
+struct group {
+	const struct record *first;
+	size_t n;
+	uint64_t until_s;
+};
+
+static bool next_group(const struct book *b, struct group *g)
+{
+	const struct record *end = b->records.list.at + b->records.list.n;
+	const struct record *first = g->first ? g->first + g->n : b->records.list.at;
+
+	if (!b->records.list.n || first == end)
+		return false;
+	*g = (struct group){.first = first};
+	while (first + g->n < end && !prefix_compare(&first->prefix, &first[g->n].prefix) &&
+	       first->kind == first[g->n].kind) {
+		if (first[g->n].until_s > g->until_s)
+			g->until_s = first[g->n].until_s;
+		g->n++;
+	}
+	return true;
+}
+
+static void show_holders(struct context *ctx, const struct book *b, const struct group *g)
+{
+	struct text who = {0};
+
+	out_array(ctx->out, "holders");
+	for (size_t r = 0; r < g->n; r++) {
+		const struct holder *h = &b->records.holders.at[g->first[r].holder];
+
+		if (r)
+			text_add(&who, "; ");
+		show_holder(&who, h);
+		out_object(ctx->out, NULL);
+		out_set_string(ctx->out, "name", h->name);
+		out_set_string(ctx->out, "list", h->list);
+		out_set_string(ctx->out, "origin", h->origin);
+		out_set_string(ctx->out, "note", h->note);
+		out_set_string(ctx->out, "by", h->by);
+		out_set_time(ctx->out, "since", h->since_s);
+		out_set_time(ctx->out, "until", g->first[r].until_s);
+		out_set_bool(ctx->out, "volatile", h->fleeting);
+		out_end(ctx->out);
+	}
+	out_end(ctx->out);
+	out_cell(ctx->out, NULL, "FOR", text_get(&who));
+	text_free(&who);
+}
+
+static uint64_t age_s(const struct book *b, const struct group *g)
+{
+	uint64_t oldest = UINT64_MAX, now = b->clock.wall_ms / 1000;
+
+	for (size_t r = 0; r < g->n; r++) {
+		uint64_t since = b->records.holders.at[g->first[r].holder].since_s;
+
+		oldest = since < oldest ? since : oldest;
+	}
+	return now > oldest ? now - oldest : 0;
+}
+
+static void show_left(struct context *ctx, const struct book *b, uint64_t until_s)
+{
+	uint64_t now = b->clock.wall_ms / 1000;
+	num_text left;
+
+	if (until_s == RECORD_NEVER)
+		out_cell(ctx->out, NULL, "LEFT", "");
+	else
+		out_cell_as(
+			ctx->out, "left_s", "LEFT",
+			num_format_duration_ms(until_s > now ? (until_s - now) * 1000 : 0, left),
+			until_s > now ? until_s - now : 0);
+}
+
+static void show_group(struct context *ctx, const struct book *b, const struct group *g)
+{
+	const struct overlay_row *row = book_row(b, &g->first->prefix, g->first->kind);
+	struct out *o = ctx->out;
+	addr_text address;
+	num_text age;
+
+	out_row(o);
+	out_cell(o, "address", "ADDRESS", prefix_format(&g->first->prefix, address));
+	out_cell(o, "kind", "KIND", kind_key(g->first->kind));
+	out_cell_u64(o, "packets", "PACKETS", row ? row->hits.packets : 0);
+	out_cell_u64(o, "bytes", "BYTES", row ? row->hits.bytes : 0);
+	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(b, g) * 1000, age),
+		    age_s(b, g));
+	if (row && row->seen)
+		out_set_u64(o, "last_seen_s", clock_ms_since(&b->clock, row->seen) / 1000);
+	show_left(ctx, b, g->until_s);
+	show_holders(ctx, b, g);
+}
+
+// A line that `weir block -f -` or `weir allow -f -` reads.
+static void print_plain(const struct book *b, const struct group *g)
+{
+	uint64_t now = b->clock.wall_ms / 1000;
+	const struct holder *h = &b->records.holders.at[g->first->holder];
+	addr_text address;
+
+	printf("%s", prefix_format(&g->first->prefix, address));
+	if (g->until_s != RECORD_NEVER)
+		printf(" for %llus", (unsigned long long)(g->until_s > now ? g->until_s - now : 1));
+	if (g->first->kind == OVERLAY_BLOCK_TO || g->first->kind == OVERLAY_ALLOW_TO)
+		printf(" to");
+	if (h->note[0] && !strchr(h->note, '"'))
+		printf(" note \"%s\"", h->note);
+	putchar('\n');
+}
+
+static bool selected(const struct args *args, uint8_t kind)
+{
+	bool allow = args_has(args, "allowed"), block = args_has(args, "blocked");
+	bool is_allow = kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
+
+	if (args_has(args, "plain") && !allow)
+		return !is_allow; // the two verbs cannot be told apart in a plain line
+	return (!allow && !block) || (is_allow ? allow : block);
+}
+
+static void show_all(struct context *ctx, const struct args *args, const struct book *b)
+{
+	bool plain = args_has(args, "plain") && !ctx->json;
+	struct group g = {0};
+	size_t n = 0;
+
+	out_table(ctx->out, "entries");
+	while (next_group(b, &g)) {
+		if (!selected(args, g.first->kind))
+			continue;
+		n++;
+		if (plain)
+			print_plain(b, &g);
+		else
+			show_group(ctx, b, &g);
+	}
+	out_table_end(ctx->out);
+	if (!n && !plain && !ctx->quiet)
+		out_line(ctx->out, "nothing is blocked or allowed by hand in instance %s",
+			 ctx->instance);
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_BOOK struct book *book = NULL;
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (!code)
+		code = pins_ready(err);
+	if (!code)
+		code = book_read(ctx->instance, &book, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	show_all(ctx, args, book);
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{"plain", 0, NULL, "lines that weir block -f - reads (with --allowed: weir allow -f -)",
+	 false, false},
+	{"blocked", 0, NULL, "block entries only", false, false},
+	{"allowed", 0, NULL, "allow entries only", false, false},
+	{0},
+};
+
+const struct command cmd_list = {
+	.name = "list",
+	.usage = "[OPTIONS]",
+	.summary = "show what is blocked and allowed, with counters",
+	.options = options,
+	.run = run,
+};

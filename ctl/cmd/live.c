@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir block --live: block, show what is dropped each second, undo at the end.
+//
+// The entries carry a lease that is renewed while we live: killed in any way, nothing stays blocked.
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/base/log.h"
+#include "ctl/base/num.h"
+#include "ctl/cmd/block.h"
+#include "ctl/cmd/show.h"
+
+#define LEASE_S 10
+#define RENEW_S 3
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGPIPE, &action, NULL);
+}
+
+struct live {
+	struct context *ctx;
+	const struct targets *targets;
+	struct intent *intent;
+	char origin[32]; // only ours is taken away at the end
+	uint64_t since_ms;
+};
+
+// Adds or renews the claims.
+static int renew(struct live *l, struct err *err)
+{
+	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct records_change change;
+	int code = book_open(l->ctx->instance, l->ctx->line, &book, err);
+
+	if (!code)
+		code = need_attached(book->instance, "block", err);
+	if (code)
+		return code;
+	l->intent->now_s = book->clock.wall_ms / 1000;
+	l->intent->until_s = l->intent->now_s + LEASE_S;
+	targets_record(l->targets, l->intent, book, &change);
+	return book_commit(book, true, &plan, err);
+}
+
+static int take_back(struct live *l, struct err *err)
+{
+	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	size_t removed;
+	int code = book_open(l->ctx->instance, l->ctx->line, &book, err);
+
+	if (code)
+		return code;
+	targets_unrecord(l->targets, l->intent, book, &removed);
+	return book_commit(book, true, &plan, err);
+}
+
+static void show_row(struct live *l, const char *name, const struct prefix *p,
+		     const struct overlay_row *row)
+{
+	struct out *o = l->ctx->out;
+	addr_text text;
+
+	out_row(o);
+	out_cell(o, "name", "NAME", name);
+	out_cell(o, "address", "ADDRESS", prefix_format(p, text));
+	out_cell(o, "kind", "KIND", kind_key(row->kind));
+	out_cell_u64(o, "packets", "PACKETS", row->hits.packets);
+	out_cell_u64(o, "bytes", "BYTES", row->hits.bytes);
+}
+
+static int show_prefix(struct live *l, const struct instance *i, const char *name,
+		       const struct prefix *p, struct err *err)
+{
+	struct overlay_row rows[OVERLAY_KINDS];
+	size_t n = 0;
+	int code = overlay_read_one(i, p, rows, &n, err);
+
+	for (size_t r = 0; !code && r < n; r++)
+		if (l->intent->kinds & 1u << rows[r].kind)
+			show_row(l, name, p, &rows[r]);
+	return code;
+}
+
+static int show_item(struct live *l, const struct instance *i, const struct bulk_item *item,
+		     struct err *err)
+{
+	const struct dns_answer *answer;
+	int code = 0;
+
+	if (!item->name)
+		return show_prefix(l, i, "", &item->prefix, err);
+	answer = targets_answer(l->targets, item->name);
+	for (size_t a = 0; !code && answer && a < answer->n; a++) {
+		struct prefix host =
+			prefix_of(&answer->addrs[a], (uint8_t)addr_bits(&answer->addrs[a]));
+
+		code = show_prefix(l, i, item->name, &host, err);
+	}
+	return code;
+}
+
+static int show(struct live *l, const struct instance *i, unsigned second, struct err *err)
+{
+	num_text up;
+	int code = 0;
+
+	out_set_u64(l->ctx->out, "seconds", second);
+	out_line(l->ctx->out, "%s%s%s",
+		 isatty(STDOUT_FILENO) ? "\033[H\033[J"
+		 : second > 1          ? "\n"
+				       : "",
+		 "blocked for ", num_format_duration_ms(second * 1000ull, up));
+	out_table(l->ctx->out, "entries");
+	vec_each (&l->targets->bulk.items, item)
+		code = code ? code : show_item(l, i, item, err);
+	out_table_end(l->ctx->out);
+	if (out_is_json(l->ctx->out))
+		out_next_document(l->ctx->out);
+	else
+		out_flush(l->ctx->out);
+	return code;
+}
+
+static int loop(struct live *l, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	const struct timespec second = {.tv_sec = 1};
+	int code = instance_open(l->ctx->instance, &i, err);
+
+	for (unsigned n = 1; !code && !stop; n++) {
+		nanosleep(&second, NULL);
+		if (stop)
+			break;
+		code = show(l, i, n, err);
+		if (!code && n % RENEW_S == 0)
+			code = renew(l, err);
+	}
+	return code;
+}
+
+int block_live(struct context *ctx, const struct targets *t, struct intent *intent, struct err *err)
+{
+	struct live l = {.ctx = ctx, .targets = t, .intent = intent};
+	struct err end = {0};
+	int code;
+
+	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
+	intent->origin = l.origin;
+	catch_signals();
+	if ((code = renew(&l, err)))
+		return code;
+	if (!ctx->quiet && !ctx->json)
+		out_line(ctx->out, "blocking until ^C");
+	out_flush(ctx->out);
+	code = loop(&l, err);
+	if (take_back(&l, &end) && !code) {
+		*err = end;
+		return -end.code;
+	}
+	if (!code && !ctx->quiet)
+		out_line(ctx->out, "unblocked");
+	return code;
+}

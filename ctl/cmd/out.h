@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Results on standard output, as text for people or as one JSON document, from the same calls.
+//
+// out_set_* are data: JSON only. out_line is prose: text only. A table is both: its cells are columns in
+// text and keys in JSON.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct out;
+
+struct out *out_new(bool json, bool pretty, bool color);
+// Prints what was collected (JSON: the document). 0 or -EIO.
+int out_finish(struct out *o);
+// Adds {"error": {"text", "hint", "code"}} to what was collected: a failure is one document as well.
+void out_error(struct out *o, const char *text, const char *hint, const char *code);
+void out_free(struct out *o);
+bool out_is_json(const struct out *o);
+
+__attribute__((format(printf, 2, 3))) void out_line(struct out *o, const char *fmt, ...);
+// Prints text lines and flushes at once; for live views.
+void out_flush(struct out *o);
+
+void out_set_string(struct out *o, const char *key, const char *value); // NULL: null
+void out_set_u64(struct out *o, const char *key, uint64_t value);
+void out_set_bool(struct out *o, const char *key, bool value);
+void out_set_time(struct out *o, const char *key, uint64_t wall_s); // RFC 3339; UINT64_MAX: null
+// Open an object or an array under key (key NULL: an item of the open array), and close it.
+void out_object(struct out *o, const char *key);
+void out_array(struct out *o, const char *key);
+void out_item_string(struct out *o, const char *value); // into the open array
+void out_end(struct out *o);
+
+// Rows under key. Each cell names its JSON key and its column; a column exists once a cell named it.
+// "" as text leaves the cell empty and the key out.
+void out_table(struct out *o, const char *key);
+void out_row(struct out *o);
+void out_cell(struct out *o, const char *key, const char *column, const char *text);
+void out_cell_u64(struct out *o, const char *key, const char *column, uint64_t value);
+// Text says one thing, JSON a number: "12m" and 720.
+void out_cell_as(struct out *o, const char *key, const char *column, const char *text,
+		 uint64_t value);
+void out_table_end(struct out *o);
+
+// Where only one document may be printed a line (weir -j watch): prints it and begins anew.
+void out_next_document(struct out *o);
+
+// Emphasis in text on a terminal: "" otherwise.
+const char *out_bold(const struct out *o);
+const char *out_red(const struct out *o);
+const char *out_plain(const struct out *o);

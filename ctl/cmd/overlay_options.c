@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reads targets, directions, times and notes from the command line.
+#include "ctl/cmd/overlay_options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/log.h"
+#include "ctl/base/num.h"
+
+#define FILES_MAX  64
+#define TEXT_MAX   255
+#define FOR_MAX_MS (100ull * 366 * 24 * 3600 * 1000)
+
+static int read_list(struct targets *t, const char *path, bool wide, struct err *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+	int code = file_read(path, BULK_BYTES_MAX, &text, &len, err);
+
+	if (!code)
+		bulk_add_text(&t->bulk, text, len, wide);
+	return code;
+}
+
+static void report_errors(struct context *ctx, const struct targets *t, const char *file)
+{
+	out_table(ctx->out, "errors");
+	vec_each (&t->bulk.errors, bad) {
+		if (out_is_json(ctx->out)) {
+			out_row(ctx->out);
+			out_cell_u64(ctx->out, "line", NULL, bad->line);
+			out_cell(ctx->out, "text", NULL, bad->text);
+		} else if (bad->line) {
+			log_error("%s:%u: %s", file, bad->line, bad->text);
+		} else {
+			log_error("%s", bad->text);
+		}
+	}
+	out_table_end(ctx->out);
+}
+
+static int bad_lines(struct context *ctx, const struct targets *t, const char *file,
+		     bool keep_going, struct err *err)
+{
+	if (!t->bulk.error_count)
+		return 0;
+	if (t->bulk.error_count == 1 && !t->bulk.errors.at[0].line && !keep_going)
+		return err_input(err, "%s", t->bulk.errors.at[0].text);
+	report_errors(ctx, t, file);
+	if (keep_going)
+		return 0;
+	return err_input(err, "%zu bad %s; nothing was changed", t->bulk.error_count,
+			 t->bulk.error_count == 1 ? "item" : "items");
+}
+
+int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
+			 struct targets *t, size_t *ret_bad, struct err *err)
+{
+	const char *files[FILES_MAX];
+	size_t n = args_values(args, "file", files, FILES_MAX);
+	int code = 0;
+
+	vec_each (&args->words, word)
+		bulk_add_word(&t->bulk, *word);
+	for (size_t f = 0; !code && f < n; f++)
+		code = read_list(t, files[f], args_has(args, "wide"), err);
+	if (!code)
+		code = bad_lines(ctx, t, n ? files[n - 1] : "", keep_going, err);
+	*ret_bad = t->bulk.error_count;
+	return code;
+}
+
+int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
+		  struct err *err)
+{
+	bool to = args_has(args, "to"), both = args_has(args, "both");
+
+	if (to && both)
+		return err_input(err, "--to and --both exclude each other");
+	*ret = both ? kinds_of(allow, true, true)
+	       : to ? kinds_of(allow, false, true)
+		    : default_kinds;
+	return 0;
+}
+
+int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct err *err)
+{
+	const char *text = args_value(args, "for");
+	uint64_t ms;
+	int code;
+
+	if (!text) {
+		*ret = RECORD_NEVER;
+		return 0;
+	}
+	code = num_parse_time_ms(text, strlen(text), 1, FOR_MAX_MS, &ms);
+	if (code) {
+		err_input(err,
+			  code == -ERANGE ? "--for '%s' is out of range" : "'%s' is not a time",
+			  text);
+		return err_hint(err,
+				"a number and a unit: 30s, 10m, 2h, 7d, 4w; at most 100 years");
+	}
+	*ret = now_s + (ms + 999) / 1000;
+	return 0;
+}
+
+int overlay_text(const struct args *args, const char *option, const char **ret, struct err *err)
+{
+	const char *text = args_value(args, option);
+
+	if (!text)
+		text = "";
+	if (strlen(text) > TEXT_MAX)
+		return err_input(err, "--%s is longer than %d bytes", option, TEXT_MAX);
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return err_input(err, "--%s holds a control character", option);
+	*ret = text;
+	return 0;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What block, allow, unblock and unallow have in common on the command line.
+#pragma once
+
+#include "ctl/cmd/command.h"
+#include "ctl/control/targets.h"
+
+// Lines of an option table.
+#define OPTION_DIRECTION                                                              \
+	{"to", 0, NULL, "match the destination instead of the source", false, false}, \
+	{                                                                             \
+		"both", 0, NULL, "match source and destination", false, false         \
+	}
+#define OPTION_FILE                                                                            \
+	{                                                                                      \
+		"file", 'f', "FILE", "read a list, one item a line; '-' reads standard input", \
+			true, false                                                            \
+	}
+#define OPTION_WIDE                                                                              \
+	{                                                                                        \
+		"wide", 0, NULL, "let a list hold prefixes shorter than /8 or /16", false, false \
+	}
+#define OPTION_ORIGIN                                                                         \
+	{                                                                                     \
+		"origin", 0, "NAME", "speak for NAME: others' entries stay untouched", false, \
+			false                                                                 \
+	}
+#define OPTION_SYNC                                                                        \
+	{                                                                                  \
+		"sync", 0, "NAME", "the list NAME is now exactly this input", false, false \
+	}
+#define OPTION_CHANGE                                                                     \
+	{"force", 0, NULL, "do it although it is refused", false, false},                 \
+	{                                                                                 \
+		"dry-run", 0, NULL, "say what would be done and do nothing", false, false \
+	}
+
+// Reads the words and files. Every bad line is printed (or goes under "errors" with -j); with
+// --keep-going the good ones are kept and *ret_bad counts the others, else that is ERR_INPUT.
+int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
+			 struct targets *t, size_t *ret_bad, struct err *err);
+// The direction that was asked for; default_kinds when none was.
+int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
+		  struct err *err);
+// --for: until when; RECORD_NEVER without it.
+int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct err *err);
+// Strings of the user that go into the book: no control characters, at most 255 bytes.
+int overlay_text(const struct args *args, const char *option, const char **ret, struct err *err);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir stats: packets and bytes by reason.
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/cmd/command.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/pins.h"
+
+static void show_row(struct context *ctx, const char *iface, enum weir_reason reason,
+		     const struct counter *c)
+{
+	struct out *o = ctx->out;
+
+	out_row(o);
+	if (iface)
+		out_cell(o, "interface", "INTERFACE", iface);
+	out_cell(o, "verdict", "VERDICT", reason_drops(reason) ? "drop" : "pass");
+	out_cell(o, "reason", "REASON", reason_name(reason));
+	out_cell_u64(o, "packets", "PACKETS", c->packets);
+	out_cell_u64(o, "bytes", "BYTES", c->bytes);
+	out_cell(o, NULL, "MEANING", reason_text(reason));
+}
+
+static void show_sums(struct context *ctx, const struct args *args, const struct counters *c)
+{
+	for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++) {
+		struct counter sum = counters_reason(c, r);
+
+		if (sum.packets || args_has(args, "all") || ctx->json)
+			show_row(ctx, NULL, r, &sum);
+	}
+}
+
+static void show_ifaces(struct context *ctx, const struct instance *i, const struct counters *c)
+{
+	for (uint32_t n = 0; n < WEIR_IFACES; n++) {
+		struct iface row = {.name = "(other)", .state = IFACE_ATTACHED};
+
+		if ((n && instance_iface(i, n, &row, NULL)) || row.state == IFACE_FREE)
+			continue;
+		for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++)
+			if (c->at[n][r].packets)
+				show_row(ctx, row.name, r, &c->at[n][r]);
+	}
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	CLEANUP_FREE struct counters *counters = mem_new(struct counters);
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (!code)
+		code = pins_ready(err);
+	if (!code)
+		code = instance_open(ctx->instance, &i, err);
+	if (!code)
+		code = counters_read(i, counters, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_table(ctx->out, "counters");
+	if (args_has(args, "interfaces"))
+		show_ifaces(ctx, i, counters);
+	else
+		show_sums(ctx, args, counters);
+	out_table_end(ctx->out);
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{"interfaces", 'i', NULL, "by interface", false, false},
+	{"all", 0, NULL, "reasons that were never met too", false, false},
+	{0},
+};
+
+const struct command cmd_stats = {
+	.name = "stats",
+	.usage = "[OPTIONS]",
+	.summary = "packets and bytes by what became of them",
+	.options = options,
+	.run = run,
+};

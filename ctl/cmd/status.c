@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir status: what is in force where, and what is wrong. Exit status 2 with any alarm.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/datapath/attach.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/overlay.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/net/link.h"
+
+#define SAMPLE_MS 250
+
+struct status {
+	struct context *ctx;
+	struct instance *instance;
+	struct clock clock;
+	struct counters *before, *after;
+	double seconds; // between the two
+	size_t alarms;
+};
+
+__attribute__((format(printf, 2, 3))) static void alarm_add(struct status *s, const char *fmt, ...)
+{
+	struct text t = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	text_vaddf(&t, fmt, ap);
+	va_end(ap);
+	s->alarms++;
+	out_item_string(s->ctx->out, text_get(&t));
+	out_line(s->ctx->out, "%salarm%s     %s", out_red(s->ctx->out), out_plain(s->ctx->out),
+		 text_get(&t));
+	text_free(&t);
+}
+
+static int sample(struct status *s, struct err *err)
+{
+	const struct timespec pause = {.tv_nsec = SAMPLE_MS * 1000000};
+	struct timespec a, b;
+	int code;
+
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	if ((code = counters_read(s->instance, s->before, err)))
+		return code;
+	nanosleep(&pause, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	s->seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
+	return counters_read(s->instance, s->after, err);
+}
+
+static double rate(const struct status *s, uint32_t number, bool drops)
+{
+	struct counter a = counters_iface(s->before, number, drops);
+	struct counter b = counters_iface(s->after, number, drops);
+
+	return s->seconds > 0 ? (double)(b.packets - a.packets) / s->seconds : 0;
+}
+
+static void others_on(const struct iface *row, uint32_t slots_id, struct text *t)
+{
+	struct attached_list there;
+	size_t n = 0;
+
+	if (!attach_query(row->ifindex, slots_id, &there, NULL))
+		for (size_t a = 0; a < there.n; a++)
+			if (!there.at[a].ours)
+				text_addf(t, "%s%s", n++ ? " " : "", there.at[a].name);
+	if (!n)
+		text_add(t, "none");
+}
+
+static void show_iface(struct status *s, uint32_t number, const struct iface *row)
+{
+	struct out *o = s->ctx->out;
+	struct link link = {0};
+	struct text others = {0};
+	num_text in, dropped;
+	const char *mode = row->mode == IFACE_NATIVE ? "native" : "generic";
+	bool there = attach_is_there(s->instance, row);
+
+	link_get_by_index(row->ifindex, &link, NULL);
+	others_on(row, s->instance->slots_id, &others);
+	out_object(o, NULL);
+	out_set_string(o, "name", row->name);
+	out_set_string(o, "mode", mode);
+	out_set_bool(o, "attached", there);
+	out_set_bool(o, "shared", row->shared);
+	out_set_u64(o, "mtu", link.mtu);
+	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
+	out_set_u64(o, "dropped_pps", (uint64_t)rate(s, number, true));
+	out_end(o);
+	out_line(o, "%-9s %s, %s, mtu %u, other XDP: %s      %spps in, %spps dropped", row->name,
+		 mode, row->shared ? "shared" : "alone", link.mtu, text_get(&others),
+		 num_format_short(rate(s, number, false), in),
+		 num_format_short(rate(s, number, true), dropped));
+	text_free(&others);
+}
+
+static void show_ifaces(struct status *s)
+{
+	struct iface row;
+
+	out_array(s->ctx->out, "interfaces");
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(s->instance, n, &row, NULL) && row.state != IFACE_FREE)
+			show_iface(s, n, &row);
+	out_end(s->ctx->out);
+}
+
+static void alarm_iface(struct status *s, uint32_t number, const struct iface *row)
+{
+	num_text left;
+	uint64_t until = s->instance->knobs->bypass_until[number];
+	struct link link;
+
+	if (link_get_by_index(row->ifindex, &link, NULL))
+		alarm_add(s, "'%s' is gone; weir detach %s forgets it", row->name, row->name);
+	else if (row->state != IFACE_ATTACHED)
+		alarm_add(s, "'%s' was left half %s by an interrupted command: weir %s %s",
+			  row->name, row->state == IFACE_ATTACHING ? "attached" : "detached",
+			  row->state == IFACE_ATTACHING ? "attach" : "detach", row->name);
+	else if (!attach_is_there(s->instance, row))
+		alarm_add(s, "the program on '%s' is not ours any more: weir attach %s", row->name,
+			  row->name);
+	if (until > s->clock.jiffies)
+		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", row->name,
+			  num_format_duration_ms(clock_ms_until(&s->clock, until), left));
+}
+
+static void show_alarms(struct status *s)
+{
+	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
+	struct counter internal = counters_reason(s->after, REASON_DROP_INTERNAL);
+	struct iface row;
+	num_text n;
+
+	out_array(s->ctx->out, "alarms");
+	if (!instance_has_ifaces(s->instance))
+		alarm_add(s, "no interface is attached: weir attach IFACE");
+	for (uint32_t number = 1; number < WEIR_IFACES; number++)
+		if (!instance_iface(s->instance, number, &row, NULL) && row.state != IFACE_FREE)
+			alarm_iface(s, number, &row);
+	if (empty.packets)
+		alarm_add(s, "%s packets met an empty program slot and passed",
+			  num_format_grouped(empty.packets, n));
+	if (internal.packets)
+		alarm_add(s,
+			  "%s packets were dropped by a look-up that cannot fail: please report it",
+			  num_format_grouped(internal.packets, n));
+	out_end(s->ctx->out);
+}
+
+static void show_limits(struct status *s)
+{
+	static const struct {
+		const char *name;
+		bool hosts;
+		uint8_t family;
+	} maps[] = {{"IPv4 hosts", true, 4},
+		    {"IPv6 hosts", true, 6},
+		    {"IPv4 prefixes", false, 4},
+		    {"IPv6 prefixes", false, 6}};
+	size_t used[ARRAY_SIZE(maps)] = {0};
+
+	if (overlay_fill(s->instance, used, NULL))
+		return;
+	out_table(s->ctx->out, "limits");
+	for (size_t m = 0; m < ARRAY_SIZE(maps); m++) {
+		out_row(s->ctx->out);
+		out_cell(s->ctx->out, "table", "TABLE", maps[m].name);
+		out_cell_u64(s->ctx->out, "used", "USED", used[m]);
+		out_cell_u64(s->ctx->out, "max", "MAX", s->instance->meta.max_entries);
+	}
+	out_table_end(s->ctx->out);
+}
+
+static int run_instance(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	CLEANUP_FREE struct counters *before = mem_new(struct counters);
+	CLEANUP_FREE struct counters *after = mem_new(struct counters);
+	struct status s = {.ctx = ctx, .before = before, .after = after};
+	int code = instance_open(ctx->instance, &i, err);
+
+	s.instance = i;
+	if (!code)
+		code = instance_clock(i, &s.clock, err);
+	if (!code)
+		code = sample(&s, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_line(ctx->out, "%s%-9s%s no policy (default pass), overlay in force",
+		 out_bold(ctx->out), ctx->instance, out_plain(ctx->out));
+	show_ifaces(&s);
+	if (args_has(args, "limits"))
+		show_limits(&s);
+	show_alarms(&s);
+	if (!s.alarms)
+		return 0;
+	code = err_refused(err, "%zu %s", s.alarms, s.alarms == 1 ? "alarm" : "alarms");
+	err->kind = ERR_SYSTEM;
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (!code)
+		code = pins_ready(err);
+	return code ? code : run_instance(ctx, args, err);
+}
+
+static const struct args_option options[] = {
+	{"limits", 0, NULL, "how full the tables are", false, false},
+	{0},
+};
+
+const struct command cmd_status = {
+	.name = "status",
+	.usage = "[OPTIONS]",
+	.summary = "what is in force where; exit status 2 with any alarm",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir watch: dropped packets as they happen, sampled by the kernel.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/num.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/packet_text.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/events.h"
+#include "ctl/datapath/pins.h"
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+struct watch {
+	struct context *ctx;
+	uint64_t left; // events until the end; 0: without end
+	bool limited;
+};
+
+static uint64_t wall_s_of(uint64_t monotonic_ns)
+{
+	struct timespec wall, mono;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	return (uint64_t)wall.tv_sec - ((uint64_t)mono.tv_sec - monotonic_ns / 1000000000u);
+}
+
+static void show_event(void *ctx, const struct event *event)
+{
+	struct watch *w = ctx;
+	struct out *o = w->ctx->out;
+	char ifname[IF_NAMESIZE], packet[256], when[16];
+	time_t seconds = (time_t)wall_s_of(event->time_ns);
+	struct tm tm;
+
+	if (stop || (w->limited && !w->left))
+		return;
+	w->left -= w->limited;
+	if (!if_indextoname(event->ifindex, ifname))
+		snprintf(ifname, sizeof(ifname), "if%u", event->ifindex);
+	packet_describe(event->packet, event->captured, packet, sizeof(packet));
+	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&seconds, &tm));
+	out_set_time(o, "time", (uint64_t)seconds);
+	out_set_string(o, "interface", ifname);
+	out_set_string(o, "verdict", "drop");
+	out_set_string(o, "reason", reason_name(event->reason));
+	out_set_string(o, "packet", packet);
+	out_set_u64(o, "length", event->length);
+	out_set_u64(o, "missed", event->missed);
+	out_line(o, "%s %s drop %s: %s, %u bytes", when, ifname, reason_name(event->reason), packet,
+		 event->length);
+	if (event->missed)
+		out_line(o, "  (%u more since the last one)", event->missed);
+	out_next_document(o);
+}
+
+static int loop(struct watch *w, const struct instance *i, struct err *err)
+{
+	struct events *events = NULL;
+	int code = events_open(i, show_event, w, &events, err);
+
+	if (code)
+		return code;
+	while (!stop && (!w->limited || w->left)) {
+		code = events_poll(events, 500, err);
+		if (code < 0 && code != -EINTR)
+			break;
+		code = 0;
+	}
+	events_close(events);
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	const struct sigaction action = {.sa_handler = on_signal};
+	struct watch w = {.ctx = ctx};
+	const char *count = args_value(args, "count");
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	w.limited = count;
+	if (!code && count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &w.left))
+		code = err_input(err, "--count '%s' is not a number", count);
+	if (!code)
+		code = pins_ready(err);
+	if (!code)
+		code = instance_open(ctx->instance, &i, err);
+	if (code)
+		return code;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	code = loop(&w, i, err);
+	if (!code && ctx->json) // the document that ends the stream, so that nothing is one as well
+		out_set_bool(ctx->out, "end", true);
+	return code;
+}
+
+static const struct args_option options[] = {
+	{"count", 'c', "N", "stop after N events", false, false},
+	{0},
+};
+
+const struct command cmd_watch = {
+	.name = "watch",
+	.usage = "[OPTIONS]",
+	.summary = "show dropped packets as they happen",
+	.text = "A sample: at most one event a jiffy and CPU; \"more\" counts those in between.\n"
+		"With -j one document a line. tcpdump does not see what native XDP dropped.",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir: global options, dispatch, and the one place that turns results into exit statuses.
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/base/log.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/help.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/datapath/probe.h"
+
+#ifndef WEIR_VERSION
+#define WEIR_VERSION "0.1"
+#endif
+
+static const struct args_option globals[] = {
+	{"instance", 'n', "NAME", "the instance to act on (main)", false, false},
+	{"netns", 'N', "NETNS", "act in a network namespace, as ip -n", false, false},
+	{"json", 'j', NULL, "one JSON document on standard output", true, false},
+	{"pretty", 'p', NULL, "JSON, indented", true, false},
+	{"color", 0, "WHEN", "auto, always or never", false, false},
+	{"quiet", 'q', NULL, "no result line", true, false},
+	{"verbose", 'v', NULL, "say more; twice: even more", true, false},
+	{"version", 'V', NULL, "print the version", true, false},
+	{"help", 'h', NULL, "this text", true, false},
+	{0},
+};
+
+static size_t count(const struct args *args, const char *name)
+{
+	const char *values[8];
+
+	return args_values(args, name, values, ARRAY_SIZE(values));
+}
+
+static int want_color(const struct args *args, bool *ret, struct err *err)
+{
+	const char *when = args_value(args, "color");
+
+	if (!when || !strcmp(when, "auto"))
+		*ret = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	else if (!strcmp(when, "always") || !strcmp(when, "never"))
+		*ret = when[0] == 'a';
+	else
+		return err_input(err, "--color '%s' is none of auto, always, never", when);
+	return 0;
+}
+
+static const struct command *find_command(const char *word, struct err *err)
+{
+	const char *names[64];
+	const char *near;
+	size_t n = 0;
+
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!strcmp((*c)->name, word))
+			return *c;
+		names[n++] = (*c)->name;
+	}
+	near = diag_nearest(word, names, n);
+	err_input(err, "unknown command '%s'", word);
+	err_hint(err, near ? "did you mean '%s'?" : "weir help lists all commands", near);
+	return NULL;
+}
+
+static bool same_netns(const struct stat *a)
+{
+	struct stat b;
+
+	return !stat("/proc/self/ns/net", &b) && a->st_ino == b.st_ino && a->st_dev == b.st_dev;
+}
+
+static int enter_netns(const char *name, struct err *err)
+{
+	CLEANUP_FREE char *path =
+		name[0] == '/' ? mem_strdup(name) : mem_printf("/run/netns/%s", name);
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT) {
+		err_input(err, "there is no network namespace '%s'", name);
+		return err_hint(err, "ip netns lists them");
+	}
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		return err_system(err, errno, "cannot enter the network namespace '%s'", name);
+	return 0;
+}
+
+// The session is found before another namespace is entered: its packets come through the first one.
+static int prepare(struct context *ctx, const struct args *args, struct err *err)
+{
+	const char *name = args_value(args, "instance");
+	struct stat before;
+	int code;
+
+	ctx->instance = name ? name : "main";
+	ctx->netns = args_value(args, "netns");
+	ctx->pretty = args_has(args, "pretty");
+	ctx->json = args_has(args, "json") || ctx->pretty;
+	ctx->quiet = args_has(args, "quiet");
+	ctx->verbose = (unsigned)count(args, "verbose");
+	if ((code = want_color(args, &ctx->color, err)))
+		return code;
+	log_setup(LOG_NOTICE + (enum log_level)(ctx->verbose < 2 ? ctx->verbose : 2),
+		  ctx->color && isatty(STDERR_FILENO));
+	probe_quiet(ctx->verbose);
+	if ((code = pins_check_name(ctx->instance, err)))
+		return code;
+	session_find(&ctx->session);
+	if (stat("/proc/self/ns/net", &before))
+		return err_system(err, errno, "cannot read '/proc/self/ns/net'");
+	if (ctx->netns && (code = enter_netns(ctx->netns, err)))
+		return code;
+	ctx->session_here = same_netns(&before);
+	return 0;
+}
+
+static char *command_line(char **argv)
+{
+	struct text line = {0};
+
+	for (char **arg = argv + 1; *arg; arg++)
+		text_addf(&line, "%s%s", arg == argv + 1 ? "" : " ", *arg);
+	return text_take(&line);
+}
+
+static void print_failure(const struct context *ctx, const struct err *err)
+{
+	if (ctx->out && ctx->json)
+		out_error(ctx->out, err->text, err->hint, err->code ? err_name(err->code) : "");
+	if (err->hint[0])
+		log_error("%s (%s)", err->text, err->hint);
+	else
+		log_error("%s", err->text);
+}
+
+static int finish(struct context *ctx, int code, const struct err *err)
+{
+	int status = code ? (int)err->kind : 0;
+
+	if (code && !status)
+		status = ERR_SYSTEM; // a failure nobody described
+	if (status)
+		print_failure(ctx, err);
+	if (ctx->out && out_finish(ctx->out) && !status) {
+		log_error("cannot write to standard output");
+		status = ERR_SYSTEM;
+	}
+	out_free(ctx->out);
+	return status;
+}
+
+static int run_command(const struct command *c, struct args *args, struct err *err,
+		       struct context *ctx)
+{
+	int code = prepare(ctx, args, err);
+
+	ctx->out = out_new(ctx->json, ctx->pretty, ctx->color);
+	return code ? code : c->run(ctx, args, err);
+}
+
+static int help(const struct args *args, size_t from, struct err *err)
+{
+	const struct command *c;
+
+	if (args->words.n <= from) {
+		help_overview(globals);
+		return 0;
+	}
+	if (!(c = find_command(args->words.at[from], err)))
+		return -EINVAL;
+	help_command(c, globals);
+	return 0;
+}
+
+// Everything after the global options: the command's word, its options and global ones again.
+static int dispatch(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
+{
+	const struct command *c;
+	size_t used;
+	int code;
+
+	if (!strcmp(argv[0], "help")) {
+		code = args_parse(args, argv + 1, n - 1, false, &used, err);
+		return code ? code : help(args, 0, err);
+	}
+	if (!(c = find_command(argv[0], err)))
+		return -EINVAL;
+	args->tables[0] = c->options;
+	if ((code = args_parse(args, argv + 1, n - 1, false, &used, err)))
+		return code;
+	if (args_has(args, "help")) {
+		help_command(c, globals);
+		return 0;
+	}
+	return run_command(c, args, err, ctx);
+}
+
+static int run(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
+{
+	size_t used;
+	int code = args_parse(args, argv, n, true, &used, err);
+
+	if (code)
+		return code;
+	if (args_has(args, "version")) {
+		puts("weir " WEIR_VERSION);
+		return 0;
+	}
+	if (used < n)
+		return dispatch(args, argv + used, n - used, ctx, err);
+	if (args_has(args, "help"))
+		return help(args, 0, err);
+	err_input(err, "which command?");
+	return err_hint(err, "weir help lists all commands");
+}
+
+int main(int argc, char **argv)
+{
+	CLEANUP_FREE char *line = command_line(argv);
+	struct context ctx = {.line = line, .instance = "main"};
+	struct args args = {.tables = {NULL, globals}};
+	struct err err = {0};
+	int code, status;
+
+	log_setup(LOG_NOTICE, false);
+	code = run(&args, argv + 1, (size_t)(argc > 0 ? argc - 1 : 0), &ctx, &err);
+	// A mistake before the command ran is one document too, if the user asked for JSON at all.
+	if (code && !ctx.out && (args_has(&args, "json") || args_has(&args, "pretty"))) {
+		ctx.json = true;
+		ctx.out = out_new(true, args_has(&args, "pretty"), false);
+	}
+	status = finish(&ctx, code, &err);
+	args_free(&args);
+	return status;
+}
