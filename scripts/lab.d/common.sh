@@ -1,0 +1,238 @@
+# shellcheck shell=bash disable=SC2154 # set by scripts/lab and by the kind
+# SPDX-License-Identifier: GPL-2.0-only
+# What every kind of lab shares: its state, its hosts (network namespaces), links and clean-up.
+
+lab_dir=$root/scripts/lab.d
+run_dir=/run/weir-lab
+state=$run_dir/$name
+
+die() {
+	printf 'lab: %s\n' "$*" >&2
+	exit 2
+}
+
+netns_of() {
+	printf '%s-%s' "$name" "$1"
+}
+
+# Not 'ip netns exec': that remounts /sys and so hides the pins in /sys/fs/bpf. A server that is
+# started here must not keep the lock.
+in_host() {
+	local host=$1
+	shift
+	nsenter --net="/run/netns/$name-$host" -- "$@" 9<&-
+}
+
+require_commands() {
+	local command
+	for command in "$@"; do
+		command -v "$command" >/dev/null ||
+			die "the command '$command' is missing: $root/scripts/setup"
+	done
+}
+
+# One command at a time changes labs. The directory of the lock goes away with the last lab, so
+# look again whether what was locked is still the one that others find.
+lock_labs() {
+	while :; do
+		mkdir -p "$run_dir"
+		exec 9<"$run_dir"
+		flock 9
+		[[ $run_dir -ef /proc/self/fd/9 ]] && return
+	done
+}
+
+# The state directory is what marks namespaces as a lab's: made first, removed last.
+make_state() {
+	local host
+	for host in "${hosts[@]}"; do
+		[[ ! -e /run/netns/$name-$host ]] ||
+			die "network namespace '$name-$host' exists and is not a lab's: choose another --name"
+	done
+	mkdir "$state"
+	printf '%s\n' "$kind" >"$state/kind"
+	printf '%s\n' "$mtu" >"$state/mtu"
+}
+
+# A quiet network in which addresses work at once: the counters of a test are the test's own.
+host_sysctl=(ipv6/conf/{all,default}/{disable_ipv6,accept_dad,accept_ra,router_solicitations}"=0"
+	ipv4/conf/{all,default}/rp_filter"=0" "ipv6/ip_nonlocal_bind=1")
+
+add_host() {
+	ip netns add "$name-$1"
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	in_host "$1" sh -c 'cd /proc/sys/net && for s; do echo "${s#*=}" >"${s%%=*}"; done' sh \
+		"${host_sysctl[@]}"
+	ip -n "$name-$1" link set lo up
+}
+
+# add_link HOST DEVICE MAC HOST DEVICE MAC: the devices come up with what XDP demands of veth:
+# packets with complete checksums and with their VLAN tags in the frame.
+add_link() {
+	ip link add name "$2" mtu "$mtu" address "$3" netns "$name-$1" type veth \
+		peer name "$5" mtu "$mtu" address "$6" netns "$name-$4"
+	prepare_device "$1" "$2"
+	prepare_device "$4" "$5"
+}
+
+prepare_device() {
+	in_host "$1" ethtool -K "$2" tx off txvlan off rxvlan off gro on >/dev/null
+	ip -n "$name-$1" link set "$2" up
+}
+
+# 'ip -n' and not nsenter: ip mounts a bpffs before it loads, and -n has it do so in a mount
+# namespace of its own.
+attach_pass() {
+	build_pass
+	ip -n "$name-$1" link set dev "$2" xdpdrv obj "$pass_object" sec xdp.frags
+}
+
+build_pass() {
+	local build=${O:-build} source=$lab_dir/pass.bpf.c
+	[[ $build == /* ]] || build=$root/$build
+	pass_object=$build/lab/pass.bpf.o
+	[[ ! $pass_object -ot $source ]] && return
+	require_commands clang
+	mkdir -p "$build/lab"
+	clang -O2 -g -target bpf -c "$source" -o "$pass_object.$$"
+	mv "$pass_object.$$" "$pass_object"
+}
+
+# Everything of the lab that runs: what the state names and what lives in a namespace.
+lab_pids() {
+	local host file pid command
+	for host in "${hosts[@]}"; do
+		[[ ! -e /run/netns/$name-$host ]] || ip netns pids "$name-$host"
+	done
+	for file in "$state"/*.pid; do
+		pid=$(cat "$file" 2>/dev/null) || continue
+		command=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || continue
+		[[ $command != *"$state/"* ]] || printf '%s\n' "$pid"
+	done
+}
+
+stop_processes() {
+	local signal try pids
+	for signal in TERM KILL; do
+		for try in {1..25}; do
+			pids=$(lab_pids)
+			[[ $pids ]] || return 0
+			# shellcheck disable=SC2086 # a list of numbers
+			((try > 1)) || kill -s "$signal" $pids 2>/dev/null || true
+			sleep 0.02
+		done
+	done
+	printf 'lab: still running: %s\n' "${pids//$'\n'/ }" >&2
+}
+
+remove_lab() {
+	local host
+	[[ -d $state ]] || return 0
+	stop_processes
+	for host in "${hosts[@]}"; do
+		[[ ! -e /run/netns/$name-$host ]] || ip netns del "$name-$host"
+		remove_resolver "$host"
+	done
+	rm -rf "$state"
+	rmdir --ignore-fail-on-non-empty "$run_dir"
+}
+
+undo_up() {
+	local status=$?
+	trap '' INT TERM HUP
+	((status > 128)) || printf "lab: cannot bring up '%s': everything is removed again\n" "$name" >&2
+	remove_lab
+	exit "$status"
+}
+
+lab_up() {
+	require_commands ip ethtool nsenter dnsmasq /usr/bin/python3
+	lock_labs
+	remove_lab
+	trap undo_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	trap 'exit 129' HUP
+	make_state
+	kind_up
+	trap '' INT TERM HUP
+	trap - EXIT
+	printf "lab '%s' is up: %s\n" "$name" "$(kind_summary)"
+}
+
+lab_down() {
+	local host here
+	here=$(ip netns identify $$ 2>/dev/null || true)
+	for host in "${hosts[@]}"; do
+		[[ $here != "$name-$host" ]] || die "this shell is inside '$here': leave it first"
+	done
+	lock_labs
+	if [[ ! -d $state ]]; then
+		rmdir --ignore-fail-on-non-empty "$run_dir"
+		printf "lab '%s' is not up\n" "$name"
+		return
+	fi
+	remove_lab
+	printf "lab '%s' is down\n" "$name"
+}
+
+require_up() {
+	local other
+	[[ -f $state/kind ]] || die "lab '$name' is not up: $0 up $kind --name $name"
+	other=$(<"$state/kind")
+	[[ $other == "$kind" ]] || die "lab '$name' is of kind '$other', not '$kind'"
+}
+
+require_host() {
+	[[ " ${hosts[*]} " == *" ${1-} "* ]] || die "no host '${1-}' in a $kind: one of ${hosts[*]}"
+}
+
+lab_exec() {
+	local host=${1-}
+	require_host "$host"
+	require_up
+	shift
+	(($#)) || set -- "${SHELL:-/bin/sh}"
+	if ((with_dns)); then
+		exec ip netns exec "$name-$host" "$@"
+	fi
+	exec nsenter --net="/run/netns/$name-$host" -- "$@"
+}
+
+# status_host HOST DEVICE
+status_host() {
+	printf '%-5s namespace %s-%s, device %s, %s\n' "$1" "$name" "$1" "$2" \
+		"$(device_field "$1" "$2" 's/.*link\/ether \([^ ]*\).*/\1/p')"
+	printf '      addresses  %s\n' "$(ip -n "$name-$1" -o address show dev "$2" scope global |
+		awk '{ printf "%s%s", sep, $4; sep = " " }')"
+	printf '      xdp        %s\n' "$(programs_on "$1" "$2")"
+	printf '      offloads   %s\n' "$(in_host "$1" ethtool -k "$2" | awk -F '[: ]+' '
+		$1 ~ /^(tx-checksumming|tx-vlan-offload|rx-vlan-offload|generic-receive-offload)$/ {
+			printf "%s%s %s", sep, $1, $2; sep = ", " }')"
+}
+
+device_field() {
+	ip -n "$name-$1" -o link show dev "$2" | sed -n "$3"
+}
+
+# "native id 12 name lab_pass": the mode stands in the flags, the program further on.
+programs_on() {
+	local found
+	found=$(ip -n "$name-$1" -o -d link show dev "$2" | awk '{
+		for (i = 1; i <= NF; i++) {
+			if ($i ~ /^xdp/) mode = $i == "xdp" ? "native" : $i == "xdpgeneric" ? "generic" : $i
+			if ($i ~ /^prog\/xdp/) printf "%s %s %s %s %s", mode, $(i+1), $(i+2), $(i+3), $(i+4)
+		} }')
+	printf '%s' "${found:-none}"
+}
+
+lab_status() {
+	if [[ ! -d $state ]]; then
+		printf "lab '%s' is not up\n" "$name"
+		exit 1
+	fi
+	require_up
+	printf "lab '%s': %s, mtu %s, up since %s\n" "$name" "$kind" "$(<"$state/mtu")" \
+		"$(date -r "$state/kind" '+%F %T')"
+	kind_status
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# Gets a suite's cloud kernel by apt, with sources, lists and archives that are not the machine's own.
+
+readonly suites=(bookworm bookworm-backports bullseye newest)
+readonly keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# The machine's own Debian mirror: the first address in apt's sources that ends in /debian.
+host_mirror() {
+	sed -nE '/^[[:space:]]*(deb|URIs:)[[:space:]]/s|.*[[:space:]](https?://[^[:space:]]*/debian)/?([[:space:]].*)?$|\1|p' \
+		/etc/apt/sources.list.d/debian.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+		2>/dev/null | grep . -m1 || echo http://deb.debian.org/debian
+}
+
+# Where to look for a suite, best first: lines of mirror and apt's name of the suite.
+suite_sources() {
+	local mirror
+	mirror=$(host_mirror)
+	case $1 in
+	newest) printf '%s\n' "$mirror sid" "$mirror forky" "$mirror trixie-backports" ;;
+	bullseye) printf '%s\n' "$mirror bullseye" "http://archive.debian.org/debian bullseye" ;;
+	*) printf '%s\n' "$mirror $1" ;;
+	esac
+}
+
+# apt_config DIR: the settings that keep apt inside DIR. The machine's own stay in force for the rest
+# (proxies), except what it does after an update, which is about its own lists.
+apt_config() {
+	cat <<-EOF
+	#clear APT::Update::Post-Invoke;
+	#clear APT::Update::Post-Invoke-Success;
+	Acquire::Languages "none";
+	Acquire::Retries "1";
+	Acquire::http::Timeout "20";
+	APT::Architecture "amd64";
+	APT::Sandbox::User "";
+	APT::Update::Error-Mode "any";
+	Dir::Etc::sourcelist "$1/sources.list";
+	Dir::Etc::sourceparts "-";
+	Dir::Etc::preferences "-";
+	Dir::Etc::preferencesparts "-";
+	Dir::State "$1/state";
+	Dir::State::status "/dev/null";
+	Dir::Cache "$1/cache";
+	EOF
+}
+
+# The packages that make up the kernel of the sources in DIR: the image, and its parts where it is split.
+kernel_packages() {
+	apt-cache -c "$1/apt.conf" depends --recurse --no-recommends --no-suggests linux-image-cloud-amd64 |
+		grep -E '^linux-(image|base|binary|modules)-[0-9].*-cloud-amd64$'
+}
+
+# kernel_download DIR MIRROR SUITE: leaves the packages in DIR.
+kernel_download() {
+	local packages
+	mkdir -p "$1"/{state/lists,cache/archives}/partial
+	apt_config "$1" >"$1/apt.conf"
+	echo "deb [arch=amd64 signed-by=$keyring] $2 $3 main" >"$1/sources.list"
+	apt-get -c "$1/apt.conf" -qq update &&
+		packages=$(kernel_packages "$1") &&
+		(cd "$1" && xargs apt-get -c apt.conf -qq download <<<"$packages")
+}
+
+# kernel_unpack DIR: the packages in DIR become DIR/kernel with vmlinuz, version and the module tree.
+kernel_unpack() {
+	local deb version
+	mkdir -p "$1/kernel/lib"
+	for deb in "$1"/*.deb; do
+		dpkg-deb -x "$deb" "$1/root" || return
+	done
+	mv "$1"/root/{,usr/}lib/modules "$1/kernel/lib/" 2>/dev/null || :
+	version=$(ls "$1/kernel/lib/modules") || return
+	mv "$1/root/boot/vmlinuz-$version" "$1/kernel/vmlinuz" 2>/dev/null ||
+		mv "$1/kernel/lib/modules/$version/vmlinuz" "$1/kernel/vmlinuz" || return
+	# Unpacked here once, not in the slow machine each time.
+	find "$1/kernel/lib/modules" -name '*.ko.xz' -print0 | xargs -0r -P"$(nproc)" -n64 xz -d || return
+	busybox depmod -b "$1/kernel" "$version" || return
+	echo "$version" >"$1/kernel/version"
+}
+
+# kernel_install SUITE: tries its sources in turn. The directory appears whole or not at all.
+kernel_install() {
+	local mirror name dir=$kernels/.$1
+	while read -r mirror name; do
+		rm -rf "$dir" && mkdir -p "$dir" || return
+		if kernel_download "$dir" "$mirror" "$name" >"$dir.log" 2>&1 </dev/null &&
+			kernel_unpack "$dir" >>"$dir.log" 2>&1; then
+			mv "$dir/kernel" "$kernels/$1"
+			rm -rf "$dir" "$dir.log"
+			return 0
+		fi
+	done < <(suite_sources "$1")
+	rm -rf "$dir"
+	return 1
+}
+
+# kernel_fetch SUITE: says in one line what there is, or why there is nothing.
+kernel_fetch() {
+	local dir=$kernels/$1 why
+	[[ ! -e $dir ]] || return 0
+	if [[ ! -r $keyring ]]; then
+		echo "vm: skipped: no kernel of '$1': apt install debian-archive-keyring" >&2
+		return 1
+	fi
+	mkdir -p "$kernels"
+	exec {lock}>"$kernels/.lock"
+	flock "$lock"
+	if [[ -e $dir ]] || kernel_install "$1"; then
+		exec {lock}>&-
+		echo "vm: kernel of '$1' is $(<"$dir/version")"
+		return 0
+	fi
+	exec {lock}>&-
+	why=$(grep -m1 -E '^[EW]:' "$kernels/.$1.log" || tail -n1 "$kernels/.$1.log")
+	echo "vm: skipped: no kernel of '$1' from $(host_mirror): ${why#?: }" >&2
+	return 1
+}

@@ -1,0 +1,633 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// All or nothing: staging, the commit by epoch, what a killed command leaves, limits, counters.
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "ctl/datapath/overlay_table.h"
+#include "tests/datapath/rig.h"
+
+#define ENTRIES 256
+#define DROPPED 1u
+#define PASSED  2u
+
+static struct frame *from(const char *src)
+{
+	static struct frame f;
+
+	frame_udp(&f, src, strchr(src, ':') ? "2001:db8:ffff::1" : "203.0.113.1", 0);
+	return &f;
+}
+
+static uint32_t verdict_from(const struct rig *rig, const char *src)
+{
+	return rig_verdict(rig, from(src), 1);
+}
+
+// Everything the overlay's maps and knobs hold, to compare two moments.
+struct state {
+	struct overlay_raws raws[TABLES];
+	uint64_t epoch;
+	uint32_t bits;
+};
+
+static void state_read(const struct rig *rig, struct state *ret)
+{
+	struct err err = {0};
+
+	*ret = (struct state){
+		.epoch = rig->instance->knobs->epoch,
+		.bits = rig->instance->knobs->overlay,
+	};
+	for (enum overlay_table table = 0; table < TABLES; table++)
+		if (table_read(rig->instance, table, &ret->raws[table], &err))
+			test_die(&err);
+}
+
+static bool state_equal(const struct state *a, const struct state *b)
+{
+	bool equal = a->epoch == b->epoch && a->bits == b->bits;
+
+	for (enum overlay_table table = 0; table < TABLES; table++)
+		equal = equal && a->raws[table].n == b->raws[table].n &&
+			(!a->raws[table].n ||
+			 !memcmp(a->raws[table].at, b->raws[table].at,
+				 a->raws[table].n * sizeof(*a->raws[table].at)));
+	return equal;
+}
+
+static void state_free(struct state *s)
+{
+	for (enum overlay_table table = 0; table < TABLES; table++)
+		vec_free(&s->raws[table]);
+}
+#define CLEANUP_STATE CLEANUP(state_free)
+
+// Stages entries that are to last for ever, and commits nothing.
+static void stage_text(const struct rig *rig, const char *entries, struct overlay_plan *ret)
+{
+	CLEANUP_WANTS struct wants w = {0};
+
+	wants_add(&w, entries, OVERLAY_FOREVER);
+	rig_stage(rig, &w, ret);
+}
+
+#define BEFORE                                                                             \
+	"block-from 192.0.2.1, block-from 10.0.0.0/8, block-from 2001:db8::1, block-from " \
+	"2001:db8:1::/48"
+#define AFTER                                                                              \
+	"block-from 192.0.2.2, block-from 11.0.0.0/8, block-from 2001:db8::2, block-from " \
+	"2001:db8:2::/48, block-from 2001:db8:1::/48, allow-from 2001:db8:1::1"
+
+// What BEFORE and AFTER say about these sources.
+static const struct {
+	const char *src;
+	uint32_t before, after;
+} sources[] = {
+	{"192.0.2.1", DROPPED, PASSED},     {"10.1.2.3", DROPPED, PASSED},
+	{"2001:db8::1", DROPPED, PASSED},   {"2001:db8:1::2", DROPPED, DROPPED},
+	{"192.0.2.2", PASSED, DROPPED},     {"11.1.2.3", PASSED, DROPPED},
+	{"2001:db8::2", PASSED, DROPPED},   {"2001:db8:2::1", PASSED, DROPPED},
+	{"2001:db8:1::1", DROPPED, PASSED}, {"192.0.2.3", PASSED, PASSED},
+};
+
+static void check_sources(struct test *t, const struct rig *rig, bool after, const char *when)
+{
+	for (size_t n = 0; n < ARRAY_SIZE(sources); n++)
+		CHECK(t,
+		      verdict_from(rig, sources[n].src) ==
+			      (after ? sources[n].after : sources[n].before),
+		      "%s: wrong verdict for %s", when, sources[n].src);
+}
+
+static void test_staged_has_no_effect(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	check_sources(t, rig, false, "before");
+	stage_text(rig, AFTER, &plan);
+	CHECK(t, plan.added == 5 && plan.removed == 3 && plan.changed == 0,
+	      "plan: %zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
+	check_sources(t, rig, false, "staged");
+	overlay_commit(rig->instance, &plan);
+	check_sources(t, rig, true, "committed");
+}
+
+// A wider and a longer prefix, one of them staged for in or out of force.
+static void test_staged_does_not_hide(struct test *t)
+{
+	static const struct {
+		const char *before, *after;
+		uint32_t want_before, want_after;
+	} rows[] = {
+		{"block-from 10.0.0.0/8", "block-from 10.0.0.0/8, block-from 10.1.0.0/16", DROPPED,
+		 DROPPED},
+		{"block-from 10.1.0.0/16", "block-from 10.0.0.0/8, block-from 10.1.0.0/16", DROPPED,
+		 DROPPED},
+		{"block-from 10.0.0.0/8, block-from 10.1.0.0/16", "block-from 10.0.0.0/8", DROPPED,
+		 DROPPED},
+		{"block-from 10.0.0.0/8, block-from 10.1.0.0/16", "block-from 10.1.0.0/16", DROPPED,
+		 DROPPED},
+		{"block-from 10.0.0.0/8, block-from 10.1.0.0/16", "", DROPPED, PASSED},
+		{"block-from 10.0.0.0/8, block-from 10.1.0.0/16", "block-from 10.1.2.0/24", DROPPED,
+		 DROPPED},
+		{"block-from 10.1.2.0/24, block-from 10.1.2.0/25", "block-from 10.0.0.0/8", DROPPED,
+		 DROPPED},
+	};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+
+	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
+		CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+		struct knobs *knobs = rig->instance->knobs;
+
+		rig_overlay_text(rig, "");
+		rig_overlay_text(rig, rows[n].before);
+		stage_text(rig, rows[n].after, &plan);
+		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_before,
+		      "'%s' with '%s' staged: wrong verdict", rows[n].before, rows[n].after);
+		// The commit, as far as a killed command may have come: nothing is cleared away.
+		knobs->epoch = plan.epoch;
+		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_after,
+		      "'%s' to '%s', the dead not yet cleared away: wrong verdict", rows[n].before,
+		      rows[n].after);
+		overlay_commit(rig->instance, &plan);
+		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_after,
+		      "'%s' to '%s': wrong verdict", rows[n].before, rows[n].after);
+	}
+}
+
+// Looks from another thread while commits go on: a packet of the first and one of the last entry.
+struct watcher {
+	const struct rig *rig;
+	const struct frame *first, *last, *always;
+	bool stop;
+	unsigned long rounds, torn, leaked;
+};
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
+		const __u64 *epoch = &w->rig->instance->knobs->epoch;
+		uint64_t start = __atomic_load_n(epoch, __ATOMIC_SEQ_CST);
+		uint32_t a = rig_verdict(w->rig, w->first, 1);
+		uint32_t b = rig_verdict(w->rig, w->last, 1);
+		uint32_t c = rig_verdict(w->rig, w->first, 1);
+
+		// With one commit at most between them, the last can differ from one of the looks at the
+		// first, but not from both.
+		w->torn +=
+			__atomic_load_n(epoch, __ATOMIC_SEQ_CST) - start <= 1 && a == c && b != a;
+		w->leaked += w->always && rig_verdict(w->rig, w->always, 1) == PASSED;
+		w->rounds++;
+	}
+	return NULL;
+}
+
+static void add_hosts(struct wants *w, uint32_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct overlay_want want = {.kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
+		struct addr addr = addr_from_v4(__builtin_bswap32(first + i));
+
+		want.prefix = prefix_of(&addr, 32);
+		vec_push(w, want);
+	}
+}
+
+// /24s below 10.0.0.0/8, from 10.1.0.0/24 on.
+static void add_nets(struct wants *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct overlay_want want = {.kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
+		struct addr addr = addr_from_v4(__builtin_bswap32(0x0a010000 + (i << 8)));
+
+		want.prefix = prefix_of(&addr, 24);
+		vec_push(w, want);
+	}
+}
+
+static void test_commit_flips_at_once(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(8192);
+	CLEANUP_WANTS struct wants many = {0}, none = {0};
+	struct frame first = *from("172.16.0.0"), last = *from("172.16.15.159");
+	struct watcher w = {.rig = rig, .first = &first, .last = &last};
+	pthread_t thread;
+
+	add_hosts(&many, 0xac100000, 4000);
+	pthread_create(&thread, NULL, watch, &w);
+	for (size_t round = 0; round < 10; round++) {
+		rig_overlay(rig, &many);
+		CHECK(t, rig_verdict(rig, &first, 1) == DROPPED, "not in force");
+		rig_overlay(rig, &none);
+		CHECK(t, rig_verdict(rig, &last, 1) == PASSED, "still in force");
+	}
+	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	CHECK(t, !w.torn, "in %lu looks a part was in force alone %lu times", w.rounds, w.torn);
+}
+
+// A wider prefix stays while many longer ones below it come and go.
+static void test_wider_prefix_stays(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(8192);
+	CLEANUP_WANTS struct wants many = {0};
+	struct frame first = *from("192.0.2.1"), always = *from("10.12.183.1");
+	struct watcher w = {.rig = rig, .first = &first, .last = &first, .always = &always};
+	pthread_t thread;
+
+	rig_overlay_text(rig, "block-from 10.0.0.0/8");
+	wants_add(&many, "block-from 10.0.0.0/8", OVERLAY_FOREVER);
+	add_nets(&many, 3000);
+	pthread_create(&thread, NULL, watch, &w);
+	for (size_t round = 0; round < 10; round++) {
+		rig_overlay(rig, &many);
+		rig_overlay_text(rig, "block-from 10.0.0.0/8");
+	}
+	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	CHECK(t, !w.leaked, "of %lu packets %lu passed though 10.0.0.0/8 was blocked all the time",
+	      w.rounds, w.leaked);
+}
+
+static void tidy(struct test *t, const struct rig *rig)
+{
+	struct err err = {0};
+
+	CHECK(t, !overlay_tidy(rig->instance, &err), "overlay_tidy: %s", err.text);
+	CHECK(t, rig->instance->knobs->staging == rig->instance->knobs->epoch, "still staging");
+}
+
+// Killed after it staged everything: tidied up, nothing is left of it.
+static void test_killed_before_commit(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0}, next = {0};
+	struct err err = {0};
+	struct overlay_rows before = {0}, after = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	verdict_from(rig, "192.0.2.1");
+	overlay_read(rig->instance, &before, &err);
+	stage_text(rig, AFTER, &plan);
+	CHECK(t, rig->instance->knobs->staging != rig->instance->knobs->epoch,
+	      "nothing was staged");
+	tidy(t, rig);
+	check_sources(t, rig, false, "tidied up");
+	overlay_read(rig->instance, &after, &err);
+	CHECK(t, before.n == after.n && before.n == 4, "%zu entries, before %zu", after.n,
+	      before.n);
+	for (size_t n = 0; n < after.n && n < before.n; n++)
+		CHECK(t,
+		      after.at[n].until == before.at[n].until &&
+			      after.at[n].hits.packets >= before.at[n].hits.packets,
+		      "entry %zu is not as before", n);
+	stage_text(rig, AFTER, &next);
+	overlay_commit(rig->instance, &next);
+	check_sources(t, rig, true, "next command");
+	vec_free(&before);
+	vec_free(&after);
+}
+
+// The next command need not call overlay_tidy itself: what was staged must not come in with it.
+static void test_killed_then_other_command(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	stage_text(rig, AFTER, &plan);
+	rig_overlay_text(rig, BEFORE ", block-from 198.18.0.0/15");
+	check_sources(t, rig, false, "after another command");
+	CHECK(t, verdict_from(rig, "198.18.1.1") == DROPPED, "the other command has no effect");
+	tidy(t, rig);
+	check_sources(t, rig, false, "tidied up");
+}
+
+// Killed while it staged: some rows were written, some not.
+static void test_killed_while_staging(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct overlay_want lost;
+	union overlay_key key;
+	struct err err = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	stage_text(rig, AFTER, &plan);
+	want_parse("block-from 192.0.2.2", OVERLAY_FOREVER, &lost, &err);
+	table_key(TABLE_HOSTS4, &lost.prefix, lost.kind, &key);
+	CHECK(t, !bpf_map_delete_elem(rig->instance->hosts4, &key), "was not staged");
+	tidy(t, rig);
+	check_sources(t, rig, false, "tidied up");
+	rig_overlay_text(rig, AFTER);
+	check_sources(t, rig, true, "next command");
+}
+
+// Killed right after the one store that commits: everything is in force, and the next one clears away.
+static void test_killed_after_commit(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct overlay_raws raws = {0};
+	struct err err = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	stage_text(rig, AFTER, &plan);
+	rig->instance->knobs->epoch = plan.epoch;
+	check_sources(t, rig, true, "killed after the store");
+	tidy(t, rig);
+	check_sources(t, rig, true, "tidied up");
+	rig_overlay_text(rig, AFTER ", block-from 198.18.0.1");
+	check_sources(t, rig, true, "next command");
+	table_read(rig->instance, TABLE_HOSTS4, &raws, &err);
+	CHECK(t, raws.n == 2, "%zu hosts are left in the map", raws.n);
+	CHECK(t,
+	      rig->instance->knobs->overlay ==
+		      (OVERLAY_HOSTS4_FROM | OVERLAY_HOSTS6_FROM |
+		       OVERLAY_NETS4 << OVERLAY_BLOCK_FROM | OVERLAY_NETS6 << OVERLAY_BLOCK_FROM),
+	      "bits 0x%x", rig->instance->knobs->overlay);
+	vec_free(&raws);
+}
+
+// Fills all four maps to the brim.
+static void fill(struct wants *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		CLEANUP_FREE char *entries =
+			mem_printf("block-from 10.0.0.%u, block-from 172.16.%u.0/24, "
+				   "block-from 2001:db8::%x, block-from 2001:db8:%x::/48",
+				   i + 1, i, i + 1, i + 1);
+
+		wants_add(w, entries, OVERLAY_FOREVER);
+	}
+}
+
+// Refused: the first `n` entries of each map, a change of what is there, and then one too many.
+static void refused(struct test *t, const struct rig *rig, unsigned n, const char *more)
+{
+	CLEANUP_STATE struct state before, after;
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	CLEANUP_WANTS struct wants w = {0};
+	struct err err = {0};
+	int code;
+
+	fill(&w, n);
+	wants_add(&w, more, OVERLAY_FOREVER);
+	wants_add(&w, "allow-from 10.0.0.1, allow-from 2001:db8::1", OVERLAY_FOREVER);
+	wants_sort(&w);
+	state_read(rig, &before);
+	code = overlay_stage(rig->instance, w.at, w.n, &plan, &err);
+	state_read(rig, &after);
+	CHECK(t, code == -ENOSPC && err.kind == ERR_REFUSED, "'%s' was not refused: %d", more,
+	      code);
+	CHECK(t, strstr(err.text, "limit of 16"), "does not name the limit: '%s'", err.text);
+	CHECK(t, state_equal(&before, &after), "'%s' was refused but changed something", more);
+	CHECK(t, rig->instance->knobs->staging == rig->instance->knobs->epoch, "still staging");
+}
+
+static void test_full_map(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(16);
+	CLEANUP_WANTS struct wants w = {0};
+
+	fill(&w, 16);
+	rig_overlay(rig, &w);
+	refused(t, rig, 16, "block-from 10.0.1.1");
+	refused(t, rig, 16, "block-from 10.1.0.0/16");
+	refused(t, rig, 16, "block-from 2001:db8::ffff");
+	refused(t, rig, 16, "block-from 2001:db8:ffff::/64");
+	// The same prefix for another kind is an entry of its own; a host's kinds share one.
+	refused(t, rig, 16, "allow-to 172.16.0.0/24");
+	CHECK(t, verdict_from(rig, "10.0.0.16") == DROPPED, "the last host is lost");
+	CHECK(t, verdict_from(rig, "172.16.15.1") == DROPPED, "the last prefix is lost");
+	CHECK(t, verdict_from(rig, "2001:db8::10") == DROPPED, "the last IPv6 host is lost");
+	CHECK(t, verdict_from(rig, "2001:db8:10::1") == DROPPED, "the last IPv6 prefix is lost");
+}
+
+// What has room is not written either when another map has none.
+static void test_one_map_full(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(16);
+	CLEANUP_WANTS struct wants w = {0};
+
+	fill(&w, 15);
+	rig_overlay(rig, &w);
+	refused(t, rig, 15,
+		"block-from 10.0.1.1, block-from 2001:db8:fffe::/48, "
+		"block-from 2001:db8:ffff::/48");
+	refused(t, rig, 15, "block-from 10.0.1.1, block-from 10.0.1.2, block-from 10.1.0.0/16");
+}
+
+// A full map's entries can still be changed, and taken away.
+static void test_full_map_changes(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(16);
+	CLEANUP_WANTS struct wants w = {0}, less = {0};
+	uint64_t until = rig_after_ms(rig, 3600 * 1000);
+
+	fill(&w, 16);
+	rig_overlay(rig, &w);
+	wants_add(&w, "allow-from 10.0.0.16", OVERLAY_FOREVER);
+	vec_each (&w, want)
+		want->until = until;
+	rig_overlay(rig, &w);
+	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED, "a host's second kind has no effect");
+	CHECK(t, verdict_from(rig, "172.16.15.1") == DROPPED, "a changed prefix has no effect");
+	fill(&less, 15);
+	rig_overlay(rig, &less);
+	CHECK(t, verdict_from(rig, "172.16.15.1") == PASSED, "a removed prefix has effect");
+	wants_add(&less, "block-from 198.18.0.0/15, block-from 198.51.100.1", OVERLAY_FOREVER);
+	rig_overlay(rig, &less);
+	CHECK(t, verdict_from(rig, "198.18.0.1") == DROPPED, "a new prefix has no effect");
+}
+
+// Expired entries make room.
+static void test_full_of_expired(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(16);
+	CLEANUP_WANTS struct wants w = {0}, fresh = {0};
+
+	fill(&w, 16);
+	vec_each (&w, want)
+		want->until = 1;
+	rig_overlay(rig, &w);
+	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED, "an expired entry is in force");
+	wants_add(&fresh, "block-from 198.18.0.0/15, block-from 198.51.100.1", OVERLAY_FOREVER);
+	rig_overlay(rig, &fresh);
+	CHECK(t, verdict_from(rig, "198.18.0.1") == DROPPED, "a new prefix has no effect");
+	CHECK(t, verdict_from(rig, "198.51.100.1") == DROPPED, "a new host has no effect");
+}
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void test_batch(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(WEIR_OVERLAY_MAX);
+	CLEANUP_WANTS struct wants w = {0};
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct timespec start;
+
+	add_hosts(&w, 0x0b000000, 100000);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	rig_stage(rig, &w, &plan);
+	CHECK(t, plan.added == 100000, "%zu added", plan.added);
+	CHECK(t, verdict_from(rig, "11.0.0.0") == PASSED, "staged is in force");
+	overlay_commit(rig->instance, &plan);
+	printf("100,000 addresses staged and committed in %.0f ms\n", seconds_since(&start) * 1e3);
+	CHECK(t, verdict_from(rig, "11.0.0.0") == DROPPED, "the first is not in force");
+	CHECK(t, verdict_from(rig, "11.0.195.80") == DROPPED, "the middle is not in force");
+	CHECK(t, verdict_from(rig, "11.1.134.159") == DROPPED, "the last is not in force");
+	CHECK(t, verdict_from(rig, "11.1.134.160") == PASSED, "one more than wanted is in force");
+	rig_overlay_text(rig, "");
+	CHECK(t, verdict_from(rig, "11.0.0.0") == PASSED, "still in force");
+	CHECK(t, rig->instance->knobs->overlay == 0, "bits 0x%x", rig->instance->knobs->overlay);
+}
+
+static void test_counters_survive(struct test *t)
+{
+	static const char *const entries[] = {"block-from 192.0.2.1", "block-from 10.0.0.0/8",
+					      "block-from 2001:db8::1",
+					      "block-from 2001:db8:1::/48"};
+	static const char *const srcs[] = {"192.0.2.1", "10.1.2.3", "2001:db8::1", "2001:db8:1::2"};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_WANTS struct wants w = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	for (size_t n = 0; n < ARRAY_SIZE(srcs); n++)
+		rig_verdict(rig, from(srcs[n]), 3);
+	// Another kind for the same address, other entries, then another expiry, then a tidy.
+	rig_overlay_text(rig, BEFORE ", allow-to 192.0.2.1, allow-to 10.0.0.0/8, "
+				     "block-from 0.0.0.0/0, block-from 198.18.0.1");
+	wants_add(&w, BEFORE, rig_after_ms(rig, 3600 * 1000));
+	rig_overlay(rig, &w);
+	tidy(t, rig);
+	for (size_t n = 0; n < ARRAY_SIZE(srcs); n++) {
+		struct overlay_hits hits = rig_hits(rig, entries[n]);
+		uint64_t bytes = strchr(srcs[n], ':') ? 48 : 28;
+
+		CHECK(t, hits.packets == 3 && hits.bytes == 3 * bytes,
+		      "%s has %llu packets, %llu bytes", entries[n],
+		      (unsigned long long)hits.packets, (unsigned long long)hits.bytes);
+	}
+}
+
+// An entry that was removed and comes again begins at nothing.
+static void test_counters_begin_anew(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+
+	rig_overlay_text(rig, BEFORE);
+	verdict_from(rig, "192.0.2.1");
+	verdict_from(rig, "10.1.2.3");
+	rig_overlay_text(rig, "");
+	rig_overlay_text(rig, BEFORE);
+	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "the host kept its count");
+	CHECK(t, !rig_hits(rig, "block-from 10.0.0.0/8").packets, "the prefix kept its count");
+}
+
+static uint32_t bit_of(enum overlay_table table, unsigned kind)
+{
+	bool from_side = kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_ALLOW_FROM;
+
+	switch (table) {
+	case TABLE_HOSTS4:
+		return from_side ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS4_TO;
+	case TABLE_HOSTS6:
+		return from_side ? OVERLAY_HOSTS6_FROM : OVERLAY_HOSTS6_TO;
+	case TABLE_NETS4:
+		return OVERLAY_NETS4 << kind;
+	default:
+		return OVERLAY_NETS6 << kind;
+	}
+}
+
+static void test_bits(struct test *t)
+{
+	static const char *const prefixes[TABLES] = {
+		[TABLE_HOSTS4] = "192.0.2.1",
+		[TABLE_HOSTS6] = "2001:db8::1",
+		[TABLE_NETS4] = "192.0.2.0/24",
+		[TABLE_NETS6] = "2001:db8::/32",
+	};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	const struct knobs *knobs = rig->instance->knobs;
+	CLEANUP_WANTS struct wants all = {0};
+	uint32_t sum = 0;
+
+	for (enum overlay_table table = 0; table < TABLES; table++)
+		for (unsigned kind = 0; kind < OVERLAY_KINDS; kind++) {
+			CLEANUP_FREE char *entry =
+				mem_printf("%s %s", kind_name(kind), prefixes[table]);
+			CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+			rig_overlay_text(rig, "");
+			CHECK(t, knobs->overlay == 0, "bits 0x%x of nothing", knobs->overlay);
+			stage_text(rig, entry, &plan);
+			CHECK(t, plan.bits == bit_of(table, kind), "'%s': bits 0x%x", entry,
+			      plan.bits);
+			CHECK(t, !(plan.bits & ~knobs->overlay), "'%s': not before the commit",
+			      entry);
+			overlay_commit(rig->instance, &plan);
+			CHECK(t, knobs->overlay == plan.bits, "'%s': bits 0x%x", entry,
+			      knobs->overlay);
+			wants_add(&all, entry, OVERLAY_FOREVER);
+			sum |= plan.bits;
+		}
+	rig_overlay(rig, &all);
+	CHECK(t, knobs->overlay == sum, "bits 0x%x of all, not 0x%x", knobs->overlay, sum);
+}
+
+static void test_plan_counts(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_WANTS struct wants w = {0};
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+	rig_overlay_text(rig, "block-from 192.0.2.1, block-to 192.0.2.1, block-from 10.0.0.0/8, "
+			      "block-from 10.1.0.0/16, block-from 2001:db8::1");
+	wants_add(&w, "block-from 192.0.2.1, block-from 10.1.0.0/16", rig_after_ms(rig, 60000));
+	wants_add(&w, "allow-to 192.0.2.1, block-from 2001:db8::1, block-from 11.0.0.0/8",
+		  OVERLAY_FOREVER);
+	rig_stage(rig, &w, &plan);
+	CHECK(t, plan.added == 2 && plan.changed == 2 && plan.removed == 2,
+	      "%zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
+}
+
+const struct named_test commit_tests[] = {
+	{"commit: staged has no effect", test_staged_has_no_effect},
+	{"commit: staged and dead prefixes hide nothing", test_staged_does_not_hide},
+	{"commit: flips all at once", test_commit_flips_at_once},
+	{"commit: a wider prefix stays in force", test_wider_prefix_stays},
+	{"commit: killed before it", test_killed_before_commit},
+	{"commit: killed, then another command", test_killed_then_other_command},
+	{"commit: killed while staging", test_killed_while_staging},
+	{"commit: killed after it", test_killed_after_commit},
+	{"commit: a full map refuses", test_full_map},
+	{"commit: one full map of four refuses", test_one_map_full},
+	{"commit: a full map can be changed", test_full_map_changes},
+	{"commit: expired entries make room", test_full_of_expired},
+	{"commit: 100,000 addresses", test_batch},
+	{"commit: counters survive a change", test_counters_survive},
+	{"commit: counters begin anew", test_counters_begin_anew},
+	{"commit: bits", test_bits},
+	{"commit: plan", test_plan_counts},
+	{NULL, NULL},
+};

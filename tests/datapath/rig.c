@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Loads the programs privately and runs them.
+#include "tests/datapath/rig.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "xdp/policy.skel.h"
+
+_Noreturn static void die(int code, const char *what)
+{
+	struct err err = {0};
+
+	err_system(&err, code, "%s", what);
+	test_die(&err);
+}
+
+// Programs
+
+// The policy once more around the instance's maps, with malformed_pass.
+static int load_lenient(const struct instance *i)
+{
+	struct policy_bpf *skel = policy_bpf__open();
+	int fd;
+
+	if (!skel)
+		die(errno, "cannot open the policy program");
+	const struct {
+		struct bpf_map *map;
+		int fd;
+	} shared[] = {
+		{skel->maps.data_knobs, i->knobs_fd}, {skel->maps.slots, i->slots},
+		{skel->maps.counters, i->counters},   {skel->maps.events, i->events},
+		{skel->maps.hosts4, i->hosts4},       {skel->maps.hosts6, i->hosts6},
+		{skel->maps.nets4, i->nets4},         {skel->maps.nets6, i->nets6},
+	};
+	for (size_t n = 0; n < ARRAY_SIZE(shared); n++)
+		if (bpf_map__reuse_fd(shared[n].map, shared[n].fd))
+			die(errno, "cannot share the maps");
+	((struct config *)(uintptr_t)&skel->rodata->config)->malformed_pass = 1;
+	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
+	bpf_program__set_flags(skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
+	if (policy_bpf__load(skel))
+		die(errno, "cannot load the policy with malformed_pass");
+	fd = dup(bpf_program__fd(skel->progs.weir_policy));
+	policy_bpf__destroy(skel);
+	return fd;
+}
+
+static int slot_program(const struct instance *i, uint32_t slot)
+{
+	uint32_t id = 0;
+	int fd;
+
+	if (bpf_map_lookup_elem(i->slots, &slot, &id) || (fd = bpf_prog_get_fd_by_id(id)) < 0)
+		die(errno, "cannot open the program in a slot");
+	return fd;
+}
+
+static void load_entry(struct rig *rig)
+{
+	struct err err = {0};
+
+	if (entry_open(rig->instance, &rig->entry, &err))
+		test_die(&err);
+	rig->entry_prog = entry_load(rig->entry);
+	if (rig->entry_prog < 0)
+		die(-rig->entry_prog, "cannot load the entry program");
+}
+
+struct rig *rig_new(uint32_t max_entries)
+{
+	struct rig *rig = mem_new(struct rig);
+	struct err err = {0};
+
+	rig->counters = mem_new(struct counters);
+	if (instance_create_private(max_entries, &rig->instance, &err))
+		test_die(&err);
+	rig->policy = slot_program(rig->instance, WEIR_SLOT_ACTIVE);
+	rig->lenient = load_lenient(rig->instance);
+	load_entry(rig);
+	rig->ifindex = if_nametoindex("lo");
+	rig_iface(rig, RIG_IFACE);
+	return rig;
+}
+
+void rig_free(struct rig *rig)
+{
+	if (!rig)
+		return;
+	entry_free(rig->entry);
+	fd_close(rig->policy);
+	fd_close(rig->lenient);
+	instance_free(rig->instance);
+	free(rig->counters);
+	free(rig);
+}
+
+void rig_cleanup(struct rig **rig)
+{
+	rig_free(*rig);
+}
+
+void rig_slot(const struct rig *rig, enum weir_slot slot, int prog)
+{
+	uint32_t key = slot;
+
+	if (prog < 0 ? bpf_map_delete_elem(rig->instance->slots, &key)
+		     : bpf_map_update_elem(rig->instance->slots, &key, &prog, BPF_ANY))
+		die(errno, "cannot write a slot");
+}
+
+int rig_tiny(uint32_t verdict)
+{
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K,
+		 .dst_reg = BPF_REG_0,
+		 .imm = (int32_t)verdict},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_XDP_HAS_FRAGS);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "weir_tiny", "GPL", insns, ARRAY_SIZE(insns),
+			       &opts);
+
+	if (fd < 0)
+		die(-fd, "cannot load a program of two instructions");
+	return fd;
+}
+
+void rig_iface(const struct rig *rig, uint32_t number)
+{
+	struct iface row = {.name = "lo", .ifindex = rig->ifindex, .state = IFACE_ATTACHED};
+	struct err err = {0};
+
+	if (number && instance_set_iface(rig->instance, number, &row, &err))
+		test_die(&err);
+	rig->instance->knobs->iface_of[rig->ifindex & (WEIR_IFINDEX_TABLE - 1)] = (uint8_t)number;
+}
+
+// Time
+
+struct clock rig_clock(const struct rig *rig)
+{
+	struct err err = {0};
+	struct clock clock;
+
+	if (instance_clock(rig->instance, &clock, &err))
+		test_die(&err);
+	return clock;
+}
+
+uint64_t rig_after_ms(const struct rig *rig, uint64_t ms)
+{
+	struct clock clock = rig_clock(rig);
+
+	return clock_after_ms(&clock, ms);
+}
+
+void rig_wait(const struct rig *rig, uint64_t jiffies)
+{
+	while (rig_clock(rig).jiffies < jiffies)
+		usleep(1000);
+}
+
+// Frames
+
+static int run(const struct rig *rig, const struct frame *f, uint32_t linear, void *out,
+	       struct bpf_test_run_opts *opts)
+{
+	struct xdp_md ctx = {
+		.data_end = linear ? linear : (uint32_t)f->len,
+		.ingress_ifindex = rig->ifindex,
+	};
+
+	opts->data_in = f->at;
+	opts->data_size_in = (uint32_t)f->len;
+	opts->data_out = out;
+	opts->data_size_out = out ? FRAME_MAX : 0;
+	opts->ctx_in = &ctx;
+	opts->ctx_size_in = sizeof(ctx);
+	return bpf_prog_test_run_opts(rig->entry_prog, opts);
+}
+
+static void note_moved(struct outcome *o, uint32_t number, enum weir_reason reason,
+		       const struct counter *before, const struct counter *after)
+{
+	struct counter by = {after->packets - before->packets, after->bytes - before->bytes};
+
+	if (!by.packets && !by.bytes)
+		return;
+	if (o->moved_n < ARRAY_SIZE(o->moved))
+		o->moved[o->moved_n] = (struct moved){.number = number, .reason = reason, .by = by};
+	o->moved_n++;
+}
+
+static void read_moved(struct rig *rig, struct outcome *o)
+{
+	struct counters *now = mem_new(struct counters);
+	struct err err = {0};
+
+	if (counters_read(rig->instance, now, &err))
+		test_die(&err);
+	for (uint32_t number = 0; number < WEIR_IFACES; number++)
+		for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++)
+			note_moved(o, number, r, &rig->counters->at[number][r],
+				   &now->at[number][r]);
+	free(rig->counters);
+	rig->counters = now;
+}
+
+struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
+{
+	static uint8_t out[FRAME_MAX];
+	struct outcome o = {0};
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	// What was counted by rig_verdict is not this frame's.
+	read_moved(rig, &o);
+	o = (struct outcome){.code = run(rig, f, linear, out, &opts)};
+	if (o.code)
+		return o;
+	o.verdict = opts.retval;
+	o.changed = opts.data_size_out != f->len || memcmp(out, f->at, f->len) != 0;
+	read_moved(rig, &o);
+	return o;
+}
+
+uint32_t rig_verdict(const struct rig *rig, const struct frame *f, uint32_t repeat)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .repeat = (int)repeat);
+	int code = run(rig, f, 0, NULL, &opts);
+
+	// The kernel says so when the frame does not fit into no buffer, but has run it.
+	if (code && code != -ENOSPC)
+		die(-code, "cannot run a frame");
+	return opts.retval;
+}
+
+bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, const struct frame *f,
+		enum weir_reason reason, uint64_t bytes)
+{
+	struct outcome o = rig_send(rig, f, 0);
+	const struct moved *m = &o.moved[0];
+
+	if (!o.code && o.moved_n == 1 && m->reason == reason && m->by.packets == 1 &&
+	    m->by.bytes == bytes && !o.changed &&
+	    o.verdict == (reason_drops(reason) ? XDP_DROP : XDP_PASS))
+		return true;
+	test_fail(t, file, line,
+		  "wanted '%s' and %llu bytes, got verdict %u, %zu counters, first '%s' by %llu "
+		  "packets and %llu bytes%s%s",
+		  reason_name(reason), (unsigned long long)bytes, o.verdict, o.moved_n,
+		  o.moved_n ? reason_name(m->reason) : "", (unsigned long long)m->by.packets,
+		  (unsigned long long)m->by.bytes, o.changed ? ", frame changed" : "",
+		  o.code ? ", not run" : "");
+	return false;
+}
+
+// Overlay entries
+
+static const char *const kinds[OVERLAY_KINDS] = {
+	[OVERLAY_BLOCK_FROM] = "block-from",
+	[OVERLAY_ALLOW_FROM] = "allow-from",
+	[OVERLAY_BLOCK_TO] = "block-to",
+	[OVERLAY_ALLOW_TO] = "allow-to",
+};
+
+const char *kind_name(unsigned kind)
+{
+	return kind < OVERLAY_KINDS ? kinds[kind] : "?";
+}
+
+void wants_cleanup(struct wants *w)
+{
+	vec_free(w);
+}
+
+static int parse_words(const char *text, size_t len, uint64_t until, struct overlay_want *ret,
+		       struct err *err)
+{
+	const char *blank = memchr(text, ' ', len);
+	size_t word = blank ? (size_t)(blank - text) : len;
+
+	for (uint8_t kind = 0; blank && kind < OVERLAY_KINDS; kind++) {
+		*ret = (struct overlay_want){.kind = kind, .until = until};
+		if (strlen(kinds[kind]) == word && !memcmp(kinds[kind], text, word))
+			return prefix_parse(blank + 1, len - word - 1, &ret->prefix, NULL, err);
+	}
+	return err_input(err, "'%.*s' is not an overlay entry", (int)len, text);
+}
+
+int want_parse(const char *text, uint64_t until, struct overlay_want *ret, struct err *err)
+{
+	return parse_words(text, strlen(text), until, ret, err);
+}
+
+int wants_parse(struct wants *w, const char *text, uint64_t until, struct err *err)
+{
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		int code = parse_words(text, len, until, vec_add(w), err);
+
+		if (code)
+			return code;
+		text += len;
+		text += strspn(text, ", ");
+	}
+	return 0;
+}
+
+void wants_add(struct wants *w, const char *text, uint64_t until)
+{
+	struct err err = {0};
+
+	if (wants_parse(w, text, until, &err))
+		test_die(&err);
+}
+
+static int compare_wants(const void *a, const void *b)
+{
+	const struct overlay_want *x = a, *y = b;
+	int order = prefix_compare(&x->prefix, &y->prefix);
+
+	return order ? order : (int)x->kind - (int)y->kind;
+}
+
+void wants_sort(struct wants *w)
+{
+	if (w->n)
+		qsort(w->at, w->n, sizeof(*w->at), compare_wants);
+}
+
+void rig_stage(const struct rig *rig, struct wants *w, struct overlay_plan *ret)
+{
+	struct err err = {0};
+
+	wants_sort(w);
+	if (overlay_stage(rig->instance, w->at, w->n, ret, &err))
+		test_die(&err);
+}
+
+void rig_overlay(const struct rig *rig, struct wants *w)
+{
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+	rig_stage(rig, w, &plan);
+	overlay_commit(rig->instance, &plan);
+}
+
+void rig_overlay_text(const struct rig *rig, const char *entries)
+{
+	CLEANUP_WANTS struct wants w = {0};
+
+	wants_add(&w, entries, OVERLAY_FOREVER);
+	rig_overlay(rig, &w);
+}
+
+struct overlay_hits rig_hits(const struct rig *rig, const char *entry)
+{
+	struct overlay_row rows[OVERLAY_KINDS];
+	struct overlay_want want;
+	struct err err = {0};
+	size_t n = 0;
+
+	if (want_parse(entry, 0, &want, &err) ||
+	    overlay_read_one(rig->instance, &want.prefix, rows, &n, &err))
+		test_die(&err);
+	for (size_t r = 0; r < n; r++)
+		if (rows[r].kind == want.kind)
+			return rows[r].hits;
+	return (struct overlay_hits){0};
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// An instance without pins and without an interface, its programs run by BPF_PROG_TEST_RUN, and what
+// each frame has moved.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/overlay.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/instance.h"
+#include "ctl/datapath/overlay.h"
+#include "ctl/datapath/program.h"
+#include "tests/datapath/frame.h"
+#include "tests/datapath/suite.h"
+
+#define RIG_IFACE 1 // number of the loopback device in a new rig
+
+struct rig {
+	struct instance *instance;
+	struct entry *entry;
+	int entry_prog; // owned by entry
+	int policy;     // the empty policy, in both slots of a new rig
+	int lenient;    // the same with config.malformed_pass
+	uint32_t ifindex;
+	struct counters *counters; // after the last frame
+};
+
+// Ends the process with status 2 when the kernel does not have what it takes.
+struct rig *rig_new(uint32_t max_entries);
+void rig_free(struct rig *rig);
+void rig_cleanup(struct rig **rig);
+#define CLEANUP_RIG CLEANUP(rig_cleanup)
+
+// Programs
+
+void rig_slot(const struct rig *rig, enum weir_slot slot, int prog); // -1: empty
+int rig_tiny(uint32_t verdict); // a program that only returns it; to be closed
+// Frames that come in are those of interface `number` from now on.
+void rig_iface(const struct rig *rig, uint32_t number);
+
+// Time
+
+struct clock rig_clock(const struct rig *rig);
+// Jiffies `ms` from now.
+uint64_t rig_after_ms(const struct rig *rig, uint64_t ms);
+// Returns when it is over.
+void rig_wait(const struct rig *rig, uint64_t jiffies);
+
+// Frames
+
+struct moved {
+	uint32_t number; // interface
+	enum weir_reason reason;
+	struct counter by;
+};
+
+struct outcome {
+	int code; // 0, or -errno: the kernel refused to run it
+	uint32_t verdict;
+	bool changed;   // packet out is not packet in
+	size_t moved_n; // counters that moved
+	struct moved moved[4];
+};
+
+// One frame through the entry program. linear: bytes in the first buffer, 0 for what the kernel takes.
+struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
+// The verdict alone, without a look at the counters; `repeat` times. Ends the process when it fails.
+uint32_t rig_verdict(const struct rig *rig, const struct frame *f, uint32_t repeat);
+// Was the frame counted once, as this, with its verdict and nothing else touched? Else the test fails.
+#define EXPECT(t, rig, f, reason, bytes) \
+	rig_expect((t), __FILE__, __LINE__, (rig), (f), REASON_##reason, (bytes))
+bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, const struct frame *f,
+		enum weir_reason reason, uint64_t bytes);
+
+// Overlay entries as text: "block-from 192.0.2.0/24, allow-to 2001:db8::1"
+
+struct wants {
+	struct overlay_want *at;
+	size_t n, cap;
+};
+void wants_cleanup(struct wants *w);
+#define CLEANUP_WANTS CLEANUP(wants_cleanup)
+
+// One entry. 0 or -EINVAL with err set.
+int want_parse(const char *text, uint64_t until, struct overlay_want *ret, struct err *err);
+// Adds entries. 0 or -EINVAL with err set.
+int wants_parse(struct wants *w, const char *text, uint64_t until, struct err *err);
+// The same for texts that are known to be right.
+void wants_add(struct wants *w, const char *text, uint64_t until);
+// In the order of overlay_stage.
+void wants_sort(struct wants *w);
+// "block-from"
+const char *kind_name(unsigned kind);
+
+// Makes w the whole overlay. Ends the process when it is refused.
+void rig_stage(const struct rig *rig, struct wants *w, struct overlay_plan *ret);
+void rig_overlay(const struct rig *rig, struct wants *w);
+void rig_overlay_text(const struct rig *rig, const char *entries); // all for ever; "" is none
+// Packets counted in this one entry; 0 when it is not there.
+struct overlay_hits rig_hits(const struct rig *rig, const char *entry);

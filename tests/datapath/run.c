@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
+//
+//     run [-k WORD] [CASES]      the tests in C, then the cases in the file; -k: those named so
+//     run --load                 loads every object and prints what the kernel makes of it
+//
+// CASES is a text file made by cases.py. Empty lines and lines that begin with '#' mean nothing. A line
+// is a word and its value; `case` begins a case and `expect` runs it:
+//
+//     case NAME
+//     overlay ENTRY, ENTRY …       what is blocked and allowed: "block-from 192.0.2.0/24"; default nothing
+//     policy malformed-pass        config.malformed_pass; default drop
+//     iface N                      number of the ingress interface, 0 … 63; default 1
+//     linear N                     bytes in the first buffer; skipped where the kernel has no such test
+//     frame HEX                    from the Ethernet header on
+//     hit ENTRY                    the one overlay entry that counts the packet; default none does
+//     expect VERDICT REASON BYTES  pass or drop; the one counter that moves, by 1 packet and BYTES
+//
+// Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the tests
+// could not be made.
+#include <getopt.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/probe.h"
+#include "tests/datapath/cases.h"
+#include "tests/datapath/rig.h"
+#include "tests/datapath/suite.h"
+
+#define CASES_ENTRIES 1024
+
+static void print_program(const char *name, int fd)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size)) {
+		printf("%-24s no information\n", name);
+		return;
+	}
+	printf("%-24s %6u instructions verified, %6u bytes translated, %6u bytes jited\n", name,
+	       info.verified_insns, info.xlated_prog_len, info.jited_prog_len);
+}
+
+static int load_only(void)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(WEIR_OVERLAY_MAX);
+
+	print_program("entry", rig->entry_prog);
+	print_program("policy", rig->policy);
+	print_program("policy, malformed pass", rig->lenient);
+	print_program("clock", rig->instance->clock_prog);
+	return 0;
+}
+
+static int run_all(const char *only, const char *cases)
+{
+	static const struct named_test *const tables[] = {
+		overlay_tests, commit_tests, entry_tests, event_tests, jumbo_tests,
+	};
+	struct tally tally = {0};
+
+	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
+		suite_run(tables[n], only, &tally);
+	if (cases) {
+		CLEANUP_RIG struct rig *rig = rig_new(CASES_ENTRIES);
+
+		cases_run(rig, cases, only, &tally);
+	}
+	if (tally.skipped)
+		printf("%zu skipped: this kernel cannot test them\n", tally.skipped);
+	printf("%zu passed, %zu failed\n", tally.passed, tally.failed);
+	return tally.failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"load", no_argument, NULL, 'l'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *only = NULL;
+	int option;
+
+	probe_quiet(true);
+	while ((option = getopt_long(argc, argv, "k:", options, NULL)) != -1) {
+		if (option == 'l')
+			return load_only();
+		if (option != 'k') {
+			fprintf(stderr, "usage: run [-k WORD] [CASES] | run --load\n");
+			return 2;
+		}
+		only = optarg;
+	}
+	return run_all(only, optind < argc ? argv[optind] : NULL);
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fixtures of the lab tests: a lab of two hosts, its names, and a Weir instance on the near side."""
+
+import contextlib
+import os
+
+import pytest
+
+from labnet import WEIR, Weir, running_lab
+
+
+@pytest.fixture(scope="session", autouse=True)
+def root():
+    if os.geteuid():
+        pytest.skip("labs need root")
+
+
+@pytest.fixture(scope="session", name="pair")
+def shared_pair():
+    """One lab for all tests that leave it as they found it."""
+    with running_lab() as lab:
+        yield lab
+
+
+@pytest.fixture(name="lab")
+def lab_factory():
+    """lab(mtu=9000) gives a test a lab of its own, gone with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(running_lab(**options))
+
+
+@pytest.fixture
+def dns(pair):
+    """dns(NAME, ADDRESS...) changes records for one test."""
+    yield pair.dns
+    pair.dns("reset")
+
+
+@pytest.fixture(name="weir")
+def weir_instance(pair):
+    """weir("block", "192.0.2.1", check=True) on the near side of the shared lab."""
+    if not WEIR.exists():
+        pytest.skip(f"no {WEIR}: run make")
+    instance = Weir(pair)
+    yield instance
+    instance.remove()
+
+
+@pytest.fixture(name="weir_on")
+def weir_on_lab():
+    """weir_on(LAB) makes an instance on another lab than the shared one."""
+    with contextlib.ExitStack() as stack:
+
+        def make(lab):
+            instance = Weir(lab)
+            stack.callback(instance.remove)
+            return instance
+
+        yield make

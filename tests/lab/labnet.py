@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tests with real traffic are made of: a lab, its traffic, and Weir on the near side."""
+
+import contextlib
+import ctypes
+import itertools
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+
+from scapy.layers.dns import DNS, DNSQR
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAB = ROOT / "scripts" / "lab"
+BUILD = ROOT / os.environ.get("O", "build")
+WEIR = pathlib.Path(os.environ.get("WEIR", BUILD / "weir")).resolve()
+
+CLONE_NEWNET = 0x40000000
+ETH_P_ALL = 3
+ETH_P_8021Q = 0x8100
+SOL_PACKET = 263
+PACKET_AUXDATA = 8
+TP_STATUS_VLAN_VALID = 0x10
+TP_STATUS_VLAN_TPID_VALID = 0x40
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run(argv, check=True, timeout=30, **options):
+    """Runs a command with its output captured; when it fails, the assertion shows that output."""
+    argv = [str(arg) for arg in argv]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=timeout, check=False, **options
+    )
+    if check:
+        assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def socket_in(netns, *args):
+    """A socket that belongs to another network namespace: only the thread that opens it goes there."""
+    made = []
+
+    def open_there():
+        with open(f"/run/netns/{netns}", "rb") as handle:
+            if libc.setns(handle.fileno(), CLONE_NEWNET):
+                return
+        made.append(socket.socket(*args))
+
+    thread = threading.Thread(target=open_there)
+    thread.start()
+    thread.join()
+    assert made, f"no socket in network namespace {netns}"
+    return made[0]
+
+
+class Sniffer:
+    """Every frame that a device receives or sends, from when this object is made."""
+
+    def __init__(self, netns, device):
+        self.socket = socket_in(netns, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        self.socket.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.socket.bind((device, ETH_P_ALL))
+
+    def frames(self, wait=0.3):
+        """What came until the line was silent for so many seconds: (bytes, sent by this host)."""
+        self.socket.settimeout(wait)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                data, ancillary, _, address = self.socket.recvmsg(65536, 256)
+                yield self.with_tag(data, ancillary), address[2] == socket.PACKET_OUTGOING
+
+    def received(self, wanted, wait=0.3):
+        """The received frames for which wanted(bytes) holds."""
+        return [data for data, sent in self.frames(wait) if not sent and wanted(data)]
+
+    @staticmethod
+    def with_tag(data, ancillary):
+        """Puts the outer VLAN tag back that the kernel took out of the frame."""
+        for level, kind, aux in ancillary:
+            if (level, kind) != (SOL_PACKET, PACKET_AUXDATA):
+                continue
+            status, _, _, _, _, tci, tpid = struct.unpack("=IIIHHHH", aux[:20])
+            if status & TP_STATUS_VLAN_VALID:
+                tpid = tpid if status & TP_STATUS_VLAN_TPID_VALID else ETH_P_8021Q
+                return data[:12] + struct.pack("!HH", tpid, tci) + data[12:]
+        return data
+
+    def close(self):
+        self.socket.close()
+
+
+class Pair:
+    """The lab of scripts/lab.d/pair.sh: Weir attaches to near0, all peers and names live on far."""
+
+    near_device, far_device = "near0", "far0"
+    near_mac, far_mac = "02:77:00:00:00:01", "02:77:00:00:00:02"
+    near4, near6 = "10.77.0.1", "fd77::1"
+    far4, far6 = "10.77.0.2", "fd77::2"
+    resolver = far4
+
+    def __init__(self, name, mtu=1500):
+        self.name, self.mtu = name, mtu
+        self.near_netns, self.far_netns = f"{name}-near", f"{name}-far"
+
+    def lab(self, *args, check=True):
+        return run([LAB, *args, "--name", self.name], check=check)
+
+    def up(self):
+        self.lab("up", "pair", "--mtu", self.mtu)
+
+    def down(self):
+        self.lab("down", "pair")
+
+    def dns(self, *args):
+        """dns(NAME, ADDRESS...), dns(NAME, "none"), dns("reset"): served when this returns."""
+        self.lab("dns", "pair", *args)
+
+    # Commands on a host. dns=True gives them the lab's resolv.conf; weir must run without.
+
+    def near(self, argv, dns=False, **options):
+        return run(self.enter(self.near_netns, dns) + list(argv), **options)
+
+    def far(self, argv, dns=False, **options):
+        return run(self.enter(self.far_netns, dns) + list(argv), **options)
+
+    @staticmethod
+    def enter(netns, dns=False):
+        if dns:
+            return ["ip", "netns", "exec", netns]
+        return ["nsenter", f"--net=/run/netns/{netns}", "--"]
+
+    # Does it answer? Each takes milliseconds when it does and a second when it does not.
+
+    def ping4(self, host, *options):
+        return self.ping("-4", host, options)
+
+    def ping6(self, host, *options):
+        return self.ping("-6", host, options)
+
+    def ping(self, family, host, options):
+        argv = ["ping", family, "-n", "-q", "-c1", "-W1", *options, host]
+        return self.near(argv, dns=True, check=False).returncode == 0
+
+    def curl4(self, host):
+        return self.curl("-4", host)
+
+    def curl6(self, host):
+        return self.curl("-6", host)
+
+    def curl(self, family, host):
+        host = f"[{host}]" if ":" in host else host
+        argv = ["curl", family, "-sf", "-o", "/dev/null", "--max-time", "1", f"http://{host}/"]
+        return self.near(argv, dns=True, check=False).returncode == 0
+
+    def query(self, name, kind="A"):
+        """Asks the lab's DNS server: (response code, [(owner, type, data, ttl)])."""
+        with socket_in(self.near_netns, socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(2)
+            sock.sendto(bytes(DNS(rd=1, qd=DNSQR(qname=name, qtype=kind))), (self.resolver, 53))
+            reply = DNS(sock.recv(65535))
+        answers = [reply.an[i] for i in range(reply.ancount)]
+        return reply.rcode, [
+            (text(rr.rrname), rr.get_field("type").i2repr(rr, rr.type), text(rr.rdata), rr.ttl)
+            for rr in answers
+        ]
+
+    # Raw frames, tags and all.
+
+    def send_from_far(self, *frames):
+        """Puts frames (scapy packets or bytes, from the Ethernet header on) on the wire to near."""
+        with socket_in(self.far_netns, socket.AF_PACKET, socket.SOCK_RAW, 0) as sock:
+            sock.bind((self.far_device, 0))
+            for frame in frames:
+                sock.send(bytes(frame))
+
+    @contextlib.contextmanager
+    def sniff_near(self):
+        with contextlib.closing(Sniffer(self.near_netns, self.near_device)) as sniffer:
+            yield sniffer
+
+    @contextlib.contextmanager
+    def sniff_far(self):
+        with contextlib.closing(Sniffer(self.far_netns, self.far_device)) as sniffer:
+            yield sniffer
+
+    def xdp_attached(self):
+        """Is an XDP program of any mode on near0?"""
+        link = run(["ip", "-n", self.near_netns, "-o", "link", "show", "dev", self.near_device])
+        return "prog/xdp" in link.stdout
+
+
+def text(value):
+    return (value.decode() if isinstance(value, bytes) else value).rstrip(".")
+
+
+class Weir:
+    """Runs build/weir on the near side, in an instance of its own that leaves nothing behind."""
+
+    counter = itertools.count()
+
+    def __init__(self, pair):
+        self.pair = pair
+        self.name = f"t{os.getpid()}-{next(self.counter)}"
+        self.started = []
+
+    def argv(self, *args):
+        return [str(WEIR), "-N", self.pair.near_netns, "-n", self.name, *map(str, args)]
+
+    def __call__(self, *args, check=True, **options):
+        return run(self.argv(*args), check=check, **options)
+
+    def start(self, *args):
+        """For 'block --live' and 'watch': a running command, ended with the test."""
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            self.argv(*args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.started.append(process)
+        return process
+
+    def remove(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self("detach", check=False)
+        for parent in ("/sys/fs/bpf/weir", "/var/lib/weir", "/run/weir"):
+            shutil.rmtree(f"{parent}/{self.name}", ignore_errors=True)
+        device = ["dev", self.pair.near_device]
+        for mode in ("xdpdrv", "xdpgeneric"):
+            run(["ip", "-n", self.pair.near_netns, "link", "set", *device, mode, "off"], check=False)
+
+
+lab_numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def running_lab(**options):
+    """For tests that need a lab to themselves, say with another MTU: with running_lab(mtu=9000)."""
+    lab = Pair(f"t{os.getpid()}-{next(lab_numbers)}", **options)
+    lab.up()
+    try:
+        yield lab
+    finally:
+        lab.down()

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a filter may know of an Ethernet frame, read from its bytes.
+#include "frame.h"
+
+#include <string.h>
+
+#include "names.h"
+#include "ref.h"
+
+#define TAGS_MAX 4
+#define EXTENSIONS_MAX 8
+
+enum {
+#define X(id, word, meaning) MALFORMED_##id,
+	REF_MALFORMED_WORDS(X)
+#undef X
+};
+
+static const char *const malformed_words[] = {
+#define X(id, word, meaning) word,
+	REF_MALFORMED_WORDS(X)
+#undef X
+};
+
+/* What is left of the packet. */
+struct cursor {
+	const uint8_t *at;
+	size_t left;
+};
+
+static uint16_t be16(const uint8_t *bytes)
+{
+	return (uint16_t)(bytes[0] << 8 | bytes[1]);
+}
+
+static void skip(struct cursor *cursor, size_t bytes)
+{
+	cursor->at += bytes;
+	cursor->left -= bytes;
+}
+
+static bool malformed(struct frame *frame, int reason)
+{
+	frame->malformed = malformed_words[reason];
+	return false;
+}
+
+/* A first fragment must hold the whole header (RFC 7112, RFC 1858): one word for all of these. */
+static bool transport_short(struct frame *frame, int reason)
+{
+	if (frame->fragment == FRAGMENT_FIRST)
+		reason = MALFORMED_FIRST_FRAGMENT;
+	return malformed(frame, reason);
+}
+
+static void read_ports(const struct cursor *cursor, struct frame *frame)
+{
+	frame->has_ports = true;
+	frame->sport = be16(cursor->at);
+	frame->dport = be16(cursor->at + 2);
+}
+
+/* RFC 9293, 3.1 */
+static bool parse_tcp(const struct cursor *cursor, struct frame *frame)
+{
+	size_t header;
+
+	if (cursor->left < 20)
+		return transport_short(frame, MALFORMED_TCP_SHORT);
+	header = (size_t)(cursor->at[12] >> 4) * 4;
+	if (header < 20)
+		return malformed(frame, MALFORMED_TCP_OFFSET);
+	if (header > cursor->left)
+		return transport_short(frame, MALFORMED_TCP_OFFSET);
+	read_ports(cursor, frame);
+	frame->has_flags = true;
+	frame->flags = cursor->at[13];
+	return true;
+}
+
+/* RFC 768 */
+static bool parse_udp(const struct cursor *cursor, struct frame *frame)
+{
+	uint16_t length;
+
+	if (cursor->left < 8)
+		return transport_short(frame, MALFORMED_UDP_SHORT);
+	length = be16(cursor->at + 4);
+	if (length < 8)
+		return malformed(frame, MALFORMED_UDP_LENGTH);
+	if (frame->fragment == FRAGMENT_NONE && length > cursor->left)
+		return malformed(frame, MALFORMED_UDP_LENGTH);
+	read_ports(cursor, frame);
+	return true;
+}
+
+/* RFC 9260, 3.1 */
+static bool parse_sctp(const struct cursor *cursor, struct frame *frame)
+{
+	if (cursor->left < 12)
+		return transport_short(frame, MALFORMED_SCTP_SHORT);
+	read_ports(cursor, frame);
+	return true;
+}
+
+/* RFC 792, RFC 4443: every message of either has at least 8 bytes. */
+static bool parse_icmp(const struct cursor *cursor, struct frame *frame, int reason)
+{
+	if (cursor->left < 8)
+		return transport_short(frame, reason);
+	frame->has_type = true;
+	frame->type = cursor->at[0];
+	frame->code = cursor->at[1];
+	return true;
+}
+
+static bool parse_transport(const struct cursor *cursor, struct frame *frame)
+{
+	if (frame->fragment == FRAGMENT_LATER)
+		return true;
+	if (frame->proto == PROTO_TCP)
+		return parse_tcp(cursor, frame);
+	if (frame->proto == PROTO_UDP)
+		return parse_udp(cursor, frame);
+	if (frame->proto == PROTO_SCTP)
+		return parse_sctp(cursor, frame);
+	if (frame->proto == PROTO_ICMP && frame->family == 4)
+		return parse_icmp(cursor, frame, MALFORMED_ICMP_SHORT);
+	if (frame->proto == PROTO_ICMP6 && frame->family == 6)
+		return parse_icmp(cursor, frame, MALFORMED_ICMP6_SHORT);
+	return true;
+}
+
+/* RFC 791, 3.1 */
+static bool parse_ip4(struct cursor *cursor, struct frame *frame)
+{
+	const uint8_t *ip = cursor->at;
+	uint16_t offset;
+	size_t header;
+
+	if (cursor->left < 20)
+		return malformed(frame, MALFORMED_IP4_SHORT);
+	if (ip[0] >> 4 != 4)
+		return malformed(frame, MALFORMED_IP4_VERSION);
+	header = (size_t)(ip[0] & 15) * 4;
+	if (header < 20)
+		return malformed(frame, MALFORMED_IP4_IHL);
+	frame->ip_len = be16(ip + 2);
+	if (frame->ip_len < header || frame->ip_len > cursor->left)
+		return malformed(frame, MALFORMED_IP4_LENGTH);
+	frame->family = 4;
+	frame->dscp = ip[1] >> 2;
+	frame->ttl = ip[8];
+	frame->proto = ip[9];
+	frame->src = addr_from_bytes(4, ip + 12);
+	frame->dst = addr_from_bytes(4, ip + 16);
+	offset = be16(ip + 6);
+	if (offset & 0x1fff)
+		frame->fragment = FRAGMENT_LATER;
+	else if (offset & 0x2000)
+		frame->fragment = FRAGMENT_FIRST;
+	cursor->left = frame->ip_len;
+	skip(cursor, header);
+	return parse_transport(cursor, frame);
+}
+
+/* RFC 8200, 4.5; its second byte is reserved, no length. */
+static bool parse_fragment_header(struct cursor *cursor, struct frame *frame)
+{
+	uint16_t offset;
+
+	if (cursor->left < 8)
+		return malformed(frame, MALFORMED_EXT_SHORT);
+	frame->fragment_header = true;
+	frame->proto = cursor->at[0];
+	offset = be16(cursor->at + 2);
+	if (offset & 0xfff8)
+		frame->fragment = FRAGMENT_LATER;
+	else if (offset & 1)
+		frame->fragment = FRAGMENT_FIRST;
+	skip(cursor, 8);
+	return true;
+}
+
+/* RFC 8200, 4.2: next header, length in units of 8 bytes beyond the first. */
+static bool parse_extension(struct cursor *cursor, struct frame *frame)
+{
+	size_t length;
+
+	if (cursor->left < 8)
+		return malformed(frame, MALFORMED_EXT_SHORT);
+	length = ((size_t)cursor->at[1] + 1) * 8;
+	if (length > cursor->left)
+		return malformed(frame, MALFORMED_EXT_SHORT);
+	frame->proto = cursor->at[0];
+	skip(cursor, length);
+	return true;
+}
+
+static bool parse_extensions(struct cursor *cursor, struct frame *frame)
+{
+	for (int count = 1; frame->fragment != FRAGMENT_LATER; count++) {
+		bool fragment = frame->proto == 44;
+
+		if (!fragment && frame->proto != 0 && frame->proto != 43 && frame->proto != 60)
+			return true;
+		if (count > EXTENSIONS_MAX)
+			return malformed(frame, MALFORMED_EXT_DEEP);
+		if (fragment ? !parse_fragment_header(cursor, frame) :
+			       !parse_extension(cursor, frame))
+			return false;
+	}
+	return true;
+}
+
+/* RFC 8200, 3 */
+static bool parse_ip6(struct cursor *cursor, struct frame *frame)
+{
+	const uint8_t *ip = cursor->at;
+	uint16_t payload;
+
+	if (cursor->left < 40)
+		return malformed(frame, MALFORMED_IP6_SHORT);
+	if (ip[0] >> 4 != 6)
+		return malformed(frame, MALFORMED_IP6_VERSION);
+	payload = be16(ip + 4);
+	if (payload > cursor->left - 40)
+		return malformed(frame, MALFORMED_IP6_LENGTH);
+	frame->family = 6;
+	frame->ip_len = 40 + (uint32_t)payload;
+	frame->dscp = (uint8_t)(be16(ip) >> 6 & 63);
+	frame->proto = ip[6];
+	frame->ttl = ip[7];
+	frame->src = addr_from_bytes(6, ip + 8);
+	frame->dst = addr_from_bytes(6, ip + 24);
+	cursor->left = frame->ip_len;
+	skip(cursor, 40);
+	return parse_extensions(cursor, frame) && parse_transport(cursor, frame);
+}
+
+/* IEEE 802.1Q: up to four tags; the outermost one's VID counts. */
+static bool parse_tags(struct cursor *cursor, struct frame *frame)
+{
+	for (int count = 1; frame->ethertype == 0x8100 || frame->ethertype == 0x88a8; count++) {
+		if (count > TAGS_MAX)
+			return malformed(frame, MALFORMED_VLAN_DEEP);
+		if (cursor->left < 4)
+			return malformed(frame, MALFORMED_VLAN_SHORT);
+		if (count == 1)
+			frame->vlan = be16(cursor->at) & 0x0fff;
+		frame->ethertype = be16(cursor->at + 2);
+		skip(cursor, 4);
+	}
+	return true;
+}
+
+static bool parse_ethernet(struct cursor *cursor, struct frame *frame)
+{
+	if (cursor->left < 14)
+		return malformed(frame, MALFORMED_ETH_SHORT);
+	frame->ethertype = be16(cursor->at + 12);
+	skip(cursor, 14);
+	if (!parse_tags(cursor, frame))
+		return false;
+	if (frame->ethertype == ETHERTYPE_IP4)
+		return parse_ip4(cursor, frame);
+	if (frame->ethertype == ETHERTYPE_IP6)
+		return parse_ip6(cursor, frame);
+	return true;
+}
+
+void frame_parse(const uint8_t *bytes, size_t len, struct frame *ret_frame)
+{
+	struct cursor cursor = {.at = bytes, .left = len};
+
+	memset(ret_frame, 0, sizeof(*ret_frame));
+	ret_frame->frame_len = (uint32_t)len;
+	parse_ethernet(&cursor, ret_frame);
+}
+
+bool frame_is_nd(const struct frame *frame)
+{
+	return frame->family == 6 && frame->has_type && frame->type >= 133 && frame->type <= 136 &&
+	       frame->ttl == 255 && !frame->fragment_header;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The fixed cases: policy, packet, and the answer as a person reads LANGUAGE.md.
+#ifndef REF_SELFTEST_CASES_H
+#define REF_SELFTEST_CASES_H
+
+/* policy NULL = the one before; packet NULL = the policy must be refused. */
+struct selftest_case {
+	const char *point; /* of LANGUAGE.md, or the reading in ref.h ("R3") */
+	const char *policy;
+	const char *packet; /* see packet_text.h */
+	const char *answer;
+};
+
+extern const struct selftest_case selftest_cases[];
+
+#endif
