@@ -16,7 +16,7 @@ WARNINGS = -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow -Werror
 POISON = -include ctl/base/poison.h
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) -fstack-protector-strong -I. -isystem $(O) $(CFLAGS)
-BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Wmissing-prototypes -Werror -I. \
+BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Werror -I. \
 	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
 LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson
 

@@ -23,6 +23,13 @@ _Static_assert(sizeof(struct config) == 8, "layout");
 #define OVERLAY_NETS4 (1u << 8)
 #define OVERLAY_NETS6 (1u << 16)
 
+/* ifindex -> interface number, open addressing: an interface stands in one of the WEIR_IFACE_PROBES
+ * slots from its ifindex on, modulo the size. ifindex 0: free. */
+struct iface_slot {
+	__u32 ifindex;
+	__u32 number;
+};
+
 /* Times are jiffies64; 0 means "off". All of it is written by user space under the instance's lock,
  * each field with one store; programs only read. The first 64 bytes are the hot ones. */
 struct knobs {
@@ -35,7 +42,7 @@ struct knobs {
 	__u32 snap;     /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
 	__u64 seed;     /* of the random numbers in the datapath */
 	__u64 pad;
-	__u64 bypass_until[WEIR_IFACES];   /* by interface number; [0] unused */
-	__u8 iface_of[WEIR_IFINDEX_TABLE]; /* ifindex & (size - 1) -> interface number */
+	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
+	struct iface_slot iface_slots[WEIR_IFACE_SLOTS];
 };
-_Static_assert(sizeof(struct knobs) == 64 + 8 * WEIR_IFACES + WEIR_IFINDEX_TABLE, "layout");
+_Static_assert(sizeof(struct knobs) == 64 + 8 * WEIR_IFACES + 8 * WEIR_IFACE_SLOTS, "layout");

@@ -5,10 +5,25 @@
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
+/* The number of the interface that the packet came in on, 0 when it has none. */
+static __always_inline __u32 iface_number(const struct xdp_md *ctx)
+{
+	__u32 ifindex = ctx->ingress_ifindex;
+
+#pragma unroll
+	for (int probe = 0; probe < WEIR_IFACE_PROBES; probe++) {
+		const struct iface_slot *slot =
+			&knobs.iface_slots[(ifindex + probe) & (WEIR_IFACE_SLOTS - 1)];
+
+		if (likely(slot->ifindex == ifindex))
+			return slot->number & (WEIR_IFACES - 1);
+	}
+	return 0;
+}
+
 static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)
 {
-	__u32 iface = knobs.iface_of[ctx->ingress_ifindex & (WEIR_IFINDEX_TABLE - 1)];
-	__u32 row = (iface & (WEIR_IFACES - 1)) * WEIR_REASON_COUNT + reason;
+	__u32 row = iface_number(ctx) * WEIR_REASON_COUNT + reason;
 	struct counter *counter = bpf_map_lookup_elem(&counters, &row);
 
 	if (counter) {

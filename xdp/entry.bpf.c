@@ -17,9 +17,7 @@ static __always_inline int leave(struct xdp_md *ctx, enum weir_reason reason)
 // while there is one.
 static __always_inline bool bypassed(const struct xdp_md *ctx)
 {
-	__u32 iface = knobs.iface_of[ctx->ingress_ifindex & (WEIR_IFINDEX_TABLE - 1)];
-
-	return bpf_jiffies64() < knobs.bypass_until[iface & (WEIR_IFACES - 1)];
+	return bpf_jiffies64() < knobs.bypass_until[iface_number(ctx)];
 }
 
 SEC("xdp")

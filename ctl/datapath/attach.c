@@ -225,23 +225,45 @@ static uint32_t free_number(const struct instance *i)
 	return 0;
 }
 
+// The slot that holds this ifindex, or (with 0) the first free one on its way.
+static struct iface_slot *find_slot(const struct instance *i, uint32_t ifindex, uint32_t wanted)
+{
+	for (uint32_t probe = 0; probe < WEIR_IFACE_PROBES; probe++) {
+		struct iface_slot *slot =
+			&i->knobs->iface_slots[(ifindex + probe) & (WEIR_IFACE_SLOTS - 1)];
+
+		if (slot->ifindex == wanted)
+			return slot;
+	}
+	return NULL;
+}
+
 static int set_number(const struct instance *i, uint32_t number, const struct iface *row,
 		      struct err *err)
 {
-	int code = instance_set_iface(i, number, row, err);
+	struct iface_slot *slot = find_slot(i, row->ifindex, row->ifindex);
 
-	if (!code)
-		i->knobs->iface_of[row->ifindex & (WEIR_IFINDEX_TABLE - 1)] = (uint8_t)number;
-	return code;
+	if (!slot)
+		slot = find_slot(i, row->ifindex, 0);
+	if (!slot)
+		return err_refused(err, "no room in the interface table for '%s'", row->name);
+	slot->number = number;
+	__atomic_store_n(&slot->ifindex, row->ifindex, __ATOMIC_RELEASE);
+	return instance_set_iface(i, number, row, err);
+}
+
+static void clear_slot(const struct instance *i, uint32_t number, uint32_t ifindex)
+{
+	struct iface_slot *slot = find_slot(i, ifindex, ifindex);
+
+	if (ifindex && slot && slot->number == number)
+		__atomic_store_n(&slot->ifindex, 0, __ATOMIC_RELEASE);
 }
 
 static int clear_number(const struct instance *i, uint32_t number, const struct iface *row,
 			struct err *err)
 {
-	uint8_t *place = &i->knobs->iface_of[row->ifindex & (WEIR_IFINDEX_TABLE - 1)];
-
-	if (*place == number)
-		*place = 0;
+	clear_slot(i, number, row->ifindex);
 	i->knobs->bypass_until[number] = 0;
 	return instance_set_iface(i, number, &(struct iface){0}, err);
 }
@@ -304,6 +326,7 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 		*ret = result;
 		return 0;
 	}
+	clear_slot(i, result.number, row.ifindex); // of a device that went, under the same name
 	row = (struct iface){
 		.ifindex = ifindex,
 		.state = IFACE_ATTACHING,
