@@ -182,16 +182,20 @@ static bool explain_host_bits(const struct word *w, const struct addr *a, uint8_
 		   prefix_format(&p, network), addr_format(a, host));
 }
 
-// For a mapped address, a length of 96 to 128 counts the mapping's bits and one up to 32 does not.
+// The length of a mapped address counts the 96 bits of the mapping.
 static bool explain_mapped_length(const struct word *w, const struct addr *a, uint32_t len,
 				  struct err *err)
 {
-	addr_text host;
+	struct prefix p = prefix_of(a, (uint8_t)len);
+	addr_text text;
 
-	if (len <= 32 || len >= 96)
-		return explain_host_bits(w, a, (uint8_t)(len <= 32 ? len : len - 96), err);
+	if (len >= 96)
+		return explain_host_bits(w, a, (uint8_t)(len - 96), err);
+	if (len <= 32)
+		return say(err, w->text, "has a prefix length for IPv4", "write %s",
+			   prefix_format(&p, text));
 	return say(err, w->text, "has no sensible prefix length", "write %s/N, N from 0 to 32",
-		   addr_format(a, host));
+		   addr_format(a, text));
 }
 
 static bool explain_length(const struct word *w, struct err *err)

@@ -35,26 +35,20 @@ static struct glyph glyph_at(const char *at, size_t len, size_t column)
 // how many there are.
 struct row {
 	const char *at, *end;
-	bool cut_before, cut_behind; // the line goes on there
 	size_t caret, caret_end, columns;
 };
 
-// Finds the part of the line near the caret, on the boundaries of code points.
+// The part of the line near the caret. Where it cuts, more columns are left than the window has, even
+// if all code points have four bytes; one that is cut itself is outside the window.
 static struct row near_caret(const struct diag_excerpt *e)
 {
 	struct row r = {.at = e->text + e->start, .end = e->text + e->end};
 	const char *caret = e->text + e->offset;
 
-	if (caret - r.at > BEFORE_BYTES) {
+	if (caret - r.at > BEFORE_BYTES)
 		r.at = caret - BEFORE_BYTES;
-		r.cut_before = true;
-		for (unsigned i = 0; i < 3 && (*r.at & 0xc0) == 0x80; i++)
-			r.at++;
-	}
-	if (r.end - caret > AFTER_BYTES) {
+	if (r.end - caret > AFTER_BYTES)
 		r.end = caret + AFTER_BYTES;
-		r.cut_behind = true;
-	}
 	return r;
 }
 
@@ -82,7 +76,7 @@ struct window {
 
 static struct window place_window(const struct row *r)
 {
-	struct window w = {0, r->columns, r->cut_before, r->cut_behind};
+	struct window w = {.to = r->columns};
 
 	if (r->columns > WINDOW) {
 		if (r->caret > WINDOW - LEAD)
@@ -91,8 +85,8 @@ static struct window place_window(const struct row *r)
 			w.from = r->columns - WINDOW;
 		w.to = w.from + WINDOW;
 	}
-	w.cut_before = r->cut_before || w.from > 0;
-	w.cut_behind = r->cut_behind || w.to < r->columns;
+	w.cut_before = w.from > 0;
+	w.cut_behind = w.to < r->columns;
 	return w;
 }
 

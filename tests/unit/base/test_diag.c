@@ -288,6 +288,17 @@ static void test_draw_ends_of_file(void **state)
 		     "      | ^\n");
 }
 
+static void test_draw_no_length(void **state)
+{
+	(void)state;
+	assert_draws("one two\n", 8, 4, 0, "h",
+		     "    1 | one two\n"
+		     "      |     ^ h\n");
+	assert_draws("one two\n", 8, 0, 0, NULL,
+		     "    1 | one two\n"
+		     "      | ^\n");
+}
+
 static void test_draw_over_lines(void **state)
 {
 	(void)state;
@@ -559,6 +570,57 @@ static void test_nearest(void **state)
 	assert_null(diag_nearest("x", NULL, 0));
 }
 
+// Edits between two words by the recursive definition.
+static unsigned edits(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	unsigned n, other;
+
+	if (!a_len || !b_len)
+		return (unsigned)(a_len + b_len);
+	n = edits(a, a_len - 1, b, b_len - 1) + (a[a_len - 1] != b[b_len - 1]);
+	other = edits(a, a_len - 1, b, b_len) + 1;
+	n = n < other ? n : other;
+	other = edits(a, a_len, b, b_len - 1) + 1;
+	n = n < other ? n : other;
+	if (a_len < 2 || b_len < 2 || a[a_len - 1] != b[b_len - 2] || a[a_len - 2] != b[b_len - 1])
+		return n;
+	other = edits(a, a_len - 2, b, b_len - 2) + 1;
+	return n < other ? n : other;
+}
+
+static void random_word(uint64_t *random, char word[8])
+{
+	size_t len = unit_below(random, 8);
+
+	for (size_t i = 0; i < len; i++)
+		word[i] = (char)('a' + unit_below(random, 3));
+	word[len] = '\0';
+}
+
+static void test_nearest_against_the_definition(void **state)
+{
+	(void)state;
+	uint64_t random = 41;
+
+	for (int i = 0; i < 3000; i++) {
+		char word[8], other[8];
+		const char *candidates[] = {other};
+		size_t len, other_len;
+		unsigned n;
+
+		random_word(&random, word);
+		random_word(&random, other);
+		len = strlen(word);
+		other_len = strlen(other);
+		n = edits(word, len, other, other_len);
+		bool want =
+			n <= (len >= 6 ? len / 3 : 1) && n < (len > other_len ? len : other_len);
+
+		if ((diag_nearest(word, candidates, 1) != NULL) != want)
+			fail_msg("'%s' and '%s', %u edits", word, other, n);
+	}
+}
+
 static void test_nearest_takes_the_closer(void **state)
 {
 	(void)state;
@@ -583,6 +645,7 @@ int main(void)
 		cmocka_unit_test(test_places_of_a_large_file),
 		cmocka_unit_test(test_place),
 		cmocka_unit_test(test_draw_ends_of_file),
+		cmocka_unit_test(test_draw_no_length),
 		cmocka_unit_test(test_draw_over_lines),
 		cmocka_unit_test(test_draw_tabs),
 		cmocka_unit_test(test_draw_utf8),
@@ -594,6 +657,7 @@ int main(void)
 		cmocka_unit_test(test_caret_is_under_its_character),
 		cmocka_unit_test(test_each),
 		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_nearest_against_the_definition),
 		cmocka_unit_test(test_nearest_takes_the_closer),
 	};
 

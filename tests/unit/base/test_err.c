@@ -125,6 +125,12 @@ static void test_cuts_what_is_too_long(void **state)
 	err_input(&err, "%s", text);
 	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 	assert_string_equal(err.text + strlen(err.text) - 4, "x...");
+	text[sizeof(err.text)] = '\0'; // one byte too long, then as long as fits
+	err_input(&err, "%s", text);
+	assert_string_equal(err.text + sizeof(err.text) - 5, "x...");
+	text[sizeof(err.text) - 1] = '\0';
+	err_input(&err, "%s", text);
+	assert_string_equal(err.text, text);
 	err_hint(&err, "%s", text);
 	assert_int_equal(strlen(err.hint), sizeof(err.hint) - 1);
 	assert_string_equal(err.hint + strlen(err.hint) - 3, "...");

@@ -173,6 +173,7 @@ static void test_read_while_it_grows(void **state)
 
 	write_file("growing", "", 0);
 	writer = fork();
+	assert_true(writer >= 0);
 	if (!writer) {
 		struct rlimit limit = {64 << 20, 64 << 20};
 
@@ -221,6 +222,7 @@ static int read_fed(size_t len, size_t piece, useconds_t pause, size_t max, char
 
 	assert_int_equal(pipe(ends), 0);
 	writer = fork();
+	assert_true(writer >= 0);
 	if (!writer) {
 		close(ends[0]);
 		signal(SIGPIPE, SIG_DFL);
@@ -419,6 +421,7 @@ static void test_killed_writer_leaves_a_whole_file(void **state)
 		size_t len, same;
 		pid_t writer = fork();
 
+		assert_true(writer >= 0); // kill(-1) would be everybody's end
 		if (!writer)
 			replace_for_ever("whole", LEN);
 		usleep(1000 + unit_below(&random, 20000));

@@ -122,6 +122,7 @@ static void test_hex32(void **state)
 	} good[] = {{"0x0", 0},
 		    {"0x88a8", 0x88a8},
 		    {"0xDEADbeef", 0xdeadbeef},
+		    {"0xABCDEFaf", 0xabcdefaf},
 		    {"0xffffffff", UINT32_MAX},
 		    {"0x00000001", 1}};
 	uint32_t n = UNTOUCHED;
