@@ -115,7 +115,7 @@ static int set_resolv_conf(const char *path, struct ares_options *o, int *mask, 
 	if (access(path, R_OK))
 		return err_system(err, errno, "cannot read '%s'", path);
 #ifdef ARES_OPT_RESOLVCONF
-	o->resolvconf_path = (char *)(uintptr_t)path; // copied by c-ares, never written
+	o->resolvconf_path = mem_strdup(path); // the caller's to free: c-ares takes a copy
 	*mask |= ARES_OPT_RESOLVCONF;
 	return 0;
 #else
@@ -147,6 +147,7 @@ static int open_channel(const struct dns_options *options, const struct dns_chan
 	if (rc)
 		return rc;
 	status = ares_init_options(ret, &o, mask);
+	free(o.resolvconf_path);
 	if (status)
 		return err_system(err, status == ARES_ENOMEM ? ENOMEM : EIO,
 				  "cannot start the resolver (c-ares: %s)", ares_strerror(status));

@@ -148,7 +148,7 @@ static bool add_owned(struct records *records, const char *owner, uint16_t type,
 
 	*ret_cname = NULL;
 	vec_each (&records->of, r) {
-		if (strcasecmp(r->owner, owner))
+		if (strcasecmp(r->owner, owner) != 0)
 			continue;
 		if (r->type == DNS_TYPE_CNAME)
 			*ret_cname = r;
@@ -181,7 +181,7 @@ static int follow(struct records *records, const char *name, uint16_t type, stru
 int dns_message_read(const uint8_t *message, size_t len, const char *name, uint16_t type,
 		     struct dns_found *found)
 {
-	__attribute__((cleanup(records_cleanup))) struct records records = {0};
+	CLEANUP(records_cleanup) struct records records = {0};
 
 	if (len > INT32_MAX || !take_answers(message, len, &records))
 		return -EIO;

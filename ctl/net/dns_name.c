@@ -7,24 +7,15 @@
 
 enum { LABEL_MAX = 63, QUOTE_MAX = 100 };
 
-// One character of UTF-8 (RFC 3629: shortest form, no surrogates); its length, 0 when malformed.
-static size_t utf8_take(const char *text, size_t len, uint32_t *ret)
+// One character of UTF-8 that is no control character; its length, 0 when there is none.
+static size_t take_point(const char *text, size_t len, uint32_t *ret)
 {
-	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-	const uint8_t *at = (const uint8_t *)text;
-	size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-	uint32_t c = n == 1 ? at[0] : at[0] & (0x7fU >> n);
+	size_t n = text_shown(text, len);
+	uint32_t point = n == 1 ? (uint8_t)text[0] : (uint8_t)text[0] & (0x7fU >> n);
 
-	if (!n || n > len || at[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (at[i] & 0x3f);
-	}
-	if (c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
+	for (size_t i = 1; i < n; i++)
+		point = point << 6 | ((uint8_t)text[i] & 0x3f);
+	*ret = point;
 	return n;
 }
 
@@ -120,9 +111,8 @@ bool dns_label_encode(const char *label, size_t len, struct text *out)
 	for (size_t at = 0, step; at < len; at += step) {
 		if (n == LABEL_MAX)
 			return false;
-		step = utf8_take(label + at, len - at, &points[n]);
-		// C1 controls are well-formed, but nobody's letters.
-		if (!step || (points[n] >= 0x80 && points[n] < 0xa0))
+		step = take_point(label + at, len - at, &points[n]);
+		if (!step)
 			return false;
 		ascii = ascii && step == 1;
 		points[n] = fold(points[n]);
@@ -153,32 +143,19 @@ static bool name_encode(const char *text, size_t len, struct text *out)
 	return true;
 }
 
-static bool is_utf8(const char *text, size_t len)
-{
-	uint32_t c;
-
-	for (size_t at = 0, step; at < len; at += step) {
-		step = utf8_take(text + at, len - at, &c);
-		if (!step || (c >= 0x80 && c < 0xa0))
-			return false;
-	}
-	return true;
-}
-
 // The text for a sentence: what could upset a terminal becomes '?', a long one is cut.
 static void quote(const char *text, size_t len, char buf[QUOTE_MAX])
 {
-	bool utf8 = is_utf8(text, len);
-	size_t keep = len < QUOTE_MAX - 4 ? len : QUOTE_MAX - 4;
+	struct text shown = {0};
+	size_t keep = 0, n;
 
-	while (utf8 && keep < len && keep && (text[keep] & 0xc0) == 0x80)
-		keep--;
-	for (size_t i = 0; i < keep; i++) {
-		uint8_t c = (uint8_t)text[i];
-
-		buf[i] = c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8) ? '?' : (char)c;
-	}
-	snprintf(buf + keep, 4, "%s", keep < len ? "..." : "");
+	text_add_shown(&shown, text, len);
+	while (keep < shown.len &&
+	       (n = text_utf8(shown.at + keep, shown.len - keep)) < QUOTE_MAX - 3 - keep)
+		keep += n;
+	snprintf(buf, QUOTE_MAX, "%.*s%s", (int)keep, text_get(&shown),
+		 keep < shown.len ? "..." : "");
+	text_free(&shown);
 }
 
 static bool is_letter(char c)

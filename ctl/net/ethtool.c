@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "ctl/base/mem.h"
 
@@ -40,17 +39,18 @@ static int device_ioctl(const struct device *d, void *command)
 	return ioctl(d->fd, SIOCETHTOOL, &ifr) < 0 ? -errno : 0;
 }
 
-static int device_open(const char *ifname, struct device *ret)
+// Any socket serves: the request names the interface.
+static int device_open(struct device *d)
 {
-	int fd;
-
-	if (!ifname[0] || strlen(ifname) >= IF_NAMESIZE)
+	if (!d->ifname[0] || strlen(d->ifname) >= IF_NAMESIZE)
 		return -ENODEV;
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	*ret = (struct device){.fd = fd, .ifname = ifname};
-	return 0;
+	d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return d->fd < 0 ? -errno : 0;
+}
+
+static void device_close(struct device *d)
+{
+	d->fd = fd_close(d->fd);
 }
 
 static int read_driver(const struct device *d, char *ret, size_t size)
@@ -107,7 +107,7 @@ static enum ethtool_state feature_state(const struct features *f, const char *pa
 	for (uint32_t i = 0; i < f->names->len; i++) {
 		const char *name = (const char *)f->names->data + (size_t)i * ETH_GSTRING_LEN;
 
-		if (strncmp(name, pattern, cmp))
+		if (strncmp(name, pattern, cmp) != 0)
 			continue;
 		if (feature_active(f, i))
 			return ETHTOOL_ON;
@@ -149,34 +149,25 @@ static void set_channels(const struct device *d, struct ethtool *e)
 
 int ethtool_driver(const char *ifname, char *ret, size_t size)
 {
-	struct device d;
-	int rc = device_open(ifname, &d);
+	CLEANUP(device_close) struct device d = {.fd = -1, .ifname = ifname};
+	int rc = device_open(&d);
 
-	if (rc)
-		return rc;
-	rc = read_driver(&d, ret, size);
-	close(d.fd);
-	return rc;
+	return rc ? rc : read_driver(&d, ret, size);
 }
 
 int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err)
 {
 	struct ethtool e = {0};
-	struct device d;
-	int rc = device_open(ifname, &d);
+	CLEANUP(device_close) struct device d = {.fd = -1, .ifname = ifname};
+	int rc = device_open(&d);
 
-	if (!rc) {
+	if (!rc)
 		rc = read_driver(&d, e.driver, sizeof(e.driver));
-		// Drivers without ethtool operations (EOPNOTSUPP) still have features.
-		if (rc != -ENODEV) {
-			set_features(&d, &e);
-			set_channels(&d, &e);
-			rc = 0;
-		}
-		close(d.fd);
-	}
-	if (rc)
+	// A driver without ethtool operations still has features.
+	if (rc && rc != -EOPNOTSUPP)
 		return err_system(err, -rc, "cannot ask the driver of '%s'", ifname);
+	set_features(&d, &e);
+	set_channels(&d, &e);
 	*ret = e;
 	return 0;
 }

@@ -4,20 +4,15 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 #include <time.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/base/vec.h"
+#include "ctl/base/text.h"
 
 enum {
 	// The kernel fills up to 32 KB per read of a dump when the reader offers as much.
 	CHUNK_BYTES = 64 * 1024,
 	DUMP_TRIES = 16,
-};
-
-struct answer {
-	VEC(char) bytes;
 };
 
 static void socket_cleanup(struct mnl_socket **nl)
@@ -26,23 +21,16 @@ static void socket_cleanup(struct mnl_socket **nl)
 		mnl_socket_close(*nl);
 }
 
-static void answer_cleanup(struct answer *a)
-{
-	vec_free(&a->bytes);
-}
-
 // Whole messages; their lengths are multiples of four already, except perhaps the last one's.
-static void answer_append(struct answer *a, const char *chunk, size_t len)
+static void append_aligned(struct text *answer, const char *chunk, size_t len)
 {
-	size_t padded = (len + NLMSG_ALIGNTO - 1) & ~(size_t)(NLMSG_ALIGNTO - 1);
+	static const char zeros[NLMSG_ALIGNTO];
 
-	vec_reserve(&a->bytes, padded);
-	memcpy(a->bytes.at + a->bytes.n, chunk, len);
-	memset(a->bytes.at + a->bytes.n + len, 0, padded - len);
-	a->bytes.n += padded;
+	text_addn(answer, chunk, len);
+	text_addn(answer, zeros, -len % NLMSG_ALIGNTO);
 }
 
-static int receive(struct mnl_socket *nl, uint32_t seq, struct answer *a)
+static int receive(struct mnl_socket *nl, uint32_t seq, struct text *answer)
 {
 	CLEANUP_FREE char *chunk = mem_zalloc(1, CHUNK_BYTES);
 	int rc = MNL_CB_OK;
@@ -54,7 +42,7 @@ static int receive(struct mnl_socket *nl, uint32_t seq, struct answer *a)
 			continue;
 		if (n < 0)
 			return -errno;
-		answer_append(a, chunk, (size_t)n);
+		append_aligned(answer, chunk, (size_t)n);
 		rc = mnl_cb_run(chunk, (size_t)n, seq, mnl_socket_get_portid(nl), NULL, NULL);
 	}
 	return rc == MNL_CB_ERROR ? -errno : 0;
@@ -63,8 +51,8 @@ static int receive(struct mnl_socket *nl, uint32_t seq, struct answer *a)
 // -EINTR here means only one thing: the dump changed while it was read.
 static int ask(int bus, struct nlmsghdr *request, netlink_visit *visit, void *ctx)
 {
-	__attribute__((cleanup(socket_cleanup))) struct mnl_socket *nl = NULL;
-	__attribute__((cleanup(answer_cleanup))) struct answer answer = {0};
+	CLEANUP(socket_cleanup) struct mnl_socket *nl = NULL;
+	CLEANUP(text_free) struct text answer = {0};
 	int rc;
 
 	nl = mnl_socket_open2(bus, SOCK_CLOEXEC);
@@ -75,8 +63,8 @@ static int ask(int bus, struct nlmsghdr *request, netlink_visit *visit, void *ct
 	rc = receive(nl, request->nlmsg_seq, &answer);
 	if (rc)
 		return rc;
-	rc = mnl_cb_run(answer.bytes.at, answer.bytes.n, request->nlmsg_seq,
-			mnl_socket_get_portid(nl), visit, ctx);
+	rc = mnl_cb_run(answer.at, answer.len, request->nlmsg_seq, mnl_socket_get_portid(nl), visit,
+			ctx);
 	return rc == MNL_CB_ERROR ? -errno : 0;
 }
 

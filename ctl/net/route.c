@@ -252,7 +252,7 @@ bool route_forwards(uint8_t family)
 	if (!dir)
 		return false;
 	while (!found && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "default"))
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "default") != 0)
 			found = switch_on(dirfd(dir), entry->d_name);
 	closedir(dir);
 	return found;

@@ -225,7 +225,7 @@ static uint32_t socket_inode(int dir, const char *name)
 	char target[64];
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 
-	if (n < (ssize_t)sizeof(prefix) || strncmp(target, prefix, sizeof(prefix) - 1))
+	if (n < (ssize_t)sizeof(prefix) || strncmp(target, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
 	num_parse_u32(target + sizeof(prefix) - 1, (size_t)n - sizeof(prefix), 1, UINT32_MAX,
 		      &inode);

@@ -105,6 +105,26 @@ static void shows_punycode(void **state)
 	assert_non_null(strstr(problem("\xf0\x9f\x92\xa9.la"), "write xn--ls8h.la"));
 }
 
+static void cuts_a_long_quotation(void **state)
+{
+	// '...' stands for the rest, and no letter is halved
+	static const char *const texts[] = {LABEL60 LABEL60 "..", "/" LABEL60 LABEL60,
+					    REPEAT10(REPEAT10("\xc3\xbc")) " ",
+					    "x" REPEAT10(REPEAT10("\xe4\xbb\x96")) " "};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const char *said = problem(texts[i]), *dots = strstr(said, "...' ");
+
+		assert_non_null(dots);
+		assert_true(dots - said > 90 && dots - said < 100);
+		for (size_t at = 0, n; at < strlen(said); at += n) {
+			n = text_utf8(said + at, strlen(said) - at);
+			assert_true(n > 0);
+		}
+	}
+}
+
 static void cuts_in_a_small_buffer(void **state)
 {
 	char buf[8];
@@ -150,6 +170,7 @@ int main(void)
 		cmocka_unit_test(accepts_names),
 		cmocka_unit_test(refuses_what_is_none),
 		cmocka_unit_test(shows_punycode),
+		cmocka_unit_test(cuts_a_long_quotation),
 		cmocka_unit_test(cuts_in_a_small_buffer),
 		cmocka_unit_test(encodes_the_samples_of_the_rfc),
 	};

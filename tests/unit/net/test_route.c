@@ -114,7 +114,7 @@ static void finds_gateways_of_v6(void **state)
 			 "ip -6 addr add 2001:db8::1/64 dev v0 nodad"))
 		skip();
 	assert_true(run("ip -6 route add default via 2001:db8::fe metric 10"));
-	assert_true(run("ip route add default via inet6 fe80::7 dev v0 metric 20"));
+	assert_true(run("ip -4 route add default via inet6 fe80::7 dev v0 metric 20"));
 	assert_int_equal(route_gateways(&g, &n, NULL), 0);
 	assert_int_equal(n, 2);
 	assert_true(same(&g[0].addr, "2001:db8::fe"));
