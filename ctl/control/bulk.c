@@ -174,12 +174,12 @@ static int check_width(struct line *l)
 		uint8_t shortest = p->addr.family == 4 ? 8 : 16;
 
 		if (p->len < shortest)
-			return refuse(l, "'%.*s' is shorter than /%u (--force takes it)",
+			return refuse(l, "'%.*s' is shorter than /%u (--wide takes it)",
 				      SHOWN(l->what), shortest);
 		if (addr_is_loopback(&p->addr))
-			return refuse(l, "'%.*s' is loopback (--force takes it)", SHOWN(l->what));
+			return refuse(l, "'%.*s' is loopback (--wide takes it)", SHOWN(l->what));
 		if (addr_is_unspecified(&p->addr))
-			return refuse(l, "'%.*s' holds the unspecified address (--force takes it)",
+			return refuse(l, "'%.*s' holds the unspecified address (--wide takes it)",
 				      SHOWN(l->what));
 	}
 	return 0;

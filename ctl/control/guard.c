@@ -63,12 +63,10 @@ static void add_time_servers(struct guard *g)
 
 void guard_collect(const struct session *session, struct guard *ret)
 {
-	char who[128];
-
 	*ret = (struct guard){0};
-	if (session && session->peer.family) {
-		session_describe(session, who, sizeof(who));
+	if (session) {
 		add(ret, &session->peer, GUARD_REFUSE, "the other end of your own login");
+		add(ret, &session->guess, GUARD_REFUSE, "probably the other end of your own login");
 	}
 	add_own(ret);
 	add_resolvers(ret);

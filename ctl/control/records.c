@@ -344,9 +344,11 @@ void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed)
 
 void records_entries(const struct records *r, struct entries *ret)
 {
-	struct entries entries = {0};
+	struct entries entries = {
+		.at = mem_realloc(NULL, r->list.n, sizeof(*entries.at)),
+		.cap = r->list.n,
+	};
 
-	vec_reserve(&entries, r->list.n);
 	vec_each (&r->list, record) {
 		struct entry *last = entries.n ? vec_last(&entries) : NULL;
 
@@ -356,7 +358,7 @@ void records_entries(const struct records *r, struct entries *ret)
 				last->until_s = record->until_s;
 			continue;
 		}
-		*vec_add(&entries) = (struct entry){
+		entries.at[entries.n++] = (struct entry){
 			.prefix = record->prefix,
 			.kind = record->kind,
 			.until_s = record->until_s,

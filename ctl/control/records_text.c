@@ -38,22 +38,42 @@ static uint32_t *number_holders(const struct records *r)
 	return ids;
 }
 
+// How many bytes of s stand for themselves between quotes.
+static size_t count_plain(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && s[n] != '"' && s[n] != '\\') {
+		bool ascii = s[n] >= ' ' && s[n] < 0x7f;
+		size_t step = ascii ? 1 : text_shown(s + n, len - n);
+
+		if (!step)
+			break;
+		n += step;
+	}
+	return n;
+}
+
 static void print_string(struct text *t, const char *word, const char *s)
 {
-	size_t left = strlen(s), n;
+	size_t left = strlen(s);
 
 	text_add(t, word);
 	text_addc(t, '"');
-	for (; left; s += n, left -= n) {
-		n = text_shown(s, left);
+	while (left) {
+		size_t n = count_plain(s, left);
+
+		text_addn(t, s, n);
+		s += n;
+		left -= n;
+		if (!left)
+			break;
 		if (*s == '"' || *s == '\\')
-			text_addc(t, '\\');
-		if (n) {
-			text_addn(t, s, n);
-		} else {
-			n = 1;
+			text_addf(t, "\\%c", *s);
+		else
 			text_addf(t, "\\x%02x", (unsigned)(uint8_t)*s);
-		}
+		s++;
+		left--;
 	}
 	text_addc(t, '"');
 }
@@ -101,7 +121,7 @@ char *records_print(const struct records *r, size_t *ret_len)
 
 struct reading {
 	const char *at, *line_end; // the rest of the line
-	const char *end;           // of the text
+	const char *next, *end;    // the rest of the text behind it
 	unsigned line;
 	char *spare; // room for the strings of one line, unquoted
 	struct records *records;
@@ -110,20 +130,21 @@ struct reading {
 
 static int damaged(const struct reading *in, const char *what)
 {
-	return err_input(in->err, "line %u: %s", in->line, what);
+	err_input(in->err, "line %u: %s", in->line, what);
+	return -EINVAL;
 }
 
 // Goes to the next line. The last one, too, has its newline: a text without it was cut off.
 static int next_line(struct reading *in)
 {
-	const char *start = in->line ? in->line_end + 1 : in->at;
-	const char *newline = memchr(start, '\n', (size_t)(in->end - start));
+	const char *newline = memchr(in->next, '\n', (size_t)(in->end - in->next));
 
 	in->line++;
 	if (!newline)
 		return damaged(in, "the file ends too early");
-	in->at = start;
+	in->at = in->next;
 	in->line_end = newline;
+	in->next = newline + 1;
 	return 0;
 }
 
@@ -319,7 +340,7 @@ static int parse_end(struct reading *in)
 
 	if (!take_u64(in, UINT64_MAX, &n) || in->at != in->line_end || n != in->records->list.n)
 		return damaged(in, "the number of claims is not the one that was written");
-	if (in->line_end + 1 != in->end) {
+	if (in->next != in->end) {
 		in->line++;
 		return damaged(in, "something stands behind the end");
 	}
@@ -347,7 +368,7 @@ int records_parse(const char *text, size_t len, struct records *ret, struct err 
 	CLEANUP_FREE char *spare = mem_zalloc(len, 1);
 	struct records records = {0};
 	struct reading in = {
-		.at = text, .end = text + len, .spare = spare, .records = &records, .err = err};
+		.next = text, .end = text + len, .spare = spare, .records = &records, .err = err};
 	int r = parse(&in);
 
 	if (r < 0)

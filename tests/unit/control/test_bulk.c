@@ -21,65 +21,63 @@ static const char *shown(const struct bulk_item *item, addr_text buf)
 	return item->name ? item->name : prefix_format(&item->prefix, buf);
 }
 
+static const struct {
+	const char *line, *what, *note;
+	uint64_t for_ms;
+	bool to, both;
+} good_lines[] = {
+	{.line = "192.0.2.1", .what = "192.0.2.1"},
+	{.line = "\t 192.0.2.1 \t", .what = "192.0.2.1"},
+	{.line = "192.0.2.1\r\n", .what = "192.0.2.1"},
+	{.line = "\xef\xbb\xbf"
+		 "192.0.2.1",
+	 .what = "192.0.2.1"},
+	{.line = "192.0.2.0/24", .what = "192.0.2.0/24"},
+	{.line = "192.0.2.0/24 ; SBL4711", .what = "192.0.2.0/24"},
+	{.line = "192.0.2.1#x", .what = "192.0.2.1"},
+	{.line = "2001:db8::/32", .what = "2001:db8::/32"},
+	{.line = "2001:DB8::1", .what = "2001:db8::1"},
+	{.line = "X.Example", .what = "x.example"},
+	{.line = "bad-host.example", .what = "bad-host.example"},
+	{.line = "router", .what = "router"},
+	{.line = "add for 1h", .what = "add", .for_ms = 3600000},
+	{.line = "192.0.2.1 for 1h", .what = "192.0.2.1", .for_ms = 3600000},
+	{.line = "192.0.2.1 to", .what = "192.0.2.1", .to = true},
+	{.line = "192.0.2.1 both # x", .what = "192.0.2.1", .both = true},
+	{.line = "192.0.2.1 note \"a\"", .what = "192.0.2.1", .note = "a"},
+	{.line = "192.0.2.1 note \"# ; , for\";x", .what = "192.0.2.1", .note = "# ; , for"},
+	{.line = "192.0.2.1 note \"\xc3\xa9\"", .what = "192.0.2.1", .note = "\xc3\xa9"},
+	{.line = "192.0.2.1 for 2s to note \"a b\"",
+	 .what = "192.0.2.1",
+	 .for_ms = 2000,
+	 .to = true,
+	 .note = "a b"},
+	{.line = "x.example note \"a b\"  both for 5m",
+	 .what = "x.example",
+	 .for_ms = 300000,
+	 .both = true,
+	 .note = "a b"},
+	{.line = "192.0.2.1 for 36525d", .what = "192.0.2.1", .for_ms = BULK_FOR_MAX_MS},
+};
+
 static void test_lines(void **state)
 {
-	static const struct {
-		const char *line, *what, *note;
-		uint64_t for_ms;
-		bool to, both;
-	} cases[] = {
-		{.line = "192.0.2.1", .what = "192.0.2.1"},
-		{.line = "\t 192.0.2.1 \t", .what = "192.0.2.1"},
-		{.line = "192.0.2.1\r\n", .what = "192.0.2.1"},
-		{.line = "\xef\xbb\xbf"
-			 "192.0.2.1",
-		 .what = "192.0.2.1"},
-		{.line = "192.0.2.0/24", .what = "192.0.2.0/24"},
-		{.line = "192.0.2.0/24 ; SBL4711", .what = "192.0.2.0/24"},
-		{.line = "192.0.2.1#x", .what = "192.0.2.1"},
-		{.line = "2001:db8::/32", .what = "2001:db8::/32"},
-		{.line = "2001:DB8::1", .what = "2001:db8::1"},
-		{.line = "X.Example", .what = "x.example"},
-		{.line = "bad-host.example", .what = "bad-host.example"},
-		{.line = "router", .what = "router"},
-		{.line = "add for 1h", .what = "add", .for_ms = 3600000},
-		{.line = "192.0.2.1 for 1h", .what = "192.0.2.1", .for_ms = 3600000},
-		{.line = "192.0.2.1 to", .what = "192.0.2.1", .to = true},
-		{.line = "192.0.2.1 both # x", .what = "192.0.2.1", .both = true},
-		{.line = "192.0.2.1 note \"a\"", .what = "192.0.2.1", .note = "a"},
-		{.line = "192.0.2.1 note \"# ; , for\";x",
-		 .what = "192.0.2.1",
-		 .note = "# ; , for"},
-		{.line = "192.0.2.1 note \"\xc3\xa9\"", .what = "192.0.2.1", .note = "\xc3\xa9"},
-		{.line = "192.0.2.1 for 2s to note \"a b\"",
-		 .what = "192.0.2.1",
-		 .for_ms = 2000,
-		 .to = true,
-		 .note = "a b"},
-		{.line = "x.example note \"a b\"  both for 5m",
-		 .what = "x.example",
-		 .for_ms = 300000,
-		 .both = true,
-		 .note = "a b"},
-		{.line = "192.0.2.1 for 36525d", .what = "192.0.2.1", .for_ms = BULK_FOR_MAX_MS},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct bulk b = read_text(cases[i].line, false);
+	for (size_t i = 0; i < ARRAY_SIZE(good_lines); i++) {
+		struct bulk b = read_text(good_lines[i].line, false);
 		addr_text buf;
 
 		if (b.error_count)
-			fail_msg("%s: %s", cases[i].line, b.errors.at[0].text);
+			fail_msg("%s: %s", good_lines[i].line, b.errors.at[0].text);
 		assert_int_equal(b.items.n, 1);
-		assert_string_equal(shown(&b.items.at[0], buf), cases[i].what);
+		assert_string_equal(shown(&b.items.at[0], buf), good_lines[i].what);
 		assert_int_equal(b.items.at[0].line, 1);
-		assert_int_equal(b.items.at[0].for_ms, cases[i].for_ms);
-		assert_int_equal(b.items.at[0].to, cases[i].to);
-		assert_int_equal(b.items.at[0].both, cases[i].both);
-		assert_int_equal(!b.items.at[0].note, !cases[i].note);
-		if (cases[i].note)
-			assert_string_equal(b.items.at[0].note, cases[i].note);
+		assert_int_equal(b.items.at[0].for_ms, good_lines[i].for_ms);
+		assert_int_equal(b.items.at[0].to, good_lines[i].to);
+		assert_int_equal(b.items.at[0].both, good_lines[i].both);
+		assert_int_equal(!b.items.at[0].note, !good_lines[i].note);
+		if (good_lines[i].note)
+			assert_string_equal(b.items.at[0].note, good_lines[i].note);
 		assert_int_equal(b.names, b.items.at[0].name ? 1 : 0);
 		assert_int_equal(b.items.at[0].prefix.addr.family == 0, b.names);
 		bulk_free(&b);
@@ -111,15 +109,15 @@ static const struct {
 	{"for 1h", "an address is missing before 'for'"},
 	{"not 192.0.2.1", "'not' is a word of the policy language (write an address or a "
 			  "host name)"},
-	{"0.0.0.0/0", "'0.0.0.0/0' is shorter than /8 (--force takes it)"},
-	{"2000::/15", "'2000::/15' is shorter than /16 (--force takes it)"},
-	{"8.0.0.0-200.0.0.0", "'8.0.0.0-200.0.0.0' is shorter than /8 (--force takes it)"},
-	{"127.0.0.1", "'127.0.0.1' is loopback (--force takes it)"},
+	{"0.0.0.0/0", "'0.0.0.0/0' is shorter than /8 (--wide takes it)"},
+	{"2000::/15", "'2000::/15' is shorter than /16 (--wide takes it)"},
+	{"8.0.0.0-200.0.0.0", "'8.0.0.0-200.0.0.0' is shorter than /8 (--wide takes it)"},
+	{"127.0.0.1", "'127.0.0.1' is loopback (--wide takes it)"},
 	{"126.255.255.255-127.0.0.1", "'126.255.255.255-127.0.0.1' is loopback (--force takes "
 				      "it)"},
-	{"::1", "'::1' is loopback (--force takes it)"},
-	{"0.0.0.0", "'0.0.0.0' holds the unspecified address (--force takes it)"},
-	{"::/64", "'::/64' holds the unspecified address (--force takes it)"},
+	{"::1", "'::1' is loopback (--wide takes it)"},
+	{"0.0.0.0", "'0.0.0.0' holds the unspecified address (--wide takes it)"},
+	{"::/64", "'::/64' holds the unspecified address (--wide takes it)"},
 	{"192.0.2.1 for", "'' is not a time (write for 30s, 10m, 12h, 7d)"},
 	{"192.0.2.1 for 5", "'5' is not a time (write for 30s, 10m, 12h, 7d)"},
 	{"192.0.2.1 for 0s", "'0s' is out of range (1ms to 36525d)"},
