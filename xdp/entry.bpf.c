@@ -9,7 +9,7 @@
 
 static __always_inline int leave(struct xdp_md *ctx, enum weir_reason reason)
 {
-	count(ctx, reason, ctx->data_end - ctx->data);
+	count(ctx, reason, bpf_xdp_get_buff_len(ctx));
 	return XDP_PASS;
 }
 

@@ -338,13 +338,12 @@ static __always_inline int parse_transport(struct xdp_md *ctx, struct packet *pk
 }
 
 /* Every frame: GO_ON with pkt filled (family 0: not IP), or the reason that it is malformed. pkt is
- * zero before; length is right in every case. */
+ * zero before; its length stays so where no IP header says it. */
 static __always_inline int parse(struct xdp_md *ctx, struct packet *pkt)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
 	int reason;
 
-	pkt->length = ctx->data_end - ctx->data;
 	if (!eth)
 		return REASON_DROP_INTERNAL; /* the kernel hands out no frame under 14 bytes */
 	pkt->ethertype = bpf_ntohs(eth->h_proto);

@@ -36,6 +36,8 @@ int weir_policy(struct xdp_md *ctx)
 	struct packet pkt = {};
 	int reason = decide(ctx, &pkt);
 
+	if (unlikely(!pkt.length))
+		pkt.length = bpf_xdp_get_buff_len(ctx);
 	count(ctx, reason, pkt.length);
 	if (reason < REASON_DROP_FIRST)
 		return XDP_PASS;
