@@ -63,8 +63,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "restored", b.restored);
 	if (b.restored && !ctx->quiet)
-		out_line(ctx->out, "%zu overlay entries are back from the state folder",
-			 b.restored);
+		out_line(ctx->out, "%zu overlay %s back from the state folder", b.restored,
+			 b.restored == 1 ? "entry is" : "entries are");
 	return 0;
 }
 

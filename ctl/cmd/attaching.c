@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "ctl/base/log.h"
+#include "ctl/base/text.h"
+#include "ctl/net/link.h"
 
 #define IFACES_MAX WEIR_IFACES
 
@@ -42,6 +44,26 @@ static void report(struct context *ctx, const char *ifname, const struct attach_
 			 ctx->instance);
 }
 
+// What a bridge forwards crosses its ports and never the bridge device.
+static void warn_bridge(const char *ifname)
+{
+	CLEANUP_FREE struct link *links = NULL;
+	struct text ports = {0};
+	struct link bridge;
+	size_t n = 0;
+
+	if (link_get(ifname, &bridge, NULL) || strcmp(bridge.kind, "bridge") ||
+	    link_list(&links, &n, NULL))
+		return;
+	for (size_t l = 0; l < n; l++)
+		if (links[l].master == bridge.index)
+			text_addf(&ports, "%s %s", ports.len ? "" : "; its ports:", links[l].name);
+	log_warning("'%s' is a bridge: only packets for this host are seen, not what it "
+		    "forwards%s",
+		    ifname, text_get(&ports));
+	text_free(&ports);
+}
+
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
 		  struct attaching *a, struct err *err)
 {
@@ -53,17 +75,23 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	if (result.changed)
 		vec_push(&a->fresh, result.number);
 	report(ctx, ifname, &result);
+	if (result.changed)
+		warn_bridge(ifname);
 	return 0;
 }
 
 void attaching_take_back(struct bringup *b, const struct attaching *a)
 {
 	struct err err = {0};
+	struct iface row;
 	bool there, removed;
 
 	vec_each (&a->fresh, number)
-		if (attach_remove(b->instance, *number, &there, &err))
+		if (instance_iface(b->instance, *number, &row, &err) ||
+		    attach_remove(b->instance, *number, &there, &err))
 			log_error("%s", err.text);
+		else
+			log_notice("detached from '%s' again", row.name);
 	if (a->created && bringup_remove_if_idle(b, &removed, &err))
 		log_error("%s", err.text);
 }

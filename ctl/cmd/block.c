@@ -126,6 +126,15 @@ static void warn_no_forwarding(const struct intent *intent)
 			"on packets to itself only");
 }
 
+// In seconds, rounded up: what is asked for a second lasts at least one.
+static uint64_t wall_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec + (now.tv_nsec > 0);
+}
+
 static int read_request(struct context *ctx, const struct args *args, bool allow, struct request *r,
 			struct err *err)
 {
@@ -136,7 +145,7 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	r->force = args_has(args, "force");
 	r->dry_run = args_has(args, "dry-run");
 	r->intent = (struct intent){.allow = allow,
-				    .now_s = (uint64_t)time(NULL),
+				    .now_s = wall_clock(),
 				    .by = r->by,
 				    .fleeting = live || args_has(args, "volatile")};
 	session_describe(&ctx->session, r->by, sizeof(r->by));

@@ -61,7 +61,7 @@ static int detach_force(struct context *ctx, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, ctx->instance);
 	CLEANUP_FD int lock = -1;
-	size_t n;
+	size_t n = 0;
 	int code = lock_take(ctx->instance, ctx->line, &lock, err);
 
 	if (!code)
@@ -103,6 +103,22 @@ static int detach(struct context *ctx, const struct args *args, struct err *err)
 	return code;
 }
 
+// No instance, but perhaps what a killed command was making or removing.
+static int clean_up(struct context *ctx, struct err *err)
+{
+	CLEANUP_FD int lock = -1;
+	int code = lock_take(ctx->instance, ctx->line, &lock, err);
+
+	if (!code && !pins_exist(ctx->instance))
+		code = instance_remove(ctx->instance, err);
+	if (code)
+		return code;
+	out_set_bool(ctx->out, "removed", false);
+	if (!ctx->quiet)
+		out_line(ctx->out, "instance %s is not attached: nothing to do", ctx->instance);
+	return 0;
+}
+
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	int code = pins_ready(err);
@@ -110,13 +126,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
-	if (!pins_exist(ctx->instance)) {
-		if (!ctx->quiet)
-			out_line(ctx->out, "instance %s is not attached: nothing to do",
-				 ctx->instance);
-		out_set_bool(ctx->out, "removed", false);
-		return 0;
-	}
+	if (!pins_exist(ctx->instance))
+		return clean_up(ctx, err);
 	return args_has(args, "force") ? detach_force(ctx, err) : detach(ctx, args, err);
 }
 

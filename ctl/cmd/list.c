@@ -73,18 +73,23 @@ static uint64_t age_s(const struct book *b, const struct group *g)
 	return now > oldest ? now - oldest : 0;
 }
 
+static uint64_t left_s(const struct book *b, uint64_t until_s)
+{
+	uint64_t now = (b->clock.wall_ms + 999) / 1000;
+
+	return until_s > now ? until_s - now : 0;
+}
+
 static void show_left(struct context *ctx, const struct book *b, uint64_t until_s)
 {
-	uint64_t now = b->clock.wall_ms / 1000;
 	num_text left;
 
 	if (until_s == RECORD_NEVER)
 		out_cell(ctx->out, NULL, "LEFT", "");
 	else
-		out_cell_as(
-			ctx->out, "left_s", "LEFT",
-			num_format_duration_ms(until_s > now ? (until_s - now) * 1000 : 0, left),
-			until_s > now ? until_s - now : 0);
+		out_cell_as(ctx->out, "left_s", "LEFT",
+			    num_format_duration_ms(left_s(b, until_s) * 1000, left),
+			    left_s(b, until_s));
 }
 
 static void show_group(struct context *ctx, const struct book *b, const struct group *g)
@@ -110,13 +115,13 @@ static void show_group(struct context *ctx, const struct book *b, const struct g
 // A line that `weir block -f -` or `weir allow -f -` reads.
 static void print_plain(const struct book *b, const struct group *g)
 {
-	uint64_t now = b->clock.wall_ms / 1000;
 	const struct holder *h = &b->records.holders.at[g->first->holder];
+	uint64_t left = left_s(b, g->until_s);
 	addr_text address;
 
 	printf("%s", prefix_format(&g->first->prefix, address));
 	if (g->until_s != RECORD_NEVER)
-		printf(" for %llus", (unsigned long long)(g->until_s > now ? g->until_s - now : 1));
+		printf(" for %llus", (unsigned long long)(left ? left : 1));
 	if (g->first->kind == OVERLAY_BLOCK_TO || g->first->kind == OVERLAY_ALLOW_TO)
 		printf(" to");
 	if (h->note[0] && !strchr(h->note, '"'))

@@ -118,6 +118,9 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			return err_input(err, "--%s holds a control character", option);
+		else if (*c == '"')
+			return err_input(err, "--%s holds a '\"', which list --plain cannot write",
+					 option);
 	*ret = text;
 	return 0;
 }

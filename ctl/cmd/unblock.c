@@ -20,6 +20,11 @@ static void request_free(struct request *r)
 	targets_free(&r->targets);
 }
 
+struct prefixes {
+	struct prefix *at;
+	size_t n, cap;
+};
+
 // What still covers an address after the change.
 struct leftover {
 	const struct book *book;
@@ -64,21 +69,45 @@ static void hint_way(struct err *err, const struct request *r, const struct reco
 	text_free(&way);
 }
 
-// X stays blocked by something else: by what, by whom, and the command that passes it.
-static int report_leftover(const struct request *r, const struct book *b, struct err *err)
+static void collect_name(const struct request *r, const struct book *b, const char *name,
+			 struct prefixes *ret)
 {
-	vec_each (&r->targets.bulk.items, item) {
+	CLEANUP_FREE char *key = target_name(name);
+
+	vec_each (&b->records.list, record) {
+		const struct holder *h = &b->records.holders.at[record->holder];
+
+		if (r->intent.kinds & 1u << record->kind && !strcmp(h->name, key) &&
+		    !strcmp(h->origin, r->intent.origin) && !strcmp(h->list, r->intent.list))
+			vec_push(ret, record->prefix);
+	}
+}
+
+// The prefixes that are meant to be free afterwards; those of a name are known only before.
+static void collect(const struct request *r, const struct book *b, struct prefixes *ret)
+{
+	vec_each (&r->targets.bulk.items, item)
+		if (item->name)
+			collect_name(r, b, item->name, ret);
+		else
+			vec_push(ret, item->prefix);
+}
+
+// X stays blocked by something else: by what, by whom, and the command that passes it.
+static int report_leftover(const struct request *r, const struct book *b,
+			   const struct prefixes *meant, struct err *err)
+{
+	vec_each (meant, prefix) {
 		const struct record *left;
 		const struct holder *h;
 		struct text who = {0};
 		addr_text target, wide;
 
-		if (item->name || !(left = still_covers(b, &item->prefix, r->intent.kinds)))
+		if (!(left = still_covers(b, prefix, r->intent.kinds)))
 			continue;
 		h = &b->records.holders.at[left->holder];
 		show_holder(&who, h);
-		err_refused(err, "%s stays %s: %s %s, by %s%s%s",
-			    prefix_format(&item->prefix, target),
+		err_refused(err, "%s stays %s: %s %s, by %s%s%s", prefix_format(prefix, target),
 			    r->intent.allow ? "allowed" : "blocked", kind_text(left->kind),
 			    prefix_format(&left->prefix, wide), h->by[0] ? h->by : "?",
 			    who.len ? ", " : "", text_get(&who));
@@ -142,17 +171,23 @@ static int change_book(struct context *ctx, const struct request *r, struct err 
 {
 	CLEANUP_BOOK struct book *book = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct prefixes meant = {0};
 	size_t removed = 0;
 	int code = pins_exist(ctx->instance) ? book_open(ctx->instance, ctx->line, &book, err)
 					     : not_attached(ctx->instance, "undo", err);
 
 	if (code)
 		return code;
+	collect(r, book, &meant);
 	unrecord(r, book, &removed);
-	if (!r->dry_run && removed && (code = book_commit(book, false, &plan, err)))
-		return code;
-	report(ctx, r, removed);
-	return report_leftover(r, book, err);
+	if (!r->dry_run && removed)
+		code = book_commit(book, false, &plan, err);
+	if (!code) {
+		report(ctx, r, removed);
+		code = report_leftover(r, book, &meant, err);
+	}
+	vec_free(&meant);
+	return code;
 }
 
 static int read_request(struct context *ctx, const struct args *args, bool allow, struct request *r,
