@@ -23,7 +23,7 @@ machine_clean() {
 # Sets qemu[] to the command line up to the second serial port.
 machine_command() {
 	local append='console=ttyS0 quiet panic=-1 oops=panic tsc=reliable nokaslr cryptomgr.notests'
-	qemu=(qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m "$memory" -nodefaults -no-reboot -display none
+	qemu=(qemu-system-x86_64 -accel tcg,thread=single -cpu max,-cx16 -smp 2 -m "$memory" -nodefaults -no-reboot -display none
 		-kernel "$kernels/$suite/vmlinuz" -initrd "$workdir/initramfs" -append "$append"
 		-serial "file:$workdir/console" -chardev stdio,id=output,signal=off -serial chardev:output)
 }

@@ -86,9 +86,7 @@ add_modules() {
 	own=$(grep -v '^#' "$here/vm.d/modules")
 	mkdir -p "$root/lib/modules/$version"
 	# shellcheck disable=SC2086
-	(cd "$tree" && module_files . $own "${modules[@]}" | xargs cp -l --parents -t "$root/lib/modules/$version" 2>/dev/null) ||
-		(cd "$tree" && module_files . $own "${modules[@]}" | xargs cp --parents -t "$root/lib/modules/$version")
-	cp "$tree"/modules.builtin "$root/lib/modules/$version/"
+	(cd "$tree" && module_files . $own "${modules[@]}" | xargs cp --parents -t "$root/lib/modules/$version")
 	busybox depmod -b "$root" "$version"
 }
 

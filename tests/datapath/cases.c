@@ -206,11 +206,13 @@ static struct outcome send_case(struct reader *r, struct text *why)
 	struct clock clocks[2];
 	struct outcome o;
 
-	read_overlay(r->rig, &before);
+	if (*c->overlay)
+		read_overlay(r->rig, &before);
 	clocks[0] = rig_clock(r->rig);
 	o = rig_send(r->rig, &c->frame, c->linear);
 	clocks[1] = rig_clock(r->rig);
-	read_overlay(r->rig, &after);
+	if (*c->overlay)
+		read_overlay(r->rig, &after);
 	if (o.code)
 		text_addf(why, "not run: %s; ", err_name(o.code));
 	else

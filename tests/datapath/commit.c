@@ -26,7 +26,7 @@ static struct frame *from(const char *src)
 	return &f;
 }
 
-static uint32_t verdict_from(const struct rig *rig, const char *src)
+static uint32_t verdict_from(struct rig *rig, const char *src)
 {
 	return rig_verdict(rig, from(src), 1);
 }
@@ -98,7 +98,7 @@ static const struct {
 	{"2001:db8:1::1", DROPPED, PASSED}, {"192.0.2.3", PASSED, PASSED},
 };
 
-static void check_sources(struct test *t, const struct rig *rig, bool after, const char *when)
+static void check_sources(struct test *t, struct rig *rig, bool after, const char *when)
 {
 	for (size_t n = 0; n < ARRAY_SIZE(sources); n++)
 		CHECK(t,
@@ -167,7 +167,7 @@ static void test_staged_does_not_hide(struct test *t)
 
 // Looks from another thread while commits go on: a packet of the first and one of the last entry.
 struct watcher {
-	const struct rig *rig;
+	struct rig *rig;
 	const struct frame *first, *last, *always;
 	bool stop;
 	unsigned long rounds, torn, leaked;

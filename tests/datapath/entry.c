@@ -176,8 +176,30 @@ static void test_iface_numbers(struct test *t)
 	}
 }
 
+// Interfaces whose numbers meet in the table: each is found in its WEIR_IFACE_PROBES slots, not beyond.
+static void test_iface_slots(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	uint32_t index = rig->ifindex;
+	struct outcome o;
+
+	rig_iface(rig, 7);
+	for (uint32_t place = 0; place <= WEIR_IFACE_PROBES; place++) {
+		struct iface_slot *slots = knobs_of(rig)->iface_slots;
+		uint32_t want = place < WEIR_IFACE_PROBES ? 7 : 0;
+
+		slots[(index + place) & (WEIR_IFACE_SLOTS - 1)] = (struct iface_slot){index, 7};
+		o = rig_send(rig, good(), 0);
+		CHECK(t, o.moved_n == 1 && o.moved[0].number == want,
+		      "in place %u of the table: counted on %u", place, o.moved[0].number);
+		// Then another interface has this place, or it is free again.
+		slots[(index + place) & (WEIR_IFACE_SLOTS - 1)] = (struct iface_slot){
+			place % 2 ? 0 : index + (place + 1) * WEIR_IFACE_SLOTS, 9};
+	}
+}
+
 struct sender {
-	const struct rig *rig;
+	struct rig *rig;
 	bool stop;
 	unsigned long rounds, wrong;
 };
@@ -228,6 +250,7 @@ const struct named_test entry_tests[] = {
 	{"entry: bypass ends", test_bypass_ends},
 	{"entry: bypass needs no slot", test_bypass_before_slots},
 	{"entry: interface numbers", test_iface_numbers},
+	{"entry: interface table", test_iface_slots},
 	{"entry: swap under load", test_swap},
 	{NULL, NULL},
 };

@@ -139,11 +139,13 @@ int rig_tiny(uint32_t verdict)
 void rig_iface(const struct rig *rig, uint32_t number)
 {
 	struct iface row = {.name = "lo", .ifindex = rig->ifindex, .state = IFACE_ATTACHED};
+	struct iface_slot *slots = rig->instance->knobs->iface_slots;
 	struct err err = {0};
 
 	if (number && instance_set_iface(rig->instance, number, &row, &err))
 		test_die(&err);
-	rig->instance->knobs->iface_of[rig->ifindex & (WEIR_IFINDEX_TABLE - 1)] = (uint8_t)number;
+	slots[rig->ifindex & (WEIR_IFACE_SLOTS - 1)] =
+		(struct iface_slot){.ifindex = number ? rig->ifindex : 0, .number = number};
 }
 
 // Time
@@ -223,8 +225,10 @@ struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
 	struct outcome o = {0};
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	// What was counted by rig_verdict is not this frame's.
-	read_moved(rig, &o);
+	// What rig_verdict sent is not this frame's.
+	if (rig->stale)
+		read_moved(rig, &o);
+	rig->stale = false;
 	o = (struct outcome){.code = run(rig, f, linear, out, &opts)};
 	if (o.code)
 		return o;
@@ -234,11 +238,12 @@ struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
 	return o;
 }
 
-uint32_t rig_verdict(const struct rig *rig, const struct frame *f, uint32_t repeat)
+uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .repeat = (int)repeat);
 	int code = run(rig, f, 0, NULL, &opts);
 
+	rig->stale = true;
 	// The kernel says so when the frame does not fit into no buffer, but has run it.
 	if (code && code != -ENOSPC)
 		die(-code, "cannot run a frame");

@@ -24,7 +24,8 @@ struct rig {
 	int policy;     // the empty policy, in both slots of a new rig
 	int lenient;    // the same with config.malformed_pass
 	uint32_t ifindex;
-	struct counters *counters; // after the last frame
+	struct counters *counters; // after the last rig_send
+	bool stale;                // frames were sent since
 };
 
 // Ends the process with status 2 when the kernel does not have what it takes.
@@ -67,7 +68,7 @@ struct outcome {
 // One frame through the entry program. linear: bytes in the first buffer, 0 for what the kernel takes.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
 // The verdict alone, without a look at the counters; `repeat` times. Ends the process when it fails.
-uint32_t rig_verdict(const struct rig *rig, const struct frame *f, uint32_t repeat);
+uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat);
 // Was the frame counted once, as this, with its verdict and nothing else touched? Else the test fails.
 #define EXPECT(t, rig, f, reason, bytes) \
 	rig_expect((t), __FILE__, __LINE__, (rig), (f), REASON_##reason, (bytes))

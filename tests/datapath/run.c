@@ -60,7 +60,7 @@ static int load_only(void)
 static int run_all(const char *only, const char *cases)
 {
 	static const struct named_test *const tables[] = {
-		overlay_tests, commit_tests, entry_tests, event_tests, jumbo_tests,
+		overlay_tests, commit_tests, history_tests, entry_tests, event_tests, jumbo_tests,
 	};
 	struct tally tally = {0};
 

@@ -46,6 +46,13 @@ def weir_instance(pair):
     instance.remove()
 
 
+@pytest.fixture(name="on")
+def attached_weir(weir):
+    """The same, attached to near0; with small tables, which come and go faster."""
+    weir("attach", "near0", "--max-entries", "1000")
+    return weir
+
+
 @pytest.fixture(name="weir_on")
 def weir_on_lab():
     """weir_on(LAB) makes an instance on another lab than the shared one."""

@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import itertools
+import json
 import os
 import pathlib
 import shutil
@@ -13,6 +14,10 @@ import subprocess
 import threading
 
 from scapy.layers.dns import DNS, DNSQR
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Raw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAB = ROOT / "scripts" / "lab"
@@ -28,6 +33,7 @@ TP_STATUS_VLAN_VALID = 0x10
 TP_STATUS_VLAN_TPID_VALID = 0x40
 
 libc = ctypes.CDLL(None, use_errno=True)
+numbers = itertools.count()  # what makes names unique
 
 
 def run(argv, check=True, timeout=30, **options):
@@ -78,6 +84,16 @@ class Sniffer:
     def received(self, wanted, wait=0.3):
         """The received frames for which wanted(bytes) holds."""
         return [data for data, sent in self.frames(wait) if not sent and wanted(data)]
+
+    def until(self, last, wait=2):
+        """The received frames up to the one for which last(bytes) holds, and stragglers."""
+        got = []
+        for data, sent in self.frames(wait):
+            if not sent:
+                got.append(data)
+                if last(data):
+                    return got + self.received(lambda data: True, wait=0.003)
+        raise AssertionError("the last frame does not arrive")
 
     @staticmethod
     def with_tag(data, ancillary):
@@ -179,6 +195,33 @@ class Pair:
             for frame in frames:
                 sock.send(bytes(frame))
 
+    def ether(self, *tags):
+        """The beginning of a frame from far to near."""
+        frame = Ether(dst=self.near_mac, src=self.far_mac)
+        for tag in tags:
+            frame /= Dot1Q(vlan=tag)
+        return frame
+
+    def udp(self, src, dst=None, tags=(), payload=b"weir-lab"):
+        """A UDP packet to near (or, on its link, to another address) from any address there is."""
+        ip = IPv6 if ":" in src else IP
+        header = ip(src=src, dst=dst or (self.near6 if ":" in src else self.near4))
+        return self.ether(*tags) / header / UDP(sport=53, dport=9) / Raw(payload)
+
+    def passes(self, *frames):
+        """Which of these frames get through to near's stack? One answer for each, at once: a last
+        frame, which is not IP and so always passes, says that the others have come or never will."""
+        end = bytes(self.ether())[:12] + b"\x88\xb5" + f"the end {next(numbers)}".encode().ljust(60)
+        frames = [bytes(frame) for frame in frames]
+        with self.sniff_near() as sniffer:
+            self.send_from_far(*frames, end)
+            got = sniffer.until(lambda data: data == end)
+        return [frame in got for frame in frames]
+
+    def free(self, *sources):
+        """Do packets from these addresses get through? A list of answers."""
+        return self.passes(*(self.udp(source) for source in sources))
+
     @contextlib.contextmanager
     def sniff_near(self):
         with contextlib.closing(Sniffer(self.near_netns, self.near_device)) as sniffer:
@@ -195,6 +238,24 @@ class Pair:
         return "prog/xdp" in link.stdout
 
 
+    def link(self, *words, host="near"):
+        """ip link WORDS... on a host."""
+        return run(["ip", "-n", f"{self.name}-{host}", "link", *words])
+
+    def attach_foreign(self, mode="xdpdrv"):
+        """Puts an XDP program that is not Weir's on near0."""
+        program = ["obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags"]
+        self.link("set", "dev", self.near_device, mode, *program)
+
+    def detach_foreign(self, mode="xdpdrv"):
+        self.link("set", "dev", self.near_device, mode, "off")
+
+    def xdp_names(self):
+        """{device of near: name of its XDP program or None}."""
+        links = json.loads(run(["ip", "-n", self.near_netns, "-j", "-d", "link"]).stdout)
+        return {link["ifname"]: link.get("xdp", {}).get("prog", {}).get("name") for link in links}
+
+
 def text(value):
     return (value.decode() if isinstance(value, bytes) else value).rstrip(".")
 
@@ -202,18 +263,42 @@ def text(value):
 class Weir:
     """Runs build/weir on the near side, in an instance of its own that leaves nothing behind."""
 
-    counter = itertools.count()
-
     def __init__(self, pair):
         self.pair = pair
-        self.name = f"t{os.getpid()}-{next(self.counter)}"
+        self.name = f"t{os.getpid()}-{next(numbers)}"
         self.started = []
+
+    @property
+    def pins(self):
+        return pathlib.Path("/sys/fs/bpf/weir", self.name)
+
+    @property
+    def state(self):
+        return pathlib.Path("/var/lib/weir", self.name)
 
     def argv(self, *args):
         return [str(WEIR), "-N", self.pair.near_netns, "-n", self.name, *map(str, args)]
 
     def __call__(self, *args, check=True, **options):
         return run(self.argv(*args), check=check, **options)
+
+    def json(self, *args, status=0, **options):
+        """The one document that -j prints, whatever the exit status."""
+        done = self("-j", *args, check=False, **options)
+        assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return json.loads(done.stdout)
+
+    def fails(self, status, *args, **options):
+        """The one line on standard error with which a command fails."""
+        done = self(*args, check=False, **options)
+        assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1 and lines[0].startswith("weir: "), done.stderr
+        return lines[0]
+
+    def entries(self):
+        """What is blocked and allowed: {address: entry} or, of many kinds, the last of them."""
+        return {entry["address"]: entry for entry in self.json("list")["entries"]}
 
     def start(self, *args):
         """For 'block --live' and 'watch': a running command, ended with the test."""
@@ -228,21 +313,18 @@ class Weir:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-        self("detach", check=False)
-        for parent in ("/sys/fs/bpf/weir", "/var/lib/weir", "/run/weir"):
-            shutil.rmtree(f"{parent}/{self.name}", ignore_errors=True)
+        self("detach", "--force", check=False)
+        for folder in self.pins, self.state, f"/run/weir/{self.name}":
+            shutil.rmtree(folder, ignore_errors=True)
         device = ["dev", self.pair.near_device]
         for mode in ("xdpdrv", "xdpgeneric"):
             run(["ip", "-n", self.pair.near_netns, "link", "set", *device, mode, "off"], check=False)
 
 
-lab_numbers = itertools.count()
-
-
 @contextlib.contextmanager
 def running_lab(**options):
     """For tests that need a lab to themselves, say with another MTU: with running_lab(mtu=9000)."""
-    lab = Pair(f"t{os.getpid()}-{next(lab_numbers)}", **options)
+    lab = Pair(f"t{os.getpid()}-{next(numbers)}", **options)
     lab.up()
     try:
         yield lab

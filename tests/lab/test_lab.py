@@ -8,11 +8,6 @@ import subprocess
 import time
 
 import pytest
-from scapy.layers.inet import IP, UDP
-from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import Dot1Q, Ether
-from scapy.packet import Raw
-
 from labnet import LAB, Pair, run
 
 ADDRESSES = {
@@ -82,17 +77,10 @@ def test_far_answers_for_its_networks_and_swallows_the_rest(pair):
     assert not pair.ping4("10.99.0.1")
 
 
-def udp_frame(ip_header, *tags):
-    frame = Ether(dst=Pair.near_mac, src=Pair.far_mac)
-    for tag in tags:
-        frame /= Dot1Q(vlan=tag)
-    return frame / ip_header / UDP(sport=1, dport=9) / Raw(b"weir-lab")
-
-
 @pytest.mark.parametrize("tags", [(), (5,), (5, 6), (5, 6, 7, 8)])
 def test_raw_frames_arrive_with_their_tags(pair, tags):
-    for header in IP(src="192.0.2.9", dst=pair.near4), IPv6(src="2001:db8::9", dst=pair.near6):
-        frame = bytes(udp_frame(header, *tags))
+    for source in "192.0.2.9", "2001:db8::9":
+        frame = bytes(pair.udp(source, tags=tags))
         with pair.sniff_near() as sniffer:
             pair.send_from_far(frame)
             assert sniffer.received(lambda data: b"weir-lab" in data) == [frame]
@@ -155,7 +143,7 @@ def test_what_near_sends_by_xdp_arrives(pair):
     with pair.sniff_far() as sniffer:
         for _ in range(5):  # one that is stuck can be pushed out by any other packet
             list(sniffer.frames(wait=0.1))
-            pair.send_from_far(udp_frame(IP(src="192.0.2.9", dst=pair.near4), 5))
+            pair.send_from_far(pair.udp("192.0.2.9", tags=[5]))
             assert len(sniffer.received(is_mirrored, wait=0.1)) == 1
 
 

@@ -180,7 +180,8 @@ static void set_checksum(struct build_frame *frame)
 	uint32_t sum = 0;
 
 	for (size_t i = 0; i < header; i += 2)
-		sum += (uint32_t)(frame->bytes[frame->ip + i] << 8 | frame->bytes[frame->ip + i + 1]);
+		sum += (uint32_t)(frame->bytes[frame->ip + i] << 8 |
+				  frame->bytes[frame->ip + i + 1]);
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	set16(frame, frame->ip + 10, ~sum & 0xffff);

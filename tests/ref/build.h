@@ -9,8 +9,8 @@
 
 #include "addr.h"
 
-#define BUILD_TAGS_MAX 8
-#define BUILD_EXT_MAX 32
+#define BUILD_TAGS_MAX  8
+#define BUILD_EXT_MAX   32
 #define BUILD_FRAME_MAX 65600
 
 enum build_fragment { BUILD_WHOLE, BUILD_FIRST, BUILD_LATER, BUILD_ATOMIC };
@@ -40,7 +40,7 @@ struct build_spec {
 	unsigned int ext_len;
 	struct build_ext ext[BUILD_EXT_MAX];
 	enum build_fragment fragment;
-	uint16_t offset; /* of a later fragment, in units of 8 */
+	uint16_t offset;          /* of a later fragment, in units of 8 */
 	unsigned int fragment_at; /* IPv6: so many extension headers stand before the fragment's */
 	uint16_t sport;
 	uint16_t dport;
@@ -48,7 +48,7 @@ struct build_spec {
 	unsigned int tcp_options; /* words */
 	uint8_t type;
 	uint8_t code;
-	uint32_t length; /* to reach with payload: IP length, or the frame's for family 0 */
+	uint32_t length;      /* to reach with payload: IP length, or the frame's for family 0 */
 	unsigned int padding; /* bytes behind the packet */
 };
 

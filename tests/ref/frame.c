@@ -7,7 +7,7 @@
 #include "names.h"
 #include "ref.h"
 
-#define TAGS_MAX 4
+#define TAGS_MAX       4
 #define EXTENSIONS_MAX 8
 
 enum {
@@ -206,8 +206,8 @@ static bool parse_extensions(struct cursor *cursor, struct frame *frame)
 			return true;
 		if (count > EXTENSIONS_MAX)
 			return malformed(frame, MALFORMED_EXT_DEEP);
-		if (fragment ? !parse_fragment_header(cursor, frame) :
-			       !parse_extension(cursor, frame))
+		if (fragment ? !parse_fragment_header(cursor, frame)
+			     : !parse_extension(cursor, frame))
 			return false;
 	}
 	return true;

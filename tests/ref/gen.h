@@ -8,28 +8,34 @@
 #include "mem.h"
 #include "rng.h"
 
+/*
+ * Valid policies only, and by default none that two careful readers may take in two ways: exceptions
+ * between sets are full-length hosts or follow short prefixes, exceptions among ports lie inside one
+ * range, no set is empty, a list holds no item twice, rates are too high to be exceeded by accident.
+ */
+
 /* What a policy may use; `--without` names these. HARD_JOINS is off until `--with` names it. */
-#define GEN_FEATURES(X)                    \
-	X(ADD, "add")                      \
-	X(ALWAYS, "always")                \
-	X(DEFAULT_ON, "default-on")        \
-	X(DEFINE, "define")                \
-	X(DYNAMIC, "dynamic")              \
-	X(ESSENTIALS, "essentials")        \
-	X(ESTABLISHED, "established")      \
-	X(ETHERTYPE, "ethertype")          \
-	X(FILE, "file")                    \
-	X(FRAGMENTS, "fragments")          \
-	X(LAYOUT, "layout")                \
-	X(LOG, "log")                      \
-	X(MALFORMED, "malformed")          \
-	X(NAMED_PORTS, "named-ports")      \
-	X(OVER, "over")                    \
-	X(PROBABILITY, "probability")      \
-	X(REDIRECT, "redirect")            \
-	X(REJECT, "reject")                \
-	X(TYPE, "type")                    \
-	X(VLAN, "vlan")                    \
+#define GEN_FEATURES(X)               \
+	X(ADD, "add")                 \
+	X(ALWAYS, "always")           \
+	X(DEFAULT_ON, "default-on")   \
+	X(DEFINE, "define")           \
+	X(DYNAMIC, "dynamic")         \
+	X(ESSENTIALS, "essentials")   \
+	X(ESTABLISHED, "established") \
+	X(ETHERTYPE, "ethertype")     \
+	X(FILE, "file")               \
+	X(FRAGMENTS, "fragments")     \
+	X(LAYOUT, "layout")           \
+	X(LOG, "log")                 \
+	X(MALFORMED, "malformed")     \
+	X(NAMED_PORTS, "named-ports") \
+	X(OVER, "over")               \
+	X(PROBABILITY, "probability") \
+	X(REDIRECT, "redirect")       \
+	X(REJECT, "reject")           \
+	X(TYPE, "type")               \
+	X(VLAN, "vlan")               \
 	X(HARD_JOINS, "hard-joins")
 
 enum gen_feature {

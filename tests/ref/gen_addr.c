@@ -188,8 +188,8 @@ static void format_addr(struct maker *maker, struct addr addr, char *buf, size_t
 	if (addr.family == 6 && rng_chance(&maker->gen->rng, 5)) {
 		addr_to_bytes(addr, b);
 		snprintf(buf, size, "%x:%x:%x:%x:%x:%x:%x:%x", b[0] << 8 | b[1], b[2] << 8 | b[3],
-			 b[4] << 8 | b[5], b[6] << 8 | b[7], b[8] << 8 | b[9],
-			 b[10] << 8 | b[11], b[12] << 8 | b[13], b[14] << 8 | b[15]);
+			 b[4] << 8 | b[5], b[6] << 8 | b[7], b[8] << 8 | b[9], b[10] << 8 | b[11],
+			 b[12] << 8 | b[13], b[14] << 8 | b[15]);
 	}
 }
 
@@ -268,19 +268,72 @@ static bool put_range(struct maker *maker, unsigned int family, bool negative)
 	return true;
 }
 
+static const struct gen_item *pick_item(struct gen *gen, const struct gen_addrs *addrs)
+{
+	return &addrs->items.v[rng_below(&gen->rng, (unsigned int)addrs->items.len)];
+}
+
 static bool put_any_item(struct maker *maker, bool exceptions, unsigned int range_percent)
 {
 	struct rng *rng = &maker->gen->rng;
 	const struct gen_addrs *addrs = maker->addrs;
 	bool near = addrs->items.len && rng_chance(rng, exceptions ? 60 : 30);
 	bool negative = exceptions && addrs->items.len && rng_chance(rng, 35);
-	const struct gen_item *item = near ? &addrs->items.v[rng_below(rng, (unsigned int)addrs->items.len)] : NULL;
+	const struct gen_item *item = near ? pick_item(maker->gen, addrs) : NULL;
 
 	if (rng_chance(rng, range_percent))
 		return put_range(maker, pick_family(maker), negative);
 	if (item && item->set < 0)
 		return put_prefix(maker, near_prefix(maker, item), negative);
 	return put_prefix(maker, site_prefix(maker, pick_family(maker)), negative);
+}
+
+/* The first or last address of an item of a set in this list, if there is one. */
+static bool joined_addr(struct maker *maker, struct addr *ret_addr)
+{
+	struct gen *gen = maker->gen;
+	const struct gen_addrs *addrs = maker->addrs;
+
+	for (int tries = 0; addrs->items.len && tries < 8; tries++) {
+		const struct gen_item *item = pick_item(gen, addrs);
+
+		if (item->set >= 0)
+			item = pick_item(gen, &gen->sets.v[item->set].addrs);
+		if (item->set >= 0)
+			continue;
+		*ret_addr = rng_chance(&gen->rng, 50) ? item->lo : item->hi;
+		return true;
+	}
+	return false;
+}
+
+/* Full-length exceptions read the same however sets are joined. */
+static void put_host_exceptions(struct maker *maker, unsigned int count)
+{
+	while (count--) {
+		struct prefix host = site_prefix(maker, pick_family(maker));
+
+		if (rng_chance(&maker->gen->rng, 70))
+			joined_addr(maker, &host.addr);
+		host.len = addr_bits(host.addr.family);
+		put_prefix(maker, host, true);
+	}
+}
+
+/* An exception that is exactly one of the prefixes a range is cut into: `not` wins the tie. */
+static void put_tie(struct maker *maker)
+{
+	const struct gen_addrs *addrs = maker->addrs;
+	struct prefix cut[PREFIXES_MAX];
+
+	for (size_t i = 0; i < addrs->items.len; i++) {
+		const struct gen_item item = addrs->items.v[i];
+		int count = item.set < 0 ? prefixes_of_range(item.lo, item.hi, cut) : 0;
+
+		if (count > 1 && !item.negative && rng_chance(&maker->gen->rng, 40))
+			put_prefix(maker, cut[rng_below(&maker->gen->rng, (unsigned int)count)],
+				   true);
+	}
 }
 
 static void put_items(struct maker *maker, unsigned int count, bool exceptions,
@@ -290,18 +343,8 @@ static void put_items(struct maker *maker, unsigned int count, bool exceptions,
 
 	while (count && tries--)
 		count -= put_any_item(maker, exceptions, range_percent);
-}
-
-/* Full-length exceptions read the same however sets are joined. */
-static void put_host_exceptions(struct maker *maker, unsigned int count)
-{
-	while (count--) {
-		unsigned int family = pick_family(maker);
-		struct prefix host = site_prefix(maker, family);
-
-		host.len = addr_bits(family);
-		put_prefix(maker, host, true);
-	}
+	if (exceptions)
+		put_tie(maker);
 }
 
 static bool put_set(struct maker *maker, int set, bool negative)
@@ -373,7 +416,8 @@ static void make_joined(struct maker *maker, unsigned int items, unsigned int be
 		int set = find_set(gen, maker->families, false, below);
 
 		if (set >= 0)
-			put_set(maker, set, hard && maker->text.bytes.len && rng_chance(&gen->rng, 30));
+			put_set(maker, set,
+				hard && maker->text.bytes.len && rng_chance(&gen->rng, 30));
 	}
 	if (!hard && rng_chance(&gen->rng, 50))
 		put_host_exceptions(maker, rng_between(&gen->rng, 1, 4));
@@ -456,8 +500,10 @@ void gen_sets(struct gen *gen)
 		make_set(gen, &set, i, set_size(gen, i));
 		*vec_add(&gen->pool, &gen->sets) = set;
 	}
-	for (unsigned int i = gen_may(gen, GEN_DYNAMIC, 50) ? rng_between(&gen->rng, 1, 3) : 0; i; i--) {
-		struct gen_set set = {.name = pool_printf(&gen->pool, "dyn-%u", i), .dynamic = true};
+	for (unsigned int i = gen_may(gen, GEN_DYNAMIC, 50) ? rng_between(&gen->rng, 1, 3) : 0; i;
+	     i--) {
+		struct gen_set set = {.name = pool_printf(&gen->pool, "dyn-%u", i),
+				      .dynamic = true};
 
 		set.addrs.families = 3;
 		*vec_add(&gen->pool, &gen->sets) = set;
@@ -491,8 +537,8 @@ void gen_addr_defines(struct gen *gen)
 	unsigned int count = gen->options.with[GEN_DEFINE] ? rng_below(&gen->rng, 6) : 0;
 
 	for (unsigned int i = 0; i < count; i++) {
-		struct gen_define define = {
-			.name = pool_printf(&gen->pool, "net%u", i), .kind = GEN_DEFINE_ADDRS};
+		struct gen_define define = {.name = pool_printf(&gen->pool, "net%u", i),
+					    .kind = GEN_DEFINE_ADDRS};
 
 		make_define(gen, &define);
 		*vec_add(&gen->pool, &gen->defines) = define;

@@ -25,7 +25,7 @@ static bool pick_addr(struct gen *gen, const struct gen_addrs *addrs, unsigned i
 	for (int tries = 0; addrs->items.len && tries < 12; tries++) {
 		unsigned int at = rng_below(&gen->rng, (unsigned int)addrs->items.len);
 		const struct gen_item *item = &addrs->items.v[at];
-		bool outside = (item->negative != addrs->negated) && rng_chance(&gen->rng, 90);
+		bool outside = (item->negative != addrs->negated) && rng_chance(&gen->rng, 75);
 
 		if (item->set >= 0) {
 			if (pick_addr(gen, &gen->sets.v[item->set].addrs, family, ret_addr))
@@ -69,6 +69,7 @@ static bool in_ranges(const struct gen_numbers *numbers, uint32_t value)
 /* A value the list takes, mostly at an edge; any value if that does not work out. */
 static uint32_t aim_number(struct gen *gen, const struct gen_numbers *numbers, uint32_t max)
 {
+	bool anything = rng_chance(&gen->rng, 10);
 	uint32_t value = 0;
 
 	for (int tries = 0; tries < 30; tries++) {
@@ -79,11 +80,11 @@ static uint32_t aim_number(struct gen *gen, const struct gen_numbers *numbers, u
 		value = rng_chance(&gen->rng, 50) ? range->lo : range->hi;
 		if (rng_chance(&gen->rng, 25))
 			value = rng_between(&gen->rng, range->lo, range->hi);
-		if (outside)
+		if (outside && !anything)
 			value = rng_chance(&gen->rng, 50) ? range->lo - 1 : range->hi + 1;
-		if (outside && rng_chance(&gen->rng, 30))
+		if (outside && !anything && rng_chance(&gen->rng, 30))
 			value = rng_below(&gen->rng, max + 1);
-		if (value <= max && in_ranges(numbers, value) != numbers->negated)
+		if (value <= max && (anything || in_ranges(numbers, value) != numbers->negated))
 			return value;
 	}
 	return value <= max ? value : max;
@@ -128,8 +129,8 @@ static uint16_t usual_port(struct gen *gen)
 {
 	static const uint16_t usual[] = {53, 80, 443, 22, 1023, 1024, 40000, 67, 68, 546, 547, 0};
 
-	return rng_chance(&gen->rng, 50) ? usual[rng_below(&gen->rng, 12)] :
-					   (uint16_t)rng_below(&gen->rng, 65536);
+	return rng_chance(&gen->rng, 50) ? usual[rng_below(&gen->rng, 12)]
+					 : (uint16_t)rng_below(&gen->rng, 65536);
 }
 
 static void aim_type(struct gen *gen, const struct gen_rule *rule, struct build_spec *spec)
@@ -138,8 +139,8 @@ static void aim_type(struct gen *gen, const struct gen_rule *rule, struct build_
 	static const uint8_t usual6[] = {128, 129, 1, 2, 3, 4, 133, 134, 135, 136, 137, 143, 130};
 	const struct gen_numbers *types = &rule->types[spec->family == 6];
 
-	spec->type = spec->family == 4 ? usual4[rng_below(&gen->rng, sizeof(usual4))] :
-					 usual6[rng_below(&gen->rng, sizeof(usual6))];
+	spec->type = spec->family == 4 ? usual4[rng_below(&gen->rng, sizeof(usual4))]
+				       : usual6[rng_below(&gen->rng, sizeof(usual6))];
 	spec->code = rng_chance(&gen->rng, 60) ? 0 : (uint8_t)rng_below(&gen->rng, 7);
 	if (types->given)
 		spec->type = (uint8_t)aim_number(gen, types, 255);
@@ -151,10 +152,10 @@ static void aim_transport(struct gen *gen, const struct gen_rule *rule, struct b
 {
 	static const uint8_t usual[] = {0x02, 0x12, 0x10, 0x18, 0x11, 0x04, 0x14, 0x29, 0, 0xc2};
 
-	spec->sport = rule->sport.given ? (uint16_t)aim_number(gen, &rule->sport, 65535) :
-					  usual_port(gen);
-	spec->dport = rule->dport.given ? (uint16_t)aim_number(gen, &rule->dport, 65535) :
-					  usual_port(gen);
+	spec->sport = rule->sport.given ? (uint16_t)aim_number(gen, &rule->sport, 65535)
+					: usual_port(gen);
+	spec->dport = rule->dport.given ? (uint16_t)aim_number(gen, &rule->dport, 65535)
+					: usual_port(gen);
 	spec->flags = usual[rng_below(&gen->rng, sizeof(usual))];
 	if (rng_chance(&gen->rng, 15))
 		spec->flags = (uint8_t)rng_below(&gen->rng, 256);
@@ -169,11 +170,12 @@ static void add_exts(struct gen *gen, struct build_spec *spec)
 {
 	static const uint8_t types[] = {0, 43, 60, 60, 43};
 
-	spec->ext_len = rng_chance(&gen->rng, 70) ? rng_between(&gen->rng, 1, 3) :
-						    rng_between(&gen->rng, 4, 8);
+	spec->ext_len = rng_chance(&gen->rng, 70) ? rng_between(&gen->rng, 1, 3)
+						  : rng_between(&gen->rng, 4, 8);
 	for (unsigned int i = 0; i < spec->ext_len; i++) {
 		spec->ext[i].type = types[rng_below(&gen->rng, sizeof(types))];
-		spec->ext[i].words = rng_chance(&gen->rng, 70) ? 0 : (uint8_t)rng_below(&gen->rng, 5);
+		spec->ext[i].words =
+			rng_chance(&gen->rng, 70) ? 0 : (uint8_t)rng_below(&gen->rng, 5);
 	}
 	if (rng_chance(&gen->rng, 70))
 		spec->ext[0].type = 0;
@@ -195,8 +197,8 @@ static void aim_fragment(struct gen *gen, const struct gen_rule *rule, struct bu
 		return;
 	if (spec->ext_len == 8)
 		spec->ext_len = 7;
-	spec->fragment_at = rng_chance(&gen->rng, 70) ? spec->ext_len :
-							rng_below(&gen->rng, spec->ext_len + 1);
+	spec->fragment_at =
+		rng_chance(&gen->rng, 70) ? spec->ext_len : rng_below(&gen->rng, spec->ext_len + 1);
 }
 
 static void aim_header(struct gen *gen, const struct gen_rule *rule, struct build_spec *spec)
@@ -236,6 +238,8 @@ static void aim_ip(struct gen *gen, const struct gen_rule *rule, struct build_sp
 {
 	unsigned int families = rule->families;
 
+	if ((rule->types[0].given || rule->types[1].given) && rng_chance(&gen->rng, 10))
+		families = 3; /* also the family that does not know the type */
 	if (families == 3)
 		families = rng_chance(&gen->rng, 55) ? 1 : 2;
 	spec->family = families == 2 ? 6 : 4;
@@ -271,13 +275,15 @@ static void add_tag(struct gen *gen, struct build_spec *spec, uint32_t vid)
 	struct build_tag *tag = &spec->tags[spec->tags_len++];
 
 	tag->type = rng_chance(&gen->rng, 75) ? 0x8100 : 0x88a8;
-	tag->tci = (uint16_t)(vid | (rng_chance(&gen->rng, 30) ? rng_below(&gen->rng, 16) << 12 : 0));
+	tag->tci =
+		(uint16_t)(vid | (rng_chance(&gen->rng, 30) ? rng_below(&gen->rng, 16) << 12 : 0));
 }
 
 static void aim_tags(struct gen *gen, const struct gen_rule *rule, struct build_spec *spec)
 {
 	static const uint16_t vids[] = {0, 1, 2, 7, 8, 100, 256, 4094, 4095};
-	uint32_t vid = rule->vlan.given ? aim_number(gen, &rule->vlan, 4094) : vids[rng_below(&gen->rng, 9)];
+	uint32_t vid = rule->vlan.given ? aim_number(gen, &rule->vlan, 4094)
+					: vids[rng_below(&gen->rng, 9)];
 
 	if (rule->vlan.given ? vid == 0 && rng_chance(&gen->rng, 60) : !rng_chance(&gen->rng, 8))
 		return;
@@ -295,8 +301,8 @@ void aim_at(struct gen *gen, const struct gen_rule *rule, struct build_spec *spe
 	if (rule->on.given)
 		iface = aim_number(gen, &rule->on, (uint32_t)gen->ifaces.len - 1);
 	packet->iface = gen->ifaces.v[iface];
-	packet->over = (rule->over || rule->probability) ? rng_chance(&gen->rng, 85) :
-							   !rule->under && rng_chance(&gen->rng, 8);
+	packet->over = (rule->over || rule->probability) ? rng_chance(&gen->rng, 85)
+							 : !rule->under && rng_chance(&gen->rng, 8);
 	packet->established = rng_chance(&gen->rng, rule->established ? 85 : 8);
 	aim_tags(gen, rule, spec);
 	if (rule->ethertype.given)

@@ -40,8 +40,8 @@ static void done(struct gen *gen, struct gen_numbers *numbers, struct gen_text *
 		 unsigned int negated_percent)
 {
 	numbers->negated = rng_chance(&gen->rng, negated_percent);
-	numbers->text = pool_printf(&gen->pool, "%s%s", numbers->negated ? "not " : "",
-				    text_done(text));
+	numbers->text =
+		pool_printf(&gen->pool, "%s%s", numbers->negated ? "not " : "", text_done(text));
 }
 
 static uint32_t random_port(struct gen *gen)
@@ -75,7 +75,7 @@ static uint32_t service_port(const char *name, unsigned int protos)
 static bool put_named_port(struct gen *gen, struct gen_numbers *ports, struct gen_text *text,
 			   unsigned int protos)
 {
-	static const char *const names[] = {"ssh",  "http", "https",  "domain", "ntp",     "smtp",
+	static const char *const names[] = {"ssh",  "http", "https",  "domain", "ntp",      "smtp",
 					    "snmp", "www",  "syslog", "telnet", "ftp-data", "tftp"};
 	const char *name = names[rng_below(&gen->rng, COUNT(names))];
 	uint32_t port;
@@ -106,11 +106,13 @@ static void put_port_range(struct gen *gen, struct gen_numbers *ports, struct ge
 /* An exception inside one range, touching no other item, so that every reading agrees. */
 static void put_port_exception(struct gen *gen, struct gen_numbers *ports, struct gen_text *text)
 {
-	struct gen_range range = ports->ranges.v[rng_below(&gen->rng, (unsigned int)ports->ranges.len)];
+	struct gen_range range =
+		ports->ranges.v[rng_below(&gen->rng, (unsigned int)ports->ranges.len)];
 	char word[32];
 
 	range.lo = rng_between(&gen->rng, range.lo, range.hi);
-	range.hi = rng_chance(&gen->rng, 50) ? range.lo : rng_between(&gen->rng, range.lo, range.hi);
+	range.hi =
+		rng_chance(&gen->rng, 50) ? range.lo : rng_between(&gen->rng, range.lo, range.hi);
 	range.negative = true;
 	for (size_t i = 0; i < ports->ranges.len; i++) {
 		const struct gen_range *other = &ports->ranges.v[i];
@@ -149,10 +151,12 @@ void gen_ports(struct gen *gen, unsigned int protos, struct gen_numbers *ret_por
 	memset(ret_ports, 0, sizeof(*ret_ports));
 	if (rng_chance(&gen->rng, 25) && from_define(gen, GEN_DEFINE_PORTS, ret_ports))
 		return;
-	for (unsigned int i = rng_chance(&gen->rng, 55) ? 1 : rng_between(&gen->rng, 2, 5); i; i--) {
+	for (unsigned int i = rng_chance(&gen->rng, 55) ? 1 : rng_between(&gen->rng, 2, 5); i;
+	     i--) {
 		if (rng_chance(&gen->rng, 35))
 			put_port_range(gen, ret_ports, &text);
-		else if (!rng_chance(&gen->rng, 30) || !put_named_port(gen, ret_ports, &text, protos))
+		else if (!rng_chance(&gen->rng, 30) ||
+			 !put_named_port(gen, ret_ports, &text, protos))
 			put_number(gen, ret_ports, &text, random_port(gen), NULL);
 	}
 	if (ret_ports->ranges.len == 0)
@@ -172,8 +176,10 @@ void gen_port_protos(struct gen *gen, struct gen_numbers *ret_protos, unsigned i
 		const char *text;
 		unsigned int bits;
 	} choices[] = {
-		{"tcp", 1},      {"tcp", 1}, {"tcp", 1},  {"tcp", 1}, {"udp", 2},           {"udp", 2},
-		{"udp", 2},      {"6", 1},   {"sctp", 4}, {"17", 2},  {"tcp, udp", 3},      {"udp,tcp", 3},
+		{"tcp", 1},       {"tcp", 1},       {"tcp", 1},
+		{"tcp", 1},       {"udp", 2},       {"udp", 2},
+		{"udp", 2},       {"6", 1},         {"sctp", 4},
+		{"17", 2},        {"tcp, udp", 3},  {"udp,tcp", 3},
 		{"sctp, tcp", 5}, {"udp, sctp", 6}, {"tcp, udp, sctp", 7},
 	};
 	static const uint32_t numbers[] = {PROTO_TCP, PROTO_UDP, PROTO_SCTP};
@@ -194,16 +200,17 @@ void gen_port_protos(struct gen *gen, struct gen_numbers *ret_protos, unsigned i
 	ret_protos->text = choices[at].text;
 }
 
-static const char *const proto_names[] = {"tcp",  "udp",  "icmp", "icmp6", "sctp", "gre",
-					  "esp",  "ah",   "igmp", "ipip",  "ip6",  "ospf",
-					  "pim",  "vrrp", "udplite", "dccp"};
+static const char *const proto_names[] = {"tcp", "udp",  "icmp",    "icmp6", "sctp", "gre",
+					  "esp", "ah",   "igmp",    "ipip",  "ip6",  "ospf",
+					  "pim", "vrrp", "udplite", "dccp"};
 
 void gen_protos(struct gen *gen, struct gen_numbers *ret_protos)
 {
 	struct gen_text text = {.pool = &gen->pool};
 
 	memset(ret_protos, 0, sizeof(*ret_protos));
-	for (unsigned int i = rng_chance(&gen->rng, 65) ? 1 : rng_between(&gen->rng, 2, 4); i; i--) {
+	for (unsigned int i = rng_chance(&gen->rng, 65) ? 1 : rng_between(&gen->rng, 2, 4); i;
+	     i--) {
 		const char *name = proto_names[rng_below(&gen->rng, COUNT(proto_names))];
 		uint32_t number = rng_below(&gen->rng, 256);
 
@@ -219,7 +226,8 @@ void gen_protos(struct gen *gen, struct gen_numbers *ret_protos)
 static void put_type_name(struct gen *gen, struct gen_rule *rule, struct gen_text *text,
 			  unsigned int sides)
 {
-	const char *word = gen->icmp_names.v[rng_below(&gen->rng, (unsigned int)gen->icmp_names.len)];
+	const char *word =
+		gen->icmp_names.v[rng_below(&gen->rng, (unsigned int)gen->icmp_names.len)];
 	const struct icmp_name *name = name_icmp(word);
 	struct gen_text unused[2] = {{.pool = &gen->pool}, {.pool = &gen->pool}};
 	int numbers[2];
@@ -229,7 +237,8 @@ static void put_type_name(struct gen *gen, struct gen_rule *rule, struct gen_tex
 	numbers[0] = sides & 1 ? name->v4 : -1;
 	numbers[1] = sides & 2 ? name->v6 : -1;
 	for (int i = 0; i < 2; i++) {
-		if (numbers[i] >= 0 && has(&rule->types[i], (uint32_t)numbers[i], (uint32_t)numbers[i]))
+		if (numbers[i] >= 0 &&
+		    has(&rule->types[i], (uint32_t)numbers[i], (uint32_t)numbers[i]))
 			return;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -267,12 +276,13 @@ static void put_code(struct gen *gen, struct gen_rule *rule, struct gen_text *te
 /* `proto ... type ... code ...`; bit 4 of sides says that the protocol is written. */
 void gen_types(struct gen *gen, struct gen_rule *rule, const char **ret_text)
 {
-	static const char *const protos[] = {"", "proto icmp ", "proto icmp6 ", "proto icmp, icmp6 "};
+	static const char *const protos[] = {"", "proto icmp ", "proto icmp6 ",
+					     "proto icmp, icmp6 "};
 	static const unsigned int proto_sides[] = {3, 5, 6, 7};
 	unsigned int at = rng_below(&gen->rng, 4), sides = proto_sides[at];
 	unsigned int count = rng_chance(&gen->rng, 60) ? 1 : rng_between(&gen->rng, 2, 4);
 	struct gen_text text = {.pool = &gen->pool};
-	bool negated = rng_chance(&gen->rng, 8);
+	bool negated = rng_chance(&gen->rng, 12);
 
 	put_types(gen, rule, &text, sides, count);
 	rule->types[0].negated = rule->types[1].negated = negated;
@@ -334,14 +344,16 @@ void gen_vlans(struct gen *gen, struct gen_numbers *ret_vlans)
 		if (rng_chance(&gen->rng, 15))
 			put_number(gen, ret_vlans, &text, 0, "none");
 		else
-			put_number(gen, ret_vlans, &text, usual[rng_below(&gen->rng, COUNT(usual))], NULL);
+			put_number(gen, ret_vlans, &text, usual[rng_below(&gen->rng, COUNT(usual))],
+				   NULL);
 	}
 	done(gen, ret_vlans, &text, 10);
 }
 
 void gen_dscps(struct gen *gen, struct gen_numbers *ret_dscps)
 {
-	static const char *const names[] = {"ef", "cs0", "cs1", "cs7", "af11", "af23", "af41", "af43"};
+	static const char *const names[] = {"ef",   "cs0",  "cs1",  "cs7",
+					    "af11", "af23", "af41", "af43"};
 	struct gen_text text = {.pool = &gen->pool};
 
 	memset(ret_dscps, 0, sizeof(*ret_dscps));
@@ -358,8 +370,8 @@ void gen_dscps(struct gen *gen, struct gen_numbers *ret_dscps)
 
 static void put_ethertype(struct gen *gen, struct gen_numbers *types, struct gen_text *text)
 {
-	static const char *const names[] = {"arp",   "lldp", "eapol", "mpls",   "pppoe",
-					    "ipv4",  "ipv6", "0x1234", "0x88F7", "0x88b5"};
+	static const char *const names[] = {"arp",  "lldp", "eapol",  "mpls",   "pppoe",
+					    "ipv4", "ipv6", "0x1234", "0x88F7", "0x88b5"};
 	const char *name = names[rng_below(&gen->rng, COUNT(names))];
 	uint16_t values[2];
 	int count = name_ethertype(name, values);
@@ -412,9 +424,9 @@ void gen_span(struct gen *gen, const uint32_t *values, unsigned int count, uint3
 	range.hi = range.hi > max ? max : range.hi;
 	*vec_add(&gen->pool, &ret_span->ranges) = range;
 	ret_span->given = true;
-	ret_span->text = range.lo == range.hi ?
-				 pool_printf(&gen->pool, "%u", range.lo) :
-				 pool_printf(&gen->pool, "%u-%u", range.lo, range.hi);
+	ret_span->text = range.lo == range.hi
+				 ? pool_printf(&gen->pool, "%u", range.lo)
+				 : pool_printf(&gen->pool, "%u-%u", range.lo, range.hi);
 }
 
 static void make_define(struct gen *gen, struct gen_define *define)

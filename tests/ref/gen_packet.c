@@ -41,39 +41,66 @@ static uint16_t step(struct gen *gen, uint16_t value)
 	return (uint16_t)(rng_chance(&gen->rng, 50) ? value + 1 : value - 1);
 }
 
-static void nudge_ip(struct gen *gen, struct build_spec *spec)
+static void nudge_length(struct gen *gen, struct build_spec *spec)
 {
-	switch (rng_below(&gen->rng, 13)) {
-	case 0:
-	case 1:
+	spec->length = spec->length ? step(gen, (uint16_t)spec->length) : 61;
+}
+
+static void nudge_type(struct gen *gen, struct build_spec *spec)
+{
+	if (rng_chance(&gen->rng, 60))
+		spec->type = (uint8_t)step(gen, spec->type);
+	else
+		spec->code = (uint8_t)step(gen, spec->code);
+}
+
+/* The fields a step can be taken in. */
+enum step {
+	STEP_SRC,
+	STEP_DST,
+	STEP_SPORT,
+	STEP_DPORT,
+	STEP_FLAGS,
+	STEP_TYPE,
+	STEP_TTL,
+	STEP_DSCP,
+	STEP_LENGTH,
+	STEP_PROTO,
+	STEP_FRAGMENT,
+	STEPS,
+};
+
+static void nudge_ip(struct gen *gen, struct build_spec *spec, enum step which)
+{
+	switch (which) {
+	case STEP_SRC:
 		nudge_addr(gen, &spec->src);
 		break;
-	case 2:
-	case 3:
+	case STEP_DST:
 		nudge_addr(gen, &spec->dst);
 		break;
-	case 4:
+	case STEP_SPORT:
 		spec->sport = step(gen, spec->sport);
 		break;
-	case 5:
-	case 6:
+	case STEP_DPORT:
 		spec->dport = step(gen, spec->dport);
 		break;
-	case 7:
+	case STEP_FLAGS:
 		spec->flags ^= (uint8_t)(1U << rng_below(&gen->rng, 8));
-		spec->type = (uint8_t)step(gen, spec->type);
 		break;
-	case 8:
-		spec->code = (uint8_t)step(gen, spec->code);
+	case STEP_TYPE:
+		nudge_type(gen, spec);
+		break;
+	case STEP_TTL:
 		spec->ttl = (uint8_t)step(gen, spec->ttl);
 		break;
-	case 9:
+	case STEP_DSCP:
 		spec->dscp = (uint8_t)step(gen, spec->dscp) & 63;
 		break;
-	case 10:
-		spec->length = spec->length ? step(gen, (uint16_t)spec->length) : 61;
+	case STEP_LENGTH:
+		nudge_length(gen, spec);
 		break;
-	case 11:
+	case STEP_PROTO:
 		spec->proto = (uint8_t)(rng_chance(&gen->rng, 50) ? 17 : rng_below(&gen->rng, 256));
 		break;
 	default:
@@ -82,28 +109,48 @@ static void nudge_ip(struct gen *gen, struct build_spec *spec)
 	}
 }
 
-static void nudge(struct gen *gen, struct build_spec *spec, struct gen_packet *packet)
+/* Mostly a field that the rule looks at. */
+static enum step pick_step(struct gen *gen, const struct gen_rule *rule)
+{
+	const bool given[STEPS] = {
+		[STEP_SRC] = rule->from.given,
+		[STEP_DST] = rule->to.given,
+		[STEP_SPORT] = rule->sport.given,
+		[STEP_DPORT] = rule->dport.given,
+		[STEP_FLAGS] = rule->flags_given,
+		[STEP_TYPE] = rule->types[0].given || rule->types[1].given,
+		[STEP_TTL] = rule->ttl.given,
+		[STEP_DSCP] = rule->dscp.given,
+		[STEP_LENGTH] = rule->length.given,
+		[STEP_PROTO] = rule->proto.given,
+		[STEP_FRAGMENT] = rule->fragment,
+	};
+	enum step which = (enum step)rng_below(&gen->rng, STEPS);
+
+	for (int tries = rng_chance(&gen->rng, 85) ? 12 : 0; tries && !given[which]; tries--)
+		which = (enum step)rng_below(&gen->rng, STEPS);
+	return which;
+}
+
+static void nudge(struct gen *gen, const struct gen_rule *rule, struct build_spec *spec,
+		  struct gen_packet *packet)
 {
 	unsigned int roll = rng_below(&gen->rng, 100);
 
-	if (roll < 8)
+	if (roll < (rule->vlan.given ? 20 : 5))
 		nudge_tags(gen, spec);
-	else if (roll < 13)
+	else if (roll < (rule->on.given ? 30 : 8))
 		packet->iface = gen->ifaces.v[rng_below(&gen->rng, (unsigned int)gen->ifaces.len)];
-	else if (roll < 18)
+	else if (roll < (rule->over || rule->under || rule->probability ? 45 : 11))
 		packet->over = !packet->over;
-	else if (roll < 22)
+	else if (roll < (rule->established ? 45 : 12))
 		packet->established = !packet->established;
 	else if (spec->family)
-		nudge_ip(gen, spec);
+		nudge_ip(gen, spec, pick_step(gen, rule));
 	else if (rng_chance(&gen->rng, 50))
 		spec->ethertype = step(gen, spec->ethertype);
 	else
-		spec->length = step(gen, (uint16_t)spec->length);
-	/* A step must not make an extension header of what is none in the frame. */
-	if (spec->family == 6 && (spec->proto == 0 || spec->proto == 43 || spec->proto == 44 ||
-				  spec->proto == 60))
-		spec->length = spec->length < 120 ? 120 : spec->length;
+		nudge_length(gen, spec);
 }
 
 void gen_aimed(struct gen *gen, const struct gen_rule *rule, bool nudged,
@@ -113,7 +160,7 @@ void gen_aimed(struct gen *gen, const struct gen_rule *rule, bool nudged,
 
 	aim_at(gen, rule, &spec, ret_packet);
 	if (nudged)
-		nudge(gen, &spec, ret_packet);
+		nudge(gen, rule, &spec, ret_packet);
 	build_frame(&spec, &ret_packet->frame);
 }
 
@@ -197,9 +244,9 @@ static void make_dhcp(struct gen *gen, struct build_spec *spec)
 
 static void make_ethertype(struct gen *gen, struct build_spec *spec)
 {
-	static const uint16_t types[] = {0x0806, 0x0806, 0x0806, 0x88cc, 0x888e, 0x8847, 0x8848,
-					 0x8863, 0x8864, 0x0026, 0x05dc, 0x0600, 0x9100, 0x1234,
-					 0x88f7, 0x8035, 0xffff, 0x0000};
+	static const uint16_t types[] = {0x0806, 0x0806, 0x0806, 0x88cc, 0x888e, 0x8847,
+					 0x8848, 0x8863, 0x8864, 0x0026, 0x05dc, 0x0600,
+					 0x9100, 0x1234, 0x88f7, 0x8035, 0xffff, 0x0000};
 
 	spec->family = 0;
 	spec->ethertype = types[rng_below(&gen->rng, sizeof(types) / sizeof(types[0]))];
@@ -226,7 +273,7 @@ static void make_stray(struct gen *gen, struct build_spec *spec)
 
 void gen_special(struct gen *gen, struct gen_packet *ret_packet)
 {
-	static void (*const makers[])(struct gen *gen, struct build_spec *spec) = {
+	static void (*const makers[])(struct gen * gen, struct build_spec * spec) = {
 		make_nd,        make_nd,        make_mld,        make_icmp_error, make_dhcp,
 		make_ethertype, make_ethertype, make_odd_family, make_stray,      make_stray,
 	};
@@ -258,7 +305,8 @@ static void truncate_to(struct gen *gen, struct build_frame *frame, size_t least
 	if (least < gen->options.min_frame)
 		least = gen->options.min_frame;
 	if (least < frame->len)
-		frame->len = rng_between(&gen->rng, (unsigned int)least, (unsigned int)frame->len - 1);
+		frame->len =
+			rng_between(&gen->rng, (unsigned int)least, (unsigned int)frame->len - 1);
 }
 
 static void break_version(struct gen *gen, struct build_frame *frame)
@@ -269,8 +317,17 @@ static void break_version(struct gen *gen, struct build_frame *frame)
 static void break_ip_length(struct gen *gen, struct build_frame *frame, unsigned int family)
 {
 	size_t left = frame->len - frame->ip - (family == 4 ? 0 : 40);
-	unsigned int lengths[] = {0, 1, 19, 20, 21, 7, (unsigned int)left + 1, (unsigned int)left - 1,
-				  (unsigned int)left, 65535, rng_below(&gen->rng, 80)};
+	unsigned int lengths[] = {0,
+				  1,
+				  19,
+				  20,
+				  21,
+				  7,
+				  (unsigned int)left + 1,
+				  (unsigned int)left - 1,
+				  (unsigned int)left,
+				  65535,
+				  rng_below(&gen->rng, 80)};
 
 	put16(frame, frame->ip + (family == 4 ? 2 : 4), lengths[rng_below(&gen->rng, 11)]);
 }
@@ -310,13 +367,17 @@ static void break_ext(struct gen *gen, struct build_frame *frame)
 
 static void break_fragment(struct gen *gen, struct build_frame *frame)
 {
-	put16(frame, frame->ip + 6, rng_chance(&gen->rng, 50) ? rng_below(&gen->rng, 65536) : 0x2000);
+	put16(frame, frame->ip + 6,
+	      rng_chance(&gen->rng, 50) ? rng_below(&gen->rng, 65536) : 0x2000);
 }
 
 static void break_bytes(struct gen *gen, struct build_frame *frame)
 {
-	for (unsigned int i = rng_between(&gen->rng, 1, 3); i; i--)
-		put8(frame, frame->ip + rng_below(&gen->rng, 64), rng_below(&gen->rng, 256));
+	for (unsigned int i = rng_between(&gen->rng, 1, 3); i; i--) {
+		size_t at = frame->ip + rng_below(&gen->rng, 64);
+
+		put8(frame, at, rng_below(&gen->rng, 256));
+	}
 }
 
 static void break_frame(struct gen *gen, struct build_frame *frame, const struct build_spec *spec)

@@ -27,8 +27,8 @@ static void pick_names(struct gen *gen)
 	split(gen, gen->options.ifaces, "eth0,eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8,eth9",
 	      &gen->ifaces.v, &gen->ifaces.len);
 	if (!gen->options.ifaces)
-		gen->ifaces.len = rng_chance(&gen->rng, 70) ? rng_between(&gen->rng, 1, 4) :
-							      rng_between(&gen->rng, 5, 10);
+		gen->ifaces.len = rng_chance(&gen->rng, 70) ? rng_between(&gen->rng, 1, 4)
+							    : rng_between(&gen->rng, 5, 10);
 	split(gen, gen->options.icmp_names,
 	      "echo-request,echo-reply,destination-unreachable,time-exceeded,parameter-problem,"
 	      "packet-too-big,redirect,router-solicitation,router-advertisement,"
@@ -77,7 +77,8 @@ static void add_defaults(struct statements *statements)
 	if (gen_may(gen, GEN_MALFORMED, 20))
 		add(statements, rng_chance(&gen->rng, 60) ? "malformed pass" : "malformed drop");
 	if (gen_may(gen, GEN_ESSENTIALS, 25))
-		add(statements, rng_chance(&gen->rng, 70) ? "essentials filter" : "essentials pass");
+		add(statements,
+		    rng_chance(&gen->rng, 70) ? "essentials filter" : "essentials pass");
 }
 
 static void add_fragments(struct statements *statements)
@@ -87,11 +88,12 @@ static void add_fragments(struct statements *statements)
 	const char *word = words[rng_below(&gen->rng, 3)];
 	struct gen_numbers protos;
 
-	if (!gen_may(gen, GEN_FRAGMENTS, 35))
+	if (!gen_may(gen, GEN_FRAGMENTS, 45))
 		return;
 	if (rng_chance(&gen->rng, 70)) {
 		gen_protos(gen, &protos);
-		add(statements, pool_printf(&gen->pool, "fragments %s proto %s", word, protos.text));
+		add(statements,
+		    pool_printf(&gen->pool, "fragments %s proto %s", word, protos.text));
 	} else {
 		add(statements, pool_printf(&gen->pool, "fragments %s", word));
 	}
@@ -122,8 +124,8 @@ static void add_defines(struct statements *statements)
 
 	for (size_t i = 0; i < gen->defines.len; i++) {
 		const struct gen_define *define = &gen->defines.v[i];
-		const char *text = define->kind == GEN_DEFINE_ADDRS ? define->addrs.text :
-								      define->numbers.text;
+		const char *text = define->kind == GEN_DEFINE_ADDRS ? define->addrs.text
+								    : define->numbers.text;
 
 		add(statements, pool_printf(&gen->pool, "define %s = %s", define->name, text));
 	}
@@ -142,7 +144,8 @@ static void shuffle(struct statements *statements)
 
 static void put_statement(struct gen *gen, struct gen_text *text, const char *statement)
 {
-	static const char *const ends[] = {"\n", "\n\n", "\t# a comment, \"quoted\n", " ; ", "\r\n"};
+	static const char *const ends[] = {"\n", "\n\n", "\t# a comment, \"quoted\n", " ; ",
+					   "\r\n"};
 	unsigned int end = gen_may(gen, GEN_LAYOUT, 25) ? rng_below(&gen->rng, 5) : 0;
 
 	text_put(text, "%s%s", statement, ends[end]);

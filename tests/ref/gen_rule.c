@@ -94,12 +94,13 @@ static void pick_addrs(struct sketch *sketch)
 		pick_to(sketch);
 	if (may_be_broad(sketch))
 		return;
-	for (int tries = 0; tries < 20 && !is_narrow(&rule->from) && !is_narrow(&rule->to); tries++) {
+	for (int tries = 0; tries < 20 && !is_narrow(&rule->from) && !is_narrow(&rule->to);
+	     tries++) {
 		memset(&rule->from, 0, sizeof(rule->from));
 		rule->families = rule->to.given ? rule->to.families : 3;
 		if (rule->types[0].given || rule->types[1].given)
-			rule->families &= (rule->types[0].given ? 1U : 0U) |
-					  (rule->types[1].given ? 2U : 0U);
+			rule->families &=
+				(rule->types[0].given ? 1U : 0U) | (rule->types[1].given ? 2U : 0U);
 		pick_from(sketch);
 	}
 }
@@ -139,10 +140,6 @@ static void make_ports(struct sketch *sketch)
 	}
 	pick_ports(sketch, protos);
 	pick_addrs(sketch);
-	if (protos && !(protos & 4) && gen_may(sketch->gen, GEN_ESTABLISHED, 8)) {
-		sketch->rule->established = true;
-		add_part(sketch, "established");
-	}
 }
 
 static void make_flags(struct sketch *sketch)
@@ -208,7 +205,7 @@ static void make_kind(struct sketch *sketch)
 		unsigned int below;
 		void (*make)(struct sketch *sketch);
 	} kinds[] = {
-		{38, make_ports}, {48, make_flags},    {60, make_types},  {70, make_protos},
+		{38, make_ports},    {48, make_flags},     {60, make_types},  {70, make_protos},
 		{75, make_fragment}, {80, make_ethertype}, {100, pick_addrs},
 	};
 	unsigned int roll = rng_below(&sketch->gen->rng, 100);
@@ -227,15 +224,19 @@ static void make_kind(struct sketch *sketch)
 
 static void add_rate(struct sketch *sketch, const char *keyword)
 {
-	static const char *const rates[] = {"1000000/s", "900k/s", "50M/min", "2000M/h", "10gbit/s",
-					    "900000mbit/s"};
-	static const char *const extras[] = {"", " burst 900k", " per source", " per rule",
-					     " per destination mask 24/56", " max 4096 per source",
+	static const char *const rates[] = {"1000000/s", "900k/s",   "50M/min",
+					    "2000M/h",   "10gbit/s", "900000mbit/s"};
+	static const char *const extras[] = {"",
+					     " burst 900k",
+					     " per source",
+					     " per rule",
+					     " per destination mask 24/56",
+					     " max 4096 per source",
 					     " burst 1M per source mask 32/64 max 65536"};
-	struct rng *rng = &sketch->gen->rng;
+	const char *rate = rates[rng_below(&sketch->gen->rng, 6)];
+	const char *extra = extras[rng_below(&sketch->gen->rng, 7)];
 
-	add_part(sketch, pool_printf(&sketch->gen->pool, "%s %s%s", keyword,
-				     rates[rng_below(rng, 6)], extras[rng_below(rng, 7)]));
+	add_part(sketch, pool_printf(&sketch->gen->pool, "%s %s%s", keyword, rate, extra));
 }
 
 static void add_chances(struct sketch *sketch)
@@ -268,11 +269,27 @@ static void add_length(struct sketch *sketch)
 	add_named(sketch, "length", &rule->length);
 }
 
+/* Where it is no contradiction. */
+static bool may_be_established(const struct gen_rule *rule)
+{
+	if (rule->types[0].given || rule->types[1].given || rule->fragment || rule->proto.negated)
+		return false;
+	for (size_t i = 0; i < rule->proto.ranges.len; i++) {
+		if (rule->proto.ranges.v[i].lo == 6 || rule->proto.ranges.v[i].lo == 17)
+			return true;
+	}
+	return !rule->proto.given;
+}
+
 static void add_ip_conditions(struct sketch *sketch)
 {
 	static const uint32_t ttls[] = {0, 1, 5, 63, 64, 65, 128, 254, 255};
 	struct gen_rule *rule = sketch->rule;
 
+	if (may_be_established(rule) && gen_may(sketch->gen, GEN_ESTABLISHED, 5)) {
+		rule->established = true;
+		add_part(sketch, "established");
+	}
 	if (chance(sketch, 5)) {
 		gen_span(sketch->gen, ttls, 9, 255, &rule->ttl);
 		add_named(sketch, "ttl", &rule->ttl);
@@ -306,14 +323,16 @@ static void add_modifiers(struct sketch *sketch)
 {
 	static const char *const logs[] = {"log", "log 10/s", "log 5/min snap 64", "log snap 96"};
 	struct gen *gen = sketch->gen;
+	const char *end;
 	const struct gen_set *last = gen->sets.len ? &gen->sets.v[gen->sets.len - 1] : NULL;
 
 	if (gen_may(gen, GEN_LOG, 3))
 		add_part(sketch, logs[rng_below(&gen->rng, 4)]);
-	if (!sketch->plain_ethertype && last && last->dynamic && gen_may(gen, GEN_ADD, 3))
-		add_part(sketch, pool_printf(&gen->pool, "add %s @%s%s",
-					     chance(sketch, 60) ? "source" : "destination",
-					     last->name, chance(sketch, 50) ? " for 10m" : ""));
+	if (sketch->plain_ethertype || !last || !last->dynamic || !gen_may(gen, GEN_ADD, 3))
+		return;
+	end = chance(sketch, 60) ? "source" : "destination";
+	add_part(sketch, pool_printf(&gen->pool, "add %s @%s%s", end, last->name,
+				     chance(sketch, 50) ? " for 10m" : ""));
 }
 
 static void shuffle(struct sketch *sketch)
@@ -372,8 +391,8 @@ static bool takes_all_ip(const struct gen_numbers *ethertype)
 
 static int bits_fixed(const struct gen_rule *rule)
 {
-	const struct gen_numbers *numbers[] = {&rule->sport, &rule->dport,  &rule->types[0],
-					       &rule->vlan,  &rule->dscp,   &rule->ttl,
+	const struct gen_numbers *numbers[] = {&rule->sport,  &rule->dport,    &rule->types[0],
+					       &rule->vlan,   &rule->dscp,     &rule->ttl,
 					       &rule->length, &rule->ethertype};
 	int bits = addr_bits_fixed(&rule->from) + addr_bits_fixed(&rule->to);
 
@@ -391,8 +410,9 @@ static const char *pick_action(struct sketch *sketch)
 	if (roll < 7)
 		return "count";
 	if (roll < 14 && gen->options.with[GEN_REDIRECT])
-		return pool_printf(&gen->pool, "redirect %s",
-				   gen->ifaces.v[rng_below(&gen->rng, (unsigned int)gen->ifaces.len)]);
+		return pool_printf(
+			&gen->pool, "redirect %s",
+			gen->ifaces.v[rng_below(&gen->rng, (unsigned int)gen->ifaces.len)]);
 	if (roll < 28 && !sketch->plain_ethertype && gen->options.with[GEN_REJECT])
 		return "reject";
 	return roll < 62 ? "drop" : "pass";
@@ -404,7 +424,7 @@ static bool may_be_always(struct sketch *sketch)
 	struct gen *gen = sketch->gen;
 
 	if (gen->options.rules <= 30)
-		return gen_may(gen, GEN_ALWAYS, 6);
+		return gen_may(gen, GEN_ALWAYS, 10);
 	return gen->options.with[GEN_ALWAYS] && bits_fixed(sketch->rule) > 16 &&
 	       rng_below(&gen->rng, gen->options.rules) < 12;
 }
@@ -442,8 +462,8 @@ static void make_rule(struct gen *gen, struct gen_rule *rule)
 	shuffle(&sketch);
 	insert_bare_port(&sketch);
 	rule->text = rule_text(&sketch);
-	rule->place = ((int)rng_below(&gen->rng, 10) - bits_fixed(rule)) * 65536 +
-		      (int)gen->rules.len;
+	rule->place =
+		((int)rng_below(&gen->rng, 10) - bits_fixed(rule)) * 65536 + (int)gen->rules.len;
 }
 
 static int compare_places(const void *a, const void *b)

@@ -170,7 +170,7 @@ static void make_packet(struct gen *gen, struct ref_policy *policy, const struct
 			struct gen_packet *packet, struct ref_result *result)
 {
 	unsigned int roll = rng_below(&gen->rng, 100);
-	unsigned int tries = rng_chance(&gen->rng, 75) ? 6 : 1;
+	unsigned int tries = rng_chance(&gen->rng, 60) ? 6 : 1;
 
 	if (roll < 11) {
 		gen_special(gen, packet);
@@ -180,7 +180,9 @@ static void make_packet(struct gen *gen, struct ref_policy *policy, const struct
 		match(policy, packet, result);
 	} else {
 		do {
-			gen_aimed(gen, pick_rule(gen, tally), rng_chance(&gen->rng, 30), packet);
+			bool nudged = rng_chance(&gen->rng, 35);
+
+			gen_aimed(gen, pick_rule(gen, tally), nudged, packet);
 			match(policy, packet, result);
 		} while (result->via != REF_BY_RULE && --tries);
 	}
@@ -252,7 +254,8 @@ static int generate(struct gen *gen)
 	if (!write_policy(gen))
 		return 1;
 	if (ref_policy_read(gen->options.policy, &policy, msg, sizeof(msg)) < 0) {
-		fprintf(stderr, "refgen: seed %llu: %s\n", (unsigned long long)gen->options.seed, msg);
+		fprintf(stderr, "refgen: seed %llu: %s\n", (unsigned long long)gen->options.seed,
+			msg);
 		return 1;
 	}
 	tally.hits = pool_alloc(&gen->pool, (gen->rules.len + 1) * sizeof(*tally.hits));

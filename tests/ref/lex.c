@@ -90,8 +90,8 @@ static bool lex_ref(struct lexer *lexer, enum token_kind kind)
 
 static void lex_newline(struct lexer *lexer)
 {
-	bool after_comma = lexer->tokens.len &&
-			   lexer->tokens.v[lexer->tokens.len - 1].kind == TOKEN_COMMA;
+	bool after_comma =
+		lexer->tokens.len && lexer->tokens.v[lexer->tokens.len - 1].kind == TOKEN_COMMA;
 
 	if (!after_comma)
 		add(lexer, TOKEN_NEWLINE, "newline");
@@ -169,7 +169,8 @@ struct token *lex(struct pool *pool, const char *text, size_t len)
 		.at = text,
 		.end = text + len,
 		.line = 1,
-		.out = pool_alloc(pool, 2 * len + 1), /* every text has a byte of its own for '\0' */
+		.out = pool_alloc(pool,
+				  2 * len + 1), /* every text has a byte of its own for '\0' */
 	};
 
 	while (lexer.at < lexer.end) {

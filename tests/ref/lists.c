@@ -2,7 +2,8 @@
 // Lists of numbers and of addresses, and whether they hold a value.
 #include "lists.h"
 
-void numbers_add(struct pool *pool, struct numbers *numbers, uint32_t lo, uint32_t hi, bool negative)
+void numbers_add(struct pool *pool, struct numbers *numbers, uint32_t lo, uint32_t hi,
+		 bool negative)
 {
 	*vec_add(pool, &numbers->ranges) =
 		(struct number_range){.lo = lo, .hi = hi, .negative = negative};
@@ -49,7 +50,8 @@ static uint32_t slot_of(const struct addresses *addresses, unsigned int family, 
 	uint32_t slot = hash(family, len, value) & addresses->slots_mask;
 
 	while (addresses->slots[slot]) {
-		const struct prefix *prefix = &addresses->items.v[addresses->slots[slot] - 1].prefix;
+		const struct prefix *prefix =
+			&addresses->items.v[addresses->slots[slot] - 1].prefix;
 
 		if (prefix->addr.value == value && prefix->len == len &&
 		    prefix->addr.family == family)
@@ -72,8 +74,8 @@ void addresses_finish(struct pool *pool, struct addresses *addresses, bool hashe
 	for (uint32_t i = 0; i < addresses->items.len; i++) {
 		const struct address_item *item = &addresses->items.v[i];
 		const struct prefix *prefix = &item->prefix;
-		uint32_t slot = slot_of(addresses, prefix->addr.family, prefix->len,
-					prefix->addr.value);
+		uint32_t slot =
+			slot_of(addresses, prefix->addr.family, prefix->len, prefix->addr.value);
 
 		if (!addresses->slots[slot] || item->negative)
 			addresses->slots[slot] = i + 1; /* on a tie `not` wins */
@@ -90,7 +92,8 @@ static void consider(struct decision *best, int len, bool in)
 		best->in = false;
 }
 
-static void decide_linear(const struct addresses *addresses, struct addr addr, struct decision *best)
+static void decide_linear(const struct addresses *addresses, struct addr addr,
+			  struct decision *best)
 {
 	for (size_t i = 0; i < addresses->items.len; i++) {
 		const struct address_item *item = &addresses->items.v[i];
@@ -100,7 +103,8 @@ static void decide_linear(const struct addresses *addresses, struct addr addr, s
 	}
 }
 
-static void decide_hashed(const struct addresses *addresses, struct addr addr, struct decision *best)
+static void decide_hashed(const struct addresses *addresses, struct addr addr,
+			  struct decision *best)
 {
 	for (int len = 128; len >= 0; len--) {
 		uint32_t slot;

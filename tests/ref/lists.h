@@ -46,7 +46,7 @@ struct address_ref {
 /* Addresses; `negated` is for the caller. One look-up per direction is remembered per packet. */
 struct addresses {
 	bool negated;
-	bool never; /* holds nothing: reading 8 */
+	bool never;   /* holds nothing: reading 8 */
 	bool walking; /* for the search for loops */
 	VEC(struct address_item) items;
 	VEC(struct address_ref) refs;

@@ -121,8 +121,7 @@ static bool is_established(const struct question *q)
 static bool conditions_match(const struct question *q, const struct rule *rule)
 {
 	return (!rule->over || q->packet->over) && (!rule->under || !q->packet->over) &&
-	       (!rule->probability || q->packet->over) &&
-	       (!rule->established || is_established(q));
+	       (!rule->probability || q->packet->over) && (!rule->established || is_established(q));
 }
 
 static bool ip_fields_match(const struct question *q, const struct rule *rule)
@@ -134,8 +133,8 @@ static bool ip_fields_match(const struct question *q, const struct rule *rule)
 	       ports_match(q, &rule->sport, frame->sport) && flags_match(q, rule) &&
 	       (!rule->fragment || frame->fragment == FRAGMENT_LATER) &&
 	       span_matches(&rule->length, frame->ip_len) && span_matches(&rule->ttl, frame->ttl) &&
-	       field_matches(&rule->dscp, frame->dscp) &&
-	       direction_matches(q, &rule->to, false) && direction_matches(q, &rule->from, true);
+	       field_matches(&rule->dscp, frame->dscp) && direction_matches(q, &rule->to, false) &&
+	       direction_matches(q, &rule->from, true);
 }
 
 static bool rule_matches(const struct question *q, const struct rule *rule)

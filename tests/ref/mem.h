@@ -13,8 +13,7 @@ struct pool {
 
 void *pool_alloc(struct pool *pool, size_t bytes); /* zeroed */
 char *pool_text(struct pool *pool, const char *text, size_t len);
-char *pool_printf(struct pool *pool, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+char *pool_printf(struct pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void pool_free(struct pool *pool);
 
 /* Makes room for one element more; the array may move. */
@@ -28,7 +27,7 @@ void *pool_room(struct pool *pool, void *array, size_t used, size_t *cap, size_t
 	}
 
 /* Pointer to a new element at the end; its bytes are not cleared. */
-#define vec_add(pool, vec)                                                               \
+#define vec_add(pool, vec)                                                                   \
 	((vec)->v = pool_room((pool), (vec)->v, (vec)->len, &(vec)->cap, sizeof(*(vec)->v)), \
 	 &(vec)->v[(vec)->len++])
 

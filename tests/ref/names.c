@@ -34,9 +34,9 @@ struct named {
 };
 
 static const struct named protos[] = {
-	{"tcp", 6},    {"udp", 17}, {"icmp", 1},  {"icmp6", 58}, {"sctp", 132},   {"gre", 47},
-	{"esp", 50},   {"ah", 51},  {"igmp", 2},  {"ipip", 4},   {"ip6", 41},     {"ospf", 89},
-	{"pim", 103},  {"vrrp", 112}, {"udplite", 136}, {"dccp", 33},
+	{"tcp", 6},   {"udp", 17},   {"icmp", 1},      {"icmp6", 58}, {"sctp", 132}, {"gre", 47},
+	{"esp", 50},  {"ah", 51},    {"igmp", 2},      {"ipip", 4},   {"ip6", 41},   {"ospf", 89},
+	{"pim", 103}, {"vrrp", 112}, {"udplite", 136}, {"dccp", 33},
 };
 
 static const struct named flag_names[] = {
@@ -127,8 +127,8 @@ int name_ethertype(const char *name, uint16_t ret_types[2])
 		const char *name;
 		uint16_t types[2];
 	} table[] = {
-		{"arp", {0x0806, 0}},  {"lldp", {0x88cc, 0}},       {"eapol", {0x888e, 0}},
-		{"ipv4", {0x0800, 0}}, {"mpls", {0x8847, 0x8848}},  {"pppoe", {0x8863, 0x8864}},
+		{"arp", {0x0806, 0}},  {"lldp", {0x88cc, 0}},      {"eapol", {0x888e, 0}},
+		{"ipv4", {0x0800, 0}}, {"mpls", {0x8847, 0x8848}}, {"pppoe", {0x8863, 0x8864}},
 		{"ipv6", {0x86dd, 0}},
 	};
 	int number = hex_ethertype(name);

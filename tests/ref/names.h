@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROTO_ICMP 1
-#define PROTO_TCP 6
-#define PROTO_UDP 17
+#define PROTO_ICMP  1
+#define PROTO_TCP   6
+#define PROTO_UDP   17
 #define PROTO_ICMP6 58
-#define PROTO_SCTP 132
+#define PROTO_SCTP  132
 
 #define FLAG_FIN 0x01
 #define FLAG_SYN 0x02
@@ -19,9 +19,9 @@
 #define FLAG_ACK 0x10
 #define FLAG_URG 0x20
 
-#define ETHERTYPE_IP4 0x0800
+#define ETHERTYPE_IP4         0x0800
 #define ETHERTYPE_ARP_REQUEST 0x0806
-#define ETHERTYPE_IP6 0x86dd
+#define ETHERTYPE_IP6         0x86dd
 
 /* An ICMP name and its number in each family, -1 where the family does not know it. */
 struct icmp_name {

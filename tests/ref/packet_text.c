@@ -2,7 +2,6 @@
 // Reads a test case's packet, written in words, and builds its bytes.
 #include "packet_text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "names.h"
@@ -29,15 +28,35 @@ static bool is(const struct reader *reader, const char *word)
 	return reader->word && !strcmp(reader->word, word);
 }
 
-/* The next word as a number, decimal or 0x. */
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* len bytes of decimal digits, or 0x and lower case ones. */
+static uint32_t number_of(struct reader *reader, const char *text, size_t len)
+{
+	uint64_t value = 0;
+
+	if (len > 2 && !strncmp(text, "0x", 2)) {
+		for (size_t i = 2; i < len; i++) {
+			reader->failed |= hex_value(text[i]) < 0;
+			value = value * 16 + (uint64_t)(hex_value(text[i]) & 15);
+		}
+	} else if (!number_parse(text, len, UINT32_MAX, &value)) {
+		reader->failed = true;
+	}
+	return (uint32_t)value;
+}
+
 static uint32_t number(struct reader *reader)
 {
-	char *end = NULL;
-	unsigned long value = next(reader) ? strtoul(reader->word, &end, 0) : 0;
-
-	if (!end || *end)
-		reader->failed = true;
-	return (uint32_t)value;
+	if (next(reader))
+		return number_of(reader, reader->word, strlen(reader->word));
+	reader->failed = true;
+	return 0;
 }
 
 static void read_addr(struct reader *reader, struct addr *addr, uint16_t *port)
@@ -61,7 +80,7 @@ static void read_flags(struct reader *reader)
 		return;
 	}
 	if (reader->word[0] == '0') {
-		reader->spec.flags = (uint8_t)strtoul(reader->word, NULL, 16);
+		reader->spec.flags = (uint8_t)number_of(reader, reader->word, strlen(reader->word));
 		return;
 	}
 	for (char *name = strtok_r(reader->word, ",", &save); name;
@@ -74,20 +93,23 @@ static void read_flags(struct reader *reader)
 }
 
 /* A number, then maybe a mark and another number. */
-static void read_pair(struct reader *reader, char mark, unsigned long *first, unsigned long *second)
+static void read_pair(struct reader *reader, char mark, uint32_t *first, uint32_t *second)
 {
-	char *end = NULL;
+	const char *cut = next(reader) ? strchr(reader->word, mark) : NULL;
 
-	*first = next(reader) ? strtoul(reader->word, &end, 0) : 0;
-	if (end && *end == mark)
-		*second = strtoul(end + 1, &end, 0);
-	if (!end || *end)
+	if (!reader->word) {
 		reader->failed = true;
+		return;
+	}
+	if (cut)
+		*second = number_of(reader, cut + 1, strlen(cut + 1));
+	*first = number_of(reader, reader->word,
+			   cut ? (size_t)(cut - reader->word) : strlen(reader->word));
 }
 
 static void read_vlan(struct reader *reader)
 {
-	unsigned long tci, type = 0x8100;
+	uint32_t tci = 0, type = 0x8100;
 
 	read_pair(reader, '@', &tci, &type);
 	if (reader->spec.tags_len == BUILD_TAGS_MAX) {
@@ -100,7 +122,7 @@ static void read_vlan(struct reader *reader)
 
 static void read_ext(struct reader *reader)
 {
-	unsigned long type, words = 0;
+	uint32_t type = 0, words = 0;
 
 	read_pair(reader, '+', &type, &words);
 	if (reader->spec.ext_len == BUILD_EXT_MAX) {
@@ -216,13 +238,14 @@ static void build_once(struct reader *reader)
 static void put_hex(struct reader *reader, const char *hex, size_t at, bool grow)
 {
 	for (; hex[0] && hex[1]; hex += 2, at++) {
-		char byte[3] = {hex[0], hex[1], '\0'};
+		int high = hex_value(hex[0]), low = hex_value(hex[1]);
 
+		reader->failed |= high < 0 || low < 0;
 		if (at >= BUILD_FRAME_MAX || (at >= reader->frame->len && !grow)) {
 			reader->failed = true;
 			return;
 		}
-		reader->frame->bytes[at] = (uint8_t)strtoul(byte, NULL, 16);
+		reader->frame->bytes[at] = (uint8_t)(high * 16 + low);
 		if (at >= reader->frame->len)
 			reader->frame->len = at + 1;
 	}

@@ -69,7 +69,8 @@ bool parse_list(struct parser *parser, struct list *ret_list);
 /* A define's items join the list as if they stood there; alone: there is no other item. */
 bool list_put_define(struct parser *parser, const struct token *token, bool negative, bool alone,
 		     struct list *list);
-bool list_addresses(struct parser *parser, const struct list *list, struct direction *ret_direction);
+bool list_addresses(struct parser *parser, const struct list *list,
+		    struct direction *ret_direction);
 bool list_ports(struct parser *parser, const struct list *list, unsigned int protos,
 		struct ports *ret_ports);
 bool list_types(struct parser *parser, const struct list *list, const struct field *proto,

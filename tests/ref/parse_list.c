@@ -299,8 +299,8 @@ bool list_addresses(struct parser *parser, const struct list *list, struct direc
 	addresses->negated = list->negated;
 	for (size_t i = 0; i < list->items.len; i++) {
 		const struct item *item = &list->items.v[i];
-		bool done = item->is_set ? set_add_ref(parser, item, addresses) :
-					   set_add_word(parser, item->text, item->line,
+		bool done = item->is_set ? set_add_ref(parser, item, addresses)
+					 : set_add_word(parser, item->text, item->line,
 							item->negative, addresses);
 
 		if (!done)

@@ -233,15 +233,24 @@ static bool take_part(struct parser *parser, struct draft *draft)
 		const char *keyword;
 		bool (*take)(struct parser *parser, struct draft *draft);
 	} parts[] = {
-		{"from", take_from},       {"to", take_to},
-		{"port", take_bare_port},  {"proto", take_proto},
-		{"type", take_type},       {"flags", take_flags},
-		{"vlan", take_vlan},       {"on", take_on},
-		{"ethertype", take_ethertype}, {"fragment", take_fragment},
-		{"over", take_over},       {"under", take_under},
-		{"length", take_length},   {"ttl", take_ttl},
-		{"dscp", take_dscp},       {"probability", take_probability},
-		{"established", take_established}, {"log", take_log},
+		{"from", take_from},
+		{"to", take_to},
+		{"port", take_bare_port},
+		{"proto", take_proto},
+		{"type", take_type},
+		{"flags", take_flags},
+		{"vlan", take_vlan},
+		{"on", take_on},
+		{"ethertype", take_ethertype},
+		{"fragment", take_fragment},
+		{"over", take_over},
+		{"under", take_under},
+		{"length", take_length},
+		{"ttl", take_ttl},
+		{"dscp", take_dscp},
+		{"probability", take_probability},
+		{"established", take_established},
+		{"log", take_log},
 		{"add", take_add},
 	};
 
@@ -328,8 +337,9 @@ static bool finish_ethertype(struct parser *parser, const struct draft *draft)
 static bool take_action(struct parser *parser, struct rule *rule)
 {
 	static const char *const words[] = {
-		[ACTION_PASS] = "pass",         [ACTION_DROP] = "drop",   [ACTION_REJECT] = "reject",
-		[ACTION_REDIRECT] = "redirect", [ACTION_COUNT] = "count",
+		[ACTION_PASS] = "pass",     [ACTION_DROP] = "drop",
+		[ACTION_REJECT] = "reject", [ACTION_REDIRECT] = "redirect",
+		[ACTION_COUNT] = "count",
 	};
 
 	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

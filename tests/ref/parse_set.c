@@ -186,8 +186,8 @@ static bool put_define(struct parser *parser, const struct token *token, bool ne
 	for (size_t i = 0; i < list.items.len; i++) {
 		const struct item *item = &list.items.v[i];
 
-		if (item->is_set ? !set_add_ref(parser, item, addresses) :
-				   !set_add_word(parser, item->text, item->line, item->negative,
+		if (item->is_set ? !set_add_ref(parser, item, addresses)
+				 : !set_add_word(parser, item->text, item->line, item->negative,
 						 addresses))
 			return false;
 	}

@@ -33,25 +33,27 @@
  *      `essentials filter` still passes neighbour discovery: the default never matches it (19).
  *  15. DHCP answers: IPv4 UDP 67 to 68; IPv6 UDP 547 to 546 from fe80::/10. MLD: 130-132 and 143.
  *  16. A file without `wide` must hold nothing shorter than /8 or /16; `min` is checked once.
+ *  17. `over`, `under` and `probability` look at the packet's flag only: 100% is no exception.
  *
  *  Packet
- *  17. Tags are 0x8100 and 0x88a8; 0x9100 is some other ethertype. A fifth tag is malformed.
- *  18. Frames that are not IP are malformed only if the Ethernet header or a tag is cut short.
- *  19. The packet ends where the IP length says; bytes behind it are padding. IPv4 total length 0 is
- *      malformed; IPv6 payload length 0 is an empty payload (no jumbograms).
- *  20. Up to eight extension headers (hop-by-hop, routing, destination options, fragment) in any
+ *  18. Tags are 0x8100 and 0x88a8; 0x9100 is some other ethertype. A fifth tag is malformed.
+ *  19. Frames that are not IP are malformed only if the Ethernet header or a tag is cut short.
+ *  20. The packet ends where the IP length says; bytes behind it are padding. IPv4 total length 0 is
+ *      malformed; IPv6 payload length 0 is an empty payload (no jumbograms). The field `length`
+ *      is 40 + payload length in IPv6.
+ *  21. Up to eight extension headers (hop-by-hop, routing, destination options, fragment) in any
  *      order and number; a ninth is malformed. Hop-by-hop need not come first. All others end the
  *      walk, and their number is the protocol: AH, ESP, 59, mobility ...
- *  21. An atomic fragment (offset 0, no more) is not a fragment: it has ports, `fragment` does not
+ *  22. An atomic fragment (offset 0, no more) is not a fragment: it has ports, `fragment` does not
  *      match; yet it is no neighbour discovery (RFC 6980). With several fragment headers the
  *      furthest state counts: later beats first beats none, and the walk ends at "later".
- *  22. A later fragment's protocol is the number in its IP or fragment header, never walked on.
- *  23. Whole headers: TCP as its data offset says, UDP and ICMP and ICMPv6 8, SCTP 12 bytes; other
+ *  23. A later fragment's protocol is the number in its IP or fragment header, never walked on.
+ *  24. Whole headers: TCP as its data offset says, UDP and ICMP and ICMPv6 8, SCTP 12 bytes; other
  *      protocols are not looked into. The same for whole packets and first fragments.
- *  24. UDP length must be 8 or more (0 is malformed), and within the packet if it is no fragment.
- *  25. Checksums, reserved bits, fragment sizes that are no multiple of 8 and TCP options are not
+ *  25. UDP length must be 8 or more (0 is malformed), and within the packet if it is no fragment.
+ *  26. Checksums, reserved bits, fragment sizes that are no multiple of 8 and TCP options are not
  *      judged.
- *  26. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; extension
+ *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; extension
  *      headers before it and its code do not matter.
  */
 
@@ -102,10 +104,10 @@ struct ref_add {
 struct ref_result {
 	enum ref_verdict verdict;
 	enum ref_via via;
-	const char *redirect;   /* the interface, for REF_REDIRECT */
-	unsigned int rule;      /* number of the rule in the file, from 1; 0 = none */
-	const char *rule_name;  /* NULL without a name */
-	const char *word;       /* of REF_BY_MALFORMED and REF_BY_ESSENTIALS */
+	const char *redirect;        /* the interface, for REF_REDIRECT */
+	unsigned int rule;           /* number of the rule in the file, from 1; 0 = none */
+	const char *rule_name;       /* NULL without a name */
+	const char *word;            /* of REF_BY_MALFORMED and REF_BY_ESSENTIALS */
 	const unsigned int *counted; /* numbers of the `count` rules it passed, in order */
 	size_t counted_len;
 	const struct ref_add *added;

@@ -104,8 +104,8 @@ static bool is_blank(const char *line)
 
 static int answer_all(struct ref_policy *policy, bool trace)
 {
+	static char answer[1 << 20]; /* a trace may name every rule */
 	struct input input = {0};
-	char answer[65536];
 	int status = 0;
 
 	while (getline(&input.line, &input.line_size, stdin) >= 0) {

@@ -71,8 +71,8 @@ static bool take_unit(struct parser *parser, const char *const *units, const cha
 bool parse_rate(struct parser *parser)
 {
 	static const char *const units[] = {
-		"/s",     "/min",    "/h",      "k/s",     "k/min", "k/h", "M/s", "M/min", "M/h",
-		"bit/s", "kbit/s", "mbit/s", "gbit/s", NULL,
+		"/s",    "/min", "/h",    "k/s",    "k/min",  "k/h",    "M/s",
+		"M/min", "M/h",  "bit/s", "kbit/s", "mbit/s", "gbit/s", NULL,
 	};
 
 	return take_unit(parser, units, "rate");

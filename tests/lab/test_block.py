@@ -1,0 +1,743 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is blocked and what is not: real traffic and raw frames, both families."""
+
+import contextlib
+import fcntl
+import json
+import shutil
+import subprocess
+import time
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
+from scapy.packet import Raw
+
+from labnet import run
+
+BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"
+OTHER4, OTHER6 = "203.0.113.20", "2001:db8:113::20"
+SHARED4, SHARED6 = "203.0.113.30", "2001:db8:113::30"
+MANY = [f"198.51.100.{i}" for i in range(1, 5)] + [f"2001:db8:100::{i}" for i in range(1, 5)]
+HALF_SECOND = ("-W0.5",)
+
+
+def nothing(pair, *addresses):
+    """Does nothing at all come from these addresses?"""
+    return not any(pair.free(*addresses))
+
+
+def everything(pair, *addresses):
+    return all(pair.free(*addresses))
+
+
+# By address, prefix, range: traffic of real programs, then frames from each end of what is meant.
+
+
+def answers(pair, host4, host6):
+    """What still works with a host: [ping4, ping6, curl4, curl6]."""
+    return [
+        pair.ping4(host4, *HALF_SECOND), pair.ping6(host6, *HALF_SECOND),
+        pair.curl4(host4), pair.curl6(host6),
+    ]
+
+
+def test_real_programs_meet_the_block_and_its_end(pair, on):
+    assert answers(pair, BLOCKED4, BLOCKED6) == [True] * 4
+    on("block", BLOCKED4, BLOCKED6)
+    assert answers(pair, BLOCKED4, BLOCKED6) == [False] * 4
+    assert answers(pair, OTHER4, OTHER6) == [True] * 4
+    on("unblock", BLOCKED4, BLOCKED6)
+    assert answers(pair, BLOCKED4, BLOCKED6) == [True] * 4
+
+
+@pytest.mark.parametrize(
+    "what, inside, outside",
+    [
+        ("203.0.113.10", ["203.0.113.10"], ["203.0.113.9", "203.0.113.11", "10.113.0.203"]),
+        ("::ffff:203.0.113.10", ["203.0.113.10"], ["203.0.113.11"]),
+        ("2001:db8:113::10", ["2001:db8:113::10"], ["2001:db8:113::11", "2001:db8:113::1:10"]),
+        ("198.51.100.0/24", ["198.51.100.0", "198.51.100.255"], ["198.51.99.255", "198.51.101.0"]),
+        ("198.51.100.4/31", ["198.51.100.4", "198.51.100.5"], ["198.51.100.3", "198.51.100.6"]),
+        ("192.0.0.0/2", ["192.0.0.0", "223.255.255.255"], ["191.255.255.255"]),
+        ("2001:db8:100::/48", ["2001:db8:100::", "2001:db8:100:ffff::1"],
+         ["2001:db8:101::", "2001:db8:ff:ffff::1"]),
+        ("2001:db8::4/127", ["2001:db8::4", "2001:db8::5"], ["2001:db8::3", "2001:db8::6"]),
+        ("203.0.113.5-203.0.113.9", [f"203.0.113.{i}" for i in range(5, 10)],
+         ["203.0.113.4", "203.0.113.10"]),
+        ("2001:db8::fe-2001:db8::101", ["2001:db8::fe", "2001:db8::ff", "2001:db8::101"],
+         ["2001:db8::fd", "2001:db8::102"]),
+    ],
+)
+def test_what_is_named_is_blocked_and_no_more(pair, on, what, inside, outside):
+    assert everything(pair, *inside, *outside)
+    on("block", what)
+    assert nothing(pair, *inside)
+    assert everything(pair, *outside)
+    on("unblock", what)
+    assert everything(pair, *inside)
+
+
+# Direction
+
+
+@pytest.mark.parametrize(
+    "option, source, target",
+    [([], False, True), (["--to"], True, False), (["--both"], False, False)],
+)
+def test_direction(pair, on, option, source, target):
+    for near, address in ("10.77.0.1", "192.0.2.99"), ("fd77::1", "2001:db8::99"):
+        frames = pair.udp(address, near), pair.udp(near, address)
+        assert pair.passes(*frames) == [True, True]
+        on("block", *option, address)
+        assert pair.passes(*frames) == [source, target]
+
+
+def test_to_warns_on_a_host_that_does_not_forward(pair, on):
+    assert "does not forward" in on("block", "--to", "192.0.2.99").stderr
+    assert "does not forward" not in on("block", "192.0.2.99").stderr
+    pair.near(["sysctl", "-qw", "net.ipv4.ip_forward=1"])
+    try:
+        assert on("block", "--to", "192.0.2.98").stderr == ""
+    finally:
+        pair.near(["sysctl", "-qw", "net.ipv4.ip_forward=0"])
+
+
+# Allow
+
+
+@pytest.mark.parametrize(
+    "block, allow, passes, dropped",
+    [
+        ("198.51.100.0/24", "198.51.100.7", ["198.51.100.7"], ["198.51.100.6", "198.51.100.8"]),
+        ("198.51.100.0/24", "198.51.100.8/29", ["198.51.100.8", "198.51.100.15"],
+         ["198.51.100.7", "198.51.100.16"]),
+        ("198.51.100.7", "198.51.100.0/24", ["198.51.100.7"], []),
+        ("198.51.100.7", "198.51.100.7", ["198.51.100.7"], []),
+        ("198.51.100.8/29", "198.51.100.0/24", ["198.51.100.9"], []),
+        ("2001:db8:100::/48", "2001:db8:100::7", ["2001:db8:100::7"], ["2001:db8:100::8"]),
+        ("2001:db8:100::7", "2001:db8:100::/48", ["2001:db8:100::7"], []),
+    ],
+)
+def test_any_allow_beats_any_block(pair, on, block, allow, passes, dropped):
+    on("block", block)
+    assert nothing(pair, *passes, *dropped)
+    on("allow", allow)
+    assert everything(pair, *passes)
+    assert nothing(pair, *dropped)
+    on("unallow", allow)
+    assert nothing(pair, *passes, *dropped)
+
+
+def test_blocking_the_allowed_says_that_it_has_no_effect(pair, on):
+    on("allow", OTHER4)
+    assert "allow beats block" in on("block", OTHER4).stderr
+    assert everything(pair, OTHER4)
+
+
+# Time
+
+
+def test_a_block_ends_by_itself(pair, on):
+    """In the datapath, without any command; and it lasts at least as long as was asked."""
+    began = time.monotonic()
+    on("block", "--for", "1s", BLOCKED4, "198.51.100.0/24", BLOCKED6)
+    while nothing(pair, BLOCKED4, "198.51.100.9", BLOCKED6):
+        assert time.monotonic() < began + 4
+        time.sleep(0.02)
+    assert time.monotonic() >= began + 1
+    time.sleep(0.1)
+    assert everything(pair, BLOCKED4, "198.51.100.9", BLOCKED6)
+    assert on.entries() == {}
+
+
+def test_an_expired_prefix_does_not_hide_a_wider_one(pair, on):
+    on("block", "198.51.0.0/16")
+    on("block", "--for", "1s", "198.51.100.0/24")
+    time.sleep(2.1)
+    assert nothing(pair, "198.51.100.1")
+    on("unblock", "198.51.0.0/16")
+    assert everything(pair, "198.51.100.1")
+
+
+@pytest.mark.parametrize(
+    "first, second, left_s",
+    [(["--for", "1h"], ["--for", "2h"], 7200), (["--for", "2h"], ["--for", "1h"], 7200),
+     ([], ["--for", "1h"], None), (["--for", "1h"], [], None)],
+)
+def test_the_later_of_two_expiries_wins(on, first, second, left_s):
+    on("block", BLOCKED4, *first)
+    on("block", BLOCKED4, *second)
+    assert on.entries()[BLOCKED4].get("left_s") == pytest.approx(left_s, abs=5)
+
+
+# Names
+
+
+def test_all_addresses_of_a_name(pair, on):
+    on("block", "many.lab")
+    assert nothing(pair, *MANY)
+    assert everything(pair, "198.51.100.5", "2001:db8:100::5")
+    assert answers(pair, "many.lab", "many.lab") == [False] * 4
+    on("unblock", "many.lab")
+    assert answers(pair, "many.lab", "many.lab") == [True] * 4
+
+
+@pytest.mark.parametrize("name", ["www.blocked.lab", "chain.lab", "BLOCKED.lab.", "blocked"])
+def test_aliases_search_domains_and_spellings(pair, on, name):
+    on("block", name)
+    assert nothing(pair, BLOCKED4, BLOCKED6)
+    on("unblock", name)
+    assert everything(pair, BLOCKED4, BLOCKED6)
+
+
+@pytest.mark.parametrize(
+    "name, address", [("v4only.lab", "203.0.113.40"), ("v6only.lab", "2001:db8:113::60")]
+)
+def test_a_name_of_one_family(pair, on, name, address):
+    on("block", name)
+    assert list(on.entries()) == [address]
+    assert nothing(pair, address)
+
+
+def test_two_names_that_share_an_address(pair, on):
+    on("block", "blocked.lab")
+    on("block", "shared.lab")
+    done = on("unblock", "blocked.lab", check=False)
+    assert nothing(pair, BLOCKED4, BLOCKED6, SHARED4, SHARED6)
+    assert done.returncode == 3
+    assert f"{BLOCKED4} stays blocked" in done.stderr and "shared.lab" in done.stderr
+    on("unblock", "shared.lab")
+    assert everything(pair, BLOCKED4, BLOCKED6, SHARED4, SHARED6)
+
+
+def test_a_name_whose_addresses_changed(pair, on, dns):
+    on("block", "blocked.lab")
+    dns("blocked.lab", "192.0.2.1", "2001:db8::1")
+    done = on("block", "blocked.lab")
+    assert "2 former addresses dropped" in done.stdout
+    assert nothing(pair, "192.0.2.1", "2001:db8::1")
+    assert everything(pair, BLOCKED4, BLOCKED6)
+    dns("blocked.lab", "none")  # unblocking asks nobody
+    on("unblock", "blocked.lab")
+    assert everything(pair, "192.0.2.1", "2001:db8::1")
+
+
+def test_an_address_blocked_by_itself_too_survives_its_name(pair, on, dns):
+    on("block", BLOCKED4)
+    on("block", "blocked.lab")
+    dns("blocked.lab", "192.0.2.1")
+    on("block", "blocked.lab")
+    assert nothing(pair, BLOCKED4, "192.0.2.1")
+
+
+def test_the_hosts_file_comes_first(pair, on, tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("192.0.2.66 other.lab alias.example\n2001:db8::66 alias.example\n")
+    argv = on.argv("block", "other.lab", "alias.example")
+    run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts, *argv])
+    assert sorted(on.entries()) == ["192.0.2.66", "2001:db8::66"]
+    assert everything(pair, OTHER4)
+
+
+def test_search_domains_of_the_namespace(pair, on):
+    """/etc/netns/NAME/resolv.conf, as 'ip netns exec' shows it to others."""
+    conf = f"/etc/netns/{pair.near_netns}/resolv.conf"
+    with open(conf, encoding="ascii") as file:
+        before = file.read()
+    try:
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(f"nameserver {pair.far4}\nsearch nowhere.lab blocked.lab\n")
+        on("block", "www")
+        assert set(on.entries()) == {BLOCKED4, BLOCKED6}
+        assert "no such name" in on.fails(1, "block", "other")
+    finally:
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(before)
+
+
+@pytest.mark.parametrize("resolver", ["10.77.0.2", "10.77.0.2:53", "fd77::2", "[fd77::2]:53"])
+def test_resolver_option(pair, on, resolver):
+    on("block", "--resolver", resolver, "v4only.lab")
+    assert nothing(pair, "203.0.113.40")
+
+
+@pytest.mark.parametrize(
+    "options, at_least, at_most",
+    [(["--resolver", "10.99.0.1", "--resolver-timeout", "300ms"], 0.25, 1),
+     (["--resolver", "10.99.0.1"], 3, 5.5),
+     (["--resolver", "10.77.0.2:54"], 0, 5.5)],
+)
+def test_an_unreachable_resolver_is_waited_for_but_not_for_long(pair, on, options, at_least, at_most):
+    began = time.monotonic()
+    assert "'blocked.lab'" in on.fails(2, "block", *options, OTHER4, "blocked.lab")
+    assert at_least <= time.monotonic() - began <= at_most
+    assert on.entries() == {}
+    assert everything(pair, OTHER4)
+
+
+def test_a_name_that_does_not_exist_changes_nothing(pair, on):
+    line = on.fails(1, "block", OTHER4, "nothing.lab", "blocked.lab")
+    assert "'nothing.lab': no such name" in line
+    assert on.entries() == {}
+    assert everything(pair, OTHER4, BLOCKED4)
+
+
+# A name's owner chooses its addresses, so a name never cuts off the machine.
+
+
+def test_dangerous_answers_are_left_out(pair, on, dns):
+    dns("other.lab", "127.0.0.1", "0.0.0.0", pair.near4, pair.far4, "192.0.2.50", "::1", pair.near6)
+    done = on("block", "other.lab")
+    assert list(on.entries()) == ["192.0.2.50"]
+    for address in "127.0.0.1", "0.0.0.0", pair.near4, pair.far4, "::1", pair.near6:
+        assert f"'other.lab' answers with {address}, " in done.stderr
+    dns("other.lab", "127.0.0.1")
+    assert on("block", "other.lab", check=False).returncode == 3
+    assert list(on.entries()) == ["192.0.2.50"]
+
+
+@pytest.mark.parametrize(
+    "what", ["10.77.0.1", "10.77.0.2", "10.77.0.0/24", "0.0.0.0/0", "fd77::1", "fd77::2", "fd00::/8",
+             "10.77.0.0-10.77.0.9"]
+)
+def test_the_guard_refuses_to_cut_the_machine_off(pair, on, what):
+    line = on.fails(3, "block", OTHER4, what)
+    assert "would cut off" in line and "--force" in line
+    assert on.entries() == {}
+    assert pair.ping4(pair.far4) and pair.ping6(pair.far6)
+    on("block", "--force", what)
+    assert nothing(pair, what.split("-")[0].split("/")[0])
+
+
+def test_the_guard_looks_into_lists(on):
+    assert "would cut off 10.77.0.2" in on.fails(3, "block", "-f", "-", input=f"{OTHER4}\n10.77.0.2\n")
+    assert on.entries() == {}
+
+
+def test_neighbour_discovery_survives_a_forced_block(pair, on):
+    on("block", "--force", "::/0", "0.0.0.0/0")
+    pair.near(["ip", "neigh", "flush", "dev", "near0"])
+    assert not pair.ping6(pair.far6, *HALF_SECOND)
+    on("unblock", "::/0", "0.0.0.0/0")
+    assert pair.ping6(pair.far6)
+
+
+# Frames that have walked past other filters
+
+
+TAGS = [(5,), (5, 6), (0,), (5, 6, 7, 8)]
+
+
+@pytest.mark.parametrize("tags", TAGS)
+def test_vlan_tags_hide_nothing(pair, on, tags):
+    blocked = [pair.udp(source, tags=tags) for source in (BLOCKED4, BLOCKED6)]
+    others = [pair.udp(source, tags=tags) for source in (OTHER4, OTHER6)]
+    assert pair.passes(*blocked, *others) == [True] * 4
+    on("block", BLOCKED4, BLOCKED6)
+    assert pair.passes(*blocked, *others) == [False, False, True, True]
+
+
+def fragments(pair, source):
+    """First and later fragment of a datagram that spells a port where its second half begins."""
+    data = bytes(UDP(sport=9, dport=9, len=40)) + b"\0\x50" * 12
+    if ":" not in source:
+        header = {"src": source, "dst": pair.near4, "proto": 17, "id": 7}
+        return [pair.ether() / IP(**header, flags="MF") / Raw(data),
+                pair.ether() / IP(**header, frag=4) / Raw(b"\0\x50\0\x50")]
+    header = pair.ether() / IPv6(src=source, dst=pair.near6)
+    return [header / IPv6ExtHdrFragment(nh=17, m=1, id=7) / Raw(data),
+            header / IPv6ExtHdrFragment(nh=17, offset=4, id=7) / Raw(b"\0\x50\0\x50")]
+
+
+@pytest.mark.parametrize("blocked, other", [(BLOCKED4, OTHER4), (BLOCKED6, OTHER6)])
+def test_fragments_obey_address_rules(pair, on, blocked, other):
+    assert pair.passes(*fragments(pair, blocked)) == [True, True]
+    on("block", blocked)
+    assert pair.passes(*fragments(pair, blocked), *fragments(pair, other)) == [False, False, True, True]
+
+
+def test_large_pings_arrive_in_fragments_or_not_at_all(pair, on):
+    assert pair.ping4("blocked.lab", "-s4000") and pair.ping6("blocked.lab", "-s4000")
+    on("block", "blocked.lab")
+    assert not pair.ping4("blocked.lab", "-s4000", *HALF_SECOND)
+    assert not pair.ping6("blocked.lab", "-s4000", *HALF_SECOND)
+
+
+def test_jumbo_frames(lab, weir_on):
+    pair = lab(mtu=9000)
+    weir = weir_on(pair)
+    assert weir.json("attach", "near0")["interfaces"][0]["mode"] == "native"
+    assert pair.ping4("blocked.lab", "-s8000", "-Mdo") and pair.ping6("blocked.lab", "-s8000", "-Mdo")
+    assert bits_a_second(pair, OTHER4) > 1e6
+    weir("block", "blocked.lab", OTHER4)
+    assert not pair.ping4("blocked.lab", "-s8000", "-Mdo", *HALF_SECOND)
+    assert not pair.ping6("blocked.lab", "-s8000", "-Mdo", *HALF_SECOND)
+    assert weir.entries()[BLOCKED4]["bytes"] == 8028
+    assert bits_a_second(pair, OTHER4) == 0
+
+
+def test_generic_mode(pair, weir):
+    weir("attach", "near0", "--mode", "generic")
+    weir("block", "blocked.lab", "198.51.100.0/24")
+    assert answers(pair, "blocked.lab", "blocked.lab") == [False] * 4
+    assert answers(pair, "other.lab", "other.lab") == [True] * 4
+    assert nothing(pair, "198.51.100.1")
+    frames = [pair.udp(source, tags=(5, 6)) for source in (BLOCKED4, OTHER4, BLOCKED6)]
+    assert pair.passes(*frames) == [False, True, False]
+
+
+# Counters
+
+
+def test_counters_are_the_packets_sent(pair, on):
+    on("block", BLOCKED4, "198.51.100.0/24", BLOCKED6)
+    on("allow", "192.0.2.1")
+    sent = {
+        BLOCKED4: [pair.udp(BLOCKED4, payload=b"x" * n) for n in range(50, 80)],
+        "198.51.100.0/24": [pair.udp(f"198.51.100.{n}", tags=(5,)) for n in range(20)],
+        BLOCKED6: [pair.udp(BLOCKED6) for _ in range(10)],
+        "192.0.2.1": [pair.udp("192.0.2.1")],
+    }
+    for address, frames in sent.items():
+        assert pair.passes(*frames) == [address == "192.0.2.1"] * len(frames)
+    for address, entry in on.entries().items():
+        ip = [frame[IPv6 if ":" in address else IP] for frame in sent[address]]
+        assert (entry["packets"], entry["bytes"]) == (len(ip), sum(len(packet) for packet in ip))
+        assert entry["last_seen_s"] <= 5
+    reasons = {row["reason"]: row["packets"] for row in on.json("stats")["counters"]}
+    assert (reasons["block-from"], reasons["allow"]) == (60, 1)
+
+
+def test_counters_survive_other_changes(pair, on):
+    on("block", BLOCKED4, "198.51.100.0/24")
+    assert nothing(pair, BLOCKED4, "198.51.100.1")
+    on("block", "--for", "1h", BLOCKED4, OTHER4, "198.51.0.0/16")
+    on("block", "--both", BLOCKED4)
+    on("unblock", OTHER4, "198.51.0.0/16")
+    packets = {(e["address"], e["kind"]): e["packets"] for e in on.json("list")["entries"]}
+    assert packets == {(BLOCKED4, "block-from"): 1, (BLOCKED4, "block-to"): 0,
+                       ("198.51.100.0/24", "block-from"): 1}
+
+
+# Holders
+
+
+def test_origins_do_not_touch_each_other(pair, on):
+    on("block", BLOCKED4, "--origin", "ids", "--note", "scan")
+    on("block", BLOCKED4, "--origin", "cron", "--for", "1h")
+    assert [holder["origin"] for holder in on.entries()[BLOCKED4]["holders"]] == ["cron", "ids"]
+    line = on.fails(3, "unblock", BLOCKED4)
+    assert "stays blocked" in line and "--origin" in line
+    on("unblock", BLOCKED4, "--origin", "ids", check=False)
+    assert nothing(pair, BLOCKED4)
+    on("unblock", BLOCKED4, "--origin", "cron")
+    assert everything(pair, BLOCKED4)
+
+
+def test_unblock_of_what_something_wider_covers(pair, on):
+    on("block", "198.51.100.0/24", "--note", "abuse 4711")
+    on("block", "198.51.100.7")
+    line = on.fails(3, "unblock", "198.51.100.7")
+    assert "198.51.100.7 stays blocked: block from 198.51.100.0/24, by root" in line
+    assert "abuse 4711" in line and "weir allow 198.51.100.7" in line
+    assert list(on.entries()) == ["198.51.100.0/24"]
+    assert nothing(pair, "198.51.100.7")
+    on("allow", "198.51.100.7")  # as it says
+    assert everything(pair, "198.51.100.7")
+
+
+def test_unblock_all(pair, on):
+    on("block", "many.lab", "--origin", "ids")
+    on("block", "-f", "-", "--sync", "feed", input="192.0.2.0/24\n")
+    on("block", "--both", BLOCKED4)
+    on("allow", OTHER4)
+    on("unblock", "--all")
+    assert list(on.entries()) == [OTHER4]
+    assert everything(pair, *MANY, "192.0.2.1", BLOCKED4)
+
+
+def test_nothing_happens_twice(on):
+    what = [BLOCKED4, "198.51.100.0/24", "many.lab"]
+    assert on.json("block", *what)["changed"] == 10
+    assert on.json("block", *what)["changed"] == 0
+    assert on.json("allow", "192.0.2.1")["changed"] == 1
+    assert on.json("allow", "192.0.2.1")["changed"] == 0
+    assert on.json("unblock", *what)["changed"] == 10
+    assert on.json("unblock", *what)["changed"] == 0
+    assert on.json("unallow", "192.0.2.2")["changed"] == 0
+    assert list(on.entries()) == ["192.0.2.1"]
+
+
+# Lists
+
+
+def test_sync_makes_the_list_exactly_the_file(pair, on):
+    def sync(first, last, *options, **how):
+        text = "".join(f"192.0.2.{i}\n" for i in range(first, last))
+        return on("block", "-f", "-", "--sync", "feed", *options, input=text, **how)
+
+    on("block", "192.0.2.1")
+    assert "list feed: +9 -0 = 9" in sync(1, 10).stdout
+    assert "list feed: +2 -4 = 7" in sync(5, 12).stdout
+    assert pair.free("192.0.2.1", "192.0.2.2", "192.0.2.5", "192.0.2.11") == [False, True, False, False]
+    for last in 8, 5:  # less than half, nothing
+        refused = sync(5, last, check=False)
+        assert refused.returncode == 3 and "--force" in refused.stderr
+    assert len(on.entries()) == 8
+    assert "+0 -4 = 3" in sync(5, 8, "--force").stdout
+    assert "+0 -3 = 0" in sync(5, 5, "--force").stdout
+    assert list(on.entries()) == ["192.0.2.1"]
+
+
+def test_a_list_as_a_whole(pair, on):
+    on("block", "-f", "-", "--sync", "feed", input="192.0.2.1\nmany.lab\n198.51.100.0/24 # a comment\n")
+    assert nothing(pair, "192.0.2.1", *MANY, "198.51.100.77")
+    on("unblock", "--sync", "feed")
+    assert everything(pair, "192.0.2.1", *MANY, "198.51.100.77")
+
+
+LIST = """\
+# a list
+203.0.113.10   # with a comment
+198.51.100.0/24 for 1h note "abuse 4711"
+
+2001:db8:113::10 to
+192.0.2.5-192.0.2.9 both
+many.lab
+"""
+
+
+def test_lists_from_files_and_standard_input(pair, on, tmp_path):
+    file = tmp_path / "list"
+    file.write_text(LIST)
+    assert on.json("block", "-f", file)["added"] == 1 + 1 + 1 + 2 * 3 + 8
+    assert on.json("block", "-f", "-", input=LIST)["changed"] == 0
+    assert pair.passes(
+        pair.udp(BLOCKED4), pair.udp("198.51.100.200"), pair.udp(BLOCKED6),
+        pair.udp(pair.near6, BLOCKED6), pair.udp("192.0.2.9"), pair.udp(pair.near4, "192.0.2.9"),
+        pair.udp("2001:db8:100::4"), pair.udp(OTHER4),
+    ) == [False, False, True, False, False, False, False, True]
+    entry = on.entries()["198.51.100.0/24"]
+    assert entry["holders"][0]["note"] == "abuse 4711" and 3500 < entry["left_s"] <= 3600
+
+
+def test_bad_lines_are_all_named_and_nothing_is_loaded(pair, on):
+    text = f"{BLOCKED4}\n1.2.3\n\nbad bad\n{OTHER4} for ever\n2001:db8::/129\n{OTHER6}\n"
+    done = on("block", "-f", "-", input=text, check=False)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert [line.split(":")[2] for line in lines[:-1]] == ["2", "4", "5", "6"]
+    assert "nothing was changed" in lines[-1]
+    assert on.entries() == {}
+    assert everything(pair, BLOCKED4, OTHER4, OTHER6)
+    errors = on.json("block", "-f", "-", input=text, status=1)["errors"]
+    assert [error["line"] for error in errors] == [2, 4, 5, 6]
+
+
+def test_keep_going_loads_the_good_lines(pair, on):
+    text = f"{BLOCKED4}\n1.2.3\n{OTHER6}\n"
+    done = on("block", "-f", "-", "--keep-going", input=text, check=False)
+    assert done.returncode == 1 and ":2: '1.2.3'" in done.stderr
+    assert set(on.entries()) == {BLOCKED4, OTHER6}
+    assert nothing(pair, BLOCKED4, OTHER6)
+    on("unblock", "--all")
+    document = on.json("block", "-f", "-", "--keep-going", input=text, status=1)
+    assert (document["added"], document["bad"]) == (2, 1)
+
+
+def test_what_list_prints_is_what_block_reads(on):
+    on("block", "-f", "-", input=LIST)
+    on("allow", OTHER4, "--note", "ours")
+    before, plain = essence(on), on("list", "--plain").stdout
+    allowed = on("list", "--plain", "--allowed").stdout
+    assert allowed == f'{OTHER4} note "ours"\n' and f"{OTHER4}\n" not in plain
+    on("unblock", "--all")
+    on("unallow", "--all")
+    assert essence(on) == []
+    on("block", "-f", "-", input=plain)
+    on("allow", "-f", "-", input=allowed)
+    assert essence(on) == before
+    assert on.json("block", "-f", "-", input=plain)["added"] == 0
+
+
+def essence(weir):
+    return [(e["address"], e["kind"], "left_s" in e, e["holders"][0]["note"])
+            for e in weir.json("list")["entries"]]
+
+
+def test_dry_run_changes_nothing(pair, on):
+    state = sorted(on.state.rglob("*"))
+    document = on.json("block", "--dry-run", BLOCKED4, "many.lab", "--for", "1h")
+    assert (document["dry_run"], document["added"]) == (True, 9)
+    assert on.entries() == {} and sorted(on.state.rglob("*")) == state
+    assert everything(pair, BLOCKED4, *MANY)
+    on("block", BLOCKED4)
+    assert on.json("unblock", "--dry-run", BLOCKED4)["removed"] == 1
+    assert nothing(pair, BLOCKED4)
+
+
+# Limits, size, load
+
+
+@pytest.mark.parametrize(
+    "form, what",
+    [("192.0.2.{}", "IPv4 host"), ("2001:db8::{}", "IPv6 host"),
+     ("198.18.{}.0/24", "IPv4 prefix"), ("2001:db8:{}::/48", "IPv6 prefix")],
+)
+def test_a_full_table_refuses_and_takes_nothing_in(pair, weir, form, what):
+    weir("attach", "near0", "--max-entries", "10")
+    lines = [form.format(i) + "\n" for i in range(1, 12)]
+    line = weir.fails(3, "block", "-f", "-", input=BLOCKED4 + "\n" + "".join(lines))
+    assert f"11 {what}" in line or f"12 {what}" in line
+    assert "limit of 10" in line and "--max-entries" in line
+    assert weir.entries() == {} and everything(pair, BLOCKED4)
+    weir("block", "-f", "-", input="".join(lines[:10]))
+    weir.fails(3, "block", form.format(99))
+    assert len(weir.entries()) == 10
+    weir("unblock", "--all")
+    weir("block", form.format(99))  # what went has made room
+
+
+@pytest.fixture(scope="module")
+def hundred_thousand(tmp_path_factory):
+    file = tmp_path_factory.mktemp("lists") / "100k"
+    file.write_text("".join(f"198.{18 + (i >> 16)}.{i >> 8 & 255}.{i & 255}\n" for i in range(100000)))
+    return file
+
+
+def timed(command, *args):
+    began = time.monotonic()
+    command(*args)
+    return time.monotonic() - began
+
+
+def test_hundred_thousand_addresses(pair, weir, hundred_thousand, capsys):
+    weir("attach", "near0")
+    first, last, beyond = "198.18.0.0", "198.19.134.159", "198.19.134.160"
+    block, unblock = [], []
+    for _ in range(3):
+        block.append(timed(weir, "block", "-f", hundred_thousand))
+        assert pair.free(first, last, beyond) == [False, False, True]
+        unblock.append(timed(weir, "unblock", "-f", hundred_thousand))
+        assert everything(pair, first, last)
+    with capsys.disabled():
+        print(f" [100,000 addresses: block {min(block):.2f} s, unblock {min(unblock):.2f} s] ", end="")
+    assert min(block) < 1.5 and min(unblock) < 3
+
+
+@contextlib.contextmanager
+def iperf_server(pair, address):
+    argv = [*pair.enter(pair.far_netns), "iperf3", "-s", "-B", address]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as server:
+        try:
+            while f"{address}:5201" not in pair.far(["ss", "-Hltn"]).stdout:
+                assert server.poll() is None
+                time.sleep(0.01)
+            yield
+        finally:
+            server.terminate()
+
+
+def bits_a_second(pair, address):
+    """What iperf3 receives from that address; 0 when it cannot connect."""
+    client = ["iperf3", "-c", address, "-R", "-t1", "-J", "--connect-timeout", "500"]
+    with iperf_server(pair, address):
+        report = json.loads(pair.near(client, check=False).stdout)
+    return report["end"]["sum_received"]["bits_per_second"] if report["end"] else 0
+
+
+def segments_in(pair):
+    """How many TCP segments near's stack has seen so far."""
+    lines = pair.near(["cat", "/proc/net/snmp"]).stdout.splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Tcp:"))
+    return int(values[names.index("InSegs")])
+
+
+def flows(pair, within=3):
+    """Does the stack see TCP segments, at the latest after so many seconds?"""
+    start, end = segments_in(pair), time.monotonic() + within
+    while segments_in(pair) < start + 100 and time.monotonic() < end:
+        time.sleep(0.02)
+    return segments_in(pair) >= start + 100
+
+
+def test_a_block_cuts_a_connection_under_load(pair, on):
+    client = [*pair.enter(pair.near_netns), "iperf3", "-c", BLOCKED4, "-R", "-t20"]
+    with iperf_server(pair, BLOCKED4), subprocess.Popen(client, stdout=subprocess.DEVNULL) as client:
+        try:
+            assert flows(pair)
+            on("block", BLOCKED4)
+            before = segments_in(pair)
+            time.sleep(0.4)
+            assert segments_in(pair) == before
+            assert on.entries()[BLOCKED4]["packets"] > 0
+            on("unblock", BLOCKED4)
+            assert flows(pair)
+        finally:
+            client.kill()
+
+
+# The state folder
+
+
+def test_what_cannot_be_saved_is_refused(pair, on):
+    on("block", OTHER4)
+    (on.state / "overlay.new").mkdir()  # where the new file would be written
+    line = on.fails(2, "block", BLOCKED4)
+    assert str(on.state) in line and "--volatile" in line
+    assert list(on.entries()) == [OTHER4]
+    assert everything(pair, BLOCKED4) and nothing(pair, OTHER4)
+    assert "in the kernel only" in on("block", "--volatile", BLOCKED4).stdout
+    assert nothing(pair, BLOCKED4)
+
+
+def test_a_lost_file_is_made_again_from_the_kernel(pair, on):
+    on("block", BLOCKED4, "198.51.100.0/24")
+    shutil.rmtree(on.state)
+    assert sorted(on.entries()) == ["198.51.100.0/24", BLOCKED4]
+    on("unblock", BLOCKED4, "198.51.100.0/24")
+    assert everything(pair, BLOCKED4, "198.51.100.1")
+
+
+def test_a_damaged_file_is_refused_and_left_alone(pair, on):
+    on("block", BLOCKED4)
+    file = on.state / "overlay"
+    file.write_text(file.read_text().replace("end 1", "end 2"))
+    damaged = file.read_text()
+    assert str(file) in on.fails(1, "block", OTHER4)
+    assert file.read_text() == damaged
+    assert nothing(pair, BLOCKED4) and everything(pair, OTHER4)
+
+
+# Several at once
+
+
+def test_two_commands_at_once_both_take_effect(on):
+    for i in range(30):
+        pair = [on.start("block", f"192.0.2.{i}"), on.start("block", f"2001:db8::{i + 1:x}")]
+        assert [process.wait(timeout=10) for process in pair] == [0, 0]
+    assert len(on.entries()) == 60
+
+
+def test_a_locked_instance_is_waited_for(on):
+    with open(f"/run/weir/{on.name}/lock", "r+", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = on.start("block", BLOCKED4)
+        reading = on.start("list")
+        time.sleep(0.3)
+        assert waiting.poll() is None and reading.poll() is None
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert (waiting.wait(timeout=1), reading.wait(timeout=1)) == (0, 0)
+
+
+def test_a_lock_that_stays_names_its_holder(on):
+    with open(f"/run/weir/{on.name}/lock", "w", encoding="ascii") as lock:
+        lock.write("pid 4711, weir apply edge.weir\n")
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        began = time.monotonic()
+        line = on.fails(3, "block", BLOCKED4)
+    assert "pid 4711, weir apply edge.weir" in line
+    assert 9.5 < time.monotonic() - began < 12
+    assert on.entries() == {}
