@@ -43,11 +43,10 @@ struct sctp_head {
 	__be32 tag, checksum;
 };
 
-#define ETHERTYPE_QINQ     0x88a8
-#define ETHERTYPE_QINQ_OLD 0x9100
-#define IP4_MORE           0x2000
-#define IP4_OFFSET         0x1fff
-#define IP_MAX_BYTES       65535
+#define ETHERTYPE_QINQ 0x88a8
+#define IP4_MORE       0x2000
+#define IP4_OFFSET     0x1fff
+#define IP_MAX_BYTES   65535
 /* Where a header can begin at most: four tags, an IPv6 header, eight extension headers. */
 #define L3_OFFSET_MAX 31
 #define L4_OFFSET_MAX 16639
@@ -67,10 +66,10 @@ static __always_inline void *header_at(const struct xdp_md *ctx, __u32 offset, _
 	return header + size > (void *)(long)ctx->data_end ? NULL : header;
 }
 
+/* 802.1Q and 802.1ad; 0x9100 of older switches is no tag to Linux either. */
 static __always_inline bool is_vlan(__u16 ethertype)
 {
-	return ethertype == ETH_P_8021Q || ethertype == ETHERTYPE_QINQ ||
-	       ethertype == ETHERTYPE_QINQ_OLD;
+	return ethertype == ETH_P_8021Q || ethertype == ETHERTYPE_QINQ;
 }
 
 /* Steps over the tags; the outermost one is kept. */

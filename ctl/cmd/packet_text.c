@@ -147,7 +147,7 @@ static void add_frame(struct text *t, struct cursor c)
 	}
 	type = be16(c.at + 12);
 	skip(&c, 14);
-	while ((type == 0x8100 || type == 0x88a8 || type == 0x9100) && c.left >= 4) {
+	while ((type == 0x8100 || type == 0x88a8) && c.left >= 4) {
 		text_addf(t, "vlan %u ", be16(c.at) & 0xfff);
 		type = be16(c.at + 2);
 		skip(&c, 4);

@@ -132,7 +132,8 @@ static void alarm_iface(struct status *s, uint32_t number, const struct iface *r
 			  row->name);
 	if (until > s->clock.jiffies)
 		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", row->name,
-			  num_format_duration_ms(clock_ms_until(&s->clock, until), left));
+			  num_format_duration_ms(
+				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
 
 static void show_alarms(struct status *s)

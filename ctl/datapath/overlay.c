@@ -291,37 +291,48 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 // Prefixes come in order, so a wider one comes before what it contains.
-static uint64_t inherit(struct around *a, const struct prefix *p, uint64_t own)
+// The latest expiry of those around p.
+static uint64_t cover(struct around *a, const struct prefix *p)
 {
-	uint64_t state;
-
 	while (a->n && !prefix_contains(&a->at[a->n - 1].prefix, p))
 		a->n--;
-	state = later(own, a->n ? a->at[a->n - 1].state : 0);
+	return a->n ? a->at[a->n - 1].state : 0;
+}
+
+// The same with p's own; p is around what follows.
+static uint64_t inherit(struct around *a, const struct prefix *p, uint64_t own)
+{
+	uint64_t state = later(own, cover(a, p));
+
 	a->at[a->n].prefix = *p;
 	a->at[a->n++].state = state;
 	return state;
 }
 
+// One prefix: what it is (raw NULL: not there), its own end and that of all around it, after the commit
+// and, for a new row, until then: a row that is not in force must not hide a wider one that is.
 static void stage_net(struct stage *s, enum overlay_table t, const struct prefix *p, uint8_t kind,
-		      const struct overlay_raw *raw, uint64_t own, uint64_t state)
+		      const struct overlay_raw *raw, uint64_t own, uint64_t state,
+		      uint64_t until_then)
 {
 	uint64_t have_own = raw ? net_own(s->instance, &raw->value.net) : 0;
 	uint64_t have = raw ? net_state(s->instance, &raw->value.net) : 0;
 	struct change change = {.old = raw};
 
 	tally(s, have_own, own);
-	if (own)
+	if (own) {
 		s->plan.bits |= (t == TABLE_NETS4 ? OVERLAY_NETS4 : OVERLAY_NETS6) << kind;
-	else if (have <= s->now) {
+	} else if (have <= s->now) {
 		vec_push(&s->expired, dead_key(t, p, kind));
 		return;
-	} else
+	} else {
 		vec_push(&s->dead, dead_key(t, p, kind));
+	}
 	if (same_state(s, have_own, own) && same_state(s, have, state))
 		return;
 	change.value.net.own_next = same_state(s, have_own, own) ? have_own : own;
 	change.value.net.next = same_state(s, have, state) ? have : state;
+	change.value.net.now = until_then;
 	table_key(t, p, kind, &change.key);
 	vec_push(&s->changes[t], change);
 }
@@ -333,9 +344,28 @@ static int compare_net(const struct overlay_raw *raw, const struct overlay_want 
 	return order ? order : (int)raw->kind - (int)want->kind;
 }
 
+// The wider prefixes on the way through a table, by kind: as they are, and as they shall be.
+struct ways {
+	struct around have[OVERLAY_KINDS], want[OVERLAY_KINDS];
+};
+
+static void stage_pair(struct stage *s, enum overlay_table t, struct ways *ways,
+		       const struct overlay_raw *raw, const struct overlay_want *want)
+{
+	const struct prefix *p = want ? &want->prefix : &raw->prefix;
+	uint8_t kind = want ? want->kind : raw->kind;
+	uint64_t until_then = cover(&ways->have[kind], p);
+	uint64_t state =
+		want ? inherit(&ways->want[kind], p, want->until) : cover(&ways->want[kind], p);
+
+	if (raw)
+		inherit(&ways->have[kind], p, net_own(s->instance, &raw->value.net));
+	stage_net(s, t, p, kind, raw, want ? want->until : 0, state, until_then);
+}
+
 static void stage_nets(struct stage *s, enum overlay_table t, const struct overlay_raws *raws)
 {
-	CLEANUP_FREE struct around *around = mem_zalloc(OVERLAY_KINDS, sizeof(*around));
+	CLEANUP_FREE struct ways *ways = mem_new(struct ways);
 	size_t w = 0, r = 0;
 
 	for (;;) {
@@ -351,11 +381,7 @@ static void stage_nets(struct stage *s, enum overlay_table t, const struct overl
 		order = !raw ? 1 : !want ? -1 : compare_net(raw, want);
 		r += order <= 0;
 		w += order >= 0;
-		if (order < 0)
-			stage_net(s, t, &raw->prefix, raw->kind, raw, 0, 0);
-		else
-			stage_net(s, t, &want->prefix, want->kind, order ? NULL : raw, want->until,
-				  inherit(&around[want->kind], &want->prefix, want->until));
+		stage_pair(s, t, ways, order <= 0 ? raw : NULL, order >= 0 ? want : NULL);
 	}
 }
 

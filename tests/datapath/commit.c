@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -259,6 +260,86 @@ static void test_wider_prefix_stays(struct test *t)
 	pthread_join(thread, NULL);
 	CHECK(t, !w.leaked, "of %lu packets %lu passed though 10.0.0.0/8 was blocked all the time",
 	      w.rounds, w.leaked);
+}
+
+// Sends one packet without a pause.
+struct stream {
+	struct rig *rig;
+	const struct frame *frame;
+	bool stop;
+};
+
+static void *flow(void *arg)
+{
+	struct stream *s = arg;
+
+	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
+		rig_verdict(s->rig, s->frame, 10000);
+	return NULL;
+}
+
+static uint64_t counted(struct rig *rig, enum weir_reason reason)
+{
+	struct err err = {0};
+
+	if (counters_read(rig->instance, rig->counters, &err))
+		test_die(&err);
+	return counters_reason(rig->counters, reason).packets;
+}
+
+// A packet that is interrupted for as long as a whole command takes sees a part of either overlay. Test
+// runs can be preempted, unlike a driver; a window that is open for a microsecond lets more than these
+// fall through.
+#define FALLEN_MAX 5
+
+// One overlay after the other, each of which drops the packet (or lets it pass) for another reason: no
+// packet may fall between the old one and the new one.
+static void between(struct test *t, const char *const *overlays, size_t n, enum weir_reason never)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	struct frame frame;
+	struct stream s = {.rig = rig, .frame = &frame};
+	uint64_t fallen;
+	pthread_t thread;
+
+	frame_udp(&frame, "10.1.2.3", "203.0.113.1", 0);
+	rig_overlay_text(rig, overlays[0]);
+	pthread_create(&thread, NULL, flow, &s);
+	for (size_t round = 1; round < 600; round++) {
+		CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+
+		stage_text(rig, overlays[round * (round / n % (n - 1) + 1) % n], &plan);
+		usleep(200); // a command writes its files here
+		overlay_commit(rig->instance, &plan);
+	}
+	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	fallen = counted(rig, never);
+	CHECK(t, fallen <= FALLEN_MAX, "%llu packets in 600 commits counted as '%s'",
+	      (unsigned long long)fallen, reason_name(never));
+}
+
+static void test_between_blocks(struct test *t)
+{
+	static const char *const overlays[] = {
+		"block-from 10.1.2.3",  "block-to 203.0.113.0/24", "block-from 10.1.2.0/24",
+		"block-to 203.0.113.1", "block-from 10.0.0.0/8",
+	};
+
+	between(t, overlays, ARRAY_SIZE(overlays), REASON_PASS_DEFAULT);
+}
+
+static void test_between_allows(struct test *t)
+{
+	static const char *const overlays[] = {
+		"block-from 10.1.2.3, allow-from 10.1.2.3",
+		"block-from 10.1.2.3, allow-to 203.0.113.0/24",
+		"block-from 10.1.2.3, allow-from 10.1.2.0/24",
+		"block-from 10.1.2.3, allow-to 203.0.113.1",
+		"block-from 10.1.2.3, allow-from 10.0.0.0/8",
+	};
+
+	between(t, overlays, ARRAY_SIZE(overlays), REASON_DROP_BLOCK_FROM);
 }
 
 static void tidy(struct test *t, const struct rig *rig)
@@ -616,6 +697,8 @@ const struct named_test commit_tests[] = {
 	{"commit: staged and dead prefixes hide nothing", test_staged_does_not_hide},
 	{"commit: flips all at once", test_commit_flips_at_once},
 	{"commit: a wider prefix stays in force", test_wider_prefix_stays},
+	{"commit: no packet between two blocks", test_between_blocks},
+	{"commit: no packet between two allows", test_between_allows},
 	{"commit: killed before it", test_killed_before_commit},
 	{"commit: killed, then another command", test_killed_then_other_command},
 	{"commit: killed while staging", test_killed_while_staging},

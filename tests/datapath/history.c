@@ -168,7 +168,7 @@ static void check_rows(struct history *h)
 	vec_free(&rows);
 }
 
-static void accept(struct history *h)
+static void accept_history(struct history *h)
 {
 	vec_free(&h->in_force);
 	h->in_force = h->wanted;
@@ -194,11 +194,11 @@ static void command(struct history *h)
 		return;
 	} else if (fate == 2) { // killed right after the commit
 		knobs->epoch = plan.epoch;
-		accept(h);
+		accept_history(h);
 		check_world(h, &h->in_force, "not cleared away");
 	} else {
 		overlay_commit(h->rig->instance, &plan);
-		accept(h);
+		accept_history(h);
 		check_world(h, &h->in_force, "committed");
 		CHECK(h->test, knobs->overlay == plan.bits, "bits 0x%x", knobs->overlay);
 	}

@@ -5,7 +5,7 @@ its fixed part there, is what it says possible, and does what it says lie inside
 import ipaddress
 import struct
 
-TPIDS = (0x8100, 0x88a8, 0x9100)
+TPIDS = (0x8100, 0x88a8)
 IPV4, IPV6 = 0x0800, 0x86dd
 HOPOPTS, ROUTING, FRAGMENT, DSTOPTS = 0, 43, 44, 60
 EXTENSIONS = (HOPOPTS, ROUTING, FRAGMENT, DSTOPTS)
