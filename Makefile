@@ -70,6 +70,9 @@ $(O)/asan/%.o: %.c | $(SKELETONS)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 
+# Skeletons count as system headers, which -MMD leaves out: name who includes them.
+$(filter $(O)/ctl/datapath/%,$(ROOMS)) $(filter $(O)/asan/ctl/datapath/%,$(ASAN_ROOMS)): $(SKELETONS)
+
 $(O)/libweir.a: $(ROOMS)
 	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 

@@ -8,9 +8,11 @@ readonly keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The machine's own Debian mirror: the first address in apt's sources that ends in /debian.
 host_mirror() {
-	sed -nE '/^[[:space:]]*(deb|URIs:)[[:space:]]/s|.*[[:space:]](https?://[^[:space:]]*/debian)/?([[:space:]].*)?$|\1|p' \
-		/etc/apt/sources.list.d/debian.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
-		2>/dev/null | grep . -m1 || echo http://deb.debian.org/debian
+	local mirror
+	mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+		sed -nE '/^[[:space:]]*(deb|URIs:)[[:space:]]/s|.*[[:space:]](https?://[^[:space:]]*/debian)/?([[:space:]].*)?$|\1|p' |
+		head -n1) || :
+	echo "${mirror:-http://deb.debian.org/debian}"
 }
 
 # Where to look for a suite, best first: lines of mirror and apt's name of the suite.
@@ -87,7 +89,7 @@ kernel_install() {
 		rm -rf "$dir" && mkdir -p "$dir" || return
 		if kernel_download "$dir" "$mirror" "$name" >"$dir.log" 2>&1 </dev/null &&
 			kernel_unpack "$dir" >>"$dir.log" 2>&1; then
-			mv "$dir/kernel" "$kernels/$1"
+			mv "$dir/kernel" "$kernels/$1" || return
 			rm -rf "$dir" "$dir.log"
 			return 0
 		fi
@@ -96,9 +98,9 @@ kernel_install() {
 	return 1
 }
 
-# kernel_fetch SUITE: says in one line what there is, or why there is nothing.
+# kernel_fetch SUITE: sees to it that the suite's kernel is there, or says in one line why it cannot be had.
 kernel_fetch() {
-	local dir=$kernels/$1 why
+	local dir=$kernels/$1 lock why
 	[[ ! -e $dir ]] || return 0
 	if [[ ! -r $keyring ]]; then
 		echo "vm: skipped: no kernel of '$1': apt install debian-archive-keyring" >&2
@@ -109,7 +111,6 @@ kernel_fetch() {
 	flock "$lock"
 	if [[ -e $dir ]] || kernel_install "$1"; then
 		exec {lock}>&-
-		echo "vm: kernel of '$1' is $(<"$dir/version")"
 		return 0
 	fi
 	exec {lock}>&-

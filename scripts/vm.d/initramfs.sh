@@ -69,7 +69,7 @@ add_libraries() {
 	done
 }
 
-# module_files KERNEL NAME...: the files of these modules and of those they depend on.
+# module_files TREE NAME...: the files of these modules and of those they depend on.
 module_files() {
 	awk -v names="${*:2}" '
 		BEGIN { n = split(names, a, " "); for (i = 1; i <= n; i++) { gsub("-", "_", a[i]); want[a[i]] } }
@@ -79,11 +79,22 @@ module_files() {
 		}' "$1/modules.dep" | sort -u
 }
 
+# Modules asked for by name must be there, or be part of the kernel.
+require_modules() {
+	local name
+	for name in "${modules[@]}"; do
+		[[ $(module_files "$1" "$name") ]] ||
+			tr - _ <"$1/modules.builtin" | grep -q "/${name//-/_}\.ko$" ||
+			die "the kernel of '$suite' has no module '$name'"
+	done
+}
+
 add_modules() {
 	local version tree own
 	version=$(<"$kernels/$suite/version")
 	tree=$kernels/$suite/lib/modules/$version
 	own=$(grep -v '^#' "$here/vm.d/modules")
+	require_modules "$tree"
 	mkdir -p "$root/lib/modules/$version"
 	# shellcheck disable=SC2086
 	(cd "$tree" && module_files . $own "${modules[@]}" | xargs cp --parents -t "$root/lib/modules/$version")

@@ -210,7 +210,8 @@ class Pair:
 
     def passes(self, *frames):
         """Which of these frames get through to near's stack? One answer for each, at once: a last
-        frame, which is not IP and so always passes, says that the others have come or never will."""
+        frame, which is not IP and so always passes, says that the others are there or never will be.
+        """
         end = bytes(self.ether())[:12] + b"\x88\xb5" + f"the end {next(numbers)}".encode().ljust(60)
         frames = [bytes(frame) for frame in frames]
         with self.sniff_near() as sniffer:
@@ -310,9 +311,9 @@ class Weir:
 
     def remove(self):
         for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+            process.kill()
+            process.wait()
+            process.stdout.close()
         self("detach", "--force", check=False)
         for folder in self.pins, self.state, f"/run/weir/{self.name}":
             shutil.rmtree(folder, ignore_errors=True)

@@ -129,6 +129,15 @@ def test_any_allow_beats_any_block(pair, on, block, allow, passes, dropped):
     assert nothing(pair, *passes, *dropped)
 
 
+def test_allowing_a_name_lets_it_through_and_warns(pair, on):
+    on("block", "198.51.100.0/24", "2001:db8::/32")
+    assert "whoever owns the name" in on("allow", "many.lab").stderr
+    assert everything(pair, *MANY)
+    assert nothing(pair, "198.51.100.5", "2001:db8:100::5")
+    assert len(on.json("list", "--allowed")["entries"]) == len(MANY)
+    assert len(on.json("list", "--blocked")["entries"]) == 2
+
+
 def test_blocking_the_allowed_says_that_it_has_no_effect(pair, on):
     on("allow", OTHER4)
     assert "allow beats block" in on("block", OTHER4).stderr
@@ -268,7 +277,7 @@ def test_resolver_option(pair, on, resolver):
      (["--resolver", "10.99.0.1"], 3, 5.5),
      (["--resolver", "10.77.0.2:54"], 0, 5.5)],
 )
-def test_an_unreachable_resolver_is_waited_for_but_not_for_long(pair, on, options, at_least, at_most):
+def test_an_unreachable_resolver_is_not_waited_for_long(pair, on, options, at_least, at_most):
     began = time.monotonic()
     assert "'blocked.lab'" in on.fails(2, "block", *options, OTHER4, "blocked.lab")
     assert at_least <= time.monotonic() - began <= at_most
@@ -298,8 +307,8 @@ def test_dangerous_answers_are_left_out(pair, on, dns):
 
 
 @pytest.mark.parametrize(
-    "what", ["10.77.0.1", "10.77.0.2", "10.77.0.0/24", "0.0.0.0/0", "fd77::1", "fd77::2", "fd00::/8",
-             "10.77.0.0-10.77.0.9"]
+    "what", ["10.77.0.1", "10.77.0.2", "10.77.0.0/24", "0.0.0.0/0", "fd77::1", "fd77::2",
+             "fd00::/8", "10.77.0.0-10.77.0.9"]
 )
 def test_the_guard_refuses_to_cut_the_machine_off(pair, on, what):
     line = on.fails(3, "block", OTHER4, what)
@@ -311,7 +320,8 @@ def test_the_guard_refuses_to_cut_the_machine_off(pair, on, what):
 
 
 def test_the_guard_looks_into_lists(on):
-    assert "would cut off 10.77.0.2" in on.fails(3, "block", "-f", "-", input=f"{OTHER4}\n10.77.0.2\n")
+    line = on.fails(3, "block", "-f", "-", input=f"{OTHER4}\n10.77.0.2\n")
+    assert "would cut off 10.77.0.2" in line
     assert on.entries() == {}
 
 
@@ -325,14 +335,17 @@ def test_neighbour_discovery_survives_a_forced_block(pair, on):
 
 # Frames that have walked past other filters
 
-
 TAGS = [(5,), (5, 6), (0,), (5, 6, 7, 8)]
 
 
+@pytest.mark.parametrize("outer", [b"\x81\0", b"\x88\xa8"], ids=["802.1Q", "802.1ad"])
 @pytest.mark.parametrize("tags", TAGS)
-def test_vlan_tags_hide_nothing(pair, on, tags):
-    blocked = [pair.udp(source, tags=tags) for source in (BLOCKED4, BLOCKED6)]
-    others = [pair.udp(source, tags=tags) for source in (OTHER4, OTHER6)]
+def test_vlan_tags_hide_nothing(pair, on, tags, outer):
+    def tagged(*sources):
+        frames = [bytes(pair.udp(source, tags=tags)) for source in sources]
+        return [frame[:12] + outer + frame[14:] for frame in frames]
+
+    blocked, others = tagged(BLOCKED4, BLOCKED6), tagged(OTHER4, OTHER6)
     assert pair.passes(*blocked, *others) == [True] * 4
     on("block", BLOCKED4, BLOCKED6)
     assert pair.passes(*blocked, *others) == [False, False, True, True]
@@ -354,7 +367,8 @@ def fragments(pair, source):
 def test_fragments_obey_address_rules(pair, on, blocked, other):
     assert pair.passes(*fragments(pair, blocked)) == [True, True]
     on("block", blocked)
-    assert pair.passes(*fragments(pair, blocked), *fragments(pair, other)) == [False, False, True, True]
+    frames = fragments(pair, blocked) + fragments(pair, other)
+    assert pair.passes(*frames) == [False, False, True, True]
 
 
 def test_large_pings_arrive_in_fragments_or_not_at_all(pair, on):
@@ -368,7 +382,8 @@ def test_jumbo_frames(lab, weir_on):
     pair = lab(mtu=9000)
     weir = weir_on(pair)
     assert weir.json("attach", "near0")["interfaces"][0]["mode"] == "native"
-    assert pair.ping4("blocked.lab", "-s8000", "-Mdo") and pair.ping6("blocked.lab", "-s8000", "-Mdo")
+    assert pair.ping4("blocked.lab", "-s8000", "-Mdo")
+    assert pair.ping6("blocked.lab", "-s8000", "-Mdo")
     assert bits_a_second(pair, OTHER4) > 1e6
     weir("block", "blocked.lab", OTHER4)
     assert not pair.ping4("blocked.lab", "-s8000", "-Mdo", *HALF_SECOND)
@@ -387,16 +402,19 @@ def test_generic_mode(pair, weir):
     assert pair.passes(*frames) == [False, True, False]
 
 
-# Counters
+# Counters, for addresses from which no connection of another test retransmits
+
+
+QUIET4, QUIET6 = "192.0.2.201", "2001:db8::201"
 
 
 def test_counters_are_the_packets_sent(pair, on):
-    on("block", BLOCKED4, "198.51.100.0/24", BLOCKED6)
+    on("block", QUIET4, "198.51.100.0/24", QUIET6)
     on("allow", "192.0.2.1")
     sent = {
-        BLOCKED4: [pair.udp(BLOCKED4, payload=b"x" * n) for n in range(50, 80)],
+        QUIET4: [pair.udp(QUIET4, payload=b"x" * n) for n in range(50, 80)],
         "198.51.100.0/24": [pair.udp(f"198.51.100.{n}", tags=(5,)) for n in range(20)],
-        BLOCKED6: [pair.udp(BLOCKED6) for _ in range(10)],
+        QUIET6: [pair.udp(QUIET6) for _ in range(10)],
         "192.0.2.1": [pair.udp("192.0.2.1")],
     }
     for address, frames in sent.items():
@@ -410,13 +428,13 @@ def test_counters_are_the_packets_sent(pair, on):
 
 
 def test_counters_survive_other_changes(pair, on):
-    on("block", BLOCKED4, "198.51.100.0/24")
-    assert nothing(pair, BLOCKED4, "198.51.100.1")
-    on("block", "--for", "1h", BLOCKED4, OTHER4, "198.51.0.0/16")
-    on("block", "--both", BLOCKED4)
-    on("unblock", OTHER4, "198.51.0.0/16")
+    on("block", QUIET4, "198.51.100.0/24")
+    assert nothing(pair, QUIET4, "198.51.100.1")
+    on("block", "--for", "1h", QUIET4, "192.0.2.202", "198.51.0.0/16")
+    on("block", "--both", QUIET4)
+    on("unblock", "192.0.2.202", "198.51.0.0/16")
     packets = {(e["address"], e["kind"]): e["packets"] for e in on.json("list")["entries"]}
-    assert packets == {(BLOCKED4, "block-from"): 1, (BLOCKED4, "block-to"): 0,
+    assert packets == {(QUIET4, "block-from"): 1, (QUIET4, "block-to"): 0,
                        ("198.51.100.0/24", "block-from"): 1}
 
 
@@ -480,7 +498,7 @@ def test_sync_makes_the_list_exactly_the_file(pair, on):
     on("block", "192.0.2.1")
     assert "list feed: +9 -0 = 9" in sync(1, 10).stdout
     assert "list feed: +2 -4 = 7" in sync(5, 12).stdout
-    assert pair.free("192.0.2.1", "192.0.2.2", "192.0.2.5", "192.0.2.11") == [False, True, False, False]
+    assert nothing(pair, "192.0.2.1", "192.0.2.5", "192.0.2.11") and everything(pair, "192.0.2.2")
     for last in 8, 5:  # less than half, nothing
         refused = sync(5, last, check=False)
         assert refused.returncode == 3 and "--force" in refused.stderr
@@ -491,7 +509,7 @@ def test_sync_makes_the_list_exactly_the_file(pair, on):
 
 
 def test_a_list_as_a_whole(pair, on):
-    on("block", "-f", "-", "--sync", "feed", input="192.0.2.1\nmany.lab\n198.51.100.0/24 # a comment\n")
+    on("block", "-f", "-", "--sync", "feed", input="192.0.2.1\nmany.lab\n198.51.100.0/24 # all\n")
     assert nothing(pair, "192.0.2.1", *MANY, "198.51.100.77")
     on("unblock", "--sync", "feed")
     assert everything(pair, "192.0.2.1", *MANY, "198.51.100.77")
@@ -602,7 +620,8 @@ def test_a_full_table_refuses_and_takes_nothing_in(pair, weir, form, what):
 @pytest.fixture(scope="module")
 def hundred_thousand(tmp_path_factory):
     file = tmp_path_factory.mktemp("lists") / "100k"
-    file.write_text("".join(f"198.{18 + (i >> 16)}.{i >> 8 & 255}.{i & 255}\n" for i in range(100000)))
+    numbers = range(100000)
+    file.write_text("".join(f"198.{18 + (i >> 16)}.{i >> 8 & 255}.{i & 255}\n" for i in numbers))
     return file
 
 
@@ -622,7 +641,7 @@ def test_hundred_thousand_addresses(pair, weir, hundred_thousand, capsys):
         unblock.append(timed(weir, "unblock", "-f", hundred_thousand))
         assert everything(pair, first, last)
     with capsys.disabled():
-        print(f" [100,000 addresses: block {min(block):.2f} s, unblock {min(unblock):.2f} s] ", end="")
+        print(f" [100,000: block {min(block):.2f} s, unblock {min(unblock):.2f} s] ", end="")
     assert min(block) < 1.5 and min(unblock) < 3
 
 
@@ -663,8 +682,8 @@ def flows(pair, within=3):
 
 
 def test_a_block_cuts_a_connection_under_load(pair, on):
-    client = [*pair.enter(pair.near_netns), "iperf3", "-c", BLOCKED4, "-R", "-t20"]
-    with iperf_server(pair, BLOCKED4), subprocess.Popen(client, stdout=subprocess.DEVNULL) as client:
+    argv = [*pair.enter(pair.near_netns), "iperf3", "-c", BLOCKED4, "-R", "-t20"]
+    with iperf_server(pair, BLOCKED4), subprocess.Popen(argv, stdout=subprocess.DEVNULL) as client:
         try:
             assert flows(pair)
             on("block", BLOCKED4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""SIGKILL before any system call leaves the machine as before or as after, and the next command works.
+"""SIGKILL at any system call leaves the machine as before or as after, and the next command works.
 
 strace kills the command on entering the call, so the kills before all calls are all there are: what
 happens between two calls (stores into mapped maps) is whole. Calls that can change something are
@@ -19,9 +19,9 @@ from labnet import Weir, run, running_lab
 WORKERS = 4
 STRIDE = 8
 CHANGING = {
-    "bpf", "rename", "renameat", "renameat2", "openat", "fsync", "unlink", "unlinkat", "rmdir", "mkdir",
-    "mkdirat", "flock", "sendto", "sendmsg", "write", "pwrite64", "ftruncate", "fchmod", "mount",
-    "exit_group",
+    "bpf", "rename", "renameat", "renameat2", "openat", "fsync", "unlink", "unlinkat", "rmdir",
+    "mkdir", "mkdirat", "flock", "sendto", "sendmsg", "write", "pwrite64", "ftruncate", "fchmod",
+    "mount", "exit_group",
 }
 
 Kill = collections.namedtuple("Kill", "call nth")
@@ -103,12 +103,12 @@ class Crash:
             try:
                 self.after(kill)
             except AssertionError as error:
-                raise AssertionError(f"killed before {kill.call} number {kill.nth}: {error}") from error
+                raise AssertionError(f"killed at {kill.call} number {kill.nth}: {error}") from error
         return reached
 
 
 def sweep(crash, labs, ways):
-    """Kills a command at every point, shared by the workers; it must have gone each of these ways."""
+    """Kills a command at every point, shared by the workers; it must have gone all these ways."""
     cases = [crash(lab) for lab in labs]
     try:
         cases[0].before()
@@ -132,8 +132,9 @@ OLD = [f"192.0.2.{i}" for i in range(50)] + ["198.51.100.0/24", "2001:db8:100::/
 NEW = [f"203.0.113.{i}" for i in range(50)] + ["198.51.0.0/16", "2001:db8::/32", "2001:db8::2"]
 LATER = "100.64.0.2"
 # Source: does it pass with OLD alone, with NEW as well?
-PROBES = {"192.0.2.7": (False, False), "198.51.100.9": (False, False), "2001:db8::1": (False, False),
-          "203.0.113.7": (True, False), "198.51.99.9": (True, False), "2001:db8::2": (True, False),
+PROBES = {"192.0.2.7": (False, False), "198.51.100.9": (False, False),
+          "2001:db8::1": (False, False), "203.0.113.7": (True, False),
+          "198.51.99.9": (True, False), "2001:db8::2": (True, False),
           "2001:db8:1::": (True, False), "100.64.0.1": (True, True)}
 OLD_ONLY, ALL = ([free[way] for free in PROBES.values()] for way in (0, 1))
 

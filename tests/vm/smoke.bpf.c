@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the datapath stands on, small enough to blame the kernel: a clock, a tail call, frags. */
+// What the datapath stands on, small enough to blame the kernel: a clock, a tail call, frags.
 
 #include <linux/bpf.h>
 
@@ -14,7 +14,7 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-/* Jiffies after which the slot is left alone; 0: never. */
+// Jiffies after which the slot is left alone; 0: never.
 __u64 deadline;
 
 SEC("xdp.frags")

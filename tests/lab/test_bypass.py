@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""weir bypass: everything passes for a while, and the kernel ends it."""
+
+import time
+
+import pytest
+
+BLOCKED = "192.0.2.201"
+
+
+def test_bypass_passes_everything_and_counts_it(pair, on):
+    on("block", BLOCKED)
+    assert pair.free(BLOCKED) == [False]
+    on("bypass")
+    assert pair.free(BLOCKED, "203.0.113.20") == [True, True]
+    rows = {row["reason"]: row["packets"] for row in on.json("stats")["counters"]}
+    assert rows["bypass"] >= 2 and rows["block-from"] == 1
+    assert on("bypass", "--off").stdout.startswith("bypass is off")
+    assert pair.free(BLOCKED) == [False]
+
+
+def test_the_kernel_ends_it(pair, on):
+    on("block", BLOCKED)
+    began = time.monotonic()
+    on("bypass", "--for", "1s")
+    while pair.free(BLOCKED) == [True]:
+        assert time.monotonic() < began + 3
+        time.sleep(0.02)
+    assert time.monotonic() - began >= 0.99
+    assert on("status", check=False).returncode == 0
+
+
+def test_one_interface(pair, on):
+    pair.link("add", "near7", "type", "veth", "peer", "name", "far7")
+    try:
+        on("attach", "near7")
+        on("block", BLOCKED)
+        on("bypass", "near7")
+        assert pair.free(BLOCKED) == [False]
+        alarms = on.json("status", status=2)["alarms"]
+        assert len(alarms) == 1 and "'near7' is BYPASSED" in alarms[0]
+        on("bypass", "near0")
+        assert pair.free(BLOCKED) == [True]
+        on("bypass", "--off", "near0")
+        assert pair.free(BLOCKED) == [False]
+    finally:
+        pair.link("del", "near7")
+
+
+def test_status_and_explain_shout_it(on):
+    on("block", BLOCKED)
+    on("bypass", "--for", "10s")
+    status = on("status", check=False)
+    assert status.returncode == 2 and "'near0' is BYPASSED for " in status.stdout
+    assert "a bypass is on" in on("explain", BLOCKED).stdout
+
+
+def test_it_does_not_survive_detach(pair, on):
+    on("block", BLOCKED)
+    on("bypass")
+    on("detach")
+    on("attach", "near0")
+    assert pair.free(BLOCKED) == [False]
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [(["nope0"], "'nope0' is not attached"), (["--for", "0s"], "1s to 24h"),
+     (["--for", "25h"], "1s to 24h"), (["--for", "soon"], "'soon'"),
+     (["near0", "near1"], "one word too many")],
+)
+def test_wrong_words(pair, on, words, said):
+    on("block", BLOCKED)
+    assert said in on.fails(1, "bypass", *words)
+    assert pair.free(BLOCKED) == [False]

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line itself: help, JSON, exit statuses and suggestions, for every command."""
+
+import json
+import re
+
+import pytest
+
+from labnet import WEIR, run
+
+GLOBAL = {"instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
+ADD = {"file", "wide", "to", "both", "for", "note", "origin", "sync", "iface", "mode", "live",
+       "resolver", "resolver-timeout", "keep-going", "volatile", "force", "dry-run"}
+TAKE = {"file", "wide", "to", "both", "origin", "sync", "all", "dry-run"}
+OPTIONS = {
+    "attach": {"mode", "max-entries"}, "detach": {"force"},
+    "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
+    "list": {"plain", "blocked", "allowed"}, "explain": set(), "status": {"limits"},
+    "stats": {"interfaces", "all"}, "watch": {"count"}, "bypass": {"for", "off"}, "doctor": set(),
+}
+
+
+def weir_alone(*args):
+    return run([WEIR, *args], check=False)
+
+
+def options_in(text):
+    return set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE))
+
+
+# Help
+
+
+def test_help_names_every_command():
+    done = weir_alone("help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert re.findall(r"^  ([a-z]+) ", done.stdout, re.MULTILINE)[:-1] == list(OPTIONS)
+    assert options_in(done.stdout) == GLOBAL
+    assert weir_alone("--help").stdout == weir_alone("-h").stdout == done.stdout
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_help_of_a_command(command):
+    done = weir_alone(command, "--help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith(f"usage: weir [GLOBAL OPTIONS] {command} ")
+    assert options_in(done.stdout) == OPTIONS[command] | GLOBAL
+    assert max(len(line) for line in done.stdout.splitlines()) <= 100
+    for same in ["help", command], [command, "-h"], ["-h", command], [command, "x", "y", "--help"]:
+        assert weir_alone(*same).stdout == done.stdout
+
+
+@pytest.mark.parametrize("words", [["-V"], ["--version"], ["-V", "list"]])
+def test_version(words):
+    done = weir_alone(*words)
+    assert re.fullmatch(r"weir \d+\.\S+\n", done.stdout) and done.returncode == 0
+
+
+# JSON: one document, whatever happens. Weir.json fails where there is none or more than one.
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["attach", "near0"], ["block", "203.0.113.1"], ["block", "--dry-run", "blocked.lab"],
+     ["unblock", "203.0.113.1"], ["allow", "203.0.113.1"], ["unallow", "203.0.113.1"], ["list"],
+     ["list", "--plain"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
+     ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"],
+     ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"]],
+    ids=" ".join,
+)
+def test_json_of_success(on, words):
+    on("block", "203.0.113.9", "198.51.100.0/24", "--for", "1h", "--note", "it's a \\ note")
+    document = on.json(*words)
+    assert isinstance(document, dict) and document and "error" not in document
+
+
+@pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor"}))
+def test_json_without_an_instance(weir, command):
+    words = ["192.0.2.1"] if command.endswith(("block", "allow", "explain")) else []
+    assert "error" in weir.json(command, *words, status=1)
+    assert "error" not in weir.json("detach")
+    assert not weir.pins.exists()
+
+
+FAILURES = [
+    (["block"], 1, "block what?"), (["unblock"], 1, "unblock what?"), (["allow"], 1, "allow what?"),
+    (["attach"], 1, "interface is missing"), (["explain"], 1, "address is missing"),
+    (["explain", "blocked.lab"], 1, "not an address"), (["list", "more"], 1, "one word too many"),
+    (["block", "1.2.3"], 1, "'1.2.3'"), (["block", "nothing.lab"], 1, "no such name"),
+    (["block", "--for", "soon", "192.0.2.1"], 1, "'soon'"),
+    (["block", "--for", "0s", "192.0.2.1"], 1, "'0s'"),
+    (["block", "--to", "--both", "192.0.2.1"], 1, "exclude"),
+    (["block", "--note", "a\tb", "192.0.2.1"], 1, "control character"),
+    (["block", "--origin", "x" * 256, "192.0.2.1"], 1, "longer than"),
+    (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),
+    (["block", "-f", "-"], 1, "block what?"), (["unblock", "--all", "192.0.2.1"], 1, "excludes"),
+    (["attach", "near0", "--mode", "quick"], 1, "'quick'"),
+    (["attach", "near0", "--max-entries", "0"], 1, "'0'"), (["attach", "nope0"], 1, "'nope0'"),
+    (["attach", "lo"], 3, "loopback"), (["block", "10.77.0.2"], 3, "would cut off"),
+    (["block", "blocked.lab", "--resolver", "10.99.0.1", "--resolver-timeout", "50ms"], 2, "ETIME"),
+    (["block", "blocked.lab", "--resolver", "nobody"], 1, "nobody"),
+    (["bypass", "nope0"], 1, "'nope0'"), (["watch", "-c", "x"], 1, "'x'"),
+    (["doctor", "nope0"], 1, "'nope0'"),
+]
+
+
+@pytest.mark.parametrize("words, status, said", FAILURES, ids=lambda value: str(value)[:40])
+def test_failures_in_json_and_in_words(on, words, status, said):
+    before = on.json("list")
+    document = on.json(*words, status=status, input="")
+    text = document["error"]["text"] + (document["error"]["hint"] or "")
+    assert said in text
+    line = on.fails(status, *words, input="")
+    assert document["error"]["text"] in line
+    assert on.json("list")["entries"] == before["entries"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["blok"], ["block", "--bad"], ["-n", "bad/name", "list"], ["-N", "no-such-netns", "list"],
+     ["block", "--for"], ["help", "blok"]],
+    ids=" ".join,
+)
+def test_mistakes_before_the_command_are_a_document_too(words):
+    done = weir_alone("-j", *words)
+    assert done.returncode == 1
+    assert list(json.loads(done.stdout)) == ["error"]
+
+
+def test_unblock_of_the_covered_is_a_document_with_its_result(on):
+    on("block", "198.51.100.0/24", "198.51.100.7")
+    document = on.json("unblock", "198.51.100.7", status=3)
+    assert document["removed"] == 1 and "stays blocked" in document["error"]["text"]
+
+
+def test_times_are_rfc_3339(on):
+    on("block", "192.0.2.1", "--for", "1h")
+    holder = on.entries()["192.0.2.1"]["holders"][0]
+    for key in "since", "until":
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", holder[key])
+
+
+# Names and suggestions
+
+
+@pytest.mark.parametrize(
+    "name", ["bad/name", "../x", "", ".", "0a", "-x", "a b", "x" * 32, "main+new", "ü"]
+)
+def test_bad_instance_names(name):
+    for words in ["-n", name, "list"], [f"--instance={name}", "attach", "near0"]:
+        done = weir_alone(*words)
+        assert done.returncode == 1 and "is not an instance name" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words, hint",
+    [(["blok"], "'block'"), (["attch"], "'attach'"), (["lst"], "'list'"),
+     (["frobnicate"], "weir help"), (["help", "blok"], "'block'"),
+     (["list", "--plian"], "'--plain'"), (["block", "--dryrun"], "'--dry-run'"),
+     (["--jsn", "list"], "'--json'"), (["list", "--jsno"], "'--json'"), ([], "weir help")],
+)
+def test_suggestions(words, hint):
+    done = weir_alone(*words)
+    assert done.returncode == 1 and done.stdout == ""
+    assert hint in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [(["list", "--frobnicate"], "unknown option '--frobnicate'"),
+     (["list", "-z"], "unknown option '-z'"), (["list", "--plain=1"], "takes no argument"),
+     (["block", "192.0.2.1", "--for"], "needs TIME"), (["-n"], "needs NAME"),
+     (["block", "--for", "1h", "--for", "2h", "x"], "given twice")],
+)
+def test_options_that_are_wrong(words, said):
+    done = weir_alone(*words)
+    assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_options_stand_anywhere(on):
+    netns = on.pair.near_netns
+    for words in (["-n", on.name, "-N", netns, "-j", "list"],
+                  ["list", "-jN", netns, f"--instance={on.name}"],
+                  [f"-n{on.name}", "list", f"--netns={netns}", "--json"]):
+        assert json.loads(run([WEIR, *words]).stdout)["instance"] == on.name
+
+
+def test_what_begins_with_a_dash_after_two_dashes(on):
+    assert "'-x'" in on.fails(1, "block", "--", "-x")
+
+
+# Text
+
+
+@pytest.mark.parametrize("when, colored", [("always", True), ("never", False), ("auto", False)])
+def test_color(on, when, colored):
+    on("bypass")
+    assert ("\033[" in on("--color", when, "status", check=False).stdout) == colored
+    assert "\033[" not in on("-j", f"--color={when}", "status", check=False).stdout
+
+
+def test_color_on_a_terminal(on):
+    """script gives it one."""
+    command = " ".join(on.argv("status"))
+    assert "\033[" in run(["script", "-qec", command, "/dev/null"]).stdout
+    assert "\033[" not in run(["env", "NO_COLOR=1", "script", "-qec", command, "/dev/null"]).stdout
+
+
+def test_color_that_is_none():
+    assert "none of auto, always, never" in weir_alone("--color", "red", "list").stderr
+
+
+def test_quiet_says_nothing_when_all_is_done(on):
+    for words in (["block", "192.0.2.1"], ["unblock", "192.0.2.1"], ["allow", "192.0.2.2"],
+                  ["bypass"], ["detach"], ["detach"]):
+        done = on("-q", *words)
+        assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("words", [["list"], ["status"], ["-j", "list"], ["block", "192.0.2.1"]])
+def test_output_that_cannot_be_written_is_a_failure(on, words):
+    shell = ["sh", "-c", '"$@" >/dev/full', "sh"]
+    done = run([*shell, *on.argv(*words)], check=False)
+    assert done.returncode == 2 and "cannot write" in done.stderr
+
+
+def test_each_change_ends_in_one_line(on):
+    line = on("block", "203.0.113.7", "--for", "1h", "--note", "abuse 4711").stdout
+    until = r"(\d{4}-\d\d-\d\d )?\d\d:\d\d \(1h\)"
+    assert re.fullmatch(f"blocked 203.0.113.7 from, until {until}, on near0, kept for .*\n", line)
+    assert on("unblock", "203.0.113.7").stdout == f"unblocked 203.0.113.7, instance {on.name}\n"
+    named = "blocked blocked.lab (203.0.113.10 2001:db8:113::10) from, for ever, on near0, "
+    assert on("block", "blocked.lab").stdout.startswith(named)
+
+
+# explain
+
+
+def test_explain(pair, on):
+    on("block", "203.0.113.0/24", "--note", "abuse 4711", "--for", "1h")
+    on("block", "203.0.0.0/16")
+    on("allow", "203.0.113.9")
+    assert pair.free("203.0.113.7", "203.0.113.7") == [False, False]
+    text = on("explain", "203.0.113.7").stdout
+    first = text.splitlines()[0]
+    assert first.startswith("from 203.0.113.7 is dropped: overlay block 203.0.113.0/24 from, by ")
+    assert '"abuse 4711"' in first and "2 packets" in first and "left" in first
+    assert "also in:  overlay block 203.0.0.0/16 from" in text and "(not reached)" in text
+    assert "to 203.0.113.7 is passed" in text
+    assert on.json("explain", "203.0.113.7")["from"] == "drop"
+    assert on.json("explain", "203.0.113.9")["from"] == "pass"
+    unknown = {"address": "192.0.2.1", "from": "pass", "to": "pass", "entries": []}
+    assert on.json("explain", "192.0.2.1") == unknown

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""weir status: exit status 0 when all is as it should be, 2 with any alarm."""
+
+import json
+import re
+
+import pytest
+
+BLOCKED = "192.0.2.201"
+
+
+def alarms(weir):
+    """The alarms; exit status and text agree with them."""
+    text = weir("status", check=False)
+    found = weir.json("status", status=text.returncode)["alarms"]
+    assert text.returncode == (2 if found else 0)
+    shown = re.findall(r"^alarm +(.*)", text.stdout, re.MULTILINE)
+    assert [without_time(alarm) for alarm in shown] == [without_time(alarm) for alarm in found]
+    return found
+
+
+def without_time(alarm):
+    return re.sub(r"for \w+ more", "", alarm)
+
+
+def test_all_is_well(pair, on):
+    assert alarms(on) == []
+    row = on.json("status")["interfaces"][0]
+    assert (row["name"], row["mode"], row["mtu"]) == ("near0", "native", 1500) and row["attached"]
+    assert "native" in on("status").stdout
+    pair.ping4(pair.far4)
+    assert alarms(on) == []
+
+
+def test_the_program_was_taken_away(pair, on):
+    pair.detach_foreign()
+    assert "the program on 'near0' is not ours any more: weir attach near0" in alarms(on)
+    on("attach", "near0")  # as it says
+    assert alarms(on) == [] and pair.xdp_attached()
+
+
+def test_another_program_took_its_place(pair, on):
+    pair.detach_foreign()
+    pair.attach_foreign()
+    try:
+        assert len(alarms(on)) == 1
+        assert "other XDP: lab_pass" in on("status", check=False).stdout
+    finally:
+        pair.detach_foreign()
+
+
+def test_the_device_is_gone(pair, on):
+    pair.link("add", "near7", "type", "veth", "peer", "name", "far7")
+    on("attach", "near7")
+    pair.link("del", "near7")
+    assert alarms(on) == ["'near7' is gone; weir detach near7 forgets it"]
+    on("detach", "near7")
+    assert alarms(on) == []
+
+
+def test_a_device_made_anew_under_its_name(pair, on):
+    near7 = ["near7", "type", "veth", "peer", "name", "far7"]
+    pair.link("add", *near7)
+    try:
+        on("attach", "near7")
+        pair.link("del", "near7")
+        pair.link("add", *near7)
+        assert len(alarms(on)) == 1
+        on("attach", "near7")
+        assert alarms(on) == [] and pair.xdp_names()["near7"] == "weir_entry"
+    finally:
+        pair.link("del", "near7")
+
+
+def test_bypass_is_an_alarm(on):
+    on("bypass")
+    assert len(alarms(on)) == 1
+    on("bypass", "--off")
+    assert alarms(on) == []
+
+
+def test_the_instance_that_is_not_there(weir):
+    assert "nothing is attached" in weir.fails(1, "status")
+
+
+def test_limits(on):
+    on("block", "-f", "-", input="192.0.2.1\n192.0.2.2\n198.51.100.0/24\n2001:db8::1\n")
+    rows = on.json("status", "--limits")["limits"]
+    assert [(row["table"], row["used"], row["max"]) for row in rows] == [
+        ("IPv4 hosts", 2, 1000), ("IPv6 hosts", 1, 1000), ("IPv4 prefixes", 1, 1000),
+        ("IPv6 prefixes", 0, 1000),
+    ]
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_rates(pair, on, drops):
+    """Packets a second, over a quarter of a second during which frames keep coming."""
+    if drops:
+        on("block", BLOCKED)
+    status = on.start("-j", "status")
+    frame = pair.udp(BLOCKED)
+    while status.poll() is None:
+        pair.send_from_far(*[frame] * 20)
+    row = json.loads(status.communicate()[0])["interfaces"][0]
+    assert row["in_pps"] > 100
+    assert (row["dropped_pps"] > 100) == drops

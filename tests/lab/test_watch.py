@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""weir watch: dropped packets as they happen."""
+
+import json
+import signal
+import threading
+import time
+
+import pytest
+
+BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # nobody else speaks from there
+
+
+@pytest.fixture(name="drops")
+def dropped_all_the_time(pair, on):
+    """Frames that are dropped, again and again while the test looks."""
+    on("block", BLOCKED4, BLOCKED6)
+    done = threading.Event()
+
+    def send():
+        frames = [pair.udp(BLOCKED4), pair.udp(BLOCKED6, tags=(5,))]
+        while not done.is_set():
+            for frame in frames:
+                pair.send_from_far(frame)
+                time.sleep(0.02)  # an event a jiffy and CPU is all there is
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    yield
+    done.set()
+    sender.join()
+
+
+@pytest.mark.usefixtures("drops")
+def test_watch_says_what_was_dropped_where_and_why(on):
+    lines = on("watch", "--count", "6").stdout.splitlines()
+    events = [line for line in lines if not line.startswith("  (")]
+    assert len(events) == 6
+    udp4 = f"near0 drop block-from: udp {BLOCKED4} port 53 > 10.77.0.1 port 9, 50 bytes"
+    udp6 = f"near0 drop block-from: vlan 5 udp {BLOCKED6} port 53 > fd77::1 port 9, 74 bytes"
+    assert {line.split(" ", 1)[1] for line in events} == {udp4, udp6}
+
+
+@pytest.mark.usefixtures("drops")
+def test_json_is_one_document_a_line(on):
+    documents = [json.loads(line) for line in on("-j", "watch", "-c", "4").stdout.splitlines()]
+    assert documents[-1] == {"end": True}
+    assert len(documents) == 5
+    for event in documents[:-1]:
+        assert (event["interface"], event["verdict"]) == ("near0", "drop")
+        assert event["reason"] == "block-from"
+        assert event["length"] in (50, 74) and event["missed"] >= 0 and "T" in event["time"]
+
+
+def test_what_passes_is_not_shown(pair, on):
+    process = on.start("watch")
+    time.sleep(0.3)
+    assert all(pair.free(*[BLOCKED4] * 20))
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=3)[0] == ""
+    assert process.returncode == 0
+
+
+def test_malformed_packets_are_shown_with_their_reason(pair, on):
+    process = on.start("watch", "-c", "1")
+    time.sleep(0.3)
+    cut = bytes(pair.udp(BLOCKED4))[:30]
+    while process.poll() is None:
+        assert pair.passes(cut) == [False]
+        time.sleep(0.05)
+    assert "drop ip4-truncated" in process.communicate()[0]
+
+
+@pytest.mark.usefixtures("drops")
+def test_one_watcher_at_a_time_and_the_next_when_it_is_gone(on):
+    first = on.start("watch")
+    assert "drop" in first.stdout.readline()
+    line = on.fails(3, "watch")
+    assert str(first.pid) in line
+    first.kill()
+    first.wait()
+    assert len(on("watch", "-c", "1").stdout.splitlines()) >= 1
+
+
+@pytest.mark.parametrize("count", ["0", "x", "-1", "1.5", ""])
+def test_counts_that_are_none(on, count):
+    assert "--count" in on.fails(1, "watch", f"--count={count}")
