@@ -110,7 +110,7 @@ static int clean_up(struct context *ctx, struct err *err)
 	int code = lock_take(ctx->instance, ctx->line, &lock, err);
 
 	if (!code && !pins_exist(ctx->instance))
-		code = instance_remove(ctx->instance, err);
+		code = instance_sweep(ctx->instance, err);
 	if (code)
 		return code;
 	out_set_bool(ctx->out, "removed", false);

@@ -75,6 +75,8 @@ static void check_bpffs(struct doctor *d)
 {
 	struct err err = {0};
 
+	if (probe_kernel(NULL))
+		return; // said already
 	if (pins_ready(&err))
 		find(d, PROBLEM, "bpffs", err.hint, "%s", err.text);
 	else

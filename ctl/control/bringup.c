@@ -75,6 +75,8 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, st
 
 	if (!code)
 		code = lock_take(name, command, &b.lock, err);
+	if (!code)
+		code = instance_sweep(name, err);
 	if (!code && pins_exist(name)) {
 		code = instance_open(name, &b.instance, err);
 		if (!code)

@@ -299,6 +299,17 @@ static bool already(const struct instance *i, const struct iface *row, uint32_t 
 	return true;
 }
 
+// Attached already, but in the other mode than the one that is asked for.
+static int check_mode(const char *name, enum attach_mode wanted, enum iface_mode have,
+		      struct err *err)
+{
+	if (wanted == ATTACH_AUTO || (wanted == ATTACH_NATIVE) == (have == IFACE_NATIVE))
+		return 0;
+	err_refused(err, "'%s' is attached in %s mode already", name, mode_name(have));
+	err_hint(err, "weir detach %s first", name);
+	return -EBUSY;
+}
+
 static int give_number(const struct instance *i, const char *name, struct attach_result *ret,
 		       struct iface *row, struct err *err)
 {
@@ -323,6 +334,8 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 	if (code)
 		return code;
 	if (already(i, &row, ifindex, &result)) {
+		if ((code = check_mode(name, mode, result.mode, err)))
+			return code;
 		*ret = result;
 		return 0;
 	}

@@ -310,6 +310,15 @@ int instance_remove(const char *name, struct err *err)
 	return file_remove_tree(going, err);
 }
 
+int instance_sweep(const char *name, struct err *err)
+{
+	CLEANUP_FREE char *fresh = mem_printf("%s/%s+new", PINS_ROOT, name);
+	CLEANUP_FREE char *going = mem_printf("%s/%s+old", PINS_ROOT, name);
+	int code = file_remove_tree(fresh, err);
+
+	return code ? code : file_remove_tree(going, err);
+}
+
 int instance_clock(const struct instance *i, struct clock *ret, struct err *err)
 {
 	return clock_read(i->clock_prog, ret, err);

@@ -37,6 +37,9 @@ int instance_create_private(uint32_t max_entries, struct instance **ret, struct 
 // version. The caller holds the lock.
 int instance_remove(const char *name, struct err *err);
 
+// Removes what a killed instance_create or instance_remove left behind. The caller holds the lock.
+int instance_sweep(const char *name, struct err *err);
+
 void instance_free(struct instance *i);
 #define CLEANUP_INSTANCE CLEANUP(instance_cleanup)
 void instance_cleanup(struct instance **i);

@@ -16,7 +16,9 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/num.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/probe.h"
 
 static bool is_letter(char c)
 {
@@ -84,12 +86,50 @@ static int refuse_private_mount(struct err *err)
 	return err_hint(err, "use weir -N %s", name);
 }
 
+// The parent of a process; 0 when there is none to be seen.
+static uint32_t parent_of(uint32_t pid)
+{
+	CLEANUP_FREE char *path = mem_printf("/proc/%u/stat", pid);
+	CLEANUP_FREE char *text = NULL;
+	const char *field;
+	uint32_t parent;
+	size_t len;
+
+	// "PID (COMMAND) STATE PARENT …": the command may hold anything, so from its last ')' on.
+	if (file_read(path, 4096, &text, &len, NULL) || !(field = strrchr(text, ')')) ||
+	    strlen(field) < 5)
+		return 0;
+	field += 4;
+	return num_parse_u32(field, strcspn(field, " "), 1, UINT32_MAX, &parent) ? 0 : parent;
+}
+
+// Does this process see another BPF file system than an ancestor in another mount namespace?
+static bool cut_off_from(uint32_t pid)
+{
+	CLEANUP_FREE char *ns = mem_printf("/proc/%u/ns/mnt", pid);
+	CLEANUP_FREE char *bpffs = mem_printf("/proc/%u/root%s", pid, PINS_BPFFS);
+
+	return !access(ns, R_OK) && !access(bpffs, F_OK) && !same_inode("/proc/self/ns/mnt", ns) &&
+	       !same_inode(PINS_BPFFS, bpffs);
+}
+
+static bool in_private_mount(void)
+{
+	uint32_t pid = (uint32_t)getpid();
+
+	while ((pid = parent_of(pid)))
+		if (cut_off_from(pid))
+			return true;
+	return false;
+}
+
 int pins_ready(struct err *err)
 {
-	bool outside =
-		!same_inode("/proc/self/ns/mnt", "/proc/1/ns/mnt") && !access("/proc/1/root", R_OK);
+	int code = probe_kernel(err);
 
-	if (outside && !same_inode(PINS_BPFFS, "/proc/1/root" PINS_BPFFS))
+	if (code)
+		return code;
+	if (in_private_mount())
 		return refuse_private_mount(err);
 	if (is_bpffs(PINS_BPFFS))
 		return 0;

@@ -17,7 +17,8 @@
 // Instance names: a letter, then letters, digits, '-', '_'; at most 31. 0 or -EINVAL with err set.
 int pins_check_name(const char *name, struct err *err);
 
-// Is bpffs there and the one that the rest of the machine sees? Mounts it where it is missing. In a
+// What every command asks first: can BPF be used (probe_kernel), and is bpffs there and the one that the
+// rest of the machine sees? Mounts it where it is missing. In a
 // mount namespace of its own (`ip netns exec` makes one) pins would vanish with the command: refused,
 // with "use weir -N X". 0 or -errno with err set.
 int pins_ready(struct err *err);

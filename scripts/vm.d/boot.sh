@@ -5,8 +5,6 @@
 
 # The first serial port is the kernel's console, and init's for the status; the second takes the command's
 # output.
-readonly marker='vm: status'
-
 workdir_make() {
 	workdir=$(mktemp -d "${TMPDIR:-/tmp}/weir-vm.XXXXXX")
 	trap machine_clean EXIT
@@ -39,10 +37,11 @@ machine_command() {
 		-chardev stdio,id=output,signal=off -serial chardev:output)
 }
 
-# console_tail N: the last lines that the kernel and init had to say, but for how it always ends.
-console_tail() {
-	tr -d '\r' <"$workdir/console" | grep -avE "^($marker.*)?$|reboot: Restarting system" |
-		tail -n "$1" | sed 's/^/console: /' >&2 || :
+# What the kernel had to say, from where the command began if it did.
+console() {
+	tr -d '\r' <"$workdir/console" |
+		awk '/^vm: begin/ { n = 0; next } /^$|^vm: status|reboot: Restarting/ { next } { line[n++] = $0 }
+			END { for (i = 0; i < n; i++) print "console: " line[i] }'
 }
 
 # Through a pipe, since qemu would leave our own stdout non-blocking; each process dies with its parent.
@@ -63,15 +62,15 @@ machine_run() {
 # machine_status STATUS: of qemu; exits with the command's.
 machine_status() {
 	local status
-	if status=$(grep -a "^$marker" "$workdir/console" | grep -oE '[0-9]+'); then
-		((status == 0)) || console_tail 20
+	if status=$(grep -a '^vm: status' "$workdir/console" | grep -oE '[0-9]+'); then
+		((status == 0)) && ! console | grep -qE 'WARNING:|BUG:' || console | tail -n 40 >&2
 		exit "$status"
 	fi
-	console_tail 40
+	console | tail -n 40 >&2
 	if (($1 == 124 || $1 == 137)); then
 		die "stopped after $timeout s: '${command[*]}' under '$suite'" 124
 	fi
-	grep . "$workdir/errors" >&2 || :
+	cat "$workdir/errors" >&2
 	die "the machine went down before '${command[*]}' ended under '$suite'" 125
 }
 

@@ -409,11 +409,11 @@ QUIET4, QUIET6 = "192.0.2.201", "2001:db8::201"
 
 
 def test_counters_are_the_packets_sent(pair, on):
-    on("block", QUIET4, "198.51.100.0/24", QUIET6)
+    on("block", QUIET4, "198.18.100.0/24", QUIET6)
     on("allow", "192.0.2.1")
     sent = {
         QUIET4: [pair.udp(QUIET4, payload=b"x" * n) for n in range(50, 80)],
-        "198.51.100.0/24": [pair.udp(f"198.51.100.{n}", tags=(5,)) for n in range(20)],
+        "198.18.100.0/24": [pair.udp(f"198.18.100.{n}", tags=(5,)) for n in range(20)],
         QUIET6: [pair.udp(QUIET6) for _ in range(10)],
         "192.0.2.1": [pair.udp("192.0.2.1")],
     }
@@ -428,14 +428,14 @@ def test_counters_are_the_packets_sent(pair, on):
 
 
 def test_counters_survive_other_changes(pair, on):
-    on("block", QUIET4, "198.51.100.0/24")
-    assert nothing(pair, QUIET4, "198.51.100.1")
-    on("block", "--for", "1h", QUIET4, "192.0.2.202", "198.51.0.0/16")
+    on("block", QUIET4, "198.18.100.0/24")
+    assert nothing(pair, QUIET4, "198.18.100.1")
+    on("block", "--for", "1h", QUIET4, "192.0.2.202", "198.18.0.0/16")
     on("block", "--both", QUIET4)
-    on("unblock", "192.0.2.202", "198.51.0.0/16")
+    on("unblock", "192.0.2.202", "198.18.0.0/16")
     packets = {(e["address"], e["kind"]): e["packets"] for e in on.json("list")["entries"]}
     assert packets == {(QUIET4, "block-from"): 1, (QUIET4, "block-to"): 0,
-                       ("198.51.100.0/24", "block-from"): 1}
+                       ("198.18.100.0/24", "block-from"): 1}
 
 
 # Holders

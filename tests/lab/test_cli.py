@@ -237,17 +237,17 @@ def test_each_change_ends_in_one_line(on):
 
 
 def test_explain(pair, on):
-    on("block", "203.0.113.0/24", "--note", "abuse 4711", "--for", "1h")
-    on("block", "203.0.0.0/16")
-    on("allow", "203.0.113.9")
-    assert pair.free("203.0.113.7", "203.0.113.7") == [False, False]
-    text = on("explain", "203.0.113.7").stdout
+    on("block", "198.18.113.0/24", "--note", "abuse 4711", "--for", "1h")
+    on("block", "198.18.0.0/16")
+    on("allow", "198.18.113.9")
+    assert pair.free("198.18.113.7", "198.18.113.7") == [False, False]
+    text = on("explain", "198.18.113.7").stdout
     first = text.splitlines()[0]
-    assert first.startswith("from 203.0.113.7 is dropped: overlay block 203.0.113.0/24 from, by ")
+    assert first.startswith("from 198.18.113.7 is dropped: overlay block 198.18.113.0/24 from, by ")
     assert '"abuse 4711"' in first and "2 packets" in first and "left" in first
-    assert "also in:  overlay block 203.0.0.0/16 from" in text and "(not reached)" in text
-    assert "to 203.0.113.7 is passed" in text
-    assert on.json("explain", "203.0.113.7")["from"] == "drop"
-    assert on.json("explain", "203.0.113.9")["from"] == "pass"
+    assert "also in:  overlay block 198.18.0.0/16 from" in text and "(not reached)" in text
+    assert "to 198.18.113.7 is passed" in text
+    assert on.json("explain", "198.18.113.7")["from"] == "drop"
+    assert on.json("explain", "198.18.113.9")["from"] == "pass"
     unknown = {"address": "192.0.2.1", "from": "pass", "to": "pass", "entries": []}
     assert on.json("explain", "192.0.2.1") == unknown

@@ -128,12 +128,14 @@ def sweep(crash, labs, ways):
 # The overlay: all of the list or nothing of it, in the datapath and in the book.
 
 
-OLD = [f"192.0.2.{i}" for i in range(50)] + ["198.51.100.0/24", "2001:db8:100::/48", "2001:db8::1"]
-NEW = [f"203.0.113.{i}" for i in range(50)] + ["198.51.0.0/16", "2001:db8::/32", "2001:db8::2"]
+OLD = [*(f"192.0.2.{i}" for i in range(50)), "198.51.100.0/24", "2001:db8:100::/48", "2001:db8::1"]
+NEW = [*(f"203.0.113.{i}" for i in range(50)), "198.51.0.0/16", "2001:db8::/32", "2001:db8::2",
+       "198.51.100.128/25", "2001:db8:100:8000::/49"]  # around old ones and inside of them
 LATER = "100.64.0.2"
 # Source: does it pass with OLD alone, with NEW as well?
-PROBES = {"192.0.2.7": (False, False), "198.51.100.9": (False, False),
-          "2001:db8::1": (False, False), "203.0.113.7": (True, False),
+PROBES = {"192.0.2.7": (False, False), "2001:db8::1": (False, False),
+          "198.51.100.9": (False, False), "198.51.100.200": (False, False),
+          "2001:db8:100:8000::1": (False, False), "203.0.113.7": (True, False),
           "198.51.99.9": (True, False), "2001:db8::2": (True, False),
           "2001:db8:1::": (True, False), "100.64.0.1": (True, True)}
 OLD_ONLY, ALL = ([free[way] for free in PROBES.values()] for way in (0, 1))
