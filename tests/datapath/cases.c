@@ -92,9 +92,9 @@ static void read_expect(struct reader *r, char *text)
 {
 	const char *verdict = strsep(&text, " "), *reason = strsep(&text, " ");
 
-	if (!reason || !text)
-		wrong(r, "expect wants verdict, reason, bytes");
-	r->now.verdict = strcmp(verdict, "drop") ? XDP_PASS : XDP_DROP;
+	if (!r->now.name || !reason || !text)
+		wrong(r, "expect wants verdict, reason, bytes, and a case before it");
+	r->now.verdict = !strcmp(verdict, "drop") ? XDP_DROP : XDP_PASS;
 	r->now.reason = reason_of(r, reason);
 	r->now.bytes = number(r, text, UINT32_MAX);
 	if (!r->only || strstr(r->now.name, r->only))
@@ -225,7 +225,7 @@ static struct outcome send_case(struct reader *r, struct text *why)
 
 static void prepare(struct reader *r)
 {
-	if (strcmp(r->in_force, r->now.overlay))
+	if (strcmp(r->in_force, r->now.overlay) != 0)
 		rig_overlay_text(r->rig, r->now.overlay);
 	r->in_force = r->now.overlay;
 	rig_iface(r->rig, r->now.iface);

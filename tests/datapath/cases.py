@@ -200,8 +200,9 @@ def vlan_cases():
         add(f"vlan/{name} in five mixed tags",
             tagged(body, (0x88a8, 1), (0x88a8, 2), (0x8100, 0), (0x88a8, 4), (0x88a8, 5)),
             "vlan-too-deep")
-        add(f"vlan/{name} in what is not a tag", tagged(body, (0x9200, 7)), "not-ip")
-        add(f"vlan/{name} in a tag and what is not one", tagged(body, (0x8100, 7), (0x9300, 7)), "not-ip")
+        for tpid in (0x9100, 0x9200, 0x8101, 0x88a9):  # to Linux these are no tags either
+            add(f"vlan/{name} in 0x{tpid:04x}", tagged(body, (tpid, 7)), "not-ip")
+            add(f"vlan/{name} in 802.1q and 0x{tpid:04x}", tagged(body, (0x8100, 7), (tpid, 7)), "not-ip")
     for n in range(1, 6):
         whole = tagged(bodies["udp4"], *[(0x8100, 7)] * n)
         for end in range(14 + 4 * (n - 1), 14 + 4 * n + 1):

@@ -85,7 +85,8 @@ static void stage_text(const struct rig *rig, const char *entries, struct overla
 	"2001:db8:1::/48"
 #define AFTER                                                                              \
 	"block-from 192.0.2.2, block-from 11.0.0.0/8, block-from 2001:db8::2, block-from " \
-	"2001:db8:2::/48, block-from 2001:db8:1::/48, allow-from 2001:db8:1::1"
+	"2001:db8:2::/48, block-from 2001:db8:1::/48, block-from 2001:db8:1:1::/64, "      \
+	"allow-from 2001:db8:1::1"
 
 // What BEFORE and AFTER say about these sources.
 static const struct {
@@ -116,7 +117,7 @@ static void test_staged_has_no_effect(struct test *t)
 	rig_overlay_text(rig, BEFORE);
 	check_sources(t, rig, false, "before");
 	stage_text(rig, AFTER, &plan);
-	CHECK(t, plan.added == 5 && plan.removed == 3 && plan.changed == 0,
+	CHECK(t, plan.added == 6 && plan.removed == 3 && plan.changed == 0,
 	      "plan: %zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
 	check_sources(t, rig, false, "staged");
 	overlay_commit(rig->instance, &plan);
@@ -342,6 +343,17 @@ static void test_between_allows(struct test *t)
 	between(t, overlays, ARRAY_SIZE(overlays), REASON_DROP_BLOCK_FROM);
 }
 
+static size_t rows_in_maps(const struct rig *rig)
+{
+	CLEANUP_STATE struct state state;
+	size_t n = 0;
+
+	state_read(rig, &state);
+	for (enum overlay_table table = 0; table < TABLES; table++)
+		n += state.raws[table].n;
+	return n;
+}
+
 static void tidy(struct test *t, const struct rig *rig)
 {
 	struct err err = {0};
@@ -365,6 +377,7 @@ static void test_killed_before_commit(struct test *t)
 	CHECK(t, rig->instance->knobs->staging != rig->instance->knobs->epoch,
 	      "nothing was staged");
 	tidy(t, rig);
+	CHECK(t, rows_in_maps(rig) == 4, "%zu rows are left in the maps", rows_in_maps(rig));
 	check_sources(t, rig, false, "tidied up");
 	overlay_read(rig->instance, &after, &err);
 	CHECK(t, before.n == after.n && before.n == 4, "%zu entries, before %zu", after.n,

@@ -46,7 +46,7 @@ static int load_lenient(const struct instance *i)
 	for (size_t n = 0; n < ARRAY_SIZE(shared); n++)
 		if (bpf_map__reuse_fd(shared[n].map, shared[n].fd))
 			die(errno, "cannot share the maps");
-	((struct config *)(uintptr_t)&skel->rodata->config)->malformed_pass = 1;
+	skel->rodata->config.malformed_pass = 1;
 	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
 	bpf_program__set_flags(skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
 	if (policy_bpf__load(skel))
@@ -371,8 +371,8 @@ void rig_overlay_text(const struct rig *rig, const char *entries)
 
 struct overlay_hits rig_hits(const struct rig *rig, const char *entry)
 {
-	struct overlay_row rows[OVERLAY_KINDS];
-	struct overlay_want want;
+	struct overlay_row rows[OVERLAY_KINDS] = {0};
+	struct overlay_want want = {0};
 	struct err err = {0};
 	size_t n = 0;
 
