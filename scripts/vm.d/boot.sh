@@ -3,8 +3,9 @@
 #
 # Boots the machine and sees to it that nothing of it stays, whatever happens.
 
-# The first serial port is the kernel's console, and init's for the status; the second takes the command's
-# output.
+# The first serial port is the kernel's console, where init says when the command begins and how it
+# ends; the second takes the command's output.
+
 workdir_make() {
 	workdir=$(mktemp -d "${TMPDIR:-/tmp}/weir-vm.XXXXXX")
 	trap machine_clean EXIT
@@ -28,7 +29,8 @@ machine_clean() {
 # right then does not return: one boot of 6.12 in seven. Both processors in one thread keep it out of
 # races when the kernel patches itself.
 machine_command() {
-	local append='console=ttyS0 loglevel=5 panic=-1 oops=panic tsc=reliable nokaslr cryptomgr.notests'
+	local append='console=ttyS0 loglevel=5 panic=-1 oops=panic'
+	append+=' tsc=reliable nokaslr cryptomgr.notests'
 	# shellcheck disable=SC2054 # the commas are qemu's
 	qemu=(qemu-system-x86_64 -nodefaults -no-reboot -display none
 		-accel tcg,thread=single -cpu max,-cx16 -smp 2 -m "$memory"
@@ -40,7 +42,9 @@ machine_command() {
 # What the kernel had to say, from where the command began if it did.
 console() {
 	tr -d '\r' <"$workdir/console" |
-		awk '/^vm: begin/ { n = 0; next } /^$|^vm: status|reboot: Restarting/ { next } { line[n++] = $0 }
+		awk '/^vm: begin/ { n = 0; next }
+			/^$|^vm: status|reboot: Restarting/ { next }
+			{ line[n++] = $0 }
 			END { for (i = 0; i < n; i++) print "console: " line[i] }'
 }
 

@@ -8,10 +8,9 @@ readonly keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The machine's own Debian mirror: the first address in apt's sources that ends in /debian.
 host_mirror() {
-	local mirror
-	mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-		sed -nE '/^[[:space:]]*(deb|URIs:)[[:space:]]/s|.*[[:space:]](https?://[^[:space:]]*/debian)/?([[:space:]].*)?$|\1|p' |
-		head -n1) || :
+	local mirror apt=/etc/apt/sources.list
+	mirror=$(cat $apt.d/debian.sources $apt $apt.d/*.list 2>/dev/null |
+		sed -nE '/^(deb|URIs:)\s/s|.*\s(https?://\S*/debian)/?(\s.*)?$|\1|p' | head -n1) || :
 	echo "${mirror:-http://deb.debian.org/debian}"
 }
 
@@ -48,7 +47,7 @@ apt_config() {
 	EOF
 }
 
-# The packages that make up the kernel of the sources in DIR: the image, and its parts where it is split.
+# kernel_packages DIR: those that make up the kernel of its sources, which newer releases split.
 kernel_packages() {
 	apt-cache -c "$1/apt.conf" depends --recurse --no-recommends --no-suggests linux-image-cloud-amd64 |
 		grep -E '^linux-(image|base|binary|modules)-[0-9].*-cloud-amd64$'
@@ -98,7 +97,7 @@ kernel_install() {
 	return 1
 }
 
-# kernel_fetch SUITE: sees to it that the suite's kernel is there, or says in one line why it cannot be had.
+# kernel_fetch SUITE: sees to it that the kernel is there, or says in one line why it cannot be had.
 kernel_fetch() {
 	local dir=$kernels/$1 lock why
 	[[ ! -e $dir ]] || return 0

@@ -72,10 +72,10 @@ add_libraries() {
 # module_files TREE NAME...: the files of these modules and of those they depend on.
 module_files() {
 	awk -v names="${*:2}" '
-		BEGIN { n = split(names, a, " "); for (i = 1; i <= n; i++) { gsub("-", "_", a[i]); want[a[i]] } }
+		BEGIN { gsub("-", "_", names); n = split(names, a, " "); while (n) want[a[n--]] }
 		{
-			name = $1; sub(/.*\//, "", name); sub(/\.ko:$/, "", name); gsub("-", "_", name)
-			if (name in want) { sub(":", "", $1); for (i = 1; i <= NF; i++) print $i }
+			sub(":", "", $1); name = $1; gsub(/.*\/|\.ko$/, "", name); gsub("-", "_", name)
+			if (name in want) for (i = 1; i <= NF; i++) print $i
 		}' "$1/modules.dep" | sort -u
 }
 
@@ -97,7 +97,8 @@ add_modules() {
 	require_modules "$tree"
 	mkdir -p "$root/lib/modules/$version"
 	# shellcheck disable=SC2086
-	(cd "$tree" && module_files . $own "${modules[@]}" | xargs cp --parents -t "$root/lib/modules/$version")
+	(cd "$tree" && module_files . $own "${modules[@]}" |
+		xargs cp --parents -t "$root/lib/modules/$version")
 	busybox depmod -b "$root" "$version"
 }
 
@@ -110,7 +111,7 @@ add_base() {
 	busybox --install -s "$root/usr/lib/busybox"
 	ln -sf /usr/bin/busybox "$root/usr/sbin/modprobe"
 	cp "$here/vm.d/init" "$root/init"
-	# The machine's own shell for commands: busybox's would take its applets for programs of the same name.
+	# For commands; busybox's own shell would take its applets for programs of the same name.
 	add_file "$(realpath /bin/sh)" /usr/bin/sh
 	echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
 	echo 'root:x:0:' >"$root/etc/group"
