@@ -97,6 +97,8 @@ $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/libweir.a
 $(O)/asan/tests/unit/%: $(O)/asan/tests/unit/%.o $(O)/asan/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
 
+$(O)/tests/datapath/rig.o: $(SKELETONS)
+
 $(O)/tests/datapath/run: $(DATAPATH_TESTS:%.c=$(O)/%.o) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 

@@ -128,7 +128,8 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 			code = err_system(err, errno, "cannot read the overlay");
 	}
 	if (!code) {
-		memcpy(ret, rows.at, rows.n * sizeof(*rows.at));
+		if (rows.n)
+			memcpy(ret, rows.at, rows.n * sizeof(*rows.at));
 		*ret_n = rows.n;
 	}
 	vec_free(&rows);

@@ -632,6 +632,7 @@ static void test_counters_begin_anew(struct test *t)
 	verdict_from(rig, "192.0.2.1");
 	verdict_from(rig, "10.1.2.3");
 	rig_overlay_text(rig, "");
+	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "counted where nothing is");
 	rig_overlay_text(rig, BEFORE);
 	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "the host kept its count");
 	CHECK(t, !rig_hits(rig, "block-from 10.0.0.0/8").packets, "the prefix kept its count");

@@ -113,7 +113,7 @@ static const struct {
 	{"2000::/15", "'2000::/15' is shorter than /16 (--wide takes it)"},
 	{"8.0.0.0-200.0.0.0", "'8.0.0.0-200.0.0.0' is shorter than /8 (--wide takes it)"},
 	{"127.0.0.1", "'127.0.0.1' is loopback (--wide takes it)"},
-	{"126.255.255.255-127.0.0.1", "'126.255.255.255-127.0.0.1' is loopback (--force takes "
+	{"126.255.255.255-127.0.0.1", "'126.255.255.255-127.0.0.1' is loopback (--wide takes "
 				      "it)"},
 	{"::1", "'::1' is loopback (--wide takes it)"},
 	{"0.0.0.0", "'0.0.0.0' holds the unspecified address (--wide takes it)"},
