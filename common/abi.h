@@ -6,7 +6,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that lives in a pinned map changes:
  * a tool of another version then refuses to touch the pins instead of misreading them. */
-#define WEIR_LAYOUT 1
+#define WEIR_LAYOUT 2
 
 /* Maps that live as long as the instance; file names below /sys/fs/bpf/weir/INSTANCE/. */
 #define WEIR_MAP_META     "meta"
@@ -19,6 +19,13 @@
 #define WEIR_MAP_HOSTS6   "hosts6"
 #define WEIR_MAP_NETS4    "nets4"
 #define WEIR_MAP_NETS6    "nets6"
+#define WEIR_MAP_RULES    "rulecounters"
+
+#define WEIR_MAP_IDENTITIES "identities" /* struct identity_key -> row of the rule counters */
+
+struct identity_key {
+	__u64 digest[2];
+};
 
 /* Places in the slots array; constants, because a variable index costs a retpoline. */
 enum weir_slot {

@@ -17,8 +17,21 @@
 	X(PASS_BYPASS,	     "bypass",		PASS, "weir bypass is on") \
 	X(PASS_NO_POLICY,    "no-policy",	PASS, "the program slot was empty: an alarm") \
 	X(PASS_MALFORMED,    "malformed-pass",	PASS, "malformed, but the policy says malformed pass") \
+	X(PASS_RULE, "rule-pass", PASS, "a pass rule of the policy") \
+	X(PASS_FRAGMENTS, "fragments-pass", PASS, "the policy says fragments pass") \
+	X(PASS_ARP, "essential-arp", PASS, "ARP under default drop") \
+	X(PASS_ICMP_ERROR, "essential-icmp", PASS, "an ICMP error under default drop") \
+	X(PASS_MLD, "essential-mld", PASS, "multicast listener discovery under default drop") \
+	X(PASS_DHCP, "essential-dhcp", PASS, "a DHCP answer under default drop") \
+	X(PASS_REPLY, "reply", PASS, "an answer of reject rules that left the way the packet came") \
+	X(PASS_REDIRECT, "redirect", PASS, "a redirect rule of the policy") \
 	X(DROP_BLOCK_FROM,   "block-from",	DROP, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO,     "block-to",	DROP, "an overlay block entry for the destination") \
+	X(DROP_RULE, "rule-drop", DROP, "a drop rule of the policy") \
+	X(DROP_REJECT, "rule-reject", DROP, "a reject rule of the policy whose answer was not sent: too many, or to an error") \
+	X(DROP_DEFAULT, "default-drop", DROP, "the policy says default drop and no rule spoke for it") \
+	X(DROP_FRAGMENTS, "fragments-drop", DROP, "the policy says fragments drop") \
+	X(DROP_REDIRECT, "redirect-failed", DROP, "a redirect rule whose interface is not there") \
 	X(DROP_INTERNAL,     "internal",	DROP, "a look-up failed that cannot fail: report it") \
 	X(DROP_VLAN_SHORT,   "vlan-truncated",	DROP, "the frame ends inside a VLAN tag") \
 	X(DROP_VLAN_DEEP,    "vlan-too-deep",	DROP, "more than four VLAN tags") \

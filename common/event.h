@@ -6,6 +6,8 @@
 
 #include "common/limits.h"
 
+#define EVENT_NO_RULE (~0u)
+
 struct event {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u32 ifindex;
@@ -13,6 +15,8 @@ struct event {
 	__u16 captured; /* bytes of packet[] that are filled */
 	__u32 length;   /* of the frame */
 	__u32 missed; /* events this CPU did not send since its last one, rate limit or full ring */
+	__u32 rule; /* row of the rule counters for a `log` record, EVENT_NO_RULE for a sampled drop */
+	__u32 pad;
 	__u8 packet[WEIR_SNAP_MAX];
 };
-_Static_assert(sizeof(struct event) == 24 + WEIR_SNAP_MAX, "layout");
+_Static_assert(sizeof(struct event) == 32 + WEIR_SNAP_MAX, "layout");

@@ -15,3 +15,8 @@
 #define WEIR_EVENTS_BYTES (1 << 20) /* ring of events: 3,600 of full size */
 #define WEIR_SLOTS        2         /* programs: active and previous */
 #define WEIR_NAME_MAX     32        /* instance name, with the final NUL */
+#define WEIR_RULE_COUNTERS \
+	16384 /* rows: two generations of 4096 rules, and as many that are being reused */
+#define WEIR_REDIRECTS 64 /* devices that redirect rules name */
+#define WEIR_REPLIES_S \
+	1000 /* answers of reject rules a second and CPU: more is a mirror for a flood */

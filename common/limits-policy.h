@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Bounds of a policy, each with its reason; a policy that exceeds one is refused by its name. */
+#pragma once
+
+#define POLICY_RULES      4096 /* 64 words of 64 bits and one summary word */
+#define POLICY_DYNAMIC    8    /* dynamic sets: each is a map of its own with a constant index */
+#define POLICY_INTERFACES 63   /* WEIR_IFACES without number 0: a bit each in a 64-bit word */
+#define POLICY_SERVICES   1024 /* 16 words in the balancer's region of the bit matrix */
+#define POLICY_BACKENDS   1024 /* of one service; the pins' 14 bits number those of all */
+#define POLICY_DEFINES    65536
+#define POLICY_SETS       65536
+#define POLICY_EXPECTS    4096 /* each runs through the kernel, some 30 us a packet */
+
+/* Items of one list once $ is expanded: addresses belong into a set beyond that, ports have spans. What
+ * is repeated in 4096 rules must stay cheap to check. */
+#define POLICY_LIST_ITEMS  1024
+#define POLICY_SHORT_ITEMS 256 /* of any list but addresses */
+
+/* Prefixes of all sets and lists together; each takes 32 bytes while it is resolved. */
+#define POLICY_PREFIXES (4u << 20)
+
+#define POLICY_NAMES      16384 /* host names of a policy, its list files included */
+#define POLICY_FILE_NAMES 10000 /* host names of one list file */
+#define POLICY_DEPTH      8     /* includes within includes */
+#define POLICY_FILES      1024 /* policy and list files of a policy; a place has 16 bits for them */
+#define POLICY_TEXT_BYTES (64u << 20)  /* of one policy file: offsets have 32 bits */
+#define POLICY_FILE_BYTES (256u << 20) /* of one list file */
+#define POLICY_NAME       31           /* letters of a NAME: 32 with the final NUL */
+#define POLICY_STRING     255
+#define POLICY_IFNAME     15 /* IFNAMSIZ - 1 */
+
+/* What a rate may be: one packet an hour to 10 Tbit/s. */
+#define POLICY_RATE_PACKETS 1000000000ull
+#define POLICY_RATE_BITS    10000000000000ull
+/* `max` of a table per source, or of a dynamic set: 1 GB of cache lines. */
+#define POLICY_RATE_MAX     16777216
+#define POLICY_RATE_DEFAULT 65536
+/* Ten years: jiffies do not overflow. */
+#define POLICY_TIME_MS (3660ull * 24 * 3600 * 1000)
+
+#define POLICY_EXPECT_PAIRS 64 /* packets of one expect line */
+/* Ports of a PACKET that names none. */
+#define POLICY_EXPECT_SPORT 40000
+#define POLICY_EXPECT_DPORT 40000
+
+/* Services. */
+#define POLICY_RING_MIN     4093
+#define POLICY_RING_DEFAULT 16381
+#define POLICY_RING_MAX     131071
+#define POLICY_WEIGHT_MAX   65535
+#define POLICY_PINS_MIN     1024
+#define POLICY_PINS_DEFAULT (1u << 20)
+#define POLICY_PINS_MAX     (64u << 20)
