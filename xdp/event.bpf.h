@@ -42,32 +42,42 @@ static __always_inline struct event_pace *event_turn(__u64 now)
 	return pace;
 }
 
-/* Global, so that the rare path is verified once and stays out of the common one. */
-int event_send(struct xdp_md *ctx, __u32 reason)
+/* Global, so that the rare path is verified once and stays out of the common one. rule: EVENT_NO_RULE
+ * or the rule whose `log` this is. 0, or -1 when the ring is full. */
+__noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 snap, __u32 missed)
 {
-	struct event_pace *pace = event_turn(bpf_jiffies64());
-	__u32 length = bpf_xdp_get_buff_len(ctx), captured = knobs.snap;
+	__u32 length = bpf_xdp_get_buff_len(ctx), captured = snap;
 	struct event *event;
 
-	if (!pace || !length)
-		return 0;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-	if (!event) {
-		pace->missed++;
-		return 0;
-	}
+	if (!length || !(event = bpf_ringbuf_reserve(&events, sizeof(*event), 0)))
+		return -1;
 	event->time_ns = bpf_ktime_get_ns();
 	event->ifindex = ctx->ingress_ifindex;
 	event->reason = reason;
 	event->length = length;
-	event->missed = pace->missed;
-	pace->missed = 0;
+	event->missed = missed;
+	event->rule = rule;
+	event->pad = 0;
 	if (captured > length)
 		captured = length;
 	/* Kernel 6.1 refuses a length after `if (!n)`; this bound it understands: 1 … WEIR_SNAP_MAX. */
 	captured = ((captured - 1) & (WEIR_SNAP_MAX - 1)) + 1;
 	event->captured = bpf_xdp_load_bytes(ctx, 0, event->packet, captured) ? 0 : captured;
 	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+/* A sampled drop. */
+__noinline int event_send(struct xdp_md *ctx, __u32 reason)
+{
+	struct event_pace *pace = event_turn(bpf_jiffies64());
+
+	if (!pace)
+		return 0;
+	if (event_write(ctx, reason, EVENT_NO_RULE, knobs.snap, pace->missed))
+		pace->missed++;
+	else
+		pace->missed = 0;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
+#include "xdp/twin.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -44,23 +45,33 @@ struct overlay_found {
 	struct overlay_net *net[OVERLAY_KINDS];
 };
 
-static __always_inline bool committed(__u64 epoch)
+/* One reading of clock and epoch decides the whole packet: a commit in the middle of it must not let it
+ * fall between two entries. */
+struct overlay_moment {
+	__u64 now, epoch;
+};
+
+static __always_inline bool committed(__u64 epoch, const struct overlay_moment *at)
 {
-	return epoch && epoch <= knobs.epoch;
+	return epoch && epoch <= at->epoch;
 }
 
-static __always_inline bool host_in_force(const struct overlay_host *host, int kind, __u64 now)
+static __always_inline bool host_in_force(const struct overlay_host *host, int kind,
+					  const struct overlay_moment *at)
 {
-	return host && now < (committed(host->epoch) ? host->next[kind] : host->now[kind]);
+	return host && at->now < (committed(host->epoch, at) ? host->next[kind] : host->now[kind]);
 }
 
-static __always_inline bool net_in_force(const struct overlay_net *net, __u64 now)
+static __always_inline bool net_in_force(const struct overlay_net *net,
+					 const struct overlay_moment *at)
 {
-	return net && now < (committed(net->epoch) ? net->next : net->now);
+	return net && at->now < (committed(net->epoch, at) ? net->next : net->now);
 }
 
 static __always_inline void hit(struct overlay_hits *hits, __u64 *seen, __u32 bytes, __u64 now)
 {
+	if (config.twin)
+		return;
 	__sync_fetch_and_add(&hits->packets, 1);
 	__sync_fetch_and_add(&hits->bytes, bytes);
 	*seen = now;
@@ -68,16 +79,16 @@ static __always_inline void hit(struct overlay_hits *hits, __u64 *seen, __u32 by
 
 /* Does an entry of this kind decide? Then it is counted there. */
 static __always_inline bool kind_decides(const struct overlay_found *found, int kind, __u32 bytes,
-					 __u64 now)
+					 const struct overlay_moment *at)
 {
 	bool from = kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_ALLOW_FROM;
 	struct overlay_host *host = from ? found->src : found->dst;
 	struct overlay_net *net = found->net[kind];
 
-	if (host_in_force(host, kind, now))
-		hit(&host->hits[kind], &host->seen, bytes, now);
-	else if (net_in_force(net, now))
-		hit(&net->hits, &net->seen, bytes, now);
+	if (host_in_force(host, kind, at))
+		hit(&host->hits[kind], &host->seen, bytes, at->now);
+	else if (net_in_force(net, at))
+		hit(&net->hits, &net->seen, bytes, at->now);
 	else
 		return false;
 	return true;
@@ -126,21 +137,24 @@ static __always_inline int overlay(const struct packet *pkt)
 {
 	struct overlay_found found = {};
 	__u32 want = knobs.overlay;
-	__u64 now;
+	struct overlay_moment at;
 
 	if (!want || !pkt->family || pkt->neighbour)
 		return GO_ON;
+	if (config.twin && !twin_is_live())
+		return GO_ON; /* an expect line sees the policy alone */
 	if (pkt->family == 4)
 		find4(pkt, want, &found);
 	else
 		find6(pkt, want, &found);
-	now = bpf_jiffies64();
-	if (kind_decides(&found, OVERLAY_ALLOW_FROM, pkt->length, now) ||
-	    kind_decides(&found, OVERLAY_ALLOW_TO, pkt->length, now))
+	at.now = bpf_jiffies64();
+	at.epoch = *(volatile __u64 *)&knobs.epoch;
+	if (kind_decides(&found, OVERLAY_ALLOW_FROM, pkt->length, &at) ||
+	    kind_decides(&found, OVERLAY_ALLOW_TO, pkt->length, &at))
 		return REASON_PASS_ALLOW;
-	if (kind_decides(&found, OVERLAY_BLOCK_FROM, pkt->length, now))
+	if (kind_decides(&found, OVERLAY_BLOCK_FROM, pkt->length, &at))
 		return REASON_DROP_BLOCK_FROM;
-	if (kind_decides(&found, OVERLAY_BLOCK_TO, pkt->length, now))
+	if (kind_decides(&found, OVERLAY_BLOCK_TO, pkt->length, &at))
 		return REASON_DROP_BLOCK_TO;
 	return GO_ON;
 }

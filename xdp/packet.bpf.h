@@ -34,8 +34,11 @@ struct packet {
 	__u8 tcp_flags;
 	__u8 icmp_type, icmp_code;
 	__u8 ttl, dscp;
-	__u8 fragment_header; /* IPv6: a fragment header was there, also of an atomic fragment */
-	__u8 neighbour;       /* IPv6 neighbour discovery that came from this link */
+	__u8 fragment_header;   /* IPv6: a fragment header was there, also of an atomic fragment */
+	__u8 iface;             /* number of the interface in the policy + 1, 0: not named there */
+	__u8 tcp_header;        /* bytes */
+	__u32 tcp_seq, tcp_ack; /* network order, for reject */
+	__u8 neighbour;         /* IPv6 neighbour discovery that came from this link */
 };
 
 #define likely(x)   __builtin_expect(!!(x), 1)

@@ -63,6 +63,9 @@ static __always_inline void *header_at(const struct xdp_md *ctx, __u32 offset, _
 {
 	void *header = (void *)(long)ctx->data + offset;
 
+	/* One register for the check and every access: the verifier does not see that a pointer that
+	 * is computed again is the same. */
+	asm volatile("" : "+r"(header));
 	return header + size > (void *)(long)ctx->data_end ? NULL : header;
 }
 
@@ -73,7 +76,7 @@ static __always_inline bool is_vlan(__u16 ethertype)
 }
 
 /* Steps over the tags; the outermost one is kept. */
-int parse_tags(struct xdp_md *ctx, struct packet *pkt)
+__noinline int parse_tags(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 offset = ETH_HLEN;
 
@@ -167,7 +170,7 @@ static __always_inline int parse_ip6_fragment(struct packet *pkt, const struct i
 }
 
 /* Walks the extension headers from l4_offset on. AH and ESP end the walk: they are protocols here. */
-int parse_extensions(struct xdp_md *ctx, struct packet *pkt)
+__noinline int parse_extensions(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 offset;
 
@@ -260,6 +263,9 @@ static __always_inline int parse_tcp(struct xdp_md *ctx, struct packet *pkt)
 	pkt->sport = bpf_ntohs(tcp->source);
 	pkt->dport = bpf_ntohs(tcp->dest);
 	pkt->tcp_flags = ((const __u8 *)tcp)[13];
+	pkt->tcp_header = tcp->doff * 4;
+	pkt->tcp_seq = tcp->seq;
+	pkt->tcp_ack = tcp->ack_seq;
 	pkt->has_l4 = 1;
 	return GO_ON;
 }
@@ -319,8 +325,12 @@ static __always_inline int parse_icmp(struct xdp_md *ctx, struct packet *pkt, in
 	return GO_ON;
 }
 
-static __always_inline int parse_transport(struct xdp_md *ctx, struct packet *pkt)
+/* Global, so that all the paths through the network header meet here: what follows is verified once, not
+ * once for each of them. */
+__noinline int parse_transport(struct xdp_md *ctx, struct packet *pkt)
 {
+	if (!pkt)
+		return REASON_DROP_INTERNAL;
 	if (pkt->fragment == FRAGMENT_LATER)
 		return GO_ON;
 	if (pkt->proto == IPPROTO_TCP)

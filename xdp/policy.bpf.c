@@ -1,33 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The pipeline: one packet through all stages. Every policy is an instance of this object, loaded with
-// the features that it does not use switched off in `config`.
+// The pipeline: one packet through all stages. Every policy is an instance of this object, loaded around
+// its own tables, with the features that it does not use switched off in `config` and `policy`.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/classify.bpf.h"
 #include "xdp/count.bpf.h"
+#include "xdp/default.bpf.h"
 #include "xdp/event.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 
-const volatile struct config config = {};
-
-static __always_inline int malformed(int reason)
+/* Which interface of the policy is this? Asked only where some rule or default depends on it. */
+static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
 {
-	return config.malformed_pass ? REASON_PASS_MALFORMED : reason;
+	const struct policy_ifclass *classes;
+	const struct policy_twin *test;
+	__u32 zero = 0;
+
+	if (!policy.use[FIELD_IFACE] && (!policy.default_drop || !~policy.default_drop))
+		return 0;
+	if (config.twin)
+		return (test = twin_get()) ? test->iface : 0;
+	classes = bpf_map_lookup_elem(&ifclass, &zero);
+	return classes ? classes->class[iface_number(ctx) & (WEIR_IFACES - 1)] : 0;
 }
 
 static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt)
 {
-	int reason = parse(ctx, pkt);
+	struct matrix m = {};
+	int reason, rule;
 
-	if (unlikely(reason != GO_ON))
-		return malformed(reason);
+	pkt->iface = policy_iface(ctx);
+	if (unlikely((reason = parse(ctx, pkt)) != GO_ON))
+		return config.malformed_pass ? REASON_PASS_MALFORMED : reason;
+	if (unlikely(!pkt->family))
+		pkt->length = bpf_xdp_get_buff_len(ctx);
+	if (policy.always) {
+		if ((rule = classify(ctx, pkt, &m, 0, policy.always)) != GO_ON)
+			return act(ctx, pkt, rule);
+	}
 	if ((reason = overlay(pkt)) != GO_ON)
 		return reason;
-	if (!pkt->family)
-		return REASON_PASS_NOT_IP;
-	return pkt->neighbour ? REASON_PASS_ND : REASON_PASS_DEFAULT;
+	if ((reason = fragments(pkt)) != GO_ON)
+		return reason;
+	if (policy.rules > policy.always) {
+		if ((rule = classify(ctx, pkt, &m, policy.always, policy.rules)) != GO_ON)
+			return act(ctx, pkt, rule);
+	}
+	return default_verdict(pkt);
 }
 
 SEC("xdp")
@@ -38,11 +60,18 @@ int weir_policy(struct xdp_md *ctx)
 
 	if (unlikely(!pkt.length))
 		pkt.length = bpf_xdp_get_buff_len(ctx);
-	count(ctx, reason, pkt.length);
-	if (reason < REASON_DROP_FIRST)
-		return XDP_PASS;
-	event(ctx, reason);
-	return XDP_DROP;
+	if (config.twin)
+		twin_answer(reason);
+	else
+		count(ctx, reason, pkt.length);
+	if (reason >= REASON_DROP_FIRST) {
+		if (!config.twin)
+			event(ctx, reason);
+		return XDP_DROP;
+	}
+	return reason == REASON_PASS_REPLY      ? XDP_TX
+	       : reason == REASON_PASS_REDIRECT ? XDP_REDIRECT
+						: XDP_PASS;
 }
 
 char _license[] SEC("license") = "GPL";

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Stage "act": the conditions of rules whose bit is set, their counters and modifiers, their action. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/established.bpf.h"
+#include "xdp/event.bpf.h"
+#include "xdp/rate.bpf.h"
+#include "xdp/reply.bpf.h"
+#include "xdp/sets.bpf.h"
+#include "xdp/twin.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_rule);
+} rules SEC(".maps");
+
+/* Kept over every apply: rows follow the identities of rules. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WEIR_RULE_COUNTERS);
+	__type(key, __u32);
+	__type(value, struct counter);
+} rulecounters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, WEIR_REDIRECTS);
+	__type(key, __u32);
+	__type(value, __u32);
+} ports SEC(".maps");
+
+/* jiffies64 of each logging rule's last record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} logpace SEC(".maps");
+
+/* State of the random numbers of each CPU: xorshift64 (Marsaglia 2003) instead of a helper call. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} randomness SEC(".maps");
+
+static __always_inline __u32 random32(void)
+{
+	__u32 zero = 0;
+	__u64 *state = bpf_map_lookup_elem(&randomness, &zero);
+	__u64 x;
+
+	if (!state)
+		return 0;
+	x = *state ? *state : ((__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1);
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	*state = x;
+	return x >> 32;
+}
+
+static __always_inline void rule_count(const struct policy_rule *rule, __u32 bytes)
+{
+	__u32 row = rule->counter;
+	struct counter *counter = bpf_map_lookup_elem(&rulecounters, &row);
+
+	if (counter) {
+		counter->packets++;
+		counter->bytes += bytes;
+	}
+}
+
+static __always_inline bool length_ttl_dscp(const struct packet *pkt,
+					    const struct policy_rule *rule)
+{
+	if (rule->flags & RULE_LENGTH &&
+	    (pkt->length < rule->length_first || pkt->length > rule->length_last))
+		return false;
+	if (rule->flags & RULE_TTL &&
+	    (!pkt->family || pkt->ttl < rule->ttl_first || pkt->ttl > rule->ttl_last))
+		return false;
+	return !(rule->flags & RULE_DSCP) || (pkt->family && rule->dscp >> (pkt->dscp & 63) & 1);
+}
+
+static __always_inline bool in_sets(const struct packet *pkt, const struct policy_rule *rule)
+{
+	if (rule->flags & RULE_FROM_SET && !set_contains(pkt, rule->from_set, true))
+		return false;
+	return !(rule->flags & RULE_TO_SET) || set_contains(pkt, rule->to_set, false);
+}
+
+/* The conditions of a real packet; the limit last, because it charges. */
+static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *pkt,
+					    const struct policy_rule *rule, bool charge)
+{
+	if (!in_sets(pkt, rule))
+		return false;
+	if (rule->flags & RULE_ESTABLISHED && !established(ctx, pkt))
+		return false;
+	if (rule->flags & RULE_PROBABILITY && random32() >= rule->probability)
+		return false;
+	return !(rule->flags & RULE_LIMIT) ||
+	       rate_exceeds(ctx, pkt, rule, charge) == !(rule->flags & RULE_UNDER);
+}
+
+/* Those of a test packet are what the test says: sets are empty, nothing is exceeded, no chance taken. */
+static __always_inline bool conditions_supposed(const struct policy_twin *twin,
+						const struct policy_rule *rule)
+{
+	if (rule->flags & (RULE_FROM_SET | RULE_TO_SET))
+		return false;
+	if (rule->flags & RULE_ESTABLISHED && !twin->established)
+		return false;
+	if (rule->flags & RULE_PROBABILITY && !twin->over)
+		return false;
+	return !(rule->flags & RULE_LIMIT) || !twin->over == !!(rule->flags & RULE_UNDER);
+}
+
+static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
+				       const struct policy_rule *rule)
+{
+	const struct policy_twin *twin;
+
+	if (!length_ttl_dscp(pkt, rule))
+		return false;
+	if (!config.twin)
+		return conditions_hold(ctx, pkt, rule, true);
+	twin = twin_get();
+	if (!twin)
+		return false;
+	return twin->live ? conditions_hold(ctx, pkt, rule, false)
+			  : conditions_supposed(twin, rule);
+}
+
+/* One record each log_interval over all CPUs. */
+static __always_inline void rule_log(struct xdp_md *ctx, const struct policy_rule *rule,
+				     __u32 reason)
+{
+	__u32 index = rule->log;
+	__u64 now = bpf_jiffies64(), *last = bpf_map_lookup_elem(&logpace, &index);
+	__u64 old;
+
+	if (!last)
+		return;
+	old = *(volatile __u64 *)last;
+	if (now - old < rule->log_interval || __sync_val_compare_and_swap(last, old, now) != old)
+		return;
+	event_write(ctx, reason, rule->counter, rule->log_snap, 0);
+}
+
+static __always_inline __u32 action_reason(__u8 action)
+{
+	return action == ACTION_DROP       ? REASON_DROP_RULE
+	       : action == ACTION_REJECT   ? REASON_DROP_REJECT
+	       : action == ACTION_REDIRECT ? REASON_PASS_REDIRECT
+					   : REASON_PASS_RULE;
+}
+
+static __always_inline void rule_modifiers(struct xdp_md *ctx, struct packet *pkt,
+					   const struct policy_rule *rule)
+{
+	if (rule->flags & RULE_LOG)
+		rule_log(ctx, rule, action_reason(rule->action));
+	if (rule->flags & RULE_ADD)
+		set_add(pkt, rule->add_set, !(rule->flags & RULE_ADD_DEST), rule->add_ticks);
+}
+
+/* 1: the rule decides; 0: its conditions do not hold, or it counts and goes on. Global, as try_word: the
+ * verifier checks each once, so nothing bounds the number of candidates (kernel 6.1 miscompiles bpf_loop). */
+__noinline int try_rule(struct xdp_md *ctx, struct packet *pkt, __u32 index)
+{
+	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);
+
+	if (!rule || !pkt || !rule_holds(ctx, pkt, rule))
+		return 0;
+	if (config.twin) {
+		twin_counted(rule->action == ACTION_COUNT, index);
+		return rule->action != ACTION_COUNT;
+	}
+	rule_modifiers(ctx, pkt, rule);
+	if (rule->action != ACTION_COUNT)
+		return 1;
+	rule_count(rule, pkt->length);
+	return 0;
+}
+
+/* The first rule of the word that decides, or GO_ON; base is the number of its bit 0. */
+__noinline int try_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u32 base)
+{
+	if (!pkt)
+		return GO_ON;
+	for (int i = 0; i < 64 && word; i++) {
+		__u32 index = base + __builtin_popcountll(word ^ (word - 1)) - 1;
+
+		if (try_rule(ctx, pkt, index))
+			return index;
+		word &= word - 1;
+	}
+	return GO_ON;
+}
+
+static __always_inline int redirect(const struct policy_rule *rule)
+{
+	return bpf_redirect_map(&ports, rule->redirect, 0) == XDP_REDIRECT ? REASON_PASS_REDIRECT
+									   : REASON_DROP_REDIRECT;
+}
+
+/* What the deciding rule does with the packet: a reason; the verdict follows from it. */
+static __always_inline int act(struct xdp_md *ctx, struct packet *pkt, __u32 index)
+{
+	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);
+
+	if (!rule)
+		return REASON_DROP_INTERNAL;
+	if (config.twin)
+		twin_rule(index);
+	else
+		rule_count(rule, pkt->length);
+	switch (rule->action) {
+	case ACTION_PASS:
+		return REASON_PASS_RULE;
+	case ACTION_DROP:
+		return REASON_DROP_RULE;
+	case ACTION_REJECT:
+		return policy.rejects ? reply(ctx, pkt) : REASON_DROP_REJECT;
+	case ACTION_REDIRECT:
+		return policy.redirects ? redirect(rule) : REASON_DROP_REDIRECT;
+	default:
+		return REASON_DROP_INTERNAL;
+	}
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Stage "classify": one row of the bit matrix for each field, their AND, the lowest bit. */
+#pragma once
+
+#include "xdp/act.bpf.h"
+#include "xdp/trie.bpf.h"
+
+struct policy_words {
+	__u64 word[POLICY_WORDS_MAX + 1];
+};
+
+/* value_size is set at load to POLICY_ROW_WORDS(policy.words) words. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct policy_words));
+} rows SEC(".maps");
+
+/* Index of no rule: act() drops it as `internal`. */
+#define RULE_INTERNAL 0x7fffffff
+
+/* The packet's rows by field. Only those with policy.use[] are set and looked at. */
+struct matrix {
+	const struct policy_words *row[POLICY_FIELDS];
+	__u64 filled; /* eight bytes: the verifier follows those when they are spilled */
+};
+
+static __always_inline policy_row address_row(const struct packet *pkt, int field)
+{
+	const volatile struct policy_side *side = &policy.side[field];
+	const __u32 *addr = field == FIELD_SOURCE ? pkt->src : pkt->dst;
+
+	if (pkt->family == 4)
+		return side4(side, addr[0]);
+	if (pkt->family == 6)
+		return side6(side, addr);
+	return POLICY_ROW_ALL;
+}
+
+static __always_inline __u32 l4_index(const struct packet *pkt)
+{
+	__u32 icmp = pkt->icmp_type << 8 | pkt->icmp_code;
+
+	if (!pkt->has_l4)
+		return POLICY_L4_NONE;
+	if (pkt->proto == IPPROTO_TCP)
+		return POLICY_L4_FLAGS + pkt->tcp_flags;
+	if (pkt->neighbour)
+		return POLICY_L4_NEIGHBOUR + icmp - (133 << 8);
+	if (pkt->proto == IPPROTO_ICMPV6)
+		return POLICY_L4_ICMP6 + icmp;
+	return pkt->proto == IPPROTO_ICMP ? POLICY_L4_ICMP + icmp : POLICY_L4_NONE;
+}
+
+static __always_inline bool has_ports(const struct packet *pkt)
+{
+	return pkt->has_l4 && (pkt->proto == IPPROTO_TCP || pkt->proto == IPPROTO_UDP ||
+			       pkt->proto == IPPROTO_SCTP);
+}
+
+static __always_inline __u32 vlan_index(const struct packet *pkt)
+{
+	return pkt->vlan & (POLICY_VLANS - 1);
+}
+
+/* field is a constant: only its case is left. */
+static __always_inline policy_row field_row(const struct packet *pkt, int field)
+{
+	__u32 index = 0;
+
+	switch (field) {
+	case FIELD_SOURCE:
+	case FIELD_DESTINATION:
+		return address_row(pkt, field);
+	case FIELD_SPORT:
+		index = has_ports(pkt) ? pkt->sport : POLICY_NO_PORT;
+		break;
+	case FIELD_DPORT:
+		index = has_ports(pkt) ? pkt->dport : POLICY_NO_PORT;
+		break;
+	case FIELD_PROTO:
+		index = pkt->fragment * 256 + pkt->proto;
+		break;
+	case FIELD_L4:
+		index = l4_index(pkt);
+		break;
+	case FIELD_VLAN:
+		index = vlan_index(pkt);
+		break;
+	case FIELD_IFACE:
+		index = pkt->iface;
+		break;
+	case FIELD_ETHERTYPE:
+		index = pkt->ethertype;
+		break;
+	}
+	return field_at(policy.base[field] + index);
+}
+
+/* Can any rule match this packet at all? (common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.) */
+static __always_inline bool matchable(const struct packet *pkt)
+{
+	if (pkt->neighbour)
+		return policy.use[FIELD_L4];
+	return pkt->family || policy.use[FIELD_ETHERTYPE];
+}
+
+/* False when a look-up fails that cannot. */
+static __always_inline bool matrix_fill(const struct packet *pkt, struct matrix *m)
+{
+#pragma unroll
+	for (int field = 0; field < POLICY_FIELDS; field++) {
+		policy_row row;
+
+		if (!policy.use[field])
+			continue;
+		row = field_row(pkt, field);
+		if (!row)
+			return false;
+		m->row[field] = bpf_map_lookup_elem(&rows, &row);
+		if (!m->row[field])
+			return false;
+	}
+	return true;
+}
+
+static __always_inline __u64 matrix_word(const struct matrix *m, __u32 w)
+{
+	__u64 word = ~0ull;
+
+#pragma unroll
+	for (int field = 0; field < POLICY_FIELDS; field++)
+		if (policy.use[field])
+			word &= m->row[field]->word[w];
+	return word;
+}
+
+static __always_inline __u32 lowest_bit(__u64 word)
+{
+	return __builtin_popcountll(word ^ (word - 1)) - 1;
+}
+
+/* Bits of the rules first … last - 1 in word w. */
+static __always_inline __u64 range_bits(__u32 w, __u32 first, __u32 last)
+{
+	__u64 bits = ~0ull;
+
+	if (w * 64 < first)
+		bits &= first - w * 64 < 64 ? ~0ull << (first - w * 64) : 0;
+	if (w * 64 + 64 > last)
+		bits &= last > w * 64 ? ~0ull >> (w * 64 + 64 - last) : 0;
+	return bits;
+}
+
+/* The rule among those in `word` that decides; GO_ON when none does. */
+static __always_inline int match_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u32 w)
+{
+	if (!word)
+		return GO_ON;
+	return policy.conditions ? try_word(ctx, pkt, word, w * 64)
+				 : (int)(w * 64 + lowest_bit(word));
+}
+
+/* The first of the rules first … last - 1 that matches and decides; GO_ON when none does. */
+static __always_inline int match_rules(struct xdp_md *ctx, struct packet *pkt,
+				       const struct matrix *m, __u32 first, __u32 last)
+{
+	__u64 some;
+
+	if (policy.words == 1)
+		return match_word(ctx, pkt, matrix_word(m, 0) & range_bits(0, first, last), 0);
+	/* The summary stands behind the words. */
+	some = matrix_word(m, policy.words) & range_bits(0, first / 64, (last + 63) / 64);
+	for (int i = 0; i < POLICY_WORDS_MAX && some; i++) {
+		__u32 w = lowest_bit(some);
+		int rule;
+
+		some &= some - 1;
+		if (w >= policy.words)
+			break;
+		rule = match_word(ctx, pkt, matrix_word(m, w) & range_bits(w, first, last), w);
+		if (rule != GO_ON)
+			return rule;
+	}
+	return GO_ON;
+}
+
+/* The whole stage for the rules first … last - 1. The rows are looked up by its first call, whose `first`
+ * is 0; the second, behind the overlay, finds them in m. */
+static __always_inline int classify(struct xdp_md *ctx, struct packet *pkt, struct matrix *m,
+				    __u32 first, __u32 last)
+{
+	if (!first) {
+		m->filled = matchable(pkt);
+		if (m->filled && !matrix_fill(pkt, m))
+			return RULE_INTERNAL;
+	}
+	return m->filled ? match_rules(ctx, pkt, m, first, last) : GO_ON;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What happens to a packet that no rule spoke for: the default, and under `default drop` the essentials
+ * without which a host loses its addresses and routes. */
+#pragma once
+
+#include "xdp/trie.bpf.h"
+
+static __always_inline bool is_link_local6(const __u32 *addr)
+{
+	return bpf_ntohl(addr[0]) >> 22 == 0xfe80 >> 6;
+}
+
+/* Multicast listener discovery: RFC 2710, RFC 3810, RFC 4286. */
+static __always_inline bool is_mld(const struct packet *pkt)
+{
+	return (pkt->icmp_type >= 130 && pkt->icmp_type <= 132) || pkt->icmp_type == 143;
+}
+
+/* ICMP errors: v4 destination unreachable, time exceeded, parameter problem; v6 types 1-4. */
+static __always_inline bool is_icmp_notice(const struct packet *pkt)
+{
+	if (pkt->family == 6)
+		return pkt->icmp_type >= 1 && pkt->icmp_type <= 4;
+	return pkt->icmp_type == 3 || pkt->icmp_type == 11 || pkt->icmp_type == 12;
+}
+
+/* Answers of a DHCP server: RFC 2131, RFC 8415. */
+static __always_inline bool is_dhcp(const struct packet *pkt)
+{
+	if (pkt->proto != IPPROTO_UDP)
+		return false;
+	if (pkt->family == 4)
+		return pkt->sport == 67 && pkt->dport == 68;
+	return pkt->sport == 547 && pkt->dport == 546 && is_link_local6(pkt->src);
+}
+
+/* The reason that an essential packet passes for, or GO_ON. */
+static __always_inline int essential(const struct packet *pkt)
+{
+	bool icmp = pkt->proto == (pkt->family == 6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
+
+	if (!pkt->family)
+		return pkt->ethertype == ETH_P_ARP ? REASON_PASS_ARP : GO_ON;
+	if (!pkt->has_l4)
+		return GO_ON;
+	if (icmp && is_icmp_notice(pkt))
+		return REASON_PASS_ICMP_ERROR;
+	if (icmp && pkt->family == 6 && is_mld(pkt))
+		return REASON_PASS_MLD;
+	return is_dhcp(pkt) ? REASON_PASS_DHCP : GO_ON;
+}
+
+static __always_inline int default_verdict(const struct packet *pkt)
+{
+	if (policy.default_drop >> (pkt->iface & 63) & 1) {
+		int reason = GO_ON;
+
+		/* Neighbour discovery is essential, and no default touches it even with them off. */
+		if (pkt->neighbour)
+			return REASON_PASS_ND;
+		if (!policy.essentials_filter)
+			reason = essential(pkt);
+		return reason != GO_ON ? reason : REASON_DROP_DEFAULT;
+	}
+	if (!pkt->family)
+		return REASON_PASS_NOT_IP;
+	return pkt->neighbour ? REASON_PASS_ND : REASON_PASS_DEFAULT;
+}
+
+/* `fragments drop|pass`: later fragments, by protocol. */
+static __always_inline int fragments(const struct packet *pkt)
+{
+	__u8 treatment;
+
+	if (!policy.fragments || pkt->fragment != FRAGMENT_LATER)
+		return GO_ON;
+	treatment = policy.treatment[pkt->proto];
+	return treatment == TREAT_DROP   ? REASON_DROP_FRAGMENTS
+	       : treatment == TREAT_PASS ? REASON_PASS_FRAGMENTS
+					 : GO_ON;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* `established`: does the kernel's connection tracking know this packet's flow? */
+#pragma once
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <linux/in.h>
+
+#include "xdp/packet.bpf.h"
+
+/* libbpf compares kinds: a forward declaration would not do. */
+struct nf_conn {
+	unsigned long status;
+};
+
+/* The kernel's own options struct; only this prefix of it is ABI. */
+struct bpf_ct_opts {
+	__s32 netns_id;
+	__s32 error;
+	__u8 l4proto;
+	__u8 dir;
+	__u8 reserved[2];
+};
+
+/* Read-only data: off where the kernel has no such function or no rule asks. */
+const volatile bool use_conntrack = false;
+
+extern struct nf_conn *bpf_xdp_ct_lookup(struct xdp_md *ctx, struct bpf_sock_tuple *tuple,
+					 __u32 tuple_size, struct bpf_ct_opts *opts,
+					 __u32 opts_size) __ksym __weak;
+extern void bpf_ct_release(struct nf_conn *ct) __ksym __weak;
+
+static __always_inline void ct_tuple(const struct packet *pkt, struct bpf_sock_tuple *tuple)
+{
+	if (pkt->family == 4) {
+		tuple->ipv4.saddr = pkt->src[0];
+		tuple->ipv4.daddr = pkt->dst[0];
+		tuple->ipv4.sport = bpf_htons(pkt->sport);
+		tuple->ipv4.dport = bpf_htons(pkt->dport);
+		return;
+	}
+	__builtin_memcpy(tuple->ipv6.saddr, pkt->src, sizeof(tuple->ipv6.saddr));
+	__builtin_memcpy(tuple->ipv6.daddr, pkt->dst, sizeof(tuple->ipv6.daddr));
+	tuple->ipv6.sport = bpf_htons(pkt->sport);
+	tuple->ipv6.dport = bpf_htons(pkt->dport);
+}
+
+/* 1 or 0. TCP and UDP only; later fragments have no ports. */
+__noinline int established(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct bpf_ct_opts opts = {.netns_id = -1};
+	struct bpf_sock_tuple tuple = {};
+	struct nf_conn *ct;
+
+	if (!use_conntrack || !pkt || !pkt->has_l4)
+		return 0;
+	if (pkt->proto != IPPROTO_TCP && pkt->proto != IPPROTO_UDP)
+		return 0;
+	opts.l4proto = pkt->proto;
+	ct_tuple(pkt, &tuple);
+	if (pkt->family == 4) /* the verifier wants the size as a constant */
+		ct = bpf_xdp_ct_lookup(ctx, &tuple, sizeof(tuple.ipv4), &opts, sizeof(opts));
+	else
+		ct = bpf_xdp_ct_lookup(ctx, &tuple, sizeof(tuple.ipv6), &opts, sizeof(opts));
+	if (!ct)
+		return 0;
+	bpf_ct_release(ct);
+	return 1;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rate limits: GCRA (ATM Forum TM 4.1 section 4.4.2, ITU-T I.371). One theoretical arrival time a rule,
+ * or one an address in lines of eight; changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
+#pragma once
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "common/policy.h"
+#include "xdp/maps.bpf.h"
+#include "xdp/packet.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} meters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_bucket_line);
+} buckets SEC(".maps");
+
+#define RATE_TRIES 4
+
+/* A bucket: who in the upper bits, the arrival time modulo 2^44 in the lower. An arrival time never runs
+ * more than the tolerance ahead, so what seems to is a bucket that has been idle for hours. */
+#define BUCKET_TIME_BITS 44
+#define BUCKET_TIME      ((1ull << BUCKET_TIME_BITS) - 1)
+
+/* How far the arrival time is ahead of now; 0 when it is not. */
+static __always_inline __u64 bucket_ahead(__u64 bucket, __u64 now, __u64 tolerance)
+{
+	__u64 ahead = (bucket - now) & BUCKET_TIME;
+
+	return ahead > tolerance ? 0 : ahead;
+}
+
+static __always_inline __u64 rate_cost(struct xdp_md *ctx, const struct policy_rule *rule)
+{
+	__u64 units = rule->flags & RULE_BITS ? bpf_xdp_get_buff_len(ctx) * 8 : 1;
+
+	return units * rule->cost_mult >> (rule->cost_shift & 63);
+}
+
+static __always_inline bool meter_exceeds(const struct policy_rule *rule, __u64 cost, __u64 now,
+					  bool charge)
+{
+	__u32 index = rule->meter;
+	__u64 *meter = bpf_map_lookup_elem(&meters, &index);
+
+	if (!meter)
+		return true;
+#pragma unroll
+	for (int i = 0; i < RATE_TRIES; i++) {
+		__u64 old = *(volatile __u64 *)meter;
+		__u64 from = old > now ? old : now;
+
+		if (from - now + cost > rule->tolerance)
+			return true;
+		if (!charge || __sync_val_compare_and_swap(meter, old, from + cost) == old)
+			return false;
+	}
+	return true; /* many CPUs at once charge the same rule: it is busy */
+}
+
+/* 64 bits of a keyed hash of the address that the limit is kept for. */
+static __always_inline __u64 rate_hash(const struct packet *pkt, const struct policy_rule *rule)
+{
+	const __u32 *addr = rule->per == PER_SOURCE ? pkt->src : pkt->dst;
+	__u64 hi = bpf_ntohl(addr[0]), lo = 0, h;
+
+	if (pkt->family == 6) {
+		__u8 len = rule->mask6;
+
+		hi = hi << 32 | bpf_ntohl(addr[1]);
+		lo = (__u64)bpf_ntohl(addr[2]) << 32 | bpf_ntohl(addr[3]);
+		lo &= len > 64 ? ~0ull << ((128 - len) & 63) : 0;
+		hi &= len > 64 ? ~0ull : len ? ~0ull << ((64 - len) & 63) : 0;
+	} else {
+		hi &= rule->mask4 ? ~0u << ((32 - rule->mask4) & 31) : 0;
+	}
+	h = (hi ^ knobs.seed ^ pkt->family) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 32 ^ lo) * (knobs.seed | 1);
+	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
+	return h ^ h >> 32;
+}
+
+/* The place of the tag in the line, else the idlest one. */
+static __always_inline int bucket_find(const struct policy_bucket_line *line, __u64 tag, __u64 now,
+				       __u64 tolerance)
+{
+	__u64 least = ~0ull;
+	int idlest = 0;
+
+#pragma unroll
+	for (int i = 0; i < 8; i++) {
+		__u64 bucket = line->bucket[i];
+		__u64 ahead = bucket_ahead(bucket, now, tolerance);
+
+		if (bucket >> BUCKET_TIME_BITS == tag)
+			return i;
+		if (ahead < least) {
+			least = ahead;
+			idlest = i;
+		}
+	}
+	return idlest;
+}
+
+static __always_inline bool bucket_exceeds(const struct packet *pkt, const struct policy_rule *rule,
+					   __u64 cost, __u64 now, bool charge)
+{
+	__u64 hash = rate_hash(pkt, rule), tag = (hash >> 40 & 0xfffff) | 1;
+	__u32 index = rule->meter + (hash & (rule->meter_lines - 1));
+	struct policy_bucket_line *line = bpf_map_lookup_elem(&buckets, &index);
+
+	if (!line)
+		return true;
+#pragma unroll
+	for (int i = 0; i < RATE_TRIES; i++) {
+		int place = bucket_find(line, tag, now, rule->tolerance) & 7;
+		__u64 old = line->bucket[place], ahead = 0, new;
+
+		if (old >> BUCKET_TIME_BITS == tag)
+			ahead = bucket_ahead(old, now, rule->tolerance);
+		if (ahead + cost > rule->tolerance)
+			return true;
+		new = tag << BUCKET_TIME_BITS | ((now + ahead + cost) & BUCKET_TIME);
+		if (!charge || __sync_val_compare_and_swap(&line->bucket[place], old, new) == old)
+			return false;
+	}
+	return true;
+}
+
+/* Does the packet exceed the rule's limit? Charges it when it does not. */
+static __always_inline bool rate_exceeds(struct xdp_md *ctx, const struct packet *pkt,
+					 const struct policy_rule *rule, bool charge)
+{
+	__u64 now = bpf_jiffies64() << RATE_SHIFT;
+	__u64 cost = rate_cost(ctx, rule);
+
+	if (rule->per == PER_RULE)
+		return meter_exceeds(rule, cost, now, charge);
+	if (!pkt->family)
+		return false; /* check refuses such rules: a frame without an address has no bucket */
+	return bucket_exceeds(pkt, rule, cost, now, charge);
+}

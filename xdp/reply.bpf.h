@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Answers of reject rules: TCP reset (RFC 9293 section 3.10.7.1), ICMP "administratively prohibited"
+ * (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), sent back the way the packet came.
+ *
+ * Never to an error, a multicast or a fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and at a
+ * bounded rate. The packet is rewritten in place: what is needed of it is read first. */
+#pragma once
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+
+#include "xdp/csum.bpf.h"
+#include "xdp/parse.bpf.h"
+#include "xdp/twin.bpf.h"
+
+/* What an ICMP error quotes of the packet behind its IP header, at most (RFC 792: 8 bytes are enough). */
+#define QUOTE_BYTES 8
+#define REPLY_TTL   64
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} replypace SEC(".maps");
+
+/* A token bucket of one tick: at most WEIR_REPLIES_S / HZ answers a jiffy would need HZ; so the pace is
+ * kept as {jiffy, answers in it} and a jiffy allows this many. HZ is 100 to 1000. */
+#define REPLIES_A_JIFFY (WEIR_REPLIES_S / 250)
+
+static __always_inline bool reply_allowed(void)
+{
+	__u32 zero = 0;
+	__u64 jiffy = bpf_jiffies64() << 8, *pace = bpf_map_lookup_elem(&replypace, &zero);
+
+	if (!pace)
+		return false;
+	if (*pace >> 8 != jiffy >> 8)
+		*pace = jiffy;
+	if ((*pace & 0xff) >= REPLIES_A_JIFFY)
+		return false;
+	++*pace;
+	return true;
+}
+
+static __always_inline bool is_multicast(const struct packet *pkt)
+{
+	__u32 first = bpf_ntohl(pkt->dst[0]);
+
+	return pkt->family == 4 ? first >> 28 == 14 || first == 0xffffffff : first >> 24 == 0xff;
+}
+
+/* Unspecified, multicast and loopback sources have nobody to answer. */
+static __always_inline bool is_answerable(const struct packet *pkt)
+{
+	__u32 first = bpf_ntohl(pkt->src[0]);
+
+	if (pkt->family == 4)
+		return first && first >> 28 < 14 && first >> 24 != 127;
+	return first >> 24 != 0xff && (first | pkt->src[1] | pkt->src[2] | pkt->src[3]);
+}
+
+static __always_inline bool is_icmp_error(const struct packet *pkt)
+{
+	if (pkt->proto == IPPROTO_ICMPV6)
+		return pkt->icmp_type < 128 || pkt->icmp_type == 137;
+	return pkt->proto == IPPROTO_ICMP &&
+	       (pkt->icmp_type == 3 || pkt->icmp_type == 4 || pkt->icmp_type == 5 ||
+		pkt->icmp_type == 11 || pkt->icmp_type == 12);
+}
+
+static __always_inline void swap_macs(struct ethhdr *eth)
+{
+	__u8 mac[ETH_ALEN];
+
+	__builtin_memcpy(mac, eth->h_source, ETH_ALEN);
+	__builtin_memcpy(eth->h_source, eth->h_dest, ETH_ALEN);
+	__builtin_memcpy(eth->h_dest, mac, ETH_ALEN);
+}
+
+/* From whom the packet was to, to whom it was from. */
+static __always_inline void write_ip4(struct iphdr *ip, const struct packet *pkt, __u16 length,
+				      __u8 proto)
+{
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.tot_len = bpf_htons(length),
+		.frag_off = bpf_htons(0x4000),
+		.ttl = REPLY_TTL,
+		.protocol = proto,
+		.saddr = pkt->dst[0],
+		.daddr = pkt->src[0],
+	};
+	ip->check = csum_fold(csum_add(0, ip, sizeof(*ip) / 2));
+}
+
+static __always_inline void write_ip6(struct ipv6hdr *ip, const struct packet *pkt, __u16 payload,
+				      __u8 proto)
+{
+	*ip = (struct ipv6hdr){
+		.version = 6,
+		.payload_len = bpf_htons(payload),
+		.nexthdr = proto,
+		.hop_limit = REPLY_TTL,
+	};
+	__builtin_memcpy(&ip->saddr, pkt->dst, sizeof(ip->saddr));
+	__builtin_memcpy(&ip->daddr, pkt->src, sizeof(ip->daddr));
+}
+
+/* The pseudo-header of the answer: RFC 9293 section 3.1, RFC 8200 section 8.1. */
+static __always_inline __u64 pseudo_sum(const struct packet *pkt, __u16 length, __u8 proto)
+{
+	__u64 sum = bpf_htons(length) + bpf_htons(proto);
+
+	sum = csum_add(sum, pkt->src, pkt->family == 4 ? 2 : 8);
+	return csum_add(sum, pkt->dst, pkt->family == 4 ? 2 : 8);
+}
+
+/* Sequence numbers of a reset: the ones the packet acknowledges, or an acknowledgement of all of it. */
+static __always_inline void write_reset(struct tcphdr *tcp, const struct packet *pkt)
+{
+	bool ack = pkt->tcp_flags & 0x10;
+	__u32 length = pkt->end - pkt->l4_offset - pkt->tcp_header;
+	__u32 covers = length + (pkt->tcp_flags & 1) + (pkt->tcp_flags >> 1 & 1);
+
+	*tcp = (struct tcphdr){
+		.source = bpf_htons(pkt->dport),
+		.dest = bpf_htons(pkt->sport),
+		.seq = ack ? pkt->tcp_ack : 0,
+		.ack_seq = ack ? 0 : bpf_htonl(bpf_ntohl(pkt->tcp_seq) + covers),
+		.doff = 5,
+		.rst = 1,
+		.ack = !ack,
+	};
+	tcp->check = csum_fold(
+		csum_add(pseudo_sum(pkt, sizeof(*tcp), IPPROTO_TCP), tcp, sizeof(*tcp) / 2));
+}
+
+/* Resizes the frame to `length` bytes behind l3_offset. */
+static __always_inline bool resize(struct xdp_md *ctx, const struct packet *pkt, __u32 length)
+{
+	int want = pkt->l3_offset + length;
+
+	return !bpf_xdp_adjust_tail(ctx, want - (int)bpf_xdp_get_buff_len(ctx));
+}
+
+static __always_inline int send_reset(struct xdp_md *ctx, struct packet *pkt)
+{
+	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
+	__u32 header = pkt->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	struct ethhdr *eth;
+	struct tcphdr *tcp;
+
+	if (!resize(ctx, pkt, header + sizeof(*tcp)))
+		return REASON_DROP_REJECT;
+	if (!(eth = header_at(ctx, 0, sizeof(*eth))))
+		return REASON_DROP_REJECT;
+	swap_macs(eth);
+	if (pkt->family == 4) {
+		struct iphdr *ip = header_at(ctx, l3, sizeof(*ip) + sizeof(*tcp));
+
+		if (!ip)
+			return REASON_DROP_REJECT;
+		write_ip4(ip, pkt, sizeof(*ip) + sizeof(*tcp), IPPROTO_TCP);
+		write_reset((void *)(ip + 1), pkt);
+	} else {
+		struct ipv6hdr *ip = header_at(ctx, l3, sizeof(*ip) + sizeof(*tcp));
+
+		if (!ip)
+			return REASON_DROP_REJECT;
+		write_ip6(ip, pkt, sizeof(*tcp), IPPROTO_TCP);
+		write_reset((void *)(ip + 1), pkt);
+	}
+	return REASON_PASS_REPLY;
+}
+
+struct quote {
+	__u32 length;
+	__u8 bytes[128]; /* zero behind length: the checksum takes them all */
+};
+
+/* The IP header and the first bytes behind it. */
+static __always_inline bool take_quote(struct xdp_md *ctx, const struct packet *pkt,
+				       struct quote *q)
+{
+	__u32 length = pkt->family == 4 ? pkt->l4_offset - pkt->l3_offset + QUOTE_BYTES
+					: sizeof(struct ipv6hdr) + QUOTE_BYTES;
+
+	if (length > pkt->length)
+		length = pkt->length;
+	/* Kernel 6.1 refuses a length after `if (!n)`; this bound it understands. */
+	length = ((length - 1) & (sizeof(q->bytes) - 1)) + 1;
+	q->length = length;
+	return !bpf_xdp_load_bytes(ctx, pkt->l3_offset, q->bytes, length);
+}
+
+static __always_inline void write_icmp(struct icmp_head *icmp, const struct packet *pkt,
+				       const struct quote *q)
+{
+	bool v4 = pkt->family == 4;
+	__u64 sum = v4 ? 0 : pseudo_sum(pkt, sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
+
+	/* Destination unreachable, communication administratively prohibited. */
+	*icmp = (struct icmp_head){.type = v4 ? 3 : 1, .code = v4 ? 13 : 1};
+	sum = csum_add(sum, icmp, sizeof(*icmp) / 2);
+	icmp->checksum = csum_fold(csum_add(sum, q->bytes, sizeof(q->bytes) / 2));
+}
+
+static __always_inline int send_unreachable(struct xdp_md *ctx, struct packet *pkt)
+{
+	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
+	__u32 outer = pkt->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	struct quote q = {};
+	struct ethhdr *eth;
+
+	if (!take_quote(ctx, pkt, &q) ||
+	    !resize(ctx, pkt, outer + sizeof(struct icmp_head) + q.length))
+		return REASON_DROP_REJECT;
+	if (!(eth = header_at(ctx, 0, sizeof(*eth))))
+		return REASON_DROP_REJECT;
+	swap_macs(eth);
+	if (pkt->family == 4) {
+		struct iphdr *ip = header_at(ctx, l3, sizeof(*ip) + sizeof(struct icmp_head));
+
+		if (!ip)
+			return REASON_DROP_REJECT;
+		write_ip4(ip, pkt, outer + sizeof(struct icmp_head) + q.length, IPPROTO_ICMP);
+		write_icmp((void *)(ip + 1), pkt, &q);
+	} else {
+		struct ipv6hdr *ip = header_at(ctx, l3, sizeof(*ip) + sizeof(struct icmp_head));
+
+		if (!ip)
+			return REASON_DROP_REJECT;
+		write_ip6(ip, pkt, sizeof(struct icmp_head) + q.length, IPPROTO_ICMPV6);
+		write_icmp((void *)(ip + 1), pkt, &q);
+	}
+	q.length = ((q.length - 1) & (sizeof(q.bytes) - 1)) + 1;
+	return bpf_xdp_store_bytes(ctx, l3 + outer + sizeof(struct icmp_head), q.bytes, q.length)
+		       ? REASON_DROP_REJECT
+		       : REASON_PASS_REPLY;
+}
+
+/* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */
+__noinline int reply(struct xdp_md *ctx, struct packet *pkt)
+{
+	if (!pkt || pkt->fragment || is_multicast(pkt) || !is_answerable(pkt) || is_icmp_error(pkt))
+		return REASON_DROP_REJECT;
+	if (pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 4)
+		return REASON_DROP_REJECT; /* a reset is not answered */
+	if (!config.twin && !reply_allowed())
+		return REASON_DROP_REJECT;
+	return pkt->proto == IPPROTO_TCP ? send_reset(ctx, pkt) : send_unreachable(ctx, pkt);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Look-ups that yield row numbers: flat fields, host lines, and poptries for prefixes. */
+#pragma once
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "common/policy.h"
+#include "xdp/packet.bpf.h"
+
+/* Read-only data: the verifier removes what the policy does not use. */
+const volatile struct policy_config policy = {};
+
+/* Sizes are set at load. Flat arrays, so that look-ups are inlined, and mapped to be filled. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_cells);
+} fields SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_node);
+} nodes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_line4);
+} lines SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_ifclass);
+} ifclass SEC(".maps");
+
+static __always_inline __u32 field_at(__u32 index)
+{
+	__u32 line = index / POLICY_CELLS;
+	const struct policy_cells *cells = bpf_map_lookup_elem(&fields, &line);
+
+	return cells ? cells->cell[index % POLICY_CELLS] : 0;
+}
+
+static __always_inline policy_row trie_leaf(const struct policy_node *node, __u64 bit)
+{
+	/* bit << 1 of the last chunk is 0, and 0 - 1 all ones: the mask is right there too. */
+	__u64 below = (bit << 1) - 1;
+
+	return field_at(node->leaf_base + __builtin_popcountll(node->leaves & below) - 1);
+}
+
+/* addr in host order. */
+static __always_inline policy_row trie4(__u32 direct, __u32 addr)
+{
+	__u32 next = field_at(direct + (addr >> (32 - POLICY_DIRECT4_BITS)));
+	__u64 rest = (__u64)addr << (32 + POLICY_DIRECT4_BITS);
+
+#pragma unroll
+	for (int depth = 0; depth < 3; depth++) {
+		__u64 bit = 1ull << (rest >> (64 - POLICY_STRIDE));
+		const struct policy_node *node;
+
+		if (next & POLICY_LEAF)
+			return next & ~POLICY_LEAF;
+		node = bpf_map_lookup_elem(&nodes, &next);
+		if (!node)
+			return 0;
+		if (!(node->children & bit))
+			return trie_leaf(node, bit);
+		next = node->child_base + __builtin_popcountll(node->children & (bit - 1));
+		rest <<= POLICY_STRIDE;
+	}
+	return 0;
+}
+
+/* hi and lo in host order. */
+static __always_inline policy_row trie6(__u32 direct, __u64 hi, __u64 lo)
+{
+	__u32 next = field_at(direct + (hi >> (64 - POLICY_DIRECT6_BITS)));
+
+	if (next & POLICY_LEAF)
+		return next & ~POLICY_LEAF;
+	hi = hi << POLICY_DIRECT6_BITS | lo >> (64 - POLICY_DIRECT6_BITS);
+	lo <<= POLICY_DIRECT6_BITS;
+	for (int depth = 0; depth < 19; depth++) {
+		__u64 bit = 1ull << (hi >> (64 - POLICY_STRIDE));
+		const struct policy_node *node = bpf_map_lookup_elem(&nodes, &next);
+
+		if (!node)
+			return 0;
+		if (!(node->children & bit))
+			return trie_leaf(node, bit);
+		next = node->child_base + __builtin_popcountll(node->children & (bit - 1));
+		hi = hi << POLICY_STRIDE | lo >> (64 - POLICY_STRIDE);
+		lo <<= POLICY_STRIDE;
+	}
+	return 0;
+}
+
+/* All ones where x is 0: without a branch. */
+static __always_inline __u64 if_zero(__u64 x)
+{
+	return ((x | -x) >> 63) - 1;
+}
+
+/* The row of a host, or 0. */
+static __always_inline policy_row line4(__u32 first, __u32 count, __u32 addr)
+{
+	__u32 index = first + policy_line_of4(addr, policy.line_seed, count);
+	const struct policy_line4 *line = bpf_map_lookup_elem(&lines, &index);
+	__u64 row = 0;
+
+	if (!line)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < POLICY_LINE4; i++)
+		/* A difference of two 32-bit numbers below 2^32 borrows only where it was 0. */
+		row |= line->row[i] & -(((__u64)(line->key[i] ^ addr) - 1) >> 63);
+	return row;
+}
+
+static __always_inline policy_row line6(__u32 first, __u32 count, __u64 hi, __u64 lo)
+{
+	__u32 index = first + policy_line_of6(hi, lo, policy.line_seed, count);
+	const struct policy_line6 *line = bpf_map_lookup_elem(&lines, &index);
+	__u64 row = 0;
+
+	if (!line)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < POLICY_LINE6; i++)
+		row |= line->row[i] & if_zero((line->key[i][0] ^ hi) | (line->key[i][1] ^ lo));
+	return row;
+}
+
+static __always_inline policy_row side4(const volatile struct policy_side *side, __be32 addr_be)
+{
+	__u32 addr = bpf_ntohl(addr_be);
+	policy_row row = 0;
+
+	if (side->lines4)
+		row = line4(side->first4, side->count4, addr);
+	if (row)
+		return row;
+	return side->trie4 ? trie4(side->direct4, addr) : side->none4;
+}
+
+static __always_inline policy_row side6(const volatile struct policy_side *side,
+					const __u32 *addr_be)
+{
+	__u64 hi = (__u64)bpf_ntohl(addr_be[0]) << 32 | bpf_ntohl(addr_be[1]);
+	__u64 lo = (__u64)bpf_ntohl(addr_be[2]) << 32 | bpf_ntohl(addr_be[3]);
+	policy_row row = 0;
+
+	if (side->lines6)
+		row = line6(side->first6, side->count6, hi, lo);
+	if (row)
+		return row;
+	return side->trie6 ? trie6(side->direct6, hi, lo) : side->none6;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A twin is a second instance of a policy over the same tables that runs test packets: it writes no
+ * counter, bucket, set or event, only its answer. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "common/config.h"
+#include "common/policy.h"
+#include "xdp/packet.bpf.h"
+
+const volatile struct config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_twin);
+} twin SEC(".maps");
+
+static __always_inline struct policy_twin *twin_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&twin, &zero);
+}
+
+static __always_inline bool twin_is_live(void)
+{
+	struct policy_twin *t = twin_get();
+
+	return t && t->live;
+}
+
+/* A rule that counts and goes on was met. */
+static __always_inline void twin_counted(bool counts, __u32 index)
+{
+	struct policy_twin *t = twin_get();
+
+	if (!t || !counts)
+		return;
+	if (t->counted < 5)
+		t->first_counted[t->counted] = index;
+	t->counted++;
+}
+
+static __always_inline void twin_rule(__u32 index)
+{
+	struct policy_twin *t = twin_get();
+
+	if (t)
+		t->rule = index;
+}
+
+static __always_inline void twin_answer(__u32 reason)
+{
+	struct policy_twin *t = twin_get();
+
+	if (t)
+		t->reason = reason;
+}
