@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The policy as it was written: one node for each statement, with its place, nothing looked up yet.
+//
+// The parser fills it, check and resolve read it. Words keep their spelling; what a word *is* (an
+// address, a port, a protocol) is decided by the field it stands in, when it is used. Scalars whose
+// form the grammar fixes (numbers, rates, times, spans) are values already. Nodes own their lists;
+// all strings live in `strings`. Every diag_at points into a text that belongs to the diag.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/base/vec.h"
+#include "ctl/policy/index.h"
+#include "ctl/policy/pool.h"
+
+// ---- lists --------------------------------------------------------------------------------------
+
+enum ast_item_kind {
+	AST_WORD,   // a word
+	AST_DEFINE, // $NAME; word is NAME
+	AST_SET,    // @NAME; word is NAME
+	AST_HOST,   // host WORD
+	AST_FILE,   // file STRING, in sets only
+};
+
+// What a word is where an address stands (LANGUAGE.md point 2).
+enum ast_word {
+	AST_ANY,
+	AST_SELF,
+	AST_ADDRESS, // or a prefix
+	AST_RANGE,
+	AST_NAME,  // has a dot: a host
+	AST_LABEL, // has none: a service
+};
+enum ast_word ast_word_of(const char *word);
+
+struct ast_item {
+	struct diag_at at;
+	const char *word;
+	uint32_t line;      // of `at`, from 1
+	uint32_t min;       // AST_FILE: fewer good lines refuse the file
+	uint32_t value;     // of resolve: the number of its value, plus one
+	uint8_t kind;       // enum ast_item_kind
+	uint8_t as_address; // AST_WORD: enum ast_word
+	bool negated;       // "not" stands before it
+	bool lax, wide;     // AST_FILE
+};
+
+// LIST of the grammar. "not a, b" is negated as a whole and its first item is not.
+struct ast_list {
+	bool given, negated;
+	struct diag_at at; // from its first to its last token
+	VEC(struct ast_item) items;
+};
+
+// ---- rules --------------------------------------------------------------------------------------
+
+enum ast_action { AST_PASS, AST_DROP, AST_REJECT, AST_COUNT, AST_REDIRECT };
+
+enum ast_field { // the fields of a rule that are lists
+	AST_FROM,
+	AST_TO,
+	AST_SPORT,
+	AST_DPORT,
+	AST_PROTO,
+	AST_TYPE,
+	AST_CODE,
+	AST_FLAGS,      // flag names before the "/"; no items when "none"
+	AST_FLAGS_MASK, // those behind it
+	AST_VLAN,
+	AST_ON,
+	AST_ETHERTYPE,
+	AST_DSCP,
+	AST_FIELDS,
+};
+
+struct ast_span {
+	bool given;
+	uint32_t first, last;
+	struct diag_at at;
+};
+
+enum ast_per { AST_PER_RULE, AST_PER_SOURCE, AST_PER_DESTINATION };
+
+struct ast_rate { // RATE: `count` packets or bits a period
+	bool given, bits;
+	uint64_t count;
+	uint32_t period_ms; // 1000, 60000, 3600000
+	struct diag_at at;
+};
+
+struct ast_limit { // "over" and "under"
+	bool given, under;
+	struct ast_rate rate;
+	uint64_t burst; // 0: absent
+	bool has_per, has_mask, has_max;
+	uint8_t per; // enum ast_per
+	uint8_t mask4, mask6;
+	uint32_t max;
+	struct diag_at at, mask_at, max_at;
+};
+
+struct ast_log {
+	bool given;
+	struct ast_rate rate; // given or not
+	uint32_t snap;        // 0: absent
+	struct diag_at at;
+};
+
+struct ast_add {
+	bool given, destination;
+	const char *set;
+	uint64_t for_ms; // 0: absent
+	struct diag_at at, set_at;
+};
+
+struct ast_rule {
+	struct diag_at at; // the action's word; the name's where there is one
+	uint32_t line;
+	const char *name;     // NULL: none
+	const char *text;     // tokens behind the name joined by one blank, "," closed up
+	const char *identity; // filled by check: the name, else the text, "#2" for its second use
+	bool broken;          // an error was found in it; only its name counts
+	bool always, fragment, established;
+	uint8_t action;       // enum ast_action
+	const char *redirect; // interface
+	struct ast_list fields[AST_FIELDS];
+	struct diag_at field_at[AST_FIELDS]; // the field's keyword
+	struct ast_limit limit;
+	struct ast_span length, ttl;
+	bool has_probability;
+	uint64_t probability; // in 2^-32, 1 .. 2^32
+	struct diag_at probability_at, established_at, fragment_at;
+	struct ast_log log;
+	struct ast_add add;
+};
+
+// ---- services -----------------------------------------------------------------------------------
+
+enum ast_mode { AST_DR, AST_IPIP, AST_GUE, AST_NAT, AST_FULLNAT };
+enum ast_check_kind { AST_CHECK_NONE, AST_CHECK_TCP, AST_CHECK_HTTP, AST_CHECK_HTTPS };
+
+struct ast_backend {
+	struct diag_at at;
+	uint32_t line;
+	const char *word; // an address, or NULL for "here"
+	bool has_port, has_weight, backup;
+	uint16_t port;
+	uint32_t weight;
+};
+
+struct ast_check { // absent parts keep zero; check and resolve put the defaults in
+	bool given;
+	struct diag_at at;
+	uint8_t kind; // enum ast_check_kind
+	const char *path, *host;
+	struct ast_span expect;
+	bool has_port, via_path, has_keep;
+	uint16_t port;
+	uint64_t every_ms, timeout_ms;
+	uint32_t rise, fall;
+	uint32_t keep; // parts of 10,000
+};
+
+enum ast_option { // each once, except backend
+	AST_VIP,
+	AST_SERVICE_PROTO,
+	AST_SERVICE_PORT,
+	AST_MODE,
+	AST_IDLE,
+	AST_LOST,
+	AST_UDP,
+	AST_HASH,
+	AST_SOURCE,
+	AST_RING,
+	AST_PINS,
+	AST_CHECK,
+	AST_OPTIONS,
+};
+
+struct ast_service {
+	struct diag_at at; // its name
+	uint32_t line;
+	const char *name;
+	bool broken;                           // an error was found in it
+	struct diag_at option_at[AST_OPTIONS]; // file NULL: absent
+	struct ast_list vip, proto, port, source;
+	bool any_port, udp_move, hash_source;
+	uint8_t mode; // enum ast_mode
+	uint64_t idle_ms, lost_ms, pins;
+	uint32_t ring;
+	struct ast_check check;
+	VEC(struct ast_backend) backends;
+};
+
+// ---- expect -------------------------------------------------------------------------------------
+
+struct ast_number {
+	bool given;
+	uint32_t value;
+	struct diag_at at;
+};
+
+struct ast_packet {
+	struct diag_at at;
+	const char *ethertype; // NULL: an IP packet
+	const char *proto;     // NULL: absent
+	struct diag_at ethertype_at, proto_at;
+	struct ast_list from, to;
+	struct ast_list flags, type; // type: one item
+	struct ast_number sport, dport, code, vlan, length, ttl;
+	const char *on;
+	struct diag_at on_at;
+	bool fragment, over, established;
+};
+
+enum ast_verdict {
+	AST_EXPECT_PASS,
+	AST_EXPECT_DROP,
+	AST_EXPECT_REJECT,
+	AST_EXPECT_REDIRECT,
+	AST_EXPECT_SERVICE
+};
+enum ast_via {
+	AST_VIA_ANY,
+	AST_VIA_RULE,
+	AST_VIA_DEFAULT,
+	AST_VIA_ESSENTIALS,
+	AST_VIA_FRAGMENTS,
+	AST_VIA_MALFORMED
+};
+
+struct ast_expect {
+	struct diag_at at; // the word "expect"
+	uint32_t line;
+	bool broken;        // an error was found in it
+	uint8_t verdict;    // enum ast_verdict
+	const char *target; // interface or service
+	struct diag_at target_at;
+	uint8_t via;      // enum ast_via
+	const char *rule; // AST_VIA_RULE
+	struct diag_at via_at;
+	struct ast_packet packet;
+};
+
+// ---- the rest -----------------------------------------------------------------------------------
+
+struct ast_define {
+	struct diag_at at; // its name
+	uint32_t line;
+	const char *name;
+	struct ast_list list;
+};
+
+struct ast_set {
+	struct diag_at at; // its name, with the "@" left out
+	uint32_t line;
+	const char *name;
+	bool broken; // an error was found in it
+	bool dynamic, has_max, has_expire, has_mask;
+	uint32_t max;
+	uint64_t expire_ms;
+	uint8_t mask4, mask6;
+	struct ast_list elements;
+};
+
+enum ast_iface_mode { AST_IFACE_AUTO, AST_IFACE_NATIVE, AST_IFACE_GENERIC };
+
+struct ast_interface {
+	struct diag_at at;
+	uint32_t line;
+	const char *name; // may end in '*'
+	uint8_t mode;     // enum ast_iface_mode
+	bool has_mode, optional;
+};
+
+struct ast_default {
+	struct diag_at at; // the word "default"
+	uint32_t line;
+	bool drop;
+	struct ast_list on; // not given: for the rest
+};
+
+enum ast_treatment { AST_FILTER, AST_TREAT_DROP, AST_TREAT_PASS };
+
+struct ast_fragments {
+	struct diag_at at;
+	uint32_t line;
+	uint8_t treatment;     // enum ast_treatment
+	struct ast_list proto; // not given: for the rest
+};
+
+struct ast_setting { // malformed, essentials: `on` is drop and pass; seed: text
+	bool given, on;
+	const char *text;
+	struct diag_at at;
+};
+
+struct ast {
+	struct pool strings;
+	VEC(struct ast_interface) interfaces;
+	VEC(struct ast_define) defines;
+	VEC(struct ast_set) sets;
+	VEC(struct ast_service) services;
+	VEC(struct ast_default) defaults;
+	VEC(struct ast_fragments) fragments;
+	VEC(struct ast_rule) rules; // in the order of the text, includes in their place
+	VEC(struct ast_expect) expects;
+	struct ast_setting malformed;  // on: drop
+	struct ast_setting essentials; // on: pass
+	struct ast_setting seed;
+	VEC(const struct diag_file *) files; // read, in order; [0] is the main file
+	struct index define_index, set_index, service_index, rule_index; // by name, filled by check
+	VEC(uint32_t)
+	set_order; // numbers of sets, each behind those that it names; filled by check
+};
+
+struct ast *ast_new(void);
+void ast_free(struct ast *ast);
+void ast_cleanup(struct ast **ast);
+#define CLEANUP_AST CLEANUP(ast_cleanup)
+
+// -i: these interfaces instead of those of the text.
+void ast_replace_interfaces(struct ast *ast, const char *const *names, size_t n);

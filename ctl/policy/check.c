@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The order in which a policy is checked: names first, everything else needs them.
+#include "ctl/policy/check.h"
+
+#include "ctl/policy/checker.h"
+
+// What check copies from the ast is numbered alike on both sides.
+_Static_assert((int)AST_REDIRECT == (int)RESOLVED_REDIRECT, "actions");
+_Static_assert((int)AST_PER_DESTINATION == (int)RESOLVED_PER_DESTINATION, "per");
+_Static_assert((int)AST_FULLNAT == (int)RESOLVED_FULLNAT, "modes of services");
+_Static_assert((int)AST_CHECK_HTTPS == (int)RESOLVED_CHECK_HTTPS, "checks");
+_Static_assert((int)AST_EXPECT_SERVICE == (int)RESOLVED_EXPECT_SERVICE, "verdicts");
+_Static_assert((int)AST_VIA_MALFORMED == (int)RESOLVED_VIA_MALFORMED, "via");
+_Static_assert((int)AST_IFACE_GENERIC == (int)RESOLVED_GENERIC, "modes of interfaces");
+_Static_assert((int)AST_TREAT_PASS == (int)RESOLVED_FRAGMENT_PASS, "fragments");
+
+struct place check_place(const struct checker *c, struct diag_at at, uint32_t line)
+{
+	// The diag may have had files before; those of a policy follow each other.
+	if (!at.file)
+		return (struct place){0};
+	return (struct place){.file = (uint16_t)(at.file->index - c->ast->files.at[0]->index),
+			      .line = line};
+}
+
+struct value check_value(struct checker *c, struct diag_at use)
+{
+	return (struct value){.diag = c->diag, .expander = &c->expander, .r = c->r, .use = use};
+}
+
+static void check_rules(struct checker *c)
+{
+	const struct ast *ast = c->ast;
+
+	check_identities(c);
+	c->r->n_rules = ast->rules.n;
+	c->r->rules = pool_zalloc(&c->r->memory, ast->rules.n, sizeof(*c->r->rules));
+	for (size_t i = 0; i < ast->rules.n; i++) {
+		c->r->rules[i].text_index = (uint32_t)i;
+		check_rule(c, &ast->rules.at[i], &c->r->rules[i]);
+	}
+}
+
+struct resolved *policy_check(struct ast *ast, struct diag *diag)
+{
+	struct checker c = {.ast = ast, .diag = diag, .r = mem_new(struct resolved)};
+
+	c.expander.ast = ast;
+	check_names(&c);
+	check_interfaces(&c);
+	check_settings(&c);
+	check_sets(&c);
+	check_rules(&c);
+	check_services(&c);
+	check_expects(&c);
+	expander_free(&c.expander);
+	return c.r;
+}

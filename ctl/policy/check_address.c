@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Words in address positions: what is an address, a host name, a service (LANGUAGE.md points 2, 3, 12).
+#include <stdio.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/policy/checker.h"
+#include "ctl/policy/host.h"
+
+#define SHOWN_MAX 60
+
+struct place_check {
+	struct checker *c;
+	enum check_side side;
+	const struct leaves *leaves;
+	bool alone; // the one item of a list without "not"
+	bool ok;
+};
+
+static void fail(struct place_check *p, const struct ast_item *item, const char *hint,
+		 const char *what)
+{
+	const char *sign = item->kind == AST_SET ? "@" : "";
+
+	diag_error(p->c->diag, item->at, hint, "'%s%.*s' %s", sign, SHOWN_MAX, item->word, what);
+	p->ok = false;
+}
+
+static void check_service_word(struct place_check *p, const struct ast_item *item)
+{
+	const char *near;
+	char hint[96];
+
+	if (index_find(&p->c->ast->service_index, item->word) == INDEX_NONE) {
+		near = check_suggest(p->c, SPACE_SERVICES, "", item->word);
+		snprintf(hint, sizeof(hint), "a host name without a dot: host %.*s", SHOWN_MAX,
+			 item->word);
+		diag_error(p->c->diag, item->at, hint,
+			   "'%.*s' is no address and no service of this policy%s", SHOWN_MAX,
+			   item->word, near);
+		p->ok = false;
+	} else if (p->side == SIDE_FROM) {
+		fail(p, item, "'to SERVICE' is its addresses and ports",
+		     "is a service: nothing comes from it");
+	} else if (p->side != SIDE_TO) {
+		fail(p, item, NULL, "is a service, which only 'to' may name");
+	} else if (!p->alone) {
+		fail(p, item, "write a rule for each",
+		     "is a service, which stands alone and without 'not'");
+	}
+}
+
+static void check_host(struct place_check *p, const struct ast_item *item)
+{
+	char problem[160];
+
+	if (host_problem(item->word, problem, sizeof(problem)))
+		fail(p, item, NULL, problem);
+}
+
+// Keywords that a definition may hold for other fields.
+static bool is_other_value(const char *word)
+{
+	static const char *const words[] = {"http", "https", "tcp",     "udp",
+					    "ipip", "none",  "redirect"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i], word))
+			return true;
+	return false;
+}
+
+static void check_word(struct place_check *p, const struct ast_item *item)
+{
+	bool address = item->as_address == AST_ADDRESS || item->as_address == AST_RANGE;
+
+	if (p->side == SIDE_SOURCE && !address)
+		fail(p, item, NULL, "is no address; 'source' takes addresses and prefixes");
+	else if (item->as_address == AST_ANY && p->side == SIDE_VIP)
+		fail(p, item, NULL, "is no address of a service");
+	else if (item->as_address == AST_NAME)
+		check_host(p, item);
+	else if (item->as_address == AST_LABEL && is_other_value(item->word))
+		fail(p, item, NULL, "is not an address");
+	else if (item->as_address == AST_LABEL)
+		check_service_word(p, item);
+}
+
+static void check_set(struct place_check *p, const struct ast_item *item)
+{
+	uint32_t number = index_find(&p->c->ast->set_index, item->word);
+
+	if (number == INDEX_NONE)
+		p->ok = false; // reported with all unknown names
+	if (number == INDEX_NONE || !p->c->ast->sets.at[number].dynamic)
+		return;
+	if (p->side == SIDE_SET)
+		fail(p, item, NULL, "is dynamic; no set can contain it");
+	else if (p->side != SIDE_FROM && p->side != SIDE_TO)
+		fail(p, item, NULL, "is dynamic; only rules can name it");
+	else if (!p->alone)
+		fail(p, item, "write a rule for each",
+		     "is dynamic; it stands alone and without 'not'");
+}
+
+static void check_leaf(struct place_check *p, const struct ast_item *item)
+{
+	switch (item->kind) {
+	case AST_SET:
+		if (p->side == SIDE_SOURCE)
+			fail(p, item, NULL, "is no address; 'source' takes addresses and prefixes");
+		else
+			check_set(p, item);
+		return;
+	case AST_HOST:
+		if (p->side == SIDE_SOURCE)
+			fail(p, item, NULL, "is no address; 'source' takes addresses and prefixes");
+		else
+			check_host(p, item);
+		return;
+	case AST_WORD:
+		check_word(p, item);
+		return;
+	default:
+		return;
+	}
+}
+
+bool check_addresses(struct checker *c, const struct ast_list *list, enum check_side side)
+{
+	struct leaves leaves = {0};
+	struct place_check p = {.c = c, .side = side, .leaves = &leaves, .ok = true};
+	int r = side == SIDE_SET ? expand_elements(&c->expander, list, c->diag, &leaves)
+				 : expand(&c->expander, list, POLICY_LIST_ITEMS, c->diag, &leaves);
+
+	p.alone = leaves.all.n == 1 && !leaves.negated && !leaves.all.at[0].negated;
+	vec_each (&leaves.all, leaf)
+		check_leaf(&p, leaf->item);
+	leaves_free(&leaves);
+	return r == 0 && p.ok;
+}

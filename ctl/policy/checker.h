@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the parts of check share.
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl/policy/ast.h"
+#include "ctl/policy/check.h"
+#include "ctl/policy/expand.h"
+#include "ctl/policy/resolved.h"
+#include "ctl/policy/value.h"
+
+struct checker {
+	struct ast *ast;
+	struct diag *diag;
+	struct resolved *r;
+	struct expander expander;
+	size_t suggestions; // comparisons made for "did you mean", which has a budget
+};
+
+// ---- check_names.c ------------------------------------------------------------------------------
+
+void check_names(struct checker *c); // indexes, duplicates, limits, unknown references, loops
+
+enum check_space { SPACE_DEFINES, SPACE_SETS, SPACE_SERVICES, SPACE_RULES };
+// ", did you mean '@bogons' (edge.weir:6)?", or "". In the ast's pool.
+const char *check_suggest(struct checker *c, enum check_space space, const char *sign,
+			  const char *word);
+
+// ---- check_address.c ----------------------------------------------------------------------------
+
+enum check_side { SIDE_FROM, SIDE_TO, SIDE_SET, SIDE_VIP, SIDE_SOURCE };
+// The items of an address list: services and dynamic sets where they may stand, form of host names.
+// False with errors queued.
+bool check_addresses(struct checker *c, const struct ast_list *list, enum check_side side);
+
+// ---- the rest -----------------------------------------------------------------------------------
+
+void check_interfaces(struct checker *c); // check_setting.c: and defaults
+void check_settings(struct checker *c);   // fragments and what stands once
+void check_sets(struct checker *c);       // and dynamic sets
+void check_rule(struct checker *c, struct ast_rule *rule, struct resolved_rule *ret);
+void check_identities(struct checker *c);
+void check_services(struct checker *c);
+void check_expects(struct checker *c);
+
+struct place check_place(const struct checker *c, struct diag_at at, uint32_t line);
+struct value check_value(struct checker *c, struct diag_at use);

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Splicing of definitions, with a stack of its own: they may nest as deep as somebody cares to write.
+#include "ctl/policy/expand.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+
+struct frame {
+	const struct ast_list *list;
+	size_t next;
+	bool negated; // "not $x": its items are exceptions
+};
+
+struct walk {
+	struct expander *x;
+	struct diag *diag;
+	struct leaves *ret;
+	VEC(struct frame) stack;
+	size_t max, spliced;
+	int result;
+};
+
+static void fail(struct walk *w, const struct ast_item *item, const char *what)
+{
+	const struct ast_list *list = w->stack.at[0].list;
+	char hint[160];
+
+	w->result = -EINVAL;
+	if (!w->diag)
+		return;
+	snprintf(hint, sizeof(hint), "used at %.120s", diag_place(w->diag, list->at, false));
+	diag_error(w->diag, item->at, w->stack.n > 1 ? hint : NULL, "%s", what);
+}
+
+// May the definition's list, which begins with "not", stand here? Only alone: then it negates.
+static bool splice_negated(struct walk *w, const struct ast_item *item)
+{
+	const struct frame *top = vec_last(&w->stack);
+
+	for (size_t i = 0; i < w->stack.n; i++)
+		if (w->stack.at[i].list->items.n != 1 || w->stack.at[i].negated) {
+			fail(w, item, "a definition that begins with 'not' stands alone");
+			return false;
+		}
+	if (w->ret->negated || item->negated || top->negated) {
+		fail(w, item, "'not' of a definition that begins with 'not'");
+		return false;
+	}
+	w->ret->negated = true;
+	return true;
+}
+
+static const struct ast_define *find_define(const struct walk *w, const char *name, uint32_t *ret)
+{
+	*ret = index_find(&w->x->ast->define_index, name);
+	return *ret == INDEX_NONE ? NULL : &w->x->ast->defines.at[*ret];
+}
+
+// Definitions count like items, so that a list of many empty steps is no more work than a long one.
+static bool has_room(struct walk *w)
+{
+	if (w->ret->all.n + w->spliced < w->max)
+		return true;
+	if (w->result == 0 && w->diag)
+		diag_error(w->diag, w->stack.at[0].list->at,
+			   w->max == POLICY_LIST_ITEMS ? "use a set" : NULL,
+			   "more than %zu items in one list", w->max);
+	w->result = -EINVAL;
+	w->stack.n = 0;
+	return false;
+}
+
+static void splice(struct walk *w, const struct ast_item *item, bool negated)
+{
+	uint32_t number, mark = w->x->run + negated;
+	const struct ast_define *define = find_define(w, item->word, &number);
+
+	if (!define) {
+		w->result = -EINVAL;
+		return;
+	}
+	if (w->x->seen[number] == (mark ^ 1)) {
+		fail(w, item, "this stands with and without 'not'");
+		return;
+	}
+	if (w->x->seen[number] == mark)
+		return;
+	w->x->seen[number] = mark;
+	if ((define->list.negated && !splice_negated(w, item)) || !has_room(w))
+		return;
+	w->spliced++;
+	vec_push(&w->stack, ((struct frame){.list = &define->list, .negated = negated}));
+}
+
+static void add_leaf(struct walk *w, struct ast_item *item, bool negated)
+{
+	if (w->ret->negated && negated)
+		fail(w, item, "a list is negated as a whole or has exceptions, not both");
+	else if (has_room(w))
+		vec_push(&w->ret->all, ((struct leaf){.item = item, .negated = negated}));
+}
+
+static void step(struct walk *w)
+{
+	struct frame *top = vec_last(&w->stack);
+	struct ast_item *item;
+	bool negated;
+
+	if (top->next == top->list->items.n) {
+		w->stack.n--;
+		return;
+	}
+	item = &top->list->items.at[top->next++];
+	negated = top->negated || item->negated;
+	if (top->negated && item->negated)
+		fail(w, item, "an exception within an exception");
+	else if (item->kind == AST_DEFINE)
+		splice(w, item, negated);
+	else
+		add_leaf(w, item, negated);
+}
+
+static int walk(struct expander *x, const struct ast_list *list, size_t max, struct diag *diag,
+		struct leaves *ret)
+{
+	struct walk w = {.x = x, .diag = diag, .ret = ret, .max = max};
+
+	if (!x->seen)
+		x->seen = mem_zalloc(x->ast->defines.n, sizeof(*x->seen));
+	x->run += 2; // two marks a run: without and with "not"
+	ret->negated = list->negated;
+	ret->all.n = 0;
+	vec_push(&w.stack, ((struct frame){.list = list}));
+	while (w.stack.n)
+		step(&w);
+	vec_free(&w.stack);
+	return w.result;
+}
+
+int expand(struct expander *x, const struct ast_list *list, size_t max, struct diag *diag,
+	   struct leaves *ret)
+{
+	return walk(x, list, max, diag, ret);
+}
+
+int expand_elements(struct expander *x, const struct ast_list *list, struct diag *diag,
+		    struct leaves *ret)
+{
+	int r = walk(x, list, SIZE_MAX, diag, ret);
+
+	if (!ret->negated)
+		return r;
+	if (diag) // "{ $x }" where x begins with "not"
+		diag_error(diag, list->at, "write any, not …", "a set is not negated as a whole");
+	return -EINVAL;
+}
+
+void leaves_free(struct leaves *l)
+{
+	vec_free(&l->all);
+}
+
+void expander_free(struct expander *x)
+{
+	free(x->seen);
+	x->seen = NULL;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A walk over nested prefixes that gives out each stretch between two borders.
+#include "ctl/policy/intervals.h"
+
+#include <stdlib.h>
+
+#include "ctl/base/mem.h"
+
+#define DEPTH 129
+
+struct open {
+	address_number last;
+	bool in;
+};
+
+struct walk {
+	struct intervals *ret;
+	struct open stack[DEPTH + 1];
+	size_t depth;
+	address_number next; // first address that is not given out yet
+	bool over;           // there is none
+};
+
+// Everything from `next` to `last` is decided by the innermost open prefix.
+static void give(struct walk *w, address_number last)
+{
+	bool in = w->depth && w->stack[w->depth - 1].in;
+
+	if (w->over || w->next > last)
+		return;
+	if (in && w->ret->n && vec_last(w->ret)->last + 1 == w->next)
+		vec_last(w->ret)->last = last;
+	else if (in)
+		vec_push(w->ret, ((struct interval){w->next, last}));
+	w->next = last + 1;
+	w->over = w->next == 0;
+}
+
+static void enter(struct walk *w, address_number first, address_number last, bool in)
+{
+	while (w->depth && w->stack[w->depth - 1].last < first) {
+		give(w, w->stack[w->depth - 1].last);
+		w->depth--;
+	}
+	if (first)
+		give(w, first - 1);
+	w->stack[w->depth++] = (struct open){.last = last, .in = in};
+}
+
+static address_number host_bits(unsigned bits)
+{
+	return bits ? ~(address_number)0 >> (128 - bits) : 0;
+}
+
+void intervals_of(const struct resolved_addresses *s, uint8_t family, struct intervals *ret)
+{
+	struct walk w = {.ret = ret};
+
+	for (size_t i = 0; family == 4 && i < s->n4; i++) {
+		const struct resolved_prefix4 *p = &s->v4[i];
+
+		enter(&w, p->addr, p->addr | host_bits(32u - p->len), p->in);
+	}
+	for (size_t i = 0; family == 6 && i < s->n6; i++) {
+		const struct resolved_prefix6 *p = &s->v6[i];
+		address_number first = (address_number)p->hi << 64 | p->lo;
+
+		enter(&w, first, first | host_bits(128u - p->len), p->in);
+	}
+	while (w.depth) {
+		give(&w, w.stack[w.depth - 1].last);
+		w.depth--;
+	}
+}
+
+static bool has_exceptions(const struct resolved_addresses *s)
+{
+	for (size_t i = 0; i < s->n4; i++)
+		if (!s->v4[i].in)
+			return true;
+	for (size_t i = 0; i < s->n6; i++)
+		if (!s->v6[i].in)
+			return true;
+	return false;
+}
+
+bool intervals_any(const struct resolved_addresses *s)
+{
+	struct intervals v = {0};
+	bool any;
+
+	if (!has_exceptions(s))
+		return s->n4 || s->n6;
+	intervals_of(s, 4, &v);
+	intervals_of(s, 6, &v);
+	any = v.n;
+	intervals_free(&v);
+	return any;
+}
+
+bool intervals_cover(const struct intervals *outer, const struct intervals *inner)
+{
+	for (size_t i = 0, j = 0; i < inner->n; i++) {
+		while (j < outer->n && outer->at[j].last < inner->at[i].first)
+			j++;
+		if (j == outer->n || outer->at[j].first > inner->at[i].first ||
+		    outer->at[j].last < inner->at[i].last)
+			return false;
+	}
+	return true;
+}
+
+bool intervals_meet(const struct intervals *a, const struct intervals *b)
+{
+	for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
+		if (a->at[i].last < b->at[j].first)
+			i++;
+		else if (b->at[j].last < a->at[i].first)
+			j++;
+		else
+			return true;
+	}
+	return false;
+}
+
+struct addr interval_addr(address_number n, uint8_t family)
+{
+	struct addr a = {.family = family};
+
+	for (unsigned i = family == 4 ? 4 : 16; i-- > 0; n >>= 8)
+		a.bytes[i] = (uint8_t)n;
+	return a;
+}
+
+void intervals_free(struct intervals *v)
+{
+	vec_free(v);
+}

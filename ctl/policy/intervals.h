@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Address sets as sorted disjoint intervals, for questions about whole sets.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/vec.h"
+#include "ctl/policy/resolved.h"
+
+typedef unsigned __int128 address_number; // of IPv4: 0 .. 2^32 - 1
+
+struct interval {
+	address_number first, last;
+};
+
+struct intervals { // as VEC(struct interval)
+	struct interval *at;
+	size_t n, cap;
+};
+
+// The addresses of one family, 4 or 6, that the set contains.
+void intervals_of(const struct resolved_addresses *s, uint8_t family, struct intervals *ret);
+bool intervals_any(const struct resolved_addresses *s); // does it contain an address at all?
+bool intervals_cover(const struct intervals *outer, const struct intervals *inner);
+bool intervals_meet(const struct intervals *a, const struct intervals *b);
+struct addr interval_addr(address_number n, uint8_t family);
+void intervals_free(struct intervals *v);

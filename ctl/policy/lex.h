@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A policy text cut into tokens.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/base/vec.h"
+#include "ctl/policy/pool.h"
+
+enum token_kind {
+	TOKEN_WORD,
+	TOKEN_STRING, // text is what stands between the quotes
+	TOKEN_DEFINE, // $NAME, text is NAME
+	TOKEN_SET,    // @NAME, text is NAME
+	TOKEN_COMMA,
+	TOKEN_EQUALS,
+	TOKEN_OPEN,  // {
+	TOKEN_CLOSE, // }
+	TOKEN_END,   // a NEWLINE that ends something, or ";"
+	TOKEN_EOF,
+	TOKEN_BAD, // an error about it has been queued
+};
+
+struct token {
+	struct diag_at at;
+	const char *text; // of WORD, STRING, DEFINE, SET
+	uint32_t line;    // from 1
+	uint8_t kind;     // enum token_kind
+	bool first;       // nothing but blanks stands before it on its line
+	bool newline;     // TOKEN_END: a NEWLINE, not ";"
+};
+
+struct tokens {
+	VEC(struct token) all; // the last one is TOKEN_EOF
+};
+
+// Cuts the file; what is no token becomes an error and a TOKEN_BAD. Blanks, comments, and line ends
+// behind a comma or a line end are left out. Texts live in the pool.
+void lex(const struct diag_file *file, struct diag *diag, struct pool *pool, struct tokens *ret);
+void tokens_free(struct tokens *t);
+
+// NAME: a letter and up to 30 letters, digits, '_' or '-'; keywords are not looked at.
+bool lex_is_name(const char *text);

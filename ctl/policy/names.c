@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tables of words.
+#include "ctl/policy/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+
+struct number {
+	const char *name;
+	int value;
+};
+
+// Every word that the grammar has in quotes, and self; sorted by strcmp.
+static const char *const keywords[] = {
+	"add",         "always",    "any",      "auto",    "backend",  "backup",
+	"burst",       "check",     "code",     "count",   "default",  "define",
+	"destination", "dr",        "drop",     "dscp",    "dynamic",  "essentials",
+	"established", "ethertype", "every",    "expect",  "expire",   "fall",
+	"file",        "filter",    "flags",    "for",     "fragment", "fragments",
+	"from",        "fullnat",   "generic",  "gue",     "hash",     "here",
+	"host",        "http",      "https",    "idle",    "include",  "interface",
+	"ipip",        "keep",      "lax",      "length",  "log",      "lost",
+	"malformed",   "mask",      "max",      "min",     "mode",     "move",
+	"nat",         "native",    "none",     "not",     "on",       "optional",
+	"over",        "pass",      "path",     "per",     "pins",     "port",
+	"probability", "proto",     "redirect", "reject",  "ring",     "rise",
+	"rule",        "seed",      "self",     "service", "set",      "snap",
+	"source",      "stay",      "tcp",      "timeout", "to",       "ttl",
+	"tuple",       "type",      "udp",      "under",   "version",  "via",
+	"vip",         "vlan",      "weight",   "wide",
+};
+
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(a, *(const char *const *)b);
+}
+
+bool names_is_keyword(const char *word)
+{
+	return bsearch(word, keywords, ARRAY_SIZE(keywords), sizeof(keywords[0]), compare_words);
+}
+
+static const struct number protos[] = {
+	{"tcp", PROTO_TCP},   {"udp", PROTO_UDP}, {"icmp", PROTO_ICMP}, {"icmp6", PROTO_ICMP6},
+	{"sctp", PROTO_SCTP}, {"gre", 47},        {"esp", 50},          {"ah", 51},
+	{"igmp", 2},          {"ipip", 4},        {"ip6", 41},          {"ospf", 89},
+	{"pim", 103},         {"vrrp", 112},      {"udplite", 136},     {"dccp", 33},
+};
+
+// The names that nft and the RFCs use; where both families have a thing, one name means both.
+static const struct number icmp4[] = {
+	{"echo-reply", 0},           {"destination-unreachable", 3},
+	{"source-quench", 4},        {"redirect", 5},
+	{"echo-request", 8},         {"router-advertisement", 9},
+	{"router-solicitation", 10}, {"time-exceeded", 11},
+	{"parameter-problem", 12},   {"timestamp-request", 13},
+	{"timestamp-reply", 14},     {"info-request", 15},
+	{"info-reply", 16},          {"address-mask-request", 17},
+	{"address-mask-reply", 18},
+};
+
+static const struct number icmp6[] = {
+	{"destination-unreachable", 1},
+	{"packet-too-big", 2},
+	{"time-exceeded", 3},
+	{"parameter-problem", 4},
+	{"echo-request", 128},
+	{"echo-reply", 129},
+	{"mld-listener-query", 130},
+	{"mld-listener-report", 131},
+	{"mld-listener-done", 132},
+	{"mld-listener-reduction", 132},
+	{"router-solicitation", 133},
+	{"nd-router-solicit", 133},
+	{"router-advertisement", 134},
+	{"nd-router-advert", 134},
+	{"neighbour-solicitation", 135},
+	{"neighbor-solicitation", 135},
+	{"nd-neighbor-solicit", 135},
+	{"neighbour-advertisement", 136},
+	{"neighbor-advertisement", 136},
+	{"nd-neighbor-advert", 136},
+	{"redirect", 137},
+	{"nd-redirect", 137},
+	{"router-renumbering", 138},
+	{"ind-neighbor-solicit", 141},
+	{"ind-neighbor-advert", 142},
+	{"mld2-listener-report", 143},
+};
+
+static const struct number flags[] = {
+	{"fin", FLAG_FIN}, {"syn", FLAG_SYN}, {"rst", FLAG_RST}, {"psh", FLAG_PSH},
+	{"ack", FLAG_ACK}, {"urg", FLAG_URG}, {"ece", FLAG_ECE}, {"cwr", FLAG_CWR},
+};
+
+// RFC 2474 section 4.2.2, RFC 2597 section 6, RFC 3246.
+static const struct number dscps[] = {
+	{"cs0", 0},   {"cs1", 8},   {"cs2", 16},  {"cs3", 24},  {"cs4", 32},  {"cs5", 40},
+	{"cs6", 48},  {"cs7", 56},  {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18},
+	{"af22", 20}, {"af23", 22}, {"af31", 26}, {"af32", 28}, {"af33", 30}, {"af41", 34},
+	{"af42", 36}, {"af43", 38}, {"ef", 46},
+};
+
+static const struct {
+	const char *name;
+	size_t n;
+	uint16_t values[2];
+} ethertypes[] = {
+	{"arp", 1, {0x0806}},           {"lldp", 1, {0x88cc}},
+	{"eapol", 1, {0x888e}},         {"mpls", 2, {0x8847, 0x8848}},
+	{"pppoe", 2, {0x8863, 0x8864}}, {"ipv4", 1, {0x0800}},
+	{"ipv6", 1, {0x86dd}},          {"any", 0, {0}},
+};
+
+static const char *const statements[] = {
+	"interface",  "define",    "set",  "service", "default", "malformed",
+	"essentials", "fragments", "seed", "include", "expect",  "version",
+	"always",     "pass",      "drop", "reject",  "count",   "redirect",
+};
+
+static const char *const fields[] = {
+	"from", "to",   "port",        "proto",       "type", "code",  "flags",
+	"vlan", "on",   "ethertype",   "fragment",    "over", "under", "length",
+	"ttl",  "dscp", "probability", "established", "log",  "add",   "burst",
+	"per",  "mask", "max",         "snap",        "for",
+};
+
+static const char *const options[] = {
+	"vip",  "proto",  "port", "mode", "idle",  "lost",   "udp",    "backend",
+	"hash", "source", "ring", "pins", "check", "weight", "backup",
+};
+
+static const char *const packet_words[] = {
+	"from",   "to",  "port", "flags",    "type", "code",        "vlan",
+	"length", "ttl", "on",   "fragment", "over", "established",
+};
+
+static const struct number *find(const struct number *table, size_t n, const char *word)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(table[i].name, word))
+			return &table[i];
+	return NULL;
+}
+
+int names_proto(const char *word, uint8_t *ret)
+{
+	const struct number *found = find(protos, ARRAY_SIZE(protos), word);
+	uint32_t n = found ? (uint32_t)found->value : 0;
+	int r = found ? 0 : num_parse_u32(word, strlen(word), 0, 255, &n);
+
+	if (!r)
+		*ret = (uint8_t)n;
+	return r;
+}
+
+const char *names_of_proto(uint8_t proto)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(protos); i++)
+		if (protos[i].value == proto)
+			return protos[i].name;
+	return NULL;
+}
+
+int names_icmp(const char *word, uint8_t family, uint8_t *ret)
+{
+	const struct number *found = family == 4 ? find(icmp4, ARRAY_SIZE(icmp4), word)
+						 : find(icmp6, ARRAY_SIZE(icmp6), word);
+
+	if (!found)
+		return -ENOENT;
+	*ret = (uint8_t)found->value;
+	return 0;
+}
+
+bool names_is_neighbour_discovery(uint8_t icmp6_type)
+{
+	return icmp6_type >= 133 && icmp6_type <= 136;
+}
+
+int names_flag(const char *word, uint8_t *ret)
+{
+	const struct number *found = find(flags, ARRAY_SIZE(flags), word);
+
+	if (!found)
+		return -ENOENT;
+	*ret = (uint8_t)found->value;
+	return 0;
+}
+
+int names_dscp(const char *word, uint8_t *ret)
+{
+	const struct number *found = find(dscps, ARRAY_SIZE(dscps), word);
+
+	if (!found)
+		return -ENOENT;
+	*ret = (uint8_t)found->value;
+	return 0;
+}
+
+int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ethertypes); i++) {
+		if (strcmp(ethertypes[i].name, word) != 0)
+			continue;
+		memcpy(ret, ethertypes[i].values, sizeof(ethertypes[i].values));
+		*ret_n = ethertypes[i].n;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+// The words of a table of numbers; `size` is that of one row, whose first member is the name.
+struct words {
+	const void *table;
+	size_t n, size;
+};
+
+static const char *word_at(const struct words *w, size_t i)
+{
+	const char *const *row = (const void *)((const char *)w->table + i * w->size);
+
+	return *row;
+}
+
+#define WORDS(t)                                 \
+	{                                        \
+		t, ARRAY_SIZE(t), sizeof((t)[0]) \
+	}
+
+static const struct words tables[NAMES_TABLES][2] = {
+	[NAMES_STATEMENTS] = {WORDS(statements)}, [NAMES_FIELDS] = {WORDS(fields)},
+	[NAMES_OPTIONS] = {WORDS(options)},       [NAMES_PACKET] = {WORDS(packet_words)},
+	[NAMES_PROTOS] = {WORDS(protos)},         [NAMES_ICMP] = {WORDS(icmp4), WORDS(icmp6)},
+	[NAMES_FLAGS] = {WORDS(flags)},           [NAMES_DSCP] = {WORDS(dscps)},
+	[NAMES_ETHERTYPES] = {WORDS(ethertypes)},
+};
+
+bool names_has(enum names_table table, const char *word)
+{
+	for (size_t t = 0; t < ARRAY_SIZE(tables[0]); t++)
+		for (size_t i = 0; i < tables[table][t].n; i++)
+			if (!strcmp(word_at(&tables[table][t], i), word))
+				return true;
+	return false;
+}
+
+#define NEAREST_MAX 64
+
+const char *names_nearest(enum names_table table, const char *word)
+{
+	const char *candidates[NEAREST_MAX];
+	size_t n = 0;
+
+	for (size_t t = 0; t < ARRAY_SIZE(tables[0]); t++)
+		for (size_t i = 0; i < tables[table][t].n && n < NEAREST_MAX; i++)
+			candidates[n++] = word_at(&tables[table][t], i);
+	return diag_nearest(word, candidates, n);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A file is statements, each with its end; an error costs its statement only.
+#include "ctl/policy/parse.h"
+
+#include <stdlib.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/policy/parser.h"
+
+// To the end of a statement with an error. A line that begins as a statement ends it too, since a
+// brace or a line's end may be what is missing.
+static void recover(struct parser *p, const struct token *start)
+{
+	while (!parse_is(p, TOKEN_END) && !parse_is(p, TOKEN_EOF) &&
+	       (p->at == start || !parse_starts_statement(p->at)))
+		if (parse_next(p)->kind == TOKEN_OPEN)
+			while (!parse_is(p, TOKEN_CLOSE) && !parse_is(p, TOKEN_EOF) &&
+			       !parse_starts_statement(p->at))
+				parse_next(p);
+}
+
+static void parse_version_line(struct parser *p)
+{
+	while (parse_accept(p, TOKEN_END))
+		;
+	if (!parse_accept_word(p, "version"))
+		return;
+	if (!parse_accept_word(p, "1"))
+		parse_expected(p, "version 1", "this Weir knows no other");
+	else if (!parse_at_end(p))
+		parse_expected(p, "the end of the line", NULL);
+	if (!parse_at_end(p))
+		recover(p, NULL);
+}
+
+static void parse_statements(struct parser *p)
+{
+	parse_version_line(p);
+	for (;;) {
+		const struct token *start;
+
+		while (parse_accept(p, TOKEN_END))
+			;
+		if (parse_is(p, TOKEN_EOF))
+			return;
+		start = p->at;
+		if (!parse_statement(p) ||
+		    (!parse_at_end(p) && !parse_expected(p, "the end of the statement", NULL)))
+			recover(p, start);
+	}
+}
+
+static void parse_file(struct ast *ast, struct source *source, struct diag_at at, const char *path)
+{
+	struct tokens tokens = {0};
+	struct parser p = {.ast = ast, .diag = source->diag, .source = source};
+	const struct diag_file *file;
+
+	if (source_enter(source, at, path, &file) < 0)
+		return;
+	vec_push(&ast->files, file);
+	lex(file, source->diag, &ast->strings, &tokens);
+	p.at = tokens.all.at;
+	parse_statements(&p);
+	tokens_free(&tokens);
+	source_leave(source);
+}
+
+bool parse_include(struct parser *p)
+{
+	CLEANUP_FREE const char **paths = NULL;
+	const struct token *name;
+	size_t n = 0;
+
+	parse_next(p);
+	if (!parse_string(p, "the path of a file", &name))
+		return false;
+	// A path that cannot be read is no error of syntax: the statement is whole.
+	if (source_expand(p->source, name->at, name->text, &paths, &n) < 0)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		parse_file(p->ast, p->source, name->at, paths[i]);
+	return true;
+}
+
+struct ast *policy_parse(const char *path, const struct source_reader *reader, struct diag *diag)
+{
+	struct ast *ast = ast_new();
+	struct source source = {.reader = reader, .diag = diag, .pool = &ast->strings};
+
+	parse_file(ast, &source, (struct diag_at){0}, path);
+	source_free(&source);
+	return ast;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From files to the ast.
+#pragma once
+
+#include "ctl/base/diag.h"
+#include "ctl/policy/ast.h"
+#include "ctl/policy/source.h"
+
+// Reads the policy and its includes. Every error is queued in diag; what could be understood is in
+// the ast, which is never NULL. The ast and diag belong to the caller; the ast must die first.
+struct ast *policy_parse(const char *path, const struct source_reader *reader, struct diag *diag);

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Lists, the elements of sets, and TCP flags.
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/policy/names.h"
+#include "ctl/policy/parser.h"
+
+// What a list is made of, and which keywords are values there (LANGUAGE.md point 1).
+static const struct {
+	const char *what;
+	const char *keywords[10];
+} kinds[LIST_KINDS] = {
+	[LIST_DEFINE] = {"a value",
+			 {"any", "self", "http", "https", "tcp", "udp", "ipip", "redirect",
+			  "none"}},
+	[LIST_ADDRESS] = {"an address, a name or @set", {"any", "self"}},
+	[LIST_PORT] = {"a port", {"http", "https"}},
+	[LIST_PROTO] = {"a protocol", {"tcp", "udp", "ipip"}},
+	[LIST_TYPE] = {"an ICMP type", {"redirect"}},
+	[LIST_CODE] = {"an ICMP code", {NULL}},
+	[LIST_VLAN] = {"a VLAN number or none", {"none"}},
+	[LIST_ON] = {"an interface", {NULL}},
+	[LIST_ETHERTYPE] = {"an ethertype", {"any"}},
+	[LIST_DSCP] = {"a DSCP value", {NULL}},
+};
+
+static bool keyword_fits(enum list_kind kind, const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds[0].keywords) && kinds[kind].keywords[i]; i++)
+		if (!strcmp(kinds[kind].keywords[i], word))
+			return true;
+	return false;
+}
+
+static bool ends_item(const struct token *t)
+{
+	return t->kind == TOKEN_COMMA || t->kind == TOKEN_END || t->kind == TOKEN_EOF;
+}
+
+// Can the next token be the word of an item? A keyword that also begins a statement is a value only
+// where the list goes on or ends behind it.
+static bool at_value(const struct parser *p, enum list_kind kind)
+{
+	if (!parse_is(p, TOKEN_WORD))
+		return false;
+	if (!names_is_keyword(p->at->text))
+		return true;
+	return keyword_fits(kind, p->at->text) &&
+	       (!parse_starts_statement(p->at) || ends_item(p->at + 1));
+}
+
+static bool expected_item(struct parser *p, enum list_kind kind, bool behind_comma)
+{
+	const char *hint = NULL;
+
+	if (behind_comma && !parse_is(p, TOKEN_BAD))
+		return parse_fail(p, p->at[-1].at, NULL, "a list cannot end in a comma");
+	if (parse_is(p, TOKEN_OPEN))
+		hint = "lists have no braces: a, b, c";
+	else if (parse_is(p, TOKEN_STRING))
+		hint = "without quotes";
+	else if (parse_is(p, TOKEN_WORD))
+		hint = "this is a keyword";
+	return parse_expected(p, kinds[kind].what, hint);
+}
+
+static void fill_item(struct ast_item *item, enum ast_item_kind kind, const struct token *t)
+{
+	item->kind = (uint8_t)kind;
+	item->word = t->text;
+	item->as_address = kind == AST_WORD ? (uint8_t)ast_word_of(t->text) : 0;
+	item->line = t->line;
+	item->at = t->at;
+}
+
+static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
+{
+	const struct token *keyword = parse_next(p);
+
+	if (!allowed)
+		return parse_fail(p, keyword->at, NULL, "'host' stands before names of hosts only");
+	if (!parse_is(p, TOKEN_WORD) || names_is_keyword(p->at->text))
+		return parse_expected(p, "a host name", NULL);
+	fill_item(item, AST_HOST, parse_next(p));
+	return true;
+}
+
+// An item behind its "not".
+static bool parse_item(struct parser *p, enum list_kind kind, bool behind_comma,
+		       struct ast_item *item)
+{
+	bool host = kind == LIST_ADDRESS || kind == LIST_DEFINE;
+
+	if (parse_is(p, TOKEN_DEFINE))
+		fill_item(item, AST_DEFINE, parse_next(p));
+	else if (parse_is(p, TOKEN_SET))
+		fill_item(item, AST_SET, parse_next(p));
+	else if (parse_is_word(p, "host"))
+		return parse_host(p, item, host);
+	else if (at_value(p, kind))
+		fill_item(item, AST_WORD, parse_next(p));
+	else
+		return expected_item(p, kind, behind_comma);
+	// "A - B": the lexer makes three words of it.
+	if (parse_is(p, TOKEN_WORD) && p->at->text[0] == '-' && item->kind == AST_WORD)
+		return parse_fail(p, parse_span(item->at, p->at->at),
+				  "write FIRST-LAST without blanks", "a range has no blanks");
+	return true;
+}
+
+bool parse_list(struct parser *p, enum list_kind kind, struct ast_list *ret)
+{
+	const struct token *first = p->at;
+	bool behind_comma = false;
+
+	ret->given = true;
+	ret->negated = parse_accept_word(p, "not");
+	do {
+		struct ast_item item = {.negated = parse_is_word(p, "not")};
+		const struct token *not = item.negated ? parse_next(p) : NULL;
+
+		if (!parse_item(p, kind, behind_comma && !not, &item))
+			return false;
+		vec_push(&ret->items, item);
+		ret->at = parse_span(first->at, p->at[-1].at);
+		behind_comma = parse_accept(p, TOKEN_COMMA);
+	} while (behind_comma);
+	return true;
+}
+
+// ---- sets ---------------------------------------------------------------------------------------
+
+static bool parse_file_words(struct parser *p, struct ast_item *item)
+{
+	struct diag_at min = {0}, lax = {0}, wide = {0};
+
+	for (;;) {
+		const struct token *t = p->at;
+		uint64_t n;
+
+		if (parse_accept_word(p, "min")) {
+			if (!parse_once(p, &min, t, "file") ||
+			    !parse_count(p, "a number of lines", 0, UINT32_MAX, &n))
+				return false;
+			item->min = (uint32_t)n;
+		} else if (parse_accept_word(p, "lax")) {
+			if (!parse_once(p, &lax, t, "file"))
+				return false;
+			item->lax = true;
+		} else if (parse_accept_word(p, "wide")) {
+			if (!parse_once(p, &wide, t, "file"))
+				return false;
+			item->wide = true;
+		} else {
+			return true;
+		}
+	}
+}
+
+static bool parse_element(struct parser *p, struct ast_item *item)
+{
+	const struct token *name;
+
+	item->negated = parse_accept_word(p, "not");
+	if (!parse_accept_word(p, "file"))
+		return parse_item(p, LIST_ADDRESS, false, item);
+	if (!parse_string(p, "the path of a file", &name))
+		return false;
+	fill_item(item, AST_FILE, name);
+	return parse_file_words(p, item);
+}
+
+static bool at_newline(const struct parser *p)
+{
+	return parse_is(p, TOKEN_END) && p->at->newline;
+}
+
+static bool at_element_end(const struct parser *p)
+{
+	return parse_is(p, TOKEN_COMMA) || parse_is(p, TOKEN_CLOSE) || parse_is(p, TOKEN_EOF) ||
+	       at_newline(p);
+}
+
+// Behind an error: the next element may be right.
+static void skip_element(struct parser *p)
+{
+	while (!at_element_end(p) && !parse_starts_statement(p->at))
+		parse_next(p);
+}
+
+static bool parse_one_element(struct parser *p, struct ast_list *ret)
+{
+	struct ast_item item = {0};
+
+	if (!parse_element(p, &item)) {
+		skip_element(p);
+		return false;
+	}
+	vec_push(&ret->items, item);
+	if (at_element_end(p) || parse_starts_statement(p->at))
+		return true;
+	parse_expected(p, "',' or '}'", NULL);
+	skip_element(p);
+	return false;
+}
+
+bool parse_elements(struct parser *p, const struct token *open, struct ast_list *ret,
+		    bool *ret_broken)
+{
+	ret->given = true;
+	for (;;) {
+		while (at_newline(p))
+			parse_next(p);
+		if (parse_accept(p, TOKEN_CLOSE))
+			break;
+		if (parse_is(p, TOKEN_EOF) || parse_starts_statement(p->at))
+			return parse_fail(p, open->at, NULL, "this '{' is not closed");
+		if (!parse_one_element(p, ret))
+			*ret_broken = true;
+		parse_accept(p, TOKEN_COMMA);
+	}
+	ret->at = parse_span(open->at, p->at[-1].at);
+	return true;
+}
+
+// ---- flags --------------------------------------------------------------------------------------
+
+// "fin,psh,urg/fin,psh": words hold the "/", so they are cut once more.
+struct flags {
+	struct parser *p;
+	struct ast_list *now, *mask; // mask NULL: no "/" any more
+	bool want;                   // a flag must follow
+};
+
+static bool add_flag(struct flags *f, const struct token *t, size_t from, size_t len)
+{
+	struct ast_item item = {.kind = AST_WORD, .line = t->line, .at = t->at};
+
+	item.at.offset += (uint32_t)from;
+	item.at.len = (uint32_t)len;
+	item.word = pool_strndup(&f->p->ast->strings, t->text + from, len);
+	if (names_is_keyword(item.word) && strcmp(item.word, "none") != 0)
+		return parse_fail(f->p, item.at, NULL, "expected a TCP flag, found '%s'",
+				  item.word);
+	vec_push(&f->now->items, item);
+	f->want = false;
+	return true;
+}
+
+static bool add_slash(struct flags *f, const struct token *t)
+{
+	if (f->want || !f->mask)
+		return parse_fail(f->p, t->at, "write SET or SET/MASK", "'/' cannot stand here");
+	f->now = f->mask;
+	f->now->given = true;
+	f->mask = NULL;
+	f->want = true;
+	return true;
+}
+
+static bool parse_flag_word(struct flags *f, const struct token *t)
+{
+	for (size_t at = 0; t->text[at];) {
+		size_t len = strcspn(t->text + at, "/");
+
+		if (len && !add_flag(f, t, at, len))
+			return false;
+		at += len;
+		if (!t->text[at])
+			break;
+		if (!add_slash(f, t))
+			return false;
+		at++;
+	}
+	return true;
+}
+
+bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask)
+{
+	struct flags f = {.p = p, .now = set, .mask = mask, .want = true};
+	const struct token *first = p->at;
+
+	set->given = true;
+	while (f.want || (parse_is(p, TOKEN_WORD) && p->at->text[0] == '/')) {
+		if (!parse_is(p, TOKEN_WORD) || parse_starts_statement(p->at))
+			return p->at[-1].kind == TOKEN_COMMA
+				       ? parse_fail(p, p->at[-1].at, NULL,
+						    "a list cannot end in a comma")
+				       : parse_expected(p, "a TCP flag", NULL);
+		if (!parse_flag_word(&f, parse_next(p)))
+			return false;
+		if (!f.want && parse_accept(p, TOKEN_COMMA))
+			f.want = true;
+	}
+	set->at = parse_span(first->at, p->at[-1].at);
+	return true;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rules: an action, then fields, conditions and modifiers in any order.
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/policy/names.h"
+#include "ctl/policy/parser.h"
+
+#include "common/limits.h"
+
+// Each parses what stands behind the keyword `t`, which is passed.
+typedef bool clause_fn(struct parser *p, struct ast_rule *rule, const struct token *t);
+
+static bool field(struct parser *p, struct ast_rule *rule, const struct token *t,
+		  enum ast_field which, enum list_kind kind)
+{
+	return parse_once(p, &rule->field_at[which], t, "rule") &&
+	       parse_list(p, kind, &rule->fields[which]);
+}
+
+static bool parse_ports(struct parser *p, struct ast_rule *rule, enum ast_field which)
+{
+	const struct token *t = parse_next(p);
+
+	return field(p, rule, t, which, LIST_PORT);
+}
+
+// ( "from"|"to" ) ( list [ "port" list ] | "port" list )
+static bool parse_side(struct parser *p, struct ast_rule *rule, const struct token *t,
+		       enum ast_field address, enum ast_field port)
+{
+	if (!parse_once(p, &rule->field_at[address], t, "rule"))
+		return false;
+	if (!parse_is_word(p, "port") && !parse_list(p, LIST_ADDRESS, &rule->fields[address]))
+		return false;
+	return !parse_is_word(p, "port") || parse_ports(p, rule, port);
+}
+
+static bool parse_from(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return parse_side(p, rule, t, AST_FROM, AST_SPORT);
+}
+
+static bool parse_to(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return parse_side(p, rule, t, AST_TO, AST_DPORT);
+}
+
+// Bare: the destination's, and only where no address has been named that it could belong to.
+static bool parse_port(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	if (rule->field_at[AST_FROM].file || rule->field_at[AST_TO].file)
+		return parse_fail(
+			p, t->at,
+			"write 'from … port P' for the source, 'to … port P' for the destination",
+			"'port' does not say whose port it is");
+	return field(p, rule, t, AST_DPORT, LIST_PORT);
+}
+
+static bool parse_proto(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return field(p, rule, t, AST_PROTO, LIST_PROTO);
+}
+
+static bool parse_type(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	if (!field(p, rule, t, AST_TYPE, LIST_TYPE))
+		return false;
+	t = p->at;
+	return !parse_accept_word(p, "code") || field(p, rule, t, AST_CODE, LIST_CODE);
+}
+
+static bool parse_code(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	(void)rule;
+	return parse_fail(p, t->at, "write type NAME code NUMBER", "'code' stands behind its type");
+}
+
+static bool parse_tcp_flags(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return parse_once(p, &rule->field_at[AST_FLAGS], t, "rule") &&
+	       parse_flags(p, &rule->fields[AST_FLAGS], &rule->fields[AST_FLAGS_MASK]);
+}
+
+static bool parse_vlan(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return field(p, rule, t, AST_VLAN, LIST_VLAN);
+}
+
+static bool parse_on(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return field(p, rule, t, AST_ON, LIST_ON);
+}
+
+static bool parse_ethertype(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return field(p, rule, t, AST_ETHERTYPE, LIST_ETHERTYPE);
+}
+
+static bool parse_dscp(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return field(p, rule, t, AST_DSCP, LIST_DSCP);
+}
+
+static bool parse_fragment(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	rule->fragment = true;
+	return parse_once(p, &rule->fragment_at, t, "rule");
+}
+
+static bool parse_established(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	rule->established = true;
+	return parse_once(p, &rule->established_at, t, "rule");
+}
+
+static bool parse_length(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return parse_once(p, &rule->length.at, t, "rule") &&
+	       parse_number_span(p, "a length", 65575, &rule->length); // 40 + 65,535
+}
+
+static bool parse_ttl(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	return parse_once(p, &rule->ttl.at, t, "rule") &&
+	       parse_number_span(p, "a TTL", 255, &rule->ttl);
+}
+
+static bool parse_probability(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	uint64_t millionths;
+
+	if (!parse_once(p, &rule->probability_at, t, "rule") || !parse_percent(p, &millionths))
+		return false;
+	if (!millionths)
+		return parse_fail(p, p->at[-1].at, NULL, "a chance of 0 %% matches nothing");
+	rule->has_probability = true;
+	rule->probability = ((millionths << 32) + 50000000) / 100000000;
+	return true;
+}
+
+// ---- over, under --------------------------------------------------------------------------------
+
+static bool parse_per(struct parser *p, struct ast_limit *limit)
+{
+	static const char *const pers[] = {"rule", "source", "destination"};
+
+	limit->has_per = true;
+	return parse_choice(p, "source, destination or rule", pers, ARRAY_SIZE(pers), &limit->per);
+}
+
+static bool parse_limit_max(struct parser *p, struct ast_limit *limit)
+{
+	uint64_t n;
+
+	if (!parse_count(p, "a number of entries", 1, POLICY_RATE_MAX, &n))
+		return false;
+	limit->has_max = true;
+	limit->max = (uint32_t)n;
+	return true;
+}
+
+static bool parse_limit_mask(struct parser *p, struct ast_limit *limit)
+{
+	limit->has_mask = true;
+	return parse_mask(p, &limit->mask4, &limit->mask6);
+}
+
+// { "burst" COUNT | "per" … | "mask" MASK | "max" COUNT }
+static bool parse_limit_words(struct parser *p, struct ast_limit *limit)
+{
+	struct diag_at burst_at = {0}, per_at = {0};
+	bool ok = true;
+
+	while (ok) {
+		const struct token *t = p->at;
+
+		if (parse_accept_word(p, "burst"))
+			ok = parse_once(p, &burst_at, t, "rate") &&
+			     parse_count(p, "a burst", 1, POLICY_RATE_BITS, &limit->burst);
+		else if (parse_accept_word(p, "per"))
+			ok = parse_once(p, &per_at, t, "rate") && parse_per(p, limit);
+		else if (parse_accept_word(p, "mask"))
+			ok = parse_once(p, &limit->mask_at, t, "rate") &&
+			     parse_limit_mask(p, limit);
+		else if (parse_accept_word(p, "max"))
+			ok = parse_once(p, &limit->max_at, t, "rate") && parse_limit_max(p, limit);
+		else
+			break;
+	}
+	return ok;
+}
+
+static bool parse_limit(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	struct ast_limit *limit = &rule->limit;
+
+	if (limit->given)
+		return parse_fail(p, t->at, "write two rules", "a rule has one rate only");
+	limit->given = true;
+	limit->at = t->at;
+	limit->under = !strcmp(t->text, "under");
+	return parse_rate(p, true, &limit->rate) && parse_limit_words(p, limit);
+}
+
+// ---- modifiers ----------------------------------------------------------------------------------
+
+static bool parse_log(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	if (!parse_once(p, &rule->log.at, t, "rule"))
+		return false;
+	rule->log.given = true;
+	if (parse_is(p, TOKEN_WORD) && p->at->text[0] >= '0' && p->at->text[0] <= '9' &&
+	    !parse_rate(p, false, &rule->log.rate))
+		return false;
+	return !parse_accept_word(p, "snap") ||
+	       parse_number(p, "a number of bytes", 1, WEIR_SNAP_MAX, &rule->log.snap);
+}
+
+static bool parse_add(struct parser *p, struct ast_rule *rule, const struct token *t)
+{
+	static const char *const sides[] = {"source", "destination"};
+	struct ast_add *add = &rule->add;
+	uint8_t side;
+
+	if (!parse_once(p, &add->at, t, "rule") ||
+	    !parse_choice(p, "source or destination", sides, ARRAY_SIZE(sides), &side))
+		return false;
+	if (!parse_is(p, TOKEN_SET))
+		return parse_expected(p, "a dynamic @set", NULL);
+	add->given = true;
+	add->destination = side == 1;
+	add->set_at = p->at->at;
+	add->set = parse_next(p)->text;
+	return !parse_accept_word(p, "for") || parse_time(p, "a time", &add->for_ms);
+}
+
+// ---- the rule -----------------------------------------------------------------------------------
+
+static const struct {
+	const char *word;
+	clause_fn *parse;
+} clauses[] = {
+	{"from", parse_from},
+	{"to", parse_to},
+	{"port", parse_port},
+	{"proto", parse_proto},
+	{"type", parse_type},
+	{"code", parse_code},
+	{"flags", parse_tcp_flags},
+	{"vlan", parse_vlan},
+	{"on", parse_on},
+	{"ethertype", parse_ethertype},
+	{"dscp", parse_dscp},
+	{"fragment", parse_fragment},
+	{"over", parse_limit},
+	{"under", parse_limit},
+	{"length", parse_length},
+	{"ttl", parse_ttl},
+	{"probability", parse_probability},
+	{"established", parse_established},
+	{"log", parse_log},
+	{"add", parse_add},
+};
+
+static clause_fn *find_clause(const struct token *t)
+{
+	for (size_t i = 0; t->kind == TOKEN_WORD && i < ARRAY_SIZE(clauses); i++)
+		if (!strcmp(clauses[i].word, t->text))
+			return clauses[i].parse;
+	return NULL;
+}
+
+static bool unknown_clause(struct parser *p)
+{
+	const char *near = NULL;
+	char hint[80];
+
+	if (parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text))
+		near = names_nearest(NAMES_FIELDS, p->at->text);
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
+	else
+		snprintf(hint, sizeof(hint), "items of a list are separated by ','");
+	return parse_expected(p, "a field, a condition or a modifier",
+			      near || parse_is(p, TOKEN_WORD) ? hint : NULL);
+}
+
+static bool parse_clauses(struct parser *p, struct ast_rule *rule)
+{
+	while (!parse_at_end(p)) {
+		clause_fn *parse = find_clause(p->at);
+
+		if (!parse)
+			return unknown_clause(p);
+		if (!parse(p, rule, parse_next(p)))
+			return false;
+	}
+	return true;
+}
+
+static bool parse_action(struct parser *p, struct ast_rule *rule)
+{
+	static const char *const actions[] = {
+		[AST_PASS] = "pass",   [AST_DROP] = "drop",         [AST_REJECT] = "reject",
+		[AST_COUNT] = "count", [AST_REDIRECT] = "redirect",
+	};
+	const struct token *target;
+
+	if (!parse_choice(p, "pass, drop, reject, count or redirect", actions, ARRAY_SIZE(actions),
+			  &rule->action))
+		return false;
+	if (rule->action != AST_REDIRECT)
+		return true;
+	if (!parse_ifname(p, false, &target))
+		return false;
+	rule->redirect = target->text;
+	return true;
+}
+
+static const char *token_sign(const struct token *t)
+{
+	return t->kind == TOKEN_DEFINE ? "$" : t->kind == TOKEN_SET ? "@" : "";
+}
+
+// The identity of a rule without a name (LANGUAGE.md point 25).
+static const char *text_of(struct parser *p, const struct token *from)
+{
+	CLEANUP(text_free) struct text t = {0};
+
+	for (const struct token *at = from; at < p->at; at++) {
+		if (at->kind == TOKEN_COMMA)
+			text_addc(&t, ',');
+		else
+			text_addf(&t, "%s%s%s", at > from ? " " : "", token_sign(at), at->text);
+	}
+	return pool_strdup(&p->ast->strings, text_get(&t));
+}
+
+// What stays of a rule with an error: its name, so that nobody calls it unknown.
+static void break_rule(struct ast_rule *rule)
+{
+	struct ast_rule left = {
+		.at = rule->at, .line = rule->line, .name = rule->name, .text = "", .broken = true};
+
+	for (size_t i = 0; i < AST_FIELDS; i++)
+		vec_free(&rule->fields[i].items);
+	*rule = left;
+}
+
+bool parse_rule(struct parser *p)
+{
+	struct ast_rule rule = {.at = p->at->at, .line = p->at->line};
+	const struct token *start;
+
+	if (parse_is(p, TOKEN_STRING))
+		rule.name = parse_next(p)->text;
+	start = p->at;
+	rule.always = parse_accept_word(p, "always");
+	if (!parse_action(p, &rule) || !parse_clauses(p, &rule))
+		break_rule(&rule);
+	else
+		rule.text = text_of(p, start);
+	if (p->ast->rules.n > POLICY_RULES) { // said once, nothing more is kept
+		break_rule(&rule);
+		return true;
+	}
+	parse_room(p, p->ast->rules.n, POLICY_RULES, rule.at, "rules");
+	vec_push(&p->ast->rules, rule);
+	return !rule.broken;
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Services: a block of options.
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/policy/names.h"
+#include "ctl/policy/parser.h"
+
+// Each parses what stands behind the option's word, which is passed.
+typedef bool option_fn(struct parser *p, struct ast_service *s, const struct token *t);
+
+static bool parse_vip(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_list(p, LIST_ADDRESS, &s->vip);
+}
+
+static bool parse_proto(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_list(p, LIST_PROTO, &s->proto);
+}
+
+static bool parse_port(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	s->any_port = parse_accept_word(p, "any");
+	return s->any_port || parse_list(p, LIST_PORT, &s->port);
+}
+
+static bool parse_mode(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	static const char *const modes[] = {
+		[AST_DR] = "dr",   [AST_IPIP] = "ipip",       [AST_GUE] = "gue",
+		[AST_NAT] = "nat", [AST_FULLNAT] = "fullnat",
+	};
+
+	(void)t;
+	return parse_choice(p, "dr, ipip, gue, nat or fullnat", modes, ARRAY_SIZE(modes), &s->mode);
+}
+
+static bool parse_idle(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_time(p, "a time", &s->idle_ms);
+}
+
+static bool parse_lost(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_time(p, "a time", &s->lost_ms);
+}
+
+static bool parse_udp(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	static const char *const words[] = {"stay", "move"};
+	uint8_t n;
+
+	(void)t;
+	if (!parse_choice(p, "stay or move", words, ARRAY_SIZE(words), &n))
+		return false;
+	s->udp_move = n == 1;
+	return true;
+}
+
+static bool parse_hash(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	static const char *const words[] = {"tuple", "source"};
+	uint8_t n;
+
+	(void)t;
+	if (!parse_choice(p, "tuple or source", words, ARRAY_SIZE(words), &n))
+		return false;
+	s->hash_source = n == 1;
+	return true;
+}
+
+static bool parse_source(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_list(p, LIST_ADDRESS, &s->source);
+}
+
+static bool parse_ring(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_number(p, "a ring size", POLICY_RING_MIN, POLICY_RING_MAX, &s->ring);
+}
+
+static bool parse_pins(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_count(p, "a number of pins", POLICY_PINS_MIN, POLICY_PINS_MAX, &s->pins);
+}
+
+// ---- backend ------------------------------------------------------------------------------------
+
+static bool parse_port_number(struct parser *p, bool *ret_has, uint16_t *ret)
+{
+	uint32_t port;
+
+	if (!parse_number(p, "a port", 1, 65535, &port))
+		return false;
+	*ret_has = true;
+	*ret = (uint16_t)port;
+	return true;
+}
+
+static bool parse_backend_words(struct parser *p, struct ast_backend *b)
+{
+	struct diag_at port = {0}, weight = {0}, backup = {0};
+	bool ok = true;
+
+	while (ok && !parse_at_end(p)) {
+		const struct token *t = p->at;
+
+		if (parse_accept_word(p, "port"))
+			ok = parse_once(p, &port, t, "backend") &&
+			     parse_port_number(p, &b->has_port, &b->port);
+		else if (parse_accept_word(p, "weight"))
+			ok = parse_once(p, &weight, t, "backend") &&
+			     parse_number(p, "a weight", 0, POLICY_WEIGHT_MAX, &b->weight);
+		else if (parse_accept_word(p, "backup"))
+			ok = parse_once(p, &backup, t, "backend");
+		else
+			return parse_expected(p, "port, weight or backup", NULL);
+	}
+	b->has_weight = weight.file;
+	b->backup = backup.file;
+	return ok;
+}
+
+static bool parse_backend(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	struct ast_backend b = {.at = p->at->at, .line = t->line, .weight = 1};
+
+	if (!parse_room(p, s->backends.n, POLICY_BACKENDS, t->at, "backends in one service"))
+		return false;
+	if (!parse_accept_word(p, "here")) {
+		if (!parse_is(p, TOKEN_WORD) || names_is_keyword(p->at->text))
+			return parse_expected(p, "an address or here", NULL);
+		b.word = parse_next(p)->text;
+	}
+	if (!parse_backend_words(p, &b))
+		return false;
+	vec_push(&s->backends, b);
+	return true;
+}
+
+// ---- check --------------------------------------------------------------------------------------
+
+// ( "http"|"https" ) STRING [ "host" STRING ] [ "expect" SPAN ]
+static bool parse_http(struct parser *p, struct ast_check *c)
+{
+	const struct token *t;
+
+	if (!parse_string(p, "a path", &t))
+		return false;
+	if (t->text[0] != '/')
+		return parse_fail(p, t->at, NULL, "the path of a check begins with '/'");
+	c->path = t->text;
+	if (parse_accept_word(p, "host")) {
+		if (!parse_string(p, "a host name", &t))
+			return false;
+		c->host = t->text;
+	}
+	return !parse_accept_word(p, "expect") || parse_number_span(p, "a status", 599, &c->expect);
+}
+
+static bool parse_keep(struct parser *p, struct ast_check *c)
+{
+	uint64_t millionths;
+
+	if (!parse_percent(p, &millionths))
+		return false;
+	c->has_keep = true;
+	c->keep = (uint32_t)(millionths / 10000);
+	return true;
+}
+
+static bool parse_path(struct parser *p, struct ast_check *c)
+{
+	if (!parse_accept_word(p, "path"))
+		return parse_expected(p, "'path'", NULL);
+	c->via_path = true;
+	return true;
+}
+
+enum check_word { PORT, EVERY, TIMEOUT, RISE, FALL, VIA, KEEP, CHECK_WORDS };
+
+static bool parse_check_value(struct parser *p, struct ast_check *c, enum check_word word)
+{
+	switch (word) {
+	case PORT:
+		return parse_port_number(p, &c->has_port, &c->port);
+	case EVERY:
+		return parse_time(p, "a time", &c->every_ms);
+	case TIMEOUT:
+		return parse_time(p, "a time", &c->timeout_ms);
+	case RISE:
+		return parse_number(p, "a number of checks", 1, 1000, &c->rise);
+	case FALL:
+		return parse_number(p, "a number of checks", 1, 1000, &c->fall);
+	case VIA:
+		return parse_path(p, c);
+	default:
+		return parse_keep(p, c);
+	}
+}
+
+static bool parse_check_words(struct parser *p, struct ast_check *c)
+{
+	static const char *const words[] = {
+		[PORT] = "port", [EVERY] = "every", [TIMEOUT] = "timeout", [RISE] = "rise",
+		[FALL] = "fall", [VIA] = "via",     [KEEP] = "keep",
+	};
+	struct diag_at seen[CHECK_WORDS] = {0};
+
+	while (!parse_at_end(p)) {
+		const struct token *t = p->at;
+		uint8_t n;
+
+		if (!parse_choice(p, "port, every, timeout, rise, fall, via or keep", words,
+				  CHECK_WORDS, &n) ||
+		    !parse_once(p, &seen[n], t, "check") || !parse_check_value(p, c, n))
+			return false;
+	}
+	return true;
+}
+
+static bool parse_check(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	static const char *const kinds[] = {
+		[AST_CHECK_NONE] = "none",
+		[AST_CHECK_TCP] = "tcp",
+		[AST_CHECK_HTTP] = "http",
+		[AST_CHECK_HTTPS] = "https",
+	};
+	struct ast_check *c = &s->check;
+
+	c->given = true;
+	c->at = t->at;
+	if (!parse_choice(p, "none, tcp, http or https", kinds, ARRAY_SIZE(kinds), &c->kind))
+		return false;
+	if ((c->kind == AST_CHECK_HTTP || c->kind == AST_CHECK_HTTPS) && !parse_http(p, c))
+		return false;
+	return parse_check_words(p, c);
+}
+
+// ---- the block ----------------------------------------------------------------------------------
+
+static const struct {
+	const char *word;
+	enum ast_option option; // AST_OPTIONS: may stand more than once
+	option_fn *parse;
+} options[] = {
+	{"vip", AST_VIP, parse_vip},
+	{"proto", AST_SERVICE_PROTO, parse_proto},
+	{"port", AST_SERVICE_PORT, parse_port},
+	{"mode", AST_MODE, parse_mode},
+	{"idle", AST_IDLE, parse_idle},
+	{"lost", AST_LOST, parse_lost},
+	{"udp", AST_UDP, parse_udp},
+	{"backend", AST_OPTIONS, parse_backend},
+	{"hash", AST_HASH, parse_hash},
+	{"source", AST_SOURCE, parse_source},
+	{"ring", AST_RING, parse_ring},
+	{"pins", AST_PINS, parse_pins},
+	{"check", AST_CHECK, parse_check},
+};
+
+static bool unknown_option(struct parser *p)
+{
+	const char *near =
+		parse_is(p, TOKEN_WORD) ? names_nearest(NAMES_OPTIONS, p->at->text) : NULL;
+	char hint[80];
+
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
+	return parse_expected(p, "an option of a service or '}'", near ? hint : NULL);
+}
+
+static bool parse_option(struct parser *p, struct ast_service *s)
+{
+	const struct token *t = p->at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (!parse_accept_word(p, options[i].word))
+			continue;
+		if (options[i].option != AST_OPTIONS &&
+		    !parse_once(p, &s->option_at[options[i].option], t, "service"))
+			return false;
+		if (!options[i].parse(p, s, t))
+			return false;
+		return parse_at_end(p) || parse_expected(p, "the end of the option", NULL);
+	}
+	return unknown_option(p);
+}
+
+static void skip_option(struct parser *p)
+{
+	while (!parse_at_end(p) && !parse_starts_statement(p->at))
+		parse_next(p);
+}
+
+static bool parse_block(struct parser *p, struct ast_service *s, const struct token *open)
+{
+	for (;;) {
+		while (parse_accept(p, TOKEN_END))
+			;
+		if (parse_accept(p, TOKEN_CLOSE))
+			return true;
+		if (parse_is(p, TOKEN_EOF) || parse_starts_statement(p->at))
+			return parse_fail(p, open->at, NULL, "this '{' is not closed");
+		if (!parse_option(p, s)) {
+			s->broken = true;
+			skip_option(p);
+		}
+	}
+}
+
+static void free_service(struct ast_service *s)
+{
+	vec_free(&s->vip.items);
+	vec_free(&s->proto.items);
+	vec_free(&s->port.items);
+	vec_free(&s->source.items);
+	vec_free(&s->backends);
+}
+
+bool parse_service(struct parser *p)
+{
+	struct ast_service s = {.line = p->at->line};
+	const struct token *name, *open;
+	bool closed;
+
+	parse_next(p);
+	if (!parse_name(p, "the name of a service", &name))
+		return false;
+	s.at = name->at;
+	s.name = name->text;
+	open = p->at;
+	if (!parse_accept(p, TOKEN_OPEN))
+		return parse_expected(p, "'{'", NULL);
+	p->in_block = true;
+	closed = parse_block(p, &s, open);
+	s.broken = s.broken || !closed;
+	p->in_block = false;
+	if (p->ast->services.n > POLICY_SERVICES) { // said once, nothing more is kept
+		free_service(&s);
+		return closed;
+	}
+	parse_room(p, p->ast->services.n, POLICY_SERVICES, s.at, "services");
+	vec_push(&p->ast->services, s);
+	return closed;
+}

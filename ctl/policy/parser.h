@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the parts of the parser share. A function that parses returns true, or false when an error has
+// been queued and the statement is to be left; p->at then stands where the error was found.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/limits-policy.h"
+#include "ctl/policy/ast.h"
+#include "ctl/policy/lex.h"
+#include "ctl/policy/source.h"
+
+struct parser {
+	struct ast *ast;
+	struct diag *diag;
+	struct source *source;
+	const struct token *at; // the next one; the last token is TOKEN_EOF, which is never passed
+	bool in_block;          // "}" ends an option
+};
+
+// ---- tokens (parse_token.c) ---------------------------------------------------------------------
+
+const struct token *parse_next(struct parser *p); // the token, and passes it
+bool parse_is(const struct parser *p, enum token_kind kind);
+bool parse_is_word(const struct parser *p, const char *word);
+bool parse_accept(struct parser *p, enum token_kind kind);
+bool parse_accept_word(struct parser *p, const char *word);
+bool parse_at_end(const struct parser *p); // of a statement or option
+bool parse_starts_statement(const struct token *t);
+
+// Queues "expected WHAT, found …" at the next token; returns false. hint may be NULL.
+bool parse_expected(struct parser *p, const char *what, const char *hint);
+// Queues an error at `at`; returns false.
+__attribute__((format(printf, 4, 5))) bool parse_fail(struct parser *p, struct diag_at at,
+						      const char *hint, const char *fmt, ...);
+// "'log' stands twice in this rule" where *first is a place; else makes `at` that place.
+bool parse_once(struct parser *p, struct diag_at *first, const struct token *t, const char *where);
+// "more than MAX WHATS" when n has reached max; said once.
+bool parse_room(struct parser *p, size_t n, size_t max, struct diag_at at, const char *what);
+
+struct diag_at parse_span(struct diag_at first, struct diag_at last); // from one to the other
+bool parse_name(struct parser *p, const char *what, const struct token **ret);
+bool parse_ifname(struct parser *p, bool pattern, const struct token **ret);
+bool parse_string(struct parser *p, const char *what, const struct token **ret);
+// One of n words; *ret is its number. `what` for "expected WHAT, found".
+bool parse_choice(struct parser *p, const char *what, const char *const *words, size_t n,
+		  uint8_t *ret);
+
+// ---- values (parse_value.c) ---------------------------------------------------------------------
+
+bool parse_number(struct parser *p, const char *what, uint32_t min, uint32_t max, uint32_t *ret);
+bool parse_count(struct parser *p, const char *what, uint64_t min, uint64_t max, uint64_t *ret);
+bool parse_time(struct parser *p, const char *what, uint64_t *ret);
+bool parse_mask(struct parser *p, uint8_t *ret4, uint8_t *ret6);
+bool parse_rate(struct parser *p, bool allow_bits, struct ast_rate *ret);
+bool parse_percent(struct parser *p, uint64_t *ret_millionths); // of one percent: 0 .. 100,000,000
+bool parse_number_span(struct parser *p, const char *what, uint32_t max, struct ast_span *ret);
+
+// ---- lists (parse_list.c) -----------------------------------------------------------------------
+
+enum list_kind {
+	LIST_DEFINE,
+	LIST_ADDRESS,
+	LIST_PORT,
+	LIST_PROTO,
+	LIST_TYPE,
+	LIST_CODE,
+	LIST_VLAN,
+	LIST_ON,
+	LIST_ETHERTYPE,
+	LIST_DSCP,
+	LIST_KINDS,
+};
+bool parse_list(struct parser *p, enum list_kind kind, struct ast_list *ret);
+// The elements of a set; true: the block is whole, but *ret_broken tells of errors in it.
+bool parse_elements(struct parser *p, const struct token *open, struct ast_list *ret,
+		    bool *ret_broken);
+// "names" [ "/" "names" ]; mask may be NULL: no "/".
+bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask);
+
+// ---- statements: at the first word, which has been looked at but not passed ----------------------
+
+bool parse_statement(struct parser *p);
+bool parse_rule(struct parser *p);
+bool parse_service(struct parser *p);
+bool parse_expect(struct parser *p);
+bool parse_include(struct parser *p); // parse.c

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The order in which values are found: names and files, sets, services, rules, expectations.
+#include "ctl/policy/resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/policy/check.h"
+#include "ctl/policy/parse.h"
+#include "ctl/policy/resolver.h"
+#include "ctl/policy/shadow.h"
+
+struct place resolve_place(const struct resolver *r, const struct ast_item *item)
+{
+	return (struct place){
+		.file = (uint16_t)(item->at.file->index - r->ast->files.at[0]->index),
+		.line = item->line,
+	};
+}
+
+static void add_policy_files(struct resolver *r)
+{
+	vec_each (&r->ast->files, file)
+		vec_push(&r->files, ((struct resolved_file){
+					    .name = pool_strdup(&r->r->memory, (*file)->name)}));
+}
+
+static void keep_names(struct resolver *r)
+{
+	struct resolved *to = r->r;
+
+	to->n_names = r->hosts.n;
+	to->names = pool_zalloc(&to->memory, r->hosts.n, sizeof(*to->names));
+	for (size_t i = 0; i < r->hosts.n; i++) {
+		const struct host *h = &r->hosts.at[i];
+
+		to->names[i] = (struct resolved_name){
+			.name = pool_strdup(&to->memory, h->name),
+			.place = h->place,
+			.addrs = pool_copy(&to->memory, h->addrs, h->n, sizeof(*h->addrs)),
+			.n = h->n,
+			.ttl_s = h->ttl_s,
+			.stale = h->stale,
+		};
+	}
+}
+
+static void keep_files(struct resolver *r)
+{
+	struct resolved *to = r->r;
+
+	to->n_files = r->files.n;
+	to->files = pool_copy(&to->memory, r->files.at, r->files.n, sizeof(*to->files));
+	to->n_addresses = r->addresses.n;
+	to->addresses =
+		pool_copy(&to->memory, r->addresses.at, r->addresses.n, sizeof(*to->addresses));
+}
+
+static void free_resolver(struct resolver *r)
+{
+	vec_each (&r->lists, file)
+		list_free(&file->list);
+	vec_each (&r->hosts, host)
+		free(host->addrs);
+	for (size_t i = 0; i < POLICY_ADDRESSES; i++)
+		free(r->own[i]);
+	for (size_t i = 0; r->sets && i < r->ast->sets.n; i++)
+		cidr_free(&r->sets[i].value);
+	free(r->sets);
+	vec_free(&r->lists);
+	vec_free(&r->hosts);
+	vec_free(&r->addresses);
+	vec_free(&r->facts);
+	vec_free(&r->files);
+	vec_free(&r->items);
+	index_free(&r->item_index);
+	index_free(&r->list_index);
+	index_free(&r->host_index);
+	index_free(&r->address_index);
+	services_free(&r->services);
+	expander_free(&r->expander);
+	pool_free(&r->scratch);
+}
+
+int policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag,
+		   struct resolved *draft)
+{
+	struct resolver r = {.ast = ast, .env = env, .diag = diag, .r = draft};
+
+	r.expander.ast = ast;
+	add_policy_files(&r);
+	resolve_hosts(&r);
+	resolve_sets(&r);
+	resolve_services(&r);
+	resolve_rules(&r);
+	resolve_expects(&r);
+	keep_names(&r);
+	keep_files(&r);
+	free_resolver(&r);
+	shadow_warn(draft, diag);
+	return diag_errors(diag) ? -EINVAL : 0;
+}
+
+struct resolved *policy_load(const char *path, const struct policy_env *env,
+			     const char *const *ifaces, size_t n_ifaces, struct diag *diag)
+{
+	CLEANUP_AST struct ast *ast =
+		policy_parse(path, env->files ? env->files : &source_system, diag);
+	CLEANUP_RESOLVED struct resolved *draft = NULL;
+
+	if (n_ifaces)
+		ast_replace_interfaces(ast, ifaces, n_ifaces);
+	draft = policy_check(ast, diag);
+	if (policy_resolve(ast, env, diag, draft) < 0)
+		return NULL;
+	return TAKE_PTR(draft);
+}
+
+void resolved_free(struct resolved *r)
+{
+	if (!r)
+		return;
+	pool_free(&r->memory);
+	free(r);
+}
+
+void resolved_cleanup(struct resolved **r)
+{
+	resolved_free(*r);
+}

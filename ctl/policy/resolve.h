@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From the checked ast to values: host names, list files, ports, sets by value.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/base/diag.h"
+#include "ctl/base/err.h"
+#include "ctl/policy/ast.h"
+#include "ctl/policy/resolved.h"
+#include "ctl/policy/source.h"
+
+struct policy_answer {      // to one name
+	struct addr *addrs; // allocated by the callback, freed by resolve
+	size_t n;
+	uint32_t ttl_s;
+	int error;     // 0, or -errno: no address at all
+	char why[512]; // then: the sentence that says why, "'x.com': no such name (NXDOMAIN)"
+	bool stale;    // the last good answer, because now there is none; `why` says why
+	bool v4_missing, v6_missing; // the name has no address of that family
+	bool v4_failed, v6_failed;   // nobody knows: the query for that family failed
+};
+
+enum policy_addresses { POLICY_SELF, POLICY_GATEWAY, POLICY_RESOLVER, POLICY_ADDRESSES };
+
+// What resolve needs of the world. Callbacks may be NULL where noted.
+struct policy_env {
+	void *ctx;
+	const struct source_reader *files; // NULL: the file system
+	const char *services;              // NULL: /etc/services
+	// All names of the policy at once (n > 0, each once, in normal form), under one deadline. 0, or
+	// -errno with err set when nothing could be asked.
+	int (*resolve)(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
+		       struct err *err);
+	// Addresses of this host, its gateways, its resolvers: `self`, and what a name may not stand for.
+	// Allocates *ret. NULL: there are none.
+	int (*addresses)(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
+			 struct err *err);
+	// The last good content of a list file that is refused now; -ENOENT: none. NULL: never.
+	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
+	bool names_may_fail; // a name without any answer is a warning, not an error
+};
+
+// Completes the draft that policy_check made of this ast. Every error is queued; with an error
+// (earlier ones of parse and check included) the draft is of no use but to be freed. 0 or -EINVAL.
+int policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag,
+		   struct resolved *draft);
+
+// All of it: parse, check, resolve. ifaces: those of -i, n_ifaces 0: those of the text. NULL when
+// errors are queued.
+struct resolved *policy_load(const char *path, const struct policy_env *env,
+			     const char *const *ifaces, size_t n_ifaces, struct diag *diag);

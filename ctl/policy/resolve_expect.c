@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Expectations as packets: pairs of addresses, and what the line leaves open (LANGUAGE.md point 31).
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/policy/intervals.h"
+#include "ctl/policy/names.h"
+#include "ctl/policy/resolver.h"
+
+#define TTL    64
+#define ND_TTL 255 // RFC 4861 section 6.1
+
+struct side { // up to so many addresses of a list, one family each
+	struct addr v4[POLICY_EXPECT_PAIRS], v6[POLICY_EXPECT_PAIRS];
+	size_t n4, n6;
+	const struct resolved_service *service; // of "to SERVICE"
+	bool broken;                            // an error was found in it
+};
+
+struct expect_work {
+	struct resolver *r;
+	const struct ast_expect *ast;
+	struct resolved_expect *to;
+	struct resolved_packet common;
+	VEC(struct resolved_packet) packets;
+};
+
+// ---- addresses ------------------------------------------------------------------------------------
+
+// First and last address of each interval; of too many intervals some, spread evenly.
+static size_t pick(const struct intervals *v, uint8_t family, struct addr *ret)
+{
+	size_t n = 0, max = POLICY_EXPECT_PAIRS;
+	bool few = v->n <= max / 2;
+
+	for (size_t i = 0; i < (few || v->n < max ? v->n : max); i++) {
+		const struct interval *at = &v->at[v->n <= max ? i : i * v->n / max];
+
+		ret[n++] = interval_addr(at->first, family);
+		if (few && at->last != at->first)
+			ret[n++] = interval_addr(at->last, family);
+	}
+	return n;
+}
+
+static void pick_both(const struct resolved_addresses *s, struct side *ret)
+{
+	struct intervals v4 = {0}, v6 = {0};
+
+	intervals_of(s, 4, &v4);
+	intervals_of(s, 6, &v6);
+	ret->n4 = pick(&v4, 4, ret->v4);
+	ret->n6 = pick(&v6, 6, ret->v6);
+	intervals_free(&v4);
+	intervals_free(&v6);
+}
+
+static const struct resolved_service *service_of(struct resolver *r, const struct leaves *leaves)
+{
+	const struct ast_item *item = leaves->all.n == 1 ? leaves->all.at[0].item : NULL;
+	uint32_t number = INDEX_NONE;
+
+	if (item && item->kind == AST_WORD && item->as_address == AST_LABEL)
+		number = index_find(&r->ast->service_index, item->word);
+	if (number == INDEX_NONE || r->ast->services.at[number].broken)
+		return NULL;
+	return &r->r->services[number];
+}
+
+// The addresses of a set that stands alone, or NULL.
+static const struct resolved_addresses *lone_set(struct resolver *r, const struct leaves *leaves,
+						 bool *ret_broken)
+{
+	const struct leaf *leaf = leaves->all.n == 1 ? &leaves->all.at[0] : NULL;
+	uint32_t number = INDEX_NONE;
+
+	if (leaf && leaf->item->kind == AST_SET && !leaves->negated && !leaf->negated)
+		number = index_find(&r->ast->set_index, leaf->item->word);
+	if (number == INDEX_NONE || r->ast->sets.at[number].dynamic)
+		return NULL;
+	*ret_broken = r->sets[number].broken;
+	return &r->addresses.at[r->sets[number].address];
+}
+
+static void pick_leaves(struct expect_work *w, const struct leaves *leaves, struct side *ret)
+{
+	struct resolved_addresses set = {0};
+	struct pool pool = {0};
+	bool fixed;
+	struct cidr_set value = resolve_leaves(w->r, leaves, &fixed, &ret->broken);
+
+	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &pool, &set);
+	pick_both(&set, ret);
+	cidr_free(&value);
+	pool_free(&pool);
+}
+
+static void pick_side(struct expect_work *w, const struct ast_list *list, struct side *ret)
+{
+	const struct resolved_addresses *set;
+	struct leaves leaves = {0};
+
+	expand(&w->r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	ret->service = service_of(w->r, &leaves);
+	set = ret->service ? &w->r->addresses.at[ret->service->vip]
+			   : lone_set(w->r, &leaves, &ret->broken);
+	if (set)
+		pick_both(set, ret);
+	else
+		pick_leaves(w, &leaves, ret);
+	leaves_free(&leaves);
+	if (!ret->n4 && !ret->n6 && !ret->broken)
+		diag_error(w->r->diag, list->at, NULL, "no address is left here");
+}
+
+// ---- packets --------------------------------------------------------------------------------------
+
+// False: this protocol or type is not of this family.
+static bool set_icmp(const struct expect_work *w, uint8_t family, struct resolved_packet *p)
+{
+	const struct ast_packet *a = &w->ast->packet;
+	const char *word = a->type.given ? a->type.items.at[0].word : "echo-request";
+	uint8_t own = family == 4 ? PROTO_ICMP : PROTO_ICMP6;
+	uint32_t number;
+
+	if (p->proto != own && p->proto)
+		return false;
+	p->proto = own;
+	if (!num_parse_u32(word, strlen(word), 0, 255, &number))
+		p->type = (uint8_t)number;
+	else if (names_icmp(word, family, &p->type) < 0)
+		return false;
+	if (!a->ttl.given && family == 6 && names_is_neighbour_discovery(p->type))
+		p->ttl = ND_TTL;
+	return true;
+}
+
+static void set_ports(const struct expect_work *w, const struct side *to, struct resolved_packet *p)
+{
+	const struct ast_packet *a = &w->ast->packet;
+
+	if (a->fragment)
+		return;
+	if (!a->sport.given)
+		p->sport = POLICY_EXPECT_SPORT;
+	if (a->dport.given)
+		return;
+	p->dport = POLICY_EXPECT_DPORT;
+	if (to->service && to->service->ports.n)
+		p->dport = to->service->ports.at[0].first;
+}
+
+// The protocol of "to SERVICE" without one: the first that the service has.
+static uint8_t proto_of(const struct expect_work *w, const struct side *to)
+{
+	static const uint8_t protos[] = {PROTO_TCP, PROTO_UDP, PROTO_SCTP};
+
+	for (size_t i = 0; !w->ast->packet.proto && !w->ast->packet.type.given && to->service &&
+			   i < ARRAY_SIZE(protos);
+	     i++)
+		if (proto_has(to->service->proto.bits, protos[i]))
+			return protos[i];
+	return w->common.proto;
+}
+
+static void add_packet(struct expect_work *w, const struct side *to, const struct addr *src,
+		       const struct addr *dst)
+{
+	const struct ast_packet *a = &w->ast->packet;
+	struct resolved_packet p = w->common;
+	bool icmp;
+
+	p.ethertype = src->family == 4 ? 0x0800 : 0x86dd;
+	p.from = *src;
+	p.to = *dst;
+	p.ttl = (uint8_t)(a->ttl.given ? a->ttl.value : TTL);
+	p.proto = proto_of(w, to);
+	icmp = a->type.given || p.proto == PROTO_ICMP || p.proto == PROTO_ICMP6;
+	if (icmp && !set_icmp(w, src->family, &p))
+		return;
+	if (p.proto == PROTO_TCP || p.proto == PROTO_UDP || p.proto == PROTO_SCTP)
+		set_ports(w, to, &p);
+	if (p.proto != PROTO_TCP || p.fragment)
+		p.flags = 0;
+	vec_push(&w->packets, p);
+}
+
+// All pairs, or so many of them that every address that fits is in one.
+static void add_pairs(struct expect_work *w, const struct side *to, const struct addr *src,
+		      size_t n_src, const struct addr *dst, size_t n_dst, size_t max)
+{
+	size_t pairs = n_src * n_dst;
+
+	for (size_t k = 0; k < pairs && k < max; k++) {
+		if (pairs <= max)
+			add_packet(w, to, &src[k / n_dst], &dst[k % n_dst]);
+		else
+			add_packet(w, to, &src[k % n_src], &dst[(k + k / n_src) % n_dst]);
+	}
+}
+
+static void add_ip(struct expect_work *w)
+{
+	struct side *from = mem_new(struct side), *to = mem_new(struct side);
+	size_t max = POLICY_EXPECT_PAIRS, pairs4, pairs6;
+
+	pick_side(w, &w->ast->packet.from, from);
+	pick_side(w, &w->ast->packet.to, to);
+	pairs4 = from->n4 * to->n4;
+	pairs6 = from->n6 * to->n6;
+	// Room that one family does not need is the other's.
+	if (pairs4 && pairs6)
+		max = pairs6 < max / 2 ? max - pairs6 : max / 2;
+	add_pairs(w, to, from->v4, from->n4, to->v4, to->n4, max);
+	add_pairs(w, to, from->v6, from->n6, to->v6, to->n6, POLICY_EXPECT_PAIRS - w->packets.n);
+	if (!w->packets.n && !from->broken && !to->broken && (from->n4 || from->n6) &&
+	    (to->n4 || to->n6))
+		diag_error(
+			w->r->diag, w->ast->packet.at, NULL,
+			"no packet is left: no addresses of one family, or a type that it lacks");
+	free(from);
+	free(to);
+}
+
+static uint32_t *positions(const struct resolved *r)
+{
+	uint32_t *position = mem_zalloc(r->n_rules, sizeof(*position));
+
+	for (size_t i = 0; i < r->n_rules; i++)
+		position[r->rules[i].text_index] = (uint32_t)i;
+	return position;
+}
+
+void resolve_expects(struct resolver *r)
+{
+	CLEANUP_FREE uint32_t *position = positions(r->r);
+
+	for (size_t i = 0; i < r->ast->expects.n; i++) {
+		struct resolved_expect *to = &r->r->expects[i];
+		struct expect_work w = {
+			.r = r, .ast = &r->ast->expects.at[i], .to = to, .common = to->packets[0]};
+
+		if (w.ast->broken)
+			continue;
+		if (to->via == RESOLVED_VIA_RULE)
+			to->rule = position[to->rule];
+		if (w.common.ip)
+			add_ip(&w);
+		else
+			vec_push(&w.packets, w.common);
+		to->n_packets = w.packets.n;
+		to->packets =
+			pool_copy(&r->r->memory, w.packets.at, w.packets.n, sizeof(*w.packets.at));
+		vec_free(&w.packets);
+	}
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Host names: collected over the whole policy, asked for in one call, filtered.
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/policy/host.h"
+#include "ctl/policy/resolver.h"
+
+// ---- own addresses --------------------------------------------------------------------------------
+
+const struct addr *resolve_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
+			       size_t *ret_n)
+{
+	struct err err = {0};
+
+	if (!r->own_read[which] && r->env->addresses &&
+	    r->env->addresses(r->env->ctx, which, &r->own[which], &r->n_own[which], &err) < 0)
+		diag_error(r->diag, at, err.hint[0] ? err.hint : NULL, "%s", err.text);
+	r->own_read[which] = true;
+	*ret_n = r->n_own[which];
+	return r->own[which];
+}
+
+static bool is_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
+		   const struct addr *a)
+{
+	size_t n;
+	const struct addr *own = resolve_own(r, which, at, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!addr_compare(&own[i], a))
+			return true;
+	return false;
+}
+
+// Why an answer is never loaded, or NULL.
+static const char *refusal(struct resolver *r, struct diag_at at, const struct addr *a)
+{
+	if (addr_is_unspecified(a))
+		return "is no address";
+	if (addr_is_loopback(a))
+		return "is loopback";
+	if (is_own(r, POLICY_SELF, at, a))
+		return "is an address of this host";
+	if (is_own(r, POLICY_GATEWAY, at, a))
+		return "is the gateway";
+	if (is_own(r, POLICY_RESOLVER, at, a))
+		return "is the resolver";
+	return NULL;
+}
+
+// ---- collecting ---------------------------------------------------------------------------------
+
+// `name` is in normal form.
+static uint32_t add_host(struct resolver *r, const char *name, const struct host *like)
+{
+	uint32_t number = index_find(&r->host_index, name);
+	struct host *host;
+
+	if (number != INDEX_NONE)
+		return number;
+	if (r->hosts.n == POLICY_NAMES)
+		diag_error(r->diag, like->at, NULL, "more than %d host names in one policy",
+			   POLICY_NAMES);
+	number = (uint32_t)r->hosts.n;
+	host = vec_add(&r->hosts);
+	*host = *like;
+	host->name = pool_strdup(&r->scratch, name);
+	index_add(&r->host_index, host->name, number);
+	return number;
+}
+
+uint32_t resolve_add_host(struct resolver *r, const struct ast_item *item)
+{
+	struct host like = {.at = item->at, .list = INDEX_NONE, .place = resolve_place(r, item)};
+	char name[256];
+
+	host_normal(item->word, name); // at most 254 bytes, see host_problem
+	return add_host(r, name, &like);
+}
+
+void resolve_add_hosts(struct resolver *r, const struct ast_item *item, uint32_t list)
+{
+	const struct list_file *file = &r->lists.at[list];
+	struct host like = {.at = item->at, .list = list, .tolerated = item->lax};
+
+	vec_each (&file->list.names, name) {
+		like.place = (struct place){.file = file->file, .line = name->line};
+		add_host(r, name->name, &like);
+	}
+}
+
+static void add_leaves(struct resolver *r, const struct ast_list *list, bool elements)
+{
+	struct leaves leaves = {0};
+
+	if (elements)
+		expand_elements(&r->expander, list, NULL, &leaves);
+	else
+		expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	vec_each (&leaves.all, leaf)
+		resolve_item(r, leaf->item);
+	leaves_free(&leaves);
+}
+
+static void collect(struct resolver *r)
+{
+	vec_each (&r->ast->sets, set)
+		add_leaves(r, &set->elements, true);
+	vec_each (&r->ast->services, service)
+		add_leaves(r, &service->vip, false);
+	vec_each (&r->ast->rules, rule) {
+		add_leaves(r, &rule->fields[AST_FROM], false);
+		add_leaves(r, &rule->fields[AST_TO], false);
+	}
+	vec_each (&r->ast->expects, expect) {
+		add_leaves(r, &expect->packet.from, false);
+		add_leaves(r, &expect->packet.to, false);
+	}
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+// "'list.txt' line 7: " for names of list files.
+static const char *where(struct resolver *r, const struct host *h)
+{
+	if (h->list == INDEX_NONE)
+		return "";
+	return pool_printf(&r->scratch, "'%s' line %u: ", r->lists.at[h->list].item->word,
+			   h->place.line);
+}
+
+static int compare_addrs(const void *a, const void *b)
+{
+	return addr_compare(a, b);
+}
+
+// Sorts, and leaves out doubles and what may not be loaded.
+static void keep_addresses(struct resolver *r, struct host *h, struct policy_answer *answer)
+{
+	size_t n = 0;
+
+	h->addrs = TAKE_PTR(answer->addrs);
+	if (answer->n)
+		qsort(h->addrs, answer->n, sizeof(*h->addrs), compare_addrs);
+	for (size_t i = 0; i < answer->n; i++) {
+		const struct addr a = h->addrs[i];
+		const char *why;
+		addr_text text;
+
+		if (n && !addr_compare(&h->addrs[n - 1], &a))
+			continue;
+		why = refusal(r, h->at, &a);
+		if (why)
+			diag_warning(r->diag, h->at, NULL,
+				     "%s'%s' has the address %s, which %s: not loaded", where(r, h),
+				     h->name, addr_format(&a, text), why);
+		else
+			h->addrs[n++] = a;
+	}
+	h->n = n;
+}
+
+static void report_failure(struct resolver *r, struct host *h, const struct policy_answer *answer)
+{
+	enum diag_level level = r->env->names_may_fail || h->tolerated ? DIAG_WARNING : DIAG_ERROR;
+
+	if (answer->why[0])
+		diag_add(r->diag, level, h->at, NULL, "%s%s", where(r, h), answer->why);
+	else
+		diag_add(r->diag, level, h->at, NULL, "%s'%s' does not resolve", where(r, h),
+			 h->name);
+}
+
+static void warn_families(struct resolver *r, const struct host *h,
+			  const struct policy_answer *answer)
+{
+	if (answer->stale)
+		diag_warning(r->diag, h->at, NULL, "%s%s: its last good answer stays", where(r, h),
+			     answer->why[0] ? answer->why : h->name);
+	if (answer->v4_failed || answer->v6_failed)
+		diag_warning(r->diag, h->at, NULL, "%s'%s': the query for its %s records failed",
+			     where(r, h), h->name, answer->v4_failed ? "A" : "AAAA");
+	if (h->list != INDEX_NONE)
+		return; // counted, see report_missing
+	if (answer->v6_missing && !answer->v6_failed)
+		diag_warning(r->diag, h->at, NULL, "'%s' has no AAAA record: only IPv4 is matched",
+			     h->name);
+	if (answer->v4_missing && !answer->v4_failed)
+		diag_warning(r->diag, h->at, NULL, "'%s' has no A record: only IPv6 is matched",
+			     h->name);
+}
+
+static void take_answer(struct resolver *r, struct host *h, struct policy_answer *answer)
+{
+	if (answer->error < 0) {
+		free(TAKE_PTR(answer->addrs));
+		report_failure(r, h, answer);
+		h->failed = true;
+		return;
+	}
+	h->ttl_s = answer->ttl_s;
+	h->stale = answer->stale;
+	keep_addresses(r, h, answer);
+	warn_families(r, h, answer);
+}
+
+// One warning a list file, not one a name.
+static void report_missing(struct resolver *r, const struct policy_answer *answers)
+{
+	CLEANUP_FREE uint32_t *missing = mem_zalloc(r->lists.n, sizeof(*missing));
+
+	for (size_t i = 0; i < r->hosts.n; i++)
+		if (r->hosts.at[i].list != INDEX_NONE && !answers[i].error)
+			missing[r->hosts.at[i].list] +=
+				answers[i].v6_missing && !answers[i].v6_failed;
+	for (size_t i = 0; i < r->lists.n; i++)
+		if (missing[i])
+			diag_warning(
+				r->diag, r->lists.at[i].item->at, NULL,
+				"'%s': %u of its names have no AAAA record: only IPv4 is matched",
+				r->lists.at[i].item->word, missing[i]);
+}
+
+static void ask(struct resolver *r)
+{
+	size_t n = r->hosts.n;
+	CLEANUP_FREE const char **names = mem_zalloc(n, sizeof(*names));
+	CLEANUP_FREE struct policy_answer *answers = mem_zalloc(n, sizeof(*answers));
+	struct err err = {0};
+
+	for (size_t i = 0; i < n; i++)
+		names[i] = r->hosts.at[i].name;
+	if (!r->env->resolve) {
+		diag_error(r->diag, r->hosts.at[0].at, NULL, "names cannot be resolved here");
+		return;
+	}
+	if (r->env->resolve(r->env->ctx, names, n, answers, &err) < 0) {
+		diag_error(r->diag, r->hosts.at[0].at, err.hint[0] ? err.hint : NULL, "%s",
+			   err.text);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		take_answer(r, &r->hosts.at[i], &answers[i]);
+	report_missing(r, answers);
+}
+
+void resolve_hosts(struct resolver *r)
+{
+	collect(r);
+	if (r->hosts.n && r->hosts.n <= POLICY_NAMES)
+		ask(r);
+}
+
+const struct host *resolve_host(const struct resolver *r, const char *name)
+{
+	uint32_t number = index_find(&r->host_index, name);
+
+	return number == INDEX_NONE ? NULL : &r->hosts.at[number];
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Services: their addresses, ports and sources; no two may claim one packet.
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/policy/intervals.h"
+#include "ctl/policy/ranges.h"
+#include "ctl/policy/resolver.h"
+
+static void resolve_vip(struct resolver *r, const struct ast_service *a,
+			struct resolved_service *to)
+{
+	struct resolved_address vip = resolve_address(r, &a->vip);
+
+	to->vip = vip.index;
+	if (vip.kind != RESOLVED_SET)
+		diag_error(r->diag, a->vip.at, NULL, "service '%s': its vip is everything",
+			   a->name);
+	else if (r->addresses.at[vip.index].empty)
+		diag_error(r->diag, a->vip.at, NULL, "service '%s': no address is left in its vip",
+			   a->name);
+}
+
+// The prefixes of `source`; what is no address has been refused by check.
+static void resolve_source(struct resolver *r, const struct ast_service *a,
+			   struct resolved_service *to)
+{
+	struct leaves leaves = {0};
+	VEC(struct prefix) all = {0};
+
+	expand(&r->expander, &a->source, POLICY_LIST_ITEMS, NULL, &leaves);
+	vec_each (&leaves.all, leaf) {
+		struct err err = {0};
+		struct prefix p;
+
+		if (leaf->negated || leaves.negated)
+			diag_error(r->diag, leaf->item->at, NULL, "'source' has no 'not'");
+		else if (prefix_parse(leaf->item->word, strlen(leaf->item->word), &p, NULL, &err) <
+			 0)
+			diag_error(r->diag, leaf->item->at, err.hint[0] ? err.hint : NULL, "%s",
+				   err.text);
+		else
+			vec_push(&all, p);
+	}
+	to->n_source = all.n;
+	to->source = pool_copy(&r->r->memory, all.at, all.n, sizeof(*all.at));
+	vec_free(&all);
+	leaves_free(&leaves);
+}
+
+static bool same_ports(const struct resolved_service *a, const struct resolved_service *b)
+{
+	return a->any_port || b->any_port ||
+	       ranges_meet(a->ports.at, a->ports.n, b->ports.at, b->ports.n);
+}
+
+static bool same_protos(const struct resolved_service *a, const struct resolved_service *b)
+{
+	for (unsigned i = 0; i < 4; i++)
+		if (a->proto.bits[i] & b->proto.bits[i])
+			return true;
+	return false;
+}
+
+struct vips {
+	struct intervals v4, v6;
+};
+
+static void find_overlaps(struct resolver *r)
+{
+	size_t n = r->r->n_services;
+	struct vips *vips = mem_zalloc(n, sizeof(*vips));
+	const struct resolved_service *s = r->r->services;
+
+	for (size_t i = 0; i < n; i++) {
+		intervals_of(&r->addresses.at[s[i].vip], 4, &vips[i].v4);
+		intervals_of(&r->addresses.at[s[i].vip], 6, &vips[i].v6);
+		for (size_t j = 0; j < i; j++) {
+			if (!same_protos(&s[i], &s[j]) || !same_ports(&s[i], &s[j]) ||
+			    (!intervals_meet(&vips[i].v4, &vips[j].v4) &&
+			     !intervals_meet(&vips[i].v6, &vips[j].v6)))
+				continue;
+			diag_error(r->diag, s[i].at, NULL,
+				   "service '%s' has an address and port of service '%s' (%s)",
+				   s[i].name, s[j].name, diag_place(r->diag, s[j].at, false));
+			break;
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		intervals_free(&vips[i].v4);
+		intervals_free(&vips[i].v6);
+	}
+	free(vips);
+}
+
+void resolve_services(struct resolver *r)
+{
+	bool broken = false;
+
+	for (size_t i = 0; i < r->ast->services.n; i++) {
+		const struct ast_service *a = &r->ast->services.at[i];
+		struct resolved_service *to = &r->r->services[i];
+
+		broken = broken || a->broken;
+		if (a->broken)
+			continue;
+		resolve_vip(r, a, to);
+		resolve_source(r, a, to);
+		if (!a->any_port && resolve_ports(r, &a->port, a->option_at[AST_SERVICE_PORT],
+						  to->proto.bits, &to->ports) < 0)
+			broken = true;
+	}
+	if (!broken && !diag_errors(r->diag))
+		find_overlaps(r);
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Sets and lists by value (LANGUAGE.md points 10 and 11).
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/policy/resolver.h"
+
+struct build { // a set or list on its way
+	struct resolver *r;
+	struct cidr_set own;        // what its own items say
+	VEC(struct cidr_set) parts; // what sets and files that it names say
+	bool fixed, broken;
+};
+
+static void over_limit(struct resolver *r, struct diag_at at, size_t more)
+{
+	r->prefixes += more;
+	if (r->prefixes <= POLICY_PREFIXES || r->too_many)
+		return;
+	r->too_many = true;
+	diag_error(r->diag, at, NULL, "more than %u prefixes in the sets and lists of one policy",
+		   POLICY_PREFIXES);
+}
+
+// ---- items --------------------------------------------------------------------------------------
+
+static void add_addrs(struct cidr_set *s, const struct addr *addrs, size_t n, bool negated,
+		      struct place place)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct prefix p = prefix_of(&addrs[i], 128);
+
+		cidr_add(s, &p, negated, place);
+	}
+}
+
+static void add_self(struct build *b, const struct ast_item *item, bool negated)
+{
+	size_t n;
+	const struct addr *self = resolve_own(b->r, POLICY_SELF, item->at, &n);
+
+	add_addrs(&b->own, self, n, negated, resolve_place(b->r, item));
+	b->fixed = false;
+}
+
+static void add_host(struct build *b, uint32_t number, bool negated, struct place place)
+{
+	const struct host *host = &b->r->hosts.at[number];
+
+	add_addrs(&b->own, host->addrs, host->n, negated, place);
+	b->broken = b->broken || host->failed;
+	b->fixed = false;
+}
+
+static void add_file(struct build *b, uint32_t number, bool negated)
+{
+	const struct list_file *file = &b->r->lists.at[number];
+
+	vec_push(&b->parts, cidr_member(&file->list.set, negated));
+	b->fixed = false;
+	vec_each (&file->list.names, name) {
+		const struct host *host = resolve_host(b->r, name->name);
+		struct place place = {.file = file->file, .line = name->line};
+
+		add_addrs(&b->own, host->addrs, host->n, negated, place);
+	}
+}
+
+static void add_set(struct build *b, uint32_t number, bool negated)
+{
+	const struct set_value *set = &b->r->sets[number];
+
+	vec_push(&b->parts, cidr_member(&set->value, negated));
+	b->broken = b->broken || set->broken;
+	b->fixed = b->fixed && set->fixed;
+}
+
+static void add_leaf(struct build *b, const struct leaf *leaf)
+{
+	uint32_t number = resolve_item(b->r, leaf->item); // may move the items
+	const struct item_value *value = &b->r->items.at[number];
+	struct place place = resolve_place(b->r, leaf->item);
+
+	b->broken = b->broken || value->broken;
+	if (value->broken)
+		return;
+	switch ((enum value_kind)value->kind) {
+	case VALUE_SELF:
+		add_self(b, leaf->item, leaf->negated);
+		break;
+	case VALUE_HOST:
+		add_host(b, value->number, leaf->negated, place);
+		break;
+	case VALUE_SET:
+		add_set(b, value->number, leaf->negated);
+		break;
+	case VALUE_FILE:
+		add_file(b, value->number, leaf->negated);
+		break;
+	default:
+		for (size_t i = 0; i < value->n; i++)
+			cidr_add(&b->own, &value->prefixes[i], leaf->negated, place);
+	}
+}
+
+// ---- the same with and without "not" --------------------------------------------------------------
+
+struct exception {
+	uint32_t value; // number of the item's value
+	const struct ast_item *item;
+};
+
+static int compare_exceptions(const void *a, const void *b)
+{
+	const struct exception *x = a, *y = b;
+
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static bool find_contradictions(struct resolver *r, const struct leaves *leaves)
+{
+	VEC(struct exception) exceptions = {0};
+	bool ok = true;
+
+	vec_each (&leaves->all, leaf)
+		if (leaf->negated)
+			vec_push(&exceptions,
+				 ((struct exception){resolve_item(r, leaf->item), leaf->item}));
+	if (exceptions.n)
+		qsort(exceptions.at, exceptions.n, sizeof(*exceptions.at), compare_exceptions);
+	for (size_t i = 0; exceptions.n && i < leaves->all.n; i++) {
+		const struct leaf *leaf = &leaves->all.at[i];
+		struct exception key = {.value = resolve_item(r, leaf->item)}, *found;
+
+		found = leaf->negated ? NULL
+				      : bsearch(&key, exceptions.at, exceptions.n, sizeof(key),
+						compare_exceptions);
+		if (!found)
+			continue;
+		diag_error(r->diag, found->item->at, NULL,
+			   "'%.60s' stands with and without 'not' (%s)", leaf->item->word,
+			   diag_place(r->diag, leaf->item->at, false));
+		ok = false;
+	}
+	vec_free(&exceptions);
+	return ok;
+}
+
+// ---- values -------------------------------------------------------------------------------------
+
+// Pairwise, so that many small sets cost no more than their sum times its logarithm.
+static struct cidr_set merge_parts(struct build *b)
+{
+	struct cidr_set ret;
+
+	cidr_sort(&b->own);
+	if (cidr_count(&b->own) || !b->parts.n)
+		vec_push(&b->parts, b->own);
+	else
+		cidr_free(&b->own);
+	while (b->parts.n > 1) {
+		size_t n = 0;
+
+		for (size_t i = 0; i + 1 < b->parts.n; i += 2)
+			b->parts.at[n++] = cidr_merge(&b->parts.at[i], &b->parts.at[i + 1]);
+		if (b->parts.n % 2)
+			b->parts.at[n++] = b->parts.at[b->parts.n - 1];
+		b->parts.n = n;
+	}
+	ret = b->parts.at[0];
+	vec_free(&b->parts);
+	return ret;
+}
+
+struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, bool *ret_fixed,
+			       bool *ret_broken)
+{
+	struct build b = {.r = r, .fixed = true};
+
+	vec_each (&leaves->all, leaf) {
+		size_t before = cidr_count(&b.own), parts = b.parts.n, made;
+
+		if (r->too_many)
+			break;
+		add_leaf(&b, leaf);
+		made = cidr_count(&b.own) - before;
+		for (size_t i = parts; i < b.parts.n; i++)
+			made += cidr_count(&b.parts.at[i]);
+		over_limit(r, leaf->item->at, made);
+	}
+	b.broken = !find_contradictions(r, leaves) || b.broken || r->too_many;
+	*ret_fixed = b.fixed;
+	*ret_broken = b.broken;
+	return merge_parts(&b);
+}
+
+static void resolve_one_set(struct resolver *r, uint32_t number)
+{
+	const struct ast_set *set = &r->ast->sets.at[number];
+	struct set_value *value = &r->sets[number];
+	struct resolved_addresses *to;
+	struct leaves leaves = {0};
+	bool broken;
+
+	if (set->dynamic)
+		return;
+	to = &r->addresses.at[value->address];
+	value->broken = !set->elements.given ||
+			expand_elements(&r->expander, &set->elements, NULL, &leaves) < 0;
+	value->value = resolve_leaves(r, &leaves, &value->fixed, &broken);
+	value->broken = value->broken || broken || set->broken;
+	leaves_free(&leaves);
+	to->fixed = value->fixed;
+	r->facts.at[value->address].broken = value->broken;
+	cidr_resolve(&value->value, false, &r->r->memory, to);
+	if (to->empty && !value->broken)
+		diag_warning(r->diag, set->at, NULL,
+			     "set '@%s' is empty: rules that name it match nothing", set->name);
+}
+
+void resolve_sets(struct resolver *r)
+{
+	r->sets = mem_zalloc(r->ast->sets.n, sizeof(*r->sets));
+	for (size_t i = 0; i < r->ast->sets.n; i++) {
+		const struct ast_set *set = &r->ast->sets.at[i];
+		struct ast_item place = {.at = set->at, .line = set->line};
+
+		r->sets[i].address = (uint32_t)r->addresses.n;
+		if (set->dynamic)
+			continue;
+		vec_push(&r->addresses,
+			 ((struct resolved_addresses){.name = pool_strdup(&r->r->memory, set->name),
+						      .at = set->at,
+						      .place = resolve_place(r, &place)}));
+		vec_push(&r->facts, ((struct address_facts){0}));
+	}
+	r->r->n_sets = r->addresses.n;
+	// Each set behind those that it names; in a loop, which is an error, some come too early.
+	vec_each (&r->ast->set_order, number)
+		resolve_one_set(r, *number);
+}
+
+// ---- lists --------------------------------------------------------------------------------------
+
+static bool is_everything(const struct resolved_addresses *s)
+{
+	return s->n4 == 1 && s->n6 == 1 && !s->v4[0].len && !s->v6[0].len && s->v4[0].in &&
+	       s->v6[0].in;
+}
+
+// Equal lists are one: this is what they look like, six bytes an item. Allocated.
+static char *key_of(struct resolver *r, const struct leaves *leaves)
+{
+	char *key = mem_zalloc(leaves->all.n * 6 + 2, 1), *at = key;
+
+	*at++ = leaves->negated ? '!' : ' ';
+	vec_each (&leaves->all, leaf) {
+		uint32_t number = resolve_item(r, leaf->item);
+
+		*at++ = leaf->negated ? '-' : '+';
+		for (unsigned i = 0; i < 5; i++, number >>= 7)
+			*at++ = (char)(0x80 | (number & 0x7f));
+	}
+	return key;
+}
+
+static uint32_t add_list(struct resolver *r, const struct ast_list *list, bool broken,
+			 const struct leaves *leaves)
+{
+	CLEANUP_FREE char *key = key_of(r, leaves);
+	uint32_t number = index_find(&r->address_index, key);
+	struct resolved_addresses to = {.at = list->at};
+	struct address_facts facts = {0};
+	struct cidr_set value;
+
+	if (number != INDEX_NONE)
+		return number;
+	number = (uint32_t)r->addresses.n;
+	index_add(&r->address_index, pool_strdup(&r->scratch, key), number);
+	to.place = resolve_place(
+		r, &(struct ast_item){.at = list->at, .line = list->items.at[0].line});
+	value = resolve_leaves(r, leaves, &to.fixed, &facts.broken);
+	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &r->r->memory, &to);
+	facts.broken = facts.broken || broken;
+	if (leaves->negated)
+		facts.not_families = (uint8_t)((value.v4.n ? 1 : 0) | (value.v6.n ? 2 : 0));
+	cidr_free(&value);
+	vec_push(&r->addresses, to);
+	vec_push(&r->facts, facts);
+	return number;
+}
+
+static uint32_t find_dynamic(const struct resolver *r, const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < r->r->n_dynamics && strcmp(r->r->dynamics[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+// A set that stands alone is used as it is.
+static struct resolved_address lone_set(const struct resolver *r, const struct ast_item *item)
+{
+	uint32_t number = index_find(&r->ast->set_index, item->word);
+
+	if (number == INDEX_NONE)
+		return (struct resolved_address){.kind = RESOLVED_ANY};
+	if (r->ast->sets.at[number].dynamic)
+		return (struct resolved_address){RESOLVED_DYNAMIC, find_dynamic(r, item->word)};
+	return (struct resolved_address){RESOLVED_SET, r->sets[number].address};
+}
+
+struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list)
+{
+	struct resolved_address ret = {.kind = RESOLVED_ANY};
+	struct leaves leaves = {0};
+	const struct leaf *lone;
+	bool broken;
+
+	broken = expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves) < 0;
+	lone = leaves.all.n == 1 && !leaves.negated ? &leaves.all.at[0] : NULL;
+	if (lone && lone->item->kind == AST_SET) {
+		ret = lone_set(r, lone->item);
+	} else if (leaves.all.n) {
+		ret.kind = RESOLVED_SET;
+		ret.index = add_list(r, list, broken, &leaves);
+	}
+	if (ret.kind == RESOLVED_SET && is_everything(&r->addresses.at[ret.index]))
+		ret.kind = RESOLVED_ANY;
+	leaves_free(&leaves);
+	return ret;
+}

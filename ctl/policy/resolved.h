@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The policy as values: what resolve makes and ctl/table compiles. No names, no text, no defaults left
+// to fill in.
+//
+// Contract:
+// - Everything belongs to the struct resolved and dies with resolved_free; struct diag_at members point
+//   into texts of the diag that parsed the policy, which must live as long.
+// - `rules` stand in evaluation order: all `always` rules first, then the others, both in text order.
+// - A field that is absent (given == false, RESOLVED_ANY) is satisfied by every packet the rule can
+//   see. A field that is given is satisfied only by packets that *have* the field: "not" is applied.
+// - Point 13 of the language is applied: a rule with ports has `proto` given, within {6, 17, 132}; with
+//   flags, {6}; with types, the protocols of its families (1, 58); with established, within {6, 17}.
+// - A rule without `ethertype` sees IP packets only, and never neighbour discovery unless it has
+//   `icmp`; a rule with `ethertype` sees every frame. These two are left to the compiler.
+// - Nothing here depends on the order of hash tables: the same texts and answers give the same bytes.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/base/diag.h"
+#include "ctl/policy/pool.h"
+
+struct place {         // where something was written
+	uint16_t file; // index into resolved.files
+	uint32_t line; // from 1; 0: no line (an interface of -i)
+};
+
+// ---- address sets -------------------------------------------------------------------------------
+
+// Sorted by (address, len), each prefix once. The longest prefix that contains an address decides by
+// `in`; no prefix: out. Minimal: each prefix decides otherwise than the nearest one around it (the
+// first level is all `in`). Host bits are zero. Addresses are in host order: compare as numbers.
+struct resolved_prefix4 {
+	uint32_t addr;
+	uint32_t line; // place.line
+	uint16_t file; // place.file
+	uint8_t len;
+	bool in;
+};
+
+struct resolved_prefix6 {
+	uint64_t hi, lo;
+	uint32_t line;
+	uint16_t file;
+	uint8_t len;
+	bool in;
+};
+
+struct resolved_addresses {
+	const char *name; // of the set; NULL: a list that stands in a rule or service
+	struct diag_at at;
+	struct place place;
+	bool fixed; // made of written addresses only: it is the same at the next resolve
+	bool empty; // contains no address; "not" of an empty list is empty too (its rules match nothing)
+	const struct resolved_prefix4 *v4;
+	const struct resolved_prefix6 *v6;
+	size_t n4, n6;
+};
+
+struct resolved_dynamic {
+	const char *name;
+	struct diag_at at;
+	struct place place;
+	uint32_t max;
+	uint64_t expire_ms; // 0: never
+	uint8_t mask4, mask6;
+};
+
+// ---- fields of a rule ---------------------------------------------------------------------------
+
+struct range16 {
+	uint16_t first, last;
+};
+
+struct resolved_ranges { // sorted, disjoint, not adjacent; at least one where it is given
+	bool given;
+	const struct range16 *at;
+	size_t n;
+};
+
+enum resolved_address_kind { RESOLVED_ANY, RESOLVED_SET, RESOLVED_DYNAMIC };
+
+struct resolved_address {
+	uint8_t kind;   // enum resolved_address_kind
+	uint32_t index; // into resolved.addresses or resolved.dynamics
+};
+
+struct resolved_proto { // a bit for each upper-layer number
+	bool given;
+	uint64_t bits[4];
+};
+
+struct resolved_icmp {  // one type of one family
+	uint8_t family; // 4: ICMP, 6: ICMPv6
+	uint8_t type;
+	uint8_t code_first, code_last;
+};
+
+struct resolved_flags { // (packet's flags & mask) == set
+	bool given;
+	uint8_t set, mask;
+};
+
+struct resolved_span {
+	bool given;
+	uint32_t first, last;
+};
+
+enum resolved_per { RESOLVED_PER_RULE, RESOLVED_PER_SOURCE, RESOLVED_PER_DESTINATION };
+
+struct resolved_limit { // a condition: the packet exceeds the rate (or, `under`, does not)
+	bool given, under;
+	bool bits;      // count and burst are bits of the frame, else packets
+	uint64_t count; // a period
+	uint32_t period_ms;
+	uint64_t burst;       // at least 1
+	uint8_t per;          // enum resolved_per
+	uint8_t mask4, mask6; // per source or destination
+	uint32_t max;         // entries of that table
+};
+
+struct resolved_log {
+	bool given;
+	uint64_t count;
+	uint32_t period_ms;
+	uint32_t snap;
+};
+
+struct resolved_add {
+	bool given, destination;
+	uint32_t dynamic; // index
+	uint64_t for_ms;  // the set's expire where the rule says nothing; 0: never
+};
+
+enum resolved_action {
+	RESOLVED_PASS,
+	RESOLVED_DROP,
+	RESOLVED_REJECT,
+	RESOLVED_COUNT,
+	RESOLVED_REDIRECT
+};
+
+struct resolved_rule {
+	const char *identity; // counters follow it; unique in the policy
+	bool named;           // the identity is the rule's own name
+	struct diag_at at;
+	struct place place;
+	uint32_t text_index; // its number among the rules of the text, from 0
+	bool always;
+	bool impossible;      // some field is empty: it matches nothing (a warning said so)
+	uint8_t action;       // enum resolved_action
+	const char *redirect; // interface name
+
+	// Fields, of the bit matrix.
+	struct resolved_address from, to;
+	struct resolved_ranges sport, dport;
+	struct resolved_proto proto;
+	bool icmp_given;
+	const struct resolved_icmp *icmp; // sorted by family, type
+	size_t icmps;
+	struct resolved_flags flags;
+	struct resolved_ranges vlan; // 0: untagged or VID 0
+	bool on_given;
+	uint64_t on;                      // bit i: resolved.interfaces[i]
+	struct resolved_ranges ethertype; // 0 .. 65535: "any"
+	bool fragment;                    // only later fragments
+
+	// Conditions, tried in this order; the limit last.
+	struct resolved_span length, ttl;
+	bool dscp_given;
+	uint64_t dscp; // a bit for each value
+	bool established;
+	bool probability_given;
+	uint64_t probability; // of 2^32
+	struct resolved_limit limit;
+
+	// Modifiers.
+	struct resolved_log log;
+	struct resolved_add add;
+};
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+enum resolved_iface_mode { RESOLVED_AUTO, RESOLVED_NATIVE, RESOLVED_GENERIC };
+
+struct resolved_interface {
+	const char
+		*name; // may end in '*': then it stands for every device that begins so and has no
+	// longer match among the interfaces (the exact name first, then longer patterns)
+	struct diag_at at;
+	struct place place;
+	uint8_t mode; // enum resolved_iface_mode
+	bool pattern, optional;
+	bool default_drop;
+	struct diag_at default_at; // of the statement that says so; file NULL: none does
+	struct place default_place;
+};
+
+enum resolved_treatment { RESOLVED_FILTER, RESOLVED_FRAGMENT_DROP, RESOLVED_FRAGMENT_PASS };
+
+struct resolved_file {    // a text that places point into: policy files first, then list files
+	const char *name; // as it is written, seen from the main file's folder
+	bool list;
+	uint64_t entries, skipped; // of a list: good lines; bad lines that `lax` let through
+	bool stale;                // its last good content was used
+};
+
+struct resolved_name { // a host name and what it stands for: addresses that are never loaded are left out
+	const char *name;
+	struct place place;       // where it was written first
+	const struct addr *addrs; // sorted, each once
+	size_t n;
+	uint32_t ttl_s;
+	bool stale;
+};
+
+struct resolved {
+	struct pool memory; // what is pointed to
+
+	struct resolved_interface *interfaces;
+	size_t n_interfaces;
+	bool default_drop; // where no interface says otherwise (and with no interface at all)
+	struct diag_at default_at;
+	bool malformed_pass;
+	bool essentials_filter;
+	uint8_t fragments[256]; // enum resolved_treatment of later fragments, by protocol
+	struct place fragments_place[256];
+	const char *seed; // NULL: made once and kept
+
+	struct resolved_addresses *addresses;
+	size_t n_addresses; // the named sets in text order, then the lists
+	size_t n_sets;      // of these are named
+	struct resolved_dynamic *dynamics;
+	size_t n_dynamics;
+	struct resolved_rule *rules;
+	size_t n_rules, n_always;
+	struct resolved_service *services;
+	size_t n_services;
+	struct resolved_expect *expects;
+	size_t n_expects;
+
+	struct resolved_file *files;
+	size_t n_files;
+	struct resolved_name *names;
+	size_t n_names;
+};
+
+void resolved_free(struct resolved *r);
+void resolved_cleanup(struct resolved **r);
+#define CLEANUP_RESOLVED CLEANUP(resolved_cleanup)
+
+// Does the set contain the address, and which prefix says so? ret_place may be NULL; it is set when a
+// prefix decided, also by an exception.
+bool resolved_contains(const struct resolved_addresses *s, const struct addr *a,
+		       struct place *ret_place);
+
+// ---- expect -------------------------------------------------------------------------------------
+
+enum resolved_verdict {
+	RESOLVED_EXPECT_PASS,
+	RESOLVED_EXPECT_DROP,
+	RESOLVED_EXPECT_REJECT,
+	RESOLVED_EXPECT_REDIRECT,
+	RESOLVED_EXPECT_SERVICE,
+};
+
+enum resolved_via {
+	RESOLVED_VIA_ANY,
+	RESOLVED_VIA_RULE,
+	RESOLVED_VIA_DEFAULT,
+	RESOLVED_VIA_ESSENTIALS,
+	RESOLVED_VIA_FRAGMENTS,
+	RESOLVED_VIA_MALFORMED,
+};
+
+struct resolved_packet {
+	uint16_t ethertype; // 0x0800, 0x86dd, or what the line says
+	bool ip;            // from here to the last line but one: an IP packet
+	uint8_t proto;
+	struct addr from, to;  // of one family
+	uint16_t sport, dport; // tcp, udp, sctp
+	uint8_t flags;         // tcp
+	uint8_t type, code;    // icmp, icmp6
+	uint8_t ttl;
+	bool fragment; // a later fragment
+	uint32_t
+		length; // IP length, frame length without IP; 0: the smallest that holds the headers
+	uint16_t vlan;  // 0: untagged
+	uint32_t iface; // index into interfaces
+	bool over, established;
+};
+
+struct resolved_expect {
+	struct diag_at at;
+	struct place place;
+	uint8_t verdict;                       // enum resolved_verdict
+	const char *redirect;                  // RESOLVED_EXPECT_REDIRECT
+	uint32_t service;                      // RESOLVED_EXPECT_SERVICE
+	uint8_t via;                           // enum resolved_via
+	uint32_t rule;                         // RESOLVED_VIA_RULE: index into rules
+	const struct resolved_packet *packets; // at least one
+	size_t n_packets;
+};
+
+// ---- services -----------------------------------------------------------------------------------
+
+enum resolved_mode { RESOLVED_DR, RESOLVED_IPIP, RESOLVED_GUE, RESOLVED_NAT, RESOLVED_FULLNAT };
+enum resolved_check_kind {
+	RESOLVED_CHECK_NONE,
+	RESOLVED_CHECK_TCP,
+	RESOLVED_CHECK_HTTP,
+	RESOLVED_CHECK_HTTPS,
+};
+
+struct resolved_backend {
+	struct diag_at at;
+	struct place place;
+	bool here; // this host; addr is not set
+	struct addr addr;
+	uint16_t port;   // 0: the packet's
+	uint32_t weight; // 0: drained
+	bool backup;
+};
+
+struct resolved_check {
+	uint8_t kind;            // enum resolved_check_kind
+	const char *path, *host; // http, https; host NULL: the backend's address
+	uint16_t status_first, status_last;
+	uint16_t port; // 0: the backend's, or the service's first
+	uint64_t every_ms, timeout_ms;
+	uint32_t rise, fall;
+	bool via_path;
+	uint32_t keep; // parts of 10,000 of the backends that stay whatever their checks say
+};
+
+struct resolved_service {
+	const char *name;
+	struct diag_at at;
+	struct place place;
+	uint32_t vip; // index into addresses
+	struct resolved_proto proto;
+	bool any_port;
+	struct resolved_ranges ports;      // given unless any_port
+	uint8_t mode;                      // enum resolved_mode
+	uint64_t idle_tcp_ms, idle_udp_ms; // idle_tcp_ms for sctp too
+	uint64_t lost_ms;
+	bool udp_move, hash_source;
+	const struct prefix *source;
+	size_t n_source;
+	uint32_t ring;
+	uint64_t pins;
+	struct resolved_check check;
+	const struct resolved_backend *backends;
+	size_t n_backends;
+};

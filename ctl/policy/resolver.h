@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the parts of resolve share.
+#pragma once
+
+#include "ctl/policy/ast.h"
+#include "ctl/policy/cidr.h"
+#include "ctl/policy/expand.h"
+#include "ctl/policy/list.h"
+#include "ctl/policy/resolve.h"
+#include "ctl/policy/resolved.h"
+#include "ctl/policy/services.h"
+#include "ctl/policy/value.h"
+
+enum value_kind { VALUE_NONE, VALUE_PREFIXES, VALUE_SELF, VALUE_HOST, VALUE_SET, VALUE_FILE };
+
+struct item_value {      // what an item of an address list stands for; equal items share one
+	uint8_t kind;    // enum value_kind
+	bool broken;     // an error was found in it
+	uint32_t number; // of the host, set or list file
+	const struct prefix *prefixes; // VALUE_PREFIXES
+	size_t n;
+};
+
+struct list_file {
+	const char *key;             // path and options
+	const struct ast_item *item; // where it was named first
+	struct list list;            // sorted; empty when it was refused
+	bool refused;
+	uint16_t file; // of places
+};
+
+struct host { // a name of the policy
+	const char *name;
+	struct diag_at at; // first place: in the policy, for lists that of the file element
+	struct place place;
+	uint32_t list;      // number of the list file that has it, INDEX_NONE: the policy itself
+	bool tolerated;     // in a lax list: no answer is no error
+	struct addr *addrs; // sorted, filtered
+	size_t n;
+	bool failed; // no answer
+	uint32_t ttl_s;
+	bool stale;
+};
+
+struct set_value {
+	struct cidr_set value;
+	bool fixed, broken;
+	uint32_t address; // index into `addresses`
+};
+
+struct address_facts {
+	uint8_t not_families; // what a list has whose "not" this is; 1: IPv4, 2: IPv6
+	bool broken;          // an error was found in it: what it lacks is no news
+};
+
+struct resolver {
+	struct ast *ast;
+	const struct policy_env *env;
+	struct diag *diag;
+	struct resolved *r;
+	struct expander expander;
+	struct pool scratch;
+
+	struct services services;
+	bool services_read, services_failed;
+
+	VEC(struct item_value) items;
+	struct index item_index; // by spelling
+	struct index list_index; // by path and options
+	VEC(struct list_file) lists;
+	struct index host_index;
+	VEC(struct host) hosts;
+	struct addr *own[POLICY_ADDRESSES];
+	size_t n_own[POLICY_ADDRESSES];
+	bool own_read[POLICY_ADDRESSES];
+
+	struct set_value *sets;     // by number of the ast
+	struct index address_index; // lists by their text
+	VEC(struct resolved_addresses) addresses;
+	VEC(struct address_facts) facts; // about each of them
+	VEC(struct resolved_file) files;
+	size_t prefixes; // made so far
+	bool too_many;   // more than POLICY_PREFIXES, which has been said
+};
+
+struct place resolve_place(const struct resolver *r, const struct ast_item *item);
+
+// resolve_item.c: the number of an item's value; reads it, and queues its errors, the first time.
+uint32_t resolve_item(struct resolver *r, struct ast_item *item);
+
+// resolve_list.c: the list file of an AST_FILE; read once for equal path and options.
+struct list_file *resolve_list(struct resolver *r, const struct ast_item *item);
+
+// resolve_host.c: finds all names (and reads all list files), asks, filters.
+void resolve_hosts(struct resolver *r);
+uint32_t resolve_add_host(struct resolver *r, const struct ast_item *item); // its number
+// The names of a list file; `item` is where it is named.
+void resolve_add_hosts(struct resolver *r, const struct ast_item *item, uint32_t list);
+const struct host *resolve_host(const struct resolver *r, const char *name); // in normal form
+// Addresses of that kind, asked for once; an error is queued at `at`.
+const struct addr *resolve_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
+			       size_t *ret_n);
+
+// resolve_set.c
+void resolve_sets(struct resolver *r);
+// The value of expanded leaves. `fixed`: it is the same next time; `broken`: an error was found in it.
+struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, bool *ret_fixed,
+			       bool *ret_broken);
+// The list as a field of a rule.
+struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list);
+
+// resolve_port.c
+int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
+		  const uint64_t protos[4], struct resolved_ranges *ret);
+
+void resolve_services(struct resolver *r); // resolve_service.c
+void resolve_rules(struct resolver *r);    // resolve_rule.c
+void resolve_expects(struct resolver *r);  // resolve_expect.c

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rules that can never match because an earlier one takes every packet before them.
+#pragma once
+
+#include "ctl/base/diag.h"
+#include "ctl/policy/resolved.h"
+
+// Warns about each. Sound, not complete: the earlier rule is one rule without conditions that ends the
+// evaluation, covers the later one field by field, and goes on doing so when names and lists change.
+void shadow_warn(const struct resolved *r, struct diag *diag);

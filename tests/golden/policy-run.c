@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Prints what a policy is to the compiler: its diagnostics, then (without errors) the resolved form.
+//
+// usage: policy-run [-q] [-i IFACE]… [-w NAMES] [-s SERVICES] FILE     (-q: diagnostics only)
+//
+// NAMES plays the world, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve; "NAME
+// ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed. The names
+// self, gateway and resolver have the addresses of this host, its gateway and its resolver.
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+#include "ctl/policy/resolve.h"
+#include "tests/golden/policy-dump.h"
+
+#define IFACES_MAX 64
+
+struct line {
+	char *name, *rest;
+};
+
+struct world {
+	VEC(struct line) lines;
+	char *text;
+};
+
+static void read_world(struct world *w, const char *path)
+{
+	struct err err = {0};
+	size_t len = 0;
+	char *next, *line;
+
+	if (file_read(path, 1u << 20, &w->text, &len, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		exit(2);
+	}
+	for (next = w->text; (line = strsep(&next, "\n"));) {
+		char *name = strsep(&line, " ");
+
+		if (name[0] && name[0] != '#')
+			vec_push(&w->lines,
+				 ((struct line){name, line ? line : name + strlen(name)}));
+	}
+}
+
+static const char *find(const struct world *w, const char *name)
+{
+	for (size_t i = 0; i < w->lines.n; i++)
+		if (!strcmp(w->lines.at[i].name, name))
+			return w->lines.at[i].rest;
+	return NULL;
+}
+
+static void parse_addresses(const char *text, struct addr **ret, size_t *ret_n)
+{
+	VEC(struct addr) addrs = {0};
+	CLEANUP_FREE char *copy = mem_strdup(text);
+	char *next = copy, *word;
+
+	while ((word = strsep(&next, " "))) {
+		struct addr a;
+
+		if (addr_parse(word, strlen(word), &a, NULL) == 0)
+			vec_push(&addrs, a);
+	}
+	*ret = addrs.at;
+	*ret_n = addrs.n;
+}
+
+static void answer(const struct world *w, const char *name, struct policy_answer *a)
+{
+	const char *text = find(w, name);
+
+	if (!text || text[0] == '!') {
+		a->error = -ENOENT;
+		snprintf(a->why, sizeof(a->why), "'%s': %s", name,
+			 text ? text + 1 : "no such name (NXDOMAIN)");
+		return;
+	}
+	if (text[0] == '~') {
+		a->stale = true;
+		snprintf(a->why, sizeof(a->why), "'%s': timed out", name);
+		text++;
+	}
+	if (text[0] == '+') {
+		a->v6_failed = true;
+		text++;
+	}
+	parse_addresses(text, &a->addrs, &a->n);
+	a->ttl_s = 300;
+	a->v4_missing = a->v6_missing = true;
+	for (size_t i = 0; i < a->n; i++)
+		*(a->addrs[i].family == 4 ? &a->v4_missing : &a->v6_missing) = false;
+}
+
+static int resolve(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
+		   struct err *err)
+{
+	(void)err;
+	for (size_t i = 0; i < n; i++)
+		answer(ctx, names[i], &answers[i]);
+	return 0;
+}
+
+static int addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
+		     struct err *err)
+{
+	static const char *const names[] = {"self", "gateway", "resolver"};
+	const char *text = find(ctx, names[which]);
+
+	(void)err;
+	if (text)
+		parse_addresses(text, ret, ret_n);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	CLEANUP_DIAG struct diag *diag = diag_new();
+	CLEANUP_RESOLVED struct resolved *resolved = NULL;
+	struct world world = {0};
+	struct policy_env env = {.ctx = &world, .resolve = resolve, .addresses = addresses};
+	const char *ifaces[IFACES_MAX];
+	size_t n_ifaces = 0;
+	bool quiet = false;
+	int option;
+
+	while ((option = getopt(argc, argv, "i:w:s:q")) != -1) {
+		if (option == 'i' && n_ifaces < IFACES_MAX)
+			ifaces[n_ifaces++] = optarg;
+		else if (option == 'w')
+			read_world(&world, optarg);
+		else if (option == 's')
+			env.services = optarg;
+		else if (option == 'q')
+			quiet = true;
+		else
+			return 2;
+	}
+	if (optind + 1 != argc)
+		return 2;
+	resolved = policy_load(argv[optind], &env, ifaces, n_ifaces, diag);
+	diag_print(diag, stdout, false);
+	if (resolved && !quiet)
+		policy_dump(resolved, stdout);
+	vec_free(&world.lines);
+	free(world.text);
+	return resolved ? 0 : 1;
+}
