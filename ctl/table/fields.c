@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tables of the small fields: ranges by a sweep over their edges, the others value by value.
+#include "ctl/table/fields.h"
+
+#include <stdlib.h>
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86dd
+#define NEIGHBOUR_TYPE 133 // the first of four
+#define NEIGHBOURS     4
+
+// ---- which rule looks at what -------------------------------------------------------------------
+
+// Rules with ethertype see frames whose other fields are not there.
+static bool needs_ip(const struct resolved_rule *rule, enum policy_field field)
+{
+	switch (field) {
+	case FIELD_SOURCE:
+		return rule->from.kind == RESOLVED_SET;
+	case FIELD_DESTINATION:
+		return rule->to.kind == RESOLVED_SET;
+	case FIELD_SPORT:
+		return rule->sport.given;
+	case FIELD_DPORT:
+		return rule->dport.given;
+	case FIELD_PROTO:
+		return rule->proto.given || rule->fragment;
+	case FIELD_L4:
+		return rule->flags.given || rule->icmp_given;
+	default:
+		return false;
+	}
+}
+
+bool fields_needs(const struct resolved_rule *rule, enum policy_field field)
+{
+	switch (field) {
+	case FIELD_VLAN:
+		return rule->vlan.given;
+	case FIELD_IFACE:
+		return rule->on_given;
+	case FIELD_ETHERTYPE:
+		return rule->ethertype.given;
+	default:
+		return !rule->ethertype.given && needs_ip(rule, field);
+	}
+}
+
+void fields_use(const struct resolved *r, struct policy_config *config)
+{
+	bool impossible = false, any = false;
+
+	for (size_t i = 0; i < r->n_rules; i++) {
+		const struct resolved_rule *rule = &r->rules[i];
+
+		impossible |= rule->impossible;
+		for (int field = 0; field < POLICY_FIELDS && !rule->impossible; field++)
+			config->use[field] |= fields_needs(rule, (enum policy_field)field);
+	}
+	for (int field = 0; field < POLICY_FIELDS; field++)
+		any |= config->use[field];
+	// Where no row is looked up every rule matches; those that cannot need one row without them.
+	if (impossible && !any)
+		config->use[FIELD_PROTO] = 1;
+}
+
+// ---- ranges -------------------------------------------------------------------------------------
+
+struct edge {
+	uint32_t at;
+	uint32_t rule;
+};
+
+struct builder {
+	const struct resolved *in;
+	struct rows *rows;
+	VEC(struct edge) edges; // where a rule's bit changes
+};
+
+static void edges_add(struct builder *b, uint32_t first, uint32_t last, size_t rule)
+{
+	vec_push(&b->edges, ((struct edge){first, (uint32_t)rule}));
+	vec_push(&b->edges, ((struct edge){last + 1, (uint32_t)rule}));
+}
+
+static int edge_compare(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+// Fills to[0 … size - 1] from b->edges, which are used up; `row` is what holds before the first.
+static bool edges_sweep(struct builder *b, struct row *row, __u32 *to, size_t size)
+{
+	size_t at = 0, e = 0;
+
+	if (b->edges.n)
+		qsort(b->edges.at, b->edges.n, sizeof(*b->edges.at), edge_compare);
+	while (at < size) {
+		policy_row number;
+		size_t end;
+
+		for (; e < b->edges.n && b->edges.at[e].at <= at; e++)
+			row_flip_rule(row, b->edges.at[e].rule);
+		end = e < b->edges.n && b->edges.at[e].at < size ? b->edges.at[e].at : size;
+		number = rows_add(b->rows, row);
+		if (!number)
+			return false;
+		while (at < end)
+			to[at++] = number;
+	}
+	b->edges.n = 0;
+	return true;
+}
+
+static void ranges_add(struct builder *b, const struct resolved_ranges *ranges, size_t rule)
+{
+	for (size_t i = 0; i < ranges->n; i++)
+		edges_add(b, ranges->at[i].first, ranges->at[i].last, rule);
+}
+
+// The rules that do not look at the field.
+static void row_without(const struct builder *b, enum policy_field field, struct row *row)
+{
+	row_init(row, b->rows->words);
+	for (size_t i = 0; i < b->in->n_rules; i++)
+		if (!b->in->rules[i].impossible && !fields_needs(&b->in->rules[i], field))
+			row_flip_rule(row, i);
+}
+
+static const struct resolved_ranges *ranges_of(const struct resolved_rule *rule,
+					       enum policy_field field)
+{
+	return field == FIELD_SPORT   ? &rule->sport
+	       : field == FIELD_DPORT ? &rule->dport
+	       : field == FIELD_VLAN  ? &rule->vlan
+				      : &rule->ethertype;
+}
+
+static bool build_ranges(struct builder *b, enum policy_field field, __u32 *to, size_t size)
+{
+	struct row row;
+
+	row_without(b, field, &row);
+	for (size_t i = 0; i < b->in->n_rules; i++) {
+		const struct resolved_rule *rule = &b->in->rules[i];
+
+		if (!rule->impossible && fields_needs(rule, field))
+			ranges_add(b, ranges_of(rule, field), i);
+	}
+	return edges_sweep(b, &row, to, size);
+}
+
+static bool build_ports(struct builder *b, enum policy_field field, __u32 *to)
+{
+	struct row row;
+
+	row_without(b, field, &row);
+	to[POLICY_NO_PORT] = rows_add(b->rows, &row);
+	return to[POLICY_NO_PORT] && build_ranges(b, field, to, POLICY_NO_PORT);
+}
+
+static bool build_ethertypes(struct builder *b, __u32 *to)
+{
+	struct row row;
+
+	row_init(&row, b->rows->words);
+	for (size_t i = 0; i < b->in->n_rules; i++) {
+		const struct resolved_rule *rule = &b->in->rules[i];
+
+		if (rule->impossible)
+			continue;
+		if (rule->ethertype.given) {
+			ranges_add(b, &rule->ethertype, i);
+		} else {
+			edges_add(b, ETHERTYPE_IPV4, ETHERTYPE_IPV4, i);
+			edges_add(b, ETHERTYPE_IPV6, ETHERTYPE_IPV6, i);
+		}
+	}
+	return edges_sweep(b, &row, to, POLICY_ETHERTYPES);
+}
+
+// ---- value by value -----------------------------------------------------------------------------
+
+typedef bool satisfies(const struct resolved_rule *rule, uint32_t value);
+
+// The rules that do not look at the field, and those that the value satisfies.
+static bool build_values(struct builder *b, enum policy_field field, satisfies *test, __u32 *to,
+			 uint32_t size)
+{
+	struct row base, row;
+
+	row_without(b, field, &base);
+	for (uint32_t value = 0; value < size; value++) {
+		row = base;
+		for (size_t i = 0; i < b->in->n_rules; i++) {
+			const struct resolved_rule *rule = &b->in->rules[i];
+
+			if (!rule->impossible && fields_needs(rule, field) && test(rule, value))
+				row_flip_rule(&row, i);
+		}
+		to[value] = rows_add(b->rows, &row);
+		if (!to[value])
+			return false;
+	}
+	return true;
+}
+
+static bool satisfies_proto(const struct resolved_rule *rule, uint32_t value)
+{
+	uint32_t proto = value % 256;
+
+	if (rule->fragment && value < 512)
+		return false; // `fragment` speaks of later fragments
+	return !rule->proto.given || rule->proto.bits[proto / 64] >> (proto % 64) & 1;
+}
+
+static bool satisfies_iface(const struct resolved_rule *rule, uint32_t value)
+{
+	return value && rule->on >> (value - 1) & 1;
+}
+
+// A rule with types is never satisfied by flags.
+static bool satisfies_flags(const struct resolved_rule *rule, uint32_t value)
+{
+	return !rule->icmp_given && (value & rule->flags.mask) == rule->flags.set;
+}
+
+// ---- flags and types ----------------------------------------------------------------------------
+
+// Index of an ICMP type among the entries from POLICY_L4_ICMP or POLICY_L4_NEIGHBOUR on; -1: none.
+static int icmp_index(const struct resolved_icmp *icmp, bool neighbour)
+{
+	if (!neighbour)
+		return (icmp->family == 6 ? POLICY_L4_ICMP6 - POLICY_L4_ICMP : 0) +
+		       icmp->type * 256;
+	if (icmp->family != 6 || icmp->type < NEIGHBOUR_TYPE ||
+	    icmp->type >= NEIGHBOUR_TYPE + NEIGHBOURS)
+		return -1;
+	return (icmp->type - NEIGHBOUR_TYPE) * 256;
+}
+
+static void icmp_edges(struct builder *b, bool neighbour)
+{
+	for (size_t i = 0; i < b->in->n_rules; i++) {
+		const struct resolved_rule *rule = &b->in->rules[i];
+
+		if (rule->impossible || rule->flags.given || !fields_needs(rule, FIELD_L4))
+			continue;
+		for (size_t k = 0; k < rule->icmps; k++) {
+			int at = icmp_index(&rule->icmp[k], neighbour);
+
+			if (at >= 0)
+				edges_add(b, (uint32_t)at + rule->icmp[k].code_first,
+					  (uint32_t)at + rule->icmp[k].code_last, i);
+		}
+	}
+}
+
+static bool build_l4(struct builder *b, __u32 *to)
+{
+	struct row row;
+
+	if (!build_values(b, FIELD_L4, satisfies_flags, to + POLICY_L4_FLAGS, 256))
+		return false;
+	row_without(b, FIELD_L4, &row);
+	to[POLICY_L4_NONE] = rows_add(b->rows, &row);
+	icmp_edges(b, false);
+	if (!to[POLICY_L4_NONE] || !edges_sweep(b, &row, to + POLICY_L4_ICMP, 2 * 65536))
+		return false;
+	row_init(&row, b->rows->words); // only `type` satisfies neighbour discovery
+	icmp_edges(b, true);
+	return edges_sweep(b, &row, to + POLICY_L4_NEIGHBOUR, NEIGHBOURS * 256);
+}
+
+// ---- all ----------------------------------------------------------------------------------------
+
+static const uint32_t field_size[POLICY_FIELDS] = {
+	[FIELD_SPORT] = POLICY_PORTS,          [FIELD_DPORT] = POLICY_PORTS,
+	[FIELD_PROTO] = POLICY_PROTOS,         [FIELD_L4] = POLICY_L4_COUNT,
+	[FIELD_VLAN] = POLICY_VLANS,           [FIELD_IFACE] = POLICY_IFACES,
+	[FIELD_ETHERTYPE] = POLICY_ETHERTYPES,
+};
+
+static bool build_field(struct builder *b, enum policy_field field, __u32 *to)
+{
+	switch (field) {
+	case FIELD_SPORT:
+	case FIELD_DPORT:
+		return build_ports(b, field, to);
+	case FIELD_PROTO:
+		return build_values(b, field, satisfies_proto, to, POLICY_PROTOS);
+	case FIELD_L4:
+		return build_l4(b, to);
+	case FIELD_VLAN:
+		return build_ranges(b, field, to, POLICY_VLANS);
+	case FIELD_IFACE:
+		return build_values(b, field, satisfies_iface, to, POLICY_IFACES);
+	default:
+		return build_ethertypes(b, to);
+	}
+}
+
+bool fields_build(const struct resolved *r, struct rows *rows, struct tables *t,
+		  struct policy_config *config)
+{
+	struct builder b = {.in = r, .rows = rows};
+	bool ok = true;
+
+	for (int field = FIELD_SPORT; field < POLICY_FIELDS && ok; field++) {
+		size_t size = field_size[field];
+
+		if (!config->use[field])
+			continue;
+		config->base[field] = (uint32_t)t->fields.n;
+		vec_reserve(&t->fields, size);
+		t->fields.n += size;
+		ok = build_field(&b, (enum policy_field)field, t->fields.at + config->base[field]);
+	}
+	vec_free(&b.edges);
+	return ok;
+}

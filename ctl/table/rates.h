@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rates and times as the datapath counts them: jiffies, and jiffies << RATE_SHIFT.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/policy.h"
+#include "ctl/policy/resolved.h"
+
+// Bits of the largest frame that a rate may have to charge.
+#define RATE_FRAME_BITS (65536ull * 8)
+// A theoretical arrival time stays below 2^63; jiffies64 << RATE_SHIFT of ten years is below 2^59.
+#define RATE_TOLERANCE_MAX (1ull << 62)
+// Per source or destination the clock has 44 bits (xdp/rate.bpf.h), and an idle bucket must not be
+// taken for one that is ahead.
+#define RATE_BUCKET_MAX (1ull << 42)
+
+// cost_mult, cost_shift and tolerance of a limit. -ERANGE when the burst is more than the clock can
+// hold; then *ret_max is the largest one, 0 when the rate itself is too slow.
+int rate_compile(const struct resolved_limit *limit, uint32_t hz, struct policy_rule *ret,
+		 uint64_t *ret_max);
+
+// Lines of buckets for a table of `max` addresses: a power of two.
+uint32_t rate_lines(uint32_t max);
+
+uint64_t rate_ticks(uint64_t ms, uint32_t hz); // rounded up
+// Jiffies between two of `count` records a period, at least 1.
+uint32_t rate_interval(uint64_t count, uint32_t period_ms, uint32_t hz);

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From resolved rules to struct policy_rule.
+#include "ctl/table/rules.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "ctl/base/num.h"
+#include "ctl/table/rates.h"
+
+struct builder {
+	const struct resolved *in;
+	const struct compile_options *options;
+	struct diag *diag;
+	struct image *out;
+	const char *devices[WEIR_REDIRECTS];
+	uint32_t n_devices;
+};
+
+static const uint8_t action_of[] = {
+	[RESOLVED_PASS] = ACTION_PASS,         [RESOLVED_DROP] = ACTION_DROP,
+	[RESOLVED_REJECT] = ACTION_REJECT,     [RESOLVED_COUNT] = ACTION_COUNT,
+	[RESOLVED_REDIRECT] = ACTION_REDIRECT,
+};
+
+static const uint8_t per_of[] = {
+	[RESOLVED_PER_RULE] = PER_RULE,
+	[RESOLVED_PER_SOURCE] = PER_SOURCE,
+	[RESOLVED_PER_DESTINATION] = PER_DESTINATION,
+};
+
+// ---- conditions ---------------------------------------------------------------------------------
+
+static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
+{
+	if (from->length.given) {
+		to->flags |= RULE_LENGTH;
+		to->length_first = from->length.first;
+		to->length_last = from->length.last;
+	}
+	if (from->ttl.given) {
+		to->flags |= RULE_TTL;
+		to->ttl_first = (uint8_t)from->ttl.first;
+		to->ttl_last = (uint8_t)from->ttl.last;
+	}
+	if (from->dscp_given) {
+		to->flags |= RULE_DSCP;
+		to->dscp = from->dscp;
+	}
+}
+
+static void fill_conditions(const struct resolved_rule *from, struct policy_rule *to)
+{
+	fill_spans(from, to);
+	if (from->established)
+		to->flags |= RULE_ESTABLISHED;
+	// 100 % is no condition, and does not fit into 32 bits.
+	if (from->probability_given && from->probability <= UINT32_MAX) {
+		to->flags |= RULE_PROBABILITY;
+		to->probability = (uint32_t)from->probability;
+	}
+	if (from->from.kind == RESOLVED_DYNAMIC) {
+		to->flags |= RULE_FROM_SET;
+		to->from_set = (uint8_t)from->from.index;
+	}
+	if (from->to.kind == RESOLVED_DYNAMIC) {
+		to->flags |= RULE_TO_SET;
+		to->to_set = (uint8_t)from->to.index;
+	}
+}
+
+static int limit_refuse(struct builder *b, const struct resolved_rule *from, uint64_t max)
+{
+	const char *per = from->limit.per == RESOLVED_PER_RULE     ? "rule"
+			  : from->limit.per == RESOLVED_PER_SOURCE ? "source"
+								   : "destination";
+	CLEANUP_FREE char *hint = NULL;
+
+	if (!max) {
+		diag_error(b->diag, from->at, NULL,
+			   "the rate is too slow to be kept per %s at %u jiffies a second", per,
+			   b->options->hz);
+		return -EINVAL;
+	}
+	hint = mem_printf("write burst %llu or less", (unsigned long long)max);
+	diag_error(b->diag, from->at, hint,
+		   "a burst of %llu%s takes too long to be refilled at this rate, per %s",
+		   (unsigned long long)from->limit.burst, from->limit.bits ? " bits" : "", per);
+	return -EINVAL;
+}
+
+// Where the limit keeps its state.
+static int fill_meter(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
+{
+	struct image *i = b->out;
+
+	if (to->per == PER_RULE) {
+		to->meter = i->n_meters++;
+		return 0;
+	}
+	to->meter = i->n_bucket_lines;
+	to->meter_lines = rate_lines(from->limit.max);
+	if (to->meter_lines > UINT32_MAX - i->n_bucket_lines) {
+		diag_error(
+			b->diag, from->at, "write a smaller 'max'",
+			"the limits per source and destination of all rules take too much memory");
+		return -EINVAL;
+	}
+	i->n_bucket_lines += to->meter_lines;
+	return 0;
+}
+
+static int fill_limit(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
+{
+	const struct resolved_limit *limit = &from->limit;
+	uint64_t max;
+
+	if (!limit->given)
+		return 0;
+	to->flags |= RULE_LIMIT | (limit->under ? RULE_UNDER : 0) | (limit->bits ? RULE_BITS : 0);
+	to->per = per_of[limit->per];
+	to->mask4 = limit->mask4;
+	to->mask6 = limit->mask6;
+	if (rate_compile(limit, b->options->hz, to, &max))
+		return limit_refuse(b, from, max);
+	return fill_meter(b, from, to);
+}
+
+// ---- modifiers and action -----------------------------------------------------------------------
+
+static void fill_modifiers(struct builder *b, const struct resolved_rule *from,
+			   struct policy_rule *to)
+{
+	if (from->log.given) {
+		to->flags |= RULE_LOG;
+		to->log = b->out->n_logs++;
+		to->log_interval =
+			rate_interval(from->log.count, from->log.period_ms, b->options->hz);
+		to->log_snap =
+			(uint16_t)(from->log.snap < WEIR_SNAP_MAX ? from->log.snap : WEIR_SNAP_MAX);
+	}
+	if (from->add.given) {
+		to->flags |= RULE_ADD | (from->add.destination ? RULE_ADD_DEST : 0);
+		to->add_set = (uint8_t)from->add.dynamic;
+		to->add_ticks = rate_ticks(from->add.for_ms, b->options->hz);
+	}
+}
+
+// Rows of the device map: one for each device.
+static int fill_redirect(struct builder *b, const struct resolved_rule *from,
+			 struct policy_rule *to)
+{
+	if (from->action != RESOLVED_REDIRECT)
+		return 0;
+	for (to->redirect = 0; to->redirect < b->n_devices; to->redirect++)
+		if (!strcmp(b->devices[to->redirect], from->redirect))
+			return 0;
+	if (b->n_devices == WEIR_REDIRECTS) {
+		diag_error(b->diag, from->at, NULL, "rules redirect to more than %d interfaces",
+			   WEIR_REDIRECTS);
+		return -EINVAL;
+	}
+	b->devices[b->n_devices++] = from->redirect;
+	return 0;
+}
+
+static void fill_about(const struct builder *b, const struct resolved_rule *from,
+		       struct image_rule *to)
+{
+	const char *file =
+		from->place.file < b->in->n_files ? b->in->files[from->place.file].name : "policy";
+
+	to->identity = mem_strdup(from->identity);
+	to->at = from->at;
+	to->place = mem_printf("%s:%u", file, from->place.line);
+	to->redirect = from->redirect ? mem_strdup(from->redirect) : NULL;
+}
+
+// What the whole program must be able to do.
+static void note_features(const struct policy_rule *rule, struct policy_config *config)
+{
+	config->conditions |= rule->action == ACTION_COUNT ||
+			      rule->flags & (RULE_CONDITIONS | RULE_LOG | RULE_ADD);
+	config->rejects |= rule->action == ACTION_REJECT;
+	config->redirects |= rule->action == ACTION_REDIRECT;
+}
+
+static int fill_rule(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
+{
+	to->action = action_of[from->action];
+	if (from->impossible)
+		return 0; // never tried: no meter, no table
+	fill_conditions(from, to);
+	fill_modifiers(b, from, to);
+	if (fill_limit(b, from, to) || fill_redirect(b, from, to))
+		return -EINVAL;
+	note_features(to, &b->out->config);
+	return 0;
+}
+
+int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
+		struct image *i)
+{
+	struct builder b = {.in = r, .options = options, .diag = d, .out = i};
+	int result = 0;
+
+	i->n_rules = r->n_rules;
+	i->rules = mem_zalloc(r->n_rules, sizeof(*i->rules));
+	i->about = mem_zalloc(r->n_rules, sizeof(*i->about));
+	i->config.rules = (uint32_t)r->n_rules;
+	i->config.always = (uint32_t)r->n_always;
+	for (size_t n = 0; n < r->n_rules; n++) {
+		fill_about(&b, &r->rules[n], &i->about[n]);
+		if (fill_rule(&b, &r->rules[n], &i->rules[n]))
+			result = -EINVAL;
+	}
+	return result;
+}

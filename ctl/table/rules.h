@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The rule table: conditions, actions and modifiers of each rule.
+#pragma once
+
+#include "ctl/table/compile.h"
+
+// Fills rules, about, the numbers of meters, bucket lines and logs, and what config says about rules.
+// 0, or -EINVAL with errors queued.
+int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
+		struct image *i);

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Unit tests of ctl/table/compile.c: the tables against a plain evaluation, configuration, errors.
+#include "tests/unit/table/random.h"
+
+#include <errno.h>
+
+static const struct compile_options options = {.seed = 0x0123456789abcdefull, .hz = 250};
+
+static struct image *compiled(struct made *m)
+{
+	struct image *i = NULL;
+	int result = compile(&m->r, &options, m->diag, &i);
+
+	if (result)
+		diag_print(m->diag, stdout, false);
+	assert_int_equal(result, 0);
+	return i;
+}
+
+// ---- random policies ----------------------------------------------------------------------------
+
+static void run_random(const struct random_shape *shape, uint64_t seed, int policies, int packets)
+{
+	uint64_t s = seed;
+	size_t matched = 0;
+
+	for (int n = 0; n < policies; n++) {
+		struct made m;
+		struct image *i;
+
+		random_policy(&m, &s, shape);
+		i = compiled(&m);
+		for (int k = 0; k < packets; k++) {
+			struct made_packet p = random_packet(&s, &m.r);
+
+			matched += made_check(&m.r, i, &p);
+		}
+		image_free(i);
+		made_free(&m);
+	}
+	print_message("%d verdicts, %zu with a match\n", policies * packets, matched);
+	assert_true(matched > (size_t)(policies * packets) / 10);
+}
+
+static void test_random_small(void **state)
+{
+	(void)state;
+	run_random(&(struct random_shape){4, 3, 6, 2}, 1, 800, 250);
+}
+
+static void test_random_middle(void **state)
+{
+	(void)state;
+	run_random(&(struct random_shape){100, 8, 40, 3}, 2, 60, 1500);
+}
+
+static void test_random_many_hosts(void **state)
+{
+	(void)state;
+	run_random(&(struct random_shape){30, 6, 1500, 2}, 3, 12, 1500);
+}
+
+static void test_random_4096(void **state)
+{
+	(void)state;
+	run_random(&(struct random_shape){4096, 20, 30, 4}, 4, 4, 800);
+}
+
+// ---- configuration ------------------------------------------------------------------------------
+
+static void test_empty(void **state)
+{
+	(void)state;
+	struct image_packet p = {.family = 4};
+	uint64_t words[1];
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 0, 0);
+	i = compiled(&m);
+	assert_int_equal(i->config.words, 0);
+	assert_int_equal(i->n_rules + i->n_rows + i->n_fields + i->n_nodes + i->n_lines, 0);
+	assert_int_equal(image_bytes(i), 0);
+	assert_true(image_match(i, &p, words));
+	image_free(i);
+	made_free(&m);
+}
+
+static void test_default_and_fragments(void **state)
+{
+	(void)state;
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 0, 0);
+	m.r.interfaces = made_alloc(&m, 63, sizeof(*m.r.interfaces));
+	m.r.n_interfaces = 63;
+	m.r.interfaces[0].default_drop = m.r.interfaces[62].default_drop = true;
+	m.r.essentials_filter = true;
+	i = compiled(&m);
+	assert_int_equal(i->config.default_drop, 1ull << 1 | 1ull << 63);
+	assert_int_equal(i->config.fragments, 0);
+	assert_int_equal(i->config.essentials_filter, 1);
+	image_free(i);
+	m.r.default_drop = true;
+	m.r.fragments[17] = RESOLVED_FRAGMENT_DROP;
+	m.r.fragments[255] = RESOLVED_FRAGMENT_PASS;
+	i = compiled(&m);
+	assert_int_equal(i->config.default_drop, 1ull | 1ull << 1 | 1ull << 63);
+	assert_int_equal(i->config.fragments, 1);
+	assert_int_equal(i->config.treatment[16], TREAT_FILTER);
+	assert_int_equal(i->config.treatment[17], TREAT_DROP);
+	assert_int_equal(i->config.treatment[255], TREAT_PASS);
+	image_free(i);
+	made_free(&m);
+}
+
+static void test_conditions(void **state)
+{
+	(void)state;
+	struct resolved_rule *from;
+	const struct policy_rule *to;
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 1, 0);
+	from = m.r.rules;
+	from->length = (struct resolved_span){true, 100, 70000};
+	from->ttl = (struct resolved_span){true, 1, 255};
+	from->dscp_given = true;
+	from->dscp = 1ull << 63;
+	from->established = true;
+	from->probability_given = true;
+	from->probability = UINT32_MAX;
+	from->from = (struct resolved_address){RESOLVED_DYNAMIC, 3};
+	from->to = (struct resolved_address){RESOLVED_DYNAMIC, 7};
+	from->log = (struct resolved_log){true, 1, 1000, 9999};
+	from->add = (struct resolved_add){true, true, 5, 600000};
+	i = compiled(&m);
+	to = i->rules;
+	assert_int_equal(to->flags, RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_ESTABLISHED |
+					    RULE_PROBABILITY | RULE_FROM_SET | RULE_TO_SET |
+					    RULE_LOG | RULE_ADD | RULE_ADD_DEST);
+	assert_int_equal(to->length_last, 70000);
+	assert_int_equal(to->ttl_last, 255);
+	assert_int_equal(to->dscp, 1ull << 63);
+	assert_int_equal(to->probability, UINT32_MAX);
+	assert_int_equal(to->from_set * 16 + to->to_set, 3 * 16 + 7);
+	assert_int_equal(to->log_interval, 250);
+	assert_int_equal(to->log_snap, 256);
+	assert_int_equal(to->add_set, 5);
+	assert_int_equal(to->add_ticks, 150000);
+	assert_true(i->config.conditions);
+	image_free(i);
+	made_free(&m);
+}
+
+// 100 % always holds, and alone it leaves nothing to be tried.
+static void test_certain_probability(void **state)
+{
+	(void)state;
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 1, 0);
+	m.r.rules->probability_given = true;
+	m.r.rules->probability = 1ull << 32;
+	i = compiled(&m);
+	assert_int_equal(i->rules->flags, 0);
+	assert_false(i->config.conditions);
+	image_free(i);
+	made_free(&m);
+}
+
+static struct resolved_limit limit_of(uint8_t per, uint32_t max)
+{
+	return (struct resolved_limit){.given = true,
+				       .count = 10,
+				       .period_ms = 1000,
+				       .burst = 10,
+				       .per = per,
+				       .mask4 = 24,
+				       .mask6 = 56,
+				       .max = max};
+}
+
+static void test_limits(void **state)
+{
+	(void)state;
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 5, 0);
+	m.r.rules[0].limit = limit_of(RESOLVED_PER_SOURCE, 100);
+	m.r.rules[1].limit = limit_of(RESOLVED_PER_RULE, 0);
+	m.r.rules[1].limit.under = m.r.rules[1].limit.bits = true;
+	m.r.rules[2].limit = limit_of(RESOLVED_PER_SOURCE, 100);
+	m.r.rules[2].impossible = true;
+	m.r.rules[3].limit = limit_of(RESOLVED_PER_DESTINATION, 8);
+	m.r.rules[4].limit = limit_of(RESOLVED_PER_RULE, 0);
+	i = compiled(&m);
+	assert_int_equal(i->rules[0].meter_lines, 16);
+	assert_int_equal(i->rules[0].meter, 0);
+	assert_int_equal(i->rules[0].per, PER_SOURCE);
+	assert_int_equal(i->rules[0].mask4 * 256 + i->rules[0].mask6, 24 * 256 + 56);
+	assert_int_equal(i->rules[1].flags, RULE_LIMIT | RULE_UNDER | RULE_BITS);
+	assert_int_equal(i->rules[1].meter, 0);
+	assert_int_equal(i->rules[2].flags, 0);
+	assert_int_equal(i->rules[3].meter, 16);
+	assert_int_equal(i->rules[3].meter_lines, 1);
+	assert_int_equal(i->rules[4].meter, 1);
+	assert_int_equal(i->n_meters, 2);
+	assert_int_equal(i->n_bucket_lines, 17);
+	image_free(i);
+	made_free(&m);
+}
+
+static void test_actions(void **state)
+{
+	(void)state;
+	static const uint8_t redirect[] = {0, 1, 0};
+	const char *device[] = {"eth1", "eth2", "eth1"};
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 5, 0);
+	m.r.n_always = 2;
+	for (int n = 0; n < 3; n++) {
+		m.r.rules[n].action = RESOLVED_REDIRECT;
+		m.r.rules[n].redirect = device[n];
+	}
+	m.r.rules[3].action = RESOLVED_PASS;
+	m.r.rules[4].action = RESOLVED_REJECT;
+	m.r.rules[4].impossible = true;
+	i = compiled(&m);
+	for (int n = 0; n < 3; n++) {
+		assert_int_equal(i->rules[n].redirect, redirect[n]);
+		assert_string_equal(i->about[n].redirect, device[n]);
+	}
+	assert_null(i->about[3].redirect);
+	assert_string_equal(i->about[3].identity, "rule 3");
+	assert_string_equal(i->about[3].place, "made.weir:4");
+	assert_int_equal(i->config.always, 2);
+	assert_int_equal(i->config.rules, 5);
+	assert_true(i->config.redirects);
+	assert_false(i->config.rejects); // the only one is impossible
+	assert_false(i->config.conditions);
+	image_free(i);
+	m.r.rules[3].action = RESOLVED_COUNT;
+	i = compiled(&m);
+	assert_true(i->config.conditions);
+	image_free(i);
+	made_free(&m);
+}
+
+// Without fields all rules match, but not the impossible ones; and neighbour discovery matches nothing.
+static void test_no_fields(void **state)
+{
+	(void)state;
+	struct made_packet p = {.family = 6, .proto = 58, .has_l4 = true, .type = 135};
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 130, 0);
+	p.ethertype = 0x86dd;
+	i = compiled(&m);
+	assert_true(made_check(&m.r, i, &p));
+	p.neighbour = true;
+	assert_false(made_check(&m.r, i, &p));
+	image_free(i);
+	m.r.rules[64].impossible = true;
+	i = compiled(&m);
+	assert_int_equal(i->rows[POLICY_ROW_ALL * 4 + 1], ~1ull);
+	p.neighbour = false;
+	assert_true(made_check(&m.r, i, &p));
+	p.family = 0;
+	assert_false(made_check(&m.r, i, &p));
+	image_free(i);
+	made_free(&m);
+}
+
+// ---- errors -------------------------------------------------------------------------------------
+
+static char *refused(struct made *m, const struct compile_options *o)
+{
+	struct image *i = NULL;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_int_equal(compile(&m->r, o, m->diag, &i), -EINVAL);
+	assert_null(i);
+	diag_print(m->diag, f, false);
+	fclose(f);
+	return text;
+}
+
+static void assert_says(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in: %s", part, text);
+}
+
+static void test_services(void **state)
+{
+	(void)state;
+	struct resolved_service services[2] = {0};
+	struct made m;
+	char *text;
+
+	made_init(&m, 1, 0);
+	services[0].at = made_at(&m, 7);
+	services[1].at = made_at(&m, 9);
+	m.r.services = services;
+	m.r.n_services = 2;
+	text = refused(&m, &options);
+	assert_says(text, "made.weir:7:1: error: services are not supported yet");
+	assert_says(text, "made.weir:9:1: error: services are not supported yet");
+	free(text);
+	made_free(&m);
+}
+
+static void test_burst_refused(void **state)
+{
+	(void)state;
+	struct made m;
+	char *text;
+
+	made_init(&m, 2, 0);
+	m.r.rules[1].limit = limit_of(RESOLVED_PER_SOURCE, 100);
+	m.r.rules[1].limit.burst = 1000000;
+	text = refused(&m, &options);
+	assert_says(text, "made.weir:2:1: error: a burst of 1000000 takes too long");
+	assert_says(text, "write burst 167772"); // 2^22 jiffies of 4 ms, ten a second
+	free(text);
+	made_free(&m);
+}
+
+static void test_redirects_refused(void **state)
+{
+	(void)state;
+	char device[65][16];
+	struct made m;
+	char *text;
+
+	made_init(&m, 65, 0);
+	for (int n = 0; n < 65; n++) {
+		snprintf(device[n], sizeof(device[n]), "eth%d", n);
+		m.r.rules[n].action = RESOLVED_REDIRECT;
+		m.r.rules[n].redirect = device[n];
+	}
+	text = refused(&m, &options);
+	assert_says(text, "made.weir:65:1: error: rules redirect to more than 64 interfaces");
+	free(text);
+	made_free(&m);
+}
+
+static void spread(struct made *m, const char *name, size_t n, uint64_t *s)
+{
+	struct resolved_addresses *a = made_addresses(m, name, n, 0);
+
+	a->at = made_at(m, 100 + m->r.n_addresses);
+	for (size_t k = 0; k < n; k++)
+		((struct resolved_prefix4 *)a->v4)[k] = made_prefix4(
+			(uint32_t)(unit_random(s) >> 32), 12 + unit_below(s, 12), true);
+	made_sort(a);
+}
+
+// 20 small sets and two large ones that overlap with everything: those are named, largest first.
+static void test_too_many_rows(void **state)
+{
+	(void)state;
+	struct compile_options o = options;
+	uint64_t s = 77;
+	struct made m;
+	char *text;
+
+	made_init(&m, 30, 30);
+	for (size_t n = 0; n < 20; n++)
+		spread(&m, "small", 60, &s);
+	spread(&m, "large", 800, &s);
+	spread(&m, NULL, 4000, &s);
+	for (size_t n = 0; n < 22; n++)
+		m.r.rules[4 + n].from = made_set(n);
+	m.r.rules[2].impossible = true;
+	m.r.rules[2].from = made_set(21);
+	o.rows_max = 80 * 8;
+	text = refused(&m, &o);
+	// The list (a set without a name) is rule 4 + 21's, in line 26; it stands at line 121.
+	assert_says(text, "made.weir:26:1: error: the rules have too many different combinations "
+			  "(more than 640 B); most begin in the list at made.weir:122:1 (");
+	assert_says(text, "'@large' (");
+	free(text);
+	o.rows_max = 2 * 8; // not even the small fields
+	m.r.rules[0].dport = made_range(&m, 1, 1);
+	text = refused(&m, &o);
+	assert_says(text, "made.weir:1:1: error: the rules have too many different combinations");
+	free(text);
+	made_free(&m);
+}
+
+static void test_rows_just_fit(void **state)
+{
+	(void)state;
+	struct compile_options o = options;
+	uint64_t s = 78;
+	struct image *i = NULL;
+	struct made m;
+	size_t rows;
+
+	made_init(&m, 70, 70);
+	for (size_t n = 0; n < 70; n++) {
+		spread(&m, "set", 20, &s);
+		m.r.rules[n].from = made_set(n);
+	}
+	i = compiled(&m);
+	rows = i->n_rows;
+	image_free(TAKE_PTR(i));
+	o.rows_max = rows * 3 * 8;
+	assert_int_equal(compile(&m.r, &o, m.diag, &i), 0);
+	assert_int_equal(i->n_rows, rows);
+	image_free(i);
+	o.rows_max--;
+	free(refused(&m, &o));
+	made_free(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_small),
+		cmocka_unit_test(test_random_middle),
+		cmocka_unit_test(test_random_many_hosts),
+		cmocka_unit_test(test_random_4096),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_default_and_fragments),
+		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_certain_probability),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_no_fields),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_burst_refused),
+		cmocka_unit_test(test_redirects_refused),
+		cmocka_unit_test(test_too_many_rows),
+		cmocka_unit_test(test_rows_just_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

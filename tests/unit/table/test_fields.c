@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Unit tests of ctl/table/fields.c: every entry of every table against what the rules say.
+#include "tests/unit/table/random.h"
+
+#include "ctl/table/fields.h"
+
+static bool satisfies_l4(const struct resolved_rule *rule, uint32_t index)
+{
+	uint8_t family = index < POLICY_L4_ICMP6 ? 4 : 6;
+	bool neighbour = index >= POLICY_L4_NEIGHBOUR;
+	uint32_t type, code;
+
+	if (neighbour && !rule->icmp_given)
+		return false;
+	if (index < POLICY_L4_NONE)
+		return !rule->icmp_given &&
+		       (!rule->flags.given || (index & rule->flags.mask) == rule->flags.set);
+	if (index == POLICY_L4_NONE || !rule->icmp_given)
+		return !rule->icmp_given && !rule->flags.given;
+	index -= neighbour     ? POLICY_L4_NEIGHBOUR - 133 * 256
+		 : family == 4 ? POLICY_L4_ICMP
+			       : POLICY_L4_ICMP6;
+	type = index / 256;
+	code = index % 256;
+	for (size_t i = 0; i < rule->icmps; i++)
+		if (rule->icmp[i].family == family && rule->icmp[i].type == type &&
+		    code >= rule->icmp[i].code_first && code <= rule->icmp[i].code_last)
+			return true;
+	return false;
+}
+
+static bool satisfies_port(const struct resolved_ranges *r, uint32_t index)
+{
+	return !r->given || (index < POLICY_NO_PORT && made_in_ranges(r, index));
+}
+
+// From the comments of common/policy.h, field by field.
+static bool satisfies_field(const struct resolved_rule *rule, int field, uint32_t index)
+{
+	if (rule->impossible)
+		return false;
+	switch (field) {
+	case FIELD_VLAN:
+		return !rule->vlan.given || made_in_ranges(&rule->vlan, index);
+	case FIELD_IFACE:
+		return !rule->on_given || (index && rule->on >> (index - 1) & 1);
+	case FIELD_ETHERTYPE:
+		return rule->ethertype.given ? made_in_ranges(&rule->ethertype, index)
+					     : index == 0x0800 || index == 0x86dd;
+	}
+	if (rule->ethertype.given)
+		return field != FIELD_L4 || index < POLICY_L4_NEIGHBOUR;
+	switch (field) {
+	case FIELD_SPORT:
+		return satisfies_port(&rule->sport, index);
+	case FIELD_DPORT:
+		return satisfies_port(&rule->dport, index);
+	case FIELD_PROTO:
+		return (!rule->fragment || index >= 512) &&
+		       (!rule->proto.given ||
+			rule->proto.bits[index % 256 / 64] >> (index % 64) & 1);
+	default:
+		return satisfies_l4(rule, index);
+	}
+}
+
+static const uint32_t size[POLICY_FIELDS] = {
+	[FIELD_SPORT] = 65537,     [FIELD_DPORT] = 65537,
+	[FIELD_PROTO] = 3 * 256,   [FIELD_L4] = 257 + 2 * 65536 + 4 * 256,
+	[FIELD_VLAN] = 4096,       [FIELD_IFACE] = 65,
+	[FIELD_ETHERTYPE] = 65536,
+};
+
+static void check_field(const struct resolved *r, int field, const struct rows *rows,
+			const __u32 *table)
+{
+	for (uint32_t index = 0; index < size[field]; index++) {
+		const uint64_t *row = rows->at + (size_t)table[index] * rows->stride;
+
+		assert_int_not_equal(table[index], 0);
+		for (size_t n = 0; n < r->n_rules; n++)
+			if ((row[n / 64] >> (n % 64) & 1) !=
+			    satisfies_field(&r->rules[n], field, index))
+				fail_msg("field %d, index %u, rule %zu", field, index, n);
+		for (size_t n = r->n_rules; n < rows->words * 64; n++)
+			if (row[n / 64] >> (n % 64) & 1)
+				fail_msg("field %d, index %u: there is no rule %zu", field, index,
+					 n);
+	}
+}
+
+static void check_all(const struct resolved *r)
+{
+	struct policy_config config = {0};
+	struct tables t = {0};
+	struct rows rows;
+
+	fields_use(r, &config);
+	rows_init(&rows, (r->n_rules + 63) / 64, 64 << 20);
+	assert_true(fields_build(r, &rows, &t, &config));
+	for (int field = FIELD_SPORT; field < POLICY_FIELDS; field++)
+		if (config.use[field])
+			check_field(r, field, &rows, t.fields.at + config.base[field]);
+	rows_free(&rows);
+	vec_free(&t.fields);
+}
+
+static void test_every_entry(void **state)
+{
+	(void)state;
+	uint64_t s = 21;
+
+	for (int round = 0; round < 6; round++) {
+		const struct random_shape shape = {round < 3 ? 20 : 70, 0, 0, 2};
+		struct made m;
+
+		random_policy(&m, &s, &shape);
+		check_all(&m.r);
+		made_free(&m);
+	}
+}
+
+// Which fields are looked at, for a rule each.
+static unsigned used(const struct made *m)
+{
+	struct policy_config config = {0};
+	unsigned bits = 0;
+
+	fields_use(&m->r, &config);
+	for (unsigned field = 0; field < POLICY_FIELDS; field++)
+		bits |= (unsigned)config.use[field] << field;
+	return bits;
+}
+
+#define ONLY(field) (1u << (field))
+
+static void test_use(void **state)
+{
+	(void)state;
+	struct resolved_rule *rule;
+	struct made m;
+
+	made_init(&m, 1, 1);
+	rule = m.r.rules;
+	assert_int_equal(used(&m), 0);
+	rule->from.kind = RESOLVED_DYNAMIC;
+	assert_int_equal(used(&m), 0);
+	rule->from.kind = RESOLVED_SET;
+	assert_int_equal(used(&m), ONLY(FIELD_SOURCE));
+	rule->from.kind = RESOLVED_ANY;
+	rule->flags.given = true;
+	assert_int_equal(used(&m), ONLY(FIELD_L4));
+	rule->flags.given = false;
+	rule->fragment = true;
+	assert_int_equal(used(&m), ONLY(FIELD_PROTO));
+	rule->fragment = false;
+	rule->ethertype = made_range(&m, 0x806, 0x806);
+	assert_int_equal(used(&m), ONLY(FIELD_ETHERTYPE));
+	rule->impossible = true; // alone it needs a row that it is not in
+	assert_int_equal(used(&m), ONLY(FIELD_PROTO));
+	made_free(&m);
+}
+
+// Twice the rows: 4096 rules with a port each, and the table is still made in one sweep.
+static void test_many_ports(void **state)
+{
+	(void)state;
+	struct policy_config config = {0};
+	struct tables t = {0};
+	struct rows rows;
+	struct made m;
+
+	made_init(&m, 4096, 0);
+	for (size_t n = 0; n < m.r.n_rules; n++)
+		m.r.rules[n].dport = made_range(&m, (uint16_t)(n * 16), (uint16_t)(n * 16 + 7));
+	fields_use(&m.r, &config);
+	rows_init(&rows, 64, 64 << 20);
+	assert_true(fields_build(&m.r, &rows, &t, &config));
+	assert_int_equal(rows.n, 1 + 4096 + 1); // none for row 1 here: compile adds it
+	for (uint32_t port = 0; port < 65536; port++) {
+		const uint64_t *row = rows.at + (size_t)t.fields.at[port] * rows.stride;
+		uint32_t rule = port / 16;
+
+		assert_int_equal(row[rule / 64], port % 16 < 8 ? 1ull << (rule % 64) : 0);
+		assert_int_equal(row[64], port % 16 < 8 ? 1ull << (rule / 64) : 0);
+	}
+	rows_free(&rows);
+	vec_free(&t.fields);
+	made_free(&m);
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	struct policy_config config = {0};
+	struct tables t = {0};
+	struct rows rows;
+	struct made m;
+
+	made_init(&m, 100, 0);
+	for (size_t n = 0; n < m.r.n_rules; n++)
+		m.r.rules[n].sport = made_range(&m, (uint16_t)(n * 2), (uint16_t)(n * 2));
+	fields_use(&m.r, &config);
+	rows_init(&rows, 2, 50 * 3 * 8);
+	assert_false(fields_build(&m.r, &rows, &t, &config));
+	rows_free(&rows);
+	vec_free(&t.fields);
+	made_free(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_entry),
+		cmocka_unit_test(test_use),
+		cmocka_unit_test(test_many_ports),
+		cmocka_unit_test(test_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
