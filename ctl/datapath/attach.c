@@ -16,9 +16,10 @@
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/entry.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
-#include "ctl/datapath/program.h"
 
 #define ENTRY_NAME "weir_entry"
 #define MAPS_MAX   64
@@ -320,6 +321,24 @@ static int give_number(const struct instance *i, const char *name, struct attach
 		return err_refused(err, "instance '%s' has %d interfaces already, the limit",
 				   i->name, WEIR_IFACES - 1);
 	return instance_iface(i, ret->number, row, err);
+}
+
+int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
+		   uint32_t *ret_number, struct err *err)
+{
+	struct attach_result result = {0};
+	struct iface row;
+	int code = give_number(i, name, &result, &row, err);
+
+	if (code)
+		return code;
+	*ret_number = result.number;
+	if (row.state != IFACE_FREE)
+		return 0;
+	counters_clear(i, result.number);
+	row = (struct iface){.ifindex = ifindex, .state = IFACE_ATTACHING};
+	snprintf(row.name, sizeof(row.name), "%s", name);
+	return set_number(i, result.number, &row, err);
 }
 
 int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,

@@ -19,6 +19,11 @@ struct attach_result {
 	char notice[768]; // why not native, why not shared; "" when there is nothing to say
 };
 
+// Gives a device its number in the instance before it is attached, so that policies can be told first. A
+// failed attach_interface gives it back.
+int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
+		   uint32_t *ret_number, struct err *err);
+
 // The device of that name gets the entry program. AUTO takes native mode, else generic with the reason
 // in the notice. The caller holds the lock. All or nothing: 0, or -errno with err set and no program
 // of ours left there.

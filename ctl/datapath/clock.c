@@ -29,7 +29,7 @@ int clock_load(int *ret_fd, struct err *err)
 }
 
 // The coarse clock ticks once a jiffy, so its resolution is 1/HZ.
-static uint32_t kernel_hz(void)
+uint32_t clock_hz(void)
 {
 	struct timespec tick;
 
@@ -51,7 +51,7 @@ int clock_read(int prog_fd, struct clock *ret, struct err *err)
 	*ret = (struct clock){
 		.jiffies = jiffies,
 		.wall_ms = (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000,
-		.hz = kernel_hz(),
+		.hz = clock_hz(),
 	};
 	return 0;
 }

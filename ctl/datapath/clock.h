@@ -13,6 +13,8 @@ struct clock {
 	uint32_t hz;      // jiffies a second
 };
 
+uint32_t clock_hz(void); // jiffies a second of this kernel
+
 // Loads the program that reads jiffies64; *ret_fd is to be pinned or closed. 0 or -errno with err set.
 int clock_load(int *ret_fd, struct err *err);
 // Runs it. 0 or -errno with err set.

@@ -71,16 +71,25 @@ int counters_read(const struct instance *i, struct counters *ret, struct err *er
 	CLEANUP_FREE struct counters *sums = mem_new(struct counters);
 	int code = cpus < 0 ? cpus : read_iface(i, 0, rows, (size_t)cpus, sums);
 
-	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++) {
-		struct iface row;
-
-		if (!instance_iface(i, number, &row, NULL) && row.state != IFACE_FREE)
-			code = read_iface(i, number, rows, (size_t)cpus, sums);
-	}
+	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++)
+		code = read_iface(i, number, rows, (size_t)cpus, sums);
 	if (code)
 		return err_system(err, -code, "cannot read the counters of instance '%s'", i->name);
 	*ret = *sums;
 	return 0;
+}
+
+void counters_clear(const struct instance *i, uint32_t number)
+{
+	int cpus = libbpf_num_possible_cpus();
+	CLEANUP_FREE struct counter *zeros =
+		mem_zalloc((size_t)(cpus > 0 ? cpus : 1), sizeof(*zeros));
+
+	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
+		uint32_t row = number * WEIR_REASON_COUNT + r;
+
+		bpf_map_update_elem(i->counters, &row, zeros, BPF_ANY);
+	}
 }
 
 struct counter counters_reason(const struct counters *c, enum weir_reason reason)

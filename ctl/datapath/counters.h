@@ -11,8 +11,11 @@ struct counters {
 	struct counter at[WEIR_IFACES][WEIR_REASON_COUNT];
 };
 
-// Reads the rows of the interfaces in the table, and of number 0. 0 or -errno with err set.
+// Reads all rows; those of an interface stay until another one gets its number. 0 or -errno with err set.
 int counters_read(const struct instance *i, struct counters *ret, struct err *err);
+
+// Another interface gets this number: its rows begin at zero.
+void counters_clear(const struct instance *i, uint32_t number);
 
 struct counter counters_reason(const struct counters *c, enum weir_reason reason); // all interfaces
 struct counter counters_iface(const struct counters *c, uint32_t number, bool drops_only);

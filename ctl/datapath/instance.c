@@ -18,9 +18,9 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
-#include "ctl/datapath/program.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -40,6 +40,8 @@ static const struct pin {
 	{WEIR_MAP_HOSTS6, offsetof(struct instance, hosts6)},
 	{WEIR_MAP_NETS4, offsetof(struct instance, nets4)},
 	{WEIR_MAP_NETS6, offsetof(struct instance, nets6)},
+	{WEIR_MAP_RULES, offsetof(struct instance, rulecounters)},
+	{WEIR_MAP_IDENTITIES, offsetof(struct instance, identities)},
 	{"clock", offsetof(struct instance, clock_prog)},
 };
 
@@ -181,15 +183,25 @@ static int make_map(const char *name, uint32_t value_size, uint32_t rows, int *r
 	return 0;
 }
 
+static int make_identities(int *ret_fd, struct err *err)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_HASH, "weir_identities", sizeof(struct identity_key),
+				sizeof(uint32_t), WEIR_RULE_COUNTERS, NULL);
+
+	if (fd < 0)
+		return err_system(err, -fd, "cannot make the map of rule identities");
+	*ret_fd = fd;
+	return 0;
+}
+
 // The folder that is being built ('+' is in no instance's name, and bpffs allows no '.'): everything in it is removed by the next attempt if this one dies.
 static int make_folder(const struct instance *i, char **ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s+new", PINS_ROOT, i->name);
-	CLEANUP_FREE char *generation = mem_printf("%s/gen/1", folder);
 	int code = file_remove_tree(folder, err);
 
 	if (!code)
-		code = file_mkdirs(generation, 0700, err);
+		code = file_mkdirs(folder, 0700, err);
 	if (code)
 		return code;
 	*ret = TAKE_PTR(folder);
@@ -217,14 +229,16 @@ static int fill_slots(const struct instance *i, int program, struct err *err)
 	return 0;
 }
 
-static int load_all(struct instance *i, int *ret_program, struct err *err)
+static int load_all(struct instance *i, struct generation **ret_first, struct err *err)
 {
-	int code = program_load_empty(i, ret_program, err);
+	int code = generation_load_first(i, ret_first, err);
 
 	if (!code)
 		code = clock_load(&i->clock_prog, err);
 	if (!code)
 		code = make_map("weir_ifaces", sizeof(struct iface), WEIR_IFACES, &i->ifaces, err);
+	if (!code)
+		code = make_identities(&i->identities, err);
 	if (!code)
 		code = map_knobs(i, err);
 	if (code)
@@ -232,21 +246,35 @@ static int load_all(struct instance *i, int *ret_program, struct err *err)
 	i->knobs->snap = WEIR_SNAP_DEFAULT;
 	if (getrandom(&i->knobs->seed, sizeof(i->knobs->seed), 0) < 0)
 		return err_system(err, errno, "cannot draw a random seed");
-	return fill_slots(i, *ret_program, err);
+	return fill_slots(i, generation_program(*ret_first), err);
 }
 
-static int pin_all(struct instance *i, int program, const char *folder, struct err *err)
+static int pin_all(struct instance *i, struct generation *first, const char *folder,
+		   struct err *err)
 {
-	CLEANUP_FREE char *generation = mem_printf("%s/gen/1", folder);
-	int code = pins_put(generation, "program", program, err);
+	static const struct generation_about nobody;
+	int code = generation_pin(folder, first, 1, &nobody, err);
 
 	if (!code)
 		code = pin_meta(i, folder, err);
 	for (size_t p = 0; !code && p < ARRAY_SIZE(pins); p++)
 		code = pins_put(folder, pins[p].name, *pin_fd(i, p), err);
-	if (!code && rename(folder, i->folder))
-		code = err_system(err, errno, "cannot make '%s'", i->folder);
-	return code;
+	if (code)
+		return code;
+	free(i->folder);
+	i->folder = mem_strdup(folder);
+	return 0;
+}
+
+int instance_publish(struct instance *i, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, i->name);
+
+	if (rename(i->folder, folder))
+		return err_system(err, errno, "cannot make '%s'", folder);
+	free(i->folder);
+	i->folder = TAKE_PTR(folder);
+	return 0;
 }
 
 static int describe(struct instance *i, uint32_t max_entries, struct err *err)
@@ -265,15 +293,15 @@ int instance_create(const char *name, uint32_t max_entries, struct instance **re
 {
 	CLEANUP_INSTANCE struct instance *i = instance_new(name);
 	CLEANUP_FREE char *folder = NULL;
-	CLEANUP_FD int program = -1;
+	CLEANUP_GENERATION struct generation *first = NULL;
 	int code = describe(i, max_entries, err);
 
 	if (!code)
 		code = make_folder(i, &folder, err);
 	if (!code)
-		code = load_all(i, &program, err);
+		code = load_all(i, &first, err);
 	if (!code)
-		code = pin_all(i, program, folder, err);
+		code = pin_all(i, first, folder, err);
 	if (code && folder)
 		file_remove_tree(folder, NULL);
 	if (code)
@@ -285,11 +313,11 @@ int instance_create(const char *name, uint32_t max_entries, struct instance **re
 int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = instance_new("");
-	CLEANUP_FD int program = -1;
+	CLEANUP_GENERATION struct generation *first = NULL;
 	int code = describe(i, max_entries, err);
 
 	if (!code)
-		code = load_all(i, &program, err);
+		code = load_all(i, &first, err);
 	if (code)
 		return code;
 	*ret = TAKE_PTR(i);

@@ -15,7 +15,8 @@ struct instance {
 	char *folder; // /sys/fs/bpf/weir/NAME
 	struct meta meta;
 	struct knobs *knobs; // mapped, shared with the programs
-	int knobs_fd, slots, ifaces, counters, events, hosts4, hosts6, nets4, nets6; // maps
+	int knobs_fd, slots, ifaces, counters, events, hosts4, hosts6, nets4, nets6, rulecounters,
+		identities; // maps
 	int clock_prog;
 	uint32_t slots_id; // map id: by it our entry programs are recognised on an interface
 };
@@ -25,13 +26,15 @@ struct instance {
 // the way out. 0 or -errno.
 int instance_open(const char *name, struct instance **ret, struct err *err);
 
-// Makes an instance with an empty policy in both slots: everything is built in a folder of another name
-// and becomes visible by one rename, so that a killed command leaves nothing half-made. The caller
-// holds the lock. max_entries: of each overlay map, 1 … 16 Mi. 0 or -errno with err set.
+// Makes an instance with an empty policy in both slots, in a folder of another name: it becomes visible by
+// the one rename of instance_publish, once what was kept is back in it, so that a killed command leaves
+// nothing half-made. The caller holds the lock. max_entries: of each overlay map, 1 … 16 Mi. 0 or -errno with err set.
 int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err);
 
 // The same without a name and without pins, for tests: needs no bpffs, and ends with its descriptors.
 int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err);
+
+int instance_publish(struct instance *i, struct err *err);
 
 // Takes the pins away; programs still attached go on until they are detached. For pins of any layout
 // version. The caller holds the lock.

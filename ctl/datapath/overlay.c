@@ -491,16 +491,15 @@ static int write_stage(struct stage *s, struct err *err)
 	int code = 0;
 
 	__atomic_store_n(&knobs->staging, s->plan.epoch, __ATOMIC_SEQ_CST);
+	// Look-ups that find nothing yet do no harm; one that is missing at the commit would.
+	__atomic_or_fetch(&knobs->overlay, s->plan.bits, __ATOMIC_SEQ_CST);
 	for (enum overlay_table t = 0; !code && t < TABLES; t++) {
 		code = write_new(s, t);
 		if (!code)
 			code = write_old(s, t);
 	}
-	if (!code) {
-		// Look-ups that find nothing yet do no harm; one that is missing at the commit would.
-		__atomic_or_fetch(&knobs->overlay, s->plan.bits, __ATOMIC_SEQ_CST);
+	if (!code)
 		return 0;
-	}
 	err_system(err, -code, "cannot write the overlay");
 	overlay_tidy(s->instance, NULL);
 	return code;

@@ -14,7 +14,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
-#include "xdp/policy.skel.h"
+#include "ctl/datapath/generation.h"
 
 _Noreturn static void die(int code, const char *what)
 {
@@ -26,33 +26,20 @@ _Noreturn static void die(int code, const char *what)
 
 // Programs
 
-// The policy once more around the instance's maps, with malformed_pass.
+// The empty policy with `malformed pass`, to be told from the running one.
 static int load_lenient(const struct instance *i)
 {
-	struct policy_bpf *skel = policy_bpf__open();
+	static const struct image nothing;
+	const struct generation_options options = {.malformed_pass = true};
+	CLEANUP_GENERATION struct generation *g = NULL;
+	struct err err = {0};
 	int fd;
 
-	if (!skel)
-		die(errno, "cannot open the policy program");
-	const struct {
-		struct bpf_map *map;
-		int fd;
-	} shared[] = {
-		{skel->maps.data_knobs, i->knobs_fd}, {skel->maps.slots, i->slots},
-		{skel->maps.counters, i->counters},   {skel->maps.events, i->events},
-		{skel->maps.hosts4, i->hosts4},       {skel->maps.hosts6, i->hosts6},
-		{skel->maps.nets4, i->nets4},         {skel->maps.nets6, i->nets6},
-	};
-	for (size_t n = 0; n < ARRAY_SIZE(shared); n++)
-		if (bpf_map__reuse_fd(shared[n].map, shared[n].fd))
-			die(errno, "cannot share the maps");
-	skel->rodata->config.malformed_pass = 1;
-	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
-	bpf_program__set_flags(skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
-	if (policy_bpf__load(skel))
-		die(errno, "cannot load the policy with malformed_pass");
-	fd = dup(bpf_program__fd(skel->progs.weir_policy));
-	policy_bpf__destroy(skel);
+	if (generation_load(i, &nothing, &options, &g, NULL, &err))
+		test_die(&err);
+	fd = dup(generation_program(g));
+	if (fd < 0)
+		die(errno, "cannot keep the lenient policy");
 	return fd;
 }
 

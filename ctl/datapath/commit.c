@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Slots, deadline, and the tidying up of generations.
+#include "ctl/datapath/commit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/vec.h"
+#include "ctl/datapath/pins.h"
+
+struct numbers {
+	uint32_t *at;
+	size_t n, cap;
+};
+
+static int list_numbers(const struct instance *i, struct numbers *ret, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/gen", i->folder);
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	uint32_t number;
+
+	if (!dir)
+		return err_system(err, errno, "cannot read '%s'", folder);
+	while ((entry = readdir(dir)))
+		if (!num_parse_u32(entry->d_name, strlen(entry->d_name), 1, UINT32_MAX, &number))
+			vec_push(ret, number);
+	closedir(dir);
+	return 0;
+}
+
+static uint32_t program_of(const struct instance *i, uint32_t number)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/gen/%u", i->folder, number);
+	CLEANUP_FD int fd = -1;
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (pins_get(folder, "program", &fd, NULL) || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return 0;
+	return info.id;
+}
+
+static uint32_t slot_program(const struct instance *i, uint32_t slot)
+{
+	uint32_t id = 0;
+
+	return bpf_map_lookup_elem(i->slots, &slot, &id) ? 0 : id;
+}
+
+int commit_read(const struct instance *i, struct commit_state *ret, struct err *err)
+{
+	uint32_t active = slot_program(i, WEIR_SLOT_ACTIVE);
+	uint32_t previous = slot_program(i, WEIR_SLOT_PREVIOUS);
+	struct commit_state state = {.deadline = i->knobs->deadline};
+	struct numbers numbers = {0};
+	struct clock now;
+	int code = list_numbers(i, &numbers, err);
+
+	if (!code)
+		code = instance_clock(i, &now, err);
+	vec_each (&numbers, number) {
+		uint32_t id = program_of(i, *number);
+
+		if (id && id == active)
+			state.active = *number;
+		if (id && id == previous)
+			state.previous = *number;
+	}
+	vec_free(&numbers);
+	if (code)
+		return code;
+	state.expired = state.deadline && now.jiffies > state.deadline;
+	*ret = state;
+	return 0;
+}
+
+int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err)
+{
+	struct numbers numbers = {0};
+	uint32_t highest = 0;
+	int code = list_numbers(i, &numbers, err);
+
+	vec_each (&numbers, number)
+		highest = *number > highest ? *number : highest;
+	vec_free(&numbers);
+	if (!code)
+		*ret = highest + 1;
+	return code;
+}
+
+static int write_slot(const struct instance *i, uint32_t slot, int program, struct err *err)
+{
+	if (bpf_map_update_elem(i->slots, &slot, &program, BPF_ANY))
+		return err_system(err, errno, "cannot switch the policy of instance '%s'", i->name);
+	return 0;
+}
+
+static int copy_slot(const struct instance *i, uint32_t from, uint32_t to, struct err *err)
+{
+	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(slot_program(i, from));
+
+	if (fd < 0)
+		return err_system(err, -fd, "cannot find the program in slot %u", from);
+	return write_slot(i, to, fd, err);
+}
+
+static void set_deadline(const struct instance *i, uint64_t jiffies)
+{
+	__atomic_store_n(&i->knobs->deadline, jiffies, __ATOMIC_SEQ_CST);
+}
+
+int commit_switch(const struct instance *i, const struct generation *g, uint64_t trial_ms,
+		  struct err *err)
+{
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (!code)
+		code = copy_slot(i, WEIR_SLOT_ACTIVE, WEIR_SLOT_PREVIOUS, err);
+	if (code)
+		return code;
+	// Both slots hold the running policy here, so a deadline harms nobody before the switch.
+	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
+	code = write_slot(i, WEIR_SLOT_ACTIVE, generation_program(g), err);
+	if (code)
+		set_deadline(i, 0);
+	return code;
+}
+
+int commit_confirm(const struct instance *i, struct err *err)
+{
+	uint64_t deadline = i->knobs->deadline;
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (code)
+		return code;
+	if (!deadline)
+		return err_refused(err, "there is no trial to confirm");
+	set_deadline(i, 0);
+	// It may have run out between the reading and the store: then packets have met the old policy.
+	code = instance_clock(i, &now, err);
+	if (code || now.jiffies <= deadline)
+		return code;
+	set_deadline(i, deadline);
+	return err_refused(err, "the trial has run out: the old policy is in force");
+}
+
+int commit_back(const struct instance *i, struct err *err)
+{
+	int code = copy_slot(i, WEIR_SLOT_PREVIOUS, WEIR_SLOT_ACTIVE, err);
+
+	if (!code)
+		set_deadline(i, 0);
+	return code;
+}
+
+static void remove_unused(const struct instance *i, const struct commit_state *state)
+{
+	struct numbers numbers = {0};
+
+	if (state->active && state->previous && !list_numbers(i, &numbers, NULL))
+		vec_each (&numbers, number)
+			if (*number != state->active && *number != state->previous) {
+				CLEANUP_FREE char *folder =
+					mem_printf("%s/gen/%u", i->folder, *number);
+
+				file_remove_tree(folder, NULL);
+			}
+	vec_free(&numbers);
+}
+
+int commit_settle(const struct instance *i, bool *ret_reverted, struct err *err)
+{
+	struct commit_state state;
+	bool reverted;
+	int code = commit_read(i, &state, err);
+
+	if (code)
+		return code;
+	reverted = state.expired;
+	if (reverted && ((code = commit_back(i, err)) || (code = commit_read(i, &state, err))))
+		return code;
+	remove_unused(i, &state);
+	if (ret_reverted)
+		*ret_reverted = reverted;
+	return 0;
+}

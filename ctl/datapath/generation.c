@@ -1,0 +1,734 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Loading a policy: sizes and switches, shared maps, then the tables through mmap.
+#include "ctl/datapath/generation.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/pins.h"
+#include "xdp/policy.skel.h"
+
+#define LOG_BYTES (16 << 20)
+
+// What a generation owns and pins, by name of the map in the object.
+enum part {
+	PART_RODATA,
+	PART_FIELDS,
+	PART_NODES,
+	PART_LINES,
+	PART_ROWS,
+	PART_RULES,
+	PART_METERS,
+	PART_BUCKETS,
+	PART_LOGPACE,
+	PART_IFCLASS,
+	PART_SETS,
+	PART_PORTS,
+	PART_PROGRAM,
+	PARTS,
+};
+
+static const char *const part_names[PARTS] = {
+	"rodata",  "fields",  "nodes",   "lines", "rows",  "rules",   "meters",
+	"buckets", "logpace", "ifclass", "sets",  "ports", "program",
+};
+
+struct generation {
+	int fd[PARTS];
+};
+
+static struct generation *generation_new(void)
+{
+	struct generation *g = mem_new(struct generation);
+
+	for (int p = 0; p < PARTS; p++)
+		g->fd[p] = -1;
+	return g;
+}
+
+void generation_free(struct generation *g)
+{
+	for (int p = 0; g && p < PARTS; p++)
+		fd_close(g->fd[p]);
+	free(g);
+}
+
+void generation_cleanup(struct generation **g)
+{
+	generation_free(*g);
+}
+
+int generation_program(const struct generation *g)
+{
+	return g->fd[PART_PROGRAM];
+}
+
+int generation_program_id(const struct generation *g, uint32_t *ret)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
+		return -errno;
+	*ret = info.id;
+	return 0;
+}
+
+static struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
+{
+	switch (part) {
+	case PART_RODATA:
+		return skel->maps.rodata;
+	case PART_FIELDS:
+		return skel->maps.fields;
+	case PART_NODES:
+		return skel->maps.nodes;
+	case PART_LINES:
+		return skel->maps.lines;
+	case PART_ROWS:
+		return skel->maps.rows;
+	case PART_RULES:
+		return skel->maps.rules;
+	case PART_METERS:
+		return skel->maps.meters;
+	case PART_BUCKETS:
+		return skel->maps.buckets;
+	case PART_LOGPACE:
+		return skel->maps.logpace;
+	case PART_IFCLASS:
+		return skel->maps.ifclass;
+	case PART_SETS:
+		return skel->maps.sets;
+	case PART_PORTS:
+		return skel->maps.ports;
+	default:
+		return NULL;
+	}
+}
+
+// The maps of the instance, by their place in both structures.
+static int share(struct policy_bpf *skel, const struct instance *i)
+{
+	const struct {
+		struct bpf_map *map;
+		int fd;
+	} shared[] = {
+		{skel->maps.data_knobs, i->knobs_fd},
+		{skel->maps.slots, i->slots},
+		{skel->maps.counters, i->counters},
+		{skel->maps.events, i->events},
+		{skel->maps.hosts4, i->hosts4},
+		{skel->maps.hosts6, i->hosts6},
+		{skel->maps.nets4, i->nets4},
+		{skel->maps.nets6, i->nets6},
+		{skel->maps.rulecounters, i->rulecounters},
+	};
+	int code = 0;
+
+	for (size_t m = 0; !code && m < ARRAY_SIZE(shared); m++)
+		code = bpf_map__reuse_fd(shared[m].map, shared[m].fd);
+	return code;
+}
+
+static uint32_t at_least_one(size_t n)
+{
+	return n ? (uint32_t)n : 1;
+}
+
+static int size_maps(struct policy_bpf *skel, const struct image *image)
+{
+	size_t words = image->config.words ? image->config.words : 1;
+	const struct {
+		struct bpf_map *map;
+		size_t n;
+	} sizes[] = {
+		{skel->maps.fields, (image->n_fields + POLICY_CELLS - 1) / POLICY_CELLS},
+		{skel->maps.nodes, image->n_nodes},
+		{skel->maps.lines, image->n_lines},
+		{skel->maps.rows, image->n_rows},
+		{skel->maps.rules, image->n_rules},
+		{skel->maps.meters, image->n_meters},
+		{skel->maps.buckets, image->n_bucket_lines},
+		{skel->maps.logpace, image->n_logs},
+	};
+	int code =
+		bpf_map__set_value_size(skel->maps.rows, (uint32_t)(8 * POLICY_ROW_WORDS(words)));
+
+	for (size_t m = 0; !code && m < ARRAY_SIZE(sizes); m++)
+		code = bpf_map__set_max_entries(sizes[m].map, at_least_one(sizes[m].n));
+	return code;
+}
+
+// A program array accepts only programs of one type, fragment support and expected attach type; under
+// libxdp's dispatcher entry is an extension, whose expected attach type is 0, so all have that.
+static void prepare(struct policy_bpf *skel, const struct image *image,
+		    const struct generation_options *options, bool twin)
+{
+	struct config *config = (struct config *)&skel->rodata->config;
+
+	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
+	bpf_program__set_flags(skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
+	*(struct policy_config *)&skel->rodata->policy = image->config;
+	config->malformed_pass = options->malformed_pass;
+	config->twin = twin;
+	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
+}
+
+// The verifier's last line that is not a figure.
+static void add_log(char *log, struct err *err)
+{
+	char *end;
+
+	while ((end = strrchr(log, '\n'))) {
+		*end = '\0';
+		if (end[1] && strncmp(end + 1, "processed ", 10) &&
+		    strncmp(end + 1, "verification", 12) && strncmp(end + 1, "stack ", 6)) {
+			err_hint(err, "%.300s", end + 1);
+			return;
+		}
+	}
+}
+
+static int load(struct policy_bpf *skel, struct err *err)
+{
+	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
+	int code;
+
+	bpf_program__set_log_buf(skel->progs.weir_policy, log, LOG_BYTES);
+	code = policy_bpf__load(skel);
+	log[LOG_BYTES - 1] = '\0';
+	if (code) {
+		if (getenv("WEIR_LOG"))
+			fputs(log, stderr);
+		err_system(err, -code, "the kernel refuses the policy program");
+		add_log(log, err);
+	}
+	// The skeleton must not write into memory that is about to go.
+	bpf_program__set_log_buf(skel->progs.weir_policy, NULL, 0);
+	return code;
+}
+
+// Maps an array, copies the table, unmaps, freezes.
+static int fill(int fd, const void *table, size_t bytes, size_t map_bytes, struct err *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (map_bytes + page - 1) & ~(page - 1);
+	void *map;
+
+	if (bytes) {
+		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			return err_system(err, errno, "cannot map a policy table of %zu bytes",
+					  bytes);
+		memcpy(map, table, bytes);
+		munmap(map, size);
+	}
+	return bpf_map_freeze(fd) ? err_system(err, errno, "cannot freeze a policy table") : 0;
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static int fill_tables(const struct generation *g, const struct image *i, struct err *err)
+{
+	size_t words = i->config.words ? i->config.words : 1;
+	size_t rows = i->n_rows * 8 * POLICY_ROW_WORDS(words);
+	const struct {
+		enum part part;
+		const void *table;
+		size_t bytes;
+	} tables[] = {
+		{PART_FIELDS, i->fields, i->n_fields * sizeof(*i->fields)},
+		{PART_NODES, i->nodes, i->n_nodes * sizeof(*i->nodes)},
+		{PART_LINES, i->lines, i->n_lines * sizeof(*i->lines)},
+		{PART_ROWS, i->rows, rows},
+		{PART_RULES, i->rules, i->n_rules * sizeof(*i->rules)},
+	};
+	int code = 0;
+
+	for (size_t t = 0; !code && t < ARRAY_SIZE(tables); t++)
+		code = fill(g->fd[tables[t].part], tables[t].table, tables[t].bytes,
+			    round_up(tables[t].bytes, 64), err);
+	return code;
+}
+
+static int keep(const struct policy_bpf *skel, struct generation *g, struct err *err)
+{
+	for (int p = 0; p < PARTS; p++) {
+		int fd = p == PART_PROGRAM ? bpf_program__fd(skel->progs.weir_policy)
+					   : bpf_map__fd(part_map(skel, (enum part)p));
+
+		g->fd[p] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (g->fd[p] < 0)
+			return err_system(err, errno, "cannot keep the policy's '%s'",
+					  part_names[p]);
+	}
+	return 0;
+}
+
+// The set's own map, found again or made.
+static int open_set(const struct instance *i, const struct generation_set *set, int *ret_fd,
+		    struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/sets", i ? i->folder : "");
+	int fd = -1, code = i ? pins_get(folder, set->name, &fd, err) : -ENOENT;
+
+	if (code != -ENOENT) {
+		*ret_fd = fd;
+		return code;
+	}
+	fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "weir_set", sizeof(struct policy_set_key),
+			    sizeof(struct policy_set_value), set->max, NULL);
+	if (fd < 0)
+		return err_system(err, -fd, "cannot make the set '@%s' of %u addresses", set->name,
+				  set->max);
+	code = i ? file_mkdirs(folder, 0700, err) : 0;
+	if (!code && i)
+		code = pins_put(folder, set->name, fd, err);
+	if (code)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return code;
+}
+
+static int fill_sets(const struct instance *i, const struct generation *g,
+		     const struct generation_options *options, struct err *err)
+{
+	for (uint32_t n = 0; n < options->n_sets; n++) {
+		CLEANUP_FD int fd = -1;
+		int code = open_set(i, &options->sets[n], &fd, err);
+
+		if (code)
+			return code;
+		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &fd, BPF_ANY))
+			return err_system(err, errno, "cannot use the set '@%s'",
+					  options->sets[n].name);
+	}
+	return 0;
+}
+
+static int fill_ports(const struct generation *g, const struct generation_options *options,
+		      struct err *err)
+{
+	for (uint32_t n = 0; n < options->n_redirects; n++)
+		if (options->redirects[n] &&
+		    bpf_map_update_elem(g->fd[PART_PORTS], &n, &options->redirects[n], BPF_ANY))
+			return err_system(err, errno, "cannot redirect to interface %u",
+					  options->redirects[n]);
+	return 0;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void read_cost(const struct generation *g, const struct image *image, uint64_t begin_us,
+		      struct generation_cost *ret)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (!ret || bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
+		return;
+	*ret = (struct generation_cost){
+		.instructions = info.xlated_prog_len / 8,
+		.verified = info.verified_insns,
+		.jited_bytes = info.jited_prog_len,
+		.map_bytes = image_bytes(image),
+		.load_us = now_us() - begin_us,
+	};
+}
+
+static int size_overlay(struct policy_bpf *skel, uint32_t max_entries)
+{
+	int code = bpf_map__set_max_entries(skel->maps.hosts4, max_entries);
+
+	if (!code)
+		code = bpf_map__set_max_entries(skel->maps.hosts6, max_entries);
+	// One more than is ever used: kernels before 6.13 refuse to replace an entry in a full trie.
+	if (!code)
+		code = bpf_map__set_max_entries(skel->maps.nets4, max_entries + 1);
+	return code ? code : bpf_map__set_max_entries(skel->maps.nets6, max_entries + 1);
+}
+
+static int keep_shared(const struct policy_bpf *skel, struct instance *i, struct err *err)
+{
+	const struct {
+		const struct bpf_map *map;
+		int *fd;
+	} shared[] = {
+		{skel->maps.data_knobs, &i->knobs_fd},
+		{skel->maps.slots, &i->slots},
+		{skel->maps.counters, &i->counters},
+		{skel->maps.events, &i->events},
+		{skel->maps.hosts4, &i->hosts4},
+		{skel->maps.hosts6, &i->hosts6},
+		{skel->maps.nets4, &i->nets4},
+		{skel->maps.nets6, &i->nets6},
+		{skel->maps.rulecounters, &i->rulecounters},
+	};
+
+	for (size_t m = 0; m < ARRAY_SIZE(shared); m++) {
+		*shared[m].fd = fcntl(bpf_map__fd(shared[m].map), F_DUPFD_CLOEXEC, 0);
+		if (*shared[m].fd < 0)
+			return err_system(err, errno, "cannot keep the maps of instance '%s'",
+					  i->name);
+	}
+	return 0;
+}
+
+static void destroy(struct policy_bpf **skel)
+{
+	policy_bpf__destroy(*skel);
+}
+
+int generation_load(const struct instance *i, const struct image *image,
+		    const struct generation_options *options, struct generation **ret,
+		    struct generation_cost *cost, struct err *err)
+{
+	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
+	CLEANUP_GENERATION struct generation *g = generation_new();
+	uint64_t begin_us = now_us();
+	int code;
+
+	if (!skel)
+		return err_system(err, errno, "cannot open the policy program");
+	prepare(skel, image, options, false);
+	code = size_maps(skel, image);
+	if (!code && i)
+		code = share(skel, i);
+	if (code)
+		return err_system(err, -code, "cannot size the policy's maps");
+	if (!(code = load(skel, err)))
+		code = keep(skel, g, err);
+	if (!code)
+		code = fill_tables(g, image, err);
+	if (!code)
+		code = fill_sets(i, g, options, err);
+	if (!code)
+		code = fill_ports(g, options, err);
+	if (code)
+		return code;
+	read_cost(g, image, begin_us, cost);
+	*ret = TAKE_PTR(g);
+	return 0;
+}
+
+int generation_load_first(struct instance *i, struct generation **ret, struct err *err)
+{
+	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
+	CLEANUP_GENERATION struct generation *g = generation_new();
+	static const struct image nothing;
+	static const struct generation_options defaults;
+	int code;
+
+	if (!skel)
+		return err_system(err, errno, "cannot open the policy program");
+	prepare(skel, &nothing, &defaults, false);
+	code = size_maps(skel, &nothing);
+	if (!code)
+		code = size_overlay(skel, i->meta.max_entries);
+	if (code)
+		return err_system(err, -code, "cannot size the instance's maps");
+	if ((code = load(skel, err))) {
+		err_prefix(err, "with room for %u entries", i->meta.max_entries);
+		return code;
+	}
+	if (!(code = keep_shared(skel, i, err)))
+		code = keep(skel, g, err);
+	if (!code)
+		code = fill_tables(g, &nothing, err);
+	if (!code)
+		*ret = TAKE_PTR(g);
+	return code;
+}
+
+static char *folder_of(const char *instance_folder, uint32_t number)
+{
+	return mem_printf("%s/gen/%u", instance_folder, number);
+}
+
+static int pin_about(const char *folder, const struct generation_about *about, struct err *err)
+{
+	CLEANUP_FD int fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_about", 4, sizeof(*about), 1, NULL);
+	uint32_t zero = 0;
+
+	if (fd < 0 || bpf_map_update_elem(fd, &zero, about, BPF_ANY))
+		return err_system(err, errno, "cannot write who made the policy");
+	return pins_put(folder, "about", fd, err);
+}
+
+int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
+			  struct err *err)
+{
+	CLEANUP_FREE char *folder = folder_of(i->folder, number);
+	CLEANUP_FD int fd = -1;
+	uint32_t zero = 0;
+	int code = pins_get(folder, "about", &fd, err);
+
+	if (code)
+		return code == -ENOENT
+			       ? err_system(err, ENOENT, "generation %u has lost its pins", number)
+			       : code;
+	return bpf_map_lookup_elem(fd, &zero, ret)
+		       ? err_system(err, errno, "cannot read who made the policy")
+		       : 0;
+}
+
+static void mark_rows(int rules, uint8_t used[WEIR_RULE_COUNTERS])
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+	struct policy_rule rule;
+
+	if (bpf_obj_get_info_by_fd(rules, &info, &size))
+		return;
+	for (uint32_t r = 0; r < info.max_entries; r++)
+		if (!bpf_map_lookup_elem(rules, &r, &rule) && rule.counter < WEIR_RULE_COUNTERS)
+			used[rule.counter] = 1;
+}
+
+int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS], struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/gen", i->folder);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir)
+		return err_system(err, errno, "cannot read '%s'", path);
+	while ((entry = readdir(dir))) {
+		CLEANUP_FREE char *folder = mem_printf("%s/%s", path, entry->d_name);
+		CLEANUP_FD int rules = -1;
+
+		if (entry->d_name[0] != '.' &&
+		    !pins_get(folder, part_names[PART_RULES], &rules, NULL))
+			mark_rows(rules, ret_used);
+	}
+	closedir(dir);
+	return 0;
+}
+
+int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
+		   const struct generation_about *about, struct err *err)
+{
+	CLEANUP_FREE char *folder = folder_of(instance_folder, number);
+	int code = file_remove_tree(folder, err);
+
+	if (!code)
+		code = file_mkdirs(folder, 0700, err);
+	for (int p = 0; !code && p < PARTS; p++)
+		code = pins_put(folder, part_names[p], g->fd[p], err);
+	if (!code)
+		code = pin_about(folder, about, err);
+	if (code)
+		file_remove_tree(folder, NULL);
+	return code;
+}
+
+int generation_open(const struct instance *i, uint32_t number, struct generation **ret,
+		    struct err *err)
+{
+	CLEANUP_GENERATION struct generation *g = generation_new();
+	CLEANUP_FREE char *folder = folder_of(i->folder, number);
+
+	for (int p = 0; p < PARTS; p++) {
+		int code = pins_get(folder, part_names[p], &g->fd[p], err);
+
+		if (code == -ENOENT)
+			return err_system(err, ENOENT, "generation %u has lost its pin '%s'",
+					  number, part_names[p]);
+		if (code)
+			return code;
+	}
+	*ret = TAKE_PTR(g);
+	return 0;
+}
+
+// Twins
+
+struct twin {
+	struct policy_bpf *skel;
+	struct policy_twin *answer; // mapped
+	uint8_t *packet;
+	size_t size;
+};
+
+#define PACKET_MAX 16384
+
+void twin_free(struct twin *t)
+{
+	if (!t)
+		return;
+	if (t->answer)
+		munmap(t->answer, sizeof(*t->answer));
+	policy_bpf__destroy(t->skel);
+	free(t->packet);
+	free(t);
+}
+
+void twin_cleanup(struct twin **t)
+{
+	twin_free(*t);
+}
+
+// The read-only data of the original, but for the switch that makes it a twin.
+static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
+{
+	CLEANUP_FREE void *rodata = mem_zalloc(1, sizeof(*skel->rodata));
+	uint32_t zero = 0;
+
+	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata))
+		return -errno;
+	memcpy(skel->rodata, rodata, sizeof(*skel->rodata));
+	((struct config *)&skel->rodata->config)->twin = 1;
+	return 0;
+}
+
+static int share_tables(struct policy_bpf *skel, const struct generation *g)
+{
+	int code = 0;
+
+	for (int p = PART_FIELDS; !code && p < PART_PROGRAM; p++)
+		code = bpf_map__reuse_fd(part_map(skel, (enum part)p), g->fd[p]);
+	return code;
+}
+
+static int open_twin(struct twin *t, const struct instance *i, const struct generation *g)
+{
+	int code;
+
+	t->skel = policy_bpf__open();
+	if (!t->skel)
+		return -errno;
+	bpf_program__set_expected_attach_type(t->skel->progs.weir_policy, 0);
+	bpf_program__set_flags(t->skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
+	code = copy_rodata(t->skel, g);
+	if (!code)
+		code = share_tables(t->skel, g);
+	if (!code && i)
+		code = share(t->skel, i);
+	return code ? code : policy_bpf__load(t->skel);
+}
+
+int twin_open(const struct instance *i, const struct generation *g, struct twin **ret,
+	      struct err *err)
+{
+	CLEANUP_TWIN struct twin *t = mem_new(struct twin);
+	int code = open_twin(t, i, g);
+	void *answer;
+
+	if (code)
+		return err_system(err, -code, "cannot make the policy's twin");
+	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
+		      bpf_map__fd(t->skel->maps.twin), 0);
+	if (answer == MAP_FAILED)
+		return err_system(err, errno, "cannot map the twin's answer");
+	t->answer = answer;
+	t->packet = mem_zalloc(1, PACKET_MAX);
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+int twin_run(struct twin *t, const uint8_t *frame, size_t length, const struct policy_twin *ask,
+	     struct twin_result *ret, struct err *err)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = (uint32_t)length,
+		    .data_out = t->packet, .data_size_out = PACKET_MAX);
+
+	*t->answer = *ask;
+	t->answer->rule = -1;
+	t->answer->counted = 0;
+	if (bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.weir_policy), &opts))
+		return err_system(err, errno, "cannot run a test packet of %zu bytes", length);
+	*ret = (struct twin_result){
+		.verdict = opts.retval,
+		.rule = t->answer->rule,
+		.reason = t->answer->reason,
+		.counted = t->answer->counted,
+		.packet = t->packet,
+		.length = opts.data_size_out,
+	};
+	memcpy(ret->first_counted, t->answer->first_counted, sizeof(ret->first_counted));
+	return 0;
+}
+
+int generation_set_iface(const struct generation *g, uint32_t number, uint8_t class,
+			 struct err *err)
+{
+	struct policy_ifclass classes;
+	uint32_t zero = 0;
+
+	if (bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &classes))
+		return err_system(err, errno, "cannot read the policy's interfaces");
+	classes.class[number & (WEIR_IFACES - 1)] = class;
+	if (bpf_map_update_elem(g->fd[PART_IFCLASS], &zero, &classes, BPF_ANY))
+		return err_system(err, errno, "cannot write the policy's interfaces");
+	return 0;
+}
+
+uint8_t generation_class(const struct generation_about *about, const char *device)
+{
+	size_t best = 0, best_len = 0;
+
+	for (size_t i = 0; i < about->n_ifaces && i < WEIR_IFACES; i++) {
+		const char *name = about->ifaces[i];
+		bool pattern = strchr(name, '*');
+		size_t len = strlen(name) + (pattern ? 0 : sizeof(about->ifaces[0]));
+
+		if (len > best_len &&
+		    (pattern ? !fnmatch(name, device, 0) : !strcmp(name, device))) {
+			best = i + 1;
+			best_len = len;
+		}
+	}
+	return (uint8_t)best;
+}
+
+int generation_introduce(const struct instance *i, uint32_t number, const char *device,
+			 struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/gen", i->folder);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int code = 0;
+
+	if (!dir)
+		return err_system(err, errno, "cannot read '%s'", path);
+	while (!code && (entry = readdir(dir))) {
+		CLEANUP_GENERATION struct generation *g = NULL;
+		struct generation_about about;
+		uint32_t n;
+
+		if (num_parse_u32(entry->d_name, strlen(entry->d_name), 1, UINT32_MAX, &n))
+			continue;
+		code = generation_read_about(i, n, &about, err);
+		if (!code)
+			code = generation_open(i, n, &g, err);
+		if (!code)
+			code = generation_set_iface(g, number, generation_class(&about, device),
+						    err);
+	}
+	closedir(dir);
+	return code;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A policy in the kernel: program and tables, loaded beside the running one; and its twin for tests.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/policy.h"
+#include "ctl/datapath/instance.h"
+#include "ctl/table/image.h"
+
+struct generation; // descriptors of one policy's program and maps
+
+// A dynamic set the policy names; it lives below sets/NAME and outlives the policy.
+struct generation_set {
+	const char *name;
+	uint32_t max;
+};
+
+struct generation_options {
+	bool malformed_pass;
+	bool conntrack; // some rule says `established`
+	const struct generation_set *sets;
+	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers
+	// Numbers of devices for redirect rules, by image rule's `redirect` row; 0: not there.
+	const uint32_t *redirects;
+	size_t n_redirects;
+};
+
+struct generation_cost {
+	uint32_t instructions; // after the verifier removed what is not used
+	uint32_t verified;     // instructions the verifier walked
+	uint32_t jited_bytes;
+	size_t map_bytes;
+	uint64_t load_us;
+};
+
+struct generation_about_set { // a dynamic set, in the order of the set numbers
+	char name[32];
+	uint32_t max;
+	uint8_t mask4, mask6;
+	uint64_t expire_ms; // 0: never
+};
+
+// Who made it, for status and history: kept beside its pins.
+struct generation_about {
+	char revision[16]; // "" for the empty policy
+	char path[256];
+	char by[160];
+	uint64_t at_s; // wall clock
+	// Interfaces of the policy in its order; a name may end in '*' and then is a pattern.
+	uint32_t n_ifaces;
+	char ifaces[WEIR_IFACES][16];
+	uint32_t n_sets;
+	struct generation_about_set sets[POLICY_SETS_MAX];
+};
+// Which of them a device is: the exact name, else the longest pattern; its place + 1, 0 none.
+uint8_t generation_class(const struct generation_about *about, const char *device);
+
+// Loads program and tables around the instance's shared maps (i NULL: around private ones, to prove and
+// measure a policy without an instance). Nothing is pinned and no packet sees it. cost may be NULL.
+// 0 or -errno with err set (the verifier's last words as hint).
+int generation_load(const struct instance *i, const struct image *image,
+		    const struct generation_options *options, struct generation **ret,
+		    struct generation_cost *cost, struct err *err);
+// The empty policy of a fresh instance; makes the instance's shared maps on the way and sets their
+// descriptors in i.
+int generation_load_first(struct instance *i, struct generation **ret, struct err *err);
+// Pins it as INSTANCE_FOLDER/gen/NUMBER; before that it dies with the process.
+int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
+		   const struct generation_about *about, struct err *err);
+// From its pins.
+int generation_open(const struct instance *i, uint32_t number, struct generation **ret,
+		    struct err *err);
+void generation_free(struct generation *g);
+void generation_cleanup(struct generation **g);
+#define CLEANUP_GENERATION CLEANUP(generation_cleanup)
+int generation_program(const struct generation *g); // its descriptor
+int generation_program_id(const struct generation *g, uint32_t *ret);
+
+// Marks the rows of the rule counters that generations with pins use: ret_used[row] = 1.
+int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS],
+		    struct err *err);
+
+int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
+			  struct err *err);
+
+// Tells the generations in both slots that the interface with this number is this device.
+int generation_introduce(const struct instance *i, uint32_t number, const char *device,
+			 struct err *err);
+
+// The interface with this number in the instance is `class` in the policy: its place there + 1, or 0.
+int generation_set_iface(const struct generation *g, uint32_t number, uint8_t class,
+			 struct err *err);
+
+// A second program over the same tables that runs test packets and changes nothing (8 ms to make).
+struct twin;
+int twin_open(const struct instance *i, const struct generation *g, struct twin **ret,
+	      struct err *err);
+void twin_free(struct twin *t);
+void twin_cleanup(struct twin **t);
+#define CLEANUP_TWIN CLEANUP(twin_cleanup)
+
+struct twin_result {
+	uint32_t verdict; // XDP_*
+	int32_t rule;     // that decided, -1 none
+	uint32_t reason;  // enum weir_reason
+	uint32_t counted; // rules that counted and went on
+	uint32_t first_counted[5];
+	uint8_t *
+		packet; // that leaves, when verdict is XDP_TX; owned by the twin, valid until the next run
+	size_t length;
+};
+// Runs one frame of at least 14 bytes. ask: iface, over, established, live.
+int twin_run(struct twin *t, const uint8_t *frame, size_t length, const struct policy_twin *ask,
+	     struct twin_result *ret, struct err *err);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Dynamic sets from outside: what rules and `weir block --set` have put in.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/datapath/generation.h"
+
+struct set_row {
+	struct prefix prefix; // of the set's mask
+	uint64_t until;       // jiffies64, UINT64_MAX for ever; may have passed
+};
+struct set_rows {
+	struct set_row *at;
+	size_t n, cap;
+};
+
+// The set of this name in the policy in force; ERR_INPUT when it has none, with a hint.
+int sets_find(const struct generation_about *about, const char *name,
+	      const struct generation_about_set **ret, struct err *err);
+// All its addresses, sorted. The caller frees ret->at.
+int sets_read(const struct instance *i, const struct generation_about_set *set,
+	      struct set_rows *ret, struct err *err);
+// Adds addresses (their networks by the set's mask) until a jiffy, or takes them out.
+int sets_add(const struct instance *i, const struct generation_about_set *set,
+	     const struct addr *addrs, size_t n, uint64_t until, struct err *err);
+int sets_remove(const struct instance *i, const struct generation_about_set *set,
+		const struct addr *addrs, size_t n, size_t *ret_removed, struct err *err);
