@@ -65,6 +65,21 @@ static bool load_interrupted(struct book *b, struct records *ret)
 	return true;
 }
 
+int book_settle(const struct instance *i, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/overlay", PINS_STATE, i->name);
+	CLEANUP_FREE char *fresh = mem_printf("%s.new", path);
+	struct records found = {0};
+	bool commit =
+		i->knobs->epoch && !load(fresh, &found, NULL) && found.epoch == i->knobs->epoch;
+
+	records_free(&found);
+	if (commit)
+		return file_commit(path, err);
+	unlink(fresh); // of a command that did not get as far as the maps
+	return 0;
+}
+
 static int load_records(struct book *b, struct err *err)
 {
 	int code;
@@ -202,6 +217,8 @@ int book_open_with(struct instance *instance, int lock, struct book **ret, struc
 	b->instance = instance;
 	b->lock = lock;
 	code = overlay_tidy(b->instance, err);
+	if (!code)
+		code = book_settle(b->instance, err);
 	if (!code)
 		code = fill(b, err);
 	if (!code)

@@ -35,6 +35,10 @@ void book_cleanup(struct book **b);
 // 0; or -errno with err set, and packets, maps and file are as before.
 int book_commit(struct book *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
 
+// Gives a file whose command was killed between the maps' commit and its renaming its place. The caller holds
+// the lock.
+int book_settle(const struct instance *i, struct err *err);
+
 // Reads the file of a former life into a fresh instance: what had expired and what was fleeting is left
 // out. No file: 0. The caller commits.
 int book_restore(struct book *b, size_t *ret_n, struct err *err);

@@ -11,6 +11,8 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/book.h"
+#include "ctl/control/restore.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
@@ -24,36 +26,43 @@ void bringup_close(struct bringup *b)
 	b->lock = -1;
 }
 
-// The book wants instance and lock for itself, so it gets its own.
-static int restore(struct bringup *b, struct err *err)
+// The book owns its instance and lock; here it only borrows them.
+static int restore_overlay(struct bringup *b, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct instance *again = NULL;
-	int code = instance_open(b->instance->name, &again, err);
+	struct book *book = NULL;
+	int code = book_open_with(b->instance, -1, &book, err);
 
-	if (!code)
-		code = book_open_with(again, -1, &book, err);
-	if (!code)
-		code = book_restore(book, &b->restored, err);
-	return code || !b->restored ? code : book_commit(book, true, &plan, err);
+	if (code) {
+		b->instance = NULL; // gone with the book
+		return code;
+	}
+	code = book_restore(book, &b->restored, err);
+	if (!code && b->restored)
+		code = book_commit(book, true, &plan, err);
+	book->instance = NULL;
+	book_free(book);
+	return code;
 }
 
-static int create(struct bringup *b, const char *name, uint32_t max_entries, struct err *err)
+// Nothing is visible before everything is back; a killed command leaves what instance_sweep removes.
+static int create(struct bringup *b, const char *name, uint32_t max_entries, bool without_policy,
+		  struct err *err)
 {
-	CLEANUP_FREE char *stale = mem_printf("%s/%s/overlay.new", PINS_STATE, name);
-	int code;
+	int code = instance_create(name, max_entries ? max_entries : WEIR_OVERLAY_MAX, &b->instance,
+				   err);
 
-	unlink(stale);
-	code = instance_create(name, max_entries ? max_entries : WEIR_OVERLAY_MAX, &b->instance,
-			       err);
 	if (code)
 		return code;
 	b->created = true;
-	if ((code = restore(b, err))) {
-		instance_remove(name, NULL);
+	if (!without_policy && (code = restore_policy(b->instance, b->revision, err)))
+		err_hint(err, "weir apply FILE brings another policy");
+	else if ((code = restore_overlay(b, err)))
 		err_hint(err, "move '%s/%s/overlay' away to begin without it", PINS_STATE, name);
-	}
+	if (!code)
+		code = instance_publish(b->instance, err);
+	if (code)
+		instance_sweep(name, NULL);
 	return code;
 }
 
@@ -67,8 +76,8 @@ static int check_size(const struct bringup *b, uint32_t max_entries, struct err 
 	return -EBUSY;
 }
 
-int bringup_open(const char *name, const char *command, uint32_t max_entries, struct bringup *ret,
-		 struct err *err)
+int bringup_open(const char *name, const char *command, uint32_t max_entries, bool without_policy,
+		 struct bringup *ret, struct err *err)
 {
 	struct bringup b = {.lock = -1};
 	int code = pins_ready(err);
@@ -82,7 +91,7 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, st
 		if (!code)
 			code = check_size(&b, max_entries, err);
 	} else if (!code) {
-		code = create(&b, name, max_entries, err);
+		code = create(&b, name, max_entries, without_policy, err);
 	}
 	if (code) {
 		bringup_close(&b);
@@ -112,10 +121,16 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		   struct attach_result *ret, struct err *err)
 {
 	struct link link;
+	uint32_t number;
 	int code = link_get(ifname, &link, err);
 
 	if (!code)
 		code = check_link(&link, err);
+	if (!code)
+		code = attach_reserve(b->instance, ifname, link.index, &number, err);
+	// First the policies learn which interface it is, then packets come.
+	if (!code)
+		code = generation_introduce(b->instance, number, ifname, err);
 	return code ? code
 		    : attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
 				       err);
@@ -123,6 +138,12 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)
 {
+	int code;
+
 	*ret_removed = !instance_has_ifaces(b->instance);
-	return *ret_removed ? instance_remove(b->instance->name, err) : 0;
+	if (!*ret_removed)
+		return 0;
+	// The maps go: a file that a killed command left beside the old one is decided now.
+	code = book_settle(b->instance, err);
+	return code ? code : instance_remove(b->instance->name, err);
 }

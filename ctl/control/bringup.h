@@ -5,19 +5,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
 
 struct bringup {
 	struct instance *instance;
 	int lock;
-	bool created;    // the instance is new
-	size_t restored; // overlay entries that came back from the state folder
+	bool created;               // the instance is new
+	size_t restored;            // overlay entries that came back from the state folder
+	char revision[REVISION_ID]; // policy that came back; "" none
 };
 
-// Takes the lock and opens the instance, or makes one with the overlay that was kept. max_entries: 0
-// for the default; another number than a running instance's is refused. 0 or -errno with err set.
-int bringup_open(const char *name, const char *command, uint32_t max_entries, struct bringup *ret,
-		 struct err *err);
+// Takes the lock and opens the instance, or makes one with the overlay that was kept and, unless
+// `without_policy` (apply brings its own), the accepted policy. max_entries: 0 for the default; another
+// number than a running instance's is refused. 0 or -errno with err set.
+int bringup_open(const char *name, const char *command, uint32_t max_entries, bool without_policy,
+		 struct bringup *ret, struct err *err);
 void bringup_close(struct bringup *b);
 #define CLEANUP_BRINGUP CLEANUP(bringup_close)
 

@@ -246,7 +246,9 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 				   holder_of(b, intent, item, &common));
 	}
 	if (list)
-		records_replace(&b->records, &who, intent->kinds, claims.at, claims.n, &change);
+		// A list is one whole, whatever the directions of its lines.
+		records_replace(&b->records, &who, kinds_of(intent->allow, true, true), claims.at,
+				claims.n, &change);
 	else if (claims.n)
 		records_add(&b->records, claims.at, claims.n, &change);
 	tally(ret, &change);

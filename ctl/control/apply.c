@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The order of events of an apply: everything that can fail comes before the one write that commits.
+#include "ctl/control/apply.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/num.h"
+#include "ctl/control/lockout.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/net/ethtool.h"
+#include "ctl/net/link.h"
+
+void apply_result_free(struct apply_result *r)
+{
+	vec_each (&r->absent, name)
+		free(*name);
+	vec_each (&r->warnings, text)
+		free(*text);
+	vec_free(&r->absent);
+	vec_free(&r->warnings);
+	vec_free(&r->attached);
+}
+
+// The devices the policy is for
+
+struct device {
+	struct link link;
+	uint8_t class; // number of the interface in the policy + 1
+	uint8_t mode;  // enum resolved_iface_mode
+};
+struct devices {
+	struct device *at;
+	size_t n, cap;
+};
+
+static int check_present(const struct resolved *r, const struct devices *d,
+			 struct apply_result *ret, struct err *err)
+{
+	for (size_t i = 0; i < r->n_interfaces; i++) {
+		const struct resolved_interface *iface = &r->interfaces[i];
+		struct link link;
+		bool found = false;
+
+		for (size_t n = 0; n < d->n; n++)
+			found |= d->at[n].class == i + 1;
+		if (found)
+			continue;
+		if (!iface->pattern && !iface->optional)
+			return link_get(iface->name, &link, err); // says what is there instead
+		vec_push(&ret->absent, mem_strdup(iface->name));
+	}
+	return 0;
+}
+
+static int find_devices(const struct candidate *c, struct devices *d, struct apply_result *ret,
+			struct err *err)
+{
+	const struct resolved *r = c->resolved;
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	CLEANUP_FREE struct link *links = NULL;
+	size_t n = 0;
+	int code = link_list(&links, &n, err);
+
+	candidate_about(c, about);
+	for (size_t l = 0; !code && l < n; l++) {
+		uint8_t class = generation_class(about, links[l].name);
+
+		if (class)
+			vec_push(d,
+				 ((struct device){links[l], class, r->interfaces[class - 1].mode}));
+	}
+	return code ? code : check_present(r, d, ret, err);
+}
+
+// The device whose offload hides VLAN tags from a program on `link`, and the feature's name; false: none.
+// On veth it is the sending end's; ret_unsure: that one is out of sight.
+static bool hides_tags(const struct link *link, struct link *ret_device, const char **ret_feature,
+		       bool *ret_unsure)
+{
+	bool veth = !strcmp(link->kind, "veth");
+	struct ethtool e;
+
+	*ret_device = *link;
+	*ret_feature = veth ? "txvlan" : "rxvlan";
+	*ret_unsure =
+		veth && (link->lower_elsewhere || link_get_by_index(link->lower, ret_device, NULL));
+	if (*ret_unsure || ethtool_get(ret_device->name, &e, NULL))
+		return false;
+	return (veth ? e.tx_vlan : e.rx_vlan) == ETHTOOL_ON;
+}
+
+static int check_tags(const struct candidate *c, const struct apply_options *o,
+		      const struct devices *d, struct apply_result *ret, struct err *err)
+{
+	if (!c->image->config.use[FIELD_VLAN] || o->force)
+		return 0;
+	vec_each (d, device) {
+		const char *feature;
+		struct link culprit;
+		bool unsure;
+
+		if (hides_tags(&device->link, &culprit, &feature, &unsure)) {
+			err_refused(err,
+				    "rules with 'vlan' would be blind on '%s': tags are taken "
+				    "out of the packet before XDP sees it",
+				    device->link.name);
+			err_hint(err, "ethtool -K %s %s off", culprit.name, feature);
+			return -EOPNOTSUPP;
+		}
+		if (unsure)
+			vec_push(&ret->warnings,
+				 mem_printf("'%s' shows VLAN tags only if its other end says: "
+					    "ethtool -K PEER txvlan off",
+					    device->link.name));
+	}
+	return 0;
+}
+
+// Before the switch
+
+static int check_trial(const struct instance *i, struct err *err)
+{
+	struct commit_state state;
+	struct generation_about about = {0};
+	struct clock now;
+	num_text left;
+	int code = commit_read(i, &state, err);
+
+	if (!code)
+		code = instance_clock(i, &now, err);
+	if (code || !state.deadline)
+		return code;
+	generation_read_about(i, state.active, &about, NULL);
+	err_refused(err, "trial by %s ends in %s", about.by[0] ? about.by : "?",
+		    num_format_duration_ms(clock_ms_until(&now, state.deadline), left));
+	err_hint(err, "weir confirm keeps it, weir rollback ends it");
+	return -EBUSY;
+}
+
+static int check_revision(const struct instance *i, const char *wanted, struct err *err)
+{
+	struct commit_state state;
+	struct generation_about about = {0};
+	int code = commit_read(i, &state, err);
+
+	if (!code)
+		code = generation_read_about(i, state.active, &about, err);
+	if (code || !strcmp(about.revision, wanted))
+		return code;
+	return err_refused(err, "revision %s is in force, not %s: somebody else applied a policy",
+			   about.revision[0] ? about.revision : "(none)", wanted);
+}
+
+// A device that is attached already knows its number; one that will be gets it at attach.
+static int set_classes(const struct instance *i, const struct candidate *c, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct iface row;
+	int code = 0;
+
+	candidate_about(c, about);
+
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE)
+			code = generation_set_iface(c->generation, n,
+						    generation_class(about, row.name), err);
+	return code;
+}
+
+static int stage_record(struct candidate *c, const struct apply_options *o, struct revision *r,
+			struct err *err)
+{
+	struct err why = {0};
+	int code;
+
+	r->path = mem_strdup(o->path ? o->path : o->revision);
+	r->by = mem_strdup(o->by);
+	r->note = mem_strdup(o->note);
+	r->at_s = (uint64_t)time(NULL);
+	code = revisions_stage(o->instance, r, &c->world, &why);
+	if (code && !o->fleeting) {
+		*err = why;
+		err_hint(err, "--volatile changes the kernel alone");
+		return code;
+	}
+	return 0;
+}
+
+// After the switch: interfaces that the policy names and that are not attached yet. A failure leaves the
+// switch as it is; the first one is reported.
+static int attach_new(struct bringup *b, const struct devices *d, struct apply_result *ret,
+		      struct err *err)
+{
+	static const enum attach_mode modes[] = {ATTACH_AUTO, ATTACH_NATIVE, ATTACH_GENERIC};
+	int code = 0;
+
+	vec_each (d, device) {
+		struct apply_iface one = {0};
+		struct err why = {0};
+		int failed = bringup_attach(b, device->link.name, modes[device->mode], &one.attach,
+					    &why);
+
+		if (failed && !code) {
+			code = failed;
+			*err = why;
+		}
+		if (failed || !one.attach.changed)
+			continue;
+		snprintf(one.name, sizeof(one.name), "%s", device->link.name);
+		vec_push(&ret->attached, one);
+	}
+	ret->attach_failed = code != 0;
+	return code;
+}
+
+static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		   struct apply_result *ret, struct err *err)
+{
+	int code = commit_settle(b->instance, NULL, err);
+
+	if (!code)
+		code = check_trial(b->instance, err);
+	if (!code && o->if_revision)
+		code = check_revision(b->instance, o->if_revision, err);
+	if (!code && !o->force)
+		code = candidate_check_tracking(c, err);
+	if (!code)
+		code = candidate_load(c, b->instance, err);
+	if (!code)
+		code = candidate_prove(c, b->instance, err);
+	if (!code)
+		code = lockout_check(c, b->instance, o, ret, err);
+	return code ? code : set_classes(b->instance, c, err);
+}
+
+static int switch_over(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		       struct apply_result *ret, struct err *err)
+{
+	struct revision revision = {0};
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	int code = commit_next_number(b->instance, &ret->generation, err);
+
+	if (!code)
+		code = stage_record(c, o, &revision, err);
+	if (!code) {
+		candidate_about(c, about);
+		revision_sign(&revision, about);
+		code = generation_pin(b->instance->folder, c->generation, ret->generation, about,
+				      err);
+	}
+	if (!code)
+		code = commit_switch(b->instance, c->generation, o->trial_ms, err);
+	// In force from here on. A record that cannot become the current one is worth an error, not a way
+	// back: the kernel is the truth. That of a fleeting policy serves status and explain only.
+	if (!code && !o->trial_ms && !o->fleeting && revision.id[0])
+		code = revisions_accept(o->instance, revision.id, err);
+	snprintf(ret->revision, sizeof(ret->revision), "%s", revision.id);
+	revision_free(&revision);
+	return code;
+}
+
+static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		      const struct devices *d, struct apply_result *ret, struct err *err)
+{
+	int code = prepare(b, c, o, ret, err);
+
+	ret->cost = c->cost;
+	if (code || o->dry_run)
+		return code;
+	if ((code = switch_over(b, c, o, ret, err)))
+		return code;
+	return attach_new(b, d, ret, err);
+}
+
+static int load_revision(struct candidate *c, const struct apply_options *o, char **ret_path,
+			 struct err *err)
+{
+	struct revision revision = {0};
+	int code = revisions_load(o->instance, o->revision, &c->world, &revision, err);
+
+	if (!code)
+		*ret_path = mem_strdup(revision.path);
+	revision_free(&revision);
+	return code;
+}
+
+int apply(struct candidate *c, const struct apply_options *o, struct apply_result *ret,
+	  struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	CLEANUP_FREE char *path = o->path ? mem_strdup(o->path) : NULL;
+	struct devices devices = {0};
+	bool removed;
+	int code = o->path ? 0 : load_revision(c, o, &path, err);
+
+	if (!code && candidate_compile(c, path, o->ifaces, o->n_ifaces))
+		code = err_input(err, "'%s' has errors; nothing was changed", path);
+	if (!code)
+		code = find_devices(c, &devices, ret, err);
+	if (!code)
+		code = check_tags(c, o, &devices, ret, err);
+	if (!code)
+		code = bringup_open(o->instance, o->command, 0, true, &b, err);
+	if (!code) {
+		ret->rules = c->image->n_rules;
+		ret->expects = c->resolved->n_expects;
+		code = under_lock(&b, c, o, &devices, ret, err);
+		// An instance that was made for this and holds no interface is taken back.
+		if (b.created && (code || o->dry_run))
+			bringup_remove_if_idle(&b, &removed, NULL);
+	}
+	vec_free(&devices);
+	return code;
+}
+
+static int open_locked(const char *name, const char *command, struct bringup *b, struct err *err)
+{
+	int code = lock_take(name, command, &b->lock, err);
+
+	return code ? code : instance_open(name, &b->instance, err);
+}
+
+static int read_trial(const struct instance *i, struct commit_state *state,
+		      struct generation_about *about, uint32_t which, struct err *err)
+{
+	int code = commit_read(i, state, err);
+
+	if (code)
+		return code;
+	if (!state->deadline)
+		return err_refused(err, "there is no trial");
+	return generation_read_about(i, which == WEIR_SLOT_ACTIVE ? state->active : state->previous,
+				     about, err);
+}
+
+int apply_confirm(const char *instance, const char *command, char ret_revision[REVISION_ID],
+		  struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	struct generation_about about = {0};
+	struct commit_state state;
+	int code = open_locked(instance, command, &b, err);
+
+	if (!code)
+		code = read_trial(b.instance, &state, &about, WEIR_SLOT_ACTIVE, err);
+	if (!code && state.expired) {
+		commit_settle(b.instance, NULL, NULL);
+		code = err_refused(err, "the trial has run out: the policy before it is in force");
+	}
+	if (!code)
+		code = commit_confirm(b.instance, err);
+	if (code)
+		return code;
+	snprintf(ret_revision, REVISION_ID, "%s", about.revision);
+	return about.revision[0] ? revisions_accept(instance, about.revision, err) : 0;
+}
+
+int apply_abandon(const char *instance, const char *command, char ret_revision[REVISION_ID],
+		  struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	struct generation_about about = {0};
+	struct commit_state state;
+	int code = open_locked(instance, command, &b, err);
+
+	if (!code)
+		code = read_trial(b.instance, &state, &about, WEIR_SLOT_PREVIOUS, err);
+	if (!code)
+		code = commit_back(b.instance, err);
+	if (!code)
+		snprintf(ret_revision, REVISION_ID, "%s", about.revision);
+	return code;
+}

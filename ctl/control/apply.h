@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// `apply`, and the way back: the whole order of events, in one place.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/control/bringup.h"
+#include "ctl/control/candidate.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/net/session.h"
+
+struct apply_options {
+	const char *instance, *command; // command: for the lock's holder
+	const char *path;               // of the policy; NULL: `revision`
+	const char *revision;           // an accepted one to go back to
+	const char *const *ifaces;      // -i
+	size_t n_ifaces;
+	struct dns_options dns;
+	uint64_t trial_ms;       // --confirm; 0: for good
+	const char *if_revision; // refuse unless this one is in force; NULL: whatever
+	const char *note, *by;
+	const struct session *session; // whose packets come through this namespace; NULL: nobody's
+	bool force, fleeting, dry_run;
+};
+
+struct apply_iface {
+	char name[16];
+	struct attach_result attach;
+};
+
+struct apply_result {
+	char revision[REVISION_ID]; // of the new policy
+	uint32_t generation;
+	size_t rules, expects;
+	VEC(struct apply_iface) attached; // interfaces that got Weir now
+	VEC(char *) absent;               // optional interfaces and patterns without a device
+	VEC(char *) warnings;             // of the guard
+	struct generation_cost cost;
+	bool attach_failed; // the switch is done, but an interface that is new could not be attached
+};
+void apply_result_free(struct apply_result *r);
+#define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
+
+// parse, check, resolve, compile; then under the lock load beside the running one, prove, guard, pin,
+// record, switch, attach what is new. Any failure before the switch changes nothing. The candidate keeps
+// what it found for messages. 0, or -errno with err set (-EINVAL and errors in c->diag).
+int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
+	  struct err *err);
+
+// Makes a running trial final: the revision becomes the accepted one.
+int apply_confirm(const char *instance, const char *command, char ret_revision[REVISION_ID],
+		  struct err *err);
+// Ends a trial by going back to the policy before it. ERR_REFUSED when there is no trial.
+int apply_abandon(const char *instance, const char *command, char ret_revision[REVISION_ID],
+		  struct err *err);

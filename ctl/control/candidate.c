@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From the text of a policy to a program that has shown what it does.
+#include "ctl/control/candidate.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/control/frame.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/identities.h"
+#include "ctl/net/conntrack.h"
+#include "ctl/policy/resolve.h"
+#include "ctl/table/compile.h"
+
+struct candidate *candidate_new(const struct dns_options *dns, const struct world *last)
+{
+	struct candidate *c = mem_new(struct candidate);
+
+	c->diag = diag_new();
+	world_live(&c->world, dns, last);
+	return c;
+}
+
+struct candidate *candidate_new_replay(void)
+{
+	struct candidate *c = mem_new(struct candidate);
+
+	c->diag = diag_new();
+	world_replay(&c->world);
+	return c;
+}
+
+void candidate_free(struct candidate *c)
+{
+	if (!c)
+		return;
+	twin_free(c->twin);
+	generation_free(c->generation);
+	image_free(c->image);
+	resolved_free(c->resolved);
+	diag_free(c->diag);
+	world_free(&c->world);
+	free(c);
+}
+
+void candidate_cleanup(struct candidate **c)
+{
+	candidate_free(*c);
+}
+
+int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
+{
+	struct compile_options options = {.hz = clock_hz()};
+
+	c->resolved = policy_load(path, &c->world.env, ifaces, n, c->diag);
+	if (!c->resolved)
+		return -EINVAL;
+	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
+		options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull;
+	return compile(c->resolved, &options, c->diag, &c->image);
+}
+
+// Devices by row of the device map; compile numbers them in the order of the rules.
+static void find_redirects(const struct candidate *c, uint32_t *ret, size_t *ret_n)
+{
+	*ret_n = 0;
+	for (size_t r = 0; r < c->image->n_rules; r++) {
+		const struct policy_rule *rule = &c->image->rules[r];
+
+		if (rule->action != ACTION_REDIRECT || rule->redirect >= WEIR_REDIRECTS)
+			continue;
+		ret[rule->redirect] = if_nametoindex(c->image->about[r].redirect);
+		if (rule->redirect >= *ret_n)
+			*ret_n = rule->redirect + 1;
+	}
+}
+
+// The first rule that says `established`; NULL when none does.
+static const struct image_rule *uses_conntrack(const struct candidate *c)
+{
+	for (size_t r = 0; r < c->image->n_rules; r++)
+		if (c->image->rules[r].flags & RULE_ESTABLISHED)
+			return &c->image->about[r];
+	return NULL;
+}
+
+// A kernel without the look-up refuses the program: that is the rule's fault.
+static int blame_conntrack(struct candidate *c, int code, struct err *err)
+{
+	const struct image_rule *rule = uses_conntrack(c);
+
+	if (!code || !rule)
+		return code;
+	diag_error(c->diag, rule->at, "the kernel needs bpf_xdp_ct_lookup: nf_conntrack, with BTF",
+		   "this kernel cannot tell 'established' packets to XDP");
+	err_prefix(err, "'established' in rule \"%s\"", rule->identity);
+	return code;
+}
+
+int candidate_load(struct candidate *c, const struct instance *i, struct err *err)
+{
+	struct generation_set sets[POLICY_SETS_MAX];
+	uint32_t redirects[WEIR_REDIRECTS] = {0};
+	struct generation_options options = {
+		.malformed_pass = c->resolved->malformed_pass,
+		.conntrack = uses_conntrack(c) != NULL,
+		.sets = sets,
+		.redirects = redirects,
+	};
+	int code = i ? identities_assign(i, c->image, err) : 0;
+
+	for (; options.n_sets < c->resolved->n_dynamics; options.n_sets++)
+		sets[options.n_sets] = (struct generation_set){
+			.name = c->resolved->dynamics[options.n_sets].name,
+			.max = c->resolved->dynamics[options.n_sets].max,
+		};
+	find_redirects(c, redirects, &options.n_redirects);
+	if (!code)
+		code = blame_conntrack(
+			c, generation_load(i, c->image, &options, &c->generation, &c->cost, err),
+			err);
+	return code ? code : twin_open(i, c->generation, &c->twin, err);
+}
+
+int candidate_check_tracking(const struct candidate *c, struct err *err)
+{
+	const struct image_rule *rule = uses_conntrack(c);
+
+	if (!rule || conntrack_active())
+		return 0;
+	err_refused(err,
+		    "rule \"%s\" (%s) asks for established connections, but connection tracking is "
+		    "idle in this namespace: it would match nothing",
+		    rule->identity, rule->place);
+	err_hint(
+		err,
+		"nft add table inet weir-track; nft add chain inet weir-track in '{ type filter "
+		"hook prerouting priority 0; }'; nft add rule inet weir-track in ct state new accept");
+	return -ENOTCONN;
+}
+
+void candidate_about(const struct candidate *c, struct generation_about *ret)
+{
+	*ret = (struct generation_about){0};
+	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++)
+		snprintf(ret->ifaces[ret->n_ifaces++], sizeof(ret->ifaces[0]), "%s",
+			 c->resolved->interfaces[i].name);
+	for (size_t n = 0; n < c->resolved->n_dynamics && n < POLICY_SETS_MAX; n++) {
+		const struct resolved_dynamic *from = &c->resolved->dynamics[n];
+		struct generation_about_set *to = &ret->sets[ret->n_sets++];
+
+		snprintf(to->name, sizeof(to->name), "%s", from->name);
+		to->max = from->max;
+		to->mask4 = from->mask4;
+		to->mask6 = from->mask6;
+		to->expire_ms = from->expire_ms;
+	}
+}
+
+int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool live,
+		  struct twin_result *ret, struct err *err)
+{
+	struct policy_twin ask = {
+		.iface = p->iface + 1,
+		.over = p->over,
+		.established = p->established,
+		.live = live,
+	};
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	size_t length;
+	int code = frame_build(p, frame, &length, err);
+
+	if (!c->resolved->n_interfaces)
+		ask.iface = 0;
+	return code ? code : twin_run(c->twin, frame, length, &ask, ret, err);
+}
+
+static enum resolved_verdict verdict_of(const struct candidate *c, const struct twin_result *r)
+{
+	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REJECT)
+		return RESOLVED_EXPECT_REJECT;
+	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REDIRECT)
+		return RESOLVED_EXPECT_REDIRECT;
+	return reason_drops(r->reason) ? RESOLVED_EXPECT_DROP : RESOLVED_EXPECT_PASS;
+}
+
+static enum resolved_via via_of(const struct twin_result *r)
+{
+	if (r->rule >= 0)
+		return RESOLVED_VIA_RULE;
+	switch (r->reason) {
+	case REASON_PASS_ARP:
+	case REASON_PASS_ICMP_ERROR:
+	case REASON_PASS_MLD:
+	case REASON_PASS_DHCP:
+	case REASON_PASS_ND:
+		return RESOLVED_VIA_ESSENTIALS;
+	case REASON_PASS_FRAGMENTS:
+	case REASON_DROP_FRAGMENTS:
+		return RESOLVED_VIA_FRAGMENTS;
+	case REASON_PASS_DEFAULT:
+	case REASON_PASS_NOT_IP:
+	case REASON_DROP_DEFAULT:
+		return RESOLVED_VIA_DEFAULT;
+	default:
+		return RESOLVED_VIA_MALFORMED;
+	}
+}
+
+static const char *verdict_word(enum resolved_verdict v)
+{
+	static const char *const words[] = {"pass", "drop", "reject", "redirect", "service"};
+
+	return words[v];
+}
+
+static void describe_via(const struct candidate *c, const struct twin_result *r, struct text *t)
+{
+	const struct image_rule *about = r->rule >= 0 ? &c->image->about[r->rule] : NULL;
+
+	if (about)
+		text_addf(t, " (rule \"%s\", %s)", about->identity, about->place);
+	else if (via_of(r) == RESOLVED_VIA_DEFAULT && c->resolved->default_at.file)
+		text_addf(t, " (default, %s)", diag_place(c->diag, c->resolved->default_at, false));
+	else if (via_of(r) == RESOLVED_VIA_DEFAULT)
+		text_add(t, " (default)");
+	else
+		text_addf(t, " (%s)", reason_name(r->reason));
+}
+
+void candidate_describe(const struct candidate *c, const struct twin_result *r, char *buf,
+			size_t size)
+{
+	struct text t = {0};
+
+	text_add(&t, verdict_word(verdict_of(c, r)));
+	if (verdict_of(c, r) == RESOLVED_EXPECT_REDIRECT)
+		text_addf(&t, " %s", c->image->about[r->rule].redirect);
+	describe_via(c, r, &t);
+	snprintf(buf, size, "%s", text_get(&t));
+	text_free(&t);
+}
+
+static bool as_expected(const struct candidate *c, const struct resolved_expect *e,
+			const struct twin_result *r)
+{
+	if (verdict_of(c, r) != e->verdict)
+		return false;
+	if (e->verdict == RESOLVED_EXPECT_REDIRECT &&
+	    strcmp(e->redirect, c->image->about[r->rule].redirect))
+		return false;
+	if (e->via == RESOLVED_VIA_ANY)
+		return true;
+	return via_of(r) == e->via && (e->via != RESOLVED_VIA_RULE || r->rule == (int32_t)e->rule);
+}
+
+static void describe_wish(const struct candidate *c, const struct resolved_expect *e,
+			  struct text *t)
+{
+	static const char *const vias[] = {"",
+					   " via a rule",
+					   " via default",
+					   " via essentials",
+					   " via fragments",
+					   " via malformed"};
+
+	text_add(t, verdict_word((enum resolved_verdict)e->verdict));
+	if (e->verdict == RESOLVED_EXPECT_REDIRECT)
+		text_addf(t, " %s", e->redirect);
+	if (e->via == RESOLVED_VIA_RULE)
+		text_addf(t, " via \"%s\"", c->image->about[e->rule].identity);
+	else
+		text_add(t, vias[e->via]);
+}
+
+// "tcp from 192.0.2.1 to 198.51.100.1": which of the line's packets it was.
+static void describe_packet(const struct resolved_packet *p, struct text *t)
+{
+	addr_text from, to;
+
+	if (p->ip)
+		text_addf(t, " for %s > %s", addr_format(&p->from, from), addr_format(&p->to, to));
+}
+
+static int prove_one(struct candidate *c, const struct resolved_expect *e, struct err *err)
+{
+	for (size_t p = 0; p < e->n_packets; p++) {
+		struct twin_result result;
+		struct text wish = {0};
+		char got[512];
+		int code = candidate_ask(c, &e->packets[p], false, &result, err);
+
+		if (code)
+			return code;
+		if (as_expected(c, e, &result))
+			continue;
+		candidate_describe(c, &result, got, sizeof(got));
+		describe_wish(c, e, &wish);
+		if (e->n_packets > 1)
+			describe_packet(&e->packets[p], &wish);
+		diag_error(c->diag, e->at, NULL, "expect: got %s, wanted %s", got, text_get(&wish));
+		text_free(&wish);
+		return 0;
+	}
+	return 0;
+}
+
+int candidate_prove(struct candidate *c, const struct instance *i, struct err *err)
+{
+	size_t before = diag_errors(c->diag);
+	int code = 0;
+
+	(void)i;
+	for (size_t e = 0; !code && e < c->resolved->n_expects; e++)
+		code = prove_one(c, &c->resolved->expects[e], err);
+	if (!code && diag_errors(c->diag) > before)
+		code = err_input(err, "%zu expect %s failed", diag_errors(c->diag) - before,
+				 diag_errors(c->diag) - before == 1 ? "line" : "lines");
+	return code;
+}

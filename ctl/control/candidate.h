@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A policy on its way into the kernel: read, resolved, compiled, loaded, proved. `check` goes this way
+// without an instance, `apply` with one, `explain` from a record.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/control/world.h"
+#include "ctl/datapath/generation.h"
+#include "ctl/policy/resolved.h"
+#include "ctl/table/image.h"
+
+struct candidate {
+	struct diag *diag; // what is wrong with it, and what is worth a word
+	struct world world;
+	struct resolved *resolved;
+	struct image *image;
+	struct generation *generation;
+	struct twin *twin;
+	struct generation_cost cost;
+};
+
+// An empty candidate in the living world, or in a record (then fill c->world with world_load).
+struct candidate *candidate_new(const struct dns_options *dns, const struct world *last);
+struct candidate *candidate_new_replay(void);
+void candidate_free(struct candidate *c);
+void candidate_cleanup(struct candidate **c);
+#define CLEANUP_CANDIDATE CLEANUP(candidate_cleanup)
+
+// Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with errors in
+// c->diag.
+int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
+// Tables to a loaded program, with the counters of the rules' identities where there is an instance.
+// 0 or -errno with err set; a refusal that a rule caused is an error in c->diag as well.
+int candidate_load(struct candidate *c, const struct instance *i, struct err *err);
+// Refuses a policy that says `established` where connection tracking is idle, with the nft lines that
+// wake it.
+int candidate_check_tracking(const struct candidate *c, struct err *err);
+// The policy's interfaces, for the generation's own record.
+void candidate_about(const struct candidate *c, struct generation_about *ret);
+// Runs every expect line on the twin. 0, or -EINVAL with an error in c->diag for each that failed.
+int candidate_prove(struct candidate *c, const struct instance *i, struct err *err);
+
+// "pass (default, edge.weir:21)", "drop via \"social\"": what the twin said.
+void candidate_describe(const struct candidate *c, const struct twin_result *r, char *buf,
+			size_t size);
+// Asks the twin about one packet.
+int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool live,
+		  struct twin_result *ret, struct err *err);

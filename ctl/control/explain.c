@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Opens a policy for questions, asks its twin, finds the overlay entry behind an answer.
+#include "ctl/control/explain.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/text.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/commit.h"
+
+// Stands in for the file of a policy that is empty or has no record.
+#define NO_FILE "policy"
+
+void explain_free(struct explain *e)
+{
+	twin_free(e->twin);
+	generation_free(e->generation);
+	candidate_free(e->c);
+	book_free(e->book);
+	*e = (struct explain){0};
+}
+
+// ---- the policy's text, with the packet behind it ------------------------------------------------
+
+// The world a policy is compiled in, but for two things: the main file ends in an expect line of the
+// packet, and a name that is not in the record is asked for.
+struct question {
+	const struct policy_env *below;
+	struct source_reader files;
+	struct policy_env env; // of all this
+	struct world asked;    // the living world, for names
+	const char *path;      // of the main file
+	const char *packet;    // NULL: none
+	unsigned line;         // where the packet stands
+};
+
+static unsigned count_lines(const char *text, size_t length)
+{
+	unsigned lines = 0;
+
+	for (size_t i = 0; i < length; i++)
+		lines += text[i] == '\n';
+	return lines;
+}
+
+static int read_file(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_length,
+		     struct err *err)
+{
+	struct question *q = ctx;
+	const struct source_reader *below = q->below->files;
+	int code = below->read(below->ctx, path, max, ret_text, ret_length, err);
+	char *text;
+
+	if (code || !q->packet || strcmp(path, q->path) != 0)
+		return code;
+	q->line = count_lines(*ret_text, *ret_length) + 3;
+	// The first line's end is for a last line without one, the second for one that ends in "\".
+	text = mem_printf("%s\n\nexpect pass %s\n", *ret_text, q->packet);
+	free(*ret_text);
+	*ret_text = text;
+	*ret_length = strlen(text);
+	return 0;
+}
+
+static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
+{
+	const struct source_reader *below = ((const struct question *)ctx)->below->files;
+
+	return below->glob(below->ctx, pattern, ret, ret_n, err);
+}
+
+static int find_names(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
+		      struct err *err)
+{
+	struct question *q = ctx;
+	int code = q->below->resolve(q->below->ctx, names, n, answers, err);
+
+	// Of a record all names are known, so these are the packet's.
+	for (size_t i = 0; !code && q->below->names_may_fail && i < n; i++)
+		if (answers[i].error)
+			code = q->asked.env.resolve(q->asked.env.ctx, &names[i], 1, &answers[i],
+						    err);
+	return code;
+}
+
+static int find_addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
+			  struct err *err)
+{
+	const struct policy_env *below = ((const struct question *)ctx)->below;
+
+	return below->addresses(below->ctx, which, ret, ret_n, err);
+}
+
+static void question_begin(struct question *q, const struct policy_env *below,
+			   const struct explain_request *request, const char *path)
+{
+	*q = (struct question){.below = below, .path = path, .packet = request->packet};
+	q->files = (struct source_reader){.read = read_file, .glob = list_files, .ctx = q};
+	q->env = (struct policy_env){
+		.ctx = q,
+		.files = &q->files,
+		.resolve = find_names,
+		.addresses = find_addresses,
+		.names_may_fail = below->names_may_fail,
+	};
+	world_live(&q->asked, &request->dns, NULL);
+}
+
+// The finding that the sentence is made of: the first in the packet, else the first of the file.
+struct finding {
+	const struct question *question;
+	enum diag_level worst; // what is looked for
+	struct text text;
+	char hint[256];
+	bool in_packet;
+};
+
+static void keep_first(void *ctx, enum diag_level level, const char *file, unsigned line,
+		       unsigned column, const char *message, const char *hint)
+{
+	struct finding *f = ctx;
+	const struct question *q = f->question;
+	bool in_packet = q->packet && file && line == q->line && !strcmp(file, q->path);
+
+	(void)column;
+	if (level > f->worst || (f->text.len && (f->in_packet || !in_packet)))
+		return;
+	text_free(&f->text);
+	if (file && !in_packet)
+		text_addf(&f->text, "%s:%u: ", file, line);
+	text_add(&f->text, message);
+	snprintf(f->hint, sizeof(f->hint), "%s", hint ? hint : "");
+	f->in_packet = in_packet;
+}
+
+static int report_packet(const struct finding *f, struct err *err)
+{
+	err_input(err, "%s", text_get(&f->text));
+	return f->hint[0] ? err_hint(err, "%s", f->hint) : -EINVAL;
+}
+
+// A mistake in the packet is the command line's; others are the file's, and of a record its end.
+static int report(struct explain *e, const struct question *q, bool file, struct err *err)
+{
+	struct finding first = {.question = q, .worst = DIAG_ERROR};
+	int code;
+
+	diag_each(e->c->diag, keep_first, &first);
+	if (first.in_packet)
+		code = report_packet(&first, err);
+	else if ((e->bad_file = file))
+		code = err_input(err, "'%s' has errors", q->path);
+	else
+		code = err_system(err, EBADMSG, "the record of revision %s is damaged: %s",
+				  e->revision, text_get(&first.text));
+	text_free(&first.text);
+	return code;
+}
+
+static int take_packets(struct explain *e, const struct question *q, struct err *err)
+{
+	const struct resolved *r = e->c->resolved;
+	struct finding first = {.question = q, .worst = DIAG_WARNING};
+	int code = 0;
+
+	e->packets = r->expects[r->n_expects - 1].packets;
+	e->n_packets = r->expects[r->n_expects - 1].n_packets;
+	if (e->n_packets)
+		return 0;
+	// A name without an address is only a warning where names may fail.
+	diag_each(e->c->diag, keep_first, &first);
+	code = first.in_packet ? report_packet(&first, err)
+			       : err_input(err, "these words describe no packet");
+	text_free(&first.text);
+	return code;
+}
+
+static int compile_text(struct explain *e, const struct explain_request *request, const char *path,
+			const char *const *ifaces, size_t n, struct err *err)
+{
+	struct policy_env below = e->c->world.env;
+	struct question q;
+	int code;
+
+	question_begin(&q, &below, request, path);
+	e->c->world.env = q.env;
+	code = candidate_compile(e->c, path, ifaces, n);
+	e->c->world.env = below;
+	if (code)
+		code = report(e, &q, request->file, err);
+	else if (q.packet)
+		code = take_packets(e, &q, err);
+	world_free(&q.asked);
+	return code;
+}
+
+// What would end the line of the packet and begin another statement.
+static int check_packet(const char *packet, struct err *err)
+{
+	if (packet && strpbrk(packet, "\n\r;#{}"))
+		return err_input(err, "a packet is one line of words");
+	return 0;
+}
+
+// ---- policies -------------------------------------------------------------------------------------
+
+static int open_file(struct explain *e, const struct explain_request *request, struct err *err)
+{
+	int code;
+
+	e->c = candidate_new(&request->dns, NULL);
+	e->recorded = true;
+	code = compile_text(e, request, request->file, NULL, 0, err);
+	e->numbered = !code && e->c->resolved->n_interfaces;
+	if (!code && request->twin)
+		code = candidate_load(e->c, NULL, err);
+	return code;
+}
+
+// Names of the interfaces that rules and defaults know by number.
+struct names {
+	const char *at[WEIR_IFACES];
+	size_t n;
+	struct iface rows[WEIR_IFACES];
+};
+
+// Those of the policy as it was applied (-i may have replaced the text's); of the empty policy those of
+// the instance, so that a packet may say "on".
+static void collect_names(const struct explain *e, const struct generation_about *about,
+			  struct names *ret)
+{
+	for (uint32_t i = 0; i < about->n_ifaces && i < WEIR_IFACES; i++)
+		ret->at[ret->n++] = about->ifaces[i];
+	if (about->revision[0])
+		return;
+	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
+		struct iface *row = &ret->rows[ret->n];
+
+		if (!instance_iface(e->book->instance, number, row, NULL) &&
+		    row->state != IFACE_FREE)
+			ret->at[ret->n++] = row->name;
+	}
+}
+
+static int compile_record(struct explain *e, const struct explain_request *request,
+			  const struct generation_about *about, struct err *err)
+{
+	CLEANUP_FREE struct names *names = mem_new(struct names);
+	struct revision revision = {0};
+	struct err why = {0};
+	bool found;
+	int code;
+
+	e->c = candidate_new_replay();
+	found = about->revision[0] &&
+		!revisions_load(request->instance, about->revision, &e->c->world, &revision, &why);
+	e->recorded = found || !about->revision[0];
+	collect_names(e, about, names);
+	if (!found)
+		vec_push(&e->c->world.files,
+			 ((struct world_file){mem_strdup(NO_FILE), mem_strdup(""), 0}));
+	code = compile_text(e, request, found ? revision.path : NO_FILE, names->at, names->n, err);
+	revision_free(&revision);
+	return code;
+}
+
+static int open_active(struct explain *e, uint32_t *ret_number, struct err *err)
+{
+	struct commit_state state;
+	int code = commit_read(e->book->instance, &state, err);
+	uint32_t number;
+
+	if (code)
+		return code;
+	number = state.expired ? state.previous : state.active;
+	if (!number)
+		return err_system(err, ENOENT,
+				  "the policy in force has lost its pins, in instance '%s'",
+				  e->book->instance->name);
+	*ret_number = number;
+	return generation_open(e->book->instance, number, &e->generation, err);
+}
+
+static int open_running(struct explain *e, const struct explain_request *request, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	uint32_t number = 0;
+	int code = book_read(request->instance, &e->book, err);
+
+	if (!code)
+		code = open_active(e, &number, err);
+	if (!code)
+		code = generation_read_about(e->book->instance, number, about, err);
+	if (!code && request->twin)
+		code = twin_open(e->book->instance, e->generation, &e->twin, err);
+	if (code)
+		return code;
+	snprintf(e->revision, sizeof(e->revision), "%s", about->revision);
+	e->numbered = about->n_ifaces;
+	return compile_record(e, request, about, err);
+}
+
+int explain_open(struct explain *e, const struct explain_request *request, struct err *err)
+{
+	int code = check_packet(request->packet, err);
+
+	if (code)
+		return code;
+	return request->file ? open_file(e, request, err) : open_running(e, request, err);
+}
+
+// ---- questions ------------------------------------------------------------------------------------
+
+static unsigned word16(const uint8_t *at)
+{
+	return (unsigned)at[0] << 8 | at[1];
+}
+
+static bool is_tag(unsigned ethertype)
+{
+	return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100;
+}
+
+static void read_ip4(const uint8_t *ip, struct explain_ends *ret)
+{
+	ret->from.family = ret->to.family = 4;
+	memcpy(ret->from.bytes, ip + 12, 4);
+	memcpy(ret->to.bytes, ip + 16, 4);
+	ret->proto = ip[9];
+}
+
+static void read_ip6(const uint8_t *ip, size_t left, struct explain_ends *ret)
+{
+	bool fragment = ip[6] == 44 && left >= 48;
+
+	ret->from = addr_from_v6(ip + 8);
+	ret->to = addr_from_v6(ip + 24);
+	ret->proto = fragment ? ip[40] : ip[6];
+}
+
+static struct explain_ends read_ends(const uint8_t *frame, size_t length)
+{
+	struct explain_ends ends = {.proto = -1};
+	size_t at = 12;
+
+	while (at + 6 <= length && is_tag(word16(frame + at)))
+		at += 4;
+	if (at + 22 <= length && word16(frame + at) == 0x0800)
+		read_ip4(frame + at + 2, &ends);
+	else if (at + 42 <= length && word16(frame + at) == 0x86dd)
+		read_ip6(frame + at + 2, length - at - 2, &ends);
+	return ends;
+}
+
+struct search {
+	uint8_t kind;
+	const struct record *found;
+};
+
+// They come widest first.
+static void see(void *ctx, const struct record *record)
+{
+	struct search *s = ctx;
+
+	if (record->kind == s->kind)
+		s->found = record;
+}
+
+const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind)
+{
+	struct search s = {.kind = kind};
+
+	if (e->book)
+		records_covering(&e->book->records, p, see, &s);
+	return s.found;
+}
+
+// The datapath says which kind it was (of allow: from, before to); the book, whose entry.
+static const struct record *find_overlay(const struct explain *e, const struct explain_answer *a)
+{
+	struct prefix from = prefix_of(&a->ends.from, (uint8_t)addr_bits(&a->ends.from));
+	struct prefix to = prefix_of(&a->ends.to, (uint8_t)addr_bits(&a->ends.to));
+	const struct record *found;
+
+	if (!a->ends.from.family)
+		return NULL;
+	switch (a->result.reason) {
+	case REASON_DROP_BLOCK_FROM:
+		return explain_overlay(e, &from, OVERLAY_BLOCK_FROM);
+	case REASON_DROP_BLOCK_TO:
+		return explain_overlay(e, &to, OVERLAY_BLOCK_TO);
+	case REASON_PASS_ALLOW:
+		found = explain_overlay(e, &from, OVERLAY_ALLOW_FROM);
+		return found ? found : explain_overlay(e, &to, OVERLAY_ALLOW_TO);
+	default:
+		return NULL;
+	}
+}
+
+int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
+		struct err *err)
+{
+	struct explain_answer answer = {.supposed = !e->twin || q->over || q->established};
+	struct policy_twin ask = {
+		.iface = e->numbered ? q->iface + 1 : 0,
+		.over = q->over,
+		.established = q->established,
+		.live = !answer.supposed,
+	};
+	int code;
+
+	if (q->length < 14)
+		return err_input(err, "a frame has at least 14 bytes, not %zu", q->length);
+	code = twin_run(e->twin ? e->twin : e->c->twin, q->frame, q->length, &ask, &answer.result,
+			err);
+	if (code)
+		return code;
+	answer.ends = read_ends(q->frame, q->length);
+	answer.overlay = find_overlay(e, &answer);
+	*ret = answer;
+	return 0;
+}
+
+int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err)
+{
+	const struct resolved *r = e->c->resolved;
+	size_t best = 0;
+	uint32_t found = 0;
+
+	for (size_t i = 0; name && i < r->n_interfaces; i++) {
+		const struct resolved_interface *iface = &r->interfaces[i];
+		size_t length = strlen(iface->name) + (strcmp(iface->name, name) ? 0 : 64);
+
+		if (!fnmatch(iface->name, name, FNM_NOESCAPE) && length > best) {
+			best = length;
+			found = (uint32_t)i;
+		}
+	}
+	if (name && !best)
+		return err_input(err, "'%s' is not an interface of the policy", name);
+	*ret = found;
+	return 0;
+}

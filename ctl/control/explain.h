@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Why a packet is treated as it is: a private twin of the policy in force, or of a file, is asked, and
+// the policy's record finds the words for its answer. Nothing that counts packets is touched.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/counters.h"
+#include "ctl/base/err.h"
+#include "ctl/control/book.h"
+#include "ctl/control/candidate.h"
+
+struct explain_request {
+	const char *instance;
+	const char *file;       // of a policy that takes the place of the one in force; NULL: none
+	struct dns_options dns; // for the names in it
+	const char *packet;     // in the language's words; NULL: none
+	bool twin;              // packets will be asked about
+};
+
+struct explain {
+	struct candidate *c; // texts and rules; those of the empty policy where `recorded` is false
+	bool recorded;
+	bool numbered;                 // the policy names interfaces: those of c have its numbers
+	bool bad_file;                 // the file has errors: in c->diag
+	char revision[16];             // "" for a file and for the empty policy
+	struct book *book;             // overlay and instance; NULL for a file
+	struct generation *generation; // in force; NULL for a file
+	struct twin *twin;             // of that; NULL for a file: then c has one
+	const struct resolved_packet *packets; // that the request's words describe
+	size_t n_packets;
+};
+
+// 0, or -errno with err set. The caller frees e in either case.
+int explain_open(struct explain *e, const struct explain_request *request, struct err *err);
+void explain_free(struct explain *e);
+#define CLEANUP_EXPLAIN CLEANUP(explain_free)
+
+struct explain_question {
+	const uint8_t *frame;
+	size_t length;
+	uint32_t iface; // index among the policy's interfaces
+	// Suppose so, and the overlay and dynamic sets empty; without either all is as it is now.
+	bool over, established;
+};
+
+// What stands in a frame's IP header.
+struct explain_ends {
+	struct addr from, to; // family 0: it is not IP, or cut off
+	int proto;            // -1: not known
+};
+
+struct explain_answer {
+	struct twin_result result;
+	struct explain_ends ends;
+	const struct record *overlay; // that decided; NULL: none, or nobody knows which
+	bool supposed;                // not asked about the live state
+};
+
+int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
+		struct err *err);
+
+// The policy's interface that stands for this name; NULL: its first. 0 or -EINVAL with err set.
+int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err);
+
+// The overlay record that decides among those of one kind that cover p: the longest. NULL: none.
+const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind);

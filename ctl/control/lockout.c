@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Test packets that stand for what must go on working.
+#include "ctl/control/lockout.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/text.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/net/dns.h"
+#include "ctl/net/link.h"
+#include "ctl/net/route.h"
+
+#define TCP_ACK 0x10
+
+#define IFACE_NOT_NAMED UINT32_MAX // attached, but not named in the policy
+
+// Who asks, and what for.
+struct lockout {
+	struct candidate *c;
+	const struct instance *instance;
+	const struct apply_options *options;
+	struct own_addr *own;
+	size_t n_own;
+	struct generation_about *about;
+};
+
+static const struct own_addr *own_find(const struct lockout *l, const struct addr *a)
+{
+	for (size_t n = 0; n < l->n_own; n++)
+		if (!addr_compare(&l->own[n].addr, a))
+			return &l->own[n];
+	return NULL;
+}
+
+// Packets come in on such a device itself, not on a lower one, a port, or any at all (loopback, dummy).
+static bool is_plain(const struct link *link)
+{
+	return link->type == ARPHRD_ETHER && (!link->kind[0] || !strcmp(link->kind, "veth"));
+}
+
+// Does the policy see packets to this own address? *ret: on which of its interfaces; the first one when
+// that is not known.
+static bool sees(const struct lockout *l, const struct addr *local, uint32_t *ret)
+{
+	const struct own_addr *own = own_find(l, local);
+	struct link link;
+	uint8_t class;
+
+	*ret = 0;
+	if (!own || link_get_by_index(own->ifindex, &link, NULL))
+		return true;
+	if ((class = generation_class(l->about, link.name))) {
+		*ret = class - 1u;
+		return true;
+	}
+	if (!is_plain(&link))
+		return true;
+	*ret = IFACE_NOT_NAMED;
+	return instance_find_iface(l->instance, link.name) != 0;
+}
+
+static struct resolved_packet packet(const struct addr *from, uint16_t sport, const struct addr *to,
+				     uint16_t dport, uint8_t proto)
+{
+	return (struct resolved_packet){
+		.ethertype = from->family == 4 ? 0x0800 : 0x86dd,
+		.ip = true,
+		.proto = proto,
+		.from = *from,
+		.to = *to,
+		.sport = sport,
+		.dport = dport,
+		.flags = proto == IPPROTO_TCP ? TCP_ACK : 0,
+		.ttl = 64,
+		.established = true,
+	};
+}
+
+// Does the packet pass? The answer in words goes into buf.
+static int passes(struct candidate *c, const struct resolved_packet *p, bool *ret, char *buf,
+		  size_t size, struct err *err)
+{
+	struct twin_result result;
+	int code = candidate_ask(c, p, false, &result, err);
+
+	if (code)
+		return code;
+	*ret = result.verdict == XDP_PASS;
+	candidate_describe(c, &result, buf, size);
+	return 0;
+}
+
+static int check_session(const struct lockout *l, struct err *err)
+{
+	const struct apply_options *o = l->options;
+	const struct session *s = o->session;
+	struct resolved_packet p;
+	addr_text peer;
+	char verdict[512];
+	bool pass;
+	int code;
+
+	if (!s || o->force || !s->remote)
+		return 0;
+	if (!s->peer.family) {
+		if (o->trial_ms)
+			return 0;
+		err_refused(err, "this is a remote login that cannot be placed, so it cannot be "
+				 "checked that the policy lets it through");
+		err_hint(err, "weir apply --confirm tries the policy and takes it back by itself");
+		return -EPERM;
+	}
+	p = packet(&s->peer, s->peer_port, &s->local, s->local_port, IPPROTO_TCP);
+	if (!sees(l, &s->local, &p.iface))
+		return 0;
+	if ((code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err)) || pass)
+		return code;
+	err_refused(err, "the policy would cut off your own login from %s: %s",
+		    addr_format(&s->peer, peer), verdict);
+	err_hint(err, "add: always pass from %s, or say --force", peer);
+	return -EPERM;
+}
+
+static void warn(struct apply_result *ret, const char *what, const struct addr *a,
+		 const char *verdict)
+{
+	addr_text text;
+
+	vec_push(&ret->warnings, mem_printf("the policy would drop %s %s: %s", what,
+					    addr_format(a, text), verdict));
+}
+
+static int check_resolvers(const struct lockout *l, struct apply_result *ret, struct err *err)
+{
+	CLEANUP_FREE struct addr *servers = NULL;
+	size_t servers_n = 0;
+	int code = 0;
+
+	if (dns_servers(&l->options->dns, &servers, &servers_n, NULL))
+		return 0;
+	for (size_t s = 0; !code && s < servers_n; s++)
+		for (size_t a = 0; !code && a < l->n_own; a++) {
+			const struct addr *own = &l->own[a].addr;
+			struct resolved_packet p;
+			char verdict[512];
+			bool pass = true;
+
+			if (own->family != servers[s].family || addr_is_loopback(own) ||
+			    addr_is_loopback(&servers[s]))
+				continue;
+			p = packet(&servers[s], 53, own, 40000, IPPROTO_UDP);
+			if (!sees(l, own, &p.iface))
+				continue;
+			code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err);
+			if (!code && !pass)
+				warn(ret, "answers of the resolver", &servers[s], verdict);
+			break;
+		}
+	return code;
+}
+
+// A neighbour advertisement of an IPv6 gateway; ARP has no address that a rule could name but by frame.
+static int check_gateways(struct candidate *c, struct apply_result *ret, struct err *err)
+{
+	CLEANUP_FREE struct gateway *gateways = NULL;
+	size_t n = 0;
+	int code = 0;
+
+	if (route_gateways(&gateways, &n, NULL))
+		return 0;
+	for (size_t g = 0; !code && g < n; g++) {
+		struct resolved_packet p;
+		char verdict[512];
+		bool pass = true;
+
+		if (gateways[g].addr.family != 6)
+			continue;
+		p = packet(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
+		p.type = 136;
+		p.ttl = 255;
+		code = passes(c, &p, &pass, verdict, sizeof(verdict), err);
+		if (!code && !pass)
+			warn(ret, "neighbour discovery of the gateway", &gateways[g].addr, verdict);
+	}
+	return code;
+}
+
+int lockout_check(struct candidate *c, const struct instance *i, const struct apply_options *o,
+		  struct apply_result *ret, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	CLEANUP_FREE struct own_addr *own = NULL;
+	struct lockout l = {.c = c, .instance = i, .options = o, .about = about};
+	int code = route_own_addrs(&own, &l.n_own, err);
+
+	l.own = own;
+	candidate_about(c, about);
+	if (!code)
+		code = check_session(&l, err);
+	if (!code)
+		code = check_resolvers(&l, ret, err);
+	return code ? code : check_gateways(c, ret, err);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Folders of accepted policies.
+#include "ctl/control/revisions.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/datapath/pins.h"
+
+static char *folder_of(const char *instance, const char *name)
+{
+	return mem_printf("%s/%s/accepted%s%s", PINS_STATE, instance, name[0] ? "/" : "", name);
+}
+
+void revision_free(struct revision *r)
+{
+	free(r->path);
+	free(r->by);
+	free(r->note);
+	*r = (struct revision){0};
+}
+
+void revision_sign(const struct revision *r, struct generation_about *about)
+{
+	about->at_s = r->at_s;
+	snprintf(about->revision, sizeof(about->revision), "%s", r->id);
+	snprintf(about->path, sizeof(about->path), "%s", r->path);
+	snprintf(about->by, sizeof(about->by), "%s", r->by);
+}
+
+void revisions_free(struct revisions *r)
+{
+	vec_each (r, revision)
+		revision_free(revision);
+	vec_free(r);
+}
+
+static char *copy(const struct json *meta, const char *key)
+{
+	const char *text = json_get_string(meta, key);
+
+	return mem_strdup(text ? text : "");
+}
+
+// A staged record is ID.new, which is what file_commit takes.
+static char *staged_of(const char *instance, const char *id)
+{
+	CLEANUP_FREE char *name = mem_printf("%s.new", id);
+
+	return folder_of(instance, name);
+}
+
+static void read_meta(const struct json *meta, const char *id, struct revision *ret)
+{
+	*ret = (struct revision){
+		.path = copy(meta, "path"),
+		.by = copy(meta, "by"),
+		.note = copy(meta, "note"),
+		.at_s = json_get_u64(meta, "at_s"),
+		.number = json_get_u64(meta, "number"),
+	};
+	snprintf(ret->id, sizeof(ret->id), "%s", id);
+}
+
+int revisions_load(const char *instance, const char *id, struct world *w, struct revision *ret,
+		   struct err *err)
+{
+	CLEANUP_FREE char *accepted = folder_of(instance, id);
+	CLEANUP_FREE char *staged = staged_of(instance, id); // a trial's
+	const char *folder = file_exists(accepted) ? accepted : staged;
+	CLEANUP_FREE char *index = mem_printf("%s/index", folder);
+	struct json *meta = NULL;
+	int code;
+
+	if (!id[0] || strpbrk(id, "/.") || !file_exists(index)) {
+		err_input(err, "there is no revision '%s'", id);
+		err_hint(err, "weir history lists them");
+		return -ENOENT;
+	}
+	code = world_load(w, folder, &meta, err);
+	if (!code)
+		read_meta(meta, id, ret);
+	json_free(meta);
+	return code;
+}
+
+// Only the index is read: lists of a million lines stay where they are.
+static int read_one(const char *instance, const char *id, struct revisions *list)
+{
+	CLEANUP_FREE char *folder = folder_of(instance, id);
+	CLEANUP_FREE char *index = mem_printf("%s/index", folder);
+	CLEANUP_FREE char *text = NULL;
+	struct json *meta;
+	size_t len;
+
+	if (file_read(index, 64u << 20, &text, &len, NULL) ||
+	    !(meta = json_parse(text, len, NULL, 0)))
+		return -ENOENT;
+	read_meta(meta, id, vec_add(list));
+	json_free(meta);
+	return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct revision *x = a, *y = b;
+
+	return x->number < y->number ? 1 : x->number > y->number ? -1 : strcmp(x->id, y->id);
+}
+
+int revisions_list(const char *instance, struct revisions *ret, struct err *err)
+{
+	CLEANUP_FREE char *folder = folder_of(instance, "");
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	*ret = (struct revisions){0};
+	if (!dir && errno != ENOENT)
+		return err_system(err, errno, "cannot read '%s'", folder);
+	while (dir && (entry = readdir(dir)))
+		if (!strchr(entry->d_name, '.') && strcmp(entry->d_name, "current"))
+			read_one(instance, entry->d_name, ret);
+	if (dir)
+		closedir(dir);
+	if (ret->n)
+		qsort(ret->at, ret->n, sizeof(*ret->at), newest_first);
+	return 0;
+}
+
+static int draw_id(const char *instance, char ret[REVISION_ID], struct err *err)
+{
+	for (int tries = 0; tries < 64; tries++) {
+		CLEANUP_FREE char *folder = NULL;
+		uint16_t n;
+
+		if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+			break;
+		snprintf(ret, REVISION_ID, "%04x", n);
+		folder = folder_of(instance, ret);
+		if (!file_exists(folder))
+			return 0;
+	}
+	return err_system(err, EAGAIN, "cannot draw a revision's name");
+}
+
+// Of trials that nobody confirmed, and of killed commands.
+static void remove_staged(const char *instance)
+{
+	CLEANUP_FREE char *folder = folder_of(instance, "");
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		CLEANUP_FREE char *path = folder_of(instance, entry->d_name);
+		const char *dot = strchr(entry->d_name, '.');
+
+		if (dot && dot > entry->d_name && !strcmp(dot, ".new"))
+			file_remove_tree(path, NULL);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int next_number(const char *instance, uint64_t *ret, struct err *err)
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	int code = revisions_list(instance, &list, err);
+
+	if (!code)
+		*ret = list.n ? list.at[0].number + 1 : 1;
+	return code;
+}
+
+int revisions_stage(const char *instance, struct revision *r, const struct world *w,
+		    struct err *err)
+{
+	CLEANUP_FREE char *folder = NULL;
+	struct json *meta;
+	int code;
+
+	remove_staged(instance);
+	if ((code = next_number(instance, &r->number, err)) ||
+	    (code = draw_id(instance, r->id, err)))
+		return code;
+	folder = staged_of(instance, r->id);
+	meta = json_object();
+	json_set(meta, "path", json_string(r->path));
+	json_set(meta, "by", json_string(r->by));
+	json_set(meta, "note", json_string(r->note));
+	json_set(meta, "at_s", json_u64(r->at_s));
+	json_set(meta, "number", json_u64(r->number));
+	code = world_save(w, folder, meta, err);
+	if (code) {
+		file_remove_tree(folder, NULL);
+		r->id[0] = '\0';
+	}
+	return code;
+}
+
+static void prune(const char *instance, const char *current)
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	size_t kept = 0;
+
+	if (revisions_list(instance, &list, NULL))
+		return;
+	vec_each (&list, revision)
+		if (strcmp(revision->id, current) && ++kept >= REVISIONS_KEPT) {
+			CLEANUP_FREE char *folder = folder_of(instance, revision->id);
+
+			file_remove_tree(folder, NULL);
+		}
+}
+
+int revisions_accept(const char *instance, const char *id, struct err *err)
+{
+	CLEANUP_FREE char *folder = folder_of(instance, id);
+	CLEANUP_FREE char *path = folder_of(instance, "current");
+	CLEANUP_FREE char *text = mem_printf("%s\n", id);
+	int code = file_exists(folder) ? 0 : file_commit(folder, err);
+
+	if (!code)
+		code = file_replace(path, text, strlen(text), 0600, err);
+	if (!code)
+		prune(instance, id);
+	return code;
+}
+
+int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err)
+{
+	CLEANUP_FREE char *path = folder_of(instance, "current");
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+	int code = file_read(path, 64, &text, &len, err);
+
+	if (code && code != -ENOENT)
+		return code;
+	err_clear(err);
+	snprintf(ret, REVISION_ID, "%.*s", code ? 0 : (int)strcspn(text, "\n"), code ? "" : text);
+	return 0;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a policy asks of the world: names, own addresses, files; and a record of the answers, so that the
+// same policy can be resolved again from its record alone.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/json.h"
+#include "ctl/base/vec.h"
+#include "ctl/net/dns.h"
+#include "ctl/policy/resolve.h"
+
+struct world_file {
+	char *path; // as the reader was asked
+	char *text;
+	size_t len;
+};
+
+struct world_name {
+	char *name;
+	struct addr *addrs;
+	size_t n;
+	uint32_t ttl_s;
+};
+
+// Everything that was read and answered while a policy was loaded.
+struct world {
+	struct policy_env env; // to hand to policy_load; points into this struct: do not copy
+	struct source_reader reader;
+	struct dns_options dns;
+	VEC(struct world_file) files;
+	VEC(struct world_name) names;
+	const struct world *last; // last good answers (names that fail now), may be NULL
+	bool replay;              // answers come from the record only
+};
+
+// The living world. last: a loaded record whose answers stand in for names that fail; may be NULL.
+void world_live(struct world *w, const struct dns_options *dns, const struct world *last);
+// A record to be filled with world_load; then env answers from it alone.
+void world_replay(struct world *w);
+void world_free(struct world *w);
+#define CLEANUP_WORLD CLEANUP(world_free)
+
+// The record in a folder: numbered files and an index. world_save makes the folder (absent before) and
+// fsyncs what is in it. meta: further keys for the index, taken over; world_load hands them back.
+int world_save(const struct world *w, const char *folder, struct json *meta, struct err *err);
+int world_load(struct world *w, const char *folder, struct json **ret_meta, struct err *err);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The record of a policy's world as a folder: `index` (JSON) and the files by number.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/control/world.h"
+
+#define FILE_BYTES_MAX (256u << 20)
+
+static char *numbered(const char *folder, size_t n)
+{
+	return mem_printf("%s/%zu", folder, n);
+}
+
+static struct json *describe_files(const struct world *w)
+{
+	struct json *files = json_array();
+
+	vec_each (&w->files, file)
+		json_append(files, json_string(file->path));
+	return files;
+}
+
+static struct json *describe_names(const struct world *w)
+{
+	struct json *names = json_array();
+
+	vec_each (&w->names, name) {
+		struct json *one = json_object(), *addrs = json_array();
+		addr_text text;
+
+		for (size_t a = 0; a < name->n; a++)
+			json_append(addrs, json_string(addr_format(&name->addrs[a], text)));
+		json_set(one, "name", json_string(name->name));
+		json_set(one, "ttl_s", json_u64(name->ttl_s));
+		json_set(one, "addresses", addrs);
+		json_append(names, one);
+	}
+	return names;
+}
+
+static int write_index(const char *folder, const struct json *index, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	int code = f ? json_print(index, f, true) : -ENOMEM;
+
+	if (f && fclose(f))
+		code = -EIO;
+	code = code ? err_system(err, -code, "cannot write '%s'", path)
+		    : file_replace(path, text, len, 0600, err);
+	free(text);
+	return code;
+}
+
+int world_save(const struct world *w, const char *folder, struct json *meta, struct err *err)
+{
+	int code = file_mkdirs(folder, 0700, err);
+
+	for (size_t n = 0; !code && n < w->files.n; n++) {
+		CLEANUP_FREE char *path = numbered(folder, n);
+
+		code = file_replace(path, w->files.at[n].text, w->files.at[n].len, 0600, err);
+	}
+	json_set(meta, "files", describe_files(w));
+	json_set(meta, "names", describe_names(w));
+	if (!code)
+		code = write_index(folder, meta, err);
+	json_free(meta);
+	return code;
+}
+
+static int read_files(struct world *w, const char *folder, const struct json *paths,
+		      struct err *err)
+{
+	for (size_t n = 0; n < json_length(paths); n++) {
+		CLEANUP_FREE char *path = numbered(folder, n);
+		const char *name = json_text(json_at(paths, n));
+		struct world_file file = {0};
+		int code = file_read(path, FILE_BYTES_MAX, &file.text, &file.len, err);
+
+		if (code)
+			return code;
+		file.path = mem_strdup(name ? name : "");
+		vec_push(&w->files, file);
+	}
+	return 0;
+}
+
+static void read_name(struct world *w, const struct json *one)
+{
+	const struct json *addrs = json_get(one, "addresses");
+	const char *text = json_get_string(one, "name");
+	struct world_name name = {.name = mem_strdup(text ? text : "")};
+
+	name.ttl_s = (uint32_t)json_get_u64(one, "ttl_s");
+	name.addrs = mem_zalloc(json_length(addrs), sizeof(*name.addrs));
+	for (size_t a = 0; a < json_length(addrs); a++) {
+		const char *addr = json_text(json_at(addrs, a));
+
+		if (addr && !addr_parse(addr, strlen(addr), &name.addrs[name.n], NULL))
+			name.n++;
+	}
+	vec_push(&w->names, name);
+}
+
+int world_load(struct world *w, const char *folder, struct json **ret_meta, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
+	CLEANUP_FREE char *text = NULL;
+	struct json *index;
+	char why[160];
+	size_t len;
+	int code = file_read(path, FILE_BYTES_MAX, &text, &len, err);
+
+	if (code)
+		return code;
+	if (!(index = json_parse(text, len, why, sizeof(why))))
+		return err_system(err, EBADMSG, "'%s' is damaged: %s", path, why);
+	code = read_files(w, folder, json_get(index, "files"), err);
+	for (size_t n = 0; !code && n < json_length(json_get(index, "names")); n++)
+		read_name(w, json_at(json_get(index, "names"), n));
+	if (code)
+		json_free(index);
+	else
+		*ret_meta = index;
+	return code;
+}
