@@ -55,13 +55,16 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!code)
 		code = read_entries(args, &entries, err);
 	if (!code)
-		code = bringup_open(ctx->instance, ctx->line, entries, &b, err);
+		code = bringup_open(ctx->instance, ctx->line, entries, false, &b, err);
 	if (!code)
 		code = attach_all(ctx, &b, args, mode, err);
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "restored", b.restored);
+	out_set_string(ctx->out, "revision", b.revision[0] ? b.revision : NULL);
+	if (b.revision[0] && !ctx->quiet)
+		out_line(ctx->out, "the accepted policy, revision %s, is in force", b.revision);
 	if (b.restored && !ctx->quiet)
 		out_line(ctx->out, "%zu overlay %s back from the state folder", b.restored,
 			 b.restored == 1 ? "entry is" : "entries are");
@@ -79,8 +82,9 @@ const struct command cmd_attach = {
 	.name = "attach",
 	.usage = "IFACE… [OPTIONS]",
 	.summary = "put Weir on network interfaces",
-	.text = "The first attach makes the instance, with an empty policy that passes everything,\n"
-		"and brings back what was blocked before. Attaching the attached does nothing.",
+	.text = "The first attach makes the instance and brings back the accepted policy and what was\n"
+		"blocked before; without a policy everything passes. Attaching the attached does\n"
+		"nothing.",
 	.options = options,
 	.run = run,
 };

@@ -107,7 +107,7 @@ int attaching_do(struct context *ctx, const struct args *args, struct attaching 
 
 	if (code || !n)
 		return code;
-	if ((code = bringup_open(ctx->instance, ctx->line, 0, &b, err)))
+	if ((code = bringup_open(ctx->instance, ctx->line, 0, false, &b, err)))
 		return code;
 	ret->created = b.created;
 	out_array(ctx->out, "attached");
@@ -131,7 +131,7 @@ void attaching_undo(struct context *ctx, const struct attaching *a)
 
 	if (!a->fresh.n)
 		return;
-	if (bringup_open(ctx->instance, ctx->line, 0, &b, &err))
+	if (bringup_open(ctx->instance, ctx->line, 0, false, &b, &err))
 		log_error("%s", err.text);
 	else
 		attaching_take_back(&b, a);

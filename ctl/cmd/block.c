@@ -14,6 +14,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/attaching.h"
 #include "ctl/cmd/overlay_options.h"
+#include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/net/route.h"
@@ -231,6 +232,58 @@ static void set_counts(struct out *o, const struct request *r, const struct reco
 	out_set_bool(o, "dry_run", r->dry_run);
 }
 
+// A block under an allow drops nothing: the words say who allows it.
+static void warn_overruled(const struct request *r, const struct book *b)
+{
+	if (r->intent.allow)
+		return;
+	vec_each (&r->targets.bulk.items, item)
+		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2) {
+			const struct record *allow;
+			const struct holder *h;
+			addr_text text;
+			size_t n = 0;
+
+			if (item->name ||
+			    !(allow = records_find(&b->records, &item->prefix, kind, &n)))
+				continue;
+			h = &b->records.holders.at[allow->holder];
+			prefix_format(&item->prefix, text);
+			log_warning("%s is allowed too, and allow beats block: weir unallow %s",
+				    text, h->name[0] ? h->name : text);
+		}
+}
+
+// How long the one thing that was named stays: another claim may hold it longer.
+static uint64_t stays_until(const struct request *r, const struct book *b)
+{
+	const struct bulk_item *item = r->targets.bulk.items.at;
+	uint64_t latest = r->intent.until_s;
+
+	if (r->targets.bulk.items.n != 1 || item->name)
+		return latest;
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
+		const struct record *record;
+		size_t n = 0;
+
+		if (!(r->intent.kinds & 1u << kind) ||
+		    !(record = records_find(&b->records, &item->prefix, kind, &n)))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			latest = record[k].until_s > latest ? record[k].until_s : latest;
+	}
+	return latest;
+}
+
+// Do lines of a list say something of their own?
+static bool lines_differ(const struct request *r)
+{
+	vec_each (&r->targets.bulk.items, item)
+		if (item->for_ms || item->to || item->both)
+			return true;
+	return false;
+}
+
 // What changed, until when, where, and whether it stays.
 static void report(struct context *ctx, const struct request *r, const struct book *b,
 		   const struct records_change *change)
@@ -249,8 +302,12 @@ static void report(struct context *ctx, const struct request *r, const struct bo
 			  r->intent.allow ? "allowed" : "blocked");
 		name_targets(&line, &r->targets, o);
 	}
-	text_addf(&line, " %s, ", from && to ? "from and to" : to ? "to" : "from");
-	show_until(&line, r->intent.until_s, r->intent.now_s);
+	if (lines_differ(r)) {
+		text_add(&line, ", each as its line says");
+	} else {
+		text_addf(&line, " %s, ", from && to ? "from and to" : to ? "to" : "from");
+		show_until(&line, stays_until(r, b), r->intent.now_s);
+	}
 	if (!change->added && !change->extended && !change->removed)
 		text_add(&line, ", no change");
 	else if (change->removed && !r->intent.list[0])
@@ -260,7 +317,7 @@ static void report(struct context *ctx, const struct request *r, const struct bo
 	text_addf(&line, ", %s", kept);
 	set_counts(o, r, change);
 	out_set_string(o, "instance", ctx->instance);
-	out_set_time(o, "until", r->intent.until_s);
+	out_set_time(o, "until", stays_until(r, b));
 	out_set_string(o, "kept", kept_key);
 	if (!ctx->quiet)
 		out_line(o, "%s", text_get(&line));
@@ -268,24 +325,6 @@ static void report(struct context *ctx, const struct request *r, const struct bo
 }
 
 // Entries of an unlike verb on the same prefix decide: a block under an allow drops nothing.
-static void warn_overruled(const struct request *r, const struct book *b)
-{
-	if (r->intent.allow)
-		return;
-	vec_each (&r->targets.bulk.items, item) {
-		addr_text text;
-		size_t n = 0;
-
-		if (item->name)
-			continue;
-		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2)
-			if (records_find(&b->records, &item->prefix, kind, &n) && n)
-				log_warning("%s is allowed too, and allow beats block: weir "
-					    "unallow %s",
-					    prefix_format(&item->prefix, text), text);
-	}
-}
-
 static int change_book(struct context *ctx, struct request *r, struct err *err)
 {
 	CLEANUP_BOOK struct book *book = NULL;
@@ -343,6 +382,8 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 		code = check_guard(&r, err);
 	if (code)
 		return code;
+	if (args_has(args, "set"))
+		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, false, err);
 	warn_no_forwarding(&r.intent);
 	code = attach_and_change(ctx, args, &r, err);
 	if (!code && r.bad)
@@ -369,13 +410,14 @@ static const struct args_option options[] = {
 	{"note", 0, "TEXT", "why, for whoever reads weir list", false, false},
 	OPTION_ORIGIN,
 	OPTION_SYNC,
+	{"set", 0, "NAME", "put it into the policy's dynamic set NAME instead", false, false},
 	{"iface", 'i', "IFACE", "attach to IFACE first", true, false},
 	{"mode", 0, "MODE", "for -i: auto, native or generic", false, false},
 	{"live", 0, NULL, "print counters each second until ^C, then undo", false, false},
 	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
 	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
 	{"keep-going", 0, NULL, "load the good lines of a list that has bad ones", false, false},
-	{"volatile", 0, NULL, "in the kernel only: not written to the state folder", false, false},
+	{"volatile", 0, NULL, "gone with the next detach or reboot", false, false},
 	OPTION_CHANGE,
 	{0},
 };

@@ -36,5 +36,6 @@ struct command {
 // In the order of `weir help`; ended by NULL.
 extern const struct command *const commands[];
 
-extern const struct command cmd_attach, cmd_detach, cmd_status, cmd_block, cmd_unblock, cmd_allow,
-	cmd_unallow, cmd_list, cmd_explain, cmd_bypass, cmd_stats, cmd_watch, cmd_doctor;
+extern const struct command cmd_attach, cmd_detach, cmd_block, cmd_unblock, cmd_allow, cmd_unallow,
+	cmd_list, cmd_check, cmd_apply, cmd_confirm, cmd_rollback, cmd_diff, cmd_show, cmd_history,
+	cmd_explain, cmd_status, cmd_stats, cmd_watch, cmd_bypass, cmd_doctor;

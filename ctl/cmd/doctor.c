@@ -64,6 +64,8 @@ static void check_kernel(struct doctor *d)
 
 static void check_jit(struct doctor *d)
 {
+	if (probe_kernel(NULL))
+		return; // said already
 	if (probe_jit())
 		find(d, FINE, "jit", "", "BPF programs are compiled");
 	else
@@ -88,6 +90,8 @@ static void check_instance(struct doctor *d)
 	struct err err = {0};
 	struct iface row;
 
+	if (probe_kernel(NULL))
+		return;
 	if (!pins_exist(d->ctx->instance)) {
 		find(d, NOTE, "instance", "weir attach IFACE", "'%s' is attached nowhere",
 		     d->ctx->instance);

@@ -1,159 +1,569 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir explain ADDRESS: what happens to packets from and to it, and which entries know it.
+// weir explain: what happens to a packet, and because of which rule, line and entry.
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/num.h"
-#include "ctl/cmd/command.h"
+#include "ctl/cmd/explain_show.h"
+#include "ctl/cmd/packet_text.h"
+#include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
-#include "ctl/control/book.h"
+#include "ctl/control/frame.h"
+#include "ctl/control/pcap.h"
+#include "ctl/datapath/counters.h"
 #include "ctl/datapath/pins.h"
 
-struct explain {
+#include <linux/bpf.h>
+
+struct asked {
 	struct context *ctx;
-	const struct book *book;
-	struct prefix target;
-	const struct record *decides[2]; // for packets from it, to it
-	size_t known;
+	const struct args *args;
+	struct explain e;
+	bool brief;      // a line for each packet, unless -v
+	size_t captured; // bytes of the frame that are known; 0: all
 };
 
-static bool is_to(uint8_t kind)
+// ---- the answer -----------------------------------------------------------------------------------
+
+static const struct resolved_rule *rule_of(const struct asked *a, const struct explain_answer *r)
 {
-	return kind == OVERLAY_BLOCK_TO || kind == OVERLAY_ALLOW_TO;
+	const struct resolved *policy = a->e.c->resolved;
+
+	if (!a->e.recorded || r->result.rule < 0 || (size_t)r->result.rule >= policy->n_rules)
+		return NULL;
+	return &policy->rules[r->result.rule];
 }
 
-static bool is_allow(uint8_t kind)
+static const char *verdict_key(const struct asked *a, const struct explain_answer *r)
 {
-	return kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
+	const struct resolved_rule *rule = rule_of(a, r);
+
+	if (r->result.verdict == XDP_TX || (rule && rule->action == RESOLVED_REJECT))
+		return "reject";
+	if (r->result.verdict == XDP_REDIRECT)
+		return "redirect";
+	return r->result.verdict == XDP_PASS ? "pass" : "drop";
 }
 
-// Allow beats block; among equals the datapath asks for hosts first, then for the longest prefix.
-static void see(void *ctx, const struct record *record)
+static void add_verdict(struct text *t, const struct asked *a, const struct explain_answer *r)
 {
-	struct explain *e = ctx;
-	const struct record **decides = &e->decides[is_to(record->kind)];
+	const struct resolved_rule *rule = rule_of(a, r);
+	const char *key = verdict_key(a, r);
 
-	e->known++;
-	if (!*decides || is_allow(record->kind) >= is_allow((*decides)->kind))
-		*decides = record;
-}
-
-static void describe(struct explain *e, struct text *t, const struct record *record)
-{
-	const struct holder *h = &e->book->records.holders.at[record->holder];
-	const struct overlay_row *row = book_row(e->book, &record->prefix, record->kind);
-	uint64_t now = e->book->clock.wall_ms / 1000;
-	struct text who = {0};
-	addr_text prefix;
-	num_text text;
-
-	show_holder(&who, h);
-	text_addf(t, "overlay %s %s %s, by %s ", kind_verb(record->kind),
-		  prefix_format(&record->prefix, prefix), kind_side(record->kind),
-		  h->by[0] ? h->by : "?");
-	show_time(t, h->since_s, now);
-	if (who.len)
-		text_addf(t, ", %s", text_get(&who));
-	if (record->until_s != RECORD_NEVER)
-		text_addf(
-			t, ", %s left",
-			num_format_duration_ms(
-				record->until_s > now ? (record->until_s - now) * 1000 : 0, text));
-	text_addf(t, ", %s packets", num_format_grouped(row ? row->hits.packets : 0, text));
-	if (row && row->seen)
-		text_addf(t, ", last %s ago",
-			  num_format_duration_ms(
-				  clock_ms_since(&e->book->clock, row->seen) / 1000 * 1000, text));
-	text_free(&who);
-}
-
-static void show_record(void *ctx, const struct record *record)
-{
-	struct explain *e = ctx;
-	struct out *o = e->ctx->out;
-	struct text line = {0};
-	addr_text prefix;
-	bool decides = record == e->decides[is_to(record->kind)];
-
-	out_object(o, NULL);
-	out_set_string(o, "prefix", prefix_format(&record->prefix, prefix));
-	out_set_string(o, "kind", kind_key(record->kind));
-	out_set_bool(o, "decides", decides);
-	out_set_string(o, "by", e->book->records.holders.at[record->holder].by);
-	out_set_string(o, "note", e->book->records.holders.at[record->holder].note);
-	out_set_string(o, "name", e->book->records.holders.at[record->holder].name);
-	out_set_time(o, "until", record->until_s);
-	out_end(o);
-	if (!decides) {
-		describe(e, &line, record);
-		out_line(o, "  also in:  %s (not reached)", text_get(&line));
-	}
-	text_free(&line);
-}
-
-static void show_side(struct explain *e, bool to)
-{
-	const struct record *record = e->decides[to];
-	struct out *o = e->ctx->out;
-	const char *verdict = !record ? "passed" : is_allow(record->kind) ? "passed" : "dropped";
-	struct text line = {0};
-	addr_text target;
-
-	out_set_string(o, to ? "to" : "from", record && !is_allow(record->kind) ? "drop" : "pass");
-	if (record)
-		describe(e, &line, record);
+	if (!strcmp(key, "redirect"))
+		text_addf(t, "redirected to %s", rule ? rule->redirect : "another interface");
 	else
-		text_add(&line, "default, no overlay entry knows it");
-	out_line(o, "%s%s %s is %s%s: %s", out_bold(o), to ? "to" : "from",
-		 prefix_format(&e->target, target), verdict, out_plain(o), text_get(&line));
+		text_add(t, !strcmp(key, "reject") ? "rejected"
+			    : !strcmp(key, "pass") ? "passed"
+						   : "dropped");
+}
+
+static bool is_malformed(uint32_t reason)
+{
+	return reason >= REASON_MALFORMED_FIRST && reason <= REASON_MALFORMED_LAST;
+}
+
+static bool is_default(uint32_t reason)
+{
+	return reason == REASON_PASS_DEFAULT || reason == REASON_PASS_NOT_IP ||
+	       reason == REASON_DROP_DEFAULT;
+}
+
+static const char *by_key(const struct explain_answer *r)
+{
+	uint32_t reason = r->result.reason;
+
+	if (r->result.rule >= 0)
+		return "rule";
+	if (reason == REASON_PASS_ALLOW || reason == REASON_DROP_BLOCK_FROM ||
+	    reason == REASON_DROP_BLOCK_TO)
+		return "overlay";
+	if (is_malformed(reason) || reason == REASON_PASS_MALFORMED)
+		return "malformed";
+	if (reason == REASON_PASS_FRAGMENTS || reason == REASON_DROP_FRAGMENTS)
+		return "fragments";
+	return is_default(reason)               ? "default"
+	       : reason == REASON_DROP_INTERNAL ? "internal"
+						: "essentials";
+}
+
+static void add_fragments(struct text *t, const struct asked *a, const struct explain_answer *r)
+{
+	const struct resolved *policy = a->e.c->resolved;
+
+	text_add(t, reason_text(r->result.reason));
+	if (!a->e.recorded || r->ends.proto < 0)
+		return;
+	text_add(t, ", ");
+	explain_add_place(t, policy, policy->fragments_place[r->ends.proto]);
+}
+
+static void add_why(struct text *t, const struct asked *a, const struct explain_question *q,
+		    const struct explain_answer *r)
+{
+	uint32_t reason = r->result.reason;
+	const char *by = by_key(r);
+
+	if (r->result.rule >= 0)
+		explain_show_rule(t, &a->e, (size_t)r->result.rule);
+	else if (r->overlay)
+		explain_show_record(t, a->e.book, r->overlay);
+	else if (!strcmp(by, "fragments"))
+		add_fragments(t, a, r);
+	else if (reason == REASON_PASS_DEFAULT || reason == REASON_DROP_DEFAULT)
+		explain_show_default(t, &a->e, q->iface, reason_drops(reason));
+	else
+		text_addf(t, "%s (%s)", reason_name(reason), reason_text(reason));
+	if (r->result.rule >= 0 && reason == REASON_DROP_REJECT)
+		text_add(t, ", without an answer: such a packet gets none");
+	if (r->result.rule >= 0 && reason == REASON_DROP_REDIRECT)
+		text_add(t, ", whose interface is not there");
+}
+
+// ---- details --------------------------------------------------------------------------------------
+
+// The rule's line as it is written, from its first word on.
+static void add_source(struct text *t, struct diag_at at)
+{
+	const char *from, *end;
+
+	if (!at.file || at.offset > at.file->len)
+		return;
+	from = at.file->text + at.offset;
+	end = strchr(from, '\n');
+	text_add_shown(t, from, end ? (size_t)(end - from) : strlen(from));
+}
+
+static void show_source(const struct asked *a, const struct resolved_rule *rule)
+{
+	struct text line = {0};
+
+	add_source(&line, rule->at);
+	out_set_string(a->ctx->out, "text", text_get(&line));
+	out_line(a->ctx->out, "  rule:        %s", text_get(&line));
 	text_free(&line);
 }
 
-static void warn_bypass(const struct explain *e)
+static void show_conditions(const struct asked *a, const struct resolved_rule *rule)
 {
-	if (e->book->instance->knobs->bypass > e->book->clock.jiffies)
-		out_line(e->ctx->out, "%sbut a bypass is on: everything passes%s (weir status)",
-			 out_red(e->ctx->out), out_plain(e->ctx->out));
+	struct text line = {0};
+
+	explain_add_conditions(&line, a->e.c->resolved, rule);
+	out_set_string(a->ctx->out, "conditions", line.len ? text_get(&line) : NULL);
+	if (line.len)
+		out_line(a->ctx->out, "  conditions:  %s", text_get(&line));
+	text_free(&line);
 }
 
-static int parse_target(const char *word, struct prefix *ret, struct err *err)
+static void show_end(const struct asked *a, const struct resolved_rule *rule,
+		     const struct addr *addr, bool to)
 {
-	if (addr_looks_like(word, strlen(word)))
-		return prefix_parse(word, strlen(word), ret, NULL, err);
-	err_input(err, "'%s' is not an address", word);
-	return err_hint(err, "weir list shows which addresses a name holds");
+	const struct resolved *policy = a->e.c->resolved;
+	const struct resolved_address *side = to ? &rule->to : &rule->from;
+	struct prefix host = prefix_of(addr, (uint8_t)addr_bits(addr));
+	struct out *o = a->ctx->out;
+	struct text line = {0}, place = {0};
+	struct explain_entry entry;
+	addr_text prefix;
+
+	if (side->kind != RESOLVED_SET ||
+	    !explain_holds(&policy->addresses[side->index], &host, &entry))
+		return;
+	explain_add_entry(&line, policy, &entry);
+	explain_add_place(&place, policy, entry.place);
+	out_object(o, to ? "to" : "from");
+	out_set_string(o, "set", entry.list->name);
+	out_set_string(o, "entry", prefix_format(&entry.prefix, prefix));
+	out_set_string(o, "entry_at", text_get(&place));
+	out_end(o);
+	out_line(o, "  %-11s  %s", to ? "to:" : "from:", text_get(&line));
+	text_free(&line);
+	text_free(&place);
+}
+
+static void show_rule(const struct asked *a, const struct explain_answer *r)
+{
+	const struct resolved_rule *rule = rule_of(a, r);
+
+	if (!rule)
+		return;
+	show_source(a, rule);
+	show_conditions(a, rule);
+	if (!r->ends.from.family)
+		return;
+	show_end(a, rule, &r->ends.from, false);
+	show_end(a, rule, &r->ends.to, true);
+}
+
+// Rules that counted the packet, or would have, and let the next one speak.
+static void show_counted(const struct asked *a, const struct explain_answer *r)
+{
+	size_t known = ARRAY_SIZE(r->result.first_counted), n = r->result.counted;
+	struct out *o = a->ctx->out;
+
+	out_set_u64(o, "counted", n);
+	out_array(o, "counted_by");
+	for (size_t i = 0; i < n && i < known; i++) {
+		struct text line = {0};
+
+		out_object(o, NULL);
+		explain_set_rule(o, &a->e, r->result.first_counted[i]);
+		out_end(o);
+		explain_show_rule(&line, &a->e, r->result.first_counted[i]);
+		out_line(o, "  counted by:  %s", text_get(&line));
+		text_free(&line);
+	}
+	out_end(o);
+	if (n > known)
+		out_line(o, "  counted by:  %zu more rules", n - known);
+}
+
+static void add_hex(struct text *t, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		text_addf(t, "%02x", bytes[i]);
+}
+
+static void show_bytes(const struct asked *a, const char *key, const char *label,
+		       const uint8_t *bytes, size_t length)
+{
+	struct text hex = {0};
+
+	add_hex(&hex, bytes, length);
+	out_set_string(a->ctx->out, key, text_get(&hex));
+	if (a->ctx->verbose)
+		out_line(a->ctx->out, "  %-11s  %s", label, text_get(&hex));
+	text_free(&hex);
+}
+
+static void show_reply(const struct asked *a, const struct explain_answer *r)
+{
+	char line[256];
+
+	if (r->result.verdict != XDP_TX)
+		return;
+	packet_describe(r->result.packet, r->result.length, line, sizeof(line));
+	out_set_string(a->ctx->out, "answer", line);
+	out_line(a->ctx->out, "  answer:      %s", line);
+	show_bytes(a, "answer_hex", "", r->result.packet, r->result.length);
+}
+
+// ---- one packet -----------------------------------------------------------------------------------
+
+static void show_verdict(const struct asked *a, const struct explain_question *q,
+			 const struct explain_answer *r, const char *head)
+{
+	struct out *o = a->ctx->out;
+	struct text verdict = {0}, why = {0};
+	char packet[256];
+
+	packet_describe(q->frame, q->length, packet, sizeof(packet));
+	add_verdict(&verdict, a, r);
+	add_why(&why, a, q, r);
+	out_set_string(o, "packet", packet);
+	out_set_string(o, "verdict", verdict_key(a, r));
+	out_set_string(o, "by", by_key(r));
+	out_set_string(o, "reason", reason_name(r->result.reason));
+	out_set_string(o, "why", text_get(&why));
+	out_line(o, "%s%s%s is %s%s: %s", out_bold(o), head, packet, text_get(&verdict),
+		 out_plain(o), text_get(&why));
+	text_free(&verdict);
+	text_free(&why);
+}
+
+// Zeros stand for what a capture left out: harmless in a payload, not in a header.
+static void show_cut(const struct asked *a, const struct explain_question *q)
+{
+	if (!a->captured || a->captured >= q->length)
+		return;
+	out_set_u64(a->ctx->out, "captured", a->captured);
+	out_line(a->ctx->out,
+		 "  cut off:     the capture has %zu of %zu bytes, the others count as 0",
+		 a->captured, q->length);
+}
+
+static void show_answer(const struct asked *a, const struct explain_question *q,
+			const struct explain_answer *r, const char *head)
+{
+	struct out *o = a->ctx->out;
+
+	show_verdict(a, q, r, head);
+	if (r->result.rule >= 0)
+		explain_set_rule(o, &a->e, (size_t)r->result.rule);
+	if (r->overlay) {
+		out_object(o, "overlay");
+		explain_set_record(o, a->e.book, r->overlay);
+		out_end(o);
+	}
+	if (a->brief)
+		return;
+	show_rule(a, r);
+	show_counted(a, r);
+	show_reply(a, r);
+	show_bytes(a, "packet_hex", "packet:", q->frame, q->length);
+	show_cut(a, q);
+	if (r->supposed && a->e.twin)
+		out_line(o, "  supposed:    over and established are as you said, overlay and "
+			    "dynamic sets empty");
+}
+
+static int ask(struct asked *a, const struct explain_question *q, const char *head, struct err *err)
+{
+	struct explain_answer answer;
+	int code = explain_ask(&a->e, q, &answer, err);
+
+	if (code)
+		return code;
+	out_object(a->ctx->out, NULL);
+	out_set_bool(a->ctx->out, "live", !answer.supposed);
+	show_answer(a, q, &answer, head);
+	out_end(a->ctx->out);
+	return 0;
+}
+
+// ---- where packets come from ----------------------------------------------------------------------
+
+static int ask_words(struct asked *a, struct err *err)
+{
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	int code = 0;
+
+	for (size_t i = 0; !code && i < a->e.n_packets; i++) {
+		const struct resolved_packet *p = &a->e.packets[i];
+		struct explain_question q = {
+			.frame = frame,
+			.iface = p->iface,
+			.over = p->over,
+			.established = p->established,
+		};
+
+		code = frame_build(p, frame, &q.length, err);
+		if (!code)
+			code = ask(a, &q, "", err);
+	}
+	return code;
+}
+
+// What the options say of a frame that is given as bytes.
+static int read_question(const struct asked *a, struct explain_question *q, struct err *err)
+{
+	q->over = args_has(a->args, "over");
+	q->established = args_has(a->args, "established");
+	return explain_iface(&a->e, args_value(a->args, "on"), &q->iface, err);
+}
+
+static bool hex_digit(char c, unsigned *ret)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+	const char *at = c ? strchr(digits, c) : NULL;
+	unsigned value;
+
+	if (!at)
+		return false;
+	value = (unsigned)(at - digits);
+	*ret = value < 16 ? value : value - 6;
+	return true;
+}
+
+// Blanks and colons may stand between the bytes.
+static int parse_hex(const char *text, uint8_t *ret, size_t *ret_length, struct err *err)
+{
+	unsigned high, low;
+	size_t n = 0;
+
+	while (*text) {
+		if (strchr(" :\t\n", *text)) {
+			text++;
+			continue;
+		}
+		if (!hex_digit(text[0], &high) || !hex_digit(text[1], &low))
+			return err_input(err, "'%.8s' does not begin with a byte of two digits",
+					 text);
+		if (n == FRAME_MAX)
+			return err_input(err, "a frame has at most %d bytes", FRAME_MAX);
+		ret[n++] = (uint8_t)(high << 4 | low);
+		text += 2;
+	}
+	*ret_length = n;
+	return 0;
+}
+
+static int ask_hex(struct asked *a, struct err *err)
+{
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	struct explain_question q = {.frame = frame};
+	int code = parse_hex(args_value(a->args, "hex"), frame, &q.length, err);
+
+	if (!code)
+		code = read_question(a, &q, err);
+	return code ? code : ask(a, &q, "", err);
+}
+
+static int ask_captured(struct asked *a, const struct pcap_packet *p, struct err *err)
+{
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	struct explain_question q = {.frame = frame, .length = p->length};
+	char head[32];
+	int code;
+
+	if (p->length > FRAME_MAX)
+		return err_input(err, "packet %llu has %zu bytes, more than %d",
+				 (unsigned long long)p->number, p->length, FRAME_MAX);
+	memcpy(frame, p->bytes, p->captured);
+	a->captured = p->captured;
+	if ((code = read_question(a, &q, err)))
+		return code;
+	snprintf(head, sizeof(head), "#%llu ", (unsigned long long)p->number);
+	code = ask(a, &q, head, err);
+	if (code)
+		err_prefix(err, "packet %llu", (unsigned long long)p->number);
+	return code;
+}
+
+static int read_number(const struct args *args, uint64_t *ret, struct err *err)
+{
+	const char *word = args_value(args, "packet");
+
+	*ret = 0;
+	if (word && num_parse_u64(word, strlen(word), 1, UINT64_MAX, ret))
+		return err_input(err, "--packet '%s' is not a number from 1", word);
+	return 0;
+}
+
+static int ask_pcap(struct asked *a, struct err *err)
+{
+	CLEANUP_PCAP struct pcap file = {0};
+	const char *path = args_value(a->args, "pcap");
+	struct pcap_packet packet;
+	uint64_t number;
+	bool any = false;
+	int code = read_number(a->args, &number, err), more;
+
+	if (!code)
+		code = pcap_open(path, &file, err);
+	a->brief = !number && !a->ctx->verbose;
+	while (!code && (more = pcap_next(&file, &packet, err))) {
+		if (more < 0) {
+			err_prefix(err, "'%s'", path);
+			return more;
+		}
+		if (number && packet.number != number)
+			continue;
+		any = true;
+		code = ask_captured(a, &packet, err);
+	}
+	if (!code && number && !any)
+		return err_input(err, "'%s' has %llu packets only", path,
+				 (unsigned long long)file.number);
+	return code;
+}
+
+// ---- the command ----------------------------------------------------------------------------------
+
+// The words, and what options add to them.
+static char *join_packet(const struct args *args)
+{
+	struct text t = {0};
+
+	vec_each (&args->words, word)
+		text_addf(&t, "%s%s", t.len ? " " : "", *word);
+	if (args_has(args, "on"))
+		text_addf(&t, " on %s", args_value(args, "on"));
+	if (args_has(args, "over"))
+		text_add(&t, " over");
+	if (args_has(args, "established"))
+		text_add(&t, " established");
+	return text_take(&t);
+}
+
+static int explain_packets(struct asked *a, struct explain_request *request, struct err *err)
+{
+	int code;
+
+	request->twin = true;
+	code = explain_open(&a->e, request, err);
+	if (a->e.bad_file)
+		policy_show_findings(a->ctx, a->e.c);
+	if (code)
+		return code;
+	out_array(a->ctx->out, "packets");
+	code = request->packet            ? ask_words(a, err)
+	       : args_has(a->args, "hex") ? ask_hex(a, err)
+					  : ask_pcap(a, err);
+	out_end(a->ctx->out);
+	if (!code)
+		explain_warn(a->ctx, &a->e);
+	return code;
+}
+
+static int check_args(const struct args *args, struct err *err)
+{
+	bool words = args->words.n, hex = args_has(args, "hex"), pcap = args_has(args, "pcap");
+
+	if (!words && !hex && !pcap)
+		return args_expect_words(args, 1, 1, "the address or packet", err);
+	if (words + hex + pcap > 1)
+		return err_input(err, "give a packet in words, --hex or --pcap, one of them");
+	if (args_has(args, "packet") && !pcap)
+		return err_input(err, "--packet picks one of --pcap FILE");
+	if (args->words.n == 1 &&
+	    (args_has(args, "on") || args_has(args, "over") || args_has(args, "established")))
+		return err_input(err, "--on, --over and --established say more of a packet, not of "
+				      "an address");
+	return 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
-	struct explain e = {.ctx = ctx};
-	int code = args_expect_words(args, 1, 1, "the address", err);
+	struct asked a = {.ctx = ctx, .args = args};
+	struct explain_request request = {.instance = ctx->instance};
+	CLEANUP_FREE char *packet = NULL;
+	struct policy_dns dns;
+	int code = check_args(args, err);
 
 	if (!code)
-		code = parse_target(args->words.at[0], &e.target, err);
-	if (!code)
-		code = pins_ready(err);
-	if (!code)
-		code = book_read(ctx->instance, &book, err);
+		code = policy_dns(ctx, args, &dns, err);
 	if (code)
 		return code;
-	e.book = book;
-	records_covering(&book->records, &e.target, see, &e);
-	out_set_string(ctx->out, "address", args->words.at[0]);
-	show_side(&e, false);
-	show_side(&e, true);
-	out_array(ctx->out, "entries");
-	records_covering(&book->records, &e.target, show_record, &e);
-	out_end(ctx->out);
-	warn_bypass(&e);
-	return 0;
+	request.dns = dns.options;
+	request.file = args_value(args, "policy");
+	if (!request.file && (code = pins_ready(err)))
+		return code;
+	if (args->words.n == 1)
+		return explain_address(ctx, &request, args->words.at[0], err);
+	if (args->words.n)
+		packet = join_packet(args);
+	request.packet = packet;
+	code = explain_packets(&a, &request, err);
+	explain_free(&a.e);
+	return code;
 }
+
+static const struct args_option options[] = {
+	{"hex", 0, "BYTES", "the packet as bytes of an Ethernet frame", false, false},
+	{"pcap", 0, "FILE", "the packets of a capture, a line each", false, false},
+	{"packet", 0, "N", "of --pcap only packet N, in full", false, false},
+	{"policy", 0, "FILE", "by the policy in FILE in place of the one in force", false, false},
+	{"on", 0, "IFACE", "the packet comes in over IFACE (the policy's first)", false, false},
+	{"over", 0, NULL, "suppose every rate exceeded and every chance taken", false, false},
+	{"established", 0, NULL, "suppose that the packet belongs to a connection", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{0},
+};
 
 const struct command cmd_explain = {
 	.name = "explain",
-	.usage = "ADDRESS",
-	.summary = "say what happens to an address, and because of what",
-	.text = "Names every overlay entry that knows the address or a prefix around it.",
+	.usage = "ADDRESS | PACKET | --hex BYTES | --pcap FILE [OPTIONS]",
+	.summary = "say what happens to an address or a packet, and because of what",
+	.text = "An address: names every overlay entry, set and rule that knows it or a prefix "
+		"around\n"
+		"it. A packet, in the words of a policy's expect lines, is run through a private copy\n"
+		"of the policy in force, with its live rates, sets and overlay; nothing is counted.\n"
+		"\n"
+		"  weir explain tcp from 192.0.2.1 to 10.0.0.1 port 22 on eth0\n"
+		"  weir explain --policy new.weir --pcap drops.pcap --packet 7",
+	.options = options,
 	.run = run,
 };

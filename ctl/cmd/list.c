@@ -6,6 +6,7 @@
 
 #include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/book.h"
 #include "ctl/datapath/pins.h"
@@ -169,8 +170,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!code)
 		code = pins_ready(err);
 	if (!code)
-		code = book_read(ctx->instance, &book, err);
-	if (code)
+		code = args_has(args, "set") ? sets_show(ctx, args_value(args, "set"), err)
+					     : book_read(ctx->instance, &book, err);
+	if (code || !book)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	show_all(ctx, args, book);
@@ -180,6 +182,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 static const struct args_option options[] = {
 	{"plain", 0, NULL, "lines that weir block -f - reads (with --allowed: weir allow -f -)",
 	 false, false},
+	{"set", 0, "NAME", "the addresses in the policy's dynamic set NAME", false, false},
 	{"blocked", 0, NULL, "block entries only", false, false},
 	{"allowed", 0, NULL, "allow entries only", false, false},
 	{0},

@@ -28,6 +28,7 @@ struct cell {
 
 struct out {
 	bool json, pretty, color, failed;
+	bool streamed; // documents were printed already: an empty last one says nothing
 	struct json *root;
 	struct json *stack[DEPTH_MAX]; // open objects and arrays; [0] is root
 	size_t depth;
@@ -69,7 +70,7 @@ void out_error(struct out *o, const char *text, const char *hint, const char *co
 	out_end(o);
 }
 
-void out_next_document(struct out *o)
+static void print_document(struct out *o)
 {
 	if (o->json && json_print(o->root, stdout, o->pretty))
 		o->failed = true;
@@ -78,9 +79,18 @@ void out_next_document(struct out *o)
 	restart(o);
 }
 
+void out_next_document(struct out *o)
+{
+	print_document(o);
+	o->streamed = true;
+}
+
 int out_finish(struct out *o)
 {
-	out_next_document(o);
+	if (o->streamed && json_empty(o->root))
+		fflush(stdout);
+	else
+		print_document(o);
 	return o->failed || ferror(stdout) ? -EIO : 0;
 }
 

@@ -24,39 +24,31 @@ static int read_list(struct targets *t, const char *path, bool wide, struct err 
 	return code;
 }
 
-static void report_errors(struct context *ctx, const struct targets *t, const char *file)
+// One bad line of a file, or a bad word (file NULL).
+static void report_error(struct context *ctx, const char *file, const struct bulk_error *bad)
 {
-	out_table(ctx->out, "errors");
-	vec_each (&t->bulk.errors, bad) {
-		if (out_is_json(ctx->out)) {
-			out_row(ctx->out);
-			out_cell_u64(ctx->out, "line", NULL, bad->line);
-			out_cell(ctx->out, "text", NULL, bad->text);
-		} else if (bad->line) {
-			log_error("%s:%u: %s", file, bad->line, bad->text);
-		} else {
-			log_error("%s", bad->text);
-		}
-	}
-	out_table_end(ctx->out);
+	out_row(ctx->out);
+	out_cell(ctx->out, "file", NULL, file ? file : "");
+	out_cell_u64(ctx->out, "line", NULL, bad->line);
+	out_cell(ctx->out, "text", NULL, bad->text);
+	if (ctx->json)
+		return;
+	if (file)
+		log_error("%s:%u: %s", file, bad->line, bad->text);
+	else
+		log_error("%s", bad->text);
 }
 
-static int bad_lines(struct context *ctx, const struct targets *t, const char *file,
-		     bool keep_going, struct err *err)
+// Those that came since `from`.
+static void report_errors(struct context *ctx, const struct targets *t, const char *file,
+			  size_t from)
 {
-	if (!t->bulk.error_count)
-		return 0;
-	if (t->bulk.error_count == 1 && !t->bulk.errors.at[0].line && !keep_going)
-		return err_input(err, "%s", t->bulk.errors.at[0].text);
-	report_errors(ctx, t, file);
-	if (keep_going)
-		return 0;
-	return err_input(err, "%zu bad %s; nothing was changed", t->bulk.error_count,
-			 t->bulk.error_count == 1 ? "item" : "items");
+	for (size_t e = from; e < t->bulk.errors.n; e++)
+		report_error(ctx, file, &t->bulk.errors.at[e]);
 }
 
-int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
-			 struct targets *t, size_t *ret_bad, struct err *err)
+static int read_all(struct context *ctx, const struct args *args, bool keep_going,
+		    struct targets *t, struct err *err)
 {
 	const char *files[FILES_MAX];
 	size_t n = args_values(args, "file", files, FILES_MAX);
@@ -64,12 +56,31 @@ int overlay_read_targets(struct context *ctx, const struct args *args, bool keep
 
 	vec_each (&args->words, word)
 		bulk_add_word(&t->bulk, *word);
-	for (size_t f = 0; !code && f < n; f++)
+	if (t->bulk.error_count == 1 && !n && !keep_going)
+		return err_input(err, "%s", t->bulk.errors.at[0].text);
+	report_errors(ctx, t, NULL, 0);
+	for (size_t f = 0; !code && f < n; f++) {
+		size_t before = t->bulk.errors.n;
+
 		code = read_list(t, files[f], args_has(args, "wide"), err);
-	if (!code)
-		code = bad_lines(ctx, t, n ? files[n - 1] : "", keep_going, err);
-	*ret_bad = t->bulk.error_count;
+		report_errors(ctx, t, files[f], before);
+	}
 	return code;
+}
+
+int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
+			 struct targets *t, size_t *ret_bad, struct err *err)
+{
+	int code;
+
+	out_table(ctx->out, "errors");
+	code = read_all(ctx, args, keep_going, t, err);
+	out_table_end(ctx->out);
+	*ret_bad = t->bulk.error_count;
+	if (code || !t->bulk.error_count || keep_going)
+		return code;
+	return err_input(err, "%zu bad %s; nothing was changed", t->bulk.error_count,
+			 t->bulk.error_count == 1 ? "item" : "items");
 }
 
 int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,

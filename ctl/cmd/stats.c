@@ -5,6 +5,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/rules.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/pins.h"
 
@@ -67,7 +68,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	else
 		show_sums(ctx, args, counters);
 	out_table_end(ctx->out);
-	return 0;
+	return rules_show(ctx, i, err);
 }
 
 static const struct args_option options[] = {
@@ -79,7 +80,7 @@ static const struct args_option options[] = {
 const struct command cmd_stats = {
 	.name = "stats",
 	.usage = "[OPTIONS]",
-	.summary = "packets and bytes by what became of them",
+	.summary = "packets and bytes by what became of them, and by rule",
 	.options = options,
 	.run = run,
 };

@@ -9,7 +9,9 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/show.h"
 #include "ctl/datapath/attach.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/pins.h"
@@ -183,6 +185,52 @@ static void show_limits(struct status *s)
 	out_table_end(s->ctx->out);
 }
 
+static void show_trial(struct status *s, const struct commit_state *state)
+{
+	struct out *o = s->ctx->out;
+	num_text left;
+
+	out_set_u64(o, "trial_ms_left",
+		    state->deadline && !state->expired ? clock_ms_until(&s->clock, state->deadline)
+						       : 0);
+	if (state->expired)
+		out_line(o, "trial     has run out: the policy before it is in force");
+	else if (state->deadline)
+		out_line(o, "trial     ends in %s: weir confirm keeps the policy",
+			 num_format_duration_ms(clock_ms_until(&s->clock, state->deadline), left));
+}
+
+// "revision 7f3a, edge.weir as accepted 12:03 by root", and a trial.
+static int show_policy(struct status *s, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct out *o = s->ctx->out;
+	struct commit_state state;
+	struct text line = {0};
+	int code = commit_read(s->instance, &state, err);
+
+	if (code)
+		return code;
+	generation_read_about(s->instance, state.expired ? state.previous : state.active, about,
+			      NULL);
+	text_addf(&line, "%s%-9s%s ", out_bold(o), s->ctx->instance, out_plain(o));
+	out_set_string(o, "revision", about->revision[0] ? about->revision : NULL);
+	if (about->revision[0]) {
+		out_set_string(o, "path", about->path);
+		out_set_string(o, "by", about->by);
+		out_set_time(o, "at", about->at_s);
+		text_addf(&line, "revision %s, %s, applied ", about->revision, about->path);
+		show_time(&line, about->at_s, s->clock.wall_ms / 1000);
+		text_addf(&line, " by %s", about->by);
+	} else {
+		text_add(&line, "no policy: everything passes but what is blocked");
+	}
+	out_line(o, "%s", text_get(&line));
+	text_free(&line);
+	show_trial(s, &state);
+	return 0;
+}
+
 static int run_instance(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
@@ -199,8 +247,8 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
-	out_line(ctx->out, "%s%-9s%s no policy (default pass), overlay in force",
-		 out_bold(ctx->out), ctx->instance, out_plain(ctx->out));
+	if ((code = show_policy(&s, err)))
+		return code;
 	show_ifaces(&s);
 	if (args_has(args, "limits"))
 		show_limits(&s);

@@ -6,6 +6,7 @@
 
 #include "ctl/base/log.h"
 #include "ctl/cmd/overlay_options.h"
+#include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/pins.h"
 
@@ -161,7 +162,7 @@ static void report(struct context *ctx, const struct request *r, size_t removed)
 	if (one)
 		out_line(ctx->out, "%s%s %s%s, instance %s", r->dry_run ? "would have " : "", verb,
 			 item->name ? item->name : prefix_format(&item->prefix, text),
-			 removed ? "" : ", no change: it was not", ctx->instance);
+			 removed ? "" : ": nothing to take away", ctx->instance);
 	else
 		out_line(ctx->out, "%s%s %zu entries, instance %s", r->dry_run ? "would have " : "",
 			 verb, removed, ctx->instance);
@@ -211,7 +212,7 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 		return code;
 	if (r->all && (r->targets.bulk.items.n || r->intent.list[0]))
 		return err_input(err, "--all excludes everything else");
-	if (!r->all && !r->targets.bulk.items.n && !r->intent.list[0])
+	if (!r->all && !r->targets.bulk.items.n && !r->intent.list[0] && !r->intent.origin[0])
 		return err_input(err,
 				 "%s what? An address, a prefix, a host name, -f FILE, or --all",
 				 allow ? "unallow" : "unblock");
@@ -225,6 +226,8 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 
 	if (!code)
 		code = read_request(ctx, args, allow, &r, err);
+	if (!code && args_has(args, "set"))
+		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, true, err);
 	return code ? code : change_book(ctx, &r, err);
 }
 
@@ -245,6 +248,7 @@ static const struct args_option options[] = {
 	{"to", 0, NULL, "only entries that match the destination", false, false},
 	{"both", 0, NULL, "entries of both directions (so it is without --to)", false, false},
 	OPTION_ORIGIN,
+	{"set", 0, "NAME", "take it out of the policy's dynamic set NAME instead", false, false},
 	{"sync", 0, "NAME", "of the list NAME; without WHAT all of it", false, false},
 	{"all", 0, NULL, "every entry of everybody", false, false},
 	{"dry-run", 0, NULL, "say what would be done and do nothing", false, false},

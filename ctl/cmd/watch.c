@@ -8,9 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/packet_text.h"
+#include "ctl/cmd/rules.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/events.h"
 #include "ctl/datapath/pins.h"
@@ -25,6 +28,7 @@ static void on_signal(int number)
 
 struct watch {
 	struct context *ctx;
+	const struct instance *instance;
 	uint64_t left; // events until the end; 0: without end
 	bool limited;
 };
@@ -38,12 +42,25 @@ static uint64_t wall_s_of(uint64_t monotonic_ns)
 	return (uint64_t)wall.tv_sec - ((uint64_t)mono.tv_sec - monotonic_ns / 1000000000u);
 }
 
+// A `log` record names its rule.
+static void add_rule(struct watch *w, const struct event *event, struct text *t)
+{
+	CLEANUP_FREE char *name = NULL;
+
+	if (event->rule == EVENT_NO_RULE)
+		return;
+	name = rules_name(w->instance, event->rule);
+	out_set_string(w->ctx->out, "rule", name);
+	text_addf(t, " \"%s\"", name);
+}
+
 static void show_event(void *ctx, const struct event *event)
 {
 	struct watch *w = ctx;
 	struct out *o = w->ctx->out;
 	char ifname[IF_NAMESIZE], packet[256], when[16];
 	time_t seconds = (time_t)wall_s_of(event->time_ns);
+	struct text rule = {0};
 	struct tm tm;
 
 	if (stop || (w->limited && !w->left))
@@ -55,13 +72,16 @@ static void show_event(void *ctx, const struct event *event)
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&seconds, &tm));
 	out_set_time(o, "time", (uint64_t)seconds);
 	out_set_string(o, "interface", ifname);
-	out_set_string(o, "verdict", "drop");
+	out_set_string(o, "verdict", reason_drops(event->reason) ? "drop" : "pass");
 	out_set_string(o, "reason", reason_name(event->reason));
 	out_set_string(o, "packet", packet);
 	out_set_u64(o, "length", event->length);
 	out_set_u64(o, "missed", event->missed);
-	out_line(o, "%s %s drop %s: %s, %u bytes", when, ifname, reason_name(event->reason), packet,
-		 event->length);
+	add_rule(w, event, &rule);
+	out_line(o, "%s %s %s %s%s: %s, %u bytes", when, ifname,
+		 reason_drops(event->reason) ? "drop" : "pass", reason_name(event->reason),
+		 text_get(&rule), packet, event->length);
+	text_free(&rule);
 	if (event->missed)
 		out_line(o, "  (%u more since the last one)", event->missed);
 	out_next_document(o);
@@ -103,6 +123,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	w.instance = i;
 	code = loop(&w, i, err);
 	if (!code && ctx->json) // the document that ends the stream, so that nothing is one as well
 		out_set_bool(ctx->out, "end", true);
@@ -117,7 +138,7 @@ static const struct args_option options[] = {
 const struct command cmd_watch = {
 	.name = "watch",
 	.usage = "[OPTIONS]",
-	.summary = "show dropped packets as they happen",
+	.summary = "show dropped and logged packets as they happen",
 	.text = "A sample: at most one event a jiffy and CPU; \"more\" counts those in between.\n"
 		"With -j one document a line. tcpdump does not see what native XDP dropped.",
 	.options = options,

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir apply: switch to a policy; weir confirm and weir rollback: keep it or go back.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/log.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/overlay_options.h"
+#include "ctl/cmd/policy_show.h"
+#include "ctl/cmd/show.h"
+#include "ctl/datapath/pins.h"
+
+#define TRIAL_MS     60000
+#define TRIAL_MAX_MS (24ull * 3600 * 1000)
+
+struct request {
+	struct apply_options options;
+	const char *ifaces[POLICY_IFACES_MAX];
+	struct policy_dns dns;
+	struct world
+		last; // names and lists of the accepted policy: they stand in for what fails now
+	char by[160];
+};
+
+static void request_free(struct request *r)
+{
+	world_free(&r->last);
+}
+
+static int read_trial(const struct args *args, uint64_t *ret, struct err *err)
+{
+	const char *text = args_value(args, "confirm");
+
+	*ret = args_has(args, "confirm") ? TRIAL_MS : 0;
+	if (text && num_parse_time_ms(text, strlen(text), 1000, TRIAL_MAX_MS, ret))
+		return err_input(err, "--confirm '%s' is not a time of 1s to 24h", text);
+	return 0;
+}
+
+static void load_last(const char *instance, struct world *last)
+{
+	char id[REVISION_ID] = "";
+	struct revision revision = {0};
+
+	world_replay(last);
+	if (!revisions_current(instance, id, NULL) && id[0])
+		revisions_load(instance, id, last, &revision, NULL);
+	revision_free(&revision);
+}
+
+static int read_request(struct context *ctx, const struct args *args, struct request *r,
+			struct err *err)
+{
+	struct apply_options *o = &r->options;
+	int code = policy_dns(ctx, args, &r->dns, err);
+
+	session_describe(&ctx->session, r->by, sizeof(r->by));
+	*o = (struct apply_options){
+		.instance = ctx->instance,
+		.command = ctx->line,
+		.ifaces = r->ifaces,
+		.n_ifaces = args_values(args, "iface", r->ifaces, POLICY_IFACES_MAX),
+		.if_revision = args_value(args, "if-revision"),
+		.by = r->by,
+		.session = ctx->session_here ? &ctx->session : NULL,
+		.force = args_has(args, "force"),
+		.fleeting = args_has(args, "volatile"),
+		.dry_run = args_has(args, "dry-run"),
+	};
+	o->dns = r->dns.options;
+	if (!code)
+		code = overlay_text(args, "note", &o->note, err);
+	return code ? code : read_trial(args, &o->trial_ms, err);
+}
+
+static void add_attached(struct context *ctx, const struct apply_result *result, struct text *line)
+{
+	out_array(ctx->out, "attached");
+	vec_each (&result->attached, one) {
+		out_item_string(ctx->out, one->name);
+		if (one->attach.notice[0])
+			log_notice("%s", one->attach.notice);
+		text_addf(line, "%s%s", one == result->attached.at ? ", attached to " : " ",
+			  one->name);
+	}
+	out_end(ctx->out);
+}
+
+static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
+{
+	struct text line = {0};
+	num_text time;
+
+	out_array(ctx->out, "warnings");
+	vec_each (&r->warnings, warning) {
+		out_item_string(ctx->out, *warning);
+		log_warning("%s", *warning);
+	}
+	out_end(ctx->out);
+	out_array(ctx->out, "absent");
+	vec_each (&r->absent, name) {
+		out_item_string(ctx->out, *name);
+		log_notice("no device matches '%s' now", *name);
+	}
+	out_end(ctx->out);
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "revision", r->revision);
+	out_set_u64(ctx->out, "rules", r->rules);
+	out_set_u64(ctx->out, "expects", r->expects);
+	out_set_u64(ctx->out, "trial_ms", o->trial_ms);
+	out_set_bool(ctx->out, "dry_run", o->dry_run);
+	text_addf(&line, "%s %s: %zu rules, %zu expect lines hold",
+		  o->dry_run ? "would apply" : "applied", o->path ? o->path : o->revision, r->rules,
+		  r->expects);
+	if (!o->dry_run)
+		text_addf(&line, ", revision %s, instance %s", r->revision, ctx->instance);
+	add_attached(ctx, r, &line);
+	if (o->trial_ms && !o->dry_run)
+		text_addf(&line, "; on trial for %s: weir confirm keeps it",
+			  num_format_duration_ms(o->trial_ms, time));
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s", text_get(&line));
+	text_free(&line);
+}
+
+static int do_apply(struct context *ctx, struct request *r, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = NULL;
+	CLEANUP_APPLY_RESULT struct apply_result result = {0};
+	int code = pins_ready(err);
+
+	if (code)
+		return code;
+	load_last(ctx->instance, &r->last);
+	c = r->options.path ? candidate_new(&r->options.dns, &r->last) : candidate_new_replay();
+	code = apply(c, &r->options, &result, err);
+	policy_show_findings(ctx, c);
+	if (code && !result.attach_failed)
+		return code;
+	if (ctx->verbose)
+		policy_show_cost(ctx, c);
+	report(ctx, &r->options, &result);
+	return code;
+}
+
+static int run_apply(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP(request_free) struct request r = {0};
+	int code = args_expect_words(args, 1, 1, "the policy file", err);
+
+	if (!code)
+		code = read_request(ctx, args, &r, err);
+	if (code)
+		return code;
+	r.options.path = args->words.at[0];
+	return do_apply(ctx, &r, err);
+}
+
+static int run_confirm(struct context *ctx, const struct args *args, struct err *err)
+{
+	char revision[REVISION_ID] = "";
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (!code)
+		code = pins_ready(err);
+	if (!code)
+		code = apply_confirm(ctx->instance, ctx->line, revision, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "revision", revision);
+	if (!ctx->quiet)
+		out_line(ctx->out, "confirmed revision %s, instance %s", revision, ctx->instance);
+	return 0;
+}
+
+// Without a revision: a running trial ends; else the one before the current one comes back.
+static int previous_revision(const char *instance, char ret[REVISION_ID], struct err *err)
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	char current[REVISION_ID];
+	int code = revisions_current(instance, current, err);
+
+	if (!code)
+		code = revisions_list(instance, &list, err);
+	if (code)
+		return code;
+	for (size_t n = 0; n + 1 < list.n; n++)
+		if (!strcmp(list.at[n].id, current)) {
+			snprintf(ret, REVISION_ID, "%s", list.at[n + 1].id);
+			return 0;
+		}
+	return err_refused(err, "there is no earlier revision to go back to");
+}
+
+static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
+{
+	char revision[REVISION_ID] = "";
+	struct err why = {0};
+	int code = apply_abandon(ctx->instance, ctx->line, revision, &why);
+
+	*ret_done = !code;
+	if (code && why.kind != ERR_REFUSED) {
+		*err = why;
+		return code;
+	}
+	if (code)
+		return 0; // no trial
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "revision", revision);
+	if (!ctx->quiet)
+		out_line(ctx->out, "the trial is over: back to %s%s, instance %s",
+			 revision[0] ? "revision " : "the empty policy", revision, ctx->instance);
+	return 0;
+}
+
+static int run_rollback(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP(request_free) struct request r = {0};
+	char id[REVISION_ID] = "";
+	bool done = false;
+	int code = args_expect_words(args, 0, 1, "", err);
+
+	if (!code)
+		code = pins_ready(err);
+	if (!code && !args->words.n)
+		code = abandon_trial(ctx, &done, err);
+	if (!code && !done)
+		code = read_request(ctx, args, &r, err);
+	if (code || done)
+		return code;
+	if (args->words.n)
+		snprintf(id, sizeof(id), "%s", args->words.at[0]);
+	else if ((code = previous_revision(ctx->instance, id, err)))
+		return code;
+	r.options.revision = id;
+	return do_apply(ctx, &r, err);
+}
+
+#define OPTION_APPLY                                                                               \
+	{"confirm", 0,                                                                             \
+	 "TIME",    "on trial: taken back by the kernel after TIME (60s) unless confirmed",        \
+	 false,     true},                                                                         \
+		{"note", 0, "TEXT", "why, for weir history", false, false},                        \
+		{"if-revision", 0, "REV", "only if REV is in force", false, false},                \
+		{"iface", 'i',  "IFACE", "for IFACE in place of the policy's interfaces",          \
+		 true,    false},                                                                  \
+		{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},              \
+		{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false}, \
+		{"volatile", 0,    NULL, "in the kernel only: not written to the state folder",    \
+		 false,      false},                                                               \
+		OPTION_CHANGE
+
+static const struct args_option apply_options[] = {OPTION_APPLY, {0}};
+static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};
+
+const struct command cmd_apply = {
+	.name = "apply",
+	.usage = "FILE [OPTIONS]",
+	.summary = "switch to a policy, atomically, once it has proved itself",
+	.text = "Read, checked, resolved, compiled, loaded beside the running policy, proved on its\n"
+		"expect lines, checked against your own login; then one write switches. Any failure\n"
+		"before it changes nothing.\n"
+		"\n"
+		"  weir apply edge.weir --confirm=60s && weir confirm",
+	.options = apply_options,
+	.run = run_apply,
+};
+
+const struct command cmd_confirm = {
+	.name = "confirm",
+	.usage = "",
+	.summary = "keep the policy that is on trial",
+	.run = run_confirm,
+};
+
+const struct command cmd_rollback = {
+	.name = "rollback",
+	.usage = "[REVISION] [OPTIONS]",
+	.summary = "end a trial, or apply an earlier policy again",
+	.text = "weir history lists the revisions.",
+	.options = rollback_options,
+	.run = run_rollback,
+};

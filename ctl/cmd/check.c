@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir check: is the policy right, what does it cost, do its expect lines hold?
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/cmd/policy_show.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/datapath/probe.h"
+
+// With privilege the kernel has its say: the program is loaded around private maps and proved.
+static int prove(struct context *ctx, struct candidate *c, bool *ret_proved, struct err *err)
+{
+	struct err why = {0};
+	int code;
+
+	if (probe_kernel(&why)) {
+		out_line(ctx->out, "not proved in the kernel: %s", why.text);
+		out_set_bool(ctx->out, "proved", false);
+		return 0;
+	}
+	code = candidate_load(c, NULL, err);
+	if (!code)
+		code = candidate_prove(c, NULL, err);
+	out_set_bool(ctx->out, "proved", !code);
+	*ret_proved = !code;
+	return code;
+}
+
+static int check(struct context *ctx, const struct args *args, struct candidate *c,
+		 bool *ret_proved, struct err *err)
+{
+	const char *ifaces[POLICY_IFACES_MAX];
+	size_t n = args_values(args, "iface", ifaces, POLICY_IFACES_MAX);
+	int code = candidate_compile(c, args->words.at[0], ifaces, n);
+
+	if (code)
+		return err_input(err, "'%s' has errors", args->words.at[0]);
+	if (args_has(args, "dump")) {
+		image_dump(c->image, stdout);
+		return 0;
+	}
+	return prove(ctx, c, ret_proved, err);
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = NULL;
+	struct policy_dns dns;
+	bool proved = false;
+	int code = args_expect_words(args, 1, 1, "the policy file", err);
+
+	if (!code)
+		code = policy_dns(ctx, args, &dns, err);
+	if (code)
+		return code;
+	c = candidate_new(&dns.options, NULL);
+	code = check(ctx, args, c, &proved, err);
+	policy_show_findings(ctx, c);
+	if (code || args_has(args, "dump"))
+		return code;
+	policy_show_cost(ctx, c);
+	out_set_u64(ctx->out, "expects", c->resolved->n_expects);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s is right, %zu expect lines %s", args->words.at[0],
+			 c->resolved->n_expects, proved ? "hold" : "not tried");
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{"iface", 'i', "IFACE", "for IFACE in place of the policy's interfaces", true, false},
+	{"dump", 0, NULL, "print the compiled tables", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{0},
+};
+
+const struct command cmd_check = {
+	.name = "check",
+	.usage = "FILE [OPTIONS]",
+	.summary = "check a policy file, and prove it in the kernel on its expect lines",
+	.text = "Needs no privilege for the text; with privilege the policy is loaded beside the\n"
+		"running one and its expect lines are run. Nothing is changed. -v prints what it costs.",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir diff: does a policy file differ from the accepted one, in text and in what its names and lists hold?
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/policy_files.h"
+#include "ctl/cmd/policy_show.h"
+
+struct diff {
+	struct context *ctx;
+	const struct world *old, *new;
+	size_t differences;
+};
+
+static const struct world_file *find(const struct world *w, const char *path)
+{
+	vec_each (&w->files, file)
+		if (!strcmp(file->path, path))
+			return file;
+	return NULL;
+}
+
+static int write_temp(char *path, const struct world_file *file)
+{
+	int fd = mkstemp(path);
+	bool ok = fd >= 0 && (!file || write(fd, file->text, file->len) == (ssize_t)file->len);
+
+	fd_close(fd);
+	return ok ? 0 : -errno;
+}
+
+// diff -u does it better than we would; without it the difference is only named.
+static void print_unified(const char *name, const struct world_file *old,
+			  const struct world_file *new)
+{
+	char a[] = "/tmp/weir-diff-XXXXXX", b[] = "/tmp/weir-diff-XXXXXX";
+	pid_t child;
+
+	if (!write_temp(a, old) && !write_temp(b, new)) {
+		fflush(stdout);
+		child = fork();
+		if (!child) {
+			execlp("diff", "diff", "-u", "--label", "accepted", "--label", name, a, b,
+			       (char *)NULL);
+			_exit(127);
+		}
+		if (child > 0)
+			waitpid(child, NULL, 0);
+	}
+	unlink(a);
+	unlink(b);
+}
+
+static void differ(struct diff *d, const char *what, const char *name)
+{
+	d->differences++;
+	out_object(d->ctx->out, NULL);
+	out_set_string(d->ctx->out, "what", what);
+	out_set_string(d->ctx->out, "name", name);
+	out_end(d->ctx->out);
+	out_line(d->ctx->out, "%s %s differs", what, name);
+}
+
+static void compare_files(struct diff *d)
+{
+	vec_each (&d->new->files, file) {
+		const struct world_file *old = find(d->old, file->path);
+
+		if (old && old->len == file->len && !memcmp(old->text, file->text, file->len))
+			continue;
+		differ(d, "file", file->path);
+		if (!d->ctx->json)
+			print_unified(file->path, old, file);
+	}
+	vec_each (&d->old->files, file)
+		if (!find(d->new, file->path))
+			differ(d, "file", file->path);
+}
+
+static bool same_answer(const struct world_name *a, const struct world_name *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t n = 0; n < a->n; n++)
+		if (addr_compare(&a->addrs[n], &b->addrs[n]))
+			return false;
+	return true;
+}
+
+static void compare_names(struct diff *d)
+{
+	vec_each (&d->new->names, name)
+		vec_each (&d->old->names, old)
+			if (!strcmp(old->name, name->name) && !same_answer(old, name))
+				differ(d, "name", name->name);
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = NULL;
+	CLEANUP_WORLD struct world old;
+	struct revision revision = {0};
+	struct diff d = {.ctx = ctx, .old = &old};
+	char id[REVISION_ID] = "";
+	struct policy_dns dns;
+	int code = args_expect_words(args, 1, 1, "the policy file", err);
+
+	world_replay(&old);
+	if (!code)
+		code = policy_dns(ctx, args, &dns, err);
+	if (!code)
+		code = policy_pick_revision(ctx->instance, args_value(args, "revision"), id, err);
+	if (!code)
+		code = revisions_load(ctx->instance, id, &old, &revision, err);
+	revision_free(&revision);
+	if (code)
+		return code;
+	c = candidate_new(&dns.options, &old);
+	code = candidate_compile(c, args->words.at[0], NULL, 0);
+	policy_show_findings(ctx, c);
+	if (code)
+		return err_input(err, "'%s' has errors", args->words.at[0]);
+	d.new = &c->world;
+	out_set_string(ctx->out, "revision", id);
+	out_array(ctx->out, "differences");
+	compare_files(&d);
+	compare_names(&d);
+	out_end(ctx->out);
+	if (d.differences)
+		return err_refused(err, "'%s' differs from revision %s", args->words.at[0], id);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s is revision %s", args->words.at[0], id);
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{"revision", 0, "REV", "compare with REV instead of the current one", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{0},
+};
+
+const struct command cmd_diff = {
+	.name = "diff",
+	.usage = "FILE [OPTIONS]",
+	.summary = "compare a policy file with the accepted policy; exit status 3 if it differs",
+	.options = options,
+	.run = run,
+};

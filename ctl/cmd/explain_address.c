@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir explain ADDRESS: what happens to packets from and to it, and which entries, sets and rules know it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/cmd/explain_show.h"
+
+// What is first to decide about every packet from, or to, the address.
+struct side {
+	bool to;
+	const struct record *overlay; // NULL: not the overlay
+	size_t rule;                  // rules.n: no rule
+	size_t reached;               // rules before this one are tried
+	size_t before;                // of them, rules that decide about some packets
+};
+
+struct view {
+	struct context *ctx;
+	struct explain *e;
+	struct prefix target;
+	struct side from, to;
+	bool allowed, blocked, always; // an overlay entry, an always rule knows it
+	bool *shown;                   // by set: a rule spoke of it
+};
+
+static bool is_to(uint8_t kind)
+{
+	return kind == OVERLAY_BLOCK_TO || kind == OVERLAY_ALLOW_TO;
+}
+
+static bool is_allow(uint8_t kind)
+{
+	return kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
+}
+
+// ---- the verdict ----------------------------------------------------------------------------------
+
+// Allow beats block.
+static const struct record *overlay_of(const struct view *v, bool to)
+{
+	const struct record *allow =
+		explain_overlay(v->e, &v->target, to ? OVERLAY_ALLOW_TO : OVERLAY_ALLOW_FROM);
+
+	return allow ? allow
+		     : explain_overlay(v->e, &v->target,
+				       to ? OVERLAY_BLOCK_TO : OVERLAY_BLOCK_FROM);
+}
+
+static struct side decide(const struct view *v, bool to)
+{
+	const struct resolved *r = v->e->c->resolved;
+	struct side s = {.to = to};
+	size_t later = 0;
+
+	s.rule = explain_decider(r, 0, r->n_always, &v->target, to, &s.before);
+	s.reached = s.rule;
+	if (s.rule < r->n_always)
+		return s;
+	s.rule = r->n_rules;
+	if ((s.overlay = overlay_of(v, to)))
+		return s;
+	s.rule = explain_decider(r, r->n_always, r->n_rules, &v->target, to, &later);
+	s.reached = s.rule;
+	s.before += later;
+	return s;
+}
+
+// Do all interfaces have one default?
+static bool default_is_one(const struct resolved *r)
+{
+	for (size_t i = 1; i < r->n_interfaces; i++)
+		if (r->interfaces[i].default_drop != r->interfaces[0].default_drop)
+			return false;
+	return true;
+}
+
+static bool default_drops(const struct resolved *r)
+{
+	return r->n_interfaces ? r->interfaces[0].default_drop : r->default_drop;
+}
+
+static const char *verdict_of(const struct view *v, const struct side *s)
+{
+	static const char *const verdicts[] = {"pass", "drop", "reject", "pass", "redirect"};
+	const struct resolved *r = v->e->c->resolved;
+
+	if (s->overlay)
+		return is_allow(s->overlay->kind) ? "pass" : "drop";
+	if (!v->e->recorded)
+		return NULL;
+	if (s->rule < r->n_rules)
+		return verdicts[r->rules[s->rule].action];
+	return default_drops(r) ? "drop" : "pass";
+}
+
+static const char *participle(const char *verdict)
+{
+	return !verdict                     ? "not decided"
+	       : !strcmp(verdict, "pass")   ? "passed"
+	       : !strcmp(verdict, "drop")   ? "dropped"
+	       : !strcmp(verdict, "reject") ? "rejected"
+					    : "redirected";
+}
+
+static void add_rule(const struct view *v, const struct side *s, struct text *t)
+{
+	const struct resolved *r = v->e->c->resolved;
+	struct explain_entry entry;
+
+	explain_show_rule(t, v->e, s->rule);
+	explain_scope(r, &r->rules[s->rule], &v->target, s->to, &entry);
+	if (!entry.list)
+		return;
+	text_add(t, ", ");
+	explain_add_entry(t, r, &entry);
+}
+
+static void add_why(const struct view *v, const struct side *s, struct text *t)
+{
+	const struct resolved *r = v->e->c->resolved;
+
+	if (s->overlay)
+		explain_show_record(t, v->e->book, s->overlay);
+	else if (!v->e->recorded)
+		text_add(t, "no overlay entry knows it, and the rules are not known");
+	else if (s->rule < r->n_rules)
+		add_rule(v, s, t);
+	else if (!default_is_one(r))
+		text_add(t, "default of the first interface (others differ)");
+	else
+		explain_show_default(t, v->e, 0, default_drops(r));
+	if (s->before == 1)
+		text_add(t, ", unless a rule before it decides (weir explain PACKET)");
+	else if (s->before)
+		text_addf(t, ", unless one of %zu rules before it decides (weir explain PACKET)",
+			  s->before);
+}
+
+static void show_side(const struct view *v, const struct side *s)
+{
+	struct out *o = v->ctx->out;
+	const char *verdict = verdict_of(v, s);
+	struct text why = {0};
+	addr_text target;
+
+	out_set_string(o, s->to ? "to" : "from", verdict);
+	out_set_u64(o, s->to ? "to_before" : "from_before", s->before);
+	add_why(v, s, &why);
+	out_line(o, "%s%s %s is %s%s: %s", out_bold(o), s->to ? "to" : "from",
+		 prefix_format(&v->target, target), participle(verdict), out_plain(o),
+		 text_get(&why));
+	text_free(&why);
+}
+
+// ---- who else knows it ----------------------------------------------------------------------------
+
+static void show_record(void *ctx, const struct record *record)
+{
+	struct view *v = ctx;
+	struct out *o = v->ctx->out;
+	const struct side *side = is_to(record->kind) ? &v->to : &v->from;
+	bool decides = record == side->overlay;
+	struct text line = {0};
+
+	v->allowed |= is_allow(record->kind);
+	v->blocked |= !is_allow(record->kind);
+	out_object(o, NULL);
+	explain_set_record(o, v->e->book, record);
+	out_set_bool(o, "decides", decides);
+	out_end(o);
+	if (!decides) {
+		explain_show_record(&line, v->e->book, record);
+		out_line(o, "  also in:  %s (not reached)", text_get(&line));
+	}
+	text_free(&line);
+}
+
+static void set_entry(const struct view *v, const struct explain_entry *entry)
+{
+	struct out *o = v->ctx->out;
+	struct text place = {0};
+	addr_text prefix;
+
+	explain_add_place(&place, v->e->c->resolved, entry->place);
+	out_set_string(o, "set", entry->list->name);
+	out_set_string(o, "entry", prefix_format(&entry->prefix, prefix));
+	out_set_string(o, "entry_at", text_get(&place));
+	text_free(&place);
+}
+
+static void show_rule(const struct view *v, size_t rule, const struct side *s,
+		      const struct explain_entry *entry)
+{
+	struct out *o = v->ctx->out;
+	bool reached = rule < s->reached, decides = rule == s->rule;
+	struct text line = {0};
+
+	out_object(o, NULL);
+	explain_set_rule(o, v->e, rule);
+	out_set_string(o, "side", s->to ? "to" : "from");
+	set_entry(v, entry);
+	out_set_bool(o, "reached", reached || decides);
+	out_set_bool(o, "decides", decides);
+	out_end(o);
+	if (decides)
+		return;
+	explain_add_entry(&line, v->e->c->resolved, entry);
+	text_add(&line, " -> ");
+	explain_show_rule(&line, v->e, rule);
+	out_line(o, "  also in:  %s (%s%s)", text_get(&line), s->to ? "to; " : "",
+		 reached ? "for some packets" : "not reached");
+	text_free(&line);
+}
+
+static void see_rule(struct view *v, size_t rule, const struct side *s)
+{
+	const struct resolved *r = v->e->c->resolved;
+	const struct resolved_rule *at = &r->rules[rule];
+	struct explain_entry entry;
+
+	if (explain_scope(r, at, &v->target, s->to, &entry) == EXPLAIN_NONE || !entry.list)
+		return;
+	v->always |= at->always;
+	v->shown[s->to ? at->to.index : at->from.index] = true;
+	show_rule(v, rule, s, &entry);
+}
+
+static void show_rules(struct view *v)
+{
+	out_array(v->ctx->out, "rules");
+	for (size_t rule = 0; rule < v->e->c->resolved->n_rules; rule++) {
+		see_rule(v, rule, &v->from);
+		see_rule(v, rule, &v->to);
+	}
+	out_end(v->ctx->out);
+}
+
+// Sets that no rule uses by themselves.
+static void show_sets(struct view *v)
+{
+	const struct resolved *r = v->e->c->resolved;
+	struct out *o = v->ctx->out;
+
+	out_array(o, "sets");
+	for (size_t s = 0; s < r->n_sets; s++) {
+		struct explain_entry entry;
+		struct text line = {0};
+
+		if (!explain_holds(&r->addresses[s], &v->target, &entry))
+			continue;
+		out_object(o, NULL);
+		set_entry(v, &entry);
+		out_end(o);
+		explain_add_entry(&line, r, &entry);
+		if (!v->shown[s])
+			out_line(o, "  also in:  %s", text_get(&line));
+		text_free(&line);
+	}
+	out_end(o);
+}
+
+static void show_absent(const struct view *v)
+{
+	struct text line = {0};
+
+	if (!v->always && v->e->recorded)
+		text_add(&line, ", always rules");
+	if (!v->allowed && v->e->book)
+		text_add(&line, ", overlay allow");
+	if (!v->blocked && v->e->book)
+		text_add(&line, ", overlay block");
+	if (line.len)
+		out_line(v->ctx->out, "  not in:   %s", text_get(&line) + 2);
+	text_free(&line);
+}
+
+static void show(struct view *v)
+{
+	struct out *o = v->ctx->out;
+
+	v->from = decide(v, false);
+	v->to = decide(v, true);
+	v->shown = mem_zalloc(v->e->c->resolved->n_addresses, sizeof(*v->shown));
+	show_side(v, &v->from);
+	show_side(v, &v->to);
+	out_array(o, "entries");
+	if (v->e->book)
+		records_covering(&v->e->book->records, &v->target, show_record, v);
+	out_end(o);
+	show_rules(v);
+	show_sets(v);
+	show_absent(v);
+	explain_warn(v->ctx, v->e);
+	free(v->shown);
+}
+
+static int parse_target(const char *word, struct prefix *ret, struct err *err)
+{
+	if (addr_looks_like(word, strlen(word)))
+		return prefix_parse(word, strlen(word), ret, NULL, err);
+	err_input(err, "'%s' is not an address", word);
+	return err_hint(err, "weir list shows which addresses a name holds; a packet is several "
+			     "words: tcp from A to B port 22");
+}
+
+int explain_address(struct context *ctx, const struct explain_request *request, const char *word,
+		    struct err *err)
+{
+	CLEANUP_EXPLAIN struct explain e = {0};
+	struct view v = {.ctx = ctx, .e = &e};
+	int code = parse_target(word, &v.target, err);
+
+	if (!code)
+		code = explain_open(&e, request, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "address", word);
+	show(&v);
+	return 0;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rules, overlay entries and defaults in words and in JSON.
+#include "ctl/cmd/explain_show.h"
+
+#include "ctl/base/num.h"
+#include "ctl/cmd/show.h"
+
+void explain_show_record(struct text *t, const struct book *b, const struct record *record)
+{
+	const struct holder *h = &b->records.holders.at[record->holder];
+	const struct overlay_row *row = book_row(b, &record->prefix, record->kind);
+	uint64_t now = b->clock.wall_ms / 1000;
+	struct text who = {0};
+	addr_text prefix;
+	num_text text;
+
+	show_holder(&who, h);
+	text_addf(t, "overlay %s %s %s, by %s ", kind_verb(record->kind),
+		  prefix_format(&record->prefix, prefix), kind_side(record->kind),
+		  h->by[0] ? h->by : "?");
+	show_time(t, h->since_s, now);
+	if (who.len)
+		text_addf(t, ", %s", text_get(&who));
+	if (record->until_s != RECORD_NEVER)
+		text_addf(
+			t, ", %s left",
+			num_format_duration_ms(
+				record->until_s > now ? (record->until_s - now) * 1000 : 0, text));
+	text_addf(t, ", %s packets", num_format_grouped(row ? row->hits.packets : 0, text));
+	if (row && row->seen)
+		text_addf(t, ", last %s ago",
+			  num_format_duration_ms(clock_ms_since(&b->clock, row->seen) / 1000 * 1000,
+						 text));
+	text_free(&who);
+}
+
+void explain_set_record(struct out *o, const struct book *b, const struct record *record)
+{
+	const struct holder *h = &b->records.holders.at[record->holder];
+	addr_text prefix;
+
+	out_set_string(o, "prefix", prefix_format(&record->prefix, prefix));
+	out_set_string(o, "kind", kind_key(record->kind));
+	out_set_string(o, "by", h->by);
+	out_set_string(o, "note", h->note);
+	out_set_string(o, "name", h->name);
+	out_set_time(o, "until", record->until_s);
+}
+
+static const struct image_rule *about(const struct explain *e, size_t rule)
+{
+	const struct image *image = e->c->image;
+
+	return e->recorded && rule < image->n_rules ? &image->about[rule] : NULL;
+}
+
+void explain_show_rule(struct text *t, const struct explain *e, size_t rule)
+{
+	const struct image_rule *a = about(e, rule);
+
+	if (a)
+		text_addf(t, "rule \"%s\" %s", a->identity, a->place);
+	else
+		text_addf(t, "rule %zu", rule + 1);
+}
+
+void explain_set_rule(struct out *o, const struct explain *e, size_t rule)
+{
+	const struct image_rule *a = about(e, rule);
+
+	out_set_u64(o, "rule_number", rule + 1);
+	if (!a)
+		return;
+	out_set_string(o, "rule", a->identity);
+	out_set_string(o, "at", a->place);
+}
+
+void explain_show_default(struct text *t, const struct explain *e, uint32_t iface, bool drop)
+{
+	const struct resolved *r = e->c->resolved;
+	struct diag_at at = r->default_at;
+
+	if (iface < r->n_interfaces && r->interfaces[iface].default_at.file)
+		at = r->interfaces[iface].default_at;
+	text_addf(t, "default %s", drop ? "drop" : "pass");
+	if (at.file)
+		text_addf(t, ", %s", diag_place(e->c->diag, at, false));
+}
+
+void explain_warn(struct context *ctx, const struct explain *e)
+{
+	struct out *o = ctx->out;
+
+	out_set_string(o, "revision", e->revision[0] ? e->revision : NULL);
+	out_set_bool(o, "recorded", e->recorded);
+	if (!e->recorded)
+		out_line(
+			o,
+			"%sthe record of revision %s is missing%s: its rules are numbers, and its sets "
+			"are not known",
+			out_red(o), e->revision, out_plain(o));
+	if (e->book && e->book->instance->knobs->bypass > e->book->clock.jiffies)
+		out_line(o, "%sbut a bypass is on: everything passes%s (weir status)", out_red(o),
+			 out_plain(o));
+}

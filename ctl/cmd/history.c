@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir history, weir show: the accepted policies, and their text.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/log.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/policy_files.h"
+#include "ctl/cmd/show.h"
+#include "ctl/control/revisions.h"
+
+static int run_history(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	char current[REVISION_ID] = "";
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (!code)
+		code = revisions_current(ctx->instance, current, err);
+	if (!code)
+		code = revisions_list(ctx->instance, &list, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "current", current);
+	out_table(ctx->out, "revisions");
+	vec_each (&list, revision) {
+		struct text when = {0};
+
+		show_time(&when, revision->at_s, (uint64_t)time(NULL));
+		out_row(ctx->out);
+		out_cell(ctx->out, "revision", "REVISION", revision->id);
+		out_cell(ctx->out, NULL, "WHEN", text_get(&when));
+		out_set_time(ctx->out, "at", revision->at_s);
+		out_cell(ctx->out, "by", "BY", revision->by);
+		out_cell(ctx->out, "path", "FILE", revision->path);
+		out_cell(ctx->out, "note", "NOTE", revision->note);
+		out_cell(ctx->out, NULL, "", strcmp(revision->id, current) ? "" : "current");
+		text_free(&when);
+	}
+	out_table_end(ctx->out);
+	if (!list.n && !ctx->quiet)
+		out_line(ctx->out, "no policy was ever accepted in instance %s", ctx->instance);
+	return 0;
+}
+
+static int run_show(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_WORLD struct world world;
+	struct revision revision = {0};
+	char id[REVISION_ID] = "";
+	int code = args_expect_words(args, 0, 1, "", err);
+
+	world_replay(&world);
+	if (!code)
+		code = policy_pick_revision(ctx->instance, args->words.n ? args->words.at[0] : NULL,
+					    id, err);
+	if (!code)
+		code = revisions_load(ctx->instance, id, &world, &revision, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "revision", revision.id);
+	out_set_string(ctx->out, "path", revision.path);
+	out_set_string(ctx->out, "by", revision.by);
+	out_set_time(ctx->out, "at", revision.at_s);
+	out_array(ctx->out, "files");
+	vec_each (&world.files, file) {
+		out_object(ctx->out, NULL);
+		out_set_string(ctx->out, "path", file->path);
+		out_set_string(ctx->out, "text", file->text);
+		out_end(ctx->out);
+		if (!ctx->json && (args_has(args, "all") || file == world.files.at))
+			fwrite(file->text, 1, file->len, stdout);
+	}
+	out_end(ctx->out);
+	revision_free(&revision);
+	return 0;
+}
+
+const struct command cmd_history = {
+	.name = "history",
+	.usage = "",
+	.summary = "list the accepted policies",
+	.run = run_history,
+};
+
+static const struct args_option show_options[] = {
+	{"all", 0, NULL, "includes and list files too", false, false},
+	{0},
+};
+
+const struct command cmd_show = {
+	.name = "show",
+	.usage = "[REVISION] [OPTIONS]",
+	.summary = "print an accepted policy (the current one)",
+	.options = show_options,
+	.run = run_show,
+};

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Findings, costs and options of policy commands.
+#include "ctl/cmd/policy_show.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/num.h"
+
+static void add_finding(void *ctx, enum diag_level level, const char *file, unsigned line,
+			unsigned column, const char *message, const char *hint)
+{
+	struct out *o = ctx;
+
+	out_object(o, NULL);
+	out_set_string(o, "level", level == DIAG_ERROR ? "error" : "warning");
+	out_set_string(o, "file", file);
+	out_set_u64(o, "line", line);
+	out_set_u64(o, "column", column);
+	out_set_string(o, "text", message);
+	out_set_string(o, "hint", hint);
+	out_end(o);
+}
+
+void policy_show_findings(struct context *ctx, const struct candidate *c)
+{
+	out_array(ctx->out, "diagnostics");
+	diag_each(c->diag, add_finding, ctx->out);
+	out_end(ctx->out);
+	if (!ctx->json)
+		diag_print(c->diag, stderr, ctx->color && isatty(STDERR_FILENO));
+}
+
+void policy_show_cost(struct context *ctx, const struct candidate *c)
+{
+	num_text bytes, verified;
+	struct out *o = ctx->out;
+
+	out_set_u64(o, "rules", c->image->n_rules);
+	out_set_u64(o, "rows", c->image->n_rows);
+	out_set_u64(o, "table_bytes", image_bytes(c->image));
+	if (c->cost.instructions) {
+		out_set_u64(o, "instructions", c->cost.instructions);
+		out_set_u64(o, "verified", c->cost.verified);
+		out_set_u64(o, "jited_bytes", c->cost.jited_bytes);
+		out_set_u64(o, "load_us", c->cost.load_us);
+	}
+	out_line(o, "%zu rules, %zu rows, tables %s", c->image->n_rules, c->image->n_rows,
+		 num_format_bytes(image_bytes(c->image), bytes));
+	if (ctx->verbose && c->cost.instructions)
+		out_line(
+			o,
+			"program: %u instructions, %s verified, %u bytes of machine code, loaded in "
+			"%llu us",
+			c->cost.instructions, num_format_grouped(c->cost.verified, verified),
+			c->cost.jited_bytes, (unsigned long long)c->cost.load_us);
+}
+
+int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,
+	       struct err *err)
+{
+	const char *timeout = args_value(args, "resolver-timeout");
+	uint64_t ms = 0;
+
+	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, 600000, &ms))
+		return err_input(err, "'%s' is not a time of 1ms to 10m", timeout);
+	snprintf(ret->path, sizeof(ret->path), "/etc/netns/%s/resolv.conf",
+		 ctx->netns ? ctx->netns : "");
+	ret->options = (struct dns_options){
+		.servers = args_value(args, "resolver"),
+		.resolv_conf = ctx->netns && file_exists(ret->path) ? ret->path : NULL,
+		.timeout_ms = (unsigned)ms,
+	};
+	return 0;
+}

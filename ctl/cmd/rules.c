@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Names rules: the program knows rows of counters, the record of its revision knows texts.
+#include "ctl/cmd/rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/candidate.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/identities.h"
+
+// The policy in force, compiled again from its record. -ENOENT without err set: there is no policy.
+static int load_current(const struct instance *i, struct candidate **ret, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct revision revision = {0};
+	struct commit_state state;
+	int code = commit_read(i, &state, err);
+
+	if (!code)
+		code = generation_read_about(i, state.expired ? state.previous : state.active,
+					     about, err);
+	if (!code && !about->revision[0])
+		return -ENOENT;
+	if (!code)
+		code = revisions_load(i->name, about->revision, &c->world, &revision, err);
+	if (!code && candidate_compile(c, about->path, NULL, 0))
+		code = err_system(err, EBADMSG, "the record of revision %s does not compile",
+				  about->revision);
+	revision_free(&revision);
+	if (!code)
+		*ret = TAKE_PTR(c);
+	return code;
+}
+
+static int show_rule(struct context *ctx, const struct instance *i, const struct image_rule *about,
+		     struct err *err)
+{
+	struct counter counter;
+	int code = identities_count(i, about->identity, &counter, err);
+
+	if (code)
+		return code;
+	out_row(ctx->out);
+	out_cell(ctx->out, "place", "PLACE", about->place);
+	out_cell_u64(ctx->out, "packets", "PACKETS", counter.packets);
+	out_cell_u64(ctx->out, "bytes", "BYTES", counter.bytes);
+	out_cell(ctx->out, "rule", "RULE", about->identity);
+	return 0;
+}
+
+int rules_show(struct context *ctx, const struct instance *i, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = NULL;
+	struct err why = {0};
+	int code = load_current(i, &c, &why);
+
+	if (code == -ENOENT && !why.kind)
+		return 0;
+	if (code) {
+		*err = why;
+		return code;
+	}
+	out_line(ctx->out, "%s", "");
+	out_table(ctx->out, "rules");
+	for (size_t r = 0; !code && r < c->image->n_rules; r++)
+		code = show_rule(ctx, i, &c->image->about[r], err);
+	out_table_end(ctx->out);
+	return code;
+}
+
+char *rules_name(const struct instance *i, uint32_t row)
+{
+	CLEANUP_CANDIDATE struct candidate *c = NULL;
+	uint32_t found;
+
+	if (!load_current(i, &c, NULL))
+		for (size_t r = 0; r < c->image->n_rules; r++)
+			if (!identities_row(i, c->image->about[r].identity, &found) && found == row)
+				return mem_strdup(c->image->about[r].identity);
+	return mem_printf("rule %u", row);
+}

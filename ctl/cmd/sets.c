@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Dynamic sets from the command line.
+#include "ctl/cmd/sets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/datapath/sets.h"
+
+struct opened {
+	struct instance *instance;
+	struct generation_about *about;
+	const struct generation_about_set *set;
+	struct clock clock;
+};
+
+static void close_set(struct opened *o)
+{
+	instance_free(o->instance);
+	free(o->about);
+}
+
+static int open_set(struct context *ctx, const char *name, struct opened *o, struct err *err)
+{
+	struct commit_state state;
+	int code = instance_open(ctx->instance, &o->instance, err);
+
+	o->about = mem_new(struct generation_about);
+	if (!code)
+		code = commit_read(o->instance, &state, err);
+	if (!code)
+		code = generation_read_about(
+			o->instance, state.expired ? state.previous : state.active, o->about, err);
+	if (!code)
+		code = sets_find(o->about, name, &o->set, err);
+	return code ? code : instance_clock(o->instance, &o->clock, err);
+}
+
+struct addrs {
+	struct addr *at;
+	size_t n, cap;
+};
+
+// A set holds addresses of its mask; a wider prefix cannot be put in.
+static int collect(const struct targets *t, const struct generation_about_set *set,
+		   struct addrs *ret, struct err *err)
+{
+	vec_each (&t->bulk.items, item) {
+		const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
+		uint8_t mask = item->prefix.addr.family == 4 ? set->mask4 : set->mask6;
+		addr_text text;
+
+		for (size_t a = 0; answer && a < answer->n; a++)
+			vec_push(ret, answer->addrs[a]);
+		if (item->name)
+			continue;
+		if (item->prefix.len < mask) {
+			err_input(err, "%s is wider than what the set holds",
+				  prefix_format(&item->prefix, text));
+			return err_hint(err, "its entries are /%u (IPv4) and /%u (IPv6)",
+					set->mask4, set->mask6);
+		}
+		vec_push(ret, item->prefix.addr);
+	}
+	return 0;
+}
+
+static uint64_t until_of(const struct opened *o, const struct intent *intent)
+{
+	if (intent->until_s != RECORD_NEVER)
+		return clock_to_jiffies(&o->clock, intent->until_s);
+	return o->set->expire_ms ? clock_after_ms(&o->clock, o->set->expire_ms) : UINT64_MAX;
+}
+
+int sets_change(struct context *ctx, const char *name, const struct targets *t,
+		const struct intent *intent, bool remove, struct err *err)
+{
+	CLEANUP(close_set) struct opened o = {0};
+	CLEANUP_FD int lock = -1;
+	struct addrs addrs = {0};
+	size_t changed = 0;
+	int code = open_set(ctx, name, &o, err);
+
+	if (!code)
+		code = collect(t, o.set, &addrs, err);
+	if (!code)
+		code = lock_take(ctx->instance, ctx->line, &lock, err);
+	if (!code && remove)
+		code = sets_remove(o.instance, o.set, addrs.at, addrs.n, &changed, err);
+	else if (!code && !(code = sets_add(o.instance, o.set, addrs.at, addrs.n,
+					    until_of(&o, intent), err)))
+		changed = addrs.n;
+	vec_free(&addrs);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "set", name);
+	out_set_u64(ctx->out, "changed", changed);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%zu %s set @%s, instance %s", changed,
+			 remove ? "taken out of" : "put into", name, ctx->instance);
+	return 0;
+}
+
+static void show_row(struct context *ctx, const struct opened *o, const struct set_row *row)
+{
+	uint64_t left_ms = clock_ms_until(&o->clock, row->until);
+	addr_text text;
+	num_text left;
+
+	if (row->until <= o->clock.jiffies)
+		return;
+	out_row(ctx->out);
+	out_cell(ctx->out, "address", "ADDRESS", prefix_format(&row->prefix, text));
+	if (row->until == UINT64_MAX)
+		out_cell(ctx->out, NULL, "LEFT", "");
+	else
+		out_cell_as(ctx->out, "left_s", "LEFT", num_format_duration_ms(left_ms, left),
+			    left_ms / 1000);
+}
+
+int sets_show(struct context *ctx, const char *name, struct err *err)
+{
+	CLEANUP(close_set) struct opened o = {0};
+	struct set_rows rows = {0};
+	int code = open_set(ctx, name, &o, err);
+
+	if (!code)
+		code = sets_read(o.instance, o.set, &rows, err);
+	if (!code) {
+		out_set_string(ctx->out, "set", name);
+		out_table(ctx->out, "addresses");
+		vec_each (&rows, row)
+			show_row(ctx, &o, row);
+		out_table_end(ctx->out);
+	}
+	vec_free(&rows);
+	return code;
+}
