@@ -106,6 +106,24 @@ $(O)/tests/datapath/cases.txt: tests/datapath/cases.py tests/datapath/model.py
 	@mkdir -p $(@D)
 	$(call say,CASES,$@)$(PYTHON) -B $< > $@
 
+# The reference shares no code with the rest, its flags included.
+REF_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow -Werror
+REF_LIB = format match parse parse_rule parse_set parse_list values lists frame names addr lex file mem
+REF_refmatch = refmatch $(REF_LIB)
+REF_refgen = generate gen_policy gen_rule gen_field gen_addr gen_aim gen_packet gen_text build $(REF_LIB)
+REF_selftest = selftest selftest_cases packet_text build $(REF_LIB)
+REF_PROGRAMS = $(O)/tests/ref/refmatch $(O)/tests/ref/refgen $(O)/tests/ref/selftest
+
+$(REF_PROGRAMS): $(wildcard tests/ref/*.c tests/ref/*.h)
+	@mkdir -p $(@D)
+	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -o $@ $(REF_$(@F):%=tests/ref/%.c)
+
+$(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/tests/compare/compare: $(O)/tests/compare/compare.o $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)$(CLANG) -O2 -g -Wall -Wextra -target bpf -c -o $@ $<
@@ -114,14 +132,19 @@ setup:
 	$(Q)scripts/setup build test
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(REF_PROGRAMS) $(O)/tests/compare/compare $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+
+# What sudo has built belongs to whoever called it.
+give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))
 
 test: setup
 	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(give_back)
 	$(Q)O=$(O) $(PYTHON) tests/run
 
 demo: setup
 	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/lab/pass.bpf.o
+	$(give_back)
 	$(Q)O=$(O) WEIR=$(O)/weir scripts/demo
 
 vmtest: setup

@@ -9,14 +9,20 @@ import pytest
 from labnet import WEIR, run
 
 GLOBAL = {"instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
-ADD = {"file", "wide", "to", "both", "for", "note", "origin", "sync", "iface", "mode", "live",
+ADD = {"file", "wide", "to", "both", "for", "note", "origin", "sync", "set", "iface", "mode", "live",
        "resolver", "resolver-timeout", "keep-going", "volatile", "force", "dry-run"}
-TAKE = {"file", "wide", "to", "both", "origin", "sync", "all", "dry-run"}
+TAKE = {"file", "wide", "to", "both", "origin", "sync", "set", "all", "dry-run"}
+NAMES = {"resolver", "resolver-timeout"}
+SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 OPTIONS = {
     "attach": {"mode", "max-entries"}, "detach": {"force"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
-    "list": {"plain", "blocked", "allowed"}, "explain": set(), "status": {"limits"},
-    "stats": {"interfaces", "all"}, "watch": {"count"}, "bypass": {"for", "off"}, "doctor": set(),
+    "list": {"plain", "set", "blocked", "allowed"},
+    "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
+    "diff": {"revision"} | NAMES, "show": {"all"}, "history": set(),
+    "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
+    "status": {"limits"}, "stats": {"interfaces", "all"}, "watch": {"count"},
+    "bypass": {"for", "off"}, "doctor": set(),
 }
 
 
@@ -74,7 +80,7 @@ def test_json_of_success(on, words):
     assert isinstance(document, dict) and document and "error" not in document
 
 
-@pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor"}))
+@pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history"}))
 def test_json_without_an_instance(weir, command):
     words = ["192.0.2.1"] if command.endswith(("block", "allow", "explain")) else []
     assert "error" in weir.json(command, *words, status=1)
@@ -84,7 +90,7 @@ def test_json_without_an_instance(weir, command):
 
 FAILURES = [
     (["block"], 1, "block what?"), (["unblock"], 1, "unblock what?"), (["allow"], 1, "allow what?"),
-    (["attach"], 1, "interface is missing"), (["explain"], 1, "address is missing"),
+    (["attach"], 1, "interface is missing"), (["explain"], 1, "packet is missing"),
     (["explain", "blocked.lab"], 1, "not an address"), (["list", "more"], 1, "one word too many"),
     (["block", "1.2.3"], 1, "'1.2.3'"), (["block", "nothing.lab"], 1, "no such name"),
     (["block", "--for", "soon", "192.0.2.1"], 1, "'soon'"),
@@ -250,4 +256,4 @@ def test_explain(pair, on):
     assert on.json("explain", "198.18.113.7")["from"] == "drop"
     assert on.json("explain", "198.18.113.9")["from"] == "pass"
     unknown = {"address": "192.0.2.1", "from": "pass", "to": "pass", "entries": []}
-    assert on.json("explain", "192.0.2.1") == unknown
+    assert on.json("explain", "192.0.2.1").items() >= unknown.items()

@@ -16,7 +16,7 @@ import pytest
 
 from labnet import Weir, run, running_lab
 
-WORKERS = 4
+WORKERS = 8
 STRIDE = 8
 CHANGING = {
     "bpf", "rename", "renameat", "renameat2", "openat", "fsync", "unlink", "unlinkat", "rmdir",

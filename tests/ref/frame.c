@@ -131,6 +131,17 @@ static bool parse_transport(const struct cursor *cursor, struct frame *frame)
 	return true;
 }
 
+/* RFC 791, 3.2 and RFC 8200, 4.5: a fragment carries something, all but the last carry a multiple of
+ * 8 bytes, and none reaches beyond the largest packet. */
+static bool check_fragment(struct frame *frame, uint32_t offset, bool more, size_t payload)
+{
+	if (!offset && !more)
+		return true;
+	if (!payload || (more && payload % 8) || offset + payload > 65535)
+		return malformed(frame, MALFORMED_FRAGMENT);
+	return true;
+}
+
 /* RFC 791, 3.1 */
 static bool parse_ip4(struct cursor *cursor, struct frame *frame)
 {
@@ -161,6 +172,8 @@ static bool parse_ip4(struct cursor *cursor, struct frame *frame)
 		frame->fragment = FRAGMENT_FIRST;
 	cursor->left = frame->ip_len;
 	skip(cursor, header);
+	if (!check_fragment(frame, (offset & 0x1fffu) * 8, offset & 0x2000, cursor->left))
+		return false;
 	return parse_transport(cursor, frame);
 }
 
@@ -170,7 +183,9 @@ static bool parse_fragment_header(struct cursor *cursor, struct frame *frame)
 	uint16_t offset;
 
 	if (cursor->left < 8)
-		return malformed(frame, MALFORMED_EXT_SHORT);
+		return transport_short(frame, MALFORMED_EXT_SHORT);
+	if (frame->fragment_header)
+		return malformed(frame, MALFORMED_EXT_ORDER);
 	frame->fragment_header = true;
 	frame->proto = cursor->at[0];
 	offset = be16(cursor->at + 2);
@@ -179,7 +194,7 @@ static bool parse_fragment_header(struct cursor *cursor, struct frame *frame)
 	else if (offset & 1)
 		frame->fragment = FRAGMENT_FIRST;
 	skip(cursor, 8);
-	return true;
+	return check_fragment(frame, offset & 0xfff8u, offset & 1, cursor->left);
 }
 
 /* RFC 8200, 4.2: next header, length in units of 8 bytes beyond the first. */
@@ -204,6 +219,8 @@ static bool parse_extensions(struct cursor *cursor, struct frame *frame)
 
 		if (!fragment && frame->proto != 0 && frame->proto != 43 && frame->proto != 60)
 			return true;
+		if (frame->proto == 0 && count > 1)
+			return malformed(frame, MALFORMED_EXT_ORDER);
 		if (count > EXTENSIONS_MAX)
 			return malformed(frame, MALFORMED_EXT_DEEP);
 		if (fragment ? !parse_fragment_header(cursor, frame)

@@ -225,7 +225,7 @@ static void make_kind(struct sketch *sketch)
 static void add_rate(struct sketch *sketch, const char *keyword)
 {
 	static const char *const rates[] = {"1000000/s", "900k/s",   "50M/min",
-					    "2000M/h",   "10gbit/s", "900000mbit/s"};
+					    "900M/h",   "10gbit/s", "900000mbit/s"};
 	static const char *const extras[] = {"",
 					     " burst 900k",
 					     " per source",
@@ -234,7 +234,8 @@ static void add_rate(struct sketch *sketch, const char *keyword)
 					     " max 4096 per source",
 					     " burst 1M per source mask 32/64 max 65536"};
 	const char *rate = rates[rng_below(&sketch->gen->rng, 6)];
-	const char *extra = extras[rng_below(&sketch->gen->rng, 7)];
+	/* Frames without an address cannot be counted by address. */
+	const char *extra = extras[rng_below(&sketch->gen->rng, sketch->plain_ethertype ? 2 : 7)];
 
 	add_part(sketch, pool_printf(&sketch->gen->pool, "%s %s%s", keyword, rate, extra));
 }

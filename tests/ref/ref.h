@@ -41,18 +41,18 @@
  *  20. The packet ends where the IP length says; bytes behind it are padding. IPv4 total length 0 is
  *      malformed; IPv6 payload length 0 is an empty payload (no jumbograms). The field `length`
  *      is 40 + payload length in IPv6.
- *  21. Up to eight extension headers (hop-by-hop, routing, destination options, fragment) in any
- *      order and number; a ninth is malformed. Hop-by-hop need not come first. All others end the
- *      walk, and their number is the protocol: AH, ESP, 59, mobility ...
+ *  21. Up to eight extension headers (hop-by-hop, routing, destination options, fragment); a ninth
+ *      is malformed, and so are a hop-by-hop header that is not the first (RFC 8200, 4.1) and a
+ *      second fragment header. All others end the walk, and their number is the protocol: AH, ESP,
+ *      59, mobility ...
  *  22. An atomic fragment (offset 0, no more) is not a fragment: it has ports, `fragment` does not
- *      match; yet it is no neighbour discovery (RFC 6980). With several fragment headers the
- *      furthest state counts: later beats first beats none, and the walk ends at "later".
+ *      match; yet it is no neighbour discovery (RFC 6980). The walk ends at a later fragment.
  *  23. A later fragment's protocol is the number in its IP or fragment header, never walked on.
  *  24. Whole headers: TCP as its data offset says, UDP and ICMP and ICMPv6 8, SCTP 12 bytes; other
  *      protocols are not looked into. The same for whole packets and first fragments.
  *  25. UDP length must be 8 or more (0 is malformed), and within the packet if it is no fragment.
- *  26. Checksums, reserved bits, fragment sizes that are no multiple of 8 and TCP options are not
- *      judged.
+ *  26. A fragment without payload, one that is not the last and no multiple of 8 bytes, and one that
+ *      reaches beyond 65,535 are malformed. Checksums, reserved bits and TCP options are not judged.
  *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; extension
  *      headers before it and its code do not matter.
  */
@@ -70,6 +70,8 @@
 	X(IP6_VERSION, "ip6-version", "IPv6 by ethertype, not by version")                         \
 	X(IP6_LENGTH, "ip6-length", "payload length beyond the frame")                             \
 	X(EXT_SHORT, "ext-short", "an extension header is cut short")                              \
+	X(EXT_ORDER, "ext-order", "hop-by-hop not first, or a second fragment header")            \
+	X(FRAGMENT, "fragment", "a fragment that is empty, uneven or too far")                    \
 	X(EXT_DEEP, "ext-deep", "more than eight extension headers")                               \
 	X(FIRST_FRAGMENT, "first-fragment", "a first fragment without the whole transport header") \
 	X(TCP_SHORT, "tcp-short", "less than 20 bytes of TCP")                                     \

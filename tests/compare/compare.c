@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Runs frames through a compiled policy in the kernel and holds each answer against the reference's.
+//
+// usage: compare POLICY FRAMES ANSWERS: FRAMES has lines "IFACE FLAGS HEX", ANSWERS one line each as
+// tests/ref/refmatch prints them. Exit status 0 all agree, 1 some do not (the first ten are printed), 2
+// the policy does not load, 3 compile refused it for its size.
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+#include "ctl/control/candidate.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/probe.h"
+
+#define FRAME_BYTES 16384
+#define SHOWN       10
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static size_t read_hex(const char *text, uint8_t *frame)
+{
+	size_t n = 0;
+
+	while (n < FRAME_BYTES && hex_digit(text[0]) >= 0 && hex_digit(text[1]) >= 0) {
+		frame[n++] = (uint8_t)(hex_digit(text[0]) << 4 | hex_digit(text[1]));
+		text += 2;
+	}
+	return n;
+}
+
+static uint32_t find_iface(const struct resolved *r, const char *name, size_t len)
+{
+	for (size_t i = 0; i < r->n_interfaces; i++)
+		if (strlen(r->interfaces[i].name) == len &&
+		    !memcmp(r->interfaces[i].name, name, len))
+			return (uint32_t)i + 1;
+	return r->n_interfaces && len == 1 && name[0] == '-' ? 1 : 0;
+}
+
+static bool has_word(const char *list, size_t len, const char *word)
+{
+	CLEANUP_FREE char *copy = mem_strndup(list, len);
+
+	return strstr(copy, word);
+}
+
+// "IFACE FLAGS HEX" into a question and a frame.
+static size_t read_line(const struct candidate *c, const char *line, struct policy_twin *ask,
+			uint8_t *frame)
+{
+	size_t iface = strcspn(line, " "), flags = strcspn(line + iface + 1, " ");
+	const char *words = line + iface + 1;
+
+	*ask = (struct policy_twin){
+		.iface = find_iface(c->resolved, line, iface),
+		.over = has_word(words, flags, "over"),
+		.established = has_word(words, flags, "established"),
+	};
+	return read_hex(words + flags + 1, frame);
+}
+
+static const char *essential_word(uint32_t reason)
+{
+	switch (reason) {
+	case REASON_PASS_ND:
+		return "nd";
+	case REASON_PASS_ARP:
+		return "arp";
+	case REASON_PASS_ICMP_ERROR:
+		return "icmp-error";
+	case REASON_PASS_MLD:
+		return "mld";
+	case REASON_PASS_DHCP:
+		return "dhcp";
+	default:
+		return NULL;
+	}
+}
+
+static void add_rule(const struct candidate *c, const struct twin_result *r, struct text *t)
+{
+	static const char *const verdicts[] = {"pass", "drop", "reject", "count", "redirect"};
+	const struct resolved_rule *rule = &c->resolved->rules[r->rule];
+
+	text_add(t, verdicts[c->image->rules[r->rule].action]);
+	if (c->image->rules[r->rule].action == ACTION_REDIRECT)
+		text_addf(t, ":%s", c->image->about[r->rule].redirect);
+	text_addf(t, " rule:%u", rule->text_index + 1);
+	if (rule->named)
+		text_addf(t, ":\"%s\"", rule->identity);
+}
+
+// The datapath's answer in the reference's words.
+static void answer(const struct candidate *c, const struct twin_result *r, struct text *t)
+{
+	t->len = 0;
+	if (r->rule >= 0) {
+		add_rule(c, r, t);
+		return;
+	}
+	text_add(t, reason_drops(r->reason) ? "drop" : "pass");
+	if (r->reason >= REASON_MALFORMED_FIRST || r->reason == REASON_PASS_MALFORMED)
+		text_add(t, " malformed");
+	else if (r->reason == REASON_DROP_FRAGMENTS || r->reason == REASON_PASS_FRAGMENTS)
+		text_add(t, " fragments");
+	else if (essential_word(r->reason))
+		text_addf(t, " essentials:%s", essential_word(r->reason));
+	else if (r->reason == REASON_PASS_DEFAULT || r->reason == REASON_PASS_NOT_IP ||
+		 r->reason == REASON_DROP_DEFAULT)
+		text_add(t, " default");
+	else
+		text_addf(t, " %s", reason_name(r->reason));
+}
+
+// The reasons for "malformed" are a matter of taste, and where the default passes, neighbour discovery
+// passes by it.
+static bool agree(const char *wanted, const char *got)
+{
+	const char *mark = strstr(wanted, " malformed");
+
+	if (mark)
+		return strstr(got, " malformed") && !strncmp(wanted, got, (size_t)(mark - wanted));
+	if (!strcmp(wanted, "pass default") && !strcmp(got, "pass essentials:nd"))
+		return true;
+	return !strcmp(wanted, got);
+}
+
+static int load(struct candidate *c, const char *path, struct err *err)
+{
+	if (candidate_compile(c, path, NULL, 0)) {
+		diag_print(c->diag, stderr, false);
+		return 3;
+	}
+	if (candidate_load(c, NULL, err)) {
+		fprintf(stderr, "%s %s\n", err->text, err->hint);
+		return 2;
+	}
+	return 0;
+}
+
+static int compare(struct candidate *c, FILE *frames, FILE *answers)
+{
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_BYTES);
+	struct text got = {0};
+	char *line = NULL, *wanted = NULL;
+	size_t size = 0, wanted_size = 0, number = 0, bad = 0;
+	struct err err = {0};
+
+	while (getline(&line, &size, frames) > 0 && getline(&wanted, &wanted_size, answers) > 0) {
+		struct policy_twin ask;
+		struct twin_result result;
+		size_t length = read_line(c, line, &ask, frame);
+
+		number++;
+		wanted[strcspn(wanted, "\n")] = '\0';
+		if (twin_run(c->twin, frame, length, &ask, &result, &err)) {
+			printf("packet %zu: %s\n", number, err.text);
+			bad++;
+			continue;
+		}
+		answer(c, &result, &got);
+		if (agree(wanted, text_get(&got)))
+			continue;
+		if (bad++ < SHOWN)
+			printf("packet %zu: reference: %s, kernel: %s\n  %s", number, wanted,
+			       text_get(&got), line);
+	}
+	printf("%zu packets, %zu disagree\n", number, bad);
+	text_free(&got);
+	free(line);
+	free(wanted);
+	return bad || !number;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct dns_options none;
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
+	CLEANUP_FILE FILE *frames = argc == 4 ? fopen(argv[2], "re") : NULL;
+	CLEANUP_FILE FILE *answers = argc == 4 ? fopen(argv[3], "re") : NULL;
+	struct err err = {0};
+	int code;
+
+	if (!frames || !answers) {
+		fputs("usage: compare POLICY FRAMES ANSWERS\n", stderr);
+		return 2;
+	}
+	probe_quiet(getenv("VERBOSE"));
+	code = load(c, argv[1], &err);
+	return code ? code : compare(c, frames, answers);
+}

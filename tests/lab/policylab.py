@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tests of policies share: frames in one line, a policy file, counters of a rule."""
+
+import json
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Raw
+
+from labnet import Pair, run
+
+SOURCE4, SOURCE6 = "198.51.100.1", "2001:db8:100::1"
+OTHER4, OTHER6 = "203.0.113.9", "2001:db8:113::9"
+MARK = "pass ethertype 0x88b5\n"  # under 'default drop': the frame that ends Pair.passes()
+
+
+def packet(inner, src=SOURCE4, tags=(), **fields):
+    """A frame from far to near; the family follows the source."""
+    frame = Ether(dst=Pair.near_mac, src=Pair.far_mac)
+    for tag in tags:
+        frame /= Dot1Q(vlan=tag)
+    if ":" in src:
+        return frame / IPv6(src=src, dst=fields.pop("dst", Pair.near6), **fields) / inner
+    return frame / IP(src=src, dst=fields.pop("dst", Pair.near4), **fields) / inner
+
+
+def udp(port=9, src=SOURCE4, sport=4000, size=8, **fields):
+    return packet(UDP(sport=sport, dport=port) / Raw(b"w" * size), src, **fields)
+
+
+def tcp(port=80, src=SOURCE4, sport=4000, flags="S", **fields):
+    return packet(TCP(sport=sport, dport=port, flags=flags), src, **fields)
+
+
+def ping(src=SOURCE4, **fields):
+    return packet(ICMPv6EchoRequest() if ":" in src else ICMP(), src, **fields)
+
+
+class Policies:
+    """apply = Policies(weir, tmp_path); apply(TEXT, OPTION...) for near0, or for devices=..."""
+
+    def __init__(self, weir, folder):
+        self.weir, self.folder = weir, folder
+        self.path = folder / "lab.weir"
+
+    def write(self, text, devices="near0"):
+        self.path.write_text(f"interface {devices}\n{text}\n")
+        return self.path
+
+    def __call__(self, text, *options, devices="near0", **run_options):
+        return self.weir("apply", self.write(text, devices), *options, **run_options)
+
+    def fails(self, status, text, *options, devices="near0"):
+        """What a refused apply prints."""
+        done = self(text, *options, devices=devices, check=False)
+        assert done.returncode == status, f"{done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stderr
+
+
+def dump(path):
+    return json.loads(run(["bpftool", "-j", "map", "dump", "pinned", path]).stdout)
+
+
+def number(octets):
+    return int.from_bytes(bytes(int(octet, 16) for octet in octets), "little")
+
+
+def identity_key(identity):
+    """The 128 bits of FNV-1a under which the kernel's map knows a rule."""
+    value = 0x6C62272E07BB014262B821756295C58D
+    for octet in identity.encode():
+        value = (value ^ octet) * 0x1000000000000000000013B % (1 << 128)
+    return value
+
+
+def hits(weir, identity):
+    """Packets that a rule took, by its name or text; None when nothing counts under it."""
+    rows = {number(one["key"]): number(one["value"]) for one in dump(weir.pins / "identities")}
+    row = rows.get(identity_key(identity))
+    if row is None:
+        return None
+    key = ["key", *(str(octet) for octet in row.to_bytes(4, "little"))]
+    found = run(["bpftool", "-j", "map", "lookup", "pinned", weir.pins / "rulecounters", *key])
+    return sum(number(one["value"][:8]) for one in json.loads(found.stdout)["values"])
+
+
+def reasons(weir):
+    """{reason: packets} of 'weir stats'."""
+    return {row["reason"]: row["packets"] for row in weir.json("stats")["counters"]}
+
+
+def slots(weir):
+    """Program ids in the slots: [active, previous]."""
+    return [number(one["value"]) for one in dump(weir.pins / "slots")]
+
+
+def in_force(weir):
+    """All that says which policy is in force, to compare before and after."""
+    pins = sorted(str(path) for path in weir.pins.rglob("*"))
+    state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
+    status = weir.json("status")
+    for interface in status["interfaces"]:
+        interface.pop("in_pps"), interface.pop("dropped_pps")
+    shown = weir("show", check=False)
+    return shown.stdout, status, slots(weir), pins, state, weir("history").stdout

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `weir explain` says: the kernel's answers, the lines behind them, and that nothing moves."""
+
+import json
+import os
+import struct
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.packet import Raw
+
+from labnet import WEIR, run
+
+POLICY = """\
+interface near0
+set feeds { 203.0.112.0/22, not 203.0.113.9, file "list.txt" }
+set unused { 198.51.100.0/24 }
+set slow dynamic max 1000 expire 1m
+default pass
+fragments drop proto udp
+always pass from 198.51.100.7
+"feeds" drop from @feeds log 1/s
+"dns" count proto udp to port 53 add source @slow
+"flood" drop proto udp to port 53 over 1/s burst 3 per source
+"slow" drop from @slow proto tcp to port 25
+"telnet" reject proto tcp to port 23
+"ping" reject proto icmp
+"vlan" drop vlan 7
+"""
+LIST = "# from elsewhere\n192.0.2.0/25\n2001:db8:bad::/48\n"
+
+
+@pytest.fixture(name="policy")
+def policy_file(tmp_path):
+    (tmp_path / "list.txt").write_text(LIST)
+    path = tmp_path / "p.weir"
+    path.write_text(POLICY)
+    return path
+
+
+@pytest.fixture(name="running")
+def running_policy(weir, policy):
+    weir("apply", policy, "--force")
+    return weir
+
+
+@pytest.fixture(name="offline")
+def offline_explain(policy):
+    """offline("tcp from …") by the file, without an instance."""
+    return lambda words, *more: json.loads(
+        run([WEIR, "-j", "explain", "--policy", policy, *words.split(), *more]).stdout
+    )["packets"]
+
+
+TOOLS = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
+
+
+def one(packets):
+    assert len(packets) == 1
+    return packets[0]
+
+
+def explained(weir, words):
+    return one(weir.json("explain", *words.split())["packets"])
+
+
+CASES = [
+    ("tcp from 192.0.2.5 to 10.77.0.1 port 22", "drop", "rule", "feeds"),
+    ("tcp from 192.0.2.200 to 10.77.0.1 port 22", "pass", "default", None),
+    ("tcp from 203.0.113.9 to 10.77.0.1 port 22", "pass", "default", None),
+    ("udp from 203.0.113.9 to 10.77.0.1 port 53", "pass", "default", None),
+    ("tcp from 2001:db8:bad::1 to fd77::1", "drop", "rule", "feeds"),
+    ("from 198.51.100.7 to 10.77.0.1", "pass", "rule", "always pass from 198.51.100.7"),
+    ("tcp from 192.0.2.200 to 10.77.0.1 port 23", "reject", "rule", "telnet"),
+    ("icmp from 192.0.2.200 to 10.77.0.1 type echo-request", "reject", "rule", "ping"),
+    ("udp from 192.0.2.200 to 10.77.0.1 fragment", "drop", "fragments", None),
+    ("udp from 192.0.2.200 to 10.77.0.1 port 53 over", "drop", "rule", "flood"),
+    ("from 192.0.2.200 to 10.77.0.1 vlan 7", "drop", "rule", "vlan"),
+    ("ethertype arp", "pass", "default", None),
+]
+
+
+def answers(packet):
+    return packet["verdict"], packet["by"], packet.get("rule")
+
+
+def test_by_a_file(offline):
+    for words, *wanted in CASES:
+        assert answers(one(offline(words))) == tuple(wanted)
+
+
+def test_the_policy_in_force(running):
+    for words, *wanted in CASES:
+        packet = explained(running, words)
+        assert answers(packet) == tuple(wanted)
+        assert packet["live"] == (not words.endswith("over"))
+
+
+def test_lines_and_entries(policy, offline):
+    packet = one(offline("tcp from 192.0.2.5 to 10.77.0.1 port 22"))
+    assert packet["at"] == f"{policy}:8"
+    assert packet["text"] == '"feeds" drop from @feeds log 1/s'
+    assert packet["from"] == {
+        "set": "feeds", "entry": "192.0.2.0/25", "entry_at": f"{policy.parent}/list.txt:2",
+    }
+    packet = one(offline("udp from 192.0.2.200 to 10.77.0.1 port 53 over"))
+    assert packet["conditions"] == "over 1/s per source"
+    assert [rule["rule"] for rule in packet["counted_by"]] == ["dns"]
+
+
+def test_the_answer_of_a_reject(offline):
+    packet = one(offline("tcp from 192.0.2.200 port 5000 to 10.77.0.1 port 23 flags syn"))
+    reply = Ether(bytes.fromhex(packet["answer_hex"]))
+    assert (reply[IP].src, reply[IP].dst) == ("10.77.0.1", "192.0.2.200")
+    assert (reply[TCP].sport, reply[TCP].dport, str(reply[TCP].flags)) == (23, 5000, "RA")
+    reply = Ether(bytes.fromhex(one(offline("icmp from 192.0.2.9 to 10.77.0.1"))["packet_hex"]))
+    assert reply[ICMP].type == 8
+
+
+def test_several_packets(offline):
+    packets = offline("from 192.0.2.5, 2001:db8:5::1 to 10.77.0.1, fd77::1")
+    assert [packet["verdict"] for packet in packets] == ["drop", "pass"]
+    assert len(offline("from @feeds to 10.77.0.1, fd77::1")) > 2
+
+
+# ---- frames
+
+
+def frames():
+    ether = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+    return [
+        ether / IP(src="192.0.2.200", dst="10.77.0.1") / TCP(dport=23),
+        ether / Dot1Q(vlan=9) / IPv6(src="2001:db8:bad::1", dst="fd77::1") / UDP(),
+        ether / ARP(),
+        ether / IP(src="192.0.2.201", dst="10.77.0.1") / UDP(dport=54) / Raw(b"x" * 900),
+        bytes(ether / IP(src="192.0.2.201", dst="10.77.0.1") / TCP())[:40],
+    ]
+
+
+VERDICTS = [("reject", "rule"), ("drop", "rule"), ("pass", "default"), ("pass", "default"),
+            ("drop", "malformed")]
+
+
+def capture(path, packets, order="<", magic=0xA1B2C3D4, link=1, snap=65535):
+    data = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, link)
+    for packet in map(bytes, packets):
+        data += struct.pack(order + "IIII", 1, 2, min(len(packet), snap), len(packet))
+        data += packet[:snap]
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("order, magic", [("<", 0xA1B2C3D4), (">", 0xA1B23C4D)])
+def test_captures(offline, tmp_path, order, magic):
+    path = capture(tmp_path / "a.pcap", frames(), order, magic)
+    packets = offline("", "--pcap", path)
+    assert [(packet["verdict"], packet["by"]) for packet in packets] == VERDICTS
+    packet = one(offline("", "--pcap", path, "--packet", "2"))
+    assert (packet["verdict"], packet["by"]) == VERDICTS[1]
+    assert packet["packet_hex"] == bytes(frames()[1]).hex()
+
+
+def test_hex(offline):
+    frame = bytes(frames()[1])
+    for text in frame.hex(), frame.hex(":").upper(), frame.hex(" "):
+        packet = one(offline("", "--hex", text))
+        assert answers(packet) == ("drop", "rule", "feeds")
+        assert packet["packet_hex"] == frame.hex()
+
+
+def test_what_a_capture_cut_off_does_not_matter(offline, tmp_path):
+    path = capture(tmp_path / "a.pcap", frames()[:4], snap=70)
+    packets = offline("", "--pcap", path)
+    assert [(packet["verdict"], packet["by"]) for packet in packets] == VERDICTS[:4]
+    assert one(offline("", "--pcap", path, "--packet", "4"))["captured"] == 70
+    assert "captured" not in one(offline("", "--pcap", path, "--packet", "1"))
+
+
+# ---- addresses
+
+
+def test_an_address(running, policy):
+    running("block", "192.0.2.5", "--note", "abuse", "--force")
+    text = running("explain", "192.0.2.5").stdout.splitlines()
+    place = f'{policy.parent}/list.txt:2 192.0.2.0/25 -> rule "feeds" {policy}:8'
+    assert text[0].startswith("from 192.0.2.5 is dropped: overlay block 192.0.2.5 from, by ")
+    assert text[1].startswith("to 192.0.2.5 is passed: default pass, ")
+    assert f"  also in:  @feeds {place} (not reached)" in text
+    assert "  not in:   always rules, overlay allow" in text
+    running("unblock", "192.0.2.5")
+    assert running("explain", "192.0.2.5").stdout.startswith(
+        f'from 192.0.2.5 is dropped: rule "feeds" {policy}:8, @feeds {policy.parent}/list.txt:2 '
+    )
+
+
+def test_an_address_that_an_always_rule_and_a_set_know(running, policy):
+    text = running("explain", "198.51.100.7").stdout.splitlines()
+    assert text[0] == (
+        f'from 198.51.100.7 is passed: rule "always pass from 198.51.100.7" {policy}:7, '
+        f"{policy}:7 198.51.100.7"
+    )
+    assert f"  also in:  @unused {policy}:3 198.51.100.0/24" in text
+    assert "  not in:   overlay allow, overlay block" in text
+    document = running.json("explain", "198.51.100.7")
+    assert (document["from"], document["to"]) == ("pass", "pass")
+    assert [rule["decides"] for rule in document["rules"]] == [True]
+    assert [entry["set"] for entry in document["sets"]] == ["unused"]
+
+
+def test_the_overlay_by_packet(running):
+    words = "from 192.0.2.200 to 10.77.0.1"
+    running("block", "192.0.2.0/24", "--note", "wide", "--force")
+    running("block", "192.0.2.200", "--note", "narrow", "--force")
+    packet = explained(running, words)
+    assert (packet["verdict"], packet["by"]) == ("drop", "overlay")
+    assert packet["overlay"]["note"] == "narrow"
+    running("allow", "192.0.2.128/25", "--note", "pass")
+    packet = explained(running, words)
+    assert (packet["verdict"], packet["overlay"]["note"]) == ("pass", "pass")
+
+
+# ---- nothing moves
+
+
+def moving_maps(weir):
+    """The content of every map that real packets change."""
+    paths = [weir.pins / name for name in ("counters", "rulecounters", "hosts4")]
+    for name in ("meters", "buckets", "logpace"):
+        paths += weir.pins.glob(f"gen/*/{name}")
+    paths += weir.pins.glob("sets/*")
+    assert len(paths) >= 7
+    return {
+        path: run(["bpftool", "-j", "map", "dump", "pinned", path], env=TOOLS).stdout
+        for path in sorted(paths)
+    }
+
+
+def test_no_counter_moves(weir_on, lab, policy):
+    """Explaining a packet counts nothing, fills no set, uses up no rate."""
+    own = lab()  # on which nothing else is sent
+    running = weir_on(own)
+    running("apply", policy, "--force")
+    own.link("set", "dev", own.far_device, "down", host="far")
+    running("block", "192.0.2.66", "--force")
+    before = moving_maps(running)
+    for words, *_ in CASES:
+        running("explain", *words.split())
+    running("explain", "from", "192.0.2.66", "to", "10.77.0.1")
+    for _ in range(5):
+        assert explained(running, "udp from 192.0.2.200 to 10.77.0.1 port 53")["verdict"] == "pass"
+    assert moving_maps(running) == before
+    own.link("set", "dev", own.far_device, "up", host="far")
+    own.send_from_far(own.udp("192.0.2.66"))
+    assert moving_maps(running) != before
+
+
+def test_the_live_rate_and_set_are_asked(running, pair):
+    query = "udp from 192.0.2.201 to 10.77.0.1 port 53"
+    assert explained(running, query)["by"] == "default"
+    packet = pair.ether() / IP(src="192.0.2.201", dst=pair.near4) / UDP(dport=53)
+    pair.send_from_far(*[packet] * 10)
+    assert explained(running, query)["rule"] == "flood"
+    assert explained(running, "from 192.0.2.201 to 10.77.0.1 port 25")["rule"] == "slow"
+    assert explained(running, "from 192.0.2.202 to 10.77.0.1 port 25")["by"] == "default"
+
+
+# ---- what is refused
+
+
+REFUSED = [
+    ("xtcp from 192.0.2.1 to 10.77.0.1", "'xtcp' is not a protocol, did you mean 'tcp'?"),
+    ("tcp from @fed to 10.77.0.1", "unknown set '@fed'"),
+    ("tcp from 192.0.2.1 to fd77::1", "no packet is left"),
+    ("tcp from 192.0.2.1", "expected 'to'"),
+    ("tcp from 192.0.2.1 to 10.77.0.1 on eth9", "'eth9' is not an interface of this policy"),
+    ("tcp from 192.0.2.1 to 10.77.0.1;drop", "a packet is one line of words"),
+    ("tcp from 192.0.2.1 to 10.77.0.1 length 10", "length 10 is too small"),
+    ("twitter", "'twitter' is not an address"),
+    ("10/8", "'10/8'"),
+    ("", "the address or packet is missing"),
+    ("--hex 0", "does not begin with a byte of two digits"),
+    ("--hex 0011", "a frame has at least 14 bytes, not 2"),
+    ("--hex 00 192.0.2.1", "one of them"),
+    ("--packet 1 192.0.2.1", "--packet picks one of --pcap FILE"),
+    ("--on near0 192.0.2.1", "say more of a packet"),
+    ("--pcap /nowhere/a.pcap", "/nowhere/a.pcap"),
+]
+
+
+def test_what_is_refused(running, policy):
+    for words, text in REFUSED:
+        assert text in running.fails(1, "explain", *words.split())
+        assert text in running.fails(1, "explain", "--policy", policy, *words.split())
+
+
+def test_other_captures_are_refused(weir, policy, tmp_path):
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(40))
+    error = weir.fails(1, "explain", "--policy", policy, "--pcap", path)
+    assert "is a pcapng file" in error and "editcap -F pcap" in error
+    capture(path, [], link=113)
+    assert "link type 113" in weir.fails(1, "explain", "--policy", policy, "--pcap", path)
+    capture(path, frames())
+    assert "has 5 packets only" in weir.fails(
+        1, "explain", "--policy", policy, "--pcap", path, "--packet", "6"
+    )
+
+
+# ---- without rules
+
+
+def test_the_empty_policy(on):
+    packet = explained(on, "tcp from 192.0.2.1 to 10.77.0.1 port 22 on near0")
+    assert (packet["verdict"], packet["by"]) == ("pass", "default")
+    assert on("explain", "192.0.2.1").stdout.startswith("from 192.0.2.1 is passed: default pass\n")
+
+
+def test_interfaces_of_the_command_line(weir, policy):
+    """-i takes the place of the policy's interfaces; the record has the text alone."""
+    policy.write_text("interface eth8, eth9\ndefault drop\n")
+    weir("apply", policy, "-i", "tap*", "-i", "near0", "--force")
+    words = "tcp from 192.0.2.1 to 10.77.0.1 port 22"
+    for iface in "tap7", "near0":
+        assert explained(weir, f"{words} on {iface}")["verdict"] == "drop"
+    assert "'eth8' is not" in weir.fails(1, "explain", *words.split(), "on", "eth8")
+
+
+def test_each_interface_has_its_rules(weir, policy):
+    policy.write_text("interface tap*, near0\n\"here\" drop on near0\ndefault drop on tap*\n")
+    weir("apply", policy, "--force")
+    words = "tcp from 192.0.2.1 to 10.77.0.1 port 22"
+    assert explained(weir, f"{words} on near0")["rule"] == "here"
+    assert explained(weir, f"{words} on tap1")["why"] == f"default drop, {policy}:3"
+    assert explained(weir, words)["by"] == "default"
+    frame = bytes(frames()[0]).hex()
+    for iface, by in ("near0", "rule"), ("tap1", "default"):
+        packet = one(weir.json("explain", "--hex", frame, "--on", iface)["packets"])
+        assert packet["by"] == by
+    for folder in (weir.state / "accepted").iterdir():
+        folder.rename(folder.with_name(f".{folder.name}"))
+    assert explained(weir, f"{words} on near0")["rule_number"] == 1
+    assert explained(weir, f"{words} on tap1")["why"] == "default drop"
+
+
+def test_a_lost_record(running):
+    for folder in (running.state / "accepted").iterdir():
+        folder.rename(folder.with_name(f".{folder.name}"))
+    document = running.json("explain", *CASES[0][0].split())
+    packet = one(document["packets"])
+    assert not document["recorded"]
+    assert (packet["verdict"], packet["rule_number"]) == ("drop", 2)
+    text = running("explain", "192.0.2.5").stdout
+    assert "the rules are not known" in text and "is missing" in text

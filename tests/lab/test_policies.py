@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The policies that come with Weir: each is right, and the kernel agrees with its expect lines."""
+
+import re
+
+import pytest
+
+from labnet import ROOT
+
+POLICIES = sorted((ROOT / "policies").glob("*.weir"))
+NAMES = {
+    "x.com": ["203.0.113.200", "2001:db8:200::1"],
+    "twitter.com": ["203.0.113.201", "203.0.113.202"],
+    "facebook.com": ["203.0.113.210", "2001:db8:210::1"],
+}
+
+
+def test_there_are_enough():
+    assert len(POLICIES) >= 8
+
+
+@pytest.fixture(name="names")
+def served_names(dns):
+    for name, addresses in NAMES.items():
+        dns(name, *addresses)
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_it_is_right(weir, names, path):  # pylint: disable=unused-argument
+    document = weir.json("check", path)
+    text = path.read_text()
+    assert document["proved"]
+    assert document["expects"] == len(re.findall(r"^expect ", text, re.M))
+    assert not [line for line in document["diagnostics"] if line["level"] == "error"]
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_it_expects_both_verdicts_and_families(path):
+    expects = re.findall(r"^expect (\w+)(.*)", path.read_text(), re.M)
+    assert {"pass", "drop"} <= {verdict for verdict, _ in expects}
+    for verdict in "pass", "drop":
+        packets = [packet for word, packet in expects if word == verdict]
+        assert any(re.search(r"from [0-9.]+[0-9] ", packet) for packet in packets)
+        assert any(re.search(r"from [0-9a-f]*:[0-9a-f:]* ", packet) for packet in packets)

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an applied policy does with packets: real traffic and raw frames, both families."""
+
+import contextlib
+import copy
+import errno
+import json
+import socket
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import (
+    ICMPv6EchoReply, ICMPv6MLReport2, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6PacketTooBig, IPv6,
+    IPv6ExtHdrFragment,
+)
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from labnet import Pair, Weir, WEIR, run, socket_in
+from policylab import (
+    MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, hits, packet, ping, reasons, tcp, udp,
+)
+
+
+@pytest.fixture(scope="module", name="second")
+def second_link(pair):
+    """The same two hosts over another link, near1 and far1, where XDP may send to."""
+    near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
+    run(["ip", "link", "add", *near1, "address", pair.near_mac, "type", "veth", "peer", *far1])
+    pair.link("set", "near1", "up")
+    pair.link("set", "far1", "up", host="far")
+    pair.far(["ethtool", "-K", "far1", "gro", "on"])
+    link = copy.copy(pair)
+    link.near_device, link.far_device = "near1", "far1"
+    yield link
+    pair.link("del", "near1")
+
+
+@pytest.fixture(scope="module", name="weir")
+def instance_on_near0(pair):
+    """One instance for this file; every test applies its own policy."""
+    if not WEIR.exists():
+        pytest.skip(f"no {WEIR}: run make")
+    instance = Weir(pair)
+    instance("attach", "near0", "--max-entries", "1000")
+    yield instance
+    instance.remove()
+
+
+@pytest.fixture(name="apply")
+def policies(weir, tmp_path):
+    return Policies(weir, tmp_path)
+
+
+def later_fragment(src=SOURCE4, proto=17):
+    if ":" in src:
+        return packet(IPv6ExtHdrFragment(offset=1, m=0, nh=proto) / Raw(b"f" * 16), src)
+    return packet(Raw(b"f" * 16), src, frag=1, proto=proto)
+
+
+def first_fragment(src=SOURCE4, port=9):
+    inner = UDP(sport=4000, dport=port, len=64) / Raw(b"f" * 8)
+    if ":" in src:
+        return packet(IPv6ExtHdrFragment(offset=0, m=1, nh=17) / inner, src)
+    return packet(inner, src, flags="MF")
+
+
+def frame(ethertype):
+    return Ether(dst=Pair.near_mac, src=Pair.far_mac, type=ethertype) / Raw(b"e" * 46)
+
+
+# Each: what it shows, the rules, and frames with whether they pass.
+
+PASS, DROP = True, False
+FIELDS = {
+    "addresses": (
+        """set bad { 203.0.113.0/24, not 203.0.113.20, 2001:db8:113::/48 }
+        drop from @bad
+        drop to 10.77.0.99""",
+        [(udp(), PASS), (udp(src=SOURCE6), PASS), (udp(src=OTHER4), DROP), (udp(src=OTHER6), DROP),
+         (udp(src="203.0.113.20"), PASS), (udp(dst="10.77.0.99"), DROP), (tcp(src=OTHER4), DROP)],
+    ),
+    "first match": (
+        """pass from 203.0.113.9
+        drop from 203.0.113.0/24
+        pass from 203.0.113.10""",
+        [(udp(src=OTHER4), PASS), (udp(src="203.0.113.10"), DROP)],
+    ),
+    "negated list takes the other family whole": (
+        "drop from not 198.51.100.0/24",
+        [(udp(), PASS), (udp(src=OTHER4), DROP), (udp(src=SOURCE6), DROP)],
+    ),
+    "ports": (
+        """drop proto udp to port 9, 20-22
+        drop port 8080
+        drop proto udp from any port 53 to any""",
+        [(udp(9), DROP), (udp(9, SOURCE6), DROP), (udp(10), PASS), (udp(21), DROP), (udp(23), PASS),
+         (tcp(9), PASS), (tcp(8080), DROP), (udp(8080, SOURCE6), DROP), (udp(10, sport=53), DROP),
+         (udp(53), PASS)],
+    ),
+    "flags": (
+        """drop flags fin,psh,urg/fin,psh,urg
+        drop flags none
+        drop flags syn to port 81""",
+        [(tcp(flags="FPU"), DROP), (tcp(flags="FPUA", src=SOURCE6), DROP), (tcp(flags="FP"), PASS),
+         (tcp(flags=0), DROP), (tcp(flags="S"), PASS), (tcp(81), DROP), (tcp(81, flags="SA"), PASS),
+         (tcp(81, flags="SE"), DROP), (udp(81), PASS)],
+    ),
+    "icmp types": (
+        """drop type echo-request from 203.0.113.0/24, 2001:db8:113::/48
+        drop proto icmp type 13
+        drop proto icmp6 type packet-too-big""",
+        [(ping(), PASS), (ping(SOURCE6), PASS), (ping(OTHER4), DROP), (ping(OTHER6), DROP),
+         (packet(ICMP(type=13)), DROP), (packet(ICMP(type=14)), PASS),
+         (packet(ICMPv6PacketTooBig(), SOURCE6), DROP), (udp(src=OTHER4), PASS)],
+    ),
+    "vlan": (
+        "drop vlan 7\ndrop vlan none proto udp to port 9",
+        [(udp(tags=(7,)), DROP), (udp(src=SOURCE6, tags=(7,)), DROP), (udp(tags=(8,)), PASS),
+         (udp(tags=(7, 8)), DROP), (udp(tags=(8, 7)), PASS), (udp(), DROP), (udp(10), PASS)],
+    ),
+    "fragments go through the rules without ports": (
+        "drop proto udp to port 9",
+        [(first_fragment(), DROP), (later_fragment(), PASS), (first_fragment(port=10), PASS),
+         (first_fragment(SOURCE6), DROP), (later_fragment(SOURCE6), PASS)],
+    ),
+    "fragments drop proto udp": (
+        "fragments drop proto udp",
+        [(first_fragment(), PASS), (later_fragment(), DROP), (later_fragment(proto=6), PASS),
+         (later_fragment(SOURCE6), DROP), (later_fragment(SOURCE6, 6), PASS)],
+    ),
+    "fragments pass comes before the rules": (
+        f"fragments pass\n{MARK}default drop",
+        [(first_fragment(), DROP), (later_fragment(), PASS), (later_fragment(SOURCE6), PASS)],
+    ),
+    "the field fragment": (
+        "drop fragment from 198.51.100.0/24, 2001:db8::/32",
+        [(later_fragment(), DROP), (later_fragment(SOURCE6), DROP), (later_fragment(OTHER4), PASS),
+         (udp(), PASS), (udp(src=SOURCE6), PASS)],
+    ),
+    "ethertype": (
+        "drop ethertype lldp, 0x9000\ndrop from any",
+        [(frame(0x88CC), DROP), (frame(0x9000), DROP), (frame(0x9001), PASS), (udp(), DROP)],
+    ),
+    "length, ttl, dscp": (
+        "drop length 100-200\ndrop ttl 1-5\ndrop dscp ef, 10",
+        [(udp(size=71), PASS), (udp(size=72), DROP), (udp(size=172), DROP), (udp(size=173), PASS),
+         (udp(src=SOURCE6, size=51), PASS), (udp(src=SOURCE6, size=52), DROP),
+         (udp(ttl=5), DROP), (udp(ttl=6), PASS), (udp(src=SOURCE6, hlim=1), DROP),
+         (udp(tos=46 << 2), DROP), (udp(tos=46 << 2 | 3), DROP), (udp(tos=47 << 2), PASS),
+         (udp(src=SOURCE6, tc=10 << 2), DROP)],
+    ),
+    "protocols": (
+        "drop proto gre, 99\ndrop proto sctp to port 9",
+        [(packet(Raw(b"g" * 20), proto=47), DROP), (packet(Raw(b"g" * 20), proto=99), DROP),
+         (packet(Raw(b"g" * 20), SOURCE6, nh=99), DROP), (packet(Raw(b"g" * 20), proto=98), PASS)],
+    ),
+    "malformed": (
+        "pass from any",
+        [(Raw(bytes(udp())[:30]), DROP), (Raw(bytes(udp(src=SOURCE6))[:50]), DROP)],
+    ),
+    "malformed pass": ("malformed pass\ndrop from any", [(Raw(bytes(udp())[:30]), PASS)]),
+}
+
+
+@pytest.mark.parametrize("rules, frames", FIELDS.values(), ids=FIELDS)
+def test_fields(pair, apply, rules, frames):
+    apply(rules)
+    wanted = [passes for _, passes in frames]
+    got = pair.passes(*(data for data, _ in frames))
+    wrong = [data.summary() for (data, passes), one in zip(frames, got) if one != passes]
+    assert got == wanted, wrong
+
+
+def test_ping_and_curl_meet_a_policy(pair, apply):
+    apply("drop from 203.0.113.10\ndrop proto tcp from 2001:db8:113::10")
+    assert not pair.ping4("203.0.113.10", "-W0.5") and not pair.curl4("203.0.113.10")
+    assert pair.ping6("2001:db8:113::10") and not pair.curl6("2001:db8:113::10")
+    assert pair.ping4("203.0.113.20") and pair.curl4("203.0.113.20")
+    assert pair.ping6("2001:db8:113::20") and pair.curl6("2001:db8:113::20")
+
+
+def test_on_two_interfaces(pair, second, apply):
+    apply("drop on near1 proto udp to port 9\ndrop on not near1 proto udp to port 10",
+          devices="near0, near1")
+    assert pair.passes(udp(9), udp(10), udp(9, SOURCE6)) == [True, False, True]
+    assert second.passes(udp(9), udp(10), udp(9, SOURCE6)) == [False, True, False]
+
+
+def test_default_drop_on_one_interface(pair, second, apply):
+    apply(f"default drop on near1\n{MARK}pass proto udp to port 9", devices="near0, near1")
+    assert pair.passes(udp(9), udp(10)) == [True, True]
+    assert second.passes(udp(9), udp(10)) == [True, False]
+
+
+def test_redirect_to_another_device(pair, second, apply):
+    apply("redirect near1 from 203.0.113.0/24, 2001:db8:113::/48")
+    frames = [bytes(udp(src=source)) for source in (OTHER4, OTHER6)]
+    with second.sniff_far() as far1:
+        assert pair.passes(*frames, udp()) == [False, False, True]
+        assert far1.received(lambda data: data in frames) == frames
+
+
+# Reject: the client hears of it at once.
+
+
+def curl_from_far(pair, url):
+    start = time.monotonic()
+    done = pair.far(["curl", "-s", "--max-time", "2", url], check=False)
+    return done.returncode, time.monotonic() - start
+
+
+def checksum_errors(pair):
+    """What the client's kernel found wrong in answers."""
+    names = "IcmpInCsumErrors", "TcpInCsumErrors", "Icmp6InCsumErrors", "IpInHdrErrors"
+    found = pair.far(["nstat", "-asz", *names]).stdout.split()
+    return [int(found[found.index(name) + 1]) for name in names]
+
+
+@pytest.mark.parametrize("host", [Pair.near4, f"[{Pair.near6}]"])
+def test_reject_refuses_a_connection_at_once(pair, apply, host):
+    apply("reject proto tcp to port 8080")
+    before = checksum_errors(pair)
+    code, seconds = curl_from_far(pair, f"http://{host}:8080/")
+    assert (code, seconds < 0.8) == (7, True)  # 7: connection refused
+    assert checksum_errors(pair) == before
+
+
+@pytest.mark.parametrize(
+    "family, near", [(socket.AF_INET, Pair.near4), (socket.AF_INET6, Pair.near6)]
+)
+def test_reject_resets_a_connection_that_stands(pair, apply, family, near):
+    apply("")
+    before = checksum_errors(pair)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket_in(pair.near_netns, family, socket.SOCK_STREAM))
+        server.bind((near, 8081))
+        server.listen()
+        client = stack.enter_context(socket_in(pair.far_netns, family, socket.SOCK_STREAM))
+        client.settimeout(2)
+        client.connect((near, 8081))
+        stack.enter_context(server.accept()[0]).send(b"welcome")
+        assert client.recv(100) == b"welcome"
+        apply("reject proto tcp to port 8081")
+        client.send(b"some data to be refused")
+        with pytest.raises(ConnectionResetError):
+            client.recv(100)
+    assert checksum_errors(pair) == before
+
+
+def test_resets_have_the_numbers_of_rfc_9293(pair, apply):
+    apply("reject proto tcp to port 23")
+    asks = [
+        (TCP(sport=5001, dport=23, flags="S", seq=1000), ("RA", 0, 1001)),
+        (TCP(sport=5002, dport=23, flags="SF", seq=2000) / b"abc", ("RA", 0, 2005)),
+        (TCP(sport=5003, dport=23, flags="PA", seq=3000, ack=77) / b"abcd", ("R", 77, 0)),
+        (TCP(sport=5004, dport=23, flags="S", seq=2**32 - 1,
+             options=[("MSS", 1460), ("Timestamp", (1, 0))]), ("RA", 0, 0)),
+    ]
+    for source in SOURCE4, SOURCE6:
+        with pair.sniff_far() as sniffer:
+            assert not any(pair.passes(*(packet(ask, source) for ask, _ in asks)))
+            got = {}
+            for data in sniffer.received(lambda data: True):
+                answer = Ether(data)
+                if TCP in answer and answer[TCP].sport == 23:
+                    got[answer[TCP].dport] = answer
+        for ask, (flags, seq, ack) in asks:
+            answer = got[ask.sport]
+            head = answer[TCP]
+            assert (str(head.flags), head.seq, head.ack) == (flags, seq, ack), ask.summary()
+            assert (answer.dst, answer[1].dst) == (pair.far_mac, source)
+            again = Ether(bytes(answer))
+            del again[TCP].chksum
+            assert Ether(bytes(again))[TCP].chksum == head.chksum
+
+
+def test_a_reset_is_not_answered(pair, apply, weir):
+    apply("reject proto tcp to port 23")
+    with pair.sniff_far() as sniffer:
+        assert pair.passes(tcp(23, flags="R"), tcp(23, SOURCE6, flags="RA")) == [False, False]
+        answers = sniffer.received(lambda data: TCP in Ether(data) and Ether(data)[TCP].sport == 23)
+    assert answers == [] and reasons(weir)["rule-reject"] >= 2
+
+
+@pytest.mark.parametrize(
+    "family, near, error",
+    [(socket.AF_INET, Pair.near4, errno.EHOSTUNREACH), (socket.AF_INET6, Pair.near6, errno.EACCES)],
+)
+def test_reject_answers_udp_with_unreachable(pair, apply, family, near, error):
+    """Administratively prohibited, type 3 code 13 and type 1 code 1: so Linux translates them."""
+    apply("reject proto udp to port 9")
+    before = checksum_errors(pair)
+    with socket_in(pair.far_netns, family, socket.SOCK_DGRAM) as client:
+        client.settimeout(1)
+        client.connect((near, 9))
+        client.send(b"anybody there, with an odd number of bytes?"[:43])
+        with pytest.raises(OSError) as caught:
+            client.recv(100)
+    assert caught.value.errno == error
+    assert checksum_errors(pair) == before
+
+
+def test_reject_is_limited(pair, apply, weir):
+    apply("reject proto udp to port 9")
+    before = reasons(weir)
+    start = time.monotonic()
+    pair.send_from_far(*[bytes(udp())] * 6000)
+    seconds = time.monotonic() - start
+    after = reasons(weir)
+    answered, silent = (after[one] - before[one] for one in ("reply", "rule-reject"))
+    assert answered + silent == 6000
+    # About 1000 a second and CPU, whatever HZ is.
+    assert 0 < answered < 6000 * min(1, seconds) + 200 and silent > 0, (answered, silent, seconds)
+
+
+# Rules that count, log, limit and remember.
+
+
+def test_count_goes_on(pair, apply, weir):
+    apply('"all" count from any\n"odd" count proto udp to port 9\n"no" drop proto udp to port 9')
+    assert pair.passes(udp(9), udp(9, SOURCE6), udp(10)) == [False, False, True]
+    assert [hits(weir, name) for name in ("all", "odd", "no")] == [3, 2, 2]
+
+
+def test_log_is_seen_by_watch_with_its_rule(pair, apply, weir):
+    apply('"noted" pass proto udp to port 9 log 1/s')
+    watch = weir.start("-j", "watch", "-c", "1")
+    end = time.monotonic() + 5
+    while watch.poll() is None and time.monotonic() < end:
+        assert pair.passes(udp(9)) == [True]
+        time.sleep(0.05)
+    event = json.loads(watch.communicate(timeout=1)[0].splitlines()[0])
+    assert event["rule"] == "noted" and event["verdict"] == "pass"
+    assert SOURCE4 in event["packet"] and event["interface"] == "near0"
+
+
+def burst(count, src=SOURCE4, port=9):
+    """Frames that differ, so that each has an answer of its own."""
+    return [udp(port, src, sport=7000 + number) for number in range(count)]
+
+
+def test_over_and_under(pair, apply):
+    apply(f"""default drop
+        {MARK}drop proto udp to port 9 over 1/min burst 5
+        pass proto udp to port 9
+        pass proto udp to port 10 under 1/min burst 3""")
+    assert pair.passes(*burst(9)) == [True] * 5 + [False] * 4
+    assert pair.passes(*burst(6, SOURCE6, 10)) == [True] * 3 + [False] * 3
+
+
+def test_over_per_source(pair, apply):
+    apply("drop proto udp to port 9 over 1/min burst 3 per source")
+    for source in SOURCE4, "198.51.100.2", SOURCE6, "2001:db8:200::1":
+        assert pair.passes(*burst(5, source)) == [True] * 3 + [False] * 2, source
+    assert not any(pair.passes(*burst(3, "2001:db8:100::2")))  # the same /64
+
+
+def test_a_rate_comes_back_with_time(pair, apply):
+    apply("drop proto udp to port 9 over 10/s burst 1")
+    assert pair.passes(*burst(3)) == [True, False, False]
+    time.sleep(0.15)
+    assert pair.passes(*burst(3)) == [True, False, False]
+
+
+def test_probability(pair, apply):
+    apply("drop probability 50% proto udp to port 9")
+    assert 100 < sum(pair.passes(*burst(300))) < 200
+
+
+def test_dynamic_set_is_filled_by_a_rule_and_forgets(pair, apply):
+    apply("""set slow dynamic max 1k expire 1h
+        "slow" drop from @slow
+        "trap" count proto udp to port 7 add source @slow for 2s""")
+    start = time.monotonic()
+    for source in SOURCE4, SOURCE6:
+        assert pair.passes(udp(7, source), udp(9, source)) == [True, False]
+    assert pair.passes(udp(9, OTHER4), udp(9, OTHER6)) == [True, True]
+    assert time.monotonic() - start < 2
+    time.sleep(start + 2.3 - time.monotonic())
+    assert pair.passes(udp(9), udp(9, SOURCE6)) == [True, True]
+
+
+def test_dynamic_set_survives_apply(pair, apply):
+    rules = 'set kept dynamic expire 1h\n"kept" drop from @kept\n'
+    apply(rules + "count proto udp to port 7 add source @kept")
+    assert pair.passes(udp(7), udp(9)) == [True, False]
+    apply(rules)
+    assert pair.passes(udp(9), udp(9, OTHER4)) == [False, True]
+
+
+# Default drop, and what it leaves alive.
+
+
+def forget_neighbours(pair):
+    for host in pair.near_netns, pair.far_netns:
+        run(["ip", "-n", host, "neigh", "flush", "all"])
+
+
+def test_default_drop_keeps_the_essentials(pair, apply):
+    apply(f'default drop\n{MARK}"ping" pass type echo-reply')
+    forget_neighbours(pair)
+    assert pair.ping4(Pair.far4) and pair.ping6(Pair.far6)
+    assert not pair.curl4("203.0.113.20")
+    local = {"src": "fe80::77:2", "dst": "fe80::77:1", "hlim": 1}
+    frames = [
+        (packet(ICMP(type=3, code=4) / IP(dst=SOURCE4) / UDP()), True),
+        (packet(ICMP(type=11) / IP(dst=SOURCE4) / UDP()), True),
+        (packet(ICMP(type=5) / IP(dst=SOURCE4) / UDP()), False),
+        (packet(ICMPv6PacketTooBig() / IPv6(dst=SOURCE6) / UDP(), SOURCE6), True),
+        (packet(ICMPv6MLReport2(), **local), True),
+        (packet(ICMPv6ND_NS(tgt=Pair.near6), Pair.far6, hlim=255), True),
+        (packet(ICMPv6ND_NS(tgt=Pair.near6), Pair.far6, hlim=64), False),
+        (udp(68, sport=67), True),
+        (udp(546, "fe80::77:2", sport=547), True),
+        (udp(546, SOURCE6, sport=547), False),
+        (ping(), False), (udp(), False), (tcp(), False), (frame(0x9000), False),
+    ]
+    got = pair.passes(*(data for data, _ in frames))
+    assert got == [passes for _, passes in frames], list(zip(got, (f.summary() for f, _ in frames)))
+
+
+def test_essentials_filter(pair, apply):
+    apply(f"default drop\nessentials filter\n{MARK}pass type echo-reply")
+    arp = Ether(dst=Pair.near_mac, src=Pair.far_mac) / ARP(op=1, psrc=Pair.far4, pdst=Pair.near4)
+    error = packet(ICMP(type=3, code=4) / IP(dst=SOURCE4) / UDP())
+    assert pair.passes(arp, error, packet(ICMP(type=0))) == [False, False, True]
+    forget_neighbours(pair)
+    assert not pair.ping4(Pair.far4, "-W0.5")
+    assert pair.ping6(Pair.far6)  # no default touches neighbour discovery
+
+
+def test_a_rule_wins_over_the_essentials(pair, apply):
+    apply(f"default drop\n{MARK}drop type destination-unreachable")
+    assert pair.passes(packet(ICMP(type=3, code=4) / IP(dst=SOURCE4) / UDP()),
+                       packet(ICMP(type=11) / IP(dst=SOURCE4) / UDP())) == [False, True]
+
+
+def test_neighbour_discovery_meets_only_rules_with_its_type(pair, apply):
+    advert = packet(ICMPv6ND_NA(tgt=Pair.far6), Pair.far6, hlim=255)
+    apply("drop from fd77::/64")
+    assert pair.passes(advert, packet(ICMPv6EchoReply(), Pair.far6)) == [True, False]
+    apply("drop type nd-neighbor-advert from fd77::/64")
+    assert pair.passes(advert) == [False]
+
+
+# The overlay beside a policy, counters over many.
+
+
+@pytest.fixture(name="overlay")
+def clean_overlay(weir):
+    yield weir
+    weir("unblock", SOURCE4, SOURCE6)
+    weir("unallow", OTHER4, OTHER6)
+
+
+def test_always_comes_before_the_overlay_and_it_before_the_rules(pair, apply, overlay):
+    overlay("block", SOURCE4, SOURCE6)
+    overlay("allow", OTHER4, OTHER6)
+    apply("""always pass proto udp to port 9
+        always drop proto udp to port 10
+        drop from 203.0.113.0/24, 2001:db8:113::/48""")
+    for blocked, allowed in (SOURCE4, OTHER4), (SOURCE6, OTHER6):
+        frames = [udp(port, src) for src in (blocked, allowed) for port in (9, 10, 11)]
+        assert pair.passes(*frames) == [True, False, False, True, False, True]
+
+
+def test_overlay_survives_apply(pair, apply, overlay):
+    overlay("block", SOURCE4, SOURCE6)
+    apply("drop proto udp to port 9")
+    apply("pass from any")
+    assert not any(pair.free(SOURCE4, SOURCE6)) and all(pair.free(OTHER4, OTHER6))
+    assert set(overlay.entries()) == {SOURCE4, SOURCE6}
+
+
+def test_counters_follow_the_identity_of_a_rule(pair, apply, weir):
+    text = "drop proto udp to port 11"
+    apply(f'"mine" drop proto udp to port 9\n{text}')
+    assert not any(pair.passes(*burst(4), *burst(2, port=11)))
+    assert [hits(weir, one) for one in ("mine", text)] == [4, 2]
+    apply(f'drop proto udp to port 99\n{text}\n"mine" drop proto udp to port 10')  # moved, changed
+    assert [hits(weir, one) for one in ("mine", text)] == [4, 2]
+    assert not any(pair.passes(*burst(3, port=10)))
+    assert hits(weir, "mine") == 7
+    apply(f'"yours" drop proto udp to port 10\n{text} from 198.51.100.0/24')
+    assert [hits(weir, one) for one in ("yours", f"{text} from 198.51.100.0/24")] == [0, 0]
+
+
+# Connection tracking.
+
+
+@pytest.fixture(name="tracking")
+def nft_tracking(pair):
+    """The near side's kernel tracks connections."""
+    chain = "type filter hook input priority 0; ct state new counter;"
+    pair.near(["nft", "-f", "-"], input=f"table inet lab {{ chain in {{ {chain} }}\n}}\n")
+    yield
+    pair.near(["nft", "delete", "table", "inet", "lab"])
+
+
+def test_established_passes_answers_only(pair, apply, tracking):  # pylint: disable=unused-argument
+    apply(f"default drop\n{MARK}pass established")
+    assert pair.curl4("203.0.113.20") and pair.curl6("2001:db8:113::20")
+    assert pair.query("other.lab")[0] == 0
+    assert pair.passes(udp(40000), tcp(40000), tcp(40000, flags="A")) == [False] * 3
+    assert not pair.ping4("203.0.113.20", "-W0.5")  # never ICMP
+
+
+def test_established_refuses_while_tracking_is_idle(apply):
+    text = apply.fails(3, "default drop\npass established")
+    assert "established" in text and "nft" in text and "ct state" in text and "lab.weir:3" in text

@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Switching policies: what refuses, what is kept, trials, the guard, names and lists."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from labnet import Pair, WEIR, socket_in
+from test_crash import calls_of, killed
+from policylab import MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, ping, slots, udp
+
+BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"  # blocked.lab
+NINE, TEN = "drop proto udp to port 9", "drop proto udp to port 10"
+PASSES_TEN, PASSES_NINE, PASSES_ALL = [False, True], [True, False], [True, True]
+
+
+@pytest.fixture(name="apply")
+def policies(on, tmp_path):
+    return Policies(on, tmp_path)
+
+
+def ports(pair):
+    """Do packets to port 9 and to port 10 pass? No Weir process is needed to know."""
+    return pair.passes(udp(9), udp(10))
+
+
+KILLED, STRIDE = {"bpf", "rename", "renameat", "mkdir", "unlink"}, 12
+
+# What fails changes nothing.
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("drop frm any", ["lab.weir:2:6: error"]),
+        ("drop from @nothing\ndrop from 10.0.0.5/8", ["lab.weir:2:11", "lab.weir:3:11"]),
+        (f"{TEN}\nexpect pass udp from 192.0.2.1 to 10.77.0.1 port 10",
+         ["lab.weir:3:1: error: expect: got drop", "wanted pass", "lab.weir:2"]),
+        ("drop from 203.0.113.9 to 10.77.0.1\nexpect drop from 203.0.113.0/28 to 10.77.0.1",
+         ["expect: got pass (default"]),
+        ('drop from @x\nset x { file "none.txt" }', ["none.txt"]),
+        ('include "none.weir"', ["none.weir"]),
+        ("service w {\nvip 192.0.2.1\nproto tcp\nport 80\nmode dr\nbackend 10.0.0.1\n}",
+         ["lab.weir:2:9", "services are not supported yet"]),
+        ("drop on near1 from any", ["near1"]),
+        ("interface nera0", ["no interface 'nera0'", "did you mean 'near0'"]),
+        ("drop from nowhere.lab", ["lab.weir:2:11: error: 'nowhere.lab'", "NXDOMAIN"]),
+    ],
+)
+def test_a_failure_changes_nothing(pair, on, apply, text, words):
+    apply(NINE)
+    before = in_force(on)
+    printed = apply.fails(1, text, "--resolver", Pair.resolver)
+    assert all(word in printed for word in words), printed
+    assert in_force(on) == before and ports(pair) == PASSES_TEN
+
+
+def test_a_failure_on_a_fresh_host_leaves_nothing(pair, weir, tmp_path):
+    apply = Policies(weir, tmp_path)
+    apply.fails(1, f"{NINE}\nexpect pass udp from {SOURCE4} to {Pair.near4} port 9")
+    assert "near9" in apply.fails(1, NINE, devices="near9")
+    assert not weir.pins.exists() and not pair.xdp_attached()
+
+
+def test_all_errors_of_a_file_in_one_run(apply):
+    printed = apply.fails(1, "drop frm any\ndrop proto tpc\ndrop from 1.2.3.4.5")
+    assert [f"lab.weir:{line}:" in printed for line in (2, 3, 4)] == [True] * 3
+
+
+def test_apply_attaches_what_is_new(pair, weir, tmp_path):
+    apply = Policies(weir, tmp_path)
+    said = apply(f"{NINE}\nexpect drop udp from {SOURCE4} to {Pair.near4} port 9").stdout
+    assert "1 rules, 1 expect lines hold" in said and "attached to near0" in said
+    assert ports(pair) == PASSES_TEN
+    assert "attached" not in apply(TEN).stdout
+
+
+def test_optional_interfaces_and_patterns_may_match_nothing(pair, apply):
+    done = apply(f"interface wlan9 optional\ninterface tap*\n{NINE}")
+    assert "wlan9" in done.stderr and "tap*" in done.stderr
+    assert ports(pair) == PASSES_TEN
+    apply(TEN, devices="near*")
+    assert ports(pair) == PASSES_NINE
+
+
+def test_dry_run_does_nothing(pair, on, apply):
+    apply(NINE)
+    before = in_force(on)
+    assert "would apply" in apply(TEN, "--dry-run").stdout
+    assert in_force(on) == before and ports(pair) == PASSES_TEN
+
+
+def test_if_revision(pair, on, apply):
+    apply(NINE)
+    revision = on.json("history")["current"]
+    assert revision in apply.fails(3, TEN, "--if-revision", "0000x")
+    assert ports(pair) == PASSES_TEN
+    apply(TEN, "--if-revision", revision)
+    assert "somebody else" in apply.fails(3, NINE, "--if-revision", revision)
+    assert ports(pair) == PASSES_NINE
+
+
+def test_hidden_tags_refuse_a_policy_with_vlan(pair, on, apply):
+    """On veth the sender hides them: v1's sender is v2, near0's is out of sight."""
+    pair.link("add", "v1", "type", "veth", "peer", "v2")
+    try:
+        printed = apply.fails(3, "drop vlan 7", devices="near0, v1")
+        assert "'v1'" in printed and "ethtool -K v2 txvlan off" in printed
+        apply("drop port 7", devices="near0, v1")
+        apply("drop vlan 7", "--force", devices="near0, v1")
+        pair.near(["ethtool", "-K", "v2", "txvlan", "off"])
+        printed = apply("drop vlan 7", devices="near0, v1").stderr
+        assert "'near0' shows VLAN tags only if" in printed and "v1" not in printed
+    finally:
+        on("detach", "v1", "--force", check=False)
+        pair.link("del", "v1")
+
+
+def test_a_killed_apply_leaves_one_of_the_two(pair, on, apply):
+    """SIGKILL at its calls into the kernel, every STRIDE-th of them, and at all that rename."""
+    apply(NINE)
+    old = apply.path.rename(apply.folder / "old.weir")
+    new = apply.write(TEN)
+    calls = [kill for kill in calls_of(on, ("apply", new), "/run/weir/") if kill.call in KILLED]
+    often = [kill for kill in calls if kill.call == "bpf"]
+    kills = often[::STRIDE] + [kill for kill in calls if kill not in often]
+    found = []
+    for kill in kills:
+        on("apply", old)
+        killed(on, ("apply", new), kill)
+        found.append(ports(pair))
+        assert found[-1] in (PASSES_TEN, PASSES_NINE), kill
+        assert on("show").stdout in (old.read_text(), new.read_text())
+    assert PASSES_TEN in found and PASSES_NINE in found
+    on("apply", old)
+    assert len(list((on.pins / "gen").iterdir())) <= 3
+    assert not list(on.state.rglob("*.new"))
+
+
+# History.
+
+
+def test_history_keeps_ten_and_rollback_applies_any_of_them(pair, on, apply):
+    for number in range(12):
+        apply(f"{NINE if number % 2 else TEN}\n# {number}", "--note", f"number {number}")
+    kept = on.json("history")["revisions"]
+    assert [one["note"] for one in kept] == [f"number {number}" for number in range(11, 1, -1)]
+    assert ports(pair) == PASSES_TEN
+    old = kept[-1]["revision"]
+    on("rollback", old)
+    assert ports(pair) == PASSES_NINE and on("show").stdout.endswith("# 2\n")
+    assert on("show", kept[0]["revision"]).stdout.endswith("# 11\n")
+    assert on.json("history")["current"] == on.json("history")["revisions"][0]["revision"] != old
+    assert "0000x" in on.fails(1, "rollback", "0000x")
+
+
+def test_rollback_goes_to_the_one_before(pair, on, apply):
+    apply(NINE)
+    apply(TEN)
+    on("rollback")
+    assert ports(pair) == PASSES_TEN and NINE in on("show").stdout
+
+
+def test_volatile_is_not_accepted(pair, on, apply):
+    apply(NINE)
+    before = on.json("history")
+    apply(TEN, "--volatile")
+    assert ports(pair) == PASSES_NINE
+    assert on.json("history") == before and NINE in on("show").stdout
+
+
+def test_rollback_needs_neither_the_file_nor_its_lists(pair, on, apply):
+    (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n{SOURCE6}\n")
+    apply('drop from @bad\nset bad { file "bad.txt" }')
+    apply(NINE)
+    (apply.folder / "bad.txt").unlink()
+    on("rollback")
+    assert pair.free(SOURCE4, SOURCE6, OTHER4, OTHER6) == [False, False, True, True]
+
+
+def test_diff(on, apply):
+    (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n")
+    apply('drop from @bad\nset bad { file "bad.txt" }')
+    assert on("diff", apply.path).returncode == 0
+    (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n{SOURCE6}\n")
+    done = on("diff", apply.path, check=False)
+    assert done.returncode == 3 and f"+{SOURCE6}" in done.stdout
+    assert "differs from revision" in on.json("diff", apply.path, status=3)["error"]["text"]
+
+
+# Trials.
+
+
+def wait_until(deadline):
+    time.sleep(max(0, deadline - time.monotonic()))
+
+
+def test_a_trial_takes_itself_back(pair, on, apply):
+    apply(NINE)
+    before, shown = on.json("history"), on("show").stdout
+    said = apply(TEN, "--confirm=3s").stdout
+    end = time.monotonic() + 3
+    assert "on trial for 3s: weir confirm keeps it" in said
+    assert ports(pair) == PASSES_NINE
+    assert on.json("history") == before and on("show").stdout == shown  # accepted on confirm only
+    wait_until(end - 0.5)
+    assert ports(pair) == PASSES_NINE
+    wait_until(end + 0.1)
+    assert ports(pair) == PASSES_TEN
+    assert "trial has run out" in on.fails(3, "confirm")
+    assert "no trial" in on.fails(3, "confirm")
+    assert ports(pair) == PASSES_TEN and on.json("history") == before
+
+
+def test_confirm_keeps_it(pair, on, apply):
+    apply(NINE)
+    apply(TEN, "--confirm=1s")
+    on("confirm")
+    time.sleep(1.2)
+    assert ports(pair) == PASSES_NINE and TEN in on("show").stdout
+    assert len(on.json("history")["revisions"]) == 2
+
+
+def test_one_trial_at_a_time(pair, on, apply):
+    apply(NINE)
+    apply(TEN, "--confirm=60s")
+    there = slots(on)
+    printed = apply.fails(3, "drop from any")
+    assert "trial by root (" in printed and "ends in" in printed and "weir confirm" in printed
+    assert slots(on) == there and ports(pair) == PASSES_NINE
+    on("confirm")
+    apply(NINE)
+    assert ports(pair) == PASSES_TEN
+
+
+def test_rollback_ends_a_trial(pair, on, apply):
+    apply(NINE)
+    apply(TEN, "--confirm=60s")
+    assert "the trial is over" in on("rollback").stdout
+    assert ports(pair) == PASSES_TEN
+    assert "no trial" in on.fails(3, "confirm")
+    apply(TEN)
+    assert ports(pair) == PASSES_NINE
+    on("rollback")  # to what was accepted before, not to what was tried
+    assert ports(pair) == PASSES_TEN
+
+
+def test_a_rollback_may_be_a_trial(pair, on, apply):
+    apply(NINE)
+    apply(TEN)
+    on("rollback", "--confirm=1s")
+    assert ports(pair) == PASSES_TEN
+    time.sleep(1.2)
+    assert ports(pair) == PASSES_NINE
+
+
+def test_the_first_policy_on_trial(pair, weir, tmp_path):
+    Policies(weir, tmp_path)(NINE, "--confirm=1s")
+    assert ports(pair) == PASSES_TEN
+    time.sleep(1.2)
+    assert ports(pair) == PASSES_ALL
+
+
+def weir_processes(name):
+    """Ids of all processes of an instance."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            if name.encode() in file.read().split(b"\0"):
+                yield int(pid)
+
+
+def test_a_trial_ends_though_everything_is_killed(pair, on, apply):
+    apply(NINE)
+    running = [on.start("watch"), on.start("block", "--live", BLOCKED4)]
+    time.sleep(0.3)
+    apply(TEN, "--confirm=2s")
+    end = time.monotonic() + 2
+    victims = [pid for pid in weir_processes(on.name) if pid != os.getpid()]
+    assert {process.pid for process in running} <= set(victims)
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    for process in running:
+        process.wait(timeout=2)
+    assert list(weir_processes(on.name)) == []
+    assert ports(pair) == PASSES_NINE
+    wait_until(end + 0.1)
+    assert ports(pair) == PASSES_TEN
+    apply("pass from any")  # and the next command finds all in order
+    assert ports(pair) == PASSES_ALL
+
+
+def test_a_command_during_and_after_a_trial_keeps_the_overlay(pair, on, apply):
+    apply(NINE)
+    apply(TEN, "--confirm=1s")
+    on("block", OTHER4)
+    time.sleep(1.2)
+    on("block", OTHER6)
+    assert pair.free(OTHER4, OTHER6) == [False, False] and ports(pair) == PASSES_TEN
+    assert set(on.entries()) == {OTHER4, OTHER6}
+
+
+# The operator's own login.
+
+LOGIN = """
+import ctypes, os, socket, subprocess, sys
+ctypes.CDLL(None).prctl(15, b"sshd", 0, 0, 0)
+address = sys.argv[1]
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+server = socket.create_server((address, 2222), family=family)
+print("listens", flush=True)
+connection, peer = server.accept()
+os.environ["SSH_CONNECTION"] = f"{peer[0]} {peer[1]} {address} 2222"
+sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
+"""
+
+
+def logged_in(pair, peer, argv):
+    """Runs a command on near below an 'sshd' that holds a connection from this peer."""
+    near = Pair.near6 if ":" in peer else Pair.near4
+    family = socket.AF_INET6 if ":" in peer else socket.AF_INET
+    argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, near, *argv]
+    with subprocess.Popen(
+        [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as sshd, socket_in(pair.far_netns, family, socket.SOCK_STREAM) as client:
+        assert sshd.stdout.readline() == "listens\n"
+        client.bind((peer, 0))
+        client.connect((near, 2222))
+        output, errors = sshd.communicate(timeout=30)
+    return sshd.returncode, output + errors
+
+
+@pytest.mark.parametrize("peer", [SOURCE4, SOURCE6])
+def test_a_policy_that_cuts_off_the_own_login_is_refused(pair, on, apply, peer):
+    apply(NINE)
+    before = in_force(on)
+    network = "198.51.100.0/24, 2001:db8:100::/48"
+    command = [WEIR, "-n", on.name, "apply", apply.write(f'"cut" drop from {network}')]
+    status, printed = logged_in(pair, peer, command)
+    assert status == 3 and peer in printed and '"cut"' in printed and "always pass" in printed
+    assert in_force(on) == before
+    status, printed = logged_in(pair, OTHER6 if ":" in peer else OTHER4, command)
+    assert status == 0, printed  # not this login's
+    assert not any(pair.free(SOURCE4, SOURCE6))
+    on("rollback")
+    status, printed = logged_in(pair, peer, [*command, "--force"])
+    assert status == 0 and not any(pair.free(SOURCE4, SOURCE6)), printed
+
+
+def test_default_drop_needs_a_way_in_for_the_login(pair, on, apply):
+    command = [WEIR, "-n", on.name, "apply"]
+    status, printed = logged_in(pair, SOURCE4, [*command, apply.write("default drop")])
+    assert status == 3 and "default" in printed
+    way_in = f"default drop\n{MARK}always pass from {SOURCE4}"
+    status, printed = logged_in(pair, SOURCE4, [*command, apply.write(way_in)])
+    assert status == 0, printed
+    assert f"ssh {SOURCE4}" in on.json("history")["revisions"][0]["by"]
+    assert pair.passes(udp(), udp(src=OTHER4), ping()) == [True, False, True]
+
+
+def test_only_a_policy_on_the_logins_interface_can_cut_it_off(pair, weir, tmp_path):
+    apply = Policies(weir, tmp_path)
+    command = [WEIR, "-n", weir.name, "apply"]
+    pair.link("add", "v1", "type", "veth", "peer", "v2")
+    try:
+        drop = "drop from any", "v1"
+        status, printed = logged_in(pair, SOURCE4, [*command, apply.write(*drop)])
+        assert status == 0, printed
+        drop = "drop on v1 from any", "near*, v1"
+        status, printed = logged_in(pair, SOURCE4, [*command, apply.write(*drop)])
+        assert status == 0, printed
+        drop = "drop on near* from any", "v1, near*"
+        status, printed = logged_in(pair, SOURCE4, [*command, apply.write(*drop)])
+        assert status == 3 and SOURCE4 in printed
+    finally:
+        weir("detach", "--force", check=False)
+        pair.link("del", "v1")
+
+
+def test_a_login_that_cannot_be_placed_demands_a_trial(pair, on, apply):
+    nowhere = {**os.environ, "SSH_CONNECTION": "UNKNOWN 65535 UNKNOWN 65535"}
+    command = [WEIR, "-n", on.name, "apply", apply.write(NINE)]
+    done = pair.near(command, check=False, env=nowhere)
+    assert done.returncode == 3 and "--confirm" in done.stderr
+    assert ports(pair) == PASSES_ALL
+    pair.near([*command, "--confirm=60s"], env=nowhere)
+    assert ports(pair) == PASSES_TEN
+
+
+def test_what_else_would_be_cut_off_is_warned_about(apply):
+    printed = apply(f"drop proto udp from {Pair.resolver} port 53 to any").stderr
+    assert "resolver" in printed and Pair.resolver in printed
+    assert "gateway" in apply("drop type nd-neighbor-advert").stderr
+    told = apply.weir.json("apply", apply.path)["warnings"]
+    assert len(told) == 1 and Pair.far6 in told[0]
+
+
+# Names and lists.
+
+
+def test_names_follow_the_resolver_and_outlive_it(pair, apply, dns):
+    text = '"named" drop from blocked.lab'
+    apply(text, "--resolver", Pair.resolver)
+    assert pair.free(BLOCKED4, BLOCKED6, SOURCE4) == [False, False, True]
+    dns("blocked.lab", SOURCE4)
+    apply(text, "--resolver", Pair.resolver)
+    assert pair.free(BLOCKED4, BLOCKED6, SOURCE4) == [True, True, False]
+    dead = "--resolver", "10.99.0.1", "--resolver-timeout", "300ms"
+    printed = apply(f"{text}\n{TEN}", *dead).stderr
+    assert "warning" in printed and "'blocked.lab'" in printed and "last good answer" in printed
+    assert pair.free(SOURCE4, BLOCKED4) == [False, True]
+    assert "lab.weir:4:11: error: 'other.lab'" in apply.fails(
+        1, f"{text}\n{TEN}\ndrop from other.lab", *dead)
+
+
+def test_answers_that_would_cut_off_the_host_are_not_loaded(pair, apply, dns):
+    dns("blocked.lab", "127.0.0.1", Pair.near4, Pair.far4, BLOCKED4)
+    printed = apply("drop from blocked.lab", "--resolver", Pair.resolver).stderr
+    assert Pair.far4 in printed or "gateway" in printed
+    assert pair.free(Pair.far4, BLOCKED4) == [True, False]
+
+
+def test_a_list_that_is_too_short_keeps_the_last_good_one(pair, apply):
+    lines = apply.folder / "bad.txt"
+    text = 'drop from @bad\nset bad { file "bad.txt" min 3 }'
+    lines.write_text(f"{SOURCE4}\n")
+    assert "bad.txt" in apply.fails(1, text)
+    lines.write_text(f"# three\n{SOURCE4}\n{SOURCE6}\r\n{OTHER6} ; the third\n")
+    apply(text)
+    assert pair.free(SOURCE4, SOURCE6, OTHER6, OTHER4) == [False] * 3 + [True]
+    lines.write_text(f"{OTHER4}\n")
+    assert "bad.txt" in apply(text).stderr
+    assert pair.free(SOURCE4, SOURCE6, OTHER6, OTHER4) == [False] * 3 + [True]
+    lines.write_text(f"{OTHER4}\n" * 2 + f"{OTHER6}\n300.1.2.3\n")
+    assert "300.1.2.3" in apply(text).stderr
+    assert pair.free(SOURCE4, SOURCE6, OTHER6, OTHER4) == [False] * 3 + [True]
+
+
+MILLION = 1_000_000
+REACH_S, REACH_KB = 2, 600 * 1024  # with twice that this test is content
+
+
+def million_lines(seed=1):
+    """Even addresses in even networks and, every fourth, a /28 in odd ones: neighbours are free."""
+    draw = random.Random(seed)
+    hosts, nets = set(), set()
+    while len(hosts) < MILLION * 3 // 4:
+        number = draw.getrandbits(32) & ~0x00010001
+        if 11 <= number >> 24 <= 99:
+            hosts.add(number)
+    while len(nets) < MILLION // 4:
+        number = (draw.getrandbits(32) | 0x00010000) & ~0x1F
+        if 11 <= number >> 24 <= 99:
+            nets.add(number)
+    return sorted(hosts), sorted(nets)
+
+
+def dotted(number):
+    return socket.inet_ntoa(number.to_bytes(4, "big"))
+
+
+def test_a_million_prefixes(pair, on, apply):
+    hosts, nets = million_lines()
+    (apply.folder / "million.txt").write_text(
+        "".join(f"{dotted(one)}\n" for one in hosts)
+        + "".join(f"{dotted(one)}/28\n" for one in nets))
+    apply.write('set m { file "million.txt" min 1M }\n"m" drop from @m')
+    start = time.monotonic()
+    argv = on.argv("apply", apply.path)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds, busy = time.monotonic() - start, usage.ru_utime + usage.ru_stime
+    print(f"\napply of {MILLION:,} prefixes: {seconds:.2f} s ({busy:.2f} s of processor time), "
+          f"{usage.ru_maxrss // 1024} MB at most")
+    assert process.returncode == 0, printed
+    assert busy <= 2 * REACH_S and usage.ru_maxrss <= 2 * REACH_KB
+    draw = random.Random(2)
+    some_hosts, some_nets = draw.sample(hosts, 200), draw.sample(nets, 200)
+    assert not any(pair.free(*map(dotted, some_hosts)))
+    assert not any(pair.free(*(dotted(one + draw.randrange(16)) for one in some_nets)))
+    assert all(pair.free(*(dotted(one + 1) for one in some_hosts)))
+    assert all(pair.free(*(dotted(one + 16) for one in some_nets)))
