@@ -9,9 +9,9 @@
 
 #include "common/overlay.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/entry.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/overlay.h"
-#include "ctl/datapath/entry.h"
 #include "tests/datapath/frame.h"
 #include "tests/datapath/suite.h"
 

@@ -315,7 +315,8 @@ class Weir:
             process.wait()
             process.stdout.close()
         self("detach", "--force", check=False)
-        for folder in self.pins, self.state, f"/run/weir/{self.name}":
+        leftovers = self.pins.parent.glob(f"{self.name}+*")
+        for folder in self.pins, *leftovers, self.state, f"/run/weir/{self.name}":
             shutil.rmtree(folder, ignore_errors=True)
         device = ["dev", self.pair.near_device]
         for mode in ("xdpdrv", "xdpgeneric"):

@@ -225,7 +225,7 @@ static void make_kind(struct sketch *sketch)
 static void add_rate(struct sketch *sketch, const char *keyword)
 {
 	static const char *const rates[] = {"1000000/s", "900k/s",   "50M/min",
-					    "900M/h",   "10gbit/s", "900000mbit/s"};
+					    "900M/h",    "10gbit/s", "900000mbit/s"};
 	static const char *const extras[] = {"",
 					     " burst 900k",
 					     " per source",

@@ -70,8 +70,8 @@
 	X(IP6_VERSION, "ip6-version", "IPv6 by ethertype, not by version")                         \
 	X(IP6_LENGTH, "ip6-length", "payload length beyond the frame")                             \
 	X(EXT_SHORT, "ext-short", "an extension header is cut short")                              \
-	X(EXT_ORDER, "ext-order", "hop-by-hop not first, or a second fragment header")            \
-	X(FRAGMENT, "fragment", "a fragment that is empty, uneven or too far")                    \
+	X(EXT_ORDER, "ext-order", "hop-by-hop not first, or a second fragment header")             \
+	X(FRAGMENT, "fragment", "a fragment that is empty, uneven or too far")                     \
 	X(EXT_DEEP, "ext-deep", "more than eight extension headers")                               \
 	X(FIRST_FRAGMENT, "first-fragment", "a first fragment without the whole transport header") \
 	X(TCP_SHORT, "tcp-short", "less than 20 bytes of TCP")                                     \
