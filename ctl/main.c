@@ -203,6 +203,18 @@ static int dispatch(struct args *args, char **argv, size_t n, struct context *ct
 	return run_command(c, args, err, ctx);
 }
 
+// A mistake may stand before the -j: the user asked for JSON all the same.
+static bool asks_json(const struct args *args, char **argv)
+{
+	if (args_has(args, "json") || args_has(args, "pretty"))
+		return true;
+	for (; *argv && strcmp(*argv, "--") != 0; argv++)
+		if (!strcmp(*argv, "-j") || !strcmp(*argv, "--json") || !strcmp(*argv, "-p") ||
+		    !strcmp(*argv, "--pretty"))
+			return true;
+	return false;
+}
+
 static int run(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
 {
 	size_t used;
@@ -233,7 +245,7 @@ int main(int argc, char **argv)
 	log_setup(LOG_NOTICE, false);
 	code = run(&args, argv + 1, (size_t)(argc > 0 ? argc - 1 : 0), &ctx, &err);
 	// A mistake before the command ran is one document too, if the user asked for JSON at all.
-	if (code && !ctx.out && (args_has(&args, "json") || args_has(&args, "pretty"))) {
+	if (code && !ctx.out && asks_json(&args, argv + 1)) {
 		ctx.json = true;
 		ctx.out = out_new(true, args_has(&args, "pretty"), false);
 	}

@@ -29,9 +29,8 @@ struct {
 	__type(value, __u64);
 } replypace SEC(".maps");
 
-/* A token bucket of one tick: at most WEIR_REPLIES_S / HZ answers a jiffy would need HZ; so the pace is
- * kept as {jiffy, answers in it} and a jiffy allows this many. HZ is 100 to 1000. */
-#define REPLIES_A_JIFFY (WEIR_REPLIES_S / 250)
+/* The pace is kept as {jiffy, answers in it}; so many are allowed in one (WEIR_REPLIES_S / HZ). */
+const volatile __u32 replies_a_jiffy = 1;
 
 static __always_inline bool reply_allowed(void)
 {
@@ -42,7 +41,7 @@ static __always_inline bool reply_allowed(void)
 		return false;
 	if (*pace >> 8 != jiffy >> 8)
 		*pace = jiffy;
-	if ((*pace & 0xff) >= REPLIES_A_JIFFY)
+	if ((*pace & 0xff) >= replies_a_jiffy)
 		return false;
 	++*pace;
 	return true;
@@ -212,6 +211,18 @@ static __always_inline void write_icmp(struct icmp_head *icmp, const struct pack
 	icmp->checksum = csum_fold(csum_add(sum, q->bytes, sizeof(q->bytes) / 2));
 }
 
+/* The packet itself is what the error quotes, so the new headers go in front of it: there is room there
+ * always, while veth and many drivers leave none behind a short packet. The link header moves along. */
+static __always_inline bool make_room(struct xdp_md *ctx, const struct packet *pkt, __u32 quoted,
+				      __u32 headers)
+{
+	__u32 l2 = ((pkt->l3_offset - 1) & 31) + 1;
+	__u8 link[32] = {};
+
+	return !bpf_xdp_load_bytes(ctx, 0, link, l2) && resize(ctx, pkt, quoted) &&
+	       !bpf_xdp_adjust_head(ctx, -(int)headers) && !bpf_xdp_store_bytes(ctx, 0, link, l2);
+}
+
 static __always_inline int send_unreachable(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
@@ -220,7 +231,7 @@ static __always_inline int send_unreachable(struct xdp_md *ctx, struct packet *p
 	struct ethhdr *eth;
 
 	if (!take_quote(ctx, pkt, &q) ||
-	    !resize(ctx, pkt, outer + sizeof(struct icmp_head) + q.length))
+	    !make_room(ctx, pkt, q.length, outer + sizeof(struct icmp_head)))
 		return REASON_DROP_REJECT;
 	if (!(eth = header_at(ctx, 0, sizeof(*eth))))
 		return REASON_DROP_REJECT;
@@ -240,10 +251,7 @@ static __always_inline int send_unreachable(struct xdp_md *ctx, struct packet *p
 		write_ip6(ip, pkt, sizeof(struct icmp_head) + q.length, IPPROTO_ICMPV6);
 		write_icmp((void *)(ip + 1), pkt, &q);
 	}
-	q.length = ((q.length - 1) & (sizeof(q.bytes) - 1)) + 1;
-	return bpf_xdp_store_bytes(ctx, l3 + outer + sizeof(struct icmp_head), q.bytes, q.length)
-		       ? REASON_DROP_REJECT
-		       : REASON_PASS_REPLY;
+	return REASON_PASS_REPLY;
 }
 
 /* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */

@@ -2,11 +2,11 @@
 // Functions that Weir does not use, made unusable: included before everything by the build.
 #pragma once
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <arpa/inet.h>
 
 // (linux/bpf.h itself names strtol and strtoul: scripts/check-functions looks for those.)
 #pragma GCC poison strtoll strtoull strtod atoi atol atoll atof sscanf

@@ -158,8 +158,9 @@ static int occupied(const char *name, const struct attached_list *there, struct 
 		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot "
 		    "share it here",
 		    name, other ? other->name : "?", there->link_prog_id);
-	return err_hint(err, "take it away first: %s",
-			there->shared ? "xdp-loader unload" : "ip link set dev … xdp off");
+	return err_hint(err, "take it away first: %s %s%s",
+			there->shared ? "xdp-loader unload -a" : "ip link set dev", name,
+			there->shared ? "" : " xdp off");
 }
 
 static int attach_in(const struct instance *i, const char *name, uint32_t ifindex,

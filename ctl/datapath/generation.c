@@ -186,6 +186,7 @@ static void prepare(struct policy_bpf *skel, const struct image *image,
 	config->malformed_pass = options->malformed_pass;
 	config->twin = twin;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
+	*(uint32_t *)&skel->rodata->replies_a_jiffy = at_least_one(WEIR_REPLIES_S / clock_hz());
 }
 
 // The verifier's last line that is not a figure.
@@ -212,8 +213,6 @@ static int load(struct policy_bpf *skel, struct err *err)
 	code = policy_bpf__load(skel);
 	log[LOG_BYTES - 1] = '\0';
 	if (code) {
-		if (getenv("WEIR_LOG"))
-			fputs(log, stderr);
 		err_system(err, -code, "the kernel refuses the policy program");
 		add_log(log, err);
 	}
