@@ -178,7 +178,7 @@ static int stage_record(struct candidate *c, const struct apply_options *o, stru
 	struct err why = {0};
 	int code;
 
-	r->path = mem_strdup(o->path ? o->path : o->revision);
+	r->path = mem_strdup(o->path);
 	r->by = mem_strdup(o->by);
 	r->note = mem_strdup(o->note);
 	r->at_s = (uint64_t)time(NULL);
@@ -295,6 +295,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	CLEANUP_FREE char *path = o->path ? mem_strdup(o->path) : NULL;
 	struct devices devices = {0};
+	struct apply_options options = *o; // with the path, also that of an earlier revision
 	bool removed;
 	int code = o->path ? 0 : load_revision(c, o, &path, err);
 
@@ -309,7 +310,8 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (!code) {
 		ret->rules = c->image->n_rules;
 		ret->expects = c->resolved->n_expects;
-		code = under_lock(&b, c, o, &devices, ret, err);
+		options.path = path;
+		code = under_lock(&b, c, &options, &devices, ret, err);
 		// An instance that was made for this and holds no interface is taken back.
 		if (b.created && (code || o->dry_run))
 			bringup_remove_if_idle(&b, &removed, NULL);

@@ -42,10 +42,13 @@ static int load(const char *path, struct records *ret, struct err *err)
 	size_t len;
 	int code = file_read(path, BOOK_BYTES_MAX, &text, &len, err);
 
-	if (!code)
-		code = records_parse(text, len, ret, err);
-	if (code && code != -ENOENT)
+	if (code)
+		return code;
+	code = records_parse(text, len, ret, err);
+	if (code)
 		err_prefix(err, "'%s'", path);
+	if (code && err)
+		err->kind = ERR_SYSTEM; // nobody typed it
 	return code;
 }
 

@@ -46,7 +46,7 @@ static int restore_overlay(struct bringup *b, struct err *err)
 }
 
 // Nothing is visible before everything is back; a killed command leaves what instance_sweep removes.
-static int create(struct bringup *b, const char *name, uint32_t max_entries, bool without_policy,
+static int create(struct bringup *b, const char *name, uint32_t max_entries, bool new_policy,
 		  struct err *err)
 {
 	int code = instance_create(name, max_entries ? max_entries : WEIR_OVERLAY_MAX, &b->instance,
@@ -55,7 +55,13 @@ static int create(struct bringup *b, const char *name, uint32_t max_entries, boo
 	if (code)
 		return code;
 	b->created = true;
-	if (!without_policy && (code = restore_policy(b->instance, b->revision, err)))
+	code = restore_policy(b->instance, b->revision, err);
+	if (code &&
+	    new_policy) { // an accepted one that is no good any more must not keep a new one out
+		err_clear(err);
+		code = 0;
+	}
+	if (code)
 		err_hint(err, "weir apply FILE brings another policy");
 	else if ((code = restore_overlay(b, err)))
 		err_hint(err, "move '%s/%s/overlay' away to begin without it", PINS_STATE, name);
@@ -76,7 +82,7 @@ static int check_size(const struct bringup *b, uint32_t max_entries, struct err 
 	return -EBUSY;
 }
 
-int bringup_open(const char *name, const char *command, uint32_t max_entries, bool without_policy,
+int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err)
 {
 	struct bringup b = {.lock = -1};
@@ -91,7 +97,7 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 		if (!code)
 			code = check_size(&b, max_entries, err);
 	} else if (!code) {
-		code = create(&b, name, max_entries, without_policy, err);
+		code = create(&b, name, max_entries, new_policy, err);
 	}
 	if (code) {
 		bringup_close(&b);

@@ -16,10 +16,11 @@ struct bringup {
 	char revision[REVISION_ID]; // policy that came back; "" none
 };
 
-// Takes the lock and opens the instance, or makes one with the overlay that was kept and, unless
-// `without_policy` (apply brings its own), the accepted policy. max_entries: 0 for the default; another
-// number than a running instance's is refused. 0 or -errno with err set.
-int bringup_open(const char *name, const char *command, uint32_t max_entries, bool without_policy,
+// Takes the lock and opens the instance, or makes one with the overlay that was kept and the accepted
+// policy. new_policy: the caller brings another one, so an accepted one that cannot be restored is no
+// reason to fail. max_entries: 0 for the default; another number than a running instance's is refused.
+// 0 or -errno with err set.
+int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err);
 void bringup_close(struct bringup *b);
 #define CLEANUP_BRINGUP CLEANUP(bringup_close)

@@ -14,7 +14,7 @@ from scapy.layers.inet6 import (
     ICMPv6EchoReply, ICMPv6MLReport2, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6PacketTooBig, IPv6,
     IPv6ExtHdrFragment,
 )
-from scapy.layers.l2 import ARP, Ether
+from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
 from labnet import Pair, Weir, WEIR, run, socket_in
@@ -276,6 +276,19 @@ def test_resets_have_the_numbers_of_rfc_9293(pair, apply):
             assert Ether(bytes(again))[TCP].chksum == head.chksum
 
 
+@pytest.mark.parametrize("tags", [(7,), (7, 8)])
+@pytest.mark.parametrize("source", [SOURCE4, SOURCE6])
+def test_answers_keep_the_tags(pair, apply, source, tags):
+    apply("reject port 23")
+    for ask in tcp(23, source, tags=tags), udp(23, source, tags=tags):
+        with pair.sniff_far() as sniffer:
+            assert pair.passes(ask) == [False]
+            heard = [Ether(data) for data in sniffer.received(lambda data: True)]
+        answers = [one for one in heard if Dot1Q in one and one.src == Pair.near_mac]
+        assert len(answers) == 1, ask.summary()
+        assert tuple(tag.vlan for tag in answers[0].iterpayloads() if tag.name == "802.1Q") == tags
+
+
 def test_a_reset_is_not_answered(pair, apply, weir):
     apply("reject proto tcp to port 23")
     with pair.sniff_far() as sniffer:
@@ -292,13 +305,15 @@ def test_reject_answers_udp_with_unreachable(pair, apply, family, near, error):
     """Administratively prohibited, type 3 code 13 and type 1 code 1: so Linux translates them."""
     apply("reject proto udp to port 9")
     before = checksum_errors(pair)
-    with socket_in(pair.far_netns, family, socket.SOCK_DGRAM) as client:
-        client.settimeout(1)
-        client.connect((near, 9))
-        client.send(b"anybody there, with an odd number of bytes?"[:43])
-        with pytest.raises(OSError) as caught:
-            client.recv(100)
-    assert caught.value.errno == error
+    for size in 0, 1, 7, 8, 9, 43, 1000:
+        time.sleep(0.01)  # answers are limited per tick
+        with socket_in(pair.far_netns, family, socket.SOCK_DGRAM) as client:
+            client.settimeout(1)
+            client.connect((near, 9))
+            client.send(bytes(size))
+            with pytest.raises(OSError) as caught:
+                client.recv(100)
+        assert caught.value.errno == error, f"{size} bytes of payload"
     assert checksum_errors(pair) == before
 
 

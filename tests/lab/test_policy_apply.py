@@ -168,6 +168,19 @@ def test_rollback_goes_to_the_one_before(pair, on, apply):
     assert ports(pair) == PASSES_TEN and NINE in on("show").stdout
 
 
+def test_a_rolled_back_policy_can_be_explained_and_restored(pair, on, apply):
+    apply(NINE)
+    apply(TEN)
+    on("rollback")
+    history = on.json("history")["revisions"]
+    assert history[0]["path"] == history[1]["path"]  # its file's, not an older revision's name
+    assert on.json("stats")["rules"]
+    on("detach")
+    assert ports(pair) == PASSES_ALL
+    on("attach", "near0")
+    assert ports(pair) == PASSES_TEN
+
+
 def test_volatile_is_not_accepted(pair, on, apply):
     apply(NINE)
     before = on.json("history")
