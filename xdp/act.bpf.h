@@ -89,7 +89,7 @@ static __always_inline bool length_ttl_dscp(const struct packet *pkt,
 	return !(rule->flags & RULE_DSCP) || (pkt->family && rule->dscp >> (pkt->dscp & 63) & 1);
 }
 
-static __always_inline bool in_sets(const struct packet *pkt, const struct policy_rule *rule)
+static __always_inline bool in_sets(struct packet *pkt, const struct policy_rule *rule)
 {
 	if (rule->flags & RULE_FROM_SET && !set_contains(pkt, rule->from_set, true))
 		return false;

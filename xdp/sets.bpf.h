@@ -43,33 +43,36 @@ static __always_inline void set_key(const struct packet *pkt, __u32 set, bool so
 	}
 }
 
-static __always_inline bool set_contains(const struct packet *pkt, __u32 set, bool source)
+/* Global, as set_add: their keys would make the stack of the rules' callers too large (kernel 6.1 counts 512
+ * bytes over the whole chain of calls). 1 or 0. */
+__noinline int set_contains(struct packet *pkt, __u32 set, __u32 source)
 {
 	struct policy_set_key key;
 	struct policy_set_value *value;
 	void *map = bpf_map_lookup_elem(&sets, &set);
 
-	if (!map || !pkt->family)
-		return false;
+	if (!map || !pkt || !pkt->family)
+		return 0;
 	set_key(pkt, set, source, &key);
 	value = bpf_map_lookup_elem(map, &key);
 	return value && bpf_jiffies64() < value->until;
 }
 
 /* Adds the address or renews its expiry. */
-static __always_inline void set_add(const struct packet *pkt, __u32 set, bool source, __u64 ticks)
+__noinline int set_add(struct packet *pkt, __u32 set, __u32 source, __u64 ticks)
 {
 	struct policy_set_value fresh = {.until = ticks ? bpf_jiffies64() + ticks : ~0ull};
 	struct policy_set_value *value;
 	struct policy_set_key key;
 	void *map = bpf_map_lookup_elem(&sets, &set);
 
-	if (!map || !pkt->family)
-		return;
+	if (!map || !pkt || !pkt->family)
+		return 0;
 	set_key(pkt, set, source, &key);
 	value = bpf_map_lookup_elem(map, &key);
 	if (value)
 		value->until = fresh.until;
 	else
 		bpf_map_update_elem(map, &key, &fresh, BPF_ANY);
+	return 0;
 }

@@ -724,7 +724,7 @@ def test_a_damaged_file_is_refused_and_left_alone(pair, on):
     file = on.state / "overlay"
     file.write_text(file.read_text().replace("end 1", "end 2"))
     damaged = file.read_text()
-    assert str(file) in on.fails(1, "block", OTHER4)
+    assert str(file) in on.fails(2, "block", OTHER4)
     assert file.read_text() == damaged
     assert nothing(pair, BLOCKED4) and everything(pair, OTHER4)
 
