@@ -6,7 +6,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that lives in a pinned map changes:
  * a tool of another version then refuses to touch the pins instead of misreading them. */
-#define WEIR_LAYOUT 2
+#define WEIR_LAYOUT 3
 
 /* Maps that live as long as the instance; file names below /sys/fs/bpf/weir/INSTANCE/. */
 #define WEIR_MAP_META     "meta"
@@ -66,5 +66,7 @@ struct iface {
 	__u32 prog_id;       /* of our entry program there */
 	__u32 dispatcher_id; /* program the link shows when shared, else 0 */
 	__u64 attached_s;    /* wall clock */
+	__u32 generation;    /* number of the policy that brought it, 0: attached by hand */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct iface) == 48, "layout");
+_Static_assert(sizeof(struct iface) == 56, "layout");

@@ -88,6 +88,31 @@ static void add_attached(struct context *ctx, const struct apply_result *result,
 	out_end(ctx->out);
 }
 
+static void add_left(struct context *ctx, const struct apply_result *result, struct text *line)
+{
+	out_array(ctx->out, "detached");
+	vec_each (&result->left, name) {
+		out_item_string(ctx->out, *name);
+		text_addf(line, "%s%s", name == result->left.at ? ", detached from " : " ", *name);
+	}
+	out_end(ctx->out);
+}
+
+// The one line of confirm and of a trial's end.
+static void report_end(struct context *ctx, const char *what, const struct apply_result *r)
+{
+	struct text line = {0};
+
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "revision", r->revision);
+	text_addf(&line, "%s %s%s, instance %s", what,
+		  r->revision[0] ? "revision " : "the empty policy", r->revision, ctx->instance);
+	add_left(ctx, r, &line);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s", text_get(&line));
+	text_free(&line);
+}
+
 static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
 {
 	struct text line = {0};
@@ -117,6 +142,7 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	if (!o->dry_run)
 		text_addf(&line, ", revision %s, instance %s", r->revision, ctx->instance);
 	add_attached(ctx, r, &line);
+	add_left(ctx, r, &line);
 	if (o->trial_ms && !o->dry_run)
 		text_addf(&line, "; on trial for %s: weir confirm keeps it",
 			  num_format_duration_ms(o->trial_ms, time));
@@ -160,20 +186,16 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 
 static int run_confirm(struct context *ctx, const struct args *args, struct err *err)
 {
-	char revision[REVISION_ID] = "";
+	CLEANUP_APPLY_RESULT struct apply_result result = {0};
 	int code = args_expect_words(args, 0, 0, "", err);
 
 	if (!code)
 		code = pins_ready(err);
 	if (!code)
-		code = apply_confirm(ctx->instance, ctx->line, revision, err);
-	if (code)
-		return code;
-	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_string(ctx->out, "revision", revision);
-	if (!ctx->quiet)
-		out_line(ctx->out, "confirmed revision %s, instance %s", revision, ctx->instance);
-	return 0;
+		code = apply_confirm(ctx->instance, ctx->line, &result, err);
+	if (!code)
+		report_end(ctx, "confirmed", &result);
+	return code;
 }
 
 // Without a revision: a running trial ends; else the one before the current one comes back.
@@ -197,22 +219,17 @@ static int previous_revision(const char *instance, char ret[REVISION_ID], struct
 
 static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
 {
-	char revision[REVISION_ID] = "";
+	CLEANUP_APPLY_RESULT struct apply_result result = {0};
 	struct err why = {0};
-	int code = apply_abandon(ctx->instance, ctx->line, revision, &why);
+	int code = apply_abandon(ctx->instance, ctx->line, &result, &why);
 
 	*ret_done = !code;
 	if (code && why.kind != ERR_REFUSED) {
 		*err = why;
 		return code;
 	}
-	if (code)
-		return 0; // no trial
-	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_string(ctx->out, "revision", revision);
-	if (!ctx->quiet)
-		out_line(ctx->out, "the trial is over: back to %s%s, instance %s",
-			 revision[0] ? "revision " : "the empty policy", revision, ctx->instance);
+	if (!code) // else no trial
+		report_end(ctx, "the trial is over: back to", &result);
 	return 0;
 }
 

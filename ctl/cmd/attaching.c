@@ -68,7 +68,7 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 		  struct attaching *a, struct err *err)
 {
 	struct attach_result result;
-	int code = bringup_attach(b, ifname, mode, &result, err);
+	int code = bringup_attach(b, ifname, mode, 0, &result, err);
 
 	if (code)
 		return code;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "ctl/base/num.h"
+#include "ctl/control/leave.h"
 #include "ctl/control/lockout.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
@@ -24,6 +25,7 @@ void apply_result_free(struct apply_result *r)
 	vec_free(&r->absent);
 	vec_free(&r->warnings);
 	vec_free(&r->attached);
+	vec_free(&r->left);
 }
 
 // The devices the policy is for
@@ -202,8 +204,8 @@ static int attach_new(struct bringup *b, const struct devices *d, struct apply_r
 	vec_each (d, device) {
 		struct apply_iface one = {0};
 		struct err why = {0};
-		int failed = bringup_attach(b, device->link.name, modes[device->mode], &one.attach,
-					    &why);
+		int failed = bringup_attach(b, device->link.name, modes[device->mode],
+					    ret->generation, &one.attach, &why);
 
 		if (failed && !code) {
 			code = failed;
@@ -214,14 +216,29 @@ static int attach_new(struct bringup *b, const struct devices *d, struct apply_r
 		snprintf(one.name, sizeof(one.name), "%s", device->link.name);
 		vec_push(&ret->attached, one);
 	}
-	ret->attach_failed = code != 0;
+	return code;
+}
+
+// A trial that ran out takes the interfaces along that it brought.
+static int settle(const struct instance *i, struct err *err)
+{
+	struct commit_state state;
+	struct ifnames left = {0};
+	bool reverted;
+	int code = commit_settle(i, &reverted, err);
+
+	if (!code && reverted)
+		code = commit_read(i, &state, err);
+	if (!code && reverted)
+		code = leave_interfaces(i, state.active, &left, err);
+	vec_free(&left);
 	return code;
 }
 
 static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		   struct apply_result *ret, struct err *err)
 {
-	int code = commit_settle(b->instance, NULL, err);
+	int code = settle(b->instance, err);
 
 	if (!code)
 		code = check_trial(b->instance, err);
@@ -274,7 +291,11 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 		return code;
 	if ((code = switch_over(b, c, o, ret, err)))
 		return code;
-	return attach_new(b, d, ret, err);
+	code = attach_new(b, d, ret, err);
+	if (!code && !o->trial_ms)
+		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
+	ret->attach_failed = code != 0;
+	return code;
 }
 
 static int load_revision(struct candidate *c, const struct apply_options *o, char **ret_path,
@@ -320,61 +341,79 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	return code;
 }
 
-static int open_locked(const char *name, const char *command, struct bringup *b, struct err *err)
-{
-	int code = lock_take(name, command, &b->lock, err);
+// The end of a trial
 
-	return code ? code : instance_open(name, &b->instance, err);
+struct trial {
+	struct bringup bringup;
+	struct commit_state state;
+	struct generation_about about; // of the policy that will be in force
+};
+
+static void trial_close(struct trial *t)
+{
+	bringup_close(&t->bringup);
 }
 
-static int read_trial(const struct instance *i, struct commit_state *state,
-		      struct generation_about *about, uint32_t which, struct err *err)
+// keeps: the slot of the policy that will be in force. ERR_REFUSED when there is no trial.
+static int trial_open(const char *instance, const char *command, enum weir_slot keeps,
+		      struct trial *t, struct err *err)
 {
-	int code = commit_read(i, state, err);
+	struct instance **i = &t->bringup.instance;
+	int code;
 
+	t->bringup.lock = -1;
+	code = lock_take(instance, command, &t->bringup.lock, err);
+	if (!code)
+		code = instance_open(instance, i, err);
+	if (!code)
+		code = commit_read(*i, &t->state, err);
 	if (code)
 		return code;
-	if (!state->deadline)
+	if (!t->state.deadline)
 		return err_refused(err, "there is no trial");
-	return generation_read_about(i, which == WEIR_SLOT_ACTIVE ? state->active : state->previous,
-				     about, err);
+	return generation_read_about(
+		*i, keeps == WEIR_SLOT_ACTIVE ? t->state.active : t->state.previous, &t->about,
+		err);
 }
 
-int apply_confirm(const char *instance, const char *command, char ret_revision[REVISION_ID],
+int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err)
 {
-	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
-	struct generation_about about = {0};
-	struct commit_state state;
-	int code = open_locked(instance, command, &b, err);
+	CLEANUP(trial_close) struct trial t = {0};
+	const struct instance *i;
+	int code = trial_open(instance, command, WEIR_SLOT_ACTIVE, &t, err);
 
-	if (!code)
-		code = read_trial(b.instance, &state, &about, WEIR_SLOT_ACTIVE, err);
-	if (!code && state.expired) {
-		commit_settle(b.instance, NULL, NULL);
+	i = t.bringup.instance;
+	if (!code && t.state.expired) {
+		settle(i, NULL);
 		code = err_refused(err, "the trial has run out: the policy before it is in force");
 	}
 	if (!code)
-		code = commit_confirm(b.instance, err);
+		code = commit_confirm(i, err);
 	if (code)
 		return code;
-	snprintf(ret_revision, REVISION_ID, "%s", about.revision);
-	return about.revision[0] ? revisions_accept(instance, about.revision, err) : 0;
+	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
+	if (ret->revision[0])
+		code = revisions_accept(instance, ret->revision, err);
+	return code ? code : leave_interfaces(i, t.state.active, &ret->left, err);
 }
 
-int apply_abandon(const char *instance, const char *command, char ret_revision[REVISION_ID],
+int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err)
 {
-	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
-	struct generation_about about = {0};
-	struct commit_state state;
-	int code = open_locked(instance, command, &b, err);
+	CLEANUP(trial_close) struct trial t = {0};
+	const struct instance *i;
+	bool removed;
+	int code = trial_open(instance, command, WEIR_SLOT_PREVIOUS, &t, err);
 
+	i = t.bringup.instance;
 	if (!code)
-		code = read_trial(b.instance, &state, &about, WEIR_SLOT_PREVIOUS, err);
-	if (!code)
-		code = commit_back(b.instance, err);
-	if (!code)
-		snprintf(ret_revision, REVISION_ID, "%s", about.revision);
+		code = commit_back(i, err);
+	if (code)
+		return code;
+	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
+	code = leave_interfaces(i, t.state.previous, &ret->left, err);
+	if (!code && ret->left.n)
+		code = bringup_remove_if_idle(&t.bringup, &removed, err);
 	return code;
 }

@@ -8,6 +8,7 @@
 
 #include "ctl/control/bringup.h"
 #include "ctl/control/candidate.h"
+#include "ctl/control/leave.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/net/session.h"
@@ -36,23 +37,26 @@ struct apply_result {
 	uint32_t generation;
 	size_t rules, expects;
 	VEC(struct apply_iface) attached; // interfaces that got Weir now
+	struct ifnames left;              // interfaces that it does not name any more: detached
 	VEC(char *) absent;               // optional interfaces and patterns without a device
 	VEC(char *) warnings;             // of the guard
 	struct generation_cost cost;
-	bool attach_failed; // the switch is done, but an interface that is new could not be attached
+	bool attach_failed; // the switch is done, but an interface could not be attached or detached
 };
 void apply_result_free(struct apply_result *r);
 #define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
 
 // parse, check, resolve, compile; then under the lock load beside the running one, prove, guard, pin,
-// record, switch, attach what is new. Any failure before the switch changes nothing. The candidate keeps
+// record, switch, attach what is new, detach what is named no more (unless on trial). Any failure before the switch changes nothing. The candidate keeps
 // what it found for messages. 0, or -errno with err set (-EINVAL and errors in c->diag).
 int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
 	  struct err *err);
 
-// Makes a running trial final: the revision becomes the accepted one.
-int apply_confirm(const char *instance, const char *command, char ret_revision[REVISION_ID],
+// Makes a running trial final: the revision becomes the accepted one, and interfaces are detached that only
+// the policy before it named. Sets revision and left of *ret, which the caller frees.
+int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);
-// Ends a trial by going back to the policy before it. ERR_REFUSED when there is no trial.
-int apply_abandon(const char *instance, const char *command, char ret_revision[REVISION_ID],
+// Ends a trial by going back to the policy before it; interfaces that the trial brought are detached, and
+// an instance that has none then is removed. ERR_REFUSED when there is no trial. *ret as for confirm.
+int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);

@@ -123,8 +123,21 @@ static int check_link(const struct link *link, struct err *err)
 	return -EOPNOTSUPP;
 }
 
+// Who brought it, for leave_interfaces(). A command killed before this leaves one that stays.
+static int note_origin(const struct instance *i, uint32_t generation,
+		       const struct attach_result *result, struct err *err)
+{
+	struct iface row;
+	int code = instance_iface(i, result->number, &row, err);
+
+	if (code || row.generation == generation || (generation && !result->changed))
+		return code;
+	row.generation = generation;
+	return instance_set_iface(i, result->number, &row, err);
+}
+
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
-		   struct attach_result *ret, struct err *err)
+		   uint32_t generation, struct attach_result *ret, struct err *err)
 {
 	struct link link;
 	uint32_t number;
@@ -137,9 +150,10 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	// First the policies learn which interface it is, then packets come.
 	if (!code)
 		code = generation_introduce(b->instance, number, ifname, err);
-	return code ? code
-		    : attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
-				       err);
+	if (!code)
+		code = attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
+					err);
+	return code ? code : note_origin(b->instance, generation, ret, err);
 }
 
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)

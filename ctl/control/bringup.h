@@ -26,8 +26,9 @@ void bringup_close(struct bringup *b);
 #define CLEANUP_BRINGUP CLEANUP(bringup_close)
 
 // Attaches one interface of this network namespace, after checking that it exists and is Ethernet.
+// generation: number of the policy that brings it, 0: by hand, which also adopts one that a policy brought.
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
-		   struct attach_result *ret, struct err *err);
+		   uint32_t generation, struct attach_result *ret, struct err *err);
 
 // Removes the pins when no interface is left in the table; what is blocked stays in the state folder.
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err);

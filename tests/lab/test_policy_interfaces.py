@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Interfaces come and go with the policy that names them; those attached by hand stay."""
+
+import time
+
+import pytest
+
+from policylab import Policies
+from test_crash import second_link
+
+BOTH, NINE = "near0, near1", "drop proto udp to port 9"
+
+
+@pytest.fixture(scope="module", name="second", autouse=True)
+def two_links(pair):
+    second_link(pair)
+    yield
+    pair.link("del", "near1")
+
+
+@pytest.fixture(name="apply")
+def policies(weir, tmp_path):
+    return Policies(weir, tmp_path)
+
+
+def attached(weir):
+    return sorted(one["name"] for one in weir.json("status")["interfaces"])
+
+
+def test_what_is_named_no_more_is_detached(weir, apply):
+    apply(NINE, devices=BOTH)
+    assert attached(weir) == ["near0", "near1"]
+    assert "detached from near1" in apply(NINE).stdout
+    assert attached(weir) == ["near0"]
+    apply(NINE, devices="near1")
+    assert attached(weir) == ["near1"]
+
+
+def test_what_was_attached_by_hand_stays(weir, apply):
+    weir("attach", "near1")
+    apply(NINE, devices=BOTH)
+    apply(NINE)
+    assert attached(weir) == ["near0", "near1"]
+
+
+def test_attach_by_hand_adopts(weir, apply):
+    apply(NINE, devices=BOTH)
+    weir("attach", "near1")
+    apply(NINE)
+    assert attached(weir) == ["near0", "near1"]
+
+
+def test_a_policy_for_what_is_attached_detaches_nothing(weir, apply):
+    apply(NINE)
+    apply.path.write_text(f"{NINE}\n")
+    weir("apply", apply.path)
+    assert attached(weir) == ["near0"]
+
+
+def test_a_trial_detaches_when_it_is_confirmed(weir, apply):
+    apply(NINE, devices=BOTH)
+    apply(NINE, "--confirm=60s")
+    assert attached(weir) == ["near0", "near1"]
+    assert "detached from near1" in weir("confirm").stdout
+    assert attached(weir) == ["near0"]
+
+
+def test_a_trial_takes_along_what_it_brought(weir, apply):
+    apply(NINE)
+    apply(NINE, "--confirm=60s", devices=BOTH)
+    assert attached(weir) == ["near0", "near1"]
+    assert "detached from near1" in weir("rollback").stdout
+    assert attached(weir) == ["near0"]
+
+
+def test_a_trial_that_ran_out_does_too(weir, apply):
+    apply(NINE)
+    apply(NINE, "--confirm=1s", devices=BOTH)
+    time.sleep(1.2)
+    assert "trial has run out" in weir.fails(3, "confirm")
+    assert attached(weir) == ["near0"]
+
+
+def test_the_end_of_the_first_trial_leaves_a_host_without_weir(weir, apply):
+    apply(NINE, "--confirm=60s", devices=BOTH)
+    assert "the empty policy" in weir("rollback").stdout
+    assert not weir.pins.exists()
