@@ -56,12 +56,32 @@ void candidate_cleanup(struct candidate **c)
 	candidate_free(*c);
 }
 
+// Lines that describe no packet: one error each.
+static int check_frames(const struct candidate *c)
+{
+	int code = 0;
+
+	for (size_t e = 0; e < c->resolved->n_expects; e++) {
+		const struct resolved_expect *expect = &c->resolved->expects[e];
+		struct err why = {0};
+		size_t p = 0;
+
+		while (p < expect->n_packets && !frame_check(&expect->packets[p], &why))
+			p++;
+		if (p == expect->n_packets)
+			continue;
+		diag_error(c->diag, expect->at, NULL, "expect: %s", why.text);
+		code = -EINVAL;
+	}
+	return code;
+}
+
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
 {
 	struct compile_options options = {.hz = clock_hz()};
 
 	c->resolved = policy_load(path, &c->world.env, ifaces, n, c->diag);
-	if (!c->resolved)
+	if (!c->resolved || check_frames(c))
 		return -EINVAL;
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull;

@@ -118,6 +118,7 @@ static bool is_extension(uint8_t proto)
 	return proto == 0 || proto == 43 || proto == PROTO_FRAGMENT || proto == 60;
 }
 
+// Sets f->length.
 static int check(struct frame *f, struct err *err)
 {
 	const struct resolved_packet *p = f->p;
@@ -253,15 +254,28 @@ static void write_ip(struct frame *f)
 	write_checksum(p, transport, payload);
 }
 
+static struct frame frame_of(const struct resolved_packet *p)
+{
+	return (struct frame){.p = p, .headers = p->vlan ? 18 : 14};
+}
+
+int frame_check(const struct resolved_packet *p, struct err *err)
+{
+	struct frame f = frame_of(p);
+
+	return check(&f, err);
+}
+
 int frame_build(const struct resolved_packet *p, uint8_t ret[FRAME_MAX], size_t *ret_length,
 		struct err *err)
 {
-	struct frame f = {.p = p, .at = ret, .headers = p->vlan ? 18 : 14};
+	struct frame f = frame_of(p);
 	int code = check(&f, err);
 
 	if (code)
 		return code;
 	memset(ret, 0, FRAME_MAX);
+	f.at = ret;
 	write_ethernet(&f);
 	if (p->ip)
 		write_ip(&f);

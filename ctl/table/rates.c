@@ -85,6 +85,21 @@ int rate_compile(const struct resolved_limit *limit, uint32_t hz, struct policy_
 	return 0;
 }
 
+uint64_t rate_largest_frame(const struct policy_rule *rule)
+{
+	uint64_t low = 0, high = RATE_FRAME_BITS / 8 + 1;
+
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (cost_of(rule, middle * 8) <= rule->tolerance)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 uint32_t rate_lines(uint32_t max)
 {
 	uint32_t lines = 1, need = max / 8 + !!(max % 8);

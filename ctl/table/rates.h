@@ -10,6 +10,8 @@
 
 // Bits of the largest frame that a rate may have to charge.
 #define RATE_FRAME_BITS (65536ull * 8)
+// Bytes of a full frame on an Ethernet of 1500 bytes.
+#define RATE_USUAL_FRAME 1514
 // A theoretical arrival time stays below 2^63; jiffies64 << RATE_SHIFT of ten years is below 2^59.
 #define RATE_TOLERANCE_MAX (1ull << 62)
 // Per source or destination the clock has 44 bits (xdp/rate.bpf.h), and an idle bucket must not be
@@ -20,6 +22,9 @@
 // hold; then *ret_max is the largest one, 0 when the rate itself is too slow.
 int rate_compile(const struct resolved_limit *limit, uint32_t hz, struct policy_rule *ret,
 		 uint64_t *ret_max);
+
+// Bytes of the largest frame that can conform to a limit in bits, RATE_FRAME_BITS / 8 at most.
+uint64_t rate_largest_frame(const struct policy_rule *rule);
 
 // Lines of buckets for a table of `max` addresses: a power of two.
 uint32_t rate_lines(uint32_t max);

@@ -90,6 +90,16 @@ static int limit_refuse(struct builder *b, const struct resolved_rule *from, uin
 	return -EINVAL;
 }
 
+// A frame that costs more than the burst never conforms, however slow the others are.
+static void warn_small_burst(const struct builder *b, const struct resolved_rule *from,
+			     const struct policy_rule *to)
+{
+	if (rate_largest_frame(to) < RATE_USUAL_FRAME)
+		diag_warning(b->diag, from->at, "write burst 12112 or more",
+			     "frames above %u bytes always exceed this rate: its burst is smaller",
+			     (unsigned)rate_largest_frame(to));
+}
+
 // Where the limit keeps its state.
 static int fill_meter(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
 {
@@ -124,6 +134,8 @@ static int fill_limit(struct builder *b, const struct resolved_rule *from, struc
 	to->mask6 = limit->mask6;
 	if (rate_compile(limit, b->options->hz, to, &max))
 		return limit_refuse(b, from, max);
+	if (limit->bits)
+		warn_small_burst(b, from, to);
 	return fill_meter(b, from, to);
 }
 

@@ -46,6 +46,9 @@ KILLED, STRIDE = {"bpf", "rename", "renameat", "mkdir", "unlink"}, 12
         ("drop from 203.0.113.9 to 10.77.0.1\nexpect drop from 203.0.113.0/28 to 10.77.0.1",
          ["expect: got pass (default"]),
         ('drop from @x\nset x { file "none.txt" }', ["none.txt"]),
+        ("expect pass udp from 192.0.2.1 to 10.77.0.1 length 10\n"
+         "expect pass 43 from 2001:db8::1 to 2001:db8::2",
+         ["lab.weir:2:1: error: expect: length 10 is too small", "lab.weir:3:1", "extension header"]),
         ('include "none.weir"', ["none.weir"]),
         ("service w {\nvip 192.0.2.1\nproto tcp\nport 80\nmode dr\nbackend 10.0.0.1\n}",
          ["lab.weir:2:9", "services are not supported yet"]),

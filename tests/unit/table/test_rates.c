@@ -229,6 +229,25 @@ static void test_bounds(void **state)
 	assert_int_equal(max, 0); // no burst makes this rate possible
 }
 
+// The largest frame whose cost the tolerance covers, as the datapath compares them.
+static void test_largest_frame(void **state)
+{
+	struct resolved_limit slow = limit_of(8000, 1000, true);
+	struct resolved_limit fast = limit_of(80000000, 1000, true);
+	struct policy_rule rule = compiled(&slow, 250);
+
+	(void)state;
+	assert_int_equal(rate_largest_frame(&rule), 1000);
+	fast.burst = 8; // a jiffy's bits come on top: 320,000
+	rule = compiled(&fast, 250);
+	assert_int_equal(rate_largest_frame(&rule), 40000);
+	assert_true(datapath_cost(&rule, 40000 * 8) <= rule.tolerance);
+	assert_true(datapath_cost(&rule, 40001 * 8) > rule.tolerance);
+	fast.burst = 80000000;
+	rule = compiled(&fast, 250);
+	assert_int_equal(rate_largest_frame(&rule), RATE_FRAME_BITS / 8);
+}
+
 static void test_lines_and_ticks(void **state)
 {
 	(void)state;
@@ -251,13 +270,10 @@ static void test_lines_and_ticks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_costs),
-		cmocka_unit_test(test_examples),
-		cmocka_unit_test(test_floods),
-		cmocka_unit_test(test_burst_exact),
-		cmocka_unit_test(test_bits),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_lines_and_ticks),
+		cmocka_unit_test(test_costs),         cmocka_unit_test(test_examples),
+		cmocka_unit_test(test_floods),        cmocka_unit_test(test_burst_exact),
+		cmocka_unit_test(test_bits),          cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_largest_frame), cmocka_unit_test(test_lines_and_ticks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
