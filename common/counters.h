@@ -54,6 +54,10 @@
 	X(DROP_ICMP6_SHORT,  "icmp6-truncated",	DROP, "the packet ends inside the ICMPv6 header") \
 	X(DROP_SCTP_SHORT,   "sctp-truncated",	DROP, "the packet ends inside the SCTP header") \
 	X(DROP_NONLINEAR,    "header-split",	DROP, "headers reach beyond the packet's first buffer")
+
+/* What happened beside the verdicts, once an event: X(SYMBOL, "name", "what it means"). */
+#define WEIR_TALLIES(X) \
+	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the idlest address lost its time")
 /* clang-format on */
 
 enum weir_reason {
@@ -70,9 +74,18 @@ enum weir_reason {
 #define REASON_MALFORMED_FIRST REASON_DROP_VLAN_SHORT
 #define REASON_MALFORMED_LAST  REASON_DROP_NONLINEAR
 
-/* A row of the per-CPU counters array; row = interface number * WEIR_REASON_COUNT + reason. */
+enum weir_tally {
+#define X(symbol, name, text) TALLY_##symbol,
+	WEIR_TALLIES(X)
+#undef X
+		WEIR_TALLY_COUNT,
+};
+
+/* A row of the per-CPU counters array: interface number * WEIR_REASON_COUNT + reason; behind them the
+ * tallies of all interfaces, which count no bytes. */
 struct counter {
 	__u64 packets;
 	__u64 bytes; /* IP length; frame length where there is no IP header */
 };
-#define WEIR_COUNTER_ROWS (WEIR_IFACES * WEIR_REASON_COUNT)
+#define WEIR_TALLY_ROWS   (WEIR_IFACES * WEIR_REASON_COUNT)
+#define WEIR_COUNTER_ROWS (WEIR_TALLY_ROWS + WEIR_TALLY_COUNT)

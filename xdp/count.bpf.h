@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "count": one row of the per-CPU counters for each packet. */
+/* Stage "count": one row of the per-CPU counters for each packet; and the tallies. */
 #pragma once
 
 #include "xdp/maps.bpf.h"
@@ -30,4 +30,13 @@ static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 
 		counter->packets++;
 		counter->bytes += bytes;
 	}
+}
+
+static __always_inline void tally(enum weir_tally which)
+{
+	__u32 row = WEIR_TALLY_ROWS + which;
+	struct counter *counter = bpf_map_lookup_elem(&counters, &row);
+
+	if (counter)
+		counter->packets++;
 }

@@ -7,7 +7,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "common/policy.h"
-#include "xdp/maps.bpf.h"
+#include "xdp/count.bpf.h"
 #include "xdp/packet.bpf.h"
 
 struct {
@@ -130,8 +130,13 @@ static __always_inline bool bucket_exceeds(const struct packet *pkt, const struc
 		if (ahead + cost > rule->tolerance)
 			return true;
 		new = tag << BUCKET_TIME_BITS | ((now + ahead + cost) & BUCKET_TIME);
-		if (!charge || __sync_val_compare_and_swap(&line->bucket[place], old, new) == old)
+		if (!charge)
 			return false;
+		if (__sync_val_compare_and_swap(&line->bucket[place], old, new) != old)
+			continue;
+		if (old >> BUCKET_TIME_BITS != tag && bucket_ahead(old, now, rule->tolerance))
+			tally(TALLY_LIMIT_PUSHED);
+		return false;
 	}
 	return true;
 }

@@ -47,6 +47,22 @@ static void show_ifaces(struct context *ctx, const struct instance *i, const str
 	}
 }
 
+static void show_tallies(struct context *ctx, const struct args *args, const struct counters *c)
+{
+	struct out *o = ctx->out;
+
+	out_table(o, "events");
+	for (enum weir_tally t = 0; t < WEIR_TALLY_COUNT; t++) {
+		if (!c->tally[t] && !args_has(args, "all") && !ctx->json)
+			continue;
+		out_row(o);
+		out_cell(o, "event", "EVENT", tally_name(t));
+		out_cell_u64(o, "times", "TIMES", c->tally[t]);
+		out_cell(o, NULL, "MEANING", tally_text(t));
+	}
+	out_table_end(o);
+}
+
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
@@ -68,6 +84,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	else
 		show_sums(ctx, args, counters);
 	out_table_end(ctx->out);
+	show_tallies(ctx, args, counters);
 	return rules_show(ctx, i, err);
 }
 

@@ -15,6 +15,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/pins.h"
+#include "ctl/datapath/sets.h"
 #include "ctl/net/link.h"
 
 #define SAMPLE_MS 250
@@ -26,6 +27,8 @@ struct status {
 	struct counters *before, *after;
 	double seconds; // between the two
 	size_t alarms;
+	struct generation_about *about; // of the policy in force
+	size_t set_used[POLICY_SETS_MAX];
 };
 
 __attribute__((format(printf, 2, 3))) static void alarm_add(struct status *s, const char *fmt, ...)
@@ -138,6 +141,22 @@ static void alarm_iface(struct status *s, uint32_t number, const struct iface *r
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
 
+static void fill_sets(struct status *s)
+{
+	for (uint32_t n = 0; n < s->about->n_sets; n++)
+		sets_fill(s->instance, &s->about->sets[n], s->clock.jiffies, &s->set_used[n], NULL);
+}
+
+// The kernel's table makes room before its last places are taken.
+static void alarm_set(struct status *s, const struct generation_about_set *set, size_t used)
+{
+	if (used >= set->max - set->max / 16)
+		alarm_add(s,
+			  "set @%s is full: each new address pushes an old one out; write a "
+			  "larger 'max' than %u",
+			  set->name, set->max);
+}
+
 static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
@@ -151,6 +170,8 @@ static void show_alarms(struct status *s)
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
 		if (!instance_iface(s->instance, number, &row, NULL) && row.state != IFACE_FREE)
 			alarm_iface(s, number, &row);
+	for (uint32_t set = 0; set < s->about->n_sets; set++)
+		alarm_set(s, &s->about->sets[set], s->set_used[set]);
 	if (empty.packets)
 		alarm_add(s, "%s packets met an empty program slot and passed",
 			  num_format_grouped(empty.packets, n));
@@ -159,6 +180,14 @@ static void show_alarms(struct status *s)
 			  "%s packets were dropped by a look-up that cannot fail: please report it",
 			  num_format_grouped(internal.packets, n));
 	out_end(s->ctx->out);
+}
+
+static void show_limit(struct out *o, const char *name, size_t used, size_t max)
+{
+	out_row(o);
+	out_cell(o, "table", "TABLE", name);
+	out_cell_u64(o, "used", "USED", used);
+	out_cell_u64(o, "max", "MAX", max);
 }
 
 static void show_limits(struct status *s)
@@ -176,12 +205,13 @@ static void show_limits(struct status *s)
 	if (overlay_fill(s->instance, used, NULL))
 		return;
 	out_table(s->ctx->out, "limits");
-	for (size_t m = 0; m < ARRAY_SIZE(maps); m++) {
-		out_row(s->ctx->out);
-		out_cell(s->ctx->out, "table", "TABLE", maps[m].name);
-		out_cell_u64(s->ctx->out, "used", "USED", used[m]);
-		out_cell_u64(s->ctx->out, "max", "MAX", s->instance->meta.max_entries);
+	for (uint32_t n = 0; n < s->about->n_sets; n++) {
+		CLEANUP_FREE char *name = mem_printf("set @%s", s->about->sets[n].name);
+
+		show_limit(s->ctx->out, name, s->set_used[n], s->about->sets[n].max);
 	}
+	for (size_t m = 0; m < ARRAY_SIZE(maps); m++)
+		show_limit(s->ctx->out, maps[m].name, used[m], s->instance->meta.max_entries);
 	out_table_end(s->ctx->out);
 }
 
@@ -203,7 +233,7 @@ static void show_trial(struct status *s, const struct commit_state *state)
 // "revision 7f3a, edge.weir as accepted 12:03 by root", and a trial.
 static int show_policy(struct status *s, struct err *err)
 {
-	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct generation_about *about = s->about;
 	struct out *o = s->ctx->out;
 	struct commit_state state;
 	struct text line = {0};
@@ -236,7 +266,8 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	CLEANUP_INSTANCE struct instance *i = NULL;
 	CLEANUP_FREE struct counters *before = mem_new(struct counters);
 	CLEANUP_FREE struct counters *after = mem_new(struct counters);
-	struct status s = {.ctx = ctx, .before = before, .after = after};
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct status s = {.ctx = ctx, .before = before, .after = after, .about = about};
 	int code = instance_open(ctx->instance, &i, err);
 
 	s.instance = i;
@@ -250,6 +281,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	if ((code = show_policy(&s, err)))
 		return code;
 	show_ifaces(&s);
+	fill_sets(&s);
 	if (args_has(args, "limits"))
 		show_limits(&s);
 	show_alarms(&s);

@@ -18,6 +18,14 @@ static const struct {
 #undef X
 };
 
+static const struct {
+	const char *name, *text;
+} tallies[] = {
+#define X(symbol, name, text) [TALLY_##symbol] = {name, text},
+	WEIR_TALLIES(X)
+#undef X
+};
+
 // The datapath tells passes from drops by their order.
 #define VERDICT_PASS 0
 #define VERDICT_DROP 1
@@ -39,6 +47,16 @@ const char *reason_text(enum weir_reason reason)
 bool reason_drops(enum weir_reason reason)
 {
 	return reason >= REASON_DROP_FIRST;
+}
+
+const char *tally_name(enum weir_tally tally)
+{
+	return tallies[tally].name;
+}
+
+const char *tally_text(enum weir_tally tally)
+{
+	return tallies[tally].text;
 }
 
 static int read_row(int fd, uint32_t row, struct counter *cpus, size_t n, struct counter *ret)
@@ -63,6 +81,20 @@ static int read_iface(const struct instance *i, uint32_t number, struct counter 
 	return code;
 }
 
+static int read_tallies(const struct instance *i, struct counter *cpus, size_t n,
+			struct counters *ret)
+{
+	int code = 0;
+
+	for (uint32_t t = 0; !code && t < WEIR_TALLY_COUNT; t++) {
+		struct counter sum = {0};
+
+		code = read_row(i->counters, WEIR_TALLY_ROWS + t, cpus, n, &sum);
+		ret->tally[t] = sum.packets;
+	}
+	return code;
+}
+
 int counters_read(const struct instance *i, struct counters *ret, struct err *err)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -73,6 +105,8 @@ int counters_read(const struct instance *i, struct counters *ret, struct err *er
 
 	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++)
 		code = read_iface(i, number, rows, (size_t)cpus, sums);
+	if (!code)
+		code = read_tallies(i, rows, (size_t)cpus, sums);
 	if (code)
 		return err_system(err, -code, "cannot read the counters of instance '%s'", i->name);
 	*ret = *sums;

@@ -9,6 +9,7 @@
 // that is not in the table (any more).
 struct counters {
 	struct counter at[WEIR_IFACES][WEIR_REASON_COUNT];
+	uint64_t tally[WEIR_TALLY_COUNT];
 };
 
 // Reads all rows; those of an interface stay until another one gets its number. 0 or -errno with err set.
@@ -23,3 +24,5 @@ struct counter counters_iface(const struct counters *c, uint32_t number, bool dr
 const char *reason_name(enum weir_reason reason); // "block-from"
 const char *reason_text(enum weir_reason reason); // what it means
 bool reason_drops(enum weir_reason reason);
+const char *tally_name(enum weir_tally tally); // "limit-pushed-out"
+const char *tally_text(enum weir_tally tally);

@@ -12,6 +12,9 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/pins.h"
 
+// A batch has to hold the longest chain of one bucket of the kernel's hash.
+#define FILL_BATCH 4096
+
 int sets_find(const struct generation_about *about, const char *name,
 	      const struct generation_about_set **ret, struct err *err)
 {
@@ -80,6 +83,32 @@ int sets_read(const struct instance *i, const struct generation_about_set *set,
 	}
 	if (ret->n)
 		qsort(ret->at, ret->n, sizeof(*ret->at), compare);
+	return code;
+}
+
+int sets_fill(const struct instance *i, const struct generation_about_set *set, uint64_t now,
+	      size_t *ret, struct err *err)
+{
+	CLEANUP_FREE struct policy_set_key *keys = mem_zalloc(FILL_BATCH, sizeof(*keys));
+	CLEANUP_FREE struct policy_set_value *values = mem_zalloc(FILL_BATCH, sizeof(*values));
+	CLEANUP_FD int fd = -1;
+	uint32_t next = 0, n = FILL_BATCH;
+	bool first = true, last = false;
+	int code = open_set(i, set, &fd, err);
+
+	*ret = 0;
+	while (!code && !last) {
+		n = FILL_BATCH;
+		if (bpf_map_lookup_batch(fd, first ? NULL : &next, &next, keys, values, &n, NULL)) {
+			if (errno != ENOENT)
+				return err_system(err, errno, "cannot read the set '%s'",
+						  set->name);
+			last = true;
+		}
+		first = false;
+		for (uint32_t k = 0; k < n; k++)
+			*ret += values[k].until > now;
+	}
 	return code;
 }
 

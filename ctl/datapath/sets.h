@@ -23,6 +23,9 @@ int sets_find(const struct generation_about *about, const char *name,
 // All its addresses, sorted. The caller frees ret->at.
 int sets_read(const struct instance *i, const struct generation_about_set *set,
 	      struct set_rows *ret, struct err *err);
+// How many addresses it holds that have not expired at `now` (jiffies64).
+int sets_fill(const struct instance *i, const struct generation_about_set *set, uint64_t now,
+	      size_t *ret, struct err *err);
 // Adds addresses (their networks by the set's mask) until a jiffy, or takes them out.
 int sets_add(const struct instance *i, const struct generation_about_set *set,
 	     const struct addr *addrs, size_t n, uint64_t until, struct err *err);

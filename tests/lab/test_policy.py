@@ -372,6 +372,16 @@ def test_over_per_source(pair, apply):
     assert not any(pair.passes(*burst(3, "2001:db8:100::2")))  # the same /64
 
 
+def test_a_full_table_of_sources_is_counted(pair, apply, weir):
+    apply("drop proto udp to port 9 over 1/min per source max 8")
+    before = weir.json("stats")["events"][0]
+    assert before["event"] == "limit-pushed-out"
+    pair.passes(*(udp(9, f"198.51.100.{host}") for host in range(1, 9)))
+    assert weir.json("stats")["events"][0] == before
+    pair.passes(*(udp(9, f"198.51.100.{host}") for host in range(11, 16)))
+    assert weir.json("stats")["events"][0]["times"] == before["times"] + 5
+
+
 def test_a_rate_comes_back_with_time(pair, apply):
     apply("drop proto udp to port 9 over 10/s burst 1")
     assert pair.passes(*burst(3)) == [True, False, False]
@@ -395,6 +405,17 @@ def test_dynamic_set_is_filled_by_a_rule_and_forgets(pair, apply):
     assert time.monotonic() - start < 2
     time.sleep(start + 2.3 - time.monotonic())
     assert pair.passes(udp(9), udp(9, SOURCE6)) == [True, True]
+
+
+def test_a_full_dynamic_set_is_an_alarm(pair, apply, weir):
+    apply("set small dynamic max 64 expire 1h\ncount proto udp to port 7 add source @small")
+    pair.passes(*(udp(7, f"198.51.100.{host}") for host in range(1, 21)))
+    shown = weir.json("status", "--limits")
+    assert {"table": "set @small", "used": 20, "max": 64} in shown["limits"]
+    assert shown["alarms"] == []
+    pair.passes(*(udp(7, f"203.0.113.{host}") for host in range(1, 201)))
+    shown = weir.json("status", status=2)
+    assert "set @small is full" in shown["alarms"][0]
 
 
 def test_dynamic_set_survives_apply(pair, apply):
