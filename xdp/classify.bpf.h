@@ -167,13 +167,17 @@ static __always_inline int match_word(struct xdp_md *ctx, struct packet *pkt, __
 static __always_inline int match_rules(struct xdp_md *ctx, struct packet *pkt,
 				       const struct matrix *m, __u32 first, __u32 last)
 {
+	/* Known to the verifier, which walks no more words than there are. */
+	__u32 words = (last + 63) / 64 - first / 64;
 	__u64 some;
 
-	if (policy.words == 1)
-		return match_word(ctx, pkt, matrix_word(m, 0) & range_bits(0, first, last), 0);
+	if (words == 1)
+		return match_word(ctx, pkt,
+				  matrix_word(m, first / 64) & range_bits(first / 64, first, last),
+				  first / 64);
 	/* The summary stands behind the words. */
 	some = matrix_word(m, policy.words) & range_bits(0, first / 64, (last + 63) / 64);
-	for (int i = 0; i < POLICY_WORDS_MAX && some; i++) {
+	for (__u32 i = 0; i < POLICY_WORDS_MAX && i < words && some; i++) {
 		__u32 w = lowest_bit(some);
 		int rule;
 

@@ -39,10 +39,10 @@ struct {
 	__uint(value_size, sizeof(struct overlay_net));
 } nets6 SEC(".maps");
 
-/* The entries that know this packet; NULL where none does or none was looked for. */
+/* The counters of the entry that decided; NULL where none did. */
 struct overlay_found {
-	struct overlay_host *src, *dst;
-	struct overlay_net *net[OVERLAY_KINDS];
+	struct overlay_hits *hits;
+	__u64 *seen;
 };
 
 /* One reading of clock and epoch decides the whole packet: a commit in the middle of it must not let it
@@ -50,6 +50,11 @@ struct overlay_found {
 struct overlay_moment {
 	__u64 now, epoch;
 };
+
+static __always_inline __u64 epoch_now(void)
+{
+	return *(volatile __u64 *)&knobs.epoch;
+}
 
 static __always_inline bool committed(__u64 epoch, const struct overlay_moment *at)
 {
@@ -68,93 +73,131 @@ static __always_inline bool net_in_force(const struct overlay_net *net,
 	return net && at->now < (committed(net->epoch, at) ? net->next : net->now);
 }
 
-static __always_inline void hit(struct overlay_hits *hits, __u64 *seen, __u32 bytes, __u64 now)
+static __always_inline struct overlay_net *net4(const __u32 *addr, int kind)
 {
-	if (config.twin)
-		return;
-	__sync_fetch_and_add(&hits->packets, 1);
-	__sync_fetch_and_add(&hits->bytes, bytes);
-	*seen = now;
+	struct overlay_net4_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 32, .kind = kind};
+
+	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	return bpf_map_lookup_elem(&nets4, &key);
 }
 
-/* Does an entry of this kind decide? Then it is counted there. */
-static __always_inline bool kind_decides(const struct overlay_found *found, int kind, __u32 bytes,
-					 const struct overlay_moment *at)
+static __always_inline struct overlay_net *net6(const __u32 *addr, int kind)
 {
-	bool from = kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_ALLOW_FROM;
-	struct overlay_host *host = from ? found->src : found->dst;
-	struct overlay_net *net = found->net[kind];
+	struct overlay_net6_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 128, .kind = kind};
 
-	if (host_in_force(host, kind, at))
-		hit(&host->hits[kind], &host->seen, bytes, at->now);
-	else if (net_in_force(net, at))
-		hit(&net->hits, &net->seen, bytes, at->now);
-	else
+	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	return bpf_map_lookup_elem(&nets6, &key);
+}
+
+/* Is an entry of this kind in force for the address, the host or a network around it? */
+static __always_inline bool kind_decides(const __u32 *addr, int family, __u32 want, int kind,
+					 struct overlay_host *host, const struct overlay_moment *at,
+					 struct overlay_found *found)
+{
+	struct overlay_net *net;
+
+	if (host_in_force(host, kind, at)) {
+		*found = (struct overlay_found){&host->hits[kind], &host->seen};
+		return true;
+	}
+	if (!(want & (family == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) << kind))
 		return false;
+	net = family == 4 ? net4(addr, kind) : net6(addr, kind);
+	if (!net_in_force(net, at))
+		return false;
+	*found = (struct overlay_found){&net->hits, &net->seen};
 	return true;
 }
 
-static __always_inline void find4(const struct packet *pkt, __u32 want, struct overlay_found *found)
+static __always_inline struct overlay_host *find_host(const __u32 *addr, int family)
 {
-	if (want & OVERLAY_HOSTS4_FROM)
-		found->src = bpf_map_lookup_elem(&hosts4, &pkt->src[0]);
-	if (want & OVERLAY_HOSTS4_TO)
-		found->dst = bpf_map_lookup_elem(&hosts4, &pkt->dst[0]);
-#pragma unroll
-	for (int kind = 0; kind < OVERLAY_KINDS; kind++) {
-		bool from = kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_ALLOW_FROM;
-		struct overlay_net4_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 32,
-					       .kind = kind};
-
-		if (!(want & OVERLAY_NETS4 << kind))
-			continue;
-		__builtin_memcpy(key.addr, from ? pkt->src : pkt->dst, sizeof(key.addr));
-		found->net[kind] = bpf_map_lookup_elem(&nets4, &key);
-	}
+	return family == 4 ? bpf_map_lookup_elem(&hosts4, addr)
+			   : bpf_map_lookup_elem(&hosts6, addr);
 }
 
-static __always_inline void find6(const struct packet *pkt, __u32 want, struct overlay_found *found)
-{
-	if (want & OVERLAY_HOSTS6_FROM)
-		found->src = bpf_map_lookup_elem(&hosts6, pkt->src);
-	if (want & OVERLAY_HOSTS6_TO)
-		found->dst = bpf_map_lookup_elem(&hosts6, pkt->dst);
-#pragma unroll
-	for (int kind = 0; kind < OVERLAY_KINDS; kind++) {
-		bool from = kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_ALLOW_FROM;
-		struct overlay_net6_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 128,
-					       .kind = kind};
+/* Whom a packet is from and to. */
+struct overlay_ends {
+	const __u32 *src, *dst;
+	int family; /* 4 or 6 */
+};
 
-		if (!(want & OVERLAY_NETS6 << kind))
-			continue;
-		__builtin_memcpy(key.addr, from ? pkt->src : pkt->dst, sizeof(key.addr));
-		found->net[kind] = bpf_map_lookup_elem(&nets6, &key);
-	}
+/* One kind after the other, so that the verifier follows one entry at a time. */
+static __always_inline int decide_family(const struct overlay_ends *ends, int family, __u32 want,
+					 const struct overlay_moment *at,
+					 struct overlay_found *found)
+{
+	__u32 from = family == 4 ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS6_FROM;
+	__u32 to = family == 4 ? OVERLAY_HOSTS4_TO : OVERLAY_HOSTS6_TO;
+	struct overlay_host *src = want & from ? find_host(ends->src, family) : NULL;
+	struct overlay_host *dst = want & to ? find_host(ends->dst, family) : NULL;
+
+	if (kind_decides(ends->src, family, want, OVERLAY_ALLOW_FROM, src, at, found) ||
+	    kind_decides(ends->dst, family, want, OVERLAY_ALLOW_TO, dst, at, found))
+		return REASON_PASS_ALLOW;
+	if (kind_decides(ends->src, family, want, OVERLAY_BLOCK_FROM, src, at, found))
+		return REASON_DROP_BLOCK_FROM;
+	if (kind_decides(ends->dst, family, want, OVERLAY_BLOCK_TO, dst, at, found))
+		return REASON_DROP_BLOCK_TO;
+	return GO_ON;
+}
+
+/* The epoch is read before the kinds that exist, and those before the entries: as the command writes them,
+ * the other way round. */
+static __always_inline int decide_moment(const struct overlay_ends *ends, struct overlay_moment *at,
+					 struct overlay_found *found)
+{
+	__u32 want;
+
+	at->now = bpf_jiffies64();
+	at->epoch = epoch_now();
+	want = *(volatile __u32 *)&knobs.overlay;
+	return ends->family == 4 ? decide_family(ends, 4, want, at, found)
+				 : decide_family(ends, 6, want, at, found);
+}
+
+static __always_inline void hit(const struct overlay_found *found, __u32 bytes, __u64 now)
+{
+	if (config.twin || !found->hits)
+		return;
+	__sync_fetch_and_add(&found->hits->packets, 1);
+	__sync_fetch_and_add(&found->hits->bytes, bytes);
+	*found->seen = now;
+}
+
+/* A commit came between the reading of the epoch and the look-ups, some of which may have met what the
+ * command did after it: once more, with the new epoch. Kernel 6.1 takes keys from the stack only, not from
+ * what a global function is handed. */
+__noinline int overlay_again(struct packet *pkt)
+{
+	struct overlay_found found = {};
+	struct overlay_moment at;
+	__u32 src[4], dst[4];
+	int reason;
+
+	if (!pkt)
+		return REASON_DROP_INTERNAL;
+	__builtin_memcpy(src, pkt->src, sizeof(src));
+	__builtin_memcpy(dst, pkt->dst, sizeof(dst));
+	reason = decide_moment(&(struct overlay_ends){src, dst, pkt->family}, &at, &found);
+	hit(&found, pkt->length, at.now);
+	return reason;
 }
 
 /* REASON_PASS_ALLOW, REASON_DROP_BLOCK_*, or GO_ON. Neighbour discovery is never cut here. */
-static __always_inline int overlay(const struct packet *pkt)
+static __always_inline int overlay(struct packet *pkt)
 {
+	struct overlay_ends ends = {pkt->src, pkt->dst, pkt->family};
 	struct overlay_found found = {};
-	__u32 want = knobs.overlay;
 	struct overlay_moment at;
+	int reason;
 
-	if (!want || !pkt->family || pkt->neighbour)
+	if (!knobs.overlay || !pkt->family || pkt->neighbour)
 		return GO_ON;
 	if (config.twin && !twin_is_live())
 		return GO_ON; /* an expect line sees the policy alone */
-	if (pkt->family == 4)
-		find4(pkt, want, &found);
-	else
-		find6(pkt, want, &found);
-	at.now = bpf_jiffies64();
-	at.epoch = *(volatile __u64 *)&knobs.epoch;
-	if (kind_decides(&found, OVERLAY_ALLOW_FROM, pkt->length, &at) ||
-	    kind_decides(&found, OVERLAY_ALLOW_TO, pkt->length, &at))
-		return REASON_PASS_ALLOW;
-	if (kind_decides(&found, OVERLAY_BLOCK_FROM, pkt->length, &at))
-		return REASON_DROP_BLOCK_FROM;
-	if (kind_decides(&found, OVERLAY_BLOCK_TO, pkt->length, &at))
-		return REASON_DROP_BLOCK_TO;
-	return GO_ON;
+	reason = decide_moment(&ends, &at, &found);
+	if (unlikely(epoch_now() != at.epoch))
+		return overlay_again(pkt);
+	hit(&found, pkt->length, at.now);
+	return reason;
 }
