@@ -147,13 +147,12 @@ static void fill_sets(struct status *s)
 		sets_fill(s->instance, &s->about->sets[n], s->clock.jiffies, &s->set_used[n], NULL);
 }
 
-// The kernel's table makes room before its last places are taken.
 static void alarm_set(struct status *s, const struct generation_about_set *set, size_t used)
 {
-	if (used >= set->max - set->max / 16)
+	if (used >= set->max)
 		alarm_add(s,
-			  "set @%s is full: each new address pushes an old one out; write a "
-			  "larger 'max' than %u",
+			  "set @%s is full: new addresses push old ones out; write a larger 'max' "
+			  "than %u",
 			  set->name, set->max);
 }
 

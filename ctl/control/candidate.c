@@ -14,6 +14,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/control/frame.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/identities.h"
 #include "ctl/net/conntrack.h"
@@ -135,8 +136,12 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		.sets = sets,
 		.redirects = redirects,
 	};
+	struct commit_state state = {0};
 	int code = i ? identities_assign(i, c->image, err) : 0;
 
+	if (!code && i)
+		code = commit_read(i, &state, err);
+	options.heir_of = state.expired ? state.previous : state.active;
 	for (; options.n_sets < c->resolved->n_dynamics; options.n_sets++)
 		sets[options.n_sets] = (struct generation_set){
 			.name = c->resolved->dynamics[options.n_sets].name,

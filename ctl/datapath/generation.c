@@ -20,6 +20,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/pins.h"
+#include "ctl/datapath/sets.h"
 #include "xdp/policy.skel.h"
 
 #define LOG_BYTES (16 << 20)
@@ -49,6 +50,9 @@ static const char *const part_names[PARTS] = {
 
 struct generation {
 	int fd[PARTS];
+	uint32_t n_sets; // of one that was loaded here; one opened from its pins has none
+	int set_fd[POLICY_SETS_MAX];
+	char *set_name[POLICY_SETS_MAX];
 };
 
 static struct generation *generation_new(void)
@@ -64,6 +68,10 @@ void generation_free(struct generation *g)
 {
 	for (int p = 0; g && p < PARTS; p++)
 		fd_close(g->fd[p]);
+	for (uint32_t n = 0; g && n < g->n_sets; n++) {
+		fd_close(g->set_fd[n]);
+		free(g->set_name[n]);
+	}
 	free(g);
 }
 
@@ -222,6 +230,11 @@ static int load(struct policy_bpf *skel, struct err *err)
 }
 
 // Maps an array, copies the table, unmaps, freezes.
+static char *folder_of(const char *instance_folder, uint32_t number)
+{
+	return mem_printf("%s/gen/%u", instance_folder, number);
+}
+
 static int fill(int fd, const void *table, size_t bytes, size_t map_bytes, struct err *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (map_bytes + page - 1) & ~(page - 1);
@@ -280,44 +293,22 @@ static int keep(const struct policy_bpf *skel, struct generation *g, struct err 
 	return 0;
 }
 
-// The set's own map, found again or made.
-static int open_set(const struct instance *i, const struct generation_set *set, int *ret_fd,
-		    struct err *err)
-{
-	CLEANUP_FREE char *folder = mem_printf("%s/sets", i ? i->folder : "");
-	int fd = -1, code = i ? pins_get(folder, set->name, &fd, err) : -ENOENT;
-
-	if (code != -ENOENT) {
-		*ret_fd = fd;
-		return code;
-	}
-	fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "weir_set", sizeof(struct policy_set_key),
-			    sizeof(struct policy_set_value), set->max, NULL);
-	if (fd < 0)
-		return err_system(err, -fd, "cannot make the set '@%s' of %u addresses", set->name,
-				  set->max);
-	code = i ? file_mkdirs(folder, 0700, err) : 0;
-	if (!code && i)
-		code = pins_put(folder, set->name, fd, err);
-	if (code)
-		close(fd);
-	else
-		*ret_fd = fd;
-	return code;
-}
-
-static int fill_sets(const struct instance *i, const struct generation *g,
+static int fill_sets(const struct instance *i, struct generation *g,
 		     const struct generation_options *options, struct err *err)
 {
+	CLEANUP_FREE char *heir_of =
+		i && options->heir_of ? folder_of(i->folder, options->heir_of) : NULL;
+
 	for (uint32_t n = 0; n < options->n_sets; n++) {
-		CLEANUP_FD int fd = -1;
-		int code = open_set(i, &options->sets[n], &fd, err);
+		const struct generation_set *set = &options->sets[n];
+		int code = sets_provide(heir_of, set->name, set->max, &g->set_fd[n], err);
 
 		if (code)
 			return code;
-		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &fd, BPF_ANY))
-			return err_system(err, errno, "cannot use the set '@%s'",
-					  options->sets[n].name);
+		g->set_name[n] = mem_strdup(set->name);
+		g->n_sets = n + 1;
+		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &g->set_fd[n], BPF_ANY))
+			return err_system(err, errno, "cannot use the set '@%s'", set->name);
 	}
 	return 0;
 }
@@ -462,11 +453,6 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 	return code;
 }
 
-static char *folder_of(const char *instance_folder, uint32_t number)
-{
-	return mem_printf("%s/gen/%u", instance_folder, number);
-}
-
 static int pin_about(const char *folder, const struct generation_about *about, struct err *err)
 {
 	CLEANUP_FD int fd =
@@ -490,9 +476,11 @@ int generation_read_about(const struct instance *i, uint32_t number, struct gene
 		return code == -ENOENT
 			       ? err_system(err, ENOENT, "generation %u has lost its pins", number)
 			       : code;
-	return bpf_map_lookup_elem(fd, &zero, ret)
-		       ? err_system(err, errno, "cannot read who made the policy")
-		       : 0;
+	if (bpf_map_lookup_elem(fd, &zero, ret))
+		return err_system(err, errno, "cannot read who made the policy");
+	for (uint32_t n = 0; n < ret->n_sets && n < POLICY_SETS_MAX; n++)
+		ret->sets[n].generation = number;
+	return 0;
 }
 
 static void mark_rows(int rules, uint8_t used[WEIR_RULE_COUNTERS])
@@ -528,6 +516,16 @@ int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTER
 	return 0;
 }
 
+static int pin_sets(const char *generation_folder, const struct generation *g, struct err *err)
+{
+	CLEANUP_FREE char *folder = sets_folder(generation_folder);
+	int code = g->n_sets ? file_mkdirs(folder, 0700, err) : 0;
+
+	for (uint32_t n = 0; !code && n < g->n_sets; n++)
+		code = pins_put(folder, g->set_name[n], g->set_fd[n], err);
+	return code;
+}
+
 int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
 		   const struct generation_about *about, struct err *err)
 {
@@ -538,6 +536,8 @@ int generation_pin(const char *instance_folder, struct generation *g, uint32_t n
 		code = file_mkdirs(folder, 0700, err);
 	for (int p = 0; !code && p < PARTS; p++)
 		code = pins_put(folder, part_names[p], g->fd[p], err);
+	if (!code)
+		code = pin_sets(folder, g, err);
 	if (!code)
 		code = pin_about(folder, about, err);
 	if (code)

@@ -12,7 +12,7 @@
 
 struct generation; // descriptors of one policy's program and maps
 
-// A dynamic set the policy names; it lives below sets/NAME and outlives the policy.
+// A dynamic set the policy names. Its map belongs to every generation that names it.
 struct generation_set {
 	const char *name;
 	uint32_t max;
@@ -21,6 +21,9 @@ struct generation_set {
 struct generation_options {
 	bool malformed_pass;
 	bool conntrack; // some rule says `established`
+	// A set of a name and size that generation `heir_of` has too is that set; one of another size gets a
+	// copy of its entries; 0: all are new.
+	uint32_t heir_of;
 	const struct generation_set *sets;
 	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers
 	// Numbers of devices for redirect rules, by image rule's `redirect` row; 0: not there.
@@ -40,7 +43,8 @@ struct generation_about_set { // a dynamic set, in the order of the set numbers
 	char name[32];
 	uint32_t max;
 	uint8_t mask4, mask6;
-	uint64_t expire_ms; // 0: never
+	uint64_t expire_ms;  // 0: never
+	uint32_t generation; // whose set it is; set by generation_read_about()
 };
 
 // Who made it, for status and history: kept beside its pins.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads and writes the maps below sets/.
+// Makes, hands on, reads and writes the maps below gen/N/dynamic/.
 #include "ctl/datapath/sets.h"
 
 #include <errno.h>
@@ -7,13 +7,86 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/pins.h"
 
 // A batch has to hold the longest chain of one bucket of the kernel's hash.
-#define FILL_BATCH 4096
+#define BATCH 4096
+
+// The kernel hands out places of an LRU map by so many to a CPU, and pushes entries out when none of those
+// is left: with them on top `max` entries always fit.
+#define LRU_BATCH 128
+
+char *sets_folder(const char *generation_folder)
+{
+	return mem_printf("%s/dynamic", generation_folder);
+}
+
+static uint32_t capacity(uint32_t max)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	return max + LRU_BATCH * (uint32_t)(cpus > 0 ? cpus : 1);
+}
+
+// Calls take(context, keys, values, n) for all entries of a map, a batch at a time.
+static int each_batch(int fd,
+		      int (*take)(void *context, const struct policy_set_key *keys,
+				  const struct policy_set_value *values, uint32_t n),
+		      void *context)
+{
+	CLEANUP_FREE struct policy_set_key *keys = mem_zalloc(BATCH, sizeof(*keys));
+	CLEANUP_FREE struct policy_set_value *values = mem_zalloc(BATCH, sizeof(*values));
+	uint32_t next = 0, n = BATCH;
+	bool first = true;
+	int code = 0, last = 0;
+
+	while (!code && !last) {
+		n = BATCH;
+		last = bpf_map_lookup_batch(fd, first ? NULL : &next, &next, keys, values, &n,
+					    NULL);
+		if (last && errno != ENOENT)
+			return -errno;
+		code = take(context, keys, values, n);
+		first = false;
+	}
+	return code;
+}
+
+static int copy_batch(void *context, const struct policy_set_key *keys,
+		      const struct policy_set_value *values, uint32_t n)
+{
+	return n && bpf_map_update_batch(*(int *)context, keys, values, &n, NULL) ? -errno : 0;
+}
+
+int sets_provide(const char *heir_of, const char *name, uint32_t max, int *ret_fd, struct err *err)
+{
+	CLEANUP_FREE char *folder = heir_of ? sets_folder(heir_of) : NULL;
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+	CLEANUP_FD int old = -1, fd = -1;
+	int code = heir_of ? pins_get(folder, name, &old, err) : -ENOENT;
+
+	if (code && code != -ENOENT)
+		return code;
+	if (!code && bpf_obj_get_info_by_fd(old, &info, &size))
+		return err_system(err, errno, "cannot look at the set '@%s'", name);
+	if (!code && info.max_entries == capacity(max)) {
+		*ret_fd = TAKE_FD(old);
+		return 0;
+	}
+	fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "weir_set", sizeof(struct policy_set_key),
+			    sizeof(struct policy_set_value), capacity(max), NULL);
+	if (fd < 0)
+		return err_system(err, -fd, "cannot make the set '@%s' of %u addresses", name, max);
+	if (!code && (code = each_batch(old, copy_batch, &fd)))
+		return err_system(err, -code, "cannot copy the set '@%s'", name);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
 
 int sets_find(const struct generation_about *about, const char *name,
 	      const struct generation_about_set **ret, struct err *err)
@@ -30,7 +103,8 @@ int sets_find(const struct generation_about *about, const char *name,
 static int open_set(const struct instance *i, const struct generation_about_set *set, int *ret_fd,
 		    struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/sets", i->folder);
+	CLEANUP_FREE char *generation = mem_printf("%s/gen/%u", i->folder, set->generation);
+	CLEANUP_FREE char *folder = sets_folder(generation);
 	int code = pins_get(folder, set->name, ret_fd, err);
 
 	return code == -ENOENT ? err_system(err, ENOENT, "the set '%s' has lost its pin", set->name)
@@ -86,30 +160,36 @@ int sets_read(const struct instance *i, const struct generation_about_set *set,
 	return code;
 }
 
+struct fill {
+	uint64_t now;
+	size_t n;
+};
+
+static int fill_batch(void *context, const struct policy_set_key *keys,
+		      const struct policy_set_value *values, uint32_t n)
+{
+	struct fill *fill = context;
+
+	(void)keys;
+	for (uint32_t k = 0; k < n; k++)
+		fill->n += values[k].until > fill->now;
+	return 0;
+}
+
 int sets_fill(const struct instance *i, const struct generation_about_set *set, uint64_t now,
 	      size_t *ret, struct err *err)
 {
-	CLEANUP_FREE struct policy_set_key *keys = mem_zalloc(FILL_BATCH, sizeof(*keys));
-	CLEANUP_FREE struct policy_set_value *values = mem_zalloc(FILL_BATCH, sizeof(*values));
+	struct fill fill = {.now = now};
 	CLEANUP_FD int fd = -1;
-	uint32_t next = 0, n = FILL_BATCH;
-	bool first = true, last = false;
 	int code = open_set(i, set, &fd, err);
 
 	*ret = 0;
-	while (!code && !last) {
-		n = FILL_BATCH;
-		if (bpf_map_lookup_batch(fd, first ? NULL : &next, &next, keys, values, &n, NULL)) {
-			if (errno != ENOENT)
-				return err_system(err, errno, "cannot read the set '%s'",
-						  set->name);
-			last = true;
-		}
-		first = false;
-		for (uint32_t k = 0; k < n; k++)
-			*ret += values[k].until > now;
-	}
-	return code;
+	if (code)
+		return code;
+	if ((code = each_batch(fd, fill_batch, &fill)))
+		return err_system(err, -code, "cannot read the set '%s'", set->name);
+	*ret = fill.n;
+	return 0;
 }
 
 int sets_add(const struct instance *i, const struct generation_about_set *set,

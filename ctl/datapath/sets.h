@@ -17,6 +17,14 @@ struct set_rows {
 	size_t n, cap;
 };
 
+// Where a generation's sets are pinned, one file a set; the caller frees it.
+char *sets_folder(const char *generation_folder);
+
+// The map of a dynamic set for a new generation: that of generation folder `heir_of` (NULL: none) where it
+// has one of this name and size; else a new one, with the entries of one of another size. Nothing is
+// pinned. What rules add between the copy and the switch stays behind. 0 or -errno with err set.
+int sets_provide(const char *heir_of, const char *name, uint32_t max, int *ret_fd, struct err *err);
+
 // The set of this name in the policy in force; ERR_INPUT when it has none, with a hint.
 int sets_find(const struct generation_about *about, const char *name,
 	      const struct generation_about_set **ret, struct err *err);

@@ -413,7 +413,7 @@ def test_a_full_dynamic_set_is_an_alarm(pair, apply, weir):
     shown = weir.json("status", "--limits")
     assert {"table": "set @small", "used": 20, "max": 64} in shown["limits"]
     assert shown["alarms"] == []
-    pair.passes(*(udp(7, f"203.0.113.{host}") for host in range(1, 201)))
+    pair.passes(*(udp(7, f"203.0.113.{host}") for host in range(1, 250)))
     shown = weir.json("status", status=2)
     assert "set @small is full" in shown["alarms"][0]
 
@@ -424,6 +424,23 @@ def test_dynamic_set_survives_apply(pair, apply):
     assert pair.passes(udp(7), udp(9)) == [True, False]
     apply(rules)
     assert pair.passes(udp(9), udp(9, OTHER4)) == [False, True]
+    apply(rules.replace("dynamic", "dynamic max 1k"))  # another size, the same entries
+    assert pair.passes(udp(9), udp(9, OTHER4)) == [False, True]
+
+
+def test_a_dynamic_set_holds_what_it_says(pair, apply, weir):
+    apply("set small dynamic max 300 expire 1h\ncount proto udp to port 7 add source @small")
+    pair.passes(*(udp(7, f"198.51.{host >> 8}.{host & 255}") for host in range(1, 301)))
+    assert {"table": "set @small", "used": 300, "max": 300} in weir.json(
+        "status", "--limits", status=2)["limits"]
+
+
+def test_a_dynamic_set_goes_with_the_policy_that_names_it(apply, weir):
+    apply("set gone dynamic\ndrop from @gone")
+    assert list(weir.pins.glob("gen/*/dynamic/gone"))
+    for host in range(1, 4):  # one is kept for the way back, the next command tidies
+        apply(f"drop from 192.0.2.{host}")
+    assert not list(weir.pins.rglob("gone"))
 
 
 # Default drop, and what it leaves alive.
