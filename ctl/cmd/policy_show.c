@@ -42,6 +42,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 	out_set_u64(o, "rows", c->image->n_rows);
 	out_set_u64(o, "table_bytes", image_bytes(c->image));
 	if (c->cost.instructions) {
+		out_set_u64(o, "object_instructions", c->cost.object);
 		out_set_u64(o, "instructions", c->cost.instructions);
 		out_set_u64(o, "verified", c->cost.verified);
 		out_set_u64(o, "jited_bytes", c->cost.jited_bytes);
@@ -52,10 +53,12 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 	if (ctx->verbose && c->cost.instructions)
 		out_line(
 			o,
-			"program: %u instructions, %s verified, %u bytes of machine code, loaded in "
-			"%llu us",
-			c->cost.instructions, num_format_grouped(c->cost.verified, verified),
-			c->cost.jited_bytes, (unsigned long long)c->cost.load_us);
+			"program: %u of %u instructions, %s verified, %u bytes of machine code, maps "
+			"%s, loaded in %llu us",
+			c->cost.instructions, c->cost.object,
+			num_format_grouped(c->cost.verified, verified), c->cost.jited_bytes,
+			num_format_bytes(c->cost.map_bytes, bytes),
+			(unsigned long long)c->cost.load_us);
 }
 
 int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,

@@ -332,8 +332,8 @@ static uint64_t now_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void read_cost(const struct generation *g, const struct image *image, uint64_t begin_us,
-		      struct generation_cost *ret)
+static void read_cost(const struct policy_bpf *skel, const struct generation *g,
+		      const struct image *image, uint64_t begin_us, struct generation_cost *ret)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
@@ -341,6 +341,7 @@ static void read_cost(const struct generation *g, const struct image *image, uin
 	if (!ret || bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
 		return;
 	*ret = (struct generation_cost){
+		.object = (uint32_t)bpf_program__insn_cnt(skel->progs.weir_policy),
 		.instructions = info.xlated_prog_len / 8,
 		.verified = info.verified_insns,
 		.jited_bytes = info.jited_prog_len,
@@ -419,7 +420,7 @@ int generation_load(const struct instance *i, const struct image *image,
 		code = fill_ports(g, options, err);
 	if (code)
 		return code;
-	read_cost(g, image, begin_us, cost);
+	read_cost(skel, g, image, begin_us, cost);
 	*ret = TAKE_PTR(g);
 	return 0;
 }

@@ -32,7 +32,8 @@ struct generation_options {
 };
 
 struct generation_cost {
-	uint32_t instructions; // after the verifier removed what is not used
+	uint32_t object;       // instructions with every feature, as compiled
+	uint32_t instructions; // after the verifier removed what is not used, and inlined helpers
 	uint32_t verified;     // instructions the verifier walked
 	uint32_t jited_bytes;
 	size_t map_bytes;
