@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Services and backends as the datapath sees them, slots of rings, and pins of flows.
+ *
+ * A ring is an array of slots; a flow's hash says which slot is its own. A slot has an owner, and while
+ * the ring changes a former owner: what of the flow's packets goes where then says the table in
+ * docs/ring.md. Pins remember the backends of single flows, in slots that are not stable only.
+ *
+ * Slots and pins are words of 64 bits in mapped arrays. User space writes a slot with one store, under
+ * the instance's lock; programs only read it. A pin is changed by compare-and-swap on both sides. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "common/hash.h"
+#include "common/limits-service.h"
+
+#define SERVICE_INLINE static inline __attribute__((always_inline))
+
+/* ---- services and backends ---------------------------------------------------------------------- */
+
+enum service_mode {
+	SERVICE_DR,
+	SERVICE_IPIP,
+	SERVICE_GUE,
+	SERVICE_NAT,
+	SERVICE_FULLNAT,
+};
+
+/* Which part of a packet says the slot. */
+enum service_hash {
+	SERVICE_HASH_TUPLE,
+	SERVICE_HASH_SOURCE,
+};
+
+/* Protocols of a service: bits. */
+#define SERVICE_TCP  (1u << 0)
+#define SERVICE_UDP  (1u << 1)
+#define SERVICE_SCTP (1u << 2)
+
+enum backend_state {
+	BACKEND_UP,
+	BACKEND_DRAIN, /* no new flows; old ones stay as long as they speak */
+	BACKEND_DOWN,  /* its flows move */
+};
+
+#define BACKEND_NONE 0 /* the number of no backend */
+
+struct service {
+	struct hash_key key;
+	__u32 size;         /* slots: a prime */
+	__u32 first_slot;   /* in the array of slots */
+	__u32 buckets;      /* of pins */
+	__u32 first_bucket; /* in the array of buckets */
+	__u32 hold_ticks; /* slot_ticks(): how long a slot is changing; the one field that moves */
+	__u16 idle_tcp;   /* pin_ticks(): older pins are none; of sctp too */
+	__u16 idle_udp;   /* the same */
+	__u8 mode;        /* enum service_mode */
+	__u8 hash;        /* enum service_hash */
+	__u8 protocols;   /* SERVICE_TCP | … */
+	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
+	__u8 pin_shift;   /* pin_shift(HZ) */
+	__u8 pad[15];
+};
+_Static_assert(sizeof(struct service) == 64, "layout");
+
+/* One line of the cache; its place in the array is its number. `state` is set with one store. */
+struct backend {
+	__u32 addr[4];   /* network order; IPv4 in [0], the rest zero */
+	__u16 port;      /* host order; 0: that of the packet */
+	__u8 family;     /* 4 or 6; 0: a free row */
+	__u8 state;      /* enum backend_state */
+	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
+	__u32 mtu;       /* of the egress, bytes of IP */
+	__u16 vlan;      /* tag of the egress, host order, 0: none */
+	__u8 mac[6];     /* of the next hop */
+	__u8 mac_own[6]; /* of the egress */
+	__u8 here;       /* this host: the packet is passed up */
+	__u8 pad[21];
+};
+_Static_assert(sizeof(struct backend) == 64, "layout");
+
+/* ---- slots -------------------------------------------------------------------------------------- */
+
+/* {owner 14, former 14, since 36}, the owner on top.
+ *
+ * `former` 0: stable, and `since` is 0 too. former = owner: pins only; that is how a slot is written
+ * once its time is over. Else the slot is changing from `since` on, and pins only hold_ticks later
+ * without anybody writing it.
+ *
+ * `since` is in ticks of 16 jiffies. In jiffies its 36 bits would come round after 795 days at 1000 Hz;
+ * a slot that nobody had tidied up since would be changing once more, and send flows to its former
+ * owner that the owner has accepted in between. In ticks they last 34 years, longer than a jiffies64
+ * that begins at boot will count. The upper half of the ages is the future: a packet on another CPU may
+ * still see the jiffy before the one that a change was written with, and must not take that slot for an
+ * old one. Rounding: a slot is changing for more than the hold asked for, by less than 31 jiffies. */
+#define SLOT_SINCE_BITS 36
+#define SLOT_SINCE      ((1ull << SLOT_SINCE_BITS) - 1)
+#define SLOT_ID         (SERVICE_BACKENDS - 1u)
+
+enum slot_phase {
+	SLOT_STABLE,
+	SLOT_CHANGING,
+	SLOT_PINS_ONLY,
+};
+
+SERVICE_INLINE __u64 slot_pack(__u32 owner, __u32 former, __u64 since)
+{
+	return (__u64)(owner & SLOT_ID) << (SLOT_SINCE_BITS + SERVICE_BACKEND_BITS) |
+	       (__u64)(former & SLOT_ID) << SLOT_SINCE_BITS | (since & SLOT_SINCE);
+}
+
+SERVICE_INLINE __u32 slot_owner(__u64 slot)
+{
+	return (__u32)(slot >> (SLOT_SINCE_BITS + SERVICE_BACKEND_BITS));
+}
+
+SERVICE_INLINE __u32 slot_former(__u64 slot)
+{
+	return (__u32)(slot >> SLOT_SINCE_BITS) & SLOT_ID;
+}
+
+SERVICE_INLINE __u64 slot_since(__u64 slot)
+{
+	return slot & SLOT_SINCE;
+}
+
+/* A time for `since`. */
+SERVICE_INLINE __u64 slot_time(__u64 jiffies)
+{
+	return jiffies >> SERVICE_SLOT_SHIFT & SLOT_SINCE;
+}
+
+/* How long slots of a service are changing: `idle` × hold. The idle is the longest of the service's
+ * protocols, for the packets of each: phases must be the same for all who read and write a slot. At
+ * most SERVICE_IDLE_MAX_MS and SERVICE_HOLD_MAX: 2^25 ticks at 1000 Hz. */
+SERVICE_INLINE __u32 slot_ticks(__u64 idle_jiffies, __u32 hold)
+{
+	return (__u32)((idle_jiffies * hold + (1u << SERVICE_SLOT_SHIFT) - 1) >>
+		       SERVICE_SLOT_SHIFT);
+}
+
+SERVICE_INLINE enum slot_phase slot_phase(__u64 slot, __u64 jiffies, __u32 hold_ticks)
+{
+	__u32 former = slot_former(slot);
+	__u64 age = (slot_time(jiffies) - slot) & SLOT_SINCE;
+
+	if (!former)
+		return SLOT_STABLE;
+	if (former == slot_owner(slot))
+		return SLOT_PINS_ONLY;
+	if (age > hold_ticks && age <= SLOT_SINCE / 2)
+		return SLOT_PINS_ONLY;
+	return SLOT_CHANGING;
+}
+
+/* The slot of a flow: 0 … size - 1. */
+SERVICE_INLINE __u32 slot_of(__u64 hash, __u32 size)
+{
+	return hash_scale((__u32)hash, size);
+}
+
+/* ---- pins --------------------------------------------------------------------------------------- */
+
+/* {flow 32, backend 14, level 2, time 16}, the flow on top; all zero is a free place. A flow is known by
+ * the hash of its whole tuple, also in services with `hash source`: the upper 32 bits say the bucket,
+ * the lower 32 stand in the pin. With `hash tuple` these say the slot too, so that who walks over the
+ * pins knows the slot of each.
+ *
+ * `time` is in ticks of one to two seconds, when the flow was last heard. It comes round after 65536
+ * ticks, 18 hours: a pin that nothing has touched since seems young again for one idle. Two rules make
+ * that harmless. A look-up that finds a pin of its own flow too old frees it: so what comes back is the
+ * pin of a flow that has not been heard since, and goes where it was. Who gives a backend's number to
+ * another one frees all pins that name it, old or not. */
+enum pin_level {
+	PIN_HALF,  /* opened, and not heard again */
+	PIN_FOUND, /* its first packet here opened nothing */
+	PIN_TALKS, /* heard again with a packet that opens nothing */
+};
+
+#define PIN_TIME_BITS   16
+#define PIN_TIME        ((1u << PIN_TIME_BITS) - 1)
+#define PIN_LEVEL_BITS  2
+#define PIN_LEVEL       ((1u << PIN_LEVEL_BITS) - 1)
+#define PIN_LEVEL_SHIFT PIN_TIME_BITS
+#define PIN_ID_SHIFT    (PIN_TIME_BITS + PIN_LEVEL_BITS)
+#define PIN_FLOW_SHIFT  32
+_Static_assert(PIN_ID_SHIFT + SERVICE_BACKEND_BITS == PIN_FLOW_SHIFT, "layout");
+
+struct pin_bucket {
+	__u64 pin[SERVICE_PIN_WORDS];
+};
+_Static_assert(sizeof(struct pin_bucket) == 64, "layout");
+
+SERVICE_INLINE __u64 pin_pack(__u32 flow, __u32 backend, __u32 level, __u32 time)
+{
+	return (__u64)flow << PIN_FLOW_SHIFT | (__u64)(backend & SLOT_ID) << PIN_ID_SHIFT |
+	       (level & PIN_LEVEL) << PIN_LEVEL_SHIFT | (time & PIN_TIME);
+}
+
+SERVICE_INLINE __u32 pin_flow(__u64 pin)
+{
+	return (__u32)(pin >> PIN_FLOW_SHIFT);
+}
+
+SERVICE_INLINE __u32 pin_backend(__u64 pin)
+{
+	return (__u32)(pin >> PIN_ID_SHIFT) & SLOT_ID;
+}
+
+SERVICE_INLINE enum pin_level pin_level(__u64 pin)
+{
+	return (enum pin_level)(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL);
+}
+
+SERVICE_INLINE __u32 pin_time_of(__u64 pin)
+{
+	return (__u32)pin & PIN_TIME;
+}
+
+SERVICE_INLINE __u32 pin_flow_of(__u64 hash)
+{
+	return (__u32)hash;
+}
+
+/* 0 … buckets - 1. */
+SERVICE_INLINE __u32 pin_bucket_of(__u64 hash, __u32 buckets)
+{
+	return hash_scale((__u32)(hash >> 32), buckets);
+}
+
+/* A tick is 2^shift jiffies, one to two seconds: the same for all services and generations of a
+ * kernel. */
+SERVICE_INLINE __u32 pin_shift(__u32 hz)
+{
+	__u32 shift = 0;
+
+	while (shift < 31 && 1u << shift < hz)
+		shift++;
+	return shift;
+}
+
+/* A time for a pin, modulo 2^16. */
+SERVICE_INLINE __u32 pin_time(__u64 jiffies, __u32 shift)
+{
+	return (__u32)(jiffies >> shift) & PIN_TIME;
+}
+
+/* `idle` for pin_lives(), rounded up. At most SERVICE_IDLE_MAX_MS. */
+SERVICE_INLINE __u32 pin_ticks(__u64 idle_jiffies, __u32 shift)
+{
+	return (__u32)((idle_jiffies + (1ull << shift) - 1) >> shift);
+}
+
+/* Ticks since the pin's flow was heard at `time`; 0 also when its time is a little ahead. */
+SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
+{
+	__u32 age = (time - (__u32)pin) & PIN_TIME;
+
+	return age > PIN_TIME - SERVICE_PIN_AHEAD ? 0 : age;
+}
+
+/* A pin lives for more than its idle, by less than two ticks. A free place does not live. */
+SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 idle_ticks)
+{
+	return pin_backend(pin) != BACKEND_NONE && pin_age(pin, time) <= idle_ticks;
+}
