@@ -235,3 +235,11 @@ const char *num_format_duration_ms(uint64_t ms, num_text buf)
 		snprintf(buf, NUM_TEXT, "0s");
 	return buf;
 }
+
+bool num_is_prime(uint32_t n)
+{
+	for (uint64_t d = 2; d * d <= n; d++)
+		if (n % d == 0)
+			return false;
+	return n > 1;
+}

@@ -3,6 +3,7 @@
 // no sign, no blanks, no leading zeros except "0" itself, decimal.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@ int num_parse_hex32(const char *text, size_t len, uint32_t *ret);
 int num_parse_count(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
 // TIME = digits ( "ms"|"s"|"m"|"h"|"d"|"w" ), in milliseconds; a bare "0" is not a time.
 int num_parse_time_ms(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
+
+bool num_is_prime(uint32_t n); // by trial division
 
 // Texts for people; each writes a NUL-terminated string into buf and returns buf.
 #define NUM_TEXT 32

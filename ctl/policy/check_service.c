@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "common/limits-service.h"
 #include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/policy/checker.h"
 #include "ctl/policy/names.h"
 
@@ -70,22 +72,14 @@ static void check_protos(struct service_check *k)
 		}
 }
 
-static bool is_prime(uint32_t n)
-{
-	for (uint32_t d = 2; d * d <= n; d++)
-		if (n % d == 0)
-			return false;
-	return n > 1;
-}
-
 static void check_ring(struct service_check *k)
 {
 	uint32_t next = k->ast->ring;
 
 	k->ret->ring = k->ast->ring ? k->ast->ring : POLICY_RING_DEFAULT;
-	if (is_prime(k->ret->ring))
+	if (num_is_prime(k->ret->ring))
 		return;
-	while (!is_prime(next))
+	while (!num_is_prime(next))
 		next++;
 	fail(k, k->ast->option_at[AST_RING],
 	     pool_printf(&k->c->ast->strings, "the next prime is %u", next),
@@ -106,6 +100,8 @@ static void check_options(struct service_check *k)
 	r->hash_source = a->hash_source;
 	r->pins = a->pins ? a->pins : POLICY_PINS_DEFAULT;
 	check_ring(k);
+	if (a->idle_ms > SERVICE_IDLE_MAX_MS)
+		fail(k, a->option_at[AST_IDLE], NULL, "'idle' is at most 8h");
 	if (a->vip.given && !check_addresses(k->c, &a->vip, SIDE_VIP))
 		k->ok = false;
 	if (a->source.given && !check_addresses(k->c, &a->source, SIDE_SOURCE))

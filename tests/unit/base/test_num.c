@@ -296,6 +296,18 @@ static void test_duration(void **state)
 		assert_string_equal(num_format_duration_ms(cases[i].ms, buf), cases[i].text);
 }
 
+static void test_prime(void **state)
+{
+	(void)state;
+	static const uint32_t primes[] = {2, 3, 5, 4093, 65521, 65537, 131071, 4294967291u};
+	static const uint32_t others[] = {0, 1, 4, 9, 4095, 65521 * 3, 4293001441u, UINT32_MAX};
+
+	for (size_t i = 0; i < ARRAY_SIZE(primes); i++)
+		assert_true(num_is_prime(primes[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) // 4293001441 is the square of 65521
+		assert_false(num_is_prime(others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_time),          cmocka_unit_test(test_random_round_trip),
 		cmocka_unit_test(test_grouped),       cmocka_unit_test(test_short),
 		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_prime),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
