@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Fills a ring: shares of slots, turns in which they are taken, slots; docs/ring.md, "Fill".
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/table/ring_order.h"
+
+// A backend with weight; the place in the array is the one in the order.
+struct share {
+	uint64_t hash;
+	uint32_t weight;
+	uint32_t slots; // how many it gets
+	uint32_t rest;  // of the division that says so
+	uint32_t at;    // its next wish
+	uint32_t skip;
+	uint16_t id;
+};
+
+struct shares {
+	struct share *at;
+	size_t n;
+	uint64_t sum; // of the weights
+};
+
+static void take_weighted(struct shares *s, const struct ring_entry *order, size_t n, uint32_t size)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct ring_backend *b = order[i].backend;
+		uint64_t hash = order[i].hash;
+
+		if (!b->weight)
+			continue;
+		s->at[s->n++] = (struct share){
+			.hash = hash,
+			.weight = b->weight,
+			.at = hash_scale((uint32_t)hash, size),
+			.skip = hash_scale((uint32_t)(hash >> 32), size - 1) + 1,
+			.id = b->id,
+		};
+		s->sum += b->weight;
+	}
+}
+
+// ---- shares -------------------------------------------------------------------------------------
+
+// Greatest rest first; between equal ones the place in the order.
+static int by_rest(const void *a, const void *b)
+{
+	const struct share *x = *(struct share *const *)a, *y = *(struct share *const *)b;
+
+	if (x->rest != y->rest)
+		return x->rest > y->rest ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+// The method of largest remainders: nobody is off by a slot, and among equal weights it is always the
+// first in the order that get one more, so that a new backend moves few of the others' shares.
+static void divide(struct shares *s, uint32_t size)
+{
+	CLEANUP_FREE struct share **by = mem_zalloc(s->n, sizeof(struct share *));
+	uint32_t left = size;
+
+	for (size_t i = 0; i < s->n; i++) {
+		uint64_t exact = (uint64_t)size * s->at[i].weight;
+
+		s->at[i].slots = (uint32_t)(exact / s->sum);
+		s->at[i].rest = (uint32_t)(exact % s->sum);
+		left -= s->at[i].slots;
+		by[i] = &s->at[i];
+	}
+	qsort(by, s->n, sizeof(struct share *), by_rest);
+	for (uint32_t i = 0; i < left; i++)
+		by[i]->slots++;
+}
+
+// ---- turns --------------------------------------------------------------------------------------
+
+// A turn is its time, then the place in the order: k / weight with 32 binary places keeps any two
+// different fractions apart, as weights are below 2^16.
+#define TURN_SHARE_BITS 10
+_Static_assert(POLICY_BACKENDS <= 1u << TURN_SHARE_BITS, "a share has a place in a turn");
+_Static_assert(POLICY_RING_MAX < 1u << 17, "17 + 32 bits of time are left");
+
+static void make_turns(const struct shares *s, uint64_t *turns)
+{
+	for (size_t i = 0; i < s->n; i++)
+		for (uint64_t k = 0; k < s->at[i].slots; k++)
+			*turns++ = (k << 32) / s->at[i].weight << TURN_SHARE_BITS | i;
+}
+
+#define DIGIT_BITS 11
+#define DIGITS     (1u << DIGIT_BITS)
+
+// Stable sort by one digit; false if it is the same everywhere.
+static bool sort_digit(const uint64_t *from, uint64_t *to, size_t n, unsigned shift)
+{
+	uint32_t start[DIGITS] = {0};
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		start[from[i] >> shift & (DIGITS - 1)]++;
+	if (start[from[0] >> shift & (DIGITS - 1)] == n)
+		return false;
+	for (size_t i = 0; i < DIGITS; i++) {
+		uint32_t count = start[i];
+
+		start[i] = sum;
+		sum += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[start[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+	return true;
+}
+
+// Turns were made in the order of shares, and stay so where the time is the same.
+static void sort_turns(uint64_t **turns, uint64_t **spare, size_t n)
+{
+	for (unsigned shift = TURN_SHARE_BITS; shift < 64; shift += DIGIT_BITS) {
+		uint64_t *from = *turns;
+
+		if (!sort_digit(from, *spare, n, shift))
+			continue;
+		*turns = *spare;
+		*spare = from;
+	}
+}
+
+// ---- slots --------------------------------------------------------------------------------------
+
+static uint32_t first_free(struct share *s, const uint64_t *taken, uint32_t size)
+{
+	uint32_t at = s->at, slot;
+
+	do {
+		slot = at;
+		at += s->skip;
+		at -= at >= size ? size : 0;
+	} while (taken[slot / 64] >> slot % 64 & 1);
+	s->at = at;
+	return slot;
+}
+
+static void take_turns(struct shares *s, const uint64_t *turns, uint32_t size, uint16_t *ret)
+{
+	CLEANUP_FREE uint64_t *taken = mem_zalloc(size / 64 + 1, sizeof(*taken));
+
+	for (uint32_t i = 0; i < size; i++) {
+		struct share *share = &s->at[turns[i] & ((1u << TURN_SHARE_BITS) - 1)];
+		uint32_t slot = first_free(share, taken, size);
+
+		taken[slot / 64] |= 1ull << slot % 64;
+		ret[slot] = share->id;
+	}
+}
+
+int ring_fill(const struct hash_key *key, const struct ring_backend *b, size_t n, uint32_t size,
+	      uint16_t *ret)
+{
+	CLEANUP_FREE struct ring_entry *order = NULL;
+	CLEANUP_FREE struct share *shares = NULL;
+	CLEANUP_FREE uint64_t *turns = NULL, *spare = NULL;
+	struct shares s = {0};
+	int r = ring_order(key, b, n, size, &order);
+
+	if (r < 0)
+		return r;
+	s.at = shares = mem_zalloc(n, sizeof(*shares));
+	take_weighted(&s, order, n, size);
+	if (!s.n)
+		return -ENOENT;
+	divide(&s, size);
+	turns = mem_zalloc(size, sizeof(*turns));
+	spare = mem_zalloc(size, sizeof(*spare));
+	make_turns(&s, turns);
+	sort_turns(&turns, &spare, size);
+	take_turns(&s, turns, size, ret);
+	return 0;
+}

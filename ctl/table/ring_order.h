@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The order of a ring's backends: that of a keyed hash of address and port.
+#pragma once
+
+#include "ctl/table/ring.h"
+
+struct ring_entry {
+	uint64_t hash; // says the place in the order and the permutation
+	const struct ring_backend *backend;
+};
+
+// The n backends in order; to be freed. -EINVAL: the size is no ring's, a backend is out of range, too
+// many, or one is there twice.
+int ring_order(const struct hash_key *key, const struct ring_backend *b, size_t n, uint32_t size,
+	       struct ring_entry **ret);
