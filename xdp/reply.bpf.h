@@ -54,20 +54,32 @@ static __always_inline bool is_multicast(const struct packet *pkt)
 	return pkt->family == 4 ? first >> 28 == 14 || first == 0xffffffff : first >> 24 == 0xff;
 }
 
-/* Unspecified, multicast and loopback sources have nobody to answer. */
+/* Unspecified, multicast and loopback sources have nobody to answer; ::1 differs from :: in one bit. */
 static __always_inline bool is_answerable(const struct packet *pkt)
 {
 	__u32 first = bpf_ntohl(pkt->src[0]);
 
 	if (pkt->family == 4)
 		return first && first >> 28 < 14 && first >> 24 != 127;
-	return first >> 24 != 0xff && (first | pkt->src[1] | pkt->src[2] | pkt->src[3]);
+	return first >> 24 != 0xff &&
+	       (first | pkt->src[1] | pkt->src[2] | (bpf_ntohl(pkt->src[3]) & ~1u));
 }
 
+/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), nor can one from
+ * many be turned round. Group addresses have the lowest bit of their first byte set (IEEE 802). */
+static __always_inline bool is_for_one(struct xdp_md *ctx)
+{
+	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
+
+	return eth && !((eth->h_dest[0] | eth->h_source[0]) & 1);
+}
+
+/* Protocol 58 in IPv4 is not ICMPv6, nor 1 in IPv6 ICMP. */
 static __always_inline bool is_icmp_error(const struct packet *pkt)
 {
-	if (pkt->proto == IPPROTO_ICMPV6)
-		return pkt->icmp_type < 128 || pkt->icmp_type == 137;
+	if (pkt->family != 4)
+		return pkt->proto == IPPROTO_ICMPV6 &&
+		       (pkt->icmp_type < 128 || pkt->icmp_type == 137);
 	return pkt->proto == IPPROTO_ICMP &&
 	       (pkt->icmp_type == 3 || pkt->icmp_type == 4 || pkt->icmp_type == 5 ||
 		pkt->icmp_type == 11 || pkt->icmp_type == 12);
@@ -261,6 +273,8 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 4)
 		return REASON_DROP_REJECT; /* a reset is not answered */
+	if (!is_for_one(ctx))
+		return REASON_DROP_REJECT;
 	if (!config.twin && !reply_allowed())
 		return REASON_DROP_REJECT;
 	return pkt->proto == IPPROTO_TCP ? send_reset(ctx, pkt) : send_unreachable(ctx, pkt);
