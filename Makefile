@@ -121,7 +121,10 @@ $(REF_PROGRAMS): $(wildcard tests/ref/*.c tests/ref/*.h)
 $(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
-$(O)/tests/compare/compare: $(O)/tests/compare/compare.o $(O)/libweir.a
+$(O)/tests/compare/compare: $(patsubst %.c,$(O)/%.o,$(wildcard tests/compare/*.c)) $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
@@ -132,7 +135,7 @@ setup:
 	$(Q)scripts/setup build test
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(REF_PROGRAMS) $(O)/tests/compare/compare $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(REF_PROGRAMS) $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))

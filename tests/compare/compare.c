@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs frames through a compiled policy in the kernel and holds each answer against the reference's.
+// Runs frames through a compiled policy in the kernel, holds each answer against the reference's, and
+// looks at what leaves: the packet as it was, or a right answer to a rejected one.
 //
 // usage: compare POLICY FRAMES ANSWERS: FRAMES has lines "IFACE FLAGS HEX", ANSWERS one line each as
 // tests/ref/refmatch prints them. Exit status 0 all agree, 1 some do not (the first ten are printed), 2
@@ -13,8 +14,9 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/candidate.h"
-#include "ctl/datapath/counters.h"
 #include "ctl/datapath/probe.h"
+#include "tests/compare/answer.h"
+#include "tests/compare/output.h"
 
 #define FRAME_BYTES 16384
 #define SHOWN       10
@@ -68,72 +70,6 @@ static size_t read_line(const struct candidate *c, const char *line, struct poli
 	return read_hex(words + flags + 1, frame);
 }
 
-static const char *essential_word(uint32_t reason)
-{
-	switch (reason) {
-	case REASON_PASS_ND:
-		return "nd";
-	case REASON_PASS_ARP:
-		return "arp";
-	case REASON_PASS_ICMP_ERROR:
-		return "icmp-error";
-	case REASON_PASS_MLD:
-		return "mld";
-	case REASON_PASS_DHCP:
-		return "dhcp";
-	default:
-		return NULL;
-	}
-}
-
-static void add_rule(const struct candidate *c, const struct twin_result *r, struct text *t)
-{
-	static const char *const verdicts[] = {"pass", "drop", "reject", "count", "redirect"};
-	const struct resolved_rule *rule = &c->resolved->rules[r->rule];
-
-	text_add(t, verdicts[c->image->rules[r->rule].action]);
-	if (c->image->rules[r->rule].action == ACTION_REDIRECT)
-		text_addf(t, ":%s", c->image->about[r->rule].redirect);
-	text_addf(t, " rule:%u", rule->text_index + 1);
-	if (rule->named)
-		text_addf(t, ":\"%s\"", rule->identity);
-}
-
-// The datapath's answer in the reference's words.
-static void answer(const struct candidate *c, const struct twin_result *r, struct text *t)
-{
-	t->len = 0;
-	if (r->rule >= 0) {
-		add_rule(c, r, t);
-		return;
-	}
-	text_add(t, reason_drops(r->reason) ? "drop" : "pass");
-	if (r->reason >= REASON_MALFORMED_FIRST || r->reason == REASON_PASS_MALFORMED)
-		text_add(t, " malformed");
-	else if (r->reason == REASON_DROP_FRAGMENTS || r->reason == REASON_PASS_FRAGMENTS)
-		text_add(t, " fragments");
-	else if (essential_word(r->reason))
-		text_addf(t, " essentials:%s", essential_word(r->reason));
-	else if (r->reason == REASON_PASS_DEFAULT || r->reason == REASON_PASS_NOT_IP ||
-		 r->reason == REASON_DROP_DEFAULT)
-		text_add(t, " default");
-	else
-		text_addf(t, " %s", reason_name(r->reason));
-}
-
-// The reasons for "malformed" are a matter of taste, and where the default passes, neighbour discovery
-// passes by it.
-static bool agree(const char *wanted, const char *got)
-{
-	const char *mark = strstr(wanted, " malformed");
-
-	if (mark)
-		return strstr(got, " malformed") && !strncmp(wanted, got, (size_t)(mark - wanted));
-	if (!strcmp(wanted, "pass default") && !strcmp(got, "pass essentials:nd"))
-		return true;
-	return !strcmp(wanted, got);
-}
-
 static int load(struct candidate *c, const char *path, struct err *err)
 {
 	if (candidate_compile(c, path, NULL, 0)) {
@@ -147,32 +83,43 @@ static int load(struct candidate *c, const char *path, struct err *err)
 	return 0;
 }
 
+// What is wrong with the datapath's answer to one line, NULL when nothing is; got is for the caller's words.
+static const char *ask(struct candidate *c, const char *line, const char *wanted, struct text *got,
+		       struct err *err)
+{
+	static uint8_t frame[FRAME_BYTES];
+	struct policy_twin question;
+	struct twin_result result;
+	size_t length = read_line(c, line, &question, frame);
+
+	if (twin_run(c->twin, frame, length, &question, &result, err))
+		return err->text;
+	answer_write(c, &result, got);
+	if (!answer_agrees(wanted, text_get(got)))
+		return "they disagree";
+	return output_problem(wanted, result.verdict, frame, length, result.packet, result.length);
+}
+
 static int compare(struct candidate *c, FILE *frames, FILE *answers)
 {
-	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_BYTES);
 	struct text got = {0};
 	char *line = NULL, *wanted = NULL;
 	size_t size = 0, wanted_size = 0, number = 0, bad = 0;
 	struct err err = {0};
 
 	while (getline(&line, &size, frames) > 0 && getline(&wanted, &wanted_size, answers) > 0) {
-		struct policy_twin ask;
-		struct twin_result result;
-		size_t length = read_line(c, line, &ask, frame);
+		const char *problem;
 
 		number++;
 		wanted[strcspn(wanted, "\n")] = '\0';
-		if (twin_run(c->twin, frame, length, &ask, &result, &err)) {
-			printf("packet %zu: %s\n", number, err.text);
-			bad++;
-			continue;
-		}
-		answer(c, &result, &got);
-		if (agree(wanted, text_get(&got)))
-			continue;
-		if (bad++ < SHOWN)
-			printf("packet %zu: reference: %s, kernel: %s\n  %s", number, wanted,
-			       text_get(&got), line);
+		problem = ask(c, line, wanted, &got, &err);
+		if (problem && bad++ < SHOWN)
+			printf("packet %zu: %s: reference: %s, kernel: %s\n  %s", number, problem,
+			       wanted, text_get(&got), line);
+	}
+	if (!feof(frames)) {
+		puts("there are more packets than answers");
+		bad++;
 	}
 	printf("%zu packets, %zu disagree\n", number, bad);
 	text_free(&got);

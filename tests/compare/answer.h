@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The datapath's answer about a packet in the words of the reference (tests/ref/refmatch).
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl/base/text.h"
+#include "ctl/control/candidate.h"
+
+// Replaces the text by "VERDICT VIA".
+void answer_write(const struct candidate *c, const struct twin_result *r, struct text *ret);
+// Are the reference's words and ours the same answer? The reasons for "malformed" are a matter of taste,
+// and where the default passes, neighbour discovery passes by it.
+bool answer_agrees(const char *wanted, const char *got);

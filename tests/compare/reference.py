@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Asks the reference about frames, and holds the kernel's answers against its."""
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("O", "build")
+REF = BUILD / "tests/ref"
+REFUSED = 3
+NOISE = re.compile(r"warning|^ +\d* \|")
+
+
+def answer(policy, frames, answers):
+    """Writes the reference's answer to each line of frames."""
+    with open(frames, "rb") as stdin, open(answers, "wb") as stdout:
+        subprocess.run([REF / "refmatch", policy], check=True, stdin=stdin, stdout=stdout)
+
+
+def compare(policy, frames, answers):
+    """The finished process of tests/compare/compare.c; its exit status says how it went."""
+    return subprocess.run([BUILD / "tests/compare/compare", policy, frames, answers],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def packets(done):
+    """How many frames a finished comparison has tried."""
+    found = re.search(r"(\d+) packets, (\d+) disagree", done.stdout)
+    return int(found[1]) if found else 0
+
+
+def complaints(done):
+    """What a failed comparison has printed, without the policy's warnings."""
+    return [line for line in done.stdout.splitlines() if NOISE.search(line) is None]
