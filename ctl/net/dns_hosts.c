@@ -24,8 +24,13 @@ static char *take_word(char **at)
 	return word;
 }
 
-static void make_lower(char *word)
+// Lower case, without the final dot: so names are kept, and looked for.
+static void make_normal(char *word)
 {
+	size_t len = strlen(word);
+
+	if (len && word[len - 1] == '.')
+		word[len - 1] = '\0';
 	for (; *word; word++)
 		if (*word >= 'A' && *word <= 'Z')
 			*word = (char)(*word + ('a' - 'A'));
@@ -41,8 +46,9 @@ static void add_line(struct hosts *h, char *line)
 	if (!word || addr_parse(word, strlen(word), &addr, NULL))
 		return;
 	while ((word = take_word(&line))) {
-		make_lower(word);
-		vec_push(&h->entries, ((struct hosts_entry){.name = word, .addr = addr}));
+		make_normal(word);
+		if (word[0])
+			vec_push(&h->entries, ((struct hosts_entry){.name = word, .addr = addr}));
 	}
 }
 
@@ -93,14 +99,12 @@ static size_t lower_bound(const struct hosts *h, const char *name)
 
 const struct hosts_entry *hosts_find(const struct hosts *h, const char *name, size_t *ret_n)
 {
-	CLEANUP_FREE char *lower = mem_strdup(name);
-	size_t first, n = 0, len = strlen(lower);
+	CLEANUP_FREE char *normal = mem_strdup(name);
+	size_t first, n = 0;
 
-	if (len && lower[len - 1] == '.')
-		lower[len - 1] = '\0';
-	make_lower(lower);
-	first = lower_bound(h, lower);
-	while (first + n < h->entries.n && !strcmp(h->entries.at[first + n].name, lower))
+	make_normal(normal);
+	first = lower_bound(h, normal);
+	while (first + n < h->entries.n && !strcmp(h->entries.at[first + n].name, normal))
 		n++;
 	if (!n)
 		return NULL;

@@ -28,7 +28,7 @@ bool dns_label_encode(const char *label, size_t len, struct text *out);
 // --- dns_hosts.c: the hosts file, read once and sorted by name
 
 struct hosts_entry {
-	const char *name; // lower case
+	const char *name; // lower case, without a final dot
 	struct addr addr;
 };
 

@@ -21,6 +21,7 @@ static const char content[] = "127.0.0.1\tlocalhost Loop\r\n"
 			      "192.0.2.10\n"
 			      "::ffff:192.0.2.11 mapped\n"
 			      "fe80::1%eth0 zoned\n"
+			      "192.0.2.13 Dotted.example. .\n"
 			      "192.0.2.12 last";
 
 static struct hosts hosts;
@@ -62,6 +63,14 @@ static const char *only(const char *name)
 	e = hosts_find(&hosts, name, &n);
 	assert_int_equal(n, 1);
 	return addr_format(&e->addr, buf);
+}
+
+static void a_final_dot_is_nothing(void **state)
+{
+	(void)state;
+	assert_string_equal(only("dotted.example"), "192.0.2.13");
+	assert_string_equal(only("dotted.example."), "192.0.2.13");
+	assert_string_equal(only("last."), "192.0.2.12");
 }
 
 static void finds_every_line(void **state)
@@ -112,9 +121,8 @@ static void an_absent_file_is_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_every_line),
-		cmocka_unit_test(finds_single_names),
-		cmocka_unit_test(ignores_the_rest),
+		cmocka_unit_test(a_final_dot_is_nothing),  cmocka_unit_test(finds_every_line),
+		cmocka_unit_test(finds_single_names),      cmocka_unit_test(ignores_the_rest),
 		cmocka_unit_test(an_absent_file_is_empty),
 	};
 
