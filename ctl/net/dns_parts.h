@@ -19,12 +19,6 @@ enum {
 	DNS_NAME_MAX = 253, // characters without the final dot (RFC 1035 section 2.3.4)
 };
 
-// --- dns_name.c
-
-// Appends label (UTF-8) as "xn--…" (RFC 3492), or as it is when it is ASCII. false when it is not
-// well-formed UTF-8 or longer than a label may be.
-bool dns_label_encode(const char *label, size_t len, struct text *out);
-
 // --- dns_hosts.c: the hosts file, read once and sorted by name
 
 struct hosts_entry {

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
-#include "ctl/policy/punycode.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/punycode.h"
 
 struct lexer {
 	const struct diag_file *file;
@@ -143,18 +144,20 @@ static void lex_bad(struct lexer *l)
 // A word with letters that are not ASCII (LANGUAGE.md point 3).
 static void lex_foreign(struct lexer *l, const char *start)
 {
-	char name[256], hint[300];
+	struct text name = {0};
 	struct diag_at at;
 
 	while (l->at < l->end && (is_word(*l->at) || is_high(*l->at)))
 		l->at++;
 	at = place(l, start, l->at);
-	if (punycode_name(start, at.len, name, sizeof(name)) && strchr(name, '.')) {
-		snprintf(hint, sizeof(hint), "write %s", name);
+	if (punycode_name(start, at.len, &name) && strchr(text_get(&name), '.')) {
+		CLEANUP_FREE char *hint = mem_printf("write %s", text_get(&name));
+
 		diag_error(l->diag, at, hint, "names have ASCII letters only");
 	} else {
 		diag_error(l->diag, at, NULL, "words have ASCII letters only");
 	}
+	text_free(&name);
 	add(l, TOKEN_BAD, start);
 }
 

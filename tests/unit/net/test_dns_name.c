@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which words are host names, what is said about the others, and punycode against RFC 3492.
+// Which words are host names, and what is said about the others.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,43 +136,12 @@ static void cuts_in_a_small_buffer(void **state)
 	assert_null(dns_name_problem("ab..", 2, buf, sizeof(buf)));
 }
 
-// RFC 3492 section 7.1, in lower case: Arabic (A), Chinese (B), Czech (D), Russian (I), Japanese
-// (L, P).
-static void encodes_the_samples_of_the_rfc(void **state)
-{
-	static const struct {
-		const char *utf8, *encoded;
-	} samples[] = {
-		{"ليهمابتكلموشعربي؟", "xn--egbpdaj6bu4bxfgehfvwxn"},
-		{"他们为什么不说中文", "xn--ihqwcrb4cv8a8dqg056pqjye"},
-		{"Pročprostěnemluvíčesky", "xn--proprostnemluvesky-uyb24dma41a"},
-		{"почемужеонинеговорятпорусски", "xn--b1abfaaepdrnnbgefbadotcwatmq2g4l"},
-		{"3年b組金八先生", "xn--3b-ww4c5e180e575a65lsy2b"},
-		{"maji\xe3\x81\xa7koi\xe3\x81\x99\xe3\x82\x8b"
-		 "5\xe7\xa7\x92\xe5\x89\x8d",
-		 "xn--majikoi5-783gue6qz075azm5e"},
-		{"plain-Ascii", "plain-ascii"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		struct text out = {0};
-
-		assert_true(dns_label_encode(samples[i].utf8, strlen(samples[i].utf8), &out));
-		assert_string_equal(text_get(&out), samples[i].encoded);
-		text_free(&out);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepts_names),
-		cmocka_unit_test(refuses_what_is_none),
-		cmocka_unit_test(shows_punycode),
-		cmocka_unit_test(cuts_a_long_quotation),
+		cmocka_unit_test(accepts_names),          cmocka_unit_test(refuses_what_is_none),
+		cmocka_unit_test(shows_punycode),         cmocka_unit_test(cuts_a_long_quotation),
 		cmocka_unit_test(cuts_in_a_small_buffer),
-		cmocka_unit_test(encodes_the_samples_of_the_rfc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

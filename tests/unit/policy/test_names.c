@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of the fixed tables (names.c), of /etc/services (services.c), host names and punycode.
+// Unit tests of the fixed tables (names.c), of /etc/services (services.c), host names.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/policy/host.h"
 #include "ctl/policy/names.h"
-#include "ctl/policy/punycode.h"
 #include "ctl/policy/services.h"
 
 static void test_keywords(void **state)
@@ -166,40 +165,13 @@ static void test_hosts(void **state)
 	assert_string_equal(normal, "x.com");
 }
 
-static void test_punycode(void **state)
-{
-	static const struct {
-		const char *name, *ascii;
-	} pairs[] = {
-		{"bücher.example", "xn--bcher-kva.example"},
-		{"BÜCHER.example", "xn--bcher-kva.example"},
-		{"münchen.de", "xn--mnchen-3ya.de"},
-		{"пример.испытание", "xn--e1afmkfd.xn--80akhbyknj4f"},
-		{"例え.テスト", "xn--r8jz45g.xn--zckzah"},
-		{"παράδειγμα.δοκιμή", "xn--hxajbheg2az3al.xn--jxalpdlp"},
-		{"plain.example", "plain.example"},
-	};
-	char buf[256];
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
-		assert_string_equal(
-			punycode_name(pairs[i].name, strlen(pairs[i].name), buf, sizeof(buf)),
-			pairs[i].ascii);
-	assert_null(punycode_name("\xff", 1, buf, sizeof(buf)));
-	assert_null(punycode_name("\xc3", 1, buf, sizeof(buf)));
-	assert_null(punycode_name("\xc0\x80", 2, buf, sizeof(buf)));
-	assert_null(punycode_name("\xed\xa0\x80", 3, buf, sizeof(buf)));
-	assert_null(punycode_name("bücher", 7, buf, 5));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keywords), cmocka_unit_test(test_protos),
 		cmocka_unit_test(test_icmp),     cmocka_unit_test(test_dscp_and_ethertypes),
 		cmocka_unit_test(test_nearest),  cmocka_unit_test(test_services),
-		cmocka_unit_test(test_hosts),    cmocka_unit_test(test_punycode),
+		cmocka_unit_test(test_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
