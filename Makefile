@@ -37,7 +37,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint vmtest fuzz install uninstall clean help setup
+.PHONY: all demo test check tests lint vmtest fuzz fuzz-targets install uninstall clean help setup
 
 all: $(O)/weir $(MAN)
 
@@ -47,7 +47,7 @@ help:
 	@echo 'make test       install what is missing, build, run every test (root)'
 	@echo 'make lint       layers, format, long functions, static analysis'
 	@echo 'make vmtest     the datapath on other kernels, under qemu (root for kernel packages)'
-	@echo 'make fuzz T=60  fuzz each parser for T seconds'
+	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean      remove $(O)'
 
@@ -71,7 +71,7 @@ $(O)/asan/%.o: %.c | $(SKELETONS)
 	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 
 # Skeletons count as system headers, which -MMD leaves out: name who includes them.
-$(filter $(O)/ctl/datapath/%,$(ROOMS)) $(filter $(O)/asan/ctl/datapath/%,$(ASAN_ROOMS)): $(SKELETONS)
+$(foreach d,ctl asan/ctl fuzz/ctl,$(patsubst ctl/%.c,$(O)/$(d)/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)))): $(SKELETONS)
 
 $(O)/libweir.a: $(ROOMS)
 	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
@@ -127,6 +127,24 @@ $(O)/tests/compare/compare: $(patsubst %.c,$(O)/%.o,$(wildcard tests/compare/*.c
 $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
+# The parsers under libFuzzer: all of ctl/ once more with clang, of which each target takes what it needs.
+FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -g -O1 -I. -isystem $(O) -fsanitize=fuzzer-no-link $(FUZZ_SANITIZE)
+FUZZ_ROOMS = $(ROOM_SOURCES:%.c=$(O)/fuzz/%.o)
+
+$(O)/fuzz/%.o: %.c | $(SKELETONS)
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/fuzz/libweir.a: $(FUZZ_ROOMS)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(FUZZ): $(O)/fuzz/%: $(O)/fuzz/tests/fuzz/%.o $(O)/fuzz/tests/fuzz/world.o $(O)/fuzz/libweir.a
+	$(call say,LINK,$@)$(CLANG) -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
+
+fuzz-targets: $(FUZZ) $(O)/tests/fuzz/frames $(O)/tests/compare/compare $(O)/tests/ref/refmatch $(O)/tests/datapath/cases.txt
+
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)$(CLANG) -O2 -g -Wall -Wextra -target bpf -c -o $@ $<
@@ -160,6 +178,7 @@ lint: setup
 	$(Q)O=$(O) scripts/lint
 
 fuzz: setup
+	$(Q)$(MAKE) --no-print-directory O=$(O) fuzz-targets
 	$(Q)O=$(O) scripts/fuzz $(T)
 
 install: all

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the fuzz targets share.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+// A claim about the code under test: where it does not hold, the input is kept as a finding.
+static inline void fuzz_check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+// A copy of exact size, so that the sanitizer sees a byte read beyond it; the caller frees it.
+static inline void *fuzz_copy(const void *data, size_t size)
+{
+	void *copy = malloc(size ? size : 1);
+
+	fuzz_check(copy);
+	if (size)
+		memcpy(copy, data, size);
+	return copy;
+}

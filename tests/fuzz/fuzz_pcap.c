@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Fuzz target: capture files, as `explain --pcap` reads them.
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ctl/control/pcap.h"
+#include "tests/fuzz/fuzz.h"
+
+static void read_all(struct pcap *file, size_t size)
+{
+	struct pcap_packet packet;
+	struct err err = {0};
+	uint64_t number = 0;
+	unsigned sum = 0;
+	size_t seen = 24;
+	int more;
+
+	while ((more = pcap_next(file, &packet, &err)) > 0) {
+		fuzz_check(packet.number == ++number && packet.length >= packet.captured);
+		seen += 16 + packet.captured;
+		for (size_t i = 0; i < packet.captured; i++)
+			sum += packet.bytes[i];
+	}
+	fuzz_check(seen <= size && (more < 0 ? err.text[0] : seen == size));
+	fuzz_check(sum < UINT32_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	static char path[32];
+	struct pcap file = {0};
+	struct err err = {0};
+
+	if (fd < 0) {
+		fd = memfd_create("capture", MFD_CLOEXEC);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	}
+	fuzz_check(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
+	if (pcap_open(path, &file, &err) == 0)
+		read_all(&file, size);
+	else
+		fuzz_check(err.text[0] && !file.text);
+	pcap_free(&file);
+	return 0;
+}
