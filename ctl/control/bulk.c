@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/lines.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/net/dns.h"
@@ -23,17 +24,11 @@ struct bulk_strings {
 	char at[];
 };
 
-struct word {
-	const char *at;
-	size_t len;
-};
-
 // A line while it is read.
 struct line {
 	struct bulk *bulk;
-	unsigned number;
+	struct lines in; // where it stands, and its rest
 	bool wide;
-	const char *at, *end;              // the rest
 	struct word what, note;            // as written
 	struct bulk_item item;             // the options; what all items of the line share
 	struct prefix prefixes[RANGE_MAX]; // n of them; none for a name
@@ -107,50 +102,13 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct line *l, const ch
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	vec_add(&b->errors)->line = l->number;
+	vec_add(&b->errors)->line = l->in.number;
 	put_shown(vec_last(&b->errors)->text, sizeof(vec_last(&b->errors)->text), text);
 	return -EINVAL;
 }
 
 // For "%.*s": a word as a message repeats it.
 #define SHOWN(w) (int)((w).len < SHOWN_MAX ? (w).len : SHOWN_MAX), (w).at
-
-static bool is(struct word w, const char *text)
-{
-	return w.len == strlen(text) && !memcmp(w.at, text, w.len);
-}
-
-static bool is_one_of(struct word w, const char *const *texts, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (is(w, texts[i]))
-			return true;
-	return false;
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-static bool is_comment(char c)
-{
-	return c == '#' || c == ';';
-}
-
-// The next word; an empty one at the end of the line or at a comment.
-static struct word take_word(struct line *l)
-{
-	struct word w;
-
-	while (l->at < l->end && is_blank(*l->at))
-		l->at++;
-	w.at = l->at;
-	while (l->at < l->end && !is_blank(*l->at) && !is_comment(*l->at))
-		l->at++;
-	w.len = (size_t)(l->at - w.at);
-	return w;
-}
 
 // Refuses the line with the sentence and the hint that the parser of addresses has for the word.
 static int explain(struct line *l, struct word w, bool range)
@@ -191,11 +149,11 @@ static int check_keyword(struct line *l)
 	static const char *const options[] = {"for", "note", "to", "both", "from"};
 	static const char *const keywords[] = {"not", "host", "self"};
 
-	if (is(l->what, "any"))
+	if (word_is(l->what, "any"))
 		return refuse(l, "'any' is every address (write 0.0.0.0/0 or ::/0)");
-	if (is_one_of(l->what, options, ARRAY_SIZE(options)))
+	if (word_is_one_of(l->what, options, ARRAY_SIZE(options)))
 		return refuse(l, "an address is missing before '%.*s'", SHOWN(l->what));
-	if (is_one_of(l->what, keywords, ARRAY_SIZE(keywords)))
+	if (word_is_one_of(l->what, keywords, ARRAY_SIZE(keywords)))
 		return refuse(l,
 			      "'%.*s' is a word of the policy language (write an address or a "
 			      "host name)",
@@ -231,7 +189,7 @@ static int parse_other(struct line *l)
 {
 	if (memchr(l->what.at, '\0', l->what.len))
 		return refuse(l, "there is a NUL byte in the line (is this a text?)");
-	if (is(l->what, "0/0") || is(l->what, "*"))
+	if (word_is(l->what, "0/0") || word_is(l->what, "*"))
 		return refuse(l, "'%.*s' is not an address (write 0.0.0.0/0 or ::/0)",
 			      SHOWN(l->what));
 	if (!l->what.len || addr_looks_like(l->what.at, l->what.len))
@@ -255,7 +213,7 @@ static int parse_what(struct line *l)
 
 static int parse_for(struct line *l)
 {
-	struct word time = take_word(l);
+	struct word time = lines_word(&l->in);
 	int r;
 
 	if (l->item.for_ms)
@@ -293,21 +251,21 @@ static int parse_note(struct line *l)
 
 	if (l->note.at)
 		return refuse(l, "'note' stands twice");
-	while (l->at < l->end && is_blank(*l->at))
-		l->at++;
-	if (l->at == l->end || *l->at != '"')
+	while (l->in.at < l->in.end && lines_blank(*l->in.at))
+		l->in.at++;
+	if (l->in.at == l->in.end || *l->in.at != '"')
 		return refuse(l, "the note has no quotes (write note \"TEXT\")");
-	l->note.at = ++l->at;
-	quote = memchr(l->at, '"', (size_t)(l->end - l->at));
+	l->note.at = ++l->in.at;
+	quote = memchr(l->in.at, '"', (size_t)(l->in.end - l->in.at));
 	if (!quote)
 		return refuse(l, "the note has no closing quote");
-	l->note.len = (size_t)(quote - l->at);
-	l->at = quote + 1;
+	l->note.len = (size_t)(quote - l->in.at);
+	l->in.at = quote + 1;
 	if (!l->note.len || l->note.len > NOTE_MAX)
 		return refuse(l, "a note has 1 to %d bytes", NOTE_MAX);
 	if (!is_printable(l->note))
 		return refuse(l, "the note has bytes that cannot be printed");
-	if (l->at < l->end && !is_blank(*l->at) && !is_comment(*l->at))
+	if (l->in.at < l->in.end && !lines_blank(*l->in.at) && !lines_comment(*l->in.at))
 		return refuse(l, "a blank is missing behind the note");
 	return 0;
 }
@@ -318,8 +276,8 @@ static int refuse_blanks(struct line *l, struct word dash)
 	struct word range = {.at = l->what.at};
 
 	if (dash.len == 1)
-		take_word(l);
-	range.len = (size_t)(l->at - range.at);
+		lines_word(&l->in);
+	range.len = (size_t)(l->in.at - range.at);
 	return explain(l, range, true);
 }
 
@@ -329,9 +287,9 @@ static int refuse_option(struct line *l, struct word w)
 
 	if (w.at[0] == '-' && l->n)
 		return refuse_blanks(l, w);
-	if (is(w, "from"))
+	if (word_is(w, "from"))
 		return refuse(l, "'from' is not said (it is the direction without to and both)");
-	if (is(w, "port") || is(w, "on") || is(w, "proto"))
+	if (word_is(w, "port") || word_is(w, "on") || word_is(w, "proto"))
 		return refuse(l, "'%.*s' needs a rule in the policy (a list has addresses only)",
 			      SHOWN(w));
 	if (!prefix_parse(w.at, w.len, &p, NULL, NULL))
@@ -346,12 +304,12 @@ static int parse_options(struct line *l)
 {
 	int r = 0;
 
-	for (struct word w = take_word(l); w.len && !r; w = take_word(l)) {
-		if (is(w, "for"))
+	for (struct word w = lines_word(&l->in); w.len && !r; w = lines_word(&l->in)) {
+		if (word_is(w, "for"))
 			r = parse_for(l);
-		else if (is(w, "to") || is(w, "both"))
+		else if (word_is(w, "to") || word_is(w, "both"))
 			r = parse_direction(l, w.at[0] == 'b');
-		else if (is(w, "note"))
+		else if (word_is(w, "note"))
 			r = parse_note(l);
 		else
 			r = refuse_option(l, w);
@@ -397,7 +355,7 @@ void bulk_add_word(struct bulk *b, const char *word)
 
 	// Not all of it: the prefixes are 4.6 kB that need no zeros.
 	l.bulk = b;
-	l.number = NO_LINE;
+	l.in = (struct lines){.number = NO_LINE};
 	l.wide = true;
 	l.what = (struct word){word, strlen(word)};
 	l.note = (struct word){0};
@@ -429,7 +387,7 @@ static bool is_html(const struct sample *s)
 
 static bool is_json(const struct sample *s)
 {
-	return s->line.at[0] == '{' || is(s->words[0], "[") || begins(s->words[0], "[{") ||
+	return s->line.at[0] == '{' || word_is(s->words[0], "[") || begins(s->words[0], "[{") ||
 	       begins(s->words[0], "[\"");
 }
 
@@ -439,8 +397,8 @@ static bool is_command(const struct sample *s, const char *const *verbs, size_t 
 {
 	static const char *const options[] = {"for", "to", "both", "note"};
 
-	return is_one_of(s->words[0], verbs, n) && s->words[1].len &&
-	       !is_one_of(s->words[1], options, ARRAY_SIZE(options));
+	return word_is_one_of(s->words[0], verbs, n) && s->words[1].len &&
+	       !word_is_one_of(s->words[1], options, ARRAY_SIZE(options));
 }
 
 static bool is_ipset(const struct sample *s)
@@ -449,7 +407,7 @@ static bool is_ipset(const struct sample *s)
 	static const char *const nft[] = {"table", "chain", "set", "element", "rule", "map"};
 
 	return is_command(s, verbs, ARRAY_SIZE(verbs)) && s->words[2].len &&
-	       !is_one_of(s->words[1], nft, ARRAY_SIZE(nft));
+	       !word_is_one_of(s->words[1], nft, ARRAY_SIZE(nft));
 }
 
 static bool is_nft(const struct sample *s)
@@ -472,12 +430,12 @@ static bool is_hosts(const struct sample *s)
 	if (addr_looks_like(name.at, name.len))
 		return false;
 	return has_byte(name, '.') || begins(name, "ip6-") ||
-	       is_one_of(name, locals, ARRAY_SIZE(locals));
+	       word_is_one_of(name, locals, ARRAY_SIZE(locals));
 }
 
 static bool is_csv(const struct sample *s)
 {
-	return has_byte(s->words[0], ',') || s->line.at[0] == '"' || is(s->words[1], ",");
+	return has_byte(s->words[0], ',') || s->line.at[0] == '"' || word_is(s->words[1], ",");
 }
 
 static const struct {
@@ -496,10 +454,10 @@ static const struct {
 static int check_format(const struct line *line)
 {
 	struct line l = *line;
-	struct sample s = {.line = {l.at, (size_t)(l.end - l.at)}};
+	struct sample s = {.line = {l.in.at, (size_t)(l.in.end - l.in.at)}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(s.words); i++)
-		s.words[i] = take_word(&l);
+		s.words[i] = lines_word(&l.in);
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		if (formats[i].matches(&s))
 			return refuse(&l, "this is %s, not a list (%s)", formats[i].what,
@@ -507,20 +465,12 @@ static int check_format(const struct line *line)
 	return 0;
 }
 
-// Skips the blanks; is there something in the line?
-static bool has_content(struct line *l)
-{
-	while (l->at < l->end && is_blank(*l->at))
-		l->at++;
-	return l->at < l->end && !is_comment(*l->at);
-}
-
 static void parse_line(struct line *l)
 {
 	l->note = (struct word){0};
-	l->item = (struct bulk_item){.line = l->number};
+	l->item = (struct bulk_item){.line = l->in.number};
 	l->mapped = false;
-	l->what = take_word(l);
+	l->what = lines_word(&l->in);
 	if (!parse_what(l) && !parse_options(l))
 		add_items(l);
 }
@@ -543,22 +493,12 @@ static int check_start(struct line *l, const char *text, size_t len)
 
 void bulk_add_text(struct bulk *b, const char *text, size_t len, bool wide)
 {
-	struct line l = {.bulk = b, .wide = wide, .number = 1};
-	const char *next = text, *end = text + len;
+	struct line l = {.bulk = b, .wide = wide, .in = {.number = 1}};
 	bool known = false;
 
 	if (check_start(&l, text, len) < 0)
 		return;
-	if (begins((struct word){text, len}, "\xef\xbb\xbf"))
-		next += 3;
-	for (; next < end; l.number++) {
-		const char *newline = memchr(next, '\n', (size_t)(end - next));
-
-		l.at = next;
-		l.end = newline ? newline : end;
-		next = newline ? newline + 1 : end;
-		if (!has_content(&l))
-			continue;
+	for (l.in = lines_of(text, len); lines_next(&l.in);) {
 		if (!known && check_format(&l) < 0)
 			return;
 		known = true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/lines.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/host.h"
 
@@ -20,17 +21,10 @@ struct reader {
 	uint32_t line;
 };
 
-struct words { // of a line: the first one, and how much there is
-	const char *at;
-	size_t len;           // of the first word
-	const char *next;     // the second word, NULL: none
-	const char *line_end; // behind the last word
+struct words {                     // of a line: the first two, and all of them
+	struct word first, second; // second: empty where there is none
+	struct word all;
 };
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
 
 __attribute__((format(printf, 3, 4))) static void problem(struct reader *r, const char *hint,
 							  const char *fmt, ...)
@@ -53,26 +47,9 @@ __attribute__((format(printf, 3, 4))) static void problem(struct reader *r, cons
 
 // ---- files of another kind ------------------------------------------------------------------------
 
-static bool word_is(const char *at, size_t len, const char *word)
+static bool has(struct word w, char c)
 {
-	return len == strlen(word) && !memcmp(at, word, len);
-}
-
-static size_t word_len(const char *at, const char *end)
-{
-	size_t n = 0;
-
-	while (at + n < end && !is_blank(at[n]))
-		n++;
-	return n;
-}
-
-static bool any_word(const char *at, size_t len, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (word_is(at, len, words[i]))
-			return true;
-	return false;
+	return memchr(w.at, c, w.len);
 }
 
 static bool is_nft(const struct words *w)
@@ -81,32 +58,30 @@ static bool is_nft(const struct words *w)
 					    "elements", "define", "type"};
 	static const char *const second[] = {"element", "table", "set", "chain", "rule"};
 
-	if (memchr(w->at, '{', (size_t)(w->line_end - w->at)) || word_is(w->at, w->len, "}"))
+	if (has(w->all, '{') || word_is(w->first, "}"))
 		return true;
-	if (!w->next)
+	if (!w->second.len)
 		return false;
-	return any_word(w->at, w->len, first, ARRAY_SIZE(first)) ||
-	       (word_is(w->at, w->len, "add") &&
-		any_word(w->next, word_len(w->next, w->line_end), second, ARRAY_SIZE(second)));
+	return word_is_one_of(w->first, first, ARRAY_SIZE(first)) ||
+	       (word_is(w->first, "add") && word_is_one_of(w->second, second, ARRAY_SIZE(second)));
 }
 
 static bool is_ipset(const struct words *w)
 {
-	return w->next && (word_is(w->at, w->len, "create") || word_is(w->at, w->len, "add"));
+	return w->second.len && (word_is(w->first, "create") || word_is(w->first, "add"));
 }
 
 static bool is_hosts(const struct words *w)
 {
-	size_t len = w->next ? word_len(w->next, w->line_end) : 0;
 	struct addr a;
 
-	return len && addr_parse(w->at, w->len, &a, NULL) == 0 && !addr_looks_like(w->next, len) &&
-	       memchr(w->next, ',', len) == NULL;
+	return w->second.len && addr_parse(w->first.at, w->first.len, &a, NULL) == 0 &&
+	       !addr_looks_like(w->second.at, w->second.len) && !has(w->second, ',');
 }
 
 static bool is_csv(const struct words *w)
 {
-	return memchr(w->at, ',', (size_t)(w->line_end - w->at));
+	return has(w->all, ',');
 }
 
 static const char *kind_of_file(const struct words *w)
@@ -139,14 +114,13 @@ static bool is_wide(const struct prefix *p)
 	return p->len < (p->addr.family == 4 ? 8 : 16);
 }
 
-static void add_prefixes(struct reader *r, const struct words *w, const struct prefix *prefixes,
-			 size_t n)
+static void add_prefixes(struct reader *r, struct word w, const struct prefix *prefixes, size_t n)
 {
 	struct place place = {.file = r->options->file, .line = r->line};
 
 	for (size_t i = 0; i < n && !r->options->wide; i++)
 		if (is_wide(&prefixes[i]) || is_loopback(&prefixes[i])) {
-			problem(r, "'wide' lets it in", "'%.*s' is %s", (int)w->len, w->at,
+			problem(r, "'wide' lets it in", "'%.*s' is %s", (int)w.len, w.at,
 				is_wide(&prefixes[i]) ? "shorter than /8 (IPv4) or /16 (IPv6)"
 						      : "loopback");
 			return;
@@ -156,19 +130,19 @@ static void add_prefixes(struct reader *r, const struct words *w, const struct p
 	r->l->good++;
 }
 
-static void add_name(struct reader *r, const struct words *w)
+static void add_name(struct reader *r, struct word w)
 {
 	char name[256] = "", text[160];
 	const char *what = "is not a host name: longer than 253 letters";
 
-	if (w->len < sizeof(name)) {
-		memcpy(name, w->at, w->len);
-		what = memchr(name, '\0', w->len) ? "is not an address"
-		       : !strchr(name, '.')       ? "is not an address, nor a name with a dot"
-						  : host_problem(name, text, sizeof(text));
+	if (w.len < sizeof(name)) {
+		memcpy(name, w.at, w.len);
+		what = memchr(name, '\0', w.len) ? "is not an address"
+		       : !strchr(name, '.')      ? "is not an address, nor a name with a dot"
+						 : host_problem(name, text, sizeof(text));
 	}
 	if (what) {
-		problem(r, NULL, "'%.*s' %s", (int)(w->len < SHOWN_MAX ? w->len : SHOWN_MAX), w->at,
+		problem(r, NULL, "'%.*s' %s", (int)(w.len < SHOWN_MAX ? w.len : SHOWN_MAX), w.at,
 			what);
 		return;
 	}
@@ -185,9 +159,9 @@ static void add_name(struct reader *r, const struct words *w)
 }
 
 // A word that is no prefix: a range, a name, or wrong.
-static void add_other(struct reader *r, const struct words *w)
+static void add_other(struct reader *r, struct word w)
 {
-	bool address = addr_looks_like(w->at, w->len);
+	bool address = addr_looks_like(w.at, w.len);
 	struct prefix pieces[254];
 	struct err err = {0}, *explain = r->l->problems.n < PROBLEMS_MAX ? &err : NULL;
 	size_t n = 1;
@@ -197,10 +171,10 @@ static void add_other(struct reader *r, const struct words *w)
 		add_name(r, w);
 		return;
 	}
-	if (memchr(w->at, '-', w->len))
-		result = range_parse(w->at, w->len, pieces, &n, explain);
+	if (memchr(w.at, '-', w.len))
+		result = range_parse(w.at, w.len, pieces, &n, explain);
 	else
-		result = prefix_parse(w->at, w->len, pieces, NULL, explain);
+		result = prefix_parse(w.at, w.len, pieces, NULL, explain);
 	if (result < 0)
 		problem(r, err.hint[0] ? err.hint : NULL, "%s", err.text);
 	else
@@ -222,59 +196,43 @@ static void read_words(struct reader *r, const struct words *w)
 	bool mapped = false;
 	const char *kind;
 
-	if (!w->next && prefix_parse(w->at, w->len, &p, &mapped, NULL) == 0) {
+	if (!w->second.len && prefix_parse(w->first.at, w->first.len, &p, &mapped, NULL) == 0) {
 		if (mapped && !r->l->mapped)
 			r->l->mapped = r->line;
-		add_prefixes(r, w, &p, 1);
+		add_prefixes(r, w->first, &p, 1);
 		return;
 	}
 	kind = kind_of_file(w);
 	if (kind)
 		refuse(r, kind);
-	else if (w->next)
+	else if (w->second.len)
 		problem(r, "one address, prefix, range or name a line", "more than one word");
 	else
-		add_other(r, w);
+		add_other(r, w->first);
 }
 
-// Cuts blanks and the comment off; false for an empty line.
-static bool cut(const char *at, const char *end, struct words *ret)
+// The words of the line that has been reached.
+static struct words cut(struct lines *l)
 {
-	const char *word_end;
+	struct words w = {.first = lines_word(l)};
 
-	while (at < end && is_blank(*at))
-		at++;
-	for (word_end = at; word_end < end && !is_blank(*word_end); word_end++)
-		if (*word_end == '#' || *word_end == ';')
-			break;
-	*ret = (struct words){.at = at, .len = (size_t)(word_end - at), .line_end = word_end};
-	if (word_end == end || *word_end == '#' || *word_end == ';')
-		return ret->len > 0;
-	for (at = word_end; at < end && *at != '#' && *at != ';'; at++) {
-		if (is_blank(*at))
-			continue;
-		if (!ret->next)
-			ret->next = at;
-		ret->line_end = at + 1;
-	}
-	return true;
+	w.all = w.first;
+	w.second = lines_word(l);
+	for (struct word last = w.second; last.len; last = lines_word(l))
+		w.all.len = (size_t)(last.at + last.len - w.all.at);
+	return w;
 }
 
 void list_read(struct list *l, const char *text, size_t len, const struct list_options *options)
 {
 	struct reader r = {.l = l, .options = options};
-	const char *end = text + len;
+	struct lines in = lines_of(text, len);
 
-	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
-		text += 3;
-	while (text < end && !l->refused) {
-		const char *newline = memchr(text, '\n', (size_t)(end - text));
-		struct words w;
+	while (!l->refused && lines_next(&in)) {
+		struct words w = cut(&in);
 
-		r.line++;
-		if (cut(text, newline ? newline : end, &w))
-			read_words(&r, &w);
-		text = newline ? newline + 1 : end;
+		r.line = in.number;
+		read_words(&r, &w);
 	}
 }
 
