@@ -37,61 +37,6 @@ static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uin
 	return false;
 }
 
-static void describe_program(uint32_t id, uint32_t slots_id, struct attached *ret)
-{
-	uint32_t maps[MAPS_MAX] = {0};
-	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uint64_t)(uintptr_t)maps};
-	uint32_t size = sizeof(info);
-	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(id);
-
-	*ret = (struct attached){.prog_id = id};
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
-		return;
-	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
-	ret->ours = slots_id && !strcmp(info.name, ENTRY_NAME) && uses_map(&info, maps, slots_id);
-}
-
-static void add_program(uint32_t id, uint32_t slots_id, struct attached_list *list)
-{
-	if (id && list->n < ATTACHED_MAX)
-		describe_program(id, slots_id, &list->at[list->n++]);
-}
-
-// Behind the dispatcher: libxdp knows the programs.
-static void add_shared(struct xdp_multiprog *mp, uint32_t slots_id, struct attached_list *list)
-{
-	struct xdp_program *prog = NULL;
-
-	list->shared = true;
-	while ((prog = xdp_multiprog__next_prog(prog, mp)))
-		add_program(xdp_program__id(prog), slots_id, list);
-}
-
-int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
-	struct xdp_multiprog *mp;
-	int code = bpf_xdp_query((int)ifindex, 0, &opts);
-
-	if (code)
-		return err_system(err, -code, "cannot ask for the XDP programs of interface %u",
-				  ifindex);
-	*ret = (struct attached_list){
-		.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
-		.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
-	};
-	if (!ret->link_prog_id)
-		return 0;
-	mp = xdp_multiprog__get_from_ifindex((int)ifindex);
-	if (!libxdp_get_error(mp) && !xdp_multiprog__is_legacy(mp))
-		add_shared(mp, slots_id, ret);
-	else
-		add_program(ret->link_prog_id, slots_id, ret);
-	if (!libxdp_get_error(mp))
-		xdp_multiprog__close(mp);
-	return 0;
-}
-
 static const struct attached *find_ours(const struct attached_list *list)
 {
 	for (size_t n = 0; n < list->n; n++)
@@ -100,11 +45,96 @@ static const struct attached *find_ours(const struct attached_list *list)
 	return NULL;
 }
 
-bool attach_is_there(const struct instance *i, const struct iface *row)
+// A program that went meanwhile is no failure; one that cannot be looked at might be ours.
+static int describe_program(uint32_t id, uint32_t slots_id, struct attached *ret)
+{
+	uint32_t maps[MAPS_MAX] = {0};
+	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uint64_t)(uintptr_t)maps};
+	uint32_t size = sizeof(info);
+	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(id);
+
+	*ret = (struct attached){.prog_id = id};
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return -errno;
+	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
+	ret->ours = slots_id && !strcmp(info.name, ENTRY_NAME) && uses_map(&info, maps, slots_id);
+	return 0;
+}
+
+static int add_program(uint32_t id, uint32_t slots_id, struct attached_list *list)
+{
+	return id && list->n < ATTACHED_MAX ? describe_program(id, slots_id, &list->at[list->n++])
+					    : 0;
+}
+
+// Behind the dispatcher: libxdp knows the programs.
+static int add_shared(struct xdp_multiprog *mp, uint32_t slots_id, struct attached_list *list)
+{
+	struct xdp_program *prog = NULL;
+	int code = 0;
+
+	while (!code && (prog = xdp_multiprog__next_prog(prog, mp)))
+		code = add_program(xdp_program__id(prog), slots_id, list);
+	list->shared = list->n > 0;
+	if (code || list->shared)
+		return code;
+	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs, which there
+	// never is. Ours by itself can be told all the same.
+	code = add_program(list->link_prog_id, slots_id, list);
+	return code || find_ours(list) ? code : -EIO;
+}
+
+// libxdp says why it does not know the interface's program as a dispatcher: that it is none, or that it
+// could not look.
+static int add_all(uint32_t ifindex, uint32_t slots_id, struct attached_list *list)
+{
+	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);
+	int code = (int)libxdp_get_error(mp);
+
+	if (code)
+		return code == -ENOENT || code == -EOPNOTSUPP
+			       ? add_program(list->link_prog_id, slots_id, list)
+			       : code;
+	code = xdp_multiprog__is_legacy(mp) ? add_program(list->link_prog_id, slots_id, list)
+					    : add_shared(mp, slots_id, list);
+	xdp_multiprog__close(mp);
+	return code;
+}
+
+int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
+	int code = bpf_xdp_query((int)ifindex, 0, &opts);
+
+	if (!code) {
+		*ret = (struct attached_list){
+			.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
+			.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
+		};
+		code = ret->link_prog_id ? add_all(ifindex, slots_id, ret) : 0;
+	}
+	return code ? err_system(err, -code, "cannot ask for the XDP programs of interface %u",
+				 ifindex)
+		    : 0;
+}
+
+static int find_on(const struct instance *i, uint32_t ifindex, bool *ret, struct err *err)
 {
 	struct attached_list list;
+	int code = attach_query(ifindex, i->slots_id, &list, err);
 
-	return !attach_query(row->ifindex, i->slots_id, &list, NULL) && find_ours(&list);
+	if (!code)
+		*ret = find_ours(&list) != NULL;
+	return code;
+}
+
+bool attach_is_there(const struct instance *i, const struct iface *row)
+{
+	bool there = false;
+
+	return !find_on(i, row->ifindex, &there, NULL) && there;
 }
 
 static int attach_shared(const struct instance *i, uint32_t ifindex, enum iface_mode mode,
@@ -291,10 +321,10 @@ static int finish(const struct instance *i, struct iface *row, struct attach_res
 	return set_number(i, ret->number, row, err);
 }
 
-static bool already(const struct instance *i, const struct iface *row, uint32_t ifindex,
+static bool already(const struct iface *row, uint32_t ifindex, bool there,
 		    struct attach_result *ret)
 {
-	if (row->state != IFACE_ATTACHED || row->ifindex != ifindex || !attach_is_there(i, row))
+	if (row->state != IFACE_ATTACHED || row->ifindex != ifindex || !there)
 		return false;
 	ret->mode = row->mode;
 	ret->shared = row->shared;
@@ -348,12 +378,15 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 {
 	struct attach_result result = {0};
 	struct iface row;
-	bool there;
+	bool there = false;
 	int code = give_number(i, name, &result, &row, err);
 
+	// Not to know is a reason to leave everything as it is: the program that is there does its work.
+	if (!code)
+		code = find_on(i, ifindex, &there, err);
 	if (code)
 		return code;
-	if (already(i, &row, ifindex, &result)) {
+	if (already(&row, ifindex, there, &result)) {
 		if ((code = check_mode(name, mode, result.mode, err)))
 			return code;
 		*ret = result;
@@ -368,9 +401,7 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 	snprintf(row.name, sizeof(row.name), "%s", name);
 	if ((code = set_number(i, result.number, &row, err)))
 		return code;
-	code = attach_is_there(i, &row)
-		       ? 0
-		       : attach_by_mode(i, name, ifindex, driver, mode, &result, err);
+	code = there ? 0 : attach_by_mode(i, name, ifindex, driver, mode, &result, err);
 	if (!code)
 		code = finish(i, &row, &result, err);
 	if (code) {
@@ -409,6 +440,14 @@ static int remove_alone(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode
 			      &opts);
 }
 
+// A device that is gone took the program with it; if that cannot be told, it is still there.
+static bool is_gone(uint32_t ifindex)
+{
+	char name[IF_NAMESIZE];
+
+	return !if_indextoname(ifindex, name) && (errno == ENXIO || errno == ENODEV);
+}
+
 // Takes our program off the interface if it is there.
 static int remove_ours(uint32_t ifindex, uint32_t slots_id, bool *ret_was_there, struct err *err)
 {
@@ -417,7 +456,9 @@ static int remove_ours(uint32_t ifindex, uint32_t slots_id, bool *ret_was_there,
 	int code;
 
 	*ret_was_there = false;
-	if (attach_query(ifindex, slots_id, &there, NULL) || !(ours = find_ours(&there)))
+	if ((code = attach_query(ifindex, slots_id, &there, err)))
+		return is_gone(ifindex) ? 0 : code;
+	if (!(ours = find_ours(&there)))
 		return 0;
 	*ret_was_there = true;
 	code = there.shared ? remove_shared(ifindex, ours->prog_id, there.mode)
