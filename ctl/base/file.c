@@ -195,20 +195,22 @@ int file_commit(const char *path, struct err *err)
 {
 	CLEANUP_FREE char *staged = staged_path(path);
 
-	if (rename(staged, path) < 0) {
-		int code = errno;
-
-		unlink(staged);
-		return err_system(err, code, "cannot replace '%s'", path);
-	}
+	if (rename(staged, path) < 0)
+		return err_system(err, errno, "cannot replace '%s'", path);
 	return sync_folder_of(path, err);
 }
 
 int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err)
 {
+	CLEANUP_FREE char *staged = staged_path(path);
 	int r = file_stage(path, text, len, mode, err);
 
-	return r < 0 ? r : file_commit(path, err);
+	if (r < 0)
+		return r;
+	r = file_commit(path, err);
+	if (r < 0)
+		unlink(staged); // gone already if it was the folder's sync that failed
+	return r;
 }
 
 static bool is_folder(const char *path)

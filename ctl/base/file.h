@@ -14,10 +14,11 @@
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err);
 
 // The two halves of an atomic replacement. file_stage writes PATH.new and fsyncs it; file_commit
-// renames it over PATH and fsyncs the folder. A killed process leaves PATH old or new, whole.
+// renames it over PATH and fsyncs the folder. A killed process leaves PATH old or new, whole; a failed
+// file_commit leaves PATH.new, so that it can be tried again.
 int file_stage(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
 int file_commit(const char *path, struct err *err);
-// Both at once.
+// Both at once; a failure leaves no PATH.new.
 int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err);
 
 // mkdir -p; folders that it makes get `mode`. 0 or -errno with err set.

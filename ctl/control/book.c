@@ -36,6 +36,14 @@ static char *new_path(const struct book *b)
 	return mem_printf("%s.new", b->path);
 }
 
+// A file of ours that is no good is not the operator's mistake.
+static int not_typed(int code, struct err *err)
+{
+	if (code && err)
+		err->kind = ERR_SYSTEM;
+	return code;
+}
+
 static int load(const char *path, struct records *ret, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -47,9 +55,7 @@ static int load(const char *path, struct records *ret, struct err *err)
 	code = records_parse(text, len, ret, err);
 	if (code)
 		err_prefix(err, "'%s'", path);
-	if (code && err)
-		err->kind = ERR_SYSTEM; // nobody typed it
-	return code;
+	return not_typed(code, err);
 }
 
 // A file of the maps' epoch that had not taken its place when its command was killed is the true one.
@@ -72,10 +78,20 @@ int book_settle(const struct instance *i, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/overlay", PINS_STATE, i->name);
 	CLEANUP_FREE char *fresh = mem_printf("%s.new", path);
+	CLEANUP_FREE char *text = NULL;
 	struct records found = {0};
-	bool commit =
-		i->knobs->epoch && !load(fresh, &found, NULL) && found.epoch == i->knobs->epoch;
+	size_t len;
+	bool commit;
+	int code = file_read(fresh, BOOK_BYTES_MAX, &text, &len, err);
 
+	if (code == -ENOENT) {
+		err_clear(err);
+		return 0;
+	}
+	if (code) // not to know is no reason to throw it away
+		return not_typed(code, err);
+	commit = i->knobs->epoch && !records_parse(text, len, &found, NULL) &&
+		 found.epoch == i->knobs->epoch;
 	records_free(&found);
 	if (commit)
 		return file_commit(path, err);
