@@ -148,10 +148,10 @@ int commit_confirm(const struct instance *i, struct err *err)
 	set_deadline(i, 0);
 	// It may have run out between the reading and the store: then packets have met the old policy.
 	code = instance_clock(i, &now, err);
-	if (code || now.jiffies <= deadline)
-		return code;
+	if (!code && now.jiffies <= deadline)
+		return 0;
 	set_deadline(i, deadline);
-	return err_refused(err, "the trial has run out: the old policy is in force");
+	return code ? code : err_refused(err, "the trial has run out: the old policy is in force");
 }
 
 int commit_back(const struct instance *i, struct err *err)
