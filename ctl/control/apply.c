@@ -11,6 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/control/leave.h"
 #include "ctl/control/lockout.h"
+#include "ctl/control/settle.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/net/ethtool.h"
@@ -174,17 +175,21 @@ static int set_classes(const struct instance *i, const struct candidate *c, stru
 	return code;
 }
 
-static int stage_record(struct candidate *c, const struct apply_options *o, struct revision *r,
-			struct err *err)
+static int stage_record(const struct instance *i, struct candidate *c,
+			const struct apply_options *o, struct revision *r, struct err *err)
 {
+	char in_force[REVISION_ID];
 	struct err why = {0};
-	int code;
+	int code = settle_in_force(i, in_force, err);
 
+	if (code)
+		return code;
 	r->path = mem_strdup(o->path);
 	r->by = mem_strdup(o->by);
 	r->note = mem_strdup(o->note);
 	r->at_s = (uint64_t)time(NULL);
-	code = revisions_stage(o->instance, r, &c->world, &why);
+	r->fleeting = o->fleeting;
+	code = revisions_stage(o->instance, in_force, r, &c->world, &why);
 	if (code && !o->fleeting) {
 		*err = why;
 		err_hint(err, "--volatile changes the kernel alone");
@@ -220,7 +225,7 @@ static int attach_new(struct bringup *b, const struct devices *d, struct apply_r
 }
 
 // A trial that ran out takes the interfaces along that it brought.
-static int settle(const struct instance *i, struct err *err)
+static int settle_trial(const struct instance *i, struct err *err)
 {
 	struct commit_state state;
 	struct ifnames left = {0};
@@ -238,10 +243,14 @@ static int settle(const struct instance *i, struct err *err)
 static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		   struct apply_result *ret, struct err *err)
 {
-	int code = settle(b->instance, err);
+	int code = settle_trial(b->instance, err);
 
 	if (!code)
 		code = check_trial(b->instance, err);
+	if (!code && (code = settle_record(b->instance, err)) && o->fleeting) {
+		err_clear(err);
+		code = 0;
+	}
 	if (!code && o->if_revision)
 		code = check_revision(b->instance, o->if_revision, err);
 	if (!code && !o->force)
@@ -255,23 +264,35 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 	return code ? code : set_classes(b->instance, c, err);
 }
 
+// Pins, counters, slots: the last is the commit. A failure takes back the others.
+static int put_in_force(const struct instance *i, struct candidate *c, const struct revision *r,
+			uint64_t trial_ms, uint32_t number, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	int code;
+
+	candidate_about(c, about);
+	revision_sign(r, about);
+	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
+		return code;
+	if (!(code = identities_enter(i, &c->identities, err)) &&
+	    (code = commit_switch(i, c->generation, trial_ms, err)))
+		identities_leave(i, &c->identities);
+	if (code)
+		generation_unpin(i->folder, number);
+	return code;
+}
+
 static int switch_over(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		       struct apply_result *ret, struct err *err)
 {
 	struct revision revision = {0};
-	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	int code = commit_next_number(b->instance, &ret->generation, err);
 
 	if (!code)
-		code = stage_record(c, o, &revision, err);
-	if (!code) {
-		candidate_about(c, about);
-		revision_sign(&revision, about);
-		code = generation_pin(b->instance->folder, c->generation, ret->generation, about,
-				      err);
-	}
+		code = stage_record(b->instance, c, o, &revision, err);
 	if (!code)
-		code = commit_switch(b->instance, c->generation, o->trial_ms, err);
+		code = put_in_force(b->instance, c, &revision, o->trial_ms, ret->generation, err);
 	// In force from here on. A record that cannot become the current one is worth an error, not a way
 	// back: the kernel is the truth. That of a fleeting policy serves status and explain only.
 	if (!code && !o->trial_ms && !o->fleeting && revision.id[0])
@@ -366,6 +387,8 @@ static int trial_open(const char *instance, const char *command, enum weir_slot 
 	if (!code)
 		code = instance_open(instance, i, err);
 	if (!code)
+		code = settle_record(*i, err);
+	if (!code)
 		code = commit_read(*i, &t->state, err);
 	if (code)
 		return code;
@@ -385,7 +408,7 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 
 	i = t.bringup.instance;
 	if (!code && t.state.expired) {
-		settle(i, NULL);
+		settle_trial(i, NULL);
 		code = err_refused(err, "the trial has run out: the policy before it is in force");
 	}
 	if (!code)
@@ -393,8 +416,7 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 	if (code)
 		return code;
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
-	if (ret->revision[0])
-		code = revisions_accept(instance, ret->revision, err);
+	code = revisions_settle(instance, ret->revision, err);
 	return code ? code : leave_interfaces(i, t.state.active, &ret->left, err);
 }
 
@@ -411,6 +433,7 @@ int apply_abandon(const char *instance, const char *command, struct apply_result
 		code = commit_back(i, err);
 	if (code)
 		return code;
+	revisions_forget(instance, t.about.revision);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
 	code = leave_interfaces(i, t.state.previous, &ret->left, err);
 	if (!code && ret->left.n)

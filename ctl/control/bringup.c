@@ -12,6 +12,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/control/book.h"
 #include "ctl/control/restore.h"
+#include "ctl/control/settle.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
@@ -163,7 +164,13 @@ int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err
 	*ret_removed = !instance_has_ifaces(b->instance);
 	if (!*ret_removed)
 		return 0;
-	// The maps go: a file that a killed command left beside the old one is decided now.
+	// The maps go: what a command that was cut short left beside the old files is decided now. A record
+	// that still cannot be written is no reason to stay: its own command has failed and said so.
+	settle_record(b->instance, NULL);
 	code = book_settle(b->instance, err);
-	return code ? code : instance_remove(b->instance->name, err);
+	if (!code)
+		code = instance_remove(b->instance->name, err);
+	if (!code)
+		revisions_forget(b->instance->name, "");
+	return code;
 }

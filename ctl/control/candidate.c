@@ -16,7 +16,6 @@
 #include "ctl/control/frame.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/identities.h"
 #include "ctl/net/conntrack.h"
 #include "ctl/policy/resolve.h"
 #include "ctl/table/compile.h"
@@ -43,6 +42,7 @@ void candidate_free(struct candidate *c)
 {
 	if (!c)
 		return;
+	identities_free(&c->identities);
 	twin_free(c->twin);
 	generation_free(c->generation);
 	image_free(c->image);
@@ -137,7 +137,7 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		.redirects = redirects,
 	};
 	struct commit_state state = {0};
-	int code = i ? identities_assign(i, c->image, err) : 0;
+	int code = i ? identities_plan(i, c->image, &c->identities, err) : 0;
 
 	if (!code && i)
 		code = commit_read(i, &state, err);

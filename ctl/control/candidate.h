@@ -9,6 +9,7 @@
 #include "ctl/base/diag.h"
 #include "ctl/control/world.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/identities.h"
 #include "ctl/policy/resolved.h"
 #include "ctl/table/image.h"
 
@@ -20,6 +21,7 @@ struct candidate {
 	struct generation *generation;
 	struct twin *twin;
 	struct generation_cost cost;
+	struct identities identities; // what its counters change in the instance's maps
 };
 
 // An empty candidate in the living world, or in a record (then fill c->world with world_load).
@@ -32,7 +34,8 @@ void candidate_cleanup(struct candidate **c);
 // Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with errors in
 // c->diag.
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
-// Tables to a loaded program, with the counters of the rules' identities where there is an instance.
+// Tables to a loaded program, with the counters of the rules' identities where there is an instance; what
+// that changes in the instance's maps is only planned: identities_enter does it, before the switch.
 // 0 or -errno with err set; a refusal that a rule caused is an error in c->diag as well.
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err);
 // Refuses a policy that says `established` where connection tracking is idle, with the nft lines that

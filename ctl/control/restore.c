@@ -28,6 +28,8 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	if (!code)
 		code = generation_pin(i->folder, c->generation, number, about, err);
 	if (!code)
+		code = identities_enter(i, &c->identities, err);
+	if (!code)
 		code = commit_switch(i, c->generation, 0, err);
 	// Twice: the empty policy of the fresh instance is nothing to go back to.
 	return code ? code : commit_switch(i, c->generation, 0, err);

@@ -64,6 +64,7 @@ static void read_meta(const struct json *meta, const char *id, struct revision *
 		.note = copy(meta, "note"),
 		.at_s = json_get_u64(meta, "at_s"),
 		.number = json_get_u64(meta, "number"),
+		.fleeting = json_get_u64(meta, "fleeting"),
 	};
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
 }
@@ -91,20 +92,31 @@ int revisions_load(const char *instance, const char *id, struct world *w, struct
 }
 
 // Only the index is read: lists of a million lines stay where they are.
-static int read_one(const char *instance, const char *id, struct revisions *list)
+static int read_one(const char *folder, const char *id, struct revision *ret, struct err *err)
 {
-	CLEANUP_FREE char *folder = folder_of(instance, id);
 	CLEANUP_FREE char *index = mem_printf("%s/index", folder);
 	CLEANUP_FREE char *text = NULL;
 	struct json *meta;
+	char why[160];
 	size_t len;
+	int code = file_read(index, 64u << 20, &text, &len, err);
 
-	if (file_read(index, 64u << 20, &text, &len, NULL) ||
-	    !(meta = json_parse(text, len, NULL, 0)))
-		return -ENOENT;
-	read_meta(meta, id, vec_add(list));
+	if (code)
+		return code;
+	if (!(meta = json_parse(text, len, why, sizeof(why))))
+		return err_system(err, EBADMSG, "'%s' is damaged: %s", index, why);
+	read_meta(meta, id, ret);
 	json_free(meta);
 	return 0;
+}
+
+static void list_one(const char *instance, const char *id, struct revisions *list)
+{
+	CLEANUP_FREE char *folder = folder_of(instance, id);
+	struct revision one;
+
+	if (!read_one(folder, id, &one, NULL))
+		vec_push(list, one);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -125,7 +137,7 @@ int revisions_list(const char *instance, struct revisions *ret, struct err *err)
 		return err_system(err, errno, "cannot read '%s'", folder);
 	while (dir && (entry = readdir(dir)))
 		if (!strchr(entry->d_name, '.') && strcmp(entry->d_name, "current"))
-			read_one(instance, entry->d_name, ret);
+			list_one(instance, entry->d_name, ret);
 	if (dir)
 		closedir(dir);
 	if (ret->n)
@@ -149,10 +161,10 @@ static int draw_id(const char *instance, char ret[REVISION_ID], struct err *err)
 	return err_system(err, EAGAIN, "cannot draw a revision's name");
 }
 
-// Of trials that nobody confirmed, and of killed commands.
-static void remove_staged(const char *instance)
+void revisions_forget(const char *instance, const char *in_force)
 {
 	CLEANUP_FREE char *folder = folder_of(instance, "");
+	CLEANUP_FREE char *kept = mem_printf("%s.new", in_force);
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
 
@@ -160,7 +172,8 @@ static void remove_staged(const char *instance)
 		CLEANUP_FREE char *path = folder_of(instance, entry->d_name);
 		const char *dot = strchr(entry->d_name, '.');
 
-		if (dot && dot > entry->d_name && !strcmp(dot, ".new"))
+		if (dot && dot > entry->d_name && !strcmp(dot, ".new") &&
+		    strcmp(entry->d_name, kept) != 0)
 			file_remove_tree(path, NULL);
 	}
 	if (dir)
@@ -177,14 +190,15 @@ static int next_number(const char *instance, uint64_t *ret, struct err *err)
 	return code;
 }
 
-int revisions_stage(const char *instance, struct revision *r, const struct world *w,
-		    struct err *err)
+int revisions_stage(const char *instance, const char *in_force, struct revision *r,
+		    const struct world *w, struct err *err)
 {
 	CLEANUP_FREE char *folder = NULL;
 	struct json *meta;
 	int code;
 
-	remove_staged(instance);
+	revisions_forget(instance,
+			 in_force); // of trials that nobody confirmed, and of killed commands
 	if ((code = next_number(instance, &r->number, err)) ||
 	    (code = draw_id(instance, r->id, err)))
 		return code;
@@ -195,6 +209,8 @@ int revisions_stage(const char *instance, struct revision *r, const struct world
 	json_set(meta, "note", json_string(r->note));
 	json_set(meta, "at_s", json_u64(r->at_s));
 	json_set(meta, "number", json_u64(r->number));
+	if (r->fleeting)
+		json_set(meta, "fleeting", json_u64(1));
 	code = world_save(w, folder, meta, err);
 	if (code) {
 		file_remove_tree(folder, NULL);
@@ -244,4 +260,22 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 	err_clear(err);
 	snprintf(ret, REVISION_ID, "%.*s", code ? 0 : (int)strcspn(text, "\n"), code ? "" : text);
 	return 0;
+}
+
+int revisions_settle(const char *instance, const char *id, struct err *err)
+{
+	CLEANUP_FREE char *accepted = folder_of(instance, id);
+	CLEANUP_FREE char *staged = staged_of(instance, id);
+	const char *folder = file_exists(accepted) ? accepted : staged;
+	char current[REVISION_ID] = "";
+	struct revision r = {0};
+	int code = revisions_current(instance, current, err);
+
+	if (code || !id[0] || !strcmp(current, id) || !file_exists(folder))
+		return code;
+	code = read_one(folder, id, &r, err);
+	if (!code && !r.fleeting)
+		code = revisions_accept(instance, id, err);
+	revision_free(&r);
+	return code;
 }

@@ -3,6 +3,7 @@
 // /var/lib/weir/NAME/accepted, and which of them is the current one.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct revision {
 	char *by;             // "root (ssh 198.51.100.9)"
 	char *note;
 	uint64_t at_s;   // wall clock
+	bool fleeting;   // never to be accepted
 	uint64_t number; // rises by one with each accepted one: the order, also within a second
 };
 
@@ -33,9 +35,15 @@ void revisions_free(struct revisions *r);
 #define CLEANUP_REVISIONS CLEANUP(revisions_free)
 
 // Writes the record of a policy that is about to be switched to; r->id and r->number are drawn here. No
-// list shows it before revisions_accept; what no one accepts is removed by the next one.
-int revisions_stage(const char *instance, struct revision *r, const struct world *w,
-		    struct err *err);
+// list shows it before revisions_accept; what no one accepts is removed by the next one, but for the
+// record of the policy in force (in_force; "": none).
+int revisions_stage(const char *instance, const char *in_force, struct revision *r,
+		    const struct world *w, struct err *err);
+// The policy of this record is in force for good: accepts it if its command was cut short before that, and
+// if it is not fleeting.
+int revisions_settle(const char *instance, const char *id, struct err *err);
+// Removes the records that nobody accepted, but for in_force.
+void revisions_forget(const char *instance, const char *in_force);
 // Makes it the current one and removes those beyond the last ten.
 int revisions_accept(const char *instance, const char *id, struct err *err);
 // Id of the current one; "" when there is none.

@@ -484,17 +484,19 @@ int generation_read_about(const struct instance *i, uint32_t number, struct gene
 	return 0;
 }
 
-static void mark_rows(int rules, uint8_t used[WEIR_RULE_COUNTERS])
+static int mark_rows(int rules, uint8_t used[WEIR_RULE_COUNTERS])
 {
 	struct bpf_map_info info = {0};
 	uint32_t size = sizeof(info);
 	struct policy_rule rule;
+	int code = bpf_obj_get_info_by_fd(rules, &info, &size);
 
-	if (bpf_obj_get_info_by_fd(rules, &info, &size))
-		return;
-	for (uint32_t r = 0; r < info.max_entries; r++)
-		if (!bpf_map_lookup_elem(rules, &r, &rule) && rule.counter < WEIR_RULE_COUNTERS)
+	for (uint32_t r = 0; !code && r < info.max_entries; r++) {
+		code = bpf_map_lookup_elem(rules, &r, &rule);
+		if (!code && rule.counter < WEIR_RULE_COUNTERS)
 			used[rule.counter] = 1;
+	}
+	return code;
 }
 
 int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS], struct err *err)
@@ -502,19 +504,24 @@ int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTER
 	CLEANUP_FREE char *path = mem_printf("%s/gen", i->folder);
 	DIR *dir = opendir(path);
 	struct dirent *entry;
+	int code = 0;
 
 	if (!dir)
 		return err_system(err, errno, "cannot read '%s'", path);
-	while ((entry = readdir(dir))) {
+	while (!code && (entry = readdir(dir))) {
 		CLEANUP_FREE char *folder = mem_printf("%s/%s", path, entry->d_name);
 		CLEANUP_FD int rules = -1;
 
-		if (entry->d_name[0] != '.' &&
-		    !pins_get(folder, part_names[PART_RULES], &rules, NULL))
-			mark_rows(rules, ret_used);
+		if (entry->d_name[0] == '.')
+			continue;
+		code = pins_get(folder, part_names[PART_RULES], &rules, err);
+		if (!code && (code = mark_rows(rules, ret_used)))
+			err_system(err, -code, "cannot read the rules in '%s'", folder);
+		if (code == -ENOENT) // half pinned by a killed command: in no slot
+			code = 0;
 	}
 	closedir(dir);
-	return 0;
+	return code;
 }
 
 static int pin_sets(const char *generation_folder, const struct generation *g, struct err *err)
@@ -544,6 +551,13 @@ int generation_pin(const char *instance_folder, struct generation *g, uint32_t n
 	if (code)
 		file_remove_tree(folder, NULL);
 	return code;
+}
+
+void generation_unpin(const char *instance_folder, uint32_t number)
+{
+	CLEANUP_FREE char *folder = folder_of(instance_folder, number);
+
+	file_remove_tree(folder, NULL);
 }
 
 int generation_open(const struct instance *i, uint32_t number, struct generation **ret,

@@ -75,6 +75,8 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 // Pins it as INSTANCE_FOLDER/gen/NUMBER; before that it dies with the process.
 int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
 		   const struct generation_about *about, struct err *err);
+// Takes the pins away again; what cannot be removed is by the next commit_settle.
+void generation_unpin(const char *instance_folder, uint32_t number);
 // From its pins.
 int generation_open(const struct instance *i, uint32_t number, struct generation **ret,
 		    struct err *err);
@@ -84,7 +86,8 @@ void generation_cleanup(struct generation **g);
 int generation_program(const struct generation *g); // its descriptor
 int generation_program_id(const struct generation *g, uint32_t *ret);
 
-// Marks the rows of the rule counters that generations with pins use: ret_used[row] = 1.
+// Marks the rows of the rule counters that generations with pins use: ret_used[row] = 1. 0 or -errno with
+// err set.
 int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS],
 		    struct err *err);
 

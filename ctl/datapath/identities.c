@@ -33,92 +33,172 @@ static int zero_row(const struct instance *i, uint32_t row)
 	CLEANUP_FREE struct counter *zeros =
 		mem_zalloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*zeros));
 
-	return bpf_map_update_elem(i->rulecounters, &row, zeros, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(i->rulecounters, &row, zeros, BPF_ANY);
 }
 
-struct used {
-	uint8_t row[WEIR_RULE_COUNTERS]; // taken by an identity
+// Sorting: the values order by their bytes, which is any order but always the same.
+
+static int compare_keys(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct identity_key));
+}
+
+static int read_all(const struct instance *i, struct identity_rows *ret)
+{
+	struct identity_key key, next, *at = NULL;
+	struct identity_row one;
+	int code;
+
+	while (!(code = bpf_map_get_next_key(i->identities, at, &next))) {
+		key = next;
+		at = &key;
+		one.key = key;
+		if ((code = bpf_map_lookup_elem(i->identities, &key, &one.row)))
+			return code;
+		vec_push(ret, one);
+	}
+	return code == -ENOENT ? 0 : code;
+}
+
+// Those whose row a generation uses stay in `rows`, sorted; the others go to `gone`.
+static void sort_out(struct identity_rows *rows, const uint8_t *used, struct identity_rows *gone)
+{
+	size_t kept = 0;
+
+	vec_each (rows, one)
+		if (one->row < WEIR_RULE_COUNTERS && used[one->row])
+			rows->at[kept++] = *one;
+		else
+			vec_push(gone, *one);
+	rows->n = kept;
+	if (kept)
+		qsort(rows->at, kept, sizeof(*rows->at), compare_keys);
+}
+
+struct wish {
+	struct identity_key key;
+	size_t rule;
 };
 
-// Rows of all identities; with drop_unused those that the image does not have lose theirs.
-static int scan(const struct instance *i, struct used *used)
+static struct wish *wishes_of(const struct image *image)
 {
-	struct identity_key key, next, *at = NULL;
-	uint32_t row;
+	struct wish *wishes = mem_zalloc(image->n_rules, sizeof(*wishes));
 
-	while (!bpf_map_get_next_key(i->identities, at, &next)) {
-		key = next;
-		at = &key;
-		if (!bpf_map_lookup_elem(i->identities, &key, &row) && row < WEIR_RULE_COUNTERS)
-			used->row[row] = 1;
-	}
-	return 0;
+	for (size_t r = 0; r < image->n_rules; r++)
+		wishes[r] = (struct wish){key_of(image->about[r].identity), r};
+	if (image->n_rules)
+		qsort(wishes, image->n_rules, sizeof(*wishes), compare_keys);
+	return wishes;
 }
 
-// Takes back the rows of identities that the image does not name and whose rows are not in `keep`.
-static void take_back(const struct instance *i, const struct image *image, const struct used *keep,
-		      struct used *used)
+// A row for the key: the one it has, else the first free one from *next on.
+static int pick(const struct identity_key *key, const struct identity_rows *have, uint8_t *used,
+		uint32_t *next, struct identity_rows *fresh, uint32_t *ret)
 {
-	CLEANUP_FREE struct identity_key *gone = mem_zalloc(WEIR_RULE_COUNTERS, sizeof(*gone));
-	CLEANUP_FREE uint8_t *named = mem_zalloc(WEIR_RULE_COUNTERS, 1);
-	struct identity_key key, next, *at = NULL;
-	size_t n = 0;
-	uint32_t row;
+	const struct identity_row *found =
+		have->n ? bsearch(key, have->at, have->n, sizeof(*have->at), compare_keys) : NULL;
 
-	for (size_t r = 0; r < image->n_rules; r++) {
-		key = key_of(image->about[r].identity);
-		if (!bpf_map_lookup_elem(i->identities, &key, &row) && row < WEIR_RULE_COUNTERS)
-			named[row] = 1;
-	}
-	while (n < WEIR_RULE_COUNTERS && !bpf_map_get_next_key(i->identities, at, &next)) {
-		key = next;
-		at = &key;
-		if (bpf_map_lookup_elem(i->identities, &key, &row) || row >= WEIR_RULE_COUNTERS)
-			continue;
-		if (!named[row] && !keep->row[row])
-			gone[n++] = key;
-	}
-	for (size_t g = 0; g < n; g++) {
-		if (bpf_map_lookup_elem(i->identities, &gone[g], &row))
-			continue;
-		bpf_map_delete_elem(i->identities, &gone[g]);
-		used->row[row] = 0;
-	}
-}
-
-static int give_row(const struct instance *i, const char *identity, struct used *used,
-		    uint32_t *next, uint32_t *ret)
-{
-	struct identity_key key = key_of(identity);
-
-	if (!bpf_map_lookup_elem(i->identities, &key, ret))
+	if (found) {
+		*ret = found->row;
 		return 0;
-	while (*next < WEIR_RULE_COUNTERS && used->row[*next])
+	}
+	while (*next < WEIR_RULE_COUNTERS && used[*next])
 		++*next;
 	if (*next >= WEIR_RULE_COUNTERS)
 		return -ENOSPC;
-	if (zero_row(i, *next) || bpf_map_update_elem(i->identities, &key, next, BPF_ANY))
-		return -errno;
-	used->row[*next] = 1;
+	used[*next] = 1;
+	vec_push(fresh, ((struct identity_row){*key, *next}));
 	*ret = *next;
 	return 0;
 }
 
-int identities_assign(const struct instance *i, struct image *image, struct err *err)
+// Rules of one identity share a row; sorted, they stand together.
+static int give_rows(struct image *image, const struct identity_rows *have, uint8_t *used,
+		     struct identity_rows *fresh)
 {
-	CLEANUP_FREE struct used *used = mem_new(struct used);
-	CLEANUP_FREE struct used *keep = mem_new(struct used);
-	uint32_t next = 0;
-	int code = scan(i, used);
+	CLEANUP_FREE struct wish *wishes = wishes_of(image);
+	uint32_t next = 0, row = 0;
+
+	for (size_t w = 0; w < image->n_rules; w++) {
+		int code = w && !compare_keys(&wishes[w].key, &wishes[w - 1].key)
+				   ? 0
+				   : pick(&wishes[w].key, have, used, &next, fresh, &row);
+
+		if (code)
+			return code;
+		image->rules[wishes[w].rule].counter = row;
+	}
+	return 0;
+}
+
+void identities_free(struct identities *ids)
+{
+	vec_free(&ids->gone);
+	vec_free(&ids->fresh);
+}
+
+int identities_plan(const struct instance *i, struct image *image, struct identities *ret,
+		    struct err *err)
+{
+	CLEANUP_FREE uint8_t *used = mem_zalloc(WEIR_RULE_COUNTERS, 1);
+	struct identity_rows have = {0};
+	struct identities ids = {0};
+	int code = read_all(i, &have);
+
+	if (code)
+		err_system(err, -code, "cannot read the rules' counters");
+	else if (!(code = generation_rows(i, used, err))) {
+		sort_out(&have, used, &ids.gone);
+		if ((code = give_rows(image, &have, used, &ids.fresh)))
+			err_system(err, -code, "cannot give the rules their counters");
+	}
+	vec_free(&have);
+	if (code)
+		identities_free(&ids);
+	else
+		*ret = ids;
+	return code;
+}
+
+static int delete_key(const struct instance *i, const struct identity_key *key)
+{
+	int code = bpf_map_delete_elem(i->identities, key);
+
+	return code == -ENOENT ? 0 : code;
+}
+
+static int enter(const struct instance *i, const struct identities *ids)
+{
+	int code = 0;
+
+	for (size_t n = 0; !code && n < ids->gone.n; n++)
+		code = delete_key(i, &ids->gone.at[n].key);
+	for (size_t n = 0; !code && n < ids->fresh.n; n++) {
+		const struct identity_row *one = &ids->fresh.at[n];
+
+		code = zero_row(i, one->row);
+		if (!code)
+			code = bpf_map_update_elem(i->identities, &one->key, &one->row, BPF_ANY);
+	}
+	return code;
+}
+
+int identities_enter(const struct instance *i, const struct identities *ids, struct err *err)
+{
+	int code = enter(i, ids);
 
 	if (!code)
-		code = generation_rows(i, keep->row, err);
-	if (code)
-		return code;
-	take_back(i, image, keep, used);
-	for (size_t r = 0; !code && r < image->n_rules; r++)
-		code = give_row(i, image->about[r].identity, used, &next, &image->rules[r].counter);
-	return code ? err_system(err, -code, "cannot give the rules their counters") : 0;
+		return 0;
+	identities_leave(i, ids);
+	return err_system(err, -code, "cannot give the rules their counters");
+}
+
+void identities_leave(const struct instance *i, const struct identities *ids)
+{
+	vec_each (&ids->fresh, one)
+		delete_key(i, &one->key);
+	vec_each (&ids->gone, one)
+		bpf_map_update_elem(i->identities, &one->key, &one->row, BPF_ANY);
 }
 
 int identities_row(const struct instance *i, const char *identity, uint32_t *ret_row)

@@ -1,16 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Which row of the rule counters belongs to which rule: rows follow the rules' identities over every
-// apply, so that counters survive it.
+// apply, so that counters survive it. A row that no pinned generation uses belongs to nobody, whatever
+// the map says: a killed command may have left it, and the next one takes it.
 #pragma once
 
 #include "common/counters.h"
+#include "ctl/base/vec.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/table/image.h"
 
-// Gives every rule of the image its row: the one its identity has, else a fresh one, zeroed. Rows that
-// neither the image nor a generation in the slots uses are taken back when they run short. The caller
-// holds the lock. 0 or -errno with err set.
-int identities_assign(const struct instance *i, struct image *image, struct err *err);
+struct identity_row {
+	struct identity_key key;
+	uint32_t row;
+};
+struct identity_rows {
+	struct identity_row *at;
+	size_t n, cap;
+};
+
+// What an image's rows change in the pinned maps.
+struct identities {
+	struct identity_rows gone;  // belong to nobody
+	struct identity_rows fresh; // of identities that had none
+};
+void identities_free(struct identities *ids);
+
+// Gives every rule of the image its row: the one its identity has, else a free one. Reads the maps and
+// changes nothing. The caller holds the lock. 0 or -errno with err set.
+int identities_plan(const struct instance *i, struct image *image, struct identities *ret,
+		    struct err *err);
+// Writes the plan into the maps, fresh rows zeroed. 0, or -errno with err set and the identities as before.
+int identities_enter(const struct instance *i, const struct identities *ids, struct err *err);
+// Takes it back.
+void identities_leave(const struct instance *i, const struct identities *ids);
 
 // The row of an identity; -ENOENT when it has none.
 int identities_row(const struct instance *i, const char *identity, uint32_t *ret_row);

@@ -103,4 +103,5 @@ def in_force(weir):
     for interface in status["interfaces"]:
         interface.pop("in_pps"), interface.pop("dropped_pps")
     shown = weir("show", check=False)
-    return shown.stdout, status, slots(weir), pins, state, weir("history").stdout
+    rows = dump(weir.pins / "identities")
+    return shown.stdout, status, slots(weir), pins, state, rows, weir("history").stdout
