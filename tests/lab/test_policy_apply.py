@@ -13,7 +13,6 @@ import time
 import pytest
 
 from labnet import Pair, WEIR, socket_in
-from test_crash import calls_of, killed
 from policylab import MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, ping, slots, udp
 
 BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"  # blocked.lab
@@ -30,8 +29,6 @@ def ports(pair):
     """Do packets to port 9 and to port 10 pass? No Weir process is needed to know."""
     return pair.passes(udp(9), udp(10))
 
-
-KILLED, STRIDE = {"bpf", "rename", "renameat", "mkdir", "unlink"}, 12
 
 # What fails changes nothing.
 
@@ -124,27 +121,6 @@ def test_hidden_tags_refuse_a_policy_with_vlan(pair, on, apply):
     finally:
         on("detach", "v1", "--force", check=False)
         pair.link("del", "v1")
-
-
-def test_a_killed_apply_leaves_one_of_the_two(pair, on, apply):
-    """SIGKILL at its calls into the kernel, every STRIDE-th of them, and at all that rename."""
-    apply(NINE)
-    old = apply.path.rename(apply.folder / "old.weir")
-    new = apply.write(TEN)
-    calls = [kill for kill in calls_of(on, ("apply", new), "/run/weir/") if kill.call in KILLED]
-    often = [kill for kill in calls if kill.call == "bpf"]
-    kills = often[::STRIDE] + [kill for kill in calls if kill not in often]
-    found = []
-    for kill in kills:
-        on("apply", old)
-        killed(on, ("apply", new), kill)
-        found.append(ports(pair))
-        assert found[-1] in (PASSES_TEN, PASSES_NINE), kill
-        assert on("show").stdout in (old.read_text(), new.read_text())
-    assert PASSES_TEN in found and PASSES_NINE in found
-    on("apply", old)
-    assert len(list((on.pins / "gen").iterdir())) <= 3
-    assert not list(on.state.rglob("*.new"))
 
 
 # History.

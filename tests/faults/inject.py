@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""strace makes one system call of a command fail, or kills the command on entering it.
+
+A kill before every call is all there is to kill: what happens between two calls (stores into mapped
+maps) is whole. Everything is chosen by number, so that a run can be repeated.
+"""
+
+import collections
+import os
+import re
+import typing
+
+from labnet import run
+
+EVERYTHING = os.environ.get("FAULTS") == "all"  # make faults
+KILL = "KILL"
+KINDS = os.environ.get("KINDS", "").split() or (
+    (KILL, "ENOMEM", "EPERM", "ENOSPC", "EINTR") if EVERYTHING else (KILL, "ENOMEM"))
+CALLS = (
+    "bpf", "sendmsg", "sendto", "openat", "write", "pwrite64", "fsync", "rename", "renameat",
+    "renameat2", "unlink", "unlinkat", "rmdir", "mmap", "setns", "mkdir", "mkdirat", "flock",
+    "exit_group",
+)
+MANY = {"bpf", "openat", "mmap", "unlinkat", "mkdir"}  # of these a quick run takes every n-th
+FIRST_OWN = "setns"  # of -N; before it come the loader's calls, and those that find the login
+CALL = re.compile(r"^(?:\d+ +)?([a-z_0-9]+)\(")
+
+
+class Fault(typing.NamedTuple):
+    call: str
+    nth: int
+    what: str
+
+    def __str__(self):
+        return f"{self.what} at {self.call} number {self.nth}"
+
+
+class Outcome(typing.NamedTuple):
+    status: int  # as the shell has it, or minus the signal
+    reached: bool
+    printed: str
+
+    @property
+    def killed(self):
+        return self.status == -9
+
+
+UNHARMED = Fault("none", 0, "nothing")
+
+
+def traced(weir, argv, log, *options):
+    strace = ["strace", "-f", "-qq", "-e", "signal=none", "-o", log, *options]
+    return run([*strace, *weir.argv(*argv)], check=False)
+
+
+def calls_of(weir, argv, log):
+    """The injectable calls of a command that runs unharmed, in order: [(name, how many of that name
+    before and with it)]; how many come before its own first one; how it ended."""
+    done = traced(weir, argv, log, "-e", "trace=" + ",".join(CALLS))
+    counts, calls, own = collections.Counter(), [], None
+    for line in log.read_text(errors="replace").splitlines():
+        if match := CALL.match(line):
+            counts[match[1]] += 1
+            own = len(calls) if own is None and match[1] == FIRST_OWN else own
+            calls.append((match[1], counts[match[1]]))
+    return calls, own or 0, Outcome(done.returncode, False, done.stdout + done.stderr)
+
+
+def faults_of(calls, own, stride, rare_stride=1):
+    """What to inject, from call `own` on: every stride-th of the frequent calls and every rare_stride-th
+    of the others, another one for each kind of fault."""
+    for place, kind in enumerate(KINDS):
+        for number, (call, nth) in enumerate(calls):
+            step = stride if call in MANY else rare_stride
+            chosen = number >= own and number % step == place * step // len(KINDS)
+            if chosen and (kind == KILL or call != "exit_group"):  # exit knows no error
+                yield Fault(call, nth, kind)
+
+
+def injected(weir, argv, fault, log):
+    """Runs the command with that one fault."""
+    how = "signal=KILL" if fault.what == KILL else f"error={fault.what}"
+    done = traced(weir, argv, log, "-e", f"trace={fault.call}",
+                  "-e", f"inject={fault.call}:{how}:when={fault.nth}")
+    reached = done.returncode == -9 or "INJECTED" in log.read_text(errors="replace")
+    return Outcome(done.returncode, reached, done.stdout + done.stderr)

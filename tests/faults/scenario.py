@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A command, the machine it runs on, and what must hold after any one fault in it."""
+
+import concurrent.futures
+import pathlib
+import socket
+import tempfile
+
+from inject import EVERYTHING, UNHARMED, calls_of, faults_of, injected
+from labnet import Sniffer, Weir, numbers, socket_in
+
+WORKERS = 4
+SHOWN = 8  # failures
+FULL_CHECK = 8  # after every such fault the instance is taken away and made again as well
+STATUSES = (0, 1, 2, 3)  # of a command that ended by itself
+LOADER = 127  # the dynamic loader could not start it
+left_out = []  # a line for each sweep
+
+
+class Prober:
+    """Pair.passes() with sockets that stay open: ten times as fast."""
+
+    def __init__(self, lab, near=None, far=None):
+        self.lab = lab
+        self.sniffer = Sniffer(lab.near_netns, near or lab.near_device)
+        self.out = socket_in(lab.far_netns, socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.out.bind((far or lab.far_device, 0))
+
+    def passes(self, frames):
+        number = f"the end {next(numbers)}"
+        end = bytes(self.lab.ether())[:12] + b"\x88\xb5" + number.encode().ljust(60)
+        frames = [bytes(frame) for frame in frames]
+        list(self.sniffer.frames(wait=0.0001))  # late ones of the last time
+        for frame in [*frames, end]:
+            self.out.send(frame)
+        got = self.sniffer.until(lambda data: data == end)
+        return [frame in got for frame in frames]
+
+    def free(self, sources):
+        """Do packets from these addresses get through?"""
+        return self.passes(self.lab.udp(source) for source in sources)
+
+    def close(self):
+        self.sniffer.close()
+        self.out.close()
+
+
+class Scenario:
+    """Begins anew in a lab for each worker; a subclass says what `whole` means."""
+
+    argv = ()
+    ends = (0,)  # statuses of a run unharmed
+    after = None  # what whole() says when all was done
+    stride, rare_stride = 12, 1  # of a quick run
+    loader = False  # a full run includes the calls of the loader, the same in all commands
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-faults-"))
+        self.log = self.folder / "strace"
+        self.seen = set()
+        self.begin()
+
+    def begin(self):
+        self.weir = Weir(self.lab)
+        self.prober = Prober(self.lab)
+        self.prepare()
+
+    def end(self):
+        self.prober.close()
+        self.weir.remove()
+
+    def prepare(self):
+        """Once, and again after a failure."""
+
+    def before(self):
+        """Makes the state the command starts from."""
+
+    def whole(self):
+        """Asserts that packets, and what the commands say, are all of one state; returns its name."""
+        raise NotImplementedError
+
+    def go_on(self, state, fault, outcome):
+        """Asserts that the next command works."""
+
+    def start_again(self, state):
+        """Asserts that detach leaves nothing, and that attach brings back what was accepted."""
+
+    def check(self, number, fault, outcome):
+        if not outcome.killed:
+            allowed = self.ends if fault is UNHARMED else (*STATUSES, LOADER)
+            assert outcome.status in allowed, f"exit status {outcome.status}"
+            assert outcome.status in self.ends or outcome.printed.strip(), "failed without a word"
+        state = self.whole()
+        if outcome.status in self.ends and self.after is not None:
+            assert state == self.after, f"exit status 0, but it is as {state}"
+        self.seen.add(state)
+        self.go_on(state, fault, outcome)
+        if number % FULL_CHECK == 0:
+            self.start_again(state)
+
+    def try_one(self, number, fault):
+        """An account of what went wrong, or None; and whether the fault was met."""
+        outcome = None
+        try:
+            self.before()
+            outcome = injected(self.weir, self.argv, fault, self.log)
+            self.check(number, fault, outcome)
+        except AssertionError as error:
+            self.end()
+            self.begin()
+            said = f" (status {outcome.status}: {outcome.printed.strip()})" if outcome else ""
+            return f"{fault}{said}: {str(error).splitlines()[0]}", True
+        return None, outcome.reached
+
+    def sweep(self, faults):
+        return [self.try_one(number, fault) for number, fault in faults]
+
+
+def choose(scenario):
+    """The faults for a scenario, from a run unharmed."""
+    scenario.before()
+    calls, own, outcome = calls_of(scenario.weir, scenario.argv, scenario.log)
+    scenario.check(1, UNHARMED, outcome)
+    every = list(faults_of(calls, 0 if scenario.loader else own, 1))
+    quick = list(faults_of(calls, own, scenario.stride, scenario.rare_stride))
+    faults = every if EVERYTHING else quick
+    left_out.append(f"{type(scenario).__name__}: {len(faults)} of {len(every)} faults at "
+                    f"{len(calls)} calls, {len(every) - len(faults)} left out")
+    return list(enumerate(faults))
+
+
+def sweep(kind, labs, ways):
+    """Injects every chosen fault, shared by the workers; a kill must have left it in each of these
+    ways at least once."""
+    scenarios = [kind(lab) for lab in labs]
+    try:
+        faults = choose(scenarios[0])
+        with concurrent.futures.ThreadPoolExecutor(len(labs)) as pool:
+            shares = [faults[worker::len(labs)] for worker in range(len(labs))]
+            results = [one for share in pool.map(kind.sweep, scenarios, shares) for one in share]
+    finally:
+        for scenario in scenarios:
+            scenario.end()
+    failures = [account for account, _ in results if account]
+    shown = "\n".join(failures[:SHOWN])
+    assert not failures, f"{len(failures)} of {len(faults)} faults:\n{shown}"
+    # Timing may take away a call or two, but no more.
+    reached = sum(met for _, met in results)
+    assert len(faults) - reached <= max(2, len(faults) * 0.03), f"only {reached} of {len(faults)} faults were met"
+    assert set().union(*(scenario.seen for scenario in scenarios)) == ways

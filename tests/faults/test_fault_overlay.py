@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""block -f, unblock -f: all of the list or nothing of it, in the datapath and in the book."""
+
+from scenario import Scenario, sweep
+
+OLD = [*(f"192.0.2.{i}" for i in range(50)), "198.51.100.0/24", "2001:db8:100::/48", "2001:db8::1"]
+NEW = [*(f"203.0.113.{i}" for i in range(50)), "198.51.0.0/16", "2001:db8::/32", "2001:db8::2",
+       "198.51.100.128/25", "2001:db8:100:8000::/49"]  # around old ones and inside of them
+LATER = "100.64.0.2"
+# Source: does it pass with OLD alone, with NEW as well?
+PROBES = {"192.0.2.7": (False, False), "2001:db8::1": (False, False),
+          "198.51.100.9": (False, False), "198.51.100.200": (False, False),
+          "2001:db8:100:8000::1": (False, False), "203.0.113.7": (True, False),
+          "198.51.99.9": (True, False), "2001:db8::2": (True, False),
+          "2001:db8:1::": (True, False), "100.64.0.1": (True, True)}
+PASSES = {"old": [free[0] for free in PROBES.values()], "all": [free[1] for free in PROBES.values()]}
+HELD = {"old": set(OLD), "all": set(OLD + NEW)}
+
+
+class Block(Scenario):
+    after = "all"
+    undo = "unblock"
+    starts = "old"
+    stride = 5
+    loader = True
+    ends = (0, 3)  # done; done, but a wider prefix still covers it
+
+    def prepare(self):
+        self.weir("attach", "near0", "--max-entries", "1000")
+        self.file = self.folder / "new"
+        self.file.write_text("\n".join(NEW))
+        self.weir("block", "-f", "-", input="\n".join(OLD))
+        self.argv = ("block", "-f", self.file)
+        self.state = "old"
+
+    def before(self):
+        if self.state != self.starts:
+            self.weir(self.undo, "-f", self.file, check=False)
+            assert self.whole() == self.starts
+
+    def whole(self):
+        self.state = "unknown"
+        free = self.prober.free(PROBES)
+        for name, passes in PASSES.items():
+            if free == passes:
+                break
+        else:
+            raise AssertionError(f"neither before nor after: {dict(zip(PROBES, free))}")
+        assert set(self.weir.entries()) == HELD[name], "list says something else than packets"
+        self.state = name
+        return name
+
+    def go_on(self, state, fault, outcome):
+        self.weir("block", LATER)
+        assert set(self.weir.entries()) == HELD[state] | {LATER}
+        assert self.prober.free([LATER]) == [False]
+        self.weir("unblock", LATER)
+        assert self.whole() == state
+
+    def start_again(self, state):
+        self.weir("detach")
+        assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
+        self.weir("attach", "near0", "--max-entries", "1000")
+        assert self.whole() == state
+        assert not list(self.weir.state.rglob("*.new"))
+
+
+class Unblock(Block):
+    after = "old"
+    undo = "block"
+    starts = "all"
+    loader = False
+
+    def prepare(self):
+        super().prepare()
+        self.argv = ("unblock", "-f", self.file)
+
+
+class BlockThenReattach(Block):
+    """The instance goes and comes before anything else tidies up."""
+
+    stride = 16
+    loader = False
+
+    def go_on(self, state, fault, outcome):
+        self.start_again(state)
+
+
+def test_block(labs):
+    sweep(Block, labs, {"old", "all"})
+
+
+def test_unblock(labs):
+    sweep(Unblock, labs, {"old", "all"})
+
+
+def test_block_then_detach_and_attach(labs):
+    sweep(BlockThenReattach, labs, {"old", "all"})
