@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/sum.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 
@@ -44,6 +45,14 @@ static int not_typed(int code, struct err *err)
 	return code;
 }
 
+static int parse(const char *text, size_t len, struct records *ret, struct err *err)
+{
+	int code = sum_open(text, &len);
+
+	return code ? err_system(err, -code, "its sum is not that of its content")
+		    : records_parse(text, len, ret, err);
+}
+
 static int load(const char *path, struct records *ret, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -52,7 +61,7 @@ static int load(const char *path, struct records *ret, struct err *err)
 
 	if (code)
 		return code;
-	code = records_parse(text, len, ret, err);
+	code = parse(text, len, ret, err);
 	if (code)
 		err_prefix(err, "'%s'", path);
 	return not_typed(code, err);
@@ -81,16 +90,18 @@ int book_settle(const struct instance *i, struct err *err)
 	CLEANUP_FREE char *text = NULL;
 	struct records found = {0};
 	size_t len;
+	struct err why = {0};
 	bool commit;
-	int code = file_read(fresh, BOOK_BYTES_MAX, &text, &len, err);
+	int code = file_read(fresh, BOOK_BYTES_MAX, &text, &len, &why);
 
-	if (code == -ENOENT) {
-		err_clear(err);
+	if (code == -ENOENT)
 		return 0;
+	if (code && why.kind == ERR_SYSTEM) { // not to know is no reason to throw it away
+		if (err)
+			*err = why;
+		return code;
 	}
-	if (code) // not to know is no reason to throw it away
-		return not_typed(code, err);
-	commit = i->knobs->epoch && !records_parse(text, len, &found, NULL) &&
+	commit = !code && i->knobs->epoch && !parse(text, len, &found, NULL) &&
 		 found.epoch == i->knobs->epoch;
 	records_free(&found);
 	if (commit)
@@ -286,7 +297,7 @@ static int make_state_folder(const struct book *b, struct err *err)
 
 static int write_beside(struct book *b, uint64_t epoch, struct err *err)
 {
-	CLEANUP_FREE char *text = NULL;
+	CLEANUP_FREE char *text = NULL, *sealed = NULL;
 	size_t len;
 	int code = make_state_folder(b, err);
 
@@ -294,7 +305,8 @@ static int write_beside(struct book *b, uint64_t epoch, struct err *err)
 		return code;
 	b->records.epoch = epoch;
 	text = records_print(&b->records, &len);
-	return file_stage(b->path, text, len, 0600, err);
+	sealed = sum_seal(text, len, &len);
+	return file_stage(b->path, sealed, len, 0600, err);
 }
 
 static struct overlay_want *wanted(const struct book *b, size_t *ret_n)

@@ -46,6 +46,11 @@ int restore_policy(const struct instance *i, char ret_revision[REVISION_ID], str
 	if (code || !id[0])
 		return code;
 	code = revisions_load(i->name, id, &c->world, &revision, err);
+	if (code) {
+		err_prefix(err, "the accepted policy %s cannot be brought back", id);
+		if (err)
+			err->kind = ERR_SYSTEM; // nobody typed its name
+	}
 	if (!code)
 		code = load(i, c, &revision, err);
 	if (!code)

@@ -11,6 +11,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
 #include "ctl/datapath/pins.h"
 
 static char *folder_of(const char *instance, const char *name)
@@ -94,17 +95,11 @@ int revisions_load(const char *instance, const char *id, struct world *w, struct
 // Only the index is read: lists of a million lines stay where they are.
 static int read_one(const char *folder, const char *id, struct revision *ret, struct err *err)
 {
-	CLEANUP_FREE char *index = mem_printf("%s/index", folder);
-	CLEANUP_FREE char *text = NULL;
 	struct json *meta;
-	char why[160];
-	size_t len;
-	int code = file_read(index, 64u << 20, &text, &len, err);
+	int code = world_load_index(folder, &meta, err);
 
 	if (code)
 		return code;
-	if (!(meta = json_parse(text, len, why, sizeof(why))))
-		return err_system(err, EBADMSG, "'%s' is damaged: %s", index, why);
 	read_meta(meta, id, ret);
 	json_free(meta);
 	return 0;
@@ -239,10 +234,13 @@ int revisions_accept(const char *instance, const char *id, struct err *err)
 	CLEANUP_FREE char *folder = folder_of(instance, id);
 	CLEANUP_FREE char *path = folder_of(instance, "current");
 	CLEANUP_FREE char *text = mem_printf("%s\n", id);
+	CLEANUP_FREE char *sealed = NULL;
 	int code = file_exists(folder) ? 0 : file_commit(folder, err);
+	size_t len;
 
+	sealed = sum_seal(text, strlen(text), &len);
 	if (!code)
-		code = file_replace(path, text, strlen(text), 0600, err);
+		code = file_replace(path, sealed, len, 0600, err);
 	if (!code)
 		prune(instance, id);
 	return code;
@@ -258,7 +256,13 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 	if (code && code != -ENOENT)
 		return code;
 	err_clear(err);
-	snprintf(ret, REVISION_ID, "%.*s", code ? 0 : (int)strcspn(text, "\n"), code ? "" : text);
+	ret[0] = '\0';
+	if (code)
+		return 0;
+	if (sum_open(text, &len) || !len || !memchr(text, '\n', len) ||
+	    strcspn(text, "\n") >= REVISION_ID)
+		return err_system(err, EBADMSG, "'%s' is damaged: it names no revision", path);
+	snprintf(ret, REVISION_ID, "%.*s", (int)strcspn(text, "\n"), text);
 	return 0;
 }
 
@@ -271,6 +275,10 @@ int revisions_settle(const char *instance, const char *id, struct err *err)
 	struct revision r = {0};
 	int code = revisions_current(instance, current, err);
 
+	if (code == -EBADMSG) { // the kernel knows better
+		err_clear(err);
+		code = 0;
+	}
 	if (code || !id[0] || !strcmp(current, id) || !file_exists(folder))
 		return code;
 	code = read_one(folder, id, &r, err);

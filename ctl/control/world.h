@@ -46,3 +46,5 @@ void world_free(struct world *w);
 // fsyncs what is in it. meta: further keys for the index, taken over; world_load hands them back.
 int world_save(const struct world *w, const char *folder, struct json *meta, struct err *err);
 int world_load(struct world *w, const char *folder, struct json **ret_meta, struct err *err);
+// The index alone. -EBADMSG, as world_load, when a file is not as it was written.
+int world_load_index(const char *folder, struct json **ret, struct err *err);

@@ -6,6 +6,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
 #include "ctl/base/text.h"
 #include "ctl/control/world.h"
 
@@ -23,6 +24,18 @@ static struct json *describe_files(const struct world *w)
 	vec_each (&w->files, file)
 		json_append(files, json_string(file->path));
 	return files;
+}
+
+static struct json *describe_sums(const struct world *w)
+{
+	struct json *sums = json_array();
+	sum_text sum;
+
+	vec_each (&w->files, file) {
+		sum_of(file->text, file->len, sum);
+		json_append(sums, json_string(sum));
+	}
+	return sums;
 }
 
 static struct json *describe_names(const struct world *w)
@@ -46,6 +59,7 @@ static struct json *describe_names(const struct world *w)
 static int write_index(const char *folder, const struct json *index, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
+	CLEANUP_FREE char *sealed = NULL;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
@@ -53,8 +67,10 @@ static int write_index(const char *folder, const struct json *index, struct err 
 
 	if (f && fclose(f))
 		code = -EIO;
+	if (!code)
+		sealed = sum_seal(text, len, &len);
 	code = code ? err_system(err, -code, "cannot write '%s'", path)
-		    : file_replace(path, text, len, 0600, err);
+		    : file_replace(path, sealed, len, 0600, err);
 	free(text);
 	return code;
 }
@@ -69,6 +85,7 @@ int world_save(const struct world *w, const char *folder, struct json *meta, str
 		code = file_replace(path, w->files.at[n].text, w->files.at[n].len, 0600, err);
 	}
 	json_set(meta, "files", describe_files(w));
+	json_set(meta, "sums", describe_sums(w));
 	json_set(meta, "names", describe_names(w));
 	if (!code)
 		code = write_index(folder, meta, err);
@@ -76,9 +93,19 @@ int world_save(const struct world *w, const char *folder, struct json *meta, str
 	return code;
 }
 
-static int read_files(struct world *w, const char *folder, const struct json *paths,
+static bool is_as_written(const struct world_file *file, const char *wanted)
+{
+	sum_text sum;
+
+	sum_of(file->text, file->len, sum);
+	return !wanted || !strcmp(sum, wanted);
+}
+
+static int read_files(struct world *w, const char *folder, const struct json *index,
 		      struct err *err)
 {
+	const struct json *paths = json_get(index, "files"), *sums = json_get(index, "sums");
+
 	for (size_t n = 0; n < json_length(paths); n++) {
 		CLEANUP_FREE char *path = numbered(folder, n);
 		const char *name = json_text(json_at(paths, n));
@@ -89,6 +116,10 @@ static int read_files(struct world *w, const char *folder, const struct json *pa
 			return code;
 		file.path = mem_strdup(name ? name : "");
 		vec_push(&w->files, file);
+		if (!is_as_written(&file, json_text(json_at(sums, n))))
+			return err_system(err, EBADMSG,
+					  "'%s' is damaged: its sum is not that of its content",
+					  path);
 	}
 	return 0;
 }
@@ -110,20 +141,33 @@ static void read_name(struct world *w, const struct json *one)
 	vec_push(&w->names, name);
 }
 
-int world_load(struct world *w, const char *folder, struct json **ret_meta, struct err *err)
+int world_load_index(const char *folder, struct json **ret, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
 	CLEANUP_FREE char *text = NULL;
-	struct json *index;
-	char why[160];
+	char why[160] = "its sum is not that of its content";
+	struct json *index = NULL;
 	size_t len;
 	int code = file_read(path, FILE_BYTES_MAX, &text, &len, err);
 
 	if (code)
 		return code;
-	if (!(index = json_parse(text, len, why, sizeof(why))))
+	if (!sum_open(text, &len))
+		index = json_parse(text, len, why, sizeof(why));
+	if (!index)
 		return err_system(err, EBADMSG, "'%s' is damaged: %s", path, why);
-	code = read_files(w, folder, json_get(index, "files"), err);
+	*ret = index;
+	return 0;
+}
+
+int world_load(struct world *w, const char *folder, struct json **ret_meta, struct err *err)
+{
+	struct json *index;
+	int code = world_load_index(folder, &index, err);
+
+	if (code)
+		return code;
+	code = read_files(w, folder, index, err);
 	for (size_t n = 0; !code && n < json_length(json_get(index, "names")); n++)
 		read_name(w, json_at(json_get(index, "names"), n));
 	if (code)

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// FNV-1a, and the line it stands in.
+#include "ctl/base/sum.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+
+#define WORD       "sum "
+#define LINE_BYTES (sizeof(WORD) - 1 + sizeof(sum_text)) // the newline takes the NUL's place
+
+void sum_of(const char *text, size_t len, sum_text ret)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
+	snprintf(ret, sizeof(sum_text), "%016" PRIx64, hash);
+}
+
+char *sum_seal(const char *text, size_t len, size_t *ret_len)
+{
+	char *sealed = mem_zalloc(len + LINE_BYTES + 1, 1);
+	sum_text sum;
+
+	sum_of(text, len, sum);
+	memcpy(sealed, text, len);
+	*ret_len = len + (size_t)snprintf(sealed + len, LINE_BYTES + 1, WORD "%s\n", sum);
+	return sealed;
+}
+
+int sum_open(const char *text, size_t *len)
+{
+	size_t before = *len < LINE_BYTES ? 0 : *len - LINE_BYTES;
+	const char *line = text + before;
+	sum_text sum;
+
+	if (*len < LINE_BYTES || (before && line[-1] != '\n') ||
+	    memcmp(line, WORD, sizeof(WORD) - 1) != 0)
+		return 0;
+	sum_of(text, before, sum);
+	if (memcmp(line + sizeof(WORD) - 1, sum, sizeof(sum) - 1) != 0 || text[*len - 1] != '\n')
+		return -EBADMSG;
+	*len = before;
+	return 0;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A sum at the end of the files that we write and read back: bytes that a disk or a hand has changed are
+// found, above all one that still makes sense. Against nobody who means it.
+#pragma once
+
+#include <stddef.h>
+
+typedef char sum_text[17];
+
+// 64 bits of FNV-1a in hex; one changed byte always changes it.
+void sum_of(const char *text, size_t len, sum_text ret);
+
+// The text and a last line "sum HEX\n" over it. The caller frees it.
+char *sum_seal(const char *text, size_t len, size_t *ret_len);
+// Cuts that line off: *len becomes the length before it. A text without one, written by hand, stays as it
+// is. 0, or -EBADMSG when the sum is another one.
+int sum_open(const char *text, size_t *len);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Sums of files: known answers, and every way to damage one.
+#include "tests/unit/base/unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
+
+#define TEXT   "7f3a\n"
+#define SEALED TEXT "sum 24ffa14beacc2eb5\n"
+
+// From the FNV reference's test vectors.
+static void test_known_answers(void **state)
+{
+	sum_text sum;
+
+	(void)state;
+	sum_of("", 0, sum);
+	assert_string_equal(sum, "cbf29ce484222325");
+	sum_of("a", 1, sum);
+	assert_string_equal(sum, "af63dc4c8601ec8c");
+	sum_of("foobar", 6, sum);
+	assert_string_equal(sum, "85944171f73967e8");
+}
+
+static void test_seal_and_open(void **state)
+{
+	CLEANUP_FREE char *sealed = NULL;
+	size_t len;
+
+	(void)state;
+	sealed = sum_seal(TEXT, strlen(TEXT), &len);
+	assert_int_equal(len, strlen(SEALED));
+	assert_int_equal(sum_open(sealed, &len), 0);
+	assert_int_equal(len, strlen(TEXT));
+	assert_memory_equal(sealed, TEXT, len);
+}
+
+static void test_without_a_sum(void **state)
+{
+	static const char *const texts[] = {
+		"", "sum", TEXT, "sum 24ffa14beacc2eb5", TEXT "sum 1\n", "xsum 24ffa14beacc2eb5\n"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		size_t len = strlen(texts[i]);
+
+		assert_int_equal(sum_open(texts[i], &len), 0);
+		assert_int_equal(len, strlen(texts[i]));
+	}
+}
+
+// Found, or the line is no sum any more and stands in the way of whoever reads the text.
+static void test_every_changed_byte(void **state)
+{
+	CLEANUP_FREE char *sealed = NULL;
+	size_t whole;
+
+	(void)state;
+	sealed = sum_seal(TEXT, strlen(TEXT), &whole);
+	for (size_t i = 0; i < whole; i++)
+		for (unsigned value = 1; value < 256; value++) {
+			size_t len = whole;
+			int code;
+
+			sealed[i] = (char)(sealed[i] ^ (char)value);
+			code = sum_open(sealed, &len);
+			assert_true(code == -EBADMSG || len == whole);
+			assert_true(code == -EBADMSG || i >= strlen(TEXT) - 1);
+			sealed[i] = (char)(sealed[i] ^ (char)value);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known_answers),
+		cmocka_unit_test(test_seal_and_open),
+		cmocka_unit_test(test_without_a_sum),
+		cmocka_unit_test(test_every_changed_byte),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
