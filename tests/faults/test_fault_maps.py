@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What somebody else does to the maps while a command works on them: strace holds the command before a
+call, and the test fills a map, or deletes a key, in its back."""
+
+import contextlib
+import re
+import subprocess
+import time
+
+from labnet import run
+
+HELD_S = 3  # strace's delay, ended by us
+HOSTS = 64
+OLD = [f"192.0.2.{i}" for i in range(10)]
+NEW = [f"203.0.113.{i}" for i in range(20)]
+
+
+def traced(weir, argv, log, *options):
+    return ["strace", "-f", "-qq", "-o", log, "-e", "trace=bpf", *options, *weir.argv(*argv)]
+
+
+def number_of(weir, argv, log, operation):
+    """How many bpf calls come before the first of that operation and with it, when all goes well."""
+    run(traced(weir, argv, log))
+    calls = [line for line in log.read_text().splitlines() if re.match(r"\d+ +bpf\(", line)]
+    return next(n for n, line in enumerate(calls, 1) if operation in line)
+
+
+@contextlib.contextmanager
+def held(weir, argv, log, nth):
+    """The command, held before its nth bpf call while the body runs; then it goes on."""
+    log.write_text("")
+    delay = f"inject=bpf:delay_enter={HELD_S * 1000000}:when={nth}"
+    process = subprocess.Popen([str(word) for word in traced(weir, argv, log, "-e", delay)],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    begin = time.monotonic()
+    while log.read_text().count("bpf(") < nth - 1:
+        assert time.monotonic() - begin < 20, log.read_text()
+        time.sleep(0.01)
+    time.sleep(0.1)
+    start = time.monotonic()
+    yield process
+    assert process.poll() is None and time.monotonic() - start < HELD_S - 1, "not in time"
+    process.said = process.communicate(timeout=30)[0]
+
+
+def keys(addresses):
+    return [address.split(".") for address in addresses]
+
+
+def batch(folder, lines):
+    """Many bpftool commands at once."""
+    script = folder / "batch"
+    script.write_text("\n".join(" ".join(line) for line in lines) + "\n")
+    run(["bpftool", "batch", "file", script])
+
+
+def value_bytes(pin):
+    shown = run(["bpftool", "-j", "map", "show", "pinned", pin]).stdout
+    return int(re.search(r'"bytes_value":(\d+)', shown)[1])
+
+
+def test_map_full_in_the_middle_of_a_batch(pair, weir, tmp_path):
+    weir("attach", "near0", "--max-entries", HOSTS)
+    weir("block", *OLD)
+    listed, log, pin = tmp_path / "new", tmp_path / "log", weir.pins / "hosts4"
+    listed.write_text("\n".join(NEW))
+    nth = number_of(weir, ("block", "-f", listed), log, "BPF_MAP_UPDATE_BATCH")
+    weir("unblock", "-f", listed)
+    size = value_bytes(pin)
+    strangers = [f"100.64.0.{i}" for i in range(HOSTS - len(OLD) - len(NEW) // 2)]
+    with held(weir, ("block", "-f", listed), log, nth) as command:
+        batch(tmp_path, [["map", "update", "pinned", str(pin), "key", *key, "value", *["0"] * size]
+                         for key in keys(strangers)])
+    assert command.returncode == 2 and "cannot write the overlay: E2BIG" in command.said
+    assert set(weir.entries()) == set(OLD)
+    assert pair.free(OLD[0], NEW[0], NEW[-1], strangers[0]) == [False, True, True, True]
+    weir("block", "-f", listed)  # the strangers' rows say nothing, so they make room
+    assert set(weir.entries()) == {*OLD, *NEW}
+    assert pair.free(OLD[0], NEW[0], NEW[-1], strangers[0]) == [False, False, False, True]
+
+
+def delete_while(weir, tmp_path, operation, address):
+    """unblock of an address, whose key is gone when the command comes to that operation."""
+    log, pin = tmp_path / "log", weir.pins / "hosts4"
+    nth = number_of(weir, ("unblock", address), log, operation)
+    weir("block", address)
+    with held(weir, ("unblock", address), log, nth) as command:
+        batch(tmp_path, [["map", "delete", "pinned", str(pin), "key", *address.split(".")]])
+    return command
+
+
+def test_delete_of_a_missing_key(pair, on, tmp_path):
+    on("block", *OLD)
+    command = delete_while(on, tmp_path, "BPF_MAP_DELETE_ELEM", OLD[0])
+    assert command.returncode == 0, command.said
+    assert set(on.entries()) == set(OLD[1:])
+    assert pair.free(*OLD[:2]) == [True, False]
+
+
+def test_update_of_a_missing_key(pair, on, tmp_path):
+    """Nothing is committed; what somebody else took away is gone all the same."""
+    on("block", *OLD)
+    command = delete_while(on, tmp_path, "BPF_MAP_UPDATE_ELEM", OLD[0])
+    assert command.returncode == 2 and "cannot write the overlay: ENOENT" in command.said
+    assert set(on.entries()) == set(OLD[1:])
+    assert pair.free(*OLD[:2]) == [True, False]
+    on("block", OLD[0])
+    assert set(on.entries()) == set(OLD) and pair.free(*OLD[:2]) == [False, False]

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The state folder: full, read-only, and with files that are cut short or have other bytes in them."""
+
+import contextlib
+import random
+import shutil
+
+import pytest
+
+from inject import EVERYTHING
+from labnet import run
+from policylab import Policies, in_force, udp
+
+NINE, TEN = '"nine" drop proto udp to port 9', '"ten" drop proto udp to port 10'
+NINE_DROPS, TEN_DROPS, NOTHING_DROPS = [False, True], [True, False], [True, True]
+BLOCKED = ["192.0.2.7", "192.0.2.128/25", "2001:db8::1"]
+SAMPLE = 4  # places in a file, in a quick run
+SMALL = 4096  # bytes: of these a full run takes every one
+
+
+@contextlib.contextmanager
+def small_disk(weir, size):
+    """A file system of its own for the instance's state."""
+    weir.state.mkdir(parents=True, exist_ok=True)
+    run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "weir-faults", weir.state])
+    try:
+        yield
+    finally:
+        weir("detach", "--force", check=False)
+        run(["umount", weir.state])
+
+
+def ports(pair):
+    return pair.passes(udp(9), udp(10))
+
+
+def free(pair, *sources):
+    """Do packets from there get through, to a port that no policy names?"""
+    return pair.passes(*(udp(4000, source) for source in sources))
+
+
+def test_full_disk(pair, weir, tmp_path):
+    apply = Policies(weir, tmp_path)
+    many = tmp_path / "many"
+    many.write_text("\n".join(f"203.0.{i // 250}.{i % 250}" for i in range(3000)))
+    with small_disk(weir, "64k"):
+        weir("attach", "near0")
+        apply(NINE)
+        weir("block", *BLOCKED)
+        before = in_force(weir)
+        assert "ENOSPC" in weir.fails(2, "block", "-f", many)
+        assert "ENOSPC" in apply.fails(2, f"{TEN}\n" + "# much\n" * 10000)
+        assert in_force(weir) == before and ports(pair) == NINE_DROPS
+        assert free(pair, "203.0.0.1", "192.0.2.7") == [True, False]
+        (weir.state / "filler").write_bytes(b"")
+        with contextlib.suppress(OSError), open(weir.state / "filler", "wb", buffering=0) as filler:
+            while filler.write(b"x" * 512):
+                pass
+        assert "ENOSPC" in weir.fails(2, "block", "203.0.113.1")
+        assert "ENOSPC" in apply.fails(2, TEN)
+        assert ports(pair) == NINE_DROPS and set(weir.entries()) == set(BLOCKED)
+        weir("block", "203.0.113.1", "--volatile")
+        apply(TEN, "--volatile")
+        assert ports(pair) == TEN_DROPS and free(pair, "203.0.113.1") == [False]
+        (weir.state / "filler").unlink()
+        weir("block", "203.0.113.2")
+        apply(TEN)
+        weir("detach")
+        weir("attach", "near0")
+        assert ports(pair) == TEN_DROPS
+        assert set(weir.entries()) >= {*BLOCKED, "203.0.113.2"}
+
+
+def remount(weir, mode):
+    run(["mount", "-o", f"remount,{mode}", weir.state])
+
+
+def test_read_only(pair, weir, tmp_path):
+    apply = Policies(weir, tmp_path)
+    with small_disk(weir, "1m"):
+        weir("attach", "near0")
+        apply(NINE)
+        weir("block", *BLOCKED)
+        remount(weir, "ro")
+        before = in_force(weir)
+        assert "EROFS" in weir.fails(2, "block", "203.0.113.1")
+        assert "EROFS" in weir.fails(2, "unblock", BLOCKED[0])
+        for options in (), ("--confirm=60s",):
+            assert "EROFS" in apply.fails(2, TEN, *options)
+        assert in_force(weir) == before and ports(pair) == NINE_DROPS
+        weir("detach")
+        weir("attach", "near0")
+        assert ports(pair) == NINE_DROPS and set(weir.entries()) == set(BLOCKED)
+        apply(TEN, "--volatile")
+        assert ports(pair) == TEN_DROPS
+        remount(weir, "rw")
+        weir("detach")
+        weir("attach", "near0")
+        assert ports(pair) == NINE_DROPS
+
+
+def test_confirm_on_a_disk_that_became_read_only(pair, weir, tmp_path):
+    """The trial is over, the policy in force; its record follows as soon as it can be written."""
+    apply = Policies(weir, tmp_path)
+    with small_disk(weir, "1m"):
+        weir("attach", "near0")
+        apply(NINE)
+        apply(TEN, "--confirm=60s")
+        remount(weir, "ro")
+        assert "EROFS" in weir.fails(2, "confirm")
+        assert ports(pair) == TEN_DROPS
+        remount(weir, "rw")
+        assert "there is no trial" in weir.fails(3, "confirm")
+        assert weir("show").stdout == apply.path.read_text()
+        weir("detach")
+        weir("attach", "near0")
+        assert ports(pair) == TEN_DROPS
+
+
+def test_a_confirmed_trial_that_was_volatile_is_not_accepted(pair, weir, tmp_path):
+    apply = Policies(weir, tmp_path)
+    weir("attach", "near0", "--max-entries", "64")
+    apply(NINE)
+    apply(TEN, "--confirm=60s", "--volatile")
+    weir("confirm")
+    assert ports(pair) == TEN_DROPS
+    apply.fails(1, "drop frm any")
+    assert "ten" in weir("explain", "udp", "from", "192.0.2.1", "to", pair.near4, "port", 10).stdout
+    weir("detach")
+    weir("attach", "near0", "--max-entries", "64")
+    assert ports(pair) == NINE_DROPS
+
+
+# Damaged files.
+
+
+@pytest.fixture(name="saved")
+def saved_state(pair, weir, tmp_path):
+    """A detached instance with a policy and a block on record."""
+    weir("attach", "near0", "--max-entries", "64")
+    Policies(weir, tmp_path)(NINE)
+    weir("block", *BLOCKED, "--note", "abuse 4711")
+    weir("detach")
+    copy = tmp_path / "state"
+    shutil.copytree(weir.state, copy)
+    return copy
+
+
+def state_files(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def places(size, seed):
+    if EVERYTHING and size <= SMALL:
+        return range(size)
+    return sorted(random.Random(seed).sample(range(size), min(SAMPLE, size)))
+
+
+def damages(path):
+    """(what it is, its bytes): every truncation, every byte another one, or a sample of both."""
+    whole = path.read_bytes()
+    for length in places(len(whole), "cut"):
+        yield f"cut to {length}", whole[:length]
+    for place in places(len(whole), "flip"):
+        bit = 1 << place % 8
+        yield f"bit {bit} of byte {place}", whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1:]
+
+
+def restore(weir, saved):
+    shutil.rmtree(weir.state)
+    shutil.copytree(saved, weir.state)
+
+
+def try_damage(pair, weir, apply):
+    """attach either brings back all or refuses in a line, and then there are ways on."""
+    done = weir("attach", "near0", "--max-entries", "64", check=False)
+    assert done.returncode in (0, 2), f"{done.returncode} {done.stderr}"
+    if done.returncode:
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert "accepted" in done.stderr or "overlay" in done.stderr, done.stderr
+        assert not weir.pins.exists() and not pair.xdp_attached()
+        if "/overlay'" in done.stderr:
+            (weir.state / "overlay").rename(weir.state / "overlay.away")
+        apply(NINE)
+        assert ports(pair) == NINE_DROPS
+    else:
+        assert ports(pair) == NINE_DROPS
+        assert set(weir.entries()) == set(BLOCKED)
+        assert free(pair, "192.0.2.7", "192.0.2.8") == [False, True]
+    weir("history")
+    weir("block", "203.0.113.1")
+    weir("detach")
+
+
+def test_damaged_files(pair, weir, saved, tmp_path):
+    apply = Policies(weir, tmp_path)
+    files = state_files(saved)
+    assert {path.name for path in files} == {"0", "index", "current", "overlay"}
+    failures = []
+    for path in files:
+        name = path.relative_to(saved)
+        for what, content in damages(path):
+            restore(weir, saved)
+            (weir.state / name).write_bytes(content)
+            try:
+                try_damage(pair, weir, apply)
+            except AssertionError as error:
+                failures.append(f"{name}, {what}: {str(error).splitlines()[0]}")
+                weir("detach", "--force", check=False)
+    assert not failures, "\n".join(failures)
+
+
+def test_damage_while_it_runs(pair, weir, tmp_path):
+    """The kernel is the truth: what is in force stays, and commands that only read go on."""
+    apply = Policies(weir, tmp_path)
+    weir("attach", "near0", "--max-entries", "64")
+    apply(NINE)
+    weir("block", *BLOCKED)
+    for path in state_files(weir.state):
+        path.write_bytes(path.read_bytes()[:-3] + b"#")
+    assert ports(pair) == NINE_DROPS and free(pair, "192.0.2.7") == [False]
+    assert "'" in weir.fails(2, "block", "203.0.113.1")
+    (weir.state / "overlay").unlink()
+    weir("block", "203.0.113.1")
+    assert set(weir.entries()) == {*BLOCKED, "203.0.113.1"}
+    apply(TEN)
+    assert ports(pair) == TEN_DROPS
+    assert weir("show").stdout == apply.path.read_text()
