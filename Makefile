@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint vmtest fuzz install clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint vmtest faults fuzz install clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -37,7 +37,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint vmtest fuzz fuzz-targets install uninstall clean help setup
+.PHONY: all demo test check tests lint vmtest faults fuzz fuzz-targets install uninstall clean help setup
 
 all: $(O)/weir $(MAN)
 
@@ -47,6 +47,7 @@ help:
 	@echo 'make test       install what is missing, build, run every test (root)'
 	@echo 'make lint       layers, format, long functions, static analysis'
 	@echo 'make vmtest     the datapath on other kernels, under qemu (root for kernel packages)'
+	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean      remove $(O)'
@@ -172,6 +173,12 @@ vmtest: setup
 	$(Q)scripts/setup vm
 	$(Q)$(MAKE) --no-print-directory O=$(O) check
 	$(Q)O=$(O) tests/vm/run
+
+# KINDS='KILL ENOMEM' injects those alone; K=detach runs the tests of that name.
+faults: setup
+	$(Q)$(MAKE) --no-print-directory O=$(O) all
+	$(give_back)
+	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
 
 lint: setup
 	$(Q)$(MAKE) --no-print-directory O=$(O) $(SKELETONS)
