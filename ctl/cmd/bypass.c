@@ -26,8 +26,11 @@ static int read_time(const struct args *args, uint64_t *ret, struct err *err)
 
 static int find_number(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
-	*ret = instance_find_iface(i, name);
-	return *ret ? 0 : err_input(err, "'%s' is not attached to instance '%s'", name, i->name);
+	int code = instance_find_iface(i, name, ret, err);
+
+	if (code || *ret)
+		return code;
+	return err_input(err, "'%s' is not attached to instance '%s'", name, i->name);
 }
 
 // The end of the bypass of one interface, or of all (number 0), and the latest end over all.

@@ -34,13 +34,15 @@ static int detach_named(struct context *ctx, struct bringup *b, const struct arg
 {
 	int code = 0;
 
-	vec_each (&args->words, name)
-		if (!instance_find_iface(b->instance, *name))
-			log_notice("'%s' was not attached to instance '%s'", *name, ctx->instance);
 	vec_each (&args->words, name) {
-		uint32_t number = instance_find_iface(b->instance, *name);
+		uint32_t number = 0;
 
-		code = code || !number ? code : detach_one(ctx, b, number, err);
+		if (!code)
+			code = instance_find_iface(b->instance, *name, &number, err);
+		if (!code && !number)
+			log_notice("'%s' was not attached to instance '%s'", *name, ctx->instance);
+		else if (!code)
+			code = detach_one(ctx, b, number, err);
 	}
 	return code;
 }
@@ -50,9 +52,11 @@ static int detach_all(struct context *ctx, struct bringup *b, struct err *err)
 	struct iface row;
 	int code = 0;
 
-	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++)
-		if (!instance_iface(b->instance, n, &row, NULL) && row.state != IFACE_FREE)
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
+		code = instance_iface(b->instance, n, &row, err);
+		if (!code && row.state != IFACE_FREE)
 			code = detach_one(ctx, b, n, err);
+	}
 	return code;
 }
 

@@ -168,10 +168,12 @@ static int set_classes(const struct instance *i, const struct candidate *c, stru
 
 	candidate_about(c, about);
 
-	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE)
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
+		code = instance_iface(i, n, &row, err);
+		if (!code && row.state != IFACE_FREE)
 			code = generation_set_iface(c->generation, n,
 						    generation_class(about, row.name), err);
+	}
 	return code;
 }
 

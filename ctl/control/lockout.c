@@ -49,6 +49,7 @@ static bool sees(const struct lockout *l, const struct addr *local, uint32_t *re
 {
 	const struct own_addr *own = own_find(l, local);
 	struct link link;
+	uint32_t number;
 	uint8_t class;
 
 	*ret = 0;
@@ -61,7 +62,7 @@ static bool sees(const struct lockout *l, const struct addr *local, uint32_t *re
 	if (!is_plain(&link))
 		return true;
 	*ret = IFACE_NOT_NAMED;
-	return instance_find_iface(l->instance, link.name) != 0;
+	return instance_find_iface(l->instance, link.name, &number, NULL) || number;
 }
 
 static struct resolved_packet packet(const struct addr *from, uint16_t sport, const struct addr *to,

@@ -345,7 +345,10 @@ static int check_mode(const char *name, enum attach_mode wanted, enum iface_mode
 static int give_number(const struct instance *i, const char *name, struct attach_result *ret,
 		       struct iface *row, struct err *err)
 {
-	ret->number = instance_find_iface(i, name);
+	int code = instance_find_iface(i, name, &ret->number, err);
+
+	if (code)
+		return code;
 	if (!ret->number)
 		ret->number = free_number(i);
 	if (!ret->number)

@@ -369,15 +369,20 @@ int instance_set_iface(const struct instance *i, uint32_t number, const struct i
 	return 0;
 }
 
-uint32_t instance_find_iface(const struct instance *i, const char *name)
+int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
+	uint32_t found = 0;
 	struct iface row;
+	int code = 0;
 
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE &&
-		    !strcmp(row.name, name))
-			return n;
-	return 0;
+	for (uint32_t n = 1; !code && !found && n < WEIR_IFACES; n++) {
+		code = instance_iface(i, n, &row, err);
+		if (!code && row.state != IFACE_FREE && !strcmp(row.name, name))
+			found = n;
+	}
+	if (!code)
+		*ret = found;
+	return code;
 }
 
 bool instance_has_ifaces(const struct instance *i)
@@ -385,7 +390,7 @@ bool instance_has_ifaces(const struct instance *i)
 	struct iface row;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE)
+		if (instance_iface(i, n, &row, NULL) || row.state != IFACE_FREE)
 			return true;
 	return false;
 }

@@ -54,7 +54,7 @@ int instance_clock(const struct instance *i, struct clock *ret, struct err *err)
 int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
 		       struct err *err);
-// Number of the row with this name in any state but IFACE_FREE; 0 when there is none.
-uint32_t instance_find_iface(const struct instance *i, const char *name);
-// Are there rows that are not free?
+// Number of the row with this name in any state but IFACE_FREE; 0 when there is none. 0 or -errno with err set.
+int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err);
+// Are there rows that are not free, or that cannot be read?
 bool instance_has_ifaces(const struct instance *i);
