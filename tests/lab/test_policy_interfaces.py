@@ -5,15 +5,18 @@ import time
 
 import pytest
 
+from labnet import run
 from policylab import Policies
-from test_crash import second_link
 
 BOTH, NINE = "near0, near1", "drop proto udp to port 9"
 
 
 @pytest.fixture(scope="module", name="second", autouse=True)
 def two_links(pair):
-    second_link(pair)
+    near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
+    run(["ip", "link", "add", *near1, "type", "veth", "peer", *far1])
+    pair.link("set", "near1", "up")
+    pair.link("set", "far1", "up", host="far")
     yield
     pair.link("del", "near1")
 
