@@ -6,7 +6,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that lives in a pinned map changes:
  * a tool of another version then refuses to touch the pins instead of misreading them. */
-#define WEIR_LAYOUT 3
+#define WEIR_LAYOUT 4
 
 /* Maps that live as long as the instance; file names below /sys/fs/bpf/weir/INSTANCE/. */
 #define WEIR_MAP_META     "meta"
@@ -33,6 +33,16 @@ enum weir_slot {
 	WEIR_SLOT_PREVIOUS,
 };
 
+/* Can the instance's programs stand behind libxdp's dispatcher, beside other XDP programs? Tried once,
+ * when the instance is made: all programs that ever come into its slots are loaded for one answer. */
+enum weir_sharing {
+	SHARING_WORKS,
+	SHARING_NO_DISPATCHER, /* libxdp's dispatcher is not installed, or does not load */
+	SHARING_NO_EXTENSIONS, /* the kernel allows no BPF_PROG_TYPE_EXT */
+	SHARING_OLD_LIBXDP,    /* the kernel wants a dispatcher whose places change packets */
+	SHARING_REFUSED,       /* the kernel says no for another reason */
+};
+
 /* The one row of the meta map, written before the pins become visible and never after. */
 struct meta {
 	__u32 layout;       /* WEIR_LAYOUT of the tool that made the pins */
@@ -40,8 +50,10 @@ struct meta {
 	__u64 netns_cookie; /* network namespace of the first attach (SO_NETNS_COOKIE) */
 	__u64 netns_inode;  /* the same for people: the inode of /proc/PID/ns/net */
 	__u64 created_s;    /* wall clock, seconds since 1970 */
+	__u32 sharing;      /* enum weir_sharing */
+	__u32 sharing_code; /* the errno that went with it, 0 where it works */
 };
-_Static_assert(sizeof(struct meta) == 32, "layout");
+_Static_assert(sizeof(struct meta) == 40, "layout");
 
 /* What a row of the ifaces map says. A row is written before the kernel is asked and again after, so
  * that a killed command leaves behind what it was about to do. */

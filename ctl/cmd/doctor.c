@@ -12,6 +12,7 @@
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/sharing.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 
@@ -108,6 +109,23 @@ static void check_instance(struct doctor *d)
 			     "our program is not there any more");
 }
 
+// The instance's answer where there is one, since its programs were loaded for that.
+static void check_sharing(struct doctor *d)
+{
+	struct meta fresh = {0};
+	struct err why = {0};
+
+	if (probe_kernel(NULL))
+		return;
+	if (!d->instance)
+		sharing_probe(&fresh);
+	if (sharing_check(d->instance ? &d->instance->meta : &fresh, &why))
+		find(d, NOTE, "sharing", "", "no interface with other XDP programs: %s", why.text);
+	else
+		find(d, FINE, "sharing", "",
+		     "interfaces with other XDP programs, behind libxdp's dispatcher");
+}
+
 // Generic mode sees what the stack has merged; hidden tags make VLAN rules blind.
 static void check_offloads(struct doctor *d, const struct link *link, bool generic)
 {
@@ -151,8 +169,9 @@ static void check_programs(struct doctor *d, const struct link *link, bool *ret_
 	}
 	*ret_generic = there.link_prog_id && there.mode == IFACE_GENERIC;
 	if (ours)
-		find(d, *ret_generic ? NOTE : FINE, link->name, "", "Weir is attached in %s mode%s",
-		     *ret_generic ? "generic" : "native", *ret_generic ? ", which is slower" : "");
+		find(d, *ret_generic ? NOTE : FINE, link->name, "",
+		     "Weir is attached in %s mode, %s%s", *ret_generic ? "generic" : "native",
+		     there.shared ? "shared" : "alone", *ret_generic ? ", which is slower" : "");
 }
 
 // Which traffic a device sees at all.
@@ -210,6 +229,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	check_jit(&d);
 	check_bpffs(&d);
 	check_instance(&d);
+	check_sharing(&d);
 	code = check_links(&d, args, err);
 	out_end(ctx->out);
 	instance_free(d.instance);

@@ -16,6 +16,7 @@
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/sets.h"
+#include "ctl/datapath/sharing.h"
 #include "ctl/net/link.h"
 
 #define SAMPLE_MS 250
@@ -90,7 +91,10 @@ static void show_iface(struct status *s, uint32_t number, const struct iface *ro
 	num_text in, dropped;
 	const char *mode = row->mode == IFACE_NATIVE ? "native" : "generic";
 	bool there = attach_is_there(s->instance, row);
+	struct err why = {0};
 
+	if (!row->shared)
+		sharing_check(&s->instance->meta, &why);
 	link_get_by_index(row->ifindex, &link, NULL);
 	others_on(row, s->instance->slots_id, &others);
 	out_object(o, NULL);
@@ -98,6 +102,7 @@ static void show_iface(struct status *s, uint32_t number, const struct iface *ro
 	out_set_string(o, "mode", mode);
 	out_set_bool(o, "attached", there);
 	out_set_bool(o, "shared", row->shared);
+	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
 	out_set_u64(o, "mtu", link.mtu);
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
 	out_set_u64(o, "dropped_pps", (uint64_t)rate(s, number, true));

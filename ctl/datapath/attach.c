@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaching: libxdp first, alone with libbpf where the kernel refuses its dispatcher; native first,
-// generic where the driver cannot.
+// Attaching: behind libxdp's dispatcher where this instance can stand there, else alone with libbpf;
+// native first, generic where the driver cannot.
 #include "ctl/datapath/attach.h"
 
 #include <errno.h>
@@ -20,6 +20,7 @@
 #include "ctl/datapath/entry.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/sharing.h"
 
 #define ENTRY_NAME "weir_entry"
 #define MAPS_MAX   64
@@ -141,11 +142,16 @@ static int attach_shared(const struct instance *i, uint32_t ifindex, enum iface_
 			 struct err *err)
 {
 	CLEANUP(entry_cleanup) struct entry *entry = NULL;
-	int code = entry_open(i, &entry, err);
+	struct xdp_program *program;
+	int code = sharing_check(&i->meta, err);
 
+	if (!code)
+		code = entry_open(i, &entry, err);
+	if (!code)
+		code = entry_program(entry, &program, err);
 	if (code)
 		return code;
-	code = xdp_program__attach(entry_program(entry), (int)ifindex,
+	code = xdp_program__attach(program, (int)ifindex,
 				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
 	return code ? err_system(err, -code, "libxdp cannot attach") : 0;
 }
@@ -180,46 +186,52 @@ static int why_not(const char *name, const char *driver, enum iface_mode mode, i
 	return code;
 }
 
-static int occupied(const char *name, const struct attached_list *there, struct err *err)
+// why: what came of the attempt to share.
+static int occupied(const struct instance *i, const char *name, const struct attached_list *there,
+		    const struct err *why, struct err *err)
 {
 	const struct attached *other = there->n ? &there->at[0] : NULL;
+	bool lonely = !there->shared && !sharing_check(&i->meta, NULL);
 
 	err_refused(err,
 		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot "
-		    "share it here",
-		    name, other ? other->name : "?", there->link_prog_id);
+		    "share it: %.200s",
+		    name, other ? other->name : "?", there->link_prog_id,
+		    lonely ? "it was attached without libxdp's dispatcher" : why->text);
 	return err_hint(err, "take it away first: %s %s%s",
 			there->shared ? "xdp-loader unload -a" : "ip link set dev", name,
 			there->shared ? "" : " xdp off");
 }
 
+static void notice_alone(const char *name, const struct err *why, struct attach_result *ret)
+{
+	size_t len = strlen(ret->notice);
+
+	snprintf(ret->notice + len, sizeof(ret->notice) - len,
+		 "%s'%s' is not shared with other XDP programs: %.200s", len ? "; " : "", name,
+		 why->text);
+}
+
 static int attach_in(const struct instance *i, const char *name, uint32_t ifindex,
-		     const char *driver, enum iface_mode mode, struct err *err)
+		     const char *driver, enum iface_mode mode, struct attach_result *ret,
+		     struct err *err)
 {
 	struct attached_list there;
-	int code;
+	struct err why = {0};
+	int code = attach_shared(i, ifindex, mode, &why);
 
-	probe_kernel_said();
-	code = attach_shared(i, ifindex, mode, err);
 	if (!code)
 		return 0;
 	if ((code = attach_query(ifindex, i->slots_id, &there, err)))
 		return code;
 	if (there.link_prog_id)
-		return occupied(name, &there, err);
+		return occupied(i, name, &there, &why, err);
 	probe_kernel_said();
 	code = attach_alone(i, ifindex, mode, err);
-	return code ? why_not(name, driver, mode, code, err) : 0;
-}
-
-static void add_notice(struct attach_result *ret, const char *name)
-{
-	if (ret->shared || ret->notice[0])
-		return;
-	snprintf(
-		ret->notice, sizeof(ret->notice),
-		"'%s' is not shared with other XDP programs: this kernel refuses libxdp's dispatcher",
-		name);
+	if (code)
+		return why_not(name, driver, mode, code, err);
+	notice_alone(name, &why, ret);
+	return 0;
 }
 
 // Native, and generic where that may be. The reason for generic goes into the notice.
@@ -231,7 +243,7 @@ static int attach_by_mode(const struct instance *i, const char *name, uint32_t i
 	int code;
 
 	if (mode != ATTACH_GENERIC) {
-		code = attach_in(i, name, ifindex, driver, IFACE_NATIVE, &native);
+		code = attach_in(i, name, ifindex, driver, IFACE_NATIVE, ret, &native);
 		if (code && (mode == ATTACH_NATIVE || native.kind == ERR_REFUSED)) {
 			*err = native;
 			return code;
@@ -244,7 +256,7 @@ static int attach_by_mode(const struct instance *i, const char *name, uint32_t i
 			 native.text, native.hint[0] ? " (" : "", native.hint,
 			 native.hint[0] ? ")" : "", name);
 	}
-	return attach_in(i, name, ifindex, driver, IFACE_GENERIC, err);
+	return attach_in(i, name, ifindex, driver, IFACE_GENERIC, ret, err);
 }
 
 static uint32_t free_number(const struct instance *i)
@@ -412,7 +424,6 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 		return code;
 	}
 	result.changed = true;
-	add_notice(&result, name);
 	*ret = result;
 	return 0;
 }

@@ -15,8 +15,8 @@ struct attach_result {
 	uint32_t number; // of the interface in the instance
 	bool changed;    // false: it was attached already
 	enum iface_mode mode;
-	bool shared;      // behind libxdp's dispatcher
-	char notice[768]; // why not native, why not shared; "" when there is nothing to say
+	bool shared;       // behind libxdp's dispatcher
+	char notice[1024]; // why not native, why not shared; "" when there is nothing to say
 };
 
 // Gives a device its number in the instance before it is attached, so that policies can be told first. A

@@ -11,6 +11,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/sharing.h"
 #include "xdp/entry.skel.h"
 
 struct entry {
@@ -33,9 +34,22 @@ void entry_cleanup(struct entry **e)
 	entry_free(*e);
 }
 
-struct xdp_program *entry_program(struct entry *e)
+int entry_program(struct entry *e, struct xdp_program **ret, struct err *err)
 {
-	return e->program;
+	int code;
+
+	if (!e->program) {
+		e->program = xdp_program__from_bpf_obj(e->skel->obj, "xdp");
+		if ((code = (int)libxdp_get_error(e->program))) {
+			e->program = NULL;
+			return err_system(err, -code, "libxdp refuses the entry program");
+		}
+	}
+	// Meant for the dispatcher; libxdp takes it from the extension again.
+	if ((code = xdp_program__set_xdp_frags_support(e->program, true)))
+		return err_system(err, -code, "libxdp refuses multi-buffer packets");
+	*ret = e->program;
+	return 0;
 }
 
 int entry_load(struct entry *e)
@@ -63,17 +77,9 @@ int entry_open(const struct instance *i, struct entry **ret, struct err *err)
 	if (!e->skel)
 		return err_system(err, errno, "cannot open the entry program");
 	bpf_program__set_expected_attach_type(e->skel->progs.weir_entry, 0);
-	bpf_program__set_flags(e->skel->progs.weir_entry, BPF_F_XDP_HAS_FRAGS);
+	bpf_program__set_flags(e->skel->progs.weir_entry, sharing_flags(i));
 	if ((code = share_maps(e->skel, i)))
 		return err_system(err, -code, "cannot share the maps of instance '%s'", i->name);
-	e->program = xdp_program__from_bpf_obj(e->skel->obj, "xdp");
-	code = (int)libxdp_get_error(e->program);
-	if (code) {
-		e->program = NULL;
-		return err_system(err, -code, "libxdp refuses the entry program");
-	}
-	if ((code = xdp_program__set_xdp_frags_support(e->program, true)))
-		return err_system(err, -code, "libxdp refuses multi-buffer packets");
 	*ret = TAKE_PTR(e);
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include "ctl/base/num.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/sets.h"
+#include "ctl/datapath/sharing.h"
 #include "xdp/policy.skel.h"
 
 #define LOG_BYTES (16 << 20)
@@ -183,16 +184,20 @@ static int size_maps(struct policy_bpf *skel, const struct image *image)
 
 // A program array accepts only programs of one type, fragment support and expected attach type; under
 // libxdp's dispatcher entry is an extension, whose expected attach type is 0, so all have that.
-static void prepare(struct policy_bpf *skel, const struct image *image,
-		    const struct generation_options *options, bool twin)
+static void fit_slots(const struct policy_bpf *skel, const struct instance *i)
+{
+	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
+	bpf_program__set_flags(skel->progs.weir_policy, sharing_flags(i));
+}
+
+static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
+		    const struct generation_options *options)
 {
 	struct config *config = (struct config *)&skel->rodata->config;
 
-	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
-	bpf_program__set_flags(skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
+	fit_slots(skel, i);
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	config->malformed_pass = options->malformed_pass;
-	config->twin = twin;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
 	*(uint32_t *)&skel->rodata->replies_a_jiffy = at_least_one(WEIR_REPLIES_S / clock_hz());
 }
@@ -404,7 +409,7 @@ int generation_load(const struct instance *i, const struct image *image,
 
 	if (!skel)
 		return err_system(err, errno, "cannot open the policy program");
-	prepare(skel, image, options, false);
+	prepare(skel, i, image, options);
 	code = size_maps(skel, image);
 	if (!code && i)
 		code = share(skel, i);
@@ -435,7 +440,7 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 
 	if (!skel)
 		return err_system(err, errno, "cannot open the policy program");
-	prepare(skel, &nothing, &defaults, false);
+	prepare(skel, i, &nothing, &defaults);
 	code = size_maps(skel, &nothing);
 	if (!code)
 		code = size_overlay(skel, i->meta.max_entries);
@@ -635,8 +640,7 @@ static int open_twin(struct twin *t, const struct instance *i, const struct gene
 	t->skel = policy_bpf__open();
 	if (!t->skel)
 		return -errno;
-	bpf_program__set_expected_attach_type(t->skel->progs.weir_policy, 0);
-	bpf_program__set_flags(t->skel->progs.weir_policy, BPF_F_XDP_HAS_FRAGS);
+	fit_slots(t->skel, i);
 	code = copy_rodata(t->skel, g);
 	if (!code)
 		code = share_tables(t->skel, g);

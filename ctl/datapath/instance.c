@@ -21,6 +21,7 @@
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/sharing.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -286,7 +287,10 @@ static int describe(struct instance *i, uint32_t max_entries, struct err *err)
 		.max_entries = max_entries,
 		.created_s = (uint64_t)time(NULL),
 	};
-	return code ? code : netns_of_this(&i->meta.netns_cookie, &i->meta.netns_inode, err);
+	if (code)
+		return code;
+	sharing_probe(&i->meta);
+	return netns_of_this(&i->meta.netns_cookie, &i->meta.netns_inode, err);
 }
 
 int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err)

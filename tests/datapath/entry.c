@@ -34,7 +34,7 @@ static struct frame *bad(void)
 static void test_slots(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
-	CLEANUP_FD int drop = rig_tiny(DROPPED);
+	CLEANUP_FD int drop = rig_tiny(rig, DROPPED);
 
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
 	rig_slot(rig, WEIR_SLOT_PREVIOUS, drop);
@@ -68,7 +68,7 @@ static void test_empty_slot(struct test *t)
 static void test_deadline(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
-	CLEANUP_FD int drop = rig_tiny(DROPPED);
+	CLEANUP_FD int drop = rig_tiny(rig, DROPPED);
 
 	rig_slot(rig, WEIR_SLOT_PREVIOUS, rig->lenient);
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
@@ -85,7 +85,7 @@ static void test_deadline(struct test *t)
 static void test_deadline_passes(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
-	CLEANUP_FD int drop = rig_tiny(DROPPED);
+	CLEANUP_FD int drop = rig_tiny(rig, DROPPED);
 	uint64_t deadline = rig_after_ms(rig, 300);
 	uint32_t verdict;
 

@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/sharing.h"
 
 _Noreturn static void die(int code, const char *what)
 {
@@ -106,7 +107,7 @@ void rig_slot(const struct rig *rig, enum weir_slot slot, int prog)
 		die(errno, "cannot write a slot");
 }
 
-int rig_tiny(uint32_t verdict)
+int rig_tiny(const struct rig *rig, uint32_t verdict)
 {
 	const struct bpf_insn insns[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K,
@@ -114,7 +115,7 @@ int rig_tiny(uint32_t verdict)
 		 .imm = (int32_t)verdict},
 		{.code = BPF_JMP | BPF_EXIT},
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_XDP_HAS_FRAGS);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = sharing_flags(rig->instance));
 	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "weir_tiny", "GPL", insns, ARRAY_SIZE(insns),
 			       &opts);
 

@@ -37,7 +37,8 @@ void rig_cleanup(struct rig **rig);
 // Programs
 
 void rig_slot(const struct rig *rig, enum weir_slot slot, int prog); // -1: empty
-int rig_tiny(uint32_t verdict); // a program that only returns it; to be closed
+int rig_tiny(const struct rig *rig,
+	     uint32_t verdict); // a program that only returns it; to be closed
 // Frames that come in are those of interface `number` from now on.
 void rig_iface(const struct rig *rig, uint32_t number);
 

@@ -128,8 +128,23 @@ def test_two_interfaces_come_and_go_one_by_one(pair, weir, device):
 @pytest.mark.parametrize("mode", ["auto", "native", "generic"])
 def test_another_program_is_not_pushed_aside(pair, weir, foreign, mode):
     line = weir.fails(3, "attach", "near0", "--mode", mode)
-    assert f"'near0' already carries the XDP program '{foreign}'" in line
+    assert f"'near0' already carries the XDP program '{foreign}'" in line and "share it: " in line
     assert pair.xdp_names()["near0"] == foreign and not weir.pins.exists()
+
+
+def test_alone_says_why_everywhere(pair, weir):
+    """Shared or alone is up to the kernel; attach, status and doctor must agree about it."""
+    done = weir("attach", "near0", "-j")
+    row = weir.json("status")["interfaces"][0]
+    found = [f for f in weir.json("doctor", "near0")["findings"] if f["about"] == "sharing"]
+    listed = pair.xdp_names()["near0"]
+    assert json.loads(done.stdout)["interfaces"][0]["shared"] is row["shared"]
+    if row["shared"]:
+        assert listed == "xdp_dispatcher" and found[0]["level"] == "ok" and not done.stderr
+        return
+    why = row["alone_because"]
+    assert listed == "weir_entry" and found[0]["level"] == "note" and why in found[0]["text"]
+    assert f"'near0' is not shared with other XDP programs: {why}" in done.stderr
 
 
 def test_detach_takes_only_our_own(pair, weir):

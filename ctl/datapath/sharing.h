@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Whether an instance can share interfaces with other XDP programs, and what follows for its programs.
+#pragma once
+
+#include <stdint.h>
+
+#include "common/abi.h"
+#include "ctl/base/err.h"
+
+struct instance;
+
+// Loads libxdp's dispatcher and, behind it, entry with slots of its own; attaches and pins nothing.
+// Fills in ret->sharing and ret->sharing_code: it cannot fail, a failure is an answer. Tries once a
+// process.
+void sharing_probe(struct meta *ret);
+
+// 0 where sharing works, else -errno and the reason in err (ERR_SYSTEM), one sentence.
+int sharing_check(const struct meta *meta, struct err *err);
+
+// BPF_F_XDP_HAS_FRAGS or 0: what every program in the instance's slots is loaded with. Behind the
+// dispatcher it is 0, because libxdp loads entry without the flag and the dispatcher with it; packets
+// in several buffers come all the same. i NULL: a program for no slot.
+uint32_t sharing_flags(const struct instance *i);
