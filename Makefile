@@ -46,7 +46,7 @@ help:
 	@echo 'make demo       install what is missing, build, and block a host on a lab network (root)'
 	@echo 'make test       install what is missing, build, run every test (root)'
 	@echo 'make lint       layers, format, long functions, static analysis'
-	@echo 'make vmtest     the datapath on other kernels, under qemu (root for kernel packages)'
+	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
