@@ -163,7 +163,8 @@ static void drop_lost(struct book *b)
 	b->records.list.n = kept;
 }
 
-// What is in force without a record (the file was lost) gets one, so that it can be seen and unblocked.
+// What is in force without a record gets one, so that it can be seen and unblocked: the file was lost, or it
+// is older than the maps because a --volatile command could not write it, whose entries stay fleeting.
 static void adopt_found(struct book *b)
 {
 	VEC(struct claim) claims = {0};
@@ -191,6 +192,8 @@ static void adopt_found(struct book *b)
 				.list = (char *)"",
 				.name = (char *)"",
 				.note = (char *)"found in the kernel, without a record",
+				.fleeting = b->records.epoch &&
+					    b->records.epoch != b->instance->knobs->epoch,
 				.by = (char *)"",
 				.since_s = b->clock.wall_ms / 1000,
 			});

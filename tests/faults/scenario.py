@@ -147,5 +147,6 @@ def sweep(kind, labs, ways):
     assert not failures, f"{len(failures)} of {len(faults)} faults:\n{shown}"
     # A few calls more or less: as many generations as lie about, programs that came late.
     reached = sum(met for _, met in results)
-    assert len(faults) - reached <= max(6, len(faults) * 0.05), f"only {reached} of {len(faults)} faults were met"
+    spare = 1 + len(faults) * 0.06
+    assert len(faults) - reached <= spare, f"only {reached} of {len(faults)} faults were met"
     assert set().union(*(scenario.seen for scenario in scenarios)) == ways
