@@ -60,7 +60,9 @@ static int describe_program(uint32_t id, uint32_t slots_id, struct attached *ret
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
 	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
-	ret->ours = slots_id && !strcmp(info.name, ENTRY_NAME) && uses_map(&info, maps, slots_id);
+	// Only entry uses the slots. Its name may be missing: libbpf leaves it out where its probe failed.
+	ret->ours = slots_id && (!info.name[0] || !strcmp(info.name, ENTRY_NAME)) &&
+		    uses_map(&info, maps, slots_id);
 	return 0;
 }
 

@@ -165,6 +165,11 @@ class EndTrial(Confirm):
         super().prepare()
         self.argv = ("rollback",)
 
+    def before(self):
+        if EVERYTHING:  # the revision before the one in force is the new one
+            self.weir("apply", self.paths["new"])
+        super().before()
+
     def accepted(self, state):
         return "old"
 
