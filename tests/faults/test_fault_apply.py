@@ -165,11 +165,6 @@ class EndTrial(Confirm):
         super().prepare()
         self.argv = ("rollback",)
 
-    def before(self):
-        if EVERYTHING:  # the revision before the one in force is the new one
-            self.weir("apply", self.paths["new"])
-        super().before()
-
     def accepted(self, state):
         return "old"
 
@@ -184,6 +179,11 @@ class Rollback(Apply):
         self.weir("apply", self.paths["new"])
         self.weir("apply", self.paths["old"])
         self.argv = ("rollback",)
+
+    def before(self):
+        if EVERYTHING:  # the revision before the one in force is the new one
+            self.weir("apply", self.paths["new"])
+        super().before()
 
 
 def test_apply(labs):

@@ -252,9 +252,11 @@ class Pair:
         self.link("set", "dev", self.near_device, mode, "off")
 
     def xdp_names(self):
-        """{device of near: name of its XDP program or None}."""
+        """{device of near: name of its XDP program, "?" for one without, or None}."""
         links = json.loads(run(["ip", "-n", self.near_netns, "-j", "-d", "link"]).stdout)
-        return {link["ifname"]: link.get("xdp", {}).get("prog", {}).get("name") for link in links}
+        programs = {link["ifname"]: link.get("xdp", {}).get("prog") for link in links}
+        return {device: program and (program.get("name") or "?")
+                for device, program in programs.items()}
 
 
 def text(value):
