@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <bpf/bpf_helpers.h>
+
 #include "common/counters.h"
 
 /* A stage returns the reason that decides the packet (enum weir_reason), or this. */
@@ -40,6 +42,26 @@ struct packet {
 	__u32 tcp_seq, tcp_ack; /* network order, for reject */
 	__u8 neighbour;         /* IPv6 neighbour discovery that came from this link */
 };
+
+/* The packet in hand. In a map and not on the stack: what the verifier reads from there it knows nothing about,
+ * so all the paths through the headers become one, where a call would cost more than the whole look-up.
+ * No program interrupts another one on its CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct packet);
+} packets SEC(".maps");
+
+static __always_inline struct packet *packet_new(void)
+{
+	__u32 zero = 0;
+	struct packet *pkt = bpf_map_lookup_elem(&packets, &zero);
+
+	if (pkt)
+		*pkt = (struct packet){};
+	return pkt;
+}
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

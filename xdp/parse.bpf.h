@@ -325,12 +325,8 @@ static __always_inline int parse_icmp(struct xdp_md *ctx, struct packet *pkt, in
 	return GO_ON;
 }
 
-/* Global, so that all the paths through the network header meet here: what follows is verified once, not
- * once for each of them. */
-__noinline int parse_transport(struct xdp_md *ctx, struct packet *pkt)
+static __always_inline int parse_transport(struct xdp_md *ctx, struct packet *pkt)
 {
-	if (!pkt)
-		return REASON_DROP_INTERNAL;
 	if (pkt->fragment == FRAGMENT_LATER)
 		return GO_ON;
 	if (pkt->proto == IPPROTO_TCP)

@@ -55,15 +55,18 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt)
 SEC("xdp")
 int weir_policy(struct xdp_md *ctx)
 {
-	struct packet pkt = {};
-	int reason = decide(ctx, &pkt);
+	struct packet *pkt = packet_new();
+	int reason;
 
-	if (unlikely(!pkt.length))
-		pkt.length = bpf_xdp_get_buff_len(ctx);
+	if (!pkt)
+		return XDP_DROP;
+	reason = decide(ctx, pkt);
+	if (unlikely(!pkt->length))
+		pkt->length = bpf_xdp_get_buff_len(ctx);
 	if (config.twin)
 		twin_answer(reason);
 	else
-		count(ctx, reason, pkt.length);
+		count(ctx, reason, pkt->length);
 	if (reason >= REASON_DROP_FIRST) {
 		if (!config.twin)
 			event(ctx, reason);
