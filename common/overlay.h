@@ -27,8 +27,8 @@ struct overlay_hits {
 struct overlay_host {
 	__u64 now[OVERLAY_KINDS];
 	__u64 epoch; /* 0: nothing is staged */
+	__u64 seen;  /* jiffies64 of the last packet; near what a block touches, for the cache */
 	struct overlay_hits hits[OVERLAY_KINDS];
-	__u64 seen; /* jiffies64 of the last packet */
 	__u64 next[OVERLAY_KINDS];
 };
 _Static_assert(sizeof(struct overlay_host) == 144, "layout");

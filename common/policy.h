@@ -249,6 +249,12 @@ struct policy_bucket_line {
 	__u64 bucket[8];
 };
 
+/* Entries of tables that are one value of their map, so that finding one is an addition and not a look-up; 0: a
+ * table with an entry of the map for each (POLICY_CELLS of `fields`), where the kernel allows no such values. */
+struct policy_flat {
+	__u32 fields, nodes, lines, rows;
+};
+
 /* Read-only data of a policy program. All zero is the empty policy. */
 struct policy_config {
 	__u32 words; /* 0: no rules */
@@ -261,6 +267,7 @@ struct policy_config {
 	__u8 fragments;             /* `treatment` says something */
 	__u32 base[POLICY_FIELDS];  /* offsets into `fields` */
 	struct policy_side side[2]; /* FIELD_SOURCE, FIELD_DESTINATION */
+	struct policy_flat flat;
 	__u64 line_seed;
 	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: not named there */
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */

@@ -21,21 +21,36 @@ struct {
 /* Index of no rule: act() drops it as `internal`. */
 #define RULE_INTERNAL 0x7fffffff
 
-/* The packet's rows by field. Only those with policy.use[] are set and looked at. */
+static __always_inline bool rows_find(struct tables *t)
+{
+	__u32 zero = 0;
+
+	return (t->rows = bpf_map_lookup_elem(&rows, &zero));
+}
+
+static __always_inline const struct policy_words *row_at(const struct tables *t, policy_row row)
+{
+	return table_at(t->rows, policy.flat.rows, 8 * POLICY_ROW_WORDS(policy.words), &rows, row);
+}
+
+/* The packet's rows by field. Only those with policy.use[] are set and looked at; where a row has one word,
+ * their AND is all there is to know. */
 struct matrix {
 	const struct policy_words *row[POLICY_FIELDS];
+	__u64 word;
 	__u64 filled; /* eight bytes: the verifier follows those when they are spilled */
 };
 
-static __always_inline policy_row address_row(const struct packet *pkt, int field)
+static __always_inline policy_row address_row(const struct tables *t, const struct packet *pkt,
+					      int field)
 {
 	const volatile struct policy_side *side = &policy.side[field];
 	const __u32 *addr = field == FIELD_SOURCE ? pkt->src : pkt->dst;
 
 	if (pkt->family == 4)
-		return side4(side, addr[0]);
+		return side4(t, side, addr[0]);
 	if (pkt->family == 6)
-		return side6(side, addr);
+		return side6(t, side, addr);
 	return POLICY_ROW_ALL;
 }
 
@@ -66,14 +81,15 @@ static __always_inline __u32 vlan_index(const struct packet *pkt)
 }
 
 /* field is a constant: only its case is left. */
-static __always_inline policy_row field_row(const struct packet *pkt, int field)
+static __always_inline policy_row field_row(const struct tables *t, const struct packet *pkt,
+					    int field)
 {
 	__u32 index = 0;
 
 	switch (field) {
 	case FIELD_SOURCE:
 	case FIELD_DESTINATION:
-		return address_row(pkt, field);
+		return address_row(t, pkt, field);
 	case FIELD_SPORT:
 		index = has_ports(pkt) ? pkt->sport : POLICY_NO_PORT;
 		break;
@@ -96,7 +112,7 @@ static __always_inline policy_row field_row(const struct packet *pkt, int field)
 		index = pkt->ethertype;
 		break;
 	}
-	return field_at(policy.base[field] + index);
+	return field_at(t, policy.base[field] + index);
 }
 
 /* Can any rule match this packet at all? (common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.) */
@@ -110,19 +126,28 @@ static __always_inline bool matchable(const struct packet *pkt)
 /* False when a look-up fails that cannot. */
 static __always_inline bool matrix_fill(const struct packet *pkt, struct matrix *m)
 {
+	struct tables t = {};
+	__u64 word = ~0ull;
+
+	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))
+		return false;
 #pragma unroll
 	for (int field = 0; field < POLICY_FIELDS; field++) {
+		const struct policy_words *words;
 		policy_row row;
 
 		if (!policy.use[field])
 			continue;
-		row = field_row(pkt, field);
-		if (!row)
+		row = field_row(&t, pkt, field);
+		words = row_at(&t, row);
+		if (!row || !words)
 			return false;
-		m->row[field] = bpf_map_lookup_elem(&rows, &row);
-		if (!m->row[field])
-			return false;
+		if (policy.words == 1)
+			word &= words->word[0];
+		else
+			m->row[field] = words;
 	}
+	m->word = word;
 	return true;
 }
 
@@ -171,6 +196,8 @@ static __always_inline int match_rules(struct xdp_md *ctx, struct packet *pkt,
 	__u32 words = (last + 63) / 64 - first / 64;
 	__u64 some;
 
+	if (policy.words == 1)
+		return match_word(ctx, pkt, m->word & range_bits(0, first, last), 0);
 	if (words == 1)
 		return match_word(ctx, pkt,
 				  matrix_word(m, first / 64) & range_bits(first / 64, first, last),

@@ -25,6 +25,8 @@
 #include "xdp/policy.skel.h"
 
 #define LOG_BYTES (16 << 20)
+#define VALUE_OLD (4u << 20)
+#define VALUE_NEW (256u << 20) // the verifier follows offsets of up to 512 MB
 
 // What a generation owns and pins, by name of the map in the object.
 enum part {
@@ -158,25 +160,57 @@ static uint32_t at_least_one(size_t n)
 	return n ? (uint32_t)n : 1;
 }
 
+// The largest value of an array map: 4 MB before kernel 6.8, INT_MAX since. Tried once a process.
+static size_t value_max(void)
+{
+	static size_t max;
+	int fd;
+
+	if (max)
+		return max;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_probe", 4, VALUE_OLD + 8, 1, NULL);
+	max = fd < 0 ? VALUE_OLD : VALUE_NEW;
+	fd_close(fd);
+	return max;
+}
+
+// A table as one value, or as one entry for each `unit` bytes. *ret_flat: its entries, if it is one value.
+static int size_table(struct bpf_map *map, size_t n, size_t size, size_t unit, uint32_t *ret_flat)
+{
+	size_t bytes = (n * size + 63) / 64 * 64;
+	bool flat = n && bytes <= value_max();
+	int code = bpf_map__set_value_size(map, (uint32_t)(flat ? bytes : unit));
+
+	*ret_flat = flat ? (uint32_t)n : 0;
+	return code ? code
+		    : bpf_map__set_max_entries(
+			      map, flat ? 1 : at_least_one((n * size + unit - 1) / unit));
+}
+
 static int size_maps(struct policy_bpf *skel, const struct image *image)
 {
-	size_t words = image->config.words ? image->config.words : 1;
+	struct policy_flat *flat = (struct policy_flat *)&skel->rodata->policy.flat;
+	size_t row = 8 * POLICY_ROW_WORDS(image->config.words ? image->config.words : 1);
 	const struct {
 		struct bpf_map *map;
 		size_t n;
 	} sizes[] = {
-		{skel->maps.fields, (image->n_fields + POLICY_CELLS - 1) / POLICY_CELLS},
-		{skel->maps.nodes, image->n_nodes},
-		{skel->maps.lines, image->n_lines},
-		{skel->maps.rows, image->n_rows},
 		{skel->maps.rules, image->n_rules},
 		{skel->maps.meters, image->n_meters},
 		{skel->maps.buckets, image->n_bucket_lines},
 		{skel->maps.logpace, image->n_logs},
 	};
-	int code =
-		bpf_map__set_value_size(skel->maps.rows, (uint32_t)(8 * POLICY_ROW_WORDS(words)));
+	int code = size_table(skel->maps.fields, image->n_fields, sizeof(uint32_t),
+			      sizeof(struct policy_cells), &flat->fields);
 
+	if (!code)
+		code = size_table(skel->maps.nodes, image->n_nodes, sizeof(*image->nodes),
+				  sizeof(*image->nodes), &flat->nodes);
+	if (!code)
+		code = size_table(skel->maps.lines, image->n_lines, sizeof(*image->lines),
+				  sizeof(*image->lines), &flat->lines);
+	if (!code)
+		code = size_table(skel->maps.rows, image->n_rows, row, row, &flat->rows);
 	for (size_t m = 0; !code && m < ARRAY_SIZE(sizes); m++)
 		code = bpf_map__set_max_entries(sizes[m].map, at_least_one(sizes[m].n));
 	return code;

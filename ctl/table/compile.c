@@ -153,7 +153,7 @@ static int sweep_side(struct compilation *c, int first)
 		ok = sweep(&side, space_family(i), &c->rows, c->new_rows, &s->regions);
 		if (ok)
 			s->hosts = lines_count(&s->regions, space_family(i));
-		if (s->hosts <= LINES_FEW)
+		if (ok && !lines_pay(&s->regions, space_family(i), s->hosts))
 			s->hosts = 0;
 	}
 	side_free(&side);

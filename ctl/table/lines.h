@@ -2,13 +2,16 @@
 // Host lines: full-length addresses found with one memory access, common/policy.h, struct policy_line4.
 #pragma once
 
+#include <stdbool.h>
+
 #include "ctl/table/regions.h"
 #include "ctl/table/tables.h"
 
 // Up to so many neighbouring addresses with the same row are taken for hosts; more are a prefix.
 #define LINES_RUN 4
-// So many hosts of a family do without lines: their nodes stay in the cache.
-#define LINES_FEW 64
+// So many IPv4 hosts among prefixes do without lines: the trie is walked anyway, and their nodes stay in the
+// cache. In IPv6 a host lies up to 19 nodes deep.
+#define LINES_FEW4 64
 
 // The number of addresses of region i when they are hosts, else 0.
 static inline unsigned lines_hosts(const struct regions *r, size_t i, int family)
@@ -20,6 +23,9 @@ static inline unsigned lines_hosts(const struct regions *r, size_t i, int family
 
 // The hosts among the regions of a family.
 size_t lines_count(const struct regions *r, int family);
+
+// Are lines worth the look-up for so many hosts?
+bool lines_pay(const struct regions *r, int family, size_t hosts);
 
 // Adds lines for `hosts` hosts of the regions and gives the regions without those that found a place:
 // a full line or a row of more than 16 bits leaves a host there. Where a placed host stood, *ret_rest

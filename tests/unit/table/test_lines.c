@@ -166,26 +166,31 @@ static void test_what_is_a_host(void **state)
 	vec_free(&t.lines);
 }
 
-// Up to LINES_FEW hosts stay in the trie; with one more all stand in lines and no trie is left.
+// Among prefixes up to LINES_FEW4 hosts stay in the trie; with one more, or where there are no prefixes, all
+// stand in lines.
 static void test_few_hosts(void **state)
 {
 	(void)state;
-	for (size_t n = LINES_FEW; n <= LINES_FEW + 1; n++) {
+	for (size_t k = 0; k < 4; k++) {
+		bool prefix = k / 2;
+		size_t n = LINES_FEW4 + k % 2;
+		bool lines = !prefix || n > LINES_FEW4;
 		struct resolved_addresses *a;
 		struct image *i = NULL;
 		struct made m;
-		bool lines = n > LINES_FEW;
 
 		made_init(&m, 1, 1);
-		a = made_addresses(&m, "hosts", n, 0);
-		for (size_t k = 0; k < n; k++)
-			((struct resolved_prefix4 *)a->v4)[k] =
-				made_prefix4((uint32_t)(0x0a000000 + k * 16), 32, true);
+		a = made_addresses(&m, "hosts", n + prefix, 0);
+		for (size_t h = 0; h < n; h++)
+			((struct resolved_prefix4 *)a->v4)[h] =
+				made_prefix4((uint32_t)(0x0a000000 + h * 16), 32, true);
+		if (prefix)
+			((struct resolved_prefix4 *)a->v4)[n] = made_prefix4(0x0b000000, 16, true);
 		m.r.rules[0].to = made_set(0);
 		assert_int_equal(compile(&m.r, &options, m.diag, &i), 0);
 		assert_int_equal(i->config.side[FIELD_DESTINATION].lines4, lines);
 		assert_int_equal(i->n_lines, lines ? 10 : 0);
-		assert_int_equal(i->config.side[FIELD_DESTINATION].trie4, !lines);
+		assert_int_equal(i->config.side[FIELD_DESTINATION].trie4, prefix);
 		assert_int_equal(i->n_nodes > 0, !lines);
 		assert_false(i->config.side[FIELD_DESTINATION].trie6);
 		assert_false(i->config.use[FIELD_SOURCE]);
