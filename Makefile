@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint vmtest faults fuzz install clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest faults fuzz install clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -37,7 +37,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint vmtest faults fuzz fuzz-targets install uninstall clean help setup
+.PHONY: all demo test check tests lint bench vmtest faults fuzz fuzz-targets install uninstall clean help setup
 
 all: $(O)/weir $(MAN)
 
@@ -46,6 +46,7 @@ help:
 	@echo 'make demo       install what is missing, build, and block a host on a lab network (root)'
 	@echo 'make test       install what is missing, build, run every test (root)'
 	@echo 'make lint       layers, format, long functions, static analysis'
+	@echo 'make bench      Weir and its peers, nanoseconds a packet, under five minutes (root)'
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
@@ -146,6 +147,21 @@ $(FUZZ): $(O)/fuzz/%: $(O)/fuzz/tests/fuzz/%.o $(O)/fuzz/tests/fuzz/world.o $(O)
 
 fuzz-targets: $(FUZZ) $(O)/tests/fuzz/frames $(O)/tests/compare/compare $(O)/tests/ref/refmatch $(O)/tests/datapath/cases.txt
 
+BENCH_SKELETONS = $(patsubst tests/bench/%.bpf.c,$(O)/tests/bench/%.skel.h,$(wildcard tests/bench/*.bpf.c))
+BENCH_OBJECTS = $(patsubst %.c,$(O)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+
+$(O)/tests/bench/%.bpf.o: tests/bench/%.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(O)/tests/bench/%.skel.h: $(O)/tests/bench/%.bpf.o
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+$(BENCH_OBJECTS): $(BENCH_SKELETONS)
+
+$(O)/tests/bench/bench: $(BENCH_OBJECTS) $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)$(CLANG) -O2 -g -Wall -Wextra -target bpf -c -o $@ $<
@@ -179,6 +195,13 @@ faults: setup
 	$(Q)$(MAKE) --no-print-directory O=$(O) all
 	$(give_back)
 	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
+
+bench:
+	$(Q)scripts/setup build bench
+	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/tests/bench/bench
+	$(give_back)
+	$(Q)$(O)/tests/bench/bench -o $(O)/bench.json -w $(O)/weir $(ROWS)
+	$(give_back)
 
 lint: setup
 	$(Q)$(MAKE) --no-print-directory O=$(O) $(SKELETONS)

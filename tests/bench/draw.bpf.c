@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Gives every packet another source address, then jumps into the program under test, or sends it out of
+// a device.
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "tests/bench/draw.bpf.h"
+
+const volatile __u32 offset;  // of the source in the frame
+const volatile __u32 words;   // of a source: 1 or 4
+const volatile __u32 flood;   // a source never seen before for each packet, in place of the list
+const volatile __u32 ifindex; // of the device to send to; 0: jump
+
+__u32 next_source;
+__u64 random_state = 0x9e3779b97f4a7c15ull;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bench_cells);
+} sources SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} target SEC(".maps");
+
+// xorshift64 (Marsaglia 2003): no number comes twice.
+static __always_inline __u64 random64(void)
+{
+	__u64 x = random_state;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return random_state = x;
+}
+
+static __always_inline void draw_listed(__u32 *at)
+{
+	__u32 cell = (next_source++ & (BENCH_SOURCES - 1)) * words, line = cell / BENCH_CELLS;
+	const struct bench_cells *cells = bpf_map_lookup_elem(&sources, &line);
+
+	if (!cells)
+		return;
+#pragma unroll
+	for (__u32 i = 0; i < 4; i++)
+		if (i < words)
+			at[i] = cells->cell[(cell + i) % BENCH_CELLS];
+}
+
+SEC("xdp")
+int bench_draw(struct xdp_md *ctx)
+{
+	__u32 *at = (void *)(long)ctx->data + offset;
+
+	if ((void *)(at + 4) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	if (flood)
+		at[0] = (__u32)random64();
+	else
+		draw_listed(at);
+	if (ifindex)
+		return (int)bpf_redirect(ifindex, 0);
+	bpf_tail_call_static(ctx, &target, 0);
+	return XDP_ABORTED;
+}
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Loads the program that draws, and runs it.
+#include "tests/bench/draw.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/mem.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/draw.skel.h"
+
+#define ETHER_BYTES 14
+#define TAG_BYTES   4
+#define FRAME_BYTES 128
+
+struct draw {
+	struct draw_bpf *skel;
+	uint8_t frame[FRAME_BYTES];
+	size_t length;
+};
+
+static void put(struct draw *d, const void *bytes, size_t n)
+{
+	memcpy(d->frame + d->length, bytes, n);
+	d->length += n;
+}
+
+static void put_ether(struct draw *d, const struct draw_options *o)
+{
+	static const uint8_t macs[] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
+	static const uint8_t tag[] = {0x81, 0x00, 0, 7}, ip4[] = {8, 0}, ip6[] = {0x86, 0xdd};
+
+	put(d, macs, sizeof(macs));
+	if (o->vlan)
+		put(d, tag, sizeof(tag));
+	put(d, o->family == 4 ? ip4 : ip6, 2);
+}
+
+static void put_ip(struct draw *d, uint8_t family)
+{
+	static const uint8_t head4[] = {0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 0, 0, 0, 0};
+	static const uint8_t dst4[] = {198, 18, 0, 1};
+	static const uint8_t head6[24] = {0x60, 0, 0, 0, 0, 20, 6, 64};
+	static const uint8_t dst6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
+
+	if (family == 4) {
+		put(d, head4, sizeof(head4));
+		put(d, dst4, sizeof(dst4));
+	} else {
+		put(d, head6, sizeof(head6));
+		put(d, dst6, sizeof(dst6));
+	}
+}
+
+static void put_tcp(struct draw *d)
+{
+	static const uint8_t syn[20] = {40000 >> 8, 40000 & 0xff, 0,    80,   0,   0, 0, 1, 0, 0, 0,
+					0,          0x50,         0x02, 0xff, 0xff};
+
+	put(d, syn, sizeof(syn));
+	d->length = d->length < 60 ? 60 : d->length; // the shortest frame
+}
+
+static void fill_sources(const struct draw *d, const struct draw_options *o)
+{
+	size_t words = o->family == 4 ? 1 : 4, bytes = BENCH_SOURCES * words * 4;
+	uint32_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     bpf_map__fd(d->skel->maps.sources), 0);
+
+	if (map == MAP_FAILED)
+		bench_fail(errno, "cannot map the sources");
+	for (size_t i = 0; i < BENCH_SOURCES; i++)
+		memcpy(map + i * words, o->sources[i].bytes, words * 4);
+	munmap(map, bytes);
+}
+
+static int load(struct draw *d, const struct draw_options *o)
+{
+	size_t words = o->family == 4 ? 1 : 4;
+	struct draw_bpf *skel = d->skel;
+	int code;
+
+	*(uint32_t *)&skel->rodata->offset =
+		(uint32_t)(ETHER_BYTES + (o->vlan ? TAG_BYTES : 0) + (o->family == 4 ? 12 : 8));
+	*(uint32_t *)&skel->rodata->words = (uint32_t)words;
+	*(uint32_t *)&skel->rodata->flood = o->flood;
+	*(uint32_t *)&skel->rodata->ifindex = o->ifindex;
+	bpf_program__set_expected_attach_type(skel->progs.bench_draw, 0);
+	bpf_program__set_flags(skel->progs.bench_draw, BPF_F_XDP_HAS_FRAGS);
+	code = o->flood ? 0
+			: bpf_map__set_max_entries(skel->maps.sources,
+						   (uint32_t)(BENCH_SOURCES * words / BENCH_CELLS));
+	return code ? code : draw_bpf__load(skel);
+}
+
+struct draw *draw_new(const struct draw_options *o)
+{
+	struct draw *d = mem_new(struct draw);
+	int code;
+
+	put_ether(d, o);
+	put_ip(d, o->family);
+	put_tcp(d);
+	d->skel = draw_bpf__open();
+	if (!d->skel || (code = load(d, o)))
+		bench_fail(d->skel ? -code : errno, "cannot load the program that draws");
+	if (!o->flood)
+		fill_sources(d, o);
+	return d;
+}
+
+void draw_free(struct draw *d)
+{
+	if (d)
+		draw_bpf__destroy(d->skel);
+	free(d);
+}
+
+void draw_target(struct draw *d, int program)
+{
+	uint32_t zero = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(d->skel->maps.target), &zero, &program, BPF_ANY))
+		bench_fail(errno, "cannot jump into the program under test");
+}
+
+uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = d->frame,
+		    .data_size_in = (uint32_t)d->length, .repeat = (int)n);
+	uint64_t begin = bench_cpu_ns(), end;
+	int code = bpf_prog_test_run_opts(bpf_program__fd(d->skel->progs.bench_draw), &opts);
+
+	end = bench_cpu_ns();
+	// The kernel says so when the frame does not fit into no buffer, but has run it.
+	if (code && code != -ENOSPC)
+		bench_fail(-code, "cannot run packets");
+	if (ret_verdict)
+		*ret_verdict = opts.retval;
+	return end - begin;
+}
+
+uint64_t draw_send(const struct draw *d, uint32_t n)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = d->frame,
+		    .data_size_in = (uint32_t)d->length, .repeat = (int)n,
+		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
+	uint64_t begin = bench_now_ns();
+	int code = bpf_prog_test_run_opts(bpf_program__fd(d->skel->progs.bench_draw), &opts);
+
+	if (code)
+		bench_fail(-code, "cannot send live packets");
+	return bench_now_ns() - begin;
+}

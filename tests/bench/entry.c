@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rows "entry": the attached program and its jump, without a policy behind it.
+#include "ctl/base/mem.h"
+#include "tests/bench/measure.h"
+
+static const struct row_goal plain = {
+	.id = "entry", .what = "entry and its tail call alone", .reach_ns = 2};
+static const struct row_goal armed = {.id = "entry-armed",
+				      .what = "the same with a trial's deadline to compare with",
+				      .reach_ns = 2};
+
+static void run(struct bench *b)
+{
+	struct draw *d = draw_new(&(struct draw_options){.family = 4, .flood = true});
+	CLEANUP_SUBJECT struct subject off, on;
+
+	subject_weir(&(struct weir_options){.entry_only = true}, &off);
+	subject_weir(&(struct weir_options){.entry_only = true, .armed = true}, &on);
+	measure(b, &plain, d, ANSWER_DROP, (struct subject *[]){&off}, 1);
+	measure(b, &armed, d, ANSWER_DROP, (struct subject *[]){&on}, 1);
+	draw_free(d);
+}
+
+const struct family entry_family = {"entry", run};

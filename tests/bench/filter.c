@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rows "filter": rules over several fields, alone and with two sets of prefixes.
+#include <stdlib.h>
+
+#include "ctl/base/mem.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/policy.h"
+
+// Rules alone
+
+struct rules_case {
+	struct row_goal goal;
+	enum rules_shape shape;
+	size_t n;
+};
+
+static const struct rules_case rules_cases[] = {
+	{{.id = "filter-1", .what = "one rule, which matches", .peer = "linear", .reach_ns = 12},
+	 RULES_FIELDS,
+	 1},
+	{{.id = "filter-64",
+	  .what = "64 rules over eight fields, the last one matches",
+	  .peer = "linear"},
+	 RULES_FIELDS,
+	 64},
+	{{.id = "filter-1000",
+	  .what = "1000 rules, each from a network of its own; the last one matches",
+	  .peer = "linear"},
+	 RULES_FROM,
+	 1000},
+	{{.id = "filter-4096",
+	  .what = "4096 rules, each from a network of its own; the last one matches",
+	  .peer = "linear",
+	  .reach_ns = 50},
+	 RULES_FROM,
+	 4096},
+	{{.id = "filter-4096-worst",
+	  .what = "4096 rules, every summary bit set, nothing until the last word",
+	  .peer = "linear",
+	  .reach_ns = 170},
+	 RULES_WORST,
+	 4096},
+};
+
+static struct addr *any_sources(uint8_t family, uint64_t seed)
+{
+	struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
+	CLEANUP_SET struct set one = {0};
+	const struct set *sets[] = {&one};
+
+	set_hosts(family, 1, seed, &one);
+	set_draw(sets, 1, KIND_ABSENT, BENCH_SOURCES, seed, sources);
+	return sources;
+}
+
+static void run_rules(const struct bench *b, const struct rules_case *c, struct draw *d)
+{
+	CLEANUP_FREE struct bench_rule *linear = mem_zalloc(c->n, sizeof(*linear));
+	CLEANUP_FREE char *path = mem_printf("%s/rules.weir", b->folder);
+	CLEANUP_SUBJECT struct subject weir = {.program = -1}, scan = {.program = -1};
+	const struct rules rules = {
+		.shape = c->shape, .family = 4, .n = c->n, .last_matches = true, .linear = linear};
+
+	policy_rules(&rules, path);
+	subject_weir(&(struct weir_options){.policy = path}, &weir);
+	subject_linear(linear, c->n, &scan);
+	measure(b, &c->goal, d, ANSWER_DROP, (struct subject *[]){&weir, &scan}, 2);
+}
+
+// Rules and sets
+
+struct sets_case {
+	struct row_goal goal;
+	uint8_t family;
+	bool vlan;
+	enum kind kind;
+	const char *peer; // besides the LPM trie: of what to compare with
+};
+
+#define SETS "64 rules over eight fields, two sets of 10,000 prefixes, "
+
+static const struct sets_case sets_cases[] = {
+	{{.id = "filter-64-10k-v4",
+	  .what = SETS "IPv4, sources in none",
+	  .peer = "xdp-filter",
+	  .reach_ns = 20,
+	  .reach_ratio = 0.25},
+	 .family = 4,
+	 .kind = KIND_ABSENT},
+	{{.id = "filter-64-10k-v4-present",
+	  .what = SETS "IPv4, sources in one of them",
+	  .peer = "kernel-lpm",
+	  .reach_ns = 40},
+	 .family = 4,
+	 .kind = KIND_PRESENT},
+	{{.id = "filter-64-10k-v4-mix",
+	  .what = SETS "IPv4, every other source in one of them",
+	  .peer = "kernel-lpm"},
+	 .family = 4,
+	 .kind = KIND_MIX},
+	{{.id = "filter-64-10k-vlan",
+	  .what = SETS "IPv4 behind a VLAN tag, sources in none",
+	  .peer = "xdp-filter"},
+	 .family = 4,
+	 .vlan = true,
+	 .kind = KIND_ABSENT},
+	{{.id = "filter-64-10k-v6",
+	  .what = SETS "IPv6, sources in none",
+	  .peer = "xdp-filter",
+	  .reach_ns = 25},
+	 .family = 6,
+	 .kind = KIND_ABSENT},
+	{{.id = "filter-64-10k-v6-present",
+	  .what = SETS "IPv6, sources in one of them",
+	  .peer = "kernel-lpm",
+	  .reach_ns = 90},
+	 .family = 6,
+	 .kind = KIND_PRESENT},
+};
+
+// The set in two files, every other prefix.
+static void write_halves(const struct set *s, char *const paths[2])
+{
+	for (size_t half = 0; half < 2; half++) {
+		struct set part = {.at = mem_zalloc(s->n / 2 + 1, sizeof(*part.at))};
+
+		for (size_t i = half; i < s->n; i += 2)
+			part.at[part.n++] = s->at[i];
+		set_write(&part, paths[half]);
+		set_free(&part);
+	}
+}
+
+static void weir_with_sets(const struct bench *b, const struct set *s, struct subject *ret)
+{
+	CLEANUP_FREE char *first = mem_printf("%s/first.txt", b->folder);
+	CLEANUP_FREE char *second = mem_printf("%s/second.txt", b->folder);
+	CLEANUP_FREE char *path = mem_printf("%s/sets.weir", b->folder);
+	const struct rules rules = {.shape = RULES_FIELDS,
+				    .family = s->family,
+				    .n = 62,
+				    .set_files = {"first.txt", "second.txt"}};
+
+	write_halves(s, (char *[]){first, second});
+	policy_rules(&rules, path);
+	subject_weir(&(struct weir_options){.policy = path}, ret);
+}
+
+static void run_sets(const struct bench *b, const struct sets_case *c, const struct set *s,
+		     struct subject *const *subjects, size_t n)
+{
+	CLEANUP_FREE struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
+	enum answer answer = c->kind == KIND_ABSENT    ? ANSWER_PASS
+			     : c->kind == KIND_PRESENT ? ANSWER_DROP
+						       : ANSWER_ANY;
+	struct draw *d;
+
+	set_draw(&s, 1, c->kind, BENCH_SOURCES, 11, sources);
+	d = draw_new(
+		&(struct draw_options){.family = c->family, .vlan = c->vlan, .sources = sources});
+	measure(b, &c->goal, d, answer, subjects, n);
+	draw_free(d);
+}
+
+static void run_family(const struct bench *b, uint8_t family)
+{
+	CLEANUP_SUBJECT struct subject weir, lpm, all, ip;
+	CLEANUP_SET struct set s = {0};
+	const struct set *sets[] = {&s};
+
+	set_prefixes(family, 20000, family, &s);
+	weir_with_sets(b, &s, &weir);
+	subject_lpm(&s, &lpm);
+	subject_xdp_filter("all", sets, 1, &all);
+	subject_xdp_filter("ip", sets, 1, &ip);
+	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++) {
+		const struct sets_case *c = &sets_cases[i];
+		// xdp-filter has the first address of each prefix: only absent sources are the same
+		// to it. The LPM program knows no tags.
+		struct subject *absent[] = {&weir, &all, &ip, &lpm};
+		struct subject *present[] = {&weir, &lpm};
+
+		if (c->family != family || !bench_wants(b, c->goal.id))
+			continue;
+		if (c->kind == KIND_ABSENT)
+			run_sets(b, c, &s, absent, c->vlan ? 3 : 4);
+		else
+			run_sets(b, c, &s, present, 2);
+	}
+}
+
+static void run(struct bench *b)
+{
+	CLEANUP_FREE struct addr *sources = any_sources(4, 5);
+	struct draw *d = draw_new(&(struct draw_options){.family = 4, .sources = sources});
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules_cases); i++)
+		if (bench_wants(b, rules_cases[i].goal.id))
+			run_rules(b, &rules_cases[i], d);
+	draw_free(d);
+	if (bench_wants(b, "filter-64-10k-v4") || bench_wants(b, "filter-64-10k-vlan"))
+		run_family(b, 4);
+	if (bench_wants(b, "filter-64-10k-v6"))
+		run_family(b, 6);
+}
+
+const struct family filter_family = {"filter", run};

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rows "limit": a rate for each source.
+#include "ctl/base/mem.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/policy.h"
+
+#define SOURCES 100000
+#define ROOM    131072 // of the table per source, and of the LRU map
+
+static const struct row_goal known = {
+	.id = "limit-source",
+	.what = "a rate for each source, 100,000 sources, not exceeded",
+	.peer = "kernel-lru",
+	.reach_ns = 60};
+static const struct row_goal flood = {.id = "limit-source-flood",
+				      .what = "a rate for each source, every packet from a new one",
+				      .peer = "kernel-lru",
+				      .reach_ns = 60};
+
+static struct draw *draw_known(void)
+{
+	CLEANUP_FREE struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
+	CLEANUP_SET struct set s = {0};
+	const struct set *sets[] = {&s};
+
+	set_hosts(4, SOURCES, 43, &s);
+	set_draw(sets, 1, KIND_PRESENT, BENCH_SOURCES, 47, sources);
+	return draw_new(&(struct draw_options){.family = 4, .sources = sources});
+}
+
+static void run(struct bench *b)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/limit.weir", b->folder);
+	CLEANUP_SUBJECT struct subject weir, lru;
+	struct subject *subjects[] = {&weir, &lru};
+	struct draw *listed = draw_known();
+	struct draw *endless = draw_new(&(struct draw_options){.family = 4, .flood = true});
+
+	policy_text("interface lo\ndrop over 1M/s per source max 131072\n", path);
+	subject_weir(&(struct weir_options){.policy = path}, &weir);
+	subject_lru(ROOM, &lru);
+	measure(b, &known, listed, ANSWER_PASS, subjects, 2);
+	measure(b, &flood, endless, ANSWER_PASS, subjects, 2);
+	draw_free(listed);
+	draw_free(endless);
+}
+
+const struct family limit_family = {"limit", run};

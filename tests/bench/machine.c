@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Describes the machine for bench.json.
+#include "tests/bench/machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+
+// The value behind "KEY\t: " in /proc/cpuinfo.
+static char *cpu_model(void)
+{
+	CLEANUP_FILE FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *colon = strchr(line, ':');
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "model name", 10) && colon)
+			return mem_strdup(colon + 2);
+	}
+	return mem_strdup("unknown");
+}
+
+static char *load(void)
+{
+	double at[3] = {0};
+
+	return getloadavg(at, 3) == 3 ? mem_printf("%.2f %.2f %.2f", at[0], at[1], at[2])
+				      : mem_strdup("unknown");
+}
+
+static void set_text(struct json *j, const char *key, char *text)
+{
+	json_set(j, key, json_string(text));
+	free(text);
+}
+
+static void set_cache(struct json *j, const char *key, int name)
+{
+	long bytes = sysconf(name);
+
+	if (bytes > 0)
+		json_set(j, key, json_u64((uint64_t)bytes / 1024));
+}
+
+struct json *machine_describe(int cpu, size_t rounds)
+{
+	struct json *j = json_object();
+	time_t now = time(NULL);
+	struct utsname u;
+	struct tm tm;
+	char date[32] = "";
+
+	set_text(j, "cpu", cpu_model());
+	json_set(j, "cores", json_i64(sysconf(_SC_NPROCESSORS_ONLN)));
+	set_cache(j, "l1d_kb", _SC_LEVEL1_DCACHE_SIZE);
+	set_cache(j, "l2_kb", _SC_LEVEL2_CACHE_SIZE);
+	set_cache(j, "l3_kb", _SC_LEVEL3_CACHE_SIZE);
+	if (!uname(&u)) {
+		json_set(j, "kernel", json_string(u.release));
+		json_set(j, "architecture", json_string(u.machine));
+	}
+	if (gmtime_r(&now, &tm) && strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		json_set(j, "date", json_string(date));
+	json_set(j, "pinned_cpu", json_i64(cpu));
+	json_set(j, "rounds", json_u64(rounds));
+	set_text(j, "load_before", load());
+	return j;
+}
+
+void machine_finish(struct json *machine)
+{
+	set_text(machine, "load_after", load());
+}

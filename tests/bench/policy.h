@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Policies as text, and the same rules for the linear scan.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/bench/draw.bpf.h"
+#include "tests/bench/sets.h"
+
+// None of the rules but the last one matches the packets of draw.h.
+enum rules_shape {
+	RULES_FIELDS, // eight fields in turn: addresses, ports, protocol, flags, VLAN, interface
+	RULES_FROM, // each from a network of its own, with ports and protocols: a list of offenders
+	RULES_WORST, // in each 64 rules every field of the packet has a match, but no rule has all
+};
+
+struct rules {
+	enum rules_shape shape;
+	uint8_t family;
+	size_t n;
+	bool last_matches;
+	const char *set_files[2];  // `drop from` the sets in these files comes first; NULL: none
+	struct bench_rule *linear; // n of them, of IPv4; NULL: not wanted
+	const char *iface;         // NULL: lo
+	bool expect;               // says that the packets of draw.h are dropped
+};
+
+// Writes the policy. Ends the bench when it cannot.
+void policy_rules(const struct rules *r, const char *path);
+void policy_text(const char *text, const char *path);

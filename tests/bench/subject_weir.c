@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Weir as a subject: an instance without pins, a policy through the real compiler, the real entry program.
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/candidate.h"
+#include "ctl/datapath/entry.h"
+#include "ctl/datapath/overlay.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/subject.h"
+
+#define IFACE   1
+#define ONE_DAY 86400000
+
+struct weir {
+	struct instance *instance;
+	struct entry *entry;
+	struct subject empty;
+};
+
+static void release(void *own)
+{
+	struct weir *w = own;
+
+	entry_free(w->entry);
+	instance_free(w->instance);
+	subject_free(&w->empty);
+	free(w);
+}
+
+static void put_slot(const struct weir *w, int program)
+{
+	uint32_t slot = WEIR_SLOT_ACTIVE;
+
+	if (bpf_map_update_elem(w->instance->slots, &slot, &program, BPF_ANY))
+		bench_fail(errno, "cannot write the slot");
+}
+
+static void load_policy(const struct weir *w, const char *path)
+{
+	static const struct dns_options none;
+	static const struct generation_options options;
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
+	CLEANUP_GENERATION struct generation *g = NULL;
+	struct err err = {0};
+
+	if (candidate_compile(c, path, NULL, 0)) {
+		diag_print(c->diag, stderr, false);
+		bench_fail(EINVAL, "'%s' does not compile", path);
+	}
+	for (size_t r = 0; r < c->image->n_rules; r++)
+		c->image->rules[r].counter = (uint32_t)r;
+	if (generation_load(w->instance, c->image, &options, &g, NULL, &err) ||
+	    generation_set_iface(g, IFACE, 1, &err))
+		bench_die(&err);
+	put_slot(w, generation_program(g));
+}
+
+static void block(const struct weir *w, const struct set *s)
+{
+	CLEANUP_FREE struct overlay_want *want = mem_zalloc(s->n, sizeof(*want));
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct err err = {0};
+
+	for (size_t i = 0; i < s->n; i++)
+		want[i] = (struct overlay_want){
+			.prefix = s->at[i], .kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
+	if (overlay_stage(w->instance, want, s->n, &plan, &err))
+		bench_die(&err);
+	overlay_commit(w->instance, &plan);
+}
+
+static void arm(const struct weir *w)
+{
+	struct clock clock;
+	struct err err = {0};
+
+	if (instance_clock(w->instance, &clock, &err))
+		bench_die(&err);
+	w->instance->knobs->deadline = clock_after_ms(&clock, ONE_DAY);
+}
+
+void subject_weir(const struct weir_options *o, struct subject *ret)
+{
+	struct weir *w = mem_new(struct weir);
+	uint32_t room = o->blocked ? (uint32_t)o->blocked->n + 1 : 1024;
+	struct err err = {0};
+
+	*ret = (struct subject){.name = "weir", .own = w, .release = release};
+	w->empty.program = -1;
+	if (instance_create_private(room, &w->instance, &err) ||
+	    entry_open(w->instance, &w->entry, &err))
+		bench_die(&err);
+	if ((ret->program = entry_load(w->entry)) < 0)
+		bench_fail(-ret->program, "cannot load the entry program");
+	subject_weir_iface(ret, 1);
+	if (o->policy)
+		load_policy(w, o->policy);
+	if (o->blocked)
+		block(w, o->blocked);
+	if (o->armed)
+		arm(w);
+	if (o->entry_only) {
+		subject_empty(&w->empty);
+		put_slot(w, w->empty.program);
+	}
+}
+
+void subject_weir_iface(struct subject *s, uint32_t ifindex)
+{
+	const struct weir *w = s->own;
+	struct iface row = {.name = "bench", .ifindex = ifindex, .state = IFACE_ATTACHED};
+	struct iface_slot *slots = w->instance->knobs->iface_slots;
+	struct err err = {0};
+
+	if (instance_set_iface(w->instance, IFACE, &row, &err))
+		bench_die(&err);
+	slots[ifindex & (WEIR_IFACE_SLOTS - 1)] =
+		(struct iface_slot){.ifindex = ifindex, .number = IFACE};
+}
