@@ -2,7 +2,9 @@
 // Network interfaces, read with RTM_GETLINK.
 #include "ctl/net/link.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
@@ -75,13 +77,44 @@ static void read_xdp(const struct nlattr *nest, struct link *l)
 		l->xdp_prog_id = xdp.prog_id[type];
 }
 
-static int read_info_attribute(const struct nlattr *attr, void *ctx)
+static int read_vlan_attribute(const struct nlattr *attr, void *ctx)
 {
 	struct link *l = ctx;
 
-	if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
-		copy_string(l->kind, sizeof(l->kind), attr);
+	if (mnl_attr_validate(attr, MNL_TYPE_U16) < 0)
+		return MNL_CB_OK;
+	if (mnl_attr_get_type(attr) == IFLA_VLAN_ID)
+		l->vlan = mnl_attr_get_u16(attr);
+	else if (mnl_attr_get_type(attr) == IFLA_VLAN_PROTOCOL)
+		l->vlan_type = ntohs(mnl_attr_get_u16(attr));
 	return MNL_CB_OK;
+}
+
+struct info {
+	struct link *link;
+	const struct nlattr *data; // means something else for each kind
+};
+
+static int read_info_attribute(const struct nlattr *attr, void *ctx)
+{
+	struct info *info = ctx;
+
+	if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
+		copy_string(info->link->kind, sizeof(info->link->kind), attr);
+	else if (mnl_attr_get_type(attr) == IFLA_INFO_DATA)
+		info->data = attr;
+	return MNL_CB_OK;
+}
+
+static void read_info(const struct nlattr *nest, struct link *l)
+{
+	struct info info = {.link = l};
+
+	mnl_attr_parse_nested(nest, read_info_attribute, &info);
+	if (!info.data || strcmp(l->kind, "vlan") != 0)
+		return;
+	l->vlan_type = ETH_P_8021Q;
+	mnl_attr_parse_nested(info.data, read_vlan_attribute, l);
 }
 
 // The attribute may be shorter (an older kernel) and is aligned to four bytes only.
@@ -130,7 +163,7 @@ static int read_attribute(const struct nlattr *attr, void *ctx)
 		read_stats(attr, l);
 		break;
 	case IFLA_LINKINFO:
-		mnl_attr_parse_nested(attr, read_info_attribute, l);
+		read_info(attr, l);
 		break;
 	case IFLA_XDP:
 		read_xdp(attr, l);
@@ -139,23 +172,33 @@ static int read_attribute(const struct nlattr *attr, void *ctx)
 	return MNL_CB_OK;
 }
 
-static int visit_link(const struct nlmsghdr *nlh, void *ctx)
+bool link_from_message(const struct nlmsghdr *nlh, struct link *ret)
 {
 	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
-	struct links *links = ctx;
 	struct link l = {0};
 
-	if (nlh->nlmsg_type != RTM_NEWLINK)
-		return MNL_CB_OK;
+	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*info))
+		return false;
 	l.index = (uint32_t)info->ifi_index;
 	l.type = info->ifi_type;
 	l.up = info->ifi_flags & IFF_UP;
 	l.running = info->ifi_flags & IFF_RUNNING;
+	l.no_arp = info->ifi_flags & IFF_NOARP;
 	mnl_attr_parse(nlh, sizeof(*info), read_attribute, &l);
 	// A device whose lower one is itself has none (an older kernel's way to say so).
 	if (l.lower == l.index && !l.lower_elsewhere)
 		l.lower = 0;
-	vec_push(&links->found, l);
+	*ret = l;
+	return true;
+}
+
+static int visit_link(const struct nlmsghdr *nlh, void *ctx)
+{
+	struct links *links = ctx;
+	struct link l;
+
+	if (link_from_message(nlh, &l))
+		vec_push(&links->found, l);
 	return MNL_CB_OK;
 }
 

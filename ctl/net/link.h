@@ -9,6 +9,8 @@
 
 #include "ctl/base/err.h"
 
+struct nlmsghdr;
+
 enum link_xdp { LINK_XDP_NONE, LINK_XDP_NATIVE, LINK_XDP_GENERIC, LINK_XDP_HW, LINK_XDP_MULTI };
 
 struct link {
@@ -21,6 +23,9 @@ struct link {
 	uint32_t master;      // ifindex of the bridge or bond it is a port of, 0 none
 	uint32_t lower;       // IFLA_LINK: lower device of a VLAN; for veth the peer's ifindex
 	bool lower_elsewhere; // the lower device or peer lives in another network namespace
+	uint16_t vlan;        // tag of a VLAN device, 1 to 4095; 0: it is none
+	uint16_t vlan_type;   // ethertype of that tag, host order: 0x8100 or 0x88a8
+	bool no_arp;          // IFF_NOARP: neighbours have no addresses to ask for
 	bool up, running;
 	uint8_t mac[6];
 	enum link_xdp xdp_mode;
@@ -33,5 +38,7 @@ struct link {
 // from the names that exist) when it is not there; other -errno as ERR_SYSTEM.
 int link_get(const char *name, struct link *ret, struct err *err);
 int link_get_by_index(uint32_t index, struct link *ret, struct err *err);
+// The interface in one RTM_NEWLINK message (its driver is left empty). false: the message is another.
+bool link_from_message(const struct nlmsghdr *nlh, struct link *ret);
 // All interfaces in order of their index; the caller frees *ret.
 int link_list(struct link **ret, size_t *ret_n, struct err *err);

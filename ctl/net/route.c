@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/base/vec.h"
+#include "ctl/net/attribute.h"
 #include "ctl/net/netlink.h"
 
 struct own_addrs {
@@ -46,26 +47,6 @@ static void gateways_cleanup(struct gateways *g)
 	vec_free(&g->found);
 }
 
-// family 0 when the length is not that of an address of the family.
-static struct addr addr_of(int family, const void *bytes, size_t len)
-{
-	struct addr none = {0};
-	uint32_t v4;
-
-	if (family == AF_INET && len == sizeof(v4)) {
-		memcpy(&v4, bytes, sizeof(v4));
-		return addr_from_v4(v4);
-	}
-	if (family == AF_INET6 && len == 16)
-		return addr_from_v6(bytes);
-	return none;
-}
-
-static struct addr addr_of_attribute(int family, const struct nlattr *attr)
-{
-	return addr_of(family, mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr));
-}
-
 static int request_dump(uint16_t type, netlink_visit *visit, void *ctx)
 {
 	char buf[128] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
@@ -83,9 +64,9 @@ static int read_addr_attribute(const struct nlattr *attr, void *ctx)
 	struct addr_message *m = ctx;
 
 	if (mnl_attr_get_type(attr) == IFA_LOCAL)
-		m->local = addr_of_attribute(m->family, attr);
+		m->local = attribute_addr(m->family, attr);
 	else if (mnl_attr_get_type(attr) == IFA_ADDRESS)
-		m->other = addr_of_attribute(m->family, attr);
+		m->other = attribute_addr(m->family, attr);
 	return MNL_CB_OK;
 }
 
@@ -122,27 +103,16 @@ int route_own_addrs(struct own_addr **ret, size_t *ret_n, struct err *err)
 	return 0;
 }
 
-// RTA_VIA: a next hop of another family than the route's (RFC 5549).
-static struct addr addr_of_via(const struct nlattr *attr)
-{
-	const struct rtvia *via = mnl_attr_get_payload(attr);
-	size_t len = mnl_attr_get_payload_len(attr);
-
-	if (len < sizeof(*via))
-		return (struct addr){0};
-	return addr_of(via->rtvia_family, via->rtvia_addr, len - sizeof(*via));
-}
-
 static int read_route_attribute(const struct nlattr *attr, void *ctx)
 {
 	struct route *r = ctx;
 
 	switch (mnl_attr_get_type(attr)) {
 	case RTA_GATEWAY:
-		r->via = addr_of_attribute(r->family, attr);
+		r->via = attribute_addr(r->family, attr);
 		break;
 	case RTA_VIA:
-		r->via = addr_of_via(attr);
+		r->via = attribute_via(attr);
 		break;
 	case RTA_OIF:
 		r->ifindex = mnl_attr_get_u32(attr);

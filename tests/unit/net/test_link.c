@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -16,6 +17,7 @@
 
 #include "ctl/net/link.h"
 #include "ctl/net/netlink.h"
+#include "tests/unit/net/message.h"
 #include "tests/unit/net/netns.h"
 
 static bool lab;
@@ -66,6 +68,66 @@ static void names_the_absent_one(void **state)
 	assert_non_null(strstr(err.hint, "lo"));
 	assert_int_equal(link_get("", &l, NULL), -ENODEV);
 	assert_int_equal(link_get("a-name-of-sixteen", &l, NULL), -ENODEV);
+}
+
+static void put_vlan(struct message *m, const char *kind, uint16_t ethertype)
+{
+	struct nlmsghdr *nlh = message_head(m);
+	struct nlattr *info = mnl_attr_nest_start(nlh, IFLA_LINKINFO), *data;
+
+	data = mnl_attr_nest_start(nlh, IFLA_INFO_DATA); // before the kind that says what it means
+	mnl_attr_put_u16(nlh, IFLA_VLAN_ID, 7);
+	if (ethertype)
+		mnl_attr_put_u16(nlh, IFLA_VLAN_PROTOCOL, htons(ethertype));
+	mnl_attr_nest_end(nlh, data);
+	mnl_attr_put_strz(nlh, IFLA_INFO_KIND, kind);
+	mnl_attr_nest_end(nlh, info);
+}
+
+static struct link vlan_link(const char *kind, uint16_t ethertype)
+{
+	struct message m;
+	struct ifinfomsg *info = message_begin(&m, RTM_NEWLINK, sizeof(*info));
+	struct link l;
+
+	info->ifi_index = 5;
+	info->ifi_type = ARPHRD_ETHER;
+	info->ifi_flags = IFF_UP | IFF_NOARP;
+	mnl_attr_put_strz(message_head(&m), IFLA_IFNAME, "eth0.7");
+	mnl_attr_put_u32(message_head(&m), IFLA_LINK, 2);
+	put_vlan(&m, kind, ethertype);
+	assert_true(link_from_message(message_head(&m), &l));
+	return l;
+}
+
+// Not every kernel can make VLAN devices.
+static void reads_vlan_devices(void **state)
+{
+	struct link l = vlan_link("vlan", 0x88a8);
+
+	(void)state;
+	assert_int_equal(l.index, 5);
+	assert_int_equal(l.lower, 2);
+	assert_int_equal(l.vlan, 7);
+	assert_int_equal(l.vlan_type, 0x88a8);
+	assert_true(l.no_arp);
+	l = vlan_link("vlan", 0);
+	assert_int_equal(l.vlan_type, 0x8100);
+	l = vlan_link("bridge", 0x8100); // whose attributes of these numbers mean something else
+	assert_int_equal(l.vlan, 0);
+	assert_int_equal(l.vlan_type, 0);
+}
+
+static void refuses_other_messages(void **state)
+{
+	struct message m;
+	struct link l;
+
+	(void)state;
+	message_begin(&m, RTM_DELLINK, sizeof(struct ifinfomsg));
+	assert_false(link_from_message(message_head(&m), &l));
+	message_begin(&m, RTM_NEWLINK, 4);
+	assert_false(link_from_message(message_head(&m), &l));
 }
 
 static void suggests_the_nearest(void **state)
@@ -259,6 +321,8 @@ int main(void)
 		cmocka_unit_test(gets_lo),
 		cmocka_unit_test(gets_by_index),
 		cmocka_unit_test(names_the_absent_one),
+		cmocka_unit_test(reads_vlan_devices),
+		cmocka_unit_test(refuses_other_messages),
 		cmocka_unit_test(suggests_the_nearest),
 		cmocka_unit_test(lists_by_index),
 		cmocka_unit_test(sees_veth_upper_and_bridge),
