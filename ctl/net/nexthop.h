@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Where frames for a destination have to go: everything that a program has to know that sends them
+// without the kernel's help. What the kernel says now; nothing follows later changes.
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/net/link.h"
+#include "ctl/net/lookup.h"
+
+#define NEXTHOP_WAIT_MS 1000 // for neighbours to answer, if nobody says otherwise
+
+enum nexthop_xmit {
+	NEXTHOP_XMIT_UNKNOWN, // a kernel before 6.3
+	NEXTHOP_XMIT_NO, // frames redirected to the egress get lost; problem: nexthop_xmit_problem()
+	NEXTHOP_XMIT_YES,
+};
+
+struct nexthop {
+	bool local;             // the destination is this host: nothing but source is filled in
+	uint32_t ifindex;       // egress as XDP sends to it: of a VLAN device the device below
+	char name[IF_NAMESIZE]; // of the egress
+	char kind[16];          // of the egress, as in struct link: "veth"
+	uint16_t vlan;          // 802.1Q tag that frames have to carry, 1 to 4095; 0: none
+	uint8_t mac_own[6];     // source address of the frames
+	uint8_t mac[6];         // of the next hop, network order as on the wire
+	uint32_t mtu;           // bytes of IP: the least of route, its device and the egress
+	struct addr gateway; // family 0: the destination is on the link. May be of the other family
+	struct addr source;  // what this host would send from; family 0: the kernel does not say
+	enum nexthop_xmit xmit;
+};
+
+struct nexthop_answer {
+	int code; // 0: hop is there; else -errno and err is set
+	struct nexthop hop;
+	struct err err; // ERR_REFUSED or ERR_SYSTEM, with the command that mends it
+};
+
+// Next hops of n destinations in the current network namespace, both families mixed; ret has room for
+// n. Neighbours that the kernel does not know are asked for all at once and waited for, at most
+// wait_ms for all together. 0, also when single destinations have none: their answers say why.
+// -errno with err set: the kernel could not be asked.
+int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
+		 struct err *err);
+
+// Why redirected frames would get lost at the egress of xmit NO, as a sentence with the command that
+// mends it. false and untouched: nothing is known against it.
+bool nexthop_xmit_problem(const struct nexthop *hop, struct err *ret);
+
+// The pure part: all of a next hop that route and links say, everything but mac and xmit. links:
+// ordered by index, as link_list gives them. 0, or -errno with err set (route is not one that frames
+// can take, or by a device that XDP cannot send to).
+int nexthop_from(const struct addr *dest, const struct lookup *route, const struct link *links,
+		 size_t n_links, struct nexthop *ret, struct err *err);
