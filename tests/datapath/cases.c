@@ -13,6 +13,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
+#include "tests/datapath/decap.h"
 
 #define FILE_MAX (64u << 20)
 
@@ -101,6 +102,12 @@ static void read_expect(struct reader *r, char *text)
 		run_case(r);
 }
 
+static void read_decap(const struct reader *r, const char *word, char *value)
+{
+	if (!decap_case_line(word, value, r->only, r->tally))
+		wrong(r, "not a line of a decap case");
+}
+
 static void read_line(struct reader *r, char *line)
 {
 	const char *word = strsep(&line, " ");
@@ -123,6 +130,8 @@ static void read_line(struct reader *r, char *line)
 		r->now.linear = number(r, line, FRAME_MAX);
 	else if (!strcmp(word, "frame"))
 		read_frame(r, line);
+	else if (!strncmp(word, "decap-", 6))
+		read_decap(r, word + 6, line);
 	else if (!strcmp(word, "expect"))
 		read_expect(r, line);
 	else
@@ -277,6 +286,7 @@ void cases_run(struct rig *rig, const char *path, const char *only, struct tally
 		r.line++;
 		read_line(&r, line);
 	}
+	decap_cases_end();
 	rig_overlay_text(rig, "");
 	rig_iface(rig, RIG_IFACE);
 }

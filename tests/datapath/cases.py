@@ -21,6 +21,7 @@ from scapy.layers.l2 import ARP, GRE, LLC, Dot3, Ether  # noqa: E402
 from scapy.layers.sctp import SCTP, SCTPChunkInit  # noqa: E402
 from scapy.packet import Raw  # noqa: E402
 
+import decap_cases  # noqa: E402
 import model  # noqa: E402
 
 SRC4, DST4 = "192.0.2.1", "198.51.100.1"
@@ -714,6 +715,7 @@ def main():
     print("# Made by tests/datapath/cases.py.")
     for case in cases:
         case.write(sys.stdout)
+    decap_cases.write(sys.stdout)
 
 
 main()

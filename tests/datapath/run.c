@@ -15,6 +15,7 @@
 //     frame HEX                    from the Ethernet header on
 //     hit ENTRY                    the one overlay entry that counts the packet; default none does
 //     expect VERDICT REASON BYTES  pass or drop; the one counter that moves, by 1 packet and BYTES
+//     decap-…                      cases of another program: decap.c
 //
 // Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the tests
 // could not be made.
@@ -26,6 +27,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/decap.h"
 #include "ctl/datapath/probe.h"
 #include "tests/datapath/cases.h"
 #include "tests/datapath/rig.h"
@@ -46,6 +48,17 @@ static void print_program(const char *name, int fd)
 	       info.verified_insns, info.xlated_prog_len, info.jited_prog_len);
 }
 
+static void load_decap(void)
+{
+	static const struct decap_end nowhere;
+	CLEANUP_DECAP struct decap *d = NULL;
+	struct err err = {0};
+
+	if (decap_load(&nowhere, &d, &err))
+		test_die(&err);
+	print_program("decap", decap_program(d));
+}
+
 static int load_only(void)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(WEIR_OVERLAY_MAX);
@@ -54,6 +67,7 @@ static int load_only(void)
 	print_program("policy", rig->policy);
 	print_program("policy, malformed pass", rig->lenient);
 	print_program("clock", rig->instance->clock_prog);
+	load_decap();
 	return 0;
 }
 

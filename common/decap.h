@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the decapsulating program of a backend is told, and what it counts. Its maps are not pinned: the
+ * interface holds the program, and the program its maps. */
+#pragma once
+
+#include <linux/types.h>
+
+/* Raise it when anything here changes: a tool of another version then takes the program off, but does
+ * not read its maps. */
+#define DECAP_VERSION 1
+
+#define DECAP_PORT      6080 /* of GUE (IANA) */
+#define DECAP_ADDRESSES 4096 /* own addresses that tunnels may end at */
+
+struct decap_settings {
+	__u32 version; /* DECAP_VERSION */
+	__u32 port;    /* of GUE, host order; 0: nothing is set yet */
+};
+
+/* Key of the map of own addresses. */
+struct decap_address {
+	__u32 addr[4]; /* network order; IPv4 in [0], the rest zero */
+	__u32 family;  /* 4 or 6 */
+};
+_Static_assert(sizeof(struct decap_address) == 20, "layout");
+
+/* X(SYMBOL, "name", what happens, "what it means"). Packets that are no tunnel are not counted. */
+/* clang-format off */
+#define DECAP_ROWS(X) \
+	X(STRIP_4IN4, "4in4", STRIP, "IPv4 in IPv4") \
+	X(STRIP_6IN4, "6in4", STRIP, "IPv6 in IPv4") \
+	X(STRIP_4IN6, "4in6", STRIP, "IPv4 in IPv6") \
+	X(STRIP_6IN6, "6in6", STRIP, "IPv6 in IPv6") \
+	X(STRIP_GUE, "gue", STRIP, "GUE, whatever is in it") \
+	X(PASS_NOT_HERE, "not-here", PASS, "the tunnel does not end at an address of this host") \
+	X(PASS_FRAGMENT, "fragment", PASS, "the outer packet is a fragment") \
+	X(PASS_ROUTED, "routed", PASS, "the outer packet has a routing header with segments left") \
+	X(PASS_GUE_OTHER, "gue-other", PASS, "to the port of GUE, but control, extended, another version, or nothing in it") \
+	X(DROP_VERSION, "inner-version", DROP, "what is inside is not of the IP version that the outer header says") \
+	X(DROP_SHORT, "inner-truncated", DROP, "the outer packet ends inside the inner IP header") \
+	X(DROP_HEADER, "inner-header", DROP, "the inner IPv4 header is shorter than 20 bytes") \
+	X(DROP_LENGTH, "inner-length", DROP, "the inner packet is shorter than its header, longer than the outer one holds, or a jumbogram") \
+	X(DROP_SPLIT, "header-split", DROP, "the inner header reaches beyond the packet's first buffer") \
+	X(DROP_ECN, "ecn", DROP, "congestion experienced outside, no ECN inside (RFC 6040)") \
+	X(DROP_INTERNAL, "internal", DROP, "what cannot fail has failed: report it")
+/* clang-format on */
+
+enum decap_row {
+#define X(symbol, name, effect, text) DECAP_##symbol,
+	DECAP_ROWS(X)
+#undef X
+		DECAP_ROW_COUNT,
+};
+
+#define DECAP_PASS_FIRST DECAP_PASS_NOT_HERE
+#define DECAP_DROP_FIRST DECAP_DROP_VERSION
+
+/* A row of the per-CPU array. */
+struct decap_counter {
+	__u64 packets;
+	__u64 bytes; /* of the outer IP packet */
+};

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Attaching as attach.c does it: libxdp first, alone where the kernel refuses its dispatcher.
+#include "ctl/datapath/decap.h"
+
+#include <errno.h>
+#include <linux/if_link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/decap_maps.h"
+#include "ctl/datapath/probe.h"
+#include "xdp/decap.skel.h"
+
+#define PROGRAM_NAME "weir_decap"
+
+static const struct {
+	const char *name, *effect, *text;
+} rows[] = {
+#define EFFECT_STRIP                  "strip"
+#define EFFECT_PASS                   "pass"
+#define EFFECT_DROP                   "drop"
+#define X(symbol, name, effect, text) [DECAP_##symbol] = {name, EFFECT_##effect, text},
+	DECAP_ROWS(X)
+#undef X
+};
+
+const char *decap_row_name(enum decap_row row)
+{
+	return rows[row].name;
+}
+
+const char *decap_row_text(enum decap_row row)
+{
+	return rows[row].text;
+}
+
+const char *decap_row_effect(enum decap_row row)
+{
+	return rows[row].effect;
+}
+
+// The program
+
+struct decap {
+	struct decap_bpf *skel;
+};
+
+void decap_free(struct decap *d)
+{
+	if (d)
+		decap_bpf__destroy(d->skel);
+	free(d);
+}
+
+void decap_cleanup(struct decap **d)
+{
+	decap_free(*d);
+}
+
+int decap_program(const struct decap *d)
+{
+	return bpf_program__fd(d->skel->progs.weir_decap);
+}
+
+static struct decap_maps maps_of(const struct decap *d)
+{
+	return (struct decap_maps){
+		.settings = bpf_map__fd(d->skel->maps.decap_settings),
+		.here = bpf_map__fd(d->skel->maps.decap_here),
+		.counts = bpf_map__fd(d->skel->maps.decap_counts),
+	};
+}
+
+int decap_counts(const struct decap *d, struct decap_counter ret[DECAP_ROW_COUNT], struct err *err)
+{
+	struct decap_maps m = maps_of(d);
+
+	return decap_maps_counts(&m, ret, err);
+}
+
+static struct decap_bpf *open_skeleton(struct err *err)
+{
+	struct decap_bpf *skel = decap_bpf__open();
+
+	if (!skel) {
+		err_system(err, errno, "cannot open the decapsulating program");
+		return NULL;
+	}
+	bpf_program__set_expected_attach_type(skel->progs.weir_decap, 0);
+	bpf_program__set_flags(skel->progs.weir_decap, BPF_F_XDP_HAS_FRAGS);
+	return skel;
+}
+
+int decap_load(const struct decap_end *end, struct decap **ret, struct err *err)
+{
+	CLEANUP_DECAP struct decap *d = mem_new(struct decap);
+	struct decap_maps m;
+	int code;
+
+	if (!(d->skel = open_skeleton(err)))
+		return -ENOMEM;
+	if ((code = decap_bpf__load(d->skel)))
+		return err_system(err, -code, "the kernel refuses the decapsulating program");
+	m = maps_of(d);
+	if ((code = decap_maps_tell(&m, end, err)))
+		return code;
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+// What is there
+
+static bool find_ours(const struct attached_list *list, uint32_t *ret_id, struct decap_maps *ret)
+{
+	for (size_t n = 0; n < list->n; n++)
+		if (!strcmp(list->at[n].name, PROGRAM_NAME) &&
+		    decap_maps_of(list->at[n].prog_id, ret)) {
+			*ret_id = list->at[n].prog_id;
+			return true;
+		}
+	return false;
+}
+
+int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
+{
+	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
+	struct decap_state state = {0};
+	struct decap_settings settings;
+	struct attached_list there;
+	int code = attach_query(ifindex, 0, &there, err);
+
+	if (code)
+		return code;
+	state.there = find_ours(&there, &state.prog_id, &m);
+	state.mode = there.mode;
+	state.shared = there.shared;
+	if (state.there && (code = decap_maps_settings(&m, &settings, &state.addresses, err)))
+		return code;
+	state.readable = state.there && settings.version == DECAP_VERSION;
+	if (state.readable && (code = decap_maps_counts(&m, state.rows, err)))
+		return code;
+	if (state.readable)
+		state.port = (uint16_t)settings.port;
+	*ret = state;
+	return 0;
+}
+
+// Attaching
+
+static const char *mode_name(enum iface_mode mode)
+{
+	return mode == IFACE_NATIVE ? "native" : "generic";
+}
+
+// libxdp loads the program itself: a second one, around the maps of the first.
+static int share_program(const struct decap *d, struct decap_bpf *second)
+{
+	struct decap_maps m = maps_of(d);
+	int code = bpf_map__reuse_fd(second->maps.decap_settings, m.settings);
+
+	if (!code)
+		code = bpf_map__reuse_fd(second->maps.decap_here, m.here);
+	return code ? code : bpf_map__reuse_fd(second->maps.decap_counts, m.counts);
+}
+
+static int attach_shared(const struct decap *d, uint32_t ifindex, enum iface_mode mode)
+{
+	struct decap_bpf *second = open_skeleton(NULL);
+	struct xdp_program *program;
+	int code;
+
+	if (!second)
+		return -ENOMEM;
+	code = share_program(d, second);
+	program = code ? NULL : xdp_program__from_bpf_obj(second->obj, "xdp");
+	if (!code && !(code = (int)libxdp_get_error(program))) {
+		code = xdp_program__set_xdp_frags_support(program, true);
+		if (!code)
+			code = xdp_program__attach(
+				program, (int)ifindex,
+				mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+		xdp_program__close(program);
+	}
+	decap_bpf__destroy(second);
+	return code;
+}
+
+static int occupied(const struct decap_link *link, const struct attached_list *there,
+		    struct err *err)
+{
+	err_refused(err,
+		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot share "
+		    "it here",
+		    link->name, there->n ? there->at[0].name : "?", there->link_prog_id);
+	err_hint(err, "take it away first: %s %s%s",
+		 there->shared ? "xdp-loader unload -a" : "ip link set dev", link->name,
+		 there->shared ? "" : " xdp off");
+	if (err)
+		err->code = EBUSY;
+	return -EBUSY;
+}
+
+static int attach_in(const struct decap *d, const struct decap_link *link, enum iface_mode mode,
+		     struct err *err)
+{
+	uint32_t flags = mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+	struct attached_list there;
+	const char *said;
+	int code;
+
+	if (!attach_shared(d, link->ifindex, mode))
+		return 0;
+	if ((code = attach_query(link->ifindex, 0, &there, err)))
+		return code;
+	if (there.link_prog_id)
+		return occupied(link, &there, err);
+	probe_kernel_said();
+	code = bpf_xdp_attach((int)link->ifindex, decap_program(d),
+			      flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	if (!code)
+		return 0;
+	said = probe_kernel_said();
+	err_system(err, -code, "cannot attach to '%s' in %s mode", link->name, mode_name(mode));
+	if (said[0] || link->driver[0])
+		err_hint(err, "driver '%s'%s%s", link->driver, said[0] ? ": " : "", said);
+	return code;
+}
+
+static int attach_by_mode(const struct decap *d, const struct decap_link *link,
+			  enum attach_mode mode, struct decap_result *ret, struct err *err)
+{
+	struct err native = {0};
+	int code;
+
+	if (mode == ATTACH_GENERIC)
+		return attach_in(d, link, IFACE_GENERIC, err);
+	code = attach_in(d, link, IFACE_NATIVE, &native);
+	if (!code)
+		return 0;
+	if (mode == ATTACH_NATIVE || native.kind == ERR_REFUSED) {
+		if (err)
+			*err = native;
+		return code;
+	}
+	snprintf(ret->notice, sizeof(ret->notice),
+		 "generic mode, slower: %.200s; the stack may merge packets before they are "
+		 "unwrapped: ethtool -K %.16s gro off",
+		 native.text, link->name);
+	return attach_in(d, link, IFACE_GENERIC, err);
+}
+
+// It is there: only what it is told changes.
+static int tell_again(const struct decap_link *link, const struct attached_list *there,
+		      const struct decap_maps *m, const struct decap_end *end,
+		      enum attach_mode mode, struct decap_result *ret, struct err *err)
+{
+	struct decap_settings settings;
+	size_t addresses;
+	int code = decap_maps_settings(m, &settings, &addresses, err);
+
+	if (code)
+		return code;
+	if (settings.version != DECAP_VERSION) {
+		err_refused(err, "'%s' has the decapsulating program of another version of Weir",
+			    link->name);
+		err_hint(err, "weir decap %s --off first", link->name);
+		return -EBUSY;
+	}
+	if (mode != ATTACH_AUTO && (mode == ATTACH_NATIVE) != (there->mode == IFACE_NATIVE)) {
+		err_refused(err, "'%s' decapsulates in %s mode already", link->name,
+			    mode_name(there->mode));
+		err_hint(err, "weir decap %s --off first", link->name);
+		return -EBUSY;
+	}
+	*ret = (struct decap_result){.mode = there->mode, .shared = there->shared};
+	return decap_maps_tell(m, end, err);
+}
+
+static int attach_fresh(const struct decap_link *link, const struct decap_end *end,
+			enum attach_mode mode, struct decap_result *ret, struct err *err)
+{
+	CLEANUP_DECAP struct decap *d = NULL;
+	struct decap_result result = {.changed = true};
+	struct decap_state state;
+	int code = decap_load(end, &d, err);
+
+	if (!code)
+		code = attach_by_mode(d, link, mode, &result, err);
+	if (!code)
+		code = decap_query(link->ifindex, &state, err);
+	if (code)
+		return code;
+	if (!state.there)
+		return err_system(err, ENOENT, "the program vanished from '%s' at once",
+				  link->name);
+	result.mode = state.mode;
+	result.shared = state.shared;
+	if (!result.shared && !result.notice[0])
+		snprintf(result.notice, sizeof(result.notice),
+			 "'%s' is not shared with other XDP programs: this kernel refuses libxdp's "
+			 "dispatcher",
+			 link->name);
+	*ret = result;
+	return 0;
+}
+
+int decap_attach(const struct decap_link *link, const struct decap_end *end, enum attach_mode mode,
+		 struct decap_result *ret, struct err *err)
+{
+	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
+	struct attached_list there;
+	uint32_t id;
+	int code = attach_query(link->ifindex, 0, &there, err);
+
+	if (code)
+		return code;
+	return find_ours(&there, &id, &m) ? tell_again(link, &there, &m, end, mode, ret, err)
+					  : attach_fresh(link, end, mode, ret, err);
+}
+
+// Detaching
+
+static int detach_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
+{
+	struct xdp_program *program = xdp_program__from_id(prog_id);
+	int code = (int)libxdp_get_error(program);
+
+	if (code)
+		return code;
+	code = xdp_program__detach(program, (int)ifindex,
+				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+	xdp_program__close(program);
+	return code;
+}
+
+// Only if it is still ours that is there: the kernel compares.
+static int detach_alone(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
+{
+	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(prog_id);
+	LIBBPF_OPTS(bpf_xdp_attach_opts, opts, .old_prog_fd = fd);
+
+	if (fd < 0)
+		return fd;
+	return bpf_xdp_detach((int)ifindex,
+			      mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE,
+			      &opts);
+}
+
+int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err)
+{
+	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
+	struct attached_list there;
+	uint32_t id;
+	int code = attach_query(ifindex, 0, &there, err);
+
+	if (code)
+		return code;
+	*ret_was_there = find_ours(&there, &id, &m);
+	if (!*ret_was_there)
+		return 0;
+	code = there.shared ? detach_shared(ifindex, id, there.mode)
+			    : detach_alone(ifindex, id, there.mode);
+	return code ? err_system(err, -code, "cannot take the program off interface %u", ifindex)
+		    : 0;
+}

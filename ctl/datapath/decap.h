@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Puts the decapsulating program of backends on interfaces, reads it and takes it away. It belongs to no
+// instance: what it needs hangs on the program that the interface holds, and goes with it.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/decap.h"
+#include "ctl/base/addr.h"
+#include "ctl/datapath/attach.h"
+
+// Where tunnels end.
+struct decap_end {
+	uint16_t port; // of GUE, host order
+	const struct addr *addrs;
+	size_t n; // at most DECAP_ADDRESSES
+};
+
+struct decap_link {
+	const char *name, *driver; // driver: "" when unknown
+	uint32_t ifindex;
+};
+
+struct decap_result {
+	enum iface_mode mode;
+	bool shared;       // behind libxdp's dispatcher
+	bool changed;      // false: it was there, and has been told the new addresses and port
+	char notice[1024]; // why not native, why not shared; "" when there is nothing to say
+};
+
+// The device gets the program, or the one that is there is told `end`: no packet is lost in between.
+// AUTO takes native mode, else generic. An interface that carries another program is refused, unless
+// libxdp can share it. 0, or -errno with err set and nothing of ours left there that was not before.
+int decap_attach(const struct decap_link *link, const struct decap_end *end, enum attach_mode mode,
+		 struct decap_result *ret, struct err *err);
+
+// Takes away our program, and only ours. *ret_was_there: it was there.
+int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err);
+
+struct decap_state {
+	bool there;
+	bool readable; // of this version of Weir: what follows is filled in
+	enum iface_mode mode;
+	bool shared;
+	uint32_t prog_id;
+	uint16_t port;
+	size_t addresses;
+	struct decap_counter rows[DECAP_ROW_COUNT]; // sums over all CPUs
+};
+
+// 0 (also when it is not there) or -errno with err set.
+int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err);
+
+const char *decap_row_name(enum decap_row row);
+const char *decap_row_text(enum decap_row row);
+const char *decap_row_effect(enum decap_row row); // "strip", "pass", "drop"
+
+// The program alone, attached nowhere; for tests.
+struct decap;
+int decap_load(const struct decap_end *end, struct decap **ret, struct err *err);
+int decap_program(const struct decap *d); // owned by d
+int decap_counts(const struct decap *d, struct decap_counter ret[DECAP_ROW_COUNT], struct err *err);
+void decap_free(struct decap *d);
+void decap_cleanup(struct decap **d);
+#define CLEANUP_DECAP CLEANUP(decap_cleanup)

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Runs frames through the decapsulating program and compares the frame that comes out byte for byte.
+//
+//     decap-here ADDRESS         tunnels end there; decap-port N: that of GUE. Before the first case
+//     decap-case NAME            begins a case, `decap-expect` runs it
+//     decap-linear N             bytes in the first buffer; skipped where the kernel has no such test
+//     decap-frame HEX            from the Ethernet header on
+//     decap-out HEX              the frame that comes out; without: the one that went in
+//     decap-expect COUNTER BYTES the one counter that moves, by 1 packet and BYTES; none 0: none does.
+//                                It says the verdict
+#include "tests/datapath/decap.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/datapath/decap.h"
+#include "tests/datapath/frame.h"
+
+#define HERE_MAX 4
+
+static struct {
+	struct addr here[HERE_MAX];
+	struct decap_end end;
+	struct decap *program; // loaded by the first case
+	struct decap_counter counted[DECAP_ROW_COUNT];
+	const char *name;
+	struct frame in, out;
+	bool has_out;
+	uint32_t linear;
+} all;
+
+static bool read_hex(const char *hex, struct frame *f)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (f->len = 0; hex[0] && hex[1]; hex += 2) {
+		const char *high = strchr(digits, hex[0]), *low = strchr(digits, hex[1]);
+
+		if (!high || !low || f->len == FRAME_MAX)
+			return false;
+		f->at[f->len++] = (uint8_t)((high - digits) << 4 | (low - digits));
+	}
+	return !hex[0];
+}
+
+static bool read_number(const char *text, uint32_t *ret)
+{
+	return !num_parse_u32(text, strlen(text), 0, UINT32_MAX, ret);
+}
+
+static bool add_here(const char *text)
+{
+	all.end.addrs = all.here;
+	return all.end.n < HERE_MAX &&
+	       !addr_parse(text, strlen(text), &all.here[all.end.n++], NULL);
+}
+
+static bool set_port(const char *text)
+{
+	uint32_t port;
+
+	if (!read_number(text, &port))
+		return false;
+	all.end.port = (uint16_t)port;
+	return true;
+}
+
+static void load(void)
+{
+	struct err err = {0};
+
+	if (!all.program && decap_load(&all.end, &all.program, &err))
+		test_die(&err);
+}
+
+struct result {
+	int code;
+	uint32_t verdict;
+	struct frame out;
+	size_t moved; // counters
+	enum decap_row row;
+	struct decap_counter by;
+};
+
+static void read_moved(struct result *r)
+{
+	struct decap_counter now[DECAP_ROW_COUNT];
+	struct err err = {0};
+
+	if (decap_counts(all.program, now, &err))
+		test_die(&err);
+	for (enum decap_row row = 0; row < DECAP_ROW_COUNT; row++) {
+		struct decap_counter by = {now[row].packets - all.counted[row].packets,
+					   now[row].bytes - all.counted[row].bytes};
+
+		if (!by.packets && !by.bytes)
+			continue;
+		r->moved++;
+		r->row = row;
+		r->by = by;
+	}
+	memcpy(all.counted, now, sizeof(now));
+}
+
+static void send_frame(struct result *r)
+{
+	struct xdp_md ctx = {
+		.data_end = all.linear ? all.linear : (uint32_t)all.in.len,
+		.ingress_ifindex = if_nametoindex("lo"),
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = all.in.at,
+		    .data_size_in = (uint32_t)all.in.len, .data_out = r->out.at,
+		    .data_size_out = FRAME_MAX, .ctx_in = &ctx, .ctx_size_in = sizeof(ctx));
+
+	r->code = bpf_prog_test_run_opts(decap_program(all.program), &opts);
+	r->verdict = opts.retval;
+	r->out.len = opts.data_size_out;
+	read_moved(r);
+}
+
+static void check_counter(const struct result *r, const char *row, uint32_t bytes, struct text *why)
+{
+	if (!strcmp(row, "none") ? !r->moved
+				 : r->moved == 1 && !strcmp(decap_row_name(r->row), row) &&
+					   r->by.packets == 1 && r->by.bytes == bytes)
+		return;
+	text_addf(why,
+		  "%zu counters moved, the last '%s' by %llu packets, %llu bytes; wanted '%s' "
+		  "by %u bytes; ",
+		  r->moved, decap_row_name(r->row), (unsigned long long)r->by.packets,
+		  (unsigned long long)r->by.bytes, row, bytes);
+}
+
+static bool drops(const char *row)
+{
+	for (enum decap_row r = 0; r < DECAP_ROW_COUNT; r++)
+		if (!strcmp(decap_row_name(r), row))
+			return !strcmp(decap_row_effect(r), "drop");
+	return false;
+}
+
+static void check_frame(const struct result *r, const char *row, struct text *why)
+{
+	const struct frame *want = all.has_out ? &all.out : &all.in;
+	uint32_t verdict = drops(row) ? XDP_DROP : XDP_PASS;
+
+	if (r->verdict != verdict)
+		text_addf(why, "verdict %u, wanted %u; ", r->verdict, verdict);
+	if (r->out.len != want->len || memcmp(r->out.at, want->at, want->len) != 0)
+		text_addf(why, "another frame of %zu bytes came out, wanted %zu; ", r->out.len,
+			  want->len);
+}
+
+static void print_failure(const struct result *r, const char *why)
+{
+	printf("FAIL case '%s': %s\n", all.name, why);
+	print_hex(all.in.at, all.in.len);
+	if (!r->code) {
+		printf("     came out\n");
+		print_hex(r->out.at, r->out.len);
+	}
+}
+
+static void run_case(const char *row, uint32_t bytes, struct tally *tally)
+{
+	static struct result r;
+	struct text why = {0};
+
+	load();
+	r = (struct result){0};
+	send_frame(&r);
+	if (r.code) {
+		text_addf(&why, "not run: %s; ", err_name(r.code));
+	} else {
+		check_counter(&r, row, bytes, &why);
+		check_frame(&r, row, &why);
+	}
+	if (r.code == -EINVAL && all.linear) {
+		tally->skipped++;
+	} else if (why.len) {
+		tally->failed++;
+		print_failure(&r, text_get(&why));
+	} else {
+		tally->passed++;
+	}
+	text_free(&why);
+}
+
+static bool expect(char *value, const char *only, struct tally *tally)
+{
+	const char *row = strsep(&value, " ");
+	uint32_t bytes;
+
+	if (!all.name || !value || !read_number(value, &bytes))
+		return false;
+	if (!only || strstr(all.name, only))
+		run_case(row, bytes, tally);
+	return true;
+}
+
+bool decap_case_line(const char *word, char *value, const char *only, struct tally *tally)
+{
+	if (!strcmp(word, "here"))
+		return add_here(value);
+	if (!strcmp(word, "port"))
+		return set_port(value);
+	if (!strcmp(word, "case")) {
+		all.name = value;
+		all.has_out = false;
+		all.linear = 0;
+		return true;
+	}
+	if (!strcmp(word, "linear"))
+		return read_number(value, &all.linear);
+	if (!strcmp(word, "frame"))
+		return read_hex(value, &all.in);
+	if (!strcmp(word, "out"))
+		return all.has_out = read_hex(value, &all.out);
+	return !strcmp(word, "expect") && expect(value, only, tally);
+}
+
+void decap_cases_end(void)
+{
+	decap_free(all.program);
+	all.program = NULL;
+	all.end.n = 0;
+}

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cases for the decapsulating program: frames in tunnels as scapy wraps them, and the frame that has to
+come out, which is scapy's own around the inner packet. The format is described in decap.c."""
+import struct
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP
+from scapy.layers.inet6 import (ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+                                IPv6ExtHdrHopByHop, IPv6ExtHdrRouting)
+from scapy.layers.l2 import ARP, GRE, Ether
+from scapy.packet import Raw
+
+HERE4, HERE6 = "198.51.100.1", "2001:db8:2::1"
+FROM4, FROM6 = "192.0.2.1", "2001:db8:1::1"
+CLIENT4, CLIENT6, VIP4, VIP6 = "203.0.113.5", "2001:db8:c::5", "203.0.113.80", "2001:db8:f::80"
+MACS = {"src": "02:00:00:00:00:02", "dst": "02:00:00:00:00:01"}
+PORT = 6080
+TYPES = {4: 0x0800, 6: 0x86dd}
+PROTO = {4: 4, 6: 41}
+
+cases = []
+
+
+def frame(packet, family, tags=(), padding=b""):
+    head = bytes(Ether(**MACS))[:12] + b"".join(struct.pack("!HH", *tag) for tag in tags)
+    return head + struct.pack("!H", TYPES[family]) + bytes(packet) + padding
+
+
+def add(name, given, row=None, out=None, length=None, linear=None):
+    """row None: not counted. out None: dropped if the row says so, else untouched."""
+    cases.append((name, given, row, out, length, linear))
+
+
+# Packets
+
+def inner(family, payload=None, **fields):
+    payload = TCP(sport=1234, dport=80, flags="S") if payload is None else payload
+    if family == 4:
+        return IP(src=CLIENT4, dst=VIP4, id=77, **fields) / payload
+    return IPv6(src=CLIENT6, dst=VIP6, fl=0x12345, **fields) / payload
+
+
+def head(family, proto, **fields):
+    if family == 4:
+        return IP(src=FROM4, dst=fields.pop("dst", HERE4), proto=proto, **fields)
+    return IPv6(src=FROM6, dst=fields.pop("dst", HERE6), nh=proto, fl=0x54321, **fields)
+
+
+def udp(**fields):
+    return UDP(sport=40000, dport=fields.pop("dport", PORT), **fields)
+
+
+def gue0(proto, first=0, flags=0):
+    return Raw(struct.pack("!BBH", first, proto, flags))
+
+
+WAYS = {
+    "ipip": lambda f, packet, **o: head(f, PROTO[packet.version], **o) / Raw(bytes(packet)),
+    "gue": lambda f, packet, **o: head(f, 17, **o) / udp() / Raw(bytes(packet)),
+    "gue variant 0": lambda f, packet, **o: (head(f, 17, **o) / udp() / gue0(PROTO[packet.version])
+                                             / Raw(bytes(packet))),
+}
+
+
+def row_of(way, outer, packet):
+    return "gue" if way.startswith("gue") else f"{packet.version}in{outer}"
+
+
+def stripped(name, way, outer, packet, want=None, tags=(), padding=b"", **fields):
+    """The packet in a tunnel comes out as itself, or as `want`."""
+    wrapped = WAYS[way](outer, packet, **fields)
+    add(name, frame(wrapped, outer, tags, padding), row_of(way, outer, packet),
+        frame(packet if want is None else want, packet.version, tags, padding), len(bytes(wrapped)))
+
+
+def everywhere():
+    for way in WAYS:
+        for outer in 4, 6:
+            for family in 4, 6:
+                yield f"{way} {family}in{outer}", way, outer, family
+
+
+# What is stripped
+
+def whole_cases():
+    payloads = {
+        "tcp": TCP(sport=1, dport=80, flags="PA") / Raw(b"GET / HTTP/1.0\r\n\r\n"),
+        "udp": UDP(sport=1, dport=443) / Raw(bytes(range(200))),
+        "nothing": Raw(b""),
+        "1400 bytes": UDP(sport=1, dport=443) / Raw(bytes(1392)),
+        "8000 bytes": UDP(sport=1, dport=443) / Raw(bytes(i & 255 for i in range(7992))),
+    }
+    tags = {"": (), ", a tag": ((0x8100, 7),), ", two tags": ((0x88a8, 5), (0x8100, 0xe007)),
+            ", four tags": ((0x88a8, 5), (0x8100, 6), (0x8100, 7), (0x8100, 8))}
+    for name, way, outer, family in everywhere():
+        for what, payload in payloads.items():
+            for tagged, list_of in tags.items():
+                stripped(f"{name}: {what}{tagged}", way, outer, inner(family, payload), tags=list_of)
+        stripped(f"{name}: ping", way, outer,
+                 inner(family, ICMP() if family == 4 else ICMPv6EchoRequest()))
+        stripped(f"{name}: padding stays behind", way, outer, inner(family), padding=b"padding")
+
+
+def field_cases():
+    """Nothing but the ECN field is ever changed."""
+    for name, way, outer, family in everywhere():
+        for hops in 1, 2, 255:
+            packet = inner(family, **({"ttl": hops} if family == 4 else {"hlim": hops}))
+            stripped(f"{name}: {hops} hops left", way, outer, packet)
+        later = IP(src=CLIENT4, dst=VIP4, frag=100, proto=6) / Raw(bytes(64))
+        if family == 6:
+            later = IPv6(src=CLIENT6, dst=VIP6) / IPv6ExtHdrFragment(offset=100, nh=6) / Raw(bytes(64))
+        stripped(f"{name}: an inner fragment", way, outer, later)
+        broken = inner(4, chksum=0x1234) if family == 4 else inner(6, TCP(chksum=0x1234))
+        stripped(f"{name}: a wrong checksum stays wrong", way, outer, broken)
+    options = inner(4, options=[IPOption_NOP()] * 40)
+    stripped("inner options", "ipip", 4, options)
+    stripped("inner extension headers", "ipip", 6,
+             inner(6, IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / TCP()))
+
+
+def outer_cases():
+    """What the outer header may have besides."""
+    for family in 4, 6:
+        packet = inner(family)
+        for options in 4, 40:
+            stripped(f"{family}in4: {options} bytes of options", "ipip", 4, packet,
+                     options=[IPOption_NOP()] * options)
+        stripped(f"gue {family}in4: options", "gue", 4, packet, options=[IPOption_NOP()] * 8)
+        chains = {
+            "destination options": [IPv6ExtHdrDestOpt],
+            "hop by hop": [IPv6ExtHdrHopByHop],
+            "an atomic fragment": [IPv6ExtHdrFragment],
+            "a used routing header": [lambda **o: IPv6ExtHdrRouting(segleft=0, **o)],
+            "four": [IPv6ExtHdrHopByHop, IPv6ExtHdrDestOpt,
+                     lambda **o: IPv6ExtHdrRouting(segleft=0, **o), IPv6ExtHdrDestOpt],
+        }
+        for what, kinds in chains.items():
+            for way, last, middle in (("", PROTO[family], b""), ("gue ", 17, udp())):
+                wrapped = headers(kinds, last, middle / packet if middle else packet)
+                add(f"{way}{family}in6: {what}", frame(wrapped, 6),
+                    "gue" if way else f"{family}in6", frame(packet, family), len(bytes(wrapped)))
+
+
+def headers(kinds, last, payload, **fields):
+    """An IPv6 packet to this host with extension headers."""
+    numbers = {"IPv6ExtHdrHopByHop": 0, "IPv6ExtHdrRouting": 43, "IPv6ExtHdrFragment": 44,
+               "IPv6ExtHdrDestOpt": 60}
+    following, built = last, bytes(payload)
+    for kind in reversed(kinds):
+        header = kind(nh=following)
+        built = bytes(header) + built
+        following = numbers[type(header).__name__]
+    return head(6, following, **fields) / Raw(built)
+
+
+def ecn_cases():
+    """RFC 6040, figure 4; codepoints: 0 none, 1 ECT(1), 2 ECT(0), 3 CE."""
+    table = {0: (0, 0, 0, None), 2: (2, 1, 2, 3), 1: (1, 1, 1, 3), 3: (3, 3, 3, 3)}
+    for name, way, outer, family in everywhere():
+        field = {4: "tos", 6: "tc"}
+        for inside, row in table.items():
+            for outside, becomes in enumerate(row):
+                for dscp in 0, 46:
+                    packet = inner(family, **{field[family]: dscp << 2 | inside})
+                    options = {field[outer]: (63 - dscp) << 2 | outside}
+                    title = f"{name}: ecn {outside} around {inside}, dscp {dscp}"
+                    if becomes is None:
+                        wrapped = WAYS[way](outer, packet, **options)
+                        add(title, frame(wrapped, outer), "ecn", None, len(bytes(wrapped)))
+                    else:
+                        stripped(title, way, outer, packet,
+                                 inner(family, **{field[family]: dscp << 2 | becomes}), **options)
+
+
+# What is dropped
+
+def in_all_ways(name, family, raw, row, outers=(4, 6)):
+    """These bytes, said to be IP of that family, in every tunnel that can say so."""
+    for outer in outers:
+        ways = {
+            "ipip": head(outer, PROTO[family]) / Raw(raw),
+            "gue variant 0": head(outer, 17) / udp() / gue0(PROTO[family]) / Raw(raw),
+        }
+        if raw and raw[0] >> 4 == family:
+            ways["gue"] = head(outer, 17) / udp() / Raw(raw)
+        for way, packet in ways.items():
+            add(f"{way} in {outer}: {name}", frame(packet, outer), row, None, len(bytes(packet)))
+
+
+def dropped_cases():
+    for family, size in (4, 20), (6, 40):
+        packet = bytes(inner(family))
+        for length in (0, 1, size - 1):
+            in_all_ways(f"{length} bytes of IPv{family}", family, packet[:length], "inner-truncated")
+        for version in (0, 5, 10 - family, 15):
+            raw = bytes([version << 4 | packet[0] & 15]) + packet[1:]
+            in_all_ways(f"version {version} as IPv{family}", family, raw, "inner-version")
+        cut = bytes(inner(family, UDP() / Raw(bytes(32))))
+        for missing in (1, 8, 40):
+            in_all_ways(f"IPv{family}, {missing} bytes missing", family, cut[:-missing], "inner-length")
+    for nibble in 5, 7:
+        raw = bytes([nibble << 4]) + bytes(inner(4))[1:]
+        for outer in 4, 6:
+            packet = head(outer, 17) / udp() / Raw(raw)
+            add(f"gue in {outer}: version {nibble}", frame(packet, outer), "inner-version", None,
+                len(bytes(packet)))
+    packet = bytes(inner(4))
+    for words in range(5):
+        in_all_ways(f"{words} words of header", 4, bytes([0x40 | words]) + packet[1:], "inner-header")
+    for total in (0, 19, 20 + 4 * 10 - 1):
+        words = 5 if total < 20 else 15
+        raw = bytes([0x40 | words, 0]) + struct.pack("!H", total) + packet[4:] + bytes(60)
+        in_all_ways(f"total length {total}, header {words * 4}", 4, raw, "inner-length")
+    raw = bytes(IPv6(src=CLIENT6, dst=VIP6, plen=0, nh=0) / Raw(bytes(1000)))
+    in_all_ways("a jumbogram", 6, raw, "inner-length")
+
+
+def slack_cases():
+    """The inner packet may end before the outer one does."""
+    for name, way, outer, family in everywhere():
+        packet = bytes(inner(family)) + b"slack"
+        proto = 17 if way.startswith("gue") else PROTO[family]
+        wrapped = head(outer, proto)
+        if proto == 17:
+            wrapped = wrapped / udp() / (gue0(PROTO[family]) if way != "gue" else Raw(b""))
+        wrapped = wrapped / Raw(packet)
+        add(f"{name}: slack", frame(wrapped, outer), "gue" if proto == 17 else f"{family}in{outer}",
+            frame(packet, family), len(bytes(wrapped)))
+
+
+# What is passed as it came
+
+def passed_cases():
+    for name, way, outer, family in everywhere():
+        elsewhere = "198.51.100.2" if outer == 4 else "2001:db8:2::2"
+        packet = WAYS[way](outer, inner(family), dst=elsewhere)
+        add(f"{name}: to another host", frame(packet, outer), "not-here", None, len(bytes(packet)))
+    add("6in4: to this host's IPv6 address in IPv4 clothes",
+        frame(head(4, 41, dst="32.1.13.184") / Raw(bytes(inner(6))), 4), "not-here", None, 80)
+    for family in 4, 6:
+        raw = bytes(inner(family, UDP() / Raw(bytes(64))))[:64]
+        for what, fields in (("first", {"flags": "MF"}), ("later", {"frag": 8})):
+            packet = head(4, PROTO[family], **fields) / Raw(raw)
+            add(f"{family}in4: a {what} outer fragment", frame(packet, 4), "fragment", None, 84)
+        packet = headers([lambda **o: IPv6ExtHdrFragment(m=1, **o)], PROTO[family], Raw(raw))
+        add(f"{family}in6: an outer fragment", frame(packet, 6), "fragment", None, 112)
+        for kinds in ([IPv6ExtHdrRouting], [IPv6ExtHdrHopByHop, IPv6ExtHdrRouting],
+                      [IPv6ExtHdrDestOpt, IPv6ExtHdrRouting, IPv6ExtHdrDestOpt]):
+            kinds = [kind if kind != IPv6ExtHdrRouting else
+                     lambda **o: IPv6ExtHdrRouting(segleft=1, addresses=[HERE6], **o)
+                     for kind in kinds]
+            packet = headers(kinds, PROTO[family], inner(family))
+            add(f"{family}in6: {len(kinds)} headers, segments left", frame(packet, 6), "routed", None,
+                len(bytes(packet)))
+    first = head(4, 17, flags="MF") / udp(len=1000) / Raw(bytes(inner(4)))
+    add("gue 4in4: first outer fragment", frame(bytes(first)[:20 + 8 + 40], 4), "fragment", None, 68)
+
+
+def gue_other_cases():
+    packet = bytes(inner(4))
+    others = {
+        "nothing": b"",
+        "one byte of variant 0": b"\0",
+        "three bytes of variant 0": b"\0\x04\0",
+        "control": struct.pack("!BBH", 0x20, 4, 0) + packet,
+        "an extension": struct.pack("!BBHI", 1, 4, 0x8000, 0) + packet,
+        "flags without extension": struct.pack("!BBH", 0, 4, 1) + packet,
+        "no IP in it": struct.pack("!BBH", 0, 6, 0) + packet,
+        "version 2": b"\x80" + packet,
+        "version 3": b"\xc0" + packet,
+    }
+    for outer in 4, 6:
+        for name, raw in others.items():
+            wrapped = head(outer, 17) / udp() / Raw(raw)
+            add(f"gue in {outer}: {name}", frame(wrapped, outer), "gue-other", None, len(bytes(wrapped)))
+
+
+def untouched_cases():
+    """Not counted: no tunnel, or malformed outside, which the stack sees too."""
+    for outer in 4, 6:
+        for name, packet in {
+                "tcp": head(outer, 6) / TCP() / Raw(bytes(inner(4))),
+                "another port": head(outer, 17) / udp(dport=6081) / Raw(bytes(inner(4))),
+                "from the port": head(outer, 17) / UDP(sport=PORT, dport=53) / Raw(bytes(inner(4))),
+                "gre": head(outer, 47) / GRE() / Raw(bytes(inner(4))),
+                "sctp, the port": head(outer, 132) / Raw(struct.pack("!HHII", 1, PORT, 0, 0)),
+        }.items():
+            add(f"{name} in {outer}", frame(packet, outer))
+        too_long = head(outer, 17) / udp(len=2000) / Raw(bytes(inner(4)))
+        add(f"gue in {outer}: UDP length beyond the packet", frame(too_long, outer))
+        for way in WAYS.values():
+            whole = frame(way(outer, inner(10 - outer)), outer, ((0x8100, 7),))
+            for length in range(14, len(whole)):
+                add(f"in {outer}: cut after {length} bytes", whole[:length])
+    add("arp", bytes(Ether(**MACS) / ARP()))
+    deep = tuple((0x8100, n) for n in range(1, 6))
+    add("4in4: five tags", frame(WAYS["ipip"](4, inner(4)), 4, deep))
+    add("4in4: IPv4 header of 16 bytes", frame(head(4, 4, ihl=4) / Raw(bytes(inner(4))), 4))
+
+
+def split_cases():
+    """The inner header behind the first buffer; only some kernels can be asked so."""
+    for family, size in (4, 20), (6, 40):
+        packet = inner(family, UDP() / Raw(bytes(1000)))
+        wrapped = WAYS["ipip"](4, packet)
+        given = frame(wrapped, 4)
+        add(f"{family}in4: split in the inner header", given, "header-split", None, len(bytes(wrapped)),
+            34 + size - 1)
+        add(f"{family}in4: split behind it", given, f"{family}in4", frame(packet, family),
+            len(bytes(wrapped)), 34 + size)
+
+
+def write(out):
+    for make in (whole_cases, field_cases, outer_cases, ecn_cases, dropped_cases, slack_cases,
+                 passed_cases, gue_other_cases, untouched_cases, split_cases):
+        make()
+    print(f"decap-here {HERE4}\ndecap-here {HERE6}\ndecap-port {PORT}", file=out)
+    for name, given, row, result, length, linear in cases:
+        print(f"decap-case decap: {name}", file=out)
+        if linear:
+            print(f"decap-linear {linear}", file=out)
+        print(f"decap-frame {given.hex()}", file=out)
+        if result is not None:
+            print(f"decap-out {result.hex()}", file=out)
+        print(f"decap-expect {row} {length}" if row else "decap-expect none 0", file=out)
