@@ -218,11 +218,26 @@ static enum nexthop_xmit xmit_of(struct finding *f, uint32_t ifindex)
 	return f->xmit[at];
 }
 
+// The kernel would take any interface's fe80::/64.
+static int check_scope(const struct addr *dest, struct err *err)
+{
+	addr_text text;
+
+	if (dest->family != 6 || !addr_is_link_local(dest))
+		return 0;
+	err_refused(err, "'%s' is a link-local address, which every interface has a route for",
+		    addr_format(dest, text));
+	err_hint(err, "use another address of that host");
+	return -EINVAL;
+}
+
 static void find_route(struct finding *f, size_t i)
 {
 	struct nexthop_answer *a = &f->answers[i];
 	struct lookup route;
 
+	if ((a->code = check_scope(&f->dests[i], &a->err)))
+		return;
 	a->code = lookup_route(&f->dests[i], &route);
 	if (a->code) {
 		a->code = no_route(&f->dests[i], a->code, &a->err);

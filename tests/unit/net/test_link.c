@@ -164,11 +164,12 @@ static void sees_veth_upper_and_bridge(void **state)
 		skip();
 	assert_true(run("ip link add v0 numrxqueues 3 address 02:00:00:00:00:07 mtu 1400 type veth "
 			"peer name v1"));
+	// First: a VLAN device comes up with the one below.
+	assert_true(run("ip link set v0 up && ip link set v1 up"));
 	// Not every kernel has VLANs; to this attribute a macvlan is the same.
 	assert_true(run("ip link add link v0 name v0.7 type vlan id 7 || "
 			"ip link add link v0 name v0.7 type macvlan"));
 	assert_true(run("ip link add br0 type bridge && ip link set v1 master br0"));
-	assert_true(run("ip link set v0 up && ip link set v1 up"));
 	assert_int_equal(link_get("v0", &v0, NULL), 0);
 	assert_int_equal(link_get("v1", &v1, NULL), 0);
 	assert_int_equal(link_get("v0.7", &vlan, NULL), 0);
@@ -187,6 +188,8 @@ static void sees_veth_upper_and_bridge(void **state)
 	assert_string_equal(bridge.kind, "bridge");
 	assert_non_null(strstr(vlan.kind, "vlan"));
 	assert_int_equal(vlan.lower, v0.index);
+	assert_int_equal(vlan.vlan, strcmp(vlan.kind, "vlan") ? 0 : 7);
+	assert_int_equal(vlan.vlan_type, strcmp(vlan.kind, "vlan") ? 0 : 0x8100);
 	assert_false(vlan.up);
 	assert_true(run("ip link del br0 && ip link del v0"));
 }

@@ -172,6 +172,17 @@ static void xmit_problems(void **state)
 	assert_false(nexthop_xmit_problem(&hop, &err));
 }
 
+static void link_local_is_ambiguous(void **state)
+{
+	struct addr dest = message_addr("fe80::1");
+	struct nexthop_answer a;
+
+	(void)state;
+	assert_int_equal(nexthop_find(&dest, 1, 0, &a, NULL), 0);
+	assert_true(a.code < 0);
+	assert_non_null(strstr(a.err.text, "'fe80::1' is a link-local address"));
+}
+
 // In a namespace, with a second host
 
 enum { DESTS = 8 };
@@ -270,6 +281,30 @@ static void gateway_of_the_other_family(void **state)
 	assert_int_equal(a.hop.mac[5], 0x11);
 }
 
+// Where the kernel has VLAN devices: the tag, the device below, and a neighbour behind the tag.
+static void through_a_vlan(void **state)
+{
+	struct addr dest = message_addr("10.7.0.2");
+	struct nexthop_answer a;
+
+	(void)state;
+	if (!lab || !run("ip link add link v0 name v0.7 type vlan id 7"))
+		skip();
+	assert_true(run("ip link set v0.7 mtu 1400 address 02:00:00:00:00:17 up && "
+			"ip addr add 10.7.0.1/24 dev v0.7"));
+	assert_true(peer_run(&peer, "ip link add link v1 name v1.7 type vlan id 7 && "
+				    "ip link set v1.7 address 02:00:00:00:00:18 up && "
+				    "ip addr add 10.7.0.2/24 dev v1.7"));
+	assert_int_equal(nexthop_find(&dest, 1, 5000, &a, NULL), 0);
+	assert_int_equal(a.code, 0);
+	assert_int_equal(a.hop.vlan, 7);
+	assert_int_equal(a.hop.ifindex, if_nametoindex("v0"));
+	assert_string_equal(a.hop.kind, "veth");
+	assert_int_equal(a.hop.mtu, 1400);
+	assert_int_equal(a.hop.mac_own[5], 0x17);
+	assert_int_equal(a.hop.mac[5], 0x18);
+}
+
 static void no_carrier(void **state)
 {
 	struct addr dest = message_addr("10.0.9.12");
@@ -292,10 +327,12 @@ int main(void)
 		cmocka_unit_test(devices_that_cannot_be),
 		cmocka_unit_test(routes_that_lead_nowhere),
 		cmocka_unit_test(xmit_problems),
+		cmocka_unit_test(link_local_is_ambiguous),
 		cmocka_unit_test(finds_all),
 		cmocka_unit_test(hints_that_mend),
 		cmocka_unit_test(sees_who_transmits),
 		cmocka_unit_test(gateway_of_the_other_family),
+		cmocka_unit_test(through_a_vlan),
 		cmocka_unit_test(no_carrier),
 	};
 	int failed;
