@@ -22,7 +22,7 @@ OPTIONS = {
     "diff": {"revision"} | NAMES, "show": {"all"}, "history": set(),
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"limits"}, "stats": {"interfaces", "all"}, "watch": {"count"},
-    "bypass": {"for", "off"}, "doctor": set(),
+    "bypass": {"for", "off"}, "doctor": set(), "decap": {"port", "mode", "off"},
 }
 
 
@@ -71,7 +71,7 @@ def test_version(words):
      ["unblock", "203.0.113.1"], ["allow", "203.0.113.1"], ["unallow", "203.0.113.1"], ["list"],
      ["list", "--plain"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
      ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"],
-     ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"]],
+     ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"], ["decap"]],
     ids=" ".join,
 )
 def test_json_of_success(on, words):
@@ -80,7 +80,8 @@ def test_json_of_success(on, words):
     assert isinstance(document, dict) and document and "error" not in document
 
 
-@pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history"}))
+@pytest.mark.parametrize(
+    "command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history", "decap"}))
 def test_json_without_an_instance(weir, command):
     words = ["192.0.2.1"] if command.endswith(("block", "allow", "explain")) else []
     assert "error" in weir.json(command, *words, status=1)
