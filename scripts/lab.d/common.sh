@@ -5,6 +5,8 @@
 lab_dir=$root/scripts/lab.d
 run_dir=/run/weir-lab
 state=$run_dir/$name
+build=${O:-build}
+[[ $build == /* ]] || build=$root/$build
 
 die() {
 	printf 'lab: %s\n' "$*" >&2
@@ -42,35 +44,57 @@ lock_labs() {
 	done
 }
 
+# Those of the lab that is there, which may be other ones than those of the lab to be built.
+lab_hosts() {
+	cat "$state/members" 2>/dev/null || true
+}
+
 # The state directory is what marks namespaces as a lab's: made first, removed last.
 make_state() {
-	local host
+	local host key
 	for host in "${hosts[@]}"; do
 		[[ ! -e /run/netns/$name-$host ]] ||
 			die "network namespace '$name-$host' exists and is not a lab's: choose another --name"
 	done
 	mkdir "$state"
-	printf '%s\n' "$kind" >"$state/kind"
+	printf '%s\n' "${hosts[@]}" >"$state/members"
 	printf '%s\n' "$mtu" >"$state/mtu"
+	for key in "${!options[@]}"; do
+		printf '%s %s\n' "$key" "${options[$key]}"
+	done >"$state/options"
+	printf '%s\n' "$kind" >"$state/kind"
+}
+
+# What the lab was built with, for the commands after 'up'.
+load_options() {
+	local key value
+	mtu=$(<"$state/mtu")
+	while read -r key value; do
+		options["$key"]=$value
+	done <"$state/options"
 }
 
 # A quiet network in which addresses work at once: the counters of a test are the test's own.
 host_sysctl=(ipv6/conf/{all,default}/{disable_ipv6,accept_dad,accept_ra,router_solicitations}"=0"
-	ipv4/conf/{all,default}/rp_filter"=0" "ipv6/ip_nonlocal_bind=1")
+	ipv4/conf/{all,default}/rp_filter"=0" "ipv4/ip_forward=0" "ipv6/ip_nonlocal_bind=1")
 
+# add_host HOST [SETTING...]: a setting is PATH=VALUE below /proc/sys/net.
 add_host() {
-	ip netns add "$name-$1"
+	local host=$1
+	shift
+	ip netns add "$name-$host"
 	# shellcheck disable=SC2016 # expanded by the inner shell
-	in_host "$1" sh -c 'cd /proc/sys/net && for s; do echo "${s#*=}" >"${s%%=*}"; done' sh \
-		"${host_sysctl[@]}"
-	ip -n "$name-$1" link set lo up
+	in_host "$host" sh -c 'cd /proc/sys/net && for s; do echo "${s#*=}" >"${s%%=*}"; done' sh \
+		"${host_sysctl[@]}" "$@"
+	ip -n "$name-$host" link set lo up
 }
 
-# add_link HOST DEVICE MAC HOST DEVICE MAC: the devices come up with what XDP demands of veth:
+# add_link HOST DEVICE MAC HOST DEVICE MAC [MTU]: the devices come up with what XDP demands of veth:
 # packets with complete checksums and with their VLAN tags in the frame.
 add_link() {
-	ip link add name "$2" mtu "$mtu" address "$3" netns "$name-$1" type veth \
-		peer name "$5" mtu "$mtu" address "$6" netns "$name-$4"
+	local link_mtu=${7-$mtu}
+	ip link add name "$2" mtu "$link_mtu" address "$3" netns "$name-$1" type veth \
+		peer name "$5" mtu "$link_mtu" address "$6" netns "$name-$4"
 	prepare_device "$1" "$2"
 	prepare_device "$4" "$5"
 }
@@ -88,8 +112,7 @@ attach_pass() {
 }
 
 build_pass() {
-	local build=${O:-build} source=$lab_dir/pass.bpf.c
-	[[ $build == /* ]] || build=$root/$build
+	local source=$lab_dir/pass.bpf.c
 	pass_object=$build/lab/pass.bpf.o
 	[[ ! $pass_object -ot $source ]] && return
 	require_commands clang
@@ -101,7 +124,7 @@ build_pass() {
 # Everything of the lab that runs: what the state names and what lives in a namespace.
 lab_pids() {
 	local host file pid command
-	for host in "${hosts[@]}"; do
+	for host in $(lab_hosts); do
 		[[ ! -e /run/netns/$name-$host ]] || ip netns pids "$name-$host"
 	done
 	for file in "$state"/*.pid; do
@@ -129,7 +152,7 @@ remove_lab() {
 	local host
 	[[ -d $state ]] || return 0
 	stop_processes
-	for host in "${hosts[@]}"; do
+	for host in $(lab_hosts); do
 		[[ ! -e /run/netns/$name-$host ]] || ip netns del "$name-$host"
 		remove_resolver "$host"
 	done
@@ -146,7 +169,8 @@ undo_up() {
 }
 
 lab_up() {
-	require_commands ip ethtool nsenter dnsmasq /usr/bin/python3
+	kind_options
+	require_commands ip ethtool nsenter /usr/bin/python3 "${kind_commands[@]}"
 	lock_labs
 	remove_lab
 	trap undo_up EXIT
@@ -163,10 +187,11 @@ lab_up() {
 lab_down() {
 	local host here
 	here=$(ip netns identify $$ 2>/dev/null || true)
-	for host in "${hosts[@]}"; do
+	for host in $(lab_hosts); do
 		[[ $here != "$name-$host" ]] || die "this shell is inside '$here': leave it first"
 	done
 	lock_labs
+	[[ ! -f $state/kind ]] || require_up
 	if [[ ! -d $state ]]; then
 		rmdir --ignore-fail-on-non-empty "$run_dir"
 		printf "lab '%s' is not up\n" "$name"
@@ -181,16 +206,19 @@ require_up() {
 	[[ -f $state/kind ]] || die "lab '$name' is not up: $0 up $kind --name $name"
 	other=$(<"$state/kind")
 	[[ $other == "$kind" ]] || die "lab '$name' is of kind '$other', not '$kind'"
+	load_options
 }
 
 require_host() {
-	[[ " ${hosts[*]} " == *" ${1-} "* ]] || die "no host '${1-}' in a $kind: one of ${hosts[*]}"
+	local -a there
+	mapfile -t there < <(lab_hosts)
+	[[ " ${there[*]} " == *" ${1-} "* ]] || die "no host '${1-}' in '$name': one of ${there[*]}"
 }
 
 lab_exec() {
 	local host=${1-}
-	require_host "$host"
 	require_up
+	require_host "$host"
 	shift
 	(($#)) || set -- "${SHELL:-/bin/sh}"
 	if ((with_dns)); then
@@ -203,12 +231,22 @@ lab_exec() {
 status_host() {
 	printf '%-5s namespace %s-%s, device %s, %s\n' "$1" "$name" "$1" "$2" \
 		"$(device_field "$1" "$2" 's/.*link\/ether \([^ ]*\).*/\1/p')"
-	printf '      addresses  %s\n' "$(ip -n "$name-$1" -o address show dev "$2" scope global |
-		awk '{ printf "%s%s", sep, $4; sep = " " }')"
+	printf '      addresses  %s\n' "$(addresses_of "$1" "$2")"
 	printf '      xdp        %s\n' "$(programs_on "$1" "$2")"
-	printf '      offloads   %s\n' "$(in_host "$1" ethtool -k "$2" | awk -F '[: ]+' '
-		$1 ~ /^(tx-checksumming|tx-vlan-offload|rx-vlan-offload|generic-receive-offload)$/ {
-			printf "%s%s %s", sep, $1, $2; sep = ", " }')"
+	printf '      offloads   %s\n' "$(offloads_of "$1" "$2")"
+}
+
+# In the words with which 'ethtool -K' sets them.
+offloads_of() {
+	in_host "$1" ethtool -k "$2" | awk -F '[: ]+' '
+		BEGIN { word["tx-checksumming"] = "tx"; word["generic-receive-offload"] = "gro"
+			word["tx-vlan-offload"] = "txvlan"; word["rx-vlan-offload"] = "rxvlan" }
+		$1 in word { printf "%s%s %s", sep, word[$1], $2; sep = ", " }'
+}
+
+addresses_of() {
+	ip -n "$name-$1" -o address show dev "$2" scope global |
+		awk '{ printf "%s%s", sep, $4; sep = " " }'
 }
 
 device_field() {

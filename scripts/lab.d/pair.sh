@@ -11,6 +11,7 @@
 # swallows silently (a resolver at 10.99.0.1 never answers).
 
 hosts=(near far)
+kind_commands=(dnsmasq)
 far_networks=(192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 198.18.0.0/15 2001:db8::/32)
 dns_addresses=(10.77.0.2 fd77::2)
 dns_ttl=2
@@ -37,6 +38,10 @@ default_records() {
 		203.0.113.40 v4only.lab
 		2001:db8:113::60 v6only.lab
 	END
+}
+
+kind_options() {
+	:
 }
 
 kind_up() {

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # set by scripts/lab and by the kind
 # SPDX-License-Identifier: GPL-2.0-only
-# The services of a lab's far host: a DNS server whose records tests change, and a web server.
+# The services of the far host of a pair: a DNS server whose records tests change, and a web server.
 
 # start_dns HOST ADDRESS...: authority for everything: what its records do not know does not exist.
 start_dns() {
@@ -42,10 +42,11 @@ remove_resolver() {
 	rmdir --ignore-fail-on-non-empty "/etc/netns/$name-$1" /etc/netns 2>/dev/null || true
 }
 
+# A dead process that nobody has waited for still has its directory, but no command line.
 service_state() {
 	local pid
 	pid=$(cat "$state/$1.pid" 2>/dev/null || true)
-	if [[ $pid && -d /proc/$pid ]]; then
+	if [[ $pid && $(tr -d '\0' 2>/dev/null <"/proc/$pid/cmdline") ]]; then
 		printf 'pid %s' "$pid"
 	else
 		printf 'NOT RUNNING'
