@@ -2,13 +2,12 @@
 """The lab itself: what the other tests take for granted."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import time
 
 import pytest
-from labnet import LAB, Pair, run
+from labnet import LAB, Pair, run, traces
 
 ADDRESSES = {
     "blocked.lab": (["203.0.113.10"], ["2001:db8:113::10"]),
@@ -177,19 +176,6 @@ def test_labs_do_not_disturb_each_other(pair, lab):
     assert pair.ping4("blocked.lab")
 
 
-def traces(name):
-    """Everything on the machine that still bears the name of a lab."""
-    found = [str(path) for place in ("/run/netns", "/etc/netns", "/run/weir-lab")
-             for path in pathlib.Path(place).glob(f"{name}*")]
-    for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if f"/run/weir-lab/{name}/" in process.read_text(errors="replace"):
-                found.append(str(process))
-        except OSError:
-            pass
-    return found
-
-
 def test_down_leaves_nothing(lab):
     pair = lab()
     sleeper = subprocess.Popen([*pair.enter(pair.far_netns), "sleep", "60"])
@@ -246,7 +232,11 @@ def test_foreign_namespaces_are_left_alone():
 @pytest.mark.parametrize(
     "args",
     [[], ["up"], ["up", "ring"], ["sideways", "pair"], ["up", "pair", "--mtu", "12"],
-     ["up", "pair", "--name", "../x"], ["up", "pair", "more"], ["up", "pair", "--name"]],
+     ["up", "pair", "--name", "../x"], ["up", "pair", "more"], ["up", "pair", "--name"],
+     ["up", "pair", "--nodes", "2"], ["route", "pair"], ["policy", "pair"], ["dns", "balancer"],
+     ["up", "balancer", "--mode", "nat"], ["up", "balancer", "--backends", "65"],
+     ["up", "balancer", "--nodes", "0"], ["up", "balancer", "--arms", "3"],
+     ["up", "balancer", "--link-mtu", "600"], ["status", "balancer", "--v6"]],
 )
 def test_wrong_usage(args):
     done = run([LAB, *args], check=False)

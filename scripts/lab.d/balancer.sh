@@ -1,0 +1,336 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shared with the other files
+# SPDX-License-Identifier: GPL-2.0-only
+# The lab 'balancer': a client, K balancers and N backends around a router, which owns the replies.
+#
+#	client --------- router ========= balancer1 balancer2 ...
+#	10.78.0.2        |                10.78.1.201 ...
+#	                 +=============== backend1 backend2 backend3 ...
+#	                                  10.78.2.1 ...  and the VIPs on lo
+#
+# fd78::2, fd78:1::201, fd78:2::1 likewise. A request goes client, router, balancer, router, backend;
+# the backend answers to the client through the router, from the VIP. Hosts have one device, net0; the
+# router has one for each host, named after it. The VIPs are routes of the router, not addresses: a
+# host that held them and routed the replies too would drop these as martian.
+#
+# ipip, gue: every link is a network of its own, for all that the hosts know. The router's end has
+# 10.78.1.254 or 10.78.2.254, and nothing but the MTU tells how long an encapsulated packet may be.
+# dr: the backends and net0 of the balancers (then 10.78.2.201 ...) share one segment, the bridge lan0
+# of the router, for a balancer in this mode changes nothing but MAC addresses.
+# --arms 2: net0 of a balancer is a link of its own in every mode, and a second device, back0, leads
+# to the backends: what is balanced leaves by another device than it came by.
+
+kind_commands=(nginx iperf3 openssl ss)
+vip4=10.78.80.1
+vip6=fd78:80::1
+client_networks=(198.18.0.0/15 2001:db8::/32) # all of them are the client
+service_ports='7, 80, 443'
+
+# Options, hosts
+
+kind_options() {
+	: "${options[mode]=dr}" "${options[backends]=3}" "${options[nodes]=1}" "${options[arms]=1}"
+	: "${options[v6]=0}"
+	[[ ${options[mode]} == @(dr|ipip|gue) ]] || wrong "'${options[mode]}' is not a mode: dr, ipip, gue"
+	check_number backends 64
+	check_number nodes 8
+	check_number arms 2
+	declare -A overhead=([dr]=0 [ipip]=40 [gue]=80)
+	: "${options[link-mtu]=$((mtu + overhead[${options[mode]}]))}"
+	is_mtu "${options[link-mtu]}" || wrong "'${options[link-mtu]}' is not an MTU for links"
+	hosts=(client router)
+	mapfile -t -O 2 hosts < <(balancers && backends)
+}
+
+check_number() {
+	[[ ${options[$1]} =~ ^[1-9][0-9]?$ && ${options[$1]} -le $2 ]] ||
+		wrong "--$1 is a number from 1 to $2, not '${options[$1]}'"
+}
+
+balancers() {
+	printf 'balancer%d\n' $(seq "${options[nodes]}")
+}
+
+backends() {
+	printf 'backend%d\n' $(seq "${options[backends]}")
+}
+
+# in_segment HOST DEVICE: is that one of the ports of lan0?
+in_segment() {
+	[[ ${options[mode]} == dr && ($1 == backend* || $2 == back0 || ${options[arms]} == 1) ]]
+}
+
+# Where a balancer's net0 is: the third number of its address.
+front_net() {
+	in_segment balancer net0 && echo 2 || echo 1
+}
+
+# Building
+
+kind_up() {
+	local i
+	add_client_and_router
+	[[ ${options[mode]} != dr ]] || add_segment
+	for ((i = 1; i <= options[nodes]; i++)); do
+		add_balancer "$i"
+	done
+	prepare_web
+	for ((i = 1; i <= options[backends]; i++)); do
+		add_backend "$i"
+		start_servers "backend$i"
+		start_decap "backend$i"
+	done
+	policy_text >"$state/policy.weir"
+	route_to_balancers
+}
+
+add_client_and_router() {
+	add_host client
+	add_host router ipv4/ip_forward=1 ipv6/conf/{all,default}/forwarding=1 \
+		ipv{4,6}/fib_multipath_hash_policy=1
+	add_link client net0 02:78:00:00:00:02 router client 02:78:00:00:00:01
+	ip -n "$name-client" -batch - <<-END
+		address add 10.78.0.2/24 dev net0
+		address add fd78::2/64 dev net0 nodad
+		route add default via 10.78.0.1
+		route add default via inet6 fd78::1
+		route add local ${client_networks[0]} dev lo
+		route add local ${client_networks[1]} dev lo
+	END
+	ip -n "$name-router" -batch - <<-END
+		address add 10.78.0.1/24 dev client
+		address add fd78::1/64 dev client nodad
+		route add ${client_networks[0]} via 10.78.0.2
+		route add ${client_networks[1]} via fd78::2
+	END
+}
+
+add_segment() {
+	ip -n "$name-router" -batch - <<-END
+		link add lan0 address 02:78:00:00:00:03 type bridge stp_state 0 mcast_snooping 0
+		link set lan0 up
+		address add 10.78.2.254/24 dev lan0
+		address add fd78:2::254/64 dev lan0 nodad
+	END
+}
+
+# What a balancer sends back by XDP_TX, or out of back0, arrives only because its peer has a program.
+add_balancer() {
+	local host=balancer$1
+	add_host "$host"
+	add_link "$host" net0 "$(mac_of 01 00 "$1")" router "$host" "$(mac_of 01 01 "$1")" \
+		"${options[link-mtu]}"
+	attach_pass router "$host"
+	connect "$host" net0 "$host" "$(front_net)" $((200 + $1))
+	ip -n "$name-$host" route add default via "10.78.$(front_net).254"
+	ip -n "$name-$host" route add default via "fd78:$(front_net)::254"
+	((options[arms] == 1)) || add_second_arm "$1" "$host"
+}
+
+add_second_arm() {
+	local host=$2
+	add_link "$host" back0 "$(mac_of 01 02 "$1")" router "$host-back" "$(mac_of 01 03 "$1")" \
+		"${options[link-mtu]}"
+	attach_pass router "$host-back"
+	connect "$host" back0 "$host-back" 2 $((200 + $1))
+	in_segment "$host" back0 && return
+	ip -n "$name-$host" route add 10.78.2.0/24 via 10.78.2.254
+	ip -n "$name-$host" route add fd78:2::/64 via fd78:2::254
+}
+
+# A backend has the VIPs, but does not say so: it answers no ARP for them and never asks in their
+# name. (For IPv6 nothing needs to be set: there an address on lo is not answered for.) Its route
+# keeps what it sends within what the client can take.
+add_backend() {
+	local host=backend$1
+	add_host "$host" ipv4/conf/all/arp_ignore=1 ipv4/conf/all/arp_announce=2
+	add_link "$host" net0 "$(mac_of 02 00 "$1")" router "$host" "$(mac_of 02 01 "$1")" \
+		"${options[link-mtu]}"
+	connect "$host" net0 "$host" 2 "$1"
+	ip -n "$name-$host" -batch - <<-END
+		address add $vip4/32 dev lo
+		address add $vip6/128 dev lo nodad
+		route add default via 10.78.2.254 mtu $mtu
+		route add default via inet6 fd78:2::254 mtu $mtu
+	END
+}
+
+mac_of() {
+	printf '02:78:%s:00:%s:%02x' "$@"
+}
+
+# connect HOST DEVICE PORT NET NUMBER: gives the device its addresses and the router's port the other
+# end, or the port to the segment.
+connect() {
+	local v4=10.78.$4 v6=fd78:$4:
+	if in_segment "$1" "$2"; then
+		ip -n "$name-router" link set "$3" master lan0
+		ip -n "$name-$1" address add "$v4.$5/24" dev "$2"
+		ip -n "$name-$1" address add "$v6:$5/64" dev "$2" nodad
+		return
+	fi
+	ip -n "$name-$1" -batch - <<-END
+		address add $v4.$5/32 dev $2
+		address add $v6:$5/128 dev $2 nodad
+		route add $v4.254 dev $2
+		route add $v6:254 dev $2
+	END
+	ip -n "$name-router" -batch - <<-END
+		address add $v4.254/32 dev $3
+		address add $v6:254/128 dev $3 nodad
+		route add $v4.$5 dev $3
+		route add $v6:$5 dev $3
+	END
+}
+
+# Without 'weir decap' the lab is built all the same: 'status' tells.
+start_decap() {
+	local weir log=$state/$1/decap.log
+	[[ ${options[mode]} != dr ]] || return 0
+	weir=$(realpath -m "${WEIR:-$build/weir}")
+	if ! "$weir" help decap >"$log" 2>&1; then
+		printf "no 'weir decap': %s\n" "$weir" >"$state/no-decap"
+		return
+	fi
+	"$weir" -N "$name-$1" decap net0 >"$log" 2>&1 || die "no decapsulation on $1: $(<"$log")"
+}
+
+# Routes of the VIPs
+
+route_to_balancers() {
+	local -a all
+	mapfile -t all < <(balancers)
+	route_vips "${all[@]}"
+}
+
+# Where the router sends packets to host, as 'via ADDRESS dev DEVICE': IPv4, IPv6.
+hop_of() {
+	local number=${1//[a-z]/} net=2 device=$1
+	[[ $1 != balancer* ]] || number=$((number + 200)) net=$(front_net)
+	! in_segment "$1" net0 || device=lan0
+	printf 'via 10.78.%s.%s dev %s\nvia fd78:%s::%s dev %s\n' "$net" "$number" "$device" \
+		"$net" "$number" "$device"
+}
+
+route_vips() {
+	local host
+	local -a hops hops4=() hops6=()
+	for host; do
+		[[ $host == @(balancer|backend)* ]] || die "'$host' is neither balancer nor backend"
+		require_host "$host"
+		mapfile -t hops < <(hop_of "$host")
+		hops4+=("nexthop ${hops[0]}")
+		hops6+=("nexthop ${hops[1]}")
+	done
+	ip -n "$name-router" -batch - <<-END
+		route replace $vip4 ${hops4[*]}
+		route replace $vip6/128 ${hops6[*]}
+	END
+}
+
+show_routes() {
+	ip -n "$name-router" route show "$vip4"
+	ip -n "$name-router" -6 route show "$vip6"
+}
+
+lab_route() {
+	require_up
+	lock_labs
+	case $#:${1-} in
+	0:) show_routes ;;
+	1:reset) route_to_balancers ;;
+	*) route_vips "$@" ;;
+	esac
+}
+
+# The policy
+
+policy_text() {
+	cat <<-END
+		# The lab '$name'; the same on each of its balancers:
+		# weir -N $name-balancer1 -n NAME apply THIS_FILE
+		interface net0
+		seed "lab"
+
+	END
+	policy_service web "$service_ports"
+	printf '\n# A client of iperf3 opens two connections, which have to meet the same server.\n'
+	policy_service iperf 5201 '	hash     source'
+	printf '\nexpect %s\n' "web tcp from 10.78.0.2 port 40000 to $vip4 port 80"
+	printf 'expect %s\n' "web tcp from fd78::2 port 40000 to $vip6 port 80"
+}
+
+# policy_service NAME PORTS [LINE]
+policy_service() {
+	local i
+	printf 'service %s {\n' "$1"
+	printf '\tvip      %s, %s\n\tproto    tcp, udp\n' "$vip4" "$vip6"
+	printf '\tport     %s\n\tmode     %s\n' "$2" "${options[mode]}"
+	[[ ! ${3-} ]] || printf '%s\n' "$3"
+	for ((i = 1; i <= options[backends]; i++)); do
+		printf '\tbackend  %s\n' "$(backend_address "$i")"
+	done
+	printf '}\n'
+}
+
+backend_address() {
+	((options[v6])) && printf 'fd78:2::%s' "$1" || printf '10.78.2.%s' "$1"
+}
+
+lab_policy() {
+	require_up
+	cat "$state/policy.weir"
+}
+
+# What 'up' and 'status' say
+
+kind_summary() {
+	printf '%s, %s to %s and %s of %s; policy: %s' "${options[mode]}" "$(netns_of balancer1)" \
+		"$vip4" "$vip6" "$(count_of backends)" "$state/policy.weir"
+}
+
+count_of() {
+	((options[$1] == 1)) && printf '1 %s' "${1%s}" || printf '%d %s' "${options[$1]}" "$1"
+}
+
+kind_status() {
+	local host bad=0
+	printf 'mode      %s; %s, %s, arms %s; namespaces: %s-HOST\n' "${options[mode]}" \
+		"$(count_of nodes)" "$(count_of backends)" "${options[arms]}" "$name"
+	printf 'VIPs      %s %s, ports %s, 5201 (iperf3); on lo of each backend\n' "$vip4" "$vip6" \
+		"$service_ports"
+	printf 'clients   %s\n' "10.78.0.2 fd78::2 ${client_networks[*]}"
+	printf 'policy    %s\n' "$state/policy.weir"
+	printf 'route     %s\n' "$(show_routes | sed '2,$s/^/          /')"
+	printf '%-10s %-14s %5s  %-17s  %-38s  %-30s  %s\n' host device mtu mac offloads addresses xdp
+	for host in $(lab_hosts); do
+		status_devices "$host"
+	done
+	for host in $(backends); do
+		printf '%-10s ' "$host"
+		servers_state "$host" || bad=1
+		[[ ${options[mode]} == dr ]] || decap_state "$host" || bad=1
+	done
+	return "$bad"
+}
+
+# Silent when net0 has the program that takes the outer headers off.
+decap_state() {
+	local found
+	found=$(programs_on "$1" net0)
+	[[ $found == none ]] || return 0
+	printf '%-10s NO DECAPSULATION: %s\n' "$1" \
+		"$(cat "$state/no-decap" 2>/dev/null || echo 'somebody took the program away')"
+	return 1
+}
+
+status_devices() {
+	local device
+	for device in $(ip -n "$name-$1" -o link show | sed 's/^[0-9]*: \([^@:]*\).*/\1/'); do
+		[[ $device != lo ]] || continue
+		printf '%-10s %-14s %5s  %s  %-38s  %-30s  %s\n' "$1" "$device" \
+			"$(device_field "$1" "$device" 's/.* mtu \([0-9]*\).*/\1/p')" \
+			"$(device_field "$1" "$device" 's/.*link\/ether \([^ ]*\).*/\1/p')" \
+			"$(offloads_of "$1" "$device")" "$(addresses_of "$1" "$device")" \
+			"$(programs_on "$1" "$device")"
+	done
+}

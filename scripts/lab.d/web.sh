@@ -1,0 +1,96 @@
+# shellcheck shell=bash disable=SC2154 # set by scripts/lab and by the kind
+# SPDX-License-Identifier: GPL-2.0-only
+# The servers of a lab's backends, on every address they have:
+#
+#	tcp 80, 443   nginx, 443 with TLS: /name who answers; /big the same 128 MiB everywhere, with
+#	              ?rate=100k at most that much a second; PUT or POST to /upload: who, bytes, SHA-256
+#	udp 7         echo
+#	udp 443       who answers, then what was asked
+#	5201          iperf3, on the VIPs only: what it sends by UDP has to come from there
+
+# What they have in common. The big file is kept with what was built, for the next labs; its content
+# does not repeat, so that a block in the wrong place is found.
+prepare_web() {
+	big_dir=$build/lab
+	if [[ ! -e $big_dir/big ]]; then
+		mkdir -p "$big_dir"
+		head -c 128M /dev/zero | openssl enc -aes-128-ctr -nosalt -K 00000000000000000000000000000000 \
+			-iv 00000000000000000000000000000000 >"$big_dir/big.new" 2>/dev/null
+		mv "$big_dir/big.new" "$big_dir/big"
+	fi
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 \
+		-subj /CN=weir-lab -keyout "$state/tls.key" -out "$state/tls.pem" 2>/dev/null
+}
+
+start_servers() {
+	in_host "$1" /usr/bin/python3 -ES "$lab_dir/backend.py" "$1" "$state/$1.sock" \
+		"$state/python-$1.pid"
+	start_nginx "$1"
+	start_iperf "$1" iperf4 "$vip4"
+	start_iperf "$1" iperf6 "$vip6"
+}
+
+start_nginx() {
+	mkdir "$state/$1"
+	nginx_config "$1" >"$state/$1/nginx.conf"
+	in_host "$1" nginx -p "$state/$1" -e "$state/$1/error.log" -c "$state/$1/nginx.conf"
+}
+
+nginx_config() {
+	cat <<-END
+		user root;
+		worker_processes 1;
+		worker_rlimit_nofile 20000;
+		pid $state/nginx-$1.pid;
+		error_log $state/$1/error.log;
+		events { worker_connections 8192; }
+		http {
+			access_log off;
+			sendfile on;
+			client_max_body_size 0;
+			client_body_temp_path $state/$1;
+			proxy_temp_path $state/$1;
+			fastcgi_temp_path $state/$1;
+			uwsgi_temp_path $state/$1;
+			scgi_temp_path $state/$1;
+			add_header X-Backend $1;
+			server {
+				listen [::]:80 ipv6only=off backlog=4096;
+				listen [::]:443 ssl ipv6only=off backlog=4096;
+				ssl_certificate $state/tls.pem;
+				ssl_certificate_key $state/tls.key;
+				root $big_dir;
+				if (\$arg_rate) { set \$limit_rate \$arg_rate; }
+				location / { return 404; }
+				location = /name { return 200 "$1\n"; }
+				location = /big { }
+				location = /upload {
+					proxy_pass http://unix:$state/$1.sock:/;
+					proxy_request_buffering off;
+				}
+			}
+		}
+	END
+}
+
+# It goes into the background before it listens.
+start_iperf() {
+	local try
+	in_host "$1" iperf3 -s -D -B "$3" -I "$state/$2-$1.pid"
+	for try in {1..200}; do
+		[[ ! $(in_host "$1" ss -Htln src "[$3]:5201") ]] || return 0
+		sleep 0.005
+	done
+	die "iperf3 on $1 does not listen after $try tries"
+}
+
+servers_state() {
+	local server sep='' bad=0
+	for server in nginx python iperf4 iperf6; do
+		printf '%s%s ' "$sep" "$server"
+		service_state "$server-$1" || bad=1
+		sep=', '
+	done
+	printf '\n'
+	return "$bad"
+}
