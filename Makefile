@@ -120,6 +120,19 @@ $(REF_PROGRAMS): $(wildcard tests/ref/*.c tests/ref/*.h)
 	@mkdir -p $(@D)
 	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -o $@ $(REF_$(@F):%=tests/ref/%.c)
 
+REF_RING = ring_text ring flow siphash words
+REF_refring = refring ring_selftest $(REF_RING)
+REF_refslots = refslots slots_selftest check model pins slots $(REF_RING)
+REF_refhist = refhist hist_time hist_pool hist_flows
+BALANCER_REF = $(O)/tests/ref/balancer/refring $(O)/tests/ref/balancer/refslots $(O)/tests/ref/balancer/refhist
+
+$(BALANCER_REF): $(wildcard tests/ref/balancer/*.c tests/ref/balancer/*.h)
+	@mkdir -p $(@D)
+	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -Itests/ref -o $@ $(REF_$(@F):%=tests/ref/balancer/%.c)
+
+$(O)/tests/balance/rings: $(O)/tests/balance/rings.o $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
 $(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
@@ -170,7 +183,7 @@ setup:
 	$(Q)scripts/setup build test
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(REF_PROGRAMS) $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))

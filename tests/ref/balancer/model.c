@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A service as it runs: rings, trials and tidying.
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void model_init(struct model *model, const struct settings *settings)
+{
+	memset(model, 0, sizeof(*model));
+	model->set = *settings;
+	model->slots = memory(settings->size, sizeof(*model->slots));
+	model->slots_before = memory(settings->size, sizeof(*model->slots_before));
+	model->pins = pins_new(settings->buckets, settings->hz);
+}
+
+void model_free(struct model *model)
+{
+	free(model->slots);
+	free(model->slots_before);
+	pins_free(&model->pins);
+}
+
+uint64_t model_idle(const struct model *model, uint8_t proto)
+{
+	return proto == FLOW_UDP ? model->set.idle_udp : model->set.idle_tcp;
+}
+
+uint64_t model_idle_longest(const struct model *model)
+{
+	const struct settings *set = &model->set;
+	uint64_t tcp = set->has_tcp ? set->idle_tcp : 0;
+	uint64_t udp = set->has_udp ? set->idle_udp : 0;
+
+	return tcp > udp ? tcp : udp;
+}
+
+static struct slot_clock model_clock(const struct model *model)
+{
+	return (struct slot_clock){
+		.now = model->now,
+		.hold_ticks = slot_hold_ticks(model_idle_longest(model), model->set.hold),
+		.never_changing = model->set.udp_move && !model->set.has_tcp,
+	};
+}
+
+static bool model_fill(const struct model *model, const struct backends *pool, uint16_t *ret_owners)
+{
+	struct backends now = *pool;
+	struct ring ring = {.by_source = model->set.by_source,
+			    .size = model->set.size,
+			    .backends = now.v,
+			    .count = now.count};
+
+	memcpy(ring.key, model->set.key, sizeof(ring.key));
+	for (size_t i = 0; i < now.count; i++)
+		now.v[i].state = model->state[now.v[i].id];
+	return ring_fill(&ring, ret_owners);
+}
+
+static void slots_take(const struct model *model, const struct backends *pool, struct slot *slots)
+{
+	uint16_t *owners = memory(model->set.size, sizeof(*owners));
+	struct slot_clock clock = model_clock(model);
+
+	if (model_fill(model, pool, owners))
+		for (uint32_t i = 0; i < model->set.size; i++)
+			slots[i] = slot_step(slots[i], owners[i], &clock);
+	free(owners);
+}
+
+/* The ring before keeps looking for pins wherever the ring on trial may have made some. */
+static void before_look_for_pins(struct model *model)
+{
+	struct slot_clock clock = model_clock(model);
+
+	for (uint32_t i = 0; i < model->set.size; i++)
+		model->slots_before[i] =
+			slot_before_trial(model->slots_before[i], model->slots[i].owner, &clock);
+}
+
+void model_ring(struct model *model)
+{
+	model->running = model->edited;
+	slots_take(model, &model->running, model->slots);
+	if (!model->trial)
+		return;
+	slots_take(model, &model->before, model->slots_before);
+	before_look_for_pins(model);
+}
+
+void model_trial_begin(struct model *model)
+{
+	memcpy(model->slots_before, model->slots, model->set.size * sizeof(*model->slots));
+	model->before = model->running;
+	model->running = model->edited;
+	model->trial = true;
+	slots_take(model, &model->running, model->slots);
+	before_look_for_pins(model);
+}
+
+void model_trial_confirm(struct model *model)
+{
+	model->trial = false;
+}
+
+void model_trial_back(struct model *model)
+{
+	memcpy(model->slots, model->slots_before, model->set.size * sizeof(*model->slots));
+	model->edited = model->before;
+	model->running = model->before;
+	model->trial = false;
+}
+
+/* Whom the living pins of a slot name. */
+struct named {
+	uint16_t backend; /* 0: there are none */
+	bool several;
+};
+
+static void named_add(struct named *named, uint16_t backend)
+{
+	if (named->backend && named->backend != backend)
+		named->several = true;
+	named->backend = backend;
+}
+
+/* With `hash source` a pin does not tell its slot, and counts for all. */
+static struct named *named_collect(const struct model *model)
+{
+	const struct pins *pins = &model->pins;
+	struct named *named = memory(model->set.size, sizeof(*named));
+	struct named *last = named + model->set.size - 1;
+
+	for (size_t i = 0; i < (size_t)pins->buckets * PINS_BUCKET; i++) {
+		struct pin pin = pin_of_word(pins->words[i]);
+		uint32_t slot = flow_scale(pin.flow, model->set.size);
+
+		if (pins->words[i])
+			named_add(model->set.by_source ? last : &named[slot], pin.backend);
+	}
+	for (uint32_t i = 0; model->set.by_source && i < model->set.size; i++)
+		named[i] = *last;
+	return named;
+}
+
+void model_tidy(struct model *model)
+{
+	struct slot_clock clock = model_clock(model);
+	struct named *named;
+
+	pins_sweep(&model->pins, model->now, model_idle_longest(model));
+	named = named_collect(model);
+	for (uint32_t i = 0; i < model->set.size; i++) {
+		struct slot *slot = &model->slots[i];
+		bool others =
+			named[i].several || (named[i].backend && named[i].backend != slot->owner);
+
+		*slot = slot_tidy(*slot, others, &clock);
+	}
+	free(named);
+}
+
+static bool backend_down(const struct model *model, uint16_t id)
+{
+	return model->state[id] == BACKEND_DOWN;
+}
+
+static struct decision to_pinned(struct model *model, struct decision found, uint16_t owner,
+				 bool opens)
+{
+	uint16_t pinned = pin_of_word(model->pins.words[found.place]).backend;
+	bool down = backend_down(model, pinned);
+
+	found.backend = down ? owner : pinned;
+	found.written = down ? WRITTEN_MOVED : WRITTEN_TIME;
+	pins_renew(&model->pins, found.place, found.backend, opens, model->now);
+	return found;
+}
+
+static struct decision to_new_pin(struct model *model, struct decision found, struct slot slot,
+				  bool opens)
+{
+	bool to_owner = opens || backend_down(model, slot.former);
+	struct pin pin = {.backend = to_owner ? slot.owner : slot.former, .level = opens ? 0 : 1};
+
+	found.backend = pin.backend;
+	found.level = pin.level;
+	found.place = pins_store(&model->pins, found.hash, pin, model->now,
+				 model_idle_longest(model), &found.pushed);
+	found.written = found.place == PIN_NONE ? WRITTEN_NOT_STORED : WRITTEN_PIN;
+	return found;
+}
+
+struct decision model_packet(struct model *model, const struct flow *flow, bool opens)
+{
+	uint64_t hash = flow_hash_tuple(model->set.key, flow);
+	uint64_t place_hash = model->set.by_source ? flow_hash_source(model->set.key, flow) : hash;
+	struct decision found = {.hash = hash, .place = PIN_NONE};
+	struct slot_clock clock = model_clock(model);
+	struct slot slot;
+
+	found.slot = flow_scale((uint32_t)place_hash, model->set.size);
+	slot = model->slots[found.slot];
+	found.backend = slot.owner;
+	if (flow->proto == FLOW_UDP && model->set.udp_move)
+		return found;
+	if (slot_class(slot, &clock) == SLOT_STABLE)
+		return found;
+	found.place = pins_find(&model->pins, hash, model->now, model_idle(model, flow->proto));
+	if (found.place != PIN_NONE)
+		return to_pinned(model, found, slot.owner, opens);
+	if (slot_class(slot, &clock) == SLOT_PINS_ONLY)
+		return found;
+	return to_new_pin(model, found, slot, opens);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The words of a ring in force and the rules for changing them (docs/ring.md, "Changing a ring").
+#ifndef REF_SLOTS_H
+#define REF_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How many jiffies `since` counts as one. */
+#define SLOT_TICK 16
+
+enum slot_class { SLOT_STABLE, SLOT_PINS_ONLY, SLOT_CHANGING };
+
+struct slot {
+	uint16_t owner;  /* 0 is nobody */
+	uint16_t former; /* 0 is none: stable */
+	uint64_t since;  /* ticks, 36 bits */
+};
+
+/* What all slots of a service share at a moment. */
+struct slot_clock {
+	uint64_t now; /* jiffies */
+	uint64_t hold_ticks;
+	bool never_changing; /* only UDP, with `udp move` */
+};
+
+uint64_t slot_word(struct slot slot);
+uint64_t slot_hold_ticks(uint64_t idle, uint64_t hold);
+enum slot_class slot_class(struct slot slot, const struct slot_clock *clock);
+
+/* The slot that is to have this owner: rules 1 to 6. */
+struct slot slot_step(struct slot slot, uint16_t owner, const struct slot_clock *clock);
+
+/* The slot tidied up; others: a living pin of it names another backend than the owner. */
+struct slot slot_tidy(struct slot slot, bool others, const struct slot_clock *clock);
+
+/* The slot of the ring before a trial, whose owner on trial is this. */
+struct slot slot_before_trial(struct slot slot, uint16_t owner, const struct slot_clock *clock);
+
+#endif
