@@ -250,7 +250,7 @@ struct policy_bucket_line {
 };
 
 /* Entries of tables that are one value of their map, so that finding one is an addition and not a look-up; 0: a
- * table with an entry of the map for each (POLICY_CELLS of `fields`), where the kernel allows no such values. */
+ * table with an entry of the map for each (POLICY_CELLS of `fields`), for kernels whose verifier asks for it. */
 struct policy_flat {
 	__u32 fields, nodes, lines, rows;
 };

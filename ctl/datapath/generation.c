@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,8 +26,7 @@
 #include "xdp/policy.skel.h"
 
 #define LOG_BYTES (16 << 20)
-#define VALUE_OLD (4u << 20)
-#define VALUE_NEW (256u << 20) // the verifier follows offsets of up to 512 MB
+#define VALUE_MAX (256u << 20) // the verifier follows offsets of up to 512 MB
 
 // What a generation owns and pins, by name of the map in the object.
 enum part {
@@ -160,25 +160,29 @@ static uint32_t at_least_one(size_t n)
 	return n ? (uint32_t)n : 1;
 }
 
-// The largest value of an array map: 4 MB before kernel 6.8, INT_MAX since. Tried once a process.
-static size_t value_max(void)
+// Do this kernel's verifiers follow a row's offset in a table that is one value? That of 6.1 gives its bounds
+// up in the multiplication, that of 6.12 does not; nothing cheaper than a load tells them apart.
+static bool follows_offsets(void)
 {
-	static size_t max;
-	int fd;
+	struct utsname name;
+	uint32_t major = 0, minor = 0;
+	char *rest = name.release, *word;
 
-	if (max)
-		return max;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_probe", 4, VALUE_OLD + 8, 1, NULL);
-	max = fd < 0 ? VALUE_OLD : VALUE_NEW;
-	fd_close(fd);
-	return max;
+	if (uname(&name))
+		return false;
+	word = strsep(&rest, ".");
+	num_parse_u32(word, strlen(word), 0, UINT16_MAX, &major);
+	word = rest ? strsep(&rest, ".-+") : NULL;
+	if (word)
+		num_parse_u32(word, strlen(word), 0, UINT16_MAX, &minor);
+	return major > 6 || (major == 6 && minor >= 12);
 }
 
 // A table as one value, or as one entry for each `unit` bytes. *ret_flat: its entries, if it is one value.
 static int size_table(struct bpf_map *map, size_t n, size_t size, size_t unit, uint32_t *ret_flat)
 {
 	size_t bytes = (n * size + 63) / 64 * 64;
-	bool flat = n && bytes <= value_max();
+	bool flat = n && bytes <= VALUE_MAX && follows_offsets();
 	int code = bpf_map__set_value_size(map, (uint32_t)(flat ? bytes : unit));
 
 	*ret_flat = flat ? (uint32_t)n : 0;
