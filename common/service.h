@@ -47,27 +47,29 @@ enum backend_state {
 
 struct service {
 	struct hash_key key;
-	__u32 size;         /* slots: a prime */
-	__u32 first_slot;   /* in the array of slots */
-	__u32 buckets;      /* of pins */
-	__u32 first_bucket; /* in the array of buckets */
+	__u32 size;       /* slots: a prime */
+	__u32 first_slot; /* in the array of slots */
+	__u32 buckets;    /* of pins */
 	__u32 hold_ticks; /* slot_ticks(): how long a slot is changing; the one field that moves */
 	__u16 idle_tcp;   /* pin_ticks(): older pins are none; of sctp too */
 	__u16 idle_udp;   /* the same */
+	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
+	__u16 row;        /* of its counters */
 	__u8 mode;        /* enum service_mode */
 	__u8 hash;        /* enum service_hash */
 	__u8 protocols;   /* SERVICE_TCP | … */
 	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
 	__u8 pin_shift;   /* pin_shift(HZ) */
-	__u8 pad[15];
+	__u8 pad[19];
 };
 _Static_assert(sizeof(struct service) == 64, "layout");
 
-/* One line of the cache; its place in the array is its number. `state` is set with one store. */
+/* One line of the cache; its place in the array is its number. `state` is set with one store. A number is
+ * one backend of one service; the numbers of services come from the same array, their rows are free. */
 struct backend {
 	__u32 addr[4];   /* network order; IPv4 in [0], the rest zero */
 	__u16 port;      /* host order; 0: that of the packet */
-	__u8 family;     /* 4 or 6; 0: a free row */
+	__u8 family;     /* 4 or 6; 0: a free row, or `here` */
 	__u8 state;      /* enum backend_state */
 	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
 	__u32 mtu;       /* of the egress, bytes of IP */
@@ -75,9 +77,44 @@ struct backend {
 	__u8 mac[6];     /* of the next hop */
 	__u8 mac_own[6]; /* of the egress */
 	__u8 here;       /* this host: the packet is passed up */
-	__u8 pad[21];
+	__u8 source_len; /* bits of `source` that are given; the others come from the flow's hash */
+	__u32 source[4]; /* of the outer header: network order; IPv4 in [0] */
+	__u8 no_xmit;    /* the egress loses frames that are redirected to it */
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct backend) == 64, "layout");
+
+/* ---- counters ----------------------------------------------------------------------------------- */
+
+/* What happened beside the packets that were sent: X(SYMBOL, "name", "what it means"). */
+/* clang-format off */
+#define SERVICE_EVENTS(X) \
+	X(OPENED, "opened", "packets that open a connection") \
+	X(PINNED_HALF, "pinned-half", "pins written for flows that opened") \
+	X(PINNED_FOUND, "pinned-found", "pins written for flows that were there before") \
+	X(MOVED, "moved", "pins moved from a backend that is down") \
+	X(PUSHED_HALF, "pushed-half", "living pins of flows that only opened, pushed out by others") \
+	X(PUSHED_FOUND, "pushed-found", "living pins of flows heard once, pushed out by others") \
+	X(PUSHED_TALKS, "pushed-talks", "living pins of flows heard twice, pushed out by others") \
+	X(UNPINNED, "unpinned", "flows that found no place for a pin") \
+	X(COMPLETED, "checksum-completed", "partial checksums of local senders that were completed") \
+	X(QUOTED, "quoted", "ICMP errors that followed the flow they quote")
+/* clang-format on */
+
+enum service_event {
+#define X(symbol, name, text) SERVICE_##symbol,
+	SERVICE_EVENTS(X)
+#undef X
+		SERVICE_EVENT_COUNT,
+};
+
+/* A row of the per-CPU array of a backend, or of a service: then with its drops. Bytes are of IP, of the
+ * packet as it came. */
+struct service_counter {
+	__u64 packets, bytes; /* sent to the backend */
+	__u64 dropped;
+	__u64 event[SERVICE_EVENT_COUNT];
+};
 
 /* ---- slots -------------------------------------------------------------------------------------- */
 
