@@ -22,16 +22,16 @@ struct balancer_member {
 	uint8_t addr[16]; // network order, IPv4 in the first four
 	uint8_t family;   // 4 or 6; 0: `here`
 	uint8_t backup;
-	uint8_t gone;        // the policy does not name it any more: it drains
-	uint8_t health;      // enum backend_state, as the checks say
-	uint8_t hand;        // enum backend_state, as somebody said; BACKEND_UP: nobody did
-	uint8_t weighed;     // somebody set hand_weight
-	uint16_t port;       // host order, 0: the packet's
-	uint16_t id;         // its number in slots, pins and the array of backends
-	uint16_t pad;
-	uint32_t weight;     // as the policy says
+	uint8_t gone;    // the policy does not name it any more: it drains
+	uint8_t health;  // enum backend_state, as the checks say
+	uint8_t hand;    // enum backend_state, as somebody said; BACKEND_UP: nobody did
+	uint8_t weighed; // somebody set hand_weight
+	uint16_t port;   // host order, 0: the packet's
+	uint16_t id;     // its number in slots, pins and the array of backends
+	uint16_t pad[3];
+	uint32_t weight; // as the policy says
 	uint32_t hand_weight;
-	uint64_t until_s;    // wall clock at which what the hand set ends; 0: not by itself
+	uint64_t until_s; // wall clock at which what the hand set ends; 0: not by itself
 };
 _Static_assert(sizeof(struct balancer_member) == 48, "layout");
 
@@ -39,28 +39,29 @@ _Static_assert(sizeof(struct balancer_member) == 48, "layout");
 struct balancer_service {
 	char name[BALANCER_NAME];
 	struct hash_key key;
-	uint32_t size;             // slots
-	uint32_t first_slot;       // in balancer.slots
-	uint32_t buckets;          // of pins
-	uint32_t first_member;     // in balancer.members
+	uint32_t size;         // slots
+	uint32_t first_slot;   // in balancer.slots
+	uint32_t buckets;      // of pins
+	uint32_t first_member; // in balancer.members
 	uint32_t n_members;
-	uint32_t hold;             // 1 … SERVICE_HOLD_MAX
+	uint32_t hold;               // 1 … SERVICE_HOLD_MAX
 	uint32_t idle_tcp, idle_udp; // jiffies; 0: the service has no such protocol. tcp: sctp too
-	uint16_t row;              // of its counters: a number of the backends' space
-	uint8_t mode;              // enum service_mode
-	uint8_t hash;              // enum service_hash
-	uint8_t protocols;         // SERVICE_TCP | …
+	uint16_t row;                // of its counters: a number of the backends' space
+	uint8_t mode;                // enum service_mode
+	uint8_t hash;                // enum service_hash
+	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
-	uint8_t pad[2];
-	uint64_t pushed;           // living pins pushed out, when somebody looked last (ring_hold)
-	uint64_t pushed_at;        // jiffies64 of the last look that found more
+	uint8_t pad[10];
+	uint64_t pushed;    // living pins pushed out, when somebody looked last (ring_hold)
+	uint64_t pushed_at; // jiffies64 of the last look that found more
 };
 _Static_assert(sizeof(struct balancer_service) == 112, "layout");
 
 struct balancer {
 	struct balancer_service *services; // in the order of the policy
 	size_t n_services;
-	struct balancer_member *members; // of a service side by side: those of the policy in its order, then the gone
+	// Of a service side by side: those of the policy in its order, then the gone.
+	struct balancer_member *members;
 	size_t n_members;
 	uint64_t *slots;
 	size_t n_slots;
@@ -76,17 +77,18 @@ struct balancer_ids {
 };
 bool balancer_ids_has(const struct balancer_ids *ids, uint32_t id);
 void balancer_ids_add(struct balancer_ids *ids, uint32_t id);
-// All that a balancer's members, services and slots name (owner and former of slots that are not stable).
-void balancer_ids_of(const struct balancer *b, struct balancer_ids *ret);
-// All that living pins name; the walk that ring_walk is, for ids.
-void balancer_ids_of_pins(const struct ring_pins *pins, struct balancer_ids *ret);
+// Both add to `ids`, which begins as zeros. All that a balancer's members, services and slots name (owner,
+// and former of slots that are not stable).
+void balancer_ids_of(const struct balancer *b, struct balancer_ids *ids);
+// All that living pins name; the walk that ring_walk is, for ids. It frees none.
+void balancer_ids_of_pins(const struct ring_pins *pins, struct balancer_ids *ids);
 
 // What somebody set by hand, for services that do not run yet (after a reboot): from the state folder.
 struct balancer_hand {
 	char service[BALANCER_NAME];
 	struct addr addr; // family 0: here
 	uint16_t port;
-	uint8_t state;    // enum backend_state
+	uint8_t state; // enum backend_state
 	bool weighed;
 	uint32_t weight;
 	uint64_t until_s;
@@ -94,17 +96,22 @@ struct balancer_hand {
 
 struct balancer_plan_options {
 	const struct balancer *running; // of the generation in force; NULL: none
-	const struct balancer_ids *busy; // named by living pins, and by the ring before: not given, and
-					 // kept as gone members where they are of a service that goes on
-	const bool *pinned;             // by running service: some pin of it may live. NULL: none does
+	// Named by living pins, and by the ring before; NULL: none. They are not given, and kept as gone
+	// members where they are of a service that goes on.
+	const struct balancer_ids *busy;
+	const bool *pinned; // by running service: some pin of it may live. NULL: none does
 	const struct balancer_hand *hands; // for members that `running` does not have
 	size_t n_hands;
-	struct hash_key key;            // of services, unless the policy says `seed`
-	uint64_t now;                   // jiffies64
-	uint64_t wall_s;                // what the hand set until then or before is over
+	struct hash_key key; // of services, unless the policy says `seed`
+	uint64_t now;        // jiffies64
+	uint64_t wall_s;     // what the hand set until then or before is over
 	uint32_t hz;
-	bool force; // what would move every connection is done: the service begins anew, with new numbers
-	bool trial; // the running ring goes on beside the new one: nothing of it is closed
+	// What would move every connection is done: the service begins anew, with new numbers, and with
+	// stable slots, as nothing is pinned to those. What hand and checks say of a backend goes on.
+	bool force;
+	// The running ring goes on beside the new one: all its members stay, as `gone` at least, and its
+	// number of pins, so that both look into the same.
+	bool trial;
 };
 
 // The balancer of a policy. A service that runs under this name keeps its numbers, hands and slots; its
@@ -113,18 +120,19 @@ struct balancer_plan_options {
 // while slots or busy pins name them. Refused without `force`, with an error in d at the service's place:
 // another seed, hash, size or mode of a running service. (A VIP that goes to another service is checked by
 // who knows the policy before.) Warned of: a share that is off by more than SERVICE_SHARE_WARN parts of a
-// million; another number of pins while `pinned` (the old number stays); a service none of whose backends
-// counts (its last ring stays). 0, or -EINVAL with errors queued: also when numbers run out.
+// million; another number of pins while `pinned` or on trial (the old number stays); a service none of whose
+// backends counts (its last ring stays). 0, or -EINVAL with errors queued: also when numbers run out.
 int balancer_plan(const struct resolved *r, const struct balancer_plan_options *o, struct diag *d,
 		  struct balancer **ret);
 
 // The numbers that `b` gives and `running` (may be NULL) did not have: pins that name them are to be freed
 // first (ring_forget).
-void balancer_new_ids(const struct balancer *b, const struct balancer *running, struct balancer_ids *ret);
+void balancer_new_ids(const struct balancer *b, const struct balancer *running,
+		      struct balancer_ids *ret);
 
 // What a member is by now: down if health or hand say so, else drained if they say so or it is gone.
 enum backend_state balancer_state(const struct balancer_member *m);
-uint32_t balancer_weight(const struct balancer_member *m); // as it counts
+uint32_t balancer_weight(const struct balancer_member *m);                // as it counts
 void balancer_address(const struct balancer_member *m, struct addr *ret); // family 0: here
 
 // Ends what the hand set until `wall_s` or before. Returns how many members changed.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rings of services: filled from the members as they are, changed, counted.
+#include "ctl/table/balancer_ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+
+static struct ring_backend backend_of(const struct balancer_member *m)
+{
+	struct ring_backend b = {
+		.port = m->port,
+		.id = m->id,
+		.weight = balancer_weight(m),
+		.state = (uint8_t)balancer_state(m),
+		.backup = m->backup,
+	};
+
+	balancer_address(m, &b.addr);
+	return b;
+}
+
+// The members as ring_elect takes them; the gone are none of the ring's. ret has room for all.
+static size_t backends_of(const struct balancer *b, const struct balancer_service *s,
+			  struct ring_backend *ret)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_members; i++)
+		if (!b->members[s->first_member + i].gone)
+			ret[n++] = backend_of(&b->members[s->first_member + i]);
+	return n;
+}
+
+// Those that count, with their weights: who has none is for a ring as if not there.
+static size_t elected_of(const struct balancer *b, const struct balancer_service *s,
+			 struct ring_backend *ret)
+{
+	size_t n = backends_of(b, s, ret), kept = 0;
+
+	ring_elect(ret, n, ret);
+	for (size_t i = 0; i < n; i++)
+		if (ret[i].weight)
+			ret[kept++] = ret[i];
+	return kept;
+}
+
+void balancer_ring_cleanup(struct balancer_ring *ring)
+{
+	free(TAKE_PTR(ring->backends));
+	free(TAKE_PTR(ring->owners));
+}
+
+bool balancer_ring_fill(const struct balancer *b, const struct balancer_service *s,
+			struct balancer_ring *ret)
+{
+	ret->backends = mem_zalloc(s->n_members, sizeof(*ret->backends));
+	ret->owners = mem_zalloc(s->size, sizeof(*ret->owners));
+	ret->n = elected_of(b, s, ret->backends);
+	return ring_fill(&s->key, ret->backends, ret->n, s->size, ret->owners) == 0;
+}
+
+size_t balancer_change(struct balancer *b, size_t service, uint64_t now, uint32_t hz,
+		       bool *ret_nobody)
+{
+	const struct balancer_service *s = &b->services[service];
+	CLEANUP_BALANCER_RING struct balancer_ring ring = {0};
+	struct ring_rules rules = balancer_rules(s, now, hz);
+
+	*ret_nobody = !balancer_ring_fill(b, s, &ring);
+	if (*ret_nobody)
+		return 0;
+	return ring_change(b->slots + s->first_slot, ring.owners, s->size, &rules);
+}
+
+// ---- figures ------------------------------------------------------------------------------------
+
+static uint64_t slot_at(const struct balancer *b, const struct balancer_service *s, uint32_t i)
+{
+	return __atomic_load_n(&b->slots[s->first_slot + i], __ATOMIC_RELAXED);
+}
+
+void balancer_owned(const struct balancer *b, const struct balancer_service *s, uint32_t *ret)
+{
+	memset(ret, 0, SERVICE_BACKENDS * sizeof(*ret));
+	for (uint32_t i = 0; i < s->size; i++)
+		ret[slot_owner(slot_at(b, s, i))]++;
+}
+
+static void count_phases(const struct balancer *b, const struct balancer_service *s,
+			 const struct ring_rules *rules, struct balancer_figures *ret)
+{
+	for (uint32_t i = 0; i < s->size; i++) {
+		uint64_t slot = slot_at(b, s, i);
+		enum slot_phase phase = slot_phase(slot, rules->now, rules->hold_ticks);
+
+		ret->stable += phase == SLOT_STABLE;
+		ret->changing += phase == SLOT_CHANGING;
+		ret->pins_only += phase == SLOT_PINS_ONLY;
+	}
+}
+
+static uint64_t share_error(const struct balancer *b, const struct balancer_service *s)
+{
+	CLEANUP_FREE struct ring_backend *elected = mem_zalloc(s->n_members, sizeof(*elected));
+	CLEANUP_FREE uint16_t *owners = mem_zalloc(s->size, sizeof(*owners));
+	size_t n = elected_of(b, s, elected);
+
+	for (uint32_t i = 0; i < s->size; i++)
+		owners[i] = (uint16_t)slot_owner(slot_at(b, s, i));
+	return ring_share_error(elected, n, s->size, owners, NULL);
+}
+
+void balancer_figures(const struct balancer *b, const struct balancer_service *s, uint64_t now,
+		      uint32_t hz, struct balancer_figures *ret)
+{
+	CLEANUP_FREE struct ring_backend *backends = mem_zalloc(s->n_members, sizeof(*backends));
+	size_t n = backends_of(b, s, backends);
+	struct ring_rules rules = balancer_rules(s, now, hz);
+
+	*ret = (struct balancer_figures){.share_error = share_error(b, s)};
+	count_phases(b, s, &rules, ret);
+	ring_fingerprint(&s->key, s->hash, s->size, backends, n, &ret->fingerprint);
+}
