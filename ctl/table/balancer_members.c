@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Plans the members of a service: who is whom, what is kept of them, their numbers.
+#include "ctl/table/balancer_plan.h"
+
+#include <string.h>
+
+// ---- numbers ------------------------------------------------------------------------------------
+
+// The first is behind the highest that is used, so that numbers rest before they come again.
+void balancer_plan_numbers(struct plan *p)
+{
+	balancer_ids_of(&p->running, &p->used);
+	for (size_t i = 0; p->o->busy && i < SERVICE_BACKENDS / 64; i++)
+		p->used.bits[i] |= p->o->busy->bits[i];
+	for (uint32_t id = 1; id < SERVICE_BACKENDS; id++)
+		if (balancer_ids_has(&p->used, id))
+			p->last = id;
+}
+
+uint16_t balancer_plan_number(struct plan *p, const struct resolved_service *from)
+{
+	for (uint32_t i = 1; !p->full && i <= SERVICE_BACKENDS; i++) {
+		uint32_t id = (p->last + i) % SERVICE_BACKENDS;
+
+		if (id == BACKEND_NONE || balancer_ids_has(&p->used, id))
+			continue;
+		balancer_ids_add(&p->used, id);
+		p->last = id;
+		return (uint16_t)id;
+	}
+	if (!p->full)
+		diag_error(p->diag, from->at,
+			   "those of removed backends come back when their connections have ended",
+			   "service '%s': all %d numbers of services and backends are used",
+			   from->name, SERVICE_BACKENDS - 1);
+	p->full = p->failed = true;
+	return BACKEND_NONE;
+}
+
+// ---- members ------------------------------------------------------------------------------------
+
+static struct balancer_member member_of(const struct resolved_backend *from, uint8_t mode)
+{
+	struct balancer_member m = {
+		.backup = from->backup,
+		.health = BACKEND_UP,
+		.hand = BACKEND_UP,
+		.weight = from->weight,
+	};
+
+	if (mode == SERVICE_NAT || mode == SERVICE_FULLNAT)
+		m.port = from->port;
+	if (from->here)
+		return m;
+	m.family = from->addr.family;
+	memcpy(m.addr, from->addr.bytes, sizeof(m.addr));
+	return m;
+}
+
+static bool same_backend(const struct balancer_member *m, uint8_t family, const uint8_t addr[16],
+			 uint16_t port)
+{
+	return m->family == family && m->port == port && !memcmp(m->addr, addr, sizeof(m->addr));
+}
+
+static const struct balancer_member *running_member(const struct plan *p, const struct turn *t,
+						    const struct balancer_member *m)
+{
+	const struct balancer_member *at;
+
+	for (uint32_t i = 0; t->was && i < t->was->n_members; i++) {
+		at = &p->running.members[t->was->first_member + i];
+		if (same_backend(at, m->family, m->addr, m->port))
+			return at;
+	}
+	return NULL;
+}
+
+// Also of a service that begins anew: what is down is down.
+static void inherit_member(struct balancer_member *m, const struct balancer_member *was)
+{
+	m->health = was->health;
+	m->hand = was->hand;
+	m->weighed = was->weighed;
+	m->hand_weight = was->hand_weight;
+	m->until_s = was->until_s;
+}
+
+static void take_hand(const struct plan *p, const struct turn *t, struct balancer_member *m)
+{
+	for (size_t i = 0; i < p->o->n_hands; i++) {
+		const struct balancer_hand *h = &p->o->hands[i];
+
+		if (strcmp(h->service, t->s->name) != 0 ||
+		    !same_backend(m, h->addr.family, h->addr.bytes, h->port) ||
+		    (h->until_s && h->until_s <= p->o->wall_s))
+			continue;
+		m->hand = h->state;
+		m->weighed = h->weighed;
+		m->hand_weight = h->weight;
+		m->until_s = h->until_s;
+	}
+}
+
+static struct balancer_member *add_member(struct plan *p, struct turn *t,
+					  const struct balancer_member *m)
+{
+	struct balancer_member *to = &p->b->members[p->b->n_members++];
+
+	*to = *m;
+	t->s->n_members++;
+	return to;
+}
+
+void balancer_plan_members(struct plan *p, struct turn *t)
+{
+	for (size_t i = 0; i < t->from->n_backends; i++) {
+		struct balancer_member m = member_of(&t->from->backends[i], t->s->mode);
+		const struct balancer_member *was = running_member(p, t, &m);
+
+		if (was)
+			inherit_member(&m, was);
+		else
+			take_hand(p, t, &m);
+		m.id = was && t->goes_on ? was->id : balancer_plan_number(p, t->from);
+		balancer_ids_add(&t->named, m.id);
+		add_member(p, t, &m);
+	}
+}
+
+void balancer_plan_gone(struct plan *p, struct turn *t)
+{
+	struct balancer_ids kept = {0};
+
+	balancer_ids_of(
+		&(struct balancer){.slots = p->b->slots + t->s->first_slot, .n_slots = t->s->size},
+		&kept);
+	for (uint32_t i = 0; i < t->was->n_members; i++) {
+		const struct balancer_member *m = &p->running.members[t->was->first_member + i];
+
+		if (balancer_ids_has(&t->named, m->id))
+			continue;
+		if (p->o->trial || balancer_ids_has(&kept, m->id) ||
+		    (p->o->busy && balancer_ids_has(p->o->busy, m->id)))
+			add_member(p, t, m)->gone = 1;
+	}
+}
