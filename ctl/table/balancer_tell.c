@@ -59,8 +59,8 @@ void balancer_warn_share(struct diag *d, const struct resolved_service *from,
 
 void balancer_warn_nobody(struct diag *d, const struct resolved_service *from, bool before)
 {
-	diag_warning(d, from->at, before ? "its last ring stays" : "its packets go nowhere",
-		     "service '%s': no backend is up and has weight", from->name);
+	diag_warning(d, from->at, NULL, "service '%s': no backend is up and has weight: %s",
+		     from->name, before ? "its last ring stays" : "its packets go nowhere");
 }
 
 void balancer_warn_pins(struct diag *d, const struct resolved_service *from, uint64_t pins,

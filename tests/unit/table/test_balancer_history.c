@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The balancer through random histories: policies come and go, backends fail, hands drain, time passes.
+#include "tests/unit/table/served.h"
+
+#define BACKENDS 24
+#define SERVICES 4
+
+static const char *const names[SERVICES] = {"a", "b", "c", "d"};
+
+struct history {
+	uint64_t random, now, wall_s;
+	struct balancer *b; // in force
+	uint8_t mode[SERVICES];
+	size_t plans, kept, forgotten, back, forced, settled, changed, nobody;
+};
+
+// ---- a policy -----------------------------------------------------------------------------------
+
+static void choose_backends(struct history *h, struct made *m, struct resolved_service *s)
+{
+	uint32_t all[BACKENDS];
+
+	for (uint32_t i = 0; i < BACKENDS; i++) {
+		uint32_t at = unit_below(&h->random, i + 1);
+
+		all[i] = all[at];
+		all[at] = i;
+	}
+	s->backends = made_alloc(m, BACKENDS, sizeof(*s->backends));
+	s->n_backends = 1 + unit_below(&h->random, BACKENDS / 2);
+	for (size_t i = 0; i < s->n_backends; i++) {
+		served_backend(s, i, all[i]);
+		served_at(s, i)->weight = unit_below(&h->random, 4);
+		served_at(s, i)->backup = !unit_below(&h->random, 5);
+	}
+}
+
+static void choose_policy(struct history *h, struct made *m)
+{
+	size_t first = unit_below(&h->random, SERVICES);
+
+	served_init(m, SERVICES);
+	for (size_t i = 0; i < SERVICES; i++) {
+		size_t name = (first + i) % SERVICES;
+		struct resolved_service *s;
+
+		if (!unit_below(&h->random, 8))
+			continue;
+		s = served_add(m, names[name], 1);
+		s->idle_tcp_ms = 16000u << 2 * unit_below(&h->random, 4);
+		s->proto.bits[0] |= unit_below(&h->random, 2) << 17;
+		if (!unit_below(&h->random, 5))
+			s->proto.bits[0] = 1 << 17;
+		s->udp_move = !unit_below(&h->random, 3);
+		s->hash_source = name == 1;
+		s->mode = h->mode[name];
+		choose_backends(h, m, s);
+	}
+}
+
+// ---- between two policies -----------------------------------------------------------------------
+
+static void tidy(struct history *h)
+{
+	for (size_t i = 0; i < h->b->n_services; i++) {
+		struct balancer_service *s = &h->b->services[i];
+		struct ring_rules rules = balancer_rules(s, h->now, SERVED_HZ);
+		uint64_t foreign[SERVED_SIZE / 64 + 1] = {0};
+
+		if (unit_below(&h->random, 2))
+			foreign[unit_below(&h->random, SERVED_SIZE / 64)] = unit_random(&h->random);
+		ring_tidy_all(h->b->slots + s->first_slot, foreign, s->size, &rules);
+	}
+}
+
+static void change(struct history *h)
+{
+	size_t service = unit_below(&h->random, (unsigned)h->b->n_services);
+	const struct balancer_service *s = &h->b->services[service];
+	struct balancer_member *m =
+		&h->b->members[s->first_member + unit_below(&h->random, s->n_members)];
+	bool nobody;
+
+	if (unit_below(&h->random, 2)) {
+		m->health = (uint8_t)unit_below(&h->random, 3);
+	} else {
+		m->hand = (uint8_t)unit_below(&h->random, 3);
+		m->until_s = h->wall_s + unit_below(&h->random, 100);
+	}
+	h->changed += balancer_change(h->b, service, h->now, SERVED_HZ, &nobody);
+}
+
+static void live(struct history *h)
+{
+	for (unsigned n = unit_below(&h->random, 6); h->b->n_services && n; n--) {
+		uint64_t seconds = unit_below(&h->random, 4) ? unit_below(&h->random, 20)
+							     : unit_below(&h->random, 2000);
+
+		h->now += seconds * SERVED_HZ;
+		h->wall_s += seconds;
+		if (unit_below(&h->random, 2))
+			change(h);
+		else
+			tidy(h);
+	}
+}
+
+// ---- what must hold -----------------------------------------------------------------------------
+
+struct step {
+	struct history *h;
+	const struct made *m;
+	const struct balancer_plan_options *o;
+	const struct balancer *a, *b; // before, behind
+	struct balancer_ids taken;    // by a, or busy
+};
+
+static bool same_place(const struct balancer_member *x, const struct balancer_member *y)
+{
+	return x->family == y->family && !memcmp(x->addr, y->addr, sizeof(x->addr));
+}
+
+// Of the same service; *ret_n: how many there are.
+static const struct balancer_member *same_in(const struct balancer *b,
+					     const struct balancer_service *s,
+					     const struct balancer_member *m, size_t *ret_n)
+{
+	const struct balancer_member *found = NULL;
+
+	*ret_n = 0;
+	for (uint32_t i = 0; s && i < s->n_members; i++) {
+		if (!same_place(&b->members[s->first_member + i], m))
+			continue;
+		found = &b->members[s->first_member + i];
+		++*ret_n;
+	}
+	return found;
+}
+
+static void check_number(struct balancer_ids *seen, uint32_t id)
+{
+	assert_in_range(id, 1, SERVICE_BACKENDS - 1);
+	assert_false(balancer_ids_has(seen, id));
+	balancer_ids_add(seen, id);
+}
+
+static void check_member(const struct step *t, const struct balancer_service *s,
+			 const struct balancer_service *was, const struct balancer_member *m)
+{
+	size_t n;
+	const struct balancer_member *before = same_in(t->a, was, m, &n);
+
+	same_in(t->b, s, m, &n);
+	assert_int_equal(n, 1);
+	if (!before) {
+		assert_false(m->gone);
+		assert_false(balancer_ids_has(&t->taken, m->id));
+		return;
+	}
+	assert_int_equal(m->id, before->id);
+	assert_int_equal(m->health, before->health);
+	if (before->until_s && before->until_s <= t->h->wall_s)
+		assert_true(m->hand == BACKEND_UP && !m->until_s);
+	else
+		assert_true(m->hand == before->hand && m->until_s == before->until_s);
+	t->h->back += before->gone && !m->gone;
+}
+
+static bool named(const struct balancer *b, const struct balancer_service *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->size; i++)
+		if (slot_owner(b->slots[s->first_slot + i]) == id ||
+		    slot_former(b->slots[s->first_slot + i]) == id)
+			return true;
+	return false;
+}
+
+// Whoever was there before is there, or nothing names it.
+static void check_forgotten(const struct step *t, const struct balancer_service *s,
+			    const struct balancer_service *was)
+{
+	for (uint32_t i = 0; was && i < was->n_members; i++) {
+		const struct balancer_member *m = &t->a->members[was->first_member + i];
+		size_t n;
+		const struct balancer_member *is = same_in(t->b, s, m, &n);
+		bool must =
+			t->o->trial || balancer_ids_has(t->o->busy, m->id) || named(t->b, s, m->id);
+
+		if (!is || is->gone)
+			assert_int_equal(is != NULL, must);
+		t->h->kept += is && is->gone;
+		t->h->forgotten += !is;
+	}
+}
+
+// Who counts, said once more: up, with weight, backups among themselves.
+static size_t elect(const struct step *t, const struct resolved_service *from,
+		    const struct balancer_service *s, struct ring_backend *ret)
+{
+	size_t n = 0;
+
+	for (int backup = 0; backup < 2 && !n; backup++) {
+		for (size_t i = 0; i < from->n_backends; i++) {
+			const struct resolved_backend *r = &from->backends[i];
+			const struct balancer_member *m = &t->b->members[s->first_member + i];
+
+			if (r->backup == backup && r->weight && !m->health && !m->hand)
+				ret[n++] = (struct ring_backend){
+					.addr = r->addr, .id = m->id, .weight = r->weight};
+		}
+	}
+	return n;
+}
+
+static uint64_t expected(const struct step *t, const struct balancer_service *s,
+			 const struct balancer_service *was, uint32_t i, uint32_t owner)
+{
+	struct ring_rules rules = balancer_rules(s, t->h->now, SERVED_HZ), before;
+	uint64_t slot, old;
+
+	if (!was)
+		return slot_pack(owner, BACKEND_NONE, 0);
+	old = slot = t->a->slots[was->first_slot + i];
+	before = balancer_rules(was, t->h->now, SERVED_HZ);
+	if (rules.hold_ticks > before.hold_ticks)
+		slot = ring_tidy(slot, true, &before);
+	t->h->settled += slot != old;
+	if (slot == old && (owner == slot_owner(slot) || owner == BACKEND_NONE))
+		return old;
+	return ring_step(slot, owner, &rules);
+}
+
+static void check_slots(const struct step *t, const struct resolved_service *from,
+			const struct balancer_service *s, const struct balancer_service *was)
+{
+	struct ring_backend ring[BACKENDS];
+	uint16_t owners[SERVED_SIZE] = {0};
+	struct balancer_ids of_members = {0};
+	size_t n = elect(t, from, s, ring);
+
+	if (n)
+		assert_int_equal(ring_fill(&s->key, ring, n, SERVED_SIZE, owners), 0);
+	t->h->nobody += !n;
+	for (uint32_t i = 0; i < s->n_members; i++)
+		balancer_ids_add(&of_members, t->b->members[s->first_member + i].id);
+	for (uint32_t i = 0; i < SERVED_SIZE; i++) {
+		uint64_t slot = t->b->slots[s->first_slot + i];
+
+		if (slot != expected(t, s, was, i, owners[i]))
+			fail_msg("slot %u of '%s' in plan %zu", i, s->name, t->h->plans);
+		if (slot_owner(slot) && !balancer_ids_has(&of_members, slot_owner(slot)))
+			fail_msg("slot %u of '%s' in plan %zu: its owner", i, s->name, t->h->plans);
+		if (slot_former(slot) && !balancer_ids_has(&of_members, slot_former(slot)))
+			fail_msg("slot %u of '%s' in plan %zu: former", i, s->name, t->h->plans);
+	}
+}
+
+static void check_service(const struct step *t, size_t index, struct balancer_ids *seen)
+{
+	const struct resolved_service *from = &t->m->r.services[index];
+	const struct balancer_service *s = &t->b->services[index];
+	const struct balancer_service *was = balancer_find(t->a, from->name);
+
+	if (was && was->mode != s->mode) {
+		t->h->forced++;
+		was = NULL;
+	}
+	assert_string_equal(s->name, from->name);
+	check_number(seen, s->row);
+	if (was)
+		assert_int_equal(s->row, was->row);
+	else
+		assert_false(balancer_ids_has(&t->taken, s->row));
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct balancer_member *m = &t->b->members[s->first_member + i];
+		const struct resolved_backend *r = &from->backends[i];
+
+		check_number(seen, m->id);
+		if (was)
+			check_member(t, s, was, m);
+		assert_int_equal(m->gone, i >= from->n_backends);
+		if (!m->gone)
+			assert_memory_equal(m->addr, r->addr.bytes, sizeof(m->addr));
+	}
+	check_forgotten(t, s, was);
+	check_slots(t, from, s, was);
+}
+
+static void check(struct step *t)
+{
+	struct balancer_ids seen = {0};
+	size_t members = 0, slots = 0;
+
+	t->taken = *t->o->busy;
+	balancer_ids_of(t->a, &t->taken);
+	assert_int_equal(t->b->n_services, t->m->r.n_services);
+	for (size_t i = 0; i < t->b->n_services; i++) {
+		assert_int_equal(t->b->services[i].first_member, members);
+		assert_int_equal(t->b->services[i].first_slot, slots);
+		members += t->b->services[i].n_members;
+		slots += SERVED_SIZE;
+		check_service(t, i, &seen);
+	}
+	assert_int_equal(t->b->n_members, members);
+	assert_int_equal(t->b->n_slots, slots);
+}
+
+// ---- histories ----------------------------------------------------------------------------------
+
+static void plan(struct history *h)
+{
+	struct balancer_plan_options o = served_options(h->b);
+	struct balancer_ids busy = {0};
+	struct made m;
+	struct balancer *b;
+
+	for (size_t i = 0; i < h->b->n_members; i++)
+		if (!unit_below(&h->random, 4))
+			balancer_ids_add(&busy, h->b->members[i].id);
+	balancer_ids_add(&busy, 1 + unit_below(&h->random, SERVICE_BACKENDS - 1));
+	o.busy = &busy;
+	o.now = h->now;
+	o.wall_s = h->wall_s;
+	o.trial = !unit_below(&h->random, 6);
+	o.force = !unit_below(&h->random, 6);
+	if (o.force)
+		h->mode[unit_below(&h->random, SERVICES)] ^= RESOLVED_IPIP;
+	choose_policy(h, &m);
+	b = served_plan_with(&m, &o);
+	check(&(struct step){.h = h, .m = &m, .o = &o, .a = h->b, .b = b});
+	balancer_free(h->b);
+	h->b = b;
+	h->plans++;
+	made_free(&m);
+}
+
+static void test_histories(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct history h = {.random = seed, .now = SERVED_NOW, .wall_s = SERVED_WALL};
+
+		h.b = mem_new(struct balancer);
+		for (int n = 0; n < 120; n++) {
+			plan(&h);
+			live(&h);
+		}
+		balancer_free(h.b);
+		if (seed == 1)
+			print_message("%zu plans: gone members kept %zu times, forgotten %zu, back "
+				      "%zu; begun anew %zu; nobody counts %zu\n",
+				      h.plans, h.kept, h.forgotten, h.back, h.forced, h.nobody);
+		assert_true(h.kept > 100 && h.forgotten > 100 && h.back > 50 && h.forced > 5);
+		assert_true(h.settled > 1000 && h.changed > 1000 && h.nobody > 5);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_histories),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
