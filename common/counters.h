@@ -25,6 +25,10 @@
 	X(PASS_DHCP, "essential-dhcp", PASS, "a DHCP answer under default drop") \
 	X(PASS_REPLY, "reply", PASS, "an answer of reject rules that left the way the packet came") \
 	X(PASS_REDIRECT, "redirect", PASS, "a redirect rule of the policy") \
+	X(PASS_SERVICE, "service", PASS, "sent to a backend of a service") \
+	X(PASS_HERE, "service-here", PASS, "of a service, to the backend that is this host") \
+	X(PASS_ECHO, "service-echo", PASS, "an echo request to a service's address, answered") \
+	X(PASS_TOO_BIG, "service-too-big", PASS, "too big for the way to its backend: answered with ICMP") \
 	X(DROP_BLOCK_FROM,   "block-from",	DROP, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO,     "block-to",	DROP, "an overlay block entry for the destination") \
 	X(DROP_RULE, "rule-drop", DROP, "a drop rule of the policy") \
@@ -32,6 +36,13 @@
 	X(DROP_DEFAULT, "default-drop", DROP, "the policy says default drop and no rule spoke for it") \
 	X(DROP_FRAGMENTS, "fragments-drop", DROP, "the policy says fragments drop") \
 	X(DROP_REDIRECT, "redirect-failed", DROP, "a redirect rule whose interface is not there") \
+	X(DROP_NO_BACKEND, "service-no-backend", DROP, "a service that never had a backend") \
+	X(DROP_NO_NEXT_HOP, "service-no-next-hop", DROP, "no next hop is known for the backend: weir service --refresh") \
+	X(DROP_EGRESS, "service-egress", DROP, "the device to the backend cannot transmit what XDP redirects") \
+	X(DROP_TTL, "service-ttl", DROP, "TTL or hop limit used up on the way to a backend") \
+	X(DROP_TOO_BIG, "service-too-big-silent", DROP, "too big for the way to its backend, and no answer was allowed") \
+	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, "a later fragment to a service without hash source") \
+	X(DROP_FORWARD, "service-forward", DROP, "the packet could not be rewritten for its backend") \
 	X(DROP_INTERNAL,     "internal",	DROP, "a look-up failed that cannot fail: report it") \
 	X(DROP_VLAN_SHORT,   "vlan-truncated",	DROP, "the frame ends inside a VLAN tag") \
 	X(DROP_VLAN_DEEP,    "vlan-too-deep",	DROP, "more than four VLAN tags") \

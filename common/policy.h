@@ -176,8 +176,15 @@ struct policy_twin {
 	__u32 reason;  /* enum weir_reason */
 	__u32 counted; /* rules that counted and went on */
 	__u32 first_counted[5];
+	__s32 service;   /* that the packet belongs to, or -1 */
+	__u32 backend;   /* number of the one it goes to; 0: none */
+	__u32 slot;      /* its number among the service's */
+	__u32 pinned;    /* a living pin was found */
+	__u64 slot_word; /* as common/service.h has it */
+	__u32 passed;    /* the reason that let a service's packet pass */
+	__u32 pad1;
 };
-_Static_assert(sizeof(struct policy_twin) == 40, "layout");
+_Static_assert(sizeof(struct policy_twin) == 72, "layout");
 
 /* What a rule does once its bit is set: conditions in this order, then the action. */
 enum policy_action {
@@ -259,6 +266,8 @@ struct policy_flat {
 struct policy_config {
 	__u32 words; /* 0: no rules */
 	__u32 rules; /* rules 0 … always - 1 come before the overlay */
+	__u32 services; /* their bits stand behind those of the rules: members by address, protocol, port */
+	__u32 modes;    /* bit: enum service_mode; some service has it */
 	__u32 always;
 	__u8 use[POLICY_FIELDS]; /* some rule looks at this field */
 	__u8 conditions;         /* some rule has conditions, counts and goes on, logs or adds */

@@ -18,9 +18,6 @@ struct {
 	__uint(value_size, sizeof(struct policy_words));
 } rows SEC(".maps");
 
-/* Index of no rule: act() drops it as `internal`. */
-#define RULE_INTERNAL 0x7fffffff
-
 static __always_inline bool rows_find(struct tables *t)
 {
 	__u32 zero = 0;
@@ -180,28 +177,29 @@ static __always_inline __u64 range_bits(__u32 w, __u32 first, __u32 last)
 }
 
 /* The rule among those in `word` that decides; GO_ON when none does. */
-static __always_inline int match_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u32 w)
+static __always_inline int match_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u32 w,
+				      bool conditions)
 {
 	if (!word)
 		return GO_ON;
-	return policy.conditions ? try_word(ctx, pkt, word, w * 64)
-				 : (int)(w * 64 + lowest_bit(word));
+	return conditions ? try_word(ctx, pkt, word, w * 64) : (int)(w * 64 + lowest_bit(word));
 }
 
-/* The first of the rules first … last - 1 that matches and decides; GO_ON when none does. */
-static __always_inline int match_rules(struct xdp_md *ctx, struct packet *pkt,
-				       const struct matrix *m, __u32 first, __u32 last)
+/* The first of the bits first … last - 1 that is set and, with `conditions`, whose rule decides; GO_ON when
+ * none is. */
+static __always_inline int match(struct xdp_md *ctx, struct packet *pkt, const struct matrix *m,
+				 __u32 first, __u32 last, bool conditions)
 {
 	/* Known to the verifier, which walks no more words than there are. */
 	__u32 words = (last + 63) / 64 - first / 64;
 	__u64 some;
 
 	if (policy.words == 1)
-		return match_word(ctx, pkt, m->word & range_bits(0, first, last), 0);
+		return match_word(ctx, pkt, m->word & range_bits(0, first, last), 0, conditions);
 	if (words == 1)
 		return match_word(ctx, pkt,
 				  matrix_word(m, first / 64) & range_bits(first / 64, first, last),
-				  first / 64);
+				  first / 64, conditions);
 	/* The summary stands behind the words. */
 	some = matrix_word(m, policy.words) & range_bits(0, first / 64, (last + 63) / 64);
 	for (__u32 i = 0; i < POLICY_WORDS_MAX && i < words && some; i++) {
@@ -211,22 +209,36 @@ static __always_inline int match_rules(struct xdp_md *ctx, struct packet *pkt,
 		some &= some - 1;
 		if (w >= policy.words)
 			break;
-		rule = match_word(ctx, pkt, matrix_word(m, w) & range_bits(w, first, last), w);
+		rule = match_word(ctx, pkt, matrix_word(m, w) & range_bits(w, first, last), w,
+				  conditions);
 		if (rule != GO_ON)
 			return rule;
 	}
 	return GO_ON;
 }
 
-/* The whole stage for the rules first … last - 1. The rows are looked up by its first call, whose `first`
- * is 0; the second, behind the overlay, finds them in m. */
-static __always_inline int classify(struct xdp_md *ctx, struct packet *pkt, struct matrix *m,
+/* Looks up the rows; false when that fails. */
+static __always_inline bool classify_prepare(const struct packet *pkt, struct matrix *m)
+{
+	m->filled = matchable(pkt);
+	return !m->filled || matrix_fill(pkt, m);
+}
+
+/* The first of the rules first … last - 1 that matches and decides, once the rows are there; GO_ON when none
+ * does. */
+static __always_inline int classify(struct xdp_md *ctx, struct packet *pkt, const struct matrix *m,
 				    __u32 first, __u32 last)
 {
-	if (!first) {
-		m->filled = matchable(pkt);
-		if (m->filled && !matrix_fill(pkt, m))
-			return RULE_INTERNAL;
-	}
-	return m->filled ? match_rules(ctx, pkt, m, first, last) : GO_ON;
+	return m->filled ? match(ctx, pkt, m, first, last, policy.conditions) : GO_ON;
+}
+
+/* The number of the service that the packet belongs to, or NO_SERVICE. */
+static __always_inline int classify_service(struct xdp_md *ctx, struct packet *pkt,
+					    const struct matrix *m)
+{
+	int bit = m->filled ? match(ctx, pkt, m, policy.rules, policy.rules + policy.services,
+				    false)
+			    : GO_ON;
+
+	return bit == GO_ON ? NO_SERVICE : bit - (int)policy.rules;
 }

@@ -40,8 +40,15 @@ struct packet {
 	__u8 iface;             /* number of the interface in the policy + 1, 0: not named there */
 	__u8 tcp_header;        /* bytes */
 	__u32 tcp_seq, tcp_ack; /* network order, for reject */
+	__u32 sctp_tag;         /* 0: the packet is an INIT and nothing else (RFC 9260 section 8.5.1) */
 	__u8 neighbour;         /* IPv6 neighbour discovery that came from this link */
+	__u8 quoted;  /* an ICMP error: addresses and ports are those of the flow it quotes, its client as source */
+	__u8 verdict; /* XDP_TX or XDP_REDIRECT, once it is on its way to a backend */
+	__s32 service; /* that it belongs to; NO_SERVICE */
+	__s32 passed;  /* the reason that let it pass before */
 };
+
+#define NO_SERVICE (-1)
 
 /* The packet in hand. In a map and not on the stack: what the verifier reads from there it knows nothing about,
  * so all the paths through the headers become one, where a call would cost more than the whole look-up.
@@ -53,10 +60,17 @@ struct {
 	__type(value, struct packet);
 } packets SEC(".maps");
 
-static __always_inline struct packet *packet_new(void)
+/* As an earlier program on the way of this packet has left it. */
+static __always_inline struct packet *packet_kept(void)
 {
 	__u32 zero = 0;
-	struct packet *pkt = bpf_map_lookup_elem(&packets, &zero);
+
+	return bpf_map_lookup_elem(&packets, &zero);
+}
+
+static __always_inline struct packet *packet_new(void)
+{
+	struct packet *pkt = packet_kept();
 
 	if (pkt)
 		*pkt = (struct packet){};

@@ -299,6 +299,7 @@ static __always_inline int parse_sctp(struct xdp_md *ctx, struct packet *pkt)
 		return reason;
 	pkt->sport = bpf_ntohs(sctp->source);
 	pkt->dport = bpf_ntohs(sctp->dest);
+	pkt->sctp_tag = sctp->tag;
 	pkt->has_l4 = 1;
 	return GO_ON;
 }

@@ -5,10 +5,10 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/balance.bpf.h"
 #include "xdp/classify.bpf.h"
-#include "xdp/count.bpf.h"
 #include "xdp/default.bpf.h"
-#include "xdp/event.bpf.h"
+#include "xdp/finish.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 
@@ -27,9 +27,10 @@ static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
 	return classes ? classes->class[iface_number(ctx) & (WEIR_IFACES - 1)] : 0;
 }
 
-static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt)
+static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct matrix *m)
 {
-	struct matrix m = {};
+	/* A service's packet is looked for whoever lets it pass; else what the overlay decides costs no rows. */
+	const bool early = policy.always || policy.services;
 	int reason, rule;
 
 	pkt->iface = policy_iface(ctx);
@@ -37,8 +38,10 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt)
 		return config.malformed_pass ? REASON_PASS_MALFORMED : reason;
 	if (unlikely(!pkt->family))
 		pkt->length = bpf_xdp_get_buff_len(ctx);
+	if (early && !classify_prepare(pkt, m))
+		return REASON_DROP_INTERNAL;
 	if (policy.always) {
-		if ((rule = classify(ctx, pkt, &m, 0, policy.always)) != GO_ON)
+		if ((rule = classify(ctx, pkt, m, 0, policy.always)) != GO_ON)
 			return act(ctx, pkt, rule);
 	}
 	if ((reason = overlay(pkt)) != GO_ON)
@@ -46,7 +49,9 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt)
 	if ((reason = fragments(pkt)) != GO_ON)
 		return reason;
 	if (policy.rules > policy.always) {
-		if ((rule = classify(ctx, pkt, &m, policy.always, policy.rules)) != GO_ON)
+		if (!early && !classify_prepare(pkt, m))
+			return REASON_DROP_INTERNAL;
+		if ((rule = classify(ctx, pkt, m, policy.always, policy.rules)) != GO_ON)
 			return act(ctx, pkt, rule);
 	}
 	return default_verdict(pkt);
@@ -56,25 +61,30 @@ SEC("xdp")
 int weir_policy(struct xdp_md *ctx)
 {
 	struct packet *pkt = packet_new();
+	struct matrix m = {};
 	int reason;
 
 	if (!pkt)
 		return XDP_DROP;
-	reason = decide(ctx, pkt);
-	if (unlikely(!pkt->length))
-		pkt->length = bpf_xdp_get_buff_len(ctx);
-	if (config.twin)
-		twin_answer(reason);
-	else
-		count(ctx, reason, pkt->length);
-	if (reason >= REASON_DROP_FIRST) {
-		if (!config.twin)
-			event(ctx, reason);
-		return XDP_DROP;
+	reason = decide(ctx, pkt, &m);
+	if (policy.services && for_services(reason)) {
+		pkt->passed = reason;
+		pkt->service = classify_service(ctx, pkt, &m);
+		if (pkt->service != NO_SERVICE || is_icmp(pkt)) {
+			bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
+			reason = REASON_DROP_INTERNAL;
+		}
 	}
-	return reason == REASON_PASS_REPLY      ? XDP_TX
-	       : reason == REASON_PASS_REDIRECT ? XDP_REDIRECT
-						: XDP_PASS;
+	return finish(ctx, pkt, reason);
+}
+
+/* Goes on with a packet of a service, or with ICMP that may be for one. */
+SEC("xdp")
+int weir_balance(struct xdp_md *ctx)
+{
+	struct packet *pkt = packet_kept();
+
+	return pkt ? finish(ctx, pkt, balance(ctx, pkt)) : XDP_DROP;
 }
 
 char _license[] SEC("license") = "GPL";

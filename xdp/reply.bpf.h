@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Answers of reject rules: TCP reset (RFC 9293 section 3.10.7.1), ICMP "administratively prohibited"
- * (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), sent back the way the packet came.
+/* Answers, sent back the way the packet came: of reject rules TCP reset (RFC 9293 section 3.10.7.1) or ICMP
+ * "administratively prohibited" (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), of services "too big".
  *
  * Never to an error, a multicast or a fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and at a
  * bounded rate. The packet is rewritten in place: what is needed of it is read first. */
@@ -212,13 +212,13 @@ static __always_inline bool take_quote(struct xdp_md *ctx, const struct packet *
 }
 
 static __always_inline void write_icmp(struct icmp_head *icmp, const struct packet *pkt,
-				       const struct quote *q)
+				       const struct icmp_head *error, const struct quote *q)
 {
-	bool v4 = pkt->family == 4;
-	__u64 sum = v4 ? 0 : pseudo_sum(pkt, sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
+	__u64 sum = pkt->family == 4
+			    ? 0
+			    : pseudo_sum(pkt, sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
 
-	/* Destination unreachable, communication administratively prohibited. */
-	*icmp = (struct icmp_head){.type = v4 ? 3 : 1, .code = v4 ? 13 : 1};
+	*icmp = *error;
 	sum = csum_add(sum, icmp, sizeof(*icmp) / 2);
 	icmp->checksum = csum_fold(csum_add(sum, q->bytes, sizeof(q->bytes) / 2));
 }
@@ -235,7 +235,9 @@ static __always_inline bool make_room(struct xdp_md *ctx, const struct packet *p
 	       !bpf_xdp_adjust_head(ctx, -(int)headers) && !bpf_xdp_store_bytes(ctx, 0, link, l2);
 }
 
-static __always_inline int send_unreachable(struct xdp_md *ctx, struct packet *pkt)
+/* The ICMP error of this type, code and rest. False: there was no room for it; the packet may be changed. */
+static __always_inline bool send_error(struct xdp_md *ctx, struct packet *pkt,
+				       const struct icmp_head *error)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
 	__u32 outer = pkt->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
@@ -244,38 +246,62 @@ static __always_inline int send_unreachable(struct xdp_md *ctx, struct packet *p
 
 	if (!take_quote(ctx, pkt, &q) ||
 	    !make_room(ctx, pkt, q.length, outer + sizeof(struct icmp_head)))
-		return REASON_DROP_REJECT;
+		return false;
 	if (!(eth = header_at(ctx, 0, sizeof(*eth))))
-		return REASON_DROP_REJECT;
+		return false;
 	swap_macs(eth);
 	if (pkt->family == 4) {
 		struct iphdr *ip = header_at(ctx, l3, sizeof(*ip) + sizeof(struct icmp_head));
 
 		if (!ip)
-			return REASON_DROP_REJECT;
+			return false;
 		write_ip4(ip, pkt, outer + sizeof(struct icmp_head) + q.length, IPPROTO_ICMP);
-		write_icmp((void *)(ip + 1), pkt, &q);
+		write_icmp((void *)(ip + 1), pkt, error, &q);
 	} else {
 		struct ipv6hdr *ip = header_at(ctx, l3, sizeof(*ip) + sizeof(struct icmp_head));
 
 		if (!ip)
-			return REASON_DROP_REJECT;
+			return false;
 		write_ip6(ip, pkt, sizeof(struct icmp_head) + q.length, IPPROTO_ICMPV6);
-		write_icmp((void *)(ip + 1), pkt, &q);
+		write_icmp((void *)(ip + 1), pkt, error, &q);
 	}
-	return REASON_PASS_REPLY;
+	return true;
+}
+
+/* Is there anybody to answer, and is it allowed now? */
+static __always_inline bool may_reply(struct xdp_md *ctx, const struct packet *pkt)
+{
+	return !pkt->fragment && !is_multicast(pkt) && is_answerable(pkt) && !is_icmp_error(pkt) &&
+	       is_for_one(ctx) && (config.twin || reply_allowed());
 }
 
 /* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */
 __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 {
-	if (!pkt || pkt->fragment || is_multicast(pkt) || !is_answerable(pkt) || is_icmp_error(pkt))
+	struct icmp_head error = {};
+
+	if (!pkt)
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 4)
 		return REASON_DROP_REJECT; /* a reset is not answered */
-	if (!is_for_one(ctx))
+	if (!may_reply(ctx, pkt))
 		return REASON_DROP_REJECT;
-	if (!config.twin && !reply_allowed())
-		return REASON_DROP_REJECT;
-	return pkt->proto == IPPROTO_TCP ? send_reset(ctx, pkt) : send_unreachable(ctx, pkt);
+	if (pkt->proto == IPPROTO_TCP)
+		return send_reset(ctx, pkt);
+	/* Destination unreachable, communication administratively prohibited. */
+	error.type = pkt->family == 4 ? 3 : 1;
+	error.code = pkt->family == 4 ? 13 : 1;
+	return send_error(ctx, pkt, &error) ? REASON_PASS_REPLY : REASON_DROP_REJECT;
+}
+
+/* To a sender whose packet is too big for what is behind us, also one without DF: RFC 1191, RFC 8201. */
+__noinline int reply_too_big(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
+{
+	struct icmp_head error = {.rest = bpf_htonl(mtu)};
+
+	if (!pkt || pkt->quoted || !may_reply(ctx, pkt))
+		return REASON_DROP_TOO_BIG;
+	error.type = pkt->family == 4 ? 3 : 2;
+	error.code = pkt->family == 4 ? 4 : 0;
+	return send_error(ctx, pkt, &error) ? REASON_PASS_TOO_BIG : REASON_DROP_TOO_BIG;
 }

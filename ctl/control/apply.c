@@ -257,6 +257,7 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 		code = check_revision(b->instance, o->if_revision, err);
 	if (!code && !o->force)
 		code = candidate_check_tracking(c, err);
+	c->balance.options = (struct balance_options){o->force, o->trial_ms};
 	if (!code)
 		code = candidate_load(c, b->instance, err);
 	if (!code)
@@ -277,12 +278,13 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 	revision_sign(r, about);
 	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
 		return code;
-	if (!(code = identities_enter(i, &c->identities, err)) &&
+	if (!(code = balance_before(&c->balance, i, r->fleeting, err)) &&
+	    !(code = identities_enter(i, &c->identities, err)) &&
 	    (code = commit_switch(i, c->generation, trial_ms, err)))
 		identities_leave(i, &c->identities);
 	if (code)
 		generation_unpin(i->folder, number);
-	return code;
+	return code ? code : balance_after(&c->balance, i, number, err);
 }
 
 static int switch_over(struct bringup *b, struct candidate *c, const struct apply_options *o,
@@ -310,6 +312,8 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 	int code = prepare(b, c, o, ret, err);
 
 	ret->cost = c->cost;
+	vec_each (&c->balance.warnings, text)
+		vec_push(&ret->warnings, mem_strdup(*text));
 	if (code || o->dry_run)
 		return code;
 	if ((code = switch_over(b, c, o, ret, err)))
@@ -345,6 +349,8 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 
 	if (!code && candidate_compile(c, path, o->ifaces, o->n_ifaces))
 		code = err_input(err, "'%s' has errors; nothing was changed", path);
+	if (!code)
+		code = balance_find_hops(&c->balance, c->resolved, NEXTHOP_WAIT_MS, err);
 	if (!code)
 		code = find_devices(c, &devices, ret, err);
 	if (!code)

@@ -45,6 +45,7 @@ void candidate_free(struct candidate *c)
 	identities_free(&c->identities);
 	twin_free(c->twin);
 	generation_free(c->generation);
+	balance_free(&c->balance);
 	image_free(c->image);
 	resolved_free(c->resolved);
 	diag_free(c->diag);
@@ -148,6 +149,10 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 			.max = c->resolved->dynamics[options.n_sets].max,
 		};
 	find_redirects(c, redirects, &options.n_redirects);
+	if (!code && c->resolved->n_services) {
+		code = balance_plan(&c->balance, c->resolved, i, options.heir_of, c->diag, err);
+		options.balancing = &c->balance.balancing;
+	}
 	if (!code)
 		code = blame_conntrack(
 			c, generation_load(i, c->image, &options, &c->generation, &c->cost, err),
@@ -210,6 +215,8 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 
 static enum resolved_verdict verdict_of(const struct candidate *c, const struct twin_result *r)
 {
+	if (r->service >= 0)
+		return RESOLVED_EXPECT_SERVICE;
 	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REJECT)
 		return RESOLVED_EXPECT_REJECT;
 	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REDIRECT)
@@ -221,7 +228,7 @@ static enum resolved_via via_of(const struct twin_result *r)
 {
 	if (r->rule >= 0)
 		return RESOLVED_VIA_RULE;
-	switch (r->reason) {
+	switch (r->service >= 0 ? r->passed : r->reason) {
 	case REASON_PASS_ARP:
 	case REASON_PASS_ICMP_ERROR:
 	case REASON_PASS_MLD:
@@ -238,6 +245,11 @@ static enum resolved_via via_of(const struct twin_result *r)
 	default:
 		return RESOLVED_VIA_MALFORMED;
 	}
+}
+
+static const char *service_name(const struct candidate *c, int32_t service)
+{
+	return (size_t)service < c->image->n_services ? c->image->services[service].name : "?";
 }
 
 static const char *verdict_word(enum resolved_verdict v)
@@ -266,7 +278,10 @@ void candidate_describe(const struct candidate *c, const struct twin_result *r, 
 {
 	struct text t = {0};
 
-	text_add(&t, verdict_word(verdict_of(c, r)));
+	if (r->service >= 0)
+		text_addf(&t, "service %s", service_name(c, r->service));
+	else
+		text_add(&t, verdict_word(verdict_of(c, r)));
 	if (verdict_of(c, r) == RESOLVED_EXPECT_REDIRECT)
 		text_addf(&t, " %s", c->image->about[r->rule].redirect);
 	describe_via(c, r, &t);
@@ -277,7 +292,13 @@ void candidate_describe(const struct candidate *c, const struct twin_result *r, 
 static bool as_expected(const struct candidate *c, const struct resolved_expect *e,
 			const struct twin_result *r)
 {
-	if (verdict_of(c, r) != e->verdict)
+	enum resolved_verdict verdict = verdict_of(c, r);
+
+	// A service's packet has passed the rules.
+	if (verdict != e->verdict &&
+	    !(verdict == RESOLVED_EXPECT_SERVICE && e->verdict == RESOLVED_EXPECT_PASS))
+		return false;
+	if (e->verdict == RESOLVED_EXPECT_SERVICE && r->service != (int32_t)e->service)
 		return false;
 	if (e->verdict == RESOLVED_EXPECT_REDIRECT &&
 	    strcmp(e->redirect, c->image->about[r->rule].redirect))
@@ -297,7 +318,10 @@ static void describe_wish(const struct candidate *c, const struct resolved_expec
 					   " via fragments",
 					   " via malformed"};
 
-	text_add(t, verdict_word((enum resolved_verdict)e->verdict));
+	if (e->verdict == RESOLVED_EXPECT_SERVICE)
+		text_addf(t, "service %s", service_name(c, (int32_t)e->service));
+	else
+		text_add(t, verdict_word((enum resolved_verdict)e->verdict));
 	if (e->verdict == RESOLVED_EXPECT_REDIRECT)
 		text_addf(t, " %s", e->redirect);
 	if (e->via == RESOLVED_VIA_RULE)

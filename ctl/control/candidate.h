@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "ctl/base/diag.h"
+#include "ctl/control/balance.h"
 #include "ctl/control/world.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/identities.h"
@@ -21,6 +22,7 @@ struct candidate {
 	struct generation *generation;
 	struct twin *twin;
 	struct generation_cost cost;
+	struct balance balance; // of its `service` blocks
 	struct identities identities; // what its counters change in the instance's maps
 };
 

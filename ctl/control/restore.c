@@ -20,6 +20,8 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	if (candidate_compile(c, r->path, NULL, 0))
 		return err_system(err, EBADMSG, "the accepted policy %s does not compile any more",
 				  r->id);
+	if ((code = balance_find_hops(&c->balance, c->resolved, NEXTHOP_WAIT_MS, err)))
+		return code;
 	candidate_about(c, about);
 	revision_sign(r, about);
 	code = candidate_load(c, i, err);
@@ -31,6 +33,8 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 		code = identities_enter(i, &c->identities, err);
 	if (!code)
 		code = commit_switch(i, c->generation, 0, err);
+	if (!code)
+		code = balance_after(&c->balance, i, number, err);
 	// Twice: the empty policy of the fresh instance is nothing to go back to.
 	return code ? code : commit_switch(i, c->generation, 0, err);
 }

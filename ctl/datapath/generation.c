@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,68 +19,15 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/datapath/balancing.h"
+#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/parts.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/sets.h"
 #include "ctl/datapath/sharing.h"
-#include "xdp/policy.skel.h"
 
 #define LOG_BYTES (16 << 20)
 #define VALUE_MAX (256u << 20) // the verifier follows offsets of up to 512 MB
-
-// What a generation owns and pins, by name of the map in the object.
-enum part {
-	PART_RODATA,
-	PART_FIELDS,
-	PART_NODES,
-	PART_LINES,
-	PART_ROWS,
-	PART_RULES,
-	PART_METERS,
-	PART_BUCKETS,
-	PART_LOGPACE,
-	PART_IFCLASS,
-	PART_SETS,
-	PART_PORTS,
-	PART_PROGRAM,
-	PARTS,
-};
-
-static const char *const part_names[PARTS] = {
-	"rodata",  "fields",  "nodes",   "lines", "rows",  "rules",   "meters",
-	"buckets", "logpace", "ifclass", "sets",  "ports", "program",
-};
-
-struct generation {
-	int fd[PARTS];
-	uint32_t n_sets; // of one that was loaded here; one opened from its pins has none
-	int set_fd[POLICY_SETS_MAX];
-	char *set_name[POLICY_SETS_MAX];
-};
-
-static struct generation *generation_new(void)
-{
-	struct generation *g = mem_new(struct generation);
-
-	for (int p = 0; p < PARTS; p++)
-		g->fd[p] = -1;
-	return g;
-}
-
-void generation_free(struct generation *g)
-{
-	for (int p = 0; g && p < PARTS; p++)
-		fd_close(g->fd[p]);
-	for (uint32_t n = 0; g && n < g->n_sets; n++) {
-		fd_close(g->set_fd[n]);
-		free(g->set_name[n]);
-	}
-	free(g);
-}
-
-void generation_cleanup(struct generation **g)
-{
-	generation_free(*g);
-}
 
 int generation_program(const struct generation *g)
 {
@@ -97,62 +43,6 @@ int generation_program_id(const struct generation *g, uint32_t *ret)
 		return -errno;
 	*ret = info.id;
 	return 0;
-}
-
-static struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
-{
-	switch (part) {
-	case PART_RODATA:
-		return skel->maps.rodata;
-	case PART_FIELDS:
-		return skel->maps.fields;
-	case PART_NODES:
-		return skel->maps.nodes;
-	case PART_LINES:
-		return skel->maps.lines;
-	case PART_ROWS:
-		return skel->maps.rows;
-	case PART_RULES:
-		return skel->maps.rules;
-	case PART_METERS:
-		return skel->maps.meters;
-	case PART_BUCKETS:
-		return skel->maps.buckets;
-	case PART_LOGPACE:
-		return skel->maps.logpace;
-	case PART_IFCLASS:
-		return skel->maps.ifclass;
-	case PART_SETS:
-		return skel->maps.sets;
-	case PART_PORTS:
-		return skel->maps.ports;
-	default:
-		return NULL;
-	}
-}
-
-// The maps of the instance, by their place in both structures.
-static int share(struct policy_bpf *skel, const struct instance *i)
-{
-	const struct {
-		struct bpf_map *map;
-		int fd;
-	} shared[] = {
-		{skel->maps.data_knobs, i->knobs_fd},
-		{skel->maps.slots, i->slots},
-		{skel->maps.counters, i->counters},
-		{skel->maps.events, i->events},
-		{skel->maps.hosts4, i->hosts4},
-		{skel->maps.hosts6, i->hosts6},
-		{skel->maps.nets4, i->nets4},
-		{skel->maps.nets6, i->nets6},
-		{skel->maps.rulecounters, i->rulecounters},
-	};
-	int code = 0;
-
-	for (size_t m = 0; !code && m < ARRAY_SIZE(shared); m++)
-		code = bpf_map__reuse_fd(shared[m].map, shared[m].fd);
-	return code;
 }
 
 static uint32_t at_least_one(size_t n)
@@ -220,20 +110,12 @@ static int size_maps(struct policy_bpf *skel, const struct image *image)
 	return code;
 }
 
-// A program array accepts only programs of one type, fragment support and expected attach type; under
-// libxdp's dispatcher entry is an extension, whose expected attach type is 0, so all have that.
-static void fit_slots(const struct policy_bpf *skel, const struct instance *i)
-{
-	bpf_program__set_expected_attach_type(skel->progs.weir_policy, 0);
-	bpf_program__set_flags(skel->progs.weir_policy, sharing_flags(i));
-}
-
 static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
 		    const struct generation_options *options)
 {
 	struct config *config = (struct config *)&skel->rodata->config;
 
-	fit_slots(skel, i);
+	parts_fit(skel, i);
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	config->malformed_pass = options->malformed_pass;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
@@ -273,23 +155,16 @@ static int load(struct policy_bpf *skel, struct err *err)
 }
 
 // Maps an array, copies the table, unmaps, freezes.
-static char *folder_of(const char *instance_folder, uint32_t number)
-{
-	return mem_printf("%s/gen/%u", instance_folder, number);
-}
-
 static int fill(int fd, const void *table, size_t bytes, size_t map_bytes, struct err *err)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (map_bytes + page - 1) & ~(page - 1);
-	void *map;
+	struct mapping m;
+	int code = bytes ? mapping_open(&m, fd, map_bytes, err) : 0;
 
+	if (code)
+		return code;
 	if (bytes) {
-		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED)
-			return err_system(err, errno, "cannot map a policy table of %zu bytes",
-					  bytes);
-		memcpy(map, table, bytes);
-		munmap(map, size);
+		memcpy(m.at, table, bytes);
+		mapping_close(&m);
 	}
 	return bpf_map_freeze(fd) ? err_system(err, errno, "cannot freeze a policy table") : 0;
 }
@@ -324,33 +199,32 @@ static int fill_tables(const struct generation *g, const struct image *i, struct
 
 static int keep(const struct policy_bpf *skel, struct generation *g, struct err *err)
 {
-	for (int p = 0; p < PARTS; p++) {
-		int fd = p == PART_PROGRAM ? bpf_program__fd(skel->progs.weir_policy)
-					   : bpf_map__fd(part_map(skel, (enum part)p));
+	for (int p = 0; p <= PART_BALANCE; p++) {
+		int fd = p == PART_PROGRAM   ? bpf_program__fd(skel->progs.weir_policy)
+			 : p == PART_BALANCE ? bpf_program__fd(skel->progs.weir_balance)
+					     : bpf_map__fd(part_map(skel, (enum part)p));
 
+		if (p == PART_BALANCE && fd < 0)
+			break; // a policy without services
 		g->fd[p] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		if (g->fd[p] < 0)
 			return err_system(err, errno, "cannot keep the policy's '%s'",
-					  part_names[p]);
+					  part_name((enum part)p));
 	}
 	return 0;
 }
 
-static int fill_sets(const struct instance *i, struct generation *g,
-		     const struct generation_options *options, struct err *err)
+static int fill_sets(struct generation *g, const struct generation_options *options,
+		     const char *heir_of, struct err *err)
 {
-	CLEANUP_FREE char *heir_of =
-		i && options->heir_of ? folder_of(i->folder, options->heir_of) : NULL;
-
 	for (uint32_t n = 0; n < options->n_sets; n++) {
 		const struct generation_set *set = &options->sets[n];
-		int code = sets_provide(heir_of, set->name, set->max, &g->set_fd[n], err);
+		int fd, code = sets_provide(heir_of, set->name, set->max, &fd, err);
 
 		if (code)
 			return code;
-		g->set_name[n] = mem_strdup(set->name);
-		g->n_sets = n + 1;
-		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &g->set_fd[n], BPF_ANY))
+		parts_keep(&g->sets, set->name, fd);
+		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &fd, BPF_ANY))
 			return err_system(err, errno, "cannot use the set '@%s'", set->name);
 	}
 	return 0;
@@ -442,6 +316,8 @@ int generation_load(const struct instance *i, const struct image *image,
 {
 	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
 	CLEANUP_GENERATION struct generation *g = generation_new();
+	CLEANUP_FREE char *heir_of =
+		i && options->heir_of ? generation_folder(i->folder, options->heir_of) : NULL;
 	uint64_t begin_us = now_us();
 	int code;
 
@@ -450,15 +326,19 @@ int generation_load(const struct instance *i, const struct image *image,
 	prepare(skel, i, image, options);
 	code = size_maps(skel, image);
 	if (!code && i)
-		code = share(skel, i);
+		code = parts_share(skel, i);
 	if (code)
 		return err_system(err, -code, "cannot size the policy's maps");
+	if ((code = balancing_prepare(skel, options->balancing, heir_of, err)))
+		return code;
 	if (!(code = load(skel, err)))
 		code = keep(skel, g, err);
 	if (!code)
 		code = fill_tables(g, image, err);
 	if (!code)
-		code = fill_sets(i, g, options, err);
+		code = fill_sets(g, options, heir_of, err);
+	if (!code && options->balancing)
+		code = balancing_fill(g, options->balancing, heir_of, err);
 	if (!code)
 		code = fill_ports(g, options, err);
 	if (code)
@@ -479,6 +359,7 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 	if (!skel)
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, &nothing, &defaults);
+	bpf_program__set_autoload(skel->progs.weir_balance, false);
 	code = size_maps(skel, &nothing);
 	if (!code)
 		code = size_overlay(skel, i->meta.max_entries);
@@ -511,7 +392,7 @@ static int pin_about(const char *folder, const struct generation_about *about, s
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
 			  struct err *err)
 {
-	CLEANUP_FREE char *folder = folder_of(i->folder, number);
+	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
 	CLEANUP_FD int fd = -1;
 	uint32_t zero = 0;
 	int code = pins_get(folder, "about", &fd, err);
@@ -557,7 +438,7 @@ int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTER
 
 		if (entry->d_name[0] == '.')
 			continue;
-		code = pins_get(folder, part_names[PART_RULES], &rules, err);
+		code = pins_get(folder, part_name(PART_RULES), &rules, err);
 		if (!code && (code = mark_rows(rules, ret_used)))
 			err_system(err, -code, "cannot read the rules in '%s'", folder);
 		if (code == -ENOENT) // half pinned by a killed command: in no slot
@@ -567,28 +448,21 @@ int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTER
 	return code;
 }
 
-static int pin_sets(const char *generation_folder, const struct generation *g, struct err *err)
-{
-	CLEANUP_FREE char *folder = sets_folder(generation_folder);
-	int code = g->n_sets ? file_mkdirs(folder, 0700, err) : 0;
-
-	for (uint32_t n = 0; !code && n < g->n_sets; n++)
-		code = pins_put(folder, g->set_name[n], g->set_fd[n], err);
-	return code;
-}
-
 int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
 		   const struct generation_about *about, struct err *err)
 {
-	CLEANUP_FREE char *folder = folder_of(instance_folder, number);
+	CLEANUP_FREE char *folder = generation_folder(instance_folder, number);
 	int code = file_remove_tree(folder, err);
 
 	if (!code)
 		code = file_mkdirs(folder, 0700, err);
 	for (int p = 0; !code && p < PARTS; p++)
-		code = pins_put(folder, part_names[p], g->fd[p], err);
+		if (g->fd[p] >= 0)
+			code = pins_put(folder, part_name((enum part)p), g->fd[p], err);
 	if (!code)
-		code = pin_sets(folder, g, err);
+		code = parts_pin(folder, SETS_FOLDER, &g->sets, err);
+	if (!code)
+		code = parts_pin(folder, BALANCING_PINS_FOLDER, &g->pins, err);
 	if (!code)
 		code = pin_about(folder, about, err);
 	if (code)
@@ -598,7 +472,7 @@ int generation_pin(const char *instance_folder, struct generation *g, uint32_t n
 
 void generation_unpin(const char *instance_folder, uint32_t number)
 {
-	CLEANUP_FREE char *folder = folder_of(instance_folder, number);
+	CLEANUP_FREE char *folder = generation_folder(instance_folder, number);
 
 	file_remove_tree(folder, NULL);
 }
@@ -607,125 +481,20 @@ int generation_open(const struct instance *i, uint32_t number, struct generation
 		    struct err *err)
 {
 	CLEANUP_GENERATION struct generation *g = generation_new();
-	CLEANUP_FREE char *folder = folder_of(i->folder, number);
+	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
 
 	for (int p = 0; p < PARTS; p++) {
-		int code = pins_get(folder, part_names[p], &g->fd[p], err);
+		int code = pins_get(folder, part_name((enum part)p), &g->fd[p], err);
 
+		if (code == -ENOENT && p >= PARTS_NEEDED)
+			continue;
 		if (code == -ENOENT)
 			return err_system(err, ENOENT, "generation %u has lost its pin '%s'",
-					  number, part_names[p]);
+					  number, part_name((enum part)p));
 		if (code)
 			return code;
 	}
 	*ret = TAKE_PTR(g);
-	return 0;
-}
-
-// Twins
-
-struct twin {
-	struct policy_bpf *skel;
-	struct policy_twin *answer; // mapped
-	uint8_t *packet;
-	size_t size;
-};
-
-#define PACKET_MAX 16384
-
-void twin_free(struct twin *t)
-{
-	if (!t)
-		return;
-	if (t->answer)
-		munmap(t->answer, sizeof(*t->answer));
-	policy_bpf__destroy(t->skel);
-	free(t->packet);
-	free(t);
-}
-
-void twin_cleanup(struct twin **t)
-{
-	twin_free(*t);
-}
-
-// The read-only data of the original, but for the switch that makes it a twin.
-static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
-{
-	CLEANUP_FREE void *rodata = mem_zalloc(1, sizeof(*skel->rodata));
-	uint32_t zero = 0;
-
-	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata))
-		return -errno;
-	memcpy(skel->rodata, rodata, sizeof(*skel->rodata));
-	((struct config *)&skel->rodata->config)->twin = 1;
-	return 0;
-}
-
-static int share_tables(struct policy_bpf *skel, const struct generation *g)
-{
-	int code = 0;
-
-	for (int p = PART_FIELDS; !code && p < PART_PROGRAM; p++)
-		code = bpf_map__reuse_fd(part_map(skel, (enum part)p), g->fd[p]);
-	return code;
-}
-
-static int open_twin(struct twin *t, const struct instance *i, const struct generation *g)
-{
-	int code;
-
-	t->skel = policy_bpf__open();
-	if (!t->skel)
-		return -errno;
-	fit_slots(t->skel, i);
-	code = copy_rodata(t->skel, g);
-	if (!code)
-		code = share_tables(t->skel, g);
-	if (!code && i)
-		code = share(t->skel, i);
-	return code ? code : policy_bpf__load(t->skel);
-}
-
-int twin_open(const struct instance *i, const struct generation *g, struct twin **ret,
-	      struct err *err)
-{
-	CLEANUP_TWIN struct twin *t = mem_new(struct twin);
-	int code = open_twin(t, i, g);
-	void *answer;
-
-	if (code)
-		return err_system(err, -code, "cannot make the policy's twin");
-	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
-		      bpf_map__fd(t->skel->maps.twin), 0);
-	if (answer == MAP_FAILED)
-		return err_system(err, errno, "cannot map the twin's answer");
-	t->answer = answer;
-	t->packet = mem_zalloc(1, PACKET_MAX);
-	*ret = TAKE_PTR(t);
-	return 0;
-}
-
-int twin_run(struct twin *t, const uint8_t *frame, size_t length, const struct policy_twin *ask,
-	     struct twin_result *ret, struct err *err)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = (uint32_t)length,
-		    .data_out = t->packet, .data_size_out = PACKET_MAX);
-
-	*t->answer = *ask;
-	t->answer->rule = -1;
-	t->answer->counted = 0;
-	if (bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.weir_policy), &opts))
-		return err_system(err, errno, "cannot run a test packet of %zu bytes", length);
-	*ret = (struct twin_result){
-		.verdict = opts.retval,
-		.rule = t->answer->rule,
-		.reason = t->answer->reason,
-		.counted = t->answer->counted,
-		.packet = t->packet,
-		.length = opts.data_size_out,
-	};
-	memcpy(ret->first_counted, t->answer->first_counted, sizeof(ret->first_counted));
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/table/image.h"
 
+struct balancing;
 struct generation; // descriptors of one policy's program and maps
 
 // A dynamic set the policy names. Its map belongs to every generation that names it.
@@ -29,6 +30,7 @@ struct generation_options {
 	// Numbers of devices for redirect rules, by image rule's `redirect` row; 0: not there.
 	const uint32_t *redirects;
 	size_t n_redirects;
+	const struct balancing *balancing; // of its services; NULL: it has none
 };
 
 struct generation_cost {
@@ -116,8 +118,13 @@ struct twin_result {
 	uint32_t reason;  // enum weir_reason
 	uint32_t counted; // rules that counted and went on
 	uint32_t first_counted[5];
-	uint8_t *
-		packet; // that leaves, when verdict is XDP_TX; owned by the twin, valid until the next run
+	int32_t service;    // the packet's, -1 none
+	uint32_t passed;    // with a service: the reason that let it pass
+	uint32_t backend;   // its number, BACKEND_NONE
+	uint32_t slot;      // of the flow, where it has a service
+	uint64_t slot_word; // as common/service.h has it
+	bool pinned;        // by a living pin
+	uint8_t *packet;    // that leaves, unless it is dropped; owned by the twin, valid until the next run
 	size_t length;
 };
 // Runs one frame of at least 14 bytes. ask: iface, over, established, live.

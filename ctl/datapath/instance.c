@@ -364,12 +364,21 @@ int instance_iface(const struct instance *i, uint32_t number, struct iface *ret,
 	return 0;
 }
 
+// What the datapath has to know of an interface's mode.
+static void set_generic(const struct instance *i, uint32_t number, bool generic)
+{
+	uint64_t bit = 1ull << (number & (WEIR_IFACES - 1)), all = i->knobs->generic;
+
+	__atomic_store_n(&i->knobs->generic, generic ? all | bit : all & ~bit, __ATOMIC_RELAXED);
+}
+
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
 		       struct err *err)
 {
 	if (bpf_map_update_elem(i->ifaces, &number, row, BPF_ANY))
 		return err_system(err, errno, "cannot write the interfaces of instance '%s'",
 				  i->name);
+	set_generic(i, number, row->state != IFACE_FREE && row->mode == IFACE_GENERIC);
 	return 0;
 }
 

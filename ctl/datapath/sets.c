@@ -20,9 +20,9 @@
 // is left: with them on top `max` entries always fit.
 #define LRU_BATCH 128
 
-char *sets_folder(const char *generation_folder)
+static char *sets_folder(const char *generation_folder)
 {
-	return mem_printf("%s/dynamic", generation_folder);
+	return mem_printf("%s/" SETS_FOLDER, generation_folder);
 }
 
 static uint32_t capacity(uint32_t max)

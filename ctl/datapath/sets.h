@@ -17,8 +17,7 @@ struct set_rows {
 	size_t n, cap;
 };
 
-// Where a generation's sets are pinned, one file a set; the caller frees it.
-char *sets_folder(const char *generation_folder);
+#define SETS_FOLDER "dynamic" // of a generation, where its sets are pinned: one file a set
 
 // The map of a dynamic set for a new generation: that of generation folder `heir_of` (NULL: none) where it
 // has one of this name and size; else a new one, with the entries of one of another size. Nothing is

@@ -150,6 +150,7 @@ struct resolved_rule {
 	struct place place;
 	uint32_t text_index; // its number among the rules of the text, from 0
 	bool always;
+	bool service;         // none of the text: the packets of a service, to the compiler
 	bool impossible;      // some field is empty: it matches nothing (a warning said so)
 	uint8_t action;       // enum resolved_action
 	const char *redirect; // interface name

@@ -51,9 +51,15 @@ static int check_limits(const struct resolved *r, struct diag *d)
 	size_t before = diag_errors(d);
 
 	for (size_t i = 0; i < r->n_services; i++)
-		diag_error(d, r->services[i].at, NULL, "services are not supported yet");
+		if (r->services[i].mode >= RESOLVED_NAT)
+			diag_error(d, r->services[i].at, "mode dr, ipip or gue",
+				   "service '%s': mode %s is not there yet", r->services[i].name,
+				   r->services[i].mode == RESOLVED_NAT ? "nat" : "fullnat");
 	if (r->n_rules > POLICY_RULES)
 		diag_error(d, r->rules[POLICY_RULES].at, NULL, "more than %d rules", POLICY_RULES);
+	else if (r->n_rules + r->n_services > POLICY_RULES)
+		diag_error(d, r->services[POLICY_RULES - r->n_rules].at, NULL,
+			   "more than %d rules and services together", POLICY_RULES);
 	if (r->n_dynamics > POLICY_SETS_MAX)
 		diag_error(d, r->dynamics[POLICY_SETS_MAX].at, NULL, "more than %d dynamic sets",
 			   POLICY_SETS_MAX);
@@ -224,7 +230,10 @@ static void build_side(struct compilation *c, int first)
 
 static void fill_config(const struct resolved *r, uint64_t seed, struct policy_config *config)
 {
-	config->words = (uint32_t)((r->n_rules + 63) / 64);
+	config->words = (uint32_t)((r->n_rules + r->n_services + 63) / 64);
+	config->services = (uint32_t)r->n_services;
+	for (size_t i = 0; i < r->n_services; i++)
+		config->modes |= 1u << r->services[i].mode;
 	config->essentials_filter = r->essentials_filter;
 	config->line_seed = seed;
 	config->default_drop = r->default_drop;
@@ -282,25 +291,84 @@ static void compilation_free(struct compilation *c)
 	free(c->new_rows);
 }
 
+// ---- services -----------------------------------------------------------------------------------
+
+// What a rule would say that a service's packets satisfy.
+static struct resolved_rule member_rule(const struct resolved_service *s)
+{
+	return (struct resolved_rule){
+		.service = true,
+		.identity = s->name,
+		.at = s->at,
+		.place = s->place,
+		.to = {.kind = RESOLVED_SET, .index = s->vip},
+		.dport = s->any_port ? (struct resolved_ranges){0} : s->ports,
+		.proto = s->proto,
+	};
+}
+
+// The rules with the services behind them, as the tables are built from: their second region. The caller
+// frees *ret_rules.
+static struct resolved with_members(const struct resolved *r, struct resolved_rule **ret_rules)
+{
+	struct resolved all = *r;
+
+	*ret_rules = mem_zalloc(r->n_rules + r->n_services, sizeof(**ret_rules));
+	for (size_t i = 0; i < r->n_rules; i++)
+		(*ret_rules)[i] = r->rules[i];
+	for (size_t i = 0; i < r->n_services; i++)
+		(*ret_rules)[r->n_rules + i] = member_rule(&r->services[i]);
+	all.rules = *ret_rules;
+	all.n_rules += r->n_services;
+	return all;
+}
+
+static void fill_services(const struct resolved *r, struct image *i)
+{
+	i->n_services = r->n_services;
+	i->services = mem_zalloc(r->n_services, sizeof(*i->services));
+	for (size_t n = 0; n < r->n_services; n++) {
+		const struct resolved_service *from = &r->services[n];
+
+		i->services[n] = (struct image_service){
+			.name = mem_strdup(from->name),
+			.place = rules_place(r, from->place),
+			.at = from->at,
+		};
+	}
+}
+
+static int build(struct compilation *c)
+{
+	int result;
+
+	c->rows_max = c->options->rows_max ? c->options->rows_max : ROWS_BYTES;
+	c->new_rows = mem_zalloc(c->in->n_addresses, sizeof(*c->new_rows));
+	rows_init(&c->rows, c->out->config.words, c->rows_max);
+	result = build_tables(c);
+	compilation_free(c);
+	return result;
+}
+
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
 	    struct image **ret)
 {
 	CLEANUP_IMAGE struct image *i = mem_new(struct image);
-	struct compilation c = {.in = r, .options = options, .diag = d, .out = i};
+	CLEANUP_FREE struct resolved_rule *rules = NULL;
+	struct compilation c = {.options = options, .diag = d, .out = i};
+	struct resolved all;
 	int result = check_limits(r, d);
 
 	if (result)
 		return result;
+	all = with_members(r, &rules);
+	c.in = &all;
 	fill_config(r, options->seed, &i->config);
-	fields_use(r, &i->config);
+	fields_use(&all, &i->config);
+	fill_services(r, i);
 	result = rules_build(r, options, d, i);
-	if (!result && r->n_rules) {
-		c.rows_max = options->rows_max ? options->rows_max : ROWS_BYTES;
-		c.new_rows = mem_zalloc(r->n_addresses, sizeof(*c.new_rows));
-		rows_init(&c.rows, i->config.words, c.rows_max);
-		result = build_tables(&c);
-		compilation_free(&c);
-	}
+	if (!result && all.n_rules)
+		result = build(&c);
 	if (!result)
 		*ret = TAKE_PTR(i);
 	return result;

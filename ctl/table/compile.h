@@ -14,7 +14,7 @@ struct compile_options {
 	uint64_t rows_max; // bytes of rows before compile refuses; 0: 128 MB
 };
 
-// 0, or -EINVAL with errors queued in d at the place in the policy that causes them: services ("not
-// yet"), rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
+// 0, or -EINVAL with errors queued in d at the place in the policy that causes them: services of a mode that is
+// not there yet, rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
 	    struct image **ret);

@@ -152,11 +152,20 @@ static bool build_ranges(struct builder *b, enum policy_field field, __u32 *to, 
 	return edges_sweep(b, &row, to, size);
 }
 
+// A later fragment has no port and belongs to a service by its address and protocol.
+static void add_portless(const struct builder *b, enum policy_field field, struct row *row)
+{
+	for (size_t i = 0; i < b->in->n_rules; i++)
+		if (b->in->rules[i].service && fields_needs(&b->in->rules[i], field))
+			row_flip_rule(row, i);
+}
+
 static bool build_ports(struct builder *b, enum policy_field field, __u32 *to)
 {
 	struct row row;
 
 	row_without(b, field, &row);
+	add_portless(b, field, &row);
 	to[POLICY_NO_PORT] = rows_add(b->rows, &row);
 	return to[POLICY_NO_PORT] && build_ranges(b, field, to, POLICY_NO_PORT);
 }

@@ -16,6 +16,11 @@ void image_free(struct image *i)
 		free(i->about[n].place);
 		free(i->about[n].redirect);
 	}
+	for (size_t n = 0; i->services && n < i->n_services; n++) {
+		free(i->services[n].name);
+		free(i->services[n].place);
+	}
+	free(i->services);
 	free(i->about);
 	free(i->rules);
 	free(i->fields);

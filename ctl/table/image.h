@@ -17,6 +17,12 @@ struct image_rule {
 	char *redirect;    // interface, or NULL
 };
 
+struct image_service {
+	char *name;
+	char *place;
+	struct diag_at at;
+};
+
 struct image {
 	struct policy_config config;
 	uint32_t *fields;
@@ -30,6 +36,8 @@ struct image {
 	struct policy_rule *rules;
 	struct image_rule *about; // one for each rule
 	size_t n_rules;
+	struct image_service *services; // their bits stand behind those of the rules
+	size_t n_services;
 	uint32_t n_meters;       // rules with a limit of their own
 	uint32_t n_bucket_lines; // for limits per source or destination
 	uint32_t n_logs;

@@ -177,15 +177,19 @@ static int fill_redirect(struct builder *b, const struct resolved_rule *from,
 	return 0;
 }
 
+char *rules_place(const struct resolved *r, struct place place)
+{
+	const char *file = place.file < r->n_files ? r->files[place.file].name : "policy";
+
+	return mem_printf("%s:%u", file, place.line);
+}
+
 static void fill_about(const struct builder *b, const struct resolved_rule *from,
 		       struct image_rule *to)
 {
-	const char *file =
-		from->place.file < b->in->n_files ? b->in->files[from->place.file].name : "policy";
-
 	to->identity = mem_strdup(from->identity);
 	to->at = from->at;
-	to->place = mem_printf("%s:%u", file, from->place.line);
+	to->place = rules_place(b->in, from->place);
 	to->redirect = from->redirect ? mem_strdup(from->redirect) : NULL;
 }
 

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Plans the services of a policy around those that run, and takes the switch along.
+#include "ctl/control/balance.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/hands.h"
+#include "ctl/control/hops.h"
+
+void balance_free(struct balance *s)
+{
+	balancing_close(s->running);
+	balancer_free(s->balancer);
+	free(s->rows);
+	free(s->hops);
+	vec_each (&s->warnings, text)
+		free(*text);
+	vec_free(&s->warnings);
+}
+
+// ---- next hops ----------------------------------------------------------------------------------
+
+static size_t count_backends(const struct resolved *r)
+{
+	size_t n = 0;
+
+	for (size_t s = 0; s < r->n_services; s++)
+		n += r->services[s].n_backends;
+	return n;
+}
+
+int balance_find_hops(struct balance *s, const struct resolved *r, uint32_t wait_ms,
+		       struct err *err)
+{
+	CLEANUP_FREE struct addr *dests = mem_zalloc(count_backends(r), sizeof(*dests));
+	size_t n = 0;
+
+	for (size_t v = 0; v < r->n_services; v++)
+		for (size_t b = 0; b < r->services[v].n_backends; b++)
+			dests[n++] = r->services[v].backends[b].addr;
+	free(s->hops);
+	s->hops = mem_zalloc(n, sizeof(*s->hops));
+	s->n_hops = n;
+	return hops_find(dests, n, wait_ms, s->hops, err);
+}
+
+// The rows of the policy's members. Members of a service stand in its order, the gone ones behind them: those
+// keep the row they have.
+static void fill_rows(struct balance *s, const struct resolved *r)
+{
+	size_t hop = 0;
+
+	s->rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*s->rows));
+	for (size_t v = 0; v < r->n_services; v++) {
+		const struct resolved_service *from = &r->services[v];
+		const struct balancer_service *to = &s->balancer->services[v];
+
+		for (uint32_t m = 0; m < to->n_members; m++) {
+			const struct balancer_member *member =
+				&s->balancer->members[to->first_member + m];
+			struct backend *row = &s->rows[member->id];
+			const struct backend *old =
+				s->running ? balancing_row(s->running, member->id) : NULL;
+			struct hops_source source = {from->source, from->n_source, from->mode};
+			char *why = NULL;
+
+			if (m < from->n_backends)
+				hops_row(member, &source, s->n_hops ? &s->hops[hop + m] : NULL,
+					 row, &why);
+			else if (old)
+				*row = *old;
+			if (why)
+				vec_push(&s->warnings, mem_printf("service '%s': %s", to->name, why));
+			free(why);
+		}
+		hop += from->n_backends;
+	}
+}
+
+// ---- the plan -----------------------------------------------------------------------------------
+
+// The seed of the instance is that of its running services, else the kept one.
+static int find_key(struct balance *s, const struct instance *i, struct err *err)
+{
+	return i ? seed_read(i->name, &s->key, err) : 0;
+}
+
+static int look_around(struct balance *s, const struct instance *i, uint32_t running,
+		       bool **ret_pinned, struct balancer_ids *busy, struct hands *hands,
+		       struct err *err)
+{
+	int code = i ? hands_read(i->name, hands, err) : 0;
+
+	if (!code && i && running)
+		code = balancing_open(i, running, &s->running, err);
+	if (code == -ENOENT)
+		code = 0;
+	if (code || !s->running)
+		return code;
+	*ret_pinned = mem_zalloc(balancing_state(s->running)->n_services, sizeof(**ret_pinned));
+	return balance_tidy(s->running, &s->clock, *ret_pinned, busy, err);
+}
+
+int balance_plan(struct balance *s, const struct resolved *r, const struct instance *i,
+		  uint32_t running, struct diag *d, struct err *err)
+{
+	CLEANUP_FREE struct balancer_ids *busy = mem_new(struct balancer_ids);
+	CLEANUP_FREE bool *pinned = NULL;
+	struct hands hands = {0};
+	int code = 0;
+
+	s->clock = (struct clock){.hz = clock_hz()};
+	if (i)
+		code = instance_clock(i, &s->clock, err);
+	if (!code)
+		code = find_key(s, i, err);
+	if (!code)
+		code = look_around(s, i, running, &pinned, busy, &hands, err);
+	if (!code) {
+		struct balancer_plan_options options = {
+			.running = s->running ? balancing_state(s->running) : NULL,
+			.busy = busy,
+			.pinned = pinned,
+			.hands = hands.at,
+			.n_hands = hands.n,
+			.key = s->key,
+			.now = s->clock.jiffies,
+			.wall_s = s->clock.wall_ms / 1000,
+			.hz = s->clock.hz,
+			.force = s->options.force,
+			.trial = s->options.trial_ms != 0,
+		};
+
+		code = balancer_plan(r, &options, d, &s->balancer);
+	}
+	vec_free(&hands);
+	if (code)
+		return code;
+	fill_rows(s, r);
+	s->balancing = (struct balancing){s->balancer, s->rows, {{0}}, s->clock.hz};
+	balancer_new_ids(s->balancer, s->running ? balancing_state(s->running) : NULL,
+			 &s->balancing.fresh);
+	return 0;
+}
+
+// ---- the switch ---------------------------------------------------------------------------------
+
+static const struct balancer_service *successor(const struct balance *s,
+						const struct balancer_service *before)
+{
+	const struct balancer_service *after = balancer_find(s->balancer, before->name);
+
+	return after && after->row == before->row ? after : NULL;
+}
+
+// What the ring on trial sends elsewhere is pinned; if the kernel goes back, the ring before must look for
+// those pins. A slot that is changing goes on so until then: its own clock may run out earlier.
+static void prepare_way_back(struct balance *s)
+{
+	struct balancer *before = balancing_state(s->running);
+	uint64_t now = s->clock.jiffies, end = now + s->options.trial_ms * s->clock.hz / 1000;
+
+	for (size_t n = 0; n < before->n_services; n++) {
+		const struct balancer_service *was = &before->services[n];
+		const struct balancer_service *is = successor(s, was);
+		struct ring_rules rules = balancer_rules(was, now, s->clock.hz);
+
+		for (uint32_t i = 0; is && i < was->size; i++) {
+			uint64_t *slot = &before->slots[was->first_slot + i];
+			uint64_t after = s->balancer->slots[is->first_slot + i];
+
+			if (slot_phase(*slot, now, rules.hold_ticks) == SLOT_CHANGING)
+				*slot = slot_pack(slot_owner(*slot), slot_former(*slot),
+						  slot_time(end));
+			else if (slot_owner(*slot) != slot_owner(after))
+				*slot = ring_trial(*slot, &rules);
+		}
+	}
+}
+
+int balance_before(struct balance *s, const struct instance *i, bool fleeting, struct err *err)
+{
+	int code = s->balancer->n_services && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
+
+	if (code || !s->running || !s->options.trial_ms)
+		return code;
+	prepare_way_back(s);
+	return balancing_write(s->running, s->clock.hz, err);
+}
+
+// What began to change with the plan begins with the switch.
+static void restart_clock(struct balancer *b, uint64_t planned, uint64_t now)
+{
+	for (size_t n = 0; n < b->n_slots; n++) {
+		uint64_t slot = b->slots[n];
+
+		if (slot_former(slot) && slot_since(slot) == slot_time(planned))
+			b->slots[n] = slot_pack(slot_owner(slot), slot_former(slot), slot_time(now));
+	}
+}
+
+int balance_after(struct balance *s, const struct instance *i, uint32_t generation,
+		   struct err *err)
+{
+	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	struct balancer *b;
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (!code)
+		code = balancing_open(i, generation, &l, err);
+	if (code)
+		return code == -ENOENT ? 0 : code;
+	b = balancing_state(l);
+	for (size_t m = 0; m < b->n_members; m++)
+		balancing_set_row(l, b->members[m].id, &s->rows[b->members[m].id]);
+	restart_clock(b, s->clock.jiffies, now.jiffies);
+	return balancing_write(l, now.hz, err);
+}

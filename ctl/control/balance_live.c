@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Looks after a balancer that runs.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/hops.h"
+#include "ctl/control/balance.h"
+
+#define CLOSING_US 20000 // packets that saw a slot changing have pinned their flows by then
+
+// ---- transitions --------------------------------------------------------------------------------
+
+static uint64_t longest_idle(const struct balancer_service *s)
+{
+	return s->idle_tcp > s->idle_udp ? s->idle_tcp : s->idle_udp;
+}
+
+static struct ring_pins pins_of(const struct balancer_service *s, uint64_t *words, size_t n,
+				const struct clock *now)
+{
+	uint32_t shift = pin_shift(now->hz);
+
+	return (struct ring_pins){
+		.words = words,
+		.n = n,
+		.time = pin_time(now->jiffies, shift),
+		.idle_ticks = pin_ticks(longest_idle(s), shift) + 2,
+		.hash = (enum service_hash)s->hash,
+	};
+}
+
+static bool all_stable(const struct balancer *b, const struct balancer_service *s)
+{
+	for (uint32_t i = 0; i < s->size; i++)
+		if (slot_former(b->slots[s->first_slot + i]))
+			return false;
+	return true;
+}
+
+// How long slots are changing follows what was pushed out since the last look. What is over by its age alone
+// is written so before it grows.
+static int adjust_hold(struct balancing_live *l, struct balancer_service *s,
+		       const struct clock *now, struct err *err)
+{
+	struct service_counter counter;
+	uint64_t pushed, fresh;
+	int code = balancing_counter(l, s->row, &counter, err);
+
+	if (code)
+		return code;
+	pushed = counter.event[SERVICE_PUSHED_FOUND];
+	fresh = pushed > s->pushed ? pushed - s->pushed : 0;
+	if (fresh || !s->pushed_at)
+		s->pushed_at = now->jiffies;
+	s->pushed = pushed;
+	s->hold = ring_hold(s->hold, fresh, now->jiffies - s->pushed_at, longest_idle(s));
+	return 0;
+}
+
+static void close_slots(struct balancer *b, const struct balancer_service *s,
+			const struct clock *now, const uint64_t *foreign)
+{
+	struct ring_rules rules = balancer_rules(s, now->jiffies, now->hz);
+
+	ring_tidy_all(b->slots + s->first_slot, foreign, s->size, &rules);
+}
+
+static void wait_for_packets(void)
+{
+	struct timespec t = {.tv_nsec = CLOSING_US * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+// The last step: pins are looked at once no packet can add one to a slot that is closed.
+static int walk(struct balancing_live *l, size_t n, const struct clock *now, bool *ret_pinned,
+		struct balancer_ids *ret_ids, struct err *err)
+{
+	struct balancer *b = balancing_state(l);
+	const struct balancer_service *s = &b->services[n];
+	CLEANUP_FREE uint64_t *foreign = mem_zalloc((s->size + 63) / 64, sizeof(*foreign));
+	struct ring_pins pins;
+	uint64_t *words;
+	size_t count;
+	int code = balancing_pins(l, n, &words, &count, err);
+
+	if (code)
+		return code;
+	pins = pins_of(s, words, count, now);
+	*ret_pinned = ring_walk(&pins, b->slots + s->first_slot, s->size, foreign) > 0;
+	if (ret_ids)
+		balancer_ids_of_pins(&pins, ret_ids);
+	close_slots(b, s, now, foreign);
+	return 0;
+}
+
+static int close_all(struct balancing_live *l, const struct clock *now, struct err *err)
+{
+	struct balancer *b = balancing_state(l);
+	bool open = false;
+	int code = 0;
+
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		struct balancer_service *s = &b->services[n];
+		CLEANUP_FREE uint64_t *all = mem_zalloc((s->size + 63) / 64, sizeof(*all));
+
+		memset(all, 0xff, (s->size + 63) / 64 * sizeof(*all));
+		if (!all_stable(b, s)) {
+			close_slots(b, s, now, all);
+			open = true;
+		}
+		code = adjust_hold(l, s, now, err);
+	}
+	if (!code)
+		code = balancing_write(l, now->hz, err);
+	if (!code && open)
+		wait_for_packets();
+	return code;
+}
+
+int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pinned,
+		  struct balancer_ids *ret_ids, struct err *err)
+{
+	struct balancer *b = balancing_state(l);
+	bool pinned = false, ended = balancer_expire(b, now->wall_ms / 1000) > 0;
+	int code = close_all(l, now, err);
+
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		code = walk(l, n, now, &pinned, ret_ids, err);
+		if (ret_pinned)
+			ret_pinned[n] = pinned;
+	}
+	if (code)
+		return code;
+	return ended ? balance_rewrite(l, now, NULL, NULL, err)
+		     : balancing_write(l, now->hz, err);
+}
+
+int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,
+		     bool *ret_nobody, struct err *err)
+{
+	struct balancer *b = balancing_state(l);
+	size_t changed = 0;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		bool nobody = false;
+
+		changed += balancer_change(b, n, now->jiffies, now->hz, &nobody);
+		if (ret_nobody)
+			ret_nobody[n] = nobody;
+	}
+	if (ret_changed)
+		*ret_changed = changed;
+	return balancing_write(l, now->hz, err);
+}
+
+// ---- next hops ----------------------------------------------------------------------------------
+
+// The prefix that outer sources were drawn from, as the row has it.
+static struct prefix source_of(const struct backend *row)
+{
+	struct prefix p = {.len = row->source_len};
+
+	p.addr.family = row->family;
+	memcpy(p.addr.bytes, row->source, row->family == 4 ? 4 : 16);
+	return p;
+}
+
+static bool refresh_row(struct balancing_live *l, const struct balancer_service *s,
+			const struct balancer_member *m, const struct nexthop_answer *hop,
+			struct sentences *warnings)
+{
+	const struct backend *old = balancing_row(l, m->id);
+	struct prefix kept = old ? source_of(old) : (struct prefix){0};
+	bool spread = old && old->source_len && old->source_len != addr_bits(&kept.addr);
+	struct hops_source source = {&kept, spread ? 1 : 0, s->mode};
+	struct backend row;
+	char *why = NULL;
+
+	hops_row(m, &source, hop, &row, &why);
+	if (why)
+		vec_push(warnings, mem_printf("service '%s': %s", s->name, why));
+	free(why);
+	if (!old || !memcmp(old, &row, sizeof(row)))
+		return false;
+	balancing_set_row(l, m->id, &row);
+	return true;
+}
+
+int balance_refresh(struct balancing_live *l, uint32_t wait_ms, struct sentences *ret_warnings,
+		     size_t *ret_changed, struct err *err)
+{
+	const struct balancer *b = balancing_state(l);
+	CLEANUP_FREE struct addr *dests = mem_zalloc(b->n_members, sizeof(*dests));
+	CLEANUP_FREE struct nexthop_answer *hops = mem_zalloc(b->n_members, sizeof(*hops));
+	int code;
+
+	*ret_changed = 0;
+	for (size_t m = 0; m < b->n_members; m++)
+		balancer_address(&b->members[m], &dests[m]);
+	code = hops_find(dests, b->n_members, wait_ms, hops, err);
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+
+		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
+			if (!hops[m].code && hops[m].hop.ifindex)
+				code = balancing_add_device(l, hops[m].hop.ifindex, err);
+			*ret_changed += !code && refresh_row(l, s, &b->members[m], &hops[m],
+							     ret_warnings);
+		}
+	}
+	return code;
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Seed and drains in the state folder.
+#include "ctl/control/hands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/pins.h"
+
+#define DRAINS_MAX (16u << 20)
+#define SEED_MAX   64
+#define WORD_DIGITS 16
+
+static char *path_of(const char *instance, const char *name)
+{
+	return mem_printf("%s/%s/%s", PINS_STATE, instance, name);
+}
+
+static int write_file(const char *instance, const char *name, const char *text, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
+	CLEANUP_FREE char *path = path_of(instance, name);
+	int code = file_mkdirs(folder, 0700, err);
+
+	return code ? code : file_replace(path, text, strlen(text), 0600, err);
+}
+
+// ---- seed ---------------------------------------------------------------------------------------
+
+static int parse_word(const char *text, __u64 *ret)
+{
+	uint64_t word = 0;
+
+	for (int i = 0; i < WORD_DIGITS; i++) {
+		const char *digits = "0123456789abcdef", *at = strchr(digits, text[i]);
+
+		if (!text[i] || !at)
+			return -EINVAL;
+		word = word << 4 | (uint64_t)(at - digits);
+	}
+	*ret = word;
+	return 0;
+}
+
+int seed_read(const char *instance, struct hash_key *ret, struct err *err)
+{
+	CLEANUP_FREE char *path = path_of(instance, "seed");
+	CLEANUP_FREE char *text = NULL;
+	struct hash_key key;
+	size_t len;
+	int code;
+
+	if (!file_exists(path)) {
+		if (getrandom(&key, sizeof(key), 0) != sizeof(key))
+			return err_system(err, errno, "cannot draw a seed");
+		*ret = key;
+		return 0;
+	}
+	if ((code = file_read(path, SEED_MAX, &text, &len, err)))
+		return code;
+	if (len < 2 * WORD_DIGITS || parse_word(text, &key.word[0]) ||
+	    parse_word(text + WORD_DIGITS, &key.word[1]))
+		return err_system(err, EBADMSG, "'%s' is no seed", path);
+	*ret = key;
+	return 0;
+}
+
+int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
+{
+	CLEANUP_FREE char *path = path_of(instance, "seed");
+	CLEANUP_FREE char *text =
+		mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
+			   (unsigned long long)key->word[1]);
+
+	return file_exists(path) ? 0 : write_file(instance, "seed", text, err);
+}
+
+// ---- drains -------------------------------------------------------------------------------------
+
+static int read_hand(const struct json *from, struct balancer_hand *ret)
+{
+	const char *service = json_get_string(from, "service");
+	const char *address = json_get_string(from, "address");
+
+	*ret = (struct balancer_hand){
+		.port = (uint16_t)json_get_u64(from, "port"),
+		.state = (uint8_t)json_get_u64(from, "state"),
+		.weighed = json_get(from, "weight") != NULL,
+		.weight = (uint32_t)json_get_u64(from, "weight"),
+		.until_s = json_get_u64(from, "until_s"),
+	};
+	if (!service || !address || strlen(service) >= sizeof(ret->service) ||
+	    ret->state > BACKEND_DOWN)
+		return -EBADMSG;
+	snprintf(ret->service, sizeof(ret->service), "%s", service);
+	if (!strcmp(address, "here"))
+		return 0;
+	return addr_parse(address, strlen(address), &ret->addr, NULL) ? -EBADMSG : 0;
+}
+
+int hands_read(const char *instance, struct hands *ret, struct err *err)
+{
+	CLEANUP_FREE char *path = path_of(instance, "drains");
+	CLEANUP_FREE char *text = NULL;
+	CLEANUP_JSON struct json *j = NULL;
+	const struct json *list;
+	char why[160] = "";
+	size_t len;
+	int code;
+
+	if (!file_exists(path))
+		return 0;
+	if ((code = file_read(path, DRAINS_MAX, &text, &len, err)))
+		return code;
+	j = json_parse(text, len, why, sizeof(why));
+	list = j ? json_get(j, "drains") : NULL;
+	for (size_t n = 0; list && n < json_length(list); n++) {
+		struct balancer_hand hand;
+
+		if (read_hand(json_at(list, n), &hand))
+			list = NULL;
+		else
+			vec_push(ret, hand);
+	}
+	if (list)
+		return 0;
+	vec_free(ret);
+	return err_system(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
+}
+
+static struct json *hand_json(const struct balancer_hand *h)
+{
+	struct json *j = json_object();
+	addr_text address;
+
+	json_set(j, "service", json_string(h->service));
+	json_set(j, "address",
+		 json_string(h->addr.family ? addr_format(&h->addr, address) : "here"));
+	json_set(j, "port", json_u64(h->port));
+	json_set(j, "state", json_u64(h->state));
+	if (h->weighed)
+		json_set(j, "weight", json_u64(h->weight));
+	json_set(j, "until_s", json_u64(h->until_s));
+	return j;
+}
+
+int hands_write(const char *instance, const struct hands *hands, struct err *err)
+{
+	CLEANUP_JSON struct json *j = json_object();
+	struct json *list = json_array();
+	CLEANUP_FREE char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return err_system(err, errno, "cannot write the drains");
+	json_set(j, "drains", list);
+	vec_each (hands, h)
+		json_append(list, hand_json(h));
+	json_print(j, f, true);
+	if (fclose(f))
+		return err_system(err, errno, "cannot write the drains");
+	return write_file(instance, "drains", text, err);
+}
+
+void hands_of(const struct balancer *b, struct hands *ret)
+{
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+
+		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
+			const struct balancer_member *member = &b->members[m];
+			struct balancer_hand hand = {
+				.port = member->port,
+				.state = member->hand,
+				.weighed = member->weighed,
+				.weight = member->hand_weight,
+				.until_s = member->until_s,
+			};
+
+			if (member->gone || (!hand.state && !hand.weighed))
+				continue;
+			snprintf(hand.service, sizeof(hand.service), "%s", s->name);
+			balancer_address(member, &hand.addr);
+			vec_push(ret, hand);
+		}
+	}
+}

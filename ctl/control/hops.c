@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From what the kernel says of the way to a backend to what the datapath reads.
+#include "ctl/control/hops.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+
+int hops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
+	      struct err *err)
+{
+	CLEANUP_FREE struct addr *asked = mem_zalloc(n, sizeof(*asked));
+	CLEANUP_FREE struct nexthop_answer *answers = mem_zalloc(n, sizeof(*answers));
+	size_t m = 0;
+	int code;
+
+	for (size_t i = 0; i < n; i++)
+		if (dests[i].family)
+			asked[m++] = dests[i];
+	code = m ? nexthop_find(asked, m, wait_ms, answers, err) : 0;
+	if (code)
+		return code;
+	m = 0;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = dests[i].family ? answers[m++] : (struct nexthop_answer){0};
+	return 0;
+}
+
+static void copy_addr(__u32 to[4], const struct addr *from)
+{
+	memset(to, 0, 16);
+	memcpy(to, from->bytes, from->family == 4 ? 4 : 16);
+}
+
+// The first prefix of the backend's family, else the host's own address.
+static bool set_source(const struct hops_source *source, const struct addr *own, struct backend *ret)
+{
+	for (size_t i = 0; i < source->n; i++)
+		if (source->at[i].addr.family == ret->family) {
+			copy_addr(ret->source, &source->at[i].addr);
+			ret->source_len = source->at[i].len;
+			return true;
+		}
+	if (own->family != ret->family)
+		return source->mode == SERVICE_DR;
+	copy_addr(ret->source, own);
+	ret->source_len = (__u8)addr_bits(own);
+	return true;
+}
+
+static void set_hop(const struct nexthop *hop, struct backend *ret)
+{
+	ret->ifindex = hop->ifindex;
+	ret->mtu = hop->mtu;
+	ret->vlan = hop->vlan;
+	memcpy(ret->mac, hop->mac, sizeof(ret->mac));
+	memcpy(ret->mac_own, hop->mac_own, sizeof(ret->mac_own));
+	ret->no_xmit = hop->xmit == NEXTHOP_XMIT_NO;
+}
+
+static char *with_hint(const char *text, const struct err *err)
+{
+	return err->hint[0] ? mem_printf("%s%s (%s)", text, err->text, err->hint)
+			    : mem_printf("%s%s", text, err->text);
+}
+
+// What speaks against a next hop, as a sentence; NULL: nothing.
+static char *check_hop(const struct hops_source *source, const struct nexthop *hop,
+		       const char *name)
+{
+	struct err problem = {0};
+	addr_text gateway;
+
+	if (hop->local)
+		return mem_printf("%s is this host: write 'backend here'", name);
+	if (source->mode == SERVICE_DR && hop->gateway.family)
+		return mem_printf("%s is behind %s: mode dr needs a backend on the same link, "
+				  "ipip and gue do not",
+				  name, addr_format(&hop->gateway, gateway));
+	if (nexthop_xmit_problem(hop, &problem))
+		return with_hint("", &problem);
+	return NULL;
+}
+
+void hops_row(const struct balancer_member *m, const struct hops_source *source,
+	      const struct nexthop_answer *hop, struct backend *ret, char **ret_why)
+{
+	struct addr addr;
+	addr_text name;
+	char *why;
+
+	balancer_address(m, &addr);
+	*ret = (struct backend){
+		.port = m->port,
+		.family = addr.family,
+		.state = (__u8)balancer_state(m),
+		.here = !addr.family,
+	};
+	if (!addr.family)
+		return;
+	copy_addr(ret->addr, &addr);
+	if (!hop)
+		return;
+	addr_format(&addr, name);
+	if (hop->code) {
+		*ret_why = with_hint("no next hop: ", &hop->err);
+		return;
+	}
+	why = check_hop(source, &hop->hop, name);
+	if (!hop->hop.local && !set_source(source, &hop->hop.source, ret) && !why)
+		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);
+	else if (!hop->hop.local)
+		set_hop(&hop->hop, ret);
+	if (why)
+		*ret_why = why;
+}

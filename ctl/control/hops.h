@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Next hops as the rows of backends.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/net/nexthop.h"
+#include "ctl/table/balancer.h"
+
+// nexthop_find for destinations of which some are `here` (family 0), which nobody is asked about.
+int hops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
+	      struct err *err);
+
+// Where a service's outer headers come from.
+struct hops_source {
+	const struct prefix *at; // of `source`
+	size_t n;
+	uint8_t mode; // enum service_mode
+};
+
+// The row of a member. hop NULL: nobody asked, it has none. *ret_why: a sentence, owned by the caller, when
+// packets would get lost; else untouched.
+void hops_row(const struct balancer_member *m, const struct hops_source *source,
+	      const struct nexthop_answer *hop, struct backend *ret, char **ret_why);

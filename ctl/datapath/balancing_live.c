@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A balancer that runs: read from its generation's pins, changed, written back while packets go on.
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/datapath/balancing.h"
+#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/parts.h"
+#include "ctl/datapath/pins.h"
+
+struct balancing_live {
+	struct generation *g;
+	char *folder;
+	struct balancer *state;
+	struct mapping rings, services, backends;
+	uint32_t n_backends;
+	struct mapping *pins; // by service
+};
+
+static uint32_t entries_of(int fd)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.max_entries;
+}
+
+static int read_rows(int fd, void *rows, size_t size, size_t n, struct err *err)
+{
+	for (uint32_t r = 0; r < n; r++)
+		if (bpf_map_lookup_elem(fd, &r, (uint8_t *)rows + r * size))
+			return err_system(err, errno, "cannot read what the balancer keeps");
+	return 0;
+}
+
+static int read_state(struct balancing_live *l, struct err *err)
+{
+	struct balancer *b = l->state;
+	size_t members = entries_of(l->g->fd[PART_KEPT_MEMBERS]);
+	const struct balancer_service *last;
+	int code;
+
+	b->n_services = entries_of(l->g->fd[PART_SERVICES]);
+	b->n_slots = entries_of(l->g->fd[PART_RINGS]);
+	b->services = mem_zalloc(b->n_services, sizeof(*b->services));
+	b->members = mem_zalloc(members, sizeof(*b->members));
+	b->slots = mem_zalloc(b->n_slots, sizeof(*b->slots));
+	code = read_rows(l->g->fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services),
+			 b->n_services, err);
+	if (!code)
+		code = read_rows(l->g->fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members),
+				 members, err);
+	if (code)
+		return code;
+	last = &b->services[b->n_services - 1];
+	b->n_members = last->first_member + last->n_members;
+	if (b->n_members > members)
+		return err_system(err, EBADMSG, "what the balancer keeps is damaged");
+	memcpy(b->slots, l->rings.at, b->n_slots * sizeof(*b->slots));
+	return 0;
+}
+
+static int map_tables(struct balancing_live *l, struct err *err)
+{
+	const int *fd = l->g->fd;
+	int code = mapping_open(&l->rings, fd[PART_RINGS],
+				entries_of(fd[PART_RINGS]) * sizeof(uint64_t), err);
+
+	if (!code)
+		code = mapping_open(&l->services, fd[PART_SERVICES],
+				    entries_of(fd[PART_SERVICES]) * sizeof(struct service), err);
+	l->n_backends = entries_of(fd[PART_BACKENDS]);
+	if (!code)
+		code = mapping_open(&l->backends, fd[PART_BACKENDS],
+				    l->n_backends * sizeof(struct backend), err);
+	return code;
+}
+
+int balancing_open(const struct instance *i, uint32_t generation, struct balancing_live **ret,
+		   struct err *err)
+{
+	CLEANUP_BALANCING struct balancing_live *l = mem_new(struct balancing_live);
+	int code = generation_open(i, generation, &l->g, err);
+
+	if (code)
+		return code;
+	if (l->g->fd[PART_BALANCE] < 0)
+		return -ENOENT;
+	l->folder = generation_folder(i->folder, generation);
+	l->state = mem_new(struct balancer);
+	code = map_tables(l, err);
+	if (!code)
+		code = read_state(l, err);
+	if (code)
+		return code;
+	l->pins = mem_zalloc(l->state->n_services, sizeof(*l->pins));
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+void balancing_close(struct balancing_live *l)
+{
+	if (!l)
+		return;
+	for (size_t s = 0; l->pins && s < l->state->n_services; s++)
+		mapping_close(&l->pins[s]);
+	free(l->pins);
+	mapping_close(&l->rings);
+	mapping_close(&l->services);
+	mapping_close(&l->backends);
+	balancer_free(l->state);
+	generation_free(l->g);
+	free(l->folder);
+	free(l);
+}
+
+void balancing_cleanup(struct balancing_live **l)
+{
+	balancing_close(*l);
+}
+
+struct balancer *balancing_state(struct balancing_live *l)
+{
+	return l->state;
+}
+
+static void write_slots(struct balancing_live *l)
+{
+	uint64_t *slots = l->rings.at;
+
+	for (size_t n = 0; n < l->state->n_slots; n++)
+		if (slots[n] != l->state->slots[n])
+			__atomic_store_n(&slots[n], l->state->slots[n], __ATOMIC_RELAXED);
+}
+
+static void write_services(struct balancing_live *l, uint32_t hz)
+{
+	struct service *rows = l->services.at;
+
+	for (size_t s = 0; s < l->state->n_services; s++) {
+		struct service row;
+
+		balancer_row(&l->state->services[s], hz, &row);
+		__atomic_store_n(&rows[s].hold_ticks, row.hold_ticks, __ATOMIC_RELAXED);
+	}
+}
+
+int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err)
+{
+	const struct balancer *b = l->state;
+
+	for (uint32_t m = 0; m < b->n_members; m++)
+		if (bpf_map_update_elem(l->g->fd[PART_KEPT_MEMBERS], &m, &b->members[m], BPF_ANY))
+			return err_system(err, errno, "cannot write what the balancer keeps");
+	for (uint32_t s = 0; s < b->n_services; s++)
+		if (bpf_map_update_elem(l->g->fd[PART_KEPT_SERVICES], &s, &b->services[s], BPF_ANY))
+			return err_system(err, errno, "cannot write what the balancer keeps");
+	for (size_t m = 0; m < b->n_members; m++)
+		balancing_set_state(l, b->members[m].id, balancer_state(&b->members[m]));
+	write_slots(l);
+	write_services(l, hz);
+	return 0;
+}
+
+bool balancing_set_row(struct balancing_live *l, uint32_t id, const struct backend *row)
+{
+	if (id >= l->n_backends)
+		return false;
+	((struct backend *)l->backends.at)[id] = *row;
+	return true;
+}
+
+const struct backend *balancing_row(const struct balancing_live *l, uint32_t id)
+{
+	return id < l->n_backends ? (const struct backend *)l->backends.at + id : NULL;
+}
+
+void balancing_set_state(struct balancing_live *l, uint32_t id, enum backend_state state)
+{
+	if (id < l->n_backends)
+		__atomic_store_n(&((struct backend *)l->backends.at)[id].state, (uint8_t)state,
+				 __ATOMIC_RELAXED);
+}
+
+int balancing_add_device(struct balancing_live *l, uint32_t ifindex, struct err *err)
+{
+	if (bpf_map_update_elem(l->g->fd[PART_EGRESS], &ifindex, &ifindex, BPF_ANY))
+		return err_system(err, errno, "cannot send to backends by interface %u", ifindex);
+	return 0;
+}
+
+int balancing_pins(struct balancing_live *l, size_t service, uint64_t **ret_words, size_t *ret_n,
+		   struct err *err)
+{
+	const struct balancer_service *s = &l->state->services[service];
+	CLEANUP_FREE char *folder = mem_printf("%s/" BALANCING_PINS_FOLDER, l->folder);
+	struct mapping *m = &l->pins[service];
+	CLEANUP_FD int fd = -1;
+	int code = m->at ? 0 : pins_get(folder, s->name, &fd, err);
+
+	if (code == -ENOENT)
+		return err_system(err, ENOENT, "the pins of '%s' have lost their pin", s->name);
+	if (!code && !m->at)
+		code = mapping_open(m, fd, (size_t)s->buckets * sizeof(struct pin_bucket), err);
+	if (code)
+		return code;
+	*ret_words = m->at;
+	*ret_n = (size_t)s->buckets * SERVICE_PIN_WORDS;
+	return 0;
+}
+
+int balancing_counter(const struct balancing_live *l, uint32_t row, struct service_counter *ret,
+		      struct err *err)
+{
+	int cpus = libbpf_num_possible_cpus();
+	CLEANUP_FREE struct service_counter *all =
+		mem_zalloc((size_t)(cpus > 0 ? cpus : 1), sizeof(*all));
+
+	if (bpf_map_lookup_elem(l->g->fd[PART_BALANCED], &row, all))
+		return err_system(err, errno, "cannot read the counters of backend %u", row);
+	*ret = (struct service_counter){0};
+	for (int c = 0; c < cpus; c++) {
+		ret->packets += all[c].packets;
+		ret->bytes += all[c].bytes;
+		ret->dropped += all[c].dropped;
+		for (int e = 0; e < SERVICE_EVENT_COUNT; e++)
+			ret->event[e] += all[c].event[e];
+	}
+	return 0;
+}

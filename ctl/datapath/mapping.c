@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Maps arrays into memory.
+#include "ctl/datapath/mapping.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) & ~(page - 1);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return err_system(err, errno, "cannot map a table of %zu bytes", bytes);
+	*m = (struct mapping){at, size};
+	return 0;
+}
+
+void mapping_close(struct mapping *m)
+{
+	if (m->at)
+		munmap(m->at, m->size);
+	*m = (struct mapping){0};
+}

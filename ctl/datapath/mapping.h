@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A mapped array.
+#pragma once
+
+#include <stddef.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/mem.h"
+
+struct mapping {
+	void *at;
+	size_t size; // whole pages
+};
+
+// The first `bytes` bytes of an array, rounded up to pages, to read and write. 0 or -errno with err set.
+int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err);
+void mapping_close(struct mapping *m);
+#define CLEANUP_MAPPING CLEANUP(mapping_close)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Stage "balance": from a service to one of its backends. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/forward.bpf.h"
+#include "xdp/icmp.bpf.h"
+#include "xdp/pins.bpf.h"
+
+static __always_inline void twin_backend(const struct packet *pkt, __u32 backend)
+{
+	struct policy_twin *t = config.twin ? twin_get() : NULL;
+
+	if (t) {
+		t->service = pkt->service;
+		t->backend = backend;
+		t->passed = pkt->passed;
+	}
+}
+
+static __always_inline void count_sent(__u32 row, const struct packet *pkt)
+{
+	struct service_counter *c = service_counter(row);
+
+	if (c) {
+		c->packets++;
+		c->bytes += pkt->length;
+		c->event[SERVICE_OPENED] += opens(pkt);
+		c->event[SERVICE_QUOTED] += pkt->quoted;
+	}
+}
+
+static __always_inline void count_dropped(__u32 row)
+{
+	struct service_counter *c = service_counter(row);
+
+	if (c)
+		c->dropped++;
+}
+
+/* By service, and by backend where there is one. */
+static __always_inline void service_count(const struct service *s, const struct packet *pkt,
+					  __u32 backend, int reason)
+{
+	if (config.twin)
+		return;
+	if (reason >= REASON_DROP_FIRST) {
+		count_dropped(s->row);
+	} else if (reason == REASON_PASS_SERVICE || reason == REASON_PASS_HERE) {
+		count_sent(s->row, pkt);
+		count_sent(backend, pkt);
+	}
+}
+
+static __always_inline int to_backend(struct xdp_md *ctx, struct packet *pkt,
+				      const struct service *s, __u32 *ret_backend)
+{
+	const struct backend *to;
+	__u64 hash;
+
+	twin_backend(pkt, BACKEND_NONE);
+	if (unlikely(pkt->fragment == FRAGMENT_LATER) && s->hash != SERVICE_HASH_SOURCE)
+		return REASON_DROP_SERVICE_FRAGMENT;
+	*ret_backend = choose(pkt, s, &hash);
+	twin_backend(pkt, *ret_backend);
+	if (unlikely(*ret_backend == BACKEND_NONE))
+		return REASON_DROP_NO_BACKEND;
+	if (!(to = backend_at(*ret_backend)))
+		return REASON_DROP_INTERNAL;
+	return forward(ctx, pkt, s, to, hash);
+}
+
+/* What becomes of a packet that passed and is a service's, or is ICMP and may follow one: a reason. */
+static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
+{
+	__u32 number, backend = BACKEND_NONE;
+	const struct service *s;
+	int reason;
+
+	if (unlikely(pkt->service == NO_SERVICE) && (reason = vip_icmp(ctx, pkt)) != GO_ON)
+		return reason;
+	number = pkt->service;
+	if (!(s = bpf_map_lookup_elem(&services, &number)))
+		return REASON_DROP_INTERNAL;
+	reason = to_backend(ctx, pkt, s, &backend);
+	service_count(s, pkt, backend, reason);
+	return reason;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The end of the pipeline: the reason is counted, a drop may become an event, the verdict follows. */
+#pragma once
+
+#include "xdp/count.bpf.h"
+#include "xdp/event.bpf.h"
+#include "xdp/twin.bpf.h"
+
+static __always_inline int verdict(const struct packet *pkt, int reason)
+{
+	switch (reason) {
+	case REASON_PASS_REPLY:
+	case REASON_PASS_ECHO:
+	case REASON_PASS_TOO_BIG:
+		return XDP_TX;
+	case REASON_PASS_REDIRECT:
+		return XDP_REDIRECT;
+	case REASON_PASS_SERVICE:
+		return pkt->verdict;
+	default:
+		return reason >= REASON_DROP_FIRST ? XDP_DROP : XDP_PASS;
+	}
+}
+
+static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int reason)
+{
+	if (unlikely(!pkt->length))
+		pkt->length = bpf_xdp_get_buff_len(ctx);
+	if (config.twin) {
+		twin_answer(reason);
+		return verdict(pkt, reason);
+	}
+	count(ctx, reason, pkt->length);
+	if (reason >= REASON_DROP_FIRST)
+		event(ctx, reason);
+	return verdict(pkt, reason);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Stage "forward": the packet, inside what its mode puts around it, to the next hop of its backend.
+ *
+ *   dr    the frame alone is addressed anew
+ *   ipip  IP in IP: RFC 2003, RFC 2473, RFC 4213
+ *   gue   UDP with IP right behind it: variant 1 of draft-ietf-intarea-gue
+ *
+ * TTL or hop limit goes down by one in all of them. */
+#pragma once
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "common/decap.h"
+#include "xdp/reply.bpf.h"
+#include "xdp/sum.bpf.h"
+
+#define OUTER_TTL 64
+/* Source ports of GUE: the dynamic ones, the rest from the flow's hash. */
+#define GUE_PORT_FIRST 0xc000
+#define GUE_PORT_MASK  0x3fff
+
+/* What is put around the packet. In a map, as the packet: the verifier need not know of it. */
+struct wrap {
+	__u64 hash;
+	__u32 length; /* of the packet inside, IP */
+	__u32 link;   /* bytes of the link header */
+	__u32 inner;  /* sum of the packet inside, for GUE in IPv6 */
+	__u8 proto;   /* of the outer header */
+	__u8 tos;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wrap);
+} wraps SEC(".maps");
+
+/* Bytes of link headers are 14 or 18. */
+#define LINK_BYTES_MAX 31
+
+static __always_inline bool has_mode(__u32 mode)
+{
+	return policy.modes >> mode & 1;
+}
+
+static __always_inline __u32 outer_bytes(__u32 mode, __u32 family)
+{
+	if (mode == SERVICE_DR)
+		return 0;
+	return (family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) +
+	       (mode == SERVICE_GUE ? sizeof(struct udphdr) : 0);
+}
+
+/* One hop less; returns type of service or traffic class, -1: the header is out of reach. The checksum of
+ * IPv4 follows (RFC 1624). */
+static __always_inline int take_hop(struct xdp_md *ctx, const struct packet *pkt)
+{
+	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
+
+	if (pkt->family == 4) {
+		struct iphdr *ip = header_at(ctx, l3, sizeof(*ip));
+		__u32 check;
+
+		if (!ip)
+			return -1;
+		check = ip->check + bpf_htons(0x0100);
+		ip->check = check + (check >= 0xffff);
+		ip->ttl--;
+		return ip->tos;
+	}
+	struct ipv6hdr *ip = header_at(ctx, l3, sizeof(*ip));
+
+	if (!ip)
+		return -1;
+	ip->hop_limit--;
+	return bpf_ntohs(*(const __be16 *)ip) >> 4 & 0xff;
+}
+
+static __always_inline __u32 outer_source4(const struct wrap *w, const struct backend *to)
+{
+	__u32 len = to->source_len, base = bpf_ntohl(to->source[0]);
+
+	return len >= 32 ? bpf_htonl(base)
+			 : bpf_htonl(base | ((__u32)(w->hash >> 32) & (~0u >> (len & 31))));
+}
+
+/* At most 32 bits are drawn. */
+static __always_inline void outer_source6(const struct wrap *w, const struct backend *to,
+					  __u32 *ret)
+{
+	__u32 len = to->source_len, host;
+
+	__builtin_memcpy(ret, to->source, 16);
+	if (len >= 128)
+		return;
+	host = len <= 96 ? ~0u : ~0u >> (len & 31);
+	ret[3] |= bpf_htonl((__u32)(w->hash >> 32) & host);
+}
+
+static __always_inline void write_outer4(struct iphdr *ip, const struct wrap *w,
+					 const struct backend *to, __u32 length)
+{
+	*ip = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.tos = w->tos,
+		.tot_len = bpf_htons(length),
+		.id = bpf_htons(w->hash >> 16), /* of no meaning with DF: RFC 6864 */
+		.frag_off = bpf_htons(0x4000),
+		.ttl = OUTER_TTL,
+		.protocol = w->proto,
+		.saddr = outer_source4(w, to),
+		.daddr = to->addr[0],
+	};
+	ip->check = csum_fold(csum_add(0, ip, sizeof(*ip) / 2));
+}
+
+static __always_inline void write_outer6(struct ipv6hdr *ip, const struct wrap *w,
+					 const struct backend *to, __u32 payload)
+{
+	__u32 source[4];
+
+	outer_source6(w, to, source);
+	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)w->tos << 20 | (w->hash & 0xfffff));
+	ip->payload_len = bpf_htons(payload);
+	ip->nexthdr = w->proto;
+	ip->hop_limit = OUTER_TTL;
+	__builtin_memcpy(&ip->saddr, source, sizeof(ip->saddr));
+	__builtin_memcpy(&ip->daddr, to->addr, sizeof(ip->daddr));
+}
+
+static __always_inline void write_gue(struct udphdr *udp, const struct wrap *w)
+{
+	udp->source = bpf_htons(GUE_PORT_FIRST | (w->hash & GUE_PORT_MASK));
+	udp->dest = bpf_htons(DECAP_PORT);
+	udp->len = bpf_htons(sizeof(*udp) + w->length);
+	udp->check = 0;
+}
+
+/* Of GUE over IPv6, which must have one (RFC 8200 section 8.1). The packet inside has been summed up. */
+static __always_inline void check_gue(struct udphdr *udp, const struct ipv6hdr *ip,
+				      const struct wrap *w)
+{
+	__u64 sum = (__u64)w->inner + bpf_htons(IPPROTO_UDP) + udp->len + udp->source + udp->dest +
+		    udp->len;
+
+	sum = csum_add(sum, &ip->saddr, 16);
+	udp->check = csum_fold(sum);
+	if (!udp->check)
+		udp->check = 0xffff;
+}
+
+/* The sum of the packet inside, known from its headers: what TCP or UDP sum up to with their pseudo-header
+ * is all ones, and so is a header of IPv4. -1: it has to be added up. */
+static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pkt)
+{
+	__u32 offset = checksum_offset(pkt), l3 = pkt->l3_offset & L3_OFFSET_MAX;
+	const __u16 *check;
+
+	if (!offset || offset > L4_OFFSET_MAX ||
+	    !(check = header_at(ctx, offset, sizeof(*check))) || !*check)
+		return -1;
+	if (pkt->family == 4)
+		return sum_fold(0xffff & ~sum_pseudo(pkt));
+	if (pkt->l4_offset != l3 + sizeof(struct ipv6hdr))
+		return -1;
+	const __u16 *ip = header_at(ctx, l3, sizeof(struct ipv6hdr));
+
+	if (!ip)
+		return -1;
+	return sum_fold((__u64)sum_fold((__u64)ip[0] + ip[1] + ip[2] + ip[3] +
+					sum_addresses(pkt)) +
+			(0xffff & ~sum_pseudo(pkt)));
+}
+
+static __always_inline bool write_link(struct xdp_md *ctx, const struct backend *to,
+				       __u16 ethertype)
+{
+	struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth) + sizeof(struct vlan_tag));
+
+	if (!eth)
+		return false;
+	__builtin_memcpy(eth->h_dest, to->mac, ETH_ALEN);
+	__builtin_memcpy(eth->h_source, to->mac_own, ETH_ALEN);
+	if (!to->vlan) {
+		eth->h_proto = bpf_htons(ethertype);
+	} else {
+		struct vlan_tag *tag = (void *)(eth + 1);
+
+		eth->h_proto = bpf_htons(ETH_P_8021Q);
+		tag->tci = bpf_htons(to->vlan);
+		tag->ethertype = bpf_htons(ethertype);
+	}
+	return true;
+}
+
+/* The headers of a tunnel, behind the link header. `gue` is a constant. */
+static __always_inline bool write_tunnel4(struct xdp_md *ctx, const struct wrap *w,
+					  const struct backend *to, bool gue)
+{
+	__u32 size = sizeof(struct iphdr) + (gue ? sizeof(struct udphdr) : 0);
+	struct iphdr *ip = header_at(ctx, w->link & LINK_BYTES_MAX, size);
+
+	if (!ip)
+		return false;
+	write_outer4(ip, w, to, size + w->length);
+	if (gue)
+		write_gue((void *)(ip + 1), w);
+	return true;
+}
+
+static __always_inline bool write_tunnel6(struct xdp_md *ctx, const struct wrap *w,
+					  const struct backend *to, bool gue)
+{
+	__u32 size = sizeof(struct ipv6hdr) + (gue ? sizeof(struct udphdr) : 0);
+	struct ipv6hdr *ip = header_at(ctx, w->link & LINK_BYTES_MAX, size);
+
+	if (!ip)
+		return false;
+	write_outer6(ip, w, to, size - sizeof(*ip) + w->length);
+	if (gue) {
+		write_gue((void *)(ip + 1), w);
+		check_gue((void *)(ip + 1), ip, w);
+	}
+	return true;
+}
+
+static __always_inline bool write_tunnel(struct xdp_md *ctx, const struct wrap *w,
+					 const struct backend *to, __u32 mode)
+{
+	bool v4 = to->family == 4;
+
+	if (has_mode(SERVICE_GUE) && mode == SERVICE_GUE)
+		return v4 ? write_tunnel4(ctx, w, to, true) : write_tunnel6(ctx, w, to, true);
+	if (has_mode(SERVICE_IPIP) && mode == SERVICE_IPIP)
+		return v4 ? write_tunnel4(ctx, w, to, false) : write_tunnel6(ctx, w, to, false);
+	return mode == SERVICE_DR;
+}
+
+static __always_inline __u8 outer_proto(const struct packet *pkt, __u32 mode)
+{
+	return mode == SERVICE_GUE ? IPPROTO_UDP : pkt->family == 4 ? IPPROTO_IPIP : IPPROTO_IPV6;
+}
+
+/* Back where it came from, or through another device. */
+static __always_inline int send(struct xdp_md *ctx, struct packet *pkt, const struct backend *to)
+{
+	if (to->ifindex == ctx->ingress_ifindex) {
+		pkt->verdict = XDP_TX;
+		return REASON_PASS_SERVICE;
+	}
+	pkt->verdict = XDP_REDIRECT;
+	return bpf_redirect_map(&egress, to->ifindex, 0) == XDP_REDIRECT ? REASON_PASS_SERVICE
+									  : REASON_DROP_NO_NEXT_HOP;
+}
+
+/* Why the packet cannot go there, or GO_ON. */
+static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
+					 const struct backend *to, __u32 outer)
+{
+	if (to->here)
+		return REASON_PASS_HERE;
+	if (unlikely(!to->ifindex))
+		return REASON_DROP_NO_NEXT_HOP;
+	if (unlikely(to->no_xmit) && to->ifindex != ctx->ingress_ifindex)
+		return REASON_DROP_EGRESS;
+	if (unlikely(pkt->ttl <= 1))
+		return REASON_DROP_TTL;
+	if (unlikely(pkt->length + outer > to->mtu))
+		return reply_too_big(ctx, pkt, to->mtu - outer);
+	return GO_ON;
+}
+
+/* Ready to be wrapped: sums and hops are done, headroom is there. */
+static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
+				       const struct service *s, const struct backend *to,
+				       struct wrap *w)
+{
+	int tos, sum = 0;
+
+	checksum_check(ctx, pkt, s);
+	if ((tos = take_hop(ctx, pkt)) < 0)
+		return false;
+	w->tos = tos;
+	w->length = pkt->length;
+	w->proto = outer_proto(pkt, s->mode);
+	w->link = to->vlan ? ETH_HLEN + sizeof(struct vlan_tag) : ETH_HLEN;
+	if (has_mode(SERVICE_GUE) && s->mode == SERVICE_GUE && to->family == 6) {
+		if ((sum = inner_sum(ctx, pkt)) < 0)
+			sum = sum_packet(ctx, pkt->l3_offset, pkt->length);
+		if (sum < 0)
+			return false;
+	}
+	w->inner = sum;
+	return !bpf_xdp_adjust_head(ctx, (int)pkt->l3_offset -
+						 (int)(w->link + outer_bytes(s->mode, to->family)));
+}
+
+/* A reason; PASS_SERVICE: the frame is what leaves, pkt->verdict says how. */
+static __always_inline int forward(struct xdp_md *ctx, struct packet *pkt, const struct service *s,
+				   const struct backend *to, __u64 hash)
+{
+	int reason = forward_check(ctx, pkt, to, outer_bytes(s->mode, to->family));
+	__u32 zero = 0;
+	struct wrap *w = bpf_map_lookup_elem(&wraps, &zero);
+	__u16 family = s->mode == SERVICE_DR ? pkt->family : to->family;
+
+	if (reason != GO_ON)
+		return reason;
+	if (!w)
+		return REASON_DROP_INTERNAL;
+	w->hash = hash;
+	if (!wrap_begin(ctx, pkt, s, to, w))
+		return REASON_DROP_FORWARD;
+	if (!write_link(ctx, to, family == 4 ? ETH_P_IP : ETH_P_IPV6) ||
+	    !write_tunnel(ctx, w, to, s->mode))
+		return REASON_DROP_FORWARD;
+	return send(ctx, pkt, to);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which backend a packet goes to: the slot of its flow and, while the slot changes, the pin of the flow.
+ * docs/ring.md has the table and the rules of pins. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/service.bpf.h"
+
+#define PIN_TRIES 4
+
+static __always_inline __u64 hash_of_tuple(const struct service *s, const struct packet *pkt)
+{
+	if (pkt->family == 4)
+		return hash_tuple4(&s->key, pkt->src[0], pkt->dst[0], pkt->sport, pkt->dport,
+				   pkt->proto);
+	return hash_tuple6(&s->key, pkt->src, pkt->dst, pkt->sport, pkt->dport, pkt->proto);
+}
+
+static __always_inline __u64 hash_of_source(const struct service *s, const struct packet *pkt)
+{
+	return pkt->family == 4 ? hash_source4(&s->key, pkt->src[0])
+				: hash_source6(&s->key, pkt->src);
+}
+
+/* A SYN without ACK, an INIT; not what is only quoted. */
+static __always_inline bool opens(const struct packet *pkt)
+{
+	if (pkt->quoted || !pkt->has_l4)
+		return false;
+	if (pkt->proto == IPPROTO_TCP)
+		return (pkt->tcp_flags & 0x12) == 0x02;
+	return pkt->proto == IPPROTO_SCTP && !pkt->sctp_tag;
+}
+
+static __always_inline struct backend *backend_at(__u32 id)
+{
+	return bpf_map_lookup_elem(&backends, &id);
+}
+
+static __always_inline bool is_down(__u32 id)
+{
+	const struct backend *b = backend_at(id);
+
+	return !b || *(volatile __u8 *)&b->state == BACKEND_DOWN;
+}
+
+static __always_inline __u64 read_pin(const struct pin_bucket *bucket, int i)
+{
+	return *(volatile __u64 *)&bucket->pin[i & (SERVICE_PIN_WORDS - 1)];
+}
+
+static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u32 service,
+						    __u64 hash)
+{
+	void *table = bpf_map_lookup_elem(&pins, &service);
+	__u32 bucket = pin_bucket_of(hash, s->buckets);
+
+	return table ? bpf_map_lookup_elem(table, &bucket) : NULL;
+}
+
+/* How early a pin has to make room: the lower level first, then the older; a place that is free or whose
+ * pin does not live at once. */
+static __always_inline __u32 pin_rank(__u64 pin, __u32 time, __u32 idle_most)
+{
+	if (!pin_lives(pin, time, idle_most))
+		return ~0u;
+	return (PIN_LEVEL - pin_level(pin)) << PIN_TIME_BITS | pin_age(pin, time);
+}
+
+/* The place that a pin may take; the first of equals. */
+static __always_inline int pin_place(const struct pin_bucket *bucket, __u32 time, __u32 idle_most)
+{
+	__u32 best = 0;
+	int place = 0;
+
+#pragma unroll
+	for (int i = 0; i < SERVICE_PIN_WORDS; i++) {
+		__u32 rank = pin_rank(read_pin(bucket, i), time, idle_most);
+
+		if (rank > best || !i) {
+			best = rank;
+			place = i;
+		}
+	}
+	return place;
+}
+
+/* Global: it is for the first packet of a flow alone, and verified once. `pin` has its flow, backend, level
+ * and time. 0: stored. */
+__noinline int pin_store(__u32 service, __u32 bucket, __u64 pin)
+{
+	const struct service *s = bpf_map_lookup_elem(&services, &service);
+	void *table = bpf_map_lookup_elem(&pins, &service);
+	struct pin_bucket *at;
+	__u32 time = pin & PIN_TIME;
+
+	if (!s || !table || !(at = bpf_map_lookup_elem(table, &bucket)))
+		return -1;
+	for (int i = 0; i < PIN_TRIES; i++) {
+		int place = pin_place(at, time, s->idle_most) & (SERVICE_PIN_WORDS - 1);
+		__u64 old = read_pin(at, place);
+		bool lives = pin_lives(old, time, s->idle_most);
+
+		if (lives && pin_level(old) > pin_level(pin))
+			break;
+		if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
+			continue;
+		if (lives)
+			service_tally(s->row, SERVICE_PUSHED_HALF + pin_level(old));
+		service_tally(s->row, SERVICE_PINNED_HALF + pin_level(pin));
+		return 0;
+	}
+	service_tally(s->row, SERVICE_UNPINNED);
+	return -1;
+}
+
+/* 1 if the pin is one of the flow, else 0; without a branch, of which the verifier would follow both sides. */
+static __always_inline __u32 pin_matches(__u64 pin, __u32 flow)
+{
+	__u64 differs = pin_flow(pin) ^ flow, taken = pin_backend(pin);
+
+	return (differs - 1) >> 63 & (taken + SLOT_ID) >> SERVICE_BACKEND_BITS;
+}
+
+/* The place of the flow's living pin, or -1; one that does not live is freed. */
+static __always_inline int pin_find(struct pin_bucket *bucket, __u32 flow, __u32 time, __u32 idle)
+{
+	__u32 hits = 0;
+	__u64 pin;
+	int place;
+
+#pragma unroll
+	for (int i = 0; i < SERVICE_PIN_WORDS; i++)
+		hits |= pin_matches(read_pin(bucket, i), flow) << i;
+	if (!hits)
+		return -1;
+	place = __builtin_popcount(hits ^ (hits - 1)) - 1;
+	pin = read_pin(bucket, place);
+	if (pin_lives(pin, time, idle))
+		return place;
+	if (!config.twin)
+		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], pin, 0);
+	return -1;
+}
+
+/* The flow was heard: its time, and the second level unless it only opens again. Moves it to the owner when
+ * its backend is down. */
+static __always_inline __u32 pin_follow(const struct packet *pkt, const struct service *s,
+					struct pin_bucket *bucket, int place, __u32 owner,
+					__u32 time)
+{
+	__u64 old = read_pin(bucket, place), new;
+	bool down = is_down(pin_backend(old));
+	__u32 to = down ? owner : pin_backend(old);
+
+	if (config.twin || pkt->quoted)
+		return to;
+	new = pin_pack(pin_flow(old), to, opens(pkt) ? pin_level(old) : PIN_TALKS, time);
+	if (new != old)
+		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], old,
+					    new);
+	if (down)
+		service_tally(s->row, SERVICE_MOVED);
+	return to;
+}
+
+static __always_inline void twin_pinned(void)
+{
+	struct policy_twin *t = config.twin ? twin_get() : NULL;
+
+	if (t)
+		t->pinned = 1;
+}
+
+/* A slot that is not stable. hash: of the flow's tuple. */
+static __always_inline __u32 choose_unstable(struct packet *pkt, const struct service *s,
+					     __u64 slot, __u64 hash)
+{
+	__u32 owner = slot_owner(slot), former = slot_former(slot), to = owner, place_of;
+	__u64 now = bpf_jiffies64();
+	__u32 time = pin_time(now, s->pin_shift & 31);
+	__u32 idle = pkt->proto == IPPROTO_UDP ? s->idle_udp : s->idle_tcp;
+	struct pin_bucket *bucket = bucket_at(s, pkt->service, hash);
+	bool first = opens(pkt);
+	int place;
+
+	if (!bucket)
+		return BACKEND_NONE;
+	place = pin_find(bucket, pin_flow_of(hash), time, idle);
+	if (place >= 0) {
+		twin_pinned();
+		return pin_follow(pkt, s, bucket, place, owner, time);
+	}
+	if (slot_phase(slot, now, s->hold_ticks) != SLOT_CHANGING)
+		return owner;
+	if (!first && !is_down(former))
+		to = former;
+	if (!config.twin && !pkt->quoted) {
+		place_of = pin_bucket_of(hash, s->buckets);
+		pin_store(pkt->service, place_of,
+			  pin_pack(pin_flow_of(hash), to, first ? PIN_HALF : PIN_FOUND, time));
+	}
+	return to;
+}
+
+static __always_inline void twin_slot(__u32 index, __u64 slot)
+{
+	struct policy_twin *t = config.twin ? twin_get() : NULL;
+
+	if (t) {
+		t->slot = index;
+		t->slot_word = slot;
+	}
+}
+
+/* The number of the packet's backend; BACKEND_NONE: the service never had one. *ret_hash: of the flow, as
+ * its service hashes. */
+static __always_inline __u32 choose(struct packet *pkt, const struct service *s, __u64 *ret_hash)
+{
+	bool source = s->hash == SERVICE_HASH_SOURCE;
+	__u64 hash = source ? hash_of_source(s, pkt) : hash_of_tuple(s, pkt);
+	__u32 index = slot_of(hash, s->size), at = s->first_slot + index;
+	const __u64 *slot = bpf_map_lookup_elem(&rings, &at);
+	__u64 word;
+
+	*ret_hash = hash;
+	if (!slot)
+		return BACKEND_NONE;
+	word = *(volatile __u64 *)slot;
+	twin_slot(index, word);
+	if (likely(!slot_former(word)) || (s->udp_move && pkt->proto == IPPROTO_UDP))
+		return slot_owner(word);
+	return choose_unstable(pkt, s, word, source ? hash_of_tuple(s, pkt) : hash);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The maps of services, and which packets are theirs. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "common/service.h"
+#include "xdp/classify.bpf.h"
+
+/* Programs behind the policy, reached by a tail call; a constant, as in xdp/entry. */
+#define STAGE_BALANCE 0
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} stages SEC(".maps");
+
+/* By number in the policy. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct service);
+} services SEC(".maps");
+
+/* The slots of all services, one behind the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} rings SEC(".maps");
+
+/* By number, kept over policies as the two maps below. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct backend);
+} backends SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct service_counter);
+} balanced SEC(".maps");
+
+/* The pins of a service live as long as it does, whatever policy it stands in. */
+struct pins_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct pin_bucket));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct pins_map);
+} pins SEC(".maps");
+
+/* By interface index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} egress SEC(".maps");
+
+/* Does a packet that passed for this reason go on to the services? The others are answered, redirected, or
+ * were never understood. */
+static __always_inline bool for_services(int reason)
+{
+	return reason < REASON_DROP_FIRST && reason != REASON_PASS_REPLY &&
+	       reason != REASON_PASS_REDIRECT && reason != REASON_PASS_MALFORMED &&
+	       reason != REASON_PASS_NOT_IP && reason != REASON_PASS_ND;
+}
+
+static __always_inline bool is_icmp(const struct packet *pkt)
+{
+	return pkt->has_l4 && !pkt->neighbour &&
+	       (pkt->proto == IPPROTO_ICMP || pkt->proto == IPPROTO_ICMPV6);
+}
+
+static __always_inline struct service_counter *service_counter(__u32 row)
+{
+	return bpf_map_lookup_elem(&balanced, &row);
+}
+
+static __always_inline void service_tally(__u32 row, enum service_event event)
+{
+	struct service_counter *c = config.twin ? NULL : service_counter(row);
+
+	if (c)
+		c->event[event]++;
+}
+
+/* The rows of the fields that make a packet a service's. */
+static __always_inline bool service_rows(const struct packet *pkt, struct matrix *m)
+{
+	struct tables t = {};
+
+	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))
+		return false;
+#pragma unroll
+	for (int field = FIELD_DESTINATION; field <= FIELD_PROTO; field++) {
+		policy_row row;
+
+		if (!policy.use[field] || field == FIELD_SPORT)
+			continue;
+		row = field_row(&t, pkt, field);
+		if (!row || !(m->row[field] = row_at(&t, row)))
+			return false;
+	}
+	return true;
+}
+
+static __always_inline __u64 service_word(const struct matrix *m, bool address_only, __u32 w)
+{
+	__u64 word = m->row[FIELD_DESTINATION]->word[w];
+
+	if (address_only)
+		return word;
+	if (policy.use[FIELD_DPORT])
+		word &= m->row[FIELD_DPORT]->word[w];
+	if (policy.use[FIELD_PROTO])
+		word &= m->row[FIELD_PROTO]->word[w];
+	return word;
+}
+
+/* Whose is a packet with this destination, port and protocol? With `address_only`: whose is the address? Global,
+ * because it is for ICMP alone. */
+__noinline int service_find(struct packet *pkt, bool address_only)
+{
+	__u32 last = policy.rules + policy.services;
+	struct matrix m = {};
+
+	if (!pkt || !policy.use[FIELD_DESTINATION] || !service_rows(pkt, &m))
+		return NO_SERVICE;
+	for (__u32 w = policy.rules / 64; w < POLICY_WORDS_MAX; w++) {
+		__u64 word;
+
+		/* Read here, so that the verifier knows it. */
+		if (w >= policy.words)
+			break;
+		word = service_word(&m, address_only, w) & range_bits(w, policy.rules, last);
+		if (word)
+			return w * 64 + lowest_bit(word) - policy.rules;
+	}
+	return NO_SERVICE;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Checksums over whole packets, and those that a local sender has left to its device. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/count.bpf.h"
+#include "xdp/csum.bpf.h"
+#include "xdp/parse.bpf.h"
+#include "xdp/service.bpf.h"
+
+/* What one call of the kernel sums up; a multiple of four. */
+#define SUM_BYTES  512
+#define SUM_CHUNKS (IP_MAX_BYTES / SUM_BYTES + 1)
+
+struct sum_buffer {
+	__u8 bytes[SUM_BYTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sum_buffer);
+} sum_buffers SEC(".maps");
+
+static __always_inline __u32 sum_fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* The sum of `length` bytes from `offset` on, 16 bits as they stand in the packet, not inverted; -1: they are
+ * not there. */
+__noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
+{
+	__u32 zero = 0;
+	struct sum_buffer *b = bpf_map_lookup_elem(&sum_buffers, &zero);
+	__s64 sum = 0;
+
+	if (!b)
+		return -1;
+	for (int i = 0; i < SUM_CHUNKS && length >= SUM_BYTES; i++) {
+		if (bpf_xdp_load_bytes(ctx, offset, b->bytes, SUM_BYTES))
+			return -1;
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)b->bytes, SUM_BYTES, (__u32)sum);
+		offset += SUM_BYTES;
+		length -= SUM_BYTES;
+	}
+	if (length >= SUM_BYTES)
+		return -1;
+	if (length) {
+		__u32 n = ((length - 1) & (SUM_BYTES - 1)) + 1;
+
+		__builtin_memset(b->bytes, 0, SUM_BYTES);
+		if (bpf_xdp_load_bytes(ctx, offset, b->bytes, n))
+			return -1;
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)b->bytes, SUM_BYTES, (__u32)sum);
+	}
+	return sum_fold((__u32)sum);
+}
+
+/* The sum of both addresses as 32-bit words. */
+static __always_inline __u64 sum_addresses(const struct packet *pkt)
+{
+	__u64 sum = (__u64)pkt->src[0] + pkt->dst[0];
+
+	if (pkt->family == 6)
+		sum += (__u64)pkt->src[1] + pkt->src[2] + pkt->src[3] + pkt->dst[1] + pkt->dst[2] +
+		       pkt->dst[3];
+	return sum;
+}
+
+/* Of the pseudo-header, folded: what a sender writes that leaves the rest to its device. */
+static __always_inline __u32 sum_pseudo(const struct packet *pkt)
+{
+	__u32 length = pkt->end - pkt->l4_offset;
+
+	return sum_fold(sum_addresses(pkt) + bpf_htons(length) + bpf_htons(pkt->proto));
+}
+
+/* Where the checksum of TCP or UDP stands in the frame; 0: the packet has none. */
+static __always_inline __u32 checksum_offset(const struct packet *pkt)
+{
+	if (!pkt->has_l4 || pkt->fragment || pkt->quoted)
+		return 0;
+	return pkt->proto == IPPROTO_TCP   ? pkt->l4_offset + 16
+	       : pkt->proto == IPPROTO_UDP ? pkt->l4_offset + 6
+					   : 0;
+}
+
+/* Completes a checksum that holds the sum of the pseudo-header alone. Once in 65,536 a whole one looks like
+ * that: then the packet sums up to all ones already. */
+__noinline int checksum_complete(struct xdp_md *ctx, struct packet *pkt)
+{
+	__u32 offset;
+	int sum;
+	__u16 check;
+
+	if (!pkt || !(offset = checksum_offset(pkt)))
+		return 0;
+	sum = sum_packet(ctx, pkt->l4_offset, pkt->end - pkt->l4_offset);
+	/* The field itself holds the pseudo-header: the sum is that of both. */
+	if (sum < 0 || sum_fold((__u32)sum + sum_pseudo(pkt)) == 0xffff)
+		return 0;
+	check = ~sum;
+	if (!check && pkt->proto == IPPROTO_UDP)
+		check = 0xffff; /* zero means none: RFC 768 */
+	return !bpf_xdp_store_bytes(ctx, offset, &check, sizeof(check));
+}
+
+static __always_inline bool checksum_is_partial(const struct xdp_md *ctx, const struct packet *pkt)
+{
+	__u32 offset = checksum_offset(pkt);
+	const __u16 *check;
+
+	if (!offset || offset > L4_OFFSET_MAX)
+		return false;
+	check = header_at(ctx, offset, sizeof(*check));
+	return check && *check == sum_pseudo(pkt);
+}
+
+/* The device takes no offer of ours to sum up, so a frame that a driver hands out again must be whole. In
+ * generic mode the kernel still knows what is left to be done. */
+static __always_inline void checksum_check(struct xdp_md *ctx, struct packet *pkt,
+					   const struct service *s)
+{
+	if (likely(!checksum_is_partial(ctx, pkt)))
+		return;
+	if (knobs.generic >> iface_number(ctx) & 1)
+		return;
+	if (checksum_complete(ctx, pkt))
+		service_tally(s->row, SERVICE_COMPLETED);
+}
