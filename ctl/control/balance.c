@@ -191,6 +191,20 @@ int balance_before(struct balance *s, const struct instance *i, bool fleeting, s
 	return balancing_write(s->running, s->clock.hz, err);
 }
 
+// A pin that names a forgotten backend may live once more, when `idle` has grown: its flow goes to the owner.
+static void close_forgotten(const struct balance *s, struct balancing_live *l)
+{
+	const struct balancer *before = s->running ? balancing_state(s->running) : NULL;
+	struct balancer_ids kept = {0};
+
+	if (!before || s->options.trial_ms)
+		return;
+	balancer_ids_of(s->balancer, &kept);
+	for (size_t m = 0; m < before->n_members; m++)
+		if (!balancer_ids_has(&kept, before->members[m].id))
+			balancing_set_state(l, before->members[m].id, BACKEND_DOWN);
+}
+
 // What began to change with the plan begins with the switch.
 static void restart_clock(struct balancer *b, uint64_t planned, uint64_t now)
 {
@@ -217,6 +231,7 @@ int balance_after(struct balance *s, const struct instance *i, uint32_t generati
 	b = balancing_state(l);
 	for (size_t m = 0; m < b->n_members; m++)
 		balancing_set_row(l, b->members[m].id, &s->rows[b->members[m].id]);
+	close_forgotten(s, l);
 	restart_clock(b, s->clock.jiffies, now.jiffies);
 	return balancing_write(l, now.hz, err);
 }

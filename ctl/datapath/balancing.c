@@ -209,7 +209,8 @@ static int fill_pins(struct generation *g, const struct balancing *b, const char
 		const struct balancer_service *s = &b->balancer->services[n];
 		size_t bytes = (size_t)s->buckets * sizeof(struct pin_bucket);
 		CLEANUP_MAPPING struct mapping m = {0};
-		int fd, code = take_pins(s, heir_of, &fd, err);
+		bool begins = balancer_ids_has(&b->fresh, s->row);
+		int fd, code = take_pins(s, begins ? NULL : heir_of, &fd, err);
 
 		if (code)
 			return code;

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir drain, undrain, weight, backend: the pool changed by hand. What is set survives apply and reboot.
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/service_show.h"
+#include "ctl/control/fleet.h"
+#include "ctl/datapath/pins.h"
+
+#define QUIET_MS 10000 // a drained backend that got no packet for so long has been drained
+#define LOOK_MS  500
+#define FOR_MAX  (366ull * 24 * 3600 * 1000)
+
+// What a command sets in each backend that is meant.
+struct setting {
+	uint8_t state;
+	bool weighed, clear;
+	uint32_t weight;
+	uint64_t until_s;
+};
+
+static bool set(struct balancer_member *m, const struct setting *s)
+{
+	struct balancer_member before = *m;
+
+	if (s->weighed) {
+		m->weighed = 1;
+		m->hand_weight = s->weight;
+	} else {
+		m->hand = s->state;
+		m->until_s = s->until_s;
+	}
+	if (s->clear) {
+		m->weighed = 0;
+		m->hand_weight = 0;
+	}
+	return memcmp(&before, m, sizeof(before)) != 0;
+}
+
+static void report(struct context *ctx, const struct fleet *p, const struct targets *targets,
+		   size_t changed, const struct fleet_change *change)
+{
+	struct out *o = ctx->out;
+
+	out_set_string(o, "instance", ctx->instance);
+	out_set_u64(o, "changed", changed);
+	out_set_u64(o, "slots_changed", change->slots);
+	out_set_bool(o, "last_ring_kept", change->kept_last);
+	out_array(o, "backends");
+	vec_each (targets, t) {
+		const struct balancer_member *m = &p->state->members[t->member];
+		struct text state = {0};
+		addr_text name;
+
+		service_add_state(&state, m, p->clock.wall_ms / 1000);
+		out_object(o, NULL);
+		out_set_string(o, "service", p->state->services[t->service].name);
+		out_set_string(o, "backend", fleet_name(m, name));
+		out_set_string(o, "state", text_get(&state));
+		out_set_u64(o, "weight", balancer_weight(m));
+		out_end(o);
+		if (!ctx->quiet)
+			out_line(o, "%s of %s: %s, weight %u%s", fleet_name(m, name),
+				 p->state->services[t->service].name, text_get(&state),
+				 balancer_weight(m), changed ? "" : " (as before)");
+		text_free(&state);
+	}
+	out_end(o);
+	if (!ctx->quiet && change->slots)
+		out_line(o, "%zu slots change their owner; flows that speak stay where they are",
+			 change->slots);
+	if (change->kept_last)
+		out_line(o, "%snobody is left for new flows: the last ring stays in force%s",
+			 out_red(o), out_plain(o));
+}
+
+// words: [SERVICE] BACKEND.
+static int change_pool(struct context *ctx, const struct args *args, const char *service,
+		       const char *backend, const struct setting *s, struct err *err)
+{
+	CLEANUP_FLEET struct fleet p = {.lock = -1};
+	struct fleet_change change = {0};
+	struct targets targets = {0};
+	size_t changed = 0;
+	int code = pins_ready(err);
+
+	if (!code)
+		code = fleet_open(ctx->instance, ctx->line, &p, err);
+	if (!code)
+		code = fleet_find(&p, service, args_has(args, "all"), backend, &targets, err);
+	vec_each (&targets, t)
+		changed += set(&p.state->members[t->member], s);
+	if (!code && changed && !args_has(args, "dry-run"))
+		code = fleet_commit(&p, args_has(args, "volatile"), &change, err);
+	if (!code)
+		report(ctx, &p, &targets, changed, &change);
+	vec_free(&targets);
+	return code;
+}
+
+// ---- drain and undrain --------------------------------------------------------------------------
+
+static int read_for(const struct args *args, uint64_t *ret_until_s, uint64_t *ret_ms,
+		    struct err *err)
+{
+	const char *text = args_value(args, "for");
+
+	*ret_until_s = 0;
+	*ret_ms = 0;
+	if (!text)
+		return 0;
+	if (num_parse_time_ms(text, strlen(text), 1000, FOR_MAX, ret_ms))
+		return err_input(err, "--for '%s' is not a time of 1s to 366d", text);
+	*ret_until_s = (uint64_t)time(NULL) + *ret_ms / 1000;
+	return 0;
+}
+
+// Packets that the targets got so far; *ret_over: none of them is drained any more.
+static int look(struct context *ctx, const struct args *args, const char *service,
+		const char *backend, uint64_t *ret_packets, bool *ret_over, struct err *err)
+{
+	CLEANUP_FLEET struct fleet p = {.lock = -1};
+	struct targets targets = {0};
+	struct service_counter c;
+	int code = fleet_open(ctx->instance, NULL, &p, err);
+
+	if (!code)
+		code = fleet_find(&p, service, args_has(args, "all"), backend, &targets, err);
+	*ret_packets = 0;
+	*ret_over = true;
+	vec_each (&targets, t) {
+		const struct balancer_member *m = &p.state->members[t->member];
+
+		if (!code)
+			code = balancing_counter(p.live, m->id, &c, err);
+		if (code)
+			break;
+		*ret_packets += c.packets;
+		*ret_over &= balancer_state(m) == BACKEND_UP ||
+			     (m->until_s && m->until_s <= p.clock.wall_ms / 1000);
+	}
+	vec_free(&targets);
+	return code;
+}
+
+static void pause_ms(unsigned ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	nanosleep(&t, NULL);
+}
+
+// Until no packet has come for a while, or somebody ended it, or its time is over.
+static int wait_quiet(struct context *ctx, const struct args *args, const char *service,
+		      const char *backend, struct err *err)
+{
+	uint64_t packets, before = UINT64_MAX;
+	unsigned quiet_ms = 0;
+	bool over;
+	int code;
+
+	while (!(code = look(ctx, args, service, backend, &packets, &over, err)) && !over &&
+	       quiet_ms < QUIET_MS) {
+		quiet_ms = packets == before ? quiet_ms + LOOK_MS : 0;
+		before = packets;
+		pause_ms(LOOK_MS);
+	}
+	if (code)
+		return code;
+	out_set_bool(ctx->out, "quiet", !over);
+	if (!ctx->quiet)
+		out_line(ctx->out, over ? "it is not drained any more" :
+					  "no packet for 10 s: drained");
+	return 0;
+}
+
+static int run_drain(struct context *ctx, const struct args *args, struct err *err)
+{
+	struct setting s = {.state = BACKEND_DRAIN};
+	const char *service, *backend;
+	uint64_t ms;
+	int code = args_expect_words(args, 1, 2, "BACKEND", err);
+
+	if (!code)
+		code = read_for(args, &s.until_s, &ms, err);
+	if (code)
+		return code;
+	service = args->words.n > 1 ? args->words.at[0] : NULL;
+	backend = args->words.at[args->words.n - 1];
+	code = change_pool(ctx, args, service, backend, &s, err);
+	return !code && args_has(args, "wait") ? wait_quiet(ctx, args, service, backend, err)
+					       : code;
+}
+
+static int run_undrain(struct context *ctx, const struct args *args, struct err *err)
+{
+	const struct setting s = {.state = BACKEND_UP, .clear = true};
+	int code = args_expect_words(args, 1, 2, "BACKEND", err);
+
+	return code ? code
+		    : change_pool(ctx, args, args->words.n > 1 ? args->words.at[0] : NULL,
+				  args->words.at[args->words.n - 1], &s, err);
+}
+
+// ---- weight and backend -------------------------------------------------------------------------
+
+static int run_weight(struct context *ctx, const struct args *args, struct err *err)
+{
+	struct setting s = {.weighed = true};
+	const char *text;
+	int code = args_expect_words(args, 3, 3, "SERVICE BACKEND N", err);
+
+	if (code)
+		return code;
+	text = args->words.at[2];
+	if (num_parse_u32(text, strlen(text), 0, POLICY_WEIGHT_MAX, &s.weight))
+		return err_input(err, "'%s' is not a weight of 0 to %d", text, POLICY_WEIGHT_MAX);
+	return change_pool(ctx, args, args->words.at[0], args->words.at[1], &s, err);
+}
+
+static int run_backend(struct context *ctx, const struct args *args, struct err *err)
+{
+	struct setting s = {.state = BACKEND_DOWN};
+	int code = args_expect_words(args, 2, 3, "down|up [SERVICE] BACKEND", err);
+
+	if (code)
+		return code;
+	if (!strcmp(args->words.at[0], "up"))
+		s.state = BACKEND_UP;
+	else if (strcmp(args->words.at[0], "down"))
+		return err_input(err, "'%s' is neither 'down' nor 'up'", args->words.at[0]);
+	return change_pool(ctx, args, args->words.n > 2 ? args->words.at[1] : NULL,
+			   args->words.at[args->words.n - 1], &s, err);
+}
+
+// ---- tables -------------------------------------------------------------------------------------
+
+#define COMMON_OPTIONS                                                                       \
+	{"all", 0, NULL, "of every service that has this backend", false, false},            \
+		{"volatile", 0, NULL, "in the kernel alone: gone with the next boot", false, \
+		 false},                                                                     \
+	{                                                                                    \
+		"dry-run", 0, NULL, "change nothing", false, false                           \
+	}
+
+static const struct args_option drain_options[] = {
+	{"wait", 0, NULL, "return when it got no packet for 10 s", false, false},
+	{"for", 0, "TIME", "end it by itself; at the next command that changes the pool", false,
+	 false},
+	COMMON_OPTIONS,
+	{0},
+};
+
+static const struct args_option options[] = {COMMON_OPTIONS, {0}};
+
+const struct command cmd_drain = {
+	.name = "drain",
+	.usage = "[SERVICE|--all] BACKEND [OPTIONS]",
+	.summary = "send no new flows to a backend; old ones stay",
+	.options = drain_options,
+	.run = run_drain,
+};
+
+const struct command cmd_undrain = {
+	.name = "undrain",
+	.usage = "[SERVICE|--all] BACKEND [OPTIONS]",
+	.summary = "take back what drain, weight and backend down have set",
+	.options = options,
+	.run = run_undrain,
+};
+
+const struct command cmd_weight = {
+	.name = "weight",
+	.usage = "SERVICE BACKEND N [OPTIONS]",
+	.summary = "weigh a backend otherwise than the policy; 0 drains it",
+	.options = options,
+	.run = run_weight,
+};
+
+const struct command cmd_backend = {
+	.name = "backend",
+	.usage = "down|up [SERVICE|--all] BACKEND [OPTIONS]",
+	.summary = "declare a backend dead: its flows move; or alive again",
+	.options = options,
+	.run = run_backend,
+};

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir service: services, their backends, shares of the ring, pins and counters.
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/cmd/service_show.h"
+#include "ctl/datapath/pins.h"
+
+struct shown {
+	struct context *ctx;
+	const struct fleet *pool;
+	const struct balancer_service *service;
+	uint32_t owned[SERVICE_BACKENDS];
+	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
+};
+
+static void show_ring(const struct shown *s)
+{
+	struct out *o = s->ctx->out;
+	struct balancer_figures f;
+
+	balancer_figures(s->pool->state, s->service, s->pool->clock.jiffies, s->pool->clock.hz, &f);
+	out_set_u64(o, "slots", s->service->size);
+	out_set_u64(o, "slots_stable", f.stable);
+	out_set_u64(o, "slots_changing", f.changing);
+	out_set_u64(o, "slots_pins_only", f.pins_only);
+	out_set_u64(o, "share_error_ppm", f.share_error);
+	service_set_fingerprint(o, f.fingerprint);
+	out_line(o, "  ring:        %u slots: %u stable, %u changing, %u pins only; worst share off by %llu.%02llu %%",
+		 s->service->size, f.stable, f.changing, f.pins_only,
+		 (unsigned long long)f.share_error / 10000,
+		 (unsigned long long)f.share_error / 100 % 100);
+	out_line(o, "  fingerprint: %016llx", (unsigned long long)f.fingerprint);
+}
+
+static void show_idle(const struct shown *s)
+{
+	const struct balancer_service *v = s->service;
+	uint64_t hz = s->pool->clock.hz;
+	struct text t = {0};
+	num_text time;
+
+	if (v->idle_tcp)
+		text_addf(&t, "%s ", num_format_duration_ms(v->idle_tcp * 1000 / hz, time));
+	if (v->idle_udp)
+		text_addf(&t, "%s%s for udp", v->udp_move ? "no pins, not " : "",
+			  num_format_duration_ms(v->idle_udp * 1000 / hz, time));
+	out_set_u64(s->ctx->out, "idle_ms", v->idle_tcp * 1000ull / hz);
+	out_set_u64(s->ctx->out, "idle_udp_ms", v->idle_udp * 1000ull / hz);
+	out_set_u64(s->ctx->out, "hold", v->hold);
+	out_line(s->ctx->out, "  idle:        %s%s", text_get(&t),
+		 v->hold > 1 ? "; transitions are held open: pins are being pushed out" : "");
+	text_free(&t);
+}
+
+static int show_backend(const struct shown *s, const struct balancer_member *m, struct err *err)
+{
+	struct out *o = s->ctx->out;
+	struct service_counter c;
+	const uint32_t *pins = s->pins[m->id];
+	int code = balancing_counter(s->pool->live, m->id, &c, err);
+	struct text state = {0};
+	addr_text name;
+
+	if (code)
+		return code;
+	service_add_state(&state, m, s->pool->clock.wall_ms / 1000);
+	out_row(o);
+	out_cell(o, "backend", "BACKEND", fleet_name(m, name));
+	out_cell(o, "state", "STATE", text_get(&state));
+	out_cell_u64(o, "weight", "WEIGHT", balancer_weight(m));
+	out_cell_u64(o, "slots", "SLOTS", s->owned[m->id]);
+	out_cell_u64(o, "pins", "PINS", (uint64_t)pins[0] + pins[1] + pins[2]);
+	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
+	out_cell_u64(o, "packets", "PACKETS", c.packets);
+	out_cell_u64(o, "bytes", "BYTES", c.bytes);
+	service_cell_hop(o, balancing_row(s->pool->live, m->id));
+	text_free(&state);
+	return 0;
+}
+
+static int show_backends(const struct shown *s, struct err *err)
+{
+	const struct balancer_service *v = s->service;
+	int code = 0;
+
+	out_table(s->ctx->out, "backends");
+	for (uint32_t m = 0; !code && m < v->n_members; m++)
+		code = show_backend(s, &s->pool->state->members[v->first_member + m], err);
+	out_table_end(s->ctx->out);
+	return code;
+}
+
+static void show_pins(const struct shown *s)
+{
+	static const char *const keys[] = {"pins_half", "pins_found", "pins_talks"};
+	struct out *o = s->ctx->out;
+	uint64_t sum[PIN_LEVEL + 1] = {0};
+
+	for (size_t id = 0; id < SERVICE_BACKENDS; id++)
+		for (int level = 0; level <= PIN_TALKS; level++)
+			sum[level] += s->pins[id][level];
+	for (int level = 0; level <= PIN_TALKS; level++)
+		out_set_u64(o, keys[level], sum[level]);
+	out_set_u64(o, "pins_max", (uint64_t)s->service->buckets * SERVICE_PIN_WORDS);
+	out_line(o, "  pins:        %llu half open, %llu found, %llu talking, of %llu",
+		 (unsigned long long)sum[PIN_HALF], (unsigned long long)sum[PIN_FOUND],
+		 (unsigned long long)sum[PIN_TALKS],
+		 (unsigned long long)s->service->buckets * SERVICE_PIN_WORDS);
+}
+
+static int show_service(struct shown *s, struct err *err)
+{
+	struct out *o = s->ctx->out;
+	struct service_counter c;
+	size_t place = (size_t)(s->service - s->pool->state->services);
+	int code = balancing_counter(s->pool->live, s->service->row, &c, err);
+
+	memset(s->owned, 0, sizeof(s->owned));
+	memset(s->pins, 0, sizeof(s->pins));
+	balancer_owned(s->pool->state, s->service, s->owned);
+	if (!code)
+		code = fleet_pins(s->pool, place, s->pins, err);
+	if (code)
+		return code;
+	out_object(o, NULL);
+	out_set_string(o, "name", s->service->name);
+	out_set_string(o, "mode", service_mode_name(s->service->mode));
+	out_line(o, "%s%s%s: %s, hash %s", out_bold(o), s->service->name, out_plain(o),
+		 service_mode_name(s->service->mode),
+		 s->service->hash == SERVICE_HASH_SOURCE ? "source" : "tuple");
+	show_ring(s);
+	show_idle(s);
+	show_pins(s);
+	code = show_backends(s, err);
+	service_show_counters(o, &c);
+	out_end(o);
+	return code;
+}
+
+static int show(struct context *ctx, const struct fleet *pool, const char *name, struct err *err)
+{
+	CLEANUP_FREE struct shown *s = mem_new(struct shown);
+	size_t only = 0;
+	int code = name ? fleet_find_service(pool, name, &only, err) : 0;
+
+	if (code)
+		return code;
+	s->ctx = ctx;
+	s->pool = pool;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_array(ctx->out, "services");
+	for (size_t n = 0; !code && n < pool->state->n_services; n++) {
+		s->service = &pool->state->services[n];
+		if (!name || n == only)
+			code = show_service(s, err);
+	}
+	out_end(ctx->out);
+	return code;
+}
+
+static int refresh(struct context *ctx, struct err *err)
+{
+	CLEANUP_FLEET struct fleet pool = {.lock = -1};
+	struct sentences warnings = {0};
+	size_t changed = 0;
+	int code = fleet_open(ctx->instance, ctx->line, &pool, err);
+
+	if (!code)
+		code = balance_refresh(pool.live, NEXTHOP_WAIT_MS, &warnings, &changed, err);
+	if (!code) {
+		out_set_string(ctx->out, "instance", ctx->instance);
+		out_set_u64(ctx->out, "changed", changed);
+		out_array(ctx->out, "warnings");
+		vec_each (&warnings, text) {
+			out_item_string(ctx->out, *text);
+			out_line(ctx->out, "warning: %s", *text);
+		}
+		out_end(ctx->out);
+		if (!ctx->quiet)
+			out_line(ctx->out, "%zu next %s changed, instance %s", changed,
+				 changed == 1 ? "hop" : "hops", ctx->instance);
+	}
+	vec_each (&warnings, text)
+		free(*text);
+	vec_free(&warnings);
+	return code;
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP_FLEET struct fleet pool = {.lock = -1};
+	bool again = args_has(args, "refresh");
+	int code = args_expect_words(args, 0, again ? 0 : 1, "", err);
+
+	if (!code)
+		code = pins_ready(err);
+	if (!code && again)
+		return refresh(ctx, err);
+	if (!code)
+		code = fleet_open(ctx->instance, NULL, &pool, err);
+	return code ? code : show(ctx, &pool, args->words.n ? args->words.at[0] : NULL, err);
+}
+
+static const struct args_option options[] = {
+	{"refresh", 0, NULL, "ask the kernel for next hops again", false, false},
+	{0},
+};
+
+const struct command cmd_service = {
+	.name = "service",
+	.usage = "[NAME] [OPTIONS]",
+	.summary = "services: backends, shares of the ring, pins, counters",
+	.options = options,
+	.run = run,
+};

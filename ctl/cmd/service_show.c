@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Words for services.
+#include "ctl/cmd/service_show.h"
+
+#include <net/if.h>
+#include <stdio.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/cmd/show.h"
+
+const char *service_mode_name(uint8_t mode)
+{
+	static const char *const names[] = {
+		[SERVICE_DR] = "dr",   [SERVICE_IPIP] = "ipip",       [SERVICE_GUE] = "gue",
+		[SERVICE_NAT] = "nat", [SERVICE_FULLNAT] = "fullnat",
+	};
+
+	return mode < ARRAY_SIZE(names) ? names[mode] : "?";
+}
+
+void service_add_state(struct text *t, const struct balancer_member *m, uint64_t wall_s)
+{
+	static const char *const states[] = {"up", "drain", "down"};
+
+	text_add(t, states[balancer_state(m)]);
+	if (m->gone)
+		text_add(t, ", not in the policy");
+	if (m->hand != BACKEND_UP || m->weighed)
+		text_add(t, m->hand != BACKEND_UP ? ", by hand" : ", weight by hand");
+	if (m->until_s) {
+		text_add(t, " until ");
+		show_time(t, m->until_s, wall_s);
+	}
+	if (m->backup)
+		text_add(t, ", backup");
+}
+
+void service_set_fingerprint(struct out *o, uint64_t fingerprint)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)fingerprint);
+	out_set_string(o, "fingerprint", text);
+}
+
+void service_cell_hop(struct out *o, const struct backend *row)
+{
+	char name[IF_NAMESIZE] = "";
+	struct text t = {0};
+
+	if (!row || row->here)
+		text_add(&t, row ? "this host" : "");
+	else if (!row->ifindex || !if_indextoname(row->ifindex, name))
+		text_add(&t, "none: weir service --refresh");
+	else
+		text_addf(&t, "%s %02x:%02x:%02x:%02x:%02x:%02x mtu %u", name, row->mac[0],
+			  row->mac[1], row->mac[2], row->mac[3], row->mac[4], row->mac[5],
+			  row->mtu);
+	if (row && row->vlan)
+		text_addf(&t, " vlan %u", row->vlan);
+	if (row && row->no_xmit)
+		text_add(&t, " LOSES FRAMES");
+	out_cell(o, "next_hop", "NEXT HOP", text_get(&t));
+	text_free(&t);
+}
+
+void service_show_counters(struct out *o, const struct service_counter *c)
+{
+	static const struct {
+		const char *name, *text;
+	} events[] = {
+#define X(symbol, name, text) {name, text},
+		SERVICE_EVENTS(X)
+#undef X
+	};
+
+	out_set_u64(o, "packets", c->packets);
+	out_set_u64(o, "bytes", c->bytes);
+	out_set_u64(o, "dropped", c->dropped);
+	out_line(o, "  sent:        %llu packets, %llu bytes; %llu dropped (weir stats says why)",
+		 (unsigned long long)c->packets, (unsigned long long)c->bytes,
+		 (unsigned long long)c->dropped);
+	out_table(o, "events");
+	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
+		if (!c->event[e] && !out_is_json(o))
+			continue;
+		out_row(o);
+		out_cell(o, "event", "EVENT", events[e].name);
+		out_cell_u64(o, "times", "TIMES", c->event[e]);
+		out_cell(o, NULL, "MEANING", events[e].text);
+	}
+	out_table_end(o);
+}

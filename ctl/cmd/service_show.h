@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Services and backends in words and in JSON.
+#pragma once
+
+#include "ctl/base/text.h"
+#include "ctl/cmd/out.h"
+#include "ctl/control/fleet.h"
+
+const char *service_mode_name(uint8_t mode); // enum service_mode
+
+// "up", "drained by hand until 04:12", "down", "gone, drains".
+void service_add_state(struct text *t, const struct balancer_member *m, uint64_t wall_s);
+
+void service_set_fingerprint(struct out *o, uint64_t fingerprint);
+
+// Where its frames go, as a cell.
+void service_cell_hop(struct out *o, const struct backend *row);
+
+// What happened beside the packets that were sent; those that never did are left out of the text.
+void service_show_counters(struct out *o, const struct service_counter *c);
