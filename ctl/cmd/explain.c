@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/base/num.h"
+#include "ctl/cmd/explain_service.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/packet_text.h"
 #include "ctl/cmd/policy_show.h"
@@ -39,6 +40,12 @@ static const char *verdict_key(const struct asked *a, const struct explain_answe
 {
 	const struct resolved_rule *rule = rule_of(a, r);
 
+	if (r->result.service >= 0 || r->result.reason == REASON_PASS_ECHO)
+		return reason_drops(r->result.reason)                ? "drop"
+		       : r->result.reason == REASON_PASS_TOO_BIG     ? "reject"
+		       : r->result.reason == REASON_PASS_ECHO        ? "answer"
+		       : r->result.reason == REASON_PASS_HERE        ? "pass"
+								     : "service";
 	if (r->result.verdict == XDP_TX || (rule && rule->action == RESOLVED_REJECT))
 		return "reject";
 	if (r->result.verdict == XDP_REDIRECT)
@@ -53,6 +60,10 @@ static void add_verdict(struct text *t, const struct asked *a, const struct expl
 
 	if (!strcmp(key, "redirect"))
 		text_addf(t, "redirected to %s", rule ? rule->redirect : "another interface");
+	else if (!strcmp(key, "service"))
+		text_add(t, "sent to a backend");
+	else if (!strcmp(key, "answer"))
+		text_add(t, "answered");
 	else
 		text_add(t, !strcmp(key, "reject") ? "rejected"
 			    : !strcmp(key, "pass") ? "passed"
@@ -74,6 +85,8 @@ static const char *by_key(const struct explain_answer *r)
 {
 	uint32_t reason = r->result.reason;
 
+	if (r->result.service >= 0 || reason == REASON_PASS_ECHO)
+		return "service";
 	if (r->result.rule >= 0)
 		return "rule";
 	if (reason == REASON_PASS_ALLOW || reason == REASON_DROP_BLOCK_FROM ||
@@ -105,7 +118,9 @@ static void add_why(struct text *t, const struct asked *a, const struct explain_
 	uint32_t reason = r->result.reason;
 	const char *by = by_key(r);
 
-	if (r->result.rule >= 0)
+	if (r->result.service >= 0)
+		explain_add_service(t, &a->e, &r->result);
+	else if (r->result.rule >= 0)
 		explain_show_rule(t, &a->e, (size_t)r->result.rule);
 	else if (r->overlay)
 		explain_show_record(t, a->e.book, r->overlay);
@@ -241,12 +256,15 @@ static void show_reply(const struct asked *a, const struct explain_answer *r)
 {
 	char line[256];
 
-	if (r->result.verdict != XDP_TX)
+	bool leaves = r->result.reason == REASON_PASS_SERVICE;
+
+	if (r->result.verdict != XDP_TX && !leaves)
 		return;
 	packet_describe(r->result.packet, r->result.length, line, sizeof(line));
-	out_set_string(a->ctx->out, "answer", line);
-	out_line(a->ctx->out, "  answer:      %s", line);
-	show_bytes(a, "answer_hex", "", r->result.packet, r->result.length);
+	out_set_string(a->ctx->out, leaves ? "leaves" : "answer", line);
+	out_line(a->ctx->out, "  %-11s  %s", leaves ? "leaves:" : "answer:", line);
+	show_bytes(a, leaves ? "leaves_hex" : "answer_hex", "", r->result.packet,
+		   r->result.length);
 }
 
 // ---- one packet -----------------------------------------------------------------------------------
@@ -300,6 +318,8 @@ static void show_answer(const struct asked *a, const struct explain_question *q,
 		return;
 	show_rule(a, r);
 	show_counted(a, r);
+	if (r->result.service >= 0)
+		explain_show_service(o, &a->e, &r->result);
 	show_reply(a, r);
 	show_bytes(a, "packet_hex", "packet:", q->frame, q->length);
 	show_cut(a, q);

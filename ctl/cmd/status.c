@@ -10,6 +10,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
+#include "ctl/cmd/status_services.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
@@ -30,10 +31,12 @@ struct status {
 	size_t alarms;
 	struct generation_about *about; // of the policy in force
 	size_t set_used[POLICY_SETS_MAX];
+	struct fleet fleet; // of its services
 };
 
-__attribute__((format(printf, 2, 3))) static void alarm_add(struct status *s, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
 {
+	struct status *s = status;
 	struct text t = {0};
 	va_list ap;
 
@@ -176,6 +179,7 @@ static void show_alarms(struct status *s)
 			alarm_iface(s, number, &row);
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
+	status_services_alarms(s->ctx, &s->fleet, alarm_add, s);
 	if (empty.packets)
 		alarm_add(s, "%s packets met an empty program slot and passed",
 			  num_format_grouped(empty.packets, n));
@@ -271,7 +275,11 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	CLEANUP_FREE struct counters *before = mem_new(struct counters);
 	CLEANUP_FREE struct counters *after = mem_new(struct counters);
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	struct status s = {.ctx = ctx, .before = before, .after = after, .about = about};
+	struct status s = {.ctx = ctx,
+			   .before = before,
+			   .after = after,
+			   .about = about,
+			   .fleet = {.lock = -1}};
 	int code = instance_open(ctx->instance, &i, err);
 
 	s.instance = i;
@@ -284,11 +292,15 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if ((code = show_policy(&s, err)))
 		return code;
+	if ((code = status_services_open(ctx, &s.fleet, err)))
+		return code;
 	show_ifaces(&s);
+	status_services_show(ctx, &s.fleet);
 	fill_sets(&s);
 	if (args_has(args, "limits"))
 		show_limits(&s);
 	show_alarms(&s);
+	fleet_close(&s.fleet);
 	if (!s.alarms)
 		return 0;
 	code = err_refused(err, "%zu %s", s.alarms, s.alarms == 1 ? "alarm" : "alarms");

@@ -19,6 +19,7 @@ void explain_free(struct explain *e)
 {
 	twin_free(e->twin);
 	generation_free(e->generation);
+	balancing_close(e->live);
 	candidate_free(e->c);
 	book_free(e->book);
 	*e = (struct explain){0};
@@ -217,7 +218,10 @@ static int open_file(struct explain *e, const struct explain_request *request, s
 	code = compile_text(e, request, request->file, NULL, 0, err);
 	e->numbered = !code && e->c->resolved->n_interfaces;
 	if (!code && request->twin)
+		code = balance_find_hops(&e->c->balance, e->c->resolved, NEXTHOP_WAIT_MS, err);
+	if (!code && request->twin)
 		code = candidate_load(e->c, NULL, err);
+	e->balancer = e->c->balance.balancer;
 	return code;
 }
 
@@ -285,6 +289,15 @@ static int open_active(struct explain *e, uint32_t *ret_number, struct err *err)
 	return generation_open(e->book->instance, number, &e->generation, err);
 }
 
+static int open_balancer(struct explain *e, uint32_t number, struct err *err)
+{
+	int code = balancing_open(e->book->instance, number, &e->live, err);
+
+	if (!code)
+		e->balancer = balancing_state(e->live);
+	return code == -ENOENT ? 0 : code;
+}
+
 static int open_running(struct explain *e, const struct explain_request *request, struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
@@ -295,6 +308,8 @@ static int open_running(struct explain *e, const struct explain_request *request
 		code = open_active(e, &number, err);
 	if (!code)
 		code = generation_read_about(e->book->instance, number, about, err);
+	if (!code)
+		code = open_balancer(e, number, err);
 	if (!code && request->twin)
 		code = twin_open(e->book->instance, e->generation, &e->twin, err);
 	if (code)

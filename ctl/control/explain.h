@@ -29,6 +29,8 @@ struct explain {
 	struct book *book;             // overlay and instance; NULL for a file
 	struct generation *generation; // in force; NULL for a file
 	struct twin *twin;             // of that; NULL for a file: then c has one
+	struct balancing_live *live;   // its balancer; NULL: none, or a file
+	const struct balancer *balancer; // of either; NULL: it has no services
 	const struct resolved_packet *packets; // that the request's words describe
 	size_t n_packets;
 };
