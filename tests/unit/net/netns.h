@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
+#include "tests/unit/net/skip.h"
 
 // Runs a shell command quietly; true when it succeeds.
 __attribute__((format(printf, 1, 2), unused)) static bool run(const char *fmt, ...)
@@ -47,6 +48,8 @@ static bool become_root_of_namespace(uid_t uid, gid_t gid)
 	       write_file("/proc/self/uid_map", users) && write_file("/proc/self/gid_map", groups);
 }
 
+static const char *netns_problem = "netns_enter was not called"; // NULL: there is a namespace
+
 // Moves this process into an empty network namespace with lo up. false: it is not to be had, and
 // the process stays where it was or is of no use for tests of interfaces.
 static bool netns_enter(void)
@@ -54,9 +57,21 @@ static bool netns_enter(void)
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 
+	netns_problem = "this machine lets users make no network namespace";
 	if (unshare(uid ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET))
 		return false;
+	netns_problem = "this machine gives users no power over their network namespace";
 	if (uid && !become_root_of_namespace(uid, gid))
 		return false;
-	return run("ip link set lo up");
+	if (!run("ip link set lo up"))
+		return false;
+	netns_problem = NULL;
+	return true;
+}
+
+// At the beginning of a test that makes interfaces.
+static inline void netns_need(void)
+{
+	if (netns_problem)
+		skip_because(netns_problem);
 }

@@ -64,8 +64,9 @@ static inline bool peer_start(struct peer *p, const char *mine, const char *thei
 
 static inline void peer_stop(struct peer *p)
 {
+	if (p->pid <= 0)
+		return;
 	close(p->orders);
 	close(p->done);
-	if (p->pid > 0)
-		waitpid(p->pid, NULL, 0);
+	waitpid(p->pid, NULL, 0);
 }

@@ -20,7 +20,6 @@
 enum { ANSWERING = 200, SILENT = 60 };
 
 static struct peer peer;
-static bool lab;
 
 static const uint8_t mac[] = {2, 0, 0, 0, 0, 9};
 
@@ -106,8 +105,7 @@ static void asks_many_at_once(void **state)
 	size_t n = 0;
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	for (unsigned i = 1; i <= ANSWERING; i++)
 		all[n++] = wanted("10.0.1.", i);
 	all[n++] = wanted("10.0.1.", 1);
@@ -129,8 +127,7 @@ static void returns_when_all_have_answered(void **state)
 	struct neigh n[2] = {wanted("10.0.0.", 2), wanted("10.0.1.", 201)};
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	assert_int_equal(neigh_resolve(n, 2, 30000, NULL), 0);
 	assert_in_range(now_ms() - begin, 0, 5000);
 	assert_int_equal(n[0].state, NEIGH_KNOWN);
@@ -145,9 +142,7 @@ static void asks_who_failed_before(void **state)
 	uint64_t begin;
 
 	(void)state;
-	if (!lab)
-		skip();
-	assert_true(run("ip ntable change name arp_cache dev v0 retrans 50 || true"));
+	netns_need();
 	assert_true(run("echo 50 > /proc/sys/net/ipv4/neigh/v0/retrans_time_ms"));
 	begin = now_ms();
 	assert_int_equal(neigh_resolve(&n, 1, 30000, NULL), 0);
@@ -163,8 +158,7 @@ static void leaves_permanent_ones_alone(void **state)
 	struct neigh n = wanted("10.0.4.", 1);
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	assert_true(run("ip neigh add 10.0.4.1 lladdr 02:00:00:00:00:09 dev v0 nud permanent"));
 	assert_int_equal(neigh_resolve(&n, 1, 0, NULL), 0);
 	assert_int_equal(n.state, NEIGH_KNOWN);
@@ -177,8 +171,7 @@ static void uses_stale_ones_at_once(void **state)
 	struct neigh n = wanted("10.0.5.", 1);
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	assert_true(run("ip neigh add 10.0.5.1 lladdr 02:00:00:00:00:09 dev v0 nud stale"));
 	assert_int_equal(neigh_resolve(&n, 1, 0, NULL), 0);
 	assert_int_equal(n.state, NEIGH_KNOWN);
@@ -192,8 +185,9 @@ static void asks_by_neighbour_discovery(void **state)
 	struct neigh n = {.ifindex = if_nametoindex("v0"), .addr = message_addr("2001:db8::2")};
 
 	(void)state;
-	if (!lab || !run("ip -6 addr add 2001:db8::1/64 dev v0 nodad"))
-		skip();
+	netns_need();
+	skip_without_ipv6();
+	assert_true(run("ip -6 addr add 2001:db8::1/64 dev v0 nodad"));
 	assert_true(peer_run(&peer, "ip -6 addr add 2001:db8::2/64 dev v1 nodad"));
 	// The link-local address, from which the kernel asks, is tentative for up to two seconds.
 	assert_int_equal(neigh_resolve(&n, 1, 8000, NULL), 0);
@@ -212,6 +206,26 @@ static void says_which_device_has_gone(void **state)
 	assert_non_null(strstr(err.text, "'10.0.0.9'"));
 }
 
+static int start_peer(void **state)
+{
+	(void)state;
+	if (!netns_enter())
+		return 0;
+	assert_true(peer_start(&peer, "v0", "v1"));
+	assert_true(run("ip addr add 10.0.0.1/16 dev v0"));
+	assert_true(peer_run(&peer, "ip link set v1 address 02:00:00:00:00:11 && "
+				    "ip addr add 10.0.0.2/16 dev v1 && "
+				    "ip route add local 10.0.1.0/24 dev lo"));
+	return 0;
+}
+
+static int stop_peer(void **state)
+{
+	(void)state;
+	peer_stop(&peer);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,14 +239,6 @@ int main(void)
 		cmocka_unit_test(asks_by_neighbour_discovery),
 		cmocka_unit_test(says_which_device_has_gone),
 	};
-	int failed;
 
-	lab = netns_enter() && peer_start(&peer, "v0", "v1") &&
-	      run("ip addr add 10.0.0.1/16 dev v0") &&
-	      peer_run(&peer, "ip link set v1 address 02:00:00:00:00:11 && "
-			      "ip addr add 10.0.0.2/16 dev v1 && "
-			      "ip route add local 10.0.1.0/24 dev lo");
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	peer_stop(&peer);
-	return failed;
+	return cmocka_run_group_tests(tests, start_peer, stop_peer);
 }

@@ -11,8 +11,6 @@
 #include "ctl/net/route.h"
 #include "tests/unit/net/netns.h"
 
-static bool lab;
-
 static bool same(const struct addr *a, const char *text)
 {
 	struct addr b;
@@ -49,16 +47,27 @@ static void owns_the_near_end(void **state)
 	size_t n = 0;
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	assert_true(run("ip addr add 192.0.2.1 peer 192.0.2.2/32 dev v0"));
-	assert_true(
-		run("ip -6 addr add 2001:db8:9::1 peer 2001:db8:9::2/128 dev v0 nodad || true"));
 	assert_int_equal(route_own_addrs(&addrs, &n, NULL), 0);
 	assert_non_null(find(addrs, n, "192.0.2.1"));
 	assert_null(find(addrs, n, "192.0.2.2"));
-	assert_null(find(addrs, n, "2001:db8:9::2"));
 	assert_int_equal(find(addrs, n, "192.0.2.1")->ifindex, if_nametoindex("v0"));
+}
+
+static void owns_the_near_end_of_v6(void **state)
+{
+	CLEANUP_FREE struct own_addr *addrs = NULL;
+	size_t n = 0;
+
+	(void)state;
+	netns_need();
+	skip_without_ipv6();
+	assert_true(run("ip -6 addr add 2001:db8:9::1 peer 2001:db8:9::2/128 dev v0 nodad"));
+	assert_int_equal(route_own_addrs(&addrs, &n, NULL), 0);
+	assert_non_null(find(addrs, n, "2001:db8:9::1"));
+	assert_null(find(addrs, n, "2001:db8:9::2"));
+	assert_int_equal(find(addrs, n, "2001:db8:9::1")->ifindex, if_nametoindex("v0"));
 }
 
 static void no_gateway_without_routes(void **state)
@@ -67,8 +76,7 @@ static void no_gateway_without_routes(void **state)
 	size_t n = 77;
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	assert_int_equal(route_gateways(&g, &n, NULL), 0);
 	assert_int_equal(n, 0);
 }
@@ -80,8 +88,7 @@ static void finds_every_next_hop(void **state)
 	size_t n = 0;
 
 	(void)state;
-	if (!lab)
-		skip();
+	netns_need();
 	assert_true(run("ip addr add 10.0.0.1/24 dev v0"));
 	assert_true(run("ip route add 198.51.100.0/24 via 10.0.0.9"));
 	assert_true(run("ip route add default via 10.0.0.8 table 100"));
@@ -110,9 +117,10 @@ static void finds_gateways_of_v6(void **state)
 	size_t n = 0;
 
 	(void)state;
-	if (!lab || !run("ip addr add 10.0.0.1/24 dev v0 && "
-			 "ip -6 addr add 2001:db8::1/64 dev v0 nodad"))
-		skip();
+	netns_need();
+	skip_without_ipv6();
+	assert_true(run("ip addr add 10.0.0.1/24 dev v0 && "
+			"ip -6 addr add 2001:db8::1/64 dev v0 nodad"));
 	assert_true(run("ip -6 route add default via 2001:db8::fe metric 10"));
 	assert_true(run("ip -4 route add default via inet6 fe80::7 dev v0 metric 20"));
 	assert_int_equal(route_gateways(&g, &n, NULL), 0);
@@ -125,8 +133,9 @@ static void finds_gateways_of_v6(void **state)
 static void sees_forwarding(void **state)
 {
 	(void)state;
-	if (!lab || !run("echo 0 > /proc/sys/net/ipv4/ip_forward"))
-		skip();
+	netns_need();
+	if (!run("echo 0 > /proc/sys/net/ipv4/ip_forward"))
+		skip_because("/proc/sys/net cannot be written here");
 	assert_false(route_forwards(4));
 	assert_true(run("echo 1 > /proc/sys/net/ipv4/conf/default/forwarding"));
 	assert_false(route_forwards(4));
@@ -135,18 +144,26 @@ static void sees_forwarding(void **state)
 	assert_false(route_forwards(6));
 }
 
+static int make_devices(void **state)
+{
+	(void)state;
+	if (netns_enter())
+		assert_true(run("ip link add v0 type veth peer name v1 && ip link set v0 up && "
+				"ip link set v1 up && ip addr flush dev v0"));
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(owns_loopback),
 		cmocka_unit_test(owns_the_near_end),
+		cmocka_unit_test(owns_the_near_end_of_v6),
 		cmocka_unit_test(no_gateway_without_routes),
 		cmocka_unit_test(finds_every_next_hop),
 		cmocka_unit_test(finds_gateways_of_v6),
 		cmocka_unit_test(sees_forwarding),
 	};
 
-	lab = netns_enter() && run("ip link add v0 type veth peer name v1 && ip link set v0 up && "
-				   "ip link set v1 up && ip addr flush dev v0");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_devices, NULL);
 }

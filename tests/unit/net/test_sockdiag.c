@@ -11,6 +11,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/net/sockdiag.h"
+#include "tests/unit/net/skip.h"
 #include "tests/unit/net/tcp_pair.h"
 
 static uint32_t inode_of(int fd)
@@ -64,8 +65,8 @@ static void undoes_mapped_addresses(void **state)
 	struct tcp_pair pair;
 
 	(void)state;
-	if (!pair_open(true, &pair))
-		skip();
+	skip_without_ipv6();
+	assert_true(pair_open(true, &pair));
 	server = find(pair.server);
 	assert_true(is_loopback_v4(&server.local) && is_loopback_v4(&server.remote));
 	assert_int_equal(server.remote_port, pair.client_port);
@@ -95,7 +96,7 @@ static void sees_connected_udp_only(void **state)
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	found = find(fd);
 	if (!found.local.family)
-		skip(); // no udp_diag
+		skip_because("this kernel does not show UDP sockets (udp_diag)");
 	assert_int_equal(found.proto, IPPROTO_UDP);
 	assert_int_equal(found.remote_port, 7);
 	assert_int_equal(found.local_port, port_of(fd));
