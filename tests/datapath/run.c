@@ -86,7 +86,7 @@ static int run_all(const char *only, const char *cases)
 		cases_run(rig, cases, only, &tally);
 	}
 	if (tally.skipped)
-		printf("%zu skipped: this kernel cannot test them\n", tally.skipped);
+		printf("%zu skipped: this kernel or machine cannot test them\n", tally.skipped);
 	printf("%zu passed, %zu failed\n", tally.passed, tally.failed);
 	return tally.failed ? 1 : 0;
 }
