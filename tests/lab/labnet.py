@@ -280,6 +280,7 @@ class Weir:
     """Runs build/weir on the near side, in an instance of its own that leaves nothing behind."""
 
     def __init__(self, pair):
+        assert WEIR.exists(), f"no {WEIR}: run make"
         self.pair = pair
         self.name = f"t{os.getpid()}-{next(numbers)}"
         self.started = []

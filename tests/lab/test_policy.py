@@ -17,7 +17,7 @@ from scapy.layers.inet6 import (
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
-from labnet import Pair, Weir, WEIR, run, socket_in
+from labnet import Pair, Weir, run, socket_in
 from policylab import (
     MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, hits, packet, ping, reasons, tcp, udp,
 )
@@ -40,8 +40,6 @@ def second_link(pair):
 @pytest.fixture(scope="module", name="weir")
 def instance_on_near0(pair):
     """One instance for this file; every test applies its own policy."""
-    if not WEIR.exists():
-        pytest.skip(f"no {WEIR}: run make")
     instance = Weir(pair)
     instance("attach", "near0", "--max-entries", "1000")
     yield instance
