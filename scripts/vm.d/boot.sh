@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # set by scripts/vm
 #
 # Boots the machine and sees to it that nothing of it stays, whatever happens.
 
@@ -68,7 +68,9 @@ machine_run() {
 machine_status() {
 	local status
 	if status=$(grep -a '^vm: status' "$workdir/console" | grep -oE '[0-9]+'); then
-		((status == 0)) && ! console | grep -qE 'WARNING:|BUG:' || console | tail -n 40 >&2
+		if ((status)) || console | grep -E 'WARNING:|BUG:' >/dev/null; then
+			console | tail -n 40 >&2
+		fi
 		exit "$status"
 	fi
 	console | tail -n 40 >&2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # shared with scripts/vm
 #
 # Gets a suite's cloud kernel by apt, with sources, lists and archives that are not the machine's own.
 

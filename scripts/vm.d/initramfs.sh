@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # set by scripts/vm
 #
 # Builds the machine's file system: busybox, kernel modules, and what the caller wants in it.
 
@@ -23,7 +23,7 @@ add() {
 	local src=${1%%:*} dst=''
 	[[ $1 != *:* ]] || dst=${1#*:}
 	if [[ ! -e $src ]]; then
-		[[ $src != */* ]] && src=$(PATH=$PATH:/usr/sbin:/sbin type -P "$src") ||
+		{ [[ $src != */* ]] && src=$(PATH=$PATH:/usr/sbin:/sbin type -P "$src"); } ||
 			die "cannot add '${1%%:*}': no such file or program"
 	fi
 	src=$(realpath -s "$src")
@@ -45,7 +45,7 @@ add_command() {
 add_python() {
 	local lib name
 	lib=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') ||
-		die "skipped: packages are missing: apt install python3 python3-scapy python3-pytest" $skipped
+		die "skipped: packages are missing: apt install python3 python3-scapy python3-pytest" "$skipped"
 	add /usr/bin/python3
 	mkdir -p "$root$lib"
 	tar -C "$lib" -c --exclude=./test --exclude=tests --exclude='config-*' --exclude=./idlelib \
@@ -64,9 +64,9 @@ add_libraries() {
 	libs=$(find "${needed[@]}" -type f \( -perm /111 -o -name '*.so*' \) -print0 |
 		xargs -0r ldd 2>/dev/null || :)
 	! grep -F 'not found' <<<"$libs" >&2 || die "a library is missing on this machine"
-	for lib in $(grep -oE '(=> )?/[^ ]+ \(0x' <<<"$libs" | grep -oE '/[^ ]+' | sort -u); do
+	while read -r lib; do
 		[[ -e $root$lib ]] || { mkdir -p "$root${lib%/*}" && cp -pL "$lib" "$root$lib"; }
-	done
+	done < <(grep -oE '(=> )?/[^ ]+ \(0x' <<<"$libs" | grep -oE '/[^ ]+' | sort -u)
 }
 
 # module_files TREE NAME...: the files of these modules and of those they depend on.
