@@ -4,7 +4,6 @@
 #include "ctl/datapath/attach.h"
 
 #include <errno.h>
-#include <linux/if_link.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +17,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/entry.h"
+#include "ctl/datapath/hook.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
 
 #define ENTRY_NAME "weir_entry"
 #define MAPS_MAX   64
-
-static const char *mode_name(enum iface_mode mode)
-{
-	return mode == IFACE_NATIVE ? "native" : "generic";
-}
 
 static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uint32_t map_id)
 {
@@ -153,8 +148,7 @@ static int attach_shared(const struct instance *i, uint32_t ifindex, enum iface_
 		code = entry_program(entry, &program, err);
 	if (code)
 		return code;
-	code = xdp_program__attach(program, (int)ifindex,
-				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+	code = hook_attach_shared(program, ifindex, mode);
 	return code ? err_system(err, -code, "libxdp cannot attach") : 0;
 }
 
@@ -162,47 +156,25 @@ static int attach_alone(const struct instance *i, uint32_t ifindex, enum iface_m
 			struct err *err)
 {
 	CLEANUP(entry_cleanup) struct entry *entry = NULL;
-	uint32_t flags = mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 	int fd, code = entry_open(i, &entry, err);
 
 	if (code)
 		return code;
 	if ((fd = entry_load(entry)) < 0)
 		return err_system(err, -fd, "the kernel refuses the entry program");
-	code = bpf_xdp_attach((int)ifindex, fd, flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	code = hook_attach_alone(fd, ifindex, mode);
 	return code ? err_system(err, -code, "the kernel refuses to attach") : 0;
-}
-
-// What a failure in one mode was about, for the notice or the error.
-static int why_not(const char *name, const char *driver, enum iface_mode mode, int code,
-		   struct err *err)
-{
-	const char *said = probe_kernel_said();
-
-	err_system(err, -code, "cannot attach to '%s' in %s mode", name, mode_name(mode));
-	if (said[0])
-		err_hint(err, "%s%s%s: %s", driver[0] ? "driver '" : "", driver,
-			 driver[0] ? "'" : "the kernel says", said);
-	else if (driver[0])
-		err_hint(err, "driver '%s'", driver);
-	return code;
 }
 
 // why: what came of the attempt to share.
 static int occupied(const struct instance *i, const char *name, const struct attached_list *there,
 		    const struct err *why, struct err *err)
 {
-	const struct attached *other = there->n ? &there->at[0] : NULL;
 	bool lonely = !there->shared && !sharing_check(&i->meta, NULL);
 
-	err_refused(err,
-		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot "
-		    "share it: %.200s",
-		    name, other ? other->name : "?", there->link_prog_id,
-		    lonely ? "it was attached without libxdp's dispatcher" : why->text);
-	return err_hint(err, "take it away first: %s %s%s",
-			there->shared ? "xdp-loader unload -a" : "ip link set dev", name,
-			there->shared ? "" : " xdp off");
+	return hook_occupied(name, there,
+			     lonely ? "it was attached without libxdp's dispatcher" : why->text,
+			     err);
 }
 
 static void notice_alone(const char *name, const struct err *why, struct attach_result *ret)
@@ -231,7 +203,7 @@ static int attach_in(const struct instance *i, const char *name, uint32_t ifinde
 	probe_kernel_said();
 	code = attach_alone(i, ifindex, mode, err);
 	if (code)
-		return why_not(name, driver, mode, code, err);
+		return hook_attach_failed(name, driver, mode, code, err);
 	notice_alone(name, &why, ret);
 	return 0;
 }
@@ -351,7 +323,7 @@ static int check_mode(const char *name, enum attach_mode wanted, enum iface_mode
 {
 	if (wanted == ATTACH_AUTO || (wanted == ATTACH_NATIVE) == (have == IFACE_NATIVE))
 		return 0;
-	err_refused(err, "'%s' is attached in %s mode already", name, mode_name(have));
+	err_refused(err, "'%s' is attached in %s mode already", name, hook_mode_name(have));
 	err_hint(err, "weir detach %s first", name);
 	return -EBUSY;
 }
@@ -430,32 +402,6 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 	return 0;
 }
 
-static int remove_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
-{
-	struct xdp_program *prog = xdp_program__from_id(prog_id);
-	int code = (int)libxdp_get_error(prog);
-
-	if (code)
-		return code;
-	code = xdp_program__detach(prog, (int)ifindex,
-				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
-	xdp_program__close(prog);
-	return code;
-}
-
-// Only if it is still ours that is there: the kernel compares.
-static int remove_alone(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
-{
-	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(prog_id);
-	LIBBPF_OPTS(bpf_xdp_attach_opts, opts, .old_prog_fd = fd);
-
-	if (fd < 0)
-		return fd;
-	return bpf_xdp_detach((int)ifindex,
-			      mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE,
-			      &opts);
-}
-
 // A device that is gone took the program with it; if that cannot be told, it is still there.
 static bool is_gone(uint32_t ifindex)
 {
@@ -477,10 +423,7 @@ static int remove_ours(uint32_t ifindex, uint32_t slots_id, bool *ret_was_there,
 	if (!(ours = find_ours(&there)))
 		return 0;
 	*ret_was_there = true;
-	code = there.shared ? remove_shared(ifindex, ours->prog_id, there.mode)
-			    : remove_alone(ifindex, ours->prog_id, there.mode);
-	return code ? err_system(err, -code, "cannot take the program off interface %u", ifindex)
-		    : 0;
+	return hook_remove(ifindex, &there, ours->prog_id, err);
 }
 
 int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err)

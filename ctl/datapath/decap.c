@@ -3,17 +3,16 @@
 #include "ctl/datapath/decap.h"
 
 #include <errno.h>
-#include <linux/if_link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/decap_maps.h"
+#include "ctl/datapath/hook.h"
 #include "ctl/datapath/probe.h"
 #include "xdp/decap.skel.h"
 
@@ -153,11 +152,6 @@ int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
 
 // Attaching
 
-static const char *mode_name(enum iface_mode mode)
-{
-	return mode == IFACE_NATIVE ? "native" : "generic";
-}
-
 // libxdp loads the program itself: a second one, around the maps of the first.
 static int share_program(const struct decap *d, struct decap_bpf *second)
 {
@@ -182,9 +176,7 @@ static int attach_shared(const struct decap *d, uint32_t ifindex, enum iface_mod
 	if (!code && !(code = (int)libxdp_get_error(program))) {
 		code = xdp_program__set_xdp_frags_support(program, true);
 		if (!code)
-			code = xdp_program__attach(
-				program, (int)ifindex,
-				mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
+			code = hook_attach_shared(program, ifindex, mode);
 		xdp_program__close(program);
 	}
 	decap_bpf__destroy(second);
@@ -194,13 +186,7 @@ static int attach_shared(const struct decap *d, uint32_t ifindex, enum iface_mod
 static int occupied(const struct decap_link *link, const struct attached_list *there,
 		    struct err *err)
 {
-	err_refused(err,
-		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot share "
-		    "it here",
-		    link->name, there->n ? there->at[0].name : "?", there->link_prog_id);
-	err_hint(err, "take it away first: %s %s%s",
-		 there->shared ? "xdp-loader unload -a" : "ip link set dev", link->name,
-		 there->shared ? "" : " xdp off");
+	hook_occupied(link->name, there, NULL, err);
 	if (err)
 		err->code = EBUSY;
 	return -EBUSY;
@@ -209,9 +195,7 @@ static int occupied(const struct decap_link *link, const struct attached_list *t
 static int attach_in(const struct decap *d, const struct decap_link *link, enum iface_mode mode,
 		     struct err *err)
 {
-	uint32_t flags = mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 	struct attached_list there;
-	const char *said;
 	int code;
 
 	if (!attach_shared(d, link->ifindex, mode))
@@ -221,15 +205,8 @@ static int attach_in(const struct decap *d, const struct decap_link *link, enum 
 	if (there.link_prog_id)
 		return occupied(link, &there, err);
 	probe_kernel_said();
-	code = bpf_xdp_attach((int)link->ifindex, decap_program(d),
-			      flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-	if (!code)
-		return 0;
-	said = probe_kernel_said();
-	err_system(err, -code, "cannot attach to '%s' in %s mode", link->name, mode_name(mode));
-	if (said[0] || link->driver[0])
-		err_hint(err, "driver '%s'%s%s", link->driver, said[0] ? ": " : "", said);
-	return code;
+	code = hook_attach_alone(decap_program(d), link->ifindex, mode);
+	return code ? hook_attach_failed(link->name, link->driver, mode, code, err) : 0;
 }
 
 static int attach_by_mode(const struct decap *d, const struct decap_link *link,
@@ -274,7 +251,7 @@ static int tell_again(const struct decap_link *link, const struct attached_list 
 	}
 	if (mode != ATTACH_AUTO && (mode == ATTACH_NATIVE) != (there->mode == IFACE_NATIVE)) {
 		err_refused(err, "'%s' decapsulates in %s mode already", link->name,
-			    mode_name(there->mode));
+			    hook_mode_name(there->mode));
 		err_hint(err, "weir decap %s --off first", link->name);
 		return -EBUSY;
 	}
@@ -326,32 +303,6 @@ int decap_attach(const struct decap_link *link, const struct decap_end *end, enu
 
 // Detaching
 
-static int detach_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
-{
-	struct xdp_program *program = xdp_program__from_id(prog_id);
-	int code = (int)libxdp_get_error(program);
-
-	if (code)
-		return code;
-	code = xdp_program__detach(program, (int)ifindex,
-				   mode == IFACE_NATIVE ? XDP_MODE_NATIVE : XDP_MODE_SKB, 0);
-	xdp_program__close(program);
-	return code;
-}
-
-// Only if it is still ours that is there: the kernel compares.
-static int detach_alone(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
-{
-	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(prog_id);
-	LIBBPF_OPTS(bpf_xdp_attach_opts, opts, .old_prog_fd = fd);
-
-	if (fd < 0)
-		return fd;
-	return bpf_xdp_detach((int)ifindex,
-			      mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE,
-			      &opts);
-}
-
 int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err)
 {
 	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
@@ -364,8 +315,5 @@ int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err)
 	*ret_was_there = find_ours(&there, &id, &m);
 	if (!*ret_was_there)
 		return 0;
-	code = there.shared ? detach_shared(ifindex, id, there.mode)
-			    : detach_alone(ifindex, id, there.mode);
-	return code ? err_system(err, -code, "cannot take the program off interface %u", ifindex)
-		    : 0;
+	return hook_remove(ifindex, &there, id, err);
 }
