@@ -10,8 +10,10 @@
 
 #include "ctl/base/num.h"
 #include "ctl/control/leave.h"
+#include "ctl/control/fleet.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/settle.h"
+#include "ctl/control/vips.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/net/ethtool.h"
@@ -260,6 +262,8 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 	c->balance.options = (struct balance_options){o->force, o->trial_ms};
 	if (!code)
 		code = candidate_load(c, b->instance, err);
+	if (!code && !o->force)
+		code = vips_check(c, b->instance, err);
 	if (!code)
 		code = candidate_prove(c, b->instance, err);
 	if (!code)
@@ -306,6 +310,31 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 	return code;
 }
 
+// What the hand set goes on, which somebody may have forgotten.
+static void note_hands(const struct candidate *c, struct apply_result *ret)
+{
+	const struct balancer *b = c->balance.balancer;
+
+	for (size_t n = 0; b && n < b->n_services; n++)
+		for (uint32_t m = 0; m < b->services[n].n_members; m++) {
+			const struct balancer_member *member =
+				&b->members[b->services[n].first_member + m];
+			addr_text name;
+
+			if (member->gone || (member->hand == BACKEND_UP && !member->weighed))
+				continue;
+			vec_push(&ret->warnings,
+				 mem_printf("service '%s': %s stays %s by hand; weir undrain %s %s "
+					    "takes it back",
+					    b->services[n].name, fleet_name(member, name),
+					    member->hand == BACKEND_DOWN ? "down"
+					    : member->hand == BACKEND_DRAIN
+						    ? "drained"
+						    : "weighed otherwise",
+					    b->services[n].name, fleet_name(member, name)));
+		}
+}
+
 static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		      const struct devices *d, struct apply_result *ret, struct err *err)
 {
@@ -314,6 +343,7 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 	ret->cost = c->cost;
 	vec_each (&c->balance.warnings, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
+	note_hands(c, ret);
 	if (code || o->dry_run)
 		return code;
 	if ((code = switch_over(b, c, o, ret, err)))

@@ -134,7 +134,8 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 			.trial = s->options.trial_ms != 0,
 		};
 
-		code = balancer_plan(r, &options, d, &s->balancer);
+		if ((code = balancer_plan(r, &options, d, &s->balancer)))
+			err_input(err, "the services cannot follow those that run");
 	}
 	vec_free(&hands);
 	if (code)

@@ -68,6 +68,39 @@ struct vips {
 	struct intervals v4, v6;
 };
 
+static void vips_of(const struct resolved_addresses *a, struct vips *ret)
+{
+	intervals_of(a, 4, &ret->v4);
+	intervals_of(a, 6, &ret->v6);
+}
+
+static void vips_free(struct vips *v)
+{
+	intervals_free(&v->v4);
+	intervals_free(&v->v6);
+}
+
+static bool vips_meet(const struct vips *a, const struct vips *b)
+{
+	return intervals_meet(&a->v4, &b->v4) || intervals_meet(&a->v6, &b->v6);
+}
+
+bool resolved_services_meet(const struct resolved *a, const struct resolved_service *s,
+			    const struct resolved *b, const struct resolved_service *t)
+{
+	struct vips of_s = {0}, of_t = {0};
+	bool meet;
+
+	if (!same_protos(s, t) || !same_ports(s, t))
+		return false;
+	vips_of(&a->addresses[s->vip], &of_s);
+	vips_of(&b->addresses[t->vip], &of_t);
+	meet = vips_meet(&of_s, &of_t);
+	vips_free(&of_s);
+	vips_free(&of_t);
+	return meet;
+}
+
 static void find_overlaps(struct resolver *r)
 {
 	size_t n = r->r->n_services;
@@ -75,12 +108,10 @@ static void find_overlaps(struct resolver *r)
 	const struct resolved_service *s = r->r->services;
 
 	for (size_t i = 0; i < n; i++) {
-		intervals_of(&r->addresses.at[s[i].vip], 4, &vips[i].v4);
-		intervals_of(&r->addresses.at[s[i].vip], 6, &vips[i].v6);
+		vips_of(&r->addresses.at[s[i].vip], &vips[i]);
 		for (size_t j = 0; j < i; j++) {
 			if (!same_protos(&s[i], &s[j]) || !same_ports(&s[i], &s[j]) ||
-			    (!intervals_meet(&vips[i].v4, &vips[j].v4) &&
-			     !intervals_meet(&vips[i].v6, &vips[j].v6)))
+			    !vips_meet(&vips[i], &vips[j]))
 				continue;
 			diag_error(r->diag, s[i].at, NULL,
 				   "service '%s' has an address and port of service '%s' (%s)",
@@ -88,10 +119,8 @@ static void find_overlaps(struct resolver *r)
 			break;
 		}
 	}
-	for (size_t i = 0; i < n; i++) {
-		intervals_free(&vips[i].v4);
-		intervals_free(&vips[i].v6);
-	}
+	for (size_t i = 0; i < n; i++)
+		vips_free(&vips[i]);
 	free(vips);
 }
 

@@ -258,6 +258,11 @@ void resolved_cleanup(struct resolved **r);
 bool resolved_contains(const struct resolved_addresses *s, const struct addr *a,
 		       struct place *ret_place);
 
+struct resolved_service;
+// Is there a packet that service s of a and service t of b would both claim?
+bool resolved_services_meet(const struct resolved *a, const struct resolved_service *s,
+			    const struct resolved *b, const struct resolved_service *t);
+
 // ---- expect -------------------------------------------------------------------------------------
 
 enum resolved_verdict {

@@ -44,6 +44,8 @@ static void dump_config(const struct image *i, FILE *f)
 		c->essentials_filter ? " essentials-filter" : "",
 		c->conditions ? " conditions" : "", c->rejects ? " rejects" : "",
 		c->redirects ? " redirects" : "");
+	if (c->services)
+		fprintf(f, "services %u modes 0x%x\n", c->services, c->modes);
 	dump_treatment(c, f);
 	for (int set = 0; set < POLICY_SETS_MAX; set++)
 		if (c->set_mask4[set] || c->set_mask6[set])
@@ -226,19 +228,28 @@ static bool row_bit(const uint64_t *row, size_t rule)
 	return row[rule / 64] >> (rule % 64) & 1;
 }
 
+// The bits base … base + n - 1, numbered from 0.
+static void dump_bits(const uint64_t *row, size_t base, size_t n, const char *prefix, FILE *f)
+{
+	for (size_t first = 0, last; first < n; first = last + 1) {
+		last = first;
+		if (!row_bit(row, base + first))
+			continue;
+		while (last + 1 < n && row_bit(row, base + last + 1))
+			last++;
+		fprintf(f, " %s%zu", prefix, first);
+		if (last > first)
+			fprintf(f, "-%zu", last);
+	}
+}
+
 static void dump_row(const struct image *i, size_t number, FILE *f)
 {
 	const uint64_t *row = i->rows + number * POLICY_ROW_WORDS(i->config.words);
 
 	fprintf(f, "r%zu:", number);
-	for (size_t first = 0, last; first < i->n_rules; first = last + 1) {
-		last = first;
-		if (!row_bit(row, first))
-			continue;
-		while (last + 1 < i->n_rules && row_bit(row, last + 1))
-			last++;
-		fprintf(f, last > first ? " %zu-%zu" : " %zu", first, last);
-	}
+	dump_bits(row, 0, i->n_rules, "", f);
+	dump_bits(row, i->n_rules, i->n_services, "s", f);
 	fputc('\n', f);
 }
 
@@ -247,6 +258,8 @@ void image_dump(const struct image *i, FILE *f)
 	dump_config(i, f);
 	for (size_t n = 0; n < i->n_rules; n++)
 		dump_rule(i, n, f);
+	for (size_t n = 0; n < i->n_services; n++)
+		fprintf(f, "service %zu %s '%s'\n", n, i->services[n].place, i->services[n].name);
 	for (int field = 0; field < POLICY_FIELDS; field++)
 		if (i->config.use[field])
 			dump_field(i, field, f);

@@ -171,7 +171,7 @@ bool image_match(const struct image *i, const struct image_packet *p, uint64_t *
 	memset(ret_words, 0, words * sizeof(*ret_words));
 	if (!words || !matchable(i, p))
 		return true;
-	for (size_t n = 0; n < i->n_rules; n++)
+	for (size_t n = 0; n < i->n_rules + i->n_services; n++)
 		ret_words[n / 64] |= 1ull << (n % 64);
 	for (int field = 0; field < POLICY_FIELDS; field++) {
 		policy_row row;

@@ -301,21 +301,84 @@ static void assert_says(const char *text, const char *part)
 		fail_msg("'%s' is not in: %s", part, text);
 }
 
+static void add_vip(struct made *m, const char *name, uint32_t addr)
+{
+	struct resolved_addresses *s = made_addresses(m, name, 1, 0);
+
+	((struct resolved_prefix4 *)s->v4)[0] = made_prefix4(addr, 32, true);
+}
+
+// One rule that takes the port; two services at two addresses, the second of any port and udp.
+static void make_services(struct made *m, struct resolved_service services[2])
+{
+	made_init(m, 1, 2);
+	m->r.rules[0].dport = made_range(m, 443, 443);
+	m->r.rules[0].proto = (struct resolved_proto){.given = true, .bits = {1 << 6}};
+	add_vip(m, "one", 0xc0000201);
+	add_vip(m, "two", 0xc0000202);
+	for (uint32_t i = 0; i < 2; i++)
+		services[i] = (struct resolved_service){
+			.name = i ? "two" : "one", .at = made_at(m, 7 + 2 * i), .vip = i};
+	services[0].proto = (struct resolved_proto){.given = true, .bits = {1 << 6}};
+	services[0].ports = made_range(m, 80, 443);
+	services[1].proto = (struct resolved_proto){.given = true, .bits = {1 << 17}};
+	services[1].any_port = true;
+	m->r.services = services;
+	m->r.n_services = 2;
+}
+
+static uint64_t bits_of(const struct image *i, uint8_t last, uint32_t port, uint32_t proto)
+{
+	struct image_packet p = {
+		.family = 4,
+		.source = {198, 51, 100, 1},
+		.destination = {192, 0, 2, last},
+		.index = {[FIELD_DPORT] = port, [FIELD_PROTO] = proto},
+	};
+	uint64_t word;
+
+	assert_true(image_match(i, &p, &word));
+	return word;
+}
+
+// Bit 0 is the rule's, 1 and 2 the services'.
 static void test_services(void **state)
 {
 	(void)state;
-	struct resolved_service services[2] = {0};
+	struct resolved_service services[2];
+	struct image *i = NULL;
+	struct made m;
+
+	make_services(&m, services);
+	assert_int_equal(compile(&m.r, &options, m.diag, &i), 0);
+	assert_int_equal(i->config.rules, 1);
+	assert_int_equal(i->config.services, 2);
+	assert_int_equal(bits_of(i, 1, 443, 6), 3);
+	assert_int_equal(bits_of(i, 1, 80, 6), 2);
+	assert_int_equal(bits_of(i, 1, 79, 6), 0);
+	assert_int_equal(bits_of(i, 1, 80, 17), 0);
+	assert_int_equal(bits_of(i, 3, 80, 6), 0);
+	assert_int_equal(bits_of(i, 2, 9, 17), 4);
+	// Later fragments have no port: the service's, but no rule's with ports.
+	assert_int_equal(bits_of(i, 1, POLICY_NO_PORT, 2 * 256 + 6), 2);
+	assert_int_equal(bits_of(i, 2, POLICY_NO_PORT, 2 * 256 + 17), 4);
+	image_free(i);
+	made_free(&m);
+}
+
+static void test_services_refused(void **state)
+{
+	(void)state;
+	struct resolved_service services[2];
 	struct made m;
 	char *text;
 
-	made_init(&m, 1, 0);
-	services[0].at = made_at(&m, 7);
-	services[1].at = made_at(&m, 9);
-	m.r.services = services;
-	m.r.n_services = 2;
+	make_services(&m, services);
+	services[0].mode = RESOLVED_NAT;
+	services[1].mode = RESOLVED_FULLNAT;
 	text = refused(&m, &options);
-	assert_says(text, "made.weir:7:1: error: services are not supported yet");
-	assert_says(text, "made.weir:9:1: error: services are not supported yet");
+	assert_says(text, "made.weir:7:1: error: service 'one': mode nat is not there yet");
+	assert_says(text, "made.weir:9:1: error: service 'two': mode fullnat is not there yet");
 	free(text);
 	made_free(&m);
 }
@@ -440,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_no_fields),
 		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_services_refused),
 		cmocka_unit_test(test_burst_refused),
 		cmocka_unit_test(test_redirects_refused),
 		cmocka_unit_test(test_too_many_rows),
