@@ -59,68 +59,91 @@ static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u
 	return table ? bpf_map_lookup_elem(table, &bucket) : NULL;
 }
 
-/* How early a pin has to make room: the lower level first, then the older; a place that is free or whose
- * pin does not live at once. */
-static __always_inline __u32 pin_rank(__u64 pin, __u32 time, __u32 idle_most)
+/* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both sides: the
+ * compiler is not to know what the bit means. */
+static __always_inline __u64 is_less(__u64 a, __u64 b)
 {
-	if (!pin_lives(pin, time, idle_most))
-		return ~0u;
-	return (PIN_LEVEL - pin_level(pin)) << PIN_TIME_BITS | pin_age(pin, time);
+	__u64 difference = a - b;
+
+	asm("" : "+r"(difference));
+	return difference >> 63;
+}
+
+/* How early a pin has to make room: the lower level first, then the older; before them all a place that is
+ * free or whose pin does not live. */
+static __always_inline __u64 pin_rank(__u64 pin, __u32 time, __u32 idle_most)
+{
+	__u64 age = (time - (__u32)pin) & PIN_TIME, rank;
+
+	age &= is_less(PIN_TIME - SERVICE_PIN_AHEAD, age) - 1; /* as pin_age() */
+	rank = (PIN_LEVEL - (pin >> PIN_LEVEL_SHIFT & PIN_LEVEL)) << PIN_TIME_BITS | age;
+	rank |= -(is_less(idle_most, age) | is_less(pin_backend(pin), 1));
+	return rank & (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
 }
 
 /* The place that a pin may take; the first of equals. */
 static __always_inline int pin_place(const struct pin_bucket *bucket, __u32 time, __u32 idle_most)
 {
-	__u32 best = 0;
-	int place = 0;
+	__u64 best = 0;
 
 #pragma unroll
 	for (int i = 0; i < SERVICE_PIN_WORDS; i++) {
-		__u32 rank = pin_rank(read_pin(bucket, i), time, idle_most);
+		__u64 rank = pin_rank(read_pin(bucket, i), time, idle_most) << 3 |
+			     (SERVICE_PIN_WORDS - 1 - i);
 
-		if (rank > best || !i) {
-			best = rank;
-			place = i;
-		}
+		best ^= (best ^ rank) & -is_less(best, rank);
 	}
-	return place;
+	return SERVICE_PIN_WORDS - 1 - (int)(best & (SERVICE_PIN_WORDS - 1));
 }
 
+enum pin_outcome {
+	PIN_STORED,
+	PIN_NO_PLACE,
+	PIN_DISTURBED, /* another CPU has changed the place meanwhile */
+};
+
 /* Global: it is for the first packet of a flow alone, and verified once. `pin` has its flow, backend, level
- * and time. 0: stored. */
-__noinline int pin_store(__u32 service, __u32 bucket, __u64 pin)
+ * and time. */
+__noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 {
 	const struct service *s = bpf_map_lookup_elem(&services, &service);
 	void *table = bpf_map_lookup_elem(&pins, &service);
 	struct pin_bucket *at;
 	__u32 time = pin & PIN_TIME;
+	__u64 old;
+	bool lives;
+	int place;
 
 	if (!s || !table || !(at = bpf_map_lookup_elem(table, &bucket)))
-		return -1;
-	for (int i = 0; i < PIN_TRIES; i++) {
-		int place = pin_place(at, time, s->idle_most) & (SERVICE_PIN_WORDS - 1);
-		__u64 old = read_pin(at, place);
-		bool lives = pin_lives(old, time, s->idle_most);
-
-		if (lives && pin_level(old) > pin_level(pin))
-			break;
-		if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
-			continue;
-		if (lives)
-			service_tally(s->row, SERVICE_PUSHED_HALF + pin_level(old));
-		service_tally(s->row, SERVICE_PINNED_HALF + pin_level(pin));
-		return 0;
-	}
-	service_tally(s->row, SERVICE_UNPINNED);
-	return -1;
+		return PIN_NO_PLACE;
+	place = pin_place(at, time, s->idle_most) & (SERVICE_PIN_WORDS - 1);
+	old = read_pin(at, place);
+	lives = pin_lives(old, time, s->idle_most);
+	if (lives && pin_level(old) > pin_level(pin))
+		return PIN_NO_PLACE;
+	if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
+		return PIN_DISTURBED;
+	if (lives)
+		service_tally(s->row, SERVICE_PUSHED_HALF + pin_level(old));
+	service_tally(s->row, SERVICE_PINNED_HALF + pin_level(pin));
+	return PIN_STORED;
 }
 
-/* 1 if the pin is one of the flow, else 0; without a branch, of which the verifier would follow both sides. */
+static __always_inline void pin_store(const struct service *s, __u32 service, __u32 bucket,
+				      __u64 pin)
+{
+	int outcome = PIN_DISTURBED;
+
+	for (int i = 0; i < PIN_TRIES && outcome == PIN_DISTURBED; i++)
+		outcome = pin_try(service, bucket, pin);
+	if (outcome != PIN_STORED)
+		service_tally(s->row, SERVICE_UNPINNED);
+}
+
+/* 1 if the pin is one of the flow, else 0. */
 static __always_inline __u32 pin_matches(__u64 pin, __u32 flow)
 {
-	__u64 differs = pin_flow(pin) ^ flow, taken = pin_backend(pin);
-
-	return (differs - 1) >> 63 & (taken + SLOT_ID) >> SERVICE_BACKEND_BITS;
+	return is_less(pin_flow(pin) ^ flow, 1) & is_less(0, pin_backend(pin));
 }
 
 /* The place of the flow's living pin, or -1; one that does not live is freed. */
@@ -177,7 +200,7 @@ static __always_inline void twin_pinned(void)
 static __always_inline __u32 choose_unstable(struct packet *pkt, const struct service *s,
 					     __u64 slot, __u64 hash)
 {
-	__u32 owner = slot_owner(slot), former = slot_former(slot), to = owner, place_of;
+	__u32 owner = slot_owner(slot), former = slot_former(slot), to = owner;
 	__u64 now = bpf_jiffies64();
 	__u32 time = pin_time(now, s->pin_shift & 31);
 	__u32 idle = pkt->proto == IPPROTO_UDP ? s->idle_udp : s->idle_tcp;
@@ -196,11 +219,9 @@ static __always_inline __u32 choose_unstable(struct packet *pkt, const struct se
 		return owner;
 	if (!first && !is_down(former))
 		to = former;
-	if (!config.twin && !pkt->quoted) {
-		place_of = pin_bucket_of(hash, s->buckets);
-		pin_store(pkt->service, place_of,
+	if (!config.twin && !pkt->quoted)
+		pin_store(s, pkt->service, pin_bucket_of(hash, s->buckets),
 			  pin_pack(pin_flow_of(hash), to, first ? PIN_HALF : PIN_FOUND, time));
-	}
 	return to;
 }
 

@@ -39,6 +39,8 @@ static int check(struct context *ctx, const struct args *args, struct candidate 
 		image_dump(c->image, stdout);
 		return 0;
 	}
+	if ((code = candidate_plan(c, NULL, 0, err)))
+		return code;
 	return prove(ctx, c, ret_proved, err);
 }
 

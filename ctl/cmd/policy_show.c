@@ -33,6 +33,28 @@ void policy_show_findings(struct context *ctx, const struct candidate *c)
 		diag_print(c->diag, stderr, ctx->color && isatty(STDERR_FILENO));
 }
 
+static void show_services(struct out *o, const struct candidate *c)
+{
+	const struct balancer *b = c->balance.balancer;
+	struct balancer_figures f;
+
+	out_array(o, "services");
+	for (size_t n = 0; b && n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+
+		balancer_figures(b, s, c->balance.clock.jiffies, c->balance.clock.hz, &f);
+		out_object(o, NULL);
+		out_set_string(o, "name", s->name);
+		out_set_u64(o, "slots", s->size);
+		out_set_u64(o, "share_error_ppm", f.share_error);
+		out_end(o);
+		out_line(o, "service %s: %u slots, worst share off by %llu.%02llu %%", s->name,
+			 s->size, (unsigned long long)f.share_error / 10000,
+			 (unsigned long long)f.share_error / 100 % 100);
+	}
+	out_end(o);
+}
+
 void policy_show_cost(struct context *ctx, const struct candidate *c)
 {
 	num_text bytes, verified;
@@ -46,6 +68,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 		out_set_u64(o, "instructions", c->cost.instructions);
 		out_set_u64(o, "verified", c->cost.verified);
 		out_set_u64(o, "jited_bytes", c->cost.jited_bytes);
+		out_set_u64(o, "balance_verified", c->cost.balance_verified);
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
 	out_line(o, "%zu rules, %zu rows, tables %s", c->image->n_rules, c->image->n_rows,
@@ -59,6 +82,10 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 			num_format_grouped(c->cost.verified, verified), c->cost.jited_bytes,
 			num_format_bytes(c->cost.map_bytes, bytes),
 			(unsigned long long)c->cost.load_us);
+	if (ctx->verbose && c->cost.balance_verified)
+		out_line(o, "balancer: %s verified",
+			 num_format_grouped(c->cost.balance_verified, verified));
+	show_services(o, c);
 }
 
 int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,

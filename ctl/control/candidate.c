@@ -127,6 +127,13 @@ static int blame_conntrack(struct candidate *c, int code, struct err *err)
 	return code;
 }
 
+int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running, struct err *err)
+{
+	if (c->balance.balancer || !c->resolved->n_services)
+		return 0;
+	return balance_plan(&c->balance, c->resolved, i, running, c->diag, err);
+}
+
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err)
 {
 	struct generation_set sets[POLICY_SETS_MAX];
@@ -150,7 +157,7 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		};
 	find_redirects(c, redirects, &options.n_redirects);
 	if (!code && c->resolved->n_services) {
-		code = balance_plan(&c->balance, c->resolved, i, options.heir_of, c->diag, err);
+		code = candidate_plan(c, i, options.heir_of, err);
 		options.balancing = &c->balance.balancing;
 	}
 	if (!code)

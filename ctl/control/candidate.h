@@ -36,6 +36,10 @@ void candidate_cleanup(struct candidate **c);
 // Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with errors in
 // c->diag.
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
+// Plans its services around those of generation `running` (i NULL or 0: none run). candidate_load does it where
+// it has not been done. 0, or -errno with err set and errors in c->diag.
+int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running,
+		   struct err *err);
 // Tables to a loaded program, with the counters of the rules' identities where there is an instance; what
 // that changes in the instance's maps is only planned: identities_enter does it, before the switch.
 // 0 or -errno with err set; a refusal that a rule caused is an error in c->diag as well.

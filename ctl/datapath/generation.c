@@ -252,16 +252,19 @@ static uint64_t now_us(void)
 static void read_cost(const struct policy_bpf *skel, const struct generation *g,
 		      const struct image *image, uint64_t begin_us, struct generation_cost *ret)
 {
-	struct bpf_prog_info info = {0};
+	struct bpf_prog_info info = {0}, balance = {0};
 	uint32_t size = sizeof(info);
 
 	if (!ret || bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
 		return;
+	if (g->fd[PART_BALANCE] >= 0)
+		bpf_obj_get_info_by_fd(g->fd[PART_BALANCE], &balance, &size);
 	*ret = (struct generation_cost){
 		.object = (uint32_t)bpf_program__insn_cnt(skel->progs.weir_policy),
 		.instructions = info.xlated_prog_len / 8,
 		.verified = info.verified_insns,
 		.jited_bytes = info.jited_prog_len,
+		.balance_verified = balance.verified_insns,
 		.map_bytes = image_bytes(image),
 		.load_us = now_us() - begin_us,
 	};

@@ -38,6 +38,7 @@ struct generation_cost {
 	uint32_t instructions; // after the verifier removed what is not used, and inlined helpers
 	uint32_t verified;     // instructions the verifier walked
 	uint32_t jited_bytes;
+	uint32_t balance_verified; // of the second program; 0: no services
 	size_t map_bytes;
 	uint64_t load_us;
 };
