@@ -9,6 +9,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/control/fleet.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
@@ -107,6 +108,28 @@ static void check_instance(struct doctor *d)
 		    !attach_is_there(d->instance, &row))
 			find(d, PROBLEM, row.name, "weir attach",
 			     "our program is not there any more");
+}
+
+// Ways to backends as the kernel sees them now.
+static void check_services(struct doctor *d)
+{
+	CLEANUP_FLEET struct fleet f = {.lock = -1};
+	struct sentences found = {0};
+	struct err err = {0};
+	size_t changed = 0;
+
+	if (!d->instance || fleet_open(d->ctx->instance, NULL, &f, NULL))
+		return;
+	if (balance_refresh(f.live, NEXTHOP_WAIT_MS, false, &found, &changed, &err))
+		find(d, PROBLEM, "services", err.hint, "%s", err.text);
+	vec_each (&found, text)
+		find(d, PROBLEM, "services", "", "%s", *text);
+	if (changed)
+		find(d, PROBLEM, "services", "weir service --refresh",
+		     "the next hops of %zu backends are not what they were", changed);
+	else if (!found.n)
+		find(d, FINE, "services", "", "the ways to all backends are known");
+	sentences_free(&found);
 }
 
 // The instance's answer where there is one, since its programs were loaded for that.
@@ -229,6 +252,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	check_jit(&d);
 	check_bpffs(&d);
 	check_instance(&d);
+	check_services(&d);
 	check_sharing(&d);
 	code = check_links(&d, args, err);
 	out_end(ctx->out);

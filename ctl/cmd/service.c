@@ -171,7 +171,7 @@ static int refresh(struct context *ctx, struct err *err)
 	int code = fleet_open(ctx->instance, ctx->line, &pool, err);
 
 	if (!code)
-		code = balance_refresh(pool.live, NEXTHOP_WAIT_MS, &warnings, &changed, err);
+		code = balance_refresh(pool.live, NEXTHOP_WAIT_MS, true, &warnings, &changed, err);
 	if (!code) {
 		out_set_string(ctx->out, "instance", ctx->instance);
 		out_set_u64(ctx->out, "changed", changed);
@@ -185,9 +185,7 @@ static int refresh(struct context *ctx, struct err *err)
 			out_line(ctx->out, "%zu next %s changed, instance %s", changed,
 				 changed == 1 ? "hop" : "hops", ctx->instance);
 	}
-	vec_each (&warnings, text)
-		free(*text);
-	vec_free(&warnings);
+	sentences_free(&warnings);
 	return code;
 }
 

@@ -335,6 +335,25 @@ static void note_hands(const struct candidate *c, struct apply_result *ret)
 		}
 }
 
+// Generic mode gets what the device has merged, which is too big for any backend.
+static void warn_merged(const struct instance *i, const struct candidate *c,
+			struct apply_result *ret)
+{
+	struct ethtool e;
+	struct iface row;
+
+	for (uint32_t n = 1; c->resolved->n_services && n < WEIR_IFACES; n++) {
+		if (instance_iface(i, n, &row, NULL) || row.state == IFACE_FREE ||
+		    row.mode != IFACE_GENERIC || ethtool_get(row.name, &e, NULL) ||
+		    e.gro != ETHTOOL_ON)
+			continue;
+		vec_push(&ret->warnings,
+			 mem_printf("'%s' is in generic mode and merges packets, which then are too "
+				    "big for a backend: ethtool -K %s gro off",
+				    row.name, row.name));
+	}
+}
+
 static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		      const struct devices *d, struct apply_result *ret, struct err *err)
 {
@@ -349,6 +368,7 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 	if ((code = switch_over(b, c, o, ret, err)))
 		return code;
 	code = attach_new(b, d, ret, err);
+	warn_merged(b->instance, c, ret);
 	if (!code && !o->trial_ms)
 		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
 	ret->attach_failed = code != 0;

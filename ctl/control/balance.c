@@ -16,9 +16,24 @@ void balance_free(struct balance *s)
 	balancer_free(s->balancer);
 	free(s->rows);
 	free(s->hops);
-	vec_each (&s->warnings, text)
+	sentences_free(&s->warnings);
+}
+
+void sentences_add(struct sentences *list, char *text)
+{
+	vec_each (list, known)
+		if (!strcmp(*known, text)) {
+			free(text);
+			return;
+		}
+	vec_push(list, text);
+}
+
+void sentences_free(struct sentences *list)
+{
+	vec_each (list, text)
 		free(*text);
-	vec_free(&s->warnings);
+	vec_free(list);
 }
 
 // ---- next hops ----------------------------------------------------------------------------------
@@ -73,7 +88,8 @@ static void fill_rows(struct balance *s, const struct resolved *r)
 			else if (old)
 				*row = *old;
 			if (why)
-				vec_push(&s->warnings, mem_printf("service '%s': %s", to->name, why));
+				sentences_add(&s->warnings,
+					      mem_printf("service '%s': %s", to->name, why));
 			free(why);
 		}
 		hop += from->n_backends;

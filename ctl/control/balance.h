@@ -12,6 +12,14 @@
 #include "ctl/net/nexthop.h"
 #include "ctl/policy/resolved.h"
 
+struct sentences { // each once
+	char **at;
+	size_t n, cap;
+};
+// Takes the text.
+void sentences_add(struct sentences *list, char *text);
+void sentences_free(struct sentences *list);
+
 struct balance_options {
 	bool force;        // begin anew where every connection would move
 	uint64_t trial_ms; // 0: for good
@@ -27,7 +35,7 @@ struct balance {
 	struct balancing_live *running; // of the policy in force; NULL: it has none
 	struct balance_options options;
 	struct clock clock; // of the plan
-	VEC(char *) warnings; // sentences about next hops, with the command that mends them
+	struct sentences warnings; // about next hops, with the command that mends them
 };
 
 void balance_free(struct balance *s);
@@ -63,11 +71,7 @@ int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pi
 int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,
 		     bool *ret_nobody, struct err *err);
 
-// Asks for next hops anew and writes those that differ. `wait_ms` as above; sentences to *ret_warnings, which
+// Asks for next hops anew and, with `write`, writes those that differ. `wait_ms` as above; sentences to *ret_warnings, which
 // the caller frees. *ret_changed: backends whose next hop is another one.
-struct sentences {
-	char **at;
-	size_t n, cap;
-};
-int balance_refresh(struct balancing_live *l, uint32_t wait_ms, struct sentences *ret_warnings,
-		     size_t *ret_changed, struct err *err);
+int balance_refresh(struct balancing_live *l, uint32_t wait_ms, bool write,
+		    struct sentences *ret_warnings, size_t *ret_changed, struct err *err);

@@ -171,7 +171,7 @@ static struct prefix source_of(const struct backend *row)
 
 static bool refresh_row(struct balancing_live *l, const struct balancer_service *s,
 			const struct balancer_member *m, const struct nexthop_answer *hop,
-			struct sentences *warnings)
+			bool write, struct sentences *warnings)
 {
 	const struct backend *old = balancing_row(l, m->id);
 	struct prefix kept = old ? source_of(old) : (struct prefix){0};
@@ -182,16 +182,17 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 
 	hops_row(m, &source, hop, &row, &why);
 	if (why)
-		vec_push(warnings, mem_printf("service '%s': %s", s->name, why));
+		sentences_add(warnings, mem_printf("service '%s': %s", s->name, why));
 	free(why);
 	if (!old || !memcmp(old, &row, sizeof(row)))
 		return false;
-	balancing_set_row(l, m->id, &row);
+	if (write)
+		balancing_set_row(l, m->id, &row);
 	return true;
 }
 
-int balance_refresh(struct balancing_live *l, uint32_t wait_ms, struct sentences *ret_warnings,
-		     size_t *ret_changed, struct err *err)
+int balance_refresh(struct balancing_live *l, uint32_t wait_ms, bool write,
+		    struct sentences *ret_warnings, size_t *ret_changed, struct err *err)
 {
 	const struct balancer *b = balancing_state(l);
 	CLEANUP_FREE struct addr *dests = mem_zalloc(b->n_members, sizeof(*dests));
@@ -206,10 +207,10 @@ int balance_refresh(struct balancing_live *l, uint32_t wait_ms, struct sentences
 		const struct balancer_service *s = &b->services[n];
 
 		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
-			if (!hops[m].code && hops[m].hop.ifindex)
+			if (write && !hops[m].code && hops[m].hop.ifindex)
 				code = balancing_add_device(l, hops[m].hop.ifindex, err);
 			*ret_changed += !code && refresh_row(l, s, &b->members[m], &hops[m],
-							     ret_warnings);
+							     write, ret_warnings);
 		}
 	}
 	return code;

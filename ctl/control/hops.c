@@ -7,6 +7,11 @@
 
 #include "ctl/base/mem.h"
 
+#define IP4_BYTES 20u
+#define IP6_BYTES 40u
+#define UDP_BYTES 8u
+#define USUAL_MTU 1500u
+
 int hops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 	      struct err *err)
 {
@@ -65,8 +70,28 @@ static char *with_hint(const char *text, const struct err *err)
 			    : mem_printf("%s%s", text, err->text);
 }
 
+static uint32_t outer_bytes(uint8_t mode, uint8_t family)
+{
+	if (mode != SERVICE_IPIP && mode != SERVICE_GUE)
+		return 0;
+	return (family == 4 ? IP4_BYTES : IP6_BYTES) + (mode == SERVICE_GUE ? UDP_BYTES : 0);
+}
+
+// Packets of the usual size, in their tunnel: if they do not fit, each sender has to be told.
+static char *check_room(const struct hops_source *source, const struct nexthop *hop, uint8_t family)
+{
+	uint32_t outer = outer_bytes(source->mode, family);
+
+	if (hop->mtu >= outer + USUAL_MTU || !outer)
+		return NULL;
+	return mem_printf("packets above %u bytes do not fit through %s in their tunnel, and are "
+			  "answered with 'too big': ip link set %s mtu %u",
+			  hop->mtu > outer ? hop->mtu - outer : 0, hop->name, hop->name,
+			  outer + USUAL_MTU);
+}
+
 // What speaks against a next hop, as a sentence; NULL: nothing.
-static char *check_hop(const struct hops_source *source, const struct nexthop *hop,
+static char *check_hop(const struct hops_source *source, const struct nexthop *hop, uint8_t family,
 		       const char *name)
 {
 	struct err problem = {0};
@@ -80,7 +105,7 @@ static char *check_hop(const struct hops_source *source, const struct nexthop *h
 				  name, addr_format(&hop->gateway, gateway));
 	if (nexthop_xmit_problem(hop, &problem))
 		return with_hint("", &problem);
-	return NULL;
+	return check_room(source, hop, family);
 }
 
 void hops_row(const struct balancer_member *m, const struct hops_source *source,
@@ -107,7 +132,7 @@ void hops_row(const struct balancer_member *m, const struct hops_source *source,
 		*ret_why = with_hint("no next hop: ", &hop->err);
 		return;
 	}
-	why = check_hop(source, &hop->hop, name);
+	why = check_hop(source, &hop->hop, addr.family, name);
 	if (!hop->hop.local && !set_source(source, &hop->hop.source, ret) && !why)
 		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);
 	else if (!hop->hop.local)
