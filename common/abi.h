@@ -52,8 +52,9 @@ struct meta {
 	__u64 created_s;    /* wall clock, seconds since 1970 */
 	__u32 sharing;      /* enum weir_sharing */
 	__u32 sharing_code; /* the errno that went with it, 0 where it works */
+	__u64 ring_key[2];  /* of rings, where the policy has no `seed` */
 };
-_Static_assert(sizeof(struct meta) == 40, "layout");
+_Static_assert(sizeof(struct meta) == 56, "layout");
 
 /* What a row of the ifaces map says. A row is written before the kernel is asked and again after, so
  * that a killed command leaves behind what it was about to do. */

@@ -11,6 +11,7 @@
 
 #include <linux/types.h>
 
+#include "common/counters.h"
 #include "common/hash.h"
 #include "common/limits-service.h"
 
@@ -108,11 +109,14 @@ enum service_event {
 		SERVICE_EVENT_COUNT,
 };
 
+/* Reasons of the balancer to drop a packet stand side by side. */
+#define SERVICE_DROPS (REASON_DROP_FORWARD - REASON_DROP_NO_BACKEND + 1)
+
 /* A row of the per-CPU array of a backend, or of a service: then with its drops. Bytes are of IP, of the
  * packet as it came. */
 struct service_counter {
 	__u64 packets, bytes; /* sent to the backend */
-	__u64 dropped;
+	__u64 dropped[SERVICE_DROPS];
 	__u64 event[SERVICE_EVENT_COUNT];
 };
 

@@ -31,12 +31,13 @@ static __always_inline void count_sent(__u32 row, const struct packet *pkt)
 	}
 }
 
-static __always_inline void count_dropped(__u32 row)
+static __always_inline void count_dropped(__u32 row, int reason)
 {
 	struct service_counter *c = service_counter(row);
+	__u32 which = reason - REASON_DROP_NO_BACKEND;
 
-	if (c)
-		c->dropped++;
+	if (c && which < SERVICE_DROPS)
+		c->dropped[which]++;
 }
 
 /* By service, and by backend where there is one. */
@@ -46,7 +47,7 @@ static __always_inline void service_count(const struct service *s, const struct 
 	if (config.twin)
 		return;
 	if (reason >= REASON_DROP_FIRST) {
-		count_dropped(s->row);
+		count_dropped(s->row, reason);
 	} else if (reason == REASON_PASS_SERVICE || reason == REASON_PASS_HERE) {
 		count_sent(s->row, pkt);
 		count_sent(backend, pkt);

@@ -7,6 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/cmd/show.h"
+#include "ctl/datapath/counters.h"
 
 const char *service_mode_name(uint8_t mode)
 {
@@ -64,6 +65,22 @@ void service_cell_hop(struct out *o, const struct backend *row)
 	text_free(&t);
 }
 
+static void show_drops(struct out *o, const struct service_counter *c)
+{
+	out_table(o, "drops");
+	for (uint32_t d = 0; d < SERVICE_DROPS; d++) {
+		enum weir_reason reason = REASON_DROP_NO_BACKEND + d;
+
+		if (!c->dropped[d] && !out_is_json(o))
+			continue;
+		out_row(o);
+		out_cell(o, "reason", "DROPPED", reason_name(reason));
+		out_cell_u64(o, "packets", "PACKETS", c->dropped[d]);
+		out_cell(o, NULL, "MEANING", reason_text(reason));
+	}
+	out_table_end(o);
+}
+
 void service_show_counters(struct out *o, const struct service_counter *c)
 {
 	static const struct {
@@ -76,10 +93,9 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 
 	out_set_u64(o, "packets", c->packets);
 	out_set_u64(o, "bytes", c->bytes);
-	out_set_u64(o, "dropped", c->dropped);
-	out_line(o, "  sent:        %llu packets, %llu bytes; %llu dropped (weir stats says why)",
-		 (unsigned long long)c->packets, (unsigned long long)c->bytes,
-		 (unsigned long long)c->dropped);
+	out_line(o, "  sent:        %llu packets, %llu bytes", (unsigned long long)c->packets,
+		 (unsigned long long)c->bytes);
+	show_drops(o, c);
 	out_table(o, "events");
 	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
 		if (!c->event[e] && !out_is_json(o))
@@ -90,4 +106,43 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 		out_cell(o, NULL, "MEANING", events[e].text);
 	}
 	out_table_end(o);
+}
+
+static int stats_row(struct out *o, const struct fleet *f, const struct balancer_service *s,
+		     const struct balancer_member *m, struct err *err)
+{
+	struct service_counter c;
+	addr_text name;
+	int code = balancing_counter(f->live, m->id, &c, err);
+
+	if (code)
+		return code;
+	out_row(o);
+	out_cell(o, "service", "SERVICE", s->name);
+	out_cell(o, "backend", "BACKEND", fleet_name(m, name));
+	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
+	out_cell_u64(o, "packets", "PACKETS", c.packets);
+	out_cell_u64(o, "bytes", "BYTES", c.bytes);
+	return 0;
+}
+
+int service_show_stats(struct out *o, const char *instance, struct err *err)
+{
+	CLEANUP_FLEET struct fleet f = {.lock = -1};
+	struct err why = {0};
+	int code = fleet_open(instance, NULL, &f, &why);
+
+	if (code && why.kind != ERR_INPUT)
+		*err = why;
+	if (code)
+		return why.kind == ERR_INPUT ? 0 : code;
+	out_table(o, "backends");
+	for (size_t n = 0; !code && n < f.state->n_services; n++) {
+		const struct balancer_service *s = &f.state->services[n];
+
+		for (uint32_t m = 0; !code && m < s->n_members; m++)
+			code = stats_row(o, &f, s, &f.state->members[s->first_member + m], err);
+	}
+	out_table_end(o);
+	return code;
 }

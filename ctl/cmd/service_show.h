@@ -16,5 +16,8 @@ void service_set_fingerprint(struct out *o, uint64_t fingerprint);
 // Where its frames go, as a cell.
 void service_cell_hop(struct out *o, const struct backend *row);
 
+// A row for each backend that runs, under "backends"; nothing where the policy has no services.
+int service_show_stats(struct out *o, const char *instance, struct err *err);
+
 // What happened beside the packets that were sent; those that never did are left out of the text.
 void service_show_counters(struct out *o, const struct service_counter *c);

@@ -6,6 +6,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
+#include "ctl/cmd/service_show.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/pins.h"
 
@@ -85,7 +86,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		show_sums(ctx, args, counters);
 	out_table_end(ctx->out);
 	show_tallies(ctx, args, counters);
-	return rules_show(ctx, i, err);
+	code = rules_show(ctx, i, err);
+	return code ? code : service_show_stats(ctx->out, ctx->instance, err);
 }
 
 static const struct args_option options[] = {
@@ -97,7 +99,7 @@ static const struct args_option options[] = {
 const struct command cmd_stats = {
 	.name = "stats",
 	.usage = "[OPTIONS]",
-	.summary = "packets and bytes by what became of them, and by rule",
+	.summary = "packets and bytes by what became of them, by rule, service and backend",
 	.options = options,
 	.run = run,
 };

@@ -9,6 +9,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/control/hands.h"
 #include "ctl/control/hops.h"
+#include "ctl/datapath/seed.h"
 
 void balance_free(struct balance *s)
 {
@@ -98,12 +99,6 @@ static void fill_rows(struct balance *s, const struct resolved *r)
 
 // ---- the plan -----------------------------------------------------------------------------------
 
-// The seed of the instance is that of its running services, else the kept one.
-static int find_key(struct balance *s, const struct instance *i, struct err *err)
-{
-	return i ? seed_read(i->name, &s->key, err) : 0;
-}
-
 static int look_around(struct balance *s, const struct instance *i, uint32_t running,
 		       bool **ret_pinned, struct balancer_ids *busy, struct hands *hands,
 		       struct err *err)
@@ -131,8 +126,8 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 	s->clock = (struct clock){.hz = clock_hz()};
 	if (i)
 		code = instance_clock(i, &s->clock, err);
-	if (!code)
-		code = find_key(s, i, err);
+	if (i)
+		s->key = (struct hash_key){{i->meta.ring_key[0], i->meta.ring_key[1]}};
 	if (!code)
 		code = look_around(s, i, running, &pinned, busy, &hands, err);
 	if (!code) {

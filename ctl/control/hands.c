@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Seed and drains in the state folder.
+// What was set by hand, in the state folder.
 #include "ctl/control/hands.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "ctl/base/file.h"
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/num.h"
 #include "ctl/datapath/pins.h"
 
 #define DRAINS_MAX (16u << 20)
-#define SEED_MAX   64
-#define WORD_DIGITS 16
 
 static char *path_of(const char *instance, const char *name)
 {
@@ -31,58 +27,6 @@ static int write_file(const char *instance, const char *name, const char *text, 
 
 	return code ? code : file_replace(path, text, strlen(text), 0600, err);
 }
-
-// ---- seed ---------------------------------------------------------------------------------------
-
-static int parse_word(const char *text, __u64 *ret)
-{
-	uint64_t word = 0;
-
-	for (int i = 0; i < WORD_DIGITS; i++) {
-		const char *digits = "0123456789abcdef", *at = strchr(digits, text[i]);
-
-		if (!text[i] || !at)
-			return -EINVAL;
-		word = word << 4 | (uint64_t)(at - digits);
-	}
-	*ret = word;
-	return 0;
-}
-
-int seed_read(const char *instance, struct hash_key *ret, struct err *err)
-{
-	CLEANUP_FREE char *path = path_of(instance, "seed");
-	CLEANUP_FREE char *text = NULL;
-	struct hash_key key;
-	size_t len;
-	int code;
-
-	if (!file_exists(path)) {
-		if (getrandom(&key, sizeof(key), 0) != sizeof(key))
-			return err_system(err, errno, "cannot draw a seed");
-		*ret = key;
-		return 0;
-	}
-	if ((code = file_read(path, SEED_MAX, &text, &len, err)))
-		return code;
-	if (len < 2 * WORD_DIGITS || parse_word(text, &key.word[0]) ||
-	    parse_word(text + WORD_DIGITS, &key.word[1]))
-		return err_system(err, EBADMSG, "'%s' is no seed", path);
-	*ret = key;
-	return 0;
-}
-
-int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
-{
-	CLEANUP_FREE char *path = path_of(instance, "seed");
-	CLEANUP_FREE char *text =
-		mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
-			   (unsigned long long)key->word[1]);
-
-	return file_exists(path) ? 0 : write_file(instance, "seed", text, err);
-}
-
-// ---- drains -------------------------------------------------------------------------------------
 
 static int read_hand(const struct json *from, struct balancer_hand *ret)
 {

@@ -227,7 +227,8 @@ int balancing_counter(const struct balancing_live *l, uint32_t row, struct servi
 	for (int c = 0; c < cpus; c++) {
 		ret->packets += all[c].packets;
 		ret->bytes += all[c].bytes;
-		ret->dropped += all[c].dropped;
+		for (int d = 0; d < SERVICE_DROPS; d++)
+			ret->dropped[d] += all[c].dropped[d];
 		for (int e = 0; e < SERVICE_EVENT_COUNT; e++)
 			ret->event[e] += all[c].event[e];
 	}

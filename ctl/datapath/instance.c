@@ -21,6 +21,7 @@
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/seed.h"
 #include "ctl/datapath/sharing.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -281,6 +282,7 @@ int instance_publish(struct instance *i, struct err *err)
 static int describe(struct instance *i, uint32_t max_entries, struct err *err)
 {
 	int code = probe_kernel(err);
+	struct hash_key key;
 
 	i->meta = (struct meta){
 		.layout = WEIR_LAYOUT,
@@ -290,6 +292,10 @@ static int describe(struct instance *i, uint32_t max_entries, struct err *err)
 	if (code)
 		return code;
 	sharing_probe(&i->meta);
+	if ((code = seed_read(i->name, &key, err)))
+		return code;
+	i->meta.ring_key[0] = key.word[0];
+	i->meta.ring_key[1] = key.word[1];
 	return netns_of_this(&i->meta.netns_cookie, &i->meta.netns_inode, err);
 }
 

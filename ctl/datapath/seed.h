@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The key of an instance's rings where the policy has no `seed`: drawn once, kept in /var/lib/weir/NAME/seed
+// and, while the instance runs, in its meta map.
+#pragma once
+
+#include "common/hash.h"
+#include "ctl/base/err.h"
+
+// *ret is drawn where there is no file (or no name); nothing is written. 0 or -errno with err set.
+int seed_read(const char *instance, struct hash_key *ret, struct err *err);
+// Writes it where it is not yet.
+int seed_keep(const char *instance, const struct hash_key *key, struct err *err);
