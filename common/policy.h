@@ -267,7 +267,7 @@ struct policy_config {
 	__u32 words; /* 0: no rules */
 	__u32 rules; /* rules 0 … always - 1 come before the overlay */
 	__u32 services; /* their bits stand behind those of the rules: members by address, protocol, port */
-	__u32 modes;    /* bit: enum service_mode; some service has it */
+	__u32 modes; /* bit: enum service_mode; some service has it */
 	__u32 always;
 	__u8 use[POLICY_FIELDS]; /* some rule looks at this field */
 	__u8 conditions;         /* some rule has conditions, counts and goes on, logs or adds */

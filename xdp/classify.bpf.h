@@ -236,9 +236,9 @@ static __always_inline int classify(struct xdp_md *ctx, struct packet *pkt, cons
 static __always_inline int classify_service(struct xdp_md *ctx, struct packet *pkt,
 					    const struct matrix *m)
 {
-	int bit = m->filled ? match(ctx, pkt, m, policy.rules, policy.rules + policy.services,
-				    false)
-			    : GO_ON;
+	int bit = m->filled
+			  ? match(ctx, pkt, m, policy.rules, policy.rules + policy.services, false)
+			  : GO_ON;
 
 	return bit == GO_ON ? NO_SERVICE : bit - (int)policy.rules;
 }

@@ -170,8 +170,7 @@ static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pk
 
 	if (!ip)
 		return -1;
-	return sum_fold((__u64)sum_fold((__u64)ip[0] + ip[1] + ip[2] + ip[3] +
-					sum_addresses(pkt)) +
+	return sum_fold((__u64)sum_fold((__u64)ip[0] + ip[1] + ip[2] + ip[3] + sum_addresses(pkt)) +
 			(0xffff & ~sum_pseudo(pkt)));
 }
 
@@ -253,7 +252,7 @@ static __always_inline int send(struct xdp_md *ctx, struct packet *pkt, const st
 	}
 	pkt->verdict = XDP_REDIRECT;
 	return bpf_redirect_map(&egress, to->ifindex, 0) == XDP_REDIRECT ? REASON_PASS_SERVICE
-									  : REASON_DROP_NO_NEXT_HOP;
+									 : REASON_DROP_NO_NEXT_HOP;
 }
 
 /* Why the packet cannot go there, or GO_ON. */

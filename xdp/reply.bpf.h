@@ -214,9 +214,8 @@ static __always_inline bool take_quote(struct xdp_md *ctx, const struct packet *
 static __always_inline void write_icmp(struct icmp_head *icmp, const struct packet *pkt,
 				       const struct icmp_head *error, const struct quote *q)
 {
-	__u64 sum = pkt->family == 4
-			    ? 0
-			    : pseudo_sum(pkt, sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
+	__u64 sum =
+		pkt->family == 4 ? 0 : pseudo_sum(pkt, sizeof(*icmp) + q->length, IPPROTO_ICMPV6);
 
 	*icmp = *error;
 	sum = csum_add(sum, icmp, sizeof(*icmp) / 2);

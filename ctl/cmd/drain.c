@@ -96,7 +96,7 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 	vec_each (&targets, t)
 		changed += set(&p.state->members[t->member], s);
 	if (!code && changed && !args_has(args, "dry-run"))
-		code = fleet_commit(&p, args_has(args, "volatile"), &change, err);
+		code = fleet_commit(&p, &targets, args_has(args, "volatile"), &change, err);
 	if (!code)
 		report(ctx, &p, &targets, changed, &change);
 	vec_free(&targets);
@@ -155,6 +155,14 @@ static void pause_ms(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
+// What opens the fleet for a change ends what was set until now.
+static int end_expired(struct context *ctx, struct err *err)
+{
+	CLEANUP_FLEET struct fleet f = {.lock = -1};
+
+	return fleet_open(ctx->instance, ctx->line, &f, err);
+}
+
 // Until no packet has come for a while, or somebody ended it, or its time is over.
 static int wait_quiet(struct context *ctx, const struct args *args, const char *service,
 		      const char *backend, struct err *err)
@@ -170,12 +178,14 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 		before = packets;
 		pause_ms(LOOK_MS);
 	}
+	if (!code && over)
+		code = end_expired(ctx, err);
 	if (code)
 		return code;
 	out_set_bool(ctx->out, "quiet", !over);
 	if (!ctx->quiet)
-		out_line(ctx->out, over ? "it is not drained any more" :
-					  "no packet for 10 s: drained");
+		out_line(ctx->out,
+			 over ? "it is not drained any more" : "no packet for 10 s: drained");
 	return 0;
 }
 
@@ -240,12 +250,11 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 
 // ---- tables -------------------------------------------------------------------------------------
 
-#define COMMON_OPTIONS                                                                       \
-	{"all", 0, NULL, "of every service that has this backend", false, false},            \
-		{"volatile", 0, NULL, "in the kernel alone: gone with the next boot", false, \
-		 false},                                                                     \
-	{                                                                                    \
-		"dry-run", 0, NULL, "change nothing", false, false                           \
+#define COMMON_OPTIONS                                                                               \
+	{"all", 0, NULL, "of every service that has this backend", false, false},                    \
+		{"volatile", 0, NULL, "in the kernel alone: gone with the next boot", false, false}, \
+	{                                                                                            \
+		"dry-run", 0, NULL, "change nothing", false, false                                   \
 	}
 
 static const struct args_option drain_options[] = {

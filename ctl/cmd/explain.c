@@ -41,11 +41,11 @@ static const char *verdict_key(const struct asked *a, const struct explain_answe
 	const struct resolved_rule *rule = rule_of(a, r);
 
 	if (r->result.service >= 0 || r->result.reason == REASON_PASS_ECHO)
-		return reason_drops(r->result.reason)                ? "drop"
-		       : r->result.reason == REASON_PASS_TOO_BIG     ? "reject"
-		       : r->result.reason == REASON_PASS_ECHO        ? "answer"
-		       : r->result.reason == REASON_PASS_HERE        ? "pass"
-								     : "service";
+		return reason_drops(r->result.reason)            ? "drop"
+		       : r->result.reason == REASON_PASS_TOO_BIG ? "reject"
+		       : r->result.reason == REASON_PASS_ECHO    ? "answer"
+		       : r->result.reason == REASON_PASS_HERE    ? "pass"
+								 : "service";
 	if (r->result.verdict == XDP_TX || (rule && rule->action == RESOLVED_REJECT))
 		return "reject";
 	if (r->result.verdict == XDP_REDIRECT)
@@ -263,8 +263,7 @@ static void show_reply(const struct asked *a, const struct explain_answer *r)
 	packet_describe(r->result.packet, r->result.length, line, sizeof(line));
 	out_set_string(a->ctx->out, leaves ? "leaves" : "answer", line);
 	out_line(a->ctx->out, "  %-11s  %s", leaves ? "leaves:" : "answer:", line);
-	show_bytes(a, leaves ? "leaves_hex" : "answer_hex", "", r->result.packet,
-		   r->result.length);
+	show_bytes(a, leaves ? "leaves_hex" : "answer_hex", "", r->result.packet, r->result.length);
 }
 
 // ---- one packet -----------------------------------------------------------------------------------

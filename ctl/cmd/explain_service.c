@@ -38,8 +38,11 @@ void explain_add_service(struct text *t, const struct explain *e, const struct t
 	const struct image_service *a = about(e, r);
 	addr_text name;
 
-	text_addf(t, "service %s%s%s", a ? a->name : s ? s->name : "?", a ? " " : "",
-		  a ? a->place : "");
+	text_addf(t, "service %s%s%s",
+		  a   ? a->name
+		  : s ? s->name
+		      : "?",
+		  a ? " " : "", a ? a->place : "");
 	if (r->backend != BACKEND_NONE)
 		text_addf(t, ", to %s", name_of(e, s, r->backend, name));
 	if (r->reason != REASON_PASS_SERVICE)

@@ -30,10 +30,12 @@ static void show_ring(const struct shown *s)
 	out_set_u64(o, "slots_pins_only", f.pins_only);
 	out_set_u64(o, "share_error_ppm", f.share_error);
 	service_set_fingerprint(o, f.fingerprint);
-	out_line(o, "  ring:        %u slots: %u stable, %u changing, %u pins only; worst share off by %llu.%02llu %%",
-		 s->service->size, f.stable, f.changing, f.pins_only,
-		 (unsigned long long)f.share_error / 10000,
-		 (unsigned long long)f.share_error / 100 % 100);
+	out_line(
+		o,
+		"  ring:        %u slots: %u stable, %u changing, %u pins only; worst share off by %llu.%02llu %%",
+		s->service->size, f.stable, f.changing, f.pins_only,
+		(unsigned long long)f.share_error / 10000,
+		(unsigned long long)f.share_error / 100 % 100);
 	out_line(o, "  fingerprint: %016llx", (unsigned long long)f.fingerprint);
 }
 

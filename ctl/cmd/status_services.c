@@ -123,8 +123,9 @@ static void alarm_backend(const struct view *v, const struct balancer_member *m,
 		alarm(status, "service '%s': no next hop is known for %s: weir service --refresh",
 		      v->service->name, fleet_name(m, name));
 	else if (row->no_xmit)
-		alarm(status, "service '%s': the device to %s loses frames: weir service --refresh "
-			      "says why",
+		alarm(status,
+		      "service '%s': the device to %s loses frames: weir service --refresh "
+		      "says why",
 		      v->service->name, fleet_name(m, name));
 }
 
@@ -136,12 +137,14 @@ static void alarm_pins(const struct view *v, status_alarm *alarm, void *status)
 	if (balancing_counter(v->fleet->live, v->service->row, &c, NULL))
 		return;
 	if (v->service->hold > 1)
-		alarm(status, "service '%s': a flood pushes pins out; transitions are held open "
-			      "%u times as long",
+		alarm(status,
+		      "service '%s': a flood pushes pins out; transitions are held open "
+		      "%u times as long",
 		      v->service->name, v->service->hold);
 	if (c.event[SERVICE_UNPINNED])
-		alarm(status, "service '%s': %s flows found no place for a pin: write more than "
-			      "'pins %llu'",
+		alarm(status,
+		      "service '%s': %s flows found no place for a pin: write more than "
+		      "'pins %llu'",
 		      v->service->name, num_format_grouped(c.event[SERVICE_UNPINNED], n),
 		      (unsigned long long)v->service->buckets * SERVICE_PIN_WORDS);
 }
@@ -160,8 +163,9 @@ void status_services_alarms(struct context *ctx, const struct fleet *f, status_a
 			alarm_backend(&v, member(&v, m), alarm, status);
 		}
 		if (!up)
-			alarm(status, "service '%s' has no backend left for new flows: its last "
-				      "ring stays in force",
+			alarm(status,
+			      "service '%s' has no backend left for new flows: its last "
+			      "ring stays in force",
 			      v.service->name);
 		alarm_pins(&v, alarm, status);
 	}

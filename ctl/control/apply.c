@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "ctl/base/num.h"
-#include "ctl/control/leave.h"
 #include "ctl/control/fleet.h"
+#include "ctl/control/leave.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/settle.h"
 #include "ctl/control/vips.h"
@@ -327,10 +327,9 @@ static void note_hands(const struct candidate *c, struct apply_result *ret)
 				 mem_printf("service '%s': %s stays %s by hand; weir undrain %s %s "
 					    "takes it back",
 					    b->services[n].name, fleet_name(member, name),
-					    member->hand == BACKEND_DOWN ? "down"
-					    : member->hand == BACKEND_DRAIN
-						    ? "drained"
-						    : "weighed otherwise",
+					    member->hand == BACKEND_DOWN    ? "down"
+					    : member->hand == BACKEND_DRAIN ? "drained"
+									    : "weighed otherwise",
 					    b->services[n].name, fleet_name(member, name)));
 		}
 }
@@ -347,10 +346,11 @@ static void warn_merged(const struct instance *i, const struct candidate *c,
 		    row.mode != IFACE_GENERIC || ethtool_get(row.name, &e, NULL) ||
 		    e.gro != ETHTOOL_ON)
 			continue;
-		vec_push(&ret->warnings,
-			 mem_printf("'%s' is in generic mode and merges packets, which then are too "
-				    "big for a backend: ethtool -K %s gro off",
-				    row.name, row.name));
+		vec_push(
+			&ret->warnings,
+			mem_printf("'%s' is in generic mode and merges packets, which then are too "
+				   "big for a backend: ethtool -K %s gro off",
+				   row.name, row.name));
 	}
 }
 

@@ -49,7 +49,7 @@ static size_t count_backends(const struct resolved *r)
 }
 
 int balance_find_hops(struct balance *s, const struct resolved *r, uint32_t wait_ms,
-		       struct err *err)
+		      struct err *err)
 {
 	CLEANUP_FREE struct addr *dests = mem_zalloc(count_backends(r), sizeof(*dests));
 	size_t n = 0;
@@ -84,8 +84,8 @@ static void fill_rows(struct balance *s, const struct resolved *r)
 			char *why = NULL;
 
 			if (m < from->n_backends)
-				hops_row(member, &source, s->n_hops ? &s->hops[hop + m] : NULL,
-					 row, &why);
+				hops_row(member, &source, s->n_hops ? &s->hops[hop + m] : NULL, row,
+					 &why);
 			else if (old)
 				*row = *old;
 			if (why)
@@ -116,7 +116,7 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 }
 
 int balance_plan(struct balance *s, const struct resolved *r, const struct instance *i,
-		  uint32_t running, struct diag *d, struct err *err)
+		 uint32_t running, struct diag *d, struct err *err)
 {
 	CLEANUP_FREE struct balancer_ids *busy = mem_new(struct balancer_ids);
 	CLEANUP_FREE bool *pinned = NULL;
@@ -195,7 +195,7 @@ static void prepare_way_back(struct balance *s)
 
 int balance_before(struct balance *s, const struct instance *i, bool fleeting, struct err *err)
 {
-	int code = s->balancer->n_services && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
+	int code = s->balancer && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
 
 	if (code || !s->running || !s->options.trial_ms)
 		return code;
@@ -224,12 +224,12 @@ static void restart_clock(struct balancer *b, uint64_t planned, uint64_t now)
 		uint64_t slot = b->slots[n];
 
 		if (slot_former(slot) && slot_since(slot) == slot_time(planned))
-			b->slots[n] = slot_pack(slot_owner(slot), slot_former(slot), slot_time(now));
+			b->slots[n] =
+				slot_pack(slot_owner(slot), slot_former(slot), slot_time(now));
 	}
 }
 
-int balance_after(struct balance *s, const struct instance *i, uint32_t generation,
-		   struct err *err)
+int balance_after(struct balance *s, const struct instance *i, uint32_t generation, struct err *err)
 {
 	CLEANUP_BALANCING struct balancing_live *l = NULL;
 	struct balancer *b;

@@ -34,7 +34,7 @@ struct balance {
 	struct balancing balancing;
 	struct balancing_live *running; // of the policy in force; NULL: it has none
 	struct balance_options options;
-	struct clock clock; // of the plan
+	struct clock clock;        // of the plan
 	struct sentences warnings; // about next hops, with the command that mends them
 };
 
@@ -43,12 +43,12 @@ void balance_free(struct balance *s);
 // Asks the kernel for the next hops of all backends; waits at most wait_ms for neighbours. To be called
 // without the lock. 0 also when some have none: that is a warning. -errno with err set: nobody answers.
 int balance_find_hops(struct balance *s, const struct resolved *r, uint32_t wait_ms,
-		       struct err *err);
+		      struct err *err);
 
 // Plans around the running balancer of generation `running` (0, or i NULL: there is none) after tidying that
 // up. s->balancing is what generation_load wants. 0; -EINVAL with errors in d; -errno with err set.
 int balance_plan(struct balance *s, const struct resolved *r, const struct instance *i,
-		  uint32_t running, struct diag *d, struct err *err);
+		 uint32_t running, struct diag *d, struct err *err);
 
 // The last thing before the switch: on trial the ring before is made ready for the way back; the seed is
 // kept unless `fleeting`. 0 or -errno with err set.
@@ -56,7 +56,7 @@ int balance_before(struct balance *s, const struct instance *i, bool fleeting, s
 // The first thing after it: time begins for what changes, and next hops and states that backends have
 // now are written. 0 or -errno with err set.
 int balance_after(struct balance *s, const struct instance *i, uint32_t generation,
-		   struct err *err);
+		  struct err *err);
 
 // ---- a balancer that runs -----------------------------------------------------------------------
 
@@ -64,12 +64,12 @@ int balance_after(struct balance *s, const struct instance *i, uint32_t generati
 // time is over and of which no pin is left. *ret_pinned (may be NULL): by service, are there living pins. *ret_ids (may be
 // NULL): numbers that living pins name are added. 0 or -errno with err set.
 int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pinned,
-		  struct balancer_ids *ret_ids, struct err *err);
+		 struct balancer_ids *ret_ids, struct err *err);
 
 // Changes the rings to what members are now, and writes all. ret_changed (may be NULL): slots that changed.
 // ret_nobody (may be NULL): a service none of whose backends counts keeps its last ring; by service.
 int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,
-		     bool *ret_nobody, struct err *err);
+		    bool *ret_nobody, struct err *err);
 
 // Asks for next hops anew and, with `write`, writes those that differ. `wait_ms` as above; sentences to *ret_warnings, which
 // the caller frees. *ret_changed: backends whose next hop is another one.

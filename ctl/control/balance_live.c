@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/hops.h"
 #include "ctl/control/balance.h"
+#include "ctl/control/hops.h"
 
 #define CLOSING_US 20000 // packets that saw a slot changing have pinned their flows by then
 
@@ -122,7 +122,7 @@ static int close_all(struct balancing_live *l, const struct clock *now, struct e
 }
 
 int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pinned,
-		  struct balancer_ids *ret_ids, struct err *err)
+		 struct balancer_ids *ret_ids, struct err *err)
 {
 	struct balancer *b = balancing_state(l);
 	bool pinned = false, ended = balancer_expire(b, now->wall_ms / 1000) > 0;
@@ -135,12 +135,11 @@ int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pi
 	}
 	if (code)
 		return code;
-	return ended ? balance_rewrite(l, now, NULL, NULL, err)
-		     : balancing_write(l, now->hz, err);
+	return ended ? balance_rewrite(l, now, NULL, NULL, err) : balancing_write(l, now->hz, err);
 }
 
 int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,
-		     bool *ret_nobody, struct err *err)
+		    bool *ret_nobody, struct err *err)
 {
 	struct balancer *b = balancing_state(l);
 	size_t changed = 0;
@@ -209,8 +208,8 @@ int balance_refresh(struct balancing_live *l, uint32_t wait_ms, bool write,
 		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
 			if (write && !hops[m].code && hops[m].hop.ifindex)
 				code = balancing_add_device(l, hops[m].hop.ifindex, err);
-			*ret_changed += !code && refresh_row(l, s, &b->members[m], &hops[m],
-							     write, ret_warnings);
+			*ret_changed += !code && refresh_row(l, s, &b->members[m], &hops[m], write,
+							     ret_warnings);
 		}
 	}
 	return code;

@@ -127,10 +127,22 @@ static int blame_conntrack(struct candidate *c, int code, struct err *err)
 	return code;
 }
 
+static void warn_checks(const struct candidate *c)
+{
+	for (size_t n = 0; n < c->resolved->n_services; n++)
+		if (c->resolved->services[n].check.kind != RESOLVED_CHECK_NONE)
+			diag_warning(c->diag, c->resolved->services[n].at,
+				     "weir backend down SERVICE BACKEND says it by hand",
+				     "service '%s': nobody runs its checks yet, its backends count "
+				     "as up",
+				     c->resolved->services[n].name);
+}
+
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running, struct err *err)
 {
 	if (c->balance.balancer || !c->resolved->n_services)
 		return 0;
+	warn_checks(c);
 	return balance_plan(&c->balance, c->resolved, i, running, c->diag, err);
 }
 
@@ -220,10 +232,16 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 	return code ? code : twin_run(c->twin, frame, length, &ask, ret, err);
 }
 
+// A service's packet that no backend would ever get; whether there is a way to one is not for the policy.
+static bool is_packets_fault(uint32_t reason)
+{
+	return reason == REASON_DROP_SERVICE_FRAGMENT || reason == REASON_DROP_TTL;
+}
+
 static enum resolved_verdict verdict_of(const struct candidate *c, const struct twin_result *r)
 {
 	if (r->service >= 0)
-		return RESOLVED_EXPECT_SERVICE;
+		return is_packets_fault(r->reason) ? RESOLVED_EXPECT_DROP : RESOLVED_EXPECT_SERVICE;
 	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REJECT)
 		return RESOLVED_EXPECT_REJECT;
 	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REDIRECT)

@@ -22,7 +22,7 @@ struct candidate {
 	struct generation *generation;
 	struct twin *twin;
 	struct generation_cost cost;
-	struct balance balance; // of its `service` blocks
+	struct balance balance;       // of its `service` blocks
 	struct identities identities; // what its counters change in the instance's maps
 };
 

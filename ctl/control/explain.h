@@ -23,13 +23,13 @@ struct explain_request {
 struct explain {
 	struct candidate *c; // texts and rules; those of the empty policy where `recorded` is false
 	bool recorded;
-	bool numbered;                 // the policy names interfaces: those of c have its numbers
-	bool bad_file;                 // the file has errors: in c->diag
-	char revision[16];             // "" for a file and for the empty policy
-	struct book *book;             // overlay and instance; NULL for a file
-	struct generation *generation; // in force; NULL for a file
-	struct twin *twin;             // of that; NULL for a file: then c has one
-	struct balancing_live *live;   // its balancer; NULL: none, or a file
+	bool numbered;                   // the policy names interfaces: those of c have its numbers
+	bool bad_file;                   // the file has errors: in c->diag
+	char revision[16];               // "" for a file and for the empty policy
+	struct book *book;               // overlay and instance; NULL for a file
+	struct generation *generation;   // in force; NULL for a file
+	struct twin *twin;               // of that; NULL for a file: then c has one
+	struct balancing_live *live;     // its balancer; NULL: none, or a file
 	const struct balancer *balancer; // of either; NULL: it has no services
 	const struct resolved_packet *packets; // that the request's words describe
 	size_t n_packets;

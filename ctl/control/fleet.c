@@ -171,7 +171,7 @@ static int refuse_several(const struct fleet *p, const struct targets *found, co
 }
 
 int fleet_find(const struct fleet *p, const char *service, bool all, const char *backend,
-	      struct targets *ret, struct err *err)
+	       struct targets *ret, struct err *err)
 {
 	struct targets found = {0};
 	struct addr addr;
@@ -196,21 +196,31 @@ int fleet_find(const struct fleet *p, const char *service, bool all, const char 
 
 // ---- changes and figures ------------------------------------------------------------------------
 
-int fleet_commit(struct fleet *p, bool fleeting, struct fleet_change *ret, struct err *err)
+// What others have set stays as it is, also for services that do not run.
+static int keep_hands(const struct fleet *p, const struct targets *targets, struct err *err)
+{
+	struct hands hands = {0};
+	int code = hands_read(p->instance->name, &hands, err);
+
+	vec_each (targets, t)
+		hands_put(&hands, p->state->services[t->service].name,
+			  &p->state->members[t->member]);
+	if (!code)
+		code = hands_write(p->instance->name, &hands, err);
+	vec_free(&hands);
+	if (code)
+		err_hint(err, "--volatile changes the kernel alone");
+	return code;
+}
+
+int fleet_commit(struct fleet *p, const struct targets *targets, bool fleeting,
+		 struct fleet_change *ret, struct err *err)
 {
 	CLEANUP_FREE bool *nobody = mem_zalloc(p->state->n_services, sizeof(*nobody));
-	struct hands hands = {0};
-	struct err why = {0};
-	int code;
+	int code = fleeting ? 0 : keep_hands(p, targets, err);
 
-	hands_of(p->state, &hands);
-	code = fleeting ? 0 : hands_write(p->instance->name, &hands, &why);
-	vec_free(&hands);
-	if (code) {
-		*err = why;
-		err_hint(err, "--volatile changes the kernel alone");
+	if (code)
 		return code;
-	}
 	*ret = (struct fleet_change){0};
 	code = balance_rewrite(p->live, &p->clock, &ret->slots, nobody, err);
 	for (size_t n = 0; n < p->state->n_services; n++)
@@ -219,7 +229,7 @@ int fleet_commit(struct fleet *p, bool fleeting, struct fleet_change *ret, struc
 }
 
 int fleet_pins(const struct fleet *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1],
-	      struct err *err)
+	       struct err *err)
 {
 	struct service row;
 	uint64_t *words;

@@ -36,7 +36,7 @@ struct targets {
 // every one that has it. backend: "10.0.0.11" or "here". ERR_INPUT, with what there is, when it is none or
 // not clear. The caller frees ret->at.
 int fleet_find(const struct fleet *p, const char *service, bool all, const char *backend,
-	      struct targets *ret, struct err *err);
+	       struct targets *ret, struct err *err);
 int fleet_find_service(const struct fleet *p, const char *name, size_t *ret, struct err *err);
 
 struct fleet_change {
@@ -44,12 +44,13 @@ struct fleet_change {
 	bool kept_last; // a service has nobody left for new flows: its last ring stays
 };
 
-// What was set in the members is kept on disk (unless `fleeting`), then holds. 0 or -errno with err set.
-int fleet_commit(struct fleet *p, bool fleeting, struct fleet_change *ret, struct err *err);
+// What was set in the targets is kept on disk (unless `fleeting`), then holds. 0 or -errno with err set.
+int fleet_commit(struct fleet *p, const struct targets *targets, bool fleeting,
+		 struct fleet_change *ret, struct err *err);
 
 // Living pins by level of each backend of a service: ret[id][level], SERVICE_BACKENDS rows.
 int fleet_pins(const struct fleet *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1],
-	      struct err *err);
+	       struct err *err);
 
 // "10.0.0.11", "here".
 const char *fleet_name(const struct balancer_member *m, addr_text buf);

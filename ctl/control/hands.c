@@ -114,26 +114,30 @@ int hands_write(const char *instance, const struct hands *hands, struct err *err
 	return write_file(instance, "drains", text, err);
 }
 
-void hands_of(const struct balancer *b, struct hands *ret)
+static bool is_of(const struct balancer_hand *h, const char *service, const struct addr *addr,
+		  uint16_t port)
 {
-	for (size_t n = 0; n < b->n_services; n++) {
-		const struct balancer_service *s = &b->services[n];
+	return !strcmp(h->service, service) && h->port == port && h->addr.family == addr->family &&
+	       !addr_compare(&h->addr, addr);
+}
 
-		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
-			const struct balancer_member *member = &b->members[m];
-			struct balancer_hand hand = {
-				.port = member->port,
-				.state = member->hand,
-				.weighed = member->weighed,
-				.weight = member->hand_weight,
-				.until_s = member->until_s,
-			};
+void hands_put(struct hands *hands, const char *service, const struct balancer_member *m)
+{
+	struct balancer_hand hand = {
+		.port = m->port,
+		.state = m->hand,
+		.weighed = m->weighed,
+		.weight = m->hand_weight,
+		.until_s = m->until_s,
+	};
+	size_t kept = 0;
 
-			if (member->gone || (!hand.state && !hand.weighed))
-				continue;
-			snprintf(hand.service, sizeof(hand.service), "%s", s->name);
-			balancer_address(member, &hand.addr);
-			vec_push(ret, hand);
-		}
-	}
+	snprintf(hand.service, sizeof(hand.service), "%s", service);
+	balancer_address(m, &hand.addr);
+	for (size_t n = 0; n < hands->n; n++)
+		if (!is_of(&hands->at[n], service, &hand.addr, m->port))
+			hands->at[kept++] = hands->at[n];
+	hands->n = kept;
+	if (hand.state != BACKEND_UP || hand.weighed)
+		vec_push(hands, hand);
 }

@@ -17,5 +17,5 @@ struct hands {
 int hands_read(const char *instance, struct hands *ret, struct err *err);
 // Replaces the file. The caller holds the lock.
 int hands_write(const char *instance, const struct hands *hands, struct err *err);
-// Those of a running balancer.
-void hands_of(const struct balancer *b, struct hands *ret);
+// Puts what is set in a member of a service into the list, in place of what is there.
+void hands_put(struct hands *hands, const char *service, const struct balancer_member *m);

@@ -39,7 +39,8 @@ static void copy_addr(__u32 to[4], const struct addr *from)
 }
 
 // The first prefix of the backend's family, else the host's own address.
-static bool set_source(const struct hops_source *source, const struct addr *own, struct backend *ret)
+static bool set_source(const struct hops_source *source, const struct addr *own,
+		       struct backend *ret)
 {
 	for (size_t i = 0; i < source->n; i++)
 		if (source->at[i].addr.family == ret->family) {
@@ -68,6 +69,12 @@ static char *with_hint(const char *text, const struct err *err)
 {
 	return err->hint[0] ? mem_printf("%s%s (%s)", text, err->text, err->hint)
 			    : mem_printf("%s%s", text, err->text);
+}
+
+// Nothing comes back from this host itself, and a gateway would route frames of mode dr back to us.
+static bool usable(const struct hops_source *source, const struct nexthop *hop)
+{
+	return !hop->local && !(source->mode == SERVICE_DR && hop->gateway.family);
 }
 
 static uint32_t outer_bytes(uint8_t mode, uint8_t family)
@@ -133,10 +140,10 @@ void hops_row(const struct balancer_member *m, const struct hops_source *source,
 		return;
 	}
 	why = check_hop(source, &hop->hop, addr.family, name);
-	if (!hop->hop.local && !set_source(source, &hop->hop.source, ret) && !why)
-		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);
-	else if (!hop->hop.local)
+	if (usable(source, &hop->hop) && set_source(source, &hop->hop.source, ret))
 		set_hop(&hop->hop, ret);
+	else if (!why)
+		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);
 	if (why)
 		*ret_why = why;
 }

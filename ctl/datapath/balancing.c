@@ -105,8 +105,7 @@ static int copy_rows(int to, const char *heir_of, enum part part, size_t size, s
 		return err_system(err, errno, "cannot look at the balancer's '%s'",
 				  part_name(part));
 	for (uint32_t r = 0; old.id != now.id && r < old.max_entries; r++)
-		if (bpf_map_lookup_elem(fd, &r, row) ||
-		    bpf_map_update_elem(to, &r, row, BPF_ANY))
+		if (bpf_map_lookup_elem(fd, &r, row) || bpf_map_update_elem(to, &r, row, BPF_ANY))
 			return err_system(err, errno, "cannot copy the balancer's '%s'",
 					  part_name(part));
 	return 0;
@@ -179,7 +178,8 @@ static int new_pins(const struct balancer_service *s, int *ret_fd, struct err *e
 static int take_pins(const struct balancer_service *s, const char *heir_of, int *ret_fd,
 		     struct err *err)
 {
-	CLEANUP_FREE char *folder = heir_of ? mem_printf("%s/" BALANCING_PINS_FOLDER, heir_of) : NULL;
+	CLEANUP_FREE char *folder =
+		heir_of ? mem_printf("%s/" BALANCING_PINS_FOLDER, heir_of) : NULL;
 	CLEANUP_FD int fd = -1;
 	int code = folder ? pins_get(folder, s->name, &fd, err) : -ENOENT;
 

@@ -125,7 +125,8 @@ struct twin_result {
 	uint32_t slot;      // of the flow, where it has a service
 	uint64_t slot_word; // as common/service.h has it
 	bool pinned;        // by a living pin
-	uint8_t *packet;    // that leaves, unless it is dropped; owned by the twin, valid until the next run
+	uint8_t *
+		packet; // that leaves, unless it is dropped; owned by the twin, valid until the next run
 	size_t length;
 };
 // Runs one frame of at least 14 bytes. ask: iface, over, established, live.

@@ -48,24 +48,15 @@ const char *part_name(enum part part)
 struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
 {
 	struct bpf_map *const maps[PARTS] = {
-		[PART_RODATA] = skel->maps.rodata,
-		[PART_FIELDS] = skel->maps.fields,
-		[PART_NODES] = skel->maps.nodes,
-		[PART_LINES] = skel->maps.lines,
-		[PART_ROWS] = skel->maps.rows,
-		[PART_RULES] = skel->maps.rules,
-		[PART_METERS] = skel->maps.meters,
-		[PART_BUCKETS] = skel->maps.buckets,
-		[PART_LOGPACE] = skel->maps.logpace,
-		[PART_IFCLASS] = skel->maps.ifclass,
-		[PART_SETS] = skel->maps.sets,
-		[PART_PORTS] = skel->maps.ports,
-		[PART_SERVICES] = skel->maps.services,
-		[PART_RINGS] = skel->maps.rings,
-		[PART_BACKENDS] = skel->maps.backends,
-		[PART_BALANCED] = skel->maps.balanced,
-		[PART_PINS] = skel->maps.pins,
-		[PART_EGRESS] = skel->maps.egress,
+		[PART_RODATA] = skel->maps.rodata,     [PART_FIELDS] = skel->maps.fields,
+		[PART_NODES] = skel->maps.nodes,       [PART_LINES] = skel->maps.lines,
+		[PART_ROWS] = skel->maps.rows,         [PART_RULES] = skel->maps.rules,
+		[PART_METERS] = skel->maps.meters,     [PART_BUCKETS] = skel->maps.buckets,
+		[PART_LOGPACE] = skel->maps.logpace,   [PART_IFCLASS] = skel->maps.ifclass,
+		[PART_SETS] = skel->maps.sets,         [PART_PORTS] = skel->maps.ports,
+		[PART_SERVICES] = skel->maps.services, [PART_RINGS] = skel->maps.rings,
+		[PART_BACKENDS] = skel->maps.backends, [PART_BALANCED] = skel->maps.balanced,
+		[PART_PINS] = skel->maps.pins,         [PART_EGRESS] = skel->maps.egress,
 		[PART_STAGES] = skel->maps.stages,
 	};
 

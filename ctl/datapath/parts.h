@@ -52,7 +52,8 @@ struct part_keeps {
 
 struct generation {
 	int fd[PARTS];
-	struct part_keeps sets, pins; // of one that was loaded here; one opened from its pins has none
+	struct part_keeps sets,
+		pins; // of one that was loaded here; one opened from its pins has none
 };
 
 const char *part_name(enum part part);

@@ -54,9 +54,8 @@ int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", PINS_STATE, instance);
-	CLEANUP_FREE char *text =
-		mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
-			   (unsigned long long)key->word[1]);
+	CLEANUP_FREE char *text = mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
+					     (unsigned long long)key->word[1]);
 
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
 	int code = file_exists(path) ? -EEXIST : file_mkdirs(folder, 0700, err);
