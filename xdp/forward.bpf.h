@@ -156,11 +156,10 @@ static __always_inline void check_gue(struct udphdr *udp, const struct ipv6hdr *
  * is all ones, and so is a header of IPv4. -1: it has to be added up. */
 static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pkt)
 {
-	__u32 offset = checksum_offset(pkt), l3 = pkt->l3_offset & L3_OFFSET_MAX;
-	const __u16 *check;
+	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
+	const __u16 *check = checksum_at(ctx, pkt);
 
-	if (!offset || offset > L4_OFFSET_MAX ||
-	    !(check = header_at(ctx, offset, sizeof(*check))) || !*check)
+	if (!check || !*check)
 		return -1;
 	if (pkt->family == 4)
 		return sum_fold(0xffff & ~sum_pseudo(pkt));

@@ -91,6 +91,21 @@ static __always_inline __u32 checksum_offset(const struct packet *pkt)
 					   : 0;
 }
 
+/* The checksum of TCP or UDP over all that is behind the headers of IP, or NULL. UDP may end before IP does
+ * (RFC 9868): its checksum says nothing of what follows. */
+static __always_inline const __u16 *checksum_at(const struct xdp_md *ctx, const struct packet *pkt)
+{
+	__u32 offset = checksum_offset(pkt);
+	const __u16 *at;
+
+	/* Two bytes before that of UDP stands its length. */
+	if (!offset || offset - 2 > L4_OFFSET_MAX || !(at = header_at(ctx, offset - 2, 4)))
+		return NULL;
+	if (pkt->proto == IPPROTO_UDP && at[0] != bpf_htons(pkt->end - pkt->l4_offset))
+		return NULL;
+	return at + 1;
+}
+
 /* Completes a checksum that holds the sum of the pseudo-header alone. Once in 65,536 a whole one looks like
  * that: then the packet sums up to all ones already. */
 __noinline int checksum_complete(struct xdp_md *ctx, struct packet *pkt)
@@ -113,12 +128,8 @@ __noinline int checksum_complete(struct xdp_md *ctx, struct packet *pkt)
 
 static __always_inline bool checksum_is_partial(const struct xdp_md *ctx, const struct packet *pkt)
 {
-	__u32 offset = checksum_offset(pkt);
-	const __u16 *check;
+	const __u16 *check = checksum_at(ctx, pkt);
 
-	if (!offset || offset > L4_OFFSET_MAX)
-		return false;
-	check = header_at(ctx, offset, sizeof(*check));
 	return check && *check == sum_pseudo(pkt);
 }
 
