@@ -153,18 +153,18 @@ static __always_inline void check_gue(struct udphdr *udp, const struct ipv6hdr *
 }
 
 /* The sum of the packet inside, known from its headers: what TCP or UDP sum up to with their pseudo-header
- * is all ones, and so is a header of IPv4. -1: it has to be added up. */
+ * is all ones, and so is a header of IPv4. -1: it has to be added up, as where options or extension headers
+ * may say that the pseudo-header has another destination. */
 static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pkt)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
+	__u32 header = pkt->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	const __u16 *check = checksum_at(ctx, pkt);
 
-	if (!check || !*check)
+	if (!check || !*check || pkt->l4_offset != l3 + header)
 		return -1;
 	if (pkt->family == 4)
 		return sum_fold(0xffff & ~sum_pseudo(pkt));
-	if (pkt->l4_offset != l3 + sizeof(struct ipv6hdr))
-		return -1;
 	const __u16 *ip = header_at(ctx, l3, sizeof(struct ipv6hdr));
 
 	if (!ip)
