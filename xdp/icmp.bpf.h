@@ -117,7 +117,7 @@ __noinline int vip_icmp(struct xdp_md *ctx, struct packet *pkt)
 	if (!pkt || service_find(pkt, true) == NO_SERVICE)
 		return pkt ? pkt->passed : REASON_DROP_INTERNAL;
 	if (is_echo(pkt))
-		return answer_echo(ctx, pkt);
+		return is_answerable(pkt) && is_for_one(ctx) ? answer_echo(ctx, pkt) : pkt->passed;
 	if (!is_icmp_error(pkt) || !follow_quote(ctx, pkt))
 		return pkt->passed;
 	pkt->service = service_find(pkt, false);
