@@ -33,6 +33,9 @@ static __always_inline int answer_echo(struct xdp_md *ctx, struct packet *pkt)
 	icmp->type = pkt->family == 4 ? 0 : 129;
 	check += bpf_htons(icmp->type << 8);
 	icmp->checksum = csum_fold(check);
+	/* Nothing but zeros has all ones: RFC 1624 section 3. */
+	if (pkt->family == 4 && !icmp->rest && !icmp->checksum)
+		icmp->checksum = 0xffff;
 	if (pkt->family == 4) {
 		struct iphdr *ip = header_at(ctx, l3, sizeof(*ip));
 
