@@ -104,7 +104,7 @@ $(O)/tests/datapath/rig.o: $(SKELETONS)
 $(O)/tests/datapath/run: $(DATAPATH_TESTS:%.c=$(O)/%.o) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
-$(O)/tests/datapath/cases.txt: tests/datapath/cases.py tests/datapath/model.py tests/datapath/decap_cases.py
+$(O)/tests/datapath/cases.txt: tests/datapath/cases.py $(wildcard tests/datapath/*.py)
 	@mkdir -p $(@D)
 	$(call say,CASES,$@)$(PYTHON) -B $< > $@
 

@@ -13,6 +13,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
+#include "tests/datapath/balance.h"
 #include "tests/datapath/decap.h"
 
 #define FILE_MAX (64u << 20)
@@ -108,6 +109,12 @@ static void read_decap(const struct reader *r, const char *word, char *value)
 		wrong(r, "not a line of a decap case");
 }
 
+static void read_balance(const struct reader *r, const char *word, char *value)
+{
+	if (!balance_case_line(r->rig, word, value, r->only, r->tally))
+		wrong(r, "not a line of a balancer's case");
+}
+
 static void read_line(struct reader *r, char *line)
 {
 	const char *word = strsep(&line, " ");
@@ -132,6 +139,8 @@ static void read_line(struct reader *r, char *line)
 		read_frame(r, line);
 	else if (!strncmp(word, "decap-", 6))
 		read_decap(r, word + 6, line);
+	else if (!strncmp(word, "balance-", 8))
+		read_balance(r, word + 8, line);
 	else if (!strcmp(word, "expect"))
 		read_expect(r, line);
 	else
@@ -287,6 +296,7 @@ void cases_run(struct rig *rig, const char *path, const char *only, struct tally
 		read_line(&r, line);
 	}
 	decap_cases_end();
+	balance_cases_end(rig);
 	rig_overlay_text(rig, "");
 	rig_iface(rig, RIG_IFACE);
 }

@@ -21,6 +21,7 @@ from scapy.layers.l2 import ARP, GRE, LLC, Dot3, Ether  # noqa: E402
 from scapy.layers.sctp import SCTP, SCTPChunkInit  # noqa: E402
 from scapy.packet import Raw  # noqa: E402
 
+import balance_cases  # noqa: E402
 import decap_cases  # noqa: E402
 import model  # noqa: E402
 
@@ -716,6 +717,7 @@ def main():
     for case in cases:
         case.write(sys.stdout)
     decap_cases.write(sys.stdout)
+    balance_cases.write(sys.stdout)
 
 
 main()

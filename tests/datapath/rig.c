@@ -207,22 +207,33 @@ static void read_moved(struct rig *rig, struct outcome *o)
 	rig->counters = now;
 }
 
-struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
+struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear)
 {
-	static uint8_t out[FRAME_MAX];
-	struct outcome o = {0};
+	static struct frame out;
+	struct outcome o = {.out = &out};
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	// What rig_verdict sent is not this frame's.
-	if (rig->stale)
-		read_moved(rig, &o);
-	rig->stale = false;
-	o = (struct outcome){.code = run(rig, f, linear, out, &opts)};
+	rig->stale = true;
+	o.code = run(rig, f, linear, out.at, &opts);
 	if (o.code)
 		return o;
+	out.len = opts.data_size_out;
 	o.verdict = opts.retval;
-	o.changed = opts.data_size_out != f->len || memcmp(out, f->at, f->len) != 0;
-	read_moved(rig, &o);
+	o.changed = out.len != f->len || memcmp(out.at, f->at, f->len) != 0;
+	return o;
+}
+
+struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
+{
+	struct outcome o = {0};
+
+	// What was sent without a look at the counters is not this frame's.
+	if (rig->stale)
+		read_moved(rig, &o);
+	o = rig_try(rig, f, linear);
+	if (!o.code)
+		read_moved(rig, &o);
+	rig->stale = o.code != 0;
 	return o;
 }
 

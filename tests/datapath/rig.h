@@ -61,13 +61,16 @@ struct moved {
 struct outcome {
 	int code; // 0, or -errno: the kernel refused to run it
 	uint32_t verdict;
-	bool changed;   // packet out is not packet in
-	size_t moved_n; // counters that moved
+	bool changed;            // packet out is not packet in
+	const struct frame *out; // until the next one is sent
+	size_t moved_n;          // counters that moved
 	struct moved moved[4];
 };
 
 // One frame through the entry program. linear: bytes in the first buffer, 0 for what the kernel takes.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
+// The same without a look at the counters.
+struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear);
 // The verdict alone, without a look at the counters; `repeat` times. Ends the process when it fails.
 uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat);
 // Was the frame counted once, as this, with its verdict and nothing else touched? Else the test fails.

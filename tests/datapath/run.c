@@ -16,6 +16,7 @@
 //     hit ENTRY                    the one overlay entry that counts the packet; default none does
 //     expect VERDICT REASON BYTES  pass or drop; the one counter that moves, by 1 packet and BYTES
 //     decap-…                      cases of another program: decap.c
+//     balance-…                    cases of policies with services: balance.c
 //
 // Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the tests
 // could not be made.
@@ -28,7 +29,9 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/decap.h"
+#include "ctl/datapath/parts.h"
 #include "ctl/datapath/probe.h"
+#include "tests/datapath/balance_rig.h"
 #include "tests/datapath/cases.h"
 #include "tests/datapath/rig.h"
 #include "tests/datapath/suite.h"
@@ -59,6 +62,20 @@ static void load_decap(void)
 	print_program("decap", decap_program(d));
 }
 
+// Every mode of services.
+static void load_services(struct rig *rig)
+{
+	static const char policy[] =
+		"service a { vip 192.0.2.1; port 80; mode dr; check none; backend 10.0.0.1 }\n"
+		"service b { vip 2001:db8::1; port 80; mode ipip; check none; backend 10.0.0.1 }\n"
+		"service c { vip 192.0.2.2; port any; mode gue; check none; backend 10.0.0.1 }\n";
+	struct balance_rig *b = balance_rig_new(rig, policy);
+
+	print_program("policy with services", generation_program(b->c->generation));
+	print_program("balance", b->c->generation->fd[PART_BALANCE]);
+	balance_rig_free(b);
+}
+
 static int load_only(void)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(WEIR_OVERLAY_MAX);
@@ -67,6 +84,7 @@ static int load_only(void)
 	print_program("policy", rig->policy);
 	print_program("policy, malformed pass", rig->lenient);
 	print_program("clock", rig->instance->clock_prog);
+	load_services(rig);
 	load_decap();
 	return 0;
 }

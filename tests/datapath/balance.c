@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Runs frames through policies with services; verdict, counters and the frame that comes out are compared.
+//
+//     balance-policy LINE         a line of a policy's text; the first behind a case begins another policy
+//     balance-hop SERVICE ADDRESS WORD VALUE …  the way to a backend: device in|out|lost|none, mac and own
+//                                 (of the frame), vlan, mtu, source PREFIX, no-xmit 0|1
+//     balance-case NAME           begins a case, `balance-expect` runs it
+//     balance-overlay ENTRY, …    what is blocked and allowed
+//     balance-generic 1           the interface is in generic mode
+//     balance-linear N            bytes in the first buffer; skipped where the kernel has no such test
+//     balance-frame HEX           from the Ethernet header on
+//     balance-out HEX             the frame that comes out; without: the one that went in
+//     balance-count SERVICE ADDRESS|- NAME N …  a row that moves: packets, bytes, a reason's or an event's name;
+//                                 no other row does, and none by anything else
+//     balance-burst N             sent so often at once behind that: a few are answered, the others dropped
+//     balance-expect VERDICT REASON BYTES  pass, drop, tx, redirect; the one counter that moves, by 1 packet
+#include "tests/datapath/balance.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "tests/datapath/balance_mutate.h"
+#include "tests/datapath/balance_rig.h"
+
+#define COUNTS_MAX 4
+
+struct count {
+	uint32_t row;
+	struct service_counter by;
+};
+
+static struct {
+	struct text policy; // of which nothing is loaded yet
+	struct balance_rig *loaded;
+	const char *in_force; // text of the overlay
+	const char *name, *overlay;
+	bool generic, has_out;
+	uint32_t linear, burst;
+	struct frame in, out;
+	struct count counts[COUNTS_MAX];
+	size_t n_counts;
+	uint64_t cases; // a seed for each
+} all;
+
+static const char *const verdicts[] = {
+	[XDP_DROP] = "drop", [XDP_PASS] = "pass", [XDP_TX] = "tx", [XDP_REDIRECT] = "redirect"};
+
+// Reading
+
+static bool read_hex(const char *hex, struct frame *f)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (f->len = 0; hex[0] && hex[1]; hex += 2) {
+		const char *high = strchr(digits, hex[0]), *low = strchr(digits, hex[1]);
+
+		if (!high || !low || f->len == FRAME_MAX)
+			return false;
+		f->at[f->len++] = (uint8_t)((high - digits) << 4 | (low - digits));
+	}
+	return !hex[0];
+}
+
+static bool read_number(const char *text, uint32_t *ret)
+{
+	return text && !num_parse_u32(text, strlen(text), 0, UINT32_MAX, ret);
+}
+
+static bool read_policy(struct rig *rig, const char *line)
+{
+	if (all.loaded)
+		balance_cases_end(rig);
+	text_addf(&all.policy, "%s\n", line);
+	return true;
+}
+
+static void load(struct rig *rig)
+{
+	if (!all.loaded)
+		all.loaded = balance_rig_new(rig, text_get(&all.policy));
+}
+
+static __u64 *count_named(struct service_counter *c, const char *name)
+{
+	static const char *const events[] = {
+#define X(symbol, word, text) [SERVICE_##symbol] = word,
+		SERVICE_EVENTS(X)
+#undef X
+	};
+
+	for (size_t e = 0; e < ARRAY_SIZE(events); e++)
+		if (!strcmp(events[e], name))
+			return &c->event[e];
+	for (uint32_t d = 0; d < SERVICE_DROPS; d++)
+		if (!strcmp(reason_name((enum weir_reason)(REASON_DROP_NO_BACKEND + d)), name))
+			return &c->dropped[d];
+	return !strcmp(name, "packets") ? &c->packets : !strcmp(name, "bytes") ? &c->bytes : NULL;
+}
+
+static bool read_count(char *text)
+{
+	const char *service = strsep(&text, " "), *address = strsep(&text, " ");
+	struct count *c = &all.counts[all.n_counts];
+
+	if (!address || all.n_counts == COUNTS_MAX ||
+	    !balance_rig_row(all.loaded, service, strcmp(address, "-") ? address : NULL, &c->row))
+		return false;
+	all.n_counts++;
+	c->by = (struct service_counter){0};
+	while (text) {
+		const char *name = strsep(&text, " ");
+		__u64 *at = count_named(&c->by, name);
+		uint32_t n;
+
+		if (!at || !read_number(strsep(&text, " "), &n))
+			return false;
+		*at = n;
+	}
+	return true;
+}
+
+static bool begin_case(struct rig *rig, const char *name)
+{
+	load(rig);
+	all.name = name;
+	all.overlay = "";
+	all.generic = all.has_out = false;
+	all.linear = all.burst = 0;
+	all.n_counts = 0;
+	return true;
+}
+
+// Comparing: each of these adds a sentence for what is not as wanted
+
+static const struct service_counter *wanted_by(uint32_t row)
+{
+	static const struct service_counter nothing;
+
+	for (size_t n = 0; n < all.n_counts; n++)
+		if (all.counts[n].row == row)
+			return &all.counts[n].by;
+	return &nothing;
+}
+
+static uint64_t dropped_of(const struct service_counter *c)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t d = 0; d < SERVICE_DROPS; d++)
+		sum += c->dropped[d];
+	return sum;
+}
+
+static void check_row(uint32_t row, const struct service_counter *by, struct text *why)
+{
+	const struct service_counter *want = wanted_by(row);
+	char name[96];
+
+	if (!memcmp(by, want, sizeof(*by)))
+		return;
+	text_addf(why,
+		  "%s counted %llu packets, %llu bytes, %llu dropped, %llu opened, %llu completed, "
+		  "%llu quoted; ",
+		  balance_rig_row_name(all.loaded, row, name, sizeof(name)),
+		  (unsigned long long)by->packets, (unsigned long long)by->bytes,
+		  (unsigned long long)dropped_of(by), (unsigned long long)by->event[SERVICE_OPENED],
+		  (unsigned long long)by->event[SERVICE_COMPLETED],
+		  (unsigned long long)by->event[SERVICE_QUOTED]);
+}
+
+static void check_rows(struct text *why)
+{
+	const struct service_counter *moved = balance_rig_moved(all.loaded);
+
+	for (uint32_t row = 0; row < all.loaded->rows; row++)
+		check_row(row, &moved[row], why);
+}
+
+static void check_verdict(const struct outcome *o, const char *verdict, const char *reason,
+			  uint32_t bytes, struct text *why)
+{
+	const struct moved *m = &o->moved[0];
+
+	if (o->verdict >= ARRAY_SIZE(verdicts) || !verdicts[o->verdict] ||
+	    strcmp(verdicts[o->verdict], verdict) != 0)
+		text_addf(why, "verdict %u, wanted %s; ", o->verdict, verdict);
+	if (o->moved_n == 1 && !strcmp(reason_name(m->reason), reason) && m->by.packets == 1 &&
+	    m->by.bytes == bytes)
+		return;
+	text_addf(
+		why, "%zu counters, the first '%s' by %llu packets, %llu bytes, wanted '%s', %u; ",
+		o->moved_n, o->moved_n ? reason_name(m->reason) : "",
+		(unsigned long long)m->by.packets, (unsigned long long)m->by.bytes, reason, bytes);
+}
+
+static void check_frame(const struct outcome *o, const char *verdict, struct text *why)
+{
+	const struct frame *want = all.has_out ? &all.out : &all.in;
+
+	if (!strcmp(verdict, "drop"))
+		return;
+	if (o->out->len != want->len || memcmp(o->out->at, want->at, want->len) != 0)
+		text_addf(why, "another frame of %zu bytes came out, wanted %zu; ", o->out->len,
+			  want->len);
+}
+
+// The twin says the same and counts nothing.
+static void check_twin(const struct outcome *o, const char *reason, struct text *why)
+{
+	struct twin_result twin = balance_rig_ask(all.loaded, &all.in);
+
+	if (twin.verdict != o->verdict ||
+	    strcmp(reason_name((enum weir_reason)twin.reason), reason) != 0)
+		text_addf(why, "the twin says '%s', verdict %u; ",
+			  reason_name((enum weir_reason)twin.reason), twin.verdict);
+	if (o->verdict != XDP_DROP &&
+	    (twin.length != o->out->len || memcmp(twin.packet, o->out->at, twin.length) != 0))
+		text_add(why, "another frame came out of the twin; ");
+}
+
+// More answers than the pace allows would make a mirror of the balancer.
+static void check_burst(struct rig *rig, struct text *why)
+{
+	uint64_t begin = rig_clock(rig).jiffies, jiffies, most;
+	uint32_t hz = clock_hz(), answered = 0;
+
+	for (uint32_t n = 0; n < all.burst; n++)
+		answered += rig_try(rig, &all.in, 0).verdict == XDP_TX;
+	jiffies = rig_clock(rig).jiffies - begin + 1;
+	// The process may have changed its CPU.
+	most = 2 * jiffies * (WEIR_REPLIES_S / hz ? WEIR_REPLIES_S / hz : 1);
+	if (!answered || answered > most)
+		text_addf(why, "%u of %u answered in %llu jiffies; ", answered, all.burst,
+			  (unsigned long long)jiffies);
+}
+
+// Running
+
+static void print_failure(const struct outcome *o, const char *why)
+{
+	printf("FAIL case '%s': %s\n", all.name, why);
+	print_hex(all.in.at, all.in.len);
+	if (o->code || !o->out)
+		return;
+	printf("     came out\n");
+	print_hex(o->out->at, o->out->len);
+	if (!all.has_out)
+		return;
+	printf("     wanted\n");
+	print_hex(all.out.at, all.out.len);
+}
+
+static void prepare(struct rig *rig, const char *reason)
+{
+	struct outcome before = {0};
+
+	if (!all.in_force || strcmp(all.in_force, all.overlay) != 0)
+		rig_overlay_text(rig, all.overlay);
+	all.in_force = all.overlay;
+	rig->instance->knobs->generic = all.generic ? 1ull << RIG_IFACE : 0;
+	if (!strcmp(reason, "service-too-big") || !strcmp(reason, "reply"))
+		rig_wait(rig, rig_clock(rig).jiffies + 1); // the pace of answers
+	balance_rig_moved(all.loaded);
+	balance_rig_reasons(all.loaded, &before);
+}
+
+static void check_more(struct rig *rig, const struct outcome *o, const char *reason,
+		       struct text *why)
+{
+	if (!all.linear)
+		check_twin(o, reason, why);
+	check_rows(why);
+	if (all.burst)
+		check_burst(rig, why);
+	if (!why->len && !all.linear)
+		balance_mutate(all.loaded, &all.in, all.cases++, why);
+}
+
+static void run_case(struct rig *rig, const char *verdict, const char *reason, uint32_t bytes,
+		     struct tally *tally)
+{
+	struct text why = {0};
+	struct outcome o;
+
+	prepare(rig, reason);
+	o = rig_try(rig, &all.in, all.linear);
+	if (o.code == -EINVAL && all.linear) {
+		tally->skipped++;
+		return;
+	}
+	if (o.code) {
+		text_addf(&why, "not run: %s; ", err_name(o.code));
+	} else {
+		balance_rig_reasons(all.loaded, &o);
+		check_verdict(&o, verdict, reason, bytes, &why);
+		check_frame(&o, verdict, &why);
+	}
+	if (why.len)
+		print_failure(&o, text_get(&why));
+	else if (check_more(rig, &o, reason, &why), why.len)
+		print_failure(&o, text_get(&why));
+	tally->failed += why.len != 0;
+	tally->passed += !why.len;
+	text_free(&why);
+}
+
+static bool expect(struct rig *rig, char *value, const char *only, struct tally *tally)
+{
+	const char *verdict = strsep(&value, " "), *reason = strsep(&value, " ");
+	uint32_t bytes;
+
+	if (!all.name || !reason || !read_number(value, &bytes))
+		return false;
+	if (!only || strstr(all.name, only))
+		run_case(rig, verdict, reason, bytes, tally);
+	return true;
+}
+
+bool balance_case_line(struct rig *rig, const char *word, char *value, const char *only,
+		       struct tally *tally)
+{
+	if (!strcmp(word, "policy"))
+		return read_policy(rig, value);
+	if (!strcmp(word, "hop")) {
+		load(rig);
+		return balance_rig_hop(all.loaded, value);
+	}
+	if (!strcmp(word, "case"))
+		return begin_case(rig, value);
+	if (!strcmp(word, "overlay"))
+		return (all.overlay = value);
+	if (!strcmp(word, "generic"))
+		return all.generic = true;
+	if (!strcmp(word, "linear"))
+		return read_number(value, &all.linear);
+	if (!strcmp(word, "frame"))
+		return read_hex(value, &all.in);
+	if (!strcmp(word, "out"))
+		return all.has_out = read_hex(value, &all.out);
+	if (!strcmp(word, "count"))
+		return read_count(value);
+	if (!strcmp(word, "burst"))
+		return read_number(value, &all.burst);
+	return !strcmp(word, "expect") && expect(rig, value, only, tally);
+}
+
+void balance_cases_end(struct rig *rig)
+{
+	balance_rig_free(all.loaded);
+	all.loaded = NULL;
+	all.name = NULL;
+	all.in_force = NULL;
+	rig->instance->knobs->generic = 0;
+	rig_overlay_text(rig, "");
+	text_free(&all.policy);
+}

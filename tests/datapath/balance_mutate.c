@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Breaks frames: none may come to `internal` or `service-forward`, none that passes may be changed, and
+// whatever is sent has to be as long as its headers say.
+#include "tests/datapath/balance_mutate.h"
+
+#include <linux/bpf.h>
+#include <string.h>
+
+#define CHANGED     6  // frames made of each
+#define CUT_EVERY   16 // is cut behind every byte
+#define CUT_MAX     160
+#define ETH_BYTES   14
+#define HEADERS_MAX 160 // where changes go
+
+static uint64_t draw(uint64_t *state) // xorshift64 (Marsaglia 2003)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static bool is_answer(uint32_t reason)
+{
+	return reason == REASON_PASS_ECHO || reason == REASON_PASS_TOO_BIG ||
+	       reason == REASON_PASS_REPLY;
+}
+
+static uint32_t be16(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 8 | at[1];
+}
+
+// Does what is sent hold the IP packet that it says?
+static bool is_whole(const struct frame *f)
+{
+	size_t at = ETH_BYTES;
+	uint32_t type = f->len < ETH_BYTES ? 0 : be16(f->at + 12);
+
+	for (int tags = 0; tags < 4 && (type == 0x8100 || type == 0x88a8); tags++) {
+		if (f->len < at + 4)
+			return false;
+		type = be16(f->at + at + 2);
+		at += 4;
+	}
+	if (type == 0x0800)
+		return f->len >= at + 20 && f->len >= at + be16(f->at + at + 2);
+	return type == 0x86dd && f->len >= at + 40 && f->len >= at + 40 + be16(f->at + at + 4);
+}
+
+// What is wrong with a verdict; NULL: nothing.
+static const char *problem(const struct outcome *o, const struct twin_result *twin)
+{
+	uint32_t reason = twin->reason;
+
+	if (reason >= WEIR_REASON_COUNT || reason == REASON_DROP_INTERNAL ||
+	    reason == REASON_DROP_FORWARD)
+		return "a reason that no frame should have";
+	if (o->verdict == XDP_DROP && (reason_drops(reason) || reason == REASON_PASS_TOO_BIG))
+		return NULL; // answers have a pace that the twin does not know
+	if (o->verdict != twin->verdict)
+		return "another verdict than the twin's";
+	if (o->out->len != twin->length || memcmp(o->out->at, twin->packet, twin->length) != 0)
+		return "another frame than the twin's";
+	if (o->verdict == XDP_PASS)
+		return o->changed ? "passed up, but changed" : NULL;
+	if (reason != REASON_PASS_SERVICE && !is_answer(reason))
+		return "sent for no reason";
+	return is_whole(o->out) ? NULL : "sent, but longer than the frame";
+}
+
+static bool send_one(struct balance_rig *b, const struct frame *f, const char *how,
+		     struct text *why)
+{
+	struct outcome o = rig_try(b->rig, f, 0);
+	struct twin_result twin = balance_rig_ask(b, f);
+	const char *wrong = o.code ? "not run" : problem(&o, &twin);
+
+	if (!wrong)
+		return true;
+	text_addf(why, "%s: %s ('%s', verdict %u, twin %u); ", how, wrong,
+		  reason_name((enum weir_reason)twin.reason), o.verdict, twin.verdict);
+	print_hex(f->at, f->len);
+	return false;
+}
+
+static void change(struct frame *f, uint64_t *state)
+{
+	size_t range = f->len < HEADERS_MAX ? f->len : HEADERS_MAX;
+
+	for (uint64_t n = 1 + draw(state) % 3; n; n--) {
+		size_t at = ETH_BYTES - 2 + draw(state) % (range - ETH_BYTES + 2);
+		uint64_t bits = draw(state) >> 32;
+
+		f->at[at] = bits & 1 ? (uint8_t)(bits >> 8)
+				     : (uint8_t)(f->at[at] ^ 1u << (bits >> 8) % 8);
+	}
+	if (draw(state) % 4 == 0)
+		f->len = ETH_BYTES + draw(state) % (f->len - ETH_BYTES + 1);
+}
+
+static void send_cut(struct balance_rig *b, const struct frame *f, struct text *why)
+{
+	static struct frame broken;
+	bool good = true;
+
+	broken = *f;
+	broken.len = ETH_BYTES;
+	for (; good && broken.len < f->len && broken.len < CUT_MAX; broken.len++)
+		good = send_one(b, &broken, "cut", why);
+}
+
+void balance_mutate(struct balance_rig *b, const struct frame *f, uint64_t seed, struct text *why)
+{
+	static struct frame broken;
+	uint64_t state = (seed + 1) * 0x9e3779b97f4a7c15ull;
+	bool good = true;
+
+	if (seed % CUT_EVERY == 0)
+		send_cut(b, f, why);
+	for (int n = 0; good && n < CHANGED; n++) {
+		broken = *f;
+		change(&broken, &state);
+		good = send_one(b, &broken, "changed", why);
+	}
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Compiles and loads a policy around a rig's maps, as `apply` does around an instance's.
+#include "tests/datapath/balance_rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/parts.h"
+
+#define ROWS     256 // of counters; balancing.c makes no fewer
+#define CPUS_MAX 1024
+#define WORDS    (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
+
+_Noreturn static void die(int code, const char *what)
+{
+	struct err err = {0};
+
+	err_system(&err, code, "%s", what);
+	test_die(&err);
+}
+
+// From the text to the kernel
+
+static void compile_text(struct candidate *c, const char *policy)
+{
+	size_t len = strlen(policy);
+	CLEANUP_FD int fd = memfd_create("policy", MFD_CLOEXEC);
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fd < 0 || write(fd, policy, len) != (ssize_t)len)
+		die(errno, "cannot keep a policy");
+	if (!candidate_compile(c, path, NULL, 0))
+		return;
+	diag_print(c->diag, stderr, false);
+	exit(2);
+}
+
+static void load(struct balance_rig *b)
+{
+	struct generation_options options = {.balancing = &b->c->balance.balancing};
+	struct err err = {0};
+
+	options.malformed_pass = b->c->resolved->malformed_pass;
+	if (balance_plan(&b->c->balance, b->c->resolved, NULL, 0, b->c->diag, &err) ||
+	    generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, NULL,
+			    &err) ||
+	    twin_open(b->rig->instance, b->c->generation, &b->c->twin, &err))
+		test_die(&err);
+}
+
+static void link_devices(const struct balance_rig *b)
+{
+	uint32_t out = BALANCE_OUT, in = b->rig->ifindex;
+
+	if (bpf_map_update_elem(b->c->generation->fd[PART_EGRESS], &out, &in, BPF_ANY))
+		die(errno, "cannot redirect to a device");
+}
+
+static uint32_t count_rows(const struct balancer *state)
+{
+	uint32_t rows = 0;
+
+	for (size_t s = 0; s < state->n_services; s++)
+		rows = state->services[s].row >= rows ? state->services[s].row + 1u : rows;
+	for (size_t m = 0; m < state->n_members; m++)
+		rows = state->members[m].id >= rows ? state->members[m].id + 1u : rows;
+	if (rows > ROWS)
+		die(E2BIG, "cannot look at so many backends");
+	return rows;
+}
+
+struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
+{
+	static const struct dns_options no_names;
+	struct balance_rig *b = mem_new(struct balance_rig);
+
+	b->rig = rig;
+	b->c = candidate_new(&no_names, NULL);
+	compile_text(b->c, policy);
+	load(b);
+	link_devices(b);
+	rig_slot(rig, WEIR_SLOT_ACTIVE, generation_program(b->c->generation));
+	rig_iface(rig, RIG_IFACE);
+	b->rows = count_rows(b->c->balance.balancer);
+	b->counts = mem_zalloc(b->rows, sizeof(*b->counts));
+	return b;
+}
+
+void balance_rig_free(struct balance_rig *b)
+{
+	if (!b)
+		return;
+	rig_slot(b->rig, WEIR_SLOT_ACTIVE, b->rig->policy);
+	candidate_free(b->c);
+	free(b->counts);
+	free(b);
+}
+
+// Next hops
+
+static bool number(const char *text, uint32_t max, uint32_t *ret)
+{
+	return text && !num_parse_u32(text, strlen(text), 0, max, ret);
+}
+
+static bool mac(const char *text, uint8_t ret[6])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int i = 0; i < 6; i++) {
+		const char *high = text && text[0] ? strchr(digits, text[0]) : NULL;
+		const char *low = high && text[1] ? strchr(digits, text[1]) : NULL;
+
+		if (!low)
+			return false;
+		ret[i] = (uint8_t)((high - digits) << 4 | (low - digits));
+		text += 3;
+	}
+	return true;
+}
+
+static bool device(const struct balance_rig *b, const char *text, uint32_t *ret)
+{
+	const struct {
+		const char *name;
+		uint32_t ifindex;
+	} devices[] = {
+		{"in", b->rig->ifindex}, {"out", BALANCE_OUT}, {"lost", BALANCE_LOST}, {"none", 0}};
+
+	for (size_t d = 0; text && d < ARRAY_SIZE(devices); d++)
+		if (!strcmp(devices[d].name, text)) {
+			*ret = devices[d].ifindex;
+			return true;
+		}
+	return false;
+}
+
+static bool source(const char *text, struct backend *ret)
+{
+	struct prefix p;
+
+	if (!text || prefix_parse(text, strlen(text), &p, NULL, NULL))
+		return false;
+	memcpy(ret->source, p.addr.bytes, sizeof(ret->source));
+	ret->source_len = p.len;
+	return true;
+}
+
+static bool word(const struct balance_rig *b, const char *name, const char *value,
+		 struct backend *row)
+{
+	uint32_t n = 0;
+	bool good;
+
+	if (!strcmp(name, "mac"))
+		return mac(value, row->mac);
+	if (!strcmp(name, "own"))
+		return mac(value, row->mac_own);
+	if (!strcmp(name, "device"))
+		return device(b, value, &row->ifindex);
+	if (!strcmp(name, "source"))
+		return source(value, row);
+	good = number(value, UINT16_MAX, &n);
+	if (!strcmp(name, "vlan"))
+		row->vlan = (uint16_t)n;
+	else if (!strcmp(name, "mtu"))
+		row->mtu = n;
+	else if (!strcmp(name, "no-xmit"))
+		row->no_xmit = n != 0;
+	else
+		return false;
+	return good;
+}
+
+bool balance_rig_hop(struct balance_rig *b, char *text)
+{
+	const char *service = strsep(&text, " "), *address = strsep(&text, " ");
+	struct backend row;
+	uint32_t id;
+
+	if (!address || !balance_rig_row(b, service, address, &id))
+		return false;
+	row = b->c->balance.rows[id];
+	while (text) {
+		const char *name = strsep(&text, " "), *value = strsep(&text, " ");
+
+		if (!word(b, name, value, &row))
+			return false;
+	}
+	if (bpf_map_update_elem(b->c->generation->fd[PART_BACKENDS], &id, &row, BPF_ANY))
+		die(errno, "cannot write a backend");
+	return true;
+}
+
+// Counters
+
+bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
+		     uint32_t *ret)
+{
+	const struct balancer *state = b->c->balance.balancer;
+	const struct balancer_service *s = balancer_find(state, service);
+	const struct balancer_member *m;
+	struct addr a;
+	bool here = address && !strcmp(address, "here");
+
+	if (!s)
+		return false;
+	*ret = s->row;
+	if (!address)
+		return true;
+	if (!here && addr_parse(address, strlen(address), &a, NULL))
+		return false;
+	m = balancer_find_member(state, s, here ? NULL : &a, 0);
+	if (m)
+		*ret = m->id;
+	return m != NULL;
+}
+
+const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char *buf, size_t size)
+{
+	const struct balancer *state = b->c->balance.balancer;
+	struct addr a;
+	addr_text text;
+
+	snprintf(buf, size, "row %u", row);
+	for (size_t s = 0; s < state->n_services; s++)
+		if (state->services[s].row == row)
+			snprintf(buf, size, "service %s", state->services[s].name);
+	for (size_t m = 0; m < state->n_members; m++)
+		if (state->members[m].id == row) {
+			balancer_address(&state->members[m], &a);
+			snprintf(buf, size, "backend %s",
+				 a.family ? addr_format(&a, text) : "here");
+		}
+	return buf;
+}
+
+// A row of a per-CPU array. Returns how many CPUs there are.
+static int read_cpus(int fd, uint32_t row, void *ret)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus < 1 || cpus > CPUS_MAX || bpf_map_lookup_elem(fd, &row, ret))
+		die(errno, "cannot read counters");
+	return cpus;
+}
+
+static void read_row(const struct balance_rig *b, uint32_t row, struct service_counter *ret)
+{
+	static struct service_counter all[CPUS_MAX];
+	int cpus = read_cpus(b->c->generation->fd[PART_BALANCED], row, all);
+
+	*ret = (struct service_counter){0};
+	for (int c = 0; c < cpus; c++)
+		for (size_t w = 0; w < WORDS; w++)
+			((__u64 *)ret)[w] += ((const __u64 *)&all[c])[w];
+}
+
+const struct service_counter *balance_rig_moved(struct balance_rig *b)
+{
+	static struct service_counter moved[ROWS];
+
+	for (uint32_t row = 0; row < b->rows; row++) {
+		struct service_counter now, *was = &b->counts[row];
+
+		read_row(b, row, &now);
+		for (size_t w = 0; w < WORDS; w++)
+			((__u64 *)&moved[row])[w] =
+				((const __u64 *)&now)[w] - ((const __u64 *)was)[w];
+		*was = now;
+	}
+	return moved;
+}
+
+static struct counter read_reason(const struct balance_rig *b, uint32_t reason)
+{
+	static struct counter all[CPUS_MAX];
+	int cpus =
+		read_cpus(b->rig->instance->counters, RIG_IFACE * WEIR_REASON_COUNT + reason, all);
+	struct counter sum = {0};
+
+	for (int c = 0; c < cpus; c++) {
+		sum.packets += all[c].packets;
+		sum.bytes += all[c].bytes;
+	}
+	return sum;
+}
+
+void balance_rig_reasons(struct balance_rig *b, struct outcome *o)
+{
+	o->moved_n = 0;
+	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
+		struct counter now = read_reason(b, r), *was = &b->reasons[r];
+
+		if (now.packets != was->packets && o->moved_n < ARRAY_SIZE(o->moved))
+			o->moved[o->moved_n++] = (struct moved){
+				.number = RIG_IFACE,
+				.reason = (enum weir_reason)r,
+				.by = {now.packets - was->packets, now.bytes - was->bytes},
+			};
+		*was = now;
+	}
+}
+
+struct twin_result balance_rig_ask(struct balance_rig *b, const struct frame *f)
+{
+	const struct policy_twin ask = {.live = 1};
+	struct twin_result result;
+	struct err err = {0};
+
+	if (twin_run(b->c->twin, f->at, f->len, &ask, &result, &err))
+		test_die(&err);
+	return result;
+}

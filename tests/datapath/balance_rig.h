@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A policy with services in a rig: from its text into the kernel, next hops by hand, its counters.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/service.h"
+#include "ctl/control/candidate.h"
+#include "tests/datapath/rig.h"
+
+// Ways out of the rig: frames come in by `in`; `out` is another device; `lost` is in no device map.
+#define BALANCE_OUT  9001
+#define BALANCE_LOST 9002
+
+struct balance_rig {
+	struct rig *rig;
+	struct candidate *c;
+	uint32_t rows;                             // of the counters of services and backends
+	struct service_counter *counts;            // after the last balance_rig_moved
+	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
+};
+
+// Loads the policy and makes it the active one of the rig, whose frames come in by RIG_IFACE from now on. Ends
+// the process when it is refused.
+struct balance_rig *balance_rig_new(struct rig *rig, const char *policy);
+// Puts the rig's own policy back.
+void balance_rig_free(struct balance_rig *b);
+
+// Says how frames get to a backend: words as described in balance.c. false: no such backend or word.
+bool balance_rig_hop(struct balance_rig *b, char *text);
+
+// Rows of counters: of the service, or of its backend at this address ("here" too). false: there is none.
+bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
+		     uint32_t *ret);
+const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char *buf, size_t size);
+// What every row has counted since the last call: b->rows of them, valid until the next.
+const struct service_counter *balance_rig_moved(struct balance_rig *b);
+
+// By which reasons packets of the rig's interface were counted since the last call, into o->moved. (All the
+// rows that rig_send reads are too many for thousands of frames.)
+void balance_rig_reasons(struct balance_rig *b, struct outcome *o);
+
+// Asks the twin about the frame.
+struct twin_result balance_rig_ask(struct balance_rig *b, const struct frame *f);
