@@ -133,6 +133,26 @@ $(BALANCER_REF): $(wildcard tests/ref/balancer/*.c tests/ref/balancer/*.h)
 $(O)/tests/balance/rings: $(O)/tests/balance/rings.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
+# The datapath once more with a clock that histories set; only what loads the policy differs.
+CLOCKED = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)) $(addprefix tests/balance/,histories.c kernel.c packet.c words.c))
+
+$(O)/clocked/xdp/policy.bpf.o: xdp/policy.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -DTEST_CLOCK -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(O)/clocked/xdp/policy.skel.h: $(O)/clocked/xdp/policy.bpf.o
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name policy_bpf > $@
+
+$(O)/clocked/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) -isystem $(O)/clocked $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(CLOCKED): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
+
+$(O)/tests/balance/histories: $(CLOCKED) $(O)/libweir.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
 $(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
@@ -183,7 +203,7 @@ setup:
 	$(Q)scripts/setup build test
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/balance/histories $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))

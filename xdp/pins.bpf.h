@@ -5,6 +5,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/jiffies.bpf.h"
 #include "xdp/service.bpf.h"
 
 #define PIN_TRIES 4
@@ -201,7 +202,7 @@ static __always_inline __u32 choose_unstable(struct packet *pkt, const struct se
 					     __u64 slot, __u64 hash)
 {
 	__u32 owner = slot_owner(slot), former = slot_former(slot), to = owner;
-	__u64 now = bpf_jiffies64();
+	__u64 now = now_jiffies();
 	__u32 time = pin_time(now, s->pin_shift & 31);
 	__u32 idle = pkt->proto == IPPROTO_UDP ? s->idle_udp : s->idle_tcp;
 	struct pin_bucket *bucket = bucket_at(s, pkt->service, hash);

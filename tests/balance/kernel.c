@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Loads a service, maps its tables, runs its packets.
+#include "tests/balance/kernel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/balancing.h"
+#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/parts.h"
+#include "ctl/table/compile.h"
+#include "tests/balance/packet.h"
+
+#define MAPS_MAX   64
+#define CLOCK_NAME "test_clock"
+
+struct kernel {
+	struct generation *g;
+	int clock_fd;
+	struct mapping slots, pins, backends, service, clock;
+	uint32_t row; // of the service's counters
+	uint32_t ifindex;
+	uint32_t here; // the backend that is this host
+	int cpus;
+	struct service_counter *cpu; // by CPU
+	uint64_t counted[SERVICE_EVENT_COUNT];
+};
+
+_Noreturn static void die(const struct err *err)
+{
+	fprintf(stderr, "histories: %s%s%s\n", err->text, err->hint[0] ? ": " : "", err->hint);
+	exit(2);
+}
+
+_Noreturn static void die_code(int code, const char *what)
+{
+	struct err err = {0};
+
+	err_system(&err, code, "%s", what);
+	die(&err);
+}
+
+// ---- loading ------------------------------------------------------------------------------------
+
+// A policy of one service that has every address, port and protocol.
+static struct image *compile_service(uint32_t hz)
+{
+	static const struct resolved_prefix4 all4 = {.in = true};
+	static const struct resolved_prefix6 all6 = {.in = true};
+	struct resolved_addresses vip = {.fixed = true, .v4 = &all4, .v6 = &all6, .n4 = 1, .n6 = 1};
+	struct resolved_service service = {.name = "all", .any_port = true, .mode = RESOLVED_IPIP};
+	struct resolved_file file = {.name = "histories.weir"};
+	struct resolved r = {
+		.addresses = &vip,
+		.n_addresses = 1,
+		.services = &service,
+		.n_services = 1,
+		.files = &file,
+		.n_files = 1,
+	};
+	struct compile_options options = {.seed = 1, .hz = hz};
+	CLEANUP_DIAG struct diag *diag = diag_new();
+	struct image *image = NULL;
+
+	if (compile(&r, &options, diag, &image)) {
+		diag_print(diag, stderr, false);
+		exit(2);
+	}
+	return image;
+}
+
+// With a row for every number that a history may use.
+static void load(struct kernel *k, const struct balancer_service *s, uint32_t hz)
+{
+	CLEANUP_FREE struct backend *rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*rows));
+	CLEANUP_FREE uint64_t *slots = mem_zalloc(s->size, sizeof(*slots));
+	CLEANUP_IMAGE struct image *image = compile_service(hz);
+	struct balancer_member last = {.id = SERVICE_BACKENDS - 1};
+	struct balancer_service service = *s;
+	struct balancer state = {&service, 1, &last, 1, slots, s->size};
+	struct balancing balancing = {.balancer = &state, .rows = rows, .hz = hz};
+	struct generation_options options = {.balancing = &balancing};
+	struct err err = {0};
+
+	service.n_members = 1;
+	if (generation_load(NULL, image, &options, &k->g, NULL, &err))
+		die(&err);
+}
+
+static int find_clock(int program)
+{
+	uint32_t ids[MAPS_MAX];
+	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(program, &info, &size))
+		die_code(errno, "cannot look at the program");
+	for (uint32_t m = 0; m < info.nr_map_ids && m < MAPS_MAX; m++) {
+		int fd = bpf_map_get_fd_by_id(ids[m]);
+		struct bpf_map_info map = {0};
+
+		size = sizeof(map);
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &map, &size) &&
+		    !strcmp(map.name, CLOCK_NAME))
+			return fd;
+		fd_close(fd);
+	}
+	die_code(ENOENT, "the program has no clock of its own");
+}
+
+static void map(struct mapping *m, int fd, size_t bytes)
+{
+	struct err err = {0};
+
+	if (mapping_open(m, fd, bytes, &err))
+		die(&err);
+}
+
+struct kernel *kernel_new(const struct balancer_service *s, uint32_t hz)
+{
+	struct kernel *k = mem_new(struct kernel);
+
+	load(k, s, hz);
+	k->row = s->row;
+	k->ifindex = if_nametoindex("lo");
+	k->cpus = libbpf_num_possible_cpus();
+	k->cpu = mem_zalloc(k->cpus > 0 ? (size_t)k->cpus : 1, sizeof(*k->cpu));
+	k->clock_fd = find_clock(k->g->fd[PART_BALANCE]);
+	map(&k->clock, k->clock_fd, sizeof(uint64_t));
+	map(&k->slots, k->g->fd[PART_RINGS], s->size * sizeof(uint64_t));
+	map(&k->pins, k->g->pins.at[0].fd, s->buckets * sizeof(struct pin_bucket));
+	map(&k->backends, k->g->fd[PART_BACKENDS], SERVICE_BACKENDS * sizeof(struct backend));
+	map(&k->service, k->g->fd[PART_SERVICES], sizeof(struct service));
+	return k;
+}
+
+void kernel_free(struct kernel *k)
+{
+	if (!k)
+		return;
+	mapping_close(&k->clock);
+	mapping_close(&k->slots);
+	mapping_close(&k->pins);
+	mapping_close(&k->backends);
+	mapping_close(&k->service);
+	fd_close(k->clock_fd);
+	generation_free(k->g);
+	free(k->cpu);
+	free(k);
+}
+
+struct kernel_tables kernel_tables(struct kernel *k)
+{
+	return (struct kernel_tables){k->slots.at, k->pins.at, k->backends.at, k->service.at,
+				      k->clock.at};
+}
+
+// The address of a backend is its number: 10.0.0.0 + N, fd00:: + N.
+void kernel_backend(struct kernel *k, uint32_t id, uint8_t family, enum backend_state state)
+{
+	struct backend row = {
+		.family = family,
+		.state = (uint8_t)state,
+		.here = !family,
+		.ifindex = k->ifindex,
+		.mtu = 1500,
+		.source_len = family == 4 ? 32 : 128,
+	};
+
+	if (family == 4)
+		row.addr[0] = htonl(10u << 24 | id);
+	if (family == 6) {
+		row.addr[0] = htonl(0xfd000000);
+		row.addr[3] = htonl(id);
+	}
+	if (!family && k->here && k->here != id)
+		die_code(EEXIST, "two backends are this host");
+	if (!family)
+		k->here = id;
+	((struct backend *)k->backends.at)[id] = row;
+}
+
+// ---- packets ------------------------------------------------------------------------------------
+
+// A packet may run on any CPU.
+static void read_events(struct kernel *k, uint64_t ret_new[SERVICE_EVENT_COUNT])
+{
+	if (bpf_map_lookup_elem(k->g->fd[PART_BALANCED], &k->row, k->cpu))
+		die_code(errno, "cannot read the counters");
+	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
+		uint64_t sum = 0;
+
+		for (int c = 0; c < k->cpus; c++)
+			sum += k->cpu[c].event[e];
+		ret_new[e] = sum - k->counted[e];
+		k->counted[e] = sum;
+	}
+}
+
+// The frame is as it came when it is passed, and wrapped when it is sent.
+static uint32_t backend_of(const struct kernel *k, uint32_t verdict, const uint8_t *frame,
+			   size_t len)
+{
+	uint32_t target;
+
+	if (verdict == XDP_DROP)
+		return BACKEND_NONE;
+	if (verdict == XDP_PASS && k->here)
+		return k->here;
+	if (verdict != XDP_TX || !packet_target(frame, len, &target))
+		die_code(EBADMSG, "a packet went nowhere");
+	return target & (SERVICE_BACKENDS - 1);
+}
+
+void kernel_send(struct kernel *k, const uint8_t *frame, size_t len, struct kernel_answer *ret)
+{
+	struct xdp_md ctx = {.data_end = (uint32_t)len, .ingress_ifindex = k->ifindex};
+	uint8_t out[PACKET_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = (uint32_t)len,
+		    .data_out = out, .data_size_out = sizeof(out), .ctx_in = &ctx,
+		    .ctx_size_in = sizeof(ctx));
+
+	if (bpf_prog_test_run_opts(generation_program(k->g), &opts))
+		die_code(errno, "cannot run a packet");
+	ret->backend = backend_of(k, opts.retval, out, opts.data_size_out);
+	read_events(k, ret->event);
+}
+
+uint64_t kernel_counted(const struct kernel *k, enum service_event event)
+{
+	return k->counted[event];
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Frames of a flow, and the address that a wrapped frame goes to.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+
+#define PACKET_MAX 256
+
+struct flow {
+	uint8_t proto; // IPPROTO_TCP, _UDP or _SCTP
+	struct addr src, dst;
+	uint16_t sport, dport;
+};
+
+// Writes the flow's frame, bytes from Ethernet on; returns how many. `opens`: SYN, INIT. Among those that do
+// not open are all kinds: ACK, SYN with ACK, data, FIN.
+size_t packet_make(const struct flow *f, bool opens, uint8_t ret[PACKET_MAX]);
+// The last 32 bits of the outermost destination, host order. False: the frame is too short, or not IP.
+bool packet_target(const uint8_t *frame, size_t len, uint32_t *ret);

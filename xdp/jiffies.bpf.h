@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The clock of slots and pins. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+/* The one place where a test object differs: tests/balance plays histories of hours and years, and compares
+ * slots and pins to the bit with a model that is told the time. The kernel's clock cannot be set. */
+#ifdef TEST_CLOCK
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} test_clock SEC(".maps");
+
+static __always_inline __u64 now_jiffies(void)
+{
+	__u32 zero = 0;
+	const __u64 *now = bpf_map_lookup_elem(&test_clock, &zero);
+
+	return now ? *(volatile const __u64 *)now : 0;
+}
+#else
+static __always_inline __u64 now_jiffies(void)
+{
+	return bpf_jiffies64();
+}
+#endif
