@@ -115,6 +115,21 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 	return balance_tidy(s->running, &s->clock, *ret_pinned, busy, err);
 }
 
+// What is changing goes on so through a trial: the plan takes it over, and the ring before gets it with the
+// way back.
+static void extend_changes(const struct balance *s)
+{
+	struct balancer *b = balancing_state(s->running);
+	uint64_t now = s->clock.jiffies, end = now + s->options.trial_ms * s->clock.hz / 1000;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct balancer_service *service = &b->services[n];
+		struct ring_rules rules = balancer_rules(service, now, s->clock.hz);
+
+		ring_extend(b->slots + service->first_slot, service->size, end, &rules);
+	}
+}
+
 int balance_plan(struct balance *s, const struct resolved *r, const struct instance *i,
 		 uint32_t running, struct diag *d, struct err *err)
 {
@@ -130,6 +145,8 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 		s->key = (struct hash_key){{i->meta.ring_key[0], i->meta.ring_key[1]}};
 	if (!code)
 		code = look_around(s, i, running, &pinned, busy, &hands, err);
+	if (!code && s->running && s->options.trial_ms)
+		extend_changes(s);
 	if (!code) {
 		struct balancer_plan_options options = {
 			.running = s->running ? balancing_state(s->running) : NULL,
@@ -169,11 +186,11 @@ static const struct balancer_service *successor(const struct balance *s,
 }
 
 // What the ring on trial sends elsewhere is pinned; if the kernel goes back, the ring before must look for
-// those pins. A slot that is changing goes on so until then: its own clock may run out earlier.
+// those pins.
 static void prepare_way_back(struct balance *s)
 {
 	struct balancer *before = balancing_state(s->running);
-	uint64_t now = s->clock.jiffies, end = now + s->options.trial_ms * s->clock.hz / 1000;
+	uint64_t now = s->clock.jiffies;
 
 	for (size_t n = 0; n < before->n_services; n++) {
 		const struct balancer_service *was = &before->services[n];
@@ -184,10 +201,7 @@ static void prepare_way_back(struct balance *s)
 			uint64_t *slot = &before->slots[was->first_slot + i];
 			uint64_t after = s->balancer->slots[is->first_slot + i];
 
-			if (slot_phase(*slot, now, rules.hold_ticks) == SLOT_CHANGING)
-				*slot = slot_pack(slot_owner(*slot), slot_former(*slot),
-						  slot_time(end));
-			else if (slot_owner(*slot) != slot_owner(after))
+			if (slot_owner(*slot) != slot_owner(after))
 				*slot = ring_trial(*slot, &rules);
 		}
 	}

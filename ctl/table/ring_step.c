@@ -85,6 +85,19 @@ size_t ring_tidy_all(uint64_t *slots, const uint64_t *foreign, uint32_t size,
 	return changed;
 }
 
+size_t ring_extend(uint64_t *slots, uint32_t size, uint64_t end, const struct ring_rules *rules)
+{
+	size_t changed = 0;
+
+	for (uint32_t i = 0; i < size; i++) {
+		uint32_t owner = slot_owner(slots[i]), former = slot_former(slots[i]);
+
+		if (slot_phase(slots[i], rules->now, rules->hold_ticks) == SLOT_CHANGING)
+			changed += store(&slots[i], slot_pack(owner, former, slot_time(end)));
+	}
+	return changed;
+}
+
 // ---- pins ---------------------------------------------------------------------------------------
 
 // A program may have changed the pin since it was read: then it is alive.

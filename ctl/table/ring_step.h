@@ -29,6 +29,12 @@ uint64_t ring_tidy(uint64_t slot, bool foreign, const struct ring_rules *rules);
 // the new owner meanwhile are pinned, and must be found again if the kernel goes back.
 uint64_t ring_trial(uint64_t slot, const struct ring_rules *rules);
 
+// Before a policy goes on trial until `end`, in jiffies, at the latest: slots that are changing go on so until
+// then, and one hold longer, in the ring before and in the one on trial. Were the clock of one of them to run
+// out during the trial, that ring would leave flows without a pin which the other one sends elsewhere. Returns
+// how many slots changed.
+size_t ring_extend(uint64_t *slots, uint32_t size, uint64_t end, const struct ring_rules *rules);
+
 // ring_step and ring_tidy for all slots, each written with one store, and only if it changes. Return how
 // many did. foreign: a bit a slot, bit i % 64 of word i / 64.
 size_t ring_change(uint64_t *slots, const uint16_t *owners, uint32_t size,

@@ -96,6 +96,28 @@ static void test_trial(void **state)
 	assert_int_equal(ring_trial(0, &rules), 0);
 }
 
+static void test_extend(void **state)
+{
+	(void)state;
+	uint64_t young = slot_pack(B, A, tick), old = slot_pack(B, A, tick - TICKS - 1);
+	uint64_t ring[] = {slot_pack(A, 0, 0), slot_pack(A, A, 7), young, old, 0};
+	struct ring_rules later = rules;
+
+	assert_int_equal(ring_extend(ring, ARRAY_SIZE(ring), rules.now + IDLE, &rules), 1);
+	assert_int_equal(ring[0], slot_pack(A, 0, 0));
+	assert_int_equal(ring[1], slot_pack(A, A, 7));
+	assert_int_equal(ring[2], slot_pack(B, A, slot_time(rules.now + IDLE)));
+	assert_int_equal(ring[3], old);
+	assert_int_equal(ring[4], 0);
+	// Neither now nor an idle after the end is it over.
+	assert_int_equal(slot_phase(ring[2], rules.now, TICKS), SLOT_CHANGING);
+	later.now += 2 * IDLE;
+	assert_int_equal(slot_phase(ring[2], later.now, TICKS), SLOT_CHANGING);
+	later.now += 2 * 16;
+	assert_int_equal(slot_phase(ring[2], later.now, TICKS), SLOT_PINS_ONLY);
+	assert_int_equal(ring_extend(ring, ARRAY_SIZE(ring), later.now, &later), 0);
+}
+
 static void test_hold(void **state)
 {
 	(void)state;
@@ -375,12 +397,19 @@ static void test_no_flow_moves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_from_stable),   cmocka_unit_test(test_from_pins_only),
-		cmocka_unit_test(test_from_changing), cmocka_unit_test(test_nobody_and_move),
-		cmocka_unit_test(test_tidy),          cmocka_unit_test(test_trial),
-		cmocka_unit_test(test_hold),          cmocka_unit_test(test_change_of_a_ring),
-		cmocka_unit_test(test_walk),          cmocka_unit_test(test_walk_by_source),
-		cmocka_unit_test(test_walk_time),     cmocka_unit_test(test_no_flow_moves),
+		cmocka_unit_test(test_from_stable),
+		cmocka_unit_test(test_from_pins_only),
+		cmocka_unit_test(test_from_changing),
+		cmocka_unit_test(test_nobody_and_move),
+		cmocka_unit_test(test_tidy),
+		cmocka_unit_test(test_trial),
+		cmocka_unit_test(test_extend),
+		cmocka_unit_test(test_hold),
+		cmocka_unit_test(test_change_of_a_ring),
+		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_walk_by_source),
+		cmocka_unit_test(test_walk_time),
+		cmocka_unit_test(test_no_flow_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
