@@ -4,7 +4,8 @@
 //
 // Slots change by the functions of ctl/table that the control side changes them with; pins by the programs
 // alone, unless somebody tidies up. Prints what refslots prints and at the end, as `refslots --check`, how
-// many pins were pushed out and how many found no place. Status 2: the history is bad, or the kernel refuses.
+// many pins were pushed out and how many found no place. --mend: with the remedies of docs/ring.md, which the
+// model does not know; a trial lasts as long as it may, the longest idle. Status 2: the history is bad, or the kernel refuses.
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -20,6 +21,9 @@
 
 #define BUCKETS_MAX (1u << 24)
 #define HZ_MAX      10000
+
+// The remedies of docs/ring.md, as the control side has them, for what the rules do not cover.
+static bool mends;
 
 // Backends as a ring is made of them.
 struct members {
@@ -38,6 +42,7 @@ struct play {
 	bool trial;
 	struct members before;
 	uint64_t *slots_before;
+	uint64_t trial_end; // at the latest
 };
 
 // ---- the service --------------------------------------------------------------------------------
@@ -102,15 +107,6 @@ static void end(struct play *p)
 	kernel_free(p->kernel);
 	free(p->slots_before);
 	words_free(&p->words);
-}
-
-static void set_hold(struct play *p)
-{
-	struct service row;
-
-	p->service.hold = words_u32(&p->words, 1, SERVICE_HOLD_MAX);
-	balancer_row(&p->service, p->hz, &row);
-	p->t.service->hold_ticks = row.hold_ticks;
 }
 
 // ---- the pool -----------------------------------------------------------------------------------
@@ -181,6 +177,14 @@ static void prepare_way_back(struct play *p)
 			p->slots_before[i] = ring_trial(p->slots_before[i], &rules);
 }
 
+static void extend(struct play *p, uint64_t *slots)
+{
+	struct ring_rules rules = rules_of(p);
+
+	if (mends)
+		ring_extend(slots, p->service.size, p->trial_end, &rules);
+}
+
 static void ring(struct play *p)
 {
 	p->running = p->edited;
@@ -188,11 +192,14 @@ static void ring(struct play *p)
 	if (!p->trial)
 		return;
 	change(p, &p->before, p->slots_before);
+	extend(p, p->slots_before);
 	prepare_way_back(p);
 }
 
 static void begin_trial(struct play *p)
 {
+	p->trial_end = *p->t.now + longest_idle(p);
+	extend(p, p->t.slots);
 	memcpy(p->slots_before, p->t.slots, p->service.size * sizeof(*p->slots_before));
 	p->before = p->running;
 	p->running = p->edited;
@@ -238,6 +245,18 @@ static void tidy(struct play *p)
 	ring_tidy_all(p->t.slots, foreign, s->size, &rules);
 	ring_walk(&pins, p->t.slots, s->size, foreign);
 	ring_tidy_all(p->t.slots, foreign, s->size, &rules);
+}
+
+static void set_hold(struct play *p)
+{
+	uint32_t hold = words_u32(&p->words, 1, SERVICE_HOLD_MAX);
+	struct service row;
+
+	if (mends && hold > p->service.hold)
+		tidy(p);
+	p->service.hold = hold;
+	balancer_row(&p->service, p->hz, &row);
+	p->t.service->hold_ticks = row.hold_ticks;
 }
 
 static void print_digest(const struct play *p, const char *name, const uint64_t *words, size_t n)
@@ -373,10 +392,15 @@ static void play(struct play *p)
 		play_pool(p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct play p;
 
+	mends = argc == 2 && !strcmp(argv[1], "--mend");
+	if (argc > 1 && !mends) {
+		fputs("usage: histories [--mend] < HISTORY\n", stderr);
+		return 2;
+	}
 	probe_quiet(true);
 	begin(&p);
 	while (words_next(&p.words, stdin))
