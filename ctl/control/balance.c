@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/control/hands.h"
 #include "ctl/control/hops.h"
 #include "ctl/datapath/seed.h"
+
+#define SWITCH_MS 5000 // from the plan to the switch, at most
 
 void balance_free(struct balance *s)
 {
@@ -115,12 +118,43 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 	return balance_tidy(s->running, &s->clock, *ret_pinned, busy, err);
 }
 
+static uint64_t trial_end(const struct balance *s)
+{
+	return s->clock.jiffies + (s->options.trial_ms + SWITCH_MS) * s->clock.hz / 1000;
+}
+
+// Flows that are silent for longer than `idle` are not remembered, neither on the way there nor back.
+static int check_trial(const struct balance *s, const struct resolved *r, struct err *err)
+{
+	for (size_t n = 0; n < r->n_services; n++) {
+		const struct resolved_service *v = &r->services[n];
+		bool tcp = v->proto.bits[0] >> 6 & 1 || v->proto.bits[2] >> 4 & 1;
+		uint64_t idle_ms = tcp ? v->idle_tcp_ms : v->idle_udp_ms;
+		num_text time;
+
+		if (s->options.trial_ms <= idle_ms ||
+		    !balancer_find(balancing_state(s->running), v->name))
+			continue;
+		err_refused(err,
+			    "service '%s' remembers silent flows for %s: a trial of it may take "
+			    "no longer",
+			    v->name, num_format_duration_ms(idle_ms, time));
+		err_hint(err, "a shorter --confirm, or --force");
+		return -EPERM;
+	}
+	return 0;
+}
+
 // What is changing goes on so through a trial: the plan takes it over, and the ring before gets it with the
 // way back.
-static void extend_changes(const struct balance *s)
+static int extend_changes(const struct balance *s, const struct resolved *r, struct err *err)
 {
 	struct balancer *b = balancing_state(s->running);
-	uint64_t now = s->clock.jiffies, end = now + s->options.trial_ms * s->clock.hz / 1000;
+	uint64_t now = s->clock.jiffies, end = trial_end(s);
+	int code = s->options.force ? 0 : check_trial(s, r, err);
+
+	if (code)
+		return code;
 
 	for (size_t n = 0; n < b->n_services; n++) {
 		const struct balancer_service *service = &b->services[n];
@@ -128,6 +162,7 @@ static void extend_changes(const struct balance *s)
 
 		ring_extend(b->slots + service->first_slot, service->size, end, &rules);
 	}
+	return 0;
 }
 
 int balance_plan(struct balance *s, const struct resolved *r, const struct instance *i,
@@ -145,8 +180,10 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 		s->key = (struct hash_key){{i->meta.ring_key[0], i->meta.ring_key[1]}};
 	if (!code)
 		code = look_around(s, i, running, &pinned, busy, &hands, err);
+	if (!code && s->running)
+		code = balance_guard(s->running, &s->clock, SWITCH_MS, err);
 	if (!code && s->running && s->options.trial_ms)
-		extend_changes(s);
+		code = extend_changes(s, r, err);
 	if (!code) {
 		struct balancer_plan_options options = {
 			.running = s->running ? balancing_state(s->running) : NULL,

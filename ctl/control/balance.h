@@ -66,6 +66,9 @@ int balance_after(struct balance *s, const struct instance *i, uint32_t generati
 int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pinned,
 		 struct balancer_ids *ret_ids, struct err *err);
 
+// Slots that are changing go on so for `ms` more at least, so that what is planned now holds until it is written.
+int balance_guard(struct balancing_live *l, const struct clock *now, uint32_t ms, struct err *err);
+
 // Changes the rings to what members are now, and writes all. ret_changed (may be NULL): slots that changed.
 // ret_nobody (may be NULL): a service none of whose backends counts keeps its last ring; by service.
 int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,

@@ -9,6 +9,7 @@
 #include "ctl/control/balance.h"
 #include "ctl/control/hops.h"
 
+#define REWRITE_MS 1000  // from a reading of the clock to the slots that follow from it
 #define CLOSING_US 20000 // packets that saw a slot changing have pinned their flows by then
 
 // ---- transitions --------------------------------------------------------------------------------
@@ -138,12 +139,30 @@ int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pi
 	return ended ? balance_rewrite(l, now, NULL, NULL, err) : balancing_write(l, now->hz, err);
 }
 
+int balance_guard(struct balancing_live *l, const struct clock *now, uint32_t ms, struct err *err)
+{
+	struct balancer *b = balancing_state(l);
+	uint32_t ticks = slot_ticks((uint64_t)ms * now->hz / 1000, 1);
+	size_t changed = 0;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+		struct ring_rules rules = balancer_rules(s, now->jiffies, now->hz);
+
+		changed += ring_guard(b->slots + s->first_slot, s->size, ticks, &rules);
+	}
+	return changed ? balancing_write(l, now->hz, err) : 0;
+}
+
 int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,
 		    bool *ret_nobody, struct err *err)
 {
 	struct balancer *b = balancing_state(l);
 	size_t changed = 0;
+	int code = balance_guard(l, now, REWRITE_MS, err);
 
+	if (code)
+		return code;
 	for (size_t n = 0; n < b->n_services; n++) {
 		bool nobody = false;
 

@@ -98,6 +98,23 @@ size_t ring_extend(uint64_t *slots, uint32_t size, uint64_t end, const struct ri
 	return changed;
 }
 
+size_t ring_guard(uint64_t *slots, uint32_t size, uint32_t ticks, const struct ring_rules *rules)
+{
+	uint64_t now = slot_time(rules->now), least = rules->hold_ticks;
+	size_t changed = 0;
+
+	least = least > ticks ? least - ticks : 0; // the age that leaves so many
+	for (uint32_t i = 0; i < size; i++) {
+		uint64_t age = (now - slots[i]) & SLOT_SINCE;
+
+		if (slot_phase(slots[i], rules->now, rules->hold_ticks) == SLOT_CHANGING &&
+		    age > least && age <= SLOT_SINCE / 2)
+			changed += store(&slots[i], slot_pack(slot_owner(slots[i]),
+							      slot_former(slots[i]), now - least));
+	}
+	return changed;
+}
+
 // ---- pins ---------------------------------------------------------------------------------------
 
 // A program may have changed the pin since it was read: then it is alive.

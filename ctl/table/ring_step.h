@@ -35,6 +35,11 @@ uint64_t ring_trial(uint64_t slot, const struct ring_rules *rules);
 // how many slots changed.
 size_t ring_extend(uint64_t *slots, uint32_t size, uint64_t end, const struct ring_rules *rules);
 
+// Before slots are changed by rules that were looked at a while ago: those that are changing go on so for at
+// least `ticks` more. Were the clock of one to run out in between, flows would open without a pin, and be
+// moved by a change that takes the slot for a changing one. Returns how many slots changed.
+size_t ring_guard(uint64_t *slots, uint32_t size, uint32_t ticks, const struct ring_rules *rules);
+
 // ring_step and ring_tidy for all slots, each written with one store, and only if it changes. Return how
 // many did. foreign: a bit a slot, bit i % 64 of word i / 64.
 size_t ring_change(uint64_t *slots, const uint16_t *owners, uint32_t size,

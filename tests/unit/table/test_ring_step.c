@@ -50,6 +50,30 @@ static void test_from_changing(void **state)
 	assert_int_equal(ring_step(slot, B, &rules), slot);
 }
 
+// Only slots that change, and whose time would be over before that.
+static void test_guard(void **state)
+{
+	(void)state;
+	uint64_t ring[] = {
+		slot_pack(A, 0, 0),
+		slot_pack(A, A, tick - 5),
+		slot_pack(B, A, tick - TICKS - 1),  // over
+		slot_pack(B, A, tick - TICKS),      // just not
+		slot_pack(B, A, tick - TICKS + 11), // long enough
+		slot_pack(B, A, tick + 7),          // until the end of a trial
+	};
+	uint64_t before[ARRAY_SIZE(ring)];
+
+	memcpy(before, ring, sizeof(ring));
+	assert_int_equal(ring_guard(ring, ARRAY_SIZE(ring), 10, &rules), 1);
+	assert_int_equal(ring[3], slot_pack(B, A, tick - TICKS + 10));
+	ring[3] = before[3];
+	assert_memory_equal(ring, before, sizeof(ring));
+	assert_int_equal(ring_guard(ring, ARRAY_SIZE(ring), 2 * TICKS, &rules), 2);
+	assert_int_equal(ring[3], slot_pack(B, A, tick));
+	assert_int_equal(ring[4], slot_pack(B, A, tick));
+}
+
 static void test_nobody_and_move(void **state)
 {
 	(void)state;
@@ -409,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_walk),
 		cmocka_unit_test(test_walk_by_source),
 		cmocka_unit_test(test_walk_time),
+		cmocka_unit_test(test_guard),
 		cmocka_unit_test(test_no_flow_moves),
 	};
 
