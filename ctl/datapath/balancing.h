@@ -21,7 +21,7 @@ struct balancing {
 	const struct backend *rows; // SERVICE_BACKENDS of them, by number
 	struct balancer_ids
 		fresh; // numbers that nobody had before: their rows are written at once, their
-		       // counters begin at 0, pins that name them are freed
+		// counters begin at 0, pins that name them are freed
 	uint32_t hz;
 };
 
