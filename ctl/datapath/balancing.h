@@ -19,9 +19,9 @@ struct policy_bpf;
 struct balancing {
 	const struct balancer *balancer;
 	const struct backend *rows; // SERVICE_BACKENDS of them, by number
-	struct balancer_ids
-		fresh; // numbers that nobody had before: their rows are written at once, their
-		// counters begin at 0, pins that name them are freed
+	// Numbers that nobody had before: their rows are written at once, their counters begin at 0, pins that
+	// name them are freed.
+	struct balancer_ids fresh;
 	uint32_t hz;
 };
 
