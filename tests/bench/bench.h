@@ -30,7 +30,7 @@ struct family {
 	void (*run)(struct bench *b);
 };
 extern const struct family entry_family, filter_family, hosts_family, overlay_family, limit_family,
-	live_family, control_family;
+	balance_family, live_family, control_family;
 
 // Takes away what the control rows have left when they are broken off.
 void control_clean_up(void);

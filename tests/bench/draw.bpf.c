@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Gives every packet another source address, then jumps into the program under test, or sends it out of
-// a device.
+// a device. Where that program puts headers around the packet, they are taken away again first.
 #include <linux/bpf.h>
+#include <stdbool.h>
 
 #include <bpf/bpf_helpers.h>
 
@@ -10,7 +11,11 @@
 const volatile __u32 offset;  // of the source in the frame
 const volatile __u32 words;   // of a source: 1 or 4
 const volatile __u32 flood;   // a source never seen before for each packet, in place of the list
+const volatile __u32 spread;  // which bits of such a source are drawn
 const volatile __u32 ifindex; // of the device to send to; 0: jump
+const volatile __u32 restore; // the link and IP headers are written anew
+const volatile __u32 grown;   // by so many bytes in front of them
+const volatile struct bench_head head;
 
 __u32 next_source;
 __u64 random_state = 0x9e3779b97f4a7c15ull;
@@ -54,15 +59,33 @@ static __always_inline void draw_listed(__u32 *at)
 			at[i] = cells->cell[(cell + i) % BENCH_CELLS];
 }
 
+static __always_inline bool restore_frame(struct xdp_md *ctx)
+{
+	__u64 *at;
+
+	if (grown && bpf_xdp_adjust_head(ctx, (int)grown))
+		return false;
+	at = (void *)(long)ctx->data;
+	if ((void *)(at + BENCH_HEAD_WORDS) > (void *)(long)ctx->data_end)
+		return false;
+#pragma unroll
+	for (int i = 0; i < BENCH_HEAD_WORDS; i++)
+		at[i] = head.word[i];
+	return true;
+}
+
 SEC("xdp")
 int bench_draw(struct xdp_md *ctx)
 {
-	__u32 *at = (void *)(long)ctx->data + offset;
+	__u32 *at;
 
+	if (restore && !restore_frame(ctx))
+		return XDP_ABORTED;
+	at = (void *)(long)ctx->data + offset;
 	if ((void *)(at + 4) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
 	if (flood)
-		at[0] = (__u32)random64();
+		at[0] = (__u32)random64() & spread;
 	else
 		draw_listed(at);
 	if (ifindex)

@@ -12,6 +12,12 @@ struct bench_cells {
 	__u32 cell[BENCH_CELLS];
 };
 
+/* The headers of Ethernet and IPv4, and what stands behind them up to a whole word. */
+#define BENCH_HEAD_WORDS 5
+struct bench_head {
+	__u64 word[BENCH_HEAD_WORDS];
+};
+
 /* A rule of the linear scan, IPv4, in host order: masks of zero and spans of everything where the rule does
  * not name the field. */
 struct bench_rule {

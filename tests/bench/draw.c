@@ -2,6 +2,7 @@
 // Loads the program that draws, and runs it.
 #include "tests/bench/draw.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdlib.h>
@@ -18,11 +19,12 @@
 
 #define ETHER_BYTES 14
 #define TAG_BYTES   4
-#define FRAME_BYTES 128
+#define FRAME_BYTES 192
 
 struct draw {
 	struct draw_bpf *skel;
-	uint8_t frame[FRAME_BYTES];
+	struct draw_options options;
+	uint8_t frame[FRAME_BYTES]; // begins with what the target will put there
 	size_t length;
 };
 
@@ -59,13 +61,16 @@ static void put_ip(struct draw *d, uint8_t family)
 	}
 }
 
-static void put_tcp(struct draw *d)
+// Its checksum is none of those that are left to a device.
+static void put_tcp(struct draw *d, const struct draw_options *o)
 {
-	static const uint8_t syn[20] = {40000 >> 8, 40000 & 0xff, 0,    80,   0,   0, 0, 1, 0, 0, 0,
-					0,          0x50,         0x02, 0xff, 0xff};
+	uint8_t tcp[20] = {40000 >> 8, 40000 & 0xff, 0,    80,   0,    0,    0,   1, 0, 0, 0,
+			   0,          0x50,         0x02, 0xff, 0xff, 0x12, 0x34};
 
-	put(d, syn, sizeof(syn));
-	d->length = d->length < 60 ? 60 : d->length; // the shortest frame
+	if (o->ack)
+		tcp[13] = 0x10;
+	put(d, tcp, sizeof(tcp));
+	d->length = d->length < 60u + o->grow ? 60u + o->grow : d->length; // the shortest frame
 }
 
 static void fill_sources(const struct draw *d, const struct draw_options *o)
@@ -91,7 +96,11 @@ static int load(struct draw *d, const struct draw_options *o)
 		(uint32_t)(ETHER_BYTES + (o->vlan ? TAG_BYTES : 0) + (o->family == 4 ? 12 : 8));
 	*(uint32_t *)&skel->rodata->words = (uint32_t)words;
 	*(uint32_t *)&skel->rodata->flood = o->flood;
+	*(uint32_t *)&skel->rodata->spread = o->spread ? htonl(~0u << (32 - o->spread)) : ~0u;
 	*(uint32_t *)&skel->rodata->ifindex = o->ifindex;
+	*(uint32_t *)&skel->rodata->restore = o->sent;
+	*(uint32_t *)&skel->rodata->grown = o->grow;
+	memcpy((void *)&skel->rodata->head, d->frame + o->grow, sizeof(skel->rodata->head));
 	bpf_program__set_expected_attach_type(skel->progs.bench_draw, 0);
 	bpf_program__set_flags(skel->progs.bench_draw, BPF_F_XDP_HAS_FRAGS);
 	code = o->flood ? 0
@@ -105,9 +114,11 @@ struct draw *draw_new(const struct draw_options *o)
 	struct draw *d = mem_new(struct draw);
 	int code;
 
+	d->options = *o;
+	d->length = o->grow;
 	put_ether(d, o);
 	put_ip(d, o->family);
-	put_tcp(d);
+	put_tcp(d, o);
 	d->skel = draw_bpf__open();
 	if (!d->skel || (code = load(d, o)))
 		bench_fail(d->skel ? -code : errno, "cannot load the program that draws");
@@ -121,6 +132,11 @@ void draw_free(struct draw *d)
 	if (d)
 		draw_bpf__destroy(d->skel);
 	free(d);
+}
+
+const struct draw_options *draw_what(const struct draw *d)
+{
+	return &d->options;
 }
 
 void draw_target(struct draw *d, int program)

@@ -24,8 +24,8 @@
 #define ROUNDS     13
 
 static const struct family *const families[] = {
-	&entry_family, &filter_family, &hosts_family,   &overlay_family,
-	&limit_family, &live_family,   &control_family,
+	&entry_family, &filter_family,  &hosts_family, &overlay_family,
+	&limit_family, &balance_family, &live_family,  &control_family,
 };
 
 bool bench_wants(const struct bench *b, const char *prefix)

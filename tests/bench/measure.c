@@ -43,7 +43,10 @@ struct series {
 static void check(const struct row_goal *goal, struct draw *d, const struct subject *s,
 		  enum answer answer)
 {
-	uint32_t wanted = answer == ANSWER_DROP ? XDP_DROP : XDP_PASS, verdict;
+	uint32_t wanted = answer == ANSWER_DROP   ? XDP_DROP
+			  : answer == ANSWER_SEND ? XDP_TX
+						  : XDP_PASS;
+	uint32_t verdict;
 
 	draw_target(d, s->program);
 	for (int i = 0; i < CHECKS && answer != ANSWER_ANY; i++) {
@@ -126,7 +129,10 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 	struct subject empty;
 	size_t used = 1;
 
-	subject_empty(&empty);
+	if (draw_what(d)->sent)
+		subject_sender(draw_what(d)->grow, &empty);
+	else
+		subject_empty(&empty);
 	series[0].subject = &empty;
 	for (size_t s = 0; s < n; s++) {
 		if (!subjects[s]->skipped)

@@ -15,6 +15,7 @@
 enum answer {
 	ANSWER_DROP,
 	ANSWER_PASS,
+	ANSWER_SEND,
 	ANSWER_ANY,
 };
 

@@ -23,6 +23,8 @@ void subject_free(struct subject *s);
 
 // Returns XDP_DROP.
 void subject_empty(struct subject *ret);
+// Moves the head by so many bytes, if any, and returns XDP_TX.
+void subject_sender(uint8_t grow, struct subject *ret);
 
 // Weir as it is attached: entry, jump, policy. The policy is compiled from the file by the real compiler;
 // NULL: the empty one. Interface 1 is the one that packets come in on, and the first one of the policy.
@@ -31,6 +33,7 @@ struct weir_options {
 	const struct set *blocked; // hosts in the overlay; NULL: none
 	bool armed;                // a trial is running, an hour before its deadline
 	bool entry_only;           // in place of the policy a program that only returns XDP_DROP
+	bool changing;             // every slot of its services
 };
 void subject_weir(const struct weir_options *o, struct subject *ret);
 // Packets come in on this device, in the namespace of the caller; default: the loopback device, 1.

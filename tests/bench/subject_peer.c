@@ -40,20 +40,40 @@ static void release_fd(void *own)
 	close((int)(intptr_t)own);
 }
 
-void subject_empty(struct subject *ret)
+static void load_few(const char *name, const struct bpf_insn *insns, size_t n, struct subject *ret)
 {
-	const struct bpf_insn insns[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_DROP},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_XDP_HAS_FRAGS);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "bench_empty", "GPL", insns, ARRAY_SIZE(insns),
-			       &opts);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, name, "GPL", insns, n, &opts);
 
 	if (fd < 0)
-		bench_fail(-fd, "cannot load a program of two instructions");
+		bench_fail(-fd, "cannot load a program of a few instructions");
 	*ret = (struct subject){
-		.name = "empty", .program = fd, .own = (void *)(intptr_t)fd, .release = release_fd};
+		.name = name, .program = fd, .own = (void *)(intptr_t)fd, .release = release_fd};
+}
+
+#define RETURN(verdict)                                                                \
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = (verdict)}, \
+	{                                                                              \
+		.code = BPF_JMP | BPF_EXIT                                             \
+	}
+
+void subject_empty(struct subject *ret)
+{
+	const struct bpf_insn insns[] = {RETURN(XDP_DROP)};
+
+	load_few("empty", insns, ARRAY_SIZE(insns), ret);
+}
+
+void subject_sender(uint8_t grow, struct subject *ret)
+{
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = -grow},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_xdp_adjust_head},
+		RETURN(XDP_TX),
+	};
+	size_t skip = grow ? 0 : 2;
+
+	load_few("sender", insns + skip, ARRAY_SIZE(insns) - skip, ret);
 }
 
 // Maps of the kernel

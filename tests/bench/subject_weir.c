@@ -18,6 +18,7 @@
 
 struct weir {
 	struct instance *instance;
+	struct generation *generation; // the link to its second program lives as long as it
 	struct entry *entry;
 	struct subject empty;
 };
@@ -27,6 +28,7 @@ static void release(void *own)
 	struct weir *w = own;
 
 	entry_free(w->entry);
+	generation_free(w->generation);
 	instance_free(w->instance);
 	subject_free(&w->empty);
 	free(w);
@@ -40,24 +42,81 @@ static void put_slot(const struct weir *w, int program)
 		bench_fail(errno, "cannot write the slot");
 }
 
-static void load_policy(const struct weir *w, const char *path)
+// ---- services -----------------------------------------------------------------------------------
+
+// All backends are behind the interface that packets come in on, in both families.
+static void invent_hops(struct candidate *c)
+{
+	static const struct addr source4 = {.family = 4, .bytes = {10, 0, 0, 1}};
+	static const struct addr source6 = {.family = 6, .bytes = {0xfd, [15] = 1}};
+	struct balance *s = &c->balance;
+
+	for (size_t v = 0; v < c->resolved->n_services; v++)
+		s->n_hops += c->resolved->services[v].n_backends;
+	s->hops = mem_zalloc(s->n_hops, sizeof(*s->hops));
+	for (size_t v = 0, h = 0; v < c->resolved->n_services; v++) {
+		const struct resolved_service *service = &c->resolved->services[v];
+
+		for (size_t b = 0; b < service->n_backends; b++)
+			s->hops[h++].hop = (struct nexthop){
+				.ifindex = 1,
+				.mtu = 1600,
+				.mac = {2, 0, 0, 0, 1, (uint8_t)b},
+				.mac_own = {2, 0, 0, 0, 0, 2},
+				.source = service->backends[b].addr.family == 4 ? source4 : source6,
+				.xmit = NEXTHOP_XMIT_YES,
+			};
+	}
+}
+
+// As if each had just come from the owner of the next slot that is another's.
+static void change_slots(struct balancer *b, uint64_t jiffies)
+{
+	uint32_t other = BACKEND_NONE, last = slot_owner(b->slots[b->n_slots - 1]);
+
+	for (size_t n = 0; n < b->n_slots; n++) {
+		uint32_t owner = slot_owner(b->slots[n]);
+
+		other = owner != last ? last : other;
+		last = owner;
+		b->slots[n] = slot_pack(owner, other, slot_time(jiffies));
+	}
+}
+
+static void plan_services(const struct weir *w, const struct weir_options *o, struct candidate *c)
+{
+	struct err err = {0};
+	struct clock now;
+
+	invent_hops(c);
+	if (instance_clock(w->instance, &now, &err) ||
+	    balance_plan(&c->balance, c->resolved, NULL, 0, c->diag, &err))
+		bench_die(&err);
+	if (o->changing)
+		change_slots(c->balance.balancer, now.jiffies);
+}
+
+static void load_policy(struct weir *w, const struct weir_options *o)
 {
 	static const struct dns_options none;
-	static const struct generation_options options;
+	struct generation_options options = {0};
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
-	CLEANUP_GENERATION struct generation *g = NULL;
 	struct err err = {0};
 
-	if (candidate_compile(c, path, NULL, 0)) {
+	if (candidate_compile(c, o->policy, NULL, 0)) {
 		diag_print(c->diag, stderr, false);
-		bench_fail(EINVAL, "'%s' does not compile", path);
+		bench_fail(EINVAL, "'%s' does not compile", o->policy);
 	}
 	for (size_t r = 0; r < c->image->n_rules; r++)
 		c->image->rules[r].counter = (uint32_t)r;
-	if (generation_load(w->instance, c->image, &options, &g, NULL, &err) ||
-	    generation_set_iface(g, IFACE, 1, &err))
+	if (c->resolved->n_services) {
+		plan_services(w, o, c);
+		options.balancing = &c->balance.balancing;
+	}
+	if (generation_load(w->instance, c->image, &options, &w->generation, NULL, &err) ||
+	    generation_set_iface(w->generation, IFACE, 1, &err))
 		bench_die(&err);
-	put_slot(w, generation_program(g));
+	put_slot(w, generation_program(w->generation));
 }
 
 static void block(const struct weir *w, const struct set *s)
@@ -99,7 +158,7 @@ void subject_weir(const struct weir_options *o, struct subject *ret)
 		bench_fail(-ret->program, "cannot load the entry program");
 	subject_weir_iface(ret, 1);
 	if (o->policy)
-		load_policy(w, o->policy);
+		load_policy(w, o);
 	if (o->blocked)
 		block(w, o->blocked);
 	if (o->armed)
