@@ -11,9 +11,12 @@ static const struct row_goal armed = {.id = "entry-armed",
 
 static void run(struct bench *b)
 {
-	struct draw *d = draw_new(&(struct draw_options){.family = 4, .flood = true});
-	CLEANUP_SUBJECT struct subject off, on;
+	CLEANUP_SUBJECT struct subject off = {0}, on = {0};
+	struct draw *d;
 
+	if (!bench_wants(b, "entry"))
+		return;
+	d = draw_new(&(struct draw_options){.family = 4, .flood = true});
 	subject_weir(&(struct weir_options){.entry_only = true}, &off);
 	subject_weir(&(struct weir_options){.entry_only = true, .armed = true}, &on);
 	measure(b, &plain, d, ANSWER_DROP, (struct subject *[]){&off}, 1);

@@ -31,11 +31,14 @@ static struct draw *draw_known(void)
 static void run(struct bench *b)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/limit.weir", b->folder);
-	CLEANUP_SUBJECT struct subject weir, lru;
+	CLEANUP_SUBJECT struct subject weir = {0}, lru = {0};
 	struct subject *subjects[] = {&weir, &lru};
-	struct draw *listed = draw_known();
-	struct draw *endless = draw_new(&(struct draw_options){.family = 4, .flood = true});
+	struct draw *listed, *endless;
 
+	if (!bench_wants(b, "limit-source"))
+		return;
+	listed = draw_known();
+	endless = draw_new(&(struct draw_options){.family = 4, .flood = true});
 	policy_text("interface lo\ndrop over 1M/s per source max 131072\n", path);
 	subject_weir(&(struct weir_options){.policy = path}, &weir);
 	subject_lru(ROOM, &lru);

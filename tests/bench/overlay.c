@@ -25,11 +25,13 @@ static void measure_kind(const struct bench *b, const struct row_goal *goal, enu
 
 static void run(struct bench *b)
 {
-	CLEANUP_SUBJECT struct subject weir, hash, all;
+	CLEANUP_SUBJECT struct subject weir = {0}, hash = {0}, all = {0};
 	struct subject *subjects[] = {&weir, &hash, &all};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 
+	if (!bench_wants(b, "overlay-100k"))
+		return;
 	set_hosts(4, 100000, 41, &s);
 	subject_weir(&(struct weir_options){.blocked = &s}, &weir);
 	subject_hash(&s, &hash);
