@@ -61,16 +61,21 @@ static __always_inline void draw_listed(__u32 *at)
 
 static __always_inline bool restore_frame(struct xdp_md *ctx)
 {
-	__u64 *at;
+	__u16 *ether;
+	__u32 *ip;
 
 	if (grown && bpf_xdp_adjust_head(ctx, (int)grown))
 		return false;
-	at = (void *)(long)ctx->data;
-	if ((void *)(at + BENCH_HEAD_WORDS) > (void *)(long)ctx->data_end)
+	ether = (void *)(long)ctx->data;
+	ip = (void *)(ether + BENCH_HEAD_ETHER);
+	if ((void *)(ip + BENCH_HEAD_IP) > (void *)(long)ctx->data_end)
 		return false;
 #pragma unroll
-	for (int i = 0; i < BENCH_HEAD_WORDS; i++)
-		at[i] = head.word[i];
+	for (int i = 0; i < BENCH_HEAD_ETHER; i++)
+		ether[i] = head.ether[i];
+#pragma unroll
+	for (int i = 0; i < BENCH_HEAD_IP; i++)
+		ip[i] = head.ip[i];
 	return true;
 }
 

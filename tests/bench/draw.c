@@ -100,7 +100,10 @@ static int load(struct draw *d, const struct draw_options *o)
 	*(uint32_t *)&skel->rodata->ifindex = o->ifindex;
 	*(uint32_t *)&skel->rodata->restore = o->sent;
 	*(uint32_t *)&skel->rodata->grown = o->grow;
-	memcpy((void *)&skel->rodata->head, d->frame + o->grow, sizeof(skel->rodata->head));
+	memcpy((void *)skel->rodata->head.ether, d->frame + o->grow,
+	       sizeof(skel->rodata->head.ether));
+	memcpy((void *)skel->rodata->head.ip, d->frame + o->grow + ETHER_BYTES,
+	       sizeof(skel->rodata->head.ip));
 	bpf_program__set_expected_attach_type(skel->progs.bench_draw, 0);
 	bpf_program__set_flags(skel->progs.bench_draw, BPF_F_XDP_HAS_FRAGS);
 	code = o->flood ? 0
