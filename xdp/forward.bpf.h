@@ -102,19 +102,21 @@ static __always_inline void outer_source6(const struct wrap *w, const struct bac
 static __always_inline void write_outer4(struct iphdr *ip, const struct wrap *w,
 					 const struct backend *to, __u32 length)
 {
-	*ip = (struct iphdr){
-		.version = 4,
-		.ihl = 5,
-		.tos = w->tos,
-		.tot_len = bpf_htons(length),
-		.id = bpf_htons(w->hash >> 16), /* of no meaning with DF: RFC 6864 */
-		.frag_off = bpf_htons(0x4000),
-		.ttl = OUTER_TTL,
-		.protocol = w->proto,
-		.saddr = outer_source4(w, to),
-		.daddr = to->addr[0],
-	};
-	ip->check = csum_fold(csum_add(0, ip, sizeof(*ip) / 2));
+	__be16 *word = (__be16 *)ip, first = bpf_htons(0x4500 | w->tos);
+	__be16 id = bpf_htons(w->hash >> 16); /* of no meaning with DF: RFC 6864 */
+	__be16 hops = bpf_htons(OUTER_TTL << 8 | w->proto), total = bpf_htons(length);
+	__be32 source = outer_source4(w, to), dest = to->addr[0];
+	/* Not read back: 16 bits that were stored in two pieces cannot be forwarded. */
+	__u64 sum = (__u64)first + total + id + bpf_htons(0x4000) + hops + source + dest;
+
+	word[0] = first;
+	ip->tot_len = total;
+	ip->id = id;
+	ip->frag_off = bpf_htons(0x4000);
+	word[4] = hops;
+	ip->check = csum_fold(sum);
+	ip->saddr = source;
+	ip->daddr = dest;
 }
 
 static __always_inline void write_outer6(struct ipv6hdr *ip, const struct wrap *w,
