@@ -175,6 +175,17 @@ static __always_inline int inner_sum(struct xdp_md *ctx, const struct packet *pk
 			(0xffff & ~sum_pseudo(pkt)));
 }
 
+/* The header of Ethernet is packed: with memcpy it would be byte by byte. */
+static __always_inline void copy_mac(void *to, const __u8 *from)
+{
+	const __u16 *source = (const void *)from;
+	__u16 *word = to;
+
+	word[0] = source[0];
+	word[1] = source[1];
+	word[2] = source[2];
+}
+
 static __always_inline bool write_link(struct xdp_md *ctx, const struct backend *to,
 				       __u16 ethertype)
 {
@@ -182,8 +193,8 @@ static __always_inline bool write_link(struct xdp_md *ctx, const struct backend 
 
 	if (!eth)
 		return false;
-	__builtin_memcpy(eth->h_dest, to->mac, ETH_ALEN);
-	__builtin_memcpy(eth->h_source, to->mac_own, ETH_ALEN);
+	copy_mac(eth->h_dest, to->mac);
+	copy_mac(eth->h_source, to->mac_own);
 	if (!to->vlan) {
 		eth->h_proto = bpf_htons(ethertype);
 	} else {
