@@ -289,7 +289,7 @@ static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
 				       const struct service *s, const struct backend *to,
 				       struct wrap *w)
 {
-	int tos, sum = 0;
+	int tos, sum = 0, move;
 
 	checksum_check(ctx, pkt, s);
 	if ((tos = take_hop(ctx, pkt)) < 0)
@@ -305,8 +305,8 @@ static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
 			return false;
 	}
 	w->inner = sum;
-	return !bpf_xdp_adjust_head(ctx, (int)pkt->l3_offset -
-						 (int)(w->link + outer_bytes(s->mode, to->family)));
+	move = (int)pkt->l3_offset - (int)(w->link + outer_bytes(s->mode, to->family));
+	return !move || !bpf_xdp_adjust_head(ctx, move);
 }
 
 /* A reason; PASS_SERVICE: the frame is what leaves, pkt->verdict says how. */
