@@ -19,15 +19,17 @@ static __always_inline void twin_backend(const struct packet *pkt, __u32 backend
 	}
 }
 
-static __always_inline void count_sent(__u32 row, const struct packet *pkt)
+static __always_inline void count_sent(__u32 row, const struct packet *pkt, bool first)
 {
 	struct service_counter *c = service_counter(row);
 
 	if (c) {
 		c->packets++;
 		c->bytes += pkt->length;
-		c->event[SERVICE_OPENED] += opens(pkt);
-		c->event[SERVICE_QUOTED] += pkt->quoted;
+		c->event[SERVICE_OPENED] += first;
+		/* In the second line of the row. */
+		if (unlikely(pkt->quoted))
+			c->event[SERVICE_QUOTED]++;
 	}
 }
 
@@ -49,8 +51,10 @@ static __always_inline void service_count(const struct service *s, const struct 
 	if (reason >= REASON_DROP_FIRST) {
 		count_dropped(s->row, reason);
 	} else if (reason == REASON_PASS_SERVICE || reason == REASON_PASS_HERE) {
-		count_sent(s->row, pkt);
-		count_sent(backend, pkt);
+		bool first = opens(pkt);
+
+		count_sent(s->row, pkt, first);
+		count_sent(backend, pkt, first);
 	}
 }
 
