@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint bench vmtest faults fuzz install clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest faults connections fuzz install clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -37,7 +37,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint bench vmtest faults fuzz fuzz-targets install uninstall clean help setup
+.PHONY: all demo test check tests lint bench vmtest faults connections fuzz fuzz-targets install uninstall clean help setup
 
 all: $(O)/weir $(MAN)
 
@@ -49,6 +49,7 @@ help:
 	@echo 'make bench      Weir and its peers, nanoseconds a packet, under five minutes (root)'
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
+	@echo 'make connections  500 downloads through every change of a pool, floods, large transfers (root, ten minutes)'
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean      remove $(O)'
@@ -228,6 +229,12 @@ faults: setup
 	$(Q)$(MAKE) --no-print-directory O=$(O) all
 	$(give_back)
 	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
+
+# What make test has in short of connections that go on; with the figures. K= as above.
+connections: setup
+	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(give_back)
+	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k $(K)) $(wildcard tests/lab/test_balance_*.py)
 
 bench:
 	$(Q)scripts/setup build bench

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab of scripts/lab.d/balancer.sh, and what its hosts can be asked."""
 
+import collections
 import contextlib
+import json
 import os
+import pathlib
+import signal
 import socket
+import subprocess
+import time
+import types
 
-from labnet import BUILD, LAB, Sniffer, numbers, run, socket_in
+from labnet import BUILD, LAB, Sniffer, Weir, numbers, run, socket_in
 
 BIG = BUILD / "lab" / "big"
 BIG_BYTES = 128 << 20
+CROWD = pathlib.Path(__file__).with_name("crowd.py")
+FULL = os.environ.get("BALANCE") == "full"  # make connections
 
 
 class Balancer:
@@ -77,6 +86,20 @@ class Balancer:
             sock.send(data)
             return sock.recv(65535)
 
+    def kill_web(self, host):
+        """Its connections close, too: cut the link before, and nobody hears of it."""
+        state = pathlib.Path("/run/weir-lab", self.name)
+        os.kill(int((state / f"nginx-{host}.pid").read_text(encoding="ascii")), signal.SIGTERM)
+
+    def start_web(self, host):
+        state = pathlib.Path("/run/weir-lab", self.name, host)
+        nginx = ["nginx", "-p", state, "-e", state / "error.log", "-c", state / "nginx.conf"]
+        for _ in range(50):  # until the one before has gone
+            if not self.on(host, nginx, check=False).returncode:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"no web server on {host}")
+
     def attach(self, host, device, path, section="xdp.frags"):
         """Puts an XDP program that is not Weir's on a device, natively."""
         link = ["ip", "-n", self.netns(host), "link", "set", "dev", device, "xdpdrv"]
@@ -91,3 +114,86 @@ def running_balancer(**options):
         yield lab
     finally:
         lab.down()
+
+
+class Node(Weir):
+    """Weir on a balancer of the lab, in an instance of its own."""
+
+    def __init__(self, lab, host="balancer1"):
+        super().__init__(types.SimpleNamespace(near_netns=lab.netns(host), near_device="net0"))
+        self.lab = lab
+
+    def service(self, name="web"):
+        return self.json("service", name)["services"][0]
+
+    def backend(self, address, name="web"):
+        return next(one for one in self.service(name)["backends"] if one["backend"] == address)
+
+    def pinned(self, name="web"):
+        one = self.service(name)
+        return one["pins_half"] + one["pins_found"] + one["pins_talks"]
+
+
+@contextlib.contextmanager
+def running_node(lab, host="balancer1"):
+    node = Node(lab, host)
+    try:
+        yield node
+    finally:
+        node.remove()
+
+
+def policy(lab, backends, *lines, mode=None, weights=None, extra=""):
+    """The service `web` with these backends, by number, in this order."""
+    mode = mode or dict(zip(lab.options[::2], lab.options[1::2])).get("--mode", "dr")
+    prefix = "fd78:2::" if "--v6" in lab.options else "10.78.2."
+    weights = weights or {}
+    body = [f"vip {', '.join(lab.vips)}", "proto tcp, udp", "port 7, 80, 443", f"mode {mode}", *lines]
+    body += [f"backend {prefix}{n} weight {weights.get(n, 1)}" for n in backends]
+    inside = "\n".join(f"\t{line}" for line in body)
+    return f'interface net0\nseed "lab"\nservice web {{\n{inside}\n}}\n{extra}'
+
+
+class Crowd:
+    """Downloads that run while the pool changes."""
+
+    def __init__(self, lab, count, size, rate, seconds=0, newcomers=0, vips=None):
+        argv = ["nsenter", f"--net=/run/netns/{lab.netns('client')}", "--", "/usr/bin/python3", "-ES",
+                CROWD, BIG, ",".join(vips or lab.vips), count, size, rate, seconds, newcomers]
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            [str(arg) for arg in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.count = count
+        first = self.process.stdout.readline()
+        assert first == "running\n", first
+
+    def results(self):
+        """A list of what each of them got, once all are over. Nobody new comes from now on."""
+        with self.process:
+            self.process.stdin.close()
+            out = self.process.stdout.read()
+        assert self.process.returncode == 0
+        return json.loads(out)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def crowd_of(lab, *args, **options):
+    crowd = Crowd(lab, *args, **options)
+    try:
+        yield crowd
+    finally:
+        crowd.stop()
+
+
+def failed(results, dead=()):
+    """Those that did not get everything, but for those of dead backends; by what went wrong."""
+    return collections.Counter(
+        (one["backend"], one["error"]) for one in results
+        if one["error"] and one["backend"] not in dead
+    )

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""No connection is broken while the pool changes: downloads run, slowly, through every kind of change.
+
+`make test` has a hundred downloads and an `idle` of 2 s; `make connections` five hundred, longer, and the
+`idle` of 20 s that the changes are faster than.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+from balancerlab import FULL, crowd_of, failed, policy, running_balancer, running_node
+from labnet import run
+
+COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (100, 6, 6000)
+IDLE_S = 20 if FULL else 2
+SHORT_S = 2
+LONGEST_S, NEWCOMERS_S = 200, 20 if FULL else 10
+SEED = int(os.environ.get("SEED", "17"))
+LIVE, SPARE = [1, 2, 3, 4], 5
+
+
+@pytest.fixture(scope="module", name="balancer")
+def shared_lab():
+    with running_balancer(backends=5) as lab:
+        yield lab
+
+
+@pytest.fixture(name="node")
+def fresh_node(balancer):
+    with running_node(balancer) as node:
+        yield node
+
+
+@pytest.fixture(name="apply")
+def applying(balancer, node, tmp_path):
+    """apply(BACKENDS, OPTION...): the service with these backends; idle_s, weights."""
+
+    def write(backends, idle_s=IDLE_S, **options):
+        path = tmp_path / "web.weir"
+        path.write_text(policy(balancer, backends, f"idle {idle_s}s", "pins 65536", **options))
+        return path
+
+    def apply(backends, *options, idle_s=IDLE_S, **more):
+        return node.json("apply", write(backends, idle_s, **more), *options)
+
+    apply.write = write
+    return apply
+
+
+def address(number):
+    return f"10.78.2.{number}"
+
+
+@contextlib.contextmanager
+def downloads(balancer, node, dead=None):
+    """Downloads that must all end well, once what is inside is done; only those of a dead backend may end,
+    and newcomers who met it. What it yields looks at the pins."""
+    start = time.monotonic()
+    most = [0]
+    with crowd_of(balancer, COUNT, SECONDS * RATE, RATE, LONGEST_S, LONGEST_S * NEWCOMERS_S) as crowd:
+        yield lambda: most.append(node.pinned())
+        changed = time.monotonic() - start
+        most.append(node.pinned())
+        results = crowd.results()
+    old = [one for one in results if not one["newcomer"]]
+    print(f"\n{COUNT} downloads in {time.monotonic() - start:.0f} s, changes for {changed:.0f} s, "
+          f"{len(results) - len(old)} newcomers; pins at most {max(most)}, full tracking "
+          f"{len(results)} ({COUNT} at any time)")
+    assert changed < SECONDS + 5, "downloads were over before the changes were"
+    if not dead:
+        assert not failed(results), failed(results)
+        return
+    ended = failed(old)
+    print(f"ended {sum(ended.values())} of {sum(one['backend'] == dead for one in old)} of {dead}")
+    assert {backend for backend, _ in ended} == {dead}, ended
+    assert {backend for backend, _ in failed(results)} <= {dead, None}, failed(results)
+
+
+def stable_without_pins(node, idle_s):
+    """One idle after the last change, and a command that tidies up."""
+    node("service", "--refresh")  # what is over by its age
+    time.sleep(idle_s + 3)  # pins count seconds, and live one or two more
+    node("service", "--refresh")
+    service = node.service()
+    assert service["slots_stable"] == service["slots"], service
+    assert node.pinned() == 0
+
+
+def pause(seconds, short):
+    time.sleep(seconds if FULL else short)
+
+
+def test_backends_come_go_and_are_weighed(balancer, node, apply):
+    apply(LIVE)
+    with downloads(balancer, node) as look:
+        apply([*LIVE, SPARE])
+        look()
+        pause(2, 0.3)
+        node("drain", address(2))
+        look()
+        weights = random.Random(SEED)
+        for _ in range(50):  # faster than idle, on the whole
+            node("weight", "web", address(weights.choice(LIVE)), weights.randrange(1, 9))
+            look()
+            pause(0.3, 0.01)
+        node("undrain", address(2))
+        apply([1, 2, 3, SPARE])  # 4 goes
+        look()
+    if FULL:
+        apply([1, 2, 3, SPARE], idle_s=SHORT_S)
+    stable_without_pins(node, SHORT_S)
+
+
+def test_false_alarm_and_a_dead_backend(balancer, node, apply):
+    """Who is drained by mistake has lost nothing when he is back; when one dies, only what he served ends."""
+    apply(LIVE)
+    link = ["ip", "-n", balancer.netns("router"), "link", "set", "backend2"]
+    try:
+        with downloads(balancer, node, dead="backend2") as look:
+            node("drain", address(1))
+            look()
+            pause(10, 1)
+            node("undrain", address(1))
+            look()
+            run([*link, "down"])
+            balancer.kill_web("backend2")
+            pause(3, 0.5)
+            node("backend", "down", address(2))
+            look()
+            assert_newcomers_fare_well(balancer)
+            pause(5, 0.3)
+            run([*link, "up"])
+            balancer.start_web("backend2")
+            node("backend", "up", address(2))
+            assert_newcomers_fare_well(balancer)
+            look()
+    finally:
+        run([*link, "up"])
+
+
+def assert_newcomers_fare_well(balancer, count=100):
+    with crowd_of(balancer, 0, 1, 1, 1, count) as newcomers:
+        time.sleep(1.5)
+        results = newcomers.results()
+    assert len(results) >= count * 0.9 and not failed(results), failed(results)
+
+
+def test_killed_commands(balancer, node, apply, tmp_path):
+    """Every command that changes the pool is killed anywhere, again and again."""
+    apply(LIVE)
+    more = tmp_path / "more.weir"
+    more.write_text(policy(balancer, [*LIVE, SPARE], f"idle {IDLE_S}s", "pins 65536"))
+    less = tmp_path / "less.weir"
+    less.write_text(policy(balancer, LIVE, f"idle {IDLE_S}s", "pins 65536"))
+    dice = random.Random(SEED)
+    end = time.monotonic() + (SECONDS - 10 if FULL else SECONDS / 2)
+    killed = done = 0
+    with downloads(balancer, node) as look:
+        while time.monotonic() < end:
+            command = dice.choice([
+                ("apply", more), ("apply", less), ("drain", address(dice.choice(LIVE))),
+                ("undrain", address(dice.choice(LIVE))), ("service", "--refresh"),
+                ("weight", "web", address(dice.choice(LIVE)), dice.randrange(1, 5)),
+                ("apply", more, "--confirm=1s"), ("rollback",),
+            ])
+            with subprocess.Popen(node.argv(*command), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as process:
+                time.sleep(dice.random() * 0.15)
+                if process.poll() is None:
+                    process.kill()
+            killed += process.returncode == -signal.SIGKILL
+            done += process.returncode != -signal.SIGKILL
+            look()
+    print(f"{killed} commands killed, {done} ended before")
+    assert killed > 10
+    apply(LIVE)
+
+
+def test_order_trial_and_rollback(balancer, node, apply):
+    idle_s = max(IDLE_S, 4)  # a trial may not last longer
+    apply(LIVE, idle_s=idle_s)
+    with downloads(balancer, node) as look:
+        apply(LIVE[::-1], idle_s=idle_s)
+        assert node.service()["slots_changing"] == 0
+        apply([1, 2, SPARE], "--confirm=3s" if FULL else "--confirm=1s", idle_s=idle_s)
+        look()
+        pause(5, 1.3)  # it expires
+        node("service", "--refresh")
+        assert len(node.service()["backends"]) == 4
+        look()
+        apply([2, 3, SPARE], f"--confirm={idle_s}s", idle_s=idle_s)
+        pause(2, 0.3)
+        node("rollback")
+        look()
+        apply([1, 2, 3, SPARE], f"--confirm={idle_s}s", idle_s=idle_s)
+        node("confirm")
+        pause(2, 0.3)
+        node("rollback", node.json("history")["revisions"][1]["revision"])
+        look()
