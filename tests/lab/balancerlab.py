@@ -6,16 +6,21 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import time
 import types
 
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+
 from labnet import BUILD, LAB, Sniffer, Weir, numbers, run, socket_in
 
 BIG = BUILD / "lab" / "big"
 BIG_BYTES = 128 << 20
+MULTIARCH = f"{os.uname().machine}-linux-gnu"
 CROWD = pathlib.Path(__file__).with_name("crowd.py")
 FULL = os.environ.get("BALANCE") == "full"  # make connections
 
@@ -167,10 +172,12 @@ class Crowd:
         first = self.process.stdout.readline()
         assert first == "running\n", first
 
-    def results(self):
-        """A list of what each of them got, once all are over. Nobody new comes from now on."""
+    def results(self, everybody=False):
+        """A list of what each of them got, once all are over. Nobody new comes from now on, unless everybody
+        is to."""
         with self.process:
-            self.process.stdin.close()
+            if not everybody:
+                self.process.stdin.close()
             out = self.process.stdout.read()
         assert self.process.returncode == 0
         return json.loads(out)
@@ -189,6 +196,59 @@ def crowd_of(lab, *args, **options):
         yield crowd
     finally:
         crowd.stop()
+
+
+class Flood:
+    """Packets from sources nobody has, straight into net0 of a balancer. With `shield` they go no further:
+    it is the balancer that is flooded, not the backends."""
+
+    def __init__(self, lab, flags, rate=0, host="balancer1", shield=True):
+        self.lab, self.host, self.shield = lab, host, shield
+        name = f"{lab.name}-flood-{next(numbers)}"
+        self.pins, self.object = pathlib.Path("/sys/fs/bpf", name), BUILD / "lab" / f"{name}.o"
+        self.load(self.frame(lab, host, flags))
+        argv = ["nsenter", f"--net=/run/netns/{lab.netns('router')}", "--", "/usr/bin/python3", "-ES",
+                CROWD.with_name("flood.py"), self.pins / "flood", rate]
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            [str(arg) for arg in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    @staticmethod
+    def frame(lab, host, flags):
+        mac = f"02:78:01:00:00:{int(host[-1]):02x}"
+        tcp = TCP(sport=0, dport=80, flags=flags, seq=1, ack=1 if "A" in flags else 0)
+        return bytes(Ether(src="02:78:00:00:00:03", dst=mac) / IP(src="0.0.0.0", dst=lab.vip4) / tcp)
+
+    def router(self, *argv):
+        return run(["ip", "-n", self.lab.netns("router"), *argv]).stdout
+
+    def load(self, frame):
+        index = json.loads(self.router("-j", "link", "show", "dev", self.host))[0]["ifindex"]
+        run(["clang", "-O2", "-g", "-target", "bpf", "-idirafter", f"/usr/include/{MULTIARCH}",
+             f"-DOUT={index}", f"-DFRAME={','.join(map(str, frame))}", "-c",
+             CROWD.with_name("flood.bpf.c"), "-o", self.object])
+        run(["bpftool", "prog", "loadall", self.object, self.pins])
+        if self.shield:
+            self.replace_program("obj", self.object, "sec", "xdp.frags")
+
+    def replace_program(self, *program):
+        self.router("-force", "link", "set", "dev", self.host, "xdpdrv", *program)
+
+    def stop(self):
+        """Packets and seconds."""
+        self.process.stdin.close()
+        sent, seconds = self.process.stdout.read().split()
+        return int(sent), float(seconds)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        if self.shield:
+            self.replace_program("obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags")
+        shutil.rmtree(self.pins, ignore_errors=True)
+        self.object.unlink(missing_ok=True)
 
 
 def failed(results, dead=()):

@@ -130,7 +130,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
     with open(path, "rb") as file:
         big = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    result = asyncio.run(crowd(big, addresses.split(","), *map(int, numbers)))
+    result = asyncio.run(crowd(big, addresses.split(","), *map(json.loads, numbers)))
     print(json.dumps(result), flush=True)
     os._exit(0)  # at once, whatever connections are left
 

@@ -145,9 +145,8 @@ def test_false_alarm_and_a_dead_backend(balancer, node, apply):
 
 def assert_newcomers_fare_well(balancer, count=100):
     with crowd_of(balancer, 0, 1, 1, 1, count) as newcomers:
-        time.sleep(1.5)
-        results = newcomers.results()
-    assert len(results) >= count * 0.9 and not failed(results), failed(results)
+        results = newcomers.results(everybody=True)
+    assert len(results) == count and not failed(results), failed(results)
 
 
 def test_killed_commands(balancer, node, apply, tmp_path):

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Floods of sources that nobody has: nothing grows while the ring is stable, nobody real is harmed while
+it changes."""
+
+import contextlib
+import time
+
+import pytest
+from balancerlab import FULL, Flood, crowd_of, failed, policy, running_balancer, running_node
+
+IDLE_S = 4
+COUNT, SECONDS, RATE = (500, 30, 6000) if FULL else (100, 6, 6000)
+NEWCOMERS, NEWCOMERS_S = (1000, 10) if FULL else (300, 3)
+FLOOD_S = 8 if FULL else 1.5
+
+
+@pytest.fixture(scope="module", name="balancer")
+def shared_lab():
+    with running_balancer(backends=4) as lab:
+        yield lab
+
+
+@pytest.fixture(name="node")
+def served_node(balancer, tmp_path):
+    path = tmp_path / "web.weir"
+    path.write_text(policy(balancer, [1, 2, 3, 4], f"idle {IDLE_S}s", "pins 65536"))
+    with running_node(balancer) as node:
+        node("apply", path)
+        yield node
+
+
+@contextlib.contextmanager
+def flood(node, flags, **options):
+    """Yields a function that ends it and prints what reached the balancer."""
+    before, flow = node.service()["packets"], Flood(node.lab, flags, **options)
+
+    def end():
+        sent, seconds = flow.stop()
+        arrived = node.service()["packets"] - before
+        print(f"\n{'SYN' if flags == 'S' else 'ACK'} flood: {sent / seconds / 1000:.0f} thousand packets "
+              f"a second for {seconds:.1f} s, {arrived} of {sent} met the balancer"
+              f"{'' if flow.shield else ', and the backends'}")
+        assert arrived >= sent * 0.5
+
+    try:
+        yield end
+    finally:
+        flow.close()
+
+
+def events(node):
+    return {one["event"]: one["times"] for one in node.service()["events"]}
+
+
+def newcomers(balancer, count=NEWCOMERS, seconds=NEWCOMERS_S):
+    """All of them, however late they come in all the noise."""
+    with crowd_of(balancer, 0, 1, 1, seconds, count) as crowd:
+        results = crowd.results(everybody=True)
+    print(f"{len(results)} new connections, {sum(bool(one['error']) for one in results)} failed")
+    assert len(results) == count and not failed(results), failed(results)
+
+
+@pytest.mark.parametrize("flags", ["S", "A"])
+def test_nothing_grows_in_a_stable_ring(balancer, node, flags):
+    with flood(node, flags) as end:
+        newcomers(balancer, 100, FLOOD_S)
+        end()
+    service = node.service()
+    assert node.pinned() == 0 and service["slots_stable"] == service["slots"]
+    assert not any(times for event, times in events(node).items() if event != "opened")
+
+
+@pytest.mark.parametrize("shield", [True, False] if FULL else [True])
+def test_syn_flood_while_the_ring_changes(balancer, node, shield):
+    with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
+        node("weight", "web", "10.78.2.1", 4)
+        with flood(node, "S", shield=shield) as end:
+            newcomers(balancer)
+            node("weight", "web", "10.78.2.2", 4)
+            end()
+        service = node.service()
+        results = crowd.results()
+    print(f"pins {service['pins_half']} half open, {service['pins_found']} found, {service['pins_talks']} "
+          f"talking, of {service['pins_max']}; {events(node)}")
+    assert not failed(results), failed(results)
+    assert service["pins_half"] > 1000 and events(node)["pushed-talks"] == 0
+
+
+def test_ack_flood_while_the_ring_changes(balancer, node):
+    """Pins of established flows that have not spoken since are pushed out, so the time of change lasts: as
+    long as a command looks once an `idle`."""
+    held = []
+    with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
+        node("weight", "web", "10.78.2.1", 4)
+        with flood(node, "A") as end:
+            for turn in range(10):
+                if turn % 4 == 3:
+                    node("weight", "web", "10.78.2.3", turn)
+                else:
+                    node("service", "--refresh")
+                held.append(node.service()["hold"])
+                time.sleep(FLOOD_S / 10)
+            end()
+        service = node.service()
+        results = crowd.results()
+    print(f"hold {held}; pins {service['pins_half']} half open, {service['pins_found']} found, "
+          f"{service['pins_talks']} talking, of {service['pins_max']}; {events(node)}")
+    assert not failed(results), failed(results)
+    assert held[-1] == 16
+    assert events(node)["pushed-found"] > 0 and events(node)["pushed-talks"] == 0
+    node("service", "--refresh")  # looks: nothing new was pushed out since some moment before
+    time.sleep(IDLE_S + 0.5)
+    node("service", "--refresh")
+    assert node.service()["hold"] == 1
