@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""drain, undrain, weight, backend down: what is set by hand, how long it holds, what it survives; with
+decapsulation at the backends."""
+
+import shutil
+import subprocess
+import time
+
+import pytest
+from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from labnet import run
+
+IDLE_S = 2
+ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
+
+
+@pytest.fixture(scope="module", name="balancer")
+def shared_lab():
+    with running_balancer(mode="ipip") as lab:
+        yield lab
+
+
+@pytest.fixture(name="path")
+def policy_file(balancer, tmp_path):
+    path = tmp_path / "web.weir"
+    path.write_text(policy(balancer, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536"))
+    return path
+
+
+@pytest.fixture(name="node")
+def served_node(balancer, path):
+    with running_node(balancer) as node:
+        node("apply", path)
+        yield node
+
+
+def states(node):
+    return {one["backend"]: (one["state"].split(",")[0], one["weight"])
+            for one in node.service()["backends"]}
+
+
+def share(node):
+    service = node.service()
+    return {one["backend"]: one["slots"] / service["slots"] for one in service["backends"]}
+
+
+def who_answers(balancer, count=60):
+    """Backends of new connections."""
+    with crowd_of(balancer, 0, 1, 1, 0.3, count) as crowd:
+        results = crowd.results(everybody=True)
+    assert not failed(results), failed(results)
+    return {one["backend"] for one in results}
+
+
+def test_drain_and_undrain(balancer, node):
+    with crowd_of(balancer, 30, 18000, 6000) as crowd:
+        done = node.json("drain", TWO)
+        assert done["changed"] == 1 and done["slots_changed"] > 5000 and not done["last_ring_kept"]
+        assert node.json("drain", TWO)["changed"] == 0
+        assert states(node)[TWO] == ("drain", 1) and share(node)[TWO] == 0
+        assert who_answers(balancer) == {"backend1", "backend3"}
+        assert node.json("undrain", TWO)["changed"] == 1
+        assert who_answers(balancer) == set(balancer.backends)
+        results = crowd.results()
+    assert not failed(results), failed(results)
+
+
+def test_drain_waits_for_silence(balancer, node):
+    """--wait returns ten seconds after the last packet; a download and its last packet come before."""
+    start = time.monotonic()
+    with crowd_of(balancer, 20, 12000, 6000) as crowd:
+        waiting = subprocess.Popen(  # pylint: disable=consider-using-with
+            node.argv("-j", "drain", TWO, "--wait"), stdout=subprocess.PIPE, text=True)
+        results = crowd.results()
+        ended = time.monotonic()
+    out, _ = waiting.communicate(timeout=30)
+    now = time.monotonic()
+    print(f"\ndownloads {ended - start:.1f} s, drained after {now - start:.1f} s")
+    assert waiting.returncode == 0 and '"quiet":true' in out
+    assert now - start > 10 and now - ended < 14
+    assert not failed(results), failed(results)
+
+
+def test_waiting_ends_when_somebody_undrains(node):
+    with subprocess.Popen(node.argv("-j", "drain", TWO, "--wait"), stdout=subprocess.PIPE,
+                          text=True) as waiting:
+        time.sleep(0.5)
+        node("undrain", TWO)
+        assert '"quiet":false' in waiting.communicate(timeout=5)[0]
+
+
+def test_drain_for_a_time(balancer, node):
+    node("drain", TWO, "--for", "1s")
+    assert states(node)[TWO][0] == "drain"
+    time.sleep(2)
+    node("service", "--refresh")  # a command that changes the pool ends it
+    assert states(node)[TWO] == ("up", 1)
+    assert share(node)[TWO] > 0.3
+    assert who_answers(balancer) == set(balancer.backends)
+
+
+def test_weight_zero_is_a_drain(balancer, node):
+    with crowd_of(balancer, 30, 18000, 6000) as crowd:
+        node("weight", "web", ONE, 0)
+        assert share(node)[ONE] == 0
+        assert who_answers(balancer) == {"backend2", "backend3"}
+        node("weight", "web", ONE, 2)
+        assert abs(share(node)[ONE] - 0.5) < 0.001
+        results = crowd.results()
+    assert not failed(results), failed(results)
+
+
+def test_the_last_backend_keeps_the_ring(balancer, node, path):
+    """Nobody left for new flows: the last ring stays, and every command that makes it so says that."""
+    node("drain", ONE)
+    node("drain", TWO)
+    before = share(node)
+    done = node.json("drain", THREE)
+    assert done["last_ring_kept"] and share(node) == before
+    assert "last ring" in node("backend", "down", THREE).stdout
+    assert who_answers(balancer) == {"backend3"}
+    for one in ONE, TWO, THREE:
+        node("undrain", one)
+    path.write_text(policy(balancer, [1, 2, 3], "idle 2s", "pins 65536",
+                           weights={1: 0, 2: 0, 3: 0}))
+    said = [one["text"] for one in node.json("apply", path)["diagnostics"]]
+    assert any("ring" in text for text in said), said
+    assert who_answers(balancer) == set(balancer.backends)
+    path.write_text(policy(balancer, [], "idle 2s", "pins 65536"))
+    assert node("apply", path, check=False).returncode == 1
+    assert who_answers(balancer) == set(balancer.backends)
+
+
+def set_some(node):
+    node("drain", ONE)
+    node("weight", "web", TWO, 3)
+    return {ONE: ("drain", 1), TWO: ("up", 3), THREE: ("up", 1)}
+
+
+def test_hands_survive_apply(balancer, node, path):
+    wanted = set_some(node)
+    mark = node.service()["fingerprint"]
+    node("apply", path)
+    assert states(node) == wanted and node.service()["fingerprint"] == mark
+    path.write_text(policy(balancer, [3, 2], "idle 2s", "pins 65536"))
+    node("apply", path)
+    path.write_text(policy(balancer, [1, 2, 3], "idle 2s", "pins 65536"))
+    node("apply", path)
+    assert states(node)[TWO] == ("up", 3)
+    assert who_answers(balancer) <= {f"backend{i}" for i in (1, 2, 3)}
+
+
+def reboot(node):
+    """What a boot leaves: the state folder."""
+    run(["ip", "-n", node.pair.near_netns, "link", "set", "dev", "net0", "xdpdrv", "off"], check=False)
+    run(["ip", "-n", node.pair.near_netns, "-force", "link", "set", "dev", "net0", "xdp", "off"],
+        check=False)
+    for folder in [node.pins, *node.pins.parent.glob(f"{node.name}+*"), f"/run/weir/{node.name}"]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("how", ["detach", "reboot"])
+def test_hands_survive_a_new_instance(balancer, node, how):
+    wanted = set_some(node)
+    node("weight", "web", THREE, 7, "--volatile")
+    mark = node.service()["fingerprint"]
+    if how == "detach":
+        node("detach")
+    else:
+        reboot(node)
+    assert not balancer.answers(balancer.vip4)
+    node("attach", "net0")
+    assert states(node) == wanted
+    service = node.service()
+    assert service["slots_stable"] == service["slots"] and share(node)[ONE] == 0
+    assert who_answers(balancer) == {"backend2", "backend3"}
+    node("weight", "web", THREE, 7)
+    assert node.service()["fingerprint"] == mark
+
+
+def test_the_seed_survives_a_new_instance(balancer, node, path):
+    """Without `seed` in the policy one is drawn, once."""
+    path.write_text(path.read_text().replace('seed "lab"\n', ""))
+    assert node("apply", path, check=False).returncode != 0  # every connection would move
+    node("apply", path, "--force")
+    mark = node.service()["fingerprint"]
+    reboot(node)
+    node("attach", "net0")
+    assert node.service()["fingerprint"] == mark
+    assert who_answers(balancer) == set(balancer.backends)
+
+
+def test_decapsulation_is_what_backends_need(balancer, node):
+    """Taken away and put back at one backend."""
+    host = "backend1"
+    node("weight", "web", TWO, 0)
+    node("weight", "web", THREE, 0)
+    assert balancer.answers(balancer.vip4)
+    weir = [node.argv()[0], "-N", balancer.netns(host), "decap", "net0"]
+    run([*weir, "--off"])
+    assert not balancer.answers(balancer.vip4)
+    run(weir)
+    assert balancer.answers(balancer.vip4) and balancer.answers(balancer.vip6)
