@@ -200,7 +200,8 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 		};
 
 		if ((code = balancer_plan(r, &options, d, &s->balancer)))
-			err_input(err, "the services cannot follow those that run");
+			err_refused(err, "the services cannot follow those that run; nothing "
+					 "was changed");
 	}
 	vec_free(&hands);
 	if (code)

@@ -44,6 +44,6 @@ int vips_check(struct candidate *c, const struct instance *i, struct err *err)
 	before->resolved = policy_load(revision.path, &before->world.env, NULL, 0, before->diag);
 	revision_free(&revision);
 	if (before->resolved && compare(c, before->resolved))
-		code = err_input(err, "connections would move");
+		code = err_refused(err, "connections would move; nothing was changed");
 	return code;
 }
