@@ -47,9 +47,10 @@ static void show_idle(const struct shown *s)
 	num_text time;
 
 	if (v->idle_tcp)
-		text_addf(&t, "%s ", num_format_duration_ms(v->idle_tcp * 1000 / hz, time));
+		text_add(&t, num_format_duration_ms(v->idle_tcp * 1000 / hz, time));
 	if (v->idle_udp)
-		text_addf(&t, "%s%s for udp", v->udp_move ? "no pins, not " : "",
+		text_addf(&t, "%s%s%s for udp", t.len ? ", " : "",
+			  v->udp_move ? "no pins, not " : "",
 			  num_format_duration_ms(v->idle_udp * 1000 / hz, time));
 	out_set_u64(s->ctx->out, "idle_ms", v->idle_tcp * 1000ull / hz);
 	out_set_u64(s->ctx->out, "idle_udp_ms", v->idle_udp * 1000ull / hz);
@@ -158,6 +159,8 @@ static int show(struct context *ctx, const struct fleet *pool, const char *name,
 	out_array(ctx->out, "services");
 	for (size_t n = 0; !code && n < pool->state->n_services; n++) {
 		s->service = &pool->state->services[n];
+		if (!name && n)
+			out_line(ctx->out, "%s", "");
 		if (!name || n == only)
 			code = show_service(s, err);
 	}

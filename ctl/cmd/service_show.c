@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/counters.h"
 
@@ -90,11 +91,12 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 		SERVICE_EVENTS(X)
 #undef X
 	};
+	num_text packets, bytes;
 
 	out_set_u64(o, "packets", c->packets);
 	out_set_u64(o, "bytes", c->bytes);
-	out_line(o, "  sent:        %llu packets, %llu bytes", (unsigned long long)c->packets,
-		 (unsigned long long)c->bytes);
+	out_line(o, "  sent:        %s %s, %s bytes", num_format_grouped(c->packets, packets),
+		 c->packets == 1 ? "packet" : "packets", num_format_grouped(c->bytes, bytes));
 	show_drops(o, c);
 	out_table(o, "events");
 	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
