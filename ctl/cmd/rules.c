@@ -64,7 +64,8 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 		*err = why;
 		return code;
 	}
-	out_line(ctx->out, "%s", "");
+	if (c->image->n_rules)
+		out_line(ctx->out, "%s", "");
 	out_table(ctx->out, "rules");
 	for (size_t r = 0; !code && r < c->image->n_rules; r++)
 		code = show_rule(ctx, i, &c->image->about[r], err);

@@ -138,6 +138,7 @@ int service_show_stats(struct out *o, const char *instance, struct err *err)
 		*err = why;
 	if (code)
 		return why.kind == ERR_INPUT ? 0 : code;
+	out_line(o, "%s", "");
 	out_table(o, "backends");
 	for (size_t n = 0; !code && n < f.state->n_services; n++) {
 		const struct balancer_service *s = &f.state->services[n];
