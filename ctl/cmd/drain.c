@@ -79,7 +79,6 @@ static void report(struct context *ctx, const struct fleet *p, const struct targ
 			 out_red(o), out_plain(o));
 }
 
-// words: [SERVICE] BACKEND.
 static int change_pool(struct context *ctx, const struct args *args, const char *service,
 		       const char *backend, const struct setting *s, struct err *err)
 {
@@ -87,8 +86,12 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 	struct fleet_change change = {0};
 	struct targets targets = {0};
 	size_t changed = 0;
-	int code = pins_ready(err);
+	int code = 0;
 
+	if (service && args_has(args, "all"))
+		code = err_input(err, "--all is every service, and '%s' is one", service);
+	if (!code)
+		code = pins_ready(err);
 	if (!code)
 		code = fleet_open(ctx->instance, ctx->line, &p, err);
 	if (!code)
@@ -222,21 +225,23 @@ static int run_undrain(struct context *ctx, const struct args *args, struct err 
 static int run_weight(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct setting s = {.weighed = true};
+	size_t last = args->words.n - 1;
 	const char *text;
-	int code = args_expect_words(args, 3, 3, "SERVICE BACKEND N", err);
+	int code = args_expect_words(args, 2, 3, "BACKEND or its weight", err);
 
 	if (code)
 		return code;
-	text = args->words.at[2];
+	text = args->words.at[last];
 	if (num_parse_u32(text, strlen(text), 0, POLICY_WEIGHT_MAX, &s.weight))
 		return err_input(err, "'%s' is not a weight of 0 to %d", text, POLICY_WEIGHT_MAX);
-	return change_pool(ctx, args, args->words.at[0], args->words.at[1], &s, err);
+	return change_pool(ctx, args, last > 1 ? args->words.at[0] : NULL, args->words.at[last - 1],
+			   &s, err);
 }
 
 static int run_backend(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct setting s = {.state = BACKEND_DOWN};
-	int code = args_expect_words(args, 2, 3, "down|up [SERVICE] BACKEND", err);
+	int code = args_expect_words(args, 2, 3, "down|up or BACKEND", err);
 
 	if (code)
 		return code;
@@ -285,7 +290,7 @@ const struct command cmd_undrain = {
 
 const struct command cmd_weight = {
 	.name = "weight",
-	.usage = "SERVICE BACKEND N [OPTIONS]",
+	.usage = "[SERVICE|--all] BACKEND N [OPTIONS]",
 	.summary = "weigh a backend otherwise than the policy; 0 drains it",
 	.options = options,
 	.run = run_weight,
