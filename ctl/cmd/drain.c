@@ -42,8 +42,8 @@ static bool set(struct balancer_member *m, const struct setting *s)
 	return memcmp(&before, m, sizeof(before)) != 0;
 }
 
-static void report(struct context *ctx, const struct fleet *p, const struct targets *targets,
-		   size_t changed, const struct fleet_change *change)
+static void report(struct context *ctx, const struct args *args, const struct fleet *p,
+		   const struct targets *targets, size_t changed, const struct fleet_change *change)
 {
 	struct out *o = ctx->out;
 
@@ -51,6 +51,7 @@ static void report(struct context *ctx, const struct fleet *p, const struct targ
 	out_set_u64(o, "changed", changed);
 	out_set_u64(o, "slots_changed", change->slots);
 	out_set_bool(o, "last_ring_kept", change->kept_last);
+	out_set_bool(o, "dry_run", args_has(args, "dry-run"));
 	out_array(o, "backends");
 	vec_each (targets, t) {
 		const struct balancer_member *m = &p->state->members[t->member];
@@ -65,8 +66,9 @@ static void report(struct context *ctx, const struct fleet *p, const struct targ
 		out_set_u64(o, "weight", balancer_weight(m));
 		out_end(o);
 		if (!ctx->quiet)
-			out_line(o, "%s of %s: %s, weight %u%s", fleet_name(m, name),
-				 p->state->services[t->service].name, text_get(&state),
+			out_line(o, "%s of %s%s: %s, weight %u%s", fleet_name(m, name),
+				 p->state->services[t->service].name,
+				 args_has(args, "dry-run") ? " would be" : "", text_get(&state),
 				 balancer_weight(m), changed ? "" : " (as before)");
 		text_free(&state);
 	}
@@ -101,7 +103,7 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 	if (!code && changed && !args_has(args, "dry-run"))
 		code = fleet_commit(&p, &targets, args_has(args, "volatile"), &change, err);
 	if (!code)
-		report(ctx, &p, &targets, changed, &change);
+		report(ctx, args, &p, &targets, changed, &change);
 	vec_free(&targets);
 	return code;
 }
@@ -206,8 +208,9 @@ static int run_drain(struct context *ctx, const struct args *args, struct err *e
 	service = args->words.n > 1 ? args->words.at[0] : NULL;
 	backend = args->words.at[args->words.n - 1];
 	code = change_pool(ctx, args, service, backend, &s, err);
-	return !code && args_has(args, "wait") ? wait_quiet(ctx, args, service, backend, err)
-					       : code;
+	if (code || !args_has(args, "wait") || args_has(args, "dry-run"))
+		return code;
+	return wait_quiet(ctx, args, service, backend, err);
 }
 
 static int run_undrain(struct context *ctx, const struct args *args, struct err *err)
