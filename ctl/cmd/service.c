@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -183,7 +184,7 @@ static int refresh(struct context *ctx, struct err *err)
 		out_array(ctx->out, "warnings");
 		vec_each (&warnings, text) {
 			out_item_string(ctx->out, *text);
-			out_line(ctx->out, "warning: %s", *text);
+			log_warning("%s", *text);
 		}
 		out_end(ctx->out);
 		if (!ctx->quiet)
