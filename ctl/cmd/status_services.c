@@ -120,7 +120,8 @@ static void alarm_backend(const struct view *v, const struct balancer_member *m,
 	if (m->gone || !row || row->here)
 		return;
 	if (!row->ifindex)
-		alarm(status, "service '%s': no next hop is known for %s: weir service --refresh",
+		alarm(status,
+		      "service '%s': no next hop is known for %s: weir service --refresh says why",
 		      v->service->name, fleet_name(m, name));
 	else if (row->no_xmit)
 		alarm(status,

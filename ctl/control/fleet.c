@@ -45,8 +45,9 @@ static int open_live(struct fleet *p, const struct commit_state *state, struct e
 	code = balancing_open(p->instance, p->generation, &p->live, err);
 	if (code == -ENOENT) {
 		err_input(err, "the policy in force has no services");
-		return err_hint(err, "service www { vip 192.0.2.10; proto tcp; port 80; mode ipip; "
-				     "backend 10.0.0.11 }");
+		return err_hint(
+			err, "write one into its file, and apply it: service www { vip 192.0.2.10; "
+			     "port 80; mode ipip; backend 10.0.0.11 }");
 	}
 	if (!code)
 		p->state = balancing_state(p->live);
@@ -124,7 +125,9 @@ static int parse_backend(const char *text, struct addr *ret, struct err *err)
 	}
 	if (!addr_parse(text, strlen(text), ret, &mapped))
 		return 0;
-	return err_input(err, "'%s' is not the address of a backend", text);
+	err_input(err, "'%s' is not the address of a backend", text);
+	return err_hint(err,
+			"an address looks like 192.0.2.1 or 2001:db8::1; weir service shows them");
 }
 
 static void find_in(const struct fleet *p, size_t service, const struct addr *addr,

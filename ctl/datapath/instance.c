@@ -125,8 +125,11 @@ static int other_netns(const struct instance *i, struct err *err)
 {
 	err_refused(err, "instance '%s' belongs to another network namespace (net:[%llu])", i->name,
 		    (unsigned long long)i->meta.netns_inode);
-	return err_hint(err,
-			"weir -N NETNS enters the namespace, weir -n NAME names another instance");
+	return err_hint(
+		err,
+		"weir -N NETNS enters the namespace, weir -n NAME names another instance; if "
+		"the namespace is gone, weir -n %s detach --force removes what is left",
+		i->name);
 }
 
 static int check_meta(struct instance *i, struct err *err)
