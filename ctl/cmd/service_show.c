@@ -20,17 +20,24 @@ const char *service_mode_name(uint8_t mode)
 	return mode < ARRAY_SIZE(names) ? names[mode] : "?";
 }
 
+enum backend_state service_state(const struct balancer_member *m)
+{
+	enum backend_state state = balancer_state(m);
+
+	return state == BACKEND_UP && !balancer_weight(m) ? BACKEND_DRAIN : state;
+}
+
 void service_add_state(struct text *t, const struct balancer_member *m, uint64_t wall_s)
 {
 	static const char *const states[] = {"up", "drain", "down"};
 
-	text_add(t, states[balancer_state(m)]);
+	text_add(t, states[service_state(m)]);
 	if (m->gone)
 		text_add(t, ", not in the policy");
 	if (m->hand != BACKEND_UP || m->weighed)
 		text_add(t, m->hand != BACKEND_UP ? ", by hand" : ", weight by hand");
 	if (m->until_s) {
-		text_add(t, " until ");
+		text_add(t, m->until_s > wall_s ? " until " : ", over since ");
 		show_time(t, m->until_s, wall_s);
 	}
 	if (m->backup)

@@ -24,7 +24,7 @@ static uint32_t count_state(const struct view *v, enum backend_state state)
 	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < v->service->n_members; m++)
-		n += balancer_state(member(v, m)) == state;
+		n += service_state(member(v, m)) == state;
 	return n;
 }
 
