@@ -100,7 +100,8 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 		code = fleet_find(&p, service, args_has(args, "all"), backend, &targets, err);
 	vec_each (&targets, t)
 		changed += set(&p.state->members[t->member], s);
-	if (!code && changed && !args_has(args, "dry-run"))
+	// Also what is set already: the command that set it may have been killed half-way, or not have kept it.
+	if (!code && !args_has(args, "dry-run"))
 		code = fleet_commit(&p, &targets, args_has(args, "volatile"), &change, err);
 	if (!code)
 		report(ctx, args, &p, &targets, changed, &change);

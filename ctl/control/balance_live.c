@@ -126,7 +126,7 @@ int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pi
 		 struct balancer_ids *ret_ids, struct err *err)
 {
 	struct balancer *b = balancing_state(l);
-	bool pinned = false, ended = balancer_expire(b, now->wall_ms / 1000) > 0;
+	bool pinned = false;
 	int code = close_all(l, now, err);
 
 	for (size_t n = 0; !code && n < b->n_services; n++) {
@@ -136,7 +136,9 @@ int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pi
 	}
 	if (code)
 		return code;
-	return ended ? balance_rewrite(l, now, NULL, NULL, err) : balancing_write(l, now->hz, err);
+	return balancer_expire(b, now->wall_ms / 1000)
+		       ? balance_rewrite(l, now, NULL, NULL, err)
+		       : balancing_write(l, now->hz, err);
 }
 
 int balance_guard(struct balancing_live *l, const struct clock *now, uint32_t ms, struct err *err)

@@ -45,7 +45,8 @@ void balancing_cleanup(struct balancing_live **l);
 
 // A copy of what it was when it was opened, to be changed and written back; belongs to l.
 struct balancer *balancing_state(struct balancing_live *l);
-// Members first, then the slots that differ, each with one store, then holds. 0 or -errno with err set.
+// States and the slots that differ, each with one store, then holds; what members are last: a command that
+// is killed before has left to do what it was to do. 0 or -errno with err set.
 int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err);
 // Writes the row of a backend; false: the number is out of range.
 bool balancing_set_row(struct balancing_live *l, uint32_t id, const struct backend *row);

@@ -154,16 +154,16 @@ int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err)
 {
 	const struct balancer *b = l->state;
 
+	for (size_t m = 0; m < b->n_members; m++)
+		balancing_set_state(l, b->members[m].id, balancer_state(&b->members[m]));
+	write_slots(l);
+	write_services(l, hz);
 	for (uint32_t m = 0; m < b->n_members; m++)
 		if (bpf_map_update_elem(l->g->fd[PART_KEPT_MEMBERS], &m, &b->members[m], BPF_ANY))
 			return err_system(err, errno, "cannot write what the balancer keeps");
 	for (uint32_t s = 0; s < b->n_services; s++)
 		if (bpf_map_update_elem(l->g->fd[PART_KEPT_SERVICES], &s, &b->services[s], BPF_ANY))
 			return err_system(err, errno, "cannot write what the balancer keeps");
-	for (size_t m = 0; m < b->n_members; m++)
-		balancing_set_state(l, b->members[m].id, balancer_state(&b->members[m]));
-	write_slots(l);
-	write_services(l, hz);
 	return 0;
 }
 

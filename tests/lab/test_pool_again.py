@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The pool changed by hand once more: after a command that was killed, or that kept nothing on disk."""
+
+import json
+
+import pytest
+
+from labnet import Pair, run
+from policylab import Policies
+
+ONE, TWO = Pair.far4, "10.77.0.99"
+SERVICE = f"""service www {{
+    vip 192.0.2.10
+    proto tcp
+    port 80
+    mode ipip
+    source 10.77.0.77
+    backend {ONE}
+    backend {TWO}
+}}"""
+
+
+@pytest.fixture(name="node")
+def served(weir, tmp_path):
+    Policies(weir, tmp_path)(SERVICE)
+    return weir
+
+
+def backends(node):
+    return {one["backend"]: one for one in node.json("service")["services"][0]["backends"]}
+
+
+def kept(node):
+    path = node.state / "drains"
+    return [one["address"] for one in json.loads(path.read_text())["drains"]] if path.exists() else []
+
+
+def test_what_was_volatile_can_be_kept(node):
+    node("drain", ONE, "--volatile")
+    assert kept(node) == []
+    assert node.json("drain", ONE)["changed"] == 0
+    assert kept(node) == [ONE]
+
+
+def test_what_is_kept_can_be_forgotten(node):
+    node("drain", ONE)
+    node("undrain", ONE, "--volatile")
+    assert kept(node) == [ONE]
+    assert node.json("undrain", ONE)["changed"] == 0
+    assert kept(node) == []
+
+
+def killed(node, count, *argv):
+    """Dies as it enters its bpf call number `count`."""
+    done = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject=bpf:signal=KILL:when={count}",
+                *node.argv(*argv)], check=False)
+    return done.returncode == -9
+
+
+def calls(node, log, *argv):
+    run(["strace", "-f", "-qq", "-o", log, "-e", "trace=bpf", *node.argv(*argv)])
+    return sum("bpf(" in line for line in log.read_text().splitlines())
+
+
+@pytest.mark.parametrize("again, slots", [("drain", 0), ("undrain", 8000)])
+def test_a_killed_drain_can_be_finished_or_taken_back(node, tmp_path, again, slots):
+    last = calls(node, tmp_path / "log", "drain", ONE)
+    node("undrain", ONE)
+    for count in range(last - 12, last + 1):
+        assert killed(node, count, "drain", ONE)
+        node(again, ONE)
+        assert slots <= backends(node)[ONE]["slots"] <= slots + 200, f"killed at call {count}"
+        assert kept(node) == ([ONE] if again == "drain" else [])
+        node("undrain", ONE)
