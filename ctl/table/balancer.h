@@ -120,7 +120,7 @@ struct balancer_plan_options {
 // while slots or busy pins name them. Refused without `force`, with an error in d at the service's place:
 // another seed, hash, size or mode of a running service. (A VIP that goes to another service is checked by
 // who knows the policy before.) Warned of: a share that is off by more than SERVICE_SHARE_WARN parts of a
-// million; another number of pins while `pinned` or on trial (the old number stays); a service none of whose
+// million; another number of pins while `pinned`, not stable or on trial (the old number stays); a service none of whose
 // backends counts (its last ring stays). 0, or -EINVAL with errors queued: also when numbers run out.
 int balancer_plan(const struct resolved *r, const struct balancer_plan_options *o, struct diag *d,
 		  struct balancer **ret);

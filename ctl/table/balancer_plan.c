@@ -62,10 +62,20 @@ static struct balancer_service described(const struct plan *p, const struct reso
 	return s;
 }
 
-// On trial the ring before must find what is pinned meanwhile, so both look into the same pins.
+static bool all_stable(const uint64_t *slots, uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i++)
+		if (slot_former(slots[i]))
+			return false;
+	return true;
+}
+
+// On trial the ring before must find what is pinned meanwhile, so both look into the same pins. In a ring that
+// is not stable a flow may be pinned at any time until the switch.
 static void inherit_pins(struct plan *p, const struct turn *t)
 {
-	bool pinned = p->o->pinned && p->o->pinned[t->was - p->running.services];
+	bool pinned = (p->o->pinned && p->o->pinned[t->was - p->running.services]) ||
+		      !all_stable(p->running.slots + t->was->first_slot, t->was->size);
 	uint64_t pins = (uint64_t)t->was->buckets * SERVICE_PIN_WORDS;
 
 	if (t->s->buckets == t->was->buckets || (!pinned && !p->o->trial))

@@ -164,6 +164,24 @@ static void test_pins(void **state)
 	made_free(&m);
 }
 
+// A flow may be pinned between the look at the pins and the switch.
+static void test_pins_of_changing(void **state)
+{
+	(void)state;
+	struct made m;
+	CLEANUP_BALANCER struct balancer *a = NULL, *b = NULL;
+
+	SERVED_ONE(&m, 0);
+	a = served_plan(&m, NULL);
+	a->slots[SERVED_SIZE - 1] = slot_pack(a->members[0].id, 77, slot_time(SERVED_NOW));
+	m.r.services[0].pins = 2048;
+	b = served_plan(&m, a);
+	assert_int_equal(b->services[0].buckets, 128);
+	assert_true(served_says(&m, DIAG_WARNING, 1, kept,
+				"apply it once more when its ring is stable"));
+	made_free(&m);
+}
+
 // The ring before looks for flows of the trial in the pins that it has.
 static void test_pins_on_trial(void **state)
 {
@@ -209,7 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused),       cmocka_unit_test(test_refused_key),
 		cmocka_unit_test(test_refused_many),  cmocka_unit_test(test_pins),
-		cmocka_unit_test(test_pins_on_trial), cmocka_unit_test(test_share),
+		cmocka_unit_test(test_pins_of_changing), cmocka_unit_test(test_pins_on_trial), cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
