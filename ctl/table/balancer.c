@@ -44,13 +44,11 @@ void balancer_address(const struct balancer_member *m, struct addr *ret)
 	memcpy(ret->bytes, m->addr, sizeof(ret->bytes));
 }
 
-static bool expire(struct balancer_member *m, uint64_t wall_s)
+bool balancer_expire_member(struct balancer_member *m, uint64_t wall_s)
 {
 	if (!m->until_s || m->until_s > wall_s)
 		return false;
 	m->hand = BACKEND_UP;
-	m->weighed = 0;
-	m->hand_weight = 0;
 	m->until_s = 0;
 	return true;
 }
@@ -60,7 +58,7 @@ size_t balancer_expire(struct balancer *b, uint64_t wall_s)
 	size_t changed = 0;
 
 	for (size_t i = 0; i < b->n_members; i++)
-		changed += expire(&b->members[i], wall_s);
+		changed += balancer_expire_member(&b->members[i], wall_s);
 	return changed;
 }
 

@@ -31,7 +31,7 @@ struct balancer_member {
 	uint16_t pad[3];
 	uint32_t weight; // as the policy says
 	uint32_t hand_weight;
-	uint64_t until_s; // wall clock at which what the hand set ends; 0: not by itself
+	uint64_t until_s; // wall clock at which `hand` ends; 0: not by itself
 };
 _Static_assert(sizeof(struct balancer_member) == 48, "layout");
 
@@ -135,7 +135,9 @@ enum backend_state balancer_state(const struct balancer_member *m);
 uint32_t balancer_weight(const struct balancer_member *m);                // as it counts
 void balancer_address(const struct balancer_member *m, struct addr *ret); // family 0: here
 
-// Ends what the hand set until `wall_s` or before. Returns how many members changed.
+// Ends the states that the hand set until `wall_s` or before; weights are set for good. Returns whether, and how
+// many, members changed.
+bool balancer_expire_member(struct balancer_member *m, uint64_t wall_s);
 size_t balancer_expire(struct balancer *b, uint64_t wall_s);
 
 struct ring_rules balancer_rules(const struct balancer_service *s, uint64_t now, uint32_t hz);

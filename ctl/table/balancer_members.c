@@ -92,13 +92,13 @@ static void take_hand(const struct plan *p, const struct turn *t, struct balance
 		const struct balancer_hand *h = &p->o->hands[i];
 
 		if (strcmp(h->service, t->s->name) != 0 ||
-		    !same_backend(m, h->addr.family, h->addr.bytes, h->port) ||
-		    (h->until_s && h->until_s <= p->o->wall_s))
+		    !same_backend(m, h->addr.family, h->addr.bytes, h->port))
 			continue;
 		m->hand = h->state;
 		m->weighed = h->weighed;
 		m->hand_weight = h->weight;
 		m->until_s = h->until_s;
+		balancer_expire_member(m, p->o->wall_s);
 	}
 }
 

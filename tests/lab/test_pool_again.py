@@ -2,6 +2,7 @@
 """The pool changed by hand once more: after a command that was killed, or that kept nothing on disk."""
 
 import json
+import time
 
 import pytest
 
@@ -33,6 +34,14 @@ def backends(node):
 def kept(node):
     path = node.state / "drains"
     return [one["address"] for one in json.loads(path.read_text())["drains"]] if path.exists() else []
+
+
+def test_a_weight_outlives_a_drain_for_a_time(node):
+    node("weight", "www", ONE, 3)
+    node("drain", ONE, "--for", "1s")
+    time.sleep(2.1)
+    node("undrain", TWO)
+    assert (backends(node)[ONE]["state"], backends(node)[ONE]["weight"]) == ("up, weight by hand", 3)
 
 
 def test_what_was_volatile_can_be_kept(node):

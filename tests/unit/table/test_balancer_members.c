@@ -174,7 +174,7 @@ static void test_hand_goes_on(void **state)
 	o.n_hands = 1;
 	set(served_find(a, 0, 0), BACKEND_UP, 3, SERVED_WALL + 1);
 	set(served_find(a, 0, 1), BACKEND_DRAIN, 1, 0);
-	set(served_find(a, 0, 2), BACKEND_DOWN, 0, SERVED_WALL); // is over
+	set(served_find(a, 0, 2), BACKEND_DOWN, 1, SERVED_WALL); // is over, the weight is not
 	set(served_find(a, 0, 3), BACKEND_DOWN, 0, SERVED_WALL);
 	b = REPLANNED(a, &o, 0, 1, 2);
 	assert_memory_equal(b->members, a->members, 2 * sizeof(*b->members));
@@ -191,7 +191,12 @@ static void test_hands(void **state)
 {
 	(void)state;
 	struct balancer_hand hands[] = {
-		{.service = "web", .addr = served_addr(0), .state = BACKEND_DRAIN, .until_s = 1},
+		{.service = "web",
+		 .addr = served_addr(0),
+		 .state = BACKEND_DRAIN,
+		 .weighed = true,
+		 .weight = 2,
+		 .until_s = 1},
 		{.service = "we", .addr = served_addr(0), .state = BACKEND_DOWN},
 		{.service = "web", .addr = served_addr(0), .port = 1, .state = BACKEND_DOWN},
 		{.service = "web",
@@ -207,6 +212,7 @@ static void test_hands(void **state)
 	o.n_hands = ARRAY_SIZE(hands);
 	a = REPLANNED(NULL, &o, 0, 1, 2);
 	assert_int_equal(balancer_state(&a->members[0]), BACKEND_UP);
+	assert_int_equal(balancer_weight(&a->members[0]), 2);
 	assert_int_equal(balancer_state(&a->members[1]), BACKEND_DRAIN);
 	assert_int_equal(a->members[1].until_s, SERVED_WALL + 1);
 	assert_int_equal(balancer_weight(&a->members[2]), 5);
