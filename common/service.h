@@ -81,7 +81,8 @@ struct backend {
 	__u8 source_len; /* bits of `source` that are given; the others come from the flow's hash */
 	__u32 source[4]; /* of the outer header: network order; IPv4 in [0] */
 	__u8 no_xmit;    /* the egress loses frames that are redirected to it */
-	__u8 pad[3];
+	__u8 source_set; /* by the policy; else it is the host's own address */
+	__u8 pad[2];
 };
 _Static_assert(sizeof(struct backend) == 64, "layout");
 

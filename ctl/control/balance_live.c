@@ -179,7 +179,7 @@ int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *r
 
 // ---- next hops ----------------------------------------------------------------------------------
 
-// The prefix that outer sources were drawn from, as the row has it.
+// What outer sources are drawn from, as the row has it.
 static struct prefix source_of(const struct backend *row)
 {
 	struct prefix p = {.len = row->source_len};
@@ -195,8 +195,7 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 {
 	const struct backend *old = balancing_row(l, m->id);
 	struct prefix kept = old ? source_of(old) : (struct prefix){0};
-	bool spread = old && old->source_len && old->source_len != addr_bits(&kept.addr);
-	struct hops_source source = {&kept, spread ? 1 : 0, s->mode};
+	struct hops_source source = {&kept, old && old->source_set ? 1 : 0, s->mode};
 	struct backend row;
 	char *why = NULL;
 

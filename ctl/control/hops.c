@@ -38,16 +38,23 @@ static void copy_addr(__u32 to[4], const struct addr *from)
 	memcpy(to, from->bytes, from->family == 4 ? 4 : 16);
 }
 
-// The first prefix of the backend's family, else the host's own address.
-static bool set_source(const struct hops_source *source, const struct addr *own,
-		       struct backend *ret)
+// The first prefix of the backend's family. Also without a next hop: whoever finds one later has the row alone.
+static void set_source(const struct hops_source *source, struct backend *ret)
 {
-	for (size_t i = 0; i < source->n; i++)
+	for (size_t i = 0; !ret->source_set && i < source->n; i++)
 		if (source->at[i].addr.family == ret->family) {
 			copy_addr(ret->source, &source->at[i].addr);
 			ret->source_len = source->at[i].len;
-			return true;
+			ret->source_set = 1;
 		}
+}
+
+// Without such a prefix the host's own address. False: it has none of this family.
+static bool complete_source(const struct hops_source *source, const struct addr *own,
+			    struct backend *ret)
+{
+	if (ret->source_set)
+		return true;
 	if (own->family != ret->family)
 		return source->mode == SERVICE_DR;
 	copy_addr(ret->source, own);
@@ -132,6 +139,7 @@ void hops_row(const struct balancer_member *m, const struct hops_source *source,
 	if (!addr.family)
 		return;
 	copy_addr(ret->addr, &addr);
+	set_source(source, ret);
 	if (!hop)
 		return;
 	addr_format(&addr, name);
@@ -140,7 +148,7 @@ void hops_row(const struct balancer_member *m, const struct hops_source *source,
 		return;
 	}
 	why = check_hop(source, &hop->hop, addr.family, name);
-	if (usable(source, &hop->hop) && set_source(source, &hop->hop.source, ret))
+	if (usable(source, &hop->hop) && complete_source(source, &hop->hop.source, ret))
 		set_hop(&hop->hop, ret);
 	else if (!why)
 		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);

@@ -59,6 +59,10 @@ def test_what_is_kept_can_be_forgotten(node):
     assert kept(node) == []
 
 
+def test_refresh_keeps_the_source_of_the_policy(node):
+    assert node.json("service", "--refresh")["changed"] == 0
+
+
 def killed(node, count, *argv):
     """Dies as it enters its bpf call number `count`."""
     done = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject=bpf:signal=KILL:when={count}",
