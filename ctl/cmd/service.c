@@ -48,11 +48,11 @@ static void show_idle(const struct shown *s)
 	num_text time;
 
 	if (v->idle_tcp)
-		text_add(&t, num_format_duration_ms(v->idle_tcp * 1000 / hz, time));
+		text_add(&t, num_format_duration_ms(v->idle_tcp * 1000ull / hz, time));
 	if (v->idle_udp)
 		text_addf(&t, "%s%s%s for udp", t.len ? ", " : "",
 			  v->udp_move ? "no pins, not " : "",
-			  num_format_duration_ms(v->idle_udp * 1000 / hz, time));
+			  num_format_duration_ms(v->idle_udp * 1000ull / hz, time));
 	out_set_u64(s->ctx->out, "idle_ms", v->idle_tcp * 1000ull / hz);
 	out_set_u64(s->ctx->out, "idle_udp_ms", v->idle_udp * 1000ull / hz);
 	out_set_u64(s->ctx->out, "hold", v->hold);
