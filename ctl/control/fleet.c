@@ -205,11 +205,12 @@ static int keep_hands(const struct fleet *p, const struct targets *targets, stru
 	struct hands hands = {0};
 	int code = hands_read(p->instance->name, &hands, err);
 
+	if (code)
+		return code;
 	vec_each (targets, t)
 		hands_put(&hands, p->state->services[t->service].name,
 			  &p->state->members[t->member]);
-	if (!code)
-		code = hands_write(p->instance->name, &hands, err);
+	code = hands_write(p->instance->name, &hands, err);
 	vec_free(&hands);
 	if (code)
 		err_hint(err, "--volatile changes the kernel alone");

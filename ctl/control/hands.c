@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits-policy.h"
 #include "ctl/base/file.h"
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
@@ -41,7 +42,7 @@ static int read_hand(const struct json *from, struct balancer_hand *ret)
 		.until_s = json_get_u64(from, "until_s"),
 	};
 	if (!service || !address || strlen(service) >= sizeof(ret->service) ||
-	    ret->state > BACKEND_DOWN)
+	    ret->state > BACKEND_DOWN || json_get_u64(from, "weight") > POLICY_WEIGHT_MAX)
 		return -EBADMSG;
 	snprintf(ret->service, sizeof(ret->service), "%s", service);
 	if (!strcmp(address, "here"))
@@ -76,7 +77,8 @@ int hands_read(const char *instance, struct hands *ret, struct err *err)
 	if (list)
 		return 0;
 	vec_free(ret);
-	return err_system(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
+	err_system(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
+	return err_hint(err, "move it away to begin without what was set by hand");
 }
 
 static struct json *hand_json(const struct balancer_hand *h)

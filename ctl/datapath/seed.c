@@ -28,6 +28,12 @@ static int parse_word(const char *text, __u64 *ret)
 	return 0;
 }
 
+static int bad_seed(const char *path, struct err *err)
+{
+	err_system(err, EBADMSG, "'%s' is no seed", path);
+	return err_hint(err, "move it away to draw another: services without 'seed' get other rings");
+}
+
 int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", PINS_STATE, instance);
@@ -46,7 +52,7 @@ int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 		return code;
 	if (len < 2 * WORD_DIGITS || parse_word(text, &key.word[0]) ||
 	    parse_word(text + WORD_DIGITS, &key.word[1]))
-		return err_system(err, EBADMSG, "'%s' is no seed", path);
+		return bad_seed(path, err);
 	*ret = key;
 	return 0;
 }
