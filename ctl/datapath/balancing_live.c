@@ -81,16 +81,45 @@ static int map_tables(struct balancing_live *l, struct err *err)
 	return code;
 }
 
+// A balancer without one of its pins is none to plan around, and not the same as none: its flows would move.
+static int lost_pin(const struct instance *i, struct err *err)
+{
+	err_hint(err, "weir -n %s detach --force removes what is left, then attach again", i->name);
+	return -EBADMSG;
+}
+
+static int open_parts(struct balancing_live *l, const struct instance *i, uint32_t generation,
+		      struct err *err)
+{
+	static const enum part own[] = {PART_BALANCE, PART_KEPT_SERVICES, PART_KEPT_MEMBERS};
+	int code = generation_open(i, generation, &l->g, err);
+	enum part lost = PARTS;
+	size_t n = 0;
+
+	if (code)
+		return code == -ENOENT ? lost_pin(i, err) : code;
+	for (size_t p = 0; p < ARRAY_SIZE(own); p++) {
+		if (l->g->fd[own[p]] < 0)
+			lost = own[p];
+		else
+			n++;
+	}
+	if (!n)
+		return -ENOENT;
+	if (lost == PARTS)
+		return 0;
+	err_system(err, ENOENT, "generation %u has lost its pin '%s'", generation, part_name(lost));
+	return lost_pin(i, err);
+}
+
 int balancing_open(const struct instance *i, uint32_t generation, struct balancing_live **ret,
 		   struct err *err)
 {
 	CLEANUP_BALANCING struct balancing_live *l = mem_new(struct balancing_live);
-	int code = generation_open(i, generation, &l->g, err);
+	int code = open_parts(l, i, generation, err);
 
 	if (code)
 		return code;
-	if (l->g->fd[PART_BALANCE] < 0)
-		return -ENOENT;
 	l->folder = generation_folder(i->folder, generation);
 	l->state = mem_new(struct balancer);
 	code = map_tables(l, err);
@@ -203,8 +232,10 @@ int balancing_pins(struct balancing_live *l, size_t service, uint64_t **ret_word
 	CLEANUP_FD int fd = -1;
 	int code = m->at ? 0 : pins_get(folder, s->name, &fd, err);
 
-	if (code == -ENOENT)
-		return err_system(err, ENOENT, "the pins of '%s' have lost their pin", s->name);
+	if (code == -ENOENT) {
+		err_system(err, ENOENT, "the pins of '%s' have lost their pin", s->name);
+		return err_hint(err, "weir detach --force removes what is left, then attach again");
+	}
 	if (!code && !m->at)
 		code = mapping_open(m, fd, (size_t)s->buckets * sizeof(struct pin_bucket), err);
 	if (code)

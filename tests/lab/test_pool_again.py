@@ -2,6 +2,7 @@
 """The pool changed by hand once more: after a command that was killed, or that kept nothing on disk."""
 
 import json
+import re
 import time
 
 import pytest
@@ -61,6 +62,15 @@ def test_what_is_kept_can_be_forgotten(node):
 
 def test_refresh_keeps_the_source_of_the_policy(node):
     assert node.json("service", "--refresh")["changed"] == 0
+
+
+@pytest.mark.parametrize("pin", ["balance", "kept-services", "kept-members", "services", "flows/www"])
+def test_nothing_begins_anew_where_a_pin_is_lost(node, tmp_path, pin):
+    (node.pins / "gen" / "2" / pin).unlink()
+    for command in ["service"], ["drain", ONE], ["apply", tmp_path / "lab.weir"]:
+        done = node(*command, check=False)
+        assert done.returncode == 2 and re.search("lost (its|their) pin", done.stderr), done.stderr
+        assert "detach --force" in done.stderr
 
 
 def killed(node, count, *argv):
