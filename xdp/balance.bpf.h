@@ -83,6 +83,9 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	const struct service *s;
 	int reason;
 
+	/* What came to all on the link is not sent on (RFC 1812 section 5.3.4): each balancer there has it. */
+	if (unlikely(!is_for_one(ctx)))
+		return pkt->passed;
 	if (unlikely(pkt->service == NO_SERVICE) && (reason = vip_icmp(ctx, pkt)) != GO_ON)
 		return reason;
 	number = pkt->service;

@@ -623,10 +623,11 @@ def size_silent_cases(service, family, about, fits):
                    6: ("::", "::1", "ff02::1")}[family]:
         dropped(f"{about} too big from {source}",
                 ip(service, family, src=source) / udp(counting(fits + 1)), reason, service)
-    packet = ip(service, family) / udp(counting(fits + 1))
-    case(f"{about} too big in a frame to all",
-         link({"dst": "ff:ff:ff:ff:ff:ff", "src": CAME["src"]}, (), bytes(packet)), "drop", reason,
-         length_of(packet), service=service, dropped=True)
+    for name, packet in {"fits": ip(service, family) / udp(b"abc"), "opens": ip(service, family) / tcp(),
+                         "too big": ip(service, family) / udp(counting(fits + 1))}.items():
+        case(f"{about} {name}, in a frame to all",
+             link({"dst": "ff:ff:ff:ff:ff:ff", "src": CAME["src"]}, (), bytes(packet)), "pass", "default",
+             length_of(packet))
     raw = bytes(ip(service, family) / udp(counting(fits + 100)))
     size = (fits + 8 + 16) // 8 * 8
     if family == 4:
