@@ -133,12 +133,16 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "revision", r->revision);
 	out_set_u64(ctx->out, "rules", r->rules);
+	out_set_u64(ctx->out, "services", r->services);
 	out_set_u64(ctx->out, "expects", r->expects);
 	out_set_u64(ctx->out, "trial_ms", o->trial_ms);
 	out_set_bool(ctx->out, "dry_run", o->dry_run);
-	text_addf(&line, "%s %s: %zu rules, %zu expect lines hold",
-		  o->dry_run ? "would apply" : "applied", o->path ? o->path : o->revision, r->rules,
-		  r->expects);
+	text_addf(&line, "%s %s: %zu rules, ", o->dry_run ? "would apply" : "applied",
+		  o->path ? o->path : o->revision, r->rules);
+	if (r->services)
+		text_addf(&line, "%zu %s, ", r->services,
+			  r->services == 1 ? "service" : "services");
+	text_addf(&line, "%zu expect lines hold", r->expects);
 	if (!o->dry_run)
 		text_addf(&line, ", revision %s, instance %s", r->revision, ctx->instance);
 	add_attached(ctx, r, &line);

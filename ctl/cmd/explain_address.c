@@ -259,6 +259,30 @@ static void show_sets(struct view *v)
 	out_end(o);
 }
 
+// Services that have it among their addresses.
+static void show_services(struct view *v)
+{
+	const struct resolved *r = v->e->c->resolved;
+	struct out *o = v->ctx->out;
+
+	out_array(o, "services");
+	for (size_t s = 0; s < r->n_services; s++) {
+		struct explain_entry entry;
+		struct text line = {0};
+
+		if (!explain_holds(&r->addresses[r->services[s].vip], &v->target, &entry))
+			continue;
+		out_object(o, NULL);
+		out_set_string(o, "service", r->services[s].name);
+		set_entry(v, &entry);
+		out_end(o);
+		explain_add_entry(&line, r, &entry);
+		out_line(o, "  service:  %s, %s", r->services[s].name, text_get(&line));
+		text_free(&line);
+	}
+	out_end(o);
+}
+
 static void show_absent(const struct view *v)
 {
 	struct text line = {0};
@@ -289,6 +313,7 @@ static void show(struct view *v)
 	out_end(o);
 	show_rules(v);
 	show_sets(v);
+	show_services(v);
 	show_absent(v);
 	explain_warn(v->ctx, v->e);
 	free(v->shown);

@@ -10,6 +10,7 @@
 
 #include "ctl/base/num.h"
 #include "ctl/control/fleet.h"
+#include "ctl/control/hands.h"
 #include "ctl/control/leave.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/settle.h"
@@ -291,6 +292,20 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 	return code ? code : balance_after(&c->balance, i, number, err);
 }
 
+// What was set for a backend goes with its line.
+static int forget_hands(const char *instance, const struct balancer *b, struct err *err)
+{
+	struct hands hands = {0};
+	int code = hands_read(instance, &hands, err);
+	size_t before = hands.n;
+
+	hands_keep_named(&hands, b, (uint64_t)time(NULL));
+	if (!code && hands.n < before)
+		code = hands_write(instance, &hands, err);
+	vec_free(&hands);
+	return code;
+}
+
 static int switch_over(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		       struct apply_result *ret, struct err *err)
 {
@@ -305,9 +320,32 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 	// back: the kernel is the truth. That of a fleeting policy serves status and explain only.
 	if (!code && !o->trial_ms && !o->fleeting && revision.id[0])
 		code = revisions_accept(o->instance, revision.id, err);
+	if (!code && !o->trial_ms && !o->fleeting)
+		code = forget_hands(o->instance, c->balance.balancer, err);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", revision.id);
 	revision_free(&revision);
 	return code;
+}
+
+// Services that end with the policy before.
+static void note_ended(const struct instance *i, const struct candidate *c,
+		       struct apply_result *ret)
+{
+	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	struct commit_state state;
+	const struct balancer *b;
+
+	if (commit_read(i, &state, NULL) || balancing_open(i, state.active, &l, NULL))
+		return;
+	b = balancing_state(l);
+	for (size_t n = 0; n < b->n_services; n++)
+		if (!c->balance.balancer ||
+		    !balancer_find(c->balance.balancer, b->services[n].name))
+			vec_push(&ret->warnings,
+				 mem_printf(
+					 "service '%s' is not in the policy any more: its packets "
+					 "go to no backend",
+					 b->services[n].name));
 }
 
 // What the hand set goes on, which somebody may have forgotten.
@@ -363,6 +401,8 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 	vec_each (&c->balance.warnings, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
 	note_hands(c, ret);
+	if (!code)
+		note_ended(b->instance, c, ret);
 	if (code || o->dry_run)
 		return code;
 	if ((code = switch_over(b, c, o, ret, err)))
@@ -410,6 +450,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (!code) {
 		ret->rules = c->image->n_rules;
 		ret->expects = c->resolved->n_expects;
+		ret->services = c->resolved->n_services;
 		options.path = path;
 		code = under_lock(&b, c, &options, &devices, ret, err);
 		// An instance that was made for this and holds no interface is taken back.

@@ -35,7 +35,7 @@ struct apply_iface {
 struct apply_result {
 	char revision[REVISION_ID]; // of the new policy
 	uint32_t generation;
-	size_t rules, expects;
+	size_t rules, services, expects;
 	VEC(struct apply_iface) attached; // interfaces that got Weir now
 	struct ifnames left;              // interfaces that it does not name any more: detached
 	VEC(char *) absent;               // optional interfaces and patterns without a device

@@ -136,9 +136,8 @@ int balance_tidy(struct balancing_live *l, const struct clock *now, bool *ret_pi
 	}
 	if (code)
 		return code;
-	return balancer_expire(b, now->wall_ms / 1000)
-		       ? balance_rewrite(l, now, NULL, NULL, err)
-		       : balancing_write(l, now->hz, err);
+	return balancer_expire(b, now->wall_ms / 1000) ? balance_rewrite(l, now, NULL, NULL, err)
+						       : balancing_write(l, now->hz, err);
 }
 
 int balance_guard(struct balancing_live *l, const struct clock *now, uint32_t ms, struct err *err)
@@ -200,7 +199,7 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 	char *why = NULL;
 
 	hops_row(m, &source, hop, &row, &why);
-	if (why)
+	if (why && !m->gone)
 		sentences_add(warnings, mem_printf("service '%s': %s", s->name, why));
 	free(why);
 	if (!old || !memcmp(old, &row, sizeof(row)))

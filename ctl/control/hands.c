@@ -143,3 +143,26 @@ void hands_put(struct hands *hands, const char *service, const struct balancer_m
 	if (hand.state != BACKEND_UP || hand.weighed)
 		vec_push(hands, hand);
 }
+
+static bool is_named(const struct balancer_hand *h, const struct balancer *b)
+{
+	const struct balancer_service *s = b ? balancer_find(b, h->service) : NULL;
+	const struct balancer_member *m =
+		s ? balancer_find_member(b, s, h->addr.family ? &h->addr : NULL, h->port) : NULL;
+
+	return m && !m->gone;
+}
+
+void hands_keep_named(struct hands *hands, const struct balancer *b, uint64_t wall_s)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; n < hands->n; n++) {
+		const struct balancer_hand *h = &hands->at[n];
+		bool over = h->until_s && h->until_s <= wall_s && !h->weighed;
+
+		if (!over && is_named(h, b))
+			hands->at[kept++] = *h;
+	}
+	hands->n = kept;
+}

@@ -17,5 +17,8 @@ struct hands {
 int hands_read(const char *instance, struct hands *ret, struct err *err);
 // Replaces the file. The caller holds the lock.
 int hands_write(const char *instance, const struct hands *hands, struct err *err);
+// Forgets what was set for backends that the policy does not name, and what is over. `b` NULL: it has no services.
+void hands_keep_named(struct hands *hands, const struct balancer *b, uint64_t wall_s);
+
 // Puts what is set in a member of a service into the list, in place of what is there.
 void hands_put(struct hands *hands, const char *service, const struct balancer_member *m);

@@ -23,6 +23,29 @@ static void resolve_vip(struct resolver *r, const struct ast_service *a,
 			   a->name);
 }
 
+// A service takes packets away from the host that has its address, unless the host is one of its backends.
+static void warn_own(struct resolver *r, const struct ast_service *a,
+		     const struct resolved_service *s)
+{
+	const struct addr *own;
+	size_t n;
+
+	for (size_t i = 0; i < s->n_backends; i++)
+		if (s->backends[i].here)
+			return;
+	own = resolve_own(r, POLICY_SELF, a->vip.at, &n);
+	for (size_t i = 0; i < n; i++) {
+		addr_text text;
+
+		if (!resolved_contains(&r->addresses.at[s->vip], &own[i], NULL))
+			continue;
+		diag_warning(r->diag, a->vip.at, "a balancer has no address of its services",
+			     "service '%s': %s is an address of this host, which gets no packet "
+			     "of the service any more",
+			     a->name, addr_format(&own[i], text));
+	}
+}
+
 // The prefixes of `source`; what is no address has been refused by check.
 static void resolve_source(struct resolver *r, const struct ast_service *a,
 			   struct resolved_service *to)
@@ -136,6 +159,7 @@ void resolve_services(struct resolver *r)
 		if (a->broken)
 			continue;
 		resolve_vip(r, a, to);
+		warn_own(r, a, to);
 		resolve_source(r, a, to);
 		if (!a->any_port && resolve_ports(r, &a->port, a->option_at[AST_SERVICE_PORT],
 						  to->proto.bits, &to->ports) < 0)

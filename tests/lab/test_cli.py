@@ -14,12 +14,15 @@ ADD = {"file", "wide", "to", "both", "for", "note", "origin", "sync", "set", "if
 TAKE = {"file", "wide", "to", "both", "origin", "sync", "set", "all", "dry-run"}
 NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
+POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
     "attach": {"mode", "max-entries"}, "detach": {"force"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "list": {"plain", "set", "blocked", "allowed"},
     "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision"} | NAMES, "show": {"all"}, "history": set(),
+    "service": {"refresh"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
+    "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"limits"}, "stats": {"interfaces", "all"}, "watch": {"count"},
     "bypass": {"for", "off"}, "doctor": set(), "decap": {"port", "mode", "off"},
