@@ -31,7 +31,8 @@ static int parse_word(const char *text, __u64 *ret)
 static int bad_seed(const char *path, struct err *err)
 {
 	err_system(err, EBADMSG, "'%s' is no seed", path);
-	return err_hint(err, "move it away to draw another: services without 'seed' get other rings");
+	return err_hint(err,
+			"move it away to draw another: services without 'seed' get other rings");
 }
 
 int seed_read(const char *instance, struct hash_key *ret, struct err *err)

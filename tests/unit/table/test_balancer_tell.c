@@ -225,9 +225,13 @@ static void test_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),       cmocka_unit_test(test_refused_key),
-		cmocka_unit_test(test_refused_many),  cmocka_unit_test(test_pins),
-		cmocka_unit_test(test_pins_of_changing), cmocka_unit_test(test_pins_on_trial), cmocka_unit_test(test_share),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused_key),
+		cmocka_unit_test(test_refused_many),
+		cmocka_unit_test(test_pins),
+		cmocka_unit_test(test_pins_of_changing),
+		cmocka_unit_test(test_pins_on_trial),
+		cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
