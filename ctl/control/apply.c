@@ -296,11 +296,14 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 static int forget_hands(const char *instance, const struct balancer *b, struct err *err)
 {
 	struct hands hands = {0};
-	int code = hands_read(instance, &hands, err);
-	size_t before = hands.n;
+	int code = 0;
+	size_t before;
 
+	if (hands_read(instance, &hands, NULL))
+		return 0; // damaged: apply has warned of it
+	before = hands.n;
 	hands_keep_named(&hands, b, (uint64_t)time(NULL));
-	if (!code && hands.n < before)
+	if (hands.n < before)
 		code = hands_write(instance, &hands, err);
 	vec_free(&hands);
 	return code;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -12,7 +13,7 @@
 #include "ctl/control/hops.h"
 #include "ctl/datapath/seed.h"
 
-#define SWITCH_MS 5000 // from the plan to the switch, at most
+#define SWITCH_MS 30000 // from the plan to the switch, at most
 
 void balance_free(struct balance *s)
 {
@@ -106,8 +107,13 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 		       bool **ret_pinned, struct balancer_ids *busy, struct hands *hands,
 		       struct err *err)
 {
-	int code = i ? hands_read(i->name, hands, err) : 0;
+	struct err why = {0};
+	int code = 0;
 
+	// A policy in force without them is better than none.
+	if (i && hands_read(i->name, hands, &why))
+		sentences_add(&s->warnings,
+			      mem_printf("%s: what was set by hand is left out", why.text));
 	if (!code && i && running)
 		code = balancing_open(i, running, &s->running, err);
 	if (code == -ENOENT)
@@ -116,6 +122,23 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 		return code;
 	*ret_pinned = mem_zalloc(balancing_state(s->running)->n_services, sizeof(**ret_pinned));
 	return balance_tidy(s->running, &s->clock, *ret_pinned, busy, err);
+}
+
+// The pins of all services together.
+static int check_memory(const struct balance *s, struct err *err)
+{
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t bytes = 0;
+	num_text want, have;
+
+	for (size_t n = 0; n < s->balancer->n_services; n++)
+		bytes += (uint64_t)s->balancer->services[n].buckets * sizeof(struct pin_bucket);
+	if (bytes <= pages * page / 2)
+		return 0;
+	err_input(err, "the pins of all services take %s, more than half of the %s of this machine",
+		  num_format_bytes(bytes, want), num_format_bytes(pages * page, have));
+	err_hint(err, "'pins N' in a service: four times the flows that are expected in change");
+	return -EINVAL;
 }
 
 static uint64_t trial_end(const struct balance *s)
@@ -206,6 +229,8 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 	vec_free(&hands);
 	if (code)
 		return code;
+	if ((code = check_memory(s, err)))
+		return code;
 	fill_rows(s, r);
 	s->balancing = (struct balancing){s->balancer, s->rows, {{0}}, s->clock.hz};
 	balancer_new_ids(s->balancer, s->running ? balancing_state(s->running) : NULL,
@@ -245,12 +270,39 @@ static void prepare_way_back(struct balance *s)
 	}
 }
 
+// The plan took slots for what they were then.
+static int check_time(const struct balance *s, const struct instance *i, struct err *err)
+{
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (code || now.jiffies - s->clock.jiffies < (uint64_t)SWITCH_MS * now.hz / 1000)
+		return code;
+	return err_system(err, ETIME, "the policy took more than %u s to load; try again",
+			  SWITCH_MS / 1000);
+}
+
+// Pins that the policy on trial writes may name its new backends: the one before has to know those. Where
+// both have one array it does already.
+static void share_rows(struct balance *s)
+{
+	for (size_t m = 0; m < s->balancer->n_members; m++) {
+		uint32_t id = s->balancer->members[m].id;
+
+		if (balancer_ids_has(&s->balancing.fresh, id))
+			balancing_set_row(s->running, id, &s->rows[id]);
+	}
+}
+
 int balance_before(struct balance *s, const struct instance *i, bool fleeting, struct err *err)
 {
 	int code = s->balancer && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
 
+	if (!code && s->running)
+		code = check_time(s, i, err);
 	if (code || !s->running || !s->options.trial_ms)
 		return code;
+	share_rows(s);
 	prepare_way_back(s);
 	return balancing_write(s->running, s->clock.hz, err);
 }

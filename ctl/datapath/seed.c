@@ -63,11 +63,12 @@ int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
 	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", PINS_STATE, instance);
 	CLEANUP_FREE char *text = mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
 					     (unsigned long long)key->word[1]);
-
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
-	int code = file_exists(path) ? -EEXIST : file_mkdirs(folder, 0700, err);
+	struct hash_key kept;
+	int code;
 
-	if (code)
-		return code == -EEXIST ? 0 : code;
-	return file_replace(path, text, strlen(text), 0600, err);
+	if (file_exists(path))
+		return seed_read(instance, &kept, err);
+	code = file_mkdirs(folder, 0700, err);
+	return code ? code : file_replace(path, text, strlen(text), 0600, err);
 }
