@@ -12,6 +12,19 @@
 #define UDP_BYTES 8u
 #define USUAL_MTU 1500u
 
+// A question that failed is no answer: nobody loses the way he has by it. That this kernel has no such
+// family is one.
+static int find_unasked(const struct nexthop_answer *answers, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (answers[i].code && answers[i].code != -EOPNOTSUPP &&
+		    answers[i].err.kind == ERR_SYSTEM) {
+			*err = answers[i].err;
+			return answers[i].code;
+		}
+	return 0;
+}
+
 int hops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 	      struct err *err)
 {
@@ -24,6 +37,8 @@ int hops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexth
 		if (dests[i].family)
 			asked[m++] = dests[i];
 	code = m ? nexthop_find(asked, m, wait_ms, answers, err) : 0;
+	if (!code)
+		code = find_unasked(answers, m, err);
 	if (code)
 		return code;
 	m = 0;
