@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""drain, weight, apply of a running pool: the ring before or the one after, whole, and no flow that is
+known moves in any case."""
+
+from labnet import numbers, run
+from policylab import packet
+from scapy.layers.inet import TCP
+from scapy.layers.l2 import Ether
+from scenario import Prober, Scenario, sweep
+
+VIP = "10.77.9.1"
+KNOWN, FRESH = 48, 64
+POOLS = {"before": (1, 2, 3), "after": (2, 3, 4)}
+# Who gets new flows; with 64 of them, that somebody gets none of his third by chance is out of the question.
+RINGS = {"before": {1, 2, 3}, "drained": {2, 3}, "after": {2, 3, 4}}
+
+
+def address(number):
+    return f"10.77.0.{100 + number}"
+
+
+def mac(number):
+    return f"02:77:00:00:01:{number:02x}"
+
+
+def pool(backends):
+    lines = "\n".join(f"\tbackend {address(number)}" for number in backends)
+    return (f'interface near0\nseed "faults"\nservice web {{\n\tvip {VIP}\n\tproto tcp\n\tport 80\n'
+            f"\tmode dr\n\tidle 8h\n\tpins 65536\n{lines}\n}}\n")
+
+
+def segment(flow, flags):
+    source = f"198.18.{flow >> 8 & 255}.{flow & 255}"
+    return packet(TCP(sport=1024 + (flow >> 16), dport=80, flags=flags), source, dst=VIP)
+
+
+class PoolProber(Prober):
+    """Sees what comes back out of near0, by the backend it is for."""
+
+    def __init__(self, lab):
+        super().__init__(lab)
+        self.sniffer.close()
+        self.sniffer = type(self.sniffer)(lab.far_netns, lab.far_device)
+
+    def owners(self, flows, flags):
+        """The backend, by number, for a segment of each flow; None: for nobody."""
+        list(self.sniffer.frames(wait=0.0001))
+        frames = [segment(flow, flags) for flow in flows]
+        for frame in frames:
+            self.out.send(bytes(frame))
+        wanted = {(frame.src, frame[TCP].sport) for frame in map(lambda one: one["IP"], frames)}
+        found = {}
+        for data in self.arrivals(len(flows)):
+            ip = Ether(data)["IP"]
+            if (ip.src, ip[TCP].sport) in wanted:
+                found[ip.src, ip[TCP].sport] = data[5] if data[:5] == bytes.fromhex("0277000001") else None
+        return [found.get((frame["IP"].src, frame[TCP].sport)) for frame in frames]
+
+    def arrivals(self, count):
+        got = []
+        for data, sent in self.sniffer.frames(wait=0.5):
+            if not sent and data[12:14] == b"\x08\x00":
+                got.append(data)
+                if len(got) == count:
+                    break
+        return got
+
+
+class Pool(Scenario):
+    """Three backends; flows that are known, wherever slots have changed to since."""
+
+    after = "drained"
+    undo = ("undrain", address(1))
+    stride, rare_stride = 24, 2
+
+    def begin(self):
+        for number in range(1, 5):
+            run(["ip", "-n", self.lab.near_netns, "neigh", "replace", address(number), "lladdr", mac(number),
+                 "dev", "near0", "nud", "permanent"])
+        super().begin()
+        self.prober.close()
+        self.prober = PoolProber(self.lab)
+        self.learn()
+
+    def prepare(self):
+        self.paths = {}
+        for name, backends in POOLS.items():
+            self.paths[name] = self.folder / f"{name}.weir"
+            self.paths[name].write_text(pool(backends))
+        self.weir("attach", "near0", "--max-entries", "64")
+        self.weir("apply", self.paths["before"])
+        self.state = "before"
+
+    def fresh(self, count):
+        return [next(numbers) for _ in range(count)]
+
+    def learn(self):
+        """Flows, and where they go from now on."""
+        self.flows = self.fresh(KNOWN)
+        self.homes = self.prober.owners(self.flows, "S")
+        assert None not in self.homes
+        assert self.prober.owners(self.flows, "A") == self.homes
+
+    def before(self):
+        if self.state != "before":
+            self.weir(*self.undo)
+        self.state = "before"
+
+    def whole(self):
+        self.state = "unknown"
+        assert self.prober.owners(self.flows, "A") == self.homes, "a flow moved"
+        found = set(self.prober.owners(self.fresh(FRESH), "S"))
+        for name, owners in RINGS.items():
+            if found == owners:
+                break
+        else:
+            raise AssertionError(f"new flows go to {found}")
+        service = self.weir.json("service", "web")["services"][0]
+        rows = {row["backend"]: row["slots"] for row in service["backends"]}
+        assert sum(rows.values()) == service["slots"], "slots of nobody"
+        owners = {number for number in range(1, 5) if rows.get(address(number))}
+        assert owners == RINGS[name], f"service says {owners}, packets {found}"
+        self.state = name
+        return name
+
+    def go_on(self, state, fault, outcome):
+        if fault.nth % 3 == 2:
+            self.restart((state,) if state == self.after else ("before", self.after))
+        self.weir(*self.argv)
+        assert self.whole() == self.after
+        assert len(list((self.weir.pins / "gen").iterdir())) <= 4
+
+    def restart(self, states):
+        """From what is on disk, as after a boot."""
+        self.weir("detach")
+        assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
+        self.weir("attach", "near0", "--max-entries", "64")
+        self.learn()
+        assert self.whole() in states, "what comes back was not in force"
+        assert not list(self.weir.state.rglob("*.new"))
+
+    def start_again(self, state):
+        self.restart((self.after,))
+
+
+class Drain(Pool):
+    argv = ("drain", "web", address(1))
+
+
+class Weight(Pool):
+    argv = ("weight", "web", address(1), 0)
+
+
+class Change(Pool):
+    """apply."""
+
+    after = "after"
+    stride, rare_stride = 48, 4
+
+    def prepare(self):
+        super().prepare()
+        self.argv = ("apply", self.paths["after"])
+        self.undo = ("apply", self.paths["before"])
+
+    def before(self):
+        super().before()
+        self.weir("service", "--refresh")
+
+
+def test_drain(labs):
+    sweep(Drain, labs, {"before", "drained"})
+
+
+def test_weight(labs):
+    sweep(Weight, labs, {"before", "drained"})
+
+
+def test_apply_to_a_pool(labs):
+    sweep(Change, labs, {"before", "after"})
