@@ -88,8 +88,8 @@ static void fill_rows(struct balance *s, const struct resolved *r)
 			char *why = NULL;
 
 			if (m < from->n_backends)
-				hops_row(member, &source, s->n_hops ? &s->hops[hop + m] : NULL, row,
-					 &why);
+				hops_row(member, &source, s->n_hops ? &s->hops[hop + m] : NULL, old,
+					 row, &why);
 			else if (old)
 				*row = *old;
 			if (why)

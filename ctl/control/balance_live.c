@@ -198,7 +198,7 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 	struct backend row;
 	char *why = NULL;
 
-	hops_row(m, &source, hop, &row, &why);
+	hops_row(m, &source, hop, old, &row, &why);
 	if (why && !m->gone)
 		sentences_add(warnings, mem_printf("service '%s': %s", s->name, why));
 	free(why);

@@ -137,9 +137,20 @@ static char *check_hop(const struct hops_source *source, const struct nexthop *h
 	return check_room(source, hop, family);
 }
 
-void hops_row(const struct balancer_member *m, const struct hops_source *source,
-	      const struct nexthop_answer *hop, struct backend *ret, char **ret_why)
+// A host that does not answer for a while has not moved: forgetting its MAC address would keep packets
+// from it when it is back. A row may be left of another backend that had its number.
+static bool stays(const struct nexthop_answer *hop, const struct backend *old,
+		  const struct backend *row)
 {
+	return hop->silent && old && old->family == row->family &&
+	       !memcmp(old->addr, row->addr, sizeof(row->addr)) && old->ifindex == hop->hop.ifindex;
+}
+
+void hops_row(const struct balancer_member *m, const struct hops_source *source,
+	      const struct nexthop_answer *hop, const struct backend *old, struct backend *ret,
+	      char **ret_why)
+{
+	struct nexthop next;
 	struct addr addr;
 	addr_text name;
 	char *why;
@@ -158,13 +169,17 @@ void hops_row(const struct balancer_member *m, const struct hops_source *source,
 	if (!hop)
 		return;
 	addr_format(&addr, name);
-	if (hop->code) {
+	if (hop->code && !stays(hop, old, ret)) {
 		*ret_why = with_hint("no next hop: ", &hop->err);
 		return;
 	}
-	why = check_hop(source, &hop->hop, addr.family, name);
-	if (usable(source, &hop->hop) && complete_source(source, &hop->hop.source, ret))
-		set_hop(&hop->hop, ret);
+	next = hop->hop;
+	if (hop->code)
+		memcpy(next.mac, old->mac, sizeof(next.mac));
+	why = hop->code ? with_hint("the next hop stays, but ", &hop->err)
+			: check_hop(source, &next, addr.family, name);
+	if (usable(source, &next) && complete_source(source, &next.source, ret))
+		set_hop(&next, ret);
 	else if (!why)
 		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);
 	if (why)

@@ -19,7 +19,9 @@ struct hops_source {
 	uint8_t mode; // enum service_mode
 };
 
-// The row of a member. hop NULL: nobody asked, it has none. *ret_why: a sentence, owned by the caller, when
-// packets would get lost; else untouched.
+// The row of a member. hop NULL: nobody asked, it has none. old: the row it has in the kernel, NULL: none;
+// whose MAC address stays when a neighbour is silent. *ret_why: a sentence, owned by the caller, when packets
+// would get lost; else untouched.
 void hops_row(const struct balancer_member *m, const struct hops_source *source,
-	      const struct nexthop_answer *hop, struct backend *ret, char **ret_why);
+	      const struct nexthop_answer *hop, const struct backend *old, struct backend *ret,
+	      char **ret_why);

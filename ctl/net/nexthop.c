@@ -259,7 +259,8 @@ static void take_neighbour(struct finding *f, size_t at)
 	const struct neigh *n = &f->neighs[at];
 	struct nexthop_answer *a = &f->answers[f->whose[at]];
 
-	if (n->state == NEIGH_KNOWN)
+	a->silent = n->state != NEIGH_KNOWN;
+	if (!a->silent)
 		memcpy(a->hop.mac, n->mac, sizeof(a->hop.mac));
 	else
 		a->code = no_neighbour(&f->dests[f->whose[at]], n,

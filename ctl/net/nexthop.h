@@ -35,7 +35,8 @@ struct nexthop {
 };
 
 struct nexthop_answer {
-	int code; // 0: hop is there; else -errno and err is set
+	int code;    // 0: hop is there; else -errno and err is set
+	bool silent; // code: the neighbour does not answer; hop is there but for mac
 	struct nexthop hop;
 	struct err err; // ERR_REFUSED or ERR_SYSTEM, with the command that mends it
 };

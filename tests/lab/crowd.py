@@ -17,7 +17,7 @@ import resource
 import sys
 
 NETWORKS = {4: "198.18.{}.{}", 6: "2001:db8::{:x}:{:x}"}  # the client has all of these
-LONGEST_S = 300
+NAME_S = 10  # the longest that a newcomer waits; a download twice its time, and that
 
 
 class Client:
@@ -73,10 +73,10 @@ class Client:
         if self.got != size:
             raise ValueError(f"{self.got} of {size} bytes")
 
-    async def tell(self, work):
+    async def tell(self, work, limit_s=NAME_S):
         """Runs it and keeps how it failed."""
         try:
-            await asyncio.wait_for(work, LONGEST_S if not self.newcomer else 10)
+            await asyncio.wait_for(work, limit_s)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             self.error = f"{type(error).__name__}: {error}"
 
@@ -100,7 +100,8 @@ async def crowd(big, addresses, count, size, rate, seconds=0, newcomers=0):
     clients = [client(i, False) for i in range(count)]
     tasks = []
     for each in clients:
-        tasks.append(asyncio.ensure_future(each.tell(each.download(big, size, rate, started))))
+        work = each.download(big, size, rate, started)
+        tasks.append(asyncio.ensure_future(each.tell(work, 2 * size / rate + NAME_S)))
         if len(tasks) % 50 == 0:
             await asyncio.sleep(0.05)
     if count:

@@ -149,6 +149,25 @@ def assert_newcomers_fare_well(balancer, count=100):
     assert len(results) == count and not failed(results), failed(results)
 
 
+def test_commands_while_a_backend_is_silent(balancer, node, apply):
+    """Whose neighbour entry has gone and who does not answer for a while has not moved: no command forgets
+    the way to him."""
+    apply(LIVE)
+    link = ["ip", "-n", balancer.netns("router"), "link", "set", "backend2"]
+    try:
+        with downloads(balancer, node) as look:
+            run([*link, "down"])
+            run(["ip", "-n", balancer.netns("balancer1"), "neigh", "flush", "to", address(2)])
+            said = apply(LIVE)["warnings"]
+            assert any(address(2) in text for text in said), said
+            said = node.json("service", "--refresh")["warnings"]
+            assert any(address(2) in text for text in said), said
+            look()
+            run([*link, "up"])
+    finally:
+        run([*link, "up"])
+
+
 def test_killed_commands(balancer, node, apply, tmp_path):
     """Every command that changes the pool is killed anywhere, again and again."""
     apply(LIVE)
