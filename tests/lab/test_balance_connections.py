@@ -84,7 +84,7 @@ def downloads(balancer, node, dead=None):
 def stable_without_pins(node, idle_s):
     """One idle after the last change, and a command that tidies up."""
     node("service", "--refresh")  # what is over by its age
-    time.sleep(idle_s + 3)  # pins count seconds, and live one or two more
+    time.sleep(idle_s + 5)  # pins count ticks of a second, and live two more
     node("service", "--refresh")
     service = node.service()
     assert service["slots_stable"] == service["slots"], service
