@@ -58,7 +58,7 @@ class PoolProber(Prober):
 
     def arrivals(self, count):
         got = []
-        for data, sent in self.sniffer.frames(wait=0.5):
+        for data, sent in self.sniffer.frames(wait=3):
             if not sent and data[12:14] == b"\x08\x00":
                 got.append(data)
                 if len(got) == count:
