@@ -39,20 +39,6 @@ static struct {
 	uint32_t linear;
 } all;
 
-static bool read_hex(const char *hex, struct frame *f)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (f->len = 0; hex[0] && hex[1]; hex += 2) {
-		const char *high = strchr(digits, hex[0]), *low = strchr(digits, hex[1]);
-
-		if (!high || !low || f->len == FRAME_MAX)
-			return false;
-		f->at[f->len++] = (uint8_t)((high - digits) << 4 | (low - digits));
-	}
-	return !hex[0];
-}
-
 static bool read_number(const char *text, uint32_t *ret)
 {
 	return !num_parse_u32(text, strlen(text), 0, UINT32_MAX, ret);
@@ -223,9 +209,9 @@ bool decap_case_line(const char *word, char *value, const char *only, struct tal
 	if (!strcmp(word, "linear"))
 		return read_number(value, &all.linear);
 	if (!strcmp(word, "frame"))
-		return read_hex(value, &all.in);
+		return frame_read_hex(value, &all.in);
 	if (!strcmp(word, "out"))
-		return all.has_out = read_hex(value, &all.out);
+		return all.has_out = frame_read_hex(value, &all.out);
 	return !strcmp(word, "expect") && expect(value, only, tally);
 }
 

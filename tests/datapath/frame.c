@@ -127,3 +127,17 @@ void frame_malformed(struct frame *f)
 	frame_udp(f, "192.0.2.1", "192.0.2.2", 0);
 	f->len = ETH_BYTES + 19;
 }
+
+bool frame_read_hex(const char *hex, struct frame *f)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (f->len = 0; hex[0] && hex[1]; hex += 2) {
+		const char *high = strchr(digits, hex[0]), *low = strchr(digits, hex[1]);
+
+		if (!high || !low || f->len == FRAME_MAX)
+			return false;
+		f->at[f->len++] = (uint8_t)((high - digits) << 4 | (low - digits));
+	}
+	return !hex[0];
+}

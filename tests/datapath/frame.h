@@ -3,6 +3,7 @@
 // does not read them.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,3 +26,6 @@ void frame_udp_behind(struct frame *f, const uint8_t *kinds, size_t n, size_t ex
 void frame_not_ip(struct frame *f, size_t len);
 // A frame that ends inside its IPv4 header.
 void frame_malformed(struct frame *f);
+
+// Lower-case digits, two a byte. False: they are none, or too many.
+bool frame_read_hex(const char *hex, struct frame *f);
