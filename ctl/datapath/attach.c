@@ -355,7 +355,8 @@ int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 	*ret_number = result.number;
 	if (row.state != IFACE_FREE)
 		return 0;
-	counters_clear(i, result.number);
+	if ((code = counters_clear(i, result.number, err)))
+		return code;
 	row = (struct iface){.ifindex = ifindex, .state = IFACE_ATTACHING};
 	snprintf(row.name, sizeof(row.name), "%s", name);
 	return set_number(i, result.number, &row, err);

@@ -13,6 +13,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/pins.h"
 
 // Rows of backends are made in powers of two, twice as many as are needed: they are handed on, and a new
@@ -111,23 +112,19 @@ static int copy_rows(int to, const char *heir_of, enum part part, size_t size, s
 	return 0;
 }
 
-static size_t counter_bytes(void)
-{
-	int cpus = libbpf_num_possible_cpus();
-
-	return sizeof(struct service_counter) * (size_t)(cpus > 0 ? cpus : 1);
-}
-
 // The rows of numbers that nobody had before: no packet meets them yet.
 static int fill_rows(const struct generation *g, const struct balancing *b, const char *heir_of,
 		     struct err *err)
 {
-	CLEANUP_FREE uint8_t *zero = mem_zalloc(1, counter_bytes());
-	int code = copy_rows(g->fd[PART_BACKENDS], heir_of, PART_BACKENDS, sizeof(struct backend),
-			     err);
+	CLEANUP_FREE struct service_counter *zero = NULL;
+	size_t cpus;
+	int code = percpu_row(sizeof(*zero), &zero, &cpus, err);
 
 	if (!code)
-		code = copy_rows(g->fd[PART_BALANCED], heir_of, PART_BALANCED, counter_bytes(),
+		code = copy_rows(g->fd[PART_BACKENDS], heir_of, PART_BACKENDS,
+				 sizeof(struct backend), err);
+	if (!code)
+		code = copy_rows(g->fd[PART_BALANCED], heir_of, PART_BALANCED, cpus * sizeof(*zero),
 				 err);
 	for (uint32_t id = 1; !code && id < SERVICE_BACKENDS; id++) {
 		if (!balancer_ids_has(&b->fresh, id))

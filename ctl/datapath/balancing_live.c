@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/balancing.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/pins.h"
 
 struct balancing_live {
@@ -248,14 +248,16 @@ int balancing_pins(struct balancing_live *l, size_t service, uint64_t **ret_word
 int balancing_counter(const struct balancing_live *l, uint32_t row, struct service_counter *ret,
 		      struct err *err)
 {
-	int cpus = libbpf_num_possible_cpus();
-	CLEANUP_FREE struct service_counter *all =
-		mem_zalloc((size_t)(cpus > 0 ? cpus : 1), sizeof(*all));
+	CLEANUP_FREE struct service_counter *all = NULL;
+	size_t cpus;
+	int code = percpu_row(sizeof(*all), &all, &cpus, err);
 
+	if (code)
+		return code;
 	if (bpf_map_lookup_elem(l->g->fd[PART_BALANCED], &row, all))
 		return err_system(err, errno, "cannot read the counters of backend %u", row);
 	*ret = (struct service_counter){0};
-	for (int c = 0; c < cpus; c++) {
+	for (size_t c = 0; c < cpus; c++) {
 		ret->packets += all[c].packets;
 		ret->bytes += all[c].bytes;
 		for (int d = 0; d < SERVICE_DROPS; d++)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/percpu.h"
 
 static const struct {
 	const char *name, *text;
@@ -97,33 +97,37 @@ static int read_tallies(const struct instance *i, struct counter *cpus, size_t n
 
 int counters_read(const struct instance *i, struct counters *ret, struct err *err)
 {
-	int cpus = libbpf_num_possible_cpus();
-	CLEANUP_FREE struct counter *rows =
-		mem_zalloc((size_t)(cpus > 0 ? cpus : 1), sizeof(*rows));
 	CLEANUP_FREE struct counters *sums = mem_new(struct counters);
-	int code = cpus < 0 ? cpus : read_iface(i, 0, rows, (size_t)cpus, sums);
+	CLEANUP_FREE struct counter *row = NULL;
+	size_t cpus;
+	int code = percpu_row(sizeof(*row), &row, &cpus, err);
 
-	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++)
-		code = read_iface(i, number, rows, (size_t)cpus, sums);
+	if (code)
+		return code;
+	for (uint32_t number = 0; !code && number < WEIR_IFACES; number++)
+		code = read_iface(i, number, row, cpus, sums);
 	if (!code)
-		code = read_tallies(i, rows, (size_t)cpus, sums);
+		code = read_tallies(i, row, cpus, sums);
 	if (code)
 		return err_system(err, -code, "cannot read the counters of instance '%s'", i->name);
 	*ret = *sums;
 	return 0;
 }
 
-void counters_clear(const struct instance *i, uint32_t number)
+int counters_clear(const struct instance *i, uint32_t number, struct err *err)
 {
-	int cpus = libbpf_num_possible_cpus();
-	CLEANUP_FREE struct counter *zeros =
-		mem_zalloc((size_t)(cpus > 0 ? cpus : 1), sizeof(*zeros));
+	CLEANUP_FREE struct counter *zeros = NULL;
+	size_t cpus;
+	int code = percpu_row(sizeof(*zeros), &zeros, &cpus, err);
 
-	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
+	for (uint32_t r = 0; !code && r < WEIR_REASON_COUNT; r++) {
 		uint32_t row = number * WEIR_REASON_COUNT + r;
 
-		bpf_map_update_elem(i->counters, &row, zeros, BPF_ANY);
+		if (bpf_map_update_elem(i->counters, &row, zeros, BPF_ANY))
+			code = err_system(err, errno, "cannot clear the counters of interface %u",
+					  number);
 	}
+	return code;
 }
 
 struct counter counters_reason(const struct counters *c, enum weir_reason reason)

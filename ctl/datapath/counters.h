@@ -15,8 +15,8 @@ struct counters {
 // Reads all rows; those of an interface stay until another one gets its number. 0 or -errno with err set.
 int counters_read(const struct instance *i, struct counters *ret, struct err *err);
 
-// Another interface gets this number: its rows begin at zero.
-void counters_clear(const struct instance *i, uint32_t number);
+// Another interface gets this number: its rows begin at zero. 0 or -errno with err set.
+int counters_clear(const struct instance *i, uint32_t number, struct err *err);
 
 struct counter counters_reason(const struct counters *c, enum weir_reason reason); // all interfaces
 struct counter counters_iface(const struct counters *c, uint32_t number, bool drops_only);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "ctl/base/vec.h"
+#include "ctl/datapath/percpu.h"
 
 #define MAPS_MAX 16
 
@@ -167,16 +167,17 @@ int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret,
 int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_ROW_COUNT],
 		      struct err *err)
 {
-	int n = libbpf_num_possible_cpus();
-	CLEANUP_FREE struct decap_counter *cpus = mem_zalloc(n > 0 ? (size_t)n : 1, sizeof(*cpus));
+	CLEANUP_FREE struct decap_counter *cpus = NULL;
+	size_t n;
+	int code = percpu_row(sizeof(*cpus), &cpus, &n, err);
 
-	if (n < 0)
-		return err_system(err, -n, "cannot count the CPUs");
+	if (code)
+		return code;
 	memset(ret, 0, DECAP_ROW_COUNT * sizeof(*ret));
 	for (uint32_t row = 0; row < DECAP_ROW_COUNT; row++) {
 		if (bpf_map_lookup_elem(m->counts, &row, cpus))
 			return err_system(err, errno, "cannot read the counters of decapsulation");
-		for (int cpu = 0; cpu < n; cpu++) {
+		for (size_t cpu = 0; cpu < n; cpu++) {
 			ret[row].packets += cpus[cpu].packets;
 			ret[row].bytes += cpus[cpu].bytes;
 		}

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/percpu.h"
 
 // 128 bits of FNV-1a: names, not secrets.
 static struct identity_key key_of(const char *identity)
@@ -25,15 +25,6 @@ static struct identity_key key_of(const char *identity)
 		hash = (hash ^ (unsigned char)*c) * prime;
 	memcpy(&key, &hash, sizeof(key));
 	return key;
-}
-
-static int zero_row(const struct instance *i, uint32_t row)
-{
-	int cpus = libbpf_num_possible_cpus();
-	CLEANUP_FREE struct counter *zeros =
-		mem_zalloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*zeros));
-
-	return bpf_map_update_elem(i->rulecounters, &row, zeros, BPF_ANY);
 }
 
 // Sorting: the values order by their bytes, which is any order but always the same.
@@ -167,7 +158,8 @@ static int delete_key(const struct instance *i, const struct identity_key *key)
 	return code == -ENOENT ? 0 : code;
 }
 
-static int enter(const struct instance *i, const struct identities *ids)
+// zeros: a row of the rules' counters.
+static int enter(const struct instance *i, const struct identities *ids, const void *zeros)
 {
 	int code = 0;
 
@@ -176,7 +168,7 @@ static int enter(const struct instance *i, const struct identities *ids)
 	for (size_t n = 0; !code && n < ids->fresh.n; n++) {
 		const struct identity_row *one = &ids->fresh.at[n];
 
-		code = zero_row(i, one->row);
+		code = bpf_map_update_elem(i->rulecounters, &one->row, zeros, BPF_ANY);
 		if (!code)
 			code = bpf_map_update_elem(i->identities, &one->key, &one->row, BPF_ANY);
 	}
@@ -185,10 +177,12 @@ static int enter(const struct instance *i, const struct identities *ids)
 
 int identities_enter(const struct instance *i, const struct identities *ids, struct err *err)
 {
-	int code = enter(i, ids);
+	CLEANUP_FREE struct counter *zeros = NULL;
+	size_t cpus;
+	int code = percpu_row(sizeof(*zeros), &zeros, &cpus, err);
 
-	if (!code)
-		return 0;
+	if (code || !(code = enter(i, ids, zeros)))
+		return code;
 	identities_leave(i, ids);
 	return err_system(err, -code, "cannot give the rules their counters");
 }
@@ -211,17 +205,18 @@ int identities_row(const struct instance *i, const char *identity, uint32_t *ret
 int identities_count(const struct instance *i, const char *identity, struct counter *ret,
 		     struct err *err)
 {
-	int cpus = libbpf_num_possible_cpus();
-	CLEANUP_FREE struct counter *values =
-		mem_zalloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*values));
+	CLEANUP_FREE struct counter *values = NULL;
 	struct counter sum = {0};
 	uint32_t row;
+	size_t cpus;
+	int code = percpu_row(sizeof(*values), &values, &cpus, err);
 
+	if (code)
+		return code;
 	if (!identities_row(i, identity, &row)) {
-		if (cpus < 0 || bpf_map_lookup_elem(i->rulecounters, &row, values))
-			return err_system(err, cpus < 0 ? -cpus : errno,
-					  "cannot read the rule counters");
-		for (int cpu = 0; cpu < cpus; cpu++) {
+		if (bpf_map_lookup_elem(i->rulecounters, &row, values))
+			return err_system(err, errno, "cannot read the rule counters");
+		for (size_t cpu = 0; cpu < cpus; cpu++) {
 			sum.packets += values[cpu].packets;
 			sum.bytes += values[cpu].bytes;
 		}

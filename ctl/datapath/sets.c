@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/pins.h"
 
 // A batch has to hold the longest chain of one bucket of the kernel's hash.
@@ -25,11 +25,14 @@ static char *sets_folder(const char *generation_folder)
 	return mem_printf("%s/" SETS_FOLDER, generation_folder);
 }
 
-static uint32_t capacity(uint32_t max)
+static int capacity(uint32_t max, uint32_t *ret, struct err *err)
 {
-	int cpus = libbpf_num_possible_cpus();
+	size_t cpus;
+	int code = percpu_count(&cpus, err);
 
-	return max + LRU_BATCH * (uint32_t)(cpus > 0 ? cpus : 1);
+	if (!code)
+		*ret = max + LRU_BATCH * (uint32_t)cpus;
+	return code;
 }
 
 // Calls take(context, keys, values, n) for all entries of a map, a batch at a time.
@@ -66,20 +69,23 @@ int sets_provide(const char *heir_of, const char *name, uint32_t max, int *ret_f
 {
 	CLEANUP_FREE char *folder = heir_of ? sets_folder(heir_of) : NULL;
 	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info);
+	uint32_t size = sizeof(info), room;
 	CLEANUP_FD int old = -1, fd = -1;
-	int code = heir_of ? pins_get(folder, name, &old, err) : -ENOENT;
+	int code = capacity(max, &room, err);
 
+	if (code)
+		return code;
+	code = heir_of ? pins_get(folder, name, &old, err) : -ENOENT;
 	if (code && code != -ENOENT)
 		return code;
 	if (!code && bpf_obj_get_info_by_fd(old, &info, &size))
 		return err_system(err, errno, "cannot look at the set '@%s'", name);
-	if (!code && info.max_entries == capacity(max)) {
+	if (!code && info.max_entries == room) {
 		*ret_fd = TAKE_FD(old);
 		return 0;
 	}
 	fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "weir_set", sizeof(struct policy_set_key),
-			    sizeof(struct policy_set_value), capacity(max), NULL);
+			    sizeof(struct policy_set_value), room, NULL);
 	if (fd < 0)
 		return err_system(err, -fd, "cannot make the set '@%s' of %u addresses", name, max);
 	if (!code && (code = each_batch(old, copy_batch, &fd)))

@@ -10,6 +10,7 @@ import time
 from labnet import run
 
 HELD_S = 3  # strace's delay, ended by us
+POSSIBLE = "/sys/devices/system/cpu/possible"
 HOSTS = 64
 OLD = [f"192.0.2.{i}" for i in range(10)]
 NEW = [f"203.0.113.{i}" for i in range(20)]
@@ -107,3 +108,42 @@ def test_update_of_a_missing_key(pair, on, tmp_path):
     assert pair.free(*OLD[:2]) == [True, False]
     on("block", OLD[0])
     assert set(on.entries()) == set(OLD) and pair.free(*OLD[:2]) == [False, False]
+
+
+POLICY = """\
+interface near0
+set slow dynamic max 64
+service web {
+	vip 10.77.9.1
+	proto tcp
+	port 80
+	mode dr
+	backend 10.77.0.101
+}
+"bad" drop from 198.51.100.1
+"slow" drop from @slow
+"""
+
+
+def test_cpus_that_nobody_can_count(pair, weir, tmp_path):
+    """A row of a per-CPU map has a value for each CPU, however little room there is for them."""
+    policy, log = tmp_path / "policy.weir", tmp_path / "log"
+    policy.write_text(POLICY)
+    uncounted = ["strace", "-f", "-qq", "-e", "signal=none", "-o", log, "-P", POSSIBLE,
+                 "-e", "inject=openat:error=ENOMEM"]
+
+    def fails(*argv):
+        done = run([*uncounted, *weir.argv(*argv)], check=False)
+        assert done.returncode == 2, f"{argv}: {done.returncode} {done.stdout}{done.stderr}"
+        assert "cannot count the CPUs: ENOMEM" in done.stderr
+        assert "INJECTED" in log.read_text(), f"{argv} opens no {POSSIBLE}"
+
+    run(["ip", "-n", pair.near_netns, "neigh", "replace", "10.77.0.101", "lladdr", pair.far_mac,
+         "dev", "near0", "nud", "permanent"])
+    fails("attach", "near0")
+    weir("attach", "near0")
+    fails("apply", policy)
+    weir("apply", policy)
+    for argv in ("apply", policy), ("status",), ("stats",), ("service", "web"):
+        fails(*argv)
+    assert pair.free("198.51.100.1", "198.51.100.2") == [False, True]
