@@ -37,25 +37,19 @@ static uint32_t rows_needed(const struct balancer *b)
 	return rows == ROWS_MIN || rows == SERVICE_BACKENDS ? rows : rows * 2;
 }
 
-static uint32_t entries_of(int fd)
-{
-	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.max_entries;
-}
-
 // The map of the heir's, when it has room for `rows`; else one of its own.
 static int hand_on(struct bpf_map *map, const char *heir_of, enum part part, uint32_t rows,
 		   struct err *err)
 {
 	CLEANUP_FD int fd = -1;
+	uint32_t has = 0;
 	int code = heir_of ? pins_get(heir_of, part_name(part), &fd, err) : -ENOENT;
 
+	if (!code)
+		code = mapping_entries(fd, &has, err);
 	if (code && code != -ENOENT)
 		return code;
-	code = !code && entries_of(fd) >= rows ? bpf_map__reuse_fd(map, fd)
-					       : bpf_map__set_max_entries(map, rows);
+	code = has >= rows ? bpf_map__reuse_fd(map, fd) : bpf_map__set_max_entries(map, rows);
 	return code ? err_system(err, -code, "cannot size the balancer's '%s'", part_name(part))
 		    : 0;
 }
@@ -178,11 +172,14 @@ static int take_pins(const struct balancer_service *s, const char *heir_of, int 
 	CLEANUP_FREE char *folder =
 		heir_of ? mem_printf("%s/" BALANCING_PINS_FOLDER, heir_of) : NULL;
 	CLEANUP_FD int fd = -1;
+	uint32_t has = 0;
 	int code = folder ? pins_get(folder, s->name, &fd, err) : -ENOENT;
 
+	if (!code)
+		code = mapping_entries(fd, &has, err);
 	if (code && code != -ENOENT)
 		return code;
-	if (code || entries_of(fd) != s->buckets)
+	if (has != s->buckets)
 		return new_pins(s, ret_fd, err);
 	*ret_fd = TAKE_FD(fd);
 	return 0;

@@ -22,14 +22,6 @@ struct balancing_live {
 	struct mapping *pins; // by service
 };
 
-static uint32_t entries_of(int fd)
-{
-	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.max_entries;
-}
-
 static int read_rows(int fd, void *rows, size_t size, size_t n, struct err *err)
 {
 	for (uint32_t r = 0; r < n; r++)
@@ -40,21 +32,24 @@ static int read_rows(int fd, void *rows, size_t size, size_t n, struct err *err)
 
 static int read_state(struct balancing_live *l, struct err *err)
 {
+	const int *fd = l->g->fd;
 	struct balancer *b = l->state;
-	size_t members = entries_of(l->g->fd[PART_KEPT_MEMBERS]);
+	uint32_t services, members, slots;
 	const struct balancer_service *last;
-	int code;
+	int code = mapping_entries(fd[PART_SERVICES], &services, err);
 
-	b->n_services = entries_of(l->g->fd[PART_SERVICES]);
-	b->n_slots = entries_of(l->g->fd[PART_RINGS]);
+	if (code || (code = mapping_entries(fd[PART_KEPT_MEMBERS], &members, err)) ||
+	    (code = mapping_entries(fd[PART_RINGS], &slots, err)))
+		return code;
+	b->n_services = services;
+	b->n_slots = slots;
 	b->services = mem_zalloc(b->n_services, sizeof(*b->services));
 	b->members = mem_zalloc(members, sizeof(*b->members));
 	b->slots = mem_zalloc(b->n_slots, sizeof(*b->slots));
-	code = read_rows(l->g->fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services),
-			 b->n_services, err);
+	code = read_rows(fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services), services, err);
 	if (!code)
-		code = read_rows(l->g->fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members),
-				 members, err);
+		code = read_rows(fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members), members,
+				 err);
 	if (code)
 		return code;
 	last = &b->services[b->n_services - 1];
@@ -65,19 +60,25 @@ static int read_state(struct balancing_live *l, struct err *err)
 	return 0;
 }
 
+// All of an array, of rows of `size` bytes.
+static int map_whole(struct mapping *m, int fd, size_t size, uint32_t *ret_n, struct err *err)
+{
+	int code = mapping_entries(fd, ret_n, err);
+
+	return code ? code : mapping_open(m, fd, *ret_n * size, err);
+}
+
 static int map_tables(struct balancing_live *l, struct err *err)
 {
 	const int *fd = l->g->fd;
-	int code = mapping_open(&l->rings, fd[PART_RINGS],
-				entries_of(fd[PART_RINGS]) * sizeof(uint64_t), err);
+	uint32_t n;
+	int code = map_whole(&l->rings, fd[PART_RINGS], sizeof(uint64_t), &n, err);
 
 	if (!code)
-		code = mapping_open(&l->services, fd[PART_SERVICES],
-				    entries_of(fd[PART_SERVICES]) * sizeof(struct service), err);
-	l->n_backends = entries_of(fd[PART_BACKENDS]);
+		code = map_whole(&l->services, fd[PART_SERVICES], sizeof(struct service), &n, err);
 	if (!code)
-		code = mapping_open(&l->backends, fd[PART_BACKENDS],
-				    l->n_backends * sizeof(struct backend), err);
+		code = map_whole(&l->backends, fd[PART_BACKENDS], sizeof(struct backend),
+				 &l->n_backends, err);
 	return code;
 }
 

@@ -36,29 +36,54 @@ static int list_numbers(const struct instance *i, struct numbers *ret, struct er
 	return 0;
 }
 
-static uint32_t program_of(const struct instance *i, uint32_t number)
+// The id of a generation's program, 0: it is half pinned, by a killed command. Whoever cannot tell must not
+// take it for another one.
+static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/gen/%u", i->folder, number);
 	CLEANUP_FD int fd = -1;
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
+	int code = pins_get(folder, "program", &fd, err);
 
-	if (pins_get(folder, "program", &fd, NULL) || bpf_obj_get_info_by_fd(fd, &info, &size))
-		return 0;
-	return info.id;
+	if (code && code != -ENOENT)
+		return code;
+	if (!code && bpf_obj_get_info_by_fd(fd, &info, &size))
+		return err_system(err, errno, "cannot look at the program of generation %u",
+				  number);
+	*ret = info.id;
+	return 0;
 }
 
-static uint32_t slot_program(const struct instance *i, uint32_t slot)
+// 0: the slot is empty.
+static int slot_program(const struct instance *i, uint32_t slot, uint32_t *ret, struct err *err)
 {
-	uint32_t id = 0;
+	*ret = 0;
+	if (bpf_map_lookup_elem(i->slots, &slot, ret) && errno != ENOENT)
+		return err_system(err, errno, "cannot read which policy is in slot %u", slot);
+	return 0;
+}
 
-	return bpf_map_lookup_elem(i->slots, &slot, &id) ? 0 : id;
+static int find_slots(const struct instance *i, const struct numbers *numbers,
+		      struct commit_state *state, struct err *err)
+{
+	uint32_t active, previous = 0, id = 0;
+	int code = slot_program(i, WEIR_SLOT_ACTIVE, &active, err);
+
+	if (!code)
+		code = slot_program(i, WEIR_SLOT_PREVIOUS, &previous, err);
+	for (size_t n = 0; !code && n < numbers->n; n++) {
+		code = program_of(i, numbers->at[n], &id, err);
+		if (!code && id && id == active)
+			state->active = numbers->at[n];
+		if (!code && id && id == previous)
+			state->previous = numbers->at[n];
+	}
+	return code;
 }
 
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err)
 {
-	uint32_t active = slot_program(i, WEIR_SLOT_ACTIVE);
-	uint32_t previous = slot_program(i, WEIR_SLOT_PREVIOUS);
 	struct commit_state state = {.deadline = i->knobs->deadline};
 	struct numbers numbers = {0};
 	struct clock now;
@@ -66,14 +91,8 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 
 	if (!code)
 		code = instance_clock(i, &now, err);
-	vec_each (&numbers, number) {
-		uint32_t id = program_of(i, *number);
-
-		if (id && id == active)
-			state.active = *number;
-		if (id && id == previous)
-			state.previous = *number;
-	}
+	if (!code)
+		code = find_slots(i, &numbers, &state, err);
 	vec_free(&numbers);
 	if (code)
 		return code;
@@ -105,8 +124,13 @@ static int write_slot(const struct instance *i, uint32_t slot, int program, stru
 
 static int copy_slot(const struct instance *i, uint32_t from, uint32_t to, struct err *err)
 {
-	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(slot_program(i, from));
+	CLEANUP_FD int fd = -1;
+	uint32_t id;
+	int code = slot_program(i, from, &id, err);
 
+	if (code)
+		return code;
+	fd = bpf_prog_get_fd_by_id(id);
 	if (fd < 0)
 		return err_system(err, -fd, "cannot find the program in slot %u", from);
 	return write_slot(i, to, fd, err);

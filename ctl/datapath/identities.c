@@ -209,13 +209,16 @@ int identities_count(const struct instance *i, const char *identity, struct coun
 	struct counter sum = {0};
 	uint32_t row;
 	size_t cpus;
-	int code = percpu_row(sizeof(*values), &values, &cpus, err);
+	int code = percpu_row(sizeof(*values), &values, &cpus, err), found;
 
 	if (code)
 		return code;
-	if (!identities_row(i, identity, &row)) {
+	found = identities_row(i, identity, &row);
+	if (found && found != -ENOENT)
+		return err_system(err, -found, "cannot read the rules' counters");
+	if (!found) {
 		if (bpf_map_lookup_elem(i->rulecounters, &row, values))
-			return err_system(err, errno, "cannot read the rule counters");
+			return err_system(err, errno, "cannot read the rules' counters");
 		for (size_t cpu = 0; cpu < cpus; cpu++) {
 			sum.packets += values[cpu].packets;
 			sum.bytes += values[cpu].bytes;

@@ -296,7 +296,10 @@ static int describe(struct instance *i, uint32_t max_entries, struct err *err)
 		return code;
 	sharing_probe(&i->meta);
 	// A damaged file keeps no interface from being attached: the apply that needs the seed says so.
-	if (seed_read(i->name, &key, NULL) && (code = seed_read("", &key, err)))
+	code = seed_read(i->name, &key, err);
+	if (code == -EBADMSG)
+		code = seed_read("", &key, err);
+	if (code)
 		return code;
 	i->meta.ring_key[0] = key.word[0];
 	i->meta.ring_key[1] = key.word[1];

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
+
 int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) & ~(page - 1);
@@ -14,6 +16,17 @@ int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err)
 	if (at == MAP_FAILED)
 		return err_system(err, errno, "cannot map a table of %zu bytes", bytes);
 	*m = (struct mapping){at, size};
+	return 0;
+}
+
+int mapping_entries(int fd, uint32_t *ret, struct err *err)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return err_system(err, errno, "cannot look at a map");
+	*ret = info.max_entries;
 	return 0;
 }
 

@@ -150,17 +150,22 @@ int sets_read(const struct instance *i, const struct generation_about_set *set,
 	struct policy_set_key key, next, *at = NULL;
 	struct policy_set_value value;
 	CLEANUP_FD int fd = -1;
-	int code = open_set(i, set, &fd, err);
+	int code = open_set(i, set, &fd, err), last = 0;
 
 	*ret = (struct set_rows){0};
 	// Rules change the set meanwhile: at most twice its size is walked.
-	for (uint32_t n = 0; !code && n < 2 * set->max && !bpf_map_get_next_key(fd, at, &next);
-	     n++) {
+	for (uint32_t n = 0; !code && n < 2 * set->max; n++) {
+		if ((last = bpf_map_get_next_key(fd, at, &next)))
+			break;
 		key = next;
 		at = &key;
-		if (!bpf_map_lookup_elem(fd, &key, &value))
+		if (!(last = bpf_map_lookup_elem(fd, &key, &value)))
 			vec_push(ret, row_of(set, &key, &value));
+		else if (last != -ENOENT)
+			break;
 	}
+	if (!code && last && last != -ENOENT)
+		code = err_system(err, -last, "cannot read the set '@%s'", set->name);
 	if (ret->n)
 		qsort(ret->at, ret->n, sizeof(*ret->at), compare);
 	return code;
