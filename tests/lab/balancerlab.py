@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -199,16 +198,18 @@ def crowd_of(lab, *args, **options):
 
 
 class Flood:
-    """Packets from sources nobody has, straight into net0 of a balancer. With `shield` they go no further:
-    it is the balancer that is flooded, not the backends."""
+    """Packets from sources nobody has, which meet what is attached to net0 of a balancer as if its driver had
+    received them. With `shield` they go no further than the router: it is the balancer that is flooded,
+    not the backends. rate: packets a second, 0: as many as there is time for."""
 
     def __init__(self, lab, flags, rate=0, host="balancer1", shield=True):
         self.lab, self.host, self.shield = lab, host, shield
-        name = f"{lab.name}-flood-{next(numbers)}"
-        self.pins, self.object = pathlib.Path("/sys/fs/bpf", name), BUILD / "lab" / f"{name}.o"
-        self.load(self.frame(lab, host, flags))
-        argv = ["nsenter", f"--net=/run/netns/{lab.netns('router')}", "--", "/usr/bin/python3", "-ES",
-                CROWD.with_name("flood.py"), self.pins / "flood", rate]
+        self.object = BUILD / "lab" / f"{lab.name}-flood-{next(numbers)}.o"
+        self.compile(self.frame(lab, host, flags))
+        if shield:
+            self.replace_program(self.object)
+        argv = ["nsenter", f"--net=/run/netns/{lab.netns(host)}", "--", "/usr/bin/python3", "-ES",
+                CROWD.with_name("flood.py"), self.object, lab.device, self.attached(), rate]
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [str(arg) for arg in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -219,20 +220,18 @@ class Flood:
         tcp = TCP(sport=0, dport=80, flags=flags, seq=1, ack=1 if "A" in flags else 0)
         return bytes(Ether(src="02:78:00:00:00:03", dst=mac) / IP(src="0.0.0.0", dst=lab.vip4) / tcp)
 
-    def router(self, *argv):
-        return run(["ip", "-n", self.lab.netns("router"), *argv]).stdout
-
-    def load(self, frame):
-        index = json.loads(self.router("-j", "link", "show", "dev", self.host))[0]["ifindex"]
+    def compile(self, frame):
         run(["clang", "-O2", "-g", "-target", "bpf", "-idirafter", f"/usr/include/{MULTIARCH}",
-             f"-DOUT={index}", f"-DFRAME={','.join(map(str, frame))}", "-c",
-             CROWD.with_name("flood.bpf.c"), "-o", self.object])
-        run(["bpftool", "prog", "loadall", self.object, self.pins])
-        if self.shield:
-            self.replace_program("obj", self.object, "sec", "xdp.frags")
+             f"-DFRAME={','.join(map(str, frame))}", "-c", CROWD.with_name("flood.bpf.c"),
+             "-o", self.object])
 
-    def replace_program(self, *program):
-        self.router("-force", "link", "set", "dev", self.host, "xdpdrv", *program)
+    def attached(self):
+        link = run(["ip", "-j", "-n", self.lab.netns(self.host), "link", "show", self.lab.device]).stdout
+        return json.loads(link)[0]["xdp"]["prog"]["id"]
+
+    def replace_program(self, path):
+        run(["ip", "-n", self.lab.netns("router"), "-force", "link", "set", "dev", self.host, "xdpdrv",
+             "obj", path, "sec", "xdp.frags"])
 
     def stop(self):
         """Packets and seconds."""
@@ -246,8 +245,7 @@ class Flood:
         self.process.stdin.close()
         self.process.stdout.close()
         if self.shield:
-            self.replace_program("obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags")
-        shutil.rmtree(self.pins, ignore_errors=True)
+            self.replace_program(BUILD / "lab" / "pass.bpf.o")
         self.object.unlink(missing_ok=True)
 
 

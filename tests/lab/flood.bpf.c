@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sends a TCP packet over IPv4, FRAME, out of the device OUT, each from a source and port that nobody has:
-// run with live frames, a flood.
+// A TCP packet over IPv4, FRAME, comes in from a source and port that nobody has, and meets the program of
+// the interface as if the driver had received it: run with live frames, a flood.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -16,6 +16,13 @@ struct packet {
 	struct iphdr ip;
 	struct tcphdr tcp;
 } __attribute__((packed));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} attached SEC(".maps");
 
 static const unsigned char frame[sizeof(struct packet)] = {FRAME}; // its source and port are 0
 
@@ -42,7 +49,8 @@ SEC("xdp") int flood(struct xdp_md *ctx)
 	p->ip.check = add(p->ip.check, sum);
 	p->tcp.source = port;
 	p->tcp.check = add(p->tcp.check, sum + port);
-	return (int)bpf_redirect(OUT, 0);
+	bpf_tail_call(ctx, &attached, 0);
+	return XDP_ABORTED;
 }
 
 // On the way from the balancer: the flood has met it, and is to cost nobody else anything.

@@ -1,53 +1,103 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the program of flood.bpf.c with live frames, as fast as it can, or at a pace.
+"""Runs the program of flood.bpf.c with live frames on every CPU, as fast as it can, or at a pace.
 
-usage: flood.py PINNED_PROGRAM RATE: in the network namespace of the device that the program sends to; RATE
-in packets a second, 0: all it can. Until standard input ends; then prints packets and seconds.
+usage: flood.py OBJECT DEVICE PROGRAM RATE: as if DEVICE of this network namespace had received the frames, and
+the program of this id were attached to it; RATE in packets a second, 0: all it can. Until standard input
+ends; then prints packets and seconds.
 """
 
 import ctypes
 import os
 import select
+import socket
 import struct
 import sys
+import threading
 import time
 
-BPF_PROG_TEST_RUN, BPF_OBJ_GET = 10, 7
-LIVE_FRAMES = 1 << 1
-SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
+LIVE_FRAMES = 1 << 1  # linux/bpf.h
+FRAGS = 1 << 5
 FRAME_BYTES, BATCH, TURN_S = 60, 64, 0.02
 
-libc = ctypes.CDLL(None, use_errno=True)
+libbpf = ctypes.CDLL("libbpf.so.1", use_errno=True)
+libbpf.bpf_object__open.restype = ctypes.c_void_p
+libbpf.bpf_object__find_program_by_name.restype = ctypes.c_void_p
 
 
-def bpf(command, attr):
-    done = libc.syscall(SYS_BPF, command, attr, len(attr))
-    if done < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return done
+class TestRun(ctypes.Structure):
+    """struct bpf_test_run_opts of bpf/bpf.h"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("data_in", ctypes.c_void_p), ("data_out", ctypes.c_void_p),
+        ("data_size_in", ctypes.c_uint32), ("data_size_out", ctypes.c_uint32),
+        ("ctx_in", ctypes.c_void_p), ("ctx_out", ctypes.c_void_p), ("ctx_size_in", ctypes.c_uint32),
+        ("ctx_size_out", ctypes.c_uint32), ("retval", ctypes.c_uint32), ("repeat", ctypes.c_int),
+        ("duration", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("cpu", ctypes.c_uint32),
+        ("batch_size", ctypes.c_uint32),
+    ]
 
 
-def send(program, count):
+def checked(code):
+    if code < 0:
+        raise OSError(-code, os.strerror(-code))
+    return code
+
+
+def load(path, program):
+    """The flood, which jumps to that program: only to one that was loaded in the same way."""
+    obj = ctypes.c_void_p(libbpf.bpf_object__open(path.encode()))
+    flood = ctypes.c_void_p(libbpf.bpf_object__find_program_by_name(obj, b"flood"))
+    libbpf.bpf_program__set_expected_attach_type(flood, 0)
+    libbpf.bpf_program__set_flags(flood, FRAGS)
+    checked(libbpf.bpf_object__load(obj))
+    attached = libbpf.bpf_object__find_map_fd_by_name(obj, b"attached")
+    key, fd = ctypes.c_uint32(0), ctypes.c_uint32(checked(libbpf.bpf_prog_get_fd_by_id(program)))
+    checked(libbpf.bpf_map_update_elem(attached, ctypes.byref(key), ctypes.byref(fd), ctypes.c_uint64(0)))
+    return libbpf.bpf_program__fd(flood)
+
+
+def send(flood, device, count):
     data = ctypes.create_string_buffer(FRAME_BYTES)
-    attr = struct.pack("=IIIIQQIIIIQQIII4x", program, 0, FRAME_BYTES, 0, ctypes.addressof(data), 0,
-                       count, 0, 0, 0, 0, 0, LIVE_FRAMES, 0, BATCH)
-    bpf(BPF_PROG_TEST_RUN, ctypes.create_string_buffer(attr, len(attr)))
+    received = struct.pack("=IIIIII", 0, FRAME_BYTES, 0, device, 0, 0)  # struct xdp_md
+    opts = TestRun(size=ctypes.sizeof(TestRun), data_in=ctypes.addressof(data), data_size_in=FRAME_BYTES,
+                   ctx_in=ctypes.cast(received, ctypes.c_void_p), ctx_size_in=len(received),
+                   repeat=count, flags=LIVE_FRAMES, batch_size=BATCH)
+    checked(libbpf.bpf_prog_test_run_opts(flood, ctypes.byref(opts)))
+
+
+class Sender(threading.Thread):
+    """The flood on one CPU."""
+
+    def __init__(self, cpu, flood, device, rate):
+        super().__init__(daemon=True)
+        self.cpu, self.flood, self.device, self.rate = cpu, flood, device, rate
+        self.sent, self.ended = 0, False
+        self.start()
+
+    def run(self):
+        os.sched_setaffinity(0, {self.cpu})
+        turn = max(BATCH, int(self.rate * TURN_S)) if self.rate else 20000
+        start = time.monotonic()
+        while not self.ended:
+            send(self.flood, self.device, turn)
+            self.sent += turn
+            if self.rate:
+                time.sleep(max(0, start + self.sent / self.rate - time.monotonic()))
+
+    def end(self):
+        self.ended = True
+        self.join()
+        return self.sent
 
 
 def main():
-    path, rate = sys.argv[1], int(sys.argv[2])
-    name = ctypes.create_string_buffer(path.encode())
-    attr = struct.pack("=QII", ctypes.addressof(name), 0, 0)
-    program = bpf(BPF_OBJ_GET, ctypes.create_string_buffer(attr, len(attr)))
-    turn = max(BATCH, int(rate * TURN_S)) if rate else 20000
-    sent, start = 0, time.monotonic()
-    while not select.select([0], [], [], 0)[0]:
-        send(program, turn)
-        sent += turn
-        if rate:
-            time.sleep(max(0, start + sent / rate - time.monotonic()))
-    print(sent, time.monotonic() - start)
+    path, device, program, rate = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    device, flood = socket.if_nametoindex(device), load(path, program)
+    cpus, start = sorted(os.sched_getaffinity(0)), time.monotonic()
+    senders = [Sender(cpu, flood, device, rate / len(cpus)) for cpu in cpus]
+    select.select([0], [], [])
+    print(sum(sender.end() for sender in senders), time.monotonic() - start)
 
 
 main()

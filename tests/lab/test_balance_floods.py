@@ -12,6 +12,10 @@ IDLE_S = 4
 COUNT, SECONDS, RATE = (500, 30, 6000) if FULL else (100, 6, 6000)
 NEWCOMERS, NEWCOMERS_S = (1000, 10) if FULL else (300, 3)
 FLOOD_S = 8 if FULL else 1.5
+FLOOD_RATE = 1_100_000 if FULL else 500_000  # packets a second
+# Where it meets the backends too, on the same CPUs: of more a handshake may take longer than `idle`, and who
+# is silent for that long is forgotten.
+UNSHIELDED_RATE = 300_000
 
 
 @pytest.fixture(scope="module", name="balancer")
@@ -41,9 +45,9 @@ def node_with_few_pins(balancer, tmp_path):
 
 
 @contextlib.contextmanager
-def flood(node, flags, **options):
+def flood(node, flags, rate=FLOOD_RATE, **options):
     """Yields a function that ends it and prints what reached the balancer."""
-    before, flow = node.service()["packets"], Flood(node.lab, flags, **options)
+    before, flow = node.service()["packets"], Flood(node.lab, flags, rate, **options)
 
     def end():
         sent, seconds = flow.stop()
@@ -51,7 +55,9 @@ def flood(node, flags, **options):
         print(f"\n{'SYN' if flags == 'S' else 'ACK'} flood: {sent / seconds / 1000:.0f} thousand packets "
               f"a second for {seconds:.1f} s, {arrived} of {sent} met the balancer"
               f"{'' if flow.shield else ', and the backends'}")
-        assert arrived >= sent * 0.5
+        assert arrived >= sent  # and what real clients sent
+        if FULL and rate == FLOOD_RATE:
+            assert sent / seconds >= 1_000_000
 
     try:
         yield end
@@ -63,9 +69,12 @@ def events(node):
     return {one["event"]: one["times"] for one in node.service()["events"]}
 
 
-def newcomers(balancer, count=NEWCOMERS, seconds=NEWCOMERS_S):
-    """All of them, however late they come in all the noise."""
+def newcomers(balancer, count=NEWCOMERS, seconds=NEWCOMERS_S, meanwhile=None):
+    """All of them, however late they come in all the noise. meanwhile: called once a second as they come."""
     with crowd_of(balancer, 0, 1, 1, seconds, count) as crowd:
+        for turn in range(int(seconds) if meanwhile else 0):
+            meanwhile(turn)
+            time.sleep(1)
         results = crowd.results(everybody=True)
     print(f"{len(results)} new connections, {sum(bool(one['error']) for one in results)} failed")
     assert len(results) == count and not failed(results), failed(results)
@@ -83,18 +92,24 @@ def test_nothing_grows_in_a_stable_ring(balancer, node, flags):
 
 @pytest.mark.parametrize("shield", [True, False] if FULL else [True])
 def test_syn_flood_while_the_ring_changes(balancer, node, shield):
+    rate = FLOOD_RATE if shield else UNSHIELDED_RATE
+
+    def change(turn):
+        node("weight", "web", f"10.78.2.{1 + turn % 4}", 2 + turn)
+        changing.append(node.service()["slots_changing"])
+
+    changing = []
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
-        node("weight", "web", "10.78.2.1", 4)
-        with flood(node, "S", shield=shield) as end:
-            newcomers(balancer)
-            node("weight", "web", "10.78.2.2", 4)
+        with flood(node, "S", rate, shield=shield) as end:
+            newcomers(balancer, meanwhile=change)
             end()
         service = node.service()
         results = crowd.results()
     print(f"pins {service['pins_half']} half open, {service['pins_found']} found, {service['pins_talks']} "
-          f"talking, of {service['pins_max']}; {events(node)}")
+          f"talking, of {service['pins_max']}; slots changing {changing}; {events(node)}")
     assert not failed(results), failed(results)
-    assert service["pins_half"] > 1000 and events(node)["pushed-talks"] == 0
+    assert min(changing) > 0 and events(node)["pinned-half"] > 1000
+    assert events(node)["pushed-talks"] == 0
 
 
 def test_ack_flood_while_the_ring_changes(balancer, small):
