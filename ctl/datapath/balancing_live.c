@@ -251,7 +251,7 @@ int balancing_counter(const struct balancing_live *l, uint32_t row, struct servi
 {
 	CLEANUP_FREE struct service_counter *all = NULL;
 	size_t cpus;
-	int code = percpu_row(sizeof(*all), &all, &cpus, err);
+	int code = percpu_rows(1, sizeof(*all), &all, &cpus, err);
 
 	if (code)
 		return code;

@@ -59,55 +59,61 @@ const char *tally_text(enum weir_tally tally)
 	return tallies[tally].text;
 }
 
-static int read_row(int fd, uint32_t row, struct counter *cpus, size_t n, struct counter *ret)
+// Room for the rows of an interface, or for the tallies.
+struct rows {
+	struct counter *at;
+	size_t cpus;
+};
+
+#define ROWS_MAX ((uint32_t)WEIR_REASON_COUNT)
+_Static_assert((uint32_t)WEIR_TALLY_COUNT <= ROWS_MAX, "the tallies have room");
+
+static struct counter sum_row(const struct rows *rows, uint32_t row)
 {
-	if (bpf_map_lookup_elem(fd, &row, cpus))
-		return -errno;
-	for (size_t cpu = 0; cpu < n; cpu++) {
-		ret->packets += cpus[cpu].packets;
-		ret->bytes += cpus[cpu].bytes;
+	const struct counter *values = rows->at + row * rows->cpus;
+	struct counter sum = {0};
+
+	for (size_t cpu = 0; cpu < rows->cpus; cpu++) {
+		sum.packets += values[cpu].packets;
+		sum.bytes += values[cpu].bytes;
 	}
-	return 0;
+	return sum;
 }
 
-static int read_iface(const struct instance *i, uint32_t number, struct counter *cpus, size_t n,
+static int read_iface(const struct instance *i, uint32_t number, const struct rows *rows,
 		      struct counters *ret)
 {
-	int code = 0;
+	int code =
+		percpu_read(i->counters, number * WEIR_REASON_COUNT, WEIR_REASON_COUNT, rows->at);
 
 	for (uint32_t r = 0; !code && r < WEIR_REASON_COUNT; r++)
-		code = read_row(i->counters, number * WEIR_REASON_COUNT + r, cpus, n,
-				&ret->at[number][r]);
+		ret->at[number][r] = sum_row(rows, r);
 	return code;
 }
 
-static int read_tallies(const struct instance *i, struct counter *cpus, size_t n,
-			struct counters *ret)
+static int read_tallies(const struct instance *i, const struct rows *rows, struct counters *ret)
 {
-	int code = 0;
+	int code = percpu_read(i->counters, WEIR_TALLY_ROWS, WEIR_TALLY_COUNT, rows->at);
 
-	for (uint32_t t = 0; !code && t < WEIR_TALLY_COUNT; t++) {
-		struct counter sum = {0};
-
-		code = read_row(i->counters, WEIR_TALLY_ROWS + t, cpus, n, &sum);
-		ret->tally[t] = sum.packets;
-	}
+	for (uint32_t t = 0; !code && t < WEIR_TALLY_COUNT; t++)
+		ret->tally[t] = sum_row(rows, t).packets;
 	return code;
 }
 
 int counters_read(const struct instance *i, struct counters *ret, struct err *err)
 {
 	CLEANUP_FREE struct counters *sums = mem_new(struct counters);
-	CLEANUP_FREE struct counter *row = NULL;
-	size_t cpus;
-	int code = percpu_row(sizeof(*row), &row, &cpus, err);
+	CLEANUP_FREE struct counter *room = NULL;
+	struct rows rows = {0};
+	int code = percpu_rows(ROWS_MAX, sizeof(*room), &room, &rows.cpus, err);
 
 	if (code)
 		return code;
+	rows.at = room;
 	for (uint32_t number = 0; !code && number < WEIR_IFACES; number++)
-		code = read_iface(i, number, row, cpus, sums);
+		code = read_iface(i, number, &rows, sums);
 	if (!code)
-		code = read_tallies(i, row, cpus, sums);
+		code = read_tallies(i, &rows, sums);
 	if (code)
 		return err_system(err, -code, "cannot read the counters of instance '%s'", i->name);
 	*ret = *sums;
@@ -118,7 +124,7 @@ int counters_clear(const struct instance *i, uint32_t number, struct err *err)
 {
 	CLEANUP_FREE struct counter *zeros = NULL;
 	size_t cpus;
-	int code = percpu_row(sizeof(*zeros), &zeros, &cpus, err);
+	int code = percpu_rows(1, sizeof(*zeros), &zeros, &cpus, err);
 
 	for (uint32_t r = 0; !code && r < WEIR_REASON_COUNT; r++) {
 		uint32_t row = number * WEIR_REASON_COUNT + r;

@@ -179,7 +179,7 @@ int identities_enter(const struct instance *i, const struct identities *ids, str
 {
 	CLEANUP_FREE struct counter *zeros = NULL;
 	size_t cpus;
-	int code = percpu_row(sizeof(*zeros), &zeros, &cpus, err);
+	int code = percpu_rows(1, sizeof(*zeros), &zeros, &cpus, err);
 
 	if (code || !(code = enter(i, ids, zeros)))
 		return code;
@@ -209,7 +209,7 @@ int identities_count(const struct instance *i, const char *identity, struct coun
 	struct counter sum = {0};
 	uint32_t row;
 	size_t cpus;
-	int code = percpu_row(sizeof(*values), &values, &cpus, err), found;
+	int code = percpu_rows(1, sizeof(*values), &values, &cpus, err), found;
 
 	if (code)
 		return code;

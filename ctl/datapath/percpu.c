@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "ctl/datapath/percpu.h"
 
+#include <errno.h>
+
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
@@ -15,11 +18,22 @@ int percpu_count(size_t *ret, struct err *err)
 	return 0;
 }
 
-int percpu_row(size_t size, void *ret, size_t *ret_n, struct err *err)
+int percpu_rows(size_t rows, size_t size, void *ret, size_t *ret_n, struct err *err)
 {
 	int code = percpu_count(ret_n, err);
 
 	if (!code)
-		*(void **)ret = mem_zalloc(*ret_n, size);
+		*(void **)ret = mem_zalloc(rows * *ret_n, size);
 	return code;
+}
+
+int percpu_read(int fd, uint32_t first, uint32_t n, void *ret)
+{
+	CLEANUP_FREE uint32_t *keys = mem_zalloc(n, sizeof(*keys));
+	uint32_t before = first - 1, last, got = n;
+
+	// The kernel begins behind the row it is given.
+	if (bpf_map_lookup_batch(fd, first ? &before : NULL, &last, keys, ret, &got, NULL))
+		return -errno;
+	return got == n ? 0 : -ENOENT;
 }

@@ -15,10 +15,10 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/percpu.h"
 
-#define ROWS     256 // of counters; balancing.c makes no fewer
-#define CPUS_MAX 1024
-#define WORDS    (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
+#define ROWS  256 // of counters; balancing.c makes no fewer
+#define WORDS (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
 
 _Noreturn static void die(int code, const char *what)
 {
@@ -245,35 +245,39 @@ const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char
 	return buf;
 }
 
-// A row of a per-CPU array. Returns how many CPUs there are.
-static int read_cpus(int fd, uint32_t row, void *ret)
+// `rows` rows of a per-CPU array from `first` on, of values of `words` words for each CPU. The caller
+// frees them.
+static __u64 *read_rows(int fd, uint32_t first, uint32_t rows, size_t words, size_t *ret_cpus)
 {
-	int cpus = libbpf_num_possible_cpus();
+	struct err err = {0};
+	__u64 *values;
+	int code = percpu_rows(rows, words * sizeof(*values), &values, ret_cpus, &err);
 
-	if (cpus < 1 || cpus > CPUS_MAX || bpf_map_lookup_elem(fd, &row, ret))
-		die(errno, "cannot read counters");
-	return cpus;
+	if (code)
+		test_die(&err);
+	if ((code = percpu_read(fd, first, rows, values)))
+		die(-code, "cannot read counters");
+	return values;
 }
 
-static void read_row(const struct balance_rig *b, uint32_t row, struct service_counter *ret)
+static void sum_cpus(const __u64 *values, size_t cpus, size_t words, __u64 *ret)
 {
-	static struct service_counter all[CPUS_MAX];
-	int cpus = read_cpus(b->c->generation->fd[PART_BALANCED], row, all);
-
-	*ret = (struct service_counter){0};
-	for (int c = 0; c < cpus; c++)
-		for (size_t w = 0; w < WORDS; w++)
-			((__u64 *)ret)[w] += ((const __u64 *)&all[c])[w];
+	memset(ret, 0, words * sizeof(*ret));
+	for (size_t n = 0; n < cpus * words; n++)
+		ret[n % words] += values[n];
 }
 
 const struct service_counter *balance_rig_moved(struct balance_rig *b)
 {
 	static struct service_counter moved[ROWS];
+	size_t cpus;
+	CLEANUP_FREE __u64 *values =
+		read_rows(b->c->generation->fd[PART_BALANCED], 0, b->rows, WORDS, &cpus);
 
 	for (uint32_t row = 0; row < b->rows; row++) {
 		struct service_counter now, *was = &b->counts[row];
 
-		read_row(b, row, &now);
+		sum_cpus(values + row * cpus * WORDS, cpus, WORDS, (__u64 *)&now);
 		for (size_t w = 0; w < WORDS; w++)
 			((__u64 *)&moved[row])[w] =
 				((const __u64 *)&now)[w] - ((const __u64 *)was)[w];
@@ -282,26 +286,19 @@ const struct service_counter *balance_rig_moved(struct balance_rig *b)
 	return moved;
 }
 
-static struct counter read_reason(const struct balance_rig *b, uint32_t reason)
-{
-	static struct counter all[CPUS_MAX];
-	int cpus =
-		read_cpus(b->rig->instance->counters, RIG_IFACE * WEIR_REASON_COUNT + reason, all);
-	struct counter sum = {0};
-
-	for (int c = 0; c < cpus; c++) {
-		sum.packets += all[c].packets;
-		sum.bytes += all[c].bytes;
-	}
-	return sum;
-}
-
 void balance_rig_reasons(struct balance_rig *b, struct outcome *o)
 {
+	const size_t words = sizeof(struct counter) / sizeof(__u64);
+	size_t cpus;
+	CLEANUP_FREE __u64 *values =
+		read_rows(b->rig->instance->counters, RIG_IFACE * WEIR_REASON_COUNT,
+			  WEIR_REASON_COUNT, words, &cpus);
+
 	o->moved_n = 0;
 	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
-		struct counter now = read_reason(b, r), *was = &b->reasons[r];
+		struct counter now, *was = &b->reasons[r];
 
+		sum_cpus(values + r * cpus * words, cpus, words, (__u64 *)&now);
 		if (now.packets != was->packets && o->moved_n < ARRAY_SIZE(o->moved))
 			o->moved[o->moved_n++] = (struct moved){
 				.number = RIG_IFACE,
