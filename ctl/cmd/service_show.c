@@ -34,7 +34,7 @@ void service_add_state(struct text *t, const struct balancer_member *m, uint64_t
 	text_add(t, states[service_state(m)]);
 	if (m->gone)
 		text_add(t, ", not in the policy");
-	if (m->hand != BACKEND_UP || m->weighed)
+	if (m->hand == BACKEND_DOWN || (!m->gone && (m->hand != BACKEND_UP || m->weighed)))
 		text_add(t, m->hand != BACKEND_UP ? ", by hand" : ", weight by hand");
 	if (m->until_s) {
 		text_add(t, m->until_s > wall_s ? " until " : ", over since ");

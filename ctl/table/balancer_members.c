@@ -76,10 +76,13 @@ static const struct balancer_member *running_member(const struct plan *p, const 
 	return NULL;
 }
 
-// Also of a service that begins anew: what is down is down.
+// Also of a service that begins anew: what is down is down. What the hand set has gone with the line of a backend
+// that comes back.
 static void inherit_member(struct balancer_member *m, const struct balancer_member *was)
 {
 	m->health = was->health;
+	if (was->gone)
+		return;
 	m->hand = was->hand;
 	m->weighed = was->weighed;
 	m->hand_weight = was->hand_weight;
@@ -120,7 +123,7 @@ void balancer_plan_members(struct plan *p, struct turn *t)
 
 		if (was)
 			inherit_member(&m, was);
-		else
+		if (!was || was->gone)
 			take_hand(p, t, &m);
 		m.id = was && t->goes_on ? was->id : balancer_plan_number(p, t->from);
 		balancer_ids_add(&t->named, m.id);

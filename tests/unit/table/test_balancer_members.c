@@ -187,6 +187,30 @@ static void test_hand_goes_on(void **state)
 	assert_int_equal(a->members[2].hand, BACKEND_DOWN); // `running` is only read
 }
 
+// A backend whose line has gone and come back: the hand's setting is what the disk says, not what it was.
+static void test_hand_goes_with_the_line(void **state)
+{
+	(void)state;
+	struct balancer_hand kept = {
+		.service = "web", .addr = served_addr(1), .state = BACKEND_DRAIN};
+	CLEANUP_BALANCER struct balancer *a = REPLANNED(NULL, NULL, 0, 1, 2), *b = NULL, *c = NULL;
+	CLEANUP_BALANCER struct balancer *d = NULL;
+	struct balancer_plan_options o;
+
+	set(served_find(a, 0, 1), BACKEND_DRAIN, 5, 0);
+	b = REPLANNED(a, NULL, 0, 2);
+	assert_int_equal(served_find(b, 0, 1)->gone, 1);
+	c = REPLANNED(b, NULL, 0, 1, 2);
+	assert_int_equal(balancer_state(served_find(c, 0, 1)), BACKEND_UP);
+	assert_int_equal(balancer_weight(served_find(c, 0, 1)), 1);
+	assert_int_equal(served_id(c, 1), served_id(a, 1));
+	o = served_options(b);
+	o.hands = &kept;
+	o.n_hands = 1;
+	d = REPLANNED(b, &o, 0, 1, 2);
+	assert_int_equal(balancer_state(served_find(d, 0, 1)), BACKEND_DRAIN);
+}
+
 static void test_hands(void **state)
 {
 	(void)state;
@@ -282,11 +306,17 @@ static void test_numbers_run_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_added),        cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_back_again),   cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_trial),        cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_hand_goes_on), cmocka_unit_test(test_hands),
-		cmocka_unit_test(test_numbers_rest), cmocka_unit_test(test_numbers_run_out),
+		cmocka_unit_test(test_added),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_back_again),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_trial),
+		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_hand_goes_on),
+		cmocka_unit_test(test_hands),
+		cmocka_unit_test(test_hand_goes_with_the_line),
+		cmocka_unit_test(test_numbers_rest),
+		cmocka_unit_test(test_numbers_run_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
