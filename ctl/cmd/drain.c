@@ -24,6 +24,13 @@ struct setting {
 	uint64_t until_s;
 };
 
+// What the command came to.
+struct done {
+	size_t changed; // backends
+	bool revived;   // what was down by hand is not any more
+	struct fleet_change change;
+};
+
 static bool set(struct balancer_member *m, const struct setting *s)
 {
 	struct balancer_member before = *m;
@@ -42,15 +49,28 @@ static bool set(struct balancer_member *m, const struct setting *s)
 	return memcmp(&before, m, sizeof(before)) != 0;
 }
 
+// What becomes of the flows.
+static void report_flows(struct out *o, const struct setting *s, const struct done *done)
+{
+	if (done->change.slots)
+		out_line(
+			o, "%zu slots change their owner; %s", done->change.slots,
+			s->state == BACKEND_DOWN && !s->weighed
+				? "the flows of the backend that is down move: its connections break"
+				: "flows that speak stay where they are");
+	if (done->revived)
+		out_line(o, "it was down by hand: its old flows go to it again");
+}
+
 static void report(struct context *ctx, const struct args *args, const struct fleet *p,
-		   const struct targets *targets, size_t changed, const struct fleet_change *change)
+		   const struct targets *targets, const struct setting *s, const struct done *done)
 {
 	struct out *o = ctx->out;
 
 	out_set_string(o, "instance", ctx->instance);
-	out_set_u64(o, "changed", changed);
-	out_set_u64(o, "slots_changed", change->slots);
-	out_set_bool(o, "last_ring_kept", change->kept_last);
+	out_set_u64(o, "changed", done->changed);
+	out_set_u64(o, "slots_changed", done->change.slots);
+	out_set_bool(o, "last_ring_kept", done->change.kept_last);
 	out_set_bool(o, "dry_run", args_has(args, "dry-run"));
 	out_array(o, "backends");
 	vec_each (targets, t) {
@@ -69,25 +89,27 @@ static void report(struct context *ctx, const struct args *args, const struct fl
 			out_line(o, "%s of %s%s: %s, weight %u%s", fleet_name(m, name),
 				 p->state->services[t->service].name,
 				 args_has(args, "dry-run") ? " would be" : "", text_get(&state),
-				 balancer_weight(m), changed ? "" : " (as before)");
+				 balancer_weight(m), done->changed ? "" : " (as before)");
 		text_free(&state);
 	}
 	out_end(o);
-	if (!ctx->quiet && change->slots)
-		out_line(o, "%zu slots change their owner; flows that speak stay where they are",
-			 change->slots);
-	if (change->kept_last)
-		out_line(o, "%snobody is left for new flows: the last ring stays in force%s",
-			 out_red(o), out_plain(o));
+	if (!ctx->quiet)
+		report_flows(o, s, done);
+	if (done->change.kept_last)
+		out_line(
+			o,
+			"%snobody is left for new flows: the last ring stays in force, and they go "
+			"where they went%s",
+			out_red(o), out_plain(o));
 }
 
 static int change_pool(struct context *ctx, const struct args *args, const char *service,
-		       const char *backend, const struct setting *s, struct err *err)
+		       const char *backend, const struct setting *s, struct done *ret,
+		       struct err *err)
 {
 	CLEANUP_FLEET struct fleet p = {.lock = -1};
-	struct fleet_change change = {0};
 	struct targets targets = {0};
-	size_t changed = 0;
+	struct done done = {0};
 	int code = 0;
 
 	if (service && args_has(args, "all"))
@@ -98,14 +120,19 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 		code = fleet_open(ctx->instance, ctx->line, &p, err);
 	if (!code)
 		code = fleet_find(&p, service, args_has(args, "all"), backend, &targets, err);
-	vec_each (&targets, t)
-		changed += set(&p.state->members[t->member], s);
+	vec_each (&targets, t) {
+		struct balancer_member *m = &p.state->members[t->member];
+
+		done.revived |= m->hand == BACKEND_DOWN && s->state != BACKEND_DOWN && !s->weighed;
+		done.changed += set(m, s);
+	}
 	// Also what is set already: the command that set it may have been killed half-way, or not have kept it.
 	if (!code && !args_has(args, "dry-run"))
-		code = fleet_commit(&p, &targets, args_has(args, "volatile"), &change, err);
+		code = fleet_commit(&p, &targets, args_has(args, "volatile"), &done.change, err);
 	if (!code)
-		report(ctx, args, &p, &targets, changed, &change);
+		report(ctx, args, &p, &targets, s, &done);
 	vec_free(&targets);
+	*ret = done;
 	return code;
 }
 
@@ -189,16 +216,34 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 	if (code)
 		return code;
 	out_set_bool(ctx->out, "quiet", !over);
+	if (over)
+		return err_refused(err, "it is not drained any more: its time is over, or somebody "
+					"took the drain back");
+	if (!ctx->quiet)
+		out_line(ctx->out, "no packet for 10 s: drained");
+	return 0;
+}
+
+static int wait_after(struct context *ctx, const struct args *args, const char *service,
+		      const char *backend, const struct done *done, struct err *err)
+{
+	if (done->change.kept_last) {
+		err_refused(err, "there is nothing to wait for: new flows still go to '%s'",
+			    backend);
+		return err_hint(err, "undrain another backend of the service, or add one");
+	}
 	if (!ctx->quiet)
 		out_line(ctx->out,
-			 over ? "it is not drained any more" : "no packet for 10 s: drained");
-	return 0;
+			 "waiting for its last packet; interrupting ends the wait, not the drain");
+	out_flush(ctx->out);
+	return wait_quiet(ctx, args, service, backend, err);
 }
 
 static int run_drain(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct setting s = {.state = BACKEND_DRAIN};
 	const char *service, *backend;
+	struct done done;
 	uint64_t ms;
 	int code = args_expect_words(args, 1, 2, "BACKEND", err);
 
@@ -208,20 +253,21 @@ static int run_drain(struct context *ctx, const struct args *args, struct err *e
 		return code;
 	service = args->words.n > 1 ? args->words.at[0] : NULL;
 	backend = args->words.at[args->words.n - 1];
-	code = change_pool(ctx, args, service, backend, &s, err);
+	code = change_pool(ctx, args, service, backend, &s, &done, err);
 	if (code || !args_has(args, "wait") || args_has(args, "dry-run"))
 		return code;
-	return wait_quiet(ctx, args, service, backend, err);
+	return wait_after(ctx, args, service, backend, &done, err);
 }
 
 static int run_undrain(struct context *ctx, const struct args *args, struct err *err)
 {
 	const struct setting s = {.state = BACKEND_UP, .clear = true};
+	struct done done;
 	int code = args_expect_words(args, 1, 2, "BACKEND", err);
 
 	return code ? code
 		    : change_pool(ctx, args, args->words.n > 1 ? args->words.at[0] : NULL,
-				  args->words.at[args->words.n - 1], &s, err);
+				  args->words.at[args->words.n - 1], &s, &done, err);
 }
 
 // ---- weight and backend -------------------------------------------------------------------------
@@ -230,21 +276,26 @@ static int run_weight(struct context *ctx, const struct args *args, struct err *
 {
 	struct setting s = {.weighed = true};
 	size_t last = args->words.n - 1;
+	struct done done;
 	const char *text;
 	int code = args_expect_words(args, 2, 3, "BACKEND or its weight", err);
 
 	if (code)
 		return code;
 	text = args->words.at[last];
+	if (args->words.n == 2 && strpbrk(text, ".:"))
+		return err_input(err, "the weight of '%s' is missing, 0 to %d", text,
+				 POLICY_WEIGHT_MAX);
 	if (num_parse_u32(text, strlen(text), 0, POLICY_WEIGHT_MAX, &s.weight))
 		return err_input(err, "'%s' is not a weight of 0 to %d", text, POLICY_WEIGHT_MAX);
 	return change_pool(ctx, args, last > 1 ? args->words.at[0] : NULL, args->words.at[last - 1],
-			   &s, err);
+			   &s, &done, err);
 }
 
 static int run_backend(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct setting s = {.state = BACKEND_DOWN};
+	struct done done;
 	int code = args_expect_words(args, 2, 3, "down|up or BACKEND", err);
 
 	if (code)
@@ -254,7 +305,7 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 	else if (strcmp(args->words.at[0], "down"))
 		return err_input(err, "'%s' is neither 'down' nor 'up'", args->words.at[0]);
 	return change_pool(ctx, args, args->words.n > 2 ? args->words.at[1] : NULL,
-			   args->words.at[args->words.n - 1], &s, err);
+			   args->words.at[args->words.n - 1], &s, &done, err);
 }
 
 // ---- tables -------------------------------------------------------------------------------------

@@ -141,22 +141,36 @@ static void find_in(const struct fleet *p, size_t service, const struct addr *ad
 		vec_push(ret, ((struct target){service, (size_t)(m - p->state->members)}));
 }
 
+static int hint_backends(const struct fleet *p, const struct balancer_service *s, struct err *err)
+{
+	struct text names = {0};
+	addr_text name;
+
+	for (uint32_t m = 0; m < s->n_members; m++)
+		text_addf(&names, "%s%s", m ? ", " : "",
+			  fleet_name(&p->state->members[s->first_member + m], name));
+	err_hint(err, "backends: %s", text_get(&names));
+	text_free(&names);
+	return -EINVAL;
+}
+
 static int refuse_none(const struct fleet *p, const char *service, const char *backend,
 		       struct err *err)
 {
 	const struct balancer_service *s = service ? balancer_find(p->state, service) : NULL;
-	struct text names = {0};
-	addr_text name;
 
-	if (!s)
-		return err_input(err, "no service has a backend '%s'", backend);
-	for (uint32_t m = 0; m < s->n_members; m++)
-		text_addf(&names, "%s%s", m ? ", " : "",
-			  fleet_name(&p->state->members[s->first_member + m], name));
+	if (!s) {
+		err_input(err, "no service has a backend '%s'", backend);
+		return err_hint(err, "weir service shows them");
+	}
 	err_input(err, "service '%s' has no backend '%s'", service, backend);
-	err_hint(err, "backends: %s", text_get(&names));
-	text_free(&names);
-	return -EINVAL;
+	return hint_backends(p, s, err);
+}
+
+static int refuse_service(const struct fleet *p, const struct balancer_service *s, struct err *err)
+{
+	err_input(err, "which backend of '%s'? BACKEND is missing", s->name);
+	return hint_backends(p, s, err);
 }
 
 static int refuse_several(const struct fleet *p, const struct targets *found, const char *backend,
@@ -176,10 +190,12 @@ static int refuse_several(const struct fleet *p, const struct targets *found, co
 int fleet_find(const struct fleet *p, const char *service, bool all, const char *backend,
 	       struct targets *ret, struct err *err)
 {
+	const struct balancer_service *named = balancer_find(p->state, backend);
 	struct targets found = {0};
 	struct addr addr;
 	size_t only = 0;
-	int code = parse_backend(backend, &addr, err);
+	int code = named && !service ? refuse_service(p, named, err)
+				     : parse_backend(backend, &addr, err);
 
 	if (!code && service)
 		code = fleet_find_service(p, service, &only, err);

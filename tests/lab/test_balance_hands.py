@@ -87,6 +87,7 @@ def test_waiting_ends_when_somebody_undrains(node):
         time.sleep(0.5)
         node("undrain", TWO)
         assert '"quiet":false' in waiting.communicate(timeout=5)[0]
+    assert waiting.returncode == 3
 
 
 def test_drain_for_a_time(balancer, node):
@@ -117,6 +118,7 @@ def test_the_last_backend_keeps_the_ring(balancer, node, path):
     before = share(node)
     done = node.json("drain", THREE)
     assert done["last_ring_kept"] and share(node) == before
+    assert "still go to" in node.fails(3, "drain", THREE, "--wait")
     assert "last ring" in node("backend", "down", THREE).stdout
     assert who_answers(balancer) == {"backend3"}
     for one in ONE, TWO, THREE:
@@ -146,7 +148,8 @@ def test_hands_survive_apply(balancer, node, path):
     node("apply", path)
     path.write_text(policy(balancer, [1, 2, 3], "idle 2s", "pins 65536"))
     node("apply", path)
-    assert states(node)[TWO] == ("up", 3)
+    # The drain went with the line of its backend.
+    assert states(node) == {ONE: ("up", 1), TWO: ("up", 3), THREE: ("up", 1)}
     assert who_answers(balancer) <= {f"backend{i}" for i in (1, 2, 3)}
 
 
