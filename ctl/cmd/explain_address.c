@@ -259,7 +259,7 @@ static void show_sets(struct view *v)
 	out_end(o);
 }
 
-// Services that have it among their addresses.
+// Services that have it among their addresses, which several may share: the place is that of the service.
 static void show_services(struct view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
@@ -268,17 +268,20 @@ static void show_services(struct view *v)
 	out_array(o, "services");
 	for (size_t s = 0; s < r->n_services; s++) {
 		struct explain_entry entry;
-		struct text line = {0};
+		struct text at = {0};
+		addr_text prefix;
 
 		if (!explain_holds(&r->addresses[r->services[s].vip], &v->target, &entry))
 			continue;
+		explain_add_place(&at, r, r->services[s].place);
 		out_object(o, NULL);
 		out_set_string(o, "service", r->services[s].name);
+		out_set_string(o, "at", text_get(&at));
 		set_entry(v, &entry);
 		out_end(o);
-		explain_add_entry(&line, r, &entry);
-		out_line(o, "  service:  %s, %s", r->services[s].name, text_get(&line));
-		text_free(&line);
+		out_line(o, "  service:  %s %s, %s", r->services[s].name, text_get(&at),
+			 prefix_format(&entry.prefix, prefix));
+		text_free(&at);
 	}
 	out_end(o);
 }

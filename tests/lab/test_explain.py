@@ -353,3 +353,14 @@ def test_a_lost_record(running):
     assert (packet["verdict"], packet["rule_number"]) == ("drop", 2)
     text = running("explain", "192.0.2.5").stdout
     assert "the rules are not known" in text and "is missing" in text
+
+
+def test_services_that_share_an_address(pair, weir, tmp_path):
+    """Each at its own line, though the address is one."""
+    path = tmp_path / "shared.weir"
+    path.write_text("".join(
+        f"service {name} {{ vip 10.77.9.1; proto tcp; port {port}; mode dr; backend {pair.far4} }}\n"
+        for name, port in (("web", 80), ("more", 81))))
+    said = weir.json("explain", "10.77.9.1", "--policy", path)
+    assert [(one["service"], one["at"]) for one in said["services"]] == [
+        ("web", f"{path}:1"), ("more", f"{path}:2")]
