@@ -91,11 +91,12 @@ static int list(struct context *ctx, struct err *err)
 
 // Attaching
 
-static int read_port(const struct args *args, uint32_t *ret, struct err *err)
+// Of --port, else `now`, where it decapsulates already, else the usual one.
+static int read_port(const struct args *args, uint16_t now, uint32_t *ret, struct err *err)
 {
 	const char *text = args_value(args, "port");
 
-	*ret = DECAP_PORT;
+	*ret = now ? now : DECAP_PORT;
 	if (text && num_parse_u32(text, strlen(text), 1, 65535, ret))
 		return err_input(err, "--port '%s' is not a port, 1 to 65535", text);
 	return 0;
@@ -138,9 +139,12 @@ static int find_link(const char *name, struct link *ret, struct err *err)
 	return -EOPNOTSUPP;
 }
 
+// port_was: 0 where it did not decapsulate.
 static void report(struct context *ctx, const char *name, const struct decap_end *end,
-		   const struct decap_result *result)
+		   uint16_t port_was, const struct decap_result *result)
 {
+	CLEANUP_FREE char *moved = mem_printf("; the port was %u", port_was);
+
 	out_set_string(ctx->out, "name", name);
 	out_set_string(ctx->out, "mode", mode_word(result->mode));
 	out_set_bool(ctx->out, "shared", result->shared);
@@ -156,7 +160,9 @@ static void report(struct context *ctx, const char *name, const struct decap_end
 			 "%s decapsulates IPIP and GUE (port %u) to %zu addresses, %s "
 			 "mode%s",
 			 name, end->port, end->n, mode_word(result->mode),
-			 result->changed ? "" : "; it did already");
+			 result->changed                     ? ""
+			 : port_was && port_was != end->port ? moved
+							     : "; it did already");
 }
 
 static int attach(struct context *ctx, const struct args *args, const struct link *link,
@@ -166,11 +172,14 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 	const struct decap_link where = {
 		.name = link->name, .driver = link->driver, .ifindex = link->index};
 	struct decap_end end = {0};
+	struct decap_state before = {0};
 	struct decap_result result;
 	enum attach_mode mode;
 	uint32_t port;
-	int code = read_port(args, &port, err);
+	int code = decap_query(link->index, &before, err);
 
+	if (!code)
+		code = read_port(args, before.port, &port, err);
 	if (!code)
 		code = attaching_mode(args_value(args, "mode"), &mode, err);
 	if (!code)
@@ -180,7 +189,7 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 	end = (struct decap_end){.port = (uint16_t)port, .addrs = own.at.at, .n = own.at.n};
 	code = decap_attach(&where, &end, mode, &result, err);
 	if (!code)
-		report(ctx, link->name, &end, &result);
+		report(ctx, link->name, &end, before.port, &result);
 	return code;
 }
 

@@ -142,6 +142,8 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
     try:
         again = weir.json("decap", "near0")
         assert not again["changed"] and again["addresses"] == before["addresses"] + 1
+        assert again["port"] == 6081
+        assert "the port was 6081" in weir("decap", "near0", "--port", "6080").stdout
         assert pings(pair, 4, 4, "gue")
         frame = wrap(pair, ping(pair, 4, 4711), 4, "ipip")
         frame[IP].dst = "10.77.9.1"
