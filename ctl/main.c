@@ -88,9 +88,10 @@ static int enter_netns(const char *name, struct err *err)
 		err_input(err, "there is no network namespace '%s'", name);
 		return err_hint(err, "ip netns lists them");
 	}
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		return err_system(err, errno, "cannot enter the network namespace '%s'", name);
-	return 0;
+	if (fd >= 0 && !setns(fd, CLONE_NEWNET))
+		return 0;
+	err_system(err, errno, "cannot enter the network namespace '%s'", name);
+	return geteuid() ? err_hint(err, "run it as root: sudo weir …") : -err->code;
 }
 
 // The session is found before another namespace is entered: its packets come through the first one.

@@ -199,8 +199,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_FLEET struct fleet pool = {.lock = -1};
 	bool again = args_has(args, "refresh");
-	int code = args_expect_words(args, 0, again ? 0 : 1, "", err);
+	int code = args_expect_words(args, 0, 1, "", err);
 
+	if (!code && again && args->words.n)
+		code = err_input(err, "--refresh is for all services, and '%s' is one",
+				 args->words.at[0]);
 	if (!code)
 		code = pins_ready(err);
 	if (!code && again)
@@ -217,7 +220,7 @@ static const struct args_option options[] = {
 
 const struct command cmd_service = {
 	.name = "service",
-	.usage = "[NAME] [OPTIONS]",
+	.usage = "[NAME] | --refresh",
 	.summary = "services: backends, shares of the ring, pins, counters",
 	.options = options,
 	.run = run,

@@ -164,8 +164,8 @@ static void report(struct context *ctx, const struct request *r, size_t removed)
 			 item->name ? item->name : prefix_format(&item->prefix, text),
 			 removed ? "" : ": nothing to take away", ctx->instance);
 	else
-		out_line(ctx->out, "%s%s %zu entries, instance %s", r->dry_run ? "would have " : "",
-			 verb, removed, ctx->instance);
+		out_line(ctx->out, "%s%s %zu %s, instance %s", r->dry_run ? "would have " : "",
+			 verb, removed, removed == 1 ? "entry" : "entries", ctx->instance);
 }
 
 static int change_book(struct context *ctx, const struct request *r, struct err *err)

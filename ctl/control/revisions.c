@@ -253,6 +253,10 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 	size_t len;
 	int code = file_read(path, 64, &text, &len, err);
 
+	if (code == -EACCES && err) {
+		err->kind = ERR_SYSTEM; // no file that the user has named
+		err_hint(err, "run it as root: sudo weir …");
+	}
 	if (code && code != -ENOENT)
 		return code;
 	err_clear(err);

@@ -18,6 +18,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
@@ -132,6 +133,27 @@ static int other_netns(const struct instance *i, struct err *err)
 		i->name);
 }
 
+// Whoever forgets -n, or comes back after a reboot.
+static void hint_instances(struct err *err)
+{
+	struct text names = {0};
+	char **list = NULL;
+	size_t n = 0;
+
+	if (!pins_list(&list, &n, NULL))
+		for (size_t at = 0; at < n; at++)
+			text_addf(&names, "%s%s", at ? ", " : "", list[at]);
+	if (names.len)
+		err_hint(err, "weir -n NAME: %s", text_get(&names));
+	else
+		err_hint(err,
+			 "weir attach IFACE; what was in force there before comes back with it");
+	for (size_t at = 0; at < n; at++)
+		free(list[at]);
+	free(list);
+	text_free(&names);
+}
+
 static int check_meta(struct instance *i, struct err *err)
 {
 	CLEANUP_FD int fd = -1;
@@ -141,6 +163,7 @@ static int check_meta(struct instance *i, struct err *err)
 
 	if (code == -ENOENT) {
 		err_input(err, "there is no instance '%s': nothing is attached", i->name);
+		hint_instances(err);
 		return -ENOENT;
 	}
 	if (code)
