@@ -91,7 +91,7 @@ static int enter_netns(const char *name, struct err *err)
 	if (fd >= 0 && !setns(fd, CLONE_NEWNET))
 		return 0;
 	err_system(err, errno, "cannot enter the network namespace '%s'", name);
-	return geteuid() ? err_hint(err, "run it as root: sudo weir …") : -err->code;
+	return geteuid() ? err_hint_root(err) : -err->code;
 }
 
 // The session is found before another namespace is entered: its packets come through the first one.

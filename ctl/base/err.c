@@ -109,6 +109,11 @@ int err_hint(struct err *err, const char *fmt, ...)
 	return returned(err);
 }
 
+int err_hint_root(struct err *err)
+{
+	return err_hint(err, "run it as root: sudo weir …");
+}
+
 void err_prefix(struct err *err, const char *fmt, ...)
 {
 	char what[sizeof(err->text)], text[sizeof(err->text)];

@@ -32,6 +32,8 @@ __attribute__((format(printf, 3, 4))) int err_system(struct err *err, int code, 
 __attribute__((format(printf, 2, 3))) int err_refused(struct err *err, const char *fmt, ...);
 // Sets the hint of an error that is already set. Returns -err->code, or -EINVAL.
 __attribute__((format(printf, 2, 3))) int err_hint(struct err *err, const char *fmt, ...);
+// The hint where a privilege is missing.
+int err_hint_root(struct err *err);
 // Puts "WHAT: " before the sentence.
 __attribute__((format(printf, 2, 3))) void err_prefix(struct err *err, const char *fmt, ...);
 void err_clear(struct err *err);

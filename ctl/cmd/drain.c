@@ -93,7 +93,7 @@ static void report(struct context *ctx, const struct args *args, const struct fl
 		text_free(&state);
 	}
 	out_end(o);
-	if (!ctx->quiet)
+	if (!ctx->quiet && !args_has(args, "dry-run"))
 		report_flows(o, s, done);
 	if (done->change.kept_last)
 		out_line(

@@ -255,7 +255,7 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 
 	if (code == -EACCES && err) {
 		err->kind = ERR_SYSTEM; // no file that the user has named
-		err_hint(err, "run it as root: sudo weir …");
+		err_hint_root(err);
 	}
 	if (code && code != -ENOENT)
 		return code;

@@ -98,7 +98,7 @@ int probe_kernel(struct err *err)
 		return err_system(err, ENOSYS, "this kernel (%s) has no BPF", uts.release);
 	if (fd == -EPERM && geteuid()) {
 		err_system(err, EPERM, "no privilege to load BPF programs");
-		return err_hint(err, "run it as root: sudo weir …");
+		return err_hint_root(err);
 	}
 	if (fd == -EPERM)
 		return err_system(err, EPERM,
