@@ -26,9 +26,24 @@ not() {
 	! "$@"
 }
 
-# reaches [BYTES [ADDRESS]]: the answer to a ping comes back, so it passes the XDP programs on near.
+# soon COMMAND...: it becomes so; for what another process has to get ready first.
+soon() {
+	for _ in $(seq 100); do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# reaches [BYTES]: the answer to a ping comes back, so it passes the XDP programs on near. An emulated
+# machine on a busy one takes its time.
 reaches() {
-	ping -q -c1 -W1 -s "${1:-56}" "${2:-10.9.0.2}"
+	ping -q -c1 -W10 -s "${1:-56}" 10.9.0.2
+}
+
+# silent [BYTES]: none comes back.
+silent() {
+	! ping -q -c1 -W1 -s "${1:-56}" 10.9.0.2
 }
 
 mtu() {
@@ -45,5 +60,5 @@ two_hosts() {
 	ip -n peer address add 10.9.0.2/24 dev far
 	ip -n peer address add 10.9.0.99/24 dev far
 	ip -n peer link set far up
-	ping -q -c1 -W5 10.9.0.2 >/dev/null
+	reaches >/dev/null
 }
