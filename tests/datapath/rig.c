@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/sharing.h"
 
 _Noreturn static void die(int code, const char *what)
@@ -205,6 +206,32 @@ static void read_moved(struct rig *rig, struct outcome *o)
 				   &now->at[number][r]);
 	free(rig->counters);
 	rig->counters = now;
+	rig->stale = false;
+}
+
+static void read_moved_on(struct rig *rig, uint32_t number, struct outcome *o)
+{
+	CLEANUP_FREE struct counter *rows = NULL;
+	struct counter *before = rig->counters->at[number];
+	struct err err = {0};
+	size_t cpus;
+	int code = percpu_rows(WEIR_REASON_COUNT, sizeof(*rows), &rows, &cpus, &err);
+
+	if (code)
+		test_die(&err);
+	if (percpu_read(rig->instance->counters, number * WEIR_REASON_COUNT, WEIR_REASON_COUNT,
+			rows))
+		die(errno, "cannot read the counters of an interface");
+	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
+		struct counter now = {0};
+
+		for (size_t cpu = 0; cpu < cpus; cpu++) {
+			now.packets += rows[r * cpus + cpu].packets;
+			now.bytes += rows[r * cpus + cpu].bytes;
+		}
+		note_moved(o, number, r, &before[r], &now);
+		before[r] = now;
+	}
 }
 
 struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear)
@@ -223,17 +250,44 @@ struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear)
 	return o;
 }
 
-struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
+// What was sent without a look at the counters is not the next frame's.
+static void forget_moved(struct rig *rig)
 {
 	struct outcome o = {0};
 
-	// What was sent without a look at the counters is not this frame's.
 	if (rig->stale)
 		read_moved(rig, &o);
+}
+
+struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear)
+{
+	struct outcome o;
+
+	forget_moved(rig);
 	o = rig_try(rig, f, linear);
 	if (!o.code)
 		read_moved(rig, &o);
-	rig->stale = o.code != 0;
+	return o;
+}
+
+struct outcome rig_send_on(struct rig *rig, uint32_t number, const struct frame *f, uint32_t linear)
+{
+	struct outcome o;
+
+	forget_moved(rig);
+	o = rig_try(rig, f, linear);
+	if (o.code)
+		return o;
+	read_moved_on(rig, number, &o);
+	rig->stale = false;
+	return o;
+}
+
+struct outcome rig_look(struct rig *rig)
+{
+	struct outcome o = {0};
+
+	read_moved(rig, &o);
 	return o;
 }
 

@@ -69,6 +69,11 @@ struct outcome {
 
 // One frame through the entry program. linear: bytes in the first buffer, 0 for what the kernel takes.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
+// The same with a look at the counters of interface `number` alone: what moves elsewhere is there for
+// rig_look, which is much slower.
+struct outcome rig_send_on(struct rig *rig, uint32_t number, const struct frame *f,
+			   uint32_t linear);
+struct outcome rig_look(struct rig *rig);
 // The same without a look at the counters.
 struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear);
 // The verdict alone, without a look at the counters; `repeat` times. Ends the process when it fails.
