@@ -203,6 +203,9 @@ $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
 setup:
 	$(Q)scripts/setup build test
 
+# As many compilers as processors, unless the caller has said how many.
+side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # What `test` runs, built; the installation may only just have brought the compiler.
 check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/balance/histories $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
@@ -210,45 +213,45 @@ check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))
 
 test: setup
-	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)
 	$(Q)O=$(O) $(PYTHON) tests/run
 
 demo: setup
-	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/lab/pass.bpf.o
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all $(O)/lab/pass.bpf.o
 	$(give_back)
 	$(Q)O=$(O) WEIR=$(O)/weir scripts/demo
 
 vmtest: setup
 	$(Q)scripts/setup vm
-	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(Q)O=$(O) tests/vm/run
 
 # KINDS='KILL ENOMEM' injects those alone; K=detach runs the tests of that name.
 faults: setup
-	$(Q)$(MAKE) --no-print-directory O=$(O) all
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all
 	$(give_back)
 	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
 
 # What make test has in short of connections that go on; with the figures. K= as above.
 connections: setup
-	$(Q)$(MAKE) --no-print-directory O=$(O) check
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)
 	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k $(K)) $(wildcard tests/lab/test_balance_*.py)
 
 bench:
 	$(Q)scripts/setup build bench
-	$(Q)$(MAKE) --no-print-directory O=$(O) all $(O)/tests/bench/bench
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all $(O)/tests/bench/bench
 	$(give_back)
 	$(Q)$(O)/tests/bench/bench -o $(O)/bench.json -w $(O)/weir $(ROWS)
 	$(give_back)
 
 lint: setup
-	$(Q)$(MAKE) --no-print-directory O=$(O) $(SKELETONS)
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) $(SKELETONS)
 	$(Q)O=$(O) scripts/lint
 
 fuzz: setup
-	$(Q)$(MAKE) --no-print-directory O=$(O) fuzz-targets
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) fuzz-targets
 	$(Q)O=$(O) scripts/fuzz $(T)
 
 install: all

@@ -274,7 +274,7 @@ static void prepare(struct reader *r)
 	r->in_force = r->now.overlay;
 	rig_iface(r->rig, r->now.iface);
 	if (r->now.lenient)
-		rig_slot(r->rig, WEIR_SLOT_ACTIVE, r->rig->lenient);
+		rig_slot(r->rig, WEIR_SLOT_ACTIVE, rig_lenient(r->rig));
 }
 
 static void print_failure(const struct reader *r, const char *why)

@@ -39,7 +39,7 @@ static void test_slots(struct test *t)
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
 	rig_slot(rig, WEIR_SLOT_PREVIOUS, drop);
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
-	rig_slot(rig, WEIR_SLOT_ACTIVE, rig->lenient);
+	rig_slot(rig, WEIR_SLOT_ACTIVE, rig_lenient(rig));
 	EXPECT(t, rig, bad(), PASS_MALFORMED, bad()->len);
 	rig_slot(rig, WEIR_SLOT_ACTIVE, rig->policy);
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
@@ -70,7 +70,7 @@ static void test_deadline(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	CLEANUP_FD int drop = rig_tiny(rig, DROPPED);
 
-	rig_slot(rig, WEIR_SLOT_PREVIOUS, rig->lenient);
+	rig_slot(rig, WEIR_SLOT_PREVIOUS, rig_lenient(rig));
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
 	knobs_of(rig)->deadline = rig_after_ms(rig, 3600 * 1000);
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
@@ -227,7 +227,7 @@ static void test_swap(struct test *t)
 	good();
 	pthread_create(&thread, NULL, send_on, &s);
 	for (size_t n = 0; n < 1000; n++)
-		rig_slot(rig, WEIR_SLOT_ACTIVE, n % 2 ? rig->policy : rig->lenient);
+		rig_slot(rig, WEIR_SLOT_ACTIVE, n % 2 ? rig->policy : rig_lenient(rig));
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	if (counters_read(rig->instance, rig->counters, &err))

@@ -75,7 +75,7 @@ struct rig *rig_new(uint32_t max_entries)
 	if (instance_create_private(max_entries, &rig->instance, &err))
 		test_die(&err);
 	rig->policy = slot_program(rig->instance, WEIR_SLOT_ACTIVE);
-	rig->lenient = load_lenient(rig->instance);
+	rig->lenient = -1;
 	load_entry(rig);
 	rig->ifindex = if_nametoindex("lo");
 	rig_iface(rig, RIG_IFACE);
@@ -97,6 +97,13 @@ void rig_free(struct rig *rig)
 void rig_cleanup(struct rig **rig)
 {
 	rig_free(*rig);
+}
+
+int rig_lenient(struct rig *rig)
+{
+	if (rig->lenient < 0)
+		rig->lenient = load_lenient(rig->instance);
+	return rig->lenient;
 }
 
 void rig_slot(const struct rig *rig, enum weir_slot slot, int prog)

@@ -22,7 +22,7 @@ struct rig {
 	struct entry *entry;
 	int entry_prog; // owned by entry
 	int policy;     // the empty policy, in both slots of a new rig
-	int lenient;    // the same with config.malformed_pass
+	int lenient;    // rig_lenient(), once it was asked for; else -1
 	uint32_t ifindex;
 	struct counters *counters; // after the last rig_send
 	bool stale;                // frames were sent since
@@ -37,6 +37,7 @@ void rig_cleanup(struct rig **rig);
 // Programs
 
 void rig_slot(const struct rig *rig, enum weir_slot slot, int prog); // -1: empty
+int rig_lenient(struct rig *rig); // the empty policy with config.malformed_pass; owned by the rig
 int rig_tiny(const struct rig *rig,
 	     uint32_t verdict); // a program that only returns it; to be closed
 // Frames that come in are those of interface `number` from now on.

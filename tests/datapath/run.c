@@ -82,7 +82,7 @@ static int load_only(void)
 
 	print_program("entry", rig->entry_prog);
 	print_program("policy", rig->policy);
-	print_program("policy, malformed pass", rig->lenient);
+	print_program("policy, malformed pass", rig_lenient(rig));
 	print_program("clock", rig->instance->clock_prog);
 	load_services(rig);
 	load_decap();
