@@ -60,5 +60,5 @@ two_hosts() {
 	ip -n peer address add 10.9.0.2/24 dev far
 	ip -n peer address add 10.9.0.99/24 dev far
 	ip -n peer link set far up
-	reaches >/dev/null
+	reaches 56 >/dev/null
 }
