@@ -3,6 +3,7 @@
 #include "ctl/cmd/args.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -110,7 +111,8 @@ int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t
 			options = false;
 		} else if (options && !strncmp(word, "--", 2)) {
 			code = long_option(args, word, next, &took_next, err);
-		} else if (options && word[0] == '-' && word[1]) {
+		} else if (options && word[0] == '-' && word[1] &&
+			   !isdigit((unsigned char)word[1])) {
 			code = short_options(args, word, next, &took_next, err);
 		} else if (until_word) {
 			break;

@@ -292,6 +292,17 @@ static int run_weight(struct context *ctx, const struct args *args, struct err *
 			   &s, &done, err);
 }
 
+static int refuse_word(const char *word, struct err *err)
+{
+	static const char *const others[] = {"drain", "undrain", "weight"};
+
+	err_input(err, "'%s' is neither 'down' nor 'up'", word);
+	for (size_t n = 0; n < ARRAY_SIZE(others); n++)
+		if (!strcmp(word, others[n]))
+			err_hint(err, "that is a command of its own: weir %s", word);
+	return -EINVAL;
+}
+
 static int run_backend(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct setting s = {.state = BACKEND_DOWN};
@@ -303,7 +314,7 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 	if (!strcmp(args->words.at[0], "up"))
 		s.state = BACKEND_UP;
 	else if (strcmp(args->words.at[0], "down"))
-		return err_input(err, "'%s' is neither 'down' nor 'up'", args->words.at[0]);
+		return refuse_word(args->words.at[0], err);
 	return change_pool(ctx, args, args->words.n > 2 ? args->words.at[1] : NULL,
 			   args->words.at[args->words.n - 1], &s, &done, err);
 }

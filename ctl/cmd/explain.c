@@ -252,18 +252,37 @@ static void show_bytes(const struct asked *a, const char *key, const char *label
 	text_free(&hex);
 }
 
-static void show_reply(const struct asked *a, const struct explain_answer *r)
+static void show_reply(const struct asked *a, const struct twin_result *r)
 {
 	char line[256];
 
-	bool leaves = r->result.reason == REASON_PASS_SERVICE;
+	packet_describe(r->packet, r->length, line, sizeof(line));
+	out_set_string(a->ctx->out, "answer", line);
+	out_line(a->ctx->out, "  answer:      %s", line);
+	show_bytes(a, "answer_hex", "", r->packet, r->length);
+}
 
-	if (r->result.verdict != XDP_TX && !leaves)
-		return;
-	packet_describe(r->result.packet, r->result.length, line, sizeof(line));
-	out_set_string(a->ctx->out, leaves ? "leaves" : "answer", line);
-	out_line(a->ctx->out, "  %-11s  %s", leaves ? "leaves:" : "answer:", line);
-	show_bytes(a, leaves ? "leaves_hex" : "answer_hex", "", r->result.packet, r->result.length);
+// What goes to a backend; in dr nothing but the hardware address tells to which.
+static void show_leaving(const struct asked *a, const struct twin_result *r)
+{
+	const uint8_t *mac = r->packet;
+	char line[256], to[18];
+
+	packet_describe(r->packet, r->length, line, sizeof(line));
+	snprintf(to, sizeof(to), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+		 mac[4], mac[5]);
+	out_set_string(a->ctx->out, "leaves", line);
+	out_set_string(a->ctx->out, "next_hop", to);
+	out_line(a->ctx->out, "  leaves:      %s, next hop %s", line, to);
+	show_bytes(a, "leaves_hex", "", r->packet, r->length);
+}
+
+static void show_sent(const struct asked *a, const struct twin_result *r)
+{
+	if (r->reason == REASON_PASS_SERVICE)
+		show_leaving(a, r);
+	else if (r->verdict == XDP_TX)
+		show_reply(a, r);
 }
 
 // ---- one packet -----------------------------------------------------------------------------------
@@ -319,7 +338,7 @@ static void show_answer(const struct asked *a, const struct explain_question *q,
 	show_counted(a, r);
 	if (r->result.service >= 0)
 		explain_show_service(o, &a->e, &r->result);
-	show_reply(a, r);
+	show_sent(a, &r->result);
 	show_bytes(a, "packet_hex", "packet:", q->frame, q->length);
 	show_cut(a, q);
 	if (r->supposed && a->e.twin)

@@ -7,11 +7,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/control/hands.h"
 
 struct view {
 	struct context *ctx;
 	const struct fleet *fleet;
 	const struct balancer_service *service;
+	struct hands hands; // on disk
 };
 
 static const struct balancer_member *member(const struct view *v, uint32_t m)
@@ -61,18 +63,22 @@ static void show_hands(const struct view *v)
 		const struct balancer_member *b = member(v, m);
 		struct text state = {0};
 		addr_text name;
+		bool fleeting;
 
 		if (b->hand == BACKEND_UP && !b->weighed)
 			continue;
+		fleeting = !hands_have(&v->hands, v->service->name, b);
 		service_add_state(&state, b, v->fleet->clock.wall_ms / 1000);
 		out_object(o, NULL);
 		out_set_string(o, "backend", fleet_name(b, name));
 		out_set_string(o, "state", text_get(&state));
 		out_set_u64(o, "weight", balancer_weight(b));
+		out_set_bool(o, "volatile", fleeting);
 		out_end(o);
-		out_line(o, "          %s: %s, weight %u; weir undrain %s %s takes it back",
+		out_line(o, "          %s: %s, weight %u%s; weir undrain %s %s takes it back",
 			 fleet_name(b, name), text_get(&state), balancer_weight(b),
-			 v->service->name, fleet_name(b, name));
+			 fleeting ? ", gone with the next boot" : "", v->service->name,
+			 fleet_name(b, name));
 		text_free(&state);
 	}
 	out_end(o);
@@ -93,6 +99,9 @@ void status_services_show(struct context *ctx, const struct fleet *f)
 {
 	struct view v = {.ctx = ctx, .fleet = f};
 
+	if (f->live)
+		hands_read(ctx->instance, &v.hands,
+			   NULL); // damaged: the next change says so
 	out_array(ctx->out, "services");
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		v.service = &f->state->services[n];
@@ -102,6 +111,7 @@ void status_services_show(struct context *ctx, const struct fleet *f)
 		out_end(ctx->out);
 	}
 	out_end(ctx->out);
+	vec_free(&v.hands);
 }
 
 // ---- alarms -------------------------------------------------------------------------------------

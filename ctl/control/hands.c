@@ -123,7 +123,7 @@ static bool is_of(const struct balancer_hand *h, const char *service, const stru
 	       !addr_compare(&h->addr, addr);
 }
 
-void hands_put(struct hands *hands, const char *service, const struct balancer_member *m)
+static struct balancer_hand hand_of(const char *service, const struct balancer_member *m)
 {
 	struct balancer_hand hand = {
 		.port = m->port,
@@ -132,10 +132,29 @@ void hands_put(struct hands *hands, const char *service, const struct balancer_m
 		.weight = m->hand_weight,
 		.until_s = m->until_s,
 	};
-	size_t kept = 0;
 
 	snprintf(hand.service, sizeof(hand.service), "%s", service);
 	balancer_address(m, &hand.addr);
+	return hand;
+}
+
+bool hands_have(const struct hands *hands, const char *service, const struct balancer_member *m)
+{
+	struct balancer_hand hand = hand_of(service, m);
+
+	vec_each (hands, h)
+		if (is_of(h, service, &hand.addr, m->port))
+			return h->state == hand.state && h->weighed == hand.weighed &&
+			       (!h->weighed || h->weight == hand.weight) &&
+			       h->until_s == hand.until_s;
+	return false;
+}
+
+void hands_put(struct hands *hands, const char *service, const struct balancer_member *m)
+{
+	struct balancer_hand hand = hand_of(service, m);
+	size_t kept = 0;
+
 	for (size_t n = 0; n < hands->n; n++)
 		if (!is_of(&hands->at[n], service, &hand.addr, m->port))
 			hands->at[kept++] = hands->at[n];

@@ -40,14 +40,18 @@ static void check_needed(struct service_check *k)
 {
 	static const struct {
 		enum ast_option option;
-		const char *what;
-	} needed[] = {{AST_VIP, "no vip"}, {AST_SERVICE_PORT, "no port"}, {AST_MODE, "no mode"}};
+		const char *what, *hint;
+	} needed[] = {
+		{AST_VIP, "no vip", "vip ADDRESS"},
+		{AST_SERVICE_PORT, "no port", "port 80, port 1000-1999, port any"},
+		{AST_MODE, "no mode", "mode dr (same link), ipip or gue (through routers)"},
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		if (!has(k, needed[i].option))
-			fail(k, k->ast->at, NULL, needed[i].what);
+			fail(k, k->ast->at, needed[i].hint, needed[i].what);
 	if (!k->ast->backends.n)
-		fail(k, k->ast->at, NULL, "no backend");
+		fail(k, k->ast->at, "backend ADDRESS", "no backend");
 }
 
 static void check_protos(struct service_check *k)

@@ -153,6 +153,19 @@ def test_hands_survive_apply(balancer, node, path):
     assert who_answers(balancer) <= {f"backend{i}" for i in (1, 2, 3)}
 
 
+def test_words_that_are_not_meant(node):
+    assert "weir drain" in node.fails(1, "backend", "drain", TWO)
+    assert "'-1' is not a weight" in node.fails(1, "weight", TWO, "-1")
+
+
+def test_explain_shows_where_it_goes(balancer, node):
+    packet = ["tcp", "from", "192.0.2.77", "port", "40000", "to", balancer.vip4, "port", "80"]
+    said = node.json("explain", *packet)["packets"][0]
+    hop = node.backend(said["service"]["backend"])["next_hop"]
+    assert said["next_hop"] in hop.split() and f"next hop {said['next_hop']}" in node("explain", *packet).stdout
+    assert said["leaves_hex"].startswith(said["next_hop"].replace(":", ""))
+
+
 def reboot(node):
     """What a boot leaves: the state folder."""
     run(["ip", "-n", node.pair.near_netns, "link", "set", "dev", "net0", "xdpdrv", "off"], check=False)
@@ -167,6 +180,8 @@ def test_hands_survive_a_new_instance(balancer, node, how):
     wanted = set_some(node)
     node("weight", "web", THREE, 7, "--volatile")
     mark = node.service()["fingerprint"]
+    assert {(hand["backend"], hand["volatile"]) for hand in node.json("status")["services"][0]["by_hand"]
+            if hand["volatile"]} == {(THREE, True)}
     if how == "detach":
         node("detach")
     else:
