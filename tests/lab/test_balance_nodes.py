@@ -9,6 +9,7 @@ from balancerlab import FULL, crowd_of, failed, policy, running_balancer, runnin
 
 COUNT, SECONDS, RATE = (500, 40, 6000) if FULL else (100, 7, 6000)
 IDLE_S = 10 if FULL else 4
+LONG_S = 10 if FULL else 20  # for what has to come before its end, also on a busy machine
 
 
 @pytest.fixture(scope="module", name="balancer")
@@ -18,13 +19,14 @@ def shared_lab():
 
 
 @pytest.fixture(name="nodes")
-def two_nodes(balancer, tmp_path):
-    """Both apply the same, one from a file in another order."""
+def two_nodes(balancer, tmp_path, request):
+    """Both apply the same, one from a file in another order. The parameter is `idle`."""
+    idle_s = getattr(request, "param", IDLE_S)
     with contextlib.ExitStack() as stack:
         nodes = [stack.enter_context(running_node(balancer, f"balancer{i}")) for i in (1, 2)]
         for i, node in enumerate(nodes):
             path = tmp_path / f"{i}.weir"
-            path.write_text(policy(balancer, [4, 2, 1, 3] if i else [1, 2, 3, 4], f"idle {IDLE_S}s",
+            path.write_text(policy(balancer, [4, 2, 1, 3] if i else [1, 2, 3, 4], f"idle {idle_s}s",
                                    "pins 65536", weights={2: 3}))
             node("apply", path)
         yield nodes
@@ -77,6 +79,7 @@ def drain(nodes):
     return changed[0] / nodes[0].service()["slots"]
 
 
+@pytest.mark.parametrize("nodes", [LONG_S], indirect=True)
 def test_a_node_leaves_while_the_pool_changes(balancer, nodes):
     """As long as slots are changing, both know the former owner, and flows need no pins."""
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
@@ -84,8 +87,8 @@ def test_a_node_leaves_while_the_pool_changes(balancer, nodes):
         leave_and_return(balancer, nodes, 0.7)
         results = crowd.results()
     lost = failed(results)
-    print(f"\n{COUNT} connections, {share:.0%} of the slots changed; a node left and returned within half "
-          f"of idle: {sum(lost.values())} lost")
+    print(f"\n{COUNT} connections, {share:.0%} of the slots changed; a node left and returned before half "
+          f"of idle was over: {sum(lost.values())} lost")
     assert not lost, lost
 
 
