@@ -233,11 +233,13 @@ faults: setup
 	$(give_back)
 	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
 
-# What make test has in short of connections that go on; with the figures. K= as above.
+# What make test has in short of connections that go on, with the figures, and a million packets of random
+# histories against the model. K= as above, of the former.
 connections: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)
 	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k $(K)) $(wildcard tests/lab/test_balance_*.py)
+	$(if $(K),,$(Q)O=$(O) tests/balance/histories-run --full)
 
 bench:
 	$(Q)scripts/setup build bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""drain, weight, apply of a running pool: the ring before or the one after, whole, and no flow that is
+"""drain, weight, apply and trials of a running pool: the ring before or the one after, whole, and no flow that is
 known moves in any case."""
 
 from labnet import numbers, run
@@ -167,6 +167,52 @@ class Change(Pool):
         self.weir("service", "--refresh")
 
 
+class ChangeOnTrial(Change):
+    """The kernel's alone: a boot brings back what was before."""
+
+    stride, rare_stride = 96, 8
+
+    def prepare(self):
+        super().prepare()
+        self.argv = ("apply", self.paths["after"], "--confirm=60s")
+        self.undo = ("rollback",)
+
+    def go_on(self, state, fault, outcome):
+        ended = self.weir("rollback", check=False)
+        if state == self.after:
+            assert ended.returncode == 0, ended.stderr
+        assert self.whole() == "before"
+        if fault.nth % 3 == 2:
+            self.restart(("before",))
+        self.weir(*self.argv)
+        assert self.whole() == self.after
+        assert len(list((self.weir.pins / "gen").iterdir())) <= 4
+
+    def start_again(self, state):
+        self.restart(("before",))
+
+
+class EndOfTrial(ChangeOnTrial):
+    """rollback, while a trial runs."""
+
+    after = "before"
+    stride, rare_stride = 24, 2
+
+    def prepare(self):
+        super().prepare()
+        self.trial, self.argv = self.argv, ("rollback",)
+
+    def before(self):
+        if self.state != "after":
+            self.weir(*self.trial)
+        self.state = "after"
+
+    def go_on(self, state, fault, outcome):
+        if state == "after":
+            self.weir("rollback")
+        assert self.whole() == "before"
+
+
 def test_drain(labs):
     sweep(Drain, labs, {"before", "drained"})
 
@@ -177,3 +223,11 @@ def test_weight(labs):
 
 def test_apply_to_a_pool(labs):
     sweep(Change, labs, {"before", "after"})
+
+
+def test_apply_to_a_pool_on_trial(labs):
+    sweep(ChangeOnTrial, labs, {"before", "after"})
+
+
+def test_end_of_a_trial_of_a_pool(labs):
+    sweep(EndOfTrial, labs, {"before", "after"})
