@@ -41,7 +41,7 @@ struct knobs {
 	__u32 overlay;  /* OVERLAY_* bits */
 	__u32 snap;     /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
 	__u64 seed;     /* of the random numbers in the datapath */
-	__u64 generic; /* bit: number of an interface in generic mode, where checksums stay partial */
+	__u64 generic;  /* bit: number of an interface in generic mode */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	struct iface_slot iface_slots[WEIR_IFACE_SLOTS];
 };

@@ -80,7 +80,7 @@ struct backend {
 	__u8 here;       /* this host: the packet is passed up */
 	__u8 source_len; /* bits of `source` that are given; the others come from the flow's hash */
 	__u32 source[4]; /* of the outer header: network order; IPv4 in [0] */
-	__u8 no_xmit;    /* the egress loses frames that are redirected to it */
+	__u8 no_xmit;    /* the egress loses frames redirected to it in native mode */
 	__u8 source_set; /* by the policy; else it is the host's own address */
 	__u8 pad[2];
 };

@@ -12,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "common/decap.h"
+#include "xdp/generic.bpf.h"
 #include "xdp/reply.bpf.h"
 #include "xdp/sum.bpf.h"
 
@@ -275,7 +276,7 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 		return REASON_PASS_HERE;
 	if (unlikely(!to->ifindex))
 		return REASON_DROP_NO_NEXT_HOP;
-	if (unlikely(to->no_xmit) && to->ifindex != ctx->ingress_ifindex)
+	if (unlikely(to->no_xmit) && to->ifindex != ctx->ingress_ifindex && !is_generic(ctx))
 		return REASON_DROP_EGRESS;
 	if (unlikely(pkt->ttl <= 1))
 		return REASON_DROP_TTL;

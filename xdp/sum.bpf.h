@@ -4,8 +4,8 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "xdp/count.bpf.h"
 #include "xdp/csum.bpf.h"
+#include "xdp/generic.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/service.bpf.h"
 
@@ -140,7 +140,7 @@ static __always_inline void checksum_check(struct xdp_md *ctx, struct packet *pk
 {
 	if (likely(!checksum_is_partial(ctx, pkt)))
 		return;
-	if (knobs.generic >> iface_number(ctx) & 1)
+	if (is_generic(ctx))
 		return;
 	if (checksum_complete(ctx, pkt))
 		service_tally(s->row, SERVICE_COMPLETED);

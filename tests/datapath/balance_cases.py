@@ -788,6 +788,9 @@ def end_cases(used):
             dropped(f"{name}: {family} icmp", quoting(service, family, quote), reason, service)
             turned(f"{name}: {family} echo", *echo(service, family, ({"id": 1, "seq": 2}, b"ping")),
                    "service-echo")
+        service = used["no-xmit"]
+        sent(f"no-xmit in generic mode: {family}", service, ip(service, family) / tcp(),
+             flow_of(service, family, TCP_PROTO), settings=[("generic", 1)])
         service = used["no-xmit-back"]
         sent(f"no-xmit but back: {family}", service, ip(service, family) / tcp(),
              flow_of(service, family, TCP_PROTO))
