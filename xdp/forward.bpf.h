@@ -40,6 +40,8 @@ struct {
 
 /* Bytes of link headers are 14 or 18. */
 #define LINK_BYTES_MAX 31
+/* The least that Ethernet carries, with a tag or the checksum: so long a short packet may have been made. */
+#define FRAME_SHORT 64
 
 static __always_inline bool has_mode(__u32 mode)
 {
@@ -285,13 +287,37 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 	return GO_ON;
 }
 
+/* Cuts what is behind the packet in its frame, where it makes the frame too long for the egress. */
+__noinline int trim_frame(struct xdp_md *ctx, struct packet *pkt, __u32 room)
+{
+	__u32 length = bpf_xdp_get_buff_len(ctx);
+
+	if (!pkt || length <= pkt->l3_offset + room)
+		return pkt != NULL;
+	return !bpf_xdp_adjust_tail(ctx, (int)pkt->end - (int)length);
+}
+
+/* The kernel measures frames and not packets, and loses without a word what it finds too long. Nearly all
+ * frames end with their packet or are of the least size; one whose first buffer ends just there is taken
+ * for such a frame. `room`: what the packet may be long. */
+static __always_inline bool trim(struct xdp_md *ctx, struct packet *pkt, __u32 room)
+{
+	__u32 first = ctx->data_end - ctx->data;
+
+	return likely(first == pkt->end) || likely(first <= FRAME_SHORT) ||
+	       trim_frame(ctx, pkt, room);
+}
+
 /* Ready to be wrapped: sums and hops are done, headroom is there. */
 static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
 				       const struct service *s, const struct backend *to,
 				       struct wrap *w)
 {
+	__u32 outer = outer_bytes(s->mode, to->family);
 	int tos, sum = 0, move;
 
+	if (!trim(ctx, pkt, to->mtu - outer))
+		return false;
 	checksum_check(ctx, pkt, s);
 	if ((tos = take_hop(ctx, pkt)) < 0)
 		return false;
@@ -306,7 +332,7 @@ static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
 			return false;
 	}
 	w->inner = sum;
-	move = (int)pkt->l3_offset - (int)(w->link + outer_bytes(s->mode, to->family));
+	move = (int)pkt->l3_offset - (int)(w->link + outer);
 	return !move || !bpf_xdp_adjust_head(ctx, move);
 }
 

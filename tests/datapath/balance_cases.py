@@ -86,12 +86,15 @@ def case(name, given, verdict, reason, length, *, out=None, service=None, addres
     emit("expect", f"{verdict} {reason} {length}")
 
 
-def sent(name, service, packet, flow, *, after=None, tags=(), padding=b"", settings=(), **events):
-    """It goes to the backend of its flow; `after`: as it is there, when that is not only a hop less."""
+def sent(name, service, packet, flow, *, after=None, tags=(), padding=b"", cut=False, settings=(),
+         **events):
+    """It goes to the backend of its flow; `after`: as it is there, when that is not only a hop less; `cut`:
+    without what is behind it in its frame."""
     address = service.backend(flow)
     hop = service.backends[address][0]
     after = one_hop(packet) if after is None else after
-    out = hop.frame(service.wrapped(address, after, service.flow_hash(flow)), padding)
+    out = hop.frame(service.wrapped(address, after, service.flow_hash(flow)),
+                    b"" if cut else padding)
     case(name, link(CAME, tags, bytes(packet), padding), hop.verdict(), "service", length_of(packet),
          out=out, service=service, address=address, settings=settings, **events)
 
@@ -637,6 +640,39 @@ def size_silent_cases(service, family, about, fits):
     dropped(f"{about} too big first fragment", first, reason, service)
 
 
+def trailing_cases(service, over):
+    """The frame goes on as it is where the egress can carry it, else without what is behind the packet."""
+    room = 1500 - over
+    for family in 4, 6:
+        about = f"{service.name}: {family}"
+        syn, flow = ip(service, family) / tcp("S"), flow_of(service, family, TCP_PROTO)
+        left = room - length_of(syn)
+        for name, tags in TAGS.items():
+            sent(f"{about} syn in a frame of the right size{name}", service, syn, flow, tags=tags,
+                 padding=counting(left), opened=1)
+            for more in 1, 1554 - 14 - room, 7000:
+                sent(f"{about} syn in a frame too long by {more}{name}", service, syn, flow, tags=tags,
+                     padding=counting(left + more), cut=True, opened=1)
+        for size in 0, 1, 4, 6, 10:
+            sent(f"{about} syn, {size} bytes behind it", service, syn, flow, padding=bytes(size), opened=1)
+        full = ip(service, family) / tcp("A", counting(left))
+        assert length_of(full) == room
+        for size in 1, 4, 200:
+            sent(f"{about} of the right size, {size} bytes behind it", service, full, flow,
+                 padding=counting(size), cut=True)
+        sent(f"{about} partial, in a frame too long", service, partial_of(syn, TCP), flow,
+             after=one_hop(syn), padding=counting(left + 1), cut=True, opened=1, completed=1)
+        quote = quoting(service, family, answer_of(service, family, TCP(sport=80, dport=SPORT)))
+        sent(f"{about} icmp in a frame too long", service, quote, flow,
+             padding=counting(room - length_of(quote) + 1), cut=True, quoted=1)
+        data = ip(service, family) / tcp("A", counting(200))
+        for linear in 100, 14 + length_of(data) - 1, 14 + length_of(data) + 1, 1514:
+            sent(f"{about} in a frame too long, split behind {linear}", service, data, flow,
+                 padding=counting(1500), cut=True, settings=[("linear", linear)])
+        sent(f"{about} in a frame of the right size, split", service, data, flow,
+             padding=counting(room - length_of(data)), settings=[("linear", 100)])
+
+
 def burst_case(service):
     packet = ip(service, 4) / udp(counting(1490))
     turned("too big, many at once", packet, too_big_answer(packet, 1500), "service-too-big",
@@ -874,6 +910,7 @@ def main_policy():
     quote_more_cases(services["gue6-in"])
     for service, over in small:
         size_cases(service, over)
+        trailing_cases(service, over)
     burst_case(small[0][0])
     split_size_case(small[0][0])
     ring_cases(pool, by_source, mixed)
