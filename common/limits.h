@@ -19,4 +19,4 @@
 	16384 /* rows: two generations of 4096 rules, and as many that are being reused */
 #define WEIR_REDIRECTS 64 /* devices that redirect rules name */
 #define WEIR_REPLIES_S \
-	1000 /* answers of reject rules a second and CPU: more is a mirror for a flood */
+	1000 /* answers of reject rules a second and CPU, and of services: more is a mirror for a flood */

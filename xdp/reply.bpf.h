@@ -2,8 +2,9 @@
 /* Answers, sent back the way the packet came: of reject rules TCP reset (RFC 9293 section 3.10.7.1) or ICMP
  * "administratively prohibited" (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), of services "too big".
  *
- * Never to an error, a multicast or a fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and at a
- * bounded rate. The packet is rewritten in place: what is needed of it is read first. */
+ * Never to an error, a multicast or a later fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), of
+ * reject rules to no fragment at all, and each kind at a bounded rate of its own. The packet is rewritten in
+ * place: what is needed of it is read first. */
 #pragma once
 
 #include <bpf/bpf_endian.h>
@@ -22,20 +23,22 @@
 #define QUOTE_BYTES 8
 #define REPLY_TTL   64
 
+/* A flood that meets a rule leaves services their answers, without which connections hang. */
+enum reply_pace { PACE_REJECT, PACE_TOO_BIG, PACES };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, PACES);
 	__type(key, __u32);
 	__type(value, __u64);
 } replypace SEC(".maps");
 
-/* The pace is kept as {jiffy, answers in it}; so many are allowed in one (WEIR_REPLIES_S / HZ). */
+/* A pace is kept as {jiffy, answers in it}; so many are allowed in one (WEIR_REPLIES_S / HZ). */
 const volatile __u32 replies_a_jiffy = 1;
 
-static __always_inline bool reply_allowed(void)
+static __always_inline bool reply_allowed(__u32 which)
 {
-	__u32 zero = 0;
-	__u64 jiffy = bpf_jiffies64() << 8, *pace = bpf_map_lookup_elem(&replypace, &zero);
+	__u64 jiffy = bpf_jiffies64() << 8, *pace = bpf_map_lookup_elem(&replypace, &which);
 
 	if (!pace)
 		return false;
@@ -268,10 +271,11 @@ static __always_inline bool send_error(struct xdp_md *ctx, struct packet *pkt,
 }
 
 /* Is there anybody to answer, and is it allowed now? */
-static __always_inline bool may_reply(struct xdp_md *ctx, const struct packet *pkt)
+static __always_inline bool may_reply(struct xdp_md *ctx, const struct packet *pkt,
+				      enum reply_pace which)
 {
-	return !pkt->fragment && !is_multicast(pkt) && is_answerable(pkt) && !is_icmp_error(pkt) &&
-	       is_for_one(ctx) && (config.twin || reply_allowed());
+	return pkt->fragment != FRAGMENT_LATER && !is_multicast(pkt) && is_answerable(pkt) &&
+	       !is_icmp_error(pkt) && is_for_one(ctx) && (config.twin || reply_allowed(which));
 }
 
 /* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */
@@ -283,7 +287,7 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 4)
 		return REASON_DROP_REJECT; /* a reset is not answered */
-	if (!may_reply(ctx, pkt))
+	if (pkt->fragment || !may_reply(ctx, pkt, PACE_REJECT))
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP)
 		return send_reset(ctx, pkt);
@@ -298,7 +302,7 @@ __noinline int reply_too_big(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 {
 	struct icmp_head error = {.rest = bpf_htonl(mtu)};
 
-	if (!pkt || pkt->quoted || !may_reply(ctx, pkt))
+	if (!pkt || pkt->quoted || !may_reply(ctx, pkt, PACE_TOO_BIG))
 		return REASON_DROP_TOO_BIG;
 	error.type = pkt->family == 4 ? 3 : 2;
 	error.code = pkt->family == 4 ? 4 : 0;

@@ -13,6 +13,7 @@
 //     balance-count SERVICE ADDRESS|- NAME N …  a row that moves: packets, bytes, a reason's or an event's name;
 //                                 no other row does, and none by anything else
 //     balance-burst N             sent so often at once behind that: a few are answered, the others dropped
+//     balance-flood HEX           a frame sent before until it is not answered any more; the case is answered
 //     balance-expect VERDICT REASON BYTES  pass, drop, tx, redirect; the one counter that moves, by 1 packet
 #include "tests/datapath/balance.h"
 
@@ -28,6 +29,7 @@
 #include "tests/datapath/balance_rig.h"
 
 #define COUNTS_MAX 4
+#define FLOOD_MAX  64
 
 struct count {
 	uint32_t row;
@@ -41,7 +43,7 @@ static struct {
 	const char *name, *overlay;
 	bool generic, has_out;
 	uint32_t linear, burst;
-	struct frame in, out;
+	struct frame in, out, flood;
 	struct count counts[COUNTS_MAX];
 	size_t n_counts;
 	uint64_t cases; // a seed for each
@@ -117,6 +119,7 @@ static bool begin_case(struct rig *rig, const char *name)
 	all.overlay = "";
 	all.generic = all.has_out = false;
 	all.linear = all.burst = 0;
+	all.flood.len = 0;
 	all.n_counts = 0;
 	return true;
 }
@@ -241,6 +244,14 @@ static void print_failure(const struct outcome *o, const char *why)
 	print_hex(all.out.at, all.out.len);
 }
 
+// Until one is dropped: its answers of this jiffy are gone.
+static void flood(struct rig *rig)
+{
+	for (int n = 0; all.flood.len && n < FLOOD_MAX; n++)
+		if (rig_try(rig, &all.flood, 0).verdict == XDP_DROP)
+			break;
+}
+
 static void prepare(struct rig *rig, const char *reason)
 {
 	struct outcome before = {0};
@@ -251,6 +262,7 @@ static void prepare(struct rig *rig, const char *reason)
 	rig->instance->knobs->generic = all.generic ? 1ull << RIG_IFACE : 0;
 	if (!strcmp(reason, "service-too-big") || !strcmp(reason, "reply"))
 		rig_wait(rig, rig_clock(rig).jiffies + 1); // the pace of answers
+	flood(rig);
 	balance_rig_moved(all.loaded);
 	balance_rig_reasons(all.loaded, &before);
 }
@@ -330,6 +342,8 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return all.has_out = frame_read_hex(value, &all.out);
 	if (!strcmp(word, "count"))
 		return read_count(value);
+	if (!strcmp(word, "flood"))
+		return frame_read_hex(value, &all.flood);
 	if (!strcmp(word, "burst"))
 		return read_number(value, &all.burst);
 	return !strcmp(word, "expect") && expect(rig, value, only, tally);

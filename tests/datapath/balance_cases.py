@@ -631,13 +631,23 @@ def size_silent_cases(service, family, about, fits):
         case(f"{about} {name}, in a frame to all",
              link({"dst": "ff:ff:ff:ff:ff:ff", "src": CAME["src"]}, (), bytes(packet)), "pass", "default",
              length_of(packet))
-    raw = bytes(ip(service, family) / udp(counting(fits + 100)))
-    size = (fits + 8 + 16) // 8 * 8
-    if family == 4:
-        first = ip(service, 4, flags="MF", proto=17) / Raw(raw[20:20 + size])
-    else:
-        first = ext(service, [IPv6ExtHdrFragment(m=1)], UDP_PROTO, Raw(raw[40:40 + size]))
-    dropped(f"{about} too big first fragment", first, reason, service)
+
+
+def size_fragment_cases(service, over):
+    """A first fragment is answered, whatever says its flow, and a later one is not (RFC 1122)."""
+    mtu, size = 1500 - over, (1500 - over + 16) // 8 * 8
+    for family in 4, 6:
+        about, later = f"{service.name}: {family} too big", Raw(counting(size))
+        raw = bytes(ip(service, family) / udp(counting(2000)))
+        if family == 4:
+            first = ip(service, 4, flags="MF", proto=17) / Raw(raw[20:20 + size])
+            later = ip(service, 4, flags="MF", proto=17, frag=size // 8) / later
+        else:
+            first = ext(service, [IPv6ExtHdrFragment(m=1)], UDP_PROTO, Raw(raw[40:40 + size]))
+            later = ext(service, [IPv6ExtHdrFragment(m=1, offset=size // 8)], UDP_PROTO, later)
+        turned(f"{about} first fragment", first, too_big_answer(first, mtu), "service-too-big")
+        dropped(f"{about} later fragment", later, "service-too-big-silent" if service.hash == "source"
+                else "service-fragment", service)
 
 
 def trailing_cases(service, over):
@@ -885,6 +895,7 @@ def main_policy():
              (define("small-ipip4", vips(41), {"10.4.0.2": hop(1, mtu=1500)}, "ipip"), 20),
              (define("small-ipip6", vips(42), {"2001:db8:b4::3": hop(1, mtu=1500, vlan=5)}, "ipip"), 40),
              (define("small-gue4", vips(43), {"10.4.0.4": hop(1, mtu=1500, device="out")}, "gue"), 28),
+             (define("small-source", vips(45), {"10.4.0.6": hop(1, mtu=1500)}, "ipip", hash="source"), 20),
              (define("small-gue6", vips(44), {"2001:db8:b4::5": hop(1, mtu=1500)}, "gue"), 48)]
     ranges = define("ranges", vips(50), {"10.5.0.1": hop(1)}, "ipip", port="80, 443, 8000-8010")
     every = define("all-ports", vips(51), {"10.5.0.2": hop(1)}, "ipip", port="any", proto="tcp")
@@ -911,6 +922,7 @@ def main_policy():
     for service, over in small:
         size_cases(service, over)
         trailing_cases(service, over)
+        size_fragment_cases(service, over)
     burst_case(small[0][0])
     split_size_case(small[0][0])
     ring_cases(pool, by_source, mixed)
@@ -923,6 +935,11 @@ def main_policy():
     malformed_cases(services["ipip4-in"], True)
     arp = bytes(Ether(**CAME) / ARP())
     case("arp", arp, "pass", "not-ip", len(arp))
+
+
+def reset_of(syn):
+    return (IP(src=syn.dst, dst=syn.src, id=0, flags="DF", ttl=64)
+            / TCP(sport=80, dport=SPORT, flags="RA", seq=0, ack=syn[TCP].seq + 1, window=0))
 
 
 def rule_policies():
@@ -939,8 +956,7 @@ def rule_policies():
     dropped("rules: always drop", ip(web, 4, src="192.0.2.69") / tcp("S"), "rule-drop")
     dropped("rules: no echo", ip(web, 4, src="192.0.2.66") / ICMP(), "rule-drop")
     refused = ip(web, 4, src="192.0.2.67") / tcp("S")
-    turned("rules: reject", refused, IP(src=refused.dst, dst=refused.src, id=0, flags="DF", ttl=64)
-           / TCP(sport=80, dport=SPORT, flags="RA", seq=0, ack=refused[TCP].seq + 1, window=0), "reply")
+    turned("rules: reject", refused, reset_of(refused), "reply")
     passes = ip(web, 4, src="192.0.2.68") / tcp("S")
     sent("rules: pass", web, passes, flow_of(web, 4, TCP_PROTO, src="192.0.2.68"), opened=1)
     block = [("overlay", f"block-from {CLIENT[4]}, block-to {web.vip(6)}")]
@@ -963,6 +979,18 @@ def rule_policies():
     dropped("fragments drop: tcp", ip(web, 4, frag=9, proto=6) / Raw(bytes(32)), "service-fragment", web)
 
 
+def pace_cases():
+    """A flood that one kind of answer meets leaves the other its pace."""
+    narrow = Service("narrow", vips(1), {"10.7.0.2": hop(1, mtu=1500)}, "ipip")
+    load(["reject from 192.0.2.67"], [narrow])
+    big = ip(narrow, 4) / udp(counting(1480))
+    refused = ip(narrow, 4, src="192.0.2.67") / tcp("S")
+    turned("paces: too big, in a flood of rejects", big, too_big_answer(big, 1480), "service-too-big",
+           settings=[("flood", link(CAME, (), bytes(refused)).hex())])
+    turned("paces: reject, in a flood of too big", refused, reset_of(refused), "reply",
+           settings=[("flood", link(CAME, (), bytes(big)).hex())])
+
+
 def mode_policies():
     """Each mode alone: the program has no code for the others."""
     for mode, address in ("dr", "10.8.0.1"), ("ipip", "10.8.0.2"), ("gue", "2001:db8:b8::3"):
@@ -979,5 +1007,6 @@ def mode_policies():
 def write(out):
     main_policy()
     rule_policies()
+    pace_cases()
     mode_policies()
     print("\n".join(lines), file=out)
