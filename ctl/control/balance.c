@@ -232,7 +232,12 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 	if ((code = check_memory(s, err)))
 		return code;
 	fill_rows(s, r);
-	s->balancing = (struct balancing){s->balancer, s->rows, {{0}}, s->clock.hz};
+	s->balancing = (struct balancing){
+		.balancer = s->balancer,
+		.rows = s->rows,
+		.running = s->running,
+		.hz = s->clock.hz,
+	};
 	balancer_new_ids(s->balancer, s->running ? balancing_state(s->running) : NULL,
 			 &s->balancing.fresh);
 	return 0;
@@ -294,6 +299,24 @@ static void share_rows(struct balance *s)
 	}
 }
 
+// Rows are shared, devices are not: the way that the trial finds to a backend is that of the ring before, too.
+static int share_devices(struct balance *s, struct err *err)
+{
+	uint32_t last = 0;
+	int code = 0;
+
+	for (size_t m = 0; !code && m < s->balancer->n_members; m++) {
+		uint32_t ifindex = s->rows[s->balancer->members[m].id].ifindex;
+
+		if (ifindex && ifindex != last)
+			code = balancing_add_device(s->running, ifindex, err);
+		last = ifindex;
+	}
+	if (code)
+		err_prefix(err, "the policy in force cannot follow a trial back");
+	return code;
+}
+
 int balance_before(struct balance *s, const struct instance *i, bool fleeting, struct err *err)
 {
 	int code = s->balancer && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
@@ -301,6 +324,8 @@ int balance_before(struct balance *s, const struct instance *i, bool fleeting, s
 	if (!code && s->running)
 		code = check_time(s, i, err);
 	if (code || !s->running || !s->options.trial_ms)
+		return code;
+	if ((code = share_devices(s, err)))
 		return code;
 	share_rows(s);
 	prepare_way_back(s);

@@ -231,16 +231,33 @@ static int keep_rows(int *ret_fd, const char *name, const void *rows, size_t siz
 	return 0;
 }
 
+// Rows stay as they are until the switch is done, and those that only pins name longer: where they lead must
+// be open. There may be rows of old, that nobody names any more: no room for their devices is no error.
+static void keep_egress(const struct generation *g, const struct balancing_live *running)
+{
+	const struct backend *row;
+	uint32_t last = 0;
+
+	for (uint32_t id = 1; running && (row = balancing_row(running, id)); id++) {
+		if (row->ifindex && row->ifindex != last)
+			parts_add_device(g, row->ifindex, NULL);
+		last = row->ifindex;
+	}
+}
+
 static int fill_egress(const struct generation *g, const struct balancing *b, struct err *err)
 {
-	for (size_t m = 0; m < b->balancer->n_members; m++) {
+	int code = 0;
+
+	for (size_t m = 0; !code && m < b->balancer->n_members; m++) {
 		uint32_t ifindex = b->rows[b->balancer->members[m].id].ifindex;
 
-		if (ifindex && bpf_map_update_elem(g->fd[PART_EGRESS], &ifindex, &ifindex, BPF_ANY))
-			return err_system(err, errno, "cannot send to backends by interface %u",
-					  ifindex);
+		if (ifindex)
+			code = parts_add_device(g, ifindex, err);
 	}
-	return 0;
+	if (!code)
+		keep_egress(g, b->running);
+	return code;
 }
 
 int balancing_fill(struct generation *g, const struct balancing *b, const char *heir_of,

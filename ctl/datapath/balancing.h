@@ -14,11 +14,14 @@
 
 struct generation;
 struct policy_bpf;
+struct balancing_live; // a balancer that runs, of a generation with pins
 
 // What a generation's balancer is loaded with.
 struct balancing {
 	const struct balancer *balancer;
 	const struct backend *rows; // SERVICE_BACKENDS of them, by number
+	// Whose rows it shares, or copies: their devices are let through as well. NULL: nobody's.
+	const struct balancing_live *running;
 	// Numbers that nobody had before: their rows are written at once, their counters begin at 0, pins that
 	// name them are freed.
 	struct balancer_ids fresh;
@@ -32,9 +35,6 @@ int balancing_prepare(struct policy_bpf *skel, const struct balancing *b, const 
 // shows to packets is left as it is. 0 or -errno with err set.
 int balancing_fill(struct generation *g, const struct balancing *b, const char *heir_of,
 		   struct err *err);
-
-// A balancer that runs, of a generation with pins.
-struct balancing_live;
 
 // -ENOENT without err set: the generation has no services. 0 or -errno with err set.
 int balancing_open(const struct instance *i, uint32_t generation, struct balancing_live **ret,

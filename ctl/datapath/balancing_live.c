@@ -219,9 +219,7 @@ void balancing_set_state(struct balancing_live *l, uint32_t id, enum backend_sta
 
 int balancing_add_device(struct balancing_live *l, uint32_t ifindex, struct err *err)
 {
-	if (bpf_map_update_elem(l->g->fd[PART_EGRESS], &ifindex, &ifindex, BPF_ANY))
-		return err_system(err, errno, "cannot send to backends by interface %u", ifindex);
-	return 0;
+	return parts_add_device(l->g, ifindex, err);
 }
 
 int balancing_pins(struct balancing_live *l, size_t service, uint64_t **ret_words, size_t *ret_n,

@@ -153,3 +153,11 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 		bpf_program__set_flags(programs[p], sharing_flags(i));
 	}
 }
+
+int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err)
+{
+	if (!bpf_map_update_elem(g->fd[PART_EGRESS], &ifindex, &ifindex, BPF_ANY) ||
+	    errno == EINVAL) // the kernel's word for a device that is not there
+		return 0;
+	return err_system(err, errno, "cannot send to backends by interface %u", ifindex);
+}

@@ -70,3 +70,5 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 int parts_share(struct policy_bpf *skel, const struct instance *i);
 // Type, fragment support and attach type, as the instance's slots want their programs.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
+// Lets redirected frames leave by a device; one that has gone is none to leave by, and no error.
+int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err);

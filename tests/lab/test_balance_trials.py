@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The way back from a trial, by deadline and by rollback, where the trial knew other ways and more backends
+than the policy before it: the rows of backends are of both."""
+
+import time
+
+import pytest
+from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from labnet import run
+
+ONE, TWO = "10.78.2.1", "10.78.2.2"
+LINES = ["idle 30s", "pins 65536"]
+
+
+@pytest.fixture(scope="module", name="balancer")
+def shared_lab():
+    """Clients are before net0, backends behind back0; by the router net0 leads to them as well."""
+    with running_balancer(mode="ipip", arms=2, backends=2) as lab:
+        yield lab
+
+
+@pytest.fixture(name="node")
+def fresh_node(balancer):
+    with running_node(balancer) as node:
+        yield node
+    for backend in ONE, TWO:
+        run(["ip", "-n", balancer.netns("balancer1"), "route", "del", backend], check=False)
+
+
+@pytest.fixture(name="apply")
+def applying(balancer, node, tmp_path):
+    """apply(BACKENDS, OPTION...): the service with these backends."""
+
+    def apply(backends, *options, **more):
+        path = tmp_path / "web.weir"
+        path.write_text(policy(balancer, backends, *LINES, **more))
+        return node.json("apply", path, *options)
+
+    return apply
+
+
+def lead(balancer, backend, device):
+    """The way to a backend, from now on."""
+    gateway = {"net0": "10.78.1.254", "back0": "10.78.2.254"}[device]
+    run(["ip", "-n", balancer.netns("balancer1"), "route", "replace", backend, "via", gateway, "dev", device])
+
+
+def expire(node):
+    time.sleep(2.1)
+    assert node.json("status")["trial_ms_left"] == 0
+
+
+@pytest.mark.parametrize("end", ["deadline", "rollback"])
+def test_another_way_found_by_a_trial(balancer, node, apply, end):
+    lead(balancer, ONE, "net0")
+    apply([1])
+    assert balancer.answers(balancer.vip4)
+    lead(balancer, ONE, "back0")
+    apply([1], "--confirm=2s")
+    assert balancer.answers(balancer.vip4)
+    if end == "deadline":
+        expire(node)
+    else:
+        node("rollback")
+    assert balancer.answers(balancer.vip4) and balancer.answers(balancer.vip6)
+
+
+def test_downloads_of_a_backend_of_the_trial(balancer, node, apply):
+    """It is behind a device that the policy before did not need."""
+    lead(balancer, ONE, "net0")
+    apply([1])
+    apply([1, 2], "--confirm=20s", weights={1: 0})
+    with crowd_of(balancer, 20, 24000, 6000) as crowd:
+        node("rollback")
+        assert {one["backend"] for one in node.service()["backends"]} == {ONE}
+        apply([1], "--note", "what only pins name goes on with the next policy")
+        results = crowd.results()
+    assert not failed(results), failed(results)
+    assert {one["backend"] for one in results} == {"backend2"}
+
+
+def test_a_device_that_has_gone(balancer, node, apply):
+    """A backend that went with its device, and that slots still name, keeps no policy out."""
+    here = ["ip", "-n", balancer.netns("balancer1")]
+    run([*here, "link", "add", "gone0", "type", "veth", "peer", "gone1"])
+    for words in (["link", "set", "gone0", "up"], ["link", "set", "gone1", "up"],
+                  ["route", "add", "192.0.2.9", "dev", "gone0"],
+                  ["neigh", "add", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "gone0"],
+                  ["route", "replace", TWO, "via", "192.0.2.9", "dev", "gone0"]):
+        run([*here, *words])
+    apply([1, 2])
+    apply([1])
+    run([*here, "link", "del", "gone0"])
+    apply([1])
+    apply([1], "--confirm=10s")
+    node("rollback")
+    assert balancer.answers(balancer.vip4)
