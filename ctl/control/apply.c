@@ -229,22 +229,6 @@ static int attach_new(struct bringup *b, const struct devices *d, struct apply_r
 	return code;
 }
 
-// A trial that ran out takes the interfaces along that it brought.
-static int settle_trial(const struct instance *i, struct err *err)
-{
-	struct commit_state state;
-	struct ifnames left = {0};
-	bool reverted;
-	int code = commit_settle(i, &reverted, err);
-
-	if (!code && reverted)
-		code = commit_read(i, &state, err);
-	if (!code && reverted)
-		code = leave_interfaces(i, state.active, &left, err);
-	vec_free(&left);
-	return code;
-}
-
 static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		   struct apply_result *ret, struct err *err)
 {
@@ -477,6 +461,22 @@ static void trial_close(struct trial *t)
 	bringup_close(&t->bringup);
 }
 
+// Of a policy that is in force for good; one that is volatile has changed nothing on disk.
+static int forget_confirmed(const struct instance *i, uint32_t generation, const char *revision,
+			    struct err *err)
+{
+	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	char current[REVISION_ID] = "";
+	int code = revisions_current(i->name, current, err);
+
+	if (code || !current[0] || strcmp(current, revision) != 0)
+		return code;
+	code = balancing_open(i, generation, &l, err);
+	if (code && code != -ENOENT)
+		return code;
+	return forget_hands(i->name, l ? balancing_state(l) : NULL, err);
+}
+
 // keeps: the slot of the policy that will be in force. ERR_REFUSED when there is no trial.
 static int trial_open(const char *instance, const char *command, enum weir_slot keeps,
 		      struct trial *t, struct err *err)
@@ -519,6 +519,8 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 		return code;
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
 	code = revisions_settle(instance, ret->revision, err);
+	if (!code)
+		code = forget_confirmed(i, t.state.active, ret->revision, err);
 	return code ? code : leave_interfaces(i, t.state.active, &ret->left, err);
 }
 

@@ -56,7 +56,7 @@ static int open_live(struct fleet *p, const struct commit_state *state, struct e
 
 static int settle(struct fleet *p, struct err *err)
 {
-	int code = commit_settle(p->instance, NULL, err);
+	int code = settle_trial(p->instance, err);
 
 	return code ? code : settle_record(p->instance, err);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Brings the record of revisions in step with the slots.
+// Brings interfaces and the record of revisions in step with the slots.
 #include "ctl/control/settle.h"
 
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/control/leave.h"
 #include "ctl/datapath/commit.h"
 
 static int read_about(const struct instance *i, const struct commit_state *state,
@@ -24,6 +25,21 @@ int settle_in_force(const struct instance *i, char ret[REVISION_ID], struct err 
 	int code = commit_read(i, &state, err);
 
 	return code ? code : read_about(i, &state, ret, err);
+}
+
+int settle_trial(const struct instance *i, struct err *err)
+{
+	struct commit_state state;
+	struct ifnames left = {0};
+	bool reverted;
+	int code = commit_settle(i, &reverted, err);
+
+	if (!code && reverted)
+		code = commit_read(i, &state, err);
+	if (!code && reverted)
+		code = leave_interfaces(i, state.active, &left, err);
+	vec_free(&left);
+	return code;
 }
 
 int settle_record(const struct instance *i, struct err *err)

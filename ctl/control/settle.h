@@ -9,7 +9,11 @@
 // set.
 int settle_in_force(const struct instance *i, char ret[REVISION_ID], struct err *err);
 
+// A trial that has run out: the kernel's way back is made real, and the interfaces that it brought go with it.
+// The caller holds the lock. 0 or -errno with err set.
+int settle_trial(const struct instance *i, struct err *err);
+
 // The record follows the kernel: a policy that is in force for good becomes the accepted one, if the
 // command that switched to it was cut short before that. The caller holds the lock and has called
-// commit_settle. 0 or -errno with err set.
+// settle_trial. 0 or -errno with err set.
 int settle_record(const struct instance *i, struct err *err);

@@ -2,6 +2,7 @@
 """The way back from a trial, by deadline and by rollback, where the trial knew other ways and more backends
 than the policy before it: the rows of backends are of both."""
 
+import json
 import time
 
 import pytest
@@ -95,3 +96,36 @@ def test_a_device_that_has_gone(balancer, node, apply):
     apply([1], "--confirm=10s")
     node("rollback")
     assert balancer.answers(balancer.vip4)
+
+
+def kept(node):
+    """What was set by hand, on disk."""
+    path = node.state / "drains"
+    return [one["address"] for one in json.loads(path.read_text())["drains"]] if path.exists() else []
+
+
+@pytest.mark.parametrize("end", ["confirm", "rollback", "deadline"])
+def test_hands_at_the_end_of_a_trial(node, apply, end):
+    """A drain goes with the line of its backend, which is the trial's only when it is confirmed."""
+    apply([1, 2])
+    node("drain", TWO)
+    apply([1], "--confirm=2s")
+    assert kept(node) == [TWO]
+    if end == "deadline":
+        expire(node)
+    else:
+        node(end)
+    apply([1, 2])
+    confirmed = end == "confirm"
+    assert kept(node) == ([] if confirmed else [TWO])
+    backend = node.backend(TWO)
+    assert backend["state"].split(",")[0] == ("up" if confirmed else "drain")
+    assert (backend["slots"] > 0) == confirmed
+
+
+def test_hands_and_a_volatile_trial(node, apply):
+    apply([1, 2])
+    node("drain", TWO)
+    apply([1], "--confirm=20s", "--volatile")
+    node("confirm")
+    assert kept(node) == [TWO]
