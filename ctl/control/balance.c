@@ -220,6 +220,7 @@ int balance_plan(struct balance *s, const struct resolved *r, const struct insta
 			.hz = s->clock.hz,
 			.force = s->options.force,
 			.trial = s->options.trial_ms != 0,
+			.room = s->running && s->options.trial_ms ? balancing_rows(s->running) : 0,
 		};
 
 		if ((code = balancer_plan(r, &options, d, &s->balancer)))
@@ -289,14 +290,17 @@ static int check_time(const struct balance *s, const struct instance *i, struct 
 
 // Pins that the policy on trial writes may name its new backends: the one before has to know those. Where
 // both have one array it does already.
-static void share_rows(struct balance *s)
+static int share_rows(struct balance *s, struct err *err)
 {
 	for (size_t m = 0; m < s->balancer->n_members; m++) {
 		uint32_t id = s->balancer->members[m].id;
 
-		if (balancer_ids_has(&s->balancing.fresh, id))
-			balancing_set_row(s->running, id, &s->rows[id]);
+		if (balancer_ids_has(&s->balancing.fresh, id) &&
+		    !balancing_set_row(s->running, id, &s->rows[id]))
+			return err_system(err, ENOSPC,
+					  "the policy in force has no room for backend %u", id);
 	}
+	return 0;
 }
 
 // Rows are shared, devices are not: the way that the trial finds to a backend is that of the ring before, too.
@@ -325,9 +329,8 @@ int balance_before(struct balance *s, const struct instance *i, bool fleeting, s
 		code = check_time(s, i, err);
 	if (code || !s->running || !s->options.trial_ms)
 		return code;
-	if ((code = share_devices(s, err)))
+	if ((code = share_devices(s, err)) || (code = share_rows(s, err)))
 		return code;
-	share_rows(s);
 	prepare_way_back(s);
 	return balancing_write(s->running, s->clock.hz, err);
 }

@@ -24,21 +24,28 @@
 
 // ---- rows that are handed on --------------------------------------------------------------------
 
-static uint32_t rows_needed(const struct balancer *b)
+static uint32_t highest_number(const struct balancer *b)
 {
-	uint32_t highest = 0, rows = ROWS_MIN;
+	uint32_t highest = 0;
 
 	for (size_t s = 0; s < b->n_services; s++)
 		highest = b->services[s].row > highest ? b->services[s].row : highest;
 	for (size_t m = 0; m < b->n_members; m++)
 		highest = b->members[m].id > highest ? b->members[m].id : highest;
+	return highest;
+}
+
+static uint32_t rows_for(uint32_t highest)
+{
+	uint32_t rows = ROWS_MIN;
+
 	while (rows <= highest)
 		rows *= 2;
 	return rows == ROWS_MIN || rows == SERVICE_BACKENDS ? rows : rows * 2;
 }
 
-// The map of the heir's, when it has room for `rows`; else one of its own.
-static int hand_on(struct bpf_map *map, const char *heir_of, enum part part, uint32_t rows,
+// The map of the heir's, when it has a row `highest`; else one of its own.
+static int hand_on(struct bpf_map *map, const char *heir_of, enum part part, uint32_t highest,
 		   struct err *err)
 {
 	CLEANUP_FD int fd = -1;
@@ -49,7 +56,8 @@ static int hand_on(struct bpf_map *map, const char *heir_of, enum part part, uin
 		code = mapping_entries(fd, &has, err);
 	if (code && code != -ENOENT)
 		return code;
-	code = has >= rows ? bpf_map__reuse_fd(map, fd) : bpf_map__set_max_entries(map, rows);
+	code = has > highest ? bpf_map__reuse_fd(map, fd)
+			     : bpf_map__set_max_entries(map, rows_for(highest));
 	return code ? err_system(err, -code, "cannot size the balancer's '%s'", part_name(part))
 		    : 0;
 }
@@ -68,18 +76,18 @@ static int size_own(struct policy_bpf *skel, const struct balancer *b)
 int balancing_prepare(struct policy_bpf *skel, const struct balancing *b, const char *heir_of,
 		      struct err *err)
 {
-	uint32_t rows;
+	uint32_t highest;
 	int code;
 
 	bpf_program__set_autoload(skel->progs.weir_balance, b != NULL);
 	if (!b)
 		return 0;
-	rows = rows_needed(b->balancer);
+	highest = highest_number(b->balancer);
 	if ((code = size_own(skel, b->balancer)))
 		return err_system(err, -code, "cannot size the balancer's maps");
-	if ((code = hand_on(skel->maps.backends, heir_of, PART_BACKENDS, rows, err)))
+	if ((code = hand_on(skel->maps.backends, heir_of, PART_BACKENDS, highest, err)))
 		return code;
-	return hand_on(skel->maps.balanced, heir_of, PART_BALANCED, rows, err);
+	return hand_on(skel->maps.balanced, heir_of, PART_BALANCED, highest, err);
 }
 
 // ---- filling ------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ struct balancer *balancing_state(struct balancing_live *l);
 // States and the slots that differ, each with one store, then holds; what members are last: a command that
 // is killed before has left to do what it was to do. 0 or -errno with err set.
 int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err);
+// How many rows of backends there are.
+uint32_t balancing_rows(const struct balancing_live *l);
 // Writes the row of a backend; false: the number is out of range.
 bool balancing_set_row(struct balancing_live *l, uint32_t id, const struct backend *row);
 const struct backend *balancing_row(const struct balancing_live *l, uint32_t id);

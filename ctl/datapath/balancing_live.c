@@ -197,6 +197,11 @@ int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err)
 	return 0;
 }
 
+uint32_t balancing_rows(const struct balancing_live *l)
+{
+	return l->n_backends;
+}
+
 bool balancing_set_row(struct balancing_live *l, uint32_t id, const struct backend *row)
 {
 	if (id >= l->n_backends)

@@ -112,6 +112,8 @@ struct balancer_plan_options {
 	// The running ring goes on beside the new one: all its members stay, as `gone` at least, and its
 	// number of pins, so that both look into the same.
 	bool trial;
+	// Numbers are below it, and an error says that a trial has no more; 0: as many as there can be.
+	uint32_t room;
 };
 
 // The balancer of a policy. A service that runs under this name keeps its numbers, hands and slots; its

@@ -17,10 +17,28 @@ void balancer_plan_numbers(struct plan *p)
 			p->last = id;
 }
 
+static void refuse_full(const struct plan *p, const struct resolved_service *from)
+{
+	if (p->o->room)
+		diag_error(
+			p->diag, from->at,
+			"apply it without --confirm: that makes room for the next trial",
+			"service '%s': a trial has no more numbers of services and backends than "
+			"the %u of the policy in force",
+			from->name, p->o->room - 1);
+	else
+		diag_error(p->diag, from->at,
+			   "those of removed backends come back when their connections have ended",
+			   "service '%s': all %d numbers of services and backends are used",
+			   from->name, SERVICE_BACKENDS - 1);
+}
+
 uint16_t balancer_plan_number(struct plan *p, const struct resolved_service *from)
 {
-	for (uint32_t i = 1; !p->full && i <= SERVICE_BACKENDS; i++) {
-		uint32_t id = (p->last + i) % SERVICE_BACKENDS;
+	uint32_t room = p->o->room ? p->o->room : SERVICE_BACKENDS;
+
+	for (uint32_t i = 1; !p->full && i <= room; i++) {
+		uint32_t id = (p->last + i) % room;
 
 		if (id == BACKEND_NONE || balancer_ids_has(&p->used, id))
 			continue;
@@ -29,10 +47,7 @@ uint16_t balancer_plan_number(struct plan *p, const struct resolved_service *fro
 		return (uint16_t)id;
 	}
 	if (!p->full)
-		diag_error(p->diag, from->at,
-			   "those of removed backends come back when their connections have ended",
-			   "service '%s': all %d numbers of services and backends are used",
-			   from->name, SERVICE_BACKENDS - 1);
+		refuse_full(p, from);
 	p->full = p->failed = true;
 	return BACKEND_NONE;
 }

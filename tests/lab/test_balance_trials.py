@@ -30,13 +30,18 @@ def fresh_node(balancer):
 
 @pytest.fixture(name="apply")
 def applying(balancer, node, tmp_path):
-    """apply(BACKENDS, OPTION...): the service with these backends."""
+    """apply(BACKENDS, OPTION...): the service with these backends, and as many as `idle` that serve nobody."""
+
+    def write(backends, idle=0, **more):
+        path = tmp_path / "web.weir"
+        lines = [f"backend 10.78.{3 + i // 200}.{1 + i % 200} weight 0" for i in range(idle)]
+        path.write_text(policy(balancer, backends, *LINES, *lines, **more))
+        return path
 
     def apply(backends, *options, **more):
-        path = tmp_path / "web.weir"
-        path.write_text(policy(balancer, backends, *LINES, **more))
-        return node.json("apply", path, *options)
+        return node.json("apply", write(backends, **more), *options)
 
+    apply.write = write
     return apply
 
 
@@ -67,14 +72,16 @@ def test_another_way_found_by_a_trial(balancer, node, apply, end):
 
 
 def test_downloads_of_a_backend_of_the_trial(balancer, node, apply):
-    """It is behind a device that the policy before did not need."""
+    """It is behind a device that the policy before did not need; nobody gets its number as long as it is known."""
     lead(balancer, ONE, "net0")
     apply([1])
     apply([1, 2], "--confirm=20s", weights={1: 0})
     with crowd_of(balancer, 20, 24000, 6000) as crowd:
         node("rollback")
         assert {one["backend"] for one in node.service()["backends"]} == {ONE}
-        apply([1], "--note", "what only pins name goes on with the next policy")
+        apply([1], idle=250)
+        apply([1], idle=3)
+        apply([1], idle=200)
         results = crowd.results()
     assert not failed(results), failed(results)
     assert {one["backend"] for one in results} == {"backend2"}
@@ -129,3 +136,28 @@ def test_hands_and_a_volatile_trial(node, apply):
     apply([1], "--confirm=20s", "--volatile")
     node("confirm")
     assert kept(node) == [TWO]
+
+
+MORE = 253  # than there are rows for, with two backends and the service
+
+
+def test_no_room_for_a_trial(node, apply):
+    apply([1, 2])
+    said = node("apply", apply.write([1, 2], idle=MORE), "--confirm=20s", check=False)
+    assert said.returncode == 3 and "apply it without --confirm" in said.stderr, said.stderr
+    assert len(node.service()["backends"]) == 2
+    apply([1, 2], "--confirm=20s", idle=MORE - 1)
+    node("rollback")
+    apply([1, 2], idle=MORE)
+    apply([1, 2], "--confirm=20s", idle=2 * MORE)
+    node("rollback")
+
+
+def test_downloads_of_a_backend_among_many(balancer, node, apply):
+    """Rows of a larger map are shared, too."""
+    apply([1], idle=300)
+    apply([1, 2], "--confirm=20s", idle=700, weights={1: 0})
+    with crowd_of(balancer, 20, 24000, 6000) as crowd:
+        node("rollback")
+        results = crowd.results()
+    assert not failed(results), failed(results)

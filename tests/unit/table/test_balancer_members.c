@@ -275,6 +275,36 @@ static void test_numbers_rest(void **state)
 	assert_int_equal(served_id(b, 2), 701); // behind the highest
 }
 
+// What a trial adds is known to the ring before, which has so many rows.
+static void test_numbers_of_a_trial(void **state)
+{
+	(void)state;
+	CLEANUP_BALANCER struct balancer *a = REPLANNED(NULL, NULL, 0), *b = NULL, *c = NULL;
+	struct balancer_plan_options o = served_options(a);
+	struct balancer_ids busy = {0};
+	struct made m;
+
+	a->members[0].id = 7; // the search goes over the end of 8 rows
+	balancer_ids_add(&busy, 3);
+	o.busy = &busy;
+	o.trial = true;
+	o.room = 8;
+	b = REPLANNED(a, &o, 0, 1, 2, 3); // but for service, slots, member, pin
+	for (uint32_t i = 1; i < 4; i++)
+		assert_in_range(served_id(b, i), 4, 6);
+	SERVED_ONE(&m, 0, 1, 2, 3, 4);
+	assert_int_equal(balancer_plan(&m.r, &o, m.diag, &c), -EINVAL);
+	assert_true(served_says(&m, DIAG_ERROR, 1,
+				"service 'web': a trial has no more numbers of "
+				"services and backends than the 7 of the policy "
+				"in force",
+				"apply it without --confirm: that makes room for the next trial"));
+	o.room = 0;
+	c = served_plan_with(&m, &o);
+	made_free(&m);
+	assert_in_range(served_id(c, 4), 8, SERVICE_BACKENDS - 1);
+}
+
 static void test_numbers_run_out(void **state)
 {
 	(void)state;
@@ -316,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_hands),
 		cmocka_unit_test(test_hand_goes_with_the_line),
 		cmocka_unit_test(test_numbers_rest),
+		cmocka_unit_test(test_numbers_of_a_trial),
 		cmocka_unit_test(test_numbers_run_out),
 	};
 
