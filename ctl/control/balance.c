@@ -121,6 +121,8 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 	if (code || !s->running)
 		return code;
 	*ret_pinned = mem_zalloc(balancing_state(s->running)->n_services, sizeof(**ret_pinned));
+	if ((code = instance_clock(i, &s->clock, err))) // what follows from it is written soon
+		return code;
 	return balance_tidy(s->running, &s->clock, *ret_pinned, busy, err);
 }
 

@@ -41,26 +41,6 @@ static bool all_stable(const struct balancer *b, const struct balancer_service *
 	return true;
 }
 
-// How long slots are changing follows what was pushed out since the last look. What is over by its age alone
-// is written so before it grows.
-static int adjust_hold(struct balancing_live *l, struct balancer_service *s,
-		       const struct clock *now, struct err *err)
-{
-	struct service_counter counter;
-	uint64_t pushed, fresh;
-	int code = balancing_counter(l, s->row, &counter, err);
-
-	if (code)
-		return code;
-	pushed = counter.event[SERVICE_PUSHED_FOUND];
-	fresh = pushed > s->pushed ? pushed - s->pushed : 0;
-	if (fresh || !s->pushed_at)
-		s->pushed_at = now->jiffies;
-	s->pushed = pushed;
-	s->hold = ring_hold(s->hold, fresh, now->jiffies - s->pushed_at, longest_idle(s));
-	return 0;
-}
-
 static void close_slots(struct balancer *b, const struct balancer_service *s,
 			const struct clock *now, const uint64_t *foreign)
 {
@@ -74,6 +54,33 @@ static void wait_for_packets(void)
 	struct timespec t = {.tv_nsec = CLOSING_US * 1000};
 
 	nanosleep(&t, NULL);
+}
+
+// How long slots are changing follows what was pushed out since the last look. What is over by its age alone
+// is written so before it grows, and nothing else may be over until it has: flows that open in a slot whose time
+// is over have no pin.
+static int adjust_hold(struct balancing_live *l, struct balancer_service *s,
+		       const struct clock *now, struct err *err)
+{
+	struct service_counter counter;
+	uint64_t pushed, fresh;
+	uint32_t hold;
+	int code = balancing_counter(l, s->row, &counter, err);
+
+	if (code)
+		return code;
+	pushed = counter.event[SERVICE_PUSHED_FOUND];
+	fresh = pushed > s->pushed ? pushed - s->pushed : 0;
+	if (fresh || !s->pushed_at)
+		s->pushed_at = now->jiffies;
+	hold = ring_hold(s->hold, fresh, now->jiffies - s->pushed_at, longest_idle(s));
+	if (hold > s->hold)
+		code = balance_guard(l, now, REWRITE_MS, err);
+	if (code)
+		return code;
+	s->pushed = pushed;
+	s->hold = hold;
+	return 0;
 }
 
 // The last step: pins are looked at once no packet can add one to a slot that is closed.

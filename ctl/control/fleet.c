@@ -79,6 +79,8 @@ int fleet_open(const char *instance, const char *command, struct fleet *ret, str
 		code = refuse_trial(&p, &state, err);
 	if (!code)
 		code = open_live(&p, &state, err);
+	if (!code) // what follows from it is written soon
+		code = instance_clock(p.instance, &p.clock, err);
 	if (!code && command)
 		code = balance_tidy(p.live, &p.clock, NULL, NULL, err);
 	if (code)

@@ -68,6 +68,7 @@ void ring_forget(uint64_t *words, size_t n, uint32_t backend);
 
 // The hold of a service: doubled, to SERVICE_HOLD_MAX, when living pins of PIN_FOUND have been pushed
 // out since the last look; 1 again when none has for one idle. Before hold_ticks grows, all slots are to
-// be tidied (with `foreign`): else one whose time was over would be changing again. So before a policy with a longer idle.
+// be tidied (with `foreign`): else one whose time was over would be changing again; and guarded (ring_guard), as one
+// may be over until it has grown. So before a policy with a longer idle.
 uint32_t ring_hold(uint32_t hold, uint64_t pushed_out, uint64_t quiet_jiffies,
 		   uint64_t idle_jiffies);

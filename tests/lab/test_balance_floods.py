@@ -3,10 +3,12 @@
 it changes."""
 
 import contextlib
+import json
 import time
 
 import pytest
 from balancerlab import FULL, Flood, crowd_of, failed, policy, running_balancer, running_node
+from labnet import run
 
 IDLE_S = 4
 COUNT, SECONDS, RATE = (500, 30, 6000) if FULL else (100, 6, 6000)
@@ -138,3 +140,25 @@ def test_ack_flood_while_the_ring_changes(balancer, small):
     time.sleep(IDLE_S + 0.5)
     small("service", "--refresh")
     assert small.service()["hold"] == 1
+
+
+def slots(node):
+    """The words of its ring, of the policy in force."""
+    folder = max(node.pins.glob("gen/*"), key=lambda path: int(path.name))
+    rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "rings"]).stdout)
+    return [row["value"] for row in rows]
+
+
+def test_no_slot_ends_while_the_time_grows(balancer, small):
+    """Slots whose time is over in a moment go on before all get a longer one: else they would end, flows open
+    without a pin, and the slots change again."""
+    small("service", "--refresh")
+    small("weight", "web", "10.78.2.1", 4)
+    with flood(small, "A") as end:
+        time.sleep(IDLE_S - 0.9)
+        before = slots(small)
+        small("service", "--refresh")
+        after = slots(small)
+        end()
+    assert small.service()["hold"] > 1
+    assert sum(was != now for was, now in zip(before, after)) > 1000
