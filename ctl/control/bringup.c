@@ -47,8 +47,8 @@ static int restore_overlay(struct bringup *b, struct err *err)
 }
 
 // Nothing is visible before everything is back; a killed command leaves what instance_sweep removes.
-static int create(struct bringup *b, const char *name, uint32_t max_entries, bool new_policy,
-		  struct err *err)
+static int create(struct bringup *b, struct restore *r, const char *name, uint32_t max_entries,
+		  bool new_policy, struct err *err)
 {
 	int code = instance_create(name, max_entries ? max_entries : WEIR_OVERLAY_MAX, &b->instance,
 				   err);
@@ -56,7 +56,7 @@ static int create(struct bringup *b, const char *name, uint32_t max_entries, boo
 	if (code)
 		return code;
 	b->created = true;
-	code = restore_policy(b->instance, b->revision, err);
+	code = restore_policy(b->instance, r, b->revision, err);
 	if (code &&
 	    new_policy) { // an accepted one that is no good any more must not keep a new one out
 		err_clear(err);
@@ -86,9 +86,12 @@ static int check_size(const struct bringup *b, uint32_t max_entries, struct err 
 int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err)
 {
+	CLEANUP_RESTORE struct restore restore = {0};
 	struct bringup b = {.lock = -1};
 	int code = pins_ready(err);
 
+	if (!code && !pins_exist(name))
+		restore_prepare(name, &restore);
 	if (!code)
 		code = lock_take(name, command, &b.lock, err);
 	if (!code)
@@ -98,7 +101,7 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 		if (!code)
 			code = check_size(&b, max_entries, err);
 	} else if (!code) {
-		code = create(&b, name, max_entries, new_policy, err);
+		code = create(&b, &restore, name, max_entries, new_policy, err);
 	}
 	if (code) {
 		bringup_close(&b);

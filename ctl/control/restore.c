@@ -7,8 +7,42 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/candidate.h"
 #include "ctl/datapath/commit.h"
+
+void restore_free(struct restore *r)
+{
+	candidate_free(r->candidate);
+	revision_free(&r->revision);
+	*r = (struct restore){0};
+}
+
+static int prepare(const char *instance, const char *id, struct restore *r, struct err *err)
+{
+	int code;
+
+	r->candidate = candidate_new_replay();
+	code = revisions_load(instance, id, &r->candidate->world, &r->revision, err);
+	if (code) {
+		err_prefix(err, "the accepted policy %s cannot be brought back", id);
+		if (err)
+			err->kind = ERR_SYSTEM; // nobody typed its name
+		return code;
+	}
+	if (candidate_compile(r->candidate, r->revision.path, NULL, 0))
+		return err_system(err, EBADMSG, "the accepted policy %s does not compile any more",
+				  id);
+	return balance_find_hops(&r->candidate->balance, r->candidate->resolved, NEXTHOP_WAIT_MS,
+				 err);
+}
+
+void restore_prepare(const char *instance, struct restore *ret)
+{
+	char id[REVISION_ID] = "";
+
+	*ret = (struct restore){0};
+	if (!revisions_current(instance, id, NULL) && id[0] && prepare(instance, id, ret, NULL))
+		restore_free(ret);
+}
 
 static int load(const struct instance *i, struct candidate *c, const struct revision *r,
 		struct err *err)
@@ -17,11 +51,6 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	uint32_t number;
 	int code;
 
-	if (candidate_compile(c, r->path, NULL, 0))
-		return err_system(err, EBADMSG, "the accepted policy %s does not compile any more",
-				  r->id);
-	if ((code = balance_find_hops(&c->balance, c->resolved, NEXTHOP_WAIT_MS, err)))
-		return code;
 	candidate_about(c, about);
 	revision_sign(r, about);
 	code = candidate_load(c, i, err);
@@ -39,26 +68,22 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	return code ? code : commit_switch(i, c->generation, 0, err);
 }
 
-int restore_policy(const struct instance *i, char ret_revision[REVISION_ID], struct err *err)
+int restore_policy(const struct instance *i, struct restore *r, char ret_revision[REVISION_ID],
+		   struct err *err)
 {
-	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
-	struct revision revision = {0};
 	char id[REVISION_ID] = "";
 	int code = revisions_current(i->name, id, err);
 
 	ret_revision[0] = '\0';
 	if (code || !id[0])
 		return code;
-	code = revisions_load(i->name, id, &c->world, &revision, err);
-	if (code) {
-		err_prefix(err, "the accepted policy %s cannot be brought back", id);
-		if (err)
-			err->kind = ERR_SYSTEM; // nobody typed its name
+	if (strcmp(id, r->revision.id) != 0) {
+		restore_free(r);
+		code = prepare(i->name, id, r, err);
 	}
 	if (!code)
-		code = load(i, c, &revision, err);
+		code = load(i, r->candidate, &r->revision, err);
 	if (!code)
 		snprintf(ret_revision, REVISION_ID, "%s", id);
-	revision_free(&revision);
 	return code;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pool changed by hand once more: after a command that was killed, or that kept nothing on disk."""
 
+import fcntl
 import json
 import re
+import subprocess
 import time
 
 import pytest
@@ -95,3 +97,15 @@ def test_a_killed_drain_can_be_finished_or_taken_back(node, tmp_path, again, slo
         assert slots <= backends(node)[ONE]["slots"] <= slots + 200, f"killed at call {count}"
         assert kept(node) == ([ONE] if again == "drain" else [])
         node("undrain", ONE)
+
+
+def test_others_go_on_while_an_attach_asks_for_neighbours(node):
+    """One is silent: what waits for it does not hold the lock."""
+    node("detach")
+    with subprocess.Popen(node.argv("attach", "near0")) as attach:
+        time.sleep(0.5)
+        with open(f"/run/weir/{node.name}/lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert attach.poll() is None, "nothing was waited for"
+    assert attach.returncode == 0
+    assert len(backends(node)) == 2
