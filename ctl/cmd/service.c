@@ -61,11 +61,24 @@ static void show_idle(const struct shown *s)
 	text_free(&t);
 }
 
+static const char *const pin_keys[] = {"pins_half", "pins_found", "pins_talks"};
+
+// Their sum for people, one by one in JSON.
+static void cell_pins(struct out *o, const uint32_t *pins)
+{
+	uint64_t sum = 0;
+
+	for (int level = 0; level <= PIN_TALKS; level++)
+		sum += pins[level];
+	out_cell_u64(o, "pins", "PINS", sum);
+	for (int level = 0; level <= PIN_TALKS; level++)
+		out_set_u64(o, pin_keys[level], pins[level]);
+}
+
 static int show_backend(const struct shown *s, const struct balancer_member *m, struct err *err)
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
-	const uint32_t *pins = s->pins[m->id];
 	int code = balancing_counter(s->pool->live, m->id, &c, err);
 	struct text state = {0};
 	addr_text name;
@@ -78,7 +91,7 @@ static int show_backend(const struct shown *s, const struct balancer_member *m, 
 	out_cell(o, "state", "STATE", text_get(&state));
 	out_cell_u64(o, "weight", "WEIGHT", balancer_weight(m));
 	out_cell_u64(o, "slots", "SLOTS", s->owned[m->id]);
-	out_cell_u64(o, "pins", "PINS", (uint64_t)pins[0] + pins[1] + pins[2]);
+	cell_pins(o, s->pins[m->id]);
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
@@ -101,7 +114,6 @@ static int show_backends(const struct shown *s, struct err *err)
 
 static void show_pins(const struct shown *s)
 {
-	static const char *const keys[] = {"pins_half", "pins_found", "pins_talks"};
 	struct out *o = s->ctx->out;
 	uint64_t sum[PIN_LEVEL + 1] = {0};
 
@@ -109,7 +121,7 @@ static void show_pins(const struct shown *s)
 		for (int level = 0; level <= PIN_TALKS; level++)
 			sum[level] += s->pins[id][level];
 	for (int level = 0; level <= PIN_TALKS; level++)
-		out_set_u64(o, keys[level], sum[level]);
+		out_set_u64(o, pin_keys[level], sum[level]);
 	out_set_u64(o, "pins_max", (uint64_t)s->service->buckets * SERVICE_PIN_WORDS);
 	out_line(o, "  pins:        %llu half open, %llu found, %llu talking, of %llu",
 		 (unsigned long long)sum[PIN_HALF], (unsigned long long)sum[PIN_FOUND],

@@ -11,6 +11,7 @@ from balancerlab import crowd_of, failed, policy, running_balancer, running_node
 from labnet import run
 
 IDLE_S = 2
+LEVELS = ("pins_half", "pins_found", "pins_talks")
 ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
 
 
@@ -52,6 +53,14 @@ def who_answers(balancer, count=60):
     return {one["backend"] for one in results}
 
 
+def check_levels(service):
+    """Pins of backends by level are those of the service."""
+    backends = service["backends"]
+    assert sum(one["pins"] for one in backends) > 0
+    assert all(one["pins"] == sum(one[level] for level in LEVELS) for one in backends)
+    assert all(service[level] == sum(one[level] for one in backends) for level in LEVELS)
+
+
 def test_drain_and_undrain(balancer, node):
     with crowd_of(balancer, 30, 18000, 6000) as crowd:
         done = node.json("drain", TWO)
@@ -59,6 +68,7 @@ def test_drain_and_undrain(balancer, node):
         assert node.json("drain", TWO)["changed"] == 0
         assert states(node)[TWO] == ("drain", 1) and share(node)[TWO] == 0
         assert who_answers(balancer) == {"backend1", "backend3"}
+        check_levels(node.service())
         assert node.json("undrain", TWO)["changed"] == 1
         assert who_answers(balancer) == set(balancer.backends)
         results = crowd.results()
