@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Driver, offloads and channels of an interface, asked with the legacy ioctl: it needs no privilege
+// Driver, offloads, channels and statistics of an interface, asked with the legacy ioctl: it needs no privilege
 // and every kernel that Weir runs on answers it.
 #include "ctl/net/ethtool.h"
 
@@ -63,33 +63,43 @@ static int read_driver(const struct device *d, char *ret, size_t size)
 	return rc;
 }
 
-static uint32_t count_features(const struct device *d)
+// How many strings there are of a kind (ETH_SS_*).
+static uint32_t count_strings(const struct device *d, uint32_t set)
 {
 	CLEANUP_FREE struct ethtool_sset_info *info =
 		mem_zalloc(1, sizeof(*info) + sizeof(info->data[0]));
 
 	info->cmd = ETHTOOL_GSSET_INFO;
-	info->sset_mask = 1ULL << ETH_SS_FEATURES;
+	info->sset_mask = 1ULL << set;
 	if (device_ioctl(d, info) || !info->sset_mask)
 		return 0;
 	return info->data[0];
 }
 
+static int read_strings(const struct device *d, uint32_t set, uint32_t n,
+			struct ethtool_gstrings **ret)
+{
+	struct ethtool_gstrings *names =
+		mem_zalloc(1, sizeof(*names) + (size_t)n * ETH_GSTRING_LEN);
+
+	names->cmd = ETHTOOL_GSTRINGS;
+	names->string_set = set;
+	names->len = n;
+	*ret = names;
+	return device_ioctl(d, names);
+}
+
 static int read_features(const struct device *d, struct features *f)
 {
-	uint32_t n = count_features(d), words = (n + 31) / 32;
+	uint32_t n = count_strings(d, ETH_SS_FEATURES), words = (n + 31) / 32;
 	int rc;
 
 	if (!n)
 		return -EOPNOTSUPP;
-	f->names = mem_zalloc(1, sizeof(*f->names) + (size_t)n * ETH_GSTRING_LEN);
-	f->names->cmd = ETHTOOL_GSTRINGS;
-	f->names->string_set = ETH_SS_FEATURES;
-	f->names->len = n;
+	rc = read_strings(d, ETH_SS_FEATURES, n, &f->names);
 	f->bits = mem_zalloc(1, sizeof(*f->bits) + words * sizeof(f->bits->features[0]));
 	f->bits->cmd = ETHTOOL_GFEATURES;
 	f->bits->size = words;
-	rc = device_ioctl(d, f->names);
 	return rc ? rc : device_ioctl(d, f->bits);
 }
 
@@ -146,6 +156,91 @@ static void set_channels(const struct device *d, struct ethtool *e)
 	e->combined = channels.combined_count;
 	e->combined_max = channels.max_combined;
 }
+
+// ---- statistics ---------------------------------------------------------------------------------
+
+static bool has(const char *counter, const char *word)
+{
+	return strcasestr(counter, word) != NULL;
+}
+
+// A veth counts a redirect that failed where the frame came in, with frames there was no memory for.
+bool ethtool_counts_lost(const char *driver, const char *counter)
+{
+	if (!has(counter, "xdp"))
+		return !strcmp(driver, "veth") && has(counter, "rx_queue_") &&
+		       has(counter, "drops");
+	return has(counter, "err") || has(counter, "full") || has(counter, "fail") ||
+	       (has(counter, "drop") && (has(counter, "tx") || has(counter, "xmit")));
+}
+
+struct statistics {
+	struct ethtool_gstrings *names;
+	struct ethtool_stats *values; // n_stats of them
+};
+
+static void statistics_cleanup(struct statistics *s)
+{
+	mem_cleanup_free(&s->names);
+	mem_cleanup_free(&s->values);
+}
+
+static int read_statistics(const struct device *d, struct statistics *s)
+{
+	uint32_t n = count_strings(d, ETH_SS_STATS);
+	int rc;
+
+	if (!n)
+		return -EOPNOTSUPP;
+	rc = read_strings(d, ETH_SS_STATS, n, &s->names);
+	s->values = mem_zalloc(1, sizeof(*s->values) + (size_t)n * sizeof(s->values->data[0]));
+	s->values->cmd = ETHTOOL_GSTATS;
+	s->values->n_stats = n;
+	rc = rc ? rc : device_ioctl(d, s->values);
+	// Queues may have come or gone between the two.
+	return rc ? rc : s->values->n_stats == s->names->len ? 0 : -EAGAIN;
+}
+
+// Some drivers have a counter for each queue, some also the sum of them, whose name has no number.
+static void sum_lost(const struct statistics *s, const char *driver, struct ethtool_lost *ret)
+{
+	uint64_t sum[2] = {0}, greatest = 0;
+
+	for (uint32_t i = 0; i < s->names->len; i++) {
+		char name[ETH_GSTRING_LEN + 1] = "";
+
+		memcpy(name, s->names->data + (size_t)i * ETH_GSTRING_LEN, ETH_GSTRING_LEN);
+		if (!ethtool_counts_lost(driver, name))
+			continue;
+		ret->known = true;
+		sum[strpbrk(name, "0123456789") != NULL] += s->values->data[i];
+		if (s->values->data[i] <= greatest)
+			continue;
+		greatest = s->values->data[i];
+		snprintf(ret->counter, sizeof(ret->counter), "%s", name);
+	}
+	ret->frames = sum[0] > sum[1] ? sum[0] : sum[1];
+}
+
+int ethtool_lost(const char *ifname, struct ethtool_lost *ret)
+{
+	CLEANUP(device_close) struct device d = {.fd = -1, .ifname = ifname};
+	CLEANUP(statistics_cleanup) struct statistics s = {0};
+	char driver[32] = "";
+	int rc = device_open(&d);
+
+	*ret = (struct ethtool_lost){0};
+	if (!rc)
+		rc = read_driver(&d, driver, sizeof(driver));
+	if (!rc)
+		rc = read_statistics(&d, &s);
+	if (rc)
+		return rc == -EOPNOTSUPP ? 0 : rc;
+	sum_lost(&s, driver, ret);
+	return 0;
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
 
 int ethtool_driver(const char *ifname, char *ret, size_t size)
 {

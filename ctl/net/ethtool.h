@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Offload features, channels and driver name of an interface (SIOCETHTOOL).
+// Offload features, channels, driver name and statistics of an interface (SIOCETHTOOL).
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +20,20 @@ struct ethtool {
 // feature that the driver lacks is ETHTOOL_OFF, one that the kernel does not know or cannot tell
 // ETHTOOL_UNKNOWN, never an error.
 int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err);
+
+// Frames that XDP was to send and that the driver lost, by its statistics, since the device exists. Nothing else
+// tells of them: to the kernel a verdict is where XDP ends.
+struct ethtool_lost {
+	bool known; // the driver counts them
+	uint64_t frames;
+	char counter[40]; // the greatest of those that count them; "" without any frame
+};
+
+// 0 or -errno; a driver without such statistics is no error.
+int ethtool_lost(const char *ifname, struct ethtool_lost *ret);
+// The pure part: does this statistic count such frames? Not what a program has dropped by its verdict,
+// which many drivers call "xdp_drop".
+bool ethtool_counts_lost(const char *driver, const char *counter);
 
 // The driver's name alone. 0 or -errno; ret is untouched on failure.
 int ethtool_driver(const char *ifname, char *ret, size_t size);

@@ -90,12 +90,51 @@ static void follows_what_is_switched(void **state)
 	assert_true(run("ip link del v0"));
 }
 
+static void tells_lost_frames_from_dropped_ones(void **state)
+{
+	static const char *const lost[] = {
+		"rx_queue_0_xdp_tx_errors", "tx_queue_0_xdp_xmit_errors",
+		"rx_xdp_tx_full",           "tx_xdp_err",
+		"tx_queue_0_xdp_tx_drops",  "Rx ring  0 XDP redirect failures",
+		"Tx ring  0 XDP drops"};
+	static const char *const other[] = {
+		"rx_queue_0_xdp_drops", "rx_xdp_drop", "rx_queue_0_xdp_redirect",
+		"tx_queue_0_xdp_xmit",  "rx_errors",   "peer_ifindex"};
+
+	(void)state;
+	for (size_t n = 0; n < ARRAY_SIZE(lost); n++)
+		assert_true(ethtool_counts_lost("any", lost[n]));
+	for (size_t n = 0; n < ARRAY_SIZE(other); n++)
+		assert_false(ethtool_counts_lost("veth", other[n]));
+	assert_true(ethtool_counts_lost("veth", "rx_queue_0_drops"));
+	assert_false(ethtool_counts_lost("virtio_net", "rx_queue_0_drops"));
+}
+
+static void reads_lost_frames(void **state)
+{
+	struct ethtool_lost lost = {.frames = 77};
+
+	(void)state;
+	assert_int_equal(ethtool_lost("nope", &lost), -ENODEV);
+	assert_int_equal(ethtool_lost("lo", &lost), 0);
+	assert_false(lost.known);
+	netns_need();
+	assert_true(run("ip link add v0 type veth peer name v1"));
+	assert_int_equal(ethtool_lost("v0", &lost), 0);
+	assert_true(lost.known);
+	assert_int_equal(lost.frames, 0);
+	assert_string_equal(lost.counter, "");
+	assert_true(run("ip link del v0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(knows_lo),
 		cmocka_unit_test(refuses_the_absent_one),
 		cmocka_unit_test(follows_what_is_switched),
+		cmocka_unit_test(tells_lost_frames_from_dropped_ones),
+		cmocka_unit_test(reads_lost_frames),
 	};
 
 	netns_enter();
