@@ -7,6 +7,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
@@ -113,17 +114,32 @@ static void report_end(struct context *ctx, const char *what, const struct apply
 	text_free(&line);
 }
 
-static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
+// Devices of services as they are after the switch: not before are all interfaces attached.
+static void report_warnings(struct context *ctx, const struct apply_options *o,
+			    const struct apply_result *r)
 {
-	struct text line = {0};
-	num_text time;
+	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
 
+	if (!o->dry_run)
+		arms_look(ctx->instance, &findings);
 	out_array(ctx->out, "warnings");
 	vec_each (&r->warnings, warning) {
 		out_item_string(ctx->out, *warning);
 		log_warning("%s", *warning);
 	}
+	arms_warn(ctx, &findings);
 	out_end(ctx->out);
+	out_array(ctx->out, "notices");
+	arms_note(ctx, &findings);
+	out_end(ctx->out);
+}
+
+static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
+{
+	struct text line = {0};
+	num_text time;
+
+	report_warnings(ctx, o, r);
 	out_array(ctx->out, "absent");
 	vec_each (&r->absent, name) {
 		out_item_string(ctx->out, *name);

@@ -7,7 +7,9 @@
 #include <sys/utsname.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/fleet.h"
 #include "ctl/datapath/attach.h"
@@ -110,6 +112,31 @@ static void check_instance(struct doctor *d)
 			     "our program is not there any more");
 }
 
+// Devices that carry the traffic of services: may they lose frames, and have they?
+static void check_arms(struct doctor *d, const struct fleet *f)
+{
+	CLEANUP_ARMS struct arms arms = {0};
+	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+	size_t known = 0;
+	num_text n;
+
+	arms_find(f, &arms);
+	arms_check(&arms, &findings);
+	vec_each (&findings, one) {
+		find(d, one->problem ? PROBLEM : NOTE, one->about, one->mend, "%s", one->text);
+		known++;
+	}
+	vec_each (&arms, arm) {
+		CLEANUP_FREE char *look = mem_printf("ethtool -S %s", arm->link.name);
+
+		if (arm->lost.frames)
+			find(d, PROBLEM, arm->link.name,
+			     known ? "see above; then weir service --refresh" : look,
+			     "lost %s frames that XDP sent, " ARMS_SINCE " (%s)",
+			     num_format_grouped(arm->lost.frames, n), arm->lost.counter);
+	}
+}
+
 // Ways to backends as the kernel sees them now.
 static void check_services(struct doctor *d)
 {
@@ -129,6 +156,7 @@ static void check_services(struct doctor *d)
 		     "the next hops of %zu backends are not what they were", changed);
 	else if (!found.n)
 		find(d, FINE, "services", "", "the ways to all backends are known");
+	check_arms(d, &f);
 	sentences_free(&found);
 }
 

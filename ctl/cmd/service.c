@@ -7,6 +7,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/datapath/pins.h"
@@ -79,6 +80,7 @@ static int show_backend(const struct shown *s, const struct balancer_member *m, 
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
+	const struct backend *row;
 	int code = balancing_counter(s->pool->live, m->id, &c, err);
 	struct text state = {0};
 	addr_text name;
@@ -95,7 +97,8 @@ static int show_backend(const struct shown *s, const struct balancer_member *m, 
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
-	service_cell_hop(o, balancing_row(s->pool->live, m->id));
+	row = balancing_row(s->pool->live, m->id);
+	service_cell_hop(o, row, row && arms_cannot_send(s->pool, row));
 	text_free(&state);
 	return 0;
 }
@@ -158,6 +161,15 @@ static int show_service(struct shown *s, struct err *err)
 	return code;
 }
 
+static void show_devices(struct context *ctx, const struct fleet *pool)
+{
+	CLEANUP_ARMS struct arms arms = {0};
+
+	arms_find(pool, &arms);
+	out_line(ctx->out, "%s", "");
+	arms_table(ctx->out, &arms);
+}
+
 static int show(struct context *ctx, const struct fleet *pool, const char *name, struct err *err)
 {
 	CLEANUP_FREE struct shown *s = mem_new(struct shown);
@@ -178,7 +190,31 @@ static int show(struct context *ctx, const struct fleet *pool, const char *name,
 			code = show_service(s, err);
 	}
 	out_end(ctx->out);
+	if (!code)
+		show_devices(ctx, pool);
 	return code;
+}
+
+// The ways are what they are now: what was lost before is known.
+static void report_refresh(struct context *ctx, const struct fleet *pool,
+			   const struct sentences *warnings)
+{
+	CLEANUP_ARMS struct arms arms = {0};
+	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+
+	arms_find(pool, &arms);
+	arms_forget(ctx->instance, &arms);
+	arms_check(&arms, &findings);
+	out_array(ctx->out, "warnings");
+	vec_each (warnings, text) {
+		out_item_string(ctx->out, *text);
+		log_warning("%s", *text);
+	}
+	arms_warn(ctx, &findings);
+	out_end(ctx->out);
+	out_array(ctx->out, "notices");
+	arms_note(ctx, &findings);
+	out_end(ctx->out);
 }
 
 static int refresh(struct context *ctx, struct err *err)
@@ -193,12 +229,7 @@ static int refresh(struct context *ctx, struct err *err)
 	if (!code) {
 		out_set_string(ctx->out, "instance", ctx->instance);
 		out_set_u64(ctx->out, "changed", changed);
-		out_array(ctx->out, "warnings");
-		vec_each (&warnings, text) {
-			out_item_string(ctx->out, *text);
-			log_warning("%s", *text);
-		}
-		out_end(ctx->out);
+		report_refresh(ctx, &pool, &warnings);
 		if (!ctx->quiet)
 			out_line(ctx->out, "%zu next %s changed, instance %s", changed,
 				 changed == 1 ? "hop" : "hops", ctx->instance);

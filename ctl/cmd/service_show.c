@@ -52,7 +52,7 @@ void service_set_fingerprint(struct out *o, uint64_t fingerprint)
 	out_set_string(o, "fingerprint", text);
 }
 
-void service_cell_hop(struct out *o, const struct backend *row)
+void service_cell_hop(struct out *o, const struct backend *row, bool loses)
 {
 	char name[IF_NAMESIZE] = "";
 	struct text t = {0};
@@ -67,7 +67,7 @@ void service_cell_hop(struct out *o, const struct backend *row)
 			  row->mtu);
 	if (row && row->vlan)
 		text_addf(&t, " vlan %u", row->vlan);
-	if (row && row->no_xmit)
+	if (loses)
 		text_add(&t, " LOSES FRAMES");
 	out_cell(o, "next_hop", "NEXT HOP", text_get(&t));
 	text_free(&t);

@@ -6,6 +6,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/control/hands.h"
 
@@ -133,7 +134,7 @@ static void alarm_backend(const struct view *v, const struct balancer_member *m,
 		alarm(status,
 		      "service '%s': no next hop is known for %s: weir service --refresh says why",
 		      v->service->name, fleet_name(m, name));
-	else if (row->no_xmit)
+	else if (arms_cannot_send(v->fleet, row))
 		alarm(status,
 		      "service '%s': the device to %s loses frames: weir service --refresh "
 		      "says why",
@@ -160,6 +161,26 @@ static void alarm_pins(const struct view *v, status_alarm *alarm, void *status)
 		      (unsigned long long)v->service->buckets * SERVICE_PIN_WORDS);
 }
 
+static void alarm_arms(const struct fleet *f, status_alarm *alarm, void *status)
+{
+	CLEANUP_ARMS struct arms arms = {0};
+	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+	num_text n;
+
+	arms_find(f, &arms);
+	arms_check(&arms, &findings);
+	vec_each (&findings, one)
+		if (one->problem)
+			alarm(status, "%s (%s)", one->text, one->mend);
+	vec_each (&arms, arm)
+		if (arm->lost.frames)
+			alarm(status,
+			      "'%s' lost %s frames that XDP sent, " ARMS_SINCE
+			      " (%s): weir doctor says why",
+			      arm->link.name, num_format_grouped(arm->lost.frames, n),
+			      arm->lost.counter);
+}
+
 void status_services_alarms(struct context *ctx, const struct fleet *f, status_alarm *alarm,
 			    void *status)
 {
@@ -180,4 +201,6 @@ void status_services_alarms(struct context *ctx, const struct fleet *f, status_a
 			      v.service->name);
 		alarm_pins(&v, alarm, status);
 	}
+	if (f->live)
+		alarm_arms(f, alarm, status);
 }

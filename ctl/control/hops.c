@@ -119,11 +119,10 @@ static char *check_room(const struct hops_source *source, const struct nexthop *
 			  outer + USUAL_MTU);
 }
 
-// What speaks against a next hop, as a sentence; NULL: nothing.
+// What speaks against a next hop, as a sentence; NULL: nothing. Whether its device can send: control/arms.
 static char *check_hop(const struct hops_source *source, const struct nexthop *hop, uint8_t family,
 		       const char *name)
 {
-	struct err problem = {0};
 	addr_text gateway;
 
 	if (hop->local)
@@ -132,8 +131,6 @@ static char *check_hop(const struct hops_source *source, const struct nexthop *h
 		return mem_printf("%s is behind %s: mode dr needs a backend on the same link, "
 				  "ipip and gue do not",
 				  name, addr_format(&hop->gateway, gateway));
-	if (nexthop_xmit_problem(hop, &problem))
-		return with_hint("", &problem);
 	return check_room(source, hop, family);
 }
 

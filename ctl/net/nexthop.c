@@ -199,7 +199,7 @@ static void finding_cleanup(struct finding *f)
 	free(f->whose);
 }
 
-static enum nexthop_xmit ask_xmit(uint32_t ifindex)
+enum nexthop_xmit nexthop_xmit(uint32_t ifindex)
 {
 	uint64_t bits;
 
@@ -213,7 +213,7 @@ static enum nexthop_xmit xmit_of(struct finding *f, uint32_t ifindex)
 	size_t at = (size_t)(find_link(f->links, f->n_links, ifindex) - f->links);
 
 	if (!f->xmit_asked[at])
-		f->xmit[at] = ask_xmit(ifindex);
+		f->xmit[at] = nexthop_xmit(ifindex);
 	f->xmit_asked[at] = true;
 	return f->xmit[at];
 }
@@ -295,20 +295,4 @@ int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct ne
 	for (size_t at = 0; !code && at < f.n_neighs; at++)
 		take_neighbour(&f, at);
 	return code;
-}
-
-bool nexthop_xmit_problem(const struct nexthop *hop, struct err *ret)
-{
-	if (hop->local || hop->xmit != NEXTHOP_XMIT_NO)
-		return false;
-	err_refused(ret, "'%s' does not transmit XDP frames: what is redirected to it gets lost",
-		    hop->name);
-	if (!strcmp(hop->kind, "veth"))
-		err_hint(ret, "at its other end: ethtool -K PEER gro on");
-	else
-		err_hint(ret,
-			 "its driver%s%s cannot: choose another device, or one behind which "
-			 "the clients are too",
-			 hop->kind[0] ? " " : "", hop->kind);
-	return true;
 }

@@ -16,7 +16,7 @@
 
 enum nexthop_xmit {
 	NEXTHOP_XMIT_UNKNOWN, // a kernel before 6.3
-	NEXTHOP_XMIT_NO, // frames redirected to the egress get lost; problem: nexthop_xmit_problem()
+	NEXTHOP_XMIT_NO,      // frames that a native program redirects to the egress get lost
 	NEXTHOP_XMIT_YES,
 };
 
@@ -48,9 +48,8 @@ struct nexthop_answer {
 int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 		 struct err *err);
 
-// Why redirected frames would get lost at the egress of xmit NO, as a sentence with the command that
-// mends it. false and untouched: nothing is known against it.
-bool nexthop_xmit_problem(const struct nexthop *hop, struct err *ret);
+// Can the driver of a device send what is redirected to it?
+enum nexthop_xmit nexthop_xmit(uint32_t ifindex);
 
 // The pure part: all of a next hop that route and links say, everything but mac and xmit. links:
 // ordered by index, as link_list gives them. 0, or -errno with err set (route is not one that frames

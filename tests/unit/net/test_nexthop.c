@@ -156,21 +156,6 @@ static void routes_that_lead_nowhere(void **state)
 	assert_int_equal(hop.ifindex, 0);
 }
 
-static void xmit_problems(void **state)
-{
-	struct nexthop hop = {.name = "v0", .kind = "veth", .xmit = NEXTHOP_XMIT_NO};
-	struct err err = {0};
-
-	(void)state;
-	assert_true(nexthop_xmit_problem(&hop, &err));
-	assert_non_null(strstr(err.text, "'v0'"));
-	assert_non_null(strstr(err.hint, "gro on"));
-	hop.xmit = NEXTHOP_XMIT_UNKNOWN;
-	assert_false(nexthop_xmit_problem(&hop, &err));
-	hop.xmit = NEXTHOP_XMIT_YES;
-	assert_false(nexthop_xmit_problem(&hop, &err));
-}
-
 static void link_local_is_ambiguous(void **state)
 {
 	struct addr dest = message_addr("fe80::1");
@@ -347,7 +332,6 @@ int main(void)
 		cmocka_unit_test(vlan_device),
 		cmocka_unit_test(devices_that_cannot_be),
 		cmocka_unit_test(routes_that_lead_nowhere),
-		cmocka_unit_test(xmit_problems),
 		cmocka_unit_test(link_local_is_ambiguous),
 		cmocka_unit_test(finds_all),
 		cmocka_unit_test(hints_that_mend),

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which devices carry the traffic of services, and what loses frames there.
+#include "ctl/control/arms.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "ctl/control/fleet.h"
+#include "ctl/datapath/pins.h"
+#include "ctl/net/nexthop.h"
+
+// ---- which there are ----------------------------------------------------------------------------
+
+static struct arm *find(struct arms *a, uint32_t ifindex)
+{
+	struct arm fresh = {0};
+
+	vec_each (a, arm)
+		if (arm->link.index == ifindex)
+			return arm;
+	if (link_get_by_index(ifindex, &fresh.link, NULL))
+		return NULL;
+	vec_push(a, fresh);
+	return vec_last(a);
+}
+
+static bool attached(const struct instance *i, uint32_t number, struct iface *ret)
+{
+	return !instance_iface(i, number, ret, NULL) && ret->state == IFACE_ATTACHED;
+}
+
+static void add_interfaces(const struct instance *i, struct arms *ret)
+{
+	struct iface row;
+	struct arm *arm;
+
+	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
+		if (!attached(i, number, &row) || !(arm = find(ret, row.ifindex)))
+			continue;
+		arm->in = true;
+		arm->native = row.mode == IFACE_NATIVE;
+	}
+}
+
+static void add_egresses(const struct fleet *f, struct arms *ret)
+{
+	struct arm *arm;
+
+	for (size_t m = 0; m < f->state->n_members; m++) {
+		const struct backend *row = balancing_row(f->live, f->state->members[m].id);
+
+		if (row && !row->here && row->ifindex && (arm = find(ret, row->ifindex)))
+			arm->out = true;
+	}
+}
+
+// Is there one that XDP sends from, but for `except`?
+static bool any_native(const struct arms *a, const struct arm *except)
+{
+	vec_each (a, arm)
+		if (arm->native && arm != except)
+			return true;
+	return false;
+}
+
+// ---- what they have lost ------------------------------------------------------------------------
+
+#define BASE_MAX 65536u // bytes of the file of what was lost before: {"7": 120}
+
+typedef char key_text[16];
+
+static const char *key_of(const struct arm *arm, key_text buf)
+{
+	snprintf(buf, sizeof(key_text), "%u", arm->link.index);
+	return buf;
+}
+
+static struct json *read_base(const char *instance)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/lost", PINS_RUN, instance);
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!file_exists(path) || file_read(path, BASE_MAX, &text, &len, NULL))
+		return NULL;
+	return json_parse(text, len, NULL, 0);
+}
+
+// A device whose count is smaller than it was is another one.
+static void subtract(struct arm *arm, const struct json *base)
+{
+	key_text key;
+	uint64_t before = base ? json_get_u64(base, key_of(arm, key)) : 0;
+
+	if (before <= arm->lost.frames)
+		arm->lost.frames -= before;
+}
+
+void arms_find(const struct fleet *f, struct arms *ret)
+{
+	CLEANUP_JSON struct json *base = read_base(f->instance->name);
+
+	add_interfaces(f->instance, ret);
+	add_egresses(f, ret);
+	// In generic mode the stack sends, and has counters of its own.
+	if (!any_native(ret, NULL))
+		return;
+	vec_each (ret, arm) {
+		ethtool_lost(arm->link.name, &arm->lost);
+		subtract(arm, base);
+	}
+}
+
+void arms_forget(const char *instance, const struct arms *a)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/lost", PINS_RUN, instance);
+	CLEANUP_JSON struct json *base = json_object();
+	CLEANUP_FREE char *text = NULL;
+	struct ethtool_lost lost;
+	key_text key;
+	FILE *f;
+	size_t len;
+
+	vec_each (a, arm)
+		if (!ethtool_lost(arm->link.name, &lost))
+			json_set(base, key_of(arm, key), json_u64(lost.frames));
+	if (!(f = open_memstream(&text, &len)))
+		return;
+	json_print(base, f, false);
+	if (!fclose(f))
+		file_replace(path, text, len, 0600, NULL);
+}
+
+void arms_free(struct arms *a)
+{
+	vec_free(a);
+}
+
+// ---- what is wrong with them --------------------------------------------------------------------
+
+static void add(struct arms_findings *list, const struct arm *arm, bool problem, char *text,
+		char *mend)
+{
+	struct arms_finding fresh = {.problem = problem, .text = text, .mend = mend};
+
+	memcpy(fresh.about, arm->link.name, sizeof(fresh.about));
+	vec_push(list, fresh);
+}
+
+static bool is_veth(const struct arm *arm)
+{
+	return !strcmp(arm->link.kind, "veth");
+}
+
+// What another device received, redirected to this one.
+static void check_redirect(const struct arm *arm, enum nexthop_xmit xmit, struct arms_findings *ret)
+{
+	const char *name = arm->link.name, *kind = arm->link.kind;
+
+	if (xmit != NEXTHOP_XMIT_NO)
+		return;
+	add(ret, arm, true,
+	    mem_printf("'%s' does not transmit XDP frames: what is redirected to it gets lost",
+		       name),
+	    is_veth(arm) ? mem_strdup("at its other end: ethtool -K PEER gro on")
+			 : mem_printf("its driver%s%s cannot: choose another device, or one behind "
+				      "which the clients are too",
+				      kind[0] ? " " : "", kind));
+}
+
+static bool shows_native(const struct link *link)
+{
+	return link->xdp_mode == LINK_XDP_NATIVE || link->xdp_mode == LINK_XDP_MULTI;
+}
+
+// The other end of a veth, where it is in this network namespace.
+static bool peer_of(const struct arm *arm, struct link *ret)
+{
+	return !arm->link.lower_elsewhere && arm->link.lower &&
+	       !link_get_by_index(arm->link.lower, ret, NULL);
+}
+
+// What goes back where it came from. A veth queues such frames at its other end, and only a program there makes
+// it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot even be redirected to
+// has no program at its other end.
+static void check_back(const struct arm *arm, enum nexthop_xmit xmit, struct arms_findings *ret)
+{
+	const char *name = arm->link.name;
+	struct link peer = {.name = "PEER"};
+	bool seen, problem;
+
+	if (!is_veth(arm))
+		return;
+	seen = peer_of(arm, &peer);
+	if (seen && shows_native(&peer))
+		return;
+	problem = seen || xmit == NEXTHOP_XMIT_NO;
+	add(ret, arm, problem,
+	    problem ? mem_printf("what is sent back out of '%s' gets lost: the other end of this "
+				 "veth has no XDP program in native mode",
+				 name)
+		    : mem_printf(
+			      "what is sent back out of '%s' arrives only if the other end of "
+			      "this veth has an XDP program in native mode, which cannot be seen "
+			      "from here",
+			      name),
+	    mem_printf("any program will do there, also Weir's: weir -n peer attach %s "
+		       "--mode native",
+		       peer.name));
+}
+
+void arms_check(const struct arms *a, struct arms_findings *ret)
+{
+	vec_each (a, arm) {
+		enum nexthop_xmit xmit = NEXTHOP_XMIT_UNKNOWN;
+
+		if (!arm->out)
+			continue;
+		xmit = nexthop_xmit(arm->link.index);
+		if (arm->native)
+			check_back(arm, xmit, ret);
+		if (any_native(a, arm))
+			check_redirect(arm, xmit, ret);
+	}
+}
+
+void arms_findings_free(struct arms_findings *list)
+{
+	vec_each (list, one) {
+		free(one->text);
+		free(one->mend);
+	}
+	vec_free(list);
+}
+
+bool arms_cannot_send(const struct fleet *f, const struct backend *row)
+{
+	struct iface in;
+
+	for (uint32_t n = 1; row->no_xmit && n < WEIR_IFACES; n++)
+		if (attached(f->instance, n, &in) && in.mode == IFACE_NATIVE &&
+		    in.ifindex != row->ifindex)
+			return true;
+	return false;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The devices that carry the traffic of services, in or out, and how frames get lost in them: what XDP sends
+// and a device does not take is gone without a sign, but for the driver's statistics.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/net/ethtool.h"
+#include "ctl/net/link.h"
+
+struct backend;
+struct fleet;
+
+struct arm {
+	struct link link;
+	bool in, out;
+	bool native;              // in: our program is there, in native mode
+	struct ethtool_lost lost; // since the last arms_forget, else since the device exists
+};
+struct arms { // interfaces of the instance first
+	struct arm *at;
+	size_t n, cap;
+};
+
+// As they are now; devices that have gone are left out. The caller frees ret with arms_free.
+void arms_find(const struct fleet *f, struct arms *ret);
+void arms_free(struct arms *a);
+#define CLEANUP_ARMS CLEANUP(arms_free)
+
+// From now on lost frames count from here. No error: what is lost with /run counts again.
+void arms_forget(const char *instance, const struct arms *a);
+
+// What is known against a device.
+struct arms_finding {
+	char about[IF_NAMESIZE];
+	bool problem; // false: it may be well, nobody can see it from here
+	char *text;   // a sentence
+	char *mend;   // what to do
+};
+struct arms_findings {
+	struct arms_finding *at;
+	size_t n, cap;
+};
+
+// Why frames get lost, by what the kernel says of the devices; not what has been lost.
+void arms_check(const struct arms *a, struct arms_findings *ret);
+void arms_findings_free(struct arms_findings *list);
+#define CLEANUP_ARMS_FINDINGS CLEANUP(arms_findings_free)
+
+// Is what goes to this backend dropped because its device cannot send it? In generic mode the stack sends it,
+// and what goes back where it came from is not redirected.
+bool arms_cannot_send(const struct fleet *f, const struct backend *row);

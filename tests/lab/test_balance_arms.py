@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Backends behind another device than the clients, or behind the same one: what arrives, and what is said
+where frames get lost."""
+
+import contextlib
+
+import pytest
+from balancerlab import policy, running_balancer, running_node
+from labnet import BUILD, run
+from policylab import Policies
+
+
+@pytest.fixture(name="served")
+def serving(tmp_path):
+    """served({"arms": 2}, OPTION of attach...): a lab, and Weir with the service web on it."""
+    with contextlib.ExitStack() as stack:
+
+        def serve(options, *attach, number=2):
+            lab = stack.enter_context(running_balancer(backends=number, **options))
+            node = stack.enter_context(running_node(lab))
+            path = tmp_path / "web.weir"
+            path.write_text(policy(lab, range(1, number + 1)))
+            if attach:
+                node("attach", "net0", *attach)
+            node.applied = node.json("apply", path)
+            return lab, node
+
+        yield serve
+
+
+def devices(node):
+    return {one["device"]: one for one in node.json("service")["devices"]}
+
+
+def alarms(node):
+    done = node("-j", "status", check=False)
+    found = node.json("status", status=done.returncode)["alarms"]
+    assert (done.returncode == 2) == bool(found)
+    return "\n".join(found)
+
+
+def doctor(node):
+    """{about: texts} of what is a problem."""
+    done = node("-j", "doctor", "net0", check=False)
+    found = {}
+    for one in node.json("doctor", "net0", status=done.returncode)["findings"]:
+        if one["level"] == "problem":
+            found.setdefault(one["about"], []).append(one["text"])
+    return found
+
+
+def other_end(lab, device, program):
+    """With an XDP program, or with neither that nor GRO."""
+    link = ["ip", "-n", lab.netns("router"), "link", "set", "dev", device, "xdpdrv"]
+    run([*link, *(["obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags"] if program else ["off"])])
+    if not program:
+        lab.on("router", ["ethtool", "-K", device, "gro", "off"])
+
+
+def test_what_a_redirect_loses_is_told(served):
+    lab, node = served({"mode": "dr", "arms": 2}, number=1)
+    assert lab.answers(lab.vip4) and not alarms(node)
+    other_end(lab, "balancer1-back", program=False)
+    assert not lab.answers(lab.vip4)
+    told = alarms(node)
+    assert "'net0' lost " in told and "rx_queue_0_drops" in told
+    assert "'back0' does not transmit XDP frames" in told and "gro on" in told
+    found = doctor(node)
+    assert "does not transmit XDP frames" in found["back0"][0]
+    assert found["net0"][0].startswith("lost ")
+    assert devices(node)["net0"]["lost"] > 0
+    assert "lost_counter" not in devices(node)["back0"]
+    assert "LOSES FRAMES" not in node.service()["backends"][0]["next_hop"]  # it goes there all the same
+    warned = node.json("service", "--refresh")["warnings"]
+    assert len(warned) == 1 and "gro on" in warned[0]
+    assert "LOSES FRAMES" in node.service()["backends"][0]["next_hop"]
+    assert devices(node)["net0"]["lost"] == 0  # counts anew
+    lab.on("router", ["ethtool", "-K", "balancer1-back", "gro", "on"])
+    assert node.json("service", "--refresh") == {
+        "instance": node.name, "changed": 1, "warnings": [], "notices": []}
+    assert lab.answers(lab.vip4) and not alarms(node) and not doctor(node)
+
+
+def test_what_goes_back_into_nothing_is_told(served):
+    lab, node = served({"mode": "dr"}, number=1)
+    assert not node.applied["warnings"] and "'net0'" in node.applied["notices"][0]
+    assert lab.answers(lab.vip4) and not alarms(node) and not doctor(node)
+    other_end(lab, "balancer1", program=False)
+    assert not lab.answers(lab.vip4)
+    told = alarms(node)
+    assert "'net0' lost " in told and "rx_queue_0_xdp_tx_errors" in told
+    assert "has no XDP program" in told and "gro on" not in told
+    wrong, lost = doctor(node)["net0"]
+    assert "has no XDP program" in wrong and lost.startswith("lost ")
+    assert "has no XDP program" in node.json("service", "--refresh")["warnings"][0]
+
+
+def test_a_program_at_the_other_end_is_not_mistaken_for_gro(served):
+    """With GRO alone the kernel takes such frames and leaves them lying until something else wakes the device:
+    nothing counts them, and nothing tells this end of it."""
+    lab, node = served({"mode": "dr"}, number=1)
+    run(["ip", "-n", lab.netns("router"), "link", "set", "dev", "balancer1", "xdpdrv", "off"])
+    again = node.json("service", "--refresh")
+    assert not again["warnings"] and "cannot be seen from here" in again["notices"][0]
+
+
+def test_a_second_weir_serves_as_the_program_at_the_other_end(served):
+    lab, node = served({"mode": "dr"}, number=1)
+    other_end(lab, "balancer1", program=False)
+    assert not lab.answers(lab.vip4)
+    with running_node(lab, "router") as peer:
+        peer("attach", "balancer1", "--mode", "native")
+        assert lab.answers(lab.vip4)
+        assert not node.json("service", "--refresh")["warnings"]
+    assert node.service()["packets"]
+
+
+BACK = """service web {
+	vip 192.0.2.10
+	proto tcp
+	port 80
+	mode dr
+	backend 10.9.0.2
+}"""
+
+
+def test_the_other_end_is_seen_in_the_same_namespace(pair, weir, tmp_path):
+    pair.link("add", "v0", "type", "veth", "peer", "name", "v1")
+    try:
+        for device in "v0", "v1":
+            pair.link("set", device, "up")
+        pair.near(["ip", "address", "add", "10.9.0.1/24", "dev", "v0"])
+        pair.near(["ip", "neigh", "add", "10.9.0.2", "lladdr", "02:00:00:00:00:02", "dev", "v0"])
+        apply = Policies(weir, tmp_path)
+        path = apply.write(BACK, "v0")
+        warned = weir.json("apply", path)["warnings"]
+        assert len(warned) == 1 and "has no XDP program" in warned[0] and "attach v1" in warned[0]
+        pair.link("set", "dev", "v1", "xdpdrv", "obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags")
+        again = weir.json("apply", path)
+        assert not again["warnings"] and not again["notices"]
+    finally:
+        weir.remove()
+        pair.link("del", "v0")
