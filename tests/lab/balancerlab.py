@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -22,6 +23,7 @@ BIG_BYTES = 128 << 20
 MULTIARCH = f"{os.uname().machine}-linux-gnu"
 CROWD = pathlib.Path(__file__).with_name("crowd.py")
 FULL = os.environ.get("BALANCE") == "full"  # make connections
+PART = 20_000_000 if FULL else 6_000_000
 
 
 class Balancer:
@@ -133,6 +135,9 @@ class Node(Weir):
     def backend(self, address, name="web"):
         return next(one for one in self.service(name)["backends"] if one["backend"] == address)
 
+    def events(self, name="web"):
+        return {one["event"]: one["times"] for one in self.service(name)["events"]}
+
     def pinned(self, name="web"):
         one = self.service(name)
         return one["pins_half"] + one["pins_found"] + one["pins_talks"]
@@ -156,6 +161,22 @@ def policy(lab, backends, *lines, mode=None, weights=None, extra=""):
     body += [f"backend {prefix}{n} weight {weights.get(n, 1)}" for n in backends]
     inside = "\n".join(f"\t{line}" for line in body)
     return f'interface net0\nseed "lab"\nservice web {{\n{inside}\n}}\n{extra}'
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def transfers(lab, folder, size=PART):
+    """Downloads and uploads of so many bytes, to each VIP."""
+    data = BIG.read_bytes()[1000 : 1000 + size]
+    part = folder / "part"
+    part.write_bytes(data)
+    for vip in lab.vips:
+        lab.curl(vip, "/big", "-o", folder / "got", "-r", f"1000-{999 + size}")
+        assert digest((folder / "got").read_bytes()) == digest(data)
+        backend, got, sha256 = lab.curl(vip, "/upload", "-T", part, "--max-time", "25").split()
+        assert backend in lab.backends and (int(got), sha256) == (size, digest(data))
 
 
 class Crowd:

@@ -5,9 +5,11 @@ where frames get lost."""
 import contextlib
 
 import pytest
-from balancerlab import policy, running_balancer, running_node
+from balancerlab import policy, running_balancer, running_node, transfers
 from labnet import BUILD, run
 from policylab import Policies
+
+SIZE = 3_000_000
 
 
 @pytest.fixture(name="served")
@@ -26,6 +28,15 @@ def serving(tmp_path):
             return lab, node
 
         yield serve
+
+
+def reach_everybody(lab, node, folder):
+    for vip in lab.vips:
+        got = {lab.curl(vip, "/name").strip() for _ in range(10)}
+        assert got and got <= set(lab.backends)
+    transfers(lab, folder, SIZE)
+    assert not any(one["packets"] for one in node.service()["drops"])
+    assert all(device["lost"] == 0 for device in devices(node).values() if "lost" in device)
 
 
 def devices(node):
@@ -47,6 +58,37 @@ def doctor(node):
         if one["level"] == "problem":
             found.setdefault(one["about"], []).append(one["text"])
     return found
+
+
+@pytest.mark.parametrize("mode, v6", [("dr", False), ("ipip", False), ("gue", False), ("gue", True)])
+def test_two_arms(served, tmp_path, mode, v6):
+    lab, node = served({"mode": mode, "arms": 2, **({"v6": True} if v6 else {})})
+    reach_everybody(lab, node, tmp_path)
+    assert all(one["next_hop"].startswith("back0 ") for one in node.service()["backends"])
+    assert [(one["carries"], one.get("mode")) for one in devices(node).values()] == [
+        ("in", "native"), ("out", None)]
+    assert not node.applied["warnings"] and not node.applied["notices"]
+    assert not alarms(node) and not doctor(node)
+
+
+@pytest.mark.parametrize("mode", ["dr", "gue"])
+def test_two_arms_in_generic_mode(served, tmp_path, mode):
+    lab, node = served({"mode": mode, "arms": 2}, "--mode", "generic")
+    lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
+    reach_everybody(lab, node, tmp_path)
+    assert not any("lost" in device for device in devices(node).values())
+
+
+@pytest.mark.parametrize("options", [{"mode": "dr", "arms": 2}, {"mode": "gue", "v6": True}])
+def test_partial_checksums_are_completed(served, tmp_path, options):
+    """As a client on the same machine sends them: no device on the way sums up."""
+    lab, node = served(options)
+    before = node.events()["checksum-completed"]
+    assert before == 0
+    lab.on("client", ["ethtool", "-K", "net0", "tx", "on"])
+    lab.on("router", ["ethtool", "-K", "balancer1", "tx", "on"])
+    reach_everybody(lab, node, tmp_path)
+    assert node.events()["checksum-completed"] > SIZE // 1500
 
 
 def other_end(lab, device, program):

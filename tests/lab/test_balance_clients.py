@@ -3,18 +3,16 @@
 for byte."""
 
 import contextlib
-import hashlib
 import json
 import re
 
 import pytest
-from balancerlab import BIG, FULL, crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import FULL, crowd_of, failed, policy, running_balancer, running_node, transfers
 from labnet import run
 
 MODES = ("dr", "ipip", "gue")
 WEIGHTS = {1: 1, 2: 3, 3: 4}
 CONNECTIONS = 10000 if FULL else 2000
-PART = 20_000_000 if FULL else 6_000_000
 ENDS = [(mode, v6) for mode in MODES for v6 in (False, True)]
 QUICK_ENDS = [("dr", False), ("ipip", True), ("gue", False)]
 LINKS = [(mode, v6) for mode in ("ipip", "gue") for v6 in (False, True)]
@@ -64,22 +62,6 @@ def serving(tmp_path):
             return node
 
         yield serve
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def transfers(lab, folder, size=PART):
-    """Downloads and uploads of so many bytes, to each VIP."""
-    data = BIG.read_bytes()[1000 : 1000 + size]
-    part = folder / "part"
-    part.write_bytes(data)
-    for vip in lab.vips:
-        lab.curl(vip, "/big", "-o", folder / "got", "-r", f"1000-{999 + size}")
-        assert digest((folder / "got").read_bytes()) == digest(data)
-        backend, got, sha256 = lab.curl(vip, "/upload", "-T", part, "--max-time", "25").split()
-        assert backend in lab.backends and (int(got), sha256) == (size, digest(data))
 
 
 LOSS = 1 / 20 if FULL else 1 / 2

@@ -2,7 +2,6 @@
 """The lab of balancers itself, without Weir in it: what tests of services take for granted."""
 
 import contextlib
-import hashlib
 import json
 import os
 import signal
@@ -10,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from balancerlab import BIG, BIG_BYTES, Balancer, running_balancer
+from balancerlab import BIG, BIG_BYTES, Balancer, digest, running_balancer
 from labnet import LAB, WEIR, run, traces
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6, in6_getnsma, in6_getnsmac
@@ -43,10 +42,6 @@ def factory():
     """new(nodes=2) gives a test a lab of its own."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: stack.enter_context(running_balancer(**options))
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
 
 
 @pytest.mark.parametrize("mode", MODES)
