@@ -79,6 +79,18 @@ def test_two_arms_in_generic_mode(served, tmp_path, mode):
     assert not any("lost" in device for device in devices(node).values())
 
 
+def test_generic_mode_needs_nothing_at_the_other_end(served, tmp_path):
+    """The stack sends: that the device takes no XDP frames neither matters nor alarms."""
+    lab, node = served({"mode": "dr", "arms": 2}, "--mode", "generic")
+    lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
+    other_end(lab, "balancer1-back", program=False)
+    again = node.json("service", "--refresh")
+    assert not again["warnings"] and not again["notices"]
+    assert not alarms(node) and not doctor(node)
+    assert all("LOSES" not in one["next_hop"] for one in node.service()["backends"])
+    reach_everybody(lab, node, tmp_path)
+
+
 @pytest.mark.parametrize("options", [{"mode": "dr", "arms": 2}, {"mode": "gue", "v6": True}])
 def test_partial_checksums_are_completed(served, tmp_path, options):
     """As a client on the same machine sends them: no device on the way sums up."""
