@@ -217,15 +217,31 @@ static void report_refresh(struct context *ctx, const struct fleet *pool,
 	out_end(ctx->out);
 }
 
+// Neighbours that are silent are waited for here: nobody else has to wait for the lock meanwhile.
+static int ask_ahead(const struct context *ctx, struct err *err)
+{
+	CLEANUP_FLEET struct fleet pool = {.lock = -1};
+	struct sentences unused = {0};
+	size_t changed;
+	int code = fleet_open(ctx->instance, NULL, &pool, err);
+
+	if (!code)
+		code = balance_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, &changed, err);
+	sentences_free(&unused);
+	return code;
+}
+
 static int refresh(struct context *ctx, struct err *err)
 {
 	CLEANUP_FLEET struct fleet pool = {.lock = -1};
 	struct sentences warnings = {0};
 	size_t changed = 0;
-	int code = fleet_open(ctx->instance, ctx->line, &pool, err);
+	int code = ask_ahead(ctx, err);
 
 	if (!code)
-		code = balance_refresh(pool.live, NEXTHOP_WAIT_MS, true, &warnings, &changed, err);
+		code = fleet_open(ctx->instance, ctx->line, &pool, err);
+	if (!code)
+		code = balance_refresh(pool.live, 0, true, &warnings, &changed, err);
 	if (!code) {
 		out_set_string(ctx->out, "instance", ctx->instance);
 		out_set_u64(ctx->out, "changed", changed);
