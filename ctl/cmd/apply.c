@@ -122,16 +122,7 @@ static void report_warnings(struct context *ctx, const struct apply_options *o,
 
 	if (!o->dry_run)
 		arms_look(ctx->instance, &findings);
-	out_array(ctx->out, "warnings");
-	vec_each (&r->warnings, warning) {
-		out_item_string(ctx->out, *warning);
-		log_warning("%s", *warning);
-	}
-	arms_warn(ctx, &findings);
-	out_end(ctx->out);
-	out_array(ctx->out, "notices");
-	arms_note(ctx, &findings);
-	out_end(ctx->out);
+	arms_report(ctx, r->warnings.at, r->warnings.n, &findings);
 }
 
 static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)

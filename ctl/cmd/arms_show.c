@@ -19,28 +19,34 @@ void arms_look(const char *instance, struct arms_findings *ret)
 	arms_check(&arms, ret);
 }
 
-void arms_warn(struct context *ctx, const struct arms_findings *list)
+static void tell(struct context *ctx, const struct arms_findings *list, bool problems)
 {
 	vec_each (list, one) {
 		CLEANUP_FREE char *text = mem_printf("%s (%s)", one->text, one->mend);
 
-		if (!one->problem)
+		if (one->problem != problems)
 			continue;
 		out_item_string(ctx->out, text);
-		log_warning("%s", text);
+		if (problems)
+			log_warning("%s", text);
+		else
+			log_notice("%s", text);
 	}
 }
 
-void arms_note(struct context *ctx, const struct arms_findings *list)
+void arms_report(struct context *ctx, char *const *warnings, size_t n,
+		 const struct arms_findings *list)
 {
-	vec_each (list, one) {
-		CLEANUP_FREE char *text = mem_printf("%s (%s)", one->text, one->mend);
-
-		if (one->problem)
-			continue;
-		out_item_string(ctx->out, text);
-		log_notice("%s", text);
+	out_array(ctx->out, "warnings");
+	for (size_t i = 0; i < n; i++) {
+		out_item_string(ctx->out, warnings[i]);
+		log_warning("%s", warnings[i]);
 	}
+	tell(ctx, list, true);
+	out_end(ctx->out);
+	out_array(ctx->out, "notices");
+	tell(ctx, list, false);
+	out_end(ctx->out);
 }
 
 void arms_table(struct out *o, const struct arms *a)

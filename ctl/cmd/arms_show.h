@@ -12,10 +12,10 @@
 // are no services.
 void arms_look(const char *instance, struct arms_findings *ret);
 
-// What is known against them, to standard error and as items of the open array: the problems as warnings, or else what
-// only may be wrong as notices.
-void arms_warn(struct context *ctx, const struct arms_findings *list);
-void arms_note(struct context *ctx, const struct arms_findings *list);
+// To standard error and as the arrays "warnings" and "notices": the command's own n warnings and what is known against
+// the devices; then what only may be wrong with them.
+void arms_report(struct context *ctx, char *const *warnings, size_t n,
+		 const struct arms_findings *list);
 
 // A row for each, under "devices".
 void arms_table(struct out *o, const struct arms *a);

@@ -205,16 +205,7 @@ static void report_refresh(struct context *ctx, const struct fleet *pool,
 	arms_find(pool, &arms);
 	arms_forget(ctx->instance, &arms);
 	arms_check(&arms, &findings);
-	out_array(ctx->out, "warnings");
-	vec_each (warnings, text) {
-		out_item_string(ctx->out, *text);
-		log_warning("%s", *text);
-	}
-	arms_warn(ctx, &findings);
-	out_end(ctx->out);
-	out_array(ctx->out, "notices");
-	arms_note(ctx, &findings);
-	out_end(ctx->out);
+	arms_report(ctx, warnings->at, warnings->n, &findings);
 }
 
 // Neighbours that are silent are waited for here: nobody else has to wait for the lock meanwhile.
