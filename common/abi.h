@@ -6,7 +6,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that lives in a pinned map changes:
  * a tool of another version then refuses to touch the pins instead of misreading them. */
-#define WEIR_LAYOUT 6
+#define WEIR_LAYOUT 7
 
 /* Maps that live as long as the instance; file names below /sys/fs/bpf/weir/INSTANCE/. */
 #define WEIR_MAP_META     "meta"

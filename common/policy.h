@@ -214,6 +214,7 @@ enum policy_per {
 #define RULE_LOG         (1u << 10)
 #define RULE_ADD         (1u << 11)
 #define RULE_ADD_DEST    (1u << 12)
+#define RULE_FRAME       (1u << 13) /* with RULE_LENGTH: the frame's, not the IP packet's */
 /* Flags that must be looked at before the action; a policy without any takes the first bit at once. */
 #define RULE_CONDITIONS                                                                          \
 	(RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_PROBABILITY | RULE_ESTABLISHED | RULE_LIMIT | \

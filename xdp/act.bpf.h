@@ -77,11 +77,18 @@ static __always_inline void rule_count(const struct policy_rule *rule, __u32 byt
 	}
 }
 
-static __always_inline bool length_ttl_dscp(const struct packet *pkt,
+static __always_inline bool length_holds(struct xdp_md *ctx, const struct packet *pkt,
+					 const struct policy_rule *rule)
+{
+	__u64 length = rule->flags & RULE_FRAME ? bpf_xdp_get_buff_len(ctx) : pkt->length;
+
+	return length >= rule->length_first && length <= rule->length_last;
+}
+
+static __always_inline bool length_ttl_dscp(struct xdp_md *ctx, const struct packet *pkt,
 					    const struct policy_rule *rule)
 {
-	if (rule->flags & RULE_LENGTH &&
-	    (pkt->length < rule->length_first || pkt->length > rule->length_last))
+	if (rule->flags & RULE_LENGTH && !length_holds(ctx, pkt, rule))
 		return false;
 	if (rule->flags & RULE_TTL &&
 	    (!pkt->family || pkt->ttl < rule->ttl_first || pkt->ttl > rule->ttl_last))
@@ -128,7 +135,7 @@ static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 {
 	const struct policy_twin *twin;
 
-	if (!length_ttl_dscp(pkt, rule))
+	if (!length_ttl_dscp(ctx, pkt, rule))
 		return false;
 	if (!config.twin)
 		return conditions_hold(ctx, pkt, rule, true);

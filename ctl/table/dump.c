@@ -65,7 +65,8 @@ static void dump_conditions(const struct policy_rule *r, FILE *f)
 	if (r->flags & RULE_TO_SET)
 		fprintf(f, " to-set %u", r->to_set);
 	if (r->flags & RULE_LENGTH)
-		fprintf(f, " length %u-%u", r->length_first, r->length_last);
+		fprintf(f, " %slength %u-%u", r->flags & RULE_FRAME ? "frame-" : "",
+			r->length_first, r->length_last);
 	if (r->flags & RULE_TTL)
 		fprintf(f, " ttl %u-%u", r->ttl_first, r->ttl_last);
 	if (r->flags & RULE_DSCP)

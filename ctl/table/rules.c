@@ -35,7 +35,7 @@ static const uint8_t per_of[] = {
 static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 {
 	if (from->length.given) {
-		to->flags |= RULE_LENGTH;
+		to->flags |= RULE_LENGTH | (from->ethertype.given ? RULE_FRAME : 0);
 		to->length_first = from->length.first;
 		to->length_last = from->length.last;
 	}

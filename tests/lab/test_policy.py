@@ -141,6 +141,13 @@ FIELDS = {
         "drop ethertype lldp, 0x9000\ndrop from any",
         [(frame(0x88CC), DROP), (frame(0x9000), DROP), (frame(0x9001), PASS), (udp(), DROP)],
     ),
+    "length of the frame": (
+        "drop ethertype ipv4, ipv6, 0x9000 length 60-80",
+        [(udp(size=17), PASS), (udp(size=18), DROP), (udp(size=38), DROP), (udp(size=39), PASS),
+         (udp(src=SOURCE6, size=18), DROP), (udp(src=SOURCE6, size=19), PASS),
+         (udp(size=14, tags=(7,)), DROP), (udp(size=35, tags=(7,)), PASS),
+         (Raw(bytes(udp(size=10)) + bytes(8)), DROP), (frame(0x9000), DROP)],
+    ),
     "length, ttl, dscp": (
         "drop length 100-200\ndrop ttl 1-5\ndrop dscp ef, 10",
         [(udp(size=71), PASS), (udp(size=72), DROP), (udp(size=172), DROP), (udp(size=173), PASS),
