@@ -274,14 +274,15 @@ struct policy_config {
 	__u8 conditions;         /* some rule has conditions, counts and goes on, logs or adds */
 	__u8 essentials_filter;
 	__u8 rejects, redirects;    /* some rule does so */
-	__u8 fragments;             /* `treatment` says something */
+	__u8 fragments;             /* a treatment says something */
+	__u8 treatment6;            /* of later fragments of IPv6, whatever protocol they name */
 	__u32 base[POLICY_FIELDS];  /* offsets into `fields` */
 	struct policy_side side[2]; /* FIELD_SOURCE, FIELD_DESTINATION */
 	struct policy_flat flat;
 	__u64 line_seed;
 	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: not named there */
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
-	__u8 treatment[256]; /* of later fragments by protocol: enum policy_treatment */
+	__u8 treatment[256]; /* of later fragments of IPv4 by protocol: enum policy_treatment */
 };
 
 enum policy_treatment {

@@ -67,14 +67,15 @@ static __always_inline int default_verdict(const struct packet *pkt)
 	return pkt->neighbour ? REASON_PASS_ND : REASON_PASS_DEFAULT;
 }
 
-/* `fragments drop|pass`: later fragments, by protocol. */
+/* `fragments drop|pass`: later fragments, those of IPv4 by protocol. In IPv6 a later fragment may name any
+ * (RFC 8200 section 4.5: the receiver takes the next header from the first one alone). */
 static __always_inline int fragments(const struct packet *pkt)
 {
 	__u8 treatment;
 
 	if (!policy.fragments || pkt->fragment != FRAGMENT_LATER)
 		return GO_ON;
-	treatment = policy.treatment[pkt->proto];
+	treatment = pkt->family == 6 ? policy.treatment6 : policy.treatment[pkt->proto];
 	return treatment == TREAT_DROP   ? REASON_DROP_FRAGMENTS
 	       : treatment == TREAT_PASS ? REASON_PASS_FRAGMENTS
 					 : GO_ON;

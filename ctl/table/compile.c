@@ -228,6 +228,25 @@ static void build_side(struct compilation *c, int first)
 	};
 }
 
+static void fill_fragments(const struct resolved *r, struct policy_config *config)
+{
+	static const uint8_t treatment[] = {
+		[RESOLVED_FILTER] = TREAT_FILTER,
+		[RESOLVED_FRAGMENT_DROP] = TREAT_DROP,
+		[RESOLVED_FRAGMENT_PASS] = TREAT_PASS,
+	};
+
+	// One of IPv6 counts as every protocol: what any says of dropping holds, else what any says of passing.
+	config->treatment6 = TREAT_FILTER;
+	for (int proto = 0; proto < 256; proto++) {
+		uint8_t t = config->treatment[proto] = treatment[r->fragments[proto]];
+
+		config->fragments |= t != TREAT_FILTER;
+		if (t == TREAT_DROP || (t == TREAT_PASS && config->treatment6 == TREAT_FILTER))
+			config->treatment6 = t;
+	}
+}
+
 static void fill_config(const struct resolved *r, uint64_t seed, struct policy_config *config)
 {
 	config->words = (uint32_t)((r->n_rules + r->n_services + 63) / 64);
@@ -243,16 +262,7 @@ static void fill_config(const struct resolved *r, uint64_t seed, struct policy_c
 		config->set_mask4[i] = r->dynamics[i].mask4;
 		config->set_mask6[i] = r->dynamics[i].mask6;
 	}
-	for (int proto = 0; proto < 256; proto++) {
-		static const uint8_t treatment[] = {
-			[RESOLVED_FILTER] = TREAT_FILTER,
-			[RESOLVED_FRAGMENT_DROP] = TREAT_DROP,
-			[RESOLVED_FRAGMENT_PASS] = TREAT_PASS,
-		};
-
-		config->treatment[proto] = treatment[r->fragments[proto]];
-		config->fragments |= config->treatment[proto] != TREAT_FILTER;
-	}
+	fill_fragments(r, config);
 }
 
 static void take_tables(struct compilation *c)

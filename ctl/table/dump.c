@@ -27,6 +27,8 @@ static void dump_treatment(const struct policy_config *c, FILE *f)
 			fprintf(f, "fragments proto %d-%d %s\n", first, last,
 				name[c->treatment[first]]);
 	}
+	if (c->treatment6 != TREAT_FILTER)
+		fprintf(f, "fragments ip6 %s\n", name[c->treatment6]);
 }
 
 static void dump_config(const struct image *i, FILE *f)

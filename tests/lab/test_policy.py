@@ -126,7 +126,21 @@ FIELDS = {
     "fragments drop proto udp": (
         "fragments drop proto udp",
         [(first_fragment(), PASS), (later_fragment(), DROP), (later_fragment(proto=6), PASS),
-         (later_fragment(SOURCE6), DROP), (later_fragment(SOURCE6, 6), PASS)],
+         (later_fragment(SOURCE6), DROP), (first_fragment(SOURCE6), PASS)],
+    ),
+    # RFC 8200 section 4.5: the receiver takes the protocol from the first fragment, whatever this one names.
+    "fragments drop proto udp, and IPv6 that names another protocol": (
+        "fragments drop proto udp",
+        [(later_fragment(SOURCE6, nh), DROP) for nh in (0, 6, 43, 58, 59, 60, 255)],
+    ),
+    "fragments pass proto udp, and IPv6 that names another protocol": (
+        f"fragments pass proto udp\n{MARK}default drop",
+        [(later_fragment(SOURCE6, 60), PASS), (later_fragment(SOURCE6), PASS),
+         (later_fragment(proto=60), DROP)],
+    ),
+    "rules take the protocol that a later fragment of IPv6 names": (
+        "drop proto udp",
+        [(later_fragment(SOURCE6), DROP), (later_fragment(SOURCE6, 6), PASS)],
     ),
     "fragments pass comes before the rules": (
         f"fragments pass\n{MARK}default drop",

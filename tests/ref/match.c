@@ -219,14 +219,27 @@ static bool decide_malformed(const struct question *q, struct ref_result *result
 	return true;
 }
 
+/* Reading 28: a later fragment of IPv6 has no protocol of its own, and any may be meant. */
+static bool fragments_speak(const struct question *q)
+{
+	const struct field *protos = &q->policy->fragments_proto;
+
+	if (q->frame.family != 6)
+		return field_matches(protos, q->frame.proto);
+	for (uint32_t proto = 0; proto < 256; proto++) {
+		if (field_matches(protos, proto))
+			return true;
+	}
+	return false;
+}
+
 /* Reading 3: later fragments only. */
 static bool decide_fragments(const struct question *q, struct ref_result *result)
 {
 	const struct ref_policy *policy = q->policy;
 
 	if (policy->fragments == FRAGMENTS_FILTER || q->frame.family == 0 ||
-	    q->frame.fragment != FRAGMENT_LATER ||
-	    !field_matches(&policy->fragments_proto, q->frame.proto))
+	    q->frame.fragment != FRAGMENT_LATER || !fragments_speak(q))
 		return false;
 	result->verdict = policy->fragments == FRAGMENTS_DROP ? REF_DROP : REF_PASS;
 	result->via = REF_BY_FRAGMENTS;

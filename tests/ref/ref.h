@@ -55,6 +55,9 @@
  *      reaches beyond 65,535 are malformed. Checksums, reserved bits and TCP options are not judged.
  *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; extension
  *      headers before it and its code do not matter.
+ *  28. The next header that a later fragment of IPv6 names is the sender's choice, since the receiver takes
+ *      that of the first one (RFC 8200, 4.5). So `fragments ... proto` takes it whichever it names; the
+ *      field `proto` of rules compares what it names.
  */
 
 /* How a packet can be malformed; the word is what `malformed:WORD` shows. */

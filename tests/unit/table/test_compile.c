@@ -111,6 +111,16 @@ static void test_default_and_fragments(void **state)
 	assert_int_equal(i->config.treatment[16], TREAT_FILTER);
 	assert_int_equal(i->config.treatment[17], TREAT_DROP);
 	assert_int_equal(i->config.treatment[255], TREAT_PASS);
+	assert_int_equal(i->config.treatment6, TREAT_DROP);
+	image_free(i);
+	m.r.fragments[17] = RESOLVED_FILTER; // what is left passes
+	i = compiled(&m);
+	assert_int_equal(i->config.treatment6, TREAT_PASS);
+	image_free(i);
+	m.r.fragments[255] = RESOLVED_FILTER;
+	i = compiled(&m);
+	assert_int_equal(i->config.fragments, 0);
+	assert_int_equal(i->config.treatment6, TREAT_FILTER);
 	image_free(i);
 	made_free(&m);
 }

@@ -56,6 +56,7 @@ static void test_text(void **state)
 		"fields source dport vlan\n"
 		"default-drop 0x1 conditions\n"
 		"fragments proto 17-17 drop\n"
+		"fragments ip6 drop\n"
 		"rule 0 made.weir:1 'rule 0' pass\n"
 		"rule 1 made.weir:2 'rule 1' drop over packets cost 26214400>>0 tolerance 131072000"
 		" per source mask 32/64 lines 0+8\n"
