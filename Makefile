@@ -15,7 +15,12 @@ say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2);)
 WARNINGS = -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow -Werror
 POISON = -include ctl/base/poison.h
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) -fstack-protector-strong -I. -isystem $(O) $(CFLAGS)
+# Said here, whatever the compiler's own defaults are; tests/lab/test_build.py looks for them in the program.
+# FORTIFY wants -O and no sanitizer; -U first, for distributions that define it themselves.
+FORTIFY = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+HARDEN = -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
+HARDEN_LINK = -pie -Wl,-z,relro,-z,now
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS)
 BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Werror -I. \
 	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
 LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson
@@ -67,7 +72,7 @@ $(O)/xdp/%.skel.h: $(O)/xdp/%.bpf.o
 
 $(O)/%.o: %.c | $(SKELETONS)
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@)$(CC) $(ALL_CFLAGS) $(FORTIFY) -MMD -MP -c -o $@ $<
 
 $(O)/asan/%.o: %.c | $(SKELETONS)
 	@mkdir -p $(@D)
@@ -83,10 +88,10 @@ $(O)/asan/libweir.a: $(ASAN_ROOMS)
 	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
 $(O)/weir: $(O)/ctl/main.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/asan/weir: $(O)/asan/ctl/main.o $(O)/asan/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) $(HARDEN_LINK) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(O)/docs/%: docs/%.scd
 	@mkdir -p $(@D)
@@ -95,15 +100,15 @@ $(O)/docs/%: docs/%.scd
 # Tests
 
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ -lcmocka $(LIBS)
 
 $(O)/asan/tests/unit/%: $(O)/asan/tests/unit/%.o $(O)/asan/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) $(HARDEN_LINK) -o $@ $^ -lcmocka $(LIBS)
 
 $(O)/tests/datapath/rig.o: $(SKELETONS)
 
 $(O)/tests/datapath/run: $(DATAPATH_TESTS:%.c=$(O)/%.o) $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/datapath/cases.txt: tests/datapath/cases.py $(wildcard tests/datapath/*.py)
 	@mkdir -p $(@D)
@@ -132,7 +137,7 @@ $(BALANCER_REF): $(wildcard tests/ref/balancer/*.c tests/ref/balancer/*.h)
 	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -Itests/ref -o $@ $(REF_$(@F):%=tests/ref/balancer/%.c)
 
 $(O)/tests/balance/rings: $(O)/tests/balance/rings.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 # The datapath once more with a clock that histories set; only what loads the policy differs.
 CLOCKED = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)) $(addprefix tests/balance/,histories.c kernel.c packet.c words.c))
@@ -152,16 +157,16 @@ $(CLOCKED): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
 
 $(O)/tests/balance/histories: $(CLOCKED) $(O)/libweir.a
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/compare/compare: $(patsubst %.c,$(O)/%.o,$(wildcard tests/compare/*.c)) $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 # The parsers under libFuzzer: all of ctl/ once more with clang, of which each target takes what it needs.
 FUZZ = $(patsubst tests/%.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -194,7 +199,7 @@ $(O)/tests/bench/%.skel.h: $(O)/tests/bench/%.bpf.o
 $(BENCH_OBJECTS): $(BENCH_SKELETONS)
 
 $(O)/tests/bench/bench: $(BENCH_OBJECTS) $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
 	@mkdir -p $(@D)
@@ -257,7 +262,7 @@ fuzz: setup
 	$(Q)O=$(O) scripts/fuzz $(T)
 
 install: all
-	install -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
+	install -s -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 
 uninstall:

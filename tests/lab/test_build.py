@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the build promises of the program: its protections, and what make install puts where."""
+
+import os
+import stat
+
+from labnet import ROOT, WEIR, run
+
+
+def readelf(*options):
+    return run(["readelf", "-W", *options, WEIR]).stdout
+
+
+def test_the_program_is_position_independent_with_full_relro():
+    assert "DYN (Position-Independent Executable file)" in readelf("-h")
+    assert "GNU_RELRO" in readelf("-l")
+    dynamic = readelf("-d")
+    assert "BIND_NOW" in dynamic and "Flags: NOW PIE" in dynamic
+    stack = next(line for line in readelf("-l").splitlines() if "GNU_STACK" in line)
+    assert " RWE " not in stack
+
+
+def test_the_program_checks_its_stack_and_its_copies():
+    symbols = readelf("--dyn-syms")
+    for wanted in "__stack_chk_fail", "__snprintf_chk", "__memcpy_chk":
+        assert wanted in symbols, wanted
+
+
+def test_indirect_calls_land_on_marked_places():
+    if os.uname().machine != "x86_64":
+        assert "endbr64" not in run(["objdump", "-d", "--disassemble=main", WEIR]).stdout
+    else:
+        assert "endbr64" in run(["objdump", "-d", "--disassemble=main", WEIR]).stdout
+
+
+def test_install_strips_the_program(tmp_path):
+    run(["make", "-s", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr"], timeout=120)
+    program = tmp_path / "usr/sbin/weir"
+    assert stat.S_IMODE(program.stat().st_mode) == 0o755
+    assert ".symtab" not in run(["readelf", "-WS", program]).stdout
+    assert ".symtab" in readelf("-S")  # the one in the build folder keeps its names
+    assert run([program, "-V"]).stdout.startswith("weir ")
+    assert (tmp_path / "usr/share/man/man8/weir.8").exists()
