@@ -107,11 +107,31 @@ void json_append(struct json *array, struct json *child)
 		mem_exhausted();
 }
 
+// jansson escapes C0 alone; whatever else would steer a terminal is escaped here. All of it is inside of
+// strings and below U+10000, and jansson hands over whole code points.
+static int print_part(const char *part, size_t len, void *file)
+{
+	for (size_t i = 0, plain; i < len;) {
+		for (plain = i; i < len; i += text_utf8(part + i, len - i))
+			if (part[i] != '\n' && !text_shown(part + i, len - i))
+				break;
+		if (fwrite(part + plain, 1, i - plain, file) != i - plain)
+			return -1;
+		if (i == len)
+			break;
+		if (fprintf(file, "\\u%04x", text_code_point(part + i, len - i)) < 0)
+			return -1;
+		i += text_utf8(part + i, len - i);
+	}
+	return 0;
+}
+
 int json_print(const struct json *j, FILE *f, bool pretty)
 {
 	size_t flags = PRINT_FLAGS | (pretty ? JSON_INDENT(2) : JSON_COMPACT);
 
-	if (json_dumpf(inside(j), f, flags) < 0 || fputc('\n', f) == EOF || fflush(f) == EOF)
+	if (json_dump_callback(inside(j), print_part, f, flags) < 0 || fputc('\n', f) == EOF ||
+	    fflush(f) == EOF)
 		return -EIO;
 	return ferror(f) ? -EIO : 0;
 }

@@ -35,8 +35,14 @@ static const char *prefix(enum log_level level)
 	}
 }
 
-// A message may quote a file or a name server, so it must not steer the terminal; its own newlines
-// stay, since what libbpf and the verifier say has several lines.
+// A message may quote a file or a name server, so it must not steer the terminal or pretend to be two.
+static void add_line(struct text *out, const char *message)
+{
+	text_add_shown(out, message, strlen(message));
+	text_addc(out, '\n');
+}
+
+// What libbpf and the verifier say has several lines.
 static void add_lines(struct text *out, const char *message)
 {
 	size_t len;
@@ -58,7 +64,10 @@ __attribute__((format(printf, 2, 0))) static void log_line(enum log_level level,
 		return;
 	text_vaddf(&message, fmt, ap);
 	text_add(&line, prefix(level));
-	add_lines(&line, text_get(&message));
+	if (level <= LOG_NOTICE)
+		add_line(&line, text_get(&message));
+	else
+		add_lines(&line, text_get(&message));
 	fwrite(line.at, 1, line.len, stderr);
 	fflush(stderr);
 }

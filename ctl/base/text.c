@@ -129,19 +129,31 @@ size_t text_utf8(const char *s, size_t len)
 	return forms[form].len;
 }
 
+uint32_t text_code_point(const char *s, size_t len)
+{
+	static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	size_t n = text_utf8(s, len);
+	uint32_t c = n ? (uint8_t)s[0] & first_bits[n] : 0;
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | ((uint8_t)s[i] & 0x3f);
+	return c;
+}
+
+// What steers a terminal or the order of what it shows: C0, DEL, C1 (which some terminals obey as well),
+// line and paragraph separators, and the bidirectional marks (Unicode Standard Annex 9, table 1; they
+// can make a line read as another one: CVE-2021-42574).
+static bool steers(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 size_t text_shown(const char *s, size_t len)
 {
 	size_t n = text_utf8(s, len);
-	uint8_t first, second;
 
-	if (!n)
-		return 0;
-	first = (uint8_t)s[0];
-	second = n > 1 ? (uint8_t)s[1] : 0;
-	// C0, DEL, and C1 (U+0080 to U+009F, which some terminals obey as well).
-	if (first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0))
-		return 0;
-	return n;
+	return n && !steers(text_code_point(s, len)) ? n : 0;
 }
 
 void text_add_shown(struct text *t, const char *s, size_t len)

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct text {
 	char *at; // NUL-terminated once anything was added; NULL before
@@ -24,7 +25,10 @@ void text_free(struct text *t);
 // Bytes of the UTF-8 code point that s[0..len) starts with, 1 to 4; 0 when it starts with none
 // (RFC 3629: no overlong forms, no surrogates).
 size_t text_utf8(const char *s, size_t len);
-// The same, but 0 also for control characters (C0, DEL, C1): what must not reach a terminal.
+// Its value; 0 also when s starts with none.
+uint32_t text_code_point(const char *s, size_t len);
+// As text_utf8, but 0 also for what must not reach a terminal: control characters (C0, DEL, C1), line
+// separators and bidirectional marks.
 size_t text_shown(const char *s, size_t len);
 // Adds s[0..len) fit for a terminal: what text_shown refuses becomes '?', only tabs are kept.
 void text_add_shown(struct text *t, const char *s, size_t len);

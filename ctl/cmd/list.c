@@ -113,6 +113,21 @@ static void show_group(struct context *ctx, const struct book *b, const struct g
 	show_holders(ctx, b, g);
 }
 
+// Only what a list's note may hold: quotes and what steers a terminal, which older files may have, become
+// other signs.
+static void print_note(const char *note)
+{
+	CLEANUP(text_free) struct text shown = {0};
+
+	text_add_shown(&shown, note, strlen(note));
+	for (char *c = shown.at; *c; c++)
+		if (*c == '"')
+			*c = '\'';
+		else if (*c == '\t')
+			*c = ' ';
+	printf(" note \"%s\"", shown.at);
+}
+
 // A line that `weir block -f -` or `weir allow -f -` reads.
 static void print_plain(const struct book *b, const struct group *g)
 {
@@ -125,8 +140,8 @@ static void print_plain(const struct book *b, const struct group *g)
 		printf(" for %llus", (unsigned long long)(left ? left : 1));
 	if (g->first->kind == OVERLAY_BLOCK_TO || g->first->kind == OVERLAY_ALLOW_TO)
 		printf(" to");
-	if (h->note[0] && !strchr(h->note, '"'))
-		printf(" note \"%s\"", h->note);
+	if (h->note[0])
+		print_note(h->note);
 	putchar('\n');
 }
 

@@ -126,11 +126,11 @@ static int show(struct live *l, const struct instance *i, unsigned second, struc
 	int code = 0;
 
 	out_set_u64(l->ctx->out, "seconds", second);
-	out_line(l->ctx->out, "%s%s%s",
-		 isatty(STDOUT_FILENO) ? "\033[H\033[J"
-		 : second > 1          ? "\n"
-				       : "",
-		 "blocked for ", num_format_duration_ms(second * 1000ull, up));
+	if (isatty(STDOUT_FILENO))
+		out_clear(l->ctx->out);
+	else if (second > 1)
+		out_line(l->ctx->out, "%s", "");
+	out_line(l->ctx->out, "blocked for %s", num_format_duration_ms(second * 1000ull, up));
 	out_table(l->ctx->out, "entries");
 	vec_each (&l->targets->bulk.items, item)
 		code = code ? code : show_item(l, i, item, err);

@@ -11,9 +11,17 @@
 
 #include "ctl/base/json.h"
 #include "ctl/base/num.h"
+#include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 
 #define DEPTH_MAX 8
+
+// What out_bold and its like put into a line. They become the terminal's sequences when the line is printed;
+// nothing else in a line may steer the terminal, so that foreign text cannot.
+#define MARK_BOLD  "\001"
+#define MARK_RED   "\002"
+#define MARK_PLAIN "\003"
+#define CLEAR      "\033[H\033[J"
 
 struct column {
 	const char *name;
@@ -112,16 +120,42 @@ void out_free(struct out *o)
 	free(o);
 }
 
+static void put_line(struct out *o, const char *line)
+{
+	static const char marks[] = MARK_BOLD MARK_RED MARK_PLAIN;
+	static const char *const sequences[] = {"\033[1m", "\033[1;31m", "\033[0m"};
+	CLEANUP(text_free) struct text shown = {0};
+
+	while (*line) {
+		size_t len = o->color ? strcspn(line, marks) : strlen(line);
+
+		text_add_shown(&shown, line, len);
+		line += len;
+		if (*line)
+			text_add(&shown, sequences[*line++ - marks[0]]);
+	}
+	text_addc(&shown, '\n');
+	if (fwrite(shown.at, 1, shown.len, stdout) != shown.len)
+		o->failed = true;
+}
+
 void out_line(struct out *o, const char *fmt, ...)
 {
+	CLEANUP(text_free) struct text line = {0};
 	va_list ap;
 
 	if (o->json)
 		return;
 	va_start(ap, fmt);
-	if (vprintf(fmt, ap) < 0 || putchar('\n') == EOF)
-		o->failed = true;
+	text_vaddf(&line, fmt, ap);
 	va_end(ap);
+	put_line(o, text_get(&line));
+}
+
+void out_clear(struct out *o)
+{
+	if (!o->json)
+		fputs(CLEAR, stdout);
 }
 
 void out_flush(struct out *o)
@@ -226,17 +260,19 @@ static size_t width(const char *text)
 
 static void add_cell(struct out *o, const char *name, const char *text, bool number)
 {
+	CLEANUP(text_free) struct text shown = {0};
 	size_t c = 0;
 
 	if (o->json || !name)
 		return;
+	text_add_shown(&shown, text, strlen(text));
 	while (c < o->columns.n && strcmp(o->columns.at[c].name, name))
 		c++;
 	if (c == o->columns.n)
 		vec_push(&o->columns, ((struct column){name, width(name), number}));
-	if (width(text) > o->columns.at[c].width)
-		o->columns.at[c].width = width(text);
-	vec_push(&o->cells, ((struct cell){o->rows - 1, c, mem_strdup(text)}));
+	if (width(text_get(&shown)) > o->columns.at[c].width)
+		o->columns.at[c].width = width(text_get(&shown));
+	vec_push(&o->cells, ((struct cell){o->rows - 1, c, text_take(&shown)}));
 }
 
 void out_cell(struct out *o, const char *key, const char *column, const char *text)
@@ -306,15 +342,15 @@ void out_table_end(struct out *o)
 
 const char *out_bold(const struct out *o)
 {
-	return o->color ? "\033[1m" : "";
+	return o->color ? MARK_BOLD : "";
 }
 
 const char *out_red(const struct out *o)
 {
-	return o->color ? "\033[1;31m" : "";
+	return o->color ? MARK_RED : "";
 }
 
 const char *out_plain(const struct out *o)
 {
-	return o->color ? "\033[0m" : "";
+	return o->color ? MARK_PLAIN : "";
 }

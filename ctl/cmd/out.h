@@ -18,7 +18,10 @@ void out_error(struct out *o, const char *text, const char *hint, const char *co
 void out_free(struct out *o);
 bool out_is_json(const struct out *o);
 
+// One line. What could steer the terminal (text_shown) is printed as '?', line breaks too; JSON escapes it.
 __attribute__((format(printf, 2, 3))) void out_line(struct out *o, const char *fmt, ...);
+// Clears the screen; for live views on a terminal.
+void out_clear(struct out *o);
 // Prints text lines and flushes at once; for live views.
 void out_flush(struct out *o);
 

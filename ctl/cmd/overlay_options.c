@@ -8,10 +8,10 @@
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
+#include "ctl/base/text.h"
 
-#define FILES_MAX  64
-#define TEXT_MAX   255
-#define FOR_MAX_MS (100ull * 366 * 24 * 3600 * 1000)
+#define FILES_MAX 64
+#define TEXT_MAX  255
 
 static int read_list(struct targets *t, const char *path, bool wide, struct err *err)
 {
@@ -106,7 +106,7 @@ int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct
 		*ret = RECORD_NEVER;
 		return 0;
 	}
-	code = num_parse_time_ms(text, strlen(text), 1, FOR_MAX_MS, &ms);
+	code = num_parse_time_ms(text, strlen(text), 1, BULK_FOR_MAX_MS, &ms);
 	if (code) {
 		err_input(err,
 			  code == -ERANGE ? "--for '%s' is out of range" : "'%s' is not a time",
@@ -126,12 +126,17 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 		text = "";
 	if (strlen(text) > TEXT_MAX)
 		return err_input(err, "--%s is longer than %d bytes", option, TEXT_MAX);
-	for (const char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return err_input(err, "--%s holds a control character", option);
-		else if (*c == '"')
+	for (size_t at = 0, n; text[at]; at += n) {
+		n = text_shown(text + at, strlen(text + at));
+		if (!n)
+			return err_input(err,
+					 "--%s holds a control character or bytes that are not "
+					 "UTF-8",
+					 option);
+		if (text[at] == '"')
 			return err_input(err, "--%s holds a '\"', which list --plain cannot write",
 					 option);
+	}
 	*ret = text;
 	return 0;
 }

@@ -85,6 +85,20 @@ static void test_no_child_is_null(void **state)
 	assert_prints(j, "{\"k\":null,\"l\":[null]}\n");
 }
 
+// U+009B begins a sequence on some terminals, U+202E turns a line round: both come back as they were.
+static void test_steers_no_terminal(void **state)
+{
+	(void)state;
+	static const char note[] = "a\xc2\x9b"
+				   "31m\x7f\xe2\x80\xae\xc3\xa9";
+	struct json *j = json_object();
+
+	json_set(j, note, json_string(note));
+	assert_prints(
+		j,
+		"{\"a\\u009b31m\\u007f\\u202e\xc3\xa9\":\"a\\u009b31m\\u007f\\u202e\xc3\xa9\"}\n");
+}
+
 static void test_pretty(void **state)
 {
 	(void)state;
@@ -182,9 +196,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),          cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_keeps_the_order), cmocka_unit_test(test_no_child_is_null),
-		cmocka_unit_test(test_pretty),          cmocka_unit_test(test_print_fails),
-		cmocka_unit_test(test_reading),         cmocka_unit_test(test_parse_refuses),
-		cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_free_nothing),
+		cmocka_unit_test(test_pretty),          cmocka_unit_test(test_steers_no_terminal),
+		cmocka_unit_test(test_print_fails),     cmocka_unit_test(test_reading),
+		cmocka_unit_test(test_parse_refuses),   cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_free_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,11 +97,14 @@ static void test_does_not_steer_the_terminal(void **state)
 static void test_lines(void **state)
 {
 	(void)state;
+	log_setup(LOG_INFO, false);
 	redirect();
-	log_error("one\n\ttwo\n\nthree");
-	log_error("ended\n");
+	log_info("one\n\ttwo\n\nthree");
+	log_info("ended\n");
 	log_error("%s", "");
-	assert_caught("weir: one\n\ttwo\n\nthree\nweir: ended\nweir: \n");
+	log_error("a path\nweir: all is well");
+	assert_caught("weir: one\n\ttwo\n\nthree\nweir: ended\nweir: \n"
+		      "weir: a path?weir: all is well\n");
 }
 
 static void test_long(void **state)

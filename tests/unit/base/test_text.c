@@ -124,11 +124,14 @@ static void test_utf8_of_every_code_point(void **state)
 	(void)state;
 	for (uint32_t c = 0; c < 0x120000; c++) {
 		bool valid = c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
-		bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+		bool control = c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
+			       (c | 1) == 0x200f || (c >= 0x2028 && c < 0x202f) ||
+			       (c >= 0x2066 && c < 0x206a);
 		char bytes[4];
 		size_t len = encode(c, bytes);
 
 		assert_int_equal(text_utf8(bytes, len), valid ? len : 0);
+		assert_int_equal(text_code_point(bytes, len), valid ? c : 0);
 		assert_int_equal(text_shown(bytes, len), valid && !control ? len : 0);
 		for (size_t cut = 0; cut < len; cut++)
 			assert_int_equal(text_utf8(bytes, cut), 0);

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Text from outside reaches the terminal as text: what steers it, or turns a line round, does not."""
+
+import json
+import re
+
+import pytest
+
+HOSTILE = "a\x1b[2Jb\x07c\x9b31md\u202ee\u2066f\u200fg\u2028h"
+# What older files may hold: written as their strings were, without a sum line as if by hand.
+OLD_FILE = r"""weir-overlay 1 epoch 1
+holder 0 since 1790000000 origin "{0}" list "" name "" note "{0} \"q\"" by "{0}"
+block from 203.0.113.7 by 0 until never
+end 1
+"""
+COLORS = re.compile(r"\x1b\[(?:0|1|1;31|1;35)m")
+STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text):
+    return "".join(f"\\x{byte:02x}" for byte in text.encode())
+
+
+def quiet(text):
+    """The text, if it steers nothing but colors of ours."""
+    left = COLORS.sub("", text)
+    assert not STEERS.search(left), repr(left)
+    return text
+
+
+@pytest.fixture(name="old")
+def old_notes(weir):
+    weir.state.mkdir(parents=True)
+    (weir.state / "overlay").write_text(OLD_FILE.format(escaped(HOSTILE)))
+    weir("attach", "near0", "--max-entries", "64")
+    return weir
+
+
+@pytest.mark.parametrize("argv", [
+    ("list",), ("status",), ("explain", "203.0.113.7"), ("block", "203.0.113.8", "--note", "x"),
+    ("stats",)])
+def test_words_of_old_files(old, argv):
+    for options in ("--color=always",), ("--color=never",), ("-j",), ("-p",):
+        done = old(*options, *argv)
+        quiet(done.stdout.replace("\n", ""))
+        quiet(done.stderr.replace("\n", ""))
+    assert "\x1b" not in old("--color=never", *argv).stdout
+
+
+def test_json_has_the_text_whole(old):
+    entry, = old.json("list")["entries"]
+    assert HOSTILE in json.dumps(entry, ensure_ascii=False).replace("\\u001b", "\x1b").replace(
+        "\\u0007", "\x07")
+
+
+def test_plain_lists_are_read_back(old):
+    old("block", "203.0.113.0/28", "--for", "36525d", "--note", "n" * 255)
+    old("block", "--to", "2001:db8::1", "--note", "tab\u00e9")
+    plain = quiet(old("list", "--plain").stdout.replace("\n", "|")).replace("|", "\n")
+    assert "q" in plain and len(plain.splitlines()) == 3
+    old("unblock", "--all")
+    old("block", "-f", "-", input=plain)
+    assert set(old.entries()) == {"203.0.113.7", "203.0.113.0/28", "2001:db8::1"}
+
+
+@pytest.mark.parametrize("note", ["\x1b[1m", "\x9b1m", "\u202e", "tab\t"])
+def test_notes_that_steer_are_refused(on, note):
+    for option in "--note", "--origin":
+        assert "control character" in quiet(on.fails(1, "block", "192.0.2.1", option, note))
+    assert "cannot be printed" in quiet(
+        on("block", "-f", "-", input=f'192.0.2.1 note "{note}"\n', check=False).stderr.replace("\n", ""))
+    assert not on.entries()
+
+
+def test_notes_that_are_not_utf8_are_refused(on):
+    assert "not UTF-8" in on.fails(1, "block", "192.0.2.1", "--note", "\udcff")
+
+
+def test_paths_and_names_of_policies(on, tmp_path):
+    path = tmp_path / f"{HOSTILE}\nweir: all is well"
+    path.write_text('"rule" drop from 203.0.113.7\n')
+    for argv in ("check", path), ("apply", path), ("history",), ("stats",), ("status",), (
+            "explain", "203.0.113.7"), ("diff", path), ("check", f"{path}.none"):
+        for color in "always", "never":
+            done = on(f"--color={color}", *argv, check=False)
+            for line in (done.stdout + done.stderr).split("\n"):
+                quiet(line)
+                assert not line.startswith("weir: all is well")
+    path.write_text(f'"{HOSTILE}" drop from 203.0.113.7\ndrop frm "{HOSTILE}"\n')
+    done = on("--color=always", "check", path, check=False)
+    assert done.returncode == 1
+    quiet(done.stderr.replace("\n", ""))
