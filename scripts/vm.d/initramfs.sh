@@ -3,19 +3,56 @@
 #
 # Builds the machine's file system: busybox, kernel modules, and what the caller wants in it.
 
-# All of it is under $root, the directory that becomes the initramfs.
+# All of it is under $root, the directory that becomes the initramfs. Links in there are those of the machine:
+# followed here, an absolute one leads to this machine's own files. So what is written once the caller's things
+# are in goes where place() says.
+
+# place PATH: sets where to the path under $root that PATH has in the machine, all links on it followed as they
+# are there. PATH need not exist.
+place() {
+	local rest=$1/ inside='' part links=0
+	while [[ $rest ]]; do
+		part=${rest%%/*} rest=${rest#*/}
+		case $part in
+		'' | .) ;;
+		..) inside=${inside%/*} ;;
+		*) inside+=/$part ;;
+		esac
+		[[ $inside && -L $root$inside ]] || continue
+		((++links <= 40)) || die "cannot add '$1': too many levels of links"
+		rest=$(readlink "$root$inside")/$rest
+		if [[ $rest == /* ]]; then inside=''; else inside=${inside%/*}; fi
+	done
+	where=$root$inside
+}
+
+# place_directory PATH: the same, and the directory is made.
+place_directory() {
+	place "$1"
+	mkdir -p "$where" || die "cannot make the directory '$1'"
+}
+
+# place_file PATH: sets where to the path under $root for a file, in a directory that is made. A link that is
+# there goes, since the file is to take its place.
+place_file() {
+	local name=${1##*/}
+	[[ $name && $name != . && $name != .. ]] || die "cannot add '$1': not the path of a file"
+	place_directory "${1%/*}"
+	where+=/$name
+	[[ ! -L $where ]] || rm "$where"
+}
 
 # add_file SRC DST: a file, or a directory with all that is in it; links given by name are followed.
 add_file() {
-	local dst=$root$2
-	mkdir -p "${dst%/*}"
+	local where
 	if [[ -d $1 ]]; then
-		mkdir -p "$dst"
-		cp -a "$1/." "$dst/"
+		place_directory "$2"
+		cp -a --remove-destination "$1/." "$where/" || die "cannot add '$1' as '$2'"
 	else
-		cp -pL "$1" "$dst"
+		place_file "$2"
+		cp -pLT --remove-destination "$1" "$where" || die "cannot add '$1' as '$2'"
 	fi
-	needed+=("$dst")
+	needed+=("$where")
 }
 
 # add SRC[:DST], SRC being a path or the name of a program.
@@ -43,14 +80,14 @@ add_command() {
 
 # Debian's own interpreter, with its byte code: compiling scapy in the machine takes half a minute.
 add_python() {
-	local lib name
+	local lib name where
 	lib=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') ||
 		die "skipped: packages are missing: apt install python3 python3-scapy python3-pytest" "$skipped"
 	add /usr/bin/python3
-	mkdir -p "$root$lib"
+	place_directory "$lib"
 	tar -C "$lib" -c --exclude=./test --exclude=tests --exclude='config-*' --exclude=./idlelib \
-		--exclude=./lib2to3 --exclude=./ensurepip --exclude=./tkinter . | tar -C "$root$lib" -x
-	needed+=("$root$lib")
+		--exclude=./lib2to3 --exclude=./ensurepip --exclude=./tkinter . | tar -C "$where" -x
+	needed+=("$where")
 	for name in scapy pytest _pytest pluggy packaging iniconfig attr attrs exceptiongroup tomli; do
 		[[ ! -e /usr/lib/python3/dist-packages/$name ]] ||
 			add "/usr/lib/python3/dist-packages/$name"
@@ -60,12 +97,13 @@ add_python() {
 
 # The shared libraries that the added programs and libraries ask for.
 add_libraries() {
-	local lib libs
+	local lib libs where
 	libs=$(find "${needed[@]}" -type f \( -perm /111 -o -name '*.so*' \) -print0 |
 		xargs -0r ldd 2>/dev/null || :)
 	! grep -F 'not found' <<<"$libs" >&2 || die "a library is missing on this machine"
 	while read -r lib; do
-		[[ -e $root$lib ]] || { mkdir -p "$root${lib%/*}" && cp -pL "$lib" "$root$lib"; }
+		place "$lib"
+		[[ -e $where ]] || add_file "$lib" "$lib"
 	done < <(grep -oE '(=> )?/[^ ]+ \(0x' <<<"$libs" | grep -oE '/[^ ]+' | sort -u)
 }
 
@@ -125,16 +163,18 @@ quote() {
 
 # What init reads: the modules to load and the command.
 add_orders() {
-	local word
-	mkdir -p "$root$PWD"
-	echo "${modules[*]}" >"$root/vm/modules"
+	local word where
+	place_directory "$PWD"
+	place_file /vm/modules
+	echo "${modules[*]}" >"$where"
+	place_file /vm/command
 	((${#command[@]})) || return 0
 	{
 		printf 'cd%s && exec' "$(quote "$PWD")"
 		for word in "${command[@]}"; do
 			quote "$word"
 		done
-	} >"$root/vm/command"
+	} >"$where"
 }
 
 initramfs_build() {
