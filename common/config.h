@@ -23,26 +23,32 @@ _Static_assert(sizeof(struct config) == 8, "layout");
 #define OVERLAY_NETS4 (1u << 8)
 #define OVERLAY_NETS6 (1u << 16)
 
-/* ifindex -> interface number, open addressing: an interface stands in one of the WEIR_IFACE_PROBES
- * slots from its ifindex on, modulo the size. ifindex 0: free. */
-struct iface_slot {
-	__u32 ifindex;
-	__u32 number;
-};
+/* ifindex -> interface number: one look. User space picks a multiplier under which no two interfaces
+ * have the same slot, and has two tables, so that it can fill one while packets read the other.
+ * knobs.iface_hash has the multiplier in its upper half, in the lower one where the table begins. */
+#define IFACE_SLOT(ifindex, number) ((__u64)(number) << 32 | (ifindex))
+
+static inline __u32 iface_slot_place(__u64 hash, __u32 ifindex)
+{
+	__u32 slot = ifindex * (__u32)(hash >> 32) >> (32 - WEIR_IFACE_SLOTS_LOG2);
+
+	return slot | (hash & WEIR_IFACE_SLOTS);
+}
 
 /* Times are jiffies64; 0 means "off". All of it is written by user space under the instance's lock,
  * each field with one store; programs only read. The first 64 bytes are the hot ones. */
 struct knobs {
-	__u64 deadline; /* commit-confirm: from then on entry runs the previous program */
-	__u64 bypass;   /* latest end of any bypass below */
-	__u64 epoch;    /* overlay entries staged for an epoch <= this one are in force */
-	__u64 staging;  /* epoch that is being staged; != epoch: a command did not finish */
-	__u64 watch;    /* drop events are wanted until then */
-	__u32 overlay;  /* OVERLAY_* bits */
-	__u32 snap;     /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
-	__u64 seed;     /* of the random numbers in the datapath */
-	__u64 generic;  /* bit: number of an interface in generic mode */
+	__u64 deadline;   /* commit-confirm: from then on entry runs the previous program */
+	__u64 bypass;     /* latest end of any bypass below */
+	__u64 epoch;      /* overlay entries staged for an epoch <= this one are in force */
+	__u64 iface_hash; /* where an ifindex stands in iface_slots */
+	__u64 watch;      /* drop events are wanted until then */
+	__u32 overlay;    /* OVERLAY_* bits */
+	__u32 snap;       /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
+	__u64 seed;       /* of the random numbers in the datapath */
+	__u64 generic;    /* bit: number of an interface in generic mode */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
-	struct iface_slot iface_slots[WEIR_IFACE_SLOTS];
+	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
+	__u64 iface_slots[2 * WEIR_IFACE_SLOTS]; /* IFACE_SLOT, 0: free */
 };
-_Static_assert(sizeof(struct knobs) == 64 + 8 * WEIR_IFACES + 8 * WEIR_IFACE_SLOTS, "layout");
+_Static_assert(sizeof(struct knobs) == 72 + 8 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS, "layout");

@@ -5,9 +5,9 @@
 #define WEIR_VLAN_TAGS   4 /* Q-in-Q is two; deeper nesting than four is an evasion, not a network */
 #define WEIR_IP6_EXT_MAX 8  /* extension headers walked; RFC 8200 names six kinds, each once */
 #define WEIR_IFACES      64 /* interfaces of one instance; number 0 stands for "not attached" */
-#define WEIR_IFACE_SLOTS \
-	256 /* knobs.iface_slots: four times the interfaces, so that four probes do */
-#define WEIR_IFACE_PROBES 4
+#define WEIR_IFACE_SLOTS_LOG2 \
+	8 /* four times the interfaces: one multiplier in 4,000 keeps 63 of them apart */
+#define WEIR_IFACE_SLOTS (1 << WEIR_IFACE_SLOTS_LOG2) /* of each table in knobs.iface_slots */
 #define WEIR_OVERLAY_MAX \
 	131072 /* default entries of each overlay map: 25 MB a map, all preallocated */
 #define WEIR_SNAP_MAX     256 /* bytes of a packet an event may carry */

@@ -9,16 +9,13 @@
 static __always_inline __u32 iface_number(const struct xdp_md *ctx)
 {
 	__u32 ifindex = ctx->ingress_ifindex;
+	__u32 place = iface_slot_place(knobs.iface_hash, ifindex);
+	__u64 slot;
 
-#pragma unroll
-	for (int probe = 0; probe < WEIR_IFACE_PROBES; probe++) {
-		const struct iface_slot *slot =
-			&knobs.iface_slots[(ifindex + probe) & (WEIR_IFACE_SLOTS - 1)];
-
-		if (likely(slot->ifindex == ifindex))
-			return slot->number & (WEIR_IFACES - 1);
-	}
-	return 0;
+	// The compiler would leave the mask out, and kernel 6.1 cannot follow why it may.
+	asm volatile("" : "+r"(place));
+	slot = knobs.iface_slots[place & (2 * WEIR_IFACE_SLOTS - 1)];
+	return likely((__u32)slot == ifindex) ? slot >> 32 & (WEIR_IFACES - 1) : 0;
 }
 
 static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)

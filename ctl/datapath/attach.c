@@ -18,6 +18,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/entry.h"
 #include "ctl/datapath/hook.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
@@ -243,39 +244,18 @@ static uint32_t free_number(const struct instance *i)
 	return 0;
 }
 
-// The slot that holds this ifindex, or (with 0) the first free one on its way.
-static struct iface_slot *find_slot(const struct instance *i, uint32_t ifindex, uint32_t wanted)
-{
-	for (uint32_t probe = 0; probe < WEIR_IFACE_PROBES; probe++) {
-		struct iface_slot *slot =
-			&i->knobs->iface_slots[(ifindex + probe) & (WEIR_IFACE_SLOTS - 1)];
-
-		if (slot->ifindex == wanted)
-			return slot;
-	}
-	return NULL;
-}
-
 static int set_number(const struct instance *i, uint32_t number, const struct iface *row,
 		      struct err *err)
 {
-	struct iface_slot *slot = find_slot(i, row->ifindex, row->ifindex);
-
-	if (!slot)
-		slot = find_slot(i, row->ifindex, 0);
-	if (!slot)
+	if (iface_table_set(i->knobs, row->ifindex, number))
 		return err_refused(err, "no room in the interface table for '%s'", row->name);
-	slot->number = number;
-	__atomic_store_n(&slot->ifindex, row->ifindex, __ATOMIC_RELEASE);
 	return instance_set_iface(i, number, row, err);
 }
 
 static void clear_slot(const struct instance *i, uint32_t number, uint32_t ifindex)
 {
-	struct iface_slot *slot = find_slot(i, ifindex, ifindex);
-
-	if (ifindex && slot && slot->number == number)
-		__atomic_store_n(&slot->ifindex, 0, __ATOMIC_RELEASE);
+	if (iface_table_find(i->knobs, ifindex) == number)
+		iface_table_set(i->knobs, ifindex, 0);
 }
 
 static int clear_number(const struct instance *i, uint32_t number, const struct iface *row,

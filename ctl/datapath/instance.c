@@ -20,6 +20,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/seed.h"
@@ -272,6 +273,7 @@ static int load_all(struct instance *i, struct generation **ret_first, struct er
 	if (code)
 		return code;
 	i->knobs->snap = WEIR_SNAP_DEFAULT;
+	iface_table_begin(i->knobs);
 	if (getrandom(&i->knobs->seed, sizeof(i->knobs->seed), 0) < 0)
 		return err_system(err, errno, "cannot draw a random seed");
 	return fill_slots(i, generation_program(*ret_first), err);

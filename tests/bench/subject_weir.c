@@ -9,6 +9,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/entry.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/overlay.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/subject.h"
@@ -173,11 +174,9 @@ void subject_weir_iface(struct subject *s, uint32_t ifindex)
 {
 	const struct weir *w = s->own;
 	struct iface row = {.name = "bench", .ifindex = ifindex, .state = IFACE_ATTACHED};
-	struct iface_slot *slots = w->instance->knobs->iface_slots;
 	struct err err = {0};
 
 	if (instance_set_iface(w->instance, IFACE, &row, &err))
 		bench_die(&err);
-	slots[ifindex & (WEIR_IFACE_SLOTS - 1)] =
-		(struct iface_slot){.ifindex = ifindex, .number = IFACE};
+	iface_table_set(w->instance->knobs, ifindex, IFACE);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/iface_table.h"
 #include "tests/datapath/rig.h"
 
 #define ENTRIES 16
@@ -176,26 +177,42 @@ static void test_iface_numbers(struct test *t)
 	}
 }
 
-// Interfaces whose numbers meet in the table: each is found in its WEIR_IFACE_PROBES slots, not beyond.
-static void test_iface_slots(struct test *t)
+// An ifindex that stands where the loopback interface's does, and is not in the table.
+static uint32_t that_meets(const struct rig *rig)
+{
+	const struct knobs *knobs = knobs_of(rig);
+	uint32_t place = iface_slot_place(knobs->iface_hash, rig->ifindex);
+
+	for (uint32_t index = rig->ifindex + 1;; index++)
+		if (iface_slot_place(knobs->iface_hash, index) == place)
+			return index;
+}
+
+// One look finds the interface, in whichever table and under whichever multiplier, among as many others as
+// there can be; one that is not in the table has number 0.
+static void test_iface_table(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
-	uint32_t index = rig->ifindex;
+	struct knobs *knobs = knobs_of(rig);
 	struct outcome o;
 
 	rig_iface(rig, 7);
-	for (uint32_t place = 0; place <= WEIR_IFACE_PROBES; place++) {
-		struct iface_slot *slots = knobs_of(rig)->iface_slots;
-		uint32_t want = place < WEIR_IFACE_PROBES ? 7 : 0;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		uint64_t hash = knobs->iface_hash;
 
-		slots[(index + place) & (WEIR_IFACE_SLOTS - 1)] = (struct iface_slot){index, 7};
+		if (n == 7)
+			continue;
+		CHECK(t, !iface_table_set(knobs, that_meets(rig), n), "no room for interface %u",
+		      n);
+		CHECK(t, hash != knobs->iface_hash, "with %u interfaces: the same multiplier", n);
 		o = rig_send(rig, good(), 0);
-		CHECK(t, o.moved_n == 1 && o.moved[0].number == want,
-		      "in place %u of the table: counted on %u", place, o.moved[0].number);
-		// Then another interface has this place, or it is free again.
-		slots[(index + place) & (WEIR_IFACE_SLOTS - 1)] = (struct iface_slot){
-			place % 2 ? 0 : index + (place + 1) * WEIR_IFACE_SLOTS, 9};
+		CHECK(t, o.moved_n == 1 && o.moved[0].number == 7,
+		      "with %u interfaces: counted on %u", n, o.moved[0].number);
 	}
+	iface_table_set(knobs, rig->ifindex, 0);
+	o = rig_send(rig, good(), 0);
+	CHECK(t, o.moved_n == 1 && o.moved[0].number == 0, "taken away, counted on %u",
+	      o.moved[0].number);
 }
 
 struct sender {
@@ -250,7 +267,7 @@ const struct named_test entry_tests[] = {
 	{"entry: bypass ends", test_bypass_ends},
 	{"entry: bypass needs no slot", test_bypass_before_slots},
 	{"entry: interface numbers", test_iface_numbers},
-	{"entry: interface table", test_iface_slots},
+	{"entry: interface table", test_iface_table},
 	{"entry: swap under load", test_swap},
 	{NULL, NULL},
 };

@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/sharing.h"
 
@@ -135,13 +136,11 @@ int rig_tiny(const struct rig *rig, uint32_t verdict)
 void rig_iface(const struct rig *rig, uint32_t number)
 {
 	struct iface row = {.name = "lo", .ifindex = rig->ifindex, .state = IFACE_ATTACHED};
-	struct iface_slot *slots = rig->instance->knobs->iface_slots;
 	struct err err = {0};
 
 	if (number && instance_set_iface(rig->instance, number, &row, &err))
 		test_die(&err);
-	slots[rig->ifindex & (WEIR_IFACE_SLOTS - 1)] =
-		(struct iface_slot){.ifindex = number ? rig->ifindex : 0, .number = number};
+	iface_table_set(rig->instance->knobs, rig->ifindex, number);
 }
 
 // Time

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A multiplier is looked for that keeps all interfaces apart (Fredman, Komlós, Szemerédi 1984: a table
+// sparse enough has one); with another multiplier the other of two tables is filled.
+#include "ctl/datapath/iface_table.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// Fibonacci hashing (Knuth, volume 3, 6.4): consecutive numbers, which is what ifindexes are, never meet.
+#define MULTIPLIER 0x9e3779b1u
+// 63 random numbers need 4,000 attempts on average, a millisecond.
+#define ATTEMPTS (1u << 20)
+
+struct key {
+	uint32_t ifindex, number;
+};
+
+struct keys {
+	struct key at[WEIR_IFACES];
+	size_t n;
+};
+
+static uint64_t make_hash(uint32_t multiplier, uint32_t table)
+{
+	return (uint64_t)multiplier << 32 | table;
+}
+
+void iface_table_begin(struct knobs *knobs)
+{
+	memset(knobs->iface_slots, 0, sizeof(knobs->iface_slots));
+	knobs->iface_hash = make_hash(MULTIPLIER, 0);
+}
+
+static uint32_t table_in_use(const struct knobs *knobs)
+{
+	return knobs->iface_hash & WEIR_IFACE_SLOTS;
+}
+
+static uint32_t ifindex_of(uint64_t slot)
+{
+	return (uint32_t)slot;
+}
+
+uint32_t iface_table_find(const struct knobs *knobs, uint32_t ifindex)
+{
+	uint64_t slot = knobs->iface_slots[iface_slot_place(knobs->iface_hash, ifindex)];
+
+	return ifindex && ifindex_of(slot) == ifindex ? (uint32_t)(slot >> 32) : 0;
+}
+
+static void store(__u64 *slot, uint64_t value)
+{
+	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
+}
+
+static int collect(const struct knobs *knobs, const struct key *fresh, struct keys *ret)
+{
+	const __u64 *slots = knobs->iface_slots + table_in_use(knobs);
+
+	*ret = (struct keys){.at = {*fresh}, .n = 1};
+	for (uint32_t s = 0; s < WEIR_IFACE_SLOTS; s++) {
+		if (!slots[s])
+			continue;
+		if (ret->n == WEIR_IFACES - 1)
+			return -ENOSPC;
+		ret->at[ret->n++] = (struct key){ifindex_of(slots[s]), (uint32_t)(slots[s] >> 32)};
+	}
+	return 0;
+}
+
+static bool keeps_apart(const struct keys *keys, uint64_t hash)
+{
+	uint64_t used[WEIR_IFACE_SLOTS / 64] = {0};
+
+	for (size_t k = 0; k < keys->n; k++) {
+		uint32_t place =
+			iface_slot_place(hash, keys->at[k].ifindex) & (WEIR_IFACE_SLOTS - 1);
+
+		if (used[place / 64] >> place % 64 & 1)
+			return false;
+		used[place / 64] |= 1ull << place % 64;
+	}
+	return true;
+}
+
+// Odd numbers without a pattern: the finisher of MurmurHash3.
+static uint32_t candidate(uint32_t attempt)
+{
+	uint32_t h = MULTIPLIER * (attempt + 1);
+
+	h = (h ^ h >> 16) * 0x85ebca6bu;
+	h = (h ^ h >> 13) * 0xc2b2ae35u;
+	return (h ^ h >> 16) | 1;
+}
+
+static int find_hash(const struct keys *keys, uint32_t table, uint64_t *ret)
+{
+	uint64_t hash = make_hash(MULTIPLIER, table);
+
+	for (uint32_t a = 0; a < ATTEMPTS; a++) {
+		if (keeps_apart(keys, hash)) {
+			*ret = hash;
+			return 0;
+		}
+		hash = make_hash(candidate(a), table);
+	}
+	return -ENOSPC;
+}
+
+// Until no packet is left that has read the hash before the last change, and so may read the other
+// table: the kernel waits for an RCU grace period. Where it has no membarrier(), by the clock: a program
+// cannot be interrupted for so long.
+static void wait_for_readers(void)
+{
+	const struct timespec long_enough = {.tv_nsec = 20000000};
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		nanosleep(&long_enough, NULL);
+}
+
+static int rebuild(struct knobs *knobs, const struct key *fresh)
+{
+	uint32_t table = table_in_use(knobs) ^ WEIR_IFACE_SLOTS;
+	struct keys keys;
+	uint64_t hash;
+	int code = collect(knobs, fresh, &keys);
+
+	if (!code)
+		code = find_hash(&keys, table, &hash);
+	if (code)
+		return code;
+	wait_for_readers();
+	memset(knobs->iface_slots + table, 0, WEIR_IFACE_SLOTS * sizeof(*knobs->iface_slots));
+	for (size_t k = 0; k < keys.n; k++)
+		knobs->iface_slots[iface_slot_place(hash, keys.at[k].ifindex)] =
+			IFACE_SLOT(keys.at[k].ifindex, keys.at[k].number);
+	store(&knobs->iface_hash, hash);
+	return 0;
+}
+
+int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number)
+{
+	__u64 *slot = &knobs->iface_slots[iface_slot_place(knobs->iface_hash, ifindex)];
+	const struct key fresh = {ifindex, number};
+
+	if (!number && ifindex_of(*slot) == ifindex)
+		store(slot, 0);
+	else if (number && (!*slot || ifindex_of(*slot) == ifindex))
+		store(slot, IFACE_SLOT(ifindex, number));
+	else if (number)
+		return rebuild(knobs, &fresh);
+	return 0;
+}

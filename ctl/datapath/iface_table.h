@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The table by which the datapath finds an interface's number: perfect hashing, changed while packets read it.
+#pragma once
+
+#include <stdint.h>
+
+#include "common/config.h"
+
+// An empty table.
+void iface_table_begin(struct knobs *knobs);
+
+// The number of the interface with this ifindex; 0: it has none.
+uint32_t iface_table_find(const struct knobs *knobs, uint32_t ifindex);
+
+// Gives an ifindex its number, another one than before or none (number 0). Packets of all other
+// interfaces find theirs at every moment. 0, or -ENOSPC: it has no room, and holds
+// WEIR_IFACES - 1 or more. The caller holds the instance's lock.
+int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number);
