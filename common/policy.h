@@ -43,8 +43,8 @@ enum policy_field {
 	FIELD_PROTO, /* fields[base + fragment * 256 + proto]; fragment: 0 none, 1 first, 2 later: only
 			     these satisfy the field `fragment` */
 	FIELD_L4,    /* fields[base + POLICY_L4_*]: TCP flags or ICMP type and code */
-	FIELD_VLAN, /* fields[base + VID of the outermost tag]; 0: untagged or VID 0 */
-	FIELD_IFACE, /* fields[base + number of the interface in the policy + 1]; 0: not named there */
+	FIELD_VLAN,  /* fields[base + VID of the outermost tag]; 0: untagged or VID 0 */
+	FIELD_IFACE, /* fields[base + number of the interface in the policy + 1]; 0: it names none */
 	FIELD_ETHERTYPE, /* fields[base + ethertype behind all tags] */
 	POLICY_FIELDS,
 };
@@ -273,14 +273,15 @@ struct policy_config {
 	__u8 use[POLICY_FIELDS]; /* some rule looks at this field */
 	__u8 conditions;         /* some rule has conditions, counts and goes on, logs or adds */
 	__u8 essentials_filter;
-	__u8 rejects, redirects;    /* some rule does so */
-	__u8 fragments;             /* a treatment says something */
-	__u8 treatment6;            /* of later fragments of IPv6, whatever protocol they name */
+	__u8 rejects, redirects; /* some rule does so */
+	__u8 fragments;          /* a treatment says something */
+	__u8 treatment6;         /* of later fragments of IPv6, whatever protocol they name */
+	__u8 named; /* it names interfaces: on others no rule, default or service of it holds */
 	__u32 base[POLICY_FIELDS];  /* offsets into `fields` */
 	struct policy_side side[2]; /* FIELD_SOURCE, FIELD_DESTINATION */
 	struct policy_flat flat;
 	__u64 line_seed;
-	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: not named there */
+	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: it names none */
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
 	__u8 treatment[256]; /* of later fragments of IPv4 by protocol: enum policy_treatment */
 };

@@ -115,6 +115,8 @@ static __always_inline policy_row field_row(const struct tables *t, const struct
 /* Can any rule match this packet at all? (common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.) */
 static __always_inline bool matchable(const struct packet *pkt)
 {
+	if (!policy_holds(pkt))
+		return false;
 	if (pkt->neighbour)
 		return policy.use[FIELD_L4];
 	return pkt->family || policy.use[FIELD_ETHERTYPE];

@@ -50,6 +50,7 @@ static __always_inline int essential(const struct packet *pkt)
 	return is_dhcp(pkt) ? REASON_PASS_DHCP : GO_ON;
 }
 
+/* Where the policy does not hold, no default of it has a bit. */
 static __always_inline int default_verdict(const struct packet *pkt)
 {
 	if (policy.default_drop >> (pkt->iface & 63) & 1) {
@@ -73,7 +74,7 @@ static __always_inline int fragments(const struct packet *pkt)
 {
 	__u8 treatment;
 
-	if (!policy.fragments || pkt->fragment != FRAGMENT_LATER)
+	if (!policy.fragments || pkt->fragment != FRAGMENT_LATER || !policy_holds(pkt))
 		return GO_ON;
 	treatment = pkt->family == 6 ? policy.treatment6 : policy.treatment[pkt->proto];
 	return treatment == TREAT_DROP   ? REASON_DROP_FRAGMENTS

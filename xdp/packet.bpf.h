@@ -36,8 +36,8 @@ struct packet {
 	__u8 tcp_flags;
 	__u8 icmp_type, icmp_code;
 	__u8 ttl, dscp;
-	__u8 fragment_header;   /* IPv6: a fragment header was there, also of an atomic fragment */
-	__u8 iface;             /* number of the interface in the policy + 1, 0: not named there */
+	__u8 fragment_header; /* IPv6: a fragment header was there, also of an atomic fragment */
+	__u8 iface; /* number of the interface in the policy + 1; 0: not named there, or the policy names none */
 	__u8 tcp_header;        /* bytes */
 	__u32 tcp_seq, tcp_ack; /* network order, for reject */
 	__u32 sctp_tag; /* 0: the packet is an INIT and nothing else (RFC 9260 section 8.5.1) */

@@ -12,14 +12,14 @@
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 
-/* Which interface of the policy is this? Asked only where some rule or default depends on it. */
+/* Which interface of the policy is this? Asked only where the policy names some. */
 static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
 {
 	const struct policy_ifclass *classes;
 	const struct policy_twin *test;
 	__u32 zero = 0;
 
-	if (!policy.use[FIELD_IFACE] && (!policy.default_drop || !~policy.default_drop))
+	if (!policy.named)
 		return 0;
 	if (config.twin)
 		return (test = twin_get()) ? test->iface : 0;
@@ -67,7 +67,7 @@ int weir_policy(struct xdp_md *ctx)
 	if (!pkt)
 		return XDP_DROP;
 	reason = decide(ctx, pkt, &m);
-	if (policy.services && for_services(reason)) {
+	if (policy.services && policy_holds(pkt) && for_services(reason)) {
 		pkt->passed = reason;
 		pkt->service = classify_service(ctx, pkt, &m);
 		if (pkt->service != NO_SERVICE || is_icmp(pkt)) {

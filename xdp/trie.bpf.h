@@ -11,6 +11,13 @@
 /* Read-only data: the verifier removes what the policy does not use. */
 const volatile struct policy_config policy = {};
 
+/* Does the policy hold on the interface that the packet came in on? Else entries alone do. */
+static __always_inline bool policy_holds(const struct packet *pkt)
+{
+	/* Read each time: two values that the verifier knows would make it walk what is between twice. */
+	return !policy.named || *(const volatile __u8 *)&pkt->iface;
+}
+
 /* Sizes are set at load. Flat arrays, so that look-ups are inlined, and mapped to be filled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

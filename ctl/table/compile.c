@@ -255,7 +255,8 @@ static void fill_config(const struct resolved *r, uint64_t seed, struct policy_c
 		config->modes |= 1u << r->services[i].mode;
 	config->essentials_filter = r->essentials_filter;
 	config->line_seed = seed;
-	config->default_drop = r->default_drop;
+	config->named = r->n_interfaces > 0;
+	config->default_drop = !config->named && r->default_drop;
 	for (size_t i = 0; i < r->n_interfaces; i++)
 		config->default_drop |= (uint64_t)r->interfaces[i].default_drop << (i + 1);
 	for (size_t i = 0; i < r->n_dynamics; i++) {

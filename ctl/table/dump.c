@@ -42,8 +42,8 @@ static void dump_config(const struct image *i, FILE *f)
 	for (int field = 0; field < POLICY_FIELDS; field++)
 		if (c->use[field])
 			fprintf(f, " %s", field_name[field]);
-	fprintf(f, "\ndefault-drop 0x%llx%s%s%s%s\n", (unsigned long long)c->default_drop,
-		c->essentials_filter ? " essentials-filter" : "",
+	fprintf(f, "\ndefault-drop 0x%llx%s%s%s%s%s\n", (unsigned long long)c->default_drop,
+		c->named ? " named" : "", c->essentials_filter ? " essentials-filter" : "",
 		c->conditions ? " conditions" : "", c->rejects ? " rejects" : "",
 		c->redirects ? " redirects" : "");
 	if (c->services)

@@ -282,6 +282,24 @@ static const char *essential(const struct question *q)
 	return q->frame.ethertype == ETHERTYPE_ARP_REQUEST ? "arp" : NULL;
 }
 
+/* reading 28 */
+static bool holds(const struct question *q)
+{
+	const struct ref_policy *policy = q->policy;
+
+	for (size_t i = 0; i < policy->ifaces.len; i++) {
+		if (!strcmp(policy->ifaces.v[i], q->iface))
+			return true;
+	}
+	return !policy->ifaces.len;
+}
+
+static void pass_by_default(struct ref_result *result)
+{
+	result->verdict = REF_PASS;
+	result->via = REF_BY_DEFAULT;
+}
+
 static bool default_drops(const struct question *q)
 {
 	const struct ref_policy *policy = q->policy;
@@ -314,8 +332,12 @@ void ref_match(struct ref_policy *policy, const struct ref_packet *packet,
 	memset(ret_result, 0, sizeof(*ret_result));
 	frame_parse(packet->bytes, packet->len, &q.frame);
 	q.nd = !q.frame.malformed && frame_is_nd(&q.frame);
-	if (!decide_malformed(&q, ret_result) && !decide_rules(&q, true, ret_result) &&
-	    !decide_fragments(&q, ret_result) && !decide_rules(&q, false, ret_result))
+	if (decide_malformed(&q, ret_result))
+		;
+	else if (!holds(&q))
+		pass_by_default(ret_result);
+	else if (!decide_rules(&q, true, ret_result) && !decide_fragments(&q, ret_result) &&
+		 !decide_rules(&q, false, ret_result))
 		decide_default(&q, ret_result);
 	ret_result->counted = policy->counted.v;
 	ret_result->counted_len = policy->counted.len;

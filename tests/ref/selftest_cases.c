@@ -270,6 +270,18 @@ const struct selftest_case selftest_cases[] = {
 	{"23", "default drop; essentials filter", "icmp" V4 "type 11", "drop default"},
 	{"R14", NULL, "icmp6" ND "type 136", "pass essentials:nd"},
 
+	/* Interfaces that the policy does not name. */
+	{"R28", "interface eth0; default drop; fragments drop; always drop port 7; drop port 8",
+	 "udp" V4 "7 on eth0", "drop rule:1"},
+	{"R28", NULL, "udp" V4 "9 on eth0", "drop default"},
+	{"R28", NULL, "udp" V4 "7 on eth1", "pass default"},
+	{"R28", NULL, "udp" V4 "8 on eth1", "pass default"},
+	{"R28", NULL, "udp" V4 "9 on eth1", "pass default"},
+	{"R28", NULL, "udp" V4 "9 later on eth1", "pass default"},
+	{"R28", NULL, "icmp6" ND "type 135 on eth1", "pass default"},
+	{"R28", NULL, "ethertype 0x88cc length 60 on eth1", "pass default"},
+	{"R28", NULL, "udp" V4 "9 l4 4 0x0000 on eth1", "drop malformed:udp-length"},
+
 	/* Malformed. */
 	{"R18", "drop from any", "tcp" V4 "2 vlan 1 vlan 2 vlan 3 vlan 4", "drop rule:1"},
 	{"R18", NULL, "tcp" V4 "2 vlan 1 vlan 2 vlan 3 vlan 4 vlan 5", "drop malformed:vlan-deep"},

@@ -106,7 +106,9 @@ static void test_default_and_fragments(void **state)
 	m.r.fragments[17] = RESOLVED_FRAGMENT_DROP;
 	m.r.fragments[255] = RESOLVED_FRAGMENT_PASS;
 	i = compiled(&m);
-	assert_int_equal(i->config.default_drop, 1ull | 1ull << 1 | 1ull << 63);
+	// What no interface says otherwise is not for interfaces that the policy does not name.
+	assert_int_equal(i->config.default_drop, 1ull << 1 | 1ull << 63);
+	assert_int_equal(i->config.named, 1);
 	assert_int_equal(i->config.fragments, 1);
 	assert_int_equal(i->config.treatment[16], TREAT_FILTER);
 	assert_int_equal(i->config.treatment[17], TREAT_DROP);
@@ -121,6 +123,11 @@ static void test_default_and_fragments(void **state)
 	i = compiled(&m);
 	assert_int_equal(i->config.fragments, 0);
 	assert_int_equal(i->config.treatment6, TREAT_FILTER);
+	image_free(i);
+	m.r.n_interfaces = 0;
+	i = compiled(&m);
+	assert_int_equal(i->config.default_drop, 1);
+	assert_int_equal(i->config.named, 0);
 	image_free(i);
 	made_free(&m);
 }
