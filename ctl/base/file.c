@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +27,9 @@ static int open_error(const char *path, int code, struct err *err)
 	return r;
 }
 
-static int check_regular(const char *path, const struct stat *st, struct err *err)
+static int check_regular(const char *path, const struct stat *st, bool pipes, struct err *err)
 {
-	if (S_ISREG(st->st_mode))
+	if (S_ISREG(st->st_mode) || (pipes && S_ISFIFO(st->st_mode)))
 		return 0;
 	if (S_ISDIR(st->st_mode))
 		return err_input(err, "cannot read '%s': it is a folder", path);
@@ -42,8 +43,22 @@ static int too_large(const char *path, size_t max, struct err *err)
 	return err_input(err, "'%s' is larger than %zu MB", path, max / 1000000);
 }
 
+// Until a pipe has a byte or its writer has gone: before the first writer came, read() would say that this is
+// the end. From then on reading waits.
+static int await_writer(int fd)
+{
+	struct pollfd pipe = {.fd = fd, .events = POLLIN};
+	int flags = fcntl(fd, F_GETFL);
+
+	while (poll(&pipe, 1, -1) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ? -errno : 0;
+}
+
 // O_NONBLOCK: opening a FIFO would wait for its writer. O_NOCTTY: a terminal would become ours.
-static int open_to_read(const char *path, size_t max, size_t *ret_expected, struct err *err)
+static int open_to_read(const char *path, size_t max, bool pipes, size_t *ret_expected,
+			struct err *err)
 {
 	CLEANUP_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
@@ -55,11 +70,13 @@ static int open_to_read(const char *path, size_t max, size_t *ret_expected, stru
 		return open_error(path, errno, err);
 	if (fstat(fd, &st) < 0)
 		return err_system(err, errno, "cannot read '%s'", path);
-	r = check_regular(path, &st, err);
+	r = check_regular(path, &st, pipes, err);
 	if (r < 0)
 		return r;
 	if ((uintmax_t)st.st_size > max)
 		return too_large(path, max, err);
+	if (S_ISFIFO(st.st_mode) && (r = await_writer(fd)))
+		return err_system(err, -r, "cannot read '%s'", path);
 	*ret_expected = (size_t)st.st_size;
 	return TAKE_FD(fd);
 }
@@ -104,18 +121,30 @@ static int read_all(int fd, const char *name, size_t expected, size_t max, char 
 	return 0;
 }
 
-int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err)
+static int read_file(const char *path, size_t max, bool pipes, char **ret_text, size_t *ret_len,
+		     struct err *err)
 {
 	size_t expected = 0;
 
 	if (!strcmp(path, "-"))
 		return read_all(STDIN_FILENO, "standard input", 0, max, ret_text, ret_len, err);
 
-	CLEANUP_FD int fd = open_to_read(path, max, &expected, err);
+	CLEANUP_FD int fd = open_to_read(path, max, pipes, &expected, err);
 
 	if (fd < 0)
 		return fd;
 	return read_all(fd, path, expected, max, ret_text, ret_len, err);
+}
+
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err)
+{
+	return read_file(path, max, false, ret_text, ret_len, err);
+}
+
+int file_read_stream(const char *path, size_t max, char **ret_text, size_t *ret_len,
+		     struct err *err)
+{
+	return read_file(path, max, true, ret_text, ret_len, err);
 }
 
 static char *staged_path(const char *path)

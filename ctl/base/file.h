@@ -12,6 +12,9 @@
 // NUL-terminated behind *ret_len bytes. 0 or -errno with err set (ERR_INPUT for a directory, a
 // device, or too large; ERR_SYSTEM otherwise; ERR_INPUT with ENOENT/EACCES: the user named it).
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err);
+// The same, and pipes, as a shell's <(COMMAND) is one; a named one is waited for until somebody writes.
+int file_read_stream(const char *path, size_t max, char **ret_text, size_t *ret_len,
+		     struct err *err);
 
 // The two halves of an atomic replacement. file_stage writes PATH.new and fsyncs it; file_commit
 // renames it over PATH and fsyncs the folder. A killed process leaves PATH old or new, whole; a failed

@@ -160,8 +160,8 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	if (!code)
 		code = overlay_text(args, "sync", &r->intent.list, err);
 	if (!code)
-		code = overlay_read_targets(ctx, args, args_has(args, "keep-going"), &r->targets,
-					    &r->bad, err);
+		code = overlay_read_targets(ctx, args, args_has(args, "keep-going"),
+					    r->intent.list[0], &r->targets, &r->bad, err);
 	if (code)
 		return code;
 	if (!r->targets.bulk.items.n && !r->intent.list[0])

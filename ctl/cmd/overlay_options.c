@@ -17,11 +17,21 @@ static int read_list(struct targets *t, const char *path, bool wide, struct err 
 {
 	CLEANUP_FREE char *text = NULL;
 	size_t len;
-	int code = file_read(path, BULK_BYTES_MAX, &text, &len, err);
+	int code = file_read_stream(path, BULK_BYTES_MAX, &text, &len, err);
 
 	if (!code)
 		bulk_add_text(&t->bulk, text, len, wide);
 	return code;
+}
+
+// Input without an item is more often a command before the pipe that failed than a wish.
+static int refuse_empty(const char *path, struct err *err)
+{
+	bool standard = !strcmp(path, "-");
+
+	err_input(err, "%s%s%s holds no address, prefix or host name", standard ? "" : "'",
+		  standard ? "standard input" : path, standard ? "" : "'");
+	return err_hint(err, "did the command that wrote it fail?");
 }
 
 // One bad line of a file, or a bad word (file NULL).
@@ -69,7 +79,7 @@ static int read_all(struct context *ctx, const struct args *args, bool keep_goin
 }
 
 int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
-			 struct targets *t, size_t *ret_bad, struct err *err)
+			 bool empty_ok, struct targets *t, size_t *ret_bad, struct err *err)
 {
 	int code;
 
@@ -77,6 +87,9 @@ int overlay_read_targets(struct context *ctx, const struct args *args, bool keep
 	code = read_all(ctx, args, keep_going, t, err);
 	out_table_end(ctx->out);
 	*ret_bad = t->bulk.error_count;
+	if (!code && !empty_ok && !t->bulk.items.n && !t->bulk.error_count &&
+	    args_has(args, "file"))
+		return refuse_empty(args_value(args, "file"), err);
 	if (code || !t->bulk.error_count || keep_going)
 		return code;
 	return err_input(err, "%zu bad %s; nothing was changed", t->bulk.error_count,
@@ -124,6 +137,9 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 
 	if (!text)
 		text = "";
+	// An empty name is a variable that a script has not set, and would mean everybody's entries.
+	if (args_has(args, option) && !text[0] && strcmp(option, "note") != 0)
+		return err_input(err, "--%s is empty", option);
 	if (strlen(text) > TEXT_MAX)
 		return err_input(err, "--%s is longer than %d bytes", option, TEXT_MAX);
 	for (size_t at = 0, n; text[at]; at += n) {

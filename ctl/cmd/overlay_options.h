@@ -37,8 +37,9 @@
 
 // Reads the words and files. Every bad line is printed (or goes under "errors" with -j); with
 // --keep-going the good ones are kept and *ret_bad counts the others, else that is ERR_INPUT.
+// So are files without any item, unless empty_ok.
 int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
-			 struct targets *t, size_t *ret_bad, struct err *err);
+			 bool empty_ok, struct targets *t, size_t *ret_bad, struct err *err);
 // The direction that was asked for; default_kinds when none was.
 int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
 		  struct err *err);

@@ -10,10 +10,19 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/pins.h"
 
+// What is to be taken away.
+enum scope {
+	SCOPE_TARGETS,   // what was named
+	SCOPE_LIST,      // all of --sync NAME
+	SCOPE_ORIGIN,    // all of --origin NAME
+	SCOPE_EVERYBODY, // --all
+};
+
 struct request {
 	struct targets targets;
 	struct intent intent;
-	bool all, dry_run;
+	enum scope scope;
+	bool dry_run;
 };
 
 static void request_free(struct request *r)
@@ -21,158 +30,262 @@ static void request_free(struct request *r)
 	targets_free(&r->targets);
 }
 
-struct prefixes {
-	struct prefix *at;
+// A prefix that was meant, and whether we had a claim on it.
+struct meant {
+	struct prefix prefix;
+	bool owned;
+};
+
+struct meant_list {
+	struct meant *at;
 	size_t n, cap;
 };
 
-// What still covers an address after the change.
+// What still covers an address after the change: rather something of the same origin, else the widest.
 struct leftover {
+	const struct request *request;
 	const struct book *book;
-	const struct record *record; // the first one found
-	unsigned kinds;
+	const struct record *record;
+	const struct holder *holder;
+	bool same_origin;
 };
 
 static void see_record(void *ctx, const struct record *record)
 {
 	struct leftover *l = ctx;
+	const struct holder *h = &l->book->records.holders.at[record->holder];
+	bool same = !strcmp(h->origin, l->request->intent.origin);
 
-	if (!l->record && l->kinds & 1u << record->kind)
-		l->record = record;
+	if (!(l->request->intent.kinds & 1u << record->kind) ||
+	    (l->record && same <= l->same_origin))
+		return;
+	l->record = record;
+	l->holder = h;
+	l->same_origin = same;
 }
 
-static const struct record *still_covers(const struct book *b, const struct prefix *p,
-					 unsigned kinds)
+static struct leftover leftover_of(const struct request *r, const struct book *b,
+				   const struct prefix *p)
 {
-	struct leftover l = {.book = b, .kinds = kinds};
+	struct leftover l = {.request = r, .book = b};
 
 	records_covering(&b->records, p, see_record, &l);
-	return l.record;
+	return l;
 }
 
 // The command that lets the target through.
-static void hint_way(struct err *err, const struct request *r, const struct record *left,
-		     const struct holder *h, const char *target)
+static void add_way(struct text *way, const struct leftover *l, const char *target)
 {
-	const char *verb = r->intent.allow ? "unallow" : "unblock";
-	struct text way = {0};
+	const struct holder *h = l->holder;
+	bool allow = l->request->intent.allow;
 	addr_text wide;
 
-	text_addf(&way, "weir %s", verb);
+	text_addf(way, "weir %s", allow ? "unallow" : "unblock");
 	if (h->origin[0])
-		text_addf(&way, " --origin %s", h->origin);
+		text_addf(way, " --origin %s", h->origin);
 	if (h->list[0])
-		text_addf(&way, " --sync %s", h->list);
-	text_addf(&way, " %s ends that", h->name[0] ? h->name : prefix_format(&left->prefix, wide));
-	if (!r->intent.allow)
-		text_addf(&way, "; weir allow %s lets it through", target);
-	err_hint(err, "%s", text_get(&way));
-	text_free(&way);
+		text_addf(way, " --sync %s", h->list);
+	text_addf(way, " %s ends that",
+		  h->name[0] ? h->name : prefix_format(&l->record->prefix, wide));
+	if (!allow)
+		text_addf(way, "; weir allow %s lets it through", target);
 }
 
-static void collect_name(const struct request *r, const struct book *b, const char *name,
-			 struct prefixes *ret)
+static bool is_own(const struct request *r, const struct holder *h, const char *name)
 {
-	CLEANUP_FREE char *key = target_name(name);
-
-	vec_each (&b->records.list, record) {
-		const struct holder *h = &b->records.holders.at[record->holder];
-
-		if (r->intent.kinds & 1u << record->kind && !strcmp(h->name, key) &&
-		    !strcmp(h->origin, r->intent.origin) && !strcmp(h->list, r->intent.list))
-			vec_push(ret, record->prefix);
-	}
+	return !strcmp(h->origin, r->intent.origin) &&
+	       (r->scope == SCOPE_ORIGIN ||
+		(!strcmp(h->list, r->intent.list) && (!name || !strcmp(h->name, name))));
 }
 
-// The prefixes that are meant to be free afterwards; those of a name are known only before.
-static void collect(const struct request *r, const struct book *b, struct prefixes *ret)
+// Every prefix that is held by us; name NULL: by whatever name.
+static void collect_held(const struct request *r, const struct book *b, const char *name,
+			 struct meant_list *ret)
 {
-	vec_each (&r->targets.bulk.items, item)
-		if (item->name)
-			collect_name(r, b, item->name, ret);
-		else
-			vec_push(ret, item->prefix);
-}
-
-// X stays blocked by something else: by what, by whom, and the command that passes it.
-static int report_leftover(const struct request *r, const struct book *b,
-			   const struct prefixes *meant, struct err *err)
-{
-	vec_each (meant, prefix) {
-		const struct record *left;
-		const struct holder *h;
-		struct text who = {0};
-		addr_text target, wide;
-
-		if (!(left = still_covers(b, prefix, r->intent.kinds)))
-			continue;
-		h = &b->records.holders.at[left->holder];
-		show_holder(&who, h);
-		err_refused(err, "%s stays %s: %s %s, by %s%s%s", prefix_format(prefix, target),
-			    r->intent.allow ? "allowed" : "blocked", kind_text(left->kind),
-			    prefix_format(&left->prefix, wide), h->by[0] ? h->by : "?",
-			    who.len ? ", " : "", text_get(&who));
-		text_free(&who);
-		hint_way(err, r, left, h, target);
-		return -EPERM;
-	}
-	return 0;
-}
-
-static void take_all(const struct request *r, struct book *b, size_t *ret_removed)
-{
-	size_t kept = 0;
-
 	vec_each (&b->records.list, record)
-		if (!(r->intent.kinds & 1u << record->kind))
-			b->records.list.at[kept++] = *record;
-	*ret_removed = b->records.list.n - kept;
-	b->records.list.n = kept;
+		if (r->intent.kinds & 1u << record->kind &&
+		    is_own(r, &b->records.holders.at[record->holder], name))
+			vec_push(ret, ((struct meant){record->prefix, true}));
+}
+
+static bool owns_prefix(const struct request *r, const struct book *b, const struct prefix *p)
+{
+	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
+		const struct record *record;
+		size_t n = 0;
+
+		if (!(r->intent.kinds & 1u << kind) ||
+		    !(record = records_find(&b->records, p, kind, &n)))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (is_own(r, &b->records.holders.at[record[k].holder], ""))
+				return true;
+	}
+	return false;
+}
+
+// The prefixes that are meant to be free afterwards; who held them is known only before.
+static void collect(const struct request *r, const struct book *b, struct meant_list *ret)
+{
+	if (r->scope == SCOPE_ORIGIN || r->scope == SCOPE_LIST)
+		collect_held(r, b, NULL, ret);
+	vec_each (&r->targets.bulk.items, item) {
+		CLEANUP_FREE char *name = item->name ? target_name(item->name) : NULL;
+
+		if (name)
+			collect_held(r, b, name, ret);
+		else
+			vec_push(ret,
+				 ((struct meant){item->prefix, owns_prefix(r, b, &item->prefix)}));
+	}
+}
+
+// X stays blocked by something else: by what and by whom.
+static void add_stays(struct text *t, const struct leftover *l, const char *target)
+{
+	const struct holder *h = l->holder;
+	struct text who = {0};
+	addr_text wide;
+
+	show_holder(&who, h);
+	text_addf(t, "%s stays %s: %s %s, by %s%s%s", target,
+		  l->request->intent.allow ? "allowed" : "blocked", kind_text(l->record->kind),
+		  prefix_format(&l->record->prefix, wide), h->by[0] ? h->by : "?",
+		  who.len ? ", " : "", text_get(&who));
+	text_free(&who);
+}
+
+static void set_stays(struct out *o, const struct leftover *l, const char *target)
+{
+	addr_text wide;
+
+	out_row(o);
+	out_cell(o, "address", NULL, target);
+	out_cell(o, "kind", NULL, kind_key(l->record->kind));
+	out_cell(o, "prefix", NULL, prefix_format(&l->record->prefix, wide));
+	out_cell(o, "by", NULL, l->holder->by);
+	out_cell(o, "origin", NULL, l->holder->origin);
+	out_cell(o, "list", NULL, l->holder->list);
+	out_cell(o, "name", NULL, l->holder->name);
+	out_cell(o, "note", NULL, l->holder->note);
+}
+
+// Is it a failure that an address stays blocked? Who names an origin gives back what that holds, and others
+// may hold on. Who names none wants the address free: a failure is that he had no claim to give
+// back, or that another one of his own is left.
+static bool disappoints(const struct request *r, const struct meant *meant,
+			const struct leftover *l)
+{
+	return !r->intent.origin[0] && (!meant->owned || l->same_origin);
+}
+
+static int say_stays(const struct leftover *l, const struct prefix *p, size_t more, bool failure,
+		     struct err *err)
+{
+	struct text stays = {0}, way = {0};
+	addr_text target;
+	int code = 0;
+
+	add_stays(&stays, l, prefix_format(p, target));
+	if (more)
+		text_addf(&stays, "; so do %zu more", more);
+	add_way(&way, l, target);
+	if (failure) {
+		code = err_refused(err, "%s", text_get(&stays));
+		err_hint(err, "%s", text_get(&way));
+	} else {
+		log_warning("%s (%s)", text_get(&stays), text_get(&way));
+	}
+	text_free(&stays);
+	text_free(&way);
+	return code;
+}
+
+// Names what stays blocked: one address on standard error, before others one that is a failure.
+static int report_leftovers(struct context *ctx, const struct request *r, const struct book *b,
+			    const struct meant_list *meant, struct err *err)
+{
+	struct leftover worst = {0};
+	struct prefix where = {0};
+	bool failure = false;
+	size_t n = 0;
+
+	out_table(ctx->out, "stays");
+	vec_each (meant, m) {
+		struct leftover l = leftover_of(r, b, &m->prefix);
+		addr_text target;
+
+		if (!l.record)
+			continue;
+		set_stays(ctx->out, &l, prefix_format(&m->prefix, target));
+		if (!n++ || (disappoints(r, m, &l) && !failure)) {
+			worst = l;
+			where = m->prefix;
+			failure = disappoints(r, m, &l);
+		}
+	}
+	out_table_end(ctx->out);
+	return n ? say_stays(&worst, &where, n - 1, failure, err) : 0;
 }
 
 static void unrecord(const struct request *r, struct book *b, size_t *ret_removed)
 {
-	struct holder who = {.origin = (char *)r->intent.origin,
-			     .list = (char *)r->intent.list,
-			     .name = (char *)"",
-			     .note = (char *)"",
-			     .by = (char *)""};
+	struct holder who = {.origin = (char *)r->intent.origin, .list = (char *)r->intent.list};
 
-	if (r->all)
-		take_all(r, b, ret_removed);
-	else if (!r->targets.bulk.items.n)
-		records_remove(&b->records, &who, r->intent.kinds, NULL, 0, ret_removed);
-	else
+	switch (r->scope) {
+	case SCOPE_TARGETS:
 		targets_unrecord(&r->targets, &r->intent, b, ret_removed);
+		break;
+	case SCOPE_LIST:
+		records_remove(&b->records, &who, r->intent.kinds, NULL, 0, ret_removed);
+		break;
+	case SCOPE_ORIGIN:
+		records_remove_origin(&b->records, r->intent.origin, r->intent.kinds, ret_removed);
+		break;
+	case SCOPE_EVERYBODY:
+		records_remove_origin(&b->records, NULL, r->intent.kinds, ret_removed);
+		break;
+	}
+}
+
+// What was taken away, in the words of the command line.
+static void add_what(struct text *t, const struct request *r, size_t removed)
+{
+	const struct bulk_item *item = r->targets.bulk.items.at;
+	addr_text text;
+
+	if (r->targets.bulk.items.n == 1)
+		text_addf(t, "%s%s", item->name ? item->name : prefix_format(&item->prefix, text),
+			  removed ? "" : ": nothing to take away");
+	else
+		text_addf(t, "%zu %s", removed, removed == 1 ? "entry" : "entries");
+	if (r->intent.list[0])
+		text_addf(t, " of list %s", r->intent.list);
+	if (r->intent.origin[0])
+		text_addf(t, " of origin %s", r->intent.origin);
 }
 
 static void report(struct context *ctx, const struct request *r, size_t removed)
 {
-	const char *verb = r->intent.allow ? "unallowed" : "unblocked";
-	bool one = r->targets.bulk.items.n == 1;
-	addr_text text;
-	const struct bulk_item *item = one ? &r->targets.bulk.items.at[0] : NULL;
+	struct text line = {0};
 
 	out_set_u64(ctx->out, "changed", removed);
 	out_set_u64(ctx->out, "removed", removed);
 	out_set_bool(ctx->out, "dry_run", r->dry_run);
 	out_set_string(ctx->out, "instance", ctx->instance);
-	if (ctx->quiet)
-		return;
-	if (one)
-		out_line(ctx->out, "%s%s %s%s, instance %s", r->dry_run ? "would have " : "", verb,
-			 item->name ? item->name : prefix_format(&item->prefix, text),
-			 removed ? "" : ": nothing to take away", ctx->instance);
-	else
-		out_line(ctx->out, "%s%s %zu %s, instance %s", r->dry_run ? "would have " : "",
-			 verb, removed, removed == 1 ? "entry" : "entries", ctx->instance);
+	text_addf(&line, "%s%s ", r->dry_run ? "would have " : "",
+		  r->intent.allow ? "unallowed" : "unblocked");
+	add_what(&line, r, removed);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s, instance %s", text_get(&line), ctx->instance);
+	text_free(&line);
 }
 
 static int change_book(struct context *ctx, const struct request *r, struct err *err)
 {
 	CLEANUP_BOOK struct book *book = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct prefixes meant = {0};
+	struct meant_list meant = {0};
 	size_t removed = 0;
 	int code = pins_exist(ctx->instance) ? book_open(ctx->instance, ctx->line, &book, err)
 					     : not_attached(ctx->instance, "undo", err);
@@ -185,10 +298,33 @@ static int change_book(struct context *ctx, const struct request *r, struct err 
 		code = book_commit(book, false, &plan, err);
 	if (!code) {
 		report(ctx, r, removed);
-		code = report_leftover(r, book, &meant, err);
+		code = report_leftovers(ctx, r, book, &meant, err);
 	}
 	vec_free(&meant);
 	return code;
+}
+
+// Everything of somebody is asked for by --all, or by --sync or --origin without a target.
+static int read_scope(const struct args *args, struct request *r, struct err *err)
+{
+	bool all = args_has(args, "all"), named = r->targets.bulk.items.n;
+
+	if (all && (named || r->intent.list[0] || args_has(args, "set")))
+		return err_input(err, "--all goes with --origin, --to and --dry-run only");
+	if (named)
+		r->scope = SCOPE_TARGETS;
+	else if (r->intent.list[0])
+		r->scope = SCOPE_LIST;
+	else if (r->intent.origin[0])
+		r->scope = SCOPE_ORIGIN;
+	else if (all)
+		r->scope = SCOPE_EVERYBODY;
+	else
+		return err_input(err,
+				 "%s what? An address, a prefix, a host name, -f FILE, "
+				 "--origin NAME, --sync NAME, or --all",
+				 r->intent.allow ? "unallow" : "unblock");
+	return 0;
 }
 
 static int read_request(struct context *ctx, const struct args *args, bool allow, struct request *r,
@@ -197,7 +333,6 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	size_t bad;
 	int code;
 
-	r->all = args_has(args, "all");
 	r->dry_run = args_has(args, "dry-run");
 	r->intent = (struct intent){
 		.allow = allow, .now_s = (uint64_t)time(NULL), .note = "", .by = ""};
@@ -207,16 +342,8 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	if (!code)
 		code = overlay_text(args, "sync", &r->intent.list, err);
 	if (!code)
-		code = overlay_read_targets(ctx, args, false, &r->targets, &bad, err);
-	if (code)
-		return code;
-	if (r->all && (r->targets.bulk.items.n || r->intent.list[0]))
-		return err_input(err, "--all excludes everything else");
-	if (!r->all && !r->targets.bulk.items.n && !r->intent.list[0] && !r->intent.origin[0])
-		return err_input(err,
-				 "%s what? An address, a prefix, a host name, -f FILE, or --all",
-				 allow ? "unallow" : "unblock");
-	return 0;
+		code = overlay_read_targets(ctx, args, false, false, &r->targets, &bad, err);
+	return code ? code : read_scope(args, r, err);
 }
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
@@ -250,7 +377,7 @@ static const struct args_option options[] = {
 	OPTION_ORIGIN,
 	{"set", 0, "NAME", "take it out of the policy's dynamic set NAME instead", false, false},
 	{"sync", 0, "NAME", "of the list NAME; without WHAT all of it", false, false},
-	{"all", 0, NULL, "every entry of everybody", false, false},
+	{"all", 0, NULL, "every entry of everybody, with --origin NAME of NAME only", false, false},
 	{"dry-run", 0, NULL, "say what would be done and do nothing", false, false},
 	{0},
 };
@@ -258,17 +385,19 @@ static const struct args_option options[] = {
 
 const struct command cmd_unblock = {
 	.name = "unblock",
-	.usage = "WHAT… | -f FILE | --all [OPTIONS]",
+	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
 	.summary = "take block entries away",
 	.text = "A name is taken away with all addresses that came from it; an address that another\n"
-		"name, list or origin holds too stays blocked, and Weir says by whom (exit status 3).",
+		"name, list or origin holds too stays blocked, and Weir says by whom: exit status 3, but 0 if\n"
+		"a claim was given back and only other origins hold the address, and always with --origin.\n"
+		"--origin NAME alone takes away all that NAME holds.",
 	.options = options,
 	.run = run_unblock,
 };
 
 const struct command cmd_unallow = {
 	.name = "unallow",
-	.usage = "WHAT… | -f FILE | --all [OPTIONS]",
+	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
 	.summary = "take allow entries away",
 	.text = "As weir unblock, for allow entries.",
 	.options = options,

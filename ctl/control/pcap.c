@@ -58,7 +58,7 @@ static int check_link(const char *path, const struct pcap *p, struct err *err)
 int pcap_open(const char *path, struct pcap *ret, struct err *err)
 {
 	struct pcap p = {0};
-	int code = file_read(path, FILE_BYTES_MAX, &p.text, &p.length, err);
+	int code = file_read_stream(path, FILE_BYTES_MAX, &p.text, &p.length, err);
 
 	if (code)
 		return code;

@@ -330,6 +330,20 @@ void records_remove(struct records *r, const struct holder *who, unsigned kinds,
 	*ret_removed = drop(r, marked);
 }
 
+void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
+			   size_t *ret_removed)
+{
+	CLEANUP_FREE bool *marked = mem_zalloc(r->list.n, sizeof(bool));
+
+	for (size_t i = 0; i < r->list.n; i++) {
+		const struct record *record = &r->list.at[i];
+
+		marked[i] = kinds >> record->kind & 1 &&
+			    (!origin || !strcmp(r->holders.at[record->holder].origin, origin));
+	}
+	*ret_removed = drop(r, marked);
+}
+
 void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed)
 {
 	CLEANUP_FREE bool *marked = mem_zalloc(r->list.n, sizeof(bool));

@@ -78,6 +78,9 @@ void records_replace(struct records *r, const struct holder *who, unsigned kinds
 // lists stay unless `who` names them. prefixes NULL: all claims of who. *ret_removed: how many.
 void records_remove(struct records *r, const struct holder *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
+// Takes away all claims of an origin, those of its names and lists too; origin NULL: everybody's.
+void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
+			   size_t *ret_removed);
 // Forgets what has expired by now_s (until_s <= now_s).
 void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed);
 

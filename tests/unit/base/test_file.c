@@ -124,6 +124,49 @@ static void test_read_refuses_without_waiting(void **state)
 	alarm(0);
 }
 
+// A writer that comes late and pauses, in a process of its own.
+static void write_slowly(const char *fifo)
+{
+	int fd;
+
+	usleep(20000);
+	fd = open(fifo, O_WRONLY);
+	_exit(fd < 0 || write(fd, "a\n", 2) != 2 || usleep(20000) || write(fd, "b\n", 2) != 2);
+}
+
+static void test_read_stream(void **state)
+{
+	CLEANUP_FREE char *text = NULL;
+	char path[32];
+	size_t len;
+	pid_t writer;
+	int ends[2], status;
+
+	(void)state;
+	alarm(10);
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	if (!(writer = fork()))
+		write_slowly("fifo");
+	assert_int_equal(file_read_stream("fifo", MAX, &text, &len, NULL), 0);
+	assert_string_equal(text, "a\nb\n");
+	assert_int_equal(waitpid(writer, &status, 0), writer);
+	assert_int_equal(status, 0);
+	mem_cleanup_free(&text);
+
+	assert_int_equal(pipe(ends), 0); // as a shell's <(COMMAND)
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	assert_int_equal(write(ends[1], "0123456789", 10), 10);
+	close(ends[1]);
+	assert_int_equal(file_read_stream(path, MAX, &text, &len, NULL), 0);
+	assert_int_equal(len, 10);
+	mem_cleanup_free(&text);
+	assert_int_equal(file_read_stream(path, MAX, &text, &len, NULL), 0); // its end, at once
+	assert_int_equal(len, 0);
+	close(ends[0]);
+	assert_int_equal(file_read_stream("/dev/null", MAX, &text, &len, NULL), -EINVAL);
+	alarm(0);
+}
+
 static void test_read_absent(void **state)
 {
 	(void)state;
@@ -552,6 +595,7 @@ int main(void)
 		TEST(test_read),
 		TEST(test_read_bound),
 		TEST(test_read_refuses_without_waiting),
+		TEST(test_read_stream),
 		TEST(test_read_absent),
 		TEST(test_read_without_a_size),
 		TEST(test_read_while_it_grows),

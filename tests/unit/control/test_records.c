@@ -272,6 +272,33 @@ static void test_remove(void **state)
 	assert_book(&r, "0 192.0.2.1 2 10;0 192.0.2.1 4 10;");
 }
 
+static void test_remove_origin(void **state)
+{
+	CLEANUP_RECORDS struct records r = {0};
+	size_t removed;
+
+	(void)state;
+	records_remove_origin(&r, NULL, ALL, &removed);
+	assert_int_equal(removed, 0);
+	add(&r, "192.0.2.1", 0, add_holder(&r, "", "", ""), 10);
+	add(&r, "192.0.2.1", 0, add_holder(&r, "ban", "", ""), 10);
+	add(&r, "192.0.2.1", OVERLAY_ALLOW_FROM, add_holder(&r, "ban", "", ""), 10);
+	add(&r, "192.0.2.2", 0, add_holder(&r, "ban", "feed", ""), 10);
+	add(&r, "192.0.2.3", 0, add_holder(&r, "ban", "", "x.example"), 10);
+	add(&r, "192.0.2.4", 0, add_holder(&r, "bans", "", ""), 10);
+	add(&r, "192.0.2.5", 0, add_holder(&r, "", "ban", "ban"), 10);
+	records_remove_origin(&r, "ban", FROM, &removed);
+	assert_int_equal(removed, 3);
+	assert_book(&r, "0 192.0.2.1 0 10;1 192.0.2.1 2 10;0 192.0.2.4 5 10;0 192.0.2.5 6 10;");
+	records_remove_origin(&r, "", ALL, &removed);
+	assert_int_equal(removed, 2);
+	records_remove_origin(&r, NULL, FROM, &removed);
+	assert_int_equal(removed, 1);
+	records_remove_origin(&r, NULL, ALL, &removed);
+	assert_int_equal(removed, 1);
+	assert_int_equal(r.list.n, 0);
+}
+
 static void test_expire(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
@@ -960,6 +987,7 @@ int main(void)
 		cmocka_unit_test(test_holder_of_nulls),
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_remove_origin),
 		cmocka_unit_test(test_expire),
 		cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_find),

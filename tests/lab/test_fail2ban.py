@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian's fail2ban with the action of docs/fail2ban: bans, unbans, restarts, and its log has no error."""
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from labnet import ROOT, WEIR, run
+
+ATTACKER4, ATTACKER6, OTHER4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20"
+JAIL = """\
+[DEFAULT]
+backend = polling
+banaction = weir[weir="{weir} -N {netns}", instance={instance}]
+action = %(banaction)s
+bantime = 1h
+findtime = 1h
+maxretry = 3
+
+[door]
+enabled = true
+filter = lab
+logpath = {folder}/door.log
+
+[gate]
+enabled = true
+filter = lab
+logpath = {folder}/gate.log
+"""
+FILTER = "[Definition]\nfailregex = ^ failed login from <HOST>$\ndatepattern = ^%%Y-%%m-%%d %%H:%%M:%%S\n"
+
+
+class Fail2ban:
+    """A server of its own: configuration, socket, data base, logs and jails all in one folder."""
+
+    def __init__(self, folder, weir):
+        self.folder = folder
+        self.log = folder / "fail2ban.log"
+        self.config = folder / "config"
+        for part in "action.d", "filter.d":
+            (self.config / part).mkdir(parents=True)
+        shutil.copy(ROOT / "docs" / "fail2ban" / "weir.conf", self.config / "action.d")
+        (self.config / "filter.d" / "lab.conf").write_text(FILTER)
+        (self.config / "fail2ban.conf").write_text(
+            f"[Definition]\nloglevel = INFO\nlogtarget = {self.log}\nsyslogsocket = none\n"
+            f"socket = {folder}/socket\npidfile = {folder}/pid\ndbfile = {folder}/bans.sqlite3\n"
+            "dbpurgeage = 1d\nallowipv6 = auto\n"
+        )
+        jail = JAIL.format(folder=folder, weir=WEIR, netns=weir.pair.near_netns, instance=weir.name)
+        (self.config / "jail.conf").write_text(jail)
+        for name in "door", "gate":
+            (folder / f"{name}.log").touch()
+        self.process, self.began = None, 0
+
+    def client(self, *words):
+        return run(["fail2ban-client", "-c", self.config, *words]).stdout
+
+    def start(self):
+        self.began = len(self.log.read_text()) if self.log.exists() else 0
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["fail2ban-server", "-c", self.config, "-f", "start"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        until(lambda: self.process.poll() is not None
+              or all(f"Jail '{jail}' started" in self.said() for jail in ("door", "gate")))
+        assert self.process.poll() is None, "the server has not started"
+
+    def said(self):
+        """Its log since the server was started last."""
+        return self.log.read_text()[self.began:] if self.log.exists() else ""
+
+    def stop(self):
+        self.client("stop")
+        self.process.wait(timeout=20)
+
+    def kept(self):
+        """How many bans its data base has; it learns of them behind the action."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/bans.sqlite3?mode=ro", uri=True,
+                                                timeout=10)) as bans:
+            return bans.execute("select count(*) from bips").fetchone()[0]
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        (self.folder / "socket").unlink(missing_ok=True)  # as a reboot does
+
+    def failures(self, jail, address, times=3):
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        with open(self.folder / f"{jail}.log", "a", encoding="ascii") as file:
+            file.writelines(f"{stamp} failed login from {address}\n" for _ in range(times))
+
+    def check_log(self):
+        """No error and no warning, but that there was no data base yet."""
+        bad = [line for line in self.log.read_text().splitlines()
+               if any(level in line for level in ("ERROR", "CRITICAL", "WARNING"))
+               and "New database created" not in line]
+        assert not bad, "\n".join(bad)
+
+
+def until(holds, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture(name="fail2ban")
+def fail2ban_server(on, tmp_path):
+    server = Fail2ban(tmp_path, on)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+def free(pair, *addresses):
+    return lambda: all(pair.free(*addresses))
+
+
+def taken(pair, *addresses):
+    return lambda: not any(pair.free(*addresses))
+
+
+def origins(on):
+    return {address: [holder["origin"] for holder in entry["holders"]]
+            for address, entry in on.entries().items()}
+
+
+def test_fail2ban_bans_and_unbans(pair, on, fail2ban):
+    fail2ban.failures("door", OTHER4, times=2)
+    fail2ban.failures("door", ATTACKER4)
+    fail2ban.failures("gate", ATTACKER6)
+    until(taken(pair, ATTACKER4, ATTACKER6))
+    assert free(pair, OTHER4)()
+    assert origins(on) == {ATTACKER4: ["fail2ban-door"], ATTACKER6: ["fail2ban-gate"]}
+    assert on.entries()[ATTACKER4]["holders"][0]["note"] == "3 failures"
+    fail2ban.client("set", "door", "unbanip", ATTACKER4)
+    until(free(pair, ATTACKER4))
+    assert taken(pair, ATTACKER6)()
+    fail2ban.client("unban", "--all")
+    until(free(pair, ATTACKER4, ATTACKER6))
+    fail2ban.stop()
+    fail2ban.check_log()
+
+
+def test_what_others_hold_outlives_an_unban(pair, on, fail2ban):
+    """Exit status 3 of an unban would be an error in the log."""
+    on("block", ATTACKER4, "--note", "ours")
+    fail2ban.failures("door", ATTACKER4)
+    fail2ban.failures("gate", ATTACKER4)
+    until(lambda: len(on.entries()[ATTACKER4]["holders"]) == 3)
+    fail2ban.client("set", "door", "unbanip", ATTACKER4)
+    until(lambda: origins(on) == {ATTACKER4: ["", "fail2ban-gate"]})
+    on("unblock", ATTACKER4)
+    assert taken(pair, ATTACKER4)()
+    on("block", ATTACKER4)
+    fail2ban.stop()
+    assert origins(on) == {ATTACKER4: [""]} and taken(pair, ATTACKER4)()
+    fail2ban.check_log()
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_fail2ban_bans_again_after_a_restart(pair, on, fail2ban, end):
+    on("block", OTHER4)
+    fail2ban.failures("door", ATTACKER4)
+    fail2ban.failures("gate", ATTACKER6)
+    until(taken(pair, ATTACKER4, ATTACKER6))
+    until(lambda: fail2ban.kept() == 2)
+    getattr(fail2ban, end)()
+    if end == "stop":
+        assert free(pair, ATTACKER4, ATTACKER6)()
+    else:  # as if the ban had ended while the server was away: it may not stay for ever
+        on("block", "192.0.2.66", "--origin", "fail2ban-door")
+        assert taken(pair, ATTACKER4, ATTACKER6, "192.0.2.66")()
+    fail2ban.start()
+    banned = {ATTACKER4: ["fail2ban-door"], ATTACKER6: ["fail2ban-gate"], OTHER4: [""]}
+    until(lambda: origins(on) == banned and fail2ban.said().count("Restore Ban") == 2)
+    assert taken(pair, ATTACKER4, ATTACKER6)() and free(pair, "192.0.2.66")()
+    fail2ban.client("set", "door", "unbanip", ATTACKER4)
+    until(free(pair, ATTACKER4))
+    fail2ban.stop()
+    assert free(pair, ATTACKER4, ATTACKER6)() and taken(pair, OTHER4)()
+    fail2ban.check_log()
