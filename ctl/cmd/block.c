@@ -366,6 +366,22 @@ static int attach_and_change(struct context *ctx, const struct args *args, struc
 	return code;
 }
 
+// What cannot be looked for cannot be spared.
+static int collect_guard(const struct context *ctx, struct request *r, struct err *err)
+{
+	struct err why = {0};
+	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &r->guard, &why);
+
+	if (code && r->force)
+		log_warning("%s; blocked all the same", why.text);
+	if (!code || r->force)
+		return 0;
+	*err = why;
+	err_prefix(err, "cannot tell what must not be blocked");
+	err_hint(err, "--force blocks without knowing");
+	return code;
+}
+
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
 	CLEANUP(request_free) struct request r = {0};
@@ -376,8 +392,9 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 	if (code)
 		return code;
 	if (!allow)
-		guard_collect(ctx->session_here ? &ctx->session : NULL, &r.guard);
-	code = resolve(ctx, args, &r, err);
+		code = collect_guard(ctx, &r, err);
+	if (!code)
+		code = resolve(ctx, args, &r, err);
 	if (!code)
 		code = check_guard(&r, err);
 	if (code)

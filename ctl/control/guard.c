@@ -25,52 +25,83 @@ static void add(struct guard *g, const struct addr *a, enum guard_level level, c
 	snprintf(guarded->what, sizeof(guarded->what), "%s", what);
 }
 
-static void add_own(struct guard *g)
+static int add_own(struct guard *g, struct err *err)
 {
 	CLEANUP_FREE struct own_addr *own = NULL;
-	CLEANUP_FREE struct gateway *gateways = NULL;
 	size_t n = 0;
+	int code = route_own_addrs(&own, &n, err);
 
-	if (!route_own_addrs(&own, &n, NULL))
-		for (size_t a = 0; a < n; a++)
-			add(g, &own[a].addr, GUARD_REFUSE, "an address of this host");
-	if (!route_gateways(&gateways, &n, NULL))
-		for (size_t a = 0; a < n; a++)
-			add(g, &gateways[a].addr, GUARD_REFUSE, "the default gateway");
+	for (size_t a = 0; !code && a < n; a++)
+		add(g, &own[a].addr, GUARD_REFUSE, "an address of this host");
+	return code;
 }
 
-static void add_resolvers(struct guard *g)
+static int add_gateways(struct guard *g, struct err *err)
+{
+	CLEANUP_FREE struct gateway *gateways = NULL;
+	size_t n = 0;
+	int code = route_gateways(&gateways, &n, err);
+
+	for (size_t a = 0; !code && a < n; a++)
+		add(g, &gateways[a].addr, GUARD_REFUSE, "the default gateway");
+	return code;
+}
+
+static int add_resolvers(struct guard *g, struct err *err)
 {
 	CLEANUP_FREE struct addr *servers = NULL;
 	size_t n = 0;
+	int code = dns_servers(&(struct dns_options){0}, &servers, &n, err);
 
-	if (!dns_servers(&(struct dns_options){0}, &servers, &n, NULL))
-		for (size_t a = 0; a < n; a++)
-			add(g, &servers[a], GUARD_WARN, "the resolver of this host");
+	for (size_t a = 0; !code && a < n; a++)
+		add(g, &servers[a], GUARD_WARN, "the resolver of this host");
+	return code;
 }
 
-static void add_time_servers(struct guard *g)
+// A kernel without sock_diag shows no sockets; that is no failure to look.
+static int add_time_servers(struct guard *g, struct err *err)
 {
 	CLEANUP_FREE struct socket_info *sockets = NULL;
 	size_t n = 0;
+	struct err why = {0};
+	int code = sockdiag_connected(&sockets, &n, &why);
 
-	if (!sockdiag_connected(&sockets, &n, NULL))
-		for (size_t s = 0; s < n; s++)
-			if (sockets[s].remote_port == NTP_PORT)
-				add(g, &sockets[s].remote, GUARD_WARN,
-				    "a time server of this host");
+	if (code && !sockdiag_missing(code)) {
+		*err = why;
+		return code;
+	}
+	for (size_t s = 0; s < n; s++)
+		if (sockets[s].remote_port == NTP_PORT)
+			add(g, &sockets[s].remote, GUARD_WARN, "a time server of this host");
+	return 0;
 }
 
-void guard_collect(const struct session *session, struct guard *ret)
+static int add_session(struct guard *g, const struct session *session, struct err *err)
 {
+	if (!session)
+		return 0;
+	add(g, &session->peer, GUARD_REFUSE, "the other end of your own login");
+	add(g, &session->guess, GUARD_REFUSE, "probably the other end of your own login");
+	return session->error ? err_system(err, session->error,
+					   "cannot look for the other end of your own login")
+			      : 0;
+}
+
+int guard_collect(const struct session *session, struct guard *ret, struct err *err)
+{
+	int code;
+
 	*ret = (struct guard){0};
-	if (session) {
-		add(ret, &session->peer, GUARD_REFUSE, "the other end of your own login");
-		add(ret, &session->guess, GUARD_REFUSE, "probably the other end of your own login");
-	}
-	add_own(ret);
-	add_resolvers(ret);
-	add_time_servers(ret);
+	code = add_session(ret, session, err);
+	if (!code)
+		code = add_own(ret, err);
+	if (!code)
+		code = add_gateways(ret, err);
+	if (!code)
+		code = add_resolvers(ret, err);
+	if (!code)
+		code = add_time_servers(ret, err);
+	return code;
 }
 
 void guard_free(struct guard *g)

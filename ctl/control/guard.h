@@ -25,8 +25,9 @@ struct guard {
 };
 
 // Collects what must not be cut off in the current network namespace. session: NULL, or the
-// operator's, whose packets come through this namespace. Never fails: what cannot be read is missing.
-void guard_collect(const struct session *session, struct guard *ret);
+// operator's, whose packets come through this namespace. 0; or -errno with err set when any of it cannot
+// be looked for: *ret then has what was found before, and the caller refuses to block on it alone.
+int guard_collect(const struct session *session, struct guard *ret, struct err *err);
 void guard_free(struct guard *g);
 #define CLEANUP_GUARD CLEANUP(guard_free)
 

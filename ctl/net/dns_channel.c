@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A c-ares channel from our options: which servers, which file, how patient.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +18,7 @@ enum {
 };
 
 // Where systemd-resolved lists the servers behind its stub.
+static const char system_conf[] = "/etc/resolv.conf";
 static const char resolved_conf[] = "/run/systemd/resolve/resolv.conf";
 
 struct servers {
@@ -283,18 +285,29 @@ static size_t sort_unique(struct addr *addrs, size_t n)
 	return kept;
 }
 
+// c-ares takes a file that it cannot open for one that is not there.
+static int check_readable(const char *path, struct err *err)
+{
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 && errno != ENOENT ? err_system(err, errno, "cannot open '%s'", path) : 0;
+}
+
 int dns_servers(const struct dns_options *options, struct addr **ret, size_t *ret_n,
 		struct err *err)
 {
 	static const struct dns_options none, behind_stub = {.resolv_conf = resolved_conf};
 	CLEANUP_FREE struct addr *addrs = NULL;
 	size_t n = 0;
-	int rc = collect_servers(options ? options : &none, &addrs, &n, err);
+	int rc = check_readable(
+		options && options->resolv_conf ? options->resolv_conf : system_conf, err);
 
+	if (!rc)
+		rc = collect_servers(options ? options : &none, &addrs, &n, err);
+	if (!rc && any_stub(addrs, n) && file_exists(resolved_conf))
+		rc = collect_servers(&behind_stub, &addrs, &n, err);
 	if (rc)
 		return rc;
-	if (any_stub(addrs, n) && file_exists(resolved_conf))
-		collect_servers(&behind_stub, &addrs, &n, NULL);
 	*ret_n = sort_unique(addrs, n);
 	*ret = TAKE_PTR(addrs);
 	return 0;

@@ -3,6 +3,7 @@
 #include "ctl/net/session.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -59,13 +60,22 @@ static void held_cleanup(struct held_list *l)
 	vec_free(&l->of);
 }
 
+// Keeps the first failure to look (errno); a process that is gone is none.
+static void note_error(int *error, int code)
+{
+	if (code && code != ENOENT && code != ESRCH && !*error)
+		*error = code;
+}
+
 // Content of /proc/PID/FILE, NUL-terminated behind *ret_len bytes; NULL when it cannot be read.
-static char *read_proc(uint32_t pid, const char *file, size_t *ret_len)
+static char *read_proc(uint32_t pid, const char *file, size_t *ret_len, int *error)
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/%u/%s", pid, file);
 	char *text = NULL;
+	int code = file_read(path, PROC_BYTES_MAX, &text, ret_len, NULL);
 
-	return file_read(path, PROC_BYTES_MAX, &text, ret_len, NULL) ? NULL : text;
+	note_error(error, -code);
+	return code ? NULL : text;
 }
 
 // "PID (NAME) STATE PPID …"; the name may hold blanks and parentheses, so it ends at the last ')'.
@@ -85,11 +95,11 @@ static bool parse_stat(const char *stat, struct process *ret)
 	return true;
 }
 
-static bool process_read(uint32_t pid, struct process *ret)
+static bool process_read(uint32_t pid, struct process *ret, int *error)
 {
 	struct process p = {.pid = pid};
 	size_t len;
-	CLEANUP_FREE char *stat = pid ? read_proc(pid, "stat", &len) : NULL;
+	CLEANUP_FREE char *stat = pid ? read_proc(pid, "stat", &len, error) : NULL;
 
 	if (!stat || !parse_stat(stat, &p))
 		return false;
@@ -193,10 +203,10 @@ static const char *block_get(const char *block, size_t len, const char *name)
 	return NULL;
 }
 
-static bool claim_of_process(uint32_t pid, struct claim *ret)
+static bool claim_of_process(uint32_t pid, struct claim *ret, int *error)
 {
 	size_t len = 0;
-	CLEANUP_FREE char *block = read_proc(pid, "environ", &len);
+	CLEANUP_FREE char *block = read_proc(pid, "environ", &len, error);
 
 	return block && claim_from(block_get(block, len, "SSH_CONNECTION"),
 				   block_get(block, len, "SSH_CLIENT"), ret);
@@ -218,13 +228,15 @@ static const struct socket_info *sockets_find_inode(const struct sockets *s, uin
 }
 
 // The inode of /proc/PID/fd/NAME when it is a socket, else 0.
-static uint32_t socket_inode(int dir, const char *name)
+static uint32_t socket_inode(int dir, const char *name, int *error)
 {
 	static const char prefix[] = "socket:[";
 	uint32_t inode = 0;
 	char target[64];
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 
+	if (n < 0 && name[0] != '.')
+		note_error(error, errno);
 	if (n < (ssize_t)sizeof(prefix) || strncmp(target, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
 	num_parse_u32(target + sizeof(prefix) - 1, (size_t)n - sizeof(prefix), 1, UINT32_MAX,
@@ -232,14 +244,17 @@ static uint32_t socket_inode(int dir, const char *name)
 	return inode;
 }
 
-static void read_held(uint32_t pid, const struct sockets *sockets, struct held_list *ret)
+static void read_held(uint32_t pid, const struct sockets *sockets, struct held_list *ret,
+		      int *error)
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/%u/fd", pid);
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 
+	if (!dir)
+		note_error(error, errno);
 	while (dir && (entry = readdir(dir))) {
-		uint32_t fd, inode = socket_inode(dirfd(dir), entry->d_name);
+		uint32_t fd, inode = socket_inode(dirfd(dir), entry->d_name, error);
 		const struct socket_info *s = inode ? sockets_find_inode(sockets, inode) : NULL;
 
 		if (s && !num_parse_u32(entry->d_name, strlen(entry->d_name), 0, INT32_MAX, &fd))
@@ -284,15 +299,15 @@ static const struct socket_info *choose(const struct held_list *own, const struc
 
 static const struct socket_info *connection_of(const struct process *sshd,
 					       const struct sockets *sockets,
-					       const struct claim *claim)
+					       const struct claim *claim, int *error)
 {
 	CLEANUP(held_cleanup) struct held_list own = {0};
 	CLEANUP(held_cleanup) struct held_list parents = {0};
 	struct process parent;
 
-	read_held(sshd->pid, sockets, &own);
-	if (process_read(sshd->parent, &parent) && is_sshd(&parent))
-		read_held(parent.pid, sockets, &parents);
+	read_held(sshd->pid, sockets, &own, error);
+	if (process_read(sshd->parent, &parent, error) && is_sshd(&parent))
+		read_held(parent.pid, sockets, &parents, error);
 	return choose(&own, &parents, claim);
 }
 
@@ -323,22 +338,32 @@ static void place_by_claim(const struct claim *c, struct session *ret)
 
 // Walks up to the daemon of the remote login. Returns whether there is one; *ret_sshd has a pid
 // only if it may hold the connection. The claim is that of the nearest process that makes one.
-static bool walk(struct process *ret_sshd, struct claim *ret_claim)
+static bool walk(struct process *ret_sshd, struct claim *ret_claim, int *error)
 {
 	bool claimed = claim_from(getenv("SSH_CONNECTION"), getenv("SSH_CLIENT"), ret_claim);
 	struct process p = {.parent = (uint32_t)getppid()};
 
-	for (int i = 0; i < ANCESTORS_MAX && process_read(p.parent, &p); i++) {
+	for (int i = 0; i < ANCESTORS_MAX && process_read(p.parent, &p, error); i++) {
 		if (is_sshd(&p)) {
 			*ret_sshd = p;
 			return true;
 		}
 		if (!claimed)
-			claimed = claim_of_process(p.pid, ret_claim);
+			claimed = claim_of_process(p.pid, ret_claim, error);
 		if (is_unplaceable(&p))
 			return true;
 	}
 	return claimed;
+}
+
+// A kernel without sock_diag cannot be asked; then the claim stands for itself.
+static void ask_sockets(struct sockets *ret, int *error)
+{
+	int code = sockdiag_connected(&ret->at, &ret->n, NULL);
+
+	ret->known = !code;
+	if (!sockdiag_missing(code))
+		note_error(error, -code);
 }
 
 void session_find(struct session *ret)
@@ -348,12 +373,13 @@ void session_find(struct session *ret)
 	struct session s = {0};
 	struct process sshd = {0};
 	struct claim claim = {0};
+	int error = 0;
 
-	s.remote = walk(&sshd, &claim);
+	s.remote = walk(&sshd, &claim, &error);
 	if (s.remote)
-		sockets.known = !sockdiag_connected(&sockets.at, &sockets.n, NULL);
+		ask_sockets(&sockets, &error);
 	if (sshd.pid)
-		connection = connection_of(&sshd, &sockets, &claim);
+		connection = connection_of(&sshd, &sockets, &claim, &error);
 	if (!connection && claim.peer.family)
 		connection = sockets_find_claim(&sockets, &claim);
 	if (connection)
@@ -362,6 +388,7 @@ void session_find(struct session *ret)
 		place_by_claim(&claim, &s);
 	else
 		s.guess = claim.peer;
+	s.error = s.peer.family ? 0 : error;
 	*ret = s;
 }
 
@@ -369,7 +396,8 @@ void session_find(struct session *ret)
 static uid_t login_uid(void)
 {
 	size_t len = 0;
-	CLEANUP_FREE char *text = read_proc((uint32_t)getpid(), "loginuid", &len);
+	int error = 0;
+	CLEANUP_FREE char *text = read_proc((uint32_t)getpid(), "loginuid", &len, &error);
 	uint32_t uid;
 
 	if (text && !num_parse_u32(text, strcspn(text, "\n"), 0, UINT32_MAX - 1, &uid))

@@ -15,12 +15,15 @@ struct session {
 	// multiplexer entered from elsewhere since, mosh): worth protecting, not worth trusting.
 	// Family 0 unless peer is unknown.
 	struct addr guess;
+	// errno of the first look that failed, while peer is unknown: it may be that there is a remote
+	// login all the same. 0: all was looked at.
+	int error;
 };
 
 // Finds the operator's login: the nearest sshd among the ancestors and the TCP connections it holds
 // (/proc/PID/fd, sock_diag), then SSH_CONNECTION/SSH_CLIENT in our or the ancestors' environment
 // (sudo strips ours; mapped addresses are undone), believed only if such a connection lives. Never
-// fails: what is not found is family 0. remote && peer.family == 0: a remote session that could not
+// fails: what is not found is family 0, and `error` tells whether a look failed. remote && peer.family == 0: a remote session that could not
 // be placed. Call it before entering another network namespace: sock_diag sees the current one.
 void session_find(struct session *ret);
 

@@ -86,3 +86,9 @@ int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
 	*ret = TAKE_PTR(s.found.at);
 	return 0;
 }
+
+// Without NETLINK_SOCK_DIAG the socket is refused, without inet_diag or tcp_diag the request.
+bool sockdiag_missing(int code)
+{
+	return code == -EPROTONOSUPPORT || code == -EOPNOTSUPP || code == -ENOENT;
+}

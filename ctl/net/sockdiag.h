@@ -2,6 +2,7 @@
 // Open TCP and UDP sockets of the current network namespace (sock_diag, man 7 sock_diag).
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,3 +19,5 @@ struct socket_info {
 // Established TCP sockets and connected UDP sockets; a kernel without udp_diag shows TCP only.
 // The caller frees *ret. 0 or -errno with err set.
 int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err);
+// Does this -errno of sockdiag_connected say that the kernel has no sock_diag at all?
+bool sockdiag_missing(int code);

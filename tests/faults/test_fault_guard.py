@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guard of block: whatever call of its looks fails, this host's own addresses stay free."""
+
+import collections
+
+import pytest
+
+from inject import CALL, EVERYTHING, Fault, injected, traced
+from labnet import WEIR
+
+LOOKS = ("socket", "bind", "getsockname", "sendto", "recvmsg", "recvfrom", "openat", "readlinkat")
+ERRORS = ("ENOMEM", "EPERM", "ENOBUFS") if EVERYTHING else ("ENOMEM",)
+
+
+def looks_of(weir, argv, log):
+    """How often each of these calls comes in an unharmed run."""
+    done = traced(weir, argv, log, "-e", "trace=" + ",".join(LOOKS))
+    counts = collections.Counter(
+        match[1] for line in log.read_text(errors="replace").splitlines() if (match := CALL.match(line)))
+    return counts, done
+
+
+@pytest.fixture(name="targets")
+def guarded_targets(pair, on):
+    """An own address, and a prefix that holds one: what they are refused for."""
+    return {pair.near4: "an address of this host", "fd77::/120": "an address of this host",
+            pair.far4: "the default gateway"}
+
+
+def test_no_failing_look_blocks_this_host(on, targets, tmp_path):
+    for target, why in targets.items():
+        argv, log = ("block", target), tmp_path / "log"
+        counts, done = looks_of(on, argv, log)
+        assert done.returncode == 3 and why in done.stderr, (target, done.stderr)
+        assert counts["sendto"] >= 6 and counts["recvmsg"] >= 6, counts
+        refused = 0
+        for call, n in counts.items():
+            for nth in range(1, n + 1):
+                for error in ERRORS:
+                    outcome = injected(on, argv, Fault(call, nth, error), log)
+                    assert outcome.status, (target, call, nth, error, outcome.printed)
+                    refused += "cannot tell what must not be blocked" in outcome.printed
+        assert refused >= 6
+    assert not on.entries()
+
+
+def test_force_says_that_it_does_not_know(on, targets, tmp_path):
+    target, log = next(iter(targets)), tmp_path / "log"
+    counts, _ = looks_of(on, ("block", target), log)
+    for nth in range(1, counts["sendto"] + 1):
+        outcome = injected(on, ("block", "203.0.113.1", "--force"), Fault("sendto", nth, "ENOMEM"), log)
+        if "blocked all the same" in outcome.printed:
+            assert not outcome.status and "203.0.113.1" in on.entries()
+            return
+    pytest.fail("no look of the guard failed")
+
+
+def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
+    """Entered by nsenter, the namespace is the login's own; its look fails at each file of /proc."""
+    log, found = tmp_path / "log", set()
+    for nth in range(1, 60):
+        done = pair.near(["strace", "-f", "-qq", "-o", log,
+                          "-e", "trace=openat", "-e", f"inject=openat:error=ENOMEM:when={nth}",
+                          WEIR, "-n", on.name, "block", "203.0.113.1", "--dry-run"], check=False)
+        if "INJECTED" not in log.read_text(errors="replace"):
+            break
+        injected_into = next(line for line in log.read_text().splitlines() if "INJECTED" in line)
+        if "/proc/" in injected_into and "/stat" in injected_into and not done.returncode:
+            pytest.fail(f"{injected_into}: {done.stdout}")
+        if "the other end of your own login" in done.stderr:
+            found.add(injected_into)
+    assert found
