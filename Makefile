@@ -140,7 +140,9 @@ $(O)/tests/balance/rings: $(O)/tests/balance/rings.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 # The datapath once more with a clock that histories set; only what loads the policy differs.
-CLOCKED = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)) $(addprefix tests/balance/,histories.c kernel.c packet.c words.c))
+CLOCKED_ROOM = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)) tests/balance/clock.c)
+HISTORIES = $(CLOCKED_ROOM) $(patsubst %,$(O)/clocked/tests/balance/%.o,histories kernel packet words)
+LIMITS = $(CLOCKED_ROOM) $(O)/clocked/tests/limits/limits.o $(O)/clocked/tests/datapath/frame.o
 
 $(O)/clocked/xdp/policy.bpf.o: xdp/policy.bpf.c
 	@mkdir -p $(@D)
@@ -153,9 +155,13 @@ $(O)/clocked/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) -isystem $(O)/clocked $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(CLOCKED): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
+$(HISTORIES) $(LIMITS): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
 
-$(O)/tests/balance/histories: $(CLOCKED) $(O)/libweir.a
+$(O)/tests/balance/histories: $(HISTORIES) $(O)/libweir.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
+
+$(O)/tests/limits/limits: $(LIMITS) $(O)/libweir.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
@@ -212,7 +218,7 @@ setup:
 side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/balance/histories $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/balance/histories $(O)/tests/limits/limits $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))

@@ -252,10 +252,16 @@ struct policy_rule {
 };
 _Static_assert(sizeof(struct policy_rule) == 128, "layout");
 
-/* A line of buckets: eight addresses, each {tag 20 bits, theoretical arrival time 44 bits}. */
+/* A line of buckets: five addresses, each by a part of its hash (0: free) and its theoretical arrival time. The
+ * time is whole: cut to fewer bits, a bucket that was idle for long enough would look as if it were ahead. */
+#define POLICY_BUCKETS 5
+
 struct policy_bucket_line {
-	__u64 bucket[8];
+	__u64 time[POLICY_BUCKETS];
+	__u32 tag[POLICY_BUCKETS];
+	__u32 pad;
 };
+_Static_assert(sizeof(struct policy_bucket_line) == 64, "layout");
 
 /* Entries of tables that are one value of their map, so that finding one is an addition and not a look-up; 0: a
  * table with an entry of the map for each (POLICY_CELLS of `fields`), for kernels whose verifier asks for it. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The clock of slots and pins. */
+/* The clock of slots, pins and rates. */
 #pragma once
 
 #include <bpf/bpf_helpers.h>
 
-/* The one place where a test object differs: tests/balance plays histories of hours and years, and compares
- * slots and pins to the bit with a model that is told the time. The kernel's clock cannot be set. */
+/* The one place where a test object differs: tests/balance and tests/limits play histories of hours and years,
+ * and compare slots, pins and what a limit lets through to the bit with models that are told the time. The
+ * kernel's clock cannot be set. */
 #ifdef TEST_CLOCK
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

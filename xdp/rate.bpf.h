@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Rate limits: GCRA (ATM Forum TM 4.1 section 4.4.2, ITU-T I.371). One theoretical arrival time a rule,
- * or one an address in lines of eight; changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
+ * or one an address in lines of five; changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
 #pragma once
 
 #include <bpf/bpf_endian.h>
@@ -8,6 +8,7 @@
 
 #include "common/policy.h"
 #include "xdp/count.bpf.h"
+#include "xdp/jiffies.bpf.h"
 #include "xdp/packet.bpf.h"
 
 struct {
@@ -26,17 +27,10 @@ struct {
 
 #define RATE_TRIES 4
 
-/* A bucket: who in the upper bits, the arrival time modulo 2^44 in the lower. An arrival time never runs
- * more than the tolerance ahead, so what seems to is a bucket that has been idle for hours. */
-#define BUCKET_TIME_BITS 44
-#define BUCKET_TIME      ((1ull << BUCKET_TIME_BITS) - 1)
-
-/* How far the arrival time is ahead of now; 0 when it is not. */
-static __always_inline __u64 bucket_ahead(__u64 bucket, __u64 now, __u64 tolerance)
+/* How far an arrival time is ahead of now; 0 when it is not. */
+static __always_inline __u64 time_ahead(__u64 time, __u64 now)
 {
-	__u64 ahead = (bucket - now) & BUCKET_TIME;
-
-	return ahead > tolerance ? 0 : ahead;
+	return time > now ? time - now : 0;
 }
 
 static __always_inline __u64 rate_cost(struct xdp_md *ctx, const struct policy_rule *rule)
@@ -56,12 +50,11 @@ static __always_inline bool meter_exceeds(const struct policy_rule *rule, __u64 
 		return true;
 #pragma unroll
 	for (int i = 0; i < RATE_TRIES; i++) {
-		__u64 old = *(volatile __u64 *)meter;
-		__u64 from = old > now ? old : now;
+		__u64 old = *(volatile __u64 *)meter, charged = time_ahead(old, now) + cost;
 
-		if (from - now + cost > rule->tolerance)
+		if (charged > rule->tolerance)
 			return true;
-		if (!charge || __sync_val_compare_and_swap(meter, old, from + cost) == old)
+		if (!charge || __sync_val_compare_and_swap(meter, old, now + charged) == old)
 			return false;
 	}
 	return true; /* many CPUs at once charge the same rule: it is busy */
@@ -90,18 +83,16 @@ static __always_inline __u64 rate_hash(const struct packet *pkt, const struct po
 }
 
 /* The place of the tag in the line, else the idlest one. */
-static __always_inline int bucket_find(const struct policy_bucket_line *line, __u64 tag, __u64 now,
-				       __u64 tolerance)
+static __always_inline int bucket_find(const struct policy_bucket_line *line, __u32 tag, __u64 now)
 {
 	__u64 least = ~0ull;
 	int idlest = 0;
 
 #pragma unroll
-	for (int i = 0; i < 8; i++) {
-		__u64 bucket = line->bucket[i];
-		__u64 ahead = bucket_ahead(bucket, now, tolerance);
+	for (int i = 0; i < POLICY_BUCKETS; i++) {
+		__u64 ahead = time_ahead(line->time[i], now);
 
-		if (bucket >> BUCKET_TIME_BITS == tag)
+		if (line->tag[i] == tag)
 			return i;
 		if (ahead < least) {
 			least = ahead;
@@ -111,30 +102,40 @@ static __always_inline int bucket_find(const struct policy_bucket_line *line, __
 	return idlest;
 }
 
+/* Writes a bucket that was {was, old}; false when another CPU was faster. The time goes first: the other way
+ * round the newcomer would be seen with the time of the one that it replaces. */
+static __always_inline bool bucket_write(struct policy_bucket_line *line, int place, __u32 was,
+					 __u64 old, __u32 tag, __u64 time)
+{
+	if (__sync_val_compare_and_swap(&line->time[place], old, time) != old)
+		return false;
+	return was == tag || __sync_val_compare_and_swap(&line->tag[place], was, tag) == was;
+}
+
 static __always_inline bool bucket_exceeds(const struct packet *pkt, const struct policy_rule *rule,
 					   __u64 cost, __u64 now, bool charge)
 {
-	__u64 hash = rate_hash(pkt, rule), tag = (hash >> 40 & 0xfffff) | 1;
-	__u32 index = rule->meter + (hash & (rule->meter_lines - 1));
+	__u64 hash = rate_hash(pkt, rule);
+	__u32 tag = hash >> 32 | 1, index = rule->meter + (hash & (rule->meter_lines - 1));
 	struct policy_bucket_line *line = bpf_map_lookup_elem(&buckets, &index);
 
 	if (!line)
 		return true;
 #pragma unroll
 	for (int i = 0; i < RATE_TRIES; i++) {
-		int place = bucket_find(line, tag, now, rule->tolerance) & 7;
-		__u64 old = line->bucket[place], ahead = 0, new;
+		int place = bucket_find(line, tag, now);
+		__u32 was = line->tag[place];
+		__u64 old = line->time[place], ahead = time_ahead(old, now), charged = cost;
 
-		if (old >> BUCKET_TIME_BITS == tag)
-			ahead = bucket_ahead(old, now, rule->tolerance);
-		if (ahead + cost > rule->tolerance)
+		if (was == tag)
+			charged += ahead;
+		if (charged > rule->tolerance)
 			return true;
-		new = tag << BUCKET_TIME_BITS | ((now + ahead + cost) & BUCKET_TIME);
 		if (!charge)
 			return false;
-		if (__sync_val_compare_and_swap(&line->bucket[place], old, new) != old)
+		if (!bucket_write(line, place, was, old, tag, now + charged))
 			continue;
-		if (old >> BUCKET_TIME_BITS != tag && bucket_ahead(old, now, rule->tolerance))
+		if (was != tag && ahead)
 			tally(TALLY_LIMIT_PUSHED);
 		return false;
 	}
@@ -145,7 +146,7 @@ static __always_inline bool bucket_exceeds(const struct packet *pkt, const struc
 static __always_inline bool rate_exceeds(struct xdp_md *ctx, const struct packet *pkt,
 					 const struct policy_rule *rule, bool charge)
 {
-	__u64 now = bpf_jiffies64() << RATE_SHIFT;
+	__u64 now = now_jiffies() << RATE_SHIFT;
 	__u64 cost = rate_cost(ctx, rule);
 
 	if (rule->per == PER_RULE)

@@ -44,16 +44,14 @@ static wide tolerance_of(const struct policy_rule *rule, uint64_t burst)
 	return asked > least ? asked : least;
 }
 
-static uint64_t largest_burst(const struct policy_rule *rule, uint64_t max)
+static uint64_t largest_burst(const struct policy_rule *rule)
 {
 	uint64_t low = 0, high = UINT64_MAX / 2;
 
-	if (tolerance_of(rule, 1) >= max)
-		return 0;
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (tolerance_of(rule, middle) < max)
+		if (tolerance_of(rule, middle) < RATE_TOLERANCE_MAX)
 			low = middle;
 		else
 			high = middle;
@@ -66,7 +64,6 @@ int rate_compile(const struct resolved_limit *limit, uint32_t hz, struct policy_
 {
 	// `units` arrive in `time`.
 	wide time = ((wide)limit->period_ms * hz) << RATE_SHIFT, units = (wide)limit->count * 1000;
-	uint64_t max = limit->per == RESOLVED_PER_RULE ? RATE_TOLERANCE_MAX : RATE_BUCKET_MAX;
 	struct policy_rule rule = {0};
 	wide tolerance;
 
@@ -75,8 +72,8 @@ int rate_compile(const struct resolved_limit *limit, uint32_t hz, struct policy_
 	else
 		cost_of_packet(time, units, &rule);
 	tolerance = tolerance_of(&rule, limit->burst);
-	if (tolerance >= max) {
-		*ret_max = largest_burst(&rule, max);
+	if (tolerance >= RATE_TOLERANCE_MAX) {
+		*ret_max = largest_burst(&rule);
 		return -ERANGE;
 	}
 	ret->cost_mult = rule.cost_mult;
@@ -102,7 +99,7 @@ uint64_t rate_largest_frame(const struct policy_rule *rule)
 
 uint32_t rate_lines(uint32_t max)
 {
-	uint32_t lines = 1, need = max / 8 + !!(max % 8);
+	uint32_t lines = 1, need = max / POLICY_BUCKETS + !!(max % POLICY_BUCKETS);
 
 	while (lines < need)
 		lines *= 2;

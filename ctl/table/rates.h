@@ -14,12 +14,9 @@
 #define RATE_USUAL_FRAME 1514
 // A theoretical arrival time stays below 2^63; jiffies64 << RATE_SHIFT of ten years is below 2^59.
 #define RATE_TOLERANCE_MAX (1ull << 62)
-// Per source or destination the clock has 44 bits (xdp/rate.bpf.h), and an idle bucket must not be
-// taken for one that is ahead.
-#define RATE_BUCKET_MAX (1ull << 42)
 
 // cost_mult, cost_shift and tolerance of a limit. -ERANGE when the burst is more than the clock can
-// hold; then *ret_max is the largest one, 0 when the rate itself is too slow.
+// hold; then *ret_max is the largest one.
 int rate_compile(const struct resolved_limit *limit, uint32_t hz, struct policy_rule *ret,
 		 uint64_t *ret_max);
 

@@ -72,21 +72,11 @@ static void fill_conditions(const struct resolved_rule *from, struct policy_rule
 
 static int limit_refuse(struct builder *b, const struct resolved_rule *from, uint64_t max)
 {
-	const char *per = from->limit.per == RESOLVED_PER_RULE     ? "rule"
-			  : from->limit.per == RESOLVED_PER_SOURCE ? "source"
-								   : "destination";
-	CLEANUP_FREE char *hint = NULL;
+	CLEANUP_FREE char *hint = mem_printf("write burst %llu or less", (unsigned long long)max);
 
-	if (!max) {
-		diag_error(b->diag, from->at, NULL,
-			   "the rate is too slow to be kept per %s at %u jiffies a second", per,
-			   b->options->hz);
-		return -EINVAL;
-	}
-	hint = mem_printf("write burst %llu or less", (unsigned long long)max);
 	diag_error(b->diag, from->at, hint,
-		   "a burst of %llu%s takes too long to be refilled at this rate, per %s",
-		   (unsigned long long)from->limit.burst, from->limit.bits ? " bits" : "", per);
+		   "a burst of %llu%s takes too long to be refilled at this rate",
+		   (unsigned long long)from->limit.burst, from->limit.bits ? " bits" : "");
 	return -EINVAL;
 }
 

@@ -18,10 +18,8 @@
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/table/compile.h"
+#include "tests/balance/clock.h"
 #include "tests/balance/packet.h"
-
-#define MAPS_MAX   64
-#define CLOCK_NAME "test_clock"
 
 struct kernel {
 	struct generation *g;
@@ -96,27 +94,6 @@ static void load(struct kernel *k, const struct balancer_service *s, uint32_t hz
 		die(&err);
 }
 
-static int find_clock(int program)
-{
-	uint32_t ids[MAPS_MAX];
-	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
-	uint32_t size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(program, &info, &size))
-		die_code(errno, "cannot look at the program");
-	for (uint32_t m = 0; m < info.nr_map_ids && m < MAPS_MAX; m++) {
-		int fd = bpf_map_get_fd_by_id(ids[m]);
-		struct bpf_map_info map = {0};
-
-		size = sizeof(map);
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &map, &size) &&
-		    !strcmp(map.name, CLOCK_NAME))
-			return fd;
-		fd_close(fd);
-	}
-	die_code(ENOENT, "the program has no clock of its own");
-}
-
 static void map(struct mapping *m, int fd, size_t bytes)
 {
 	struct err err = {0};
@@ -134,7 +111,9 @@ struct kernel *kernel_new(const struct balancer_service *s, uint32_t hz)
 	k->ifindex = if_nametoindex("lo");
 	k->cpus = libbpf_num_possible_cpus();
 	k->cpu = mem_zalloc(k->cpus > 0 ? (size_t)k->cpus : 1, sizeof(*k->cpu));
-	k->clock_fd = find_clock(k->g->fd[PART_BALANCE]);
+	k->clock_fd = clock_map(k->g->fd[PART_BALANCE]);
+	if (k->clock_fd < 0)
+		die_code(-k->clock_fd, "the program has no clock of its own");
 	map(&k->clock, k->clock_fd, sizeof(uint64_t));
 	map(&k->slots, k->g->fd[PART_RINGS], s->size * sizeof(uint64_t));
 	map(&k->pins, k->g->pins.at[0].fd, s->buckets * sizeof(struct pin_bucket));

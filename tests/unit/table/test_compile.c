@@ -216,18 +216,18 @@ static void test_limits(void **state)
 	m.r.rules[3].limit = limit_of(RESOLVED_PER_DESTINATION, 8);
 	m.r.rules[4].limit = limit_of(RESOLVED_PER_RULE, 0);
 	i = compiled(&m);
-	assert_int_equal(i->rules[0].meter_lines, 16);
+	assert_int_equal(i->rules[0].meter_lines, 32);
 	assert_int_equal(i->rules[0].meter, 0);
 	assert_int_equal(i->rules[0].per, PER_SOURCE);
 	assert_int_equal(i->rules[0].mask4 * 256 + i->rules[0].mask6, 24 * 256 + 56);
 	assert_int_equal(i->rules[1].flags, RULE_LIMIT | RULE_UNDER | RULE_BITS);
 	assert_int_equal(i->rules[1].meter, 0);
 	assert_int_equal(i->rules[2].flags, 0);
-	assert_int_equal(i->rules[3].meter, 16);
-	assert_int_equal(i->rules[3].meter_lines, 1);
+	assert_int_equal(i->rules[3].meter, 32);
+	assert_int_equal(i->rules[3].meter_lines, 2);
 	assert_int_equal(i->rules[4].meter, 1);
 	assert_int_equal(i->n_meters, 2);
-	assert_int_equal(i->n_bucket_lines, 17);
+	assert_int_equal(i->n_bucket_lines, 34);
 	image_free(i);
 	made_free(&m);
 }
@@ -408,10 +408,10 @@ static void test_burst_refused(void **state)
 
 	made_init(&m, 2, 0);
 	m.r.rules[1].limit = limit_of(RESOLVED_PER_SOURCE, 100);
-	m.r.rules[1].limit.burst = 1000000;
+	m.r.rules[1].limit.burst = 1000000000000;
 	text = refused(&m, &options);
-	assert_says(text, "made.weir:2:1: error: a burst of 1000000 takes too long");
-	assert_says(text, "write burst 167772"); // 2^22 jiffies of 4 ms, ten a second
+	assert_says(text, "made.weir:2:1: error: a burst of 1000000000000 takes too long");
+	assert_says(text, "write burst 175921860444"); // 2^42 jiffies of 4 ms, ten a second
 	free(text);
 	made_free(&m);
 }

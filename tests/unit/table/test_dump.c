@@ -52,14 +52,14 @@ static void test_text(void **state)
 {
 	(void)state;
 	static const char wanted[] =
-		"rules 3 always 1 words 1 rows 5 meters 0 bucket-lines 8 logs 1\n"
+		"rules 3 always 1 words 1 rows 5 meters 0 bucket-lines 16 logs 1\n"
 		"fields source dport vlan\n"
 		"default-drop 0x1 conditions\n"
 		"fragments proto 17-17 drop\n"
 		"fragments ip6 drop\n"
 		"rule 0 made.weir:1 'rule 0' pass\n"
 		"rule 1 made.weir:2 'rule 1' drop over packets cost 26214400>>0 tolerance 131072000"
-		" per source mask 32/64 lines 0+8\n"
+		" per source mask 32/64 lines 0+16\n"
 		"rule 2 made.weir:3 'rule 2' drop log 0 every 250 snap 128\n"
 		"source ipv4 regions 7 lines 0\n"
 		"  0.0.0.0-9.255.255.255 r4\n"
