@@ -180,7 +180,7 @@ def test_fail2ban_bans_again_after_a_restart(pair, on, fail2ban, end):
         assert taken(pair, ATTACKER4, ATTACKER6, "192.0.2.66")()
     fail2ban.start()
     banned = {ATTACKER4: ["fail2ban-door"], ATTACKER6: ["fail2ban-gate"], OTHER4: [""]}
-    until(lambda: origins(on) == banned and fail2ban.said().count("Restore Ban") == 2)
+    until(lambda: origins(on) == banned and fail2ban.said().count(" Ban ") == 2)
     assert taken(pair, ATTACKER4, ATTACKER6)() and free(pair, "192.0.2.66")()
     fail2ban.client("set", "door", "unbanip", ATTACKER4)
     until(free(pair, ATTACKER4))
