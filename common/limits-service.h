@@ -14,6 +14,9 @@
 /* Ticks of 1 to 2 s, whatever HZ is, last 18 hours in the 16 bits of a pin. Half of it is left, so that
  * an old time cannot be mistaken for a new one soon. */
 #define SERVICE_IDLE_MAX_MS (8u * 3600 * 1000)
+/* How long a flow is remembered that its client has closed, and how long one has to be silent until its backend,
+ * if that gets no new flows, loses it to the next SYN: as long as the other end may wait (TIME-WAIT of Linux). */
+#define SERVICE_LINGER_S 60
 /* A pin of the future: another CPU's clock may be a tick ahead of what this one has just read. */
 #define SERVICE_PIN_AHEAD 16
 

@@ -40,8 +40,8 @@ enum service_hash {
 
 enum backend_state {
 	BACKEND_UP,
-	BACKEND_DRAIN, /* no new flows; old ones stay as long as they speak */
-	BACKEND_DOWN,  /* its flows move */
+	BACKEND_DRAIN, /* no new flows; old ones stay as long as they speak. To the datapath also: gets none now */
+	BACKEND_DOWN, /* its flows move */
 };
 
 #define BACKEND_NONE 0 /* the number of no backend */
@@ -56,12 +56,13 @@ struct service {
 	__u16 idle_udp;   /* the same */
 	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
 	__u16 row;        /* of its counters */
+	__u16 linger;     /* pin_linger(): a closed pin lives no longer */
 	__u8 mode;        /* enum service_mode */
 	__u8 hash;        /* enum service_hash */
 	__u8 protocols;   /* SERVICE_TCP | … */
 	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
 	__u8 pin_shift;   /* pin_shift(HZ) */
-	__u8 pad[19];
+	__u8 pad[17];
 };
 _Static_assert(sizeof(struct service) == 64, "layout");
 
@@ -94,10 +95,13 @@ _Static_assert(sizeof(struct backend) == 64, "layout");
 	X(OPENED, "opened", "packets that open a connection") \
 	X(PINNED_HALF, "pinned-half", "pins written for flows that opened") \
 	X(PINNED_FOUND, "pinned-found", "pins written for flows that were there before") \
+	X(PINNED_CLOSED, "pinned-closed", "pins written for flows that closed") \
 	X(MOVED, "moved", "pins moved from a backend that is down") \
+	X(REOPENED, "reopened", "new connections with the addresses and ports of an ended one") \
 	X(PUSHED_HALF, "pushed-half", "living pins of flows that only opened, pushed out by others") \
 	X(PUSHED_FOUND, "pushed-found", "living pins of flows heard once, pushed out by others") \
 	X(PUSHED_TALKS, "pushed-talks", "living pins of flows heard twice, pushed out by others") \
+	X(PUSHED_CLOSED, "pushed-closed", "living pins of flows that closed, pushed out by others") \
 	X(UNPINNED, "unpinned", "flows that found no place for a pin") \
 	X(COMPLETED, "checksum-completed", "partial checksums of local senders that were completed") \
 	X(QUOTED, "quoted", "ICMP errors that followed the flow they quote")
@@ -217,6 +221,7 @@ enum pin_level {
 	PIN_HALF,  /* opened, and not heard again */
 	PIN_FOUND, /* its first packet here opened nothing */
 	PIN_TALKS, /* heard again with a packet that opens nothing */
+	PIN_CLOSED, /* its client has closed it: lives for `linger` at most, and the next SYN is another flow's */
 };
 
 #define PIN_TIME_BITS   16
@@ -252,6 +257,12 @@ SERVICE_INLINE __u32 pin_backend(__u64 pin)
 SERVICE_INLINE enum pin_level pin_level(__u64 pin)
 {
 	return (enum pin_level)(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL);
+}
+
+/* Who makes room for whom: a closed pin for all, then the lower level for the higher one. */
+SERVICE_INLINE __u32 pin_worth(__u32 level)
+{
+	return (level + 1) & PIN_LEVEL;
 }
 
 SERVICE_INLINE __u32 pin_time_of(__u64 pin)
@@ -293,6 +304,14 @@ SERVICE_INLINE __u32 pin_ticks(__u64 idle_jiffies, __u32 shift)
 	return (__u32)((idle_jiffies + (1ull << shift) - 1) >> shift);
 }
 
+/* Ticks of a closed pin's life, rounded up. idle_jiffies: of TCP, which alone closes. */
+SERVICE_INLINE __u32 pin_linger(__u64 idle_jiffies, __u32 hz, __u32 shift)
+{
+	__u64 linger = (__u64)SERVICE_LINGER_S * hz;
+
+	return pin_ticks(linger < idle_jiffies ? linger : idle_jiffies, shift);
+}
+
 /* Ticks since the pin's flow was heard at `time`; 0 also when its time is a little ahead. */
 SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 {
@@ -301,8 +320,10 @@ SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 	return age > PIN_TIME - SERVICE_PIN_AHEAD ? 0 : age;
 }
 
-/* A pin lives for more than its idle, by less than two ticks. A free place does not live. */
-SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 idle_ticks)
+/* A pin lives for more than its idle, or its linger if it is closed, by less than two ticks. A free place does not
+ * live. */
+SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 idle_ticks, __u32 linger_ticks)
 {
-	return pin_backend(pin) != BACKEND_NONE && pin_age(pin, time) <= idle_ticks;
+	return pin_backend(pin) != BACKEND_NONE &&
+	       pin_age(pin, time) <= (pin_level(pin) == PIN_CLOSED ? linger_ticks : idle_ticks);
 }

@@ -34,16 +34,35 @@ static __always_inline bool opens(const struct packet *pkt)
 	return pkt->proto == IPPROTO_SCTP && !pkt->sctp_tag;
 }
 
+/* What a packet says of its flow. */
+enum flow_event { FLOW_GOES_ON, FLOW_OPENS, FLOW_CLOSES };
+
+/* The client's FIN or RST. SCTP is not looked at: its chunks may stand anywhere. */
+static __always_inline bool closes(const struct packet *pkt)
+{
+	return !pkt->quoted && pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x05;
+}
+
+static __always_inline enum flow_event flow_event(const struct packet *pkt)
+{
+	return opens(pkt) ? FLOW_OPENS : closes(pkt) ? FLOW_CLOSES : FLOW_GOES_ON;
+}
+
 static __always_inline struct backend *backend_at(__u32 id)
 {
 	return bpf_map_lookup_elem(&backends, &id);
 }
 
-static __always_inline bool is_down(__u32 id)
+static __always_inline enum backend_state state_of(__u32 id)
 {
 	const struct backend *b = backend_at(id);
 
-	return !b || *(volatile __u8 *)&b->state == BACKEND_DOWN;
+	return b ? *(volatile __u8 *)&b->state : BACKEND_DOWN;
+}
+
+static __always_inline bool is_down(__u32 id)
+{
+	return state_of(id) == BACKEND_DOWN;
 }
 
 static __always_inline __u64 read_pin(const struct pin_bucket *bucket, int i)
@@ -70,27 +89,30 @@ static __always_inline __u64 is_less(__u64 a, __u64 b)
 	return difference >> 63;
 }
 
-/* How early a pin has to make room: the lower level first, then the older; before them all a place that is
+/* How early a pin has to make room: who is worth least first, then the older; before them all a place that is
  * free or whose pin does not live. */
-static __always_inline __u64 pin_rank(__u64 pin, __u32 time, __u32 idle_most)
+static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)
 {
 	__u64 age = (time - (__u32)pin) & PIN_TIME, rank;
+	__u64 worth = pin_worth(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL), most = s->idle_most;
 
+	most ^= (most ^ s->linger) & -is_less(worth, 1);       /* closed */
 	age &= is_less(PIN_TIME - SERVICE_PIN_AHEAD, age) - 1; /* as pin_age() */
-	rank = (PIN_LEVEL - (pin >> PIN_LEVEL_SHIFT & PIN_LEVEL)) << PIN_TIME_BITS | age;
-	rank |= -(is_less(idle_most, age) | is_less(pin_backend(pin), 1));
+	rank = (PIN_LEVEL - worth) << PIN_TIME_BITS | age;
+	rank |= -(is_less(most, age) | is_less(pin_backend(pin), 1));
 	return rank & (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
 }
 
 /* The place that a pin may take; the first of equals. */
-static __always_inline int pin_place(const struct pin_bucket *bucket, __u32 time, __u32 idle_most)
+static __always_inline int pin_place(const struct service *s, const struct pin_bucket *bucket,
+				     __u32 time)
 {
 	__u64 best = 0;
 
 #pragma unroll
 	for (int i = 0; i < SERVICE_PIN_WORDS; i++) {
-		__u64 rank = pin_rank(read_pin(bucket, i), time, idle_most) << 3 |
-			     (SERVICE_PIN_WORDS - 1 - i);
+		__u64 rank =
+			pin_rank(s, read_pin(bucket, i), time) << 3 | (SERVICE_PIN_WORDS - 1 - i);
 
 		best ^= (best ^ rank) & -is_less(best, rank);
 	}
@@ -117,16 +139,17 @@ __noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 
 	if (!s || !table || !(at = bpf_map_lookup_elem(table, &bucket)))
 		return PIN_NO_PLACE;
-	place = pin_place(at, time, s->idle_most) & (SERVICE_PIN_WORDS - 1);
+	place = pin_place(s, at, time) & (SERVICE_PIN_WORDS - 1);
 	old = read_pin(at, place);
-	lives = pin_lives(old, time, s->idle_most);
-	if (lives && pin_level(old) > pin_level(pin))
+	lives = pin_lives(old, time, s->idle_most, s->linger);
+	if (lives && pin_worth(pin_level(old)) > pin_worth(pin_level(pin)))
 		return PIN_NO_PLACE;
 	if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
 		return PIN_DISTURBED;
 	if (lives)
 		service_tally(s->row, SERVICE_PUSHED_HALF + pin_level(old));
-	service_tally(s->row, SERVICE_PINNED_HALF + pin_level(pin));
+	service_tally(s->row, pin_level(pin) == PIN_CLOSED ? SERVICE_PINNED_CLOSED
+							   : SERVICE_PINNED_HALF + pin_level(pin));
 	return PIN_STORED;
 }
 
@@ -148,7 +171,8 @@ static __always_inline __u32 pin_matches(__u64 pin, __u32 flow)
 }
 
 /* The place of the flow's living pin, or -1; one that does not live is freed. */
-static __always_inline int pin_find(struct pin_bucket *bucket, __u32 flow, __u32 time, __u32 idle)
+static __always_inline int pin_find(const struct service *s, struct pin_bucket *bucket, __u32 flow,
+				    __u32 time, __u32 idle)
 {
 	__u32 hits = 0;
 	__u64 pin;
@@ -161,30 +185,50 @@ static __always_inline int pin_find(struct pin_bucket *bucket, __u32 flow, __u32
 		return -1;
 	place = __builtin_popcount(hits ^ (hits - 1)) - 1;
 	pin = read_pin(bucket, place);
-	if (pin_lives(pin, time, idle))
+	if (pin_lives(pin, time, idle, s->linger))
 		return place;
 	if (!config.twin)
 		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], pin, 0);
 	return -1;
 }
 
-/* The flow was heard: its time, and the second level unless it only opens again. Moves it to the owner when
- * its backend is down. */
+/* Its connection has ended, or as good as: a packet that opens begins another one. One that speaks must not be
+ * cut by a SYN that anybody can forge. */
+static __always_inline bool is_given_up(const struct service *s, __u64 pin, __u32 time)
+{
+	return pin_level(pin) == PIN_CLOSED ||
+	       (pin_age(pin, time) > s->linger && state_of(pin_backend(pin)) != BACKEND_UP);
+}
+
+static __always_inline enum pin_level level_after(enum pin_level level, enum flow_event event)
+{
+	if (event == FLOW_CLOSES)
+		return PIN_CLOSED;
+	return event == FLOW_OPENS || level == PIN_CLOSED ? level : PIN_TALKS;
+}
+
+/* The flow was heard: its time, its level. Moves it to the owner when its backend is down, and when it is
+ * another connection that opens. */
 static __always_inline __u32 pin_follow(const struct packet *pkt, const struct service *s,
 					struct pin_bucket *bucket, int place, __u32 owner,
 					__u32 time)
 {
 	__u64 old = read_pin(bucket, place), new;
+	enum flow_event event = flow_event(pkt);
+	bool again = event == FLOW_OPENS && is_given_up(s, old, time);
 	bool down = is_down(pin_backend(old));
-	__u32 to = down ? owner : pin_backend(old);
+	__u32 to = again || down ? owner : pin_backend(old);
 
 	if (config.twin || pkt->quoted)
 		return to;
-	new = pin_pack(pin_flow(old), to, opens(pkt) ? pin_level(old) : PIN_TALKS, time);
+	new = pin_pack(pin_flow(old), to, again ? PIN_HALF : level_after(pin_level(old), event),
+		       time);
 	if (new != old)
 		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], old,
 					    new);
-	if (down)
+	if (again)
+		service_tally(s->row, SERVICE_REOPENED);
+	else if (down)
 		service_tally(s->row, SERVICE_MOVED);
 	return to;
 }
@@ -197,6 +241,11 @@ static __always_inline void twin_pinned(void)
 		t->pinned = 1;
 }
 
+static __always_inline enum pin_level first_level(enum flow_event event)
+{
+	return event == FLOW_OPENS ? PIN_HALF : event == FLOW_CLOSES ? PIN_CLOSED : PIN_FOUND;
+}
+
 /* A slot that is not stable. hash: of the flow's tuple. */
 static __always_inline __u32 choose_unstable(struct packet *pkt, const struct service *s,
 					     __u64 slot, __u64 hash)
@@ -206,23 +255,23 @@ static __always_inline __u32 choose_unstable(struct packet *pkt, const struct se
 	__u32 time = pin_time(now, s->pin_shift & 31);
 	__u32 idle = pkt->proto == IPPROTO_UDP ? s->idle_udp : s->idle_tcp;
 	struct pin_bucket *bucket = bucket_at(s, pkt->service, hash);
-	bool first = opens(pkt);
+	enum flow_event event = flow_event(pkt);
 	int place;
 
 	if (!bucket)
 		return BACKEND_NONE;
-	place = pin_find(bucket, pin_flow_of(hash), time, idle);
+	place = pin_find(s, bucket, pin_flow_of(hash), time, idle);
 	if (place >= 0) {
 		twin_pinned();
 		return pin_follow(pkt, s, bucket, place, owner, time);
 	}
 	if (slot_phase(slot, now, s->hold_ticks) != SLOT_CHANGING)
 		return owner;
-	if (!first && !is_down(former))
+	if (event != FLOW_OPENS && !is_down(former))
 		to = former;
 	if (!config.twin && !pkt->quoted)
 		pin_store(s, pkt->service, pin_bucket_of(hash, s->buckets),
-			  pin_pack(pin_flow_of(hash), to, first ? PIN_HALF : PIN_FOUND, time));
+			  pin_pack(pin_flow_of(hash), to, first_level(event), time));
 	return to;
 }
 

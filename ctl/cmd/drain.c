@@ -12,9 +12,10 @@
 #include "ctl/control/fleet.h"
 #include "ctl/datapath/pins.h"
 
-#define QUIET_MS 10000 // a drained backend that got no packet for so long has been drained
-#define LOOK_MS  500
-#define FOR_MAX  (366ull * 24 * 3600 * 1000)
+#define QUIET_MS     10000 // how long a drained backend gets no packet until --wait returns
+#define QUIET_MAX_MS (24ull * 3600 * 1000)
+#define LOOK_MS      500
+#define FOR_MAX      (366ull * 24 * 3600 * 1000)
 
 // What a command sets in each backend that is meant.
 struct setting {
@@ -198,15 +199,14 @@ static int end_expired(struct context *ctx, struct err *err)
 
 // Until no packet has come for a while, or somebody ended it, or its time is over.
 static int wait_quiet(struct context *ctx, const struct args *args, const char *service,
-		      const char *backend, struct err *err)
+		      const char *backend, uint64_t wait_ms, struct err *err)
 {
-	uint64_t packets, before = UINT64_MAX;
-	unsigned quiet_ms = 0;
+	uint64_t packets, before = UINT64_MAX, quiet_ms = 0;
 	bool over;
 	int code;
 
 	while (!(code = look(ctx, args, service, backend, &packets, &over, err)) && !over &&
-	       quiet_ms < QUIET_MS) {
+	       quiet_ms < wait_ms) {
 		quiet_ms = packets == before ? quiet_ms + LOOK_MS : 0;
 		before = packets;
 		pause_ms(LOOK_MS);
@@ -220,12 +220,13 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 		return err_refused(err, "it is not drained any more: its time is over, or somebody "
 					"took the drain back");
 	if (!ctx->quiet)
-		out_line(ctx->out, "no packet for 10 s: drained");
+		out_line(ctx->out, "no packet for %.5g s", (double)wait_ms / 1000);
 	return 0;
 }
 
 static int wait_after(struct context *ctx, const struct args *args, const char *service,
-		      const char *backend, const struct done *done, struct err *err)
+		      const char *backend, uint64_t wait_ms, const struct done *done,
+		      struct err *err)
 {
 	if (done->change.kept_last) {
 		err_refused(err, "there is nothing to wait for: new flows still go to '%s'",
@@ -236,19 +237,32 @@ static int wait_after(struct context *ctx, const struct args *args, const char *
 		out_line(ctx->out,
 			 "waiting for its last packet; interrupting ends the wait, not the drain");
 	out_flush(ctx->out);
-	return wait_quiet(ctx, args, service, backend, err);
+	out_set_u64(ctx->out, "wait_ms", wait_ms);
+	return wait_quiet(ctx, args, service, backend, wait_ms, err);
+}
+
+static int read_wait(const struct args *args, uint64_t *ret_ms, struct err *err)
+{
+	const char *text = args_value(args, "wait");
+
+	*ret_ms = QUIET_MS;
+	if (text && num_parse_time_ms(text, strlen(text), 1000, QUIET_MAX_MS, ret_ms))
+		return err_input(err, "--wait '%s' is not a time of 1s to 24h", text);
+	return 0;
 }
 
 static int run_drain(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct setting s = {.state = BACKEND_DRAIN};
 	const char *service, *backend;
+	uint64_t ms, wait_ms = 0;
 	struct done done;
-	uint64_t ms;
 	int code = args_expect_words(args, 1, 2, "BACKEND", err);
 
 	if (!code)
 		code = read_for(args, &s.until_s, &ms, err);
+	if (!code)
+		code = read_wait(args, &wait_ms, err);
 	if (code)
 		return code;
 	service = args->words.n > 1 ? args->words.at[0] : NULL;
@@ -256,7 +270,7 @@ static int run_drain(struct context *ctx, const struct args *args, struct err *e
 	code = change_pool(ctx, args, service, backend, &s, &done, err);
 	if (code || !args_has(args, "wait") || args_has(args, "dry-run"))
 		return code;
-	return wait_after(ctx, args, service, backend, &done, err);
+	return wait_after(ctx, args, service, backend, wait_ms, &done, err);
 }
 
 static int run_undrain(struct context *ctx, const struct args *args, struct err *err)
@@ -329,7 +343,7 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 	}
 
 static const struct args_option drain_options[] = {
-	{"wait", 0, NULL, "return when it got no packet for 10 s", false, false},
+	{"wait", 0, "TIME", "return when it got no packet for TIME (10s)", false, true},
 	{"for", 0, "TIME", "end it by itself; at the next command that changes the pool", false,
 	 false},
 	COMMON_OPTIONS,

@@ -62,17 +62,17 @@ static void show_idle(const struct shown *s)
 	text_free(&t);
 }
 
-static const char *const pin_keys[] = {"pins_half", "pins_found", "pins_talks"};
+static const char *const pin_keys[] = {"pins_half", "pins_found", "pins_talks", "pins_closed"};
 
 // Their sum for people, one by one in JSON.
 static void cell_pins(struct out *o, const uint32_t *pins)
 {
 	uint64_t sum = 0;
 
-	for (int level = 0; level <= PIN_TALKS; level++)
+	for (int level = 0; level <= PIN_CLOSED; level++)
 		sum += pins[level];
 	out_cell_u64(o, "pins", "PINS", sum);
-	for (int level = 0; level <= PIN_TALKS; level++)
+	for (int level = 0; level <= PIN_CLOSED; level++)
 		out_set_u64(o, pin_keys[level], pins[level]);
 }
 
@@ -121,14 +121,14 @@ static void show_pins(const struct shown *s)
 	uint64_t sum[PIN_LEVEL + 1] = {0};
 
 	for (size_t id = 0; id < SERVICE_BACKENDS; id++)
-		for (int level = 0; level <= PIN_TALKS; level++)
+		for (int level = 0; level <= PIN_CLOSED; level++)
 			sum[level] += s->pins[id][level];
-	for (int level = 0; level <= PIN_TALKS; level++)
+	for (int level = 0; level <= PIN_CLOSED; level++)
 		out_set_u64(o, pin_keys[level], sum[level]);
 	out_set_u64(o, "pins_max", (uint64_t)s->service->buckets * SERVICE_PIN_WORDS);
-	out_line(o, "  pins:        %llu half open, %llu found, %llu talking, of %llu",
+	out_line(o, "  pins:        %llu half open, %llu found, %llu talking, %llu closed, of %llu",
 		 (unsigned long long)sum[PIN_HALF], (unsigned long long)sum[PIN_FOUND],
-		 (unsigned long long)sum[PIN_TALKS],
+		 (unsigned long long)sum[PIN_TALKS], (unsigned long long)sum[PIN_CLOSED],
 		 (unsigned long long)s->service->buckets * SERVICE_PIN_WORDS);
 }
 

@@ -539,7 +539,9 @@ int apply_abandon(const char *instance, const char *command, struct apply_result
 		return code;
 	revisions_forget(instance, t.about.revision);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
-	code = leave_interfaces(i, t.state.previous, &ret->left, err);
+	code = balance_back(i, t.state.previous, err);
+	if (!code)
+		code = leave_interfaces(i, t.state.previous, &ret->left, err);
 	if (!code && ret->left.n)
 		code = bringup_remove_if_idle(&t.bringup, &removed, err);
 	return code;

@@ -58,6 +58,10 @@ int balance_before(struct balance *s, const struct instance *i, bool fleeting, s
 int balance_after(struct balance *s, const struct instance *i, uint32_t generation,
 		  struct err *err);
 
+// After the way back from a trial to `generation`: who gets new flows is what that policy says. 0, also when it has
+// no services, or -errno with err set.
+int balance_back(const struct instance *i, uint32_t generation, struct err *err);
+
 // ---- a balancer that runs -----------------------------------------------------------------------
 
 // Tidies up: ends what was set for a time, looks at how many pins were pushed out, closes transitions whose

@@ -29,6 +29,7 @@ static struct ring_pins pins_of(const struct balancer_service *s, uint64_t *word
 		.n = n,
 		.time = pin_time(now->jiffies, shift),
 		.idle_ticks = pin_ticks(longest_idle(s), shift) + 2,
+		.linger_ticks = pin_linger(s->idle_tcp, now->hz, shift) + 2,
 		.hash = (enum service_hash)s->hash,
 	};
 }
@@ -206,6 +207,8 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 	char *why = NULL;
 
 	hops_row(m, &source, hop, old, &row, &why);
+	if (old) // which the whole pool says
+		row.state = old->state;
 	if (why && !m->gone)
 		sentences_add(warnings, mem_printf("service '%s': %s", s->name, why));
 	free(why);

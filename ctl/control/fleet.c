@@ -266,7 +266,7 @@ int fleet_pins(const struct fleet *p, size_t service, uint32_t (*ret)[PIN_LEVEL 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t pin = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 
-		if (pin_lives(pin, time, row.idle_most))
+		if (pin_lives(pin, time, row.idle_most, row.linger))
 			ret[pin_backend(pin)][pin_level(pin)]++;
 	}
 	return 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/control/balance.h"
 #include "ctl/control/leave.h"
 #include "ctl/datapath/commit.h"
 
@@ -36,6 +37,8 @@ int settle_trial(const struct instance *i, struct err *err)
 
 	if (!code && reverted)
 		code = commit_read(i, &state, err);
+	if (!code && reverted)
+		code = balance_back(i, state.active, err);
 	if (!code && reverted)
 		code = leave_interfaces(i, state.active, &left, err);
 	vec_free(&left);

@@ -180,12 +180,26 @@ static void write_services(struct balancing_live *l, uint32_t hz)
 	}
 }
 
+static void write_states(struct balancing_live *l)
+{
+	const struct balancer *b = l->state;
+	CLEANUP_FREE uint8_t *states = mem_zalloc(b->n_members, sizeof(*states));
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+
+		balancer_states(b, s, states);
+		for (uint32_t m = 0; m < s->n_members; m++)
+			balancing_set_state(l, b->members[s->first_member + m].id,
+					    (enum backend_state)states[m]);
+	}
+}
+
 int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err)
 {
 	const struct balancer *b = l->state;
 
-	for (size_t m = 0; m < b->n_members; m++)
-		balancing_set_state(l, b->members[m].id, balancer_state(&b->members[m]));
+	write_states(l);
 	write_slots(l);
 	write_services(l, hz);
 	for (uint32_t m = 0; m < b->n_members; m++)

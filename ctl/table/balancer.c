@@ -92,6 +92,7 @@ void balancer_row(const struct balancer_service *s, uint32_t hz, struct service 
 		.idle_tcp = (uint16_t)pin_ticks(s->idle_tcp, shift),
 		.idle_udp = (uint16_t)pin_ticks(s->idle_udp, shift),
 		.idle_most = (uint16_t)pin_ticks(longest_idle(s), shift),
+		.linger = (uint16_t)pin_linger(s->idle_tcp, hz, shift),
 		.row = s->row,
 		.mode = s->mode,
 		.hash = s->hash,

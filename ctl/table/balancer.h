@@ -134,6 +134,9 @@ void balancer_new_ids(const struct balancer *b, const struct balancer *running,
 
 // What a member is by now: down if health or hand say so, else drained if they say so or it is gone.
 enum backend_state balancer_state(const struct balancer_member *m);
+// What the datapath is told of the members of a service, in their order: also who is up is drained when it gets no
+// new flows, as its weight is 0, or it is a backup that is not needed.
+void balancer_states(const struct balancer *b, const struct balancer_service *s, uint8_t *ret);
 uint32_t balancer_weight(const struct balancer_member *m);                // as it counts
 void balancer_address(const struct balancer_member *m, struct addr *ret); // family 0: here
 

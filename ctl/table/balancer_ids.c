@@ -32,7 +32,7 @@ void balancer_ids_of_pins(const struct ring_pins *pins, struct balancer_ids *ids
 	for (size_t i = 0; i < pins->n; i++) {
 		uint64_t pin = __atomic_load_n(&pins->words[i], __ATOMIC_RELAXED);
 
-		if (pin && pin_lives(pin, pins->time, pins->idle_ticks))
+		if (pin && pin_lives(pin, pins->time, pins->idle_ticks, pins->linger_ticks))
 			balancer_ids_add(ids, pin_backend(pin));
 	}
 }

@@ -46,6 +46,21 @@ static size_t elected_of(const struct balancer *b, const struct balancer_service
 	return kept;
 }
 
+void balancer_states(const struct balancer *b, const struct balancer_service *s, uint8_t *ret)
+{
+	CLEANUP_FREE struct ring_backend *backends = mem_zalloc(s->n_members, sizeof(*backends));
+	size_t n = backends_of(b, s, backends), at = 0;
+
+	ring_elect(backends, n, backends);
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct balancer_member *m = &b->members[s->first_member + i];
+
+		ret[i] = (uint8_t)balancer_state(m);
+		if (!m->gone && !backends[at++].weight && ret[i] == BACKEND_UP)
+			ret[i] = BACKEND_DRAIN;
+	}
+}
+
 void balancer_ring_cleanup(struct balancer_ring *ring)
 {
 	free(TAKE_PTR(ring->backends));

@@ -52,8 +52,9 @@ struct ring_pins {
 	uint64_t *words; // buckets × SERVICE_PIN_WORDS
 	size_t n;
 	uint32_t time; // pin_time() of now
-	uint32_t
-		idle_ticks; // the longest of the service's protocols, and two more for packets on their way
+	// Of pins: the longest idle of the service's protocols; of closed ones pin_linger(). Both two more for packets on
+	// their way.
+	uint32_t idle_ticks, linger_ticks;
 	enum service_hash hash;
 };
 

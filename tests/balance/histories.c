@@ -37,6 +37,8 @@ struct play {
 	struct balancer_service service;
 	struct kernel *kernel;
 	struct kernel_tables t;
+	uint8_t state[SERVICE_BACKENDS]; // enum backend_state, as the history says
+	bool counts[SERVICE_BACKENDS];   // for new flows, when the last ring was made
 	struct members edited, running;
 	// On trial: the ring before, which packets do not see.
 	bool trial;
@@ -98,7 +100,7 @@ static void begin(struct play *p)
 static void end(struct play *p)
 {
 	static const enum service_event pushed[] = {SERVICE_PUSHED_HALF, SERVICE_PUSHED_FOUND,
-						    SERVICE_PUSHED_TALKS};
+						    SERVICE_PUSHED_TALKS, SERVICE_PUSHED_CLOSED};
 
 	for (unsigned level = 0; level < ARRAY_SIZE(pushed); level++)
 		printf("pushed-out-%u %" PRIu64 "\n", level,
@@ -124,6 +126,14 @@ static struct balancer_member *pool_find(struct members *pool, uint32_t id)
 	return NULL;
 }
 
+// What packets see: drained is also who does not count.
+static void show_state(const struct play *p, uint32_t id)
+{
+	bool rests = p->state[id] == BACKEND_UP && !p->counts[id];
+
+	p->t.backends[id].state = rests ? BACKEND_DRAIN : p->state[id];
+}
+
 static void put_backend(struct play *p)
 {
 	const struct words *w = &p->words;
@@ -142,7 +152,9 @@ static void put_backend(struct play *p)
 		.backup = words_flag(w, 6, "backup", "primary"),
 	};
 	memcpy(m->addr, addr.bytes, sizeof(m->addr));
-	kernel_backend(p->kernel, m->id, m->family, words_state(w, 5));
+	p->state[m->id] = (uint8_t)words_state(w, 5);
+	kernel_backend(p->kernel, m->id, m->family, BACKEND_UP);
+	show_state(p, m->id);
 }
 
 static void remove_backend(struct play *p)
@@ -155,16 +167,35 @@ static void remove_backend(struct play *p)
 
 // ---- slots --------------------------------------------------------------------------------------
 
-// To the ring of the pool in the states that its backends have by now.
-static void change(struct play *p, struct members *pool, uint64_t *slots)
+// The pool in the states that its backends have by now.
+static struct balancer balancer_of(struct play *p, struct members *pool, uint64_t *slots)
 {
-	struct balancer b = {&p->service, 1, pool->at, pool->n, slots, p->service.size};
-	bool nobody;
-
 	p->service.n_members = pool->n;
 	for (uint32_t i = 0; i < pool->n; i++)
-		pool->at[i].health = p->t.backends[pool->at[i].id].state;
+		pool->at[i].health = p->state[pool->at[i].id];
+	return (struct balancer){&p->service, 1, pool->at, pool->n, slots, p->service.size};
+}
+
+static void change(struct play *p, struct members *pool, uint64_t *slots)
+{
+	struct balancer b = balancer_of(p, pool, slots);
+	bool nobody;
+
 	balancer_change(&b, 0, *p->t.now, p->hz, &nobody);
+}
+
+// Who gets new flows in the ring that packets meet.
+static void show_states(struct play *p)
+{
+	struct balancer b = balancer_of(p, &p->running, p->t.slots);
+	uint8_t states[POLICY_BACKENDS];
+
+	balancer_states(&b, &p->service, states);
+	memset(p->counts, 0, sizeof(p->counts));
+	for (uint32_t i = 0; i < p->running.n; i++)
+		p->counts[p->running.at[i].id] = states[i] == BACKEND_UP;
+	for (uint32_t id = 1; id < SERVICE_BACKENDS; id++)
+		show_state(p, id);
 }
 
 // What the ring on trial sends elsewhere is looked for by the ring before.
@@ -189,6 +220,7 @@ static void ring(struct play *p)
 {
 	p->running = p->edited;
 	change(p, &p->running, p->t.slots);
+	show_states(p);
 	if (!p->trial)
 		return;
 	change(p, &p->before, p->slots_before);
@@ -205,6 +237,7 @@ static void begin_trial(struct play *p)
 	p->running = p->edited;
 	p->trial = true;
 	change(p, &p->running, p->t.slots);
+	show_states(p);
 	prepare_way_back(p);
 }
 
@@ -215,6 +248,7 @@ static void end_trial(struct play *p, bool back)
 		return;
 	memcpy(p->t.slots, p->slots_before, p->service.size * sizeof(*p->slots_before));
 	p->edited = p->running = p->before;
+	show_states(p);
 }
 
 static void trial(struct play *p)
@@ -238,6 +272,7 @@ static void tidy(struct play *p)
 		.n = (size_t)s->buckets * SERVICE_PIN_WORDS,
 		.time = pin_time(*p->t.now, shift),
 		.idle_ticks = pin_ticks(longest_idle(p), shift),
+		.linger_ticks = pin_linger(s->idle_tcp, p->hz, shift),
 		.hash = (enum service_hash)s->hash,
 	};
 
@@ -326,23 +361,32 @@ static void print_written(const struct play *p, const struct flow *f, const stru
 {
 	uint64_t pin = pin_of(p, hash_of(p, f, false));
 
-	if (a->event[SERVICE_PINNED_HALF] || a->event[SERVICE_PINNED_FOUND])
+	if (a->event[SERVICE_PINNED_HALF] || a->event[SERVICE_PINNED_FOUND] ||
+	    a->event[SERVICE_PINNED_CLOSED])
 		printf("pin %u %u\n", pin_level(pin), pin_backend(pin));
 	else if (a->event[SERVICE_UNPINNED])
 		puts("not-stored");
 	else if (a->event[SERVICE_MOVED])
 		puts("moved");
+	else if (a->event[SERVICE_REOPENED])
+		puts("reopened");
 	else
 		puts(found(p, f, pin) ? "time" : "-");
+}
+
+static enum packet_kind kind_of(const struct words *w)
+{
+	if (!strcmp(w->at[6], "closes"))
+		return PACKET_CLOSES;
+	return words_flag(w, 6, "opens", "other") ? PACKET_OPENS : PACKET_OTHER;
 }
 
 static void packet(struct play *p)
 {
 	struct flow f = flow_of(p);
-	bool opens = words_flag(&p->words, 6, "opens", "other");
 	struct kernel_answer a;
 	uint8_t frame[PACKET_MAX];
-	size_t len = packet_make(&f, opens, frame);
+	size_t len = packet_make(&f, kind_of(&p->words), frame);
 
 	kernel_send(p->kernel, frame, len, &a);
 	if (a.backend == BACKEND_NONE)
@@ -354,6 +398,12 @@ static void packet(struct play *p)
 
 // ---- events -------------------------------------------------------------------------------------
 
+static void set_state(struct play *p)
+{
+	p->state[id_of(p)] = (uint8_t)words_state(&p->words, 2);
+	show_state(p, id_of(p));
+}
+
 static void play_pool(struct play *p)
 {
 	const struct words *w = &p->words;
@@ -363,7 +413,7 @@ static void play_pool(struct play *p)
 	else if (words_are(w, "remove", 2))
 		remove_backend(p);
 	else if (words_are(w, "state", 3))
-		p->t.backends[id_of(p)].state = (uint8_t)words_state(w, 2);
+		set_state(p);
 	else
 		words_fail(w, "unknown event '%s'", w->at[0]);
 }

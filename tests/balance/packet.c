@@ -45,30 +45,33 @@ static uint8_t *put_ip6(uint8_t *at, const struct flow *f)
 }
 
 // Which kind it is says the flow.
-static uint8_t tcp_flags(const struct flow *f, bool opens)
+static uint8_t tcp_flags(const struct flow *f, enum packet_kind kind)
 {
-	static const uint8_t opening[] = {0x02, 0xc2}; // SYN; with ECE and CWR
-	static const uint8_t other[] = {0x10, 0x12, 0x18, 0x11};
+	static const uint8_t flags[][4] = {
+		[PACKET_OTHER] = {0x10, 0x12, 0x18, 0x30},
+		[PACKET_OPENS] = {0x02, 0xc2, 0x02, 0xc2}, // SYN; with ECE and CWR
+		[PACKET_CLOSES] = {0x11, 0x04, 0x19, 0x14},
+	};
 
-	return opens ? opening[f->sport % 2] : other[f->sport % 4];
+	return flags[kind][f->sport % 4];
 }
 
-static void put_transport(uint8_t *at, const struct flow *f, bool opens)
+static void put_transport(uint8_t *at, const struct flow *f, enum packet_kind kind)
 {
 	put16(put16(at, f->sport), f->dport);
 	if (f->proto == IPPROTO_TCP) {
 		at[12] = 0x50;
-		at[13] = tcp_flags(f, opens);
+		at[13] = tcp_flags(f, kind);
 	} else if (f->proto == IPPROTO_UDP) {
 		put16(at + 4, (uint16_t)transport_bytes(f));
 	} else {
-		at[7] = opens ? 0 : 1; // of the tag, which is zero in an INIT
-		at[12] = opens ? 1 : 0;
+		at[7] = kind == PACKET_OPENS ? 0 : 1; // of the tag, which is zero in an INIT
+		at[12] = kind == PACKET_OPENS ? 1 : 0;
 		at[15] = 4;
 	}
 }
 
-size_t packet_make(const struct flow *f, bool opens, uint8_t ret[PACKET_MAX])
+size_t packet_make(const struct flow *f, enum packet_kind kind, uint8_t ret[PACKET_MAX])
 {
 	static const uint8_t macs[] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
 	bool v4 = f->src.family == 4;
@@ -78,7 +81,7 @@ size_t packet_make(const struct flow *f, bool opens, uint8_t ret[PACKET_MAX])
 	memcpy(at, macs, sizeof(macs));
 	at = put16(at + sizeof(macs), v4 ? 0x0800 : 0x86dd);
 	at = v4 ? put_ip4(at, f) : put_ip6(at, f);
-	put_transport(at, f, opens);
+	put_transport(at, f, kind);
 	return (size_t)(at - ret) + transport_bytes(f);
 }
 

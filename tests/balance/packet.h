@@ -16,8 +16,11 @@ struct flow {
 	uint16_t sport, dport;
 };
 
-// Writes the flow's frame, bytes from Ethernet on; returns how many. `opens`: SYN, INIT. Among those that do
-// not open are all kinds: ACK, SYN with ACK, data, FIN.
-size_t packet_make(const struct flow *f, bool opens, uint8_t ret[PACKET_MAX]);
+// What a packet says of its flow.
+enum packet_kind { PACKET_OTHER, PACKET_OPENS, PACKET_CLOSES };
+
+// Writes the flow's frame, bytes from Ethernet on; returns how many. What opens is a SYN or an INIT, what closes a FIN
+// or RST; among the others are all kinds: ACK, SYN with ACK, data.
+size_t packet_make(const struct flow *f, enum packet_kind kind, uint8_t ret[PACKET_MAX]);
 // The last 32 bits of the outermost destination, host order. False: the frame is too short, or not IP.
 bool packet_target(const uint8_t *frame, size_t len, uint32_t *ret);

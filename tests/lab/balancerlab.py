@@ -140,7 +140,7 @@ class Node(Weir):
 
     def pinned(self, name="web"):
         one = self.service(name)
-        return one["pins_half"] + one["pins_found"] + one["pins_talks"]
+        return sum(one[f"pins_{level}"] for level in ("half", "found", "talks", "closed"))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from balancerlab import crowd_of, failed, policy, running_balancer, running_node
 from labnet import run
 
 IDLE_S = 2
-LEVELS = ("pins_half", "pins_found", "pins_talks")
+LEVELS = ("pins_half", "pins_found", "pins_talks", "pins_closed")
 ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
 
 
@@ -89,6 +89,16 @@ def test_drain_waits_for_silence(balancer, node):
     assert waiting.returncode == 0 and '"quiet":true' in out
     assert now - start > 10 and now - ended < 14
     assert not failed(results), failed(results)
+
+
+def test_how_long_drain_waits(node):
+    """It says for how long there was no packet, and not that nothing is left."""
+    start = time.monotonic()
+    said = node("drain", TWO, "--wait=2s").stdout
+    assert 2 <= time.monotonic() - start < 6
+    assert "no packet for 2 s" in said and "drained" not in said
+    for text in ("0", "25h", "soon"):
+        assert f"--wait '{text}' is not a time" in node.fails(1, "drain", TWO, f"--wait={text}")
 
 
 def test_waiting_ends_when_somebody_undrains(node):

@@ -3,6 +3,7 @@
 than the policy before it: the rows of backends are of both."""
 
 import json
+import socket
 import time
 
 import pytest
@@ -136,6 +137,31 @@ def test_hands_and_a_volatile_trial(node, apply):
     apply([1], "--confirm=20s", "--volatile")
     node("confirm")
     assert kept(node) == [TWO]
+
+
+def told(node, backend):
+    """What packets are told of a backend: `state` in its row, struct backend. 0: up, 1: it gets no new flows."""
+    folder = max(node.pins.glob("gen/*"), key=lambda path: int(path.name))
+    rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "backends"]).stdout)
+    rows = [bytes(int(byte, 16) for byte in row["value"]) for row in rows]
+    return [row[19] for row in rows if row[:4] == socket.inet_aton(backend)]
+
+
+@pytest.mark.parametrize("end", ["deadline", "rollback"])
+def test_who_gets_new_flows_after_a_trial(node, apply, end):
+    apply([1, 2])
+    assert told(node, TWO) == [0]
+    apply([1, 2], "--confirm=2s", weights={2: 0})
+    assert (told(node, ONE), told(node, TWO)) == ([0], [1])
+    if end == "deadline":
+        expire(node)
+        node("service", "--refresh")
+    else:
+        node("rollback")
+    assert (told(node, ONE), told(node, TWO)) == ([0], [0])
+    node("weight", TWO, 0)
+    node("service", "--refresh")
+    assert told(node, TWO) == [1]
 
 
 MORE = 253  # than there are rows for, with two backends and the service

@@ -9,6 +9,7 @@
 #include "words.h"
 
 #define COMPLAINTS 10 /* more are only counted */
+#define LINGER_S   60
 
 struct watched {
 	struct flow flow;
@@ -17,7 +18,8 @@ struct watched {
 	uint64_t arrived; /* the event at which it came to its backend */
 	uint16_t backend;
 	bool used;
-	bool lost; /* its pin is gone or was never stored */
+	bool lost;               /* its pin is gone or was never stored */
+	bool closed, closed_pin; /* it has closed; and its pin knows */
 };
 
 /* What was last written to a place of a pin. */
@@ -37,7 +39,7 @@ struct check {
 	uint64_t *changed; /* jiffies at which a slot last got another owner */
 	uint64_t *down;    /* the last event at which a backend went down or was down until */
 	uint64_t event;
-	uint64_t packets, spoken, moved, moved_down, moved_lost;
+	uint64_t packets, spoken, moved, moved_down, moved_lost, opened, stale;
 	uint64_t slots_seen, unstable;
 };
 
@@ -134,13 +136,22 @@ static struct watched *table_get(struct check *check, const struct flow *flow, u
 }
 
 /* Follows a pin to its new flow, and marks the one that loses it. */
+static bool holder_strange(const struct check *check, const struct watched *watched,
+			   const struct decision *decision)
+{
+	bool found = decision->written == WRITTEN_TIME || decision->written == WRITTEN_MOVED ||
+		     decision->written == WRITTEN_REOPENED;
+
+	return found && decision->place != PIN_NONE &&
+	       check->holders[decision->place].flow != (size_t)(watched - check->flows) + 1;
+}
+
 static void holder_follow(struct check *check, struct watched *watched,
 			  const struct decision *decision)
 {
 	struct holder *holder = &check->holders[decision->place];
 	size_t place = (size_t)(watched - check->flows) + 1;
-	bool found = decision->written == WRITTEN_TIME || decision->written == WRITTEN_MOVED;
-	bool stranger = found && holder->flow != place;
+	bool stranger = holder_strange(check, watched, decision);
 
 	if (holder->flow && (decision->pushed || stranger))
 		check->flows[holder->flow - 1].lost = true;
@@ -169,13 +180,61 @@ static void move_count(struct check *check, const struct watched *watched,
 }
 
 /* Whether this packet goes on with what the flow did before. */
-static bool flow_goes_on(const struct check *check, const struct watched *watched, bool opens)
+static bool flow_goes_on(const struct check *check, const struct watched *watched, enum event event)
 {
-	return watched->used && !opens && watched->backend &&
-	       check->model->now - watched->spoke <= model_idle(check->model, watched->flow.proto);
+	uint64_t idle = model_idle(check->model, watched->flow.proto);
+	uint64_t linger = (uint64_t)check->model->set.hz * LINGER_S;
+
+	if (watched->closed && linger < idle)
+		idle = linger;
+	return watched->used && event != EVENT_OPENS && watched->backend &&
+	       check->model->now - watched->spoke <= idle;
 }
 
-void check_packet(struct check *check, const struct flow *flow, bool opens,
+/* Whether it has been silent for long, seen with the coarse time of its pin, which comes round. */
+static bool flow_is_silent(const struct check *check, const struct watched *watched)
+{
+	const struct model *model = check->model;
+	uint64_t round = UINT64_C(65536) << model->pins.shift;
+	uint64_t unit = UINT64_C(1) << model->pins.shift;
+	uint64_t age = (model->now - watched->spoke) % round;
+
+	return age > (uint64_t)model->set.hz * LINGER_S + 2 * unit && age < round - 17 * unit;
+}
+
+/* Whether there is no connection that this packet, which opens, could belong to. */
+static bool flow_is_new(const struct check *check, const struct watched *watched)
+{
+	if (!watched->used || !watched->backend || watched->closed_pin)
+		return true;
+	return flow_is_silent(check, watched) && !model_takes(check->model, watched->backend);
+}
+
+static void open_check(struct check *check, const struct watched *watched,
+		       const struct decision *decision, unsigned long line)
+{
+	if (!flow_is_new(check, watched) || holder_strange(check, watched, decision))
+		return;
+	check->opened++;
+	if (decision->backend != check->owners[decision->slot] && check->stale++ < COMPLAINTS)
+		fprintf(stderr, "line %lu: a new connection of slot %u goes to %u, not to %u\n",
+			line, decision->slot, decision->backend, check->owners[decision->slot]);
+}
+
+static void closing_note(struct watched *watched, enum event event, const struct decision *decision)
+{
+	bool kept = decision->written == WRITTEN_TIME || decision->written == WRITTEN_MOVED;
+
+	if (event ==
+	    EVENT_OTHER) { /* of the connection that closed, or of a flow whose pin has gone */
+		watched->closed_pin &= kept;
+		return;
+	}
+	watched->closed = event == EVENT_CLOSES;
+	watched->closed_pin = watched->closed && decision->place != PIN_NONE;
+}
+
+void check_packet(struct check *check, const struct flow *flow, enum event event,
 		  const struct decision *decision, unsigned long line)
 {
 	struct watched *watched;
@@ -186,14 +245,17 @@ void check_packet(struct check *check, const struct flow *flow, bool opens,
 	if (flow->proto == FLOW_UDP && check->model->set.udp_move)
 		return;
 	watched = table_get(check, flow, decision->hash);
+	if (event == EVENT_OPENS)
+		open_check(check, watched, decision, line);
 	if (decision->place != PIN_NONE)
 		holder_follow(check, watched, decision);
-	goes_on = flow_goes_on(check, watched, opens);
+	goes_on = flow_goes_on(check, watched, event);
 	check->spoken += goes_on;
 	if (goes_on && watched->backend != decision->backend)
 		move_count(check, watched, decision, line);
 	if (!goes_on || watched->backend != decision->backend)
 		watched->arrived = check->event;
+	closing_note(watched, event, decision);
 	watched->used = true;
 	watched->backend = decision->backend;
 	watched->spoke = check->model->now;
@@ -264,7 +326,9 @@ bool check_report(const struct check *check)
 	for (unsigned int level = 0; level < PINS_LEVELS; level++)
 		printf("pushed-out-%u %" PRIu64 "\n", level, pins->pushed_out[level]);
 	printf("not-stored %" PRIu64 "\n", pins->not_stored);
+	printf("opened %" PRIu64 "\n", check->opened);
+	printf("stale %" PRIu64 "\n", check->stale);
 	printf("slots-seen %" PRIu64 "\n", check->slots_seen);
 	printf("unstable %" PRIu64 "\n", check->unstable);
-	return !check->moved && !check->unstable;
+	return !check->moved && !check->stale && !check->unstable;
 }

@@ -12,6 +12,9 @@
  * out, was not stored or was taken by a flow of the same place and 32 bits are counted apart, and
  * UDP with `udp move` is left out. A slot that last changed longer ago than the hold must be stable
  * after tidying, unless a pin written within the idle names another backend.
+ *
+ * A flow that has closed goes on for 60 s. A packet that opens where there was no flow, or one that closed, or
+ * one that is silent for longer than 60 s at a backend that gets no new flows, must go to the owner of its slot.
  */
 struct check;
 
@@ -23,7 +26,7 @@ void check_state(struct check *check, uint16_t id, enum backend_state state);
 /* After a ring; all: take every slot as changed. */
 void check_ring(struct check *check, bool all);
 void check_tidied(struct check *check, unsigned long line);
-void check_packet(struct check *check, const struct flow *flow, bool opens,
+void check_packet(struct check *check, const struct flow *flow, enum event event,
 		  const struct decision *decision, unsigned long line);
 
 /* Prints what was counted; whether all is as it must be. */

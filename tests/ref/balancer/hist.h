@@ -22,9 +22,13 @@ struct hist_backend {
 	bool member;
 };
 
+/* What a packet is. */
+enum hist_packet { HIST_OTHER, HIST_OPENS, HIST_CLOSES };
+
 struct hist_flow {
 	char text[128]; /* protocol, addresses and ports */
-	bool udp;
+	bool udp, tcp;
+	bool closed;
 	uint64_t spoke; /* jiffies */
 	uint64_t due;   /* keen: speaks again then at the latest */
 };
@@ -43,6 +47,7 @@ struct hist {
 	uint64_t idle_tcp; /* 0: neither TCP nor SCTP */
 	uint64_t idle_udp; /* 0: no UDP */
 	unsigned int hold;
+	unsigned int hz;
 	unsigned int shift; /* a unit of pin time is 2^shift jiffies */
 	uint64_t now;
 
@@ -83,7 +88,7 @@ void hist_hold_event(struct hist *hist);
 /* hist_flows.c: packets. */
 void hist_flows_begin(struct hist *hist);
 void hist_flow_begin(struct hist *hist, struct hist_flow *flow);
-void hist_flow_speak(struct hist *hist, struct hist_flow *flow, bool opens);
+void hist_flow_speak(struct hist *hist, struct hist_flow *flow, enum hist_packet what);
 void hist_flow_event(struct hist *hist);
 void hist_flood(struct hist *hist);
 

@@ -4,17 +4,16 @@
 
 #include <stdio.h>
 
-static const char *proto_choose(struct hist *hist, bool *ret_udp)
+static const char *proto_choose(struct hist *hist, struct hist_flow *flow)
 {
-	*ret_udp = hist->idle_udp && (!hist->idle_tcp || rng_chance(&hist->rng, 35));
-	if (*ret_udp)
-		return "udp";
-	return rng_chance(&hist->rng, 75) ? "tcp" : "sctp";
+	flow->udp = hist->idle_udp && (!hist->idle_tcp || rng_chance(&hist->rng, 35));
+	flow->tcp = !flow->udp && rng_chance(&hist->rng, 75);
+	return flow->udp ? "udp" : flow->tcp ? "tcp" : "sctp";
 }
 
 static void flow_draw(struct hist *hist, struct hist_flow *flow)
 {
-	const char *proto = proto_choose(hist, &flow->udp);
+	const char *proto = proto_choose(hist, flow);
 	struct rng *rng = &hist->rng;
 	unsigned int host = rng_below(rng, rng_chance(rng, 30) ? 16 : 65536);
 	unsigned int port = rng_below(rng, 65536);
@@ -31,11 +30,20 @@ static void flow_draw(struct hist *hist, struct hist_flow *flow)
 			 to);
 }
 
-void hist_flow_speak(struct hist *hist, struct hist_flow *flow, bool opens)
+static const char *packet_word(const struct hist_flow *flow, enum hist_packet what)
+{
+	if (what == HIST_OPENS && !flow->udp)
+		return "opens";
+	return what == HIST_CLOSES && flow->tcp ? "closes" : "other";
+}
+
+void hist_flow_speak(struct hist *hist, struct hist_flow *flow, enum hist_packet what)
 {
 	uint64_t idle = flow->udp ? hist->idle_udp : hist->idle_tcp;
 
-	hist_print(hist, "packet %s %s", flow->text, opens && !flow->udp ? "opens" : "other");
+	hist_print(hist, "packet %s %s", flow->text, packet_word(flow, what));
+	if (what != HIST_OTHER)
+		flow->closed = what == HIST_CLOSES && flow->tcp;
 	flow->spoke = hist->now;
 	flow->due = hist->now + idle;
 	if (rng_chance(&hist->rng, 40))
@@ -45,7 +53,22 @@ void hist_flow_speak(struct hist *hist, struct hist_flow *flow, bool opens)
 void hist_flow_begin(struct hist *hist, struct hist_flow *flow)
 {
 	flow_draw(hist, flow);
-	hist_flow_speak(hist, flow, rng_chance(&hist->rng, 85));
+	flow->closed = false;
+	hist_flow_speak(hist, flow, rng_chance(&hist->rng, 85) ? HIST_OPENS : HIST_OTHER);
+}
+
+/* The last packets of a connection, and sooner or later its client's port again. */
+static void flow_close(struct hist *hist, struct hist_flow *flow)
+{
+	struct rng *rng = &hist->rng;
+
+	hist_flow_speak(hist, flow, HIST_CLOSES);
+	if (rng_chance(rng, 40))
+		hist_flow_speak(hist, flow, rng_chance(rng, 80) ? HIST_OTHER : HIST_CLOSES);
+	if (rng_chance(rng, 60))
+		hist_flow_speak(hist, flow, HIST_OPENS);
+	if (rng_chance(rng, 50))
+		hist_flow_speak(hist, flow, HIST_OTHER);
 }
 
 void hist_flows_begin(struct hist *hist)
@@ -63,22 +86,25 @@ void hist_flow_event(struct hist *hist)
 		flow = &hist->flows[rng_below(rng, HIST_KEEN)];
 	if (rng_chance(rng, flow < hist->flows + HIST_KEEN ? 4 : 12))
 		hist_flow_begin(hist, flow);
+	else if (rng_chance(rng, 12))
+		flow_close(hist, flow);
 	else
-		hist_flow_speak(hist, flow, rng_chance(rng, 4));
+		hist_flow_speak(hist, flow,
+				rng_chance(rng, flow->closed ? 50 : 4) ? HIST_OPENS : HIST_OTHER);
 }
 
 /* Packets of flows nobody hears of again, of one kind. */
 void hist_flood(struct hist *hist)
 {
 	unsigned int packets = rng_between(&hist->rng, 10, 300);
-	bool opens = rng_chance(&hist->rng, 50);
+	enum hist_packet what = rng_below(&hist->rng, 3);
 	struct hist_flow flow = {0};
 
 	while (packets--) {
 		flow_draw(hist, &flow);
-		hist_flow_speak(hist, &flow, opens);
-		if (!opens && rng_chance(&hist->rng, 5))
-			hist_flow_speak(hist, &flow, false);
+		hist_flow_speak(hist, &flow, what);
+		if (what != HIST_OPENS && rng_chance(&hist->rng, 5))
+			hist_flow_speak(hist, &flow, HIST_OTHER);
 		if (rng_chance(&hist->rng, 5))
 			hist_time_small(hist);
 	}

@@ -78,7 +78,7 @@ static void time_pass(struct hist *hist, uint64_t to)
 	keen_sleep(hist, to);
 	while ((keen = keen_due_first(hist, to))) {
 		time_step(hist, keen->due);
-		hist_flow_speak(hist, keen, false);
+		hist_flow_speak(hist, keen, HIST_OTHER);
 	}
 	time_step(hist, to);
 }
@@ -111,11 +111,20 @@ static uint64_t edge_silence(struct hist *hist)
 	return flow->spoke + idle + rng_below(&hist->rng, 3) - 1;
 }
 
-/* Just before and at the time a pin dies. */
+/* How long a flow is remembered that has closed, or whose backend gets no new ones. */
+static uint64_t linger(const struct hist *hist)
+{
+	uint64_t minute = (uint64_t)hist->hz * 60;
+
+	return minute < hist->idle_tcp ? minute : hist->idle_tcp;
+}
+
+/* Just before and at the time a pin dies, or may be given up. */
 static uint64_t edge_pin(struct hist *hist)
 {
 	const struct hist_flow *flow = &hist->flows[rng_below(&hist->rng, HIST_FLOWS)];
-	uint64_t idle = flow->udp ? hist->idle_udp : hist->idle_tcp;
+	bool lingers = flow->tcp && rng_chance(&hist->rng, 60);
+	uint64_t idle = lingers ? linger(hist) : flow->udp ? hist->idle_udp : hist->idle_tcp;
 	uint64_t unit = UINT64_C(1) << hist->shift;
 	uint64_t units = (flow->spoke >> hist->shift) + (idle + unit - 1) / unit + 1;
 
@@ -155,9 +164,9 @@ void hist_time(struct hist *hist)
 		to = edge_hold(hist);
 	else if (what < 60)
 		to = edge_silence(hist);
-	else if (what < 75)
+	else if (what < 85)
 		to = edge_pin(hist);
-	else if (what < 95)
+	else if (what < 105)
 		to = time_far(hist);
 	else if (what < 200)
 		to = (hist->now / unit + 1) * unit - rng_below(&hist->rng, 2);

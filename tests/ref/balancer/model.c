@@ -11,7 +11,7 @@ void model_init(struct model *model, const struct settings *settings)
 	model->set = *settings;
 	model->slots = memory(settings->size, sizeof(*model->slots));
 	model->slots_before = memory(settings->size, sizeof(*model->slots_before));
-	model->pins = pins_new(settings->buckets, settings->hz);
+	model->pins = pins_new(settings->buckets, settings->hz, settings->idle_tcp);
 }
 
 void model_free(struct model *model)
@@ -44,18 +44,44 @@ static struct slot_clock model_clock(const struct model *model)
 	};
 }
 
-static bool model_fill(const struct model *model, const struct backends *pool, uint16_t *ret_owners)
+/* The ring of a pool in the states of now, which *ret_now keeps. */
+static struct ring model_pool(const struct model *model, const struct backends *pool,
+			      struct backends *ret_now)
 {
-	struct backends now = *pool;
 	struct ring ring = {.by_source = model->set.by_source,
 			    .size = model->set.size,
-			    .backends = now.v,
-			    .count = now.count};
+			    .backends = ret_now->v,
+			    .count = pool->count};
 
+	*ret_now = *pool;
 	memcpy(ring.key, model->set.key, sizeof(ring.key));
-	for (size_t i = 0; i < now.count; i++)
-		now.v[i].state = model->state[now.v[i].id];
+	for (size_t i = 0; i < pool->count; i++)
+		ret_now->v[i].state = model->state[pool->v[i].id];
+	return ring;
+}
+
+static bool model_fill(const struct model *model, const struct backends *pool, uint16_t *ret_owners)
+{
+	struct backends now;
+	struct ring ring = model_pool(model, pool, &now);
+
 	return ring_fill(&ring, ret_owners);
+}
+
+/* Who gets new flows from now on. */
+static void counts_note(struct model *model)
+{
+	struct backends now;
+	struct ring ring = model_pool(model, &model->running, &now);
+
+	memset(model->counts, 0, sizeof(model->counts));
+	for (size_t i = 0; i < now.count; i++)
+		model->counts[now.v[i].id] = ring_counts(&ring, &now.v[i]);
+}
+
+bool model_takes(const struct model *model, uint16_t id)
+{
+	return model->counts[id] && model->state[id] == BACKEND_UP;
 }
 
 static void slots_take(const struct model *model, const struct backends *pool, struct slot *slots)
@@ -83,6 +109,7 @@ void model_ring(struct model *model)
 {
 	model->running = model->edited;
 	slots_take(model, &model->running, model->slots);
+	counts_note(model);
 	if (!model->trial)
 		return;
 	slots_take(model, &model->before, model->slots_before);
@@ -96,6 +123,7 @@ void model_trial_begin(struct model *model)
 	model->running = model->edited;
 	model->trial = true;
 	slots_take(model, &model->running, model->slots);
+	counts_note(model);
 	before_look_for_pins(model);
 }
 
@@ -110,6 +138,7 @@ void model_trial_back(struct model *model)
 	model->edited = model->before;
 	model->running = model->before;
 	model->trial = false;
+	counts_note(model);
 }
 
 /* Whom the living pins of a slot name. */
@@ -166,23 +195,45 @@ static bool backend_down(const struct model *model, uint16_t id)
 	return model->state[id] == BACKEND_DOWN;
 }
 
-static struct decision to_pinned(struct model *model, struct decision found, uint16_t owner,
-				 bool opens)
+/* The connection of this pin has ended, or must have. */
+static bool pin_given_up(const struct model *model, uint64_t word)
 {
-	uint16_t pinned = pin_of_word(model->pins.words[found.place]).backend;
+	struct pin pin = pin_of_word(word);
+
+	if (pin.level == PIN_CLOSED)
+		return true;
+	return pin_silent(&model->pins, word, model->now) && !model_takes(model, pin.backend);
+}
+
+static struct decision to_pinned(struct model *model, struct decision found, uint16_t owner,
+				 enum event event)
+{
+	uint64_t word = model->pins.words[found.place];
+	uint16_t pinned = pin_of_word(word).backend;
 	bool down = backend_down(model, pinned);
 
+	if (event == EVENT_OPENS && pin_given_up(model, word)) {
+		found.backend = owner;
+		found.written = WRITTEN_REOPENED;
+		pins_restart(&model->pins, found.place, owner, model->now);
+		return found;
+	}
 	found.backend = down ? owner : pinned;
 	found.written = down ? WRITTEN_MOVED : WRITTEN_TIME;
-	pins_renew(&model->pins, found.place, found.backend, opens, model->now);
+	pins_renew(&model->pins, found.place, found.backend, event, model->now);
 	return found;
 }
 
 static struct decision to_new_pin(struct model *model, struct decision found, struct slot slot,
-				  bool opens)
+				  enum event event)
 {
-	bool to_owner = opens || backend_down(model, slot.former);
-	struct pin pin = {.backend = to_owner ? slot.owner : slot.former, .level = opens ? 0 : 1};
+	static const uint8_t levels[] = {
+		[EVENT_OTHER] = PIN_SEEN,
+		[EVENT_OPENS] = PIN_OPENED,
+		[EVENT_CLOSES] = PIN_CLOSED,
+	};
+	bool to_owner = event == EVENT_OPENS || backend_down(model, slot.former);
+	struct pin pin = {.backend = to_owner ? slot.owner : slot.former, .level = levels[event]};
 
 	found.backend = pin.backend;
 	found.level = pin.level;
@@ -192,7 +243,7 @@ static struct decision to_new_pin(struct model *model, struct decision found, st
 	return found;
 }
 
-struct decision model_packet(struct model *model, const struct flow *flow, bool opens)
+struct decision model_packet(struct model *model, const struct flow *flow, enum event event)
 {
 	uint64_t hash = flow_hash_tuple(model->set.key, flow);
 	uint64_t place_hash = model->set.by_source ? flow_hash_source(model->set.key, flow) : hash;
@@ -209,8 +260,8 @@ struct decision model_packet(struct model *model, const struct flow *flow, bool 
 		return found;
 	found.place = pins_find(&model->pins, hash, model->now, model_idle(model, flow->proto));
 	if (found.place != PIN_NONE)
-		return to_pinned(model, found, slot.owner, opens);
+		return to_pinned(model, found, slot.owner, event);
 	if (slot_class(slot, &clock) == SLOT_PINS_ONLY)
 		return found;
-	return to_new_pin(model, found, slot, opens);
+	return to_new_pin(model, found, slot, event);
 }

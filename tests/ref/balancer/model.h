@@ -29,13 +29,21 @@ struct model {
 	struct backends running; /* what the last ring was made of */
 	struct backends before;  /* on trial: what the ring before was made of */
 	enum backend_state state[BACKEND_ID_MAX + 1];
+	bool counts[BACKEND_ID_MAX + 1]; /* when the last ring was made */
 	struct slot *slots;
 	struct slot *slots_before;
 	bool trial;
 	struct pins pins;
 };
 
-enum written { WRITTEN_NOTHING, WRITTEN_PIN, WRITTEN_TIME, WRITTEN_MOVED, WRITTEN_NOT_STORED };
+enum written {
+	WRITTEN_NOTHING,
+	WRITTEN_PIN,
+	WRITTEN_TIME,
+	WRITTEN_MOVED,
+	WRITTEN_REOPENED,
+	WRITTEN_NOT_STORED,
+};
 
 struct decision {
 	uint16_t backend; /* 0 is nobody */
@@ -61,6 +69,9 @@ void model_trial_begin(struct model *model);
 void model_trial_confirm(struct model *model);
 void model_trial_back(struct model *model);
 
-struct decision model_packet(struct model *model, const struct flow *flow, bool opens);
+/* Whether a backend gets new flows. */
+bool model_takes(const struct model *model, uint16_t id);
+
+struct decision model_packet(struct model *model, const struct flow *flow, enum event event);
 
 #endif

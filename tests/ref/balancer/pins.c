@@ -8,14 +8,24 @@
 #include "words.h"
 
 #define AGE_FUTURE 65519 /* an age above that is a time a little in the future */
+#define LINGER_S   60
 
-struct pins pins_new(uint32_t buckets, unsigned int hz)
+static uint64_t pins_units(const struct pins *pins, uint64_t jiffies)
+{
+	uint64_t unit = UINT64_C(1) << pins->shift;
+
+	return (jiffies + unit - 1) / unit;
+}
+
+struct pins pins_new(uint32_t buckets, unsigned int hz, uint64_t idle_tcp)
 {
 	struct pins pins = {.buckets = buckets};
+	uint64_t linger = (uint64_t)hz * LINGER_S;
 
 	pins.words = memory((size_t)buckets * PINS_BUCKET, sizeof(*pins.words));
 	while (1U << pins.shift < hz)
 		pins.shift++;
+	pins.linger = pins_units(&pins, linger < idle_tcp ? linger : idle_tcp);
 	return pins;
 }
 
@@ -55,9 +65,14 @@ static unsigned int pin_age(const struct pins *pins, uint64_t word, uint64_t now
 
 bool pin_lives(const struct pins *pins, uint64_t word, uint64_t now, uint64_t idle)
 {
-	uint64_t unit = UINT64_C(1) << pins->shift;
+	bool closed = pin_of_word(word).level == PIN_CLOSED;
 
-	return word && pin_age(pins, word, now) <= (idle + unit - 1) / unit;
+	return word && pin_age(pins, word, now) <= (closed ? pins->linger : pins_units(pins, idle));
+}
+
+bool pin_silent(const struct pins *pins, uint64_t word, uint64_t now)
+{
+	return pin_age(pins, word, now) > pins->linger;
 }
 
 static int64_t bucket_first(const struct pins *pins, uint64_t hash)
@@ -81,13 +96,20 @@ int64_t pins_find(struct pins *pins, uint64_t hash, uint64_t now, uint64_t idle)
 	return PIN_NONE;
 }
 
-/* Whether a goes rather than b: the lower level, then the older; the first one of equals stays. */
+/* A closed pin is worth the least, then the lower levels are. */
+static unsigned int level_worth(uint8_t level)
+{
+	return level == PIN_CLOSED ? 0 : level + 1U;
+}
+
+/* Whether a goes rather than b: who is worth less, then the older; the first one of equals stays. */
 static bool pin_goes_before(const struct pins *pins, uint64_t a, uint64_t b, uint64_t now)
 {
-	uint8_t level_a = pin_of_word(a).level, level_b = pin_of_word(b).level;
+	unsigned int worth_a = level_worth(pin_of_word(a).level);
+	unsigned int worth_b = level_worth(pin_of_word(b).level);
 
-	if (level_a != level_b)
-		return level_a < level_b;
+	if (worth_a != worth_b)
+		return worth_a < worth_b;
 	return pin_age(pins, a, now) > pin_age(pins, b, now);
 }
 
@@ -113,7 +135,7 @@ int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t no
 	uint8_t level = pin_of_word(*word).level;
 
 	*ret_pushed = pin_lives(pins, *word, now, idle);
-	if (*ret_pushed && level > pin.level) {
+	if (*ret_pushed && level_worth(level) > level_worth(pin.level)) {
 		*ret_pushed = false;
 		pins->not_stored++;
 		return PIN_NONE;
@@ -126,12 +148,25 @@ int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t no
 	return place;
 }
 
-void pins_renew(struct pins *pins, int64_t place, uint16_t backend, bool opens, uint64_t now)
+void pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now)
 {
 	struct pin pin = pin_of_word(pins->words[place]);
 
 	pin.backend = backend;
-	pin.level = opens ? pin.level : PINS_LEVELS - 1;
+	if (event == EVENT_CLOSES)
+		pin.level = PIN_CLOSED;
+	else if (event == EVENT_OTHER && pin.level != PIN_CLOSED)
+		pin.level = PIN_SPOKE;
+	pin.time = pins_time(pins, now);
+	pins->words[place] = pin_word(pin);
+}
+
+void pins_restart(struct pins *pins, int64_t place, uint16_t backend, uint64_t now)
+{
+	struct pin pin = pin_of_word(pins->words[place]);
+
+	pin.backend = backend;
+	pin.level = PIN_OPENED;
 	pin.time = pins_time(pins, now);
 	pins->words[place] = pin_word(pin);
 }

@@ -8,13 +8,18 @@
 #include <stdint.h>
 
 #define PINS_BUCKET 8
-#define PINS_LEVELS 3 /* 0 opened, 1 seen once in the middle, 2 spoke again */
+#define PINS_LEVELS 4
+#define PIN_OPENED  0
+#define PIN_SEEN    1 /* once, in the middle */
+#define PIN_SPOKE   2 /* again */
+#define PIN_CLOSED  3
 #define PIN_NONE    (-1)
 
 struct pins {
 	uint64_t *words; /* 0 is free */
 	uint32_t buckets;
 	unsigned int shift;               /* a unit of pin time is 2^shift jiffies */
+	uint64_t linger;                  /* units of the life of a closed pin */
 	uint64_t pushed_out[PINS_LEVELS]; /* living pins that had to go, by their level */
 	uint64_t not_stored;
 };
@@ -26,12 +31,19 @@ struct pin {
 	uint16_t time;
 };
 
-struct pins pins_new(uint32_t buckets, unsigned int hz);
+/* What the packet says of its flow. */
+enum event { EVENT_OTHER, EVENT_OPENS, EVENT_CLOSES };
+
+/* idle_tcp: jiffies. */
+struct pins pins_new(uint32_t buckets, unsigned int hz, uint64_t idle_tcp);
 void pins_free(struct pins *pins);
 
 uint64_t pin_word(struct pin pin);
 struct pin pin_of_word(uint64_t word);
 bool pin_lives(const struct pins *pins, uint64_t word, uint64_t now, uint64_t idle);
+
+/* Whether the flow of a pin is silent for longer than a closed one is remembered. */
+bool pin_silent(const struct pins *pins, uint64_t word, uint64_t now);
 
 /* The place of the flow's living pin or PIN_NONE; a dead one of this flow is freed. */
 int64_t pins_find(struct pins *pins, uint64_t hash, uint64_t now, uint64_t idle);
@@ -44,7 +56,9 @@ int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t no
 		   bool *ret_pushed);
 
 /* Writes time, backend and level of a pin that is there. */
-void pins_renew(struct pins *pins, int64_t place, uint16_t backend, bool opens, uint64_t now);
+void pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now);
+/* Gives a pin that is there to another connection of the flow. */
+void pins_restart(struct pins *pins, int64_t place, uint16_t backend, uint64_t now);
 
 /* Frees all that do not live. */
 void pins_sweep(struct pins *pins, uint64_t now, uint64_t idle);

@@ -42,7 +42,7 @@ static uint64_t idle_draw(struct rng *rng, unsigned int hz)
 
 	if (what < 15)
 		return rng_between(rng, 2, 100);
-	if (what < 50)
+	if (what < 60)
 		return (uint64_t)hz * rng_between(rng, 1, 900);
 	return rng_between(rng, hz, 20 * hz);
 }
@@ -72,23 +72,23 @@ static void service_draw(struct hist *hist)
 	static const unsigned int hzs[] = {100, 250, 300, 1000};
 	static const uint32_t buckets[] = {1, 2, 7, 32, 64, 100, 256, 1024, 1024, 4096};
 	struct rng *rng = &hist->rng;
-	unsigned int hz = DRAW(rng, hzs);
 	unsigned int protos = rng_below(rng, 6); /* 0: no TCP, 1: no UDP */
 	char tcp[24] = "-", udp[24] = "-";
 	uint32_t bucket_count;
 	bool by_source, udp_move;
 	uint64_t key[2];
 
+	hist->hz = DRAW(rng, hzs);
 	hist->size = DRAW(rng, sizes);
 	hist->hold = rng_chance(rng, 70) ? 1 : rng_between(rng, 1, 16);
-	while (1U << hist->shift < hz)
+	while (1U << hist->shift < hist->hz)
 		hist->shift++;
 	if (protos != 0) {
-		hist->idle_tcp = idle_draw(rng, hz);
+		hist->idle_tcp = idle_draw(rng, hist->hz);
 		snprintf(tcp, sizeof(tcp), "%" PRIu64, hist->idle_tcp);
 	}
 	if (protos != 1) {
-		hist->idle_udp = idle_draw(rng, hz);
+		hist->idle_udp = idle_draw(rng, hist->hz);
 		snprintf(udp, sizeof(udp), "%" PRIu64, hist->idle_udp);
 	}
 	bucket_count = DRAW(rng, buckets);
@@ -98,7 +98,7 @@ static void service_draw(struct hist *hist)
 	key[1] = rng_next(rng);
 	hist_print(hist, "service %u %s %s %u %u %s %s %u %016" PRIx64 "%016" PRIx64, hist->size,
 		   tcp, udp, hist->hold, bucket_count, by_source ? "source" : "tuple",
-		   udp_move ? "move" : "stay", hz, key[0], key[1]);
+		   udp_move ? "move" : "stay", hist->hz, key[0], key[1]);
 	hist->now = start_draw(hist);
 	hist_print(hist, "time %" PRIu64, hist->now);
 }

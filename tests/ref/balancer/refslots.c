@@ -13,15 +13,17 @@
  *            | "time" JIFFIES  64 bits, absolute; 0 at first
  *            | "tidy"
  *            | "trial" ( "begin" | "confirm" | "back" )
- *            | "packet" ( "tcp" | "udp" | "sctp" ) SRC SPORT DST DPORT ( "opens" | "other" )
+ *            | "packet" ( "tcp" | "udp" | "sctp" ) SRC SPORT DST DPORT
+ *              ( "opens" | "closes" | "other" )
  *            | "slots" | "pins"
  *   STATE    = "up" | "drain" | "down"
  *
  * one a line, blanks between words, decimal numbers, HEX32 in lower case; empty lines and lines
  * with # in front are left out. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of an
  * IDLE: the service has neither TCP nor SCTP, or has no UDP. HOLD is 1 to 16. An ID never gets
- * another ADDRESS or PORT, and has its STATE in the pool or out of it. UDP never opens. Slots change by
- * `ring`, `trial` and `tidy` only; that a backend is down counts for packets at once.
+ * another ADDRESS or PORT, and has its STATE in the pool or out of it. UDP never opens, and TCP alone closes. Slots change by
+ * `ring`, `trial` and `tidy` only; that a backend is down or drained counts for packets at once,
+ * that it gets new flows from the next ring on.
  *
  * On trial: `trial begin` makes the new ring of the pool as edited since the last `ring`, the ring
  * before keeps the pool of that `ring`. `ring` then changes both, by the states alone: the pool
@@ -31,13 +33,14 @@
  *
  *   -                   nothing
  *   pin LEVEL BACKEND   a new pin
- *   time                the time of a pin, and level 2 unless the packet opens
+ *   time                the time of a pin, and its level by what the packet is
  *   moved               a pin whose backend is down now names the owner; time and level as above
+ *   reopened            a pin that was given up is another connection's now: owner, level 0
  *   not-stored          there was no place for a new pin
  *
  * "slots" and "pins" print "slots HEX16" or "pins HEX16", SipHash-1-3 with the service's key over
  * all words of the ring in force or of the pins, eight bytes each, lower first. With --check the
- * last lines are counters, "NAME N"; `moved` and `unstable` must be 0, else the exit status is 1
+ * last lines are counters, "NAME N"; `moved`, `stale` and `unstable` must be 0, else the exit status is 1
  * (2: the input is bad).
  */
 #include <inttypes.h>
@@ -56,7 +59,7 @@
 static const char *const words_udp[] = {"stay", "move", NULL};
 static const char *const words_trial[] = {"begin", "confirm", "back", NULL};
 static const char *const words_proto[] = {"tcp", "udp", "sctp", NULL};
-static const char *const words_packet[] = {"other", "opens", NULL};
+static const char *const words_packet[] = {"other", "opens", "closes", NULL}; /* enum event */
 static const uint8_t protos[] = {FLOW_TCP, FLOW_UDP, FLOW_SCTP};
 
 struct play {
@@ -179,6 +182,7 @@ static void decision_print(const struct decision *decision)
 		[WRITTEN_NOTHING] = "-",
 		[WRITTEN_TIME] = "time",
 		[WRITTEN_MOVED] = "moved",
+		[WRITTEN_REOPENED] = "reopened",
 		[WRITTEN_NOT_STORED] = "not-stored",
 	};
 
@@ -194,18 +198,20 @@ static void event_packet(struct play *play)
 {
 	const struct line *line = &play->line;
 	struct flow flow = flow_read(line);
-	bool opens = word_choice(line, 6, words_packet);
+	enum event event = word_choice(line, 6, words_packet);
 	bool udp = flow.proto == FLOW_UDP;
 	struct decision decision;
 
 	if (udp ? !play->model.set.has_udp : !play->model.set.has_tcp)
 		line_fail(line, "the service does not have this protocol");
-	if (udp && opens)
+	if (udp && event == EVENT_OPENS)
 		line_fail(line, "UDP never opens");
-	decision = model_packet(&play->model, &flow, opens);
+	if (flow.proto != FLOW_TCP && event == EVENT_CLOSES)
+		line_fail(line, "TCP alone closes");
+	decision = model_packet(&play->model, &flow, event);
 	decision_print(&decision);
 	if (play->check)
-		check_packet(play->check, &flow, opens, &decision, line->number);
+		check_packet(play->check, &flow, event, &decision, line->number);
 }
 
 static void digest_print(const struct model *model, bool pins)

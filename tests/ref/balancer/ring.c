@@ -96,6 +96,11 @@ static bool backups_count(const struct ring *ring)
 	return true;
 }
 
+bool ring_counts(const struct ring *ring, const struct backend *backend)
+{
+	return backend_ready(backend, backups_count(ring));
+}
+
 /* All backends in their order, or those that count; to be freed. */
 static struct entry *entries_sorted(const struct ring *ring, bool all, size_t *ret_count)
 {

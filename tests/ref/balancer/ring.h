@@ -37,6 +37,9 @@ void ring_key_from_seed(const void *seed, size_t len, uint8_t ret_key[SIPHASH_KE
 bool ring_size_valid(uint64_t size);
 uint64_t ring_backend_hash(const uint8_t *key, const struct backend *backend);
 
+/* Whether one of its backends gets new flows ("Who counts"). */
+bool ring_counts(const struct ring *ring, const struct backend *backend);
+
 /* The id of each slot's owner; false, and nothing written, if no backend counts. */
 bool ring_fill(const struct ring *ring, uint16_t *ret_owners);
 

@@ -104,7 +104,7 @@ static void test_words(struct verdicts *verdicts)
 /* HZ 100: a unit is 128 jiffies. An idle of 1000 jiffies is 8 units. */
 static void test_pin_ages(struct verdicts *verdicts)
 {
-	struct pins pins = pins_new(1, 100);
+	struct pins pins = pins_new(1, 100, 100000);
 	uint64_t word = pin_word((struct pin){1, 1, 0, 10});
 
 	expect(verdicts, "shift of 100", pins.shift, 7);
@@ -114,7 +114,7 @@ static void test_pin_ages(struct verdicts *verdicts)
 	expect(verdicts, "age 65520", pin_lives(&pins, word, 128 * 65530, 1000), true);
 	expect(verdicts, "age 0 again", pin_lives(&pins, word, 128 * 65546, 1000), true);
 	pins_free(&pins);
-	pins = pins_new(1, 1024);
+	pins = pins_new(1, 1024, 100000);
 	expect(verdicts, "shift of 1024", pins.shift, 10);
 	pins_free(&pins);
 }
@@ -129,7 +129,7 @@ static int64_t store(struct pins *pins, uint64_t hash, uint8_t level, uint64_t n
 
 static void test_replacement(struct verdicts *verdicts)
 {
-	struct pins pins = pins_new(1, 1);
+	struct pins pins = pins_new(1, 1, 1000);
 
 	for (uint8_t i = 0; i < PINS_BUCKET; i++)
 		expect(verdicts, "free place", (uint64_t)store(&pins, i, i < 4, 100 + i / 2), i);
@@ -149,6 +149,48 @@ static void test_replacement(struct verdicts *verdicts)
 	pins_free(&pins);
 }
 
+/* HZ 100: 60 s are 47 units. */
+static void test_closed(struct verdicts *verdicts)
+{
+	struct pins pins = pins_new(1, 100, 100000);
+	uint64_t closed = pin_word((struct pin){1, 1, PIN_CLOSED, 10});
+	uint64_t spoke = pin_word((struct pin){1, 1, PIN_SPOKE, 10});
+
+	expect(verdicts, "linger", pins.linger, 47);
+	expect(verdicts, "closed, age 47", pin_lives(&pins, closed, 128 * 57, 100000), true);
+	expect(verdicts, "closed, age 48", pin_lives(&pins, closed, 128 * 58, 100000), false);
+	expect(verdicts, "spoke, age 48", pin_lives(&pins, spoke, 128 * 58, 100000), true);
+	expect(verdicts, "silent, age 47", pin_silent(&pins, spoke, 128 * 57), false);
+	expect(verdicts, "silent, age 48", pin_silent(&pins, spoke, 128 * 58), true);
+	pins.words[0] = spoke;
+	pins_renew(&pins, 0, 1, EVENT_OPENS, 128 * 11);
+	expect(verdicts, "opens again", pin_of_word(pins.words[0]).level, PIN_SPOKE);
+	pins_renew(&pins, 0, 1, EVENT_CLOSES, 128 * 11);
+	expect(verdicts, "closes", pin_of_word(pins.words[0]).level, PIN_CLOSED);
+	pins_renew(&pins, 0, 1, EVENT_OTHER, 128 * 11);
+	expect(verdicts, "stays closed", pin_of_word(pins.words[0]).level, PIN_CLOSED);
+	pins_restart(&pins, 0, 7, 128 * 12);
+	expect(verdicts, "restarts", pins.words[0], pin_word((struct pin){1, 7, PIN_OPENED, 12}));
+	pins_free(&pins);
+	pins = pins_new(1, 100, 1000);
+	expect(verdicts, "no longer than idle", pins.linger, 8);
+	pins_free(&pins);
+}
+
+/* A full bucket of pins that have only opened, and a closed one among them. */
+static void test_closed_goes_first(struct verdicts *verdicts)
+{
+	struct pins pins = pins_new(1, 1, 1000);
+
+	for (uint8_t i = 0; i < PINS_BUCKET; i++)
+		store(&pins, i, i == 5 ? PIN_CLOSED : PIN_OPENED, 100 + i);
+	expect(verdicts, "closed goes first", (uint64_t)store(&pins, 20, PIN_OPENED, 110), 5);
+	expect(verdicts, "closed has no place", (uint64_t)store(&pins, 21, PIN_CLOSED, 111),
+	       UINT64_MAX);
+	expect(verdicts, "pushed out", pins.pushed_out[PIN_CLOSED], 1);
+	pins_free(&pins);
+}
+
 int slots_selftest(void)
 {
 	struct verdicts verdicts = {0};
@@ -157,5 +199,7 @@ int slots_selftest(void)
 	test_slots(&verdicts);
 	test_pin_ages(&verdicts);
 	test_replacement(&verdicts);
+	test_closed(&verdicts);
+	test_closed_goes_first(&verdicts);
 	return verdicts_end(&verdicts);
 }

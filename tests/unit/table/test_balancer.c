@@ -111,6 +111,7 @@ static void test_row(void **state)
 				    .idle_tcp = 879, // of 1024 jiffies, rounded up
 				    .idle_udp = 59,
 				    .idle_most = 879,
+				    .linger = 59,
 				    .row = 13,
 				    .mode = SERVICE_GUE,
 				    .hash = SERVICE_HASH_SOURCE,
@@ -191,7 +192,7 @@ static void test_ids_of_pins(void **state)
 	(void)state;
 	uint64_t slots[16] = {0}, words[1000], kept[1000], foreign, s = 5;
 	struct balancer_ids ids = {0};
-	struct ring_pins pins = {words, 0, 100, 15, SERVICE_HASH_TUPLE};
+	struct ring_pins pins = {words, 0, 100, 15, 4, SERVICE_HASH_TUPLE};
 	size_t living = 0;
 
 	for (uint32_t i = 0; i < 1000; i++)

@@ -33,6 +33,35 @@ static void test_change(void **state)
 	made_free(&m);
 }
 
+// What packets are told: who gets no new flows is drained, whatever the reason.
+static void test_states(void **state)
+{
+	(void)state;
+	struct made m;
+	CLEANUP_BALANCER struct balancer *b = NULL;
+	uint8_t states[8];
+
+	SERVED_ONE(&m, 0, 1, 2, 3, 4, 5);
+	b = served_plan(&m, NULL);
+	served_find(b, 0, 1)->hand = BACKEND_DRAIN;
+	served_find(b, 0, 2)->weighed = 1; // weight 0
+	served_find(b, 0, 3)->backup = 1;
+	served_find(b, 0, 4)->health = BACKEND_DOWN;
+	served_find(b, 0, 5)->gone = 1;
+	balancer_states(b, &b->services[0], states);
+	assert_int_equal(states[0], BACKEND_UP);
+	assert_int_equal(states[1], BACKEND_DRAIN);
+	assert_int_equal(states[2], BACKEND_DRAIN);
+	assert_int_equal(states[3], BACKEND_DRAIN); // not needed
+	assert_int_equal(states[4], BACKEND_DOWN);
+	assert_int_equal(states[5], BACKEND_DRAIN);
+	served_find(b, 0, 0)->health = BACKEND_DOWN;
+	balancer_states(b, &b->services[0], states);
+	assert_int_equal(states[0], BACKEND_DOWN);
+	assert_int_equal(states[3], BACKEND_UP);
+	made_free(&m);
+}
+
 static void test_nobody_counts(void **state)
 {
 	(void)state;
@@ -188,11 +217,9 @@ static void test_figures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_change),
-		cmocka_unit_test(test_nobody_counts),
-		cmocka_unit_test(test_change_beside_gone),
-		cmocka_unit_test(test_change_time),
-		cmocka_unit_test(test_fingerprint),
+		cmocka_unit_test(test_change),        cmocka_unit_test(test_states),
+		cmocka_unit_test(test_nobody_counts), cmocka_unit_test(test_change_beside_gone),
+		cmocka_unit_test(test_change_time),   cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_figures),
 	};
 

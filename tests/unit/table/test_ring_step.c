@@ -200,9 +200,10 @@ static void test_change_of_a_ring(void **state)
 
 // ---- pins ---------------------------------------------------------------------------------------
 
-#define TIME     100u
-#define PIN_IDLE 15u
-#define FLOW(i)  ((uint32_t)(((uint64_t)(i) << 32) / 4093 + 1)) // of slot i of 4093
+#define TIME       100u
+#define PIN_IDLE   15u
+#define PIN_LINGER 4u
+#define FLOW(i)    ((uint32_t)(((uint64_t)(i) << 32) / 4093 + 1)) // of slot i of 4093
 
 static uint64_t bits(const uint64_t *set, uint32_t size)
 {
@@ -231,17 +232,21 @@ static void test_walk(void **state)
 		pin_pack(FLOW(4092), C, PIN_FOUND, TIME),
 		pin_pack(FLOW(4092), A, PIN_FOUND, TIME),
 		pin_pack(FLOW(7), BACKEND_NONE, PIN_FOUND, TIME), // is none
+		pin_pack(FLOW(130), B, PIN_CLOSED, TIME - PIN_LINGER),
+		pin_pack(FLOW(131), B, PIN_CLOSED, TIME - PIN_LINGER - 1), // does not live either
 	};
-	struct ring_pins pins = {words, ARRAY_SIZE(words), TIME, PIN_IDLE, SERVICE_HASH_TUPLE};
+	struct ring_pins pins = {words,    ARRAY_SIZE(words), TIME,
+				 PIN_IDLE, PIN_LINGER,        SERVICE_HASH_TUPLE};
 
 	owned_by(4093, A);
 	memset(foreign, 0xff, sizeof(foreign));
-	assert_int_equal(ring_walk(&pins, slots, 4093, foreign), 5);
-	assert_int_equal(bits(foreign, 4093), 3);
+	assert_int_equal(ring_walk(&pins, slots, 4093, foreign), 6);
+	assert_int_equal(bits(foreign, 4093), 4);
+	assert_int_equal(foreign[130 / 64], 1ull << 130 % 64);
 	assert_int_equal(foreign[0], 1 | 1ull << 63);
 	assert_int_equal(foreign[4092 / 64], 1ull << 4092 % 64);
-	assert_true(words[3] && !words[4] && !words[7]);
-	assert_int_equal(ring_walk(&pins, slots, 4093, foreign), 5);
+	assert_true(words[3] && !words[4] && !words[7] && words[8] && !words[9]);
+	assert_int_equal(ring_walk(&pins, slots, 4093, foreign), 6);
 	ring_forget(words, ARRAY_SIZE(words), B);
 	assert_true(!words[1] && words[2] && !words[3] && words[5] && words[6]);
 	assert_int_equal(ring_walk(&pins, slots, 4093, foreign), 3);
@@ -253,7 +258,7 @@ static void test_walk_by_source(void **state)
 {
 	(void)state;
 	uint64_t words[8] = {0};
-	struct ring_pins pins = {words, 8, TIME, PIN_IDLE, SERVICE_HASH_SOURCE};
+	struct ring_pins pins = {words, 8, TIME, PIN_IDLE, PIN_LINGER, SERVICE_HASH_SOURCE};
 
 	owned_by(4093, A);
 	slots[9] = slot_pack(B, B, tick);
@@ -284,7 +289,7 @@ static void test_walk_time(void **state)
 	(void)state;
 	const size_t n = 1 << 20;
 	CLEANUP_FREE uint64_t *words = mem_zalloc(n, sizeof(*words));
-	struct ring_pins pins = {words, n, TIME, PIN_IDLE, SERVICE_HASH_TUPLE};
+	struct ring_pins pins = {words, n, TIME, PIN_IDLE, PIN_LINGER, SERVICE_HASH_TUPLE};
 	uint64_t s = 41;
 	double empty, used;
 
@@ -338,7 +343,7 @@ static uint32_t decide(struct history *h, struct flow *f, bool opens)
 
 	if (phase == SLOT_STABLE)
 		return slot_owner(h->slot);
-	if (!pin_lives(f->pin, pin_time(h->now, SHIFT), pin_ticks(IDLE, SHIFT)))
+	if (!pin_lives(f->pin, pin_time(h->now, SHIFT), pin_ticks(IDLE, SHIFT), 0))
 		f->pin = 0;
 	if (f->pin)
 		return pin_to(h, f, pin_backend(f->pin), opens ? pin_level(f->pin) : PIN_TALKS);
@@ -373,7 +378,11 @@ static void tidy(struct history *h)
 {
 	struct ring_rules r = rules_at(h);
 	uint64_t words[FLOWS], bit = 0;
-	struct ring_pins pins = {words, FLOWS, pin_time(h->now, SHIFT), pin_ticks(IDLE, SHIFT) + 2,
+	struct ring_pins pins = {words,
+				 FLOWS,
+				 pin_time(h->now, SHIFT),
+				 pin_ticks(IDLE, SHIFT) + 2,
+				 0,
 				 SERVICE_HASH_SOURCE};
 
 	for (size_t i = 0; i < FLOWS; i++)

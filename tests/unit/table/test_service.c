@@ -101,6 +101,13 @@ static void test_pin_ticks(void **state)
 	}
 	assert_int_equal(pin_ticks(256, 8), 1);
 	assert_int_equal(pin_ticks(257, 8), 2);
+	// A minute, or what the service remembers at all.
+	assert_int_equal(pin_linger(900000, 1000, 10), 59);
+	assert_int_equal(pin_linger(30000, 1000, 10), 30);
+	assert_int_equal(pin_linger(0, 1000, 10), 0);
+	assert_true(pin_worth(PIN_CLOSED) < pin_worth(PIN_HALF) &&
+		    pin_worth(PIN_HALF) < pin_worth(PIN_FOUND) &&
+		    pin_worth(PIN_FOUND) < pin_worth(PIN_TALKS));
 }
 
 // Living for more than idle, by less than two ticks; from any start, over the end of the circle.
@@ -109,9 +116,13 @@ static void check_life(uint64_t start, uint64_t idle, uint32_t shift)
 	uint32_t ticks = pin_ticks(idle, shift);
 	uint64_t pin = pin_pack(1, 5, PIN_TALKS, pin_time(start, shift));
 
-	assert_true(pin_lives(pin, pin_time(start, shift), ticks));
-	assert_true(pin_lives(pin, pin_time(start + idle, shift), ticks));
-	assert_false(pin_lives(pin, pin_time(start + idle + (2ull << shift), shift), ticks));
+	uint64_t closed = pin_pack(1, 5, PIN_CLOSED, pin_time(start, shift));
+
+	assert_true(pin_lives(pin, pin_time(start, shift), ticks, 0));
+	assert_true(pin_lives(pin, pin_time(start + idle, shift), ticks, 0));
+	assert_false(pin_lives(pin, pin_time(start + idle + (2ull << shift), shift), ticks, 0));
+	assert_true(pin_lives(closed, pin_time(start + idle, shift), 0, ticks));
+	assert_false(pin_lives(closed, pin_time(start + idle + (2ull << shift), shift), 0, ticks));
 }
 
 static void test_pin_life(void **state)
@@ -130,8 +141,8 @@ static void test_pin_life(void **state)
 	assert_int_equal(pin_age(pin, (9u - SERVICE_PIN_AHEAD) & PIN_TIME),
 			 PIN_TIME - SERVICE_PIN_AHEAD);
 	assert_int_equal(pin_age(pin, 9 + (1 << 15)), (1 << 15) - 1);
-	assert_false(pin_lives(0, 0, 100));
-	assert_false(pin_lives(pin_pack(1, BACKEND_NONE, PIN_TALKS, 10), 10, 100));
+	assert_false(pin_lives(0, 0, 100, 100));
+	assert_false(pin_lives(pin_pack(1, BACKEND_NONE, PIN_TALKS, 10), 10, 100, 100));
 }
 
 // Slot and pin of a flow: the pin's 32 bits say the slot.
