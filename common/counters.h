@@ -36,6 +36,8 @@
 	X(DROP_DEFAULT, "default-drop", DROP, "the policy says default drop and no rule spoke for it") \
 	X(DROP_FRAGMENTS, "fragments-drop", DROP, "the policy says fragments drop") \
 	X(DROP_REDIRECT, "redirect-failed", DROP, "a redirect rule whose interface is not there") \
+	X(DROP_MARTIAN, "service-martian", DROP, "to a service, from a source that nobody can have: unspecified, loopback, multicast, broadcast, the address of a service") \
+	X(DROP_ECHO, "service-echo-silent", DROP, "an echo request to a service's address, and no answer was allowed: too many") \
 	X(DROP_NO_BACKEND, "service-no-backend", DROP, "a service that never had a backend") \
 	X(DROP_NO_NEXT_HOP, "service-no-next-hop", DROP, "no next hop is known for the backend: weir service --refresh") \
 	X(DROP_EGRESS, "service-egress", DROP, "the device to the backend cannot transmit what XDP redirects") \
@@ -68,6 +70,7 @@
 
 /* What happened beside the verdicts, once an event: X(SYMBOL, "name", "what it means"). */
 #define WEIR_TALLIES(X) \
+	X(FOREIGN, "foreign-frame", "a packet for a service or a reject rule, in a frame to another station: neither balanced nor answered") \
 	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the idlest address lost its time")
 /* clang-format on */
 

@@ -19,4 +19,7 @@
 	16384 /* rows: two generations of 4096 rules, and as many that are being reused */
 #define WEIR_REDIRECTS 64 /* devices that redirect rules name */
 #define WEIR_REPLIES_S \
-	1000 /* answers of reject rules a second and CPU, and of services: more is a mirror for a flood */
+	50 /* answers of a kind a second to one receiver: more is a mirror for a flood in its name */
+#define WEIR_REPLY_BURST 50 /* so many at once */
+#define WEIR_REPLY_BUDGETS \
+	4096 /* of a kind: 200,000 forged senders a second leave nothing for the others */

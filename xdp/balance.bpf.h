@@ -86,8 +86,12 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	/* What came to all on the link is not sent on (RFC 1812 section 5.3.4): each balancer there has it. */
 	if (unlikely(!is_for_one(ctx)))
 		return pkt->passed;
-	if (unlikely(pkt->service == NO_SERVICE) && (reason = vip_icmp(ctx, pkt)) != GO_ON)
-		return reason;
+	if (unlikely(pkt->service == NO_SERVICE)) {
+		if ((reason = vip_icmp(ctx, pkt)) != GO_ON)
+			return reason;
+	} else if (unlikely(is_martian(pkt))) {
+		return REASON_DROP_MARTIAN;
+	}
 	number = pkt->service;
 	if (!(s = bpf_map_lookup_elem(&services, &number)))
 		return REASON_DROP_INTERNAL;

@@ -8,10 +8,33 @@
 #include "xdp/reply.bpf.h"
 #include "xdp/service.bpf.h"
 
+#define IP4_OPTIONS_MAX 12 /* a packet with more is not answered */
+#define IP4_OPTION_END  0
+#define IP4_OPTION_NOP  1
+#define IP4_OPTION_LSRR 131
+#define IP4_OPTION_SSRR 137
+
 /* What an error quotes behind the IP header: eight bytes at least (RFC 792). */
 struct quoted_ports {
 	__be16 source, dest;
 };
+
+/* A source that no packet from outside has: its answer goes nowhere, or to another service. TCP in the middle
+ * of a connection is not looked up: two services set on one another answer it once, with a reset. */
+__noinline int is_martian(struct packet *pkt)
+{
+	__u32 differs;
+
+	if (!pkt)
+		return true;
+	differs = (pkt->src[0] ^ pkt->dst[0]) | (pkt->src[1] ^ pkt->dst[1]) |
+		  (pkt->src[2] ^ pkt->dst[2]) | (pkt->src[3] ^ pkt->dst[3]);
+
+	if (!is_answerable(pkt) || !differs)
+		return true;
+	return !(pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x10) &&
+	       service_find(pkt, BY_SOURCE) != NO_SERVICE;
+}
 
 static __always_inline bool is_echo(const struct packet *pkt)
 {
@@ -113,16 +136,63 @@ static __always_inline bool follow_quote(struct xdp_md *ctx, struct packet *pkt)
 	return true;
 }
 
+/* Is there a source route in the options of IPv4 whose end is not reached? The packet is on its way then,
+ * and its answer would be sent around (RFC 1122 section 3.2.2.6). */
+__noinline int is_on_the_way4(struct xdp_md *ctx, struct packet *pkt)
+{
+	__u32 at = sizeof(struct iphdr), end;
+
+	if (!pkt)
+		return true;
+	end = pkt->l4_offset - pkt->l3_offset;
+	for (int i = 0; i < IP4_OPTIONS_MAX; i++) {
+		const __u8 *option;
+		__u32 step;
+
+		/* The verifier forgets how it came here: the paths of each turn meet. */
+		asm volatile("" : "+r"(at));
+		at &= 63;
+		if (at >= end)
+			return false;
+		if (!(option = header_at(ctx, (pkt->l3_offset & L3_OFFSET_MAX) + at, 3)))
+			return true;
+		if (option[0] == IP4_OPTION_LSRR || option[0] == IP4_OPTION_SSRR)
+			return option[2] <= option[1];
+		if (option[0] == IP4_OPTION_END)
+			return false;
+		step = option[0] == IP4_OPTION_NOP ? 1 : option[1];
+		if (step > 63 - at)
+			return true;
+		at += step;
+	}
+	return at < end;
+}
+
+/* Is there anybody to answer, here already and not too often? What is still on its way goes on up: the host
+ * knows what to do with it. */
+static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
+{
+	bool options = pkt->family == 4 && pkt->l4_offset != pkt->l3_offset + sizeof(struct iphdr);
+
+	if (pkt->source_routed || (options && is_on_the_way4(ctx, pkt)))
+		return pkt->passed;
+	if (!config.twin && !reply_allowed(pkt, REPLY_ECHO))
+		return REASON_DROP_ECHO;
+	return answer_echo(ctx, pkt);
+}
+
 /* ICMP that belongs to no service by itself. GO_ON: it follows a flow now, pkt->service says whose; else what
  * becomes of it. */
 __noinline int vip_icmp(struct xdp_md *ctx, struct packet *pkt)
 {
-	if (!pkt || service_find(pkt, true) == NO_SERVICE)
+	if (!pkt || service_find(pkt, BY_DESTINATION) == NO_SERVICE)
 		return pkt ? pkt->passed : REASON_DROP_INTERNAL;
+	if (is_martian(pkt))
+		return REASON_DROP_MARTIAN;
 	if (is_echo(pkt))
-		return is_answerable(pkt) && is_for_one(ctx) ? answer_echo(ctx, pkt) : pkt->passed;
+		return vip_echo(ctx, pkt);
 	if (!is_icmp_error(pkt) || !follow_quote(ctx, pkt))
 		return pkt->passed;
-	pkt->service = service_find(pkt, false);
+	pkt->service = service_find(pkt, BY_PACKET);
 	return pkt->service == NO_SERVICE ? pkt->passed : GO_ON;
 }

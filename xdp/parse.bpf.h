@@ -198,6 +198,9 @@ __noinline int parse_extensions(struct xdp_md *ctx, struct packet *pkt)
 		} else {
 			offset += (ext->length + 1) * 8;
 		}
+		/* RFC 8200 section 4.4: the fourth byte says how many stations are left. */
+		if (pkt->proto == IPPROTO_ROUTING && bpf_ntohs(ext->fragment) & 0xff)
+			pkt->source_routed = 1;
 		if (offset > pkt->end)
 			return pkt->fragment ? REASON_DROP_FRAG_SHORT : REASON_DROP_EXT_SHORT;
 		pkt->proto = ext->next;

@@ -3,7 +3,7 @@
  * "administratively prohibited" (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), of services "too big".
  *
  * Never to an error, a multicast or a later fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), of
- * reject rules to no fragment at all, and each kind at a bounded rate of its own. The packet is rewritten in
+ * reject rules to no fragment at all, and each kind within budgets of its own. The packet is rewritten in
  * place: what is needed of it is read first. */
 #pragma once
 
@@ -15,6 +15,8 @@
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
 
+#include "common/hash.h"
+#include "xdp/count.bpf.h"
 #include "xdp/csum.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/twin.bpf.h"
@@ -23,31 +25,50 @@
 #define QUOTE_BYTES 8
 #define REPLY_TTL   64
 
-/* A flood that meets a rule leaves services their answers, without which connections hang. */
-enum reply_pace { PACE_REJECT, PACE_TOO_BIG, PACES };
+/* Kinds of answers. A flood that meets one kind leaves the others their budgets. */
+enum reply_kind { REPLY_REJECT, REPLY_TOO_BIG, REPLY_ECHO, REPLY_KINDS };
 
+/* For each kind so many budgets, each for the receivers that a keyed hash puts there: who forges one address
+ * spends the budget of that address, who forges many spends little of each. A budget is the jiffy up to which
+ * answers have been spent (GCRA, as in rate.bpf.h). */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PACES);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, REPLY_KINDS *WEIR_REPLY_BUDGETS);
 	__type(key, __u32);
 	__type(value, __u64);
-} replypace SEC(".maps");
+} budgets SEC(".maps");
 
-/* A pace is kept as {jiffy, answers in it}; so many are allowed in one (WEIR_REPLIES_S / HZ). */
-const volatile __u32 replies_a_jiffy = 1;
+/* Jiffies between two answers of a budget that is used up (HZ / WEIR_REPLIES_S). */
+const volatile __u32 reply_interval = 1;
 
-static __always_inline bool reply_allowed(__u32 which)
+/* The receiver of the answer: an address of IPv4; of IPv6 its /64, all of which one host may have. */
+static __always_inline __u64 receiver_hash(const struct packet *pkt)
 {
-	__u64 jiffy = bpf_jiffies64() << 8, *pace = bpf_map_lookup_elem(&replypace, &which);
+	const struct hash_key key = {{knobs.seed, ~knobs.seed}};
+	struct hash_state s;
 
-	if (!pace)
+	hash_begin(&s, &key);
+	hash_add(&s, hash_pair(pkt->src[0], pkt->src[1]));
+	return hash_done(&s, 8);
+}
+
+__noinline int reply_allowed(struct packet *pkt, __u32 kind)
+{
+	__u64 now = bpf_jiffies64(), old, from, *budget;
+	__u32 index;
+
+	if (!pkt)
 		return false;
-	if (*pace >> 8 != jiffy >> 8)
-		*pace = jiffy;
-	if ((*pace & 0xff) >= replies_a_jiffy)
+	index = kind * WEIR_REPLY_BUDGETS + (receiver_hash(pkt) & (WEIR_REPLY_BUDGETS - 1));
+	if (!(budget = bpf_map_lookup_elem(&budgets, &index)))
 		return false;
-	++*pace;
-	return true;
+	old = *(volatile __u64 *)budget;
+	from = old > now ? old : now;
+	if (from - now + reply_interval > WEIR_REPLY_BURST * reply_interval)
+		return false;
+	/* Another CPU answers the same receiver: that one is enough. */
+	return __sync_val_compare_and_swap(budget, old, from + reply_interval) == old;
 }
 
 static __always_inline bool is_multicast(const struct packet *pkt)
@@ -271,11 +292,10 @@ static __always_inline bool send_error(struct xdp_md *ctx, struct packet *pkt,
 }
 
 /* Is there anybody to answer, and is it allowed now? */
-static __always_inline bool may_reply(struct xdp_md *ctx, const struct packet *pkt,
-				      enum reply_pace which)
+static __always_inline bool may_reply(struct xdp_md *ctx, struct packet *pkt, enum reply_kind kind)
 {
 	return pkt->fragment != FRAGMENT_LATER && !is_multicast(pkt) && is_answerable(pkt) &&
-	       !is_icmp_error(pkt) && is_for_one(ctx) && (config.twin || reply_allowed(which));
+	       !is_icmp_error(pkt) && is_for_one(ctx) && (config.twin || reply_allowed(pkt, kind));
 }
 
 /* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */
@@ -287,7 +307,7 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 4)
 		return REASON_DROP_REJECT; /* a reset is not answered */
-	if (pkt->fragment || !may_reply(ctx, pkt, PACE_REJECT))
+	if (pkt->fragment || !may_reply(ctx, pkt, REPLY_REJECT))
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP)
 		return send_reset(ctx, pkt);
@@ -302,7 +322,7 @@ __noinline int reply_too_big(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 {
 	struct icmp_head error = {.rest = bpf_htonl(mtu)};
 
-	if (!pkt || pkt->quoted || !may_reply(ctx, pkt, PACE_TOO_BIG))
+	if (!pkt || pkt->quoted || !may_reply(ctx, pkt, REPLY_TOO_BIG))
 		return REASON_DROP_TOO_BIG;
 	error.type = pkt->family == 4 ? 3 : 2;
 	error.code = pkt->family == 4 ? 4 : 0;

@@ -103,18 +103,36 @@ static __always_inline void service_tally(__u32 row, enum service_event event)
 		c->event[event]++;
 }
 
-/* The rows of the fields that make a packet a service's. */
-static __always_inline bool service_rows(const struct packet *pkt, struct matrix *m)
+/* Whose? With the destination alone: whose is the address; with the source: is it a service's at all? */
+enum service_by { BY_PACKET, BY_DESTINATION, BY_SOURCE };
+
+/* Copied first: the verifier follows one look-up for both ends. */
+static __always_inline policy_row vip_row(const struct tables *t, const struct packet *pkt,
+					  enum service_by by)
+{
+	const volatile struct policy_side *side = &policy.side[FIELD_DESTINATION];
+	__u32 addr[4];
+
+	__builtin_memcpy(addr, by == BY_SOURCE ? pkt->src : pkt->dst, sizeof(addr));
+	return pkt->family == 4 ? side4(t, side, addr[0]) : side6(t, side, addr);
+}
+
+/* The rows of the fields that make a packet a service's; the address's alone stands for the others too. */
+static __always_inline bool service_rows(const struct packet *pkt, enum service_by by,
+					 struct matrix *m)
 {
 	struct tables t = {};
+	policy_row row;
 
 	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))
 		return false;
+	row = vip_row(&t, pkt, by);
+	if (!row || !(m->row[FIELD_DESTINATION] = row_at(&t, row)))
+		return false;
 #pragma unroll
-	for (int field = FIELD_DESTINATION; field <= FIELD_PROTO; field++) {
-		policy_row row;
-
-		if (!policy.use[field] || field == FIELD_SPORT)
+	for (int field = FIELD_DPORT; field <= FIELD_PROTO; field++) {
+		m->row[field] = m->row[FIELD_DESTINATION];
+		if (!policy.use[field] || by != BY_PACKET)
 			continue;
 		row = field_row(&t, pkt, field);
 		if (!row || !(m->row[field] = row_at(&t, row)))
@@ -123,27 +141,19 @@ static __always_inline bool service_rows(const struct packet *pkt, struct matrix
 	return true;
 }
 
-static __always_inline __u64 service_word(const struct matrix *m, bool address_only, __u32 w)
+static __always_inline __u64 service_word(const struct matrix *m, __u32 w)
 {
-	__u64 word = m->row[FIELD_DESTINATION]->word[w];
-
-	if (address_only)
-		return word;
-	if (policy.use[FIELD_DPORT])
-		word &= m->row[FIELD_DPORT]->word[w];
-	if (policy.use[FIELD_PROTO])
-		word &= m->row[FIELD_PROTO]->word[w];
-	return word;
+	return m->row[FIELD_DESTINATION]->word[w] & m->row[FIELD_DPORT]->word[w] &
+	       m->row[FIELD_PROTO]->word[w];
 }
 
-/* Whose is a packet with this destination, port and protocol? With `address_only`: whose is the address? Global,
- * because it is for ICMP alone. */
-__noinline int service_find(struct packet *pkt, bool address_only)
+/* The number of the service, or NO_SERVICE. Global, because it is for few packets. */
+__noinline int service_find(struct packet *pkt, __u32 by)
 {
 	__u32 last = policy.rules + policy.services;
 	struct matrix m = {};
 
-	if (!pkt || !policy.use[FIELD_DESTINATION] || !service_rows(pkt, &m))
+	if (!pkt || !pkt->family || !policy.use[FIELD_DESTINATION] || !service_rows(pkt, by, &m))
 		return NO_SERVICE;
 	for (__u32 w = policy.rules / 64; w < POLICY_WORDS_MAX; w++) {
 		__u64 word;
@@ -151,7 +161,7 @@ __noinline int service_find(struct packet *pkt, bool address_only)
 		/* Read here, so that the verifier knows it. */
 		if (w >= policy.words)
 			break;
-		word = service_word(&m, address_only, w) & range_bits(w, policy.rules, last);
+		word = service_word(&m, w) & range_bits(w, policy.rules, last);
 		if (word)
 			return w * 64 + lowest_bit(word) - policy.rules;
 	}

@@ -119,7 +119,7 @@ static void prepare(struct policy_bpf *skel, const struct instance *i, const str
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	config->malformed_pass = options->malformed_pass;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
-	*(uint32_t *)&skel->rodata->replies_a_jiffy = at_least_one(WEIR_REPLIES_S / clock_hz());
+	*(uint32_t *)&skel->rodata->reply_interval = at_least_one(clock_hz() / WEIR_REPLIES_S);
 }
 
 // The verifier's last line that is not a figure.

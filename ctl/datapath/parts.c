@@ -24,6 +24,7 @@ static const char *const names[PARTS] = {
 	[PART_METERS] = "meters",
 	[PART_BUCKETS] = "buckets",
 	[PART_LOGPACE] = "logpace",
+	[PART_BUDGETS] = "budgets",
 	[PART_IFCLASS] = "ifclass",
 	[PART_SETS] = "sets",
 	[PART_PORTS] = "ports",
@@ -57,7 +58,7 @@ struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
 		[PART_SERVICES] = skel->maps.services, [PART_RINGS] = skel->maps.rings,
 		[PART_BACKENDS] = skel->maps.backends, [PART_BALANCED] = skel->maps.balanced,
 		[PART_PINS] = skel->maps.pins,         [PART_EGRESS] = skel->maps.egress,
-		[PART_STAGES] = skel->maps.stages,
+		[PART_STAGES] = skel->maps.stages,     [PART_BUDGETS] = skel->maps.budgets,
 	};
 
 	return maps[part];

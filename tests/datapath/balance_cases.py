@@ -3,7 +3,7 @@
 are scapy's own. The format is described in balance.c."""
 import struct
 
-from scapy.layers.inet import (ICMP, IP, TCP, UDP, IPOption_LSRR, IPOption_NOP, IPOption_RR)
+from scapy.layers.inet import (ICMP, IP, TCP, UDP, IPOption_LSRR, IPOption_NOP, IPOption_RR, IPOption_SSRR)
 from scapy.layers.inet6 import (ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NS,
                                 ICMPv6PacketTooBig, ICMPv6ParamProblem, ICMPv6TimeExceeded, IPv6,
                                 IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop,
@@ -560,7 +560,8 @@ def echo_not_cases(service, family, request):
         bytes(ip(service, family) / (ICMP(type=0) if family == 4 else ICMPv6EchoReply()))))
     for source in {4: ("0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "240.0.0.1"),
                    6: ("::", "ff02::1", "::1")}[family]:
-        passed(f"{family} echo from {source}", echo(service, family, request, src=source)[0])
+        dropped(f"{family} echo from {source}", echo(service, family, request, src=source)[0],
+                "service-martian")
     for name, head in {"to all": {"dst": "ff:ff:ff:ff:ff:ff", "src": CAME["src"]},
                        "to a group": {"dst": "33:33:00:00:00:01", "src": CAME["src"]},
                        "from a group": {"dst": CAME["dst"], "src": "01:00:5e:00:00:01"}}.items():
@@ -625,12 +626,75 @@ def size_silent_cases(service, family, about, fits):
     for source in {4: ("0.0.0.0", "255.255.255.255", "224.0.0.9", "127.1.2.3"),
                    6: ("::", "::1", "ff02::1")}[family]:
         dropped(f"{about} too big from {source}",
-                ip(service, family, src=source) / udp(counting(fits + 1)), reason, service)
+                ip(service, family, src=source) / udp(counting(fits + 1)), "service-martian")
     for name, packet in {"fits": ip(service, family) / udp(b"abc"), "opens": ip(service, family) / tcp(),
                          "too big": ip(service, family) / udp(counting(fits + 1))}.items():
         case(f"{about} {name}, in a frame to all",
              link({"dst": "ff:ff:ff:ff:ff:ff", "src": CAME["src"]}, (), bytes(packet)), "pass", "default",
              length_of(packet))
+
+
+def martian_cases(service, other):
+    """Sources that nobody outside can have; their neighbours, whom somebody may have, are served."""
+    for family in 4, 6:
+        bad = {4: ["0.0.0.0", "127.0.0.1", "127.255.255.255", "224.0.0.1", "239.1.2.3", "240.0.0.1",
+                   "255.255.255.255"],
+               6: ["::", "::1", "ff02::1", "ff0e::5"]}[family]
+        good = {4: ["1.0.0.1", "126.255.255.255", "128.0.0.1", "223.255.255.255", "203.0.113.250"],
+                6: ["::2", "fe80::7", "2001:db8:f::fa", "fe00::1"]}[family]
+        for source in [*bad, service.vip(family), other.vip(family)]:
+            vip = source not in bad
+            about = f"{family} from {'a VIP' if vip else source}"
+            for name, payload in {"syn": tcp("S"), "udp": udp(b"x"), "reset": tcp("R"),
+                                  "sctp": sctp(SCTPChunkInit(), tag=0)}.items():
+                dropped(f"martian: {about}, {name}", ip(service, family, src=source) / payload,
+                        "service-martian")
+            dropped(f"martian: {about}, echo",
+                    echo(service, family, ({"id": 1, "seq": 2}, b"ping"), src=source)[0],
+                    "service-martian")
+            quote = answer_of(service, family, TCP(sport=80, dport=SPORT), dst=source)
+            packet = quoting(service, family, quote)
+            packet.src = source
+            dropped(f"martian: {about}, icmp", packet, "service-martian")
+        for source in bad + [service.vip(family)]:
+            dropped(f"martian: {family} from {source}, ack", ip(service, family, src=source) / tcp("A"),
+                    "service-martian")
+        sent(f"martian: {family} from another VIP, ack", service,
+             ip(service, family, src=other.vip(family)) / tcp("A"),
+             flow_of(service, family, TCP_PROTO, src=other.vip(family)))
+        for source in good:
+            sent(f"no martian: {family} from {source}", service, ip(service, family, src=source) / udp(b"x"),
+                 flow_of(service, family, UDP_PROTO, src=source))
+
+
+def routed_echo_cases(service):
+    """An echo request that is still on its way is not answered."""
+    for kinds, on_the_way in (([IPv6ExtHdrRouting(segleft=1, addresses=["2001:db8::99"])], True),
+                              ([IPv6ExtHdrRouting(segleft=255, addresses=["2001:db8::99"])], True),
+                              ([IPv6ExtHdrDestOpt(), IPv6ExtHdrRouting(type=4, segleft=2)], True),
+                              ([IPv6ExtHdrRouting(segleft=0, addresses=["2001:db8::99"])], False),
+                              ([IPv6ExtHdrDestOpt()], False)):
+        ask = built(ext(service, kinds, 58, ICMPv6EchoRequest(id=1, seq=2, data=b"ping")))
+        back = built(ext(service, kinds, 58, ICMPv6EchoReply(id=1, seq=2, data=b"ping"), hlim=64))
+        back.src, back.dst = ask.dst, ask.src
+        name = f"6 echo behind {kinds[-1].name} with {getattr(kinds[-1], 'segleft', 0)} left"
+        if on_the_way:
+            passed(name, ask)
+            continue
+        back[ICMPv6EchoReply].cksum = (ask[ICMPv6EchoRequest].cksum or 0) - 0x0100
+        turned(name, ask, back, "service-echo")
+    for route in IPOption_LSRR, IPOption_SSRR:
+        request = {"id": 1, "seq": 2}, b"ping"
+        for pointer, on_the_way in (4, True), (8, False):
+            options = [IPOption_NOP(), route(routers=["198.51.100.9"], pointer=pointer)]
+            ask, back = echo(service, 4, request, options=options)
+            name = f"4 echo with {route.__name__} at {pointer}"
+            if on_the_way:
+                passed(name, ask)
+            else:
+                turned(name, ask, back, "service-echo")
+    turned("4 echo, record route", *echo(service, 4, ({"id": 1, "seq": 2}, b"ping"), options=[
+        IPOption_RR(routers=["0.0.0.0"] * 3)]), "service-echo")
 
 
 def size_fragment_cases(service, over):
@@ -918,6 +982,8 @@ def main_policy():
     for name in "gue6-in", "gue6-out4094":
         outer_zero_cases(services[name])
     echo_cases(services["ipip4-in"])
+    routed_echo_cases(services["ipip4-in"])
+    martian_cases(services["gue4-in"], services["dr-out"])
     quote_more_cases(services["gue6-in"])
     for service, over in small:
         size_cases(service, over)
@@ -979,16 +1045,44 @@ def rule_policies():
     dropped("fragments drop: tcp", ip(web, 4, frag=9, proto=6) / Raw(bytes(32)), "service-fragment", web)
 
 
-def pace_cases():
-    """A flood that one kind of answer meets leaves the other its pace."""
+def budget_cases():
+    """A flood spends the budget of one kind of answer to one receiver, and no other's."""
     narrow = Service("narrow", vips(1), {"10.7.0.2": hop(1, mtu=1500)}, "ipip")
-    load(["reject from 192.0.2.67"], [narrow])
-    big = ip(narrow, 4) / udp(counting(1480))
-    refused = ip(narrow, 4, src="192.0.2.67") / tcp("S")
-    turned("paces: too big, in a flood of rejects", big, too_big_answer(big, 1480), "service-too-big",
-           settings=[("flood", link(CAME, (), bytes(refused)).hex())])
-    turned("paces: reject, in a flood of too big", refused, reset_of(refused), "reply",
-           settings=[("flood", link(CAME, (), bytes(big)).hex())])
+    load(["reject from 192.0.2.64/27, 2001:db8:d::/64 proto tcp"], [narrow])
+    def flood(packet):
+        return [("flood", link(CAME, (), bytes(packet)).hex())]
+    for family in 4, 6:
+        here, near, far = {4: ("192.0.2.67", "192.0.2.68", "192.0.2.80"),
+                           6: ("2001:db8:d::7", "2001:db8:d::8", "2001:db8:e::7")}[family]
+        big, refused, ask = {}, {}, {}
+        for source in here, near, far:
+            big[source] = ip(narrow, family, src=source) / udp(counting(1480))
+            refused[source] = ip(narrow, family, src=source) / tcp("S")
+            ask[source] = echo(narrow, family, ({"id": 1, "seq": 2}, b"ping"), src=source)
+        about = f"budgets: {family}"
+        echoes = flood(ask[here][0])
+        for name, other in {"rejects": refused, "echo": {s: a for s, (a, _) in ask.items()}}.items():
+            turned(f"{about} too big, in a flood of {name}", big[here], too_big_answer(big[here], 1480),
+                   "service-too-big", settings=flood(other[here]))
+        turned(f"{about} echo, in a flood of too big", *ask[here], "service-echo",
+               settings=flood(big[here]))
+        dropped(f"{about} echo, in a flood of itself", ask[here][0], "service-echo-silent",
+                settings=echoes)
+        dropped(f"{about} too big, in a flood of itself", big[here], "service-too-big-silent", narrow,
+                settings=flood(big[here]))
+        turned(f"{about} echo, in a flood of another's", *ask[far], "service-echo", settings=echoes)
+        turned(f"{about} too big, in a flood of another's", big[far], too_big_answer(big[far], 1480),
+               "service-too-big", settings=flood(big[here]))
+        if family == 4:
+            turned(f"{about} reject, in a flood of too big", refused[here], reset_of(refused[here]),
+                   "reply", settings=flood(big[here]))
+            dropped(f"{about} reject, in a flood of itself", refused[here], "rule-reject",
+                    settings=flood(refused[here]))
+            turned(f"{about} reject, in a flood of another's", refused[near], reset_of(refused[near]),
+                   "reply", settings=flood(refused[here]))
+        else:  # a host may have all the addresses of its /64
+            dropped(f"{about} echo, in a flood from its /64", ask[near][0], "service-echo-silent",
+                    settings=echoes)
 
 
 def mode_policies():
@@ -1007,6 +1101,6 @@ def mode_policies():
 def write(out):
     main_policy()
     rule_policies()
-    pace_cases()
+    budget_cases()
     mode_policies()
     print("\n".join(lines), file=out)

@@ -57,8 +57,8 @@ static const char *problem(const struct outcome *o, const struct twin_result *tw
 	    reason == REASON_DROP_FORWARD)
 		return "a reason that no frame should have";
 	if (o->verdict == XDP_DROP &&
-	    (reason_drops(reason) || reason == REASON_PASS_TOO_BIG || reason == REASON_PASS_REPLY))
-		return NULL; // answers have a pace that the twin does not know
+	    (reason_drops(reason) || is_answer(reason)))
+		return NULL; // answers have budgets that the twin does not know
 	if (o->verdict != twin->verdict)
 		return "another verdict than the twin's";
 	if (o->out->len != twin->length || memcmp(o->out->at, twin->packet, twin->length) != 0)

@@ -66,6 +66,22 @@ static void link_devices(const struct balance_rig *b)
 		die(errno, "cannot redirect to a device");
 }
 
+static void map_budgets(struct balance_rig *b)
+{
+	int fd = b->c->generation->fd[PART_BUDGETS];
+	struct err err = {0};
+	uint32_t n;
+
+	if (mapping_entries(fd, &n, &err) ||
+	    mapping_open(&b->budgets, fd, n * sizeof(__u64), &err))
+		test_die(&err);
+}
+
+void balance_rig_forget_answers(struct balance_rig *b)
+{
+	memset(b->budgets.at, 0, b->budgets.size);
+}
+
 static uint32_t count_rows(const struct balancer *state)
 {
 	uint32_t rows = 0;
@@ -89,6 +105,7 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 	compile_text(b->c, policy);
 	load(b);
 	link_devices(b);
+	map_budgets(b);
 	rig_slot(rig, WEIR_SLOT_ACTIVE, generation_program(b->c->generation));
 	rig_iface(rig, RIG_IFACE);
 	b->rows = count_rows(b->c->balance.balancer);
@@ -101,6 +118,7 @@ void balance_rig_free(struct balance_rig *b)
 	if (!b)
 		return;
 	rig_slot(b->rig, WEIR_SLOT_ACTIVE, b->rig->policy);
+	mapping_close(&b->budgets);
 	candidate_free(b->c);
 	free(b->counts);
 	free(b);

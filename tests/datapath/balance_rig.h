@@ -8,6 +8,7 @@
 
 #include "common/service.h"
 #include "ctl/control/candidate.h"
+#include "ctl/datapath/mapping.h"
 #include "tests/datapath/rig.h"
 
 // Ways out of the rig: frames come in by `in`; `out` is another device; `lost` is in no device map.
@@ -20,6 +21,7 @@ struct balance_rig {
 	uint32_t rows;                             // of the counters of services and backends
 	struct service_counter *counts;            // after the last balance_rig_moved
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
+	struct mapping budgets;                    // of answers
 };
 
 // Loads the policy and makes it the active one of the rig, whose frames come in by RIG_IFACE from now on. Ends
@@ -41,6 +43,9 @@ const struct service_counter *balance_rig_moved(struct balance_rig *b);
 // By which reasons packets of the rig's interface were counted since the last call, into o->moved. (All the
 // rows that rig_send reads are too many for thousands of frames.)
 void balance_rig_reasons(struct balance_rig *b, struct outcome *o);
+
+// Nobody has been answered yet.
+void balance_rig_forget_answers(struct balance_rig *b);
 
 // Asks the twin about the frame.
 struct twin_result balance_rig_ask(struct balance_rig *b, const struct frame *f);
