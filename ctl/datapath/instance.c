@@ -155,11 +155,29 @@ static void hint_instances(struct err *err)
 	text_free(&names);
 }
 
+// Another version's row may be of another size, and the kernel writes a whole one; only its layout, which is
+// the first word in all of them, is understood then.
+static int read_meta(struct instance *i, int fd, struct err *err)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info), zero = 0;
+	CLEANUP_FREE char *row = NULL;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return err_system(err, errno, "cannot read the pins of instance '%s'", i->name);
+	row = mem_zalloc(1, info.value_size > sizeof(i->meta) ? info.value_size : sizeof(i->meta));
+	if (bpf_map_lookup_elem(fd, &zero, row))
+		return err_system(err, errno, "cannot read the pins of instance '%s'", i->name);
+	memcpy(&i->meta, row, sizeof(i->meta));
+	return i->meta.layout != WEIR_LAYOUT || info.value_size != sizeof(i->meta)
+		       ? other_layout(i, err)
+		       : 0;
+}
+
 static int check_meta(struct instance *i, struct err *err)
 {
 	CLEANUP_FD int fd = -1;
 	__u64 cookie, inode;
-	uint32_t zero = 0;
 	int code = pins_get(i->folder, WEIR_MAP_META, &fd, err);
 
 	if (code == -ENOENT) {
@@ -169,11 +187,7 @@ static int check_meta(struct instance *i, struct err *err)
 	}
 	if (code)
 		return code;
-	if (bpf_map_lookup_elem(fd, &zero, &i->meta))
-		return err_system(err, errno, "cannot read the pins of instance '%s'", i->name);
-	if (i->meta.layout != WEIR_LAYOUT)
-		return other_layout(i, err);
-	if ((code = netns_of_this(&cookie, &inode, err)))
+	if ((code = read_meta(i, fd, err)) || (code = netns_of_this(&cookie, &inode, err)))
 		return code;
 	return cookie != i->meta.netns_cookie ? other_netns(i, err) : 0;
 }

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from labnet import WEIR, run
+from labnet import BUILD, WEIR, run
 
 BLOCKED, OTHER = "203.0.113.10", "203.0.113.20"
 
@@ -260,6 +260,24 @@ def test_pins_of_another_version(pair, on):
     assert not pair.xdp_attached() and not on.pins.exists()
     on("attach", "near0")
     assert pair.free(BLOCKED) == [False]
+
+
+@pytest.mark.parametrize("size", [4, 4096])
+@pytest.mark.parametrize("layout", [6, 99])
+def test_pins_whose_meta_has_another_size(pair, on, size, layout):
+    """The kernel writes a row of the map's size, whatever the reader has room for."""
+    meta = on.pins / "meta"
+    meta.unlink()
+    run(["bpftool", "map", "create", meta, "type", "array", "key", "4", "value", size, "entries", "1",
+         "name", "weir_meta"])
+    run(["bpftool", "map", "update", "pinned", meta, "key", "0", "0", "0", "0", "value", layout,
+         *["0"] * 3, *["255"] * (size - 4)])
+    sanitized = [str(BUILD / "asan/weir"), *on.argv("list")[1:]]
+    for argv in on.argv("block", OTHER), sanitized:
+        done = run(argv, check=False)
+        assert done.returncode == 3 and f"(layout {layout}" in done.stderr, done.stderr
+    on("detach", "--force")
+    assert not pair.xdp_attached() and not on.pins.exists()
 
 
 def test_a_lost_pin_is_named_with_the_way_out(pair, on):
