@@ -7,8 +7,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
-#include "ctl/datapath/instance.h"
-#include "ctl/datapath/lock.h"
+#include "ctl/datapath/bypass.h"
 #include "ctl/datapath/pins.h"
 
 #define DEFAULT_MS 60000
@@ -33,23 +32,6 @@ static int find_number(const struct instance *i, const char *name, uint32_t *ret
 	return err_input(err, "'%s' is not attached to instance '%s'", name, i->name);
 }
 
-// The end of the bypass of one interface, or of all (number 0), and the latest end over all.
-static void set(const struct instance *i, uint32_t number, uint64_t until)
-{
-	uint64_t latest = 0;
-
-	// Raised before and lowered after, so that entry never misses an end that is set.
-	if (until > i->knobs->bypass)
-		__atomic_store_n(&i->knobs->bypass, until, __ATOMIC_SEQ_CST);
-	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		if (!number || n == number)
-			__atomic_store_n(&i->knobs->bypass_until[n], until, __ATOMIC_SEQ_CST);
-		if (i->knobs->bypass_until[n] > latest)
-			latest = i->knobs->bypass_until[n];
-	}
-	__atomic_store_n(&i->knobs->bypass, latest, __ATOMIC_SEQ_CST);
-}
-
 static void report(struct context *ctx, const char *where, uint64_t ms)
 {
 	num_text text;
@@ -71,7 +53,6 @@ static void report(struct context *ctx, const char *where, uint64_t ms)
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
-	CLEANUP_FD int lock = -1;
 	const char *where = NULL;
 	struct clock now;
 	uint32_t number = 0;
@@ -84,8 +65,6 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		code = pins_ready(err);
 	if (!code)
 		code = instance_open(ctx->instance, &i, err);
-	if (!code)
-		code = lock_take(ctx->instance, ctx->line, &lock, err);
 	if (!code && args->words.n)
 		code = find_number(i, where = args->words.at[0], &number, err);
 	if (!code)
@@ -94,7 +73,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if (args_has(args, "off"))
 		ms = 0;
-	set(i, number, ms ? clock_after_ms(&now, ms) : 0);
+	bypass_set(i, number, ms ? clock_after_ms(&now, ms) : 0);
 	report(ctx, where, ms);
 	return 0;
 }

@@ -65,11 +65,14 @@ static int detach_force(struct context *ctx, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, ctx->instance);
 	CLEANUP_FD int lock = -1;
+	struct err holder = {0};
 	size_t n = 0;
-	int code = lock_take(ctx->instance, ctx->line, &lock, err);
+	int code;
 
-	if (!code)
-		code = attach_remove_all(folder, &n, err);
+	// A command that is stopped keeps its lock; it must not keep Weir on the interface.
+	if (lock_try(ctx->instance, ctx->line, &lock, &holder))
+		log_warning("%s; removed all the same", holder.text);
+	code = attach_remove_all(folder, &n, err);
 	if (!code)
 		code = instance_remove(ctx->instance, err);
 	if (code)

@@ -14,6 +14,7 @@
 #include "ctl/datapath/pins.h"
 
 #define LOCK_WAIT_MS 10000
+#define LOCK_TRY_MS  1000
 #define LOCK_STEP_MS 10
 
 static int open_lock(const char *instance, struct err *err)
@@ -39,7 +40,7 @@ static int holder_is(int fd, const char *instance, struct err *err)
 			   text[0] ? text : "(unknown)");
 }
 
-static int take(int fd, int how, const char *instance, struct err *err)
+static int take(int fd, int how, int wait_ms, const char *instance, struct err *err)
 {
 	const struct timespec step = {.tv_nsec = LOCK_STEP_MS * 1000000};
 
@@ -48,17 +49,17 @@ static int take(int fd, int how, const char *instance, struct err *err)
 			continue;
 		if (errno != EWOULDBLOCK)
 			return err_system(err, errno, "cannot lock instance '%s'", instance);
-		if (waited_ms >= LOCK_WAIT_MS)
+		if (waited_ms >= wait_ms)
 			return holder_is(fd, instance, err);
 		nanosleep(&step, NULL);
 	}
 	return 0;
 }
 
-static int lock(const char *instance, int how, int *ret_fd, struct err *err)
+static int lock(const char *instance, int how, int wait_ms, int *ret_fd, struct err *err)
 {
 	CLEANUP_FD int fd = open_lock(instance, err);
-	int code = fd < 0 ? fd : take(fd, how, instance, err);
+	int code = fd < 0 ? fd : take(fd, how, wait_ms, instance, err);
 
 	if (code)
 		return code;
@@ -66,10 +67,11 @@ static int lock(const char *instance, int how, int *ret_fd, struct err *err)
 	return 0;
 }
 
-int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err)
+static int lock_named(const char *instance, const char *command, int wait_ms, int *ret_fd,
+		      struct err *err)
 {
 	CLEANUP_FREE char *text = mem_printf("pid %d, weir %s\n", getpid(), command);
-	int code = lock(instance, LOCK_EX, ret_fd, err);
+	int code = lock(instance, LOCK_EX, wait_ms, ret_fd, err);
 
 	if (code)
 		return code;
@@ -79,7 +81,17 @@ int lock_take(const char *instance, const char *command, int *ret_fd, struct err
 	return 0;
 }
 
+int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err)
+{
+	return lock_named(instance, command, LOCK_WAIT_MS, ret_fd, err);
+}
+
+int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err)
+{
+	return lock_named(instance, command, LOCK_TRY_MS, ret_fd, err);
+}
+
 int lock_share(const char *instance, int *ret_fd, struct err *err)
 {
-	return lock(instance, LOCK_SH, ret_fd, err);
+	return lock(instance, LOCK_SH, LOCK_WAIT_MS, ret_fd, err);
 }

@@ -8,5 +8,8 @@
 // it. *ret_fd is closed to unlock; a killed process unlocks by dying. 0, or -errno with err set; a
 // lock that stays taken is ERR_REFUSED and names the pid and command of its holder.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
-// The same for reading: several at once, no writer meanwhile; writes nothing.
+// The same, but waits for a second only: for what has to be done whoever holds the lock. *ret_fd is -1 and
+// err tells the holder when it stays taken (ERR_REFUSED).
+int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
+// The same as lock_take for reading: several at once, no writer meanwhile; writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);

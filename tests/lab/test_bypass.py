@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir bypass: everything passes for a while, and the kernel ends it."""
 
+import contextlib
+import fcntl
+import pathlib
+import subprocess
 import time
 
 import pytest
@@ -45,6 +49,54 @@ def test_one_interface(pair, on):
         assert pair.free(BLOCKED) == [False]
     finally:
         pair.link("del", "near7")
+
+
+def test_two_at_once(pair, on):
+    """The end of one interface's bypass never hides that of another, which the programs look at first."""
+    pair.link("add", "near7", "type", "veth", "peer", "name", "far7")
+    try:
+        on("attach", "near7")
+        on("block", BLOCKED)
+        for _ in range(20):
+            on("bypass", "near7", "--for", "1h")
+            both = [subprocess.Popen(on.argv("bypass", *words), stdout=subprocess.DEVNULL)
+                    for words in (("near0", "--for", "1m"), ("near7", "--off"))]
+            assert [process.wait() for process in both] == [0, 0]
+            assert pair.free(BLOCKED) == [True]
+            on("bypass", "--off")
+            assert pair.free(BLOCKED) == [False]
+    finally:
+        pair.link("del", "near7")
+
+
+@contextlib.contextmanager
+def locked(weir):
+    """Another command holds the lock and does not go on."""
+    with open(pathlib.Path("/run/weir", weir.name, "lock"), "w+", encoding="ascii") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        handle.write("pid 4711, weir block")
+        handle.flush()
+        yield
+
+
+def test_a_stopped_command_keeps_nobody_from_passing_everything(pair, on):
+    on("block", BLOCKED)
+    with locked(on):
+        began = time.monotonic()
+        on("bypass", "--for", "1m")
+        assert time.monotonic() - began < 1
+        assert pair.free(BLOCKED) == [True]
+        on("bypass", "--off")
+        assert pair.free(BLOCKED) == [False]
+
+
+def test_a_stopped_command_keeps_nobody_from_removing_weir(pair, on):
+    on("block", BLOCKED)
+    with locked(on):
+        done = on("detach", "--force")
+        assert "pid 4711, weir block; removed all the same" in done.stderr
+    assert not pair.xdp_attached() and not on.pins.exists()
+    assert pair.free(BLOCKED) == [True]
 
 
 def test_status_and_explain_shout_it(on):
