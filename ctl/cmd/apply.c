@@ -99,6 +99,18 @@ static void add_left(struct context *ctx, const struct apply_result *result, str
 	out_end(ctx->out);
 }
 
+static void add_entries_only(struct context *ctx, const struct apply_result *result,
+			     struct text *line)
+{
+	out_array(ctx->out, "only_entries_on");
+	vec_each (&result->entries_only, name) {
+		out_item_string(ctx->out, *name);
+		text_addf(line, "%s%s",
+			  name == result->entries_only.at ? "; only entries hold on " : " ", *name);
+	}
+	out_end(ctx->out);
+}
+
 // The one line of confirm and of a trial's end.
 static void report_end(struct context *ctx, const char *what, const struct apply_result *r)
 {
@@ -154,6 +166,7 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 		text_addf(&line, ", revision %s, instance %s", r->revision, ctx->instance);
 	add_attached(ctx, r, &line);
 	add_left(ctx, r, &line);
+	add_entries_only(ctx, r, &line);
 	if (o->trial_ms && !o->dry_run)
 		text_addf(&line, "; on trial for %s: weir confirm keeps it",
 			  num_format_duration_ms(o->trial_ms, time));

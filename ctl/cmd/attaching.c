@@ -7,6 +7,7 @@
 
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
+#include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
 
 #define IFACES_MAX WEIR_IFACES
@@ -26,22 +27,39 @@ int attaching_mode(const char *text, enum attach_mode *ret, struct err *err)
 	return err_input(err, "mode '%s' is none of auto, native, generic", text);
 }
 
-static void report(struct context *ctx, const char *ifname, const struct attach_result *result)
+// What holds there from now on; nothing where there is no policy.
+static const char *reach_words(const struct bringup *b, uint32_t number, bool *ret_holds)
+{
+	struct reach reach;
+
+	*ret_holds = false;
+	if (reach_in_force(b->instance, &reach, NULL) || reach.empty)
+		return "";
+	*ret_holds = reach_holds(&reach, number);
+	return *ret_holds ? "; the policy holds on it"
+			  : "; the policy does not name it: only entries hold on it";
+}
+
+static void report(struct context *ctx, const struct bringup *b, const char *ifname,
+		   const struct attach_result *result)
 {
 	const char *mode = result->mode == IFACE_NATIVE ? "native" : "generic";
+	bool holds;
+	const char *words = reach_words(b, result->number, &holds);
 
 	out_set_string(ctx->out, "name", ifname);
 	out_set_string(ctx->out, "mode", mode);
 	out_set_bool(ctx->out, "shared", result->shared);
 	out_set_bool(ctx->out, "changed", result->changed);
+	out_set_bool(ctx->out, "policy", holds);
 	if (result->notice[0]) {
 		out_set_string(ctx->out, "notice", result->notice);
 		log_notice("%s", result->notice);
 	}
 	if (!ctx->quiet)
-		out_line(ctx->out, "%s %s, %s mode, instance %s",
+		out_line(ctx->out, "%s %s, %s mode, instance %s%s",
 			 result->changed ? "attached to" : "was attached already to", ifname, mode,
-			 ctx->instance);
+			 ctx->instance, words);
 }
 
 // What a bridge forwards crosses its ports and never the bridge device.
@@ -74,7 +92,7 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 		return code;
 	if (result.changed)
 		vec_push(&a->fresh, result.number);
-	report(ctx, ifname, &result);
+	report(ctx, b, ifname, &result);
 	if (result.changed)
 		warn_bridge(ifname);
 	return 0;

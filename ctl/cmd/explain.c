@@ -126,6 +126,9 @@ static void add_why(struct text *t, const struct asked *a, const struct explain_
 		explain_show_record(t, a->e.book, r->overlay);
 	else if (!strcmp(by, "fragments"))
 		add_fragments(t, a, r);
+	else if (is_default(reason) && !explain_holds_on(&a->e, q->iface))
+		text_addf(t, "the policy does not name %s: only entries hold on it",
+			  a->e.c->resolved->interfaces[q->iface].name);
 	else if (reason == REASON_PASS_DEFAULT || reason == REASON_DROP_DEFAULT)
 		explain_show_default(t, &a->e, q->iface, reason_drops(reason));
 	else
@@ -302,6 +305,7 @@ static void show_verdict(const struct asked *a, const struct explain_question *q
 	out_set_string(o, "by", by_key(r));
 	out_set_string(o, "reason", reason_name(r->result.reason));
 	out_set_string(o, "why", text_get(&why));
+	out_set_bool(o, "policy", explain_holds_on(&a->e, q->iface));
 	out_line(o, "%s%s%s is %s%s: %s", out_bold(o), head, packet, text_get(&verdict),
 		 out_plain(o), text_get(&why));
 	text_free(&verdict);

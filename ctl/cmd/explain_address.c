@@ -65,18 +65,29 @@ static struct side decide(const struct view *v, bool to)
 	return s;
 }
 
-// Do all interfaces have one default?
-static bool default_is_one(const struct resolved *r)
+// Does this interface have a default of its own? Not one that the policy does not name.
+static bool has_default(const struct view *v, size_t iface)
 {
-	for (size_t i = 1; i < r->n_interfaces; i++)
-		if (r->interfaces[i].default_drop != r->interfaces[0].default_drop)
+	return !v->e->named || v->e->classes[iface];
+}
+
+// Do all interfaces have one default?
+static bool default_is_one(const struct view *v)
+{
+	const struct resolved *r = v->e->c->resolved;
+
+	for (size_t i = 1; v->e->named && i < r->n_interfaces; i++)
+		if (has_default(v, i) && r->interfaces[v->e->classes[i] - 1].default_drop !=
+						 r->interfaces[0].default_drop)
 			return false;
 	return true;
 }
 
-static bool default_drops(const struct resolved *r)
+static bool default_drops(const struct view *v)
 {
-	return r->n_interfaces ? r->interfaces[0].default_drop : r->default_drop;
+	const struct resolved *r = v->e->c->resolved;
+
+	return v->e->named ? r->interfaces[0].default_drop : r->default_drop;
 }
 
 static const char *verdict_of(const struct view *v, const struct side *s)
@@ -90,7 +101,7 @@ static const char *verdict_of(const struct view *v, const struct side *s)
 		return NULL;
 	if (s->rule < r->n_rules)
 		return verdicts[r->rules[s->rule].action];
-	return default_drops(r) ? "drop" : "pass";
+	return default_drops(v) ? "drop" : "pass";
 }
 
 static const char *participle(const char *verdict)
@@ -125,10 +136,10 @@ static void add_why(const struct view *v, const struct side *s, struct text *t)
 		text_add(t, "no overlay entry knows it, and the rules are not known");
 	else if (s->rule < r->n_rules)
 		add_rule(v, s, t);
-	else if (!default_is_one(r))
+	else if (!default_is_one(v))
 		text_add(t, "default of the first interface (others differ)");
 	else
-		explain_show_default(t, v->e, 0, default_drops(r));
+		explain_show_default(t, v->e, 0, default_drops(v));
 	if (s->before == 1)
 		text_add(t, ", unless a rule before it decides (weir explain PACKET)");
 	else if (s->before)
@@ -150,6 +161,41 @@ static void show_side(const struct view *v, const struct side *s)
 		 prefix_format(&v->target, target), participle(verdict), out_plain(o),
 		 text_get(&why));
 	text_free(&why);
+}
+
+// The interfaces of the instance on which the policy does, or does not, hold.
+static size_t add_where(const struct view *v, const char *key, bool holds, struct text *t)
+{
+	const struct instance *i = v->e->book->instance;
+	struct iface row;
+	size_t found = 0;
+
+	out_array(v->ctx->out, key);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if (instance_iface(i, n, &row, NULL) || row.state == IFACE_FREE ||
+		    reach_holds(&v->e->reach, n) != holds)
+			continue;
+		out_item_string(v->ctx->out, row.name);
+		text_addf(t, "%s%s", found++ ? " " : "", row.name);
+	}
+	out_end(v->ctx->out);
+	return found;
+}
+
+// An answer that is the policy's is true where it holds.
+static void show_where(const struct view *v)
+{
+	struct text here = {0}, elsewhere = {0};
+
+	if (!v->e->book || v->e->reach.empty)
+		return;
+	add_where(v, "holds_on", true, &here);
+	if (add_where(v, "only_entries_on", false, &elsewhere))
+		out_line(v->ctx->out, "  policy:   holds on %s; only entries hold on %s",
+			 here.len ? text_get(&here) : "no interface that is attached",
+			 text_get(&elsewhere));
+	text_free(&here);
+	text_free(&elsewhere);
 }
 
 // ---- who else knows it ----------------------------------------------------------------------------
@@ -310,6 +356,7 @@ static void show(struct view *v)
 	v->shown = mem_zalloc(v->e->c->resolved->n_addresses, sizeof(*v->shown));
 	show_side(v, &v->from);
 	show_side(v, &v->to);
+	show_where(v);
 	out_array(o, "entries");
 	if (v->e->book)
 		records_covering(&v->e->book->records, &v->target, show_record, v);

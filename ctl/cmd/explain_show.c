@@ -80,6 +80,8 @@ void explain_show_default(struct text *t, const struct explain *e, uint32_t ifac
 	const struct resolved *r = e->c->resolved;
 	struct diag_at at = r->default_at;
 
+	if (iface < WEIR_IFACES && e->classes[iface])
+		iface = e->classes[iface] - 1u;
 	if (iface < r->n_interfaces && r->interfaces[iface].default_at.file)
 		at = r->interfaces[iface].default_at;
 	text_addf(t, "default %s", drop ? "drop" : "pass");

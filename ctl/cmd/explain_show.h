@@ -10,7 +10,7 @@
 void explain_show_record(struct text *t, const struct book *b, const struct record *record);
 // 'rule "feeds" edge.weir:6'; 'rule 5' (counted from 1) where the record is missing.
 void explain_show_rule(struct text *t, const struct explain *e, size_t rule);
-// "default drop, edge.weir:21"; of the policy's interface with this index.
+// "default drop, edge.weir:21"; of the interface with this index in e->c.
 void explain_show_default(struct text *t, const struct explain *e, uint32_t iface, bool drop);
 // Keys of a rule for JSON: into the open object.
 void explain_set_rule(struct out *o, const struct explain *e, size_t rule);

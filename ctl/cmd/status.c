@@ -16,6 +16,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/pins.h"
+#include "ctl/datapath/reach.h"
 #include "ctl/datapath/sets.h"
 #include "ctl/datapath/sharing.h"
 #include "ctl/net/link.h"
@@ -30,6 +31,7 @@ struct status {
 	double seconds; // between the two
 	size_t alarms;
 	struct generation_about *about; // of the policy in force
+	struct reach reach;             // of it
 	size_t set_used[POLICY_SETS_MAX];
 	struct fleet fleet; // of its services
 };
@@ -105,6 +107,7 @@ static void show_iface(struct status *s, uint32_t number, const struct iface *ro
 	out_set_string(o, "mode", mode);
 	out_set_bool(o, "attached", there);
 	out_set_bool(o, "shared", row->shared);
+	out_set_bool(o, "policy", reach_holds(&s->reach, number));
 	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
 	out_set_u64(o, "mtu", link.mtu);
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
@@ -238,6 +241,34 @@ static void show_trial(struct status *s, const struct commit_state *state)
 			 num_format_duration_ms(clock_ms_until(&s->clock, state->deadline), left));
 }
 
+static void add_where(const struct status *s, bool holds, struct text *t)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(s->instance, n, &row, NULL) && row.state != IFACE_FREE &&
+		    reach_holds(&s->reach, n) == holds)
+			text_addf(t, " %s", row.name);
+}
+
+// "policy    holds on eth0; only entries hold on eth1".
+static void show_reach(struct status *s)
+{
+	struct text here = {0}, elsewhere = {0};
+
+	if (s->reach.empty)
+		return;
+	add_where(s, true, &here);
+	add_where(s, false, &elsewhere);
+	out_line(s->ctx->out, "policy    holds on%s%s%s",
+		 !s->reach.named ? " all interfaces"
+		 : here.len      ? text_get(&here)
+				 : " no interface that is attached",
+		 elsewhere.len ? "; only entries hold on" : "", text_get(&elsewhere));
+	text_free(&here);
+	text_free(&elsewhere);
+}
+
 // "revision 7f3a, edge.weir as accepted 12:03 by root", and a trial.
 static int show_policy(struct status *s, struct err *err)
 {
@@ -266,6 +297,9 @@ static int show_policy(struct status *s, struct err *err)
 	out_line(o, "%s", text_get(&line));
 	text_free(&line);
 	show_trial(s, &state);
+	if (reach_in_force(s->instance, &s->reach, NULL))
+		s->reach.empty = true; // an empty slot has an alarm of its own
+	show_reach(s);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "ctl/control/vips.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
+#include "ctl/datapath/reach.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 
@@ -30,6 +31,7 @@ void apply_result_free(struct apply_result *r)
 	vec_free(&r->warnings);
 	vec_free(&r->attached);
 	vec_free(&r->left);
+	vec_free(&r->entries_only);
 }
 
 // The devices the policy is for
@@ -379,6 +381,20 @@ static void warn_merged(const struct instance *i, const struct candidate *c,
 	}
 }
 
+// Interfaces that keep Weir, and have only entries from now on.
+static void note_entries_only(const struct instance *i, struct apply_result *ret)
+{
+	struct reach reach;
+	struct iface row;
+
+	if (reach_read(i, ret->generation, &reach, NULL) || !reach.named)
+		return;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE &&
+		    !reach.classes.class[n])
+			memcpy(*vec_add(&ret->entries_only), row.name, sizeof(row.name));
+}
+
 static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		      const struct devices *d, struct apply_result *ret, struct err *err)
 {
@@ -399,6 +415,7 @@ static int under_lock(struct bringup *b, struct candidate *c, const struct apply
 	if (!code && !o->trial_ms)
 		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
 	ret->attach_failed = code != 0;
+	note_entries_only(b->instance, ret);
 	return code;
 }
 

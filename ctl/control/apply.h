@@ -38,6 +38,7 @@ struct apply_result {
 	size_t rules, services, expects;
 	VEC(struct apply_iface) attached; // interfaces that got Weir now
 	struct ifnames left;              // interfaces that it does not name any more: detached
+	struct ifnames entries_only;      // that the instance keeps and the policy does not hold on
 	VEC(char *) absent;               // optional interfaces and patterns without a device
 	VEC(char *) warnings;             // of the guard
 	struct generation_cost cost;

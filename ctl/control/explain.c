@@ -216,7 +216,9 @@ static int open_file(struct explain *e, const struct explain_request *request, s
 	e->c = candidate_new(&request->dns, NULL);
 	e->recorded = true;
 	code = compile_text(e, request, request->file, NULL, 0, err);
-	e->numbered = !code && e->c->resolved->n_interfaces;
+	for (size_t n = 0; !code && n < e->c->resolved->n_interfaces; n++)
+		e->classes[n] = (uint8_t)(n + 1);
+	e->named = !code && e->c->resolved->n_interfaces;
 	if (!code && request->twin)
 		code = balance_find_hops(&e->c->balance, e->c->resolved, NEXTHOP_WAIT_MS, err);
 	if (!code && request->twin)
@@ -225,28 +227,38 @@ static int open_file(struct explain *e, const struct explain_request *request, s
 	return code;
 }
 
-// Names of the interfaces that rules and defaults know by number.
+// Names of the interfaces that a packet may come in on.
 struct names {
 	const char *at[WEIR_IFACES];
 	size_t n;
 	struct iface rows[WEIR_IFACES];
 };
 
-// Those of the policy as it was applied (-i may have replaced the text's); of the empty policy those of
-// the instance, so that a packet may say "on".
-static void collect_names(const struct explain *e, const struct generation_about *about,
+static bool has_name(const struct names *names, const char *name)
+{
+	for (size_t n = 0; n < names->n; n++)
+		if (!strcmp(names->at[n], name))
+			return true;
+	return false;
+}
+
+// First those of the policy as it was applied (-i may have replaced the text's), then the others of the
+// instance: those that a pattern stands for, and those that the policy does not name.
+static void collect_names(struct explain *e, const struct generation_about *about,
 			  struct names *ret)
 {
-	for (uint32_t i = 0; i < about->n_ifaces && i < WEIR_IFACES; i++)
+	for (uint32_t i = 0; i < about->n_ifaces && i < WEIR_IFACES; i++) {
 		ret->at[ret->n++] = about->ifaces[i];
-	if (about->revision[0])
-		return;
-	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
-		struct iface *row = &ret->rows[ret->n];
+		e->classes[i] = (uint8_t)(i + 1);
+	}
+	for (uint32_t number = 1; number < WEIR_IFACES && ret->n < WEIR_IFACES - 1; number++) {
+		struct iface *row = &ret->rows[number];
 
-		if (!instance_iface(e->book->instance, number, row, NULL) &&
-		    row->state != IFACE_FREE)
-			ret->at[ret->n++] = row->name;
+		if (instance_iface(e->book->instance, number, row, NULL) ||
+		    row->state == IFACE_FREE || has_name(ret, row->name))
+			continue;
+		e->classes[ret->n] = e->reach.classes.class[number];
+		ret->at[ret->n++] = row->name;
 	}
 }
 
@@ -309,13 +321,15 @@ static int open_running(struct explain *e, const struct explain_request *request
 	if (!code)
 		code = generation_read_about(e->book->instance, number, about, err);
 	if (!code)
+		code = reach_read(e->book->instance, number, &e->reach, err);
+	if (!code)
 		code = open_balancer(e, number, err);
 	if (!code && request->twin)
 		code = twin_open(e->book->instance, e->generation, &e->twin, err);
 	if (code)
 		return code;
 	snprintf(e->revision, sizeof(e->revision), "%s", about->revision);
-	e->numbered = about->n_ifaces;
+	e->named = e->reach.named;
 	return compile_record(e, request, about, err);
 }
 
@@ -421,7 +435,7 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 {
 	struct explain_answer answer = {.supposed = !e->twin || q->over || q->established};
 	struct policy_twin ask = {
-		.iface = e->numbered ? q->iface + 1 : 0,
+		.iface = e->classes[q->iface & (WEIR_IFACES - 1)],
 		.over = q->over,
 		.established = q->established,
 		.live = !answer.supposed,
@@ -438,6 +452,11 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 	answer.overlay = find_overlay(e, &answer);
 	*ret = answer;
 	return 0;
+}
+
+bool explain_holds_on(const struct explain *e, uint32_t iface)
+{
+	return !e->named || e->classes[iface & (WEIR_IFACES - 1)];
 }
 
 int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err)

@@ -11,6 +11,7 @@
 #include "ctl/base/err.h"
 #include "ctl/control/book.h"
 #include "ctl/control/candidate.h"
+#include "ctl/datapath/reach.h"
 
 struct explain_request {
 	const char *instance;
@@ -23,14 +24,17 @@ struct explain_request {
 struct explain {
 	struct candidate *c; // texts and rules; those of the empty policy where `recorded` is false
 	bool recorded;
-	bool numbered;                   // the policy names interfaces: those of c have its numbers
-	bool bad_file;                   // the file has errors: in c->diag
-	char revision[16];               // "" for a file and for the empty policy
-	struct book *book;               // overlay and instance; NULL for a file
-	struct generation *generation;   // in force; NULL for a file
-	struct twin *twin;               // of that; NULL for a file: then c has one
-	struct balancing_live *live;     // its balancer; NULL: none, or a file
-	const struct balancer *balancer; // of either; NULL: it has no services
+	// Of the interfaces of c: which one of the policy's it is, from 1; 0: not named there, or it names none.
+	uint8_t classes[WEIR_IFACES];
+	bool named;                            // the policy names interfaces
+	struct reach reach;                    // of the policy in force; not set for a file
+	bool bad_file;                         // the file has errors: in c->diag
+	char revision[16];                     // "" for a file and for the empty policy
+	struct book *book;                     // overlay and instance; NULL for a file
+	struct generation *generation;         // in force; NULL for a file
+	struct twin *twin;                     // of that; NULL for a file: then c has one
+	struct balancing_live *live;           // its balancer; NULL: none, or a file
+	const struct balancer *balancer;       // of either; NULL: it has no services
 	const struct resolved_packet *packets; // that the request's words describe
 	size_t n_packets;
 };
@@ -43,7 +47,7 @@ void explain_free(struct explain *e);
 struct explain_question {
 	const uint8_t *frame;
 	size_t length;
-	uint32_t iface; // index among the policy's interfaces
+	uint32_t iface; // index among the interfaces of c
 	// Suppose so, and the overlay and dynamic sets empty; without either all is as it is now.
 	bool over, established;
 };
@@ -64,7 +68,10 @@ struct explain_answer {
 int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
 		struct err *err);
 
-// The policy's interface that stands for this name; NULL: its first. 0 or -EINVAL with err set.
+// Does the policy hold on the interface with this index in c?
+bool explain_holds_on(const struct explain *e, uint32_t iface);
+
+// The interface of c that stands for this name; NULL: the policy's first. 0 or -EINVAL with err set.
 int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err);
 
 // The overlay record that decides among those of one kind that cover p: the longest. NULL: none.

@@ -129,3 +129,66 @@ def test_a_policy_without_names_holds_everywhere(pair, second, weir, apply):
     apply.path.write_text("default drop\npass ethertype 0x88b5\npass proto udp to port 10\n")
     weir("apply", apply.path)
     assert pair.passes(udp(9), udp(10)) == second.passes(udp(9), udp(10)) == [False, True]
+
+
+# Every command says so.
+
+
+def policy_on(weir):
+    return {one["name"]: one["policy"] for one in weir.json("status")["interfaces"]}
+
+
+def test_attach_and_status_say_where_it_holds(second, weir, apply):
+    said = weir("attach", "near0").stdout
+    assert "policy" not in said and "policy  " not in weir("status").stdout
+    apply(STRICT)
+    assert "; the policy does not name it: only entries hold on it" in weir("attach", "near1").stdout
+    assert "; the policy holds on it" in weir("attach", "near0").stdout
+    assert "policy    holds on near0; only entries hold on near1\n" in weir("status").stdout
+    assert policy_on(weir) == {"near0": True, "near1": False}
+    weir("detach", "near1")
+    said = weir.json("block", "-i", "near1", OTHER4)["attached"]
+    assert [(one["name"], one["policy"]) for one in said] == [("near1", False)]
+    apply(STRICT, devices="near*")
+    assert "policy    holds on near0 near1\n" in weir("status").stdout
+    apply.path.write_text("drop from 192.0.2.77\n")
+    weir("apply", apply.path)
+    assert "policy    holds on all interfaces\n" in weir("status").stdout
+    assert policy_on(weir) == {"near0": True, "near1": True}
+
+
+def test_apply_says_where_it_does_not_hold(second, weir, apply):
+    weir("attach", "near0", "near1")
+    done = apply(STRICT)
+    assert "; only entries hold on near1\n" in done.stdout
+    assert weir.json("apply", apply.path)["only_entries_on"] == ["near1"]
+    assert "only entries" not in apply(STRICT, devices="near0, near1").stdout
+
+
+def test_explain_on_an_interface(second, weir, apply):
+    apply(STRICT)
+    weir("attach", "near1")
+    udp_nine = f"udp from {SOURCE4} to 10.77.0.1 port 9"
+    assert 'dropped: rule "nine"' in weir("explain", *f"{udp_nine} on near0".split()).stdout
+    said = weir("explain", *f"{udp_nine} on near1".split()).stdout
+    assert "passed: the policy does not name near1: only entries hold on it" in said
+    document = weir.json("explain", *f"{udp_nine} on near1".split())["packets"][0]
+    assert (document["verdict"], document["by"], document["policy"]) == ("pass", "default", False)
+    weir("block", SOURCE4)
+    said = weir("explain", *f"{udp_nine} on near1".split()).stdout
+    assert f"dropped: overlay block {SOURCE4} from" in said
+    frame = bytes(udp(9, OTHER4)).hex()
+    assert "only entries hold" in weir("explain", "--hex", frame, "--on", "near1").stdout
+    assert "near9" in weir.fails(1, "explain", *f"{udp_nine} on near9".split())
+    said = weir("explain", OTHER4).stdout
+    assert "is dropped: default drop" in said
+    assert "policy:   holds on near0; only entries hold on near1" in said
+    document = weir.json("explain", OTHER4)
+    assert (document["holds_on"], document["only_entries_on"]) == (["near0"], ["near1"])
+
+
+def test_explain_on_what_a_pattern_stands_for(second, weir, apply):
+    apply("default pass on near*\ndefault drop", devices="near*, other optional")
+    words = f"udp from {SOURCE4} to 10.77.0.1 port 9 on near1".split()
+    said = weir("explain", *words).stdout
+    assert "is passed: default pass, " in said and "lab.weir:2" in said

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Read from the program's read-only data and its table of interfaces.
+#include "ctl/datapath/reach.h"
+
+#include <errno.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/parts.h"
+
+static int read_parts(const struct generation *g, struct reach *ret, struct err *err)
+{
+	CLEANUP_FREE struct policy_bpf__rodata *rodata = mem_new(struct policy_bpf__rodata);
+	const struct policy_config *config = &rodata->policy;
+	uint32_t zero = 0;
+
+	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata) ||
+	    bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &ret->classes))
+		return err_system(err, errno, "cannot read where the policy holds");
+	ret->empty =
+		!config->rules && !config->services && !config->default_drop && !config->fragments;
+	ret->named = config->named;
+	return 0;
+}
+
+int reach_read(const struct instance *i, uint32_t generation, struct reach *ret, struct err *err)
+{
+	CLEANUP_GENERATION struct generation *g = NULL;
+	struct reach reach = {.generation = generation};
+	int code = generation_open(i, generation, &g, err);
+
+	if (!code)
+		code = read_parts(g, &reach, err);
+	if (!code)
+		*ret = reach;
+	return code;
+}
+
+static int read_now(const struct instance *i, struct reach *ret, struct err *err)
+{
+	struct commit_state state;
+	int code = commit_read(i, &state, err);
+	uint32_t number;
+
+	if (code)
+		return code;
+	number = state.expired ? state.previous : state.active;
+	if (!number)
+		return err_system(err, ENOENT,
+				  "the policy in force has lost its pins, in instance '%s'",
+				  i->name);
+	return reach_read(i, number, ret, err);
+}
+
+int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
+{
+	int code = -ENOENT;
+
+	// Without the lock an apply may take the pins away between two looks.
+	for (int tries = 0; code == -ENOENT && tries < 3; tries++) {
+		err_clear(err);
+		code = read_now(i, ret, err);
+	}
+	return code;
+}
+
+bool reach_holds(const struct reach *r, uint32_t number)
+{
+	return !r->empty && (!r->named || r->classes.class[number & (WEIR_IFACES - 1)]);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// On which interfaces of an instance does a policy hold? As its program knows it, not by names.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/policy.h"
+#include "ctl/datapath/instance.h"
+
+struct reach {
+	uint32_t generation; // that was read
+	bool empty; // no rule, no service, passes by default: it holds nowhere and says nothing
+	bool named; // it names interfaces; else it holds on all
+	struct policy_ifclass classes;
+};
+
+// Of a generation with pins. 0 or -errno with err set.
+int reach_read(const struct instance *i, uint32_t generation, struct reach *ret, struct err *err);
+// Of the policy that packets meet now.
+int reach_in_force(const struct instance *i, struct reach *ret, struct err *err);
+
+// Does it hold on the interface with this number in the instance?
+bool reach_holds(const struct reach *r, uint32_t number);
