@@ -282,12 +282,11 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 static int forget_hands(const char *instance, const struct balancer *b, struct err *err)
 {
 	struct hands hands = {0};
-	int code = 0;
-	size_t before;
+	int code = hands_read(instance, &hands, err);
+	size_t before = hands.n;
 
-	if (hands_read(instance, &hands, NULL))
-		return 0; // damaged: apply has warned of it
-	before = hands.n;
+	if (code)
+		return code;
 	hands_keep_named(&hands, b, (uint64_t)time(NULL));
 	if (hands.n < before)
 		code = hands_write(instance, &hands, err);

@@ -107,13 +107,9 @@ static int look_around(struct balance *s, const struct instance *i, uint32_t run
 		       bool **ret_pinned, struct balancer_ids *busy, struct hands *hands,
 		       struct err *err)
 {
-	struct err why = {0};
-	int code = 0;
+	// A drained backend that nobody knows to be drained would get connections again, in silence.
+	int code = i ? hands_read(i->name, hands, err) : 0;
 
-	// A policy in force without them is better than none.
-	if (i && hands_read(i->name, hands, &why))
-		sentences_add(&s->warnings,
-			      mem_printf("%s: what was set by hand is left out", why.text));
 	if (!code && i && running)
 		code = balancing_open(i, running, &s->running, err);
 	if (code == -ENOENT)
@@ -190,16 +186,24 @@ static int extend_changes(const struct balance *s, const struct resolved *r, str
 	return 0;
 }
 
+// A seed that was kept and is damaged would bring other rings than those before, in silence.
+static int check_seed(const struct resolved *r, const struct instance *i, struct err *err)
+{
+	struct hash_key key;
+
+	return i && r->n_services && !r->seed ? seed_read(i->name, &key, err) : 0;
+}
+
 int balance_plan(struct balance *s, const struct resolved *r, const struct instance *i,
 		 uint32_t running, struct diag *d, struct err *err)
 {
 	CLEANUP_FREE struct balancer_ids *busy = mem_new(struct balancer_ids);
 	CLEANUP_FREE bool *pinned = NULL;
 	struct hands hands = {0};
-	int code = 0;
+	int code = check_seed(r, i, err);
 
 	s->clock = (struct clock){.hz = clock_hz()};
-	if (i)
+	if (!code && i)
 		code = instance_clock(i, &s->clock, err);
 	if (i)
 		s->key = (struct hash_key){{i->meta.ring_key[0], i->meta.ring_key[1]}};

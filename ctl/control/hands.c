@@ -11,6 +11,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
 #include "ctl/datapath/pins.h"
 
 #define DRAINS_MAX (16u << 20)
@@ -24,9 +25,14 @@ static int write_file(const char *instance, const char *name, const char *text, 
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
 	CLEANUP_FREE char *path = path_of(instance, name);
+	CLEANUP_FREE char *sealed = NULL;
+	size_t len;
 	int code = file_mkdirs(folder, 0700, err);
 
-	return code ? code : file_replace(path, text, strlen(text), 0600, err);
+	if (code)
+		return code;
+	sealed = sum_seal(text, strlen(text), &len);
+	return file_replace(path, sealed, len, 0600, err);
 }
 
 static int read_hand(const struct json *from, struct balancer_hand *ret)
@@ -64,7 +70,10 @@ int hands_read(const char *instance, struct hands *ret, struct err *err)
 		return 0;
 	if ((code = file_read(path, DRAINS_MAX, &text, &len, err)))
 		return code;
-	j = json_parse(text, len, why, sizeof(why));
+	if (sum_open(text, &len))
+		snprintf(why, sizeof(why), "its sum is not that of its content");
+	else
+		j = json_parse(text, len, why, sizeof(why));
 	list = j ? json_get(j, "drains") : NULL;
 	for (size_t n = 0; list && n < json_length(list); n++) {
 		struct balancer_hand hand;

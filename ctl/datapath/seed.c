@@ -8,6 +8,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
 #include "ctl/datapath/pins.h"
 
 #define SEED_MAX    64
@@ -51,8 +52,8 @@ int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 	}
 	if ((code = file_read(path, SEED_MAX, &text, &len, err)))
 		return code;
-	if (len < 2 * WORD_DIGITS || parse_word(text, &key.word[0]) ||
-	    parse_word(text + WORD_DIGITS, &key.word[1]))
+	if (sum_open(text, &len) || len != 2 * WORD_DIGITS + 1 || text[len - 1] != '\n' ||
+	    parse_word(text, &key.word[0]) || parse_word(text + WORD_DIGITS, &key.word[1]))
 		return bad_seed(path, err);
 	*ret = key;
 	return 0;
@@ -64,11 +65,14 @@ int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
 	CLEANUP_FREE char *text = mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
 					     (unsigned long long)key->word[1]);
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
+	CLEANUP_FREE char *sealed = NULL;
 	struct hash_key kept;
+	size_t len;
 	int code;
 
 	if (file_exists(path))
 		return seed_read(instance, &kept, err);
+	sealed = sum_seal(text, strlen(text), &len);
 	code = file_mkdirs(folder, 0700, err);
-	return code ? code : file_replace(path, text, strlen(text), 0600, err);
+	return code ? code : file_replace(path, sealed, len, 0600, err);
 }

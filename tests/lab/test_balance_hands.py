@@ -228,6 +228,38 @@ def test_the_seed_survives_a_new_instance(balancer, node, path):
     assert who_answers(balancer) == set(balancer.backends)
 
 
+def damaged(path):
+    """Every way a few bytes can be other ones; the last is cut off, which reads as a file without a sum."""
+    whole = path.read_bytes()
+    for at in sorted({0, 1, 7, len(whole) // 3, len(whole) // 2, len(whole) - 20, len(whole) - 2}):
+        yield whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+    yield whole[:12]
+
+
+@pytest.mark.parametrize("name", ["seed", "drains"])
+def test_a_damaged_file_is_refused(balancer, node, path, name):
+    """Not obeyed, and not taken for one that is not there; the file before brings all back."""
+    path.write_text(path.read_text().replace('seed "lab"\n', ""))
+    node("apply", path, "--force")
+    node("drain", "web", ONE)
+    mark = node.service()["fingerprint"]
+    file = node.state / name
+    whole = file.read_bytes()
+    assert whole.splitlines()[-1].startswith(b"sum ")
+    for content in damaged(file):
+        node("detach", "--force", check=False)
+        file.write_bytes(content)
+        assert f"/{name}'" in node.fails(2, "attach", "net0"), content
+        assert not node.pins.exists()
+    file.write_bytes(whole.rpartition(b"sum ")[0])  # as older versions wrote it
+    node("attach", "net0")
+    assert node.service()["fingerprint"] == mark
+    node("detach")
+    file.write_bytes(whole)
+    node("attach", "net0")
+    assert node.service()["fingerprint"] == mark and states(node)[ONE][0] == "drain"
+
+
 def test_decapsulation_is_what_backends_need(balancer, node):
     """Taken away and put back at one backend."""
     host = "backend1"
