@@ -12,6 +12,7 @@ struct inner {
 	__u32 room;   /* bytes that the outer packet has from there on */
 	__u8 family;  /* 4 or 6 */
 	__u8 gue;
+	__u32 dst[4]; /* network order; IPv4 in [0], the rest zero */
 };
 
 /* GUE variant 0 (draft-ietf-intarea-gue section 3.1). */
@@ -181,9 +182,9 @@ static __always_inline int write_ecn6(struct ipv6hdr *ip, __u8 outer)
 	return GO_ON;
 }
 
-/* Is the inner packet whole? Then its ECN field is the one it goes on with. */
+/* Is the inner packet whole? Then its ECN field is the one it goes on with, and in->dst is known. */
 static __always_inline int check_inner(struct xdp_md *ctx, const struct packet *pkt,
-				       const struct inner *in)
+				       struct inner *in)
 {
 	int row = GO_ON;
 	__u8 ecn = 0;
@@ -195,11 +196,13 @@ static __always_inline int check_inner(struct xdp_md *ctx, const struct packet *
 	if (in->family == 4) {
 		if (!(ip4 = inner_header(ctx, in, sizeof(*ip4), &row)))
 			return row;
+		in->dst[0] = ip4->daddr;
 		row = check_inner4(ip4, in->room);
 		return row == GO_ON ? write_ecn4(ip4, ecn) : row;
 	}
 	if (!(ip6 = inner_header(ctx, in, sizeof(*ip6), &row)))
 		return row;
+	__builtin_memcpy(in->dst, &ip6->daddr, sizeof(in->dst));
 	row = check_inner6(ip6, in->room);
 	return row == GO_ON ? write_ecn6(ip6, ecn) : row;
 }

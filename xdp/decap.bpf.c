@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // For backends: takes the tunnel's header off packets that a balancer has wrapped (IP in IP, GUE), so
-// that the host needs no tunnel device. Everything else is passed as it came.
+// that the host needs no tunnel device. Only from those that --from names, and only what is for this host.
+// Everything else is passed as it came.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
@@ -21,6 +22,16 @@ struct {
 	__type(value, __u32);
 } decap_here SEC(".maps");
 
+/* For twice as many as are ever used, and one: new ones come before old ones go, and kernels before 6.13
+ * refuse to replace an entry in a full trie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 2 * 2 * DECAP_PREFIXES + 1);
+	__type(key, struct decap_prefix);
+	__type(value, __u32);
+} decap_nets SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, DECAP_ROW_COUNT);
@@ -38,15 +49,19 @@ static __always_inline void count_row(__u32 row, __u32 bytes)
 	}
 }
 
-static __always_inline bool is_gue(const struct packet *pkt)
+static __always_inline struct decap_settings settings_now(void)
 {
 	const struct decap_settings *settings;
 	__u32 zero = 0;
 
-	if (pkt->proto != IPPROTO_UDP || !pkt->has_l4)
-		return false;
 	settings = bpf_map_lookup_elem(&decap_settings, &zero);
-	return settings && settings->port && settings->port == pkt->dport;
+	return settings ? *settings : (struct decap_settings){};
+}
+
+static __always_inline bool is_gue(const struct packet *pkt)
+{
+	return pkt->proto == IPPROTO_UDP && pkt->has_l4 && pkt->dport &&
+	       pkt->dport == settings_now().port;
 }
 
 static __always_inline bool is_tunnel(const struct packet *pkt)
@@ -54,19 +69,42 @@ static __always_inline bool is_tunnel(const struct packet *pkt)
 	return pkt->proto == IPPROTO_IPIP || pkt->proto == IPPROTO_IPV6 || is_gue(pkt);
 }
 
-static __always_inline bool is_here(const struct packet *pkt)
+static __always_inline bool in_prefixes(__u8 kind, __u8 family, const __u32 *addr)
 {
-	struct decap_address key = {.family = pkt->family};
+	struct decap_prefix key = {
+		.length = DECAP_PREFIX_HEAD + (family == 4 ? 32 : 128),
+		.kind = kind,
+		.family = family,
+	};
 
-	__builtin_memcpy(key.addr, pkt->dst, sizeof(key.addr));
-	return bpf_map_lookup_elem(&decap_here, &key);
+	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	return bpf_map_lookup_elem(&decap_nets, &key);
 }
 
-/* Does the tunnel end at this host, with this packet? */
+static __always_inline bool is_here(__u8 family, const __u32 *addr)
+{
+	struct decap_address key = {.family = family};
+
+	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	return bpf_map_lookup_elem(&decap_here, &key) ||
+	       (settings_now().flags & DECAP_HERE_NETS && in_prefixes(DECAP_HERE, family, addr));
+}
+
+/* May this be given to this host's stack? The sender of the tunnel has written it. */
+static __always_inline int check_target(const struct inner *in)
+{
+	if (settings_now().flags & DECAP_FORWARD || is_here(in->family, in->dst))
+		return GO_ON;
+	return DECAP_DROP_ELSEWHERE;
+}
+
+/* Does the tunnel end at this host, with this packet, and come from one of those it is taken from? */
 static __always_inline int check_outer(struct xdp_md *ctx, struct packet *pkt)
 {
-	if (!is_here(pkt))
+	if (!is_here(pkt->family, pkt->dst))
 		return DECAP_PASS_NOT_HERE;
+	if (!in_prefixes(DECAP_FROM, pkt->family, pkt->src))
+		return DECAP_PASS_FOREIGN;
 	if (pkt->fragment)
 		return DECAP_PASS_FRAGMENT;
 	if (pkt->family == 6 && pkt->l4_offset != pkt->l3_offset + sizeof(struct ipv6hdr) &&
@@ -85,6 +123,8 @@ static __always_inline int unwrap(struct xdp_md *ctx, struct packet *pkt)
 	if ((row = find_inner(ctx, pkt, &in)) != GO_ON)
 		return row;
 	if ((row = check_inner(ctx, pkt, &in)) != GO_ON)
+		return row;
+	if ((row = check_target(&in)) != GO_ON)
 		return row;
 	if ((row = strip(ctx, pkt, &in)) != GO_ON)
 		return row;

@@ -72,6 +72,7 @@ static struct decap_maps maps_of(const struct decap *d)
 	return (struct decap_maps){
 		.settings = bpf_map__fd(d->skel->maps.decap_settings),
 		.here = bpf_map__fd(d->skel->maps.decap_here),
+		.nets = bpf_map__fd(d->skel->maps.decap_nets),
 		.counts = bpf_map__fd(d->skel->maps.decap_counts),
 	};
 }
@@ -126,10 +127,16 @@ static bool find_ours(const struct attached_list *list, uint32_t *ret_id, struct
 	return false;
 }
 
+void decap_state_cleanup(struct decap_state *state)
+{
+	free(state->here);
+	free(state->from);
+}
+
 int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
 {
 	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
-	struct decap_state state = {0};
+	CLEANUP_DECAP_STATE struct decap_state state = {0};
 	struct decap_settings settings;
 	struct attached_list there;
 	int code = attach_query(ifindex, 0, &there, err);
@@ -139,14 +146,18 @@ int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
 	state.there = find_ours(&there, &state.prog_id, &m);
 	state.mode = there.mode;
 	state.shared = there.shared;
-	if (state.there && (code = decap_maps_settings(&m, &settings, &state.addresses, err)))
+	if (state.there && (code = decap_maps_settings(&m, &settings, err)))
 		return code;
 	state.readable = state.there && settings.version == DECAP_VERSION;
-	if (state.readable && (code = decap_maps_counts(&m, state.rows, err)))
+	if (state.readable && ((code = decap_maps_counts(&m, state.rows, err)) ||
+			       (code = decap_maps_told(&m, &state, err))))
 		return code;
-	if (state.readable)
-		state.port = (uint16_t)settings.port;
+	if (state.readable) {
+		state.port = settings.port;
+		state.forward = settings.flags & DECAP_FORWARD;
+	}
 	*ret = state;
+	state = (struct decap_state){0};
 	return 0;
 }
 
@@ -160,6 +171,8 @@ static int share_program(const struct decap *d, struct decap_bpf *second)
 
 	if (!code)
 		code = bpf_map__reuse_fd(second->maps.decap_here, m.here);
+	if (!code)
+		code = bpf_map__reuse_fd(second->maps.decap_nets, m.nets);
 	return code ? code : bpf_map__reuse_fd(second->maps.decap_counts, m.counts);
 }
 
@@ -238,8 +251,7 @@ static int tell_again(const struct decap_link *link, const struct attached_list 
 		      enum attach_mode mode, struct decap_result *ret, struct err *err)
 {
 	struct decap_settings settings;
-	size_t addresses;
-	int code = decap_maps_settings(m, &settings, &addresses, err);
+	int code = decap_maps_settings(m, &settings, err);
 
 	if (code)
 		return code;
@@ -263,8 +275,8 @@ static int attach_fresh(const struct decap_link *link, const struct decap_end *e
 			enum attach_mode mode, struct decap_result *ret, struct err *err)
 {
 	CLEANUP_DECAP struct decap *d = NULL;
+	CLEANUP_DECAP_STATE struct decap_state state = {0};
 	struct decap_result result = {.changed = true};
-	struct decap_state state;
 	int code = decap_load(end, &d, err);
 
 	if (!code)

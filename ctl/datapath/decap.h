@@ -11,11 +11,14 @@
 #include "ctl/base/addr.h"
 #include "ctl/datapath/attach.h"
 
-// Where tunnels end.
+// Whose tunnels end here, and what they may bring.
 struct decap_end {
 	uint16_t port; // of GUE, host order
-	const struct addr *addrs;
-	size_t n; // at most DECAP_ADDRESSES
+	bool forward;  // inner packets may be for others than this host
+	const struct prefix
+		*here; // what this host is: addresses, and prefixes that are local as a whole
+	const struct prefix *from; // outer sources that tunnels are taken from
+	size_t n_here, n_from;
 };
 
 struct decap_link {
@@ -26,7 +29,7 @@ struct decap_link {
 struct decap_result {
 	enum iface_mode mode;
 	bool shared;       // behind libxdp's dispatcher
-	bool changed;      // false: it was there, and has been told the new addresses and port
+	bool changed;      // false: it was there, and has been told `end`
 	char notice[1024]; // why not native, why not shared; "" when there is nothing to say
 };
 
@@ -46,11 +49,15 @@ struct decap_state {
 	bool shared;
 	uint32_t prog_id;
 	uint16_t port;
-	size_t addresses;
+	bool forward;
+	struct prefix *here, *from; // in order
+	size_t n_here, n_from;
 	struct decap_counter rows[DECAP_ROW_COUNT]; // sums over all CPUs
 };
+void decap_state_cleanup(struct decap_state *state);
+#define CLEANUP_DECAP_STATE CLEANUP(decap_state_cleanup)
 
-// 0 (also when it is not there) or -errno with err set.
+// 0 (also when it is not there) or -errno with err set. The lists are the caller's, for decap_state_cleanup.
 int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err);
 
 const char *decap_row_name(enum decap_row row);

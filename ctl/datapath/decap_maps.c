@@ -8,7 +8,7 @@
 
 #include <bpf/bpf.h>
 
-#include "ctl/base/vec.h"
+#include "ctl/base/mem.h"
 #include "ctl/datapath/percpu.h"
 
 #define MAPS_MAX 16
@@ -17,6 +17,7 @@ void decap_maps_close(struct decap_maps *m)
 {
 	fd_close(m->settings);
 	fd_close(m->here);
+	fd_close(m->nets);
 	fd_close(m->counts);
 	*m = (struct decap_maps)DECAP_NO_MAPS;
 }
@@ -28,6 +29,8 @@ static int *place_of(struct decap_maps *m, const struct bpf_map_info *info)
 		return &m->settings;
 	if (!strcmp(info->name, "decap_here"))
 		return &m->here;
+	if (!strcmp(info->name, "decap_nets"))
+		return &m->nets;
 	if (!strcmp(info->name, "decap_counts"))
 		return &m->counts;
 	return NULL;
@@ -66,103 +69,232 @@ bool decap_maps_of(uint32_t prog_id, struct decap_maps *ret)
 	return true;
 }
 
-// Addresses
+// Keys
 
-static struct decap_address key_of(const struct addr *a)
+static struct decap_address address_key(const struct prefix *p)
 {
-	struct decap_address key = {.family = a->family};
+	struct decap_address key = {.family = p->addr.family};
 
-	memcpy(key.addr, a->bytes, sizeof(key.addr));
+	memcpy(key.addr, p->addr.bytes, sizeof(key.addr));
 	return key;
 }
 
-static bool wanted(const struct decap_address *key, const struct decap_end *end)
+static struct decap_prefix prefix_key(const struct prefix *p, enum decap_kind kind)
 {
-	for (size_t i = 0; i < end->n; i++) {
-		struct decap_address one = key_of(&end->addrs[i]);
+	struct decap_prefix key = {
+		.length = DECAP_PREFIX_HEAD + p->len,
+		.kind = (uint8_t)kind,
+		.family = p->addr.family,
+	};
 
-		if (!memcmp(key, &one, sizeof(one)))
+	memcpy(key.addr, p->addr.bytes, sizeof(key.addr));
+	return key;
+}
+
+static struct prefix prefix_from(uint8_t family, const uint32_t *addr, uint32_t len)
+{
+	struct prefix p = {.addr.family = family, .len = (uint8_t)len};
+
+	memcpy(p.addr.bytes, addr, sizeof(p.addr.bytes));
+	return p;
+}
+
+// One of the two maps as it shall be: keys of one size, each once.
+struct table {
+	int fd;
+	size_t key_size, n;
+	char *keys;
+};
+
+static void table_cleanup(struct table *t)
+{
+	free(t->keys);
+}
+#define CLEANUP_TABLE CLEANUP(table_cleanup)
+
+static void table_add(struct table *t, const void *key)
+{
+	memcpy(t->keys + t->n++ * t->key_size, key, t->key_size);
+}
+
+static const void *table_key(const struct table *t, size_t i)
+{
+	return t->keys + i * t->key_size;
+}
+
+static bool table_has(const struct table *t, const void *key)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!memcmp(table_key(t, i), key, t->key_size))
 			return true;
-	}
 	return false;
 }
 
-struct keys {
-	VEC(struct decap_address) all;
-};
-
-static void keys_cleanup(struct keys *k)
+// What is in the map now; keys that come and go meanwhile are there or not.
+static struct table table_read(int fd, size_t key_size, size_t max)
 {
-	vec_free(&k->all);
-}
+	struct table t = {fd, key_size, 0, mem_zalloc(max, key_size)};
+	const void *last = NULL;
 
-static void read_keys(int fd, struct keys *ret)
-{
-	struct decap_address key, *last = NULL;
-
-	while (!bpf_map_get_next_key(fd, last, &key)) {
-		vec_push(&ret->all, key);
-		last = vec_last(&ret->all);
-	}
+	while (t.n < max && !bpf_map_get_next_key(fd, last, t.keys + t.n * key_size))
+		last = table_key(&t, t.n++);
+	return t;
 }
 
 static int cannot_write(struct err *err)
 {
-	return err_system(err, errno, "cannot tell the decapsulating program its addresses");
+	return err_system(err, errno, "cannot tell the decapsulating program what it is to unwrap");
 }
 
-// The old ones go first only where both together find no room.
-static int write_addresses(int fd, const struct decap_end *end, struct err *err)
+static int table_put(const struct table *t, struct err *err)
 {
-	CLEANUP(keys_cleanup) struct keys old = {0};
 	const uint32_t one = 1;
 
-	read_keys(fd, &old);
-	for (size_t i = 0; old.all.n + end->n <= DECAP_ADDRESSES && i < end->n; i++) {
-		struct decap_address key = key_of(&end->addrs[i]);
-
-		if (bpf_map_update_elem(fd, &key, &one, BPF_ANY))
+	for (size_t i = 0; i < t->n; i++)
+		if (bpf_map_update_elem(t->fd, table_key(t, i), &one, BPF_ANY))
 			return cannot_write(err);
-	}
-	vec_each (&old.all, key)
-		if (!wanted(key, end) && bpf_map_delete_elem(fd, key) && errno != ENOENT)
-			return cannot_write(err);
-	for (size_t i = 0; i < end->n; i++) {
-		struct decap_address key = key_of(&end->addrs[i]);
-
-		if (bpf_map_update_elem(fd, &key, &one, BPF_ANY))
-			return cannot_write(err);
-	}
 	return 0;
+}
+
+// The old keys go first only where both together find no room.
+static int table_write(const struct table *t, size_t max, struct err *err)
+{
+	CLEANUP_TABLE struct table old = table_read(t->fd, t->key_size, max);
+	int code = old.n + t->n <= max ? table_put(t, err) : 0;
+
+	for (size_t i = 0; !code && i < old.n; i++)
+		if (!table_has(t, table_key(&old, i)) &&
+		    bpf_map_delete_elem(t->fd, table_key(&old, i)) && errno != ENOENT)
+			code = cannot_write(err);
+	return code ? code : table_put(t, err);
+}
+
+// Telling
+
+#define NETS_MAX (4 * DECAP_PREFIXES + 1) // of both kinds, old and new ones
+
+static size_t count_hosts(const struct decap_end *end)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < end->n_here; i++)
+		n += prefix_is_host(&end->here[i]);
+	return n;
+}
+
+static int check_room(const struct decap_end *end, struct err *err)
+{
+	size_t hosts = count_hosts(end);
+
+	if (hosts > DECAP_ADDRESSES)
+		return err_refused(err, "this host has %zu addresses, more than %d", hosts,
+				   DECAP_ADDRESSES);
+	if (end->n_here - hosts > DECAP_PREFIXES)
+		return err_refused(err, "this host has %zu local prefixes, more than %d",
+				   end->n_here - hosts, DECAP_PREFIXES);
+	if (end->n_from > DECAP_PREFIXES)
+		return err_refused(err, "tunnels from %zu prefixes, more than %d", end->n_from,
+				   DECAP_PREFIXES);
+	return 0;
+}
+
+static int write_tables(const struct decap_maps *m, const struct decap_end *end, struct err *err)
+{
+	CLEANUP_TABLE struct table hosts = {
+		m->here, sizeof(struct decap_address), 0,
+		mem_zalloc(end->n_here + 1, sizeof(struct decap_address))};
+	CLEANUP_TABLE struct table nets = {
+		m->nets, sizeof(struct decap_prefix), 0,
+		mem_zalloc(end->n_here + end->n_from + 1, sizeof(struct decap_prefix))};
+	int code;
+
+	for (size_t i = 0; i < end->n_here; i++) {
+		struct decap_address host = address_key(&end->here[i]);
+		struct decap_prefix net = prefix_key(&end->here[i], DECAP_HERE);
+
+		if (prefix_is_host(&end->here[i]))
+			table_add(&hosts, &host);
+		else
+			table_add(&nets, &net);
+	}
+	for (size_t i = 0; i < end->n_from; i++) {
+		struct decap_prefix net = prefix_key(&end->from[i], DECAP_FROM);
+
+		table_add(&nets, &net);
+	}
+	code = table_write(&hosts, DECAP_ADDRESSES, err);
+	return code ? code : table_write(&nets, NETS_MAX, err);
 }
 
 int decap_maps_tell(const struct decap_maps *m, const struct decap_end *end, struct err *err)
 {
-	const struct decap_settings settings = {.version = DECAP_VERSION, .port = end->port};
+	struct decap_settings settings = {
+		.version = DECAP_VERSION,
+		.port = end->port,
+		.flags = end->forward ? DECAP_FORWARD : 0,
+	};
 	uint32_t zero = 0;
-	int code;
+	int code = check_room(end, err);
 
-	if (end->n > DECAP_ADDRESSES)
-		return err_refused(err, "this host has %zu addresses, more than %d", end->n,
-				   DECAP_ADDRESSES);
-	if ((code = write_addresses(m->here, end, err)))
+	if (count_hosts(end) < end->n_here)
+		settings.flags |= DECAP_HERE_NETS;
+	if (!code)
+		code = write_tables(m, end, err);
+	if (code)
 		return code;
 	return bpf_map_update_elem(m->settings, &zero, &settings, BPF_ANY) ? cannot_write(err) : 0;
 }
 
-int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret,
-			size_t *ret_addresses, struct err *err)
+// Reading
+
+int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret, struct err *err)
 {
-	CLEANUP(keys_cleanup) struct keys keys = {0};
 	uint32_t zero = 0;
 
 	if (bpf_map_lookup_elem(m->settings, &zero, ret))
 		return err_system(err, errno, "cannot read the decapsulating program's settings");
-	if (ret->version == DECAP_VERSION)
-		read_keys(m->here, &keys);
-	*ret_addresses = keys.all.n;
 	return 0;
 }
+
+static int compare_prefixes(const void *a, const void *b)
+{
+	return prefix_compare(a, b);
+}
+
+int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct err *err)
+{
+	CLEANUP_TABLE struct table hosts =
+		table_read(m->here, sizeof(struct decap_address), DECAP_ADDRESSES);
+	CLEANUP_TABLE struct table nets =
+		table_read(m->nets, sizeof(struct decap_prefix), NETS_MAX);
+
+	if (m->nets < 0)
+		return err_system(err, ENOENT,
+				  "the decapsulating program has no table of prefixes");
+	ret->here = mem_zalloc(hosts.n + nets.n + 1, sizeof(*ret->here));
+	ret->from = mem_zalloc(nets.n + 1, sizeof(*ret->from));
+	for (size_t i = 0; i < hosts.n; i++) {
+		const struct decap_address *key = table_key(&hosts, i);
+
+		ret->here[ret->n_here++] =
+			prefix_from((uint8_t)key->family, key->addr, key->family == 4 ? 32 : 128);
+	}
+	for (size_t i = 0; i < nets.n; i++) {
+		const struct decap_prefix *key = table_key(&nets, i);
+		struct prefix p =
+			prefix_from(key->family, key->addr, key->length - DECAP_PREFIX_HEAD);
+
+		if (key->kind == DECAP_FROM)
+			ret->from[ret->n_from++] = p;
+		else
+			ret->here[ret->n_here++] = p;
+	}
+	qsort(ret->here, ret->n_here, sizeof(*ret->here), compare_prefixes);
+	qsort(ret->from, ret->n_from, sizeof(*ret->from), compare_prefixes);
+	return 0;
+}
+
+// Counters
 
 int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_ROW_COUNT],
 		      struct err *err)

@@ -5,12 +5,13 @@
 #include "ctl/datapath/decap.h"
 
 struct decap_maps {
-	int settings, here, counts; // -1: not open
+	int settings, here, nets,
+		counts; // -1: not open; nets: also where the program is of another version
 };
 
-#define DECAP_NO_MAPS                                    \
-	{                                                \
-		.settings = -1, .here = -1, .counts = -1 \
+#define DECAP_NO_MAPS                                                \
+	{                                                            \
+		.settings = -1, .here = -1, .nets = -1, .counts = -1 \
 	}
 
 // The maps of a program that is loaded. false: they are not those of our program.
@@ -18,10 +19,11 @@ bool decap_maps_of(uint32_t prog_id, struct decap_maps *ret);
 void decap_maps_close(struct decap_maps *m);
 #define CLEANUP_DECAP_MAPS CLEANUP(decap_maps_close)
 
-// New addresses come before old ones go. 0 or -errno with err set.
+// New addresses and prefixes come before old ones go. 0 or -errno with err set.
 int decap_maps_tell(const struct decap_maps *m, const struct decap_end *end, struct err *err);
-// version, port and number of addresses; counters are summed over all CPUs.
-int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret,
-			size_t *ret_addresses, struct err *err);
+int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret, struct err *err);
+// What the program was told, in ret's lists, in order; they are the caller's to free.
+int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct err *err);
+// Summed over all CPUs.
 int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_ROW_COUNT],
 		      struct err *err);

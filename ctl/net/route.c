@@ -103,6 +103,82 @@ int route_own_addrs(struct own_addr **ret, size_t *ret_n, struct err *err)
 	return 0;
 }
 
+// ---- local prefixes -----------------------------------------------------------------------------
+
+struct prefixes {
+	VEC(struct prefix) found;
+};
+
+static void prefixes_cleanup(struct prefixes *p)
+{
+	vec_free(&p->found);
+}
+
+static int read_destination(const struct nlattr *attr, void *ctx)
+{
+	struct addr_message *m = ctx;
+
+	if (mnl_attr_get_type(attr) == RTA_DST)
+		m->local = attribute_addr(m->family, attr);
+	return MNL_CB_OK;
+}
+
+static int visit_local(const struct nlmsghdr *nlh, void *ctx)
+{
+	const struct rtmsg *msg = mnl_nlmsg_get_payload(nlh);
+	struct addr_message m = {.family = msg->rtm_family};
+	struct prefixes *prefixes = ctx;
+
+	if (nlh->nlmsg_type != RTM_NEWROUTE || msg->rtm_type != RTN_LOCAL)
+		return MNL_CB_OK;
+	mnl_attr_parse(nlh, sizeof(*msg), read_destination, &m);
+	if (m.local.family && !addr_is_loopback(&m.local))
+		vec_push(&prefixes->found, prefix_of(&m.local, msg->rtm_dst_len));
+	return MNL_CB_OK;
+}
+
+static int compare_prefixes(const void *a, const void *b)
+{
+	return prefix_compare(a, b);
+}
+
+static void sort_once(struct prefixes *p)
+{
+	size_t kept = 0;
+
+	if (p->found.n)
+		qsort(p->found.at, p->found.n, sizeof(*p->found.at), compare_prefixes);
+	for (size_t i = 0; i < p->found.n; i++)
+		if (!kept || prefix_compare(&p->found.at[kept - 1], &p->found.at[i]))
+			p->found.at[kept++] = p->found.at[i];
+	p->found.n = kept;
+}
+
+// Addresses have local routes of their own, but those of IPv6 not while they are checked for duplicates.
+int route_own_prefixes(struct prefix **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP(prefixes_cleanup) struct prefixes all = {0};
+	CLEANUP_FREE struct own_addr *own = NULL;
+	size_t n = 0;
+	int rc = route_own_addrs(&own, &n, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < n; i++)
+		if (!addr_is_loopback(&own[i].addr))
+			vec_push(&all.found,
+				 prefix_of(&own[i].addr, (uint8_t)addr_bits(&own[i].addr)));
+	rc = request_dump(RTM_GETROUTE, visit_local, &all);
+	if (rc)
+		return err_system(err, -rc, "cannot list the local routes of this host");
+	sort_once(&all);
+	*ret_n = all.found.n;
+	*ret = TAKE_PTR(all.found.at);
+	return 0;
+}
+
+// ---- gateways -----------------------------------------------------------------------------------
+
 static int read_route_attribute(const struct nlattr *attr, void *ctx)
 {
 	struct route *r = ctx;

@@ -191,7 +191,21 @@ start_decap() {
 		printf "no 'weir decap': %s\n" "$weir" >"$state/no-decap"
 		return
 	fi
-	"$weir" -N "$name-$1" decap net0 >"$log" 2>&1 || die "no decapsulation on $1: $(<"$log")"
+	"$weir" -N "$name-$1" decap net0 --from "$(tunnel_ends)" >"$log" 2>&1 ||
+		die "no decapsulation on $1: $(<"$log")"
+}
+
+# Where outer packets of the balancers come from, by whichever device they leave.
+tunnel_ends() {
+	local i
+	local -a ends
+	for ((i = 1; i <= options[nodes]; i++)); do
+		ends+=(10.78.{1,2}.$((200 + i)) fd78:{1,2}::$((200 + i)))
+	done
+	(
+		IFS=,
+		echo "${ends[*]}"
+	)
 }
 
 # Routes of the VIPs

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Runs frames through the decapsulating program and compares the frame that comes out byte for byte.
 //
-//     decap-here ADDRESS         tunnels end there; decap-port N: that of GUE. Before the first case
+//     decap-begin PORT           forgets all that was told; PORT is that of GUE
+//     decap-here PREFIX          this host's, decap-from PREFIX: tunnels are taken from there, decap-forward 1:
+//                                with packets for anybody. Before the first case of a block
 //     decap-case NAME            begins a case, `decap-expect` runs it
 //     decap-linear N             bytes in the first buffer; skipped where the kernel has no such test
 //     decap-frame HEX            from the Ethernet header on
@@ -26,12 +28,12 @@
 #include "ctl/datapath/decap.h"
 #include "tests/datapath/frame.h"
 
-#define HERE_MAX 4
+#define PREFIXES_MAX 8
 
 static struct {
-	struct addr here[HERE_MAX];
+	struct prefix here[PREFIXES_MAX], from[PREFIXES_MAX];
 	struct decap_end end;
-	struct decap *program; // loaded by the first case
+	struct decap *program; // loaded by the first case of a block
 	struct decap_counter counted[DECAP_ROW_COUNT];
 	const char *name;
 	struct frame in, out;
@@ -44,20 +46,33 @@ static bool read_number(const char *text, uint32_t *ret)
 	return !num_parse_u32(text, strlen(text), 0, UINT32_MAX, ret);
 }
 
-static bool add_here(const char *text)
+static bool add_prefix(const char *text, struct prefix *to, size_t *n)
 {
-	all.end.addrs = all.here;
-	return all.end.n < HERE_MAX &&
-	       !addr_parse(text, strlen(text), &all.here[all.end.n++], NULL);
+	return *n < PREFIXES_MAX && !prefix_parse(text, strlen(text), &to[(*n)++], NULL, NULL);
 }
 
-static bool set_port(const char *text)
+static void forget(void)
+{
+	decap_free(all.program);
+	all.program = NULL;
+	all.end = (struct decap_end){.here = all.here, .from = all.from};
+	memset(all.counted, 0, sizeof(all.counted));
+}
+
+static bool begin(const char *text)
 {
 	uint32_t port;
 
 	if (!read_number(text, &port))
 		return false;
+	forget();
 	all.end.port = (uint16_t)port;
+	return true;
+}
+
+static bool set_forward(const char *text)
+{
+	all.end.forward = !strcmp(text, "1");
 	return true;
 }
 
@@ -196,10 +211,14 @@ static bool expect(char *value, const char *only, struct tally *tally)
 
 bool decap_case_line(const char *word, char *value, const char *only, struct tally *tally)
 {
+	if (!strcmp(word, "begin"))
+		return begin(value);
 	if (!strcmp(word, "here"))
-		return add_here(value);
-	if (!strcmp(word, "port"))
-		return set_port(value);
+		return add_prefix(value, all.here, &all.end.n_here);
+	if (!strcmp(word, "from"))
+		return add_prefix(value, all.from, &all.end.n_from);
+	if (!strcmp(word, "forward"))
+		return set_forward(value);
 	if (!strcmp(word, "case")) {
 		all.name = value;
 		all.has_out = false;
@@ -217,7 +236,5 @@ bool decap_case_line(const char *word, char *value, const char *only, struct tal
 
 void decap_cases_end(void)
 {
-	decap_free(all.program);
-	all.program = NULL;
-	all.end.n = 0;
+	forget();
 }

@@ -10,6 +10,8 @@ from scapy.layers.l2 import ARP, GRE, Ether
 from scapy.packet import Raw
 
 HERE4, HERE6 = "198.51.100.1", "2001:db8:2::1"
+LOCAL4, LOCAL6 = "203.0.113.128/25", "2001:db8:f:1::/64"  # local as a whole
+BALANCERS = ["192.0.2.0/28", "192.0.2.77", "2001:db8:1::/64", "2001:db8:4::7"]
 FROM4, FROM6 = "192.0.2.1", "2001:db8:1::1"
 CLIENT4, CLIENT6, VIP4, VIP6 = "203.0.113.5", "2001:db8:c::5", "203.0.113.80", "2001:db8:f::80"
 MACS = {"src": "02:00:00:00:00:02", "dst": "02:00:00:00:00:01"}
@@ -32,17 +34,17 @@ def add(name, given, row=None, out=None, length=None, linear=None):
 
 # Packets
 
-def inner(family, payload=None, **fields):
+def inner(family, payload=None, dst=None, **fields):
     payload = TCP(sport=1234, dport=80, flags="S") if payload is None else payload
     if family == 4:
-        return IP(src=CLIENT4, dst=VIP4, id=77, **fields) / payload
-    return IPv6(src=CLIENT6, dst=VIP6, fl=0x12345, **fields) / payload
+        return IP(src=CLIENT4, dst=dst or VIP4, id=77, **fields) / payload
+    return IPv6(src=CLIENT6, dst=dst or VIP6, fl=0x12345, **fields) / payload
 
 
 def head(family, proto, **fields):
     if family == 4:
-        return IP(src=FROM4, dst=fields.pop("dst", HERE4), proto=proto, **fields)
-    return IPv6(src=FROM6, dst=fields.pop("dst", HERE6), nh=proto, fl=0x54321, **fields)
+        return IP(src=fields.pop("src", FROM4), dst=fields.pop("dst", HERE4), proto=proto, **fields)
+    return IPv6(src=fields.pop("src", FROM6), dst=fields.pop("dst", HERE6), nh=proto, fl=0x54321, **fields)
 
 
 def udp(**fields):
@@ -310,11 +312,64 @@ def split_cases():
             len(bytes(wrapped)), 34 + size)
 
 
+# Whose tunnels, and what they bring
+
+SOURCES = {  # and whether tunnels are taken from there
+    4: {"192.0.2.0": True, "192.0.2.15": True, "192.0.2.16": False, "192.0.2.77": True, "192.0.2.76": False,
+        "203.0.113.5": False, HERE4: False, "32.1.13.184": False, "0.0.0.0": False},
+    6: {"2001:db8:1::": True, "2001:db8:1::ffff": True, "2001:db8:1:1::": False, "2001:db8:4::7": True,
+        "2001:db8:4::6": False, HERE6: False, "::c000:201": False, "::ffff:192.0.2.1": False},
+}
+
+
+def source_cases(anybody=False):
+    for name, way, outer, family in everywhere():
+        for source, taken in SOURCES[outer].items():
+            title = f"{name}: {'any, ' if anybody else ''}from {source}"
+            if taken or anybody:
+                stripped(title, way, outer, inner(family), src=source)
+            else:
+                packet = WAYS[way](outer, inner(family), src=source)
+                add(title, frame(packet, outer), "foreign", None, len(bytes(packet)))
+
+
+TARGETS = {  # and whether they are this host's
+    4: {HERE4: True, "203.0.113.128": True, "203.0.113.255": True, "203.0.113.127": False, "127.0.0.1": False,
+        "198.51.100.2": False, "224.0.0.1": False, "255.255.255.255": False, "10.0.0.9": False},
+    6: {HERE6: True, "2001:db8:f:1:ffff::": True, "2001:db8:f:2::": False, "::1": False, "ff02::1": False,
+        "2001:db8:2::2": False, "::ffff:198.51.100.1": False},
+}
+
+
+def target_cases(forward=False):
+    for name, way, outer, family in everywhere():
+        for target, here in TARGETS[family].items():
+            title = f"{name}: {'forward, ' if forward else ''}for {target}"
+            packet = inner(family, dst=target)
+            if here or forward:
+                stripped(title, way, outer, packet)
+            else:
+                wrapped = WAYS[way](outer, packet)
+                add(title, frame(wrapped, outer), "inner-elsewhere", None, len(bytes(wrapped)))
+    for local, outer in (("203.0.113.200", 4), ("2001:db8:f:1::9", 6)):
+        stripped(f"a tunnel to {local}", "ipip", outer, inner(4), dst=local)
+
+
 def write(out):
     for make in (whole_cases, field_cases, outer_cases, ecn_cases, dropped_cases, slack_cases,
-                 passed_cases, gue_other_cases, untouched_cases, split_cases):
+                 passed_cases, gue_other_cases, untouched_cases, split_cases, source_cases, target_cases):
         make()
-    print(f"decap-here {HERE4}\ndecap-here {HERE6}\ndecap-port {PORT}", file=out)
+    here = [HERE4, HERE6, VIP4, VIP6, LOCAL4, LOCAL6]
+    write_block(out, here, BALANCERS)
+    target_cases(forward=True)
+    write_block(out, here, BALANCERS, "decap-forward 1")
+    source_cases(anybody=True)
+    write_block(out, here, ["0.0.0.0/0", "::/0"])
+
+
+def write_block(out, here, sources, *more):
+    print(f"decap-begin {PORT}", *(f"decap-here {prefix}" for prefix in here),
+          *(f"decap-from {prefix}" for prefix in sources), *more, sep="\n", file=out)
     for name, given, row, result, length, linear in cases:
         print(f"decap-case decap: {name}", file=out)
         if linear:
@@ -323,3 +378,4 @@ def write(out):
         if result is not None:
             print(f"decap-out {result.hex()}", file=out)
         print(f"decap-expect {row} {length}" if row else "decap-expect none 0", file=out)
+    cases.clear()

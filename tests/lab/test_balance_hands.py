@@ -269,5 +269,5 @@ def test_decapsulation_is_what_backends_need(balancer, node):
     weir = [node.argv()[0], "-N", balancer.netns(host), "decap", "net0"]
     run([*weir, "--off"])
     assert not balancer.answers(balancer.vip4)
-    run(weir)
+    run([*weir, "--from", "10.78.1.0/24,fd78:1::/64"])
     assert balancer.answers(balancer.vip4) and balancer.answers(balancer.vip6)

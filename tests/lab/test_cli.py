@@ -25,7 +25,7 @@ OPTIONS = {
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"limits"}, "stats": {"interfaces", "all"}, "watch": {"count"},
-    "bypass": {"for", "off"}, "doctor": set(), "decap": {"port", "mode", "off"},
+    "bypass": {"for", "off"}, "doctor": set(), "decap": {"from", "forward", "port", "mode", "off"},
 }
 
 

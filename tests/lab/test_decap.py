@@ -13,6 +13,7 @@ from labnet import numbers, run, socket_in
 
 VIP4, VIP6 = "203.0.113.80", "fd77:80::1"
 PORT = 8080
+FROM = ("--from", "10.77.0.2,fd77::2")  # far
 
 
 @pytest.fixture(name="backend")
@@ -34,19 +35,19 @@ def backend_with_vips(pair):
             check=False)
 
 
-def wrap(pair, packet, outer, way):
+def wrap(pair, packet, outer, way, src=None):
     proto = 41 if packet.version == 6 else 4
-    head = (IP(src=pair.far4, dst=pair.near4, proto=proto if way == "ipip" else 17) if outer == 4 else
-            IPv6(src=pair.far6, dst=pair.near6, nh=proto if way == "ipip" else 17))
+    head = (IP(src=src or pair.far4, dst=pair.near4, proto=proto if way == "ipip" else 17) if outer == 4 else
+            IPv6(src=src or pair.far6, dst=pair.near6, nh=proto if way == "ipip" else 17))
     if way == "gue":
         head = head / UDP(sport=41000, dport=6080)
     return pair.ether() / head / Raw(bytes(packet))
 
 
-def ping(pair, family, number):
+def ping(pair, family, number, dst=None):
     if family == 4:
-        return IP(src=pair.far4, dst=VIP4) / ICMP(id=number & 0xffff, seq=1) / Raw(b"weir decap")
-    return IPv6(src=pair.far6, dst=VIP6) / ICMPv6EchoRequest(id=number & 0xffff, seq=1)
+        return IP(src=pair.far4, dst=dst or VIP4) / ICMP(id=number & 0xffff, seq=1) / Raw(b"weir decap")
+    return IPv6(src=pair.far6, dst=dst or VIP6) / ICMPv6EchoRequest(id=number & 0xffff, seq=1)
 
 
 def answers(pair, frame, wanted):
@@ -56,33 +57,38 @@ def answers(pair, frame, wanted):
         return sniffer.received(lambda data: wanted(Ether(data)), wait=0.2)
 
 
-def is_pong(family, number):
+def is_pong(family, number, src=None):
     def wanted(frame):
         if family == 4:
-            return (ICMP in frame and frame[ICMP].type == 0 and frame[IP].src == VIP4
+            return (ICMP in frame and frame[ICMP].type == 0 and frame[IP].src == (src or VIP4)
                     and frame[ICMP].id == number & 0xffff)
-        return (ICMPv6EchoReply in frame and frame[IPv6].src == VIP6
+        return (ICMPv6EchoReply in frame and frame[IPv6].src == (src or VIP6)
                 and frame[ICMPv6EchoReply].id == number & 0xffff)
     return wanted
 
 
-def pings(pair, outer, family, way="ipip"):
+def pings(pair, outer, family, way="ipip", src=None, dst=None):
+    """Does the VIP, or dst, answer to a ping in a tunnel from far, or src?"""
     number = 1000 + next(numbers)
-    frame = wrap(pair, ping(pair, family, number), outer, way)
-    return bool(answers(pair, frame, is_pong(family, number)))
+    frame = wrap(pair, ping(pair, family, number, dst), outer, way, src)
+    return bool(answers(pair, frame, is_pong(family, number, dst)))
+
+
+def counted(weir):
+    """{reason: packets} of near0, without zeros."""
+    return {row["reason"]: row["packets"]
+            for row in weir.json("decap")["interfaces"][0]["counters"] if row["packets"]}
 
 
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_every_tunnel_is_answered(pair, weir, backend, mode):
     assert backend and not pings(pair, 4, 4)  # no tunnel device: nobody answers
-    weir("decap", "near0", "--mode", mode)
+    weir("decap", "near0", *FROM, "--mode", mode)
     for way in "ipip", "gue":
         for outer in 4, 6:
             for family in 4, 6:
                 assert pings(pair, outer, family, way), f"{family} in {outer} by {way}"
-    rows = {row["reason"]: row["packets"]
-            for row in weir.json("decap")["interfaces"][0]["counters"]}
-    assert [rows[name] for name in ("4in4", "6in4", "4in6", "6in6", "gue")] == [1, 1, 1, 1, 4]
+    assert counted(weir) == {"4in4": 1, "6in4": 1, "4in6": 1, "6in6": 1, "gue": 4}
     weir("decap", "near0", "--off")
     assert not pings(pair, 4, 4) and not pair.xdp_attached()
 
@@ -103,7 +109,7 @@ def client_without_a_stack(pair):
 @pytest.mark.parametrize("outer, family", [(4, 4), (6, 4), (4, 6), (6, 6)])
 def test_tcp_in_a_tunnel(pair, weir, backend, client, outer, family):
     """A handshake by hand, each of its packets in a tunnel; the answers come straight."""
-    weir("decap", "near0")
+    weir("decap", "near0", *FROM)
     head = IP(src=client[4], dst=VIP4) if family == 4 else IPv6(src=client[6], dst=VIP6)
     port = 20000 + next(numbers)
     syn = TCP(sport=port, dport=PORT, flags="S", seq=100)
@@ -124,7 +130,7 @@ def test_tcp_in_a_tunnel(pair, weir, backend, client, outer, family):
 
 def test_what_is_no_tunnel_passes(pair, weir, backend):
     assert backend
-    weir("decap", "near0")
+    weir("decap", "near0", *FROM)
     assert pair.ping4(pair.far4) and pair.ping6(pair.far6)
     frame = pair.udp(pair.far4)
     other = wrap(pair, ping(pair, 4, 7), 4, "ipip")
@@ -134,15 +140,20 @@ def test_what_is_no_tunnel_passes(pair, weir, backend):
 
 def test_again_takes_new_addresses_and_port(pair, weir, backend):
     assert backend
-    weir("decap", "near0", "--port", "6081")
+    weir("decap", "near0", *FROM, "--port", "6081")
     assert not pings(pair, 4, 4, "gue")
     before = weir.json("decap")["interfaces"][0]
     assert before["port"] == 6081
     run(["ip", "-n", pair.near_netns, "address", "add", "10.77.9.1/32", "dev", "near0"])
     try:
+        shown = weir.json("decap")["interfaces"][0]
+        assert shown["addresses_new"] == ["10.77.9.1"] and shown["addresses_gone"] == []
+        done = weir("decap")
+        assert "new since: 10.77.9.1" in done.stdout and "weir decap near0" in done.stderr
         again = weir.json("decap", "near0")
         assert not again["changed"] and again["addresses"] == before["addresses"] + 1
-        assert again["port"] == 6081
+        assert again["port"] == 6081 and again["from"] == before["from"] == ["10.77.0.2", "fd77::2"]
+        assert weir.json("decap")["interfaces"][0]["addresses_new"] == [] and not weir("decap").stderr
         assert "the port was 6081" in weir("decap", "near0", "--port", "6080").stdout
         assert pings(pair, 4, 4, "gue")
         frame = wrap(pair, ping(pair, 4, 4711), 4, "ipip")
@@ -150,6 +161,7 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
         assert answers(pair, frame, is_pong(4, 4711))
     finally:
         run(["ip", "-n", pair.near_netns, "address", "del", "10.77.9.1/32", "dev", "near0"])
+    assert "gone since: 10.77.9.1" in weir("decap").stdout
     weir("decap", "near0")
     assert not answers(pair, frame, is_pong(4, 4711))
     counters = weir.json("decap")["interfaces"][0]["counters"]
@@ -158,7 +170,7 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
 
 def test_generic_is_not_native(pair, weir, backend):
     assert backend
-    weir("decap", "near0", "--mode", "generic")
+    weir("decap", "near0", *FROM, "--mode", "generic")
     assert "generic mode already" in weir.fails(3, "decap", "near0", "--mode", "native")
     assert "weir decap near0 --off" in weir.fails(3, "decap", "near0", "--mode", "native")
     assert pings(pair, 4, 4)
@@ -169,19 +181,19 @@ def test_others_are_left_alone(pair, weir, backend):
     assert backend
     pair.attach_foreign()
     name = pair.xdp_names()["near0"]
-    line = weir.fails(3, "decap", "near0")
+    line = weir.fails(3, "decap", "near0", *FROM)
     assert f"'{name}'" in line and "ip link set dev near0 xdp off" in line
     assert "did not decapsulate" in weir("decap", "near0", "--off").stderr
     assert pair.xdp_names()["near0"] == name
     pair.detach_foreign()
     weir("attach", "near0")
     if pair.xdp_names()["near0"] == "weir_entry":  # not behind a dispatcher
-        assert "'weir_entry'" in weir.fails(3, "decap", "near0")
+        assert "'weir_entry'" in weir.fails(3, "decap", "near0", *FROM)
     weir("decap", "near0", "--off")
     weir("block", "192.0.2.1")
     assert pair.free("192.0.2.1") == [False]
     weir("detach")
-    weir("decap", "near0")
+    weir("decap", "near0", *FROM)
     weir.fails(3, "attach", "near0")
     assert pair.xdp_names()["near0"] == "weir_decap"
     assert weir("detach").returncode == 0
@@ -198,10 +210,80 @@ def test_words(pair, weir, backend):
     assert "did you mean 'near0'" in weir.fails(1, "decap", "naer0")
     assert "off which interface" in weir.fails(1, "decap", "--off")
     assert "'lo' is not an Ethernet device" in weir.fails(3, "decap", "lo")
+    for wrong, says in (("", "missing"), ("10.77.0.2,", "missing"), ("10.77.0.2/24", "host bits"),
+                        ("any,10.77.0", "'10.77.0'"), ("far.lab", "'far.lab'")):
+        assert says in weir.fails(1, "decap", "near0", "--from", wrong), wrong
+    line = weir.fails(1, "decap", "near0")
+    assert "--from is missing" in line and "--from any" in line
     assert not pair.xdp_attached()
-    done = weir("decap", "near0")
-    assert "near0 decapsulates IPIP and GUE (port 6080)" in done.stdout
+    done = weir("decap", "near0", *FROM)
+    assert "near0 decapsulates IPIP and GUE (port 6080) from 10.77.0.2, fd77::2 to " in done.stdout
     assert "it did already" in weir("decap", "near0").stdout
     assert pings(pair, 4, 4)
     text = weir("decap").stdout
     assert "near0, native mode" in text and "4in4" in text and "6in6" not in text
+
+
+STRANGER4, STRANGER6 = "10.77.0.66", "fd77::66"
+
+
+def test_tunnels_of_strangers_are_not_taken(pair, weir, backend):
+    assert backend
+    weir("decap", "near0", *FROM)
+    for way in "ipip", "gue":
+        for family in 4, 6:
+            assert not pings(pair, 4, family, way, STRANGER4) and not pings(pair, 6, family, way, STRANGER6)
+    assert counted(weir) == {"foreign": 8}
+    assert pings(pair, 4, 4) and pings(pair, 6, 6, "gue")
+    weir("decap", "near0", "--from", "10.77.0.64/30", "--from", "fd77::2")
+    assert pings(pair, 4, 4, src=STRANGER4) and pings(pair, 6, 4)
+    assert not pings(pair, 4, 4) and not pings(pair, 6, 4, src=STRANGER6)
+    weir("decap", "near0", "--port", "6080")  # they are kept
+    assert not pings(pair, 4, 4) and pings(pair, 4, 4, src=STRANGER4)
+    assert "from anybody" in weir("decap", "near0", "--from", "any").stdout
+    for source in STRANGER4, pair.far4, "192.0.2.200":
+        assert pings(pair, 4, 4, src=source), source
+    assert pings(pair, 6, 6, src=STRANGER6)
+
+
+def test_what_a_tunnel_brings_is_for_this_host(pair, weir, backend):
+    """Neither another host's packets nor those of addresses that come from inside only."""
+    assert backend
+    weir("decap", "near0", *FROM)
+    elsewhere = ["10.77.0.60", "127.0.0.1", "10.77.0.255", "224.0.0.1", "fd77::60", "::1", "ff02::1"]
+    for target in elsewhere:
+        assert not pings(pair, 4, 6 if ":" in target else 4, dst=target)
+    assert counted(weir) == {"inner-elsewhere": len(elsewhere)}
+    lo = ["dev", "lo"]
+    run(["ip", "-n", pair.near_netns, "route", "add", "local", "203.0.113.128/25", *lo])
+    try:
+        assert not pings(pair, 4, 4, dst="203.0.113.200")
+        assert weir.json("decap")["interfaces"][0]["addresses_new"] == ["203.0.113.128/25"]
+        weir("decap", "near0")
+        assert pings(pair, 4, 4, dst="203.0.113.200") and not pings(pair, 4, 4, dst="203.0.113.1")
+    finally:
+        run(["ip", "-n", pair.near_netns, "route", "del", "local", "203.0.113.128/25", *lo])
+
+
+def test_forward_takes_what_is_for_others(pair, weir, backend):
+    assert backend
+    host, client = "10.77.0.60", "10.77.0.61"
+    frame = wrap(pair, IP(src=client, dst=host, id=4712) / UDP(sport=1, dport=9), 4, "ipip")
+
+    def is_forwarded(got):
+        return got[0].src == pair.near_mac and IP in got and got[IP].dst == host and got[IP].id == 4712
+
+    pair.near(["sysctl", "-qw", "net.ipv4.ip_forward=1"])
+    run(["ip", "-n", pair.near_netns, "neigh", "replace", host, "lladdr", pair.far_mac, "dev", "near0"])
+    try:
+        weir("decap", "near0", *FROM)
+        assert not answers(pair, frame, is_forwarded)
+        assert "forwards" in weir("decap", "near0", "--forward").stdout
+        assert answers(pair, frame, is_forwarded)
+        assert weir.json("decap", "near0")["forward"] and answers(pair, frame, is_forwarded)
+        assert not weir.json("decap", "near0", *FROM)["forward"]  # said anew
+        assert not answers(pair, frame, is_forwarded)
+        assert counted(weir) == {"inner-elsewhere": 2, "4in4": 2}
+    finally:
+        pair.near(["sysctl", "-qw", "net.ipv4.ip_forward=0"])
+        run(["ip", "-n", pair.near_netns, "neigh", "del", host, "dev", "near0"])

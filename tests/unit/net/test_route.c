@@ -70,6 +70,53 @@ static void owns_the_near_end_of_v6(void **state)
 	assert_int_equal(find(addrs, n, "2001:db8:9::1")->ifindex, if_nametoindex("v0"));
 }
 
+static bool has_prefix(const struct prefix *all, size_t n, const char *text)
+{
+	addr_text buf;
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(prefix_format(&all[i], buf), text))
+			return true;
+	return false;
+}
+
+// Addresses, and what is local by a route; each once; nothing of the loopback networks.
+static void local_prefixes(void **state)
+{
+	CLEANUP_FREE struct prefix *all = NULL;
+	size_t n = 0;
+
+	(void)state;
+	netns_need();
+	assert_true(run("ip link set lo up"));
+	assert_true(run("ip addr add 192.0.2.33/28 dev v0"));
+	assert_true(run("ip route add local 198.51.100.0/25 dev lo"));
+	assert_int_equal(route_own_prefixes(&all, &n, NULL), 0);
+	assert_true(has_prefix(all, n, "192.0.2.33"));
+	assert_true(has_prefix(all, n, "198.51.100.0/25"));
+	assert_false(has_prefix(all, n, "192.0.2.32/28"));
+	assert_false(has_prefix(all, n, "127.0.0.0/8") || has_prefix(all, n, "127.0.0.1"));
+	assert_false(has_prefix(all, n, "::1"));
+	for (size_t i = 1; i < n; i++)
+		assert_true(prefix_compare(&all[i - 1], &all[i]) < 0);
+}
+
+static void local_prefixes_of_v6(void **state)
+{
+	CLEANUP_FREE struct prefix *all = NULL;
+	size_t n = 0;
+
+	(void)state;
+	netns_need();
+	skip_without_ipv6();
+	assert_true(run("ip -6 addr add 2001:db8:9::33/64 dev v0")); // still being checked
+	assert_true(run("ip -6 route add local 2001:db8:5::/64 dev lo"));
+	assert_int_equal(route_own_prefixes(&all, &n, NULL), 0);
+	assert_true(has_prefix(all, n, "2001:db8:9::33"));
+	assert_true(has_prefix(all, n, "2001:db8:5::/64"));
+	assert_false(has_prefix(all, n, "2001:db8:9::/64"));
+}
+
 static void no_gateway_without_routes(void **state)
 {
 	CLEANUP_FREE struct gateway *g = NULL;
@@ -159,6 +206,8 @@ int main(void)
 		cmocka_unit_test(owns_loopback),
 		cmocka_unit_test(owns_the_near_end),
 		cmocka_unit_test(owns_the_near_end_of_v6),
+		cmocka_unit_test(local_prefixes),
+		cmocka_unit_test(local_prefixes_of_v6),
 		cmocka_unit_test(no_gateway_without_routes),
 		cmocka_unit_test(finds_every_next_hop),
 		cmocka_unit_test(finds_gateways_of_v6),
