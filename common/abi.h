@@ -20,11 +20,19 @@
 #define WEIR_MAP_NETS4    "nets4"
 #define WEIR_MAP_NETS6    "nets6"
 #define WEIR_MAP_RULES    "rulecounters"
+#define WEIR_MAP_STATIONS "stations"
 
 #define WEIR_MAP_IDENTITIES "identities" /* struct identity_key -> row of the rule counters */
 
 struct identity_key {
 	__u64 digest[2];
+};
+
+/* A MAC address that frames to this host may have on an interface, beside the one in knobs.station. */
+struct station_key {
+	__u32 number; /* of the interface */
+	__u32 pad;
+	__u64 mac; /* the six bytes as they stand in the frame, the first in the lowest bits */
 };
 
 /* Places in the slots array; constants, because a variable index costs a retpoline. */

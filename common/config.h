@@ -35,6 +35,9 @@ static inline __u32 iface_slot_place(__u64 hash, __u32 ifindex)
 	return slot | (hash & WEIR_IFACE_SLOTS);
 }
 
+/* Of knobs.station: the address is known. Others of the interface are in the map `stations`. */
+#define STATION_KNOWN (1ull << 63)
+
 /* Times are jiffies64; 0 means "off". All of it is written by user space under the instance's lock,
  * each field with one store; programs only read. The first 64 bytes are the hot ones. */
 struct knobs {
@@ -48,7 +51,8 @@ struct knobs {
 	__u64 seed;       /* of the random numbers in the datapath */
 	__u64 generic;    /* bit: number of an interface in generic mode */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
+	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
 	__u64 iface_slots[2 * WEIR_IFACE_SLOTS]; /* IFACE_SLOT, 0: free */
 };
-_Static_assert(sizeof(struct knobs) == 72 + 8 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS, "layout");
+_Static_assert(sizeof(struct knobs) == 72 + 16 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS, "layout");

@@ -18,6 +18,8 @@
 #define WEIR_RULE_COUNTERS \
 	16384 /* rows: two generations of 4096 rules, and as many that are being reused */
 #define WEIR_REDIRECTS 64 /* devices that redirect rules name */
+#define WEIR_STATIONS \
+	4096 /* MAC addresses of devices above interfaces: VLANs mostly share one, macvlans do not */
 #define WEIR_REPLIES_S \
 	50 /* answers of a kind a second to one receiver: more is a mirror for a flood in its name */
 #define WEIR_REPLY_BURST 50 /* so many at once */

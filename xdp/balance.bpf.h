@@ -76,6 +76,14 @@ static __always_inline int to_backend(struct xdp_md *ctx, struct packet *pkt,
 	return forward(ctx, pkt, s, to, hash);
 }
 
+/* In a frame to another station: its packet goes on as if there were no service. */
+static __always_inline int leave_foreign(struct packet *pkt)
+{
+	if (pkt->service != NO_SERVICE || service_find(pkt, BY_DESTINATION) != NO_SERVICE)
+		tally(TALLY_FOREIGN);
+	return pkt->passed;
+}
+
 /* What becomes of a packet that passed and is a service's, or is ICMP and may follow one: a reason. */
 static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 {
@@ -86,6 +94,8 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	/* What came to all on the link is not sent on (RFC 1812 section 5.3.4): each balancer there has it. */
 	if (unlikely(!is_for_one(ctx)))
 		return pkt->passed;
+	if (unlikely(!is_for_us(ctx)))
+		return leave_foreign(pkt);
 	if (unlikely(pkt->service == NO_SERVICE)) {
 		if ((reason = vip_icmp(ctx, pkt)) != GO_ON)
 			return reason;

@@ -16,9 +16,9 @@
 #include <linux/tcp.h>
 
 #include "common/hash.h"
-#include "xdp/count.bpf.h"
 #include "xdp/csum.bpf.h"
 #include "xdp/parse.bpf.h"
+#include "xdp/station.bpf.h"
 #include "xdp/twin.bpf.h"
 
 /* What an ICMP error quotes of the packet behind its IP header, at most (RFC 792: 8 bytes are enough). */
@@ -87,15 +87,6 @@ static __always_inline bool is_answerable(const struct packet *pkt)
 		return first && first >> 28 < 14 && first >> 24 != 127;
 	return first >> 24 != 0xff &&
 	       (first | pkt->src[1] | pkt->src[2] | (bpf_ntohl(pkt->src[3]) & ~1u));
-}
-
-/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), nor can one from
- * many be turned round. Group addresses have the lowest bit of their first byte set (IEEE 802). */
-static __always_inline bool is_for_one(struct xdp_md *ctx)
-{
-	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
-
-	return eth && !((eth->h_dest[0] | eth->h_source[0]) & 1);
 }
 
 /* Protocol 58 in IPv4 is not ICMPv6, nor 1 in IPv6 ICMP. */
@@ -307,6 +298,10 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 4)
 		return REASON_DROP_REJECT; /* a reset is not answered */
+	if (unlikely(!is_for_us(ctx))) {
+		tally(TALLY_FOREIGN);
+		return REASON_DROP_REJECT;
+	}
 	if (pkt->fragment || !may_reply(ctx, pkt, REPLY_REJECT))
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP)

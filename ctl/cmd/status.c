@@ -11,6 +11,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_services.h"
+#include "ctl/control/macs.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
@@ -152,6 +153,19 @@ static void alarm_iface(struct status *s, uint32_t number, const struct iface *r
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
 
+static void alarm_macs(struct status *s)
+{
+	uint32_t number = macs_stale(s->instance);
+	struct iface row;
+
+	if (number && !instance_iface(s->instance, number, &row, NULL))
+		alarm_add(s,
+			  "'%s', or a device above it, has another MAC address than when a command "
+			  "last looked: services and reject take no frames to it; weir attach %s "
+			  "looks again",
+			  row.name, row.name);
+}
+
 static void fill_sets(struct status *s)
 {
 	for (uint32_t n = 0; n < s->about->n_sets; n++)
@@ -177,6 +191,7 @@ static void show_alarms(struct status *s)
 	out_array(s->ctx->out, "alarms");
 	if (!instance_has_ifaces(s->instance))
 		alarm_add(s, "no interface is attached: weir attach IFACE");
+	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
 		if (!instance_iface(s->instance, number, &row, NULL) && row.state != IFACE_FREE)
 			alarm_iface(s, number, &row);

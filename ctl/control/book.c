@@ -9,6 +9,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/sum.h"
+#include "ctl/control/macs.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 
@@ -273,6 +274,7 @@ int book_open(const char *name, const char *command, struct book **ret, struct e
 		fd_close(lock);
 		return code;
 	}
+	macs_refresh(instance, NULL); // a block is not refused for that
 	return book_open_with(instance, lock, ret, err);
 }
 

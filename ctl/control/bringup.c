@@ -11,6 +11,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/book.h"
+#include "ctl/control/macs.h"
 #include "ctl/control/restore.h"
 #include "ctl/control/settle.h"
 #include "ctl/datapath/generation.h"
@@ -100,6 +101,8 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 		code = instance_open(name, &b.instance, err);
 		if (!code)
 			code = check_size(&b, max_entries, err);
+		if (!code)
+			code = macs_refresh(b.instance, err);
 	} else if (!code) {
 		code = create(&b, &restore, name, max_entries, new_policy, err);
 	}
@@ -151,7 +154,9 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		code = check_link(&link, err);
 	if (!code)
 		code = attach_reserve(b->instance, ifname, link.index, &number, err);
-	// First the policies learn which interface it is, then packets come.
+	// First the policies learn which interface it is, and whose frames are its own, then packets come.
+	if (!code)
+		code = macs_refresh(b->instance, err);
 	if (!code)
 		code = generation_introduce(b->instance, number, ifname, err);
 	if (!code)

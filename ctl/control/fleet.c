@@ -11,6 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/control/hands.h"
+#include "ctl/control/macs.h"
 #include "ctl/control/settle.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/lock.h"
@@ -69,6 +70,8 @@ int fleet_open(const char *instance, const char *command, struct fleet *ret, str
 
 	if (!code && command)
 		code = lock_take(instance, command, &p.lock, err);
+	if (!code && command)
+		code = macs_refresh(p.instance, err);
 	if (!code && command)
 		code = settle(&p, err);
 	if (!code)

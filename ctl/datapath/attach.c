@@ -263,6 +263,7 @@ static int clear_number(const struct instance *i, uint32_t number, const struct 
 {
 	clear_slot(i, number, row->ifindex);
 	i->knobs->bypass_until[number] = 0;
+	i->knobs->station[number] = 0;
 	return instance_set_iface(i, number, &(struct iface){0}, err);
 }
 

@@ -297,6 +297,7 @@ static int keep_shared(const struct policy_bpf *skel, struct instance *i, struct
 		{skel->maps.nets4, &i->nets4},
 		{skel->maps.nets6, &i->nets6},
 		{skel->maps.rulecounters, &i->rulecounters},
+		{skel->maps.stations, &i->stations},
 	};
 
 	for (size_t m = 0; m < ARRAY_SIZE(shared); m++) {

@@ -45,6 +45,7 @@ static const struct pin {
 	{WEIR_MAP_NETS4, offsetof(struct instance, nets4)},
 	{WEIR_MAP_NETS6, offsetof(struct instance, nets6)},
 	{WEIR_MAP_RULES, offsetof(struct instance, rulecounters)},
+	{WEIR_MAP_STATIONS, offsetof(struct instance, stations)},
 	{WEIR_MAP_IDENTITIES, offsetof(struct instance, identities)},
 	{"clock", offsetof(struct instance, clock_prog)},
 };

@@ -16,7 +16,7 @@ struct instance {
 	struct meta meta;
 	struct knobs *knobs; // mapped, shared with the programs
 	int knobs_fd, slots, ifaces, counters, events, hosts4, hosts6, nets4, nets6, rulecounters,
-		identities; // maps
+		identities, stations; // maps
 	int clock_prog;
 	uint32_t slots_id; // map id: by it our entry programs are recognised on an interface
 };

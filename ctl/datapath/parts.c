@@ -135,6 +135,7 @@ int parts_share(struct policy_bpf *skel, const struct instance *i)
 		{skel->maps.nets4, i->nets4},
 		{skel->maps.nets6, i->nets6},
 		{skel->maps.rulecounters, i->rulecounters},
+		{skel->maps.stations, i->stations},
 	};
 	int code = 0;
 

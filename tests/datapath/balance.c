@@ -7,6 +7,8 @@
 //     balance-case NAME           begins a case, `balance-expect` runs it
 //     balance-overlay ENTRY, …    what is blocked and allowed
 //     balance-generic 1           the interface is in generic mode
+//     balance-stations MAC …      whose frames are the host's; without: any
+//     balance-foreign 1           counted as one of another station
 //     balance-linear N            bytes in the first buffer; skipped where the kernel has no such test
 //     balance-frame HEX           from the Ethernet header on
 //     balance-out HEX             the frame that comes out; without: the one that went in
@@ -40,8 +42,8 @@ static struct {
 	struct text policy; // of which nothing is loaded yet
 	struct balance_rig *loaded;
 	const char *in_force; // text of the overlay
-	const char *name, *overlay;
-	bool generic, has_out;
+	const char *name, *overlay, *stations;
+	bool generic, has_out, foreign;
 	uint32_t linear, burst;
 	struct frame in, out, flood;
 	struct count counts[COUNTS_MAX];
@@ -116,7 +118,8 @@ static bool begin_case(struct rig *rig, const char *name)
 {
 	load(rig);
 	all.name = name;
-	all.overlay = "";
+	all.overlay = all.stations = "";
+	all.foreign = false;
 	all.generic = all.has_out = false;
 	all.linear = all.burst = 0;
 	all.flood.len = 0;
@@ -260,20 +263,31 @@ static void prepare(struct rig *rig)
 	all.in_force = all.overlay;
 	rig->instance->knobs->generic = all.generic ? 1ull << RIG_IFACE : 0;
 	balance_rig_forget_answers(all.loaded);
+	balance_rig_stations(all.loaded, all.stations);
 	flood(rig);
 	balance_rig_moved(all.loaded);
 	balance_rig_reasons(all.loaded, &before);
 }
 
+static void check_foreign(uint64_t before, struct text *why)
+{
+	uint64_t by = balance_rig_foreign(all.loaded) - before;
+
+	if (by != all.foreign)
+		text_addf(why, "%llu counted as of another station; ", (unsigned long long)by);
+}
+
 static void check_more(struct rig *rig, const struct outcome *o, const char *reason,
 		       struct text *why)
 {
-	if (!all.linear && !all.flood.len) // a twin has no budgets
+	bool twin_knows = !all.linear && !all.flood.len && !*all.stations;
+
+	if (twin_knows)
 		check_twin(o, reason, why);
 	check_rows(why);
 	if (all.burst)
 		check_burst(rig, why);
-	if (!why->len && !all.linear)
+	if (!why->len && !all.linear && !*all.stations)
 		balance_mutate(all.loaded, &all.in, all.cases++, why);
 }
 
@@ -281,9 +295,12 @@ static void run_case(struct rig *rig, const char *verdict, const char *reason, u
 		     struct tally *tally)
 {
 	struct text why = {0};
+	uint64_t foreign = 0;
 	struct outcome o;
 
 	prepare(rig);
+	if (*all.stations) // a look at all counters is slow
+		foreign = balance_rig_foreign(all.loaded);
 	o = rig_try(rig, &all.in, all.linear);
 	if (o.code == -EINVAL && all.linear) {
 		tally->skipped++;
@@ -295,6 +312,8 @@ static void run_case(struct rig *rig, const char *verdict, const char *reason, u
 		balance_rig_reasons(all.loaded, &o);
 		check_verdict(&o, verdict, reason, bytes, &why);
 		check_frame(&o, verdict, &why);
+		if (*all.stations)
+			check_foreign(foreign, &why);
 	}
 	if (why.len)
 		print_failure(&o, text_get(&why));
@@ -330,6 +349,10 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return begin_case(rig, value);
 	if (!strcmp(word, "overlay"))
 		return (all.overlay = value);
+	if (!strcmp(word, "stations"))
+		return balance_rig_stations(all.loaded, all.stations = value);
+	if (!strcmp(word, "foreign"))
+		return all.foreign = true;
 	if (!strcmp(word, "generic"))
 		return all.generic = true;
 	if (!strcmp(word, "linear"))

@@ -1085,6 +1085,45 @@ def budget_cases():
                     settings=echoes)
 
 
+def station_policies():
+    """Frames to other stations are neither balanced nor answered; where none is known, all are ours."""
+    web = Service("web", vips(1), {"10.7.0.1": hop(1, mtu=1500)}, "ipip")
+    load(["reject from 192.0.2.67", "drop from 192.0.2.68"], [web])
+    ours, other = CAME["dst"], "02:99:00:00:00:05"
+    near = [ours[:-2] + "03", "02:00:00:00:01:01", "03" + ours[2:], "02:01" + ours[5:]]
+    near = [mac for mac in near if not int(mac[:2], 16) & 1]
+    refused, blocked = ip(web, 4, src="192.0.2.67") / tcp("S"), ip(web, 4, src="192.0.2.68") / tcp("S")
+    for name, stations in {"its own": ours, "a device above": f"{other} {ours}",
+                           "one of many": " ".join([other, *near, ours])}.items():
+        known = [("stations", stations)]
+        for family in 4, 6:
+            sent(f"stations: {name}, {family}", web, ip(web, family) / tcp("S"),
+                 flow_of(web, family, TCP_PROTO), opened=1, settings=known)
+            turned(f"stations: {name}, {family} echo",
+                   *echo(web, family, ({"id": 1, "seq": 2}, b"ping")), "service-echo", settings=known)
+        turned(f"stations: {name}, reject", refused, reset_of(refused), "reply", settings=known)
+    for name, stations in {"another": other, "many others": " ".join([other, *near])}.items():
+        foreign = [("stations", stations), ("foreign", 1)]
+        for family in 4, 6:
+            quote = answer_of(web, family, TCP(sport=80, dport=SPORT))
+            big = ip(web, family) / udp(counting(1600))
+            for what, packet in {"syn": ip(web, family) / tcp("S"), "too big": big,
+                                 "icmp": quoting(web, family, quote),
+                                 "no hops": ip(web, family, **{"ttl" if family == 4 else "hlim": 1}) / tcp(),
+                                 "echo": echo(web, family, ({"id": 1, "seq": 2}, b"ping"))[0],
+                                 "martian": ip(web, family, src=web.vip(family)) / tcp("S")}.items():
+                passed(f"stations: {name}, {family} {what}", packet, settings=foreign)
+            unasked = [("stations", stations)]
+            passed(f"stations: {name}, {family} no service's", ip(web, family) / tcp(dport=81),
+                   settings=unasked)
+            passed(f"stations: {name}, {family} icmp to another address",
+                   echo(web, family, ({}, b""), dst=ROUTER[family])[0], settings=unasked)
+        dropped(f"stations: {name}, reject", refused, "rule-reject", settings=foreign)
+        dropped(f"stations: {name}, drop", blocked, "rule-drop", settings=[("stations", stations)])
+        dropped(f"stations: {name}, block", ip(web, 4) / tcp(), "block-from",
+                settings=[("stations", stations), ("overlay", f"block-from {CLIENT[4]}")])
+
+
 def mode_policies():
     """Each mode alone: the program has no code for the others."""
     for mode, address in ("dr", "10.8.0.1"), ("ipip", "10.8.0.2"), ("gue", "2001:db8:b8::3"):
@@ -1102,5 +1141,6 @@ def write(out):
     main_policy()
     rule_policies()
     budget_cases()
+    station_policies()
     mode_policies()
     print("\n".join(lines), file=out)

@@ -56,8 +56,7 @@ static const char *problem(const struct outcome *o, const struct twin_result *tw
 	if (reason >= WEIR_REASON_COUNT || reason == REASON_DROP_INTERNAL ||
 	    reason == REASON_DROP_FORWARD)
 		return "a reason that no frame should have";
-	if (o->verdict == XDP_DROP &&
-	    (reason_drops(reason) || is_answer(reason)))
+	if (o->verdict == XDP_DROP && (reason_drops(reason) || is_answer(reason)))
 		return NULL; // answers have budgets that the twin does not know
 	if (o->verdict != twin->verdict)
 		return "another verdict than the twin's";

@@ -14,8 +14,10 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/vec.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
+#include "ctl/datapath/stations.h"
 
 #define ROWS  256 // of counters; balancing.c makes no fewer
 #define WORDS (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
@@ -72,8 +74,7 @@ static void map_budgets(struct balance_rig *b)
 	struct err err = {0};
 	uint32_t n;
 
-	if (mapping_entries(fd, &n, &err) ||
-	    mapping_open(&b->budgets, fd, n * sizeof(__u64), &err))
+	if (mapping_entries(fd, &n, &err) || mapping_open(&b->budgets, fd, n * sizeof(__u64), &err))
 		test_die(&err);
 }
 
@@ -220,7 +221,37 @@ bool balance_rig_hop(struct balance_rig *b, char *text)
 	return true;
 }
 
+bool balance_rig_stations(struct balance_rig *b, const char *text)
+{
+	CLEANUP_STATIONS struct stations stations = {0};
+	struct err err = {0};
+
+	for (; *text; text += strcspn(text, " "), text += strspn(text, " ")) {
+		uint8_t bytes[6];
+
+		if (!mac(text, bytes))
+			return false;
+		vec_push(&stations, ((struct station){RIG_IFACE, station_of(bytes)}));
+	}
+	if (stations_write(b->rig->instance, &stations, &err))
+		test_die(&err);
+	return true;
+}
+
 // Counters
+
+uint64_t balance_rig_foreign(const struct balance_rig *b)
+{
+	struct counters *now = mem_new(struct counters);
+	struct err err = {0};
+	uint64_t n;
+
+	if (counters_read(b->rig->instance, now, &err))
+		test_die(&err);
+	n = now->tally[TALLY_FOREIGN];
+	free(now);
+	return n;
+}
 
 bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
 		     uint32_t *ret)

@@ -47,5 +47,11 @@ void balance_rig_reasons(struct balance_rig *b, struct outcome *o);
 // Nobody has been answered yet.
 void balance_rig_forget_answers(struct balance_rig *b);
 
+// The stations that frames of the rig's interface may be for: MAC addresses as text, a blank between two; "" is
+// any. false: one is no address.
+bool balance_rig_stations(struct balance_rig *b, const char *text);
+// How many packets to services and reject rules came in frames to other stations.
+uint64_t balance_rig_foreign(const struct balance_rig *b);
+
 // Asks the twin about the frame.
 struct twin_result balance_rig_ask(struct balance_rig *b, const struct frame *f);

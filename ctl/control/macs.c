@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which frames the kernel takes as its own on an interface: to the interface, to its VLANs and macvlans, on a
+// bridge port to the bridge; and so on, upwards.
+#include "ctl/control/macs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "ctl/datapath/stations.h"
+#include "ctl/net/link.h"
+
+struct tower {
+	const struct link *links;
+	size_t n;
+	bool *in;     // by place in links: the interface, or a device above it
+	bool foreign; // some switch above it takes frames by rules of its own
+};
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strcmp(word, *words))
+			return true;
+	return false;
+}
+
+// veth and tunnels have a lower device too, but get no frames from it.
+static bool stands_on(const struct link *upper, const struct link *lower)
+{
+	static const char *const kinds[] = {"vlan",   "macvlan", "macvtap", "ipvlan",
+					    "ipvtap", "dsa",     NULL};
+
+	return upper->lower == lower->index && !upper->lower_elsewhere &&
+	       is_one_of(upper->kind, kinds);
+}
+
+static bool is_above(const struct link *upper, const struct link *lower, struct tower *t)
+{
+	static const char *const masters[] = {"bridge", "bond", "team", "hsr", NULL};
+
+	if (stands_on(upper, lower))
+		return true;
+	if (lower->master != upper->index || !strcmp(upper->kind, "vrf"))
+		return false;
+	if (is_one_of(upper->kind, masters))
+		return true;
+	t->foreign = true;
+	return false;
+}
+
+static bool has_lower(struct tower *t, const struct link *upper)
+{
+	for (size_t n = 0; n < t->n; n++)
+		if (t->in[n] && is_above(upper, &t->links[n], t))
+			return true;
+	return false;
+}
+
+// One more floor; false: there is none.
+static bool climb(struct tower *t)
+{
+	bool grown = false;
+
+	for (size_t n = 0; n < t->n; n++)
+		if (!t->in[n] && has_lower(t, &t->links[n]))
+			t->in[n] = grown = true;
+	return grown;
+}
+
+static bool has_mac(const struct link *link)
+{
+	static const uint8_t none[6];
+
+	return memcmp(link->mac, none, sizeof(none)) != 0;
+}
+
+static void add(struct stations *s, size_t from, const struct link *link, uint32_t number)
+{
+	struct station new = {number, station_of(link->mac)};
+
+	for (size_t n = from; n < s->n; n++)
+		if (s->at[n].mac == new.mac)
+			return;
+	if (has_mac(link))
+		vec_push(s, new);
+}
+
+// The master's address is compared first: what comes to a bridge port is mostly for the bridge.
+static void add_tower(struct stations *ret, const struct tower *t, const struct link *base,
+		      uint32_t number)
+{
+	size_t from = ret->n;
+
+	for (size_t n = 0; n < t->n; n++)
+		if (t->in[n] && t->links[n].index == base->master)
+			add(ret, from, &t->links[n], number);
+	add(ret, from, base, number);
+	for (size_t n = 0; n < t->n; n++)
+		if (t->in[n])
+			add(ret, from, &t->links[n], number);
+}
+
+// false: it is gone.
+static bool find_interface(const struct link *links, size_t n, uint32_t ifindex, uint32_t number,
+			   struct stations *ret)
+{
+	CLEANUP_FREE bool *in = mem_zalloc(n ? n : 1, sizeof(*in));
+	struct tower t = {links, n, in, false};
+
+	for (size_t base = 0; base < n; base++) {
+		if (links[base].index != ifindex)
+			continue;
+		in[base] = true;
+		while (climb(&t))
+			;
+		if (!t.foreign)
+			add_tower(ret, &t, &links[base], number);
+		return true;
+	}
+	return false;
+}
+
+// *ret_present: a bit for each interface that is there.
+static int find_all(const struct instance *i, struct stations *ret, uint64_t *ret_present,
+		    struct err *err)
+{
+	CLEANUP_FREE struct link *links = NULL;
+	struct iface row;
+	size_t n = 0;
+	int code = link_list(&links, &n, err);
+
+	*ret_present = 0;
+	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++) {
+		code = instance_iface(i, number, &row, err);
+		if (!code && row.state != IFACE_FREE &&
+		    find_interface(links, n, row.ifindex, number, ret))
+			*ret_present |= 1ull << number;
+	}
+	return code;
+}
+
+int macs_refresh(const struct instance *i, struct err *err)
+{
+	CLEANUP_STATIONS struct stations want = {0}, there = {0};
+	uint64_t present;
+	int code = find_all(i, &want, &present, err);
+
+	if (!code)
+		code = stations_read(i, &there, err);
+	return code || stations_equal(&want, &there) ? code : stations_write(i, &want, err);
+}
+
+static void of_number(const struct stations *all, uint32_t number, struct stations *ret)
+{
+	vec_each (all, one)
+		if (one->number == number)
+			vec_push(ret, *one);
+}
+
+uint32_t macs_stale(const struct instance *i)
+{
+	CLEANUP_STATIONS struct stations want = {0}, there = {0};
+	uint32_t found = 0;
+	uint64_t present;
+
+	if (find_all(i, &want, &present, NULL) || stations_read(i, &there, NULL))
+		return 0;
+	for (uint32_t number = 1; !found && number < WEIR_IFACES; number++) {
+		CLEANUP_STATIONS struct stations a = {0}, b = {0};
+
+		if (!(present >> number & 1))
+			continue;
+		of_number(&want, number, &a);
+		of_number(&there, number, &b);
+		found = stations_equal(&a, &b) ? 0 : number;
+	}
+	return found;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The first address of an interface is in the knobs, the others are in a map.
+#include "ctl/datapath/stations.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/vec.h"
+
+uint64_t station_of(const uint8_t mac[6])
+{
+	uint64_t word = 0;
+
+	for (int n = 0; n < 6; n++)
+		word |= (uint64_t)mac[n] << n * 8;
+	return word;
+}
+
+void stations_free(struct stations *s)
+{
+	vec_free(s);
+}
+
+static int cannot_read(int code, struct err *err)
+{
+	return err_system(err, -code, "cannot read the MAC addresses of interfaces");
+}
+
+static int cannot_write(int code, struct err *err)
+{
+	return err_system(err, -code, "cannot write the MAC addresses of interfaces");
+}
+
+// Those in the map.
+static int read_map(const struct instance *i, struct stations *ret, struct err *err)
+{
+	struct station_key key = {0}, *last = NULL;
+	int code;
+
+	while (!(code = bpf_map_get_next_key(i->stations, last, &key))) {
+		vec_push(ret, ((struct station){.number = key.number, .mac = key.mac}));
+		last = &key;
+	}
+	return code == -ENOENT ? 0 : cannot_read(code, err);
+}
+
+int stations_read(const struct instance *i, struct stations *ret, struct err *err)
+{
+	CLEANUP_STATIONS struct stations found = {0}, others = {0};
+	int code = read_map(i, &others, err);
+
+	if (code)
+		return code;
+	for (uint32_t n = 0; n < WEIR_IFACES; n++) {
+		uint64_t first = i->knobs->station[n];
+
+		if (!first)
+			continue;
+		vec_push(&found, ((struct station){n, first & ~STATION_KNOWN}));
+		vec_each (&others, other)
+			if (other->number == n)
+				vec_push(&found, *other);
+	}
+	*ret = found;
+	found = (struct stations){0};
+	return 0;
+}
+
+static bool has(const struct stations *s, const struct station *wanted)
+{
+	vec_each (s, one)
+		if (one->number == wanted->number && one->mac == wanted->mac)
+			return true;
+	return false;
+}
+
+bool stations_equal(const struct stations *a, const struct stations *b)
+{
+	vec_each (a, one)
+		if (!has(b, one))
+			return false;
+	return a->n == b->n;
+}
+
+static void set_first(const struct instance *i, uint32_t number, uint64_t word)
+{
+	__atomic_store_n(&i->knobs->station[number & (WEIR_IFACES - 1)], word, __ATOMIC_RELEASE);
+}
+
+// All of them, also the first: no frame falls between knob and map.
+static int add_all(const struct instance *i, const struct stations *want, bool full[WEIR_IFACES],
+		   struct err *err)
+{
+	uint32_t one = 1;
+
+	vec_each (want, station) {
+		struct station_key key = {.number = station->number, .mac = station->mac};
+
+		if (!bpf_map_update_elem(i->stations, &key, &one, BPF_ANY))
+			continue;
+		if (errno != E2BIG && errno != ENOSPC)
+			return cannot_write(-errno, err);
+		full[station->number & (WEIR_IFACES - 1)] = true;
+	}
+	return 0;
+}
+
+static void set_firsts(const struct instance *i, const struct stations *want,
+		       const bool full[WEIR_IFACES])
+{
+	uint64_t first[WEIR_IFACES] = {0};
+
+	for (size_t n = want->n; n; n--) {
+		const struct station *s = &want->at[n - 1];
+
+		if (s->number < WEIR_IFACES && !full[s->number])
+			first[s->number] = s->mac | STATION_KNOWN;
+	}
+	for (uint32_t n = 0; n < WEIR_IFACES; n++)
+		if (i->knobs->station[n] != first[n])
+			set_first(i, n, first[n]);
+}
+
+static int drop_others(const struct instance *i, const struct stations *want, struct err *err)
+{
+	CLEANUP_STATIONS struct stations there = {0};
+	int code = read_map(i, &there, err);
+
+	vec_each (&there, station) {
+		struct station_key key = {.number = station->number, .mac = station->mac};
+		bool stays = i->knobs->station[key.number & (WEIR_IFACES - 1)] !=
+				     (key.mac | STATION_KNOWN) &&
+			     has(want, station);
+
+		if (!code && !stays && bpf_map_delete_elem(i->stations, &key) && errno != ENOENT)
+			code = cannot_write(-errno, err);
+	}
+	return code;
+}
+
+int stations_write(const struct instance *i, const struct stations *want, struct err *err)
+{
+	bool full[WEIR_IFACES] = {false};
+	int code = add_all(i, want, full, err);
+
+	if (code)
+		return code;
+	set_firsts(i, want, full);
+	return drop_others(i, want, err);
+}

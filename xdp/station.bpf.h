@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Is the frame for this host? A switch that does not know a station sends its frames to all: who balances or
+ * answers those too makes many frames of one, and tells the switch that the station is here. */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+#include <linux/if_ether.h>
+
+#include "xdp/count.bpf.h"
+#include "xdp/parse.bpf.h"
+#include "xdp/twin.bpf.h"
+
+/* The addresses that are not in knobs.station: of devices above the interface. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WEIR_STATIONS);
+	__type(key, struct station_key);
+	__type(value, __u32);
+} stations SEC(".maps");
+
+/* A frame to many gets no answer (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e.4)), nor can one from
+ * many be turned round. Group addresses have the lowest bit of their first byte set (IEEE 802). */
+static __always_inline bool is_for_one(struct xdp_md *ctx)
+{
+	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
+
+	return eth && !((eth->h_dest[0] | eth->h_source[0]) & 1);
+}
+
+__noinline int is_above(__u32 number, __u64 mac)
+{
+	struct station_key key = {.number = number, .mac = mac};
+
+	return bpf_map_lookup_elem(&stations, &key) != NULL;
+}
+
+/* A test packet is for this host. So is all that comes in where nobody has said which addresses it has. */
+static __always_inline bool is_for_us(struct xdp_md *ctx)
+{
+	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
+	__u32 number = iface_number(ctx);
+	__u64 own = knobs.station[number & (WEIR_IFACES - 1)], mac;
+
+	if (config.twin || !own || !eth)
+		return true;
+	mac = *(const __u32 *)eth->h_dest | (__u64) * (const __u16 *)(eth->h_dest + 4) << 32;
+	return likely(own == (mac | STATION_KNOWN)) || is_above(number, mac);
+}
