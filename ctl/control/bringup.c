@@ -162,6 +162,9 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	if (!code)
 		code = attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
 					err);
+	// One made anew under its name was known by another index. Until here any frame was its own.
+	if (!code && ret->changed)
+		macs_refresh(b->instance, NULL);
 	return code ? code : note_origin(b->instance, generation, ret, err);
 }
 
