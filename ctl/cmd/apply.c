@@ -76,15 +76,17 @@ static int read_request(struct context *ctx, const struct args *args, struct req
 	return code ? code : read_trial(args, &o->trial_ms, err);
 }
 
-static void add_attached(struct context *ctx, const struct apply_result *result, struct text *line)
+static void add_attached(struct context *ctx, const struct apply_result *result, bool dry_run,
+			 struct text *line)
 {
+	const char *what = dry_run ? ", would attach to " : ", attached to ";
+
 	out_array(ctx->out, "attached");
 	vec_each (&result->attached, one) {
 		out_item_string(ctx->out, one->name);
 		if (one->attach.notice[0])
 			log_notice("%s", one->attach.notice);
-		text_addf(line, "%s%s", one == result->attached.at ? ", attached to " : " ",
-			  one->name);
+		text_addf(line, "%s%s", one == result->attached.at ? what : " ", one->name);
 	}
 	out_end(ctx->out);
 }
@@ -137,6 +139,39 @@ static void report_warnings(struct context *ctx, const struct apply_options *o,
 	arms_report(ctx, r->warnings.at, r->warnings.n, &findings);
 }
 
+// "applied edge.weir", or that it was in force.
+static void add_what(struct text *line, const struct apply_options *o, const struct apply_result *r)
+{
+	const char *what = o->path ? o->path : o->revision;
+
+	if (r->unchanged)
+		text_addf(line, "unchanged: %s is in force, ", what);
+	else
+		text_addf(line, "%s %s: ", o->dry_run ? "would apply" : "applied", what);
+	text_addf(line, "%zu rules, ", r->rules);
+	if (r->services)
+		text_addf(line, "%zu %s, ", r->services, r->services == 1 ? "service" : "services");
+	if (!r->unchanged)
+		text_addf(line, "%zu expect lines hold", r->expects);
+	if (!r->unchanged && !o->dry_run)
+		text_add(line, ", ");
+}
+
+static void set_fields(struct context *ctx, const struct apply_options *o,
+		       const struct apply_result *r)
+{
+	bool trial = o->trial_ms && !r->unchanged;
+
+	out_set_bool(ctx->out, "changed", !r->unchanged || r->attached.n || r->left.n || r->hops);
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_string(ctx->out, "revision", r->revision);
+	out_set_u64(ctx->out, "rules", r->rules);
+	out_set_u64(ctx->out, "services", r->services);
+	out_set_u64(ctx->out, "expects", r->expects);
+	out_set_u64(ctx->out, "trial_ms", trial ? o->trial_ms : 0);
+	out_set_bool(ctx->out, "dry_run", o->dry_run);
+}
+
 static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
 {
 	struct text line = {0};
@@ -149,25 +184,19 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 		log_notice("no device matches '%s' now", *name);
 	}
 	out_end(ctx->out);
-	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_string(ctx->out, "revision", r->revision);
-	out_set_u64(ctx->out, "rules", r->rules);
-	out_set_u64(ctx->out, "services", r->services);
-	out_set_u64(ctx->out, "expects", r->expects);
-	out_set_u64(ctx->out, "trial_ms", o->trial_ms);
-	out_set_bool(ctx->out, "dry_run", o->dry_run);
-	text_addf(&line, "%s %s: %zu rules, ", o->dry_run ? "would apply" : "applied",
-		  o->path ? o->path : o->revision, r->rules);
-	if (r->services)
-		text_addf(&line, "%zu %s, ", r->services,
-			  r->services == 1 ? "service" : "services");
-	text_addf(&line, "%zu expect lines hold", r->expects);
-	if (!o->dry_run)
-		text_addf(&line, ", revision %s, instance %s", r->revision, ctx->instance);
-	add_attached(ctx, r, &line);
+	set_fields(ctx, o, r);
+	add_what(&line, o, r);
+	if (r->unchanged || !o->dry_run)
+		text_addf(&line, "revision %s, instance %s", r->revision, ctx->instance);
+	add_attached(ctx, r, o->dry_run, &line);
 	add_left(ctx, r, &line);
 	add_entries_only(ctx, r, &line);
-	if (o->trial_ms && !o->dry_run)
+	if (r->hops)
+		text_addf(&line, ", %zu next %s %s", r->hops, r->hops == 1 ? "hop" : "hops",
+			  o->dry_run ? "would change" : "changed");
+	if (o->trial_ms && r->unchanged)
+		text_add(&line, "; there is no trial");
+	else if (o->trial_ms && !o->dry_run)
 		text_addf(&line, "; on trial for %s: weir confirm keeps it",
 			  num_format_duration_ms(o->trial_ms, time));
 	if (!ctx->quiet)
@@ -303,7 +332,8 @@ const struct command cmd_apply = {
 	.summary = "switch to a policy, atomically, once it has proved itself",
 	.text = "Read, checked, resolved, compiled, loaded beside the running policy, proved on its\n"
 		"expect lines, checked against your own login; then one write switches. Any failure\n"
-		"before it changes nothing.\n"
+		"before it changes nothing. What is in force already is left in force, with its rates and\n"
+		"sets, unless --force.\n"
 		"\n"
 		"  weir apply edge.weir --confirm=60s && weir confirm",
 	.options = apply_options,

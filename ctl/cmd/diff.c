@@ -11,20 +11,13 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/policy_files.h"
 #include "ctl/cmd/policy_show.h"
+#include "ctl/control/unchanged.h"
 
 struct diff {
 	struct context *ctx;
 	const struct world *old, *new;
 	size_t differences;
 };
-
-static const struct world_file *find(const struct world *w, const char *path)
-{
-	vec_each (&w->files, file)
-		if (!strcmp(file->path, path))
-			return file;
-	return NULL;
-}
 
 static int write_temp(char *path, const struct world_file *file)
 {
@@ -70,7 +63,7 @@ static void differ(struct diff *d, const char *what, const char *name)
 static void compare_files(struct diff *d)
 {
 	vec_each (&d->new->files, file) {
-		const struct world_file *old = find(d->old, file->path);
+		const struct world_file *old = world_find_file(d->old, file->path);
 
 		if (old && old->len == file->len && !memcmp(old->text, file->text, file->len))
 			continue;
@@ -79,26 +72,32 @@ static void compare_files(struct diff *d)
 			print_unified(file->path, old, file);
 	}
 	vec_each (&d->old->files, file)
-		if (!find(d->new, file->path))
+		if (!world_find_file(d->new, file->path))
 			differ(d, "file", file->path);
-}
-
-static bool same_answer(const struct world_name *a, const struct world_name *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t n = 0; n < a->n; n++)
-		if (addr_compare(&a->addrs[n], &b->addrs[n]))
-			return false;
-	return true;
 }
 
 static void compare_names(struct diff *d)
 {
 	vec_each (&d->new->names, name)
 		vec_each (&d->old->names, old)
-			if (!strcmp(old->name, name->name) && !same_answer(old, name))
+			if (!strcmp(old->name, name->name) && !world_same_answer(old, name))
 				differ(d, "name", name->name);
+}
+
+// What the record says may not be what packets meet.
+static void compare_in_force(struct diff *d, const char *id, const struct candidate *c)
+{
+	struct out *o = d->ctx->out;
+	char state[160];
+
+	if (unchanged_state(d->ctx->instance, id, c, state, sizeof(state)))
+		return;
+	d->differences++;
+	out_object(o, NULL);
+	out_set_string(o, "what", "in-force");
+	out_set_string(o, "name", state);
+	out_end(o);
+	out_line(o, "revision %s is not in force here: %s", id, state);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -131,9 +130,12 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	out_array(ctx->out, "differences");
 	compare_files(&d);
 	compare_names(&d);
+	if (!args_has(args, "revision"))
+		compare_in_force(&d, id, c);
 	out_end(ctx->out);
 	if (d.differences)
-		return err_refused(err, "'%s' differs from revision %s", args->words.at[0], id);
+		return err_refused(err, "'%s' differs from revision %s%s", args->words.at[0], id,
+				   args_has(args, "revision") ? "" : " or from what is in force");
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s is revision %s", args->words.at[0], id);
 	return 0;

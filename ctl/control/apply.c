@@ -14,6 +14,7 @@
 #include "ctl/control/leave.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/settle.h"
+#include "ctl/control/unchanged.h"
 #include "ctl/control/vips.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
@@ -231,8 +232,8 @@ static int attach_new(struct bringup *b, const struct devices *d, struct apply_r
 	return code;
 }
 
-static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
-		   struct apply_result *ret, struct err *err)
+// What is in force, and whether something may be put in its place.
+static int settle(struct bringup *b, const struct apply_options *o, struct err *err)
 {
 	int code = settle_trial(b->instance, err);
 
@@ -244,8 +245,14 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 	}
 	if (!code && o->if_revision)
 		code = check_revision(b->instance, o->if_revision, err);
-	if (!code && !o->force)
-		code = candidate_check_tracking(c, err);
+	return code;
+}
+
+static int prepare(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		   struct apply_result *ret, struct err *err)
+{
+	int code = o->force ? 0 : candidate_check_tracking(c, err);
+
 	c->balance.options = (struct balance_options){o->force, o->trial_ms};
 	if (!code)
 		code = candidate_load(c, b->instance, err);
@@ -294,6 +301,16 @@ static int forget_hands(const char *instance, const struct balancer *b, struct e
 	return code;
 }
 
+// All is done: the next apply of the same need not do it again.
+static int finish(const struct instance *i, const struct candidate *c, uint32_t generation,
+		  struct err *err)
+{
+	sum_text sum;
+
+	unchanged_sum(c, sum);
+	return generation_finish(i, generation, sum, err);
+}
+
 static int switch_over(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		       struct apply_result *ret, struct err *err)
 {
@@ -310,6 +327,8 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 		code = revisions_accept(o->instance, revision.id, err);
 	if (!code && !o->trial_ms && !o->fleeting)
 		code = forget_hands(o->instance, c->balance.balancer, err);
+	if (!code)
+		code = finish(b->instance, c, ret->generation, err);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", revision.id);
 	revision_free(&revision);
 	return code;
@@ -337,10 +356,8 @@ static void note_ended(const struct instance *i, const struct candidate *c,
 }
 
 // What the hand set goes on, which somebody may have forgotten.
-static void note_hands(const struct candidate *c, struct apply_result *ret)
+static void note_hands(const struct balancer *b, struct apply_result *ret)
 {
-	const struct balancer *b = c->balance.balancer;
-
 	for (size_t n = 0; b && n < b->n_services; n++)
 		for (uint32_t m = 0; m < b->services[n].n_members; m++) {
 			const struct balancer_member *member =
@@ -394,27 +411,134 @@ static void note_entries_only(const struct instance *i, struct apply_result *ret
 			memcpy(*vec_add(&ret->entries_only), row.name, sizeof(row.name));
 }
 
-static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
-		      const struct devices *d, struct apply_result *ret, struct err *err)
+// The policy's devices from which Weir's program is missing.
+static void find_missing(const struct instance *i, const struct devices *d, struct devices *missing)
+{
+	vec_each (d, device) {
+		struct iface row;
+		bool there = false;
+
+		for (uint32_t n = 1; !there && n < WEIR_IFACES; n++)
+			there = !instance_iface(i, n, &row, NULL) && row.state == IFACE_ATTACHED &&
+				row.ifindex == (uint32_t)device->link.index &&
+				!strcmp(row.name, device->link.name) && attach_is_there(i, &row);
+		if (!there)
+			vec_push(missing, *device);
+	}
+}
+
+// Interfaces and what else follows a switch.
+static int follow(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		  const struct devices *d, struct apply_result *ret, struct err *err)
+{
+	int code = attach_new(b, d, ret, err);
+
+	warn_merged(b->instance, c, ret);
+	if (!code && !o->trial_ms)
+		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
+	ret->attach_failed = code != 0;
+	note_entries_only(b->instance, ret);
+	return code;
+}
+
+static int replace(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		   const struct devices *d, struct apply_result *ret, struct err *err)
 {
 	int code = prepare(b, c, o, ret, err);
 
 	ret->cost = c->cost;
 	vec_each (&c->balance.warnings, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
-	note_hands(c, ret);
+	note_hands(c->balance.balancer, ret);
 	if (!code)
 		note_ended(b->instance, c, ret);
 	if (code || o->dry_run)
 		return code;
 	if ((code = switch_over(b, c, o, ret, err)))
 		return code;
-	code = attach_new(b, d, ret, err);
-	warn_merged(b->instance, c, ret);
-	if (!code && !o->trial_ms)
-		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
-	ret->attach_failed = code != 0;
-	note_entries_only(b->instance, ret);
+	return follow(b, c, o, d, ret, err);
+}
+
+// The services of what runs: their times, their rings and next hops as they should be now.
+static int renew_services(const struct instance *i, const struct apply_options *o,
+			  struct apply_result *ret, struct err *err)
+{
+	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	struct sentences warnings = {0};
+	struct clock now;
+	int code = balancing_open(i, ret->generation, &l, err);
+
+	if (code)
+		return code;
+	if (!(code = instance_clock(i, &now, err)) && !o->dry_run)
+		code = balance_tidy(l, &now, NULL, NULL, err);
+	if (!code)
+		code = balance_refresh(l, 0, !o->dry_run, &warnings, &ret->hops, err);
+	vec_each (&warnings, text)
+		vec_push(&ret->warnings, mem_strdup(*text));
+	sentences_free(&warnings);
+	note_hands(balancing_state(l), ret);
+	return code;
+}
+
+// It is in force. What reaches another interface now is proved as if it were new.
+static int keep(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		const struct devices *missing, struct apply_result *ret, struct err *err)
+{
+	int code = missing->n ? prepare(b, c, o, ret, err) : 0;
+
+	ret->unchanged = true;
+	ret->cost = c->cost;
+	if (!code && c->resolved->n_services)
+		code = renew_services(b->instance, o, ret, err);
+	for (size_t n = 0; !code && o->dry_run && n < missing->n; n++) {
+		struct apply_iface one = {0};
+
+		snprintf(one.name, sizeof(one.name), "%s", missing->at[n].link.name);
+		vec_push(&ret->attached, one);
+	}
+	return code || o->dry_run ? code : follow(b, c, o, missing, ret, err);
+}
+
+// Would keeping it change something that the end of a trial has to take back?
+static bool needs_trial(const struct instance *i, const struct candidate *c, uint32_t generation,
+			const struct devices *missing)
+{
+	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	struct sentences unused = {0};
+	size_t hops = 0;
+
+	if (missing->n || !c->resolved->n_services)
+		return missing->n;
+	if (balancing_open(i, generation, &l, NULL) ||
+	    balance_refresh(l, 0, false, &unused, &hops, NULL))
+		hops = 1;
+	sentences_free(&unused);
+	return hops;
+}
+
+static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		      const struct devices *d, struct apply_result *ret, struct err *err)
+{
+	struct devices missing = {0};
+	struct in_force now;
+	bool same;
+	int code = settle(b, o, err);
+
+	if (code)
+		return code;
+	same = !o->force && unchanged_find(b->instance, c, o->path, o->fleeting, &now);
+	find_missing(b->instance, d, &missing);
+	if (same && o->trial_ms)
+		same = !needs_trial(b->instance, c, now.generation, &missing);
+	if (same) {
+		ret->generation = now.generation;
+		snprintf(ret->revision, sizeof(ret->revision), "%s", now.revision);
+		code = keep(b, c, o, &missing, ret, err);
+	} else {
+		code = replace(b, c, o, d, ret, err);
+	}
+	vec_free(&missing);
 	return code;
 }
 

@@ -33,10 +33,12 @@ struct apply_iface {
 };
 
 struct apply_result {
-	char revision[REVISION_ID]; // of the new policy
+	bool unchanged; // it was in force already: nothing was switched
+	size_t hops;    // next hops of backends that are others now, where nothing was switched
+	char revision[REVISION_ID]; // of the policy in force
 	uint32_t generation;
 	size_t rules, services, expects;
-	VEC(struct apply_iface) attached; // interfaces that got Weir now
+	VEC(struct apply_iface) attached; // interfaces that got Weir now, or with dry_run would
 	struct ifnames left;              // interfaces that it does not name any more: detached
 	struct ifnames entries_only;      // that the instance keeps and the policy does not hold on
 	VEC(char *) absent;               // optional interfaces and patterns without a device
@@ -48,8 +50,9 @@ void apply_result_free(struct apply_result *r);
 #define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
 
 // parse, check, resolve, compile; then under the lock load beside the running one, prove, guard, pin,
-// record, switch, attach what is new, detach what is named no more (unless on trial). Any failure before the switch changes nothing. The candidate keeps
-// what it found for messages. 0, or -errno with err set (-EINVAL and errors in c->diag).
+// record, switch, attach what is new, detach what is named no more (unless on trial). Any failure before the switch changes nothing. What is in
+// force already is not switched to again, unless forced; interfaces and next hops are brought in order all
+// the same. The candidate keeps what it found for messages. 0, or -errno with err set (-EINVAL and errors in c->diag).
 int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
 	  struct err *err);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/control/unchanged.h"
 #include "ctl/datapath/commit.h"
 
 void restore_free(struct restore *r)
@@ -49,6 +50,7 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	uint32_t number;
+	sum_text sum;
 	int code;
 
 	candidate_about(c, about);
@@ -64,6 +66,10 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 		code = commit_switch(i, c->generation, 0, err);
 	if (!code)
 		code = balance_after(&c->balance, i, number, err);
+	if (!code) {
+		unchanged_sum(c, sum);
+		code = generation_finish(i, number, sum, err);
+	}
 	// Twice: the empty policy of the fresh instance is nothing to go back to.
 	return code ? code : commit_switch(i, c->generation, 0, err);
 }

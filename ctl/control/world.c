@@ -14,7 +14,7 @@
 
 #define FILE_BYTES_MAX (256u << 20)
 
-static const struct world_file *find_file(const struct world *w, const char *path)
+const struct world_file *world_find_file(const struct world *w, const char *path)
 {
 	vec_each (&w->files, file)
 		if (!strcmp(file->path, path))
@@ -34,7 +34,7 @@ static void record_file(struct world *w, const char *path, const char *text, siz
 {
 	char *copy = mem_zalloc(len + 1, 1);
 
-	if (find_file(w, path)) {
+	if (world_find_file(w, path)) {
 		free(copy);
 		return;
 	}
@@ -61,7 +61,7 @@ static int glob_live(void *ctx, const char *pattern, char ***ret, size_t *ret_n,
 static int read_record(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		       struct err *err)
 {
-	const struct world_file *file = find_file(ctx, path);
+	const struct world_file *file = world_find_file(ctx, path);
 
 	(void)max;
 	if (!file) {
@@ -193,16 +193,31 @@ static int gateway_addresses(struct addr **ret, size_t *ret_n, struct err *err)
 	return 0;
 }
 
-static int addresses_live(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
-			  struct err *err)
+static int find_addresses(const struct world *w, enum policy_addresses which, struct addr **ret,
+			  size_t *ret_n, struct err *err)
 {
-	const struct world *w = ctx;
-
 	if (which == POLICY_SELF)
 		return own_addresses(ret, ret_n, err);
 	if (which == POLICY_GATEWAY)
 		return gateway_addresses(ret, ret_n, err);
 	return dns_servers(&w->dns, ret, ret_n, err);
+}
+
+static int addresses_live(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
+			  struct err *err)
+{
+	struct world *w = ctx;
+	struct world_addresses *record;
+	int code = find_addresses(w, which, ret, ret_n, err);
+
+	if (code)
+		return code;
+	record = vec_add(&w->addresses);
+	*record = (struct world_addresses){.which = which, .n = *ret_n};
+	record->addrs = mem_zalloc(*ret_n, sizeof(*record->addrs));
+	if (*ret_n)
+		memcpy(record->addrs, *ret, *ret_n * sizeof(*record->addrs));
+	return 0;
 }
 
 // The record keeps what is used, or the next command would take the bad content for the last good one.
@@ -265,6 +280,42 @@ void world_free(struct world *w)
 		free(name->name);
 		free(name->addrs);
 	}
+	vec_each (&w->addresses, one)
+		free(one->addrs);
+	vec_free(&w->addresses);
 	vec_free(&w->files);
 	vec_free(&w->names);
+}
+
+static bool same_file(const struct world_file *a, const struct world_file *b)
+{
+	return a && b && a->len == b->len && !memcmp(a->text, b->text, a->len);
+}
+
+bool world_same_answer(const struct world_name *a, const struct world_name *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t n = 0; n < a->n; n++)
+		if (addr_compare(&a->addrs[n], &b->addrs[n]))
+			return false;
+	return true;
+}
+
+bool world_same(const struct world *a, const char *path_a, const struct world *b,
+		const char *path_b)
+{
+	if (a->files.n != b->files.n || a->names.n != b->names.n)
+		return false;
+	vec_each (&a->files, file)
+		if (!same_file(file, world_find_file(b, strcmp(file->path, path_a) ? file->path
+										   : path_b)))
+			return false;
+	vec_each (&a->names, name) {
+		const struct world_name *other = find_name(b, name->name);
+
+		if (!other || !world_same_answer(name, other))
+			return false;
+	}
+	return true;
 }

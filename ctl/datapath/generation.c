@@ -412,6 +412,30 @@ int generation_read_about(const struct instance *i, uint32_t number, struct gene
 	return 0;
 }
 
+int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
+		      struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
+	CLEANUP_FD int fd = -1;
+	uint32_t zero = 0;
+	int code = pins_get(folder, "about", &fd, err);
+
+	if (code)
+		return code;
+	if (bpf_map_lookup_elem(fd, &zero, about))
+		return err_system(err, errno, "cannot read who made the policy");
+	snprintf(about->made_of, sizeof(about->made_of), "%s", made_of);
+	if (bpf_map_update_elem(fd, &zero, about, BPF_ANY))
+		return err_system(err, errno, "cannot write who made the policy");
+	return 0;
+}
+
+const void *generation_object(size_t *ret_size)
+{
+	return policy_bpf__elf_bytes(ret_size);
+}
+
 static int mark_rows(int rules, uint8_t used[WEIR_RULE_COUNTERS])
 {
 	struct bpf_map_info info = {0};

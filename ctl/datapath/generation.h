@@ -54,6 +54,7 @@ struct generation_about_set { // a dynamic set, in the order of the set numbers
 // Who made it, for status and history: kept beside its pins.
 struct generation_about {
 	char revision[16]; // "" for the empty policy
+	char made_of[24];  // a sum of what its text does not say; "" until all of it is in force
 	char path[256];
 	char by[160];
 	uint64_t at_s; // wall clock
@@ -63,6 +64,8 @@ struct generation_about {
 	uint32_t n_sets;
 	struct generation_about_set sets[POLICY_SETS_MAX];
 };
+// The programs of every policy, as they were compiled.
+const void *generation_object(size_t *ret_size);
 // Which of them a device is: the exact name, else the longest pattern; its place + 1, 0 none.
 uint8_t generation_class(const struct generation_about *about, const char *device);
 
@@ -78,6 +81,10 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 // Pins it as INSTANCE_FOLDER/gen/NUMBER; before that it dies with the process.
 int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
 		   const struct generation_about *about, struct err *err);
+// All that belongs to it is in force: what was made of what, for who asks whether another one would be the
+// same. 0 or -errno with err set.
+int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
+		      struct err *err);
 // Takes the pins away again; what cannot be removed is by the next commit_settle.
 void generation_unpin(const char *instance_folder, uint32_t number);
 // From its pins.

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from labnet import Pair, WEIR, socket_in
+from labnet import Pair, WEIR, run, socket_in
 from policylab import MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, ping, slots, udp
 
 BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"  # blocked.lab
@@ -185,6 +185,159 @@ def test_diff(on, apply):
     done = on("diff", apply.path, check=False)
     assert done.returncode == 3 and f"+{SOURCE6}" in done.stdout
     assert "differs from revision" in on.json("diff", apply.path, status=3)["error"]["text"]
+
+
+def test_diff_says_what_is_not_in_force_here(on, apply):
+    """The accepted policy is one thing, what packets meet another."""
+    def what():
+        return [(one["what"], one["name"]) for one in on.json("diff", apply.path, status=3)["differences"]]
+
+    apply(NINE)
+    assert on.json("diff", apply.path)["differences"] == []
+    accepted = on.json("history")["current"]
+    apply(TEN, "--volatile")
+    apply.write(NINE)
+    in_force = on.json("status")["revision"]
+    assert in_force != accepted and what() == [("in-force", f"revision {in_force} is")]
+    assert on.json("diff", apply.path, "--revision", accepted)["differences"] == []
+    on("apply", apply.path)
+    apply(TEN, "--confirm=60s")
+    apply.write(NINE)
+    assert [("trial" in name) for _, name in what()] == [True]
+    on("rollback")
+    assert on("diff", apply.path).returncode == 0
+    on("detach")
+    assert what() == [("in-force", f"instance '{on.name}' is attached to no interface")]
+
+
+# The same once more.
+
+
+def same(on, apply, *options):
+    """An apply that must not change anything, in its own words and in all that can be seen."""
+    before = in_force(on)
+    dry = on.json("apply", apply.path, "--dry-run", *options)
+    assert (dry["changed"], dry["dry_run"]) == (False, True)
+    done = on.json("apply", apply.path, *options)
+    assert (done["changed"], done["attached"], done["detached"]) == (False, [], [])
+    assert done["revision"] == before[1]["revision"] and done["trial_ms"] == 0
+    assert on("apply", apply.path, *options).stdout.startswith(f"unchanged: {apply.path} is in force, ")
+    after = in_force(on)
+    assert after[:3] + after[4:] == before[:3] + before[4:]  # but for pins of the policy before
+
+
+def changes(on, apply, *options):
+    dry = on.json("apply", apply.path, "--dry-run", *options)
+    revision = on.json("status")["revision"]
+    done = on.json("apply", apply.path, *options)
+    assert dry["changed"] and done["changed"] and done["revision"] != revision
+
+
+def test_apply_of_what_is_in_force_changes_nothing(pair, on, apply, dns):
+    (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n")
+    (apply.folder / "more.weir").write_text("drop proto udp to port 11\n")
+    dns("blocked.lab", BLOCKED4, BLOCKED6)
+    apply("""include "more.weir"
+        define friends = self
+        set bad { file "bad.txt" }
+        set seen dynamic max 1k expire 1h
+        "bad" drop from @bad
+        "slow" drop proto udp to port 9 over 1/min burst 1
+        "note" count proto udp to port 7 add source @seen
+        drop from blocked.lab
+        pass from $friends""", "--resolver", Pair.resolver)
+    resolver = "--resolver", Pair.resolver
+    assert pair.passes(udp(7, OTHER4), udp(9, OTHER4), udp(9, OTHER4, size=9)) == [True, True, False]
+    seen = [one["address"] for one in on.json("list", "--set", "seen")["addresses"]]
+    assert seen == [OTHER4]
+    same(on, apply, *resolver)
+    same(on, apply, *resolver, "--confirm=60s")
+    same(on, apply, *resolver, "--volatile", "--note", "once more")
+    assert pair.passes(udp(9, OTHER4)) == [False]  # its bucket is as it was
+    assert [one["address"] for one in on.json("list", "--set", "seen")["addresses"]] == seen
+    changes(on, apply, *resolver, "--force")
+    assert pair.passes(udp(9, OTHER4)) == [True]
+    for change in (lambda: (apply.folder / "bad.txt").write_text(f"{SOURCE6}\n"),
+                   lambda: (apply.folder / "more.weir").write_text("drop proto udp to port 12\n"),
+                   lambda: dns("blocked.lab", BLOCKED4),
+                   lambda: pair.near(["ip", "addr", "add", "192.0.2.77/32", "dev", "near0"])):
+        change()
+        changes(on, apply, *resolver)
+        same(on, apply, *resolver)
+    pair.near(["ip", "addr", "del", "192.0.2.77/32", "dev", "near0"])
+    changes(on, apply, *resolver)
+
+
+def test_only_what_is_whole_counts_as_in_force(pair, on, apply):
+    """Other text, volatile, on trial, after a trial, after a rollback, after a new attach."""
+    apply(NINE)
+    apply(TEN, "--volatile")
+    apply.write(NINE)
+    changes(on, apply)
+    apply(TEN, "--volatile")
+    changes(on, apply)  # not accepted yet
+    same(on, apply)
+    apply(NINE, "--confirm=60s")
+    assert "trial" in on.fails(3, "apply", apply.path)
+    on("confirm")
+    same(on, apply)
+    on("detach")
+    assert on.json("apply", apply.path)["attached"] == ["near0"]
+    same(on, apply)
+    assert ports(pair) == PASSES_TEN
+
+
+def test_an_interface_that_lost_its_program_gets_it_again(pair, on, apply):
+    """Unchanged is what is in force: without the program nothing is."""
+    apply(NINE)
+    revision = on.json("history")["current"]
+    for mode in "xdpdrv", "xdpgeneric":
+        pair.link("set", "dev", "near0", mode, "off")
+    if pair.xdp_attached():
+        pytest.skip("the kernel does not let others take our program")
+    assert ports(pair) == PASSES_ALL
+    dry = on.json("apply", apply.path, "--dry-run")
+    assert dry["changed"] and dry["attached"] == ["near0"] and not pair.xdp_attached()
+    assert "would attach to near0" in on("apply", apply.path, "--dry-run").stdout
+    done = on.json("apply", apply.path)
+    assert done["changed"] and done["attached"] == ["near0"] and done["revision"] == revision
+    assert ports(pair) == PASSES_TEN
+
+
+def test_a_killed_apply_is_not_taken_for_whole(on, apply):
+    """Between the switch and the end of the command: the next apply of the same does it all again."""
+    for text in TEN, NINE:  # twice, so that there is as much to clear away as later on
+        apply(text)
+    apply.write(TEN)
+    log = apply.folder / "calls"
+    trace = ["strace", "-f", "-qq", "-o", log, "-e", "trace=bpf"]
+    run([*trace, *on.argv("apply", apply.path)])
+    calls = [line for line in log.read_text().splitlines() if "bpf(" in line]
+    writes = [n for n, line in enumerate(calls, 1) if "BPF_MAP_UPDATE_ELEM" in line]
+    seen = set()
+    for count in writes[-6:]:
+        apply(NINE)
+        before = slots(on)[0]
+        apply.write(TEN)
+        inject = f"inject=bpf:signal=KILL:when={count}"
+        died = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, *on.argv("apply", apply.path)],
+                   check=False)
+        assert died.returncode == -9
+        switched = slots(on)[0] != before
+        seen.add((switched, on.json("apply", apply.path)["changed"]))
+        same(on, apply)
+    assert (True, True) in seen and (False, False) not in seen, seen
+
+
+def test_rollback_goes_past_what_was_applied_twice(pair, on, apply):
+    apply(NINE)
+    apply(TEN)
+    apply(TEN)
+    assert len(on.json("history")["revisions"]) == 2
+    on("rollback")
+    assert ports(pair) == PASSES_TEN and NINE in on("show").stdout
+    on("rollback")
+    assert ports(pair) == PASSES_NINE
 
 
 # Trials.
@@ -389,7 +542,7 @@ def test_what_else_would_be_cut_off_is_warned_about(apply):
     printed = apply(f"drop proto udp from {Pair.resolver} port 53 to any").stderr
     assert "resolver" in printed and Pair.resolver in printed
     assert "gateway" in apply("drop type nd-neighbor-advert").stderr
-    told = apply.weir.json("apply", apply.path)["warnings"]
+    told = apply.weir.json("apply", apply.path, "--force")["warnings"]
     assert len(told) == 1 and Pair.far6 in told[0]
 
 

@@ -70,6 +70,24 @@ def test_refresh_keeps_the_source_of_the_policy(node):
     assert node.json("service", "--refresh")["changed"] == 0
 
 
+def test_the_same_policy_again_renews_next_hops_and_no_more(node, pair, tmp_path):
+    path = tmp_path / "lab.weir"
+    node("drain", TWO)
+    revision = node.json("history")["current"]
+    again = node.json("apply", path)
+    assert (again["changed"], again["revision"]) == (False, revision)
+    assert any("stays drained by hand" in text for text in again["warnings"])
+    pair.near(["ip", "neigh", "replace", ONE, "lladdr", "02:77:00:00:00:07", "dev", "near0",
+               "nud", "permanent"])
+    try:
+        assert node.json("apply", path, "--dry-run")["changed"]
+        assert "1 next hop changed" in node("apply", path).stdout
+        assert "02:77:00:00:00:07" in backends(node)[ONE]["next_hop"]
+    finally:
+        pair.near(["ip", "neigh", "del", ONE, "dev", "near0"])
+    assert node.json("history")["current"] == revision
+
+
 @pytest.mark.parametrize("pin", ["balance", "kept-services", "kept-members", "services", "flows/www"])
 def test_nothing_begins_anew_where_a_pin_is_lost(node, tmp_path, pin):
     (node.pins / "gen" / "2" / pin).unlink()

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Compares a candidate with the policy in force: text by text, and the rest by its sum.
+#include "ctl/control/unchanged.h"
+
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/text.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/pins.h"
+
+static int compare_addrs(const void *a, const void *b)
+{
+	return addr_compare(a, b);
+}
+
+static void add_addresses(struct text *t, const struct world *w)
+{
+	vec_each (&w->addresses, one) {
+		CLEANUP_FREE struct addr *sorted = mem_zalloc(one->n, sizeof(*sorted));
+		addr_text text;
+
+		if (one->n) {
+			memcpy(sorted, one->addrs, one->n * sizeof(*sorted));
+			qsort(sorted, one->n, sizeof(*sorted), compare_addrs);
+		}
+		text_addf(t, "addresses %d", (int)one->which);
+		for (size_t n = 0; n < one->n; n++)
+			text_addf(t, " %s", addr_format(&sorted[n], text));
+		text_add(t, "\n");
+	}
+}
+
+static void add_devices(struct text *t, const struct candidate *c)
+{
+	for (size_t r = 0; r < c->image->n_rules; r++)
+		if (c->image->rules[r].action == ACTION_REDIRECT)
+			text_addf(t, "device %s %u\n", c->image->about[r].redirect,
+				  if_nametoindex(c->image->about[r].redirect));
+}
+
+void unchanged_sum(const struct candidate *c, sum_text ret)
+{
+	struct text t = {0};
+	sum_text programs;
+	size_t size;
+	const char *object = generation_object(&size);
+
+	sum_of(object, size, programs);
+	text_addf(&t, "programs %s\n", programs);
+	add_addresses(&t, &c->world);
+	add_devices(&t, c);
+	sum_of(text_get(&t), t.len, ret);
+	text_free(&t);
+}
+
+static bool same_interfaces(const struct candidate *c, const struct generation_about *about)
+{
+	CLEANUP_FREE struct generation_about *wanted = mem_new(struct generation_about);
+
+	candidate_about(c, wanted);
+	return wanted->n_ifaces == about->n_ifaces &&
+	       !memcmp(wanted->ifaces, about->ifaces, sizeof(wanted->ifaces));
+}
+
+static bool is_accepted(const char *instance, const char *revision)
+{
+	char current[REVISION_ID] = "";
+
+	return !revisions_current(instance, current, NULL) && !strcmp(current, revision);
+}
+
+// With the record of what runs, which is what an attach would bring back.
+static bool same_record(const char *instance, const char *revision, const struct candidate *c,
+			const char *path)
+{
+	CLEANUP_WORLD struct world record;
+	struct revision r = {0};
+	bool same;
+
+	world_replay(&record);
+	same = !revisions_load(instance, revision, &record, &r, NULL) &&
+	       world_same(&c->world, path, &record, r.path);
+	revision_free(&r);
+	return same;
+}
+
+bool unchanged_find(const struct instance *i, const struct candidate *c, const char *path,
+		    bool fleeting, struct in_force *ret)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	CLEANUP_GENERATION struct generation *whole = NULL;
+	struct commit_state state;
+	sum_text sum;
+
+	if (commit_read(i, &state, NULL) || state.deadline || !state.active ||
+	    generation_read_about(i, state.active, about, NULL) || !about->revision[0] ||
+	    generation_open(i, state.active, &whole, NULL))
+		return false;
+	unchanged_sum(c, sum);
+	if (strcmp(about->made_of, sum) != 0 || !same_interfaces(c, about) ||
+	    (!fleeting && !is_accepted(i->name, about->revision)) ||
+	    !same_record(i->name, about->revision, c, path))
+		return false;
+	ret->generation = state.active;
+	snprintf(ret->revision, sizeof(ret->revision), "%s", about->revision);
+	return true;
+}
+
+static bool read_in_force(const struct instance *i, struct generation_about *ret, bool *ret_trial)
+{
+	struct commit_state state;
+
+	if (commit_read(i, &state, NULL))
+		return false;
+	*ret_trial = state.deadline && !state.expired;
+	return !generation_read_about(i, state.expired ? state.previous : state.active, ret, NULL);
+}
+
+bool unchanged_state(const char *instance, const char *revision, const struct candidate *c,
+		     char *state, size_t size)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	struct err why = {0};
+	bool trial = false;
+	sum_text sum;
+
+	unchanged_sum(c, sum);
+	state[0] = '\0';
+	if (!pins_exist(instance))
+		snprintf(state, size, "instance '%s' is attached to no interface", instance);
+	else if (instance_open(instance, &i, &why))
+		snprintf(state, size, "%s", why.text);
+	else if (!read_in_force(i, about, &trial))
+		snprintf(state, size, "which policy is in force cannot be read");
+	else if (strcmp(about->revision, revision) != 0)
+		snprintf(state, size, "%s%s is%s", about->revision[0] ? "revision " : "",
+			 about->revision[0] ? about->revision : "the empty policy",
+			 trial ? ", on trial" : "");
+	else if (strcmp(about->made_of, sum) != 0)
+		snprintf(state, size,
+			 "addresses of this host, devices or Weir's programs are others now");
+	return !state[0];
+}
