@@ -29,6 +29,7 @@
 	X(PASS_HERE, "service-here", PASS, "of a service, to the backend that is this host") \
 	X(PASS_ECHO, "service-echo", PASS, "an echo request to a service's address, answered") \
 	X(PASS_TOO_BIG, "service-too-big", PASS, "too big for the way to its backend: answered with ICMP") \
+	X(PASS_PATH_MTU, "service-path-mtu", PASS, "a router's 'too big' about a tunnel packet, passed on to the client") \
 	X(DROP_BLOCK_FROM,   "block-from",	DROP, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO,     "block-to",	DROP, "an overlay block entry for the destination") \
 	X(DROP_RULE, "rule-drop", DROP, "a drop rule of the policy") \

@@ -20,6 +20,16 @@
 /* A pin of the future: another CPU's clock may be a tick ahead of what this one has just read. */
 #define SERVICE_PIN_AHEAD 16
 
+/* How long what a router has said of the way to a backend holds: RFC 8201 section 4 has ten minutes, and so
+ * has the kernel. */
+#define SERVICE_PATH_S 600
+/* No router is believed less: every host takes 576 bytes (RFC 791 section 3.1), every link of IPv6 1280
+ * (RFC 8200 section 5). */
+#define SERVICE_PATH_MIN4 576
+#define SERVICE_PATH_MIN6 1280
+/* A quote too short to tell the service speaks of a backend in so many services at most. */
+#define SERVICE_SAME_MAX 64
+
 #define SERVICE_HOLD_MAX 16 /* how far an ACK flood can stretch a transition */
 /* `check` warns of a worse share: parts of a million. */
 #define SERVICE_SHARE_WARN 20000

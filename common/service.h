@@ -57,12 +57,13 @@ struct service {
 	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
 	__u16 row;        /* of its counters */
 	__u16 linger;     /* pin_linger(): a closed pin lives no longer */
+	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
 	__u8 mode;        /* enum service_mode */
 	__u8 hash;        /* enum service_hash */
 	__u8 protocols;   /* SERVICE_TCP | … */
 	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
 	__u8 pin_shift;   /* pin_shift(HZ) */
-	__u8 pad[17];
+	__u8 pad[15];
 };
 _Static_assert(sizeof(struct service) == 64, "layout");
 
@@ -74,18 +75,61 @@ struct backend {
 	__u8 family;     /* 4 or 6; 0: a free row, or `here` */
 	__u8 state;      /* enum backend_state */
 	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
-	__u32 mtu;       /* of the egress, bytes of IP */
+	__u16 mtu;       /* of the egress, bytes of IP */
 	__u16 vlan;      /* tag of the egress, host order, 0: none */
 	__u8 mac[6];     /* of the next hop */
 	__u8 mac_own[6]; /* of the egress */
 	__u8 here;       /* this host: the packet is passed up */
 	__u8 source_len; /* bits of `source` that are given; the others come from the flow's hash */
-	__u32 source[4]; /* of the outer header: network order; IPv4 in [0] */
 	__u8 no_xmit;    /* the egress loses frames redirected to it in native mode */
 	__u8 source_set; /* by the policy; else it is the host's own address */
-	__u8 pad[2];
+	__u32 source[4]; /* of the outer header: network order; IPv4 in [0] */
+	__u32 path;      /* path_pack(): of the datapath alone, no command writes it */
 };
 _Static_assert(sizeof(struct backend) == 64, "layout");
+
+/* ---- ways to backends --------------------------------------------------------------------------- */
+
+/* {mtu 16, time 16}: how much the way to a backend carries, as a router on it said at that time; 0: none
+ * said anything. Time is that of pins, and comes round as theirs does: one whose age is over is freed by
+ * the first packet that it would stop. */
+SERVICE_INLINE __u32 path_pack(__u32 mtu, __u32 time)
+{
+	return mtu << 16 | (time & 0xffff);
+}
+
+SERVICE_INLINE __u32 path_mtu(__u32 path)
+{
+	return path >> 16;
+}
+
+/* Ticks since it was learned; 0 also when its time is a little ahead. */
+SERVICE_INLINE __u32 path_age(__u32 path, __u32 time)
+{
+	__u32 age = (time - path) & 0xffff;
+
+	return age > 0xffff - SERVICE_PIN_AHEAD ? 0 : age;
+}
+
+SERVICE_INLINE int path_lives(__u32 path, __u32 time, __u32 ticks)
+{
+	return path && path_age(path, time) <= ticks;
+}
+
+/* Which row is the backend with this address: what a router quotes of a tunnel packet is followed by it. All
+ * services that have the backend are a chain, which begins at the service TUNNEL_FIRST. */
+#define TUNNEL_FIRST 0xffffffff
+
+struct tunnel_key {
+	__u32 addr[4]; /* as in struct backend */
+	__u32 family;
+	__u32 service; /* number in the policy, or TUNNEL_FIRST */
+};
+
+struct tunnel_end {
+	__u32 backend; /* BACKEND_NONE in TUNNEL_FIRST */
+	__u32 next;    /* another service that has it, TUNNEL_FIRST: the last */
+};
 
 /* ---- counters ----------------------------------------------------------------------------------- */
 
@@ -104,7 +148,9 @@ _Static_assert(sizeof(struct backend) == 64, "layout");
 	X(PUSHED_CLOSED, "pushed-closed", "living pins of flows that closed, pushed out by others") \
 	X(UNPINNED, "unpinned", "flows that found no place for a pin") \
 	X(COMPLETED, "checksum-completed", "partial checksums of local senders that were completed") \
-	X(QUOTED, "quoted", "ICMP errors that followed the flow they quote")
+	X(QUOTED, "quoted", "ICMP errors that followed the flow they quote") \
+	X(PATH_LEARNED, "path-learned", "path MTUs that were lowered because a router said 'too big' of a tunnel packet") \
+	X(PATH_REFUSED, "path-refused", "the same, not believed: no packet of ours, no size that can be, or within a second")
 /* clang-format on */
 
 enum service_event {

@@ -6,6 +6,7 @@
 
 #include "xdp/forward.bpf.h"
 #include "xdp/icmp.bpf.h"
+#include "xdp/pathmtu.bpf.h"
 #include "xdp/pins.bpf.h"
 
 static __always_inline void twin_backend(const struct packet *pkt, __u32 backend)
@@ -61,7 +62,7 @@ static __always_inline void service_count(const struct service *s, const struct 
 static __always_inline int to_backend(struct xdp_md *ctx, struct packet *pkt,
 				      const struct service *s, __u32 *ret_backend)
 {
-	const struct backend *to;
+	struct backend *to;
 	__u64 hash;
 
 	twin_backend(pkt, BACKEND_NONE);
@@ -97,6 +98,8 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	if (unlikely(!is_for_us(ctx)))
 		return leave_foreign(pkt);
 	if (unlikely(pkt->service == NO_SERVICE)) {
+		if (has_tunnels() && is_too_big(pkt) && (reason = path_notice(ctx, pkt)) != GO_ON)
+			return reason;
 		if ((reason = vip_icmp(ctx, pkt)) != GO_ON)
 			return reason;
 	} else if (unlikely(is_martian(pkt))) {

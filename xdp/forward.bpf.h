@@ -13,6 +13,7 @@
 
 #include "common/decap.h"
 #include "xdp/generic.bpf.h"
+#include "xdp/jiffies.bpf.h"
 #include "xdp/reply.bpf.h"
 #include "xdp/sum.bpf.h"
 
@@ -81,25 +82,30 @@ static __always_inline int take_hop(struct xdp_md *ctx, const struct packet *pkt
 	return bpf_ntohs(*(const __be16 *)ip) >> 4 & 0xff;
 }
 
-static __always_inline __u32 outer_source4(const struct wrap *w, const struct backend *to)
+/* Which bits of the last 32 of the source are drawn: network order. */
+static __always_inline __u32 source_drawn(const struct backend *to, __u32 bits)
 {
-	__u32 len = to->source_len, base = bpf_ntohl(to->source[0]);
+	__u32 len = to->source_len;
 
-	return len >= 32 ? bpf_htonl(base)
-			 : bpf_htonl(base | ((__u32)(w->hash >> 32) & (~0u >> (len & 31))));
+	if (len >= bits)
+		return 0;
+	return bits - len >= 32 ? ~0u : bpf_htonl(~0u >> (len & 31));
 }
 
-/* At most 32 bits are drawn. */
-static __always_inline void outer_source6(const struct wrap *w, const struct backend *to,
-					  __u32 *ret)
+static __always_inline __u32 outer_source4(__u64 hash, const struct backend *to)
 {
-	__u32 len = to->source_len, host;
+	return to->source[0] | (bpf_htonl(hash >> 32) & source_drawn(to, 32));
+}
 
+static __always_inline void outer_source6(__u64 hash, const struct backend *to, __u32 *ret)
+{
 	__builtin_memcpy(ret, to->source, 16);
-	if (len >= 128)
-		return;
-	host = len <= 96 ? ~0u : ~0u >> (len & 31);
-	ret[3] |= bpf_htonl((__u32)(w->hash >> 32) & host);
+	ret[3] |= bpf_htonl(hash >> 32) & source_drawn(to, 128);
+}
+
+static __always_inline __u16 gue_port(__u64 hash)
+{
+	return bpf_htons(GUE_PORT_FIRST | (hash & GUE_PORT_MASK));
 }
 
 static __always_inline void write_outer4(struct iphdr *ip, const struct wrap *w,
@@ -108,7 +114,7 @@ static __always_inline void write_outer4(struct iphdr *ip, const struct wrap *w,
 	__be16 *word = (__be16 *)ip, first = bpf_htons(0x4500 | w->tos);
 	__be16 id = bpf_htons(w->hash >> 16); /* of no meaning with DF: RFC 6864 */
 	__be16 hops = bpf_htons(OUTER_TTL << 8 | w->proto), total = bpf_htons(length);
-	__be32 source = outer_source4(w, to), dest = to->addr[0];
+	__be32 source = outer_source4(w->hash, to), dest = to->addr[0];
 	/* Not read back: 16 bits that were stored in two pieces cannot be forwarded. */
 	__u64 sum = (__u64)first + total + id + bpf_htons(0x4000) + hops + source + dest;
 
@@ -127,7 +133,7 @@ static __always_inline void write_outer6(struct ipv6hdr *ip, const struct wrap *
 {
 	__u32 source[4];
 
-	outer_source6(w, to, source);
+	outer_source6(w->hash, to, source);
 	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)w->tos << 20 | (w->hash & 0xfffff));
 	ip->payload_len = bpf_htons(payload);
 	ip->nexthdr = w->proto;
@@ -138,7 +144,7 @@ static __always_inline void write_outer6(struct ipv6hdr *ip, const struct wrap *
 
 static __always_inline void write_gue(struct udphdr *udp, const struct wrap *w)
 {
-	udp->source = bpf_htons(GUE_PORT_FIRST | (w->hash & GUE_PORT_MASK));
+	udp->source = gue_port(w->hash);
 	udp->dest = bpf_htons(DECAP_PORT);
 	udp->len = bpf_htons(sizeof(*udp) + w->length);
 	udp->check = 0;
@@ -270,10 +276,34 @@ static __always_inline int send(struct xdp_md *ctx, struct packet *pkt, const st
 									 : REASON_DROP_NO_NEXT_HOP;
 }
 
+/* What the way to a backend carries: the egress, or less, as long as what a router said is young. */
+static __always_inline __u32 way_mtu(const struct service *s, struct backend *to)
+{
+	__u32 path = *(volatile __u32 *)&to->path, mtu = to->mtu;
+
+	if (likely(!path) || path_mtu(path) >= mtu)
+		return mtu;
+	if (path_lives(path, pin_time(now_jiffies(), s->pin_shift), s->path_ticks))
+		return path_mtu(path);
+	if (!config.twin)
+		__sync_val_compare_and_swap(&to->path, path, 0);
+	return mtu;
+}
+
+/* The time is looked at only for packets that the way does not carry, if what was said is true. */
+static __always_inline bool is_too_long(const struct backend *to, __u32 length)
+{
+	__u32 path = *(volatile __u32 *)&to->path;
+
+	return unlikely(length > to->mtu) || (unlikely(path) && length > path_mtu(path));
+}
+
 /* Why the packet cannot go there, or GO_ON. */
 static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
-					 const struct backend *to, __u32 outer)
+					 const struct service *s, struct backend *to, __u32 outer)
 {
+	__u32 mtu;
+
 	if (to->here)
 		return REASON_PASS_HERE;
 	if (unlikely(!to->ifindex))
@@ -282,8 +312,11 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 		return REASON_DROP_EGRESS;
 	if (unlikely(pkt->ttl <= 1))
 		return REASON_DROP_TTL;
-	if (unlikely(pkt->length + outer > to->mtu))
-		return reply_too_big(ctx, pkt, to->mtu - outer);
+	if (is_too_long(to, pkt->length + outer)) {
+		mtu = way_mtu(s, to);
+		if (pkt->length + outer > mtu)
+			return reply_too_big(ctx, pkt, mtu - outer);
+	}
 	return GO_ON;
 }
 
@@ -338,9 +371,9 @@ static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
 
 /* A reason; PASS_SERVICE: the frame is what leaves, pkt->verdict says how. */
 static __always_inline int forward(struct xdp_md *ctx, struct packet *pkt, const struct service *s,
-				   const struct backend *to, __u64 hash)
+				   struct backend *to, __u64 hash)
 {
-	int reason = forward_check(ctx, pkt, to, outer_bytes(s->mode, to->family));
+	int reason = forward_check(ctx, pkt, s, to, outer_bytes(s->mode, to->family));
 	__u32 zero = 0;
 	struct wrap *w = bpf_map_lookup_elem(&wraps, &zero);
 	__u16 family = s->mode == SERVICE_DR ? pkt->family : to->family;

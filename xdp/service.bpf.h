@@ -67,6 +67,14 @@ struct {
 	__array(values, struct pins_map);
 } pins SEC(".maps");
 
+/* Of the services with tunnels: by address and service, the rows of backends. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct tunnel_key);
+	__type(value, struct tunnel_end);
+} tunnels SEC(".maps");
+
 /* By interface index. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);

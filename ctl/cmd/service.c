@@ -98,7 +98,7 @@ static int show_backend(const struct shown *s, const struct balancer_member *m, 
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
 	row = balancing_row(s->pool->live, m->id);
-	service_cell_hop(o, row, row && arms_cannot_send(s->pool, row));
+	service_cell_hop(o, row, row && arms_cannot_send(s->pool, row), &s->pool->clock);
 	text_free(&state);
 	return 0;
 }

@@ -52,7 +52,24 @@ void service_set_fingerprint(struct out *o, uint64_t fingerprint)
 	out_set_string(o, "fingerprint", text);
 }
 
-void service_cell_hop(struct out *o, const struct backend *row, bool loses)
+// What a router has said and still holds; in JSON beside the next hop.
+static void add_path(struct out *o, struct text *t, const struct backend *row,
+		     const struct clock *now)
+{
+	uint32_t path = __atomic_load_n(&row->path, __ATOMIC_RELAXED), shift = pin_shift(now->hz);
+	uint32_t time = pin_time(now->jiffies, shift);
+	uint64_t age_s = ((uint64_t)path_age(path, time) << shift) / now->hz;
+	num_text text;
+
+	if (!path_lives(path, time, pin_ticks((uint64_t)SERVICE_PATH_S * now->hz, shift)))
+		return;
+	text_addf(t, ", path mtu %u for %s", path_mtu(path),
+		  num_format_duration_ms(age_s * 1000, text));
+	out_set_u64(o, "path_mtu", path_mtu(path));
+	out_set_u64(o, "path_mtu_age_s", age_s);
+}
+
+void service_cell_hop(struct out *o, const struct backend *row, bool loses, const struct clock *now)
 {
 	char name[IF_NAMESIZE] = "";
 	struct text t = {0};
@@ -67,6 +84,8 @@ void service_cell_hop(struct out *o, const struct backend *row, bool loses)
 			  row->mtu);
 	if (row && row->vlan)
 		text_addf(&t, " vlan %u", row->vlan);
+	if (row && row->ifindex)
+		add_path(o, &t, row, now);
 	if (loses)
 		text_add(&t, " LOSES FRAMES");
 	out_cell(o, "next_hop", "NEXT HOP", text_get(&t));

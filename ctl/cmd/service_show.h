@@ -17,8 +17,10 @@ void service_add_state(struct text *t, const struct balancer_member *m, uint64_t
 
 void service_set_fingerprint(struct out *o, uint64_t fingerprint);
 
-// Where its frames go, as a cell. loses: and do not arrive, since the device cannot send them.
-void service_cell_hop(struct out *o, const struct backend *row, bool loses);
+// Where its frames go, as a cell, and what routers have said of the way. loses: frames do not arrive, since the
+// device cannot send them.
+void service_cell_hop(struct out *o, const struct backend *row, bool loses,
+		      const struct clock *now);
 
 // A row for each backend that runs, under "backends"; nothing where the policy has no services.
 int service_show_stats(struct out *o, const char *instance, struct err *err);

@@ -212,7 +212,7 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 	if (why && !m->gone)
 		sentences_add(warnings, mem_printf("service '%s': %s", s->name, why));
 	free(why);
-	if (!old || !memcmp(old, &row, sizeof(row)))
+	if (!old || !memcmp(old, &row, offsetof(struct backend, path)))
 		return false;
 	if (write)
 		balancing_set_row(l, m->id, &row);

@@ -80,7 +80,7 @@ static bool complete_source(const struct hops_source *source, const struct addr 
 static void set_hop(const struct nexthop *hop, struct backend *ret)
 {
 	ret->ifindex = hop->ifindex;
-	ret->mtu = hop->mtu;
+	ret->mtu = hop->mtu < UINT16_MAX ? (__u16)hop->mtu : UINT16_MAX; // no packet is longer
 	ret->vlan = hop->vlan;
 	memcpy(ret->mac, hop->mac, sizeof(ret->mac));
 	memcpy(ret->mac_own, hop->mac_own, sizeof(ret->mac_own));

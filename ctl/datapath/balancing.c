@@ -70,6 +70,9 @@ static int size_own(struct policy_bpf *skel, const struct balancer *b)
 		code = bpf_map__set_max_entries(skel->maps.rings, (uint32_t)b->n_slots);
 	if (!code)
 		code = bpf_map__set_max_entries(skel->maps.pins, (uint32_t)b->n_services);
+	// And the beginnings of their chains.
+	if (!code)
+		code = bpf_map__set_max_entries(skel->maps.tunnels, 2 * (uint32_t)b->n_members + 1);
 	return code ? code : bpf_map__set_max_entries(skel->maps.egress, DEVICES);
 }
 
@@ -268,6 +271,49 @@ static int fill_egress(const struct generation *g, const struct balancing *b, st
 	return code;
 }
 
+static bool is_tunnel(const struct balancer_service *s)
+{
+	return s->mode == SERVICE_IPIP || s->mode == SERVICE_GUE;
+}
+
+// Puts the backend in front of the chain of its address.
+static int add_tunnel(const struct generation *g, uint32_t service, const struct balancer_member *m,
+		      struct err *err)
+{
+	struct tunnel_end first = {.next = TUNNEL_FIRST}, own = {.backend = m->id};
+	struct tunnel_key key = {.family = m->family, .service = TUNNEL_FIRST};
+	int fd = g->fd[PART_TUNNELS];
+
+	memcpy(key.addr, m->addr, sizeof(key.addr));
+	if (bpf_map_lookup_elem(fd, &key, &first) && errno != ENOENT)
+		return err_system(err, errno, "cannot read the ways to backends");
+	own.next = first.next;
+	first.next = service;
+	key.service = service;
+	if (!bpf_map_update_elem(fd, &key, &own, BPF_ANY)) {
+		key.service = TUNNEL_FIRST;
+		if (!bpf_map_update_elem(fd, &key, &first, BPF_ANY))
+			return 0;
+	}
+	return err_system(err, errno, "cannot write the ways to backends");
+}
+
+// In these modes a service has an address once: backends have no port there.
+static int fill_tunnels(const struct generation *g, const struct balancer *b, struct err *err)
+{
+	int code = 0;
+
+	for (uint32_t n = 0; n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+		const struct balancer_member *m = &b->members[s->first_member];
+
+		for (uint32_t i = 0; !code && is_tunnel(s) && i < s->n_members; i++)
+			if (m[i].family)
+				code = add_tunnel(g, n, &m[i], err);
+	}
+	return code;
+}
+
 int balancing_fill(struct generation *g, const struct balancing *b, const char *heir_of,
 		   struct err *err)
 {
@@ -283,6 +329,8 @@ int balancing_fill(struct generation *g, const struct balancing *b, const char *
 		code = fill_pins(g, b, heir_of, err);
 	if (!code)
 		code = fill_egress(g, b, err);
+	if (!code)
+		code = fill_tunnels(g, state, err);
 	if (!code)
 		code = keep_rows(&g->fd[PART_KEPT_SERVICES], "weir_services", state->services,
 				 sizeof(*state->services), state->n_services, err);

@@ -50,7 +50,8 @@ struct balancer *balancing_state(struct balancing_live *l);
 int balancing_write(struct balancing_live *l, uint32_t hz, struct err *err);
 // How many rows of backends there are.
 uint32_t balancing_rows(const struct balancing_live *l);
-// Writes the row of a backend; false: the number is out of range.
+// Writes the row of a backend, but for what routers have said of the way there, which is the datapath's as long as
+// the address stays; false: the number is out of range.
 bool balancing_set_row(struct balancing_live *l, uint32_t id, const struct backend *row);
 const struct backend *balancing_row(const struct balancing_live *l, uint32_t id);
 // State alone, with one store.

@@ -218,9 +218,14 @@ uint32_t balancing_rows(const struct balancing_live *l)
 
 bool balancing_set_row(struct balancing_live *l, uint32_t id, const struct backend *row)
 {
+	struct backend *to;
+
 	if (id >= l->n_backends)
 		return false;
-	((struct backend *)l->backends.at)[id] = *row;
+	to = (struct backend *)l->backends.at + id;
+	if (to->family != row->family || memcmp(to->addr, row->addr, sizeof(to->addr)) != 0)
+		__atomic_store_n(&to->path, 0, __ATOMIC_RELAXED); // was said of another one
+	memcpy(to, row, offsetof(struct backend, path));
 	return true;
 }
 

@@ -33,6 +33,7 @@ static const char *const names[PARTS] = {
 	[PART_BACKENDS] = "backends",
 	[PART_BALANCED] = "balanced",
 	[PART_PINS] = "pins",
+	[PART_TUNNELS] = "tunnels",
 	[PART_EGRESS] = "egress",
 	[PART_STAGES] = "stages",
 	[PART_PROGRAM] = "program",
@@ -59,6 +60,7 @@ struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
 		[PART_BACKENDS] = skel->maps.backends, [PART_BALANCED] = skel->maps.balanced,
 		[PART_PINS] = skel->maps.pins,         [PART_EGRESS] = skel->maps.egress,
 		[PART_STAGES] = skel->maps.stages,     [PART_BUDGETS] = skel->maps.budgets,
+		[PART_TUNNELS] = skel->maps.tunnels,
 	};
 
 	return maps[part];

@@ -99,6 +99,7 @@ void balancer_row(const struct balancer_service *s, uint32_t hz, struct service 
 		.protocols = s->protocols,
 		.udp_move = s->udp_move,
 		.pin_shift = (uint8_t)shift,
+		.path_ticks = (uint16_t)pin_ticks((uint64_t)SERVICE_PATH_S * hz, shift),
 	};
 }
 

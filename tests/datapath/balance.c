@@ -3,7 +3,9 @@
 //
 //     balance-policy LINE         a line of a policy's text; the first behind a case begins another policy
 //     balance-hop SERVICE ADDRESS WORD VALUE …  the way to a backend: device in|out|lost|none, mac and own
-//                                 (of the frame), vlan, mtu, source PREFIX, no-xmit 0|1
+//                                 (of the frame), vlan, mtu, source PREFIX, no-xmit 0|1; path: what a
+//                                 router has said, now, or path-age seconds ago
+//     balance-path SERVICE ADDRESS MTU   what the way is known to carry after the case; 0: nobody has said
 //     balance-case NAME           begins a case, `balance-expect` runs it
 //     balance-overlay ENTRY, …    what is blocked and allowed
 //     balance-generic 1           the interface is in generic mode
@@ -32,6 +34,7 @@
 
 #define COUNTS_MAX 4
 #define FLOOD_MAX  (4 * WEIR_REPLY_BURST)
+#define PATHS_MAX  4
 
 struct count {
 	uint32_t row;
@@ -48,6 +51,10 @@ static struct {
 	struct frame in, out, flood;
 	struct count counts[COUNTS_MAX];
 	size_t n_counts;
+	struct {
+		uint32_t row, mtu;
+	} paths[PATHS_MAX];
+	size_t n_paths;
 	uint64_t cases; // a seed for each
 } all;
 
@@ -114,6 +121,18 @@ static bool read_count(char *text)
 	return true;
 }
 
+static bool read_path(char *text)
+{
+	const char *service = strsep(&text, " "), *address = strsep(&text, " ");
+	size_t n = all.n_paths;
+
+	if (n == PATHS_MAX || !read_number(text, &all.paths[n].mtu) ||
+	    !balance_rig_row(all.loaded, service, address, &all.paths[n].row))
+		return false;
+	all.n_paths++;
+	return true;
+}
+
 static bool begin_case(struct rig *rig, const char *name)
 {
 	load(rig);
@@ -123,7 +142,7 @@ static bool begin_case(struct rig *rig, const char *name)
 	all.generic = all.has_out = false;
 	all.linear = all.burst = 0;
 	all.flood.len = 0;
-	all.n_counts = 0;
+	all.n_counts = all.n_paths = 0;
 	return true;
 }
 
@@ -215,6 +234,16 @@ static void check_twin(const struct outcome *o, const char *reason, struct text 
 		text_add(why, "another frame came out of the twin; ");
 }
 
+static void check_paths(struct text *why)
+{
+	for (size_t n = 0; n < all.n_paths; n++) {
+		uint32_t mtu = balance_rig_path(all.loaded, all.paths[n].row);
+
+		if (mtu != all.paths[n].mtu)
+			text_addf(why, "the way carries %u, wanted %u; ", mtu, all.paths[n].mtu);
+	}
+}
+
 // More answers than the pace allows would make a mirror of the balancer.
 static void check_burst(struct rig *rig, struct text *why)
 {
@@ -285,6 +314,7 @@ static void check_more(struct rig *rig, const struct outcome *o, const char *rea
 	if (twin_knows)
 		check_twin(o, reason, why);
 	check_rows(why);
+	check_paths(why);
 	if (all.burst)
 		check_burst(rig, why);
 	if (!why->len && !all.linear && !*all.stations)
@@ -363,6 +393,8 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return all.has_out = frame_read_hex(value, &all.out);
 	if (!strcmp(word, "count"))
 		return read_count(value);
+	if (!strcmp(word, "path"))
+		return read_path(value);
 	if (!strcmp(word, "flood"))
 		return frame_read_hex(value, &all.flood);
 	if (!strcmp(word, "burst"))

@@ -1137,10 +1137,12 @@ def mode_policies():
         passed(f"only {mode}: another port", ip(alone, 4) / tcp(dport=81))
 
 
-def write(out):
+def write(out, *more):
     main_policy()
     rule_policies()
     budget_cases()
     station_policies()
     mode_policies()
+    for policies in more:
+        policies()
     print("\n".join(lines), file=out)

@@ -175,6 +175,15 @@ static bool source(const char *text, struct backend *ret)
 	return true;
 }
 
+// So many seconds ago as rows have it, rounded up.
+static uint32_t ticks(const struct balance_rig *b, uint32_t ago_s)
+{
+	uint32_t shift = pin_shift(clock_hz());
+	uint32_t now = pin_time(rig_clock(b->rig).jiffies, shift);
+
+	return now - pin_ticks((uint64_t)ago_s * clock_hz(), shift);
+}
+
 static bool word(const struct balance_rig *b, const char *name, const char *value,
 		 struct backend *row)
 {
@@ -193,7 +202,11 @@ static bool word(const struct balance_rig *b, const char *name, const char *valu
 	if (!strcmp(name, "vlan"))
 		row->vlan = (uint16_t)n;
 	else if (!strcmp(name, "mtu"))
-		row->mtu = n;
+		row->mtu = (uint16_t)n;
+	else if (!strcmp(name, "path"))
+		row->path = path_pack(n, ticks(b, 0));
+	else if (!strcmp(name, "path-age"))
+		row->path = path_pack(path_mtu(row->path), ticks(b, n));
 	else if (!strcmp(name, "no-xmit"))
 		row->no_xmit = n != 0;
 	else
@@ -236,6 +249,15 @@ bool balance_rig_stations(struct balance_rig *b, const char *text)
 	if (stations_write(b->rig->instance, &stations, &err))
 		test_die(&err);
 	return true;
+}
+
+uint32_t balance_rig_path(const struct balance_rig *b, uint32_t row)
+{
+	struct backend backend;
+
+	if (bpf_map_lookup_elem(b->c->generation->fd[PART_BACKENDS], &row, &backend))
+		die(errno, "cannot read a backend");
+	return path_mtu(backend.path);
 }
 
 // Counters

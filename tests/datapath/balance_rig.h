@@ -33,6 +33,9 @@ void balance_rig_free(struct balance_rig *b);
 // Says how frames get to a backend: words as described in balance.c. false: no such backend or word.
 bool balance_rig_hop(struct balance_rig *b, char *text);
 
+// What the way to a backend is known to carry; 0: nobody has said.
+uint32_t balance_rig_path(const struct balance_rig *b, uint32_t row);
+
 // Rows of counters: of the service, or of its backend at this address ("here" too). false: there is none.
 bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
 		     uint32_t *ret);

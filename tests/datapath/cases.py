@@ -23,6 +23,7 @@ from scapy.packet import Raw  # noqa: E402
 
 import balance_cases  # noqa: E402
 import decap_cases  # noqa: E402
+import path_cases  # noqa: E402
 import model  # noqa: E402
 
 SRC4, DST4 = "192.0.2.1", "198.51.100.1"
@@ -717,7 +718,7 @@ def main():
     for case in cases:
         case.write(sys.stdout)
     decap_cases.write(sys.stdout)
-    balance_cases.write(sys.stdout)
+    balance_cases.write(sys.stdout, path_cases.policies)
 
 
 main()

@@ -170,13 +170,19 @@ def digest(data):
 def transfers(lab, folder, size=PART):
     """Downloads and uploads of so many bytes, to each VIP."""
     data = BIG.read_bytes()[1000 : 1000 + size]
-    part = folder / "part"
-    part.write_bytes(data)
     for vip in lab.vips:
         lab.curl(vip, "/big", "-o", folder / "got", "-r", f"1000-{999 + size}")
         assert digest((folder / "got").read_bytes()) == digest(data)
-        backend, got, sha256 = lab.curl(vip, "/upload", "-T", part, "--max-time", "25").split()
-        assert backend in lab.backends and (int(got), sha256) == (size, digest(data))
+        upload(lab, vip, folder, size)
+
+
+def upload(lab, vip, folder, size=PART):
+    data = BIG.read_bytes()[1000 : 1000 + size]
+    part = folder / "part"
+    part.write_bytes(data)
+    backend, got, sha256 = lab.curl(vip, "/upload", "-T", part, "--max-time", "25").split()
+    assert backend in lab.backends and (int(got), sha256) == (size, digest(data))
+    return backend
 
 
 class Crowd:

@@ -85,6 +85,22 @@ static void test_rules(void **state)
 	assert_false(balancer_rules(&s, 77, 100).move);
 }
 
+// Times come round after 65,536 ticks.
+static void test_path(void **state)
+{
+	(void)state;
+	const uint32_t path = path_pack(1400, 65530);
+
+	assert_int_equal(path_mtu(path), 1400);
+	assert_int_equal(path_mtu(path_pack(65535, 0)), 65535);
+	assert_int_equal(path_age(path, 65530), 0);
+	assert_int_equal(path_age(path, 65530 + 100), 100);
+	assert_int_equal(path_age(path, 65530 - 1), 0); // another CPU is a tick ahead
+	assert_true(path_lives(path, 65530 + 586, 586));
+	assert_false(path_lives(path, 65530 + 587, 586));
+	assert_false(path_lives(0, 0, 586));
+}
+
 static void test_row(void **state)
 {
 	(void)state;
@@ -112,6 +128,7 @@ static void test_row(void **state)
 				    .idle_udp = 59,
 				    .idle_most = 879,
 				    .linger = 59,
+				    .path_ticks = 586,
 				    .row = 13,
 				    .mode = SERVICE_GUE,
 				    .hash = SERVICE_HASH_SOURCE,
@@ -215,10 +232,11 @@ static void test_ids_of_pins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state),  cmocka_unit_test(test_weight_and_address),
-		cmocka_unit_test(test_expire), cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_row),    cmocka_unit_test(test_find),
-		cmocka_unit_test(test_ids),    cmocka_unit_test(test_ids_of_pins),
+		cmocka_unit_test(test_state),       cmocka_unit_test(test_weight_and_address),
+		cmocka_unit_test(test_expire),      cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_path),        cmocka_unit_test(test_row),
+		cmocka_unit_test(test_find),        cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_ids_of_pins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

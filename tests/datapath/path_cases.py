@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cases for what routers on the way to backends say of tunnel packets: they quote, in scapy's words, the frames
+that the balancer sends."""
+import struct
+
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
+from scapy.packet import Raw
+
+from balance_cases import (TAGS, count, counting, emit, flow_of, ip, length_of, lines, load, passed, sent,
+                           tcp, too_big_answer, turned, udp, vips)
+from balance_model import CAME, TCP_PROTO, UDP_PROTO, Hop, Service, family_of, link, one_hop
+
+NARROW = {4: "10.200.0.1", 6: "2001:db8:200::1"}  # the router before the narrow link
+MTU = 1600  # of the egress
+LOWER = 1400
+HEADER = {4: 20, 6: 40}
+FLOOR = {4: 576, 6: 1280}
+
+
+def over(service, family):
+    """Bytes in front of the packet, to a backend of this family."""
+    return HEADER[family] + (8 if service.mode == "gue" else 0)
+
+
+def big(service, family, size=1400, **fields):
+    return ip(service, family, **fields) / tcp("PA", counting(size))
+
+
+def in_tunnel(service, address, packet, flow=None):
+    """As it leaves the balancer."""
+    flow = flow or flow_of(service, packet.version, TCP_PROTO)
+    return bytes(service.wrapped(address, one_hop(packet), service.flow_hash(flow)))
+
+
+def addresses(packet):
+    """Source and destination of raw bytes of IP."""
+    whole = IP(packet) if packet[0] >> 4 == 4 else IPv6(packet)
+    return whole.src, whole.dst
+
+
+def notice(quote, mtu, to=None, whole=None, **fields):
+    """From the router to whom the quoted packet came from."""
+    to = to or addresses(whole or quote)[0]
+    if family_of(to) == 4:
+        return IP(src=NARROW[4], dst=to, **fields) / ICMP(type=3, code=4, nexthopmtu=mtu) / Raw(quote)
+    return IPv6(src=NARROW[6], dst=to, **fields) / ICMPv6PacketTooBig(mtu=mtu) / Raw(quote)
+
+
+def begin(used, **known):
+    """Before a case: what routers have said of the ways (path, path_age); nothing otherwise."""
+    words = "".join(f" {name.replace('_', '-')} {value}" for name, value in known.items())
+    for service in used:
+        for hop in service.hops():
+            emit("hop", hop + words)
+
+
+def tell(name, used, service, address, packet, mtu, *, quote=None, learned=True, told=None, known=None,
+         tags=(), padding=b"", settings=()):
+    """The notice about this packet lowers the path MTU, and the client is told."""
+    whole = in_tunnel(service, address, packet)
+    gone = one_hop(packet)
+    told = told or mtu
+    begin(used, **(known or {}))
+    emit("case", f"path: {name}")
+    for word, value in settings:
+        emit(word, value)
+    given = notice(whole[:quote] if quote else whole, mtu)
+    answer = too_big_answer(gone.__class__(bytes(gone)), told - over(service, family_of(address)))
+    back = {"src": CAME["dst"], "dst": CAME["src"]}
+    emit("frame", link(CAME, tags, bytes(given), padding).hex())
+    emit("out", link(back, tags, bytes(answer)).hex())
+    if learned:
+        for row in "-", address:
+            count(service, row, **{"path-learned": 1})
+    emit("path", f"{service.name} {address} {told}")
+    emit("expect", f"tx service-path-mtu {length_of(given)}")
+
+
+def shrugged(name, used, given, *, path=0, learned=(), refused=(), known=None, settings=(), frame=None,
+             path_of=None, address):
+    """It goes up as it came. learned: services that lower the path of the address all the same; refused:
+    those that do not believe it; path_of: those that know of `path` behind it, if not all."""
+    begin(used, **(known or {}))
+    emit("case", f"path: {name}")
+    for word, value in settings:
+        emit(word, value)
+    emit("frame", (frame or link(CAME, (), bytes(given))).hex())
+    for services, event in (learned, "path-learned"), (refused, "path-refused"):
+        for service in services:
+            for row in "-", address:
+                count(service, row, **{event: 1})
+    for service in used:
+        emit("path", f"{service.name} {address} {path if path_of is None or service in path_of else 0}")
+    emit("expect", f"pass default {length_of(given)}")
+
+
+def mode_cases(service, address):
+    """All that is right, of one service alone."""
+    outer = family_of(address)
+    extra = over(service, outer)
+    used = [service]
+    for family in 4, 6:
+        about = f"{service.name}: {family}"
+        packet = big(service, family)
+        whole = in_tunnel(service, address, packet)
+        short = extra + HEADER[family] + 8
+        for size in short, short + 1, 128, 548, None:
+            tell(f"{about}, {size or 'all'} bytes quoted", used, service, address, packet, LOWER,
+                 quote=size)
+        for name, tags in TAGS.items():
+            tell(f"{about}{name}, padding", used, service, address, packet, LOWER, quote=short, tags=tags,
+                 padding=b"padding")
+        tell(f"{about}, the floor", used, service, address, packet, FLOOR[outer])
+        shrugged(f"{about}, below the floor", used, notice(whole, FLOOR[outer] - 1), refused=used,
+                 address=address)
+        shrugged(f"{about}, no size", used, notice(whole, 0), refused=used, address=address)
+        shrugged(f"{about}, larger than the packet", used, notice(whole, len(whole)), refused=used,
+                 address=address)
+        tell(f"{about}, one less than the packet", used, service, address, packet, len(whole) - 1)
+        tell(f"{about}, a packet that was merged", used, service, address, big(service, family, 5000), LOWER)
+        merged = in_tunnel(service, address, big(service, family, 5000))
+        shrugged(f"{about}, no less than the egress", used, notice(merged, MTU), refused=used,
+                 address=address)
+        again_cases(about, service, address, packet)
+        short_cases(about, service, address, whole, short)
+        forged_cases(about, service, address, whole, short)
+        sent(f"path: {about}, one of another size goes", service, big(service, family, 1000),
+             flow_of(service, family, TCP_PROTO))
+
+
+def again_cases(about, service, address, packet):
+    """What is known already."""
+    used, whole = [service], in_tunnel(service, address, packet)
+    tell(f"{about}, said again", used, service, address, packet, LOWER, known={"path": LOWER},
+         learned=False)
+    tell(f"{about}, said less before", used, service, address, packet, LOWER, known={"path": 1300},
+         learned=False, told=1300)
+    shrugged(f"{about}, twice in a second", used, notice(whole, LOWER), known={"path": 1450}, refused=used,
+             path=1450, address=address)
+    tell(f"{about}, later", used, service, address, packet, LOWER,
+         known={"path": 1450, "path_age": 4})
+    tell(f"{about}, what was less is over", used, service, address, packet, LOWER,
+         known={"path": 1300, "path_age": 605})
+
+
+def short_cases(about, service, address, whole, short):
+    """Quotes that do not tell the client, and those that tell nothing."""
+    used, outer = [service], over(service, family_of(address))
+    first = outer if service.mode == "gue" else outer + 8
+    for size in sorted({first, first + 4, outer + 8, outer + 20, short - 1}):
+        shrugged(f"{about}, {size} bytes quoted", used, notice(whole[:size], LOWER, whole=whole),
+                 learned=used, path=LOWER, address=address)
+    for size in 0, 1, HEADER[family_of(address)] - 1, first - 1:
+        shrugged(f"{about}, {size} bytes quoted: too few", used, notice(whole[:size], LOWER, whole=whole),
+                 address=address)
+    shrugged(f"{about}, short and below the floor", used,
+             notice(whole[:first], FLOOR[family_of(address)] - 1, whole=whole), refused=used,
+             address=address)
+
+
+def changed(raw, at, *values):
+    return raw[:at] + bytes(values) + raw[at + len(values):]
+
+
+def forged_cases(about, service, address, whole, short):
+    """One thing is not as we send it. A short quote and a long one: the less is quoted, the less is known."""
+    used, outer, extra = [service], family_of(address), over(service, family_of(address))
+    ends = {4: (12, 16), 6: (8, 24)}[outer]
+    source = addresses(whole)[0]
+    last = 3 if outer == 4 else 15
+    wrong = {
+        "to another backend": changed(whole, ends[1] + last, whole[ends[1] + last] ^ 64),
+        "of another protocol": changed(whole, 9 if outer == 4 else 6, 47),
+        "of another version": changed(whole, 0, whole[0] ^ 0x20),
+        "of another length": changed(whole, 3 if outer == 4 else 5, whole[3 if outer == 4 else 5] ^ 1),
+        "of no version inside": changed(whole, extra, 0x10 | whole[extra] & 15),
+    }
+    if outer == 4:
+        wrong["without DF"] = changed(whole, 6, 0)
+        wrong["of a fragment"] = changed(whole, 6, 0x40, 1)
+        wrong["with options"] = changed(whole, 0, 0x46)
+    if service.mode == "gue":
+        wrong["to another port"] = changed(whole, HEADER[outer] + 3, 0xc1)
+        wrong["from a port that is not GUE's"] = changed(whole, HEADER[outer], 0x40)
+        wrong["with another length of UDP"] = changed(whole, HEADER[outer] + 5, whole[HEADER[outer] + 5] ^ 1)
+    for name, raw in wrong.items():
+        for size in short, extra + 8:
+            shrugged(f"{about}, {size} bytes {name}", used, notice(raw[:size], LOWER, to=source),
+                     address=address)
+    other = changed(whole, ends[0] + last, whole[ends[0] + last] ^ 64)
+    for size in short, extra + 8:
+        shrugged(f"{about}, {size} bytes from another source", used,
+                 notice(other[:size], LOWER, to=source), address=address)
+    shrugged(f"{about}, to another host's source", used, notice(other, LOWER), refused=used,
+             address=address)
+    shrugged(f"{about}, to another host's source, short", used,
+             notice(other[:extra + 8], LOWER, whole=other), address=address)
+    inner_cases(about, service, address, whole, short)
+    frame_cases(about, used, address, whole)
+
+
+def inner_cases(about, service, address, whole, short):
+    """The packet inside is none that we would have sent."""
+    used, extra = [service], over(service, family_of(address))
+    family = whole[extra] >> 4
+    vip_at = extra + {4: 19, 6: 39}[family]
+    port_at = extra + HEADER[family] + 3
+    for name, raw in {"to another address": changed(whole, vip_at, whole[vip_at] ^ 128),
+                      "to another port": changed(whole, port_at, 81),
+                      "of another length": changed(whole, extra + {4: 3, 6: 5}[family], 0)}.items():
+        shrugged(f"{about}, inside {name}", used, notice(raw[:short], LOWER, whole=whole), address=address)
+    if service.mode == "gue":
+        raw = changed(whole, HEADER[family_of(address)] + 1, whole[HEADER[family_of(address)] + 1] ^ 1)
+        shrugged(f"{about}, from the port of another flow", used, notice(raw, LOWER), refused=used,
+                 address=address)
+
+
+def frame_cases(about, used, address, whole):
+    """The notice itself is not right."""
+    good = notice(whole, LOWER)
+    raw = bytearray(bytes(good))
+    raw[-1] ^= 1
+    shrugged(f"{about}, a broken checksum", used, good, frame=link(CAME, (), bytes(raw)), address=address)
+    head = {"dst": "ff:ff:ff:ff:ff:ff", "src": CAME["src"]}
+    shrugged(f"{about}, in a frame to all", used, good, frame=link(head, (), bytes(good)),
+             address=address)
+    if family_of(address) == 4:
+        other = notice(whole, LOWER)
+        other[ICMP].code = 1
+        shrugged(f"{about}, another code", used, other, address=address)
+        shrugged(f"{about}, a first fragment", used, notice(whole[:544], LOWER, flags="MF"),
+                 address=address)
+        with_length = notice(whole[:128], LOWER)
+        with_length[ICMP].length = 32  # RFC 4884
+        tell_length(about, used, address, whole, with_length)
+
+
+def tell_length(about, used, address, whole, given):
+    service = used[0]
+    gone = whole[over(service, 4):]
+    gone = (IP if gone[0] >> 4 == 4 else IPv6)(gone)
+    begin(used)
+    answer = too_big_answer(gone, LOWER - over(service, 4))
+    turned(f"path: {about}, with a length of RFC 4884", given, answer, "service-path-mtu")
+    lines_count(service, address)
+
+
+def lines_count(service, address):
+    """Of the case that was written last: its last line runs it."""
+    run = lines.pop()
+    for row in "-", address:
+        count(service, row, **{"path-learned": 1})
+    lines.append(run)
+
+
+def age_cases(service, address):
+    """A packet that is too long for what was said once."""
+    extra = over(service, family_of(address))
+    for family in 4, 6:
+        about, packet = f"path: {service.name}: {family}", big(service, family)
+        flow, whole = flow_of(service, family, TCP_PROTO), in_tunnel(service, address, packet)
+        for name, known, mtu in (("just said", {"path": LOWER}, LOWER),
+                                 ("said some minutes ago", {"path": LOWER, "path_age": 590}, LOWER),
+                                 ("one byte less", {"path": len(whole) - 1}, len(whole) - 1)):
+            begin([service], **known)
+            turned(f"{about} too big, {name}", packet, too_big_answer(packet, mtu - extra),
+                   "service-too-big", settings=[("path", f"{service.name} {address} {known['path']}")])
+        for name, known, after in (("after ten minutes", {"path": LOWER, "path_age": 605}, 0),
+                                   ("just fits", {"path": len(whole)}, len(whole)),
+                                   ("more than the egress", {"path": 9000}, 9000)):
+            begin([service], **known)
+            sent(f"{about} sent, {name}", service, packet, flow,
+                 settings=[("path", f"{service.name} {address} {after}")])
+        begin([service], path=9000)
+        larger = big(service, family, MTU)
+        turned(f"{about} too big for the egress", larger, too_big_answer(larger, MTU - extra),
+               "service-too-big")
+
+
+def spread_cases(service, address):
+    """The source of the outer header is drawn from the flow: another one was not sent."""
+    used, extra = [service], over(service, family_of(address))
+    for family in 4, 6:
+        packet = big(service, family)
+        whole = in_tunnel(service, address, packet)
+        tell(f"{service.name}: {family}, a source that is drawn", used, service, address, packet, LOWER)
+        at = {4: 15, 6: 23}[family_of(address)]
+        other = changed(whole, at, whole[at] ^ 1)
+        shrugged(f"{service.name}: {family}, a source of another flow", used, notice(other, LOWER),
+                 refused=used, address=address)
+        shrugged(f"{service.name}: {family}, a source of another flow, short", used,
+                 notice(other[:extra + 8], LOWER, whole=other), learned=used, path=LOWER, address=address)
+
+
+def fragment_cases(service, address):
+    """With `hash source` later fragments go the same way; nobody answers them."""
+    raw = bytes(ip(service, 4) / udp(counting(2000)))
+    flow = flow_of(service, 4, UDP_PROTO)
+    later = ip(service, 4, proto=17, frag=80, flags="MF") / Raw(raw[20 + 640:20 + 640 + 1400])
+    whole = in_tunnel(service, address, later, flow)
+    shrugged(f"{service.name}: a later fragment", [service], notice(whole, LOWER), learned=[service],
+             path=LOWER, address=address)
+    first = ip(service, 4, proto=17, flags="MF") / Raw(raw[20:20 + 1440])
+    tell(f"{service.name}: a first fragment", [service], service, address, first, LOWER)
+
+
+def shared_cases(used, ours, address):
+    """Services that have the same backend; `ours`: those with this mode and source."""
+    one = ours[0]
+    whole = in_tunnel(one, address, big(one, 4))
+    tell("shared: the service is told", used, one, address, big(one, 4), LOWER)
+    shrugged("shared: a short quote is for all of them", used, notice(whole[:28], LOWER, whole=whole),
+             learned=ours, path=LOWER, path_of=ours, address=address)
+
+
+def policies():
+    def alone(name, address, mode, **fields):
+        return Service(name, vips(1), {address: Hop(mtu=MTU)}, mode, **fields)
+
+    for mode, address in (("ipip", "10.30.0.1"), ("ipip", "2001:db8:30::1"), ("gue", "10.30.0.2"),
+                          ("gue", "2001:db8:30::2")):
+        service = alone(f"narrow-{mode}{family_of(address)}", address, mode)
+        load([], [service])
+        mode_cases(service, address)
+        age_cases(service, address)
+    for mode, hashed in ("ipip", "tuple"), ("gue", "source"):
+        for address in "10.30.0.3", "2001:db8:30::3":
+            service = alone(f"drawn-{mode}{family_of(address)}", address, mode, hash=hashed,
+                            sources={4: "10.9.0.0/16", 6: "2001:db8:9::/64"})
+            load([], [service])
+            spread_cases(service, address)
+    by_source = alone("by-source", "10.30.0.4", "ipip", hash="source")
+    load([], [by_source])
+    fragment_cases(by_source, "10.30.0.4")
+    same = [Service(name, vips(n), {"10.30.0.5": Hop(mtu=MTU)}, mode) for n, (name, mode) in enumerate(
+        (("one", "ipip"), ("two", "ipip"), ("three", "gue"), ("four", "dr")), 1)]
+    load([], same)
+    shared_cases(same, same[:2], "10.30.0.5")
+    direct = Service("direct", vips(1), {"10.30.0.6": Hop(mtu=MTU)}, "dr")
+    tunnel = alone("direct", "10.30.0.6", "ipip")
+    load([], [direct])
+    passed("path: no tunnels", notice(in_tunnel(tunnel, "10.30.0.6", big(tunnel, 4)), LOWER))

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Links behind a router between balancer and backends that are narrower than the balancer knows: path MTU
+discovery of the tunnel, by what routers say and by what others claim they said."""
+
+import contextlib
+
+import pytest
+from balancerlab import policy, running_balancer, running_node, upload
+from labnet import run
+from policylab import reasons
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+NARROW = 1400
+SIZE = 3_000_000
+LINKS = [("ipip", False), ("ipip", True), ("gue", False), ("gue", True)]
+TOLD, ANSWERED = "service-path-mtu", "service-too-big"
+
+
+@pytest.fixture(name="served")
+def serving(tmp_path):
+    """served("gue", v6=True): a lab with two backends, and Weir with the service web on it."""
+    with contextlib.ExitStack() as stack:
+
+        def serve(mode, v6=False, attach=(), devices="net0", **options):
+            options = {**options, **({"v6": True} if v6 else {})}
+            lab = stack.enter_context(running_balancer(mode=mode, backends=2, **options))
+            node = stack.enter_context(running_node(lab))
+            node.path = tmp_path / "web.weir"
+            node.path.write_text(policy(lab, [1, 2]).replace("interface net0", f"interface {devices}"))
+            if attach:
+                node("attach", "net0", *attach)
+            node("apply", node.path)
+            return lab, node
+
+        yield serve
+
+
+def narrow(lab, mtu=NARROW):
+    """The last links get narrower, and nobody tells the balancer."""
+    for host in lab.backends:
+        run(["ip", "-n", lab.netns("router"), "link", "set", host, "mtu", mtu])
+
+
+def known(node):
+    """What is known of the ways to the backends."""
+    return [one["path_mtu"] for one in node.service()["backends"] if "path_mtu" in one]
+
+
+def uploads(lab, folder, times=2):
+    for vip in lab.vips * times:
+        upload(lab, vip, folder, SIZE)
+
+
+def check_told(lab, node, folder):
+    uploads(lab, folder)
+    assert node.events()["path-learned"] and not node.events()["path-refused"]
+    assert reasons(node)[TOLD]
+    assert known(node) and set(known(node)) == {NARROW}
+    assert all(one["path_mtu_age_s"] < 60 for one in node.service()["backends"] if "path_mtu" in one)
+
+
+@pytest.mark.parametrize("mode, v6", LINKS)
+def test_uploads_through_a_narrow_link(served, tmp_path, mode, v6):
+    lab, node = served(mode, v6)
+    narrow(lab)
+    check_told(lab, node, tmp_path)
+    assert f"path mtu {NARROW} for" in node("service").stdout
+    # Commands leave what the datapath has learned.
+    learned = known(node)
+    node("service", "--refresh")
+    assert known(node) == learned
+    node.path.write_text(node.path.read_text() + "drop from 198.51.100.1\n")
+    node("apply", node.path)
+    assert known(node) == learned
+    assert f"mtu {1540 if mode == 'ipip' else 1580}" in node.service()["backends"][0]["next_hop"]
+
+
+def test_uploads_in_generic_mode(served, tmp_path):
+    lab, node = served("ipip", attach=["--mode", "generic"])
+    narrow(lab)
+    check_told(lab, node, tmp_path)
+
+
+def test_uploads_through_two_arms(served, tmp_path):
+    """What routers say comes in where backends are: the policy has to hold there, too."""
+    lab, node = served("gue", devices="net0, back0", arms=2)
+    narrow(lab)
+    check_told(lab, node, tmp_path)
+
+
+# What others claim
+
+def tunnel_packet(lab, folder):
+    """A long one, as the router has sent it to a backend."""
+    with contextlib.ExitStack() as stack:
+        ports = [stack.enter_context(lab.sniff("router", host)) for host in lab.backends]
+        upload(lab, lab.vip4, folder, 300_000)
+        frames = [data for port in ports for data, sent in port.frames(0.1) if sent and len(data) > 1000]
+    return frames[0][14:]
+
+
+def claim(lab, quote, mtu, to=None):
+    """Somebody says that this was too big."""
+    whole = IP(quote) if quote[0] >> 4 == 4 else IPv6(quote)
+    to = to or whole.src
+    head = Ether(src="02:78:01:00:01:01", dst="02:78:01:00:00:01")
+    if ":" in to:
+        notice = IPv6(src="fd78:2::254", dst=to) / ICMPv6PacketTooBig(mtu=mtu) / Raw(quote[:1000])
+    else:
+        notice = IP(src="10.78.2.254", dst=to) / ICMP(type=3, code=4, nexthopmtu=mtu) / Raw(quote[:500])
+    lab.send("router", head / notice, "balancer1")
+
+
+def changed(raw, at, value):
+    return raw[:at] + bytes([value]) + raw[at + 1:]
+
+
+@pytest.mark.parametrize("mode, v6", LINKS)
+def test_forged_claims(served, tmp_path, mode, v6):
+    lab, node = served(mode, v6)
+    packet = tunnel_packet(lab, tmp_path)
+    ends, inner = (8 if v6 else 12), (40 if v6 else 20) + (8 if mode == "gue" else 0)
+    claim(lab, packet, (1280 if v6 else 576) - 1)
+    claim(lab, packet, 0)
+    claim(lab, packet, len(packet))  # it would have fit
+    claim(lab, changed(packet, ends + (31 if v6 else 7), 77), 1300)  # to no backend
+    claim(lab, changed(packet, inner + 19, 99), 1300)  # for no VIP
+    claim(lab, changed(packet, inner + 23, 99), 1300)  # for no port
+    claim(lab, changed(packet, ends + (15 if v6 else 3), 99), 1300)  # from another host's address
+    claim(lab, packet, 1300, to="fd78:1::77" if v6 else "10.78.1.77")  # to another host
+    if mode == "gue":
+        claim(lab, changed(packet, inner - 7, packet[inner - 7] ^ 1), 1300)  # another flow's port
+        claim(lab, changed(packet, inner - 6, 1), 1300)  # another port
+    claim(lab, bytes(IPv6(dst="fd78:2::1") / UDP()) if v6 else bytes(IP(dst="10.78.2.1") / UDP()), 1300)
+    uploads(lab, tmp_path, 1)
+    assert not known(node) and not node.events()["path-learned"]
+    assert node.events()["path-refused"] >= 3
+    assert not reasons(node)[TOLD] and not reasons(node)[ANSWERED]
+    # And now the truth: the same packet, nothing changed.
+    claim(lab, packet, 1300)
+    assert known(node) == [1300] and reasons(node)[TOLD] == 1
+
+
+@pytest.mark.parametrize("mode", ["ipip", "gue"])
+def test_short_quotes(served, tmp_path, mode):
+    """Of 28 bytes: nobody can be told at once, but from the next long packet on all are."""
+    lab, node = served(mode)
+    packet = tunnel_packet(lab, tmp_path)
+    claim(lab, packet[:28], NARROW)
+    assert known(node) == [NARROW] and not reasons(node)[TOLD]
+    narrow(lab)
+    while not reasons(node)[ANSWERED]:
+        uploads(lab, tmp_path, 1)
