@@ -21,6 +21,7 @@
 
 #define LIST_IN_LINE   8 // entries named in the result line
 #define RESOLVE_MAX_MS 600000
+#define SKIPPED_SHOWN  8 // answers that are left out, each with its warning
 
 struct request {
 	struct targets targets;
@@ -38,11 +39,17 @@ static void request_free(struct request *r)
 	guard_free(&r->guard);
 }
 
+struct skipped {
+	size_t n;
+};
+
 static void answer_skipped(void *ctx, const char *name, const struct addr *a, const char *why)
 {
+	struct skipped *skipped = ctx;
 	addr_text text;
 
-	(void)ctx;
+	if (++skipped->n > SKIPPED_SHOWN)
+		return;
 	log_warning("'%s' answers with %s, %s: left out", name, addr_format(a, text), why);
 }
 
@@ -79,6 +86,18 @@ static void warn_missing(const struct targets *t)
 	}
 }
 
+// Of a name with thousands of them the first few are named.
+static int skip_answers(const struct args *args, struct request *r, struct err *err)
+{
+	struct skipped skipped = {0};
+	int code = targets_skip(&r->targets, &r->guard, args_has(args, "wide"), answer_skipped,
+				&skipped, err);
+
+	if (skipped.n > SKIPPED_SHOWN)
+		log_warning("%zu more addresses are left out", skipped.n - SKIPPED_SHOWN);
+	return code;
+}
+
 static int resolve(struct context *ctx, const struct args *args, struct request *r, struct err *err)
 {
 	struct dns_options options;
@@ -92,8 +111,7 @@ static int resolve(struct context *ctx, const struct args *args, struct request 
 	warn_missing(&r->targets);
 	if (r->intent.allow && r->targets.names_n)
 		log_warning("whoever owns the name chooses the addresses that are allowed");
-	return r->intent.allow ? 0
-			       : targets_skip(&r->targets, &r->guard, answer_skipped, NULL, err);
+	return r->intent.allow ? 0 : skip_answers(args, r, err);
 }
 
 // Refuses what would cut off the machine or its operator; warns about resolvers and the like.

@@ -16,9 +16,11 @@
 		"file", 'f', "FILE", "read a list, one item a line; '-' reads standard input", \
 			true, false                                                            \
 	}
-#define OPTION_WIDE                                                                              \
-	{                                                                                        \
-		"wide", 0, NULL, "let a list hold prefixes shorter than /8 or /16", false, false \
+#define OPTION_WIDE                                                                                \
+	{                                                                                          \
+		"wide", 0, NULL,                                                                   \
+			"let lists hold prefixes shorter than /8 or /16, names private addresses", \
+			false, false                                                               \
 	}
 #define OPTION_ORIGIN                                                                         \
 	{                                                                                     \

@@ -121,7 +121,32 @@ const struct guarded *guard_find(const struct guard *g, const struct prefix *p,
 	return NULL;
 }
 
-const char *guard_answer_problem(const struct guard *g, const struct addr *a)
+// Addresses that no server on the Internet has: RFC 6890, RFC 1918, RFC 6598, RFC 4193, RFC 4291.
+static const struct {
+	const char *prefix, *what;
+} local_ranges[] = {
+	{"0.0.0.0/8", "an address of this network"}, {"10.0.0.0/8", "a private address"},
+	{"100.64.0.0/10", "a private address"},      {"169.254.0.0/16", "a link-local address"},
+	{"172.16.0.0/12", "a private address"},      {"192.168.0.0/16", "a private address"},
+	{"224.0.0.0/4", "a multicast address"},      {"240.0.0.0/4", "a reserved address"},
+	{"fc00::/7", "a private address"},           {"fe80::/10", "a link-local address"},
+	{"ff00::/8", "a multicast address"},
+};
+
+static const char *local_problem(const struct prefix *host)
+{
+	for (size_t n = 0; n < ARRAY_SIZE(local_ranges); n++) {
+		const char *text = local_ranges[n].prefix;
+		struct prefix range;
+
+		if (!prefix_parse(text, strlen(text), &range, NULL, NULL) &&
+		    prefix_contains(&range, host))
+			return local_ranges[n].what;
+	}
+	return NULL;
+}
+
+const char *guard_answer_problem(const struct guard *g, const struct addr *a, bool wide)
 {
 	struct prefix host = prefix_of(a, (uint8_t)addr_bits(a));
 	const struct guarded *guarded;
@@ -130,6 +155,7 @@ const char *guard_answer_problem(const struct guard *g, const struct addr *a)
 		return "the unspecified address";
 	if (addr_is_loopback(a))
 		return "a loopback address";
-	guarded = guard_find(g, &host, GUARD_WARN);
-	return guarded ? guarded->what : NULL;
+	if ((guarded = guard_find(g, &host, GUARD_WARN)))
+		return guarded->what;
+	return wide ? NULL : local_problem(&host);
 }

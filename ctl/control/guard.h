@@ -35,5 +35,6 @@ void guard_free(struct guard *g);
 const struct guarded *guard_find(const struct guard *g, const struct prefix *p,
 				 enum guard_level level);
 // May a host name's answer be blocked? Unspecified, loopback and everything guarded are skipped,
-// because the owner of a name chooses its addresses. NULL, or why not.
-const char *guard_answer_problem(const struct guard *g, const struct addr *a);
+// because the owner of a name chooses its addresses; without `wide` also private, link-local and
+// multicast ones. NULL, or why not.
+const char *guard_answer_problem(const struct guard *g, const struct addr *a, bool wide);

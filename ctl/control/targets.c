@@ -97,7 +97,7 @@ int targets_resolve(struct targets *t, const struct dns_options *options, struct
 	return code ? code : check_answers(t, err);
 }
 
-int targets_skip(struct targets *t, const struct guard *g,
+int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
 				 const char *why),
 		 void *ctx, struct err *err)
@@ -107,8 +107,10 @@ int targets_skip(struct targets *t, const struct guard *g,
 		size_t kept = 0;
 
 		for (size_t a = 0; a < answer->n; a++) {
-			const char *why = guard_answer_problem(g, &answer->addrs[a]);
+			const char *why = guard_answer_problem(g, &answer->addrs[a], wide);
 
+			if (!why && kept == TARGETS_ANSWERS_MAX)
+				why = "more than 256 addresses for one name";
 			if (why)
 				skipped(ctx, t->names[n], &answer->addrs[a], why);
 			else
@@ -118,6 +120,9 @@ int targets_skip(struct targets *t, const struct guard *g,
 		if (!kept) {
 			err_refused(err, "'%s' has only addresses that a name may not block",
 				    t->names[n]);
+			if (!wide)
+				err_hint(err,
+					 "--wide takes private, link-local and multicast ones");
 			return -EPERM;
 		}
 	}

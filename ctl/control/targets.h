@@ -33,9 +33,10 @@ unsigned kinds_of(bool allow, bool from, bool to);
 // Asks for all names in parallel. 0; or -errno with err set: a name that has no address is ERR_INPUT
 // and the first one is named with its reason, a resolver that cannot be asked ERR_SYSTEM.
 int targets_resolve(struct targets *t, const struct dns_options *options, struct err *err);
-// Drops the answers that must not be blocked; calls back for each one left out. A name of which
-// nothing is left is ERR_REFUSED.
-int targets_skip(struct targets *t, const struct guard *g,
+// Drops the answers that must not be blocked (guard_answer_problem), and what a name has beyond
+// TARGETS_ANSWERS_MAX; calls back for each one left out. A name of which nothing is left is ERR_REFUSED.
+#define TARGETS_ANSWERS_MAX 256 // addresses of a name: a zone of its own must not fill the tables
+int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
 				 const char *why),
 		 void *ctx, struct err *err);

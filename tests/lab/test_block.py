@@ -826,3 +826,39 @@ def test_a_lock_that_stays_names_its_holder(on):
     assert "pid 4711, weir apply edge.weir" in line
     assert 9.5 < time.monotonic() - began < 12
     assert on.entries() == {}
+
+
+LOCAL = ("0.1.2.3", "10.9.8.7", "100.64.0.1", "169.254.1.1", "172.31.255.1", "192.168.1.1", "224.0.0.251",
+         "255.255.255.255", "fc00::1", "fd12::1", "fe80::1", "ff02::fb")
+
+
+@pytest.mark.parametrize("address", LOCAL)
+def test_a_name_blocks_no_local_address(on, dns, address):
+    """Its owner chooses them: one line in a zone must not cut a network off from itself."""
+    dns("blocked.lab", address, "203.0.113.10")
+    done = on("block", "blocked.lab")
+    assert address in done.stderr and "left out" in done.stderr
+    assert set(on.entries()) == {"203.0.113.10"}
+    dns("blocked.lab", address)
+    assert "--wide" in on("block", "blocked.lab", check=False).stderr
+    assert set(on.entries()) == {"203.0.113.10"}
+    on("block", "blocked.lab", "--wide")
+    assert set(on.entries()) == {address}
+    on("unblock", "blocked.lab")
+    on("block", address)  # who types the address means it
+    assert set(on.entries()) == {address}
+
+
+@pytest.mark.parametrize("address", ["11.0.0.1", "100.63.255.255", "100.128.0.0", "172.32.0.0", "192.169.0.1",
+                                     "223.255.255.255", "2001:db8::1", "fec0::1"])
+def test_a_name_blocks_what_is_beside_local_ranges(on, dns, address):
+    dns("blocked.lab", address)
+    assert not on("block", "blocked.lab").stderr
+    assert set(on.entries()) == {address}
+
+
+def test_a_name_fills_no_table(on, dns):
+    dns("blocked.lab", *[f"198.51.100.{n}" for n in range(200)], *[f"2001:db8:7::{n:x}" for n in range(1, 101)])
+    done = on("block", "blocked.lab")
+    assert "more than 256 addresses" in done.stderr and "36 more addresses are left out" in done.stderr
+    assert len(on.entries()) == 256
