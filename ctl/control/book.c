@@ -68,6 +68,14 @@ static int load(const char *path, struct records *ret, struct err *err)
 	return not_typed(code, err);
 }
 
+static struct records_clock clock_of(const struct clock *c)
+{
+	struct records_clock clock = {.wall_s = c->wall_ms / 1000, .up_s = c->jiffies / c->hz};
+
+	clock_boot(clock.boot);
+	return clock;
+}
+
 // A file of the maps' epoch that had not taken its place when its command was killed is the true one.
 static bool load_interrupted(struct book *b, struct records *ret)
 {
@@ -218,6 +226,7 @@ static void drop_expired(struct book *b)
 
 static int fill(struct book *b, struct err *err)
 {
+	struct records_clock now;
 	size_t removed;
 	int code = instance_clock(b->instance, &b->clock, err);
 
@@ -227,9 +236,11 @@ static int fill(struct book *b, struct err *err)
 		code = overlay_read(b->instance, &b->rows, err);
 	if (code)
 		return code;
+	now = clock_of(&b->clock);
+	records_follow_clock(&b->records, &now);
 	records_expire(&b->records, b->clock.wall_ms / 1000, &removed);
+	drop_expired(b); // the kernel's clock decides, the wall's may be a second behind
 	drop_lost(b);
-	drop_expired(b);
 	adopt_found(b);
 	return 0;
 }
@@ -364,6 +375,7 @@ int book_commit(struct book *b, bool fleeting_ok, struct overlay_plan *ret, stru
 // No entry of the former life is in the maps yet, so fill() has dropped every record: read them again.
 int book_restore(struct book *b, size_t *ret_n, struct err *err)
 {
+	struct records_clock now = clock_of(&b->clock);
 	struct records saved = {0};
 	size_t kept = 0, removed;
 	int code = load(b->path, &saved, err);
@@ -375,6 +387,7 @@ int book_restore(struct book *b, size_t *ret_n, struct err *err)
 	}
 	if (code)
 		return code;
+	records_follow_clock(&saved, &now);
 	records_expire(&saved, b->clock.wall_ms / 1000 + SLACK_S, &removed);
 	vec_each (&saved.list, record)
 		if (!saved.holders.at[record->holder].fleeting)

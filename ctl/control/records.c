@@ -12,6 +12,7 @@ void records_free(struct records *r)
 	vec_free(&r->holders);
 	vec_free(&r->list);
 	r->epoch = 0;
+	r->clock = (struct records_clock){0};
 }
 
 static const char *or_empty(const char *s)
@@ -405,4 +406,39 @@ void records_covering(const struct records *r, const struct prefix *p,
 		for (at = lower_bound(r, at, &outer, 0); is_at(r, at, &outer); at++)
 			visit(ctx, &r->list.at[at]);
 	}
+}
+
+#define CLOCK_SLACK_S 2 // rounding, and what adjtime(2) does meanwhile
+
+static uint64_t shifted(uint64_t wall_s, int64_t by_s)
+{
+	if (wall_s == RECORD_NEVER || !wall_s)
+		return wall_s;
+	if (by_s < 0 && wall_s <= (uint64_t)-by_s)
+		return 1;
+	wall_s += (uint64_t)by_s;
+	return wall_s < RECORD_NEVER ? wall_s : RECORD_NEVER - 1;
+}
+
+// How far the wall clock was set since; 0 when that cannot be known.
+static int64_t set_by(const struct records_clock *then, const struct records_clock *now)
+{
+	if (!then->boot[0] || strcmp(then->boot, now->boot) != 0)
+		return 0;
+	return (int64_t)(now->wall_s - then->wall_s) - (int64_t)(now->up_s - then->up_s);
+}
+
+void records_follow_clock(struct records *r, const struct records_clock *now)
+{
+	int64_t by = set_by(&r->clock, now);
+
+	// The old clock stays while it is good, so that small steps add up.
+	if (r->clock.boot[0] && !strcmp(r->clock.boot, now->boot) && by >= -CLOCK_SLACK_S &&
+	    by <= CLOCK_SLACK_S)
+		return;
+	vec_each (&r->list, record)
+		record->until_s = shifted(record->until_s, by);
+	vec_each (&r->holders, holder)
+		holder->since_s = shifted(holder->since_s, by);
+	r->clock = *now;
 }

@@ -36,8 +36,17 @@ struct record {
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
+// The wall clock beside one that nobody sets: what tells, within one boot, how far it was set since.
+#define RECORDS_BOOT 36 // characters of /proc/sys/kernel/random/boot_id
+struct records_clock {
+	char boot[RECORDS_BOOT + 1]; // "" when it is not known
+	uint64_t wall_s;             // seconds since 1970
+	uint64_t up_s;               // seconds of jiffies64
+};
+
 struct records {
-	uint64_t epoch; // knobs.epoch that this book belongs to
+	uint64_t epoch;             // knobs.epoch that this book belongs to
+	struct records_clock clock; // that its times are of
 	VEC(struct holder) holders;
 	VEC(struct record) list; // sorted by record_compare, no two equal claims
 };
@@ -81,6 +90,10 @@ void records_remove(struct records *r, const struct holder *who, unsigned kinds,
 // Takes away all claims of an origin, those of its names and lists too; origin NULL: everybody's.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
+// The times of the book become those of the wall clock of now, if that was set by more than two seconds since
+// the book's clock and in the same boot; what is left of an entry's time is kept. Else nothing changes; a book
+// without a clock gets this one.
+void records_follow_clock(struct records *r, const struct records_clock *now);
 // Forgets what has expired by now_s (until_s <= now_s).
 void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The book of claims as the text of its file, and back without forgiving anything.
 //
-//   weir-overlay 1 epoch 17
+//   weir-overlay 1 epoch 17 wall 1790000400 up 86400 boot 8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c1
 //   holder 0 since 1790000000 origin "" list "" name "" note "abuse 4711" by "root"
 //   holder 1 since 1790000300 fleeting origin "fail2ban" list "" name "" note "" by "root"
 //   block from 203.0.113.7 by 0 until never
@@ -15,9 +15,10 @@
 #include "ctl/base/text.h"
 #include "ctl/control/records.h"
 
-#define HEADER  "weir-overlay "
-#define VERSION "1"
-#define UNUSED  UINT32_MAX // the new number of a holder without records
+#define HEADER    "weir-overlay "
+#define VERSION   "1"
+#define UNUSED    UINT32_MAX      // the new number of a holder without records
+#define CLOCK_MAX (INT64_MAX / 4) // seconds; so that differences of differences fit
 
 static const char *const kind_names[OVERLAY_KINDS] = {
 	[OVERLAY_BLOCK_FROM] = "block from ",
@@ -103,12 +104,21 @@ static void print_record(struct text *t, uint32_t holder, const struct record *r
 		text_addf(t, " by %" PRIu32 " until %" PRIu64 "\n", holder, record->until_s);
 }
 
+static void print_header(struct text *t, const struct records *r)
+{
+	text_addf(t, HEADER VERSION " epoch %" PRIu64, r->epoch);
+	if (r->clock.boot[0])
+		text_addf(t, " wall %" PRIu64 " up %" PRIu64 " boot %s", r->clock.wall_s,
+			  r->clock.up_s, r->clock.boot);
+	text_addc(t, '\n');
+}
+
 char *records_print(const struct records *r, size_t *ret_len)
 {
 	CLEANUP_FREE uint32_t *ids = number_holders(r);
 	struct text t = {0};
 
-	text_addf(&t, HEADER VERSION " epoch %" PRIu64 "\n", r->epoch);
+	print_header(&t, r);
 	for (size_t i = 0; i < r->holders.n; i++)
 		if (ids[i] != UNUSED)
 			print_holder(&t, ids[i], &r->holders.at[i]);
@@ -226,6 +236,24 @@ static bool take_string(struct reading *in, const char *word, char **spare, char
 	return true;
 }
 
+static bool take_boot(struct reading *in, char ret[RECORDS_BOOT + 1])
+{
+	size_t len;
+	const char *word = take_word(in, &len);
+
+	if (len != RECORDS_BOOT || strspn(word, "0123456789abcdef-") < len)
+		return false;
+	memcpy(ret, word, len);
+	return true;
+}
+
+static bool take_clock(struct reading *in, struct records_clock *ret)
+{
+	return take(in, " wall ") && take_u64(in, CLOCK_MAX, &ret->wall_s) && take(in, " up ") &&
+	       take_u64(in, CLOCK_MAX, &ret->up_s) && take(in, " boot ") &&
+	       take_boot(in, ret->boot) && in->at == in->line_end;
+}
+
 static int parse_header(struct reading *in)
 {
 	int r = next_line(in);
@@ -238,8 +266,11 @@ static int parse_header(struct reading *in)
 		return damaged(in,
 			       "this version of the overlay's file is not known (version " VERSION
 			       " is)");
-	if (!take_u64(in, UINT64_MAX, &in->records->epoch) || in->at != in->line_end)
+	if (!take_u64(in, UINT64_MAX, &in->records->epoch))
 		return damaged(in, "the epoch is not a number");
+	// Files of older versions have no clock.
+	if (in->at != in->line_end && !take_clock(in, &in->records->clock))
+		return damaged(in, "the clock is not as it is written");
 	return 0;
 }
 

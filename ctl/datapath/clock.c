@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -54,6 +55,16 @@ int clock_read(int prog_fd, struct clock *ret, struct err *err)
 		.hz = clock_hz(),
 	};
 	return 0;
+}
+
+void clock_boot(char ret[CLOCK_BOOT])
+{
+	CLEANUP_FD int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, ret, CLOCK_BOOT - 1) != CLOCK_BOOT - 1)
+		ret[0] = '\0';
+	else
+		ret[CLOCK_BOOT - 1] = '\0';
 }
 
 uint64_t clock_after_ms(const struct clock *c, uint64_t ms)

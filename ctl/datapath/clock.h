@@ -20,6 +20,11 @@ int clock_load(int *ret_fd, struct err *err);
 // Runs it. 0 or -errno with err set.
 int clock_read(int prog_fd, struct clock *ret, struct err *err);
 
+// What tells this boot from others (36 characters of /proc/sys/kernel/random/boot_id); "" when it cannot be
+// read.
+#define CLOCK_BOOT 37
+void clock_boot(char ret[CLOCK_BOOT]);
+
 // UINT64_MAX is "never" on both sides and 0 is "absent"; a time that has passed becomes jiffy 1.
 uint64_t clock_to_jiffies(const struct clock *c, uint64_t wall_s);
 uint64_t clock_to_wall_s(const struct clock *c, uint64_t jiffies);

@@ -762,6 +762,8 @@ static void assert_refused(const char *text, size_t len, const char *want)
 	assert_int_equal(r.list.n + r.holders.n + r.epoch, 0);
 }
 
+#define BOOT_A "8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c1"
+#define BOOT_B "8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c2"
 #define TOP    "weir-overlay 1 epoch 1\n"
 #define HOLDER "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\"\n"
 #define FIRST  "block from 192.0.2.1 by 0 until 5\n"
@@ -780,7 +782,13 @@ static const struct {
 	{"weir-overlay 2 epoch 1\nend 0\n",
 	 "line 1: this version of the overlay's file is not known (version 1 is)"},
 	{"weir-overlay 1 epoch x\nend 0\n", "line 1: the epoch is not a number"},
-	{"weir-overlay 1 epoch 1 \nend 0\n", "line 1: the epoch is not a number"},
+	{"weir-overlay 1 epoch 1 \nend 0\n", "line 1: the clock is not as it is written"},
+	{"weir-overlay 1 epoch 1 wall 5 up 5 boot 0123\nend 0\n",
+	 "line 1: the clock is not as it is written"},
+	{"weir-overlay 1 epoch 1 wall 5 boot " BOOT_A "\nend 0\n",
+	 "line 1: the clock is not as it is written"},
+	{"weir-overlay 1 epoch 1 wall 5 up 5 boot " BOOT_A " \nend 0\n",
+	 "line 1: the clock is not as it is written"},
 	{"weir-overlay 1 epoch 18446744073709551616\nend 0\n", "line 1: the epoch is not a number"},
 	{TOP, "line 2: the file ends too early"},
 	{TOP "end 0", "line 2: the file ends too early"},
@@ -975,6 +983,41 @@ static void test_random_round_trips(void **state)
 	}
 }
 
+static void check_times(const struct records_clock *then, const struct records_clock *now,
+			uint64_t want_until, uint64_t want_since)
+{
+	CLEANUP_RECORDS struct records r = {.clock = *then}, back = {0};
+	size_t len;
+	CLEANUP_FREE char *text = NULL;
+	uint32_t holder = records_holder(&r, &(struct holder){.since_s = 900});
+
+	add(&r, "192.0.2.1", OVERLAY_BLOCK_FROM, holder, 1060);
+	add(&r, "192.0.2.2", OVERLAY_BLOCK_FROM, holder, RECORD_NEVER);
+	records_follow_clock(&r, now);
+	text = records_print(&r, &len);
+	assert_int_equal(records_parse(text, len, &back, NULL), 0);
+	assert_int_equal(back.list.at[0].until_s, want_until);
+	assert_true(back.list.at[1].until_s == RECORD_NEVER);
+	assert_int_equal(back.holders.at[0].since_s, want_since);
+	assert_string_equal(back.clock.boot, now->boot);
+}
+
+// Ten seconds on, the wall clock was set, or not; 60 s were left of the entry.
+static void test_follows_the_clock(void **state)
+{
+	(void)state;
+	static const struct records_clock then = {BOOT_A, 1000, 50}, none = {"", 0, 0};
+
+	check_times(&then, &(struct records_clock){BOOT_A, 1010, 60}, 1060, 900);
+	check_times(&then, &(struct records_clock){BOOT_A, 1012, 60}, 1060, 900); // adjtime
+	check_times(&then, &(struct records_clock){BOOT_A, 1008, 60}, 1060, 900);
+	check_times(&then, &(struct records_clock){BOOT_A, 90010, 60}, 90060, 89900);
+	check_times(&then, &(struct records_clock){BOOT_A, 510, 60}, 560, 400);
+	check_times(&then, &(struct records_clock){BOOT_A, 20, 60}, 70, 1); // before 1970 is 1970
+	check_times(&then, &(struct records_clock){BOOT_B, 90010, 60}, 1060, 900); // another boot
+	check_times(&none, &(struct records_clock){BOOT_A, 90010, 60}, 1060, 900); // an older file
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -994,6 +1037,7 @@ int main(void)
 		cmocka_unit_test(test_against_model),
 		cmocka_unit_test(test_sorts_any_size),
 		cmocka_unit_test(test_covering),
+		cmocka_unit_test(test_follows_the_clock),
 		cmocka_unit_test(test_golden_text),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_cut_off_anywhere),
