@@ -131,6 +131,7 @@ static void check_health(struct service_check *k)
 		.rise = a->rise ? a->rise : RISE,
 		.fall = a->fall ? a->fall : FALL,
 		.via_path = a->via_path,
+		.has_keep = a->has_keep,
 		.keep = a->keep,
 	};
 	if (a->given && r->timeout_ms > r->every_ms)

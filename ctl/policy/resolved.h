@@ -339,6 +339,7 @@ struct resolved_check {
 	uint64_t every_ms, timeout_ms;
 	uint32_t rise, fall;
 	bool via_path;
+	bool has_keep; // else the policy says nothing of it, which is not the same as 0
 	uint32_t keep; // parts of 10,000 of the backends that stay whatever their checks say
 };
 

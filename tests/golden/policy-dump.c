@@ -305,7 +305,10 @@ static void dump_check(struct dump *d, const struct resolved_check *c)
 	fprintf(d->f,
 		" port %u every %" PRIu64 "ms timeout %" PRIu64 "ms rise %" PRIu32 " fall %" PRIu32,
 		c->port, c->every_ms, c->timeout_ms, c->rise, c->fall);
-	fprintf(d->f, "%s keep %" PRIu32 "/10000\n", c->via_path ? " via path" : "", c->keep);
+	fputs(c->via_path ? " via path" : "", d->f);
+	if (c->has_keep)
+		fprintf(d->f, " keep %" PRIu32 "/10000", c->keep);
+	fputc('\n', d->f);
 }
 
 static void dump_service(struct dump *d, const struct resolved_service *s)
