@@ -15,8 +15,8 @@ void arms_look(const char *instance, struct arms_findings *ret)
 	if (fleet_open(instance, NULL, &f, NULL))
 		return;
 	arms_find(&f, &arms);
+	arms_check(&arms, false, ret);
 	arms_forget(instance, &arms);
-	arms_check(&arms, ret);
 }
 
 static void tell(struct context *ctx, const struct arms_findings *list, bool problems)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir detach: take the datapath, and only ours, off interfaces.
 #include <errno.h>
+#include <string.h>
 
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/bringup.h"
+#include "ctl/control/parting.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 
@@ -92,12 +94,34 @@ static int open_existing(struct context *ctx, struct bringup *b, struct err *err
 	return code ? code : instance_open(ctx->instance, &b->instance, err);
 }
 
+static bool is_named(const struct args *args, const char *ifname)
+{
+	vec_each (&args->words, name)
+		if (!strcmp(*name, ifname))
+			return true;
+	return false;
+}
+
+// Will no interface be left, so that the instance goes?
+static bool takes_all(const struct bringup *b, const struct args *args)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; args->words.n && n < WEIR_IFACES; n++)
+		if (!instance_iface(b->instance, n, &row, NULL) && row.state != IFACE_FREE &&
+		    !is_named(args, row.name))
+			return false;
+	return true;
+}
+
 static int detach(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	bool removed;
 	int code = open_existing(ctx, &b, err);
 
+	if (!code && takes_all(&b, args))
+		code = parting_check(b.instance, err);
 	if (code)
 		return code;
 	out_array(ctx->out, "interfaces");
@@ -139,8 +163,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"force", 0, NULL, "remove the whole instance, also one of another version of Weir", false,
-	 false},
+	{"force", 0, NULL, "remove the whole instance, whatever breaks, also one of another Weir",
+	 false, false},
 	{0},
 };
 
@@ -149,7 +173,8 @@ const struct command cmd_detach = {
 	.usage = "[IFACE…] [OPTIONS]",
 	.summary = "take Weir off interfaces (all without IFACE)",
 	.text = "Other programs on the interface stay. With the last interface the instance goes\n"
-		"from the kernel; what was blocked is kept for the next attach.",
+		"from the kernel; what was blocked is kept for the next attach. Refused while services\n"
+		"remember connections that would break: the next attach begins with fresh rings.",
 	.options = options,
 	.run = run,
 };

@@ -121,7 +121,7 @@ static void check_arms(struct doctor *d, const struct fleet *f)
 	num_text n;
 
 	arms_find(f, &arms);
-	arms_check(&arms, &findings);
+	arms_check(&arms, true, &findings);
 	vec_each (&findings, one) {
 		find(d, one->problem ? PROBLEM : NOTE, one->about, one->mend, "%s", one->text);
 		known++;
@@ -141,23 +141,23 @@ static void check_arms(struct doctor *d, const struct fleet *f)
 static void check_services(struct doctor *d)
 {
 	CLEANUP_FLEET struct fleet f = {.lock = -1};
-	struct sentences found = {0};
+	CLEANUP_WAYS struct balance_ways ways = {0};
 	struct err err = {0};
-	size_t changed = 0;
 
 	if (!d->instance || fleet_open(d->ctx->instance, NULL, &f, NULL))
 		return;
-	if (balance_refresh(f.live, NEXTHOP_WAIT_MS, false, &found, &changed, &err))
+	if (balance_refresh(f.live, NEXTHOP_WAIT_MS, false, &ways, &err))
 		find(d, PROBLEM, "services", err.hint, "%s", err.text);
-	vec_each (&found, text)
+	vec_each (&ways.lost, text)
 		find(d, PROBLEM, "services", "", "%s", *text);
-	if (changed)
+	vec_each (&ways.warnings, text)
+		find(d, PROBLEM, "services", "", "%s", *text);
+	if (ways.changed)
 		find(d, PROBLEM, "services", "weir service --refresh",
-		     "the next hops of %zu backends are not what they were", changed);
-	else if (!found.n)
+		     "the next hops of %zu backends are not what they were", ways.changed);
+	else if (!ways.lost.n && !ways.warnings.n)
 		find(d, FINE, "services", "", "the ways to all backends are known");
 	check_arms(d, &f);
-	sentences_free(&found);
 }
 
 // The instance's answer where there is one, since its programs were loaded for that.

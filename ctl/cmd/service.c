@@ -197,52 +197,61 @@ static int show(struct context *ctx, const struct fleet *pool, const char *name,
 
 // The ways are what they are now: what was lost before is known.
 static void report_refresh(struct context *ctx, const struct fleet *pool,
-			   const struct sentences *warnings)
+			   const struct balance_ways *ways)
 {
+	CLEANUP_FREE char **texts = mem_zalloc(ways->lost.n + ways->warnings.n, sizeof(*texts));
+	size_t n = 0;
 	CLEANUP_ARMS struct arms arms = {0};
 	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
 
+	vec_each (&ways->lost, text)
+		texts[n++] = *text;
+	vec_each (&ways->warnings, text)
+		texts[n++] = *text;
 	arms_find(pool, &arms);
+	arms_check(&arms, true, &findings);
 	arms_forget(ctx->instance, &arms);
-	arms_check(&arms, &findings);
-	arms_report(ctx, warnings->at, warnings->n, &findings);
+	arms_report(ctx, texts, n, &findings);
 }
 
 // Neighbours that are silent are waited for here: nobody else has to wait for the lock meanwhile.
 static int ask_ahead(const struct context *ctx, struct err *err)
 {
 	CLEANUP_FLEET struct fleet pool = {.lock = -1};
-	struct sentences unused = {0};
-	size_t changed;
+	CLEANUP_WAYS struct balance_ways unused = {0};
 	int code = fleet_open(ctx->instance, NULL, &pool, err);
 
-	if (!code)
-		code = balance_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, &changed, err);
-	sentences_free(&unused);
-	return code;
+	return code ? code : balance_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, err);
+}
+
+// Done, and without the effect that is wished.
+static int refuse_lost(const struct balance_ways *ways, struct err *err)
+{
+	err_refused(err, "%zu %s no next hop that answers, and new flows all the same",
+		    ways->lost.n, ways->lost.n == 1 ? "backend has" : "backends have");
+	err_hint(err, "weir backend down or weir drain takes one out of the service");
+	return -EHOSTUNREACH;
 }
 
 static int refresh(struct context *ctx, struct err *err)
 {
 	CLEANUP_FLEET struct fleet pool = {.lock = -1};
-	struct sentences warnings = {0};
-	size_t changed = 0;
+	CLEANUP_WAYS struct balance_ways ways = {0};
 	int code = ask_ahead(ctx, err);
 
 	if (!code)
 		code = fleet_open(ctx->instance, ctx->line, &pool, err);
 	if (!code)
-		code = balance_refresh(pool.live, 0, true, &warnings, &changed, err);
-	if (!code) {
-		out_set_string(ctx->out, "instance", ctx->instance);
-		out_set_u64(ctx->out, "changed", changed);
-		report_refresh(ctx, &pool, &warnings);
-		if (!ctx->quiet)
-			out_line(ctx->out, "%zu next %s changed, instance %s", changed,
-				 changed == 1 ? "hop" : "hops", ctx->instance);
-	}
-	sentences_free(&warnings);
-	return code;
+		code = balance_refresh(pool.live, 0, true, &ways, err);
+	if (code)
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_u64(ctx->out, "changed", ways.changed);
+	report_refresh(ctx, &pool, &ways);
+	if (!ctx->quiet)
+		out_line(ctx->out, "%zu next %s changed, instance %s", ways.changed,
+			 ways.changed == 1 ? "hop" : "hops", ctx->instance);
+	return ways.lost.n ? refuse_lost(&ways, err) : 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)

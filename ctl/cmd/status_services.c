@@ -130,7 +130,7 @@ static void alarm_backend(const struct view *v, const struct balancer_member *m,
 
 	if (m->gone || !row || row->here)
 		return;
-	if (!row->ifindex)
+	if (!row->ifindex && !counts(m)) // else alarm_ways knows why
 		alarm(status,
 		      "service '%s': no next hop is known for %s: weir service --refresh says why",
 		      v->service->name, fleet_name(m, name));
@@ -168,7 +168,7 @@ static void alarm_arms(const struct fleet *f, status_alarm *alarm, void *status)
 	num_text n;
 
 	arms_find(f, &arms);
-	arms_check(&arms, &findings);
+	arms_check(&arms, false, &findings);
 	vec_each (&findings, one)
 		if (one->problem)
 			alarm(status, "%s (%s)", one->text, one->mend);
@@ -179,6 +179,23 @@ static void alarm_arms(const struct fleet *f, status_alarm *alarm, void *status)
 			      " (%s): weir doctor says why",
 			      arm->link.name, num_format_grouped(arm->lost.frames, n),
 			      arm->lost.counter);
+}
+
+// As weir doctor asks, who waits for those that are silent.
+static void alarm_ways(const struct fleet *f, status_alarm *alarm, void *status)
+{
+	CLEANUP_WAYS struct balance_ways ways = {0};
+	struct err err = {0};
+
+	if (balance_refresh(f->live, NEXTHOP_WAIT_MS, false, &ways, &err))
+		alarm(status, "%s", err.text);
+	vec_each (&ways.lost, text)
+		alarm(status, "%s", *text);
+	if (ways.changed)
+		alarm(status,
+		      "the next hops of %zu backends are not what they were: weir service "
+		      "--refresh",
+		      ways.changed);
 }
 
 void status_services_alarms(struct context *ctx, const struct fleet *f, status_alarm *alarm,
@@ -201,6 +218,8 @@ void status_services_alarms(struct context *ctx, const struct fleet *f, status_a
 			      v.service->name);
 		alarm_pins(&v, alarm, status);
 	}
-	if (f->live)
-		alarm_arms(f, alarm, status);
+	if (!f->live)
+		return;
+	alarm_ways(f, alarm, status);
+	alarm_arms(f, alarm, status);
 }

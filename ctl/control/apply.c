@@ -464,7 +464,7 @@ static int renew_services(const struct instance *i, const struct apply_options *
 			  struct apply_result *ret, struct err *err)
 {
 	CLEANUP_BALANCING struct balancing_live *l = NULL;
-	struct sentences warnings = {0};
+	CLEANUP_WAYS struct balance_ways ways = {0};
 	struct clock now;
 	int code = balancing_open(i, ret->generation, &l, err);
 
@@ -473,10 +473,12 @@ static int renew_services(const struct instance *i, const struct apply_options *
 	if (!(code = instance_clock(i, &now, err)) && !o->dry_run)
 		code = balance_tidy(l, &now, NULL, NULL, err);
 	if (!code)
-		code = balance_refresh(l, 0, !o->dry_run, &warnings, &ret->hops, err);
-	vec_each (&warnings, text)
+		code = balance_refresh(l, 0, !o->dry_run, &ways, err);
+	ret->hops = ways.changed;
+	vec_each (&ways.lost, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
-	sentences_free(&warnings);
+	vec_each (&ways.warnings, text)
+		vec_push(&ret->warnings, mem_strdup(*text));
 	note_hands(balancing_state(l), ret);
 	return code;
 }
@@ -505,16 +507,12 @@ static bool needs_trial(const struct instance *i, const struct candidate *c, uin
 			const struct devices *missing)
 {
 	CLEANUP_BALANCING struct balancing_live *l = NULL;
-	struct sentences unused = {0};
-	size_t hops = 0;
+	CLEANUP_WAYS struct balance_ways ways = {0};
 
 	if (missing->n || !c->resolved->n_services)
 		return missing->n;
-	if (balancing_open(i, generation, &l, NULL) ||
-	    balance_refresh(l, 0, false, &unused, &hops, NULL))
-		hops = 1;
-	sentences_free(&unused);
-	return hops;
+	return balancing_open(i, generation, &l, NULL) ||
+	       balance_refresh(l, 0, false, &ways, NULL) || ways.changed;
 }
 
 static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,

@@ -97,6 +97,7 @@ static void subtract(struct arm *arm, const struct json *base)
 	key_text key;
 	uint64_t before = base ? json_get_u64(base, key_of(arm, key)) : 0;
 
+	arm->known = base && json_get(base, key);
 	if (before <= arm->lost.frames)
 		arm->lost.frames -= before;
 }
@@ -188,7 +189,8 @@ static bool peer_of(const struct arm *arm, struct link *ret)
 // What goes back where it came from. A veth queues such frames at its other end, and only a program there makes
 // it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot even be redirected to
 // has no program at its other end.
-static void check_back(const struct arm *arm, enum nexthop_xmit xmit, struct arms_findings *ret)
+static void check_back(const struct arm *arm, enum nexthop_xmit xmit, bool again,
+		       struct arms_findings *ret)
 {
 	const char *name = arm->link.name;
 	struct link peer = {.name = "PEER"};
@@ -200,6 +202,8 @@ static void check_back(const struct arm *arm, enum nexthop_xmit xmit, struct arm
 	if (seen && shows_native(&peer))
 		return;
 	problem = seen || xmit == NEXTHOP_XMIT_NO;
+	if (!problem && !again && arm->known)
+		return;
 	add(ret, arm, problem,
 	    problem ? mem_printf("what is sent back out of '%s' gets lost: the other end of this "
 				 "veth has no XDP program in native mode",
@@ -214,7 +218,7 @@ static void check_back(const struct arm *arm, enum nexthop_xmit xmit, struct arm
 		       peer.name));
 }
 
-void arms_check(const struct arms *a, struct arms_findings *ret)
+void arms_check(const struct arms *a, bool again, struct arms_findings *ret)
 {
 	vec_each (a, arm) {
 		enum nexthop_xmit xmit = NEXTHOP_XMIT_UNKNOWN;
@@ -223,7 +227,7 @@ void arms_check(const struct arms *a, struct arms_findings *ret)
 			continue;
 		xmit = nexthop_xmit(arm->link.index);
 		if (arm->native)
-			check_back(arm, xmit, ret);
+			check_back(arm, xmit, again, ret);
 		if (any_native(a, arm))
 			check_redirect(arm, xmit, ret);
 	}

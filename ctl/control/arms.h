@@ -17,6 +17,7 @@ struct arm {
 	bool in, out;
 	bool native;              // in: our program is there, in native mode
 	struct ethtool_lost lost; // since the last arms_forget, else since the device exists
+	bool known; // there was an arms_forget with it: what may be wrong has been told
 };
 struct arms { // interfaces of the instance first
 	struct arm *at;
@@ -43,8 +44,9 @@ struct arms_findings {
 	size_t n, cap;
 };
 
-// Why frames get lost, by what the kernel says of the devices; not what has been lost.
-void arms_check(const struct arms *a, struct arms_findings *ret);
+// Why frames get lost, by what the kernel says of the devices; not what has been lost. `again`: what only may be
+// wrong is told also of devices that are known.
+void arms_check(const struct arms *a, bool again, struct arms_findings *ret);
 void arms_findings_free(struct arms_findings *list);
 #define CLEANUP_ARMS_FINDINGS CLEANUP(arms_findings_free)
 

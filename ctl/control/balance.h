@@ -78,7 +78,16 @@ int balance_guard(struct balancing_live *l, const struct clock *now, uint32_t ms
 int balance_rewrite(struct balancing_live *l, const struct clock *now, size_t *ret_changed,
 		    bool *ret_nobody, struct err *err);
 
-// Asks for next hops anew and, with `write`, writes those that differ. `wait_ms` as above; sentences to *ret_warnings, which
-// the caller frees. *ret_changed: backends whose next hop is another one.
+// What is known of the ways to backends.
+struct balance_ways {
+	struct sentences
+		lost; // there is none to a backend that gets new flows, or nobody answers there
+	struct sentences warnings; // what else speaks against one
+	size_t changed;            // next hops that are others than the ones in force
+};
+void balance_ways_free(struct balance_ways *ways);
+#define CLEANUP_WAYS CLEANUP(balance_ways_free)
+
+// Asks for next hops anew and, with `write`, writes those that differ. `wait_ms` as above.
 int balance_refresh(struct balancing_live *l, uint32_t wait_ms, bool write,
-		    struct sentences *ret_warnings, size_t *ret_changed, struct err *err);
+		    struct balance_ways *ret, struct err *err);

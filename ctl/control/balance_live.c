@@ -196,9 +196,21 @@ static struct prefix source_of(const struct backend *row)
 	return p;
 }
 
+void balance_ways_free(struct balance_ways *ways)
+{
+	sentences_free(&ways->lost);
+	sentences_free(&ways->warnings);
+}
+
+// Who is drained or down is not missed.
+static bool is_needed(const struct balancer_member *m)
+{
+	return balancer_state(m) == BACKEND_UP && balancer_weight(m);
+}
+
 static bool refresh_row(struct balancing_live *l, const struct balancer_service *s,
 			const struct balancer_member *m, const struct nexthop_answer *hop,
-			bool write, struct sentences *warnings)
+			bool write, struct balance_ways *ways)
 {
 	const struct backend *old = balancing_row(l, m->id);
 	struct prefix kept = old ? source_of(old) : (struct prefix){0};
@@ -210,7 +222,8 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 	if (old) // which the whole pool says
 		row.state = old->state;
 	if (why && !m->gone)
-		sentences_add(warnings, mem_printf("service '%s': %s", s->name, why));
+		sentences_add(hop->code && is_needed(m) ? &ways->lost : &ways->warnings,
+			      mem_printf("service '%s': %s", s->name, why));
 	free(why);
 	if (!old || !memcmp(old, &row, offsetof(struct backend, path)))
 		return false;
@@ -220,14 +233,13 @@ static bool refresh_row(struct balancing_live *l, const struct balancer_service 
 }
 
 int balance_refresh(struct balancing_live *l, uint32_t wait_ms, bool write,
-		    struct sentences *ret_warnings, size_t *ret_changed, struct err *err)
+		    struct balance_ways *ret, struct err *err)
 {
 	const struct balancer *b = balancing_state(l);
 	CLEANUP_FREE struct addr *dests = mem_zalloc(b->n_members, sizeof(*dests));
 	CLEANUP_FREE struct nexthop_answer *hops = mem_zalloc(b->n_members, sizeof(*hops));
 	int code;
 
-	*ret_changed = 0;
 	for (size_t m = 0; m < b->n_members; m++)
 		balancer_address(&b->members[m], &dests[m]);
 	code = hops_find(dests, b->n_members, wait_ms, hops, err);
@@ -237,8 +249,8 @@ int balance_refresh(struct balancing_live *l, uint32_t wait_ms, bool write,
 		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
 			if (write && !hops[m].code && hops[m].hop.ifindex)
 				code = balancing_add_device(l, hops[m].hop.ifindex, err);
-			*ret_changed += !code && refresh_row(l, s, &b->members[m], &hops[m], write,
-							     ret_warnings);
+			ret->changed +=
+				!code && refresh_row(l, s, &b->members[m], &hops[m], write, ret);
 		}
 	}
 	return code;

@@ -107,16 +107,22 @@ static uint32_t outer_bytes(uint8_t mode, uint8_t family)
 }
 
 // Packets of the usual size, in their tunnel: if they do not fit, each sender has to be told.
-static char *check_room(const struct hops_source *source, const struct nexthop *hop, uint8_t family)
+static char *check_room(const struct hops_source *source, const struct nexthop *hop, uint8_t family,
+			const char *name)
 {
 	uint32_t outer = outer_bytes(source->mode, family);
+	uint32_t room = hop->mtu > outer ? hop->mtu - outer : 0;
 
 	if (hop->mtu >= outer + USUAL_MTU || !outer)
 		return NULL;
+	if (hop->mtu_of_route)
+		return mem_printf("packets above %u bytes do not fit into their tunnel, as the "
+				  "route to %s says mtu %u, and are answered with 'too big': "
+				  "ip%s route get %s shows it, and whether it was learned",
+				  room, name, hop->mtu, family == 6 ? " -6" : "", name);
 	return mem_printf("packets above %u bytes do not fit through %s in their tunnel, and are "
 			  "answered with 'too big': ip link set %s mtu %u",
-			  hop->mtu > outer ? hop->mtu - outer : 0, hop->name, hop->name,
-			  outer + USUAL_MTU);
+			  room, hop->name, hop->name, outer + USUAL_MTU);
 }
 
 // What speaks against a next hop, as a sentence; NULL: nothing. Whether its device can send: control/arms.
@@ -131,7 +137,7 @@ static char *check_hop(const struct hops_source *source, const struct nexthop *h
 		return mem_printf("%s is behind %s: mode dr needs a backend on the same link, "
 				  "ipip and gue do not",
 				  name, addr_format(&hop->gateway, gateway));
-	return check_room(source, hop, family);
+	return check_room(source, hop, family, name);
 }
 
 // A host that does not answer for a while has not moved: forgetting its MAC address would keep packets

@@ -148,6 +148,7 @@ int nexthop_from(const struct addr *dest, const struct lookup *route, const stru
 	    (code = check_device(dest, egress, err)))
 		return code;
 	fill_links(device, egress, &hop);
+	hop.mtu_of_route = route->mtu && route->mtu < hop.mtu;
 	hop.mtu = least(hop.mtu, route->mtu);
 	*ret = hop;
 	return 0;

@@ -29,6 +29,7 @@ struct nexthop {
 	uint8_t mac_own[6];     // source address of the frames
 	uint8_t mac[6];         // of the next hop, network order as on the wire
 	uint32_t mtu;           // bytes of IP: the least of route, its device and the egress
+	bool mtu_of_route;      // the route alone says so
 	struct addr gateway; // family 0: the destination is on the link. May be of the other family
 	struct addr source;  // what this host would send from; family 0: the kernel does not say
 	enum nexthop_xmit xmit;

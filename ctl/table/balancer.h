@@ -155,6 +155,19 @@ size_t balancer_change(struct balancer *b, size_t service, uint64_t now, uint32_
 // The service as the datapath sees it.
 void balancer_row(const struct balancer_service *s, uint32_t hz, struct service *ret);
 
+// What somebody set of a member, from a list; before, it has nothing of it. What is over by `wall_s` is left out.
+void balancer_take_hand(struct balancer_member *m, const char *service,
+			const struct balancer_hand *hands, size_t n, uint64_t wall_s);
+
+// What a service would lose if it began anew with the members as they are.
+struct balancer_loss {
+	uint32_t unsettled; // slots that are not stable: what goes there is remembered
+	uint32_t other;     // stable slots that would have another owner, or none
+	uint64_t jiffies;   // for so long slots are changing, whatever happens
+};
+void balancer_loss(const struct balancer *b, const struct balancer_service *s, uint64_t now,
+		   uint32_t hz, struct balancer_loss *ret);
+
 // Finds them by name; by address and port (port 0 fits any; NULL address: here). NULL: not there.
 struct balancer_service *balancer_find(const struct balancer *b, const char *name);
 struct balancer_member *balancer_find_member(const struct balancer *b,

@@ -104,19 +104,20 @@ static void inherit_member(struct balancer_member *m, const struct balancer_memb
 	m->until_s = was->until_s;
 }
 
-static void take_hand(const struct plan *p, const struct turn *t, struct balancer_member *m)
+void balancer_take_hand(struct balancer_member *m, const char *service,
+			const struct balancer_hand *hands, size_t n, uint64_t wall_s)
 {
-	for (size_t i = 0; i < p->o->n_hands; i++) {
-		const struct balancer_hand *h = &p->o->hands[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct balancer_hand *h = &hands[i];
 
-		if (strcmp(h->service, t->s->name) != 0 ||
+		if (strcmp(h->service, service) != 0 ||
 		    !same_backend(m, h->addr.family, h->addr.bytes, h->port))
 			continue;
 		m->hand = h->state;
 		m->weighed = h->weighed;
 		m->hand_weight = h->weight;
 		m->until_s = h->until_s;
-		balancer_expire_member(m, p->o->wall_s);
+		balancer_expire_member(m, wall_s);
 	}
 }
 
@@ -139,7 +140,8 @@ void balancer_plan_members(struct plan *p, struct turn *t)
 		if (was)
 			inherit_member(&m, was);
 		if (!was || was->gone)
-			take_hand(p, t, &m);
+			balancer_take_hand(&m, t->s->name, p->o->hands, p->o->n_hands,
+					   p->o->wall_s);
 		m.id = was && t->goes_on ? was->id : balancer_plan_number(p, t->from);
 		balancer_ids_add(&t->named, m.id);
 		add_member(p, t, &m);

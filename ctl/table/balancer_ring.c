@@ -138,3 +138,32 @@ void balancer_figures(const struct balancer *b, const struct balancer_service *s
 	count_phases(b, s, &rules, ret);
 	ring_fingerprint(&s->key, s->hash, s->size, backends, n, &ret->fingerprint);
 }
+
+// ---- what would be lost -------------------------------------------------------------------------
+
+static uint64_t changes_for(uint64_t slot, const struct ring_rules *rules)
+{
+	uint64_t age = (slot_time(rules->now) - slot) & SLOT_SINCE;
+
+	if (slot_phase(slot, rules->now, rules->hold_ticks) != SLOT_CHANGING)
+		return 0;
+	return age <= rules->hold_ticks ? (rules->hold_ticks - age + 1) << SERVICE_SLOT_SHIFT : 0;
+}
+
+void balancer_loss(const struct balancer *b, const struct balancer_service *s, uint64_t now,
+		   uint32_t hz, struct balancer_loss *ret)
+{
+	CLEANUP_BALANCER_RING struct balancer_ring ring = {0};
+	struct ring_rules rules = balancer_rules(s, now, hz);
+	bool somebody = balancer_ring_fill(b, s, &ring);
+
+	*ret = (struct balancer_loss){0};
+	for (uint32_t i = 0; i < s->size; i++) {
+		uint64_t slot = slot_at(b, s, i), more = changes_for(slot, &rules);
+		uint32_t owner = somebody ? ring.owners[i] : BACKEND_NONE;
+
+		ret->unsettled += slot_former(slot) != BACKEND_NONE;
+		ret->other += !slot_former(slot) && slot_owner(slot) != owner;
+		ret->jiffies = more > ret->jiffies ? more : ret->jiffies;
+	}
+}

@@ -132,7 +132,7 @@ class Pool(Scenario):
 
     def restart(self, states):
         """From what is on disk, as after a boot."""
-        self.weir("detach")
+        self.weir("detach", "--force")
         assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
         self.weir("attach", "near0", "--max-entries", "64")
         self.learn()

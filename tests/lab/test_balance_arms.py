@@ -3,6 +3,7 @@
 where frames get lost."""
 
 import contextlib
+import json
 
 import pytest
 from balancerlab import policy, running_balancer, running_node, transfers
@@ -147,6 +148,70 @@ def test_what_goes_back_into_nothing_is_told(served):
     wrong, lost = doctor(node)["net0"]
     assert "has no XDP program" in wrong and lost.startswith("lost ")
     assert "has no XDP program" in node.json("service", "--refresh")["warnings"][0]
+
+
+def changed(folder):
+    """The policy with another text, and the same meaning."""
+    path = folder / "web.weir"
+    path.write_text(path.read_text() + "# again\n")
+    return path
+
+
+def test_what_may_be_wrong_is_told_once(served, tmp_path):
+    """Not at every apply; doctor and service --refresh tell whenever they are asked."""
+    _, node = served({"mode": "dr"}, number=1)
+    assert "'net0'" in node.applied["notices"][0]
+    done = node("-j", "apply", changed(tmp_path))
+    assert json.loads(done.stdout)["notices"] == [] and "other end" not in done.stderr
+    assert "'net0'" in node.json("service", "--refresh")["notices"][0]
+    found = json.loads(node("-j", "doctor", "net0", check=False).stdout)["findings"]
+    assert any("other end of this veth" in one["text"] for one in found)
+    assert node.json("apply", changed(tmp_path))["notices"] == []
+
+
+def test_a_silent_backend_is_an_alarm(served):
+    """What doctor knows status alarms, and service --refresh does not end as if all was well."""
+    lab, node = served({"mode": "dr"})
+    assert not alarms(node) and not doctor(node)
+    address = node.service()["backends"][0]["backend"]
+    before = node.backend(address)["next_hop"]
+    run(["ip", "-n", lab.netns("backend1"), "link", "set", "net0", "down"])
+    try:
+        run(["ip", "-n", lab.netns("balancer1"), "neigh", "flush", "to", address])
+        told = alarms(node)
+        assert f"'{address}' does not answer ARP on 'net0'" in told, told
+        done = node("-j", "service", "--refresh", check=False)
+        assert done.returncode == 3 and "1 backend" in done.stderr
+        assert any(f"'{address}' does not answer" in text for text in json.loads(done.stdout)["warnings"])
+        assert node.backend(address)["next_hop"] == before  # it has not moved
+        node("drain", address)
+        assert not alarms(node)  # nobody misses it
+        assert any(address in text for text in node.json("service", "--refresh")["warnings"])
+    finally:
+        run(["ip", "-n", lab.netns("backend1"), "link", "set", "net0", "up"])
+
+
+def test_another_next_hop_is_an_alarm(served):
+    lab, node = served({"mode": "dr"})
+    address = node.service()["backends"][0]["backend"]
+    here = ["ip", "-n", lab.netns("balancer1"), "neigh"]
+    run([*here, "replace", address, "lladdr", "02:00:00:00:00:77", "dev", "net0"])
+    assert "the next hops of 1 backends are not what they were" in alarms(node)
+    assert node.json("service", "--refresh")["changed"] == 1
+    assert not alarms(node)
+
+
+def test_the_route_is_named_that_limits_packets(served, tmp_path):
+    lab, node = served({"mode": "ipip"})
+    address = node.service()["backends"][0]["backend"]
+    here = ["ip", "-n", lab.netns("balancer1"), "route"]
+    way = run([*here, "get", address]).stdout.split()
+    via = way[1 : way.index("src")] if "src" in way else way[1:]
+    run([*here, "replace", address, *via, "mtu", "1501"])
+    warned = [text for text in node.json("apply", changed(tmp_path))["warnings"] if "bytes" in text]
+    assert len(warned) == 1 and "above 1481 bytes" in warned[0], warned
+    assert f"the route to {address} says mtu 1501" in warned[0] and "ip link set" not in warned[0]
+    assert f"ip route get {address}" in warned[0]
 
 
 def test_a_program_at_the_other_end_is_not_mistaken_for_gro(served):

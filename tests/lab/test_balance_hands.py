@@ -195,6 +195,37 @@ def reboot(node):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def test_detach_breaks_no_connection(balancer, node):
+    """Pins go with the instance: detach waits for them, or is told to break them."""
+    node("drain", TWO)
+    with crowd_of(balancer, 20, 12000, 6000) as crowd:
+        for argv in ("detach",), ("detach", "net0"):
+            said = node.fails(3, *argv)
+            assert "service 'web'" in said and "are not stable" in said and "detach --force" in said
+        assert node.service()["slots_stable"] < node.service()["slots"]
+        results = crowd.results()
+    assert not failed(results), failed(results)
+    time.sleep(IDLE_S * 2 + 3)
+    node("detach")  # tidies up
+    node("attach", "net0")
+    assert who_answers(balancer) == {"backend1", "backend3"}
+
+
+def test_detach_keeps_what_attach_cannot_bring_back(balancer, node):
+    node("drain", TWO, "--volatile")
+    time.sleep(IDLE_S * 2 + 3)
+    said = node.fails(3, "detach")
+    assert "attach would give" in said and "--volatile" in said
+    node("drain", TWO)
+    for one in ONE, THREE:
+        node("backend", "down", one)
+    time.sleep(IDLE_S * 2 + 3)
+    said = node.fails(3, "detach")
+    assert "no backend counts" in said
+    node("detach", "--force")
+    assert not balancer.answers(balancer.vip4)
+
+
 @pytest.mark.parametrize("how", ["detach", "reboot"])
 def test_hands_survive_a_new_instance(balancer, node, how):
     wanted = set_some(node)
@@ -203,7 +234,7 @@ def test_hands_survive_a_new_instance(balancer, node, how):
     assert {(hand["backend"], hand["volatile"]) for hand in node.json("status")["services"][0]["by_hand"]
             if hand["volatile"]} == {(THREE, True)}
     if how == "detach":
-        node("detach")
+        node("detach", "--force")
     else:
         reboot(node)
     assert not balancer.answers(balancer.vip4)

@@ -104,6 +104,7 @@ static void vlan_device(void **state)
 	route.mtu = 1400;
 	assert_int_equal(made(&route, &hop, NULL), 0);
 	assert_int_equal(hop.mtu, 1400);
+	assert_true(hop.mtu_of_route);
 	route.mtu = 1497;
 	assert_int_equal(made(&route, &hop, NULL), 0);
 	assert_int_equal(hop.mtu, 1496);

@@ -62,6 +62,39 @@ static void test_states(void **state)
 	made_free(&m);
 }
 
+// What would not be there any more if all began anew.
+static void test_loss(void **state)
+{
+	(void)state;
+	struct made m;
+	CLEANUP_BALANCER struct balancer *b = NULL;
+	struct balancer_loss loss;
+	struct ring_rules rules;
+	bool nobody;
+
+	SERVED_ONE(&m, 0, 1, 2);
+	b = served_plan(&m, NULL);
+	rules = balancer_rules(&b->services[0], SERVED_NOW, SERVED_HZ);
+	balancer_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
+	assert_true(!loss.unsettled && !loss.other && !loss.jiffies);
+	served_find(b, 0, 1)->hand = BACKEND_DRAIN;
+	balancer_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
+	assert_true(!loss.unsettled &&
+		    loss.other >= SERVED_SIZE / 3); // nobody has changed the ring
+	balancer_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody);
+	balancer_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
+	assert_true(loss.unsettled >= SERVED_SIZE / 3 && !loss.other);
+	assert_in_range(loss.jiffies, (uint64_t)rules.hold_ticks << SERVICE_SLOT_SHIFT,
+			((uint64_t)rules.hold_ticks + 1) << SERVICE_SLOT_SHIFT);
+	balancer_loss(b, &b->services[0], SERVED_NOW + loss.jiffies, SERVED_HZ, &loss);
+	assert_true(loss.unsettled >= SERVED_SIZE / 3 && !loss.jiffies); // pins only
+	served_find(b, 0, 0)->health = BACKEND_DOWN;
+	served_find(b, 0, 2)->weighed = 1; // weight 0: the ring is kept
+	balancer_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
+	assert_int_equal(loss.unsettled + loss.other, SERVED_SIZE);
+	made_free(&m);
+}
+
 static void test_nobody_counts(void **state)
 {
 	(void)state;
@@ -217,9 +250,13 @@ static void test_figures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_change),        cmocka_unit_test(test_states),
-		cmocka_unit_test(test_nobody_counts), cmocka_unit_test(test_change_beside_gone),
-		cmocka_unit_test(test_change_time),   cmocka_unit_test(test_fingerprint),
+		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_nobody_counts),
+		cmocka_unit_test(test_change_beside_gone),
+		cmocka_unit_test(test_change_time),
+		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_figures),
 	};
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Looks at the balancer that runs before its instance is removed.
+#include "ctl/control/parting.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/control/balance.h"
+#include "ctl/control/hands.h"
+#include "ctl/datapath/commit.h"
+
+// As attach finds the members: with what is on disk.
+static void take_kept_hands(struct balancer *b, const struct hands *hands, uint64_t wall_s)
+{
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct balancer_service *s = &b->services[n];
+
+		for (uint32_t i = 0; i < s->n_members; i++) {
+			struct balancer_member *m = &b->members[s->first_member + i];
+
+			m->hand = BACKEND_UP;
+			m->weighed = 0;
+			m->until_s = 0;
+			balancer_take_hand(m, s->name, hands->at, hands->n, wall_s);
+		}
+	}
+}
+
+static int refuse(const struct balancer_service *s, const struct balancer_loss *loss,
+		  const struct clock *now, struct err *err)
+{
+	uint64_t ms = loss->jiffies * 1000 / now->hz;
+	num_text slots, time;
+
+	if (loss->unsettled) {
+		err_refused(err,
+			    "connections of service '%s' would break: %s of its slots are not "
+			    "stable, and what is remembered of them goes with the instance",
+			    s->name, num_format_grouped(loss->unsettled, slots));
+		err_hint(err, "wait until weir service shows all as stable%s%s, or detach --force",
+			 ms ? ", at least " : "",
+			 ms ? num_format_duration_ms((ms + 999) / 1000 * 1000, time) : "");
+	} else {
+		err_refused(err,
+			    "connections of service '%s' would break: attach would give %s of its "
+			    "slots to others",
+			    s->name, num_format_grouped(loss->other, slots));
+		err_hint(err, "what is set with --volatile goes with the instance, and so does a "
+			      "ring that is kept as no backend counts; or detach --force");
+	}
+	return -EBUSY;
+}
+
+static int check(struct balancing_live *l, const struct instance *i, const struct clock *now,
+		 struct err *err)
+{
+	struct balancer *b = balancing_state(l);
+	CLEANUP_FREE struct balancer_member *members = NULL;
+	struct balancer fresh = *b;
+	struct hands hands = {0};
+	int code = 0;
+
+	members = mem_zalloc(b->n_members, sizeof(*members));
+	memcpy(members, b->members, b->n_members * sizeof(*members));
+	fresh.members = members;
+	hands_read(i->name, &hands, NULL); // damaged: attach begins without it, too
+	take_kept_hands(&fresh, &hands, now->wall_ms / 1000);
+	vec_free(&hands);
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		struct balancer_loss loss;
+
+		balancer_loss(&fresh, &b->services[n], now->jiffies, now->hz, &loss);
+		if (loss.unsettled || loss.other)
+			code = refuse(&b->services[n], &loss, now, err);
+	}
+	return code;
+}
+
+int parting_check(const struct instance *i, struct err *err)
+{
+	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	struct commit_state state;
+	struct clock now;
+
+	if (commit_read(i, &state, NULL) || instance_clock(i, &now, NULL) ||
+	    balancing_open(i, state.expired ? state.previous : state.active, &l, NULL))
+		return 0;
+	// A trial has two rings that stand for each other: they are left as they are.
+	if (!state.deadline && balance_tidy(l, &now, NULL, NULL, NULL))
+		return 0;
+	return check(l, i, &now, err);
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What would be forgotten if the instance went: rings and pins are in the kernel alone.
+#pragma once
+
+#include "ctl/datapath/instance.h"
+
+// ERR_REFUSED when connections would be sent elsewhere after the next attach, as its balancer begins anew from the
+// policy and from what was set by hand and kept on disk. 0 also when what runs cannot be read: nothing is to be
+// saved there. The caller holds the lock.
+int parting_check(const struct instance *i, struct err *err);
