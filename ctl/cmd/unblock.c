@@ -23,6 +23,7 @@ struct request {
 	struct intent intent;
 	enum scope scope;
 	bool dry_run;
+	bool fleeting; // also where it cannot be saved
 };
 
 static void request_free(struct request *r)
@@ -295,7 +296,10 @@ static int change_book(struct context *ctx, const struct request *r, struct err 
 	collect(r, book, &meant);
 	unrecord(r, book, &removed);
 	if (!r->dry_run && removed)
-		code = book_commit(book, false, &plan, err);
+		code = book_commit(book, r->fleeting, &plan, err);
+	if (!code && book->unsaved.code)
+		log_warning("not saved: %s; what was taken away may come back with the next attach",
+			    book->unsaved.text);
 	if (!code) {
 		report(ctx, r, removed);
 		code = report_leftovers(ctx, r, book, &meant, err);
@@ -334,6 +338,7 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	int code;
 
 	r->dry_run = args_has(args, "dry-run");
+	r->fleeting = args_has(args, "volatile");
 	r->intent = (struct intent){
 		.allow = allow, .now_s = (uint64_t)time(NULL), .note = "", .by = ""};
 	code = overlay_kinds(args, allow, kinds_of(allow, true, true), &r->intent.kinds, err);
@@ -378,6 +383,7 @@ static const struct args_option options[] = {
 	{"set", 0, "NAME", "take it out of the policy's dynamic set NAME instead", false, false},
 	{"sync", 0, "NAME", "of the list NAME; without WHAT all of it", false, false},
 	{"all", 0, NULL, "every entry of everybody, with --origin NAME of NAME only", false, false},
+	{"volatile", 0, NULL, "in the kernel, also where it cannot be saved", false, false},
 	{"dry-run", 0, NULL, "say what would be done and do nothing", false, false},
 	{0},
 };

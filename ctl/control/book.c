@@ -347,7 +347,6 @@ int book_commit(struct book *b, bool fleeting_ok, struct overlay_plan *ret, stru
 {
 	CLEANUP_FREE struct overlay_want *want = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct err file = {0};
 	size_t n;
 	int code = instance_clock(b->instance, &b->clock, err);
 
@@ -356,17 +355,18 @@ int book_commit(struct book *b, bool fleeting_ok, struct overlay_plan *ret, stru
 	want = wanted(b, &n);
 	if ((code = overlay_stage(b->instance, want, n, &plan, err)))
 		return code;
-	code = write_beside(b, plan.epoch, &file);
+	b->unsaved = (struct err){0};
+	code = write_beside(b, plan.epoch, &b->unsaved);
 	if (code && !fleeting_ok) {
 		overlay_tidy(b->instance, NULL);
-		*err = file;
+		*err = b->unsaved;
 		err_hint(err, "--volatile changes the kernel alone");
 		return code;
 	}
 	overlay_commit(b->instance, &plan);
 	// From here on it is done; a file that cannot take its place is found by the next command.
-	if (!code)
-		code = file_commit(b->path, fleeting_ok ? NULL : err);
+	if (!code && (code = file_commit(b->path, &b->unsaved)) && !fleeting_ok)
+		*err = b->unsaved;
 	*ret = plan;
 	ret->dead = NULL;
 	return fleeting_ok ? 0 : code;

@@ -19,6 +19,8 @@ struct book {
 	struct overlay_rows rows; // what the kernel has; not kept up to date by changes
 	int lock;
 	char *path; // of the file
+	struct err
+		unsaved; // what kept the last commit's records from the file; no code: nothing did
 };
 
 // Opens instance and book for changing, under the lock. `command` names us to those who wait.
@@ -31,7 +33,8 @@ void book_free(struct book *b);
 #define CLEANUP_BOOK CLEANUP(book_cleanup)
 void book_cleanup(struct book **b);
 
-// Makes the records true. `fleeting_ok`: a state folder that cannot be written is no reason to refuse.
+// Makes the records true. `fleeting_ok`: a state folder that cannot be written is no reason to refuse;
+// b->unsaved tells then.
 // 0; or -errno with err set, and packets, maps and file are as before.
 int book_commit(struct book *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
 

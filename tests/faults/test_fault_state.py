@@ -3,6 +3,7 @@
 
 import contextlib
 import random
+import re
 import shutil
 
 import pytest
@@ -69,6 +70,40 @@ def test_full_disk(pair, weir, tmp_path):
         weir("attach", "near0")
         assert ports(pair) == TEN_DROPS
         assert set(weir.entries()) == {*BLOCKED, "203.0.113.2"}  # the volatile one is gone
+
+
+def hinted(line):
+    """The option that the hint of this message names."""
+    option, = set(re.findall(r"--[a-z-]+", line[line.rindex("("):]))
+    return option
+
+
+@pytest.mark.parametrize("where", ["full", "read-only"])
+def test_hints_lead_out(pair, weir, tmp_path, where):
+    """Each command that cannot be saved names an option of its own, and with that it has its effect."""
+    apply = Policies(weir, tmp_path)
+    with small_disk(weir, "64k"):
+        weir("attach", "near0")
+        apply(TEN)
+        apply(NINE)
+        weir("block", "192.0.2.7", "203.0.113.7")
+        weir("allow", "203.0.113.7")
+        if where == "full":
+            with contextlib.suppress(OSError), open(weir.state / "filler", "wb", buffering=0) as filler:
+                while filler.write(b"x" * 512):
+                    pass
+        else:
+            remount(weir, "ro")
+        apply.path.write_text(TEN)
+        commands = [("unblock", "192.0.2.7"), ("unallow", "203.0.113.7"), ("block", "192.0.2.8"),
+                    ("allow", "192.0.2.9"), ("apply", apply.path), ("rollback",)]
+        for command in commands:
+            weir(*command, hinted(weir.fails(2, *command)))
+        assert free(pair, "192.0.2.7", "203.0.113.7", "192.0.2.8") == [True, False, False]
+        assert {(e["address"], e["kind"]) for e in weir.json("list")["entries"]} == {
+            ("203.0.113.7", "block-from"), ("192.0.2.8", "block-from"), ("192.0.2.9", "allow-from")}
+        assert "not saved" in weir("unblock", "--all", "--volatile").stderr
+        assert not [e for e in weir.json("list")["entries"] if e["kind"] == "block-from"]
 
 
 def remount(weir, mode):

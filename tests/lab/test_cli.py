@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from labnet import WEIR, run
+from labnet import ROOT, WEIR, run
 
 GLOBAL = {"instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
 ADD = {"file", "wide", "to", "both", "for", "note", "origin", "sync", "set", "iface", "mode", "live",
@@ -262,3 +262,22 @@ def test_explain(pair, on):
     assert on.json("explain", "198.18.113.9")["from"] == "pass"
     unknown = {"address": "192.0.2.1", "from": "pass", "to": "pass", "entries": []}
     assert on.json("explain", "192.0.2.1").items() >= unknown.items()
+
+
+def texts_of_sources():
+    """Every string of the sources, neighbours joined."""
+    for path in sorted((ROOT / "ctl").rglob("*.c")):
+        for joined in re.findall(r'(?:"(?:[^"\\]|\\.)*"\s*)+', path.read_text()):
+            yield path, "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', joined))
+
+
+def test_every_command_that_a_text_names_has_the_options_named(weir):
+    helps = {}
+    for path, text in texts_of_sources():
+        for verb, rest in re.findall(r"weir (?:-[nN] \S+ )?([a-z]+)((?: [^;,:()|]*)?)", text):
+            options = re.findall(r"--[a-z][a-z-]*", rest)
+            if options and verb not in helps:
+                helps[verb] = weir("help", verb).stdout
+            for option in options:
+                assert option in helps[verb], f"{path.relative_to(ROOT)}: weir {verb} {option}: {text}"
+    assert len(helps) > 5
