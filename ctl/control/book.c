@@ -304,6 +304,16 @@ int book_read(const char *name, struct book **ret, struct err *err)
 	return code;
 }
 
+int book_count(const char *instance, size_t *ret)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/overlay", PINS_STATE, instance);
+	CLEANUP_RECORDS struct records records = {0};
+	int code = load(path, &records, NULL);
+
+	*ret = records.list.n;
+	return code == -ENOENT ? 0 : code;
+}
+
 static int make_state_folder(const struct book *b, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, b->instance->name);

@@ -46,5 +46,8 @@ int book_settle(const struct instance *i, struct err *err);
 // out. No file: 0. The caller commits.
 int book_restore(struct book *b, size_t *ret_n, struct err *err);
 
+// How many claims the file of an instance without maps holds; no file: 0. 0 or -errno.
+int book_count(const char *instance, size_t *ret);
+
 // The kernel's row for an entry; NULL when it has none.
 const struct overlay_row *book_row(const struct book *b, const struct prefix *p, uint8_t kind);

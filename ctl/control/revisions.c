@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
@@ -138,6 +139,24 @@ int revisions_list(const char *instance, struct revisions *ret, struct err *err)
 	if (ret->n)
 		qsort(ret->at, ret->n, sizeof(*ret->at), newest_first);
 	return 0;
+}
+
+int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct err *err)
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	CLEANUP_FREE char *folder = folder_of(instance, "");
+	CLEANUP_FREE char *current = folder_of(instance, "current");
+	int code = revisions_list(instance, &list, err);
+
+	if (code)
+		return code;
+	*ret_n = list.n;
+	if (dry_run)
+		return 0;
+	// First what an attach looks at: killed behind this, the command has forgotten the policy.
+	if (unlink(current) && errno != ENOENT && errno != ENOTDIR)
+		return err_system(err, errno, "cannot remove '%s'", current);
+	return file_remove_tree(folder, err);
 }
 
 static int draw_id(const char *instance, char ret[REVISION_ID], struct err *err)

@@ -44,6 +44,8 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 int revisions_settle(const char *instance, const char *id, struct err *err);
 // Removes the records that nobody accepted, but for in_force.
 void revisions_forget(const char *instance, const char *in_force);
+// Removes all records; *ret_n: how many there were that had been accepted. dry_run: only counts.
+int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct err *err);
 // Makes it the current one and removes those beyond the last ten.
 int revisions_accept(const char *instance, const char *id, struct err *err);
 // Id of the current one; "" when there is none.

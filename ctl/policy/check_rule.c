@@ -454,13 +454,13 @@ static bool has_condition(const struct ast_rule *a)
 	       a->established || a->fragment;
 }
 
-// point 23: "drop on eth0" is not "default drop on eth0"
+// "drop on eth0" is not "default drop on eth0", nor is "reject".
 static void warn_drop_all(struct rule_check *k)
 {
 	const struct ast_rule *a = k->ast;
 
-	if (a->action != AST_DROP || has_condition(a) || !is_any(&a->fields[AST_FROM]) ||
-	    !is_any(&a->fields[AST_TO]))
+	if ((a->action != AST_DROP && a->action != AST_REJECT) || has_condition(a) ||
+	    !is_any(&a->fields[AST_FROM]) || !is_any(&a->fields[AST_TO]))
 		return;
 	for (int i = AST_SPORT; i < AST_FIELDS; i++)
 		if (i != AST_ON && a->fields[i].given)
@@ -468,7 +468,8 @@ static void warn_drop_all(struct rule_check *k)
 	diag_warning(
 		k->c->diag, a->at,
 		has(k, AST_ON) ? "default drop on … lets them pass" : "default drop lets them pass",
-		"this drops everything, ARP and neighbour discovery apart: ICMP errors and DHCP answers too");
+		"this %s everything, ARP and neighbour discovery apart: ICMP errors and DHCP answers too",
+		a->action == AST_DROP ? "drops" : "rejects");
 }
 
 // point 14

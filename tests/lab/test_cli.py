@@ -17,6 +17,7 @@ SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-r
 POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
     "attach": {"mode", "max-entries"}, "detach": {"force"},
+    "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "list": {"plain", "set", "blocked", "allowed"},
     "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
@@ -84,7 +85,7 @@ def test_json_of_success(on, words):
 
 
 @pytest.mark.parametrize(
-    "command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history", "decap"}))
+    "command", sorted(OPTIONS.keys() - {"attach", "detach", "doctor", "history", "decap", "forget"}))
 def test_json_without_an_instance(weir, command):
     words = ["192.0.2.1"] if command.endswith(("block", "allow", "explain")) else []
     assert "error" in weir.json(command, *words, status=1)

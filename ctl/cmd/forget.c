@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir forget: what is kept for the next attach is kept no longer.
+#include <errno.h>
+
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/control/forget.h"
+#include "ctl/datapath/pins.h"
+
+static void add(struct text *line, size_t n, const char *one, const char *many)
+{
+	if (n)
+		text_addf(line, "%s%zu %s", line->len ? ", " : "", n, n == 1 ? one : many);
+}
+
+static void add_word(struct text *line, bool is, const char *what)
+{
+	if (is)
+		text_addf(line, "%s%s", line->len ? ", " : "", what);
+}
+
+static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
+{
+	struct text line = {0};
+	bool changed = f->revisions || f->entries || f->damaged || f->hands || f->seed;
+
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_bool(ctx->out, "changed", changed);
+	out_set_bool(ctx->out, "dry_run", dry_run);
+	out_set_u64(ctx->out, "revisions", f->revisions);
+	out_set_u64(ctx->out, "entries", f->entries);
+	out_set_bool(ctx->out, "entries_damaged", f->damaged);
+	out_set_bool(ctx->out, "backends_by_hand", f->hands);
+	out_set_bool(ctx->out, "seed", f->seed);
+	add(&line, f->revisions, "revision of the policy", "revisions of the policy");
+	add(&line, f->entries, "entry", "entries");
+	add_word(&line, f->damaged, "entries that could not be read");
+	add_word(&line, f->hands, "what was set for backends");
+	add_word(&line, f->seed, "the seed");
+	if (!ctx->quiet && changed)
+		out_line(ctx->out, "%s %s, instance %s", dry_run ? "would forget" : "forgot",
+			 text_get(&line), ctx->instance);
+	else if (!ctx->quiet)
+		out_line(ctx->out, "nothing of it is kept, instance %s", ctx->instance);
+	text_free(&line);
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	bool all = args_has(args, "all"), policy = args_has(args, "policy");
+	bool entries = args_has(args, "entries"), dry_run = args_has(args, "dry-run");
+	struct forget_what what = {
+		.policy = policy || all || !entries,
+		.entries = entries || all || !policy,
+		.seed = all,
+	};
+	struct forgotten forgotten;
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (!code && all && (policy || entries))
+		code = err_input(err, "--all excludes --policy and --entries");
+	if (!code)
+		code = pins_ready(err);
+	if (!code)
+		code = forget(ctx->instance, ctx->line, &what, dry_run, &forgotten, err);
+	if (!code)
+		report(ctx, &forgotten, dry_run);
+	return code;
+}
+
+static const struct args_option options[] = {
+	{"policy", 0, NULL, "the revisions of the policy and what was set for backends", false,
+	 false},
+	{"entries", 0, NULL, "what was blocked and allowed", false, false},
+	{"all", 0, NULL, "both, and the seed of services' rings", false, false},
+	{"dry-run", 0, NULL, "say what would be done and do nothing", false, false},
+	{0},
+};
+
+const struct command cmd_forget = {
+	.name = "forget",
+	.usage = "[--policy | --entries | --all]",
+	.summary = "forget what a detached instance keeps for the next attach",
+	.text = "Without an option policy and entries. Refused while the instance is attached.\n"
+		"There is no way back.",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Removes state files, under the lock.
+#include "ctl/control/forget.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/control/book.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/datapath/pins.h"
+
+// FILE and FILE.new of the state folder. *ret_was_there: one of them.
+static int remove_file(const char *instance, const char *name, bool dry_run, bool *ret_was_there,
+		       struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/%s", PINS_STATE, instance, name);
+	CLEANUP_FREE char *staged = mem_printf("%s.new", path);
+
+	*ret_was_there = file_exists(path) || file_exists(staged);
+	if (dry_run)
+		return 0;
+	// The staged one first: left alone it would be taken for newer than what is not there.
+	if (unlink(staged) && errno != ENOENT)
+		return err_system(err, errno, "cannot remove '%s'", staged);
+	if (unlink(path) && errno != ENOENT)
+		return err_system(err, errno, "cannot remove '%s'", path);
+	return 0;
+}
+
+static int forget_policy(const char *instance, bool dry_run, struct forgotten *ret, struct err *err)
+{
+	int code = revisions_remove(instance, dry_run, &ret->revisions, err);
+
+	return code ? code : remove_file(instance, "drains", dry_run, &ret->hands, err);
+}
+
+static int forget_entries(const char *instance, bool dry_run, struct forgotten *ret,
+			  struct err *err)
+{
+	bool was_there;
+
+	ret->damaged = book_count(instance, &ret->entries) != 0;
+	return remove_file(instance, "overlay", dry_run, &was_there, err);
+}
+
+static int check_detached(const char *instance, struct err *err)
+{
+	if (!pins_exist(instance))
+		return 0;
+	err_refused(err, "instance '%s' is attached: what it keeps is in force", instance);
+	err_hint(err, "weir detach first");
+	return -EBUSY;
+}
+
+int forget(const char *instance, const char *command, const struct forget_what *what, bool dry_run,
+	   struct forgotten *ret, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
+	CLEANUP_FD int lock = -1;
+	int code = lock_take(instance, command, &lock, err);
+
+	*ret = (struct forgotten){0};
+	if (!code)
+		code = check_detached(instance, err);
+	if (!code && what->policy)
+		code = forget_policy(instance, dry_run, ret, err);
+	if (!code && what->entries)
+		code = forget_entries(instance, dry_run, ret, err);
+	if (!code && what->seed)
+		code = remove_file(instance, "seed", dry_run, &ret->seed, err);
+	if (!code && !dry_run)
+		rmdir(folder); // stays where something is left
+	return code;
+}

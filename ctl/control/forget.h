@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Empties the state folder of an instance that is attached nowhere: it begins anew at its next attach.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/err.h"
+
+struct forget_what {
+	bool policy;  // revisions, and what was set in services by hand
+	bool entries; // claims of block and allow
+	bool seed;    // of the rings of services
+};
+
+struct forgotten {
+	size_t revisions, entries;
+	bool hands, seed;
+	bool damaged; // the entries could not be read, and nobody knows how many they were
+};
+
+// 0; or -errno with err set: ERR_REFUSED while the instance has interfaces. dry_run: only counts.
+int forget(const char *instance, const char *command, const struct forget_what *what, bool dry_run,
+	   struct forgotten *ret, struct err *err);
