@@ -169,8 +169,8 @@ struct policy_twin {
 	__u32 iface;      /* number of the interface in the policy + 1 */
 	__u8 over;        /* every rate is exceeded, every chance taken */
 	__u8 established; /* the packet belongs to a known connection */
-	__u8 live;        /* look at the live rates, sets and overlay instead */
-	__u8 pad;
+	__u8 live;        /* look at the live rates, sets, connections and overlay instead */
+	__u8 calm;        /* with live: no rate is exceeded and no chance taken */
 	/* answered */
 	__s32 rule;    /* that decided, or -1 */
 	__u32 reason;  /* enum weir_reason */

@@ -130,6 +130,18 @@ static __always_inline bool conditions_supposed(const struct policy_twin *twin,
 	return !(rule->flags & RULE_LIMIT) || !twin->over == !!(rule->flags & RULE_UNDER);
 }
 
+/* Those of a test packet that stands for many: sets and connections as they are, but what changes from one
+ * packet to the next does not speak against it. */
+static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *pkt,
+					    const struct policy_rule *rule)
+{
+	if (!in_sets(pkt, rule) || rule->flags & RULE_PROBABILITY)
+		return false;
+	if (rule->flags & RULE_ESTABLISHED && !established(ctx, pkt))
+		return false;
+	return !(rule->flags & RULE_LIMIT) || rule->flags & RULE_UNDER;
+}
+
 static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 				       const struct policy_rule *rule)
 {
@@ -142,8 +154,10 @@ static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 	twin = twin_get();
 	if (!twin)
 		return false;
-	return twin->live ? conditions_hold(ctx, pkt, rule, false)
-			  : conditions_supposed(twin, rule);
+	if (!twin->live)
+		return conditions_supposed(twin, rule);
+	return twin->calm ? conditions_calm(ctx, pkt, rule)
+			  : conditions_hold(ctx, pkt, rule, false);
 }
 
 /* One record each log_interval over all CPUs. */

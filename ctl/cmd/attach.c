@@ -31,7 +31,7 @@ static int attach_all(struct context *ctx, struct bringup *b, const struct args 
 	out_array(ctx->out, "interfaces");
 	vec_each (&args->words, name) {
 		out_object(ctx->out, NULL);
-		code = attaching_one(ctx, b, *name, mode, &attaching, err);
+		code = attaching_one(ctx, b, *name, mode, args_has(args, "force"), &attaching, err);
 		out_end(ctx->out);
 		if (code)
 			break;
@@ -75,6 +75,7 @@ static const struct args_option options[] = {
 	{"mode", 0, "MODE", "auto (native, else generic), native, or generic", false, false},
 	{"max-entries", 0, "N", "room for N hosts and N prefixes of each family (131072)", false,
 	 false},
+	{"force", 0, NULL, "also where the policy in force cuts off your own login", false, false},
 	{0},
 };
 

@@ -83,10 +83,14 @@ static void warn_bridge(const char *ifname)
 }
 
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
-		  struct attaching *a, struct err *err)
+		  bool force, struct attaching *a, struct err *err)
 {
+	const struct gate gate = {
+		.session = ctx->session_here ? &ctx->session : NULL,
+		.force = force,
+	};
 	struct attach_result result;
-	int code = bringup_attach(b, ifname, mode, 0, &result, err);
+	int code = bringup_attach(b, ifname, mode, 0, &gate, &result, err);
 
 	if (code)
 		return code;
@@ -131,7 +135,7 @@ int attaching_do(struct context *ctx, const struct args *args, struct attaching 
 	out_array(ctx->out, "attached");
 	for (size_t i = 0; !code && i < n; i++) {
 		out_object(ctx->out, NULL);
-		code = attaching_one(ctx, &b, names[i], mode, ret, err);
+		code = attaching_one(ctx, &b, names[i], mode, args_has(args, "force"), ret, err);
 		out_end(ctx->out);
 	}
 	out_end(ctx->out);

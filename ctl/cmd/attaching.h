@@ -13,10 +13,11 @@ struct attaching {
 
 // "auto", "native", "generic"; NULL is auto.
 int attaching_mode(const char *text, enum attach_mode *ret, struct err *err);
-// Attaches one interface, prints its line and notices. The bringup is open.
+// Attaches one interface, prints its line and notices. The bringup is open. force: also where that cuts off
+// the own login.
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
-		  struct attaching *a, struct err *err);
-// Attaches all of -i; nothing where there is none. All or nothing.
+		  bool force, struct attaching *a, struct err *err);
+// Attaches all of -i; nothing where there is none. All or nothing. Takes --mode and --force from args.
 int attaching_do(struct context *ctx, const struct args *args, struct attaching *ret,
 		 struct err *err);
 // Detaches what attaching_do attached, and removes the instance if it was made for it. Failures are

@@ -218,7 +218,7 @@ static int attach_new(struct bringup *b, const struct devices *d, struct apply_r
 		struct apply_iface one = {0};
 		struct err why = {0};
 		int failed = bringup_attach(b, device->link.name, modes[device->mode],
-					    ret->generation, &one.attach, &why);
+					    ret->generation, NULL, &one.attach, &why);
 
 		if (failed && !code) {
 			code = failed;

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if_arp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "ctl/base/file.h"
@@ -143,15 +145,38 @@ static int note_origin(const struct instance *i, uint32_t generation,
 	return instance_set_iface(i, result->number, &row, err);
 }
 
-int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
-		   uint32_t generation, struct attach_result *ret, struct err *err)
+static bool is_attached(const struct instance *i, const char *name)
 {
+	struct iface row;
+	uint32_t number;
+
+	return !instance_find_iface(i, name, &number, NULL) && number &&
+	       !instance_iface(i, number, &row, NULL) && row.state == IFACE_ATTACHED &&
+	       attach_is_there(i, &row);
+}
+
+static void add_warning(const char *warning, struct attach_result *ret)
+{
+	size_t len = strlen(ret->notice);
+
+	if (warning[0])
+		snprintf(ret->notice + len, sizeof(ret->notice) - len, "%s%s", len ? "; " : "",
+			 warning);
+}
+
+int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
+		   uint32_t generation, const struct gate *gate, struct attach_result *ret,
+		   struct err *err)
+{
+	char warning[512] = "";
 	struct link link;
 	uint32_t number;
 	int code = link_get(ifname, &link, err);
 
 	if (!code)
 		code = check_link(&link, err);
+	if (!code && gate && !is_attached(b->instance, ifname))
+		code = gate_check(b->instance, &link, gate, warning, sizeof(warning), err);
 	if (!code)
 		code = attach_reserve(b->instance, ifname, link.index, &number, err);
 	// First the policies learn which interface it is, and whose frames are its own, then packets come.
@@ -162,6 +187,8 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	if (!code)
 		code = attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
 					err);
+	if (!code)
+		add_warning(warning, ret);
 	// One made anew under its name was known by another index. Until here any frame was its own.
 	if (!code && ret->changed)
 		macs_refresh(b->instance, NULL);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/control/gate.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
 
@@ -27,8 +28,10 @@ void bringup_close(struct bringup *b);
 
 // Attaches one interface of this network namespace, after checking that it exists and is Ethernet.
 // generation: number of the policy that brings it, 0: by hand, which also adopts one that a policy brought.
+// gate: asked first where it is not attached yet; NULL: the caller has.
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
-		   uint32_t generation, struct attach_result *ret, struct err *err);
+		   uint32_t generation, const struct gate *gate, struct attach_result *ret,
+		   struct err *err);
 
 // Removes the pins when no interface is left in the table; what is blocked stays in the state folder.
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err);

@@ -10,14 +10,13 @@
 #include <string.h>
 
 #include "ctl/base/text.h"
+#include "ctl/control/login.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
 
-#define TCP_ACK 0x10
-
-#define IFACE_NOT_NAMED UINT32_MAX // attached, but not named in the policy
+#define IFACE_NOT_NAMED UINT32_MAX // attached, and the policy names none
 
 // Who asks, and what for.
 struct lockout {
@@ -62,24 +61,8 @@ static bool sees(const struct lockout *l, const struct addr *local, uint32_t *re
 	if (!is_plain(&link))
 		return true;
 	*ret = IFACE_NOT_NAMED;
-	return instance_find_iface(l->instance, link.name, &number, NULL) || number;
-}
-
-static struct resolved_packet packet(const struct addr *from, uint16_t sport, const struct addr *to,
-				     uint16_t dport, uint8_t proto)
-{
-	return (struct resolved_packet){
-		.ethertype = from->family == 4 ? 0x0800 : 0x86dd,
-		.ip = true,
-		.proto = proto,
-		.from = *from,
-		.to = *to,
-		.sport = sport,
-		.dport = dport,
-		.flags = proto == IPPROTO_TCP ? TCP_ACK : 0,
-		.ttl = 64,
-		.established = true,
-	};
+	return !l->about->n_ifaces &&
+	       (instance_find_iface(l->instance, link.name, &number, NULL) || number);
 }
 
 // Does the packet pass? The answer in words goes into buf.
@@ -96,35 +79,80 @@ static int passes(struct candidate *c, const struct resolved_packet *p, bool *re
 	return 0;
 }
 
-static int check_session(const struct lockout *l, struct err *err)
+static int refuse_unknown(const struct session *s, struct err *err)
 {
-	const struct apply_options *o = l->options;
-	const struct session *s = o->session;
-	struct resolved_packet p;
+	if (s->remote)
+		err_refused(err, "this is a remote login that cannot be placed, so it cannot be "
+				 "checked that the policy lets it through");
+	else
+		err_refused(err,
+			    "cannot look for your login (%s), so it cannot be checked that the "
+			    "policy lets it through",
+			    err_name(s->error));
+	err_hint(err, "weir apply --confirm tries the policy and takes it back by itself");
+	return -EPERM;
+}
+
+// Will the policy hold on this device? *ret: as which of its interfaces.
+static bool holds_on(const struct lockout *l, const struct link *link, uint32_t *ret)
+{
+	uint8_t class = generation_class(l->about, link->name);
+	uint32_t number;
+
+	*ret = class - 1u; // IFACE_NOT_NAMED where it names none
+	if (class || l->about->n_ifaces)
+		return class;
+	return instance_find_iface(l->instance, link->name, &number, NULL) || number;
+}
+
+static int check_way(const struct lockout *l, const struct link *link, uint32_t iface,
+		     struct err *err)
+{
+	const struct session *s = l->options->session;
+	struct resolved_packet p = login_packet(s);
 	addr_text peer;
 	char verdict[512];
 	bool pass;
 	int code;
 
-	if (!s || o->force || !s->remote)
-		return 0;
-	if (!s->peer.family) {
-		if (o->trial_ms)
-			return 0;
-		err_refused(err, "this is a remote login that cannot be placed, so it cannot be "
-				 "checked that the policy lets it through");
-		err_hint(err, "weir apply --confirm tries the policy and takes it back by itself");
-		return -EPERM;
-	}
-	p = packet(&s->peer, s->peer_port, &s->local, s->local_port, IPPROTO_TCP);
-	if (!sees(l, &s->local, &p.iface))
-		return 0;
+	p.iface = iface;
 	if ((code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err)) || pass)
 		return code;
-	err_refused(err, "the policy would cut off your own login from %s: %s",
-		    addr_format(&s->peer, peer), verdict);
+	err_refused(err, "the policy would cut off your own login from %s, on '%s': %s",
+		    addr_format(&s->peer, peer), link->name, verdict);
 	err_hint(err, "add: always pass from %s, or say --force", peer);
 	return -EPERM;
+}
+
+// Once for each interface of the policy.
+static int check_ways(const struct lockout *l, struct err *err)
+{
+	CLEANUP_LOGIN_WAYS struct login_ways ways = {0};
+	uint64_t asked = 0;
+	int code = login_ways(l->options->session, &ways, err);
+
+	for (size_t n = 0; !code && n < ways.n; n++) {
+		uint32_t iface;
+		uint64_t bit;
+
+		if (!login_uses(&ways, ways.links[n].index) || !holds_on(l, &ways.links[n], &iface))
+			continue;
+		bit = 1ull << ((iface + 1) & (WEIR_IFACES - 1));
+		if (!(asked & bit))
+			code = check_way(l, &ways.links[n], iface, err);
+		asked |= bit;
+	}
+	return code;
+}
+
+static int check_session(const struct lockout *l, struct err *err)
+{
+	const struct apply_options *o = l->options;
+	enum login login = o->force ? LOGIN_NONE : login_of(o->session);
+
+	if (login == LOGIN_UNKNOWN && !o->trial_ms)
+		return refuse_unknown(o->session, err);
+	return login == LOGIN_KNOWN ? check_ways(l, err) : 0;
 }
 
 static void warn(struct apply_result *ret, const char *what, const struct addr *a,
@@ -154,7 +182,7 @@ static int check_resolvers(const struct lockout *l, struct apply_result *ret, st
 			if (own->family != servers[s].family || addr_is_loopback(own) ||
 			    addr_is_loopback(&servers[s]))
 				continue;
-			p = packet(&servers[s], 53, own, 40000, IPPROTO_UDP);
+			p = login_answer(&servers[s], 53, own, 40000, IPPROTO_UDP);
 			if (!sees(l, own, &p.iface))
 				continue;
 			code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err);
@@ -181,7 +209,7 @@ static int check_gateways(struct candidate *c, struct apply_result *ret, struct 
 
 		if (gateways[g].addr.family != 6)
 			continue;
-		p = packet(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
+		p = login_answer(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
 		p.type = 136;
 		p.ttl = 255;
 		code = passes(c, &p, &pass, verdict, sizeof(verdict), err);

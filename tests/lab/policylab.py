@@ -2,13 +2,16 @@
 """What tests of policies share: frames in one line, a policy file, counters of a rule."""
 
 import json
+import socket
+import subprocess
+import sys
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 
-from labnet import Pair, run
+from labnet import Pair, run, socket_in
 
 SOURCE4, SOURCE6 = "198.51.100.1", "2001:db8:100::1"
 OTHER4, OTHER6 = "203.0.113.9", "2001:db8:113::9"
@@ -105,3 +108,32 @@ def in_force(weir):
     shown = weir("show", check=False)
     rows = dump(weir.pins / "identities")
     return shown.stdout, status, slots(weir), pins, state, rows, weir("history").stdout
+
+
+LOGIN = """
+import ctypes, os, socket, subprocess, sys
+ctypes.CDLL(None).prctl(15, b"sshd", 0, 0, 0)
+address = sys.argv[1]
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+server = socket.create_server((address, 2222), family=family)
+print("listens", flush=True)
+connection, peer = server.accept()
+os.environ["SSH_CONNECTION"] = f"{peer[0]} {peer[1]} {address} 2222"
+sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
+"""
+
+
+def logged_in(pair, peer, argv, near=None):
+    """Runs a command on near below an 'sshd' that holds a connection from this peer."""
+    near = near or (Pair.near6 if ":" in peer else Pair.near4)
+    family = socket.AF_INET6 if ":" in peer else socket.AF_INET
+    argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, near, *argv]
+    with subprocess.Popen(
+        [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as sshd, socket_in(pair.far_netns, family, socket.SOCK_STREAM) as client:
+        assert sshd.stdout.readline() == "listens\n"
+        client.settimeout(5)
+        client.bind((peer, 0))
+        client.connect((near, 2222))
+        output, errors = sshd.communicate(timeout=30)
+    return sshd.returncode, output + errors

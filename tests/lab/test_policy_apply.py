@@ -7,13 +7,14 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
 
-from labnet import Pair, WEIR, run, socket_in
-from policylab import MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, ping, slots, udp
+from labnet import Pair, WEIR, run
+from policylab import (
+    MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, logged_in, ping, slots, udp,
+)
 
 BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"  # blocked.lab
 NINE, TEN = "drop proto udp to port 9", "drop proto udp to port 10"
@@ -452,34 +453,6 @@ def test_a_command_during_and_after_a_trial_keeps_the_overlay(pair, on, apply):
 
 
 # The operator's own login.
-
-LOGIN = """
-import ctypes, os, socket, subprocess, sys
-ctypes.CDLL(None).prctl(15, b"sshd", 0, 0, 0)
-address = sys.argv[1]
-family = socket.AF_INET6 if ":" in address else socket.AF_INET
-server = socket.create_server((address, 2222), family=family)
-print("listens", flush=True)
-connection, peer = server.accept()
-os.environ["SSH_CONNECTION"] = f"{peer[0]} {peer[1]} {address} 2222"
-sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
-"""
-
-
-def logged_in(pair, peer, argv):
-    """Runs a command on near below an 'sshd' that holds a connection from this peer."""
-    near = Pair.near6 if ":" in peer else Pair.near4
-    family = socket.AF_INET6 if ":" in peer else socket.AF_INET
-    argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, near, *argv]
-    with subprocess.Popen(
-        [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as sshd, socket_in(pair.far_netns, family, socket.SOCK_STREAM) as client:
-        assert sshd.stdout.readline() == "listens\n"
-        client.bind((peer, 0))
-        client.connect((near, 2222))
-        output, errors = sshd.communicate(timeout=30)
-    return sshd.returncode, output + errors
-
 
 @pytest.mark.parametrize("peer", [SOURCE4, SOURCE6])
 def test_a_policy_that_cuts_off_the_own_login_is_refused(pair, on, apply, peer):

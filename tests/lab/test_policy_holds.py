@@ -3,14 +3,17 @@
 
 import contextlib
 import copy
+import os
 import socket
 
 import pytest
 from scapy.layers.inet import ICMP
 from scapy.packet import Raw
 
-from labnet import Pair, run, socket_in
-from policylab import MARK, OTHER4, SOURCE4, SOURCE6, Policies, packet, tcp, udp
+from labnet import WEIR, run, socket_in
+from policylab import (
+    MARK, OTHER4, SOURCE4, SOURCE6, Policies, logged_in, packet, tcp, udp,
+)
 
 NEAR1, FAR1 = "10.78.0.1", "10.78.0.2"
 VIP = "192.0.2.10"
@@ -192,3 +195,142 @@ def test_explain_on_what_a_pattern_stands_for(second, weir, apply):
     words = f"udp from {SOURCE4} to 10.77.0.1 port 9 on near1".split()
     said = weir("explain", *words).stdout
     assert "is passed: default pass, " in said and "lab.weir:2" in said
+
+
+# The operator's login is on near1.
+
+
+def everywhere(weir, apply, text):
+    """Puts a policy in force that names no interface, where Weir is attached."""
+    apply.path.write_text(f"{text}\n")
+    weir("apply", apply.path)
+
+
+def from_afar(pair, weir, *words, peer=FAR1):
+    """A command of somebody who is logged in over near1: (status, what it printed)."""
+    return logged_in(pair, peer, [WEIR, "-n", weir.name, *words], NEAR1)
+
+
+def on_near1(pair):
+    return pair.xdp_names()["near1"]
+
+
+WAYS = [["attach", "near1"], ["block", "-i", "near1", OTHER4], ["allow", "-i", "near1", OTHER4],
+        ["block", "--live", "-i", "near1", OTHER4]]
+
+
+@pytest.mark.parametrize("words", WAYS)
+def test_no_way_of_attaching_cuts_off_the_own_login(pair, second, weir, apply, words):
+    weir("attach", "near0")
+    everywhere(weir, apply, '"cut" drop proto tcp')
+    status, printed = from_afar(pair, weir, *words)
+    assert status == 3 and f"your own login from {FAR1}" in printed and '"cut"' in printed, printed
+    assert "weir attach near1 --confirm" in printed and "lab.weir:1" in printed
+    assert on_near1(pair) is None and OTHER4 not in weir.entries()
+    assert "near1" not in policy_on(weir)
+
+
+def test_force_attaches_all_the_same(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, "default drop")
+    status, printed = from_afar(pair, weir, "attach", "near1", "--force")
+    assert status == 0 and on_near1(pair), printed
+
+
+def test_nobody_else_is_asked(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\npass from {SOURCE4}")
+    status, printed = logged_in(pair, SOURCE4, [WEIR, "-n", weir.name, "attach", "near1"])
+    assert status == 0, printed  # this one is logged in over near0
+    weir("detach", "near1")
+    weir("attach", "near1")  # nor one who sits at the console
+
+
+def test_a_restore_cuts_off_nobody(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, "default drop")
+    weir("detach")
+    status, printed = from_afar(pair, weir, "attach", "near0", "near1")
+    assert status == 3 and "default" in printed, printed
+    assert on_near1(pair) is None and not weir.pins.exists()
+    everywhere(weir("attach", "near0") and weir, apply, f"default drop\npass from {FAR1}")
+    weir("detach")
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 0 and on_near1(pair), printed
+
+
+def test_a_policy_for_other_interfaces_refuses_nothing(pair, second, weir, apply):
+    apply("default drop")
+    for words in WAYS[:3]:
+        status, printed = from_afar(pair, weir, *words)
+        assert status == 0 and on_near1(pair), printed
+        weir("detach", "near1")
+    apply("default drop", devices="near0, near1 optional", check=False)
+    weir("detach", "near1")
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 3, printed  # by its name
+
+
+def test_entries_and_sets_are_asked_too(pair, second, weir, apply):
+    weir("attach", "near0")
+    weir("block", "10.78.0.0/24", "--force")
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 3 and "block" in printed and on_near1(pair) is None
+    everywhere(weir, apply, "default drop")
+    weir("allow", FAR1)
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 0, printed
+    weir("detach", "near1")
+    weir("unblock", "--all")
+    weir("unallow", "--all")
+    everywhere(weir, apply, "set trap dynamic\ndrop from @trap\ndrop probability 99.9%")
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 0, printed
+    weir("detach", "near1")
+    weir("block", "--set", "trap", FAR1)
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 3 and "@trap" in printed, printed
+
+
+def test_attaching_again_what_is_attached_asks_nobody(pair, second, weir, apply):
+    weir("attach", "near1", "near0")
+    apply.path.write_text("default drop\n")
+    command = f"{WEIR} -n {weir.name}"
+    argv = ["sh", "-c", f"{command} apply {apply.path} --force && {command} attach near1"]
+    status, printed = logged_in(pair, FAR1, argv, NEAR1)
+    assert status == 0 and "was attached already" in printed, printed
+
+
+def test_a_login_that_cannot_be_placed(pair, second, weir, apply):
+    nowhere = {**os.environ, "SSH_CONNECTION": "UNKNOWN 65535 UNKNOWN 65535"}
+    attach = [WEIR, "-n", weir.name, "attach", "near1"]
+    weir("attach", "near0")
+    pair.near(attach, env=nowhere)  # without a policy
+    weir("detach", "near1")
+    apply("default drop")
+    pair.near(attach, env=nowhere)  # with one that does not hold there
+    weir("detach", "near1")
+    everywhere(weir, apply, "drop port 9")
+    done = pair.near(attach, check=False, env=nowhere)
+    assert done.returncode == 3 and "--confirm" in done.stderr and on_near1(pair) is None
+
+
+def test_a_login_through_what_stands_on_a_port(pair, second, weir, apply):
+    """The address is the bridge's, the packets are the port's."""
+    try:
+        pair.link("add", "bridge1", "type", "bridge")
+        pair.link("set", "near1", "master", "bridge1")
+        pair.near(["ip", "addr", "del", f"{NEAR1}/24", "dev", "near1"])
+        pair.near(["ip", "addr", "add", f"{NEAR1}/24", "dev", "bridge1"])
+        pair.link("set", "bridge1", "up")
+        weir("attach", "near0")
+        everywhere(weir, apply, "default drop")
+        status, printed = from_afar(pair, weir, "attach", "near1")
+        assert status == 3 and FAR1 in printed, printed
+        status, printed = from_afar(pair, weir, "apply", apply.write("default drop"))
+        assert status == 0, printed
+        status, printed = from_afar(pair, weir, "apply", apply.write("default drop", "near0, near1"))
+        assert status == 3 and "'near1'" in printed, printed
+    finally:
+        pair.link("del", "bridge1")
+        pair.near(["ip", "addr", "add", f"{NEAR1}/24", "dev", "near1"])

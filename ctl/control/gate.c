@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Runs a packet of the login through twins of the policies that packets on the interface would meet.
+#include "ctl/control/gate.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/candidate.h"
+#include "ctl/control/frame.h"
+#include "ctl/control/login.h"
+#include "ctl/control/revisions.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/counters.h"
+#include "ctl/datapath/reach.h"
+
+// One policy seen from the interface.
+struct seen {
+	const struct instance *instance;
+	struct generation_about *about;
+	uint32_t generation;
+	uint8_t class; // the interface's number in the policy + 1; 0: not named, or it names none
+	bool holds;
+};
+
+static int look(const struct instance *i, uint32_t generation, const struct link *link,
+		struct seen *s, struct err *err)
+{
+	struct reach reach;
+	int code = generation_read_about(i, generation, s->about, err);
+
+	if (!code)
+		code = reach_read(i, generation, &reach, err);
+	if (code)
+		return code;
+	s->instance = i;
+	s->generation = generation;
+	s->class = generation_class(s->about, link->name);
+	s->holds = !reach.empty && (!reach.named || s->class);
+	return 0;
+}
+
+// Words of the policy's record, which alone knows the rules' names and places.
+static bool describe_rule(const struct seen *s, const struct twin_result *r, char *buf, size_t size)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	const char *names[WEIR_IFACES];
+	struct revision revision = {0};
+	bool known = s->about->revision[0] && !revisions_load(s->instance->name, s->about->revision,
+							      &c->world, &revision, NULL);
+
+	for (uint32_t n = 0; n < s->about->n_ifaces; n++)
+		names[n] = s->about->ifaces[n];
+	known = known && !candidate_compile(c, revision.path, names, s->about->n_ifaces) &&
+		r->rule < (int32_t)c->image->n_rules;
+	if (known)
+		candidate_describe(c, r, buf, size);
+	revision_free(&revision);
+	return known;
+}
+
+static void describe(const struct seen *s, const struct twin_result *r, char *buf, size_t size)
+{
+	if (r->reason == REASON_DROP_BLOCK_FROM || r->reason == REASON_DROP_BLOCK_TO)
+		snprintf(buf, size, "drop (%s)", reason_text(r->reason));
+	else if (!describe_rule(s, r, buf, size))
+		snprintf(buf, size, "%s", reason_text(r->reason));
+}
+
+// Does a packet of the login pass? If not, the answer in words.
+static int ask(const struct seen *s, const struct session *session, bool *ret, char *buf,
+	       size_t size, struct err *err)
+{
+	CLEANUP_GENERATION struct generation *g = NULL;
+	CLEANUP_TWIN struct twin *twin = NULL;
+	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
+	const struct resolved_packet packet = login_packet(session);
+	const struct policy_twin question = {.iface = s->class, .live = 1, .calm = 1};
+	struct twin_result result;
+	size_t length;
+	int code = generation_open(s->instance, s->generation, &g, err);
+
+	if (!code)
+		code = twin_open(s->instance, g, &twin, err);
+	if (!code)
+		code = frame_build(&packet, frame, &length, err);
+	if (!code)
+		code = twin_run(twin, frame, length, &question, &result, err);
+	if (code)
+		return code;
+	*ret = result.verdict == XDP_PASS;
+	if (!*ret)
+		describe(s, &result, buf, size);
+	return 0;
+}
+
+static int refuse_unknown(const struct session *session, const char *device, struct err *err)
+{
+	if (session->remote)
+		err_refused(err,
+			    "this is a remote login that cannot be placed, so it cannot be checked "
+			    "that the policy in force lets it through on '%s'",
+			    device);
+	else
+		err_refused(err,
+			    "cannot look for your login (%s), so it cannot be checked that the "
+			    "policy in force lets it through on '%s'",
+			    err_name(session->error), device);
+	err_hint(err, "weir attach %s --confirm tries it and takes it back by itself", device);
+	return -EPERM;
+}
+
+static int check_known(const struct seen *s, const struct link *link, const struct gate *gate,
+		       char *ret_warning, size_t size, struct err *err)
+{
+	char verdict[512] = "";
+	addr_text peer;
+	bool pass = true;
+	int code = 0;
+
+	// Without a policy and without entries nothing can be dropped that a login sends.
+	if (s->holds || s->instance->knobs->overlay)
+		code = ask(s, gate->session, &pass, verdict, sizeof(verdict), err);
+	if (code || pass)
+		return code;
+	addr_format(&gate->session->peer, peer);
+	if (gate->trial) {
+		snprintf(ret_warning, size, "your own login from %s is cut off on '%s' now: %s",
+			 peer, link->name, verdict);
+		return 0;
+	}
+	err_refused(err, "attaching to '%s' would cut off your own login from %s: %s", link->name,
+		    peer, verdict);
+	err_hint(err,
+		 "weir attach %s --confirm tries it and takes it back by itself; --force does it "
+		 "all the same",
+		 link->name);
+	return -EPERM;
+}
+
+static int check(const struct instance *i, uint32_t generation, const struct link *link,
+		 const struct gate *gate, char *ret_warning, size_t size, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct seen s = {.about = about};
+	int code = look(i, generation, link, &s, err);
+
+	if (code)
+		return code;
+	if (login_of(gate->session) == LOGIN_KNOWN)
+		return check_known(&s, link, gate, ret_warning, size, err);
+	return s.holds && !gate->trial ? refuse_unknown(gate->session, link->name, err) : 0;
+}
+
+// Does the login come in here?
+static int concerns(const struct link *link, const struct gate *gate, bool *ret, struct err *err)
+{
+	CLEANUP_LOGIN_WAYS struct login_ways ways = {0};
+	int code = 0;
+
+	*ret = login_of(gate->session) != LOGIN_NONE && !gate->force;
+	if (!*ret || login_of(gate->session) == LOGIN_UNKNOWN)
+		return 0;
+	code = login_ways(gate->session, &ways, err);
+	*ret = !code && login_uses(&ways, link->index);
+	return code;
+}
+
+int gate_check(const struct instance *i, const struct link *link, const struct gate *gate,
+	       char *ret_warning, size_t size, struct err *err)
+{
+	struct commit_state state;
+	bool concerned;
+	int code = concerns(link, gate, &concerned, err);
+
+	if (code || !concerned)
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	if (!state.expired)
+		code = check(i, state.active, link, gate, ret_warning, size, err);
+	if (!code && state.deadline && state.previous != state.active)
+		code = check(i, state.previous, link, gate, ret_warning, size, err);
+	return code;
+}

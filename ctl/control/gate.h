@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Would what is in force cut off the operator's login on an interface that it does not reach yet? Asked of
+// its twin before every attach, however the interface comes to it.
+#pragma once
+
+#include <stddef.h>
+
+#include "ctl/datapath/instance.h"
+#include "ctl/net/link.h"
+#include "ctl/net/session.h"
+
+struct gate {
+	const struct session *session; // whose packets come through this namespace; NULL: nobody's
+	bool force;                    // attach whatever the answer is
+	bool trial;                    // what would be cut off comes back by itself
+};
+
+// Policy and overlay as they are now; during a trial the policy to come back as well. 0; or -EPERM with err
+// set (ERR_REFUSED) for a login that would be cut off and one that cannot be placed. On trial the former is
+// a sentence in ret_warning ("" before, at most size bytes). The caller holds the lock.
+int gate_check(const struct instance *i, const struct link *link, const struct gate *gate,
+	       char *ret_warning, size_t size, struct err *err);
