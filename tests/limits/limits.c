@@ -67,7 +67,7 @@ _Noreturn static void die(const char *what, int code)
 static void load(struct bench *b, const char *limit)
 {
 	static const struct dns_options none;
-	CLEANUP_FREE char *text = mem_printf("interface lo\ndrop %s\n", limit);
+	CLEANUP_FREE char *text = mem_printf("drop %s\n", limit);
 	char path[] = "/tmp/weir-limits-XXXXXX";
 	int fd = mkstemp(path), code;
 	struct err err = {0};
