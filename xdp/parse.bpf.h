@@ -109,6 +109,43 @@ static __always_inline bool frame_holds(struct xdp_md *ctx, const struct packet 
 	return end <= ctx->data_end - ctx->data || end <= bpf_xdp_get_buff_len(ctx);
 }
 
+/* Bytes of the frame from `offset` on where the kernel has merged packets beyond what a length field can say
+ * (BIG TCP), which it leaves zero then; 0: this is no such frame. Defined beside the program (generic.bpf.h). */
+__noinline int merged_bytes(struct xdp_md *ctx, __u32 offset);
+
+static __always_inline __u32 merged4(struct xdp_md *ctx, const struct iphdr *ip, __u32 l3)
+{
+	bool whole = !(ip->frag_off & bpf_htons(IP4_MORE | IP4_OFFSET));
+
+	return ip->protocol == IPPROTO_TCP && whole ? merged_bytes(ctx, l3) : 0;
+}
+
+/* RFC 2675 section 2, as the kernel writes it: the option alone in its header, TCP behind it. */
+struct ip6_jumbo {
+	__u8 next, length, type, size;
+	__be32 payload;
+};
+
+#define IP6_JUMBO_OPTION 0xc2
+
+/* `payload` is where the IPv6 header ends. Kernels to come leave the option out. */
+static __always_inline __u32 merged6(struct xdp_md *ctx, __u8 next, __u32 payload)
+{
+	const struct ip6_jumbo *jumbo;
+	__u32 bytes;
+
+	if (next != IPPROTO_TCP && next != IPPROTO_HOPOPTS)
+		return 0;
+	bytes = merged_bytes(ctx, payload);
+	if (!bytes || next == IPPROTO_TCP)
+		return bytes;
+	jumbo = header_at(ctx, payload, sizeof(*jumbo));
+	if (!jumbo || jumbo->next != IPPROTO_TCP || jumbo->length ||
+	    jumbo->type != IP6_JUMBO_OPTION || jumbo->size != sizeof(jumbo->payload))
+		return 0;
+	return bpf_ntohl(jumbo->payload) == bytes ? bytes : 0;
+}
+
 /* `payload` bytes at `offset` of the original packet, more of them coming or not. */
 static __always_inline int parse_fragment(struct packet *pkt, __u32 offset, bool more,
 					  __u32 payload)
@@ -131,6 +168,8 @@ static __always_inline int parse_ip4(struct xdp_md *ctx, struct packet *pkt)
 	total = bpf_ntohs(ip->tot_len);
 	if (ip->version != 4 || header < sizeof(*ip))
 		return REASON_DROP_IP4_HEADER;
+	if (unlikely(!total))
+		total = merged4(ctx, ip, l3);
 	if (total < header || !frame_holds(ctx, pkt, total))
 		return REASON_DROP_IP4_LENGTH;
 	pkt->family = 4;
@@ -215,14 +254,17 @@ static __always_inline int parse_ip6(struct xdp_md *ctx, struct packet *pkt)
 {
 	__u32 l3 = pkt->l3_offset & L3_OFFSET_MAX;
 	const struct ipv6hdr *ip = header_at(ctx, l3, sizeof(*ip));
-	__u32 total;
+	__u32 payload, total;
 
 	if (!ip)
 		return too_short(ctx, l3 + sizeof(*ip), REASON_DROP_IP6_SHORT);
 	if (ip->version != 6)
 		return REASON_DROP_IP6_HEADER;
-	total = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-	if ((!ip->payload_len && ip->nexthdr == IPPROTO_HOPOPTS) || !frame_holds(ctx, pkt, total))
+	payload = bpf_ntohs(ip->payload_len);
+	if (unlikely(!payload))
+		payload = merged6(ctx, ip->nexthdr, l3 + sizeof(*ip));
+	total = sizeof(*ip) + payload;
+	if ((!payload && ip->nexthdr == IPPROTO_HOPOPTS) || !frame_holds(ctx, pkt, total))
 		return REASON_DROP_IP6_LENGTH;
 	pkt->family = 6;
 	__builtin_memcpy(pkt->src, &ip->saddr, sizeof(pkt->src));

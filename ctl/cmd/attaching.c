@@ -62,6 +62,20 @@ static void report(struct context *ctx, const struct bringup *b, const char *ifn
 			 ctx->instance, words);
 }
 
+// What generic mode gets to see is more than a length field can say.
+static void tell_big_tcp(struct context *ctx, const char *ifname,
+			 const struct attach_result *result)
+{
+	struct link link;
+
+	if (result->mode != IFACE_GENERIC || link_get(ifname, &link, NULL) || !link_big_tcp(&link))
+		return;
+	out_set_u64(ctx->out, "big_tcp_bytes", link_big_tcp(&link));
+	log_notice("'%s' has BIG TCP (gro_max_size %u, gro_ipv4_max_size %u): generic mode has to "
+		   "copy packets of up to %u bytes, and counts each as one",
+		   ifname, link.gro_max, link.gro_max4, link_big_tcp(&link));
+}
+
 // What a bridge forwards crosses its ports and never the bridge device.
 static void warn_bridge(const char *ifname)
 {
@@ -97,8 +111,10 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	if (result.changed)
 		vec_push(&a->fresh, result.number);
 	report(ctx, b, ifname, &result);
-	if (result.changed)
+	if (result.changed) {
 		warn_bridge(ifname);
+		tell_big_tcp(ctx, ifname, &result);
+	}
 	return 0;
 }
 

@@ -177,6 +177,18 @@ static void check_sharing(struct doctor *d)
 		     "interfaces with other XDP programs, behind libxdp's dispatcher");
 }
 
+static void check_big_tcp(struct doctor *d, const struct link *link)
+{
+	CLEANUP_FREE char *mend = mem_printf(
+		"ip link set dev %s gro_max_size 65536 gro_ipv4_max_size 65536", link->name);
+
+	if (link_big_tcp(link))
+		find(d, NOTE, link->name, mend,
+		     "BIG TCP: packets of up to %u bytes (gro_max_size %u, gro_ipv4_max_size %u), "
+		     "which generic XDP has to copy whole",
+		     link_big_tcp(link), link->gro_max, link->gro_max4);
+}
+
 // Generic mode sees what the stack has merged; hidden tags make VLAN rules blind.
 static void check_offloads(struct doctor *d, const struct link *link, bool generic)
 {
@@ -185,6 +197,8 @@ static void check_offloads(struct doctor *d, const struct link *link, bool gener
 	CLEANUP_FREE char *vlan = mem_printf("ethtool -K %s rxvlan off", link->name);
 	struct ethtool e;
 
+	if (generic)
+		check_big_tcp(d, link);
 	if (ethtool_get(link->name, &e, NULL))
 		return;
 	if (generic && e.gro == ETHTOOL_ON)

@@ -17,6 +17,9 @@
 #include "ctl/net/ethtool.h"
 #include "ctl/net/netlink.h"
 
+#define GRO_IPV4_MAX_SIZE 64    // IFLA_GRO_IPV4_MAX_SIZE, which headers before 6.3 do not have
+#define LEGACY_MAX_SIZE   65536 // GRO_LEGACY_MAX_SIZE of the kernel
+
 enum { NAMES_IN_HINT = 8 };
 
 struct links {
@@ -159,6 +162,12 @@ static int read_attribute(const struct nlattr *attr, void *ctx)
 	case IFLA_NUM_TX_QUEUES:
 		l->tx_queues = mnl_attr_get_u32(attr);
 		break;
+	case IFLA_GRO_MAX_SIZE:
+		l->gro_max = mnl_attr_get_u32(attr);
+		break;
+	case GRO_IPV4_MAX_SIZE:
+		l->gro_max4 = mnl_attr_get_u32(attr);
+		break;
 	case IFLA_STATS64:
 		read_stats(attr, l);
 		break;
@@ -170,6 +179,13 @@ static int read_attribute(const struct nlattr *attr, void *ctx)
 		break;
 	}
 	return MNL_CB_OK;
+}
+
+uint32_t link_big_tcp(const struct link *l)
+{
+	uint32_t most = l->gro_max > l->gro_max4 ? l->gro_max : l->gro_max4;
+
+	return most > LEGACY_MAX_SIZE ? most : 0;
 }
 
 bool link_from_message(const struct nlmsghdr *nlh, struct link *ret)

@@ -31,8 +31,13 @@ struct link {
 	enum link_xdp xdp_mode;
 	uint32_t xdp_prog_id; // program the link shows (native, generic or hw), 0 none
 	uint32_t rx_queues, tx_queues;
+	// Bytes up to which the kernel merges what comes in; 0: it does not say (before 5.19, before 6.3).
+	uint32_t gro_max, gro_max4; // IPv4 by gro_max4 where it is said, IPv6 by gro_max
 	uint64_t rx_packets, rx_bytes, rx_dropped; // IFLA_STATS64
 };
+
+// The largest packet that the kernel merges here, where a length field does not say it any more (BIG TCP); 0: none.
+uint32_t link_big_tcp(const struct link *l);
 
 // By name in the current network namespace. 0; -ENODEV with a sentence (and a "did you mean" hint
 // from the names that exist) when it is not there; other -errno as ERR_SYSTEM.

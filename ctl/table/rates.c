@@ -8,7 +8,7 @@
 typedef unsigned __int128 wide;
 
 #define RATE_JIFFY    (1ull << RATE_SHIFT)
-#define RATE_MULT_MAX (1ull << 44) // times RATE_FRAME_BITS: below 2^64
+#define RATE_MULT_MAX (1ull << 41) // times RATE_FRAME_BITS: below 2^64
 
 // A packet costs a whole number of rate time in the datapath, so the nearest one is taken here; 0 for
 // rates above 2^21 packets a jiffy, which no packet exceeds.
@@ -19,7 +19,7 @@ static void cost_of_packet(wide time, wide units, struct policy_rule *ret)
 }
 
 // A bit costs less than 1 from 2^20 bits a jiffy on: as many binary places as a frame leaves room for,
-// at least 43 bits in all.
+// at least 40 bits in all.
 static void cost_of_bit(wide time, wide units, struct policy_rule *ret)
 {
 	uint32_t shift = 63;

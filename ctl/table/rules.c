@@ -9,6 +9,8 @@
 #include "ctl/base/num.h"
 #include "ctl/table/rates.h"
 
+#define IP_LENGTH_MAX 65535
+
 struct builder {
 	const struct resolved *in;
 	const struct compile_options *options;
@@ -37,7 +39,9 @@ static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 	if (from->length.given) {
 		to->flags |= RULE_LENGTH | (from->ethertype.given ? RULE_FRAME : 0);
 		to->length_first = from->length.first;
-		to->length_last = from->length.last;
+		// What the kernel has merged (BIG TCP) is longer than a length field says, and meant as well.
+		to->length_last =
+			from->length.last < IP_LENGTH_MAX ? from->length.last : UINT32_MAX;
 	}
 	if (from->ttl.given) {
 		to->flags |= RULE_TTL;

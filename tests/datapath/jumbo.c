@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Frames up to 9000 bytes, which the kernel hands out in several buffers.
 #include <errno.h>
+#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
 #include "tests/datapath/rig.h"
@@ -134,6 +138,147 @@ static void test_short_first_buffer(struct test *t)
 	}
 }
 
+// ---- merged by the kernel -----------------------------------------------------------------------
+
+#define BIG_MAX 72000 // a test run takes 17 pages behind the first buffer
+#define OPTION  8     // of a jumbo payload, in a header of its own
+
+enum big { BIG4, BIG6_OPTION, BIG6_BARE, BIGS };
+
+static const size_t big_headers[BIGS] = {20, 40, 40};
+
+struct big_frame {
+	size_t len;
+	uint8_t at[BIG_MAX];
+};
+
+// TCP whose length field is zero. `bytes`: those that it cannot say: of the packet in IPv4, behind the header in
+// IPv6.
+static void big_make(struct big_frame *b, enum big kind, size_t bytes)
+{
+	struct frame f;
+	uint8_t *ip = b->at + ETH_BYTES, *tcp = ip + big_headers[kind];
+
+	memset(b, 0, sizeof(*b));
+	frame_udp(&f, families[kind != BIG4].src, families[kind != BIG4].dst, 0);
+	memcpy(b->at, f.at, ETH_BYTES + big_headers[kind]);
+	b->len = ETH_BYTES + bytes + (kind == BIG4 ? 0 : big_headers[kind]);
+	if (kind == BIG4) {
+		ip[2] = ip[3] = 0;
+		ip[9] = IPPROTO_TCP;
+	} else {
+		const uint8_t option[OPTION] = {
+			IPPROTO_TCP,   0, 0xc2, 4, 0, (uint8_t)(bytes >> 16), (uint8_t)(bytes >> 8),
+			(uint8_t)bytes};
+
+		ip[4] = ip[5] = 0;
+		ip[6] = kind == BIG6_OPTION ? IPPROTO_HOPOPTS : IPPROTO_TCP;
+		if (kind == BIG6_OPTION) {
+			memcpy(tcp, option, OPTION);
+			tcp += OPTION;
+		}
+	}
+	tcp[12] = 5 << 4;
+}
+
+static void big_expect(struct test *t, struct rig *rig, const struct big_frame *b,
+		       enum weir_reason reason, uint64_t bytes, const char *what)
+{
+	struct xdp_md ctx = {.data_end = (uint32_t)b->len, .ingress_ifindex = rig->ifindex};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = b->at, .data_size_in = (uint32_t)b->len,
+		    .ctx_in = &ctx, .ctx_size_in = sizeof(ctx));
+	struct outcome o;
+
+	rig_look(rig);
+	if (bpf_prog_test_run_opts(rig->entry_prog, &opts)) {
+		test_fail(t, __FILE__, __LINE__, "%s: not run: %d", what, errno);
+		return;
+	}
+	o = rig_look(rig);
+	CHECK(t, o.moved_n == 1 && o.moved[0].reason == reason && o.moved[0].by.bytes == bytes,
+	      "%s: '%s' by %llu bytes, wanted '%s' by %llu", what, reason_name(o.moved[0].reason),
+	      (unsigned long long)o.moved[0].by.bytes, reason_name(reason),
+	      (unsigned long long)bytes);
+}
+
+// What such a frame is where nobody has merged it.
+static const enum weir_reason big_refused[BIGS] = {REASON_DROP_IP4_LENGTH, REASON_DROP_IP6_LENGTH,
+						   REASON_DROP_TCP_SHORT};
+
+static uint64_t big_bytes(const struct big_frame *b, enum weir_reason reason)
+{
+	if (reason == REASON_DROP_TCP_SHORT)
+		return 40; // the length field is believed
+	return b->len - (reason == REASON_PASS_DEFAULT ? ETH_BYTES : 0);
+}
+
+static void test_merged(struct test *t)
+{
+	static const size_t sizes[] = {1000, 65535, 65536, 70000};
+	static const char *const names[BIGS] = {"IPv4", "IPv6", "IPv6 without the option"};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	static struct big_frame b;
+
+	for (unsigned generic = 0; generic < 2; generic++)
+		for (enum big kind = 0; kind < BIGS; kind++)
+			for (size_t n = 0; n < ARRAY_SIZE(sizes); n++) {
+				CLEANUP_FREE char *what =
+					mem_printf("%s, %zu bytes, %s mode", names[kind], sizes[n],
+						   generic ? "generic" : "native");
+				enum weir_reason reason = generic && sizes[n] > 65535
+								  ? REASON_PASS_DEFAULT
+								  : big_refused[kind];
+
+				rig->instance->knobs->generic = (uint64_t)generic << RIG_IFACE;
+				big_make(&b, kind, sizes[n]);
+				big_expect(t, rig, &b, reason, big_bytes(&b, reason), what);
+			}
+	rig->instance->knobs->generic = ~(1ull << RIG_IFACE); // another interface's mode
+	big_make(&b, BIG4, 70000);
+	big_expect(t, rig, &b, REASON_DROP_IP4_LENGTH, b.len, "on another interface");
+}
+
+// Everything that the kernel does not write so.
+static void test_merged_wrongly(struct test *t)
+{
+	static const struct {
+		const char *what;
+		enum big kind;
+		size_t at; // in the IP packet
+		uint8_t value;
+		enum weir_reason reason;
+	} rows[] = {
+		{"IPv4: UDP", BIG4, 9, IPPROTO_UDP, REASON_DROP_IP4_LENGTH},
+		{"IPv4: IP in IP", BIG4, 9, IPPROTO_IPIP, REASON_DROP_IP4_LENGTH},
+		{"IPv4: more fragments", BIG4, 6, 0x20, REASON_DROP_IP4_LENGTH},
+		{"IPv4: a later fragment", BIG4, 7, 1, REASON_DROP_IP4_LENGTH},
+		{"IPv4: do not fragment", BIG4, 6, 0x40, REASON_PASS_DEFAULT},
+		{"IPv4: 19 bytes, it says", BIG4, 3, 19, REASON_DROP_IP4_LENGTH},
+		{"IPv6: UDP behind the option", BIG6_OPTION, 40, IPPROTO_UDP,
+		 REASON_DROP_IP6_LENGTH},
+		{"IPv6: two options", BIG6_OPTION, 41, 1, REASON_DROP_IP6_LENGTH},
+		{"IPv6: another option", BIG6_OPTION, 42, 5, REASON_DROP_IP6_LENGTH},
+		{"IPv6: an option of 5 bytes", BIG6_OPTION, 43, 5, REASON_DROP_IP6_LENGTH},
+		{"IPv6: a byte more", BIG6_OPTION, 47, 0x71, REASON_DROP_IP6_LENGTH},
+		{"IPv6: a byte less", BIG6_OPTION, 47, 0x6f, REASON_DROP_IP6_LENGTH},
+		{"IPv6: much more", BIG6_OPTION, 44, 1, REASON_DROP_IP6_LENGTH},
+		{"TCP with its header cut", BIG6_OPTION, 48 + 12, 4 << 4, REASON_DROP_TCP_OFFSET},
+	};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	static struct big_frame b;
+
+	rig->instance->knobs->generic = 1ull << RIG_IFACE;
+	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
+		bool whole = rows[n].reason == REASON_PASS_DEFAULT ||
+			     rows[n].reason == REASON_DROP_TCP_OFFSET;
+
+		big_make(&b, rows[n].kind, 70000); // 0x11170
+		b.at[ETH_BYTES + rows[n].at] = rows[n].value;
+		big_expect(t, rig, &b, rows[n].reason, b.len - (whole ? ETH_BYTES : 0),
+			   rows[n].what);
+	}
+}
+
 const struct named_test jumbo_tests[] = {
 	{"jumbo: lengths", test_lengths},
 	{"jumbo: blocked", test_blocked},
@@ -141,5 +286,7 @@ const struct named_test jumbo_tests[] = {
 	{"jumbo: counted by entry", test_entry_counts},
 	{"jumbo: headers in the second buffer", test_headers_beyond},
 	{"jumbo: short first buffer", test_short_first_buffer},
+	{"jumbo: merged by the kernel", test_merged},
+	{"jumbo: not as the kernel merges", test_merged_wrongly},
 	{NULL, NULL},
 };

@@ -316,6 +316,27 @@ static void counts_packets(void **state)
 	assert_true(after.rx_bytes > before.rx_bytes);
 }
 
+static void sees_big_tcp(void **state)
+{
+	struct link l;
+
+	(void)state;
+	netns_need();
+	assert_true(run("ip link add y0 type veth peer name y1"));
+	assert_int_equal(link_get("y0", &l, NULL), 0);
+	assert_int_equal(link_big_tcp(&l), 0);
+	if (!l.gro_max)
+		skip_because("this kernel has no gro_max_size");
+	assert_true(run("ip link set dev y0 gro_max_size 100000"));
+	assert_int_equal(link_get("y0", &l, NULL), 0);
+	assert_int_equal(l.gro_max, 100000);
+	assert_int_equal(link_big_tcp(&l), 100000);
+	assert_true(run("ip link set dev y0 gro_max_size 65536"));
+	assert_int_equal(link_get("y0", &l, NULL), 0);
+	assert_int_equal(link_big_tcp(&l), 0);
+	assert_true(run("ip link del y0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +351,7 @@ int main(void)
 		cmocka_unit_test(sees_a_peer_elsewhere),
 		cmocka_unit_test(sees_xdp_programs),
 		cmocka_unit_test(counts_packets),
+		cmocka_unit_test(sees_big_tcp),
 	};
 
 	netns_enter();

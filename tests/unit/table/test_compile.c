@@ -142,7 +142,7 @@ static void test_conditions(void **state)
 
 	made_init(&m, 1, 0);
 	from = m.r.rules;
-	from->length = (struct resolved_span){true, 100, 70000};
+	from->length = (struct resolved_span){true, 100, 65534};
 	from->ttl = (struct resolved_span){true, 1, 255};
 	from->dscp_given = true;
 	from->dscp = 1ull << 63;
@@ -158,7 +158,7 @@ static void test_conditions(void **state)
 	assert_int_equal(to->flags, RULE_LENGTH | RULE_TTL | RULE_DSCP | RULE_ESTABLISHED |
 					    RULE_PROBABILITY | RULE_FROM_SET | RULE_TO_SET |
 					    RULE_LOG | RULE_ADD | RULE_ADD_DEST);
-	assert_int_equal(to->length_last, 70000);
+	assert_int_equal(to->length_last, 65534);
 	assert_int_equal(to->ttl_last, 255);
 	assert_int_equal(to->dscp, 1ull << 63);
 	assert_int_equal(to->probability, UINT32_MAX);
@@ -199,6 +199,29 @@ static struct resolved_limit limit_of(uint8_t per, uint32_t max)
 				       .mask4 = 24,
 				       .mask6 = 56,
 				       .max = max};
+}
+
+// Whose length, and how far: what the kernel merges has no length field that could say it.
+static void test_lengths(void **state)
+{
+	(void)state;
+	struct resolved_rule *rules;
+	struct image *i;
+	struct made m;
+
+	made_init(&m, 3, 0);
+	rules = m.r.rules;
+	rules[0].length = rules[1].length = (struct resolved_span){true, 1281, 65535};
+	rules[2].length = (struct resolved_span){true, 0, 65534};
+	rules[1].ethertype.given = true;
+	i = compiled(&m);
+	assert_int_equal(i->rules[0].flags, RULE_LENGTH);
+	assert_int_equal(i->rules[1].flags, RULE_LENGTH | RULE_FRAME);
+	assert_int_equal(i->rules[0].length_first, 1281);
+	assert_int_equal(i->rules[0].length_last, UINT32_MAX);
+	assert_int_equal(i->rules[2].length_last, 65534);
+	image_free(i);
+	made_free(&m);
 }
 
 static void test_limits(void **state)
@@ -516,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_default_and_fragments),
 		cmocka_unit_test(test_conditions),
 		cmocka_unit_test(test_certain_probability),
+		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_no_fields),

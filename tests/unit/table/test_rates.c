@@ -93,7 +93,8 @@ static void test_examples(void **state)
 	l = limit_of(10000000000000ull, 1000, true);
 	rule = compiled(&l, 250); // 1500 bytes: 12000 / 1e13 s = 0.3 jiffies >> 20 …
 	assert_int_equal(datapath_cost(&rule, 12000), 0);
-	assert_int_equal(datapath_cost(&rule, RATE_FRAME_BITS), 13); // 13.74
+	assert_int_equal(datapath_cost(&rule, 65536 * 8), 13);        // 13.74
+	assert_int_equal(datapath_cost(&rule, RATE_FRAME_BITS), 109); // 109.95
 	l = limit_of(1000, 1000, false);
 	l.burst = 50;
 	rule = compiled(&l, 1000);
