@@ -30,6 +30,7 @@
 	X(PASS_ECHO, "service-echo", PASS, "an echo request to a service's address, answered") \
 	X(PASS_TOO_BIG, "service-too-big", PASS, "too big for the way to its backend: answered with ICMP") \
 	X(PASS_PATH_MTU, "service-path-mtu", PASS, "a router's 'too big' about a tunnel packet, passed on to the client") \
+	X(PASS_TTL, "service-ttl", PASS, "TTL or hop limit used up on the way to a backend: answered with ICMP") \
 	X(DROP_BLOCK_FROM,   "block-from",	DROP, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO,     "block-to",	DROP, "an overlay block entry for the destination") \
 	X(DROP_RULE, "rule-drop", DROP, "a drop rule of the policy") \
@@ -42,7 +43,7 @@
 	X(DROP_NO_BACKEND, "service-no-backend", DROP, "a service that never had a backend") \
 	X(DROP_NO_NEXT_HOP, "service-no-next-hop", DROP, "no next hop is known for the backend: weir service --refresh") \
 	X(DROP_EGRESS, "service-egress", DROP, "the device to the backend cannot transmit what XDP redirects") \
-	X(DROP_TTL, "service-ttl", DROP, "TTL or hop limit used up on the way to a backend") \
+	X(DROP_TTL, "service-ttl-silent", DROP, "TTL or hop limit used up on the way to a backend, and no answer was allowed") \
 	X(DROP_TOO_BIG, "service-too-big-silent", DROP, "too big for the way to its backend, and no answer was allowed") \
 	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, "a later fragment to a service without hash source") \
 	X(DROP_FORWARD, "service-forward", DROP, "the packet could not be rewritten for its backend") \

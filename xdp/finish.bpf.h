@@ -12,6 +12,7 @@ static __always_inline int verdict(const struct packet *pkt, int reason)
 	case REASON_PASS_REPLY:
 	case REASON_PASS_ECHO:
 	case REASON_PASS_TOO_BIG:
+	case REASON_PASS_TTL:
 	case REASON_PASS_PATH_MTU:
 		return XDP_TX;
 	case REASON_PASS_REDIRECT:

@@ -311,11 +311,14 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 	if (unlikely(to->no_xmit) && to->ifindex != ctx->ingress_ifindex && !is_generic(ctx))
 		return REASON_DROP_EGRESS;
 	if (unlikely(pkt->ttl <= 1))
-		return REASON_DROP_TTL;
+		return reply_error(ctx, pkt, REPLY_TTL_EXCEEDED, 0) ? REASON_PASS_TTL
+								    : REASON_DROP_TTL;
 	if (is_too_long(to, pkt->length + outer)) {
 		mtu = way_mtu(s, to);
 		if (pkt->length + outer > mtu)
-			return reply_too_big(ctx, pkt, mtu - outer);
+			return reply_error(ctx, pkt, REPLY_TOO_BIG, mtu - outer)
+				       ? REASON_PASS_TOO_BIG
+				       : REASON_DROP_TOO_BIG;
 	}
 	return GO_ON;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Answers, sent back the way the packet came: of reject rules TCP reset (RFC 9293 section 3.10.7.1) or ICMP
- * "administratively prohibited" (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), of services "too big".
+ * "administratively prohibited" (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), of services "too big" and
+ * "time exceeded".
  *
  * Never to an error, a multicast or a later fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), of
  * reject rules to no fragment at all, and each kind within budgets of its own. The packet is rewritten in
@@ -26,7 +27,7 @@
 #define REPLY_TTL   64
 
 /* Kinds of answers. A flood that meets one kind leaves the others their budgets. */
-enum reply_kind { REPLY_REJECT, REPLY_TOO_BIG, REPLY_ECHO, REPLY_KINDS };
+enum reply_kind { REPLY_REJECT, REPLY_TOO_BIG, REPLY_TTL_EXCEEDED, REPLY_ECHO, REPLY_KINDS };
 
 /* For each kind so many budgets, each for the receivers that a keyed hash puts there: who forges one address
  * spends the budget of that address, who forges many spends little of each. A budget is the jiffy up to which
@@ -312,14 +313,21 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 	return send_error(ctx, pkt, &error) ? REASON_PASS_REPLY : REASON_DROP_REJECT;
 }
 
-/* To a sender whose packet is too big for what is behind us, also one without DF: RFC 1191, RFC 8201. */
-__noinline int reply_too_big(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
+/* Of services, to the sender of a packet that is too big for what is behind us, also one without DF (RFC 1191,
+ * RFC 8201; `rest` is what fits), or has no hop left (RFC 792, RFC 4443 section 3.3). False: it gets no answer. */
+__noinline int reply_error(struct xdp_md *ctx, struct packet *pkt, __u32 kind, __u32 rest)
 {
-	struct icmp_head error = {.rest = bpf_htonl(mtu)};
+	struct icmp_head error = {.rest = bpf_htonl(rest)};
+	bool v4;
 
-	if (!pkt || pkt->quoted || !may_reply(ctx, pkt, REPLY_TOO_BIG))
-		return REASON_DROP_TOO_BIG;
-	error.type = pkt->family == 4 ? 3 : 2;
-	error.code = pkt->family == 4 ? 4 : 0;
-	return send_error(ctx, pkt, &error) ? REASON_PASS_TOO_BIG : REASON_DROP_TOO_BIG;
+	if (!pkt || pkt->quoted || !may_reply(ctx, pkt, kind))
+		return false;
+	v4 = pkt->family == 4;
+	if (kind == REPLY_TOO_BIG) {
+		error.type = v4 ? 3 : 2;
+		error.code = v4 ? 4 : 0;
+	} else {
+		error.type = v4 ? 11 : 3;
+	}
+	return send_error(ctx, pkt, &error);
 }

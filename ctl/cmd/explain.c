@@ -43,6 +43,7 @@ static const char *verdict_key(const struct asked *a, const struct explain_answe
 	if (r->result.service >= 0 || r->result.reason == REASON_PASS_ECHO)
 		return reason_drops(r->result.reason)            ? "drop"
 		       : r->result.reason == REASON_PASS_TOO_BIG ? "reject"
+		       : r->result.reason == REASON_PASS_TTL     ? "reject"
 		       : r->result.reason == REASON_PASS_ECHO    ? "answer"
 		       : r->result.reason == REASON_PASS_HERE    ? "pass"
 								 : "service";

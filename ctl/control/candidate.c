@@ -235,7 +235,8 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 // A service's packet that no backend would ever get; whether there is a way to one is not for the policy.
 static bool is_packets_fault(uint32_t reason)
 {
-	return reason == REASON_DROP_SERVICE_FRAGMENT || reason == REASON_DROP_TTL;
+	return reason == REASON_DROP_SERVICE_FRAGMENT || reason == REASON_DROP_TTL ||
+	       reason == REASON_PASS_TTL;
 }
 
 static enum resolved_verdict verdict_of(const struct candidate *c, const struct twin_result *r)

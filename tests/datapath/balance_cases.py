@@ -243,8 +243,11 @@ def header_cases(about, service, family):
     for n in 2, 3, 128, 255:
         sent(f"{about} {n} hops", service, ip(service, family, **{hops: n}) / udp(b"hops"), flow)
     for n in 0, 1:
-        dropped(f"{about} {n} hops", ip(service, family, **{hops: n}) / udp(b"hops"), "service-ttl",
-                service)
+        late = ip(service, family, **{hops: n}) / udp(b"hops")
+        turned(f"{about} {n} hops", late, time_exceeded_answer(late), "service-ttl")
+        for payload in tcp("S"), tcp("RA"), udp(counting(3000)):
+            late = ip(service, family, **{hops: n}) / payload
+            turned(f"{about} {n} hops {payload.summary()}", late, time_exceeded_answer(late), "service-ttl")
     for n in 1, 2, 3, 0xb8, 0xff:
         sent(f"{about} tos {n}", service, ip(service, family, **{field: n}) / udp(b"tos"), flow)
     if family == 6:
@@ -474,7 +477,7 @@ def quote_more_cases(service):
     sent("icmp quotes a first fragment", service, quoting(service, 4, first[:28]), flow, quoted=1)
     syn = answer_of(service, 4, TCP(sport=80, dport=SPORT, flags="S"))
     sent("icmp quotes a syn: opens nothing", service, quoting(service, 4, syn), flow, quoted=1)
-    dropped("icmp without hops", quoting(service, 4, syn, ttl=1), "service-ttl", service)
+    dropped("icmp without hops", quoting(service, 4, syn, ttl=1), "service-ttl-silent", service)
     for family, header in (4, 20), (6, 40):
         quote_not_cases(service, family, header, answer_of(service, family, payload))
 
@@ -579,14 +582,21 @@ def echo_not_cases(service, family, request):
 
 # Size
 
-def too_big_answer(packet, mtu):
+def error_answer(packet, icmp, icmp6):
+    """Of the VIP, to the sender, quoting the packet."""
     raw = bytes(packet)
     if packet.version == 4:
         header = (raw[0] & 15) * 4
-        return (IP(src=packet.dst, dst=packet.src, id=0, flags="DF", ttl=64)
-                / ICMP(type=3, code=4, nexthopmtu=mtu) / Raw(raw[:header + 8]))
-    return (IPv6(src=packet.dst, dst=packet.src, hlim=64) / ICMPv6PacketTooBig(mtu=mtu)
-            / Raw(raw[:48]))
+        return IP(src=packet.dst, dst=packet.src, id=0, flags="DF", ttl=64) / icmp / Raw(raw[:header + 8])
+    return IPv6(src=packet.dst, dst=packet.src, hlim=64) / icmp6 / Raw(raw[:48])
+
+
+def too_big_answer(packet, mtu):
+    return error_answer(packet, ICMP(type=3, code=4, nexthopmtu=mtu), ICMPv6PacketTooBig(mtu=mtu))
+
+
+def time_exceeded_answer(packet):
+    return error_answer(packet, ICMP(type=11, code=0), ICMPv6TimeExceeded(code=0))
 
 
 def size_cases(service, over):
@@ -611,8 +621,11 @@ def size_cases(service, over):
         turned(f"{about} too big tcp", data, too_big_answer(data, mtu - over), "service-too-big")
         reset = ip(service, family) / tcp("RA", counting(fits + 60))
         turned(f"{about} too big reset", reset, too_big_answer(reset, mtu - over), "service-too-big")
-        dropped(f"{about} too big, no hops", ip(service, family, **{
-            "ttl" if family == 4 else "hlim": 1}) / udp(counting(fits + 1)), "service-ttl", service)
+        late = ip(service, family, **{"ttl" if family == 4 else "hlim": 1}) / udp(counting(fits + 1))
+        turned(f"{about} too big, no hops", late, time_exceeded_answer(late), "service-ttl")
+        for name, tags in TAGS.items():
+            turned(f"{about} no hops{name}, padding", late, time_exceeded_answer(late), "service-ttl",
+                   tags=tags, padding=b"padding")
         size_silent_cases(service, family, about, fits)
     packet = ip(service, 4, options=[IPOption_NOP()] * 40) / udp(counting(fits + 1))
     turned(f"{service.name}: too big behind options", packet, too_big_answer(packet, mtu - over),
@@ -1068,6 +1081,11 @@ def budget_cases():
                settings=flood(big[here]))
         dropped(f"{about} echo, in a flood of itself", ask[here][0], "service-echo-silent",
                 settings=echoes)
+        late = ip(narrow, family, src=here, **{"ttl" if family == 4 else "hlim": 1}) / udp(b"late")
+        turned(f"{about} no hops, in a flood of too big", late, time_exceeded_answer(late), "service-ttl",
+               settings=flood(big[here]))
+        dropped(f"{about} no hops, in a flood of itself", late, "service-ttl-silent", narrow,
+                settings=flood(late))
         dropped(f"{about} too big, in a flood of itself", big[here], "service-too-big-silent", narrow,
                 settings=flood(big[here]))
         turned(f"{about} echo, in a flood of another's", *ask[far], "service-echo", settings=echoes)

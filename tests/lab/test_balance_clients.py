@@ -5,12 +5,15 @@ for byte."""
 import contextlib
 import json
 import re
+import select
+import socket
 
 import pytest
 from balancerlab import FULL, crowd_of, failed, policy, running_balancer, running_node, transfers
-from labnet import run
+from labnet import run, socket_in
 
 MODES = ("dr", "ipip", "gue")
+IP_RECVERR, IPV6_RECVERR = 11, 25  # <linux/in.h>, <linux/in6.h>
 WEIGHTS = {1: 1, 2: 3, 3: 4}
 CONNECTIONS = 10000 if FULL else 2000
 ENDS = [(mode, v6) for mode in MODES for v6 in (False, True)]
@@ -155,6 +158,38 @@ def test_upload_over_links_without_room(serve, tmp_path, mode, v6):
         told = told_too_big(lab)
         print(f"\n{mode}: told 'too big': {told[0]} (IPv4), {told[1]} (IPv6)")
         assert min(told) > 0
+
+
+def error_of(lab, vip, hops):
+    """(kind, who says so) of the ICMP error that a packet with so many hops brings to the client, or None."""
+    four = ":" not in vip
+    family = socket.AF_INET if four else socket.AF_INET6
+    level, limit, receive = ((socket.IPPROTO_IP, socket.IP_TTL, IP_RECVERR) if four else
+                             (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, IPV6_RECVERR))
+    with socket_in(lab.netns("client"), family, socket.SOCK_DGRAM, 0) as sock:
+        sock.setsockopt(level, limit, hops)
+        sock.setsockopt(level, receive, 1)
+        sock.connect((vip, 7))
+        sock.send(b"how far?")
+        if not select.select([sock], [], [], 1)[0]:
+            return None
+        try:
+            _, ancillary, _, _ = sock.recvmsg(64, 512, socket.MSG_ERRQUEUE)
+        except BlockingIOError:  # an answer is no error
+            return None
+    error = ancillary[0][2]  # struct sock_extended_err: errno, origin, type, code, ..; then who said so
+    return error[5], socket.inet_ntop(family, error[20:24] if four else error[24:40])
+
+
+def test_hops_that_are_used_up(labs, serve):
+    """The router takes one, the balancer the next one: it answers in the name of the VIP, a packet with one more
+    gets through."""
+    lab = labs("ipip")
+    serve(lab)
+    for vip, kind in (lab.vip4, 11), (lab.vip6, 3):
+        assert error_of(lab, vip, 2) == (kind, vip)
+        assert error_of(lab, vip, 1)[1] != vip
+        assert error_of(lab, vip, 3) is None
 
 
 @pytest.mark.parametrize("mode", MODES if FULL else ["gue"])
