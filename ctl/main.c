@@ -195,6 +195,8 @@ static int dispatch(struct args *args, char **argv, size_t n, struct context *ct
 	if (!(c = find_command(argv[0], err)))
 		return -EINVAL;
 	args->tables[0] = c->options;
+	args->foreign = c->foreign;
+	args->command = c->name;
 	if ((code = args_parse(args, argv + 1, n - 1, false, &used, err)))
 		return code;
 	if (args_has(args, "help")) {

@@ -22,6 +22,14 @@ static const struct args_option *find(const struct args *args, const char *name,
 	return NULL;
 }
 
+static const char *foreign_hint(const struct args *args, const char *word, const char *bare)
+{
+	for (const struct args_foreign *f = args->foreign; f && f->name; f++)
+		if (!strcmp(f->name, bare) || (word[1] != '-' && word[1] == f->letter))
+			return f->hint;
+	return NULL;
+}
+
 static int unknown(const struct args *args, const char *word, struct err *err)
 {
 	CLEANUP_FREE char *bare = mem_strdup(word + strspn(word, "-"));
@@ -33,10 +41,15 @@ static int unknown(const struct args *args, const char *word, struct err *err)
 	for (size_t t = 0; t < ARRAY_SIZE(args->tables); t++)
 		for (const struct args_option *o = args->tables[t]; o && o->name; o++)
 			vec_push(&names, o->name);
-	near = diag_nearest(bare, names.at, names.n);
+	near = word[1] == '-' ? diag_nearest(bare, names.at, names.n) : NULL;
 	code = err_input(err, "unknown option '%s'", word);
-	if (near)
+	if (foreign_hint(args, word, bare))
+		err_hint(err, "%s", foreign_hint(args, word, bare));
+	else if (near)
 		err_hint(err, "did you mean '--%s'?", near);
+	else
+		err_hint(err, "weir help%s%s lists the options", args->command ? " " : "",
+			 args->command ? args->command : "");
 	vec_free(&names);
 	return code;
 }

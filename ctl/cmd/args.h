@@ -17,6 +17,13 @@ struct args_option {
 	bool optional; // its argument may be left out (only as --name=ARG)
 };
 
+// An option that others have and this command has not, with what to do instead.
+struct args_foreign {
+	const char *name;
+	char letter;
+	const char *hint;
+};
+
 struct args_given {
 	const struct args_option *option;
 	const char *value; // NULL for a switch
@@ -26,6 +33,8 @@ struct args {
 	VEC(const char *) words; // what is not an option
 	VEC(struct args_given) given;
 	const struct args_option *tables[2]; // of the command, of all commands
+	const struct args_foreign *foreign;  // ended by one without name; NULL: none
+	const char *command;                 // its name, for hints; NULL: not known yet
 };
 
 // Reads argv[0..n). Stops at the first word if `until_word` and returns its index in *ret_used (n when

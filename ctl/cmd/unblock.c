@@ -389,6 +389,14 @@ static const struct args_option options[] = {
 };
 // clang-format on
 
+static const struct args_foreign foreign[] = {
+	{"iface", 'i',
+	 "entries are for all interfaces of the instance; weir detach IFACE takes Weir off"},
+	{"for", 0, "it is done at once; weir block WHAT --for TIME gives a block an end"},
+	{"force", 0, "nothing is refused here"},
+	{0},
+};
+
 const struct command cmd_unblock = {
 	.name = "unblock",
 	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
@@ -398,6 +406,7 @@ const struct command cmd_unblock = {
 		"a claim was given back and only other origins hold the address, and always with --origin.\n"
 		"--origin NAME alone takes away all that NAME holds.",
 	.options = options,
+	.foreign = foreign,
 	.run = run_unblock,
 };
 
@@ -407,5 +416,6 @@ const struct command cmd_unallow = {
 	.summary = "take allow entries away",
 	.text = "As weir unblock, for allow entries.",
 	.options = options,
+	.foreign = foreign,
 	.run = run_unallow,
 };

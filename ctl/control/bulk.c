@@ -184,14 +184,80 @@ static bool looks_like_range(struct word w)
 	return dash && (dash == w.at || addr_looks_like(w.at, (size_t)(dash - w.at)));
 }
 
+// "1.2.3.4:80", "[2001:db8::1]:80", "2001:db8::1%eth0": the address in it, where there is one.
+static bool address_in(struct word w, char separator, struct word *ret_rest, addr_text ret)
+{
+	const char *at = memchr(w.at, separator, w.len);
+	struct word host = {w.at, at ? (size_t)(at - w.at) : 0};
+	struct addr a;
+
+	if (at && host.len && host.at[0] == '[') {
+		const char *end = memchr(w.at, ']', w.len);
+
+		if (!end || (size_t)(end - w.at) + 1 >= w.len || end[1] != separator)
+			return false;
+		at = end + 1;
+		host = (struct word){w.at + 1, (size_t)(end - w.at) - 1};
+	}
+	if (!at || addr_parse(host.at, host.len, &a, NULL))
+		return false;
+	*ret_rest = (struct word){at + 1, w.len - (size_t)(at + 1 - w.at)};
+	addr_format(&a, ret);
+	return true;
+}
+
+// What is more than an address: an entry is for all of it, everywhere. Words of policies would lead nowhere.
+static int refuse_more(struct line *l)
+{
+	addr_text host;
+	struct word rest;
+
+	if (address_in(l->what, '%', &rest, host))
+		return refuse(l,
+			      "'%.*s' names an interface (an entry holds on all interfaces of "
+			      "the instance: write %s)",
+			      SHOWN(l->what), host);
+	if (!address_in(l->what, ':', &rest, host))
+		return 0;
+	return refuse(l,
+		      "'%.*s' is an address with a port (an entry takes the whole address: write "
+		      "%s; a port needs a policy: drop from %s port %.*s)",
+		      SHOWN(l->what), host, host, SHOWN(rest));
+}
+
+// What is more than a host name.
+static int refuse_url(struct line *l)
+{
+	struct word w = l->what;
+	const char *colon = memchr(w.at, ':', w.len);
+	char buf[256];
+
+	if (colon && (size_t)(colon - w.at) + 2 < w.len && !memcmp(colon, "://", 3))
+		return refuse(l, "'%.*s' is a URL (write its host name alone)", SHOWN(w));
+	if (w.len && w.at[w.len - 1] == ',')
+		return refuse(l, "'%.*s' ends in a comma (%s)", SHOWN(w),
+			      l->in.number == NO_LINE ? "separate items by blanks"
+						      : "write one item a line");
+	if (colon && !dns_name_problem(w.at, (size_t)(colon - w.at), buf, sizeof(buf)))
+		return refuse(l,
+			      "'%.*s' is a host name with a port (an entry takes all of its "
+			      "addresses: write %.*s)",
+			      SHOWN(w), (int)(colon - w.at), w.at);
+	return 0;
+}
+
 // A word that is neither a prefix nor a range.
 static int parse_other(struct line *l)
 {
+	int r;
+
 	if (memchr(l->what.at, '\0', l->what.len))
 		return refuse(l, "there is a NUL byte in the line (is this a text?)");
 	if (word_is(l->what, "0/0") || word_is(l->what, "*"))
 		return refuse(l, "'%.*s' is not an address (write 0.0.0.0/0 or ::/0)",
 			      SHOWN(l->what));
+	if ((r = refuse_more(l)) || (r = refuse_url(l)))
+		return r;
 	if (!l->what.len || addr_looks_like(l->what.at, l->what.len))
 		return explain(l, l->what, looks_like_range(l->what));
 	return parse_name(l);

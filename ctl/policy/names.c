@@ -262,3 +262,75 @@ const char *names_nearest(enum names_table table, const char *word)
 			candidates[n++] = word_at(&tables[table][t], i);
 	return diag_nearest(word, candidates, n);
 }
+
+// Of nft, iptables, pf, ipset and of weir itself; sorted by nothing, asked where a policy is wrong anyway.
+static const struct {
+	const char *word, *statement, *in_rule;
+} foreign[] = {
+	{"accept", "write pass", "the action stands first: pass …"},
+	{"allow", "write pass", "the action stands first: pass …"},
+	{"permit", "write pass", "the action stands first: pass …"},
+	{"block", "write drop", "the action stands first: drop …"},
+	{"deny", "write drop", "the action stands first: drop …"},
+	{"discard", "write drop", "the action stands first: drop …"},
+	{"ban", "write drop", "the action stands first: drop …"},
+	{"refuse", "write reject", "the action stands first: reject …"},
+	{"counter", "write count", "every rule counts; one that only counts is: count …"},
+	{"policy", "write default pass or default drop", NULL},
+	{"iface", "write interface", "write on"},
+	{"dev", "write interface", "write on"},
+	{"let", "write define", NULL},
+	{"var", "write define", NULL},
+	{"table", "there are no tables and chains: rules stand alone, the first match wins", NULL},
+	{"chain", "there are no tables and chains: rules stand alone, the first match wins", NULL},
+	{"list", "write set", NULL},
+	{"ipset", "write set", NULL},
+	{"backend", "it stands in a service: service NAME { … }", NULL},
+	{"vip", "it stands in a service: service NAME { … }", NULL},
+	{"src", "begin with an action: drop from …", "write from"},
+	{"saddr", "begin with an action: drop from …", "write from"},
+	{"source", "begin with an action: drop from …", "write from"},
+	{"dst", "begin with an action: drop to …", "write to"},
+	{"daddr", "begin with an action: drop to …", "write to"},
+	{"dest", "begin with an action: drop to …", "write to"},
+	{"destination", "begin with an action: drop to …", "write to"},
+	{"from", "begin with an action: drop from …", NULL},
+	{"to", "begin with an action: drop to …", NULL},
+	{"proto", "begin with an action: drop proto …", NULL},
+	{"dport", "begin with an action: drop to port …", "write to port, or to ADDRESS port"},
+	{"dports", "begin with an action: drop to port …", "write to port, or to ADDRESS port"},
+	{"sport", "begin with an action: drop from port …",
+	 "write from port, or from ADDRESS port"},
+	{"sports", "begin with an action: drop from port …",
+	 "write from port, or from ADDRESS port"},
+	{"tcp", "begin with an action: drop proto tcp …", "write proto tcp"},
+	{"udp", "begin with an action: drop proto udp …", "write proto udp"},
+	{"icmp", "begin with an action: drop proto icmp …", "write proto icmp"},
+	{"icmp6", "begin with an action: drop proto icmp6 …", "write proto icmp6"},
+	{"icmpv6", "begin with an action: drop proto icmp6 …", "write proto icmp6"},
+	{"sctp", "begin with an action: drop proto sctp …", "write proto sctp"},
+	{"gre", "begin with an action: drop proto gre …", "write proto gre"},
+	{"protocol", "begin with an action: drop proto …", "write proto"},
+	{"ip", "begin with an action: drop from …", "left out: from and to say the family"},
+	{"ip6", "begin with an action: drop from …", "left out: from and to say the family"},
+	{"in", NULL, "write on"},
+	{"iif", NULL, "write on"},
+	{"iifname", NULL, "write on"},
+	{"interface", NULL, "write on"},
+	{"limit", NULL, "write over RATE or under RATE"},
+	{"rate", NULL, "write over RATE or under RATE"},
+	{"state", NULL, "write established"},
+	{"ct", NULL, "write established"},
+	{"keep", NULL, "write established"},
+	{"comment", NULL, "a name stands first: \"NAME\" drop …; or # behind the rule"},
+	{"and", NULL, "left out: all of a rule has to match"},
+	{"or", NULL, "write a list with ',', or a second rule"},
+};
+
+const char *names_foreign(const char *word, bool in_rule)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++)
+		if (!strcmp(foreign[i].word, word))
+			return in_rule ? foreign[i].in_rule : foreign[i].statement;
+	return NULL;
+}

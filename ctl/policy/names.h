@@ -54,3 +54,7 @@ enum names_table {
 bool names_has(enum names_table table, const char *word);
 // The word of the table that is nearest to this one, or NULL.
 const char *names_nearest(enum names_table table, const char *word);
+
+// What a word of another packet filter is called here, in place of a statement or in a rule: "write pass". NULL:
+// no such word.
+const char *names_foreign(const char *word, bool in_rule);

@@ -275,9 +275,11 @@ static clause_fn *find_clause(const struct token *t)
 
 static bool unknown_clause(struct parser *p)
 {
-	const char *near = NULL;
+	const char *near = NULL, *write = NULL;
 	char hint[80];
 
+	if (parse_is(p, TOKEN_WORD) && (write = names_foreign(p->at->text, true)))
+		return parse_expected(p, "a field, a condition or a modifier", write);
 	if (parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text))
 		near = names_nearest(NAMES_FIELDS, p->at->text);
 	if (near)

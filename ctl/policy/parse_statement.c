@@ -266,17 +266,14 @@ static const struct {
 
 static bool unknown_statement(struct parser *p)
 {
-	const char *near =
-		parse_is(p, TOKEN_WORD) ? names_nearest(NAMES_STATEMENTS, p->at->text) : NULL;
+	bool word = parse_is(p, TOKEN_WORD);
+	const char *write = word ? names_foreign(p->at->text, false) : NULL;
+	const char *near = word && !write ? names_nearest(NAMES_STATEMENTS, p->at->text) : NULL;
 	char hint[80];
 
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
-	else if (parse_is(p, TOKEN_WORD) && !strcmp(p->at->text, "block"))
-		snprintf(hint, sizeof(hint), "write drop");
-	else
-		hint[0] = '\0';
-	return parse_expected(p, "a statement or a rule", hint[0] ? hint : NULL);
+	return parse_expected(p, "a statement or a rule", near ? hint : write);
 }
 
 bool parse_statement(struct parser *p)

@@ -174,6 +174,17 @@ bool parse_string(struct parser *p, const char *what, const struct token **ret)
 	return true;
 }
 
+// "default accept": its word here, if that is one of the choice.
+static const char *choice_hint(const struct parser *p, const char *const *words, size_t n)
+{
+	const char *hint = parse_is(p, TOKEN_WORD) ? names_foreign(p->at->text, false) : NULL;
+
+	for (size_t i = 0; hint && i < n; i++)
+		if (!strcmp(hint + strcspn(hint, " ") + 1, words[i]))
+			return hint;
+	return NULL;
+}
+
 bool parse_choice(struct parser *p, const char *what, const char *const *words, size_t n,
 		  uint8_t *ret)
 {
@@ -183,5 +194,5 @@ bool parse_choice(struct parser *p, const char *what, const char *const *words, 
 		*ret = (uint8_t)i;
 		return true;
 	}
-	return parse_expected(p, what, NULL);
+	return parse_expected(p, what, choice_hint(p, words, n));
 }

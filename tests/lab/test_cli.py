@@ -2,6 +2,7 @@
 """The command line itself: help, JSON, exit statuses and suggestions, for every command."""
 
 import json
+import os
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from labnet import ROOT, WEIR, run
 GLOBAL = {"instance", "netns", "json", "pretty", "color", "quiet", "verbose", "version", "help"}
 ADD = {"file", "wide", "to", "both", "for", "note", "origin", "sync", "set", "iface", "mode", "live",
        "resolver", "resolver-timeout", "keep-going", "volatile", "force", "dry-run"}
-TAKE = {"file", "wide", "to", "both", "origin", "sync", "set", "all", "dry-run"}
+TAKE = {"file", "wide", "to", "both", "origin", "sync", "set", "all", "volatile", "dry-run"}
 NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
@@ -106,6 +107,15 @@ FAILURES = [
     (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),
     (["block", "-f", "-"], 1, "standard input holds no address"),
     (["unblock", "--all", "192.0.2.1"], 1, "--all goes with"),
+    (["block", "1.2.3.4:80"], 1, "write 1.2.3.4; a port needs a policy: drop from 1.2.3.4 port 80"),
+    (["block", "[2001:db8::1]:80"], 1, "write 2001:db8::1; a port needs a policy"),
+    (["block", "2001:db8::1%eth0"], 1, "an entry holds on all interfaces of the instance: write 2001:db8::1"),
+    (["block", "https://example.org/x"], 1, "is a URL (write its host name alone)"),
+    (["block", "example.org:443"], 1, "an entry takes all of its addresses: write example.org"),
+    (["block", "1.2.3.4,", "1.2.3.5"], 1, "ends in a comma"),
+    (["unblock", "-i", "near0"], 1, "weir detach IFACE takes Weir off"),
+    (["unblock", "--iface=near0"], 1, "weir detach IFACE takes Weir off"),
+    (["list", "-x"], 1, "weir help list lists the options"),
     (["attach", "near0", "--mode", "quick"], 1, "'quick'"),
     (["attach", "near0", "--max-entries", "0"], 1, "'0'"), (["attach", "nope0"], 1, "'nope0'"),
     (["attach", "lo"], 3, "loopback"), (["block", "10.77.0.2"], 3, "would cut off"),
@@ -282,3 +292,11 @@ def test_every_command_that_a_text_names_has_the_options_named(weir):
             for option in options:
                 assert option in helps[verb], f"{path.relative_to(ROOT)}: weir {verb} {option}: {text}"
     assert len(helps) > 5
+
+
+def test_the_runner_of_tests_says_what_to_do_first(tmp_path):
+    done = run([ROOT / "tests" / "run", "base/num"], check=False, env={**os.environ, "O": str(tmp_path)})
+    assert done.returncode == 1 and "is not built: run 'sudo make check' first" in done.stderr
+    done = run([ROOT / "tests" / "run", "nonsense"], check=False)
+    assert done.returncode == 1 and "no part has 'nonsense' in its name" in done.stderr
+    assert "Traceback" not in done.stderr and done.stdout == ""
