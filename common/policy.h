@@ -171,6 +171,7 @@ struct policy_twin {
 	__u8 established; /* the packet belongs to a known connection */
 	__u8 live;        /* look at the live rates, sets, connections and overlay instead */
 	__u8 calm;        /* with live: no rate is exceeded and no chance taken */
+	__u32 ifindex; /* the device whose routes decide what is in transit; 0: the packet is to this host */
 	/* answered */
 	__s32 rule;    /* that decided, or -1 */
 	__u32 reason;  /* enum weir_reason */
@@ -180,9 +181,8 @@ struct policy_twin {
 	__u32 backend;   /* number of the one it goes to; 0: none */
 	__u32 slot;      /* its number among the service's */
 	__u32 pinned;    /* a living pin was found */
-	__u64 slot_word; /* as common/service.h has it */
 	__u32 passed;    /* the reason that let a service's packet pass */
-	__u32 pad1;
+	__u64 slot_word; /* as common/service.h has it */
 };
 _Static_assert(sizeof(struct policy_twin) == 72, "layout");
 

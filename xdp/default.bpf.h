@@ -3,12 +3,8 @@
  * without which a host loses its addresses and routes. */
 #pragma once
 
+#include "xdp/transit.bpf.h"
 #include "xdp/trie.bpf.h"
-
-static __always_inline bool is_link_local6(const __u32 *addr)
-{
-	return bpf_ntohl(addr[0]) >> 22 == 0xfe80 >> 6;
-}
 
 /* Multicast listener discovery: RFC 2710, RFC 3810, RFC 4286. */
 static __always_inline bool is_mld(const struct packet *pkt)
@@ -50,8 +46,22 @@ static __always_inline int essential(const struct packet *pkt)
 	return is_dhcp(pkt) ? REASON_PASS_DHCP : GO_ON;
 }
 
+/* An essential packet that is only on its way through this host is none; but an error to the address of a service
+ * is for its backends, and whether it is, the balancer finds out. */
+static __always_inline int essential_here(struct xdp_md *ctx, struct packet *pkt)
+{
+	int reason = essential(pkt);
+
+	if (reason == GO_ON || reason == REASON_PASS_ARP || !is_in_transit(ctx, pkt))
+		return reason;
+	if (!policy.services || reason != REASON_PASS_ICMP_ERROR)
+		return GO_ON;
+	pkt->only_service = 1;
+	return reason;
+}
+
 /* Where the policy does not hold, no default of it has a bit. */
-static __always_inline int default_verdict(const struct packet *pkt)
+static __always_inline int default_verdict(struct xdp_md *ctx, struct packet *pkt)
 {
 	if (policy.default_drop >> (pkt->iface & 63) & 1) {
 		int reason = GO_ON;
@@ -60,7 +70,7 @@ static __always_inline int default_verdict(const struct packet *pkt)
 		if (pkt->neighbour)
 			return REASON_PASS_ND;
 		if (!policy.essentials_filter)
-			reason = essential(pkt);
+			reason = essential_here(ctx, pkt);
 		return reason != GO_ON ? reason : REASON_DROP_DEFAULT;
 	}
 	if (!pkt->family)

@@ -43,6 +43,7 @@ struct packet {
 	__u32 sctp_tag;     /* 0: the packet is an INIT and nothing else (RFC 9260 section 8.5.1) */
 	__u8 neighbour;     /* IPv6 neighbour discovery that came from this link */
 	__u8 source_routed; /* IPv6: a routing header whose end is not reached */
+	__u8 only_service;  /* dropped by default unless it goes to a backend */
 	__u8 quoted; /* an ICMP error: addresses and ports are those of the flow it quotes, its client as source */
 	__u8 verdict;  /* XDP_TX or XDP_REDIRECT, once it is on its way to a backend */
 	__s32 service; /* that it belongs to; NO_SERVICE */

@@ -36,6 +36,9 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 	pkt->iface = policy_iface(ctx);
 	if (unlikely((reason = parse(ctx, pkt)) != GO_ON))
 		return config.malformed_pass ? REASON_PASS_MALFORMED : reason;
+	/* What a router sends on is no discovery: a neighbour would not take it with a hop less. */
+	if (unlikely(pkt->neighbour) && is_in_transit(ctx, pkt))
+		pkt->neighbour = 0;
 	if (unlikely(!pkt->family))
 		pkt->length = bpf_xdp_get_buff_len(ctx);
 	if (early && !classify_prepare(pkt, m))
@@ -54,7 +57,7 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 		if ((rule = classify(ctx, pkt, m, policy.always, policy.rules)) != GO_ON)
 			return act(ctx, pkt, rule);
 	}
-	return default_verdict(pkt);
+	return default_verdict(ctx, pkt);
 }
 
 SEC("xdp")
@@ -83,8 +86,14 @@ SEC("xdp")
 int weir_balance(struct xdp_md *ctx)
 {
 	struct packet *pkt = packet_kept();
+	int reason;
 
-	return pkt ? finish(ctx, pkt, balance(ctx, pkt)) : XDP_DROP;
+	if (!pkt)
+		return XDP_DROP;
+	reason = balance(ctx, pkt);
+	if (unlikely(pkt->only_service) && reason == pkt->passed)
+		reason = REASON_DROP_DEFAULT;
+	return finish(ctx, pkt, reason);
 }
 
 char _license[] SEC("license") = "GPL";

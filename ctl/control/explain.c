@@ -430,6 +430,20 @@ static const struct record *find_overlay(const struct explain *e, const struct e
 	}
 }
 
+// Of the device that this interface of the question is; 0: none, a pattern for instance.
+static uint32_t device_of(const struct explain *e, uint32_t iface)
+{
+	const struct resolved *r = e->c->resolved;
+	struct iface row;
+	uint32_t number = 0;
+
+	if (!e->book || iface >= r->n_interfaces ||
+	    instance_find_iface(e->book->instance, r->interfaces[iface].name, &number, NULL) ||
+	    !number || instance_iface(e->book->instance, number, &row, NULL))
+		return 0;
+	return row.ifindex;
+}
+
 int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
 		struct err *err)
 {
@@ -439,6 +453,7 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 		.over = q->over,
 		.established = q->established,
 		.live = !answer.supposed,
+		.ifindex = answer.supposed ? 0 : device_of(e, q->iface),
 	};
 	int code;
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Is a packet to this host, or on its way through it? What keeps a host on its link is exempt from blocks and
+ * defaults, but nothing that this host would only route on. */
+#pragma once
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/station.bpf.h"
+
+#define FAMILY_IP4 2 /* AF_INET, AF_INET6: <sys/socket.h> does not compile for BPF */
+#define FAMILY_IP6 10
+
+static __always_inline bool is_link_local6(const __u32 *addr)
+{
+	return bpf_ntohl(addr[0]) >> 22 == 0xfe80 >> 6;
+}
+
+/* Link-local, multicast, or the broadcast of the link: no router sends that on, nor has to be asked. */
+static __always_inline bool is_to_link(const struct packet *pkt)
+{
+	__u32 first = bpf_ntohl(pkt->dst[0]);
+
+	if (pkt->family == 6)
+		return first >> 24 == 0xff || is_link_local6(pkt->dst);
+	return first >> 28 == 14 || first >> 16 == 0xa9fe || first == 0xffffffff;
+}
+
+/* The device whose routing decides. A test packet has one only where it is said. */
+static __always_inline __u32 transit_device(const struct xdp_md *ctx)
+{
+	const struct policy_twin *test;
+	__u32 ifindex = ctx->ingress_ifindex;
+
+	/* Read now: the compiler would choose between two pointers, of which one must not be computed. */
+	asm volatile("" : "+r"(ifindex));
+	if (!config.twin)
+		return ifindex;
+	return (test = twin_get()) ? test->ifindex : 0;
+}
+
+/* There is a route onwards, whatever hinders the kernel just now from saying the next hop. */
+static __always_inline bool leads_on(long answer)
+{
+	return answer == BPF_FIB_LKUP_RET_SUCCESS || answer >= BPF_FIB_LKUP_RET_UNSUPP_LWT;
+}
+
+/* Would this host route it on? The kernel is asked, and not a table of ours: it knows addresses, local prefixes
+ * and forwarding as they are now, also those that have come since the last command. What it does not know does
+ * not leave. Nor does what is not for us: a bridge may pass that on, but then it is of the same link. */
+__noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
+{
+	struct bpf_fib_lookup ask = {};
+
+	if (!pkt || !pkt->family || is_to_link(pkt) || !is_for_one(ctx) || !is_for_us(ctx))
+		return false;
+	if (!(ask.ifindex = transit_device(ctx)))
+		return false;
+	ask.family = pkt->family == 4 ? FAMILY_IP4 : FAMILY_IP6;
+	if (pkt->family == 4) {
+		ask.ipv4_src = pkt->src[0];
+		ask.ipv4_dst = pkt->dst[0];
+	} else {
+		__builtin_memcpy(ask.ipv6_src, pkt->src, sizeof(ask.ipv6_src));
+		__builtin_memcpy(ask.ipv6_dst, pkt->dst, sizeof(ask.ipv6_dst));
+	}
+	return leads_on(bpf_fib_lookup(ctx, &ask, sizeof(ask), 0));
+}
