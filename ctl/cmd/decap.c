@@ -84,23 +84,6 @@ static char *from_words(const struct prefix *from, size_t n)
 	return text_take(&t);
 }
 
-// What `a` has and `b` has not; both in order. The caller frees it.
-static struct prefix *beyond(const struct prefix *a, size_t n_a, const struct prefix *b, size_t n_b,
-			     size_t *ret_n)
-{
-	struct prefix *only = mem_zalloc(n_a + 1, sizeof(*only));
-	size_t n = 0, at = 0;
-
-	for (size_t i = 0; i < n_a; i++) {
-		while (at < n_b && prefix_compare(&b[at], &a[i]) < 0)
-			at++;
-		if (at == n_b || prefix_compare(&b[at], &a[i]) > 0)
-			only[n++] = a[i];
-	}
-	*ret_n = n;
-	return only;
-}
-
 static void show_changed(struct out *o, const char *word, const struct prefix *p, size_t n)
 {
 	addr_text text;
@@ -115,17 +98,14 @@ static void show_changed(struct out *o, const char *word, const struct prefix *p
 static void show_addresses(struct context *ctx, const char *name, const struct decap_state *state,
 			   const struct addresses *own)
 {
-	CLEANUP_FREE struct prefix *added = NULL, *gone = NULL;
-	size_t n_added, n_gone;
+	CLEANUP_DECAP_CHANGE struct decap_change since = decap_changed(state, own->at, own->n);
 
-	added = beyond(own->at, own->n, state->here, state->n_here, &n_added);
-	gone = beyond(state->here, state->n_here, own->at, own->n, &n_gone);
 	out_set_u64(ctx->out, "addresses", state->n_here);
-	set_prefixes(ctx->out, "addresses_new", added, n_added);
-	set_prefixes(ctx->out, "addresses_gone", gone, n_gone);
-	show_changed(ctx->out, "new", added, n_added);
-	show_changed(ctx->out, "gone", gone, n_gone);
-	if (n_added + n_gone)
+	set_prefixes(ctx->out, "addresses_new", since.added, since.n_added);
+	set_prefixes(ctx->out, "addresses_gone", since.gone, since.n_gone);
+	show_changed(ctx->out, "new", since.added, since.n_added);
+	show_changed(ctx->out, "gone", since.gone, since.n_gone);
+	if (since.n_added + since.n_gone)
 		log_warning("'%s' does not know this host's addresses of now: weir decap %s", name,
 			    name);
 }

@@ -13,11 +13,13 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/fleet.h"
 #include "ctl/datapath/attach.h"
+#include "ctl/datapath/decap.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
+#include "ctl/net/route.h"
 
 enum level { FINE, NOTE, PROBLEM };
 
@@ -239,6 +241,30 @@ static void check_programs(struct doctor *d, const struct link *link, bool *ret_
 		     there.shared ? "shared" : "alone", *ret_generic ? ", which is slower" : "");
 }
 
+// The addresses that tunnels may end at, and their packets be for, are those of the last `weir decap`.
+static void check_decap(struct doctor *d, const struct link *link)
+{
+	CLEANUP_DECAP_STATE struct decap_state state = {0};
+	CLEANUP_FREE struct prefix *own = NULL;
+	CLEANUP_DECAP_CHANGE struct decap_change since = {0};
+	CLEANUP_FREE char *mend = mem_printf("weir decap %s", link->name);
+	addr_text text;
+	size_t n;
+
+	if (!link->xdp_prog_id || decap_query(link->index, &state, NULL) || !state.readable ||
+	    route_own_prefixes(&own, &n, NULL))
+		return;
+	since = decap_changed(&state, own, n);
+	if (since.n_added)
+		find(d, PROBLEM, link->name, mend,
+		     "decapsulates, but not for addresses that came since: %s%s",
+		     prefix_format(&since.added[0], text), since.n_added > 1 ? ", …" : "");
+	else if (since.n_gone)
+		find(d, NOTE, link->name, mend,
+		     "decapsulates also for addresses that are gone: %s%s",
+		     prefix_format(&since.gone[0], text), since.n_gone > 1 ? ", …" : "");
+}
+
 // Which traffic a device sees at all.
 static void check_kind(struct doctor *d, const struct link *link)
 {
@@ -262,6 +288,7 @@ static void check_link(struct doctor *d, const struct link *link)
 	     link->driver[0] ? link->driver : "unknown", link->mtu, link->rx_queues);
 	check_kind(d, link);
 	check_programs(d, link, &generic);
+	check_decap(d, link);
 	check_offloads(d, link, generic);
 }
 

@@ -161,6 +161,39 @@ int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
 	return 0;
 }
 
+// What `a` has and `b` has not; both in order. The caller frees it.
+static struct prefix *beyond(const struct prefix *a, size_t n_a, const struct prefix *b, size_t n_b,
+			     size_t *ret_n)
+{
+	struct prefix *only = mem_zalloc(n_a + 1, sizeof(*only));
+	size_t n = 0, at = 0;
+
+	for (size_t i = 0; i < n_a; i++) {
+		while (at < n_b && prefix_compare(&b[at], &a[i]) < 0)
+			at++;
+		if (at == n_b || prefix_compare(&b[at], &a[i]) > 0)
+			only[n++] = a[i];
+	}
+	*ret_n = n;
+	return only;
+}
+
+struct decap_change decap_changed(const struct decap_state *state, const struct prefix *own,
+				  size_t n)
+{
+	struct decap_change c;
+
+	c.added = beyond(own, n, state->here, state->n_here, &c.n_added);
+	c.gone = beyond(state->here, state->n_here, own, n, &c.n_gone);
+	return c;
+}
+
+void decap_change_cleanup(struct decap_change *change)
+{
+	free(change->added);
+	free(change->gone);
+}
+
 // Attaching
 
 // libxdp loads the program itself: a second one, around the maps of the first.

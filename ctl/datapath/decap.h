@@ -60,6 +60,16 @@ void decap_state_cleanup(struct decap_state *state);
 // 0 (also when it is not there) or -errno with err set. The lists are the caller's, for decap_state_cleanup.
 int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err);
 
+// What of this host's addresses and prefixes came and went after the program was told; own is in order.
+struct decap_change {
+	struct prefix *added, *gone;
+	size_t n_added, n_gone;
+};
+struct decap_change decap_changed(const struct decap_state *state, const struct prefix *own,
+				  size_t n);
+void decap_change_cleanup(struct decap_change *change);
+#define CLEANUP_DECAP_CHANGE CLEANUP(decap_change_cleanup)
+
 const char *decap_row_name(enum decap_row row);
 const char *decap_row_text(enum decap_row row);
 const char *decap_row_effect(enum decap_row row); // "strip", "pass", "drop"

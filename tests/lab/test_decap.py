@@ -150,6 +150,8 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
         assert shown["addresses_new"] == ["10.77.9.1"] and shown["addresses_gone"] == []
         done = weir("decap")
         assert "new since: 10.77.9.1" in done.stdout and "weir decap near0" in done.stderr
+        found = weir("doctor", "near0", check=False)
+        assert found.returncode == 2 and "addresses that came since: 10.77.9.1: weir decap near0" in found.stdout
         again = weir.json("decap", "near0")
         assert not again["changed"] and again["addresses"] == before["addresses"] + 1
         assert again["port"] == 6081 and again["from"] == before["from"] == ["10.77.0.2", "fd77::2"]
@@ -162,6 +164,7 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
     finally:
         run(["ip", "-n", pair.near_netns, "address", "del", "10.77.9.1/32", "dev", "near0"])
     assert "gone since: 10.77.9.1" in weir("decap").stdout
+    assert "addresses that are gone: 10.77.9.1" in weir("doctor", "near0").stdout
     weir("decap", "near0")
     assert not answers(pair, frame, is_pong(4, 4711))
     counters = weir.json("decap")["interfaces"][0]["counters"]
