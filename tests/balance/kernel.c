@@ -49,12 +49,14 @@ _Noreturn static void die_code(int code, const char *what)
 
 // ---- loading ------------------------------------------------------------------------------------
 
-// A policy of one service that has every address, port and protocol.
+// A policy of one service that has the addresses to which histories send, and every port and protocol.
 static struct image *compile_service(uint32_t hz)
 {
-	static const struct resolved_prefix4 all4 = {.in = true};
-	static const struct resolved_prefix6 all6 = {.in = true};
-	struct resolved_addresses vip = {.fixed = true, .v4 = &all4, .v6 = &all6, .n4 = 1, .n6 = 1};
+	static const struct resolved_prefix4 vips4 = {.addr = 0xc0000200, .len = 24, .in = true};
+	static const struct resolved_prefix6 vips6 = {
+		.hi = 0x20010db8ffff0000, .len = 48, .in = true};
+	struct resolved_addresses vip = {
+		.fixed = true, .v4 = &vips4, .v6 = &vips6, .n4 = 1, .n6 = 1};
 	struct resolved_service service = {.name = "all", .any_port = true, .mode = RESOLVED_IPIP};
 	struct resolved_file file = {.name = "histories.weir"};
 	struct resolved r = {
