@@ -20,16 +20,25 @@ static __always_inline bool bypassed(const struct xdp_md *ctx)
 	return bpf_jiffies64() < knobs.bypass_until[iface_number(ctx)];
 }
 
+// What came with a trial is as good as detached once it has run out: whoever was cut off by it gets in again.
+static __always_inline bool went_with_trial(const struct xdp_md *ctx)
+{
+	return knobs.brought && knobs.brought >> iface_number(ctx) & 1;
+}
+
 SEC("xdp")
 int weir_entry(struct xdp_md *ctx)
 {
 	if (unlikely(knobs.bypass) && bypassed(ctx))
 		return leave(ctx, REASON_PASS_BYPASS);
 	// Constant slot numbers: a variable one costs a retpoline.
-	if (knobs.deadline && bpf_jiffies64() > knobs.deadline)
+	if (knobs.deadline && bpf_jiffies64() > knobs.deadline) {
+		if (went_with_trial(ctx))
+			return leave(ctx, REASON_PASS_BYPASS);
 		bpf_tail_call_static(ctx, &slots, WEIR_SLOT_PREVIOUS);
-	else
+	} else {
 		bpf_tail_call_static(ctx, &slots, WEIR_SLOT_ACTIVE);
+	}
 	return leave(ctx, REASON_PASS_NO_POLICY);
 }
 

@@ -13,9 +13,6 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/pins.h"
 
-#define TRIAL_MS     60000
-#define TRIAL_MAX_MS (24ull * 3600 * 1000)
-
 struct request {
 	struct apply_options options;
 	const char *ifaces[POLICY_IFACES_MAX];
@@ -28,16 +25,6 @@ struct request {
 static void request_free(struct request *r)
 {
 	world_free(&r->last);
-}
-
-static int read_trial(const struct args *args, uint64_t *ret, struct err *err)
-{
-	const char *text = args_value(args, "confirm");
-
-	*ret = args_has(args, "confirm") ? TRIAL_MS : 0;
-	if (text && num_parse_time_ms(text, strlen(text), 1000, TRIAL_MAX_MS, ret))
-		return err_input(err, "--confirm '%s' is not a time of 1s to 24h", text);
-	return 0;
 }
 
 static void load_last(const char *instance, struct world *last)
@@ -73,7 +60,7 @@ static int read_request(struct context *ctx, const struct args *args, struct req
 	o->dns = r->dns.options;
 	if (!code)
 		code = overlay_text(args, "note", &o->note, err);
-	return code ? code : read_trial(args, &o->trial_ms, err);
+	return code ? code : policy_trial(args, &o->trial_ms, err);
 }
 
 static void add_attached(struct context *ctx, const struct apply_result *result, bool dry_run,
@@ -113,15 +100,35 @@ static void add_entries_only(struct context *ctx, const struct apply_result *res
 	out_end(ctx->out);
 }
 
+static void add_tried(struct context *ctx, const struct apply_result *r, bool kept,
+		      struct text *line)
+{
+	out_array(ctx->out, "tried");
+	vec_each (&r->tried, name)
+		out_item_string(ctx->out, *name);
+	out_end(ctx->out);
+	text_add(line, kept ? "confirmed: " : "the trial is over, instance ");
+	if (kept) {
+		ifnames_text(&r->tried, line);
+		text_addf(line, " %s attached, instance ", r->tried.n == 1 ? "stays" : "stay");
+	}
+	text_add(line, ctx->instance);
+}
+
 // The one line of confirm and of a trial's end.
-static void report_end(struct context *ctx, const char *what, const struct apply_result *r)
+static void report_end(struct context *ctx, bool kept, const struct apply_result *r)
 {
 	struct text line = {0};
 
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "revision", r->revision);
-	text_addf(&line, "%s %s%s, instance %s", what,
-		  r->revision[0] ? "revision " : "the empty policy", r->revision, ctx->instance);
+	if (r->tried.n)
+		add_tried(ctx, r, kept, &line);
+	else
+		text_addf(&line, "%s %s%s, instance %s",
+			  kept ? "confirmed" : "the trial is over: back to",
+			  r->revision[0] ? "revision " : "the empty policy", r->revision,
+			  ctx->instance);
 	add_left(ctx, r, &line);
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
@@ -247,7 +254,7 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 	if (!code)
 		code = apply_confirm(ctx->instance, ctx->line, &result, err);
 	if (!code)
-		report_end(ctx, "confirmed", &result);
+		report_end(ctx, true, &result);
 	return code;
 }
 
@@ -282,7 +289,7 @@ static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
 		return code;
 	}
 	if (!code) // else no trial
-		report_end(ctx, "the trial is over: back to", &result);
+		report_end(ctx, false, &result);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "ctl/base/num.h"
 #include "ctl/cmd/attaching.h"
+#include "ctl/cmd/policy_show.h"
 
 #define ENTRIES_MAX (16u << 20)
 
@@ -39,8 +40,34 @@ static int attach_all(struct context *ctx, struct bringup *b, const struct args 
 	out_end(ctx->out);
 	if (code)
 		attaching_take_back(b, &attaching);
+	else if (b->trial && !attaching.fresh.n) // there is nothing to try
+		code = bringup_end_try(b, err);
 	attaching_free(&attaching);
 	return code;
+}
+
+// With --confirm the clock of the trial runs before anything is attached: a command that is killed leaves no
+// interface that nobody gives back.
+static int attach_on_trial(struct context *ctx, struct bringup *b, const struct args *args,
+			   enum attach_mode mode, uint64_t *trial_ms, struct err *err)
+{
+	struct attaching none = {0};
+	num_text time;
+	int code = *trial_ms ? bringup_try(b, *trial_ms, err) : 0;
+
+	if (code) {
+		attaching_take_back(b, &none); // an instance that was made for it
+		return code;
+	}
+	if ((code = attach_all(ctx, b, args, mode, err)))
+		return code;
+	if (!b->trial)
+		*trial_ms = 0;
+	out_set_u64(ctx->out, "trial_ms", *trial_ms);
+	if (*trial_ms && !ctx->quiet)
+		out_line(ctx->out, "on trial for %s: weir confirm keeps it attached",
+			 num_format_duration_ms(*trial_ms, time));
+	return 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -48,6 +75,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	enum attach_mode mode;
 	uint32_t entries = 0;
+	uint64_t trial_ms;
 	int code = args_expect_words(args, 1, WEIR_IFACES - 1, "the interface", err);
 
 	if (!code)
@@ -55,9 +83,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!code)
 		code = read_entries(args, &entries, err);
 	if (!code)
+		code = policy_trial(args, &trial_ms, err);
+	if (!code)
 		code = bringup_open(ctx->instance, ctx->line, entries, false, &b, err);
 	if (!code)
-		code = attach_all(ctx, &b, args, mode, err);
+		code = attach_on_trial(ctx, &b, args, mode, &trial_ms, err);
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
@@ -75,6 +105,8 @@ static const struct args_option options[] = {
 	{"mode", 0, "MODE", "auto (native, else generic), native, or generic", false, false},
 	{"max-entries", 0, "N", "room for N hosts and N prefixes of each family (131072)", false,
 	 false},
+	{"confirm", 0, "TIME", "on trial: given up by the kernel after TIME (60s) unless confirmed",
+	 false, true},
 	{"force", 0, NULL, "also where the policy in force cuts off your own login", false, false},
 	{0},
 };

@@ -102,6 +102,7 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	const struct gate gate = {
 		.session = ctx->session_here ? &ctx->session : NULL,
 		.force = force,
+		.trial = b->trial,
 	};
 	struct attach_result result;
 	int code = bringup_attach(b, ifname, mode, 0, &gate, &result, err);
@@ -130,7 +131,10 @@ void attaching_take_back(struct bringup *b, const struct attaching *a)
 			log_error("%s", err.text);
 		else
 			log_notice("detached from '%s' again", row.name);
-	if (a->created && bringup_remove_if_idle(b, &removed, &err))
+	if (b->trial && bringup_end_try(b, &err))
+		log_error("%s", err.text);
+	// Made for this, or left without an interface by a trial that had run out.
+	if (bringup_remove_if_idle(b, &removed, &err))
 		log_error("%s", err.text);
 }
 

@@ -16,6 +16,7 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/settle.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/net/route.h"
 
@@ -352,6 +353,9 @@ static int change_book(struct context *ctx, struct request *r, struct err *err)
 	int code = pins_exist(ctx->instance) ? book_open(ctx->instance, ctx->line, &book, err)
 					     : not_attached(ctx->instance, r->verb, err);
 
+	// What came with a trial that has run out lets everything pass: entries have no effect there.
+	if (!code && !r->dry_run)
+		code = settle_trial(book->instance, err);
 	if (!code)
 		code = need_attached(book->instance, r->verb, err);
 	if (code)

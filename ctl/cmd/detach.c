@@ -8,6 +8,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/parting.h"
+#include "ctl/control/settle.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 
@@ -127,6 +128,8 @@ static int detach(struct context *ctx, const struct args *args, struct err *err)
 	out_array(ctx->out, "interfaces");
 	code = args->words.n ? detach_named(ctx, &b, args, err) : detach_all(ctx, &b, err);
 	out_end(ctx->out);
+	if (!code)
+		settle_trial(b.instance, NULL); // one of these interfaces alone is over
 	if (!code)
 		code = bringup_remove_if_idle(&b, &removed, err);
 	if (!code)

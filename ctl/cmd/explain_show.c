@@ -101,6 +101,12 @@ void explain_warn(struct context *ctx, const struct explain *e)
 			"%sthe record of revision %s is missing%s: its rules are numbers, and its sets "
 			"are not known",
 			out_red(o), e->revision, out_plain(o));
+	if (e->book && e->reach.over)
+		out_line(
+			o,
+			"%sbut a trial has run out: everything passes where it was attached%s (weir "
+			"status)",
+			out_red(o), out_plain(o));
 	if (e->book && e->book->instance->knobs->bypass > e->book->clock.jiffies)
 		out_line(o, "%sbut a bypass is on: everything passes%s (weir status)", out_red(o),
 			 out_plain(o));

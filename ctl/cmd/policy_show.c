@@ -9,6 +9,9 @@
 #include "ctl/base/file.h"
 #include "ctl/base/num.h"
 
+#define TRIAL_MS     60000
+#define TRIAL_MAX_MS (24ull * 3600 * 1000)
+
 static void add_finding(void *ctx, enum diag_level level, const char *file, unsigned line,
 			unsigned column, const char *message, const char *hint)
 {
@@ -103,5 +106,15 @@ int policy_dns(const struct context *ctx, const struct args *args, struct policy
 		.resolv_conf = ctx->netns && file_exists(ret->path) ? ret->path : NULL,
 		.timeout_ms = (unsigned)ms,
 	};
+	return 0;
+}
+
+int policy_trial(const struct args *args, uint64_t *ret, struct err *err)
+{
+	const char *text = args_value(args, "confirm");
+
+	*ret = args_has(args, "confirm") ? TRIAL_MS : 0;
+	if (text && num_parse_time_ms(text, strlen(text), 1000, TRIAL_MAX_MS, ret))
+		return err_input(err, "--confirm '%s' is not a time of 1s to 24h", text);
 	return 0;
 }

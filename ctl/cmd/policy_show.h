@@ -19,3 +19,6 @@ struct policy_dns {
 };
 int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,
 	       struct err *err);
+
+// --confirm[=TIME] in milliseconds; 0: not on trial.
+int policy_trial(const struct args *args, uint64_t *ret, struct err *err);

@@ -11,6 +11,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_services.h"
+#include "ctl/control/leave.h"
 #include "ctl/control/macs.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/commit.h"
@@ -147,6 +148,11 @@ static void alarm_iface(struct status *s, uint32_t number, const struct iface *r
 	else if (!attach_is_there(s->instance, row))
 		alarm_add(s, "the program on '%s' is not ours any more: weir attach %s", row->name,
 			  row->name);
+	if (s->reach.over >> number & 1)
+		alarm_add(s,
+			  "'%s' came with a trial that has run out: everything passes there; weir "
+			  "attach %s",
+			  row->name, row->name);
 	if (until > s->clock.jiffies)
 		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", row->name,
 			  num_format_duration_ms(
@@ -241,19 +247,43 @@ static void show_limits(struct status *s)
 	out_table_end(s->ctx->out);
 }
 
+// "of eth1 ": a trial that brought interfaces and left the policy.
+static void add_tried(const struct status *s, const struct commit_state *state, struct text *t)
+{
+	struct ifnames names = {0};
+
+	leave_list_brought(s->instance, &names);
+	out_array(s->ctx->out, "trial_brought");
+	vec_each (&names, name)
+		out_item_string(s->ctx->out, *name);
+	out_end(s->ctx->out);
+	if (commit_tries_interfaces(state)) {
+		text_add(t, "of ");
+		ifnames_text(&names, t);
+		text_add(t, names.n ? " " : "nothing that is attached ");
+	}
+	vec_free(&names);
+}
+
 static void show_trial(struct status *s, const struct commit_state *state)
 {
+	bool interfaces = commit_tries_interfaces(state);
 	struct out *o = s->ctx->out;
+	struct text tried = {0};
 	num_text left;
 
 	out_set_u64(o, "trial_ms_left",
 		    state->deadline && !state->expired ? clock_ms_until(&s->clock, state->deadline)
 						       : 0);
+	add_tried(s, state, &tried);
 	if (state->expired)
-		out_line(o, "trial     has run out: the policy before it is in force");
+		out_line(o, "trial     %shas run out%s", text_get(&tried),
+			 interfaces ? "" : ": the policy before it is in force");
 	else if (state->deadline)
-		out_line(o, "trial     ends in %s: weir confirm keeps the policy",
-			 num_format_duration_ms(clock_ms_until(&s->clock, state->deadline), left));
+		out_line(o, "trial     %sends in %s: weir confirm keeps %s", text_get(&tried),
+			 num_format_duration_ms(clock_ms_until(&s->clock, state->deadline), left),
+			 interfaces ? "it attached" : "the policy");
+	text_free(&tried);
 }
 
 static void add_where(const struct status *s, bool holds, struct text *t)

@@ -33,6 +33,7 @@ void apply_result_free(struct apply_result *r)
 	vec_free(&r->attached);
 	vec_free(&r->left);
 	vec_free(&r->entries_only);
+	vec_free(&r->tried);
 }
 
 // The devices the policy is for
@@ -132,25 +133,6 @@ static int check_tags(const struct candidate *c, const struct apply_options *o,
 
 // Before the switch
 
-static int check_trial(const struct instance *i, struct err *err)
-{
-	struct commit_state state;
-	struct generation_about about = {0};
-	struct clock now;
-	num_text left;
-	int code = commit_read(i, &state, err);
-
-	if (!code)
-		code = instance_clock(i, &now, err);
-	if (code || !state.deadline)
-		return code;
-	generation_read_about(i, state.active, &about, NULL);
-	err_refused(err, "trial by %s ends in %s", about.by[0] ? about.by : "?",
-		    num_format_duration_ms(clock_ms_until(&now, state.deadline), left));
-	err_hint(err, "weir confirm keeps it, weir rollback ends it");
-	return -EBUSY;
-}
-
 static int check_revision(const struct instance *i, const char *wanted, struct err *err)
 {
 	struct commit_state state;
@@ -238,7 +220,7 @@ static int settle(struct bringup *b, const struct apply_options *o, struct err *
 	int code = settle_trial(b->instance, err);
 
 	if (!code)
-		code = check_trial(b->instance, err);
+		code = settle_check(b->instance, err);
 	if (!code && (code = settle_record(b->instance, err)) && o->fleeting) {
 		err_clear(err);
 		code = 0;
@@ -431,8 +413,10 @@ static void find_missing(const struct instance *i, const struct devices *d, stru
 static int follow(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		  const struct devices *d, struct apply_result *ret, struct err *err)
 {
-	int code = attach_new(b, d, ret, err);
+	int code;
 
+	b->trial = o->trial_ms;
+	code = attach_new(b, d, ret, err);
 	warn_merged(b->instance, c, ret);
 	if (!code && !o->trial_ms)
 		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
@@ -639,17 +623,45 @@ static int trial_open(const char *instance, const char *command, enum weir_slot 
 		err);
 }
 
+// A trial of interfaces alone: which?
+static void note_tried(const struct trial *t, struct apply_result *ret)
+{
+	if (commit_tries_interfaces(&t->state))
+		leave_list_brought(t->bringup.instance, &ret->tried);
+}
+
+static int refuse_expired(const struct trial *t, const struct ifnames *tried, struct err *err)
+{
+	struct text names = {0};
+
+	ifnames_text(tried, &names);
+	if (!commit_tries_interfaces(&t->state))
+		err_refused(err, "the trial has run out: the policy before it is in force");
+	else
+		err_refused(err, "the trial has run out: %s %s detached again",
+			    names.len ? text_get(&names) : "what it tried",
+			    tried->n > 1 ? "are" : "is");
+	text_free(&names);
+	return -EPERM;
+}
+
 int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err)
 {
 	CLEANUP(trial_close) struct trial t = {0};
 	const struct instance *i;
+	bool removed;
 	int code = trial_open(instance, command, WEIR_SLOT_ACTIVE, &t, err);
 
 	i = t.bringup.instance;
+	if (!code)
+		note_tried(&t, ret);
 	if (!code && t.state.expired) {
-		settle_trial(i, NULL);
-		code = err_refused(err, "the trial has run out: the policy before it is in force");
+		code = settle_trial(i, err);
+		if (!code)
+			code = refuse_expired(&t, &ret->tried, err);
+		if (commit_tries_interfaces(&t.state))
+			bringup_remove_if_idle(&t.bringup, &removed, NULL);
 	}
 	if (!code)
 		code = commit_confirm(i, err);
@@ -671,6 +683,10 @@ int apply_abandon(const char *instance, const char *command, struct apply_result
 	int code = trial_open(instance, command, WEIR_SLOT_PREVIOUS, &t, err);
 
 	i = t.bringup.instance;
+	if (!code)
+		note_tried(&t, ret);
+	if (!code)
+		code = leave_brought(i, &ret->left, err);
 	if (!code)
 		code = commit_back(i, err);
 	if (code)

@@ -40,6 +40,7 @@ struct apply_result {
 	size_t rules, services, expects;
 	VEC(struct apply_iface) attached; // interfaces that got Weir now, or with dry_run would
 	struct ifnames left;              // interfaces that it does not name any more: detached
+	struct ifnames tried;             // a trial of these alone ended, not of a policy
 	struct ifnames entries_only;      // that the instance keeps and the policy does not hold on
 	VEC(char *) absent;               // optional interfaces and patterns without a device
 	VEC(char *) warnings;             // of the guard
@@ -56,6 +57,7 @@ void apply_result_free(struct apply_result *r);
 int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
 	  struct err *err);
 
+// Of a trial of interfaces alone both set tried.
 // Makes a running trial final: the revision becomes the accepted one, and interfaces are detached that only
 // the policy before it named. Sets revision and left of *ret, which the caller frees.
 int apply_confirm(const char *instance, const char *command, struct apply_result *ret,

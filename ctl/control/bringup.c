@@ -16,6 +16,7 @@
 #include "ctl/control/macs.h"
 #include "ctl/control/restore.h"
 #include "ctl/control/settle.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
@@ -104,6 +105,8 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 		if (!code)
 			code = check_size(&b, max_entries, err);
 		if (!code)
+			code = settle_trial(b.instance, err);
+		if (!code)
 			code = macs_refresh(b.instance, err);
 	} else if (!code) {
 		code = create(&b, &restore, name, max_entries, new_policy, err);
@@ -155,6 +158,14 @@ static bool is_attached(const struct instance *i, const char *name)
 	       attach_is_there(i, &row);
 }
 
+// Did it come with a trial that is running?
+static bool is_brought(const struct instance *i, const char *name)
+{
+	uint32_t number;
+
+	return !instance_find_iface(i, name, &number, NULL) && i->knobs->brought >> number & 1;
+}
+
 static void add_warning(const char *warning, struct attach_result *ret)
 {
 	size_t len = strlen(ret->notice);
@@ -171,11 +182,12 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	char warning[512] = "";
 	struct link link;
 	uint32_t number;
+	bool there = is_attached(b->instance, ifname);
 	int code = link_get(ifname, &link, err);
 
 	if (!code)
 		code = check_link(&link, err);
-	if (!code && gate && !is_attached(b->instance, ifname))
+	if (!code && gate && (!there || is_brought(b->instance, ifname)))
 		code = gate_check(b->instance, &link, gate, warning, sizeof(warning), err);
 	if (!code)
 		code = attach_reserve(b->instance, ifname, link.index, &number, err);
@@ -184,15 +196,37 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		code = macs_refresh(b->instance, err);
 	if (!code)
 		code = generation_introduce(b->instance, number, ifname, err);
+	if (!code && b->trial && !there)
+		commit_bring(b->instance, number);
 	if (!code)
 		code = attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
 					err);
+	if (!code && !b->trial)
+		commit_unbring(b->instance, number);
 	if (!code)
 		add_warning(warning, ret);
 	// One made anew under its name was known by another index. Until here any frame was its own.
 	if (!code && ret->changed)
 		macs_refresh(b->instance, NULL);
 	return code ? code : note_origin(b->instance, generation, ret, err);
+}
+
+int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err)
+{
+	int code = settle_check(b->instance, err);
+
+	if (!code)
+		code = settle_record(b->instance, err);
+	if (!code)
+		code = commit_try_interfaces(b->instance, trial_ms, err);
+	b->trial = !code;
+	return code;
+}
+
+int bringup_end_try(struct bringup *b, struct err *err)
+{
+	b->trial = false;
+	return commit_back(b->instance, err);
 }
 
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)

@@ -13,11 +13,12 @@ struct bringup {
 	struct instance *instance;
 	int lock;
 	bool created;               // the instance is new
+	bool trial;                 // interfaces that are attached now come with the running trial
 	size_t restored;            // overlay entries that came back from the state folder
 	char revision[REVISION_ID]; // policy that came back; "" none
 };
 
-// Takes the lock and opens the instance, or makes one with the overlay that was kept and the accepted
+// Takes the lock and opens the instance, with a trial that ran out made real, or makes one with the overlay that was kept and the accepted
 // policy. new_policy: the caller brings another one, so an accepted one that cannot be restored is no
 // reason to fail. max_entries: 0 for the default; another number than a running instance's is refused.
 // 0 or -errno with err set.
@@ -32,6 +33,12 @@ void bringup_close(struct bringup *b);
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		   uint32_t generation, const struct gate *gate, struct attach_result *ret,
 		   struct err *err);
+
+// A trial of interfaces begins: those that are attached from now on are there for trial_ms, unless it is
+// confirmed; then the kernel lets everything pass on them. Refused while another trial runs.
+int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err);
+// It has brought nothing, or that is detached again.
+int bringup_end_try(struct bringup *b, struct err *err);
 
 // Removes the pins when no interface is left in the table; what is blocked stays in the state folder.
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err);

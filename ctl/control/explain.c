@@ -321,7 +321,7 @@ static int open_running(struct explain *e, const struct explain_request *request
 	if (!code)
 		code = generation_read_about(e->book->instance, number, about, err);
 	if (!code)
-		code = reach_read(e->book->instance, number, &e->reach, err);
+		code = reach_in_force(e->book->instance, &e->reach, err);
 	if (!code)
 		code = open_balancer(e, number, err);
 	if (!code && request->twin)

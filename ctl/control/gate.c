@@ -172,6 +172,7 @@ int gate_check(const struct instance *i, const struct link *link, const struct g
 	       char *ret_warning, size_t size, struct err *err)
 {
 	struct commit_state state;
+	uint32_t now;
 	bool concerned;
 	int code = concerns(link, gate, &concerned, err);
 
@@ -179,9 +180,9 @@ int gate_check(const struct instance *i, const struct link *link, const struct g
 		return code;
 	if ((code = commit_read(i, &state, err)))
 		return code;
-	if (!state.expired)
-		code = check(i, state.active, link, gate, ret_warning, size, err);
-	if (!code && state.deadline && state.previous != state.active)
+	now = state.expired ? state.previous : state.active;
+	code = check(i, now, link, gate, ret_warning, size, err);
+	if (!code && state.deadline && now != state.previous)
 		code = check(i, state.previous, link, gate, ret_warning, size, err);
 	return code;
 }

@@ -7,6 +7,12 @@
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/generation.h"
 
+void ifnames_text(const struct ifnames *names, struct text *ret)
+{
+	vec_each (names, name)
+		text_addf(ret, "%s%s", name == names->at ? "" : " ", *name);
+}
+
 static bool goes(const struct iface *row, uint32_t kept, const struct generation_about *about)
 {
 	if (row->state == IFACE_FREE || !row->generation || generation_class(about, row->name))
@@ -14,28 +20,63 @@ static bool goes(const struct iface *row, uint32_t kept, const struct generation
 	return about->n_ifaces || row->generation > kept;
 }
 
+// Detaches one, and goes on whatever comes of it: *code and *err are the first failure's.
+static void leave_one(const struct instance *i, uint32_t number, const struct iface *row,
+		      struct ifnames *ret, int *code, struct err *err)
+{
+	struct err why = {0};
+	bool there;
+	int failed = attach_remove(i, number, &there, &why);
+
+	if (!failed)
+		memcpy(*vec_add(ret), row->name, sizeof(row->name));
+	else if (!*code) {
+		*code = failed;
+		if (err)
+			*err = why;
+	}
+}
+
 int leave_interfaces(const struct instance *i, uint32_t kept, struct ifnames *ret, struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	int code = generation_read_about(i, kept, about, err);
+	int failed, code = generation_read_about(i, kept, about, err);
 	uint32_t last = code ? 0 : WEIR_IFACES;
+	struct iface row;
 
 	for (uint32_t n = 1; n < last; n++) {
-		struct iface row;
-		struct err why = {0};
-		bool there;
-		int failed = instance_iface(i, n, &row, &why);
-
-		if (!failed && !goes(&row, kept, about))
-			continue;
-		if (!failed)
-			failed = attach_remove(i, n, &there, &why);
-		if (!failed)
-			memcpy(*vec_add(ret), row.name, sizeof(row.name));
-		else if (!code) {
+		failed = instance_iface(i, n, &row, code ? NULL : err);
+		if (failed && !code)
 			code = failed;
-			*err = why;
-		}
+		else if (!failed && goes(&row, kept, about))
+			leave_one(i, n, &row, ret, &code, err);
 	}
 	return code;
+}
+
+int leave_brought(const struct instance *i, struct ifnames *ret, struct err *err)
+{
+	struct iface row;
+	int failed, code = 0;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if (!(i->knobs->brought >> n & 1))
+			continue;
+		failed = instance_iface(i, n, &row, code ? NULL : err);
+		if (failed && !code)
+			code = failed;
+		else if (!failed && row.state != IFACE_FREE)
+			leave_one(i, n, &row, ret, &code, err);
+	}
+	return code;
+}
+
+void leave_list_brought(const struct instance *i, struct ifnames *ret)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (i->knobs->brought >> n & 1 && !instance_iface(i, n, &row, NULL) &&
+		    row.state != IFACE_FREE)
+			memcpy(*vec_add(ret), row.name, sizeof(row.name));
 }

@@ -2,9 +2,11 @@
 // Brings interfaces and the record of revisions in step with the slots.
 #include "ctl/control/settle.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/control/balance.h"
 #include "ctl/control/leave.h"
 #include "ctl/datapath/commit.h"
@@ -32,17 +34,54 @@ int settle_trial(const struct instance *i, struct err *err)
 {
 	struct commit_state state;
 	struct ifnames left = {0};
-	bool reverted;
-	int code = commit_settle(i, &reverted, err);
+	bool reverted = false;
+	int code = commit_read(i, &state, err);
 
+	if (!code && state.expired)
+		code = leave_brought(i, &left, err);
+	if (!code)
+		code = commit_settle(i, &reverted, err);
 	if (!code && reverted)
 		code = commit_read(i, &state, err);
-	if (!code && reverted)
-		code = balance_back(i, state.active, err);
 	if (!code && reverted)
 		code = leave_interfaces(i, state.active, &left, err);
 	vec_free(&left);
 	return code;
+}
+
+static void refuse_trial(const struct instance *i, const struct commit_state *state,
+			 const char *left, struct err *err)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct ifnames brought = {0};
+	struct text names = {0};
+
+	leave_list_brought(i, &brought);
+	ifnames_text(&brought, &names);
+	generation_read_about(i, state->active, about, NULL);
+	if (commit_tries_interfaces(state))
+		err_refused(err, "trial of %s ends in %s", text_get(&names), left);
+	else
+		err_refused(err, "trial by %s ends in %s", about->by[0] ? about->by : "?", left);
+	err_hint(err, "weir confirm keeps it, weir rollback ends it");
+	text_free(&names);
+	vec_free(&brought);
+}
+
+int settle_check(const struct instance *i, struct err *err)
+{
+	struct commit_state state;
+	struct clock now;
+	num_text left;
+	int code = commit_read(i, &state, err);
+
+	if (!code)
+		code = instance_clock(i, &now, err);
+	if (code || !state.deadline)
+		return code;
+	num_format_duration_ms(clock_ms_until(&now, state.deadline), left);
+	refuse_trial(i, &state, left, err);
+	return -EBUSY;
 }
 
 int settle_record(const struct instance *i, struct err *err)

@@ -9,9 +9,11 @@
 // set.
 int settle_in_force(const struct instance *i, char ret[REVISION_ID], struct err *err);
 
-// A trial that has run out: the kernel's way back is made real, and the interfaces that it brought go with it.
+// A trial that has run out: the interfaces that it brought go, and the kernel's way back is made real.
 // The caller holds the lock. 0 or -errno with err set.
 int settle_trial(const struct instance *i, struct err *err);
+// Refuses while a trial runs, and names it. The caller has called settle_trial.
+int settle_check(const struct instance *i, struct err *err);
 
 // The record follows the kernel: a policy that is in force for good becomes the accepted one, if the
 // command that switched to it was cut short before that. The caller holds the lock and has called

@@ -15,6 +15,7 @@
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/entry.h"
 #include "ctl/datapath/hook.h"
@@ -263,6 +264,7 @@ static int clear_number(const struct instance *i, uint32_t number, const struct 
 {
 	clear_slot(i, number, row->ifindex);
 	i->knobs->bypass_until[number] = 0;
+	commit_unbring(i, number);
 	i->knobs->station[number] = 0;
 	return instance_set_iface(i, number, &(struct iface){0}, err);
 }

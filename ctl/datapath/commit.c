@@ -82,9 +82,14 @@ static int find_slots(const struct instance *i, const struct numbers *numbers,
 	return code;
 }
 
+bool commit_tries_interfaces(const struct commit_state *state)
+{
+	return state->deadline && state->active == state->previous;
+}
+
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err)
 {
-	struct commit_state state = {.deadline = i->knobs->deadline};
+	struct commit_state state = {.deadline = i->knobs->deadline, .brought = i->knobs->brought};
 	struct numbers numbers = {0};
 	struct clock now;
 	int code = list_numbers(i, &numbers, err);
@@ -96,7 +101,9 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 	vec_free(&numbers);
 	if (code)
 		return code;
-	state.expired = state.deadline && now.jiffies > state.deadline;
+	// Of interfaces that are detached nothing is left to try.
+	state.expired = state.deadline && (now.jiffies > state.deadline ||
+					   (commit_tries_interfaces(&state) && !state.brought));
 	*ret = state;
 	return 0;
 }
@@ -141,6 +148,35 @@ static void set_deadline(const struct instance *i, uint64_t jiffies)
 	__atomic_store_n(&i->knobs->deadline, jiffies, __ATOMIC_SEQ_CST);
 }
 
+static void set_brought(const struct instance *i, uint64_t bits)
+{
+	__atomic_store_n(&i->knobs->brought, bits, __ATOMIC_SEQ_CST);
+}
+
+void commit_bring(const struct instance *i, uint32_t number)
+{
+	set_brought(i, i->knobs->brought | 1ull << (number & (WEIR_IFACES - 1)));
+}
+
+void commit_unbring(const struct instance *i, uint32_t number)
+{
+	set_brought(i, i->knobs->brought & ~(1ull << (number & (WEIR_IFACES - 1))));
+}
+
+int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err)
+{
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (!code)
+		code = copy_slot(i, WEIR_SLOT_ACTIVE, WEIR_SLOT_PREVIOUS, err);
+	if (code)
+		return code;
+	set_brought(i, 0);
+	set_deadline(i, clock_after_ms(&now, trial_ms));
+	return 0;
+}
+
 int commit_switch(const struct instance *i, const struct generation *g, uint64_t trial_ms,
 		  struct err *err)
 {
@@ -151,6 +187,7 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 		code = copy_slot(i, WEIR_SLOT_ACTIVE, WEIR_SLOT_PREVIOUS, err);
 	if (code)
 		return code;
+	set_brought(i, 0);
 	// Both slots hold the running policy here, so a deadline harms nobody before the switch.
 	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
 	code = write_slot(i, WEIR_SLOT_ACTIVE, generation_program(g), err);
@@ -172,8 +209,10 @@ int commit_confirm(const struct instance *i, struct err *err)
 	set_deadline(i, 0);
 	// It may have run out between the reading and the store: then packets have met the old policy.
 	code = instance_clock(i, &now, err);
-	if (!code && now.jiffies <= deadline)
+	if (!code && now.jiffies <= deadline) {
+		set_brought(i, 0);
 		return 0;
+	}
 	set_deadline(i, deadline);
 	return code ? code : err_refused(err, "the trial has run out: the old policy is in force");
 }
@@ -182,8 +221,10 @@ int commit_back(const struct instance *i, struct err *err)
 {
 	int code = copy_slot(i, WEIR_SLOT_PREVIOUS, WEIR_SLOT_ACTIVE, err);
 
-	if (!code)
+	if (!code) {
 		set_deadline(i, 0);
+		set_brought(i, 0);
+	}
 	return code;
 }
 

@@ -11,7 +11,10 @@ struct commit_state {
 	uint32_t active, previous; // generation numbers, 0: unknown program
 	uint64_t deadline;         // jiffies64 of a trial's end; 0: no trial
 	bool expired;              // the kernel has gone back: `previous` is what packets meet
+	uint64_t brought;          // bit: number of an interface that came with the trial
 };
+// Is it a trial of interfaces alone, the policy being the same before and after?
+bool commit_tries_interfaces(const struct commit_state *state);
 
 // From the slots themselves. 0 or -errno with err set.
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err);
@@ -25,10 +28,19 @@ int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err)
 int commit_switch(const struct instance *i, const struct generation *g, uint64_t trial_ms,
 		  struct err *err);
 
+// A trial of the interfaces that commit_bring() names from now on: the policy stays. The caller holds the lock
+// and has called commit_settle; no trial is running. 0 or -errno with err set.
+int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err);
+// The interface comes with the running trial: when that has run out, the kernel lets everything pass there.
+void commit_bring(const struct instance *i, uint32_t number);
+// It is there for good, or not at all.
+void commit_unbring(const struct instance *i, uint32_t number);
+
 // Ends a trial for good. ERR_REFUSED when there is none or when it has run out.
 int commit_confirm(const struct instance *i, struct err *err);
 
-// Back to the previous generation, for good; ends a trial.
+// Back to the previous generation, for good; ends a trial. What it brought has been detached before, or would
+// meet the policy again.
 int commit_back(const struct instance *i, struct err *err);
 
 // What every writing command does first: makes an expired trial's way back real, and removes the

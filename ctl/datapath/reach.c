@@ -51,7 +51,10 @@ static int read_now(const struct instance *i, struct reach *ret, struct err *err
 		return err_system(err, ENOENT,
 				  "the policy in force has lost its pins, in instance '%s'",
 				  i->name);
-	return reach_read(i, number, ret, err);
+	code = reach_read(i, number, ret, err);
+	if (!code && state.expired)
+		ret->over = state.brought;
+	return code;
 }
 
 int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
@@ -68,5 +71,6 @@ int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
 
 bool reach_holds(const struct reach *r, uint32_t number)
 {
-	return !r->empty && (!r->named || r->classes.class[number & (WEIR_IFACES - 1)]);
+	return !r->empty && !(r->over >> number & 1) &&
+	       (!r->named || r->classes.class[number & (WEIR_IFACES - 1)]);
 }

@@ -13,6 +13,8 @@ struct reach {
 	bool empty; // no rule, no service, passes by default: it holds nowhere and says nothing
 	bool named; // it names interfaces; else it holds on all
 	struct policy_ifclass classes;
+	uint64_t
+		over; // bit: number of an interface whose trial has run out, so that everything passes
 };
 
 // Of a generation with pins. 0 or -errno with err set.

@@ -101,6 +101,32 @@ static void test_deadline_passes(struct test *t)
 	CHECK(t, rig_verdict(rig, good(), 1) == DROPPED, "the previous program does not run");
 }
 
+// What a trial brought is open from its end on; the others take the previous program.
+static void test_brought(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_FD int drop = rig_tiny(rig, DROPPED);
+	uint64_t later = rig_after_ms(rig, 3600 * 1000);
+
+	rig_overlay_text(rig, "block-from 192.0.2.1");
+	rig_slot(rig, WEIR_SLOT_PREVIOUS, drop);
+	rig_iface(rig, 5);
+	rig_iface(rig, 63);
+	knobs_of(rig)->brought = 1ull << 63 | 1;
+	EXPECT(t, rig, good(), DROP_BLOCK_FROM, 28); // there is no trial
+	knobs_of(rig)->deadline = later;
+	EXPECT(t, rig, good(), DROP_BLOCK_FROM, 28);
+	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
+	knobs_of(rig)->deadline = rig_clock(rig).jiffies - 1;
+	EXPECT(t, rig, good(), PASS_BYPASS, good()->len);
+	EXPECT(t, rig, bad(), PASS_BYPASS, bad()->len);
+	rig_iface(rig, 5);
+	CHECK(t, rig_verdict(rig, good(), 1) == DROPPED, "not the previous program on another");
+	knobs_of(rig)->brought = 0;
+	rig_iface(rig, 63);
+	CHECK(t, rig_verdict(rig, good(), 1) == DROPPED, "not the previous program");
+}
+
 static void test_bypass(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -263,6 +289,7 @@ const struct named_test entry_tests[] = {
 	{"entry: an empty slot", test_empty_slot},
 	{"entry: deadline", test_deadline},
 	{"entry: the deadline passes", test_deadline_passes},
+	{"entry: what a trial brought", test_brought},
 	{"entry: bypass", test_bypass},
 	{"entry: bypass ends", test_bypass_ends},
 	{"entry: bypass needs no slot", test_bypass_before_slots},

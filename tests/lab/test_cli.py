@@ -17,7 +17,7 @@ NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
-    "attach": {"mode", "max-entries"}, "detach": {"force"},
+    "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"},
     "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "list": {"plain", "set", "blocked", "allowed"},

@@ -3,8 +3,10 @@
 
 import contextlib
 import copy
+import json
 import os
 import socket
+import time
 
 import pytest
 from scapy.layers.inet import ICMP
@@ -334,3 +336,139 @@ def test_a_login_through_what_stands_on_a_port(pair, second, weir, apply):
     finally:
         pair.link("del", "bridge1")
         pair.near(["ip", "addr", "add", f"{NEAR1}/24", "dev", "near1"])
+
+
+# attach --confirm.
+
+
+def shell(*commands):
+    """An argv that runs one command after the other, each a list of words, with a pause for a number."""
+    words = [f"sleep {one}" if isinstance(one, (int, float)) else " ".join(map(str, one)) for one in commands]
+    return ["sh", "-c", "; ".join(words)]
+
+
+def test_an_attach_on_trial_takes_itself_back(pair, second, weir, apply):
+    """No Weir process is needed for it: the connection that it cuts comes back by itself."""
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}pass proto udp")
+    with connection(pair) as works:
+        done = weir("attach", "near1", "--confirm=2s")
+        end = time.monotonic() + 2
+        assert "on trial for 2s: weir confirm keeps it attached" in done.stdout
+        assert second.passes(tcp(), udp()) == [False, True]
+        said = weir("status").stdout
+        assert "trial     of near1 ends in" in said and "weir confirm keeps it attached" in said
+        time.sleep(max(0, end + 0.1 - time.monotonic()))
+        assert works()
+    assert second.passes(tcp()) == [True] and pair.passes(tcp()) == [False]
+    status = json.loads(weir("-j", "status", check=False).stdout)
+    assert status["trial_brought"] == ["near1"] and status["trial_ms_left"] == 0
+    assert [one["policy"] for one in status["interfaces"]] == [True, False]
+    assert any("'near1' came with a trial that has run out" in one for one in status["alarms"])
+    assert "the trial has run out: near1 is detached again" in weir.fails(3, "confirm")
+    assert on_near1(pair) is None and policy_on(weir) == {"near0": True}
+    assert pair.passes(tcp(), udp()) == [False, True]
+
+
+def test_a_confirmed_attach_stays(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}pass proto udp")
+    weir("attach", "near1", "--confirm=1s")
+    assert "confirmed: near1 stays attached" in weir("confirm").stdout
+    time.sleep(1.2)
+    assert second.passes(tcp(), udp()) == [False, True]
+    assert "there is no trial" in weir.fails(3, "confirm")
+    assert weir.json("status")["trial_brought"] == []
+
+
+def test_rollback_detaches_what_is_on_trial(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}")
+    before = weir.json("history")
+    weir("attach", "near1", "--confirm")
+    said = weir("rollback").stdout
+    assert "the trial is over" in said and "detached from near1" in said
+    assert on_near1(pair) is None and policy_on(weir) == {"near0": True}
+    assert weir.json("history") == before and pair.passes(udp()) == [False]
+
+
+def test_a_restore_on_trial(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}")
+    weir("detach")
+    command = [WEIR, "-n", weir.name]
+    argv = shell([*command, "attach", "near1", "--confirm=1s"], 1.2, [*command, "confirm"])
+    status, printed = logged_in(pair, FAR1, argv, NEAR1)
+    assert status == 3 and f"your own login from {FAR1} is cut off on 'near1' now" in printed, printed
+    assert "near1 is detached again" in printed
+    assert on_near1(pair) is None and not weir.pins.exists()
+
+
+def test_one_trial_at_a_time(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, "drop port 9")
+    weir("attach", "near1", "--confirm")
+    assert "trial of near1 ends in" in apply.fails(3, "drop port 10")
+    weir("rollback")
+    apply("drop port 10", "--confirm", devices="near0")
+    assert "trial by root" in weir.fails(3, "attach", "near1", "--confirm")
+    assert on_near1(pair) is None
+
+
+def test_nothing_to_try(pair, second, weir, apply):
+    weir("attach", "near0", "near1")
+    everywhere(weir, apply, "drop port 9")
+    said = weir("attach", "near1", "--confirm").stdout
+    assert "was attached already" in said and "on trial" not in said
+    apply("drop port 10", devices="near0, near1")
+    assert weir.json("attach", "near1", "--confirm")["trial_ms"] == 0
+    assert "24h" in weir.fails(1, "attach", "near1", "--confirm=25h")
+
+
+def test_detach_and_attach_end_a_trial(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}")
+    weir("attach", "near1", "--confirm=60s")
+    weir("detach", "near1")
+    assert weir.json("status")["trial_ms_left"] == 0
+    apply("drop port 9", devices="near0")
+    weir("detach")
+    weir("attach", "near0")
+    weir("attach", "near1", "--confirm=1s")
+    weir("attach", "near1")  # for good
+    time.sleep(1.2)
+    assert on_near1(pair) and "trial_ms_left" in weir.json("status")
+
+
+def test_a_block_after_a_trial_does_not_claim_what_is_open(pair, second, weir, apply):
+    weir("attach", "near1", "--confirm=1s")
+    time.sleep(1.2)
+    assert "attached to no interface" in weir.fails(1, "block", OTHER4)
+    assert on_near1(pair) is None
+    assert "on near1," in weir("block", "-i", "near1", OTHER4).stdout
+    assert second.free(OTHER4) == [False]
+
+
+def test_the_way_back_of_a_policy_leaves_what_the_trial_brought(pair, second, weir, apply):
+    """The policy before names no interface: without its bit in the knobs it would hold on near1 then."""
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}")
+    with connection(pair) as works:
+        apply("pass from any", "--confirm=1s", devices="near0, near1")
+        assert works() and on_near1(pair)
+        time.sleep(1.2)
+        assert works() and pair.passes(udp()) == [False]
+        assert "'near1'" in weir("status", check=False).stdout
+        weir.fails(3, "confirm")
+        assert works() and on_near1(pair) is None
+
+
+def test_attaching_by_hand_during_a_trial_asks_the_policy_before(pair, second, weir, apply):
+    weir("attach", "near0")
+    everywhere(weir, apply, f"default drop\n{MARK}")
+    apply("pass from any", "--confirm=60s", devices="near0, near1")
+    status, printed = from_afar(pair, weir, "attach", "near1")
+    assert status == 3 and "default" in printed, printed
+    status, printed = from_afar(pair, weir, "attach", "near1", "--force")
+    assert status == 0, printed
+    assert "detached" not in weir("rollback").stdout and on_near1(pair)
