@@ -14,11 +14,13 @@
 #include "ctl/control/fleet.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/decap.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
+#include "ctl/net/native.h"
 #include "ctl/net/route.h"
 
 enum level { FINE, NOTE, PROBLEM };
@@ -191,32 +193,91 @@ static void check_big_tcp(struct doctor *d, const struct link *link)
 		     link_big_tcp(link), link->gro_max, link->gro_max4);
 }
 
+// The command that leaves queues for XDP to reserve.
+static char *mend_queues(const struct link *link, const struct native_queues *q)
+{
+	const char *name = link->name;
+
+	if (q->max <= q->cpus)
+		return mem_printf("give the virtual machine's card more than %u queues", q->cpus);
+	if (!q->attached)
+		return mem_printf("ethtool -L %s combined %u", name, q->max - q->cpus);
+	return mem_printf("weir detach %s, ethtool -L %s combined %u, weir attach %s", name, name,
+			  q->max - q->cpus, name);
+}
+
+// One queue is one CPU's work; and what XDP sends wants queues too.
+static void check_queues(struct doctor *d, const struct link *link, const struct ethtool *e)
+{
+	CLEANUP_FREE char *mend = NULL;
+	struct native_queues q = {.now = e->combined, .max = e->combined_max};
+	size_t cpus = 1;
+
+	percpu_count(&cpus, NULL);
+	q.cpus = (uint32_t)cpus;
+	q.attached = native_carries(link);
+	if (q.max > 1 && q.now < 2 && cpus > 1) {
+		mend = mem_printf("ethtool -L %s combined %u", link->name,
+				  q.max < q.cpus ? q.max : q.cpus);
+		find(d, NOTE, link->name, mend, "one queue only: one CPU does all the work");
+	}
+	if (!native_shares_queues(link->driver, &q))
+		return;
+	mem_cleanup_free(&mend);
+	mend = mend_queues(link, &q);
+	find(d, NOTE, link->name, mend,
+	     "too few queues for XDP_TX and redirects: %u CPUs share those of the stack, under a "
+	     "lock",
+	     q.cpus);
+}
+
+// What the driver does in native mode without saying so when the program attaches.
+static void check_native(struct doctor *d, const struct link *link)
+{
+	CLEANUP_FREE char *mend = NULL;
+	uint32_t max = native_mtu(link);
+
+	if (native_carries(link) && native_is_forgotten(link->driver)) {
+		CLEANUP_FREE char *generic = mem_printf(
+			"weir detach %s, weir attach %s --mode generic", link->name, link->name);
+
+		find(d, PROBLEM, link->name, generic,
+		     "driver '%s' runs no program any more once the device was down or its MTU "
+		     "has changed, and says nothing",
+		     link->driver);
+	}
+	if (!max || link->mtu <= max)
+		return;
+	mend = mem_printf("ip link set %s mtu %u", link->name, max);
+	if (native_carries(link))
+		find(d, PROBLEM, link->name, mend,
+		     "driver '%s' loses packets longer than %u bytes in native mode", link->driver,
+		     max);
+	else
+		find(d, NOTE, link->name, mend,
+		     "MTU %u is too large for native mode of driver '%s'", link->mtu, link->driver);
+}
+
 // Generic mode sees what the stack has merged; hidden tags make VLAN rules blind.
-static void check_offloads(struct doctor *d, const struct link *link, bool generic)
+static void check_offloads(struct doctor *d, const struct link *link, const struct ethtool *e,
+			   bool generic)
 {
 	CLEANUP_FREE char *gro = mem_printf("ethtool -K %s gro off", link->name);
 	CLEANUP_FREE char *lro = mem_printf("ethtool -K %s lro off", link->name);
 	CLEANUP_FREE char *vlan = mem_printf("ethtool -K %s rxvlan off", link->name);
-	struct ethtool e;
 
-	if (generic)
-		check_big_tcp(d, link);
-	if (ethtool_get(link->name, &e, NULL))
-		return;
-	if (generic && e.gro == ETHTOOL_ON)
+	if (generic && e->gro == ETHTOOL_ON)
 		find(d, NOTE, link->name, gro,
 		     "packets may be merged before generic XDP sees them");
-	if (e.lro == ETHTOOL_ON)
-		find(d, PROBLEM, link->name, lro, "hardware merges packets (LRO)");
+	if (e->lro == ETHTOOL_ON)
+		find(d, native_carries(link) ? PROBLEM : NOTE, link->name, lro,
+		     "the driver merges packets (LRO); some refuse native mode then");
 	if (!strcmp(link->kind, "veth"))
 		find(d, NOTE, link->name, "ethtool -K PEER txvlan off",
 		     "a veth hides VLAN tags until the sending end stops offloading them");
-	else if (e.rx_vlan == ETHTOOL_ON)
+	else if (e->rx_vlan == ETHTOOL_ON)
 		find(d, NOTE, link->name, vlan,
 		     "the driver takes VLAN tags out of the packet before XDP sees it");
-	if (e.combined_max > 1 && e.combined < 2)
-		find(d, NOTE, link->name, "ethtool -L … combined N",
-		     "one queue only: one CPU does all the work");
 }
 
 static void check_programs(struct doctor *d, const struct link *link, bool *ret_generic)
@@ -282,14 +343,22 @@ static void check_kind(struct doctor *d, const struct link *link)
 
 static void check_link(struct doctor *d, const struct link *link)
 {
-	bool generic;
+	struct ethtool e = {0};
+	bool generic, asked = !ethtool_get(link->name, &e, NULL);
 
 	find(d, FINE, link->name, "", "driver %s, mtu %u, %u receive queues",
-	     link->driver[0] ? link->driver : "unknown", link->mtu, link->rx_queues);
+	     link->driver[0] ? link->driver : "unknown", link->mtu,
+	     e.combined ? e.combined : link->rx_queues);
 	check_kind(d, link);
 	check_programs(d, link, &generic);
 	check_decap(d, link);
-	check_offloads(d, link, generic);
+	check_native(d, link);
+	if (generic)
+		check_big_tcp(d, link);
+	if (!asked)
+		return;
+	check_offloads(d, link, &e, generic);
+	check_queues(d, link, &e);
 }
 
 static int check_links(struct doctor *d, const struct args *args, struct err *err)

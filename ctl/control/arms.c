@@ -12,6 +12,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/control/fleet.h"
 #include "ctl/datapath/pins.h"
+#include "ctl/net/native.h"
 #include "ctl/net/nexthop.h"
 
 // ---- which there are ----------------------------------------------------------------------------
@@ -158,25 +159,31 @@ static bool is_veth(const struct arm *arm)
 	return !strcmp(arm->link.kind, "veth");
 }
 
+// What makes the device send what is redirected to it.
+static char *mend_redirect(const struct arm *arm)
+{
+	const char *kind = arm->link.kind;
+
+	if (is_veth(arm))
+		return mem_strdup("at its other end: ethtool -K PEER gro on");
+	if (native_sends_with_program(arm->link.driver) && !native_carries(&arm->link))
+		return mem_printf("driver '%s' does so only while the device carries a program: "
+				  "weir attach %s --mode native",
+				  arm->link.driver, arm->link.name);
+	return mem_printf("its driver%s%s cannot: choose another device, or one behind which the "
+			  "clients are too",
+			  kind[0] ? " " : "", kind);
+}
+
 // What another device received, redirected to this one.
 static void check_redirect(const struct arm *arm, enum nexthop_xmit xmit, struct arms_findings *ret)
 {
-	const char *name = arm->link.name, *kind = arm->link.kind;
-
 	if (xmit != NEXTHOP_XMIT_NO)
 		return;
 	add(ret, arm, true,
 	    mem_printf("'%s' does not transmit XDP frames: what is redirected to it gets lost",
-		       name),
-	    is_veth(arm) ? mem_strdup("at its other end: ethtool -K PEER gro on")
-			 : mem_printf("its driver%s%s cannot: choose another device, or one behind "
-				      "which the clients are too",
-				      kind[0] ? " " : "", kind));
-}
-
-static bool shows_native(const struct link *link)
-{
-	return link->xdp_mode == LINK_XDP_NATIVE || link->xdp_mode == LINK_XDP_MULTI;
+		       arm->link.name),
+	    mend_redirect(arm));
 }
 
 // The other end of a veth, where it is in this network namespace.
@@ -199,7 +206,7 @@ static void check_back(const struct arm *arm, enum nexthop_xmit xmit, bool again
 	if (!is_veth(arm))
 		return;
 	seen = peer_of(arm, &peer);
-	if (seen && shows_native(&peer))
+	if (seen && native_carries(&peer))
 		return;
 	problem = seen || xmit == NEXTHOP_XMIT_NO;
 	if (!problem && !again && arm->known)

@@ -13,6 +13,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/book.h"
+#include "ctl/control/fitness.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/restore.h"
 #include "ctl/control/settle.h"
@@ -181,6 +182,7 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 {
 	char warning[512] = "";
 	struct link link;
+	struct err why = {0};
 	uint32_t number;
 	bool there = is_attached(b->instance, ifname);
 	int code = link_get(ifname, &link, err);
@@ -199,12 +201,14 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	if (!code && b->trial && !there)
 		commit_bring(b->instance, number);
 	if (!code)
-		code = attach_interface(b->instance, ifname, link.index, link.driver, mode, ret,
-					err);
+		code = attach_interface(b->instance, ifname, link.index, link.driver, mode,
+					fitness_native(&link, mode, &why) ? NULL : &why, ret, err);
 	if (!code && !b->trial)
 		commit_unbring(b->instance, number);
 	if (!code)
 		add_warning(warning, ret);
+	if (!code && ret->changed)
+		fitness_warn(&link, ret);
 	// One made anew under its name was known by another index. Until here any frame was its own.
 	if (!code && ret->changed)
 		macs_refresh(b->instance, NULL);

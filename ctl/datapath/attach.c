@@ -212,14 +212,17 @@ static int attach_in(const struct instance *i, const char *name, uint32_t ifinde
 
 // Native, and generic where that may be. The reason for generic goes into the notice.
 static int attach_by_mode(const struct instance *i, const char *name, uint32_t ifindex,
-			  const char *driver, enum attach_mode mode, struct attach_result *ret,
-			  struct err *err)
+			  const char *driver, enum attach_mode mode, const struct err *unfit,
+			  struct attach_result *ret, struct err *err)
 {
 	struct err native = {0};
 	int code;
 
 	if (mode != ATTACH_GENERIC) {
-		code = attach_in(i, name, ifindex, driver, IFACE_NATIVE, ret, &native);
+		if (unfit)
+			native = *unfit;
+		code = unfit ? -unfit->code
+			     : attach_in(i, name, ifindex, driver, IFACE_NATIVE, ret, &native);
 		if (code && (mode == ATTACH_NATIVE || native.kind == ERR_REFUSED)) {
 			*err = native;
 			return code;
@@ -346,8 +349,8 @@ int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 }
 
 int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,
-		     const char *driver, enum attach_mode mode, struct attach_result *ret,
-		     struct err *err)
+		     const char *driver, enum attach_mode mode, const struct err *unfit,
+		     struct attach_result *ret, struct err *err)
 {
 	struct attach_result result = {0};
 	struct iface row;
@@ -374,7 +377,7 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 	snprintf(row.name, sizeof(row.name), "%s", name);
 	if ((code = set_number(i, result.number, &row, err)))
 		return code;
-	code = there ? 0 : attach_by_mode(i, name, ifindex, driver, mode, &result, err);
+	code = there ? 0 : attach_by_mode(i, name, ifindex, driver, mode, unfit, &result, err);
 	if (!code)
 		code = finish(i, &row, &result, err);
 	if (code) {

@@ -25,11 +25,11 @@ int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 		   uint32_t *ret_number, struct err *err);
 
 // The device of that name gets the entry program. AUTO takes native mode, else generic with the reason
-// in the notice. The caller holds the lock. All or nothing: 0, or -errno with err set and no program
-// of ours left there.
+// in the notice. unfit: why native mode will not do here although the driver takes it; NULL: it will. The
+// caller holds the lock. All or nothing: 0, or -errno with err set and no program of ours left there.
 int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,
-		     const char *driver, enum attach_mode mode, struct attach_result *ret,
-		     struct err *err);
+		     const char *driver, enum attach_mode mode, const struct err *unfit,
+		     struct attach_result *ret, struct err *err);
 
 // Takes away our program, and only ours, from the interface in this row. A device that is gone, or
 // from which somebody else removed the program, is no error: *ret_was_there tells.

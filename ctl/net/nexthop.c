@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/net/native.h"
 #include "ctl/net/neigh.h"
 #include "ctl/net/xdp_features.h"
 
@@ -200,12 +201,22 @@ static void finding_cleanup(struct finding *f)
 	free(f->whose);
 }
 
+// Where the kernel does not tell, what is known of the driver.
+static enum nexthop_xmit xmit_by_driver(uint32_t ifindex)
+{
+	struct link link;
+
+	if (link_get_by_index(ifindex, &link, NULL) || !native_sends_with_program(link.driver))
+		return NEXTHOP_XMIT_UNKNOWN;
+	return native_carries(&link) ? NEXTHOP_XMIT_YES : NEXTHOP_XMIT_NO;
+}
+
 enum nexthop_xmit nexthop_xmit(uint32_t ifindex)
 {
 	uint64_t bits;
 
 	if (xdp_features(ifindex, &bits))
-		return NEXTHOP_XMIT_UNKNOWN;
+		return xmit_by_driver(ifindex);
 	return bits & XDP_FEATURE_NDO_XMIT ? NEXTHOP_XMIT_YES : NEXTHOP_XMIT_NO;
 }
 

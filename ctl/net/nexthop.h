@@ -15,7 +15,7 @@
 #define NEXTHOP_WAIT_MS 1000 // for neighbours to answer, if nobody says otherwise
 
 enum nexthop_xmit {
-	NEXTHOP_XMIT_UNKNOWN, // a kernel before 6.3
+	NEXTHOP_XMIT_UNKNOWN, // a kernel before 6.3, and a driver of which nothing is known
 	NEXTHOP_XMIT_NO,      // frames that a native program redirects to the egress get lost
 	NEXTHOP_XMIT_YES,
 };

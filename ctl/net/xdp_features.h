@@ -8,6 +8,7 @@
 #define XDP_FEATURE_BASIC       (1u << 0) // native mode
 #define XDP_FEATURE_REDIRECT    (1u << 1) // its packets can be redirected
 #define XDP_FEATURE_NDO_XMIT    (1u << 2) // frames can be redirected to it
+#define XDP_FEATURE_RX_SG       (1u << 5) // packets in several buffers
 #define XDP_FEATURE_NDO_XMIT_SG (1u << 6) // also such in several buffers
 
 // Of an interface in the current network namespace. 0; -EOPNOTSUPP: this kernel does not tell; other

@@ -38,6 +38,37 @@ machine_command() {
 		-kernel "$kernels/$suite/vmlinuz" -initrd "$workdir/initramfs" -append "$append"
 		-serial "file:$workdir/console"
 		-chardev stdio,id=output,signal=off -serial chardev:output)
+	nics_command
+}
+
+# A card with several queues wants as many at its other end, which of qemu's own only a tap has, so then the hubs
+# are bridges in a network namespace for this machine alone. Else qemu has hubs of its own.
+nics_command() {
+	local nic model queues hub n=0 several=''
+	[[ ! "${nics[*]/%/,}" =~ \ ([2-9]|[0-9]{2})\  ]] || several=yes
+	for nic in "${nics[@]}"; do
+		read -r model queues hub <<<"$nic"
+		n=$((n + 1))
+		model+=,netdev=n$n,mac=$(printf '52:54:00:00:00:%02x' $n)
+		((queues == 1)) || model+=,mq=on,vectors=$((2 * queues + 2))
+		qemu+=(-device "$model,romfile=" -netdev)
+		if [[ $several ]]; then
+			qemu+=("tap,id=n$n,ifname=n$n,queues=$queues,script=no,downscript=no,vhost=off")
+		else
+			qemu+=("hubport,id=n$n,hubid=$hub")
+		fi
+	done
+	[[ ! $several ]] || enclose_machine
+}
+
+# Puts the bridges before the machine's command.
+enclose_machine() {
+	local enter=(unshare --net)
+	((EUID == 0)) || enter+=(--map-root-user)
+	if ! [[ -w /dev/net/tun ]] || ! "${enter[@]}" true 2>/dev/null; then
+		die "skipped: cards with several queues want /dev/net/tun and a network namespace" "$skipped"
+	fi
+	qemu=("${enter[@]}" bash "$here/vm.d/bridges.sh" "${nics[@]}" -- "${qemu[@]}")
 }
 
 # What the kernel had to say, from where the command began if it did.

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Is native mode as good as the driver says? One that attaches and then loses packets, or lets them pass, is worse
+// than one that refuses.
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl/datapath/attach.h"
+#include "ctl/net/link.h"
+
+// false: why is set, ERR_SYSTEM, so that generic mode may do. A mode that is asked for by name is refused only
+// where it loses packets.
+bool fitness_native(const struct link *link, enum attach_mode mode, struct err *ret_why);
+
+// Adds to the notice what a device in native mode, just attached, may do later.
+void fitness_warn(const struct link *link, struct attach_result *ret);
