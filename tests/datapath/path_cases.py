@@ -337,6 +337,9 @@ def policies():
         (("one", "ipip"), ("two", "ipip"), ("three", "gue"), ("four", "dr")), 1)]
     load([], same)
     shared_cases(same, same[:2], "10.30.0.5")
+    mirror = alone("mirror", "10.30.0.7", "gue")
+    load([], [mirror])
+    tell("many at once", [mirror], mirror, "10.30.0.7", big(mirror, 6), LOWER, settings=[("burst", 4000)])
     direct = Service("direct", vips(1), {"10.30.0.6": Hop(mtu=MTU)}, "dr")
     tunnel = alone("direct", "10.30.0.6", "ipip")
     load([], [direct])

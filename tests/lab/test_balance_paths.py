@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 from balancerlab import policy, running_balancer, running_node, upload
-from labnet import run
+from labnet import WEIR, run
 from policylab import reasons
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
@@ -87,6 +87,22 @@ def test_uploads_in_generic_mode(served, tmp_path):
 def test_uploads_through_two_arms(served, tmp_path):
     """What routers say comes in where backends are: the policy has to hold there, too."""
     lab, node = served("gue", devices="net0, back0", arms=2)
+    narrow(lab)
+    check_told(lab, node, tmp_path)
+
+
+@pytest.mark.parametrize("forwards", [0, 1])
+def test_uploads_under_default_drop(served, tmp_path, forwards):
+    """Sources of a prefix that is routed here and that this host does not have, also where it would route
+    it on: what routers say of it is essential."""
+    lab, node = served("gue")
+    run(["ip", "-n", lab.netns("router"), "route", "add", "10.99.0.0/24", "via", "10.78.1.201",
+         "dev", "balancer1"])
+    for host in lab.backends:
+        run([WEIR, "-N", lab.netns(host), "decap", "net0", "--from", "10.99.0.0/24"])
+    lab.on("balancer1", ["sysctl", "-qw", f"net.ipv4.ip_forward={forwards}"])
+    node.path.write_text(policy(lab, [1, 2], "source 10.99.0.0/24") + "default drop\npass to web\n")
+    node("apply", node.path)
     narrow(lab)
     check_told(lab, node, tmp_path)
 
