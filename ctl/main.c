@@ -167,45 +167,6 @@ static int run_command(const struct command *c, struct args *args, struct err *e
 	return code ? code : c->run(ctx, args, err);
 }
 
-static int help(const struct args *args, size_t from, struct err *err)
-{
-	const struct command *c;
-
-	if (args->words.n <= from) {
-		help_overview(globals);
-		return 0;
-	}
-	if (!(c = find_command(args->words.at[from], err)))
-		return -EINVAL;
-	help_command(c, globals);
-	return 0;
-}
-
-// Everything after the global options: the command's word, its options and global ones again.
-static int dispatch(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
-{
-	const struct command *c;
-	size_t used;
-	int code;
-
-	if (!strcmp(argv[0], "help")) {
-		code = args_parse(args, argv + 1, n - 1, false, &used, err);
-		return code ? code : help(args, 0, err);
-	}
-	if (!(c = find_command(argv[0], err)))
-		return -EINVAL;
-	args->tables[0] = c->options;
-	args->foreign = c->foreign;
-	args->command = c->name;
-	if ((code = args_parse(args, argv + 1, n - 1, false, &used, err)))
-		return code;
-	if (args_has(args, "help")) {
-		help_command(c, globals);
-		return 0;
-	}
-	return run_command(c, args, err, ctx);
-}
-
 // A mistake may stand before the -j: the user asked for JSON all the same.
 static bool asks_json(const struct args *args, char **argv)
 {
@@ -218,6 +179,73 @@ static bool asks_json(const struct args *args, char **argv)
 	return false;
 }
 
+// For what is answered before a command runs: with -j the document, else false.
+static bool wants_document(const struct args *args, bool json, struct context *ctx)
+{
+	ctx->pretty = args_has(args, "pretty");
+	ctx->json = json || ctx->pretty;
+	if (ctx->json)
+		ctx->out = out_new(true, ctx->pretty, false);
+	return ctx->json;
+}
+
+static void show_help(const struct args *args, const struct command *c, struct context *ctx)
+{
+	if (wants_document(args, args_has(args, "json"), ctx))
+		help_document(ctx->out, c, globals);
+	else if (c)
+		help_command(c, globals);
+	else
+		help_overview(globals);
+}
+
+static int help(const struct args *args, size_t from, struct context *ctx, struct err *err)
+{
+	const struct command *c = NULL;
+
+	if (args->words.n > from && !(c = find_command(args->words.at[from], err)))
+		return -EINVAL;
+	show_help(args, c, ctx);
+	return 0;
+}
+
+static void show_version(const struct args *args, bool json, struct context *ctx)
+{
+	if (wants_document(args, json, ctx))
+		out_set_string(ctx->out, "version", WEIR_VERSION);
+	else
+		puts("weir " WEIR_VERSION);
+}
+
+// Everything after the global options: the command's word, its options and global ones again.
+static int dispatch(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
+{
+	const struct command *c;
+	size_t used;
+	int code;
+
+	if (!strcmp(argv[0], "help")) {
+		code = args_parse(args, argv + 1, n - 1, false, &used, err);
+		return code ? code : help(args, 0, ctx, err);
+	}
+	if (!(c = find_command(argv[0], err)))
+		return -EINVAL;
+	args->tables[0] = c->options;
+	args->foreign = c->foreign;
+	args->command = c->name;
+	if ((code = args_parse(args, argv + 1, n - 1, false, &used, err)))
+		return code;
+	if (args_has(args, "version")) {
+		show_version(args, args_has(args, "json"), ctx);
+		return 0;
+	}
+	if (args_has(args, "help")) {
+		show_help(args, c, ctx);
+		return 0;
+	}
+	return run_command(c, args, err, ctx);
+}
+
 static int run(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
 {
 	size_t used;
@@ -226,13 +254,13 @@ static int run(struct args *args, char **argv, size_t n, struct context *ctx, st
 	if (code)
 		return code;
 	if (args_has(args, "version")) {
-		puts("weir " WEIR_VERSION);
+		show_version(args, asks_json(args, argv), ctx);
 		return 0;
 	}
 	if (used < n)
 		return dispatch(args, argv + used, n - used, ctx, err);
 	if (args_has(args, "help"))
-		return help(args, 0, err);
+		return help(args, 0, ctx, err);
 	err_input(err, "which command?");
 	return err_hint(err, "weir help lists all commands");
 }

@@ -173,7 +173,7 @@ static __always_inline void rule_log(struct xdp_md *ctx, const struct policy_rul
 	old = *(volatile __u64 *)last;
 	if (now - old < rule->log_interval || __sync_val_compare_and_swap(last, old, now) != old)
 		return;
-	event_write(ctx, reason, rule->counter, rule->log_snap, 0);
+	event_write(ctx, reason, rule->counter, rule->log_snap, NULL);
 }
 
 static __always_inline __u32 action_reason(__u8 action)
@@ -244,6 +244,8 @@ static __always_inline int act(struct xdp_md *ctx, struct packet *pkt, __u32 ind
 		twin_rule(index);
 	else
 		rule_count(rule, pkt->length);
+	if (rule->action != ACTION_PASS)
+		pkt->dropped_by = rule->counter + 1;
 	switch (rule->action) {
 	case ACTION_PASS:
 		return REASON_PASS_RULE;

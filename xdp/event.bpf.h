@@ -42,9 +42,10 @@ static __always_inline struct event_pace *event_turn(__u64 now)
 	return pace;
 }
 
-/* Global, so that the rare path is verified once and stays out of the common one. rule: EVENT_NO_RULE
- * or the rule whose `log` this is. 0, or -1 when the ring is full. */
-__noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 snap, __u32 missed)
+/* Global, so that the rare path is verified once and stays out of the common one. rule: as in the record;
+ * pace NULL: a record of `log`. 0, or -1 when the ring is full. */
+__noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 snap,
+			   const struct event_pace *pace)
 {
 	__u32 length = bpf_xdp_get_buff_len(ctx), captured = snap;
 	struct event *event;
@@ -55,9 +56,9 @@ __noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 s
 	event->ifindex = ctx->ingress_ifindex;
 	event->reason = reason;
 	event->length = length;
-	event->missed = missed;
+	event->missed = pace ? pace->missed : 0;
 	event->rule = rule;
-	event->pad = 0;
+	event->logged = !pace;
 	if (captured > length)
 		captured = length;
 	/* Kernel 6.1 refuses a length after `if (!n)`; this bound it understands: 1 … WEIR_SNAP_MAX. */
@@ -68,21 +69,21 @@ __noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 s
 }
 
 /* A sampled drop. */
-__noinline int event_send(struct xdp_md *ctx, __u32 reason)
+__noinline int event_send(struct xdp_md *ctx, __u32 reason, __u32 rule)
 {
 	struct event_pace *pace = event_turn(bpf_jiffies64());
 
 	if (!pace)
 		return 0;
-	if (event_write(ctx, reason, EVENT_NO_RULE, knobs.snap, pace->missed))
+	if (event_write(ctx, reason, rule, knobs.snap, pace))
 		pace->missed++;
 	else
 		pace->missed = 0;
 	return 0;
 }
 
-static __always_inline void event(struct xdp_md *ctx, __u32 reason)
+static __always_inline void event(struct xdp_md *ctx, const struct packet *pkt, __u32 reason)
 {
 	if (unlikely(knobs.watch) && bpf_jiffies64() < knobs.watch)
-		event_send(ctx, reason);
+		event_send(ctx, reason, pkt->dropped_by - 1); /* none: EVENT_NO_RULE */
 }

@@ -34,6 +34,6 @@ static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int re
 	}
 	count(ctx, reason, pkt->length);
 	if (reason >= REASON_DROP_FIRST)
-		event(ctx, reason);
+		event(ctx, pkt, reason);
 	return verdict(pkt, reason);
 }

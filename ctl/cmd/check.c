@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "ctl/base/mem.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
@@ -26,6 +27,22 @@ static int prove(struct context *ctx, struct candidate *c, bool *ret_proved, str
 	return code;
 }
 
+static int dump(struct context *ctx, const struct candidate *c, struct err *err)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	if (f)
+		image_dump(c->image, f);
+	if (!f || fclose(f))
+		return err_system(err, ENOMEM, "cannot print the tables");
+	out_set_string(ctx->out, "dump", text);
+	if (!ctx->json && fwrite(text, 1, len, stdout) != len)
+		return err_system(err, errno, "cannot write to standard output");
+	return 0;
+}
+
 static int check(struct context *ctx, const struct args *args, struct candidate *c,
 		 bool *ret_proved, struct err *err)
 {
@@ -35,10 +52,8 @@ static int check(struct context *ctx, const struct args *args, struct candidate 
 
 	if (code)
 		return err_input(err, "'%s' has errors", args->words.at[0]);
-	if (args_has(args, "dump")) {
-		image_dump(c->image, stdout);
-		return 0;
-	}
+	if (args_has(args, "dump"))
+		return dump(ctx, c, err);
 	if ((code = candidate_plan(c, NULL, 0, err)))
 		return code;
 	return prove(ctx, c, ret_proved, err);

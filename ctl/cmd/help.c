@@ -55,3 +55,42 @@ void help_command(const struct command *c, const struct args_option *globals)
 	print_options("Options", c->options);
 	print_options("Global options", globals);
 }
+
+static void set_options(struct out *o, const char *key, const struct args_option *options)
+{
+	out_array(o, key);
+	for (; options && options->name; options++) {
+		char letter[2] = {options->letter, '\0'};
+
+		out_object(o, NULL);
+		out_set_string(o, "name", options->name);
+		out_set_string(o, "letter", letter[0] ? letter : NULL);
+		out_set_string(o, "argument", options->arg);
+		out_set_bool(o, "argument_optional", options->optional);
+		out_set_bool(o, "repeated", options->repeated);
+		out_set_string(o, "help", options->help);
+		out_end(o);
+	}
+	out_end(o);
+}
+
+void help_document(struct out *o, const struct command *c, const struct args_option *globals)
+{
+	if (c) {
+		out_set_string(o, "command", c->name);
+		out_set_string(o, "usage", c->usage);
+		out_set_string(o, "summary", c->summary);
+		out_set_string(o, "text", c->text);
+		set_options(o, "options", c->options);
+	} else {
+		out_array(o, "commands");
+		for (const struct command *const *one = commands; *one; one++) {
+			out_object(o, NULL);
+			out_set_string(o, "name", (*one)->name);
+			out_set_string(o, "summary", (*one)->summary);
+			out_end(o);
+		}
+		out_end(o);
+	}
+	set_options(o, "global_options", globals);
+}

@@ -178,6 +178,8 @@ int block_live(struct context *ctx, const struct targets *t, struct intent *inte
 		*err = end;
 		return -end.code;
 	}
+	if (!code)
+		out_set_bool(ctx->out, "end", true); // the document that ends the stream
 	if (!code && !ctx->quiet)
 		out_line(ctx->out, "unblocked");
 	return code;

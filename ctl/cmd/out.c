@@ -15,6 +15,7 @@
 #include "ctl/base/vec.h"
 
 #define DEPTH_MAX 8
+#define SCHEMA    1 // rises when a key goes or means something else; more keys are no reason
 
 // What out_bold and its like put into a line. They become the terminal's sequences when the line is printed;
 // nothing else in a line may steer the terminal, so that foreign text cannot.
@@ -37,6 +38,7 @@ struct cell {
 struct out {
 	bool json, pretty, color, failed;
 	bool streamed; // documents were printed already: an empty last one says nothing
+	bool filled;   // the present one says more than its schema
 	struct json *root;
 	struct json *stack[DEPTH_MAX]; // open objects and arrays; [0] is root
 	size_t depth;
@@ -46,26 +48,27 @@ struct out {
 	bool row_open;
 };
 
+static void begin(struct out *o)
+{
+	o->root = json_object();
+	o->stack[0] = o->root;
+	o->depth = 0;
+	o->filled = false;
+	json_set(o->root, "schema", json_u64(SCHEMA));
+}
+
 struct out *out_new(bool json, bool pretty, bool color)
 {
 	struct out *o = mem_new(struct out);
 
-	*o = (struct out){.json = json, .pretty = pretty, .color = color, .root = json_object()};
-	o->stack[0] = o->root;
+	*o = (struct out){.json = json, .pretty = pretty, .color = color};
+	begin(o);
 	return o;
 }
 
 bool out_is_json(const struct out *o)
 {
 	return o->json;
-}
-
-static void restart(struct out *o)
-{
-	json_free(o->root);
-	o->root = json_object();
-	o->stack[0] = o->root;
-	o->depth = 0;
 }
 
 void out_error(struct out *o, const char *text, const char *hint, const char *code)
@@ -84,7 +87,8 @@ static void print_document(struct out *o)
 		o->failed = true;
 	if (fflush(stdout))
 		o->failed = true;
-	restart(o);
+	json_free(o->root);
+	begin(o);
 }
 
 void out_next_document(struct out *o)
@@ -95,7 +99,7 @@ void out_next_document(struct out *o)
 
 int out_finish(struct out *o)
 {
-	if (o->streamed && json_empty(o->root))
+	if (o->streamed && !o->filled)
 		fflush(stdout);
 	else
 		print_document(o);
@@ -166,6 +170,7 @@ void out_flush(struct out *o)
 
 static void put(struct out *o, const char *key, struct json *value)
 {
+	o->filled = true;
 	if (key)
 		json_set(o->stack[o->depth], key, value);
 	else
@@ -224,6 +229,11 @@ void out_array(struct out *o, const char *key)
 void out_item_string(struct out *o, const char *value)
 {
 	put(o, NULL, json_string(value));
+}
+
+void out_item_u64(struct out *o, uint64_t value)
+{
+	put(o, NULL, json_u64(value));
 }
 
 void out_end(struct out *o)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Results on standard output, as text for people or as one JSON document, from the same calls.
 //
+// Every document begins with "schema": the version of what its keys mean.
 // out_set_* are data: JSON only. out_line is prose: text only. A table is both: its cells are columns in
 // text and keys in JSON.
 #pragma once
@@ -33,6 +34,7 @@ void out_set_time(struct out *o, const char *key, uint64_t wall_s); // RFC 3339;
 void out_object(struct out *o, const char *key);
 void out_array(struct out *o, const char *key);
 void out_item_string(struct out *o, const char *value); // into the open array
+void out_item_u64(struct out *o, uint64_t value);
 void out_end(struct out *o);
 
 // Rows under key. Each cell names its JSON key and its column; a column exists once a cell named it.

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Describes frames for `weir watch`: reads only what is there and never decides anything.
+// Reads frames for `weir watch`: looks at only what is there and never decides anything.
 #include "ctl/cmd/packet_text.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/base/addr.h"
 #include "ctl/base/text.h"
+#include "ctl/policy/names.h"
+
+enum {
+	ETHERTYPE_IP4 = 0x0800,
+	ETHERTYPE_ARP = 0x0806,
+	ETHERTYPE_CTAG = 0x8100,
+	ETHERTYPE_IP6 = 0x86dd,
+	ETHERTYPE_STAG = 0x88a8
+};
 
 struct cursor {
 	const uint8_t *at;
@@ -28,145 +36,210 @@ static bool skip(struct cursor *c, size_t n)
 	return true;
 }
 
-static const char *proto_name(uint8_t proto)
-{
-	switch (proto) {
-	case IPPROTO_TCP:
-		return "tcp";
-	case IPPROTO_UDP:
-		return "udp";
-	case IPPROTO_ICMP:
-		return "icmp";
-	case IPPROTO_ICMPV6:
-		return "icmp6";
-	case IPPROTO_SCTP:
-		return "sctp";
-	default:
-		return NULL;
-	}
-}
-
 static bool has_ports(uint8_t proto)
 {
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
+static const char *const flag_names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
+
+static void read_transport(struct packet_fields *p, struct cursor c)
+{
+	if (p->later)
+		return;
+	if (has_ports(p->proto) && c.left >= 4) {
+		p->ports = true;
+		p->from_port = be16(c.at);
+		p->to_port = be16(c.at + 2);
+	}
+	if (p->proto == IPPROTO_TCP && c.left >= 14) {
+		p->tcp = true;
+		p->flags = c.at[13];
+	}
+	if ((p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6) && c.left >= 2) {
+		p->icmp = true;
+		p->type = c.at[0];
+		p->code = c.at[1];
+	}
+}
+
+static void read_ip4(struct packet_fields *p, struct cursor c)
+{
+	uint32_t be;
+
+	if (c.left < 20)
+		return;
+	p->ip = true;
+	p->proto = c.at[9];
+	p->later = be16(c.at + 6) & 0x1fff;
+	memcpy(&be, c.at + 12, 4);
+	p->from = addr_from_v4(be);
+	memcpy(&be, c.at + 16, 4);
+	p->to = addr_from_v4(be);
+	if (!skip(&c, (size_t)(c.at[0] & 15) * 4))
+		c.left = 0;
+	read_transport(p, c);
+}
+
+static void read_ip6(struct packet_fields *p, struct cursor c)
+{
+	uint8_t next;
+
+	if (c.left < 40)
+		return;
+	next = c.at[6];
+	p->ip = true;
+	p->from = addr_from_v6(c.at + 8);
+	p->to = addr_from_v6(c.at + 24);
+	skip(&c, 40);
+	while ((next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS ||
+		next == IPPROTO_FRAGMENT) &&
+	       c.left >= 8 && !p->later) {
+		bool fragment = next == IPPROTO_FRAGMENT;
+
+		p->later = fragment && be16(c.at + 2) & 0xfff8;
+		next = c.at[0];
+		if (!skip(&c, fragment ? 8 : (c.at[1] + 1u) * 8))
+			c.left = 0;
+	}
+	p->proto = next;
+	read_transport(p, c);
+}
+
+void packet_read(const uint8_t *frame, size_t len, struct packet_fields *ret)
+{
+	struct cursor c = {frame, len};
+
+	*ret = (struct packet_fields){.length = len};
+	if (len < 14)
+		return;
+	ret->ethernet = true;
+	ret->ethertype = be16(frame + 12);
+	skip(&c, 14);
+	while ((ret->ethertype == ETHERTYPE_CTAG || ret->ethertype == ETHERTYPE_STAG) &&
+	       c.left >= 4 && ret->n_vlans < PACKET_VLANS_MAX) {
+		ret->vlans[ret->n_vlans++] = be16(c.at) & 0xfff;
+		ret->ethertype = be16(c.at + 2);
+		skip(&c, 4);
+	}
+	if (ret->ethertype == ETHERTYPE_IP4)
+		read_ip4(ret, c);
+	else if (ret->ethertype == ETHERTYPE_IP6)
+		read_ip6(ret, c);
+}
+
 static void add_flags(struct text *t, uint8_t flags)
 {
-	static const char *const names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
 	const char *gap = " [";
 
 	for (unsigned bit = 0; bit < 8; bit++)
 		if (flags & 1u << bit) {
-			text_addf(t, "%s%s", gap, names[bit]);
+			text_addf(t, "%s%s", gap, flag_names[bit]);
 			gap = ",";
 		}
 	text_add(t, flags ? "]" : " [none]");
 }
 
-static void add_transport(struct text *t, struct cursor c, uint8_t proto, bool later,
-			  const struct addr *src, const struct addr *dst)
+static const char *proto_name(uint8_t proto)
 {
-	bool ports = has_ports(proto) && !later && c.left >= 4;
+	return has_ports(proto) || proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6
+		       ? names_of_proto(proto)
+		       : NULL;
+}
+
+static void add_ip(struct text *t, const struct packet_fields *p)
+{
+	const char *name = proto_name(p->proto);
 	addr_text a, b;
 
-	if (proto_name(proto))
-		text_addf(t, "%s ", proto_name(proto));
-	text_add(t, addr_format(src, a));
-	if (ports)
-		text_addf(t, " port %u", be16(c.at));
-	text_addf(t, " > %s", addr_format(dst, b));
-	if (ports)
-		text_addf(t, " port %u", be16(c.at + 2));
-	if (!proto_name(proto))
-		text_addf(t, " proto %u", proto);
-	if (later)
+	if (name)
+		text_addf(t, "%s ", name);
+	text_add(t, addr_format(&p->from, a));
+	if (p->ports)
+		text_addf(t, " port %u", p->from_port);
+	text_addf(t, " > %s", addr_format(&p->to, b));
+	if (p->ports)
+		text_addf(t, " port %u", p->to_port);
+	if (!name)
+		text_addf(t, " proto %u", p->proto);
+	if (p->later)
 		text_add(t, " fragment");
-	else if (proto == IPPROTO_TCP && c.left >= 14)
-		add_flags(t, c.at[13]);
-	else if ((proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) && c.left >= 2)
-		text_addf(t, " type %u code %u", c.at[0], c.at[1]);
+	if (p->tcp)
+		add_flags(t, p->flags);
+	if (p->icmp)
+		text_addf(t, " type %u code %u", p->type, p->code);
 }
 
-static void add_ip4(struct text *t, struct cursor c)
+static void add_frame(struct text *t, const struct packet_fields *p)
 {
-	struct addr src, dst;
-	uint8_t proto;
-	bool later;
-	uint32_t be;
-
-	if (c.left < 20) {
+	if (!p->ethernet) {
+		text_addf(t, "frame of %zu bytes", p->length);
+		return;
+	}
+	for (size_t n = 0; n < p->n_vlans; n++)
+		text_addf(t, "vlan %u ", p->vlans[n]);
+	if (p->ip)
+		add_ip(t, p);
+	else if (p->ethertype == ETHERTYPE_IP4)
 		text_add(t, "ip4, cut off");
-		return;
-	}
-	proto = c.at[9];
-	later = be16(c.at + 6) & 0x1fff;
-	memcpy(&be, c.at + 12, 4);
-	src = addr_from_v4(be);
-	memcpy(&be, c.at + 16, 4);
-	dst = addr_from_v4(be);
-	if (!skip(&c, (size_t)(c.at[0] & 15) * 4))
-		c.left = 0;
-	add_transport(t, c, proto, later, &src, &dst);
-}
-
-static void add_ip6(struct text *t, struct cursor c)
-{
-	struct addr src, dst;
-	uint8_t next;
-	bool later = false;
-
-	if (c.left < 40) {
+	else if (p->ethertype == ETHERTYPE_IP6)
 		text_add(t, "ip6, cut off");
-		return;
-	}
-	next = c.at[6];
-	src = addr_from_v6(c.at + 8);
-	dst = addr_from_v6(c.at + 24);
-	skip(&c, 40);
-	while ((next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS ||
-		next == IPPROTO_FRAGMENT) &&
-	       c.left >= 8 && !later) {
-		bool fragment = next == IPPROTO_FRAGMENT;
-
-		later = fragment && be16(c.at + 2) & 0xfff8;
-		next = c.at[0];
-		if (!skip(&c, fragment ? 8 : (c.at[1] + 1u) * 8))
-			c.left = 0;
-	}
-	add_transport(t, c, next, later, &src, &dst);
-}
-
-static void add_frame(struct text *t, struct cursor c)
-{
-	uint16_t type;
-
-	if (c.left < 14) {
-		text_addf(t, "frame of %zu bytes", c.left);
-		return;
-	}
-	type = be16(c.at + 12);
-	skip(&c, 14);
-	while ((type == 0x8100 || type == 0x88a8) && c.left >= 4) {
-		text_addf(t, "vlan %u ", be16(c.at) & 0xfff);
-		type = be16(c.at + 2);
-		skip(&c, 4);
-	}
-	if (type == 0x0800)
-		add_ip4(t, c);
-	else if (type == 0x86dd)
-		add_ip6(t, c);
-	else if (type == 0x0806)
+	else if (p->ethertype == ETHERTYPE_ARP)
 		text_add(t, "arp");
 	else
-		text_addf(t, "ethertype 0x%04x", type);
+		text_addf(t, "ethertype 0x%04x", p->ethertype);
 }
 
 void packet_describe(const uint8_t *frame, size_t len, char *buf, size_t size)
 {
+	struct packet_fields p;
 	struct text t = {0};
 
-	add_frame(&t, (struct cursor){frame, len});
+	packet_read(frame, len, &p);
+	add_frame(&t, &p);
 	snprintf(buf, size, "%s", text_get(&t));
 	text_free(&t);
+}
+
+static void set_ip(struct out *o, const struct packet_fields *p)
+{
+	char number[8];
+	addr_text text;
+
+	snprintf(number, sizeof(number), "%u", p->proto);
+	out_set_string(o, "from", addr_format(&p->from, text));
+	out_set_string(o, "to", addr_format(&p->to, text));
+	out_set_string(o, "protocol", proto_name(p->proto) ? proto_name(p->proto) : number);
+	out_set_bool(o, "fragment", p->later);
+	if (p->ports) {
+		out_set_u64(o, "from_port", p->from_port);
+		out_set_u64(o, "to_port", p->to_port);
+	}
+	if (p->icmp) {
+		out_set_u64(o, "type", p->type);
+		out_set_u64(o, "code", p->code);
+	}
+}
+
+void packet_set_fields(struct out *o, const struct packet_fields *p)
+{
+	char type[8];
+
+	if (!p->ethernet)
+		return;
+	out_array(o, "vlans");
+	for (size_t n = 0; n < p->n_vlans; n++)
+		out_item_u64(o, p->vlans[n]);
+	out_end(o);
+	snprintf(type, sizeof(type), "0x%04x", p->ethertype);
+	out_set_string(o, "ethertype", type);
+	if (p->ip)
+		set_ip(o, p);
+	if (!p->tcp)
+		return;
+	out_array(o, "flags");
+	for (unsigned bit = 0; bit < 8; bit++)
+		if (p->flags & 1u << bit)
+			out_item_string(o, flag_names[bit]);
+	out_end(o);
 }

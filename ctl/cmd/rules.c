@@ -11,8 +11,7 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/identities.h"
 
-// The policy in force, compiled again from its record. -ENOENT without err set: there is no policy.
-static int load_current(const struct instance *i, struct candidate **ret, struct err *err)
+int rules_load(const struct instance *i, struct candidate **ret, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
@@ -56,7 +55,7 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	struct err why = {0};
-	int code = load_current(i, &c, &why);
+	int code = rules_load(i, &c, &why);
 
 	if (code == -ENOENT && !why.kind)
 		return 0;
@@ -71,16 +70,4 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 		code = show_rule(ctx, i, &c->image->about[r], err);
 	out_table_end(ctx->out);
 	return code;
-}
-
-char *rules_name(const struct instance *i, uint32_t row)
-{
-	CLEANUP_CANDIDATE struct candidate *c = NULL;
-	uint32_t found;
-
-	if (!load_current(i, &c, NULL))
-		for (size_t r = 0; r < c->image->n_rules; r++)
-			if (!identities_row(i, c->image->about[r].identity, &found) && found == row)
-				return mem_strdup(c->image->about[r].identity);
-	return mem_printf("rule %u", row);
 }

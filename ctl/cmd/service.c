@@ -9,11 +9,14 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/cmd/service_vips.h"
 #include "ctl/datapath/pins.h"
 
 struct shown {
 	struct context *ctx;
+	const struct candidate *policy; // in force, from its record; NULL: that cannot be read
 	const struct fleet *pool;
 	const struct balancer_service *service;
 	uint32_t owned[SERVICE_BACKENDS];
@@ -152,6 +155,7 @@ static int show_service(struct shown *s, struct err *err)
 	out_line(o, "%s%s%s: %s, hash %s", out_bold(o), s->service->name, out_plain(o),
 		 service_mode_name(s->service->mode),
 		 s->service->hash == SERVICE_HASH_SOURCE ? "source" : "tuple");
+	service_show_vips(o, s->policy, s->service->name);
 	show_ring(s);
 	show_idle(s);
 	show_pins(s);
@@ -173,6 +177,7 @@ static void show_devices(struct context *ctx, const struct fleet *pool)
 static int show(struct context *ctx, const struct fleet *pool, const char *name, struct err *err)
 {
 	CLEANUP_FREE struct shown *s = mem_new(struct shown);
+	CLEANUP_CANDIDATE struct candidate *policy = NULL;
 	size_t only = 0;
 	int code = name ? fleet_find_service(pool, name, &only, err) : 0;
 
@@ -180,6 +185,8 @@ static int show(struct context *ctx, const struct fleet *pool, const char *name,
 		return code;
 	s->ctx = ctx;
 	s->pool = pool;
+	if (!rules_load(pool->instance, &policy, NULL))
+		s->policy = policy;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_array(ctx->out, "services");
 	for (size_t n = 0; !code && n < pool->state->n_services; n++) {

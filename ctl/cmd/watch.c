@@ -12,8 +12,8 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/culprits.h"
 #include "ctl/cmd/packet_text.h"
-#include "ctl/cmd/rules.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/events.h"
 #include "ctl/datapath/pins.h"
@@ -28,10 +28,15 @@ static void on_signal(int number)
 
 struct watch {
 	struct context *ctx;
-	const struct instance *instance;
+	struct culprits culprits;
 	uint64_t left; // events until the end; 0: without end
 	bool limited;
 };
+
+static void watch_free(struct watch *w)
+{
+	culprits_free(&w->culprits);
+}
 
 static uint64_t wall_s_of(uint64_t monotonic_ns)
 {
@@ -42,16 +47,36 @@ static uint64_t wall_s_of(uint64_t monotonic_ns)
 	return (uint64_t)wall.tv_sec - ((uint64_t)mono.tv_sec - monotonic_ns / 1000000000u);
 }
 
-// A `log` record names its rule.
+// The rule that dropped or logged it.
 static void add_rule(struct watch *w, const struct event *event, struct text *t)
 {
-	CLEANUP_FREE char *name = NULL;
+	const char *name;
 
+	out_set_bool(w->ctx->out, "logged", event->logged);
 	if (event->rule == EVENT_NO_RULE)
 		return;
-	name = rules_name(w->instance, event->rule);
+	name = culprits_rule(&w->culprits, event->rule);
 	out_set_string(w->ctx->out, "rule", name);
 	text_addf(t, " \"%s\"", name);
+}
+
+// The entry that dropped it; in the line where it is not just the address.
+static void add_entry(struct watch *w, const struct event *event, const struct packet_fields *p,
+		      struct text *t)
+{
+	bool to = event->reason == REASON_DROP_BLOCK_TO;
+	const struct addr *a = to ? &p->to : &p->from;
+	const struct prefix *entry;
+	addr_text text;
+
+	if (!p->ip || (!to && event->reason != REASON_DROP_BLOCK_FROM))
+		return;
+	entry = culprits_entry(&w->culprits, a, to ? OVERLAY_BLOCK_TO : OVERLAY_BLOCK_FROM);
+	if (!entry)
+		return;
+	out_set_string(w->ctx->out, "entry", prefix_format(entry, text));
+	if (entry->len < addr_bits(a))
+		text_addf(t, " %s", text);
 }
 
 static void show_event(void *ctx, const struct event *event)
@@ -60,7 +85,8 @@ static void show_event(void *ctx, const struct event *event)
 	struct out *o = w->ctx->out;
 	char ifname[IF_NAMESIZE], packet[256], when[16];
 	time_t seconds = (time_t)wall_s_of(event->time_ns);
-	struct text rule = {0};
+	struct packet_fields fields;
+	struct text who = {0};
 	struct tm tm;
 
 	if (stop || (w->limited && !w->left))
@@ -68,6 +94,7 @@ static void show_event(void *ctx, const struct event *event)
 	w->left -= w->limited;
 	if (!if_indextoname(event->ifindex, ifname))
 		snprintf(ifname, sizeof(ifname), "if%u", event->ifindex);
+	packet_read(event->packet, event->captured, &fields);
 	packet_describe(event->packet, event->captured, packet, sizeof(packet));
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&seconds, &tm));
 	out_set_time(o, "time", (uint64_t)seconds);
@@ -77,11 +104,13 @@ static void show_event(void *ctx, const struct event *event)
 	out_set_string(o, "packet", packet);
 	out_set_u64(o, "length", event->length);
 	out_set_u64(o, "missed", event->missed);
-	add_rule(w, event, &rule);
+	add_rule(w, event, &who);
+	add_entry(w, event, &fields, &who);
+	packet_set_fields(o, &fields);
 	out_line(o, "%s %s %s %s%s: %s, %u bytes", when, ifname,
 		 reason_drops(event->reason) ? "drop" : "pass", reason_name(event->reason),
-		 text_get(&rule), packet, event->length);
-	text_free(&rule);
+		 text_get(&who), packet, event->length);
+	text_free(&who);
 	if (event->missed)
 		out_line(o, "  (%u more since the last one)", event->missed);
 	out_next_document(o);
@@ -108,7 +137,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
 	const struct sigaction action = {.sa_handler = on_signal};
-	struct watch w = {.ctx = ctx};
+	CLEANUP(watch_free) struct watch w = {.ctx = ctx};
 	const char *count = args_value(args, "count");
 	int code = args_expect_words(args, 0, 0, "", err);
 
@@ -123,7 +152,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	w.instance = i;
+	w.culprits.instance = i;
 	code = loop(&w, i, err);
 	if (!code && ctx->json) // the document that ends the stream, so that nothing is one as well
 		out_set_bool(ctx->out, "end", true);

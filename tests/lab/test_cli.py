@@ -67,6 +67,30 @@ def test_version(words):
     assert re.fullmatch(r"weir \d+\.\S+\n", done.stdout) and done.returncode == 0
 
 
+@pytest.mark.parametrize("words", [["-j", "-V"], ["-V", "-j"], ["-V", "list", "--json"], ["list", "-jV"]])
+def test_version_is_a_document_too(words):
+    done = weir_alone(*words)
+    assert done.returncode == 0 and set(json.loads(done.stdout)) == {"schema", "version"}
+
+
+def test_help_is_a_document_too():
+    def document(*words):
+        done = weir_alone(*words)
+        assert done.returncode == 0 and done.stderr == ""
+        found = json.loads(done.stdout)
+        assert found.pop("schema") == 1
+        return found
+
+    overview = document("-j", "help")
+    assert [one["name"] for one in overview["commands"]] == list(OPTIONS)
+    assert {one["name"] for one in overview["global_options"]} == GLOBAL
+    for command, options in OPTIONS.items():
+        for words in ["help", command, "-j"], [command, "-p", "--help"]:
+            found = document(*words)
+            assert (found["command"], {one["name"] for one in found["options"]}) == (command, options)
+    assert document("--help", "-j") == overview
+
+
 # JSON: one document, whatever happens. Weir.json fails where there is none or more than one.
 
 
@@ -146,7 +170,7 @@ def test_failures_in_json_and_in_words(on, words, status, said):
 def test_mistakes_before_the_command_are_a_document_too(words):
     done = weir_alone("-j", *words)
     assert done.returncode == 1
-    assert list(json.loads(done.stdout)) == ["error"]
+    assert list(json.loads(done.stdout)) == ["schema", "error"]
 
 
 def test_unblock_of_the_covered_is_a_document_with_its_result(on):
@@ -300,3 +324,84 @@ def test_the_runner_of_tests_says_what_to_do_first(tmp_path):
     done = run([ROOT / "tests" / "run", "nonsense"], check=False)
     assert done.returncode == 1 and "no part has 'nonsense' in its name" in done.stderr
     assert "Traceback" not in done.stderr and done.stdout == ""
+
+
+# Every key that is printed stands in the manual page, in the paragraph of its command.
+
+POLICY = """interface near0
+set slow dynamic max 1k expire 1h
+"one" drop from 198.51.100.1 to 10.77.0.1
+"two" drop proto udp to port 9 add source @slow
+service www {
+    vip 192.0.2.10, 192.0.2.16/28
+    proto tcp, udp
+    port 80, 8000-8010
+    mode ipip
+    source 10.77.0.77
+    backend 10.77.0.2
+}
+expect drop via "one" from 198.51.100.1 to 10.77.0.1
+"""
+
+
+def documented(command):
+    """The keys that weir.8 has for a command."""
+    page = (ROOT / "docs" / "weir.8.scd").read_text()
+    found = set()
+    for paragraph in re.split(r"\n\n", page[page.index("# JSON"):page.index("# NOTES")]):
+        head = paragraph.split("\n", 1)[0]
+        if command in re.findall(r"\*([^*]+)\*", head):
+            found |= set(re.findall(r"\*([a-z0-9_]+)\*", paragraph))
+            for other in re.findall(r"\bas (?:\*\w+\* )?of ([a-z]+)", paragraph):
+                found |= documented(other)
+    return found
+
+
+def keys_of(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+def test_every_key_is_documented(pair, weir, tmp_path):
+    path = tmp_path / "lab.weir"
+    path.write_text(POLICY)
+    packet = "udp from 198.51.100.7 port 5 to 10.77.0.1 port 9".split()
+    commands = [
+        ("check", path), ("check", path, "--dump"), ("apply", path), ("apply", path, "--dry-run"),
+        ("diff", path), ("show",), ("show", "--all"), ("history",), ("block", "203.0.113.10", "203.0.113.0/24"),
+        ("block", "-i", "near0", "blocked.lab"), ("block", "1.2.3", "4.5.6"),
+        ("unblock", "203.0.113.10"), ("allow", "203.0.113.20"), ("unallow", "203.0.113.20"), ("list",),
+        ("block --set", "block", "--set", "slow", "192.0.2.1"), ("list --set", "list", "--set", "slow"),
+        ("explain PACKET", "explain", *packet), ("explain", "198.51.100.1"), ("explain", "203.0.113.7"),
+        ("explain PACKET", "explain", *"tcp from 198.51.100.7 port 5 to 192.0.2.10 port 80".split()),
+        ("explain PACKET", "explain", *"icmp from 198.51.100.7 to 192.0.2.10 type echo-request".split()),
+        ("service",), ("service", "--refresh"), ("drain", "10.77.0.2"), ("undrain", "10.77.0.2"),
+        ("weight", "10.77.0.2", "2"), ("backend", "down", "10.77.0.2"), ("status",), ("status", "--limits"),
+        ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",), ("decap",),
+        ("rollback",), ("confirm",), ("detach",), ("attach", "near0"), ("detach", "--force"), ("forget",),
+    ]
+    missing = {}
+    for name, *words in commands:
+        words = words if " " in name or name in words else [name, *words]
+        document = json.loads(weir("-j", *words, check=False).stdout)
+        assert document.pop("schema") == 1
+        document.pop("error", None)
+        if unknown := keys_of(document) - documented(name):
+            missing[" ".join(map(str, words))] = sorted(unknown)
+        if words[0] == "apply":
+            pair.passes(pair.udp("198.51.100.1"))
+    assert not missing, "\n".join(f"{words}: {keys}" for words, keys in missing.items())
+
+
+def test_check_dump_is_a_document_and_service_says_what_it_serves(weir, tmp_path):
+    path = tmp_path / "lab.weir"
+    path.write_text(POLICY)
+    dump = weir.json("check", path, "--dump")["dump"]
+    assert dump and dump == weir("check", path, "--dump").stdout
+    weir("apply", path)
+    [service] = weir.json("service")["services"]
+    assert service["vips"] == ["192.0.2.10", "192.0.2.16/28"] and service["protocols"] == ["tcp", "udp"]
+    assert service["ports"] == ["80", "8000-8010"]
+    said = weir("service").stdout
+    assert "vip:         192.0.2.10, 192.0.2.16/28; tcp, udp port 80, 8000-8010\n" in said

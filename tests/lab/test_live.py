@@ -103,6 +103,8 @@ def test_json_is_one_document_a_line(pair, on):
     documents = [json.loads(line) for line in output.splitlines()]
     assert {entry["address"] for entry in documents[0]["entries"]} == {BLOCKED4, BLOCKED6}
     assert all(entry["name"] == "blocked.lab" for entry in documents[0]["entries"])
+    assert documents[-1] == {"schema": 1, "end": True}
+    assert all(document["schema"] == 1 for document in documents)
 
 
 @pytest.mark.parametrize("option", [["--for", "1m"], ["--sync", "feed"]])

@@ -7,6 +7,9 @@ import threading
 import time
 
 import pytest
+from scapy.layers.inet import TCP
+
+from policylab import Policies, packet, ping, tcp, udp
 
 BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # nobody else speaks from there
 
@@ -44,12 +47,60 @@ def test_watch_says_what_was_dropped_where_and_why(on):
 @pytest.mark.usefixtures("drops")
 def test_json_is_one_document_a_line(on):
     documents = [json.loads(line) for line in on("-j", "watch", "-c", "4").stdout.splitlines()]
-    assert documents[-1] == {"end": True}
+    assert documents[-1] == {"schema": 1, "end": True}
     assert len(documents) == 5
     for event in documents[:-1]:
         assert (event["interface"], event["verdict"]) == ("near0", "drop")
         assert event["reason"] == "block-from"
         assert event["length"] in (50, 74) and event["missed"] >= 0 and "T" in event["time"]
+
+
+def watched(pair, on, count, *frames):
+    """What -j watch says of frames sent until there are so many events."""
+    process = on.start("-j", "watch", "-c", count)
+    time.sleep(0.3)
+    while process.poll() is None:
+        for frame in frames:
+            pair.send_from_far(frame)
+            time.sleep(0.02)
+    events = [json.loads(line) for line in process.communicate()[0].splitlines()]
+    assert all(event["schema"] == 1 for event in events) and events[-1]["end"]
+    return events[:-1]
+
+
+def test_json_has_fields_and_the_entry(pair, on):
+    on("block", "192.0.2.0/24", BLOCKED6)
+    on("block", "--force", "--to", "10.77.0.0/16", "10.77.0.0/24")
+    seen = {event["entry"]: event for event in watched(
+        pair, on, 12, pair.udp(BLOCKED4, tags=(5, 6)), pair.udp(BLOCKED6),
+        packet(TCP(sport=4, dport=5, flags="SA"), src="198.51.100.9"))}
+    assert seen.keys() == {"192.0.2.0/24", BLOCKED6, "10.77.0.0/24"}
+    four, six, to = seen["192.0.2.0/24"], seen[BLOCKED6], seen["10.77.0.0/24"]
+    assert (four["vlans"], four["ethertype"], four["from"]) == ([5, 6], "0x0800", BLOCKED4)
+    assert (four["to"], four["protocol"], four["from_port"], four["to_port"]) == (pair.near4, "udp", 53, 9)
+    assert not four["fragment"] and not four["logged"] and "rule" not in four and "flags" not in four
+    assert (six["vlans"], six["ethertype"], six["from"], six["to"]) == ([], "0x86dd", BLOCKED6, pair.near6)
+    assert (to["reason"], to["flags"]) == ("block-to", ["syn", "ack"])
+    on("unblock", "192.0.2.0/24")
+    on("block", BLOCKED4)  # what has changed meanwhile counts
+    assert {event["entry"] for event in watched(pair, on, 2, pair.udp(BLOCKED4))} == {BLOCKED4}
+
+
+def test_a_drop_names_its_rule(pair, on, tmp_path):
+    apply = Policies(on, tmp_path)
+    apply('"first" drop proto icmp type echo-request\ndrop proto udp to port 9\n'
+          '"third" pass proto udp to port 7 log 1000/s\nreject proto tcp')
+    frames = ping(), udp(9), udp(7), tcp(80)
+    seen = {event["rule"]: event for event in watched(pair, on, 12, *frames)}
+    assert seen.keys() == {"first", "drop proto udp to port 9", "third"}  # the reject is answered
+    assert (seen["first"]["type"], seen["first"]["code"], seen["first"]["logged"]) == (8, 0, False)
+    assert (seen["third"]["verdict"], seen["third"]["logged"]) == ("pass", True)
+    process = on.start("watch", "-c", "1")
+    time.sleep(0.3)
+    while process.poll() is None:
+        pair.send_from_far(frames[0])
+        time.sleep(0.02)
+    assert 'near0 drop rule-drop "first": icmp ' in process.communicate()[0]
 
 
 def test_what_passes_is_not_shown(pair, on):
