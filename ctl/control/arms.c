@@ -48,15 +48,25 @@ static void add_interfaces(const struct instance *i, struct arms *ret)
 	}
 }
 
-static void add_egresses(const struct fleet *f, struct arms *ret)
+static void add_egress(const struct backend *row, bool tunnel, struct arms *ret)
 {
 	struct arm *arm;
 
-	for (size_t m = 0; m < f->state->n_members; m++) {
-		const struct backend *row = balancing_row(f->live, f->state->members[m].id);
+	if (!row || row->here || !row->ifindex || !(arm = find(ret, row->ifindex)))
+		return;
+	arm->out = true;
+	arm->tunnels |= tunnel;
+}
 
-		if (row && !row->here && row->ifindex && (arm = find(ret, row->ifindex)))
-			arm->out = true;
+static void add_egresses(const struct fleet *f, struct arms *ret)
+{
+	for (size_t n = 0; n < f->state->n_services; n++) {
+		const struct balancer_service *s = &f->state->services[n];
+
+		for (uint32_t m = 0; m < s->n_members; m++)
+			add_egress(
+				balancing_row(f->live, f->state->members[s->first_member + m].id),
+				s->mode == SERVICE_IPIP || s->mode == SERVICE_GUE, ret);
 	}
 }
 
@@ -225,6 +235,20 @@ static void check_back(const struct arm *arm, enum nexthop_xmit xmit, bool again
 		       peer.name));
 }
 
+// A router beyond this device answers a tunnel packet that is too big there, and nobody of us hears it.
+static void check_notices(const struct arm *arm, bool again, struct arms_findings *ret)
+{
+	const char *name = arm->link.name;
+
+	if (!arm->tunnels || arm->in || (arm->known && !again))
+		return;
+	add(ret, arm, false,
+	    mem_printf("what routers behind '%s' say of packets too big for the way to backends "
+		       "is not seen: it is no interface of this instance",
+		       name),
+	    mem_printf("if there are routers: name '%s' in the policy's 'interface', too", name));
+}
+
 void arms_check(const struct arms *a, bool again, struct arms_findings *ret)
 {
 	vec_each (a, arm) {
@@ -237,6 +261,7 @@ void arms_check(const struct arms *a, bool again, struct arms_findings *ret)
 			check_back(arm, xmit, again, ret);
 		if (any_native(a, arm))
 			check_redirect(arm, xmit, ret);
+		check_notices(arm, again, ret);
 	}
 }
 

@@ -15,6 +15,7 @@ struct fleet;
 struct arm {
 	struct link link;
 	bool in, out;
+	bool tunnels;             // out: to backends in mode ipip or gue
 	bool native;              // in: our program is there, in native mode
 	struct ethtool_lost lost; // since the last arms_forget, else since the device exists
 	bool known; // there was an arms_forget with it: what may be wrong has been told

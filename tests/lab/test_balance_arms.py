@@ -68,8 +68,12 @@ def test_two_arms(served, tmp_path, mode, v6):
     assert all(one["next_hop"].startswith("back0 ") for one in node.service()["backends"])
     assert [(one["carries"], one.get("mode")) for one in devices(node).values()] == [
         ("in", "native"), ("out", None)]
-    assert not node.applied["warnings"] and not node.applied["notices"]
-    assert not alarms(node) and not doctor(node)
+    assert not node.applied["warnings"] and not alarms(node) and not doctor(node)
+    # Once: what a router behind back0 says comes in there, and Weir is not.
+    unseen = [text for text in node.applied["notices"] if "routers behind 'back0'" in text]
+    assert node.applied["notices"] == unseen and len(unseen) == (mode != "dr")
+    assert node.json("apply", changed(tmp_path))["notices"] == []
+    assert node.json("service", "--refresh")["notices"] == unseen
 
 
 @pytest.mark.parametrize("mode", ["dr", "gue"])

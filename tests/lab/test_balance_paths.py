@@ -87,6 +87,7 @@ def test_uploads_in_generic_mode(served, tmp_path):
 def test_uploads_through_two_arms(served, tmp_path):
     """What routers say comes in where backends are: the policy has to hold there, too."""
     lab, node = served("gue", devices="net0, back0", arms=2)
+    assert not any("routers" in text for text in node.json("service", "--refresh")["notices"])
     narrow(lab)
     check_told(lab, node, tmp_path)
 
