@@ -75,11 +75,15 @@ static int detach_force(struct context *ctx, struct err *err)
 	// A command that is stopped keeps its lock; it must not keep Weir on the interface.
 	if (lock_try(ctx->instance, ctx->line, &lock, &holder))
 		log_warning("%s; removed all the same", holder.text);
+	else
+		bringup_settle(ctx->instance);
 	code = attach_remove_all(folder, &n, err);
 	if (!code)
 		code = instance_remove(ctx->instance, err);
 	if (code)
 		return code;
+	if (lock >= 0)
+		revisions_forget(ctx->instance, "");
 	out_set_u64(ctx->out, "detached", n);
 	out_set_bool(ctx->out, "removed", true);
 	if (!ctx->quiet)

@@ -233,6 +233,16 @@ int bringup_end_try(struct bringup *b, struct err *err)
 	return commit_back(b->instance, err);
 }
 
+void bringup_settle(const char *name)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+
+	if (instance_open(name, &i, NULL))
+		return;
+	settle_record(i, NULL);
+	book_settle(i, NULL);
+}
+
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)
 {
 	int code;

@@ -39,6 +39,9 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err);
 // It has brought nothing, or that is detached again.
 int bringup_end_try(struct bringup *b, struct err *err);
+// Before an instance goes whatever its state is: what commands that were cut short left in the state folder is
+// decided, as far as its maps can be read. The caller holds the lock.
+void bringup_settle(const char *name);
 
 // Removes the pins when no interface is left in the table; what is blocked stays in the state folder.
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err);

@@ -83,12 +83,23 @@ int parting_check(const struct instance *i, struct err *err)
 	CLEANUP_BALANCING struct balancing_live *l = NULL;
 	struct commit_state state;
 	struct clock now;
+	uint32_t in_force = 0;
+	int code = commit_read(i, &state, err);
 
-	if (commit_read(i, &state, NULL) || instance_clock(i, &now, NULL) ||
-	    balancing_open(i, state.expired ? state.previous : state.active, &l, NULL))
+	if (!code)
+		in_force = state.expired ? state.previous : state.active;
+	if (!code)
+		code = in_force ? balancing_open(i, in_force, &l, err) : -ENOENT;
+	if (code == -ENOENT)
 		return 0;
+	if (!code)
+		code = instance_clock(i, &now, err);
 	// A trial has two rings that stand for each other: they are left as they are.
-	if (!state.deadline && balance_tidy(l, &now, NULL, NULL, NULL))
-		return 0;
-	return check(l, i, &now, err);
+	if (!code && !state.deadline)
+		code = balance_tidy(l, &now, NULL, NULL, err);
+	if (!code)
+		return check(l, i, &now, err);
+	if (!err->hint[0])
+		err_hint(err, "weir detach --force goes without a look at connections");
+	return code;
 }

@@ -44,6 +44,8 @@ int settle_trial(const struct instance *i, struct err *err)
 	if (!code && reverted)
 		code = commit_read(i, &state, err);
 	if (!code && reverted)
+		code = balance_back(i, state.active, err);
+	if (!code && reverted)
 		code = leave_interfaces(i, state.active, &left, err);
 	vec_free(&left);
 	return code;
