@@ -5,10 +5,9 @@
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* The number of the interface that the packet came in on, 0 when it has none. */
-static __always_inline __u32 iface_number(const struct xdp_md *ctx)
+/* The number of the interface with this index, 0 when it has none. */
+static __always_inline __u32 number_of(__u32 ifindex)
 {
-	__u32 ifindex = ctx->ingress_ifindex;
 	__u32 place = iface_slot_place(knobs.iface_hash, ifindex);
 	__u64 slot;
 
@@ -16,6 +15,12 @@ static __always_inline __u32 iface_number(const struct xdp_md *ctx)
 	asm volatile("" : "+r"(place));
 	slot = knobs.iface_slots[place & (2 * WEIR_IFACE_SLOTS - 1)];
 	return likely((__u32)slot == ifindex) ? slot >> 32 & (WEIR_IFACES - 1) : 0;
+}
+
+/* That of the interface that the packet came in on. */
+static __always_inline __u32 iface_number(const struct xdp_md *ctx)
+{
+	return number_of(ctx->ingress_ifindex);
 }
 
 static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)

@@ -39,6 +39,12 @@ static __always_inline __u32 transit_device(const struct xdp_md *ctx)
 	return (test = twin_get()) ? test->ifindex : 0;
 }
 
+/* A VLAN or a bridge may forward though the device below it does not. */
+static __always_inline __u32 forwards_above(const struct packet *pkt, __u32 device)
+{
+	return knobs.forwards[pkt->family == 6][number_of(device) & (WEIR_IFACES - 1)];
+}
+
 /* There is a route onwards, whatever hinders the kernel just now from saying the next hop. */
 static __always_inline bool leads_on(long answer)
 {
@@ -51,11 +57,14 @@ static __always_inline bool leads_on(long answer)
 __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct bpf_fib_lookup ask = {};
+	__u32 device;
+	long answer;
 
 	if (!pkt || !pkt->family || is_to_link(pkt) || !is_for_one(ctx) || !is_for_us(ctx))
 		return false;
-	if (!(ask.ifindex = transit_device(ctx)))
+	if (!(device = transit_device(ctx)))
 		return false;
+	ask.ifindex = device;
 	ask.family = pkt->family == 4 ? FAMILY_IP4 : FAMILY_IP6;
 	if (pkt->family == 4) {
 		ask.ipv4_src = pkt->src[0];
@@ -64,5 +73,8 @@ __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 		__builtin_memcpy(ask.ipv6_src, pkt->src, sizeof(ask.ipv6_src));
 		__builtin_memcpy(ask.ipv6_dst, pkt->dst, sizeof(ask.ipv6_dst));
 	}
-	return leads_on(bpf_fib_lookup(ctx, &ask, sizeof(ask), 0));
+	answer = bpf_fib_lookup(ctx, &ask, sizeof(ask), 0);
+	if (answer == BPF_FIB_LKUP_RET_FWD_DISABLED && (ask.ifindex = forwards_above(pkt, device)))
+		answer = bpf_fib_lookup(ctx, &ask, sizeof(ask), 0);
+	return leads_on(answer);
 }

@@ -10,6 +10,14 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/net/link.h"
+#include "ctl/net/route.h"
+
+// What there is to know of all interfaces, by number.
+struct above {
+	struct stations stations;
+	uint64_t present; // a bit for each that is there
+	uint32_t forwards[2][WEIR_IFACES];
+};
 
 struct tower {
 	const struct link *links;
@@ -102,9 +110,19 @@ static void add_tower(struct stations *ret, const struct tower *t, const struct 
 			add(ret, from, &t->links[n], number);
 }
 
-// false: it is gone.
-static bool find_interface(const struct link *links, size_t n, uint32_t ifindex, uint32_t number,
-			   struct stations *ret)
+// A device that forwards packets of the family, where the lowest does not.
+static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_t family)
+{
+	if (route_forwards_on(family, base->name))
+		return 0;
+	for (size_t n = 0; n < t->n; n++)
+		if (t->in[n] && route_forwards_on(family, t->links[n].name))
+			return t->links[n].index;
+	return 0;
+}
+
+static void find_interface(const struct link *links, size_t n, uint32_t ifindex, uint32_t number,
+			   struct above *ret)
 {
 	CLEANUP_FREE bool *in = mem_zalloc(n ? n : 1, sizeof(*in));
 	struct tower t = {links, n, in, false};
@@ -116,40 +134,55 @@ static bool find_interface(const struct link *links, size_t n, uint32_t ifindex,
 		while (climb(&t))
 			;
 		if (!t.foreign)
-			add_tower(ret, &t, &links[base], number);
-		return true;
+			add_tower(&ret->stations, &t, &links[base], number);
+		ret->forwards[0][number] = forwarder(&t, &links[base], 4);
+		ret->forwards[1][number] = forwarder(&t, &links[base], 6);
+		ret->present |= 1ull << number;
+		return;
 	}
-	return false;
 }
 
-// *ret_present: a bit for each interface that is there.
-static int find_all(const struct instance *i, struct stations *ret, uint64_t *ret_present,
-		    struct err *err)
+static int find_all(const struct instance *i, struct above *ret, struct err *err)
 {
 	CLEANUP_FREE struct link *links = NULL;
 	struct iface row;
 	size_t n = 0;
 	int code = link_list(&links, &n, err);
 
-	*ret_present = 0;
 	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++) {
 		code = instance_iface(i, number, &row, err);
-		if (!code && row.state != IFACE_FREE &&
-		    find_interface(links, n, row.ifindex, number, ret))
-			*ret_present |= 1ull << number;
+		if (!code && row.state != IFACE_FREE)
+			find_interface(links, n, row.ifindex, number, ret);
 	}
 	return code;
 }
 
+static void above_free(struct above *a)
+{
+	stations_free(&a->stations);
+}
+
+static void write_forwards(const struct instance *i, const struct above *a)
+{
+	for (int family = 0; family < 2; family++)
+		for (uint32_t n = 0; n < WEIR_IFACES; n++)
+			if (i->knobs->forwards[family][n] != a->forwards[family][n])
+				__atomic_store_n(&i->knobs->forwards[family][n],
+						 a->forwards[family][n], __ATOMIC_RELAXED);
+}
+
 int macs_refresh(const struct instance *i, struct err *err)
 {
-	CLEANUP_STATIONS struct stations want = {0}, there = {0};
-	uint64_t present;
-	int code = find_all(i, &want, &present, err);
+	CLEANUP(above_free) struct above want = {0};
+	CLEANUP_STATIONS struct stations there = {0};
+	int code = find_all(i, &want, err);
 
 	if (!code)
 		code = stations_read(i, &there, err);
-	return code || stations_equal(&want, &there) ? code : stations_write(i, &want, err);
+	if (code)
+		return code;
+	write_forwards(i, &want);
+	return stations_equal(&want.stations, &there) ? 0 : stations_write(i, &want.stations, err);
 }
 
 static void of_number(const struct stations *all, uint32_t number, struct stations *ret)
@@ -161,18 +194,18 @@ static void of_number(const struct stations *all, uint32_t number, struct statio
 
 uint32_t macs_stale(const struct instance *i)
 {
-	CLEANUP_STATIONS struct stations want = {0}, there = {0};
+	CLEANUP(above_free) struct above want = {0};
+	CLEANUP_STATIONS struct stations there = {0};
 	uint32_t found = 0;
-	uint64_t present;
 
-	if (find_all(i, &want, &present, NULL) || stations_read(i, &there, NULL))
+	if (find_all(i, &want, NULL) || stations_read(i, &there, NULL))
 		return 0;
 	for (uint32_t number = 1; !found && number < WEIR_IFACES; number++) {
 		CLEANUP_STATIONS struct stations a = {0}, b = {0};
 
-		if (!(present >> number & 1))
+		if (!(want.present >> number & 1))
 			continue;
-		of_number(&want, number, &a);
+		of_number(&want.stations, number, &a);
 		of_number(&there, number, &b);
 		found = stations_equal(&a, &b) ? 0 : number;
 	}

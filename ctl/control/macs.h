@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The MAC addresses of this host's interfaces and of the devices above them, for services and answers, which
-// take no frames to other stations.
+// What stands above this host's interfaces: the MAC addresses of VLANs, bridges and macvlans, for services and
+// answers, which take no frames to other stations; and which of them forward, for what is exempt unless it does
+// not stay here.
 #pragma once
 
 #include "ctl/datapath/instance.h"

@@ -287,11 +287,22 @@ static bool switch_on(int dir, const char *ifname)
 	return fd >= 0 && read(fd, &value, 1) == 1 && value != '0';
 }
 
+static const char *switches(uint8_t family)
+{
+	return family == 4 ? "/proc/sys/net/ipv4/conf" : "/proc/sys/net/ipv6/conf";
+}
+
+bool route_forwards_on(uint8_t family, const char *device)
+{
+	CLEANUP_FD int dir = open(switches(family), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return dir >= 0 && switch_on(dir, device);
+}
+
 // "default" is only the template of interfaces to come; "all" is true when any command set it last.
 bool route_forwards(uint8_t family)
 {
-	const char *path = family == 4 ? "/proc/sys/net/ipv4/conf" : "/proc/sys/net/ipv6/conf";
-	DIR *dir = opendir(path);
+	DIR *dir = opendir(switches(family));
 	bool found = false;
 	struct dirent *entry;
 

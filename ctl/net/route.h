@@ -31,3 +31,5 @@ int route_own_prefixes(struct prefix **ret, size_t *ret_n, struct err *err);
 int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err);
 // Does this host forward packets of the family (sysctl, any interface)?
 bool route_forwards(uint8_t family);
+// Those that come in on this device?
+bool route_forwards_on(uint8_t family, const char *device);

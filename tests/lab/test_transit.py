@@ -2,6 +2,7 @@
 """What keeps a host on its link is exempt from blocks and defaults; what it would only route on is not."""
 
 import contextlib
+import itertools
 import os
 
 import pytest
@@ -25,11 +26,14 @@ QUOTE4 = IP(src=INNER4, dst=Pair.far4) / UDP(sport=9, dport=4000)
 QUOTE6 = IPv6(src=INNER6, dst=Pair.far6) / UDP(sport=9, dport=4000)
 
 
-@pytest.fixture(scope="module", name="router")
-def near_routes_for_inner():
+numbers = itertools.count(1)
+
+
+@contextlib.contextmanager
+def routing_lab():
     """near0 and far0 as ever; behind near a host with 10.78.0.2 and fd78::2."""
     with running_lab() as pair, contextlib.ExitStack() as stack:
-        inner = pair.inner = f"t{os.getpid()}-inner"
+        inner = pair.inner = f"t{os.getpid()}-inner{next(numbers)}"
         run(["ip", "netns", "add", inner])
         stack.callback(run, ["ip", "netns", "del", inner])
         pair.link("add", "near1", "type", "veth", "peer", "name", "inner0", "netns", inner)
@@ -46,6 +50,12 @@ def near_routes_for_inner():
         run(["ip", "-n", pair.near_netns, "route", "del", "default"])  # as before DHCP has brought one
         pair.near(["ping", "-c1", "-W2", INNER4])  # near knows where inner is
         pair.near(["ping", "-6", "-c1", "-W2", INNER6])
+        yield pair
+
+
+@pytest.fixture(scope="module", name="router")
+def near_routes_for_inner():
+    with routing_lab() as pair:
         yield pair
 
 
@@ -212,3 +222,26 @@ def test_explain_knows_the_routes(weir, apply):
                                        for words, _ in EXPLAINED if "icmp6" not in words))
     for words, verdict in EXPLAINED:
         assert weir.json("explain", *words.split())["packets"][0]["verdict"] == verdict, words
+
+
+def test_a_bridge_may_forward_where_its_port_does_not(weir_on, tmp_path):
+    """So it is with settings for each link, of systemd-networkd for instance."""
+    with contextlib.ExitStack() as stack:
+        router = stack.enter_context(routing_lab())
+        router.link("add", "br0", "address", router.near_mac, "type", "bridge", "forward_delay", "0")
+        router.link("set", "near0", "master", "br0")
+        router.link("set", "br0", "up")
+        for address in "10.77.0.1/24", "fd77::1/64":
+            options = ["nodad"] if ":" in address else []
+            run(["ip", "-n", router.near_netns, "addr", "del", address, "dev", "near0"])
+            run(["ip", "-n", router.near_netns, "addr", "add", address, "dev", "br0", *options])
+        router.near(["sysctl", "-qw", "net.ipv4.conf.near0.forwarding=0",
+                     "net.ipv6.conf.near0.forwarding=0"])
+        weir = weir_on(router)
+        weir("attach", "near0", "--max-entries", "1000")
+        apply = Policies(weir, tmp_path)
+        frames = [*discovery(INNER6), dhcp(INNER4), *errors(INNER4, INNER6)]
+        assert arrive(router, *frames) == list(range(len(frames)))
+        apply(f"default drop\n{MARK}")
+        assert arrive(router, *frames) == []
+        assert router.passes(*discovery(Pair.near6), dhcp(Pair.near4)) == [True] * 5

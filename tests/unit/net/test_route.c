@@ -189,6 +189,10 @@ static void sees_forwarding(void **state)
 	assert_true(run("echo 1 > /proc/sys/net/ipv4/conf/v0/forwarding"));
 	assert_true(route_forwards(4));
 	assert_false(route_forwards(6));
+	assert_true(route_forwards_on(4, "v0"));
+	assert_false(route_forwards_on(6, "v0"));
+	assert_false(route_forwards_on(4, "lo"));
+	assert_false(route_forwards_on(4, "nothing"));
 }
 
 static int make_devices(void **state)
