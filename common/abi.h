@@ -79,7 +79,8 @@ enum iface_mode {
 };
 
 struct iface {
-	char name[16]; /* NUL-terminated; a device made anew under this name keeps its number */
+	char name
+		[16]; /* NUL-terminated, when it was last looked at; a device made anew under this name gets the number */
 	__u32 ifindex;
 	__u32 state;         /* enum iface_state */
 	__u32 mode;          /* enum iface_mode */
@@ -88,6 +89,6 @@ struct iface {
 	__u32 dispatcher_id; /* program the link shows when shared, else 0 */
 	__u64 attached_s;    /* wall clock */
 	__u32 generation;    /* number of the policy that brought it, 0: attached by hand */
-	__u32 pad;
+	__u32 linked;        /* 1: held by the bpf_link that is pinned as links/NUMBER */
 };
 _Static_assert(sizeof(struct iface) == 56, "layout");

@@ -228,6 +228,8 @@ static int do_apply(struct context *ctx, struct request *r, struct err *err)
 	if (ctx->verbose)
 		policy_show_cost(ctx, c);
 	report(ctx, &r->options, &result);
+	if (!code && !r->options.dry_run)
+		code = show_open_in(ctx->instance, ctx->out, err);
 	return code;
 }
 

@@ -32,6 +32,7 @@ struct request {
 	size_t bad;       // lines left out by --keep-going
 	bool force, dry_run;
 	char by[160];
+	struct err open; // what was done has no effect on some interface
 };
 
 static void request_free(struct request *r)
@@ -303,9 +304,9 @@ static bool lines_differ(const struct request *r)
 	return false;
 }
 
-// What changed, until when, where, and whether it stays.
+// What changed, until when, where, and whether it stays. ret_open: set where Weir is not on its interfaces.
 static void report(struct context *ctx, const struct request *r, const struct book *b,
-		   const struct records_change *change)
+		   const struct records_change *change, struct err *ret_open)
 {
 	struct text line = {0};
 	struct out *o = ctx->out;
@@ -332,7 +333,7 @@ static void report(struct context *ctx, const struct request *r, const struct bo
 	else if (change->removed && !r->intent.list[0])
 		text_addf(&line, ", %zu former addresses dropped", change->removed);
 	text_add(&line, ", on ");
-	show_interfaces(&line, b->instance, o);
+	show_interfaces(&line, b->instance, o, ret_open);
 	text_addf(&line, ", %s", kept);
 	set_counts(o, r, change);
 	out_set_string(o, "instance", ctx->instance);
@@ -368,7 +369,7 @@ static int change_book(struct context *ctx, struct request *r, struct err *err)
 	if (code)
 		return code;
 	warn_overruled(r, book);
-	report(ctx, r, book, &change);
+	report(ctx, r, book, &change, &r->open);
 	return 0;
 }
 
@@ -425,6 +426,10 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, false, err);
 	warn_no_forwarding(&r.intent);
 	code = attach_and_change(ctx, args, &r, err);
+	if (!code && r.open.kind) {
+		*err = r.open;
+		return -EPERM;
+	}
 	if (!code && r.bad)
 		return err_input(err, "%zu bad lines were left out", r.bad);
 	return code;

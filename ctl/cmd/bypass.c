@@ -7,6 +7,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/show.h"
 #include "ctl/datapath/bypass.h"
 #include "ctl/datapath/pins.h"
 
@@ -75,7 +76,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		ms = 0;
 	bypass_set(i, number, ms ? clock_after_ms(&now, ms) : 0);
 	report(ctx, where, ms);
-	return 0;
+	return show_open(i, number, ctx->out, err);
 }
 
 static const struct args_option options[] = {

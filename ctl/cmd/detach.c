@@ -6,30 +6,59 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/show.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/parting.h"
 #include "ctl/control/settle.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 
+static void report_one(struct context *ctx, const struct device *d, bool was_there)
+{
+	struct text line = {0};
+
+	out_object(ctx->out, NULL);
+	out_set_string(ctx->out, "name", d->row.name);
+	out_set_string(ctx->out, "netns", d->netns[0] ? d->netns : NULL);
+	out_set_bool(ctx->out, "was_there", was_there);
+	out_end(ctx->out);
+	text_addf(&line, was_there ? "detached from %s" : "forgot %s: the program was gone",
+		  d->row.name);
+	if (d->state == DEVICE_MOVED) {
+		text_add(&line, " in ");
+		show_moved(&line, d);
+	}
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s", text_get(&line));
+	text_free(&line);
+}
+
 static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, struct err *err)
 {
-	struct iface row;
+	struct device device;
 	bool there;
-	int code = instance_iface(b->instance, number, &row, err);
+	int code = device_read(b->instance, number, &device, err);
 
 	if (!code)
 		code = attach_remove(b->instance, number, &there, err);
-	if (code)
-		return code;
-	out_object(ctx->out, NULL);
-	out_set_string(ctx->out, "name", row.name);
-	out_set_bool(ctx->out, "was_there", there);
-	out_end(ctx->out);
-	if (!ctx->quiet)
-		out_line(ctx->out, there ? "detached from %s" : "forgot %s: the program was gone",
-			 row.name);
-	return 0;
+	if (!code)
+		report_one(ctx, &device, there);
+	return code;
+}
+
+// By the name here, else by that in the namespace where it is now.
+static int find_row(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
+{
+	struct device d;
+	int code = instance_find_iface(i, name, ret, err);
+
+	for (uint32_t n = 1; !code && !*ret && n < WEIR_IFACES; n++) {
+		code = device_read(i, n, &d, err);
+		if (!code && d.state == DEVICE_MOVED && !strcmp(d.there, name))
+			*ret = n;
+	}
+	return code;
 }
 
 static int detach_named(struct context *ctx, struct bringup *b, const struct args *args,
@@ -41,7 +70,7 @@ static int detach_named(struct context *ctx, struct bringup *b, const struct arg
 		uint32_t number = 0;
 
 		if (!code)
-			code = instance_find_iface(b->instance, *name, &number, err);
+			code = find_row(b->instance, *name, &number, err);
 		if (!code && !number)
 			log_notice("'%s' was not attached to instance '%s'", *name, ctx->instance);
 		else if (!code)
@@ -96,7 +125,9 @@ static int open_existing(struct context *ctx, struct bringup *b, struct err *err
 {
 	int code = lock_take(ctx->instance, ctx->line, &b->lock, err);
 
-	return code ? code : instance_open(ctx->instance, &b->instance, err);
+	if (!code)
+		code = instance_open(ctx->instance, &b->instance, err);
+	return code ? code : device_settle(b->instance, err);
 }
 
 static bool is_named(const struct args *args, const char *ifname)

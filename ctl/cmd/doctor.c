@@ -14,6 +14,7 @@
 #include "ctl/control/fleet.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/decap.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
@@ -93,10 +94,25 @@ static void check_bpffs(struct doctor *d)
 		find(d, FINE, "bpffs", "", "mounted at %s", PINS_BPFFS);
 }
 
+static void check_row(struct doctor *d, uint32_t number)
+{
+	CLEANUP_FREE char *mend = NULL;
+	struct device device;
+	struct err err = {0};
+
+	if (device_read(d->instance, number, &device, &err)) {
+		find(d, PROBLEM, "instance", err.hint, "%s", err.text);
+		return;
+	}
+	mend = mem_printf("weir attach %s", device.row.name);
+	if (device_is_open(&device))
+		find(d, PROBLEM, device.row.name, mend,
+		     "Weir is not on it: everything passes there");
+}
+
 static void check_instance(struct doctor *d)
 {
 	struct err err = {0};
-	struct iface row;
 
 	if (probe_kernel(NULL))
 		return;
@@ -110,10 +126,7 @@ static void check_instance(struct doctor *d)
 		return;
 	}
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(d->instance, n, &row, NULL) && row.state != IFACE_FREE &&
-		    !attach_is_there(d->instance, &row))
-			find(d, PROBLEM, row.name, "weir attach",
-			     "our program is not there any more");
+		check_row(d, n);
 }
 
 // Devices that carry the traffic of services: may they lose frames, and have they?

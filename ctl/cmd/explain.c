@@ -520,6 +520,21 @@ static char *join_packet(const struct args *args)
 	return text_take(&t);
 }
 
+// Is Weir on the interface that a packet was said to come in over? Without one: the policy's first.
+static int look(const struct asked *a, struct err *err)
+{
+	const struct resolved *r = a->e.c->resolved;
+	uint32_t number = 0, iface = a->e.n_packets ? a->e.packets[0].iface : 0;
+	int code;
+
+	if (!a->e.book)
+		return 0;
+	if (iface >= r->n_interfaces)
+		return show_open(a->e.book->instance, 0, NULL, err);
+	code = instance_find_iface(a->e.book->instance, r->interfaces[iface].name, &number, err);
+	return code || !number ? code : show_open(a->e.book->instance, number, NULL, err);
+}
+
 static int explain_packets(struct asked *a, struct explain_request *request, struct err *err)
 {
 	int code;
@@ -537,7 +552,7 @@ static int explain_packets(struct asked *a, struct explain_request *request, str
 	out_end(a->ctx->out);
 	if (!code)
 		explain_warn(a->ctx, &a->e);
-	return code;
+	return code ? code : look(a, err);
 }
 
 static int check_args(const struct args *args, struct err *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ctl/cmd/explain_show.h"
+#include "ctl/cmd/show.h"
 
 // What is first to decide about every packet from, or to, the address.
 struct side {
@@ -391,5 +392,5 @@ int explain_address(struct context *ctx, const struct explain_request *request, 
 		return code;
 	out_set_string(ctx->out, "address", word);
 	show(&v);
-	return 0;
+	return e.book ? show_open(e.book->instance, 0, ctx->out, err) : 0;
 }

@@ -162,8 +162,8 @@ static int loop(struct live *l, struct err *err)
 int block_live(struct context *ctx, const struct targets *t, struct intent *intent, struct err *err)
 {
 	struct live l = {.ctx = ctx, .targets = t, .intent = intent};
-	struct err end = {0};
-	int code;
+	struct err end = {0}, why = {0};
+	int code, open;
 
 	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
 	intent->origin = l.origin;
@@ -173,6 +173,8 @@ int block_live(struct context *ctx, const struct targets *t, struct intent *inte
 	if (!ctx->quiet && !ctx->json)
 		out_line(ctx->out, "blocking until ^C");
 	out_flush(ctx->out);
+	if ((open = show_open_in(ctx->instance, NULL, &why)))
+		log_warning("%s", why.text);
 	code = loop(&l, err);
 	if (take_back(&l, &end) && !code) {
 		*err = end;
@@ -182,5 +184,7 @@ int block_live(struct context *ctx, const struct targets *t, struct intent *inte
 		out_set_bool(ctx->out, "end", true); // the document that ends the stream
 	if (!code && !ctx->quiet)
 		out_line(ctx->out, "unblocked");
-	return code;
+	if (!code && open)
+		*err = why;
+	return code ? code : open;
 }

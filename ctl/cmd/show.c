@@ -9,6 +9,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/num.h"
+#include "ctl/base/vec.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
 
@@ -70,23 +71,130 @@ void show_until(struct text *t, uint64_t until_s, uint64_t now_s)
 		  num_format_duration_ms(until_s > now_s ? (until_s - now_s) * 1000 : 0, left));
 }
 
-size_t show_interfaces(struct text *t, const struct instance *i, struct out *o)
+void show_moved(struct text *t, const struct device *d)
 {
-	struct iface row;
+	if (d->netns[0])
+		text_addf(t, "network namespace %s, as %s", d->netns, d->there);
+	else
+		text_add(t, "another network namespace");
+}
+
+// What the rows of the table are now.
+struct places {
+	struct device *at;
+	size_t n, cap;
+};
+
+static void places_free(struct places *p)
+{
+	vec_free(p);
+}
+
+// number 0: all.
+static int read_places(const struct instance *i, uint32_t number, struct places *ret,
+		       struct err *err)
+{
+	int code = 0;
+
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
+		struct device d;
+
+		if (number && n != number)
+			continue;
+		code = device_read(i, n, &d, err);
+		if (!code && d.state != DEVICE_FREE)
+			vec_push(ret, d);
+	}
+	return code;
+}
+
+static bool is_held(const struct device *d)
+{
+	return d->state == DEVICE_HELD || d->state == DEVICE_MOVED;
+}
+
+static bool is_there(const struct device *d)
+{
+	return d->state != DEVICE_GONE;
+}
+
+// Names of those that are of this kind, or that are not.
+static size_t add_names(struct text *t, const struct places *p, bool (*is)(const struct device *),
+			bool wanted, struct out *o)
+{
 	size_t n = 0;
 
-	if (o)
-		out_array(o, "interfaces");
-	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
-		if (instance_iface(i, number, &row, NULL) || row.state == IFACE_FREE)
+	vec_each (p, d) {
+		if (is(d) != wanted)
 			continue;
-		text_addf(t, "%s%s", n++ ? " " : "", row.name);
+		text_addf(t, "%s%s", n++ ? " " : "", d->row.name);
 		if (o)
-			out_item_string(o, row.name);
+			out_item_string(o, d->row.name);
+		if (d->state != DEVICE_MOVED)
+			continue;
+		text_add(t, " (in ");
+		show_moved(t, d);
+		text_add(t, ")");
 	}
-	if (o)
-		out_end(o);
 	return n;
+}
+
+static int judge_places(const struct places *p, struct err *err)
+{
+	struct text names = {0}, none = {0};
+
+	if (add_names(&names, p, device_is_open, true, NULL)) {
+		err_refused(err, "Weir is not on %s: everything passes there", text_get(&names));
+		err_hint(err, "weir attach %s", text_get(&names));
+	} else if (!add_names(&none, p, is_held, true, NULL) &&
+		   add_names(&names, p, is_there, false, NULL)) {
+		err_refused(err, "Weir is on no interface now: gone: %s", text_get(&names));
+		err_hint(err, "weir attach IFACE");
+	}
+	text_free(&names);
+	text_free(&none);
+	return err->kind ? -EPERM : 0;
+}
+
+static void set_open(struct out *o, const struct places *p)
+{
+	struct text names = {0};
+
+	out_array(o, "open");
+	add_names(&names, p, device_is_open, true, o);
+	out_end(o);
+	text_free(&names);
+}
+
+int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err)
+{
+	CLEANUP(places_free) struct places p = {0};
+	int code = read_places(i, 0, &p, err);
+
+	out_array(o, "interfaces");
+	if (!add_names(t, &p, is_held, true, o))
+		text_add(t, "no interface");
+	out_end(o);
+	set_open(o, &p);
+	return code ? code : judge_places(&p, err);
+}
+
+int show_open(const struct instance *i, uint32_t number, struct out *o, struct err *err)
+{
+	CLEANUP(places_free) struct places p = {0};
+	int code = read_places(i, number, &p, err);
+
+	if (o)
+		set_open(o, &p);
+	return code ? code : judge_places(&p, err);
+}
+
+int show_open_in(const char *instance, struct out *o, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	int code = instance_open(instance, &i, err);
+
+	return code ? code : show_open(i, 0, o, err);
 }
 
 void show_holder(struct text *t, const struct holder *h)

@@ -5,6 +5,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/out.h"
 #include "ctl/control/book.h"
+#include "ctl/datapath/device.h"
 
 // "block from", "allow to".
 const char *kind_text(uint8_t kind);
@@ -16,8 +17,15 @@ const char *kind_side(uint8_t kind); // "from"
 void show_until(struct text *t, uint64_t until_s, uint64_t now_s);
 // "02:13", with the date when it is not today.
 void show_time(struct text *t, uint64_t wall_s, uint64_t now_s);
-// "eth0 eth1"; also under key "interfaces" of the open object. Number of interfaces.
-size_t show_interfaces(struct text *t, const struct instance *i, struct out *o);
+// Where Weir is now, as the kernel says: "eth0 eth1", "no interface"; also under key "interfaces" of the open
+// object, and under "open" those of the instance that it is not on. With these, or with none where it is,
+// ERR_REFUSED, which names them and the way; -errno where it cannot be told.
+int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err);
+// The same without the names, of the interface with this number or (0) of all; "open" is set, o may be NULL.
+int show_open(const struct instance *i, uint32_t number, struct out *o, struct err *err);
+int show_open_in(const char *instance, struct out *o, struct err *err);
+// "network namespace blue, as eth0": where a device is that has been moved.
+void show_moved(struct text *t, const struct device *d);
 // Who holds it: "x.com, 'abuse 4711'".
 void show_holder(struct text *t, const struct holder *h);
 // What happens to overlay entries at the next boot, as a clause; key is for JSON.

@@ -16,6 +16,7 @@
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/reach.h"
@@ -34,6 +35,7 @@ struct status {
 	size_t alarms;
 	struct generation_about *about; // of the policy in force
 	struct reach reach;             // of it
+	struct device devices[WEIR_IFACES];
 	size_t set_used[POLICY_SETS_MAX];
 	struct fleet fleet; // of its services
 };
@@ -90,86 +92,170 @@ static void others_on(const struct iface *row, uint32_t slots_id, struct text *t
 		text_add(t, "none");
 }
 
-static void show_iface(struct status *s, uint32_t number, const struct iface *row)
+static void show_place(struct text *t, const struct device *d)
 {
+	const char *mode = d->row.mode == IFACE_NATIVE ? "native" : "generic";
+
+	switch (d->state) {
+	case DEVICE_HELD:
+		text_addf(t, "%s, %s", mode, d->row.shared ? "shared" : "alone");
+		break;
+	case DEVICE_MOVED:
+		text_addf(t, "%s, moved to ", mode);
+		show_moved(t, d);
+		break;
+	case DEVICE_GONE:
+		text_add(t, "no such device now");
+		break;
+	default:
+		text_add(t, "OPEN: Weir is not on it");
+	}
+}
+
+static bool is_here(const struct device *d)
+{
+	return d->state == DEVICE_HELD || d->state == DEVICE_OPEN;
+}
+
+static void set_iface(struct status *s, uint32_t number, const struct device *d, uint32_t mtu)
+{
+	const struct iface *row = &d->row;
 	struct out *o = s->ctx->out;
-	struct link link = {0};
-	struct text others = {0};
-	num_text in, dropped;
-	const char *mode = row->mode == IFACE_NATIVE ? "native" : "generic";
-	bool there = attach_is_there(s->instance, row);
 	struct err why = {0};
 
 	if (!row->shared)
 		sharing_check(&s->instance->meta, &why);
-	link_get_by_index(row->ifindex, &link, NULL);
-	others_on(row, s->instance->slots_id, &others);
-	out_object(o, NULL);
 	out_set_string(o, "name", row->name);
-	out_set_string(o, "mode", mode);
-	out_set_bool(o, "attached", there);
+	out_set_string(o, "state", device_state_name(d->state));
+	out_set_string(o, "netns", d->netns[0] ? d->netns : NULL);
+	out_set_string(o, "mode", row->mode == IFACE_NATIVE ? "native" : "generic");
+	out_set_bool(o, "attached", d->state == DEVICE_HELD || d->state == DEVICE_MOVED);
 	out_set_bool(o, "shared", row->shared);
+	out_set_bool(o, "linked", row->linked);
 	out_set_bool(o, "policy", reach_holds(&s->reach, number));
 	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
-	out_set_u64(o, "mtu", link.mtu);
+	out_set_u64(o, "mtu", mtu);
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
 	out_set_u64(o, "dropped_pps", (uint64_t)rate(s, number, true));
+}
+
+static void show_iface(struct status *s, uint32_t number, const struct device *d)
+{
+	struct out *o = s->ctx->out;
+	struct link link = {0};
+	struct text line = {0};
+	num_text in, dropped;
+
+	if (is_here(d))
+		link_get_by_index(d->row.ifindex, &link, NULL);
+	out_object(o, NULL);
+	set_iface(s, number, d, link.mtu);
 	out_end(o);
-	out_line(o, "%-9s %s, %s, mtu %u, other XDP: %s      %spps in, %spps dropped", row->name,
-		 mode, row->shared ? "shared" : "alone", link.mtu, text_get(&others),
+	show_place(&line, d);
+	if (is_here(d)) {
+		text_addf(&line, ", mtu %u, other XDP: ", link.mtu);
+		others_on(&d->row, s->instance->slots_id, &line);
+	}
+	out_line(o, "%-9s %s      %spps in, %spps dropped", d->row.name, text_get(&line),
 		 num_format_short(rate(s, number, false), in),
 		 num_format_short(rate(s, number, true), dropped));
-	text_free(&others);
+	text_free(&line);
+}
+
+static int read_devices(struct status *s, struct err *err)
+{
+	int code = 0;
+
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++)
+		code = device_read(s->instance, n, &s->devices[n], err);
+	return code;
 }
 
 static void show_ifaces(struct status *s)
 {
-	struct iface row;
-
 	out_array(s->ctx->out, "interfaces");
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(s->instance, n, &row, NULL) && row.state != IFACE_FREE)
-			show_iface(s, n, &row);
+		if (s->devices[n].state != DEVICE_FREE)
+			show_iface(s, n, &s->devices[n]);
 	out_end(s->ctx->out);
 }
 
-static void alarm_iface(struct status *s, uint32_t number, const struct iface *row)
+// A device that came with a policy that does not insist on it.
+static bool may_be_absent(const struct status *s, const struct device *d)
 {
-	num_text left;
-	uint64_t until = s->instance->knobs->bypass_until[number];
-	struct link link;
+	uint8_t class = generation_class(s->about, d->row.name);
 
-	if (link_get_by_index(row->ifindex, &link, NULL))
-		alarm_add(s, "'%s' is gone; weir detach %s forgets it", row->name, row->name);
-	else if (row->state != IFACE_ATTACHED)
-		alarm_add(s, "'%s' was left half %s by an interrupted command: weir %s %s",
-			  row->name, row->state == IFACE_ATTACHING ? "attached" : "detached",
-			  row->state == IFACE_ATTACHING ? "attach" : "detach", row->name);
-	else if (!attach_is_there(s->instance, row))
-		alarm_add(s, "the program on '%s' is not ours any more: weir attach %s", row->name,
-			  row->name);
+	return d->row.generation && class && s->about->optional >> (class - 1) & 1;
+}
+
+static void alarm_device(struct status *s, const struct device *d)
+{
+	const char *name = d->row.name;
+
+	if (d->state == DEVICE_GONE) {
+		if (!may_be_absent(s, d))
+			alarm_add(s, "'%s' is gone; weir detach %s forgets it", name, name);
+	} else if (d->row.state != IFACE_ATTACHED) {
+		alarm_add(s, "'%s' was left half %s by an interrupted command: weir %s %s", name,
+			  d->row.state == IFACE_ATTACHING ? "attached" : "detached",
+			  d->row.state == IFACE_ATTACHING ? "attach" : "detach", name);
+	} else if (d->state == DEVICE_OPEN) {
+		alarm_add(s, "'%s' is open, Weir is not on it any more: weir attach %s", name,
+			  name);
+	} else if (d->state == DEVICE_ANOTHER) {
+		alarm_add(s,
+			  "'%s' is open: it is another device than the one of that name that Weir "
+			  "was attached to: weir attach %s",
+			  name, name);
+	}
+}
+
+// What a policy says of an interface was settled by the name that it had then.
+static void alarm_class(struct status *s, uint32_t number, const struct device *d)
+{
+	uint8_t holds = s->reach.classes.class[number];
+
+	if (s->reach.empty || !s->reach.named || d->state != DEVICE_HELD ||
+	    reach_is_by_name(&s->reach, s->about, number, d->row.name))
+		return;
+	alarm_add(s,
+		  "'%s' had another name when the policy was applied, which treats it as %s%s%s "
+		  "still: weir apply %s, or weir attach %s, goes by its new name",
+		  d->row.name, holds ? "'" : "not named",
+		  holds && holds <= s->about->n_ifaces ? s->about->ifaces[holds - 1] : "",
+		  holds ? "'" : "", s->about->path, d->row.name);
+}
+
+static void alarm_iface(struct status *s, uint32_t number)
+{
+	const struct device *d = &s->devices[number];
+	uint64_t until = s->instance->knobs->bypass_until[number];
+	num_text left;
+
+	alarm_device(s, d);
+	alarm_class(s, number, d);
 	if (s->reach.over >> number & 1)
 		alarm_add(s,
 			  "'%s' came with a trial that has run out: everything passes there; weir "
 			  "attach %s",
-			  row->name, row->name);
+			  d->row.name, d->row.name);
 	if (until > s->clock.jiffies)
-		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", row->name,
+		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", d->row.name,
 			  num_format_duration_ms(
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
 
+// Of one that is open the alarm that says so is enough: it asks for the same.
 static void alarm_macs(struct status *s)
 {
-	uint32_t number = macs_stale(s->instance);
-	struct iface row;
+	const struct device *d = &s->devices[macs_stale(s->instance)];
 
-	if (number && !instance_iface(s->instance, number, &row, NULL))
+	if (d->state == DEVICE_HELD)
 		alarm_add(s,
 			  "'%s', or a device above it, has another MAC address than when a command "
 			  "last looked: services and reject take no frames to it; weir attach %s "
 			  "looks again",
-			  row.name, row.name);
+			  d->row.name, d->row.name);
 }
 
 static void fill_sets(struct status *s)
@@ -191,7 +277,6 @@ static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
 	struct counter internal = counters_reason(s->after, REASON_DROP_INTERNAL);
-	struct iface row;
 	num_text n;
 
 	out_array(s->ctx->out, "alarms");
@@ -199,8 +284,8 @@ static void show_alarms(struct status *s)
 		alarm_add(s, "no interface is attached: weir attach IFACE");
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
-		if (!instance_iface(s->instance, number, &row, NULL) && row.state != IFACE_FREE)
-			alarm_iface(s, number, &row);
+		if (s->devices[number].state != DEVICE_FREE)
+			alarm_iface(s, number);
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
 	status_services_alarms(s->ctx, &s->fleet, alarm_add, s);
@@ -364,6 +449,8 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	s.instance = i;
 	if (!code)
 		code = instance_clock(i, &s.clock, err);
+	if (!code)
+		code = read_devices(&s, err);
 	if (!code)
 		code = sample(&s, err);
 	if (code)

@@ -16,6 +16,7 @@
 #include "ctl/control/settle.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/control/vips.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/reach.h"
@@ -38,17 +39,17 @@ void apply_result_free(struct apply_result *r)
 
 // The devices the policy is for
 
-struct device {
+struct policy_device {
 	struct link link;
 	uint8_t class; // number of the interface in the policy + 1
 	uint8_t mode;  // enum resolved_iface_mode
 };
-struct devices {
-	struct device *at;
+struct policy_devices {
+	struct policy_device *at;
 	size_t n, cap;
 };
 
-static int check_present(const struct resolved *r, const struct devices *d,
+static int check_present(const struct resolved *r, const struct policy_devices *d,
 			 struct apply_result *ret, struct err *err)
 {
 	for (size_t i = 0; i < r->n_interfaces; i++) {
@@ -67,8 +68,8 @@ static int check_present(const struct resolved *r, const struct devices *d,
 	return 0;
 }
 
-static int find_devices(const struct candidate *c, struct devices *d, struct apply_result *ret,
-			struct err *err)
+static int find_devices(const struct candidate *c, struct policy_devices *d,
+			struct apply_result *ret, struct err *err)
 {
 	const struct resolved *r = c->resolved;
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
@@ -81,8 +82,8 @@ static int find_devices(const struct candidate *c, struct devices *d, struct app
 		uint8_t class = generation_class(about, links[l].name);
 
 		if (class)
-			vec_push(d,
-				 ((struct device){links[l], class, r->interfaces[class - 1].mode}));
+			vec_push(d, ((struct policy_device){links[l], class,
+							    r->interfaces[class - 1].mode}));
 	}
 	return code ? code : check_present(r, d, ret, err);
 }
@@ -105,7 +106,7 @@ static bool hides_tags(const struct link *link, struct link *ret_device, const c
 }
 
 static int check_tags(const struct candidate *c, const struct apply_options *o,
-		      const struct devices *d, struct apply_result *ret, struct err *err)
+		      const struct policy_devices *d, struct apply_result *ret, struct err *err)
 {
 	if (!c->image->config.use[FIELD_VLAN] || o->force)
 		return 0;
@@ -190,7 +191,7 @@ static int stage_record(const struct instance *i, struct candidate *c,
 
 // After the switch: interfaces that the policy names and that are not attached yet. A failure leaves the
 // switch as it is; the first one is reported.
-static int attach_new(struct bringup *b, const struct devices *d, struct apply_result *ret,
+static int attach_new(struct bringup *b, const struct policy_devices *d, struct apply_result *ret,
 		      struct err *err)
 {
 	static const enum attach_mode modes[] = {ATTACH_AUTO, ATTACH_NATIVE, ATTACH_GENERIC};
@@ -393,25 +394,31 @@ static void note_entries_only(const struct instance *i, struct apply_result *ret
 			memcpy(*vec_add(&ret->entries_only), row.name, sizeof(row.name));
 }
 
-// The policy's devices from which Weir's program is missing.
-static void find_missing(const struct instance *i, const struct devices *d, struct devices *missing)
+static bool is_held(const struct instance *i, uint32_t ifindex)
 {
-	vec_each (d, device) {
-		struct iface row;
-		bool there = false;
+	struct device d;
+	struct iface row;
 
-		for (uint32_t n = 1; !there && n < WEIR_IFACES; n++)
-			there = !instance_iface(i, n, &row, NULL) && row.state == IFACE_ATTACHED &&
-				row.ifindex == (uint32_t)device->link.index &&
-				!strcmp(row.name, device->link.name) && attach_is_there(i, &row);
-		if (!there)
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state == IFACE_ATTACHED &&
+		    row.ifindex == ifindex && !device_read(i, n, &d, NULL) &&
+		    d.state == DEVICE_HELD)
+			return true;
+	return false;
+}
+
+// The policy's devices from which Weir's program is missing.
+static void find_missing(const struct instance *i, const struct policy_devices *d,
+			 struct policy_devices *missing)
+{
+	vec_each (d, device)
+		if (!is_held(i, device->link.index))
 			vec_push(missing, *device);
-	}
 }
 
 // Interfaces and what else follows a switch.
 static int follow(struct bringup *b, struct candidate *c, const struct apply_options *o,
-		  const struct devices *d, struct apply_result *ret, struct err *err)
+		  const struct policy_devices *d, struct apply_result *ret, struct err *err)
 {
 	int code;
 
@@ -426,7 +433,7 @@ static int follow(struct bringup *b, struct candidate *c, const struct apply_opt
 }
 
 static int replace(struct bringup *b, struct candidate *c, const struct apply_options *o,
-		   const struct devices *d, struct apply_result *ret, struct err *err)
+		   const struct policy_devices *d, struct apply_result *ret, struct err *err)
 {
 	int code = prepare(b, c, o, ret, err);
 
@@ -469,7 +476,7 @@ static int renew_services(const struct instance *i, const struct apply_options *
 
 // It is in force. What reaches another interface now is proved as if it were new.
 static int keep(struct bringup *b, struct candidate *c, const struct apply_options *o,
-		const struct devices *missing, struct apply_result *ret, struct err *err)
+		const struct policy_devices *missing, struct apply_result *ret, struct err *err)
 {
 	int code = missing->n ? prepare(b, c, o, ret, err) : 0;
 
@@ -488,7 +495,7 @@ static int keep(struct bringup *b, struct candidate *c, const struct apply_optio
 
 // Would keeping it change something that the end of a trial has to take back?
 static bool needs_trial(const struct instance *i, const struct candidate *c, uint32_t generation,
-			const struct devices *missing)
+			const struct policy_devices *missing)
 {
 	CLEANUP_BALANCING struct balancing_live *l = NULL;
 	CLEANUP_WAYS struct balance_ways ways = {0};
@@ -499,17 +506,35 @@ static bool needs_trial(const struct instance *i, const struct candidate *c, uin
 	       balance_refresh(l, 0, false, &ways, NULL) || ways.changed;
 }
 
-static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
-		      const struct devices *d, struct apply_result *ret, struct err *err)
+// Does it treat every interface by the name that its device has now?
+static bool goes_by_names(const struct instance *i, uint32_t generation)
 {
-	struct devices missing = {0};
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct reach reach;
+	struct iface row;
+
+	if (reach_read(i, generation, &reach, NULL) ||
+	    generation_read_about(i, generation, about, NULL))
+		return false;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (instance_iface(i, n, &row, NULL) ||
+		    (row.state != IFACE_FREE && !reach_is_by_name(&reach, about, n, row.name)))
+			return false;
+	return true;
+}
+
+static int under_lock(struct bringup *b, struct candidate *c, const struct apply_options *o,
+		      const struct policy_devices *d, struct apply_result *ret, struct err *err)
+{
+	struct policy_devices missing = {0};
 	struct in_force now;
 	bool same;
 	int code = settle(b, o, err);
 
 	if (code)
 		return code;
-	same = !o->force && unchanged_find(b->instance, c, o->path, o->fleeting, &now);
+	same = !o->force && unchanged_find(b->instance, c, o->path, o->fleeting, &now) &&
+	       goes_by_names(b->instance, now.generation);
 	find_missing(b->instance, d, &missing);
 	if (same && o->trial_ms)
 		same = !needs_trial(b->instance, c, now.generation, &missing);
@@ -541,7 +566,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 {
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	CLEANUP_FREE char *path = o->path ? mem_strdup(o->path) : NULL;
-	struct devices devices = {0};
+	struct policy_devices devices = {0};
 	struct apply_options options = *o; // with the path, also that of an earlier revision
 	bool removed;
 	int code = o->path ? 0 : load_revision(c, o, &path, err);
@@ -610,6 +635,8 @@ static int trial_open(const char *instance, const char *command, enum weir_slot 
 	code = lock_take(instance, command, &t->bringup.lock, err);
 	if (!code)
 		code = instance_open(instance, i, err);
+	if (!code)
+		code = device_settle(*i, err);
 	if (!code)
 		code = settle_record(*i, err);
 	if (!code)

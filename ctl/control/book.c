@@ -10,6 +10,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/macs.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 
@@ -281,7 +282,10 @@ int book_open(const char *name, const char *command, struct book **ret, struct e
 	code = lock_take(name, command, &lock, err);
 	if (!code)
 		code = instance_open(name, &instance, err);
+	if (!code)
+		code = device_settle(instance, err);
 	if (code) {
+		instance_free(instance);
 		fd_close(lock);
 		return code;
 	}

@@ -18,10 +18,12 @@
 #include "ctl/control/restore.h"
 #include "ctl/control/settle.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
 
 void bringup_close(struct bringup *b)
@@ -106,6 +108,8 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 		if (!code)
 			code = check_size(&b, max_entries, err);
 		if (!code)
+			code = device_settle(b.instance, err);
+		if (!code)
 			code = settle_trial(b.instance, err);
 		if (!code)
 			code = macs_refresh(b.instance, err);
@@ -149,14 +153,25 @@ static int note_origin(const struct instance *i, uint32_t generation,
 	return instance_set_iface(i, result->number, &row, err);
 }
 
+static bool is_by_name(const struct instance *i, uint32_t number, const char *name)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	struct reach reach;
+
+	return !reach_in_force(i, &reach, NULL) &&
+	       !generation_read_about(i, reach.generation, about, NULL) &&
+	       reach_is_by_name(&reach, about, number, name);
+}
+
+// Does attaching it change nothing? It does, for a device that got its name since: policies go by it then.
 static bool is_attached(const struct instance *i, const char *name)
 {
-	struct iface row;
+	struct device d;
 	uint32_t number;
 
 	return !instance_find_iface(i, name, &number, NULL) && number &&
-	       !instance_iface(i, number, &row, NULL) && row.state == IFACE_ATTACHED &&
-	       attach_is_there(i, &row);
+	       !device_read(i, number, &d, NULL) && d.state == DEVICE_HELD &&
+	       d.row.state == IFACE_ATTACHED && is_by_name(i, number, name);
 }
 
 // Did it come with a trial that is running?

@@ -199,9 +199,12 @@ int candidate_check_tracking(const struct candidate *c, struct err *err)
 void candidate_about(const struct candidate *c, struct generation_about *ret)
 {
 	*ret = (struct generation_about){0};
-	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++)
-		snprintf(ret->ifaces[ret->n_ifaces++], sizeof(ret->ifaces[0]), "%s",
-			 c->resolved->interfaces[i].name);
+	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++) {
+		const struct resolved_interface *from = &c->resolved->interfaces[i];
+
+		ret->optional |= (uint64_t)(from->pattern || from->optional) << i;
+		snprintf(ret->ifaces[ret->n_ifaces++], sizeof(ret->ifaces[0]), "%s", from->name);
+	}
 	for (size_t n = 0; n < c->resolved->n_dynamics && n < POLICY_SETS_MAX; n++) {
 		const struct resolved_dynamic *from = &c->resolved->dynamics[n];
 		struct generation_about_set *to = &ret->sets[ret->n_sets++];

@@ -14,6 +14,7 @@
 #include "ctl/control/macs.h"
 #include "ctl/control/settle.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
 void fleet_close(struct fleet *p)
@@ -70,6 +71,8 @@ int fleet_open(const char *instance, const char *command, struct fleet *ret, str
 
 	if (!code && command)
 		code = lock_take(instance, command, &p.lock, err);
+	if (!code && command)
+		code = device_settle(p.instance, err);
 	if (!code && command)
 		code = macs_refresh(p.instance, err);
 	if (!code && command)

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#include "ctl/base/mem.h"
 #include "ctl/datapath/attach.h"
-#include "ctl/datapath/generation.h"
+#include "ctl/datapath/reach.h"
 
 void ifnames_text(const struct ifnames *names, struct text *ret)
 {
@@ -13,11 +12,12 @@ void ifnames_text(const struct ifnames *names, struct text *ret)
 		text_addf(ret, "%s%s", name == names->at ? "" : " ", *name);
 }
 
-static bool goes(const struct iface *row, uint32_t kept, const struct generation_about *about)
+// By what the policy knows of the interface: a name that the device got later changes nothing.
+static bool goes(const struct iface *row, uint32_t number, uint32_t kept, const struct reach *reach)
 {
-	if (row->state == IFACE_FREE || !row->generation || generation_class(about, row->name))
+	if (row->state == IFACE_FREE || !row->generation || reach->classes.class[number])
 		return false;
-	return about->n_ifaces || row->generation > kept;
+	return reach->named || row->generation > kept;
 }
 
 // Detaches one, and goes on whatever comes of it: *code and *err are the first failure's.
@@ -39,8 +39,8 @@ static void leave_one(const struct instance *i, uint32_t number, const struct if
 
 int leave_interfaces(const struct instance *i, uint32_t kept, struct ifnames *ret, struct err *err)
 {
-	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	int failed, code = generation_read_about(i, kept, about, err);
+	struct reach reach;
+	int failed, code = reach_read(i, kept, &reach, err);
 	uint32_t last = code ? 0 : WEIR_IFACES;
 	struct iface row;
 
@@ -48,7 +48,7 @@ int leave_interfaces(const struct instance *i, uint32_t kept, struct ifnames *re
 		failed = instance_iface(i, n, &row, code ? NULL : err);
 		if (failed && !code)
 			code = failed;
-		else if (!failed && goes(&row, kept, about))
+		else if (!failed && goes(&row, n, kept, &reach))
 			leave_one(i, n, &row, ret, &code, err);
 	}
 	return code;

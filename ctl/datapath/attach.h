@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Puts the entry program on interfaces and takes it away, through libxdp, so that other XDP programs
-// can share the interface.
+// Puts the entry program on interfaces and takes it away: through libxdp where other XDP programs can share
+// the interface with it, else held by a link of its own.
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,8 @@ struct attach_result {
 };
 
 // Gives a device its number in the instance before it is attached, so that policies can be told first. A
-// failed attach_interface gives it back.
+// failed attach_interface gives it back. A device that has a number keeps it under every name; one that was
+// made anew gets that of the device that had its name.
 int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 		   uint32_t *ret_number, struct err *err);
 
@@ -31,8 +32,9 @@ int attach_interface(const struct instance *i, const char *name, uint32_t ifinde
 		     const char *driver, enum attach_mode mode, const struct err *unfit,
 		     struct attach_result *ret, struct err *err);
 
-// Takes away our program, and only ours, from the interface in this row. A device that is gone, or
-// from which somebody else removed the program, is no error: *ret_was_there tells.
+// Takes away our program, and only ours, from the device of this row, whatever its name and its network
+// namespace are now. A device that is gone, or from which somebody else removed the program, is no error:
+// *ret_was_there tells.
 int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err);
 
 // A program on an interface.
@@ -55,9 +57,9 @@ struct attached_list {
 // 0 (also when nothing is there) or -errno with err set.
 int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err);
 
-// Is our program of this row really on its interface?
-bool attach_is_there(const struct instance *i, const struct iface *row);
+// Which of them is ours; NULL: none.
+const struct attached *attached_ours(const struct attached_list *list);
 
-// Takes every entry program that uses the slots map pinned below FOLDER (any layout version) off every
-// interface of this network namespace. *ret_n counts.
+// Takes every entry program of the instance that is pinned below FOLDER (any layout version) off every interface:
+// by its links, and by its slots map in all network namespaces that can be seen. *ret_n counts.
 int attach_remove_all(const char *folder, size_t *ret_n, struct err *err);

@@ -61,6 +61,7 @@ struct generation_about {
 	// Interfaces of the policy in its order; a name may end in '*' and then is a pattern.
 	uint32_t n_ifaces;
 	char ifaces[WEIR_IFACES][16];
+	uint64_t optional; // bit: place of one that may match no device, a pattern too
 	uint32_t n_sets;
 	struct generation_about_set sets[POLICY_SETS_MAX];
 };

@@ -3,12 +3,16 @@
 #include "ctl/datapath/hook.h"
 
 #include <linux/if_link.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/linked.h"
+#include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 
 const char *hook_mode_name(enum iface_mode mode)
@@ -51,6 +55,39 @@ int hook_attach_failed(const char *name, const char *driver, enum iface_mode mod
 	return code;
 }
 
+// The instance, if it is one of Weir's, that holds this program.
+static bool find_instance(uint32_t prog_id, char ret[WEIR_NAME_MAX])
+{
+	char **names = NULL;
+	size_t n = 0;
+	bool found = false;
+
+	pins_list(&names, &n, NULL);
+	for (size_t at = 0; at < n; at++) {
+		CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, names[at]);
+
+		if (!found && (found = linked_holds(folder, prog_id)))
+			snprintf(ret, WEIR_NAME_MAX, "%s", names[at]);
+		free(names[at]);
+	}
+	free(names);
+	return found;
+}
+
+static int hint_removal(const char *name, const struct attached_list *there, struct err *err)
+{
+	char instance[WEIR_NAME_MAX];
+	uint32_t link = there->shared ? 0 : linked_holder(there->link_prog_id);
+
+	if (there->shared)
+		return err_hint(err, "take it away first: xdp-loader unload -a %s", name);
+	if (!link)
+		return err_hint(err, "take it away first: ip link set dev %s xdp off", name);
+	if (find_instance(there->link_prog_id, instance))
+		return err_hint(err, "take it away first: weir -n %s detach %s", instance, name);
+	return err_hint(err, "take it away first: bpftool link detach id %u", link);
+}
+
 int hook_occupied(const char *name, const struct attached_list *there, const char *why,
 		  struct err *err)
 {
@@ -59,9 +96,7 @@ int hook_occupied(const char *name, const struct attached_list *there, const cha
 		    "share it%s%.200s",
 		    name, there->n ? there->at[0].name : "?", there->link_prog_id,
 		    why ? ": " : " here", why ? why : "");
-	return err_hint(err, "take it away first: %s %s%s",
-			there->shared ? "xdp-loader unload -a" : "ip link set dev", name,
-			there->shared ? "" : " xdp off");
+	return hint_removal(name, there, err);
 }
 
 static int remove_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)

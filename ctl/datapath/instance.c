@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/datapath/device.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/pins.h"
@@ -409,11 +411,25 @@ int instance_clock(const struct instance *i, struct clock *ret, struct err *err)
 	return clock_read(i->clock_prog, ret, err);
 }
 
-int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err)
+int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
+			  struct err *err)
 {
 	if (bpf_map_lookup_elem(i->ifaces, &number, ret))
 		return err_system(err, errno, "cannot read the interfaces of instance '%s'",
 				  i->name);
+	return 0;
+}
+
+int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err)
+{
+	struct iface row;
+	int code = instance_iface_stored(i, number, &row, err);
+
+	if (code)
+		return code;
+	if (row.state != IFACE_FREE)
+		device_refresh(i, number, &row);
+	*ret = row;
 	return 0;
 }
 
@@ -437,13 +453,14 @@ int instance_set_iface(const struct instance *i, uint32_t number, const struct i
 
 int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
-	uint32_t found = 0;
+	uint32_t ifindex = if_nametoindex(name), found = 0;
 	struct iface row;
 	int code = 0;
 
-	for (uint32_t n = 1; !code && !found && n < WEIR_IFACES; n++) {
+	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
 		code = instance_iface(i, n, &row, err);
-		if (!code && row.state != IFACE_FREE && !strcmp(row.name, name))
+		if (!code && row.state != IFACE_FREE && !strcmp(row.name, name) &&
+		    (!found || row.ifindex == ifindex))
 			found = n;
 	}
 	if (!code)
@@ -456,7 +473,7 @@ bool instance_has_ifaces(const struct instance *i)
 	struct iface row;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (instance_iface(i, n, &row, NULL) || row.state != IFACE_FREE)
+		if (instance_iface_stored(i, n, &row, NULL) || row.state != IFACE_FREE)
 			return true;
 	return false;
 }

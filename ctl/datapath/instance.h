@@ -50,11 +50,15 @@ void instance_cleanup(struct instance **i);
 // One reading of the clocks.
 int instance_clock(const struct instance *i, struct clock *ret, struct err *err);
 
-// Rows of the interface table, 1 … WEIR_IFACES - 1.
+// Rows of the interface table, 1 … WEIR_IFACES - 1, with the name and ifindex that the device has now.
 int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
+// The row as it was written.
+int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
+			  struct err *err);
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
 		       struct err *err);
-// Number of the row with this name in any state but IFACE_FREE; 0 when there is none. 0 or -errno with err set.
+// Number of the row with this name in any state but IFACE_FREE, first of all of that whose device is here; 0 when
+// there is none. 0 or -errno with err set.
 int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err);
 // Are there rows that are not free, or that cannot be read?
 bool instance_has_ifaces(const struct instance *i);

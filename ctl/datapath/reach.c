@@ -74,3 +74,9 @@ bool reach_holds(const struct reach *r, uint32_t number)
 	return !r->empty && !(r->over >> number & 1) &&
 	       (!r->named || r->classes.class[number & (WEIR_IFACES - 1)]);
 }
+
+bool reach_is_by_name(const struct reach *r, const struct generation_about *about, uint32_t number,
+		      const char *device)
+{
+	return r->classes.class[number & (WEIR_IFACES - 1)] == generation_class(about, device);
+}

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/policy.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 
 struct reach {
@@ -24,3 +25,8 @@ int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
 
 // Does it hold on the interface with this number in the instance?
 bool reach_holds(const struct reach *r, uint32_t number);
+
+// Is that what the name that the interface's device has now would make it? Not so if the device got the name after
+// it was attached, or after the policy was applied. about: of the same generation.
+bool reach_is_by_name(const struct reach *r, const struct generation_about *about, uint32_t number,
+		      const char *device);

@@ -307,6 +307,16 @@ class Weir:
         assert document.pop("schema") == 1
         return document
 
+    def cut(self, device="near0"):
+        """Takes Weir off a device behind its back, as root can: with `bpftool link detach`."""
+        details = json.loads(run(["ip", "-n", self.pair.near_netns, "-j", "-d", "link", "show", device]).stdout)
+        program = details[0]["xdp"]["prog"]["id"]
+        for link in json.loads(run(["bpftool", "-j", "link"]).stdout):
+            if link["type"] == "xdp" and link["prog_id"] == program:
+                run(["bpftool", "link", "detach", "id", str(link["id"])])
+                return
+        run(["ip", "-n", self.pair.near_netns, "-force", "link", "set", "dev", device, "xdp", "off"])
+
     def fails(self, status, *args, **options):
         """The one line on standard error with which a command fails."""
         done = self(*args, check=False, **options)

@@ -47,9 +47,9 @@ def test_generic_mode(weir):
     assert said(found, "near0", "note", "merged") == "ethtool -K near0 gro off"
 
 
-def test_the_program_was_taken_away(pair, on):
-    pair.detach_foreign()
-    assert "weir attach" in said(findings(on), "near0", "problem", "not there any more")
+def test_the_program_was_taken_away(on):
+    on.cut()
+    assert said(findings(on), "near0", "problem", "not on it") == "weir attach near0"
 
 
 def test_another_program(pair, weir):

@@ -33,14 +33,14 @@ def test_all_is_well(pair, on):
 
 
 def test_the_program_was_taken_away(pair, on):
-    pair.detach_foreign()
-    assert "the program on 'near0' is not ours any more: weir attach near0" in alarms(on)
+    on.cut()
+    assert "'near0' is open, Weir is not on it any more: weir attach near0" in alarms(on)
     on("attach", "near0")  # as it says
     assert alarms(on) == [] and pair.xdp_attached()
 
 
 def test_another_program_took_its_place(pair, on):
-    pair.detach_foreign()
+    on.cut()
     pair.attach_foreign()
     try:
         assert len(alarms(on)) == 1

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which programs are on an interface, and which of them is ours.
+#include "ctl/datapath/attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+
+#include "ctl/base/mem.h"
+
+#define ENTRY_NAME "weir_entry"
+#define MAPS_MAX   64
+
+static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uint32_t map_id)
+{
+	for (uint32_t m = 0; m < info->nr_map_ids && m < MAPS_MAX; m++)
+		if (maps[m] == map_id)
+			return true;
+	return false;
+}
+
+const struct attached *attached_ours(const struct attached_list *list)
+{
+	for (size_t n = 0; n < list->n; n++)
+		if (list->at[n].ours)
+			return &list->at[n];
+	return NULL;
+}
+
+// A program that went meanwhile is no failure; one that cannot be looked at might be ours.
+static int describe_program(uint32_t id, uint32_t slots_id, struct attached *ret)
+{
+	uint32_t maps[MAPS_MAX] = {0};
+	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uint64_t)(uintptr_t)maps};
+	uint32_t size = sizeof(info);
+	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(id);
+
+	*ret = (struct attached){.prog_id = id};
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return -errno;
+	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
+	// Only entry uses the slots. Its name may be missing: libbpf leaves it out where its probe failed.
+	ret->ours = slots_id && (!info.name[0] || !strcmp(info.name, ENTRY_NAME)) &&
+		    uses_map(&info, maps, slots_id);
+	return 0;
+}
+
+static int add_program(uint32_t id, uint32_t slots_id, struct attached_list *list)
+{
+	return id && list->n < ATTACHED_MAX ? describe_program(id, slots_id, &list->at[list->n++])
+					    : 0;
+}
+
+// Behind the dispatcher: libxdp knows the programs.
+static int add_shared(struct xdp_multiprog *mp, uint32_t slots_id, struct attached_list *list)
+{
+	struct xdp_program *prog = NULL;
+	int code = 0;
+
+	while (!code && (prog = xdp_multiprog__next_prog(prog, mp)))
+		code = add_program(xdp_program__id(prog), slots_id, list);
+	list->shared = list->n > 0;
+	if (code || list->shared)
+		return code;
+	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs, which there
+	// never is. Ours by itself can be told all the same.
+	code = add_program(list->link_prog_id, slots_id, list);
+	return code || attached_ours(list) ? code : -EIO;
+}
+
+// libxdp says why it does not know the interface's program as a dispatcher: that it is none, or that it
+// could not look.
+static int add_all(uint32_t ifindex, uint32_t slots_id, struct attached_list *list)
+{
+	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);
+	int code = (int)libxdp_get_error(mp);
+
+	if (code)
+		return code == -ENOENT || code == -EOPNOTSUPP
+			       ? add_program(list->link_prog_id, slots_id, list)
+			       : code;
+	code = xdp_multiprog__is_legacy(mp) ? add_program(list->link_prog_id, slots_id, list)
+					    : add_shared(mp, slots_id, list);
+	xdp_multiprog__close(mp);
+	return code;
+}
+
+int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
+	int code = bpf_xdp_query((int)ifindex, 0, &opts);
+
+	if (!code) {
+		*ret = (struct attached_list){
+			.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
+			.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
+		};
+		code = ret->link_prog_id ? add_all(ifindex, slots_id, ret) : 0;
+	}
+	return code ? err_system(err, -code, "cannot ask for the XDP programs of interface %u",
+				 ifindex)
+		    : 0;
+}

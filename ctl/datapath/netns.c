@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "ctl/datapath/netns.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+
+#define NAMED "/run/netns"
+
+struct seen {
+	dev_t device;
+	ino_t inode;
+};
+
+struct walk {
+	int (*visit)(void *ctx, const char *name);
+	void *ctx;
+	VEC(struct seen) seen;
+	int code;
+};
+
+static bool is_new(struct walk *w, const struct stat *st)
+{
+	vec_each (&w->seen, one)
+		if (one->device == st->st_dev && one->inode == st->st_ino)
+			return false;
+	vec_push(&w->seen, ((struct seen){st->st_dev, st->st_ino}));
+	return true;
+}
+
+static void enter(struct walk *w, const char *path, const char *name)
+{
+	struct stat st;
+	CLEANUP_FD int fd = -1;
+
+	if (w->code || stat(path, &st) || !is_new(w, &st))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && !setns(fd, CLONE_NEWNET))
+		w->code = w->visit(w->ctx, name);
+}
+
+static void each_named(struct walk *w)
+{
+	DIR *dir = opendir(NAMED);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf(NAMED "/%s", entry->d_name);
+
+		if (entry->d_name[0] != '.')
+			enter(w, path, entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void each_of_processes(struct walk *w)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf("/proc/%s/ns/net", entry->d_name);
+
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			enter(w, path, path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+// Named ones first: their names say more.
+static void *walk(void *arg)
+{
+	struct walk *w = arg;
+	struct stat own;
+
+	if (!stat("/proc/thread-self/ns/net", &own))
+		is_new(w, &own);
+	each_named(w);
+	each_of_processes(w);
+	return NULL;
+}
+
+int netns_visit_others(int (*visit)(void *ctx, const char *name), void *ctx)
+{
+	struct walk w = {.visit = visit, .ctx = ctx};
+	pthread_t thread;
+	int code = pthread_create(&thread, NULL, walk, &w);
+
+	if (code)
+		return -code;
+	pthread_join(thread, NULL);
+	vec_free(&w.seen);
+	return w.code;
+}
