@@ -587,6 +587,10 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 		ret->services = c->resolved->n_services;
 		options.path = path;
 		code = under_lock(&b, c, &options, &devices, ret, err);
+		if (!code && !o->dry_run && !instance_has_ifaces(b.instance))
+			vec_push(&ret->warnings, mem_strdup("no interface is attached, so that no "
+							    "packet meets the policy: weir attach "
+							    "IFACE"));
 		// An instance that was made for this and holds no interface is taken back.
 		if (b.created && (code || o->dry_run))
 			bringup_remove_if_idle(&b, &removed, NULL);

@@ -211,6 +211,16 @@ def test_diff_says_what_is_not_in_force_here(on, apply):
     assert what() == [("in-force", f"instance '{on.name}' is attached to no interface")]
 
 
+def test_a_policy_without_an_interface_says_that_no_packet_meets_it(weir, tmp_path):
+    path = tmp_path / "lab.weir"
+    path.write_text(NINE + "\n")
+    for _ in range(2):  # new, and unchanged
+        assert "no interface is attached, so that no packet meets the policy" in weir("apply", path).stderr
+    assert weir.json("diff", path, status=3)["differences"][0]["what"] == "in-force"
+    weir("attach", "near0")
+    assert weir("apply", path).stderr == "" and weir("diff", path).returncode == 0
+
+
 # The same once more.
 
 
