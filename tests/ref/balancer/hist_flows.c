@@ -15,7 +15,8 @@ static void flow_draw(struct hist *hist, struct hist_flow *flow)
 {
 	const char *proto = proto_choose(hist, flow);
 	struct rng *rng = &hist->rng;
-	unsigned int host = rng_below(rng, rng_chance(rng, 30) ? 16 : 65536);
+	unsigned int host =
+		rng_below(rng, rng_chance(rng, 30) ? 16 : 65535); /* not 2001:db8:ffff:: */
 	unsigned int port = rng_below(rng, 65536);
 	unsigned int vip = rng_between(rng, 1, 3);
 	unsigned int to = rng_chance(rng, 80) ? 443 : rng_below(rng, 65536);
