@@ -303,6 +303,27 @@ def test_attaching_again_what_is_attached_asks_nobody(pair, second, weir, apply)
     assert status == 0 and "was attached already" in printed, printed
 
 
+def test_attaching_under_a_new_name_asks_the_guard(pair, second, weir, apply):
+    """What is attached is not treated by its new name before that, so its login is in danger only then."""
+    apply("default drop", devices="near0, wall optional")
+    weir("attach", "near1")
+
+    def rename(old, new):
+        for words in (old, "down"), (old, "name", new), (new, "up"):
+            pair.link("set", *words)
+
+    rename("near1", "wall")
+    try:
+        status, printed = from_afar(pair, weir, "attach", "wall")
+        assert status == 3 and f"your own login from {FAR1}" in printed, printed
+        with connection(pair) as works:
+            assert works() and pair.xdp_names()["wall"]
+            weir("attach", "wall")  # somebody at the console may
+            assert not works()
+    finally:
+        rename("wall", "near1")
+
+
 def test_a_login_that_cannot_be_placed(pair, second, weir, apply):
     nowhere = {**os.environ, "SSH_CONNECTION": "UNKNOWN 65535 UNKNOWN 65535"}
     attach = [WEIR, "-n", weir.name, "attach", "near1"]
