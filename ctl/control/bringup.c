@@ -163,23 +163,27 @@ static bool is_by_name(const struct instance *i, uint32_t number, const char *na
 	       reach_is_by_name(&reach, about, number, name);
 }
 
-// Does attaching it change nothing? It does, for a device that got its name since: policies go by it then.
-static bool is_attached(const struct instance *i, const char *name)
+// *ret: the number of an interface that has our program, else 0. What cannot be looked at is not taken for
+// detached: it would be given up at the end of a trial.
+static int find_held(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
 	struct device d;
 	uint32_t number;
+	int code = instance_find_iface(i, name, &number, err);
 
-	return !instance_find_iface(i, name, &number, NULL) && number &&
-	       !device_read(i, number, &d, NULL) && d.state == DEVICE_HELD &&
-	       d.row.state == IFACE_ATTACHED && is_by_name(i, number, name);
+	*ret = 0;
+	if (code || !number || (code = device_read(i, number, &d, err)))
+		return code;
+	if (d.state == DEVICE_HELD && d.row.state == IFACE_ATTACHED)
+		*ret = number;
+	return 0;
 }
 
-// Did it come with a trial that is running?
-static bool is_brought(const struct instance *i, const char *name)
+// Does attaching change nothing for its packets? It does for a device that got its name since, as policies go
+// by it then, and for one that came with a trial: it stays after that.
+static bool is_settled(const struct instance *i, uint32_t held, const char *name)
 {
-	uint32_t number;
-
-	return !instance_find_iface(i, name, &number, NULL) && i->knobs->brought >> number & 1;
+	return held && is_by_name(i, held, name) && !(i->knobs->brought >> held & 1);
 }
 
 static void add_warning(const char *warning, struct attach_result *ret)
@@ -198,13 +202,14 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	char warning[512] = "";
 	struct link link;
 	struct err why = {0};
-	uint32_t number;
-	bool there = is_attached(b->instance, ifname);
+	uint32_t number, held = 0;
 	int code = link_get(ifname, &link, err);
 
 	if (!code)
 		code = check_link(&link, err);
-	if (!code && gate && (!there || is_brought(b->instance, ifname)))
+	if (!code)
+		code = find_held(b->instance, ifname, &held, err);
+	if (!code && gate && !is_settled(b->instance, held, ifname))
 		code = gate_check(b->instance, &link, gate, warning, sizeof(warning), err);
 	if (!code)
 		code = attach_reserve(b->instance, ifname, link.index, &number, err);
@@ -213,12 +218,12 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		code = macs_refresh(b->instance, err);
 	if (!code)
 		code = generation_introduce(b->instance, number, ifname, err);
-	if (!code && b->trial && !there)
+	if (!code && b->trial && !held)
 		commit_bring(b->instance, number);
 	if (!code)
 		code = attach_interface(b->instance, ifname, link.index, link.driver, mode,
 					fitness_native(&link, mode, &why) ? NULL : &why, ret, err);
-	if (!code && !b->trial)
+	if (!code && (!b->trial || !ret->changed))
 		commit_unbring(b->instance, number);
 	if (!code)
 		add_warning(warning, ret);

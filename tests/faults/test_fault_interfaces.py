@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """attach and detach: each interface is whole, so whatever is attached does what was accepted and blocked."""
 
+import json
+
 from policylab import SOURCE4, udp
 from scenario import Prober, Scenario, sweep
 
@@ -86,6 +88,33 @@ class AttachOneMore(Attach):
         self.weir("attach", "near0", "--max-entries", "64")
 
 
+class AttachOnTrial(AttachOneMore):
+    """What comes on trial is never there without the deadline that takes it back."""
+
+    argv = ("attach", "near0", "near1", "--confirm=60s")
+
+    def whole(self):
+        names = super().whole()
+        if "near1" in names:
+            status = json.loads(self.weir("-j", "status", check=False).stdout)
+            assert status["trial_brought"] == ["near1"] and status["trial_ms_left"], status
+        return names
+
+    def go_on(self, state, fault, outcome):
+        if "near1" in state:
+            self.weir("rollback")
+            assert self.whole() == ("near0",)
+        else:
+            # One that was killed on its way may have left a trial, with nothing attached yet.
+            done = self.weir("attach", "near1", "--confirm=60s", check=False)
+            if done.returncode == 3:
+                self.weir("rollback")
+                self.weir("attach", "near1", "--confirm=60s")
+            assert self.whole() == self.devices
+        self.weir("detach")
+        assert self.whole() == () and self.leftovers() == []
+
+
 class Detach(Attach):
     devices = ("near0", "near1")
     argv = ("detach",)
@@ -105,6 +134,10 @@ def test_attach(labs):
 
 def test_attach_one_more(labs):
     sweep(AttachOneMore, labs, {("near0",), ("near0", "near1")})
+
+
+def test_attach_on_trial(labs):
+    sweep(AttachOnTrial, labs, {("near0",), ("near0", "near1")})
 
 
 def test_detach(labs):
