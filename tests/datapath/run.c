@@ -20,10 +20,14 @@
 //
 // Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the tests
 // could not be made.
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <linux/bpf.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -89,13 +93,34 @@ static int load_only(void)
 	return 0;
 }
 
+// A namespace that forwards nothing, whatever this machine does: what it would route on is treated otherwise.
+static void leave_host(void)
+{
+	static const char *const switches[] = {"/proc/sys/net/ipv4/ip_forward",
+					       "/proc/sys/net/ipv6/conf/all/forwarding"};
+	struct err err = {0};
+
+	if (unshare(CLONE_NEWNET)) {
+		err_system(&err, errno, "cannot make a network namespace");
+		test_die(&err);
+	}
+	for (size_t n = 0; n < ARRAY_SIZE(switches); n++) {
+		CLEANUP_FD int fd = open(switches[n], O_WRONLY | O_CLOEXEC);
+
+		if (fd >= 0 && write(fd, "0", 1) != 1)
+			printf("cannot switch off %s\n", switches[n]);
+	}
+}
+
 static int run_all(const char *only, const char *cases)
 {
 	static const struct named_test *const tables[] = {
-		overlay_tests, commit_tests, history_tests, entry_tests, event_tests, jumbo_tests,
+		overlay_tests, commit_tests, history_tests, entry_tests,
+		event_tests,   jumbo_tests,  transit_tests,
 	};
 	struct tally tally = {0};
 
+	leave_host();
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
 		suite_run(tables[n], only, &tally);
 	if (cases) {

@@ -30,6 +30,7 @@ extern const struct named_test history_tests[];
 extern const struct named_test entry_tests[];
 extern const struct named_test event_tests[];
 extern const struct named_test jumbo_tests[];
+extern const struct named_test transit_tests[];
 
 // Runs those of a table whose name contains `only` (NULL: all).
 void suite_run(const struct named_test *tests, const char *only, struct tally *tally);
