@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guard of block: whatever call of its looks fails, this host's own addresses stay free."""
+"""The guards of block and attach: whatever call of their looks fails, own addresses and login stay free."""
 
 import collections
 
@@ -7,6 +7,7 @@ import pytest
 
 from inject import CALL, EVERYTHING, Fault, injected, traced
 from labnet import WEIR
+from policylab import SOURCE4, logged_in
 
 LOOKS = ("socket", "bind", "getsockname", "sendto", "recvmsg", "recvfrom", "openat", "readlinkat")
 ERRORS = ("ENOMEM", "EPERM", "ENOBUFS") if EVERYTHING else ("ENOMEM",)
@@ -70,3 +71,35 @@ def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
         if "the other end of your own login" in done.stderr:
             found.add(injected_into)
     assert found
+
+
+@pytest.fixture(name="elsewhere")
+def policy_that_waits(pair, weir, tmp_path):
+    """In force on v1, and on whatever comes to it: nothing passes there."""
+    pair.link("add", "v1", "type", "veth", "peer", "v2")
+    weir("attach", "v1", "--max-entries", "64")
+    policy = tmp_path / "lab.weir"
+    policy.write_text("default drop\n")
+    weir("apply", policy)
+    yield weir
+    weir("detach", "--force", check=False)
+    pair.link("del", "v1")
+
+
+def calls_in(log, call):
+    return sum(line.split(None, 1)[-1].startswith(call) for line in log.read_text().splitlines())
+
+
+@pytest.mark.parametrize("call", ["openat", "sendto", "recvmsg", "socket", "readlinkat", "bpf"])
+def test_no_failing_look_attaches_where_the_login_is(pair, elsewhere, tmp_path, call):
+    """By ssh over near0, where the policy would cut it off: whatever call fails, it is not attached."""
+    log, attach = tmp_path / "log", [WEIR, "-n", elsewhere.name, "attach", "near0"]
+    strace = ["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}"]
+    status, printed = logged_in(pair, SOURCE4, [*strace, *attach])
+    assert status == 3 and "cut off your own login" in printed, printed
+    calls = calls_in(log, call)
+    assert calls
+    for nth in range(1, calls + 1, 1 if EVERYTHING else max(1, calls // 24)):
+        status, printed = logged_in(
+            pair, SOURCE4, [*strace, "-e", f"inject={call}:error=ENOMEM:when={nth}", *attach])
+        assert status and not pair.xdp_attached(), (nth, printed)
