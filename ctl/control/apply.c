@@ -482,6 +482,8 @@ static int keep(struct bringup *b, struct candidate *c, const struct apply_optio
 
 	ret->unchanged = true;
 	ret->cost = c->cost;
+	if (!code && !o->dry_run) // as a new record does: of trials that nobody confirmed
+		revisions_forget(o->instance, ret->revision);
 	if (!code && c->resolved->n_services)
 		code = renew_services(b->instance, o, ret, err);
 	for (size_t n = 0; !code && o->dry_run && n < missing->n; n++) {
