@@ -24,10 +24,10 @@ struct context {
 
 struct command {
 	const char *name;
-	const char *usage;                 // "WHAT… [OPTIONS]"
-	const char *summary;               // one line of `weir help`
-	const char *text;                  // further paragraphs of `weir help COMMAND`; NULL: none
-	const struct args_option *options; // ended by an option without name; NULL: none
+	const char *usage;                  // "WHAT… [OPTIONS]"
+	const char *summary;                // one line of `weir help`
+	const char *text;                   // further paragraphs of `weir help COMMAND`; NULL: none
+	const struct args_option *options;  // ended by an option without name; NULL: none
 	const struct args_foreign *foreign; // ended by one without name; NULL: none
 	bool plain_stdout; // prints something that is not text or JSON from `out` (list --plain)
 	// 0, or a negative errno with err set. Results have gone to ctx->out.
@@ -37,7 +37,7 @@ struct command {
 // In the order of `weir help`; ended by NULL.
 extern const struct command *const commands[];
 
-extern const struct command cmd_attach, cmd_detach, cmd_forget, cmd_block, cmd_unblock, cmd_allow, cmd_unallow,
-	cmd_list, cmd_check, cmd_apply, cmd_confirm, cmd_rollback, cmd_diff, cmd_show, cmd_history,
-	cmd_explain, cmd_status, cmd_stats, cmd_watch, cmd_bypass, cmd_doctor, cmd_decap,
-	cmd_service, cmd_drain, cmd_undrain, cmd_weight, cmd_backend;
+extern const struct command cmd_attach, cmd_detach, cmd_forget, cmd_block, cmd_unblock, cmd_allow,
+	cmd_unallow, cmd_list, cmd_check, cmd_apply, cmd_confirm, cmd_rollback, cmd_diff, cmd_show,
+	cmd_history, cmd_explain, cmd_status, cmd_stats, cmd_watch, cmd_bypass, cmd_doctor,
+	cmd_decap, cmd_service, cmd_drain, cmd_undrain, cmd_weight, cmd_backend;

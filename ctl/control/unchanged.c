@@ -131,11 +131,9 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 
 	unchanged_sum(c, sum);
 	state[0] = '\0';
-	if (!pins_exist(instance))
-		snprintf(state, size, "instance '%s' is attached to no interface", instance);
-	else if (instance_open(instance, &i, &why))
+	if (pins_exist(instance) && instance_open(instance, &i, &why))
 		snprintf(state, size, "%s", why.text);
-	else if (!instance_has_ifaces(i))
+	else if (!i || !instance_has_ifaces(i))
 		snprintf(state, size, "instance '%s' is attached to no interface", instance);
 	else if (!read_in_force(i, about, &trial))
 		snprintf(state, size, "which policy is in force cannot be read");
