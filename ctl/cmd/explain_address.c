@@ -165,7 +165,7 @@ static void show_side(const struct view *v, const struct side *s)
 }
 
 // The interfaces of the instance on which the policy does, or does not, hold.
-static size_t add_where(const struct view *v, const char *key, bool holds, struct text *t)
+static size_t add_where(const struct view *v, const char *key, enum reach_what what, struct text *t)
 {
 	const struct instance *i = v->e->book->instance;
 	struct iface row;
@@ -174,7 +174,7 @@ static size_t add_where(const struct view *v, const char *key, bool holds, struc
 	out_array(v->ctx->out, key);
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		if (instance_iface(i, n, &row, NULL) || row.state == IFACE_FREE ||
-		    reach_holds(&v->e->reach, n) != holds)
+		    reach_what(&v->e->reach, n) != what)
 			continue;
 		out_item_string(v->ctx->out, row.name);
 		text_addf(t, "%s%s", found++ ? " " : "", row.name);
@@ -190,8 +190,8 @@ static void show_where(const struct view *v)
 
 	if (!v->e->book || v->e->reach.empty)
 		return;
-	add_where(v, "holds_on", true, &here);
-	if (add_where(v, "only_entries_on", false, &elsewhere))
+	add_where(v, "holds_on", REACH_POLICY, &here);
+	if (add_where(v, "only_entries_on", REACH_ENTRIES, &elsewhere))
 		out_line(v->ctx->out, "  policy:   holds on %s; only entries hold on %s",
 			 here.len ? text_get(&here) : "no interface that is attached",
 			 text_get(&elsewhere));

@@ -117,6 +117,15 @@ static bool is_here(const struct device *d)
 	return d->state == DEVICE_HELD || d->state == DEVICE_OPEN;
 }
 
+// A device without our program has nothing.
+static enum reach_what what_holds(const struct status *s, uint32_t number)
+{
+	enum device_state state = s->devices[number].state;
+
+	return state == DEVICE_HELD || state == DEVICE_MOVED ? reach_what(&s->reach, number)
+							     : REACH_NOTHING;
+}
+
 static void set_iface(struct status *s, uint32_t number, const struct device *d, uint32_t mtu)
 {
 	const struct iface *row = &d->row;
@@ -132,7 +141,7 @@ static void set_iface(struct status *s, uint32_t number, const struct device *d,
 	out_set_bool(o, "attached", d->state == DEVICE_HELD || d->state == DEVICE_MOVED);
 	out_set_bool(o, "shared", row->shared);
 	out_set_bool(o, "linked", row->linked);
-	out_set_bool(o, "policy", reach_holds(&s->reach, number));
+	out_set_bool(o, "policy", what_holds(s, number) == REACH_POLICY);
 	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
 	out_set_u64(o, "mtu", mtu);
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
@@ -371,30 +380,35 @@ static void show_trial(struct status *s, const struct commit_state *state)
 	text_free(&tried);
 }
 
-static void add_where(const struct status *s, bool holds, struct text *t)
+static void add_where(const struct status *s, const char *before, enum reach_what what,
+		      struct text *t)
 {
-	struct iface row;
+	bool first = true;
 
-	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(s->instance, n, &row, NULL) && row.state != IFACE_FREE &&
-		    reach_holds(&s->reach, n) == holds)
-			text_addf(t, " %s", row.name);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if (s->devices[n].state == DEVICE_FREE || s->devices[n].state == DEVICE_GONE ||
+		    what_holds(s, n) != what)
+			continue;
+		text_addf(t, "%s %s", first ? before : "", s->devices[n].row.name);
+		first = false;
+	}
 }
 
-// "policy    holds on eth0; only entries hold on eth1".
+// "policy    holds on eth0; only entries hold on eth1; nothing holds on eth2".
 static void show_reach(struct status *s)
 {
 	struct text here = {0}, elsewhere = {0};
 
 	if (s->reach.empty)
 		return;
-	add_where(s, true, &here);
-	add_where(s, false, &elsewhere);
-	out_line(s->ctx->out, "policy    holds on%s%s%s",
-		 !s->reach.named ? " all interfaces"
-		 : here.len      ? text_get(&here)
-				 : " no interface that is attached",
-		 elsewhere.len ? "; only entries hold on" : "", text_get(&elsewhere));
+	add_where(s, "", REACH_POLICY, &here);
+	add_where(s, "; only entries hold on", REACH_ENTRIES, &elsewhere);
+	add_where(s, "; nothing holds on", REACH_NOTHING, &elsewhere);
+	out_line(s->ctx->out, "policy    holds on%s%s",
+		 !s->reach.named && !elsewhere.len ? " all interfaces"
+		 : here.len                        ? text_get(&here)
+						   : " no interface that is attached",
+		 text_get(&elsewhere));
 	text_free(&here);
 	text_free(&elsewhere);
 }

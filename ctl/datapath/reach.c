@@ -69,10 +69,18 @@ int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
 	return code;
 }
 
+enum reach_what reach_what(const struct reach *r, uint32_t number)
+{
+	if (r->over >> (number & (WEIR_IFACES - 1)) & 1)
+		return REACH_NOTHING;
+	if (r->empty || (r->named && !r->classes.class[number & (WEIR_IFACES - 1)]))
+		return REACH_ENTRIES;
+	return REACH_POLICY;
+}
+
 bool reach_holds(const struct reach *r, uint32_t number)
 {
-	return !r->empty && !(r->over >> number & 1) &&
-	       (!r->named || r->classes.class[number & (WEIR_IFACES - 1)]);
+	return reach_what(r, number) == REACH_POLICY;
 }
 
 bool reach_is_by_name(const struct reach *r, const struct generation_about *about, uint32_t number,

@@ -23,8 +23,14 @@ int reach_read(const struct instance *i, uint32_t generation, struct reach *ret,
 // Of the policy that packets meet now.
 int reach_in_force(const struct instance *i, struct reach *ret, struct err *err);
 
-// Does it hold on the interface with this number in the instance?
-bool reach_holds(const struct reach *r, uint32_t number);
+// What holds on the interface with this number in the instance, if our program is there?
+enum reach_what {
+	REACH_POLICY, // and entries
+	REACH_ENTRIES,
+	REACH_NOTHING, // its trial has run out
+};
+enum reach_what reach_what(const struct reach *r, uint32_t number);
+bool reach_holds(const struct reach *r, uint32_t number); // the policy does
 
 // Is that what the name that the interface's device has now would make it? Not so if the device got the name after
 // it was attached, or after the policy was applied. about: of the same generation.

@@ -382,6 +382,8 @@ def test_an_attach_on_trial_takes_itself_back(pair, second, weir, apply):
         time.sleep(max(0, end + 0.1 - time.monotonic()))
         assert works()
     assert second.passes(tcp()) == [True] and pair.passes(tcp()) == [False]
+    said = weir("status", check=False).stdout
+    assert "policy    holds on near0; nothing holds on near1\n" in said
     status = json.loads(weir("-j", "status", check=False).stdout)
     assert status["trial_brought"] == ["near1"] and status["trial_ms_left"] == 0
     assert [one["policy"] for one in status["interfaces"]] == [True, False]
