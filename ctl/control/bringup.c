@@ -165,16 +165,17 @@ static bool is_by_name(const struct instance *i, uint32_t number, const char *na
 
 // *ret: the number of an interface that has our program, else 0. What cannot be looked at is not taken for
 // detached: it would be given up at the end of a trial.
-static int find_held(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
+static int find_held(const struct instance *i, const struct link *link, uint32_t *ret,
+		     struct err *err)
 {
 	struct device d;
 	uint32_t number;
-	int code = instance_find_iface(i, name, &number, err);
+	int code = instance_find_iface(i, link->name, &number, err);
 
 	*ret = 0;
 	if (code || !number || (code = device_read(i, number, &d, err)))
 		return code;
-	if (d.state == DEVICE_HELD && d.row.state == IFACE_ATTACHED)
+	if (d.state == DEVICE_HELD && d.row.state == IFACE_ATTACHED && d.row.ifindex == link->index)
 		*ret = number;
 	return 0;
 }
@@ -208,7 +209,7 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	if (!code)
 		code = check_link(&link, err);
 	if (!code)
-		code = find_held(b->instance, ifname, &held, err);
+		code = find_held(b->instance, &link, &held, err);
 	if (!code && gate && !is_settled(b->instance, held, ifname))
 		code = gate_check(b->instance, &link, gate, warning, sizeof(warning), err);
 	if (!code)
