@@ -52,10 +52,16 @@ struct knobs {
 	__u64 generic;    /* bit: number of an interface in generic mode */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
-	/* IPv4 and IPv6: index of a device above the interface that forwards where it does not itself; 0: none */
+	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does not; 0: none */
 	__u32 forwards[2][WEIR_IFACES];
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
 	__u64 brought; /* bit: number of an interface that came with a trial; all passes after its end */
 	__u64 iface_slots[2 * WEIR_IFACE_SLOTS]; /* IFACE_SLOT, 0: free */
+	/* A bond has its members run its program, and there frames come in: IFACE_SLOT(member, number of the
+	 * bond), 0: no more. */
+	__u64 members[WEIR_MEMBERS];
+	__u64 members_rest; /* number of the bond whose others are: those too many, or new; 0: there is no bond */
 };
-_Static_assert(sizeof(struct knobs) == 80 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS, "layout");
+_Static_assert(sizeof(struct knobs) ==
+		       88 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS + 8 * WEIR_MEMBERS,
+	       "layout");

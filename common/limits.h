@@ -5,6 +5,7 @@
 #define WEIR_VLAN_TAGS   4 /* Q-in-Q is two; deeper nesting than four is an evasion, not a network */
 #define WEIR_IP6_EXT_MAX 8  /* extension headers walked; RFC 8200 names six kinds, each once */
 #define WEIR_IFACES      64 /* interfaces of one instance; number 0 stands for "not attached" */
+#define WEIR_MEMBERS     16 /* of bonds that an instance tells apart, where it has several */
 #define WEIR_IFACE_SLOTS_LOG2 \
 	8 /* four times the interfaces: one multiplier in 4,000 keeps 63 of them apart */
 #define WEIR_IFACE_SLOTS (1 << WEIR_IFACE_SLOTS_LOG2) /* of each table in knobs.iface_slots */

@@ -5,6 +5,21 @@
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
+/* That of the bond with this member, if it is one: the only frames whose interface has no number itself are those
+ * that a bond's members bring. */
+__noinline int number_of_master(__u32 ifindex)
+{
+	for (int i = 0; i < WEIR_MEMBERS; i++) {
+		__u64 slot = knobs.members[i];
+
+		if (!slot)
+			break;
+		if ((__u32)slot == ifindex)
+			return slot >> 32 & (WEIR_IFACES - 1);
+	}
+	return knobs.members_rest & (WEIR_IFACES - 1);
+}
+
 /* The number of the interface with this index, 0 when it has none. */
 static __always_inline __u32 number_of(__u32 ifindex)
 {
@@ -14,7 +29,9 @@ static __always_inline __u32 number_of(__u32 ifindex)
 	// The compiler would leave the mask out, and kernel 6.1 cannot follow why it may.
 	asm volatile("" : "+r"(place));
 	slot = knobs.iface_slots[place & (2 * WEIR_IFACE_SLOTS - 1)];
-	return likely((__u32)slot == ifindex) ? slot >> 32 & (WEIR_IFACES - 1) : 0;
+	if (likely((__u32)slot == ifindex))
+		return slot >> 32 & (WEIR_IFACES - 1);
+	return (__u32)number_of_master(ifindex) & (WEIR_IFACES - 1);
 }
 
 /* That of the interface that the packet came in on. */

@@ -261,9 +261,10 @@ static void alarm_macs(struct status *s)
 
 	if (d->state == DEVICE_HELD)
 		alarm_add(s,
-			  "'%s', or a device above it, has another MAC address than when a command "
-			  "last looked: services and reject take no frames to it; weir attach %s "
-			  "looks again",
+			  "'%s', or a device above it, has another MAC address or other members "
+			  "than when a command last looked: services and reject take no frames to "
+			  "it, and a new member may count as another bond's; weir attach %s looks "
+			  "again",
 			  d->row.name, d->row.name);
 }
 

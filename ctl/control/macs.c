@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Which frames the kernel takes as its own on an interface: to the interface, to its VLANs and macvlans, on a
-// bridge port to the bridge; and so on, upwards.
+// bridge port to the bridge; and so on, upwards. And on which devices a bond's frames come in.
 #include "ctl/control/macs.h"
 
 #include <stdlib.h>
@@ -17,6 +17,10 @@ struct above {
 	struct stations stations;
 	uint64_t present; // a bit for each that is there
 	uint32_t forwards[2][WEIR_IFACES];
+	uint64_t members[WEIR_MEMBERS]; // as in the knobs
+	uint64_t members_rest;
+	size_t n_members; // also those that have no room
+	size_t masters;
 };
 
 struct tower {
@@ -110,15 +114,51 @@ static void add_tower(struct stations *ret, const struct tower *t, const struct 
 			add(ret, from, &t->links[n], number);
 }
 
-// A device that forwards packets of the family, where the lowest does not.
+// A device that forwards packets of the family: the interface, whose members may not, or one above it. Whether
+// IPv6 is forwarded, the switch for all says, and that of a device only what it tells its link; so any that says
+// yes will do.
 static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_t family)
 {
+	bool any = family == 6 && route_forwards_on(family, "all");
+
 	if (route_forwards_on(family, base->name))
-		return 0;
+		return base->index;
 	for (size_t n = 0; n < t->n; n++)
 		if (t->in[n] && route_forwards_on(family, t->links[n].name))
 			return t->links[n].index;
+	for (size_t n = 0; any && n < t->n; n++)
+		if (route_forwards_on(family, t->links[n].name))
+			return t->links[n].index;
 	return 0;
+}
+
+// The kernel gives the program of a bond to its members, and netvsc that of its device to the virtual function
+// below it. On all other masters only generic mode works, where frames have come up already.
+static void add_members(const struct tower *t, const struct link *base, uint32_t number,
+			struct above *ret)
+{
+	bool hands_down = !strcmp(base->kind, "bond");
+
+	for (size_t n = 0; n < t->n; n++) {
+		const struct link *l = &t->links[n];
+
+		if (l->master != base->index || !(hands_down || !base->kind[0]))
+			continue;
+		hands_down = true;
+		if (ret->n_members < WEIR_MEMBERS)
+			ret->members[ret->n_members] = IFACE_SLOT(l->index, number);
+		ret->n_members++;
+	}
+	if (hands_down && !ret->members_rest)
+		ret->members_rest = number;
+	ret->masters += hands_down;
+}
+
+// Of a single bond all members are, and those that are still to come.
+static void forget_members(struct above *a)
+{
+	if (a->masters < 2)
+		memset(a->members, 0, sizeof(a->members));
 }
 
 static void find_interface(const struct link *links, size_t n, uint32_t ifindex, uint32_t number,
@@ -137,6 +177,7 @@ static void find_interface(const struct link *links, size_t n, uint32_t ifindex,
 			add_tower(&ret->stations, &t, &links[base], number);
 		ret->forwards[0][number] = forwarder(&t, &links[base], 4);
 		ret->forwards[1][number] = forwarder(&t, &links[base], 6);
+		add_members(&t, &links[base], number, ret);
 		ret->present |= 1ull << number;
 		return;
 	}
@@ -154,12 +195,26 @@ static int find_all(const struct instance *i, struct above *ret, struct err *err
 		if (!code && row.state != IFACE_FREE)
 			find_interface(links, n, row.ifindex, number, ret);
 	}
+	forget_members(ret);
 	return code;
 }
 
 static void above_free(struct above *a)
 {
 	stations_free(&a->stations);
+}
+
+static void store(__u64 *knob, uint64_t value)
+{
+	if (*knob != value)
+		__atomic_store_n(knob, value, __ATOMIC_RELAXED);
+}
+
+static void write_members(const struct instance *i, const struct above *a)
+{
+	store(&i->knobs->members_rest, a->members_rest);
+	for (size_t n = 0; n < WEIR_MEMBERS; n++)
+		store(&i->knobs->members[n], a->members[n]);
 }
 
 static void write_forwards(const struct instance *i, const struct above *a)
@@ -182,7 +237,17 @@ int macs_refresh(const struct instance *i, struct err *err)
 	if (code)
 		return code;
 	write_forwards(i, &want);
+	write_members(i, &want);
 	return stations_equal(&want.stations, &there) ? 0 : stations_write(i, &want.stations, err);
+}
+
+// The bond that has a member which the datapath does not know as its own; 0: none.
+static uint32_t new_member(const struct instance *i, const struct above *want)
+{
+	for (size_t n = 0; n < WEIR_MEMBERS; n++)
+		if (want->members[n] && want->members[n] != i->knobs->members[n])
+			return (uint32_t)(want->members[n] >> 32);
+	return 0;
 }
 
 static void of_number(const struct stations *all, uint32_t number, struct stations *ret)
@@ -200,6 +265,7 @@ uint32_t macs_stale(const struct instance *i)
 
 	if (find_all(i, &want, NULL) || stations_read(i, &there, NULL))
 		return 0;
+	found = new_member(i, &want);
 	for (uint32_t number = 1; !found && number < WEIR_IFACES; number++) {
 		CLEANUP_STATIONS struct stations a = {0}, b = {0};
 

@@ -245,3 +245,18 @@ def test_a_bridge_may_forward_where_its_port_does_not(weir_on, tmp_path):
         apply(f"default drop\n{MARK}")
         assert arrive(router, *frames) == []
         assert router.passes(*discovery(Pair.near6), dhcp(Pair.near4)) == [True] * 5
+
+
+def test_ipv6_is_forwarded_whatever_the_device_says(weir_on, tmp_path):
+    """A router that takes advertisements on a device has forwarding=0 there; the kernel asks the switch for all."""
+    with contextlib.ExitStack() as stack:
+        router = stack.enter_context(routing_lab())
+        router.near(["sysctl", "-qw", "net.ipv6.conf.near0.forwarding=0"])
+        weir = weir_on(router)
+        weir("attach", "near0", "--max-entries", "1000")
+        weir("block", "--both", "--force", "fd79::9")
+        assert arrive(router, *discovery(INNER6)) == list(range(len(DISCOVERY)))
+        assert arrive(router, *discovery(INNER6, src="fd79::9")) == []
+        Policies(weir, tmp_path)(f"default drop\n{MARK}")
+        assert arrive(router, *discovery(INNER6)) == []
+        assert router.passes(*discovery(Pair.near6)) == [True] * len(DISCOVERY)
