@@ -27,6 +27,10 @@
  * (RFC 8200 section 5). */
 #define SERVICE_PATH_MIN4 576
 #define SERVICE_PATH_MIN6 1280
+/* Nor is a client told less, whatever is in front of its packet: Linux makes none shorter for it (its min_pmtu, and
+ * RFC 8201 section 4). */
+#define SERVICE_CLIENT_MIN4 552
+#define SERVICE_CLIENT_MIN6 1280
 /* A quote too short to tell the service speaks of a backend in so many services at most. */
 #define SERVICE_SAME_MAX 64
 

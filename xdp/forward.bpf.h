@@ -290,6 +290,25 @@ static __always_inline __u32 way_mtu(const struct service *s, struct backend *to
 	return mtu;
 }
 
+/* What a client is told when the way carries `mtu`: no less than what clients make of it, for a router that was
+ * believed must not have cut them off. */
+static __always_inline __u32 client_mtu(__u32 family, __u32 mtu, __u32 outer)
+{
+	__u32 least = family == 4 ? SERVICE_CLIENT_MIN4 : SERVICE_CLIENT_MIN6;
+
+	mtu -= outer;
+	return mtu < least ? least : mtu;
+}
+
+/* Bytes of a packet that still goes. */
+static __always_inline __u32 way_room(const struct packet *pkt, const struct service *s,
+				      struct backend *to, __u32 outer)
+{
+	__u32 room = client_mtu(pkt->family, way_mtu(s, to), outer), egress = to->mtu - outer;
+
+	return room < egress ? room : egress;
+}
+
 /* The time is looked at only for packets that the way does not carry, if what was said is true. */
 static __always_inline bool is_too_long(const struct backend *to, __u32 length)
 {
@@ -302,7 +321,7 @@ static __always_inline bool is_too_long(const struct backend *to, __u32 length)
 static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 					 const struct service *s, struct backend *to, __u32 outer)
 {
-	__u32 mtu;
+	__u32 room;
 
 	if (to->here)
 		return REASON_PASS_HERE;
@@ -314,11 +333,10 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 		return reply_error(ctx, pkt, REPLY_TTL_EXCEEDED, 0) ? REASON_PASS_TTL
 								    : REASON_DROP_TTL;
 	if (is_too_long(to, pkt->length + outer)) {
-		mtu = way_mtu(s, to);
-		if (pkt->length + outer > mtu)
-			return reply_error(ctx, pkt, REPLY_TOO_BIG, mtu - outer)
-				       ? REASON_PASS_TOO_BIG
-				       : REASON_DROP_TOO_BIG;
+		room = way_room(pkt, s, to, outer);
+		if (pkt->length > room)
+			return reply_error(ctx, pkt, REPLY_TOO_BIG, room) ? REASON_PASS_TOO_BIG
+									  : REASON_DROP_TOO_BIG;
 	}
 	return GO_ON;
 }

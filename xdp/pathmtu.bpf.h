@@ -342,7 +342,7 @@ __noinline int path_tell(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 		return REASON_DROP_INTERNAL;
 	if (!may_reply(ctx, &q->inner, REPLY_TOO_BIG))
 		return REASON_DROP_TOO_BIG;
-	error.rest = bpf_htonl(mtu - q->outer);
+	error.rest = bpf_htonl(client_mtu(q->inner.family, mtu, q->outer));
 	error.type = q->inner.family == 4 ? 3 : 2;
 	error.code = q->inner.family == 4 ? 4 : 0;
 	return path_strip(ctx, pkt, q) && send_error(ctx, &q->inner, &error) ? REASON_PASS_PATH_MTU

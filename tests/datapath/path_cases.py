@@ -23,6 +23,11 @@ def over(service, family):
     return HEADER[family] + (8 if service.mode == "gue" else 0)
 
 
+def client_mtu(service, address, family, mtu):
+    """What a client is told: no less than what it would make of it."""
+    return max(mtu - over(service, family_of(address)), {4: 552, 6: 1280}[family])
+
+
 def big(service, family, size=1400, **fields):
     return ip(service, family, **fields) / tcp("PA", counting(size))
 
@@ -66,7 +71,7 @@ def tell(name, used, service, address, packet, mtu, *, quote=None, learned=True,
     for word, value in settings:
         emit(word, value)
     given = notice(whole[:quote] if quote else whole, mtu)
-    answer = too_big_answer(gone.__class__(bytes(gone)), told - over(service, family_of(address)))
+    answer = too_big_answer(gone.__class__(bytes(gone)), client_mtu(service, address, gone.version, told))
     back = {"src": CAME["dst"], "dst": CAME["src"]}
     emit("frame", link(CAME, tags, bytes(given), padding).hex())
     emit("out", link(back, tags, bytes(answer)).hex())
@@ -272,10 +277,27 @@ def age_cases(service, address):
             begin([service], **known)
             sent(f"{about} sent, {name}", service, packet, flow,
                  settings=[("path", f"{service.name} {address} {after}")])
+        least_cases(about, service, address, family)
         begin([service], path=9000)
         larger = big(service, family, MTU)
         turned(f"{about} too big for the egress", larger, too_big_answer(larger, MTU - extra),
                "service-too-big")
+
+
+def least_cases(about, service, address, family):
+    """The least that a router is believed does not cut off a client, who sends 552 bytes of IPv4 or 1280 of IPv6
+    whatever it is told."""
+    floor = FLOOR[family_of(address)]
+    room = client_mtu(service, address, family, floor)
+    header = HEADER[family] + 20
+    state = [("path", f"{service.name} {address} {floor}")]
+    begin([service], path=floor)
+    sent(f"{about} fits the least", service, big(service, family, room - header),
+         flow_of(service, family, TCP_PROTO), settings=state)
+    begin([service], path=floor)
+    longer = big(service, family, room + 1 - header)
+    turned(f"{about} too big for the least", longer, too_big_answer(longer, room), "service-too-big",
+           settings=state)
 
 
 def spread_cases(service, address):
