@@ -19,21 +19,25 @@ struct quoted_ports {
 	__be16 source, dest;
 };
 
-/* A source that no packet from outside has: its answer goes nowhere, or to another service. TCP in the middle
- * of a connection is not looked up: two services set on one another answer it once, with a reset. */
-__noinline int is_martian(struct packet *pkt)
+/* Global, because a connection asks it once. */
+__noinline int is_from_service(struct packet *pkt)
 {
-	__u32 differs;
+	return !pkt || service_find(pkt, BY_SOURCE) != NO_SERVICE;
+}
 
-	if (!pkt)
-		return true;
-	differs = (pkt->src[0] ^ pkt->dst[0]) | (pkt->src[1] ^ pkt->dst[1]) |
-		  (pkt->src[2] ^ pkt->dst[2]) | (pkt->src[3] ^ pkt->dst[3]);
+/* A source that no packet from outside has: its answer goes nowhere, or to another service. TCP in the middle
+ * of a connection is not looked up, which would cost a call for each of its packets: two services set on one
+ * another answer it once, with a reset. */
+static __always_inline bool is_martian(struct packet *pkt)
+{
+	__u32 differs = (pkt->src[0] ^ pkt->dst[0]) | (pkt->src[1] ^ pkt->dst[1]) |
+			(pkt->src[2] ^ pkt->dst[2]) | (pkt->src[3] ^ pkt->dst[3]);
 
 	if (!is_answerable(pkt) || !differs)
 		return true;
-	return !(pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x10) &&
-	       service_find(pkt, BY_SOURCE) != NO_SERVICE;
+	if (pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x10)
+		return false;
+	return is_from_service(pkt);
 }
 
 static __always_inline bool is_echo(const struct packet *pkt)
