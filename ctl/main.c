@@ -202,8 +202,9 @@ static void show_help(const struct args *args, const struct command *c, struct c
 static int help(const struct args *args, size_t from, struct context *ctx, struct err *err)
 {
 	const struct command *c = NULL;
+	const char *word = args->words.n > from ? args->words.at[from] : "help";
 
-	if (args->words.n > from && !(c = find_command(args->words.at[from], err)))
+	if (strcmp(word, "help") && !(c = find_command(word, err)))
 		return -EINVAL;
 	show_help(args, c, ctx);
 	return 0;

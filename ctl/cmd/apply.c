@@ -155,11 +155,12 @@ static void add_what(struct text *line, const struct apply_options *o, const str
 		text_addf(line, "unchanged: %s is in force, ", what);
 	else
 		text_addf(line, "%s %s: ", o->dry_run ? "would apply" : "applied", what);
-	text_addf(line, "%zu rules, ", r->rules);
+	text_addf(line, "%zu %s, ", r->rules, r->rules == 1 ? "rule" : "rules");
 	if (r->services)
 		text_addf(line, "%zu %s, ", r->services, r->services == 1 ? "service" : "services");
 	if (!r->unchanged)
-		text_addf(line, "%zu expect lines hold", r->expects);
+		text_addf(line, "%zu expect %s", r->expects,
+			  r->expects == 1 ? "line holds" : "lines hold");
 	if (!r->unchanged && !o->dry_run)
 		text_add(line, ", ");
 }

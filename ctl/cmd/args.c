@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/base/diag.h"
+#include "ctl/base/num.h"
 
 static const struct args_option *find(const struct args *args, const char *name, size_t len,
 				      char letter)
@@ -62,6 +63,14 @@ static int give(struct args *args, const struct args_option *o, const char *valu
 	return 0;
 }
 
+// What options take whose argument may be left out; no interface, service or file is called so.
+static bool is_time(const char *word)
+{
+	uint64_t ms;
+
+	return !num_parse_time_ms(word, strlen(word), 0, UINT64_MAX, &ms);
+}
+
 // A long option; *ret_next is set when it took the next word.
 static int long_option(struct args *args, const char *word, const char *next, bool *ret_next,
 		       struct err *err)
@@ -75,6 +84,10 @@ static int long_option(struct args *args, const char *word, const char *next, bo
 		return unknown(args, word, err);
 	if (!o->arg && equals)
 		return err_input(err, "option '--%s' takes no argument", o->name);
+	if (o->optional && !equals && next && is_time(next)) {
+		err_input(err, "option '--%s' takes '%s' behind '=' only", o->name, next);
+		return err_hint(err, "write --%s=%s", o->name, next);
+	}
 	if (!o->arg || equals || o->optional)
 		return give(args, o, equals ? equals + 1 : NULL, err);
 	if (!next)

@@ -61,8 +61,11 @@ static int attach_on_trial(struct context *ctx, struct bringup *b, const struct 
 	}
 	if ((code = attach_all(ctx, b, args, mode, err)))
 		return code;
-	if (!b->trial)
+	if (*trial_ms && !b->trial) {
 		*trial_ms = 0;
+		if (!ctx->quiet)
+			out_line(ctx->out, "there is no trial: all was attached already");
+	}
 	out_set_u64(ctx->out, "trial_ms", *trial_ms);
 	if (*trial_ms && !ctx->quiet)
 		out_line(ctx->out, "on trial for %s: weir confirm keeps it attached",

@@ -331,7 +331,8 @@ static void report(struct context *ctx, const struct request *r, const struct bo
 	if (!change->added && !change->extended && !change->removed)
 		text_add(&line, ", no change");
 	else if (change->removed && !r->intent.list[0])
-		text_addf(&line, ", %zu former addresses dropped", change->removed);
+		text_addf(&line, ", %zu former %s dropped", change->removed,
+			  change->removed == 1 ? "address" : "addresses");
 	text_add(&line, ", on ");
 	show_interfaces(&line, b->instance, o, ret_open);
 	text_addf(&line, ", %s", kept);
@@ -431,7 +432,8 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 		return -EPERM;
 	}
 	if (!code && r.bad)
-		return err_input(err, "%zu bad lines were left out", r.bad);
+		return err_input(err, "%zu bad %s left out", r.bad,
+				 r.bad == 1 ? "line was" : "lines were");
 	return code;
 }
 

@@ -78,8 +78,10 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	policy_show_cost(ctx, c);
 	out_set_u64(ctx->out, "expects", c->resolved->n_expects);
 	if (!ctx->quiet)
-		out_line(ctx->out, "%s is right, %zu expect lines %s", args->words.at[0],
-			 c->resolved->n_expects, proved ? "hold" : "not tried");
+		out_line(ctx->out, "%s is right, %zu expect %s", args->words.at[0],
+			 c->resolved->n_expects,
+			 c->resolved->n_expects == 1 ? (proved ? "line holds" : "line not tried")
+						     : (proved ? "lines hold" : "lines not tried"));
 	return 0;
 }
 

@@ -263,7 +263,7 @@ static int read_sources(const struct args *args, const struct decap_state *now, 
 	if (!ret->at.n) {
 		err_input(err, "--from is missing: it names the balancers whose tunnels are taken");
 		return err_hint(
-			err, "--from ADDRESS,… (the source of their outer packets), or --from any");
+			err, "--from ADDRESS,…, the source of their outer packets; or --from any");
 	}
 	sort_once(ret);
 	return 0;

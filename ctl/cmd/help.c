@@ -10,17 +10,20 @@
 static void print_option(const struct args_option *o)
 {
 	char text[128];
-	int len = snprintf(text, sizeof(text), "  %c%c%s--%s%s%s%s", o->letter ? '-' : ' ',
-			   o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name,
-			   !o->arg       ? ""
-			   : o->optional ? "[="
-					 : " ",
-			   o->arg ? o->arg : "", o->optional ? "]" : "");
+	size_t width;
 
-	if (len >= COLUMN)
+	snprintf(text, sizeof(text), "  %c%c%s--%s%s%s%s", o->letter ? '-' : ' ',
+		 o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name,
+		 !o->arg       ? ""
+		 : o->optional ? "[="
+			       : " ",
+		 o->arg ? o->arg : "", o->optional ? "]" : "");
+
+	width = out_width(text);
+	if (width >= COLUMN)
 		printf("%s\n%*s%s\n", text, COLUMN, "", o->help);
 	else
-		printf("%-*s%s\n", COLUMN, text, o->help);
+		printf("%s%*s%s\n", text, COLUMN - (int)width, "", o->help);
 }
 
 static void print_options(const char *title, const struct args_option *options)
@@ -49,7 +52,8 @@ void help_overview(const struct args_option *globals)
 
 void help_command(const struct command *c, const struct args_option *globals)
 {
-	printf("usage: weir [GLOBAL OPTIONS] %s %s\n\n%s\n", c->name, c->usage, c->summary);
+	printf("usage: weir [GLOBAL OPTIONS] %s%s%s\n\n%s\n", c->name, c->usage[0] ? " " : "",
+	       c->usage, c->summary);
 	if (c->text)
 		printf("\n%s\n", c->text);
 	print_options("Options", c->options);

@@ -43,7 +43,7 @@ static int run_history(struct context *ctx, const struct args *args, struct err 
 	}
 	out_table_end(ctx->out);
 	if (!list.n && !ctx->quiet)
-		out_line(ctx->out, "no policy was ever accepted in instance %s", ctx->instance);
+		out_line(ctx->out, "no revision of a policy is kept, instance %s", ctx->instance);
 	return 0;
 }
 

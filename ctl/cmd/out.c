@@ -258,8 +258,7 @@ void out_row(struct out *o)
 	o->rows++;
 }
 
-// Bytes of UTF-8 that are not the first of a character take no place on the screen.
-static size_t width(const char *text)
+size_t out_width(const char *text)
 {
 	size_t n = 0;
 
@@ -279,9 +278,9 @@ static void add_cell(struct out *o, const char *name, const char *text, bool num
 	while (c < o->columns.n && strcmp(o->columns.at[c].name, name))
 		c++;
 	if (c == o->columns.n)
-		vec_push(&o->columns, ((struct column){name, width(name), number}));
-	if (width(text_get(&shown)) > o->columns.at[c].width)
-		o->columns.at[c].width = width(text_get(&shown));
+		vec_push(&o->columns, ((struct column){name, out_width(name), number}));
+	if (out_width(text_get(&shown)) > o->columns.at[c].width)
+		o->columns.at[c].width = out_width(text_get(&shown));
 	vec_push(&o->cells, ((struct cell){o->rows - 1, c, text_take(&shown)}));
 }
 
@@ -311,7 +310,7 @@ void out_cell_as(struct out *o, const char *key, const char *column, const char 
 static void print_cell(const struct out *o, size_t c, const char *text, bool last)
 {
 	const struct column *column = &o->columns.at[c];
-	int pad = (int)(column->width - width(text));
+	int pad = (int)(column->width - out_width(text));
 
 	if (column->number)
 		printf("%*s%s", pad, "", text);

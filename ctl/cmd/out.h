@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct out;
@@ -18,6 +19,9 @@ int out_finish(struct out *o);
 void out_error(struct out *o, const char *text, const char *hint, const char *code);
 void out_free(struct out *o);
 bool out_is_json(const struct out *o);
+
+// Columns of text on the screen: bytes of UTF-8 that are not the first of a character take none.
+size_t out_width(const char *text);
 
 // One line. What could steer the terminal (text_shown) is printed as '?', line breaks too; JSON escapes it.
 __attribute__((format(printf, 2, 3))) void out_line(struct out *o, const char *fmt, ...);

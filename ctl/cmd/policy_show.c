@@ -74,7 +74,9 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 		out_set_u64(o, "balance_verified", c->cost.balance_verified);
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
-	out_line(o, "%zu rules, %zu rows, tables %s", c->image->n_rules, c->image->n_rows,
+	out_line(o, "%zu %s, %zu %s, tables %s", c->image->n_rules,
+		 c->image->n_rules == 1 ? "rule" : "rules", c->image->n_rows,
+		 c->image->n_rows == 1 ? "row" : "rows",
 		 num_format_bytes(image_bytes(c->image), bytes));
 	if (ctx->verbose && c->cost.instructions)
 		out_line(

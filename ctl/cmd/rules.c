@@ -11,6 +11,22 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/identities.h"
 
+// What is in force was recorded when it was applied: that its record is not there is no mistake of the caller's.
+static int load_record(const char *instance, const struct generation_about *about, struct world *w,
+		       struct revision *ret, struct err *err)
+{
+	int code = revisions_load(instance, about->revision, w, ret, err);
+
+	if (code != -ENOENT)
+		return code;
+	err_input(err, "the record of revision %s is missing: its rules have no names",
+		  about->revision);
+	err_hint(err, "weir apply %s writes it anew", about->path);
+	if (err)
+		err->kind = ERR_SYSTEM;
+	return -ENODATA;
+}
+
 int rules_load(const struct instance *i, struct candidate **ret, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
@@ -25,7 +41,7 @@ int rules_load(const struct instance *i, struct candidate **ret, struct err *err
 	if (!code && !about->revision[0])
 		return -ENOENT;
 	if (!code)
-		code = revisions_load(i->name, about->revision, &c->world, &revision, err);
+		code = load_record(i->name, about, &c->world, &revision, err);
 	if (!code && candidate_compile(c, about->path, NULL, 0))
 		code = err_system(err, EBADMSG, "the record of revision %s does not compile",
 				  about->revision);

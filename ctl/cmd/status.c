@@ -13,6 +13,7 @@
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/leave.h"
 #include "ctl/control/macs.h"
+#include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
@@ -219,20 +220,39 @@ static void alarm_device(struct status *s, const struct device *d)
 	}
 }
 
+// A name of the policy that no device has now, so that it cannot be applied again as it is.
+static bool is_missed(const struct status *s, uint8_t class)
+{
+	struct link link;
+
+	return class && class <= s->about->n_ifaces && !(s->about->optional >> (class - 1) & 1) &&
+	       link_get(s->about->ifaces[class - 1], &link, NULL) == -ENODEV;
+}
+
 // What a policy says of an interface was settled by the name that it had then.
 static void alarm_class(struct status *s, uint32_t number, const struct device *d)
 {
 	uint8_t holds = s->reach.classes.class[number];
+	struct text t = {0};
 
 	if (s->reach.empty || !s->reach.named || d->state != DEVICE_HELD ||
 	    reach_is_by_name(&s->reach, s->about, number, d->row.name))
 		return;
-	alarm_add(s,
-		  "'%s' had another name when the policy was applied, which treats it as %s%s%s "
-		  "still: weir apply %s, or weir attach %s, goes by its new name",
-		  d->row.name, holds ? "'" : "not named",
-		  holds && holds <= s->about->n_ifaces ? s->about->ifaces[holds - 1] : "",
-		  holds ? "'" : "", s->about->path, d->row.name);
+	text_addf(&t, "'%s' had another name when the policy was applied, which treats it as ",
+		  d->row.name);
+	if (holds && holds <= s->about->n_ifaces)
+		text_addf(&t, "'%s' still: ", s->about->ifaces[holds - 1]);
+	else
+		text_add(&t, "not named still: ");
+	if (is_missed(s, holds))
+		text_addf(&t,
+			  "name it '%s' in %s and weir apply that, or give it its old name back",
+			  d->row.name, s->about->path);
+	else
+		text_addf(&t, "weir apply %s, or weir attach %s, goes by its new name",
+			  s->about->path, d->row.name);
+	alarm_add(s, "%s", text_get(&t));
+	text_free(&t);
 }
 
 static void alarm_iface(struct status *s, uint32_t number)
@@ -283,6 +303,17 @@ static void alarm_set(struct status *s, const struct generation_about_set *set, 
 			  set->name, set->max);
 }
 
+// What is in force goes on without it, but not beyond the next detach or boot.
+static void alarm_record(struct status *s)
+{
+	if (s->about->revision[0] && !revisions_has(s->ctx->instance, s->about->revision))
+		alarm_add(
+			s,
+			"the record of revision %s is missing: the next attach does not bring the "
+			"policy back; weir apply %s",
+			s->about->revision, s->about->path);
+}
+
 static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
@@ -292,6 +323,7 @@ static void show_alarms(struct status *s)
 	out_array(s->ctx->out, "alarms");
 	if (!instance_has_ifaces(s->instance))
 		alarm_add(s, "no interface is attached: weir attach IFACE");
+	alarm_record(s);
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
 		if (s->devices[number].state != DEVICE_FREE)

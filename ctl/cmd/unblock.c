@@ -189,7 +189,7 @@ static int say_stays(const struct leftover *l, const struct prefix *p, size_t mo
 
 	add_stays(&stays, l, prefix_format(p, target));
 	if (more)
-		text_addf(&stays, "; so do %zu more", more);
+		text_addf(&stays, "; so %s %zu more", more == 1 ? "does" : "do", more);
 	add_way(&way, l, target);
 	if (failure) {
 		code = err_refused(err, "%s", text_get(&stays));

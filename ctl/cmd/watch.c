@@ -143,7 +143,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 	w.limited = count;
 	if (!code && count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &w.left))
-		code = err_input(err, "--count '%s' is not a number", count);
+		code = err_input(err, "--count '%s' is not a count of 1 or more", count);
 	if (!code)
 		code = pins_ready(err);
 	if (!code)

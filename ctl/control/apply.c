@@ -144,8 +144,10 @@ static int check_revision(const struct instance *i, const char *wanted, struct e
 		code = generation_read_about(i, state.active, &about, err);
 	if (code || !strcmp(about.revision, wanted))
 		return code;
+	if (!about.revision[0])
+		return err_refused(err, "no policy is in force, so not revision %s either", wanted);
 	return err_refused(err, "revision %s is in force, not %s: somebody else applied a policy",
-			   about.revision[0] ? about.revision : "(none)", wanted);
+			   about.revision, wanted);
 }
 
 // A device that is attached already knows its number; one that will be gets it at attach.

@@ -64,8 +64,10 @@ static int load(const char *path, struct records *ret, struct err *err)
 	if (code)
 		return code;
 	code = parse(text, len, ret, err);
-	if (code)
+	if (code) {
 		err_prefix(err, "'%s'", path);
+		err_hint(err, "move it away to go on without it");
+	}
 	return not_typed(code, err);
 }
 

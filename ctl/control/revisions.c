@@ -71,17 +71,32 @@ static void read_meta(const struct json *meta, const char *id, struct revision *
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
 }
 
-int revisions_load(const char *instance, const char *id, struct world *w, struct revision *ret,
-		   struct err *err)
+// Where its record is, the caller frees it; NULL: nowhere.
+static char *record_of(const char *instance, const char *id)
 {
 	CLEANUP_FREE char *accepted = folder_of(instance, id);
 	CLEANUP_FREE char *staged = staged_of(instance, id); // a trial's
-	const char *folder = file_exists(accepted) ? accepted : staged;
-	CLEANUP_FREE char *index = mem_printf("%s/index", folder);
+	char **folder = file_exists(accepted) ? &accepted : &staged;
+	CLEANUP_FREE char *index = mem_printf("%s/index", *folder);
+
+	return id[0] && !strpbrk(id, "/.") && file_exists(index) ? TAKE_PTR(*folder) : NULL;
+}
+
+bool revisions_has(const char *instance, const char *id)
+{
+	CLEANUP_FREE char *folder = record_of(instance, id);
+
+	return folder;
+}
+
+int revisions_load(const char *instance, const char *id, struct world *w, struct revision *ret,
+		   struct err *err)
+{
+	CLEANUP_FREE char *folder = record_of(instance, id);
 	struct json *meta = NULL;
 	int code;
 
-	if (!id[0] || strpbrk(id, "/.") || !file_exists(index)) {
+	if (!folder) {
 		err_input(err, "there is no revision '%s'", id);
 		err_hint(err, "weir history lists them");
 		return -ENOENT;

@@ -50,6 +50,8 @@ int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct e
 int revisions_accept(const char *instance, const char *id, struct err *err);
 // Id of the current one; "" when there is none.
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err);
+// Is there a record of it, also of one on trial?
+bool revisions_has(const char *instance, const char *id);
 // The record of a revision, also of one on trial; ERR_INPUT when there is no such one.
 int revisions_load(const char *instance, const char *id, struct world *w, struct revision *ret,
 		   struct err *err);

@@ -215,7 +215,7 @@ def test_two_names_that_share_an_address(pair, on):
     line = on.fails(3, "unblock", "blocked.lab")
     assert nothing(pair, BLOCKED4, BLOCKED6, SHARED4, SHARED6)
     assert f"{BLOCKED4} stays blocked" in line and "shared.lab" in line
-    assert "so do 1 more" in line
+    assert "; so does 1 more" in line
     on("unblock", "shared.lab")
     assert everything(pair, BLOCKED4, BLOCKED6, SHARED4, SHARED6)
 
@@ -790,9 +790,13 @@ def test_a_damaged_file_is_refused_and_left_alone(pair, on):
     file = on.state / "overlay"
     file.write_text(file.read_text().replace("end 1", "end 2"))
     damaged = file.read_text()
-    assert str(file) in on.fails(2, "block", OTHER4)
+    said = on.fails(2, "block", OTHER4)
+    assert str(file) in said and "move it away to go on without it" in said
     assert file.read_text() == damaged
     assert nothing(pair, BLOCKED4) and everything(pair, OTHER4)
+    file.rename(file.with_name("damaged"))
+    on("block", OTHER4)
+    assert nothing(pair, BLOCKED4, OTHER4)
 
 
 # Several at once

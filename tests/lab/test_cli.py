@@ -48,15 +48,19 @@ def test_help_names_every_command():
     assert re.findall(r"^  ([a-z]+) ", done.stdout, re.MULTILINE)[:-1] == list(OPTIONS)
     assert options_in(done.stdout) == GLOBAL
     assert weir_alone("--help").stdout == weir_alone("-h").stdout == done.stdout
+    assert weir_alone("help", "help").stdout == done.stdout
 
 
 @pytest.mark.parametrize("command", OPTIONS)
 def test_help_of_a_command(command):
     done = weir_alone(command, "--help")
     assert done.returncode == 0 and done.stderr == ""
-    assert done.stdout.startswith(f"usage: weir [GLOBAL OPTIONS] {command} ")
+    assert re.match(rf"usage: weir \[GLOBAL OPTIONS\] {command}\b", done.stdout)
     assert options_in(done.stdout) == OPTIONS[command] | GLOBAL
     assert max(len(line) for line in done.stdout.splitlines()) <= 100
+    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
+    helps = [match.end() for match in re.finditer(r"^  .{4}--[a-z-]+(?:\S| \S+)*  +(?=\S)", done.stdout, re.MULTILINE)]
+    assert {end - done.stdout.rfind("\n", 0, end) - 1 for end in helps} == {26}
     for same in ["help", command], [command, "-h"], ["-h", command], [command, "x", "y", "--help"]:
         assert weir_alone(*same).stdout == done.stdout
 
@@ -146,6 +150,9 @@ FAILURES = [
     (["block", "blocked.lab", "--resolver", "10.99.0.1", "--resolver-timeout", "50ms"], 2, "ETIME"),
     (["block", "blocked.lab", "--resolver", "nobody"], 1, "nobody"),
     (["bypass", "nope0"], 1, "'nope0'"), (["watch", "-c", "x"], 1, "'x'"),
+    (["watch", "-c", "0"], 1, "'0' is not a count of 1 or more"),
+    (["attach", "near0", "--confirm", "5s"], 1, "write --confirm=5s"),
+    (["drain", "--wait", "10s", "192.0.2.1"], 1, "write --wait=10s"),
     (["doctor", "nope0"], 1, "'nope0'"),
 ]
 

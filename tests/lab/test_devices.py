@@ -315,6 +315,18 @@ def test_a_policy_holds_on_a_device_until_it_is_applied_again(pair, weir, apply)
     assert not passes_nine(pair, "one", "two") and passes_nine(pair, "two", "one")
 
 
+def test_a_name_of_the_policy_that_is_gone(pair, weir, apply):
+    """What the alarm says to do works."""
+    make(pair, "one")
+    apply(NINE, devices="one")
+    rename(pair, "one", "two")
+    found = alarms(weir)
+    assert len(found) == 1 and "treats it as 'one' still: name it 'two' in" in found[0], found
+    assert "no interface 'one'" in apply.fails(1, NINE, devices="one")
+    apply(NINE, devices="two")
+    assert alarms(weir) == [] and not passes_nine(pair, "two", "one")
+
+
 @pytest.mark.parametrize("devices", ["one?", "on*"])
 def test_a_device_that_need_not_be_there_is_no_alarm(pair, weir, apply, devices):
     make(pair, "one")

@@ -353,6 +353,9 @@ def test_a_lost_record(running):
     assert (packet["verdict"], packet["rule_number"]) == ("drop", 2)
     text = running("explain", "192.0.2.5").stdout
     assert "the rules are not known" in text and "is missing" in text
+    said = running.fails(2, "stats")
+    assert "is missing: its rules have no names (weir apply " in said
+    assert any("is missing" in alarm for alarm in running.json("status", status=2)["alarms"])
 
 
 def test_services_that_share_an_address(pair, weir, tmp_path):

@@ -78,7 +78,7 @@ def test_all_errors_of_a_file_in_one_run(apply):
 def test_apply_attaches_what_is_new(pair, weir, tmp_path):
     apply = Policies(weir, tmp_path)
     said = apply(f"{NINE}\nexpect drop udp from {SOURCE4} to {Pair.near4} port 9").stdout
-    assert "1 rules, 1 expect lines hold" in said and "attached to near0" in said
+    assert "1 rule, 1 expect line holds" in said and "attached to near0" in said
     assert ports(pair) == PASSES_TEN
     assert "attached" not in apply(TEN).stdout
 
@@ -99,6 +99,7 @@ def test_dry_run_does_nothing(pair, on, apply):
 
 
 def test_if_revision(pair, on, apply):
+    assert "no policy is in force" in apply.fails(3, NINE, "--if-revision", "0000")
     apply(NINE)
     revision = on.json("history")["current"]
     assert revision in apply.fails(3, TEN, "--if-revision", "0000x")

@@ -443,6 +443,7 @@ def test_nothing_to_try(pair, second, weir, apply):
     everywhere(weir, apply, "drop port 9")
     said = weir("attach", "near1", "--confirm").stdout
     assert "was attached already" in said and "on trial" not in said
+    assert "there is no trial: all was attached already" in said
     apply("drop port 10", devices="near0, near1")
     assert weir.json("attach", "near1", "--confirm")["trial_ms"] == 0
     assert "24h" in weir.fails(1, "attach", "near1", "--confirm=25h")
