@@ -58,7 +58,7 @@ static void renew_rules(struct culprits *c)
 	c->asked_s = now_s;
 	if (commit_read(c->instance, &state, NULL))
 		return;
-	in_force = state.expired ? state.previous : state.active;
+	in_force = state.in_force;
 	if (in_force == c->generation)
 		return;
 	c->generation = in_force;

@@ -36,8 +36,7 @@ int rules_load(const struct instance *i, struct candidate **ret, struct err *err
 	int code = commit_read(i, &state, err);
 
 	if (!code)
-		code = generation_read_about(i, state.expired ? state.previous : state.active,
-					     about, err);
+		code = generation_read_about(i, state.in_force, about, err);
 	if (!code && !about->revision[0])
 		return -ENOENT;
 	if (!code)

@@ -33,8 +33,7 @@ static int open_set(struct context *ctx, const char *name, struct opened *o, str
 	if (!code)
 		code = commit_read(o->instance, &state, err);
 	if (!code)
-		code = generation_read_about(
-			o->instance, state.expired ? state.previous : state.active, o->about, err);
+		code = generation_read_about(o->instance, state.in_force, o->about, err);
 	if (!code)
 		code = sets_find(o->about, name, &o->set, err);
 	return code ? code : instance_clock(o->instance, &o->clock, err);

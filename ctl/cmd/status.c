@@ -457,8 +457,7 @@ static int show_policy(struct status *s, struct err *err)
 
 	if (code)
 		return code;
-	generation_read_about(s->instance, state.expired ? state.previous : state.active, about,
-			      NULL);
+	generation_read_about(s->instance, state.in_force, about, NULL);
 	text_addf(&line, "%s%-9s%s ", out_bold(o), s->ctx->instance, out_plain(o));
 	out_set_string(o, "revision", about->revision[0] ? about->revision : NULL);
 	if (about->revision[0]) {

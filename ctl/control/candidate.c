@@ -161,7 +161,7 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 
 	if (!code && i)
 		code = commit_read(i, &state, err);
-	options.heir_of = state.expired ? state.previous : state.active;
+	options.heir_of = state.in_force;
 	for (; options.n_sets < c->resolved->n_dynamics; options.n_sets++)
 		sets[options.n_sets] = (struct generation_set){
 			.name = c->resolved->dynamics[options.n_sets].name,

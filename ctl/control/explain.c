@@ -287,16 +287,11 @@ static int compile_record(struct explain *e, const struct explain_request *reque
 static int open_active(struct explain *e, uint32_t *ret_number, struct err *err)
 {
 	struct commit_state state;
-	int code = commit_read(e->book->instance, &state, err);
 	uint32_t number;
+	int code = commit_in_force(e->book->instance, &state, &number, err);
 
 	if (code)
 		return code;
-	number = state.expired ? state.previous : state.active;
-	if (!number)
-		return err_system(err, ENOENT,
-				  "the policy in force has lost its pins, in instance '%s'",
-				  e->book->instance->name);
 	*ret_number = number;
 	return generation_open(e->book->instance, number, &e->generation, err);
 }

@@ -43,7 +43,7 @@ static int open_live(struct fleet *p, const struct commit_state *state, struct e
 {
 	int code;
 
-	p->generation = state->expired ? state->previous : state->active;
+	p->generation = state->in_force;
 	code = balancing_open(p->instance, p->generation, &p->live, err);
 	if (code == -ENOENT) {
 		err_input(err, "the policy in force has no services");

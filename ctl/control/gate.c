@@ -180,7 +180,7 @@ int gate_check(const struct instance *i, const struct link *link, const struct g
 		return code;
 	if ((code = commit_read(i, &state, err)))
 		return code;
-	now = state.expired ? state.previous : state.active;
+	now = state.in_force;
 	code = check(i, now, link, gate, ret_warning, size, err);
 	if (!code && state.deadline && now != state.previous)
 		code = check(i, state.previous, link, gate, ret_warning, size, err);

@@ -87,7 +87,7 @@ int parting_check(const struct instance *i, struct err *err)
 	int code = commit_read(i, &state, err);
 
 	if (!code)
-		in_force = state.expired ? state.previous : state.active;
+		in_force = state.in_force;
 	if (!code)
 		code = in_force ? balancing_open(i, in_force, &l, err) : -ENOENT;
 	if (code == -ENOENT)

@@ -117,7 +117,7 @@ static bool read_in_force(const struct instance *i, struct generation_about *ret
 	if (commit_read(i, &state, NULL))
 		return false;
 	*ret_trial = state.deadline && !state.expired;
-	return !generation_read_about(i, state.expired ? state.previous : state.active, ret, NULL);
+	return !generation_read_about(i, state.in_force, ret, NULL);
 }
 
 bool unchanged_state(const char *instance, const char *revision, const struct candidate *c,

@@ -104,7 +104,25 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 	// Of interfaces that are detached nothing is left to try.
 	state.expired = state.deadline && (now.jiffies > state.deadline ||
 					   (commit_tries_interfaces(&state) && !state.brought));
+	state.in_force = state.expired ? state.previous : state.active;
 	*ret = state;
+	return 0;
+}
+
+int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t *ret_number,
+		    struct err *err)
+{
+	struct commit_state state;
+	int code = commit_read(i, &state, err);
+
+	if (code)
+		return code;
+	if (!state.in_force)
+		return err_system(err, ENOENT,
+				  "the policy in force has lost its pins, in instance '%s'",
+				  i->name);
+	*ret = state;
+	*ret_number = state.in_force;
 	return 0;
 }
 
@@ -163,16 +181,25 @@ void commit_unbring(const struct instance *i, uint32_t number)
 	set_brought(i, i->knobs->brought & ~(1ull << (number & (WEIR_IFACES - 1))));
 }
 
-int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err)
+// Both slots hold the running policy from here on, and no interface is on trial.
+static int begin_switch(const struct instance *i, struct clock *ret_now, struct err *err)
 {
-	struct clock now;
-	int code = instance_clock(i, &now, err);
+	int code = instance_clock(i, ret_now, err);
 
 	if (!code)
 		code = copy_slot(i, WEIR_SLOT_ACTIVE, WEIR_SLOT_PREVIOUS, err);
+	if (!code)
+		set_brought(i, 0);
+	return code;
+}
+
+int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err)
+{
+	struct clock now;
+	int code = begin_switch(i, &now, err);
+
 	if (code)
 		return code;
-	set_brought(i, 0);
 	set_deadline(i, clock_after_ms(&now, trial_ms));
 	return 0;
 }
@@ -181,13 +208,10 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 		  struct err *err)
 {
 	struct clock now;
-	int code = instance_clock(i, &now, err);
+	int code = begin_switch(i, &now, err);
 
-	if (!code)
-		code = copy_slot(i, WEIR_SLOT_ACTIVE, WEIR_SLOT_PREVIOUS, err);
 	if (code)
 		return code;
-	set_brought(i, 0);
 	// Both slots hold the running policy here, so a deadline harms nobody before the switch.
 	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
 	code = write_slot(i, WEIR_SLOT_ACTIVE, generation_program(g), err);

@@ -11,6 +11,7 @@ struct commit_state {
 	uint32_t active, previous; // generation numbers, 0: unknown program
 	uint64_t deadline;         // jiffies64 of a trial's end; 0: no trial
 	bool expired;              // the kernel has gone back: `previous` is what packets meet
+	uint32_t in_force;         // the one that packets meet; 0: its pins are lost
 	uint64_t brought;          // bit: number of an interface that came with the trial
 };
 // Is it a trial of interfaces alone, the policy being the same before and after?
@@ -18,6 +19,9 @@ bool commit_tries_interfaces(const struct commit_state *state);
 
 // From the slots themselves. 0 or -errno with err set.
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err);
+// The number of the generation in force alone; that its pins are lost is an error.
+int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t *ret_number,
+		    struct err *err);
 
 // The number the next generation gets.
 int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err);

@@ -41,17 +41,11 @@ int reach_read(const struct instance *i, uint32_t generation, struct reach *ret,
 static int read_now(const struct instance *i, struct reach *ret, struct err *err)
 {
 	struct commit_state state;
-	int code = commit_read(i, &state, err);
 	uint32_t number;
+	int code = commit_in_force(i, &state, &number, err);
 
-	if (code)
-		return code;
-	number = state.expired ? state.previous : state.active;
-	if (!number)
-		return err_system(err, ENOENT,
-				  "the policy in force has lost its pins, in instance '%s'",
-				  i->name);
-	code = reach_read(i, number, ret, err);
+	if (!code)
+		code = reach_read(i, number, ret, err);
 	if (!code && state.expired)
 		ret->over = state.brought;
 	return code;
