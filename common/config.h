@@ -54,6 +54,7 @@ struct knobs {
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
 	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does not; 0: none */
 	__u32 forwards[2][WEIR_IFACES];
+	__u64 unsure; /* bit: number of an interface with tables of routes, or a switch, above it that are not known */
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
 	__u64 brought; /* bit: number of an interface that came with a trial; all passes after its end */
 	__u64 iface_slots[2 * WEIR_IFACE_SLOTS]; /* IFACE_SLOT, 0: free */
@@ -63,5 +64,5 @@ struct knobs {
 	__u64 members_rest; /* number of the bond whose others are: those too many, or new; 0: there is no bond */
 };
 _Static_assert(sizeof(struct knobs) ==
-		       88 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS + 8 * WEIR_MEMBERS,
+		       96 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS + 8 * WEIR_MEMBERS,
 	       "layout");

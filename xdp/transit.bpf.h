@@ -45,6 +45,13 @@ static __always_inline __u32 forwards_above(const struct packet *pkt, __u32 devi
 	return knobs.forwards[pkt->family == 6][number_of(device) & (WEIR_IFACES - 1)];
 }
 
+/* A VLAN in a VRF has other routes than the interface below it, and a switch that is not the kernel's may have the
+ * frame for anybody. There the exemptions hold for all: a host must not lose its neighbours. */
+static __always_inline bool is_unsure(__u32 device)
+{
+	return knobs.unsure >> (number_of(device) & (WEIR_IFACES - 1)) & 1;
+}
+
 /* There is a route onwards, whatever hinders the kernel just now from saying the next hop. */
 static __always_inline bool leads_on(long answer)
 {
@@ -62,7 +69,7 @@ __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 
 	if (!pkt || !pkt->family || is_to_link(pkt) || !is_for_one(ctx) || !is_for_us(ctx))
 		return false;
-	if (!(device = transit_device(ctx)))
+	if (!(device = transit_device(ctx)) || is_unsure(device))
 		return false;
 	ask.ifindex = device;
 	ask.family = pkt->family == 4 ? FAMILY_IP4 : FAMILY_IP6;

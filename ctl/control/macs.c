@@ -17,6 +17,7 @@ struct above {
 	struct stations stations;
 	uint64_t present; // a bit for each that is there
 	uint32_t forwards[2][WEIR_IFACES];
+	uint64_t unsure;                // as in the knobs
 	uint64_t members[WEIR_MEMBERS]; // as in the knobs
 	uint64_t members_rest;
 	size_t n_members; // also those that have no room
@@ -132,6 +133,30 @@ static uint32_t forwarder(const struct tower *t, const struct link *base, uint8_
 	return 0;
 }
 
+// Its routes are those of the table of its own.
+static bool is_in_vrf(const struct tower *t, const struct link *link)
+{
+	for (size_t n = 0; n < t->n; n++)
+		if (t->links[n].index == link->master)
+			return !strcmp(t->links[n].kind, "vrf");
+	return false;
+}
+
+// Nobody can say for a frame that comes in there how it is routed: the datapath asks for the device that it came
+// in on, which for a bond is a member.
+static bool is_unsure(const struct tower *t, const struct link *base)
+{
+	bool asked = strcmp(base->kind, "bond") != 0;
+
+	for (size_t n = 0; n < t->n; n++) {
+		if (!t->in[n] || (asked && t->links[n].index == base->index))
+			continue;
+		if (is_in_vrf(t, &t->links[n]))
+			return true;
+	}
+	return t->foreign;
+}
+
 // The kernel gives the program of a bond to its members, and netvsc that of its device to the virtual function
 // below it. On all other masters only generic mode works, where frames have come up already.
 static void add_members(const struct tower *t, const struct link *base, uint32_t number,
@@ -175,6 +200,7 @@ static void find_interface(const struct link *links, size_t n, uint32_t ifindex,
 			;
 		if (!t.foreign)
 			add_tower(&ret->stations, &t, &links[base], number);
+		ret->unsure |= (uint64_t)is_unsure(&t, &links[base]) << number;
 		ret->forwards[0][number] = forwarder(&t, &links[base], 4);
 		ret->forwards[1][number] = forwarder(&t, &links[base], 6);
 		add_members(&t, &links[base], number, ret);
@@ -219,6 +245,7 @@ static void write_members(const struct instance *i, const struct above *a)
 
 static void write_forwards(const struct instance *i, const struct above *a)
 {
+	store(&i->knobs->unsure, a->unsure);
 	for (int family = 0; family < 2; family++)
 		for (uint32_t n = 0; n < WEIR_IFACES; n++)
 			if (i->knobs->forwards[family][n] != a->forwards[family][n])
