@@ -16,8 +16,6 @@
 #include "ctl/datapath/probe.h"
 #include "xdp/decap.skel.h"
 
-#define PROGRAM_NAME "weir_decap"
-
 static const struct {
 	const char *name, *effect, *text;
 } rows[] = {
@@ -119,7 +117,7 @@ int decap_load(const struct decap_end *end, struct decap **ret, struct err *err)
 static bool find_ours(const struct attached_list *list, uint32_t *ret_id, struct decap_maps *ret)
 {
 	for (size_t n = 0; n < list->n; n++)
-		if (!strcmp(list->at[n].name, PROGRAM_NAME) &&
+		if (!strcmp(list->at[n].name, DECAP_PROGRAM) &&
 		    decap_maps_of(list->at[n].prog_id, ret)) {
 			*ret_id = list->at[n].prog_id;
 			return true;

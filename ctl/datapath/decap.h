@@ -11,6 +11,9 @@
 #include "ctl/base/addr.h"
 #include "ctl/datapath/attach.h"
 
+// As the kernel shows it.
+#define DECAP_PROGRAM "weir_decap"
+
 // Whose tunnels end here, and what they may bring.
 struct decap_end {
 	uint16_t port; // of GUE, host order

@@ -5,12 +5,14 @@
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/decap.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
@@ -79,10 +81,13 @@ static int hint_removal(const char *name, const struct attached_list *there, str
 	char instance[WEIR_NAME_MAX];
 	uint32_t link = there->shared ? 0 : linked_holder(there->link_prog_id);
 
+	if (there->n == 1 && !strcmp(there->at[0].name, DECAP_PROGRAM))
+		return err_hint(err, "take it away first: weir decap %s --off", name);
 	if (there->shared)
 		return err_hint(err, "take it away first: xdp-loader unload -a %s", name);
-	if (!link)
-		return err_hint(err, "take it away first: ip link set dev %s xdp off", name);
+	if (!link) // "xdp" alone would mean native mode, wherever the driver knows it
+		return err_hint(err, "take it away first: ip link set dev %s %s off", name,
+				there->mode == IFACE_GENERIC ? "xdpgeneric" : "xdp");
 	if (find_instance(there->link_prog_id, instance))
 		return err_hint(err, "take it away first: weir -n %s detach %s", instance, name);
 	return err_hint(err, "take it away first: bpftool link detach id %u", link);

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import platform
+import re
 import shutil
 import tempfile
 import time
@@ -145,6 +146,18 @@ def test_alone_says_why_everywhere(pair, weir):
     why = row["alone_because"]
     assert listed == "weir_entry" and found[0]["level"] == "note" and why in found[0]["text"]
     assert f"'near0' is not shared with other XDP programs: {why}" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["xdpdrv", "xdpgeneric"])
+def test_the_hint_takes_a_foreign_program_away(pair, weir, mode):
+    pair.attach_foreign(mode)
+    try:
+        said = weir.fails(3, "attach", "near0")
+        pair.link(*re.search(r"take it away first: ip link (.*)\)", said)[1].split())
+        assert pair.xdp_names()["near0"] is None
+    finally:
+        pair.detach_foreign(mode)
+    weir("attach", "near0")
 
 
 def test_detach_takes_only_our_own(pair, weir):

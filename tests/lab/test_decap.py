@@ -197,7 +197,7 @@ def test_others_are_left_alone(pair, weir, backend):
     assert pair.free("192.0.2.1") == [False]
     weir("detach")
     weir("decap", "near0", *FROM)
-    weir.fails(3, "attach", "near0")
+    assert "weir decap near0 --off" in weir.fails(3, "attach", "near0")
     assert pair.xdp_names()["near0"] == "weir_decap"
     assert weir("detach").returncode == 0
     assert pair.xdp_names()["near0"] == "weir_decap"
