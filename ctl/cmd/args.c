@@ -168,6 +168,14 @@ static const struct args_given *last(const struct args *args, const char *name)
 	return found;
 }
 
+bool args_knows(const struct args *args, const char *name)
+{
+	for (const struct args_option *o = args->tables[0]; o && o->name; o++)
+		if (!strcmp(o->name, name))
+			return true;
+	return false;
+}
+
 bool args_has(const struct args *args, const char *name)
 {
 	return last(args, name);

@@ -43,6 +43,8 @@ int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t
 	       struct err *err);
 void args_free(struct args *args);
 
+// Is it an option of the command itself, not one of all commands?
+bool args_knows(const struct args *args, const char *name);
 // The option must be in one of the tables. args_value: the last one given, NULL when none.
 bool args_has(const struct args *args, const char *name);
 const char *args_value(const struct args *args, const char *name);

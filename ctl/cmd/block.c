@@ -274,25 +274,28 @@ static void warn_overruled(const struct request *r, const struct book *b)
 		}
 }
 
-// How long the one thing that was named stays: another claim may hold it longer.
+// How long the one thing that was named stays: another claim may hold it longer. In both directions: the
+// time for which both do.
 static uint64_t stays_until(const struct request *r, const struct book *b)
 {
 	const struct bulk_item *item = r->targets.bulk.items.at;
-	uint64_t latest = r->intent.until_s;
+	uint64_t all = UINT64_MAX;
 
 	if (r->targets.bulk.items.n != 1 || item->name)
-		return latest;
+		return r->intent.until_s;
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
+		uint64_t latest = r->intent.until_s;
 		const struct record *record;
 		size_t n = 0;
 
-		if (!(r->intent.kinds & 1u << kind) ||
-		    !(record = records_find(&b->records, &item->prefix, kind, &n)))
+		if (!(r->intent.kinds & 1u << kind))
 			continue;
-		for (size_t k = 0; k < n; k++)
+		record = records_find(&b->records, &item->prefix, kind, &n);
+		for (size_t k = 0; record && k < n; k++)
 			latest = record[k].until_s > latest ? record[k].until_s : latest;
+		all = latest < all ? latest : all;
 	}
-	return latest;
+	return all;
 }
 
 // Do lines of a list say something of their own?
@@ -411,6 +414,8 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 	CLEANUP(request_free) struct request r = {0};
 	int code = pins_ready(err);
 
+	if (!code)
+		code = sets_check_options(args, err);
 	if (!code)
 		code = read_request(ctx, args, allow, &r, err);
 	if (code)

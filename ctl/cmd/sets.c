@@ -75,6 +75,28 @@ static uint64_t until_of(const struct opened *o, const struct intent *intent)
 	return o->set->expire_ms ? clock_after_ms(&o->clock, o->set->expire_ms) : UINT64_MAX;
 }
 
+int sets_check_options(const struct args *args, struct err *err)
+{
+	// A set has addresses and times, no holders, no directions and no file.
+	static const char *const fit[] = {
+		"set", "for", "file", "wide", "force", "resolver", "resolver-timeout"};
+
+	if (!args_has(args, "set"))
+		return 0;
+	vec_each (&args->given, given) {
+		const char *name = given->option->name;
+		size_t f = 0;
+
+		if (!args_knows(args, name))
+			continue;
+		while (f < ARRAY_SIZE(fit) && strcmp(fit[f], name))
+			f++;
+		if (f == ARRAY_SIZE(fit))
+			return err_input(err, "--set excludes --%s", name);
+	}
+	return 0;
+}
+
 int sets_change(struct context *ctx, const char *name, const struct targets *t,
 		const struct intent *intent, bool remove, struct err *err)
 {

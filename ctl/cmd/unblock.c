@@ -357,6 +357,8 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 	int code = pins_ready(err);
 
 	if (!code)
+		code = sets_check_options(args, err);
+	if (!code)
 		code = read_request(ctx, args, allow, &r, err);
 	if (!code && args_has(args, "set"))
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, true, err);

@@ -492,7 +492,7 @@ def test_everything_of_an_origin_and_nothing_else(pair, on, options):
     "options, what",
     [(["--origin", ""], "--origin is empty"), (["--all", "--origin", ""], "--origin is empty"),
      (["--sync", ""], "--sync is empty"), (["--all", "--sync", "feed"], "--all goes with"),
-     (["--all", BLOCKED4], "--all goes with"), (["--all", "--set", "set"], "--all goes with"),
+     (["--all", BLOCKED4], "--all goes with"), (["--all", "--set", "set"], "--set excludes --all"),
      (["-f", "-", "--origin", "ids"], "standard input holds no address"),
      (["-f", "-", "--sync", "feed"], "standard input holds no address"),
      (["-f", "/dev/stdin", "--all"], "holds no address")],
@@ -503,6 +503,15 @@ def test_what_may_be_a_mistake_takes_nothing_away(on, options, what):
     before = on.entries()
     assert what in on.fails(1, "unblock", *options, input="# nothing\n")
     assert on.entries().keys() == before.keys()
+
+
+@pytest.mark.parametrize("first, second", [("--to", "--both"), ("--both", "--to")])
+def test_both_directions_are_said_to_stay_as_long_as_both_do(on, first, second):
+    on("block", "192.0.2.1", first, *["--for", "30m"][:2 * (first == "--both")])
+    said = on("block", "192.0.2.1", second, *["--for", "10m"][:2 * (second == "--both")]).stdout
+    assert ("(10m)" in said) == (second == "--both") and ("for ever" in said) == (second == "--to")
+    done = on("block", "192.0.2.1", "--both", "--for", "20m")
+    assert "for ever" not in done.stdout and ("(20m)" in done.stdout) == (second == "--both")
 
 
 def test_unblock_of_what_something_wider_covers(pair, on):

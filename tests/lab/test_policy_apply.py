@@ -251,6 +251,22 @@ def changes(on, apply, *options):
     assert dry["changed"] and done["changed"] and done["revision"] != revision
 
 
+def test_options_that_say_nothing_of_a_set(on, apply):
+    """None is left out silently: --dry-run beside --set would put the address in."""
+    def seen():
+        return [one["address"] for one in on.json("list", "--set", "seen")["addresses"]]
+
+    apply("set seen dynamic\ndrop from @seen")
+    on("block", "--set", "seen", SOURCE4, "--for", "1h", "--force")
+    for words in ["--dry-run"], ["--note", "x"], ["--origin", "ids"], ["--to"], ["-i", "near0"], ["--volatile"]:
+        assert "--set excludes --" in on.fails(1, "block", "--set", "seen", "192.0.2.99", *words)
+    for words in ["--dry-run"], ["--origin", "ids"], ["--all"]:
+        assert "--set excludes --" in on.fails(1, "unblock", "--set", "seen", SOURCE4, *words)
+    assert seen() == [SOURCE4]
+    on("unblock", "--set", "seen", SOURCE4)
+    assert seen() == []
+
+
 def test_apply_of_what_is_in_force_changes_nothing(pair, on, apply, dns):
     (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n")
     (apply.folder / "more.weir").write_text("drop proto udp to port 11\n")
