@@ -61,7 +61,9 @@ struct knobs {
 	/* A bond has its members run its program, and there frames come in: IFACE_SLOT(member, number of the
 	 * bond), 0: no more. */
 	__u64 members[WEIR_MEMBERS];
-	__u64 members_rest; /* number of the bond whose others are: those too many, or new; 0: there is no bond */
+	/* Number for frames that come in on another device: new members of the bond, or those too many; or the only
+	 * interface, moved into a namespace where it has another index. 0: nobody's. */
+	__u64 iface_rest;
 };
 _Static_assert(sizeof(struct knobs) ==
 		       96 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS + 8 * WEIR_MEMBERS,

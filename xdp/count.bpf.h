@@ -5,9 +5,8 @@
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* That of the bond with this member, if it is one: the only frames whose interface has no number itself are those
- * that a bond's members bring. */
-__noinline int number_of_master(__u32 ifindex)
+/* Of a device that has none itself: that of the bond with this member, or of the interface whose index has changed. */
+__noinline int number_of_other(__u32 ifindex)
 {
 	for (int i = 0; i < WEIR_MEMBERS; i++) {
 		__u64 slot = knobs.members[i];
@@ -17,7 +16,7 @@ __noinline int number_of_master(__u32 ifindex)
 		if ((__u32)slot == ifindex)
 			return slot >> 32 & (WEIR_IFACES - 1);
 	}
-	return knobs.members_rest & (WEIR_IFACES - 1);
+	return knobs.iface_rest & (WEIR_IFACES - 1);
 }
 
 /* The number of the interface with this index, 0 when it has none. */
@@ -31,7 +30,7 @@ static __always_inline __u32 number_of(__u32 ifindex)
 	slot = knobs.iface_slots[place & (2 * WEIR_IFACE_SLOTS - 1)];
 	if (likely((__u32)slot == ifindex))
 		return slot >> 32 & (WEIR_IFACES - 1);
-	return (__u32)number_of_master(ifindex) & (WEIR_IFACES - 1);
+	return (__u32)number_of_other(ifindex) & (WEIR_IFACES - 1);
 }
 
 /* That of the interface that the packet came in on. */

@@ -18,6 +18,7 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/pins.h"
 #include "ctl/datapath/reach.h"
@@ -255,6 +256,24 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 	text_free(&t);
 }
 
+// A device that has moved to where another one has its index gets another: the datapath does not know it then, and
+// what a policy says of interfaces by name does not hold.
+static void alarm_index(struct status *s, uint32_t number, const struct device *d)
+{
+	const struct knobs *knobs = s->instance->knobs;
+	uint32_t known = iface_table_find(knobs, d->row.ifindex);
+
+	if ((d->state != DEVICE_HELD && d->state != DEVICE_MOVED) || known == number ||
+	    (!known && knobs->iface_rest == number))
+		return;
+	alarm_add(
+		s,
+		"'%s' has another index since it was moved, under which its packets are not known: "
+		"a policy that names it does not hold there until the next command that changes "
+		"something, weir apply for instance",
+		d->row.name);
+}
+
 static void alarm_iface(struct status *s, uint32_t number)
 {
 	const struct device *d = &s->devices[number];
@@ -263,6 +282,7 @@ static void alarm_iface(struct status *s, uint32_t number)
 
 	alarm_device(s, d);
 	alarm_class(s, number, d);
+	alarm_index(s, number, d);
 	if (s->reach.over >> number & 1)
 		alarm_add(s,
 			  "'%s' came with a trial that has run out: everything passes there; weir "

@@ -19,7 +19,7 @@ struct above {
 	uint32_t forwards[2][WEIR_IFACES];
 	uint64_t unsure;                // as in the knobs
 	uint64_t members[WEIR_MEMBERS]; // as in the knobs
-	uint64_t members_rest;
+	uint64_t iface_rest;
 	size_t n_members; // also those that have no room
 	size_t masters;
 };
@@ -174,8 +174,8 @@ static void add_members(const struct tower *t, const struct link *base, uint32_t
 			ret->members[ret->n_members] = IFACE_SLOT(l->index, number);
 		ret->n_members++;
 	}
-	if (hands_down && !ret->members_rest)
-		ret->members_rest = number;
+	if (hands_down && !ret->iface_rest)
+		ret->iface_rest = number;
 	ret->masters += hands_down;
 }
 
@@ -212,15 +212,21 @@ static void find_interface(const struct link *links, size_t n, uint32_t ifindex,
 static int find_all(const struct instance *i, struct above *ret, struct err *err)
 {
 	CLEANUP_FREE struct link *links = NULL;
+	uint64_t numbers = 0;
 	struct iface row;
 	size_t n = 0;
 	int code = link_list(&links, &n, err);
 
 	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++) {
 		code = instance_iface(i, number, &row, err);
-		if (!code && row.state != IFACE_FREE)
-			find_interface(links, n, row.ifindex, number, ret);
+		if (code || row.state == IFACE_FREE)
+			continue;
+		numbers |= 1ull << number;
+		find_interface(links, n, row.ifindex, number, ret);
 	}
+	// The only interface is the one that frames come in on, whatever its index has become.
+	if (numbers && !(numbers & (numbers - 1)) && !ret->iface_rest)
+		ret->iface_rest = (uint64_t)__builtin_ctzll(numbers);
 	forget_members(ret);
 	return code;
 }
@@ -238,7 +244,7 @@ static void store(__u64 *knob, uint64_t value)
 
 static void write_members(const struct instance *i, const struct above *a)
 {
-	store(&i->knobs->members_rest, a->members_rest);
+	store(&i->knobs->iface_rest, a->iface_rest);
 	for (size_t n = 0; n < WEIR_MEMBERS; n++)
 		store(&i->knobs->members[n], a->members[n]);
 }

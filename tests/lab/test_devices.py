@@ -186,6 +186,23 @@ def test_a_device_moved_to_another_namespace(two, pair, index):
     assert "prog/xdp" not in shown and not blocks(pair, "three", "one", netns=netns)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_policy_follows_a_device_that_gets_another_index(two, pair, tmp_path, alone):
+    """As the only one it cannot be mistaken; of several, status says that its packets are not known."""
+    if alone:
+        two("detach", "two")
+    two("unblock", BLOCKED)
+    Policies(two, tmp_path)(f"drop from {BLOCKED}", devices="one" if alone else "one, two")
+    have = json.loads(pair.near(["ip", "-j", "link", "show", "one"]).stdout)[0]["ifindex"]
+    pair_ip(pair, "far", "link", "add", "four", "index", str(have), "type", "bridge")
+    pair.link("set", "one", "netns", pair.far_netns)
+    pair_ip(pair, "far", "link", "set", "one", "up")
+    if not alone:
+        assert ["another index" in alarm for alarm in alarms(two)] == [True]
+        two("block", "192.0.2.9", check=False)
+    assert alarms(two) == [] and blocks(pair, "one", netns=pair.far_netns)
+
+
 def test_a_device_that_moved_without_a_link(two, pair):
     """Where the kernel gives no link the program stays on the device as well, and is found there."""
     if json.loads(two("-j", "status").stdout)["interfaces"][0]["shared"]:
