@@ -12,6 +12,7 @@ const volatile __u32 offset;  // of the source in the frame
 const volatile __u32 words;   // of a source: 1 or 4
 const volatile __u32 flood;   // a source never seen before for each packet, in place of the list
 const volatile __u32 spread;  // which bits of such a source are drawn
+const volatile __u32 base;    // and what the others are
 const volatile __u32 ifindex; // of the device to send to; 0: jump
 const volatile __u32 restore; // the link and IP headers are written anew
 const volatile __u32 grown;   // by so many bytes in front of them
@@ -90,7 +91,7 @@ int bench_draw(struct xdp_md *ctx)
 	if ((void *)(at + 4) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
 	if (flood)
-		at[0] = (__u32)random64() & spread;
+		at[0] = ((__u32)random64() & spread) | base;
 	else
 		draw_listed(at);
 	if (ifindex)

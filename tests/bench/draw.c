@@ -96,7 +96,9 @@ static int load(struct draw *d, const struct draw_options *o)
 		(uint32_t)(ETHER_BYTES + (o->vlan ? TAG_BYTES : 0) + (o->family == 4 ? 12 : 8));
 	*(uint32_t *)&skel->rodata->words = (uint32_t)words;
 	*(uint32_t *)&skel->rodata->flood = o->flood;
-	*(uint32_t *)&skel->rodata->spread = o->spread ? htonl(~0u << (32 - o->spread)) : ~0u;
+	// Below 10.0.0.0/8: a service drops what comes from 127.0.0.0/8 and the like.
+	*(uint32_t *)&skel->rodata->spread = o->spread ? htonl(~0u >> (32 - o->spread)) : ~0u;
+	*(uint32_t *)&skel->rodata->base = o->spread ? htonl(10u << 24) : 0;
 	*(uint32_t *)&skel->rodata->ifindex = o->ifindex;
 	*(uint32_t *)&skel->rodata->restore = o->sent;
 	*(uint32_t *)&skel->rodata->grown = o->grow;
