@@ -116,8 +116,8 @@ static int detach_force(struct context *ctx, struct err *err)
 	out_set_u64(ctx->out, "detached", n);
 	out_set_bool(ctx->out, "removed", true);
 	if (!ctx->quiet)
-		out_line(ctx->out, "detached from %zu interfaces and removed instance %s", n,
-			 ctx->instance);
+		out_line(ctx->out, "detached from %zu %s and removed instance %s", n,
+			 n == 1 ? "interface" : "interfaces", ctx->instance);
 	return 0;
 }
 
@@ -150,6 +150,20 @@ static bool takes_all(const struct bringup *b, const struct args *args)
 	return true;
 }
 
+// A trial that has run out leaves the balancer as it was until its end is made real.
+static int check_parting(const struct instance *i, struct err *err)
+{
+	struct err why = {0};
+	int code = parting_check(i, &why);
+
+	if (code != -EBUSY) {
+		*err = why;
+		return code;
+	}
+	code = settle_trial(i, err);
+	return code ? code : parting_check(i, err);
+}
+
 static int detach(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
@@ -157,7 +171,7 @@ static int detach(struct context *ctx, const struct args *args, struct err *err)
 	int code = open_existing(ctx, &b, err);
 
 	if (!code && takes_all(&b, args))
-		code = parting_check(b.instance, err);
+		code = check_parting(b.instance, err);
 	if (code)
 		return code;
 	out_array(ctx->out, "interfaces");

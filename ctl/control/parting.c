@@ -39,9 +39,12 @@ static int refuse(const struct balancer_service *s, const struct balancer_loss *
 			    "connections of service '%s' would break: %s of its slots are not "
 			    "stable, and what is remembered of them goes with the instance",
 			    s->name, num_format_grouped(loss->unsettled, slots));
-		err_hint(err, "wait until weir service shows all as stable%s%s, or detach --force",
-			 ms ? ", at least " : "",
-			 ms ? num_format_duration_ms((ms + 999) / 1000 * 1000, time) : "");
+		if (ms)
+			err_hint(err, "detach again, not before %s are over; or detach --force",
+				 num_format_duration_ms((ms + 999) / 1000 * 1000, time));
+		else
+			err_hint(err, "detach again when weir service shows no pins of it; or "
+				      "detach --force");
 	} else {
 		err_refused(err,
 			    "connections of service '%s' would break: attach would give %s of its "

@@ -202,6 +202,7 @@ def test_detach_breaks_no_connection(balancer, node):
         for argv in ("detach",), ("detach", "net0"):
             said = node.fails(3, *argv)
             assert "service 'web'" in said and "are not stable" in said and "detach --force" in said
+            assert "detach again, not before " in said
         assert node.service()["slots_stable"] < node.service()["slots"]
         results = crowd.results()
     assert not failed(results), failed(results)

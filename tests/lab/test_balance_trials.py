@@ -72,6 +72,15 @@ def test_another_way_found_by_a_trial(balancer, node, apply, end):
     assert balancer.answers(balancer.vip4) and balancer.answers(balancer.vip6)
 
 
+def test_detach_after_a_trial_that_has_run_out(node, apply):
+    """Nobody is connected: its slots keep nobody from going, whatever command comes first."""
+    apply([1, 2])
+    apply([1], "--confirm=2s")
+    assert "trial" in node("status").stdout
+    expire(node)
+    assert "detached from net0" in node("detach").stdout
+
+
 def test_downloads_of_a_backend_of_the_trial(balancer, node, apply):
     """It is behind a device that the policy before did not need; nobody gets its number as long as it is known."""
     lead(balancer, ONE, "net0")
