@@ -67,6 +67,9 @@ __noinline int is_in_transit(struct xdp_md *ctx, struct packet *pkt)
 	__u32 device;
 	long answer;
 
+	/* Its destination is only the next one: nothing that keeps a host on its link is sent so. */
+	if (pkt && pkt->source_routed)
+		return true;
 	if (!pkt || !pkt->family || is_to_link(pkt) || !is_for_one(ctx) || !is_for_us(ctx))
 		return false;
 	if (!(device = transit_device(ctx)) || is_unsure(device))

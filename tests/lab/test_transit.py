@@ -9,7 +9,7 @@ import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (
     ICMPv6DestUnreach, ICMPv6MLReport2, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RA, ICMPv6ND_RS,
-    ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6,
+    ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6, IPv6ExtHdrSegmentRouting,
 )
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -260,3 +260,21 @@ def test_ipv6_is_forwarded_whatever_the_device_says(weir_on, tmp_path):
         Policies(weir, tmp_path)(f"default drop\n{MARK}")
         assert arrive(router, *discovery(INNER6)) == []
         assert router.passes(*discovery(Pair.near6)) == [True] * len(DISCOVERY)
+
+
+def test_a_routing_header_leads_through_the_router(router, weir, apply):
+    """It is addressed to the router, who sends it on to the next segment."""
+    switches = [f"net.ipv6.conf.{name}.seg6_enabled" for name in ("all", "near0")]
+    if router.near(["sysctl", "-qw", *(f"{name}=1" for name in switches)], check=False).returncode:
+        pytest.skip("this kernel knows no segment routing")
+    header = IPv6ExtHdrSegmentRouting(addresses=[INNER6, Pair.near6], segleft=1, lastentry=1)
+    frames = [packet(header / inner, Pair.far6, dst=Pair.near6, hlim=255)
+              for inner in [*DISCOVERY, ICMPv6TimeExceeded() / QUOTE6]]
+    try:
+        assert arrive(router, *frames) == list(range(len(frames)))
+        apply(f"default drop\n{MARK}")
+        assert arrive(router, *frames) == []
+        weir("allow", Pair.far6, "--force")
+        assert arrive(router, *frames) == list(range(len(frames)))
+    finally:
+        router.near(["sysctl", "-qw", *(f"{name}=0" for name in switches)])
