@@ -157,7 +157,11 @@ remove_lab() {
 		remove_resolver "$host"
 	done
 	rm -rf "$state"
-	rmdir --ignore-fail-on-non-empty "$run_dir"
+}
+
+# Its lock goes with it: the last thing that a command does.
+remove_run_dir() {
+	[[ ! -d $run_dir ]] || rmdir --ignore-fail-on-non-empty "$run_dir"
 }
 
 undo_up() {
@@ -165,6 +169,7 @@ undo_up() {
 	trap '' INT TERM HUP
 	((status > 128)) || printf "lab: cannot bring up '%s': everything is removed again\n" "$name" >&2
 	remove_lab
+	remove_run_dir
 	exit "$status"
 }
 
@@ -193,11 +198,12 @@ lab_down() {
 	lock_labs
 	[[ ! -f $state/kind ]] || require_up
 	if [[ ! -d $state ]]; then
-		rmdir --ignore-fail-on-non-empty "$run_dir"
+		remove_run_dir
 		printf "lab '%s' is not up\n" "$name"
 		return
 	fi
 	remove_lab
+	remove_run_dir
 	printf "lab '%s' is down\n" "$name"
 }
 

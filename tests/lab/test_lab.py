@@ -218,6 +218,16 @@ def test_up_replaces_a_stale_lab(lab):
     assert pair.curl6("blocked.lab")
 
 
+def test_up_replaces_the_only_lab():
+    """With a /run of its own, so that no other lab keeps the folder of labs there."""
+    name = f"t{os.getpid()}-only"
+    up = f"{LAB} up pair --name {name}"
+    script = f"mount -t tmpfs tmpfs /run && {up} && {up} && {LAB} down pair --name {name} && ls /run"
+    done = run(["unshare", "--mount", "sh", "-c", script])
+    assert done.stdout.count("is up") == 2 and "weir-lab" not in done.stdout.splitlines()
+    assert traces(name) == []
+
+
 def test_foreign_namespaces_are_left_alone():
     pair = Pair(f"t{os.getpid()}-own")
     run(["ip", "netns", "add", pair.far_netns])
