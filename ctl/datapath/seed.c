@@ -3,6 +3,7 @@
 #include "ctl/datapath/seed.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
 
