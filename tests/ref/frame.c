@@ -207,6 +207,8 @@ static bool parse_extension(struct cursor *cursor, struct frame *frame)
 	length = ((size_t)cursor->at[1] + 1) * 8;
 	if (length > cursor->left)
 		return malformed(frame, MALFORMED_EXT_SHORT);
+	if (frame->proto == 43 && cursor->at[3]) /* RFC 8200, 4.4: segments left */
+		frame->routed = true;
 	frame->proto = cursor->at[0];
 	skip(cursor, length);
 	return true;
@@ -298,5 +300,5 @@ void frame_parse(const uint8_t *bytes, size_t len, struct frame *ret_frame)
 bool frame_is_nd(const struct frame *frame)
 {
 	return frame->family == 6 && frame->has_type && frame->type >= 133 && frame->type <= 136 &&
-	       frame->ttl == 255 && !frame->fragment_header;
+	       frame->ttl == 255 && !frame->fragment_header && !frame->routed;
 }

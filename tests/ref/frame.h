@@ -25,6 +25,7 @@ struct frame {
 	uint8_t dscp;
 	enum fragment fragment;
 	bool fragment_header; /* IPv6: there is one, even an atomic one */
+	bool routed;          /* IPv6: a routing header has segments left */
 	bool has_ports;
 	uint16_t sport;
 	uint16_t dport;

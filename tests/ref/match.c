@@ -273,7 +273,7 @@ static const char *essential(const struct question *q)
 {
 	if (q->nd)
 		return "nd";
-	if (q->policy->essentials_filter)
+	if (q->policy->essentials_filter || q->frame.routed)
 		return NULL;
 	if (q->frame.family == 4)
 		return essential4(&q->frame);

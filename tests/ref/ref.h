@@ -55,8 +55,9 @@
  *  25. UDP length must be 8 or more (0 is malformed), and within the packet if it is no fragment.
  *  26. A fragment without payload, one that is not the last and no multiple of 8 bytes, and one that
  *      reaches beyond 65,535 are malformed. Checksums, reserved bits and TCP options are not judged.
- *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; extension
- *      headers before it and its code do not matter.
+ *  27. Neighbour discovery is types 133-136 with hop limit 255 and no fragment header; other extension
+ *      headers before it and its code do not matter, but for a routing header with segments left: a
+ *      packet that has one is on its way to somebody else, so it is neither that nor essential.
  *  28. The next header that a later fragment of IPv6 names is the sender's choice, since the receiver takes
  *      that of the first one (RFC 8200, 4.5). So `fragments ... proto` takes it whichever it names; the
  *      field `proto` of rules compares what it names.
