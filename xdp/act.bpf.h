@@ -2,6 +2,8 @@
 /* Stage "act": the conditions of rules whose bit is set, their counters and modifiers, their action. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/established.bpf.h"

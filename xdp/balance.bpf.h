@@ -2,6 +2,8 @@
 /* Stage "balance": from a service to one of its backends. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/forward.bpf.h"

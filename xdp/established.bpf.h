@@ -2,9 +2,11 @@
 /* `established`: does the kernel's connection tracking know this packet's flow? */
 #pragma once
 
+#include <linux/bpf.h>
+#include <linux/in.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include <linux/in.h>
 
 #include "xdp/packet.bpf.h"
 

@@ -3,6 +3,8 @@
  * flood costs one comparison a packet. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/maps.bpf.h"

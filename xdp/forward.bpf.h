@@ -8,6 +8,8 @@
  * TTL or hop limit goes down by one in all of them. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 

@@ -2,6 +2,8 @@
 /* ICMP for the addresses of services: echo is answered, errors follow the flow that they quote. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 

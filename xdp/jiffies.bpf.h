@@ -2,6 +2,8 @@
 /* The clock of slots, pins and rates. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 /* The one place where a test object differs: tests/balance and tests/limits play histories of hours and years,

@@ -3,6 +3,8 @@
  * beats any block. Only the kinds of entries that exist are looked up. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/maps.bpf.h"

@@ -9,10 +9,13 @@
  * or twice in a tick. A quote that ends before the ports (RFC 792 asks for eight bytes) lowers the path MTU alone. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/forward.bpf.h"
+#include "xdp/icmp.bpf.h"
 #include "xdp/pins.bpf.h"
 
 /* What is quoted of a tunnel packet. */

@@ -3,6 +3,8 @@
  * docs/ring.md has the table and the rules of pins. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/jiffies.bpf.h"

@@ -3,6 +3,8 @@
  * or one an address in lines of five; changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 

@@ -8,13 +8,15 @@
  * place: what is needed of it is read first. */
 #pragma once
 
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
+#include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
 
 #include "common/hash.h"
 #include "xdp/csum.bpf.h"

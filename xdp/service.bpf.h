@@ -2,6 +2,8 @@
 /* The maps of services, and which packets are theirs. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "common/service.h"

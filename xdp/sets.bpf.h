@@ -2,6 +2,8 @@
 /* Dynamic sets: addresses that rules and `weir block --set` put in, each with an expiry. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 

@@ -3,8 +3,10 @@
  * answers those too makes many frames of one, and tells the switch that the station is here. */
 #pragma once
 
-#include <bpf/bpf_helpers.h>
+#include <linux/bpf.h>
 #include <linux/if_ether.h>
+
+#include <bpf/bpf_helpers.h>
 
 #include "xdp/count.bpf.h"
 #include "xdp/parse.bpf.h"

@@ -2,6 +2,8 @@
 /* Checksums over whole packets, and those that a local sender has left to its device. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/csum.bpf.h"

@@ -3,6 +3,8 @@
  * defaults, but nothing that this host would only route on. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 

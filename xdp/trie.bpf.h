@@ -2,6 +2,8 @@
 /* Look-ups that yield row numbers: flat fields, host lines, and poptries for prefixes. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 

@@ -3,6 +3,8 @@
  * counter, bucket, set or event, only its answer. */
 #pragma once
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 #include "common/config.h"
