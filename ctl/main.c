@@ -22,15 +22,15 @@
 #endif
 
 static const struct args_option globals[] = {
-	{"instance", 'n', "NAME", "the instance to act on (main)", false, false},
-	{"netns", 'N', "NETNS", "act in a network namespace, as ip -n", false, false},
-	{"json", 'j', NULL, "one JSON document on standard output", true, false},
-	{"pretty", 'p', NULL, "JSON, indented", true, false},
+	{"instance", 'n', "NAME", "instance to act on (main)", false, false},
+	{"netns", 'N', "NETNS", "network namespace to act in, as ip -n", false, false},
+	{"json", 'j', NULL, "print one JSON document", true, false},
+	{"pretty", 'p', NULL, "print indented JSON", true, false},
 	{"color", 0, "WHEN", "auto, always or never", false, false},
-	{"quiet", 'q', NULL, "no result line", true, false},
-	{"verbose", 'v', NULL, "say more; twice: even more", true, false},
+	{"quiet", 'q', NULL, "do not print the result line", true, false},
+	{"verbose", 'v', NULL, "print more details; -vv: debug messages", true, false},
 	{"version", 'V', NULL, "print the version", true, false},
-	{"help", 'h', NULL, "this text", true, false},
+	{"help", 'h', NULL, "print this help", true, false},
 	{0},
 };
 

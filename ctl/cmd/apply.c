@@ -319,18 +319,16 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 	return do_apply(ctx, &r, err);
 }
 
-#define OPTION_APPLY                                                                               \
-	{"confirm", 0,                                                                             \
-	 "TIME",    "on trial: taken back by the kernel after TIME (60s) unless confirmed",        \
-	 false,     true},                                                                         \
-		{"note", 0, "TEXT", "why, for weir history", false, false},                        \
-		{"if-revision", 0, "REV", "only if REV is in force", false, false},                \
-		{"iface", 'i',  "IFACE", "for IFACE in place of the policy's interfaces",          \
-		 true,    false},                                                                  \
-		{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},              \
-		{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false}, \
-		{"volatile", 0,    NULL, "in the kernel only: not written to the state folder",    \
-		 false,      false},                                                               \
+#define OPTION_APPLY                                                                                 \
+	{"confirm", 0,   "TIME", "trial: the kernel reverts after TIME (60s) unless confirmed",      \
+	 false,     true},                                                                           \
+		{"note", 0, "TEXT", "reason, shown by weir history", false, false},                  \
+		{"if-revision", 0, "REV", "only if REV is the active revision", false, false},       \
+		{"iface", 'i',  "IFACE", "use IFACE instead of the policy's interfaces",             \
+		 true,    false},                                                                    \
+		{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},              \
+		{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},   \
+		{"volatile", 0, NULL, "change the kernel only, not the state folder", false, false}, \
 		OPTION_CHANGE
 
 static const struct args_option apply_options[] = {OPTION_APPLY, {0}};
@@ -339,11 +337,11 @@ static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};
 const struct command cmd_apply = {
 	.name = "apply",
 	.usage = "FILE [OPTIONS]",
-	.summary = "switch to a policy, atomically, once it has proved itself",
-	.text = "Read, checked, resolved, compiled, loaded beside the running policy, proved on its\n"
-		"expect lines, checked against your own login; then one write switches. Any failure\n"
-		"before it changes nothing. What is in force already is left in force, with its rates and\n"
-		"sets, unless --force.\n"
+	.summary = "test a policy file and put it in force atomically",
+	.text = "The policy is compiled and loaded alongside the active one. Its expect lines are run in\n"
+		"the kernel, and your own login is checked. One write then switches to it. A failure\n"
+		"before the switch changes nothing. A policy that is already in force is not switched\n"
+		"again, and keeps its rates and sets, unless --force is given.\n"
 		"\n"
 		"  weir apply edge.weir --confirm=60s && weir confirm",
 	.options = apply_options,
@@ -353,14 +351,14 @@ const struct command cmd_apply = {
 const struct command cmd_confirm = {
 	.name = "confirm",
 	.usage = "",
-	.summary = "keep the policy that is on trial",
+	.summary = "end a trial and keep what is on trial",
 	.run = run_confirm,
 };
 
 const struct command cmd_rollback = {
 	.name = "rollback",
 	.usage = "[REVISION] [OPTIONS]",
-	.summary = "end a trial, or apply an earlier policy again",
+	.summary = "end a trial, or apply an earlier revision again",
 	.text = "weir history lists the revisions.",
 	.options = rollback_options,
 	.run = run_rollback,

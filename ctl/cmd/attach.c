@@ -105,22 +105,22 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"mode", 0, "MODE", "auto (native, else generic), native, or generic", false, false},
-	{"max-entries", 0, "N", "room for N hosts and N prefixes of each family (131072)", false,
-	 false},
-	{"confirm", 0, "TIME", "on trial: given up by the kernel after TIME (60s) unless confirmed",
-	 false, true},
-	{"force", 0, NULL, "also where the policy in force cuts off your own login", false, false},
+	{"mode", 0, "MODE", "auto (native, else generic), native or generic", false, false},
+	{"max-entries", 0, "N", "room for N hosts and N prefixes per address family (131072)",
+	 false, false},
+	{"confirm", 0, "TIME",
+	 "trial: the kernel passes everything after TIME (60s) unless confirmed", false, true},
+	{"force", 0, NULL, "attach even if that cuts off your own login", false, false},
 	{0},
 };
 
 const struct command cmd_attach = {
 	.name = "attach",
 	.usage = "IFACE… [OPTIONS]",
-	.summary = "put Weir on network interfaces",
-	.text = "The first attach makes the instance and brings back the accepted policy and what was\n"
-		"blocked before; without a policy everything passes. Attaching the attached does\n"
-		"nothing.",
+	.summary = "attach Weir to network interfaces",
+	.text = "The first attach creates the instance and restores the accepted policy and the saved\n"
+		"entries. Without a policy every packet passes that no entry drops. Attaching an\n"
+		"interface that is already attached changes nothing.",
 	.options = options,
 	.run = run,
 };

@@ -457,18 +457,18 @@ static const struct args_option options[] = {
 	OPTION_FILE,
 	OPTION_WIDE,
 	OPTION_DIRECTION,
-	{"for", 0, "TIME", "for a time: 30s, 10m, 2h, 7d; without it for ever", false, false},
-	{"note", 0, "TEXT", "why, for whoever reads weir list", false, false},
+	{"for", 0, "TIME", "expire after TIME: 30s, 10m, 2h, 7d (default: permanent)", false, false},
+	{"note", 0, "TEXT", "reason, shown by weir list", false, false},
 	OPTION_ORIGIN,
 	OPTION_SYNC,
-	{"set", 0, "NAME", "put it into the policy's dynamic set NAME instead", false, false},
+	{"set", 0, "NAME", "add the addresses to the dynamic set NAME instead", false, false},
 	{"iface", 'i', "IFACE", "attach to IFACE first", true, false},
 	{"mode", 0, "MODE", "for -i: auto, native or generic", false, false},
-	{"live", 0, NULL, "print counters each second until ^C, then undo", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
-	{"keep-going", 0, NULL, "load the good lines of a list that has bad ones", false, false},
-	{"volatile", 0, NULL, "gone with the next detach or reboot", false, false},
+	{"live", 0, NULL, "print counters every second until ^C, then undo", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
+	{"keep-going", 0, NULL, "load the valid lines of a list, skip the invalid ones", false, false},
+	{"volatile", 0, NULL, "do not save: gone after detach or reboot", false, false},
 	OPTION_CHANGE,
 	{0},
 };
@@ -478,9 +478,9 @@ const struct command cmd_block = {
 	.name = "block",
 	.usage = "WHAT… | -f FILE [OPTIONS]",
 	.summary = "drop packets from (or to) addresses, prefixes and host names",
-	.text = "WHAT is an address, a prefix, a range A-B, or a host name (all its addresses).\n"
+	.text = "WHAT is an address, a prefix, a range A-B or a host name (all its addresses).\n"
 		"A line of FILE is: WHAT [for TIME] [to|both] [note \"TEXT\"]; '#' begins a comment.\n"
-		"An allow entry beats every block entry. Own addresses, the default gateway and the\n"
+		"An allow entry beats every block entry. This host's addresses, its gateways and the\n"
 		"other end of your login are refused without --force.\n"
 		"\n"
 		"  weir block 203.0.113.7 --for 1h --note \"abuse 4711\"\n"
@@ -493,8 +493,8 @@ const struct command cmd_block = {
 const struct command cmd_allow = {
 	.name = "allow",
 	.usage = "WHAT… | -f FILE [OPTIONS]",
-	.summary = "pass packets from (or to) addresses whatever blocks them",
-	.text = "As weir block; any allow entry, host or prefix, beats any block entry.",
+	.summary = "pass packets from (or to) addresses, even if they are blocked",
+	.text = "Same syntax as weir block. Any allow entry, host or prefix, beats any block entry.",
 	.options = options,
 	.run = run_allow,
 };

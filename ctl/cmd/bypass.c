@@ -80,16 +80,16 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"for", 0, "TIME", "how long (60s); at most 24h", false, false},
-	{"off", 0, NULL, "end it now", false, false},
+	{"for", 0, "TIME", "duration, 1s to 24h (60s)", false, false},
+	{"off", 0, NULL, "end the bypass now", false, false},
 	{0},
 };
 
 const struct command cmd_bypass = {
 	.name = "bypass",
 	.usage = "[IFACE] [OPTIONS]",
-	.summary = "let everything pass for a while",
-	.text = "The kernel ends the bypass by itself, whatever happens to Weir or your session.",
+	.summary = "pass every packet for a limited time",
+	.text = "The kernel ends the bypass, even if weir or your session dies.",
 	.options = options,
 	.run = run,
 };

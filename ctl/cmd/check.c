@@ -86,19 +86,20 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"iface", 'i', "IFACE", "for IFACE in place of the policy's interfaces", true, false},
+	{"iface", 'i', "IFACE", "use IFACE instead of the policy's interfaces", true, false},
 	{"dump", 0, NULL, "print the compiled tables", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
 	{0},
 };
 
 const struct command cmd_check = {
 	.name = "check",
 	.usage = "FILE [OPTIONS]",
-	.summary = "check a policy file, and prove it in the kernel on its expect lines",
-	.text = "Needs no privilege for the text; with privilege the policy is loaded beside the\n"
-		"running one and its expect lines are run. Nothing is changed. -v prints what it costs.",
+	.summary = "check a policy file and run its expect lines",
+	.text = "The text is checked without privilege. With privilege the policy is also loaded\n"
+		"alongside the active one, and its expect lines are run in the kernel. Nothing is\n"
+		"changed. -v prints the cost in the kernel.",
 	.options = options,
 	.run = run,
 };

@@ -395,25 +395,26 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"from", 0, "PREFIX,…", "take tunnels from these alone: the balancers; or any", true,
-	 false},
-	{"forward", 0, NULL, "take packets for others than this host too", false, false},
+	{"from", 0, "PREFIX,…", "accept tunnels from these sources only (the balancers), or any",
+	 true, false},
+	{"forward", 0, NULL, "also accept inner packets for other hosts", false, false},
 	{"port", 0, "N", "UDP port of GUE (6080)", false, false},
-	{"mode", 0, "MODE", "auto (native, else generic), native, or generic", false, false},
-	{"off", 0, NULL, "take it off again", false, false},
+	{"mode", 0, "MODE", "auto (native, else generic), native or generic", false, false},
+	{"off", 0, NULL, "remove the program from IFACE", false, false},
 	{0},
 };
 
 const struct command cmd_decap = {
 	.name = "decap",
 	.usage = "[IFACE] [OPTIONS]",
-	.summary = "on a backend: unwrap what a balancer sends by IPIP or GUE",
-	.text = "Strips the outer header of 4in4, 6in4, 4in6, 6in6 and GUE that ends at an address of\n"
-		"this host, comes from --from and brings a packet for this host, so that no tunnel\n"
-		"device is needed; everything else passes untouched. Addresses are those of now:\n"
-		"give the command again after they have changed; --from, --forward and --port are\n"
-		"kept. It needs no instance and stays until --off. Without IFACE it lists where it\n"
-		"is, with counters.",
+	.summary = "on a backend: decapsulate IPIP and GUE from a balancer",
+	.text = "Removes the outer header of 4in4, 6in4, 4in6, 6in6 and GUE packets, so that the host\n"
+		"needs no tunnel device. The outer packet must be for an address of this host and come\n"
+		"from a source in --from; the inner packet must be for this host. Other packets pass\n"
+		"unchanged. The program knows the addresses of this host as of the last command: repeat\n"
+		"the command when they change; --from, --forward and --port are kept. The program needs\n"
+		"no instance and stays until --off. Without IFACE the command lists the interfaces that\n"
+		"carry it, with counters.",
 	.options = options,
 	.run = run,
 };

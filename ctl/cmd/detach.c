@@ -215,18 +215,18 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"force", 0, NULL, "remove the whole instance, whatever breaks, also one of another Weir",
-	 false, false},
+	{"force", 0, NULL,
+	 "remove the whole instance, even if connections break or versions differ", false, false},
 	{0},
 };
 
 const struct command cmd_detach = {
 	.name = "detach",
 	.usage = "[IFACE…] [OPTIONS]",
-	.summary = "take Weir off interfaces (all without IFACE)",
-	.text = "Other programs on the interface stay. With the last interface the instance goes\n"
-		"from the kernel; what was blocked is kept for the next attach. Refused while services\n"
-		"remember connections that would break: the next attach begins with fresh rings.",
+	.summary = "detach Weir from interfaces (default: all)",
+	.text = "Other programs on the interface stay. With the last interface the instance is removed\n"
+		"from the kernel; its policy and entries are saved for the next attach. Refused while\n"
+		"connections of services would break, because the next attach builds new rings.",
 	.options = options,
 	.run = run,
 };

@@ -142,16 +142,16 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"revision", 0, "REV", "compare with REV instead of the current one", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{"revision", 0, "REV", "compare with REV instead of the current revision", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
 	{0},
 };
 
 const struct command cmd_diff = {
 	.name = "diff",
 	.usage = "FILE [OPTIONS]",
-	.summary = "compare a policy file with the accepted policy; exit status 3 if it differs",
+	.summary = "compare a policy file with the accepted policy (exit status 3: different)",
 	.options = options,
 	.run = run,
 };

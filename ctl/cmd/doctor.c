@@ -418,7 +418,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.usage = "[IFACE…]",
-	.summary = "find what keeps Weir from working well here",
-	.text = "tcpdump does not show packets that native XDP has dropped: use weir watch.",
+	.summary = "find problems of this machine and the commands that fix them",
+	.text = "tcpdump does not show packets that XDP drops: use weir watch.",
 	.run = run,
 };

@@ -335,16 +335,16 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 
 // ---- tables -------------------------------------------------------------------------------------
 
-#define COMMON_OPTIONS                                                                               \
-	{"all", 0, NULL, "of every service that has this backend", false, false},                    \
-		{"volatile", 0, NULL, "in the kernel alone: gone with the next boot", false, false}, \
-	{                                                                                            \
-		"dry-run", 0, NULL, "change nothing", false, false                                   \
+#define COMMON_OPTIONS                                                                           \
+	{"all", 0, NULL, "in every service that has this backend", false, false},                \
+		{"volatile", 0, NULL, "do not save: gone after detach or reboot", false, false}, \
+	{                                                                                        \
+		"dry-run", 0, NULL, "print what would be done, change nothing", false, false     \
 	}
 
 static const struct args_option drain_options[] = {
-	{"wait", 0, "TIME", "return when it got no packet for TIME (10s)", false, true},
-	{"for", 0, "TIME", "end it by itself; at the next command that changes the pool", false,
+	{"wait", 0, "TIME", "return when the backend got no packet for TIME (10s)", false, true},
+	{"for", 0, "TIME", "end after TIME, with the next command that changes the pool", false,
 	 false},
 	COMMON_OPTIONS,
 	{0},
@@ -355,7 +355,7 @@ static const struct args_option options[] = {COMMON_OPTIONS, {0}};
 const struct command cmd_drain = {
 	.name = "drain",
 	.usage = "[SERVICE|--all] BACKEND [OPTIONS]",
-	.summary = "send no new flows to a backend; old ones stay",
+	.summary = "send no new flows to a backend; existing flows stay",
 	.options = drain_options,
 	.run = run_drain,
 };
@@ -363,7 +363,7 @@ const struct command cmd_drain = {
 const struct command cmd_undrain = {
 	.name = "undrain",
 	.usage = "[SERVICE|--all] BACKEND [OPTIONS]",
-	.summary = "take back what drain, weight and backend down have set",
+	.summary = "remove the overrides of drain, weight and backend down",
 	.options = options,
 	.run = run_undrain,
 };
@@ -371,7 +371,7 @@ const struct command cmd_undrain = {
 const struct command cmd_weight = {
 	.name = "weight",
 	.usage = "[SERVICE|--all] BACKEND N [OPTIONS]",
-	.summary = "weigh a backend otherwise than the policy; 0 drains it",
+	.summary = "override the weight of a backend; 0 drains it",
 	.options = options,
 	.run = run_weight,
 };
@@ -379,7 +379,7 @@ const struct command cmd_weight = {
 const struct command cmd_backend = {
 	.name = "backend",
 	.usage = "down|up [SERVICE|--all] BACKEND [OPTIONS]",
-	.summary = "declare a backend dead: its flows move; or alive again",
+	.summary = "declare a backend down (its flows move), or up again",
 	.options = options,
 	.run = run_backend,
 };

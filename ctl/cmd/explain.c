@@ -599,26 +599,27 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"hex", 0, "BYTES", "the packet as bytes of an Ethernet frame", false, false},
-	{"pcap", 0, "FILE", "the packets of a capture, a line each", false, false},
-	{"packet", 0, "N", "of --pcap only packet N, in full", false, false},
-	{"policy", 0, "FILE", "by the policy in FILE in place of the one in force", false, false},
-	{"on", 0, "IFACE", "the packet comes in over IFACE (the policy's first)", false, false},
-	{"over", 0, NULL, "suppose every rate exceeded and every chance taken", false, false},
-	{"established", 0, NULL, "suppose that the packet belongs to a connection", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "ask this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "give up on names after TIME (5s)", false, false},
+	{"hex", 0, "BYTES", "the packet, as the bytes of an Ethernet frame", false, false},
+	{"pcap", 0, "FILE", "the packets of a capture file, one line each", false, false},
+	{"packet", 0, "N", "only packet N of --pcap, in full", false, false},
+	{"policy", 0, "FILE", "use the policy in FILE instead of the active one", false, false},
+	{"on", 0, "IFACE", "the packet arrives on IFACE (default: the policy's first)", false,
+	 false},
+	{"over", 0, NULL, "assume that every rate is exceeded and every chance taken", false,
+	 false},
+	{"established", 0, NULL, "assume that the packet belongs to a connection", false, false},
+	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
+	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
 	{0},
 };
 
 const struct command cmd_explain = {
 	.name = "explain",
 	.usage = "ADDRESS | PACKET | --hex BYTES | --pcap FILE [OPTIONS]",
-	.summary = "say what happens to an address or a packet, and because of what",
-	.text = "An address: names every overlay entry, set and rule that knows it or a prefix "
-		"around\n"
-		"it. A packet, in the words of a policy's expect lines, is run through a private copy\n"
-		"of the policy in force, with its live rates, sets and overlay; nothing is counted.\n"
+	.summary = "show what happens to an address or a packet, and why",
+	.text = "For an address: every overlay entry, set and rule that contains it. A packet, in the\n"
+		"syntax of a policy's expect lines, is run through a private copy of the active policy\n"
+		"with its current rates, sets and overlay. Nothing is counted.\n"
 		"\n"
 		"  weir explain tcp from 192.0.2.1 to 10.0.0.1 port 22 on eth0\n"
 		"  weir explain --policy new.weir --pcap drops.pcap --packet 7",

@@ -69,20 +69,20 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"policy", 0, NULL, "the revisions of the policy and what was set for backends", false,
-	 false},
-	{"entries", 0, NULL, "what was blocked and allowed", false, false},
-	{"all", 0, NULL, "both, and the seed of services' rings", false, false},
-	{"dry-run", 0, NULL, "say what would be done and do nothing", false, false},
+	{"policy", 0, NULL, "remove the revisions of the policy and the overrides of backends",
+	 false, false},
+	{"entries", 0, NULL, "remove the saved entries", false, false},
+	{"all", 0, NULL, "remove both, and the seed of the rings", false, false},
+	{"dry-run", 0, NULL, "print what would be done, change nothing", false, false},
 	{0},
 };
 
 const struct command cmd_forget = {
 	.name = "forget",
 	.usage = "[--policy | --entries | --all]",
-	.summary = "forget what a detached instance keeps for the next attach",
-	.text = "Without an option policy and entries. Refused while the instance is attached.\n"
-		"There is no way back.",
+	.summary = "remove the saved state of a detached instance",
+	.text = "Without an option the policy and the entries are removed. Refused while the instance is\n"
+		"attached. This cannot be undone.",
 	.options = options,
 	.run = run,
 };

@@ -44,10 +44,10 @@ void help_overview(const struct args_option *globals)
 	     "Commands:");
 	for (const struct command *const *c = commands; *c; c++)
 		printf("  %-*s%s\n", COLUMN - 2, (*c)->name, (*c)->summary);
-	printf("  %-*s%s\n", COLUMN - 2, "help COMMAND", "more about a command");
+	printf("  %-*s%s\n", COLUMN - 2, "help COMMAND", "print the options of a command");
 	print_options("Global options", globals);
-	puts("\nExit status: 0 done; 1 the input is wrong; 2 the kernel or the system refused;\n"
-	     "3 understood and possible, but refused, without effect or different.");
+	puts("\nExit status: 0 success; 1 invalid input; 2 refused by the kernel or the system;\n"
+	     "3 valid, but refused by Weir, without effect, or different.");
 }
 
 void help_command(const struct command *c, const struct args_option *globals)

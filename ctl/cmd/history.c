@@ -83,19 +83,19 @@ static int run_show(struct context *ctx, const struct args *args, struct err *er
 const struct command cmd_history = {
 	.name = "history",
 	.usage = "",
-	.summary = "list the accepted policies",
+	.summary = "list the accepted revisions",
 	.run = run_history,
 };
 
 static const struct args_option show_options[] = {
-	{"all", 0, NULL, "includes and list files too", false, false},
+	{"all", 0, NULL, "also print included files and list files", false, false},
 	{0},
 };
 
 const struct command cmd_show = {
 	.name = "show",
 	.usage = "[REVISION] [OPTIONS]",
-	.summary = "print an accepted policy (the current one)",
+	.summary = "print the accepted policy (default: the current revision)",
 	.options = show_options,
 	.run = run_show,
 };

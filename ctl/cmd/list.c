@@ -195,9 +195,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"plain", 0, NULL, "lines that weir block -f - reads (with --allowed: weir allow -f -)",
+	{"plain", 0, NULL, "one entry per line, as input for weir block -f - (or weir allow -f -)",
 	 false, false},
-	{"set", 0, "NAME", "the addresses in the policy's dynamic set NAME", false, false},
+	{"set", 0, "NAME", "list the addresses in the dynamic set NAME", false, false},
 	{"blocked", 0, NULL, "block entries only", false, false},
 	{"allowed", 0, NULL, "allow entries only", false, false},
 	{0},
@@ -206,7 +206,7 @@ static const struct args_option options[] = {
 const struct command cmd_list = {
 	.name = "list",
 	.usage = "[OPTIONS]",
-	.summary = "show what is blocked and allowed, with counters",
+	.summary = "list block and allow entries, with counters",
 	.options = options,
 	.run = run,
 };

@@ -13,28 +13,29 @@
 	}
 #define OPTION_FILE                                                                            \
 	{                                                                                      \
-		"file", 'f', "FILE", "read a list, one item a line; '-' reads standard input", \
-			true, false                                                            \
+		"file", 'f', "FILE",                                                           \
+			"read a list from FILE, one item per line; '-': standard input", true, \
+			false                                                                  \
 	}
-#define OPTION_WIDE                                                                                \
-	{                                                                                          \
-		"wide", 0, NULL,                                                                   \
-			"let lists hold prefixes shorter than /8 or /16, names private addresses", \
-			false, false                                                               \
+#define OPTION_WIDE                                                                                  \
+	{                                                                                            \
+		"wide", 0, NULL,                                                                     \
+			"accept shorter prefixes than /8, /16 in lists, private addresses of names", \
+			false, false                                                                 \
 	}
 #define OPTION_ORIGIN                                                                         \
 	{                                                                                     \
-		"origin", 0, "NAME", "speak for NAME: others' entries stay untouched", false, \
-			false                                                                 \
+		"origin", 0, "NAME", "act for origin NAME; other origins keep their entries", \
+			false, false                                                          \
 	}
-#define OPTION_SYNC                                                                        \
-	{                                                                                  \
-		"sync", 0, "NAME", "the list NAME is now exactly this input", false, false \
+#define OPTION_SYNC                                                                      \
+	{                                                                                \
+		"sync", 0, "NAME", "replace the list NAME with this input", false, false \
 	}
-#define OPTION_CHANGE                                                                     \
-	{"force", 0, NULL, "do it although it is refused", false, false},                 \
-	{                                                                                 \
-		"dry-run", 0, NULL, "say what would be done and do nothing", false, false \
+#define OPTION_CHANGE                                                                        \
+	{"force", 0, NULL, "override a refusal", false, false},                              \
+	{                                                                                    \
+		"dry-run", 0, NULL, "print what would be done, change nothing", false, false \
 	}
 
 // Reads the words and files. Every bad line is printed (or goes under "errors" with -j); with

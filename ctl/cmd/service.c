@@ -280,14 +280,14 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"refresh", 0, NULL, "ask the kernel for next hops again", false, false},
+	{"refresh", 0, NULL, "query the kernel for the next hops again", false, false},
 	{0},
 };
 
 const struct command cmd_service = {
 	.name = "service",
 	.usage = "[NAME] | --refresh",
-	.summary = "services: backends, shares of the ring, pins, counters",
+	.summary = "show services: backends, shares of the ring, pins, counters",
 	.options = options,
 	.run = run,
 };

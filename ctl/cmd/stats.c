@@ -91,15 +91,15 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"interfaces", 'i', NULL, "by interface", false, false},
-	{"all", 0, NULL, "reasons that were never met too", false, false},
+	{"interfaces", 'i', NULL, "one line per interface", false, false},
+	{"all", 0, NULL, "also show reasons and events with zero counts", false, false},
 	{0},
 };
 
 const struct command cmd_stats = {
 	.name = "stats",
 	.usage = "[OPTIONS]",
-	.summary = "packets and bytes by what became of them, by rule, service and backend",
+	.summary = "show packets and bytes by verdict, rule and backend",
 	.options = options,
 	.run = run,
 };

@@ -550,14 +550,14 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"limits", 0, NULL, "how full the tables are", false, false},
+	{"limits", 0, NULL, "show how full the tables are", false, false},
 	{0},
 };
 
 const struct command cmd_status = {
 	.name = "status",
 	.usage = "[OPTIONS]",
-	.summary = "what is in force where; exit status 2 with any alarm",
+	.summary = "show policy, interfaces and alarms (exit status 2: alarms)",
 	.options = options,
 	.run = run,
 };

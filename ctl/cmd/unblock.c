@@ -380,13 +380,13 @@ static const struct args_option options[] = {
 	OPTION_FILE,
 	OPTION_WIDE,
 	{"to", 0, NULL, "only entries that match the destination", false, false},
-	{"both", 0, NULL, "entries of both directions (so it is without --to)", false, false},
+	{"both", 0, NULL, "entries of both directions (default)", false, false},
 	OPTION_ORIGIN,
-	{"set", 0, "NAME", "take it out of the policy's dynamic set NAME instead", false, false},
-	{"sync", 0, "NAME", "of the list NAME; without WHAT all of it", false, false},
-	{"all", 0, NULL, "every entry of everybody, with --origin NAME of NAME only", false, false},
-	{"volatile", 0, NULL, "in the kernel, also where it cannot be saved", false, false},
-	{"dry-run", 0, NULL, "say what would be done and do nothing", false, false},
+	{"set", 0, "NAME", "remove the addresses from the dynamic set NAME instead", false, false},
+	{"sync", 0, "NAME", "entries of the list NAME; without WHAT the whole list", false, false},
+	{"all", 0, NULL, "all entries; with --origin NAME all entries of NAME", false, false},
+	{"volatile", 0, NULL, "continue even if the state folder cannot be written", false, false},
+	{"dry-run", 0, NULL, "print what would be done, change nothing", false, false},
 	{0},
 };
 // clang-format on
@@ -402,11 +402,11 @@ static const struct args_foreign foreign[] = {
 const struct command cmd_unblock = {
 	.name = "unblock",
 	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
-	.summary = "take block entries away",
-	.text = "A name is taken away with all addresses that came from it; an address that another\n"
-		"name, list or origin holds too stays blocked, and Weir says by whom: exit status 3, but 0 if\n"
-		"a claim was given back and only other origins hold the address, and always with --origin.\n"
-		"--origin NAME alone takes away all that NAME holds.",
+	.summary = "remove block entries",
+	.text = "A name is removed with all its addresses. An address stays blocked while another name,\n"
+		"list, origin or prefix blocks it; the command then names the cause. The exit status is\n"
+		"3; it is 0 with --origin, and if only other origins still block the address.\n"
+		"--origin NAME without WHAT removes all entries of NAME.",
 	.options = options,
 	.foreign = foreign,
 	.run = run_unblock,
@@ -415,8 +415,8 @@ const struct command cmd_unblock = {
 const struct command cmd_unallow = {
 	.name = "unallow",
 	.usage = "WHAT… | -f FILE | --origin NAME | --sync NAME | --all [OPTIONS]",
-	.summary = "take allow entries away",
-	.text = "As weir unblock, for allow entries.",
+	.summary = "remove allow entries",
+	.text = "Same syntax as weir unblock, for allow entries.",
 	.options = options,
 	.foreign = foreign,
 	.run = run_unallow,

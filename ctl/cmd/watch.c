@@ -168,8 +168,9 @@ const struct command cmd_watch = {
 	.name = "watch",
 	.usage = "[OPTIONS]",
 	.summary = "show dropped and logged packets as they happen",
-	.text = "A sample: at most one event a jiffy and CPU; \"more\" counts those in between.\n"
-		"With -j one document a line. tcpdump does not see what native XDP dropped.",
+	.text = "Drops are sampled: at most one event per timer tick and CPU; \"more\" counts the drops in\n"
+		"between. With -j each line is one document. tcpdump does not show packets that XDP\n"
+		"drops.",
 	.options = options,
 	.run = run,
 };
