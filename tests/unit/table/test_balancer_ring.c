@@ -190,7 +190,7 @@ static uint64_t fingerprint(const struct balancer *b)
 	return f.fingerprint;
 }
 
-// docs/ring.md, "Check": three backends, weights 1, 2, 3. The gone are as if they were not there.
+// docs/ring.md, "Test vectors": three backends, weights 1, 2, 3. The gone are as if they were not there.
 static void test_fingerprint(void **state)
 {
 	(void)state;
