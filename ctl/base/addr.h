@@ -27,8 +27,8 @@ typedef char addr_text[ADDR_TEXT];
 int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped);
 
 // An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that say how to write
-// what was probably meant (LANGUAGE.md point 8): "10/8", "10.0.0.0/255.0.0.0", host bits set,
-// leading zeros, "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".
+// what was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros,
+// "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".
 int prefix_parse(const char *text, size_t len, struct prefix *ret, bool *ret_mapped,
 		 struct err *err);
 
@@ -38,7 +38,7 @@ int range_parse(const char *text, size_t len, struct prefix ret[254], size_t *re
 		struct err *err);
 
 // Could this word be meant as an address: only digits, dots, colons, '/', '-', '%', or hexadecimal
-// with a colon? Everything else is a name (LANGUAGE.md point 2).
+// with a colon? Everything else is a name.
 bool addr_looks_like(const char *text, size_t len);
 
 const char *addr_format(const struct addr *a, addr_text buf);     // RFC 5952

@@ -2,8 +2,8 @@
 // What to block, as text: command-line words and the lines of `block -f FILE`.
 //
 // A line is: WHAT [for TIME] [to|both] [note "TEXT"], the options in any order; WHAT = address, prefix,
-// range A-B, or host name; TEXT = 1 to 255 printable bytes but '"'. '#' or ';' begins a comment, CRLF,
-// a BOM and blanks are tolerated (LANGUAGE.md point 34): `list --plain` prints this format.
+// range A-B, or host name; TEXT = 1 to 255 printable bytes but '"'. '#' or ';' begins a comment. CRLF,
+// a BOM and blanks are tolerated. `list --plain` prints this format.
 #pragma once
 
 #include <stdint.h>

@@ -26,7 +26,7 @@ enum ast_item_kind {
 	AST_FILE,   // file STRING, in sets only
 };
 
-// What a word is where an address stands (LANGUAGE.md point 2).
+// What a word in an address position is: weir-policy(5), ADDRESSES.
 enum ast_word {
 	AST_ANY,
 	AST_SELF,

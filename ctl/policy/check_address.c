@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Words in address positions: what is an address, a host name, a service (LANGUAGE.md points 2, 3, 12).
+// Tells addresses, host names and services apart in address positions.
 #include <stdio.h>
 #include <string.h>
 

@@ -42,7 +42,7 @@ static void keep_ranges(struct rule_check *k, struct ranges *from, struct resolv
 	ranges_free(from);
 }
 
-// ---- protocols (LANGUAGE.md point 13) -------------------------------------------------------------
+// ---- protocols ------------------------------------------------------------------------------------
 
 // What wants certain protocols: ports, flags, types, established.
 struct need {
@@ -126,7 +126,7 @@ static void check_proto(struct rule_check *k)
 	demand_all(k);
 }
 
-// ---- ICMP (point 16) ----------------------------------------------------------------------------
+// ---- ICMP -----------------------------------------------------------------------------------------
 
 static void add_types(struct rule_check *k, uint8_t family, const struct ranges *types,
 		      const struct ranges *codes, struct resolved_icmp **at)
@@ -277,7 +277,7 @@ static void check_fields(struct rule_check *k)
 		k->ok = false;
 }
 
-// ---- frames (point 20) --------------------------------------------------------------------------
+// ---- frames ---------------------------------------------------------------------------------------
 
 static bool only_ip(const struct resolved_ranges *types)
 {
@@ -374,7 +374,7 @@ static bool takes_proto(const struct rule_check *k, unsigned proto)
 	return !k->ret->proto.given || proto_has(k->ret->proto.bits, proto);
 }
 
-// point 27: a source that anybody can write into a packet
+// Warns of an 'add source' that a forged packet can trigger.
 static void warn_forged(struct rule_check *k)
 {
 	const struct resolved_flags *flags = &k->ret->flags;
@@ -472,7 +472,7 @@ static void warn_drop_all(struct rule_check *k)
 		a->action == AST_DROP ? "drops" : "rejects");
 }
 
-// point 14
+// Warns of 'from X port P' where 'to port P' may be meant.
 static void warn_source_port(struct rule_check *k)
 {
 	const struct ast_rule *a = k->ast;
@@ -515,7 +515,7 @@ void check_rule(struct checker *c, struct ast_rule *rule, struct resolved_rule *
 	rule->broken = !k.ok;
 }
 
-// ---- identities (point 25) ----------------------------------------------------------------------
+// ---- identities -----------------------------------------------------------------------------------
 
 #define BY_NAME (INDEX_NONE - 1) // no rule has this number
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sets of addresses by value: prefixes of which the longest one decides (LANGUAGE.md point 11).
+// Sets of addresses by value: the longest matching prefix decides.
 //
 // One array holds one family. An address of IPv4 stands in the upper 32 bits of hi, so that both
 // families compare alike. Each prefix has a rank: how strongly it says "in" or "not". Within a set a

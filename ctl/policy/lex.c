@@ -141,7 +141,7 @@ static void lex_bad(struct lexer *l)
 	add(l, TOKEN_BAD, start);
 }
 
-// A word with letters that are not ASCII (LANGUAGE.md point 3).
+// A word with letters that are not ASCII: the error shows its form in punycode.
 static void lex_foreign(struct lexer *l, const char *start)
 {
 	struct text name = {0};

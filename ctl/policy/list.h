@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// List files (LANGUAGE.md point 34): an address, prefix, range or host name a line, by the million.
+// List files: one address, prefix, range or host name a line, millions of lines.
 #pragma once
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Is the word reserved (LANGUAGE.md point 1)?
+// Is the word a keyword, reserved in every position?
 bool names_is_keyword(const char *word);
 
 enum { PROTO_ICMP = 1, PROTO_TCP = 6, PROTO_UDP = 17, PROTO_ICMP6 = 58, PROTO_SCTP = 132 };

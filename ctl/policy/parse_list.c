@@ -8,7 +8,7 @@
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
 
-// What a list is made of, and which keywords are values there (LANGUAGE.md point 1).
+// What a list consists of, and which keywords are values in it.
 static const struct {
 	const char *what;
 	const char *keywords[10];

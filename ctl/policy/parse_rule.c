@@ -327,7 +327,7 @@ static const char *token_sign(const struct token *t)
 	return t->kind == TOKEN_DEFINE ? "$" : t->kind == TOKEN_SET ? "@" : "";
 }
 
-// The identity of a rule without a name (LANGUAGE.md point 25).
+// The identity of a rule without a name: weir-policy(5), RULES.
 static const char *text_of(struct parser *p, const struct token *from)
 {
 	CLEANUP(text_free) struct text t = {0};

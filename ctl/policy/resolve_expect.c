@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Expectations as packets: pairs of addresses, and what the line leaves open (LANGUAGE.md point 31).
+// Turns an expect line into packets: pairs of addresses, and defaults for what the line omits.
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,7 @@ struct rule_work {
 	struct resolved_rule *to;
 };
 
-// ---- to SERVICE (LANGUAGE.md point 12) --------------------------------------------------------------
+// ---- to SERVICE -------------------------------------------------------------------------------------
 
 // The service that stands alone in this list, or NULL.
 static const struct resolved_service *service_of(const struct rule_work *w)
@@ -157,7 +157,7 @@ static void find_impossible(struct rule_work *w)
 				  "these types are not of the addresses' family");
 }
 
-// point 10: "not 192.0.2.0/24" takes all of IPv6, unless the rule's other fields keep it out.
+// Warns of "not 192.0.2.0/24": it takes all of IPv6, unless another field of the rule excludes IPv6.
 static void warn_one_family(struct rule_work *w, enum ast_field field, struct resolved_address a,
 			    unsigned others)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sets and lists by value (LANGUAGE.md points 10 and 11).
+// Sets and lists by value.
 #include <stdlib.h>
 #include <string.h>
 

@@ -148,7 +148,7 @@ static bool has_neighbour_discovery(const struct resolved_rule *rule)
 	return false;
 }
 
-// A rule without types never sees neighbour discovery (LANGUAGE.md point 19).
+// A rule without types never matches neighbour discovery.
 static bool covers_icmp(const struct candidate *o, const struct candidate *i)
 {
 	const struct resolved_rule *outer = o->rule, *inner = i->rule;

@@ -267,7 +267,7 @@ int value_vlans(struct value *v, const struct ast_list *list, struct ranges *ret
 {
 	struct eval e = {.v = v, .what = "a VLAN"};
 
-	// "not 7" wants a packet that has a tag (LANGUAGE.md point 10).
+	// "not 7" needs a packet that has a tag.
 	return evaluate(&e, list, read_vlan, 1, 4095, ret);
 }
 

@@ -30,7 +30,7 @@ void addr_to_bytes(struct addr addr, uint8_t bytes[16])
 		bytes[i] = (uint8_t)(addr.value >> (120 - 8 * i));
 }
 
-/* LANGUAGE 9: ::ffff:a.b.c.d in a policy is the IPv4 address. */
+/* ::ffff:a.b.c.d in a policy is the IPv4 address. */
 static struct addr unmap(struct addr addr)
 {
 	if (addr.family == 6 && addr.value >> 32 == 0xffff)

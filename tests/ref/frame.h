@@ -38,7 +38,7 @@ struct frame {
 
 void frame_parse(const uint8_t *bytes, size_t len, struct frame *ret_frame);
 
-/* Neighbour discovery as LANGUAGE 19 says. */
+/* Neighbour discovery: weir-policy(5), ORDER OF DECISIONS. */
 bool frame_is_nd(const struct frame *frame);
 
 #endif

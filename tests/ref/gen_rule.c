@@ -105,7 +105,7 @@ static void pick_addrs(struct sketch *sketch)
 	}
 }
 
-/* LANGUAGE 13 and 14: destination ports behind `to` or bare, source ports behind `from`. */
+/* Destination ports follow `to` or stand alone, source ports follow `from`. */
 static void pick_ports(struct sketch *sketch, unsigned int protos)
 {
 	struct gen_rule *rule = sketch->rule;

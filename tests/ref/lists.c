@@ -83,7 +83,7 @@ void addresses_finish(struct pool *pool, struct addresses *addresses, bool hashe
 	}
 }
 
-/* The longest prefix decides, on a tie `not` wins (LANGUAGE 11). */
+/* The longest prefix decides, on a tie `not` wins (weir-policy(5), ADDRESSES). */
 static void consider(struct decision *best, int len, bool in)
 {
 	if (len > best->len)

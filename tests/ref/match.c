@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Decides about a packet: one rule after the other, in the order LANGUAGE.md gives.
+// Decides about a packet: one rule after the other, in the order of weir-policy(5).
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static bool type_matches(const struct question *q, const struct rule *rule)
 	const struct numbers *numbers = &rule->type.numbers[family];
 
 	if (!rule->type.given)
-		return !q->nd; /* LANGUAGE 19 */
+		return !q->nd; /* matched by rules with `type` only */
 	if (!q->frame.has_type || !rule->type.known[family])
 		return false;
 	return numbers_hold(numbers, q->frame.type) != numbers->negated &&
@@ -268,7 +268,7 @@ static const char *essential6(const struct frame *frame)
 	return NULL;
 }
 
-/* LANGUAGE 23, reading 14 */
+/* weir-policy(5), ESSENTIALS; reading 14 */
 static const char *essential(const struct question *q)
 {
 	if (q->nd)

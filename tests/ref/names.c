@@ -7,7 +7,7 @@
 
 #include "addr.h"
 
-/* IANA's names in lower case; LANGUAGE.md itself shows only echo-request and redirect. */
+/* IANA's names in lower case. */
 static const struct icmp_name icmp_names[] = {
 	{"echo-request", 8, 128},
 	{"echo-reply", 0, 129},

@@ -168,7 +168,7 @@ static bool put_port_numbers(struct parser *parser, const struct item *item, str
 	return true;
 }
 
-/* LANGUAGE 15: a service name must be known in each of the rule's protocols. */
+/* A service name must be known in each of the rule's protocols. */
 static bool put_port_name(struct parser *parser, const struct item *item, unsigned int protos,
 			  struct ports *ports)
 {
@@ -240,7 +240,7 @@ static bool put_type_item(struct parser *parser, const struct item *item, const 
 	return true;
 }
 
-/* LANGUAGE 13, 16 */
+/* weir-policy(5), Fields: `type` and `proto`. */
 bool list_types(struct parser *parser, const struct list *list, const struct field *proto,
 		struct types *ret_types)
 {
@@ -274,7 +274,7 @@ bool list_ifaces(struct parser *parser, const struct list *list, struct ifaces *
 	return true;
 }
 
-/* LANGUAGE 24: a dynamic set stands alone. */
+/* A dynamic set is the only item of its list. */
 static bool list_is_dynamic(struct parser *parser, const struct list *list,
 			    struct direction *direction)
 {

@@ -262,7 +262,7 @@ static bool take_part(struct parser *parser, struct draft *draft)
 			  parse_peek(parser)->text);
 }
 
-/* The protocols whose ports the rule may speak of: LANGUAGE 13. */
+/* The protocols whose ports the rule may name. */
 static bool port_protos(struct parser *parser, const struct draft *draft, unsigned int *ret_protos)
 {
 	static const uint8_t numbers[PORTS_COUNT] = {PROTO_TCP, PROTO_UDP, PROTO_SCTP};
@@ -319,7 +319,7 @@ static bool finish_types(struct parser *parser, const struct draft *draft)
 	return list_types(parser, &draft->types, proto, &draft->rule->type);
 }
 
-/* LANGUAGE 20 */
+/* What may accompany `ethertype`. */
 static bool finish_ethertype(struct parser *parser, const struct draft *draft)
 {
 	const struct rule *rule = draft->rule;

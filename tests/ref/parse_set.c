@@ -75,7 +75,7 @@ static char *list_line(char *line)
 	return len ? line : NULL;
 }
 
-/* LANGUAGE 34: without `wide` nothing short and no loopback. */
+/* Without `wide` no short prefix and no loopback. */
 static bool too_wide(const struct prefix *prefix)
 {
 	if (prefix->addr.family == 4)

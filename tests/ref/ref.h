@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- * Readings: what the language leaves open, and how it is read here ("LANGUAGE n" is its point n).
+ * Readings: details of the language, and how they are read here.
  *
  *  Policy
  *   1. Without a `default` the policy passes; without `malformed` it drops what is malformed.
@@ -30,7 +30,7 @@
  *  13. `ethertype` is what follows the tags, also when it is an 802.3 length; the exception for
  *      neighbour discovery holds for `ethertype` rules and for `always` rules too.
  *  14. Essentials are asked only where the default is drop, else the packet passes by `default`.
- *      `essentials filter` still passes neighbour discovery: the default never matches it (19).
+ *      `essentials filter` still passes neighbour discovery: the default never matches it.
  *  15. DHCP answers: IPv4 UDP 67 to 68; IPv6 UDP 547 to 546 from fe80::/10. MLD: 130-132 and 143.
  *  16. A file without `wide` must hold nothing shorter than /8 or /16; `min` is checked once.
  *  17. `over`, `under` and `probability` look at the packet's flag only: 100% is no exception.

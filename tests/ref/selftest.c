@@ -55,7 +55,7 @@ static void run_case(const struct selftest_case *one, struct ref_policy **policy
 		snprintf(got, sizeof(got), "taken");
 	else if (!one->packet && !strncmp(got, "unsupported: ", 13))
 		snprintf(got, sizeof(got), "unsupported");
-	snprintf(what, sizeof(what), "point %s: %s | %s", one->point,
+	snprintf(what, sizeof(what), "%s: %s | %s", one->topic,
 		 one->policy ? one->policy : "as before", one->packet ? one->packet : "-");
 	check(!strcmp(got, one->answer), what, got, one->answer);
 }
@@ -163,7 +163,7 @@ int main(void)
 	struct ref_policy *policy = NULL;
 	struct rng rng = {.state = 1};
 
-	for (const struct selftest_case *one = selftest_cases; one->point; one++)
+	for (const struct selftest_case *one = selftest_cases; one->topic; one++)
 		run_case(one, &policy);
 	ref_policy_free(policy);
 	test_dynamic();

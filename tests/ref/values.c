@@ -165,7 +165,7 @@ static bool flag_names(const char *text, size_t len, uint8_t *ret_flags)
 	}
 }
 
-/* LANGUAGE 17 */
+/* weir-policy(5), Fields: `flags`. */
 bool parse_flags(struct parser *parser, struct rule *rule)
 {
 	const uint8_t usual = FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_ACK;

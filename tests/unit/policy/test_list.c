@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/policy/list.c: the format of point 34, and a million lines.
+// Unit tests of ctl/policy/list.c: the format of list files, and a million lines.
 #include "tests/unit/policy/world.h"
 
 #include <time.h>

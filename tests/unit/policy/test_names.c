@@ -30,7 +30,6 @@ static void test_protos(void **state)
 		const char *name;
 		uint8_t number;
 	} all[] = {
-		// LANGUAGE.md point 15
 		{"tcp", 6},    {"udp", 17},   {"icmp", 1},      {"icmp6", 58},
 		{"sctp", 132}, {"gre", 47},   {"esp", 50},      {"ah", 51},
 		{"igmp", 2},   {"ipip", 4},   {"ip6", 41},      {"ospf", 89},

@@ -225,7 +225,7 @@ static void test_full_nodes(void **state)
 	vec_free(&r);
 }
 
-// A /24 ends in one node (DESIGN.md section 3).
+// A /24 ends in one node.
 static void test_size(void **state)
 {
 	(void)state;
