@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scripts that check the tree: what breaks a rule is reported where it is, and what keeps it is not."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(name="check")
+def check_of_a_tree(tmp_path):
+    """check("structs", {"ctl/base/a.c": "..."}) gives the lines that the script prints of such a tree."""
+
+    def check(name, tree):
+        for path, text in tree.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        done = subprocess.run([ROOT / f"scripts/check-{name}", tmp_path], capture_output=True, text=True,
+                              timeout=60, check=False)
+        lines = done.stdout.splitlines()
+        assert not done.stderr and done.returncode == bool(lines), done
+        return lines
+
+    return check
+
+
+def test_a_struct_with_two_definitions(check):
+    tree = {
+        "ctl/base/a.h": "struct range;\nstruct range { int first; };\n",
+        "ctl/net/b.c": "/* struct range { */\nstatic struct range *all;\n\nstruct range\n{\n\tint last;\n};\n",
+    }
+    assert check("structs", tree) == [
+        "ctl/net/b.c:4: 'struct range' is also defined in ctl/base/a.h:2"]
+
+
+def test_a_struct_of_the_datapath_and_an_enum_of_control(check):
+    tree = {"ctl/base/a.c": "enum stage { ONE };\n", "xdp/b.bpf.h": "enum step { ONE };\nstruct stage { int n; };\n"}
+    assert check("structs", tree) == ["ctl/base/a.c:1: 'enum stage' is also defined in xdp/b.bpf.h:2"]
+
+
+def test_one_definition_each(check):
+    assert not check("structs", {"ctl/base/a.h": "struct a { int n; };\nstruct b { struct a a; };\n"})
+
+
+def test_a_header_that_relies_on_another(check):
+    tree = {
+        "ctl/base/a.h": "#pragma once\n#include <stddef.h>\n",
+        "ctl/base/b.h": "#pragma once\nsize_t length(void);\n",
+        "xdp/c.bpf.h": "#pragma once\n#include <bpf/bpf_helpers.h>\n",
+    }
+    found = check("headers", tree)
+    assert len(found) == 3
+    assert found[0].startswith("ctl/base/b.h:1: does not compile alone: ")
+    assert found[1].startswith("xdp/: its headers do not compile together: ")
+    assert found[2].startswith("xdp/c.bpf.h:1: does not compile alone: ")
+
+
+def test_two_headers_that_exclude_each_other(check):
+    tree = {
+        "ctl/base/a.h": "#pragma once\nint length(void);\n",
+        "ctl/base/b.h": "#pragma once\nlong length(void);\n",
+        "ctl/net/c.h": "#pragma once\nvoid length(void);\n",
+    }
+    found = check("headers", tree)
+    assert len(found) == 1
+    assert found[0].startswith("ctl/base/: its headers do not compile together: ")
+
+
+def test_headers_that_include_what_they_need(check):
+    tree = {
+        "common/a.h": "#pragma once\n#include <linux/types.h>\nstruct a { __u32 n; };\n",
+        "xdp/b.bpf.h": '#pragma once\n#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n#include "common/a.h"\n',
+        "ctl/base/c.h": "#pragma once\n#include <stddef.h>\nsize_t length(void);\n",
+    }
+    assert not check("headers", tree)
