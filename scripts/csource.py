@@ -14,9 +14,9 @@ def root_of(argv):
 
 
 def files(root, folders, suffixes):
-    """Paths from root of the files below these folders, sorted."""
-    return sorted(p.relative_to(root) for f in folders for p in (root / f).rglob("*")
-                  if p.suffix in suffixes and p.is_file())
+    """Paths from root of the files below these folders, folder by folder."""
+    return [p.relative_to(root) for f in folders for p in sorted((root / f).rglob("*"))
+            if p.suffix in suffixes and p.is_file()]
 
 
 def blank(text):

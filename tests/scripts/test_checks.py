@@ -52,9 +52,9 @@ def test_a_header_that_relies_on_another(check):
     }
     found = check("headers", tree)
     assert len(found) == 3
-    assert found[0].startswith("ctl/base/b.h:1: does not compile alone: ")
-    assert found[1].startswith("xdp/: its headers do not compile together: ")
-    assert found[2].startswith("xdp/c.bpf.h:1: does not compile alone: ")
+    assert found[0].startswith("xdp/: its headers do not compile together: ")
+    assert found[1].startswith("xdp/c.bpf.h:1: does not compile alone: ")
+    assert found[2].startswith("ctl/base/b.h:1: does not compile alone: ")
 
 
 def test_two_headers_that_exclude_each_other(check):
