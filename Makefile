@@ -114,34 +114,42 @@ $(O)/tests/datapath/cases.txt: tests/datapath/cases.py $(wildcard tests/datapath
 	@mkdir -p $(@D)
 	$(call say,CASES,$@)$(PYTHON) -B $< > $@
 
-# The reference shares no code with the rest, its flags included.
+# The second implementations share no code with the rest, its flags included: without -I. they cannot.
+CLASSIFIER = tests/reference/classifier
+BALANCER = tests/reference/balancer
 REF_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow -Werror
 REF_LIB = format match parse parse_rule parse_set parse_list values lists frame names addr lex file mem
 REF_refmatch = refmatch $(REF_LIB)
 REF_refgen = generate gen_policy gen_rule gen_field gen_addr gen_aim gen_packet gen_text build $(REF_LIB)
 REF_selftest = selftest selftest_cases packet_text build $(REF_LIB)
-REF_PROGRAMS = $(O)/tests/ref/refmatch $(O)/tests/ref/refgen $(O)/tests/ref/selftest
+CLASSIFIER_REF = $(addprefix $(O)/$(CLASSIFIER)/,refmatch refgen selftest)
 
-$(REF_PROGRAMS): $(wildcard tests/ref/*.c tests/ref/*.h)
+$(CLASSIFIER_REF): $(wildcard $(CLASSIFIER)/*.c $(CLASSIFIER)/*.h)
 	@mkdir -p $(@D)
-	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -o $@ $(REF_$(@F):%=tests/ref/%.c)
+	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -o $@ $(REF_$(@F):%=$(CLASSIFIER)/%.c)
 
 REF_RING = ring_text ring flow siphash words
 REF_refring = refring ring_selftest $(REF_RING)
 REF_refslots = refslots slots_selftest check model pins slots $(REF_RING)
 REF_refhist = refhist hist_time hist_pool hist_flows
-BALANCER_REF = $(O)/tests/ref/balancer/refring $(O)/tests/ref/balancer/refslots $(O)/tests/ref/balancer/refhist
+BALANCER_REF = $(addprefix $(O)/$(BALANCER)/,refring refslots refhist)
 
-$(BALANCER_REF): $(wildcard tests/ref/balancer/*.c tests/ref/balancer/*.h)
+$(BALANCER_REF): $(wildcard $(BALANCER)/*.c $(BALANCER)/*.h)
 	@mkdir -p $(@D)
-	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -Itests/ref -o $@ $(REF_$(@F):%=tests/ref/balancer/%.c)
+	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -I$(CLASSIFIER) -o $@ $(REF_$(@F):%=$(BALANCER)/%.c)
 
-$(O)/tests/balance/rings: $(O)/tests/balance/rings.o $(O)/libweir.a
+# What they are compared with. These do include ctl/.
+COMPARE = $(O)/$(CLASSIFIER)/compare $(O)/$(BALANCER)/rings $(O)/$(BALANCER)/histories
+
+$(O)/$(CLASSIFIER)/compare: $(patsubst %,$(O)/$(CLASSIFIER)/%.o,compare answer output) $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
+
+$(O)/$(BALANCER)/rings: $(O)/$(BALANCER)/rings.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 # The datapath once more with a clock that histories set; only what loads the policy differs.
-CLOCKED_ROOM = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)) tests/balance/clock.c)
-HISTORIES = $(CLOCKED_ROOM) $(patsubst %,$(O)/clocked/tests/balance/%.o,histories kernel packet words)
+CLOCKED_ROOM = $(patsubst %.c,$(O)/clocked/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)) $(BALANCER)/clock.c)
+HISTORIES = $(CLOCKED_ROOM) $(patsubst %,$(O)/clocked/$(BALANCER)/%.o,histories kernel packet history_words)
 LIMITS = $(CLOCKED_ROOM) $(O)/clocked/tests/limits/limits.o $(O)/clocked/tests/datapath/frame.o
 
 $(O)/clocked/xdp/policy.bpf.o: xdp/policy.bpf.c
@@ -157,7 +165,7 @@ $(O)/clocked/%.o: %.c
 
 $(HISTORIES) $(LIMITS): $(O)/clocked/xdp/policy.skel.h $(SKELETONS)
 
-$(O)/tests/balance/histories: $(HISTORIES) $(O)/libweir.a
+$(O)/$(BALANCER)/histories: $(HISTORIES) $(O)/libweir.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -o $@ $^ $(LIBS)
 
@@ -166,9 +174,6 @@ $(O)/tests/limits/limits: $(LIMITS) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
-
-$(O)/tests/compare/compare: $(patsubst %.c,$(O)/%.o,$(wildcard tests/compare/*.c)) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a
@@ -190,7 +195,7 @@ $(O)/fuzz/libweir.a: $(FUZZ_ROOMS)
 $(FUZZ): $(O)/fuzz/%: $(O)/fuzz/tests/fuzz/%.o $(O)/fuzz/tests/fuzz/world.o $(O)/fuzz/libweir.a
 	$(call say,LINK,$@)$(CLANG) -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
-fuzz-targets: $(FUZZ) $(O)/tests/fuzz/frames $(O)/tests/compare/compare $(O)/tests/ref/refmatch $(O)/tests/datapath/cases.txt
+fuzz-targets: $(FUZZ) $(O)/tests/fuzz/frames $(O)/$(CLASSIFIER)/compare $(O)/$(CLASSIFIER)/refmatch $(O)/tests/datapath/cases.txt
 
 BENCH_SKELETONS = $(patsubst tests/bench/%.bpf.c,$(O)/tests/bench/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 BENCH_OBJECTS = $(patsubst %.c,$(O)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
@@ -218,7 +223,7 @@ setup:
 side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(REF_PROGRAMS) $(BALANCER_REF) $(O)/tests/balance/rings $(O)/tests/balance/histories $(O)/tests/limits/limits $(O)/tests/compare/compare $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))
@@ -250,7 +255,7 @@ connections: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)
 	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k $(K)) $(wildcard tests/lab/test_balance_*.py)
-	$(if $(K),,$(Q)O=$(O) tests/balance/histories-run --full)
+	$(if $(K),,$(Q)O=$(O) $(BALANCER)/histories-run --full)
 
 bench:
 	$(Q)scripts/setup build bench

@@ -6,8 +6,8 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* The one place where a test object differs: tests/balance and tests/limits play histories of hours and years,
- * and compare slots, pins and what a limit lets through to the bit with models that are told the time. The
+/* The one place where a test object differs: tests/reference/balancer and tests/limits play histories of
+ * hours and years, and compare slots, pins and what a limit lets through to the bit with models that are told the time. The
  * kernel's clock cannot be set. */
 #ifdef TEST_CLOCK
 struct {

@@ -16,8 +16,8 @@
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/probe.h"
-#include "tests/balance/clock.h"
 #include "tests/datapath/frame.h"
+#include "tests/reference/balancer/clock.h"
 
 #define CLIENTS 24
 #define STEPS   20000

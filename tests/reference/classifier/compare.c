@@ -3,7 +3,7 @@
 // looks at what leaves: the packet as it was, or a right answer to a rejected one.
 //
 // usage: compare POLICY FRAMES ANSWERS: FRAMES has lines "IFACE FLAGS HEX", ANSWERS one line each as
-// tests/ref/refmatch prints them. Exit status 0 all agree, 1 some do not (the first ten are printed), 2
+// refmatch prints them. Exit status 0 all agree, 1 some do not (the first ten are printed), 2
 // the policy does not load, 3 compile refused it for its size.
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "ctl/base/vec.h"
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/probe.h"
-#include "tests/compare/answer.h"
-#include "tests/compare/output.h"
+#include "tests/reference/classifier/answer.h"
+#include "tests/reference/classifier/output.h"
 
 #define FRAME_BYTES 16384
 #define SHOWN       10

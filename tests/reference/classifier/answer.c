@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The datapath's answer about a packet in the words of the reference.
-#include "tests/compare/answer.h"
+#include "tests/reference/classifier/answer.h"
 
 #include <string.h>
 

@@ -5,9 +5,9 @@ import pathlib
 import re
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get("O", "build")
-REF = BUILD / "tests/ref"
+REF = BUILD / "tests/reference/classifier"
 REFUSED = 3
 NOISE = re.compile(r"warning|^ +\d* \|")
 
@@ -19,8 +19,8 @@ def answer(policy, frames, answers):
 
 
 def compare(policy, frames, answers):
-    """The finished process of tests/compare/compare.c; its exit status says how it went."""
-    return subprocess.run([BUILD / "tests/compare/compare", policy, frames, answers],
+    """The finished process of tests/reference/classifier/compare.c; its exit status says how it went."""
+    return subprocess.run([BUILD / "tests/reference/classifier/compare", policy, frames, answers],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

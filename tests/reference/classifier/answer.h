@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The datapath's answer about a packet in the words of the reference (tests/ref/refmatch).
+// The datapath's answer about a packet in the words of the reference (refmatch.c).
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Looks for the clock among the maps of a program.
-#include "tests/balance/clock.h"
+#include "tests/reference/balancer/clock.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Loads a service, maps its tables, runs its packets.
-#include "tests/balance/kernel.h"
+#include "tests/reference/balancer/kernel.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/table/compile.h"
-#include "tests/balance/clock.h"
-#include "tests/balance/packet.h"
+#include "tests/reference/balancer/clock.h"
+#include "tests/reference/balancer/packet.h"
 
 struct kernel {
 	struct generation *g;

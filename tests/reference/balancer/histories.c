@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plays a history of a service from stdin with the programs of the datapath, in the words of
-// tests/ref/balancer/refslots.c, which has the language and plays the same with a model.
+// Plays a history of a service from stdin with the programs of the datapath, in the words of refslots.c,
+// which has the language and plays the same with a model.
 //
 // Slots change by the functions of ctl/table that the control side changes them with; pins by the programs
 // alone, unless somebody tidies up. Prints what refslots prints and at the end, as `refslots --check`, how
@@ -15,9 +15,9 @@
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/probe.h"
-#include "tests/balance/kernel.h"
-#include "tests/balance/packet.h"
-#include "tests/balance/words.h"
+#include "tests/reference/balancer/history_words.h"
+#include "tests/reference/balancer/kernel.h"
+#include "tests/reference/balancer/packet.h"
 
 #define BUCKETS_MAX (1u << 24)
 #define HZ_MAX      10000

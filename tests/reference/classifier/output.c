@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Judges packets out by their bytes alone. Shares no code with xdp/reply.bpf.h, nor with ctl/control/frame.
-#include "tests/compare/output.h"
+#include "tests/reference/classifier/output.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>

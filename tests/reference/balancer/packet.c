@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Lays Ethernet, IP and a transport header one behind the other; checksums are left zero.
-#include "tests/balance/packet.h"
+#include "tests/reference/balancer/packet.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

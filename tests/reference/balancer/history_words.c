@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Reads words strictly: a history that is not understood must not be played by half.
-#include "tests/balance/words.h"
+#include "tests/reference/balancer/history_words.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
