@@ -75,3 +75,51 @@ def test_headers_that_include_what_they_need(check):
         "ctl/base/c.h": "#pragma once\n#include <stddef.h>\nsize_t length(void);\n",
     }
     assert not check("headers", tree)
+
+
+def test_a_ladder(check):
+    text = """int f(void)
+{
+	int code = a();
+
+	if (!code)
+		code = b();
+	if (!code && c())
+		code = d();
+	for (i = 0; i < n && !code; i++)
+		code = e(i);
+	while (!code)
+		code = next();
+	if (!code)
+		return g();
+	return code;
+}
+"""
+    found = check("returns", {"ctl/base/a.c": text})
+    assert [line.split(":")[1] for line in found] == ["5", "7", "9", "11", "13"]
+    assert found[0] == "ctl/base/a.c:5: 'if (!code': return early instead, 'if (code) return code;'"
+
+
+def test_results_of_another_name(check):
+    text = "int f(int r)\n{\n\tint rc = a();\n\tint n = 0, ret;\n\n\treturn rc;\n}\n\nstruct w {\n\tint result;\n};\n"
+    assert check("returns", {"ctl/base/a.c": text}) == [
+        f"ctl/base/a.c:{line}: a result is named 'code', not '{name}'"
+        for line, name in ((3, "rc"), (4, "ret"), (10, "result"))]
+
+
+def test_early_returns(check):
+    text = """/* if (!code) in a comment */
+int f(int range, int *ret)
+{
+	int code = a("if (!code)", rc, ret), rcount;
+
+	if (code)
+		return code;
+	code = b();
+	if (!code)
+		return 0;
+	*ret = !code;
+	return c();
+}
+"""
+    assert not check("returns", {"ctl/base/a.c": text, "xdp/b.c": "int f(void)\n{\n\tint rc = 0;\n}\n"})
