@@ -76,7 +76,6 @@ enum decap_row {
 		DECAP_ROW_COUNT,
 };
 
-#define DECAP_PASS_FIRST DECAP_PASS_NOT_HERE
 #define DECAP_DROP_FIRST DECAP_DROP_VERSION
 
 /* A row of the per-CPU array. */

@@ -178,11 +178,6 @@ size_t json_length(const struct json *array)
 	return json_array_size(inside(array));
 }
 
-bool json_empty(const struct json *object)
-{
-	return !json_object_size(inside(object));
-}
-
 struct json *json_at(const struct json *array, size_t i)
 {
 	return (struct json *)json_array_get(inside(array), i);

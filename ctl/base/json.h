@@ -43,5 +43,4 @@ const char *json_get_string(const struct json *object, const char *key);
 uint64_t json_get_u64(const struct json *object, const char *key);
 const char *json_text(const struct json *string);
 size_t json_length(const struct json *array);
-bool json_empty(const struct json *object); // no key
 struct json *json_at(const struct json *array, size_t i);

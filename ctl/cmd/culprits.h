@@ -25,7 +25,6 @@ struct culprits {
 };
 
 void culprits_free(struct culprits *c);
-#define CLEANUP_CULPRITS CLEANUP(culprits_free)
 
 // The name or text of the rule whose counters are this row; "rule N" where its record cannot be read.
 const char *culprits_rule(struct culprits *c, uint32_t row);

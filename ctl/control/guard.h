@@ -29,7 +29,6 @@ struct guard {
 // be looked for: *ret then has what was found before, and the caller refuses to block on it alone.
 int guard_collect(const struct session *session, struct guard *ret, struct err *err);
 void guard_free(struct guard *g);
-#define CLEANUP_GUARD CLEANUP(guard_free)
 
 // The first guarded address of at least this level in p, or NULL.
 const struct guarded *guard_find(const struct guard *g, const struct prefix *p,

@@ -41,7 +41,6 @@ int targets_skip(struct targets *t, const struct guard *g, bool wide,
 				 const char *why),
 		 void *ctx, struct err *err);
 void targets_free(struct targets *t);
-#define CLEANUP_TARGETS CLEANUP(targets_free)
 
 // The answer for a name of the bulk.
 const struct dns_answer *targets_answer(const struct targets *t, const char *name);

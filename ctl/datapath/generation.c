@@ -34,17 +34,6 @@ int generation_program(const struct generation *g)
 	return g->fd[PART_PROGRAM];
 }
 
-int generation_program_id(const struct generation *g, uint32_t *ret)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
-		return -errno;
-	*ret = info.id;
-	return 0;
-}
-
 static uint32_t at_least_one(size_t n)
 {
 	return n ? (uint32_t)n : 1;

@@ -95,7 +95,6 @@ void generation_free(struct generation *g);
 void generation_cleanup(struct generation **g);
 #define CLEANUP_GENERATION CLEANUP(generation_cleanup)
 int generation_program(const struct generation *g); // its descriptor
-int generation_program_id(const struct generation *g, uint32_t *ret);
 
 // Marks the rows of the rule counters that generations with pins use: ret_used[row] = 1. 0 or -errno with
 // err set.

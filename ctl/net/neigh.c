@@ -91,7 +91,8 @@ static int visit(const struct nlmsghdr *nlh, void *ctx)
 	return MNL_CB_OK;
 }
 
-int neigh_compare(const void *a, const void *b)
+// By ifindex and address.
+static int compare_neighbours(const void *a, const void *b)
 {
 	const struct neigh *na = a, *nb = b;
 
@@ -100,7 +101,8 @@ int neigh_compare(const void *a, const void *b)
 	return addr_compare(&na->addr, &nb->addr);
 }
 
-int neigh_list(struct neigh **ret, size_t *ret_n, struct err *err)
+// All neighbours of both families, sorted; the caller frees *ret. 0 or -errno.
+static int list_neighbours(struct neigh **ret, size_t *ret_n, struct err *err)
 {
 	char buf[64] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -114,7 +116,7 @@ int neigh_list(struct neigh **ret, size_t *ret_n, struct err *err)
 	if (code)
 		return err_system(err, -code, "cannot list the neighbours of this host");
 	if (t.found.n)
-		qsort(t.found.at, t.found.n, sizeof(*t.found.at), neigh_compare);
+		qsort(t.found.at, t.found.n, sizeof(*t.found.at), compare_neighbours);
 	*ret_n = t.found.n;
 	*ret = TAKE_PTR(t.found.at);
 	return 0;
@@ -165,12 +167,12 @@ static int read_states(struct neigh *wanted, size_t n, struct err *err)
 {
 	CLEANUP_FREE struct neigh *table = NULL;
 	size_t table_n = 0;
-	int code = neigh_list(&table, &table_n, err);
+	int code = list_neighbours(&table, &table_n, err);
 
 	for (size_t i = 0; !code && i < n; i++) {
-		const struct neigh *found =
-			table_n ? bsearch(&wanted[i], table, table_n, sizeof(*table), neigh_compare)
-				: NULL;
+		const struct neigh *found = table_n ? bsearch(&wanted[i], table, table_n,
+							      sizeof(*table), compare_neighbours)
+						    : NULL;
 
 		if (found)
 			wanted[i] = *found;

@@ -11,7 +11,7 @@
 struct nlmsghdr;
 
 enum neigh_state {
-	NEIGH_NONE,   // nobody has asked
+	NEIGH_NONE,   // not asked for
 	NEIGH_ASKED,  // asked, no answer yet
 	NEIGH_FAILED, // asked as often as the kernel does, no answer
 	NEIGH_KNOWN,  // mac is good to send to
@@ -29,14 +29,10 @@ struct neigh {
 // family, a hardware address that is not six bytes long).
 bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret);
 
-// All neighbours of both families, ordered by neigh_compare; the caller frees *ret. 0 or -errno.
-int neigh_list(struct neigh **ret, size_t *ret_n, struct err *err);
-int neigh_compare(const void *a, const void *b); // by ifindex and address
-
-// Fills in state, stale and mac of the n neighbours whose ifindex and addr are set; the same one may
-// stand there more than once. Those that are not known are asked for all at once (RTM_NEWNEIGH with
-// NTF_USE: the kernel asks without a packet to send, whatever filters are set), and waited for until
-// the last has answered or failed, at most wait_ms for all together; stale ones are asked to be
-// confirmed and not waited for. 0 also when some have not answered: their state says so. -errno with
-// err set: the kernel refused to tell or to ask (-ENOBUFS: its table is full).
+// Fills in state, stale and mac of the n neighbours whose ifindex and addr are set; duplicates are
+// allowed. Unknown neighbours are asked for all at once (RTM_NEWNEIGH with NTF_USE: the kernel asks
+// without a packet to send, whatever filters are set). The function waits until the last one has answered
+// or failed, at most wait_ms for all together. Stale neighbours are asked for, but not waited for. 0 also
+// when some have not answered: see their state. -errno with err set: the kernel did not list or ask
+// (-ENOBUFS: its table is full).
 int neigh_resolve(struct neigh *wanted, size_t n, uint32_t wait_ms, struct err *err);

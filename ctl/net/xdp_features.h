@@ -5,12 +5,9 @@
 #include <stdint.h>
 
 // Bits of NETDEV_A_DEV_XDP_FEATURES; the headers of Linux 6.1 do not have them.
-#define XDP_FEATURE_BASIC       (1u << 0) // native mode
-#define XDP_FEATURE_REDIRECT    (1u << 1) // its packets can be redirected
-#define XDP_FEATURE_NDO_XMIT    (1u << 2) // frames can be redirected to it
-#define XDP_FEATURE_RX_SG       (1u << 5) // packets in several buffers
-#define XDP_FEATURE_NDO_XMIT_SG (1u << 6) // also such in several buffers
+#define XDP_FEATURE_NDO_XMIT (1u << 2) // frames can be redirected to it
+#define XDP_FEATURE_RX_SG    (1u << 5) // packets in several buffers
 
-// Of an interface in the current network namespace. 0; -EOPNOTSUPP: this kernel does not tell; other
-// -errno. No sentences.
+// Of an interface in the current network namespace. 0; -EOPNOTSUPP: the kernel does not support the
+// question; other -errno. No message.
 int xdp_features(uint32_t ifindex, uint64_t *ret);
