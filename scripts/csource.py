@@ -2,6 +2,7 @@
 """Reads C for the scripts that check the tree: files, code without comments, comments, strings."""
 import pathlib
 import re
+import signal
 
 # A comment, a string or a character constant; whatever comes first is taken whole.
 PIECE = re.compile(r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:\\.|[^"\\\n])*")|'(?:\\.|[^'\\\n])+'""", re.S)
@@ -43,6 +44,7 @@ def line_of(text, offset):
 
 def finish(found):
     """Prints what was found, one a line; the exit status of a check."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for line in found:
         print(line)
     return 1 if found else 0

@@ -2,6 +2,7 @@
 """The scripts that check the tree: what breaks a rule is reported where it is, and what keeps it is not."""
 
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -24,6 +25,26 @@ def check_of_a_tree(tmp_path):
         return lines
 
     return check
+
+
+LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
+
+
+@pytest.fixture(name="listed")
+def files_of_a_tree(tmp_path):
+    """listed({"ctl/base/a.c": "..."}, ARGUMENT...) is what scripts/files does in a repository of such files."""
+
+    def listed(tree, *arguments):
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        (tmp_path / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts/files", tmp_path / "scripts")
+        for path, text in tree.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        return subprocess.run([tmp_path / "scripts/files", *arguments], capture_output=True, text=True,
+                              timeout=60, check=False)
+
+    return listed
 
 
 def test_a_struct_with_two_definitions(check):
@@ -123,3 +144,32 @@ int f(int range, int *ret)
 }
 """
     assert not check("returns", {"ctl/base/a.c": text, "xdp/b.c": "int f(void)\n{\n\tint rc = 0;\n}\n"})
+
+
+def test_files_without_a_sentence_about_their_purpose(listed):
+    tree = {
+        "ctl/base/a.c": f"// {LICENCE}\n#include <stddef.h>\n\n// Not about the file.\nint a;\n",
+        "ctl/base/b.c": f"// {LICENCE}\n// About the file.\nint b;\n",
+        "ctl/base/c.c": f"// {LICENCE}\n#include \"ctl/base/c.h\"\n",
+        "ctl/base/c.h": f"// {LICENCE}\n// About the module.\n",
+        "tests/run": f"#!/bin/sh\n# {LICENCE}\n\nset -e\n",
+        "tests/data.txt": "data\n",
+    }
+    done = listed(tree, "--check")
+    assert done.returncode == 1 and done.stdout.splitlines() == [
+        "ctl/base/a.c:1: no sentence about its purpose", "tests/run:1: no sentence about its purpose"]
+
+
+def test_files_in_reading_order(listed):
+    tree = {
+        "ctl/net/a.c": f'// {LICENCE}\n// Needs b. More.\n#include "ctl/net/b.h"\n',
+        "ctl/net/b.c": f"// {LICENCE}\n// Not shown.\n",
+        "ctl/net/b.h": f"/* {LICENCE} */\n/* The module\n * b. */\n",
+        "common/z.h": f"/* {LICENCE} */\n/* Is it first? Yes. */\n",
+        "policies/p.weir": "# p.weir: an example.\n",
+    }
+    done = listed(tree)
+    assert not done.returncode
+    assert [line.split(maxsplit=2) for line in done.stdout.splitlines() if line][:7] == [
+        ["common/"], ["z.h", "Is", "it first?"], ["ctl/net/"], ["b.h,", "b.c", "The module b."],
+        ["a.c", "Needs", "b."], ["policies/"], ["p.weir", "an", "example."]]
