@@ -6,12 +6,12 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that lives in a pinned map changes:
  * a tool of another version then refuses to touch the pins instead of misreading them. */
-#define WEIR_LAYOUT 7
+#define WEIR_LAYOUT 8
 
 /* Maps that live as long as the instance; file names below /sys/fs/bpf/weir/INSTANCE/. */
 #define WEIR_MAP_META     "meta"
 #define WEIR_MAP_KNOBS    "knobs"
-#define WEIR_MAP_SLOTS    "slots"
+#define WEIR_MAP_PROGS    "progs"
 #define WEIR_MAP_IFACES   "ifaces"
 #define WEIR_MAP_COUNTERS "counters"
 #define WEIR_MAP_EVENTS   "events"
@@ -36,9 +36,9 @@ struct station_key {
 };
 
 /* Places in the slots array; constants, because a variable index costs a retpoline. */
-enum weir_slot {
-	WEIR_SLOT_ACTIVE,
-	WEIR_SLOT_PREVIOUS,
+enum weir_prog {
+	PROG_ACTIVE,
+	PROG_PREVIOUS,
 };
 
 /* Can the instance's programs stand behind libxdp's dispatcher, beside other XDP programs? Tried once,
@@ -85,7 +85,7 @@ struct iface {
 	__u32 state;         /* enum iface_state */
 	__u32 mode;          /* enum iface_mode */
 	__u32 shared;        /* 1: behind libxdp's dispatcher, 0: alone on the interface */
-	__u32 prog_id;       /* of our entry program there */
+	__u32 prog_id;       /* of our root program there */
 	__u32 dispatcher_id; /* program the link shows when shared, else 0 */
 	__u64 attached_s;    /* wall clock */
 	__u32 generation;    /* number of the policy that brought it, 0: attached by hand */

@@ -9,7 +9,7 @@
 
 struct config {
 	__u8 malformed_pass; /* malformed packets are counted and passed instead of dropped */
-	__u8 twin; /* a private copy for expect and explain: nothing is counted or written */
+	__u8 test; /* a private copy for expect and explain: nothing is counted or written */
 	__u8 pad[6];
 };
 _Static_assert(sizeof(struct config) == 8, "layout");
@@ -24,15 +24,15 @@ _Static_assert(sizeof(struct config) == 8, "layout");
 #define OVERLAY_NETS6 (1u << 16)
 
 /* ifindex -> interface number: one look. User space picks a multiplier under which no two interfaces
- * have the same slot, and has two tables, so that it can fill one while packets read the other.
+ * have the same bucket, and has two tables, so that it can fill one while packets read the other.
  * knobs.iface_hash has the multiplier in its upper half, in the lower one where the table begins. */
-#define IFACE_SLOT(ifindex, number) ((__u64)(number) << 32 | (ifindex))
+#define IFACE_BUCKET(ifindex, number) ((__u64)(number) << 32 | (ifindex))
 
-static inline __u32 iface_slot_place(__u64 hash, __u32 ifindex)
+static inline __u32 iface_bucket(__u64 hash, __u32 ifindex)
 {
-	__u32 slot = ifindex * (__u32)(hash >> 32) >> (32 - WEIR_IFACE_SLOTS_LOG2);
+	__u32 bucket = ifindex * (__u32)(hash >> 32) >> (32 - WEIR_IFACE_BUCKETS_LOG2);
 
-	return slot | (hash & WEIR_IFACE_SLOTS);
+	return bucket | (hash & WEIR_IFACE_BUCKETS);
 }
 
 /* Of knobs.station: the address is known. Others of the interface are in the map `stations`. */
@@ -41,10 +41,10 @@ static inline __u32 iface_slot_place(__u64 hash, __u32 ifindex)
 /* Times are jiffies64; 0 means "off". All of it is written by user space under the instance's lock,
  * each field with one store; programs only read. The first 64 bytes are the hot ones. */
 struct knobs {
-	__u64 deadline;   /* commit-confirm: from then on entry runs the previous program */
-	__u64 bypass;     /* latest end of any bypass below */
-	__u64 epoch;      /* overlay entries staged for an epoch <= this one are in force */
-	__u64 iface_hash; /* where an ifindex stands in iface_slots */
+	__u64 deadline; /* commit-confirm: from then on the root program runs the previous program */
+	__u64 bypass;   /* latest end of any bypass below */
+	__u64 epoch;    /* overlay entries staged for an epoch <= this one are in force */
+	__u64 iface_hash; /* where an ifindex stands in iface_buckets */
 	__u64 watch;      /* drop events are wanted until then */
 	__u32 overlay;    /* OVERLAY_* bits */
 	__u32 snap;       /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
@@ -57,8 +57,8 @@ struct knobs {
 	__u64 unsure; /* bit: number of an interface with tables of routes, or a switch, above it that are not known */
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
 	__u64 brought; /* bit: number of an interface that came with a trial; all passes after its end */
-	__u64 iface_slots[2 * WEIR_IFACE_SLOTS]; /* IFACE_SLOT, 0: free */
-	/* A bond has its members run its program, and there frames come in: IFACE_SLOT(member, number of the
+	__u64 iface_buckets[2 * WEIR_IFACE_BUCKETS]; /* IFACE_BUCKET, 0: free */
+	/* A bond has its members run its program, and there frames come in: IFACE_BUCKET(member, number of the
 	 * bond), 0: no more. */
 	__u64 members[WEIR_MEMBERS];
 	/* Number for frames that come in on another device: new members of the bond, or those too many; or the only
@@ -66,5 +66,5 @@ struct knobs {
 	__u64 iface_rest;
 };
 _Static_assert(sizeof(struct knobs) ==
-		       96 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_SLOTS + 8 * WEIR_MEMBERS,
+		       96 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
 	       "layout");

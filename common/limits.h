@@ -6,15 +6,15 @@
 #define WEIR_IP6_EXT_MAX 8  /* extension headers walked; RFC 8200 names six kinds, each once */
 #define WEIR_IFACES      64 /* interfaces of one instance; number 0 stands for "not attached" */
 #define WEIR_MEMBERS     16 /* of bonds that an instance tells apart, where it has several */
-#define WEIR_IFACE_SLOTS_LOG2 \
+#define WEIR_IFACE_BUCKETS_LOG2 \
 	8 /* four times the interfaces: one multiplier in 4,000 keeps 63 of them apart */
-#define WEIR_IFACE_SLOTS (1 << WEIR_IFACE_SLOTS_LOG2) /* of each table in knobs.iface_slots */
+#define WEIR_IFACE_BUCKETS (1 << WEIR_IFACE_BUCKETS_LOG2) /* of each table in knobs.iface_buckets */
 #define WEIR_OVERLAY_MAX \
 	131072 /* default entries of each overlay map: 25 MB a map, all preallocated */
 #define WEIR_SNAP_MAX     256 /* bytes of a packet an event may carry */
 #define WEIR_SNAP_DEFAULT 128 /* enough for two tags, IPv6 with an extension header, and TCP */
 #define WEIR_EVENTS_BYTES (1 << 20) /* ring of events: 3,600 of full size */
-#define WEIR_SLOTS        2         /* programs: active and previous */
+#define PROGS             2         /* programs: active and previous */
 #define WEIR_NAME_MAX     32        /* instance name, with the final NUL */
 #define WEIR_RULE_COUNTERS \
 	16384 /* rows: two generations of 4096 rules, and as many that are being reused */

@@ -162,9 +162,9 @@ struct policy_ifclass {
 	__u8 class[64];
 };
 
-/* What a twin is asked and what it answers: the private copy of a policy that runs test packets for
+/* What a test program is asked and what it answers: the private copy of a policy that runs test packets for
  * expect and explain and changes nothing. */
-struct policy_twin {
+struct policy_test {
 	/* asked */
 	__u32 iface;      /* number of the interface in the policy + 1 */
 	__u8 over;        /* every rate is exceeded, every chance taken */
@@ -184,7 +184,7 @@ struct policy_twin {
 	__u32 passed;    /* the reason that let a service's packet pass */
 	__u64 slot_word; /* as common/service.h has it */
 };
-_Static_assert(sizeof(struct policy_twin) == 72, "layout");
+_Static_assert(sizeof(struct policy_test) == 72, "layout");
 
 /* What a rule does once its bit is set: conditions in this order, then the action. */
 enum policy_action {

@@ -14,7 +14,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/help.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
 
 #ifndef WEIR_VERSION
@@ -112,7 +112,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 	log_setup(LOG_NOTICE + (enum log_level)(ctx->verbose < 2 ? ctx->verbose : 2),
 		  ctx->color && isatty(STDERR_FILENO));
 	probe_quiet(ctx->verbose);
-	if ((code = pins_check_name(ctx->instance, err)))
+	if ((code = bpffs_check_name(ctx->instance, err)))
 		return code;
 	session_find(&ctx->session);
 	if (stat("/proc/self/ns/net", &before))

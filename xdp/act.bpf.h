@@ -11,7 +11,7 @@
 #include "xdp/rate.bpf.h"
 #include "xdp/reply.bpf.h"
 #include "xdp/sets.bpf.h"
-#include "xdp/twin.bpf.h"
+#include "xdp/test.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -34,7 +34,7 @@ struct {
 	__uint(max_entries, WEIR_REDIRECTS);
 	__type(key, __u32);
 	__type(value, __u32);
-} ports SEC(".maps");
+} devices SEC(".maps");
 
 /* jiffies64 of each logging rule's last record. */
 struct {
@@ -120,16 +120,16 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 }
 
 /* Those of a test packet are what the test says: sets are empty, nothing is exceeded, no chance taken. */
-static __always_inline bool conditions_supposed(const struct policy_twin *twin,
+static __always_inline bool conditions_supposed(const struct policy_test *test,
 						const struct policy_rule *rule)
 {
 	if (rule->flags & (RULE_FROM_SET | RULE_TO_SET))
 		return false;
-	if (rule->flags & RULE_ESTABLISHED && !twin->established)
+	if (rule->flags & RULE_ESTABLISHED && !test->established)
 		return false;
-	if (rule->flags & RULE_PROBABILITY && !twin->over)
+	if (rule->flags & RULE_PROBABILITY && !test->over)
 		return false;
-	return !(rule->flags & RULE_LIMIT) || !twin->over == !!(rule->flags & RULE_UNDER);
+	return !(rule->flags & RULE_LIMIT) || !test->over == !!(rule->flags & RULE_UNDER);
 }
 
 /* Those of a test packet that stands for many: sets and connections as they are, but what changes from one
@@ -147,18 +147,18 @@ static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *p
 static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 				       const struct policy_rule *rule)
 {
-	const struct policy_twin *twin;
+	const struct policy_test *test;
 
 	if (!length_ttl_dscp(ctx, pkt, rule))
 		return false;
-	if (!config.twin)
+	if (!config.test)
 		return conditions_hold(ctx, pkt, rule, true);
-	twin = twin_get();
-	if (!twin)
+	test = test_get();
+	if (!test)
 		return false;
-	if (!twin->live)
-		return conditions_supposed(twin, rule);
-	return twin->calm ? conditions_calm(ctx, pkt, rule)
+	if (!test->live)
+		return conditions_supposed(test, rule);
+	return test->calm ? conditions_calm(ctx, pkt, rule)
 			  : conditions_hold(ctx, pkt, rule, false);
 }
 
@@ -203,8 +203,8 @@ __noinline int try_rule(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 
 	if (!rule || !pkt || !rule_holds(ctx, pkt, rule))
 		return 0;
-	if (config.twin) {
-		twin_counted(rule->action == ACTION_COUNT, index);
+	if (config.test) {
+		test_counted(rule->action == ACTION_COUNT, index);
 		return rule->action != ACTION_COUNT;
 	}
 	rule_modifiers(ctx, pkt, rule);
@@ -231,8 +231,8 @@ __noinline int try_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u3
 
 static __always_inline int redirect(const struct policy_rule *rule)
 {
-	return bpf_redirect_map(&ports, rule->redirect, 0) == XDP_REDIRECT ? REASON_PASS_REDIRECT
-									   : REASON_DROP_REDIRECT;
+	return bpf_redirect_map(&devices, rule->redirect, 0) == XDP_REDIRECT ? REASON_PASS_REDIRECT
+									     : REASON_DROP_REDIRECT;
 }
 
 /* What the deciding rule does with the packet: a reason; the verdict follows from it. */
@@ -242,8 +242,8 @@ static __always_inline int act(struct xdp_md *ctx, struct packet *pkt, __u32 ind
 
 	if (!rule)
 		return REASON_DROP_INTERNAL;
-	if (config.twin)
-		twin_rule(index);
+	if (config.test)
+		test_rule(index);
 	else
 		rule_count(rule, pkt->length);
 	if (rule->action != ACTION_PASS)

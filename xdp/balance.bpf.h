@@ -11,9 +11,9 @@
 #include "xdp/pathmtu.bpf.h"
 #include "xdp/pins.bpf.h"
 
-static __always_inline void twin_backend(const struct packet *pkt, __u32 backend)
+static __always_inline void test_backend(const struct packet *pkt, __u32 backend)
 {
-	struct policy_twin *t = config.twin ? twin_get() : NULL;
+	struct policy_test *t = config.test ? test_get() : NULL;
 
 	if (t) {
 		t->service = pkt->service;
@@ -49,7 +49,7 @@ static __always_inline void count_dropped(__u32 row, int reason)
 static __always_inline void service_count(const struct service *s, const struct packet *pkt,
 					  __u32 backend, int reason)
 {
-	if (config.twin)
+	if (config.test)
 		return;
 	if (reason >= REASON_DROP_FIRST) {
 		count_dropped(s->row, reason);
@@ -67,11 +67,11 @@ static __always_inline int to_backend(struct xdp_md *ctx, struct packet *pkt,
 	struct backend *to;
 	__u64 hash;
 
-	twin_backend(pkt, BACKEND_NONE);
+	test_backend(pkt, BACKEND_NONE);
 	if (unlikely(pkt->fragment == FRAGMENT_LATER) && s->hash != SERVICE_HASH_SOURCE)
 		return REASON_DROP_SERVICE_FRAGMENT;
 	*ret_backend = choose(pkt, s, &hash);
-	twin_backend(pkt, *ret_backend);
+	test_backend(pkt, *ret_backend);
 	if (unlikely(*ret_backend == BACKEND_NONE))
 		return REASON_DROP_NO_BACKEND;
 	if (!(to = backend_at(*ret_backend)))

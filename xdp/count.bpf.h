@@ -22,12 +22,12 @@ __noinline int number_of_other(__u32 ifindex)
 /* The number of the interface with this index, 0 when it has none. */
 static __always_inline __u32 number_of(__u32 ifindex)
 {
-	__u32 place = iface_slot_place(knobs.iface_hash, ifindex);
+	__u32 place = iface_bucket(knobs.iface_hash, ifindex);
 	__u64 slot;
 
 	// The compiler would leave the mask out, and kernel 6.1 cannot follow why it may.
 	asm volatile("" : "+r"(place));
-	slot = knobs.iface_slots[place & (2 * WEIR_IFACE_SLOTS - 1)];
+	slot = knobs.iface_buckets[place & (2 * WEIR_IFACE_BUCKETS - 1)];
 	if (likely((__u32)slot == ifindex))
 		return slot >> 32 & (WEIR_IFACES - 1);
 	return (__u32)number_of_other(ifindex) & (WEIR_IFACES - 1);

@@ -121,7 +121,7 @@ static __always_inline int check_outer(struct xdp_md *ctx, struct packet *pkt)
 	return GO_ON;
 }
 
-static __always_inline int unwrap(struct xdp_md *ctx, struct packet *pkt)
+static __always_inline int decap(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct inner in = {};
 	int row;
@@ -148,7 +148,7 @@ int weir_decap(struct xdp_md *ctx)
 	/* What is malformed outside is for the stack to judge. */
 	if (parse(ctx, &pkt) != GO_ON || !is_tunnel(&pkt))
 		return XDP_PASS;
-	row = unwrap(ctx, &pkt);
+	row = decap(ctx, &pkt);
 	count_row(row, pkt.length);
 	return row >= DECAP_DROP_FIRST ? XDP_DROP : XDP_PASS;
 }

@@ -4,7 +4,7 @@
 
 #include "xdp/count.bpf.h"
 #include "xdp/event.bpf.h"
-#include "xdp/twin.bpf.h"
+#include "xdp/test.bpf.h"
 
 static __always_inline int verdict(const struct packet *pkt, int reason)
 {
@@ -28,8 +28,8 @@ static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int re
 {
 	if (unlikely(!pkt->length))
 		pkt->length = bpf_xdp_get_buff_len(ctx);
-	if (config.twin) {
-		twin_answer(reason);
+	if (config.test) {
+		test_answer(reason);
 		return verdict(pkt, reason);
 	}
 	count(ctx, reason, pkt->length);

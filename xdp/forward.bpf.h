@@ -25,7 +25,7 @@
 #define GUE_PORT_MASK  0x3fff
 
 /* What is put around the packet. In a map, as the packet: the verifier need not know of it. */
-struct wrap {
+struct encap {
 	__u64 hash;
 	__u32 length; /* of the packet inside, IP */
 	__u32 link;   /* bytes of the link header */
@@ -38,8 +38,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct wrap);
-} wraps SEC(".maps");
+	__type(value, struct encap);
+} encaps SEC(".maps");
 
 /* Bytes of link headers are 14 or 18. */
 #define LINK_BYTES_MAX 31
@@ -110,7 +110,7 @@ static __always_inline __u16 gue_port(__u64 hash)
 	return bpf_htons(GUE_PORT_FIRST | (hash & GUE_PORT_MASK));
 }
 
-static __always_inline void write_outer4(struct iphdr *ip, const struct wrap *w,
+static __always_inline void write_outer4(struct iphdr *ip, const struct encap *w,
 					 const struct backend *to, __u32 length)
 {
 	__be16 *word = (__be16 *)ip, first = bpf_htons(0x4500 | w->tos);
@@ -130,7 +130,7 @@ static __always_inline void write_outer4(struct iphdr *ip, const struct wrap *w,
 	ip->daddr = dest;
 }
 
-static __always_inline void write_outer6(struct ipv6hdr *ip, const struct wrap *w,
+static __always_inline void write_outer6(struct ipv6hdr *ip, const struct encap *w,
 					 const struct backend *to, __u32 payload)
 {
 	__u32 source[4];
@@ -144,7 +144,7 @@ static __always_inline void write_outer6(struct ipv6hdr *ip, const struct wrap *
 	__builtin_memcpy(&ip->daddr, to->addr, sizeof(ip->daddr));
 }
 
-static __always_inline void write_gue(struct udphdr *udp, const struct wrap *w)
+static __always_inline void write_gue(struct udphdr *udp, const struct encap *w)
 {
 	udp->source = gue_port(w->hash);
 	udp->dest = bpf_htons(DECAP_PORT);
@@ -154,7 +154,7 @@ static __always_inline void write_gue(struct udphdr *udp, const struct wrap *w)
 
 /* Of GUE over IPv6, which must have one (RFC 8200 section 8.1). The packet inside has been summed up. */
 static __always_inline void check_gue(struct udphdr *udp, const struct ipv6hdr *ip,
-				      const struct wrap *w)
+				      const struct encap *w)
 {
 	__u64 sum = (__u64)w->inner + bpf_htons(IPPROTO_UDP) + udp->len + udp->source + udp->dest +
 		    udp->len;
@@ -219,7 +219,7 @@ static __always_inline bool write_link(struct xdp_md *ctx, const struct backend 
 }
 
 /* The headers of a tunnel, behind the link header. `gue` is a constant. */
-static __always_inline bool write_tunnel4(struct xdp_md *ctx, const struct wrap *w,
+static __always_inline bool write_tunnel4(struct xdp_md *ctx, const struct encap *w,
 					  const struct backend *to, bool gue)
 {
 	__u32 size = sizeof(struct iphdr) + (gue ? sizeof(struct udphdr) : 0);
@@ -233,7 +233,7 @@ static __always_inline bool write_tunnel4(struct xdp_md *ctx, const struct wrap 
 	return true;
 }
 
-static __always_inline bool write_tunnel6(struct xdp_md *ctx, const struct wrap *w,
+static __always_inline bool write_tunnel6(struct xdp_md *ctx, const struct encap *w,
 					  const struct backend *to, bool gue)
 {
 	__u32 size = sizeof(struct ipv6hdr) + (gue ? sizeof(struct udphdr) : 0);
@@ -249,7 +249,7 @@ static __always_inline bool write_tunnel6(struct xdp_md *ctx, const struct wrap 
 	return true;
 }
 
-static __always_inline bool write_tunnel(struct xdp_md *ctx, const struct wrap *w,
+static __always_inline bool write_tunnel(struct xdp_md *ctx, const struct encap *w,
 					 const struct backend *to, __u32 mode)
 {
 	bool v4 = to->family == 4;
@@ -287,7 +287,7 @@ static __always_inline __u32 way_mtu(const struct service *s, struct backend *to
 		return mtu;
 	if (path_lives(path, pin_time(now_jiffies(), s->pin_shift), s->path_ticks))
 		return path_mtu(path);
-	if (!config.twin)
+	if (!config.test)
 		__sync_val_compare_and_swap(&to->path, path, 0);
 	return mtu;
 }
@@ -344,7 +344,7 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 }
 
 /* Cuts what is behind the packet in its frame, where it makes the frame too long for the egress. */
-__noinline int trim_frame(struct xdp_md *ctx, struct packet *pkt, __u32 room)
+__noinline int cut_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 {
 	__u32 length = bpf_xdp_get_buff_len(ctx);
 
@@ -356,23 +356,23 @@ __noinline int trim_frame(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 /* The kernel measures frames and not packets, and loses without a word what it finds too long. Nearly all
  * frames end with their packet or are of the least size; one whose first buffer ends just there is taken
  * for such a frame. `room`: what the packet may be long. */
-static __always_inline bool trim(struct xdp_md *ctx, struct packet *pkt, __u32 room)
+static __always_inline bool trim_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 {
 	__u32 first = ctx->data_end - ctx->data;
 
 	return likely(first == pkt->end) || likely(first <= FRAME_SHORT) ||
-	       trim_frame(ctx, pkt, room);
+	       cut_tail(ctx, pkt, room);
 }
 
 /* Ready to be wrapped: sums and hops are done, headroom is there. */
-static __always_inline bool wrap_begin(struct xdp_md *ctx, struct packet *pkt,
-				       const struct service *s, const struct backend *to,
-				       struct wrap *w)
+static __always_inline bool encap_begin(struct xdp_md *ctx, struct packet *pkt,
+					const struct service *s, const struct backend *to,
+					struct encap *w)
 {
 	__u32 outer = outer_bytes(s->mode, to->family);
 	int tos, sum = 0, move;
 
-	if (!trim(ctx, pkt, to->mtu - outer))
+	if (!trim_tail(ctx, pkt, to->mtu - outer))
 		return false;
 	checksum_check(ctx, pkt, s);
 	if ((tos = take_hop(ctx, pkt)) < 0)
@@ -398,7 +398,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct packet *pkt, const
 {
 	int reason = forward_check(ctx, pkt, s, to, outer_bytes(s->mode, to->family));
 	__u32 zero = 0;
-	struct wrap *w = bpf_map_lookup_elem(&wraps, &zero);
+	struct encap *w = bpf_map_lookup_elem(&encaps, &zero);
 	__u16 family = s->mode == SERVICE_DR ? pkt->family : to->family;
 
 	if (reason != GO_ON)
@@ -406,7 +406,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct packet *pkt, const
 	if (!w)
 		return REASON_DROP_INTERNAL;
 	w->hash = hash;
-	if (!wrap_begin(ctx, pkt, s, to, w))
+	if (!encap_begin(ctx, pkt, s, to, w))
 		return REASON_DROP_FORWARD;
 	if (!write_link(ctx, to, family == 4 ? ETH_P_IP : ETH_P_IPV6) ||
 	    !write_tunnel(ctx, w, to, s->mode))

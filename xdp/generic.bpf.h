@@ -4,13 +4,13 @@
 
 #include "xdp/count.bpf.h"
 #include "xdp/parse.bpf.h"
-#include "xdp/twin.bpf.h"
+#include "xdp/test.bpf.h"
 
 /* In generic mode what is redirected leaves by the ordinary way, checksums and all. A test packet came in
  * nowhere: one such interface is enough for it. */
 static __always_inline bool is_generic(const struct xdp_md *ctx)
 {
-	return config.twin ? knobs.generic : knobs.generic >> iface_number(ctx) & 1;
+	return config.test ? knobs.generic : knobs.generic >> iface_number(ctx) & 1;
 }
 
 /* In generic mode alone: a driver has no such frame, and on the wire a length of zero is malformed. */

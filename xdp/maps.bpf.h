@@ -18,10 +18,10 @@ struct knobs knobs SEC(".data.knobs");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, WEIR_SLOTS);
+	__uint(max_entries, PROGS);
 	__type(key, __u32);
 	__type(value, __u32);
-} slots SEC(".maps");
+} progs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -9,7 +9,7 @@
 
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
-#include "xdp/twin.bpf.h"
+#include "xdp/test.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -159,7 +159,7 @@ static __always_inline int decide_moment(const struct overlay_ends *ends, struct
 
 static __always_inline void hit(const struct overlay_found *found, __u32 bytes, __u64 now)
 {
-	if (config.twin || !found->hits)
+	if (config.test || !found->hits)
 		return;
 	__sync_fetch_and_add(&found->hits->packets, 1);
 	__sync_fetch_and_add(&found->hits->bytes, bytes);
@@ -195,7 +195,7 @@ static __always_inline int overlay(struct packet *pkt)
 
 	if (!knobs.overlay || !pkt->family || pkt->neighbour)
 		return GO_ON;
-	if (config.twin && !twin_is_live())
+	if (config.test && !test_is_live())
 		return GO_ON; /* an expect line sees the policy alone */
 	reason = decide_moment(&ends, &at, &found);
 	if (unlikely(epoch_now() != at.epoch))

@@ -189,7 +189,7 @@ static __always_inline int pin_find(const struct service *s, struct pin_bucket *
 	pin = read_pin(bucket, place);
 	if (pin_lives(pin, time, idle, s->linger))
 		return place;
-	if (!config.twin)
+	if (!config.test)
 		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], pin, 0);
 	return -1;
 }
@@ -221,7 +221,7 @@ static __always_inline __u32 pin_follow(const struct packet *pkt, const struct s
 	bool down = is_down(pin_backend(old));
 	__u32 to = again || down ? owner : pin_backend(old);
 
-	if (config.twin || pkt->quoted)
+	if (config.test || pkt->quoted)
 		return to;
 	new = pin_pack(pin_flow(old), to, again ? PIN_HALF : level_after(pin_level(old), event),
 		       time);
@@ -235,9 +235,9 @@ static __always_inline __u32 pin_follow(const struct packet *pkt, const struct s
 	return to;
 }
 
-static __always_inline void twin_pinned(void)
+static __always_inline void test_pinned(void)
 {
-	struct policy_twin *t = config.twin ? twin_get() : NULL;
+	struct policy_test *t = config.test ? test_get() : NULL;
 
 	if (t)
 		t->pinned = 1;
@@ -264,22 +264,22 @@ static __always_inline __u32 choose_unstable(struct packet *pkt, const struct se
 		return BACKEND_NONE;
 	place = pin_find(s, bucket, pin_flow_of(hash), time, idle);
 	if (place >= 0) {
-		twin_pinned();
+		test_pinned();
 		return pin_follow(pkt, s, bucket, place, owner, time);
 	}
 	if (slot_phase(slot, now, s->hold_ticks) != SLOT_CHANGING)
 		return owner;
 	if (event != FLOW_OPENS && !is_down(former))
 		to = former;
-	if (!config.twin && !pkt->quoted)
+	if (!config.test && !pkt->quoted)
 		pin_store(s, pkt->service, pin_bucket_of(hash, s->buckets),
 			  pin_pack(pin_flow_of(hash), to, first_level(event), time));
 	return to;
 }
 
-static __always_inline void twin_slot(__u32 index, __u64 slot)
+static __always_inline void test_slot(__u32 index, __u64 slot)
 {
-	struct policy_twin *t = config.twin ? twin_get() : NULL;
+	struct policy_test *t = config.test ? test_get() : NULL;
 
 	if (t) {
 		t->slot = index;
@@ -301,7 +301,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	if (!slot)
 		return BACKEND_NONE;
 	word = *(volatile __u64 *)slot;
-	twin_slot(index, word);
+	test_slot(index, word);
 	if (likely(!slot_former(word)) || (s->udp_move && pkt->proto == IPPROTO_UDP))
 		return slot_owner(word);
 	return choose_unstable(pkt, s, word, source ? hash_of_tuple(s, pkt) : hash);

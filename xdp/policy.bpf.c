@@ -16,13 +16,13 @@
 static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
 {
 	const struct policy_ifclass *classes;
-	const struct policy_twin *test;
+	const struct policy_test *test;
 	__u32 zero = 0;
 
 	if (!policy.named)
 		return 0;
-	if (config.twin)
-		return (test = twin_get()) ? test->iface : 0;
+	if (config.test)
+		return (test = test_get()) ? test->iface : 0;
 	classes = bpf_map_lookup_elem(&ifclass, &zero);
 	return classes ? classes->class[iface_number(ctx) & (WEIR_IFACES - 1)] : 0;
 }

@@ -107,7 +107,7 @@ static __always_inline struct service_counter *service_counter(__u32 row)
 
 static __always_inline void service_tally(__u32 row, enum service_event event)
 {
-	struct service_counter *c = config.twin ? NULL : service_counter(row);
+	struct service_counter *c = config.test ? NULL : service_counter(row);
 
 	if (c)
 		c->event[event]++;

@@ -10,7 +10,7 @@
 
 #include "xdp/count.bpf.h"
 #include "xdp/parse.bpf.h"
-#include "xdp/twin.bpf.h"
+#include "xdp/test.bpf.h"
 
 /* The addresses that are not in knobs.station: of devices above the interface. */
 struct {
@@ -43,7 +43,7 @@ static __always_inline bool is_for_us(struct xdp_md *ctx)
 	__u32 number = iface_number(ctx);
 	__u64 own = knobs.station[number & (WEIR_IFACES - 1)], mac;
 
-	if (config.twin || !own || !eth)
+	if (config.test || !own || !eth)
 		return true;
 	mac = *(const __u32 *)eth->h_dest | (__u64) * (const __u16 *)(eth->h_dest + 4) << 32;
 	return likely(own == (mac | STATION_KNOWN)) || is_above(number, mac);

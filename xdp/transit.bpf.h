@@ -31,14 +31,14 @@ static __always_inline bool is_to_link(const struct packet *pkt)
 /* The device whose routing decides. A test packet has one only where it is said. */
 static __always_inline __u32 transit_device(const struct xdp_md *ctx)
 {
-	const struct policy_twin *test;
+	const struct policy_test *test;
 	__u32 ifindex = ctx->ingress_ifindex;
 
 	/* Read now: the compiler would choose between two pointers, of which one must not be computed. */
 	asm volatile("" : "+r"(ifindex));
-	if (!config.twin)
+	if (!config.test)
 		return ifindex;
-	return (test = twin_get()) ? test->ifindex : 0;
+	return (test = test_get()) ? test->ifindex : 0;
 }
 
 /* A VLAN or a bridge may forward though the device below it does not. */

@@ -58,13 +58,13 @@ static int remove_entry(int at, const char *name)
 
 static int empty_folder(DIR *dir)
 {
-	struct dirent *entry;
+	struct dirent *file;
 	int r;
 
-	for (errno = 0; (entry = readdir(dir)); errno = 0) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+	for (errno = 0; (file = readdir(dir)); errno = 0) {
+		if (!strcmp(file->d_name, ".") || !strcmp(file->d_name, ".."))
 			continue;
-		r = remove_entry(dirfd(dir), entry->d_name);
+		r = remove_entry(dirfd(dir), file->d_name);
 		if (r < 0)
 			return r;
 	}

@@ -7,32 +7,32 @@
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
-#include "ctl/cmd/arms_show.h"
+#include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 struct request {
 	struct apply_options options;
 	const char *ifaces[POLICY_IFACES_MAX];
 	struct policy_dns dns;
-	struct world
+	struct environment
 		last; // names and lists of the accepted policy: they stand in for what fails now
 	char by[160];
 };
 
 static void request_free(struct request *r)
 {
-	world_free(&r->last);
+	environment_free(&r->last);
 }
 
-static void load_last(const char *instance, struct world *last)
+static void load_last(const char *instance, struct environment *last)
 {
 	char id[REVISION_ID] = "";
 	struct revision revision = {0};
 
-	world_replay(last);
+	environment_replay(last);
 	if (!revisions_current(instance, id, NULL) && id[0])
 		revisions_load(instance, id, last, &revision, NULL);
 	revision_free(&revision);
@@ -139,11 +139,11 @@ static void report_end(struct context *ctx, bool kept, const struct apply_result
 static void report_warnings(struct context *ctx, const struct apply_options *o,
 			    const struct apply_result *r)
 {
-	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
 
 	if (!o->dry_run)
-		arms_look(ctx->instance, &findings);
-	arms_report(ctx, r->warnings.at, r->warnings.n, &findings);
+		egress_look(ctx->instance, &findings);
+	egress_report(ctx, r->warnings.at, r->warnings.n, &findings);
 }
 
 // "applied edge.weir", or that it was in force.
@@ -170,7 +170,8 @@ static void set_fields(struct context *ctx, const struct apply_options *o,
 {
 	bool trial = o->trial_ms && !r->unchanged;
 
-	out_set_bool(ctx->out, "changed", !r->unchanged || r->attached.n || r->left.n || r->hops);
+	out_set_bool(ctx->out, "changed",
+		     !r->unchanged || r->attached.n || r->left.n || r->nexthops);
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "revision", r->revision);
 	out_set_u64(ctx->out, "rules", r->rules);
@@ -199,8 +200,8 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	add_attached(ctx, r, o->dry_run, &line);
 	add_left(ctx, r, &line);
 	add_entries_only(ctx, r, &line);
-	if (r->hops)
-		text_addf(&line, ", %zu next %s %s", r->hops, r->hops == 1 ? "hop" : "hops",
+	if (r->nexthops)
+		text_addf(&line, ", %zu next %s %s", r->nexthops, r->nexthops == 1 ? "hop" : "hops",
 			  o->dry_run ? "would change" : "changed");
 	if (o->trial_ms && r->unchanged)
 		text_add(&line, "; there is no trial");
@@ -216,7 +217,7 @@ static int do_apply(struct context *ctx, struct request *r, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
-	int code = pins_ready(err);
+	int code = bpffs_ready(err);
 
 	if (code)
 		return code;
@@ -253,7 +254,7 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 	int code = args_expect_words(args, 0, 0, "", err);
 
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
 		code = apply_confirm(ctx->instance, ctx->line, &result, err);
 	if (!code)
@@ -304,7 +305,7 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 	int code = args_expect_words(args, 0, 1, "", err);
 
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code && !args->words.n)
 		code = abandon_trial(ctx, &done, err);
 	if (!code && !done)

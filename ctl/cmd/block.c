@@ -16,8 +16,8 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
-#include "ctl/control/settle.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/control/recover.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/net/route.h"
 
 #define LIST_IN_LINE   8 // entries named in the result line
@@ -119,7 +119,7 @@ static int resolve(struct context *ctx, const struct args *args, struct request 
 // Refuses what would cut off the machine or its operator; warns about resolvers and the like.
 static int check_guard(const struct request *r, struct err *err)
 {
-	vec_each (&r->targets.bulk.items, item) {
+	vec_each (&r->targets.items.items, item) {
 		const struct guarded *hit;
 		addr_text what, where;
 
@@ -184,7 +184,7 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 					    r->intent.list[0], &r->targets, &r->bad, err);
 	if (code)
 		return code;
-	if (!r->targets.bulk.items.n && !r->intent.list[0])
+	if (!r->targets.items.items.n && !r->intent.list[0])
 		return err_input(err, "%s what? An address, a prefix, a host name, or -f FILE",
 				 r->verb);
 	if (live && (r->intent.list[0] || args_has(args, "for")))
@@ -192,17 +192,17 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	return 0;
 }
 
-static size_t list_size(const struct book *b, const char *list)
+static size_t list_size(const struct store *b, const char *list)
 {
 	size_t n = 0;
 
 	vec_each (&b->records.list, record)
-		n += !strcmp(b->records.holders.at[record->holder].list, list);
+		n += !strcmp(b->records.owners.at[record->owner].list, list);
 	return n;
 }
 
 // A list that shrank to nothing or to less than half is more often a broken download than a wish.
-static int check_shrink(const struct request *r, const struct book *b, size_t before,
+static int check_shrink(const struct request *r, const struct store *b, size_t before,
 			const struct records_change *change, struct err *err)
 {
 	size_t after = list_size(b, r->intent.list);
@@ -220,7 +220,7 @@ static void name_targets(struct text *line, const struct targets *t, struct out 
 	size_t shown = 0;
 
 	out_array(o, "what");
-	vec_each (&t->bulk.items, item) {
+	vec_each (&t->items.items, item) {
 		addr_text text;
 		const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
 		const char *what = item->name ? item->name : prefix_format(&item->prefix, text);
@@ -253,21 +253,21 @@ static void set_counts(struct out *o, const struct request *r, const struct reco
 }
 
 // A block under an allow drops nothing: the words say who allows it.
-static void warn_overruled(const struct request *r, const struct book *b)
+static void warn_overruled(const struct request *r, const struct store *b)
 {
 	if (r->intent.allow)
 		return;
-	vec_each (&r->targets.bulk.items, item)
+	vec_each (&r->targets.items.items, item)
 		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2) {
 			const struct record *allow;
-			const struct holder *h;
+			const struct owner *h;
 			addr_text text;
 			size_t n = 0;
 
 			if (item->name ||
 			    !(allow = records_find(&b->records, &item->prefix, kind, &n)))
 				continue;
-			h = &b->records.holders.at[allow->holder];
+			h = &b->records.owners.at[allow->owner];
 			prefix_format(&item->prefix, text);
 			log_warning("%s is allowed too, and allow beats block: weir unallow %s",
 				    text, h->name[0] ? h->name : text);
@@ -276,12 +276,12 @@ static void warn_overruled(const struct request *r, const struct book *b)
 
 // How long the one thing that was named stays: another claim may hold it longer. In both directions: the
 // time for which both do.
-static uint64_t stays_until(const struct request *r, const struct book *b)
+static uint64_t stays_until(const struct request *r, const struct store *b)
 {
-	const struct bulk_item *item = r->targets.bulk.items.at;
+	const struct item *item = r->targets.items.items.at;
 	uint64_t all = UINT64_MAX;
 
-	if (r->targets.bulk.items.n != 1 || item->name)
+	if (r->targets.items.items.n != 1 || item->name)
 		return r->intent.until_s;
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
 		uint64_t latest = r->intent.until_s;
@@ -301,14 +301,14 @@ static uint64_t stays_until(const struct request *r, const struct book *b)
 // Do lines of a list say something of their own?
 static bool lines_differ(const struct request *r)
 {
-	vec_each (&r->targets.bulk.items, item)
+	vec_each (&r->targets.items.items, item)
 		if (item->for_ms || item->to || item->both)
 			return true;
 	return false;
 }
 
 // What changed, until when, where, and whether it stays. ret_open: set where Weir is not on its interfaces.
-static void report(struct context *ctx, const struct request *r, const struct book *b,
+static void report(struct context *ctx, const struct request *r, const struct store *b,
 		   const struct records_change *change, struct err *ret_open)
 {
 	struct text line = {0};
@@ -349,31 +349,31 @@ static void report(struct context *ctx, const struct request *r, const struct bo
 }
 
 // Entries of an unlike verb on the same prefix decide: a block under an allow drops nothing.
-static int change_book(struct context *ctx, struct request *r, struct err *err)
+static int change_store(struct context *ctx, struct request *r, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	struct records_change change;
 	size_t before;
-	int code = pins_exist(ctx->instance) ? book_open(ctx->instance, ctx->line, &book, err)
-					     : not_attached(ctx->instance, r->verb, err);
+	int code = bpffs_exist(ctx->instance) ? store_open(ctx->instance, ctx->line, &store, err)
+					      : not_attached(ctx->instance, r->verb, err);
 
 	// What came with a trial that has run out lets everything pass: entries have no effect there.
 	if (!code && !r->dry_run)
-		code = settle_trial(book->instance, err);
+		code = recover_trial(store->instance, err);
 	if (!code)
-		code = need_attached(book->instance, r->verb, err);
+		code = need_attached(store->instance, r->verb, err);
 	if (code)
 		return code;
-	before = list_size(book, r->intent.list);
-	targets_record(&r->targets, &r->intent, book, &change);
-	code = check_shrink(r, book, before, &change, err);
+	before = list_size(store, r->intent.list);
+	targets_record(&r->targets, &r->intent, store, &change);
+	code = check_shrink(r, store, before, &change, err);
 	if (!code && !r->dry_run)
-		code = book_commit(book, r->intent.fleeting, &plan, err);
+		code = store_commit(store, r->intent.fleeting, &plan, err);
 	if (code)
 		return code;
-	warn_overruled(r, book);
-	report(ctx, r, book, &change, &r->open);
+	warn_overruled(r, store);
+	report(ctx, r, store, &change, &r->open);
 	return 0;
 }
 
@@ -386,7 +386,7 @@ static int attach_and_change(struct context *ctx, const struct args *args, struc
 
 	if (!code)
 		code = args_has(args, "live") ? block_live(ctx, &r->targets, &r->intent, err)
-					      : change_book(ctx, r, err);
+					      : change_store(ctx, r, err);
 	if (code || args_has(args, "live"))
 		attaching_undo(ctx, &attaching);
 	attaching_free(&attaching);
@@ -412,7 +412,7 @@ static int collect_guard(const struct context *ctx, struct request *r, struct er
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
 	CLEANUP(request_free) struct request r = {0};
-	int code = pins_ready(err);
+	int code = bpffs_ready(err);
 
 	if (!code)
 		code = sets_check_options(args, err);

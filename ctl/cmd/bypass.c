@@ -8,8 +8,8 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/bypass.h"
-#include "ctl/datapath/pins.h"
 
 #define DEFAULT_MS 60000
 #define MAX_MS     (24ull * 3600 * 1000)
@@ -63,7 +63,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!code)
 		code = read_time(args, &ms, err);
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
 		code = instance_open(ctx->instance, &i, err);
 	if (!code && args->words.n)

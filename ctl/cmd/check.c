@@ -5,7 +5,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/cmd/policy_show.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
 
 // With privilege the kernel has its say: the program is loaded around private maps and proved.

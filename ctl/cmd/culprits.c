@@ -81,15 +81,15 @@ const char *culprits_rule(struct culprits *c, uint32_t row)
 	return find_rule(c, row)->name;
 }
 
-static int compare(const struct overlay_row *row, const struct prefix *p, uint8_t kind)
+static int compare(const struct overlay_entry *row, const struct prefix *p, uint8_t kind)
 {
 	int order = prefix_compare(&row->prefix, p);
 
 	return order ? order : (int)row->kind - (int)kind;
 }
 
-static const struct overlay_row *find_entry(const struct culprits *c, const struct prefix *p,
-					    uint8_t kind)
+static const struct overlay_entry *find_entry(const struct culprits *c, const struct prefix *p,
+					      uint8_t kind)
 {
 	size_t low = 0, high = c->rows.n;
 
@@ -127,7 +127,7 @@ const struct prefix *culprits_entry(struct culprits *c, const struct addr *a, ui
 		return NULL;
 	for (unsigned len = addr_bits(a) + 1u; len--;) {
 		struct prefix p = prefix_of(a, (uint8_t)len);
-		const struct overlay_row *row = find_entry(c, &p, kind);
+		const struct overlay_entry *row = find_entry(c, &p, kind);
 
 		if (row && row->until > now.jiffies)
 			return &row->prefix;

@@ -19,7 +19,7 @@ struct culprits {
 	VEC(struct culprit_rule) rules; // of the generation below
 	uint32_t generation;            // 0: not read
 	uint64_t asked_s;               // when it was last looked which one is in force
-	struct overlay_rows rows;       // sorted, of the epoch below
+	struct overlay_entries rows;    // sorted, of the epoch below
 	uint64_t epoch;
 	bool read;
 };

@@ -11,9 +11,9 @@
 #include "ctl/base/vec.h"
 #include "ctl/cmd/attaching.h"
 #include "ctl/cmd/command.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
 
@@ -382,7 +382,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return err_hint(err, "weir decap lists them");
 	}
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code && !args->words.n)
 		return list(ctx, err);
 	if (!code)

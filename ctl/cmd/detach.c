@@ -9,10 +9,10 @@
 #include "ctl/cmd/show.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/parting.h"
-#include "ctl/control/settle.h"
+#include "ctl/control/recover.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/datapath/pins.h"
 
 static void report_one(struct context *ctx, const struct device *d, bool was_there)
 {
@@ -95,17 +95,17 @@ static int detach_all(struct context *ctx, struct bringup *b, struct err *err)
 // For pins that this version cannot read: by the programs that use them, whatever their layout.
 static int detach_force(struct context *ctx, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, ctx->instance);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, ctx->instance);
 	CLEANUP_FD int lock = -1;
-	struct err holder = {0};
+	struct err owner = {0};
 	size_t n = 0;
 	int code;
 
 	// A command that is stopped keeps its lock; it must not keep Weir on the interface.
-	if (lock_try(ctx->instance, ctx->line, &lock, &holder))
-		log_warning("%s; removed all the same", holder.text);
+	if (lock_try(ctx->instance, ctx->line, &lock, &owner))
+		log_warning("%s; removed all the same", owner.text);
 	else
-		bringup_settle(ctx->instance);
+		bringup_recover(ctx->instance);
 	code = attach_remove_all(folder, &n, err);
 	if (!code)
 		code = instance_remove(ctx->instance, err);
@@ -127,7 +127,7 @@ static int open_existing(struct context *ctx, struct bringup *b, struct err *err
 
 	if (!code)
 		code = instance_open(ctx->instance, &b->instance, err);
-	return code ? code : device_settle(b->instance, err);
+	return code ? code : device_sync(b->instance, err);
 }
 
 static bool is_named(const struct args *args, const char *ifname)
@@ -160,7 +160,7 @@ static int check_parting(const struct instance *i, struct err *err)
 		*err = why;
 		return code;
 	}
-	code = settle_trial(i, err);
+	code = recover_trial(i, err);
 	return code ? code : parting_check(i, err);
 }
 
@@ -178,7 +178,7 @@ static int detach(struct context *ctx, const struct args *args, struct err *err)
 	code = args->words.n ? detach_named(ctx, &b, args, err) : detach_all(ctx, &b, err);
 	out_end(ctx->out);
 	if (!code)
-		settle_trial(b.instance, NULL); // one of these interfaces alone is over
+		recover_trial(b.instance, NULL); // one of these interfaces alone is over
 	if (!code)
 		code = bringup_remove_if_idle(&b, &removed, err);
 	if (!code)
@@ -192,7 +192,7 @@ static int clean_up(struct context *ctx, struct err *err)
 	CLEANUP_FD int lock = -1;
 	int code = lock_take(ctx->instance, ctx->line, &lock, err);
 
-	if (!code && !pins_exist(ctx->instance))
+	if (!code && !bpffs_exist(ctx->instance))
 		code = instance_sweep(ctx->instance, err);
 	if (code)
 		return code;
@@ -204,12 +204,12 @@ static int clean_up(struct context *ctx, struct err *err)
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
-	int code = pins_ready(err);
+	int code = bpffs_ready(err);
 
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
-	if (!pins_exist(ctx->instance))
+	if (!bpffs_exist(ctx->instance))
 		return clean_up(ctx, err);
 	return args_has(args, "force") ? detach_force(ctx, err) : detach(ctx, args, err);
 }

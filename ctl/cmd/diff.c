@@ -15,11 +15,11 @@
 
 struct diff {
 	struct context *ctx;
-	const struct world *old, *new;
+	const struct environment *old, *new;
 	size_t differences;
 };
 
-static int write_temp(char *path, const struct world_file *file)
+static int write_temp(char *path, const struct environment_file *file)
 {
 	int fd = mkstemp(path);
 	bool ok = fd >= 0 && (!file || write(fd, file->text, file->len) == (ssize_t)file->len);
@@ -29,8 +29,8 @@ static int write_temp(char *path, const struct world_file *file)
 }
 
 // diff -u does it better than we would; without it the difference is only named.
-static void print_unified(const char *name, const struct world_file *old,
-			  const struct world_file *new)
+static void print_unified(const char *name, const struct environment_file *old,
+			  const struct environment_file *new)
 {
 	char a[] = "/tmp/weir-diff-XXXXXX", b[] = "/tmp/weir-diff-XXXXXX";
 	pid_t child;
@@ -63,7 +63,7 @@ static void differ(struct diff *d, const char *what, const char *name)
 static void compare_files(struct diff *d)
 {
 	vec_each (&d->new->files, file) {
-		const struct world_file *old = world_find_file(d->old, file->path);
+		const struct environment_file *old = environment_find_file(d->old, file->path);
 
 		if (old && old->len == file->len && !memcmp(old->text, file->text, file->len))
 			continue;
@@ -72,7 +72,7 @@ static void compare_files(struct diff *d)
 			print_unified(file->path, old, file);
 	}
 	vec_each (&d->old->files, file)
-		if (!world_find_file(d->new, file->path))
+		if (!environment_find_file(d->new, file->path))
 			differ(d, "file", file->path);
 }
 
@@ -80,7 +80,7 @@ static void compare_names(struct diff *d)
 {
 	vec_each (&d->new->names, name)
 		vec_each (&d->old->names, old)
-			if (!strcmp(old->name, name->name) && !world_same_answer(old, name))
+			if (!strcmp(old->name, name->name) && !environment_same_answer(old, name))
 				differ(d, "name", name->name);
 }
 
@@ -103,14 +103,14 @@ static void compare_in_force(struct diff *d, const char *id, const struct candid
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
-	CLEANUP_WORLD struct world old;
+	CLEANUP_WORLD struct environment old;
 	struct revision revision = {0};
 	struct diff d = {.ctx = ctx, .old = &old};
 	char id[REVISION_ID] = "";
 	struct policy_dns dns;
 	int code = args_expect_words(args, 1, 1, "the policy file", err);
 
-	world_replay(&old);
+	environment_replay(&old);
 	if (!code)
 		code = policy_dns(ctx, args, &dns, err);
 	if (!code)
@@ -125,7 +125,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	policy_show_findings(ctx, c);
 	if (code)
 		return err_input(err, "'%s' has errors", args->words.at[0]);
-	d.new = &c->world;
+	d.new = &c->environment;
 	out_set_string(ctx->out, "revision", id);
 	out_array(ctx->out, "differences");
 	compare_files(&d);

@@ -9,14 +9,14 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
-#include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/command.h"
-#include "ctl/control/fleet.h"
+#include "ctl/cmd/egress_show.h"
+#include "ctl/control/pool.h"
 #include "ctl/datapath/attach.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/percpu.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
 #include "ctl/net/ethtool.h"
@@ -88,10 +88,10 @@ static void check_bpffs(struct doctor *d)
 
 	if (probe_kernel(NULL))
 		return; // said already
-	if (pins_ready(&err))
+	if (bpffs_ready(&err))
 		find(d, PROBLEM, "bpffs", err.hint, "%s", err.text);
 	else
-		find(d, FINE, "bpffs", "", "mounted at %s", PINS_BPFFS);
+		find(d, FINE, "bpffs", "", "mounted at %s", BPFFS_MOUNT);
 }
 
 static void check_row(struct doctor *d, uint32_t number)
@@ -116,7 +116,7 @@ static void check_instance(struct doctor *d)
 
 	if (probe_kernel(NULL))
 		return;
-	if (!pins_exist(d->ctx->instance)) {
+	if (!bpffs_exist(d->ctx->instance)) {
 		find(d, NOTE, "instance", "weir attach IFACE", "'%s' is attached nowhere",
 		     d->ctx->instance);
 		return;
@@ -130,40 +130,40 @@ static void check_instance(struct doctor *d)
 }
 
 // Devices that carry the traffic of services: may they lose frames, and have they?
-static void check_arms(struct doctor *d, const struct fleet *f)
+static void check_egress(struct doctor *d, const struct pool *f)
 {
-	CLEANUP_ARMS struct arms arms = {0};
-	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+	CLEANUP_ARMS struct egresses egresses = {0};
+	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
 	size_t known = 0;
 	num_text n;
 
-	arms_find(f, &arms);
-	arms_check(&arms, true, &findings);
+	egress_find(f, &egresses);
+	egress_check(&egresses, true, &findings);
 	vec_each (&findings, one) {
 		find(d, one->problem ? PROBLEM : NOTE, one->about, one->mend, "%s", one->text);
 		known++;
 	}
-	vec_each (&arms, arm) {
-		CLEANUP_FREE char *look = mem_printf("ethtool -S %s", arm->link.name);
+	vec_each (&egresses, egress) {
+		CLEANUP_FREE char *look = mem_printf("ethtool -S %s", egress->link.name);
 
-		if (arm->lost.frames)
-			find(d, PROBLEM, arm->link.name,
+		if (egress->lost.frames)
+			find(d, PROBLEM, egress->link.name,
 			     known ? "see above; then weir service --refresh" : look,
 			     "lost %s frames that XDP sent, " ARMS_SINCE " (%s)",
-			     num_format_grouped(arm->lost.frames, n), arm->lost.counter);
+			     num_format_grouped(egress->lost.frames, n), egress->lost.counter);
 	}
 }
 
 // Ways to backends as the kernel sees them now.
 static void check_services(struct doctor *d)
 {
-	CLEANUP_FLEET struct fleet f = {.lock = -1};
-	CLEANUP_WAYS struct balance_ways ways = {0};
+	CLEANUP_POOL struct pool f = {.lock = -1};
+	CLEANUP_LB_PATHS struct lb_paths ways = {0};
 	struct err err = {0};
 
-	if (!d->instance || fleet_open(d->ctx->instance, NULL, &f, NULL))
+	if (!d->instance || pool_open(d->ctx->instance, NULL, &f, NULL))
 		return;
-	if (balance_refresh(f.live, NEXTHOP_WAIT_MS, false, &ways, &err))
+	if (lb_running_refresh(f.live, NEXTHOP_WAIT_MS, false, &ways, &err))
 		find(d, PROBLEM, "services", err.hint, "%s", err.text);
 	vec_each (&ways.lost, text)
 		find(d, PROBLEM, "services", "", "%s", *text);
@@ -174,7 +174,7 @@ static void check_services(struct doctor *d)
 		     "the next hops of %zu backends are not what they were", ways.changed);
 	else if (!ways.lost.n && !ways.warnings.n)
 		find(d, FINE, "services", "", "the ways to all backends are known");
-	check_arms(d, &f);
+	check_egress(d, &f);
 }
 
 // The instance's answer where there is one, since its programs were loaded for that.
@@ -299,7 +299,7 @@ static void check_programs(struct doctor *d, const struct link *link, bool *ret_
 	bool ours = false;
 
 	*ret_generic = true;
-	if (attach_query(link->index, d->instance ? d->instance->slots_id : 0, &there, NULL))
+	if (attach_query(link->index, d->instance ? d->instance->progs_id : 0, &there, NULL))
 		return;
 	for (size_t n = 0; n < there.n; n++) {
 		ours |= there.at[n].ours;

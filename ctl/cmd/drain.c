@@ -9,8 +9,8 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/service_show.h"
-#include "ctl/control/fleet.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/control/pool.h"
+#include "ctl/datapath/bpffs.h"
 
 #define QUIET_MS     10000 // how long a drained backend gets no packet until --wait returns
 #define QUIET_MAX_MS (24ull * 3600 * 1000)
@@ -29,23 +29,23 @@ struct setting {
 struct done {
 	size_t changed; // backends
 	bool revived;   // what was down by hand is not any more
-	struct fleet_change change;
+	struct pool_change change;
 };
 
-static bool set(struct balancer_member *m, const struct setting *s)
+static bool set(struct lb_member *m, const struct setting *s)
 {
-	struct balancer_member before = *m;
+	struct lb_member before = *m;
 
 	if (s->weighed) {
 		m->weighed = 1;
-		m->hand_weight = s->weight;
+		m->override_weight = s->weight;
 	} else {
-		m->hand = s->state;
+		m->override = s->state;
 		m->until_s = s->until_s;
 	}
 	if (s->clear) {
 		m->weighed = 0;
-		m->hand_weight = 0;
+		m->override_weight = 0;
 	}
 	return memcmp(&before, m, sizeof(before)) != 0;
 }
@@ -63,8 +63,9 @@ static void report_flows(struct out *o, const struct setting *s, const struct do
 		out_line(o, "it was down by hand: its old flows go to it again");
 }
 
-static void report(struct context *ctx, const struct args *args, const struct fleet *p,
-		   const struct targets *targets, const struct setting *s, const struct done *done)
+static void report(struct context *ctx, const struct args *args, const struct pool *p,
+		   const struct pool_targets *targets, const struct setting *s,
+		   const struct done *done)
 {
 	struct out *o = ctx->out;
 
@@ -75,22 +76,22 @@ static void report(struct context *ctx, const struct args *args, const struct fl
 	out_set_bool(o, "dry_run", args_has(args, "dry-run"));
 	out_array(o, "backends");
 	vec_each (targets, t) {
-		const struct balancer_member *m = &p->state->members[t->member];
+		const struct lb_member *m = &p->state->members[t->member];
 		struct text state = {0};
 		addr_text name;
 
 		service_add_state(&state, m, p->clock.wall_ms / 1000);
 		out_object(o, NULL);
 		out_set_string(o, "service", p->state->services[t->service].name);
-		out_set_string(o, "backend", fleet_name(m, name));
+		out_set_string(o, "backend", pool_name(m, name));
 		out_set_string(o, "state", text_get(&state));
-		out_set_u64(o, "weight", balancer_weight(m));
+		out_set_u64(o, "weight", lb_member_weight(m));
 		out_end(o);
 		if (!ctx->quiet)
-			out_line(o, "%s of %s%s: %s, weight %u%s", fleet_name(m, name),
+			out_line(o, "%s of %s%s: %s, weight %u%s", pool_name(m, name),
 				 p->state->services[t->service].name,
 				 args_has(args, "dry-run") ? " would be" : "", text_get(&state),
-				 balancer_weight(m), done->changed ? "" : " (as before)");
+				 lb_member_weight(m), done->changed ? "" : " (as before)");
 		text_free(&state);
 	}
 	out_end(o);
@@ -108,28 +109,29 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 		       const char *backend, const struct setting *s, struct done *ret,
 		       struct err *err)
 {
-	CLEANUP_FLEET struct fleet p = {.lock = -1};
-	struct targets targets = {0};
+	CLEANUP_POOL struct pool p = {.lock = -1};
+	struct pool_targets targets = {0};
 	struct done done = {0};
 	int code = 0;
 
 	if (service && args_has(args, "all"))
 		code = err_input(err, "--all is every service, and '%s' is one", service);
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
-		code = fleet_open(ctx->instance, ctx->line, &p, err);
+		code = pool_open(ctx->instance, ctx->line, &p, err);
 	if (!code)
-		code = fleet_find(&p, service, args_has(args, "all"), backend, &targets, err);
+		code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err);
 	vec_each (&targets, t) {
-		struct balancer_member *m = &p.state->members[t->member];
+		struct lb_member *m = &p.state->members[t->member];
 
-		done.revived |= m->hand == BACKEND_DOWN && s->state != BACKEND_DOWN && !s->weighed;
+		done.revived |=
+			m->override == BACKEND_DOWN && s->state != BACKEND_DOWN && !s->weighed;
 		done.changed += set(m, s);
 	}
 	// Also what is set already: the command that set it may have been killed half-way, or not have kept it.
 	if (!code && !args_has(args, "dry-run"))
-		code = fleet_commit(&p, &targets, args_has(args, "volatile"), &done.change, err);
+		code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.change, err);
 	if (!code)
 		report(ctx, args, &p, &targets, s, &done);
 	vec_free(&targets);
@@ -158,24 +160,24 @@ static int read_for(const struct args *args, uint64_t *ret_until_s, uint64_t *re
 static int look(struct context *ctx, const struct args *args, const char *service,
 		const char *backend, uint64_t *ret_packets, bool *ret_over, struct err *err)
 {
-	CLEANUP_FLEET struct fleet p = {.lock = -1};
-	struct targets targets = {0};
+	CLEANUP_POOL struct pool p = {.lock = -1};
+	struct pool_targets targets = {0};
 	struct service_counter c;
-	int code = fleet_open(ctx->instance, NULL, &p, err);
+	int code = pool_open(ctx->instance, NULL, &p, err);
 
 	if (!code)
-		code = fleet_find(&p, service, args_has(args, "all"), backend, &targets, err);
+		code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err);
 	*ret_packets = 0;
 	*ret_over = true;
 	vec_each (&targets, t) {
-		const struct balancer_member *m = &p.state->members[t->member];
+		const struct lb_member *m = &p.state->members[t->member];
 
 		if (!code)
-			code = balancing_counter(p.live, m->id, &c, err);
+			code = lb_maps_counter(p.live, m->id, &c, err);
 		if (code)
 			break;
 		*ret_packets += c.packets;
-		*ret_over &= balancer_state(m) == BACKEND_UP ||
+		*ret_over &= lb_member_state(m) == BACKEND_UP ||
 			     (m->until_s && m->until_s <= p.clock.wall_ms / 1000);
 	}
 	vec_free(&targets);
@@ -192,9 +194,9 @@ static void pause_ms(unsigned ms)
 // What opens the fleet for a change ends what was set until now.
 static int end_expired(struct context *ctx, struct err *err)
 {
-	CLEANUP_FLEET struct fleet f = {.lock = -1};
+	CLEANUP_POOL struct pool f = {.lock = -1};
 
-	return fleet_open(ctx->instance, ctx->line, &f, err);
+	return pool_open(ctx->instance, ctx->line, &f, err);
 }
 
 // Until no packet has come for a while, or somebody ended it, or its time is over.

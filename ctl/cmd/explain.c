@@ -12,8 +12,8 @@
 #include "ctl/cmd/show.h"
 #include "ctl/control/frame.h"
 #include "ctl/control/pcap.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/pins.h"
 
 #include <linux/bpf.h>
 
@@ -124,7 +124,7 @@ static void add_why(struct text *t, const struct asked *a, const struct explain_
 	else if (r->result.rule >= 0)
 		explain_show_rule(t, &a->e, (size_t)r->result.rule);
 	else if (r->overlay)
-		explain_show_record(t, a->e.book, r->overlay);
+		explain_show_record(t, a->e.store, r->overlay);
 	else if (!strcmp(by, "fragments"))
 		add_fragments(t, a, r);
 	else if (is_default(reason) && !explain_holds_on(&a->e, q->iface))
@@ -256,7 +256,7 @@ static void show_bytes(const struct asked *a, const char *key, const char *label
 	text_free(&hex);
 }
 
-static void show_reply(const struct asked *a, const struct twin_result *r)
+static void show_reply(const struct asked *a, const struct test_result *r)
 {
 	char line[256];
 
@@ -267,7 +267,7 @@ static void show_reply(const struct asked *a, const struct twin_result *r)
 }
 
 // What goes to a backend; in dr nothing but the hardware address tells to which.
-static void show_leaving(const struct asked *a, const struct twin_result *r)
+static void show_leaving(const struct asked *a, const struct test_result *r)
 {
 	const uint8_t *mac = r->packet;
 	char line[256], to[18];
@@ -281,7 +281,7 @@ static void show_leaving(const struct asked *a, const struct twin_result *r)
 	show_bytes(a, "leaves_hex", "", r->packet, r->length);
 }
 
-static void show_sent(const struct asked *a, const struct twin_result *r)
+static void show_sent(const struct asked *a, const struct test_result *r)
 {
 	if (r->reason == REASON_PASS_SERVICE)
 		show_leaving(a, r);
@@ -334,7 +334,7 @@ static void show_answer(const struct asked *a, const struct explain_question *q,
 		explain_set_rule(o, &a->e, (size_t)r->result.rule);
 	if (r->overlay) {
 		out_object(o, "overlay");
-		explain_set_record(o, a->e.book, r->overlay);
+		explain_set_record(o, a->e.store, r->overlay);
 		out_end(o);
 	}
 	if (a->brief)
@@ -346,7 +346,7 @@ static void show_answer(const struct asked *a, const struct explain_question *q,
 	show_sent(a, &r->result);
 	show_bytes(a, "packet_hex", "packet:", q->frame, q->length);
 	show_cut(a, q);
-	if (r->supposed && a->e.twin)
+	if (r->supposed && a->e.test)
 		out_line(o, "  supposed:    over and established are as you said, overlay and "
 			    "dynamic sets empty");
 }
@@ -527,19 +527,19 @@ static int look(const struct asked *a, struct err *err)
 	uint32_t number = 0, iface = a->e.n_packets ? a->e.packets[0].iface : 0;
 	int code;
 
-	if (!a->e.book)
+	if (!a->e.store)
 		return 0;
 	if (iface >= r->n_interfaces)
-		return show_open(a->e.book->instance, 0, NULL, err);
-	code = instance_find_iface(a->e.book->instance, r->interfaces[iface].name, &number, err);
-	return code || !number ? code : show_open(a->e.book->instance, number, NULL, err);
+		return show_open(a->e.store->instance, 0, NULL, err);
+	code = instance_find_iface(a->e.store->instance, r->interfaces[iface].name, &number, err);
+	return code || !number ? code : show_open(a->e.store->instance, number, NULL, err);
 }
 
 static int explain_packets(struct asked *a, struct explain_request *request, struct err *err)
 {
 	int code;
 
-	request->twin = true;
+	request->test = true;
 	code = explain_open(&a->e, request, err);
 	if (a->e.bad_file)
 		policy_show_findings(a->ctx, a->e.c);
@@ -586,7 +586,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	request.dns = dns.options;
 	request.file = args_value(args, "policy");
-	if (!request.file && (code = pins_ready(err)))
+	if (!request.file && (code = bpffs_ready(err)))
 		return code;
 	if (args->words.n == 1)
 		return explain_address(ctx, &request, args->words.at[0], err);

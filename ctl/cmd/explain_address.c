@@ -132,7 +132,7 @@ static void add_why(const struct view *v, const struct side *s, struct text *t)
 	const struct resolved *r = v->e->c->resolved;
 
 	if (s->overlay)
-		explain_show_record(t, v->e->book, s->overlay);
+		explain_show_record(t, v->e->store, s->overlay);
 	else if (!v->e->recorded)
 		text_add(t, "no overlay entry knows it, and the rules are not known");
 	else if (s->rule < r->n_rules)
@@ -167,7 +167,7 @@ static void show_side(const struct view *v, const struct side *s)
 // The interfaces of the instance on which the policy does, or does not, hold.
 static size_t add_where(const struct view *v, const char *key, enum reach_what what, struct text *t)
 {
-	const struct instance *i = v->e->book->instance;
+	const struct instance *i = v->e->store->instance;
 	struct iface row;
 	size_t found = 0;
 
@@ -188,7 +188,7 @@ static void show_where(const struct view *v)
 {
 	struct text here = {0}, elsewhere = {0};
 
-	if (!v->e->book || v->e->reach.empty)
+	if (!v->e->store || v->e->reach.empty)
 		return;
 	add_where(v, "holds_on", REACH_POLICY, &here);
 	if (add_where(v, "only_entries_on", REACH_ENTRIES, &elsewhere))
@@ -212,11 +212,11 @@ static void show_record(void *ctx, const struct record *record)
 	v->allowed |= is_allow(record->kind);
 	v->blocked |= !is_allow(record->kind);
 	out_object(o, NULL);
-	explain_set_record(o, v->e->book, record);
+	explain_set_record(o, v->e->store, record);
 	out_set_bool(o, "decides", decides);
 	out_end(o);
 	if (!decides) {
-		explain_show_record(&line, v->e->book, record);
+		explain_show_record(&line, v->e->store, record);
 		out_line(o, "  also in:  %s (not reached)", text_get(&line));
 	}
 	text_free(&line);
@@ -339,9 +339,9 @@ static void show_absent(const struct view *v)
 
 	if (!v->always && v->e->recorded)
 		text_add(&line, ", always rules");
-	if (!v->allowed && v->e->book)
+	if (!v->allowed && v->e->store)
 		text_add(&line, ", overlay allow");
-	if (!v->blocked && v->e->book)
+	if (!v->blocked && v->e->store)
 		text_add(&line, ", overlay block");
 	if (line.len)
 		out_line(v->ctx->out, "  not in:   %s", text_get(&line) + 2);
@@ -359,8 +359,8 @@ static void show(struct view *v)
 	show_side(v, &v->to);
 	show_where(v);
 	out_array(o, "entries");
-	if (v->e->book)
-		records_covering(&v->e->book->records, &v->target, show_record, v);
+	if (v->e->store)
+		records_covering(&v->e->store->records, &v->target, show_record, v);
 	out_end(o);
 	show_rules(v);
 	show_sets(v);
@@ -392,5 +392,5 @@ int explain_address(struct context *ctx, const struct explain_request *request, 
 		return code;
 	out_set_string(ctx->out, "address", word);
 	show(&v);
-	return e.book ? show_open(e.book->instance, 0, ctx->out, err) : 0;
+	return e.store ? show_open(e.store->instance, 0, ctx->out, err) : 0;
 }

@@ -4,10 +4,10 @@
 
 #include "common/service.h"
 #include "ctl/cmd/explain_show.h"
-#include "ctl/control/fleet.h"
+#include "ctl/control/pool.h"
 #include "ctl/datapath/counters.h"
 
-static const struct image_service *about(const struct explain *e, const struct twin_result *r)
+static const struct image_service *about(const struct explain *e, const struct test_result *r)
 {
 	const struct image *image = e->c->image;
 
@@ -15,26 +15,24 @@ static const struct image_service *about(const struct explain *e, const struct t
 								     : NULL;
 }
 
-static const struct balancer_service *service_of(const struct explain *e,
-						 const struct twin_result *r)
+static const struct lb_service *service_of(const struct explain *e, const struct test_result *r)
 {
-	return e->balancer && (size_t)r->service < e->balancer->n_services
-		       ? &e->balancer->services[r->service]
-		       : NULL;
+	return e->lb && (size_t)r->service < e->lb->n_services ? &e->lb->services[r->service]
+							       : NULL;
 }
 
-static const char *name_of(const struct explain *e, const struct balancer_service *s, uint32_t id,
+static const char *name_of(const struct explain *e, const struct lb_service *s, uint32_t id,
 			   addr_text buf)
 {
 	for (uint32_t m = 0; s && id != BACKEND_NONE && m < s->n_members; m++)
-		if (e->balancer->members[s->first_member + m].id == id)
-			return fleet_name(&e->balancer->members[s->first_member + m], buf);
+		if (e->lb->members[s->first_member + m].id == id)
+			return pool_name(&e->lb->members[s->first_member + m], buf);
 	return id == BACKEND_NONE ? "nobody" : "a backend of before";
 }
 
-void explain_add_service(struct text *t, const struct explain *e, const struct twin_result *r)
+void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r)
 {
-	const struct balancer_service *s = service_of(e, r);
+	const struct lb_service *s = service_of(e, r);
 	const struct image_service *a = about(e, r);
 	addr_text name;
 
@@ -49,11 +47,10 @@ void explain_add_service(struct text *t, const struct explain *e, const struct t
 		text_addf(t, ": %s (%s)", reason_name(r->reason), reason_text(r->reason));
 }
 
-static const char *phase_name(const struct balancer_service *s, const struct explain *e,
-			      uint64_t slot)
+static const char *phase_name(const struct lb_service *s, const struct explain *e, uint64_t slot)
 {
-	uint64_t now = e->book ? e->book->clock.jiffies : 0;
-	struct ring_rules rules = balancer_rules(s, now, clock_hz());
+	uint64_t now = e->store ? e->store->clock.jiffies : 0;
+	struct ring_rules rules = lb_service_rules(s, now, clock_hz());
 
 	switch (slot_phase(slot, now, rules.hold_ticks)) {
 	case SLOT_STABLE:
@@ -65,8 +62,8 @@ static const char *phase_name(const struct balancer_service *s, const struct exp
 	}
 }
 
-static void show_slot(struct out *o, const struct explain *e, const struct balancer_service *s,
-		      const struct twin_result *r)
+static void show_slot(struct out *o, const struct explain *e, const struct lb_service *s,
+		      const struct test_result *r)
 {
 	uint32_t owner = slot_owner(r->slot_word), former = slot_former(r->slot_word);
 	const char *phase = phase_name(s, e, r->slot_word);
@@ -82,9 +79,9 @@ static void show_slot(struct out *o, const struct explain *e, const struct balan
 		 former ? name_of(e, s, former, b) : "", r->pinned ? "; the flow is pinned" : "");
 }
 
-void explain_show_service(struct out *o, const struct explain *e, const struct twin_result *r)
+void explain_show_service(struct out *o, const struct explain *e, const struct test_result *r)
 {
-	const struct balancer_service *s = service_of(e, r);
+	const struct lb_service *s = service_of(e, r);
 	const struct image_service *a = about(e, r);
 	struct text passed = {0};
 	addr_text name;

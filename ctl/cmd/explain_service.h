@@ -7,7 +7,7 @@
 #include "ctl/control/explain.h"
 
 // "service www edge.weir:9, to 10.0.0.12".
-void explain_add_service(struct text *t, const struct explain *e, const struct twin_result *r);
+void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r);
 
 // Slot, owner, former owner, pin, and the rule that let the packet pass.
-void explain_show_service(struct out *o, const struct explain *e, const struct twin_result *r);
+void explain_show_service(struct out *o, const struct explain *e, const struct test_result *r);

@@ -5,16 +5,16 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
 
-void explain_show_record(struct text *t, const struct book *b, const struct record *record)
+void explain_show_record(struct text *t, const struct store *b, const struct record *record)
 {
-	const struct holder *h = &b->records.holders.at[record->holder];
-	const struct overlay_row *row = book_row(b, &record->prefix, record->kind);
+	const struct owner *h = &b->records.owners.at[record->owner];
+	const struct overlay_entry *row = store_entry(b, &record->prefix, record->kind);
 	uint64_t now = b->clock.wall_ms / 1000;
 	struct text who = {0};
 	addr_text prefix;
 	num_text text;
 
-	show_holder(&who, h);
+	show_owner(&who, h);
 	text_addf(t, "overlay %s %s %s, by %s ", kind_verb(record->kind),
 		  prefix_format(&record->prefix, prefix), kind_side(record->kind),
 		  h->by[0] ? h->by : "?");
@@ -34,9 +34,9 @@ void explain_show_record(struct text *t, const struct book *b, const struct reco
 	text_free(&who);
 }
 
-void explain_set_record(struct out *o, const struct book *b, const struct record *record)
+void explain_set_record(struct out *o, const struct store *b, const struct record *record)
 {
-	const struct holder *h = &b->records.holders.at[record->holder];
+	const struct owner *h = &b->records.owners.at[record->owner];
 	addr_text prefix;
 
 	out_set_string(o, "prefix", prefix_format(&record->prefix, prefix));
@@ -101,13 +101,13 @@ void explain_warn(struct context *ctx, const struct explain *e)
 			"%sthe record of revision %s is missing%s: its rules are numbers, and its sets "
 			"are not known",
 			out_red(o), e->revision, out_plain(o));
-	if (e->book && e->reach.over)
+	if (e->store && e->reach.over)
 		out_line(
 			o,
 			"%sbut a trial has run out: everything passes where it was attached%s (weir "
 			"status)",
 			out_red(o), out_plain(o));
-	if (e->book && e->book->instance->knobs->bypass > e->book->clock.jiffies)
+	if (e->store && e->store->instance->knobs->bypass > e->store->clock.jiffies)
 		out_line(o, "%sbut a bypass is on: everything passes%s (weir status)", out_red(o),
 			 out_plain(o));
 }

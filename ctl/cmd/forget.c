@@ -5,7 +5,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/forget.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 static void add(struct text *line, size_t n, const char *one, const char *many)
 {
@@ -22,7 +22,7 @@ static void add_word(struct text *line, bool is, const char *what)
 static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
 {
 	struct text line = {0};
-	bool changed = f->revisions || f->entries || f->damaged || f->hands || f->seed;
+	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->seed;
 
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_bool(ctx->out, "changed", changed);
@@ -30,12 +30,12 @@ static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
 	out_set_u64(ctx->out, "revisions", f->revisions);
 	out_set_u64(ctx->out, "entries", f->entries);
 	out_set_bool(ctx->out, "entries_damaged", f->damaged);
-	out_set_bool(ctx->out, "backends_by_hand", f->hands);
+	out_set_bool(ctx->out, "backends_by_hand", f->overrides);
 	out_set_bool(ctx->out, "seed", f->seed);
 	add(&line, f->revisions, "revision of the policy", "revisions of the policy");
 	add(&line, f->entries, "entry", "entries");
 	add_word(&line, f->damaged, "entries that could not be read");
-	add_word(&line, f->hands, "what was set for backends");
+	add_word(&line, f->overrides, "what was set for backends");
 	add_word(&line, f->seed, "the seed");
 	if (!ctx->quiet && changed)
 		out_line(ctx->out, "%s %s, instance %s", dry_run ? "would forget" : "forgot",
@@ -60,7 +60,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!code && all && (policy || entries))
 		code = err_input(err, "--all excludes --policy and --entries");
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
 		code = forget(ctx->instance, ctx->line, &what, dry_run, &forgotten, err);
 	if (!code)

@@ -49,17 +49,17 @@ static int run_history(struct context *ctx, const struct args *args, struct err 
 
 static int run_show(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_WORLD struct world world;
+	CLEANUP_WORLD struct environment environment;
 	struct revision revision = {0};
 	char id[REVISION_ID] = "";
 	int code = args_expect_words(args, 0, 1, "", err);
 
-	world_replay(&world);
+	environment_replay(&environment);
 	if (!code)
 		code = policy_pick_revision(ctx->instance, args->words.n ? args->words.at[0] : NULL,
 					    id, err);
 	if (!code)
-		code = revisions_load(ctx->instance, id, &world, &revision, err);
+		code = revisions_load(ctx->instance, id, &environment, &revision, err);
 	if (code)
 		return code;
 	out_set_string(ctx->out, "revision", revision.id);
@@ -67,12 +67,12 @@ static int run_show(struct context *ctx, const struct args *args, struct err *er
 	out_set_string(ctx->out, "by", revision.by);
 	out_set_time(ctx->out, "at", revision.at_s);
 	out_array(ctx->out, "files");
-	vec_each (&world.files, file) {
+	vec_each (&environment.files, file) {
 		out_object(ctx->out, NULL);
 		out_set_string(ctx->out, "path", file->path);
 		out_set_string(ctx->out, "text", file->text);
 		out_end(ctx->out);
-		if (!ctx->json && (args_has(args, "all") || file == world.files.at))
+		if (!ctx->json && (args_has(args, "all") || file == environment.files.at))
 			fwrite(file->text, 1, file->len, stdout);
 	}
 	out_end(ctx->out);

@@ -8,8 +8,8 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
-#include "ctl/control/book.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/control/store.h"
+#include "ctl/datapath/bpffs.h"
 
 // All claims on one prefix and kind.
 struct group {
@@ -18,7 +18,7 @@ struct group {
 	uint64_t until_s;
 };
 
-static bool next_group(const struct book *b, struct group *g)
+static bool next_group(const struct store *b, struct group *g)
 {
 	const struct record *end = b->records.list.at + b->records.list.n;
 	const struct record *first = g->first ? g->first + g->n : b->records.list.at;
@@ -35,17 +35,17 @@ static bool next_group(const struct book *b, struct group *g)
 	return true;
 }
 
-static void show_holders(struct context *ctx, const struct book *b, const struct group *g)
+static void show_owners(struct context *ctx, const struct store *b, const struct group *g)
 {
 	struct text who = {0};
 
 	out_array(ctx->out, "holders");
 	for (size_t r = 0; r < g->n; r++) {
-		const struct holder *h = &b->records.holders.at[g->first[r].holder];
+		const struct owner *h = &b->records.owners.at[g->first[r].owner];
 
 		if (r)
 			text_add(&who, "; ");
-		show_holder(&who, h);
+		show_owner(&who, h);
 		out_object(ctx->out, NULL);
 		out_set_string(ctx->out, "name", h->name);
 		out_set_string(ctx->out, "list", h->list);
@@ -62,26 +62,26 @@ static void show_holders(struct context *ctx, const struct book *b, const struct
 	text_free(&who);
 }
 
-static uint64_t age_s(const struct book *b, const struct group *g)
+static uint64_t age_s(const struct store *b, const struct group *g)
 {
 	uint64_t oldest = UINT64_MAX, now = b->clock.wall_ms / 1000;
 
 	for (size_t r = 0; r < g->n; r++) {
-		uint64_t since = b->records.holders.at[g->first[r].holder].since_s;
+		uint64_t since = b->records.owners.at[g->first[r].owner].since_s;
 
 		oldest = since < oldest ? since : oldest;
 	}
 	return now > oldest ? now - oldest : 0;
 }
 
-static uint64_t left_s(const struct book *b, uint64_t until_s)
+static uint64_t left_s(const struct store *b, uint64_t until_s)
 {
 	uint64_t now = (b->clock.wall_ms + 999) / 1000;
 
 	return until_s > now ? until_s - now : 0;
 }
 
-static void show_left(struct context *ctx, const struct book *b, uint64_t until_s)
+static void show_left(struct context *ctx, const struct store *b, uint64_t until_s)
 {
 	num_text left;
 
@@ -93,9 +93,9 @@ static void show_left(struct context *ctx, const struct book *b, uint64_t until_
 			    left_s(b, until_s));
 }
 
-static void show_group(struct context *ctx, const struct book *b, const struct group *g)
+static void show_group(struct context *ctx, const struct store *b, const struct group *g)
 {
-	const struct overlay_row *row = book_row(b, &g->first->prefix, g->first->kind);
+	const struct overlay_entry *row = store_entry(b, &g->first->prefix, g->first->kind);
 	struct out *o = ctx->out;
 	addr_text address;
 	num_text age;
@@ -110,7 +110,7 @@ static void show_group(struct context *ctx, const struct book *b, const struct g
 	if (row && row->seen)
 		out_set_u64(o, "last_seen_s", clock_ms_since(&b->clock, row->seen) / 1000);
 	show_left(ctx, b, g->until_s);
-	show_holders(ctx, b, g);
+	show_owners(ctx, b, g);
 }
 
 // Only what a list's note may hold: quotes and what steers a terminal, which older files may have, become
@@ -129,9 +129,9 @@ static void print_note(const char *note)
 }
 
 // A line that `weir block -f -` or `weir allow -f -` reads.
-static void print_plain(const struct book *b, const struct group *g)
+static void print_plain(const struct store *b, const struct group *g)
 {
-	const struct holder *h = &b->records.holders.at[g->first->holder];
+	const struct owner *h = &b->records.owners.at[g->first->owner];
 	uint64_t left = left_s(b, g->until_s);
 	addr_text address;
 
@@ -155,7 +155,7 @@ static bool selected(const struct args *args, uint8_t kind)
 	return (!allow && !block) || (is_allow ? allow : block);
 }
 
-static void show_all(struct context *ctx, const struct args *args, const struct book *b)
+static void show_all(struct context *ctx, const struct args *args, const struct store *b)
 {
 	bool plain = args_has(args, "plain") && !ctx->json;
 	struct group g = {0};
@@ -179,18 +179,18 @@ static void show_all(struct context *ctx, const struct args *args, const struct 
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_STORE struct store *store = NULL;
 	int code = args_expect_words(args, 0, 0, "", err);
 
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
 		code = args_has(args, "set") ? sets_show(ctx, args_value(args, "set"), err)
-					     : book_read(ctx->instance, &book, err);
-	if (code || !book)
+					     : store_read(ctx->instance, &store, err);
+	if (code || !store)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
-	show_all(ctx, args, book);
+	show_all(ctx, args, store);
 	return 0;
 }
 

@@ -47,36 +47,36 @@ struct live {
 // Adds or renews the claims.
 static int renew(struct live *l, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	struct records_change change;
-	int code = book_open(l->ctx->instance, l->ctx->line, &book, err);
+	int code = store_open(l->ctx->instance, l->ctx->line, &store, err);
 
 	if (!code)
-		code = need_attached(book->instance, "block", err);
+		code = need_attached(store->instance, "block", err);
 	if (code)
 		return code;
-	l->intent->now_s = book->clock.wall_ms / 1000;
+	l->intent->now_s = store->clock.wall_ms / 1000;
 	l->intent->until_s = l->intent->now_s + LEASE_S;
-	targets_record(l->targets, l->intent, book, &change);
-	return book_commit(book, true, &plan, err);
+	targets_record(l->targets, l->intent, store, &change);
+	return store_commit(store, true, &plan, err);
 }
 
 static int take_back(struct live *l, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	size_t removed;
-	int code = book_open(l->ctx->instance, l->ctx->line, &book, err);
+	int code = store_open(l->ctx->instance, l->ctx->line, &store, err);
 
 	if (code)
 		return code;
-	targets_unrecord(l->targets, l->intent, book, &removed);
-	return book_commit(book, true, &plan, err);
+	targets_unrecord(l->targets, l->intent, store, &removed);
+	return store_commit(store, true, &plan, err);
 }
 
 static void show_row(struct live *l, const char *name, const struct prefix *p,
-		     const struct overlay_row *row)
+		     const struct overlay_entry *row)
 {
 	struct out *o = l->ctx->out;
 	addr_text text;
@@ -92,7 +92,7 @@ static void show_row(struct live *l, const char *name, const struct prefix *p,
 static int show_prefix(struct live *l, const struct instance *i, const char *name,
 		       const struct prefix *p, struct err *err)
 {
-	struct overlay_row rows[OVERLAY_KINDS];
+	struct overlay_entry rows[OVERLAY_KINDS];
 	size_t n = 0;
 	int code = overlay_read_one(i, p, rows, &n, err);
 
@@ -102,7 +102,7 @@ static int show_prefix(struct live *l, const struct instance *i, const char *nam
 	return code;
 }
 
-static int show_item(struct live *l, const struct instance *i, const struct bulk_item *item,
+static int show_item(struct live *l, const struct instance *i, const struct item *item,
 		     struct err *err)
 {
 	const struct dns_answer *answer;
@@ -132,7 +132,7 @@ static int show(struct live *l, const struct instance *i, unsigned second, struc
 		out_line(l->ctx->out, "%s", "");
 	out_line(l->ctx->out, "blocked for %s", num_format_duration_ms(second * 1000ull, up));
 	out_table(l->ctx->out, "entries");
-	vec_each (&l->targets->bulk.items, item)
+	vec_each (&l->targets->items.items, item)
 		code = code ? code : show_item(l, i, item, err);
 	out_table_end(l->ctx->out);
 	if (out_is_json(l->ctx->out))

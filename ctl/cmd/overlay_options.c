@@ -17,10 +17,10 @@ static int read_list(struct targets *t, const char *path, bool wide, struct err 
 {
 	CLEANUP_FREE char *text = NULL;
 	size_t len;
-	int code = file_read_stream(path, BULK_BYTES_MAX, &text, &len, err);
+	int code = file_read_stream(path, ITEMS_BYTES_MAX, &text, &len, err);
 
 	if (!code)
-		bulk_add_text(&t->bulk, text, len, wide);
+		items_add_text(&t->items, text, len, wide);
 	return code;
 }
 
@@ -35,7 +35,7 @@ static int refuse_empty(const char *path, struct err *err)
 }
 
 // One bad line of a file, or a bad word (file NULL).
-static void report_error(struct context *ctx, const char *file, const struct bulk_error *bad)
+static void report_error(struct context *ctx, const char *file, const struct items_error *bad)
 {
 	out_row(ctx->out);
 	out_cell(ctx->out, "file", NULL, file ? file : "");
@@ -53,8 +53,8 @@ static void report_error(struct context *ctx, const char *file, const struct bul
 static void report_errors(struct context *ctx, const struct targets *t, const char *file,
 			  size_t from)
 {
-	for (size_t e = from; e < t->bulk.errors.n; e++)
-		report_error(ctx, file, &t->bulk.errors.at[e]);
+	for (size_t e = from; e < t->items.errors.n; e++)
+		report_error(ctx, file, &t->items.errors.at[e]);
 }
 
 static int read_all(struct context *ctx, const struct args *args, bool keep_going,
@@ -65,12 +65,12 @@ static int read_all(struct context *ctx, const struct args *args, bool keep_goin
 	int code = 0;
 
 	vec_each (&args->words, word)
-		bulk_add_word(&t->bulk, *word);
-	if (t->bulk.error_count == 1 && !n && !keep_going)
-		return err_input(err, "%s", t->bulk.errors.at[0].text);
+		items_add_word(&t->items, *word);
+	if (t->items.error_count == 1 && !n && !keep_going)
+		return err_input(err, "%s", t->items.errors.at[0].text);
 	report_errors(ctx, t, NULL, 0);
 	for (size_t f = 0; !code && f < n; f++) {
-		size_t before = t->bulk.errors.n;
+		size_t before = t->items.errors.n;
 
 		code = read_list(t, files[f], args_has(args, "wide"), err);
 		report_errors(ctx, t, files[f], before);
@@ -86,14 +86,14 @@ int overlay_read_targets(struct context *ctx, const struct args *args, bool keep
 	out_table(ctx->out, "errors");
 	code = read_all(ctx, args, keep_going, t, err);
 	out_table_end(ctx->out);
-	*ret_bad = t->bulk.error_count;
-	if (!code && !empty_ok && !t->bulk.items.n && !t->bulk.error_count &&
+	*ret_bad = t->items.error_count;
+	if (!code && !empty_ok && !t->items.items.n && !t->items.error_count &&
 	    args_has(args, "file"))
 		return refuse_empty(args_value(args, "file"), err);
-	if (code || !t->bulk.error_count || keep_going)
+	if (code || !t->items.error_count || keep_going)
 		return code;
-	return err_input(err, "%zu bad %s; nothing was changed", t->bulk.error_count,
-			 t->bulk.error_count == 1 ? "item" : "items");
+	return err_input(err, "%zu bad %s; nothing was changed", t->items.error_count,
+			 t->items.error_count == 1 ? "item" : "items");
 }
 
 int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
@@ -119,7 +119,7 @@ int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct
 		*ret = RECORD_NEVER;
 		return 0;
 	}
-	code = num_parse_time_ms(text, strlen(text), 1, BULK_FOR_MAX_MS, &ms);
+	code = num_parse_time_ms(text, strlen(text), 1, ITEMS_FOR_MAX_MS, &ms);
 	if (code) {
 		err_input(err,
 			  code == -ERANGE ? "--for '%s' is out of range" : "'%s' is not a time",

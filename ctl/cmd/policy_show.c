@@ -38,14 +38,14 @@ void policy_show_findings(struct context *ctx, const struct candidate *c)
 
 static void show_services(struct out *o, const struct candidate *c)
 {
-	const struct balancer *b = c->balance.balancer;
-	struct balancer_figures f;
+	const struct lb_state *b = c->lb.lb;
+	struct lb_service_figures f;
 
 	out_array(o, "services");
 	for (size_t n = 0; b && n < b->n_services; n++) {
-		const struct balancer_service *s = &b->services[n];
+		const struct lb_service *s = &b->services[n];
 
-		balancer_figures(b, s, c->balance.clock.jiffies, c->balance.clock.hz, &f);
+		lb_service_figures(b, s, c->lb.clock.jiffies, c->lb.clock.hz, &f);
 		out_object(o, NULL);
 		out_set_string(o, "name", s->name);
 		out_set_u64(o, "slots", s->size);

@@ -12,8 +12,8 @@
 #include "ctl/datapath/identities.h"
 
 // What is in force was recorded when it was applied: that its record is not there is no mistake of the caller's.
-static int load_record(const char *instance, const struct generation_about *about, struct world *w,
-		       struct revision *ret, struct err *err)
+static int load_record(const char *instance, const struct generation_about *about,
+		       struct environment *w, struct revision *ret, struct err *err)
 {
 	int code = revisions_load(instance, about->revision, w, ret, err);
 
@@ -40,7 +40,7 @@ int rules_load(const struct instance *i, struct candidate **ret, struct err *err
 	if (!code && !about->revision[0])
 		return -ENOENT;
 	if (!code)
-		code = load_record(i->name, about, &c->world, &revision, err);
+		code = load_record(i->name, about, &c->environment, &revision, err);
 	if (!code && candidate_compile(c, about->path, NULL, 0))
 		code = err_system(err, EBADMSG, "the record of revision %s does not compile",
 				  about->revision);

@@ -7,18 +7,18 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
-#include "ctl/cmd/arms_show.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/service_vips.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 struct shown {
 	struct context *ctx;
 	const struct candidate *policy; // in force, from its record; NULL: that cannot be read
-	const struct fleet *pool;
-	const struct balancer_service *service;
+	const struct pool *pool;
+	const struct lb_service *service;
 	uint32_t owned[SERVICE_BACKENDS];
 	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
 };
@@ -26,9 +26,10 @@ struct shown {
 static void show_ring(const struct shown *s)
 {
 	struct out *o = s->ctx->out;
-	struct balancer_figures f;
+	struct lb_service_figures f;
 
-	balancer_figures(s->pool->state, s->service, s->pool->clock.jiffies, s->pool->clock.hz, &f);
+	lb_service_figures(s->pool->state, s->service, s->pool->clock.jiffies, s->pool->clock.hz,
+			   &f);
 	out_set_u64(o, "slots", s->service->size);
 	out_set_u64(o, "slots_stable", f.stable);
 	out_set_u64(o, "slots_changing", f.changing);
@@ -46,7 +47,7 @@ static void show_ring(const struct shown *s)
 
 static void show_idle(const struct shown *s)
 {
-	const struct balancer_service *v = s->service;
+	const struct lb_service *v = s->service;
 	uint64_t hz = s->pool->clock.hz;
 	struct text t = {0};
 	num_text time;
@@ -79,12 +80,12 @@ static void cell_pins(struct out *o, const uint32_t *pins)
 		out_set_u64(o, pin_keys[level], pins[level]);
 }
 
-static int show_backend(const struct shown *s, const struct balancer_member *m, struct err *err)
+static int show_backend(const struct shown *s, const struct lb_member *m, struct err *err)
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
 	const struct backend *row;
-	int code = balancing_counter(s->pool->live, m->id, &c, err);
+	int code = lb_maps_counter(s->pool->live, m->id, &c, err);
 	struct text state = {0};
 	addr_text name;
 
@@ -92,23 +93,23 @@ static int show_backend(const struct shown *s, const struct balancer_member *m, 
 		return code;
 	service_add_state(&state, m, s->pool->clock.wall_ms / 1000);
 	out_row(o);
-	out_cell(o, "backend", "BACKEND", fleet_name(m, name));
+	out_cell(o, "backend", "BACKEND", pool_name(m, name));
 	out_cell(o, "state", "STATE", text_get(&state));
-	out_cell_u64(o, "weight", "WEIGHT", balancer_weight(m));
+	out_cell_u64(o, "weight", "WEIGHT", lb_member_weight(m));
 	out_cell_u64(o, "slots", "SLOTS", s->owned[m->id]);
 	cell_pins(o, s->pins[m->id]);
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
-	row = balancing_row(s->pool->live, m->id);
-	service_cell_hop(o, row, row && arms_cannot_send(s->pool, row), &s->pool->clock);
+	row = lb_maps_backend(s->pool->live, m->id);
+	service_cell_hop(o, row, row && egress_cannot_send(s->pool, row), &s->pool->clock);
 	text_free(&state);
 	return 0;
 }
 
 static int show_backends(const struct shown *s, struct err *err)
 {
-	const struct balancer_service *v = s->service;
+	const struct lb_service *v = s->service;
 	int code = 0;
 
 	out_table(s->ctx->out, "backends");
@@ -140,13 +141,13 @@ static int show_service(struct shown *s, struct err *err)
 	struct out *o = s->ctx->out;
 	struct service_counter c;
 	size_t place = (size_t)(s->service - s->pool->state->services);
-	int code = balancing_counter(s->pool->live, s->service->row, &c, err);
+	int code = lb_maps_counter(s->pool->live, s->service->row, &c, err);
 
 	memset(s->owned, 0, sizeof(s->owned));
 	memset(s->pins, 0, sizeof(s->pins));
-	balancer_owned(s->pool->state, s->service, s->owned);
+	lb_service_owned(s->pool->state, s->service, s->owned);
 	if (!code)
-		code = fleet_pins(s->pool, place, s->pins, err);
+		code = pool_pins(s->pool, place, s->pins, err);
 	if (code)
 		return code;
 	out_object(o, NULL);
@@ -165,21 +166,21 @@ static int show_service(struct shown *s, struct err *err)
 	return code;
 }
 
-static void show_devices(struct context *ctx, const struct fleet *pool)
+static void show_devices(struct context *ctx, const struct pool *pool)
 {
-	CLEANUP_ARMS struct arms arms = {0};
+	CLEANUP_ARMS struct egresses egresses = {0};
 
-	arms_find(pool, &arms);
+	egress_find(pool, &egresses);
 	out_line(ctx->out, "%s", "");
-	arms_table(ctx->out, &arms);
+	egress_table(ctx->out, &egresses);
 }
 
-static int show(struct context *ctx, const struct fleet *pool, const char *name, struct err *err)
+static int show(struct context *ctx, const struct pool *pool, const char *name, struct err *err)
 {
 	CLEANUP_FREE struct shown *s = mem_new(struct shown);
 	CLEANUP_CANDIDATE struct candidate *policy = NULL;
 	size_t only = 0;
-	int code = name ? fleet_find_service(pool, name, &only, err) : 0;
+	int code = name ? pool_find_service(pool, name, &only, err) : 0;
 
 	if (code)
 		return code;
@@ -203,36 +204,36 @@ static int show(struct context *ctx, const struct fleet *pool, const char *name,
 }
 
 // The ways are what they are now: what was lost before is known.
-static void report_refresh(struct context *ctx, const struct fleet *pool,
-			   const struct balance_ways *ways)
+static void report_refresh(struct context *ctx, const struct pool *pool,
+			   const struct lb_paths *ways)
 {
 	CLEANUP_FREE char **texts = mem_zalloc(ways->lost.n + ways->warnings.n, sizeof(*texts));
 	size_t n = 0;
-	CLEANUP_ARMS struct arms arms = {0};
-	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+	CLEANUP_ARMS struct egresses egresses = {0};
+	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
 
 	vec_each (&ways->lost, text)
 		texts[n++] = *text;
 	vec_each (&ways->warnings, text)
 		texts[n++] = *text;
-	arms_find(pool, &arms);
-	arms_check(&arms, true, &findings);
-	arms_forget(ctx->instance, &arms);
-	arms_report(ctx, texts, n, &findings);
+	egress_find(pool, &egresses);
+	egress_check(&egresses, true, &findings);
+	egress_forget(ctx->instance, &egresses);
+	egress_report(ctx, texts, n, &findings);
 }
 
 // Neighbours that are silent are waited for here: nobody else has to wait for the lock meanwhile.
 static int ask_ahead(const struct context *ctx, struct err *err)
 {
-	CLEANUP_FLEET struct fleet pool = {.lock = -1};
-	CLEANUP_WAYS struct balance_ways unused = {0};
-	int code = fleet_open(ctx->instance, NULL, &pool, err);
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	CLEANUP_LB_PATHS struct lb_paths unused = {0};
+	int code = pool_open(ctx->instance, NULL, &pool, err);
 
-	return code ? code : balance_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, err);
+	return code ? code : lb_running_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, err);
 }
 
 // Done, and without the effect that is wished.
-static int refuse_lost(const struct balance_ways *ways, struct err *err)
+static int refuse_lost(const struct lb_paths *ways, struct err *err)
 {
 	err_refused(err, "%zu %s no next hop that answers, and new flows all the same",
 		    ways->lost.n, ways->lost.n == 1 ? "backend has" : "backends have");
@@ -242,14 +243,14 @@ static int refuse_lost(const struct balance_ways *ways, struct err *err)
 
 static int refresh(struct context *ctx, struct err *err)
 {
-	CLEANUP_FLEET struct fleet pool = {.lock = -1};
-	CLEANUP_WAYS struct balance_ways ways = {0};
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	CLEANUP_LB_PATHS struct lb_paths ways = {0};
 	int code = ask_ahead(ctx, err);
 
 	if (!code)
-		code = fleet_open(ctx->instance, ctx->line, &pool, err);
+		code = pool_open(ctx->instance, ctx->line, &pool, err);
 	if (!code)
-		code = balance_refresh(pool.live, 0, true, &ways, err);
+		code = lb_running_refresh(pool.live, 0, true, &ways, err);
 	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
@@ -263,7 +264,7 @@ static int refresh(struct context *ctx, struct err *err)
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_FLEET struct fleet pool = {.lock = -1};
+	CLEANUP_POOL struct pool pool = {.lock = -1};
 	bool again = args_has(args, "refresh");
 	int code = args_expect_words(args, 0, 1, "", err);
 
@@ -271,11 +272,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		code = err_input(err, "--refresh is for all services, and '%s' is one",
 				 args->words.at[0]);
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code && again)
 		return refresh(ctx, err);
 	if (!code)
-		code = fleet_open(ctx->instance, NULL, &pool, err);
+		code = pool_open(ctx->instance, NULL, &pool, err);
 	return code ? code : show(ctx, &pool, args->words.n ? args->words.at[0] : NULL, err);
 }
 

@@ -20,22 +20,22 @@ const char *service_mode_name(uint8_t mode)
 	return mode < ARRAY_SIZE(names) ? names[mode] : "?";
 }
 
-enum backend_state service_state(const struct balancer_member *m)
+enum backend_state service_state(const struct lb_member *m)
 {
-	enum backend_state state = balancer_state(m);
+	enum backend_state state = lb_member_state(m);
 
-	return state == BACKEND_UP && !balancer_weight(m) ? BACKEND_DRAIN : state;
+	return state == BACKEND_UP && !lb_member_weight(m) ? BACKEND_DRAIN : state;
 }
 
-void service_add_state(struct text *t, const struct balancer_member *m, uint64_t wall_s)
+void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s)
 {
 	static const char *const states[] = {"up", "drain", "down"};
 
 	text_add(t, states[service_state(m)]);
 	if (m->gone)
 		text_add(t, ", not in the policy");
-	if (m->hand == BACKEND_DOWN || (!m->gone && (m->hand != BACKEND_UP || m->weighed)))
-		text_add(t, m->hand != BACKEND_UP ? ", by hand" : ", weight by hand");
+	if (m->override == BACKEND_DOWN || (!m->gone && (m->override != BACKEND_UP || m->weighed)))
+		text_add(t, m->override != BACKEND_UP ? ", by hand" : ", weight by hand");
 	if (m->until_s) {
 		text_add(t, m->until_s > wall_s ? " until " : ", over since ");
 		show_time(t, m->until_s, wall_s);
@@ -136,18 +136,18 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 	out_table_end(o);
 }
 
-static int stats_row(struct out *o, const struct fleet *f, const struct balancer_service *s,
-		     const struct balancer_member *m, struct err *err)
+static int stats_row(struct out *o, const struct pool *f, const struct lb_service *s,
+		     const struct lb_member *m, struct err *err)
 {
 	struct service_counter c;
 	addr_text name;
-	int code = balancing_counter(f->live, m->id, &c, err);
+	int code = lb_maps_counter(f->live, m->id, &c, err);
 
 	if (code)
 		return code;
 	out_row(o);
 	out_cell(o, "service", "SERVICE", s->name);
-	out_cell(o, "backend", "BACKEND", fleet_name(m, name));
+	out_cell(o, "backend", "BACKEND", pool_name(m, name));
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
@@ -156,9 +156,9 @@ static int stats_row(struct out *o, const struct fleet *f, const struct balancer
 
 int service_show_stats(struct out *o, const char *instance, struct err *err)
 {
-	CLEANUP_FLEET struct fleet f = {.lock = -1};
+	CLEANUP_POOL struct pool f = {.lock = -1};
 	struct err why = {0};
-	int code = fleet_open(instance, NULL, &f, &why);
+	int code = pool_open(instance, NULL, &f, &why);
 
 	if (code && why.kind != ERR_INPUT)
 		*err = why;
@@ -167,7 +167,7 @@ int service_show_stats(struct out *o, const char *instance, struct err *err)
 	out_line(o, "%s", "");
 	out_table(o, "backends");
 	for (size_t n = 0; !code && n < f.state->n_services; n++) {
-		const struct balancer_service *s = &f.state->services[n];
+		const struct lb_service *s = &f.state->services[n];
 
 		for (uint32_t m = 0; !code && m < s->n_members; m++)
 			code = stats_row(o, &f, s, &f.state->members[s->first_member + m], err);

@@ -4,16 +4,16 @@
 
 #include "ctl/base/text.h"
 #include "ctl/cmd/out.h"
-#include "ctl/control/fleet.h"
+#include "ctl/control/pool.h"
 
 const char *service_mode_name(uint8_t mode); // enum service_mode
 
 // As it is for new flows: weight 0 drains, whoever says so.
-enum backend_state service_state(const struct balancer_member *m);
+enum backend_state service_state(const struct lb_member *m);
 
 // "up", "drain, by hand until 04:12", "drain, by hand, over since 04:12" (no command has ended it yet),
 // "down, by hand", "drain, not in the policy".
-void service_add_state(struct text *t, const struct balancer_member *m, uint64_t wall_s);
+void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s);
 
 void service_set_fingerprint(struct out *o, uint64_t fingerprint);
 

@@ -48,7 +48,7 @@ struct addrs {
 static int collect(const struct targets *t, const struct generation_about_set *set,
 		   struct addrs *ret, struct err *err)
 {
-	vec_each (&t->bulk.items, item) {
+	vec_each (&t->items.items, item) {
 		const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
 		uint8_t mask = item->prefix.addr.family == 4 ? set->mask4 : set->mask6;
 		addr_text text;

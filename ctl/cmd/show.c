@@ -197,7 +197,7 @@ int show_open_in(const char *instance, struct out *o, struct err *err)
 	return code ? code : show_open(i, 0, o, err);
 }
 
-void show_holder(struct text *t, const struct holder *h)
+void show_owner(struct text *t, const struct owner *h)
 {
 	const char *gap = "";
 

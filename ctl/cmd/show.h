@@ -4,7 +4,7 @@
 
 #include "ctl/base/text.h"
 #include "ctl/cmd/out.h"
-#include "ctl/control/book.h"
+#include "ctl/control/store.h"
 #include "ctl/datapath/device.h"
 
 // "block from", "allow to".
@@ -27,7 +27,7 @@ int show_open_in(const char *instance, struct out *o, struct err *err);
 // "network namespace blue, as eth0": where a device is that has been moved.
 void show_moved(struct text *t, const struct device *d);
 // Who holds it: "x.com, 'abuse 4711'".
-void show_holder(struct text *t, const struct holder *h);
+void show_owner(struct text *t, const struct owner *h);
 // What happens to overlay entries at the next boot, as a clause; key is for JSON.
 const char *show_kept(bool fleeting, const char **ret_key);
 // Something attached? -ENOENT with err set, which names the default route's interface, if not.

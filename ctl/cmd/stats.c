@@ -7,8 +7,8 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/pins.h"
 
 static void show_row(struct context *ctx, const char *iface, enum weir_reason reason,
 		     const struct counter *c)
@@ -71,7 +71,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	int code = args_expect_words(args, 0, 0, "", err);
 
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
 		code = instance_open(ctx->instance, &i, err);
 	if (!code)

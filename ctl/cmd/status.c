@@ -11,16 +11,16 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_services.h"
-#include "ctl/control/leave.h"
+#include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/overlay.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/datapath/sets.h"
 #include "ctl/datapath/sharing.h"
@@ -39,7 +39,7 @@ struct status {
 	struct reach reach;             // of it
 	struct device devices[WEIR_IFACES];
 	size_t set_used[POLICY_SETS_MAX];
-	struct fleet fleet; // of its services
+	struct pool pool; // of its services
 };
 
 __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
@@ -81,12 +81,12 @@ static double rate(const struct status *s, uint32_t number, bool drops)
 	return s->seconds > 0 ? (double)(b.packets - a.packets) / s->seconds : 0;
 }
 
-static void others_on(const struct iface *row, uint32_t slots_id, struct text *t)
+static void others_on(const struct iface *row, uint32_t progs_id, struct text *t)
 {
 	struct attached_list there;
 	size_t n = 0;
 
-	if (!attach_query(row->ifindex, slots_id, &there, NULL))
+	if (!attach_query(row->ifindex, progs_id, &there, NULL))
 		for (size_t a = 0; a < there.n; a++)
 			if (!there.at[a].ours)
 				text_addf(t, "%s%s", n++ ? " " : "", there.at[a].name);
@@ -165,7 +165,7 @@ static void show_iface(struct status *s, uint32_t number, const struct device *d
 	show_place(&line, d);
 	if (is_here(d)) {
 		text_addf(&line, ", mtu %u, other XDP: ", link.mtu);
-		others_on(&d->row, s->instance->slots_id, &line);
+		others_on(&d->row, s->instance->progs_id, &line);
 	}
 	out_line(o, "%-9s %s      %spps in, %spps dropped", d->row.name, text_get(&line),
 		 num_format_short(rate(s, number, false), in),
@@ -350,7 +350,7 @@ static void show_alarms(struct status *s)
 			alarm_iface(s, number);
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
-	status_services_alarms(s->ctx, &s->fleet, alarm_add, s);
+	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
 	if (empty.packets)
 		alarm_add(s, "%s packets met an empty program slot and passed",
 			  num_format_grouped(empty.packets, n));
@@ -399,7 +399,7 @@ static void add_tried(const struct status *s, const struct commit_state *state, 
 {
 	struct ifnames names = {0};
 
-	leave_list_brought(s->instance, &names);
+	detach_list_brought(s->instance, &names);
 	out_array(s->ctx->out, "trial_brought");
 	vec_each (&names, name)
 		out_item_string(s->ctx->out, *name);
@@ -505,11 +505,8 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	CLEANUP_FREE struct counters *before = mem_new(struct counters);
 	CLEANUP_FREE struct counters *after = mem_new(struct counters);
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	struct status s = {.ctx = ctx,
-			   .before = before,
-			   .after = after,
-			   .about = about,
-			   .fleet = {.lock = -1}};
+	struct status s = {
+		.ctx = ctx, .before = before, .after = after, .about = about, .pool = {.lock = -1}};
 	int code = instance_open(ctx->instance, &i, err);
 
 	s.instance = i;
@@ -524,15 +521,15 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if ((code = show_policy(&s, err)))
 		return code;
-	if ((code = status_services_open(ctx, &s.fleet, err)))
+	if ((code = status_services_open(ctx, &s.pool, err)))
 		return code;
 	show_ifaces(&s);
-	status_services_show(ctx, &s.fleet);
+	status_services_show(ctx, &s.pool);
 	fill_sets(&s);
 	if (args_has(args, "limits"))
 		show_limits(&s);
 	show_alarms(&s);
-	fleet_close(&s.fleet);
+	pool_close(&s.pool);
 	if (!s.alarms)
 		return 0;
 	code = err_refused(err, "%zu %s", s.alarms, s.alarms == 1 ? "alarm" : "alarms");
@@ -545,7 +542,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	int code = args_expect_words(args, 0, 0, "", err);
 
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	return code ? code : run_instance(ctx, args, err);
 }
 

@@ -6,20 +6,20 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/cmd/arms_show.h"
+#include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/service_show.h"
-#include "ctl/control/hands.h"
+#include "ctl/control/overrides.h"
 
 struct view {
 	struct context *ctx;
-	const struct fleet *fleet;
-	const struct balancer_service *service;
-	struct hands hands; // on disk
+	const struct pool *pool;
+	const struct lb_service *service;
+	struct overrides overrides; // on disk
 };
 
-static const struct balancer_member *member(const struct view *v, uint32_t m)
+static const struct lb_member *member(const struct view *v, uint32_t m)
 {
-	return &v->fleet->state->members[v->service->first_member + m];
+	return &v->pool->state->members[v->service->first_member + m];
 }
 
 static uint32_t count_state(const struct view *v, enum backend_state state)
@@ -33,11 +33,11 @@ static uint32_t count_state(const struct view *v, enum backend_state state)
 
 static void show_line(const struct view *v)
 {
-	const struct fleet *f = v->fleet;
+	const struct pool *f = v->pool;
 	struct out *o = v->ctx->out;
-	struct balancer_figures figures;
+	struct lb_service_figures figures;
 
-	balancer_figures(f->state, v->service, f->clock.jiffies, f->clock.hz, &figures);
+	lb_service_figures(f->state, v->service, f->clock.jiffies, f->clock.hz, &figures);
 	out_set_string(o, "name", v->service->name);
 	out_set_string(o, "mode", service_mode_name(v->service->mode));
 	out_set_u64(o, "up", count_state(v, BACKEND_UP));
@@ -55,40 +55,40 @@ static void show_line(const struct view *v)
 		 (unsigned long long)figures.fingerprint);
 }
 
-static void show_hands(const struct view *v)
+static void show_overrides(const struct view *v)
 {
 	struct out *o = v->ctx->out;
 
 	out_array(o, "by_hand");
 	for (uint32_t m = 0; m < v->service->n_members; m++) {
-		const struct balancer_member *b = member(v, m);
+		const struct lb_member *b = member(v, m);
 		struct text state = {0};
 		addr_text name;
 		bool fleeting;
 
-		if (b->hand == BACKEND_UP && !b->weighed)
+		if (b->override == BACKEND_UP && !b->weighed)
 			continue;
-		fleeting = !hands_have(&v->hands, v->service->name, b);
-		service_add_state(&state, b, v->fleet->clock.wall_ms / 1000);
+		fleeting = !overrides_have(&v->overrides, v->service->name, b);
+		service_add_state(&state, b, v->pool->clock.wall_ms / 1000);
 		out_object(o, NULL);
-		out_set_string(o, "backend", fleet_name(b, name));
+		out_set_string(o, "backend", pool_name(b, name));
 		out_set_string(o, "state", text_get(&state));
-		out_set_u64(o, "weight", balancer_weight(b));
+		out_set_u64(o, "weight", lb_member_weight(b));
 		out_set_bool(o, "volatile", fleeting);
 		out_end(o);
 		out_line(o, "          %s: %s, weight %u%s; weir undrain %s %s takes it back",
-			 fleet_name(b, name), text_get(&state), balancer_weight(b),
+			 pool_name(b, name), text_get(&state), lb_member_weight(b),
 			 fleeting ? ", gone with the next boot" : "", v->service->name,
-			 fleet_name(b, name));
+			 pool_name(b, name));
 		text_free(&state);
 	}
 	out_end(o);
 }
 
-int status_services_open(struct context *ctx, struct fleet *ret, struct err *err)
+int status_services_open(struct context *ctx, struct pool *ret, struct err *err)
 {
 	struct err why = {0};
-	int code = fleet_open(ctx->instance, NULL, ret, &why);
+	int code = pool_open(ctx->instance, NULL, ret, &why);
 
 	if (!code || why.kind == ERR_INPUT)
 		return 0; // or there are none
@@ -96,36 +96,36 @@ int status_services_open(struct context *ctx, struct fleet *ret, struct err *err
 	return code;
 }
 
-void status_services_show(struct context *ctx, const struct fleet *f)
+void status_services_show(struct context *ctx, const struct pool *f)
 {
-	struct view v = {.ctx = ctx, .fleet = f};
+	struct view v = {.ctx = ctx, .pool = f};
 
 	if (f->live)
-		hands_read(ctx->instance, &v.hands,
-			   NULL); // damaged: the next change says so
+		overrides_read(ctx->instance, &v.overrides,
+			       NULL); // damaged: the next change says so
 	out_array(ctx->out, "services");
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		v.service = &f->state->services[n];
 		out_object(ctx->out, NULL);
 		show_line(&v);
-		show_hands(&v);
+		show_overrides(&v);
 		out_end(ctx->out);
 	}
 	out_end(ctx->out);
-	vec_free(&v.hands);
+	vec_free(&v.overrides);
 }
 
 // ---- alarms -------------------------------------------------------------------------------------
 
-static bool counts(const struct balancer_member *m)
+static bool counts(const struct lb_member *m)
 {
-	return balancer_state(m) == BACKEND_UP && balancer_weight(m);
+	return lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
 }
 
-static void alarm_backend(const struct view *v, const struct balancer_member *m,
-			  status_alarm *alarm, void *status)
+static void alarm_backend(const struct view *v, const struct lb_member *m, status_alarm *alarm,
+			  void *status)
 {
-	const struct backend *row = balancing_row(v->fleet->live, m->id);
+	const struct backend *row = lb_maps_backend(v->pool->live, m->id);
 	addr_text name;
 
 	if (m->gone || !row || row->here)
@@ -133,12 +133,12 @@ static void alarm_backend(const struct view *v, const struct balancer_member *m,
 	if (!row->ifindex && !counts(m)) // else alarm_ways knows why
 		alarm(status,
 		      "service '%s': no next hop is known for %s: weir service --refresh says why",
-		      v->service->name, fleet_name(m, name));
-	else if (arms_cannot_send(v->fleet, row))
+		      v->service->name, pool_name(m, name));
+	else if (egress_cannot_send(v->pool, row))
 		alarm(status,
 		      "service '%s': the device to %s loses frames: weir service --refresh "
 		      "says why",
-		      v->service->name, fleet_name(m, name));
+		      v->service->name, pool_name(m, name));
 }
 
 static void alarm_pins(const struct view *v, status_alarm *alarm, void *status)
@@ -146,7 +146,7 @@ static void alarm_pins(const struct view *v, status_alarm *alarm, void *status)
 	struct service_counter c;
 	num_text n;
 
-	if (balancing_counter(v->fleet->live, v->service->row, &c, NULL))
+	if (lb_maps_counter(v->pool->live, v->service->row, &c, NULL))
 		return;
 	if (v->service->hold > 1)
 		alarm(status,
@@ -161,33 +161,33 @@ static void alarm_pins(const struct view *v, status_alarm *alarm, void *status)
 		      (unsigned long long)v->service->buckets * SERVICE_PIN_WORDS);
 }
 
-static void alarm_arms(const struct fleet *f, status_alarm *alarm, void *status)
+static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status)
 {
-	CLEANUP_ARMS struct arms arms = {0};
-	CLEANUP_ARMS_FINDINGS struct arms_findings findings = {0};
+	CLEANUP_ARMS struct egresses egresses = {0};
+	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
 	num_text n;
 
-	arms_find(f, &arms);
-	arms_check(&arms, false, &findings);
+	egress_find(f, &egresses);
+	egress_check(&egresses, false, &findings);
 	vec_each (&findings, one)
 		if (one->problem)
 			alarm(status, "%s (%s)", one->text, one->mend);
-	vec_each (&arms, arm)
-		if (arm->lost.frames)
+	vec_each (&egresses, egress)
+		if (egress->lost.frames)
 			alarm(status,
 			      "'%s' lost %s frames that XDP sent, " ARMS_SINCE
 			      " (%s): weir doctor says why",
-			      arm->link.name, num_format_grouped(arm->lost.frames, n),
-			      arm->lost.counter);
+			      egress->link.name, num_format_grouped(egress->lost.frames, n),
+			      egress->lost.counter);
 }
 
 // As weir doctor asks, who waits for those that are silent.
-static void alarm_ways(const struct fleet *f, status_alarm *alarm, void *status)
+static void alarm_ways(const struct pool *f, status_alarm *alarm, void *status)
 {
-	CLEANUP_WAYS struct balance_ways ways = {0};
+	CLEANUP_LB_PATHS struct lb_paths ways = {0};
 	struct err err = {0};
 
-	if (balance_refresh(f->live, NEXTHOP_WAIT_MS, false, &ways, &err))
+	if (lb_running_refresh(f->live, NEXTHOP_WAIT_MS, false, &ways, &err))
 		alarm(status, "%s", err.text);
 	vec_each (&ways.lost, text)
 		alarm(status, "%s", *text);
@@ -198,10 +198,10 @@ static void alarm_ways(const struct fleet *f, status_alarm *alarm, void *status)
 		      ways.changed);
 }
 
-void status_services_alarms(struct context *ctx, const struct fleet *f, status_alarm *alarm,
+void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
 			    void *status)
 {
-	struct view v = {.ctx = ctx, .fleet = f};
+	struct view v = {.ctx = ctx, .pool = f};
 
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		uint32_t up = 0;
@@ -221,5 +221,5 @@ void status_services_alarms(struct context *ctx, const struct fleet *f, status_a
 	if (!f->live)
 		return;
 	alarm_ways(f, alarm, status);
-	alarm_arms(f, alarm, status);
+	alarm_egress(f, alarm, status);
 }

@@ -3,15 +3,15 @@
 #pragma once
 
 #include "ctl/cmd/command.h"
-#include "ctl/control/fleet.h"
+#include "ctl/control/pool.h"
 
 // A fleet without services (live NULL) where the policy has none. 0 or -errno with err set.
-int status_services_open(struct context *ctx, struct fleet *ret, struct err *err);
+int status_services_open(struct context *ctx, struct pool *ret, struct err *err);
 
 // A line for each, and what is set by hand.
-void status_services_show(struct context *ctx, const struct fleet *f);
+void status_services_show(struct context *ctx, const struct pool *f);
 
 // Called for each thing that is wrong.
 typedef __attribute__((format(printf, 2, 3))) void status_alarm(void *status, const char *fmt, ...);
-void status_services_alarms(struct context *ctx, const struct fleet *f, status_alarm *alarm,
+void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
 			    void *status);

@@ -8,7 +8,7 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 // What is to be taken away.
 enum scope {
@@ -45,30 +45,30 @@ struct meant_list {
 // What still covers an address after the change: rather something of the same origin, else the widest.
 struct leftover {
 	const struct request *request;
-	const struct book *book;
+	const struct store *store;
 	const struct record *record;
-	const struct holder *holder;
+	const struct owner *owner;
 	bool same_origin;
 };
 
 static void see_record(void *ctx, const struct record *record)
 {
 	struct leftover *l = ctx;
-	const struct holder *h = &l->book->records.holders.at[record->holder];
+	const struct owner *h = &l->store->records.owners.at[record->owner];
 	bool same = !strcmp(h->origin, l->request->intent.origin);
 
 	if (!(l->request->intent.kinds & 1u << record->kind) ||
 	    (l->record && same <= l->same_origin))
 		return;
 	l->record = record;
-	l->holder = h;
+	l->owner = h;
 	l->same_origin = same;
 }
 
-static struct leftover leftover_of(const struct request *r, const struct book *b,
+static struct leftover leftover_of(const struct request *r, const struct store *b,
 				   const struct prefix *p)
 {
-	struct leftover l = {.request = r, .book = b};
+	struct leftover l = {.request = r, .store = b};
 
 	records_covering(&b->records, p, see_record, &l);
 	return l;
@@ -77,7 +77,7 @@ static struct leftover leftover_of(const struct request *r, const struct book *b
 // The command that lets the target through.
 static void add_way(struct text *way, const struct leftover *l, const char *target)
 {
-	const struct holder *h = l->holder;
+	const struct owner *h = l->owner;
 	bool allow = l->request->intent.allow;
 	addr_text wide;
 
@@ -92,7 +92,7 @@ static void add_way(struct text *way, const struct leftover *l, const char *targ
 		text_addf(way, "; weir allow %s lets it through", target);
 }
 
-static bool is_own(const struct request *r, const struct holder *h, const char *name)
+static bool is_own(const struct request *r, const struct owner *h, const char *name)
 {
 	return !strcmp(h->origin, r->intent.origin) &&
 	       (r->scope == SCOPE_ORIGIN ||
@@ -100,16 +100,16 @@ static bool is_own(const struct request *r, const struct holder *h, const char *
 }
 
 // Every prefix that is held by us; name NULL: by whatever name.
-static void collect_held(const struct request *r, const struct book *b, const char *name,
+static void collect_held(const struct request *r, const struct store *b, const char *name,
 			 struct meant_list *ret)
 {
 	vec_each (&b->records.list, record)
 		if (r->intent.kinds & 1u << record->kind &&
-		    is_own(r, &b->records.holders.at[record->holder], name))
+		    is_own(r, &b->records.owners.at[record->owner], name))
 			vec_push(ret, ((struct meant){record->prefix, true}));
 }
 
-static bool owns_prefix(const struct request *r, const struct book *b, const struct prefix *p)
+static bool owns_prefix(const struct request *r, const struct store *b, const struct prefix *p)
 {
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
 		const struct record *record;
@@ -119,18 +119,18 @@ static bool owns_prefix(const struct request *r, const struct book *b, const str
 		    !(record = records_find(&b->records, p, kind, &n)))
 			continue;
 		for (size_t k = 0; k < n; k++)
-			if (is_own(r, &b->records.holders.at[record[k].holder], ""))
+			if (is_own(r, &b->records.owners.at[record[k].owner], ""))
 				return true;
 	}
 	return false;
 }
 
 // The prefixes that are meant to be free afterwards; who held them is known only before.
-static void collect(const struct request *r, const struct book *b, struct meant_list *ret)
+static void collect(const struct request *r, const struct store *b, struct meant_list *ret)
 {
 	if (r->scope == SCOPE_ORIGIN || r->scope == SCOPE_LIST)
 		collect_held(r, b, NULL, ret);
-	vec_each (&r->targets.bulk.items, item) {
+	vec_each (&r->targets.items.items, item) {
 		CLEANUP_FREE char *name = item->name ? target_name(item->name) : NULL;
 
 		if (name)
@@ -144,11 +144,11 @@ static void collect(const struct request *r, const struct book *b, struct meant_
 // X stays blocked by something else: by what and by whom.
 static void add_stays(struct text *t, const struct leftover *l, const char *target)
 {
-	const struct holder *h = l->holder;
+	const struct owner *h = l->owner;
 	struct text who = {0};
 	addr_text wide;
 
-	show_holder(&who, h);
+	show_owner(&who, h);
 	text_addf(t, "%s stays %s: %s %s, by %s%s%s", target,
 		  l->request->intent.allow ? "allowed" : "blocked", kind_text(l->record->kind),
 		  prefix_format(&l->record->prefix, wide), h->by[0] ? h->by : "?",
@@ -164,11 +164,11 @@ static void set_stays(struct out *o, const struct leftover *l, const char *targe
 	out_cell(o, "address", NULL, target);
 	out_cell(o, "kind", NULL, kind_key(l->record->kind));
 	out_cell(o, "prefix", NULL, prefix_format(&l->record->prefix, wide));
-	out_cell(o, "by", NULL, l->holder->by);
-	out_cell(o, "origin", NULL, l->holder->origin);
-	out_cell(o, "list", NULL, l->holder->list);
-	out_cell(o, "name", NULL, l->holder->name);
-	out_cell(o, "note", NULL, l->holder->note);
+	out_cell(o, "by", NULL, l->owner->by);
+	out_cell(o, "origin", NULL, l->owner->origin);
+	out_cell(o, "list", NULL, l->owner->list);
+	out_cell(o, "name", NULL, l->owner->name);
+	out_cell(o, "note", NULL, l->owner->note);
 }
 
 // Is it a failure that an address stays blocked? Who names an origin gives back what that holds, and others
@@ -203,7 +203,7 @@ static int say_stays(const struct leftover *l, const struct prefix *p, size_t mo
 }
 
 // Names what stays blocked: one address on standard error, before others one that is a failure.
-static int report_leftovers(struct context *ctx, const struct request *r, const struct book *b,
+static int report_leftovers(struct context *ctx, const struct request *r, const struct store *b,
 			    const struct meant_list *meant, struct err *err)
 {
 	struct leftover worst = {0};
@@ -229,9 +229,9 @@ static int report_leftovers(struct context *ctx, const struct request *r, const 
 	return n ? say_stays(&worst, &where, n - 1, failure, err) : 0;
 }
 
-static void unrecord(const struct request *r, struct book *b, size_t *ret_removed)
+static void unrecord(const struct request *r, struct store *b, size_t *ret_removed)
 {
-	struct holder who = {.origin = (char *)r->intent.origin, .list = (char *)r->intent.list};
+	struct owner who = {.origin = (char *)r->intent.origin, .list = (char *)r->intent.list};
 
 	switch (r->scope) {
 	case SCOPE_TARGETS:
@@ -252,10 +252,10 @@ static void unrecord(const struct request *r, struct book *b, size_t *ret_remove
 // What was taken away, in the words of the command line.
 static void add_what(struct text *t, const struct request *r, size_t removed)
 {
-	const struct bulk_item *item = r->targets.bulk.items.at;
+	const struct item *item = r->targets.items.items.at;
 	addr_text text;
 
-	if (r->targets.bulk.items.n == 1)
+	if (r->targets.items.items.n == 1)
 		text_addf(t, "%s%s", item->name ? item->name : prefix_format(&item->prefix, text),
 			  removed ? "" : ": nothing to take away");
 	else
@@ -282,27 +282,27 @@ static void report(struct context *ctx, const struct request *r, size_t removed)
 	text_free(&line);
 }
 
-static int change_book(struct context *ctx, const struct request *r, struct err *err)
+static int change_store(struct context *ctx, const struct request *r, struct err *err)
 {
-	CLEANUP_BOOK struct book *book = NULL;
+	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	struct meant_list meant = {0};
 	size_t removed = 0;
-	int code = pins_exist(ctx->instance) ? book_open(ctx->instance, ctx->line, &book, err)
-					     : not_attached(ctx->instance, "undo", err);
+	int code = bpffs_exist(ctx->instance) ? store_open(ctx->instance, ctx->line, &store, err)
+					      : not_attached(ctx->instance, "undo", err);
 
 	if (code)
 		return code;
-	collect(r, book, &meant);
-	unrecord(r, book, &removed);
+	collect(r, store, &meant);
+	unrecord(r, store, &removed);
 	if (!r->dry_run && removed)
-		code = book_commit(book, r->fleeting, &plan, err);
-	if (!code && book->unsaved.code)
+		code = store_commit(store, r->fleeting, &plan, err);
+	if (!code && store->unsaved.code)
 		log_warning("not saved: %s; what was taken away may come back with the next attach",
-			    book->unsaved.text);
+			    store->unsaved.text);
 	if (!code) {
 		report(ctx, r, removed);
-		code = report_leftovers(ctx, r, book, &meant, err);
+		code = report_leftovers(ctx, r, store, &meant, err);
 	}
 	vec_free(&meant);
 	return code;
@@ -311,7 +311,7 @@ static int change_book(struct context *ctx, const struct request *r, struct err 
 // Everything of somebody is asked for by --all, or by --sync or --origin without a target.
 static int read_scope(const struct args *args, struct request *r, struct err *err)
 {
-	bool all = args_has(args, "all"), named = r->targets.bulk.items.n;
+	bool all = args_has(args, "all"), named = r->targets.items.items.n;
 
 	if (all && (named || r->intent.list[0] || args_has(args, "set")))
 		return err_input(err, "--all goes with --origin, --to and --dry-run only");
@@ -354,7 +354,7 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
 	CLEANUP(request_free) struct request r = {0};
-	int code = pins_ready(err);
+	int code = bpffs_ready(err);
 
 	if (!code)
 		code = sets_check_options(args, err);
@@ -362,7 +362,7 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 		code = read_request(ctx, args, allow, &r, err);
 	if (!code && args_has(args, "set"))
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, true, err);
-	return code ? code : change_book(ctx, &r, err);
+	return code ? code : change_store(ctx, &r, err);
 }
 
 static int run_unblock(struct context *ctx, const struct args *args, struct err *err)

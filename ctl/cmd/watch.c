@@ -14,9 +14,9 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/culprits.h"
 #include "ctl/cmd/packet_text.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/events.h"
-#include "ctl/datapath/pins.h"
 
 static volatile sig_atomic_t stop;
 
@@ -145,7 +145,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!code && count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &w.left))
 		code = err_input(err, "--count '%s' is not a count of 1 or more", count);
 	if (!code)
-		code = pins_ready(err);
+		code = bpffs_ready(err);
 	if (!code)
 		code = instance_open(ctx->instance, &i, err);
 	if (code)

@@ -9,16 +9,16 @@
 #include <time.h>
 
 #include "ctl/base/num.h"
-#include "ctl/control/fleet.h"
-#include "ctl/control/hands.h"
-#include "ctl/control/leave.h"
+#include "ctl/control/detach_stale.h"
 #include "ctl/control/lockout.h"
-#include "ctl/control/settle.h"
+#include "ctl/control/overrides.h"
+#include "ctl/control/pool.h"
+#include "ctl/control/recover.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/control/vips.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
@@ -173,7 +173,7 @@ static int stage_record(const struct instance *i, struct candidate *c,
 {
 	char in_force[REVISION_ID];
 	struct err why = {0};
-	int code = settle_in_force(i, in_force, err);
+	int code = recover_in_force(i, in_force, err);
 
 	if (code)
 		return code;
@@ -182,7 +182,7 @@ static int stage_record(const struct instance *i, struct candidate *c,
 	r->note = mem_strdup(o->note);
 	r->at_s = (uint64_t)time(NULL);
 	r->fleeting = o->fleeting;
-	code = revisions_stage(o->instance, in_force, r, &c->world, &why);
+	code = revisions_stage(o->instance, in_force, r, &c->environment, &why);
 	if (code && !o->fleeting) {
 		*err = why;
 		err_hint(err, "--volatile changes the kernel alone");
@@ -220,11 +220,11 @@ static int attach_new(struct bringup *b, const struct policy_devices *d, struct 
 // What is in force, and whether something may be put in its place.
 static int settle(struct bringup *b, const struct apply_options *o, struct err *err)
 {
-	int code = settle_trial(b->instance, err);
+	int code = recover_trial(b->instance, err);
 
 	if (!code)
-		code = settle_check(b->instance, err);
-	if (!code && (code = settle_record(b->instance, err)) && o->fleeting) {
+		code = recover_check(b->instance, err);
+	if (!code && (code = recover_record(b->instance, err)) && o->fleeting) {
 		err_clear(err);
 		code = 0;
 	}
@@ -238,7 +238,7 @@ static int prepare(struct bringup *b, struct candidate *c, const struct apply_op
 {
 	int code = o->force ? 0 : candidate_check_tracking(c, err);
 
-	c->balance.options = (struct balance_options){o->force, o->trial_ms};
+	c->lb.options = (struct lb_apply_options){o->force, o->trial_ms};
 	if (!code)
 		code = candidate_load(c, b->instance, err);
 	if (!code && !o->force)
@@ -261,28 +261,28 @@ static int put_in_force(const struct instance *i, struct candidate *c, const str
 	revision_sign(r, about);
 	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
 		return code;
-	if (!(code = balance_before(&c->balance, i, r->fleeting, err)) &&
+	if (!(code = lb_apply_before(&c->lb, i, r->fleeting, err)) &&
 	    !(code = identities_enter(i, &c->identities, err)) &&
 	    (code = commit_switch(i, c->generation, trial_ms, err)))
 		identities_leave(i, &c->identities);
 	if (code)
 		generation_unpin(i->folder, number);
-	return code ? code : balance_after(&c->balance, i, number, err);
+	return code ? code : lb_apply_after(&c->lb, i, number, err);
 }
 
 // What was set for a backend goes with its line.
-static int forget_hands(const char *instance, const struct balancer *b, struct err *err)
+static int forget_overrides(const char *instance, const struct lb_state *b, struct err *err)
 {
-	struct hands hands = {0};
-	int code = hands_read(instance, &hands, err);
-	size_t before = hands.n;
+	struct overrides overrides = {0};
+	int code = overrides_read(instance, &overrides, err);
+	size_t before = overrides.n;
 
 	if (code)
 		return code;
-	hands_keep_named(&hands, b, (uint64_t)time(NULL));
-	if (hands.n < before)
-		code = hands_write(instance, &hands, err);
-	vec_free(&hands);
+	overrides_keep_named(&overrides, b, (uint64_t)time(NULL));
+	if (overrides.n < before)
+		code = overrides_write(instance, &overrides, err);
+	vec_free(&overrides);
 	return code;
 }
 
@@ -311,7 +311,7 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 	if (!code && !o->trial_ms && !o->fleeting && revision.id[0])
 		code = revisions_accept(o->instance, revision.id, err);
 	if (!code && !o->trial_ms && !o->fleeting)
-		code = forget_hands(o->instance, c->balance.balancer, err);
+		code = forget_overrides(o->instance, c->lb.lb, err);
 	if (!code)
 		code = finish(b->instance, c, ret->generation, err);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", revision.id);
@@ -323,16 +323,15 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 static void note_ended(const struct instance *i, const struct candidate *c,
 		       struct apply_result *ret)
 {
-	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	struct commit_state state;
-	const struct balancer *b;
+	const struct lb_state *b;
 
-	if (commit_read(i, &state, NULL) || balancing_open(i, state.active, &l, NULL))
+	if (commit_read(i, &state, NULL) || lb_maps_open(i, state.active, &l, NULL))
 		return;
-	b = balancing_state(l);
+	b = lb_maps_state(l);
 	for (size_t n = 0; n < b->n_services; n++)
-		if (!c->balance.balancer ||
-		    !balancer_find(c->balance.balancer, b->services[n].name))
+		if (!c->lb.lb || !lb_state_find(c->lb.lb, b->services[n].name))
 			vec_push(&ret->warnings,
 				 mem_printf(
 					 "service '%s' is not in the policy any more: its packets "
@@ -341,24 +340,25 @@ static void note_ended(const struct instance *i, const struct candidate *c,
 }
 
 // What the hand set goes on, which somebody may have forgotten.
-static void note_hands(const struct balancer *b, struct apply_result *ret)
+static void note_overrides(const struct lb_state *b, struct apply_result *ret)
 {
 	for (size_t n = 0; b && n < b->n_services; n++)
 		for (uint32_t m = 0; m < b->services[n].n_members; m++) {
-			const struct balancer_member *member =
+			const struct lb_member *member =
 				&b->members[b->services[n].first_member + m];
 			addr_text name;
 
-			if (member->gone || (member->hand == BACKEND_UP && !member->weighed))
+			if (member->gone || (member->override == BACKEND_UP && !member->weighed))
 				continue;
 			vec_push(&ret->warnings,
 				 mem_printf("service '%s': %s stays %s by hand; weir undrain %s %s "
 					    "takes it back",
-					    b->services[n].name, fleet_name(member, name),
-					    member->hand == BACKEND_DOWN    ? "down"
-					    : member->hand == BACKEND_DRAIN ? "drained"
-									    : "weighed otherwise",
-					    b->services[n].name, fleet_name(member, name)));
+					    b->services[n].name, pool_name(member, name),
+					    member->override == BACKEND_DOWN ? "down"
+					    : member->override == BACKEND_DRAIN
+						    ? "drained"
+						    : "weighed otherwise",
+					    b->services[n].name, pool_name(member, name)));
 		}
 }
 
@@ -428,7 +428,7 @@ static int follow(struct bringup *b, struct candidate *c, const struct apply_opt
 	code = attach_new(b, d, ret, err);
 	warn_merged(b->instance, c, ret);
 	if (!code && !o->trial_ms)
-		code = leave_interfaces(b->instance, ret->generation, &ret->left, err);
+		code = detach_stale(b->instance, ret->generation, &ret->left, err);
 	ret->attach_failed = code != 0;
 	note_entries_only(b->instance, ret);
 	return code;
@@ -440,9 +440,9 @@ static int replace(struct bringup *b, struct candidate *c, const struct apply_op
 	int code = prepare(b, c, o, ret, err);
 
 	ret->cost = c->cost;
-	vec_each (&c->balance.warnings, text)
+	vec_each (&c->lb.warnings, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
-	note_hands(c->balance.balancer, ret);
+	note_overrides(c->lb.lb, ret);
 	if (!code)
 		note_ended(b->instance, c, ret);
 	if (code || o->dry_run)
@@ -456,23 +456,23 @@ static int replace(struct bringup *b, struct candidate *c, const struct apply_op
 static int renew_services(const struct instance *i, const struct apply_options *o,
 			  struct apply_result *ret, struct err *err)
 {
-	CLEANUP_BALANCING struct balancing_live *l = NULL;
-	CLEANUP_WAYS struct balance_ways ways = {0};
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	CLEANUP_LB_PATHS struct lb_paths ways = {0};
 	struct clock now;
-	int code = balancing_open(i, ret->generation, &l, err);
+	int code = lb_maps_open(i, ret->generation, &l, err);
 
 	if (code)
 		return code;
 	if (!(code = instance_clock(i, &now, err)) && !o->dry_run)
-		code = balance_tidy(l, &now, NULL, NULL, err);
+		code = lb_running_tidy(l, &now, NULL, NULL, err);
 	if (!code)
-		code = balance_refresh(l, 0, !o->dry_run, &ways, err);
-	ret->hops = ways.changed;
+		code = lb_running_refresh(l, 0, !o->dry_run, &ways, err);
+	ret->nexthops = ways.changed;
 	vec_each (&ways.lost, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
 	vec_each (&ways.warnings, text)
 		vec_push(&ret->warnings, mem_strdup(*text));
-	note_hands(balancing_state(l), ret);
+	note_overrides(lb_maps_state(l), ret);
 	return code;
 }
 
@@ -501,13 +501,13 @@ static int keep(struct bringup *b, struct candidate *c, const struct apply_optio
 static bool needs_trial(const struct instance *i, const struct candidate *c, uint32_t generation,
 			const struct policy_devices *missing)
 {
-	CLEANUP_BALANCING struct balancing_live *l = NULL;
-	CLEANUP_WAYS struct balance_ways ways = {0};
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	CLEANUP_LB_PATHS struct lb_paths ways = {0};
 
 	if (missing->n || !c->resolved->n_services)
 		return missing->n;
-	return balancing_open(i, generation, &l, NULL) ||
-	       balance_refresh(l, 0, false, &ways, NULL) || ways.changed;
+	return lb_maps_open(i, generation, &l, NULL) ||
+	       lb_running_refresh(l, 0, false, &ways, NULL) || ways.changed;
 }
 
 // Does it treat every interface by the name that its device has now?
@@ -557,7 +557,7 @@ static int load_revision(struct candidate *c, const struct apply_options *o, cha
 			 struct err *err)
 {
 	struct revision revision = {0};
-	int code = revisions_load(o->instance, o->revision, &c->world, &revision, err);
+	int code = revisions_load(o->instance, o->revision, &c->environment, &revision, err);
 
 	if (!code)
 		*ret_path = mem_strdup(revision.path);
@@ -578,7 +578,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (!code && candidate_compile(c, path, o->ifaces, o->n_ifaces))
 		code = err_input(err, "'%s' has errors; nothing was changed", path);
 	if (!code)
-		code = balance_find_hops(&c->balance, c->resolved, NEXTHOP_WAIT_MS, err);
+		code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err);
 	if (!code)
 		code = find_devices(c, &devices, ret, err);
 	if (!code)
@@ -620,20 +620,20 @@ static void trial_close(struct trial *t)
 static int forget_confirmed(const struct instance *i, uint32_t generation, const char *revision,
 			    struct err *err)
 {
-	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	char current[REVISION_ID] = "";
 	int code = revisions_current(i->name, current, err);
 
 	if (code || !current[0] || strcmp(current, revision) != 0)
 		return code;
-	code = balancing_open(i, generation, &l, err);
+	code = lb_maps_open(i, generation, &l, err);
 	if (code && code != -ENOENT)
 		return code;
-	return forget_hands(i->name, l ? balancing_state(l) : NULL, err);
+	return forget_overrides(i->name, l ? lb_maps_state(l) : NULL, err);
 }
 
 // keeps: the slot of the policy that will be in force. ERR_REFUSED when there is no trial.
-static int trial_open(const char *instance, const char *command, enum weir_slot keeps,
+static int trial_open(const char *instance, const char *command, enum weir_prog keeps,
 		      struct trial *t, struct err *err)
 {
 	struct instance **i = &t->bringup.instance;
@@ -644,25 +644,24 @@ static int trial_open(const char *instance, const char *command, enum weir_slot 
 	if (!code)
 		code = instance_open(instance, i, err);
 	if (!code)
-		code = device_settle(*i, err);
+		code = device_sync(*i, err);
 	if (!code)
-		code = settle_record(*i, err);
+		code = recover_record(*i, err);
 	if (!code)
 		code = commit_read(*i, &t->state, err);
 	if (code)
 		return code;
 	if (!t->state.deadline)
 		return err_refused(err, "there is no trial");
-	return generation_read_about(
-		*i, keeps == WEIR_SLOT_ACTIVE ? t->state.active : t->state.previous, &t->about,
-		err);
+	return generation_read_about(*i, keeps == PROG_ACTIVE ? t->state.active : t->state.previous,
+				     &t->about, err);
 }
 
 // A trial of interfaces alone: which?
 static void note_tried(const struct trial *t, struct apply_result *ret)
 {
 	if (commit_tries_interfaces(&t->state))
-		leave_list_brought(t->bringup.instance, &ret->tried);
+		detach_list_brought(t->bringup.instance, &ret->tried);
 }
 
 static int refuse_expired(const struct trial *t, const struct ifnames *tried, struct err *err)
@@ -686,13 +685,13 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 	CLEANUP(trial_close) struct trial t = {0};
 	const struct instance *i;
 	bool removed;
-	int code = trial_open(instance, command, WEIR_SLOT_ACTIVE, &t, err);
+	int code = trial_open(instance, command, PROG_ACTIVE, &t, err);
 
 	i = t.bringup.instance;
 	if (!code)
 		note_tried(&t, ret);
 	if (!code && t.state.expired) {
-		code = settle_trial(i, err);
+		code = recover_trial(i, err);
 		if (!code)
 			code = refuse_expired(&t, &ret->tried, err);
 		if (commit_tries_interfaces(&t.state))
@@ -703,10 +702,10 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 	if (code)
 		return code;
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
-	code = revisions_settle(instance, ret->revision, err);
+	code = revisions_recover(instance, ret->revision, err);
 	if (!code)
 		code = forget_confirmed(i, t.state.active, ret->revision, err);
-	return code ? code : leave_interfaces(i, t.state.active, &ret->left, err);
+	return code ? code : detach_stale(i, t.state.active, &ret->left, err);
 }
 
 int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
@@ -715,22 +714,22 @@ int apply_abandon(const char *instance, const char *command, struct apply_result
 	CLEANUP(trial_close) struct trial t = {0};
 	const struct instance *i;
 	bool removed;
-	int code = trial_open(instance, command, WEIR_SLOT_PREVIOUS, &t, err);
+	int code = trial_open(instance, command, PROG_PREVIOUS, &t, err);
 
 	i = t.bringup.instance;
 	if (!code)
 		note_tried(&t, ret);
 	if (!code)
-		code = leave_brought(i, &ret->left, err);
+		code = detach_brought(i, &ret->left, err);
 	if (!code)
 		code = commit_back(i, err);
 	if (code)
 		return code;
 	revisions_forget(instance, t.about.revision);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
-	code = balance_back(i, t.state.previous, err);
+	code = lb_apply_back(i, t.state.previous, err);
 	if (!code)
-		code = leave_interfaces(i, t.state.previous, &ret->left, err);
+		code = detach_stale(i, t.state.previous, &ret->left, err);
 	if (!code && ret->left.n)
 		code = bringup_remove_if_idle(&t.bringup, &removed, err);
 	return code;

@@ -8,7 +8,7 @@
 
 #include "ctl/control/bringup.h"
 #include "ctl/control/candidate.h"
-#include "ctl/control/leave.h"
+#include "ctl/control/detach_stale.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/net/session.h"
@@ -33,8 +33,8 @@ struct apply_iface {
 };
 
 struct apply_result {
-	bool unchanged; // it was in force already: nothing was switched
-	size_t hops;    // next hops of backends that are others now, where nothing was switched
+	bool unchanged;  // it was in force already: nothing was switched
+	size_t nexthops; // next hops of backends that are others now, where nothing was switched
 	char revision[REVISION_ID]; // of the policy in force
 	uint32_t generation;
 	size_t rules, services, expects;

@@ -12,16 +12,16 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/control/book.h"
 #include "ctl/control/fitness.h"
 #include "ctl/control/macs.h"
+#include "ctl/control/recover.h"
 #include "ctl/control/restore.h"
-#include "ctl/control/settle.h"
+#include "ctl/control/store.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
@@ -38,18 +38,18 @@ void bringup_close(struct bringup *b)
 static int restore_overlay(struct bringup *b, struct err *err)
 {
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct book *book = NULL;
-	int code = book_open_with(b->instance, -1, &book, err);
+	struct store *store = NULL;
+	int code = store_open_with(b->instance, -1, &store, err);
 
 	if (code) {
 		b->instance = NULL; // gone with the book
 		return code;
 	}
-	code = book_restore(book, &b->restored, err);
+	code = store_restore(store, &b->restored, err);
 	if (!code && b->restored)
-		code = book_commit(book, true, &plan, err);
-	book->instance = NULL;
-	book_free(book);
+		code = store_commit(store, true, &plan, err);
+	store->instance = NULL;
+	store_free(store);
 	return code;
 }
 
@@ -72,7 +72,8 @@ static int create(struct bringup *b, struct restore *r, const char *name, uint32
 	if (code)
 		err_hint(err, "weir apply FILE brings another policy");
 	else if ((code = restore_overlay(b, err)))
-		err_hint(err, "move '%s/%s/overlay' away to begin without it", PINS_STATE, name);
+		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
+			 name);
 	if (!code)
 		code = instance_publish(b->instance, err);
 	if (code)
@@ -95,22 +96,22 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 {
 	CLEANUP_RESTORE struct restore restore = {0};
 	struct bringup b = {.lock = -1};
-	int code = pins_ready(err);
+	int code = bpffs_ready(err);
 
-	if (!code && !pins_exist(name))
+	if (!code && !bpffs_exist(name))
 		restore_prepare(name, &restore);
 	if (!code)
 		code = lock_take(name, command, &b.lock, err);
 	if (!code)
 		code = instance_sweep(name, err);
-	if (!code && pins_exist(name)) {
+	if (!code && bpffs_exist(name)) {
 		code = instance_open(name, &b.instance, err);
 		if (!code)
 			code = check_size(&b, max_entries, err);
 		if (!code)
-			code = device_settle(b.instance, err);
+			code = device_sync(b.instance, err);
 		if (!code)
-			code = settle_trial(b.instance, err);
+			code = recover_trial(b.instance, err);
 		if (!code)
 			code = macs_refresh(b.instance, err);
 	} else if (!code) {
@@ -140,7 +141,7 @@ static int check_link(const struct link *link, struct err *err)
 	return -EOPNOTSUPP;
 }
 
-// Who brought it, for leave_interfaces(). A command killed before this leaves one that stays.
+// Who brought it, for detach_stale(). A command killed before this leaves one that stays.
 static int note_origin(const struct instance *i, uint32_t generation,
 		       const struct attach_result *result, struct err *err)
 {
@@ -238,10 +239,10 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err)
 {
-	int code = settle_check(b->instance, err);
+	int code = recover_check(b->instance, err);
 
 	if (!code)
-		code = settle_record(b->instance, err);
+		code = recover_record(b->instance, err);
 	if (!code)
 		code = commit_try_interfaces(b->instance, trial_ms, err);
 	b->trial = !code;
@@ -254,14 +255,14 @@ int bringup_end_try(struct bringup *b, struct err *err)
 	return commit_back(b->instance, err);
 }
 
-void bringup_settle(const char *name)
+void bringup_recover(const char *name)
 {
 	CLEANUP_INSTANCE struct instance *i = NULL;
 
 	if (instance_open(name, &i, NULL))
 		return;
-	settle_record(i, NULL);
-	book_settle(i, NULL);
+	recover_record(i, NULL);
+	store_recover(i, NULL);
 }
 
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)
@@ -273,8 +274,8 @@ int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err
 		return 0;
 	// The maps go: what a command that was cut short left beside the old files is decided now. A record
 	// that still cannot be written is no reason to stay: its own command has failed and said so.
-	settle_record(b->instance, NULL);
-	code = book_settle(b->instance, err);
+	recover_record(b->instance, NULL);
+	code = store_recover(b->instance, err);
 	if (!code)
 		code = instance_remove(b->instance->name, err);
 	if (!code)

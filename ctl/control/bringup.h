@@ -41,7 +41,7 @@ int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err);
 int bringup_end_try(struct bringup *b, struct err *err);
 // Before an instance goes whatever its state is: what commands that were cut short left in the state folder is
 // decided, as far as its maps can be read. The caller holds the lock.
-void bringup_settle(const char *name);
+void bringup_recover(const char *name);
 
 // Removes the pins when no interface is left in the table; what is blocked stays in the state folder.
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err);

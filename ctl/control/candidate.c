@@ -20,12 +20,12 @@
 #include "ctl/policy/resolve.h"
 #include "ctl/table/compile.h"
 
-struct candidate *candidate_new(const struct dns_options *dns, const struct world *last)
+struct candidate *candidate_new(const struct dns_options *dns, const struct environment *last)
 {
 	struct candidate *c = mem_new(struct candidate);
 
 	c->diag = diag_new();
-	world_live(&c->world, dns, last);
+	environment_live(&c->environment, dns, last);
 	return c;
 }
 
@@ -34,7 +34,7 @@ struct candidate *candidate_new_replay(void)
 	struct candidate *c = mem_new(struct candidate);
 
 	c->diag = diag_new();
-	world_replay(&c->world);
+	environment_replay(&c->environment);
 	return c;
 }
 
@@ -43,13 +43,13 @@ void candidate_free(struct candidate *c)
 	if (!c)
 		return;
 	identities_free(&c->identities);
-	twin_free(c->twin);
+	test_program_free(c->test);
 	generation_free(c->generation);
-	balance_free(&c->balance);
+	lb_apply_free(&c->lb);
 	image_free(c->image);
 	resolved_free(c->resolved);
 	diag_free(c->diag);
-	world_free(&c->world);
+	environment_free(&c->environment);
 	free(c);
 }
 
@@ -82,7 +82,7 @@ int candidate_compile(struct candidate *c, const char *path, const char *const *
 {
 	struct compile_options options = {.hz = clock_hz()};
 
-	c->resolved = policy_load(path, &c->world.env, ifaces, n, c->diag);
+	c->resolved = policy_load(path, &c->environment.env, ifaces, n, c->diag);
 	if (!c->resolved || check_frames(c))
 		return -EINVAL;
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
@@ -140,10 +140,10 @@ static void warn_checks(const struct candidate *c)
 
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running, struct err *err)
 {
-	if (c->balance.balancer || !c->resolved->n_services)
+	if (c->lb.lb || !c->resolved->n_services)
 		return 0;
 	warn_checks(c);
-	return balance_plan(&c->balance, c->resolved, i, running, c->diag, err);
+	return lb_apply_plan(&c->lb, c->resolved, i, running, c->diag, err);
 }
 
 int candidate_load(struct candidate *c, const struct instance *i, struct err *err)
@@ -161,7 +161,7 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 
 	if (!code && i)
 		code = commit_read(i, &state, err);
-	options.heir_of = state.in_force;
+	options.previous = state.in_force;
 	for (; options.n_sets < c->resolved->n_dynamics; options.n_sets++)
 		sets[options.n_sets] = (struct generation_set){
 			.name = c->resolved->dynamics[options.n_sets].name,
@@ -169,14 +169,14 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		};
 	find_redirects(c, redirects, &options.n_redirects);
 	if (!code && c->resolved->n_services) {
-		code = candidate_plan(c, i, options.heir_of, err);
-		options.balancing = &c->balance.balancing;
+		code = candidate_plan(c, i, options.previous, err);
+		options.load = &c->lb.load;
 	}
 	if (!code)
 		code = blame_conntrack(
 			c, generation_load(i, c->image, &options, &c->generation, &c->cost, err),
 			err);
-	return code ? code : twin_open(i, c->generation, &c->twin, err);
+	return code ? code : test_program_open(i, c->generation, &c->test, err);
 }
 
 int candidate_check_tracking(const struct candidate *c, struct err *err)
@@ -218,9 +218,9 @@ void candidate_about(const struct candidate *c, struct generation_about *ret)
 }
 
 int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool live,
-		  struct twin_result *ret, struct err *err)
+		  struct test_result *ret, struct err *err)
 {
-	struct policy_twin ask = {
+	struct policy_test ask = {
 		.iface = p->iface + 1,
 		.over = p->over,
 		.established = p->established,
@@ -232,7 +232,7 @@ int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool liv
 
 	if (!c->resolved->n_interfaces)
 		ask.iface = 0;
-	return code ? code : twin_run(c->twin, frame, length, &ask, ret, err);
+	return code ? code : test_program_run(c->test, frame, length, &ask, ret, err);
 }
 
 // A service's packet that no backend would ever get; whether there is a way to one is not for the policy.
@@ -242,7 +242,7 @@ static bool is_packets_fault(uint32_t reason)
 	       reason == REASON_PASS_TTL;
 }
 
-static enum resolved_verdict verdict_of(const struct candidate *c, const struct twin_result *r)
+static enum resolved_verdict verdict_of(const struct candidate *c, const struct test_result *r)
 {
 	if (r->service >= 0)
 		return is_packets_fault(r->reason) ? RESOLVED_EXPECT_DROP : RESOLVED_EXPECT_SERVICE;
@@ -253,7 +253,7 @@ static enum resolved_verdict verdict_of(const struct candidate *c, const struct 
 	return reason_drops(r->reason) ? RESOLVED_EXPECT_DROP : RESOLVED_EXPECT_PASS;
 }
 
-static enum resolved_via via_of(const struct twin_result *r)
+static enum resolved_via via_of(const struct test_result *r)
 {
 	if (r->rule >= 0)
 		return RESOLVED_VIA_RULE;
@@ -288,7 +288,7 @@ static const char *verdict_word(enum resolved_verdict v)
 	return words[v];
 }
 
-static void describe_via(const struct candidate *c, const struct twin_result *r, struct text *t)
+static void describe_via(const struct candidate *c, const struct test_result *r, struct text *t)
 {
 	const struct image_rule *about = r->rule >= 0 ? &c->image->about[r->rule] : NULL;
 
@@ -302,7 +302,7 @@ static void describe_via(const struct candidate *c, const struct twin_result *r,
 		text_addf(t, " (%s)", reason_name(r->reason));
 }
 
-void candidate_describe(const struct candidate *c, const struct twin_result *r, char *buf,
+void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
 			size_t size)
 {
 	struct text t = {0};
@@ -319,7 +319,7 @@ void candidate_describe(const struct candidate *c, const struct twin_result *r, 
 }
 
 static bool as_expected(const struct candidate *c, const struct resolved_expect *e,
-			const struct twin_result *r)
+			const struct test_result *r)
 {
 	enum resolved_verdict verdict = verdict_of(c, r);
 
@@ -371,7 +371,7 @@ static void describe_packet(const struct resolved_packet *p, struct text *t)
 static int prove_one(struct candidate *c, const struct resolved_expect *e, struct err *err)
 {
 	for (size_t p = 0; p < e->n_packets; p++) {
-		struct twin_result result;
+		struct test_result result;
 		struct text wish = {0};
 		char got[512];
 		int code = candidate_ask(c, &e->packets[p], false, &result, err);

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "ctl/base/diag.h"
-#include "ctl/control/balance.h"
-#include "ctl/control/world.h"
+#include "ctl/control/environment.h"
+#include "ctl/control/lb_apply.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/identities.h"
 #include "ctl/policy/resolved.h"
@@ -16,18 +16,18 @@
 
 struct candidate {
 	struct diag *diag; // what is wrong with it, and what is worth a word
-	struct world world;
+	struct environment environment;
 	struct resolved *resolved;
 	struct image *image;
 	struct generation *generation;
-	struct twin *twin;
+	struct test_program *test;
 	struct generation_cost cost;
-	struct balance balance;       // of its `service` blocks
+	struct lb_apply lb;           // of its `service` blocks
 	struct identities identities; // what its counters change in the instance's maps
 };
 
-// An empty candidate in the living world, or in a record (then fill c->world with world_load).
-struct candidate *candidate_new(const struct dns_options *dns, const struct world *last);
+// An empty candidate in the living world, or in a record (then fill c->world with environment_load).
+struct candidate *candidate_new(const struct dns_options *dns, const struct environment *last);
 struct candidate *candidate_new_replay(void);
 void candidate_free(struct candidate *c);
 void candidate_cleanup(struct candidate **c);
@@ -49,12 +49,12 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 int candidate_check_tracking(const struct candidate *c, struct err *err);
 // The policy's interfaces, for the generation's own record.
 void candidate_about(const struct candidate *c, struct generation_about *ret);
-// Runs every expect line on the twin. 0, or -EINVAL with an error in c->diag for each that failed.
+// Runs every expect line on the test program. 0, or -EINVAL with an error in c->diag for each that failed.
 int candidate_prove(struct candidate *c, const struct instance *i, struct err *err);
 
-// "pass (default, edge.weir:21)", "drop via \"social\"": what the twin said.
-void candidate_describe(const struct candidate *c, const struct twin_result *r, char *buf,
+// "pass (default, edge.weir:21)", "drop via \"social\"": what the test program said.
+void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
 			size_t size);
-// Asks the twin about one packet.
+// Asks the test program about one packet.
 int candidate_ask(struct candidate *c, const struct resolved_packet *p, bool live,
-		  struct twin_result *ret, struct err *err);
+		  struct test_result *ret, struct err *err);

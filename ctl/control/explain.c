@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opens a policy for questions, asks its twin, finds the overlay entry behind an answer.
+// Opens a policy for questions, asks its test program, finds the overlay entry behind an answer.
 #include "ctl/control/explain.h"
 
 #include <errno.h>
@@ -17,11 +17,11 @@
 
 void explain_free(struct explain *e)
 {
-	twin_free(e->twin);
+	test_program_free(e->test);
 	generation_free(e->generation);
-	balancing_close(e->live);
+	lb_maps_close(e->live);
 	candidate_free(e->c);
-	book_free(e->book);
+	store_free(e->store);
 	*e = (struct explain){0};
 }
 
@@ -32,11 +32,11 @@ void explain_free(struct explain *e)
 struct question {
 	const struct policy_env *below;
 	struct source_reader files;
-	struct policy_env env; // of all this
-	struct world asked;    // the living world, for names
-	const char *path;      // of the main file
-	const char *packet;    // NULL: none
-	unsigned line;         // where the packet stands
+	struct policy_env env;    // of all this
+	struct environment asked; // the living world, for names
+	const char *path;         // of the main file
+	const char *packet;       // NULL: none
+	unsigned line;            // where the packet stands
 };
 
 static unsigned count_lines(const char *text, size_t length)
@@ -108,7 +108,7 @@ static void question_begin(struct question *q, const struct policy_env *below,
 		.addresses = find_addresses,
 		.names_may_fail = below->names_may_fail,
 	};
-	world_live(&q->asked, &request->dns, NULL);
+	environment_live(&q->asked, &request->dns, NULL);
 }
 
 // The finding that the sentence is made of: the first in the packet, else the first of the file.
@@ -183,19 +183,19 @@ static int take_packets(struct explain *e, const struct question *q, struct err 
 static int compile_text(struct explain *e, const struct explain_request *request, const char *path,
 			const char *const *ifaces, size_t n, struct err *err)
 {
-	struct policy_env below = e->c->world.env;
+	struct policy_env below = e->c->environment.env;
 	struct question q;
 	int code;
 
 	question_begin(&q, &below, request, path);
-	e->c->world.env = q.env;
+	e->c->environment.env = q.env;
 	code = candidate_compile(e->c, path, ifaces, n);
-	e->c->world.env = below;
+	e->c->environment.env = below;
 	if (code)
 		code = report(e, &q, request->file, err);
 	else if (q.packet)
 		code = take_packets(e, &q, err);
-	world_free(&q.asked);
+	environment_free(&q.asked);
 	return code;
 }
 
@@ -219,11 +219,11 @@ static int open_file(struct explain *e, const struct explain_request *request, s
 	for (size_t n = 0; !code && n < e->c->resolved->n_interfaces; n++)
 		e->classes[n] = (uint8_t)(n + 1);
 	e->named = !code && e->c->resolved->n_interfaces;
-	if (!code && request->twin)
-		code = balance_find_hops(&e->c->balance, e->c->resolved, NEXTHOP_WAIT_MS, err);
-	if (!code && request->twin)
+	if (!code && request->test)
+		code = lb_apply_find_nexthops(&e->c->lb, e->c->resolved, NEXTHOP_WAIT_MS, err);
+	if (!code && request->test)
 		code = candidate_load(e->c, NULL, err);
-	e->balancer = e->c->balance.balancer;
+	e->lb = e->c->lb.lb;
 	return code;
 }
 
@@ -254,7 +254,7 @@ static void collect_names(struct explain *e, const struct generation_about *abou
 	for (uint32_t number = 1; number < WEIR_IFACES && ret->n < WEIR_IFACES - 1; number++) {
 		struct iface *row = &ret->rows[number];
 
-		if (instance_iface(e->book->instance, number, row, NULL) ||
+		if (instance_iface(e->store->instance, number, row, NULL) ||
 		    row->state == IFACE_FREE || has_name(ret, row->name))
 			continue;
 		e->classes[ret->n] = e->reach.classes.class[number];
@@ -272,13 +272,13 @@ static int compile_record(struct explain *e, const struct explain_request *reque
 	int code;
 
 	e->c = candidate_new_replay();
-	found = about->revision[0] &&
-		!revisions_load(request->instance, about->revision, &e->c->world, &revision, &why);
+	found = about->revision[0] && !revisions_load(request->instance, about->revision,
+						      &e->c->environment, &revision, &why);
 	e->recorded = found || !about->revision[0];
 	collect_names(e, about, names);
 	if (!found)
-		vec_push(&e->c->world.files,
-			 ((struct world_file){mem_strdup(NO_FILE), mem_strdup(""), 0}));
+		vec_push(&e->c->environment.files,
+			 ((struct environment_file){mem_strdup(NO_FILE), mem_strdup(""), 0}));
 	code = compile_text(e, request, found ? revision.path : NO_FILE, names->at, names->n, err);
 	revision_free(&revision);
 	return code;
@@ -288,20 +288,20 @@ static int open_active(struct explain *e, uint32_t *ret_number, struct err *err)
 {
 	struct commit_state state;
 	uint32_t number;
-	int code = commit_in_force(e->book->instance, &state, &number, err);
+	int code = commit_in_force(e->store->instance, &state, &number, err);
 
 	if (code)
 		return code;
 	*ret_number = number;
-	return generation_open(e->book->instance, number, &e->generation, err);
+	return generation_open(e->store->instance, number, &e->generation, err);
 }
 
 static int open_balancer(struct explain *e, uint32_t number, struct err *err)
 {
-	int code = balancing_open(e->book->instance, number, &e->live, err);
+	int code = lb_maps_open(e->store->instance, number, &e->live, err);
 
 	if (!code)
-		e->balancer = balancing_state(e->live);
+		e->lb = lb_maps_state(e->live);
 	return code == -ENOENT ? 0 : code;
 }
 
@@ -309,18 +309,18 @@ static int open_running(struct explain *e, const struct explain_request *request
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	uint32_t number = 0;
-	int code = book_read(request->instance, &e->book, err);
+	int code = store_read(request->instance, &e->store, err);
 
 	if (!code)
 		code = open_active(e, &number, err);
 	if (!code)
-		code = generation_read_about(e->book->instance, number, about, err);
+		code = generation_read_about(e->store->instance, number, about, err);
 	if (!code)
-		code = reach_in_force(e->book->instance, &e->reach, err);
+		code = reach_in_force(e->store->instance, &e->reach, err);
 	if (!code)
 		code = open_balancer(e, number, err);
-	if (!code && request->twin)
-		code = twin_open(e->book->instance, e->generation, &e->twin, err);
+	if (!code && request->test)
+		code = test_program_open(e->store->instance, e->generation, &e->test, err);
 	if (code)
 		return code;
 	snprintf(e->revision, sizeof(e->revision), "%s", about->revision);
@@ -398,8 +398,8 @@ const struct record *explain_overlay(const struct explain *e, const struct prefi
 {
 	struct search s = {.kind = kind};
 
-	if (e->book)
-		records_covering(&e->book->records, p, see, &s);
+	if (e->store)
+		records_covering(&e->store->records, p, see, &s);
 	return s.found;
 }
 
@@ -432,9 +432,9 @@ static uint32_t device_of(const struct explain *e, uint32_t iface)
 	struct iface row;
 	uint32_t number = 0;
 
-	if (!e->book || iface >= r->n_interfaces ||
-	    instance_find_iface(e->book->instance, r->interfaces[iface].name, &number, NULL) ||
-	    !number || instance_iface(e->book->instance, number, &row, NULL))
+	if (!e->store || iface >= r->n_interfaces ||
+	    instance_find_iface(e->store->instance, r->interfaces[iface].name, &number, NULL) ||
+	    !number || instance_iface(e->store->instance, number, &row, NULL))
 		return 0;
 	return row.ifindex;
 }
@@ -442,8 +442,8 @@ static uint32_t device_of(const struct explain *e, uint32_t iface)
 int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
 		struct err *err)
 {
-	struct explain_answer answer = {.supposed = !e->twin || q->over || q->established};
-	struct policy_twin ask = {
+	struct explain_answer answer = {.supposed = !e->test || q->over || q->established};
+	struct policy_test ask = {
 		.iface = e->classes[q->iface & (WEIR_IFACES - 1)],
 		.over = q->over,
 		.established = q->established,
@@ -454,8 +454,8 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 
 	if (q->length < 14)
 		return err_input(err, "a frame has at least 14 bytes, not %zu", q->length);
-	code = twin_run(e->twin ? e->twin : e->c->twin, q->frame, q->length, &ask, &answer.result,
-			err);
+	code = test_program_run(e->test ? e->test : e->c->test, q->frame, q->length, &ask,
+				&answer.result, err);
 	if (code)
 		return code;
 	answer.ends = read_ends(q->frame, q->length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Why a packet is treated as it is: a private twin of the policy in force, or of a file, is asked, and
+// Why a packet is treated as it is: a private test program of the policy in force, or of a file, is asked, and
 // the policy's record finds the words for its answer. Nothing that counts packets is touched.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include "common/counters.h"
 #include "ctl/base/err.h"
-#include "ctl/control/book.h"
 #include "ctl/control/candidate.h"
+#include "ctl/control/store.h"
 #include "ctl/datapath/reach.h"
 
 struct explain_request {
@@ -18,7 +18,7 @@ struct explain_request {
 	const char *file;       // of a policy that takes the place of the one in force; NULL: none
 	struct dns_options dns; // for the names in it
 	const char *packet;     // in the language's words; NULL: none
-	bool twin;              // packets will be asked about
+	bool test;              // packets will be asked about
 };
 
 struct explain {
@@ -30,11 +30,11 @@ struct explain {
 	struct reach reach;                    // of the policy in force; not set for a file
 	bool bad_file;                         // the file has errors: in c->diag
 	char revision[16];                     // "" for a file and for the empty policy
-	struct book *book;                     // overlay and instance; NULL for a file
+	struct store *store;                   // overlay and instance; NULL for a file
 	struct generation *generation;         // in force; NULL for a file
-	struct twin *twin;                     // of that; NULL for a file: then c has one
-	struct balancing_live *live;           // its balancer; NULL: none, or a file
-	const struct balancer *balancer;       // of either; NULL: it has no services
+	struct test_program *test;             // of that; NULL for a file: then c has one
+	struct lb_maps *live;                  // its balancer; NULL: none, or a file
+	const struct lb_state *lb;             // of either; NULL: it has no services
 	const struct resolved_packet *packets; // that the request's words describe
 	size_t n_packets;
 };
@@ -59,7 +59,7 @@ struct explain_ends {
 };
 
 struct explain_answer {
-	struct twin_result result;
+	struct test_result result;
 	struct explain_ends ends;
 	const struct record *overlay; // that decided; NULL: none, or nobody knows which
 	bool supposed;                // not asked about the live state

@@ -7,16 +7,16 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/control/book.h"
 #include "ctl/control/revisions.h"
+#include "ctl/control/store.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
-#include "ctl/datapath/pins.h"
 
 // FILE and FILE.new of the state folder. *ret_was_there: one of them.
 static int remove_file(const char *instance, const char *name, bool dry_run, bool *ret_was_there,
 		       struct err *err)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/%s/%s", PINS_STATE, instance, name);
+	CLEANUP_FREE char *path = mem_printf("%s/%s/%s", WEIR_STATE_FOLDER, instance, name);
 	CLEANUP_FREE char *staged = mem_printf("%s.new", path);
 
 	*ret_was_there = file_exists(path) || file_exists(staged);
@@ -34,7 +34,7 @@ static int forget_policy(const char *instance, bool dry_run, struct forgotten *r
 {
 	int code = revisions_remove(instance, dry_run, &ret->revisions, err);
 
-	return code ? code : remove_file(instance, "drains", dry_run, &ret->hands, err);
+	return code ? code : remove_file(instance, "drains", dry_run, &ret->overrides, err);
 }
 
 static int forget_entries(const char *instance, bool dry_run, struct forgotten *ret,
@@ -42,13 +42,13 @@ static int forget_entries(const char *instance, bool dry_run, struct forgotten *
 {
 	bool was_there;
 
-	ret->damaged = book_count(instance, &ret->entries) != 0;
+	ret->damaged = store_count(instance, &ret->entries) != 0;
 	return remove_file(instance, "overlay", dry_run, &was_there, err);
 }
 
 static int check_detached(const char *instance, struct err *err)
 {
-	if (!pins_exist(instance))
+	if (!bpffs_exist(instance))
 		return 0;
 	err_refused(err, "instance '%s' is attached: what it keeps is in force", instance);
 	err_hint(err, "weir detach first");
@@ -58,7 +58,7 @@ static int check_detached(const char *instance, struct err *err)
 int forget(const char *instance, const char *command, const struct forget_what *what, bool dry_run,
 	   struct forgotten *ret, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FD int lock = -1;
 	int code = lock_take(instance, command, &lock, err);
 

@@ -15,7 +15,7 @@ struct forget_what {
 
 struct forgotten {
 	size_t revisions, entries;
-	bool hands, seed;
+	bool overrides, seed;
 	bool damaged; // the entries could not be read, and nobody knows how many they were
 };
 

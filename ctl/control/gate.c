@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs a packet of the login through twins of the policies that packets on the interface would meet.
+// Runs a packet of the login through test programs of the policies that packets on the interface would meet.
 #include "ctl/control/gate.h"
 
 #include <errno.h>
@@ -43,13 +43,13 @@ static int look(const struct instance *i, uint32_t generation, const struct link
 }
 
 // Words of the policy's record, which alone knows the rules' names and places.
-static bool describe_rule(const struct seen *s, const struct twin_result *r, char *buf, size_t size)
+static bool describe_rule(const struct seen *s, const struct test_result *r, char *buf, size_t size)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	const char *names[WEIR_IFACES];
 	struct revision revision = {0};
 	bool known = s->about->revision[0] && !revisions_load(s->instance->name, s->about->revision,
-							      &c->world, &revision, NULL);
+							      &c->environment, &revision, NULL);
 
 	for (uint32_t n = 0; n < s->about->n_ifaces; n++)
 		names[n] = s->about->ifaces[n];
@@ -61,7 +61,7 @@ static bool describe_rule(const struct seen *s, const struct twin_result *r, cha
 	return known;
 }
 
-static void describe(const struct seen *s, const struct twin_result *r, char *buf, size_t size)
+static void describe(const struct seen *s, const struct test_result *r, char *buf, size_t size)
 {
 	if (r->reason == REASON_DROP_BLOCK_FROM || r->reason == REASON_DROP_BLOCK_TO)
 		snprintf(buf, size, "drop (%s)", reason_text(r->reason));
@@ -74,20 +74,20 @@ static int ask(const struct seen *s, const struct session *session, bool *ret, c
 	       size_t size, struct err *err)
 {
 	CLEANUP_GENERATION struct generation *g = NULL;
-	CLEANUP_TWIN struct twin *twin = NULL;
+	CLEANUP_TEST_PROGRAM struct test_program *test = NULL;
 	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
 	const struct resolved_packet packet = login_packet(session);
-	const struct policy_twin question = {.iface = s->class, .live = 1, .calm = 1};
-	struct twin_result result;
+	const struct policy_test question = {.iface = s->class, .live = 1, .calm = 1};
+	struct test_result result;
 	size_t length;
 	int code = generation_open(s->instance, s->generation, &g, err);
 
 	if (!code)
-		code = twin_open(s->instance, g, &twin, err);
+		code = test_program_open(s->instance, g, &test, err);
 	if (!code)
 		code = frame_build(&packet, frame, &length, err);
 	if (!code)
-		code = twin_run(twin, frame, length, &question, &result, err);
+		code = test_program_run(test, frame, length, &question, &result, err);
 	if (code)
 		return code;
 	*ret = result.verdict == XDP_PASS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Would what is in force cut off the operator's login on an interface that it does not reach yet? Asked of
-// its twin before every attach, however the interface comes to it.
+// its test program before every attach, however the interface comes to it.
 #pragma once
 
 #include <stddef.h>

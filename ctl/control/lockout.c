@@ -69,7 +69,7 @@ static bool sees(const struct lockout *l, const struct addr *local, uint32_t *re
 static int passes(struct candidate *c, const struct resolved_packet *p, bool *ret, char *buf,
 		  size_t size, struct err *err)
 {
-	struct twin_result result;
+	struct test_result result;
 	int code = candidate_ask(c, p, false, &result, err);
 
 	if (code)

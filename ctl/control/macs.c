@@ -162,21 +162,21 @@ static bool is_unsure(const struct tower *t, const struct link *base)
 static void add_members(const struct tower *t, const struct link *base, uint32_t number,
 			struct above *ret)
 {
-	bool hands_down = !strcmp(base->kind, "bond");
+	bool overrides_down = !strcmp(base->kind, "bond");
 
 	for (size_t n = 0; n < t->n; n++) {
 		const struct link *l = &t->links[n];
 
-		if (l->master != base->index || !(hands_down || !base->kind[0]))
+		if (l->master != base->index || !(overrides_down || !base->kind[0]))
 			continue;
-		hands_down = true;
+		overrides_down = true;
 		if (ret->n_members < WEIR_MEMBERS)
-			ret->members[ret->n_members] = IFACE_SLOT(l->index, number);
+			ret->members[ret->n_members] = IFACE_BUCKET(l->index, number);
 		ret->n_members++;
 	}
-	if (hands_down && !ret->iface_rest)
+	if (overrides_down && !ret->iface_rest)
 		ret->iface_rest = number;
-	ret->masters += hands_down;
+	ret->masters += overrides_down;
 }
 
 // Of a single bond all members are, and those that are still to come.

@@ -7,28 +7,29 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/control/balance.h"
-#include "ctl/control/hands.h"
+#include "ctl/control/lb_apply.h"
+#include "ctl/control/overrides.h"
 #include "ctl/datapath/commit.h"
 
 // As attach finds the members: with what is on disk.
-static void take_kept_hands(struct balancer *b, const struct hands *hands, uint64_t wall_s)
+static void take_kept_overrides(struct lb_state *b, const struct overrides *overrides,
+				uint64_t wall_s)
 {
 	for (size_t n = 0; n < b->n_services; n++) {
-		const struct balancer_service *s = &b->services[n];
+		const struct lb_service *s = &b->services[n];
 
 		for (uint32_t i = 0; i < s->n_members; i++) {
-			struct balancer_member *m = &b->members[s->first_member + i];
+			struct lb_member *m = &b->members[s->first_member + i];
 
-			m->hand = BACKEND_UP;
+			m->override = BACKEND_UP;
 			m->weighed = 0;
 			m->until_s = 0;
-			balancer_take_hand(m, s->name, hands->at, hands->n, wall_s);
+			lb_member_take_override(m, s->name, overrides->at, overrides->n, wall_s);
 		}
 	}
 }
 
-static int refuse(const struct balancer_service *s, const struct balancer_loss *loss,
+static int refuse(const struct lb_service *s, const struct lb_service_loss *loss,
 		  const struct clock *now, struct err *err)
 {
 	uint64_t ms = loss->jiffies * 1000 / now->hz;
@@ -56,25 +57,25 @@ static int refuse(const struct balancer_service *s, const struct balancer_loss *
 	return -EBUSY;
 }
 
-static int check(struct balancing_live *l, const struct instance *i, const struct clock *now,
+static int check(struct lb_maps *l, const struct instance *i, const struct clock *now,
 		 struct err *err)
 {
-	struct balancer *b = balancing_state(l);
-	CLEANUP_FREE struct balancer_member *members = NULL;
-	struct balancer fresh = *b;
-	struct hands hands = {0};
+	struct lb_state *b = lb_maps_state(l);
+	CLEANUP_FREE struct lb_member *members = NULL;
+	struct lb_state fresh = *b;
+	struct overrides overrides = {0};
 	int code = 0;
 
 	members = mem_zalloc(b->n_members, sizeof(*members));
 	memcpy(members, b->members, b->n_members * sizeof(*members));
 	fresh.members = members;
-	hands_read(i->name, &hands, NULL); // damaged: attach begins without it, too
-	take_kept_hands(&fresh, &hands, now->wall_ms / 1000);
-	vec_free(&hands);
+	overrides_read(i->name, &overrides, NULL); // damaged: attach begins without it, too
+	take_kept_overrides(&fresh, &overrides, now->wall_ms / 1000);
+	vec_free(&overrides);
 	for (size_t n = 0; !code && n < b->n_services; n++) {
-		struct balancer_loss loss;
+		struct lb_service_loss loss;
 
-		balancer_loss(&fresh, &b->services[n], now->jiffies, now->hz, &loss);
+		lb_service_loss(&fresh, &b->services[n], now->jiffies, now->hz, &loss);
 		if (loss.unsettled || loss.other)
 			code = refuse(&b->services[n], &loss, now, err);
 	}
@@ -83,7 +84,7 @@ static int check(struct balancing_live *l, const struct instance *i, const struc
 
 int parting_check(const struct instance *i, struct err *err)
 {
-	CLEANUP_BALANCING struct balancing_live *l = NULL;
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	struct commit_state state;
 	struct clock now;
 	uint32_t in_force = 0;
@@ -92,14 +93,14 @@ int parting_check(const struct instance *i, struct err *err)
 	if (!code)
 		in_force = state.in_force;
 	if (!code)
-		code = in_force ? balancing_open(i, in_force, &l, err) : -ENOENT;
+		code = in_force ? lb_maps_open(i, in_force, &l, err) : -ENOENT;
 	if (code == -ENOENT)
 		return 0;
 	if (!code)
 		code = instance_clock(i, &now, err);
 	// A trial has two rings that stand for each other: they are left as they are.
 	if (!code && !state.deadline)
-		code = balance_tidy(l, &now, NULL, NULL, err);
+		code = lb_running_tidy(l, &now, NULL, NULL, err);
 	if (!code)
 		return check(l, i, &now, err);
 	if (!err->hint[0])

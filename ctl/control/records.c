@@ -7,9 +7,9 @@
 
 void records_free(struct records *r)
 {
-	vec_each (&r->holders, h)
+	vec_each (&r->owners, h)
 		free(h->origin); // its other strings are in the same allocation
-	vec_free(&r->holders);
+	vec_free(&r->owners);
 	vec_free(&r->list);
 	r->epoch = 0;
 	r->clock = (struct records_clock){0};
@@ -30,12 +30,12 @@ static char *put_string(char **at, const char *s)
 	return copy;
 }
 
-uint32_t records_holder(struct records *r, const struct holder *h)
+uint32_t records_owner(struct records *r, const struct owner *h)
 {
 	const char *origin = or_empty(h->origin), *list = or_empty(h->list);
 	const char *name = or_empty(h->name), *note = or_empty(h->note), *by = or_empty(h->by);
 	size_t size = strlen(origin) + strlen(list) + strlen(name) + strlen(note) + strlen(by) + 5;
-	struct holder copy = {.since_s = h->since_s, .fleeting = h->fleeting};
+	struct owner copy = {.since_s = h->since_s, .fleeting = h->fleeting};
 	char *at = mem_zalloc(size, 1);
 
 	copy.origin = put_string(&at, origin);
@@ -43,11 +43,11 @@ uint32_t records_holder(struct records *r, const struct holder *h)
 	copy.name = put_string(&at, name);
 	copy.note = put_string(&at, note);
 	copy.by = put_string(&at, by);
-	vec_push(&r->holders, copy);
-	return (uint32_t)(r->holders.n - 1);
+	vec_push(&r->owners, copy);
+	return (uint32_t)(r->owners.n - 1);
 }
 
-static int holder_compare(const struct holder *a, const struct holder *b)
+static int owner_compare(const struct owner *a, const struct owner *b)
 {
 	int order = strcmp(or_empty(a->origin), or_empty(b->origin));
 
@@ -79,8 +79,8 @@ int record_compare(const struct records *r, const struct record *a, const struct
 	order = prefix_compare(&a->prefix, &b->prefix);
 	if (!order)
 		order = (int)a->kind - (int)b->kind;
-	if (!order && a->holder != b->holder)
-		order = holder_compare(&r->holders.at[a->holder], &r->holders.at[b->holder]);
+	if (!order && a->owner != b->owner)
+		order = owner_compare(&r->owners.at[a->owner], &r->owners.at[b->owner]);
 	return order;
 }
 
@@ -140,7 +140,7 @@ static void sort(const struct records *r, struct record **list, size_t n)
 }
 
 // Whether a claim that is there moves to the holder that repeats it.
-static bool takes_over(const struct holder *fresh, const struct holder *old)
+static bool takes_over(const struct owner *fresh, const struct owner *old)
 {
 	if (fresh->fleeting != old->fleeting)
 		return old->fleeting;
@@ -149,25 +149,25 @@ static bool takes_over(const struct holder *fresh, const struct holder *old)
 
 static void repeat(const struct records *r, struct record *record, const struct record *fresh)
 {
-	if (takes_over(&r->holders.at[fresh->holder], &r->holders.at[record->holder]))
-		record->holder = fresh->holder;
+	if (takes_over(&r->owners.at[fresh->owner], &r->owners.at[record->owner]))
+		record->owner = fresh->owner;
 	if (fresh->until_s > record->until_s)
 		record->until_s = fresh->until_s;
 }
 
 // The claims as records, sorted, each once.
-static struct record *sorted_claims(const struct records *r, const struct claim *claims, size_t n,
-				    size_t *ret_n)
+static struct record *sorted_references(const struct records *r, const struct reference *references,
+					size_t n, size_t *ret_n)
 {
 	struct record *list = mem_realloc(NULL, n, sizeof(*list));
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++)
 		list[i] = (struct record){
-			.prefix = claims[i].prefix,
-			.kind = claims[i].kind,
-			.holder = claims[i].holder,
-			.until_s = claims[i].until_s,
+			.prefix = references[i].prefix,
+			.kind = references[i].kind,
+			.owner = references[i].owner,
+			.until_s = references[i].until_s,
 		};
 	sort(r, &list, n);
 	for (size_t i = 0; i < n; i++) {
@@ -182,27 +182,27 @@ static struct record *sorted_claims(const struct records *r, const struct claim 
 
 // The claims of one origin, list and name.
 struct own {
-	bool *holder; // for each holder: is it this one
+	bool *owner; // for each holder: is it this one
 	unsigned kinds;
 };
 
-static struct own own_of(const struct records *r, const struct holder *who, unsigned kinds)
+static struct own own_of(const struct records *r, const struct owner *who, unsigned kinds)
 {
-	struct own own = {.holder = mem_zalloc(r->holders.n, sizeof(bool)), .kinds = kinds};
+	struct own own = {.owner = mem_zalloc(r->owners.n, sizeof(bool)), .kinds = kinds};
 
-	for (size_t i = 0; i < r->holders.n; i++)
-		own.holder[i] = !holder_compare(&r->holders.at[i], who);
+	for (size_t i = 0; i < r->owners.n; i++)
+		own.owner[i] = !owner_compare(&r->owners.at[i], who);
 	return own;
 }
 
 static void own_free(struct own *own)
 {
-	free(own->holder);
+	free(own->owner);
 }
 
 static bool owns(const struct own *own, const struct record *record)
 {
-	return own && own->kinds >> record->kind & 1 && own->holder[record->holder];
+	return own && own->kinds >> record->kind & 1 && own->owner[record->owner];
 }
 
 // Repeats a claim that is there; an exact one gets the new expiry, even an earlier one.
@@ -262,20 +262,20 @@ static struct records_change merge(struct records *r, struct run fresh, const st
 	return change;
 }
 
-void records_add(struct records *r, const struct claim *claims, size_t n,
+void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret)
 {
 	size_t n_fresh;
-	CLEANUP_FREE struct record *fresh = sorted_claims(r, claims, n, &n_fresh);
+	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
 
 	*ret = merge(r, run_of(fresh, n_fresh), NULL);
 }
 
-void records_replace(struct records *r, const struct holder *who, unsigned kinds,
-		     const struct claim *claims, size_t n, struct records_change *ret)
+void records_replace(struct records *r, const struct owner *who, unsigned kinds,
+		     const struct reference *references, size_t n, struct records_change *ret)
 {
 	size_t n_fresh;
-	CLEANUP_FREE struct record *fresh = sorted_claims(r, claims, n, &n_fresh);
+	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
 	CLEANUP(own_free) struct own own = own_of(r, who, kinds);
 
 	*ret = merge(r, run_of(fresh, n_fresh), &own);
@@ -317,7 +317,7 @@ static bool is_at(const struct records *r, size_t i, const struct prefix *p)
 	return i < r->list.n && !prefix_compare(&r->list.at[i].prefix, p);
 }
 
-void records_remove(struct records *r, const struct holder *who, unsigned kinds,
+void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed)
 {
 	CLEANUP(own_free) struct own own = own_of(r, who, kinds);
@@ -340,7 +340,7 @@ void records_remove_origin(struct records *r, const char *origin, unsigned kinds
 		const struct record *record = &r->list.at[i];
 
 		marked[i] = kinds >> record->kind & 1 &&
-			    (!origin || !strcmp(r->holders.at[record->holder].origin, origin));
+			    (!origin || !strcmp(r->owners.at[record->owner].origin, origin));
 	}
 	*ret_removed = drop(r, marked);
 }
@@ -357,15 +357,15 @@ void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed)
 	*ret_removed = drop(r, marked);
 }
 
-void records_entries(const struct records *r, struct entries *ret)
+void records_entries(const struct records *r, struct records_entries *ret)
 {
-	struct entries entries = {
+	struct records_entries entries = {
 		.at = mem_realloc(NULL, r->list.n, sizeof(*entries.at)),
 		.cap = r->list.n,
 	};
 
 	vec_each (&r->list, record) {
-		struct entry *last = entries.n ? vec_last(&entries) : NULL;
+		struct records_entry *last = entries.n ? vec_last(&entries) : NULL;
 
 		if (last && last->kind == record->kind &&
 		    !prefix_compare(&last->prefix, &record->prefix)) {
@@ -373,7 +373,7 @@ void records_entries(const struct records *r, struct entries *ret)
 				last->until_s = record->until_s;
 			continue;
 		}
-		entries.at[entries.n++] = (struct entry){
+		entries.at[entries.n++] = (struct records_entry){
 			.prefix = record->prefix,
 			.kind = record->kind,
 			.until_s = record->until_s,
@@ -438,7 +438,7 @@ void records_follow_clock(struct records *r, const struct records_clock *now)
 		return;
 	vec_each (&r->list, record)
 		record->until_s = shifted(record->until_s, by);
-	vec_each (&r->holders, holder)
-		holder->since_s = shifted(holder->since_s, by);
+	vec_each (&r->owners, owner)
+		owner->since_s = shifted(owner->since_s, by);
 	r->clock = *now;
 }

@@ -19,7 +19,7 @@
 // Who made a claim, and why. Records share holders; two claims on a prefix are the same claim when
 // origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers pass; in
 // the book the five strings are one allocation that begins at origin.
-struct holder {
+struct owner {
 	char *origin;     // --origin: the program or person that speaks; "" by default
 	char *list;       // --sync NAME; "" otherwise
 	char *name;       // host name that the address came from; "" for an address
@@ -32,7 +32,7 @@ struct holder {
 struct record {
 	struct prefix prefix;
 	uint8_t kind;     // enum overlay_kind
-	uint32_t holder;  // index into records.holders
+	uint32_t owner;   // index into records.holders
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
@@ -47,7 +47,7 @@ struct records_clock {
 struct records {
 	uint64_t epoch;             // knobs.epoch that this book belongs to
 	struct records_clock clock; // that its times are of
-	VEC(struct holder) holders;
+	VEC(struct owner) owners;
 	VEC(struct record) list; // sorted by record_compare, no two equal claims
 };
 
@@ -58,14 +58,14 @@ void records_free(struct records *r);
 int record_compare(const struct records *r, const struct record *a, const struct record *b);
 
 // Adds a holder (copies its strings) and returns its index.
-uint32_t records_holder(struct records *r, const struct holder *h);
+uint32_t records_owner(struct records *r, const struct owner *h);
 
 // One changing command in bulk, so that 100,000 claims cost a sort and a merge, not 100,000 searches.
-struct claim {
+struct reference {
 	struct prefix prefix;
 	uint8_t kind;
 	uint64_t until_s;
-	uint32_t holder;
+	uint32_t owner;
 };
 
 struct records_change {
@@ -76,16 +76,16 @@ struct records_change {
 // Adds claims (any order, repetitions allowed). A claim that is there gets the later expiry and, where
 // the new holder has a note, the new holder; but what is kept across reboots stays so, whoever claims
 // it fleetingly, and becomes so when a fleeting one is claimed again. *ret is overwritten.
-void records_add(struct records *r, const struct claim *claims, size_t n,
+void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret);
 // The claims of this origin + list + name are now exactly these, expiries included (for --sync and for
 // names whose addresses changed): others of the same kinds (bit mask 1 << kind) go. The claims' holders
 // are of that origin, list and name.
-void records_replace(struct records *r, const struct holder *who, unsigned kinds,
-		     const struct claim *claims, size_t n, struct records_change *ret);
+void records_replace(struct records *r, const struct owner *who, unsigned kinds,
+		     const struct reference *references, size_t n, struct records_change *ret);
 // Takes away the claims on exactly these prefixes (any order) with this origin. Claims of names and
 // lists stay unless `who` names them. prefixes NULL: all claims of who. *ret_removed: how many.
-void records_remove(struct records *r, const struct holder *who, unsigned kinds,
+void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
 // Takes away all claims of an origin, those of its names and lists too; origin NULL: everybody's.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
@@ -99,16 +99,16 @@ void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed);
 
 // The entries the kernel should have: for each prefix and kind the latest expiry, in the order of the
 // records. *ret is overwritten; the caller frees ret->at.
-struct entry {
+struct records_entry {
 	struct prefix prefix;
 	uint8_t kind;
 	uint64_t until_s;
 };
-struct entries {
-	struct entry *at;
+struct records_entries {
+	struct records_entry *at;
 	size_t n, cap;
 };
-void records_entries(const struct records *r, struct entries *ret);
+void records_entries(const struct records *r, struct records_entries *ret);
 
 // First record of exactly this prefix and kind, and how many follow; NULL when there is none.
 const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,

@@ -28,13 +28,13 @@ static const char *const kind_names[OVERLAY_KINDS] = {
 };
 
 // The new number of each holder.
-static uint32_t *number_holders(const struct records *r)
+static uint32_t *number_owners(const struct records *r)
 {
-	uint32_t *ids = mem_zalloc(r->holders.n, sizeof(*ids)), next = 0;
+	uint32_t *ids = mem_zalloc(r->owners.n, sizeof(*ids)), next = 0;
 
 	vec_each (&r->list, record)
-		ids[record->holder] = 1;
-	for (size_t i = 0; i < r->holders.n; i++)
+		ids[record->owner] = 1;
+	for (size_t i = 0; i < r->owners.n; i++)
 		ids[i] = ids[i] ? next++ : UNUSED;
 	return ids;
 }
@@ -79,7 +79,7 @@ static void print_string(struct text *t, const char *word, const char *s)
 	text_addc(t, '"');
 }
 
-static void print_holder(struct text *t, uint32_t id, const struct holder *h)
+static void print_owner(struct text *t, uint32_t id, const struct owner *h)
 {
 	text_addf(t, "holder %" PRIu32 " since %" PRIu64, id, h->since_s);
 	if (h->fleeting)
@@ -92,16 +92,16 @@ static void print_holder(struct text *t, uint32_t id, const struct holder *h)
 	text_addc(t, '\n');
 }
 
-static void print_record(struct text *t, uint32_t holder, const struct record *record)
+static void print_record(struct text *t, uint32_t owner, const struct record *record)
 {
 	addr_text prefix;
 
 	text_add(t, kind_names[record->kind]);
 	text_add(t, prefix_format(&record->prefix, prefix));
 	if (record->until_s == RECORD_NEVER)
-		text_addf(t, " by %" PRIu32 " until never\n", holder);
+		text_addf(t, " by %" PRIu32 " until never\n", owner);
 	else
-		text_addf(t, " by %" PRIu32 " until %" PRIu64 "\n", holder, record->until_s);
+		text_addf(t, " by %" PRIu32 " until %" PRIu64 "\n", owner, record->until_s);
 }
 
 static void print_header(struct text *t, const struct records *r)
@@ -115,15 +115,15 @@ static void print_header(struct text *t, const struct records *r)
 
 char *records_print(const struct records *r, size_t *ret_len)
 {
-	CLEANUP_FREE uint32_t *ids = number_holders(r);
+	CLEANUP_FREE uint32_t *ids = number_owners(r);
 	struct text t = {0};
 
 	print_header(&t, r);
-	for (size_t i = 0; i < r->holders.n; i++)
+	for (size_t i = 0; i < r->owners.n; i++)
 		if (ids[i] != UNUSED)
-			print_holder(&t, ids[i], &r->holders.at[i]);
+			print_owner(&t, ids[i], &r->owners.at[i]);
 	vec_each (&r->list, record)
-		print_record(&t, ids[record->holder], record);
+		print_record(&t, ids[record->owner], record);
 	text_addf(&t, "end %zu\n", r->list.n);
 	*ret_len = t.len;
 	return text_take(&t);
@@ -274,13 +274,13 @@ static int parse_header(struct reading *in)
 	return 0;
 }
 
-static int parse_holder(struct reading *in)
+static int parse_owner(struct reading *in)
 {
-	struct holder h = {0};
+	struct owner h = {0};
 	char *spare = in->spare;
 	uint64_t id;
 
-	if (!take_u64(in, UINT32_MAX - 1, &id) || id != in->records->holders.n ||
+	if (!take_u64(in, UINT32_MAX - 1, &id) || id != in->records->owners.n ||
 	    in->records->list.n)
 		return damaged(in, "this holder is out of turn");
 	if (!take(in, " since ") || !take_u64(in, UINT64_MAX, &h.since_s))
@@ -292,7 +292,7 @@ static int parse_holder(struct reading *in)
 	    !take_string(in, " note ", &spare, &h.note) ||
 	    !take_string(in, " by ", &spare, &h.by) || in->at != in->line_end)
 		return damaged(in, "the holder's words are not as they are written");
-	records_holder(in->records, &h);
+	records_owner(in->records, &h);
 	return 0;
 }
 
@@ -350,18 +350,18 @@ static int add_record(struct reading *in, const struct record *record)
 static int parse_record(struct reading *in)
 {
 	struct record record = {0};
-	uint64_t holder;
+	uint64_t owner;
 
 	if (!take_kind(in, &record.kind))
 		return damaged(in, "this line begins with no known word");
 	if (!take_prefix(in, &record.prefix))
 		return damaged(in, "the claim has no address");
-	if (!take(in, " by ") || !take_u64(in, UINT32_MAX, &holder) ||
-	    holder >= in->records->holders.n)
+	if (!take(in, " by ") || !take_u64(in, UINT32_MAX, &owner) ||
+	    owner >= in->records->owners.n)
 		return damaged(in, "the claim's holder is not known");
 	if (!take(in, " until ") || !take_until(in, &record.until_s) || in->at != in->line_end)
 		return damaged(in, "the claim's end is neither a number nor 'never'");
-	record.holder = (uint32_t)holder;
+	record.owner = (uint32_t)owner;
 	return add_record(in, &record);
 }
 
@@ -388,7 +388,7 @@ static int parse(struct reading *in)
 			break;
 		if (take(in, "end "))
 			return parse_end(in);
-		r = take(in, "holder ") ? parse_holder(in) : parse_record(in);
+		r = take(in, "holder ") ? parse_owner(in) : parse_record(in);
 	}
 	return r;
 }

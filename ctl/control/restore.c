@@ -22,7 +22,7 @@ static int prepare(const char *instance, const char *id, struct restore *r, stru
 	int code;
 
 	r->candidate = candidate_new_replay();
-	code = revisions_load(instance, id, &r->candidate->world, &r->revision, err);
+	code = revisions_load(instance, id, &r->candidate->environment, &r->revision, err);
 	if (code) {
 		err_prefix(err, "the accepted policy %s cannot be brought back", id);
 		if (err)
@@ -32,8 +32,8 @@ static int prepare(const char *instance, const char *id, struct restore *r, stru
 	if (candidate_compile(r->candidate, r->revision.path, NULL, 0))
 		return err_system(err, EBADMSG, "the accepted policy %s does not compile any more",
 				  id);
-	return balance_find_hops(&r->candidate->balance, r->candidate->resolved, NEXTHOP_WAIT_MS,
-				 err);
+	return lb_apply_find_nexthops(&r->candidate->lb, r->candidate->resolved, NEXTHOP_WAIT_MS,
+				      err);
 }
 
 void restore_prepare(const char *instance, struct restore *ret)
@@ -65,7 +65,7 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	if (!code)
 		code = commit_switch(i, c->generation, 0, err);
 	if (!code)
-		code = balance_after(&c->balance, i, number, err);
+		code = lb_apply_after(&c->lb, i, number, err);
 	if (!code) {
 		unchanged_sum(c, sum);
 		code = generation_finish(i, number, sum, err);

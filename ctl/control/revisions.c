@@ -13,11 +13,12 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 static char *folder_of(const char *instance, const char *name)
 {
-	return mem_printf("%s/%s/accepted%s%s", PINS_STATE, instance, name[0] ? "/" : "", name);
+	return mem_printf("%s/%s/accepted%s%s", WEIR_STATE_FOLDER, instance, name[0] ? "/" : "",
+			  name);
 }
 
 void revision_free(struct revision *r)
@@ -89,8 +90,8 @@ bool revisions_has(const char *instance, const char *id)
 	return folder;
 }
 
-int revisions_load(const char *instance, const char *id, struct world *w, struct revision *ret,
-		   struct err *err)
+int revisions_load(const char *instance, const char *id, struct environment *w,
+		   struct revision *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = record_of(instance, id);
 	struct json *meta = NULL;
@@ -101,7 +102,7 @@ int revisions_load(const char *instance, const char *id, struct world *w, struct
 		err_hint(err, "weir history lists them");
 		return -ENOENT;
 	}
-	code = world_load(w, folder, &meta, err);
+	code = environment_load(w, folder, &meta, err);
 	if (!code)
 		read_meta(meta, id, ret);
 	json_free(meta);
@@ -112,7 +113,7 @@ int revisions_load(const char *instance, const char *id, struct world *w, struct
 static int read_one(const char *folder, const char *id, struct revision *ret, struct err *err)
 {
 	struct json *meta;
-	int code = world_load_index(folder, &meta, err);
+	int code = environment_load_index(folder, &meta, err);
 
 	if (code)
 		return code;
@@ -141,14 +142,14 @@ int revisions_list(const char *instance, struct revisions *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = folder_of(instance, "");
 	DIR *dir = opendir(folder);
-	struct dirent *entry;
+	struct dirent *file;
 
 	*ret = (struct revisions){0};
 	if (!dir && errno != ENOENT)
 		return err_system(err, errno, "cannot read '%s'", folder);
-	while (dir && (entry = readdir(dir)))
-		if (!strchr(entry->d_name, '.') && strcmp(entry->d_name, "current"))
-			list_one(instance, entry->d_name, ret);
+	while (dir && (file = readdir(dir)))
+		if (!strchr(file->d_name, '.') && strcmp(file->d_name, "current"))
+			list_one(instance, file->d_name, ret);
 	if (dir)
 		closedir(dir);
 	if (ret->n)
@@ -195,14 +196,14 @@ void revisions_forget(const char *instance, const char *in_force)
 	CLEANUP_FREE char *folder = folder_of(instance, "");
 	CLEANUP_FREE char *kept = mem_printf("%s.new", in_force);
 	DIR *dir = opendir(folder);
-	struct dirent *entry;
+	struct dirent *file;
 
-	while (dir && (entry = readdir(dir))) {
-		CLEANUP_FREE char *path = folder_of(instance, entry->d_name);
-		const char *dot = strchr(entry->d_name, '.');
+	while (dir && (file = readdir(dir))) {
+		CLEANUP_FREE char *path = folder_of(instance, file->d_name);
+		const char *dot = strchr(file->d_name, '.');
 
-		if (dot && dot > entry->d_name && !strcmp(dot, ".new") &&
-		    strcmp(entry->d_name, kept) != 0)
+		if (dot && dot > file->d_name && !strcmp(dot, ".new") &&
+		    strcmp(file->d_name, kept) != 0)
 			file_remove_tree(path, NULL);
 	}
 	if (dir)
@@ -220,7 +221,7 @@ static int next_number(const char *instance, uint64_t *ret, struct err *err)
 }
 
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
-		    const struct world *w, struct err *err)
+		    const struct environment *w, struct err *err)
 {
 	CLEANUP_FREE char *folder = NULL;
 	struct json *meta;
@@ -240,7 +241,7 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 	json_set(meta, "number", json_u64(r->number));
 	if (r->fleeting)
 		json_set(meta, "fleeting", json_u64(1));
-	code = world_save(w, folder, meta, err);
+	code = environment_save(w, folder, meta, err);
 	if (code) {
 		file_remove_tree(folder, NULL);
 		r->id[0] = '\0';
@@ -304,7 +305,7 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 	return 0;
 }
 
-int revisions_settle(const char *instance, const char *id, struct err *err)
+int revisions_recover(const char *instance, const char *id, struct err *err)
 {
 	CLEANUP_FREE char *accepted = folder_of(instance, id);
 	CLEANUP_FREE char *staged = staged_of(instance, id);

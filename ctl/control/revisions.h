@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "ctl/base/err.h"
-#include "ctl/control/world.h"
+#include "ctl/control/environment.h"
 #include "ctl/datapath/generation.h"
 
 #define REVISIONS_KEPT 10
@@ -38,10 +38,10 @@ void revisions_free(struct revisions *r);
 // list shows it before revisions_accept; what no one accepts is removed by the next one, but for the
 // record of the policy in force (in_force; "": none).
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
-		    const struct world *w, struct err *err);
+		    const struct environment *w, struct err *err);
 // The policy of this record is in force for good: accepts it if its command was cut short before that, and
 // if it is not fleeting.
-int revisions_settle(const char *instance, const char *id, struct err *err);
+int revisions_recover(const char *instance, const char *id, struct err *err);
 // Removes the records that nobody accepted, but for in_force.
 void revisions_forget(const char *instance, const char *in_force);
 // Removes all records; *ret_n: how many there were that had been accepted. dry_run: only counts.
@@ -53,8 +53,8 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 // Is there a record of it, also of one on trial?
 bool revisions_has(const char *instance, const char *id);
 // The record of a revision, also of one on trial; ERR_INPUT when there is no such one.
-int revisions_load(const char *instance, const char *id, struct world *w, struct revision *ret,
-		   struct err *err);
+int revisions_load(const char *instance, const char *id, struct environment *w,
+		   struct revision *ret, struct err *err);
 // Who and which, into a generation's own record.
 void revision_sign(const struct revision *r, struct generation_about *about);
 void revision_free(struct revision *r);

@@ -33,7 +33,7 @@ void targets_free(struct targets *t)
 	for (size_t n = 0; n < t->names_n; n++)
 		free((char *)t->names[n]);
 	free(t->names);
-	bulk_free(&t->bulk);
+	items_free(&t->items);
 	*t = (struct targets){0};
 }
 
@@ -47,8 +47,8 @@ static void collect_names(struct targets *t)
 {
 	size_t n = 0, kept = 0;
 
-	t->names = mem_zalloc(t->bulk.names, sizeof(*t->names));
-	vec_each (&t->bulk.items, item)
+	t->names = mem_zalloc(t->items.names, sizeof(*t->names));
+	vec_each (&t->items.items, item)
 		if (item->name)
 			t->names[n++] = target_name(item->name);
 	if (n)
@@ -89,7 +89,7 @@ int targets_resolve(struct targets *t, const struct dns_options *options, struct
 {
 	int code;
 
-	if (!t->bulk.names)
+	if (!t->items.names)
 		return 0;
 	collect_names(t);
 	t->answers = mem_zalloc(t->names_n, sizeof(*t->answers));
@@ -139,21 +139,21 @@ const struct dns_answer *targets_answer(const struct targets *t, const char *nam
 	return found ? &t->answers[found - t->names] : NULL;
 }
 
-static unsigned item_kinds(const struct bulk_item *item, const struct intent *intent)
+static unsigned item_kinds(const struct item *item, const struct intent *intent)
 {
 	if (item->both)
 		return kinds_of(intent->allow, true, true);
 	return item->to ? kinds_of(intent->allow, false, true) : intent->kinds;
 }
 
-static uint64_t item_until(const struct bulk_item *item, const struct intent *intent)
+static uint64_t item_until(const struct item *item, const struct intent *intent)
 {
 	return item->for_ms ? intent->now_s + (item->for_ms + 999) / 1000 : intent->until_s;
 }
 
-static struct holder make_holder(const struct intent *intent, const char *name, const char *note)
+static struct owner make_owner(const struct intent *intent, const char *name, const char *note)
 {
-	return (struct holder){
+	return (struct owner){
 		.origin = (char *)intent->origin,
 		.list = (char *)intent->list,
 		.name = (char *)name,
@@ -164,28 +164,28 @@ static struct holder make_holder(const struct intent *intent, const char *name, 
 	};
 }
 
-struct claims {
-	struct claim *at;
+struct references {
+	struct reference *at;
 	size_t n, cap;
 };
 
-static void add_claims(struct claims *claims, const struct prefix *p, unsigned kinds,
-		       uint64_t until, uint32_t holder)
+static void add_references(struct references *references, const struct prefix *p, unsigned kinds,
+			   uint64_t until, uint32_t owner)
 {
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
 		if (kinds & 1u << kind)
-			*vec_add(claims) = (struct claim){
-				.prefix = *p, .kind = kind, .until_s = until, .holder = holder};
+			*vec_add(references) = (struct reference){
+				.prefix = *p, .kind = kind, .until_s = until, .owner = owner};
 }
 
-static void add_answer(struct claims *claims, const struct dns_answer *answer, unsigned kinds,
-		       uint64_t until, uint32_t holder)
+static void add_answer(struct references *references, const struct dns_answer *answer,
+		       unsigned kinds, uint64_t until, uint32_t owner)
 {
 	for (size_t a = 0; answer && a < answer->n; a++) {
 		struct prefix host =
 			prefix_of(&answer->addrs[a], (uint8_t)addr_bits(&answer->addrs[a]));
 
-		add_claims(claims, &host, kinds, until, holder);
+		add_references(references, &host, kinds, until, owner);
 	}
 }
 
@@ -198,80 +198,80 @@ static void tally(struct records_change *sum, const struct records_change *one)
 }
 
 // A name outside of a list: its addresses are now exactly the answer's.
-static void record_name(const struct targets *t, const struct bulk_item *item,
-			const struct intent *intent, struct book *b, struct records_change *ret)
+static void record_name(const struct targets *t, const struct item *item,
+			const struct intent *intent, struct store *b, struct records_change *ret)
 {
 	CLEANUP_FREE char *name = target_name(item->name);
-	struct holder holder = make_holder(intent, name, item->note);
-	struct claims claims = {0};
+	struct owner owner = make_owner(intent, name, item->note);
+	struct references references = {0};
 	struct records_change change;
 	unsigned kinds = item_kinds(item, intent);
 
-	add_answer(&claims, targets_answer(t, item->name), kinds, item_until(item, intent),
-		   records_holder(&b->records, &holder));
-	records_replace(&b->records, &holder, kinds, claims.at, claims.n, &change);
+	add_answer(&references, targets_answer(t, item->name), kinds, item_until(item, intent),
+		   records_owner(&b->records, &owner));
+	records_replace(&b->records, &owner, kinds, references.at, references.n, &change);
 	tally(ret, &change);
-	vec_free(&claims);
+	vec_free(&references);
 }
 
 // The holder of an item: one for all, but for those with a note of their own.
-static uint32_t holder_of(struct book *b, const struct intent *intent, const struct bulk_item *item,
-			  uint32_t *common)
+static uint32_t owner_of(struct store *b, const struct intent *intent, const struct item *item,
+			 uint32_t *common)
 {
-	struct holder holder = make_holder(intent, "", item->note);
+	struct owner owner = make_owner(intent, "", item->note);
 
 	if (item->note)
-		return records_holder(&b->records, &holder);
+		return records_owner(&b->records, &owner);
 	if (*common == UINT32_MAX)
-		*common = records_holder(&b->records, &holder);
+		*common = records_owner(&b->records, &owner);
 	return *common;
 }
 
-void targets_record(const struct targets *t, const struct intent *intent, struct book *b,
+void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret)
 {
-	struct claims claims = {0};
+	struct references references = {0};
 	struct records_change change = {0};
-	struct holder who = make_holder(intent, "", NULL);
+	struct owner who = make_owner(intent, "", NULL);
 	bool list = intent->list[0];
 	uint32_t common = UINT32_MAX;
 
 	*ret = (struct records_change){0};
-	vec_each (&t->bulk.items, item) {
+	vec_each (&t->items.items, item) {
 		unsigned kinds = item_kinds(item, intent);
 		uint64_t until = item_until(item, intent);
 
 		if (item->name && !list)
 			record_name(t, item, intent, b, ret);
 		else if (item->name)
-			add_answer(&claims, targets_answer(t, item->name), kinds, until,
-				   holder_of(b, intent, item, &common));
+			add_answer(&references, targets_answer(t, item->name), kinds, until,
+				   owner_of(b, intent, item, &common));
 		else
-			add_claims(&claims, &item->prefix, kinds, until,
-				   holder_of(b, intent, item, &common));
+			add_references(&references, &item->prefix, kinds, until,
+				       owner_of(b, intent, item, &common));
 	}
 	if (list)
 		// A list is one whole, whatever the directions of its lines.
-		records_replace(&b->records, &who, kinds_of(intent->allow, true, true), claims.at,
-				claims.n, &change);
-	else if (claims.n)
-		records_add(&b->records, claims.at, claims.n, &change);
+		records_replace(&b->records, &who, kinds_of(intent->allow, true, true),
+				references.at, references.n, &change);
+	else if (references.n)
+		records_add(&b->records, references.at, references.n, &change);
 	tally(ret, &change);
-	vec_free(&claims);
+	vec_free(&references);
 }
 
-void targets_unrecord(const struct targets *t, const struct intent *intent, struct book *b,
+void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed)
 {
-	struct holder who = make_holder(intent, "", NULL);
+	struct owner who = make_owner(intent, "", NULL);
 	VEC(struct prefix) prefixes = {0};
 	size_t removed;
 
 	*ret_removed = 0;
-	vec_each (&t->bulk.items, item) {
+	vec_each (&t->items.items, item) {
 		if (item->name) {
 			CLEANUP_FREE char *name = target_name(item->name);
-			struct holder named = make_holder(intent, name, NULL);
+			struct owner named = make_owner(intent, name, NULL);
 
 			records_remove(&b->records, &named, intent->kinds, NULL, 0, &removed);
 			*ret_removed += removed;

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "ctl/control/book.h"
-#include "ctl/control/bulk.h"
 #include "ctl/control/guard.h"
+#include "ctl/control/items.h"
+#include "ctl/control/store.h"
 #include "ctl/net/dns.h"
 
 struct targets {
-	struct bulk bulk;
+	struct items items;
 	struct dns_answer *answers; // one for each distinct name in bulk
 	const char **names;
 	size_t names_n;
@@ -47,10 +47,10 @@ const struct dns_answer *targets_answer(const struct targets *t, const char *nam
 
 // Adds everything to the book's records: addresses are added, a name's (and a --sync list's) addresses
 // are replaced by the present ones.
-void targets_record(const struct targets *t, const struct intent *intent, struct book *b,
+void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret);
 // Takes the addresses' and names' claims of intent->origin and ->list away.
-void targets_unrecord(const struct targets *t, const struct intent *intent, struct book *b,
+void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed);
 
 // Host names are compared in this form: lower case, no final dot. The caller frees it.

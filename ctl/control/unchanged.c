@@ -9,15 +9,15 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
-#include "ctl/datapath/pins.h"
 
 static int compare_addrs(const void *a, const void *b)
 {
 	return addr_compare(a, b);
 }
 
-static void add_addresses(struct text *t, const struct world *w)
+static void add_addresses(struct text *t, const struct environment *w)
 {
 	vec_each (&w->addresses, one) {
 		CLEANUP_FREE struct addr *sorted = mem_zalloc(one->n, sizeof(*sorted));
@@ -51,7 +51,7 @@ void unchanged_sum(const struct candidate *c, sum_text ret)
 
 	sum_of(object, size, programs);
 	text_addf(&t, "programs %s\n", programs);
-	add_addresses(&t, &c->world);
+	add_addresses(&t, &c->environment);
 	add_devices(&t, c);
 	sum_of(text_get(&t), t.len, ret);
 	text_free(&t);
@@ -77,13 +77,13 @@ static bool is_accepted(const char *instance, const char *revision)
 static bool same_record(const char *instance, const char *revision, const struct candidate *c,
 			const char *path)
 {
-	CLEANUP_WORLD struct world record;
+	CLEANUP_WORLD struct environment record;
 	struct revision r = {0};
 	bool same;
 
-	world_replay(&record);
+	environment_replay(&record);
 	same = !revisions_load(instance, revision, &record, &r, NULL) &&
-	       world_same(&c->world, path, &record, r.path);
+	       environment_same(&c->environment, path, &record, r.path);
 	revision_free(&r);
 	return same;
 }
@@ -131,7 +131,7 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 
 	unchanged_sum(c, sum);
 	state[0] = '\0';
-	if (pins_exist(instance) && instance_open(instance, &i, &why))
+	if (bpffs_exist(instance) && instance_open(instance, &i, &why))
 		snprintf(state, size, "%s", why.text);
 	else if (!i || !instance_has_ifaces(i))
 		snprintf(state, size, "instance '%s' is attached to no interface", instance);

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctl/control/recover.h"
 #include "ctl/control/revisions.h"
-#include "ctl/control/settle.h"
 #include "ctl/policy/resolve.h"
 
 // A service that goes on under its name takes nothing away from itself.
@@ -37,11 +37,12 @@ int vips_check(struct candidate *c, const struct instance *i, struct err *err)
 	CLEANUP_CANDIDATE struct candidate *before = candidate_new_replay();
 	struct revision revision = {0};
 	char id[REVISION_ID] = "";
-	int code = c->balance.running ? settle_in_force(i, id, err) : 0;
+	int code = c->lb.running ? recover_in_force(i, id, err) : 0;
 
-	if (code || !id[0] || revisions_load(i->name, id, &before->world, &revision, NULL))
+	if (code || !id[0] || revisions_load(i->name, id, &before->environment, &revision, NULL))
 		return code;
-	before->resolved = policy_load(revision.path, &before->world.env, NULL, 0, before->diag);
+	before->resolved =
+		policy_load(revision.path, &before->environment.env, NULL, 0, before->diag);
 	revision_free(&revision);
 	if (before->resolved && compare(c, before->resolved))
 		code = err_refused(err, "connections would move; nothing was changed");

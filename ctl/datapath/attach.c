@@ -18,17 +18,17 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
-#include "ctl/datapath/entry.h"
 #include "ctl/datapath/hook.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/root.h"
 #include "ctl/datapath/sharing.h"
 
 static int find_on(const struct instance *i, uint32_t ifindex, bool *ret, struct err *err)
 {
 	struct attached_list list;
-	int code = attach_query(ifindex, i->slots_id, &list, err);
+	int code = attach_query(ifindex, i->progs_id, &list, err);
 
 	if (!code)
 		*ret = attached_ours(&list) != NULL;
@@ -38,14 +38,14 @@ static int find_on(const struct instance *i, uint32_t ifindex, bool *ret, struct
 static int attach_shared(const struct instance *i, uint32_t ifindex, enum iface_mode mode,
 			 struct err *err)
 {
-	CLEANUP(entry_cleanup) struct entry *entry = NULL;
+	CLEANUP(root_cleanup) struct root_program *root = NULL;
 	struct xdp_program *program;
 	int code = sharing_check(&i->meta, err);
 
 	if (!code)
-		code = entry_open(i, &entry, err);
+		code = root_open(i, &root, err);
 	if (!code)
-		code = entry_program(entry, &program, err);
+		code = root_program(root, &program, err);
 	if (code)
 		return code;
 	code = hook_attach_shared(program, ifindex, mode);
@@ -53,8 +53,8 @@ static int attach_shared(const struct instance *i, uint32_t ifindex, enum iface_
 }
 
 // Where no link can be made, without one: then the kernel says in words what is wrong, or it works.
-static int hook_entry(const struct instance *i, uint32_t number, int fd, uint32_t ifindex,
-		      enum iface_mode mode, struct err *err)
+static int hook_root(const struct instance *i, uint32_t number, int fd, uint32_t ifindex,
+		     enum iface_mode mode, struct err *err)
 {
 	bool made;
 	int code = linked_attach(i->folder, number, fd, ifindex, mode, &made);
@@ -69,14 +69,14 @@ static int hook_entry(const struct instance *i, uint32_t number, int fd, uint32_
 static int attach_alone(const struct instance *i, uint32_t number, uint32_t ifindex,
 			enum iface_mode mode, struct err *err)
 {
-	CLEANUP(entry_cleanup) struct entry *entry = NULL;
-	int fd, code = entry_open(i, &entry, err);
+	CLEANUP(root_cleanup) struct root_program *root = NULL;
+	int fd, code = root_open(i, &root, err);
 
 	if (code)
 		return code;
-	if ((fd = entry_load(entry)) < 0)
-		return err_system(err, -fd, "the kernel refuses the entry program");
-	return hook_entry(i, number, fd, ifindex, mode, err);
+	if ((fd = root_load(root)) < 0)
+		return err_system(err, -fd, "the kernel refuses the root program");
+	return hook_root(i, number, fd, ifindex, mode, err);
 }
 
 // why: what came of the attempt to share.
@@ -109,7 +109,7 @@ static int attach_in(const struct instance *i, const char *name, uint32_t ifinde
 
 	if (!code)
 		return 0;
-	if ((code = attach_query(ifindex, i->slots_id, &there, err)))
+	if ((code = attach_query(ifindex, i->progs_id, &there, err)))
 		return code;
 	if (there.link_prog_id)
 		return occupied(i, name, &there, &why, err);
@@ -169,7 +169,7 @@ static int finish(const struct instance *i, struct iface *row, struct attach_res
 	struct attached_list there;
 	struct linked linked;
 	const struct attached *ours;
-	int code = attach_query(row->ifindex, i->slots_id, &there, err);
+	int code = attach_query(row->ifindex, i->progs_id, &there, err);
 
 	if (!code)
 		code = linked_read(i->folder, ret->number, &linked, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Puts the entry program on interfaces and takes it away: through libxdp where other XDP programs can share
+// Puts the root program on interfaces and takes it away: through libxdp where other XDP programs can share
 // the interface with it, else held by a link of its own.
 #pragma once
 
@@ -25,7 +25,7 @@ struct attach_result {
 int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 		   uint32_t *ret_number, struct err *err);
 
-// The device of that name gets the entry program. AUTO takes native mode, else generic with the reason
+// The device of that name gets the root program. AUTO takes native mode, else generic with the reason
 // in the notice. unfit: why native mode will not do here although the driver takes it; NULL: it will. The
 // caller holds the lock. All or nothing: 0, or -errno with err set and no program of ours left there.
 int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,
@@ -41,7 +41,7 @@ int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there
 struct attached {
 	uint32_t prog_id;
 	char name[16];
-	bool ours; // an entry program of the instance asked about
+	bool ours; // an root program of the instance asked about
 };
 #define ATTACHED_MAX 11 // libxdp's dispatcher holds ten
 
@@ -53,13 +53,13 @@ struct attached_list {
 	struct attached at[ATTACHED_MAX];
 };
 
-// What is on the interface now. slots_id: of the instance asked about (0: none is "ours").
+// What is on the interface now. progs_id: of the instance asked about (0: none is "ours").
 // 0 (also when nothing is there) or -errno with err set.
-int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err);
+int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret, struct err *err);
 
 // Which of them is ours; NULL: none.
 const struct attached *attached_ours(const struct attached_list *list);
 
-// Takes every entry program of the instance that is pinned below FOLDER (any layout version) off every interface:
+// Takes every root program of the instance that is pinned below FOLDER (any layout version) off every interface:
 // by its links, and by its slots map in all network namespaces that can be seen. *ret_n counts.
 int attach_remove_all(const char *folder, size_t *ret_n, struct err *err);

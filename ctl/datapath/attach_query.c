@@ -12,7 +12,7 @@
 
 #include "ctl/base/mem.h"
 
-#define ENTRY_NAME "weir_entry"
+#define ENTRY_NAME "weir_root"
 #define MAPS_MAX   64
 
 static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uint32_t map_id)
@@ -32,7 +32,7 @@ const struct attached *attached_ours(const struct attached_list *list)
 }
 
 // A program that went meanwhile is no failure; one that cannot be looked at might be ours.
-static int describe_program(uint32_t id, uint32_t slots_id, struct attached *ret)
+static int describe_program(uint32_t id, uint32_t progs_id, struct attached *ret)
 {
 	uint32_t maps[MAPS_MAX] = {0};
 	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uint64_t)(uintptr_t)maps};
@@ -45,53 +45,53 @@ static int describe_program(uint32_t id, uint32_t slots_id, struct attached *ret
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
 	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
-	// Only entry uses the slots. Its name may be missing: libbpf leaves it out where its probe failed.
-	ret->ours = slots_id && (!info.name[0] || !strcmp(info.name, ENTRY_NAME)) &&
-		    uses_map(&info, maps, slots_id);
+	// Only the root program uses the program array. Its name may be missing: libbpf leaves it out where its probe failed.
+	ret->ours = progs_id && (!info.name[0] || !strcmp(info.name, ENTRY_NAME)) &&
+		    uses_map(&info, maps, progs_id);
 	return 0;
 }
 
-static int add_program(uint32_t id, uint32_t slots_id, struct attached_list *list)
+static int add_program(uint32_t id, uint32_t progs_id, struct attached_list *list)
 {
-	return id && list->n < ATTACHED_MAX ? describe_program(id, slots_id, &list->at[list->n++])
+	return id && list->n < ATTACHED_MAX ? describe_program(id, progs_id, &list->at[list->n++])
 					    : 0;
 }
 
 // Behind the dispatcher: libxdp knows the programs.
-static int add_shared(struct xdp_multiprog *mp, uint32_t slots_id, struct attached_list *list)
+static int add_shared(struct xdp_multiprog *mp, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_program *prog = NULL;
 	int code = 0;
 
 	while (!code && (prog = xdp_multiprog__next_prog(prog, mp)))
-		code = add_program(xdp_program__id(prog), slots_id, list);
+		code = add_program(xdp_program__id(prog), progs_id, list);
 	list->shared = list->n > 0;
 	if (code || list->shared)
 		return code;
 	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs, which there
 	// never is. Ours by itself can be told all the same.
-	code = add_program(list->link_prog_id, slots_id, list);
+	code = add_program(list->link_prog_id, progs_id, list);
 	return code || attached_ours(list) ? code : -EIO;
 }
 
 // libxdp says why it does not know the interface's program as a dispatcher: that it is none, or that it
 // could not look.
-static int add_all(uint32_t ifindex, uint32_t slots_id, struct attached_list *list)
+static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);
 	int code = (int)libxdp_get_error(mp);
 
 	if (code)
 		return code == -ENOENT || code == -EOPNOTSUPP
-			       ? add_program(list->link_prog_id, slots_id, list)
+			       ? add_program(list->link_prog_id, progs_id, list)
 			       : code;
-	code = xdp_multiprog__is_legacy(mp) ? add_program(list->link_prog_id, slots_id, list)
-					    : add_shared(mp, slots_id, list);
+	code = xdp_multiprog__is_legacy(mp) ? add_program(list->link_prog_id, progs_id, list)
+					    : add_shared(mp, progs_id, list);
 	xdp_multiprog__close(mp);
 	return code;
 }
 
-int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret, struct err *err)
+int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret, struct err *err)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
 	int code = bpf_xdp_query((int)ifindex, 0, &opts);
@@ -101,7 +101,7 @@ int attach_query(uint32_t ifindex, uint32_t slots_id, struct attached_list *ret,
 			.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
 			.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
 		};
-		code = ret->link_prog_id ? add_all(ifindex, slots_id, ret) : 0;
+		code = ret->link_prog_id ? add_all(ifindex, progs_id, ret) : 0;
 	}
 	return code ? err_system(err, -code, "cannot ask for the XDP programs of interface %u",
 				 ifindex)

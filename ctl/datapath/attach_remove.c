@@ -9,12 +9,12 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/hook.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/netns.h"
-#include "ctl/datapath/pins.h"
 
 // A device that is gone took the program with it; if that cannot be told, it is still there.
 static bool is_gone(uint32_t ifindex)
@@ -25,14 +25,14 @@ static bool is_gone(uint32_t ifindex)
 }
 
 // Takes our program off the interface if it is there.
-static int remove_ours(uint32_t ifindex, uint32_t slots_id, bool *ret_was_there, struct err *err)
+static int remove_ours(uint32_t ifindex, uint32_t progs_id, bool *ret_was_there, struct err *err)
 {
 	struct attached_list there;
 	const struct attached *ours;
 	int code;
 
 	*ret_was_there = false;
-	if ((code = attach_query(ifindex, slots_id, &there, err)))
+	if ((code = attach_query(ifindex, progs_id, &there, err)))
 		return is_gone(ifindex) ? 0 : code;
 	if (!(ours = attached_ours(&there)))
 		return 0;
@@ -41,7 +41,7 @@ static int remove_ours(uint32_t ifindex, uint32_t slots_id, bool *ret_was_there,
 }
 
 struct sweep {
-	uint32_t slots_id, prog_id; // prog_id: only ours on devices that show this program; 0: all
+	uint32_t progs_id, prog_id; // prog_id: only ours on devices that show this program; 0: all
 	size_t n;
 	struct err *err;
 };
@@ -66,7 +66,7 @@ static int sweep_here(void *ctx, const char *netns)
 		bool there = false;
 
 		if (is_meant(s, links[n].if_index))
-			code = remove_ours(links[n].if_index, s->slots_id, &there, s->err);
+			code = remove_ours(links[n].if_index, s->progs_id, &there, s->err);
 		s->n += there;
 	}
 	if (links)
@@ -85,10 +85,10 @@ static bool exists(uint32_t prog_id)
 static int remove_unlinked(const struct instance *i, const struct iface *row, bool *ret_was_there,
 			   struct err *err)
 {
-	struct sweep s = {.slots_id = i->slots_id,
+	struct sweep s = {.progs_id = i->progs_id,
 			  .prog_id = row->shared ? row->dispatcher_id : row->prog_id,
 			  .err = err};
-	int code = remove_ours(row->ifindex, i->slots_id, ret_was_there, err);
+	int code = remove_ours(row->ifindex, i->progs_id, ret_was_there, err);
 
 	if (code || *ret_was_there || !s.prog_id || !exists(s.prog_id))
 		return code;
@@ -129,17 +129,17 @@ int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there
 	return code ? code : clear_number(i, number, &row, err);
 }
 
-static int slots_of(const char *folder, uint32_t *ret, struct err *err)
+static int progs_of(const char *folder, uint32_t *ret, struct err *err)
 {
 	struct bpf_map_info info = {0};
 	uint32_t size = sizeof(info);
 	CLEANUP_FD int fd = -1;
-	int code = pins_get(folder, WEIR_MAP_SLOTS, &fd, err);
+	int code = bpffs_get(folder, WEIR_MAP_PROGS, &fd, err);
 
 	if (code)
 		return code;
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
-		return err_system(err, errno, "cannot read the slots in '%s'", folder);
+		return err_system(err, errno, "cannot read the program array in '%s'", folder);
 	*ret = info.id;
 	return 0;
 }
@@ -151,7 +151,7 @@ int attach_remove_all(const char *folder, size_t *ret_n, struct err *err)
 	int code = linked_remove_all(folder, &linked, err);
 
 	if (!code)
-		code = slots_of(folder, &s.slots_id, err);
+		code = progs_of(folder, &s.progs_id, err);
 	if (!code)
 		code = sweep_here(&s, "");
 	if (!code)

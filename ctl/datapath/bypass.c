@@ -30,7 +30,7 @@ static void raise_latest(const struct instance *i, uint64_t until)
 
 // Ends are read after `seen`: another caller that has raised it meanwhile lets the exchange fail, and one
 // that has not will look after us.
-static void settle_latest(const struct instance *i)
+static void update_latest(const struct instance *i)
 {
 	__u64 seen, latest;
 
@@ -48,5 +48,5 @@ void bypass_set(const struct instance *i, uint32_t number, uint64_t until)
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
 		if (!number || n == number)
 			__atomic_store_n(&i->knobs->bypass_until[n], until, __ATOMIC_SEQ_CST);
-	settle_latest(i);
+	update_latest(i);
 }

@@ -13,7 +13,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 struct numbers {
 	uint32_t *at;
@@ -24,13 +24,13 @@ static int list_numbers(const struct instance *i, struct numbers *ret, struct er
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/gen", i->folder);
 	DIR *dir = opendir(folder);
-	struct dirent *entry;
+	struct dirent *file;
 	uint32_t number;
 
 	if (!dir)
 		return err_system(err, errno, "cannot read '%s'", folder);
-	while ((entry = readdir(dir)))
-		if (!num_parse_u32(entry->d_name, strlen(entry->d_name), 1, UINT32_MAX, &number))
+	while ((file = readdir(dir)))
+		if (!num_parse_u32(file->d_name, strlen(file->d_name), 1, UINT32_MAX, &number))
 			vec_push(ret, number);
 	closedir(dir);
 	return 0;
@@ -44,7 +44,7 @@ static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, 
 	CLEANUP_FD int fd = -1;
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
-	int code = pins_get(folder, "program", &fd, err);
+	int code = bpffs_get(folder, "program", &fd, err);
 
 	if (code && code != -ENOENT)
 		return code;
@@ -55,23 +55,23 @@ static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, 
 	return 0;
 }
 
-// 0: the slot is empty.
-static int slot_program(const struct instance *i, uint32_t slot, uint32_t *ret, struct err *err)
+// 0: the no program.
+static int program_at(const struct instance *i, uint32_t which, uint32_t *ret, struct err *err)
 {
 	*ret = 0;
-	if (bpf_map_lookup_elem(i->slots, &slot, ret) && errno != ENOENT)
-		return err_system(err, errno, "cannot read which policy is in slot %u", slot);
+	if (bpf_map_lookup_elem(i->progs, &which, ret) && errno != ENOENT)
+		return err_system(err, errno, "cannot read policy program %u", which);
 	return 0;
 }
 
-static int find_slots(const struct instance *i, const struct numbers *numbers,
-		      struct commit_state *state, struct err *err)
+static int find_programs(const struct instance *i, const struct numbers *numbers,
+			 struct commit_state *state, struct err *err)
 {
 	uint32_t active, previous = 0, id = 0;
-	int code = slot_program(i, WEIR_SLOT_ACTIVE, &active, err);
+	int code = program_at(i, PROG_ACTIVE, &active, err);
 
 	if (!code)
-		code = slot_program(i, WEIR_SLOT_PREVIOUS, &previous, err);
+		code = program_at(i, PROG_PREVIOUS, &previous, err);
 	for (size_t n = 0; !code && n < numbers->n; n++) {
 		code = program_of(i, numbers->at[n], &id, err);
 		if (!code && id && id == active)
@@ -97,7 +97,7 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 	if (!code)
 		code = instance_clock(i, &now, err);
 	if (!code)
-		code = find_slots(i, &numbers, &state, err);
+		code = find_programs(i, &numbers, &state, err);
 	vec_free(&numbers);
 	if (code)
 		return code;
@@ -140,25 +140,25 @@ int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err)
 	return code;
 }
 
-static int write_slot(const struct instance *i, uint32_t slot, int program, struct err *err)
+static int write_program(const struct instance *i, uint32_t which, int program, struct err *err)
 {
-	if (bpf_map_update_elem(i->slots, &slot, &program, BPF_ANY))
+	if (bpf_map_update_elem(i->progs, &which, &program, BPF_ANY))
 		return err_system(err, errno, "cannot switch the policy of instance '%s'", i->name);
 	return 0;
 }
 
-static int copy_slot(const struct instance *i, uint32_t from, uint32_t to, struct err *err)
+static int copy_program(const struct instance *i, uint32_t from, uint32_t to, struct err *err)
 {
 	CLEANUP_FD int fd = -1;
 	uint32_t id;
-	int code = slot_program(i, from, &id, err);
+	int code = program_at(i, from, &id, err);
 
 	if (code)
 		return code;
 	fd = bpf_prog_get_fd_by_id(id);
 	if (fd < 0)
-		return err_system(err, -fd, "cannot find the program in slot %u", from);
-	return write_slot(i, to, fd, err);
+		return err_system(err, -fd, "cannot find the policy program %u", from);
+	return write_program(i, to, fd, err);
 }
 
 static void set_deadline(const struct instance *i, uint64_t jiffies)
@@ -181,13 +181,13 @@ void commit_unbring(const struct instance *i, uint32_t number)
 	set_brought(i, i->knobs->brought & ~(1ull << (number & (WEIR_IFACES - 1))));
 }
 
-// Both slots hold the running policy from here on, and no interface is on trial.
+// Active and previous are both the running policy from here on, and no interface is on trial.
 static int begin_switch(const struct instance *i, struct clock *ret_now, struct err *err)
 {
 	int code = instance_clock(i, ret_now, err);
 
 	if (!code)
-		code = copy_slot(i, WEIR_SLOT_ACTIVE, WEIR_SLOT_PREVIOUS, err);
+		code = copy_program(i, PROG_ACTIVE, PROG_PREVIOUS, err);
 	if (!code)
 		set_brought(i, 0);
 	return code;
@@ -212,9 +212,9 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 
 	if (code)
 		return code;
-	// Both slots hold the running policy here, so a deadline harms nobody before the switch.
+	// Active and previous are both the running policy here, so a deadline harms nobody before the switch.
 	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
-	code = write_slot(i, WEIR_SLOT_ACTIVE, generation_program(g), err);
+	code = write_program(i, PROG_ACTIVE, generation_program(g), err);
 	if (code)
 		set_deadline(i, 0);
 	return code;
@@ -243,7 +243,7 @@ int commit_confirm(const struct instance *i, struct err *err)
 
 int commit_back(const struct instance *i, struct err *err)
 {
-	int code = copy_slot(i, WEIR_SLOT_PREVIOUS, WEIR_SLOT_ACTIVE, err);
+	int code = copy_program(i, PROG_PREVIOUS, PROG_ACTIVE, err);
 
 	if (!code) {
 		set_deadline(i, 0);
@@ -267,7 +267,7 @@ static void remove_unused(const struct instance *i, const struct commit_state *s
 	vec_free(&numbers);
 }
 
-int commit_settle(const struct instance *i, bool *ret_reverted, struct err *err)
+int commit_recover(const struct instance *i, bool *ret_reverted, struct err *err)
 {
 	struct commit_state state;
 	bool reverted;

@@ -28,12 +28,12 @@ int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err)
 
 // Makes generation `number` (pinned) the active one: previous = the one in force, then the deadline, then
 // the one write that commits. trial_ms 0: for good. The caller holds the lock and has called
-// commit_settle. 0 or -errno with err set; then the old one is in force.
+// commit_recover. 0 or -errno with err set; then the old one is in force.
 int commit_switch(const struct instance *i, const struct generation *g, uint64_t trial_ms,
 		  struct err *err);
 
 // A trial of the interfaces that commit_bring() names from now on: the policy stays. The caller holds the lock
-// and has called commit_settle; no trial is running. 0 or -errno with err set.
+// and has called commit_recover; no trial is running. 0 or -errno with err set.
 int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err);
 // The interface comes with the running trial: when that has run out, the kernel lets everything pass there.
 void commit_bring(const struct instance *i, uint32_t number);
@@ -49,4 +49,4 @@ int commit_back(const struct instance *i, struct err *err);
 
 // What every writing command does first: makes an expired trial's way back real, and removes the
 // generations that are in neither slot. *ret_reverted (may be NULL): a trial had run out.
-int commit_settle(const struct instance *i, bool *ret_reverted, struct err *err);
+int commit_recover(const struct instance *i, bool *ret_reverted, struct err *err);

@@ -91,7 +91,7 @@ static void refresh_open(const struct instance *i, uint32_t number, struct iface
 static int is_ours_on(const struct instance *i, uint32_t ifindex, bool *ret, struct err *err)
 {
 	struct attached_list list;
-	int code = attach_query(ifindex, i->slots_id, &list, err);
+	int code = attach_query(ifindex, i->progs_id, &list, err);
 
 	*ret = false;
 	for (size_t n = 0; !code && n < list.n; n++)
@@ -232,8 +232,8 @@ int device_read(const struct instance *i, uint32_t number, struct device *ret, s
 
 // ---- the table ----------------------------------------------------------------------------------
 
-static int settle_row(const struct instance *i, uint32_t number, const struct iface *stored,
-		      const struct iface *row, struct err *err)
+static int refresh_row(const struct instance *i, uint32_t number, const struct iface *stored,
+		       const struct iface *row, struct err *err)
 {
 	if (row->ifindex != stored->ifindex) {
 		if (iface_table_find(i->knobs, stored->ifindex) == number)
@@ -247,7 +247,7 @@ static int settle_row(const struct instance *i, uint32_t number, const struct if
 	return instance_set_iface(i, number, row, err);
 }
 
-int device_settle(const struct instance *i, struct err *err)
+int device_sync(const struct instance *i, struct err *err)
 {
 	int code = 0;
 
@@ -259,7 +259,7 @@ int device_settle(const struct instance *i, struct err *err)
 		if (code || stored.state == IFACE_FREE || device_read(i, n, &d, NULL))
 			continue;
 		if (d.row.ifindex != stored.ifindex || strcmp(d.row.name, stored.name) != 0)
-			code = settle_row(i, n, &stored, &d.row, err);
+			code = refresh_row(i, n, &stored, &d.row, err);
 	}
 	return code;
 }

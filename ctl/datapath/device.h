@@ -32,7 +32,7 @@ void device_refresh(const struct instance *i, uint32_t number, struct iface *row
 
 // The same for the table itself, and for the datapath, which knows interfaces by their ifindex. The caller
 // holds the lock. 0 or -errno with err set.
-int device_settle(const struct instance *i, struct err *err);
+int device_sync(const struct instance *i, struct err *err);
 
 // "held", "moved", "open", "another", "gone".
 const char *device_state_name(enum device_state state);

@@ -13,7 +13,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 #define LEASE_MS 3000
 
@@ -36,7 +36,7 @@ static int one_event(void *ctx, void *data, size_t size)
 
 static int take_place(const struct instance *i, int *ret_fd, struct err *err)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/%s/watch", PINS_RUN, i->name);
+	CLEANUP_FREE char *path = mem_printf("%s/%s/watch", WEIR_RUN_FOLDER, i->name);
 	CLEANUP_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	char pid[16] = "";
 
@@ -57,7 +57,7 @@ static int take_place(const struct instance *i, int *ret_fd, struct err *err)
 int events_open(const struct instance *i, events_visit *visit, void *ctx, struct events **ret,
 		struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_RUN, i->name);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, i->name);
 	struct events *e;
 	int lock = -1, code = file_mkdirs(folder, 0755, err);
 

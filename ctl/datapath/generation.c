@@ -19,10 +19,10 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/datapath/balancing.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/sets.h"
 #include "ctl/datapath/sharing.h"
 
@@ -204,11 +204,11 @@ static int keep(const struct policy_bpf *skel, struct generation *g, struct err 
 }
 
 static int fill_sets(struct generation *g, const struct generation_options *options,
-		     const char *heir_of, struct err *err)
+		     const char *previous, struct err *err)
 {
 	for (uint32_t n = 0; n < options->n_sets; n++) {
 		const struct generation_set *set = &options->sets[n];
-		int fd, code = sets_provide(heir_of, set->name, set->max, &fd, err);
+		int fd, code = sets_provide(previous, set->name, set->max, &fd, err);
 
 		if (code)
 			return code;
@@ -224,7 +224,7 @@ static int fill_ports(const struct generation *g, const struct generation_option
 {
 	for (uint32_t n = 0; n < options->n_redirects; n++)
 		if (options->redirects[n] &&
-		    bpf_map_update_elem(g->fd[PART_PORTS], &n, &options->redirects[n], BPF_ANY))
+		    bpf_map_update_elem(g->fd[PART_DEVICES], &n, &options->redirects[n], BPF_ANY))
 			return err_system(err, errno, "cannot redirect to interface %u",
 					  options->redirects[n]);
 	return 0;
@@ -278,7 +278,7 @@ static int keep_shared(const struct policy_bpf *skel, struct instance *i, struct
 		int *fd;
 	} shared[] = {
 		{skel->maps.data_knobs, &i->knobs_fd},
-		{skel->maps.slots, &i->slots},
+		{skel->maps.progs, &i->progs},
 		{skel->maps.counters, &i->counters},
 		{skel->maps.events, &i->events},
 		{skel->maps.hosts4, &i->hosts4},
@@ -309,8 +309,8 @@ int generation_load(const struct instance *i, const struct image *image,
 {
 	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
 	CLEANUP_GENERATION struct generation *g = generation_new();
-	CLEANUP_FREE char *heir_of =
-		i && options->heir_of ? generation_folder(i->folder, options->heir_of) : NULL;
+	CLEANUP_FREE char *previous =
+		i && options->previous ? generation_folder(i->folder, options->previous) : NULL;
 	uint64_t begin_us = now_us();
 	int code;
 
@@ -322,16 +322,16 @@ int generation_load(const struct instance *i, const struct image *image,
 		code = parts_share(skel, i);
 	if (code)
 		return err_system(err, -code, "cannot size the policy's maps");
-	if ((code = balancing_prepare(skel, options->balancing, heir_of, err)))
+	if ((code = lb_load_prepare(skel, options->load, previous, err)))
 		return code;
 	if (!(code = load(skel, err)))
 		code = keep(skel, g, err);
 	if (!code)
 		code = fill_tables(g, image, err);
 	if (!code)
-		code = fill_sets(g, options, heir_of, err);
-	if (!code && options->balancing)
-		code = balancing_fill(g, options->balancing, heir_of, err);
+		code = fill_sets(g, options, previous, err);
+	if (!code && options->load)
+		code = lb_load_fill(g, options->load, previous, err);
 	if (!code)
 		code = fill_ports(g, options, err);
 	if (code)
@@ -379,7 +379,7 @@ static int pin_about(const char *folder, const struct generation_about *about, s
 
 	if (fd < 0 || bpf_map_update_elem(fd, &zero, about, BPF_ANY))
 		return err_system(err, errno, "cannot write who made the policy");
-	return pins_put(folder, "about", fd, err);
+	return bpffs_put(folder, "about", fd, err);
 }
 
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
@@ -388,7 +388,7 @@ int generation_read_about(const struct instance *i, uint32_t number, struct gene
 	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
 	CLEANUP_FD int fd = -1;
 	uint32_t zero = 0;
-	int code = pins_get(folder, "about", &fd, err);
+	int code = bpffs_get(folder, "about", &fd, err);
 
 	if (code)
 		return code == -ENOENT
@@ -408,7 +408,7 @@ int generation_finish(const struct instance *i, uint32_t number, const char *mad
 	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
 	CLEANUP_FD int fd = -1;
 	uint32_t zero = 0;
-	int code = pins_get(folder, "about", &fd, err);
+	int code = bpffs_get(folder, "about", &fd, err);
 
 	if (code)
 		return code;
@@ -444,21 +444,21 @@ int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTER
 {
 	CLEANUP_FREE char *path = mem_printf("%s/gen", i->folder);
 	DIR *dir = opendir(path);
-	struct dirent *entry;
+	struct dirent *file;
 	int code = 0;
 
 	if (!dir)
 		return err_system(err, errno, "cannot read '%s'", path);
-	while (!code && (entry = readdir(dir))) {
-		CLEANUP_FREE char *folder = mem_printf("%s/%s", path, entry->d_name);
+	while (!code && (file = readdir(dir))) {
+		CLEANUP_FREE char *folder = mem_printf("%s/%s", path, file->d_name);
 		CLEANUP_FD int rules = -1;
 
-		if (entry->d_name[0] == '.')
+		if (file->d_name[0] == '.')
 			continue;
-		code = pins_get(folder, part_name(PART_RULES), &rules, err);
+		code = bpffs_get(folder, part_name(PART_RULES), &rules, err);
 		if (!code && (code = mark_rows(rules, ret_used)))
 			err_system(err, -code, "cannot read the rules in '%s'", folder);
-		if (code == -ENOENT) // half pinned by a killed command: in no slot
+		if (code == -ENOENT) // half pinned by a killed command: in no program array
 			code = 0;
 	}
 	closedir(dir);
@@ -475,11 +475,11 @@ int generation_pin(const char *instance_folder, struct generation *g, uint32_t n
 		code = file_mkdirs(folder, 0700, err);
 	for (int p = 0; !code && p < PARTS; p++)
 		if (g->fd[p] >= 0)
-			code = pins_put(folder, part_name((enum part)p), g->fd[p], err);
+			code = bpffs_put(folder, part_name((enum part)p), g->fd[p], err);
 	if (!code)
 		code = parts_pin(folder, SETS_FOLDER, &g->sets, err);
 	if (!code)
-		code = parts_pin(folder, BALANCING_PINS_FOLDER, &g->pins, err);
+		code = parts_pin(folder, LB_PINS_FOLDER, &g->pins, err);
 	if (!code)
 		code = pin_about(folder, about, err);
 	if (code)
@@ -501,7 +501,7 @@ int generation_open(const struct instance *i, uint32_t number, struct generation
 	CLEANUP_FREE char *folder = generation_folder(i->folder, number);
 
 	for (int p = 0; p < PARTS; p++) {
-		int code = pins_get(folder, part_name((enum part)p), &g->fd[p], err);
+		int code = bpffs_get(folder, part_name((enum part)p), &g->fd[p], err);
 
 		if (code == -ENOENT && p >= PARTS_NEEDED)
 			continue;
@@ -552,17 +552,17 @@ int generation_introduce(const struct instance *i, uint32_t number, const char *
 {
 	CLEANUP_FREE char *path = mem_printf("%s/gen", i->folder);
 	DIR *dir = opendir(path);
-	struct dirent *entry;
+	struct dirent *file;
 	int code = 0;
 
 	if (!dir)
 		return err_system(err, errno, "cannot read '%s'", path);
-	while (!code && (entry = readdir(dir))) {
+	while (!code && (file = readdir(dir))) {
 		CLEANUP_GENERATION struct generation *g = NULL;
 		struct generation_about about;
 		uint32_t n;
 
-		if (num_parse_u32(entry->d_name, strlen(entry->d_name), 1, UINT32_MAX, &n))
+		if (num_parse_u32(file->d_name, strlen(file->d_name), 1, UINT32_MAX, &n))
 			continue;
 		code = generation_read_about(i, n, &about, err);
 		if (!code)

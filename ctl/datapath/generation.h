@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A policy in the kernel: program and tables, loaded beside the running one; and its twin for tests.
+// A policy in the kernel: program and tables, loaded beside the running one; and its test program for tests.
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/table/image.h"
 
-struct balancing;
+struct lb_load;
 struct generation; // descriptors of one policy's program and maps
 
 // A dynamic set the policy names. Its map belongs to every generation that names it.
@@ -22,15 +22,15 @@ struct generation_set {
 struct generation_options {
 	bool malformed_pass;
 	bool conntrack; // some rule says `established`
-	// A set of a name and size that generation `heir_of` has too is that set; one of another size gets a
+	// A set of a name and size that generation `previous` has too is that set; one of another size gets a
 	// copy of its entries; 0: all are new.
-	uint32_t heir_of;
+	uint32_t previous;
 	const struct generation_set *sets;
 	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers
 	// Numbers of devices for redirect rules, by image rule's `redirect` row; 0: not there.
 	const uint32_t *redirects;
 	size_t n_redirects;
-	const struct balancing *balancing; // of its services; NULL: it has none
+	const struct lb_load *load; // of its services; NULL: it has none
 };
 
 struct generation_cost {
@@ -86,7 +86,7 @@ int generation_pin(const char *instance_folder, struct generation *g, uint32_t n
 // same. 0 or -errno with err set.
 int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
 		      struct err *err);
-// Takes the pins away again; what cannot be removed is by the next commit_settle.
+// Takes the pins away again; what cannot be removed is by the next commit_recover.
 void generation_unpin(const char *instance_folder, uint32_t number);
 // From its pins.
 int generation_open(const struct instance *i, uint32_t number, struct generation **ret,
@@ -113,14 +113,14 @@ int generation_set_iface(const struct generation *g, uint32_t number, uint8_t cl
 			 struct err *err);
 
 // A second program over the same tables that runs test packets and changes nothing (8 ms to make).
-struct twin;
-int twin_open(const struct instance *i, const struct generation *g, struct twin **ret,
-	      struct err *err);
-void twin_free(struct twin *t);
-void twin_cleanup(struct twin **t);
-#define CLEANUP_TWIN CLEANUP(twin_cleanup)
+struct test_program;
+int test_program_open(const struct instance *i, const struct generation *g,
+		      struct test_program **ret, struct err *err);
+void test_program_free(struct test_program *t);
+void test_program_cleanup(struct test_program **t);
+#define CLEANUP_TEST_PROGRAM CLEANUP(test_program_cleanup)
 
-struct twin_result {
+struct test_result {
 	uint32_t verdict; // XDP_*
 	int32_t rule;     // that decided, -1 none
 	uint32_t reason;  // enum weir_reason
@@ -133,9 +133,9 @@ struct twin_result {
 	uint64_t slot_word; // as common/service.h has it
 	bool pinned;        // by a living pin
 	uint8_t *
-		packet; // that leaves, unless it is dropped; owned by the twin, valid until the next run
+		packet; // that leaves, unless it is dropped; owned by the test program, valid until the next run
 	size_t length;
 };
 // Runs one frame of at least 14 bytes. ask: iface, over, established, live.
-int twin_run(struct twin *t, const uint8_t *frame, size_t length, const struct policy_twin *ask,
-	     struct twin_result *ret, struct err *err);
+int test_program_run(struct test_program *t, const uint8_t *frame, size_t length,
+		     const struct policy_test *ask, struct test_result *ret, struct err *err);

@@ -12,9 +12,9 @@
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/linked.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 
 const char *hook_mode_name(enum iface_mode mode)
@@ -64,9 +64,9 @@ static bool find_instance(uint32_t prog_id, char ret[WEIR_NAME_MAX])
 	size_t n = 0;
 	bool found = false;
 
-	pins_list(&names, &n, NULL);
+	bpffs_list(&names, &n, NULL);
 	for (size_t at = 0; at < n; at++) {
-		CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, names[at]);
+		CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, names[at]);
 
 		if (!found && (found = linked_holds(folder, prog_id)))
 			snprintf(ret, WEIR_NAME_MAX, "%s", names[at]);

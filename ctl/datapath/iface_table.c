@@ -32,54 +32,54 @@ static uint64_t make_hash(uint32_t multiplier, uint32_t table)
 
 void iface_table_begin(struct knobs *knobs)
 {
-	memset(knobs->iface_slots, 0, sizeof(knobs->iface_slots));
+	memset(knobs->iface_buckets, 0, sizeof(knobs->iface_buckets));
 	knobs->iface_hash = make_hash(MULTIPLIER, 0);
 }
 
 static uint32_t table_in_use(const struct knobs *knobs)
 {
-	return knobs->iface_hash & WEIR_IFACE_SLOTS;
+	return knobs->iface_hash & WEIR_IFACE_BUCKETS;
 }
 
-static uint32_t ifindex_of(uint64_t slot)
+static uint32_t ifindex_of(uint64_t bucket)
 {
-	return (uint32_t)slot;
+	return (uint32_t)bucket;
 }
 
 uint32_t iface_table_find(const struct knobs *knobs, uint32_t ifindex)
 {
-	uint64_t slot = knobs->iface_slots[iface_slot_place(knobs->iface_hash, ifindex)];
+	uint64_t bucket = knobs->iface_buckets[iface_bucket(knobs->iface_hash, ifindex)];
 
-	return ifindex && ifindex_of(slot) == ifindex ? (uint32_t)(slot >> 32) : 0;
+	return ifindex && ifindex_of(bucket) == ifindex ? (uint32_t)(bucket >> 32) : 0;
 }
 
-static void store(__u64 *slot, uint64_t value)
+static void store(__u64 *bucket, uint64_t value)
 {
-	__atomic_store_n(slot, value, __ATOMIC_RELEASE);
+	__atomic_store_n(bucket, value, __ATOMIC_RELEASE);
 }
 
 static int collect(const struct knobs *knobs, const struct key *fresh, struct keys *ret)
 {
-	const __u64 *slots = knobs->iface_slots + table_in_use(knobs);
+	const __u64 *buckets = knobs->iface_buckets + table_in_use(knobs);
 
 	*ret = (struct keys){.at = {*fresh}, .n = 1};
-	for (uint32_t s = 0; s < WEIR_IFACE_SLOTS; s++) {
-		if (!slots[s])
+	for (uint32_t s = 0; s < WEIR_IFACE_BUCKETS; s++) {
+		if (!buckets[s])
 			continue;
 		if (ret->n == WEIR_IFACES - 1)
 			return -ENOSPC;
-		ret->at[ret->n++] = (struct key){ifindex_of(slots[s]), (uint32_t)(slots[s] >> 32)};
+		ret->at[ret->n++] =
+			(struct key){ifindex_of(buckets[s]), (uint32_t)(buckets[s] >> 32)};
 	}
 	return 0;
 }
 
 static bool keeps_apart(const struct keys *keys, uint64_t hash)
 {
-	uint64_t used[WEIR_IFACE_SLOTS / 64] = {0};
+	uint64_t used[WEIR_IFACE_BUCKETS / 64] = {0};
 
 	for (size_t k = 0; k < keys->n; k++) {
-		uint32_t place =
-			iface_slot_place(hash, keys->at[k].ifindex) & (WEIR_IFACE_SLOTS - 1);
+		uint32_t place = iface_bucket(hash, keys->at[k].ifindex) & (WEIR_IFACE_BUCKETS - 1);
 
 		if (used[place / 64] >> place % 64 & 1)
 			return false;
@@ -125,7 +125,7 @@ static void wait_for_readers(void)
 
 static int rebuild(struct knobs *knobs, const struct key *fresh)
 {
-	uint32_t table = table_in_use(knobs) ^ WEIR_IFACE_SLOTS;
+	uint32_t table = table_in_use(knobs) ^ WEIR_IFACE_BUCKETS;
 	struct keys keys;
 	uint64_t hash;
 	int code = collect(knobs, fresh, &keys);
@@ -135,23 +135,23 @@ static int rebuild(struct knobs *knobs, const struct key *fresh)
 	if (code)
 		return code;
 	wait_for_readers();
-	memset(knobs->iface_slots + table, 0, WEIR_IFACE_SLOTS * sizeof(*knobs->iface_slots));
+	memset(knobs->iface_buckets + table, 0, WEIR_IFACE_BUCKETS * sizeof(*knobs->iface_buckets));
 	for (size_t k = 0; k < keys.n; k++)
-		knobs->iface_slots[iface_slot_place(hash, keys.at[k].ifindex)] =
-			IFACE_SLOT(keys.at[k].ifindex, keys.at[k].number);
+		knobs->iface_buckets[iface_bucket(hash, keys.at[k].ifindex)] =
+			IFACE_BUCKET(keys.at[k].ifindex, keys.at[k].number);
 	store(&knobs->iface_hash, hash);
 	return 0;
 }
 
 int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number)
 {
-	__u64 *slot = &knobs->iface_slots[iface_slot_place(knobs->iface_hash, ifindex)];
+	__u64 *bucket = &knobs->iface_buckets[iface_bucket(knobs->iface_hash, ifindex)];
 	const struct key fresh = {ifindex, number};
 
-	if (!number && ifindex_of(*slot) == ifindex)
-		store(slot, 0);
-	else if (number && (!*slot || ifindex_of(*slot) == ifindex))
-		store(slot, IFACE_SLOT(ifindex, number));
+	if (!number && ifindex_of(*bucket) == ifindex)
+		store(bucket, 0);
+	else if (number && (!*bucket || ifindex_of(*bucket) == ifindex))
+		store(bucket, IFACE_BUCKET(ifindex, number));
 	else if (number)
 		return rebuild(knobs, &fresh);
 	return 0;

@@ -20,10 +20,10 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/iface_table.h"
-#include "ctl/datapath/pins.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/seed.h"
 #include "ctl/datapath/sharing.h"
@@ -38,7 +38,7 @@ static const struct pin {
 	size_t offset;
 } pins[] = {
 	{WEIR_MAP_KNOBS, offsetof(struct instance, knobs_fd)},
-	{WEIR_MAP_SLOTS, offsetof(struct instance, slots)},
+	{WEIR_MAP_PROGS, offsetof(struct instance, progs)},
 	{WEIR_MAP_IFACES, offsetof(struct instance, ifaces)},
 	{WEIR_MAP_COUNTERS, offsetof(struct instance, counters)},
 	{WEIR_MAP_EVENTS, offsetof(struct instance, events)},
@@ -62,7 +62,7 @@ static struct instance *instance_new(const char *name)
 	struct instance *i = mem_new(struct instance);
 
 	snprintf(i->name, sizeof(i->name), "%s", name);
-	i->folder = mem_printf("%s/%s", PINS_ROOT, name);
+	i->folder = mem_printf("%s/%s", BPFFS_ROOT, name);
 	for (size_t p = 0; p < ARRAY_SIZE(pins); p++)
 		*pin_fd(i, p) = -1;
 	return i;
@@ -95,9 +95,10 @@ static int map_knobs(struct instance *i, struct err *err)
 	if (knobs == MAP_FAILED)
 		return err_system(err, errno, "cannot map the settings of instance '%s'", i->name);
 	i->knobs = knobs;
-	if (bpf_obj_get_info_by_fd(i->slots, &info, &size))
-		return err_system(err, errno, "cannot read the slots of instance '%s'", i->name);
-	i->slots_id = info.id;
+	if (bpf_obj_get_info_by_fd(i->progs, &info, &size))
+		return err_system(err, errno, "cannot read the program array of instance '%s'",
+				  i->name);
+	i->progs_id = info.id;
 	return 0;
 }
 
@@ -144,7 +145,7 @@ static void hint_instances(struct err *err)
 	char **list = NULL;
 	size_t n = 0;
 
-	if (!pins_list(&list, &n, NULL))
+	if (!bpffs_list(&list, &n, NULL))
 		for (size_t at = 0; at < n; at++)
 			text_addf(&names, "%s%s", at ? ", " : "", list[at]);
 	if (names.len)
@@ -181,7 +182,7 @@ static int check_meta(struct instance *i, struct err *err)
 {
 	CLEANUP_FD int fd = -1;
 	__u64 cookie, inode;
-	int code = pins_get(i->folder, WEIR_MAP_META, &fd, err);
+	int code = bpffs_get(i->folder, WEIR_MAP_META, &fd, err);
 
 	if (code == -ENOENT) {
 		err_input(err, "there is no instance '%s': nothing is attached", i->name);
@@ -208,7 +209,7 @@ int instance_open(const char *name, struct instance **ret, struct err *err)
 	int code = check_meta(i, err);
 
 	for (size_t p = 0; !code && p < ARRAY_SIZE(pins); p++) {
-		code = pins_get(i->folder, pins[p].name, pin_fd(i, p), err);
+		code = bpffs_get(i->folder, pins[p].name, pin_fd(i, p), err);
 		if (code == -ENOENT)
 			return missing_pin(i, pins[p].name, err);
 	}
@@ -243,7 +244,7 @@ static int make_identities(int *ret_fd, struct err *err)
 // The folder that is being built ('+' is in no instance's name, and bpffs allows no '.'): everything in it is removed by the next attempt if this one dies.
 static int make_folder(const struct instance *i, char **ret, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s+new", PINS_ROOT, i->name);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s+new", BPFFS_ROOT, i->name);
 	int code = file_remove_tree(folder, err);
 
 	if (!code)
@@ -264,14 +265,16 @@ static int pin_meta(const struct instance *i, const char *folder, struct err *er
 		return code;
 	if (bpf_map_update_elem(fd, &zero, &i->meta, BPF_ANY))
 		return err_system(err, errno, "cannot write the pins of instance '%s'", i->name);
-	return pins_put(folder, WEIR_MAP_META, fd, err);
+	return bpffs_put(folder, WEIR_MAP_META, fd, err);
 }
 
-static int fill_slots(const struct instance *i, int program, struct err *err)
+static int fill_programs(const struct instance *i, int program, struct err *err)
 {
-	for (uint32_t slot = 0; slot < WEIR_SLOTS; slot++)
-		if (bpf_map_update_elem(i->slots, &slot, &program, BPF_ANY))
-			return err_system(err, errno, "cannot put the policy into slot %u", slot);
+	for (uint32_t which = 0; which < PROGS; which++)
+		if (bpf_map_update_elem(i->progs, &which, &program, BPF_ANY))
+			return err_system(err, errno,
+					  "cannot put the policy into program array index %u",
+					  which);
 	return 0;
 }
 
@@ -293,7 +296,7 @@ static int load_all(struct instance *i, struct generation **ret_first, struct er
 	iface_table_begin(i->knobs);
 	if (getrandom(&i->knobs->seed, sizeof(i->knobs->seed), 0) < 0)
 		return err_system(err, errno, "cannot draw a random seed");
-	return fill_slots(i, generation_program(*ret_first), err);
+	return fill_programs(i, generation_program(*ret_first), err);
 }
 
 static int pin_all(struct instance *i, struct generation *first, const char *folder,
@@ -305,7 +308,7 @@ static int pin_all(struct instance *i, struct generation *first, const char *fol
 	if (!code)
 		code = pin_meta(i, folder, err);
 	for (size_t p = 0; !code && p < ARRAY_SIZE(pins); p++)
-		code = pins_put(folder, pins[p].name, *pin_fd(i, p), err);
+		code = bpffs_put(folder, pins[p].name, *pin_fd(i, p), err);
 	if (code)
 		return code;
 	free(i->folder);
@@ -315,7 +318,7 @@ static int pin_all(struct instance *i, struct generation *first, const char *fol
 
 int instance_publish(struct instance *i, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, i->name);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, i->name);
 
 	if (rename(i->folder, folder))
 		return err_system(err, errno, "cannot make '%s'", folder);
@@ -385,8 +388,8 @@ int instance_create_private(uint32_t max_entries, struct instance **ret, struct 
 
 int instance_remove(const char *name, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_ROOT, name);
-	CLEANUP_FREE char *going = mem_printf("%s/%s+old", PINS_ROOT, name);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, name);
+	CLEANUP_FREE char *going = mem_printf("%s/%s+old", BPFFS_ROOT, name);
 	int code = file_remove_tree(going, err);
 
 	if (code)
@@ -399,8 +402,8 @@ int instance_remove(const char *name, struct err *err)
 
 int instance_sweep(const char *name, struct err *err)
 {
-	CLEANUP_FREE char *fresh = mem_printf("%s/%s+new", PINS_ROOT, name);
-	CLEANUP_FREE char *going = mem_printf("%s/%s+old", PINS_ROOT, name);
+	CLEANUP_FREE char *fresh = mem_printf("%s/%s+new", BPFFS_ROOT, name);
+	CLEANUP_FREE char *going = mem_printf("%s/%s+old", BPFFS_ROOT, name);
 	int code = file_remove_tree(fresh, err);
 
 	return code ? code : file_remove_tree(going, err);

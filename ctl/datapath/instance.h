@@ -15,10 +15,10 @@ struct instance {
 	char *folder; // /sys/fs/bpf/weir/NAME
 	struct meta meta;
 	struct knobs *knobs; // mapped, shared with the programs
-	int knobs_fd, slots, ifaces, counters, events, hosts4, hosts6, nets4, nets6, rulecounters,
+	int knobs_fd, progs, ifaces, counters, events, hosts4, hosts6, nets4, nets6, rulecounters,
 		identities, stations; // maps
 	int clock_prog;
-	uint32_t slots_id; // map id: by it our entry programs are recognised on an interface
+	uint32_t progs_id; // map id: by it our root programs are recognised on an interface
 };
 
 // Opens the instance's pins. -ENOENT with err set (ERR_INPUT) when there is none, ERR_REFUSED when it

@@ -105,17 +105,17 @@ int linked_remove_all(const char *folder, size_t *ret_n, struct err *err)
 {
 	CLEANUP_FREE char *links = folder_of(folder);
 	DIR *dir = opendir(links);
-	struct dirent *entry;
+	struct dirent *file;
 	int code = 0;
 
 	*ret_n = 0;
 	if (!dir)
 		return errno == ENOENT ? 0 : err_system(err, errno, "cannot read '%s'", links);
-	while (!code && (entry = readdir(dir))) {
-		CLEANUP_FREE char *path = mem_printf("%s/%s", links, entry->d_name);
+	while (!code && (file = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf("%s/%s", links, file->d_name);
 		struct linked linked = {0};
 
-		if (entry->d_name[0] == '.')
+		if (file->d_name[0] == '.')
 			continue;
 		code = cut(path, &linked, err);
 		*ret_n += linked.ifindex != 0;

@@ -11,7 +11,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 #define LOCK_WAIT_MS 10000
 #define LOCK_TRY_MS  1000
@@ -19,7 +19,7 @@
 
 static int open_lock(const char *instance, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_RUN, instance);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, instance);
 	CLEANUP_FREE char *path = mem_printf("%s/lock", folder);
 	int fd, code = file_mkdirs(folder, 0755, err);
 

@@ -51,13 +51,13 @@ static void enter(struct walk *w, const char *path, const char *name)
 static void each_named(struct walk *w)
 {
 	DIR *dir = opendir(NAMED);
-	struct dirent *entry;
+	struct dirent *file;
 
-	while (dir && (entry = readdir(dir))) {
-		CLEANUP_FREE char *path = mem_printf(NAMED "/%s", entry->d_name);
+	while (dir && (file = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf(NAMED "/%s", file->d_name);
 
-		if (entry->d_name[0] != '.')
-			enter(w, path, entry->d_name);
+		if (file->d_name[0] != '.')
+			enter(w, path, file->d_name);
 	}
 	if (dir)
 		closedir(dir);
@@ -66,12 +66,12 @@ static void each_named(struct walk *w)
 static void each_of_processes(struct walk *w)
 {
 	DIR *dir = opendir("/proc");
-	struct dirent *entry;
+	struct dirent *file;
 
-	while (dir && (entry = readdir(dir))) {
-		CLEANUP_FREE char *path = mem_printf("/proc/%s/ns/net", entry->d_name);
+	while (dir && (file = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf("/proc/%s/ns/net", file->d_name);
 
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+		if (file->d_name[0] >= '1' && file->d_name[0] <= '9')
 			enter(w, path, path);
 	}
 	if (dir)

@@ -40,13 +40,13 @@ static uint64_t net_state(const struct instance *i, const struct overlay_net *n)
 // Reading
 
 static void add_host_rows(const struct instance *i, const struct overlay_raw *raw,
-			  struct overlay_rows *rows)
+			  struct overlay_entries *rows)
 {
 	const __u64 *states = host_states(i, &raw->value.host);
 
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
 		if (states[kind])
-			*vec_add(rows) = (struct overlay_row){
+			*vec_add(rows) = (struct overlay_entry){
 				.prefix = raw->prefix,
 				.kind = kind,
 				.until = states[kind],
@@ -56,12 +56,12 @@ static void add_host_rows(const struct instance *i, const struct overlay_raw *ra
 }
 
 static void add_net_row(const struct instance *i, const struct overlay_raw *raw,
-			struct overlay_rows *rows)
+			struct overlay_entries *rows)
 {
 	uint64_t own = net_own(i, &raw->value.net);
 
 	if (own)
-		*vec_add(rows) = (struct overlay_row){
+		*vec_add(rows) = (struct overlay_entry){
 			.prefix = raw->prefix,
 			.kind = raw->kind,
 			.until = own,
@@ -71,7 +71,7 @@ static void add_net_row(const struct instance *i, const struct overlay_raw *raw,
 }
 
 static void add_rows(const struct instance *i, enum overlay_table t, const struct overlay_raw *raw,
-		     struct overlay_rows *rows)
+		     struct overlay_entries *rows)
 {
 	if (table_is_hosts(t))
 		add_host_rows(i, raw, rows);
@@ -81,15 +81,15 @@ static void add_rows(const struct instance *i, enum overlay_table t, const struc
 
 static int compare_rows(const void *a, const void *b)
 {
-	const struct overlay_row *x = a, *y = b;
+	const struct overlay_entry *x = a, *y = b;
 	int order = prefix_compare(&x->prefix, &y->prefix);
 
 	return order ? order : (int)x->kind - (int)y->kind;
 }
 
-int overlay_read(const struct instance *i, struct overlay_rows *ret, struct err *err)
+int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err)
 {
-	struct overlay_rows rows = {0};
+	struct overlay_entries rows = {0};
 	int code = 0;
 
 	for (enum overlay_table t = 0; !code && t < TABLES; t++) {
@@ -111,10 +111,10 @@ int overlay_read(const struct instance *i, struct overlay_rows *ret, struct err 
 }
 
 int overlay_read_one(const struct instance *i, const struct prefix *p,
-		     struct overlay_row ret[OVERLAY_KINDS], size_t *ret_n, struct err *err)
+		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err)
 {
 	enum overlay_table t = table_of(p);
-	struct overlay_rows rows = {0};
+	struct overlay_entries rows = {0};
 	int code = 0;
 
 	for (uint8_t kind = 0; kind < (table_is_hosts(t) ? 1 : OVERLAY_KINDS); kind++) {

@@ -11,24 +11,24 @@
 #include "ctl/datapath/instance.h"
 
 // One entry that is in the maps, for one kind.
-struct overlay_row {
+struct overlay_entry {
 	struct prefix prefix;
 	uint8_t kind;   // enum overlay_kind
 	uint64_t until; // jiffies64, OVERLAY_FOREVER; may have passed
 	struct overlay_hits hits;
 	uint64_t seen; // jiffies64 of the last packet, 0 none
 };
-struct overlay_rows {
-	struct overlay_row *at;
+struct overlay_entries {
+	struct overlay_entry *at;
 	size_t n, cap;
 };
 
 // What is in force (or has expired and not been cleared away), sorted by prefix_compare, then kind.
 // The caller frees ret->at. 0 or -errno with err set.
-int overlay_read(const struct instance *i, struct overlay_rows *ret, struct err *err);
+int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err);
 // Those of one prefix alone (at most OVERLAY_KINDS), without reading the rest: for live counters.
 int overlay_read_one(const struct instance *i, const struct prefix *p,
-		     struct overlay_row ret[OVERLAY_KINDS], size_t *ret_n, struct err *err);
+		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err);
 
 // What should be in force.
 struct overlay_want {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The parts of generations by name, and what is the same for a policy and its twin.
+// The parts of generations by name, and what is the same for a policy and its test program.
 #include "ctl/datapath/parts.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/sharing.h"
 
 static const char *const names[PARTS] = {
@@ -27,7 +27,7 @@ static const char *const names[PARTS] = {
 	[PART_BUDGETS] = "budgets",
 	[PART_IFCLASS] = "ifclass",
 	[PART_SETS] = "sets",
-	[PART_PORTS] = "ports",
+	[PART_DEVICES] = "devices",
 	[PART_SERVICES] = "services",
 	[PART_RINGS] = "rings",
 	[PART_BACKENDS] = "backends",
@@ -55,7 +55,7 @@ struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
 		[PART_ROWS] = skel->maps.rows,         [PART_RULES] = skel->maps.rules,
 		[PART_METERS] = skel->maps.meters,     [PART_BUCKETS] = skel->maps.buckets,
 		[PART_LOGPACE] = skel->maps.logpace,   [PART_IFCLASS] = skel->maps.ifclass,
-		[PART_SETS] = skel->maps.sets,         [PART_PORTS] = skel->maps.ports,
+		[PART_SETS] = skel->maps.sets,         [PART_DEVICES] = skel->maps.devices,
 		[PART_SERVICES] = skel->maps.services, [PART_RINGS] = skel->maps.rings,
 		[PART_BACKENDS] = skel->maps.backends, [PART_BALANCED] = skel->maps.balanced,
 		[PART_PINS] = skel->maps.pins,         [PART_EGRESS] = skel->maps.egress,
@@ -117,7 +117,7 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 	int code = list->n ? file_mkdirs(folder, 0700, err) : 0;
 
 	for (size_t n = 0; !code && n < list->n; n++)
-		code = pins_put(folder, list->at[n].name, list->at[n].fd, err);
+		code = bpffs_put(folder, list->at[n].name, list->at[n].fd, err);
 	return code;
 }
 
@@ -129,7 +129,7 @@ int parts_share(struct policy_bpf *skel, const struct instance *i)
 		int fd;
 	} shared[] = {
 		{skel->maps.data_knobs, i->knobs_fd},
-		{skel->maps.slots, i->slots},
+		{skel->maps.progs, i->progs},
 		{skel->maps.counters, i->counters},
 		{skel->maps.events, i->events},
 		{skel->maps.hosts4, i->hosts4},

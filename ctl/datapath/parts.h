@@ -24,7 +24,7 @@ enum part {
 	PART_BUDGETS,
 	PART_IFCLASS,
 	PART_SETS,
-	PART_PORTS,
+	PART_DEVICES,
 	PART_SERVICES,
 	PART_RINGS,
 	PART_BACKENDS,
@@ -36,8 +36,8 @@ enum part {
 	PART_PROGRAM,
 	PARTS_NEEDED, // the others are only there with services
 	PART_BALANCE = PARTS_NEEDED,
-	PART_KEPT_SERVICES, // struct balancer_service
-	PART_KEPT_MEMBERS,  // struct balancer_member
+	PART_KEPT_SERVICES, // struct lb_service
+	PART_KEPT_MEMBERS,  // struct lb_member
 	PARTS,
 };
 

@@ -10,7 +10,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
-#include "ctl/datapath/pins.h"
+#include "ctl/datapath/bpffs.h"
 
 #define SEED_MAX    64
 #define WORD_DIGITS 16
@@ -39,7 +39,7 @@ static int bad_seed(const char *path, struct err *err)
 
 int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", PINS_STATE, instance);
+	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *text = NULL;
 	struct hash_key key;
 	size_t len;
@@ -62,10 +62,10 @@ int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 
 int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", PINS_STATE, instance);
+	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *text = mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
 					     (unsigned long long)key->word[1]);
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", PINS_STATE, instance);
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *sealed = NULL;
 	struct hash_key kept;
 	size_t len;

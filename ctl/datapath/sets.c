@@ -10,8 +10,8 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/percpu.h"
-#include "ctl/datapath/pins.h"
 
 // A batch has to hold the longest chain of one bucket of the kernel's hash.
 #define BATCH 4096
@@ -65,9 +65,9 @@ static int copy_batch(void *context, const struct policy_set_key *keys,
 	return n && bpf_map_update_batch(*(int *)context, keys, values, &n, NULL) ? -errno : 0;
 }
 
-int sets_provide(const char *heir_of, const char *name, uint32_t max, int *ret_fd, struct err *err)
+int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd, struct err *err)
 {
-	CLEANUP_FREE char *folder = heir_of ? sets_folder(heir_of) : NULL;
+	CLEANUP_FREE char *folder = previous ? sets_folder(previous) : NULL;
 	struct bpf_map_info info = {0};
 	uint32_t size = sizeof(info), room;
 	CLEANUP_FD int old = -1, fd = -1;
@@ -75,7 +75,7 @@ int sets_provide(const char *heir_of, const char *name, uint32_t max, int *ret_f
 
 	if (code)
 		return code;
-	code = heir_of ? pins_get(folder, name, &old, err) : -ENOENT;
+	code = previous ? bpffs_get(folder, name, &old, err) : -ENOENT;
 	if (code && code != -ENOENT)
 		return code;
 	if (!code && bpf_obj_get_info_by_fd(old, &info, &size))
@@ -111,7 +111,7 @@ static int open_set(const struct instance *i, const struct generation_about_set 
 {
 	CLEANUP_FREE char *generation = mem_printf("%s/gen/%u", i->folder, set->generation);
 	CLEANUP_FREE char *folder = sets_folder(generation);
-	int code = pins_get(folder, set->name, ret_fd, err);
+	int code = bpffs_get(folder, set->name, ret_fd, err);
 
 	return code == -ENOENT ? err_system(err, ENOENT, "the set '%s' has lost its pin", set->name)
 			       : code;

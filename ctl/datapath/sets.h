@@ -19,10 +19,11 @@ struct set_rows {
 
 #define SETS_FOLDER "dynamic" // of a generation, where its sets are pinned: one file a set
 
-// The map of a dynamic set for a new generation: that of generation folder `heir_of` (NULL: none) where it
+// The map of a dynamic set for a new generation: that of generation folder `previous` (NULL: none) where it
 // has one of this name and size; else a new one, with the entries of one of another size. Nothing is
 // pinned. What rules add between the copy and the switch stays behind. 0 or -errno with err set.
-int sets_provide(const char *heir_of, const char *name, uint32_t max, int *ret_fd, struct err *err);
+int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd,
+		 struct err *err);
 
 // The set of this name in the policy in force; ERR_INPUT when it has none, with a hint.
 int sets_find(const struct generation_about *about, const char *name,

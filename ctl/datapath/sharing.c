@@ -14,7 +14,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/instance.h"
-#include "xdp/entry.skel.h"
+#include "xdp/root.skel.h"
 
 #define DISPATCHER_FILE "xdp-dispatcher.o"
 #define DISPATCHER      "xdp_dispatcher"
@@ -27,9 +27,9 @@ static void close_program(struct xdp_program **program)
 		xdp_program__close(*program);
 }
 
-static void close_entry(struct entry_bpf **skel)
+static void close_entry(struct root_bpf **skel)
 {
-	entry_bpf__destroy(*skel);
+	root_bpf__destroy(*skel);
 }
 
 // The dispatcher with two places, as libxdp makes it where another program is on the interface.
@@ -76,21 +76,21 @@ static int load_dispatcher(struct xdp_program **ret, int *ret_fd)
 	return 0;
 }
 
-static int load_extension(struct entry_bpf *skel, int dispatcher, char *log)
+static int load_extension(struct root_bpf *skel, int dispatcher, char *log)
 {
-	struct bpf_program *entry = skel->progs.weir_entry;
-	int code = bpf_program__set_attach_target(entry, dispatcher, PLACE);
+	struct bpf_program *root = skel->progs.weir_root;
+	int code = bpf_program__set_attach_target(root, dispatcher, PLACE);
 
 	if (code)
 		return code;
-	bpf_program__set_type(entry, BPF_PROG_TYPE_EXT);
-	bpf_program__set_expected_attach_type(entry, 0);
-	bpf_program__set_log_buf(entry, log, LOG_BYTES);
-	return entry_bpf__load(skel);
+	bpf_program__set_type(root, BPF_PROG_TYPE_EXT);
+	bpf_program__set_expected_attach_type(root, 0);
+	bpf_program__set_log_buf(root, log, LOG_BYTES);
+	return root_bpf__load(skel);
 }
 
 // Do slots that an extension jumps through take a program as sharing_flags has it?
-static int fill_slot(const struct entry_bpf *skel)
+static int fill_slot(const struct root_bpf *skel)
 {
 	static const struct bpf_insn insns[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS},
@@ -98,11 +98,11 @@ static int fill_slot(const struct entry_bpf *skel)
 	};
 	CLEANUP_FD int program = bpf_prog_load(BPF_PROG_TYPE_XDP, "weir_probe", "GPL", insns,
 					       ARRAY_SIZE(insns), NULL);
-	uint32_t slot = WEIR_SLOT_ACTIVE;
+	uint32_t slot = PROG_ACTIVE;
 
 	if (program < 0)
 		return program;
-	return bpf_map_update_elem(bpf_map__fd(skel->maps.slots), &slot, &program, BPF_ANY) ? -errno
+	return bpf_map_update_elem(bpf_map__fd(skel->maps.progs), &slot, &program, BPF_ANY) ? -errno
 											    : 0;
 }
 
@@ -118,13 +118,13 @@ static enum weir_sharing judge(int code, const char *log)
 static void try_it(struct meta *ret)
 {
 	CLEANUP(close_program) struct xdp_program *dispatcher = NULL;
-	CLEANUP(close_entry) struct entry_bpf *skel = NULL;
+	CLEANUP(close_entry) struct root_bpf *skel = NULL;
 	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
 	int fd = -1, code = load_dispatcher(&dispatcher, &fd);
 
 	ret->sharing = SHARING_NO_DISPATCHER;
 	if (!code) {
-		skel = entry_bpf__open();
+		skel = root_bpf__open();
 		code = skel ? load_extension(skel, fd, log) : -errno;
 		if (!code)
 			code = fill_slot(skel);

@@ -304,13 +304,13 @@ bool route_forwards(uint8_t family)
 {
 	DIR *dir = opendir(switches(family));
 	bool found = false;
-	struct dirent *entry;
+	struct dirent *file;
 
 	if (!dir)
 		return false;
-	while (!found && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "default") != 0)
-			found = switch_on(dirfd(dir), entry->d_name);
+	while (!found && (file = readdir(dir)))
+		if (file->d_name[0] != '.' && strcmp(file->d_name, "default") != 0)
+			found = switch_on(dirfd(dir), file->d_name);
 	closedir(dir);
 	return found;
 }

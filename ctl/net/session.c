@@ -249,15 +249,15 @@ static void read_held(uint32_t pid, const struct sockets *sockets, struct held_l
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/%u/fd", pid);
 	DIR *dir = opendir(path);
-	struct dirent *entry;
+	struct dirent *file;
 
 	if (!dir)
 		note_error(error, errno);
-	while (dir && (entry = readdir(dir))) {
-		uint32_t fd, inode = socket_inode(dirfd(dir), entry->d_name, error);
+	while (dir && (file = readdir(dir))) {
+		uint32_t fd, inode = socket_inode(dirfd(dir), file->d_name, error);
 		const struct socket_info *s = inode ? sockets_find_inode(sockets, inode) : NULL;
 
-		if (s && !num_parse_u32(entry->d_name, strlen(entry->d_name), 0, INT32_MAX, &fd))
+		if (s && !num_parse_u32(file->d_name, strlen(file->d_name), 0, INT32_MAX, &fd))
 			vec_push(&ret->of, ((struct held){.socket = s, .fd = fd}));
 	}
 	if (dir)

@@ -76,7 +76,7 @@ void ast_free(struct ast *ast)
 	index_free(&ast->set_index);
 	index_free(&ast->service_index);
 	index_free(&ast->rule_index);
-	pool_free(&ast->strings);
+	arena_free(&ast->strings);
 	free(ast);
 }
 
@@ -90,7 +90,7 @@ void ast_replace_interfaces(struct ast *ast, const char *const *names, size_t n)
 	vec_free(&ast->interfaces);
 	for (size_t i = 0; i < n; i++)
 		vec_push(&ast->interfaces,
-			 ((struct ast_interface){.name = pool_strdup(&ast->strings, names[i])}));
+			 ((struct ast_interface){.name = arena_strdup(&ast->strings, names[i])}));
 }
 
 enum ast_word ast_word_of(const char *word)

@@ -13,8 +13,8 @@
 
 #include "ctl/base/diag.h"
 #include "ctl/base/vec.h"
+#include "ctl/policy/arena.h"
 #include "ctl/policy/index.h"
-#include "ctl/policy/pool.h"
 
 // ---- lists --------------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ struct ast_setting { // malformed, essentials: `on` is drop and pass; seed: text
 };
 
 struct ast {
-	struct pool strings;
+	struct arena strings;
 	VEC(struct ast_interface) interfaces;
 	VEC(struct ast_define) defines;
 	VEC(struct ast_set) sets;

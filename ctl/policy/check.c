@@ -34,7 +34,7 @@ static void check_rules(struct checker *c)
 
 	check_identities(c);
 	c->r->n_rules = ast->rules.n;
-	c->r->rules = pool_zalloc(&c->r->memory, ast->rules.n, sizeof(*c->r->rules));
+	c->r->rules = arena_zalloc(&c->r->memory, ast->rules.n, sizeof(*c->r->rules));
 	for (size_t i = 0; i < ast->rules.n; i++) {
 		c->r->rules[i].text_index = (uint32_t)i;
 		check_rule(c, &ast->rules.at[i], &c->r->rules[i]);

@@ -41,7 +41,7 @@ static void check_target(struct expect_check *k)
 
 	k->ret->verdict = a->verdict;
 	if (a->verdict == AST_EXPECT_REDIRECT)
-		k->ret->redirect = pool_strdup(&k->c->r->memory, a->target);
+		k->ret->redirect = arena_strdup(&k->c->r->memory, a->target);
 	if (a->verdict != AST_EXPECT_SERVICE)
 		return;
 	number = index_find(&k->c->ast->service_index, a->target);
@@ -231,9 +231,9 @@ void check_expects(struct checker *c)
 	size_t n = c->ast->expects.n;
 
 	c->r->n_expects = n;
-	c->r->expects = pool_zalloc(&c->r->memory, n, sizeof(*c->r->expects));
+	c->r->expects = arena_zalloc(&c->r->memory, n, sizeof(*c->r->expects));
 	for (size_t i = 0; i < n; i++) {
-		struct resolved_packet *packet = pool_new(&c->r->memory, struct resolved_packet);
+		struct resolved_packet *packet = arena_new(&c->r->memory, struct resolved_packet);
 		struct expect_check k = {
 			.c = c,
 			.ast = &c->ast->expects.at[i],

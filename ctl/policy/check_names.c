@@ -108,7 +108,7 @@ const char *check_suggest(struct checker *c, enum check_space space, const char 
 	near = diag_nearest(word, names, named);
 	for (size_t i = 0; near && i < n; i++)
 		if (candidate_at(c->ast, space, i).name == near)
-			return pool_printf(
+			return arena_printf(
 				&c->ast->strings, ", did you mean '%s%s' (%s)?", sign, near,
 				diag_place(c->diag, candidate_at(c->ast, space, i).at, false));
 	return "";
@@ -129,8 +129,8 @@ static void check_item(struct checker *c, const struct ast_item *item)
 	other = index_find(define ? &c->ast->set_index : &c->ast->define_index, item->word) !=
 		INDEX_NONE;
 	if (other)
-		near = pool_printf(&c->ast->strings, ", did you mean '%s%s'?", define ? "@" : "$",
-				   item->word);
+		near = arena_printf(&c->ast->strings, ", did you mean '%s%s'?", define ? "@" : "$",
+				    item->word);
 	else
 		near = check_suggest(c, define ? SPACE_DEFINES : SPACE_SETS, sign, item->word);
 	diag_error(c->diag, item->at, NULL, "unknown %s '%s%s'%s", define ? "definition" : "set",

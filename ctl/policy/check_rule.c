@@ -38,7 +38,7 @@ static void keep_ranges(struct rule_check *k, struct ranges *from, struct resolv
 {
 	to->given = true;
 	to->n = from->n;
-	to->at = pool_copy(&k->c->r->memory, from->at, from->n, sizeof(*from->at));
+	to->at = arena_copy(&k->c->r->memory, from->at, from->n, sizeof(*from->at));
 	ranges_free(from);
 }
 
@@ -157,7 +157,7 @@ static void fill_icmp(struct rule_check *k, const struct ranges *types4,
 		      const struct ranges *types6, const struct ranges *codes)
 {
 	size_t n = (count_types(types4) + count_types(types6)) * codes->n;
-	struct resolved_icmp *at = pool_zalloc(&k->c->r->memory, n, sizeof(*at));
+	struct resolved_icmp *at = arena_zalloc(&k->c->r->memory, n, sizeof(*at));
 
 	k->ret->icmp_given = true;
 	k->ret->icmp = at;
@@ -493,13 +493,13 @@ void check_rule(struct checker *c, struct ast_rule *rule, struct resolved_rule *
 {
 	struct rule_check k = {.c = c, .ast = rule, .ret = ret, .ok = !rule->broken};
 
-	ret->identity = pool_strdup(&c->r->memory, rule->identity);
+	ret->identity = arena_strdup(&c->r->memory, rule->identity);
 	ret->named = rule->name;
 	ret->at = rule->at;
 	ret->place = check_place(c, rule->at, rule->line);
 	ret->always = rule->always;
 	ret->action = rule->action;
-	ret->redirect = pool_strdup(&c->r->memory, rule->redirect);
+	ret->redirect = arena_strdup(&c->r->memory, rule->redirect);
 	if (!k.ok)
 		return;
 	check_proto(&k);
@@ -526,7 +526,7 @@ static void number_text(struct checker *c, struct ast_rule *rule, uint32_t numbe
 		uint32_t n = ++*uses;
 
 		rule->identity = n == 1 ? rule->text
-					: pool_printf(&c->ast->strings, "%s #%u", rule->text, n);
+					: arena_printf(&c->ast->strings, "%s #%u", rule->text, n);
 	} while (index_add(taken, rule->identity, number) != number);
 }
 

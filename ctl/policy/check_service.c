@@ -86,7 +86,7 @@ static void check_ring(struct service_check *k)
 	while (!num_is_prime(next))
 		next++;
 	fail(k, k->ast->option_at[AST_RING],
-	     pool_printf(&k->c->ast->strings, "the next prime is %u", next),
+	     arena_printf(&k->c->ast->strings, "the next prime is %u", next),
 	     "the size of a ring is a prime");
 }
 
@@ -121,8 +121,8 @@ static void check_health(struct service_check *k)
 
 	*r = (struct resolved_check){
 		.kind = a->kind,
-		.path = pool_strdup(&k->c->r->memory, a->path),
-		.host = pool_strdup(&k->c->r->memory, a->host),
+		.path = arena_strdup(&k->c->r->memory, a->path),
+		.host = arena_strdup(&k->c->r->memory, a->host),
 		.status_first = (uint16_t)(a->expect.given ? a->expect.first : 200),
 		.status_last = (uint16_t)(a->expect.given ? a->expect.last : 299),
 		.port = a->port,
@@ -177,7 +177,7 @@ static bool same_backend(const struct resolved_backend *a, const struct resolved
 static void check_backends(struct service_check *k)
 {
 	size_t n = k->ast->backends.n;
-	struct resolved_backend *r = pool_zalloc(&k->c->r->memory, n, sizeof(*r));
+	struct resolved_backend *r = arena_zalloc(&k->c->r->memory, n, sizeof(*r));
 
 	k->ret->backends = r;
 	k->ret->n_backends = n;
@@ -195,7 +195,7 @@ static void check_service(struct checker *c, struct ast_service *a, struct resol
 {
 	struct service_check k = {.c = c, .ast = a, .ret = r, .ok = !a->broken};
 
-	r->name = pool_strdup(&c->r->memory, a->name);
+	r->name = arena_strdup(&c->r->memory, a->name);
 	r->at = a->at;
 	r->place = check_place(c, a->at, a->line);
 	if (!k.ok)
@@ -213,7 +213,7 @@ void check_services(struct checker *c)
 	size_t n = c->ast->services.n;
 
 	c->r->n_services = n;
-	c->r->services = pool_zalloc(&c->r->memory, n, sizeof(*c->r->services));
+	c->r->services = arena_zalloc(&c->r->memory, n, sizeof(*c->r->services));
 	for (size_t i = 0; i < n; i++)
 		check_service(c, &c->ast->services.at[i], &c->r->services[i]);
 }

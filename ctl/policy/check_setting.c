@@ -40,7 +40,7 @@ static void add_interface(struct checker *c, const struct ast_interface *iface)
 		return;
 	}
 	c->r->interfaces[c->r->n_interfaces++] = (struct resolved_interface){
-		.name = pool_strdup(&c->r->memory, iface->name),
+		.name = arena_strdup(&c->r->memory, iface->name),
 		.at = iface->at,
 		.place = check_place(c, iface->at, iface->line),
 		.mode = iface->mode,
@@ -102,7 +102,7 @@ void check_interfaces(struct checker *c)
 	size_t n =
 		c->ast->interfaces.n < POLICY_INTERFACES ? c->ast->interfaces.n : POLICY_INTERFACES;
 
-	c->r->interfaces = pool_zalloc(&c->r->memory, n, sizeof(*c->r->interfaces));
+	c->r->interfaces = arena_zalloc(&c->r->memory, n, sizeof(*c->r->interfaces));
 	vec_each (&c->ast->interfaces, iface)
 		add_interface(c, iface);
 	check_defaults(c);
@@ -160,7 +160,7 @@ void check_settings(struct checker *c)
 
 	c->r->malformed_pass = ast->malformed.given && !ast->malformed.on;
 	c->r->essentials_filter = ast->essentials.given && !ast->essentials.on;
-	c->r->seed = pool_strdup(&c->r->memory, ast->seed.text);
+	c->r->seed = arena_strdup(&c->r->memory, ast->seed.text);
 	check_fragments(c);
 }
 
@@ -173,7 +173,7 @@ static void add_dynamic(struct checker *c, const struct ast_set *set)
 		return;
 	}
 	c->r->dynamics[c->r->n_dynamics++] = (struct resolved_dynamic){
-		.name = pool_strdup(&c->r->memory, set->name),
+		.name = arena_strdup(&c->r->memory, set->name),
 		.at = set->at,
 		.place = check_place(c, set->at, set->line),
 		.max = set->has_max ? set->max : POLICY_RATE_DEFAULT,
@@ -185,7 +185,7 @@ static void add_dynamic(struct checker *c, const struct ast_set *set)
 
 void check_sets(struct checker *c)
 {
-	c->r->dynamics = pool_zalloc(&c->r->memory, POLICY_DYNAMIC, sizeof(*c->r->dynamics));
+	c->r->dynamics = arena_zalloc(&c->r->memory, POLICY_DYNAMIC, sizeof(*c->r->dynamics));
 	vec_each (&c->ast->sets, set) {
 		if (set->dynamic)
 			add_dynamic(c, set);

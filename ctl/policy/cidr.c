@@ -226,10 +226,10 @@ size_t cidr_count(const struct cidr_set *s)
 bool cidr_is_empty(const struct cidr_set *s)
 {
 	struct resolved_addresses value = {0};
-	struct pool pool = {0};
+	struct arena arena = {0};
 
-	cidr_resolve(s, false, &pool, &value);
-	pool_free(&pool);
+	cidr_resolve(s, false, &arena, &value);
+	arena_free(&arena);
 	return value.empty;
 }
 
@@ -307,7 +307,7 @@ static void put6(void *ctx, const struct cidr *at, bool in)
 	};
 }
 
-void cidr_resolve(const struct cidr_set *s, bool negated, struct pool *pool,
+void cidr_resolve(const struct cidr_set *s, bool negated, struct arena *arena,
 		  struct resolved_addresses *ret)
 {
 	struct resolved_prefix4 *at4;
@@ -316,8 +316,8 @@ void cidr_resolve(const struct cidr_set *s, bool negated, struct pool *pool,
 	ret->n4 = ret->n6 = 0;
 	decide(&s->v4, negated, ret->place, count, &ret->n4);
 	decide(&s->v6, negated, ret->place, count, &ret->n6);
-	ret->v4 = at4 = pool_zalloc(pool, ret->n4, sizeof(*at4));
-	ret->v6 = at6 = pool_zalloc(pool, ret->n6, sizeof(*at6));
+	ret->v4 = at4 = arena_zalloc(arena, ret->n4, sizeof(*at4));
+	ret->v6 = at6 = arena_zalloc(arena, ret->n6, sizeof(*at6));
 	decide(&s->v4, negated, ret->place, put4, &at4);
 	decide(&s->v6, negated, ret->place, put6, &at6);
 	ret->empty = !intervals_any(ret);

@@ -46,5 +46,5 @@ void cidr_free(struct cidr_set *s);
 
 // Membership alone, minimal; negated: the complement over both families, whose new prefixes get
 // ret->place. Fills the arrays, which live in the pool, and `empty`.
-void cidr_resolve(const struct cidr_set *s, bool negated, struct pool *pool,
+void cidr_resolve(const struct cidr_set *s, bool negated, struct arena *arena,
 		  struct resolved_addresses *ret);

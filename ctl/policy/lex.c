@@ -11,7 +11,7 @@
 struct lexer {
 	const struct diag_file *file;
 	struct diag *diag;
-	struct pool *pool;
+	struct arena *arena;
 	struct tokens *tokens;
 	const char *at, *end;
 	uint32_t line;
@@ -171,7 +171,7 @@ static void lex_word(struct lexer *l)
 		lex_foreign(l, start);
 		return;
 	}
-	add(l, TOKEN_WORD, start)->text = pool_strndup(l->pool, start, (size_t)(l->at - start));
+	add(l, TOKEN_WORD, start)->text = arena_strndup(l->arena, start, (size_t)(l->at - start));
 }
 
 static void lex_reference(struct lexer *l)
@@ -182,7 +182,7 @@ static void lex_reference(struct lexer *l)
 	while (l->at < l->end && is_name(*l->at))
 		l->at++;
 	t = add(l, *start == '$' ? TOKEN_DEFINE : TOKEN_SET, start);
-	t->text = pool_strndup(l->pool, start + 1, (size_t)(l->at - start - 1));
+	t->text = arena_strndup(l->arena, start + 1, (size_t)(l->at - start - 1));
 	if (lex_is_name(t->text))
 		return;
 	diag_error(l->diag, t->at, "a name is a letter and up to 30 letters, digits, '_' or '-'",
@@ -220,7 +220,7 @@ static void lex_string(struct lexer *l)
 		bad_string(l, start, "printable ASCII only",
 			   "this string has a byte that is not printable");
 	else
-		add(l, TOKEN_STRING, start)->text = pool_strndup(l->pool, start + 1, len);
+		add(l, TOKEN_STRING, start)->text = arena_strndup(l->arena, start + 1, len);
 }
 
 // "\" NEWLINE, also with a CR between.
@@ -293,12 +293,12 @@ static void lex_one(struct lexer *l)
 		lex_bad(l);
 }
 
-void lex(const struct diag_file *file, struct diag *diag, struct pool *pool, struct tokens *ret)
+void lex(const struct diag_file *file, struct diag *diag, struct arena *arena, struct tokens *ret)
 {
 	struct lexer l = {
 		.file = file,
 		.diag = diag,
-		.pool = pool,
+		.arena = arena,
 		.tokens = ret,
 		.at = file->text,
 		.end = file->text + file->len,

@@ -7,7 +7,7 @@
 
 #include "ctl/base/diag.h"
 #include "ctl/base/vec.h"
-#include "ctl/policy/pool.h"
+#include "ctl/policy/arena.h"
 
 enum token_kind {
 	TOKEN_WORD,
@@ -38,7 +38,7 @@ struct tokens {
 
 // Cuts the file; what is no token becomes an error and a TOKEN_BAD. Blanks, comments, and line ends
 // behind a comma or a line end are left out. Texts live in the pool.
-void lex(const struct diag_file *file, struct diag *diag, struct pool *pool, struct tokens *ret);
+void lex(const struct diag_file *file, struct diag *diag, struct arena *arena, struct tokens *ret);
 void tokens_free(struct tokens *t);
 
 // NAME: a letter and up to 30 letters, digits, '_' or '-'; keywords are not looked at.

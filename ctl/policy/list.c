@@ -40,8 +40,8 @@ __attribute__((format(printf, 3, 4))) static void problem(struct reader *r, cons
 	va_end(ap);
 	vec_push(&r->l->problems, ((struct list_problem){
 					  .line = r->line,
-					  .what = pool_strdup(&r->l->pool, text),
-					  .hint = pool_strdup(&r->l->pool, hint),
+					  .what = arena_strdup(&r->l->arena, text),
+					  .hint = arena_strdup(&r->l->arena, hint),
 				  }));
 }
 
@@ -154,7 +154,7 @@ static void add_name(struct reader *r, struct word w)
 	}
 	host_normal(name, name);
 	vec_push(&r->l->names,
-		 ((struct list_name){.name = pool_strdup(&r->l->pool, name), .line = r->line}));
+		 ((struct list_name){.name = arena_strdup(&r->l->arena, name), .line = r->line}));
 	r->l->good++;
 }
 
@@ -241,5 +241,5 @@ void list_free(struct list *l)
 	cidr_free(&l->set);
 	vec_free(&l->names);
 	vec_free(&l->problems);
-	pool_free(&l->pool);
+	arena_free(&l->arena);
 }

@@ -32,7 +32,7 @@ struct list {
 	problems;        // the first ones of the bad lines, or why the file is refused
 	bool refused;    // a file of another kind, or too many names
 	uint32_t mapped; // line of the first ::ffff:A.B.C.D, 0: none
-	struct pool pool;
+	struct arena arena;
 };
 
 // Reads the whole text. Without `lax` a file with a bad line is as good as refused: the caller decides.

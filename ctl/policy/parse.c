@@ -86,7 +86,7 @@ bool parse_include(struct parser *p)
 struct ast *policy_parse(const char *path, const struct source_reader *reader, struct diag *diag)
 {
 	struct ast *ast = ast_new();
-	struct source source = {.reader = reader, .diag = diag, .pool = &ast->strings};
+	struct source source = {.reader = reader, .diag = diag, .arena = &ast->strings};
 
 	parse_file(ast, &source, (struct diag_at){0}, path);
 	source_free(&source);

@@ -241,7 +241,7 @@ static bool add_flag(struct flags *f, const struct token *t, size_t from, size_t
 
 	item.at.offset += (uint32_t)from;
 	item.at.len = (uint32_t)len;
-	item.word = pool_strndup(&f->p->ast->strings, t->text + from, len);
+	item.word = arena_strndup(&f->p->ast->strings, t->text + from, len);
 	if (names_is_keyword(item.word) && strcmp(item.word, "none") != 0)
 		return parse_fail(f->p, item.at, NULL, "expected a TCP flag, found '%s'",
 				  item.word);

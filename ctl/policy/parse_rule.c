@@ -338,7 +338,7 @@ static const char *text_of(struct parser *p, const struct token *from)
 		else
 			text_addf(&t, "%s%s%s", at > from ? " " : "", token_sign(at), at->text);
 	}
-	return pool_strdup(&p->ast->strings, text_get(&t));
+	return arena_strdup(&p->ast->strings, text_get(&t));
 }
 
 // What stays of a rule with an error: its name, so that nobody calls it unknown.

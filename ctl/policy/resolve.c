@@ -24,7 +24,7 @@ static void add_policy_files(struct resolver *r)
 {
 	vec_each (&r->ast->files, file)
 		vec_push(&r->files, ((struct resolved_file){
-					    .name = pool_strdup(&r->r->memory, (*file)->name)}));
+					    .name = arena_strdup(&r->r->memory, (*file)->name)}));
 }
 
 static void keep_names(struct resolver *r)
@@ -32,14 +32,14 @@ static void keep_names(struct resolver *r)
 	struct resolved *to = r->r;
 
 	to->n_names = r->hosts.n;
-	to->names = pool_zalloc(&to->memory, r->hosts.n, sizeof(*to->names));
+	to->names = arena_zalloc(&to->memory, r->hosts.n, sizeof(*to->names));
 	for (size_t i = 0; i < r->hosts.n; i++) {
 		const struct host *h = &r->hosts.at[i];
 
 		to->names[i] = (struct resolved_name){
-			.name = pool_strdup(&to->memory, h->name),
+			.name = arena_strdup(&to->memory, h->name),
 			.place = h->place,
-			.addrs = pool_copy(&to->memory, h->addrs, h->n, sizeof(*h->addrs)),
+			.addrs = arena_copy(&to->memory, h->addrs, h->n, sizeof(*h->addrs)),
 			.n = h->n,
 			.ttl_s = h->ttl_s,
 			.stale = h->stale,
@@ -52,10 +52,10 @@ static void keep_files(struct resolver *r)
 	struct resolved *to = r->r;
 
 	to->n_files = r->files.n;
-	to->files = pool_copy(&to->memory, r->files.at, r->files.n, sizeof(*to->files));
+	to->files = arena_copy(&to->memory, r->files.at, r->files.n, sizeof(*to->files));
 	to->n_addresses = r->addresses.n;
 	to->addresses =
-		pool_copy(&to->memory, r->addresses.at, r->addresses.n, sizeof(*to->addresses));
+		arena_copy(&to->memory, r->addresses.at, r->addresses.n, sizeof(*to->addresses));
 }
 
 static void free_resolver(struct resolver *r)
@@ -81,7 +81,7 @@ static void free_resolver(struct resolver *r)
 	index_free(&r->address_index);
 	services_free(&r->services);
 	expander_free(&r->expander);
-	pool_free(&r->scratch);
+	arena_free(&r->scratch);
 }
 
 int policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag,
@@ -122,7 +122,7 @@ void resolved_free(struct resolved *r)
 {
 	if (!r)
 		return;
-	pool_free(&r->memory);
+	arena_free(&r->memory);
 	free(r);
 }
 

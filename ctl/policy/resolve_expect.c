@@ -88,14 +88,14 @@ static const struct resolved_addresses *lone_set(struct resolver *r, const struc
 static void pick_leaves(struct expect_work *w, const struct leaves *leaves, struct side *ret)
 {
 	struct resolved_addresses set = {0};
-	struct pool pool = {0};
+	struct arena arena = {0};
 	bool fixed;
 	struct cidr_set value = resolve_leaves(w->r, leaves, &fixed, &ret->broken);
 
-	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &pool, &set);
+	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &arena, &set);
 	pick_both(&set, ret);
 	cidr_free(&value);
-	pool_free(&pool);
+	arena_free(&arena);
 }
 
 static void pick_side(struct expect_work *w, const struct ast_list *list, struct side *ret)
@@ -253,7 +253,7 @@ void resolve_expects(struct resolver *r)
 			vec_push(&w.packets, w.common);
 		to->n_packets = w.packets.n;
 		to->packets =
-			pool_copy(&r->r->memory, w.packets.at, w.packets.n, sizeof(*w.packets.at));
+			arena_copy(&r->r->memory, w.packets.at, w.packets.n, sizeof(*w.packets.at));
 		vec_free(&w.packets);
 	}
 }

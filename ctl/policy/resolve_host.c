@@ -69,7 +69,7 @@ static uint32_t add_host(struct resolver *r, const char *name, const struct host
 	number = (uint32_t)r->hosts.n;
 	host = vec_add(&r->hosts);
 	*host = *like;
-	host->name = pool_strdup(&r->scratch, name);
+	host->name = arena_strdup(&r->scratch, name);
 	index_add(&r->host_index, host->name, number);
 	return number;
 }
@@ -130,8 +130,8 @@ static const char *where(struct resolver *r, const struct host *h)
 {
 	if (h->list == INDEX_NONE)
 		return "";
-	return pool_printf(&r->scratch, "'%s' line %u: ", r->lists.at[h->list].item->word,
-			   h->place.line);
+	return arena_printf(&r->scratch, "'%s' line %u: ", r->lists.at[h->list].item->word,
+			    h->place.line);
 }
 
 static int compare_addrs(const void *a, const void *b)

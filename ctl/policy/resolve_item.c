@@ -10,7 +10,7 @@
 static void keep(struct resolver *r, struct item_value *value, const struct prefix *prefixes,
 		 size_t n)
 {
-	value->prefixes = pool_copy(&r->scratch, prefixes, n, sizeof(*prefixes));
+	value->prefixes = arena_copy(&r->scratch, prefixes, n, sizeof(*prefixes));
 	value->n = n;
 }
 
@@ -125,7 +125,7 @@ uint32_t resolve_item(struct resolver *r, struct ast_item *item)
 		number = (uint32_t)r->items.n;
 		vec_push(&r->items, value);
 		if (!value.broken)
-			index_add(&r->item_index, pool_strdup(&r->scratch, key), number);
+			index_add(&r->item_index, arena_strdup(&r->scratch, key), number);
 	}
 	item->value = number + 1;
 	return number;

@@ -36,8 +36,8 @@ static void report(struct loading *l)
 static void complain(struct loading *l, const char *hint, const char *what)
 {
 	vec_push(&l->list.problems, ((struct list_problem){
-					    .what = pool_strdup(&l->list.pool, what),
-					    .hint = pool_strdup(&l->list.pool, hint),
+					    .what = arena_strdup(&l->list.arena, what),
+					    .hint = arena_strdup(&l->list.arena, hint),
 				    }));
 	l->list.bad++;
 	l->list.refused = true;
@@ -69,8 +69,8 @@ static bool read_file(struct loading *l)
 	if (l->list.good >= l->item->min)
 		return true;
 	complain(l, NULL,
-		 pool_printf(&l->list.pool, "%" PRIu64 " good lines, fewer than its min %u",
-			     l->list.good, l->item->min));
+		 arena_printf(&l->list.arena, "%" PRIu64 " good lines, fewer than its min %u",
+			      l->list.good, l->item->min));
 	return false;
 }
 
@@ -106,7 +106,7 @@ static void warn(struct loading *l)
 
 static void load(struct loading *l, struct list_file *ret)
 {
-	struct resolved_file file = {.name = pool_strdup(&l->r->r->memory, l->path), .list = true};
+	struct resolved_file file = {.name = arena_strdup(&l->r->r->memory, l->path), .list = true};
 	bool good = read_file(l), refused = false;
 
 	if (good) {
@@ -133,7 +133,7 @@ struct list_file *resolve_list(struct resolver *r, const struct ast_item *item)
 {
 	const char *path = source_path(&r->scratch, item->at.file->name, item->word);
 	const char *key =
-		pool_printf(&r->scratch, "%s %u %d %d", path, item->min, item->lax, item->wide);
+		arena_printf(&r->scratch, "%s %u %d %d", path, item->min, item->lax, item->wide);
 	struct loading l = {.r = r, .item = item, .path = path, .level = DIAG_ERROR};
 	uint32_t number = index_add(&r->list_index, key, (uint32_t)r->lists.n);
 

@@ -54,7 +54,7 @@ int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_a
 	result = value_ports(&v, list, protos, &r->services, &ranges);
 	ret->given = true;
 	ret->n = ranges.n;
-	ret->at = pool_copy(&r->r->memory, ranges.at, ranges.n, sizeof(*ranges.at));
+	ret->at = arena_copy(&r->r->memory, ranges.at, ranges.n, sizeof(*ranges.at));
 	ranges_free(&ranges);
 	return result;
 }

@@ -66,7 +66,7 @@ static void narrow_ports(struct rule_work *w, const struct resolved_service *s)
 		ranges_intersect(&theirs, &ports);
 	w->to->dport.given = true;
 	w->to->dport.n = theirs.n;
-	w->to->dport.at = pool_copy(&w->r->r->memory, theirs.at, theirs.n, sizeof(*theirs.at));
+	w->to->dport.at = arena_copy(&w->r->r->memory, theirs.at, theirs.n, sizeof(*theirs.at));
 	if (!theirs.n)
 		diag_error(w->r->diag, w->ast->fields[AST_TO].at, NULL,
 			   "service '%s' has none of this rule's ports (%s)", s->name,
@@ -200,7 +200,7 @@ static void resolve_rule(struct rule_work *w)
 
 static void order_rules(struct resolved *r)
 {
-	struct resolved_rule *ordered = pool_zalloc(&r->memory, r->n_rules, sizeof(*ordered));
+	struct resolved_rule *ordered = arena_zalloc(&r->memory, r->n_rules, sizeof(*ordered));
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_rules; i++)

@@ -68,7 +68,7 @@ static void resolve_source(struct resolver *r, const struct ast_service *a,
 			vec_push(&all, p);
 	}
 	to->n_source = all.n;
-	to->source = pool_copy(&r->r->memory, all.at, all.n, sizeof(*all.at));
+	to->source = arena_copy(&r->r->memory, all.at, all.n, sizeof(*all.at));
 	vec_free(&all);
 	leaves_free(&leaves);
 }

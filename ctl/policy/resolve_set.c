@@ -230,10 +230,10 @@ void resolve_sets(struct resolver *r)
 		r->sets[i].address = (uint32_t)r->addresses.n;
 		if (set->dynamic)
 			continue;
-		vec_push(&r->addresses,
-			 ((struct resolved_addresses){.name = pool_strdup(&r->r->memory, set->name),
-						      .at = set->at,
-						      .place = resolve_place(r, &place)}));
+		vec_push(&r->addresses, ((struct resolved_addresses){
+						.name = arena_strdup(&r->r->memory, set->name),
+						.at = set->at,
+						.place = resolve_place(r, &place)}));
 		vec_push(&r->facts, ((struct address_facts){0}));
 	}
 	r->r->n_sets = r->addresses.n;
@@ -278,7 +278,7 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, bool b
 	if (number != INDEX_NONE)
 		return number;
 	number = (uint32_t)r->addresses.n;
-	index_add(&r->address_index, pool_strdup(&r->scratch, key), number);
+	index_add(&r->address_index, arena_strdup(&r->scratch, key), number);
 	to.place = resolve_place(
 		r, &(struct ast_item){.at = list->at, .line = list->items.at[0].line});
 	value = resolve_leaves(r, leaves, &to.fixed, &facts.broken);

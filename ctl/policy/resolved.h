@@ -21,7 +21,7 @@
 
 #include "ctl/base/addr.h"
 #include "ctl/base/diag.h"
-#include "ctl/policy/pool.h"
+#include "ctl/policy/arena.h"
 
 struct place {         // where something was written
 	uint16_t file; // index into resolved.files
@@ -219,7 +219,7 @@ struct resolved_name { // a host name and what it stands for: addresses that are
 };
 
 struct resolved {
-	struct pool memory; // what is pointed to
+	struct arena memory; // what is pointed to
 
 	struct resolved_interface *interfaces;
 	size_t n_interfaces;

@@ -59,7 +59,7 @@ struct resolver {
 	struct diag *diag;
 	struct resolved *r;
 	struct expander expander;
-	struct pool scratch;
+	struct arena scratch;
 
 	struct services services;
 	bool services_read, services_failed;

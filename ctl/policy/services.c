@@ -26,7 +26,8 @@ static bool next_word(struct line *l, const char **ret, size_t *ret_len)
 static void add(struct services *s, const char *name, size_t len, const char *proto,
 		size_t proto_len, uint16_t port)
 {
-	const char *key = pool_printf(&s->pool, "%.*s/%.*s", (int)len, name, (int)proto_len, proto);
+	const char *key =
+		arena_printf(&s->arena, "%.*s/%.*s", (int)len, name, (int)proto_len, proto);
 
 	index_add(&s->index, key, port);
 }
@@ -83,5 +84,5 @@ int services_find(const struct services *s, const char *name, const char *proto,
 void services_free(struct services *s)
 {
 	index_free(&s->index);
-	pool_free(&s->pool);
+	arena_free(&s->arena);
 }

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "ctl/base/err.h"
+#include "ctl/policy/arena.h"
 #include "ctl/policy/index.h"
-#include "ctl/policy/pool.h"
 
 struct services {
 	const char *path; // for messages
-	struct pool pool;
+	struct arena arena;
 	struct index index; // "name/proto" to port
 };
 

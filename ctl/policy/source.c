@@ -44,15 +44,15 @@ static int system_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_
 
 const struct source_reader source_system = {.read = system_read, .glob = system_glob};
 
-const char *source_path(struct pool *pool, const char *from, const char *path)
+const char *source_path(struct arena *arena, const char *from, const char *path)
 {
 	const char *slash = from ? strrchr(from, '/') : NULL;
 
 	if (!strcmp(path, "-") && !slash) // not standard input, which only the main file can be
-		return pool_strdup(pool, "./-");
+		return arena_strdup(arena, "./-");
 	if (path[0] == '/' || !slash)
-		return pool_strdup(pool, path);
-	return pool_printf(pool, "%.*s%s", (int)(slash + 1 - from), from, path);
+		return arena_strdup(arena, path);
+	return arena_printf(arena, "%.*s%s", (int)(slash + 1 - from), from, path);
 }
 
 // Ends one part of a path that is being tidied up: "." goes, ".." takes the part before with it.
@@ -151,7 +151,7 @@ int source_enter(struct source *s, struct diag_at at, const char *path,
 		return r;
 	}
 	*ret = diag_add_file(s->diag, path, text, len);
-	vec_push(&s->open, pool_strdup(s->pool, path));
+	vec_push(&s->open, arena_strdup(s->arena, path));
 	return 0;
 }
 
@@ -177,7 +177,7 @@ static const char *pattern_of(struct source *s, const char *from, const char *pa
 		text_addc(&t, *at);
 	}
 	text_add(&t, path);
-	return pool_strdup(s->pool, text_get(&t));
+	return arena_strdup(s->arena, text_get(&t));
 }
 
 int source_expand(struct source *s, struct diag_at at, const char *path, const char ***ret,
@@ -191,7 +191,7 @@ int source_expand(struct source *s, struct diag_at at, const char *path, const c
 
 	if (!strpbrk(path, "*?[")) {
 		*ret = mem_zalloc(1, sizeof(**ret));
-		(*ret)[0] = source_path(s->pool, from, path);
+		(*ret)[0] = source_path(s->arena, from, path);
 		*ret_n = 1;
 		return 0;
 	}
@@ -203,7 +203,7 @@ int source_expand(struct source *s, struct diag_at at, const char *path, const c
 	*ret = mem_zalloc(n, sizeof(**ret));
 	*ret_n = n;
 	for (size_t i = 0; i < n; i++) {
-		(*ret)[i] = pool_strdup(s->pool, found[i]);
+		(*ret)[i] = arena_strdup(s->arena, found[i]);
 		free(found[i]);
 	}
 	free(found);

@@ -7,7 +7,7 @@
 #include "ctl/base/diag.h"
 #include "ctl/base/err.h"
 #include "ctl/base/vec.h"
-#include "ctl/policy/pool.h"
+#include "ctl/policy/arena.h"
 
 // How files are reached; tests put their own in its place.
 struct source_reader {
@@ -23,13 +23,13 @@ extern const struct source_reader source_system; // the file system
 struct source {
 	const struct source_reader *reader;
 	struct diag *diag;
-	struct pool *pool;
+	struct arena *arena;
 	VEC(const char *) open; // paths from the main file to the one being read
 	size_t files;           // read so far
 };
 
 // Where `path`, written in the file `from`, leads: from's folder in front unless it is absolute.
-const char *source_path(struct pool *pool, const char *from, const char *path);
+const char *source_path(struct arena *arena, const char *from, const char *path);
 
 // Reads the file that `at` names (no place: the main file) and makes it the innermost open one.
 // 0 or -errno with an error queued: unreadable, a loop, too deep, too many.

@@ -22,7 +22,9 @@ static const struct row_goal apply_1m = {.id = "apply-1m",
 					 .reach_ns = 2e9,
 					 .reach_kb = 585937}; // 600 MB
 static const struct row_goal apply_1000 = {
-	.id = "apply-1000", .what = "weir apply of 1,000 rules, twin included", .reach_ns = 150e6};
+	.id = "apply-1000",
+	.what = "weir apply of 1,000 rules, test program included",
+	.reach_ns = 150e6};
 static const struct row_goal block_100k = {
 	.id = "block-100k", .what = "weir block -f of 100,000 addresses", .reach_ns = 0.5e9};
 

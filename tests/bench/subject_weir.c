@@ -8,9 +8,9 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/control/candidate.h"
-#include "ctl/datapath/entry.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/overlay.h"
+#include "ctl/datapath/root.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/subject.h"
 
@@ -20,7 +20,7 @@
 struct weir {
 	struct instance *instance;
 	struct generation *generation; // the link to its second program lives as long as it
-	struct entry *entry;
+	struct records_entry *entry;
 	struct subject empty;
 };
 
@@ -28,7 +28,7 @@ static void release(void *own)
 {
 	struct weir *w = own;
 
-	entry_free(w->entry);
+	root_free(w->entry);
 	generation_free(w->generation);
 	instance_free(w->instance);
 	subject_free(&w->empty);
@@ -37,9 +37,9 @@ static void release(void *own)
 
 static void put_slot(const struct weir *w, int program)
 {
-	uint32_t slot = WEIR_SLOT_ACTIVE;
+	uint32_t slot = PROG_ACTIVE;
 
-	if (bpf_map_update_elem(w->instance->slots, &slot, &program, BPF_ANY))
+	if (bpf_map_update_elem(w->instance->progs, &slot, &program, BPF_ANY))
 		bench_fail(errno, "cannot write the slot");
 }
 
@@ -50,11 +50,11 @@ static void invent_hops(struct candidate *c)
 {
 	static const struct addr source4 = {.family = 4, .bytes = {10, 0, 0, 1}};
 	static const struct addr source6 = {.family = 6, .bytes = {0xfd, [15] = 1}};
-	struct balance *s = &c->balance;
+	struct balance *s = &c->lb;
 
 	for (size_t v = 0; v < c->resolved->n_services; v++)
-		s->n_hops += c->resolved->services[v].n_backends;
-	s->hops = mem_zalloc(s->n_hops, sizeof(*s->hops));
+		s->n_nexthops += c->resolved->services[v].n_backends;
+	s->hops = mem_zalloc(s->n_nexthops, sizeof(*s->hops));
 	for (size_t v = 0, h = 0; v < c->resolved->n_services; v++) {
 		const struct resolved_service *service = &c->resolved->services[v];
 
@@ -71,7 +71,7 @@ static void invent_hops(struct candidate *c)
 }
 
 // As if each had just come from the owner of the next slot that is another's.
-static void change_slots(struct balancer *b, uint64_t jiffies)
+static void change_slots(struct lb_state *b, uint64_t jiffies)
 {
 	uint32_t other = BACKEND_NONE, last = slot_owner(b->slots[b->n_slots - 1]);
 
@@ -91,10 +91,10 @@ static void plan_services(const struct weir *w, const struct weir_options *o, st
 
 	invent_hops(c);
 	if (instance_clock(w->instance, &now, &err) ||
-	    balance_plan(&c->balance, c->resolved, NULL, 0, c->diag, &err))
+	    lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, &err))
 		bench_die(&err);
 	if (o->changing)
-		change_slots(c->balance.balancer, now.jiffies);
+		change_slots(c->lb.lb, now.jiffies);
 }
 
 static void load_policy(struct weir *w, const struct weir_options *o)
@@ -112,7 +112,7 @@ static void load_policy(struct weir *w, const struct weir_options *o)
 		c->image->rules[r].counter = (uint32_t)r;
 	if (c->resolved->n_services) {
 		plan_services(w, o, c);
-		options.balancing = &c->balance.balancing;
+		options.load = &c->lb.load;
 	}
 	if (generation_load(w->instance, c->image, &options, &w->generation, NULL, &err) ||
 	    generation_set_iface(w->generation, IFACE, 1, &err))
@@ -134,7 +134,7 @@ static void block(const struct weir *w, const struct set *s)
 	overlay_commit(w->instance, &plan);
 }
 
-static void arm(const struct weir *w)
+static void egress(const struct weir *w)
 {
 	struct clock clock;
 	struct err err = {0};
@@ -153,9 +153,9 @@ void subject_weir(const struct weir_options *o, struct subject *ret)
 	*ret = (struct subject){.name = "weir", .own = w, .release = release};
 	w->empty.program = -1;
 	if (instance_create_private(room, &w->instance, &err) ||
-	    entry_open(w->instance, &w->entry, &err))
+	    root_open(w->instance, &w->entry, &err))
 		bench_die(&err);
-	if ((ret->program = entry_load(w->entry)) < 0)
+	if ((ret->program = root_load(w->entry)) < 0)
 		bench_fail(-ret->program, "cannot load the entry program");
 	subject_weir_iface(ret, 1);
 	if (o->policy)
@@ -163,7 +163,7 @@ void subject_weir(const struct weir_options *o, struct subject *ret)
 	if (o->blocked)
 		block(w, o->blocked);
 	if (o->armed)
-		arm(w);
+		egress(w);
 	if (o->entry_only) {
 		subject_empty(&w->empty);
 		put_slot(w, w->empty.program);

@@ -220,18 +220,18 @@ static void check_frame(const struct outcome *o, const char *verdict, struct tex
 			  want->len);
 }
 
-// The twin says the same and counts nothing.
-static void check_twin(const struct outcome *o, const char *reason, struct text *why)
+// The test program says the same and counts nothing.
+static void check_test_program(const struct outcome *o, const char *reason, struct text *why)
 {
-	struct twin_result twin = balance_rig_ask(all.loaded, &all.in);
+	struct test_result test = balance_rig_ask(all.loaded, &all.in);
 
-	if (twin.verdict != o->verdict ||
-	    strcmp(reason_name((enum weir_reason)twin.reason), reason) != 0)
-		text_addf(why, "the twin says '%s', verdict %u; ",
-			  reason_name((enum weir_reason)twin.reason), twin.verdict);
+	if (test.verdict != o->verdict ||
+	    strcmp(reason_name((enum weir_reason)test.reason), reason) != 0)
+		text_addf(why, "the test program says '%s', verdict %u; ",
+			  reason_name((enum weir_reason)test.reason), test.verdict);
 	if (o->verdict != XDP_DROP &&
-	    (twin.length != o->out->len || memcmp(twin.packet, o->out->at, twin.length) != 0))
-		text_add(why, "another frame came out of the twin; ");
+	    (test.length != o->out->len || memcmp(test.packet, o->out->at, test.length) != 0))
+		text_add(why, "another frame came out of the test program; ");
 }
 
 static void check_paths(struct text *why)
@@ -309,10 +309,10 @@ static void check_foreign(uint64_t before, struct text *why)
 static void check_more(struct rig *rig, const struct outcome *o, const char *reason,
 		       struct text *why)
 {
-	bool twin_knows = !all.linear && !all.flood.len && !*all.stations;
+	bool test_knows = !all.linear && !all.flood.len && !*all.stations;
 
-	if (twin_knows)
-		check_twin(o, reason, why);
+	if (test_knows)
+		check_test_program(o, reason, why);
 	check_rows(why);
 	check_paths(why);
 	if (all.burst)

@@ -50,19 +50,19 @@ static bool is_whole(const struct frame *f)
 }
 
 // What is wrong with a verdict; NULL: nothing.
-static const char *problem(const struct outcome *o, const struct twin_result *twin)
+static const char *problem(const struct outcome *o, const struct test_result *test)
 {
-	uint32_t reason = twin->reason;
+	uint32_t reason = test->reason;
 
 	if (reason >= WEIR_REASON_COUNT || reason == REASON_DROP_INTERNAL ||
 	    reason == REASON_DROP_FORWARD)
 		return "a reason that no frame should have";
 	if (o->verdict == XDP_DROP && (reason_drops(reason) || is_answer(reason)))
-		return NULL; // answers have budgets that the twin does not know
-	if (o->verdict != twin->verdict)
-		return "another verdict than the twin's";
-	if (o->out->len != twin->length || memcmp(o->out->at, twin->packet, twin->length) != 0)
-		return "another frame than the twin's";
+		return NULL; // answers have budgets that the test program does not know
+	if (o->verdict != test->verdict)
+		return "another verdict than the test program's";
+	if (o->out->len != test->length || memcmp(o->out->at, test->packet, test->length) != 0)
+		return "another frame than the test program's";
 	if (o->verdict == XDP_PASS)
 		return o->changed ? "passed up, but changed" : NULL;
 	if (reason != REASON_PASS_SERVICE && !is_answer(reason))
@@ -74,13 +74,13 @@ static bool send_one(struct balance_rig *b, const struct frame *f, const char *h
 		     struct text *why)
 {
 	struct outcome o = rig_try(b->rig, f, 0);
-	struct twin_result twin = balance_rig_ask(b, f);
-	const char *wrong = o.code ? "not run" : problem(&o, &twin);
+	struct test_result test = balance_rig_ask(b, f);
+	const char *wrong = o.code ? "not run" : problem(&o, &test);
 
 	if (!wrong)
 		return true;
-	text_addf(why, "%s: %s ('%s', verdict %u, twin %u); ", how, wrong,
-		  reason_name((enum weir_reason)twin.reason), o.verdict, twin.verdict);
+	text_addf(why, "%s: %s ('%s', verdict %u, test program %u); ", how, wrong,
+		  reason_name((enum weir_reason)test.reason), o.verdict, test.verdict);
 	print_hex(f->at, f->len);
 	return false;
 }

@@ -49,14 +49,14 @@ static void compile_text(struct candidate *c, const char *policy)
 
 static void load(struct balance_rig *b)
 {
-	struct generation_options options = {.balancing = &b->c->balance.balancing};
+	struct generation_options options = {.load = &b->c->lb.load};
 	struct err err = {0};
 
 	options.malformed_pass = b->c->resolved->malformed_pass;
-	if (balance_plan(&b->c->balance, b->c->resolved, NULL, 0, b->c->diag, &err) ||
+	if (lb_apply_plan(&b->c->lb, b->c->resolved, NULL, 0, b->c->diag, &err) ||
 	    generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, NULL,
 			    &err) ||
-	    twin_open(b->rig->instance, b->c->generation, &b->c->twin, &err))
+	    test_program_open(b->rig->instance, b->c->generation, &b->c->test, &err))
 		test_die(&err);
 }
 
@@ -83,7 +83,7 @@ void balance_rig_forget_answers(struct balance_rig *b)
 	memset(b->budgets.at, 0, b->budgets.size);
 }
 
-static uint32_t count_rows(const struct balancer *state)
+static uint32_t count_rows(const struct lb_state *state)
 {
 	uint32_t rows = 0;
 
@@ -107,9 +107,9 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 	load(b);
 	link_devices(b);
 	map_budgets(b);
-	rig_slot(rig, WEIR_SLOT_ACTIVE, generation_program(b->c->generation));
+	rig_program(rig, PROG_ACTIVE, generation_program(b->c->generation));
 	rig_iface(rig, RIG_IFACE);
-	b->rows = count_rows(b->c->balance.balancer);
+	b->rows = count_rows(b->c->lb.lb);
 	b->counts = mem_zalloc(b->rows, sizeof(*b->counts));
 	return b;
 }
@@ -118,7 +118,7 @@ void balance_rig_free(struct balance_rig *b)
 {
 	if (!b)
 		return;
-	rig_slot(b->rig, WEIR_SLOT_ACTIVE, b->rig->policy);
+	rig_program(b->rig, PROG_ACTIVE, b->rig->policy);
 	mapping_close(&b->budgets);
 	candidate_free(b->c);
 	free(b->counts);
@@ -222,7 +222,7 @@ bool balance_rig_hop(struct balance_rig *b, char *text)
 
 	if (!address || !balance_rig_row(b, service, address, &id))
 		return false;
-	row = b->c->balance.rows[id];
+	row = b->c->lb.rows[id];
 	while (text) {
 		const char *name = strsep(&text, " "), *value = strsep(&text, " ");
 
@@ -278,9 +278,9 @@ uint64_t balance_rig_foreign(const struct balance_rig *b)
 bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
 		     uint32_t *ret)
 {
-	const struct balancer *state = b->c->balance.balancer;
-	const struct balancer_service *s = balancer_find(state, service);
-	const struct balancer_member *m;
+	const struct lb_state *state = b->c->lb.lb;
+	const struct lb_service *s = lb_state_find(state, service);
+	const struct lb_member *m;
 	struct addr a;
 	bool here = address && !strcmp(address, "here");
 
@@ -291,7 +291,7 @@ bool balance_rig_row(const struct balance_rig *b, const char *service, const cha
 		return true;
 	if (!here && addr_parse(address, strlen(address), &a, NULL))
 		return false;
-	m = balancer_find_member(state, s, here ? NULL : &a, 0);
+	m = lb_state_find_member(state, s, here ? NULL : &a, 0);
 	if (m)
 		*ret = m->id;
 	return m != NULL;
@@ -299,7 +299,7 @@ bool balance_rig_row(const struct balance_rig *b, const char *service, const cha
 
 const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char *buf, size_t size)
 {
-	const struct balancer *state = b->c->balance.balancer;
+	const struct lb_state *state = b->c->lb.lb;
 	struct addr a;
 	addr_text text;
 
@@ -309,7 +309,7 @@ const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char
 			snprintf(buf, size, "service %s", state->services[s].name);
 	for (size_t m = 0; m < state->n_members; m++)
 		if (state->members[m].id == row) {
-			balancer_address(&state->members[m], &a);
+			lb_member_address(&state->members[m], &a);
 			snprintf(buf, size, "backend %s",
 				 a.family ? addr_format(&a, text) : "here");
 		}
@@ -380,13 +380,13 @@ void balance_rig_reasons(struct balance_rig *b, struct outcome *o)
 	}
 }
 
-struct twin_result balance_rig_ask(struct balance_rig *b, const struct frame *f)
+struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f)
 {
-	const struct policy_twin ask = {.live = 1};
-	struct twin_result result;
+	const struct policy_test ask = {.live = 1};
+	struct test_result result;
 	struct err err = {0};
 
-	if (twin_run(b->c->twin, f->at, f->len, &ask, &result, &err))
+	if (test_program_run(b->c->test, f->at, f->len, &ask, &result, &err))
 		test_die(&err);
 	return result;
 }

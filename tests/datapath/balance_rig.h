@@ -56,5 +56,5 @@ bool balance_rig_stations(struct balance_rig *b, const char *text);
 // How many packets to services and reject rules came in frames to other stations.
 uint64_t balance_rig_foreign(const struct balance_rig *b);
 
-// Asks the twin about the frame.
-struct twin_result balance_rig_ask(struct balance_rig *b, const struct frame *f);
+// Asks the test program about the frame.
+struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f);

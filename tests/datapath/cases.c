@@ -201,7 +201,7 @@ static void check_outcome(const struct one_case *c, const struct outcome *o, str
 }
 
 static void check_row(const struct one_case *c, const struct overlay_want *hit,
-		      const struct overlay_row *before, const struct overlay_row *after,
+		      const struct overlay_entry *before, const struct overlay_entry *after,
 		      const struct clock clocks[2], struct text *why)
 {
 	bool is = hit && hit->kind == after->kind && !prefix_compare(&hit->prefix, &after->prefix);
@@ -218,8 +218,8 @@ static void check_row(const struct one_case *c, const struct overlay_want *hit,
 			  prefix_format(&after->prefix, buf));
 }
 
-static void check_rows(const struct one_case *c, const struct overlay_rows *before,
-		       const struct overlay_rows *after, const struct clock clocks[2],
+static void check_rows(const struct one_case *c, const struct overlay_entries *before,
+		       const struct overlay_entries *after, const struct clock clocks[2],
 		       struct text *why)
 {
 	struct overlay_want hit;
@@ -235,7 +235,7 @@ static void check_rows(const struct one_case *c, const struct overlay_rows *befo
 
 // Running
 
-static void read_overlay(const struct rig *rig, struct overlay_rows *ret)
+static void read_overlay(const struct rig *rig, struct overlay_entries *ret)
 {
 	struct err err = {0};
 
@@ -246,7 +246,7 @@ static void read_overlay(const struct rig *rig, struct overlay_rows *ret)
 static struct outcome send_case(struct reader *r, struct text *why)
 {
 	const struct one_case *c = &r->now;
-	struct overlay_rows before = {0}, after = {0};
+	struct overlay_entries before = {0}, after = {0};
 	struct clock clocks[2];
 	struct outcome o;
 
@@ -274,7 +274,7 @@ static void prepare(struct reader *r)
 	r->in_force = r->now.overlay;
 	rig_iface(r->rig, r->now.iface);
 	if (r->now.lenient)
-		rig_slot(r->rig, WEIR_SLOT_ACTIVE, rig_lenient(r->rig));
+		rig_program(r->rig, PROG_ACTIVE, rig_lenient(r->rig));
 }
 
 static void print_failure(const struct reader *r, const char *why)
@@ -295,7 +295,7 @@ static void run_case(struct reader *r)
 	prepare(r);
 	o = send_case(r, &why);
 	if (r->now.lenient)
-		rig_slot(r->rig, WEIR_SLOT_ACTIVE, r->rig->policy);
+		rig_program(r->rig, PROG_ACTIVE, r->rig->policy);
 	// Before 6.18 a test run has no short first buffer.
 	if (o.code == -EINVAL && r->now.linear) {
 		r->tally->skipped++;

@@ -368,7 +368,7 @@ static void test_killed_before_commit(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0}, next = {0};
 	struct err err = {0};
-	struct overlay_rows before = {0}, after = {0};
+	struct overlay_entries before = {0}, after = {0};
 
 	rig_overlay_text(rig, BEFORE);
 	verdict_from(rig, "192.0.2.1");

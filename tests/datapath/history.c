@@ -46,7 +46,7 @@ static struct addr address(const char *text)
 	return a;
 }
 
-static void make_world(struct history *h)
+static void make_environment(struct history *h)
 {
 	static const char *const bases[2] = {"10.0.0.0", "2001:db8::"};
 	static const char *const dsts[2] = {"10.0.0.5", "2001:db8::5"};
@@ -130,7 +130,7 @@ static uint32_t reference(const struct wants *w, const struct addr *src, const s
 	return blocked ? DROPPED : PASSED;
 }
 
-static void check_world(struct history *h, const struct wants *w, const char *when)
+static void check_environment(struct history *h, const struct wants *w, const char *when)
 {
 	for (size_t family = 0; family < 2; family++)
 		for (size_t host = 0; host < HOSTS; host++) {
@@ -147,7 +147,7 @@ static void check_world(struct history *h, const struct wants *w, const char *wh
 // The rows that can be read are those in force. Expired ones may have been cleared away.
 static void check_rows(struct history *h)
 {
-	struct overlay_rows rows = {0};
+	struct overlay_entries rows = {0};
 	struct err err = {0};
 	size_t living = 0, found = 0;
 
@@ -185,21 +185,21 @@ static void command(struct history *h)
 
 	next_wants(h);
 	rig_stage(h->rig, &h->wanted, &plan);
-	check_world(h, &h->in_force, "staged");
+	check_environment(h, &h->in_force, "staged");
 	if (fate == 0) { // killed before the commit
 		CHECK(h->test, !overlay_tidy(h->rig->instance, &err), "%s", err.text);
-		check_world(h, &h->in_force, "tidied up");
+		check_environment(h, &h->in_force, "tidied up");
 	} else if (fate ==
 		   1) { // killed before the commit, and nobody tidies up but the next command
 		return;
 	} else if (fate == 2) { // killed right after the commit
 		knobs->epoch = plan.epoch;
 		accept_history(h);
-		check_world(h, &h->in_force, "not cleared away");
+		check_environment(h, &h->in_force, "not cleared away");
 	} else {
 		overlay_commit(h->rig->instance, &plan);
 		accept_history(h);
-		check_world(h, &h->in_force, "committed");
+		check_environment(h, &h->in_force, "committed");
 		CHECK(h->test, knobs->overlay == plan.bits, "bits 0x%x", knobs->overlay);
 	}
 	check_rows(h);
@@ -211,7 +211,7 @@ static void run_history(struct test *t, uint64_t seed)
 	CLEANUP_FREE struct history *h = mem_new(struct history);
 
 	*h = (struct history){.test = t, .rig = rig, .random = seed};
-	make_world(h);
+	make_environment(h);
 	for (h->step = 0; h->step < STEPS && !t->failed; h->step++)
 		command(h);
 	vec_free(&h->in_force);

@@ -77,7 +77,7 @@ static void test_entry_counts(struct test *t)
 	struct frame f;
 
 	frame_udp(&f, families[0].src, families[0].dst, MTU - 28);
-	rig_slot(rig, WEIR_SLOT_ACTIVE, -1);
+	rig_program(rig, PROG_ACTIVE, -1);
 	EXPECT(t, rig, &f, PASS_NO_POLICY, MTU + ETH_BYTES);
 	knobs->bypass = knobs->bypass_until[RIG_IFACE] = rig_after_ms(rig, 3600 * 1000);
 	EXPECT(t, rig, &f, PASS_BYPASS, MTU + ETH_BYTES);

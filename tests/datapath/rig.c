@@ -46,13 +46,13 @@ static int load_lenient(const struct instance *i)
 	return fd;
 }
 
-static int slot_program(const struct instance *i, uint32_t slot)
+static int program_at(const struct instance *i, uint32_t which)
 {
 	uint32_t id = 0;
 	int fd;
 
-	if (bpf_map_lookup_elem(i->slots, &slot, &id) || (fd = bpf_prog_get_fd_by_id(id)) < 0)
-		die(errno, "cannot open the program in a slot");
+	if (bpf_map_lookup_elem(i->progs, &which, &id) || (fd = bpf_prog_get_fd_by_id(id)) < 0)
+		die(errno, "cannot open the program in the program array");
 	return fd;
 }
 
@@ -60,11 +60,11 @@ static void load_entry(struct rig *rig)
 {
 	struct err err = {0};
 
-	if (entry_open(rig->instance, &rig->entry, &err))
+	if (root_open(rig->instance, &rig->entry, &err))
 		test_die(&err);
-	rig->entry_prog = entry_load(rig->entry);
+	rig->entry_prog = root_load(rig->entry);
 	if (rig->entry_prog < 0)
-		die(-rig->entry_prog, "cannot load the entry program");
+		die(-rig->entry_prog, "cannot load the root program");
 }
 
 struct rig *rig_new(uint32_t max_entries)
@@ -75,7 +75,7 @@ struct rig *rig_new(uint32_t max_entries)
 	rig->counters = mem_new(struct counters);
 	if (instance_create_private(max_entries, &rig->instance, &err))
 		test_die(&err);
-	rig->policy = slot_program(rig->instance, WEIR_SLOT_ACTIVE);
+	rig->policy = program_at(rig->instance, PROG_ACTIVE);
 	rig->lenient = -1;
 	load_entry(rig);
 	rig->ifindex = if_nametoindex("lo");
@@ -87,7 +87,7 @@ void rig_free(struct rig *rig)
 {
 	if (!rig)
 		return;
-	entry_free(rig->entry);
+	root_free(rig->entry);
 	fd_close(rig->policy);
 	fd_close(rig->lenient);
 	instance_free(rig->instance);
@@ -107,13 +107,13 @@ int rig_lenient(struct rig *rig)
 	return rig->lenient;
 }
 
-void rig_slot(const struct rig *rig, enum weir_slot slot, int prog)
+void rig_program(const struct rig *rig, enum weir_prog which, int prog)
 {
-	uint32_t key = slot;
+	uint32_t key = which;
 
-	if (prog < 0 ? bpf_map_delete_elem(rig->instance->slots, &key)
-		     : bpf_map_update_elem(rig->instance->slots, &key, &prog, BPF_ANY))
-		die(errno, "cannot write a slot");
+	if (prog < 0 ? bpf_map_delete_elem(rig->instance->progs, &key)
+		     : bpf_map_update_elem(rig->instance->progs, &key, &prog, BPF_ANY))
+		die(errno, "cannot write the program array");
 }
 
 int rig_tiny(const struct rig *rig, uint32_t verdict)
@@ -430,7 +430,7 @@ void rig_overlay_text(const struct rig *rig, const char *entries)
 
 struct overlay_hits rig_hits(const struct rig *rig, const char *entry)
 {
-	struct overlay_row rows[OVERLAY_KINDS] = {0};
+	struct overlay_entry rows[OVERLAY_KINDS] = {0};
 	struct overlay_want want = {0};
 	struct err err = {0};
 	size_t n = 0;

@@ -9,9 +9,9 @@
 
 #include "common/overlay.h"
 #include "ctl/datapath/counters.h"
-#include "ctl/datapath/entry.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/overlay.h"
+#include "ctl/datapath/root.h"
 #include "tests/datapath/frame.h"
 #include "tests/datapath/suite.h"
 
@@ -19,9 +19,9 @@
 
 struct rig {
 	struct instance *instance;
-	struct entry *entry;
+	struct root_program *entry;
 	int entry_prog; // owned by entry
-	int policy;     // the empty policy, in both slots of a new rig
+	int policy;     // the empty policy, active and previous of a new rig
 	int lenient;    // rig_lenient(), once it was asked for; else -1
 	uint32_t ifindex;
 	struct counters *counters; // after the last rig_send
@@ -36,7 +36,7 @@ void rig_cleanup(struct rig **rig);
 
 // Programs
 
-void rig_slot(const struct rig *rig, enum weir_slot slot, int prog); // -1: empty
+void rig_program(const struct rig *rig, enum weir_prog which, int prog); // -1: empty
 int rig_lenient(struct rig *rig); // the empty policy with config.malformed_pass; owned by the rig
 int rig_tiny(const struct rig *rig,
 	     uint32_t verdict); // a program that only returns it; to be closed
@@ -68,7 +68,7 @@ struct outcome {
 	struct moved moved[4];
 };
 
-// One frame through the entry program. linear: bytes in the first buffer, 0 for what the kernel takes.
+// One frame through the root program. linear: bytes in the first buffer, 0 for what the kernel takes.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
 // The same with a look at the counters of interface `number` alone: what moves elsewhere is there for
 // rig_look, which is much slower.

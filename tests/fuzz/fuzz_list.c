@@ -2,7 +2,7 @@
 // Fuzz target: the list files of a policy. The first byte chooses lax and wide. The other reader of such
 // files, that of `block -f`, has to say the same of every list that has addresses only.
 #include "common/limits-policy.h"
-#include "ctl/control/bulk.h"
+#include "ctl/control/items.h"
 #include "ctl/policy/host.h"
 #include "ctl/policy/list.h"
 #include "tests/fuzz/fuzz.h"
@@ -32,10 +32,10 @@ static void check_list(struct list *l)
 }
 
 // Options behind an address and names are where the two readers differ by intent.
-static bool has_addresses_only(const struct bulk *b)
+static bool has_addresses_only(const struct items *b)
 {
 	for (size_t i = 0; i < b->items.n; i++) {
-		const struct bulk_item *item = &b->items.at[i];
+		const struct item *item = &b->items.at[i];
 
 		if (item->name || item->note || item->for_ms || item->to || item->both)
 			return false;
@@ -45,16 +45,16 @@ static bool has_addresses_only(const struct bulk *b)
 
 static void check_same(const struct list *l, const char *text, size_t size, bool wide)
 {
-	struct bulk b = {0};
+	struct items b = {0};
 
-	bulk_add_text(&b, text, size, wide);
+	items_add_text(&b, text, size, wide);
 	// Without wide, `block -f` refuses 0.0.0.0 and :: besides.
 	if (wide && !l->bad && !l->names.n)
 		fuzz_check(!b.error_count && b.items.n >= l->set.v4.n + l->set.v6.n);
 	if (!b.error_count && has_addresses_only(&b))
 		fuzz_check(!l->bad && b.items.n == l->set.v4.n + l->set.v6.n &&
 			   !l->mapped == !b.mapped);
-	bulk_free(&b);
+	items_free(&b);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,8 +2,8 @@
 // Fuzz target: the words of a packet, as `explain` and `expect` take them, up to the bytes of its frames.
 #include "ctl/base/mem.h"
 #include "ctl/control/frame.h"
+#include "tests/fuzz/environment.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/world.h"
 
 // What the words may speak of.
 static const char policy[] = "interface eth0, eth1\ndefine here = 192.0.2.0/30, 2001:db8::/64\n"
@@ -59,10 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CLEANUP_FREE char *text = mem_printf("%sexpect pass %s\n", policy, words);
 	CLEANUP_DIAG struct diag *diag = diag_new();
 	CLEANUP_RESOLVED struct resolved *resolved = NULL;
-	struct fuzz_world world;
+	struct fuzz_environment environment;
 
-	fuzz_world_init(&world, text, strlen(text), "", 0);
-	resolved = policy_load("main", &world.env, NULL, 0, diag);
+	fuzz_environment_init(&environment, text, strlen(text), "", 0);
+	resolved = policy_load("main", &environment.env, NULL, 0, diag);
 	fuzz_check(!resolved == !!diag_errors(diag));
 	for (size_t i = 0; resolved && i < resolved->n_expects; i++)
 		check_expect(&resolved->expects[i]);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "tests/fuzz/environment.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/world.h"
 
 static void check_ranges(const struct resolved_ranges *r)
 {
@@ -81,16 +81,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data, *cut = size ? memmem(text, size, "\n%%\n", 4) : NULL;
 	size_t len = cut ? (size_t)(cut - text) : size;
-	struct fuzz_world world;
+	struct fuzz_environment environment;
 	CLEANUP_DIAG struct diag *diag = diag_new();
 	CLEANUP_RESOLVED struct resolved *resolved = NULL;
 	CLEANUP_FREE char *printed = NULL;
 	CLEANUP_FILE FILE *f = NULL;
 	size_t printed_len;
 
-	fuzz_world_init(&world, text, len, cut ? cut + 4 : "", cut ? size - len - 4 : 0);
-	world.env.names_may_fail = size & 1;
-	resolved = policy_load("main", &world.env, NULL, 0, diag);
+	fuzz_environment_init(&environment, text, len, cut ? cut + 4 : "",
+			      cut ? size - len - 4 : 0);
+	environment.env.names_may_fail = size & 1;
+	resolved = policy_load("main", &environment.env, NULL, 0, diag);
 	fuzz_check(!resolved == !!diag_errors(diag));
 	if (resolved)
 		check_result(resolved);

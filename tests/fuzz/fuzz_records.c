@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	result = records_parse(text, size, &r, &err);
 	free(text);
 	if (result < 0) {
-		fuzz_check(err.text[0] && !r.list.n && !r.holders.n);
+		fuzz_check(err.text[0] && !r.list.n && !r.owners.n);
 		return 0;
 	}
 	first = records_print(&r, &len);

@@ -26,12 +26,12 @@ struct line {
 	char *name, *rest;
 };
 
-struct world {
+struct environment {
 	VEC(struct line) lines;
 	char *text;
 };
 
-static void read_world(struct world *w, const char *path)
+static void read_environment(struct environment *w, const char *path)
 {
 	struct err err = {0};
 	size_t len = 0;
@@ -50,7 +50,7 @@ static void read_world(struct world *w, const char *path)
 	}
 }
 
-static const char *find(const struct world *w, const char *name)
+static const char *find(const struct environment *w, const char *name)
 {
 	for (size_t i = 0; i < w->lines.n; i++)
 		if (!strcmp(w->lines.at[i].name, name))
@@ -74,7 +74,7 @@ static void parse_addresses(const char *text, struct addr **ret, size_t *ret_n)
 	*ret_n = addrs.n;
 }
 
-static void answer(const struct world *w, const char *name, struct policy_answer *a)
+static void answer(const struct environment *w, const char *name, struct policy_answer *a)
 {
 	const char *text = find(w, name);
 
@@ -125,8 +125,8 @@ int main(int argc, char **argv)
 {
 	CLEANUP_DIAG struct diag *diag = diag_new();
 	CLEANUP_RESOLVED struct resolved *resolved = NULL;
-	struct world world = {0};
-	struct policy_env env = {.ctx = &world, .resolve = resolve, .addresses = addresses};
+	struct environment environment = {0};
+	struct policy_env env = {.ctx = &environment, .resolve = resolve, .addresses = addresses};
 	const char *ifaces[IFACES_MAX];
 	size_t n_ifaces = 0;
 	bool quiet = false;
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 		if (option == 'i' && n_ifaces < IFACES_MAX)
 			ifaces[n_ifaces++] = optarg;
 		else if (option == 'w')
-			read_world(&world, optarg);
+			read_environment(&environment, optarg);
 		else if (option == 's')
 			env.services = optarg;
 		else if (option == 'q')
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 	diag_print(diag, stdout, false);
 	if (resolved && !quiet)
 		policy_dump(resolved, stdout);
-	vec_free(&world.lines);
-	free(world.text);
+	vec_free(&environment.lines);
+	free(environment.text);
 	return resolved ? 0 : 1;
 }

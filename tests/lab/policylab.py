@@ -95,7 +95,7 @@ def reasons(weir):
 
 def slots(weir):
     """Program ids in the slots: [active, previous]."""
-    return [number(one["value"]) for one in dump(weir.pins / "slots")]
+    return [number(one["value"]) for one in dump(weir.pins / "progs")]
 
 
 def in_force(weir):

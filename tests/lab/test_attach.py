@@ -44,7 +44,7 @@ def test_native_first(pair, weir):
     for changed in True, False:
         row = weir.json("attach", "near0")["interfaces"][0]
         assert (row["name"], row["mode"], row["changed"]) == ("near0", "native", changed)
-    assert pair.xdp_names()["near0"] == "weir_entry"
+    assert pair.xdp_names()["near0"] == "weir_root"
     assert "xdpgeneric" not in pair.link("show", "near0").stdout
     weir("detach")
     assert not pair.xdp_attached() and not weir.pins.exists()
@@ -67,7 +67,7 @@ def test_a_driver_without_native_mode(pair, weir, device):
     done = weir("attach", "br0")
     assert "attached to br0, generic mode" in done.stdout
     assert "generic mode, slower: cannot attach to 'br0' in native mode" in done.stderr
-    assert pair.xdp_names()["br0"] == "weir_entry"
+    assert pair.xdp_names()["br0"] == "weir_root"
 
 
 def test_a_bridge_is_warned_about_with_its_ports(pair, weir, device):
@@ -144,7 +144,7 @@ def test_alone_says_why_everywhere(pair, weir):
         assert listed == "xdp_dispatcher" and found[0]["level"] == "ok" and not done.stderr
         return
     why = row["alone_because"]
-    assert listed == "weir_entry" and found[0]["level"] == "note" and why in found[0]["text"]
+    assert listed == "weir_root" and found[0]["level"] == "note" and why in found[0]["text"]
     assert f"'near0' is not shared with other XDP programs: {why}" in done.stderr
 
 
@@ -177,8 +177,8 @@ def test_detach_takes_only_our_own(pair, weir):
 def test_instances_do_not_take_each_other_away(pair, on, weir_on):
     other = weir_on(pair)
     line = other.fails(3, "attach", "near0")
-    assert "already carries the XDP program 'weir_entry'" in line
-    assert pair.xdp_names()["near0"] != "weir_entry" or f"weir -n {on.name} detach near0" in line
+    assert "already carries the XDP program 'weir_root'" in line
+    assert pair.xdp_names()["near0"] != "weir_root" or f"weir -n {on.name} detach near0" in line
     other("detach", "--force")
     on("block", BLOCKED)
     assert pair.free(BLOCKED) == [False]

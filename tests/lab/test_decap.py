@@ -190,8 +190,8 @@ def test_others_are_left_alone(pair, weir, backend):
     assert pair.xdp_names()["near0"] == name
     pair.detach_foreign()
     weir("attach", "near0")
-    if pair.xdp_names()["near0"] == "weir_entry":  # not behind a dispatcher
-        assert "'weir_entry'" in weir.fails(3, "decap", "near0", *FROM)
+    if pair.xdp_names()["near0"] == "weir_root":  # not behind a dispatcher
+        assert "'weir_root'" in weir.fails(3, "decap", "near0", *FROM)
     weir("decap", "near0", "--off")
     weir("block", "192.0.2.1")
     assert pair.free("192.0.2.1") == [False]

@@ -114,7 +114,7 @@ def test_xdp_off_does_not_take_weir_away(two, pair):
         pair_ip(pair, "near", "link", "set", "dev", "one", mode, "off")
     assert alarms(two) == [] and blocks(pair, "one")
     two("detach", "one")
-    assert pair.xdp_names()["one"] is None and pair.xdp_names()["two"] == "weir_entry"
+    assert pair.xdp_names()["one"] is None and pair.xdp_names()["two"] == "weir_root"
 
 
 def test_a_renamed_device_keeps_its_row(two, pair):
@@ -141,7 +141,7 @@ def test_two_devices_swap_names(two, pair):
     assert states(two) == {"one": "held", "two": "held"} and alarms(two) == []
     assert blocks(pair, "one", "two") and blocks(pair, "two", "one")
     two("detach", "one")
-    assert pair.xdp_names()["one"] is None and pair.xdp_names()["two"] == "weir_entry"
+    assert pair.xdp_names()["one"] is None and pair.xdp_names()["two"] == "weir_root"
     assert states(two) == {"two": "held"}
     pair.send_from_far()
     two("detach")

@@ -67,7 +67,7 @@ def test_a_device_made_anew_under_its_name(pair, on):
         pair.link("add", *near7)
         assert len(alarms(on)) == 1
         on("attach", "near7")
-        assert alarms(on) == [] and pair.xdp_names()["near7"] == "weir_entry"
+        assert alarms(on) == [] and pair.xdp_names()["near7"] == "weir_root"
     finally:
         pair.link("del", "near7")
 

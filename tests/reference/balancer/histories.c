@@ -27,14 +27,14 @@ static bool mends;
 
 // Backends as a ring is made of them.
 struct members {
-	struct balancer_member at[POLICY_BACKENDS];
+	struct lb_member at[POLICY_BACKENDS];
 	uint32_t n;
 };
 
 struct play {
 	struct words words;
 	uint32_t hz;
-	struct balancer_service service;
+	struct lb_service service;
 	struct kernel *kernel;
 	struct kernel_tables t;
 	uint8_t state[SERVICE_BACKENDS]; // enum backend_state, as the history says
@@ -59,25 +59,25 @@ static uint32_t idle_of(const struct play *p, size_t i)
 
 static uint32_t longest_idle(const struct play *p)
 {
-	const struct balancer_service *s = &p->service;
+	const struct lb_service *s = &p->service;
 
 	return s->idle_tcp > s->idle_udp ? s->idle_tcp : s->idle_udp;
 }
 
 static struct ring_rules rules_of(const struct play *p)
 {
-	return balancer_rules(&p->service, *p->t.now, p->hz);
+	return lb_service_rules(&p->service, *p->t.now, p->hz);
 }
 
 static void begin(struct play *p)
 {
 	const struct words *w = &p->words;
-	struct balancer_service *s = &p->service;
+	struct lb_service *s = &p->service;
 
 	if (!words_next(&p->words, stdin) || !words_are(w, "service", 10))
 		words_fail(w, "'service' comes first");
 	p->hz = words_u32(w, 8, HZ_MAX);
-	*s = (struct balancer_service){
+	*s = (struct lb_service){
 		.name = "all",
 		.key = words_key(w, 9),
 		.size = words_u32(w, 1, POLICY_RING_MAX),
@@ -118,7 +118,7 @@ static uint32_t id_of(const struct play *p)
 	return words_u32(&p->words, 1, SERVICE_BACKENDS - 1);
 }
 
-static struct balancer_member *pool_find(struct members *pool, uint32_t id)
+static struct lb_member *pool_find(struct members *pool, uint32_t id)
 {
 	for (uint32_t i = 0; i < pool->n; i++)
 		if (pool->at[i].id == id)
@@ -138,13 +138,13 @@ static void put_backend(struct play *p)
 {
 	const struct words *w = &p->words;
 	struct addr addr = words_addr(w, 2);
-	struct balancer_member *m = pool_find(&p->edited, id_of(p));
+	struct lb_member *m = pool_find(&p->edited, id_of(p));
 
 	if (!m && p->edited.n == POLICY_BACKENDS)
 		words_fail(w, "too many backends");
 	if (!m)
 		m = &p->edited.at[p->edited.n++];
-	*m = (struct balancer_member){
+	*m = (struct lb_member){
 		.id = (uint16_t)id_of(p),
 		.family = addr.family,
 		.port = (uint16_t)words_u32(w, 3, UINT16_MAX),
@@ -159,7 +159,7 @@ static void put_backend(struct play *p)
 
 static void remove_backend(struct play *p)
 {
-	struct balancer_member *m = pool_find(&p->edited, id_of(p));
+	struct lb_member *m = pool_find(&p->edited, id_of(p));
 
 	if (m)
 		*m = p->edited.at[--p->edited.n];
@@ -168,29 +168,29 @@ static void remove_backend(struct play *p)
 // ---- slots --------------------------------------------------------------------------------------
 
 // The pool in the states that its backends have by now.
-static struct balancer balancer_of(struct play *p, struct members *pool, uint64_t *slots)
+static struct lb_state balancer_of(struct play *p, struct members *pool, uint64_t *slots)
 {
 	p->service.n_members = pool->n;
 	for (uint32_t i = 0; i < pool->n; i++)
 		pool->at[i].health = p->state[pool->at[i].id];
-	return (struct balancer){&p->service, 1, pool->at, pool->n, slots, p->service.size};
+	return (struct lb_state){&p->service, 1, pool->at, pool->n, slots, p->service.size};
 }
 
 static void change(struct play *p, struct members *pool, uint64_t *slots)
 {
-	struct balancer b = balancer_of(p, pool, slots);
+	struct lb_state b = balancer_of(p, pool, slots);
 	bool nobody;
 
-	balancer_change(&b, 0, *p->t.now, p->hz, &nobody);
+	lb_service_change(&b, 0, *p->t.now, p->hz, &nobody);
 }
 
 // Who gets new flows in the ring that packets meet.
 static void show_states(struct play *p)
 {
-	struct balancer b = balancer_of(p, &p->running, p->t.slots);
+	struct lb_state b = balancer_of(p, &p->running, p->t.slots);
 	uint8_t states[POLICY_BACKENDS];
 
-	balancer_states(&b, &p->service, states);
+	lb_member_states(&b, &p->service, states);
 	memset(p->counts, 0, sizeof(p->counts));
 	for (uint32_t i = 0; i < p->running.n; i++)
 		p->counts[p->running.at[i].id] = states[i] == BACKEND_UP;
@@ -262,7 +262,7 @@ static void trial(struct play *p)
 // In two steps, as for packets that come meanwhile.
 static void tidy(struct play *p)
 {
-	const struct balancer_service *s = &p->service;
+	const struct lb_service *s = &p->service;
 	size_t words = (s->size + 63) / 64;
 	CLEANUP_FREE uint64_t *foreign = mem_zalloc(words, sizeof(*foreign));
 	uint32_t shift = pin_shift(p->hz);
@@ -290,7 +290,7 @@ static void set_hold(struct play *p)
 	if (mends && hold > p->service.hold)
 		tidy(p);
 	p->service.hold = hold;
-	balancer_row(&p->service, p->hz, &row);
+	lb_service_value(&p->service, p->hz, &row);
 	p->t.service->hold_ticks = row.hold_ticks;
 }
 

@@ -14,7 +14,7 @@
 #include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/datapath/balancing.h"
+#include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/table/compile.h"
@@ -79,16 +79,16 @@ static struct image *compile_service(uint32_t hz)
 }
 
 // With a row for every number that a history may use.
-static void load(struct kernel *k, const struct balancer_service *s, uint32_t hz)
+static void load(struct kernel *k, const struct lb_service *s, uint32_t hz)
 {
 	CLEANUP_FREE struct backend *rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*rows));
 	CLEANUP_FREE uint64_t *slots = mem_zalloc(s->size, sizeof(*slots));
 	CLEANUP_IMAGE struct image *image = compile_service(hz);
-	struct balancer_member last = {.id = SERVICE_BACKENDS - 1};
-	struct balancer_service service = *s;
-	struct balancer state = {&service, 1, &last, 1, slots, s->size};
-	struct balancing balancing = {.balancer = &state, .rows = rows, .hz = hz};
-	struct generation_options options = {.balancing = &balancing};
+	struct lb_member last = {.id = SERVICE_BACKENDS - 1};
+	struct lb_service service = *s;
+	struct lb_state state = {&service, 1, &last, 1, slots, s->size};
+	struct lb_load load = {.lb = &state, .rows = rows, .hz = hz};
+	struct generation_options options = {.load = &load};
 	struct err err = {0};
 
 	service.n_members = 1;
@@ -104,7 +104,7 @@ static void map(struct mapping *m, int fd, size_t bytes)
 		die(&err);
 }
 
-struct kernel *kernel_new(const struct balancer_service *s, uint32_t hz)
+struct kernel *kernel_new(const struct lb_service *s, uint32_t hz)
 {
 	struct kernel *k = mem_new(struct kernel);
 

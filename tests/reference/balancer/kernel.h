@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/service.h"
-#include "ctl/table/balancer.h"
+#include "ctl/table/lb_state.h"
 
 struct kernel;
 
@@ -23,7 +23,7 @@ struct kernel_tables {
 
 // All that arrives here is the service's, in IP in IP. Ends the process with status 2 when it cannot be
 // loaded.
-struct kernel *kernel_new(const struct balancer_service *s, uint32_t hz);
+struct kernel *kernel_new(const struct lb_service *s, uint32_t hz);
 void kernel_free(struct kernel *k);
 struct kernel_tables kernel_tables(struct kernel *k);
 

@@ -24,7 +24,7 @@ static const char *essential_word(uint32_t reason)
 	}
 }
 
-static void add_rule(const struct candidate *c, const struct twin_result *r, struct text *t)
+static void add_rule(const struct candidate *c, const struct test_result *r, struct text *t)
 {
 	static const char *const verdicts[] = {"pass", "drop", "reject", "count", "redirect"};
 	const struct resolved_rule *rule = &c->resolved->rules[r->rule];
@@ -37,7 +37,7 @@ static void add_rule(const struct candidate *c, const struct twin_result *r, str
 		text_addf(t, ":\"%s\"", rule->identity);
 }
 
-void answer_write(const struct candidate *c, const struct twin_result *r, struct text *t)
+void answer_write(const struct candidate *c, const struct test_result *r, struct text *t)
 {
 	t->len = 0;
 	if (r->rule >= 0) {

@@ -8,7 +8,7 @@
 #include "ctl/control/candidate.h"
 
 // Replaces the text by "VERDICT VIA".
-void answer_write(const struct candidate *c, const struct twin_result *r, struct text *ret);
+void answer_write(const struct candidate *c, const struct test_result *r, struct text *ret);
 // Are the reference's words and ours the same answer? The reasons for "malformed" are a matter of taste,
 // and where the default passes, neighbour discovery passes by it.
 bool answer_agrees(const char *wanted, const char *got);

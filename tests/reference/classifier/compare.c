@@ -56,13 +56,13 @@ static bool has_word(const char *list, size_t len, const char *word)
 }
 
 // "IFACE FLAGS HEX" into a question and a frame.
-static size_t read_line(const struct candidate *c, const char *line, struct policy_twin *ask,
+static size_t read_line(const struct candidate *c, const char *line, struct policy_test *ask,
 			uint8_t *frame)
 {
 	size_t iface = strcspn(line, " "), flags = strcspn(line + iface + 1, " ");
 	const char *words = line + iface + 1;
 
-	*ask = (struct policy_twin){
+	*ask = (struct policy_test){
 		.iface = find_iface(c->resolved, line, iface),
 		.over = has_word(words, flags, "over"),
 		.established = has_word(words, flags, "established"),
@@ -88,11 +88,11 @@ static const char *ask(struct candidate *c, const char *line, const char *wanted
 		       struct err *err)
 {
 	static uint8_t frame[FRAME_BYTES];
-	struct policy_twin question;
-	struct twin_result result;
+	struct policy_test question;
+	struct test_result result;
 	size_t length = read_line(c, line, &question, frame);
 
-	if (twin_run(c->twin, frame, length, &question, &result, err))
+	if (test_program_run(c->test, frame, length, &question, &result, err))
 		return err->text;
 	answer_write(c, &result, got);
 	if (!answer_agrees(wanted, text_get(got)))

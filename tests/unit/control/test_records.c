@@ -21,26 +21,25 @@ static struct prefix prefix(const char *text)
 	return p;
 }
 
-static struct holder named(char *origin, char *list, char *name)
+static struct owner named(char *origin, char *list, char *name)
 {
-	return (struct holder){.origin = origin, .list = list, .name = name, .by = (char *)"root"};
+	return (struct owner){.origin = origin, .list = list, .name = name, .by = (char *)"root"};
 }
 
-static uint32_t add_holder(struct records *r, const char *origin, const char *list,
-			   const char *name)
+static uint32_t add_owner(struct records *r, const char *origin, const char *list, const char *name)
 {
-	struct holder h = named((char *)origin, (char *)list, (char *)name);
+	struct owner h = named((char *)origin, (char *)list, (char *)name);
 
-	return records_holder(r, &h);
+	return records_owner(r, &h);
 }
 
-static struct records_change add(struct records *r, const char *what, uint8_t kind, uint32_t holder,
+static struct records_change add(struct records *r, const char *what, uint8_t kind, uint32_t owner,
 				 uint64_t until_s)
 {
-	struct claim claim = {prefix(what), kind, until_s, holder};
+	struct reference reference = {prefix(what), kind, until_s, owner};
 	struct records_change change;
 
-	records_add(r, &claim, 1, &change);
+	records_add(r, &reference, 1, &change);
 	return change;
 }
 
@@ -66,14 +65,14 @@ static uint64_t until_of(const struct records *r, const char *what, uint8_t kind
 }
 
 // The book without its header, strings left out: one "KIND PREFIX HOLDER UNTIL;" for each record.
-static void assert_book(const struct records *r, const char *want)
+static void assert_store(const struct records *r, const char *want)
 {
 	struct text t = {0};
 	addr_text buf;
 
 	vec_each (&r->list, record)
 		text_addf(&t, "%u %s %u %lld;", record->kind, prefix_format(&record->prefix, buf),
-			  record->holder, (long long)record->until_s);
+			  record->owner, (long long)record->until_s);
 	assert_string_equal(text_get(&t), want);
 	text_free(&t);
 }
@@ -82,9 +81,9 @@ static void test_empty(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
 	struct prefix p = prefix("192.0.2.1");
-	struct holder who = {0};
+	struct owner who = {0};
 	struct records_change change;
-	struct entries entries;
+	struct records_entries entries;
 	size_t n;
 
 	(void)state;
@@ -108,7 +107,7 @@ static void test_empty(void **state)
 static void test_later_expiry_wins(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t h = add_holder(&r, "", "", "");
+	uint32_t h = add_owner(&r, "", "", "");
 
 	(void)state;
 	assert_change(add(&r, "192.0.2.1", 0, h, 100), 1, 0, 0, 0, 0);
@@ -126,9 +125,9 @@ static void test_later_expiry_wins(void **state)
 static void test_order(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t b = add_holder(&r, "b", "", ""), a = add_holder(&r, "a", "z", "");
-	uint32_t list = add_holder(&r, "b", "l", ""), name = add_holder(&r, "b", "", "n");
-	struct claim claims[] = {
+	uint32_t b = add_owner(&r, "b", "", ""), a = add_owner(&r, "a", "z", "");
+	uint32_t list = add_owner(&r, "b", "l", ""), name = add_owner(&r, "b", "", "n");
+	struct reference references[] = {
 		{prefix("2001:db8::1"), 0, 1, a},  {prefix("192.0.2.0/24"), 3, 2, b},
 		{prefix("192.0.2.0"), 0, 3, list}, {prefix("192.0.2.0"), 0, 4, name},
 		{prefix("192.0.2.0"), 0, 5, b},    {prefix("192.0.2.0"), 0, 6, a},
@@ -137,17 +136,17 @@ static void test_order(void **state)
 	struct records_change change;
 
 	(void)state;
-	records_add(&r, claims, ARRAY_SIZE(claims), &change);
+	records_add(&r, references, ARRAY_SIZE(references), &change);
 	assert_change(change, 8, 0, 0, 0, 0);
-	assert_book(&r, "0 0.0.0.0/0 0 7;0 192.0.2.0/24 0 8;3 192.0.2.0/24 0 2;0 192.0.2.0 1 6;"
-			"0 192.0.2.0 0 5;0 192.0.2.0 3 4;0 192.0.2.0 2 3;0 2001:db8::1 1 1;");
+	assert_store(&r, "0 0.0.0.0/0 0 7;0 192.0.2.0/24 0 8;3 192.0.2.0/24 0 2;0 192.0.2.0 1 6;"
+			 "0 192.0.2.0 0 5;0 192.0.2.0 3 4;0 192.0.2.0 2 3;0 2001:db8::1 1 1;");
 }
 
 static void test_repetitions_in_one_change(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t a = add_holder(&r, "x", "", ""), b = add_holder(&r, "x", "", "");
-	struct claim claims[] = {
+	uint32_t a = add_owner(&r, "x", "", ""), b = add_owner(&r, "x", "", "");
+	struct reference references[] = {
 		{prefix("192.0.2.1"), 0, 5, a},
 		{prefix("192.0.2.1"), 0, 9, b},
 		{prefix("192.0.2.1"), 0, 7, a},
@@ -155,20 +154,20 @@ static void test_repetitions_in_one_change(void **state)
 	struct records_change change;
 
 	(void)state;
-	records_add(&r, claims, ARRAY_SIZE(claims), &change);
+	records_add(&r, references, ARRAY_SIZE(references), &change);
 	assert_change(change, 1, 0, 0, 0, 0);
-	assert_book(&r, "0 192.0.2.1 0 9;");
+	assert_store(&r, "0 192.0.2.1 0 9;");
 }
 
 // Adds a claim on one address by a holder with this note; the note that the record has then.
 static const char *note_after(struct records *r, const char *note, bool fleeting)
 {
-	struct holder h = {.note = (char *)note, .fleeting = fleeting};
-	uint32_t id = records_holder(r, &h);
+	struct owner h = {.note = (char *)note, .fleeting = fleeting};
+	uint32_t id = records_owner(r, &h);
 
 	add(r, "192.0.2.1", 0, id, 100);
 	assert_int_equal(r->list.n, 1);
-	return r->holders.at[r->list.at[0].holder].note;
+	return r->owners.at[r->list.at[0].owner].note;
 }
 
 static void test_newer_note_wins(void **state)
@@ -179,7 +178,7 @@ static void test_newer_note_wins(void **state)
 	assert_string_equal(note_after(&r, "", false), "");
 	assert_string_equal(note_after(&r, "one", false), "one");
 	assert_string_equal(note_after(&r, "", false), "one");
-	assert_int_equal(r.list.at[0].holder, 1);
+	assert_int_equal(r.list.at[0].owner, 1);
 	assert_string_equal(note_after(&r, "two", false), "two");
 }
 
@@ -192,34 +191,34 @@ static void test_kept_stays_kept(void **state)
 	assert_string_equal(note_after(&r, "live 2", true), "live 2");
 	assert_string_equal(note_after(&r, "", false), "");
 	assert_string_equal(note_after(&r, "live 3", true), "");
-	assert_false(r.holders.at[r.list.at[0].holder].fleeting);
+	assert_false(r.owners.at[r.list.at[0].owner].fleeting);
 }
 
-static void test_holder_of_nulls(void **state)
+static void test_owner_of_nulls(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	struct holder none = {.since_s = 7};
-	uint32_t h = records_holder(&r, &none);
+	struct owner none = {.since_s = 7};
+	uint32_t h = records_owner(&r, &none);
 	size_t removed;
 
 	(void)state;
-	assert_string_equal(r.holders.at[h].origin, "");
-	assert_string_equal(r.holders.at[h].by, "");
+	assert_string_equal(r.owners.at[h].origin, "");
+	assert_string_equal(r.owners.at[h].by, "");
 	add(&r, "192.0.2.1", 0, h, 1);
 	records_remove(&r, &none, ALL, NULL, 0, &removed);
 	assert_int_equal(removed, 1);
 	// A holder of the book itself may be copied although the array moves.
 	for (unsigned i = 0; i < 100; i++)
-		records_holder(&r, &r.holders.at[0]);
-	assert_int_equal(r.holders.at[100].since_s, 7);
+		records_owner(&r, &r.owners.at[0]);
+	assert_int_equal(r.owners.at[100].since_s, 7);
 }
 
 static void test_replace(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t feed = add_holder(&r, "", "feed", ""), other = add_holder(&r, "", "", "");
-	struct holder who = {.list = (char *)"feed"};
-	struct claim claims[] = {
+	uint32_t feed = add_owner(&r, "", "feed", ""), other = add_owner(&r, "", "", "");
+	struct owner who = {.list = (char *)"feed"};
+	struct reference references[] = {
 		{prefix("192.0.2.4"), 0, 40, feed},
 		{prefix("192.0.2.2"), 0, 25, feed},
 		{prefix("192.0.2.3"), 0, 20, feed},
@@ -234,42 +233,42 @@ static void test_replace(void **state)
 	add(&r, "192.0.2.2", 0, feed, 20);
 	add(&r, "192.0.2.3", 0, feed, 20);
 	add(&r, "192.0.2.5", 0, feed, RECORD_NEVER);
-	records_replace(&r, &who, FROM, claims, ARRAY_SIZE(claims), &change);
+	records_replace(&r, &who, FROM, references, ARRAY_SIZE(references), &change);
 	assert_change(change, 1, 1, 1, 1, 1);
-	assert_book(&r, "0 192.0.2.1 1 10;2 192.0.2.1 0 10;0 192.0.2.2 0 25;0 192.0.2.3 0 20;"
-			"0 192.0.2.4 0 40;0 192.0.2.5 0 30;");
+	assert_store(&r, "0 192.0.2.1 1 10;2 192.0.2.1 0 10;0 192.0.2.2 0 25;0 192.0.2.3 0 20;"
+			 "0 192.0.2.4 0 40;0 192.0.2.5 0 30;");
 	records_replace(&r, &who, FROM | TO, NULL, 0, &change);
 	assert_change(change, 0, 0, 0, 0, 5);
-	assert_book(&r, "0 192.0.2.1 1 10;");
+	assert_store(&r, "0 192.0.2.1 1 10;");
 }
 
 static void test_remove(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t plain = add_holder(&r, "", "", ""), again = add_holder(&r, "", "", "");
-	struct holder who = {0}, by_name = {.name = (char *)"x.example"};
+	uint32_t plain = add_owner(&r, "", "", ""), again = add_owner(&r, "", "", "");
+	struct owner who = {0}, by_name = {.name = (char *)"x.example"};
 	struct prefix prefixes[] = {prefix("192.0.2.2"), prefix("192.0.2.9"), prefix("192.0.2.1")};
 	size_t removed;
 
 	(void)state;
 	add(&r, "192.0.2.1", 0, plain, 10);
-	add(&r, "192.0.2.1", 0, add_holder(&r, "", "feed", ""), 10);
-	add(&r, "192.0.2.1", 0, add_holder(&r, "", "", "x.example"), 10);
-	add(&r, "192.0.2.1", 0, add_holder(&r, "ban", "", ""), 10);
+	add(&r, "192.0.2.1", 0, add_owner(&r, "", "feed", ""), 10);
+	add(&r, "192.0.2.1", 0, add_owner(&r, "", "", "x.example"), 10);
+	add(&r, "192.0.2.1", 0, add_owner(&r, "ban", "", ""), 10);
 	add(&r, "192.0.2.1", OVERLAY_ALLOW_FROM, plain, 10);
 	add(&r, "192.0.2.2", 0, again, 10);
 	add(&r, "192.0.2.0/24", 0, plain, 10);
 	records_remove(&r, &who, FROM, prefixes, 3, &removed);
 	assert_int_equal(removed, 2);
-	assert_book(&r, "0 192.0.2.0/24 0 10;0 192.0.2.1 3 10;0 192.0.2.1 2 10;0 192.0.2.1 4 10;"
-			"1 192.0.2.1 0 10;");
+	assert_store(&r, "0 192.0.2.0/24 0 10;0 192.0.2.1 3 10;0 192.0.2.1 2 10;0 192.0.2.1 4 10;"
+			 "1 192.0.2.1 0 10;");
 	records_remove(&r, &who, FROM, prefixes, 3, &removed);
 	assert_int_equal(removed, 0);
 	records_remove(&r, &by_name, ALL, NULL, 0, &removed);
 	assert_int_equal(removed, 1);
 	records_remove(&r, &who, ALL, NULL, 0, &removed);
 	assert_int_equal(removed, 2);
-	assert_book(&r, "0 192.0.2.1 2 10;0 192.0.2.1 4 10;");
+	assert_store(&r, "0 192.0.2.1 2 10;0 192.0.2.1 4 10;");
 }
 
 static void test_remove_origin(void **state)
@@ -280,16 +279,16 @@ static void test_remove_origin(void **state)
 	(void)state;
 	records_remove_origin(&r, NULL, ALL, &removed);
 	assert_int_equal(removed, 0);
-	add(&r, "192.0.2.1", 0, add_holder(&r, "", "", ""), 10);
-	add(&r, "192.0.2.1", 0, add_holder(&r, "ban", "", ""), 10);
-	add(&r, "192.0.2.1", OVERLAY_ALLOW_FROM, add_holder(&r, "ban", "", ""), 10);
-	add(&r, "192.0.2.2", 0, add_holder(&r, "ban", "feed", ""), 10);
-	add(&r, "192.0.2.3", 0, add_holder(&r, "ban", "", "x.example"), 10);
-	add(&r, "192.0.2.4", 0, add_holder(&r, "bans", "", ""), 10);
-	add(&r, "192.0.2.5", 0, add_holder(&r, "", "ban", "ban"), 10);
+	add(&r, "192.0.2.1", 0, add_owner(&r, "", "", ""), 10);
+	add(&r, "192.0.2.1", 0, add_owner(&r, "ban", "", ""), 10);
+	add(&r, "192.0.2.1", OVERLAY_ALLOW_FROM, add_owner(&r, "ban", "", ""), 10);
+	add(&r, "192.0.2.2", 0, add_owner(&r, "ban", "feed", ""), 10);
+	add(&r, "192.0.2.3", 0, add_owner(&r, "ban", "", "x.example"), 10);
+	add(&r, "192.0.2.4", 0, add_owner(&r, "bans", "", ""), 10);
+	add(&r, "192.0.2.5", 0, add_owner(&r, "", "ban", "ban"), 10);
 	records_remove_origin(&r, "ban", FROM, &removed);
 	assert_int_equal(removed, 3);
-	assert_book(&r, "0 192.0.2.1 0 10;1 192.0.2.1 2 10;0 192.0.2.4 5 10;0 192.0.2.5 6 10;");
+	assert_store(&r, "0 192.0.2.1 0 10;1 192.0.2.1 2 10;0 192.0.2.4 5 10;0 192.0.2.5 6 10;");
 	records_remove_origin(&r, "", ALL, &removed);
 	assert_int_equal(removed, 2);
 	records_remove_origin(&r, NULL, FROM, &removed);
@@ -302,7 +301,7 @@ static void test_remove_origin(void **state)
 static void test_expire(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t h = add_holder(&r, "", "", "");
+	uint32_t h = add_owner(&r, "", "", "");
 	size_t removed;
 
 	(void)state;
@@ -320,9 +319,9 @@ static void test_expire(void **state)
 static void test_entries(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t a = add_holder(&r, "a", "", ""), b = add_holder(&r, "b", "", "");
-	uint32_t c = add_holder(&r, "c", "", "");
-	struct entries entries;
+	uint32_t a = add_owner(&r, "a", "", ""), b = add_owner(&r, "b", "", "");
+	uint32_t c = add_owner(&r, "c", "", "");
+	struct records_entries entries;
 
 	(void)state;
 	add(&r, "192.0.2.1", 0, a, 10);
@@ -344,7 +343,7 @@ static void test_entries(void **state)
 static void test_find(void **state)
 {
 	CLEANUP_RECORDS struct records r = {0};
-	uint32_t a = add_holder(&r, "a", "", ""), b = add_holder(&r, "b", "", "");
+	uint32_t a = add_owner(&r, "a", "", ""), b = add_owner(&r, "b", "", "");
 	struct prefix here = prefix("192.0.2.1"), absent = prefix("192.0.2.0/31");
 	const struct record *found;
 	size_t n = 7;
@@ -379,42 +378,43 @@ struct model {
 	VEC(struct record) list; // in no order
 };
 
-static bool same_holder(const struct holder *a, const struct holder *b)
+static bool same_owner(const struct owner *a, const struct owner *b)
 {
 	return !strcmp(a->origin, b->origin) && !strcmp(a->list, b->list) &&
 	       !strcmp(a->name, b->name);
 }
 
-static struct record *model_find(struct model *m, const struct records *r, const struct claim *c)
+static struct record *model_find(struct model *m, const struct records *r,
+				 const struct reference *c)
 {
 	vec_each (&m->list, record)
 		if (!prefix_compare(&record->prefix, &c->prefix) && record->kind == c->kind &&
-		    same_holder(&r->holders.at[record->holder], &r->holders.at[c->holder]))
+		    same_owner(&r->owners.at[record->owner], &r->owners.at[c->owner]))
 			return record;
 	return NULL;
 }
 
-static bool model_takes_over(const struct holder *fresh, const struct holder *old)
+static bool model_takes_over(const struct owner *fresh, const struct owner *old)
 {
 	if (!fresh->fleeting && old->fleeting)
 		return true;
 	return fresh->note[0] && (old->fleeting || !fresh->fleeting);
 }
 
-static void model_add(struct model *m, const struct records *r, const struct claim *c)
+static void model_add(struct model *m, const struct records *r, const struct reference *c)
 {
 	struct record *old = model_find(m, r, c);
 
 	if (!old) {
-		struct record record = {c->prefix, c->kind, c->holder, c->until_s};
+		struct record record = {c->prefix, c->kind, c->owner, c->until_s};
 
 		vec_push(&m->list, record);
 		return;
 	}
 	if (c->until_s > old->until_s)
 		old->until_s = c->until_s;
-	if (model_takes_over(&r->holders.at[c->holder], &r->holders.at[old->holder]))
-		old->holder = c->holder;
+	if (model_takes_over(&r->owners.at[c->owner], &r->owners.at[old->owner]))
+		old->owner = c->owner;
 }
 
 static void model_drop(struct model *m, struct record *record)
@@ -423,7 +423,7 @@ static void model_drop(struct model *m, struct record *record)
 	m->list.n--;
 }
 
-static size_t model_remove(struct model *m, const struct records *r, const struct holder *who,
+static size_t model_remove(struct model *m, const struct records *r, const struct owner *who,
 			   unsigned kinds, const struct prefix *prefixes, size_t n)
 {
 	size_t removed = 0;
@@ -435,7 +435,7 @@ static size_t model_remove(struct model *m, const struct records *r, const struc
 		for (size_t k = 0; k < n; k++)
 			hit = hit || !prefix_compare(&prefixes[k], &record->prefix);
 		if (!hit || !(kinds >> record->kind & 1) ||
-		    !same_holder(&r->holders.at[record->holder], who))
+		    !same_owner(&r->owners.at[record->owner], who))
 			continue;
 		model_drop(m, record);
 		removed++;
@@ -461,12 +461,12 @@ static void assert_like_model(const struct records *r, struct model *m)
 	assert_int_equal(r->list.n, m->list.n);
 	for (size_t i = 0; i < r->list.n; i++) {
 		const struct record *record = &r->list.at[i];
-		struct claim claim = {record->prefix, record->kind, 0, record->holder};
-		struct record *twin = model_find(m, r, &claim);
+		struct reference reference = {record->prefix, record->kind, 0, record->owner};
+		struct record *test = model_find(m, r, &reference);
 
-		assert_non_null(twin);
-		assert_int_equal(twin->until_s, record->until_s);
-		assert_int_equal(twin->holder, record->holder);
+		assert_non_null(test);
+		assert_int_equal(test->until_s, record->until_s);
+		assert_int_equal(test->owner, record->owner);
 		if (i)
 			assert_true(record_compare(r, record - 1, record) < 0);
 	}
@@ -474,53 +474,54 @@ static void assert_like_model(const struct records *r, struct model *m)
 
 #define CLAIMS_MAX 60
 
-static size_t random_claims(struct claim claims[CLAIMS_MAX], uint32_t holders, uint64_t *seed)
+static size_t random_references(struct reference references[CLAIMS_MAX], uint32_t owners,
+				uint64_t *seed)
 {
 	size_t n = unit_below(seed, CLAIMS_MAX);
 
 	for (size_t i = 0; i < n; i++)
-		claims[i] = (struct claim){
+		references[i] = (struct reference){
 			.prefix = random_prefix(seed),
 			.kind = (uint8_t)unit_below(seed, OVERLAY_KINDS),
 			.until_s = unit_below(seed, 5) ? 1 + unit_below(seed, 100) : RECORD_NEVER,
-			.holder = unit_below(seed, holders),
+			.owner = unit_below(seed, owners),
 		};
 	return n;
 }
 
 static void step_add(struct records *r, struct model *m, uint64_t *seed)
 {
-	struct claim claims[CLAIMS_MAX];
-	size_t n = random_claims(claims, (uint32_t)r->holders.n, seed), before = m->list.n;
+	struct reference references[CLAIMS_MAX];
+	size_t n = random_references(references, (uint32_t)r->owners.n, seed), before = m->list.n;
 	struct records_change change;
 
-	records_add(r, claims, n, &change);
+	records_add(r, references, n, &change);
 	for (size_t i = 0; i < n; i++)
-		model_add(m, r, &claims[i]);
+		model_add(m, r, &references[i]);
 	assert_int_equal(change.added, m->list.n - before);
 	assert_true(change.added + change.extended + change.unchanged <= n);
 	assert_int_equal(change.shortened + change.removed, 0);
 }
 
 // Expiries become those of the claims, the latest of each.
-static void model_replace(struct model *m, const struct records *r, const struct holder *who,
-			  unsigned kinds, const struct claim *claims, size_t n)
+static void model_replace(struct model *m, const struct records *r, const struct owner *who,
+			  unsigned kinds, const struct reference *references, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct record *old = model_find(m, r, &claims[i]);
+		struct record *old = model_find(m, r, &references[i]);
 
 		if (old && kinds >> old->kind & 1)
 			old->until_s = 0;
 	}
 	for (size_t i = 0; i < n; i++)
-		model_add(m, r, &claims[i]);
+		model_add(m, r, &references[i]);
 	for (size_t i = m->list.n; i-- > 0;) {
 		struct record *record = &m->list.at[i];
 		bool claimed = !(kinds >> record->kind & 1) ||
-			       !same_holder(&r->holders.at[record->holder], who);
+			       !same_owner(&r->owners.at[record->owner], who);
 
 		for (size_t k = 0; k < n; k++)
-			claimed = claimed || model_find(m, r, &claims[k]) == record;
+			claimed = claimed || model_find(m, r, &references[k]) == record;
 		if (!claimed)
 			model_drop(m, record);
 	}
@@ -528,23 +529,24 @@ static void model_replace(struct model *m, const struct records *r, const struct
 
 static void step_replace(struct records *r, struct model *m, uint64_t *seed)
 {
-	struct holder who = r->holders.at[unit_below(seed, (unsigned)r->holders.n)];
+	struct owner who = r->owners.at[unit_below(seed, (unsigned)r->owners.n)];
 	unsigned kinds = unit_below(seed, 1u << OVERLAY_KINDS);
-	struct claim claims[CLAIMS_MAX];
-	size_t n = random_claims(claims, (uint32_t)r->holders.n, seed), own = 0, before = m->list.n;
+	struct reference references[CLAIMS_MAX];
+	size_t n = random_references(references, (uint32_t)r->owners.n, seed), own = 0,
+	       before = m->list.n;
 	struct records_change change;
 
 	for (size_t i = 0; i < n; i++)
-		if (same_holder(&r->holders.at[claims[i].holder], &who))
-			claims[own++] = claims[i];
-	records_replace(r, &who, kinds, claims, own, &change);
-	model_replace(m, r, &who, kinds, claims, own);
+		if (same_owner(&r->owners.at[references[i].owner], &who))
+			references[own++] = references[i];
+	records_replace(r, &who, kinds, references, own, &change);
+	model_replace(m, r, &who, kinds, references, own);
 	assert_int_equal(before + change.added - change.removed, m->list.n);
 }
 
 static void step_remove(struct records *r, struct model *m, uint64_t *seed)
 {
-	struct holder who = r->holders.at[unit_below(seed, (unsigned)r->holders.n)];
+	struct owner who = r->owners.at[unit_below(seed, (unsigned)r->owners.n)];
 	unsigned kinds = unit_below(seed, 1u << OVERLAY_KINDS);
 	struct prefix prefixes[40];
 	bool all = unit_below(seed, 8) == 0;
@@ -557,12 +559,12 @@ static void step_remove(struct records *r, struct model *m, uint64_t *seed)
 					       ARRAY_SIZE(prefixes)));
 }
 
-static void add_random_holders(struct records *r, uint64_t *seed)
+static void add_random_owners(struct records *r, uint64_t *seed)
 {
 	static const char *const words[] = {"", "a", "b"};
 
 	for (unsigned i = 0; i < 12; i++) {
-		struct holder h = {
+		struct owner h = {
 			.origin = (char *)words[unit_below(seed, 3)],
 			.list = (char *)words[unit_below(seed, 2)],
 			.name = (char *)words[unit_below(seed, 2)],
@@ -571,7 +573,7 @@ static void add_random_holders(struct records *r, uint64_t *seed)
 			.fleeting = unit_below(seed, 3) == 0,
 		};
 
-		records_holder(r, &h);
+		records_owner(r, &h);
 	}
 }
 
@@ -584,7 +586,7 @@ static void test_against_model(void **state)
 		uint64_t seed = round;
 		size_t removed;
 
-		add_random_holders(&r, &seed);
+		add_random_owners(&r, &seed);
 		for (unsigned i = 0; i < 40; i++) {
 			uint64_t now_s = unit_below(&seed, 40);
 
@@ -616,20 +618,20 @@ static void test_sorts_any_size(void **state)
 	(void)state;
 	for (size_t n = 0; n < 700; n += 1 + n / 20) {
 		CLEANUP_RECORDS struct records r = {0};
-		struct claim *claims = mem_zalloc(n, sizeof(*claims));
-		uint32_t h = add_holder(&r, "", "", "");
+		struct reference *references = mem_zalloc(n, sizeof(*references));
+		uint32_t h = add_owner(&r, "", "", "");
 		struct records_change change;
 
 		for (size_t i = 0; i < n; i++) {
 			struct addr a = addr_from_v4((uint32_t)unit_random(&seed));
 
-			claims[i] = (struct claim){prefix_of(&a, 32), 0, 1, h};
+			references[i] = (struct reference){prefix_of(&a, 32), 0, 1, h};
 		}
-		records_add(&r, claims, n, &change);
+		records_add(&r, references, n, &change);
 		assert_int_equal(r.list.n, n); // random addresses of 32 bits: none twice
 		for (size_t i = 1; i < n; i++)
 			assert_true(record_compare(&r, &r.list.at[i - 1], &r.list.at[i]) < 0);
-		free(claims);
+		free(references);
 	}
 }
 
@@ -673,13 +675,13 @@ static void test_covering(void **state)
 
 	(void)state;
 	assert_covering(&r, &p);
-	add_random_holders(&r, &seed);
+	add_random_owners(&r, &seed);
 	for (unsigned round = 0; round < 300; round++) {
 		if (round % 10 == 0) {
-			struct claim claims[CLAIMS_MAX];
-			size_t n = random_claims(claims, (uint32_t)r.holders.n, &seed);
+			struct reference references[CLAIMS_MAX];
+			size_t n = random_references(references, (uint32_t)r.owners.n, &seed);
 
-			records_add(&r, claims, n, &change);
+			records_add(&r, references, n, &change);
 		}
 		p = random_prefix(&seed);
 		assert_covering(&r, &p);
@@ -700,21 +702,21 @@ static const char golden[] =
 
 static void fill_golden(struct records *r)
 {
-	struct holder unused = {.origin = (char *)"gone"};
-	struct holder a = {.note = (char *)"a \"b\\\n\xff\xc3\xa9",
-			   .by = (char *)"root (ssh 198.51.100.9)",
-			   .since_s = 1790000000};
-	struct holder b = named((char *)"ban", (char *)"feed", (char *)"x.example");
+	struct owner unused = {.origin = (char *)"gone"};
+	struct owner a = {.note = (char *)"a \"b\\\n\xff\xc3\xa9",
+			  .by = (char *)"root (ssh 198.51.100.9)",
+			  .since_s = 1790000000};
+	struct owner b = named((char *)"ban", (char *)"feed", (char *)"x.example");
 	uint32_t first, second;
 
 	b.by = NULL;
 	b.since_s = 5;
 	b.fleeting = true;
 	r->epoch = 17;
-	records_holder(r, &unused);
-	first = records_holder(r, &a);
-	records_holder(r, &unused);
-	second = records_holder(r, &b);
+	records_owner(r, &unused);
+	first = records_owner(r, &a);
+	records_owner(r, &unused);
+	second = records_owner(r, &b);
 	add(r, "192.0.2.0/24", OVERLAY_BLOCK_FROM, first, RECORD_NEVER);
 	add(r, "192.0.2.0/24", OVERLAY_ALLOW_FROM, second, 1790000900);
 	add(r, "2001:db8::1", OVERLAY_BLOCK_TO, second, 0);
@@ -741,9 +743,9 @@ static void test_golden_text(void **state)
 	assert_prints(&r, golden);
 	assert_int_equal(records_parse(golden, strlen(golden), &back, &err), 0);
 	assert_int_equal(back.epoch, 17);
-	assert_int_equal(back.holders.n, 2);
-	assert_string_equal(back.holders.at[0].note, "a \"b\\\n\xff\xc3\xa9");
-	assert_true(back.holders.at[1].fleeting);
+	assert_int_equal(back.owners.n, 2);
+	assert_string_equal(back.owners.at[0].note, "a \"b\\\n\xff\xc3\xa9");
+	assert_true(back.owners.at[1].fleeting);
 	assert_prints(&back, golden);
 }
 
@@ -758,8 +760,8 @@ static void assert_refused(const char *text, size_t len, const char *want)
 	if (want)
 		assert_string_equal(err.text, want);
 	assert_null(r.list.at);
-	assert_null(r.holders.at);
-	assert_int_equal(r.list.n + r.holders.n + r.epoch, 0);
+	assert_null(r.owners.at);
+	assert_int_equal(r.list.n + r.owners.n + r.epoch, 0);
 }
 
 #define BOOT_A "8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c1"
@@ -893,19 +895,20 @@ static void test_mapped_addresses(void **state)
 	(void)state;
 	for (unsigned len = 80; len <= 128; len++) {
 		CLEANUP_RECORDS struct records r = {0}, back = {0};
-		struct claim claim = {.prefix = prefix_of(&mapped, (uint8_t)len), .until_s = 1};
+		struct reference reference = {.prefix = prefix_of(&mapped, (uint8_t)len),
+					      .until_s = 1};
 		CLEANUP_FREE char *text = NULL;
 		struct records_change change;
 		size_t text_len;
 
-		claim.holder = add_holder(&r, "", "", "");
-		records_add(&r, &claim, 1, &change);
-		add(&r, "192.0.2.1", 0, claim.holder, 5);
-		add(&r, "fe80::1", 0, claim.holder, 5);
+		reference.owner = add_owner(&r, "", "", "");
+		records_add(&r, &reference, 1, &change);
+		add(&r, "192.0.2.1", 0, reference.owner, 5);
+		add(&r, "fe80::1", 0, reference.owner, 5);
 		text = records_print(&r, &text_len);
 		assert_int_equal(records_parse(text, text_len, &back, NULL), 0);
 		assert_int_equal(back.list.n, 3);
-		assert_int_equal(prefix_compare(&back.list.at[1].prefix, &claim.prefix), 0);
+		assert_int_equal(prefix_compare(&back.list.at[1].prefix, &reference.prefix), 0);
 	}
 }
 
@@ -919,9 +922,9 @@ static char *random_string(uint64_t *seed)
 	return s;
 }
 
-static void add_nasty_holder(struct records *r, uint64_t *seed)
+static void add_nasty_owner(struct records *r, uint64_t *seed)
 {
-	struct holder h = {
+	struct owner h = {
 		.origin = random_string(seed),
 		.list = random_string(seed),
 		.name = random_string(seed),
@@ -931,7 +934,7 @@ static void add_nasty_holder(struct records *r, uint64_t *seed)
 		.fleeting = unit_below(seed, 2),
 	};
 
-	records_holder(r, &h);
+	records_owner(r, &h);
 	free(h.origin);
 	free(h.list);
 	free(h.name);
@@ -945,12 +948,12 @@ static void assert_same_books(const struct records *a, const struct records *b)
 	assert_int_equal(a->list.n, b->list.n);
 	for (size_t i = 0; i < a->list.n; i++) {
 		const struct record *x = &a->list.at[i], *y = &b->list.at[i];
-		const struct holder *h = &a->holders.at[x->holder], *k = &b->holders.at[y->holder];
+		const struct owner *h = &a->owners.at[x->owner], *k = &b->owners.at[y->owner];
 
 		assert_int_equal(prefix_compare(&x->prefix, &y->prefix), 0);
 		assert_int_equal(x->kind, y->kind);
 		assert_int_equal(x->until_s, y->until_s);
-		assert_true(same_holder(h, k));
+		assert_true(same_owner(h, k));
 		assert_string_equal(h->note, k->note);
 		assert_string_equal(h->by, k->by);
 		assert_int_equal(h->since_s, k->since_s);
@@ -964,7 +967,7 @@ static void test_random_round_trips(void **state)
 	for (uint64_t round = 1; round <= 300; round++) {
 		CLEANUP_RECORDS struct records r = {0}, back = {0};
 		CLEANUP_FREE char *text = NULL;
-		struct claim claims[CLAIMS_MAX];
+		struct reference references[CLAIMS_MAX];
 		struct records_change change;
 		struct err err = {0};
 		uint64_t seed = round;
@@ -972,14 +975,14 @@ static void test_random_round_trips(void **state)
 
 		r.epoch = unit_random(&seed);
 		for (unsigned i = 0; i < 30; i++)
-			add_nasty_holder(&r, &seed);
-		n = random_claims(claims, 30, &seed);
-		records_add(&r, claims, n, &change);
+			add_nasty_owner(&r, &seed);
+		n = random_references(references, 30, &seed);
+		records_add(&r, references, n, &change);
 		text = records_print(&r, &len);
 		if (records_parse(text, len, &back, &err) < 0)
 			fail_msg("%s", err.text);
 		assert_same_books(&r, &back);
-		assert_true(back.holders.n <= r.list.n);
+		assert_true(back.owners.n <= r.list.n);
 	}
 }
 
@@ -989,16 +992,16 @@ static void check_times(const struct records_clock *then, const struct records_c
 	CLEANUP_RECORDS struct records r = {.clock = *then}, back = {0};
 	size_t len;
 	CLEANUP_FREE char *text = NULL;
-	uint32_t holder = records_holder(&r, &(struct holder){.since_s = 900});
+	uint32_t owner = records_owner(&r, &(struct owner){.since_s = 900});
 
-	add(&r, "192.0.2.1", OVERLAY_BLOCK_FROM, holder, 1060);
-	add(&r, "192.0.2.2", OVERLAY_BLOCK_FROM, holder, RECORD_NEVER);
+	add(&r, "192.0.2.1", OVERLAY_BLOCK_FROM, owner, 1060);
+	add(&r, "192.0.2.2", OVERLAY_BLOCK_FROM, owner, RECORD_NEVER);
 	records_follow_clock(&r, now);
 	text = records_print(&r, &len);
 	assert_int_equal(records_parse(text, len, &back, NULL), 0);
 	assert_int_equal(back.list.at[0].until_s, want_until);
 	assert_true(back.list.at[1].until_s == RECORD_NEVER);
-	assert_int_equal(back.holders.at[0].since_s, want_since);
+	assert_int_equal(back.owners.at[0].since_s, want_since);
 	assert_string_equal(back.clock.boot, now->boot);
 }
 
@@ -1027,7 +1030,7 @@ int main(void)
 		cmocka_unit_test(test_repetitions_in_one_change),
 		cmocka_unit_test(test_newer_note_wins),
 		cmocka_unit_test(test_kept_stays_kept),
-		cmocka_unit_test(test_holder_of_nulls),
+		cmocka_unit_test(test_owner_of_nulls),
 		cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_remove),
 		cmocka_unit_test(test_remove_origin),

@@ -50,7 +50,7 @@ static uint32_t that_meet_at_first(uint32_t n)
 
 	iface_table_begin(&knobs);
 	for (uint32_t index = 1;; index++)
-		if (iface_slot_place(knobs.iface_hash, index) == 100 && found++ == n)
+		if (iface_bucket(knobs.iface_hash, index) == 100 && found++ == n)
 			return index;
 }
 
@@ -143,7 +143,7 @@ static void refuses_too_many(void **state)
 	while (!(code = iface_table_set(knobs, that_meet_at_first(taken), 1)))
 		taken++;
 	assert_int_equal(code, -ENOSPC);
-	assert_in_range(taken, MOST, WEIR_IFACE_SLOTS);
+	assert_in_range(taken, MOST, WEIR_IFACE_BUCKETS);
 	for (uint32_t n = 0; n <= taken; n++)
 		assert_int_equal(iface_table_find(knobs, that_meet_at_first(n)), n < taken);
 	free(knobs);
@@ -163,9 +163,9 @@ static void *look(void *arg)
 
 	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
 		uint64_t hash = __atomic_load_n(&w->knobs->iface_hash, __ATOMIC_ACQUIRE);
-		const __u64 *slot = &w->knobs->iface_slots[iface_slot_place(hash, 77)];
+		const __u64 *slot = &w->knobs->iface_buckets[iface_bucket(hash, 77)];
 
-		w->lost += __atomic_load_n(slot, __ATOMIC_ACQUIRE) != IFACE_SLOT(77, 63) &&
+		w->lost += __atomic_load_n(slot, __ATOMIC_ACQUIRE) != IFACE_BUCKET(77, 63) &&
 			   __atomic_load_n(&w->knobs->iface_hash, __ATOMIC_ACQUIRE) == hash;
 		w->looks++;
 	}

@@ -31,7 +31,7 @@ static void describe(const struct token *t, struct text *out)
 
 struct lexed {
 	struct diag *diag;
-	struct pool pool;
+	struct arena arena;
 	struct tokens tokens;
 };
 
@@ -39,14 +39,14 @@ static struct lexed run(const char *text, size_t len)
 {
 	struct lexed l = {.diag = diag_new()};
 
-	lex(diag_add_file(l.diag, "f", text, len), l.diag, &l.pool, &l.tokens);
+	lex(diag_add_file(l.diag, "f", text, len), l.diag, &l.arena, &l.tokens);
 	return l;
 }
 
 static void done(struct lexed *l)
 {
 	tokens_free(&l->tokens);
-	pool_free(&l->pool);
+	arena_free(&l->arena);
 	diag_free(l->diag);
 }
 

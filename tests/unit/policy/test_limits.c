@@ -84,8 +84,8 @@ static const struct lines all[] = {
 static void load(const struct lines *l, unsigned n, bool good)
 {
 	static char numbers[1 << 16];
-	const struct world_file files[] = {{"l", numbers, 0}, {0}};
-	struct world w = {.files = files};
+	const struct environment_file files[] = {{"l", numbers, 0}, {0}};
+	struct environment w = {.files = files};
 	struct text text = {0};
 	struct resolved *r;
 
@@ -96,15 +96,15 @@ static void load(const struct lines *l, unsigned n, bool good)
 	for (unsigned i = 0; i < n; i++)
 		l->put(&text, i);
 	text_add(&text, l->tail);
-	r = world_load(&w, text_get(&text));
+	r = environment_load(&w, text_get(&text));
 	if (good && !r)
 		fail_msg("%u: %s", n, w.messages);
 	if (!good && r)
 		fail_msg("%u of '%s'", n, l->error);
 	if (!good)
-		world_wants(&w, l->error);
+		environment_wants(&w, l->error);
 	resolved_free(r);
-	world_free(&w);
+	environment_free(&w);
 	text_free(&text);
 }
 
@@ -120,7 +120,7 @@ static void test_bounds(void **state)
 // 1050 sets of 4000 prefixes each.
 static void test_prefixes(void **state)
 {
-	struct world w = {0};
+	struct environment w = {0};
 	struct text text = {0};
 
 	(void)state;
@@ -130,23 +130,23 @@ static void test_prefixes(void **state)
 	text_add(&text, "\n");
 	for (unsigned i = 0; i < 1050; i++)
 		text_addf(&text, "set s%u { $a }\n", i);
-	assert_null(world_load(&w, text_get(&text)));
-	world_wants(&w, "prefixes in the sets and lists of one policy");
-	world_free(&w);
+	assert_null(environment_load(&w, text_get(&text)));
+	environment_wants(&w, "prefixes in the sets and lists of one policy");
+	environment_free(&w);
 	text_free(&text);
 }
 
 // As many rules as there may be, none of which covers another.
 static void test_all_rules(void **state)
 {
-	struct world w = {0};
+	struct environment w = {0};
 	struct text text = {0};
 	struct resolved *r;
 
 	(void)state;
 	for (unsigned i = 0; i < POLICY_RULES; i++)
 		text_addf(&text, "%sdrop to 10.0.%u.%u\n", i % 2 ? "" : "always ", i >> 8, i & 255);
-	r = world_load(&w, text_get(&text));
+	r = environment_load(&w, text_get(&text));
 	assert_non_null(r);
 	assert_string_equal(w.messages, "");
 	assert_int_equal(r->n_rules, POLICY_RULES);
@@ -157,14 +157,14 @@ static void test_all_rules(void **state)
 		assert_int_equal(r->rules[i].text_index, i < half ? 2 * i : 2 * (i - half) + 1);
 	}
 	resolved_free(r);
-	world_free(&w);
+	environment_free(&w);
 	text_free(&text);
 }
 
 // Of many addresses some are taken, at most 64 pairs, every packet of one family.
 static void test_pairs(void **state)
 {
-	struct world w = {0};
+	struct environment w = {0};
 	struct text text = {0};
 	struct resolved *r;
 	unsigned v4 = 0, v6 = 0;
@@ -174,7 +174,7 @@ static void test_pairs(void **state)
 	for (unsigned i = 0; i < 300; i++)
 		text_addf(&text, "10.0.%u.%u, ", i >> 7, (i & 127) * 2);
 	text_add(&text, "}\nexpect pass tcp from @s to @s\n");
-	r = world_load(&w, text_get(&text));
+	r = environment_load(&w, text_get(&text));
 	assert_non_null(r);
 	assert_int_equal(r->expects[0].n_packets, 64);
 	for (size_t i = 0; i < 64; i++) {
@@ -190,7 +190,7 @@ static void test_pairs(void **state)
 	assert_int_equal(v6, 9);
 	assert_int_equal(v4, 55);
 	resolved_free(r);
-	world_free(&w);
+	environment_free(&w);
 	text_free(&text);
 }
 

@@ -131,29 +131,30 @@ static void test_too_many_names(void **state)
 
 static void test_last_good(void **state)
 {
-	const struct world_file files[] = {{"l", "bad\n", 0}, {0}};
-	struct world w = {.files = files, .last = "192.0.2.7\nworse\n"};
-	struct resolved *r = world_load(&w, "set s { file \"l\" min 3 }");
+	const struct environment_file files[] = {{"l", "bad\n", 0}, {0}};
+	struct environment w = {.files = files, .last = "192.0.2.7\nworse\n"};
+	struct resolved *r = environment_load(&w, "set s { file \"l\" min 3 }");
 
 	(void)state;
 	assert_non_null(r);
-	world_wants(&w, "warning: 'l' line 1: 'bad' is not an address");
-	world_wants(&w, "its last good content stays");
+	environment_wants(&w, "warning: 'l' line 1: 'bad' is not an address");
+	environment_wants(&w, "its last good content stays");
 	assert_int_equal(r->addresses[0].n4, 1);
 	assert_true(r->files[1].stale);
 	resolved_free(r);
 	w.last = NULL;
-	assert_null(world_load(&w, "set s { file \"l\" min 3 }"));
-	world_free(&w);
+	assert_null(environment_load(&w, "set s { file \"l\" min 3 }"));
+	environment_free(&w);
 }
 
 static void test_names_once(void **state)
 {
-	const struct world_file files[] = {{"l", "a.example\nb.example\na.example\n", 0}, {0}};
-	struct world w = {.files = files};
-	struct resolved *r = world_load(&w, "set s { file \"l\", A.example. }\n"
-					    "drop from a.example, host b.example, c.example\n"
-					    "expect pass tcp from d.example to e.example\n");
+	const struct environment_file files[] = {{"l", "a.example\nb.example\na.example\n", 0},
+						 {0}};
+	struct environment w = {.files = files};
+	struct resolved *r = environment_load(&w, "set s { file \"l\", A.example. }\n"
+						  "drop from a.example, host b.example, c.example\n"
+						  "expect pass tcp from d.example to e.example\n");
 
 	(void)state;
 	assert_non_null(r);
@@ -163,25 +164,26 @@ static void test_names_once(void **state)
 	assert_int_equal(r->addresses[0].n4, 2);
 	assert_int_equal(r->addresses[0].v4[0].line, 1);
 	resolved_free(r);
-	assert_null(world_load(&w, "drop from gone.example\n"));
+	assert_null(environment_load(&w, "drop from gone.example\n"));
 	w.names_may_fail = true;
-	r = world_load(&w, "drop from gone.example\n");
+	r = environment_load(&w, "drop from gone.example\n");
 	assert_non_null(r);
-	world_wants(&w, "warning: 'gone.example' does not resolve");
+	environment_wants(&w, "warning: 'gone.example' does not resolve");
 	resolved_free(r);
-	world_free(&w);
+	environment_free(&w);
 }
 
 static void test_unreadable(void **state)
 {
-	struct world w = {0};
+	struct environment w = {0};
 
 	(void)state;
-	assert_null(world_load(&w, "include \"d/*.weir\"\ninclude \"-\"\nset s { file \"-\" }\n"));
-	world_wants(&w, "main:1:9: error: cannot list 'd/*.weir'");
-	world_wants(&w, "main:2:9: error: cannot open './-'");
-	world_wants(&w, "main:3:14: error: '-': cannot open './-'");
-	world_free(&w);
+	assert_null(environment_load(
+		&w, "include \"d/*.weir\"\ninclude \"-\"\nset s { file \"-\" }\n"));
+	environment_wants(&w, "main:1:9: error: cannot list 'd/*.weir'");
+	environment_wants(&w, "main:2:9: error: cannot open './-'");
+	environment_wants(&w, "main:3:14: error: '-': cannot open './-'");
+	environment_free(&w);
 }
 
 static double now(void)
@@ -196,8 +198,8 @@ static double now(void)
 static void test_million(void **state)
 {
 	CLEANUP(text_free) struct text text = {0};
-	struct world_file files[] = {{"l", NULL, 0}, {0}};
-	struct world w = {.files = files};
+	struct environment_file files[] = {{"l", NULL, 0}, {0}};
+	struct environment w = {.files = files};
 	uint64_t seed = 4711;
 	struct resolved *r;
 	double start;
@@ -213,14 +215,14 @@ static void test_million(void **state)
 	(void)unit_random(&seed);
 	files[0].text = text_get(&text);
 	start = now();
-	r = world_load(&w, "set s { file \"l\" }\ndrop from @s");
+	r = environment_load(&w, "set s { file \"l\" }\ndrop from @s");
 	print_message("a million lines: %.3f s\n", now() - start);
 	assert_non_null(r);
 	assert_int_equal(r->files[1].entries, 1000000);
 	for (size_t i = 1; i < r->addresses[0].n4; i++)
 		assert_true(r->addresses[0].v4[i].addr > r->addresses[0].v4[i - 1].addr);
 	resolved_free(r);
-	world_free(&w);
+	environment_free(&w);
 }
 
 int main(void)

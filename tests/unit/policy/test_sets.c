@@ -277,7 +277,7 @@ static const struct resolved_addresses *set_named(const struct resolved *r, size
 static void test_random(void **state)
 {
 	uint64_t seed = 0x5e7b1e55;
-	struct world w = {0};
+	struct environment w = {0};
 
 	(void)state;
 	for (unsigned round = 0; round < 4000; round++) {
@@ -285,7 +285,7 @@ static void test_random(void **state)
 		struct policy p;
 
 		make_policy(&p, &seed);
-		r = world_load(&w, text_get(&p.text));
+		r = environment_load(&w, text_get(&p.text));
 		if (!r)
 			fail_msg("%s\n%s", w.messages, text_get(&p.text));
 		for (size_t i = 0; i < p.n_sets; i++)
@@ -303,7 +303,7 @@ static void test_random(void **state)
 		resolved_free(r);
 		text_free(&p.text);
 	}
-	world_free(&w);
+	environment_free(&w);
 }
 
 int main(void)

@@ -213,7 +213,7 @@ static bool ends(const struct resolved_rule *rule)
 
 // ---- the comparison -------------------------------------------------------------------------------
 
-static bool is_shadowed(const struct world *w, const struct resolved_rule *rule)
+static bool is_shadowed(const struct environment *w, const struct resolved_rule *rule)
 {
 	char text[64];
 
@@ -221,8 +221,8 @@ static bool is_shadowed(const struct world *w, const struct resolved_rule *rule)
 	return strstr(w->messages, text);
 }
 
-static void check_packet(const struct world *w, const struct resolved *r, const bool *shadowed,
-			 const struct packet *p)
+static void check_packet(const struct environment *w, const struct resolved *r,
+			 const bool *shadowed, const struct packet *p)
 {
 	for (size_t i = 0; i < r->n_rules; i++) {
 		bool match = matches(r, &r->rules[i], p);
@@ -238,7 +238,7 @@ static void check_packet(const struct world *w, const struct resolved *r, const 
 static void test_random(void **state)
 {
 	uint64_t seed = 0x5ad0;
-	struct world w = {0};
+	struct environment w = {0};
 	unsigned found = 0;
 
 	(void)state;
@@ -251,7 +251,7 @@ static void test_random(void **state)
 				"set s { 10.0.0.0/29, not 10.0.0.3, 2001:db8::2 }\n");
 		for (unsigned i = 0; i < RULES; i++)
 			put_rule(&text, &seed, i);
-		r = world_load(&w, text_get(&text));
+		r = environment_load(&w, text_get(&text));
 		if (!r)
 			continue; // two words of a rule did not go together
 		for (size_t i = 0; i < r->n_rules; i++) {
@@ -265,7 +265,7 @@ static void test_random(void **state)
 		}
 		resolved_free(r);
 	}
-	world_free(&w);
+	environment_free(&w);
 	print_message("%u rules in the shadow of another\n", found);
 	assert_true(found > 500);
 }

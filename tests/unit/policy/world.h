@@ -13,30 +13,30 @@
 #include "ctl/base/vec.h"
 #include "ctl/policy/resolve.h"
 
-struct world_file {
+struct environment_file {
 	const char *path, *text;
 	size_t len; // 0: strlen
 };
 
-struct world {
+struct environment {
 	const char *policy;
-	const struct world_file *files; // up to one without a path
-	const char *last;               // last good content of every list, NULL: none
-	unsigned resolves;              // calls of the resolver
-	size_t names;                   // in the last call
+	const struct environment_file *files; // up to one without a path
+	const char *last;                     // last good content of every list, NULL: none
+	unsigned resolves;                    // calls of the resolver
+	size_t names;                         // in the last call
 	bool names_may_fail;
 	struct diag *diag;
 	char *messages; // what was printed
 };
 
-static int world_read(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
-		      struct err *err)
+static int environment_read(void *ctx, const char *path, size_t max, char **ret_text,
+			    size_t *ret_len, struct err *err)
 {
-	const struct world *w = ctx;
+	const struct environment *w = ctx;
 	const char *text = strcmp(path, "main") ? NULL : w->policy;
 	size_t len = text ? strlen(text) : 0;
 
-	for (const struct world_file *f = w->files; !text && f && f->path; f++)
+	for (const struct environment_file *f = w->files; !text && f && f->path; f++)
 		if (!strcmp(f->path, path)) {
 			text = f->text;
 			len = f->len ? f->len : strlen(text);
@@ -50,7 +50,8 @@ static int world_read(void *ctx, const char *path, size_t max, char **ret_text, 
 	return 0;
 }
 
-static int world_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
+static int environment_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_n,
+			    struct err *err)
 {
 	(void)ctx;
 	(void)ret;
@@ -59,10 +60,10 @@ static int world_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_n
 }
 
 // "gone…" does not resolve, "four…" and "six…" have one family; the first letter makes the addresses.
-static int world_resolve(void *ctx, const char *const *names, size_t n,
-			 struct policy_answer *answers, struct err *err)
+static int environment_resolve(void *ctx, const char *const *names, size_t n,
+			       struct policy_answer *answers, struct err *err)
 {
-	struct world *w = ctx;
+	struct environment *w = ctx;
 
 	(void)err;
 	w->resolves++;
@@ -85,9 +86,9 @@ static int world_resolve(void *ctx, const char *const *names, size_t n,
 	return 0;
 }
 
-static int world_last(void *ctx, const char *path, char **ret_text, size_t *ret_len)
+static int environment_last(void *ctx, const char *path, char **ret_text, size_t *ret_len)
 {
-	const struct world *w = ctx;
+	const struct environment *w = ctx;
 
 	(void)path;
 	if (!w->last)
@@ -97,7 +98,7 @@ static int world_last(void *ctx, const char *path, char **ret_text, size_t *ret_
 	return 0;
 }
 
-static void world_free(struct world *w)
+static void environment_free(struct environment *w)
 {
 	diag_free(w->diag);
 	free(w->messages);
@@ -105,23 +106,23 @@ static void world_free(struct world *w)
 	w->messages = NULL;
 }
 
-// The policy, or NULL; w->messages has what was said. Places die with world_free.
-static inline struct resolved *world_load(struct world *w, const char *policy)
+// The policy, or NULL; w->messages has what was said. Places die with environment_free.
+static inline struct resolved *environment_load(struct environment *w, const char *policy)
 {
-	struct source_reader files = {.read = world_read, .glob = world_glob, .ctx = w};
+	struct source_reader files = {.read = environment_read, .glob = environment_glob, .ctx = w};
 	struct policy_env env = {
 		.ctx = w,
 		.files = &files,
 		.services = "services",
-		.resolve = world_resolve,
-		.last_list = world_last,
+		.resolve = environment_resolve,
+		.last_list = environment_last,
 		.names_may_fail = w->names_may_fail,
 	};
 	struct resolved *r;
 	size_t len;
 	FILE *f;
 
-	world_free(w);
+	environment_free(w);
 	w->policy = policy;
 	w->diag = diag_new();
 	r = policy_load("main", &env, NULL, 0, w->diag);
@@ -131,7 +132,7 @@ static inline struct resolved *world_load(struct world *w, const char *policy)
 	return r;
 }
 
-static inline void world_wants(const struct world *w, const char *text)
+static inline void environment_wants(const struct environment *w, const char *text)
 {
 	if (!strstr(w->messages, text))
 		fail_msg("no '%s' in:\n%s", text, w->messages);

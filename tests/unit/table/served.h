@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "ctl/table/balancer.h"
+#include "ctl/table/lb_state.h"
 
 #define SERVED_NOW  (1ull << 40 | 12345)
 #define SERVED_WALL 1000000u
@@ -86,9 +86,9 @@ static inline struct resolved_service *served_one(struct made *m, const uint32_t
 	served_one(m, (const uint32_t[]){__VA_ARGS__}, \
 		   ARRAY_SIZE(((const uint32_t[]){__VA_ARGS__})))
 
-static inline struct balancer_plan_options served_options(const struct balancer *running)
+static inline struct lb_plan_options served_options(const struct lb_state *running)
 {
-	return (struct balancer_plan_options){
+	return (struct lb_plan_options){
 		.running = running,
 		.key = {{0x0706050403020100, 0x0f0e0d0c0b0a0908}}, // that of docs/ring.md
 		.now = SERVED_NOW,
@@ -97,11 +97,10 @@ static inline struct balancer_plan_options served_options(const struct balancer 
 	};
 }
 
-static inline struct balancer *served_plan_with(struct made *m,
-						const struct balancer_plan_options *o)
+static inline struct lb_state *served_plan_with(struct made *m, const struct lb_plan_options *o)
 {
-	struct balancer *b = NULL;
-	int r = balancer_plan(&m->r, o, m->diag, &b);
+	struct lb_state *b = NULL;
+	int r = lb_plan(&m->r, o, m->diag, &b);
 
 	if (r)
 		diag_print(m->diag, stdout, false);
@@ -109,45 +108,44 @@ static inline struct balancer *served_plan_with(struct made *m,
 	return b;
 }
 
-static inline struct balancer *served_plan(struct made *m, const struct balancer *running)
+static inline struct lb_state *served_plan(struct made *m, const struct lb_state *running)
 {
-	struct balancer_plan_options o = served_options(running);
+	struct lb_plan_options o = served_options(running);
 
 	return served_plan_with(m, &o);
 }
 
 // The member that is backend i; NULL: it is none.
-static inline struct balancer_member *served_find(const struct balancer *b, size_t service,
-						  uint32_t i)
+static inline struct lb_member *served_find(const struct lb_state *b, size_t service, uint32_t i)
 {
 	struct addr addr = served_addr(i);
 
-	return balancer_find_member(b, &b->services[service], &addr, 0);
+	return lb_state_find_member(b, &b->services[service], &addr, 0);
 }
 
-static inline uint32_t served_id(const struct balancer *b, uint32_t i)
+static inline uint32_t served_id(const struct lb_state *b, uint32_t i)
 {
-	struct balancer_member *m = served_find(b, 0, i);
+	struct lb_member *m = served_find(b, 0, i);
 
 	return m ? m->id : BACKEND_NONE;
 }
 
-static inline uint32_t served_owned_by(const struct balancer *b, size_t service, uint32_t id)
+static inline uint32_t served_owned_by(const struct lb_state *b, size_t service, uint32_t id)
 {
 	CLEANUP_FREE uint32_t *owned = mem_zalloc(SERVICE_BACKENDS, sizeof(*owned));
 
 	owned[id] = 1; // is written, not added to
-	balancer_owned(b, &b->services[service], owned);
+	lb_service_owned(b, &b->services[service], owned);
 	return owned[id];
 }
 
-static inline uint32_t served_owned(const struct balancer *b, size_t service, uint32_t i)
+static inline uint32_t served_owned(const struct lb_state *b, size_t service, uint32_t i)
 {
 	return served_owned_by(b, service, served_find(b, service, i)->id);
 }
 
 // All slots as after a walk that found no pin.
-static inline void served_settle(struct balancer *b)
+static inline void served_settle(struct lb_state *b)
 {
 	for (size_t i = 0; i < b->n_slots; i++)
 		b->slots[i] = slot_pack(slot_owner(b->slots[i]), BACKEND_NONE, 0);

@@ -9,7 +9,7 @@ static const char *const names[SERVICES] = {"a", "b", "c", "d"};
 
 struct history {
 	uint64_t random, now, wall_s;
-	struct balancer *b; // in force
+	struct lb_state *b; // in force
 	uint8_t mode[SERVICES];
 	size_t plans, kept, forgotten, back, forced, settled, changed, nobody;
 };
@@ -63,8 +63,8 @@ static void choose_policy(struct history *h, struct made *m)
 static void tidy(struct history *h)
 {
 	for (size_t i = 0; i < h->b->n_services; i++) {
-		struct balancer_service *s = &h->b->services[i];
-		struct ring_rules rules = balancer_rules(s, h->now, SERVED_HZ);
+		struct lb_service *s = &h->b->services[i];
+		struct ring_rules rules = lb_service_rules(s, h->now, SERVED_HZ);
 		uint64_t foreign[SERVED_SIZE / 64 + 1] = {0};
 
 		if (unit_below(&h->random, 2))
@@ -76,18 +76,18 @@ static void tidy(struct history *h)
 static void change(struct history *h)
 {
 	size_t service = unit_below(&h->random, (unsigned)h->b->n_services);
-	const struct balancer_service *s = &h->b->services[service];
-	struct balancer_member *m =
+	const struct lb_service *s = &h->b->services[service];
+	struct lb_member *m =
 		&h->b->members[s->first_member + unit_below(&h->random, s->n_members)];
 	bool nobody;
 
 	if (unit_below(&h->random, 2)) {
 		m->health = (uint8_t)unit_below(&h->random, 3);
 	} else {
-		m->hand = (uint8_t)unit_below(&h->random, 3);
+		m->override = (uint8_t)unit_below(&h->random, 3);
 		m->until_s = h->wall_s + unit_below(&h->random, 100);
 	}
-	h->changed += balancer_change(h->b, service, h->now, SERVED_HZ, &nobody);
+	h->changed += lb_service_change(h->b, service, h->now, SERVED_HZ, &nobody);
 }
 
 static void live(struct history *h)
@@ -110,22 +110,21 @@ static void live(struct history *h)
 struct step {
 	struct history *h;
 	const struct made *m;
-	const struct balancer_plan_options *o;
-	const struct balancer *a, *b; // before, behind
-	struct balancer_ids taken;    // by a, or busy
+	const struct lb_plan_options *o;
+	const struct lb_state *a, *b; // before, behind
+	struct lb_ids taken;          // by a, or busy
 };
 
-static bool same_place(const struct balancer_member *x, const struct balancer_member *y)
+static bool same_place(const struct lb_member *x, const struct lb_member *y)
 {
 	return x->family == y->family && !memcmp(x->addr, y->addr, sizeof(x->addr));
 }
 
 // Of the same service; *ret_n: how many there are.
-static const struct balancer_member *same_in(const struct balancer *b,
-					     const struct balancer_service *s,
-					     const struct balancer_member *m, size_t *ret_n)
+static const struct lb_member *same_in(const struct lb_state *b, const struct lb_service *s,
+				       const struct lb_member *m, size_t *ret_n)
 {
-	const struct balancer_member *found = NULL;
+	const struct lb_member *found = NULL;
 
 	*ret_n = 0;
 	for (uint32_t i = 0; s && i < s->n_members; i++) {
@@ -137,36 +136,36 @@ static const struct balancer_member *same_in(const struct balancer *b,
 	return found;
 }
 
-static void check_number(struct balancer_ids *seen, uint32_t id)
+static void check_number(struct lb_ids *seen, uint32_t id)
 {
 	assert_in_range(id, 1, SERVICE_BACKENDS - 1);
-	assert_false(balancer_ids_has(seen, id));
-	balancer_ids_add(seen, id);
+	assert_false(lb_ids_has(seen, id));
+	lb_ids_add(seen, id);
 }
 
-static void check_member(const struct step *t, const struct balancer_service *s,
-			 const struct balancer_service *was, const struct balancer_member *m)
+static void check_member(const struct step *t, const struct lb_service *s,
+			 const struct lb_service *was, const struct lb_member *m)
 {
 	size_t n;
-	const struct balancer_member *before = same_in(t->a, was, m, &n);
+	const struct lb_member *before = same_in(t->a, was, m, &n);
 
 	same_in(t->b, s, m, &n);
 	assert_int_equal(n, 1);
 	if (!before) {
 		assert_false(m->gone);
-		assert_false(balancer_ids_has(&t->taken, m->id));
+		assert_false(lb_ids_has(&t->taken, m->id));
 		return;
 	}
 	assert_int_equal(m->id, before->id);
 	assert_int_equal(m->health, before->health);
 	if ((before->gone && !m->gone) || (before->until_s && before->until_s <= t->h->wall_s))
-		assert_true(m->hand == BACKEND_UP && !m->until_s);
+		assert_true(m->override == BACKEND_UP && !m->until_s);
 	else
-		assert_true(m->hand == before->hand && m->until_s == before->until_s);
+		assert_true(m->override == before->override && m->until_s == before->until_s);
 	t->h->back += before->gone && !m->gone;
 }
 
-static bool named(const struct balancer *b, const struct balancer_service *s, uint32_t id)
+static bool named(const struct lb_state *b, const struct lb_service *s, uint32_t id)
 {
 	for (uint32_t i = 0; i < s->size; i++)
 		if (slot_owner(b->slots[s->first_slot + i]) == id ||
@@ -176,15 +175,14 @@ static bool named(const struct balancer *b, const struct balancer_service *s, ui
 }
 
 // Whoever was there before is there, or nothing names it.
-static void check_forgotten(const struct step *t, const struct balancer_service *s,
-			    const struct balancer_service *was)
+static void check_forgotten(const struct step *t, const struct lb_service *s,
+			    const struct lb_service *was)
 {
 	for (uint32_t i = 0; was && i < was->n_members; i++) {
-		const struct balancer_member *m = &t->a->members[was->first_member + i];
+		const struct lb_member *m = &t->a->members[was->first_member + i];
 		size_t n;
-		const struct balancer_member *is = same_in(t->b, s, m, &n);
-		bool must =
-			t->o->trial || balancer_ids_has(t->o->busy, m->id) || named(t->b, s, m->id);
+		const struct lb_member *is = same_in(t->b, s, m, &n);
+		bool must = t->o->trial || lb_ids_has(t->o->busy, m->id) || named(t->b, s, m->id);
 
 		if (!is || is->gone)
 			assert_int_equal(is != NULL, must);
@@ -195,16 +193,16 @@ static void check_forgotten(const struct step *t, const struct balancer_service 
 
 // Who counts, said once more: up, with weight, backups among themselves.
 static size_t elect(const struct step *t, const struct resolved_service *from,
-		    const struct balancer_service *s, struct ring_backend *ret)
+		    const struct lb_service *s, struct ring_backend *ret)
 {
 	size_t n = 0;
 
 	for (int backup = 0; backup < 2 && !n; backup++) {
 		for (size_t i = 0; i < from->n_backends; i++) {
 			const struct resolved_backend *r = &from->backends[i];
-			const struct balancer_member *m = &t->b->members[s->first_member + i];
+			const struct lb_member *m = &t->b->members[s->first_member + i];
 
-			if (r->backup == backup && r->weight && !m->health && !m->hand)
+			if (r->backup == backup && r->weight && !m->health && !m->override)
 				ret[n++] = (struct ring_backend){
 					.addr = r->addr, .id = m->id, .weight = r->weight};
 		}
@@ -212,16 +210,16 @@ static size_t elect(const struct step *t, const struct resolved_service *from,
 	return n;
 }
 
-static uint64_t expected(const struct step *t, const struct balancer_service *s,
-			 const struct balancer_service *was, uint32_t i, uint32_t owner)
+static uint64_t expected(const struct step *t, const struct lb_service *s,
+			 const struct lb_service *was, uint32_t i, uint32_t owner)
 {
-	struct ring_rules rules = balancer_rules(s, t->h->now, SERVED_HZ), before;
+	struct ring_rules rules = lb_service_rules(s, t->h->now, SERVED_HZ), before;
 	uint64_t slot, old;
 
 	if (!was)
 		return slot_pack(owner, BACKEND_NONE, 0);
 	old = slot = t->a->slots[was->first_slot + i];
-	before = balancer_rules(was, t->h->now, SERVED_HZ);
+	before = lb_service_rules(was, t->h->now, SERVED_HZ);
 	if (rules.hold_ticks > before.hold_ticks)
 		slot = ring_tidy(slot, true, &before);
 	t->h->settled += slot != old;
@@ -231,35 +229,35 @@ static uint64_t expected(const struct step *t, const struct balancer_service *s,
 }
 
 static void check_slots(const struct step *t, const struct resolved_service *from,
-			const struct balancer_service *s, const struct balancer_service *was)
+			const struct lb_service *s, const struct lb_service *was)
 {
 	struct ring_backend ring[BACKENDS];
 	uint16_t owners[SERVED_SIZE] = {0};
-	struct balancer_ids of_members = {0};
+	struct lb_ids of_members = {0};
 	size_t n = elect(t, from, s, ring);
 
 	if (n)
 		assert_int_equal(ring_fill(&s->key, ring, n, SERVED_SIZE, owners), 0);
 	t->h->nobody += !n;
 	for (uint32_t i = 0; i < s->n_members; i++)
-		balancer_ids_add(&of_members, t->b->members[s->first_member + i].id);
+		lb_ids_add(&of_members, t->b->members[s->first_member + i].id);
 	for (uint32_t i = 0; i < SERVED_SIZE; i++) {
 		uint64_t slot = t->b->slots[s->first_slot + i];
 
 		if (slot != expected(t, s, was, i, owners[i]))
 			fail_msg("slot %u of '%s' in plan %zu", i, s->name, t->h->plans);
-		if (slot_owner(slot) && !balancer_ids_has(&of_members, slot_owner(slot)))
+		if (slot_owner(slot) && !lb_ids_has(&of_members, slot_owner(slot)))
 			fail_msg("slot %u of '%s' in plan %zu: its owner", i, s->name, t->h->plans);
-		if (slot_former(slot) && !balancer_ids_has(&of_members, slot_former(slot)))
+		if (slot_former(slot) && !lb_ids_has(&of_members, slot_former(slot)))
 			fail_msg("slot %u of '%s' in plan %zu: former", i, s->name, t->h->plans);
 	}
 }
 
-static void check_service(const struct step *t, size_t index, struct balancer_ids *seen)
+static void check_service(const struct step *t, size_t index, struct lb_ids *seen)
 {
 	const struct resolved_service *from = &t->m->r.services[index];
-	const struct balancer_service *s = &t->b->services[index];
-	const struct balancer_service *was = balancer_find(t->a, from->name);
+	const struct lb_service *s = &t->b->services[index];
+	const struct lb_service *was = lb_state_find(t->a, from->name);
 
 	if (was && was->mode != s->mode) {
 		t->h->forced++;
@@ -270,9 +268,9 @@ static void check_service(const struct step *t, size_t index, struct balancer_id
 	if (was)
 		assert_int_equal(s->row, was->row);
 	else
-		assert_false(balancer_ids_has(&t->taken, s->row));
+		assert_false(lb_ids_has(&t->taken, s->row));
 	for (uint32_t i = 0; i < s->n_members; i++) {
-		const struct balancer_member *m = &t->b->members[s->first_member + i];
+		const struct lb_member *m = &t->b->members[s->first_member + i];
 		const struct resolved_backend *r = &from->backends[i];
 
 		check_number(seen, m->id);
@@ -288,11 +286,11 @@ static void check_service(const struct step *t, size_t index, struct balancer_id
 
 static void check(struct step *t)
 {
-	struct balancer_ids seen = {0};
+	struct lb_ids seen = {0};
 	size_t members = 0, slots = 0;
 
 	t->taken = *t->o->busy;
-	balancer_ids_of(t->a, &t->taken);
+	lb_ids_of(t->a, &t->taken);
 	assert_int_equal(t->b->n_services, t->m->r.n_services);
 	for (size_t i = 0; i < t->b->n_services; i++) {
 		assert_int_equal(t->b->services[i].first_member, members);
@@ -309,15 +307,15 @@ static void check(struct step *t)
 
 static void plan(struct history *h)
 {
-	struct balancer_plan_options o = served_options(h->b);
-	struct balancer_ids busy = {0};
+	struct lb_plan_options o = served_options(h->b);
+	struct lb_ids busy = {0};
 	struct made m;
-	struct balancer *b;
+	struct lb_state *b;
 
 	for (size_t i = 0; i < h->b->n_members; i++)
 		if (!unit_below(&h->random, 4))
-			balancer_ids_add(&busy, h->b->members[i].id);
-	balancer_ids_add(&busy, 1 + unit_below(&h->random, SERVICE_BACKENDS - 1));
+			lb_ids_add(&busy, h->b->members[i].id);
+	lb_ids_add(&busy, 1 + unit_below(&h->random, SERVICE_BACKENDS - 1));
 	o.busy = &busy;
 	o.now = h->now;
 	o.wall_s = h->wall_s;
@@ -328,7 +326,7 @@ static void plan(struct history *h)
 	choose_policy(h, &m);
 	b = served_plan_with(&m, &o);
 	check(&(struct step){.h = h, .m = &m, .o = &o, .a = h->b, .b = b});
-	balancer_free(h->b);
+	lb_state_free(h->b);
 	h->b = b;
 	h->plans++;
 	made_free(&m);
@@ -340,12 +338,12 @@ static void test_histories(void **state)
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		struct history h = {.random = seed, .now = SERVED_NOW, .wall_s = SERVED_WALL};
 
-		h.b = mem_new(struct balancer);
+		h.b = mem_new(struct lb_state);
 		for (int n = 0; n < 120; n++) {
 			plan(&h);
 			live(&h);
 		}
-		balancer_free(h.b);
+		lb_state_free(h.b);
 		if (seed == 1)
 			print_message("%zu plans: gone members kept %zu times, forgotten %zu, back "
 				      "%zu; begun anew %zu; nobody counts %zu\n",

@@ -123,12 +123,12 @@ static void test_golden(void **state)
 	(void)state;
 	for (size_t g = 0; g < ARRAY_SIZE(golden); g++) {
 		const struct golden *want = &golden[g];
-		struct pool p = pool_of(want->n);
+		struct arena p = arena_of(want->n);
 		uint64_t mark = 0;
 
 		for (size_t i = 0; i < p.n; i++)
 			p.at[i].weight = want->least + (uint32_t)i % want->weights;
-		pool_fill(&p, &key, want->size, ring);
+		arena_fill(&p, &key, want->size, ring);
 		assert_int_equal(
 			ring_fingerprint(&key, SERVICE_HASH_TUPLE, want->size, p.at, p.n, &mark),
 			0);
@@ -147,7 +147,7 @@ static void test_order_and_numbers_do_not_matter(void **state)
 	uint64_t s = 11;
 
 	for (size_t c = 0; c < ARRAY_SIZE(counts); c++) {
-		struct pool p = pool_of(counts[c]), q;
+		struct arena p = arena_of(counts[c]), q;
 
 		for (size_t i = 0; i < p.n; i++)
 			p.at[i].weight = unit_below(&s, 20);
@@ -162,8 +162,8 @@ static void test_order_and_numbers_do_not_matter(void **state)
 		}
 		for (size_t i = 0; i < p.n; i++)
 			q.at[i].id = (uint16_t)(SERVICE_BACKENDS - q.at[i].id);
-		pool_fill(&p, &key, 16381, ring);
-		pool_fill(&q, &key, 16381, other);
+		arena_fill(&p, &key, 16381, ring);
+		arena_fill(&q, &key, 16381, other);
 		for (uint32_t i = 0; i < 16381; i++)
 			assert_int_equal(ring[i], SERVICE_BACKENDS - other[i]);
 	}
@@ -173,14 +173,14 @@ static void test_order_and_numbers_do_not_matter(void **state)
 static void test_weightless_and_ratios(void **state)
 {
 	(void)state;
-	struct pool p = pool_of(20), q = pool_of(12);
+	struct arena p = arena_of(20), q = arena_of(12);
 
 	for (size_t i = 0; i < p.n; i++)
 		p.at[i].weight = i < q.n ? 1 + (uint32_t)i % 3 : 0;
 	for (size_t i = 0; i < q.n; i++)
 		q.at[i].weight = (1 + (uint32_t)i % 3) * 21845;
-	pool_fill(&p, &key, 16381, ring);
-	pool_fill(&q, &key, 16381, other);
+	arena_fill(&p, &key, 16381, ring);
+	arena_fill(&q, &key, 16381, other);
 	assert_memory_equal(ring, other, 16381 * sizeof(*ring));
 }
 
@@ -189,18 +189,18 @@ static void test_what_matters(void **state)
 {
 	(void)state;
 	struct hash_key k = key;
-	struct pool p = pool_of(10);
+	struct arena p = arena_of(10);
 	uint32_t same = 0;
 
-	pool_fill(&p, &key, 16381, ring);
+	arena_fill(&p, &key, 16381, ring);
 	k.word[1] ^= 1;
-	pool_fill(&p, &k, 16381, other);
+	arena_fill(&p, &k, 16381, other);
 	for (uint32_t i = 0; i < 16381; i++)
 		same += ring[i] == other[i];
 	assert_in_range(same, 16381 / 10 - 400, 16381 / 10 + 400);
 	for (size_t i = 0; i < p.n; i++)
 		p.at[i].port = 8080;
-	pool_fill(&p, &key, 16381, other);
+	arena_fill(&p, &key, 16381, other);
 	assert_memory_not_equal(ring, other, 16381 * sizeof(*ring));
 	same = 0;
 	for (uint32_t i = 0; i < 16381; i++)
@@ -213,7 +213,7 @@ static void test_refused(void **state)
 	(void)state;
 	static const uint32_t bad[] = {0,     1,     2,     4091,   4092,   4094,      16383,
 				       65535, 65536, 65539, 131069, 131072, UINT32_MAX};
-	struct pool p = pool_of(3);
+	struct arena p = arena_of(3);
 	uint64_t mark = 7;
 
 	ring[0] = 4711;
@@ -236,7 +236,7 @@ static void test_refused(void **state)
 	assert_int_equal(ring_fill(&key, p.at, p.n, 4093, ring), -EINVAL);
 	p.at[1].id = SERVICE_BACKENDS;
 	assert_int_equal(ring_fill(&key, p.at, p.n, 4093, ring), -EINVAL);
-	p = pool_of(3);
+	p = arena_of(3);
 	p.at[2].weight = POLICY_WEIGHT_MAX + 1;
 	assert_int_equal(ring_fill(&key, p.at, p.n, 4093, ring), -EINVAL);
 	for (size_t i = 0; i < p.n; i++)
@@ -249,13 +249,13 @@ static void test_refused(void **state)
 // ---- shares -------------------------------------------------------------------------------------
 
 // Nobody is off by a slot, whatever the weights.
-static void check_shares(const struct pool *p, uint32_t size)
+static void check_shares(const struct arena *p, uint32_t size)
 {
 	uint32_t slots[SERVICE_BACKENDS] = {0}, all = 0;
 	uint64_t sum = 0, worst = 0;
 	size_t who = 0, said;
 
-	pool_fill(p, &key, size, ring);
+	arena_fill(p, &key, size, ring);
 	for (uint32_t i = 0; i < size; i++)
 		slots[ring[i]]++;
 	for (size_t i = 0; i < p->n; i++)
@@ -288,7 +288,7 @@ static void test_shares(void **state)
 	for (size_t z = 0; z < ARRAY_SIZE(sizes); z++)
 		for (size_t c = 0; c < ARRAY_SIZE(counts); c++)
 			for (unsigned kind = 0; kind < 4; kind++) {
-				struct pool p = pool_of(counts[c]);
+				struct arena p = arena_of(counts[c]);
 
 				for (size_t i = 0; i < p.n; i++)
 					p.at[i].weight = kind == 0   ? 1
@@ -304,7 +304,7 @@ static void test_shares(void **state)
 static void test_share_error_of_a_ring(void **state)
 {
 	(void)state;
-	struct pool p = pool_of(3);
+	struct arena p = arena_of(3);
 	size_t who = 9;
 
 	for (uint32_t i = 0; i < 4093; i++)
@@ -317,7 +317,7 @@ static void test_share_error_of_a_ring(void **state)
 	p.at[0].weight = p.at[1].weight = 1;
 	p.at[2].weight = 65535;
 	assert_true(ring_share_error(p.at, 3, 4093, ring, &who) > 32000000000);
-	p = pool_of(0);
+	p = arena_of(0);
 	assert_int_equal(ring_share_error(p.at, 0, 4093, ring, NULL), 0);
 }
 
@@ -326,12 +326,12 @@ static void test_spread_of_flows(void **state)
 {
 	(void)state;
 	const unsigned flows = 1000000;
-	struct pool p = pool_of(8);
+	struct arena p = arena_of(8);
 	uint64_t s = 31, hits[9] = {0};
 
 	for (size_t i = 0; i < p.n; i++)
 		p.at[i].weight = 1 + (uint32_t)i;
-	pool_fill(&p, &key, 16381, ring);
+	arena_fill(&p, &key, 16381, ring);
 	for (unsigned i = 0; i < flows; i++) {
 		uint64_t r = unit_random(&s); // a few clients, their ports in a row
 		uint64_t hash = hash_tuple4(&key, (uint32_t)(r & 0xff), 0x0a0200c0,
@@ -353,7 +353,7 @@ struct moves {
 };
 
 // Slots that change their owner though neither owner is the backend that was changed.
-static void count_moves(const struct pool *before, const struct pool *after, uint32_t size,
+static void count_moves(const struct arena *before, const struct arena *after, uint32_t size,
 			uint32_t changed, unsigned keys, struct moves *ret)
 {
 	*ret = (struct moves){0};
@@ -362,8 +362,8 @@ static void count_moves(const struct pool *before, const struct pool *after, uin
 		uint32_t moved = 0;
 		double part;
 
-		pool_fill(before, &seed, size, ring);
-		pool_fill(after, &seed, size, other);
+		arena_fill(before, &seed, size, ring);
+		arena_fill(after, &seed, size, other);
 		for (uint32_t i = 0; i < size; i++)
 			moved += ring[i] != other[i] && ring[i] != changed && other[i] != changed;
 		part = 100.0 * moved / size;
@@ -374,7 +374,7 @@ static void count_moves(const struct pool *before, const struct pool *after, uin
 
 static void check_disruption(size_t n, uint32_t size, bool weighted, unsigned keys)
 {
-	struct pool before = pool_of(n), more = pool_of(n + 1), heavier, none;
+	struct arena before = arena_of(n), more = arena_of(n + 1), heavier, none;
 	struct moves m[3];
 
 	for (size_t i = 0; weighted && i <= n; i++)
@@ -409,7 +409,7 @@ static void test_disruption(void **state)
 static void test_elect(void **state)
 {
 	(void)state;
-	struct pool p = pool_of(4), q;
+	struct arena p = arena_of(4), q;
 
 	p.at[2].backup = p.at[3].backup = true;
 	p.at[2].weight = 5;
@@ -431,7 +431,7 @@ static void test_elect(void **state)
 	assert_int_equal(ring_elect(p.at, 0, q.at), 0);
 }
 
-static uint64_t mark(const struct pool *p, const struct hash_key *k, enum service_hash hash,
+static uint64_t mark(const struct arena *p, const struct hash_key *k, enum service_hash hash,
 		     uint32_t size)
 {
 	uint64_t r = 0;
@@ -444,7 +444,7 @@ static void test_fingerprint(void **state)
 {
 	(void)state;
 	struct hash_key k = key;
-	struct pool p = pool_of(4), q = p;
+	struct arena p = arena_of(4), q = p;
 	uint64_t seen[12], n = 0;
 
 	seen[n++] = mark(&p, &key, SERVICE_HASH_TUPLE, 16381);
@@ -490,7 +490,7 @@ static double cpu_ms(void)
 static void test_time(void **state)
 {
 	(void)state;
-	struct pool p = pool_of(1000);
+	struct arena p = arena_of(1000);
 	double best = 1e9;
 
 	for (size_t i = 0; i < p.n; i++)
@@ -498,12 +498,12 @@ static void test_time(void **state)
 	for (int round = 0; round < 9; round++) {
 		double begin = cpu_ms(), took;
 
-		pool_fill(&p, &key, 65537, ring);
+		arena_fill(&p, &key, 65537, ring);
 		took = cpu_ms() - begin;
 		best = took < best ? took : best;
 	}
 	print_message("65537 slots, 1000 backends: filled in %.2f ms\n", best);
-	assert_true(pool_slots(ring, 65537, 1000) > pool_slots(ring, 65537, 500));
+	assert_true(arena_slots(ring, 65537, 1000) > arena_slots(ring, 65537, 500));
 }
 
 int main(void)

@@ -173,18 +173,18 @@ static void test_change_of_a_ring(void **state)
 {
 	(void)state;
 	const struct hash_key key = {{1, 2}};
-	struct pool p = pool_of(1000);
+	struct arena p = arena_of(1000);
 	size_t changed, moved = 0;
 	double took;
 
-	pool_fill(&p, &key, SIZE, owners);
+	arena_fill(&p, &key, SIZE, owners);
 	assert_int_equal(ring_change(slots, owners, SIZE, &rules), SIZE);
 	assert_int_equal(ring_tidy_all(slots, foreign, SIZE, &rules), SIZE);
 	for (uint32_t i = 0; i < SIZE; i++)
 		assert_int_equal(slots[i], slot_pack(owners[i], 0, 0));
 	assert_int_equal(ring_change(slots, owners, SIZE, &rules), 0);
 	p.n = 999;
-	pool_fill(&p, &key, SIZE, owners);
+	arena_fill(&p, &key, SIZE, owners);
 	took = cpu_ms();
 	changed = ring_change(slots, owners, SIZE, &rules);
 	took = cpu_ms() - took;

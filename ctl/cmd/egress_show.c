@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Devices of services: warnings and a table.
+#include "ctl/cmd/egress_show.h"
+
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "ctl/control/pool.h"
+
+void egress_look(const char *instance, struct egress_findings *ret)
+{
+	CLEANUP_POOL struct pool f = {.lock = -1};
+	CLEANUP_ARMS struct egresses egresses = {0};
+
+	if (pool_open(instance, NULL, &f, NULL))
+		return;
+	egress_find(&f, &egresses);
+	egress_check(&egresses, false, ret);
+	egress_forget(instance, &egresses);
+}
+
+static void tell(struct context *ctx, const struct egress_findings *list, bool problems)
+{
+	vec_each (list, one) {
+		CLEANUP_FREE char *text = mem_printf("%s (%s)", one->text, one->mend);
+
+		if (one->problem != problems)
+			continue;
+		out_item_string(ctx->out, text);
+		if (problems)
+			log_warning("%s", text);
+		else
+			log_notice("%s", text);
+	}
+}
+
+void egress_report(struct context *ctx, char *const *warnings, size_t n,
+		   const struct egress_findings *list)
+{
+	out_array(ctx->out, "warnings");
+	for (size_t i = 0; i < n; i++) {
+		out_item_string(ctx->out, warnings[i]);
+		log_warning("%s", warnings[i]);
+	}
+	tell(ctx, list, true);
+	out_end(ctx->out);
+	out_array(ctx->out, "notices");
+	tell(ctx, list, false);
+	out_end(ctx->out);
+}
+
+void egress_table(struct out *o, const struct egresses *a)
+{
+	out_table(o, "devices");
+	vec_each (a, egress) {
+		out_row(o);
+		out_cell(o, "device", "DEVICE", egress->link.name);
+		out_cell(o, "carries", "CARRIES",
+			 egress->in && egress->out ? "in, out"
+			 : egress->in              ? "in"
+						   : "out");
+		out_cell(o, "mode", "MODE",
+			 !egress->in      ? ""
+			 : egress->native ? "native"
+					  : "generic");
+		if (egress->lost.known)
+			out_cell_u64(o, "lost", "LOST", egress->lost.frames);
+		else
+			out_cell(o, "lost", "LOST", "");
+		out_cell(o, "lost_counter", "COUNTER",
+			 egress->lost.frames ? egress->lost.counter : "");
+	}
+	out_table_end(o);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "ctl/control/detach_stale.h"
+
+#include <string.h>
+
+#include "ctl/datapath/attach.h"
+#include "ctl/datapath/reach.h"
+
+void ifnames_text(const struct ifnames *names, struct text *ret)
+{
+	vec_each (names, name)
+		text_addf(ret, "%s%s", name == names->at ? "" : " ", *name);
+}
+
+// By what the policy knows of the interface: a name that the device got later changes nothing.
+static bool goes(const struct iface *row, uint32_t number, uint32_t kept, const struct reach *reach)
+{
+	if (row->state == IFACE_FREE || !row->generation || reach->classes.class[number])
+		return false;
+	return reach->named || row->generation > kept;
+}
+
+// Detaches one, and goes on whatever comes of it: *code and *err are the first failure's.
+static void detach_one(const struct instance *i, uint32_t number, const struct iface *row,
+		       struct ifnames *ret, int *code, struct err *err)
+{
+	struct err why = {0};
+	bool there;
+	int failed = attach_remove(i, number, &there, &why);
+
+	if (!failed)
+		memcpy(*vec_add(ret), row->name, sizeof(row->name));
+	else if (!*code) {
+		*code = failed;
+		if (err)
+			*err = why;
+	}
+}
+
+int detach_stale(const struct instance *i, uint32_t kept, struct ifnames *ret, struct err *err)
+{
+	struct reach reach;
+	int failed, code = reach_read(i, kept, &reach, err);
+	uint32_t last = code ? 0 : WEIR_IFACES;
+	struct iface row;
+
+	for (uint32_t n = 1; n < last; n++) {
+		failed = instance_iface(i, n, &row, code ? NULL : err);
+		if (failed && !code)
+			code = failed;
+		else if (!failed && goes(&row, n, kept, &reach))
+			detach_one(i, n, &row, ret, &code, err);
+	}
+	return code;
+}
+
+int detach_brought(const struct instance *i, struct ifnames *ret, struct err *err)
+{
+	struct iface row;
+	int failed, code = 0;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if (!(i->knobs->brought >> n & 1))
+			continue;
+		failed = instance_iface(i, n, &row, code ? NULL : err);
+		if (failed && !code)
+			code = failed;
+		else if (!failed && row.state != IFACE_FREE)
+			detach_one(i, n, &row, ret, &code, err);
+	}
+	return code;
+}
+
+void detach_list_brought(const struct instance *i, struct ifnames *ret)
+{
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (i->knobs->brought >> n & 1 && !instance_iface(i, n, &row, NULL) &&
+		    row.state != IFACE_FREE)
+			memcpy(*vec_add(ret), row.name, sizeof(row.name));
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Interfaces that came with a policy go with it; those attached by hand stay.
+#pragma once
+
+#include <stdint.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+#include "ctl/datapath/instance.h"
+
+struct ifnames {
+	char (*at)[16];
+	size_t n, cap;
+};
+
+// "eth1 eth2".
+void ifnames_text(const struct ifnames *names, struct text *ret);
+
+// For good: takes Weir off the interfaces that an earlier policy brought and generation `kept`, the one in
+// force, does not name. A policy without `interface` lines is for whatever is attached: it keeps those of
+// the policies before it, and drops only what a trial after it brought. *ret gets their names. The caller
+// holds the lock. 0 or -errno with err set: the first failure, after all were tried.
+int detach_stale(const struct instance *i, uint32_t kept, struct ifnames *ret, struct err *err);
+
+// A trial is over or given up: takes Weir off the interfaces that came with it, before the way back is made
+// real. Otherwise as above.
+int detach_brought(const struct instance *i, struct ifnames *ret, struct err *err);
+// Their names.
+void detach_list_brought(const struct instance *i, struct ifnames *ret);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which devices carry the traffic of services, and what loses frames there.
+#include "ctl/control/egress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
+#include "ctl/control/pool.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/net/native.h"
+#include "ctl/net/nexthop.h"
+
+// ---- which there are ----------------------------------------------------------------------------
+
+static struct egress *find(struct egresses *a, uint32_t ifindex)
+{
+	struct egress fresh = {0};
+
+	vec_each (a, egress)
+		if (egress->link.index == ifindex)
+			return egress;
+	if (link_get_by_index(ifindex, &fresh.link, NULL))
+		return NULL;
+	vec_push(a, fresh);
+	return vec_last(a);
+}
+
+static bool attached(const struct instance *i, uint32_t number, struct iface *ret)
+{
+	return !instance_iface(i, number, ret, NULL) && ret->state == IFACE_ATTACHED;
+}
+
+static void add_interfaces(const struct instance *i, struct egresses *ret)
+{
+	struct iface row;
+	struct egress *egress;
+
+	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
+		if (!attached(i, number, &row) || !(egress = find(ret, row.ifindex)))
+			continue;
+		egress->in = true;
+		egress->native = row.mode == IFACE_NATIVE;
+	}
+}
+
+static void add_egress(const struct backend *row, bool tunnel, struct egresses *ret)
+{
+	struct egress *egress;
+
+	if (!row || row->here || !row->ifindex || !(egress = find(ret, row->ifindex)))
+		return;
+	egress->out = true;
+	egress->tunnels |= tunnel;
+}
+
+static void add_egresses(const struct pool *f, struct egresses *ret)
+{
+	for (size_t n = 0; n < f->state->n_services; n++) {
+		const struct lb_service *s = &f->state->services[n];
+
+		for (uint32_t m = 0; m < s->n_members; m++)
+			add_egress(
+				lb_maps_backend(f->live, f->state->members[s->first_member + m].id),
+				s->mode == SERVICE_IPIP || s->mode == SERVICE_GUE, ret);
+	}
+}
+
+// Is there one that XDP sends from, but for `except`?
+static bool any_native(const struct egresses *a, const struct egress *except)
+{
+	vec_each (a, egress)
+		if (egress->native && egress != except)
+			return true;
+	return false;
+}
+
+// ---- what they have lost ------------------------------------------------------------------------
+
+#define BASE_MAX 65536u // bytes of the file of what was lost before: {"7": 120}
+
+typedef char key_text[16];
+
+static const char *key_of(const struct egress *egress, key_text buf)
+{
+	snprintf(buf, sizeof(key_text), "%u", egress->link.index);
+	return buf;
+}
+
+static struct json *read_base(const char *instance)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/lost", WEIR_RUN_FOLDER, instance);
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!file_exists(path) || file_read(path, BASE_MAX, &text, &len, NULL))
+		return NULL;
+	return json_parse(text, len, NULL, 0);
+}
+
+// A device whose count is smaller than it was is another one.
+static void subtract(struct egress *egress, const struct json *base)
+{
+	key_text key;
+	uint64_t before = base ? json_get_u64(base, key_of(egress, key)) : 0;
+
+	egress->known = base && json_get(base, key);
+	if (before <= egress->lost.frames)
+		egress->lost.frames -= before;
+}
+
+void egress_find(const struct pool *f, struct egresses *ret)
+{
+	CLEANUP_JSON struct json *base = read_base(f->instance->name);
+
+	add_interfaces(f->instance, ret);
+	add_egresses(f, ret);
+	// In generic mode the stack sends, and has counters of its own.
+	if (!any_native(ret, NULL))
+		return;
+	vec_each (ret, egress) {
+		ethtool_lost(egress->link.name, &egress->lost);
+		subtract(egress, base);
+	}
+}
+
+void egress_forget(const char *instance, const struct egresses *a)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/lost", WEIR_RUN_FOLDER, instance);
+	CLEANUP_JSON struct json *base = json_object();
+	CLEANUP_FREE char *text = NULL;
+	struct ethtool_lost lost;
+	key_text key;
+	FILE *f;
+	size_t len;
+
+	vec_each (a, egress)
+		if (!ethtool_lost(egress->link.name, &lost))
+			json_set(base, key_of(egress, key), json_u64(lost.frames));
+	if (!(f = open_memstream(&text, &len)))
+		return;
+	json_print(base, f, false);
+	if (!fclose(f))
+		file_replace(path, text, len, 0600, NULL);
+}
+
+void egress_free(struct egresses *a)
+{
+	vec_free(a);
+}
+
+// ---- what is wrong with them --------------------------------------------------------------------
+
+static void add(struct egress_findings *list, const struct egress *egress, bool problem, char *text,
+		char *mend)
+{
+	struct egress_finding fresh = {.problem = problem, .text = text, .mend = mend};
+
+	memcpy(fresh.about, egress->link.name, sizeof(fresh.about));
+	vec_push(list, fresh);
+}
+
+static bool is_veth(const struct egress *egress)
+{
+	return !strcmp(egress->link.kind, "veth");
+}
+
+// What makes the device send what is redirected to it.
+static char *mend_redirect(const struct egress *egress)
+{
+	const char *kind = egress->link.kind;
+
+	if (is_veth(egress))
+		return mem_strdup("at its other end: ethtool -K PEER gro on");
+	if (native_sends_with_program(egress->link.driver) && !native_carries(&egress->link))
+		return mem_printf("driver '%s' does so only while the device carries a program: "
+				  "weir attach %s --mode native",
+				  egress->link.driver, egress->link.name);
+	return mem_printf("its driver%s%s cannot: choose another device, or one behind which the "
+			  "clients are too",
+			  kind[0] ? " " : "", kind);
+}
+
+// What another device received, redirected to this one.
+static void check_redirect(const struct egress *egress, enum nexthop_xmit xmit,
+			   struct egress_findings *ret)
+{
+	if (xmit != NEXTHOP_XMIT_NO)
+		return;
+	add(ret, egress, true,
+	    mem_printf("'%s' does not transmit XDP frames: what is redirected to it gets lost",
+		       egress->link.name),
+	    mend_redirect(egress));
+}
+
+// The other end of a veth, where it is in this network namespace.
+static bool peer_of(const struct egress *egress, struct link *ret)
+{
+	return !egress->link.lower_elsewhere && egress->link.lower &&
+	       !link_get_by_index(egress->link.lower, ret, NULL);
+}
+
+// What goes back where it came from. A veth queues such frames at its other end, and only a program there makes
+// it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot even be redirected to
+// has no program at its other end.
+static void check_back(const struct egress *egress, enum nexthop_xmit xmit, bool again,
+		       struct egress_findings *ret)
+{
+	const char *name = egress->link.name;
+	struct link peer = {.name = "PEER"};
+	bool seen, problem;
+
+	if (!is_veth(egress))
+		return;
+	seen = peer_of(egress, &peer);
+	if (seen && native_carries(&peer))
+		return;
+	problem = seen || xmit == NEXTHOP_XMIT_NO;
+	if (!problem && !again && egress->known)
+		return;
+	add(ret, egress, problem,
+	    problem ? mem_printf("what is sent back out of '%s' gets lost: the other end of this "
+				 "veth has no XDP program in native mode",
+				 name)
+		    : mem_printf(
+			      "what is sent back out of '%s' arrives only if the other end of "
+			      "this veth has an XDP program in native mode, which cannot be seen "
+			      "from here",
+			      name),
+	    mem_printf("any program will do there, also Weir's: weir -n peer attach %s "
+		       "--mode native",
+		       peer.name));
+}
+
+// A router beyond this device answers a tunnel packet that is too big there, and nobody of us hears it.
+static void check_notices(const struct egress *egress, bool again, struct egress_findings *ret)
+{
+	const char *name = egress->link.name;
+
+	if (!egress->tunnels || egress->in || (egress->known && !again))
+		return;
+	add(ret, egress, false,
+	    mem_printf("what routers behind '%s' say of packets too big for the way to backends "
+		       "is not seen: it is no interface of this instance",
+		       name),
+	    mem_printf("if there are routers: name '%s' in the policy's 'interface', too", name));
+}
+
+void egress_check(const struct egresses *a, bool again, struct egress_findings *ret)
+{
+	vec_each (a, egress) {
+		enum nexthop_xmit xmit = NEXTHOP_XMIT_UNKNOWN;
+
+		if (!egress->out)
+			continue;
+		xmit = nexthop_xmit(egress->link.index);
+		if (egress->native)
+			check_back(egress, xmit, again, ret);
+		if (any_native(a, egress))
+			check_redirect(egress, xmit, ret);
+		check_notices(egress, again, ret);
+	}
+}
+
+void egress_findings_free(struct egress_findings *list)
+{
+	vec_each (list, one) {
+		free(one->text);
+		free(one->mend);
+	}
+	vec_free(list);
+}
+
+bool egress_cannot_send(const struct pool *f, const struct backend *row)
+{
+	struct iface in;
+
+	for (uint32_t n = 1; row->no_xmit && n < WEIR_IFACES; n++)
+		if (attached(f->instance, n, &in) && in.mode == IFACE_NATIVE &&
+		    in.ifindex != row->ifindex)
+			return true;
+	return false;
+}

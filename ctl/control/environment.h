@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a policy asks of the world: names, own addresses, files; and a record of the answers, so that the
+// same policy can be resolved again from its record alone.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/base/json.h"
+#include "ctl/base/vec.h"
+#include "ctl/net/dns.h"
+#include "ctl/policy/resolve.h"
+
+struct environment_file {
+	char *path; // as the reader was asked
+	char *text;
+	size_t len;
+};
+
+struct environment_name {
+	char *name;
+	struct addr *addrs;
+	size_t n;
+	uint32_t ttl_s;
+};
+
+// Addresses of this host that the policy asked for by a word.
+struct environment_addresses {
+	enum policy_addresses which;
+	struct addr *addrs;
+	size_t n;
+};
+
+// Everything that was read and answered while a policy was loaded.
+struct environment {
+	struct policy_env env; // to hand to policy_load; points into this struct: do not copy
+	struct source_reader reader;
+	struct dns_options dns;
+	VEC(struct environment_file) files;
+	VEC(struct environment_name) names;
+	VEC(struct environment_addresses)
+	addresses;                      // not on disk: each time they are what they are then
+	const struct environment *last; // last good answers (names that fail now), may be NULL
+	bool replay;                    // answers come from the record only
+};
+
+// The living world. last: a loaded record whose answers stand in for names that fail; may be NULL.
+void environment_live(struct environment *w, const struct dns_options *dns,
+		      const struct environment *last);
+// A record to be filled with environment_load; then env answers from it alone.
+void environment_replay(struct environment *w);
+void environment_free(struct environment *w);
+
+const struct environment_file *environment_find_file(const struct environment *w, const char *path);
+// Does a name have the same addresses in both?
+bool environment_same_answer(const struct environment_name *a, const struct environment_name *b);
+// Were the same files read and the same answers given? What stands in the policy file itself counts, not where
+// it lies: path_a in a is path_b in b.
+bool environment_same(const struct environment *a, const char *path_a, const struct environment *b,
+		      const char *path_b);
+#define CLEANUP_WORLD CLEANUP(environment_free)
+
+// The record in a folder: numbered files and an index. environment_save makes the folder (absent before) and
+// fsyncs what is in it. meta: further keys for the index, taken over; environment_load hands them back.
+int environment_save(const struct environment *w, const char *folder, struct json *meta,
+		     struct err *err);
+int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
+		     struct err *err);
+// The index alone. -EBADMSG, as environment_load, when a file is not as it was written.
+int environment_load_index(const char *folder, struct json **ret, struct err *err);

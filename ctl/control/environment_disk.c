@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The record of a policy's world as a folder: `index` (JSON) and the files by number.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
+#include "ctl/base/text.h"
+#include "ctl/control/environment.h"
+
+#define FILE_BYTES_MAX (256u << 20)
+
+static char *numbered(const char *folder, size_t n)
+{
+	return mem_printf("%s/%zu", folder, n);
+}
+
+static struct json *describe_files(const struct environment *w)
+{
+	struct json *files = json_array();
+
+	vec_each (&w->files, file)
+		json_append(files, json_string(file->path));
+	return files;
+}
+
+static struct json *describe_sums(const struct environment *w)
+{
+	struct json *sums = json_array();
+	sum_text sum;
+
+	vec_each (&w->files, file) {
+		sum_of(file->text, file->len, sum);
+		json_append(sums, json_string(sum));
+	}
+	return sums;
+}
+
+static struct json *describe_names(const struct environment *w)
+{
+	struct json *names = json_array();
+
+	vec_each (&w->names, name) {
+		struct json *one = json_object(), *addrs = json_array();
+		addr_text text;
+
+		for (size_t a = 0; a < name->n; a++)
+			json_append(addrs, json_string(addr_format(&name->addrs[a], text)));
+		json_set(one, "name", json_string(name->name));
+		json_set(one, "ttl_s", json_u64(name->ttl_s));
+		json_set(one, "addresses", addrs);
+		json_append(names, one);
+	}
+	return names;
+}
+
+static int write_index(const char *folder, const struct json *index, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
+	CLEANUP_FREE char *sealed = NULL;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	int code = f ? json_print(index, f, true) : -ENOMEM;
+
+	if (f && fclose(f))
+		code = -EIO;
+	if (!code)
+		sealed = sum_seal(text, len, &len);
+	code = code ? err_system(err, -code, "cannot write '%s'", path)
+		    : file_replace(path, sealed, len, 0600, err);
+	free(text);
+	return code;
+}
+
+int environment_save(const struct environment *w, const char *folder, struct json *meta,
+		     struct err *err)
+{
+	int code = file_mkdirs(folder, 0700, err);
+
+	for (size_t n = 0; !code && n < w->files.n; n++) {
+		CLEANUP_FREE char *path = numbered(folder, n);
+
+		code = file_replace(path, w->files.at[n].text, w->files.at[n].len, 0600, err);
+	}
+	json_set(meta, "files", describe_files(w));
+	json_set(meta, "sums", describe_sums(w));
+	json_set(meta, "names", describe_names(w));
+	if (!code)
+		code = write_index(folder, meta, err);
+	json_free(meta);
+	return code;
+}
+
+static bool is_as_written(const struct environment_file *file, const char *wanted)
+{
+	sum_text sum;
+
+	sum_of(file->text, file->len, sum);
+	return !wanted || !strcmp(sum, wanted);
+}
+
+static int read_files(struct environment *w, const char *folder, const struct json *index,
+		      struct err *err)
+{
+	const struct json *paths = json_get(index, "files"), *sums = json_get(index, "sums");
+
+	for (size_t n = 0; n < json_length(paths); n++) {
+		CLEANUP_FREE char *path = numbered(folder, n);
+		const char *name = json_text(json_at(paths, n));
+		struct environment_file file = {0};
+		int code = file_read(path, FILE_BYTES_MAX, &file.text, &file.len, err);
+
+		if (code)
+			return code;
+		file.path = mem_strdup(name ? name : "");
+		vec_push(&w->files, file);
+		if (!is_as_written(&file, json_text(json_at(sums, n))))
+			return err_system(err, EBADMSG,
+					  "'%s' is damaged: its sum is not that of its content",
+					  path);
+	}
+	return 0;
+}
+
+static void read_name(struct environment *w, const struct json *one)
+{
+	const struct json *addrs = json_get(one, "addresses");
+	const char *text = json_get_string(one, "name");
+	struct environment_name name = {.name = mem_strdup(text ? text : "")};
+
+	name.ttl_s = (uint32_t)json_get_u64(one, "ttl_s");
+	name.addrs = mem_zalloc(json_length(addrs), sizeof(*name.addrs));
+	for (size_t a = 0; a < json_length(addrs); a++) {
+		const char *addr = json_text(json_at(addrs, a));
+
+		if (addr && !addr_parse(addr, strlen(addr), &name.addrs[name.n], NULL))
+			name.n++;
+	}
+	vec_push(&w->names, name);
+}
+
+int environment_load_index(const char *folder, struct json **ret, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
+	CLEANUP_FREE char *text = NULL;
+	char why[160] = "its sum is not that of its content";
+	struct json *index = NULL;
+	size_t len;
+	int code = file_read(path, FILE_BYTES_MAX, &text, &len, err);
+
+	if (code)
+		return code;
+	if (!sum_open(text, &len))
+		index = json_parse(text, len, why, sizeof(why));
+	if (!index)
+		return err_system(err, EBADMSG, "'%s' is damaged: %s", path, why);
+	*ret = index;
+	return 0;
+}
+
+int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
+		     struct err *err)
+{
+	struct json *index;
+	int code = environment_load_index(folder, &index, err);
+
+	if (code)
+		return code;
+	code = read_files(w, folder, index, err);
+	for (size_t n = 0; !code && n < json_length(json_get(index, "names")); n++)
+		read_name(w, json_at(json_get(index, "names"), n));
+	if (code)
+		json_free(index);
+	else
+		*ret_meta = index;
+	return code;
+}

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Lists of what to block: read in one pass, a plain line without any allocation of its own.
+#include "ctl/control/items.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/base/lines.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/net/dns.h"
+
+#define STRINGS_CHUNK 65536 // bytes
+#define RANGE_MAX     254   // prefixes, see range_parse
+#define NOTE_MAX      255   // bytes, as a STRING of the policy language
+#define SHOWN_MAX     60    // bytes of a word that a message repeats
+#define NO_LINE       0     // the command line
+
+struct items_strings {
+	struct items_strings *next;
+	size_t used, size;
+	char at[];
+};
+
+// A line while it is read.
+struct line {
+	struct items *items;
+	struct lines in; // where it stands, and its rest
+	bool wide;
+	struct word what, note;            // as written
+	struct item item;                  // the options; what all items of the line share
+	struct prefix prefixes[RANGE_MAX]; // n of them; none for a name
+	size_t n;
+	bool mapped;
+};
+
+void items_free(struct items *b)
+{
+	for (struct items_strings *chunk = b->strings, *next; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
+	vec_free(&b->items);
+	vec_free(&b->errors);
+	*b = (struct items){0};
+}
+
+// A copy of the word that lives as long as the bulk.
+static char *keep(struct items *b, struct word w)
+{
+	struct items_strings *chunk = b->strings;
+	char *copy;
+
+	if (!chunk || chunk->size - chunk->used <= w.len) {
+		size_t size = w.len < STRINGS_CHUNK ? STRINGS_CHUNK : w.len + 1;
+
+		chunk = mem_realloc(NULL, sizeof(*chunk) + size, 1);
+		*chunk = (struct items_strings){.next = b->strings, .size = size};
+		b->strings = chunk;
+	}
+	copy = chunk->at + chunk->used;
+	memcpy(copy, w.at, w.len);
+	copy[w.len] = '\0';
+	chunk->used += w.len + 1;
+	return copy;
+}
+
+// What may be shown on a terminal, cut at the size of ret.
+static void put_shown(char *ret, size_t size, const char *text)
+{
+	struct text shown = {0};
+	size_t cut = size - sizeof("...");
+
+	text_add_shown(&shown, text, strlen(text));
+	if (shown.len >= size) {
+		while (cut && ((uint8_t)shown.at[cut] & 0xc0) == 0x80)
+			cut--; // not in the middle of a code point
+		snprintf(ret, size, "%.*s...", (int)cut, shown.at);
+	} else {
+		snprintf(ret, size, "%s", text_get(&shown));
+	}
+	text_free(&shown);
+}
+
+static bool errors_are_kept(const struct items *b)
+{
+	return b->errors.n < ITEMS_ERRORS_MAX;
+}
+
+// Counts an error of a line and keeps its sentence if it is among the first.
+__attribute__((format(printf, 2, 3))) static int refuse(struct line *l, const char *fmt, ...)
+{
+	struct items *b = l->items;
+	char text[1024];
+	va_list ap;
+
+	b->error_count++;
+	if (!errors_are_kept(b))
+		return -EINVAL;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	vec_add(&b->errors)->line = l->in.number;
+	put_shown(vec_last(&b->errors)->text, sizeof(vec_last(&b->errors)->text), text);
+	return -EINVAL;
+}
+
+// For "%.*s": a word as a message repeats it.
+#define SHOWN(w) (int)((w).len < SHOWN_MAX ? (w).len : SHOWN_MAX), (w).at
+
+// Refuses the line with the sentence and the hint that the parser of addresses has for the word.
+static int explain(struct line *l, struct word w, bool range)
+{
+	struct err err = {0};
+
+	if (!errors_are_kept(l->items))
+		return refuse(l, "not kept");
+	if (range)
+		range_parse(w.at, w.len, l->prefixes, &l->n, &err);
+	else
+		prefix_parse(w.at, w.len, l->prefixes, NULL, &err);
+	return refuse(l, err.hint[0] ? "%s (%s)" : "%s", err.text, err.hint);
+}
+
+// Feeds and broken resolvers put such entries into lists; nobody means them.
+static int check_width(struct line *l)
+{
+	for (size_t i = 0; i < l->n && !l->wide; i++) {
+		const struct prefix *p = &l->prefixes[i];
+		uint8_t shortest = p->addr.family == 4 ? 8 : 16;
+
+		if (p->len < shortest)
+			return refuse(l, "'%.*s' is shorter than /%u (--wide takes it)",
+				      SHOWN(l->what), shortest);
+		if (addr_is_loopback(&p->addr))
+			return refuse(l, "'%.*s' is loopback (--wide takes it)", SHOWN(l->what));
+		if (addr_is_unspecified(&p->addr))
+			return refuse(l, "'%.*s' holds the unspecified address (--wide takes it)",
+				      SHOWN(l->what));
+	}
+	return 0;
+}
+
+// Words of the language name nothing, here as in a policy.
+static int check_keyword(struct line *l)
+{
+	static const char *const options[] = {"for", "note", "to", "both", "from"};
+	static const char *const keywords[] = {"not", "host", "self"};
+
+	if (word_is(l->what, "any"))
+		return refuse(l, "'any' is every address (write 0.0.0.0/0 or ::/0)");
+	if (word_is_one_of(l->what, options, ARRAY_SIZE(options)))
+		return refuse(l, "an address is missing before '%.*s'", SHOWN(l->what));
+	if (word_is_one_of(l->what, keywords, ARRAY_SIZE(keywords)))
+		return refuse(l,
+			      "'%.*s' is a word of the policy language (write an address or a "
+			      "host name)",
+			      SHOWN(l->what));
+	return 0;
+}
+
+static int parse_name(struct line *l)
+{
+	char buf[256];
+	const char *problem;
+
+	if (check_keyword(l) < 0)
+		return -EINVAL;
+	problem = dns_name_problem(l->what.at, l->what.len, buf, sizeof(buf));
+	if (problem)
+		return refuse(l, "%s", problem);
+	if (l->items->names == ITEMS_NAMES_MAX)
+		return refuse(l, "more than %d host names", ITEMS_NAMES_MAX);
+	return 0;
+}
+
+// Is a word that looks like an address meant as a range? Names and lengths may have a '-', too.
+static bool looks_like_range(struct word w)
+{
+	const char *dash = memchr(w.at, '-', w.len);
+
+	return dash && (dash == w.at || addr_looks_like(w.at, (size_t)(dash - w.at)));
+}
+
+// "1.2.3.4:80", "[2001:db8::1]:80", "2001:db8::1%eth0": the address in it, where there is one.
+static bool address_in(struct word w, char separator, struct word *ret_rest, addr_text ret)
+{
+	const char *at = memchr(w.at, separator, w.len);
+	struct word host = {w.at, at ? (size_t)(at - w.at) : 0};
+	struct addr a;
+
+	if (at && host.len && host.at[0] == '[') {
+		const char *end = memchr(w.at, ']', w.len);
+
+		if (!end || (size_t)(end - w.at) + 1 >= w.len || end[1] != separator)
+			return false;
+		at = end + 1;
+		host = (struct word){w.at + 1, (size_t)(end - w.at) - 1};
+	}
+	if (!at || addr_parse(host.at, host.len, &a, NULL))
+		return false;
+	*ret_rest = (struct word){at + 1, w.len - (size_t)(at + 1 - w.at)};
+	addr_format(&a, ret);
+	return true;
+}
+
+// What is more than an address: an entry is for all of it, everywhere. Words of policies would lead nowhere.
+static int refuse_more(struct line *l)
+{
+	addr_text host;
+	struct word rest;
+
+	if (address_in(l->what, '%', &rest, host))
+		return refuse(l,
+			      "'%.*s' names an interface (an entry holds on all interfaces of "
+			      "the instance: write %s)",
+			      SHOWN(l->what), host);
+	if (!address_in(l->what, ':', &rest, host))
+		return 0;
+	return refuse(l,
+		      "'%.*s' is an address with a port (an entry takes the whole address: write "
+		      "%s; a port needs a policy: drop from %s port %.*s)",
+		      SHOWN(l->what), host, host, SHOWN(rest));
+}
+
+// What is more than a host name.
+static int refuse_url(struct line *l)
+{
+	struct word w = l->what;
+	const char *colon = memchr(w.at, ':', w.len);
+	char buf[256];
+
+	if (colon && (size_t)(colon - w.at) + 2 < w.len && !memcmp(colon, "://", 3))
+		return refuse(l, "'%.*s' is a URL (write its host name alone)", SHOWN(w));
+	if (w.len && w.at[w.len - 1] == ',')
+		return refuse(l, "'%.*s' ends in a comma (%s)", SHOWN(w),
+			      l->in.number == NO_LINE ? "separate items by blanks"
+						      : "write one item a line");
+	if (colon && !dns_name_problem(w.at, (size_t)(colon - w.at), buf, sizeof(buf)))
+		return refuse(l,
+			      "'%.*s' is a host name with a port (an entry takes all of its "
+			      "addresses: write %.*s)",
+			      SHOWN(w), (int)(colon - w.at), w.at);
+	return 0;
+}
+
+// A word that is neither a prefix nor a range.
+static int parse_other(struct line *l)
+{
+	int r;
+
+	if (memchr(l->what.at, '\0', l->what.len))
+		return refuse(l, "there is a NUL byte in the line (is this a text?)");
+	if (word_is(l->what, "0/0") || word_is(l->what, "*"))
+		return refuse(l, "'%.*s' is not an address (write 0.0.0.0/0 or ::/0)",
+			      SHOWN(l->what));
+	if ((r = refuse_more(l)) || (r = refuse_url(l)))
+		return r;
+	if (!l->what.len || addr_looks_like(l->what.at, l->what.len))
+		return explain(l, l->what, looks_like_range(l->what));
+	return parse_name(l);
+}
+
+// The parsers are tried first: asking what a word looks like costs more than they do.
+static int parse_what(struct line *l)
+{
+	struct word w = l->what;
+
+	l->n = 1;
+	if (!prefix_parse(w.at, w.len, l->prefixes, &l->mapped, NULL))
+		return check_width(l);
+	if (memchr(w.at, '-', w.len) && !range_parse(w.at, w.len, l->prefixes, &l->n, NULL))
+		return check_width(l);
+	l->n = 0;
+	return parse_other(l);
+}
+
+static int parse_for(struct line *l)
+{
+	struct word time = lines_word(&l->in);
+	int r;
+
+	if (l->item.for_ms)
+		return refuse(l, "'for' stands twice");
+	r = num_parse_time_ms(time.at, time.len, 1, ITEMS_FOR_MAX_MS, &l->item.for_ms);
+	if (r == -ERANGE)
+		return refuse(l, "'%.*s' is out of range (1ms to 36525d)", SHOWN(time));
+	if (r < 0)
+		return refuse(l, "'%.*s' is not a time (write for 30s, 10m, 12h, 7d)", SHOWN(time));
+	return 0;
+}
+
+static int parse_direction(struct line *l, bool both)
+{
+	if (l->item.to || l->item.both)
+		return refuse(l, "the direction stands twice (write one of to, both)");
+	l->item.to = !both;
+	l->item.both = both;
+	return 0;
+}
+
+static bool is_printable(struct word w)
+{
+	for (size_t i = 0, n; i < w.len; i += n) {
+		n = text_shown(w.at + i, w.len - i);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
+static int parse_note(struct line *l)
+{
+	const char *quote;
+
+	if (l->note.at)
+		return refuse(l, "'note' stands twice");
+	while (l->in.at < l->in.end && lines_blank(*l->in.at))
+		l->in.at++;
+	if (l->in.at == l->in.end || *l->in.at != '"')
+		return refuse(l, "the note has no quotes (write note \"TEXT\")");
+	l->note.at = ++l->in.at;
+	quote = memchr(l->in.at, '"', (size_t)(l->in.end - l->in.at));
+	if (!quote)
+		return refuse(l, "the note has no closing quote");
+	l->note.len = (size_t)(quote - l->in.at);
+	l->in.at = quote + 1;
+	if (!l->note.len || l->note.len > NOTE_MAX)
+		return refuse(l, "a note has 1 to %d bytes", NOTE_MAX);
+	if (!is_printable(l->note))
+		return refuse(l, "the note has bytes that cannot be printed");
+	if (l->in.at < l->in.end && !lines_blank(*l->in.at) && !lines_comment(*l->in.at))
+		return refuse(l, "a blank is missing behind the note");
+	return 0;
+}
+
+// "A - B" or "A -B": the parser of ranges knows how to write that.
+static int refuse_blanks(struct line *l, struct word dash)
+{
+	struct word range = {.at = l->what.at};
+
+	if (dash.len == 1)
+		lines_word(&l->in);
+	range.len = (size_t)(l->in.at - range.at);
+	return explain(l, range, true);
+}
+
+static int refuse_option(struct line *l, struct word w)
+{
+	struct prefix p;
+
+	if (w.at[0] == '-' && l->n)
+		return refuse_blanks(l, w);
+	if (word_is(w, "from"))
+		return refuse(l, "'from' is not said (it is the direction without to and both)");
+	if (word_is(w, "port") || word_is(w, "on") || word_is(w, "proto"))
+		return refuse(l, "'%.*s' needs a rule in the policy (a list has addresses only)",
+			      SHOWN(w));
+	if (!prefix_parse(w.at, w.len, &p, NULL, NULL))
+		return refuse(l, "'%.*s' is one address too many (write one a line)", SHOWN(w));
+	return refuse(l,
+		      "'%.*s' is not known here (behind the address: for TIME, to, both, "
+		      "note \"TEXT\")",
+		      SHOWN(w));
+}
+
+static int parse_options(struct line *l)
+{
+	int r = 0;
+
+	for (struct word w = lines_word(&l->in); w.len && !r; w = lines_word(&l->in)) {
+		if (word_is(w, "for"))
+			r = parse_for(l);
+		else if (word_is(w, "to") || word_is(w, "both"))
+			r = parse_direction(l, w.at[0] == 'b');
+		else if (word_is(w, "note"))
+			r = parse_note(l);
+		else
+			r = refuse_option(l, w);
+	}
+	return r;
+}
+
+static void add_name(struct line *l)
+{
+	char *name = keep(l->items, l->what);
+
+	for (char *c = name; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c | 0x20);
+	l->item.name = name;
+	vec_push(&l->items->items, l->item);
+	l->items->names++;
+}
+
+// Makes the items of a line that is right.
+static void add_items(struct line *l)
+{
+	struct items *b = l->items;
+
+	if (b->items.n + (l->n ? l->n : 1) > ITEMS_MAX) {
+		refuse(l, "more than %u prefixes and names", ITEMS_MAX);
+		return;
+	}
+	if (l->note.at)
+		l->item.note = keep(b, l->note);
+	b->mapped += l->mapped;
+	if (!l->n)
+		add_name(l);
+	for (size_t i = 0; i < l->n; i++) {
+		l->item.prefix = l->prefixes[i];
+		vec_push(&b->items, l->item);
+	}
+}
+
+void items_add_word(struct items *b, const char *word)
+{
+	struct line l;
+
+	// Not all of it: the prefixes are 4.6 kB that need no zeros.
+	l.items = b;
+	l.in = (struct lines){.number = NO_LINE};
+	l.wide = true;
+	l.what = (struct word){word, strlen(word)};
+	l.note = (struct word){0};
+	l.item = (struct item){.line = NO_LINE};
+	l.mapped = false;
+	if (parse_what(&l) == 0)
+		add_items(&l);
+}
+
+// The first line with something in it, as far as foreign formats are told apart by it.
+struct sample {
+	struct word line, words[3];
+};
+
+static bool has_byte(struct word w, char c)
+{
+	return w.len && memchr(w.at, c, w.len);
+}
+
+static bool begins(struct word w, const char *text)
+{
+	return w.len >= strlen(text) && !memcmp(w.at, text, strlen(text));
+}
+
+static bool is_html(const struct sample *s)
+{
+	return s->line.at[0] == '<';
+}
+
+static bool is_json(const struct sample *s)
+{
+	return s->line.at[0] == '{' || word_is(s->words[0], "[") || begins(s->words[0], "[{") ||
+	       begins(s->words[0], "[\"");
+}
+
+// The first word of a command and something behind it that is no option of ours: a host may well be
+// called "add".
+static bool is_command(const struct sample *s, const char *const *verbs, size_t n)
+{
+	static const char *const options[] = {"for", "to", "both", "note"};
+
+	return word_is_one_of(s->words[0], verbs, n) && s->words[1].len &&
+	       !word_is_one_of(s->words[1], options, ARRAY_SIZE(options));
+}
+
+static bool is_ipset(const struct sample *s)
+{
+	static const char *const verbs[] = {"create", "add"};
+	static const char *const nft[] = {"table", "chain", "set", "element", "rule", "map"};
+
+	return is_command(s, verbs, ARRAY_SIZE(verbs)) && s->words[2].len &&
+	       !word_is_one_of(s->words[1], nft, ARRAY_SIZE(nft));
+}
+
+static bool is_nft(const struct sample *s)
+{
+	static const char *const verbs[] = {"add",   "create", "define",   "delete", "destroy",
+					    "flush", "set",    "elements", "table"};
+
+	return is_command(s, verbs, ARRAY_SIZE(verbs));
+}
+
+// ADDRESS NAME, where the name shows that it is not a misspelt option.
+static bool is_hosts(const struct sample *s)
+{
+	static const char *const locals[] = {"localhost", "broadcasthost"};
+	struct word name = s->words[1];
+	struct addr a;
+
+	if (!name.len || addr_parse(s->words[0].at, s->words[0].len, &a, NULL) < 0)
+		return false;
+	if (addr_looks_like(name.at, name.len))
+		return false;
+	return has_byte(name, '.') || begins(name, "ip6-") ||
+	       word_is_one_of(name, locals, ARRAY_SIZE(locals));
+}
+
+static bool is_csv(const struct sample *s)
+{
+	return has_byte(s->words[0], ',') || s->line.at[0] == '"' || word_is(s->words[1], ",");
+}
+
+static const struct {
+	const char *what, *hint;
+	bool (*matches)(const struct sample *s);
+} formats[] = {
+	{"HTML", "is it the page of an error?", is_html},
+	{"JSON", "take its addresses out with jq -r", is_json},
+	{"output of ipset save", "its addresses: awk '/^add/ { print $3 }'", is_ipset},
+	{"a file of nft", "take its elements, one a line", is_nft},
+	{"a hosts file", "its names: awk '!/^#/ { print $2 }'", is_hosts},
+	{"CSV", "take the column with the addresses: cut -d, -f1", is_csv},
+};
+
+// 0, or an error that names what the text is instead.
+static int check_format(const struct line *line)
+{
+	struct line l = *line;
+	struct sample s = {.line = {l.in.at, (size_t)(l.in.end - l.in.at)}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(s.words); i++)
+		s.words[i] = lines_word(&l.in);
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (formats[i].matches(&s))
+			return refuse(&l, "this is %s, not a list (%s)", formats[i].what,
+				      formats[i].hint);
+	return 0;
+}
+
+static void parse_line(struct line *l)
+{
+	l->note = (struct word){0};
+	l->item = (struct item){.line = l->in.number};
+	l->mapped = false;
+	l->what = lines_word(&l->in);
+	if (!parse_what(l) && !parse_options(l))
+		add_items(l);
+}
+
+// Byte order marks and compressed files, which have no lines to look at.
+static int check_start(struct line *l, const char *text, size_t len)
+{
+	struct word start = {text, len};
+
+	if (len > ITEMS_BYTES_MAX)
+		return refuse(l, "the list is larger than %u MB", ITEMS_BYTES_MAX >> 20);
+	if (begins(start, "\xff\xfe") || begins(start, "\xfe\xff"))
+		return refuse(l, "this is UTF-16, not a list (iconv -f UTF-16 -t UTF-8)");
+	if (begins(start, "\x1f\x8b") || begins(start, "PK\x03\x04") ||
+	    begins(start, "\xfd"
+			  "7zXZ"))
+		return refuse(l, "this is compressed (unpack it first)");
+	return 0;
+}
+
+void items_add_text(struct items *b, const char *text, size_t len, bool wide)
+{
+	struct line l = {.items = b, .wide = wide, .in = {.number = 1}};
+	bool known = false;
+
+	if (check_start(&l, text, len) < 0)
+		return;
+	for (l.in = lines_of(text, len); lines_next(&l.in);) {
+		if (!known && check_format(&l) < 0)
+			return;
+		known = true;
+		parse_line(&l);
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What to block, as text: command-line words and the lines of `block -f FILE`.
+//
+// A line is: WHAT [for TIME] [to|both] [note "TEXT"], the options in any order; WHAT = address, prefix,
+// range A-B, or host name; TEXT = 1 to 255 printable bytes but '"'. '#' or ';' begins a comment. CRLF,
+// a BOM and blanks are tolerated. `list --plain` prints this format.
+#pragma once
+
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/base/vec.h"
+
+#define ITEMS_NAMES_MAX  10000
+#define ITEMS_MAX        (4u << 20) // a short line can be a range of 254 prefixes
+#define ITEMS_BYTES_MAX  (256u << 20)
+#define ITEMS_ERRORS_MAX 100
+#define ITEMS_FOR_MAX_MS (36525ull * 24 * 3600 * 1000) // a century: sums with the clock stay small
+
+struct item {
+	struct prefix prefix; // family 0 inside: a name
+	const char *name;     // in lower case; NULL: a prefix
+	unsigned line;        // 0: from the command line
+	uint64_t for_ms;      // 0: not said on this line
+	bool to, both;        // direction said on this line
+	const char *note;     // NULL: none on this line
+};
+
+struct items_error {
+	unsigned line;
+	char text[256]; // sentence with its hint
+};
+
+struct items {
+	VEC(struct item) items;         // a range gives several
+	VEC(struct items_error) errors; // in order of lines; at most ITEMS_ERRORS_MAX kept
+	size_t error_count;             // all of them
+	size_t names;
+	size_t mapped;                 // "::ffff:1.2.3.4" read as IPv4
+	struct items_strings *strings; // owns the names and notes
+};
+
+// One word of the command line: a WHAT. Wide prefixes are taken (the guard judges them).
+void items_add_word(struct items *b, const char *word);
+// A whole list, which need not outlive the call. Every bad line becomes one error and the rest is read
+// on. Hosts files, ipset save, nft, CSV, JSON and HTML are recognised by their first line: one error
+// that names the format, and nothing is read. Shorter than /8 (IPv4) or /16 (IPv6), loopback and
+// unspecified are refused unless `wide`.
+void items_add_text(struct items *b, const char *text, size_t len, bool wide);
+void items_free(struct items *b);

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Plans the services of a policy around those that run, and takes the switch along.
+#include "ctl/control/lb_apply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/control/nexthops.h"
+#include "ctl/control/overrides.h"
+#include "ctl/datapath/seed.h"
+
+#define SWITCH_MS 30000 // from the plan to the switch, at most
+
+void lb_apply_free(struct lb_apply *s)
+{
+	lb_maps_close(s->running);
+	lb_state_free(s->lb);
+	free(s->rows);
+	free(s->nexthops);
+	sentences_free(&s->warnings);
+}
+
+void sentences_add(struct sentences *list, char *text)
+{
+	vec_each (list, known)
+		if (!strcmp(*known, text)) {
+			free(text);
+			return;
+		}
+	vec_push(list, text);
+}
+
+void sentences_free(struct sentences *list)
+{
+	vec_each (list, text)
+		free(*text);
+	vec_free(list);
+}
+
+// ---- next hops ----------------------------------------------------------------------------------
+
+static size_t count_backends(const struct resolved *r)
+{
+	size_t n = 0;
+
+	for (size_t s = 0; s < r->n_services; s++)
+		n += r->services[s].n_backends;
+	return n;
+}
+
+int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_t wait_ms,
+			   struct err *err)
+{
+	CLEANUP_FREE struct addr *dests = mem_zalloc(count_backends(r), sizeof(*dests));
+	size_t n = 0;
+
+	for (size_t v = 0; v < r->n_services; v++)
+		for (size_t b = 0; b < r->services[v].n_backends; b++)
+			dests[n++] = r->services[v].backends[b].addr;
+	free(s->nexthops);
+	s->nexthops = mem_zalloc(n, sizeof(*s->nexthops));
+	s->n_nexthops = n;
+	return nexthops_find(dests, n, wait_ms, s->nexthops, err);
+}
+
+// The rows of the policy's members. Members of a service stand in its order, the gone ones behind them: those
+// keep the row they have.
+static void fill_rows(struct lb_apply *s, const struct resolved *r)
+{
+	size_t hop = 0;
+
+	s->rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*s->rows));
+	for (size_t v = 0; v < r->n_services; v++) {
+		const struct resolved_service *from = &r->services[v];
+		const struct lb_service *to = &s->lb->services[v];
+
+		for (uint32_t m = 0; m < to->n_members; m++) {
+			const struct lb_member *member = &s->lb->members[to->first_member + m];
+			struct backend *row = &s->rows[member->id];
+			const struct backend *old =
+				s->running ? lb_maps_backend(s->running, member->id) : NULL;
+			struct nexthops_source source = {from->source, from->n_source, from->mode};
+			char *why = NULL;
+
+			if (m < from->n_backends)
+				nexthops_backend(member, &source,
+						 s->n_nexthops ? &s->nexthops[hop + m] : NULL, old,
+						 row, &why);
+			else if (old)
+				*row = *old;
+			if (why)
+				sentences_add(&s->warnings,
+					      mem_printf("service '%s': %s", to->name, why));
+			free(why);
+		}
+		hop += from->n_backends;
+	}
+}
+
+// ---- the plan -----------------------------------------------------------------------------------
+
+static int look_around(struct lb_apply *s, const struct instance *i, uint32_t running,
+		       bool **ret_pinned, struct lb_ids *busy, struct overrides *overrides,
+		       struct err *err)
+{
+	// A drained backend that nobody knows to be drained would get connections again, in silence.
+	int code = i ? overrides_read(i->name, overrides, err) : 0;
+
+	if (!code && i && running)
+		code = lb_maps_open(i, running, &s->running, err);
+	if (code == -ENOENT)
+		code = 0;
+	if (code || !s->running)
+		return code;
+	*ret_pinned = mem_zalloc(lb_maps_state(s->running)->n_services, sizeof(**ret_pinned));
+	if ((code = instance_clock(i, &s->clock, err))) // what follows from it is written soon
+		return code;
+	return lb_running_tidy(s->running, &s->clock, *ret_pinned, busy, err);
+}
+
+// The pins of all services together.
+static int check_memory(const struct lb_apply *s, struct err *err)
+{
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t bytes = 0;
+	num_text want, have;
+
+	for (size_t n = 0; n < s->lb->n_services; n++)
+		bytes += (uint64_t)s->lb->services[n].buckets * sizeof(struct pin_bucket);
+	if (bytes <= pages * page / 2)
+		return 0;
+	err_input(err, "the pins of all services take %s, more than half of the %s of this machine",
+		  num_format_bytes(bytes, want), num_format_bytes(pages * page, have));
+	err_hint(err, "'pins N' in a service: four times the flows that are expected in change");
+	return -EINVAL;
+}
+
+static uint64_t trial_end(const struct lb_apply *s)
+{
+	return s->clock.jiffies + (s->options.trial_ms + SWITCH_MS) * s->clock.hz / 1000;
+}
+
+// Flows that are silent for longer than `idle` are not remembered, neither on the way there nor back.
+static int check_trial(const struct lb_apply *s, const struct resolved *r, struct err *err)
+{
+	for (size_t n = 0; n < r->n_services; n++) {
+		const struct resolved_service *v = &r->services[n];
+		bool tcp = v->proto.bits[0] >> 6 & 1 || v->proto.bits[2] >> 4 & 1;
+		uint64_t idle_ms = tcp ? v->idle_tcp_ms : v->idle_udp_ms;
+		num_text time;
+
+		if (s->options.trial_ms <= idle_ms ||
+		    !lb_state_find(lb_maps_state(s->running), v->name))
+			continue;
+		err_refused(err,
+			    "service '%s' remembers silent flows for %s: a trial of it may take "
+			    "no longer",
+			    v->name, num_format_duration_ms(idle_ms, time));
+		err_hint(err, "a shorter --confirm, or --force");
+		return -EPERM;
+	}
+	return 0;
+}
+
+// What is changing goes on so through a trial: the plan takes it over, and the ring before gets it with the
+// way back.
+static int extend_changes(const struct lb_apply *s, const struct resolved *r, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(s->running);
+	uint64_t now = s->clock.jiffies, end = trial_end(s);
+	int code = s->options.force ? 0 : check_trial(s, r, err);
+
+	if (code)
+		return code;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct lb_service *service = &b->services[n];
+		struct ring_rules rules = lb_service_rules(service, now, s->clock.hz);
+
+		ring_extend(b->slots + service->first_slot, service->size, end, &rules);
+	}
+	return 0;
+}
+
+// A seed that was kept and is damaged would bring other rings than those before, in silence.
+static int check_seed(const struct resolved *r, const struct instance *i, struct err *err)
+{
+	struct hash_key key;
+
+	return i && r->n_services && !r->seed ? seed_read(i->name, &key, err) : 0;
+}
+
+int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
+		  uint32_t running, struct diag *d, struct err *err)
+{
+	CLEANUP_FREE struct lb_ids *busy = mem_new(struct lb_ids);
+	CLEANUP_FREE bool *pinned = NULL;
+	struct overrides overrides = {0};
+	int code = check_seed(r, i, err);
+
+	s->clock = (struct clock){.hz = clock_hz()};
+	if (!code && i)
+		code = instance_clock(i, &s->clock, err);
+	if (i)
+		s->key = (struct hash_key){{i->meta.ring_key[0], i->meta.ring_key[1]}};
+	if (!code)
+		code = look_around(s, i, running, &pinned, busy, &overrides, err);
+	if (!code && s->running)
+		code = lb_running_guard(s->running, &s->clock, SWITCH_MS, err);
+	if (!code && s->running && s->options.trial_ms)
+		code = extend_changes(s, r, err);
+	if (!code) {
+		struct lb_plan_options options = {
+			.running = s->running ? lb_maps_state(s->running) : NULL,
+			.busy = busy,
+			.pinned = pinned,
+			.overrides = overrides.at,
+			.n_overrides = overrides.n,
+			.key = s->key,
+			.now = s->clock.jiffies,
+			.wall_s = s->clock.wall_ms / 1000,
+			.hz = s->clock.hz,
+			.force = s->options.force,
+			.trial = s->options.trial_ms != 0,
+			.room = s->running && s->options.trial_ms ? lb_maps_backends(s->running)
+								  : 0,
+		};
+
+		if ((code = lb_plan(r, &options, d, &s->lb)))
+			err_refused(err, "the services cannot follow those that run; nothing "
+					 "was changed");
+	}
+	vec_free(&overrides);
+	if (code)
+		return code;
+	if ((code = check_memory(s, err)))
+		return code;
+	fill_rows(s, r);
+	s->load = (struct lb_load){
+		.lb = s->lb,
+		.rows = s->rows,
+		.running = s->running,
+		.hz = s->clock.hz,
+	};
+	lb_ids_new(s->lb, s->running ? lb_maps_state(s->running) : NULL, &s->load.fresh);
+	return 0;
+}
+
+// ---- the switch ---------------------------------------------------------------------------------
+
+static const struct lb_service *successor(const struct lb_apply *s, const struct lb_service *before)
+{
+	const struct lb_service *after = lb_state_find(s->lb, before->name);
+
+	return after && after->row == before->row ? after : NULL;
+}
+
+// What the ring on trial sends elsewhere is pinned; if the kernel goes back, the ring before must look for
+// those pins.
+static void prepare_way_back(struct lb_apply *s)
+{
+	struct lb_state *before = lb_maps_state(s->running);
+	uint64_t now = s->clock.jiffies;
+
+	for (size_t n = 0; n < before->n_services; n++) {
+		const struct lb_service *was = &before->services[n];
+		const struct lb_service *is = successor(s, was);
+		struct ring_rules rules = lb_service_rules(was, now, s->clock.hz);
+
+		for (uint32_t i = 0; is && i < was->size; i++) {
+			uint64_t *slot = &before->slots[was->first_slot + i];
+			uint64_t after = s->lb->slots[is->first_slot + i];
+
+			if (slot_owner(*slot) != slot_owner(after))
+				*slot = ring_trial(*slot, &rules);
+		}
+	}
+}
+
+// The plan took slots for what they were then.
+static int check_time(const struct lb_apply *s, const struct instance *i, struct err *err)
+{
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (code || now.jiffies - s->clock.jiffies < (uint64_t)SWITCH_MS * now.hz / 1000)
+		return code;
+	return err_system(err, ETIME, "the policy took more than %u s to load; try again",
+			  SWITCH_MS / 1000);
+}
+
+// Pins that the policy on trial writes may name its new backends: the one before has to know those. Where
+// both have one array it does already.
+static int share_rows(struct lb_apply *s, struct err *err)
+{
+	for (size_t m = 0; m < s->lb->n_members; m++) {
+		uint32_t id = s->lb->members[m].id;
+
+		if (lb_ids_has(&s->load.fresh, id) &&
+		    !lb_maps_set_backend(s->running, id, &s->rows[id]))
+			return err_system(err, ENOSPC,
+					  "the policy in force has no room for backend %u", id);
+	}
+	return 0;
+}
+
+// Rows are shared, devices are not: the way that the trial finds to a backend is that of the ring before, too.
+static int share_devices(struct lb_apply *s, struct err *err)
+{
+	uint32_t last = 0;
+	int code = 0;
+
+	for (size_t m = 0; !code && m < s->lb->n_members; m++) {
+		uint32_t ifindex = s->rows[s->lb->members[m].id].ifindex;
+
+		if (ifindex && ifindex != last)
+			code = lb_maps_add_device(s->running, ifindex, err);
+		last = ifindex;
+	}
+	if (code)
+		err_prefix(err, "the policy in force cannot follow a trial back");
+	return code;
+}
+
+int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting, struct err *err)
+{
+	int code = s->lb && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
+
+	if (!code && s->running)
+		code = check_time(s, i, err);
+	if (code || !s->running || !s->options.trial_ms)
+		return code;
+	if ((code = share_devices(s, err)) || (code = share_rows(s, err)))
+		return code;
+	prepare_way_back(s);
+	return lb_maps_write(s->running, s->clock.hz, err);
+}
+
+// A pin that names a forgotten backend may live once more, when `idle` has grown: its flow goes to the owner.
+static void close_forgotten(const struct lb_apply *s, struct lb_maps *l)
+{
+	const struct lb_state *before = s->running ? lb_maps_state(s->running) : NULL;
+	struct lb_ids kept = {0};
+
+	if (!before || s->options.trial_ms)
+		return;
+	lb_ids_of(s->lb, &kept);
+	for (size_t m = 0; m < before->n_members; m++)
+		if (!lb_ids_has(&kept, before->members[m].id))
+			lb_maps_set_state(l, before->members[m].id, BACKEND_DOWN);
+}
+
+// What began to change with the plan begins with the switch.
+static void restart_clock(struct lb_state *b, uint64_t planned, uint64_t now)
+{
+	for (size_t n = 0; n < b->n_slots; n++) {
+		uint64_t slot = b->slots[n];
+
+		if (slot_former(slot) && slot_since(slot) == slot_time(planned))
+			b->slots[n] =
+				slot_pack(slot_owner(slot), slot_former(slot), slot_time(now));
+	}
+}
+
+int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
+		   struct err *err)
+{
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	struct lb_state *b;
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (!code)
+		code = lb_maps_open(i, generation, &l, err);
+	if (code)
+		return code == -ENOENT ? 0 : code;
+	b = lb_maps_state(l);
+	for (size_t m = 0; m < b->n_members; m++)
+		lb_maps_set_backend(l, b->members[m].id, &s->rows[b->members[m].id]);
+	close_forgotten(s, l);
+	restart_clock(b, s->clock.jiffies, now.jiffies);
+	return lb_maps_write(l, now.hz, err);
+}
+
+// Rows are those of both policies, and were written by the one on trial last.
+int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err)
+{
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	struct clock now;
+	int code = generation ? instance_clock(i, &now, err) : -ENOENT;
+
+	if (!code)
+		code = lb_maps_open(i, generation, &l, err);
+	if (!code)
+		code = lb_maps_write(l, now.hz, err);
+	return code == -ENOENT ? 0 : code;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The services of a policy on their way into the kernel, and of the one in force: rings, next hops, pins.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/vec.h"
+#include "ctl/datapath/clock.h"
+#include "ctl/datapath/lb_maps.h"
+#include "ctl/net/nexthop.h"
+#include "ctl/policy/resolved.h"
+
+struct sentences { // each once
+	char **at;
+	size_t n, cap;
+};
+// Takes the text.
+void sentences_add(struct sentences *list, char *text);
+void sentences_free(struct sentences *list);
+
+struct lb_apply_options {
+	bool force;        // begin anew where every connection would move
+	uint64_t trial_ms; // 0: for good
+};
+
+struct lb_apply {
+	struct nexthop_answer *nexthops; // of the backends of all services, in their order
+	size_t n_nexthops;
+	struct lb_state *lb;  // planned
+	struct backend *rows; // by number
+	struct hash_key key;  // of the instance
+	struct lb_load load;
+	struct lb_maps *running; // of the policy in force; NULL: it has none
+	struct lb_apply_options options;
+	struct clock clock;        // of the plan
+	struct sentences warnings; // about next hops, with the command that mends them
+};
+
+void lb_apply_free(struct lb_apply *s);
+
+// Asks the kernel for the next hops of all backends; waits at most wait_ms for neighbours. To be called
+// without the lock. 0 also when some have none: that is a warning. -errno with err set: nobody answers.
+int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_t wait_ms,
+			   struct err *err);
+
+// Plans around the running balancer of generation `running` (0, or i NULL: there is none) after tidying that
+// up. s->balancing is what generation_load wants. 0; -EINVAL with errors in d; -errno with err set.
+int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
+		  uint32_t running, struct diag *d, struct err *err);
+
+// The last thing before the switch: on trial the ring before is made ready for the way back; the seed is
+// kept unless `fleeting`. 0 or -errno with err set.
+int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting, struct err *err);
+// The first thing after it: time begins for what changes, and next hops and states that backends have
+// now are written. 0 or -errno with err set.
+int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
+		   struct err *err);
+
+// After the way back from a trial to `generation`: who gets new flows is what that policy says. 0, also when it has
+// no services, or -errno with err set.
+int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err);
+
+// ---- a balancer that runs -----------------------------------------------------------------------
+
+// Tidies up: ends what was set for a time, looks at how many pins were pushed out, closes transitions whose
+// time is over and of which no pin is left. *ret_pinned (may be NULL): by service, are there living pins. *ret_ids (may be
+// NULL): numbers that living pins name are added. 0 or -errno with err set.
+int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
+		    struct lb_ids *ret_ids, struct err *err);
+
+// Slots that are changing go on so for `ms` more at least, so that what is planned now holds until it is written.
+int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err);
+
+// Changes the rings to what members are now, and writes all. ret_changed (may be NULL): slots that changed.
+// ret_nobody (may be NULL): a service none of whose backends counts keeps its last ring; by service.
+int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
+		       bool *ret_nobody, struct err *err);
+
+// What is known of the ways to backends.
+struct lb_paths {
+	struct sentences
+		lost; // there is none to a backend that gets new flows, or nobody answers there
+	struct sentences warnings; // what else speaks against one
+	size_t changed;            // next hops that are others than the ones in force
+};
+void lb_paths_free(struct lb_paths *ways);
+#define CLEANUP_LB_PATHS CLEANUP(lb_paths_free)
+
+// Asks for next hops anew and, with `write`, writes those that differ. `wait_ms` as above.
+int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct lb_paths *ret,
+		       struct err *err);

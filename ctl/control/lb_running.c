@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Looks after a balancer that runs.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/lb_apply.h"
+#include "ctl/control/nexthops.h"
+
+#define REWRITE_MS 1000  // from a reading of the clock to the slots that follow from it
+#define CLOSING_US 20000 // packets that saw a slot changing have pinned their flows by then
+
+// ---- transitions --------------------------------------------------------------------------------
+
+static uint64_t longest_idle(const struct lb_service *s)
+{
+	return s->idle_tcp > s->idle_udp ? s->idle_tcp : s->idle_udp;
+}
+
+static struct ring_pins pins_of(const struct lb_service *s, uint64_t *words, size_t n,
+				const struct clock *now)
+{
+	uint32_t shift = pin_shift(now->hz);
+
+	return (struct ring_pins){
+		.words = words,
+		.n = n,
+		.time = pin_time(now->jiffies, shift),
+		.idle_ticks = pin_ticks(longest_idle(s), shift) + 2,
+		.linger_ticks = pin_linger(s->idle_tcp, now->hz, shift) + 2,
+		.hash = (enum service_hash)s->hash,
+	};
+}
+
+static bool all_stable(const struct lb_state *b, const struct lb_service *s)
+{
+	for (uint32_t i = 0; i < s->size; i++)
+		if (slot_former(b->slots[s->first_slot + i]))
+			return false;
+	return true;
+}
+
+static void close_slots(struct lb_state *b, const struct lb_service *s, const struct clock *now,
+			const uint64_t *foreign)
+{
+	struct ring_rules rules = lb_service_rules(s, now->jiffies, now->hz);
+
+	ring_tidy_all(b->slots + s->first_slot, foreign, s->size, &rules);
+}
+
+static void wait_for_packets(void)
+{
+	struct timespec t = {.tv_nsec = CLOSING_US * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+// How long slots are changing follows what was pushed out since the last look. What is over by its age alone
+// is written so before it grows, and nothing else may be over until it has: flows that open in a slot whose time
+// is over have no pin.
+static int adjust_hold(struct lb_maps *l, struct lb_service *s, const struct clock *now,
+		       struct err *err)
+{
+	struct service_counter counter;
+	uint64_t pushed, fresh;
+	uint32_t hold;
+	int code = lb_maps_counter(l, s->row, &counter, err);
+
+	if (code)
+		return code;
+	pushed = counter.event[SERVICE_PUSHED_FOUND];
+	fresh = pushed > s->pushed ? pushed - s->pushed : 0;
+	if (fresh || !s->pushed_at)
+		s->pushed_at = now->jiffies;
+	hold = ring_hold(s->hold, fresh, now->jiffies - s->pushed_at, longest_idle(s));
+	if (hold > s->hold)
+		code = lb_running_guard(l, now, REWRITE_MS, err);
+	if (code)
+		return code;
+	s->pushed = pushed;
+	s->hold = hold;
+	return 0;
+}
+
+// The last step: pins are looked at once no packet can add one to a slot that is closed.
+static int walk(struct lb_maps *l, size_t n, const struct clock *now, bool *ret_pinned,
+		struct lb_ids *ret_ids, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(l);
+	const struct lb_service *s = &b->services[n];
+	CLEANUP_FREE uint64_t *foreign = mem_zalloc((s->size + 63) / 64, sizeof(*foreign));
+	struct ring_pins pins;
+	uint64_t *words;
+	size_t count;
+	int code = lb_maps_pins(l, n, &words, &count, err);
+
+	if (code)
+		return code;
+	pins = pins_of(s, words, count, now);
+	*ret_pinned = ring_walk(&pins, b->slots + s->first_slot, s->size, foreign) > 0;
+	if (ret_ids)
+		lb_ids_of_pins(&pins, ret_ids);
+	close_slots(b, s, now, foreign);
+	return 0;
+}
+
+static int close_all(struct lb_maps *l, const struct clock *now, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(l);
+	bool open = false;
+	int code = 0;
+
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		struct lb_service *s = &b->services[n];
+		CLEANUP_FREE uint64_t *all = mem_zalloc((s->size + 63) / 64, sizeof(*all));
+
+		memset(all, 0xff, (s->size + 63) / 64 * sizeof(*all));
+		if (!all_stable(b, s)) {
+			close_slots(b, s, now, all);
+			open = true;
+		}
+		code = adjust_hold(l, s, now, err);
+	}
+	if (!code)
+		code = lb_maps_write(l, now->hz, err);
+	if (!code && open)
+		wait_for_packets();
+	return code;
+}
+
+int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
+		    struct lb_ids *ret_ids, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(l);
+	bool pinned = false;
+	int code = close_all(l, now, err);
+
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		code = walk(l, n, now, &pinned, ret_ids, err);
+		if (ret_pinned)
+			ret_pinned[n] = pinned;
+	}
+	if (code)
+		return code;
+	return lb_state_expire(b, now->wall_ms / 1000) ? lb_running_rewrite(l, now, NULL, NULL, err)
+						       : lb_maps_write(l, now->hz, err);
+}
+
+int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(l);
+	uint32_t ticks = slot_ticks((uint64_t)ms * now->hz / 1000, 1);
+	size_t changed = 0;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct lb_service *s = &b->services[n];
+		struct ring_rules rules = lb_service_rules(s, now->jiffies, now->hz);
+
+		changed += ring_guard(b->slots + s->first_slot, s->size, ticks, &rules);
+	}
+	return changed ? lb_maps_write(l, now->hz, err) : 0;
+}
+
+int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
+		       bool *ret_nobody, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(l);
+	size_t changed = 0;
+	int code = lb_running_guard(l, now, REWRITE_MS, err);
+
+	if (code)
+		return code;
+	for (size_t n = 0; n < b->n_services; n++) {
+		bool nobody = false;
+
+		changed += lb_service_change(b, n, now->jiffies, now->hz, &nobody);
+		if (ret_nobody)
+			ret_nobody[n] = nobody;
+	}
+	if (ret_changed)
+		*ret_changed = changed;
+	return lb_maps_write(l, now->hz, err);
+}
+
+// ---- next hops ----------------------------------------------------------------------------------
+
+// What outer sources are drawn from, as the row has it.
+static struct prefix source_of(const struct backend *row)
+{
+	struct prefix p = {.len = row->source_len};
+
+	p.addr.family = row->family;
+	memcpy(p.addr.bytes, row->source, row->family == 4 ? 4 : 16);
+	return p;
+}
+
+void lb_paths_free(struct lb_paths *ways)
+{
+	sentences_free(&ways->lost);
+	sentences_free(&ways->warnings);
+}
+
+// Who is drained or down is not missed.
+static bool is_needed(const struct lb_member *m)
+{
+	return lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
+}
+
+static bool refresh_row(struct lb_maps *l, const struct lb_service *s, const struct lb_member *m,
+			const struct nexthop_answer *hop, bool write, struct lb_paths *ways)
+{
+	const struct backend *old = lb_maps_backend(l, m->id);
+	struct prefix kept = old ? source_of(old) : (struct prefix){0};
+	struct nexthops_source source = {&kept, old && old->source_set ? 1 : 0, s->mode};
+	struct backend row;
+	char *why = NULL;
+
+	nexthops_backend(m, &source, hop, old, &row, &why);
+	if (old) // which the whole pool says
+		row.state = old->state;
+	if (why && !m->gone)
+		sentences_add(hop->code && is_needed(m) ? &ways->lost : &ways->warnings,
+			      mem_printf("service '%s': %s", s->name, why));
+	free(why);
+	if (!old || !memcmp(old, &row, offsetof(struct backend, path)))
+		return false;
+	if (write)
+		lb_maps_set_backend(l, m->id, &row);
+	return true;
+}
+
+int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct lb_paths *ret,
+		       struct err *err)
+{
+	const struct lb_state *b = lb_maps_state(l);
+	CLEANUP_FREE struct addr *dests = mem_zalloc(b->n_members, sizeof(*dests));
+	CLEANUP_FREE struct nexthop_answer *nexthops = mem_zalloc(b->n_members, sizeof(*nexthops));
+	int code;
+
+	for (size_t m = 0; m < b->n_members; m++)
+		lb_member_address(&b->members[m], &dests[m]);
+	code = nexthops_find(dests, b->n_members, wait_ms, nexthops, err);
+	for (size_t n = 0; !code && n < b->n_services; n++) {
+		const struct lb_service *s = &b->services[n];
+
+		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
+			if (write && !nexthops[m].code && nexthops[m].hop.ifindex)
+				code = lb_maps_add_device(l, nexthops[m].hop.ifindex, err);
+			ret->changed += !code &&
+					refresh_row(l, s, &b->members[m], &nexthops[m], write, ret);
+		}
+	}
+	return code;
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What was set by hand, in the state folder.
+#include "ctl/control/overrides.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/file.h"
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
+#include "ctl/datapath/bpffs.h"
+
+#define DRAINS_MAX (16u << 20)
+
+static char *path_of(const char *instance, const char *name)
+{
+	return mem_printf("%s/%s/%s", WEIR_STATE_FOLDER, instance, name);
+}
+
+static int write_file(const char *instance, const char *name, const char *text, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
+	CLEANUP_FREE char *path = path_of(instance, name);
+	CLEANUP_FREE char *sealed = NULL;
+	size_t len;
+	int code = file_mkdirs(folder, 0700, err);
+
+	if (code)
+		return code;
+	sealed = sum_seal(text, strlen(text), &len);
+	return file_replace(path, sealed, len, 0600, err);
+}
+
+static int read_override(const struct json *from, struct lb_override *ret)
+{
+	const char *service = json_get_string(from, "service");
+	const char *address = json_get_string(from, "address");
+
+	*ret = (struct lb_override){
+		.port = (uint16_t)json_get_u64(from, "port"),
+		.state = (uint8_t)json_get_u64(from, "state"),
+		.weighed = json_get(from, "weight") != NULL,
+		.weight = (uint32_t)json_get_u64(from, "weight"),
+		.until_s = json_get_u64(from, "until_s"),
+	};
+	if (!service || !address || strlen(service) >= sizeof(ret->service) ||
+	    ret->state > BACKEND_DOWN || json_get_u64(from, "weight") > POLICY_WEIGHT_MAX)
+		return -EBADMSG;
+	snprintf(ret->service, sizeof(ret->service), "%s", service);
+	if (!strcmp(address, "here"))
+		return 0;
+	return addr_parse(address, strlen(address), &ret->addr, NULL) ? -EBADMSG : 0;
+}
+
+int overrides_read(const char *instance, struct overrides *ret, struct err *err)
+{
+	CLEANUP_FREE char *path = path_of(instance, "drains");
+	CLEANUP_FREE char *text = NULL;
+	CLEANUP_JSON struct json *j = NULL;
+	const struct json *list;
+	char why[160] = "";
+	size_t len;
+	int code;
+
+	if (!file_exists(path))
+		return 0;
+	if ((code = file_read(path, DRAINS_MAX, &text, &len, err)))
+		return code;
+	if (sum_open(text, &len))
+		snprintf(why, sizeof(why), "its sum is not that of its content");
+	else
+		j = json_parse(text, len, why, sizeof(why));
+	list = j ? json_get(j, "drains") : NULL;
+	for (size_t n = 0; list && n < json_length(list); n++) {
+		struct lb_override override;
+
+		if (read_override(json_at(list, n), &override))
+			list = NULL;
+		else
+			vec_push(ret, override);
+	}
+	if (list)
+		return 0;
+	vec_free(ret);
+	err_system(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
+	return err_hint(err, "move it away to begin without what was set by hand");
+}
+
+static struct json *override_json(const struct lb_override *h)
+{
+	struct json *j = json_object();
+	addr_text address;
+
+	json_set(j, "service", json_string(h->service));
+	json_set(j, "address",
+		 json_string(h->addr.family ? addr_format(&h->addr, address) : "here"));
+	json_set(j, "port", json_u64(h->port));
+	json_set(j, "state", json_u64(h->state));
+	if (h->weighed)
+		json_set(j, "weight", json_u64(h->weight));
+	json_set(j, "until_s", json_u64(h->until_s));
+	return j;
+}
+
+int overrides_write(const char *instance, const struct overrides *overrides, struct err *err)
+{
+	CLEANUP_JSON struct json *j = json_object();
+	struct json *list = json_array();
+	CLEANUP_FREE char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return err_system(err, errno, "cannot write the drains");
+	json_set(j, "drains", list);
+	vec_each (overrides, h)
+		json_append(list, override_json(h));
+	json_print(j, f, true);
+	if (fclose(f))
+		return err_system(err, errno, "cannot write the drains");
+	return write_file(instance, "drains", text, err);
+}
+
+static bool is_of(const struct lb_override *h, const char *service, const struct addr *addr,
+		  uint16_t port)
+{
+	return !strcmp(h->service, service) && h->port == port && h->addr.family == addr->family &&
+	       !addr_compare(&h->addr, addr);
+}
+
+static struct lb_override override_of(const char *service, const struct lb_member *m)
+{
+	struct lb_override override = {
+		.port = m->port,
+		.state = m->override,
+		.weighed = m->weighed,
+		.weight = m->override_weight,
+		.until_s = m->until_s,
+	};
+
+	snprintf(override.service, sizeof(override.service), "%s", service);
+	lb_member_address(m, &override.addr);
+	return override;
+}
+
+bool overrides_have(const struct overrides *overrides, const char *service,
+		    const struct lb_member *m)
+{
+	struct lb_override override = override_of(service, m);
+
+	vec_each (overrides, h)
+		if (is_of(h, service, &override.addr, m->port))
+			return h->state == override.state && h->weighed == override.weighed &&
+			       (!h->weighed || h->weight == override.weight) &&
+			       h->until_s == override.until_s;
+	return false;
+}
+
+void overrides_put(struct overrides *overrides, const char *service, const struct lb_member *m)
+{
+	struct lb_override override = override_of(service, m);
+	size_t kept = 0;
+
+	for (size_t n = 0; n < overrides->n; n++)
+		if (!is_of(&overrides->at[n], service, &override.addr, m->port))
+			overrides->at[kept++] = overrides->at[n];
+	overrides->n = kept;
+	if (override.state != BACKEND_UP || override.weighed)
+		vec_push(overrides, override);
+}
+
+static bool is_named(const struct lb_override *h, const struct lb_state *b)
+{
+	const struct lb_service *s = b ? lb_state_find(b, h->service) : NULL;
+	const struct lb_member *m =
+		s ? lb_state_find_member(b, s, h->addr.family ? &h->addr : NULL, h->port) : NULL;
+
+	return m && !m->gone;
+}
+
+void overrides_keep_named(struct overrides *overrides, const struct lb_state *b, uint64_t wall_s)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; n < overrides->n; n++) {
+		const struct lb_override *h = &overrides->at[n];
+		bool over = h->until_s && h->until_s <= wall_s && !h->weighed;
+
+		if (!over && is_named(h, b))
+			overrides->at[kept++] = *h;
+	}
+	overrides->n = kept;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The pool of backends that runs: looked at, and changed by hand.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/control/lb_apply.h"
+#include "ctl/datapath/instance.h"
+
+struct pool {
+	struct instance *instance;
+	int lock; // -1: only looked at
+	uint32_t generation;
+	struct lb_maps *live;
+	struct lb_state *state; // of live
+	struct clock clock;
+};
+
+// The balancer of the policy in force. With `command` (its line) for a change: takes the lock, refuses while a
+// trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with err set.
+int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err);
+void pool_close(struct pool *p);
+#define CLEANUP_POOL CLEANUP(pool_close)
+
+struct pool_target { // a backend of a service, by their places
+	size_t service, member;
+};
+struct pool_targets {
+	struct pool_target *at;
+	size_t n, cap;
+};
+
+// The backends that are meant: of one service, or with NULL of the only one that has it, or with `all` of
+// every one that has it. backend: "10.0.0.11" or "here". ERR_INPUT, with what there is, when it is none or
+// not clear. The caller frees ret->at.
+int pool_find(const struct pool *p, const char *service, bool all, const char *backend,
+	      struct pool_targets *ret, struct err *err);
+int pool_find_service(const struct pool *p, const char *name, size_t *ret, struct err *err);
+
+struct pool_change {
+	size_t slots;   // whose owner changed
+	bool kept_last; // a service has nobody left for new flows: its last ring stays
+};
+
+// What was set in the targets is kept on disk (unless `fleeting`), then holds. 0 or -errno with err set.
+int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
+		struct pool_change *ret, struct err *err);
+
+// Living pins by level of each backend of a service: ret[id][level], SERVICE_BACKENDS rows.
+int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1],
+	      struct err *err);
+
+// "10.0.0.11", "here".
+const char *pool_name(const struct lb_member *m, addr_text buf);

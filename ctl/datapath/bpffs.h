@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Where an instance lives in the BPF file system, and whether that file system is the right one.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/abi.h"
+#include "common/limits.h"
+#include "ctl/base/err.h"
+
+#define BPFFS_MOUNT       "/sys/fs/bpf"
+#define BPFFS_ROOT        "/sys/fs/bpf/weir"
+#define WEIR_RUN_FOLDER   "/run/weir"
+#define WEIR_STATE_FOLDER "/var/lib/weir"
+
+// Instance names: a letter, then letters, digits, '-', '_'; at most 31. 0 or -EINVAL with err set.
+int bpffs_check_name(const char *name, struct err *err);
+
+// What every command asks first: can BPF be used (probe_kernel), and is bpffs there and the one that the
+// rest of the machine sees? Mounts it where it is missing. In a
+// mount namespace of its own (`ip netns exec` makes one) pins would vanish with the command: refused,
+// with "use weir -N X". 0 or -errno with err set.
+int bpffs_ready(struct err *err);
+
+// Names below BPFFS_ROOT that are instances. The caller frees each and the array.
+int bpffs_list(char ***ret, size_t *ret_n, struct err *err);
+
+// Descriptor of the map or program pinned at FOLDER/NAME. -ENOENT without err set when it is absent.
+int bpffs_get(const char *folder, const char *name, int *ret_fd, struct err *err);
+int bpffs_put(const char *folder, const char *name, int fd, struct err *err);
+bool bpffs_exist(const char *instance);

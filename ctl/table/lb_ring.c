@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Rings of services: filled from the members as they are, changed, counted.
+#include "ctl/table/lb_ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+
+static struct ring_backend backend_of(const struct lb_member *m)
+{
+	struct ring_backend b = {
+		.port = m->port,
+		.id = m->id,
+		.weight = lb_member_weight(m),
+		.state = (uint8_t)lb_member_state(m),
+		.backup = m->backup,
+	};
+
+	lb_member_address(m, &b.addr);
+	return b;
+}
+
+// The members as ring_elect takes them; the gone are none of the ring's. ret has room for all.
+static size_t backends_of(const struct lb_state *b, const struct lb_service *s,
+			  struct ring_backend *ret)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_members; i++)
+		if (!b->members[s->first_member + i].gone)
+			ret[n++] = backend_of(&b->members[s->first_member + i]);
+	return n;
+}
+
+// Those that count, with their weights: who has none is for a ring as if not there.
+static size_t elected_of(const struct lb_state *b, const struct lb_service *s,
+			 struct ring_backend *ret)
+{
+	size_t n = backends_of(b, s, ret), kept = 0;
+
+	ring_elect(ret, n, ret);
+	for (size_t i = 0; i < n; i++)
+		if (ret[i].weight)
+			ret[kept++] = ret[i];
+	return kept;
+}
+
+void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret)
+{
+	CLEANUP_FREE struct ring_backend *backends = mem_zalloc(s->n_members, sizeof(*backends));
+	size_t n = backends_of(b, s, backends), at = 0;
+
+	ring_elect(backends, n, backends);
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct lb_member *m = &b->members[s->first_member + i];
+
+		ret[i] = (uint8_t)lb_member_state(m);
+		if (!m->gone && !backends[at++].weight && ret[i] == BACKEND_UP)
+			ret[i] = BACKEND_DRAIN;
+	}
+}
+
+void lb_ring_cleanup(struct lb_ring *ring)
+{
+	free(TAKE_PTR(ring->backends));
+	free(TAKE_PTR(ring->owners));
+}
+
+bool lb_ring_fill(const struct lb_state *b, const struct lb_service *s, struct lb_ring *ret)
+{
+	ret->backends = mem_zalloc(s->n_members, sizeof(*ret->backends));
+	ret->owners = mem_zalloc(s->size, sizeof(*ret->owners));
+	ret->n = elected_of(b, s, ret->backends);
+	return ring_fill(&s->key, ret->backends, ret->n, s->size, ret->owners) == 0;
+}
+
+size_t lb_service_change(struct lb_state *b, size_t service, uint64_t now, uint32_t hz,
+			 bool *ret_nobody)
+{
+	const struct lb_service *s = &b->services[service];
+	CLEANUP_LB_RING struct lb_ring ring = {0};
+	struct ring_rules rules = lb_service_rules(s, now, hz);
+
+	*ret_nobody = !lb_ring_fill(b, s, &ring);
+	if (*ret_nobody)
+		return 0;
+	return ring_change(b->slots + s->first_slot, ring.owners, s->size, &rules);
+}
+
+// ---- figures ------------------------------------------------------------------------------------
+
+static uint64_t slot_at(const struct lb_state *b, const struct lb_service *s, uint32_t i)
+{
+	return __atomic_load_n(&b->slots[s->first_slot + i], __ATOMIC_RELAXED);
+}
+
+void lb_service_owned(const struct lb_state *b, const struct lb_service *s, uint32_t *ret)
+{
+	memset(ret, 0, SERVICE_BACKENDS * sizeof(*ret));
+	for (uint32_t i = 0; i < s->size; i++)
+		ret[slot_owner(slot_at(b, s, i))]++;
+}
+
+static void count_phases(const struct lb_state *b, const struct lb_service *s,
+			 const struct ring_rules *rules, struct lb_service_figures *ret)
+{
+	for (uint32_t i = 0; i < s->size; i++) {
+		uint64_t slot = slot_at(b, s, i);
+		enum slot_phase phase = slot_phase(slot, rules->now, rules->hold_ticks);
+
+		ret->stable += phase == SLOT_STABLE;
+		ret->changing += phase == SLOT_CHANGING;
+		ret->pins_only += phase == SLOT_PINS_ONLY;
+	}
+}
+
+static uint64_t share_error(const struct lb_state *b, const struct lb_service *s)
+{
+	CLEANUP_FREE struct ring_backend *elected = mem_zalloc(s->n_members, sizeof(*elected));
+	CLEANUP_FREE uint16_t *owners = mem_zalloc(s->size, sizeof(*owners));
+	size_t n = elected_of(b, s, elected);
+
+	for (uint32_t i = 0; i < s->size; i++)
+		owners[i] = (uint16_t)slot_owner(slot_at(b, s, i));
+	return ring_share_error(elected, n, s->size, owners, NULL);
+}
+
+void lb_service_figures(const struct lb_state *b, const struct lb_service *s, uint64_t now,
+			uint32_t hz, struct lb_service_figures *ret)
+{
+	CLEANUP_FREE struct ring_backend *backends = mem_zalloc(s->n_members, sizeof(*backends));
+	size_t n = backends_of(b, s, backends);
+	struct ring_rules rules = lb_service_rules(s, now, hz);
+
+	*ret = (struct lb_service_figures){.share_error = share_error(b, s)};
+	count_phases(b, s, &rules, ret);
+	ring_fingerprint(&s->key, s->hash, s->size, backends, n, &ret->fingerprint);
+}
+
+// ---- what would be lost -------------------------------------------------------------------------
+
+static uint64_t changes_for(uint64_t slot, const struct ring_rules *rules)
+{
+	uint64_t age = (slot_time(rules->now) - slot) & SLOT_SINCE;
+
+	if (slot_phase(slot, rules->now, rules->hold_ticks) != SLOT_CHANGING)
+		return 0;
+	return age <= rules->hold_ticks ? (rules->hold_ticks - age + 1) << SERVICE_SLOT_SHIFT : 0;
+}
+
+void lb_service_loss(const struct lb_state *b, const struct lb_service *s, uint64_t now,
+		     uint32_t hz, struct lb_service_loss *ret)
+{
+	CLEANUP_LB_RING struct lb_ring ring = {0};
+	struct ring_rules rules = lb_service_rules(s, now, hz);
+	bool somebody = lb_ring_fill(b, s, &ring);
+
+	*ret = (struct lb_service_loss){0};
+	for (uint32_t i = 0; i < s->size; i++) {
+		uint64_t slot = slot_at(b, s, i), more = changes_for(slot, &rules);
+		uint32_t owner = somebody ? ring.owners[i] : BACKEND_NONE;
+
+		ret->unsettled += slot_former(slot) != BACKEND_NONE;
+		ret->other += !slot_former(slot) && slot_owner(slot) != owner;
+		ret->jiffies = more > ret->jiffies ? more : ret->jiffies;
+	}
+}

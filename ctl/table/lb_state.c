@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Services and their members one at a time: found, judged, written as the datapath sees them.
+#include "ctl/table/lb_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/base/mem.h"
+
+void lb_state_free(struct lb_state *b)
+{
+	if (!b)
+		return;
+	free(b->services);
+	free(b->members);
+	free(b->slots);
+	free(b);
+}
+
+void lb_state_cleanup(struct lb_state **b)
+{
+	lb_state_free(*b);
+}
+
+// ---- members ------------------------------------------------------------------------------------
+
+enum backend_state lb_member_state(const struct lb_member *m)
+{
+	if (m->health == BACKEND_DOWN || m->override == BACKEND_DOWN)
+		return BACKEND_DOWN;
+	if (m->health == BACKEND_DRAIN || m->override == BACKEND_DRAIN || m->gone)
+		return BACKEND_DRAIN;
+	return BACKEND_UP;
+}
+
+uint32_t lb_member_weight(const struct lb_member *m)
+{
+	return m->weighed ? m->override_weight : m->weight;
+}
+
+void lb_member_address(const struct lb_member *m, struct addr *ret)
+{
+	*ret = (struct addr){.family = m->family};
+	memcpy(ret->bytes, m->addr, sizeof(ret->bytes));
+}
+
+bool lb_member_expire(struct lb_member *m, uint64_t wall_s)
+{
+	if (!m->until_s || m->until_s > wall_s)
+		return false;
+	m->override = BACKEND_UP;
+	m->until_s = 0;
+	return true;
+}
+
+size_t lb_state_expire(struct lb_state *b, uint64_t wall_s)
+{
+	size_t changed = 0;
+
+	for (size_t i = 0; i < b->n_members; i++)
+		changed += lb_member_expire(&b->members[i], wall_s);
+	return changed;
+}
+
+// ---- services -----------------------------------------------------------------------------------
+
+static uint32_t longest_idle(const struct lb_service *s)
+{
+	return s->idle_tcp > s->idle_udp ? s->idle_tcp : s->idle_udp;
+}
+
+struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz)
+{
+	(void)hz; // a service's times are jiffies
+	return (struct ring_rules){
+		.now = now,
+		.hold_ticks = slot_ticks(longest_idle(s), s->hold),
+		.move = s->udp_move && s->protocols == SERVICE_UDP,
+	};
+}
+
+void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *ret)
+{
+	uint32_t shift = pin_shift(hz);
+
+	*ret = (struct service){
+		.key = s->key,
+		.size = s->size,
+		.first_slot = s->first_slot,
+		.buckets = s->buckets,
+		.hold_ticks = slot_ticks(longest_idle(s), s->hold),
+		.idle_tcp = (uint16_t)pin_ticks(s->idle_tcp, shift),
+		.idle_udp = (uint16_t)pin_ticks(s->idle_udp, shift),
+		.idle_most = (uint16_t)pin_ticks(longest_idle(s), shift),
+		.linger = (uint16_t)pin_linger(s->idle_tcp, hz, shift),
+		.row = s->row,
+		.mode = s->mode,
+		.hash = s->hash,
+		.protocols = s->protocols,
+		.udp_move = s->udp_move,
+		.pin_shift = (uint8_t)shift,
+		.path_ticks = (uint16_t)pin_ticks((uint64_t)SERVICE_PATH_S * hz, shift),
+	};
+}
+
+// ---- look-up ------------------------------------------------------------------------------------
+
+struct lb_service *lb_state_find(const struct lb_state *b, const char *name)
+{
+	for (size_t i = 0; i < b->n_services; i++)
+		if (!strcmp(b->services[i].name, name))
+			return &b->services[i];
+	return NULL;
+}
+
+struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb_service *s,
+				       const struct addr *addr, uint16_t port)
+{
+	static const struct addr here;
+	const struct addr *wanted = addr ? addr : &here;
+
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		struct lb_member *m = &b->members[s->first_member + i];
+
+		if (m->family == wanted->family && (!port || m->port == port) &&
+		    !memcmp(m->addr, wanted->bytes, sizeof(m->addr)))
+			return m;
+	}
+	return NULL;
+}

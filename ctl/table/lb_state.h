@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the balancer knows and keeps: services, their backends and rings. A policy's services are planned
+// around the state that runs, so that no flow of a living backend moves; drains, weights and health change
+// that state between two policies. Pure: ctl/datapath reads it from the kernel and writes it there.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/service.h"
+#include "ctl/base/diag.h"
+#include "ctl/policy/resolved.h"
+#include "ctl/table/ring.h"
+#include "ctl/table/ring_step.h"
+
+#define LB_NAME 32 // of a service, with the final NUL
+
+// A backend of a service, also one that the policy has dropped while slots or pins still name it. A row of
+// a pinned array: WEIR_LAYOUT speaks for its layout.
+struct lb_member {
+	uint8_t addr[16]; // network order, IPv4 in the first four
+	uint8_t family;   // 4 or 6; 0: `here`
+	uint8_t backup;
+	uint8_t gone;     // the policy does not name it any more: it drains
+	uint8_t health;   // enum backend_state, as the checks say
+	uint8_t override; // enum backend_state, as somebody said; BACKEND_UP: nobody did
+	uint8_t weighed;  // somebody set override_weight
+	uint16_t port;    // host order, 0: the packet's
+	uint16_t id;      // its number in slots, pins and the array of backends
+	uint16_t pad[3];
+	uint32_t weight; // as the policy says
+	uint32_t override_weight;
+	uint64_t until_s; // wall clock at which `hand` ends; 0: not by itself
+};
+_Static_assert(sizeof(struct lb_member) == 48, "layout");
+
+// A service; a row of a pinned array as well.
+struct lb_service {
+	char name[LB_NAME];
+	struct hash_key key;
+	uint32_t size;         // slots
+	uint32_t first_slot;   // in balancer.slots
+	uint32_t buckets;      // of pins
+	uint32_t first_member; // in balancer.members
+	uint32_t n_members;
+	uint32_t hold;               // 1 … SERVICE_HOLD_MAX
+	uint32_t idle_tcp, idle_udp; // jiffies; 0: the service has no such protocol. tcp: sctp too
+	uint16_t row;                // of its counters: a number of the backends' space
+	uint8_t mode;                // enum service_mode
+	uint8_t hash;                // enum service_hash
+	uint8_t protocols;           // SERVICE_TCP | …
+	uint8_t udp_move;
+	uint8_t pad[10];
+	uint64_t pushed;    // living pins pushed out, when somebody looked last (ring_hold)
+	uint64_t pushed_at; // jiffies64 of the last look that found more
+};
+_Static_assert(sizeof(struct lb_service) == 112, "layout");
+
+struct lb_state {
+	struct lb_service *services; // in the order of the policy
+	size_t n_services;
+	// Of a service side by side: those of the policy in its order, then the gone.
+	struct lb_member *members;
+	size_t n_members;
+	uint64_t *slots;
+	size_t n_slots;
+};
+
+void lb_state_free(struct lb_state *b);
+void lb_state_cleanup(struct lb_state **b);
+#define CLEANUP_LB_STATE CLEANUP(lb_state_cleanup)
+
+// A bit for each number of a backend.
+struct lb_ids {
+	uint64_t bits[SERVICE_BACKENDS / 64];
+};
+bool lb_ids_has(const struct lb_ids *ids, uint32_t id);
+void lb_ids_add(struct lb_ids *ids, uint32_t id);
+// Both add to `ids`, which begins as zeros. All that a balancer's members, services and slots name (owner,
+// and former of slots that are not stable).
+void lb_ids_of(const struct lb_state *b, struct lb_ids *ids);
+// All that living pins name; the walk that ring_walk is, for ids. It frees none.
+void lb_ids_of_pins(const struct ring_pins *pins, struct lb_ids *ids);
+
+// What somebody set by hand, for services that do not run yet (after a reboot): from the state folder.
+struct lb_override {
+	char service[LB_NAME];
+	struct addr addr; // family 0: here
+	uint16_t port;
+	uint8_t state; // enum backend_state
+	bool weighed;
+	uint32_t weight;
+	uint64_t until_s;
+};
+
+struct lb_plan_options {
+	const struct lb_state *running; // of the generation in force; NULL: none
+	// Named by living pins, and by the ring before; NULL: none. They are not given, and kept as gone
+	// members where they are of a service that goes on.
+	const struct lb_ids *busy;
+	const bool *pinned; // by running service: some pin of it may live. NULL: none does
+	const struct lb_override *overrides; // for members that `running` does not have
+	size_t n_overrides;
+	struct hash_key key; // of services, unless the policy says `seed`
+	uint64_t now;        // jiffies64
+	uint64_t wall_s;     // what the hand set until then or before is over
+	uint32_t hz;
+	// What would move every connection is done: the service begins anew, with new numbers, and with
+	// stable slots, as nothing is pinned to those. What hand and checks say of a backend goes on.
+	bool force;
+	// The running ring goes on beside the new one: all its members stay, as `gone` at least, and its
+	// number of pins, so that both look into the same.
+	bool trial;
+	// Numbers are below it, and an error says that a trial has no more; 0: as many as there can be.
+	uint32_t room;
+};
+
+// The balancer of a policy. A service that runs under this name keeps its numbers, hands and slots; its
+// slots change by ring_step to the ring of the backends that count now (BACKEND_NONE in every slot: none
+// ever did). Members are the same when address and port are. Those that the policy drops stay as `gone`
+// while slots or busy pins name them. Refused without `force`, with an error in d at the service's place:
+// another seed, hash, size or mode of a running service. (A VIP that goes to another service is checked by
+// who knows the policy before.) Warned of: a share that is off by more than SERVICE_SHARE_WARN parts of a
+// million; another number of pins while `pinned`, not stable or on trial (the old number stays); a service none of whose
+// backends counts (its last ring stays). 0, or -EINVAL with errors queued: also when numbers run out.
+int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct diag *d,
+	    struct lb_state **ret);
+
+// The numbers that `b` gives and `running` (may be NULL) did not have: pins that name them are to be freed
+// first (ring_forget).
+void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
+
+// What a member is by now: down if health or hand say so, else drained if they say so or it is gone.
+enum backend_state lb_member_state(const struct lb_member *m);
+// What the datapath is told of the members of a service, in their order: also who is up is drained when it gets no
+// new flows, as its weight is 0, or it is a backup that is not needed.
+void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret);
+uint32_t lb_member_weight(const struct lb_member *m);                // as it counts
+void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0: here
+
+// Ends the states that the hand set until `wall_s` or before; weights are set for good. Returns whether, and how
+// many, members changed.
+bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
+size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);
+
+struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz);
+
+// Changes the slots of a service to the ring of its members as they are. Returns how many changed; none
+// where nobody counts: the last ring stays, and *ret_nobody is set. -ENOMEM is not returned: mem_ aborts.
+size_t lb_service_change(struct lb_state *b, size_t service, uint64_t now, uint32_t hz,
+			 bool *ret_nobody);
+
+// The service as the datapath sees it.
+void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *ret);
+
+// What somebody set of a member, from a list; before, it has nothing of it. What is over by `wall_s` is left out.
+void lb_member_take_override(struct lb_member *m, const char *service,
+			     const struct lb_override *overrides, size_t n, uint64_t wall_s);
+
+// What a service would lose if it began anew with the members as they are.
+struct lb_service_loss {
+	uint32_t unsettled; // slots that are not stable: what goes there is remembered
+	uint32_t other;     // stable slots that would have another owner, or none
+	uint64_t jiffies;   // for so long slots are changing, whatever happens
+};
+void lb_service_loss(const struct lb_state *b, const struct lb_service *s, uint64_t now,
+		     uint32_t hz, struct lb_service_loss *ret);
+
+// Finds them by name; by address and port (port 0 fits any; NULL address: here). NULL: not there.
+struct lb_service *lb_state_find(const struct lb_state *b, const char *name);
+struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb_service *s,
+				       const struct addr *addr, uint16_t port);
+
+// Figures of a service's ring.
+struct lb_service_figures {
+	uint32_t stable, changing, pins_only; // slots by phase
+	uint64_t fingerprint;                 // ring_fingerprint of members that are not gone
+	uint64_t share_error;                 // parts of a million, of those that count
+};
+void lb_service_figures(const struct lb_state *b, const struct lb_service *s, uint64_t now,
+			uint32_t hz, struct lb_service_figures *ret);
+// Slots by owner: ret[id], SERVICE_BACKENDS of them.
+void lb_service_owned(const struct lb_state *b, const struct lb_service *s, uint32_t *ret);

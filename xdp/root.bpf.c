@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What is attached to an interface: it picks the policy's slot and jumps there. It holds no policy, so
+// it never has to be replaced, and it is where the kernel takes a trial back by itself.
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "xdp/count.bpf.h"
+
+static __always_inline int pass(struct xdp_md *ctx, enum weir_reason reason)
+{
+	count(ctx, reason, bpf_xdp_get_buff_len(ctx));
+	return XDP_PASS;
+}
+
+// knobs.bypass is the latest end of all bypasses; which interfaces they are for costs a look only
+// while there is one.
+static __always_inline bool bypassed(const struct xdp_md *ctx)
+{
+	return bpf_jiffies64() < knobs.bypass_until[iface_number(ctx)];
+}
+
+// What came with a trial is as good as detached once it has run out: whoever was cut off by it gets in again.
+static __always_inline bool went_with_trial(const struct xdp_md *ctx)
+{
+	return knobs.brought && knobs.brought >> iface_number(ctx) & 1;
+}
+
+SEC("xdp")
+int weir_root(struct xdp_md *ctx)
+{
+	if (unlikely(knobs.bypass) && bypassed(ctx))
+		return pass(ctx, REASON_PASS_BYPASS);
+	// Constant slot numbers: a variable one costs a retpoline.
+	if (knobs.deadline && bpf_jiffies64() > knobs.deadline) {
+		if (went_with_trial(ctx))
+			return pass(ctx, REASON_PASS_BYPASS);
+		bpf_tail_call_static(ctx, &progs, PROG_PREVIOUS);
+	} else {
+		bpf_tail_call_static(ctx, &progs, PROG_ACTIVE);
+	}
+	return pass(ctx, REASON_PASS_NO_POLICY);
+}
+
+char _license[] SEC("license") = "GPL";

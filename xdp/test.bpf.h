@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A test program is a second instance of a policy over the same tables that runs test packets: it writes no
+ * counter, bucket, set or event, only its answer. */
+#pragma once
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "common/config.h"
+#include "common/policy.h"
+#include "xdp/packet.bpf.h"
+
+const volatile struct config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_test);
+} test SEC(".maps");
+
+static __always_inline struct policy_test *test_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&test, &zero);
+}
+
+static __always_inline bool test_is_live(void)
+{
+	struct policy_test *t = test_get();
+
+	return t && t->live;
+}
+
+/* A rule that counts and goes on was met. */
+static __always_inline void test_counted(bool counts, __u32 index)
+{
+	struct policy_test *t = test_get();
+
+	if (!t || !counts)
+		return;
+	if (t->counted < 5)
+		t->first_counted[t->counted] = index;
+	t->counted++;
+}
+
+static __always_inline void test_rule(__u32 index)
+{
+	struct policy_test *t = test_get();
+
+	if (t)
+		t->rule = index;
+}
+
+static __always_inline void test_answer(__u32 reason)
+{
+	struct policy_test *t = test_get();
+
+	if (t)
+		t->reason = reason;
+}
