@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint bench vmtest faults connections fuzz install clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest faults connections fuzz compile_commands.json install clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -42,7 +42,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint bench vmtest faults connections fuzz fuzz-targets install uninstall clean help setup
+.PHONY: all demo test check tests lint bench vmtest faults connections fuzz fuzz-targets install uninstall clean help setup compile_commands.json
 
 all: $(O)/weir $(MAN)
 
@@ -56,6 +56,7 @@ help:
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make connections  500 downloads through every change of a pool, floods, large transfers (root, ten minutes)'
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
+	@echo 'make compile_commands.json  how each C file is compiled, for editors and clangd'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean      remove $(O)'
 
@@ -267,6 +268,9 @@ bench:
 lint: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) $(SKELETONS)
 	$(Q)O=$(O) scripts/lint
+
+compile_commands.json:
+	$(Q)$(MAKE) --no-print-directory -nB V=1 O=$(O) check fuzz-targets $(O)/tests/bench/bench | scripts/compile-commands > $@
 
 fuzz: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) fuzz-targets

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the build promises of the program: its protections, and what make install puts where."""
 
+import json
 import os
 import stat
 
@@ -41,3 +42,13 @@ def test_install_strips_the_program(tmp_path):
     assert ".symtab" in readelf("-S")  # the one in the build folder keeps its names
     assert run([program, "-V"]).stdout.startswith("weir ")
     assert (tmp_path / "usr/share/man/man8/weir.8").exists()
+
+
+def test_compile_commands_name_every_file():
+    commands = run(["make", "-nB", "-C", ROOT, "V=1", "check"], timeout=120).stdout
+    made = run([ROOT / "scripts/compile-commands"], input=commands, cwd=ROOT)
+    compiled = {entry["file"]: entry["arguments"] for entry in json.loads(made.stdout)}
+    folders = ("ctl", "xdp", "tests/unit")
+    wanted = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.c")}
+    assert wanted and not wanted - compiled.keys()
+    assert "bpf" in compiled["xdp/policy.bpf.c"] and "-Wconversion" in compiled["ctl/main.c"]
