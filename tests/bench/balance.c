@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "balance": packets of a service on their way to its backends, over a program that restores the
-// frame, moves its head as much and sends it back.
+// Rows "balance": packets of a service to its backends. Net of a program that restores the frame, moves its
+// head by the same amount and sends it back.
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
@@ -10,15 +10,15 @@
 
 #define BACKENDS 64
 #define PINS     (4 * BENCH_SOURCES)
-#define SPOOFED  24 // bits: sources of the flood
+#define SPOOFED  24 // bits of the sources of the flood
 #define IP4      20
 #define IP6      40
 #define UDP      8
 
 enum traffic {
-	ONE,   // flow
-	MANY,  // flows, BENCH_SOURCES of them
-	FLOOD, // SYNs
+	ONE,   // one flow
+	MANY,  // BENCH_SOURCES flows
+	FLOOD, // a SYN flood
 };
 
 struct balance_case {
@@ -125,8 +125,8 @@ static struct addr *make_flows(enum traffic traffic)
 	return flows;
 }
 
-// Flows are pinned and have been heard again, a flood has filled all the pins.
-static void settle(struct draw *d, const struct subject *weir, enum traffic traffic)
+// Afterwards all flows are pinned and have been heard again; a flood has filled all pins.
+static void warm_up(struct draw *d, const struct subject *weir, enum traffic traffic)
 {
 	uint32_t packets = traffic == FLOOD ? 2 * PINS : 2 * BENCH_SOURCES;
 
@@ -153,7 +153,7 @@ static void run_case(const struct bench *b, const struct balance_case *c)
 	write_service(c, path);
 	subject_weir(&(struct weir_options){.policy = path, .changing = c->changing}, &weir);
 	if (c->changing)
-		settle(d, &weir, c->traffic);
+		warm_up(d, &weir, c->traffic);
 	measure(b, &c->goal, d, ANSWER_SEND, (struct subject *[]){&weir}, 1);
 	draw_free(d);
 }

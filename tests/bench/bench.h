@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The bench: families of rows, each row some programs measured in turn on the same packets.
+// The bench: families of rows. Each row measures some programs in turn on the same packets.
 #pragma once
 
 #include <stdbool.h>
@@ -15,16 +15,16 @@ struct bench {
 	const char *weir; // the program, for the rows that run commands
 	char *folder;     // for policies and lists, removed at the end
 	size_t rounds;
-	int cpu; // that everything is pinned to
-	// Ids that were asked for: prefixes; n 0: all.
+	int cpu; // on which everything runs
+	// Prefixes of the requested ids; n 0: all rows.
 	const char *const *wanted;
 	size_t wanted_n;
 };
 
-// Is any row asked for whose id begins with `prefix`?
+// True if a row is requested whose id begins with `prefix`.
 bool bench_wants(const struct bench *b, const char *prefix);
 
-// One file each; adds its rows to the report.
+// One file each. `run` adds the rows to the report.
 struct family {
 	const char *name;
 	void (*run)(struct bench *b);
@@ -32,13 +32,13 @@ struct family {
 extern const struct family entry_family, filter_family, hosts_family, overlay_family, limit_family,
 	balance_family, live_family, control_family;
 
-// Takes away what the control rows have left when they are broken off.
+// Removes what the control rows leave when they are interrupted.
 void control_clean_up(void);
 
-// Ends the bench with status 2: what it needs is not there.
+// Ends the bench with status 2: a requirement is missing.
 _Noreturn void bench_die(const struct err *err);
 __attribute__((format(printf, 2, 3))) _Noreturn void bench_fail(int code, const char *fmt, ...);
 
-// Thread CPU time: what others do on the CPU meanwhile does not count.
+// CPU time of the thread: time of other threads on the CPU does not count.
 uint64_t bench_cpu_ns(void);
 uint64_t bench_now_ns(void); // monotonic

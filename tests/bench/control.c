@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "apply" and "block": whole commands, from fork to exit, and the memory they took. They run in the
-// bench's own network namespace, on an instance of its own.
+// Rows "apply" and "block": time and memory of whole commands, from fork to exit. They run in the network
+// namespace of the bench, on a separate instance.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +23,12 @@ static const struct row_goal apply_1m = {.id = "apply-1m",
 					 .reach_kb = 585937}; // 600 MB
 static const struct row_goal apply_1000 = {
 	.id = "apply-1000",
-	.what = "weir apply of 1,000 rules, test program included",
+	.what = "weir apply of 1,000 rules, including the test program",
 	.reach_ns = 150e6};
 static const struct row_goal block_100k = {
 	.id = "block-100k", .what = "weir block -f of 100,000 addresses", .reach_ns = 0.5e9};
 
-static char *instance; // its name; NULL: none
+static char *instance; // its name; NULL: there is no instance
 static const char *weir_path;
 
 // weir -n INSTANCE WORDS…
@@ -71,7 +71,7 @@ static void report(const struct bench *b, const struct row_goal *goal, const cha
 	report_row(b->report, &row);
 }
 
-// Two policies that differ, so that each apply has something to do.
+// Two different policies, so that each apply changes something.
 static void write_big(const struct bench *b, char *const paths[2])
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -130,7 +130,8 @@ static void run_apply_1m(const struct bench *b)
 	       status ? 0 : measure_min(weir_costs.ns, ROUNDS) / measure_min(nft_costs.ns, ROUNDS));
 	if (status)
 		report_skipped(b->report, &apply_1m, "nft",
-			       status == 127 ? "no nft: package nftables" : "nft refuses the set");
+			       status == 127 ? "nft not found (package nftables)"
+					     : "nft rejects the set");
 	else
 		report(b, &apply_1m, "nft", &nft_costs,
 		       measure_min(weir_costs.ns, ROUNDS) / measure_min(nft_costs.ns, ROUNDS));

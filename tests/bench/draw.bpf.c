@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Gives every packet another source address, then jumps into the program under test, or sends it out of
-// a device. Where that program puts headers around the packet, they are taken away again first.
+// Gives every packet another source address, then jumps into the program under test or sends the packet out of a
+// device. Outer headers that the program under test has added are removed first.
 #include <linux/bpf.h>
 #include <stdbool.h>
 
@@ -10,12 +10,12 @@
 
 const volatile __u32 offset;  // of the source in the frame
 const volatile __u32 words;   // of a source: 1 or 4
-const volatile __u32 flood;   // a source never seen before for each packet, in place of the list
-const volatile __u32 spread;  // which bits of such a source are drawn
-const volatile __u32 base;    // and what the others are
-const volatile __u32 ifindex; // of the device to send to; 0: jump
-const volatile __u32 restore; // the link and IP headers are written anew
-const volatile __u32 grown;   // by so many bytes in front of them
+const volatile __u32 flood;   // a new source for each packet instead of one of the list
+const volatile __u32 spread;  // random bits of such a source
+const volatile __u32 base;    // the other bits
+const volatile __u32 ifindex; // of the output device; 0: jump
+const volatile __u32 restore; // rewrite the link and IP headers
+const volatile __u32 grown;   // bytes to remove in front of them
 const volatile struct bench_head head;
 
 __u32 next_source;
@@ -36,7 +36,7 @@ struct {
 	__type(value, __u32);
 } target SEC(".maps");
 
-// xorshift64 (Marsaglia 2003): no number comes twice.
+// xorshift64 (Marsaglia 2003): no number is repeated within the period.
 static __always_inline __u64 random64(void)
 {
 	__u64 x = random_state;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the bench and its small programs share: sources to draw from, rules of the linear scan. */
+/* Shared by the bench and its small programs: the list of sources, the rules of the linear scan. */
 #pragma once
 
 #include <linux/types.h>
 
-#define BENCH_SOURCES (1u << 19) /* drawn one after the other, in random order, over and over */
+#define BENCH_SOURCES (1u << 19) /* used one after the other, in random order, repeatedly */
 
-/* A line of sources: 16 of IPv4, 4 of IPv6, in network order; flat, so that the look-up is inlined. */
+/* A cache line of sources, 16 of IPv4 or 4 of IPv6, in network order; flat, so that the look-up is inlined. */
 #define BENCH_CELLS 16
 struct bench_cells {
 	__u32 cell[BENCH_CELLS];
 };
 
-/* The headers of Ethernet and IPv4, in pieces that no field of theirs crosses: a load of two of them
- * would wait for both stores, as it never does for a packet from a device. */
+/* The Ethernet and IPv4 headers, in pieces that no header field crosses: a load that spans two pieces would
+ * wait for both stores, which does not happen with packets from a device. */
 #define BENCH_HEAD_ETHER 7
 #define BENCH_HEAD_IP    5
 struct bench_head {
@@ -22,8 +22,8 @@ struct bench_head {
 	__u32 ip[BENCH_HEAD_IP];
 };
 
-/* A rule of the linear scan, IPv4, in host order: masks of zero and spans of everything where the rule does
- * not name the field. */
+/* A rule of the linear scan, IPv4, in host order. A field that the rule does not name has a mask of zero or a
+ * full range. */
 struct bench_rule {
 	__u32 src, src_mask, dst, dst_mask;
 	__u16 sport_first, sport_last, dport_first, dport_last;

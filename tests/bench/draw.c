@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads the program that draws, and runs it.
+// Loads and runs the program that sets source addresses.
 #include "tests/bench/draw.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 struct draw {
 	struct draw_bpf *skel;
 	struct draw_options options;
-	uint8_t frame[FRAME_BYTES]; // begins with what the target will put there
+	uint8_t frame[FRAME_BYTES]; // starts with room for the headers that the target adds
 	size_t length;
 };
 
@@ -61,7 +61,7 @@ static void put_ip(struct draw *d, uint8_t family)
 	}
 }
 
-// Its checksum is none of those that are left to a device.
+// The checksum is not one that is left to a device.
 static void put_tcp(struct draw *d, const struct draw_options *o)
 {
 	uint8_t tcp[20] = {40000 >> 8, 40000 & 0xff, 0,    80,   0,    0,    0,   1, 0, 0, 0,
@@ -70,7 +70,7 @@ static void put_tcp(struct draw *d, const struct draw_options *o)
 	if (o->ack)
 		tcp[13] = 0x10;
 	put(d, tcp, sizeof(tcp));
-	d->length = d->length < 60u + o->grow ? 60u + o->grow : d->length; // the shortest frame
+	d->length = d->length < 60u + o->grow ? 60u + o->grow : d->length; // minimum frame
 }
 
 static void fill_sources(const struct draw *d, const struct draw_options *o)
@@ -96,7 +96,7 @@ static int load(struct draw *d, const struct draw_options *o)
 		(uint32_t)(ETHER_BYTES + (o->vlan ? TAG_BYTES : 0) + (o->family == 4 ? 12 : 8));
 	*(uint32_t *)&skel->rodata->words = (uint32_t)words;
 	*(uint32_t *)&skel->rodata->flood = o->flood;
-	// Below 10.0.0.0/8: a service drops what comes from 127.0.0.0/8 and the like.
+	// In 10.0.0.0/8: a service drops packets from 127.0.0.0/8 and other martian sources.
 	*(uint32_t *)&skel->rodata->spread = o->spread ? htonl(~0u >> (32 - o->spread)) : ~0u;
 	*(uint32_t *)&skel->rodata->base = o->spread ? htonl(10u << 24) : 0;
 	*(uint32_t *)&skel->rodata->ifindex = o->ifindex;
@@ -126,7 +126,7 @@ struct draw *draw_new(const struct draw_options *o)
 	put_tcp(d, o);
 	d->skel = draw_bpf__open();
 	if (!d->skel || (code = load(d, o)))
-		bench_fail(d->skel ? -code : errno, "cannot load the program that draws");
+		bench_fail(d->skel ? -code : errno, "cannot load the program that sets sources");
 	if (!o->flood)
 		fill_sources(d, o);
 	return d;
@@ -160,7 +160,7 @@ uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict)
 	int code = bpf_prog_test_run_opts(bpf_program__fd(d->skel->progs.bench_draw), &opts);
 
 	end = bench_cpu_ns();
-	// The kernel says so when the frame does not fit into no buffer, but has run it.
+	// Without an output buffer the kernel returns ENOSPC, but it has run the program.
 	if (code && code != -ENOSPC)
 		bench_fail(-code, "cannot run packets");
 	if (ret_verdict)

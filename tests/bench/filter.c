@@ -15,7 +15,7 @@ struct rules_case {
 };
 
 static const struct rules_case rules_cases[] = {
-	{{.id = "filter-1", .what = "one rule, which matches", .peer = "linear", .reach_ns = 12},
+	{{.id = "filter-1", .what = "one rule, matching", .peer = "linear", .reach_ns = 12},
 	 RULES_FIELDS,
 	 1},
 	{{.id = "filter-64",
@@ -35,7 +35,7 @@ static const struct rules_case rules_cases[] = {
 	 RULES_FROM,
 	 4096},
 	{{.id = "filter-4096-worst",
-	  .what = "4096 rules, every summary bit set, nothing until the last word",
+	  .what = "4096 rules, every summary bit set, no match until the last word",
 	  .peer = "linear",
 	  .reach_ns = 170},
 	 RULES_WORST,
@@ -74,7 +74,7 @@ struct sets_case {
 	uint8_t family;
 	bool vlan;
 	enum kind kind;
-	const char *peer; // besides the LPM trie: of what to compare with
+	const char *peer; // to compare with besides the LPM trie
 };
 
 #define SETS "64 rules over eight fields, two sets of 10,000 prefixes, "
@@ -99,7 +99,7 @@ static const struct sets_case sets_cases[] = {
 	 .family = 4,
 	 .kind = KIND_MIX},
 	{{.id = "filter-64-10k-vlan",
-	  .what = SETS "IPv4 behind a VLAN tag, sources in none",
+	  .what = SETS "IPv4 in VLAN, sources in none",
 	  .peer = "xdp-filter"},
 	 .family = 4,
 	 .vlan = true,
@@ -118,7 +118,7 @@ static const struct sets_case sets_cases[] = {
 	 .kind = KIND_PRESENT},
 };
 
-// The set in two files, every other prefix.
+// Splits the set into two files, prefixes alternating.
 static void write_halves(const struct set *s, char *const paths[2])
 {
 	for (size_t half = 0; half < 2; half++) {
@@ -175,8 +175,8 @@ static void run_family(const struct bench *b, uint8_t family)
 	subject_xdp_filter("ip", sets, 1, &ip);
 	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++) {
 		const struct sets_case *c = &sets_cases[i];
-		// xdp-filter has the first address of each prefix: only absent sources are the same
-		// to it. The LPM program knows no tags.
+		// xdp-filter has the first address of each prefix, so only absent sources are
+		// equivalent. The LPM program does not parse tags.
 		struct subject *absent[] = {&weir, &all, &ip, &lpm};
 		struct subject *present[] = {&weir, &lpm};
 

@@ -12,11 +12,11 @@ struct kind_goal {
 };
 
 struct set_case {
-	const char *id; // what the ids begin with
+	const char *id; // prefix of the ids
 	uint8_t family;
 	bool hosts;
 	size_t n;
-	struct kind_goal rows[3]; // goal.id NULL: no more
+	struct kind_goal rows[3]; // goal.id NULL: end
 };
 
 static const struct set_case cases[] = {

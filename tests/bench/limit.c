@@ -5,7 +5,7 @@
 #include "tests/bench/policy.h"
 
 #define SOURCES 100000
-#define ROOM    131072 // of the table per source, and of the LRU map
+#define ROOM    131072 // in the table per source and in the LRU map
 
 static const struct row_goal known = {
 	.id = "limit-source",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "drop-live": frames over a veth pair, dropped where they arrive; sender and receiver share one CPU.
+// Rows "drop-live": frames over a veth pair, dropped on arrival. Sender and receiver share one CPU.
 #include <errno.h>
 #include <linux/if_link.h>
 #include <net/if.h>
@@ -26,13 +26,13 @@ struct live_case {
 
 static const struct live_case cases[] = {
 	{{.id = "drop-live",
-	  .what = "live frames over veth, 1,000 addresses, random present: share of an empty program's",
+	  .what = "live frames over veth, 1,000 addresses, random present: rate relative to an empty program",
 	  .peer = "empty",
 	  .reach_ratio = 0.92},
 	 1000},
 	{{.id = "drop-live-1m",
-	  .what = "live frames over veth, 1,000,000 addresses, random present: share of an empty "
-		  "program's",
+	  .what = "live frames over veth, 1,000,000 addresses, random present: rate relative to an "
+		  "empty program",
 	  .peer = "empty",
 	  .reach_ratio = 0.7},
 	 1000000},
@@ -46,7 +46,7 @@ static void make_pair(void)
 		{"ip", "link", "add", SENDER, "type", "veth", "peer", "name", RECEIVER},
 		{"ip", "link", "set", SENDER, "up"},
 		{"ip", "link", "set", RECEIVER, "up"},
-		// Without a program a receiver takes frames only so.
+		// Without a program, a receiver accepts XDP frames only with GRO.
 		{"ethtool", "-K", RECEIVER, "gro", "on"},
 	};
 
@@ -67,7 +67,7 @@ static void attach(int program)
 		bench_fail(-code, "cannot attach a program to %s", RECEIVER);
 }
 
-// What the receiver's queues have taken: the sum of "rx_queue_N_xdp_packets: M".
+// Packets that the queues of the receiver have accepted: the sum of "rx_queue_N_xdp_packets: M".
 static uint64_t received(void)
 {
 	FILE *f = popen("ethtool -S " RECEIVER, "re");
@@ -116,20 +116,20 @@ static void subject_nft(const struct bench *b, const struct set *s, struct subje
 	write_table(s, path);
 	status = tool_run((const char *const[]){"nft", "-f", path, NULL}, NULL);
 	if (status)
-		ret->skipped = mem_printf(status == 127 ? "no nft: package nftables"
-							: "nft ended with status %d",
+		ret->skipped = mem_printf(status == 127 ? "nft not found (package nftables)"
+							: "nft exited with status %d",
 					  status);
 }
 
-// Measuring
+// Measurement
 
 struct programs {
 	struct subject *at[PROGRAMS];
-	double *ns[PROGRAMS]; // a packet, by round
+	double *ns[PROGRAMS]; // per packet, by round
 	size_t n;
 };
 
-// nft has no program: its hook gets what no program takes.
+// nft has no program: its hook gets the packets while no program is attached.
 static double run_once(const struct row_goal *goal, const struct draw *d, const struct subject *s)
 {
 	uint64_t before, taken;
@@ -142,10 +142,10 @@ static double run_once(const struct row_goal *goal, const struct draw *d, const 
 	taken = received() - before;
 	if (s->program >= 0)
 		attach(-1);
-	// A packet more or less may still be on its way.
+	// Some packets may still be in flight.
 	if (taken < PACKETS - PACKETS / 100 || taken > PACKETS + PACKETS / 100)
-		bench_fail(EIO, "%s: of %u packets to '%s' %llu arrived", goal->id, PACKETS,
-			   s->name, (unsigned long long)taken);
+		bench_fail(EIO, "%s: '%s' received %llu of %u packets", goal->id, s->name,
+			   (unsigned long long)taken, PACKETS);
 	return ns / (double)taken;
 }
 

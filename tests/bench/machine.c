@@ -12,7 +12,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 
-// The value behind "KEY\t: " in /proc/cpuinfo.
+// The value of "model name" in /proc/cpuinfo.
 static char *cpu_model(void)
 {
 	CLEANUP_FILE FILE *f = fopen("/proc/cpuinfo", "re");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// On what it was measured.
+// The machine on which a run was measured.
 #pragma once
 
 #include <stddef.h>
 
 struct json;
 
-// CPU, cores, caches, kernel, load, date. The caller owns it.
+// CPU, cores, caches, kernel, load, date. The caller owns the object.
 struct json *machine_describe(int cpu, size_t rounds);
-// The load at the end.
+// Adds the load at the end.
 void machine_finish(struct json *machine);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Measures Weir and its peers: one table on standard output, one JSON file.
+// Measures Weir and its peers; writes a table to standard output and a JSON file.
 //
-// usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [ID…]: rows whose id begins so, all without. Needs
-// root. Exit status 0 all was measured, reached or not; 1 wrong usage; 2 the system refused.
+// usage: bench [-o FILE] [-w WEIR] [-r ROUNDS] [-c CPU] [ID…]: the rows whose id begins with ID, or all rows. Needs
+// root. Exit status: 0 all rows were measured, whether goals are reached or not; 1 usage; 2 system error.
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ void bench_fail(int code, const char *fmt, ...)
 	bench_die(&err);
 }
 
-// Leaving
+// Exit
 
 static char folder[] = "/tmp/weir-bench-XXXXXX";
 static pid_t owner;
@@ -92,7 +92,7 @@ static void stop(int number)
 	exit(128 + number);
 }
 
-// Begin
+// Start
 
 static int last_cpu(void)
 {
@@ -100,7 +100,7 @@ static int last_cpu(void)
 	int last = 0;
 
 	if (sched_getaffinity(0, sizeof(set), &set))
-		bench_fail(errno, "cannot read which CPUs may be used");
+		bench_fail(errno, "cannot read the allowed CPUs");
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET((size_t)cpu, &set))
 			last = cpu;
@@ -114,17 +114,17 @@ static void pin(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET((size_t)cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
-		bench_fail(errno, "cannot stay on CPU %d", cpu);
+		bench_fail(errno, "cannot bind to CPU %d", cpu);
 }
 
-// A network namespace of its own, whose loopback device test packets come in on.
+// Test packets arrive on the loopback device of a separate network namespace.
 static void prepare(struct bench *b)
 {
 	if (unshare(CLONE_NEWNET))
-		bench_fail(errno, "cannot make a network namespace");
+		bench_fail(errno, "cannot create a network namespace");
 	tool_need((const char *const[]){"ip", "link", "set", "lo", "up", NULL}, NULL);
 	if (!mkdtemp(folder))
-		bench_fail(errno, "cannot make '%s'", folder);
+		bench_fail(errno, "cannot create '%s'", folder);
 	b->folder = folder;
 	owner = getpid();
 	atexit(clean_up);
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	const char *out = read_options(&b, argc, argv);
 
 	if (geteuid())
-		bench_fail(EPERM, "the bench loads programs into the kernel: run it as root");
+		bench_fail(EPERM, "the bench loads programs into the kernel: run as root");
 	probe_quiet(getenv("VERBOSE"));
 	prepare(&b);
 	b.report = report_new(b.cpu, b.rounds);

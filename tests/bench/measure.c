@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs subjects in turn and takes from each what drawing the source costs.
+// Runs subjects in turn and subtracts the time that setting the source takes.
 #include "tests/bench/measure.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ double measure_min(const double *at, size_t n)
 struct series {
 	struct subject *subject;
 	uint32_t packets; // of one round
-	double *ns;       // a packet, by round
+	double *ns;       // per packet, by round
 };
 
 static void check(const struct row_goal *goal, struct draw *d, const struct subject *s,
@@ -52,7 +52,7 @@ static void check(const struct row_goal *goal, struct draw *d, const struct subj
 	for (int i = 0; i < CHECKS && answer != ANSWER_ANY; i++) {
 		draw_run(d, 1, &verdict);
 		if (verdict != wanted)
-			bench_fail(EPROTO, "%s: '%s' answers %u in place of %u", goal->id, s->name,
+			bench_fail(EPROTO, "%s: '%s' returns %u instead of %u", goal->id, s->name,
 				   verdict, wanted);
 	}
 }
@@ -68,7 +68,7 @@ static void calibrate(struct draw *d, struct series *s)
 	s->packets = ns < RUN_MIN ? RUN_MIN : ns > BENCH_SOURCES ? BENCH_SOURCES : (uint32_t)ns;
 }
 
-// The warm-up brings its own tables back into the caches, out of which the others have pushed them.
+// The warm-up brings the subject's tables back into the caches, which the others have filled.
 static double run_once(struct draw *d, const struct series *s)
 {
 	draw_target(d, s->subject->program);
@@ -102,7 +102,7 @@ static struct row row_of(const struct row_goal *goal, const struct series *s,
 	return row;
 }
 
-// The peer that the goal names goes into the row of the subject, each peer into a row of its own.
+// The row of the subject has the ratio to the peer that the goal names. Each peer has a row as well.
 static void report(const struct bench *b, const struct row_goal *goal, const struct series *series,
 		   size_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The interleaved run: every subject in turn on the same packets, round after round.
+// Interleaved measurement: every subject in turn on the same packets, round after round.
 #pragma once
 
 #include <linux/bpf.h>
@@ -11,7 +11,7 @@
 
 #define MEASURE_SUBJECTS 8
 
-// What a subject has to answer; ends the bench otherwise, because it then measures something else.
+// The verdict that a subject must return. Otherwise the bench ends, as it would measure something else.
 enum answer {
 	ANSWER_DROP,
 	ANSWER_PASS,
@@ -19,11 +19,10 @@ enum answer {
 	ANSWER_ANY,
 };
 
-// subjects[0] is the one that the row is about, the others are peers. Those that are skipped get a row that
-// says so.
+// subjects[0] is the subject of the row, the others are peers. A skipped subject gets a row with the reason.
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
 	     struct subject *const *subjects, size_t n);
 
-// Minimum and median; sorts.
+// Minimum and median; the median sorts the array.
 double measure_median(double *at, size_t n);
 double measure_min(const double *at, size_t n);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "overlay": addresses blocked by hand, under the empty policy.
+// Rows "overlay": addresses blocked in the overlay, with the empty policy.
 #include "ctl/base/mem.h"
 #include "tests/bench/measure.h"
 
 static const struct row_goal present = {.id = "overlay-100k",
-					.what = "100,000 addresses blocked by hand, random present",
+					.what = "100,000 blocked addresses, random present",
 					.peer = "kernel-hash",
 					.reach_ratio = 1.3};
 static const struct row_goal absent = {.id = "overlay-100k-absent",
-				       .what = "100,000 addresses blocked by hand, random absent",
+				       .what = "100,000 blocked addresses, random absent",
 				       .peer = "kernel-hash"};
 
 static void measure_kind(const struct bench *b, const struct row_goal *goal, enum kind kind,

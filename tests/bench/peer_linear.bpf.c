@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Peer: the rules one after the other, as a filter without tables does it. IPv4 without options, untagged.
+// Peer: evaluates rules one after the other, like a filter without tables. IPv4 without options, untagged.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_endian.h>
@@ -18,7 +18,7 @@ struct {
 	__type(value, struct bench_rule);
 } scan SEC(".maps");
 
-/* Ethernet, IPv4 and TCP, as far as the rules look. */
+/* The Ethernet, IPv4 and TCP fields that rules use. */
 struct headers {
 	__u8 ether[14];
 	__u8 ip_before[9];
@@ -35,13 +35,13 @@ struct fields {
 	__u8 proto, flags;
 };
 
-// Negative, so with the highest bit set, when port is outside.
+// Negative, i.e. with the highest bit set, if the port is outside the range.
 static __always_inline __u32 outside(__u32 port, __u32 first, __u32 last)
 {
 	return (port - first) | (last - port);
 }
 
-// 0: it matches. Without branches, so that the verifier walks each rule once; the frame has no tag.
+// 0: the rule matches. Branch-free, so that the verifier visits each rule once. The frame has no tag.
 static __always_inline __u32 misses(const struct fields *f, const struct bench_rule *r)
 {
 	__u32 ports = outside(f->sport, r->sport_first, r->sport_last) |

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Peers: one look-up of the source in a map of the kernel, drop if it is there, and nothing else.
+// Peers: one look-up of the source in a kernel map; a packet whose source is found is dropped.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
-#define OFFSET4 26 // of the source behind Ethernet and 12 bytes of IPv4
+#define OFFSET4 26 // of the source: after Ethernet and 12 bytes of IPv4
 #define OFFSET6 22
 
 struct lpm_key {
@@ -12,7 +12,7 @@ struct lpm_key {
 	__u32 addr[4];
 };
 
-/* Key sizes and entries are set at load. */
+/* Key sizes and numbers of entries are set at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -82,7 +82,7 @@ int bench_lpm6(struct xdp_md *ctx)
 	return bpf_map_lookup_elem(&lpm, &key) ? XDP_DROP : XDP_PASS;
 }
 
-// A counter for each source, as rate limits are usually built.
+// A counter for each source, like a usual rate limit.
 SEC("xdp")
 int bench_lru4(struct xdp_md *ctx)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Makes rules, writes them as a policy, and as rows of the linear scan.
+// Generates rules and writes them as a policy and as rules of the linear scan.
 #include "tests/bench/policy.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "ctl/base/text.h"
 #include "tests/bench/bench.h"
 
-#define PORT     80 // that the packets of draw.h go to
+#define PORT     80 // destination of the packets of draw.h
 #define TCP      6
 #define UDP      17
 #define FLAG_FIN 1
@@ -22,7 +22,7 @@ struct made {
 	struct prefix from, to; // family 0: any
 	uint16_t sport_last;    // from port 1 to this one; 0: any
 	uint16_t dport, vlan;   // 0: any
-	const char *flags;      // as the language says it, NULL: any
+	const char *flags;      // in the syntax of the language; NULL: any
 	uint8_t flag, flag_mask;
 	bool on_lo;
 };
@@ -38,8 +38,8 @@ static struct prefix network(const uint8_t *head, size_t head_bytes, uint8_t fam
 	return prefix_of(&a, len);
 }
 
-// A network of which no packet of draw.h has an address: the second half of 198.18.0.0/15 (RFC 2544), or
-// another /48 of 2001:db8::/32 than theirs.
+// A network that no packet of draw.h uses: in the second half of 198.18.0.0/15 (RFC 2544), or another /48 of
+// 2001:db8::/32.
 static struct prefix elsewhere(uint8_t family, uint64_t *state)
 {
 	static const uint8_t head4[] = {198, 19}, head6[] = {0x20, 0x01, 0x0d, 0xb8, 0xff};
@@ -48,7 +48,7 @@ static struct prefix elsewhere(uint8_t family, uint64_t *state)
 			   : network(head6, sizeof(head6), 6, 56, state);
 }
 
-// Where the packets go.
+// The destination of the packets.
 static struct prefix here(uint8_t family)
 {
 	static const struct addr v4 = {.family = 4, .bytes = {198, 18, 0, 1}};
@@ -96,7 +96,7 @@ static void make_fields(const struct rules *r, size_t i, uint64_t *state, struct
 
 static void make_from(const struct rules *r, size_t i, uint64_t *state, struct made *m)
 {
-	// Of class E, from which no packet comes.
+	// Of class E, which no packet has as source.
 	uint8_t head = (uint8_t)(240 + random_next(state) % 15);
 
 	(void)r;
@@ -106,7 +106,7 @@ static void make_from(const struct rules *r, size_t i, uint64_t *state, struct m
 		m->dport = i % 8 == 1 ? PORT : other_port(state);
 }
 
-// Each matches but for one field, in turn.
+// Each rule matches except for one field, which differs from rule to rule.
 static void make_worst(const struct rules *r, size_t i, uint64_t *state, struct made *m)
 {
 	m->proto = TCP;

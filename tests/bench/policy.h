@@ -9,11 +9,11 @@
 #include "tests/bench/draw.bpf.h"
 #include "tests/bench/sets.h"
 
-// None of the rules but the last one matches the packets of draw.h.
+// No rule except the last one matches the packets of draw.h.
 enum rules_shape {
 	RULES_FIELDS, // eight fields in turn: addresses, ports, protocol, flags, VLAN, interface
-	RULES_FROM, // each from a network of its own, with ports and protocols: a list of offenders
-	RULES_WORST, // in each 64 rules every field of the packet has a match, but no rule has all
+	RULES_FROM,   // each from another network, with ports and protocols: a list of offenders
+	RULES_WORST, // in each 64 rules, every field of the packet matches somewhere, but no rule matches
 };
 
 struct rules {
@@ -21,12 +21,13 @@ struct rules {
 	uint8_t family;
 	size_t n;
 	bool last_matches;
-	const char *set_files[2];  // `drop from` the sets in these files comes first; NULL: none
-	struct bench_rule *linear; // n of them, of IPv4; NULL: not wanted
+	const char *set_files
+		[2]; // rules `drop from` for the sets in these files come first; NULL: no set
+	struct bench_rule *linear; // n rules, IPv4; NULL: not needed
 	const char *iface;         // NULL: lo
-	bool expect;               // says that the packets of draw.h are dropped
+	bool expect;               // add an expect line: the packets of draw.h are dropped
 };
 
-// Writes the policy. Ends the bench when it cannot.
+// Writes the policy. Ends the bench on failure.
 void policy_rules(const struct rules *r, const char *path);
 void policy_text(const char *text, const char *path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Prints rows and keeps them for the JSON document.
+// Prints rows and collects them for the JSON document.
 #include "tests/bench/report.h"
 
 #include <errno.h>
@@ -24,11 +24,11 @@ struct report *report_new(int cpu, size_t rounds)
 
 	r->machine = machine_describe(cpu, rounds);
 	r->rows = json_array();
-	printf("%s, %zu rounds on CPU %d, load %s; net ns a packet\n\n",
+	printf("%s, %zu rounds on CPU %d, load %s; net ns per packet\n\n",
 	       json_get_string(r->machine, "cpu"), rounds, cpu,
 	       json_get_string(r->machine, "load_before"));
 	printf("%-30s %-14s %10s %10s %8s  %s\n", "ID", "PROGRAM", "MIN", "MEDIAN", "RATIO",
-	       "REACH");
+	       "GOAL");
 	return r;
 }
 
@@ -41,7 +41,7 @@ void report_free(struct report *r)
 	free(r);
 }
 
-// Times of commands are long: in milliseconds.
+// Times of commands are printed in milliseconds.
 static void print_ns(double ns)
 {
 	if (ns >= 1e6)
@@ -189,6 +189,6 @@ void report_write(struct report *r, const char *path)
 	json_set(document, "rows", TAKE_PTR(r->rows));
 	if (!f || json_print(document, f, true) || fflush(f))
 		bench_fail(errno, "cannot write '%s'", path);
-	printf("\n%zu of %zu numbers reached, %zu programs skipped, %s\n", r->reached, r->promised,
+	printf("\n%zu of %zu goals reached, %zu programs skipped, %s\n", r->reached, r->promised,
 	       r->skipped, path);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "entry": the attached program and its jump, without a policy behind it.
+// Rows "entry": the root program and its jump, without a policy.
 #include "ctl/base/mem.h"
 #include "tests/bench/measure.h"
 
 static const struct row_goal plain = {
-	.id = "entry", .what = "entry and its tail call alone", .reach_ns = 2};
+	.id = "entry", .what = "the root program and its tail call alone", .reach_ns = 2};
 static const struct row_goal armed = {.id = "entry-armed",
-				      .what = "the same with a trial's deadline to compare with",
+				      .what = "the same with the deadline of a trial to check",
 				      .reach_ns = 2};
 
 static void run(struct bench *b)

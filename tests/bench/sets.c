@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Makes sets of random addresses.
+// Generates sets of random addresses.
 #include "tests/bench/sets.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ uint64_t random_next(uint64_t *state)
 
 static struct addr random_addr(uint8_t family, uint64_t *state)
 {
-	// The first 16 bits of what the registries hand out.
+	// The first 16 bits of prefixes that registries assign.
 	static const uint16_t heads[] = {0x2001, 0x2003, 0x2400, 0x2401, 0x2402, 0x2403, 0x2404,
 					 0x2405, 0x2406, 0x2407, 0x2600, 0x2601, 0x2602, 0x2603,
 					 0x2604, 0x2605, 0x2606, 0x2607, 0x2800, 0x2801, 0x2803,
@@ -32,7 +32,7 @@ static struct addr random_addr(uint8_t family, uint64_t *state)
 
 	memcpy(a.bytes, words, family == 4 ? 4 : 16);
 	if (family == 4) {
-		// 1 … 126 and 128 … 223: what a list may hold.
+		// 1 … 126 and 128 … 223: the unicast addresses that a list may contain.
 		a.bytes[0] = (uint8_t)(1 + words[1] % 222);
 		a.bytes[0] = (uint8_t)(a.bytes[0] + (a.bytes[0] >= 127));
 		return a;
@@ -129,7 +129,7 @@ static bool contains(const struct set *s, const struct addr *a)
 	struct prefix host = {.addr = *a, .len = (uint8_t)addr_bits(a)};
 	size_t low = 0, high = s->outer_n;
 
-	// The last one that does not begin behind the address.
+	// The last range that does not begin after the address.
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Random sets of addresses, and sources drawn from inside or outside of them.
+// Random sets of addresses, and random sources inside or outside of them.
 #pragma once
 
 #include <stddef.h>
@@ -9,21 +9,21 @@
 
 struct set {
 	uint8_t family;
-	struct prefix *at; // sorted by prefix_compare, no doubles
+	struct prefix *at; // sorted by prefix_compare, no duplicates
 	size_t n;
-	// Those that no other one contains: ranges in order, to find an address in.
+	// Prefixes not contained in another one: ordered ranges in which an address is looked up.
 	const struct prefix **outer;
 	size_t outer_n;
 };
 
-// n hosts, or n prefixes as they are announced: IPv4 /20 to /31, most of them /24; IPv6 /32 to /64. The
-// same for the same seed.
+// n hosts, or n prefixes of typical lengths: IPv4 /20 to /31, most of them /24; IPv6 /32 to /64. The same seed
+// gives the same set.
 void set_hosts(uint8_t family, size_t n, uint64_t seed, struct set *ret);
 void set_prefixes(uint8_t family, size_t n, uint64_t seed, struct set *ret);
 void set_free(struct set *s);
 #define CLEANUP_SET CLEANUP(set_free)
 
-// One address or prefix a line. Ends the bench when it cannot be written.
+// One address or prefix per line. Ends the bench on failure.
 void set_write(const struct set *s, const char *path);
 
 enum kind {
@@ -32,7 +32,7 @@ enum kind {
 	KIND_MIX, // one half each, in random order
 };
 
-// n sources for packets, in random order: hosts of the set, or hosts that are in none of the sets.
+// n sources for packets, in random order: hosts inside the set, or hosts outside of all sets.
 void set_draw(const struct set *const *sets, size_t sets_n, enum kind kind, size_t n, uint64_t seed,
 	      struct addr *ret);
 

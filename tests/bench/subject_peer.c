@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Peers: small programs around the kernel's maps, a linear scan, and xdp-filter's own objects.
+// Peers: small programs around kernel maps, a linear scan, and the objects of xdp-filter.
 #include <errno.h>
 #include <glob.h>
 #include <linux/bpf.h>
@@ -26,7 +26,7 @@ void subject_free(struct subject *s)
 	*s = (struct subject){.program = -1};
 }
 
-// A program in a program array has to agree with the others in fragments and expected attach type.
+// Programs in a program array must have the same support for fragments and the same expected attach type.
 static void prepare(struct bpf_program *p)
 {
 	bpf_program__set_expected_attach_type(p, 0);
@@ -76,7 +76,7 @@ void subject_sender(uint8_t grow, struct subject *ret)
 	load_few("sender", insns + skip, ARRAY_SIZE(insns) - skip, ret);
 }
 
-// Maps of the kernel
+// Kernel maps
 
 static void fill(int map, const void *keys, size_t key_bytes, const void *values,
 		 size_t value_bytes, size_t n)
@@ -201,7 +201,7 @@ void subject_linear(const struct bench_rule *rules, size_t n, struct subject *re
 
 // xdp-filter
 
-#define XDP_FILTER_SRC 1 // of a map value: this address as a source; the counter stands above bit 5
+#define XDP_FILTER_SRC 1 // in a map value: matches as source; the counter starts at bit 5
 
 static void release_object(void *own)
 {
@@ -240,7 +240,7 @@ static void fill_filter(const struct bpf_object *o, const struct set *const *set
 	}
 }
 
-// Its maps are pinned by name in xdp-tools; here they are private, and as large as the set.
+// xdp-tools pins the maps by name; here they are private and sized for the set.
 static int load_filter(struct bpf_object *o, size_t entries)
 {
 	struct bpf_program *p;
@@ -274,13 +274,13 @@ void subject_xdp_filter(const char *what, const struct set *const *sets, size_t 
 	for (size_t s = 0; s < n; s++)
 		entries += sets[s]->n;
 	if (!o) {
-		ret->skipped = mem_printf("no xdpfilt_alw_%s.o: package xdp-tools", what);
+		ret->skipped = mem_printf("xdpfilt_alw_%s.o not found (package xdp-tools)", what);
 		return;
 	}
 	ret->own = o;
 	ret->release = release_object;
 	if ((code = load_filter(o, entries))) {
-		ret->skipped = mem_printf("the kernel refuses xdp-filter: %s", err_name(code));
+		ret->skipped = mem_printf("cannot load xdp-filter: %s", err_name(code));
 		return;
 	}
 	fill_filter(o, sets, n);

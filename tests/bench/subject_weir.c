@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Weir as a subject: an instance without pins, a policy through the real compiler, the real entry program.
+// Weir as a subject: a private instance, a policy from the real compiler, the real root program.
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 struct weir {
 	struct instance *instance;
-	struct generation *generation; // the link to its second program lives as long as it
+	struct generation *generation; // keeps the link to its second program
 	struct records_entry *entry;
 	struct subject empty;
 };
@@ -45,7 +45,7 @@ static void put_slot(const struct weir *w, int program)
 
 // ---- services -----------------------------------------------------------------------------------
 
-// All backends are behind the interface that packets come in on, in both families.
+// All backends are on the interface on which packets arrive, in both families.
 static void invent_hops(struct candidate *c)
 {
 	static const struct addr source4 = {.family = 4, .bytes = {10, 0, 0, 1}};
@@ -70,7 +70,7 @@ static void invent_hops(struct candidate *c)
 	}
 }
 
-// As if each had just come from the owner of the next slot that is another's.
+// Gives each slot a former owner, as if it had just changed: the owner of a neighbouring slot.
 static void change_slots(struct lb_state *b, uint64_t jiffies)
 {
 	uint32_t other = BACKEND_NONE, last = slot_owner(b->slots[b->n_slots - 1]);

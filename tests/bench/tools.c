@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// fork, exec, and what the kernel says it took.
+// fork, exec, and the resource usage that the kernel reports.
 #include "tests/bench/tools.h"
 
 #include <errno.h>
@@ -42,5 +42,5 @@ void tool_need(const char *const *argv, struct tool_cost *cost)
 	int status = tool_run(argv, cost);
 
 	if (status)
-		bench_fail(EPROTO, "'%s %s …' ended with status %d", argv[0], argv[1], status);
+		bench_fail(EPROTO, "'%s %s …' exited with status %d", argv[0], argv[1], status);
 }

@@ -9,8 +9,8 @@ struct tool_cost {
 	uint64_t peak_kb; // largest resident size
 };
 
-// argv ends in NULL; what it prints is lost. 0, or its exit status, 127 when there is no such
-// program. cost may be NULL.
+// argv ends with NULL; output is discarded. Returns 0 or the exit status, 127 if the program is not found.
+// cost may be NULL.
 int tool_run(const char *const *argv, struct tool_cost *cost);
-// The same, but ends the bench when it fails.
+// The same, but ends the bench on failure.
 void tool_need(const char *const *argv, struct tool_cost *cost);
