@@ -29,7 +29,7 @@ struct family {
 	const char *name;
 	void (*run)(struct bench *b);
 };
-extern const struct family entry_family, filter_family, hosts_family, overlay_family, limit_family,
+extern const struct family root_family, filter_family, hosts_family, overlay_family, limit_family,
 	balance_family, live_family, control_family;
 
 // Removes what the control rows leave when they are interrupted.

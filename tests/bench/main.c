@@ -24,7 +24,7 @@
 #define ROUNDS     13
 
 static const struct family *const families[] = {
-	&entry_family, &filter_family,  &hosts_family, &overlay_family,
+	&root_family,  &filter_family,  &hosts_family, &overlay_family,
 	&limit_family, &balance_family, &live_family,  &control_family,
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "entry": the root program and its jump, without a policy.
+// Rows "root": the root program and its jump, without a policy.
 #include "ctl/base/mem.h"
 #include "tests/bench/measure.h"
 
 static const struct row_goal plain = {
-	.id = "entry", .what = "the root program and its tail call alone", .reach_ns = 2};
-static const struct row_goal armed = {.id = "entry-armed",
+	.id = "root", .what = "the root program and its tail call alone", .reach_ns = 2};
+static const struct row_goal armed = {.id = "root-armed",
 				      .what = "the same with the deadline of a trial to check",
 				      .reach_ns = 2};
 
@@ -14,14 +14,14 @@ static void run(struct bench *b)
 	CLEANUP_SUBJECT struct subject off = {0}, on = {0};
 	struct draw *d;
 
-	if (!bench_wants(b, "entry"))
+	if (!bench_wants(b, "root"))
 		return;
 	d = draw_new(&(struct draw_options){.family = 4, .flood = true});
-	subject_weir(&(struct weir_options){.entry_only = true}, &off);
-	subject_weir(&(struct weir_options){.entry_only = true, .armed = true}, &on);
+	subject_weir(&(struct weir_options){.root_only = true}, &off);
+	subject_weir(&(struct weir_options){.root_only = true, .armed = true}, &on);
 	measure(b, &plain, d, ANSWER_DROP, (struct subject *[]){&off}, 1);
 	measure(b, &armed, d, ANSWER_DROP, (struct subject *[]){&on}, 1);
 	draw_free(d);
 }
 
-const struct family entry_family = {"entry", run};
+const struct family root_family = {"root", run};

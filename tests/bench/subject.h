@@ -32,7 +32,7 @@ struct weir_options {
 	const char *policy;
 	const struct set *blocked; // hosts in the overlay; NULL: empty overlay
 	bool armed;                // a trial is running, its deadline is a day away
-	bool entry_only;           // a program that only returns XDP_DROP instead of the policy
+	bool root_only;            // a program that only returns XDP_DROP instead of the policy
 	bool changing;             // all slots of its services are changing
 };
 void subject_weir(const struct weir_options *o, struct subject *ret);

@@ -20,7 +20,7 @@
 struct weir {
 	struct instance *instance;
 	struct generation *generation; // keeps the link to its second program
-	struct records_entry *entry;
+	struct root_program *root;
 	struct subject empty;
 };
 
@@ -28,38 +28,38 @@ static void release(void *own)
 {
 	struct weir *w = own;
 
-	root_free(w->entry);
+	root_free(w->root);
 	generation_free(w->generation);
 	instance_free(w->instance);
 	subject_free(&w->empty);
 	free(w);
 }
 
-static void put_slot(const struct weir *w, int program)
+static void put_program(const struct weir *w, int program)
 {
-	uint32_t slot = PROG_ACTIVE;
+	uint32_t index = PROG_ACTIVE;
 
-	if (bpf_map_update_elem(w->instance->progs, &slot, &program, BPF_ANY))
-		bench_fail(errno, "cannot write the slot");
+	if (bpf_map_update_elem(w->instance->progs, &index, &program, BPF_ANY))
+		bench_fail(errno, "cannot write the program array");
 }
 
 // ---- services -----------------------------------------------------------------------------------
 
 // All backends are on the interface on which packets arrive, in both families.
-static void invent_hops(struct candidate *c)
+static void invent_nexthops(struct candidate *c)
 {
 	static const struct addr source4 = {.family = 4, .bytes = {10, 0, 0, 1}};
 	static const struct addr source6 = {.family = 6, .bytes = {0xfd, [15] = 1}};
-	struct balance *s = &c->lb;
+	struct lb_apply *s = &c->lb;
 
 	for (size_t v = 0; v < c->resolved->n_services; v++)
 		s->n_nexthops += c->resolved->services[v].n_backends;
-	s->hops = mem_zalloc(s->n_nexthops, sizeof(*s->hops));
+	s->nexthops = mem_zalloc(s->n_nexthops, sizeof(*s->nexthops));
 	for (size_t v = 0, h = 0; v < c->resolved->n_services; v++) {
 		const struct resolved_service *service = &c->resolved->services[v];
 
 		for (size_t b = 0; b < service->n_backends; b++)
-			s->hops[h++].hop = (struct nexthop){
+			s->nexthops[h++].hop = (struct nexthop){
 				.ifindex = 1,
 				.mtu = 1600,
 				.mac = {2, 0, 0, 0, 1, (uint8_t)b},
@@ -89,7 +89,7 @@ static void plan_services(const struct weir *w, const struct weir_options *o, st
 	struct err err = {0};
 	struct clock now;
 
-	invent_hops(c);
+	invent_nexthops(c);
 	if (instance_clock(w->instance, &now, &err) ||
 	    lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, &err))
 		bench_die(&err);
@@ -117,7 +117,7 @@ static void load_policy(struct weir *w, const struct weir_options *o)
 	if (generation_load(w->instance, c->image, &options, &w->generation, NULL, &err) ||
 	    generation_set_iface(w->generation, IFACE, 1, &err))
 		bench_die(&err);
-	put_slot(w, generation_program(w->generation));
+	put_program(w, generation_program(w->generation));
 }
 
 static void block(const struct weir *w, const struct set *s)
@@ -134,7 +134,7 @@ static void block(const struct weir *w, const struct set *s)
 	overlay_commit(w->instance, &plan);
 }
 
-static void egress(const struct weir *w)
+static void arm(const struct weir *w)
 {
 	struct clock clock;
 	struct err err = {0};
@@ -153,20 +153,20 @@ void subject_weir(const struct weir_options *o, struct subject *ret)
 	*ret = (struct subject){.name = "weir", .own = w, .release = release};
 	w->empty.program = -1;
 	if (instance_create_private(room, &w->instance, &err) ||
-	    root_open(w->instance, &w->entry, &err))
+	    root_open(w->instance, &w->root, &err))
 		bench_die(&err);
-	if ((ret->program = root_load(w->entry)) < 0)
-		bench_fail(-ret->program, "cannot load the entry program");
+	if ((ret->program = root_load(w->root)) < 0)
+		bench_fail(-ret->program, "cannot load the root program");
 	subject_weir_iface(ret, 1);
 	if (o->policy)
 		load_policy(w, o);
 	if (o->blocked)
 		block(w, o->blocked);
 	if (o->armed)
-		egress(w);
-	if (o->entry_only) {
+		arm(w);
+	if (o->root_only) {
 		subject_empty(&w->empty);
-		put_slot(w, w->empty.program);
+		put_program(w, w->empty.program);
 	}
 }
 
