@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Names of maps and programs as they are pinned, and the version of what they hold. */
+/* Names of the pinned maps and programs, and the version of their layout. */
 #pragma once
 
 #include <linux/types.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a policy program is built with (struct config, read-only data: the verifier deletes what it
- * switches off) and what can be turned while it runs (struct knobs, one map shared by all programs). */
+/* What a program is built with (struct config, read-only data) and what changes while it runs (struct knobs).
+ *
+ * The verifier removes the code that config switches off. All programs of an instance share one map
+ * with the knobs. */
 #pragma once
 
 #include <linux/types.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the decapsulating program of a backend is told, and what it counts. Its maps are not pinned: the
- * interface holds the program, and the program its maps. */
+/* What the decapsulating program of a backend is told, and what it counts.
+ *
+ * Its maps are not pinned: the interface holds the program, and the program holds its maps. */
 #pragma once
 
 #include <linux/types.h>

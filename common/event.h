@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Records of the events ring. */
+/* The records of the ring buffer "events". */
 #pragma once
 
 #include <linux/types.h>

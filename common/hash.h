@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The keyed hash of flows and rings: SipHash-c-d (Aumasson and Bernstein, INDOCRYPT 2012), here with
- * one round a word and three at the end. The same on both sides, and an ABI: docs/ring.md.
+/* The keyed hash of flows and rings: SipHash-1-3 (Aumasson and Bernstein, INDOCRYPT 2012).
  *
- * Messages are bytes, addresses and ports in them in network order. SipHash takes them as 64-bit words,
- * lower byte first. The messages of packets have fixed lengths, so that no function below but the last
- * has a loop: they are inlined into programs that every verifier has to follow. */
+ * It has one round after each word and three at the end. Kernel and user space compute the same,
+ * and it is an ABI: docs/ring.md. Messages are bytes; addresses and ports in them are in network
+ * order. SipHash takes them as 64-bit words, lower byte first. The messages of packets have fixed
+ * lengths, so that only the last function below has a loop: the others are inlined into programs
+ * that every verifier has to follow. */
 #pragma once
 
 #include <linux/types.h>

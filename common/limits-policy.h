@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Bounds of a policy, each with its reason; a policy that exceeds one is refused by its name. */
+/* Bounds of a policy, each with its reason.
+ *
+ * The message that refuses a policy names the bound that it exceeds. */
 #pragma once
 
 #define POLICY_RULES      4096 /* 64 words of 64 bits and one summary word */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Bounds of the balancer's state, each with its reason; limits-policy.h has those of the text. */
+/* Bounds of the balancer's state, each with its reason.
+ *
+ * The bounds of the text of a policy are in limits-policy.h. */
 #pragma once
 
 /* 14 bits in slots and pins; 0 is no backend. One number for a backend of one service, never given

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Every size and bound of Weir, with its reason. Shared by the BPF and the user-space compiler. */
+/* Sizes and bounds of the datapath, each with its reason. */
 #pragma once
 
 #define WEIR_VLAN_TAGS   4 /* Q-in-Q is two; deeper nesting than four is an evasion, not a network */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Keys and values of the overlay: what `weir block` and `weir allow` put before the policy.
+/* Keys and values of the overlay: the entries of `weir block` and `weir allow`.
  *
- * All or nothing: an entry holds what is in force now and what comes next; the datapath takes `next`
- * once knobs.epoch has reached `epoch`. So a command stages any number of entries and commits them
- * with one 8-byte store. A state is an expiry in jiffies64: 0 absent, ~0 for ever. */
+ * A change of any size is atomic. An entry holds two states: `now`, and `next`, which applies once
+ * knobs.epoch has reached the `epoch` of the entry. A command stages all changes and commits them
+ * with one 8-byte store into knobs.epoch. A state is an expiry in jiffies64: 0 is absent, ~0 is
+ * permanent. */
 #pragma once
 
 #include <linux/types.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The compiled policy: what ctl/table writes and xdp/classify reads.
+/* The compiled policy: ctl/table writes it, xdp/classify reads it.
  *
- * Each field of a packet is looked up once and yields the number of a row of a bit matrix; a row has a
- * bit for each rule that this value of the field can satisfy. The AND of the rows is the set of rules
- * that match; the lowest bit is the first match.
+ * Each field of a packet is looked up once and yields the number of a row of a bit matrix. A row
+ * has a bit for each rule that this value of the field can satisfy. The AND of the rows is the set
+ * of rules that match; the lowest bit is the first match.
  *
  * All tables are flat arrays that are mapped, filled, unmapped and frozen: `fields` (u32), `nodes`,
- * `lines`, `rows` (u64 words), `rules`. Offsets into them and what is used at all are read-only data
- * (struct policy_config), so that the verifier removes the rest. */
+ * `lines`, `rows` (u64 words), `rules`. Their offsets, and which of them are used at all, are
+ * read-only data (struct policy_config), so that the verifier removes the rest. */
 #pragma once
 
 #include <linux/types.h>

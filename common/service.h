@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Services and backends as the datapath sees them, slots of rings, and pins of flows.
  *
- * A ring is an array of slots; a flow's hash says which slot is its own. A slot has an owner, and while
- * the ring changes a former owner: what of the flow's packets goes where then says the table in
- * docs/ring.md. Pins remember the backends of single flows, in slots that are not stable only.
+ * A ring is an array of slots; the hash of a flow selects its slot. A slot has an owner and, while
+ * the ring changes, a former owner: the table in docs/ring.md tells which of the two gets a packet.
+ * Pins remember the backends of single flows, and only in slots that are not stable.
  *
- * Slots and pins are words of 64 bits in mapped arrays. User space writes a slot with one store, under
- * the instance's lock; programs only read it. A pin is changed by compare-and-swap on both sides. */
+ * Slots and pins are words of 64 bits in mapped arrays. User space writes a slot with one store,
+ * under the lock of the instance; programs only read it. A pin is changed by compare-and-swap on
+ * both sides. */
 #pragma once
 
 #include <linux/types.h>

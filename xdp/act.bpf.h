@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "act": the conditions of rules whose bit is set, their counters and modifiers, their action. */
+/* Stage "act": tests the conditions of matching rules, counts them, and executes their modifiers and action. */
 #pragma once
 
 #include <linux/bpf.h>

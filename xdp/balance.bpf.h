@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "balance": from a service to one of its backends. */
+/* Stage "balance": takes a packet of a service to one of its backends. */
 #pragma once
 
 #include <linux/bpf.h>

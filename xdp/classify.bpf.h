@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "classify": one row of the bit matrix for each field, their AND, the lowest bit. */
+/* Stage "classify": looks up a row of the bit matrix for each field and finds the first match in their AND. */
 #pragma once
 
 #include "xdp/act.bpf.h"

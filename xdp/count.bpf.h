@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "count": one row of the per-CPU counters for each packet; and the tallies. */
+/* Stage "count": adds a packet to the per-CPU counters of its interface and reason. */
 #pragma once
 
 #include "xdp/maps.bpf.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stages of decapsulation: where the inner packet begins, whether it is whole, what its ECN field becomes
- * and the way out of the wrapping. Each returns GO_ON or the row that is counted. */
+/* Stages of decapsulation: find the inner packet, check it, merge its ECN field, and remove the outer headers.
+ *
+ * Each returns GO_ON or the counter of the packet. */
 #pragma once
 
 #include "common/decap.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// For backends: takes the tunnel's header off packets that a balancer has wrapped (IP in IP, GUE), so
-// that the host needs no tunnel device. Only from those that --from names, and only what is for this host.
-// Everything else is passed as it came.
+// The program for backends: removes the tunnel headers (IP in IP, GUE) that a balancer has added.
+//
+// So the backend needs no tunnel device. The program takes only tunnels from the addresses that
+// --from names, and only packets to this host. Everything else passes unchanged.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

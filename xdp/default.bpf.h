@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What happens to a packet that no rule spoke for: the default, and under `default drop` the essentials
- * without which a host loses its addresses and routes. */
+/* What happens to a packet that no rule decided: the essentials, then the default.
+ *
+ * Under `default drop` the essentials are what a host needs to keep its addresses and routes. */
 #pragma once
 
 #include "xdp/transit.bpf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `established`: does the kernel's connection tracking know this packet's flow? */
+/* `established`: asks the kernel's connection tracking about the flow of a packet. */
 #pragma once
 
 #include <linux/bpf.h>

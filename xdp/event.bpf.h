@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "event": samples of dropped packets for `weir watch`, at most one a jiffy and CPU, so that a
- * flood costs one comparison a packet. */
+/* Stage "event": samples of dropped packets for `weir watch`, and the records of `log`.
+ *
+ * At most one sample a jiffy and CPU is taken, so that a flood costs one comparison a packet. */
 #pragma once
 
 #include <linux/bpf.h>

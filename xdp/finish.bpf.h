@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The end of the pipeline: the reason is counted, a drop may become an event, the verdict follows. */
+/* The end of the pipeline: counts the reason, samples a drop, and returns the verdict. */
 #pragma once
 
 #include "xdp/count.bpf.h"

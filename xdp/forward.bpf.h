@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "forward": the packet, inside what its mode puts around it, to the next hop of its backend.
+/* Stage "forward": adds the headers of the mode and sends the packet to the next hop of its backend.
  *
- *   dr    the frame alone is addressed anew
+ *   dr    new MAC addresses only
  *   ipip  IP in IP: RFC 2003, RFC 2473, RFC 4213
- *   gue   UDP with IP right behind it: variant 1 of draft-ietf-intarea-gue
+ *   gue   UDP, followed directly by IP: variant 1 of draft-ietf-intarea-gue
  *
- * TTL or hop limit goes down by one in all of them. */
+ * All modes decrement TTL or hop limit. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which of the kernel's two ways a frame has come, and what can only come on one of them. */
+/* Tells generic from native mode, and handles what only one of them delivers. */
 #pragma once
 
 #include "xdp/count.bpf.h"

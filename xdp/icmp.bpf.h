@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ICMP for the addresses of services: echo is answered, errors follow the flow that they quote. */
+/* ICMP to the addresses of services: answers echo requests, and relates errors to the flow that they quote. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The clock of slots, pins and rates. */
+/* The clock of slots, pins and rates, which tests can set. */
 #pragma once
 
 #include <linux/bpf.h>

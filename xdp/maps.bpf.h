@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The maps that all programs of an instance share. User space makes them once, pins them, and hands
- * them to every object it loads; the sizes here are those of a fresh instance. */
+/* The maps that all programs of an instance share.
+ *
+ * User space makes and pins them once and passes them to each object that it loads. The sizes here
+ * are those of a fresh instance. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "overlay": what `weir allow` and `weir block` put before the policy. Any allow, host or prefix,
- * beats any block. Only the kinds of entries that exist are looked up. */
+/* Stage "overlay": looks up the entries of `weir block` and `weir allow`.
+ *
+ * Any allow, host or prefix, beats any block. Only the kinds of entries that exist are looked up. */
 #pragma once
 
 #include <linux/bpf.h>

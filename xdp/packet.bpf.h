@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What parse finds out about a packet, and what a stage can answer. */
+/* What parse finds out about a packet, and what a stage can return. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Stage "parse": the frame's headers into struct packet, or the reason why it is malformed.
+/* Stage "parse": reads the headers of a frame into struct packet, or returns the reason why it is malformed.
  *
- * Loops over the packet stand in global functions: the verifier checks those once, and the common
+ * Loops over the packet are in global functions: the verifier checks those once, and the common
  * packet (no tag, no extension header) does not pay the call. */
 #pragma once
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ICMP "too big" about our own tunnel packets, from routers on the way to backends (RFC 1191, RFC 8201): the
- * backend's path MTU is lowered, and the client is told in the name of its VIP, as RFC 2003 section 5 and
- * RFC 2473 section 8 have it.
+/* ICMP "too big" about tunnel packets, from routers on the path to backends (RFC 1191, RFC 8201).
  *
- * Anybody can send such a notice, so what it quotes has to be a packet that we send: from the source of a
- * backend's row, to that backend, in the mode of a service, for a VIP and ports of that service, from the port
- * of GUE that its hash gives. A size is not believed below a floor, from what the packet or the egress had on,
- * or twice in a tick. A quote that ends before the ports (RFC 792 asks for eight bytes) lowers the path MTU alone. */
+ * The path MTU of the backend is lowered, and the client is told in the name of its VIP, as RFC
+ * 2003 section 5 and RFC 2473 section 8 require.
+ *
+ * Anyone can send such an error, so it must quote a packet that Weir sends: from the outer source
+ * of a backend, to that backend, in the mode of a service, for a VIP and ports of that service,
+ * from the port of GUE that its hash gives. A size is not believed if it is below a floor, or not
+ * below the size of the packet or the MTU of the egress, or for a second time within a tick. A
+ * quote that ends before the ports (RFC 792 asks for eight bytes) only lowers the path MTU. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which backend a packet goes to: the slot of its flow and, while the slot changes, the pin of the flow.
+/* Selects the backend of a packet: by the slot of its flow and, while the slot changes, by the pin of the flow.
+ *
  * docs/ring.md has the table and the rules of pins. */
 #pragma once
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The pipeline: one packet through all stages. Every policy is an instance of this object, loaded around
-// its own tables, with the features that it does not use switched off in `config` and `policy`.
+// The pipeline: one packet through all stages.
+//
+// Every policy is an instance of this object, loaded around its own tables. The features that it
+// does not use are switched off in `config` and `policy`.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Rate limits: GCRA (ATM Forum TM 4.1 section 4.4.2, ITU-T I.371). One theoretical arrival time a rule,
- * or one an address in lines of five; changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
+/* Rate limits by GCRA (ATM Forum TM 4.1 section 4.4.2, ITU-T I.371).
+ *
+ * A limit is one theoretical arrival time for a rule, or one for each address in lines of five,
+ * changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
 #pragma once
 
 #include <linux/bpf.h>

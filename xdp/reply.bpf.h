@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Answers, sent back the way the packet came: of reject rules TCP reset (RFC 9293 section 3.10.7.1) or ICMP
- * "administratively prohibited" (RFC 1812 section 5.2.7.1, RFC 4443 section 3.1), of services "too big" and
- * "time exceeded".
+/* Answers that are sent back: those of `reject`, and "too big" and "time exceeded" of services.
  *
- * Never to an error, a multicast or a later fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), of
- * reject rules to no fragment at all, and each kind within budgets of its own. The packet is rewritten in
- * place: what is needed of it is read first. */
+ * `reject` sends a TCP reset (RFC 9293 section 3.10.7.1) or ICMP "administratively prohibited" (RFC
+ * 1812 section 5.2.7.1, RFC 4443 section 3.1). No answer goes to an error, a multicast or a later
+ * fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and none of `reject` to any fragment.
+ * Each kind has a budget of its own. The packet is rewritten in place: what is needed of it is read
+ * first. */
 #pragma once
 
 #include <linux/bpf.h>

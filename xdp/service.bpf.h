@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The maps of services, and which packets are theirs. */
+/* The maps of services, and the test whether a packet belongs to one. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Dynamic sets: addresses that rules and `weir block --set` put in, each with an expiry. */
+/* Dynamic sets: addresses that rules and `weir block --set` add, each with an expiry. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Is the frame for this host? A switch that does not know a station sends its frames to all: who balances or
- * answers those too makes many frames of one, and tells the switch that the station is here. */
+/* Is the frame addressed to this host?
+ *
+ * A switch floods frames to stations that it does not know. A host that forwards or answers those
+ * multiplies them, and makes the switch learn a wrong port. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Checksums over whole packets, and those that a local sender has left to its device. */
+/* Checksums over whole packets, and the completion of partial checksums that a local sender left to its device. */
 #pragma once
 
 #include <linux/bpf.h>

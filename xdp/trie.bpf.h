@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Look-ups that yield row numbers: flat fields, host lines, and poptries for prefixes. */
+/* Look-ups that yield numbers of rows: small fields, host lines, and poptries for prefixes. */
 #pragma once
 
 #include <linux/bpf.h>

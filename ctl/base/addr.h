@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// IP addresses and prefixes from text and back, and their arithmetic. Both families in one type.
+// IP addresses and prefixes: parsed, formatted, compared; both families in one type.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The sentences and hints for words that are nearly an address: a list of questions, asked in order.
+// The messages and hints for words that are nearly an address: a list of tests, in order.
 #include "ctl/base/addr_explain.h"
 
 #include <endian.h>

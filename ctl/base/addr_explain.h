@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Why a word is not an address, prefix or range, and how to write what was probably meant. Called
-// only once a parser has refused the word, so it may be slow.
+// Explains why a word is not an address, prefix or range, and suggests the probable meaning.
+//
+// Called only after a parser has rejected the word, so it may be slow.
 #pragma once
 
 #include <stddef.h>

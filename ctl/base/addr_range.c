@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A range of addresses cut into prefixes.
+// Splits a range of addresses into prefixes.
 #include <errno.h>
 #include <string.h>
 

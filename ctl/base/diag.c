@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The queue of located errors: kept as they come, sorted by place when they are printed.
+// The queue of located errors: stored as they come, sorted by place when they are printed.
 #include "ctl/base/diag.h"
 
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Located errors: collected while a file is read, printed once, in the order of the file, with the
-// line and a caret under the words that are meant.
+// Located errors: collected while a file is read, printed once, in the order of the file.
+//
+// Each is printed with its line and a caret under the words that are meant:
 //
 //   edge.weir:9:22: error: '10.0.0.5/8' has host bits set
 //       9 |            drop from 10.0.0.5/8

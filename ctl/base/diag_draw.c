@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Drawing an excerpt: a window of 100 columns around the caret, a code point being one column.
+// Draws an excerpt: a window of 100 columns around the caret, one column for a code point.
 #include "ctl/base/diag_draw.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// "did you mean": the candidate at the smallest edit distance.
+// "did you mean": finds the candidate at the smallest edit distance.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Filling struct err: sentences are cut at its size, but never lose the name of the errno.
+// Fills struct err: long messages are cut, but never lose the name of the errno.
 #include "ctl/base/err.h"
 
 #include <errno.h>

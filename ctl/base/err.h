@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What went wrong, in one sentence for the user, and which exit status it becomes.
+// What went wrong, in one sentence for the user, and the exit status that it becomes.
 //
-// A function that can fail for a reason worth telling takes `struct err *err` last, returns 0 or a
-// negative errno, and on failure has called one of the err_* functions exactly once. Inner layers
-// write the sentence, only ctl/cmd and main print it. Sentences: lower case, what and which object
-// in single quotes, the symbolic error last, then a hint: "cannot open 'x': ENOENT (is it mounted?)".
+// A function that can fail for a reason worth telling takes `struct err *err` last and returns 0 or
+// a negative errno. On failure it has called one of the err_* functions exactly once. Inner layers
+// write the message; only ctl/cmd and main print it. A message is lower case, with the object in
+// single quotes and the symbolic error last, then a hint: "cannot open 'x': ENOENT (is it
+// mounted?)".
 #pragma once
 
 #include <stdbool.h>

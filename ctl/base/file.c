@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reading whole files, and replacing them so that a crash leaves the old content or the new one.
+// Reads whole files, and replaces files so that a crash leaves the old content or the new one.
 #include "ctl/base/file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whole files: read with a bound, written so that a reader sees the old content or the new one.
+// Whole files: read with a bound, and replaced so that a reader sees the old content or the new one.
 #pragma once
 
 #include <stdbool.h>

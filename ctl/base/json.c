@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// JSON over jansson. struct json is jansson's json_t under a name of our own.
+// JSON over jansson: struct json is json_t of jansson under another name.
 #include <jansson.h>
 
 // Behind jansson.h, whose names it renames; so here json_pack() makes what those would.

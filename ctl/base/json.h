@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// JSON documents, built and printed (over jansson, so that no other file includes it).
+// JSON documents, read, built and printed; no other file includes jansson.
 #pragma once
 
 #include <stdbool.h>

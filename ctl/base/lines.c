@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists as people write them, line by line, word by word.
+// Reads lists that people write, line by line and word by word.
 #include "ctl/base/lines.h"
 
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists as people write them: a thing a line, '#' or ';' to the end is a comment; CRLF, a byte order mark
-// and blanks are tolerated. Nothing is copied: words point into the text.
+// Lists that people write: one item a line, '#' or ';' begins a comment.
+//
+// CRLF, a byte order mark and blanks are allowed. Nothing is copied: words point into the text.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What goes to standard error: the command's voice. Only ctl/cmd, main and the agent call it.
+// Messages on standard error, by level; only ctl/cmd and main call it.
 #pragma once
 
 #include <stdbool.h>

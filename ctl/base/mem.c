@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Allocation that ends the process instead of failing, and the functions behind the cleanup attributes.
+// Allocation that ends the process instead of failing, and the functions of the cleanup attributes.
 #include "ctl/base/mem.h"
 
 #include <errno.h>

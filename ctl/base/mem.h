@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Memory and ownership: allocation that cannot fail quietly, cleanup attributes, taking.
+// Memory and ownership: allocation that ends the process on failure, cleanup attributes, TAKE_PTR.
 //
-// Weir keeps every promise in files and maps that survive a killed process, so running out of memory
-// needs no unwinding: mem_* print one line and exit with status 2.
+// All promises of Weir are kept in files and maps that survive a killed process, so running out of
+// memory needs no unwinding: mem_* print one line and exit with status 2.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Strict numbers: the only digits that are parsed in this project are parsed here.
+// Strict numbers: all digits in this project are parsed here.
 #include "ctl/base/num.h"
 
 #include <errno.h>

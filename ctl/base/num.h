@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Numbers from text and back: the only place that parses digits. Strict: the whole word, in range,
-// no sign, no blanks, no leading zeros except "0" itself, decimal.
+// Numbers, times and rates: parsed strictly, and formatted for people.
+//
+// Strict: decimal, the whole word, in range, no sign, no blanks, no leading zeros except "0" itself.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Functions that Weir does not use, made unusable: included before everything by the build.
+// Makes functions of the C library unusable that Weir replaces; the build includes it before every file.
 #pragma once
 
 #include <arpa/inet.h>
@@ -8,6 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-// (linux/bpf.h itself names strtol and strtoul: scripts/check-functions looks for those.)
+// scripts/check-layers looks for strtol, strtoul and inet_pton: headers of the kernel name the first two.
 #pragma GCC poison strtoll strtoull strtod atoi atol atoll atof sscanf
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok inet_addr inet_aton gets

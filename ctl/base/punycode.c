@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// RFC 3492: Bootstring with the parameters of section 5.
+// Punycode (RFC 3492): Bootstring with the parameters of section 5.
 #include "ctl/base/punycode.h"
 
 #include <stdint.h>

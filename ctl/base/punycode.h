@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The ASCII form of a host name with other letters, for hints only: such names are refused.
+// The ASCII form of a host name with other letters, for hints: such names are refused.
 #pragma once
 
 #include <stdbool.h>

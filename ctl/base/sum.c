@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// FNV-1a, and the line it stands in.
+// The checksum (FNV-1a), and the line that contains it.
 #include "ctl/base/sum.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A sum at the end of the files that we write and read back: bytes that a disk or a hand has changed are
-// found, above all one that still makes sense. Against nobody who means it.
+// The checksum in the last line of the files that Weir writes and reads back.
+//
+// It finds bytes that a disk or a person has changed, above all those that still make sense. It
+// does not protect against intent. A file without that line, from an older version, is read as it
+// is.
 #pragma once
 
 #include <stddef.h>

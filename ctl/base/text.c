@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The growing string, and what it takes to show foreign bytes on a terminal.
+// The growing string, and how bytes from outside are shown safely on a terminal.
 #include "ctl/base/text.h"
 
 #include <stdbool.h>

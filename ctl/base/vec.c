@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The growth of vec.h's arrays: by doubling, so that adding n items copies each about twice.
+// The growth of the arrays of vec.h: by doubling, so that adding n items copies each about twice.
 #include "ctl/base/vec.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+// Reads addresses from netlink attributes, with their length checked.
 #include "ctl/net/attribute.h"
 
 #include <linux/rtnetlink.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Asks connection tracking by giving it something to track.
+// Tests connection tracking by giving it a flow to track.
 #include "ctl/net/conntrack.h"
 
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Is the kernel's connection tracking at work in this network namespace?
+// Is the kernel's connection tracking active in this network namespace?
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Many names at once: a bounded number in flight, each as one query for A and one for AAAA, so that
-// one family's failure is seen beside the other's answer.
+// Resolves many names at once, with a bounded number in flight.
+//
+// Each name is one query for A and one for AAAA, so that the failure of one family is seen beside
+// the answer of the other.
 #include "ctl/net/dns.h"
 
 #include <errno.h>

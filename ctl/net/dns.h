@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Host names to addresses through c-ares: /etc/hosts, every A and AAAA, CNAMEs followed, all names
-// of a call in parallel under one deadline.
+// Resolves host names through c-ares, all names of a call in parallel under one deadline.
+//
+// It reads /etc/hosts, takes every A and AAAA record, and follows CNAMEs.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A c-ares channel from our options: which servers, which file, how patient.
+// Makes a c-ares channel from our options: servers, files, timeouts.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

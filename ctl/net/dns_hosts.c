@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The hosts file (hosts(5)): read whole, because ten thousand names must not mean as many readings,
-// and because a name may stand in several lines.
+// Reads the hosts file (hosts(5)) once for all names, because a name may be in several of its lines.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a host name may look like, and what to write for one that does not.
+// Checks the form of a host name, and suggests what to write instead.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the files of the resolver share; for dns*.c and their tests only.
+// Shared by the files of the resolver and their tests.
 #pragma once
 
 #define CARES_NO_DEPRECATED // newer c-ares would rather be asked in another way

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Driver, offloads, channels and statistics of an interface, asked with the legacy ioctl: it needs no privilege
-// and every kernel that Weir runs on answers it.
+// Asks for driver, offloads, channels and statistics with the legacy ioctl.
+//
+// The ioctl needs no privilege, and every kernel that Weir runs on answers it.
 #include "ctl/net/ethtool.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Offload features, channels, driver name and statistics of an interface (SIOCETHTOOL).
+// Driver, offloads, channels and statistics of an interface (SIOCETHTOOL).
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the kernel says about network interfaces (rtnetlink RTM_GETLINK).
+// Network interfaces, as the kernel describes them (rtnetlink RTM_GETLINK).
 #pragma once
 
 #include <net/if.h>

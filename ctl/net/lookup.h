@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which way a packet to one address goes (RTM_GETROUTE, as `ip route get` asks it).
+// The route to one address (RTM_GETROUTE, like `ip route get`).
 #pragma once
 
 #include <stdbool.h>

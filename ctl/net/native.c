@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A short list of drivers, each fact found with frames that came or did not (tests/vm/drivers).
+// A short list of drivers; each fact was found by sending frames (tests/vm/drivers).
 #include "ctl/net/native.h"
 
 #include <stddef.h>

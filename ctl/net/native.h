@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is known of drivers in native mode that they do not say themselves: docs/kernels.md tells what was tried.
+// Facts about drivers in native mode that the drivers do not report; docs/kernels.md has the tests.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// MAC addresses of neighbours: what the kernel knows, and asking for what it does not know.
+// MAC addresses of neighbours: those the kernel knows, and questions about the others.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Request and answer over netlink, interrupted dumps repeated.
+// Sends a netlink request, reads the answer, and repeats interrupted dumps.
 #include "ctl/net/netlink.h"
 
 #include <errno.h>

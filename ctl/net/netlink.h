@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One request to the kernel over netlink (libmnl), the answer handed on message by message.
+// One netlink request to the kernel (libmnl), with a callback for each message of the answer.
 #pragma once
 
 #include <libmnl/libmnl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Puts route, links, neighbours and XDP features together.
+// Combines route, links, neighbours and XDP features into a next hop.
 #include "ctl/net/nexthop.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where frames for a destination have to go: everything that a program has to know that sends them
-// without the kernel's help. What the kernel says now; nothing follows later changes.
+// Where frames to a destination go: all that a program needs to send them without the kernel.
+//
+// The answer holds now; nothing follows later changes.
 #pragma once
 
 #include <net/if.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The operator's login, found from the process tree, the connections of sshd and the environment.
+// Finds the operator's login from the process tree, the connections of sshd and the environment.
 #include "ctl/net/session.h"
 
 #include <dirent.h>

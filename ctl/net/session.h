@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who sits at the other end of this command's terminal: the addresses that must not be cut off.
+// The operator's login: the peer of this terminal, whose addresses must not be cut off.
 #pragma once
 
 #include <stdbool.h>

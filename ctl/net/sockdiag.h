@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Open TCP and UDP sockets of the current network namespace (sock_diag, man 7 sock_diag).
+// Open TCP and UDP sockets of the current network namespace (sock_diag(7)).
 #pragma once
 
 #include <stdbool.h>

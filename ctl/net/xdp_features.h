@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a device's driver can do with XDP frames (generic netlink family "netdev", Linux 6.3).
+// What the driver of a device can do with XDP frames (generic netlink family "netdev", Linux 6.3).
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A bump allocator: small things share blocks, large ones get a block of their own.
+// A bump allocator: small objects share blocks, large ones get a block of their own.
 #include "ctl/policy/arena.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Making and freeing the ast.
+// Makes and frees the ast.
 #include "ctl/policy/ast.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy as it was written: one node for each statement, with its place, nothing looked up yet.
+// The policy as it was written: one node for each statement, with its place; nothing is looked up.
 //
-// The parser fills it, check and resolve read it. Words keep their spelling; what a word *is* (an
-// address, a port, a protocol) is decided by the field it stands in, when it is used. Scalars whose
-// form the grammar fixes (numbers, rates, times, spans) are values already. Nodes own their lists;
-// all strings live in `strings`. Every diag_at points into a text that belongs to the diag.
+// The parser fills it, check and resolve read it. Words keep their spelling: the field in which a
+// word is used decides whether it is an address, a port or a protocol. Scalars whose form the
+// grammar fixes (numbers, rates, times, spans) are values already. Nodes own their lists; all
+// strings are in `strings`. Each diag_at points into a text that belongs to the diag.
 #pragma once
 
 #include <stdbool.h>

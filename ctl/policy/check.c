@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The order in which a policy is checked: names first, everything else needs them.
+// The order in which a policy is checked: names first, since everything else needs them.
 #include "ctl/policy/check.h"
 
 #include "ctl/policy/checker.h"

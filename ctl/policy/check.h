@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Everything about a policy that can be said without host names, list files and /etc/services.
+// Checks all that a policy shows without host names, list files and /etc/services.
 #pragma once
 
 #include "ctl/base/diag.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tells addresses, host names and services apart in address positions.
+// Tells addresses, host names and services apart where an address is expected.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Expectations: names that exist, and a packet that can exist.
+// Checks expectations: the names exist, and the packet can exist.
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdarg.h>

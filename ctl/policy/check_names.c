@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The four name spaces: duplicates, unknown names, loops through $ and @.
+// Checks the four name spaces: duplicates, unknown names, loops through $ and @.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules: which words fit together, and the values of all fields but addresses and ports.
+// Checks rules: which words fit together, and the values of all fields except addresses and ports.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Services: what must be there, what goes together, defaults.
+// Checks services: required options, options that exclude each other, defaults.
 #include <string.h>
 
 #include "common/limits-policy.h"

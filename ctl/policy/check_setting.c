@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Interfaces, defaults, fragments, the settings that stand once, and the sets themselves.
+// Checks interfaces, defaults, fragments, settings that are allowed once, and sets.
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the parts of check share.
+// Shared by the parts of check.
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sorted prefixes are a tree in preorder: every walk keeps the prefixes around the present one on a
-// stack, so all of this is linear but the sort.
+// Walks over sorted prefixes as a tree in preorder.
+//
+// The prefixes around the present one are on a stack, so all of this is linear, except the sort.
 #include "ctl/policy/cidr.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Sets of addresses by value: the longest matching prefix decides.
 //
-// One array holds one family. An address of IPv4 stands in the upper 32 bits of hi, so that both
-// families compare alike. Each prefix has a rank: how strongly it says "in" or "not". Within a set a
-// prefix's rank is its length, and "not" wins a tie. When a set joins another one, its prefixes keep
-// the rank they had, so "the longest prefix decides" holds over both; where it says "not", it says
-// nothing to the other set.
+// One array holds one family. An IPv4 address is in the upper 32 bits of hi, so that both families
+// compare alike. Each prefix has a rank: how strongly it says "in" or "not". Within a set the rank
+// of a prefix is its length, and "not" wins a tie. When a set joins another one, its prefixes keep
+// the rank they had, so that the longest prefix decides over both; a "not" of one set means nothing
+// to the other set.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looking one address up in a resolved set.
+// Looks one address up in a resolved set.
 #include <string.h>
 
 #include "ctl/policy/resolved.h"

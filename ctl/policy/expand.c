@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Splicing of definitions, with a stack of its own: they may nest as deep as somebody cares to write.
+// Splices definitions with a stack of its own, because they may nest to any depth.
 #include "ctl/policy/expand.h"
 
 #include <errno.h>

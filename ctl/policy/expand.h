@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists with every $ replaced by what it stands for.
+// Expands lists: every $ is replaced by its definition.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Host names: RFC 1123 section 2.1, with the '_' that people use.
+// The form of host names: RFC 1123 section 2.1, and '_', which is in use.
 #include "ctl/policy/host.h"
 
 #include <stdbool.h>

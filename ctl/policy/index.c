@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Open addressing over a hash that an outsider who writes names cannot aim at.
+// Open addressing, with a hash that an author of names cannot attack.
 #include "ctl/policy/index.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A walk over nested prefixes that gives out each stretch between two borders.
+// Walks over nested prefixes and returns each stretch between two borders.
 #include "ctl/policy/intervals.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The lexer, by hand. Every byte of the text belongs to exactly one token, blank or error.
+// The lexer: every byte of the text belongs to exactly one token, blank or error.
 #include "ctl/policy/lex.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A policy text cut into tokens.
+// Splits the text of a policy into tokens.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A line's good case is a handful of comparisons and one prefix_parse; everything else may be slow.
+// Reads list files: a valid line costs a few comparisons and one prefix_parse; errors may be slow.
 #include "ctl/policy/list.h"
 
 #include <errno.h>

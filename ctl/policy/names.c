@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tables of words.
+// The tables of words.
 #include "ctl/policy/names.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The fixed words of the language and what they stand for.
+// The fixed words of the language and their values.
 #pragma once
 
 #include <stdbool.h>

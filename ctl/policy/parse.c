@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A file is statements, each with its end; an error costs its statement only.
+// Parses files statement by statement, so that an error costs its statement only.
 #include "ctl/policy/parse.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From files to the ast.
+// Parses files into the ast.
 #pragma once
 
 #include "ctl/base/diag.h"

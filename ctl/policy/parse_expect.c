@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Expectations: a verdict, and the packet that must meet it.
+// Parses expectations: a verdict, and the packet that must get it.
 #include <stdio.h>
 #include <string.h>
 

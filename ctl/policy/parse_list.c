@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists, the elements of sets, and TCP flags.
+// Parses lists, the elements of sets, and TCP flags.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules: an action, then fields, conditions and modifiers in any order.
+// Parses rules: an action, then fields, conditions and modifiers in any order.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Services: a block of options.
+// Parses services: blocks of options.
 #include <stdio.h>
 #include <string.h>
 

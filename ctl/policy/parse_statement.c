@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Statements of one line, and which function parses which.
+// Parses statements of one line, and selects the parser of each statement.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The scalars of the grammar: digits, COUNT, TIME, MASK, RATE, PERCENT, SPAN. Each is one word.
+// Parses the scalars of the grammar, one word each: digits, COUNT, TIME, MASK, RATE, PERCENT, SPAN.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the parts of the parser share. A function that parses returns true, or false when an error has
-// been queued and the statement is to be left; p->at then stands where the error was found.
+// Shared by the parts of the parser.
+//
+// A function that parses returns true, or false when an error has been queued and the statement is
+// to be left; p->at is then where the error was found.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Arithmetic of sorted ranges.
+// The arithmetic of sorted ranges.
 #include "ctl/policy/ranges.h"
 
 #include <stdlib.h>

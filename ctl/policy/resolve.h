@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From the checked ast to values: host names, list files, ports, sets by value.
+// Turns the checked ast into values: host names, list files, ports, sets.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Turns an expect line into packets: pairs of addresses, and defaults for what the line omits.
+// Turns expect lines into packets: pairs of addresses, and defaults for what a line omits.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Host names: collected over the whole policy, asked for in one call, filtered.
+// Resolves host names: collected over the whole policy, asked for in one call, filtered.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

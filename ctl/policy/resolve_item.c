@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Items of address lists, each read once: equal ones have one number, however they are spelt.
+// Reads each item of address lists once: equal items have one number, whatever their spelling.
 #include <string.h>
 
 #include "common/limits-policy.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// List files: read, judged, and reported at the place of the set that names them.
+// Reads list files, and reports their errors at the place of the set that names them.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

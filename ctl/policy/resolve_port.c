@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ports, and the file that has their names, read when the first one is met.
+// Resolves ports; the file with their names is read when the first name is met.
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules: addresses and ports, what `to SERVICE` stands for, rules that match nothing, the order.
+// Resolves rules: addresses and ports, `to SERVICE`, rules that match nothing, the order.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Services: their addresses, ports and sources; no two may claim one packet.
+// Resolves services: their addresses, ports and sources; two services must not take the same packet.
 #include <stdlib.h>
 #include <string.h>
 

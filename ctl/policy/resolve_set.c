@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sets and lists by value.
+// Resolves sets and address lists.
 #include <stdlib.h>
 #include <string.h>
 

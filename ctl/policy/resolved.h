@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy as values: what resolve makes and ctl/table compiles. No names, no text, no defaults left
-// to fill in.
+// The policy as values: made by resolve, compiled by ctl/table, without names, text or open defaults.
 //
 // Contract:
-// - Everything belongs to the struct resolved and dies with resolved_free; struct diag_at members point
-//   into texts of the diag that parsed the policy, which must live as long.
-// - `rules` stand in evaluation order: all `always` rules first, then the others, both in text order.
+// - Everything belongs to the struct resolved and is freed by resolved_free. Members of type struct
+//   diag_at point into texts of the diag that parsed the policy, which must live as long.
+// - `rules` are in evaluation order: all `always` rules first, then the others, both in text order.
 // - A field that is absent (given == false, RESOLVED_ANY) is satisfied by every packet the rule can
 //   see. A field that is given is satisfied only by packets that *have* the field: "not" is applied.
-// - Point 13 of the language is applied: a rule with ports has `proto` given, within {6, 17, 132}; with
+// - What a field implies is applied: a rule with ports has `proto` given, within {6, 17, 132}; with
 //   flags, {6}; with types, the protocols of its families (1, 58); with established, within {6, 17}.
 // - A rule without `ethertype` sees IP packets only, and never neighbour discovery unless it has
 //   `icmp`; a rule with `ethertype` sees every frame. These two are left to the compiler.

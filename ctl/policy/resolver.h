@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the parts of resolve share.
+// Shared by the parts of resolve.
 #pragma once
 
 #include "ctl/policy/ast.h"

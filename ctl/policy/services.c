@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An own reader of services(5): getservbyname asks NSS, and a policy must not depend on LDAP.
+// Reads services(5) itself: getservbyname() asks NSS, and a policy must not depend on LDAP.
 #include "ctl/policy/services.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// /etc/services: names of ports.
+// The names of ports in /etc/services.
 #pragma once
 
 #include <stdbool.h>

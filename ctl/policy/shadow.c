@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Field by field: does every packet of the later rule satisfy the earlier one?
+// Compares rules field by field: does every packet of the later rule match the earlier one?
 #include "ctl/policy/shadow.h"
 
 #include <stdlib.h>

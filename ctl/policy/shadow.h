@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules that can never match because an earlier one takes every packet before them.
+// Finds rules that can never match because an earlier rule takes all their packets.
 #pragma once
 
 #include "ctl/base/diag.h"

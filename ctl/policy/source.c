@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Includes: relative paths, patterns, loops and depth.
+// Finds the files of includes: relative paths, patterns, loops, depth.
 #include "ctl/policy/source.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The files of a policy: the main file, its includes, where a relative path leads.
+// The files of a policy: the main file and its includes.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One engine for all lists of small numbers; a field brings the function that reads its words.
+// One engine for all lists of small numbers; a field supplies the function that reads its words.
 #include "ctl/policy/value.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists of words as numbers: what a field makes of its list. Each queues its errors.
+// Turns lists of words into numbers, field by field; errors are queued.
 #pragma once
 
 #include <stdbool.h>

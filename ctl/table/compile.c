@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The whole compilation: limits, rules, small fields, addresses, row numbers, tries and lines.
+// The whole compilation: bounds, rules, small fields, addresses, numbers of rows, tries and lines.
 #include "ctl/table/compile.h"
 
 #include <errno.h>

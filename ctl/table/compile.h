@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The resolved policy into tables. Pure: the same input gives the same image.
+// Compiles a resolved policy into tables. Pure: the same input gives the same image.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An image as text: the same for every seed, sorted, one fact a line.
+// Prints an image as text: sorted, one fact a line, the same for every seed.
 #include <stdlib.h>
 
 #include "ctl/base/addr.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tables of the small fields: ranges by a sweep over their edges, the others value by value.
+// Builds the tables of the small fields: ranges by a sweep over their edges, the others value by value.
 #include "ctl/table/fields.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A compiled policy in memory, ready to be copied into maps. Source of the layout: common/policy.h.
+// A compiled policy in memory, ready to be copied into maps; common/policy.h has the layout.
 #pragma once
 
 #include <stddef.h>

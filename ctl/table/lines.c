@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Hosts into lines of 64 bytes by a keyed hash; what finds no room stays behind for the trie.
+// Puts hosts into lines of 64 bytes by a keyed hash; hosts that find no room are left to the trie.
 #include "ctl/table/lines.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Host lines: full-length addresses found with one memory access, common/policy.h, struct policy_line4.
+// Host lines: full-length addresses found with one memory access (struct policy_line4 in common/policy.h).
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The last numbers of the rows: hosts need 16-bit ones.
+// The final numbers of the rows, small for hosts, whose lines have 16 bits for them.
 #pragma once
 
 #include "ctl/table/regions.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The numbers of GCRA, the generic cell rate algorithm, in its form as virtual scheduling (ATM Forum
-// TM 4.1, section 4.4.2; ITU-T I.371, annex A).
+// The parameters of GCRA, the generic cell rate algorithm, as virtual scheduling.
+//
+// ATM Forum TM 4.1, section 4.4.2; ITU-T I.371, annex A.
 #include "ctl/table/rates.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rates and times as the datapath counts them: jiffies, and jiffies << RATE_SHIFT.
+// Rates and times in the units of the datapath: jiffies, and jiffies << RATE_SHIFT.
 #pragma once
 
 #include <stdbool.h>

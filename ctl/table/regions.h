@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The whole address space of a family cut into ranges, each with its row.
+// The address space of a family cut into ranges, each with its row.
 #pragma once
 
 #include <stdbool.h>

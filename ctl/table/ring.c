@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is asked about rings beside their slots: keys, who counts, errors of shares, fingerprints.
+// Questions about rings besides their slots: keys, active backends, errors of shares, fingerprints.
 #include "ctl/table/ring.h"
 
 #include <errno.h>

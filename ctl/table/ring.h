@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Rings: which backend owns which slot, from the seed, the backends and their weights alone.
 //
-// Maglev (Eisenbud et al., NSDI 2016, section 3.4) with weights. Two nodes that are told the same fill
-// the same ring, whatever order, names and numbers their backends have. It is an ABI: docs/ring.md says
-// it to the bit, tests hold golden vectors, and common/hash.h says which slot a flow has.
+// Maglev (Eisenbud et al., NSDI 2016, section 3.4) with weights. Two nodes with the same input fill
+// the same ring, whatever the order, names and numbers of their backends. A ring is an ABI:
+// docs/ring.md specifies it to the bit, and tests hold golden vectors. common/hash.h computes the
+// slot of a flow.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fills a ring: shares of slots, turns in which they are taken, slots; docs/ring.md, "Fill".
+// Fills a ring: shares of slots, turns in which they are taken, slots (docs/ring.md, "Fill").
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Backends by the hash of address and port; docs/ring.md, "Backends".
+// Sorts backends by the hash of address and port (docs/ring.md, "Backends").
 #include "ctl/table/ring_order.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The order of a ring's backends: that of a keyed hash of address and port.
+// The order of the backends of a ring: that of a keyed hash of address and port.
 #pragma once
 
 #include "ctl/table/ring.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The rules of slots, one at a time and for whole rings.
+// The rules of slots, for one slot and for whole rings.
 #include "ctl/table/ring_step.h"
 
 #include <stdlib.h>

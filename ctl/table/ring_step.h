@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How a ring in force becomes another one without moving a flow: the only code that changes a slot.
+// Changes the ring in use into another one without moving a flow: the only code that changes a slot.
+//
 // The rules are those of docs/ring.md, "Changing a ring".
 #pragma once
 

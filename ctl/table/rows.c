@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A growing array of rows and a hash table of their numbers.
+// A growing array of rows, and a hash table of their numbers.
 #include "ctl/table/rows.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The rows of the bit matrix: each distinct one is kept once, whatever fields use it.
+// The rows of the bit matrix: each distinct one is stored once, whatever fields use it.
 #pragma once
 
 #include <stdbool.h>

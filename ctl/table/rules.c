@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From resolved rules to struct policy_rule.
+// Turns resolved rules into struct policy_rule.
 #include "ctl/table/rules.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The rule table: conditions, actions and modifiers of each rule.
+// The table of rules: conditions, action and modifiers of each.
 #pragma once
 
 #include "ctl/table/compile.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A sweep over the address space: cursors into all sets in a heap; where a set begins or ends, its
-// rules' bits are flipped and the row is looked up.
+// A sweep over the address space, with a cursor into each set, in a heap.
+//
+// Where a set begins or ends, the bits of its rules are flipped and the row is looked up.
 #include "ctl/table/sweep.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Source or destination addresses: all sets that rules use there, laid over one another.
+// Combines all sets of source or destination addresses that rules use.
 #pragma once
 
 #include "ctl/policy/resolved.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Poptries (Asai and Ohara, "Poptrie: A Compressed Trie with Population Count for Fast and Scalable
-// Software IP Routing Table Lookup", SIGCOMM 2015) from sorted regions: a node costs as many steps as
-// there are boundaries in it.
+// Builds poptries from sorted regions: a node costs as many steps as it has boundaries.
+//
+// Asai and Ohara, "Poptrie: A Compressed Trie with Population Count for Fast and Scalable Software
+// IP Routing Table Lookup", SIGCOMM 2015.
 #include "ctl/table/trie.h"
 
 #include <string.h>

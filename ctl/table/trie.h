@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Address tries as the datapath walks them: common/policy.h, struct policy_node.
+// Address tries as the datapath walks them (struct policy_node in common/policy.h).
 #pragma once
 
 #include "ctl/table/regions.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads tries from left to right, and puts the hosts of the lines where they belong.
+// Reads tries from left to right, and inserts the hosts of the lines in their places.
 #include "ctl/table/walk.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Back from tables to regions: what dump shows and tests compare.
+// Turns tables back into regions, for dump and for tests.
 #pragma once
 
 #include "ctl/table/image.h"
