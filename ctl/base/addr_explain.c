@@ -19,14 +19,14 @@
 #define DIGITS "0123456789"
 #define HEX    DIGITS "abcdefABCDEF"
 
-struct word {
+struct spelled_word {
 	char text[WORD_MAX + 1];
 	char host[WORD_MAX + 1]; // what stands before the first '/'
 	const char *suffix;      // what stands behind it, or NULL
 };
 
 // Each gives sentence and hint and returns true when it knows what the word was meant to be.
-typedef bool explain_fn(const struct word *w, struct err *err);
+typedef bool explain_fn(const struct spelled_word *w, struct err *err);
 
 __attribute__((format(printf, 4, 5))) static bool say(struct err *err, const char *word,
 						      const char *what, const char *hint, ...)
@@ -53,29 +53,29 @@ static bool consists_of(const char *text, const char *set)
 }
 
 // "/SUFFIX" again, for hints that repeat it.
-static const char *slash_of(const struct word *w)
+static const char *slash_of(const struct spelled_word *w)
 {
 	return w->suffix ? "/" : "";
 }
 
-static const char *suffix_of(const struct word *w)
+static const char *suffix_of(const struct spelled_word *w)
 {
 	return w->suffix ? w->suffix : "";
 }
 
-static bool explain_empty(const struct word *w, struct err *err)
+static bool explain_empty(const struct spelled_word *w, struct err *err)
 {
 	return !w->text[0] && say(err, w->text, "is not an address", "an address is missing here");
 }
 
-static bool explain_any(const struct word *w, struct err *err)
+static bool explain_any(const struct spelled_word *w, struct err *err)
 {
 	if (strcmp(w->text, "0/0") != 0 && strcmp(w->text, "*") != 0)
 		return false;
 	return say(err, w->text, "is not an address", "write any");
 }
 
-static bool explain_zone(const struct word *w, struct err *err)
+static bool explain_zone(const struct spelled_word *w, struct err *err)
 {
 	char host[sizeof(w->host)];
 	struct addr a;
@@ -92,7 +92,7 @@ static bool explain_zone(const struct word *w, struct err *err)
 		   slash_of(w), suffix_of(w), zone);
 }
 
-static bool explain_brackets(const struct word *w, struct err *err)
+static bool explain_brackets(const struct spelled_word *w, struct err *err)
 {
 	char host[sizeof(w->text)];
 	struct addr a;
@@ -126,7 +126,7 @@ static void without_zeros(const char *text, char *ret)
 	*ret = '\0';
 }
 
-static bool explain_leading_zero(const struct word *w, struct err *err)
+static bool explain_leading_zero(const struct spelled_word *w, struct err *err)
 {
 	char text[sizeof(w->text)];
 	struct prefix p;
@@ -154,7 +154,7 @@ static int netmask_bits(const struct addr *mask)
 	return n < 0 ? mask_bits(~bits) : n;
 }
 
-static bool explain_netmask(const struct word *w, struct err *err)
+static bool explain_netmask(const struct spelled_word *w, struct err *err)
 {
 	struct addr a, mask;
 	struct prefix p;
@@ -172,7 +172,7 @@ static bool explain_netmask(const struct word *w, struct err *err)
 	return say(err, w->text, "has a netmask", "write %s", prefix_format(&p, text));
 }
 
-static bool explain_host_bits(const struct word *w, const struct addr *a, uint8_t len,
+static bool explain_host_bits(const struct spelled_word *w, const struct addr *a, uint8_t len,
 			      struct err *err)
 {
 	struct prefix p = prefix_of(a, len);
@@ -183,7 +183,7 @@ static bool explain_host_bits(const struct word *w, const struct addr *a, uint8_
 }
 
 // The length of a mapped address counts the 96 bits of the mapping.
-static bool explain_mapped_length(const struct word *w, const struct addr *a, uint32_t len,
+static bool explain_mapped_length(const struct spelled_word *w, const struct addr *a, uint32_t len,
 				  struct err *err)
 {
 	struct prefix p = prefix_of(a, (uint8_t)len);
@@ -198,7 +198,7 @@ static bool explain_mapped_length(const struct word *w, const struct addr *a, ui
 		   addr_format(a, text));
 }
 
-static bool explain_length(const struct word *w, struct err *err)
+static bool explain_length(const struct spelled_word *w, struct err *err)
 {
 	struct addr a;
 	bool mapped;
@@ -243,7 +243,7 @@ static bool classic_v4(const char *text, uint32_t *ret)
 	return false;
 }
 
-static bool explain_hex(const struct word *w, struct err *err)
+static bool explain_hex(const struct spelled_word *w, struct err *err)
 {
 	uint32_t address;
 	struct addr a;
@@ -257,7 +257,7 @@ static bool explain_hex(const struct word *w, struct err *err)
 }
 
 // "10/8", "10.1/16": zeros are missing.
-static bool explain_short(const struct word *w, struct err *err)
+static bool explain_short(const struct spelled_word *w, struct err *err)
 {
 	char text[sizeof(w->host) + 8];
 	size_t dots = 0;
@@ -278,7 +278,7 @@ static bool explain_short(const struct word *w, struct err *err)
 }
 
 // "10.1.*"
-static bool explain_star(const struct word *w, struct err *err)
+static bool explain_star(const struct spelled_word *w, struct err *err)
 {
 	const char *star = strchr(w->text, '*');
 	char text[sizeof(w->text) + 8];
@@ -300,7 +300,7 @@ static bool explain_star(const struct word *w, struct err *err)
 		   parts * 8);
 }
 
-static bool explain_port(const struct word *w, struct err *err)
+static bool explain_port(const struct spelled_word *w, struct err *err)
 {
 	char host[sizeof(w->text)];
 	struct addr a;
@@ -316,7 +316,7 @@ static bool explain_port(const struct word *w, struct err *err)
 	return say(err, w->text, "is an address with a port", "write %s port %s", host, port);
 }
 
-static bool explain_range_here(const struct word *w, struct err *err)
+static bool explain_range_here(const struct spelled_word *w, struct err *err)
 {
 	struct prefix prefixes[254];
 	size_t n;
@@ -326,7 +326,7 @@ static bool explain_range_here(const struct word *w, struct err *err)
 	return say(err, w->text, "is a range", "one address or prefix is wanted here");
 }
 
-static bool explain_name(const struct word *w, struct err *err)
+static bool explain_name(const struct spelled_word *w, struct err *err)
 {
 	if (!w->suffix || strchr(w->host, ':') || consists_of(w->host, DIGITS ".") ||
 	    !consists_of(w->host, HEX "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ._-"))
@@ -343,7 +343,7 @@ static bool has_leading_zero(const char *text)
 	return false;
 }
 
-static bool explain_v4(const struct word *w, struct err *err)
+static bool explain_v4(const struct spelled_word *w, struct err *err)
 {
 	unsigned dots = 0;
 
@@ -361,7 +361,7 @@ static bool explain_v4(const struct word *w, struct err *err)
 	return say(err, w->text, "is not an address", "each part of an IPv4 address is 0 to 255");
 }
 
-static bool explain_v6(const struct word *w, struct err *err)
+static bool explain_v6(const struct spelled_word *w, struct err *err)
 {
 	const char *gap = strstr(w->host, "::");
 	unsigned colons = 0;
@@ -383,7 +383,7 @@ static bool explain_v6(const struct word *w, struct err *err)
 }
 
 // Fills w; false for a word that is too long to be looked at.
-static bool word_of(struct word *w, const char *text, size_t len)
+static bool word_of(struct spelled_word *w, const char *text, size_t len)
 {
 	size_t shown = len <= WORD_MAX ? len : SHOWN_MAX;
 	char *slash;
@@ -402,7 +402,7 @@ static bool word_of(struct word *w, const char *text, size_t len)
 static int ask(explain_fn *const *questions, size_t n, const char *text, size_t len,
 	       const char *what, const char *hint, struct err *err)
 {
-	struct word w = {0};
+	struct spelled_word w = {0};
 
 	if (!err)
 		return -EINVAL; // a list read with `lax` may have a million bad lines
@@ -435,7 +435,7 @@ struct sides {
 	char first[WORD_MAX + 1], last[WORD_MAX + 1];
 };
 
-static bool split(const struct word *w, struct sides *ret)
+static bool split(const struct spelled_word *w, struct sides *ret)
 {
 	const char *dash = strchr(w->text, '-');
 
@@ -446,7 +446,7 @@ static bool split(const struct word *w, struct sides *ret)
 	return true;
 }
 
-static bool explain_not_range(const struct word *w, struct err *err)
+static bool explain_not_range(const struct spelled_word *w, struct err *err)
 {
 	struct sides s;
 
@@ -455,7 +455,7 @@ static bool explain_not_range(const struct word *w, struct err *err)
 	return say(err, w->text, "is not a range", "write FIRST-LAST, as in 192.0.2.1-192.0.2.9");
 }
 
-static bool explain_blanks(const struct word *w, struct err *err)
+static bool explain_blanks(const struct spelled_word *w, struct err *err)
 {
 	struct prefix prefixes[254];
 	char text[sizeof(w->text)];
@@ -473,7 +473,7 @@ static bool explain_blanks(const struct word *w, struct err *err)
 }
 
 // "192.0.2.10-20"
-static bool explain_short_last(const struct word *w, struct err *err)
+static bool explain_short_last(const struct spelled_word *w, struct err *err)
 {
 	struct sides s;
 	struct addr a;
@@ -499,7 +499,7 @@ static struct addr last_of(const struct prefix *p)
 }
 
 // "10.0.0.0/24-10.0.3.0/24"
-static bool explain_prefixes(const struct word *w, struct err *err)
+static bool explain_prefixes(const struct spelled_word *w, struct err *err)
 {
 	struct prefix first, last;
 	addr_text from, to;
@@ -519,7 +519,7 @@ static bool explain_prefixes(const struct word *w, struct err *err)
 }
 
 // One side is wrong by itself.
-static bool explain_side(const struct word *w, struct err *err)
+static bool explain_side(const struct spelled_word *w, struct err *err)
 {
 	struct prefix p;
 	struct sides s;
@@ -531,7 +531,7 @@ static bool explain_side(const struct word *w, struct err *err)
 	return prefix_parse(s.last, strlen(s.last), &p, NULL, err) < 0;
 }
 
-static bool explain_order(const struct word *w, struct err *err)
+static bool explain_order(const struct spelled_word *w, struct err *err)
 {
 	struct sides s;
 	struct addr first, last;

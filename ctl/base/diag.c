@@ -19,20 +19,20 @@
 
 // A file and, once a line number was asked for, the offsets at which its lines begin: a list with a
 // million bad lines must not be counted through for each of them.
-struct source {
+struct diag_source {
 	struct diag_file file; // first, so that a pointer to it is one to the source
 	VEC(uint32_t) lines;
 };
 
-struct item {
+struct diag_item {
 	enum diag_level level;
 	struct diag_at at;
 	char *message, *hint;
 };
 
 struct diag {
-	VEC(struct source *) sources;
-	VEC(struct item) items;
+	VEC(struct diag_source *) sources;
+	VEC(struct diag_item) items;
 	VEC(char *) places;
 	size_t counted[LEVELS], kept[LEVELS];
 };
@@ -42,7 +42,7 @@ struct diag *diag_new(void)
 	return mem_new(struct diag);
 }
 
-static void free_source(struct source *s)
+static void free_source(struct diag_source *s)
 {
 	free((char *)s->file.name);
 	free((char *)s->file.text);
@@ -76,7 +76,7 @@ void diag_cleanup(struct diag **d)
 const struct diag_file *diag_add_file(struct diag *d, const char *name, const char *text,
 				      size_t len)
 {
-	struct source *s = mem_new(struct source);
+	struct diag_source *s = mem_new(struct diag_source);
 	char *copy = mem_realloc(NULL, len + 1, 1);
 
 	if (len)
@@ -120,7 +120,7 @@ void diag_add(struct diag *d, enum diag_level level, struct diag_at at, const ch
 	if (d->kept[level] == KEPT_MAX)
 		return;
 	d->kept[level]++;
-	vec_push(&d->items, ((struct item){
+	vec_push(&d->items, ((struct diag_item){
 				    .level = level,
 				    .at = at,
 				    .message = text_take(&message),
@@ -138,7 +138,7 @@ size_t diag_warnings(const struct diag *d)
 	return d->counted[DIAG_WARNING];
 }
 
-static void index_lines(struct source *s)
+static void index_lines(struct diag_source *s)
 {
 	const char *text = s->file.text, *end = text + s->file.len, *at = text;
 
@@ -162,7 +162,7 @@ static size_t offset_of(const struct diag_at *at)
 
 static struct position locate(const struct diag_at *at)
 {
-	struct source *s = (struct source *)at->file;
+	struct diag_source *s = (struct diag_source *)at->file;
 	size_t offset = offset_of(at), low = 0, high;
 
 	if (!s->lines.n)
@@ -210,8 +210,8 @@ static int compare_numbers(size_t a, size_t b)
 // By file, then offset, then the order in which they came; without a place last.
 static int compare_items(const void *a, const void *b)
 {
-	const struct item *one = *(const struct item *const *)a;
-	const struct item *two = *(const struct item *const *)b;
+	const struct diag_item *one = *(const struct diag_item *const *)a;
+	const struct diag_item *two = *(const struct diag_item *const *)b;
 	int order;
 
 	if (!one->at.file != !two->at.file)
@@ -223,9 +223,9 @@ static int compare_items(const void *a, const void *b)
 }
 
 // Pointers to the items in the order of printing; the caller frees them.
-static const struct item **sorted(const struct diag *d)
+static const struct diag_item **sorted(const struct diag *d)
 {
-	const struct item **order = mem_zalloc(d->items.n, sizeof(struct item *));
+	const struct diag_item **order = mem_zalloc(d->items.n, sizeof(struct diag_item *));
 
 	for (size_t i = 0; i < d->items.n; i++)
 		order[i] = &d->items.at[i];
@@ -233,7 +233,7 @@ static const struct item **sorted(const struct diag *d)
 	return order;
 }
 
-static void put_heading(struct text *out, const struct item *item, const struct position *p,
+static void put_heading(struct text *out, const struct diag_item *item, const struct position *p,
 			bool color)
 {
 	const char *level = item->level == DIAG_ERROR ? "error:" : "warning:";
@@ -264,7 +264,7 @@ static size_t end_of_line(const struct diag_file *file, size_t start)
 	return end > start && file->text[end - 1] == '\r' ? end - 1 : end;
 }
 
-static void put_excerpt(struct text *out, const struct item *item, const struct position *p,
+static void put_excerpt(struct text *out, const struct diag_item *item, const struct position *p,
 			bool color)
 {
 	const struct diag_file *file = item->at.file;
@@ -284,7 +284,7 @@ static void put_excerpt(struct text *out, const struct item *item, const struct 
 	diag_draw(out, &e, item->hint, color);
 }
 
-static void put_item(struct text *out, const struct item *item, bool color)
+static void put_item(struct text *out, const struct diag_item *item, bool color)
 {
 	struct position p = {0};
 
@@ -307,7 +307,7 @@ static void put_rest(struct text *out, const struct diag *d, enum diag_level lev
 
 void diag_print(const struct diag *d, FILE *f, bool color)
 {
-	CLEANUP_FREE const struct item **order = sorted(d);
+	CLEANUP_FREE const struct diag_item **order = sorted(d);
 	CLEANUP(text_free) struct text out = {0};
 
 	for (size_t i = 0; i < d->items.n; i++)
@@ -320,10 +320,10 @@ void diag_print(const struct diag *d, FILE *f, bool color)
 
 void diag_each(const struct diag *d, diag_visit *visit, void *ctx)
 {
-	CLEANUP_FREE const struct item **order = sorted(d);
+	CLEANUP_FREE const struct diag_item **order = sorted(d);
 
 	for (size_t i = 0; i < d->items.n; i++) {
-		const struct item *item = order[i];
+		const struct diag_item *item = order[i];
 		struct position p = {0};
 
 		if (item->at.file)

@@ -33,16 +33,16 @@ static struct glyph glyph_at(const char *at, size_t len, size_t column)
 
 // The part of a line that is looked at, and in columns: where the caret begins, where it ends, and
 // how many there are.
-struct row {
+struct drawn_line {
 	const char *at, *end;
 	size_t caret, caret_end, columns;
 };
 
 // The part of the line near the caret. Where it cuts, more columns are left than the window has, even
 // if all code points have four bytes; one that is cut itself is outside the window.
-static struct row near_caret(const struct diag_excerpt *e)
+static struct drawn_line near_caret(const struct diag_excerpt *e)
 {
-	struct row r = {.at = e->text + e->start, .end = e->text + e->end};
+	struct drawn_line r = {.at = e->text + e->start, .end = e->text + e->end};
 	const char *caret = e->text + e->offset;
 
 	if (caret - r.at > BEFORE_BYTES)
@@ -52,7 +52,7 @@ static struct row near_caret(const struct diag_excerpt *e)
 	return r;
 }
 
-static void measure(struct row *r, const struct diag_excerpt *e)
+static void measure(struct drawn_line *r, const struct diag_excerpt *e)
 {
 	const char *caret = e->text + e->offset, *caret_end = caret + e->len, *at = r->at;
 	struct glyph g;
@@ -74,7 +74,7 @@ struct window {
 	bool cut_before, cut_behind; // the first, the last is drawn as "…"
 };
 
-static struct window place_window(const struct row *r)
+static struct window place_window(const struct drawn_line *r)
 {
 	struct window w = {.to = r->columns};
 
@@ -101,7 +101,7 @@ static void draw_column(struct text *out, const struct window *w, size_t column,
 		text_addc(out, *g->at == '\t' ? ' ' : '?');
 }
 
-static void draw_line(struct text *out, const struct row *r, const struct window *w)
+static void draw_line(struct text *out, const struct drawn_line *r, const struct window *w)
 {
 	const char *at = r->at;
 	size_t column = 0;
@@ -115,7 +115,7 @@ static void draw_line(struct text *out, const struct row *r, const struct window
 	}
 }
 
-static void draw_caret(struct text *out, const struct row *r, const struct window *w)
+static void draw_caret(struct text *out, const struct drawn_line *r, const struct window *w)
 {
 	size_t end = r->caret_end;
 
@@ -136,7 +136,7 @@ static void trim(struct text *out)
 
 void diag_draw(struct text *out, const struct diag_excerpt *e, const char *hint, bool color)
 {
-	struct row r = near_caret(e);
+	struct drawn_line r = near_caret(e);
 	struct window w;
 	size_t start = out->len, gutter;
 

@@ -13,7 +13,7 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 
-struct request {
+struct apply_request {
 	struct apply_options options;
 	const char *ifaces[POLICY_IFACES_MAX];
 	struct policy_dns dns;
@@ -22,7 +22,7 @@ struct request {
 	char by[160];
 };
 
-static void request_free(struct request *r)
+static void request_free(struct apply_request *r)
 {
 	environment_free(&r->last);
 }
@@ -38,7 +38,7 @@ static void load_last(const char *instance, struct environment *last)
 	revision_free(&revision);
 }
 
-static int read_request(struct context *ctx, const struct args *args, struct request *r,
+static int read_request(struct context *ctx, const struct args *args, struct apply_request *r,
 			struct err *err)
 {
 	struct apply_options *o = &r->options;
@@ -213,7 +213,7 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	text_free(&line);
 }
 
-static int do_apply(struct context *ctx, struct request *r, struct err *err)
+static int do_apply(struct context *ctx, struct apply_request *r, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
@@ -237,7 +237,7 @@ static int do_apply(struct context *ctx, struct request *r, struct err *err)
 
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP(request_free) struct request r = {0};
+	CLEANUP(request_free) struct apply_request r = {0};
 	int code = args_expect_words(args, 1, 1, "the policy file", err);
 
 	if (!code)
@@ -299,7 +299,7 @@ static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
 
 static int run_rollback(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP(request_free) struct request r = {0};
+	CLEANUP(request_free) struct apply_request r = {0};
 	char id[REVISION_ID] = "";
 	bool done = false;
 	int code = args_expect_words(args, 0, 1, "", err);

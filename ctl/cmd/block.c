@@ -24,7 +24,7 @@
 #define RESOLVE_MAX_MS 600000
 #define SKIPPED_SHOWN  8 // answers that are left out, each with its warning
 
-struct request {
+struct block_request {
 	struct targets targets;
 	struct intent intent;
 	struct guard guard;
@@ -35,7 +35,7 @@ struct request {
 	struct err open; // what was done has no effect on some interface
 };
 
-static void request_free(struct request *r)
+static void request_free(struct block_request *r)
 {
 	targets_free(&r->targets);
 	guard_free(&r->guard);
@@ -89,7 +89,7 @@ static void warn_missing(const struct targets *t)
 }
 
 // Of a name with thousands of them the first few are named.
-static int skip_answers(const struct args *args, struct request *r, struct err *err)
+static int skip_answers(const struct args *args, struct block_request *r, struct err *err)
 {
 	struct skipped skipped = {0};
 	int code = targets_skip(&r->targets, &r->guard, args_has(args, "wide"), answer_skipped,
@@ -100,7 +100,8 @@ static int skip_answers(const struct args *args, struct request *r, struct err *
 	return code;
 }
 
-static int resolve(struct context *ctx, const struct args *args, struct request *r, struct err *err)
+static int resolve(struct context *ctx, const struct args *args, struct block_request *r,
+		   struct err *err)
 {
 	struct dns_options options;
 	char path[512];
@@ -117,7 +118,7 @@ static int resolve(struct context *ctx, const struct args *args, struct request 
 }
 
 // Refuses what would cut off the machine or its operator; warns about resolvers and the like.
-static int check_guard(const struct request *r, struct err *err)
+static int check_guard(const struct block_request *r, struct err *err)
 {
 	vec_each (&r->targets.items.items, item) {
 		const struct guarded *hit;
@@ -156,8 +157,8 @@ static uint64_t wall_clock(void)
 	return (uint64_t)now.tv_sec + (now.tv_nsec > 0);
 }
 
-static int read_request(struct context *ctx, const struct args *args, bool allow, struct request *r,
-			struct err *err)
+static int read_request(struct context *ctx, const struct args *args, bool allow,
+			struct block_request *r, struct err *err)
 {
 	bool live = args_has(args, "live");
 	int code;
@@ -202,7 +203,7 @@ static size_t list_size(const struct store *b, const char *list)
 }
 
 // A list that shrank to nothing or to less than half is more often a broken download than a wish.
-static int check_shrink(const struct request *r, const struct store *b, size_t before,
+static int check_shrink(const struct block_request *r, const struct store *b, size_t before,
 			const struct records_change *change, struct err *err)
 {
 	size_t after = list_size(b, r->intent.list);
@@ -240,7 +241,8 @@ static void name_targets(struct text *line, const struct targets *t, struct out 
 	out_end(o);
 }
 
-static void set_counts(struct out *o, const struct request *r, const struct records_change *change)
+static void set_counts(struct out *o, const struct block_request *r,
+		       const struct records_change *change)
 {
 	out_set_u64(o, "changed", change->added + change->extended + change->removed);
 	out_set_u64(o, "added", change->added);
@@ -253,7 +255,7 @@ static void set_counts(struct out *o, const struct request *r, const struct reco
 }
 
 // A block under an allow drops nothing: the words say who allows it.
-static void warn_overruled(const struct request *r, const struct store *b)
+static void warn_overruled(const struct block_request *r, const struct store *b)
 {
 	if (r->intent.allow)
 		return;
@@ -276,7 +278,7 @@ static void warn_overruled(const struct request *r, const struct store *b)
 
 // How long the one thing that was named stays: another claim may hold it longer. In both directions: the
 // time for which both do.
-static uint64_t stays_until(const struct request *r, const struct store *b)
+static uint64_t stays_until(const struct block_request *r, const struct store *b)
 {
 	const struct item *item = r->targets.items.items.at;
 	uint64_t all = UINT64_MAX;
@@ -299,7 +301,7 @@ static uint64_t stays_until(const struct request *r, const struct store *b)
 }
 
 // Do lines of a list say something of their own?
-static bool lines_differ(const struct request *r)
+static bool lines_differ(const struct block_request *r)
 {
 	vec_each (&r->targets.items.items, item)
 		if (item->for_ms || item->to || item->both)
@@ -308,7 +310,7 @@ static bool lines_differ(const struct request *r)
 }
 
 // What changed, until when, where, and whether it stays. ret_open: set where Weir is not on its interfaces.
-static void report(struct context *ctx, const struct request *r, const struct store *b,
+static void report(struct context *ctx, const struct block_request *r, const struct store *b,
 		   const struct records_change *change, struct err *ret_open)
 {
 	struct text line = {0};
@@ -349,7 +351,7 @@ static void report(struct context *ctx, const struct request *r, const struct st
 }
 
 // Entries of an unlike verb on the same prefix decide: a block under an allow drops nothing.
-static int change_store(struct context *ctx, struct request *r, struct err *err)
+static int change_store(struct context *ctx, struct block_request *r, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
@@ -378,7 +380,7 @@ static int change_store(struct context *ctx, struct request *r, struct err *err)
 }
 
 // `-i IFACE`: attached first, and detached again if the rest fails.
-static int attach_and_change(struct context *ctx, const struct args *args, struct request *r,
+static int attach_and_change(struct context *ctx, const struct args *args, struct block_request *r,
 			     struct err *err)
 {
 	struct attaching attaching = {0};
@@ -394,7 +396,7 @@ static int attach_and_change(struct context *ctx, const struct args *args, struc
 }
 
 // What cannot be looked for cannot be spared.
-static int collect_guard(const struct context *ctx, struct request *r, struct err *err)
+static int collect_guard(const struct context *ctx, struct block_request *r, struct err *err)
 {
 	struct err why = {0};
 	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &r->guard, &why);
@@ -411,7 +413,7 @@ static int collect_guard(const struct context *ctx, struct request *r, struct er
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
-	CLEANUP(request_free) struct request r = {0};
+	CLEANUP(request_free) struct block_request r = {0};
 	int code = bpffs_ready(err);
 
 	if (!code)

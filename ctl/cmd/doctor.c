@@ -24,7 +24,7 @@
 #include "ctl/net/native.h"
 #include "ctl/net/route.h"
 
-enum level { FINE, NOTE, PROBLEM };
+enum doctor_level { FINE, NOTE, PROBLEM };
 
 struct doctor {
 	struct context *ctx;
@@ -33,7 +33,7 @@ struct doctor {
 };
 
 // One finding: about what, how bad, in words, and the mending command ("" for none).
-__attribute__((format(printf, 5, 6))) static void find(struct doctor *d, enum level level,
+__attribute__((format(printf, 5, 6))) static void find(struct doctor *d, enum doctor_level level,
 						       const char *about, const char *mend,
 						       const char *fmt, ...)
 {

@@ -7,7 +7,7 @@
 #include "ctl/cmd/show.h"
 
 // What is first to decide about every packet from, or to, the address.
-struct side {
+struct address_side {
 	bool to;
 	const struct record *overlay; // NULL: not the overlay
 	size_t rule;                  // rules.n: no rule
@@ -15,11 +15,11 @@ struct side {
 	size_t before;                // of them, rules that decide about some packets
 };
 
-struct view {
+struct address_view {
 	struct context *ctx;
 	struct explain *e;
 	struct prefix target;
-	struct side from, to;
+	struct address_side from, to;
 	bool allowed, blocked, always; // an overlay entry, an always rule knows it
 	bool *shown;                   // by set: a rule spoke of it
 };
@@ -37,7 +37,7 @@ static bool is_allow(uint8_t kind)
 // ---- the verdict ----------------------------------------------------------------------------------
 
 // Allow beats block.
-static const struct record *overlay_of(const struct view *v, bool to)
+static const struct record *overlay_of(const struct address_view *v, bool to)
 {
 	const struct record *allow =
 		explain_overlay(v->e, &v->target, to ? OVERLAY_ALLOW_TO : OVERLAY_ALLOW_FROM);
@@ -47,10 +47,10 @@ static const struct record *overlay_of(const struct view *v, bool to)
 				       to ? OVERLAY_BLOCK_TO : OVERLAY_BLOCK_FROM);
 }
 
-static struct side decide(const struct view *v, bool to)
+static struct address_side decide(const struct address_view *v, bool to)
 {
 	const struct resolved *r = v->e->c->resolved;
-	struct side s = {.to = to};
+	struct address_side s = {.to = to};
 	size_t later = 0;
 
 	s.rule = explain_decider(r, 0, r->n_always, &v->target, to, &s.before);
@@ -67,13 +67,13 @@ static struct side decide(const struct view *v, bool to)
 }
 
 // Does this interface have a default of its own? Not one that the policy does not name.
-static bool has_default(const struct view *v, size_t iface)
+static bool has_default(const struct address_view *v, size_t iface)
 {
 	return !v->e->named || v->e->classes[iface];
 }
 
 // Do all interfaces have one default?
-static bool default_is_one(const struct view *v)
+static bool default_is_one(const struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
 
@@ -84,14 +84,14 @@ static bool default_is_one(const struct view *v)
 	return true;
 }
 
-static bool default_drops(const struct view *v)
+static bool default_drops(const struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
 
 	return v->e->named ? r->interfaces[0].default_drop : r->default_drop;
 }
 
-static const char *verdict_of(const struct view *v, const struct side *s)
+static const char *verdict_of(const struct address_view *v, const struct address_side *s)
 {
 	static const char *const verdicts[] = {"pass", "drop", "reject", "pass", "redirect"};
 	const struct resolved *r = v->e->c->resolved;
@@ -114,7 +114,7 @@ static const char *participle(const char *verdict)
 					    : "redirected";
 }
 
-static void add_rule(const struct view *v, const struct side *s, struct text *t)
+static void add_rule(const struct address_view *v, const struct address_side *s, struct text *t)
 {
 	const struct resolved *r = v->e->c->resolved;
 	struct explain_entry entry;
@@ -127,7 +127,7 @@ static void add_rule(const struct view *v, const struct side *s, struct text *t)
 	explain_add_entry(t, r, &entry);
 }
 
-static void add_why(const struct view *v, const struct side *s, struct text *t)
+static void add_why(const struct address_view *v, const struct address_side *s, struct text *t)
 {
 	const struct resolved *r = v->e->c->resolved;
 
@@ -148,7 +148,7 @@ static void add_why(const struct view *v, const struct side *s, struct text *t)
 			  s->before);
 }
 
-static void show_side(const struct view *v, const struct side *s)
+static void show_side(const struct address_view *v, const struct address_side *s)
 {
 	struct out *o = v->ctx->out;
 	const char *verdict = verdict_of(v, s);
@@ -165,7 +165,8 @@ static void show_side(const struct view *v, const struct side *s)
 }
 
 // The interfaces of the instance on which the policy does, or does not, hold.
-static size_t add_where(const struct view *v, const char *key, enum reach_what what, struct text *t)
+static size_t add_where(const struct address_view *v, const char *key, enum reach_what what,
+			struct text *t)
 {
 	const struct instance *i = v->e->store->instance;
 	struct iface row;
@@ -184,7 +185,7 @@ static size_t add_where(const struct view *v, const char *key, enum reach_what w
 }
 
 // An answer that is the policy's is true where it holds.
-static void show_where(const struct view *v)
+static void show_where(const struct address_view *v)
 {
 	struct text here = {0}, elsewhere = {0};
 
@@ -203,9 +204,9 @@ static void show_where(const struct view *v)
 
 static void show_record(void *ctx, const struct record *record)
 {
-	struct view *v = ctx;
+	struct address_view *v = ctx;
 	struct out *o = v->ctx->out;
-	const struct side *side = is_to(record->kind) ? &v->to : &v->from;
+	const struct address_side *side = is_to(record->kind) ? &v->to : &v->from;
 	bool decides = record == side->overlay;
 	struct text line = {0};
 
@@ -222,7 +223,7 @@ static void show_record(void *ctx, const struct record *record)
 	text_free(&line);
 }
 
-static void set_entry(const struct view *v, const struct explain_entry *entry)
+static void set_entry(const struct address_view *v, const struct explain_entry *entry)
 {
 	struct out *o = v->ctx->out;
 	struct text place = {0};
@@ -235,7 +236,7 @@ static void set_entry(const struct view *v, const struct explain_entry *entry)
 	text_free(&place);
 }
 
-static void show_rule(const struct view *v, size_t rule, const struct side *s,
+static void show_rule(const struct address_view *v, size_t rule, const struct address_side *s,
 		      const struct explain_entry *entry)
 {
 	struct out *o = v->ctx->out;
@@ -259,7 +260,7 @@ static void show_rule(const struct view *v, size_t rule, const struct side *s,
 	text_free(&line);
 }
 
-static void see_rule(struct view *v, size_t rule, const struct side *s)
+static void see_rule(struct address_view *v, size_t rule, const struct address_side *s)
 {
 	const struct resolved *r = v->e->c->resolved;
 	const struct resolved_rule *at = &r->rules[rule];
@@ -272,7 +273,7 @@ static void see_rule(struct view *v, size_t rule, const struct side *s)
 	show_rule(v, rule, s, &entry);
 }
 
-static void show_rules(struct view *v)
+static void show_rules(struct address_view *v)
 {
 	out_array(v->ctx->out, "rules");
 	for (size_t rule = 0; rule < v->e->c->resolved->n_rules; rule++) {
@@ -283,7 +284,7 @@ static void show_rules(struct view *v)
 }
 
 // Sets that no rule uses by themselves.
-static void show_sets(struct view *v)
+static void show_sets(struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
 	struct out *o = v->ctx->out;
@@ -307,7 +308,7 @@ static void show_sets(struct view *v)
 }
 
 // Services that have it among their addresses, which several may share: the place is that of the service.
-static void show_services(struct view *v)
+static void show_services(struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
 	struct out *o = v->ctx->out;
@@ -333,7 +334,7 @@ static void show_services(struct view *v)
 	out_end(o);
 }
 
-static void show_absent(const struct view *v)
+static void show_absent(const struct address_view *v)
 {
 	struct text line = {0};
 
@@ -348,7 +349,7 @@ static void show_absent(const struct view *v)
 	text_free(&line);
 }
 
-static void show(struct view *v)
+static void show(struct address_view *v)
 {
 	struct out *o = v->ctx->out;
 
@@ -383,7 +384,7 @@ int explain_address(struct context *ctx, const struct explain_request *request, 
 		    struct err *err)
 {
 	CLEANUP_EXPLAIN struct explain e = {0};
-	struct view v = {.ctx = ctx, .e = &e};
+	struct address_view v = {.ctx = ctx, .e = &e};
 	int code = parse_target(word, &v.target, err);
 
 	if (!code)

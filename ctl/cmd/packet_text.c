@@ -17,7 +17,7 @@ enum {
 	ETHERTYPE_STAG = 0x88a8
 };
 
-struct cursor {
+struct text_cursor {
 	const uint8_t *at;
 	size_t left;
 };
@@ -27,7 +27,7 @@ static uint16_t be16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-static bool skip(struct cursor *c, size_t n)
+static bool skip(struct text_cursor *c, size_t n)
 {
 	if (c->left < n)
 		return false;
@@ -43,7 +43,7 @@ static bool has_ports(uint8_t proto)
 
 static const char *const flag_names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
 
-static void read_transport(struct packet_fields *p, struct cursor c)
+static void read_transport(struct packet_fields *p, struct text_cursor c)
 {
 	if (p->later)
 		return;
@@ -63,7 +63,7 @@ static void read_transport(struct packet_fields *p, struct cursor c)
 	}
 }
 
-static void read_ip4(struct packet_fields *p, struct cursor c)
+static void read_ip4(struct packet_fields *p, struct text_cursor c)
 {
 	uint32_t be;
 
@@ -81,7 +81,7 @@ static void read_ip4(struct packet_fields *p, struct cursor c)
 	read_transport(p, c);
 }
 
-static void read_ip6(struct packet_fields *p, struct cursor c)
+static void read_ip6(struct packet_fields *p, struct text_cursor c)
 {
 	uint8_t next;
 
@@ -108,7 +108,7 @@ static void read_ip6(struct packet_fields *p, struct cursor c)
 
 void packet_read(const uint8_t *frame, size_t len, struct packet_fields *ret)
 {
-	struct cursor c = {frame, len};
+	struct text_cursor c = {frame, len};
 
 	*ret = (struct packet_fields){.length = len};
 	if (len < 14)

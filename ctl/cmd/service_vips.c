@@ -12,33 +12,33 @@
 #define SHOWN 8 // in the line
 
 // A list in the line, and all of it in the document.
-struct list {
+struct vip_list {
 	struct out *o;
 	struct text *line;
 	size_t n;
 };
 
-static void begin(struct list *l, const char *key)
+static void begin(struct vip_list *l, const char *key)
 {
 	out_array(l->o, key);
 	l->n = 0;
 }
 
-static void add(struct list *l, const char *word)
+static void add(struct vip_list *l, const char *word)
 {
 	out_item_string(l->o, word);
 	if (l->n++ < SHOWN)
 		text_addf(l->line, "%s%s", l->n > 1 ? ", " : "", word);
 }
 
-static void end(struct list *l)
+static void end(struct vip_list *l)
 {
 	if (l->n > SHOWN)
 		text_addf(l->line, " and %zu more", l->n - SHOWN);
 	out_end(l->o);
 }
 
-static void add_prefix(struct list *l, const struct addr *a, uint8_t len, bool in)
+static void add_prefix(struct vip_list *l, const struct addr *a, uint8_t len, bool in)
 {
 	struct prefix p = {.addr = *a, .len = len};
 	char word[sizeof(addr_text) + 8];
@@ -48,7 +48,7 @@ static void add_prefix(struct list *l, const struct addr *a, uint8_t len, bool i
 	add(l, word);
 }
 
-static void add_vips(struct list *l, const struct resolved_addresses *vips)
+static void add_vips(struct vip_list *l, const struct resolved_addresses *vips)
 {
 	begin(l, "vips");
 	for (size_t n = 0; n < vips->n4; n++) {
@@ -65,7 +65,7 @@ static void add_vips(struct list *l, const struct resolved_addresses *vips)
 	end(l);
 }
 
-static void add_protocols(struct list *l, const struct resolved_proto *p)
+static void add_protocols(struct vip_list *l, const struct resolved_proto *p)
 {
 	begin(l, "protocols");
 	for (unsigned proto = 0; proto < 256; proto++) {
@@ -79,7 +79,7 @@ static void add_protocols(struct list *l, const struct resolved_proto *p)
 	end(l);
 }
 
-static void add_ports(struct list *l, const struct resolved_service *s)
+static void add_ports(struct vip_list *l, const struct resolved_service *s)
 {
 	begin(l, "ports");
 	if (s->any_port)
@@ -109,7 +109,7 @@ void service_show_vips(struct out *o, const struct candidate *c, const char *ser
 {
 	const struct resolved_service *s = find(c, service);
 	struct text line = {0};
-	struct list l = {.o = o, .line = &line};
+	struct vip_list l = {.o = o, .line = &line};
 
 	if (!s) {
 		out_set_string(o, "vips", NULL);

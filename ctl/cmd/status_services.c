@@ -10,19 +10,19 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/control/overrides.h"
 
-struct view {
+struct services_view {
 	struct context *ctx;
 	const struct pool *pool;
 	const struct lb_service *service;
 	struct overrides overrides; // on disk
 };
 
-static const struct lb_member *member(const struct view *v, uint32_t m)
+static const struct lb_member *member(const struct services_view *v, uint32_t m)
 {
 	return &v->pool->state->members[v->service->first_member + m];
 }
 
-static uint32_t count_state(const struct view *v, enum backend_state state)
+static uint32_t count_state(const struct services_view *v, enum backend_state state)
 {
 	uint32_t n = 0;
 
@@ -31,7 +31,7 @@ static uint32_t count_state(const struct view *v, enum backend_state state)
 	return n;
 }
 
-static void show_line(const struct view *v)
+static void show_line(const struct services_view *v)
 {
 	const struct pool *f = v->pool;
 	struct out *o = v->ctx->out;
@@ -55,7 +55,7 @@ static void show_line(const struct view *v)
 		 (unsigned long long)figures.fingerprint);
 }
 
-static void show_overrides(const struct view *v)
+static void show_overrides(const struct services_view *v)
 {
 	struct out *o = v->ctx->out;
 
@@ -98,7 +98,7 @@ int status_services_open(struct context *ctx, struct pool *ret, struct err *err)
 
 void status_services_show(struct context *ctx, const struct pool *f)
 {
-	struct view v = {.ctx = ctx, .pool = f};
+	struct services_view v = {.ctx = ctx, .pool = f};
 
 	if (f->live)
 		overrides_read(ctx->instance, &v.overrides,
@@ -122,8 +122,8 @@ static bool counts(const struct lb_member *m)
 	return lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
 }
 
-static void alarm_backend(const struct view *v, const struct lb_member *m, status_alarm *alarm,
-			  void *status)
+static void alarm_backend(const struct services_view *v, const struct lb_member *m,
+			  status_alarm *alarm, void *status)
 {
 	const struct backend *row = lb_maps_backend(v->pool->live, m->id);
 	addr_text name;
@@ -141,7 +141,7 @@ static void alarm_backend(const struct view *v, const struct lb_member *m, statu
 		      v->service->name, pool_name(m, name));
 }
 
-static void alarm_pins(const struct view *v, status_alarm *alarm, void *status)
+static void alarm_pins(const struct services_view *v, status_alarm *alarm, void *status)
 {
 	struct service_counter c;
 	num_text n;
@@ -201,7 +201,7 @@ static void alarm_ways(const struct pool *f, status_alarm *alarm, void *status)
 void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
 			    void *status)
 {
-	struct view v = {.ctx = ctx, .pool = f};
+	struct services_view v = {.ctx = ctx, .pool = f};
 
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		uint32_t up = 0;

@@ -18,7 +18,7 @@ enum scope {
 	SCOPE_EVERYBODY, // --all
 };
 
-struct request {
+struct unblock_request {
 	struct targets targets;
 	struct intent intent;
 	enum scope scope;
@@ -26,7 +26,7 @@ struct request {
 	bool fleeting; // also where it cannot be saved
 };
 
-static void request_free(struct request *r)
+static void request_free(struct unblock_request *r)
 {
 	targets_free(&r->targets);
 }
@@ -44,7 +44,7 @@ struct meant_list {
 
 // What still covers an address after the change: rather something of the same origin, else the widest.
 struct leftover {
-	const struct request *request;
+	const struct unblock_request *request;
 	const struct store *store;
 	const struct record *record;
 	const struct owner *owner;
@@ -65,7 +65,7 @@ static void see_record(void *ctx, const struct record *record)
 	l->same_origin = same;
 }
 
-static struct leftover leftover_of(const struct request *r, const struct store *b,
+static struct leftover leftover_of(const struct unblock_request *r, const struct store *b,
 				   const struct prefix *p)
 {
 	struct leftover l = {.request = r, .store = b};
@@ -92,7 +92,7 @@ static void add_way(struct text *way, const struct leftover *l, const char *targ
 		text_addf(way, "; weir allow %s lets it through", target);
 }
 
-static bool is_own(const struct request *r, const struct owner *h, const char *name)
+static bool is_own(const struct unblock_request *r, const struct owner *h, const char *name)
 {
 	return !strcmp(h->origin, r->intent.origin) &&
 	       (r->scope == SCOPE_ORIGIN ||
@@ -100,7 +100,7 @@ static bool is_own(const struct request *r, const struct owner *h, const char *n
 }
 
 // Every prefix that is held by us; name NULL: by whatever name.
-static void collect_held(const struct request *r, const struct store *b, const char *name,
+static void collect_held(const struct unblock_request *r, const struct store *b, const char *name,
 			 struct meant_list *ret)
 {
 	vec_each (&b->records.list, record)
@@ -109,7 +109,8 @@ static void collect_held(const struct request *r, const struct store *b, const c
 			vec_push(ret, ((struct meant){record->prefix, true}));
 }
 
-static bool owns_prefix(const struct request *r, const struct store *b, const struct prefix *p)
+static bool owns_prefix(const struct unblock_request *r, const struct store *b,
+			const struct prefix *p)
 {
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
 		const struct record *record;
@@ -126,7 +127,7 @@ static bool owns_prefix(const struct request *r, const struct store *b, const st
 }
 
 // The prefixes that are meant to be free afterwards; who held them is known only before.
-static void collect(const struct request *r, const struct store *b, struct meant_list *ret)
+static void collect(const struct unblock_request *r, const struct store *b, struct meant_list *ret)
 {
 	if (r->scope == SCOPE_ORIGIN || r->scope == SCOPE_LIST)
 		collect_held(r, b, NULL, ret);
@@ -174,7 +175,7 @@ static void set_stays(struct out *o, const struct leftover *l, const char *targe
 // Is it a failure that an address stays blocked? Who names an origin gives back what that holds, and others
 // may hold on. Who names none wants the address free: a failure is that he had no claim to give
 // back, or that another one of his own is left.
-static bool disappoints(const struct request *r, const struct meant *meant,
+static bool disappoints(const struct unblock_request *r, const struct meant *meant,
 			const struct leftover *l)
 {
 	return !r->intent.origin[0] && (!meant->owned || l->same_origin);
@@ -203,8 +204,8 @@ static int say_stays(const struct leftover *l, const struct prefix *p, size_t mo
 }
 
 // Names what stays blocked: one address on standard error, before others one that is a failure.
-static int report_leftovers(struct context *ctx, const struct request *r, const struct store *b,
-			    const struct meant_list *meant, struct err *err)
+static int report_leftovers(struct context *ctx, const struct unblock_request *r,
+			    const struct store *b, const struct meant_list *meant, struct err *err)
 {
 	struct leftover worst = {0};
 	struct prefix where = {0};
@@ -229,7 +230,7 @@ static int report_leftovers(struct context *ctx, const struct request *r, const 
 	return n ? say_stays(&worst, &where, n - 1, failure, err) : 0;
 }
 
-static void unrecord(const struct request *r, struct store *b, size_t *ret_removed)
+static void unrecord(const struct unblock_request *r, struct store *b, size_t *ret_removed)
 {
 	struct owner who = {.origin = (char *)r->intent.origin, .list = (char *)r->intent.list};
 
@@ -250,7 +251,7 @@ static void unrecord(const struct request *r, struct store *b, size_t *ret_remov
 }
 
 // What was taken away, in the words of the command line.
-static void add_what(struct text *t, const struct request *r, size_t removed)
+static void add_what(struct text *t, const struct unblock_request *r, size_t removed)
 {
 	const struct item *item = r->targets.items.items.at;
 	addr_text text;
@@ -266,7 +267,7 @@ static void add_what(struct text *t, const struct request *r, size_t removed)
 		text_addf(t, " of origin %s", r->intent.origin);
 }
 
-static void report(struct context *ctx, const struct request *r, size_t removed)
+static void report(struct context *ctx, const struct unblock_request *r, size_t removed)
 {
 	struct text line = {0};
 
@@ -282,7 +283,7 @@ static void report(struct context *ctx, const struct request *r, size_t removed)
 	text_free(&line);
 }
 
-static int change_store(struct context *ctx, const struct request *r, struct err *err)
+static int change_store(struct context *ctx, const struct unblock_request *r, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
@@ -309,7 +310,7 @@ static int change_store(struct context *ctx, const struct request *r, struct err
 }
 
 // Everything of somebody is asked for by --all, or by --sync or --origin without a target.
-static int read_scope(const struct args *args, struct request *r, struct err *err)
+static int read_scope(const struct args *args, struct unblock_request *r, struct err *err)
 {
 	bool all = args_has(args, "all"), named = r->targets.items.items.n;
 
@@ -331,8 +332,8 @@ static int read_scope(const struct args *args, struct request *r, struct err *er
 	return 0;
 }
 
-static int read_request(struct context *ctx, const struct args *args, bool allow, struct request *r,
-			struct err *err)
+static int read_request(struct context *ctx, const struct args *args, bool allow,
+			struct unblock_request *r, struct err *err)
 {
 	size_t bad;
 	int code;
@@ -353,7 +354,7 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
-	CLEANUP(request_free) struct request r = {0};
+	CLEANUP(request_free) struct unblock_request r = {0};
 	int code = bpffs_ready(err);
 
 	if (!code)

@@ -29,7 +29,7 @@ void explain_free(struct explain *e)
 
 // The world a policy is compiled in, but for two things: the main file ends in an expect line of the
 // packet, and a name that is not in the record is asked for.
-struct question {
+struct explain_step {
 	const struct policy_env *below;
 	struct source_reader files;
 	struct policy_env env;    // of all this
@@ -51,7 +51,7 @@ static unsigned count_lines(const char *text, size_t length)
 static int read_file(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_length,
 		     struct err *err)
 {
-	struct question *q = ctx;
+	struct explain_step *q = ctx;
 	const struct source_reader *below = q->below->files;
 	int code = below->read(below->ctx, path, max, ret_text, ret_length, err);
 	char *text;
@@ -69,7 +69,7 @@ static int read_file(void *ctx, const char *path, size_t max, char **ret_text, s
 
 static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
 {
-	const struct source_reader *below = ((const struct question *)ctx)->below->files;
+	const struct source_reader *below = ((const struct explain_step *)ctx)->below->files;
 
 	return below->glob(below->ctx, pattern, ret, ret_n, err);
 }
@@ -77,7 +77,7 @@ static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n
 static int find_names(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
 		      struct err *err)
 {
-	struct question *q = ctx;
+	struct explain_step *q = ctx;
 	int code = q->below->resolve(q->below->ctx, names, n, answers, err);
 
 	// Of a record all names are known, so these are the packet's.
@@ -91,15 +91,15 @@ static int find_names(void *ctx, const char *const *names, size_t n, struct poli
 static int find_addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
 			  struct err *err)
 {
-	const struct policy_env *below = ((const struct question *)ctx)->below;
+	const struct policy_env *below = ((const struct explain_step *)ctx)->below;
 
 	return below->addresses(below->ctx, which, ret, ret_n, err);
 }
 
-static void question_begin(struct question *q, const struct policy_env *below,
+static void question_begin(struct explain_step *q, const struct policy_env *below,
 			   const struct explain_request *request, const char *path)
 {
-	*q = (struct question){.below = below, .path = path, .packet = request->packet};
+	*q = (struct explain_step){.below = below, .path = path, .packet = request->packet};
 	q->files = (struct source_reader){.read = read_file, .glob = list_files, .ctx = q};
 	q->env = (struct policy_env){
 		.ctx = q,
@@ -112,8 +112,8 @@ static void question_begin(struct question *q, const struct policy_env *below,
 }
 
 // The finding that the sentence is made of: the first in the packet, else the first of the file.
-struct finding {
-	const struct question *question;
+struct explain_finding {
+	const struct explain_step *question;
 	enum diag_level worst; // what is looked for
 	struct text text;
 	char hint[256];
@@ -123,8 +123,8 @@ struct finding {
 static void keep_first(void *ctx, enum diag_level level, const char *file, unsigned line,
 		       unsigned column, const char *message, const char *hint)
 {
-	struct finding *f = ctx;
-	const struct question *q = f->question;
+	struct explain_finding *f = ctx;
+	const struct explain_step *q = f->question;
 	bool in_packet = q->packet && file && line == q->line && !strcmp(file, q->path);
 
 	(void)column;
@@ -138,16 +138,16 @@ static void keep_first(void *ctx, enum diag_level level, const char *file, unsig
 	f->in_packet = in_packet;
 }
 
-static int report_packet(const struct finding *f, struct err *err)
+static int report_packet(const struct explain_finding *f, struct err *err)
 {
 	err_input(err, "%s", text_get(&f->text));
 	return f->hint[0] ? err_hint(err, "%s", f->hint) : -EINVAL;
 }
 
 // A mistake in the packet is the command line's; others are the file's, and of a record its end.
-static int report(struct explain *e, const struct question *q, bool file, struct err *err)
+static int report(struct explain *e, const struct explain_step *q, bool file, struct err *err)
 {
-	struct finding first = {.question = q, .worst = DIAG_ERROR};
+	struct explain_finding first = {.question = q, .worst = DIAG_ERROR};
 	int code;
 
 	diag_each(e->c->diag, keep_first, &first);
@@ -162,10 +162,10 @@ static int report(struct explain *e, const struct question *q, bool file, struct
 	return code;
 }
 
-static int take_packets(struct explain *e, const struct question *q, struct err *err)
+static int take_packets(struct explain *e, const struct explain_step *q, struct err *err)
 {
 	const struct resolved *r = e->c->resolved;
-	struct finding first = {.question = q, .worst = DIAG_WARNING};
+	struct explain_finding first = {.question = q, .worst = DIAG_WARNING};
 	int code = 0;
 
 	e->packets = r->expects[r->n_expects - 1].packets;
@@ -184,7 +184,7 @@ static int compile_text(struct explain *e, const struct explain_request *request
 			const char *const *ifaces, size_t n, struct err *err)
 {
 	struct policy_env below = e->c->environment.env;
-	struct question q;
+	struct explain_step q;
 	int code;
 
 	question_begin(&q, &below, request, path);
@@ -380,7 +380,7 @@ static struct explain_ends read_ends(const uint8_t *frame, size_t length)
 	return ends;
 }
 
-struct search {
+struct explain_search {
 	uint8_t kind;
 	const struct record *found;
 };
@@ -388,7 +388,7 @@ struct search {
 // They come widest first.
 static void see(void *ctx, const struct record *record)
 {
-	struct search *s = ctx;
+	struct explain_search *s = ctx;
 
 	if (record->kind == s->kind)
 		s->found = record;
@@ -396,7 +396,7 @@ static void see(void *ctx, const struct record *record)
 
 const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind)
 {
-	struct search s = {.kind = kind};
+	struct explain_search s = {.kind = kind};
 
 	if (e->store)
 		records_covering(&e->store->records, p, see, &s);

@@ -19,31 +19,31 @@
 #define TCP_ACK         0x10
 
 // A frame being written. at: where the next header goes; the rest of the frame is zero.
-struct frame {
+struct built_frame {
 	const struct resolved_packet *p;
 	uint8_t *at;
 	size_t headers; // bytes of Ethernet and VLAN
 	size_t length;  // of the IP packet, or of the frame where there is no IP
 };
 
-static void put8(struct frame *f, unsigned value)
+static void put8(struct built_frame *f, unsigned value)
 {
 	*f->at++ = (uint8_t)value;
 }
 
-static void put16(struct frame *f, unsigned value)
+static void put16(struct built_frame *f, unsigned value)
 {
 	put8(f, value >> 8 & 0xff);
 	put8(f, value & 0xff);
 }
 
-static void put32(struct frame *f, uint32_t value)
+static void put32(struct built_frame *f, uint32_t value)
 {
 	put16(f, value >> 16);
 	put16(f, value & 0xffff);
 }
 
-static void put_bytes(struct frame *f, const void *bytes, size_t n)
+static void put_bytes(struct built_frame *f, const void *bytes, size_t n)
 {
 	memcpy(f->at, bytes, n);
 	f->at += n;
@@ -105,7 +105,7 @@ static size_t ip_bytes(const struct resolved_packet *p)
 }
 
 // The smallest length that p->length can be; an empty fragment is no fragment.
-static size_t least(const struct frame *f)
+static size_t least(const struct built_frame *f)
 {
 	if (!f->p->ip)
 		return f->headers;
@@ -119,7 +119,7 @@ static bool is_extension(uint8_t proto)
 }
 
 // Sets f->length.
-static int check(struct frame *f, struct err *err)
+static int check(struct built_frame *f, struct err *err)
 {
 	const struct resolved_packet *p = f->p;
 	size_t max = p->ip ? FRAME_MAX - f->headers : FRAME_MAX;
@@ -137,7 +137,7 @@ static int check(struct frame *f, struct err *err)
 	return 0;
 }
 
-static void write_ethernet(struct frame *f)
+static void write_ethernet(struct built_frame *f)
 {
 	static const uint8_t macs[12] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
 
@@ -149,7 +149,7 @@ static void write_ethernet(struct frame *f)
 	put16(f, f->p->ethertype);
 }
 
-static void write_ip4(struct frame *f)
+static void write_ip4(struct built_frame *f)
 {
 	const struct resolved_packet *p = f->p;
 	uint8_t *header = f->at;
@@ -166,7 +166,7 @@ static void write_ip4(struct frame *f)
 	write16(header + 10, fold(sum(0, header, IP4_BYTES)));
 }
 
-static void write_ip6(struct frame *f)
+static void write_ip6(struct built_frame *f)
 {
 	const struct resolved_packet *p = f->p;
 
@@ -184,7 +184,7 @@ static void write_ip6(struct frame *f)
 	put32(f, 1);               // identification
 }
 
-static void write_tcp(struct frame *f)
+static void write_tcp(struct built_frame *f)
 {
 	put32(f, 1); // sequence number
 	put32(f, f->p->flags & TCP_ACK ? 1 : 0);
@@ -194,7 +194,7 @@ static void write_tcp(struct frame *f)
 	put32(f, 0);      // checksum, urgent pointer
 }
 
-static void write_transport(struct frame *f, size_t length)
+static void write_transport(struct built_frame *f, size_t length)
 {
 	const struct resolved_packet *p = f->p;
 
@@ -237,7 +237,7 @@ static void write_checksum(const struct resolved_packet *p, uint8_t *header, siz
 	write16(header + (p->proto == PROTO_TCP ? 16 : p->proto == PROTO_UDP ? 6 : 2), check);
 }
 
-static void write_ip(struct frame *f)
+static void write_ip(struct built_frame *f)
 {
 	const struct resolved_packet *p = f->p;
 	size_t payload = f->length - ip_bytes(p);
@@ -254,14 +254,14 @@ static void write_ip(struct frame *f)
 	write_checksum(p, transport, payload);
 }
 
-static struct frame frame_of(const struct resolved_packet *p)
+static struct built_frame frame_of(const struct resolved_packet *p)
 {
-	return (struct frame){.p = p, .headers = p->vlan ? 18 : 14};
+	return (struct built_frame){.p = p, .headers = p->vlan ? 18 : 14};
 }
 
 int frame_check(const struct resolved_packet *p, struct err *err)
 {
-	struct frame f = frame_of(p);
+	struct built_frame f = frame_of(p);
 
 	return check(&f, err);
 }
@@ -269,7 +269,7 @@ int frame_check(const struct resolved_packet *p, struct err *err)
 int frame_build(const struct resolved_packet *p, uint8_t ret[FRAME_MAX], size_t *ret_length,
 		struct err *err)
 {
-	struct frame f = frame_of(p);
+	struct built_frame f = frame_of(p);
 	int code = check(&f, err);
 
 	if (code)

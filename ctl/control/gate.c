@@ -17,7 +17,7 @@
 #include "ctl/datapath/reach.h"
 
 // One policy seen from the interface.
-struct seen {
+struct gate_seen {
 	const struct instance *instance;
 	struct generation_about *about;
 	uint32_t generation;
@@ -26,7 +26,7 @@ struct seen {
 };
 
 static int look(const struct instance *i, uint32_t generation, const struct link *link,
-		struct seen *s, struct err *err)
+		struct gate_seen *s, struct err *err)
 {
 	struct reach reach;
 	int code = generation_read_about(i, generation, s->about, err);
@@ -43,7 +43,8 @@ static int look(const struct instance *i, uint32_t generation, const struct link
 }
 
 // Words of the policy's record, which alone knows the rules' names and places.
-static bool describe_rule(const struct seen *s, const struct test_result *r, char *buf, size_t size)
+static bool describe_rule(const struct gate_seen *s, const struct test_result *r, char *buf,
+			  size_t size)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	const char *names[WEIR_IFACES];
@@ -61,7 +62,7 @@ static bool describe_rule(const struct seen *s, const struct test_result *r, cha
 	return known;
 }
 
-static void describe(const struct seen *s, const struct test_result *r, char *buf, size_t size)
+static void describe(const struct gate_seen *s, const struct test_result *r, char *buf, size_t size)
 {
 	if (r->reason == REASON_DROP_BLOCK_FROM || r->reason == REASON_DROP_BLOCK_TO)
 		snprintf(buf, size, "drop (%s)", reason_text(r->reason));
@@ -70,7 +71,7 @@ static void describe(const struct seen *s, const struct test_result *r, char *bu
 }
 
 // Does a packet of the login pass? If not, the answer in words.
-static int ask(const struct seen *s, const struct session *session, bool *ret, char *buf,
+static int ask(const struct gate_seen *s, const struct session *session, bool *ret, char *buf,
 	       size_t size, struct err *err)
 {
 	CLEANUP_GENERATION struct generation *g = NULL;
@@ -112,7 +113,7 @@ static int refuse_unknown(const struct session *session, const char *device, str
 	return -EPERM;
 }
 
-static int check_known(const struct seen *s, const struct link *link, const struct gate *gate,
+static int check_known(const struct gate_seen *s, const struct link *link, const struct gate *gate,
 		       char *ret_warning, size_t size, struct err *err)
 {
 	char verdict[512] = "";
@@ -144,7 +145,7 @@ static int check(const struct instance *i, uint32_t generation, const struct lin
 		 const struct gate *gate, char *ret_warning, size_t size, struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	struct seen s = {.about = about};
+	struct gate_seen s = {.about = about};
 	int code = look(i, generation, link, &s, err);
 
 	if (code)

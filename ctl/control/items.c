@@ -25,7 +25,7 @@ struct items_strings {
 };
 
 // A line while it is read.
-struct line {
+struct item_line {
 	struct items *items;
 	struct lines in; // where it stands, and its rest
 	bool wide;
@@ -90,7 +90,7 @@ static bool errors_are_kept(const struct items *b)
 }
 
 // Counts an error of a line and keeps its sentence if it is among the first.
-__attribute__((format(printf, 2, 3))) static int refuse(struct line *l, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int refuse(struct item_line *l, const char *fmt, ...)
 {
 	struct items *b = l->items;
 	char text[1024];
@@ -111,7 +111,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct line *l, const ch
 #define SHOWN(w) (int)((w).len < SHOWN_MAX ? (w).len : SHOWN_MAX), (w).at
 
 // Refuses the line with the sentence and the hint that the parser of addresses has for the word.
-static int explain(struct line *l, struct word w, bool range)
+static int explain(struct item_line *l, struct word w, bool range)
 {
 	struct err err = {0};
 
@@ -125,7 +125,7 @@ static int explain(struct line *l, struct word w, bool range)
 }
 
 // Feeds and broken resolvers put such entries into lists; nobody means them.
-static int check_width(struct line *l)
+static int check_width(struct item_line *l)
 {
 	for (size_t i = 0; i < l->n && !l->wide; i++) {
 		const struct prefix *p = &l->prefixes[i];
@@ -144,7 +144,7 @@ static int check_width(struct line *l)
 }
 
 // Words of the language name nothing, here as in a policy.
-static int check_keyword(struct line *l)
+static int check_keyword(struct item_line *l)
 {
 	static const char *const options[] = {"for", "note", "to", "both", "from"};
 	static const char *const keywords[] = {"not", "host", "self"};
@@ -161,7 +161,7 @@ static int check_keyword(struct line *l)
 	return 0;
 }
 
-static int parse_name(struct line *l)
+static int parse_name(struct item_line *l)
 {
 	char buf[256];
 	const char *problem;
@@ -207,7 +207,7 @@ static bool address_in(struct word w, char separator, struct word *ret_rest, add
 }
 
 // What is more than an address: an entry is for all of it, everywhere. Words of policies would lead nowhere.
-static int refuse_more(struct line *l)
+static int refuse_more(struct item_line *l)
 {
 	addr_text host;
 	struct word rest;
@@ -226,7 +226,7 @@ static int refuse_more(struct line *l)
 }
 
 // What is more than a host name.
-static int refuse_url(struct line *l)
+static int refuse_url(struct item_line *l)
 {
 	struct word w = l->what;
 	const char *colon = memchr(w.at, ':', w.len);
@@ -247,7 +247,7 @@ static int refuse_url(struct line *l)
 }
 
 // A word that is neither a prefix nor a range.
-static int parse_other(struct line *l)
+static int parse_other(struct item_line *l)
 {
 	int r;
 
@@ -264,7 +264,7 @@ static int parse_other(struct line *l)
 }
 
 // The parsers are tried first: asking what a word looks like costs more than they do.
-static int parse_what(struct line *l)
+static int parse_what(struct item_line *l)
 {
 	struct word w = l->what;
 
@@ -277,7 +277,7 @@ static int parse_what(struct line *l)
 	return parse_other(l);
 }
 
-static int parse_for(struct line *l)
+static int parse_for(struct item_line *l)
 {
 	struct word time = lines_word(&l->in);
 	int r;
@@ -292,7 +292,7 @@ static int parse_for(struct line *l)
 	return 0;
 }
 
-static int parse_direction(struct line *l, bool both)
+static int parse_direction(struct item_line *l, bool both)
 {
 	if (l->item.to || l->item.both)
 		return refuse(l, "the direction stands twice (write one of to, both)");
@@ -311,7 +311,7 @@ static bool is_printable(struct word w)
 	return true;
 }
 
-static int parse_note(struct line *l)
+static int parse_note(struct item_line *l)
 {
 	const char *quote;
 
@@ -337,7 +337,7 @@ static int parse_note(struct line *l)
 }
 
 // "A - B" or "A -B": the parser of ranges knows how to write that.
-static int refuse_blanks(struct line *l, struct word dash)
+static int refuse_blanks(struct item_line *l, struct word dash)
 {
 	struct word range = {.at = l->what.at};
 
@@ -347,7 +347,7 @@ static int refuse_blanks(struct line *l, struct word dash)
 	return explain(l, range, true);
 }
 
-static int refuse_option(struct line *l, struct word w)
+static int refuse_option(struct item_line *l, struct word w)
 {
 	struct prefix p;
 
@@ -366,7 +366,7 @@ static int refuse_option(struct line *l, struct word w)
 		      SHOWN(w));
 }
 
-static int parse_options(struct line *l)
+static int parse_options(struct item_line *l)
 {
 	int r = 0;
 
@@ -383,7 +383,7 @@ static int parse_options(struct line *l)
 	return r;
 }
 
-static void add_name(struct line *l)
+static void add_name(struct item_line *l)
 {
 	char *name = keep(l->items, l->what);
 
@@ -396,7 +396,7 @@ static void add_name(struct line *l)
 }
 
 // Makes the items of a line that is right.
-static void add_items(struct line *l)
+static void add_items(struct item_line *l)
 {
 	struct items *b = l->items;
 
@@ -417,7 +417,7 @@ static void add_items(struct line *l)
 
 void items_add_word(struct items *b, const char *word)
 {
-	struct line l;
+	struct item_line l;
 
 	// Not all of it: the prefixes are 4.6 kB that need no zeros.
 	l.items = b;
@@ -517,9 +517,9 @@ static const struct {
 };
 
 // 0, or an error that names what the text is instead.
-static int check_format(const struct line *line)
+static int check_format(const struct item_line *line)
 {
-	struct line l = *line;
+	struct item_line l = *line;
 	struct sample s = {.line = {l.in.at, (size_t)(l.in.end - l.in.at)}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(s.words); i++)
@@ -531,7 +531,7 @@ static int check_format(const struct line *line)
 	return 0;
 }
 
-static void parse_line(struct line *l)
+static void parse_line(struct item_line *l)
 {
 	l->note = (struct word){0};
 	l->item = (struct item){.line = l->in.number};
@@ -542,7 +542,7 @@ static void parse_line(struct line *l)
 }
 
 // Byte order marks and compressed files, which have no lines to look at.
-static int check_start(struct line *l, const char *text, size_t len)
+static int check_start(struct item_line *l, const char *text, size_t len)
 {
 	struct word start = {text, len};
 
@@ -559,7 +559,7 @@ static int check_start(struct line *l, const char *text, size_t len)
 
 void items_add_text(struct items *b, const char *text, size_t len, bool wide)
 {
-	struct line l = {.items = b, .wide = wide, .in = {.number = 1}};
+	struct item_line l = {.items = b, .wide = wide, .in = {.number = 1}};
 	bool known = false;
 
 	if (check_start(&l, text, len) < 0)

@@ -129,7 +129,7 @@ char *records_print(const struct records *r, size_t *ret_len)
 	return text_take(&t);
 }
 
-struct reading {
+struct records_reading {
 	const char *at, *line_end; // the rest of the line
 	const char *next, *end;    // the rest of the text behind it
 	unsigned line;
@@ -138,14 +138,14 @@ struct reading {
 	struct err *err;
 };
 
-static int damaged(const struct reading *in, const char *what)
+static int damaged(const struct records_reading *in, const char *what)
 {
 	err_input(in->err, "line %u: %s", in->line, what);
 	return -EINVAL;
 }
 
 // Goes to the next line. The last one, too, has its newline: a text without it was cut off.
-static int next_line(struct reading *in)
+static int next_line(struct records_reading *in)
 {
 	const char *newline = memchr(in->next, '\n', (size_t)(in->end - in->next));
 
@@ -159,7 +159,7 @@ static int next_line(struct reading *in)
 }
 
 // Does the rest of the line begin with this text? Then it is taken.
-static bool take(struct reading *in, const char *text)
+static bool take(struct records_reading *in, const char *text)
 {
 	size_t len = strlen(text);
 
@@ -170,7 +170,7 @@ static bool take(struct reading *in, const char *text)
 }
 
 // What stands before the next blank; may be empty, which no parser of words accepts.
-static const char *take_word(struct reading *in, size_t *ret_len)
+static const char *take_word(struct records_reading *in, size_t *ret_len)
 {
 	const char *word = in->at;
 	const char *blank = memchr(word, ' ', (size_t)(in->line_end - word));
@@ -180,7 +180,7 @@ static const char *take_word(struct reading *in, size_t *ret_len)
 	return word;
 }
 
-static bool take_u64(struct reading *in, uint64_t max, uint64_t *ret)
+static bool take_u64(struct records_reading *in, uint64_t max, uint64_t *ret)
 {
 	size_t len;
 	const char *word = take_word(in, &len);
@@ -189,7 +189,7 @@ static bool take_u64(struct reading *in, uint64_t max, uint64_t *ret)
 }
 
 // The byte that stands behind "\x". A NUL would end the string early.
-static bool take_hex(struct reading *in, char *ret)
+static bool take_hex(struct records_reading *in, char *ret)
 {
 	char number[] = "0x00";
 	uint32_t byte;
@@ -205,7 +205,7 @@ static bool take_hex(struct reading *in, char *ret)
 }
 
 // One byte of a quoted string, escapes undone.
-static bool take_char(struct reading *in, char *ret)
+static bool take_char(struct records_reading *in, char *ret)
 {
 	if (in->at == in->line_end || (uint8_t)*in->at < 0x20 || *in->at == 0x7f)
 		return false;
@@ -221,7 +221,7 @@ static bool take_char(struct reading *in, char *ret)
 }
 
 // A word and the quoted string behind it, unquoted to *spare, which moves on.
-static bool take_string(struct reading *in, const char *word, char **spare, char **ret)
+static bool take_string(struct records_reading *in, const char *word, char **spare, char **ret)
 {
 	char *to = *spare;
 
@@ -236,7 +236,7 @@ static bool take_string(struct reading *in, const char *word, char **spare, char
 	return true;
 }
 
-static bool take_boot(struct reading *in, char ret[RECORDS_BOOT + 1])
+static bool take_boot(struct records_reading *in, char ret[RECORDS_BOOT + 1])
 {
 	size_t len;
 	const char *word = take_word(in, &len);
@@ -247,14 +247,14 @@ static bool take_boot(struct reading *in, char ret[RECORDS_BOOT + 1])
 	return true;
 }
 
-static bool take_clock(struct reading *in, struct records_clock *ret)
+static bool take_clock(struct records_reading *in, struct records_clock *ret)
 {
 	return take(in, " wall ") && take_u64(in, CLOCK_MAX, &ret->wall_s) && take(in, " up ") &&
 	       take_u64(in, CLOCK_MAX, &ret->up_s) && take(in, " boot ") &&
 	       take_boot(in, ret->boot) && in->at == in->line_end;
 }
 
-static int parse_header(struct reading *in)
+static int parse_header(struct records_reading *in)
 {
 	int r = next_line(in);
 
@@ -274,7 +274,7 @@ static int parse_header(struct reading *in)
 	return 0;
 }
 
-static int parse_owner(struct reading *in)
+static int parse_owner(struct records_reading *in)
 {
 	struct owner h = {0};
 	char *spare = in->spare;
@@ -296,7 +296,7 @@ static int parse_owner(struct reading *in)
 	return 0;
 }
 
-static bool take_kind(struct reading *in, uint8_t *ret)
+static bool take_kind(struct records_reading *in, uint8_t *ret)
 {
 	for (unsigned kind = 0; kind < OVERLAY_KINDS; kind++) {
 		if (take(in, kind_names[kind])) {
@@ -318,7 +318,7 @@ static struct prefix mapped_again(const struct prefix *p)
 	return mapped;
 }
 
-static bool take_prefix(struct reading *in, struct prefix *ret)
+static bool take_prefix(struct records_reading *in, struct prefix *ret)
 {
 	bool mapped;
 	size_t len;
@@ -331,13 +331,13 @@ static bool take_prefix(struct reading *in, struct prefix *ret)
 	return true;
 }
 
-static bool take_until(struct reading *in, uint64_t *ret)
+static bool take_until(struct records_reading *in, uint64_t *ret)
 {
 	*ret = RECORD_NEVER;
 	return take(in, "never") || take_u64(in, RECORD_NEVER - 1, ret);
 }
 
-static int add_record(struct reading *in, const struct record *record)
+static int add_record(struct records_reading *in, const struct record *record)
 {
 	struct records *r = in->records;
 
@@ -347,7 +347,7 @@ static int add_record(struct reading *in, const struct record *record)
 	return 0;
 }
 
-static int parse_record(struct reading *in)
+static int parse_record(struct records_reading *in)
 {
 	struct record record = {0};
 	uint64_t owner;
@@ -365,7 +365,7 @@ static int parse_record(struct reading *in)
 	return add_record(in, &record);
 }
 
-static int parse_end(struct reading *in)
+static int parse_end(struct records_reading *in)
 {
 	uint64_t n;
 
@@ -378,7 +378,7 @@ static int parse_end(struct reading *in)
 	return 0;
 }
 
-static int parse(struct reading *in)
+static int parse(struct records_reading *in)
 {
 	int r = parse_header(in);
 
@@ -398,7 +398,7 @@ int records_parse(const char *text, size_t len, struct records *ret, struct err 
 	// No line's strings take more room unquoted than the text. The pages that are not used cost nothing.
 	CLEANUP_FREE char *spare = mem_zalloc(len, 1);
 	struct records records = {0};
-	struct reading in = {
+	struct records_reading in = {
 		.next = text, .end = text + len, .spare = spare, .records = &records, .err = err};
 	int r = parse(&in);
 

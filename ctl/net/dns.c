@@ -28,18 +28,18 @@ enum {
 // One query. c-ares hands us SERVFAIL and REFUSED at once on the plain channel; then, if there are
 // several servers, the stubborn channel asks all of them and drops such answers. (The stubborn one
 // alone would report them as "connection refused".)
-struct question {
-	struct lookup *lookup;
+struct dns_question {
+	struct dns_lookup *lookup;
 	uint16_t type;
 	int error;
 	bool again; // asked on the stubborn channel
 };
 
 // A name on its way: one slot of the window.
-struct lookup {
-	struct resolver *resolver;
+struct dns_lookup {
+	struct dns_resolver *resolver;
 	struct dns_answer *answer; // NULL: the slot is free
-	struct question v4, v6;
+	struct dns_question v4, v6;
 	unsigned waiting;   // queries without an answer
 	size_t next_domain; // of the search list
 	char asked[DNS_NAME_MAX + 1];
@@ -52,7 +52,7 @@ struct lane {
 	VEC(struct pollfd) sockets;
 };
 
-struct resolver {
+struct dns_resolver {
 	struct lane plain, stubborn;
 	bool several_servers;
 	struct hosts hosts;
@@ -60,7 +60,7 @@ struct resolver {
 	size_t domains_n;
 	struct dns_answer *answers;
 	size_t n, next; // the next name to look at
-	struct lookup slots[NAMES_IN_FLIGHT];
+	struct dns_lookup slots[NAMES_IN_FLIGHT];
 	int64_t deadline_ms;
 };
 
@@ -93,8 +93,8 @@ static int error_of(int status)
 
 static void on_answer(void *arg, int status, int timeouts, unsigned char *message, int len)
 {
-	struct question *q = arg;
-	struct lookup *l = q->lookup;
+	struct dns_question *q = arg;
+	struct dns_lookup *l = q->lookup;
 	int error = status ? error_of(status)
 			   : dns_message_read(message, (size_t)len, l->asked, q->type, &l->found);
 
@@ -106,15 +106,15 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *messag
 	q->error = error;
 }
 
-static void ask(struct lane *lane, struct question *q)
+static void ask(struct lane *lane, struct dns_question *q)
 {
 	q->lookup->waiting++;
 	ares_query(lane->channel, q->lookup->asked, CLASS_IN, q->type, on_answer, q);
 }
 
-static bool ask_again(struct question *q)
+static bool ask_again(struct dns_question *q)
 {
-	struct resolver *r = q->lookup->resolver;
+	struct dns_resolver *r = q->lookup->resolver;
 
 	if (q->error != -EIO || q->again || !r->several_servers)
 		return false;
@@ -132,9 +132,9 @@ static size_t bare_len(const char *name)
 }
 
 // The next name to ask for: one of the search list, at last the name itself. false: no more.
-static bool next_candidate(struct lookup *l)
+static bool next_candidate(struct dns_lookup *l)
 {
-	const struct resolver *r = l->resolver;
+	const struct dns_resolver *r = l->resolver;
 	const char *name = l->answer->name;
 
 	while (l->next_domain < r->domains_n) {
@@ -150,7 +150,7 @@ static bool next_candidate(struct lookup *l)
 	return true;
 }
 
-static bool says_no(const struct question *q)
+static bool says_no(const struct dns_question *q)
 {
 	return q->error == -ENOENT || q->error == -ENODATA;
 }
@@ -192,7 +192,7 @@ static bool same_name(const char *a, const char *b)
 }
 
 // The answer of a lookup whose queries are all answered or cancelled; its slot is free afterwards.
-static void finish(struct lookup *l)
+static void finish(struct dns_lookup *l)
 {
 	struct dns_answer *answer = l->answer;
 
@@ -213,21 +213,21 @@ static void finish(struct lookup *l)
 	l->answer = NULL;
 }
 
-static bool ask_candidate(struct lookup *l)
+static bool ask_candidate(struct dns_lookup *l)
 {
 	struct lane *lane = &l->resolver->plain;
 
 	if (!next_candidate(l))
 		return false;
-	l->v4 = (struct question){.lookup = l, .type = DNS_TYPE_A, .error = UNFINISHED};
-	l->v6 = (struct question){.lookup = l, .type = DNS_TYPE_AAAA, .error = UNFINISHED};
+	l->v4 = (struct dns_question){.lookup = l, .type = DNS_TYPE_A, .error = UNFINISHED};
+	l->v6 = (struct dns_question){.lookup = l, .type = DNS_TYPE_AAAA, .error = UNFINISHED};
 	ask(lane, &l->v4);
 	ask(lane, &l->v6);
 	return true;
 }
 
 // A lookup without outstanding queries: asks on or finishes.
-static void advance(struct lookup *l)
+static void advance(struct dns_lookup *l)
 {
 	bool again = ask_again(&l->v4);
 
@@ -239,7 +239,7 @@ static void advance(struct lookup *l)
 }
 
 // Takes the next unfinished name into a free slot; false when none is left.
-static bool start_next(struct resolver *r, struct lookup *l)
+static bool start_next(struct dns_resolver *r, struct dns_lookup *l)
 {
 	struct dns_answer *answer;
 
@@ -248,7 +248,7 @@ static bool start_next(struct resolver *r, struct lookup *l)
 	if (r->next == r->n)
 		return false;
 	answer = &r->answers[r->next++];
-	*l = (struct lookup){.resolver = r, .answer = answer};
+	*l = (struct dns_lookup){.resolver = r, .answer = answer};
 	if (strchr(answer->name, '.'))
 		l->next_domain = r->domains_n;
 	ask_candidate(l);
@@ -257,12 +257,12 @@ static bool start_next(struct resolver *r, struct lookup *l)
 
 // c-ares may answer inside of ask(), so this loops instead of being called back: ten thousand names
 // without a reachable server must not be as many stack frames. Returns whether any is in flight.
-static bool fill_window(struct resolver *r)
+static bool fill_window(struct dns_resolver *r)
 {
 	bool busy = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(r->slots); i++) {
-		struct lookup *l = &r->slots[i];
+		struct dns_lookup *l = &r->slots[i];
 
 		while (!l->waiting)
 			if (l->answer)
@@ -313,7 +313,7 @@ static void process(struct lane *lane, const struct pollfd *ready, size_t n)
 }
 
 // Waits for the next event, at most `most_ms`, and lets c-ares work on it.
-static void wait_and_process(struct resolver *r, int64_t most_ms)
+static void wait_and_process(struct dns_resolver *r, int64_t most_ms)
 {
 	size_t plain_n = r->plain.sockets.n, n = plain_n + r->stubborn.sockets.n;
 	CLEANUP_FREE struct pollfd *polled = mem_zalloc(n, sizeof(*polled));
@@ -331,7 +331,7 @@ static void wait_and_process(struct resolver *r, int64_t most_ms)
 }
 
 // Asks for all that is unfinished until the deadline; afterwards nothing is.
-static void run(struct resolver *r)
+static void run(struct dns_resolver *r)
 {
 	int64_t left;
 
@@ -383,7 +383,7 @@ static void set_localhost(struct dns_answer *answer)
 }
 
 // What needs no server.
-static void answer_locally(const struct resolver *r, const char *name, struct dns_answer *ret)
+static void answer_locally(const struct dns_resolver *r, const char *name, struct dns_answer *ret)
 {
 	const struct hosts_entry *entries;
 	char problem[512];
@@ -407,7 +407,7 @@ static void lane_close(struct lane *lane)
 	vec_free(&lane->sockets);
 }
 
-static void resolver_free(struct resolver **r)
+static void resolver_free(struct dns_resolver **r)
 {
 	if (!*r)
 		return;
@@ -439,7 +439,7 @@ static int try_ms_of(unsigned timeout_ms)
 	return ms < TRY_MS_MIN ? TRY_MS_MIN : ms > TRY_MS_MAX ? TRY_MS_MAX : (int)ms;
 }
 
-static int resolver_open(const struct dns_options *options, struct resolver *r, struct err *err)
+static int resolver_open(const struct dns_options *options, struct dns_resolver *r, struct err *err)
 {
 	unsigned timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
 	int try_ms = try_ms_of(timeout_ms), rc;
@@ -461,7 +461,7 @@ int dns_resolve(const char *const *names, size_t n, const struct dns_options *op
 		struct dns_answer *answers, struct err *err)
 {
 	static const struct dns_options defaults;
-	CLEANUP(resolver_free) struct resolver *r = mem_new(struct resolver);
+	CLEANUP(resolver_free) struct dns_resolver *r = mem_new(struct dns_resolver);
 	int rc = resolver_open(options ? options : &defaults, r, err);
 
 	if (rc)

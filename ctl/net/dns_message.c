@@ -13,12 +13,12 @@ enum {
 	CHAIN_MAX = 16, // CNAMEs in a row; what resolvers follow
 };
 
-struct cursor {
+struct dns_cursor {
 	const uint8_t *message;
 	size_t len, at;
 };
 
-struct record {
+struct dns_record {
 	char *owner;  // c-ares'
 	char *target; // c-ares'; of a CNAME
 	uint16_t type;
@@ -27,11 +27,11 @@ struct record {
 	uint16_t data_len;
 };
 
-struct records {
-	VEC(struct record) of;
+struct dns_records {
+	VEC(struct dns_record) of;
 };
 
-static void records_cleanup(struct records *r)
+static void records_cleanup(struct dns_records *r)
 {
 	vec_each (&r->of, record) {
 		ares_free_string(record->owner);
@@ -40,7 +40,7 @@ static void records_cleanup(struct records *r)
 	vec_free(&r->of);
 }
 
-static bool take_bytes(struct cursor *c, size_t n, const uint8_t **ret)
+static bool take_bytes(struct dns_cursor *c, size_t n, const uint8_t **ret)
 {
 	if (c->len - c->at < n)
 		return false;
@@ -60,7 +60,7 @@ static uint32_t read_u32(const uint8_t *at)
 }
 
 // Compression is followed, bytes that are no letters are escaped: texts compare as names do.
-static bool take_name(struct cursor *c, char **ret)
+static bool take_name(struct dns_cursor *c, char **ret)
 {
 	long used;
 
@@ -71,7 +71,7 @@ static bool take_name(struct cursor *c, char **ret)
 	return true;
 }
 
-static bool take_question(struct cursor *c)
+static bool take_question(struct dns_cursor *c)
 {
 	const uint8_t *rest;
 	char *name = NULL;
@@ -82,13 +82,13 @@ static bool take_question(struct cursor *c)
 }
 
 // r is of `records` from the start, so that its names are freed on every way out.
-static bool take_record(struct cursor *c, struct records *records)
+static bool take_record(struct dns_cursor *c, struct dns_records *records)
 {
-	struct record *r = vec_add(&records->of);
+	struct dns_record *r = vec_add(&records->of);
 	const uint8_t *fixed;
-	struct cursor data;
+	struct dns_cursor data;
 
-	*r = (struct record){0};
+	*r = (struct dns_record){0};
 	if (!take_name(c, &r->owner) || !take_bytes(c, 10, &fixed))
 		return false;
 	r->type = read_u16(fixed + 2) == CLASS_IN ? read_u16(fixed) : 0;
@@ -102,9 +102,9 @@ static bool take_record(struct cursor *c, struct records *records)
 	return r->type != DNS_TYPE_CNAME || take_name(&data, &r->target);
 }
 
-static bool take_answers(const uint8_t *message, size_t len, struct records *ret)
+static bool take_answers(const uint8_t *message, size_t len, struct dns_records *ret)
 {
-	struct cursor c = {.message = message, .len = len};
+	struct dns_cursor c = {.message = message, .len = len};
 	const uint8_t *header;
 
 	if (!take_bytes(&c, HEADER_BYTES, &header))
@@ -124,7 +124,7 @@ static void lower_ttl(struct dns_found *found, uint32_t ttl_s)
 		found->ttl_s = ttl_s;
 }
 
-static bool add_addr(const struct record *r, uint16_t type, struct dns_found *found)
+static bool add_addr(const struct dns_record *r, uint16_t type, struct dns_found *found)
 {
 	uint32_t v4;
 
@@ -141,8 +141,8 @@ static bool add_addr(const struct record *r, uint16_t type, struct dns_found *fo
 }
 
 // Adds the addresses that `owner` itself has; *ret_cname is its CNAME record or NULL.
-static bool add_owned(struct records *records, const char *owner, uint16_t type,
-		      struct dns_found *found, const struct record **ret_cname)
+static bool add_owned(struct dns_records *records, const char *owner, uint16_t type,
+		      struct dns_found *found, const struct dns_record **ret_cname)
 {
 	bool any = false;
 
@@ -158,10 +158,11 @@ static bool add_owned(struct records *records, const char *owner, uint16_t type,
 	return any;
 }
 
-static int follow(struct records *records, const char *name, uint16_t type, struct dns_found *found)
+static int follow(struct dns_records *records, const char *name, uint16_t type,
+		  struct dns_found *found)
 {
 	struct dns_found chain = {.ttl_s = UINT32_MAX};
-	const struct record *cname;
+	const struct dns_record *cname;
 
 	for (int i = 0; i <= CHAIN_MAX; i++) {
 		if (add_owned(records, name, type, found, &cname)) {
@@ -181,7 +182,7 @@ static int follow(struct records *records, const char *name, uint16_t type, stru
 int dns_message_read(const uint8_t *message, size_t len, const char *name, uint16_t type,
 		     struct dns_found *found)
 {
-	CLEANUP(records_cleanup) struct records records = {0};
+	CLEANUP(records_cleanup) struct dns_records records = {0};
 
 	if (len > INT32_MAX || !take_answers(message, len, &records))
 		return -EIO;

@@ -15,24 +15,24 @@
 
 #include "ctl/base/mem.h"
 
-struct device {
+struct ethtool_device {
 	int fd;
 	const char *ifname;
 };
 
 // The active features of a device by number, and the names of those numbers.
-struct features {
+struct ethtool_features {
 	struct ethtool_gstrings *names; // names->len of them
 	struct ethtool_gfeatures *bits; // bits->size words
 };
 
-static void features_cleanup(struct features *f)
+static void features_cleanup(struct ethtool_features *f)
 {
 	mem_cleanup_free(&f->names);
 	mem_cleanup_free(&f->bits);
 }
 
-static int device_ioctl(const struct device *d, void *command)
+static int device_ioctl(const struct ethtool_device *d, void *command)
 {
 	struct ifreq ifr = {.ifr_data = command};
 
@@ -41,7 +41,7 @@ static int device_ioctl(const struct device *d, void *command)
 }
 
 // Any socket serves: the request names the interface.
-static int device_open(struct device *d)
+static int device_open(struct ethtool_device *d)
 {
 	if (!d->ifname[0] || strlen(d->ifname) >= IF_NAMESIZE)
 		return -ENODEV;
@@ -49,12 +49,12 @@ static int device_open(struct device *d)
 	return d->fd < 0 ? -errno : 0;
 }
 
-static void device_close(struct device *d)
+static void device_close(struct ethtool_device *d)
 {
 	d->fd = fd_close(d->fd);
 }
 
-static int read_driver(const struct device *d, char *ret, size_t size)
+static int read_driver(const struct ethtool_device *d, char *ret, size_t size)
 {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	int rc = device_ioctl(d, &info);
@@ -65,7 +65,7 @@ static int read_driver(const struct device *d, char *ret, size_t size)
 }
 
 // How many strings there are of a kind (ETH_SS_*).
-static uint32_t count_strings(const struct device *d, uint32_t set)
+static uint32_t count_strings(const struct ethtool_device *d, uint32_t set)
 {
 	CLEANUP_FREE struct ethtool_sset_info *info =
 		mem_zalloc(1, sizeof(*info) + sizeof(info->data[0]));
@@ -77,7 +77,7 @@ static uint32_t count_strings(const struct device *d, uint32_t set)
 	return info->data[0];
 }
 
-static int read_strings(const struct device *d, uint32_t set, uint32_t n,
+static int read_strings(const struct ethtool_device *d, uint32_t set, uint32_t n,
 			struct ethtool_gstrings **ret)
 {
 	struct ethtool_gstrings *names =
@@ -90,7 +90,7 @@ static int read_strings(const struct device *d, uint32_t set, uint32_t n,
 	return device_ioctl(d, names);
 }
 
-static int read_features(const struct device *d, struct features *f)
+static int read_features(const struct ethtool_device *d, struct ethtool_features *f)
 {
 	uint32_t n = count_strings(d, ETH_SS_FEATURES), words = (n + 31) / 32;
 	int rc;
@@ -104,13 +104,13 @@ static int read_features(const struct device *d, struct features *f)
 	return rc ? rc : device_ioctl(d, f->bits);
 }
 
-static bool feature_active(const struct features *f, uint32_t i)
+static bool feature_active(const struct ethtool_features *f, uint32_t i)
 {
 	return i / 32 < f->bits->size && (f->bits->features[i / 32].active >> (i % 32) & 1);
 }
 
 // ON if any feature of this name is active; a pattern ending in '*' stands for all that start so.
-static enum ethtool_state feature_state(const struct features *f, const char *pattern)
+static enum ethtool_state feature_state(const struct ethtool_features *f, const char *pattern)
 {
 	size_t len = strcspn(pattern, "*"), cmp = pattern[len] ? len : len + 1;
 	enum ethtool_state state = ETHTOOL_UNKNOWN;
@@ -127,9 +127,9 @@ static enum ethtool_state feature_state(const struct features *f, const char *pa
 	return state;
 }
 
-static void set_features(const struct device *d, struct ethtool *e)
+static void set_features(const struct ethtool_device *d, struct ethtool *e)
 {
-	CLEANUP(features_cleanup) struct features f = {0};
+	CLEANUP(features_cleanup) struct ethtool_features f = {0};
 	const struct {
 		const char *pattern;
 		enum ethtool_state *state;
@@ -148,7 +148,7 @@ static void set_features(const struct device *d, struct ethtool *e)
 		*wanted[i].state = known ? feature_state(&f, wanted[i].pattern) : ETHTOOL_UNKNOWN;
 }
 
-static void set_channels(const struct device *d, struct ethtool *e)
+static void set_channels(const struct ethtool_device *d, struct ethtool *e)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 
@@ -186,7 +186,7 @@ static void statistics_cleanup(struct statistics *s)
 	mem_cleanup_free(&s->values);
 }
 
-static int read_statistics(const struct device *d, struct statistics *s)
+static int read_statistics(const struct ethtool_device *d, struct statistics *s)
 {
 	uint32_t n = count_strings(d, ETH_SS_STATS);
 	int rc;
@@ -225,7 +225,7 @@ static void sum_lost(const struct statistics *s, const char *driver, struct etht
 
 int ethtool_lost(const char *ifname, struct ethtool_lost *ret)
 {
-	CLEANUP(device_close) struct device d = {.fd = -1, .ifname = ifname};
+	CLEANUP(device_close) struct ethtool_device d = {.fd = -1, .ifname = ifname};
 	CLEANUP(statistics_cleanup) struct statistics s = {0};
 	char driver[32] = "";
 	int rc = device_open(&d);
@@ -245,7 +245,7 @@ int ethtool_lost(const char *ifname, struct ethtool_lost *ret)
 
 int ethtool_driver(const char *ifname, char *ret, size_t size)
 {
-	CLEANUP(device_close) struct device d = {.fd = -1, .ifname = ifname};
+	CLEANUP(device_close) struct ethtool_device d = {.fd = -1, .ifname = ifname};
 	int rc = device_open(&d);
 
 	return rc ? rc : read_driver(&d, ret, size);
@@ -254,7 +254,7 @@ int ethtool_driver(const char *ifname, char *ret, size_t size)
 int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err)
 {
 	struct ethtool e = {0};
-	CLEANUP(device_close) struct device d = {.fd = -1, .ifname = ifname};
+	CLEANUP(device_close) struct ethtool_device d = {.fd = -1, .ifname = ifname};
 	int rc = device_open(&d);
 
 	if (!rc)

@@ -10,7 +10,7 @@
 #include "ctl/net/attribute.h"
 #include "ctl/net/netlink.h"
 
-struct reading {
+struct lookup_reading {
 	struct lookup found;
 	int family;
 	bool encap;
@@ -27,7 +27,7 @@ static int read_metric(const struct nlattr *attr, void *ctx)
 
 static int read_attribute(const struct nlattr *attr, void *ctx)
 {
-	struct reading *r = ctx;
+	struct lookup_reading *r = ctx;
 
 	switch (mnl_attr_get_type(attr)) {
 	case RTA_OIF:
@@ -72,7 +72,7 @@ static enum lookup_kind kind_of(uint8_t type, bool encap)
 bool lookup_from_message(const struct nlmsghdr *nlh, struct lookup *ret)
 {
 	const struct rtmsg *msg = mnl_nlmsg_get_payload(nlh);
-	struct reading r = {0};
+	struct lookup_reading r = {0};
 
 	if (nlh->nlmsg_type != RTM_NEWROUTE || mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return false;

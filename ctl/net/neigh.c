@@ -24,16 +24,16 @@ enum {
 #define STATES_CONFIRMED (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE)
 #define STATES_KNOWN     (STATES_CONFIRMED | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-struct table {
+struct neigh_table {
 	VEC(struct neigh) found;
 };
 
-static void table_cleanup(struct table *t)
+static void table_cleanup(struct neigh_table *t)
 {
 	vec_free(&t->found);
 }
 
-struct reading {
+struct neigh_reading {
 	struct neigh found;
 	int family;
 	bool has_mac;
@@ -41,7 +41,7 @@ struct reading {
 
 static int read_attribute(const struct nlattr *attr, void *ctx)
 {
-	struct reading *r = ctx;
+	struct neigh_reading *r = ctx;
 
 	if (mnl_attr_get_type(attr) == NDA_DST)
 		r->found.addr = attribute_addr(r->family, attr);
@@ -65,7 +65,7 @@ static enum neigh_state state_of(uint16_t nud, bool has_mac)
 bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret)
 {
 	const struct ndmsg *msg = mnl_nlmsg_get_payload(nlh);
-	struct reading r = {0};
+	struct neigh_reading r = {0};
 
 	if (nlh->nlmsg_type != RTM_NEWNEIGH || mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return false;
@@ -83,7 +83,7 @@ bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret)
 
 static int visit(const struct nlmsghdr *nlh, void *ctx)
 {
-	struct table *t = ctx;
+	struct neigh_table *t = ctx;
 	struct neigh n;
 
 	if (neigh_from_message(nlh, &n))
@@ -106,7 +106,7 @@ static int list_neighbours(struct neigh **ret, size_t *ret_n, struct err *err)
 {
 	char buf[64] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	CLEANUP(table_cleanup) struct table t = {0};
+	CLEANUP(table_cleanup) struct neigh_table t = {0};
 	int code;
 
 	mnl_nlmsg_put_extra_header(nlh, sizeof(struct ndmsg));

@@ -179,7 +179,7 @@ static int no_neighbour(const struct addr *dest, const struct neigh *n, const st
 }
 
 // What one call of nexthop_find collects.
-struct finding {
+struct nexthop_finding {
 	const struct addr *dests;
 	struct nexthop_answer *answers;
 	size_t n;
@@ -192,7 +192,7 @@ struct finding {
 	size_t n_neighs;
 };
 
-static void finding_cleanup(struct finding *f)
+static void finding_cleanup(struct nexthop_finding *f)
 {
 	free(f->links);
 	free(f->xmit);
@@ -220,7 +220,7 @@ enum nexthop_xmit nexthop_xmit(uint32_t ifindex)
 	return bits & XDP_FEATURE_NDO_XMIT ? NEXTHOP_XMIT_YES : NEXTHOP_XMIT_NO;
 }
 
-static enum nexthop_xmit xmit_of(struct finding *f, uint32_t ifindex)
+static enum nexthop_xmit xmit_of(struct nexthop_finding *f, uint32_t ifindex)
 {
 	size_t at = (size_t)(find_link(f->links, f->n_links, ifindex) - f->links);
 
@@ -243,7 +243,7 @@ static int check_scope(const struct addr *dest, struct err *err)
 	return -EINVAL;
 }
 
-static void find_route(struct finding *f, size_t i)
+static void find_route(struct nexthop_finding *f, size_t i)
 {
 	struct nexthop_answer *a = &f->answers[i];
 	struct lookup route;
@@ -266,7 +266,7 @@ static void find_route(struct finding *f, size_t i)
 	};
 }
 
-static void take_neighbour(struct finding *f, size_t at)
+static void take_neighbour(struct nexthop_finding *f, size_t at)
 {
 	const struct neigh *n = &f->neighs[at];
 	struct nexthop_answer *a = &f->answers[f->whose[at]];
@@ -279,7 +279,7 @@ static void take_neighbour(struct finding *f, size_t at)
 				       find_link(f->links, f->n_links, n->ifindex), &a->err);
 }
 
-static int prepare(struct finding *f, struct err *err)
+static int prepare(struct nexthop_finding *f, struct err *err)
 {
 	int code = link_list(&f->links, &f->n_links, err);
 
@@ -295,7 +295,8 @@ static int prepare(struct finding *f, struct err *err)
 int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 		 struct err *err)
 {
-	CLEANUP(finding_cleanup) struct finding f = {.dests = dests, .answers = ret, .n = n};
+	CLEANUP(finding_cleanup)
+	struct nexthop_finding f = {.dests = dests, .answers = ret, .n = n};
 	int code = prepare(&f, err);
 
 	if (code)

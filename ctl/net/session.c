@@ -29,12 +29,12 @@ struct process {
 };
 
 // What SSH_CONNECTION says, or SSH_CLIENT, which lacks the local address.
-struct claim {
+struct socket_owner {
 	struct addr peer, local;
 	uint16_t peer_port, local_port;
 };
 
-struct sockets {
+struct session_sockets {
 	struct socket_info *at;
 	size_t n;
 	bool known; // sock_diag answered
@@ -50,7 +50,7 @@ struct held_list {
 	VEC(struct held) of;
 };
 
-static void sockets_cleanup(struct sockets *s)
+static void sockets_cleanup(struct session_sockets *s)
 {
 	mem_cleanup_free(&s->at);
 }
@@ -161,9 +161,9 @@ static bool take_port(const char **at, uint16_t *ret)
 }
 
 // "PEER PEER_PORT LOCAL LOCAL_PORT"
-static bool parse_connection(const char *text, struct claim *ret)
+static bool parse_connection(const char *text, struct socket_owner *ret)
 {
-	struct claim c = {0};
+	struct socket_owner c = {0};
 
 	if (!text || !take_addr(&text, &c.peer) || !take_port(&text, &c.peer_port) ||
 	    !take_addr(&text, &c.local) || !take_port(&text, &c.local_port))
@@ -173,9 +173,9 @@ static bool parse_connection(const char *text, struct claim *ret)
 }
 
 // "PEER PEER_PORT LOCAL_PORT"
-static bool parse_client(const char *text, struct claim *ret)
+static bool parse_client(const char *text, struct socket_owner *ret)
 {
-	struct claim c = {0};
+	struct socket_owner c = {0};
 
 	if (!text || !take_addr(&text, &c.peer) || !take_port(&text, &c.peer_port) ||
 	    !take_port(&text, &c.local_port))
@@ -186,7 +186,7 @@ static bool parse_client(const char *text, struct claim *ret)
 
 // Returns whether there is a claim at all: "UNKNOWN 65535 UNKNOWN 65535" (an sshd behind a pipe) is
 // one without addresses.
-static bool claim_from(const char *connection, const char *client, struct claim *ret)
+static bool claim_from(const char *connection, const char *client, struct socket_owner *ret)
 {
 	return parse_connection(connection, ret) || parse_client(client, ret) || connection ||
 	       client;
@@ -203,7 +203,7 @@ static const char *block_get(const char *block, size_t len, const char *name)
 	return NULL;
 }
 
-static bool claim_of_process(uint32_t pid, struct claim *ret, int *error)
+static bool claim_of_process(uint32_t pid, struct socket_owner *ret, int *error)
 {
 	size_t len = 0;
 	CLEANUP_FREE char *block = read_proc(pid, "environ", &len, error);
@@ -212,14 +212,14 @@ static bool claim_of_process(uint32_t pid, struct claim *ret, int *error)
 				   block_get(block, len, "SSH_CLIENT"), ret);
 }
 
-static bool claim_matches(const struct claim *c, const struct socket_info *s)
+static bool claim_matches(const struct socket_owner *c, const struct socket_info *s)
 {
 	return s->proto == IPPROTO_TCP && c->peer_port == s->remote_port &&
 	       c->local_port == s->local_port && !addr_compare(&c->peer, &s->remote) &&
 	       (!c->local.family || !addr_compare(&c->local, &s->local));
 }
 
-static const struct socket_info *sockets_find_inode(const struct sockets *s, uint32_t inode)
+static const struct socket_info *sockets_find_inode(const struct session_sockets *s, uint32_t inode)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->at[i].proto == IPPROTO_TCP && s->at[i].inode == inode)
@@ -244,7 +244,7 @@ static uint32_t socket_inode(int dir, const char *name, int *error)
 	return inode;
 }
 
-static void read_held(uint32_t pid, const struct sockets *sockets, struct held_list *ret,
+static void read_held(uint32_t pid, const struct session_sockets *sockets, struct held_list *ret,
 		      int *error)
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/%u/fd", pid);
@@ -276,7 +276,7 @@ static bool holds(const struct held_list *l, const struct socket_info *s)
 // one that our environment names; else one that the privileged parent holds as well, for only the
 // child opens tunnels; among several the lowest descriptor: it was there before any tunnel.
 static const struct socket_info *choose(const struct held_list *own, const struct held_list *parent,
-					const struct claim *claim)
+					const struct socket_owner *claim)
 {
 	const struct held *best = NULL;
 	int best_rank = 0;
@@ -298,8 +298,8 @@ static const struct socket_info *choose(const struct held_list *own, const struc
 }
 
 static const struct socket_info *connection_of(const struct process *sshd,
-					       const struct sockets *sockets,
-					       const struct claim *claim, int *error)
+					       const struct session_sockets *sockets,
+					       const struct socket_owner *claim, int *error)
 {
 	CLEANUP(held_cleanup) struct held_list own = {0};
 	CLEANUP(held_cleanup) struct held_list parents = {0};
@@ -311,8 +311,8 @@ static const struct socket_info *connection_of(const struct process *sshd,
 	return choose(&own, &parents, claim);
 }
 
-static const struct socket_info *sockets_find_claim(const struct sockets *s,
-						    const struct claim *claim)
+static const struct socket_info *sockets_find_claim(const struct session_sockets *s,
+						    const struct socket_owner *claim)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (claim_matches(claim, &s->at[i]))
@@ -328,7 +328,7 @@ static void place_by_socket(const struct socket_info *s, struct session *ret)
 	ret->local_port = s->local_port;
 }
 
-static void place_by_claim(const struct claim *c, struct session *ret)
+static void place_by_claim(const struct socket_owner *c, struct session *ret)
 {
 	ret->peer = c->peer;
 	ret->local = c->local;
@@ -338,7 +338,7 @@ static void place_by_claim(const struct claim *c, struct session *ret)
 
 // Walks up to the daemon of the remote login. Returns whether there is one; *ret_sshd has a pid
 // only if it may hold the connection. The claim is that of the nearest process that makes one.
-static bool walk(struct process *ret_sshd, struct claim *ret_claim, int *error)
+static bool walk(struct process *ret_sshd, struct socket_owner *ret_claim, int *error)
 {
 	bool claimed = claim_from(getenv("SSH_CONNECTION"), getenv("SSH_CLIENT"), ret_claim);
 	struct process p = {.parent = (uint32_t)getppid()};
@@ -357,7 +357,7 @@ static bool walk(struct process *ret_sshd, struct claim *ret_claim, int *error)
 }
 
 // A kernel without sock_diag cannot be asked; then the claim stands for itself.
-static void ask_sockets(struct sockets *ret, int *error)
+static void ask_sockets(struct session_sockets *ret, int *error)
 {
 	int code = sockdiag_connected(&ret->at, &ret->n, NULL);
 
@@ -368,11 +368,11 @@ static void ask_sockets(struct sockets *ret, int *error)
 
 void session_find(struct session *ret)
 {
-	CLEANUP(sockets_cleanup) struct sockets sockets = {0};
+	CLEANUP(sockets_cleanup) struct session_sockets sockets = {0};
 	const struct socket_info *connection = NULL;
 	struct session s = {0};
 	struct process sshd = {0};
-	struct claim claim = {0};
+	struct socket_owner claim = {0};
 	int error = 0;
 
 	s.remote = walk(&sshd, &claim, &error);

@@ -14,12 +14,12 @@
 #include "ctl/base/vec.h"
 #include "ctl/net/netlink.h"
 
-struct sockets {
+struct sockdiag_sockets {
 	VEC(struct socket_info) found;
 	uint8_t proto; // of the dump that is being read
 };
 
-static void sockets_cleanup(struct sockets *s)
+static void sockets_cleanup(struct sockdiag_sockets *s)
 {
 	vec_free(&s->found);
 }
@@ -37,7 +37,7 @@ static struct addr addr_of(uint8_t family, const uint32_t words_be[4])
 static int visit_socket(const struct nlmsghdr *nlh, void *ctx)
 {
 	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
-	struct sockets *s = ctx;
+	struct sockdiag_sockets *s = ctx;
 
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return MNL_CB_OK;
@@ -53,7 +53,7 @@ static int visit_socket(const struct nlmsghdr *nlh, void *ctx)
 }
 
 // A connected UDP socket is in state TCP_ESTABLISHED too.
-static int request_sockets(uint8_t family, uint8_t proto, struct sockets *s)
+static int request_sockets(uint8_t family, uint8_t proto, struct sockdiag_sockets *s)
 {
 	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -71,7 +71,7 @@ static int request_sockets(uint8_t family, uint8_t proto, struct sockets *s)
 int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
 {
 	static const uint8_t families[] = {AF_INET, AF_INET6};
-	CLEANUP(sockets_cleanup) struct sockets s = {0};
+	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
 		int rc = request_sockets(families[i], IPPROTO_TCP, &s);

@@ -51,14 +51,14 @@ static int find_family(uint16_t *ret)
 	return code;
 }
 
-struct features {
+struct xdp_feature_set {
 	uint64_t bits;
 	int there;
 };
 
 static int read_features(const struct nlattr *attr, void *ctx)
 {
-	struct features *f = ctx;
+	struct xdp_feature_set *f = ctx;
 
 	if (mnl_attr_get_type(attr) == NETDEV_A_DEV_XDP_FEATURES &&
 	    !mnl_attr_validate(attr, MNL_TYPE_U64)) {
@@ -77,7 +77,7 @@ static int visit_features(const struct nlmsghdr *nlh, void *ctx)
 int xdp_features(uint32_t ifindex, uint64_t *ret)
 {
 	char buf[128] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
-	struct features f = {0};
+	struct xdp_feature_set f = {0};
 	struct nlmsghdr *nlh;
 	uint16_t family;
 	int code = find_family(&family);
