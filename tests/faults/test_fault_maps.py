@@ -125,7 +125,7 @@ service web {
 """
 
 
-def test_cpus_that_nobody_can_count(pair, weir, tmp_path):
+def test_an_unknown_number_of_cpus(pair, weir, tmp_path):
     """A row of a per-CPU map has a value for each CPU, however little room there is for them."""
     policy, log = tmp_path / "policy.weir", tmp_path / "log"
     policy.write_text(POLICY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lab of scripts/lab.d/balancer.sh, and what its hosts can be asked."""
+"""The lab of scripts/lab.d/balancer.sh, and queries to its hosts."""
 
 import collections
 import contextlib
@@ -27,7 +27,7 @@ PART = 20_000_000 if FULL else 6_000_000
 
 
 class Balancer:
-    """A client, balancers and backends; Weir attaches to net0 of the balancers."""
+    """A client, balancers and backends. Weir attaches to net0 of the balancers."""
 
     client4, client6 = "10.78.0.2", "fd78::2"
     vip4, vip6 = "10.78.80.1", "fd78:80::1"
@@ -35,7 +35,7 @@ class Balancer:
     device = "net0"
 
     def __init__(self, name, backends=3, **options):
-        """Options are those of 'lab up balancer': mode="ipip", link_mtu=1500, v6=True."""
+        """Options of 'lab up balancer': mode="ipip", link_mtu=1500, v6=True."""
         self.name, self.count = name, backends
         self.options = ["--backends", backends]
         for key, value in options.items():
@@ -51,7 +51,7 @@ class Balancer:
         self.lab("down")
 
     def route(self, *hosts):
-        """Where the router sends the VIPs: hosts by name, or "reset"."""
+        """Sets where the router sends the VIPs: names of hosts, or "reset"."""
         self.lab("route", *hosts)
 
     @property
@@ -72,7 +72,7 @@ class Balancer:
             sock.bind((device, 0))
             sock.send(bytes(frame))
 
-    # What the client gets
+    # Requests of the client
 
     def curl(self, address, path, *options, scheme="http", check=True):
         host = f"[{address}]" if ":" in address else address
@@ -80,11 +80,11 @@ class Balancer:
         return self.on("client", argv, check=check).stdout
 
     def answers(self, address):
-        """Is there a web server?"""
+        """True if a web server answers."""
         return bool(self.curl(address, "/name", "--max-time", "1", check=False))
 
     def udp(self, address, port, data):
-        """What comes back from there, and from nowhere else, within a second."""
+        """Returns what this server, and no other, answers within a second."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket_in(self.netns("client"), family, socket.SOCK_DGRAM) as sock:
             sock.settimeout(1)
@@ -93,21 +93,21 @@ class Balancer:
             return sock.recv(65535)
 
     def kill_web(self, host):
-        """Its connections close, too: cut the link before, and nobody hears of it."""
+        """Also closes the connections of the server. Take the link down first if clients must not notice."""
         state = pathlib.Path("/run/weir-lab", self.name)
         os.kill(int((state / f"nginx-{host}.pid").read_text(encoding="ascii")), signal.SIGTERM)
 
     def start_web(self, host):
         state = pathlib.Path("/run/weir-lab", self.name, host)
         nginx = ["nginx", "-p", state, "-e", state / "error.log", "-c", state / "nginx.conf"]
-        for _ in range(50):  # until the one before has gone
+        for _ in range(50):  # until the previous one has exited
             if not self.on(host, nginx, check=False).returncode:
                 return
             time.sleep(0.1)
         raise AssertionError(f"no web server on {host}")
 
     def attach(self, host, device, path, section="xdp.frags"):
-        """Puts an XDP program that is not Weir's on a device, natively."""
+        """Attaches an XDP program other than Weir's to a device, in native mode."""
         link = ["ip", "-n", self.netns(host), "link", "set", "dev", device, "xdpdrv"]
         run([*link, "obj", path, "sec", section])
 
@@ -123,7 +123,7 @@ def running_balancer(**options):
 
 
 class Node(Weir):
-    """Weir on a balancer of the lab, in an instance of its own."""
+    """Weir on a balancer of the lab, in a separate instance."""
 
     def __init__(self, lab, host="balancer1"):
         super().__init__(types.SimpleNamespace(near_netns=lab.netns(host), near_device="net0"))
@@ -168,7 +168,7 @@ def digest(data):
 
 
 def transfers(lab, folder, size=PART):
-    """Downloads and uploads of so many bytes, to each VIP."""
+    """Downloads and uploads of that many bytes, to each VIP."""
     data = BIG.read_bytes()[1000 : 1000 + size]
     for vip in lab.vips:
         lab.curl(vip, "/big", "-o", folder / "got", "-r", f"1000-{999 + size}")
@@ -199,8 +199,8 @@ class Crowd:
         assert first == "running\n", first
 
     def results(self, everybody=False):
-        """A list of what each of them got, once all are over. Nobody new comes from now on, unless everybody
-        is to."""
+        """Returns the result of each download when all have ended. Clients stop arriving, unless all
+        newcomers are to run."""
         with self.process:
             if not everybody:
                 self.process.stdin.close()
@@ -225,9 +225,9 @@ def crowd_of(lab, *args, **options):
 
 
 class Flood:
-    """Packets from sources nobody has, which meet what is attached to net0 of a balancer as if its driver had
-    received them. With `shield` they go no further than the router: it is the balancer that is flooded,
-    not the backends. rate: packets a second, 0: as many as there is time for."""
+    """Packets from unused sources, which meet the program on net0 of a balancer as if the driver had
+    received them. With `shield`, packets do not pass the router, so that the balancer is flooded and not the
+    backends. rate: packets per second, 0: as many as possible."""
 
     def __init__(self, lab, flags, rate=0, host="balancer1", shield=True):
         self.lab, self.host, self.shield = lab, host, shield
@@ -261,7 +261,7 @@ class Flood:
              "obj", path, "sec", "xdp.frags"])
 
     def stop(self):
-        """Packets and seconds."""
+        """Returns packets and seconds."""
         self.process.stdin.close()
         sent, seconds = self.process.stdout.read().split()
         return int(sent), float(seconds)
@@ -277,7 +277,7 @@ class Flood:
 
 
 def failed(results, dead=()):
-    """Those that did not get everything, but for those of dead backends; by what went wrong."""
+    """The downloads that did not complete, except those of dead backends, by error."""
     return collections.Counter(
         (one["backend"], one["error"]) for one in results
         if one["error"] and one["backend"] not in dead

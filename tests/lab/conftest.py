@@ -17,14 +17,14 @@ def root():
 
 @pytest.fixture(scope="session", name="pair")
 def shared_pair():
-    """One lab for all tests that leave it as they found it."""
+    """One lab for all tests that restore its state."""
     with running_lab() as lab:
         yield lab
 
 
 @pytest.fixture(name="lab")
 def lab_factory():
-    """lab(mtu=9000) gives a test a lab of its own, gone with the test."""
+    """lab(mtu=9000) creates a lab for one test and removes it afterwards."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: stack.enter_context(running_lab(**options))
 
@@ -38,7 +38,7 @@ def dns(pair):
 
 @pytest.fixture(name="weir")
 def weir_instance(pair):
-    """weir("block", "192.0.2.1", check=True) on the near side of the shared lab."""
+    """weir("block", "192.0.2.1", check=True) runs on the near side of the shared lab."""
     instance = Weir(pair)
     yield instance
     instance.remove()
@@ -46,14 +46,14 @@ def weir_instance(pair):
 
 @pytest.fixture(name="on")
 def attached_weir(weir):
-    """The same, attached to near0; with small tables, which come and go faster."""
+    """The same, attached to near0, with small tables, which are created and removed faster."""
     weir("attach", "near0", "--max-entries", "1000")
     return weir
 
 
 @pytest.fixture(name="weir_on")
 def weir_on_lab():
-    """weir_on(LAB) makes an instance on another lab than the shared one."""
+    """weir_on(LAB) creates an instance on another lab than the shared one."""
     with contextlib.ExitStack() as stack:
 
         def make(lab):

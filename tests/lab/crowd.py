@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many clients at once: each downloads a part of its own of /big and checks it byte for byte.
+"""Many clients at once. Each downloads a different part of /big and checks it byte for byte.
 
-usage: crowd.py FILE ADDRESSES COUNT BYTES RATE [SECONDS NEWCOMERS]: COUNT downloads of BYTES bytes each
-at RATE bytes a second begin together, by turns from the addresses; when all are on their way, "running"
-is printed. Every SECONDS / NEWCOMERS another client comes, for SECONDS, or until standard input ends, and
-asks for /name. When all is over: a JSON list of {"backend", "error", "bytes", "newcomer"} for each of them.
+usage: crowd.py FILE ADDRESSES COUNT BYTES RATE [SECONDS NEWCOMERS]
+
+COUNT downloads of BYTES bytes each start together, at RATE bytes per second, with the addresses in turn as
+sources. Once all of them transfer data, "running" is printed. Another client arrives every SECONDS /
+NEWCOMERS seconds, for SECONDS or until standard input ends, and requests /name. At the end, a JSON list of
+{"backend", "error", "bytes", "newcomer"} with an element for each client is printed.
 """
 
 import asyncio
@@ -17,11 +19,11 @@ import resource
 import sys
 
 NETWORKS = {4: "198.18.{}.{}", 6: "2001:db8::{:x}:{:x}"}  # the client has all of these
-NAME_S = 10  # the longest that a newcomer waits; a download twice its time, and that
+NAME_S = 10  # the maximum for a newcomer; a download may take twice its time plus this
 
 
 class Client:
-    """One connection. Its source address is its own, so that `hash source` spreads as well."""
+    """One connection. It has a source address of its own, so that `hash source` spreads connections as well."""
 
     def __init__(self, number, address, newcomer=False):
         self.number, self.address, self.newcomer = number, address, newcomer
@@ -74,7 +76,7 @@ class Client:
             raise ValueError(f"{self.got} of {size} bytes")
 
     async def tell(self, work, limit_s=NAME_S):
-        """Runs it and keeps how it failed."""
+        """Runs the connection and records how it failed."""
         try:
             await asyncio.wait_for(work, limit_s)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
@@ -133,7 +135,7 @@ def main():
         big = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     result = asyncio.run(crowd(big, addresses.split(","), *map(json.loads, numbers)))
     print(json.dumps(result), flush=True)
-    os._exit(0)  # at once, whatever connections are left
+    os._exit(0)  # immediately, with connections still open
 
 
 main()

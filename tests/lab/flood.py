@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the program of flood.bpf.c with live frames on every CPU, as fast as it can, or at a pace.
+"""Runs the program of flood.bpf.c with live frames on every CPU, at full speed or at a given rate.
 
-usage: flood.py OBJECT DEVICE PROGRAM RATE: as if DEVICE of this network namespace had received the frames, and
-the program of this id were attached to it; RATE in packets a second, 0: all it can. Until standard input
-ends; then prints packets and seconds.
+usage: flood.py OBJECT DEVICE PROGRAM RATE
+
+The frames are handled as if DEVICE of this network namespace had received them and the program with id
+PROGRAM were attached to it. RATE is in packets per second; 0 means no limit. Runs until standard input ends,
+then prints packets and seconds.
 """
 
 import ctypes
@@ -45,7 +47,7 @@ def checked(code):
 
 
 def load(path, program):
-    """The flood, which jumps to that program: only to one that was loaded in the same way."""
+    """The flood program. Its tail call requires a target that was loaded with the same attributes."""
     obj = ctypes.c_void_p(libbpf.bpf_object__open(path.encode()))
     flood = ctypes.c_void_p(libbpf.bpf_object__find_program_by_name(obj, b"flood"))
     libbpf.bpf_program__set_expected_attach_type(flood, 0)
@@ -67,7 +69,7 @@ def send(flood, device, count):
 
 
 class Sender(threading.Thread):
-    """The flood on one CPU."""
+    """Runs the flood on one CPU."""
 
     def __init__(self, cpu, flood, device, rate):
         super().__init__(daemon=True)

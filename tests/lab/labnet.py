@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What tests with real traffic are made of: a lab, its traffic, and Weir on the near side."""
+"""The parts of tests with real traffic: a lab, its traffic, and Weir on the near side."""
 
 import contextlib
 import ctypes
@@ -33,11 +33,11 @@ TP_STATUS_VLAN_VALID = 0x10
 TP_STATUS_VLAN_TPID_VALID = 0x40
 
 libc = ctypes.CDLL(None, use_errno=True)
-numbers = itertools.count()  # what makes names unique
+numbers = itertools.count()  # part of unique names
 
 
 def run(argv, check=True, timeout=30, **options):
-    """Runs a command with its output captured; when it fails, the assertion shows that output."""
+    """Runs a command with captured output. If it fails, the assertion shows the output."""
     argv = [str(arg) for arg in argv]
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=timeout, check=False, **options
@@ -48,7 +48,7 @@ def run(argv, check=True, timeout=30, **options):
 
 
 def socket_in(netns, *args):
-    """A socket that belongs to another network namespace: only the thread that opens it goes there."""
+    """A socket in another network namespace. Only the thread that opens it enters that namespace."""
     made = []
 
     def open_there():
@@ -65,7 +65,7 @@ def socket_in(netns, *args):
 
 
 def traces(name):
-    """Everything on the machine that still bears the name of a lab."""
+    """All objects on the machine that still have the name of a lab."""
     found = [str(path) for place in ("/run/netns", "/etc/netns", "/run/weir-lab")
              for path in pathlib.Path(place).glob(f"{name}*")]
     for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
@@ -78,7 +78,7 @@ def traces(name):
 
 
 class Sniffer:
-    """Every frame that a device receives or sends, from when this object is made."""
+    """Every frame that a device receives or sends after this object was created."""
 
     def __init__(self, netns, device):
         self.socket = socket_in(netns, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -87,7 +87,7 @@ class Sniffer:
         self.socket.bind((device, ETH_P_ALL))
 
     def frames(self, wait=0.3):
-        """What came until the line was silent for so many seconds: (bytes, sent by this host)."""
+        """The frames until the line is silent for that many seconds: (bytes, sent by this host)."""
         self.socket.settimeout(wait)
         with contextlib.suppress(TimeoutError):
             while True:
@@ -95,11 +95,11 @@ class Sniffer:
                 yield self.with_tag(data, ancillary), address[2] == socket.PACKET_OUTGOING
 
     def received(self, wanted, wait=0.3):
-        """The received frames for which wanted(bytes) holds."""
+        """The received frames for which wanted(bytes) is true."""
         return [data for data, sent in self.frames(wait) if not sent and wanted(data)]
 
     def until(self, last, wait=2):
-        """The received frames up to the one for which last(bytes) holds, and stragglers."""
+        """The received frames up to the one for which last(bytes) is true, and stragglers."""
         got = []
         for data, sent in self.frames(wait):
             if not sent:
@@ -110,7 +110,7 @@ class Sniffer:
 
     @staticmethod
     def with_tag(data, ancillary):
-        """Puts the outer VLAN tag back that the kernel took out of the frame."""
+        """Reinserts the outer VLAN tag that the kernel removed from the frame."""
         for level, kind, aux in ancillary:
             if (level, kind) != (SOL_PACKET, PACKET_AUXDATA):
                 continue
@@ -125,7 +125,7 @@ class Sniffer:
 
 
 class Pair:
-    """The lab of scripts/lab.d/pair.sh: Weir attaches to near0, all peers and names live on far."""
+    """The lab of scripts/lab.d/pair.sh: Weir attaches to near0; all peers and names are on far."""
 
     near_device, far_device = "near0", "far0"
     near_mac, far_mac = "02:77:00:00:00:01", "02:77:00:00:00:02"
@@ -147,10 +147,10 @@ class Pair:
         self.lab("down", "pair")
 
     def dns(self, *args):
-        """dns(NAME, ADDRESS...), dns(NAME, "none"), dns("reset"): served when this returns."""
+        """dns(NAME, ADDRESS...), dns(NAME, "none"), dns("reset"): the change is active on return."""
         self.lab("dns", "pair", *args)
 
-    # Commands on a host. dns=True gives them the lab's resolv.conf; weir must run without.
+    # Commands on a host. dns=True gives them the resolv.conf of the lab; weir must run without it.
 
     def near(self, argv, dns=False, **options):
         return run(self.enter(self.near_netns, dns) + list(argv), **options)
@@ -164,7 +164,7 @@ class Pair:
             return ["ip", "netns", "exec", netns]
         return ["nsenter", f"--net=/run/netns/{netns}", "--"]
 
-    # Does it answer? Each takes milliseconds when it does and a second when it does not.
+    # Reachability. Each takes milliseconds with an answer and a second without.
 
     def ping4(self, host, *options):
         return self.ping("-4", host, options)
@@ -188,7 +188,7 @@ class Pair:
         return self.near(argv, dns=True, check=False).returncode == 0
 
     def query(self, name, kind="A"):
-        """Asks the lab's DNS server: (response code, [(owner, type, data, ttl)])."""
+        """Queries the DNS server of the lab: (response code, [(owner, type, data, ttl)])."""
         with socket_in(self.near_netns, socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.settimeout(2)
             sock.sendto(bytes(DNS(rd=1, qd=DNSQR(qname=name, qtype=kind))), (self.resolver, 53))
@@ -199,32 +199,31 @@ class Pair:
             for rr in answers
         ]
 
-    # Raw frames, tags and all.
+    # Raw frames, including tags.
 
     def send_from_far(self, *frames):
-        """Puts frames (scapy packets or bytes, from the Ethernet header on) on the wire to near."""
+        """Sends frames (scapy packets or bytes, from the Ethernet header on) to near."""
         with socket_in(self.far_netns, socket.AF_PACKET, socket.SOCK_RAW, 0) as sock:
             sock.bind((self.far_device, 0))
             for frame in frames:
                 sock.send(bytes(frame))
 
     def ether(self, *tags):
-        """The beginning of a frame from far to near."""
+        """The headers of a frame from far to near."""
         frame = Ether(dst=self.near_mac, src=self.far_mac)
         for tag in tags:
             frame /= Dot1Q(vlan=tag)
         return frame
 
     def udp(self, src, dst=None, tags=(), payload=b"weir-lab"):
-        """A UDP packet to near (or, on its link, to another address) from any address there is."""
+        """A UDP packet from any address to near or to another address on its link."""
         ip = IPv6 if ":" in src else IP
         header = ip(src=src, dst=dst or (self.near6 if ":" in src else self.near4))
         return self.ether(*tags) / header / UDP(sport=53, dport=9) / Raw(payload)
 
     def passes(self, *frames):
-        """Which of these frames get through to near's stack? One answer for each, at once: a last
-        frame, which is not IP and so always passes, says that the others are there or never will be.
-        """
+        """Which of these frames reach the stack of near? Returns a bool for each, without waiting: a last
+        frame that is not IP, and therefore always passes, shows that the others have arrived or never will."""
         end = bytes(self.ether())[:12] + b"\x88\xb5" + f"the end {next(numbers)}".encode().ljust(60)
         frames = [bytes(frame) for frame in frames]
         with self.sniff_near() as sniffer:
@@ -233,7 +232,7 @@ class Pair:
         return [frame in got for frame in frames]
 
     def free(self, *sources):
-        """Do packets from these addresses get through? A list of answers."""
+        """Do packets from these addresses pass? Returns a list of bool."""
         return self.passes(*(self.udp(source) for source in sources))
 
     @contextlib.contextmanager
@@ -247,17 +246,17 @@ class Pair:
             yield sniffer
 
     def xdp_attached(self):
-        """Is an XDP program of any mode on near0?"""
+        """True if an XDP program is on near0, in any mode."""
         link = run(["ip", "-n", self.near_netns, "-o", "link", "show", "dev", self.near_device])
         return "prog/xdp" in link.stdout
 
 
     def link(self, *words, host="near"):
-        """ip link WORDS... on a host."""
+        """Runs ip link WORDS... on a host."""
         return run(["ip", "-n", f"{self.name}-{host}", "link", *words])
 
     def attach_foreign(self, mode="xdpdrv"):
-        """Puts an XDP program that is not Weir's on near0."""
+        """Attaches an XDP program other than Weir's to near0."""
         program = ["obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags"]
         self.link("set", "dev", self.near_device, mode, *program)
 
@@ -265,7 +264,7 @@ class Pair:
         self.link("set", "dev", self.near_device, mode, "off")
 
     def xdp_names(self):
-        """{device of near: name of its XDP program, "?" for one without, or None}."""
+        """{device of near: name of its XDP program, "?" for a program without name, or None}."""
         links = json.loads(run(["ip", "-n", self.near_netns, "-j", "-d", "link"]).stdout)
         programs = {link["ifname"]: link.get("xdp", {}).get("prog") for link in links}
         return {device: program and (program.get("name") or "?")
@@ -277,7 +276,7 @@ def text(value):
 
 
 class Weir:
-    """Runs build/weir on the near side, in an instance of its own that leaves nothing behind."""
+    """Runs build/weir on the near side, in a separate instance that is removed without a trace."""
 
     def __init__(self, pair):
         assert WEIR.exists(), f"no {WEIR}: run make"
@@ -300,7 +299,7 @@ class Weir:
         return run(self.argv(*args), check=check, **options)
 
     def json(self, *args, status=0, **options):
-        """The one document that -j prints, whatever the exit status, without its version."""
+        """The document that -j prints, for any exit status, without its version."""
         done = self("-j", *args, check=False, **options)
         assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
         document = json.loads(done.stdout)
@@ -308,7 +307,7 @@ class Weir:
         return document
 
     def cut(self, device="near0"):
-        """Takes Weir off a device behind its back, as root can: with `bpftool link detach`."""
+        """Detaches Weir's program from a device without Weir, like `bpftool link detach`."""
         details = json.loads(run(["ip", "-n", self.pair.near_netns, "-j", "-d", "link", "show", device]).stdout)
         program = details[0]["xdp"]["prog"]["id"]
         for link in json.loads(run(["bpftool", "-j", "link"]).stdout):
@@ -318,7 +317,7 @@ class Weir:
         run(["ip", "-n", self.pair.near_netns, "-force", "link", "set", "dev", device, "xdp", "off"])
 
     def fails(self, status, *args, **options):
-        """The one line on standard error with which a command fails."""
+        """The single line on standard error of a command that fails."""
         done = self(*args, check=False, **options)
         assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
         lines = done.stderr.splitlines()
@@ -326,11 +325,11 @@ class Weir:
         return lines[0]
 
     def entries(self):
-        """What is blocked and allowed: {address: entry} or, of many kinds, the last of them."""
+        """The overlay: {address: entry}; of several kinds, the last entry."""
         return {entry["address"]: entry for entry in self.json("list")["entries"]}
 
     def start(self, *args):
-        """For 'block --live' and 'watch': a running command, ended with the test."""
+        """For 'block --live' and 'watch': a running command, stopped at the end of the test."""
         process = subprocess.Popen(  # pylint: disable=consider-using-with
             self.argv(*args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -353,7 +352,7 @@ class Weir:
 
 @contextlib.contextmanager
 def running_lab(**options):
-    """For tests that need a lab to themselves, say with another MTU: with running_lab(mtu=9000)."""
+    """For tests that need a separate lab, for example with another MTU: with running_lab(mtu=9000)."""
     lab = Pair(f"t{os.getpid()}-{next(numbers)}", **options)
     lab.up()
     try:

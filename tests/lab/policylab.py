@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What tests of policies share: frames in one line, a policy file, counters of a rule."""
+"""Helpers for tests of policies: frames in one line, a policy file, counters of a rule."""
 
 import json
 import socket
@@ -15,11 +15,11 @@ from labnet import Pair, run, socket_in
 
 SOURCE4, SOURCE6 = "198.51.100.1", "2001:db8:100::1"
 OTHER4, OTHER6 = "203.0.113.9", "2001:db8:113::9"
-MARK = "pass ethertype 0x88b5\n"  # under 'default drop': the frame that ends Pair.passes()
+MARK = "pass ethertype 0x88b5\n"  # under 'default drop': the last frame of Pair.passes()
 
 
 def packet(inner, src=SOURCE4, tags=(), **fields):
-    """A frame from far to near; the family follows the source."""
+    """A frame from far to near. The family is that of the source."""
     frame = Ether(dst=Pair.near_mac, src=Pair.far_mac)
     for tag in tags:
         frame /= Dot1Q(vlan=tag)
@@ -55,7 +55,7 @@ class Policies:
         return self.weir("apply", self.write(text, devices), *options, **run_options)
 
     def fails(self, status, text, *options, devices="near0"):
-        """What a refused apply prints."""
+        """Returns the output of an apply that is refused."""
         done = self(text, *options, devices=devices, check=False)
         assert done.returncode == status, f"{done.returncode}\n{done.stdout}{done.stderr}"
         return done.stderr
@@ -70,7 +70,7 @@ def number(octets):
 
 
 def identity_key(identity):
-    """The 128 bits of FNV-1a under which the kernel's map knows a rule."""
+    """The 128-bit FNV-1a hash by which the kernel map identifies a rule."""
     value = 0x6C62272E07BB014262B821756295C58D
     for octet in identity.encode():
         value = (value ^ octet) * 0x1000000000000000000013B % (1 << 128)
@@ -78,7 +78,7 @@ def identity_key(identity):
 
 
 def hits(weir, identity):
-    """Packets that a rule took, by its name or text; None when nothing counts under it."""
+    """Packets that a rule matched, by its name or text; None if no counter exists."""
     rows = {number(one["key"]): number(one["value"]) for one in dump(weir.pins / "identities")}
     row = rows.get(identity_key(identity))
     if row is None:
@@ -94,12 +94,12 @@ def reasons(weir):
 
 
 def slots(weir):
-    """Program ids in the slots: [active, previous]."""
+    """Program ids: [active, previous]."""
     return [number(one["value"]) for one in dump(weir.pins / "progs")]
 
 
 def in_force(weir):
-    """All that says which policy is in force, to compare before and after."""
+    """Everything that identifies the policy in force, to compare before and after."""
     pins = sorted(str(path) for path in weir.pins.rglob("*"))
     state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
     status = weir.json("status")
@@ -124,7 +124,7 @@ sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
 
 
 def logged_in(pair, peer, argv, near=None):
-    """Runs a command on near below an 'sshd' that holds a connection from this peer."""
+    """Runs a command on near as a child of an 'sshd' that holds a connection from this peer."""
     near = near or (Pair.near6 if ":" in peer else Pair.near4)
     family = socket.AF_INET6 if ":" in peer else socket.AF_INET
     argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, near, *argv]

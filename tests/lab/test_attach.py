@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where Weir attaches, where it refuses to, and that it leaves nothing behind and others alone."""
+"""Where Weir attaches and where it refuses to; it leaves no objects and does not touch those of others."""
 
 import ctypes
 import errno
@@ -20,7 +20,7 @@ BLOCKED, OTHER = "203.0.113.10", "203.0.113.20"
 
 @pytest.fixture(name="device")
 def device_maker(pair):
-    """device(NAME, WORDS...): ip link add on near, gone with the test."""
+    """device(NAME, WORDS...): ip link add on near, removed after the test."""
     made = []
 
     def make(name, *words):
@@ -59,7 +59,7 @@ def test_generic_on_demand(pair, weir):
 
 
 def test_a_driver_without_native_mode(pair, weir, device):
-    """A bridge has none: auto says why it is slower, native refuses."""
+    """A bridge has no native mode: auto prints why it is slower, native is refused."""
     device("br0", "type", "bridge")
     line = weir.fails(2, "attach", "br0", "--mode", "native")
     assert "cannot attach to 'br0' in native mode: EOPNOTSUPP" in line
@@ -117,13 +117,13 @@ def test_two_interfaces_come_and_go_one_by_one(pair, weir, device):
     assert devices_with_programs(pair) == {"near0", "near7"}
     weir("detach", "near0")
     assert devices_with_programs(pair) == {"near7"}
-    assert "near0" in weir("detach", "near0").stderr  # says that it was not
+    assert "near0" in weir("detach", "near0").stderr  # the message is absent
     weir("detach", "near7")
     assert not weir.pins.exists()
     weir("detach")
 
 
-# Others on the same interface
+# Other programs on the same interface
 
 
 @pytest.mark.parametrize("mode", ["auto", "native", "generic"])
@@ -134,7 +134,7 @@ def test_another_program_is_not_pushed_aside(pair, weir, foreign, mode):
 
 
 def test_alone_says_why_everywhere(pair, weir):
-    """Shared or alone is up to the kernel; attach, status and doctor must agree about it."""
+    """Whether the hook is shared or exclusive depends on the kernel; attach, status and doctor must agree."""
     done = weir("attach", "near0", "-j")
     row = weir.json("status")["interfaces"][0]
     found = [f for f in weir.json("doctor", "near0")["findings"] if f["about"] == "sharing"]
@@ -162,7 +162,7 @@ def test_the_hint_takes_a_foreign_program_away(pair, weir, mode):
 
 def test_detach_takes_only_our_own(pair, weir):
     weir("attach", "near0")
-    weir.cut()  # somebody takes ours away
+    weir.cut()  # someone detaches our program
     pair.attach_foreign()
     try:
         before = pair.link("show", "near0").stdout
@@ -184,7 +184,7 @@ def test_instances_do_not_take_each_other_away(pair, on, weir_on):
     assert pair.free(BLOCKED) == [False]
 
 
-# What was blocked comes back
+# Restored entries
 
 
 def test_detach_keeps_what_is_blocked_for_the_next_attach(pair, on):
@@ -196,7 +196,7 @@ def test_detach_keeps_what_is_blocked_for_the_next_attach(pair, on):
     before = on.json("list")["entries"]
     on("detach")
     assert pair.free("192.0.2.1") == [True]
-    time.sleep(2.1)  # so that one of them ends meanwhile
+    time.sleep(2.1)  # so that one of them expires meanwhile
     done = on("attach", "near0", "--max-entries", "1000")
     assert f"{len(before) - 2} overlay entries are back" in done.stdout
     gone = {"192.0.2.2", "192.0.2.3"}
@@ -218,7 +218,7 @@ def test_more_than_fits_into_smaller_tables(on):
     assert "runs with --max-entries 20" in on.fails(3, "attach", "near0", "--max-entries", "30")
 
 
-# Failing leaves nothing attached
+# A failure leaves nothing attached
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_without_an_interface_block_names_the_one_to_add(pair, weir):
     assert not pair.xdp_attached() and not weir.pins.exists()
 
 
-# Pins of others
+# Pinned objects of others
 
 
 def layout_in(meta, layout):
@@ -280,7 +280,7 @@ def test_pins_of_another_version(pair, on):
 @pytest.mark.parametrize("size", [4, 4096])
 @pytest.mark.parametrize("layout", [6, 99])
 def test_pins_whose_meta_has_another_size(pair, on, size, layout):
-    """The kernel writes a row of the map's size, whatever the reader has room for."""
+    """The kernel writes a value of the size of the map, whatever room the reader has."""
     meta = on.pins / "meta"
     meta.unlink()
     run(["bpftool", "map", "create", meta, "type", "array", "key", "4", "value", size, "entries", "1",
@@ -312,7 +312,8 @@ def test_another_network_namespace_is_refused(pair, on):
 
 
 def test_inside_ip_netns_exec_the_way_is_shown(pair, weir):
-    """There a mount would end with the command, and the program stay attached with empty slots."""
+    """A mount there would end with the command, and the program would stay attached with empty program
+    arrays."""
     for command in ("attach", "near0"), ("block", "-i", "near0", BLOCKED), ("list",), ("detach",):
         argv = [WEIR, "-n", weir.name, *command]
         done = pair.near(argv, dns=True, check=False)
@@ -321,7 +322,7 @@ def test_inside_ip_netns_exec_the_way_is_shown(pair, weir):
         assert not pair.xdp_attached()
 
 
-# Less than root
+# Without privileges
 
 
 @pytest.fixture(scope="module", name="copy_of_weir")

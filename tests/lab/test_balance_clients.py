@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Real clients through a balancer, in every mode and of both families: the right answers, by weight, byte
-for byte."""
+"""Real clients through a balancer, in every mode and with both families: correct answers, distributed by
+weight, byte for byte."""
 
 import contextlib
 import json
@@ -71,7 +71,7 @@ LOSS = 1 / 20 if FULL else 1 / 2
 
 
 def iperf(lab, vip, *options):
-    """What iperf3 says at the end. A busy machine may lose its greeting, which it sends by UDP once."""
+    """The final report of iperf3. A busy machine may lose its initial UDP packet, which is sent only once."""
     argv = ["iperf3", "-J", "-c", vip, "--connect-timeout", "3000", *options]
     for _ in range(2):
         out = lab.on("client", argv).stdout
@@ -91,12 +91,12 @@ def test_every_client_through_every_mode(labs, serve, tmp_path, mode, v6):
             assert lab.curl(vip, "/name", scheme=scheme).strip() in lab.backends
         assert lab.udp(vip, 7, b"echo") == b"echo"
         assert lab.udp(vip, 443, b"who").split()[0].decode() in lab.backends
-        # The server does not count what is in flight when the client has sent all.
+        # The server does not count packets in flight when the client has sent everything.
         assert iperf(lab, vip, "-n", "20M")["sum_received"]["bytes"] > 10_000_000
         assert iperf(lab, vip, "-R", "-n", "20M")["sum_received"]["bytes"] > 19_000_000
         up = iperf(lab, vip, "-u", "-n", "2M", "-b", "20M")["sum"]
         down = iperf(lab, vip, "-u", "-R", "-n", "2M", "-b", "20M")["sum"]
-        for way in up, down:  # a busy machine loses some, in the buffers of veth: what we drop is below
+        for way in up, down:  # a busy machine loses some in the buffers of veth; drops of Weir are checked below
             assert way["bytes"] > 1_900_000 and way["lost_packets"] < way["packets"] * LOSS
     transfers(lab, tmp_path)
     for service in "web", "iperf":
@@ -105,7 +105,7 @@ def test_every_client_through_every_mode(labs, serve, tmp_path, mode, v6):
 
 
 def test_shares_of_connections(labs, serve):
-    """Ten thousand connections of many addresses: nobody's share is off by two points."""
+    """Ten thousand connections from many addresses: each share is within two percentage points."""
     modes = MODES if FULL else ("ipip",)
     for mode in modes:
         lab = labs(mode)
@@ -120,7 +120,7 @@ def test_shares_of_connections(labs, serve):
         opened = sum(one["opened"] for one in node.service()["backends"])
         print(f"\n{mode}: {CONNECTIONS} connections; share, weight: "
               + ", ".join(f"{got:.2%} {want:.2%}" for got, want in shares.values()))
-        tolerance = 0.02 if FULL else 0.04  # of fewer the dice say more
+        tolerance = 0.02 if FULL else 0.04  # with fewer connections the result is too random
         assert all(abs(got - want) < tolerance for got, want in shares.values()), shares
         assert opened >= CONNECTIONS
         node.remove()
@@ -139,7 +139,7 @@ def test_wrk(labs, serve, vip):
 
 
 def told_too_big(lab):
-    """How often the client was: by ICMP (other reasons there are none), by ICMPv6."""
+    """How often the client was notified: by ICMP (no other reason applies), by ICMPv6."""
     snmp = lab.on("client", ["cat", "/proc/net/snmp"]).stdout
     names, values = (line.split() for line in snmp.splitlines() if line.startswith("Icmp: "))
     six = lab.on("client", ["cat", "/proc/net/snmp6"]).stdout
@@ -149,7 +149,7 @@ def told_too_big(lab):
 
 @pytest.mark.parametrize("mode, v6", LINKS if FULL else QUICK_LINKS)
 def test_upload_over_links_without_room(serve, tmp_path, mode, v6):
-    """Full packets do not fit once they are encapsulated: the client is told and sends shorter ones."""
+    """Full packets do not fit once they are encapsulated: the client is notified and sends shorter ones."""
     options = {"v6": True} if v6 else {}
     with running_balancer(mode=mode, link_mtu=1500, **options) as lab:
         serve(lab)
@@ -161,7 +161,7 @@ def test_upload_over_links_without_room(serve, tmp_path, mode, v6):
 
 
 def error_of(lab, vip, hops):
-    """(kind, who says so) of the ICMP error that a packet with so many hops brings to the client, or None."""
+    """(kind, sender) of the ICMP error that a packet with this hop limit causes, or None."""
     four = ":" not in vip
     family = socket.AF_INET if four else socket.AF_INET6
     level, limit, receive = ((socket.IPPROTO_IP, socket.IP_TTL, IP_RECVERR) if four else
@@ -175,15 +175,15 @@ def error_of(lab, vip, hops):
             return None
         try:
             _, ancillary, _, _ = sock.recvmsg(64, 512, socket.MSG_ERRQUEUE)
-        except BlockingIOError:  # an answer is no error
+        except BlockingIOError:  # an answer is not an error
             return None
-    error = ancillary[0][2]  # struct sock_extended_err: errno, origin, type, code, ..; then who said so
+    error = ancillary[0][2]  # struct sock_extended_err: errno, origin, type, code, ...; then the sender
     return error[5], socket.inet_ntop(family, error[20:24] if four else error[24:40])
 
 
-def test_hops_that_are_used_up(labs, serve):
-    """The router takes one, the balancer the next one: it answers in the name of the VIP, a packet with one more
-    gets through."""
+def test_an_expired_hop_limit(labs, serve):
+    """The router decrements once, the balancer once more and answers from the VIP. A packet with one more
+    hop passes."""
     lab = labs("ipip")
     serve(lab)
     for vip, kind in (lab.vip4, 11), (lab.vip6, 3):

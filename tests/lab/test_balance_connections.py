@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""No connection is broken while the pool changes: downloads run, slowly, through every kind of change.
+"""Connections do not break while the pool changes: slow downloads run through every kind of change.
 
-`make test` has a hundred downloads and an `idle` of 2 s; `make connections` five hundred, longer, and the
-`idle` of 20 s that the changes are faster than.
+`make test` uses a hundred downloads and an `idle` of 2 s. `make connections` uses five hundred longer ones,
+with an `idle` of 20 s, and changes the pool faster than that.
 """
 
 import contextlib
@@ -58,8 +58,8 @@ def address(number):
 
 @contextlib.contextmanager
 def downloads(balancer, node, dead=None):
-    """Downloads that must all end well, once what is inside is done; only those of a dead backend may end,
-    and newcomers who met it. What it yields looks at the pins."""
+    """Downloads that must all complete after the body has run. Only downloads of a dead backend may fail,
+    and newcomers that met it. Yields a function that examines the pins."""
     start = time.monotonic()
     most = [0]
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE, LONGEST_S, LONGEST_S * NEWCOMERS_S) as crowd:
@@ -82,9 +82,9 @@ def downloads(balancer, node, dead=None):
 
 
 def stable_without_pins(node, idle_s):
-    """One idle after the last change, and a command that tidies up."""
-    node("service", "--refresh")  # what is over by its age
-    time.sleep(idle_s + 5)  # pins count ticks of a second, and live two more
+    """Waits one idle after the last change, then runs a command that tidies."""
+    node("service", "--refresh")  # expired by age
+    time.sleep(idle_s + 5)  # pins count ticks of a second and live two ticks longer
     node("service", "--refresh")
     service = node.service()
     assert service["slots_stable"] == service["slots"], service
@@ -104,12 +104,12 @@ def test_backends_come_go_and_are_weighed(balancer, node, apply):
         node("drain", address(2))
         look()
         weights = random.Random(SEED)
-        for _ in range(50):  # faster than idle, on the whole
+        for _ in range(50):  # faster than idle, in total
             node("weight", "web", address(weights.choice(LIVE)), weights.randrange(1, 9))
             look()
             pause(0.3, 0.01)
         node("undrain", address(2))
-        apply([1, 2, 3, SPARE])  # 4 goes
+        apply([1, 2, 3, SPARE])  # backend 4 is removed
         look()
     if FULL:
         apply([1, 2, 3, SPARE], idle_s=SHORT_S)
@@ -117,7 +117,8 @@ def test_backends_come_go_and_are_weighed(balancer, node, apply):
 
 
 def test_false_alarm_and_a_dead_backend(balancer, node, apply):
-    """Who is drained by mistake has lost nothing when he is back; when one dies, only what he served ends."""
+    """A backend drained by mistake has lost nothing when it is back. When a backend dies, only its
+    connections break."""
     apply(LIVE)
     link = ["ip", "-n", balancer.netns("router"), "link", "set", "backend2"]
     try:
@@ -150,8 +151,8 @@ def assert_newcomers_fare_well(balancer, count=100):
 
 
 def test_commands_while_a_backend_is_silent(balancer, node, apply):
-    """Whose neighbour entry has gone and who does not answer for a while has not moved: no command forgets
-    the way to him."""
+    """A backend whose neighbour entry is gone and that does not answer for a while has not moved: no command
+    removes its next hop."""
     apply(LIVE)
     link = ["ip", "-n", balancer.netns("router"), "link", "set", "backend2"]
     try:
@@ -172,7 +173,7 @@ KILLS = 6
 
 
 def test_killed_commands(balancer, node, apply, tmp_path):
-    """Every command that changes the pool is killed anywhere, again and again."""
+    """Every command that changes the pool is killed at any point, repeatedly."""
     apply(LIVE)
     more = tmp_path / "more.weir"
     more.write_text(policy(balancer, [*LIVE, SPARE], f"idle {IDLE_S}s", "pins 65536"))
@@ -203,14 +204,14 @@ def test_killed_commands(balancer, node, apply, tmp_path):
 
 
 def test_order_trial_and_rollback(balancer, node, apply):
-    idle_s = max(IDLE_S, 4)  # a trial may not last longer
+    idle_s = max(IDLE_S, 4)  # a trial must not be longer
     apply(LIVE, idle_s=idle_s)
     with downloads(balancer, node) as look:
         apply(LIVE[::-1], idle_s=idle_s)
         assert node.service()["slots_changing"] == 0
         apply([1, 2, SPARE], "--confirm=3s" if FULL else "--confirm=1s", idle_s=idle_s)
         look()
-        pause(5, 1.3)  # it expires
+        pause(5, 1.3)  # the trial expires
         node("service", "--refresh")
         assert len(node.service()["backends"]) == 4
         look()

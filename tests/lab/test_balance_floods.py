@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Floods of sources that nobody has: nothing grows while the ring is stable, nobody real is harmed while
-it changes."""
+"""Floods from unused sources: no state grows while the ring is stable, and no real client is harmed while it
+changes."""
 
 import contextlib
 import json
@@ -14,9 +14,9 @@ IDLE_S = 4
 COUNT, SECONDS, RATE = (500, 30, 6000) if FULL else (100, 6, 6000)
 NEWCOMERS, NEWCOMERS_S = (1000, 10) if FULL else (300, 3)
 FLOOD_S = 8 if FULL else 1.5
-FLOOD_RATE = 1_100_000 if FULL else 500_000  # packets a second
-# Where it meets the backends too, on the same CPUs: of more a handshake may take longer than `idle`, and who
-# is silent for that long is forgotten.
+FLOOD_RATE = 1_100_000 if FULL else 500_000  # packets per second
+# The flood with backends, on the same CPUs. With more packets a handshake may take longer than `idle`, and a client
+# that is silent for that long is forgotten.
 UNSHIELDED_RATE = 300_000
 
 
@@ -28,8 +28,8 @@ def shared_lab():
 
 @pytest.fixture(name="node")
 def served_node(balancer, tmp_path):
-    """With as many pins as a service has if nobody says otherwise: a new connection's has to last until its
-    second packet comes, which takes as long as this machine is busy; 65,536 last a flood for 0.15 s."""
+    """With the default number of pins: the pin of a new connection has to last until its second packet
+    arrives, which takes longer on a busy machine; 65,536 pins last 0.15 s in a flood."""
     path = tmp_path / "web.weir"
     path.write_text(policy(balancer, [1, 2, 3, 4], f"idle {IDLE_S}s"))
     with running_node(balancer) as node:
@@ -48,7 +48,7 @@ def node_with_few_pins(balancer, tmp_path):
 
 @contextlib.contextmanager
 def flood(node, flags, rate=FLOOD_RATE, **options):
-    """Yields a function that ends it and prints what reached the balancer."""
+    """Yields a function that ends the flood and prints what reached the balancer."""
     before, flow = node.service()["packets"], Flood(node.lab, flags, rate, **options)
 
     def end():
@@ -57,7 +57,7 @@ def flood(node, flags, rate=FLOOD_RATE, **options):
         print(f"\n{'SYN' if flags == 'S' else 'ACK'} flood: {sent / seconds / 1000:.0f} thousand packets "
               f"a second for {seconds:.1f} s, {arrived} of {sent} met the balancer"
               f"{'' if flow.shield else ', and the backends'}")
-        assert arrived >= sent  # and what real clients sent
+        assert arrived >= sent  # and the packets of real clients
         if FULL and rate == FLOOD_RATE:
             assert sent / seconds >= 1_000_000
 
@@ -72,7 +72,7 @@ def events(node):
 
 
 def newcomers(balancer, count=NEWCOMERS, seconds=NEWCOMERS_S, meanwhile=None):
-    """All of them, however late they come in all the noise. meanwhile: called once a second as they come."""
+    """All of them, however late they arrive in the noise. meanwhile: called once per second until then."""
     with crowd_of(balancer, 0, 1, 1, seconds, count) as crowd:
         for turn in range(int(seconds) if meanwhile else 0):
             meanwhile(turn)
@@ -115,8 +115,8 @@ def test_syn_flood_while_the_ring_changes(balancer, node, shield):
 
 
 def test_ack_flood_while_the_ring_changes(balancer, small):
-    """Pins of established flows that have not spoken since are pushed out, so the time of change lasts: as
-    long as a command looks once an `idle`."""
+    """Pins of established flows that have been silent since are replaced, so the transition lasts longer,
+    provided that a command checks once per `idle`."""
     held = []
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
         small("weight", "web", "10.78.2.1", 4)
@@ -136,22 +136,22 @@ def test_ack_flood_while_the_ring_changes(balancer, small):
     assert not failed(results), failed(results)
     assert held[-1] == 16
     assert events(small)["pushed-found"] > 0 and events(small)["pushed-talks"] == 0
-    small("service", "--refresh")  # looks: nothing new was pushed out since some moment before
+    small("service", "--refresh")  # the check: no new pin was replaced since an earlier moment
     time.sleep(IDLE_S + 0.5)
     small("service", "--refresh")
     assert small.service()["hold"] == 1
 
 
 def slots(node):
-    """The words of its ring, of the policy in force."""
+    """The words of the ring of the policy in force."""
     folder = max(node.pins.glob("gen/*"), key=lambda path: int(path.name))
     rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "rings"]).stdout)
     return [row["value"] for row in rows]
 
 
 def test_no_slot_ends_while_the_time_grows(balancer, small):
-    """Slots whose time is over in a moment go on before all get a longer one: else they would end, flows open
-    without a pin, and the slots change again."""
+    """Slots that are about to expire are extended before all slots get a longer hold. Otherwise they would
+    expire, flows would open without a pin, and the slots would change again."""
     small("service", "--refresh")
     small("weight", "web", "10.78.2.1", 4)
     with flood(small, "A") as end:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two balancers behind equal routes: told the same, they decide the same, so one may leave and come back."""
+"""Two balancers on equal-cost routes: with the same configuration they decide the same, so either may leave
+and return."""
 
 import contextlib
 import time
@@ -9,7 +10,7 @@ from balancerlab import FULL, crowd_of, failed, policy, running_balancer, runnin
 
 COUNT, SECONDS, RATE = (500, 40, 6000) if FULL else (100, 7, 6000)
 IDLE_S = 10 if FULL else 4
-LONG_S = 10 if FULL else 20  # for what has to come before its end, also on a busy machine
+LONG_S = 10 if FULL else 20  # limit for events that must happen before the end, also on a busy machine
 
 
 @pytest.fixture(scope="module", name="balancer")
@@ -20,7 +21,7 @@ def shared_lab():
 
 @pytest.fixture(name="nodes")
 def two_nodes(balancer, tmp_path, request):
-    """Both apply the same, one from a file in another order. The parameter is `idle`."""
+    """Both apply the same policy, one from a file in another order. The parameter is `idle`."""
     idle_s = getattr(request, "param", IDLE_S)
     with contextlib.ExitStack() as stack:
         nodes = [stack.enter_context(running_node(balancer, f"balancer{i}")) for i in (1, 2)]
@@ -59,7 +60,7 @@ def test_same_policy_same_ring(nodes):
 
 
 def test_a_node_leaves_and_returns(balancer, nodes):
-    """With a quiet pool nothing is lost."""
+    """With an unchanged pool nothing is lost."""
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE, 60, 600) as crowd:
         time.sleep(0.5)
         before = [packets(node) for node in nodes]
@@ -73,7 +74,7 @@ def test_a_node_leaves_and_returns(balancer, nodes):
 
 
 def drain(nodes):
-    """Share of the slots that this changes, the same on both."""
+    """The share of slots that this changes, equal on both."""
     changed = [node.json("drain", "10.78.2.2")["slots_changed"] for node in nodes]
     assert changed[0] == changed[1]
     return changed[0] / nodes[0].service()["slots"]
@@ -81,7 +82,7 @@ def drain(nodes):
 
 @pytest.mark.parametrize("nodes", [LONG_S], indirect=True)
 def test_a_node_leaves_while_the_pool_changes(balancer, nodes):
-    """As long as slots are changing, both know the former owner, and flows need no pins."""
+    """While slots are changing, both know the former owner, and flows need no pins."""
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
         share = drain(nodes)
         leave_and_return(balancer, nodes, 0.7)
@@ -93,7 +94,7 @@ def test_a_node_leaves_while_the_pool_changes(balancer, nodes):
 
 
 def test_a_node_leaves_after_the_pool_changed(balancer, nodes):
-    """The worst time: the change is over, and of flows that stayed behind one node alone knows."""
+    """The worst moment: the change is over, and only one node knows the flows that stayed."""
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
         share = drain(nodes)
         time.sleep(IDLE_S + 0.3)

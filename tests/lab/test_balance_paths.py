@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links behind a router between balancer and backends that are narrower than the balancer knows: path MTU
-discovery of the tunnel, by what routers say and by what others claim they said."""
+"""Links between router and backends that are narrower than the balancer knows: path MTU discovery of the
+tunnel, with notices from routers and with forged ones."""
 
 import contextlib
 
@@ -39,13 +39,13 @@ def serving(tmp_path):
 
 
 def narrow(lab, mtu=NARROW):
-    """The last links get narrower, and nobody tells the balancer."""
+    """The last links get a smaller MTU, unknown to the balancer."""
     for host in lab.backends:
         run(["ip", "-n", lab.netns("router"), "link", "set", host, "mtu", mtu])
 
 
 def known(node):
-    """What is known of the ways to the backends."""
+    """The path MTUs that the balancer has learned."""
     return [one["path_mtu"] for one in node.service()["backends"] if "path_mtu" in one]
 
 
@@ -68,7 +68,7 @@ def test_uploads_through_a_narrow_link(served, tmp_path, mode, v6):
     narrow(lab)
     check_told(lab, node, tmp_path)
     assert f"path mtu {NARROW} for" in node("service").stdout
-    # Commands leave what the datapath has learned.
+    # Commands do not remove what the datapath has learned.
     learned = known(node)
     node("service", "--refresh")
     assert known(node) == learned
@@ -84,8 +84,8 @@ def test_uploads_in_generic_mode(served, tmp_path):
     check_told(lab, node, tmp_path)
 
 
-def test_uploads_through_two_arms(served, tmp_path):
-    """What routers say comes in where backends are: the policy has to hold there, too."""
+def test_uploads_with_a_second_device(served, tmp_path):
+    """Notices of routers arrive on the device of the backends: the policy must be active there as well."""
     lab, node = served("gue", devices="net0, back0", arms=2)
     assert not any("routers" in text for text in node.json("service", "--refresh")["notices"])
     narrow(lab)
@@ -94,8 +94,8 @@ def test_uploads_through_two_arms(served, tmp_path):
 
 @pytest.mark.parametrize("forwards", [0, 1])
 def test_uploads_under_default_drop(served, tmp_path, forwards):
-    """Sources of a prefix that is routed here and that this host does not have, also where it would route
-    it on: what routers say of it is essential."""
+    """Sources from a prefix that is routed to this host but is not configured on it, also if it would be
+    forwarded: a router's notice about it is essential."""
     lab, node = served("gue")
     run(["ip", "-n", lab.netns("router"), "route", "add", "10.99.0.0/24", "via", "10.78.1.201",
          "dev", "balancer1"])
@@ -108,10 +108,10 @@ def test_uploads_under_default_drop(served, tmp_path, forwards):
     check_told(lab, node, tmp_path)
 
 
-# What others claim
+# Forged notices
 
 def tunnel_packet(lab, folder):
-    """A long one, as the router has sent it to a backend."""
+    """A long packet, as the router has sent it to a backend."""
     with contextlib.ExitStack() as stack:
         ports = [stack.enter_context(lab.sniff("router", host)) for host in lab.backends]
         upload(lab, lab.vip4, folder, 300_000)
@@ -119,8 +119,8 @@ def tunnel_packet(lab, folder):
     return frames[0][14:]
 
 
-def claim(lab, quote, mtu, to=None):
-    """Somebody says that this was too big."""
+def send_notice(lab, quote, mtu, to=None):
+    """Sends a notice that this packet was too big."""
     whole = IP(quote) if quote[0] >> 4 == 4 else IPv6(quote)
     to = to or whole.src
     head = Ether(src="02:78:01:00:01:01", dst="02:78:01:00:00:01")
@@ -136,37 +136,38 @@ def changed(raw, at, value):
 
 
 @pytest.mark.parametrize("mode, v6", LINKS)
-def test_forged_claims(served, tmp_path, mode, v6):
+def test_forged_notices(served, tmp_path, mode, v6):
     lab, node = served(mode, v6)
     packet = tunnel_packet(lab, tmp_path)
     ends, inner = (8 if v6 else 12), (40 if v6 else 20) + (8 if mode == "gue" else 0)
-    claim(lab, packet, (1280 if v6 else 576) - 1)
-    claim(lab, packet, 0)
-    claim(lab, packet, len(packet))  # it would have fit
-    claim(lab, changed(packet, ends + (31 if v6 else 7), 77), 1300)  # to no backend
-    claim(lab, changed(packet, inner + 19, 99), 1300)  # for no VIP
-    claim(lab, changed(packet, inner + 23, 99), 1300)  # for no port
-    claim(lab, changed(packet, ends + (15 if v6 else 3), 99), 1300)  # from another host's address
-    claim(lab, packet, 1300, to="fd78:1::77" if v6 else "10.78.1.77")  # to another host
+    send_notice(lab, packet, (1280 if v6 else 576) - 1)
+    send_notice(lab, packet, 0)
+    send_notice(lab, packet, len(packet))  # it would have fit
+    send_notice(lab, changed(packet, ends + (31 if v6 else 7), 77), 1300)  # to no backend
+    send_notice(lab, changed(packet, inner + 19, 99), 1300)  # for no VIP
+    send_notice(lab, changed(packet, inner + 23, 99), 1300)  # for no port
+    send_notice(lab, changed(packet, ends + (15 if v6 else 3), 99), 1300)  # from another host's address
+    send_notice(lab, packet, 1300, to="fd78:1::77" if v6 else "10.78.1.77")  # to another host
     if mode == "gue":
-        claim(lab, changed(packet, inner - 7, packet[inner - 7] ^ 1), 1300)  # another flow's port
-        claim(lab, changed(packet, inner - 6, 1), 1300)  # another port
-    claim(lab, bytes(IPv6(dst="fd78:2::1") / UDP()) if v6 else bytes(IP(dst="10.78.2.1") / UDP()), 1300)
+        send_notice(lab, changed(packet, inner - 7, packet[inner - 7] ^ 1), 1300)  # another flow's port
+        send_notice(lab, changed(packet, inner - 6, 1), 1300)  # another port
+    send_notice(lab, bytes(IPv6(dst="fd78:2::1") / UDP()) if v6 else bytes(IP(dst="10.78.2.1") / UDP()), 1300)
     uploads(lab, tmp_path, 1)
     assert not known(node) and not node.events()["path-learned"]
     assert node.events()["path-refused"] >= 3
     assert not reasons(node)[TOLD] and not reasons(node)[ANSWERED]
-    # And now the truth: the same packet, nothing changed.
-    claim(lab, packet, 1300)
+    # A true notice: the same packet, unchanged.
+    send_notice(lab, packet, 1300)
     assert known(node) == [1300] and reasons(node)[TOLD] == 1
 
 
 @pytest.mark.parametrize("mode", ["ipip", "gue"])
 def test_short_quotes(served, tmp_path, mode):
-    """Of 28 bytes: nobody can be told at once, but from the next long packet on all are."""
+    """A quote of 28 bytes: no client can be notified immediately, but each one is when it sends its next
+    long packet."""
     lab, node = served(mode)
     packet = tunnel_packet(lab, tmp_path)
-    claim(lab, packet[:28], NARROW)
+    send_notice(lab, packet[:28], NARROW)
     assert known(node) == [NARROW] and not reasons(node)[TOLD]
     narrow(lab)
     while not reasons(node)[ANSWERED]:

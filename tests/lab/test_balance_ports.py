@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A client that uses its ports again: what it opens is new, also where the connection before it was pinned to a
-backend that gets no new ones by now."""
+"""A client that reuses its ports: the connection is new, also if the previous one was pinned to a backend
+that gets no new connections now."""
 
 import collections
 import socket
@@ -13,7 +13,7 @@ from labnet import socket_in
 
 ONE, TWO = "10.78.2.1", "10.78.2.2"
 CONNECTIONS = 5000
-PORTS = "40000 41999"  # each is used again and again
+PORTS = "40000 41999"  # each is reused again and again
 
 
 @pytest.fixture(scope="module", name="balancer")
@@ -30,7 +30,7 @@ def served_node(balancer):
 
 
 def connect(balancer):
-    """The backend of one connection of an ordinary client, which the server closes first."""
+    """The backend of one connection of an ordinary client, closed by the server first."""
     with socket_in(balancer.netns("client"), socket.AF_INET, socket.SOCK_STREAM, 0) as sock:
         sock.settimeout(10)
         sock.connect((balancer.vip4, 80))
@@ -52,7 +52,7 @@ def apply(balancer, node, tmp_path, backends, *lines):
 
 
 class Clients:
-    """Connections, one after the other, until it is told to stop."""
+    """Connections, one after the other, until stopped."""
 
     def __init__(self, balancer):
         self.balancer, self.over, self.seen = balancer, threading.Event(), collections.Counter()
@@ -72,7 +72,7 @@ class Clients:
 
 
 def check_drain(balancer, node, backends):
-    """Nothing new goes to TWO once it is drained, and it falls silent although clients go on."""
+    """TWO gets no new connections once it is drained, and becomes silent although clients continue."""
     before = node.backend(TWO)["opened"]
     assert before > 1000, before
     node("drain", "web", TWO)
@@ -88,7 +88,7 @@ def check_drain(balancer, node, backends):
 
 def test_ports_used_again(balancer, node, tmp_path):
     apply(balancer, node, tmp_path, [1, 3])
-    apply(balancer, node, tmp_path, [1, 2, 3])  # what opens in the slots of TWO is pinned
+    apply(balancer, node, tmp_path, [1, 2, 3])  # connections that open in the slots of TWO are pinned
     seen = connections(balancer)
     assert set(seen) == set(balancer.backends) and seen["backend2"] > CONNECTIONS / 4, seen
     assert node.backend(TWO)["pins"] > 100
@@ -97,7 +97,7 @@ def test_ports_used_again(balancer, node, tmp_path):
 
 
 def test_ports_used_again_with_hash_source(balancer, node, tmp_path):
-    """All connections of the client are in one slot; its pins are those of single connections."""
+    """All connections of the client are in one slot; pins are for single connections."""
     apply(balancer, node, tmp_path, [1], "hash source")
     apply(balancer, node, tmp_path, [2], "hash source")
     assert set(connections(balancer)) == {"backend2"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The way back from a trial, by deadline and by rollback, where the trial knew other ways and more backends
-than the policy before it: the rows of backends are of both."""
+"""The end of a trial, by deadline and by rollback, where the trial had other next hops and more backends
+than the previous policy: both share the backends table."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ LINES = ["idle 30s", "pins 65536"]
 
 @pytest.fixture(scope="module", name="balancer")
 def shared_lab():
-    """Clients are before net0, backends behind back0; by the router net0 leads to them as well."""
+    """Clients are on net0, backends on back0; they can also be reached by the router on net0."""
     with running_balancer(mode="ipip", arms=2, backends=2) as lab:
         yield lab
 
@@ -31,7 +31,7 @@ def fresh_node(balancer):
 
 @pytest.fixture(name="apply")
 def applying(balancer, node, tmp_path):
-    """apply(BACKENDS, OPTION...): the service with these backends, and as many as `idle` that serve nobody."""
+    """apply(BACKENDS, OPTION...): the service with these backends, and as many idle ones as `idle`."""
 
     def write(backends, idle=0, **more):
         path = tmp_path / "web.weir"
@@ -47,7 +47,7 @@ def applying(balancer, node, tmp_path):
 
 
 def lead(balancer, backend, device):
-    """The way to a backend, from now on."""
+    """Sets the route to a backend."""
     gateway = {"net0": "10.78.1.254", "back0": "10.78.2.254"}[device]
     run(["ip", "-n", balancer.netns("balancer1"), "route", "replace", backend, "via", gateway, "dev", device])
 
@@ -73,7 +73,7 @@ def test_another_way_found_by_a_trial(balancer, node, apply, end):
 
 
 def test_detach_after_a_trial_that_has_run_out(node, apply):
-    """Nobody is connected: its slots keep nobody from going, whatever command comes first."""
+    """No client is connected: its slots do not prevent its removal, whichever command comes first."""
     apply([1, 2])
     apply([1], "--confirm=2s")
     assert "trial" in node("status").stdout
@@ -82,7 +82,8 @@ def test_detach_after_a_trial_that_has_run_out(node, apply):
 
 
 def test_downloads_of_a_backend_of_the_trial(balancer, node, apply):
-    """It is behind a device that the policy before did not need; nobody gets its number as long as it is known."""
+    """It is on a device that the previous policy did not need. Its number is not reused as long as it is
+    known."""
     lead(balancer, ONE, "net0")
     apply([1])
     apply([1, 2], "--confirm=20s", weights={1: 0})
@@ -98,7 +99,7 @@ def test_downloads_of_a_backend_of_the_trial(balancer, node, apply):
 
 
 def test_a_device_that_has_gone(balancer, node, apply):
-    """A backend that went with its device, and that slots still name, keeps no policy out."""
+    """A backend that was removed with its device, and that slots still name, does not block any policy."""
     here = ["ip", "-n", balancer.netns("balancer1")]
     run([*here, "link", "add", "gone0", "type", "veth", "peer", "gone1"])
     for words in (["link", "set", "gone0", "up"], ["link", "set", "gone1", "up"],
@@ -116,7 +117,7 @@ def test_a_device_that_has_gone(balancer, node, apply):
 
 
 def kept(node):
-    """What was set by hand, on disk."""
+    """The overrides on disk."""
     path = node.state / "drains"
     if not path.exists():
         return []
@@ -126,8 +127,8 @@ def kept(node):
 
 
 @pytest.mark.parametrize("end", ["confirm", "rollback", "deadline"])
-def test_hands_at_the_end_of_a_trial(node, apply, end):
-    """A drain goes with the line of its backend, which is the trial's only when it is confirmed."""
+def test_overrides_at_the_end_of_a_trial(node, apply, end):
+    """A drain is removed with the line of its backend; in a trial, only when it is confirmed."""
     apply([1, 2])
     node("drain", TWO)
     apply([1], "--confirm=2s")
@@ -144,7 +145,7 @@ def test_hands_at_the_end_of_a_trial(node, apply, end):
     assert (backend["slots"] > 0) == confirmed
 
 
-def test_hands_and_a_volatile_trial(node, apply):
+def test_overrides_and_a_volatile_trial(node, apply):
     apply([1, 2])
     node("drain", TWO)
     apply([1], "--confirm=20s", "--volatile")
@@ -153,7 +154,7 @@ def test_hands_and_a_volatile_trial(node, apply):
 
 
 def told(node, backend):
-    """What packets are told of a backend: `state` in its row, struct backend. 0: up, 1: it gets no new flows."""
+    """What the datapath is told about a backend: `state` in struct backend. 0: up, 1: it gets no new flows."""
     folder = max(node.pins.glob("gen/*"), key=lambda path: int(path.name))
     rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "backends"]).stdout)
     rows = [bytes(int(byte, 16) for byte in row["value"]) for row in rows]
@@ -177,7 +178,7 @@ def test_who_gets_new_flows_after_a_trial(node, apply, end):
     assert told(node, TWO) == [1]
 
 
-MORE = 253  # than there are rows for, with two backends and the service
+MORE = 253  # more than the table has room for, with two backends and the service
 
 
 def test_no_room_for_a_trial(node, apply):
@@ -193,7 +194,7 @@ def test_no_room_for_a_trial(node, apply):
 
 
 def test_downloads_of_a_backend_among_many(balancer, node, apply):
-    """Rows of a larger map are shared, too."""
+    """The table is shared as well if it is larger."""
     apply([1], idle=300)
     apply([1, 2], "--confirm=20s", idle=700, weights={1: 0})
     with crowd_of(balancer, 20, 24000, 6000) as crowd:

@@ -453,7 +453,7 @@ def test_origins_do_not_touch_each_other(pair, on):
     assert everything(pair, BLOCKED4)
 
 
-def test_giving_back_a_claim_is_no_failure_while_others_hold_the_address(pair, on):
+def test_removing_a_reference_succeeds_while_others_block_the_address(pair, on):
     """Scripts count the exit status: 3 is for who wanted an address free and had no claim on it."""
     on("block", BLOCKED4, "--origin", "ids", "--note", "scan")
     on("block", BLOCKED4)
@@ -829,7 +829,7 @@ def test_a_locked_instance_is_waited_for(on):
         assert (waiting.wait(timeout=1), reading.wait(timeout=1)) == (0, 0)
 
 
-def test_a_lock_that_stays_names_its_holder(on):
+def test_a_lock_that_stays_names_its_process(on):
     with open(f"/run/weir/{on.name}/lock", "w", encoding="ascii") as lock:
         lock.write("pid 4711, weir apply edge.weir\n")
         lock.flush()

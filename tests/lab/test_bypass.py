@@ -79,7 +79,7 @@ def locked(weir):
         yield
 
 
-def test_a_stopped_command_keeps_nobody_from_passing_everything(pair, on):
+def test_a_stopped_command_does_not_prevent_a_bypass(pair, on):
     on("block", BLOCKED)
     with locked(on):
         began = time.monotonic()
@@ -90,7 +90,7 @@ def test_a_stopped_command_keeps_nobody_from_passing_everything(pair, on):
         assert pair.free(BLOCKED) == [False]
 
 
-def test_a_stopped_command_keeps_nobody_from_removing_weir(pair, on):
+def test_a_stopped_command_does_not_prevent_a_detach(pair, on):
     on("block", BLOCKED)
     with locked(on):
         done = on("detach", "--force")

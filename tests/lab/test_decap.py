@@ -35,7 +35,7 @@ def backend_with_vips(pair):
             check=False)
 
 
-def wrap(pair, packet, outer, way, src=None):
+def encap(pair, packet, outer, way, src=None):
     proto = 41 if packet.version == 6 else 4
     head = (IP(src=src or pair.far4, dst=pair.near4, proto=proto if way == "ipip" else 17) if outer == 4 else
             IPv6(src=src or pair.far6, dst=pair.near6, nh=proto if way == "ipip" else 17))
@@ -70,7 +70,7 @@ def is_pong(family, number, src=None):
 def pings(pair, outer, family, way="ipip", src=None, dst=None):
     """Does the VIP, or dst, answer to a ping in a tunnel from far, or src?"""
     number = 1000 + next(numbers)
-    frame = wrap(pair, ping(pair, family, number, dst), outer, way, src)
+    frame = encap(pair, ping(pair, family, number, dst), outer, way, src)
     return bool(answers(pair, frame, is_pong(family, number, dst)))
 
 
@@ -113,13 +113,13 @@ def test_tcp_in_a_tunnel(pair, weir, backend, client, outer, family):
     head = IP(src=client[4], dst=VIP4) if family == 4 else IPv6(src=client[6], dst=VIP6)
     port = 20000 + next(numbers)
     syn = TCP(sport=port, dport=PORT, flags="S", seq=100)
-    got = answers(pair, wrap(pair, head / syn, outer, "ipip"),
+    got = answers(pair, encap(pair, head / syn, outer, "ipip"),
                   lambda frame: TCP in frame and frame[TCP].dport == port)
     assert got, "no answer"
     answer = Ether(got[0])[TCP]
     assert answer.flags == "SA" and answer.ack == 101
     hello = TCP(sport=port, dport=PORT, flags="PA", seq=101, ack=answer.seq + 1) / Raw(b"hello")
-    pair.send_from_far(wrap(pair, head / hello, outer, "ipip"))
+    pair.send_from_far(encap(pair, head / hello, outer, "ipip"))
     connection, peer = backend.accept()
     with connection:
         connection.settimeout(2)
@@ -133,7 +133,7 @@ def test_what_is_no_tunnel_passes(pair, weir, backend):
     weir("decap", "near0", *FROM)
     assert pair.ping4(pair.far4) and pair.ping6(pair.far6)
     frame = pair.udp(pair.far4)
-    other = wrap(pair, ping(pair, 4, 7), 4, "ipip")
+    other = encap(pair, ping(pair, 4, 7), 4, "ipip")
     other[IP].dst = "10.77.0.99"
     assert pair.passes(frame, other) == [True, True]
 
@@ -158,7 +158,7 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
         assert weir.json("decap")["interfaces"][0]["addresses_new"] == [] and not weir("decap").stderr
         assert "the port was 6081" in weir("decap", "near0", "--port", "6080").stdout
         assert pings(pair, 4, 4, "gue")
-        frame = wrap(pair, ping(pair, 4, 4711), 4, "ipip")
+        frame = encap(pair, ping(pair, 4, 4711), 4, "ipip")
         frame[IP].dst = "10.77.9.1"
         assert answers(pair, frame, is_pong(4, 4711))
     finally:
@@ -271,7 +271,7 @@ def test_what_a_tunnel_brings_is_for_this_host(pair, weir, backend):
 def test_forward_takes_what_is_for_others(pair, weir, backend):
     assert backend
     host, client = "10.77.0.60", "10.77.0.61"
-    frame = wrap(pair, IP(src=client, dst=host, id=4712) / UDP(sport=1, dport=9), 4, "ipip")
+    frame = encap(pair, IP(src=client, dst=host, id=4712) / UDP(sport=1, dport=9), 4, "ipip")
 
     def is_forwarded(got):
         return got[0].src == pair.near_mac and IP in got and got[IP].dst == host and got[IP].id == 4712

@@ -249,7 +249,7 @@ def test_reject_refuses_a_connection_at_once(pair, apply, host):
 @pytest.mark.parametrize(
     "family, near", [(socket.AF_INET, Pair.near4), (socket.AF_INET6, Pair.near6)]
 )
-def test_reject_resets_a_connection_that_stands(pair, apply, family, near):
+def test_reject_resets_an_established_connection(pair, apply, family, near):
     apply("")
     before = checksum_errors(pair)
     with contextlib.ExitStack() as stack:
@@ -348,7 +348,7 @@ def test_reject_is_limited(pair, apply, weir):
     assert 50 <= answered < 50 * seconds + 100 and silent > 0, (answered, silent, seconds)
 
 
-def test_a_flood_of_forged_senders_starves_nobody(pair, apply, weir):
+def test_a_flood_of_forged_senders_starves_no_other(pair, apply, weir):
     """5,000 senders, as forged ones would be, and then one more: each has a budget of its own."""
     apply("reject proto udp to port 9")
     before = reasons(weir)
@@ -366,7 +366,7 @@ def test_a_flood_of_forged_senders_starves_nobody(pair, apply, weir):
 # Rules that count, log, limit and remember.
 
 
-def test_count_goes_on(pair, apply, weir):
+def test_count_continues(pair, apply, weir):
     apply('"all" count from any\n"odd" count proto udp to port 9\n"no" drop proto udp to port 9')
     assert pair.passes(udp(9), udp(9, SOURCE6), udp(10)) == [False, False, True]
     assert [hits(weir, name) for name in ("all", "odd", "no")] == [3, 2, 2]

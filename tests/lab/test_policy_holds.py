@@ -192,7 +192,7 @@ def test_explain_on_an_interface(second, weir, apply):
     assert (document["holds_on"], document["only_entries_on"]) == (["near0"], ["near1"])
 
 
-def test_explain_on_what_a_pattern_stands_for(second, weir, apply):
+def test_explain_with_an_interface_pattern(second, weir, apply):
     apply("default pass on near*\ndefault drop", devices="near*, other optional")
     words = f"udp from {SOURCE4} to 10.77.0.1 port 9 on near1".split()
     said = weir("explain", *words).stdout
@@ -239,7 +239,7 @@ def test_force_attaches_all_the_same(pair, second, weir, apply):
     assert status == 0 and on_near1(pair), printed
 
 
-def test_nobody_else_is_asked(pair, second, weir, apply):
+def test_other_logins_are_not_checked(pair, second, weir, apply):
     weir("attach", "near0")
     everywhere(weir, apply, f"default drop\npass from {SOURCE4}")
     status, printed = logged_in(pair, SOURCE4, [WEIR, "-n", weir.name, "attach", "near1"])
@@ -248,7 +248,7 @@ def test_nobody_else_is_asked(pair, second, weir, apply):
     weir("attach", "near1")  # nor one who sits at the console
 
 
-def test_a_restore_cuts_off_nobody(pair, second, weir, apply):
+def test_a_restore_cuts_off_no_login(pair, second, weir, apply):
     weir("attach", "near0")
     everywhere(weir, apply, "default drop")
     weir("detach")
@@ -294,7 +294,7 @@ def test_entries_and_sets_are_asked_too(pair, second, weir, apply):
     assert status == 3 and "@trap" in printed, printed
 
 
-def test_attaching_again_what_is_attached_asks_nobody(pair, second, weir, apply):
+def test_attaching_an_attached_interface_checks_no_login(pair, second, weir, apply):
     weir("attach", "near1", "near0")
     apply.path.write_text("default drop\n")
     command = f"{WEIR} -n {weir.name}"
@@ -338,7 +338,7 @@ def test_a_login_that_cannot_be_placed(pair, second, weir, apply):
     assert done.returncode == 3 and "--confirm" in done.stderr and on_near1(pair) is None
 
 
-def test_a_login_through_what_stands_on_a_port(pair, second, weir, apply):
+def test_a_login_through_a_bridge(pair, second, weir, apply):
     """The address is the bridge's, the packets are the port's."""
     try:
         pair.link("add", "bridge1", "type", "bridge")
@@ -464,7 +464,7 @@ def test_detach_and_attach_end_a_trial(pair, second, weir, apply):
     assert on_near1(pair) and "trial_ms_left" in weir.json("status")
 
 
-def test_a_block_after_a_trial_does_not_claim_what_is_open(pair, second, weir, apply):
+def test_a_block_after_a_trial_does_not_name_an_open_interface(pair, second, weir, apply):
     weir("attach", "near1", "--confirm=1s")
     time.sleep(1.2)
     assert "attached to no interface" in weir.fails(1, "block", OTHER4)
@@ -473,7 +473,7 @@ def test_a_block_after_a_trial_does_not_claim_what_is_open(pair, second, weir, a
     assert second.free(OTHER4) == [False]
 
 
-def test_the_way_back_of_a_policy_leaves_what_the_trial_brought(pair, second, weir, apply):
+def test_a_rollback_leaves_interfaces_of_the_trial_open(pair, second, weir, apply):
     """The policy before names no interface: without its bit in the knobs it would hold on near1 then."""
     weir("attach", "near0")
     everywhere(weir, apply, f"default drop\n{MARK}")
@@ -487,7 +487,7 @@ def test_the_way_back_of_a_policy_leaves_what_the_trial_brought(pair, second, we
         assert works() and on_near1(pair) is None
 
 
-def test_attaching_by_hand_during_a_trial_asks_the_policy_before(pair, second, weir, apply):
+def test_weir_attach_during_a_trial_checks_the_previous_policy(pair, second, weir, apply):
     weir("attach", "near0")
     everywhere(weir, apply, f"default drop\n{MARK}")
     apply("pass from any", "--confirm=60s", devices="near0, near1")

@@ -41,14 +41,14 @@ def test_what_is_named_no_more_is_detached(weir, apply):
     assert attached(weir) == ["near1"]
 
 
-def test_what_was_attached_by_hand_stays(weir, apply):
+def test_what_weir_attach_attached_stays(weir, apply):
     weir("attach", "near1")
     apply(NINE, devices=BOTH)
     apply(NINE)
     assert attached(weir) == ["near0", "near1"]
 
 
-def test_attach_by_hand_adopts(weir, apply):
+def test_weir_attach_adopts(weir, apply):
     apply(NINE, devices=BOTH)
     weir("attach", "near1")
     apply(NINE)

@@ -111,7 +111,7 @@ def test_a_block_stops_discovery_for_others(router, weir):
     assert reasons(weir)["block-from"] == before + len(DISCOVERY)
 
 
-def test_a_block_cuts_nobody_off_the_link(router, weir):
+def test_a_block_does_not_cut_the_link(router, weir):
     """To the host itself: its addresses, also one that came later, its link, and groups."""
     weir("block", "--both", "--force", "::/0")
     run(["ip", "-n", router.near_netns, "addr", "add", f"{LATER6}/64", "dev", "near0", "nodad"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Backends behind another device than the clients, or behind the same one: what arrives, and what is said
-where frames get lost."""
+"""Backends on another device than the clients, or on the same one: what arrives, and what is reported when
+frames are lost."""
 
 import contextlib
 import json
@@ -52,7 +52,7 @@ def alarms(node):
 
 
 def doctor(node):
-    """{about: texts} of what is a problem."""
+    """{about: texts} of the problems."""
     done = node("-j", "doctor", "net0", check=False)
     found = {}
     for one in node.json("doctor", "net0", status=done.returncode)["findings"]:
@@ -62,14 +62,14 @@ def doctor(node):
 
 
 @pytest.mark.parametrize("mode, v6", [("dr", False), ("ipip", False), ("gue", False), ("gue", True)])
-def test_two_arms(served, tmp_path, mode, v6):
+def test_a_second_device(served, tmp_path, mode, v6):
     lab, node = served({"mode": mode, "arms": 2, **({"v6": True} if v6 else {})})
     reach_everybody(lab, node, tmp_path)
     assert all(one["next_hop"].startswith("back0 ") for one in node.service()["backends"])
     assert [(one["carries"], one.get("mode")) for one in devices(node).values()] == [
         ("in", "native"), ("out", None)]
     assert not node.applied["warnings"] and not alarms(node) and not doctor(node)
-    # Once: what a router behind back0 says comes in there, and Weir is not.
+    # Once: 'too big' from a router on back0 arrives there, where Weir is not attached.
     unseen = [text for text in node.applied["notices"] if "routers behind 'back0'" in text]
     assert node.applied["notices"] == unseen and len(unseen) == (mode != "dr")
     assert node.json("apply", changed(tmp_path))["notices"] == []
@@ -77,7 +77,7 @@ def test_two_arms(served, tmp_path, mode, v6):
 
 
 @pytest.mark.parametrize("mode", ["dr", "gue"])
-def test_two_arms_in_generic_mode(served, tmp_path, mode):
+def test_a_second_device_in_generic_mode(served, tmp_path, mode):
     lab, node = served({"mode": mode, "arms": 2}, "--mode", "generic")
     lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
     reach_everybody(lab, node, tmp_path)
@@ -85,7 +85,7 @@ def test_two_arms_in_generic_mode(served, tmp_path, mode):
 
 
 def test_generic_mode_needs_nothing_at_the_other_end(served, tmp_path):
-    """The stack sends: that the device takes no XDP frames neither matters nor alarms."""
+    """The stack sends: a device that does not accept XDP frames neither matters nor raises an alarm."""
     lab, node = served({"mode": "dr", "arms": 2}, "--mode", "generic")
     lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
     other_end(lab, "balancer1-back", program=False)
@@ -98,7 +98,7 @@ def test_generic_mode_needs_nothing_at_the_other_end(served, tmp_path):
 
 @pytest.mark.parametrize("options", [{"mode": "dr", "arms": 2}, {"mode": "gue", "v6": True}])
 def test_partial_checksums_are_completed(served, tmp_path, options):
-    """As a client on the same machine sends them: no device on the way sums up."""
+    """As a client on the same machine sends them: no device on the path completes the checksum."""
     lab, node = served(options)
     before = node.events()["checksum-completed"]
     assert before == 0
@@ -109,7 +109,7 @@ def test_partial_checksums_are_completed(served, tmp_path, options):
 
 
 def other_end(lab, device, program):
-    """With an XDP program, or with neither that nor GRO."""
+    """With an XDP program, or with neither a program nor GRO."""
     link = ["ip", "-n", lab.netns("router"), "link", "set", "dev", device, "xdpdrv"]
     run([*link, *(["obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags"] if program else ["off"])])
     if not program:
@@ -129,11 +129,11 @@ def test_what_a_redirect_loses_is_told(served):
     assert found["net0"][0].startswith("lost ")
     assert devices(node)["net0"]["lost"] > 0
     assert "lost_counter" not in devices(node)["back0"]
-    assert "LOSES FRAMES" not in node.service()["backends"][0]["next_hop"]  # it goes there all the same
+    assert "LOSES FRAMES" not in node.service()["backends"][0]["next_hop"]  # the packet is sent there nevertheless
     warned = node.json("service", "--refresh")["warnings"]
     assert len(warned) == 1 and "gro on" in warned[0]
     assert "LOSES FRAMES" in node.service()["backends"][0]["next_hop"]
-    assert devices(node)["net0"]["lost"] == 0  # counts anew
+    assert devices(node)["net0"]["lost"] == 0  # resets the count
     lab.on("router", ["ethtool", "-K", "balancer1-back", "gro", "on"])
     assert node.json("service", "--refresh") == {
         "instance": node.name, "changed": 1, "warnings": [], "notices": []}
@@ -155,14 +155,14 @@ def test_what_goes_back_into_nothing_is_told(served):
 
 
 def changed(folder):
-    """The policy with another text, and the same meaning."""
+    """The policy with another text and the same meaning."""
     path = folder / "web.weir"
     path.write_text(path.read_text() + "# again\n")
     return path
 
 
 def test_what_may_be_wrong_is_told_once(served, tmp_path):
-    """Not at every apply; doctor and service --refresh tell whenever they are asked."""
+    """Not at every apply; doctor and service --refresh always report it."""
     _, node = served({"mode": "dr"}, number=1)
     assert "'net0'" in node.applied["notices"][0]
     done = node("-j", "apply", changed(tmp_path))
@@ -174,7 +174,7 @@ def test_what_may_be_wrong_is_told_once(served, tmp_path):
 
 
 def test_a_silent_backend_is_an_alarm(served):
-    """What doctor knows status alarms, and service --refresh does not end as if all was well."""
+    """status raises an alarm for each finding of doctor, and service --refresh does not end with success."""
     lab, node = served({"mode": "dr"})
     assert not alarms(node) and not doctor(node)
     address = node.service()["backends"][0]["backend"]
@@ -189,7 +189,7 @@ def test_a_silent_backend_is_an_alarm(served):
         assert any(f"'{address}' does not answer" in text for text in json.loads(done.stdout)["warnings"])
         assert node.backend(address)["next_hop"] == before  # it has not moved
         node("drain", address)
-        assert not alarms(node)  # nobody misses it
+        assert not alarms(node)  # no alarm for it
         assert any(address in text for text in node.json("service", "--refresh")["warnings"])
     finally:
         run(["ip", "-n", lab.netns("backend1"), "link", "set", "net0", "up"])
@@ -219,8 +219,8 @@ def test_the_route_is_named_that_limits_packets(served, tmp_path):
 
 
 def test_a_program_at_the_other_end_is_not_mistaken_for_gro(served):
-    """With GRO alone the kernel takes such frames and leaves them lying until something else wakes the device:
-    nothing counts them, and nothing tells this end of it."""
+    """With GRO only, the kernel accepts such frames and leaves them in the queue until something else wakes
+    the device. No counter shows them, and this end is not told."""
     lab, node = served({"mode": "dr"}, number=1)
     run(["ip", "-n", lab.netns("router"), "link", "set", "dev", "balancer1", "xdpdrv", "off"])
     again = node.json("service", "--refresh")

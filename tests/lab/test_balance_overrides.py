@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""drain, undrain, weight, backend down: what is set by hand, how long it holds, what it survives; with
+"""drain, undrain, weight, backend down: overrides, how long they last and what they survive; with
 decapsulation at the backends."""
 
 import shutil
@@ -46,7 +46,7 @@ def share(node):
 
 
 def who_answers(balancer, count=60):
-    """Backends of new connections."""
+    """The backends of new connections."""
     with crowd_of(balancer, 0, 1, 1, 0.3, count) as crowd:
         results = crowd.results(everybody=True)
     assert not failed(results), failed(results)
@@ -54,7 +54,7 @@ def who_answers(balancer, count=60):
 
 
 def check_levels(service):
-    """Pins of backends by level are those of the service."""
+    """The pins of the backends by level add up to those of the service."""
     backends = service["backends"]
     assert sum(one["pins"] for one in backends) > 0
     assert all(one["pins"] == sum(one[level] for level in LEVELS) for one in backends)
@@ -92,7 +92,7 @@ def test_drain_waits_for_silence(balancer, node):
 
 
 def test_how_long_drain_waits(node):
-    """It says for how long there was no packet, and not that nothing is left."""
+    """The message names the time without a packet. It does not claim that no connection is left."""
     start = time.monotonic()
     said = node("drain", TWO, "--wait=2s").stdout
     assert 2 <= time.monotonic() - start < 6
@@ -132,7 +132,8 @@ def test_weight_zero_is_a_drain(balancer, node):
 
 
 def test_the_last_backend_keeps_the_ring(balancer, node, path):
-    """Nobody left for new flows: the last ring stays, and every command that makes it so says that."""
+    """With no backend left for new flows, the current ring stays in use, and every command that causes it
+    reports that."""
     node("drain", ONE)
     node("drain", TWO)
     before = share(node)
@@ -159,7 +160,7 @@ def set_some(node):
     return {ONE: ("drain", 1), TWO: ("up", 3), THREE: ("up", 1)}
 
 
-def test_hands_survive_apply(balancer, node, path):
+def test_overrides_survive_apply(balancer, node, path):
     wanted = set_some(node)
     mark = node.service()["fingerprint"]
     node("apply", path)
@@ -168,7 +169,7 @@ def test_hands_survive_apply(balancer, node, path):
     node("apply", path)
     path.write_text(policy(balancer, [1, 2, 3], "idle 2s", "pins 65536"))
     node("apply", path)
-    # The drain went with the line of its backend.
+    # The drain was removed with the line of its backend.
     assert states(node) == {ONE: ("up", 1), TWO: ("up", 3), THREE: ("up", 1)}
     assert who_answers(balancer) <= {f"backend{i}" for i in (1, 2, 3)}
 
@@ -187,7 +188,7 @@ def test_explain_shows_where_it_goes(balancer, node):
 
 
 def reboot(node):
-    """What a boot leaves: the state folder."""
+    """What a reboot leaves: the state folder."""
     run(["ip", "-n", node.pair.near_netns, "link", "set", "dev", "net0", "xdpdrv", "off"], check=False)
     run(["ip", "-n", node.pair.near_netns, "-force", "link", "set", "dev", "net0", "xdp", "off"],
         check=False)
@@ -196,7 +197,7 @@ def reboot(node):
 
 
 def test_detach_breaks_no_connection(balancer, node):
-    """Pins go with the instance: detach waits for them, or is told to break them."""
+    """Pins are removed with the instance: detach waits for them, or is told to break the connections."""
     node("drain", TWO)
     with crowd_of(balancer, 20, 12000, 6000) as crowd:
         for argv in ("detach",), ("detach", "net0"):
@@ -207,7 +208,7 @@ def test_detach_breaks_no_connection(balancer, node):
         results = crowd.results()
     assert not failed(results), failed(results)
     time.sleep(IDLE_S * 2 + 3)
-    node("detach")  # tidies up
+    node("detach")  # tidies
     node("attach", "net0")
     assert who_answers(balancer) == {"backend1", "backend3"}
 
@@ -228,7 +229,7 @@ def test_detach_keeps_what_attach_cannot_bring_back(balancer, node):
 
 
 @pytest.mark.parametrize("how", ["detach", "reboot"])
-def test_hands_survive_a_new_instance(balancer, node, how):
+def test_overrides_survive_a_new_instance(balancer, node, how):
     wanted = set_some(node)
     node("weight", "web", THREE, 7, "--volatile")
     mark = node.service()["fingerprint"]
@@ -249,7 +250,7 @@ def test_hands_survive_a_new_instance(balancer, node, how):
 
 
 def test_the_seed_survives_a_new_instance(balancer, node, path):
-    """Without `seed` in the policy one is drawn, once."""
+    """Without `seed` in the policy, a seed is generated once."""
     path.write_text(path.read_text().replace('seed "lab"\n', ""))
     assert node("apply", path, check=False).returncode != 0  # every connection would move
     node("apply", path, "--force")
@@ -261,7 +262,8 @@ def test_the_seed_survives_a_new_instance(balancer, node, path):
 
 
 def damaged(path):
-    """Every way a few bytes can be other ones; the last is cut off, which reads as a file without a sum."""
+    """All ways in which some bytes can differ; the last one is a truncation that parses as a file without
+    checksum."""
     whole = path.read_bytes()
     for at in sorted({0, 1, 7, len(whole) // 3, len(whole) // 2, len(whole) - 20, len(whole) - 2}):
         yield whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
@@ -270,7 +272,7 @@ def damaged(path):
 
 @pytest.mark.parametrize("name", ["seed", "drains"])
 def test_a_damaged_file_is_refused(balancer, node, path, name):
-    """Not obeyed, and not taken for one that is not there; the file before brings all back."""
+    """A damaged file is neither used nor treated as absent. Restoring the file restores all overrides."""
     path.write_text(path.read_text().replace('seed "lab"\n', ""))
     node("apply", path, "--force")
     node("drain", "web", ONE)
@@ -293,7 +295,7 @@ def test_a_damaged_file_is_refused(balancer, node, path, name):
 
 
 def test_decapsulation_is_what_backends_need(balancer, node):
-    """Taken away and put back at one backend."""
+    """Set and removed again at one backend."""
     host = "backend1"
     node("weight", "web", TWO, 0)
     node("weight", "web", THREE, 0)
