@@ -15,9 +15,9 @@ def root_of(argv):
 
 
 def files(root, folders, suffixes):
-    """Paths from root of the files below these folders, folder by folder."""
+    """Paths from root of the files below these folders, folder by folder; None: with any suffix."""
     return [p.relative_to(root) for f in folders for p in sorted((root / f).rglob("*"))
-            if p.suffix in suffixes and p.is_file()]
+            if (not suffixes or p.suffix in suffixes) and p.is_file()]
 
 
 def blank(text):

@@ -2,6 +2,7 @@
 // weir forget: what is kept for the next attach is kept no longer.
 #include <errno.h>
 
+#include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/control/forget.h"
@@ -10,7 +11,7 @@
 static void add(struct text *line, size_t n, const char *one, const char *many)
 {
 	if (n)
-		text_addf(line, "%s%zu %s", line->len ? ", " : "", n, n == 1 ? one : many);
+		text_addf(line, "%s%zu %s", line->len ? ", " : "", n, num_plural(n, one, many));
 }
 
 static void add_word(struct text *line, bool is, const char *what)

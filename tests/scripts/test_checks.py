@@ -173,3 +173,43 @@ def test_files_in_reading_order(listed):
     assert [line.split(maxsplit=2) for line in done.stdout.splitlines() if line][:7] == [
         ["common/"], ["z.h", "Is", "it first?"], ["ctl/net/"], ["b.h,", "b.c", "The module b."],
         ["a.c", "Needs", "b."], ["policies/"], ["p.weir", "an", "example."]]
+
+
+def test_words_of_another_language(check):
+    tree = {
+        "README.md": "What stands here is\nnone of it.\n",
+        "docs/weir.8.scd": "The policy goes on.\n",
+        "ctl/base/a.c": '/* Set by\n * hand. */\nconst char *a = "nobody", *b = "one word "\n\t"too many";\n',
+        "xdp/a.bpf.h": "// The bytes behind the header.\n",
+        "policies/a.weir": "# a.weir: blocked for ever.\n",
+        "scripts/a": "echo behind that\n",
+        "tests/lab/test_a.py": '"""Says so."""\n',
+    }
+    found = [line.rsplit(": ", 1)[0] for line in check("words", tree)]
+    assert found == [
+        "README.md:1: 'stands'", "README.md:1: 'is none'", "docs/weir.8.scd:1: 'goes on'", "xdp/a.bpf.h:1: 'behind'",
+        "ctl/base/a.c:1: 'by hand'", "ctl/base/a.c:3: 'nobody'", "ctl/base/a.c:3: 'one word too many'",
+        "policies/a.weir:1: 'for ever'", "scripts/a:1: 'behind'", "tests/lab/test_a.py:1: 'Says so'"]
+
+
+def test_right_uses_of_these_words(check):
+    tree = {
+        "README.md": "Hosts behind a router, or behind\nlibxdp's dispatcher. It leaves nothing behind. x stands for y.\n",
+        "docs/a.md": "Packets have gone to eth0; it goes on to the next. None is understood.\n",
+        "tests/a.txt": "behind\n",
+    }
+    assert not check("words", tree)
+
+
+def test_former_names(check):
+    text = "struct twin *twin_of(void);\nint n = WEIR_SLOT_ACTIVE; // fleeting\nCLEANUP_WORLD a;\nint hands;\n"
+    tree = {"ctl/base/a.c": text, "tests/a.c": text}
+    assert [line.rsplit(": ", 1)[0] for line in check("words", tree)] == [
+        "ctl/base/a.c:1: 'twin'", "ctl/base/a.c:1: 'twin_of'", "ctl/base/a.c:2: 'WEIR_SLOT_ACTIVE'",
+        "ctl/base/a.c:3: 'CLEANUP_WORLD'"]
+
+
+def test_one_rules(check):
+    text = 'f("%zu rules", n);\nf("%" PRIu64 " pins", n);\nf("at most %d rules", MAX);\nf("%u bytes", n);\nf("%u has", n);\n'
+    assert check("words", {"ctl/base/a.c": text}) == [
+        "ctl/base/a.c:1: 'rules': num_plural(n, one, many)", "ctl/base/a.c:2: 'pins': num_plural(n, one, many)"]

@@ -308,6 +308,15 @@ static void test_prime(void **state)
 		assert_false(num_is_prime(others[i]));
 }
 
+static void test_plural(void **state)
+{
+	(void)state;
+	assert_string_equal(num_plural(0, "entry", "entries"), "entries");
+	assert_string_equal(num_plural(1, "entry", "entries"), "entry");
+	assert_string_equal(num_plural(2, "entry", "entries"), "entries");
+	assert_string_equal(num_plural(UINT64_C(1) << 32 | 1, "entry", "entries"), "entries");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,7 +326,7 @@ int main(void)
 		cmocka_unit_test(test_time),          cmocka_unit_test(test_random_round_trip),
 		cmocka_unit_test(test_grouped),       cmocka_unit_test(test_short),
 		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_prime),
+		cmocka_unit_test(test_prime),         cmocka_unit_test(test_plural),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
