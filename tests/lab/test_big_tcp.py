@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""BIG TCP in generic mode: packets that the kernel has merged to more than a length field can say."""
+"""BIG TCP in generic mode: packets that the kernel has merged beyond the maximum of a length field."""
 import json
 import os
 import socket
@@ -15,9 +15,9 @@ SIZE = 185000
 NEAR = {4: "10.77.20.1", 6: "fd77:20::1"}
 FAR = {4: "10.77.20.2", 6: "fd77:20::2"}
 SECONDS = 1
-# Attributes that Debian's ip does not know: IFLA_GSO_IPV4_MAX_SIZE, IFLA_GRO_IPV4_MAX_SIZE (6.3).
+# Attributes unknown to Debian's ip: IFLA_GSO_IPV4_MAX_SIZE, IFLA_GRO_IPV4_MAX_SIZE (6.3).
 IPV4_SIZES = 63, 64
-LEAST = 1e9  # bit/s; with the packets dropped it is a hundredth of that
+LEAST = 1e9  # bit/s; if the packets are dropped, it is a hundredth of that
 
 
 def set_ipv4_sizes(netns, device, size):
@@ -26,13 +26,14 @@ def set_ipv4_sizes(netns, device, size):
     attributes = b"".join(struct.pack("HHI", 8, kind, size) for kind in IPV4_SIZES)
     message = struct.pack("BxHiII", socket.AF_UNSPEC, 0, index, 0, 0) + attributes
     with socket_in(netns, socket.AF_NETLINK, socket.SOCK_RAW) as netlink:
-        netlink.send(struct.pack("IHHII", 16 + len(message), 16, 5, 1, 0) + message)  # NEWLINK, ack
+        # RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK
+        netlink.send(struct.pack("IHHII", 16 + len(message), 16, 5, 1, 0) + message)
         return struct.unpack_from("i", netlink.recv(65536), 16)[0] == 0
 
 
 @pytest.fixture(name="big")
 def cable_with_big_tcp(pair):
-    """near1 and far1 with BIG TCP: the families for which the kernel has it."""
+    """near1 and far1 with BIG TCP, and the families for which the kernel has it."""
     run(["ip", "-n", pair.near_netns, "link", "add", "near1", "type", "veth", "peer", "name", "far1",
          "netns", pair.far_netns])
     families = [6]
@@ -47,7 +48,7 @@ def cable_with_big_tcp(pair):
 
 
 def throughput(pair, family):
-    """Bits a second that arrive at near from far by one TCP connection."""
+    """Bits per second that arrive at near from far over one TCP connection."""
     port = str(25300 + family)
     server = subprocess.Popen([*pair.enter(pair.near_netns), "iperf3", "-s", "-1", "-p", port],
                               stdout=subprocess.DEVNULL)
@@ -81,7 +82,7 @@ def test_what_the_kernel_has_merged_passes(pair, weir, big, family):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_rules_see_what_was_merged(pair, weir, big, tmp_path, family):
-    """Ports, length and rates, of a packet that no length field describes."""
+    """Ports, length and rates of a packet whose length field does not hold its length."""
     if family not in big:
         pytest.skip(f"kernel {os.uname().release} has no BIG TCP for IPv4")
     policy = tmp_path / "big.weir"

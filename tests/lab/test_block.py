@@ -23,7 +23,7 @@ HALF_SECOND = ("-W0.5",)
 
 
 def nothing(pair, *addresses):
-    """Does nothing at all come from these addresses?"""
+    """True if no packet arrives from these addresses."""
     return not any(pair.free(*addresses))
 
 
@@ -31,11 +31,11 @@ def everything(pair, *addresses):
     return all(pair.free(*addresses))
 
 
-# By address, prefix, range: traffic of real programs, then frames from each end of what is meant.
+# By address, prefix, range: traffic of real programs, then frames at both ends of each range.
 
 
 def answers(pair, host4, host6):
-    """What still works with a host: [ping4, ping6, curl4, curl6]."""
+    """What works with a host: [ping4, ping6, curl4, curl6]."""
     return [
         pair.ping4(host4, *HALF_SECOND), pair.ping6(host6, *HALF_SECOND),
         pair.curl4(host4), pair.curl6(host6),
@@ -148,7 +148,7 @@ def test_blocking_the_allowed_says_that_it_has_no_effect(pair, on):
 
 
 def test_a_block_ends_by_itself(pair, on):
-    """In the datapath, without any command; and it lasts at least as long as was asked."""
+    """In the datapath, without any command, and not before the requested time."""
     began = time.monotonic()
     on("block", "--for", "1s", BLOCKED4, "198.51.100.0/24", BLOCKED6)
     while nothing(pair, BLOCKED4, "198.51.100.9", BLOCKED6):
@@ -227,7 +227,7 @@ def test_a_name_whose_addresses_changed(pair, on, dns):
     assert "2 former addresses dropped" in done.stdout
     assert nothing(pair, "192.0.2.1", "2001:db8::1")
     assert everything(pair, BLOCKED4, BLOCKED6)
-    dns("blocked.lab", "none")  # unblocking asks nobody
+    dns("blocked.lab", "none")  # unblock does not query any server
     on("unblock", "blocked.lab")
     assert everything(pair, "192.0.2.1", "2001:db8::1")
 
@@ -250,7 +250,7 @@ def test_the_hosts_file_comes_first(pair, on, tmp_path):
 
 
 def test_search_domains_of_the_namespace(pair, on):
-    """/etc/netns/NAME/resolv.conf, as 'ip netns exec' shows it to others."""
+    """/etc/netns/NAME/resolv.conf, as 'ip netns exec' shows it to commands."""
     conf = f"/etc/netns/{pair.near_netns}/resolv.conf"
     with open(conf, encoding="ascii") as file:
         before = file.read()
@@ -292,7 +292,7 @@ def test_a_name_that_does_not_exist_changes_nothing(pair, on):
     assert everything(pair, OTHER4, BLOCKED4)
 
 
-# A name's owner chooses its addresses, so a name never cuts off the machine.
+# The owner of a name chooses its addresses, so a name never cuts off the machine.
 
 
 def test_dangerous_answers_are_left_out(pair, on, dns):
@@ -333,7 +333,7 @@ def test_neighbour_discovery_survives_a_forced_block(pair, on):
     assert pair.ping6(pair.far6)
 
 
-# Frames that have walked past other filters
+# Frames that get past other filters
 
 TAGS = [(5,), (5, 6), (0,), (5, 6, 7, 8)]
 
@@ -352,7 +352,7 @@ def test_vlan_tags_hide_nothing(pair, on, tags, outer):
 
 
 def fragments(pair, source):
-    """First and later fragment of a datagram that spells a port where its second half begins."""
+    """First and later fragment of a datagram that resembles a port where its second half begins."""
     data = bytes(UDP(sport=9, dport=9, len=40)) + b"\0\x50" * 12
     if ":" not in source:
         header = {"src": source, "dst": pair.near4, "proto": 17, "id": 7}
@@ -438,7 +438,7 @@ def test_counters_survive_other_changes(pair, on):
                        ("198.18.100.0/24", "block-from"): 1}
 
 
-# Holders
+# Owners
 
 
 def test_origins_do_not_touch_each_other(pair, on):
@@ -454,7 +454,8 @@ def test_origins_do_not_touch_each_other(pair, on):
 
 
 def test_removing_a_reference_succeeds_while_others_block_the_address(pair, on):
-    """Scripts count the exit status: 3 is for who wanted an address free and had no claim on it."""
+    """Scripts rely on the exit status: 3 if the caller has no reference to remove and the address stays
+    blocked."""
     on("block", BLOCKED4, "--origin", "ids", "--note", "scan")
     on("block", BLOCKED4)
     done = on.json("unblock", BLOCKED4)
@@ -462,9 +463,9 @@ def test_removing_a_reference_succeeds_while_others_block_the_address(pair, on):
     assert [(stays["address"], stays["origin"], stays["note"]) for stays in done["stays"]] == [
         (BLOCKED4, "ids", "scan")]
     assert nothing(pair, BLOCKED4)
-    document = on.json("unblock", BLOCKED4, status=3)  # now there is none
+    document = on.json("unblock", BLOCKED4, status=3)  # the caller has no reference left
     assert document["removed"] == 0 and document["stays"][0]["origin"] == "ids"
-    # Who speaks for an origin gives back what that has, be it nothing: it may have ended by itself.
+    # With --origin, it is no failure if no reference is left: it may have expired.
     assert f"{BLOCKED4} stays blocked" in on("unblock", BLOCKED4, "--origin", "cron").stderr
     assert nothing(pair, BLOCKED4)
 
@@ -481,7 +482,7 @@ def test_everything_of_an_origin_and_nothing_else(pair, on, options):
     assert on.json("unblock", "--origin", "ids", "--dry-run", *options)["removed"] == 10
     done = on("unblock", "--origin", "ids", *options)
     assert "unblocked 10 entries of origin ids" in done.stdout
-    assert "192.0.2.0/24" not in done.stderr  # what is left inside of it is another matter
+    assert "192.0.2.0/24" not in done.stderr  # what remains inside the prefix is not reported
     assert set(on.entries()) == {"192.0.2.7", BLOCKED4, OTHER4, SHARED4}
     assert nothing(pair, "192.0.2.7", BLOCKED4, OTHER4) and everything(pair, *MANY, "192.0.2.8")
     on("unallow", "--origin", "ids", *options)
@@ -522,7 +523,7 @@ def test_unblock_of_what_something_wider_covers(pair, on):
     assert "abuse 4711" in line and "weir allow 198.51.100.7" in line
     assert list(on.entries()) == ["198.51.100.0/24"]
     assert nothing(pair, "198.51.100.7")
-    on("allow", "198.51.100.7")  # as it says
+    on("allow", "198.51.100.7")  # as the hint says
     assert everything(pair, "198.51.100.7")
 
 
@@ -560,7 +561,7 @@ def test_sync_makes_the_list_exactly_the_file(pair, on):
     assert "list feed: +9 -0 = 9" in sync(1, 10).stdout
     assert "list feed: +2 -4 = 7" in sync(5, 12).stdout
     assert nothing(pair, "192.0.2.1", "192.0.2.5", "192.0.2.11") and everything(pair, "192.0.2.2")
-    for last in 8, 5:  # less than half, nothing
+    for last in 8, 5:  # less than half, an empty list
         refused = sync(5, last, check=False)
         assert refused.returncode == 3 and "--force" in refused.stderr
     assert len(on.entries()) == 8
@@ -689,7 +690,7 @@ def test_a_full_table_refuses_and_takes_nothing_in(pair, weir, form, what):
     weir.fails(3, "block", form.format(99))
     assert len(weir.entries()) == 10
     weir("unblock", "--all")
-    weir("block", form.format(99))  # what went has made room
+    weir("block", form.format(99))  # removed entries have made room
 
 
 @pytest.fixture(scope="module")
@@ -734,7 +735,7 @@ def iperf_server(pair, address):
 
 
 def bits_a_second(pair, address):
-    """What iperf3 receives from that address; 0 when it cannot connect."""
+    """What iperf3 receives from that address; 0 if it cannot connect."""
     client = ["iperf3", "-c", address, "-R", "-t1", "-J", "--connect-timeout", "500"]
     with iperf_server(pair, address):
         report = json.loads(pair.near(client, check=False).stdout)
@@ -742,14 +743,14 @@ def bits_a_second(pair, address):
 
 
 def segments_in(pair):
-    """How many TCP segments near's stack has seen so far."""
+    """The number of TCP segments that the stack of near has received."""
     lines = pair.near(["cat", "/proc/net/snmp"]).stdout.splitlines()
     names, values = (line.split() for line in lines if line.startswith("Tcp:"))
     return int(values[names.index("InSegs")])
 
 
 def flows(pair, within=3):
-    """Does the stack see TCP segments, at the latest after so many seconds?"""
+    """True if the stack receives TCP segments within that many seconds."""
     start, end = segments_in(pair), time.monotonic() + within
     while segments_in(pair) < start + 100 and time.monotonic() < end:
         time.sleep(0.02)
@@ -777,7 +778,7 @@ def test_a_block_cuts_a_connection_under_load(pair, on):
 
 def test_what_cannot_be_saved_is_refused(pair, on):
     on("block", OTHER4)
-    (on.state / "overlay.new").mkdir()  # where the new file would be written
+    (on.state / "overlay.new").mkdir()  # at the path of the new file
     line = on.fails(2, "block", BLOCKED4)
     assert str(on.state) in line and "--volatile" in line
     assert list(on.entries()) == [OTHER4]
@@ -808,7 +809,7 @@ def test_a_damaged_file_is_refused_and_left_alone(pair, on):
     assert nothing(pair, BLOCKED4, OTHER4)
 
 
-# Several at once
+# Several processes at once
 
 
 def test_two_commands_at_once_both_take_effect(on):
@@ -847,7 +848,7 @@ LOCAL = ("0.1.2.3", "10.9.8.7", "100.64.0.1", "169.254.1.1", "172.31.255.1", "19
 
 @pytest.mark.parametrize("address", LOCAL)
 def test_a_name_blocks_no_local_address(on, dns, address):
-    """Its owner chooses them: one line in a zone must not cut a network off from itself."""
+    """The owner of a name chooses its addresses: a line in a zone must not cut off a network."""
     dns("blocked.lab", address, "203.0.113.10")
     done = on("block", "blocked.lab")
     assert address in done.stderr and "left out" in done.stderr
@@ -858,7 +859,7 @@ def test_a_name_blocks_no_local_address(on, dns, address):
     on("block", "blocked.lab", "--wide")
     assert set(on.entries()) == {address}
     on("unblock", "blocked.lab")
-    on("block", address)  # who types the address means it
+    on("block", address)  # an address that is typed is meant
     assert set(on.entries()) == {address}
 
 

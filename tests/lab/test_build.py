@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the build promises of the program: its protections, and what make install puts where."""
+"""What the build promises: protections of the program, and what make install puts where."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def test_install_strips_the_program(tmp_path):
     program = tmp_path / "usr/sbin/weir"
     assert stat.S_IMODE(program.stat().st_mode) == 0o755
     assert ".symtab" not in run(["readelf", "-WS", program]).stdout
-    assert ".symtab" in readelf("-S")  # the one in the build folder keeps its names
+    assert ".symtab" in readelf("-S")  # the program in the build folder keeps its symbols
     assert run([program, "-V"]).stdout.startswith("weir ")
     assert (tmp_path / "usr/share/man/man8/weir.8").exists()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir bypass: everything passes for a while, and the kernel ends it."""
+"""weir bypass: all packets pass for a limited time, and the kernel ends it."""
 
 import contextlib
 import fcntl
@@ -52,7 +52,7 @@ def test_one_interface(pair, on):
 
 
 def test_two_at_once(pair, on):
-    """The end of one interface's bypass never hides that of another, which the programs look at first."""
+    """The end of one interface's bypass does not hide that of another, which the programs read first."""
     pair.link("add", "near7", "type", "veth", "peer", "name", "far7")
     try:
         on("attach", "near7")
@@ -71,7 +71,7 @@ def test_two_at_once(pair, on):
 
 @contextlib.contextmanager
 def locked(weir):
-    """Another command holds the lock and does not go on."""
+    """Another command holds the lock and is stopped."""
     with open(pathlib.Path("/run/weir", weir.name, "lock"), "w+", encoding="ascii") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         handle.write("pid 4711, weir block")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line itself: help, JSON, exit statuses and suggestions, for every command."""
+"""The command line: help, JSON, exit status and suggestions, for every command."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_help_is_a_document_too():
     assert document("--help", "-j") == overview
 
 
-# JSON: one document, whatever happens. Weir.json fails where there is none or more than one.
+# JSON: exactly one document. Weir.json fails on none or more than one.
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_color(on, when, colored):
 
 
 def test_color_on_a_terminal(on):
-    """script gives it one."""
+    """script provides a terminal."""
     command = " ".join(on.argv("status"))
     assert "\033[" in run(["script", "-qec", command, "/dev/null"]).stdout
     assert "\033[" not in run(["env", "NO_COLOR=1", "script", "-qec", command, "/dev/null"]).stdout
@@ -307,7 +307,7 @@ def test_explain(pair, on):
 
 
 def texts_of_sources():
-    """Every string of the sources, neighbours joined."""
+    """Every string of the sources, adjacent ones joined."""
     for path in sorted((ROOT / "ctl").rglob("*.c")):
         for joined in re.findall(r'(?:"(?:[^"\\]|\\.)*"\s*)+', path.read_text()):
             yield path, "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', joined))
@@ -333,7 +333,7 @@ def test_the_runner_of_tests_says_what_to_do_first(tmp_path):
     assert "Traceback" not in done.stderr and done.stdout == ""
 
 
-# Every key that is printed stands in the manual page, in the paragraph of its command.
+# Every key that is printed is in the manual page, in the paragraph of its command.
 
 POLICY = """interface near0
 set slow dynamic max 1k expire 1h
@@ -352,7 +352,7 @@ expect drop via "one" from 198.51.100.1 to 10.77.0.1
 
 
 def documented(command):
-    """The keys that weir.8 has for a command."""
+    """The keys that weir.8 lists for a command."""
     page = (ROOT / "docs" / "weir.8.scd").read_text()
     found = set()
     for paragraph in re.split(r"\n\n", page[page.index("# JSON"):page.index("# NOTES")]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The wall clock is set while entries are in force: they keep holder, note and end."""
+"""The wall clock is set while entries are in force: they keep owner, note and end."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import pytest
 
 from labnet import run
 
-# What weir sees as the time of day; the kernel's own clocks, and everybody else's, stay as they are.
+# The time of day that weir reads. The kernel's clocks and those of other processes are unchanged.
 SHIFT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ def shifting_library(tmp_path_factory):
 
 @pytest.fixture(name="at")
 def weir_at_another_time(on, library):
-    """at(SECONDS, *ARGUMENTS): weir, with the wall clock that far from the true one."""
+    """at(SECONDS, *ARGUMENTS): runs weir with the wall clock off by that much."""
     def call(by, *args, **options):
         return on(*args, env=os.environ | {"LD_PRELOAD": str(library), "CLOCK_SHIFT_S": str(by)}, **options)
     return call
@@ -75,7 +75,7 @@ def test_entries_keep_what_they_had(pair, on, at, by):
         pass
     assert pair.free("192.0.2.1", "192.0.2.2") == [False, False]
     assert "192.0.2.3" not in listed(at(by, "-j", "list"))
-    # And back to the true time.
+    # Back to the true time.
     entries = on.entries()
     assert set(entries) == {"192.0.2.1", "192.0.2.2"}
     assert 3500 < entries["192.0.2.1"]["left_s"] <= 3601
@@ -84,7 +84,7 @@ def test_entries_keep_what_they_had(pair, on, at, by):
 
 @pytest.mark.parametrize("by", [DAY, -DAY])
 def test_they_come_back_with_what_is_left(pair, on, at, by):
-    """Detached and attached within a boot, with the clock set between."""
+    """Detach and attach within a boot, with the clock set in between."""
     on("block", "192.0.2.1", "--for", "1h", "--note", "abuse 4711")
     on("detach")
     at(by, "attach", "near0", "--max-entries", "64")

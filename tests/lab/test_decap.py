@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir decap: a backend without tunnel devices answers what comes in tunnels, as itself: ping and TCP."""
+"""weir decap: a backend without tunnel devices answers packets from tunnels from its own address: ping and
+TCP."""
 import contextlib
 import socket
 
@@ -18,7 +19,7 @@ FROM = ("--from", "10.77.0.2,fd77::2")  # far
 
 @pytest.fixture(name="backend")
 def backend_with_vips(pair):
-    """near with VIPs on lo, and a server that listens on them; nothing of decap stays behind."""
+    """near with VIPs on lo and a server that listens on them. Everything of decap is removed afterwards."""
     for vip in f"{VIP4}/32", f"{VIP6}/128":
         run(["ip", "-n", pair.near_netns, "address", "add", vip, "dev", "lo"])
     with contextlib.closing(socket_in(pair.near_netns, socket.AF_INET6, socket.SOCK_STREAM)) as server:
@@ -51,7 +52,7 @@ def ping(pair, family, number, dst=None):
 
 
 def answers(pair, frame, wanted):
-    """Frames from the VIP to the client for which wanted(scapy frame) holds."""
+    """Frames from the VIP to the client for which wanted(scapy frame) is true."""
     with pair.sniff_far() as sniffer:
         pair.send_from_far(frame)
         return sniffer.received(lambda data: wanted(Ether(data)), wait=0.2)
@@ -68,7 +69,7 @@ def is_pong(family, number, src=None):
 
 
 def pings(pair, outer, family, way="ipip", src=None, dst=None):
-    """Does the VIP, or dst, answer to a ping in a tunnel from far, or src?"""
+    """True if the VIP, or dst, answers a ping in a tunnel from far, or src."""
     number = 1000 + next(numbers)
     frame = encap(pair, ping(pair, family, number, dst), outer, way, src)
     return bool(answers(pair, frame, is_pong(family, number, dst)))
@@ -82,7 +83,7 @@ def counted(weir):
 
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_every_tunnel_is_answered(pair, weir, backend, mode):
-    assert backend and not pings(pair, 4, 4)  # no tunnel device: nobody answers
+    assert backend and not pings(pair, 4, 4)  # no tunnel device and no answer
     weir("decap", "near0", *FROM, "--mode", mode)
     for way in "ipip", "gue":
         for outer in 4, 6:
@@ -95,7 +96,7 @@ def test_every_tunnel_is_answered(pair, weir, backend, mode):
 
 @pytest.fixture(name="client")
 def client_without_a_stack(pair):
-    """{family: address} of a host on far's side whose kernel resets nothing: it is only a MAC address."""
+    """{family: address} of a host on far's side whose kernel sends no resets: only a MAC address exists."""
     addresses = {4: "10.77.0.50", 6: "fd77::50"}
     neighbours = [["ip", "-n", pair.near_netns, "neigh", verb, address, "lladdr", pair.far_mac, "dev",
                    pair.near_device] for verb in ("replace", "del") for address in addresses.values()]
@@ -108,7 +109,7 @@ def client_without_a_stack(pair):
 
 @pytest.mark.parametrize("outer, family", [(4, 4), (6, 4), (4, 6), (6, 6)])
 def test_tcp_in_a_tunnel(pair, weir, backend, client, outer, family):
-    """A handshake by hand, each of its packets in a tunnel; the answers come straight."""
+    """A handshake made of raw packets, each in a tunnel. The answers arrive without a tunnel."""
     weir("decap", "near0", *FROM)
     head = IP(src=client[4], dst=VIP4) if family == 4 else IPv6(src=client[6], dst=VIP6)
     port = 20000 + next(numbers)
@@ -180,7 +181,7 @@ def test_generic_is_not_native(pair, weir, backend):
 
 
 def test_others_are_left_alone(pair, weir, backend):
-    """Neither pushed aside nor taken off: a foreign program, and Weir's own filter."""
+    """A foreign program and Weir's own filter are neither replaced nor removed."""
     assert backend
     pair.attach_foreign()
     name = pair.xdp_names()["near0"]
@@ -190,7 +191,7 @@ def test_others_are_left_alone(pair, weir, backend):
     assert pair.xdp_names()["near0"] == name
     pair.detach_foreign()
     weir("attach", "near0")
-    if pair.xdp_names()["near0"] == "weir_root":  # not behind a dispatcher
+    if pair.xdp_names()["near0"] == "weir_root":  # not in a dispatcher
         assert "'weir_root'" in weir.fails(3, "decap", "near0", *FROM)
     weir("decap", "near0", "--off")
     weir("block", "192.0.2.1")
@@ -250,7 +251,7 @@ def test_tunnels_of_strangers_are_not_taken(pair, weir, backend):
 
 
 def test_what_a_tunnel_brings_is_for_this_host(pair, weir, backend):
-    """Neither another host's packets nor those of addresses that come from inside only."""
+    """Packets of other hosts, and packets from addresses that must not arrive from outside."""
     assert backend
     weir("decap", "near0", *FROM)
     elsewhere = ["10.77.0.60", "127.0.0.1", "10.77.0.255", "224.0.0.1", "fd77::60", "::1", "ff02::1"]
@@ -284,7 +285,7 @@ def test_forward_takes_what_is_for_others(pair, weir, backend):
         assert "forwards" in weir("decap", "near0", "--forward").stdout
         assert answers(pair, frame, is_forwarded)
         assert weir.json("decap", "near0")["forward"] and answers(pair, frame, is_forwarded)
-        assert not weir.json("decap", "near0", *FROM)["forward"]  # said anew
+        assert not weir.json("decap", "near0", *FROM)["forward"]  # each command sets it again
         assert not answers(pair, frame, is_forwarded)
         assert counted(weir) == {"inner-elsewhere": 2, "4in4": 2}
     finally:

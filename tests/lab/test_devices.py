@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Devices are not their names: what becomes of them while Weir is there, and as many as are promised."""
+"""Devices are not their names: what happens to them while Weir is attached, and the promised number of them."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ MULTIPLIER = 0x9E3779B1  # of ctl/datapath/iface_table.c
 
 
 def worst_indexes():
-    """Equal in their last eight bits, and in their place under the first multiplier."""
+    """Equal in their last eight bits, and in their bucket under the first multiplier."""
     place = (7 * MULTIPLIER & 0xFFFFFFFF) >> 24
     indexes = range(7 + 65536, 1 << 31, 256)
     same = (one for one in indexes if (one * MULTIPLIER & 0xFFFFFFFF) >> 24 == place)
@@ -54,7 +54,7 @@ BLOCKED = "192.0.2.7"
 
 @pytest.fixture(name="two", params=["native", "generic"])
 def two_devices(weir, pair, request):
-    """Devices one and two on near, each with its peer on far, carry Weir, which blocks an address."""
+    """Devices one and two on near, each with its peer on far, with Weir attached and an address blocked."""
     for name in "one", "two":
         make(pair, name)
     weir("attach", "one", "two", "--mode", request.param, "--max-entries", "1000")
@@ -97,7 +97,7 @@ def alarms(weir):
 
 
 def blocks(pair, name, peer=None, netns=None):
-    """Does the device drop what is blocked, and nothing else?"""
+    """True if the device drops blocked packets and no others."""
     frames = [bytes(pair.udp(source)) for source in (BLOCKED, "192.0.2.8")]
     sniffer = Sniffer(netns or pair.near_netns, name)
     with contextlib.closing(sniffer):
@@ -161,13 +161,13 @@ def test_a_device_made_anew_is_open_until_it_is_attached(two, pair, same_index):
     assert said["interfaces"] == ["two"] and said["open"] == ["one"]
     assert said["error"]["text"] == "Weir is not on one: everything passes there"
     assert "192.0.2.9" in two.entries()
-    two(*alarms(two)[0].partition(": weir ")[2].rpartition("weir ")[2].split())  # as the alarm says
+    two(*alarms(two)[0].partition(": weir ")[2].rpartition("weir ")[2].split())  # the command in the alarm
     assert alarms(two) == [] and blocks(pair, "one") and states(two) == {"one": "held", "two": "held"}
 
 
 @pytest.mark.parametrize("index", [None, 7000])
 def test_a_device_moved_to_another_namespace(two, pair, index):
-    """With an index that is taken there it gets another one."""
+    """If the index is in use there, the device gets another one."""
     netns = f"{pair.name}-far"
     pair_ip(pair, "near", "link", "set", "one", "name", "three")
     if index:
@@ -188,7 +188,7 @@ def test_a_device_moved_to_another_namespace(two, pair, index):
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_policy_follows_a_device_that_gets_another_index(two, pair, tmp_path, alone):
-    """As the only one it cannot be mistaken; of several, status says that its packets are not known."""
+    """A single one is unambiguous. With several, status reports that packet counts are unknown."""
     if alone:
         two("detach", "two")
     two("unblock", BLOCKED)
@@ -204,7 +204,7 @@ def test_a_policy_follows_a_device_that_gets_another_index(two, pair, tmp_path, 
 
 
 def test_a_device_that_moved_without_a_link(two, pair):
-    """Where the kernel gives no link the program stays on the device as well, and is found there."""
+    """If the kernel provides no link, the program stays on the device as well and is found there."""
     if json.loads(two("-j", "status").stdout)["interfaces"][0]["shared"]:
         pytest.skip("behind libxdp's dispatcher")
     held = f"/sys/fs/bpf/{two.name}-held"
@@ -246,7 +246,7 @@ def wait_until(condition, seconds=5):
         time.sleep(0.01)
 
 
-# What a command says of interfaces is so
+# What commands report about interfaces is true
 
 
 OPEN = "Weir is not on near0: everything passes there"
@@ -284,12 +284,12 @@ def test_apply_says_it_of_interfaces_that_it_does_not_attach(pair, weir, tmp_pat
     try:
         weir.cut()
         assert OPEN in apply.fails(3, NINE, devices="one")  # and it is in force
-        assert "attached to near0" in apply(NINE).stdout  # named, so attached
+        assert "attached to near0" in apply(NINE).stdout  # it is named, so it is attached
     finally:
         pair.link("del", "one")
 
 
-# Policies name interfaces, and hold on devices
+# Policies name interfaces and apply to devices
 
 
 NINE = "drop proto udp to port 9"
@@ -304,7 +304,7 @@ def policies(pair, weir, tmp_path):
 
 
 def passes_nine(pair, name, peer=None):
-    """Frames to UDP port 9 and to another."""
+    """Frames to UDP port 9 and to another port."""
     frames = [bytes(pair.udp("192.0.2.8")), bytes(pair.ether())[:12] + b"\x88\xb5" + b"end".ljust(60)]
     with contextlib.closing(Sniffer(pair.near_netns, name)) as sniffer:
         far, pair.far_device = pair.far_device, f"far-{peer or name}"
@@ -327,13 +327,13 @@ def test_a_policy_holds_on_a_device_until_it_is_applied_again(pair, weir, apply)
         "treats it as not named" in found[0] and "treats it as 'one' still" in found[1], found
     assert "detached" not in weir("confirm").stdout
     assert not passes_nine(pair, "two", "one")
-    done = apply(NINE, devices="one")  # the same text, and not the same devices
+    done = apply(NINE, devices="one")  # the same text, and other devices
     assert alarms(weir) == [] and "detached from two" in done.stdout, done.stdout
     assert not passes_nine(pair, "one", "two") and passes_nine(pair, "two", "one")
 
 
 def test_a_name_of_the_policy_that_is_gone(pair, weir, apply):
-    """What the alarm says to do works."""
+    """The command in the alarm works."""
     make(pair, "one")
     apply(NINE, devices="one")
     rename(pair, "one", "two")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir doctor: each finding with its level, and the command that mends it."""
+"""weir doctor: each finding with its level and the command that fixes it."""
 
 
 def findings(weir, *words):
-    """{(about, level): [(text, mend)]}; exit status 2 exactly when there is a problem."""
+    """{(about, level): [(text, mend)]}; exit status 2 if and only if there is a problem."""
     done = weir("-j", "doctor", *words, check=False)
     found = weir.json("doctor", *words, status=done.returncode)["findings"]
     assert (done.returncode == 2) == any(f["level"] == "problem" for f in found)
@@ -14,7 +14,7 @@ def findings(weir, *words):
 
 
 def said(found, about, level, text):
-    """The command that mends the finding with this text; a failure when there is none."""
+    """The command that fixes the finding with this text; an error if there is none."""
     hits = [mend for words, mend in found.get((about, level), []) if text in words]
     assert hits, found
     return hits[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `weir explain` says: the kernel's answers, the lines behind them, and that nothing moves."""
+"""`weir explain`: the answers of the kernel, the lines of the policy for them, and no side effects."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def running_policy(weir, policy):
 
 @pytest.fixture(name="offline")
 def offline_explain(policy):
-    """offline("tcp from …") by the file, without an instance."""
+    """offline("tcp from …") with the file, without an instance."""
     return lambda words, *more: json.loads(
         run([WEIR, "-j", "explain", "--policy", policy, *words.split(), *more]).stdout
     )["packets"]
@@ -221,11 +221,11 @@ def test_the_overlay_by_packet(running):
     assert (packet["verdict"], packet["overlay"]["note"]) == ("pass", "pass")
 
 
-# ---- nothing moves
+# ---- no side effects
 
 
 def moving_maps(weir):
-    """The content of every map that real packets change."""
+    """The contents of every map that real packets change."""
     paths = [weir.pins / name for name in ("counters", "rulecounters", "hosts4")]
     for name in ("meters", "buckets", "logpace"):
         paths += weir.pins.glob(f"gen/*/{name}")
@@ -238,8 +238,8 @@ def moving_maps(weir):
 
 
 def test_no_counter_moves(weir_on, lab, policy):
-    """Explaining a packet counts nothing, fills no set, uses up no rate."""
-    own = lab()  # on which nothing else is sent
+    """Explaining a packet changes no counter and no set, and does not use up a rate."""
+    own = lab()  # with no other traffic
     running = weir_on(own)
     running("apply", policy, "--force")
     own.link("set", "dev", own.far_device, "down", host="far")
@@ -266,7 +266,7 @@ def test_the_live_rate_and_set_are_asked(running, pair):
     assert explained(running, "from 192.0.2.202 to 10.77.0.1 port 25")["by"] == "default"
 
 
-# ---- what is refused
+# ---- refused
 
 
 REFUSED = [
@@ -318,7 +318,7 @@ def test_the_empty_policy(on):
 
 
 def test_interfaces_of_the_command_line(weir, policy):
-    """-i takes the place of the policy's interfaces; the record has the text alone."""
+    """-i replaces the interfaces of the policy; the record has only the text."""
     policy.write_text("interface eth8, eth9\ndefault drop\n")
     weir("apply", policy, "-i", "tap*", "-i", "near0", "--force")
     words = "tcp from 192.0.2.1 to 10.77.0.1 port 22"
@@ -359,7 +359,7 @@ def test_a_lost_record(running):
 
 
 def test_services_that_share_an_address(pair, weir, tmp_path):
-    """Each at its own line, though the address is one."""
+    """Each at its own line, although the address is the same."""
     path = tmp_path / "shared.weir"
     path.write_text("".join(
         f"service {name} {{ vip 10.77.9.1; proto tcp; port {port}; mode dr; backend {pair.far4} }}\n"

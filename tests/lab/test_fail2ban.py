@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's fail2ban with the action of docs/fail2ban: bans, unbans, restarts, and its log has no error."""
+"""Debian's fail2ban with the action of docs/fail2ban: bans, unbans and restarts leave no error in its log."""
 
 import contextlib
 import shutil
@@ -35,7 +35,7 @@ FILTER = "[Definition]\nfailregex = ^ failed login from <HOST>$\ndatepattern = ^
 
 
 class Fail2ban:
-    """A server of its own: configuration, socket, data base, logs and jails all in one folder."""
+    """A separate server: configuration, socket, database, logs and jails are in one folder."""
 
     def __init__(self, folder, weir):
         self.folder = folder
@@ -70,7 +70,7 @@ class Fail2ban:
         assert self.process.poll() is None, "the server has not started"
 
     def said(self):
-        """Its log since the server was started last."""
+        """Its log since the last start of the server."""
         return self.log.read_text()[self.began:] if self.log.exists() else ""
 
     def stop(self):
@@ -78,7 +78,7 @@ class Fail2ban:
         self.process.wait(timeout=20)
 
     def kept(self):
-        """How many bans its data base has; it learns of them behind the action."""
+        """The number of bans in its database, which is updated after the action."""
         with contextlib.closing(sqlite3.connect(f"file:{self.folder}/bans.sqlite3?mode=ro", uri=True,
                                                 timeout=10)) as bans:
             return bans.execute("select count(*) from bips").fetchone()[0]
@@ -95,7 +95,7 @@ class Fail2ban:
             file.writelines(f"{stamp} failed login from {address}\n" for _ in range(times))
 
     def check_log(self):
-        """No error and no warning, but that there was no data base yet."""
+        """No error and no warning, except that there was no database yet."""
         bad = [line for line in self.log.read_text().splitlines()
                if any(level in line for level in ("ERROR", "CRITICAL", "WARNING"))
                and "New database created" not in line]
@@ -175,7 +175,7 @@ def test_fail2ban_bans_again_after_a_restart(pair, on, fail2ban, end):
     getattr(fail2ban, end)()
     if end == "stop":
         assert free(pair, ATTACKER4, ATTACKER6)()
-    else:  # as if the ban had ended while the server was away: it may not stay for ever
+    else:  # as if the ban had expired while the server was stopped: it must not become permanent
         on("block", "192.0.2.66", "--origin", "fail2ban-door")
         assert taken(pair, ATTACKER4, ATTACKER6, "192.0.2.66")()
     fail2ban.start()

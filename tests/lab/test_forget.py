@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir forget: a detached instance keeps nothing, and begins anew."""
+"""weir forget: a detached instance keeps nothing and starts afresh."""
 
 import pytest
 
@@ -21,7 +21,7 @@ service www {{
 
 @pytest.fixture(name="kept")
 def detached(weir, tmp_path):
-    """Policy, entries, a hand and a seed in the state folder, and nothing in the kernel."""
+    """Policy, entries, an override and a seed in the state folder, and nothing in the kernel."""
     apply = Policies(weir, tmp_path)
     apply(POLICY)
     apply(f"{POLICY}\n# again")
@@ -37,7 +37,7 @@ def files(weir):
 
 
 def free(pair, weir):
-    """What passes after an attach: the policy's address, an entry's."""
+    """What passes after an attach: the address of the policy, that of an entry."""
     weir("attach", "near0")
     return pair.free(SOURCE, BLOCKED)
 

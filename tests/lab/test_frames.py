@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Frames to other stations: nothing is balanced or answered that a switch has only flooded."""
+"""Frames to other stations: frames that a switch has flooded are neither balanced nor answered."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ def to_station(mac, frame):
 
 
 def answers(pair, *frames):
-    """The resets that come back for these frames, by the MAC address that they are from."""
+    """The resets that these frames cause, by source MAC address."""
     with pair.sniff_far() as sniffer:
         pair.send_from_far(*frames)
         got = sniffer.received(lambda data: TCP in Ether(data) and Ether(data)[TCP].sport == 23)
@@ -42,7 +42,7 @@ def foreign(weir):
 
 
 def test_a_reset_is_not_sent_in_a_strangers_name(pair, on, apply):
-    """It would teach the switch that the stranger is behind this port."""
+    """It would teach the switch that the unknown station is on this port."""
     apply(REJECT)
     assert answers(pair, to_station(STRANGER, tcp(23))) == []
     assert foreign(on) == 1
@@ -62,7 +62,7 @@ def test_rules_hold_for_all_frames(pair, on, apply):
 
 @pytest.mark.parametrize("kind", [["macvlan"], ["vlan", "id", "7"]])
 def test_a_device_above_has_frames_of_its_own(pair, on, apply, kind):
-    """Until a command has looked, status says that services do not see them."""
+    """Until a command has updated the addresses, status reports that services do not see the frames."""
     apply(REJECT)
     made = run(["ip", "-n", pair.near_netns, "link", "add", "above0", "link", "near0", "address", ABOVE,
                 "type", *kind], check=False)
@@ -78,7 +78,7 @@ def test_a_device_above_has_frames_of_its_own(pair, on, apply, kind):
         assert answers(pair, to_station(STRANGER, tcp(23))) == []
     finally:
         pair.link("del", "above0")
-    on("block", "192.0.2.99")  # any command that writes looks
+    on("block", "192.0.2.99")  # any command that writes updates them
     assert answers(pair, to_station(ABOVE, tcp(23))) == []
     assert on.json("status")["alarms"] == []
 
@@ -117,7 +117,7 @@ numbers = itertools.count(1)
 
 
 class Hub:
-    """A switch that knows no station yet, hosts on it, each with eth0."""
+    """A switch that knows no station yet, with hosts on it, each with eth0."""
 
     def __init__(self, stack, hosts):
         self.stack = stack
@@ -148,14 +148,14 @@ class Hub:
              "address", self.mac(number), "netns", netns])
         run(["ip", "-n", self.switch, "link", "set", port, "master", "br0", "up"])
         run(["ip", "-n", self.switch, "link", "set", port, "xdpdrv", "obj", BUILD / "lab" / "pass.bpf.o",
-             "sec", "xdp.frags"])  # or veth loses what XDP sends
+             "sec", "xdp.frags"])  # otherwise veth loses what XDP sends
         run(["ip", "-n", netns, "addr", "add", f"10.88.0.{number}/24", "dev", "eth0"])
         run(["ip", "-n", netns, "link", "set", "eth0", "up"])
 
 
 @pytest.fixture(name="hub")
 def two_balancers(tmp_path):
-    """Both have a service whose only backend is a station that has left, and no switch port."""
+    """Both have a service whose only backend is a station that has left and is on no port of the switch."""
     with contextlib.ExitStack() as stack:
         hub = Hub(stack, ["client", "one", "two"])
         hub.weirs = []
@@ -175,7 +175,7 @@ def two_balancers(tmp_path):
 
 
 def seen_by_client(hub, *frames):
-    """What the switch sends to the client, which is no station of any of these frames."""
+    """What the switch sends to the client, which is the station of none of these frames."""
     netns = hub.name("client")
     with contextlib.closing(Sniffer(netns, "eth0")) as sniffer:
         send_raw(netns, frames)
@@ -196,7 +196,7 @@ def ask(mac, inner, **fields):
 
 
 def test_one_syn_to_a_dead_backend_stays_one(hub):
-    """The switch floods what is for the dead station; neither balancer takes it up again."""
+    """The switch floods frames for the dead station; neither balancer forwards them again."""
     syn = TCP(sport=4000, dport=80, flags="S")
     for tags in (), (7,):
         frame = ask(Hub.mac(2), syn)
@@ -206,7 +206,7 @@ def test_one_syn_to_a_dead_backend_stays_one(hub):
         assert [(one.dst, one[IP].ttl) for one in got] == [("02:88:00:00:00:66", 63)]
     services = [weir.json("service", "web")["services"][0] for weir in hub.weirs]
     assert [service["packets"] for service in services] == [2, 0]
-    # The second saw the client's frames, which the switch flooded too, and the first one's.
+    # The second one received the client's frames, which the switch flooded too, and those of the first one.
     assert foreign(hub.weirs[0]) == 0 and foreign(hub.weirs[1]) >= 2
 
 

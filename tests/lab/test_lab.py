@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lab itself: what the other tests take for granted."""
+"""The lab itself: what other tests rely on."""
 
 import os
 import signal
@@ -85,8 +85,8 @@ def test_raw_frames_arrive_with_their_tags(pair, tags):
             assert sniffer.received(lambda data: b"weir-lab" in data) == [frame]
 
 
-# Sends UDP to port 9 in VLAN 5 back as it came (XDP_TX) but for a mark in the target's address:
-# only where the tag stands in the frame, as it does not when the sender offloads tags.
+# Returns UDP to port 9 in VLAN 5 unchanged (XDP_TX), except for a mark in the target address. Only if the tag
+# is in the frame, which it is not if the sender offloads tags.
 XDP_MIRROR = """
 struct xdp_md { unsigned data, data_end; };
 char _license[] __attribute__((section("license"), used)) = "GPL";
@@ -100,7 +100,7 @@ __attribute__((section("xdp.frags"), used)) int mirror(struct xdp_md *ctx)
 }
 """
 
-# The kernel's own tag: it stays beside the frame as long as the device says that it can insert it.
+# The tag of the kernel is kept beside the frame as long as the device offers to insert it.
 TC_PUSH_VLAN = """
 static long (*vlan_push)(void *skb, unsigned short proto, unsigned short tci) = (void *)18;
 char _license[] __attribute__((section("license"), used)) = "GPL";
@@ -140,7 +140,7 @@ def is_mirrored(data):
 @pytest.mark.usefixtures("mirror")
 def test_what_near_sends_by_xdp_arrives(pair):
     with pair.sniff_far() as sniffer:
-        for _ in range(5):  # one that is stuck can be pushed out by any other packet
+        for _ in range(5):  # any other packet can push out one that is stuck
             list(sniffer.frames(wait=0.1))
             pair.send_from_far(pair.udp("192.0.2.9", tags=[5]))
             assert len(sniffer.received(is_mirrored, wait=0.1)) == 1
@@ -149,7 +149,7 @@ def test_what_near_sends_by_xdp_arrives(pair):
 @pytest.mark.usefixtures("mirror")
 def test_xdp_sees_tags_that_the_kernel_adds(pair, tmp_path):
     compile_bpf(TC_PUSH_VLAN, tmp_path / "push.o")
-    assert pair.ping4(pair.far4)  # far knows the link address of near before all it sends is tagged
+    assert pair.ping4(pair.far4)  # far learns the link address of near before it sends tagged frames only
     run(["tc", "-n", pair.far_netns, "qdisc", "add", "dev", pair.far_device, "clsact"])
     try:
         program = ["bpf", "da", "obj", tmp_path / "push.o", "sec", "tc"]
@@ -188,7 +188,7 @@ def test_down_leaves_nothing(lab):
     assert pair.lab("status", "pair", check=False).returncode == 1
 
 
-# up and down take about 120 ms: these land in every step of them.
+# up and down take about 120 ms: these delays hit every step of them.
 @pytest.mark.parametrize("delay_ms", range(0, 150, 10))
 def test_up_interrupted_leaves_nothing(delay_ms):
     pair = Pair(f"t{os.getpid()}-int")
@@ -219,7 +219,7 @@ def test_up_replaces_a_stale_lab(lab):
 
 
 def test_up_replaces_the_only_lab():
-    """With a /run of its own, so that no other lab keeps the folder of labs there."""
+    """With a separate /run, so that no other lab keeps the folder of labs there."""
     name = f"t{os.getpid()}-only"
     up = f"{LAB} up pair --name {name}"
     script = f"mount -t tmpfs tmpfs /run && {up} && {up} && {LAB} down pair --name {name} && ls /run"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lab of balancers itself, without Weir in it: what tests of services take for granted."""
+"""The lab of balancers, without Weir: what tests of services rely on."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ BALANCER_MAC = "02:78:01:00:00:01"
 
 @pytest.fixture(scope="module", name="labs")
 def labs_by_mode():
-    """labs("ipip"): one lab for each mode, for all tests that leave it as they found it."""
+    """labs("ipip"): one lab for each mode, for all tests that restore its state."""
     with contextlib.ExitStack() as stack:
         made = {}
 
@@ -39,7 +39,7 @@ def labs_by_mode():
 
 @pytest.fixture(name="new")
 def factory():
-    """new(nodes=2) gives a test a lab of its own."""
+    """new(nodes=2) creates a lab for one test."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: stack.enter_context(running_balancer(**options))
 
@@ -112,8 +112,8 @@ def ping(lab, host, address, *options):
     return lab.on(host, argv, check=False).returncode == 0
 
 
-# In place of a balancer: what goes to a VIP goes to the MAC of one backend, back out of net0 or, with
-# OUT, out of the device of that index.
+# Instead of a balancer: packets to a VIP go to the MAC address of one backend, back out of net0 or, with OUT,
+# out of the device with that index.
 STAND_IN = """
 struct xdp_md { unsigned data, data_end; };
 static long (*redirect)(unsigned index, unsigned long long flags) = (void *)23;
@@ -158,7 +158,7 @@ def device_index(lab, host, device):
 
 
 def asks_for(address):
-    """From balancer1: which MAC address has this?"""
+    """Resolves the MAC address of a host from balancer1."""
     if ":" not in address:
         return Ether(src=BALANCER_MAC, dst=BROADCAST) / ARP(
             hwsrc=BALANCER_MAC, psrc="10.78.2.201", pdst=address
@@ -257,7 +257,7 @@ def test_flows_are_spread_over_the_balancers(new):
     for family in 4, 6:
         with lab.sniff("balancer1") as one, lab.sniff("balancer2") as two:
             for port in range(1000, 1064):
-                for _ in range(2):  # what follows takes the same way
+                for _ in range(2):  # the following packets take the same path
                     lab.send("client", first_hop() / request_of_client(family, port))
             seen = [ports(sniffer) for sniffer in (one, two)]
         assert min(len(set(each)) for each in seen) >= 16
@@ -358,7 +358,7 @@ def test_down_leaves_nothing(new):
     assert traces(lab.name) == []
 
 
-# With one backend up takes about 500 ms.
+# up with one backend takes about 500 ms.
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("delay_ms", range(20, 500, 60))
 def test_up_stopped_leaves_nothing(stop, delay_ms):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""block --live: counters each second, and nothing left however it ends."""
+"""block --live: counters each second, and nothing remains, however it ends."""
 
 import json
 import re
