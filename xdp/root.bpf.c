@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is attached to an interface: it picks the policy's slot and jumps there. It holds no policy, so
-// it never has to be replaced, and it is where the kernel takes a trial back by itself.
+// The program on an interface: selects the active or the previous policy and jumps to it.
+//
+// It contains no policy, so it never has to be replaced. It is also where the kernel ends a trial by itself.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

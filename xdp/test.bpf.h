@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A test program is a second instance of a policy over the same tables that runs test packets: it writes no
- * counter, bucket, set or event, only its answer. */
+/* Test programs: a policy loaded once more over the same tables, to run test packets for `expect`
+ * and `explain`.
+ *
+ * A test program writes no counter, bucket, set or event, only its answer: reason, deciding rule,
+ * rules that counted. Asked *live*, it reads the live rates, sets and overlay, and looks up routes
+ * for the interface of the question. Otherwise no rate is exceeded, all sets are empty and all
+ * packets are to this host, unless the question assumes something else. */
 #pragma once
 
 #include <linux/bpf.h>

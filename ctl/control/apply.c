@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The order of events of an apply: everything that can fail comes before the one write that commits.
+// Carries out an apply: everything that can fail comes before the one store that commits.
 #include "ctl/control/apply.h"
 
 #include <errno.h>

@@ -1,5 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `apply`, and the way back: the whole order of events, in one place.
+// `apply`, `confirm` and `rollback`: the order of their steps.
+//
+// Order of an apply:
+//
+//   1. Compile. Find the next hops of backends, the interfaces, and offloads that hide VLAN tags. No
+//      lock so far.
+//   2. Lock. Recover: make the end of an expired trial permanent, remove unused generations.
+//   3. Refuse during a trial, for another revision than --if-revision, and for `established` without
+//      connection tracking. If the same policy is active and complete (control/unchanged), only
+//      interfaces and next hops are updated.
+//   4. Tidy up the running balancer and plan the new one around it. Load, prove, test the login. Refuse
+//      addresses of services that would go to another service. Select the counters of rules, by
+//      reading only.
+//   5. Write the record of the revision, which no list shows yet. Pin the generation, enter the
+//      identities. With a trial, prepare the running rings for its end.
+//   6. progs[PREVIOUS] = the active policy; the deadline of a trial; progs[ACTIVE] = the new one: the
+//      commit.
+//   7. Write next hops and states of backends; the time of changing slots begins.
+//   8. Without a trial: the revision becomes the current one. Mark the generation as complete, attach
+//      new interfaces, detach those that the policy no longer names.
+//
+// A kill or failure before the last store of 6 leaves the old policy active, after it the new one.
+// If the record of the new one did not become the current one, the next command that changes
+// policies, or `detach`, makes it so (control/recover). The next apply removes records that were
+// not accepted.
 #pragma once
 
 #include <stdbool.h>
@@ -20,10 +44,10 @@ struct apply_options {
 	const char *const *ifaces;      // -i
 	size_t n_ifaces;
 	struct dns_options dns;
-	uint64_t trial_ms;       // --confirm; 0: for good
-	const char *if_revision; // refuse unless this one is in force; NULL: whatever
+	uint64_t trial_ms;       // --confirm; 0: no trial
+	const char *if_revision; // refuse unless this one is active; NULL: any
 	const char *note, *by;
-	const struct session *session; // whose packets come through this namespace; NULL: nobody's
+	const struct session *session; // whose packets come through this namespace; NULL: none
 	bool force, fleeting, dry_run;
 };
 
@@ -33,15 +57,15 @@ struct apply_iface {
 };
 
 struct apply_result {
-	bool unchanged;  // it was in force already: nothing was switched
-	size_t nexthops; // next hops of backends that are others now, where nothing was switched
-	char revision[REVISION_ID]; // of the policy in force
+	bool unchanged;  // it was active already: nothing was switched
+	size_t nexthops; // next hops of backends that have changed, where nothing was switched
+	char revision[REVISION_ID]; // of the active policy
 	uint32_t generation;
 	size_t rules, services, expects;
-	VEC(struct apply_iface) attached; // interfaces that got Weir now, or with dry_run would
-	struct ifnames left;              // interfaces that it does not name any more: detached
-	struct ifnames tried;             // a trial of these alone ended, not of a policy
-	struct ifnames entries_only;      // that the instance keeps and the policy does not hold on
+	VEC(struct apply_iface) attached; // interfaces that were attached, or with dry_run would be
+	struct ifnames left;              // interfaces that it no longer names: detached
+	struct ifnames tried;             // interfaces of a trial without a policy, which has ended
+	struct ifnames entries_only;      // attached interfaces on which the policy does not apply
 	VEC(char *) absent;               // optional interfaces and patterns without a device
 	VEC(char *) warnings;             // of the guard
 	struct generation_cost cost;
@@ -50,19 +74,18 @@ struct apply_result {
 void apply_result_free(struct apply_result *r);
 #define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
 
-// parse, check, resolve, compile; then under the lock load beside the running one, prove, guard, pin,
-// record, switch, attach what is new, detach what is named no more (unless on trial). Any failure before the switch changes nothing. What is in
-// force already is not switched to again, unless forced; interfaces and next hops are brought in order all
-// the same. The candidate keeps what it found for messages. 0, or -errno with err set (-EINVAL and errors in c->diag).
+// The steps above. A failure before the switch changes nothing. A policy that is active already is not
+// switched to again, unless forced. The candidate keeps its findings for messages. 0, or -errno with err set
+// (-EINVAL: errors are in c->diag).
 int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
 	  struct err *err);
 
-// Of a trial of interfaces alone both set tried.
-// Makes a running trial final: the revision becomes the accepted one, and interfaces are detached that only
-// the policy before it named. Sets revision and left of *ret, which the caller frees.
+// Makes a running trial permanent: the revision becomes the accepted one, and interfaces that only the
+// previous policy named are detached. Sets revision and left of *ret, or tried for a trial of interfaces
+// only; the caller frees it.
 int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);
-// Ends a trial by going back to the policy before it; interfaces that the trial brought are detached, and
-// an instance that has none then is removed. ERR_REFUSED when there is no trial. *ret as for confirm.
+// Ends a trial and returns to the previous policy. Interfaces that came with the trial are detached, and an
+// instance without interfaces is removed. ERR_REFUSED if there is no trial. *ret as for apply_confirm().
 int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);

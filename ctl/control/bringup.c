@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Creating, attaching, restoring, removing: the order in which it is safe.
+// Makes, restores, attaches and removes, in the order in which that is safe.
 #include "ctl/control/bringup.h"
 
 #include <errno.h>

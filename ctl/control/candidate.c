@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From the text of a policy to a program that has shown what it does.
+// Turns the text of a policy into a program that has been proved.
 #include "ctl/control/candidate.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A policy on its way into the kernel: read, resolved, compiled, loaded, proved. `check` goes this way
-// without an instance, `apply` with one, `explain` from a record.
+// A policy on its way into the kernel: read, resolved, compiled, loaded, proved.
+//
+// `check` does this without an instance, `apply` with one, `explain` and the restore at attach from a record.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Interfaces that came with a policy go with it; those attached by hand stay.
+// Interfaces that came with a policy are detached with it; those of `weir attach` stay.
 #pragma once
 
 #include <stdint.h>

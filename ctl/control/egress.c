@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which devices carry the traffic of services, and what loses frames there.
+// Finds the devices that carry the traffic of services, and what loses frames there.
 #include "ctl/control/egress.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The devices that carry the traffic of services, in or out, and how frames get lost in them: what XDP sends
-// and a device does not take is gone without a sign, but for the driver's statistics.
+// The devices that carry the traffic of services, in or out, and how frames get lost in them.
+//
+// A frame that XDP sends and the device does not take is lost without a trace, except in the
+// statistics of the driver.
 #pragma once
 
 #include <stdbool.h>

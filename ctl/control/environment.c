@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The living world for the resolver, and its record on disk.
+// Answers the questions of resolve from this host, and records the answers.
 #include "ctl/control/environment.h"
 
 #include <errno.h>

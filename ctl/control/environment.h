@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a policy asks of the world: names, own addresses, files; and a record of the answers, so that the
-// same policy can be resolved again from its record alone.
+// The environment of a policy: names, own addresses and files, and a record of the answers.
+//
+// From the record the same policy can be resolved again, without a name server.
 #pragma once
 
 #include <stdbool.h>

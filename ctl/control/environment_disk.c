@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The record of a policy's world as a folder: `index` (JSON) and the files by number.
+// The record of an environment as a folder: `index` (JSON) and the files by number.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

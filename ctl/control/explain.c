@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opens a policy for questions, asks its test program, finds the overlay entry behind an answer.
+// Opens a policy for questions, asks its test program, and finds the overlay entry of an answer.
 #include "ctl/control/explain.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Why a packet is treated as it is: a private test program of the policy in force, or of a file, is asked, and
-// the policy's record finds the words for its answer. Nothing that counts packets is touched.
+// Why a packet is treated as it is.
+//
+// A test program of the active policy, or of a file, is asked, and the record of the policy
+// supplies the texts for its answer. No counter changes.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sets and rules seen from an address.
+// Sets and rules as they apply to an address.
 #include "ctl/control/explain_rules.h"
 
 #include "ctl/base/num.h"

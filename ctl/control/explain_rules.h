@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the rules of a policy say of an address, and which line of which set says so. Pure: memory and
-// text.
+// Which rules of a policy apply to an address, and which line of which set makes them. Pure.
 #pragma once
 
 #include <stdbool.h>

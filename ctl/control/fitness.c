@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What ctl/net/native knows of drivers, in words, before and after attaching.
+// Turns the facts of ctl/net/native into messages, before and after an attach.
 #include "ctl/control/fitness.h"
 
 #include <errno.h>

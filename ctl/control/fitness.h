@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Is native mode as good as the driver says? One that attaches and then loses packets, or lets them pass, is worse
-// than one that refuses.
+// Does native mode work on this driver?
+//
+// A driver that attaches and then loses packets, or passes them, is worse than one that refuses.
 #pragma once
 
 #include <stdbool.h>

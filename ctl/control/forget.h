@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Empties the state folder of an instance that is attached nowhere: it begins anew at its next attach.
+// Empties the state folder of an instance that is not attached: its next attach starts fresh.
 #pragma once
 
 #include <stdbool.h>

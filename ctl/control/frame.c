@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Test packets: Ethernet, VLAN, IP and transport headers written one behind the other, checksums last.
+// Writes test packets: Ethernet, VLAN, IP and transport headers in order, checksums last.
 #include "ctl/control/frame.h"
 
 #include <errno.h>

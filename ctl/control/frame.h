@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Test packets: what an `expect` line or `weir explain` describes, as the bytes of an Ethernet frame.
+// Test packets: turns an `expect` line or the question of `weir explain` into an Ethernet frame.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Would what is in force cut off the operator's login on an interface that it does not reach yet? Asked of
-// its test program before every attach, however the interface comes to it.
+// Would the active policy cut off the operator's login on a further interface?
+//
+// Its test program is asked before every attach, whatever command attaches.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Collects the addresses that a block must not take by accident.
+// Collects the addresses that must not be blocked by accident.
 #include "ctl/control/guard.h"
 
 #include <stdio.h>

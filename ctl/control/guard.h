@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Keeps an operator from cutting off the machine, or themselves.
+// Prevents operators from cutting off the machine or themselves.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists of what to block: read in one pass, a plain line without any allocation of its own.
+// Reads lists of what to block in one pass; a plain line needs no allocation of its own.
 #include "ctl/control/items.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What to block, as text: command-line words and the lines of `block -f FILE`.
+// What to block, as text: words of the command line and lines of `block -f FILE`.
 //
-// A line is: WHAT [for TIME] [to|both] [note "TEXT"], the options in any order; WHAT = address, prefix,
-// range A-B, or host name; TEXT = 1 to 255 printable bytes but '"'. '#' or ';' begins a comment. CRLF,
-// a BOM and blanks are tolerated. `list --plain` prints this format.
+// A line is: WHAT [for TIME] [to|both] [note "TEXT"], with the options in any order. WHAT is an
+// address, prefix, range A-B or host name. TEXT is 1 to 255 printable bytes except '"'. '#' or ';'
+// begins a comment. CRLF, a BOM and blanks are allowed. `list --plain` prints this format.
 #pragma once
 
 #include <stdint.h>

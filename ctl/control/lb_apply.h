@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The services of a policy on their way into the kernel, and of the one in force: rings, next hops, pins.
+// The services of a policy on their way into the kernel, and those that run: rings, next hops, pins.
 #pragma once
 
 #include <stdbool.h>

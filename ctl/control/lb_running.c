@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looks after a balancer that runs.
+// Maintains a running balancer: expired times, rings after an override, next hops.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Test packets that stand for what must go on working.
+// Runs test packets for the connections that must survive.
 #include "ctl/control/lockout.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Would this policy lock the operator out? Asked of the program itself, before the switch.
+// Would this policy lock the operator out? Its program is asked before the switch.
 #pragma once
 
 #include "ctl/control/apply.h"

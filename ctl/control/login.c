@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From the two ends of a connection to the interfaces that its packets arrive on.
+// Derives the interfaces of a connection from its two ends.
 #include "ctl/control/login.h"
 
 #include <net/if_arp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The operator's login as the datapath meets it: its packets, and the interfaces on which they come in.
+// The operator's login as the datapath sees it: its packets, and the interfaces where they arrive.
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which frames the kernel takes as its own on an interface: to the interface, to its VLANs and macvlans, on a
-// bridge port to the bridge; and so on, upwards. And on which devices a bond's frames come in.
+// Finds the frames that the kernel accepts on an interface, and the members of bonds.
+//
+// Those are the frames to the interface, to its VLANs and macvlans, on a bridge port to the bridge;
+// and so on, upwards.
 #include "ctl/control/macs.h"
 
 #include <stdlib.h>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What stands above this host's interfaces: the MAC addresses of VLANs, bridges and macvlans, for services and
-// answers, which take no frames to other stations; and which of them forward, for what is exempt unless it does
-// not stay here. And the members of bonds, whose frames are the bond's.
+// The devices above the interfaces of this host: their MAC addresses, whether they forward, members of bonds.
+//
+// Services and answers take no frames to other stations, so they need the MAC addresses of VLANs,
+// bridges and macvlans. The exemption of packets to this host needs to know which devices forward.
+// Frames of a bond arrive on its members.
 #pragma once
 
 #include "ctl/datapath/instance.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From what the kernel says of the way to a backend to what the datapath reads.
+// Turns the kernel's answer about the route to a backend into struct backend.
 #include "ctl/control/nexthops.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Next hops as the rows of backends.
+// Next hops of backends, as the datapath reads them.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What was set by hand, in the state folder.
+// Reads and writes the file of the overrides.
 #include "ctl/control/overrides.h"
 
 #include <errno.h>

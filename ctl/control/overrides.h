@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What was set by hand, on disk: it goes on after a reboot.
+// The overrides of backends on disk, where they survive a reboot.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looks at the balancer that runs before its instance is removed.
+// Looks at the running balancer before its instance is removed.
 #include "ctl/control/parting.h"
 
 #include <errno.h>

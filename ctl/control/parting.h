@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What would be forgotten if the instance went: rings and pins are in the kernel alone.
+// What is lost with an instance: rings and pins exist in the kernel only.
 #pragma once
 
 #include "ctl/datapath/instance.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Frames from a capture file: classic pcap with Ethernet frames, in either byte order, with microseconds
-// or nanoseconds.
+// Frames of a capture file: classic pcap with Ethernet, either byte order, micro- or nanoseconds.
 #pragma once
 
 #include <stdbool.h>

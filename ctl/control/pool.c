@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opens the running pool, finds backends in it, commits what a command set.
+// Opens the running pool, finds backends in it, and commits overrides.
 #include "ctl/control/pool.h"
 
 #include <errno.h>

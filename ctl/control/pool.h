@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The pool of backends that runs: looked at, and changed by hand.
+// The pool: the backends that run, for commands that show or override them.
 #pragma once
 
 #include <stdbool.h>

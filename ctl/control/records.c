@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The book of claims, kept sorted: changes are a sort and a merge, look-ups are binary searches.
+// The records, sorted: a change is a sort and a merge, a look-up a binary search.
 #include "ctl/control/records.h"
 
 #include <endian.h>

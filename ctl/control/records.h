@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who holds which overlay entry: the book behind `weir block` and `weir list`. Pure: memory and text.
+// The records of the overlay: which owner asks for which entry. Pure: memory and text.
 //
-// The kernel knows for each prefix and kind only until when it is in force. The book says for whom: a
-// record is one holder's claim on one prefix, an entry lives while any record holds it, and its expiry
-// is the latest of them. The book is the file `overlay` in the state folder.
+// The kernel knows of an entry only when it expires. The records know the owners: a record is the
+// reference of one owner to one entry. An entry lives while any record refers to it; its expiry is
+// the latest of them. The file of the records is `overlay` in the state folder.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The book of claims as the text of its file, and back without forgiving anything.
+// The records as the text of their file, and back; any damage is an error.
 //
 //   weir-overlay 1 epoch 17 wall 1790000400 up 86400 boot 8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c1
 //   holder 0 since 1790000000 origin "" list "" name "" note "abuse 4711" by "root"

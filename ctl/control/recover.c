@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Brings interfaces and the record of revisions in step with the slots.
+// Brings interfaces and revisions into agreement with progs[].
 #include "ctl/control/recover.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a command that changes policies does first: finish or take back what one before it left half done.
+// Finishes or reverts what an interrupted command left; each command that changes policies calls it first.
 #pragma once
 
 #include "ctl/control/revisions.h"

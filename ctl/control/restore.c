@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Brings the accepted policy back from its record, so that no interface is open for a moment.
+// Restores the accepted policy from its record, so that no interface is open meanwhile.
 #include "ctl/control/restore.h"
 
 #include <errno.h>

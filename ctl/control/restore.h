@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The accepted policy, back in a fresh instance before anything is attached.
+// Restores the accepted policy in a new instance, before anything is attached.
 #pragma once
 
 #include "ctl/control/candidate.h"

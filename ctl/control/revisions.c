@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Folders of accepted policies.
+// Reads, writes and removes the folders of revisions.
 #include "ctl/control/revisions.h"
 
 #include <dirent.h>

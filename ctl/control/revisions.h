@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policies that were accepted, with everything they were made of: the last ten, each a folder below
-// /var/lib/weir/NAME/accepted, and which of them is the current one.
+// Revisions: the last ten accepted policies, with everything that they were made from.
+//
+// /var/lib/weir/NAME/accepted/REV/ has the files of a policy as `0`, `1`, … and `index` in JSON:
+// their paths and sums, the answers for names, path, author, note, time, number. `accepted/current`
+// names the current revision. A folder is written beside, flushed and renamed. `index` and
+// `current` end in a sum (base/sum.h); a file that has changed is refused.
 #pragma once
 
 #include <stdbool.h>
@@ -16,12 +20,12 @@
 
 struct revision {
 	char id[REVISION_ID]; // "7f3a"
-	char *path;           // of the policy file, as it was given
+	char *path;           // of the policy file, as given
 	char *by;             // "root (ssh 198.51.100.9)"
 	char *note;
 	uint64_t at_s;   // wall clock
 	bool fleeting;   // never to be accepted
-	uint64_t number; // rises by one with each accepted one: the order, also within a second
+	uint64_t number; // rises by one with each: the order, also within a second
 };
 
 struct revisions {
@@ -29,32 +33,32 @@ struct revisions {
 	size_t n, cap;
 };
 
-// All accepted ones. No folder: none. 0 or -errno with err set.
+// All accepted revisions. No folder: none. 0 or -errno with err set.
 int revisions_list(const char *instance, struct revisions *ret, struct err *err);
 void revisions_free(struct revisions *r);
 #define CLEANUP_REVISIONS CLEANUP(revisions_free)
 
-// Writes the record of a policy that is about to be switched to; r->id and r->number are drawn here. No
-// list shows it before revisions_accept; what no one accepts is removed by the next one, but for the
-// record of the policy in force (in_force; "": none).
+// Writes the record of a policy before the switch to it; sets r->id and r->number. No list shows it before
+// revisions_accept(). Removes earlier records that were not accepted, except that of the active policy
+// (in_force; "": none).
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
 		    const struct environment *w, struct err *err);
-// The policy of this record is in force for good: accepts it if its command was cut short before that, and
-// if it is not fleeting.
+// The policy of this record is active without a trial: accepts it if its command was interrupted before that,
+// and if it is not fleeting.
 int revisions_recover(const char *instance, const char *id, struct err *err);
-// Removes the records that nobody accepted, but for in_force.
+// Removes the records that were not accepted, except in_force.
 void revisions_forget(const char *instance, const char *in_force);
-// Removes all records; *ret_n: how many there were that had been accepted. dry_run: only counts.
+// Removes all records; *ret_n: how many were accepted ones. dry_run: only counts.
 int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct err *err);
-// Makes it the current one and removes those beyond the last ten.
+// Makes it the current one and removes all but the last ten.
 int revisions_accept(const char *instance, const char *id, struct err *err);
-// Id of the current one; "" when there is none.
+// The id of the current one; "": none.
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err);
-// Is there a record of it, also of one on trial?
+// Is there a record of it, perhaps on trial?
 bool revisions_has(const char *instance, const char *id);
-// The record of a revision, also of one on trial; ERR_INPUT when there is no such one.
+// The record of a revision, perhaps on trial; ERR_INPUT if there is none.
 int revisions_load(const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err);
-// Who and which, into a generation's own record.
+// Copies author and id into the description of a generation.
 void revision_sign(const struct revision *r, struct generation_about *about);
 void revision_free(struct revision *r);

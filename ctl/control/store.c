@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Keeps the file and the maps of the overlay in step.
+// Keeps the file and the maps of the overlay in agreement.
 #include "ctl/control/store.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Names to addresses, addresses to claims.
+// Resolves names to addresses and makes references of them.
 #include "ctl/control/targets.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// From what the user named to what the book records: names resolved, dangerous answers left out,
-// every address a claim of the right holder.
+// Turns the words of the user into references: names resolved, dangerous answers left out.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Compares a candidate with the policy in force: text by text, and the rest by its sum.
+// Compares a candidate with the active policy: the texts one by one, the rest by its sum.
 #include "ctl/control/unchanged.h"
 
 #include <net/if.h>

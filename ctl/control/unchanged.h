@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Is a policy in force already? Then nothing has to be switched, and rates and sets go on.
+// Is a policy active already? Then nothing is switched, and rates and sets continue.
 #pragma once
 
 #include <stdbool.h>

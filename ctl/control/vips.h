@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Addresses of services that a policy would hand to another service: every connection to them moves.
+// Finds addresses of services that a policy would give to another service, which moves all their connections.
 #pragma once
 
 #include "ctl/control/candidate.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaching: behind libxdp's dispatcher where this instance can stand there, else alone, held by a pinned link;
-// native first, generic where the driver cannot.
+// Attaches the root program: through libxdp or held by a pinned link, in native mode or else in generic mode.
 #include "ctl/datapath/attach.h"
 
 #include <errno.h>

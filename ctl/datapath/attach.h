@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Puts the root program on interfaces and takes it away: through libxdp where other XDP programs can share
-// the interface with it, else held by a link of its own.
+// Attaches the root program to interfaces and detaches it.
+//
+// Order of an attach, under the lock (control/bringup does 1 and 2):
+//
+//   1. The interface must exist and be Ethernet.
+//   2. Open or make the instance. A new one gets the accepted policy and the overlay, committed,
+//      before it becomes visible. Unless our program is on the interface already, a test program
+//      tells whether the login would be cut off there (control/gate).
+//   3. Interface table: attaching. The number goes into the table that packets read.
+//   4. If our program is on the interface already (a command was killed after 5), continue with 6.
+//   5. Attach: through libxdp if the instance shares interfaces, else held by a link, in native mode;
+//      in mode auto then the same in generic mode, with the reasons in the notice.
+//   6. Ask the kernel what is there. Interface table: attached, with mode, program and form.
+//
+// So no packet meets the program before its entries. If a step fails, our program is detached, the
+// number is freed, and an instance that was made for it is removed. A foreign program is never
+// replaced: ours is recognised by its use of the progs map of the instance, and without a link the
+// kernel itself compares (old_prog_fd). A kill in state "attaching" or "detaching" leaves open
+// whether the program is there: `status` reports it, the next attach or detach repairs it.
 #pragma once
 
 #include <stdbool.h>
@@ -15,51 +32,51 @@ struct attach_result {
 	uint32_t number; // of the interface in the instance
 	bool changed;    // false: it was attached already
 	enum iface_mode mode;
-	bool shared;       // behind libxdp's dispatcher
-	char notice[1024]; // why not native, why not shared; "" when there is nothing to say
+	bool shared;       // under libxdp's dispatcher
+	char notice[1024]; // why not native, why not shared; "": no notice
 };
 
 // Gives a device its number in the instance before it is attached, so that policies can be told first. A
-// failed attach_interface gives it back. A device that has a number keeps it under every name; one that was
-// made anew gets that of the device that had its name.
+// failed attach_interface() frees the number. A device keeps its number under every name; a new device gets
+// the number of the one that had its name.
 int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 		   uint32_t *ret_number, struct err *err);
 
-// The device of that name gets the root program. AUTO takes native mode, else generic with the reason
-// in the notice. unfit: why native mode will not do here although the driver takes it; NULL: it will. The
-// caller holds the lock. All or nothing: 0, or -errno with err set and no program of ours left there.
+// Attaches the root program to a device. AUTO takes native mode, else generic mode with the reason in the
+// notice. unfit: why native mode does not work here although the driver accepts it; NULL: it does. The caller
+// holds the lock. 0, or -errno with err set and no program of ours left there.
 int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,
 		     const char *driver, enum attach_mode mode, const struct err *unfit,
 		     struct attach_result *ret, struct err *err);
 
-// Takes away our program, and only ours, from the device of this row, whatever its name and its network
-// namespace are now. A device that is gone, or from which somebody else removed the program, is no error:
-// *ret_was_there tells.
+// Detaches our program, and no other, from the device of this interface, whatever its name and network
+// namespace are now. It is not an error if the device or the program no longer exists: *ret_was_there tells.
 int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err);
 
 // A program on an interface.
 struct attached {
 	uint32_t prog_id;
 	char name[16];
-	bool ours; // an root program of the instance asked about
+	bool ours; // a root program of the instance in question
 };
 #define ATTACHED_MAX 11 // libxdp's dispatcher holds ten
 
 struct attached_list {
-	uint32_t link_prog_id; // the program the interface shows: dispatcher or single; 0 none
+	uint32_t
+		link_prog_id; // the program that the interface shows: dispatcher or single; 0: none
 	enum iface_mode mode;
 	bool shared; // the link shows libxdp's dispatcher
 	size_t n;
 	struct attached at[ATTACHED_MAX];
 };
 
-// What is on the interface now. progs_id: of the instance asked about (0: none is "ours").
-// 0 (also when nothing is there) or -errno with err set.
+// The programs on an interface. progs_id: of the instance in question (0: no program is "ours").
+// 0 (also without a program) or -errno with err set.
 int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret, struct err *err);
 
-// Which of them is ours; NULL: none.
+// Our program among them, or NULL.
 const struct attached *attached_ours(const struct attached_list *list);
 
-// Takes every root program of the instance that is pinned below FOLDER (any layout version) off every interface:
-// by its links, and by its slots map in all network namespaces that can be seen. *ret_n counts.
+// Detaches every root program of the instance that is pinned below FOLDER (any layout version): by its links,
+// and by its progs map in all network namespaces that can be entered. *ret_n counts.
 int attach_remove_all(const char *folder, size_t *ret_n, struct err *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which programs are on an interface, and which of them is ours.
+// Finds out which programs are on an interface, and which of them is ours.
 #include "ctl/datapath/attach.h"
 
 #include <errno.h>

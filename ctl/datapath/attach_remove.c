@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Taking our program off: by its link wherever the device is, else from the device where it was put, or in
-// whichever namespace that is now.
+// Detaches our program: by its link, or from its device, in whichever network namespace that is now.
 #include "ctl/datapath/attach.h"
 
 #include <errno.h>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where an instance lives in the BPF file system, and whether that file system is the right one.
+// The folder of an instance in the BPF file system, and the check of that file system.
+//
+// A machine mounts it once. `ip netns exec` makes a mount namespace with another one: an object
+// pinned there vanishes with the command, and the attached root program would jump through an empty
+// array. So bpffs_ready() refuses if an ancestor of the process, in another mount namespace, sees
+// another BPF file system. `weir -N` enters the network namespace only.
 #pragma once
 
 #include <stdbool.h>

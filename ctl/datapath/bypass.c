@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ends by interface, and the latest of them, which the programs look at first.
+// Writes the end of a bypass for each interface, and the latest of them, which programs test first.
 #include "ctl/datapath/bypass.h"
 
 static uint64_t read_word(const __u64 *word)

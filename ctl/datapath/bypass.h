@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The switch that lets everything pass: one store a word in the knobs, so that it needs no lock. It has to
-// work while another command holds the lock and is stopped.
+// Switches a bypass on and off, without a lock.
+//
+// It is one store for each word of the knobs, because it must work while another command holds the
+// lock and is stopped.
 #pragma once
 
 #include "ctl/datapath/instance.h"

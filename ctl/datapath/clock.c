@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads jiffies64 through a BPF program: user space has no other exact way to it.
+// Reads jiffies64 through a BPF program, the only exact access of user space to it.
 #include "ctl/datapath/clock.h"
 
 #include <errno.h>

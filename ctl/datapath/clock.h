@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// jiffies64, the clock of every expiry in the datapath, and wall-clock seconds, that of files.
+// Converts between jiffies64, the clock of expiries in the datapath, and wall-clock seconds, the
+// clock of files.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Slots, deadline, and the tidying up of generations.
+// Reads and writes progs[] and the deadline, and removes generations that are not in use.
 #include "ctl/datapath/commit.h"
 
 #include <dirent.h>
@@ -36,8 +36,8 @@ static int list_numbers(const struct instance *i, struct numbers *ret, struct er
 	return 0;
 }
 
-// The id of a generation's program, 0: it is half pinned, by a killed command. Whoever cannot tell must not
-// take it for another one.
+// The id of a generation's program; 0: it is half pinned, by a killed command. A failure must not make it
+// look like another one.
 static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/gen/%u", i->folder, number);
@@ -55,7 +55,7 @@ static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, 
 	return 0;
 }
 
-// 0: the no program.
+// The id of a program; 0: the element is empty.
 static int program_at(const struct instance *i, uint32_t which, uint32_t *ret, struct err *err)
 {
 	*ret = 0;
@@ -101,7 +101,7 @@ int commit_read(const struct instance *i, struct commit_state *ret, struct err *
 	vec_free(&numbers);
 	if (code)
 		return code;
-	// Of interfaces that are detached nothing is left to try.
+	// A trial of interfaces that are all detached again has nothing left to try.
 	state.expired = state.deadline && (now.jiffies > state.deadline ||
 					   (commit_tries_interfaces(&state) && !state.brought));
 	state.in_force = state.expired ? state.previous : state.active;
@@ -181,7 +181,7 @@ void commit_unbring(const struct instance *i, uint32_t number)
 	set_brought(i, i->knobs->brought & ~(1ull << (number & (WEIR_IFACES - 1))));
 }
 
-// Active and previous are both the running policy from here on, and no interface is on trial.
+// Afterwards active and previous are both the running policy, and no interface is on trial.
 static int begin_switch(const struct instance *i, struct clock *ret_now, struct err *err)
 {
 	int code = instance_clock(i, ret_now, err);
@@ -212,7 +212,7 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 
 	if (code)
 		return code;
-	// Active and previous are both the running policy here, so a deadline harms nobody before the switch.
+	// Active and previous are both the running policy here, so a deadline has no effect before the switch.
 	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
 	code = write_program(i, PROG_ACTIVE, generation_program(g), err);
 	if (code)
@@ -231,7 +231,7 @@ int commit_confirm(const struct instance *i, struct err *err)
 	if (!deadline)
 		return err_refused(err, "there is no trial to confirm");
 	set_deadline(i, 0);
-	// It may have run out between the reading and the store: then packets have met the old policy.
+	// It may have expired between the two: then packets have met the old policy.
 	code = instance_clock(i, &now, err);
 	if (!code && now.jiffies <= deadline) {
 		set_brought(i, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sums per-CPU rows; names reasons.
+// Sums the per-CPU counters of the datapath.
 #include "ctl/datapath/counters.h"
 
 #include <errno.h>

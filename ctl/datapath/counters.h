@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads the datapath's counters.
+// Reads the counters of the datapath.
 #pragma once
 
 #include "common/counters.h"

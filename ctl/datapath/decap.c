@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attaching as attach.c does it: libxdp first, alone where the kernel refuses its dispatcher.
+// Attaches the decapsulating program like attach.c: through libxdp, or alone if the kernel refuses that.
 #include "ctl/datapath/decap.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Puts the decapsulating program of backends on interfaces, reads it and takes it away. It belongs to no
-// instance: what it needs hangs on the program that the interface holds, and goes with it.
+// Attaches the decapsulating program of backends, reads it and detaches it.
+//
+// It belongs to no instance: its maps belong to the program that the interface holds, and are freed with it.
 #pragma once
 
 #include <stdbool.h>

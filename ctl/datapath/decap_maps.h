@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the decapsulating program is told and counts, through descriptors of its maps.
+// The settings and counters of the decapsulating program, through descriptors of its maps.
 #pragma once
 
 #include "ctl/datapath/decap.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A link knows its device. A program that is attached without one is looked for where it was put, and if it is
-// not there, everywhere.
+// Finds the device of an interface: by its link, else where the program was attached, else everywhere.
 #include "ctl/datapath/device.h"
 
 #include <errno.h>

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows of the interface table beside the kernel: which device a row is, whatever its name is now, and whether
-// our program is on it.
+// Compares the interface table with the devices of the kernel.
+//
+// The table has {ifindex, name} of each interface in the namespace of the instance, as last seen.
+// Nothing reads it without this comparison:
+//
+// - A link has a device: that is the device. If index or program differ in this namespace, it has been
+//   moved to another one.
+// - A link has no device: the device no longer exists, and another one has its index or name.
+// - No link (libxdp): the program is looked for at the index, then on all devices, then in all other
+//   network namespaces that have a name or a process, as long as the program exists. Without the
+//   program, a device with the index counts, unless its name belongs to a device not in the table.
+//
+// Commands with the lock also write what they find (device_sync), so that the datapath knows a
+// device that came back under another index. A new device with the name of one that no longer
+// exists gets its number.
 #pragma once
 
 #include "ctl/datapath/instance.h"

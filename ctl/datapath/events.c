@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The consumer side of the events ring, under a lease in jiffies.
+// Reads the event ring, under a lease in jiffies.
 #include "ctl/datapath/events.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Follows the datapath's event ring. The ring has one reader: one watcher at a time.
+// Follows the event ring of the datapath, which has one reader at a time.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loading a policy: sizes and switches, shared maps, then the tables through mmap.
+// Loads a policy: sizes and switches, shared maps, then the tables through mmap.
 #include "ctl/datapath/generation.h"
 
 #include <dirent.h>

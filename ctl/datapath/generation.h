@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A policy in the kernel: program and tables, loaded beside the running one; and its test program for tests.
+// A policy in the kernel: program and tables, loaded beside the running one; and its test program.
 #pragma once
 
 #include <stdbool.h>

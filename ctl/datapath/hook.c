@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What libxdp and the kernel are asked for, and the words for what they refuse.
+// Attaches programs through libxdp and the kernel, and explains their errors.
 #include "ctl/datapath/hook.h"
 
 #include <linux/if_link.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The XDP hook of an interface: a program put there and taken away, whichever it is, behind libxdp's
-// dispatcher or alone.
+// The XDP hook of an interface: attaches and detaches any program, under libxdp's dispatcher or alone.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Identity -> row, kept in a pinned map.
+// Maps identities to indexes of rule counters, in a pinned map.
 #include "ctl/datapath/identities.h"
 
 #include <errno.h>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which row of the rule counters belongs to which rule: rows follow the rules' identities over every
-// apply, so that counters survive it. A row that no pinned generation uses belongs to nobody, whatever
-// the map says: a killed command may have left it, and the next one takes it.
+// Which rule counter belongs to which rule.
+//
+// The identity of a rule is its name, else its text. Its counter stays the same in every apply, so
+// that counters survive it. There are four times as many counters as rules. A counter that no
+// pinned generation uses is free, whatever the map contains: a killed command may have left it, and
+// the next command reuses it.
 #pragma once
 
 #include "common/counters.h"

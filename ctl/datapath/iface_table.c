@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A multiplier is looked for that keeps all interfaces apart (Fredman, Komlós, Szemerédi 1984: a table
-// sparse enough has one); with another multiplier the other of two tables is filled.
+// Searches a multiplier that keeps all interfaces apart, and fills the table that is not in use with it.
+//
+// A table this sparse has one (Fredman, Komlós, Szemerédi 1984).
 #include "ctl/datapath/iface_table.h"
 
 #include <errno.h>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The table by which the datapath finds an interface's number: perfect hashing, changed while packets read it.
+// The table by which the datapath finds the number of an interface: perfect hashing, changed under traffic.
+//
+// There are two tables of 256 buckets. If the bucket of a new interface is taken, another
+// multiplier is searched, the second table is filled, and one store switches to it. Packets that
+// still read the other table are waited for (an RCU grace period, by membarrier()) before that
+// table is filled again.
 #pragma once
 
 #include <stdint.h>

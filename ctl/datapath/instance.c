@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opening, making and removing an instance.
+// Opens, makes and removes instances.
 #include "ctl/datapath/instance.h"
 
 #include <errno.h>

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One Weir instance: its pinned maps and programs, found again by every command.
+// An instance: its pinned maps and programs, which each command finds by their names.
+//
+// A new instance is built completely in NAME+new and becomes visible by one rename. A kill before
+// that leaves a folder that no command looks for ('+' is in no name of an instance; '.' is not
+// allowed in the BPF file system); the next attach or detach removes it. Removal is the reverse: a
+// rename to NAME+old, then the deletion.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads the balancer of a generation: what lives on is taken over from the one before.
+// Loads the balancer of a generation and takes over what outlives the previous one.
 #include "ctl/datapath/lb_maps.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A balancer that runs: read from its generation's pins, changed, written back while packets go on.
+// Reads a running balancer from the pins of its generation, and writes it back under traffic.
 #include <errno.h>
 #include <string.h>
 

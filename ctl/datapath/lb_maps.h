@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The balancer's state in the kernel: what a generation is loaded with, and what runs.
+// The load-balancer state in kernel maps: what a generation is loaded with, and what runs.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Making, reading and cutting pinned links.
+// Makes, reads and detaches pinned links.
 #include "ctl/datapath/linked.h"
 
 #include <dirent.h>

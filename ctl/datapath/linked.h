@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Programs that are alone on a device are held there by a bpf_link, pinned as INSTANCE_FOLDER/links/NUMBER. It
-// follows the device through names and namespaces, and nothing but the pin's owner takes it off.
+// Programs that are alone on a device, held there by a bpf_link that is pinned as INSTANCE_FOLDER/links/NUMBER.
+//
+// A link follows its device through names and network namespaces, and no netlink request replaces
+// it. To detach it, BPF_LINK_DETACH takes effect at once in whichever namespace; then the pin is
+// removed.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// flock with a deadline, and the holder's name for whom it keeps waiting.
+// flock() with a deadline, and the name of the process that holds the lock.
 #include "ctl/datapath/lock.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The lock of an instance: held around map writes and the files that belong to them, and only there.
+// The lock of an instance, held only around map writes and the files that belong to them.
 #pragma once
 
 #include "ctl/base/err.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A mapped array.
+// A BPF array that is mapped into memory.
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+// Runs a function in each network namespace that has a name or a process.
 #include "ctl/datapath/netns.h"
 
 #include <dirent.h>

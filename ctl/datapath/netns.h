@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looking into the network namespaces of this machine.
+// Looks into the network namespaces of this machine.
 #pragma once
 
 // Calls visit inside each network namespace but the present one that has a name (`ip netns`) or a process, until

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reading the overlay as a list, and staging the difference between what is there and what is wanted.
+// Reads the overlay as a list, and stages the difference between what is there and what is wanted.
 #include "ctl/datapath/overlay.h"
 
 #include <errno.h>

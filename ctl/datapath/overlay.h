@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The overlay's maps: read whole, changed whole. Source of the protocol: common/overlay.h.
+// The maps of the overlay, read and changed as a whole; common/overlay.h has the protocol.
+//
+// A longest-prefix look-up finds one entry, so an entry of a prefix also carries the latest expiry
+// of all wider prefixes of its kind. Staging therefore visits prefixes in order, wider before
+// narrower, with two stacks of the prefixes around the present one: as they are, and as they will
+// be. A change of a /8 restages every entry inside it.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Keys, values and batches of the overlay's maps.
+// Keys, values and batches of the maps of the overlay.
 #include "ctl/datapath/overlay_table.h"
 
 #include <errno.h>

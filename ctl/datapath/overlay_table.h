@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The four maps of the overlay behind one face: rows with a prefix, whatever the map's key is.
+// One interface to the four maps of the overlay, whatever the key of a map is.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The parts of generations by name, and what is the same for a policy and its test program.
+// The parts of a generation by name, and what a policy and its test program have in common.
 #include "ctl/datapath/parts.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a generation is made of: descriptors of its program and maps, each pinned under its name. For the
-// files of ctl/datapath that load, fill and read generations.
+// The parts of a generation: descriptors of its programs and maps, each pinned under its name.
+//
+// For the files of ctl/datapath that load, fill and read generations.
 #pragma once
 
 #include <stdint.h>

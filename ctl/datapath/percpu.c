@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+// Reads and writes elements of per-CPU arrays, many at once.
 #include "ctl/datapath/percpu.h"
 
 #include <errno.h>

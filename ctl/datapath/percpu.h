@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows of per-CPU maps. The kernel reads and writes a value for every possible CPU, also for those that
-// are off, however little room the caller made: no row without knowing how many there are.
+// Elements of per-CPU maps, with room for every CPU.
+//
+// The kernel reads and writes a value for each possible CPU, also for those that are off, however
+// little room the caller provides: an element must never be read without their number.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Probes by trying, and the libraries' messages on a leash.
+// Probes the kernel by trying, and filters the messages of the libraries.
 #include "ctl/datapath/probe.h"
 
 #include <errno.h>

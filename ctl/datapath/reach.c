@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Read from the program's read-only data and its table of interfaces.
+// Reads the interfaces of a policy from the read-only data and the tables of its program.
 #include "ctl/datapath/reach.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// On which interfaces of an instance does a policy hold? As its program knows it, not by names.
+// On which interfaces of an instance does a policy apply? As its program sees it, not by names.
 #pragma once
 
 #include <stdbool.h>

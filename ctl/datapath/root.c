@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Opens the root program around an instance's maps; libxdp or root_load loads it.
+// Opens the root program around the maps of an instance; libxdp or root_load() loads it.
 #include "ctl/datapath/root.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The root program, opened around an instance's maps.
+// The root program, opened around the maps of an instance.
 #pragma once
 
 #include "ctl/base/err.h"

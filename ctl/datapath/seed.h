@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The key of an instance's rings where the policy has no `seed`: drawn once, kept in /var/lib/weir/NAME/seed
-// and, while the instance runs, in its meta map.
+// The key of the rings of an instance, for policies without `seed`.
+//
+// It is drawn once and kept in /var/lib/weir/NAME/seed and, while the instance exists, in its map `meta`.
 #pragma once
 
 #include "common/hash.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Makes, hands on, reads and writes the maps below gen/N/dynamic/.
+// Makes, inherits, reads and writes the maps below gen/N/dynamic/.
 #include "ctl/datapath/sets.h"
 
 #include <errno.h>

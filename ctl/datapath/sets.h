@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Dynamic sets from outside: what rules and `weir block --set` have put in.
+// Dynamic sets as user space sees them: the addresses that rules and `weir block --set` have added.
+//
+// They are LRU maps: a full one gives up its least recently used address. A map is larger than
+// `max` by what the kernel hands out to each CPU at once; a smaller one would evict too early.
 #pragma once
 
 #include <stddef.h>

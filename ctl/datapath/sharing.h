@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whether an instance can share interfaces with other XDP programs, and what follows for its programs.
+// Whether an instance can share interfaces with other XDP programs, and how its programs are loaded then.
 #pragma once
 
 #include <stdint.h>

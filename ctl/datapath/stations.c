@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The first address of an interface is in the knobs, the others are in a map.
+// Writes the first address of an interface into the knobs and the others into a map.
 #include "ctl/datapath/stations.h"
 
 #include <errno.h>

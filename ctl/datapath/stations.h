@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which MAC addresses frames to this host have, for the datapath, by interface.
+// Tells the datapath, by interface, which MAC addresses belong to this host.
 #pragma once
 
 #include <stdbool.h>

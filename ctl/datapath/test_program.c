@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Test programs: a second program over a generation's tables, for test packets.
+// Test programs: a second program over the tables of a generation, for test packets.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which numbers of backends are in use: none is given again while something names it.
+// Finds the numbers of backends that are in use: none is reused while a slot or a pin names it.
 #include "ctl/table/lb_state.h"
 
 bool lb_ids_has(const struct lb_ids *ids, uint32_t id)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plans a policy's services around those that run: what they are, their slots.
+// Plans the services of a policy around those that run: their settings and their slots.
 #include "ctl/table/lb_plan.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the parts of lb_plan() share.
+// Shared by the parts of lb_plan().
 #pragma once
 
 #include "ctl/table/lb_ring.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plans the members of a service: who is whom, what is kept of them, their numbers.
+// Plans the members of a service: which are the same as before, what is kept of them, their numbers.
 #include "ctl/table/lb_plan.h"
 
 #include <string.h>

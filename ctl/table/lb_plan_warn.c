@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The sentences of refusals and warnings about planned services.
+// The errors and warnings about planned services.
 #include <string.h>
 
 #include "ctl/table/lb_plan.h"

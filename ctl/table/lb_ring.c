@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rings of services: filled from the members as they are, changed, counted.
+// Fills the rings of services from their members, changes them and counts their slots.
 #include "ctl/table/lb_ring.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The ring that the members of a service make, as they are now.
+// The ring that the present members of a service give.
 #pragma once
 
 #include "ctl/table/lb_state.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Services and their members one at a time: found, judged, written as the datapath sees them.
+// Services and their members: look-ups, states, and the form that the datapath reads.
 #include "ctl/table/lb_state.h"
 
 #include <stdlib.h>

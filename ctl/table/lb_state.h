@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the balancer knows and keeps: services, their backends and rings. A policy's services are planned
-// around the state that runs, so that no flow of a living backend moves; drains, weights and health change
-// that state between two policies. Pure: ctl/datapath reads it from the kernel and writes it there.
+// The load-balancer state: services, their backends and rings.
+//
+// The services of a policy are planned around the state that runs, so that no flow of a living
+// backend moves. Drains, weights and failures change that state between two policies. Pure:
+// ctl/datapath reads it from the kernel and writes it there.
 #pragma once
 
 #include <stdbool.h>
