@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir: global options, dispatch, and the one place that turns results into exit statuses.
+// weir: global options, dispatch, and the exit statuses of results.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir apply: switch to a policy; weir confirm and weir rollback: keep it or go back.
+// weir apply, confirm, rollback: switch to a policy, keep it, return to the previous one.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Long and short options, in any order with the words.
+// Parses long and short options, in any order with the words.
 #include "ctl/cmd/args.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Command lines: options by table, so that parsing, refusing and --help come from the same lines.
+// Command lines: options as tables, from which parsing, errors and --help are made.
 #pragma once
 
 #include <stdbool.h>

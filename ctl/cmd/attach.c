@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir attach: put the datapath on interfaces.
+// weir attach: attach the datapath to interfaces.
 #include <errno.h>
 #include <string.h>
 

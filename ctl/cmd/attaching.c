@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Attach with its words, and the way back.
+// Attaches interfaces and reports it, and takes that back after a failure.
 #include "ctl/cmd/attaching.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir block, weir allow: put entries before the policy.
+// weir block, weir allow: add entries to the overlay.
 #include "ctl/cmd/block.h"
 
 #include <errno.h>

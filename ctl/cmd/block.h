@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What block and allow share with the live view.
+// Shared by block, allow and the live view.
 #pragma once
 
 #include "ctl/cmd/command.h"

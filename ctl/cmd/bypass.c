@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir bypass: let everything pass for a while, ended by the kernel. The safe way to ask "is it Weir?".
+// weir bypass: pass every packet for a limited time, which the kernel ends.
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir check: is the policy right, what does it cost, do its expect lines hold?
+// weir check: is a policy valid, what does it cost, do its expectations hold?
 #include <errno.h>
 #include <stdio.h>
 

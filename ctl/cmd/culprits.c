@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Remembers rules until another policy is in force, entries until the overlay's epoch is another one.
+// Caches rules until the policy changes, and entries until the epoch of the overlay changes.
 #include "ctl/cmd/culprits.h"
 
 #include <stdlib.h>

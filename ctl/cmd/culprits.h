@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which rule or entry dropped a packet, for `weir watch`: asked often, so what was read is remembered until it
-// has changed.
+// Which rule or entry dropped a packet, for `weir watch`; asked often, so answers are cached.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir decap: on a backend, take the balancer's tunnel header off packets without a tunnel device.
+// weir decap: on a backend, remove the tunnel headers of the balancer without a tunnel device.
 #include <errno.h>
 #include <net/if_arp.h>
 #include <stdlib.h>

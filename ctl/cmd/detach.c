@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir detach: take the datapath, and only ours, off interfaces.
+// weir detach: detach our programs, and no others, from interfaces.
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir diff: does a policy file differ from the accepted one, in text and in what its names and lists hold?
+// weir diff: compare a policy file with the accepted policy, in text and in what its names and lists contain.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

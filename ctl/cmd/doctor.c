@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir doctor: what keeps Weir from working well here, and the command that mends it.
+// weir doctor: report what keeps Weir from working well here, each with the command that repairs it.
 #include <errno.h>
 #include <net/if_arp.h>
 #include <stdio.h>

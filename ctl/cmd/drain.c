@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir drain, undrain, weight, backend: the pool changed by hand. What is set survives apply and reboot.
+// weir drain, undrain, weight, backend: set overrides of backends, which survive apply and reboot.
 #include <errno.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Devices of services: warnings and a table.
+// Prints the devices of services: warnings and a table.
 #include "ctl/cmd/egress_show.h"
 
 #include "ctl/base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Devices that carry the traffic of services, in words.
+// Prints the devices that carry the traffic of services.
 #pragma once
 
 #include "ctl/cmd/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir explain: what happens to a packet, and because of which rule, line and entry.
+// weir explain PACKET: what happens to a packet, and which rule, line and entry decide it.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

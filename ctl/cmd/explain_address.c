@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir explain ADDRESS: what happens to packets from and to it, and which entries, sets and rules know it.
+// weir explain ADDRESS: what happens to packets from and to it, and which entries, sets and rules contain it.
 #include <stdlib.h>
 #include <string.h>
 

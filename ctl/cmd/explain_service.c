@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The balancer's decision in words and in JSON.
+// Prints the decision of the balancer as text and as JSON.
 #include "ctl/cmd/explain_service.h"
 
 #include "common/service.h"

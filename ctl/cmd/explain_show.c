@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules, overlay entries and defaults in words and in JSON.
+// Prints rules, overlay entries and defaults as text and as JSON.
 #include "ctl/cmd/explain_show.h"
 
 #include "ctl/base/num.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the two forms of `weir explain` share: the words for rules, entries and defaults.
+// Shared by the two forms of `weir explain`: the text for rules, entries and defaults.
 #pragma once
 
 #include "ctl/cmd/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir forget: what is kept for the next attach is kept no longer.
+// weir forget: delete what is stored for the next attach.
 #include <errno.h>
 
 #include "ctl/base/num.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weir help`, made from the command and option tables.
+// `weir help`, made from the tables of commands and options.
 #pragma once
 
 #include "ctl/cmd/command.h"

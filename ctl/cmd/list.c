@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir list: what is blocked and allowed, by whom, until when, and what it has caught.
+// weir list: what is blocked and allowed, by whom, until when, and how many packets it has caught.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir block --live: block, show what is dropped each second, undo at the end.
 //
-// The entries carry a lease that is renewed while we live: killed in any way, nothing stays blocked.
+// The entries have a lease that is renewed while the command runs: however it is killed, nothing stays blocked.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

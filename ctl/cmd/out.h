@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Results on standard output, as text for people or as one JSON document, from the same calls.
+// Results on standard output, as text or as one JSON document, from the same calls.
 //
-// Every document begins with "schema": the version of what its keys mean.
-// out_set_* are data: JSON only. out_line is prose: text only. A table is both: its cells are columns in
-// text and keys in JSON.
+// Each document begins with "schema", the version of its keys. out_set_* are data: JSON only.
+// out_line is prose: text only. A table is both: its cells are columns in text and keys in JSON.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What block, allow, unblock and unallow have in common on the command line.
+// Options that block, allow, unblock and unallow share.
 #pragma once
 
 #include "ctl/cmd/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads frames for `weir watch`: looks at only what is there and never decides anything.
+// Reads captured frames as far as they go, for `weir watch`; decides nothing.
 #include "ctl/cmd/packet_text.h"
 
 #include <netinet/in.h>

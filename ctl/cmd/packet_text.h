@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A captured frame: its fields, and all of it in one line for people.
+// A captured frame: its fields, and all of it in one line.
 #pragma once
 
 #include <stdbool.h>

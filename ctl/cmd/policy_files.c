@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Picks revisions.
+// Finds the revisions and files that commands name.
 #include "ctl/cmd/policy_files.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Findings, costs and options of policy commands.
+// Prints findings and costs of policies, and reads the options of policy commands.
 #include "ctl/cmd/policy_show.h"
 
 #include <stdio.h>

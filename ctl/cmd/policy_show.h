@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What check and apply share: printing a candidate's findings, options that choose names and devices.
+// Shared by check and apply: findings of a candidate, options that select names and devices.
 #pragma once
 
 #include "ctl/cmd/command.h"

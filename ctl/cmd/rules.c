@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Names rules: the program knows rows of counters, the record of its revision knows texts.
+// Names rules: the program knows indexes of counters, the record of the revision knows their text.
 #include "ctl/cmd/rules.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The rules of the policy in force with their counters.
+// The rules of the active policy with their counters.
 #pragma once
 
 #include "ctl/cmd/command.h"

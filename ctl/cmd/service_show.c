@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Words for services.
+// Prints services and backends.
 #include "ctl/cmd/service_show.h"
 
 #include <net/if.h>

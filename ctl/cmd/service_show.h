@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Services and backends in words and in JSON.
+// Services and backends as text and as JSON.
 #pragma once
 
 #include "ctl/base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Addresses, protocols and ports of services in words and in JSON.
+// Prints addresses, protocols and ports of services.
 #include "ctl/cmd/service_vips.h"
 
 #include <stdio.h>

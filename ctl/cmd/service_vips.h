@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which packets a service takes: its addresses, protocols and ports, from the policy in force.
+// Which packets a service takes: its addresses, protocols and ports, from the active policy.
 #pragma once
 
 #include "ctl/cmd/out.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Dynamic sets from the command line.
+// Changes and lists dynamic sets from the command line.
 #include "ctl/cmd/sets.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `block --set`, `unblock --set` and `list --set`: dynamic sets by hand.
+// `block --set`, `unblock --set` and `list --set`: dynamic sets from the command line.
 #pragma once
 
 #include "ctl/cmd/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Times, kinds, interfaces and holders in words.
+// Prints times, kinds, interfaces and owners.
 #include "ctl/cmd/show.h"
 
 #include <errno.h>

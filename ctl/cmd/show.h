@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Pieces of sentences that several commands print.
+// Parts of messages that several commands print.
 #pragma once
 
 #include "ctl/base/text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir status: what is in force where, and what is wrong. Exit status 2 with any alarm.
+// weir status: what is active where, and what is wrong; exit status 2 with any alarm.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

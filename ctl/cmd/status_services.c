@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The balancer's part of weir status: a line for each service, what is set by hand, what is wrong.
+// The balancer's part of weir status: a line for each service, overrides, alarms.
 #include "ctl/cmd/status_services.h"
 
 #include <stdio.h>

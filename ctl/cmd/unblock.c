@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir unblock, weir unallow: take entries away, and say what still holds.
+// weir unblock, weir unallow: remove entries, and report what still applies.
 #include <errno.h>
 #include <string.h>
 #include <time.h>
