@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The policies that come with Weir: each is right, and the kernel agrees with its expect lines."""
+"""The policies that come with Weir: each is valid, and the kernel agrees with its expect lines."""
 
 import re
 

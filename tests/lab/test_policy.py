@@ -25,7 +25,7 @@ from policylab import (
 
 @pytest.fixture(scope="module", name="second")
 def second_link(pair):
-    """The same two hosts over another link, near1 and far1, where XDP may send to."""
+    """The same two hosts over another link, near1 and far1, to which XDP may send."""
     near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
     run(["ip", "link", "add", *near1, "address", pair.near_mac, "type", "veth", "peer", *far1])
     pair.link("set", "near1", "up")
@@ -128,7 +128,7 @@ FIELDS = {
         [(first_fragment(), PASS), (later_fragment(), DROP), (later_fragment(proto=6), PASS),
          (later_fragment(SOURCE6), DROP), (first_fragment(SOURCE6), PASS)],
     ),
-    # RFC 8200 section 4.5: the receiver takes the protocol from the first fragment, whatever this one names.
+    # RFC 8200 section 4.5: the receiver uses the protocol of the first fragment, whatever this one names.
     "fragments drop proto udp, and IPv6 that names another protocol": (
         "fragments drop proto udp",
         [(later_fragment(SOURCE6, nh), DROP) for nh in (0, 6, 43, 58, 59, 60, 255)],
@@ -221,7 +221,7 @@ def test_redirect_to_another_device(pair, second, apply):
         assert far1.received(lambda data: data in frames) == frames
 
 
-# Reject: the client hears of it at once.
+# Reject: the client is notified immediately.
 
 
 def curl_from_far(pair, url):
@@ -231,7 +231,7 @@ def curl_from_far(pair, url):
 
 
 def checksum_errors(pair):
-    """What the client's kernel found wrong in answers."""
+    """The errors that the client's kernel found in answers."""
     names = "IcmpInCsumErrors", "TcpInCsumErrors", "Icmp6InCsumErrors", "IpInHdrErrors"
     found = pair.far(["nstat", "-asz", *names]).stdout.split()
     return [int(found[found.index(name) + 1]) for name in names]
@@ -321,7 +321,7 @@ def test_a_reset_is_not_answered(pair, apply, weir):
     [(socket.AF_INET, Pair.near4, errno.EHOSTUNREACH), (socket.AF_INET6, Pair.near6, errno.EACCES)],
 )
 def test_reject_answers_udp_with_unreachable(pair, apply, family, near, error):
-    """Administratively prohibited, type 3 code 13 and type 1 code 1: so Linux translates them."""
+    """Administratively prohibited, type 3 code 13 and type 1 code 1, as Linux reports them."""
     apply("reject proto udp to port 9")
     before = checksum_errors(pair)
     for size in 0, 1, 7, 8, 9, 43, 1000:
@@ -344,12 +344,12 @@ def test_reject_is_limited(pair, apply, weir):
     after = reasons(weir)
     answered, silent = (after[one] - before[one] for one in ("reply", "rule-reject"))
     assert answered + silent == 6000
-    # A sender gets 50 at once, then 50 a second, whatever HZ is.
+    # A sender gets a burst of 50, then 50 per second, whatever HZ is.
     assert 50 <= answered < 50 * seconds + 100 and silent > 0, (answered, silent, seconds)
 
 
 def test_a_flood_of_forged_senders_starves_no_other(pair, apply, weir):
-    """5,000 senders, as forged ones would be, and then one more: each has a budget of its own."""
+    """5,000 senders, as in a flood with forged sources, and then one more: each has a separate limit."""
     apply("reject proto udp to port 9")
     before = reasons(weir)
     pair.send_from_far(*(bytes(udp(src=f"198.18.{n >> 8}.{n & 255}")) for n in range(5000)))
@@ -363,7 +363,7 @@ def test_a_flood_of_forged_senders_starves_no_other(pair, apply, weir):
     assert reasons(weir)["reply"] == before["reply"] + 1 and len(answers) == 1
 
 
-# Rules that count, log, limit and remember.
+# Rules that count, log, limit and add to sets.
 
 
 def test_count_continues(pair, apply, weir):
@@ -385,7 +385,7 @@ def test_log_is_seen_by_watch_with_its_rule(pair, apply, weir):
 
 
 def burst(count, src=SOURCE4, port=9):
-    """Frames that differ, so that each has an answer of its own."""
+    """Different frames, each with an answer of its own."""
     return [udp(port, src, sport=7000 + number) for number in range(count)]
 
 
@@ -473,12 +473,12 @@ def test_a_dynamic_set_holds_what_it_says(pair, apply, weir):
 def test_a_dynamic_set_goes_with_the_policy_that_names_it(apply, weir):
     apply("set gone dynamic\ndrop from @gone")
     assert list(weir.pins.glob("gen/*/dynamic/gone"))
-    for host in range(1, 4):  # one is kept for the way back, the next command tidies
+    for host in range(1, 4):  # one is kept for rollback, the next command removes it
         apply(f"drop from 192.0.2.{host}")
     assert not list(weir.pins.rglob("gone"))
 
 
-# Default drop, and what it leaves alive.
+# Default drop, and what it does not block.
 
 
 def forget_neighbours(pair):
@@ -516,7 +516,7 @@ def test_essentials_filter(pair, apply):
     assert pair.passes(arp, error, packet(ICMP(type=0))) == [False, False, True]
     forget_neighbours(pair)
     assert not pair.ping4(Pair.far4, "-W0.5")
-    assert pair.ping6(Pair.far6)  # no default touches neighbour discovery
+    assert pair.ping6(Pair.far6)  # no default blocks neighbour discovery
 
 
 def test_a_rule_wins_over_the_essentials(pair, apply):
@@ -533,7 +533,7 @@ def test_neighbour_discovery_meets_only_rules_with_its_type(pair, apply):
     assert pair.passes(advert) == [False]
 
 
-# The overlay beside a policy, counters over many.
+# The overlay together with a policy, counters across several policies.
 
 
 @pytest.fixture(name="overlay")
@@ -580,7 +580,7 @@ def test_counters_follow_the_identity_of_a_rule(pair, apply, weir):
 
 @pytest.fixture(name="tracking")
 def nft_tracking(pair):
-    """The near side's kernel tracks connections."""
+    """The kernel of the near side tracks connections."""
     chain = "type filter hook input priority 0; ct state new counter;"
     pair.near(["nft", "-f", "-"], input=f"table inet lab {{ chain in {{ {chain} }}\n}}\n")
     yield
@@ -592,7 +592,7 @@ def test_established_passes_answers_only(pair, apply, tracking):  # pylint: disa
     assert pair.curl4("203.0.113.20") and pair.curl6("2001:db8:113::20")
     assert pair.query("other.lab")[0] == 0
     assert pair.passes(udp(40000), tcp(40000), tcp(40000, flags="A")) == [False] * 3
-    assert not pair.ping4("203.0.113.20", "-W0.5")  # never ICMP
+    assert not pair.ping4("203.0.113.20", "-W0.5")  # ICMP is never established
 
 
 def test_established_refuses_while_tracking_is_idle(apply):

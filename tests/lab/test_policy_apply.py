@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Switching policies: what refuses, what is kept, trials, the guard, names and lists."""
+"""Switching policies: what is refused, what is kept, trials, the guard, names and lists."""
 
 import contextlib
 import os
@@ -27,11 +27,11 @@ def policies(on, tmp_path):
 
 
 def ports(pair):
-    """Do packets to port 9 and to port 10 pass? No Weir process is needed to know."""
+    """Whether packets to port 9 and to port 10 pass, without any Weir process."""
     return pair.passes(udp(9), udp(10))
 
 
-# What fails changes nothing.
+# A failure changes nothing.
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_if_revision(pair, on, apply):
 
 
 def test_hidden_tags_refuse_a_policy_with_vlan(pair, on, apply):
-    """On veth the sender hides them: v1's sender is v2, near0's is out of sight."""
+    """On veth the sender hides the tags: the sender of v1 is v2, that of near0 cannot be seen."""
     pair.link("add", "v1", "type", "veth", "peer", "v2")
     try:
         printed = apply.fails(3, "drop vlan 7", devices="near0, v1")
@@ -154,7 +154,7 @@ def test_a_rolled_back_policy_can_be_explained_and_restored(pair, on, apply):
     apply(TEN)
     on("rollback")
     history = on.json("history")["revisions"]
-    assert history[0]["path"] == history[1]["path"]  # its file's, not an older revision's name
+    assert history[0]["path"] == history[1]["path"]  # the name of its file, not that of an older revision
     assert on.json("stats")["rules"]
     on("detach")
     assert ports(pair) == PASSES_ALL
@@ -190,7 +190,7 @@ def test_diff(on, apply):
 
 
 def test_diff_says_what_is_not_in_force_here(on, apply):
-    """The accepted policy is one thing, what packets meet another."""
+    """The accepted policy and the policy that packets meet can differ."""
     def what():
         return [(one["what"], one["name"]) for one in on.json("diff", apply.path, status=3)["differences"]]
 
@@ -215,25 +215,25 @@ def test_diff_says_what_is_not_in_force_here(on, apply):
 def test_a_policy_without_an_interface_says_that_no_packet_meets_it(weir, tmp_path):
     path = tmp_path / "lab.weir"
     path.write_text(NINE + "\n")
-    for _ in range(2):  # new, and unchanged
+    for _ in range(2):  # first new, then unchanged
         assert "no interface is attached, so that no packet meets the policy" in weir("apply", path).stderr
     assert weir.json("diff", path, status=3)["differences"][0]["what"] == "in-force"
     weir("attach", "near0")
     assert weir("apply", path).stderr == "" and weir("diff", path).returncode == 0
 
 
-# The same once more.
+# The same policy again.
 
 
 def lasting(on):
-    """in_force() but for pins of the policy before, and records that nobody has accepted."""
+    """in_force(), without objects of the previous policy in bpffs and records that are not accepted."""
     shown, status, programs, _, state, rows, history = in_force(on)
     state = {path: text for path, text in state.items() if ".new/" not in path}
     return shown, status, programs, state, rows, history
 
 
 def same(on, apply, *options):
-    """An apply that must not change anything, in its own words and in all that can be seen."""
+    """An apply that must not change anything, by its message and by everything visible."""
     before = lasting(on)
     dry = on.json("apply", apply.path, "--dry-run", *options)
     assert (dry["changed"], dry["dry_run"]) == (False, True)
@@ -252,7 +252,7 @@ def changes(on, apply, *options):
 
 
 def test_options_that_say_nothing_of_a_set(on, apply):
-    """None is left out silently: --dry-run beside --set would put the address in."""
+    """No option is ignored silently: --dry-run together with --set would add the address."""
     def seen():
         return [one["address"] for one in on.json("list", "--set", "seen")["addresses"]]
 
@@ -287,7 +287,7 @@ def test_apply_of_what_is_in_force_changes_nothing(pair, on, apply, dns):
     same(on, apply, *resolver)
     same(on, apply, *resolver, "--confirm=60s")
     same(on, apply, *resolver, "--volatile", "--note", "once more")
-    assert pair.passes(udp(9, OTHER4)) == [False]  # its bucket is as it was
+    assert pair.passes(udp(9, OTHER4)) == [False]  # the bucket of its rate is unchanged
     assert [one["address"] for one in on.json("list", "--set", "seen")["addresses"]] == seen
     changes(on, apply, *resolver, "--force")
     assert pair.passes(udp(9, OTHER4)) == [True]
@@ -322,7 +322,7 @@ def test_only_what_is_whole_counts_as_in_force(pair, on, apply):
 
 
 def test_an_interface_that_lost_its_program_gets_it_again(pair, on, apply):
-    """Unchanged is what is in force: without the program nothing is."""
+    """"Unchanged" refers to the policy in force: without the program, no policy is in force."""
     apply(NINE)
     revision = on.json("history")["current"]
     on.cut()
@@ -336,8 +336,9 @@ def test_an_interface_that_lost_its_program_gets_it_again(pair, on, apply):
 
 
 def test_a_killed_apply_is_not_taken_for_whole(on, apply):
-    """Between the switch and the end of the command: the next apply of the same does it all again."""
-    for text in TEN, NINE:  # twice, so that there is as much to clear away as later on
+    """Killed between the switch and the end of the command: the next apply of the same policy repeats
+    everything."""
+    for text in TEN, NINE:  # twice, so that as many objects must be removed as later
         apply(text)
     apply.write(TEN)
     log = apply.folder / "calls"
@@ -394,7 +395,7 @@ def test_a_trial_takes_itself_back(pair, on, apply):
     end = time.monotonic() + 3
     assert "on trial for 3s: weir confirm keeps it" in said
     assert ports(pair) == PASSES_NINE
-    assert on.json("history") == before and on("show").stdout == shown  # accepted on confirm only
+    assert on.json("history") == before and on("show").stdout == shown  # accepted only by confirm
     wait_until(end - 0.5)
     assert ports(pair) == PASSES_NINE
     wait_until(end + 0.1)
@@ -433,7 +434,7 @@ def test_rollback_ends_a_trial(pair, on, apply):
     assert "no trial" in on.fails(3, "confirm")
     apply(TEN)
     assert ports(pair) == PASSES_NINE
-    on("rollback")  # to what was accepted before, not to what was tried
+    on("rollback")  # to the accepted policy, not to the one on trial
     assert ports(pair) == PASSES_TEN
 
 
@@ -477,7 +478,7 @@ def test_a_trial_ends_though_everything_is_killed(pair, on, apply):
     assert ports(pair) == PASSES_NINE
     wait_until(end + 0.1)
     assert ports(pair) == PASSES_TEN
-    apply("pass from any")  # and the next command finds all in order
+    apply("pass from any")  # the next command finds a consistent state
     assert ports(pair) == PASSES_ALL
 
 
@@ -491,7 +492,7 @@ def test_a_command_during_and_after_a_trial_keeps_the_overlay(pair, on, apply):
     assert set(on.entries()) == {OTHER4, OTHER6}
 
 
-# The operator's own login.
+# The login of the operator.
 
 @pytest.mark.parametrize("peer", [SOURCE4, SOURCE6])
 def test_a_policy_that_cuts_off_the_own_login_is_refused(pair, on, apply, peer):
@@ -503,7 +504,7 @@ def test_a_policy_that_cuts_off_the_own_login_is_refused(pair, on, apply, peer):
     assert status == 3 and peer in printed and '"cut"' in printed and "always pass" in printed
     assert in_force(on) == before
     status, printed = logged_in(pair, OTHER6 if ":" in peer else OTHER4, command)
-    assert status == 0, printed  # not this login's
+    assert status == 0, printed  # not of this login
     assert not any(pair.free(SOURCE4, SOURCE6))
     on("rollback")
     status, printed = logged_in(pair, peer, [*command, "--force"])
@@ -600,11 +601,11 @@ def test_a_list_that_is_too_short_keeps_the_last_good_one(pair, apply):
 
 
 MILLION = 1_000_000
-REACH_S, REACH_KB = 2, 600 * 1024  # with twice that this test is content
+REACH_S, REACH_KB = 2, 600 * 1024  # the test accepts twice that
 
 
 def million_lines(seed=1):
-    """Even addresses in even networks and, every fourth, a /28 in odd ones: neighbours are free."""
+    """Even addresses in even networks and, every fourth, a /28 in odd ones: their neighbours are not listed."""
     draw = random.Random(seed)
     hosts, nets = set(), set()
     while len(hosts) < MILLION * 3 // 4:

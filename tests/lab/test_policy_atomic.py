@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two policies are swapped 200 times under a stream: each packet meets the one or the other, whole.
+"""Two policies are swapped 200 times under a stream of packets: each packet meets one of them, complete.
 
-The stream is groups of packets, sent back to back, each with its number behind the IP packet: pairs
-of which A passes the first alone and B the second alone, then one that both pass and one that both
-drop. So every packet of a pair names the policy it met. In the order of sending that name may
-change as often as the policy did, and no more; an instant without a policy, or with a mixture of
-the two, would show.
+The stream consists of groups of packets, sent back to back, each with its number after the IP packet: pairs
+of which A passes only the first and B only the second, then one packet that both pass and one that both
+drop. Thus every packet of a pair names the policy that it met. In the order of sending, that name may change
+as often as the policy did, and not more often. A moment without a policy, or with a mixture of the two,
+would be visible.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from labnet import socket_in
 from policylab import OTHER4, OTHER6, SOURCE6, Policies, hits, reasons, tcp, udp
 
 ROUNDS, SWAPS = 50, 200
-GROUPS_S = 550  # of four pairs: 2200 pairs a second
+GROUPS_S = 550  # of four pairs: 2200 pairs per second
 LONGEST_S = 240
 MAGIC = b"weir swap "
 SO_RCVBUFFORCE = 33
@@ -56,7 +56,7 @@ ALWAYS, NEVER = SIZE - 2, SIZE - 1
 
 
 class Stream:
-    """A process that sends groups at an even pace until stop(), which says how many packets."""
+    """A process that sends groups at an even pace until stop(), which returns the number of packets."""
 
     def __init__(self, pair):
         self.result, result = os.pipe()
@@ -89,7 +89,7 @@ class Stream:
 
 
 class Arrivals:
-    """The numbers of the packets that come through to near's stack."""
+    """The numbers of the packets that reach the stack of near."""
 
     def __init__(self, sniffer):
         self.numbers = set()
@@ -169,7 +169,7 @@ def test_every_packet_meets_one_policy_whole(pair, on, tmp_path):
     assert (met[0], met[-1], changes) == ("A", "A", SWAPS)
     assert all(number in arrived for number in range(ALWAYS, sent, SIZE))
     assert not any(number in arrived for number in range(NEVER, sent, SIZE))
-    # Weir saw them all, and the counters of rules and reasons went through 200 swaps.
+    # Weir received all of them, and the counters of rules and reasons survived 200 swaps.
     after = reasons(on)
     passed, dropped = (after[one] - before[one] for one in ("rule-pass", "rule-drop"))
     assert (passed, dropped) == (len(arrived), sent - len(arrived))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where a policy holds: on the interfaces that it names; on all of the instance if it names none."""
+"""Where a policy applies: on the interfaces that it names; if it names none, on all interfaces of the
+instance."""
 
 import contextlib
 import copy
@@ -29,7 +30,7 @@ service www {{ vip {VIP}; port 80; mode dr; backend 10.77.0.2 }}"""
 
 @pytest.fixture(scope="module", name="second")
 def second_link(pair):
-    """The same two hosts over another link with addresses of its own: the way of the operator's login."""
+    """The same two hosts over another link with addresses of its own: the path of the operator's login."""
     near1, far1 = ["near1", "netns", pair.near_netns], ["far1", "netns", pair.far_netns]
     run(["ip", "link", "add", *near1, "address", pair.near_mac, "type", "veth", "peer", *far1])
     for host, device, address in (("near", "near1", NEAR1), ("far", "far1", FAR1)):
@@ -49,7 +50,7 @@ def policies(weir, tmp_path):
 
 @contextlib.contextmanager
 def connection(pair):
-    """A TCP connection over near1: works() says whether bytes come through, both ways."""
+    """A TCP connection over near1: works() returns whether bytes pass in both directions."""
     server = socket_in(pair.near_netns, socket.AF_INET, socket.SOCK_STREAM)
     client = socket_in(pair.far_netns, socket.AF_INET, socket.SOCK_STREAM)
     with server, client:
@@ -97,7 +98,7 @@ def test_other_interfaces_keep_their_connections(pair, second, weir, apply):
         weir("detach", "near1")
         weir("attach", "near1")
         assert works()
-        weir("detach")  # all of it, and back from the record
+        weir("detach")  # all interfaces, and restored from the record
         weir("attach", "near1", "near0")
         assert works()
     assert second.free(OTHER4, SOURCE4) == [False, True]
@@ -125,7 +126,7 @@ def test_entries_and_the_check_for_malformed_packets_hold_there(second, weir, ap
     assert second.free(OTHER4, "203.0.113.77", SOURCE6, SOURCE4) == [False, True, False, True]
     broken = bytes(udp(10))[:30]
     assert second.passes(broken) == [False]
-    apply(f"malformed pass\n{STRICT}")  # of the instance, not of its interfaces
+    apply(f"malformed pass\n{STRICT}")  # settings apply to the instance, not to its interfaces
     assert second.passes(broken) == [True]
 
 
@@ -136,7 +137,7 @@ def test_a_policy_without_names_holds_everywhere(pair, second, weir, apply):
     assert pair.passes(udp(9), udp(10)) == second.passes(udp(9), udp(10)) == [False, True]
 
 
-# Every command says so.
+# Every command reports it.
 
 
 def policy_on(weir):
@@ -199,17 +200,17 @@ def test_explain_with_an_interface_pattern(second, weir, apply):
     assert "is passed: default pass, " in said and "lab.weir:2" in said
 
 
-# The operator's login is on near1.
+# The login of the operator is on near1.
 
 
 def everywhere(weir, apply, text):
-    """Puts a policy in force that names no interface, where Weir is attached."""
+    """Applies a policy that names no interface, where Weir is attached."""
     apply.path.write_text(f"{text}\n")
     weir("apply", apply.path)
 
 
 def from_afar(pair, weir, *words, peer=FAR1):
-    """A command of somebody who is logged in over near1: (status, what it printed)."""
+    """Runs a command as an operator who is logged in over near1: (status, output)."""
     return logged_in(pair, peer, [WEIR, "-n", weir.name, *words], NEAR1)
 
 
@@ -243,9 +244,9 @@ def test_other_logins_are_not_checked(pair, second, weir, apply):
     weir("attach", "near0")
     everywhere(weir, apply, f"default drop\npass from {SOURCE4}")
     status, printed = logged_in(pair, SOURCE4, [WEIR, "-n", weir.name, "attach", "near1"])
-    assert status == 0, printed  # this one is logged in over near0
+    assert status == 0, printed  # this operator is logged in over near0
     weir("detach", "near1")
-    weir("attach", "near1")  # nor one who sits at the console
+    weir("attach", "near1")  # no login on the console is checked
 
 
 def test_a_restore_cuts_off_no_login(pair, second, weir, apply):
@@ -270,7 +271,7 @@ def test_a_policy_for_other_interfaces_refuses_nothing(pair, second, weir, apply
     apply("default drop", devices="near0, near1 optional", check=False)
     weir("detach", "near1")
     status, printed = from_afar(pair, weir, "attach", "near1")
-    assert status == 3, printed  # by its name
+    assert status == 3, printed  # because the policy names it
 
 
 def test_entries_and_sets_are_asked_too(pair, second, weir, apply):
@@ -304,7 +305,7 @@ def test_attaching_an_attached_interface_checks_no_login(pair, second, weir, app
 
 
 def test_attaching_under_a_new_name_asks_the_guard(pair, second, weir, apply):
-    """What is attached is not treated by its new name before that, so its login is in danger only then."""
+    """Attached interfaces get their new name only with attach, so the login is in danger only then."""
     apply("default drop", devices="near0, wall optional")
     weir("attach", "near1")
 
@@ -318,7 +319,7 @@ def test_attaching_under_a_new_name_asks_the_guard(pair, second, weir, apply):
         assert status == 3 and f"your own login from {FAR1}" in printed, printed
         with connection(pair) as works:
             assert works() and pair.xdp_names()["wall"]
-            weir("attach", "wall")  # somebody at the console may
+            weir("attach", "wall")  # an operator on the console may
             assert not works()
     finally:
         rename("wall", "near1")
@@ -331,7 +332,7 @@ def test_a_login_that_cannot_be_placed(pair, second, weir, apply):
     pair.near(attach, env=nowhere)  # without a policy
     weir("detach", "near1")
     apply("default drop")
-    pair.near(attach, env=nowhere)  # with one that does not hold there
+    pair.near(attach, env=nowhere)  # with a policy that does not apply there
     weir("detach", "near1")
     everywhere(weir, apply, "drop port 9")
     done = pair.near(attach, check=False, env=nowhere)
@@ -339,7 +340,7 @@ def test_a_login_that_cannot_be_placed(pair, second, weir, apply):
 
 
 def test_a_login_through_a_bridge(pair, second, weir, apply):
-    """The address is the bridge's, the packets are the port's."""
+    """The address is on the bridge, the packets arrive on its port."""
     try:
         pair.link("add", "bridge1", "type", "bridge")
         pair.link("set", "near1", "master", "bridge1")
@@ -363,13 +364,13 @@ def test_a_login_through_a_bridge(pair, second, weir, apply):
 
 
 def shell(*commands):
-    """An argv that runs one command after the other, each a list of words, with a pause for a number."""
+    """An argv that runs commands one after the other, each a list of words; a number is a pause."""
     words = [f"sleep {one}" if isinstance(one, (int, float)) else " ".join(map(str, one)) for one in commands]
     return ["sh", "-c", "; ".join(words)]
 
 
 def test_an_attach_on_trial_takes_itself_back(pair, second, weir, apply):
-    """No Weir process is needed for it: the connection that it cuts comes back by itself."""
+    """No Weir process is needed: the connection that it cuts recovers by itself."""
     weir("attach", "near0")
     everywhere(weir, apply, f"default drop\n{MARK}pass proto udp")
     with connection(pair) as works:
@@ -459,7 +460,7 @@ def test_detach_and_attach_end_a_trial(pair, second, weir, apply):
     weir("detach")
     weir("attach", "near0")
     weir("attach", "near1", "--confirm=1s")
-    weir("attach", "near1")  # for good
+    weir("attach", "near1")  # permanently
     time.sleep(1.2)
     assert on_near1(pair) and "trial_ms_left" in weir.json("status")
 
@@ -474,7 +475,7 @@ def test_a_block_after_a_trial_does_not_name_an_open_interface(pair, second, wei
 
 
 def test_a_rollback_leaves_interfaces_of_the_trial_open(pair, second, weir, apply):
-    """The policy before names no interface: without its bit in the knobs it would hold on near1 then."""
+    """The previous policy names no interface: without its bit in the knobs it would apply on near1 then."""
     weir("attach", "near0")
     everywhere(weir, apply, f"default drop\n{MARK}")
     with connection(pair) as works:

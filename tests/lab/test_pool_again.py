@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The pool changed by hand once more: after a command that was killed, or that kept nothing on disk."""
+"""Changes of the pool after a command that was killed or that saved nothing to disk."""
 
 import fcntl
 import json
@@ -67,7 +67,7 @@ def test_what_is_kept_can_be_forgotten(node):
 
 
 def test_refresh_keeps_the_source_of_the_policy(node):
-    done = node.json("service", "--refresh", status=3)  # one is silent
+    done = node.json("service", "--refresh", status=3)  # one does not answer
     assert done["changed"] == 0
 
 
@@ -99,7 +99,7 @@ def test_nothing_begins_anew_where_a_pin_is_lost(node, tmp_path, pin):
 
 
 def killed(node, count, *argv):
-    """Dies as it enters its bpf call number `count`."""
+    """Killed when it enters its bpf call number `count`."""
     done = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject=bpf:signal=KILL:when={count}",
                 *node.argv(*argv)], check=False)
     return done.returncode == -9
@@ -123,7 +123,7 @@ def test_a_killed_drain_can_be_finished_or_taken_back(node, tmp_path, again, slo
 
 
 def test_others_go_on_while_an_attach_asks_for_neighbours(node):
-    """One is silent: what waits for it does not hold the lock."""
+    """One backend does not answer: the command that waits for it does not hold the lock."""
     node("detach")
     with subprocess.Popen(node.argv("attach", "near0")) as attach:
         time.sleep(0.5)

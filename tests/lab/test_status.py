@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""weir status: exit status 0 when all is as it should be, 2 with any alarm."""
+"""weir status: exit status 0 without alarms, 2 with any alarm."""
 
 import json
 import re
@@ -10,7 +10,7 @@ BLOCKED = "192.0.2.201"
 
 
 def alarms(weir):
-    """The alarms; exit status and text agree with them."""
+    """The alarms; exit status and text must agree with them."""
     text = weir("status", check=False)
     found = weir.json("status", status=text.returncode)["alarms"]
     assert text.returncode == (2 if found else 0)
@@ -35,7 +35,7 @@ def test_all_is_well(pair, on):
 def test_the_program_was_taken_away(pair, on):
     on.cut()
     assert "'near0' is open, Weir is not on it any more: weir attach near0" in alarms(on)
-    on("attach", "near0")  # as it says
+    on("attach", "near0")  # as the alarm says
     assert alarms(on) == [] and pair.xdp_attached()
 
 
@@ -94,7 +94,7 @@ def test_limits(on):
 
 @pytest.mark.parametrize("drops", [True, False])
 def test_rates(pair, on, drops):
-    """Packets a second, over a quarter of a second during which frames keep coming."""
+    """Packets per second, over a quarter of a second during which frames keep arriving."""
     if drops:
         on("block", BLOCKED)
     status = on.start("-j", "status")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Text from outside reaches the terminal as text: what steers it, or turns a line round, does not."""
+"""External text reaches the terminal as text: control characters and characters that change direction do
+not."""
 
 import json
 import re
@@ -7,7 +8,7 @@ import re
 import pytest
 
 HOSTILE = "a\x1b[2Jb\x07c\x9b31md\u202ee\u2066f\u200fg\u2028h"
-# What older files may hold: written as their strings were, without a sum line as if by hand.
+# What older files may contain: their strings unchanged, without a checksum line, like a file that was edited.
 OLD_FILE = r"""weir-overlay 1 epoch 1
 holder 0 since 1790000000 origin "{0}" list "" name "" note "{0} \"q\"" by "{0}"
 block from 203.0.113.7 by 0 until never
@@ -22,7 +23,7 @@ def escaped(text):
 
 
 def quiet(text):
-    """The text, if it steers nothing but colors of ours."""
+    """The text, if its only control sequences are our colors."""
     left = COLORS.sub("", text)
     assert not STEERS.search(left), repr(left)
     return text

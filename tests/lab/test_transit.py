@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What keeps a host on its link is exempt from blocks and defaults; what it would only route on is not."""
+"""Packets that keep a host on its link are exempt from blocks and defaults; packets that it would only
+forward are not."""
 
 import contextlib
 import itertools
@@ -17,7 +18,7 @@ from scapy.packet import Raw
 from labnet import BUILD, Pair, Sniffer, Weir, run, running_lab
 from policylab import MARK, Policies, packet, reasons
 
-INNER4, INNER6 = "10.78.0.2", "fd78::2"  # behind near, which routes
+INNER4, INNER6 = "10.78.0.2", "fd78::2"  # on the other side of near, which routes
 LATER4, LATER6 = "10.77.0.9", "fd77::9"
 LINK6 = "fe80::77"
 VIP4, VIP6 = "10.79.0.1", "fd79::1"
@@ -31,7 +32,7 @@ numbers = itertools.count(1)
 
 @contextlib.contextmanager
 def routing_lab():
-    """near0 and far0 as ever; behind near a host with 10.78.0.2 and fd78::2."""
+    """near0 and far0 as usual, and a host with 10.78.0.2 and fd78::2 on another link of near."""
     with running_lab() as pair, contextlib.ExitStack() as stack:
         inner = pair.inner = f"t{os.getpid()}-inner{next(numbers)}"
         run(["ip", "netns", "add", inner])
@@ -43,12 +44,12 @@ def routing_lab():
                 run(["ip", "-n", netns, "addr", "add", address, "dev", device, *options])
             run(["ip", "-n", netns, "link", "set", device, "up"])
         run(["ip", "-n", inner, "link", "set", "inner0", "xdpdrv", "obj", BUILD / "lab" / "pass.bpf.o",
-             "sec", "xdp.frags"])  # or veth loses what XDP sends
+             "sec", "xdp.frags"])  # otherwise veth loses what XDP sends
         pair.near(["sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"])
         for netns, device in (pair.near_netns, "near1"), (inner, "inner0"):
             run([*Pair.enter(netns), "sysctl", "-qw", f"net.ipv6.conf.{device}.accept_dad=0"])
-        run(["ip", "-n", pair.near_netns, "route", "del", "default"])  # as before DHCP has brought one
-        pair.near(["ping", "-c1", "-W2", INNER4])  # near knows where inner is
+        run(["ip", "-n", pair.near_netns, "route", "del", "default"])  # as before DHCP has configured one
+        pair.near(["ping", "-c1", "-W2", INNER4])  # near learns the neighbour inner
         pair.near(["ping", "-6", "-c1", "-W2", INNER6])
         yield pair
 
@@ -73,7 +74,7 @@ def policies(weir, tmp_path):
 
 
 def arrive(router, *frames):
-    """How many of these packets inner gets: each is marked by its length."""
+    """The number of these packets that inner receives: each is marked by its length."""
     sizes = {}
     with contextlib.closing(Sniffer(router.inner, "inner0")) as sniffer:
         for number, frame in enumerate(frames):
@@ -99,7 +100,7 @@ def errors(dst4, dst6):
 
 
 def test_the_router_routes(router, weir):
-    """So that what is not seen below has been stopped."""
+    """The precondition of the tests below: without Weir, these packets arrive."""
     frames = [*discovery(INNER6), dhcp(INNER4), *errors(INNER4, INNER6)]
     assert arrive(router, *frames) == list(range(len(frames)))
 
@@ -112,7 +113,7 @@ def test_a_block_stops_discovery_for_others(router, weir):
 
 
 def test_a_block_does_not_cut_the_link(router, weir):
-    """To the host itself: its addresses, also one that came later, its link, and groups."""
+    """To the host itself: its addresses, including a later one, its link, and multicast groups."""
     weir("block", "--both", "--force", "::/0")
     run(["ip", "-n", router.near_netns, "addr", "add", f"{LATER6}/64", "dev", "near0", "nodad"])
     try:
@@ -136,7 +137,7 @@ def test_default_drop_stops_what_is_for_others(router, weir, apply):
 
 
 def test_default_drop_keeps_the_host_alive(router, apply):
-    """Its own addresses, also one that comes while the policy is in force."""
+    """Its own addresses, including one that is added while the policy is in force."""
     apply(f"default drop\n{MARK}")
     own = [(Pair.near4, Pair.near6), ("10.78.0.1", "fd78::1"), (LATER4, LATER6)]
     for address in f"{LATER4}/24", f"{LATER6}/64":
@@ -157,7 +158,7 @@ def test_default_drop_keeps_the_host_alive(router, apply):
 
 
 def test_a_host_that_does_not_route_is_asked_for_nothing(pair, tmp_path):
-    """A DHCP server sends to the address that its client shall have: RFC 2131."""
+    """A DHCP server sends to the address that its client will have: RFC 2131."""
     weir = Weir(pair)
     try:
         weir("attach", "near0", "--max-entries", "1000")
@@ -168,7 +169,7 @@ def test_a_host_that_does_not_route_is_asked_for_nothing(pair, tmp_path):
 
 
 def test_what_is_bridged_is_of_the_same_link(router, weir):
-    """A frame to another station is not routed here: its discovery is left alone, as before."""
+    """A frame to another station is not routed here: its discovery is passed, as before."""
     weir("block", "--both", "--force", Pair.far6)
     frames = discovery(INNER6)
     for frame in frames:
@@ -185,7 +186,7 @@ def test_rules_hold_for_discovery_in_transit(router, weir, apply):
 
 
 def test_errors_for_a_service_are_essential(router, weir, apply):
-    """A VIP is no address of the host; what quotes none of its flows is for nobody."""
+    """A VIP is not an address of the host; an error that quotes none of its flows is for no backend."""
     backend = "10.78.0.2"
     apply(f"default drop\n{MARK}"
           f"service web {{ vip {VIP4}, {VIP6}; port 80; mode ipip; backend {backend} }}")
@@ -217,7 +218,7 @@ EXPLAINED = [
 
 @pytest.mark.usefixtures("router")
 def test_explain_knows_the_routes(weir, apply):
-    """An expect line does not: there the host is one that all of its packets are for."""
+    """An expect line does not consult them: it assumes a host to which all packets are addressed."""
     apply("default drop\n" + "\n".join(f"expect pass via essentials {words}"
                                        for words, _ in EXPLAINED if "icmp6" not in words))
     for words, verdict in EXPLAINED:
@@ -225,7 +226,7 @@ def test_explain_knows_the_routes(weir, apply):
 
 
 def test_a_bridge_may_forward_where_its_port_does_not(weir_on, tmp_path):
-    """So it is with settings for each link, of systemd-networkd for instance."""
+    """With settings for each link, as by systemd-networkd."""
     with contextlib.ExitStack() as stack:
         router = stack.enter_context(routing_lab())
         router.link("add", "br0", "address", router.near_mac, "type", "bridge", "forward_delay", "0")
@@ -248,7 +249,8 @@ def test_a_bridge_may_forward_where_its_port_does_not(weir_on, tmp_path):
 
 
 def test_ipv6_is_forwarded_whatever_the_device_says(weir_on, tmp_path):
-    """A router that takes advertisements on a device has forwarding=0 there; the kernel asks the switch for all."""
+    """A router that accepts advertisements on a device has forwarding=0 there; the kernel checks the switch
+    for all."""
     with contextlib.ExitStack() as stack:
         router = stack.enter_context(routing_lab())
         router.near(["sysctl", "-qw", "net.ipv6.conf.near0.forwarding=0"])
@@ -263,7 +265,7 @@ def test_ipv6_is_forwarded_whatever_the_device_says(weir_on, tmp_path):
 
 
 def test_a_routing_header_leads_through_the_router(router, weir, apply):
-    """It is addressed to the router, who sends it on to the next segment."""
+    """It is addressed to the router, which forwards it to the next segment."""
     switches = [f"net.ipv6.conf.{name}.seg6_enabled" for name in ("all", "near0")]
     if router.near(["sysctl", "-qw", *(f"{name}=1" for name in switches)], check=False).returncode:
         pytest.skip("this kernel knows no segment routing")

@@ -11,12 +11,12 @@ from scapy.layers.inet import TCP
 
 from policylab import Policies, packet, ping, tcp, udp
 
-BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # nobody else speaks from there
+BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # no other traffic from there
 
 
 @pytest.fixture(name="drops")
 def dropped_all_the_time(pair, on):
-    """Frames that are dropped, again and again while the test looks."""
+    """Frames that are dropped, repeatedly while the test watches."""
     on("block", BLOCKED4, BLOCKED6)
     done = threading.Event()
 
@@ -25,7 +25,7 @@ def dropped_all_the_time(pair, on):
         while not done.is_set():
             for frame in frames:
                 pair.send_from_far(frame)
-                time.sleep(0.02)  # an event a jiffy and CPU is all there is
+                time.sleep(0.02)  # the maximum is one event per jiffy and CPU
 
     sender = threading.Thread(target=send)
     sender.start()
@@ -56,7 +56,7 @@ def test_json_is_one_document_a_line(on):
 
 
 def watched(pair, on, count, *frames):
-    """What -j watch says of frames sent until there are so many events."""
+    """What -j watch prints about frames that are sent until there are that many events."""
     process = on.start("-j", "watch", "-c", count)
     time.sleep(0.3)
     while process.poll() is None:
@@ -82,7 +82,7 @@ def test_json_has_fields_and_the_entry(pair, on):
     assert (six["vlans"], six["ethertype"], six["from"], six["to"]) == ([], "0x86dd", BLOCKED6, pair.near6)
     assert (to["reason"], to["flags"]) == ("block-to", ["syn", "ack"])
     on("unblock", "192.0.2.0/24")
-    on("block", BLOCKED4)  # what has changed meanwhile counts
+    on("block", BLOCKED4)  # changes made meanwhile apply
     assert {event["entry"] for event in watched(pair, on, 2, pair.udp(BLOCKED4))} == {BLOCKED4}
 
 
