@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""strace makes one system call of a command fail, or kills the command on entering it.
+"""strace makes one system call of a command fail, or kills the command on entry to the call.
 
-A kill before every call is all there is to kill: what happens between two calls (stores into mapped
-maps) is whole. Everything is chosen by number, so that a run can be repeated.
+A kill on entry to each call covers all kills: the work between two calls (stores into mapped maps) is
+complete. Every fault is chosen by number, so that a run can be repeated.
 """
 
 import collections
@@ -21,8 +21,8 @@ CALLS = (
     "renameat2", "unlink", "unlinkat", "rmdir", "mmap", "setns", "mkdir", "mkdirat", "flock",
     "exit_group",
 )
-MANY = {"bpf", "openat", "mmap", "unlinkat", "mkdir"}  # of these a quick run takes every n-th
-FIRST_OWN = "setns"  # of -N; before it come the loader's calls, and those that find the login
+MANY = {"bpf", "openat", "mmap", "unlinkat", "mkdir"}  # a quick run injects every n-th of these
+FIRST_OWN = "setns"  # of -N; calls before it are those of the loader and of the search for the login
 CALL = re.compile(r"^(?:\d+ +)?([a-z_0-9]+)\(")
 
 
@@ -36,7 +36,7 @@ class Fault(typing.NamedTuple):
 
 
 class Outcome(typing.NamedTuple):
-    status: int  # as the shell has it, or minus the signal
+    status: int  # as in the shell, or minus the signal
     reached: bool
     printed: str
 
@@ -54,8 +54,8 @@ def traced(weir, argv, log, *options):
 
 
 def calls_of(weir, argv, log):
-    """The injectable calls of a command that runs unharmed, in order: [(name, how many of that name
-    before and with it)]; how many come before its own first one; how it ended."""
+    """The injectable calls of a command without a fault, in order: [(name, count of that name up to and
+    including this one)]; the number of calls before its first own one; its exit status."""
     done = traced(weir, argv, log, "-e", "trace=" + ",".join(CALLS))
     counts, calls, own = collections.Counter(), [], None
     for line in log.read_text(errors="replace").splitlines():
@@ -67,18 +67,18 @@ def calls_of(weir, argv, log):
 
 
 def faults_of(calls, own, stride, rare_stride=1):
-    """What to inject, from call `own` on: every stride-th of the frequent calls and every rare_stride-th
-    of the others, another one for each kind of fault."""
+    """The faults to inject, from call `own` on: every stride-th of the frequent calls and every
+    rare_stride-th of the others, another one for each kind of fault."""
     for place, kind in enumerate(KINDS):
         for number, (call, nth) in enumerate(calls):
             step = stride if call in MANY else rare_stride
             chosen = number >= own and number % step == place * step // len(KINDS)
-            if chosen and (kind == KILL or call != "exit_group"):  # exit knows no error
+            if chosen and (kind == KILL or call != "exit_group"):  # exit does not fail
                 yield Fault(call, nth, kind)
 
 
 def injected(weir, argv, fault, log):
-    """Runs the command with that one fault."""
+    """Runs the command with that fault."""
     how = "signal=KILL" if fault.what == KILL else f"error={fault.what}"
     done = traced(weir, argv, log, "-e", f"trace={fault.call}",
                   "-e", f"inject={fault.call}:{how}:when={fault.nth}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A command, the machine it runs on, and what must hold after any one fault in it."""
+"""A command, the machine on which it runs, and what must be true after any single fault in it."""
 
 import concurrent.futures
 import pathlib
@@ -11,9 +11,9 @@ from labnet import Sniffer, Weir, numbers, socket_in
 
 WORKERS = 4
 SHOWN = 8  # failures
-FULL_CHECK = 8  # after every such fault the instance is taken away and made again as well
-STATUSES = (0, 1, 2, 3)  # of a command that ended by itself
-LOADER = (127, -11)  # the dynamic loader could not start it, or died of its first mmap
+FULL_CHECK = 8  # after every n-th fault the instance is also removed and created again
+STATUSES = (0, 1, 2, 3)  # of a command that exited by itself
+LOADER = (127, -11)  # the dynamic loader could not start it, or crashed on its first mmap
 left_out = []  # a line for each sweep
 
 
@@ -30,14 +30,14 @@ class Prober:
         number = f"the end {next(numbers)}"
         end = bytes(self.lab.ether())[:12] + b"\x88\xb5" + number.encode().ljust(60)
         frames = [bytes(frame) for frame in frames]
-        list(self.sniffer.frames(wait=0.0001))  # late ones of the last time
+        list(self.sniffer.frames(wait=0.0001))  # late frames of the previous call
         for frame in [*frames, end]:
             self.out.send(frame)
         got = self.sniffer.until(lambda data: data == end)
         return [frame in got for frame in frames]
 
     def free(self, sources):
-        """Do packets from these addresses get through?"""
+        """Whether packets from these addresses pass."""
         return self.passes(self.lab.udp(source) for source in sources)
 
     def close(self):
@@ -46,13 +46,13 @@ class Prober:
 
 
 class Scenario:
-    """Begins anew in a lab for each worker; a subclass says what `whole` means."""
+    """Starts afresh in a lab for each worker. A subclass defines `whole`."""
 
     argv = ()
-    ends = (0,)  # statuses of a run unharmed
-    after = None  # what whole() says when all was done
+    ends = (0,)  # exit statuses of a run without a fault
+    after = None  # what whole() returns after completion
     stride, rare_stride = 12, 1  # of a quick run
-    loader = False  # a full run includes the calls of the loader, the same in all commands
+    loader = False  # a full run includes the calls of the loader, which are the same in all commands
 
     def __init__(self, lab):
         self.lab = lab
@@ -71,20 +71,20 @@ class Scenario:
         self.weir.remove()
 
     def prepare(self):
-        """Once, and again after a failure."""
+        """Runs once, and again after a failure."""
 
     def before(self):
-        """Makes the state the command starts from."""
+        """Creates the state in which the command starts."""
 
     def whole(self):
-        """Asserts that packets, and what the commands say, are all of one state; returns its name."""
+        """Asserts that packets and the output of commands agree on one state; returns its name."""
         raise NotImplementedError
 
     def go_on(self, state, fault, outcome):
         """Asserts that the next command works."""
 
     def start_again(self, state):
-        """Asserts that detach leaves nothing, and that attach brings back what was accepted."""
+        """Asserts that detach removes everything, and that attach restores what was accepted."""
 
     def check(self, number, fault, outcome):
         if not outcome.killed:
@@ -102,7 +102,7 @@ class Scenario:
             self.start_again(state)
 
     def try_one(self, number, fault):
-        """An account of what went wrong, or None; and whether the fault was met."""
+        """A report of the failure, or None; and whether the fault was reached."""
         outcome = None
         try:
             self.before()
@@ -120,7 +120,7 @@ class Scenario:
 
 
 def choose(scenario):
-    """The faults for a scenario, from a run unharmed."""
+    """The faults for a scenario, from a run without a fault."""
     scenario.before()
     calls, own, outcome = calls_of(scenario.weir, scenario.argv, scenario.log)
     scenario.check(1, UNHARMED, outcome)
@@ -133,8 +133,8 @@ def choose(scenario):
 
 
 def sweep(kind, labs, ways):
-    """Injects every chosen fault, shared by the workers; a kill must have left it in each of these
-    ways at least once."""
+    """Injects every chosen fault, shared by the workers. A kill must have left the scenario in each of these
+    states at least once."""
     scenarios = [kind(lab) for lab in labs]
     try:
         faults = choose(scenarios[0])
@@ -147,7 +147,7 @@ def sweep(kind, labs, ways):
     failures = [account for account, _ in results if account]
     shown = "\n".join(failures[:SHOWN])
     assert not failures, f"{len(failures)} of {len(faults)} faults:\n{shown}"
-    # A few calls more or less: as many generations as lie about, programs that came late.
+    # A few calls more or less, depending on the number of generations and on late programs.
     reached = sum(met for _, met in results)
     spare = 1 + len(faults) * 0.06
     assert len(faults) - reached <= spare, f"only {reached} of {len(faults)} faults were met"

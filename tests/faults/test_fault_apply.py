@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""apply, confirm, rollback: the old policy or the new one, whole, and the overlay as it was."""
+"""apply, confirm, rollback: the old policy or the new one, complete, and the overlay unchanged."""
 
 from inject import EVERYTHING
 from labnet import Pair
@@ -30,7 +30,7 @@ QUESTION = ("explain", "udp", "from", SOURCE4, "to", Pair.near4, "port", 10)
 
 
 class Policy(Scenario):
-    """In force: old, and a block."""
+    """In force: the old policy and a block."""
 
     after = "new"
 
@@ -72,7 +72,7 @@ class Policy(Scenario):
         return state
 
     def accepted(self, state):
-        """Which policy the record must name."""
+        """The policy that the record must name."""
         return state
 
     def go_on(self, state, fault, outcome):
@@ -105,7 +105,7 @@ class Apply(Policy):
 
 
 class Trial(Policy):
-    """A trial is the kernel's alone."""
+    """A trial is only in the kernel."""
 
     stride, rare_stride = 24, 2
 
@@ -130,7 +130,7 @@ class Trial(Policy):
 
 
 class Confirm(Policy):
-    """Packets meet the new policy before and after; the deadline and the record are what changes."""
+    """Packets meet the new policy before and after; only the deadline and the record change."""
 
     after = "confirmed"
 
@@ -157,7 +157,7 @@ class Confirm(Policy):
 
 
 class EndTrial(Confirm):
-    """rollback, while a trial runs."""
+    """rollback, during a trial."""
 
     after = "old"
 
@@ -170,7 +170,7 @@ class EndTrial(Confirm):
 
 
 class Rollback(Apply):
-    """rollback to the revision before: an apply of its record."""
+    """rollback to the previous revision: an apply of its record."""
 
     stride, rare_stride = 48, 3
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guards of block and attach: whatever call of their looks fails, own addresses and login stay free."""
+"""The guards of block and attach: whichever call of their checks fails, own addresses and the login stay
+reachable."""
 
 import collections
 
@@ -14,7 +15,7 @@ ERRORS = ("ENOMEM", "EPERM", "ENOBUFS") if EVERYTHING else ("ENOMEM",)
 
 
 def looks_of(weir, argv, log):
-    """How often each of these calls comes in an unharmed run."""
+    """The number of each of these calls in a run without a fault."""
     done = traced(weir, argv, log, "-e", "trace=" + ",".join(LOOKS))
     counts = collections.Counter(
         match[1] for line in log.read_text(errors="replace").splitlines() if (match := CALL.match(line)))
@@ -23,7 +24,7 @@ def looks_of(weir, argv, log):
 
 @pytest.fixture(name="targets")
 def guarded_targets(pair, on):
-    """An own address, and a prefix that holds one: what they are refused for."""
+    """An own address, and a prefix that contains one: the reason why they are refused."""
     return {pair.near4: "an address of this host", "fd77::/120": "an address of this host",
             pair.far4: "the default gateway"}
 
@@ -57,7 +58,7 @@ def test_force_says_that_it_does_not_know(on, targets, tmp_path):
 
 
 def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
-    """Entered by nsenter, the namespace is the login's own; its look fails at each file of /proc."""
+    """The namespace, entered by nsenter, is that of the login; the check fails at each file of /proc."""
     log, found = tmp_path / "log", set()
     for nth in range(1, 60):
         done = pair.near(["strace", "-f", "-qq", "-o", log,
@@ -75,7 +76,7 @@ def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
 
 @pytest.fixture(name="elsewhere")
 def policy_that_waits(pair, weir, tmp_path):
-    """In force on v1, and on whatever comes to it: nothing passes there."""
+    """In force on v1 and on any new interface of that name: no packet passes there."""
     pair.link("add", "v1", "type", "veth", "peer", "v2")
     weir("attach", "v1", "--max-entries", "64")
     policy = tmp_path / "lab.weir"
@@ -92,7 +93,7 @@ def calls_in(log, call):
 
 @pytest.mark.parametrize("call", ["openat", "sendto", "recvmsg", "socket", "readlinkat", "bpf"])
 def test_no_failing_look_attaches_where_the_login_is(pair, elsewhere, tmp_path, call):
-    """By ssh over near0, where the policy would cut it off: whatever call fails, it is not attached."""
+    """By ssh over near0, where the policy would cut it off: whichever call fails, it is not attached."""
     log, attach = tmp_path / "log", [WEIR, "-n", elsewhere.name, "attach", "near0"]
     strace = ["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}"]
     status, printed = logged_in(pair, SOURCE4, [*strace, *attach])

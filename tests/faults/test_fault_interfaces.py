@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""attach and detach: each interface is whole, so whatever is attached does what was accepted and blocked."""
+"""attach and detach: each interface is complete, so any attached interface applies the accepted policy and
+the entries."""
 
 import json
 
@@ -51,7 +52,7 @@ class Attach(Scenario):
         assert self.whole() == ()
 
     def whole(self):
-        """The interfaces that carry the program; each is probed."""
+        """The interfaces that have the program; each is tested with packets."""
         names = tuple(name for name, program in sorted(self.lab.xdp_names().items()) if program)
         for name, prober in self.probers.items():
             passes = prober.passes(FRAMES)
@@ -78,7 +79,7 @@ class Attach(Scenario):
 
 
 class AttachOneMore(Attach):
-    """Two at once, of which one is attached already: that one stays so in any case."""
+    """Two at once, of which one is attached already: that one stays attached in any case."""
 
     devices = ("near0", "near1")
     argv = ("attach", "near0", "near1")
@@ -89,7 +90,7 @@ class AttachOneMore(Attach):
 
 
 class AttachOnTrial(AttachOneMore):
-    """What comes on trial is never there without the deadline that takes it back."""
+    """An interface on trial is never attached without the deadline that detaches it."""
 
     argv = ("attach", "near0", "near1", "--confirm=60s")
 
@@ -105,7 +106,7 @@ class AttachOnTrial(AttachOneMore):
             self.weir("rollback")
             assert self.whole() == ("near0",)
         else:
-            # One that was killed on its way may have left a trial, with nothing attached yet.
+            # A killed command may have left a trial with nothing attached yet.
             done = self.weir("attach", "near1", "--confirm=60s", check=False)
             if done.returncode == 3:
                 self.weir("rollback")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What somebody else does to the maps while a command works on them: strace holds the command before a
-call, and the test fills a map, or deletes a key, in its back."""
+"""Changes of the maps by others while a command works on them: strace holds the command before a call, and
+the test meanwhile fills a map or deletes a key."""
 
 import contextlib
 import re
@@ -9,7 +9,7 @@ import time
 
 from labnet import run
 
-HELD_S = 3  # strace's delay, ended by us
+HELD_S = 3  # delay of strace, which the test ends
 POSSIBLE = "/sys/devices/system/cpu/possible"
 HOSTS = 64
 OLD = [f"192.0.2.{i}" for i in range(10)]
@@ -21,7 +21,7 @@ def traced(weir, argv, log, *options):
 
 
 def number_of(weir, argv, log, operation):
-    """How many bpf calls come before the first of that operation and with it, when all goes well."""
+    """The number of bpf calls up to and including the first one of that operation, in a run without a fault."""
     run(traced(weir, argv, log))
     calls = [line for line in log.read_text().splitlines() if re.match(r"\d+ +bpf\(", line)]
     return next(n for n, line in enumerate(calls, 1) if operation in line)
@@ -29,7 +29,7 @@ def number_of(weir, argv, log, operation):
 
 @contextlib.contextmanager
 def held(weir, argv, log, nth):
-    """The command, held before its nth bpf call while the body runs; then it goes on."""
+    """The command, held before its nth bpf call while the body runs; then it continues."""
     log.write_text("")
     delay = f"inject=bpf:delay_enter={HELD_S * 1000000}:when={nth}"
     process = subprocess.Popen([str(word) for word in traced(weir, argv, log, "-e", delay)],
@@ -50,7 +50,7 @@ def keys(addresses):
 
 
 def batch(folder, lines):
-    """Many bpftool commands at once."""
+    """Runs many bpftool commands at once."""
     script = folder / "batch"
     script.write_text("\n".join(" ".join(line) for line in lines) + "\n")
     run(["bpftool", "batch", "file", script])
@@ -76,13 +76,13 @@ def test_map_full_in_the_middle_of_a_batch(pair, weir, tmp_path):
     assert command.returncode == 2 and "cannot write the overlay: E2BIG" in command.said
     assert set(weir.entries()) == set(OLD)
     assert pair.free(OLD[0], NEW[0], NEW[-1], strangers[0]) == [False, True, True, True]
-    weir("block", "-f", listed)  # the strangers' rows say nothing, so they make room
+    weir("block", "-f", listed)  # the values of foreign keys are empty, so they are replaced
     assert set(weir.entries()) == {*OLD, *NEW}
     assert pair.free(OLD[0], NEW[0], NEW[-1], strangers[0]) == [False, False, False, True]
 
 
 def delete_while(weir, tmp_path, operation, address):
-    """unblock of an address, whose key is gone when the command comes to that operation."""
+    """unblock of an address whose key is deleted before the command reaches that operation."""
     log, pin = tmp_path / "log", weir.pins / "hosts4"
     nth = number_of(weir, ("unblock", address), log, operation)
     weir("block", address)
@@ -100,7 +100,7 @@ def test_delete_of_a_missing_key(pair, on, tmp_path):
 
 
 def test_update_of_a_missing_key(pair, on, tmp_path):
-    """Nothing is committed; what somebody else took away is gone all the same."""
+    """Nothing is committed; the deleted key is gone nevertheless."""
     on("block", *OLD)
     command = delete_while(on, tmp_path, "BPF_MAP_UPDATE_ELEM", OLD[0])
     assert command.returncode == 2 and "cannot write the overlay: ENOENT" in command.said
@@ -126,7 +126,7 @@ service web {
 
 
 def test_an_unknown_number_of_cpus(pair, weir, tmp_path):
-    """A row of a per-CPU map has a value for each CPU, however little room there is for them."""
+    """A value of a per-CPU map has one element for each CPU, however little room there is."""
     policy, log = tmp_path / "policy.weir", tmp_path / "log"
     policy.write_text(POLICY)
     uncounted = ["strace", "-f", "-qq", "-e", "signal=none", "-o", log, "-P", POSSIBLE,

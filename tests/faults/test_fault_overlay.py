@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""block -f, unblock -f: all of the list or nothing of it, in the datapath and in the book."""
+"""block -f, unblock -f: all of the list or nothing, in the datapath and in the store."""
 
 from scenario import Scenario, sweep
 
@@ -7,7 +7,7 @@ OLD = [*(f"192.0.2.{i}" for i in range(50)), "198.51.100.0/24", "2001:db8:100::/
 NEW = [*(f"203.0.113.{i}" for i in range(50)), "198.51.0.0/16", "2001:db8::/32", "2001:db8::2",
        "198.51.100.128/25", "2001:db8:100:8000::/49"]  # around old ones and inside of them
 LATER = "100.64.0.2"
-# Source: does it pass with OLD alone, with NEW as well?
+# Source: whether it passes with OLD only, and with NEW as well.
 PROBES = {"192.0.2.7": (False, False), "2001:db8::1": (False, False),
           "198.51.100.9": (False, False), "198.51.100.200": (False, False),
           "2001:db8:100:8000::1": (False, False), "203.0.113.7": (True, False),
@@ -77,7 +77,7 @@ class Unblock(Block):
 
 
 class BlockThenReattach(Block):
-    """The instance goes and comes before anything else tidies up."""
+    """The instance is removed and created before anything else tidies."""
 
     stride = 16
     loader = False

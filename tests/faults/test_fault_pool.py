@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""drain, weight, apply and trials of a running pool: the ring before or the one after, whole, and no flow that is
-known moves in any case."""
+"""drain, weight, apply and trials of a running pool: the previous ring or the new one, complete, and no
+known flow moves in either case."""
 
 from labnet import numbers, run
 from policylab import packet
@@ -11,7 +11,7 @@ from scenario import Prober, Scenario, sweep
 VIP = "10.77.9.1"
 KNOWN, FRESH = 48, 64
 POOLS = {"before": (1, 2, 3), "after": (2, 3, 4)}
-# Who gets new flows; with 64 of them, that somebody gets none of his third by chance is out of the question.
+# The backends of new flows. With 64 flows, it is practically impossible that one gets none of its third by chance.
 RINGS = {"before": {1, 2, 3}, "drained": {2, 3}, "after": {2, 3, 4}}
 
 
@@ -35,7 +35,7 @@ def segment(flow, flags):
 
 
 class PoolProber(Prober):
-    """Sees what comes back out of near0, by the backend it is for."""
+    """Sees the packets that leave by near0, by backend."""
 
     def __init__(self, lab):
         super().__init__(lab)
@@ -43,7 +43,7 @@ class PoolProber(Prober):
         self.sniffer = type(self.sniffer)(lab.far_netns, lab.far_device)
 
     def owners(self, flows, flags):
-        """The backend, by number, for a segment of each flow; None: for nobody."""
+        """The number of the backend for a segment of each flow; None: no backend."""
         list(self.sniffer.frames(wait=0.0001))
         frames = [segment(flow, flags) for flow in flows]
         for frame in frames:
@@ -67,7 +67,7 @@ class PoolProber(Prober):
 
 
 class Pool(Scenario):
-    """Three backends; flows that are known, wherever slots have changed to since."""
+    """Three backends; flows that are known, whatever the slots have changed to since."""
 
     after = "drained"
     undo = ("undrain", address(1))
@@ -95,7 +95,7 @@ class Pool(Scenario):
         return [next(numbers) for _ in range(count)]
 
     def learn(self):
-        """Flows, and where they go from now on."""
+        """Flows, and their backends from now on."""
         self.flows = self.fresh(KNOWN)
         self.homes = self.prober.owners(self.flows, "S")
         assert None not in self.homes
@@ -117,7 +117,7 @@ class Pool(Scenario):
             raise AssertionError(f"new flows go to {found}")
         service = self.weir.json("service", "web")["services"][0]
         rows = {row["backend"]: row["slots"] for row in service["backends"]}
-        assert sum(rows.values()) == service["slots"], "slots of nobody"
+        assert sum(rows.values()) == service["slots"], "slots of unknown backends"
         owners = {number for number in range(1, 5) if rows.get(address(number))}
         assert owners == RINGS[name], f"service says {owners}, packets {found}"
         self.state = name
@@ -131,7 +131,7 @@ class Pool(Scenario):
         assert len(list((self.weir.pins / "gen").iterdir())) <= 4
 
     def restart(self, states):
-        """From what is on disk, as after a boot."""
+        """From the files on disk, as after a reboot."""
         self.weir("detach", "--force")
         assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
         self.weir("attach", "near0", "--max-entries", "64")
@@ -168,7 +168,7 @@ class Change(Pool):
 
 
 class ChangeOnTrial(Change):
-    """The kernel's alone: a boot brings back what was before."""
+    """Only in the kernel: a reboot restores the previous policy."""
 
     stride, rare_stride = 96, 8
 
@@ -193,7 +193,7 @@ class ChangeOnTrial(Change):
 
 
 class EndOfTrial(ChangeOnTrial):
-    """rollback, while a trial runs."""
+    """rollback, during a trial."""
 
     after = "before"
     stride, rare_stride = 24, 2

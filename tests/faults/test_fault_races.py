@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two commands at once, over and over: each outcome is that of the one after the other."""
+"""Two commands at once, repeatedly: each result is that of the two commands in sequence."""
 
 import subprocess
 
@@ -14,7 +14,7 @@ ADDRESSES = [*(f"203.0.113.{i}" for i in range(20)), "2001:db8::/32"]
 
 
 def both(weir, one, other):
-    """Starts two commands; their exit statuses and what they said."""
+    """Starts two commands; returns their exit statuses and output."""
     running = [subprocess.Popen(weir.argv(*argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 text=True) for argv in (one, other)]
     said = [process.communicate(timeout=60)[0] for process in running]
@@ -41,7 +41,7 @@ def test_block_against_unblock(pair, on, tmp_path):
 
 
 def test_apply_against_apply(pair, on, tmp_path):
-    """The loser of the race for the lock comes second, so both are applied; the record names the same."""
+    """The command that gets the lock second is applied second; the record names the same policy."""
     paths = {}
     for name, text in ("nine", NINE), ("ten", TEN):
         paths[name] = Policies(on, tmp_path).write(text).rename(tmp_path / name)
@@ -62,7 +62,7 @@ def test_apply_against_apply(pair, on, tmp_path):
 
 @pytest.mark.parametrize("argv", [("detach",), ("block", "192.0.2.9")])
 def test_attach_against(pair, weir, argv):
-    """An instance that comes and goes under another command: no half of it is ever met."""
+    """An instance that is created and removed during another command, which never sees a part of it."""
     for turn in range(ROUNDS // 5):
         attach = ("attach", "near0", "--max-entries", "64")
         statuses, said = both(weir, *(attach, argv)[::1 if turn % 2 else -1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The state folder: full, read-only, and with files that are cut short or have other bytes in them."""
+"""The state folder: full, read-only, and with files that are truncated or damaged."""
 
 import contextlib
 import random
@@ -15,13 +15,13 @@ from policylab import Policies, in_force, udp
 NINE, TEN = '"nine" drop proto udp to port 9', '"ten" drop proto udp to port 10'
 NINE_DROPS, TEN_DROPS, NOTHING_DROPS = [False, True], [True, False], [True, True]
 BLOCKED = ["192.0.2.7", "192.0.2.128/25", "2001:db8::1"]
-SAMPLE = 4  # places in a file, in a quick run
-SMALL = 4096  # bytes: of these a full run takes every one
+SAMPLE = 4  # positions in a file, in a quick run
+SMALL = 4096  # bytes; a full run uses each of them
 
 
 @contextlib.contextmanager
 def small_disk(weir, size):
-    """A file system of its own for the instance's state."""
+    """A separate file system for the state of the instance."""
     weir.state.mkdir(parents=True, exist_ok=True)
     run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "weir-faults", weir.state])
     try:
@@ -36,7 +36,7 @@ def ports(pair):
 
 
 def free(pair, *sources):
-    """Do packets from there get through, to a port that no policy names?"""
+    """Whether packets from there pass, to a port that no policy names."""
     return pair.passes(*(udp(4000, source) for source in sources))
 
 
@@ -69,7 +69,7 @@ def test_full_disk(pair, weir, tmp_path):
         weir("detach")
         weir("attach", "near0")
         assert ports(pair) == TEN_DROPS
-        assert set(weir.entries()) == {*BLOCKED, "203.0.113.2"}  # the volatile one is gone
+        assert set(weir.entries()) == {*BLOCKED, "203.0.113.2"}  # the volatile one is lost
 
 
 def hinted(line):
@@ -80,7 +80,7 @@ def hinted(line):
 
 @pytest.mark.parametrize("where", ["full", "read-only"])
 def test_hints_lead_out(pair, weir, tmp_path, where):
-    """Each command that cannot be saved names an option of its own, and with that it has its effect."""
+    """Each command that cannot save names its option, and has its effect with that option."""
     apply = Policies(weir, tmp_path)
     with small_disk(weir, "64k"):
         weir("attach", "near0")
@@ -135,7 +135,7 @@ def test_read_only(pair, weir, tmp_path):
 
 
 def test_confirm_on_a_disk_that_became_read_only(pair, weir, tmp_path):
-    """The trial is over, the policy in force; its record follows as soon as it can be written."""
+    """The trial has expired, the policy is in force; its record is updated as soon as it can be written."""
     apply = Policies(weir, tmp_path)
     with small_disk(weir, "1m"):
         weir("attach", "near0")
@@ -192,7 +192,7 @@ def places(size, seed):
 
 
 def damages(path):
-    """(what it is, its bytes): every truncation, every byte another one, or a sample of both."""
+    """(description, bytes): every truncation and every changed byte, or a sample of both."""
     whole = path.read_bytes()
     for length in places(len(whole), "cut"):
         yield f"cut to {length}", whole[:length]
@@ -207,7 +207,7 @@ def restore(weir, saved):
 
 
 def try_damage(pair, weir, apply):
-    """attach either brings back all or refuses in a line, and then there are ways on."""
+    """attach either restores everything or is refused with one line, and then there is a way to recover."""
     done = weir("attach", "near0", "--max-entries", "64", check=False)
     assert done.returncode in (0, 2), f"{done.returncode} {done.stderr}"
     if done.returncode:
@@ -246,7 +246,7 @@ def test_damaged_files(pair, weir, saved, tmp_path):
 
 
 def test_damage_while_it_runs(pair, weir, tmp_path):
-    """The kernel is the truth: what is in force stays, and commands that only read go on."""
+    """The kernel is authoritative: the policy in force stays, and commands that only read continue to work."""
     apply = Policies(weir, tmp_path)
     weir("attach", "near0", "--max-entries", "64")
     apply(NINE)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""External text reaches the terminal as text: control characters and characters that change direction do
-not."""
+"""External text reaches the terminal without control characters and characters that change direction."""
 
 import json
 import re
