@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a backend of a lab offers beside its web server: a place to upload to, and UDP.
+"""Servers of a lab's backend in addition to its web server: uploads and UDP.
 
-usage: backend.py NAME SOCKET PIDFILE: uploads by HTTP on a unix socket, where the web server passes
-them on; UDP on port 7 (echo) and 443 (NAME, a space, the request), on all addresses. Listens,
-writes its process id, and leaves the server in the background.
+usage: backend.py NAME SOCKET PIDFILE
+
+Accepts HTTP uploads on a unix socket, to which the web server forwards them. Answers UDP on port 7 (echo) and
+443 (NAME, a space, the request), on all addresses. Listens, writes its process id, and continues in the
+background.
 """
 
 import hashlib
@@ -55,7 +57,7 @@ class Uploads(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         super().__init__(path, Upload)
 
     def handle_error(self, *_):
-        pass  # a client that went away
+        pass  # the client has closed the connection
 
 
 def udp_socket(port):
@@ -68,7 +70,7 @@ def udp_socket(port):
 
 
 def answer(sock, prefix):
-    """Every datagram, from the address to which it was sent: a VIP or the host's own."""
+    """Answers every datagram from the address to which it was sent: a VIP or an address of the host."""
     while True:
         try:
             data, ancillary, _, client = sock.recvmsg(65535, 256)
@@ -76,7 +78,7 @@ def answer(sock, prefix):
             source = (socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, PKTINFO.pack(address, 0))
             sock.sendmsg([prefix + data], [source], 0, client)
         except OSError:
-            pass  # an unreachable client, an answer too long
+            pass  # the client is unreachable, or the answer is too long
 
 
 def main():

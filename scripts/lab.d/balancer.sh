@@ -1,28 +1,28 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with the other files
 # SPDX-License-Identifier: GPL-2.0-only
-# The lab 'balancer': a client, K balancers and N backends around a router, which owns the replies.
+# The lab 'balancer': a client, K balancers and N backends, connected by a router that forwards the replies.
 #
 #	client --------- router ========= balancer1 balancer2 ...
 #	10.78.0.2        |                10.78.1.201 ...
 #	                 +=============== backend1 backend2 backend3 ...
 #	                                  10.78.2.1 ...  and the VIPs on lo
 #
-# fd78::2, fd78:1::201, fd78:2::1 likewise. A request goes client, router, balancer, router, backend;
-# the backend answers to the client through the router, from the VIP. Hosts have one device, net0; the
-# router has one for each host, named after it. The VIPs are routes of the router, not addresses: a
-# host that held them and routed the replies too would drop these as martian.
+# IPv6: fd78::2, fd78:1::201, fd78:2::1. A request takes the path client, router, balancer, router, backend. The
+# backend answers the client through the router, from the VIP. Hosts have one device, net0. The router has one
+# device per host, named after the host. The VIPs are routes of the router, not addresses: a host that has the
+# VIPs and also routes the replies would drop the replies as martian.
 #
-# ipip, gue: every link is a network of its own, for all that the hosts know. The router's end has
-# 10.78.1.254 or 10.78.2.254, and nothing but the MTU tells how long an encapsulated packet may be.
-# dr: the backends and net0 of the balancers (then 10.78.2.201 ...) share one segment, the bridge lan0
-# of the router, for a balancer in this mode changes nothing but MAC addresses.
-# --arms 2: net0 of a balancer is a link of its own in every mode, and a second device, back0, leads
-# to the backends: what is balanced leaves by another device than it came by.
+# ipip, gue: every link is a network of its own for the hosts. The router has 10.78.1.254 or 10.78.2.254 on it.
+# Only the MTU limits the length of an encapsulated packet.
+# dr: the backends and net0 of the balancers (then 10.78.2.201 ...) are in one segment, the bridge lan0 of the
+# router, because in this mode a balancer changes only MAC addresses.
+# --arms 2: net0 of a balancer is a link of its own in every mode. A second device, back0, leads to the backends,
+# so packets for backends leave through another device than they arrived on.
 
 kind_commands=(nginx iperf3 openssl ss)
 vip4=10.78.80.1
 vip6=fd78:80::1
-client_networks=(198.18.0.0/15 2001:db8::/32) # all of them are the client
+client_networks=(198.18.0.0/15 2001:db8::/32) # the client has all of them
 service_ports='7, 80, 443'
 
 # Options, hosts
@@ -30,20 +30,20 @@ service_ports='7, 80, 443'
 kind_options() {
 	: "${options[mode]=dr}" "${options[backends]=3}" "${options[nodes]=1}" "${options[arms]=1}"
 	: "${options[v6]=0}"
-	[[ ${options[mode]} == @(dr|ipip|gue) ]] || wrong "'${options[mode]}' is not a mode: dr, ipip, gue"
+	[[ ${options[mode]} == @(dr|ipip|gue) ]] || wrong "invalid mode '${options[mode]}': dr, ipip or gue"
 	check_number backends 64
 	check_number nodes 8
 	check_number arms 2
 	declare -A overhead=([dr]=0 [ipip]=40 [gue]=80)
 	: "${options[link-mtu]=$((mtu + overhead[${options[mode]}]))}"
-	is_mtu "${options[link-mtu]}" || wrong "'${options[link-mtu]}' is not an MTU for links"
+	is_mtu "${options[link-mtu]}" || wrong "invalid link MTU '${options[link-mtu]}'"
 	hosts=(client router)
 	mapfile -t -O 2 hosts < <(balancers && backends)
 }
 
 check_number() {
 	[[ ${options[$1]} =~ ^[1-9][0-9]?$ && ${options[$1]} -le $2 ]] ||
-		wrong "--$1 is a number from 1 to $2, not '${options[$1]}'"
+		wrong "invalid --$1 '${options[$1]}': a number from 1 to $2"
 }
 
 balancers() {
@@ -54,12 +54,12 @@ backends() {
 	printf 'backend%d\n' $(seq "${options[backends]}")
 }
 
-# in_segment HOST DEVICE: is that one of the ports of lan0?
+# in_segment HOST DEVICE: is the device connected to lan0?
 in_segment() {
 	[[ ${options[mode]} == dr && ($1 == backend* || $2 == back0 || ${options[arms]} == 1) ]]
 }
 
-# Where a balancer's net0 is: the third number of its address.
+# The third number of the address of a balancer's net0.
 front_net() {
 	in_segment balancer net0 && echo 2 || echo 1
 }
@@ -113,7 +113,7 @@ add_segment() {
 	END
 }
 
-# What a balancer sends back by XDP_TX, or out of back0, arrives only because its peer has a program.
+# Packets that a balancer sends by XDP_TX, or from back0, arrive only if the peer has a program.
 add_balancer() {
 	local host=balancer$1
 	add_host "$host"
@@ -137,9 +137,9 @@ add_second_arm() {
 	ip -n "$name-$host" route add fd78:2::/64 via fd78:2::254
 }
 
-# A backend has the VIPs, but does not say so: it answers no ARP for them and never asks in their
-# name. (For IPv6 nothing needs to be set: there an address on lo is not answered for.) Its route
-# keeps what it sends within what the client can take.
+# A backend has the VIPs but does not announce them: it does not answer ARP for them and does not use them as
+# source of ARP requests. (IPv6 needs no setting: an address on lo is not announced.) The MTU of its routes limits
+# its packets to the MTU of the client.
 add_backend() {
 	local host=backend$1
 	add_host "$host" ipv4/conf/all/arp_ignore=1 ipv4/conf/all/arp_announce=2
@@ -158,8 +158,8 @@ mac_of() {
 	printf '02:78:%s:00:%s:%02x' "$@"
 }
 
-# connect HOST DEVICE PORT NET NUMBER: gives the device its addresses and the router's port the other
-# end, or the port to the segment.
+# connect HOST DEVICE PORT NET NUMBER: configures the addresses of the device and of the router's port, or adds the
+# port to the segment.
 connect() {
 	local v4=10.78.$4 v6=fd78:$4:
 	if in_segment "$1" "$2"; then
@@ -182,7 +182,7 @@ connect() {
 	END
 }
 
-# Without 'weir decap' the lab is built all the same: 'status' tells.
+# The lab also works without 'weir decap'; 'status' reports it.
 start_decap() {
 	local weir log=$state/$1/decap.log
 	[[ ${options[mode]} != dr ]] || return 0
@@ -192,10 +192,10 @@ start_decap() {
 		return
 	fi
 	"$weir" -N "$name-$1" decap net0 --from "$(tunnel_ends)" >"$log" 2>&1 ||
-		die "no decapsulation on $1: $(<"$log")"
+		die "cannot decapsulate on $1: $(<"$log")"
 }
 
-# Where outer packets of the balancers come from, by whichever device they leave.
+# The sources of the balancers' outer packets, on all devices.
 tunnel_ends() {
 	local i
 	local -a ends
@@ -216,8 +216,8 @@ route_to_balancers() {
 	route_vips "${all[@]}"
 }
 
-# Where the router sends packets to host, as 'via ADDRESS dev DEVICE': IPv4, IPv6.
-hop_of() {
+# The next hop of the router to a host, as 'via ADDRESS dev DEVICE': IPv4, then IPv6.
+nexthop_of() {
 	local number=${1//[a-z]/} net=2 device=$1
 	[[ $1 != balancer* ]] || number=$((number + 200)) net=$(front_net)
 	! in_segment "$1" net0 || device=lan0
@@ -227,17 +227,17 @@ hop_of() {
 
 route_vips() {
 	local host
-	local -a hops hops4=() hops6=()
+	local -a both nexthops4=() nexthops6=()
 	for host; do
-		[[ $host == @(balancer|backend)* ]] || die "'$host' is neither balancer nor backend"
+		[[ $host == @(balancer|backend)* ]] || die "'$host' is neither a balancer nor a backend"
 		require_host "$host"
-		mapfile -t hops < <(hop_of "$host")
-		hops4+=("nexthop ${hops[0]}")
-		hops6+=("nexthop ${hops[1]}")
+		mapfile -t both < <(nexthop_of "$host")
+		nexthops4+=("nexthop ${both[0]}")
+		nexthops6+=("nexthop ${both[1]}")
 	done
 	ip -n "$name-router" -batch - <<-END
-		route replace $vip4 ${hops4[*]}
-		route replace $vip6/128 ${hops6[*]}
+		route replace $vip4 ${nexthops4[*]}
+		route replace $vip6/128 ${nexthops6[*]}
 	END
 }
 
@@ -260,14 +260,14 @@ lab_route() {
 
 policy_text() {
 	cat <<-END
-		# The lab '$name'; the same on each of its balancers:
+		# Policy of the lab '$name', the same for all balancers:
 		# weir -N $name-balancer1 -n NAME apply THIS_FILE
 		interface net0
 		seed "lab"
 
 	END
 	policy_service web "$service_ports"
-	printf '\n# A client of iperf3 opens two connections, which have to meet the same server.\n'
+	printf '\n# A client of iperf3 opens two connections, which must go to the same server.\n'
 	policy_service iperf 5201 '	hash     source'
 	printf '\nexpect %s\n' "web tcp from 10.78.0.2 port 40000 to $vip4 port 80"
 	printf 'expect %s\n' "web tcp from fd78::2 port 40000 to $vip6 port 80"
@@ -295,7 +295,7 @@ lab_policy() {
 	cat "$state/policy.weir"
 }
 
-# What 'up' and 'status' say
+# Output of 'up' and 'status'
 
 kind_summary() {
 	printf '%s, %s to %s and %s of %s; policy: %s' "${options[mode]}" "$(netns_of balancer1)" \
@@ -327,13 +327,13 @@ kind_status() {
 	return "$bad"
 }
 
-# Silent when net0 has the program that takes the outer headers off.
+# Prints nothing if net0 has the program that removes the outer headers.
 decap_state() {
 	local found
 	found=$(programs_on "$1" net0)
 	[[ $found == none ]] || return 0
 	printf '%-10s NO DECAPSULATION: %s\n' "$1" \
-		"$(cat "$state/no-decap" 2>/dev/null || echo 'somebody took the program away')"
+		"$(cat "$state/no-decap" 2>/dev/null || echo 'the program was removed')"
 	return 1
 }
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # set by scripts/lab and by the kind
 # SPDX-License-Identifier: GPL-2.0-only
-# What every kind of lab shares: its state, its hosts (network namespaces), links and clean-up.
+# Common parts of all kinds of labs: state, hosts (network namespaces), links, clean-up.
 
 lab_dir=$root/scripts/lab.d
 run_dir=/run/weir-lab
@@ -17,8 +17,8 @@ netns_of() {
 	printf '%s-%s' "$name" "$1"
 }
 
-# Not 'ip netns exec': that remounts /sys and so hides the pins in /sys/fs/bpf. A server that is
-# started here must not keep the lock.
+# 'ip netns exec' would remount /sys and hide the objects in /sys/fs/bpf. A server that is started here must not
+# inherit the lock.
 in_host() {
 	local host=$1
 	shift
@@ -29,12 +29,12 @@ require_commands() {
 	local command
 	for command in "$@"; do
 		command -v "$command" >/dev/null ||
-			die "the command '$command' is missing: $root/scripts/setup"
+			die "command '$command' not found: run $root/scripts/setup"
 	done
 }
 
-# One command at a time changes labs. The directory of the lock goes away with the last lab, so
-# look again whether what was locked is still the one that others find.
+# Only one command at a time changes labs. The locked directory is removed with the last lab, so check that it is
+# still the one that other commands find.
 lock_labs() {
 	while :; do
 		mkdir -p "$run_dir"
@@ -44,17 +44,17 @@ lock_labs() {
 	done
 }
 
-# Those of the lab that is there, which may be other ones than those of the lab to be built.
+# The hosts of the existing lab, which may differ from those of the lab to create.
 lab_hosts() {
 	cat "$state/members" 2>/dev/null || true
 }
 
-# The state directory is what marks namespaces as a lab's: made first, removed last.
+# The state directory marks namespaces as part of a lab: created first, removed last.
 make_state() {
 	local host key
 	for host in "${hosts[@]}"; do
 		[[ ! -e /run/netns/$name-$host ]] ||
-			die "network namespace '$name-$host' exists and is not a lab's: choose another --name"
+			die "network namespace '$name-$host' exists and does not belong to a lab: use another --name"
 	done
 	mkdir "$state"
 	printf '%s\n' "${hosts[@]}" >"$state/members"
@@ -65,7 +65,7 @@ make_state() {
 	printf '%s\n' "$kind" >"$state/kind"
 }
 
-# What the lab was built with, for the commands after 'up'.
+# Loads the options of 'up' for later commands.
 load_options() {
 	local key value
 	mtu=$(<"$state/mtu")
@@ -74,11 +74,11 @@ load_options() {
 	done <"$state/options"
 }
 
-# A quiet network in which addresses work at once: the counters of a test are the test's own.
+# A quiet network in which addresses work at once: the counters of a test count only its own packets.
 host_sysctl=(ipv6/conf/{all,default}/{disable_ipv6,accept_dad,accept_ra,router_solicitations}"=0"
 	ipv4/conf/{all,default}/rp_filter"=0" "ipv4/ip_forward=0" "ipv6/ip_nonlocal_bind=1")
 
-# add_host HOST [SETTING...]: a setting is PATH=VALUE below /proc/sys/net.
+# add_host HOST [SETTING...]: a setting is PATH=VALUE, relative to /proc/sys/net.
 add_host() {
 	local host=$1
 	shift
@@ -89,8 +89,8 @@ add_host() {
 	ip -n "$name-$host" link set lo up
 }
 
-# add_link HOST DEVICE MAC HOST DEVICE MAC [MTU]: the devices come up with what XDP demands of veth:
-# packets with complete checksums and with their VLAN tags in the frame.
+# add_link HOST DEVICE MAC HOST DEVICE MAC [MTU]: the devices are set up as XDP requires of veth: packets have
+# complete checksums, and VLAN tags are in the frame.
 add_link() {
 	local link_mtu=${7-$mtu}
 	ip link add name "$2" mtu "$link_mtu" address "$3" netns "$name-$1" type veth \
@@ -104,8 +104,8 @@ prepare_device() {
 	ip -n "$name-$1" link set "$2" up
 }
 
-# 'ip -n' and not nsenter: ip mounts a bpffs before it loads, and -n has it do so in a mount
-# namespace of its own.
+# 'ip -n', not nsenter: ip mounts a bpffs before it loads a program, and with -n it uses a mount namespace of its
+# own.
 attach_pass() {
 	build_pass
 	ip -n "$name-$1" link set dev "$2" xdpdrv obj "$pass_object" sec xdp.frags
@@ -121,7 +121,7 @@ build_pass() {
 	mv "$pass_object.$$" "$pass_object"
 }
 
-# Everything of the lab that runs: what the state names and what lives in a namespace.
+# All processes of the lab: those recorded in the state, and those in its namespaces.
 lab_pids() {
 	local host file pid command
 	for host in $(lab_hosts); do
@@ -159,7 +159,7 @@ remove_lab() {
 	rm -rf "$state"
 }
 
-# Its lock goes with it: the last thing that a command does.
+# This also removes the lock, so it must be the last step of a command.
 remove_run_dir() {
 	[[ ! -d $run_dir ]] || rmdir --ignore-fail-on-non-empty "$run_dir"
 }
@@ -167,7 +167,7 @@ remove_run_dir() {
 undo_up() {
 	local status=$?
 	trap '' INT TERM HUP
-	((status > 128)) || printf "lab: cannot bring up '%s': everything is removed again\n" "$name" >&2
+	((status > 128)) || printf "lab: cannot create '%s'; everything was removed\n" "$name" >&2
 	remove_lab
 	remove_run_dir
 	exit "$status"
@@ -193,7 +193,7 @@ lab_down() {
 	local host here
 	here=$(ip netns identify $$ 2>/dev/null || true)
 	for host in $(lab_hosts); do
-		[[ $here != "$name-$host" ]] || die "this shell is inside '$here': leave it first"
+		[[ $here != "$name-$host" ]] || die "this shell runs in '$here': leave it first"
 	done
 	lock_labs
 	[[ ! -f $state/kind ]] || require_up
@@ -209,7 +209,7 @@ lab_down() {
 
 require_up() {
 	local other
-	[[ -f $state/kind ]] || die "lab '$name' is not up: $0 up $kind --name $name"
+	[[ -f $state/kind ]] || die "lab '$name' is not up: run $0 up $kind --name $name"
 	other=$(<"$state/kind")
 	[[ $other == "$kind" ]] || die "lab '$name' is of kind '$other', not '$kind'"
 	load_options
@@ -218,7 +218,7 @@ require_up() {
 require_host() {
 	local -a there
 	mapfile -t there < <(lab_hosts)
-	[[ " ${there[*]} " == *" ${1-} "* ]] || die "no host '${1-}' in '$name': one of ${there[*]}"
+	[[ " ${there[*]} " == *" ${1-} "* ]] || die "no host '${1-}' in lab '$name': use one of ${there[*]}"
 }
 
 lab_exec() {
@@ -242,7 +242,7 @@ status_host() {
 	printf '      offloads   %s\n' "$(offloads_of "$1" "$2")"
 }
 
-# In the words with which 'ethtool -K' sets them.
+# With the names that 'ethtool -K' uses.
 offloads_of() {
 	in_host "$1" ethtool -k "$2" | awk -F '[: ]+' '
 		BEGIN { word["tx-checksumming"] = "tx"; word["generic-receive-offload"] = "gro"
@@ -259,7 +259,7 @@ device_field() {
 	ip -n "$name-$1" -o link show dev "$2" | sed -n "$3"
 }
 
-# "native id 12 name lab_pass": the mode stands in the flags, the program further on.
+# "native id 12 name lab_pass": the mode is among the flags, the program follows later.
 programs_on() {
 	local found
 	found=$(ip -n "$name-$1" -o -d link show dev "$2" | awk '{

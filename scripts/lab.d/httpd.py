@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Answers every HTTP request on port 80, IPv4 and IPv6, with a line that says who answers.
+"""Answers every HTTP request on port 80, IPv4 and IPv6, with a line that names the host and its address.
 
-usage: httpd.py PIDFILE: listens, writes the server's process id, and leaves it in the background.
+usage: httpd.py PIDFILE
+
+Listens, writes the process id of the server, and continues in the background.
 """
 
 import os

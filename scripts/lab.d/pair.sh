@@ -1,14 +1,14 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with the other files
 # SPDX-License-Identifier: GPL-2.0-only
-# The lab 'pair': one host that Weir protects (near) and the Internet (far), joined by a veth pair.
+# The lab 'pair': a host that Weir protects (near) and the Internet (far), connected by a veth pair.
 #
 #	near, near0                              far, far0
 #	10.77.0.1/24 fd77::1/64  <---- veth ---> 10.77.0.2/24 fd77::2/64
 #	default route to far                     answers for every address of far_networks
 #
-# Weir attaches to near0. The far host owns all documentation and benchmark addresses at once, so
-# the names can move anywhere in them and a test can use thousands; whatever else near sends, far
-# swallows silently (a resolver at 10.99.0.1 never answers).
+# Weir is attached to near0. far has all documentation and benchmark addresses, so names can move among them, and
+# a test can use thousands. far silently drops packets for all other addresses (a resolver at 10.99.0.1 never
+# answers).
 
 hosts=(near far)
 kind_commands=(dnsmasq)

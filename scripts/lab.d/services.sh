@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154 # set by scripts/lab and by the kind
 # SPDX-License-Identifier: GPL-2.0-only
-# The services of the far host of a pair: a DNS server whose records tests change, and a web server.
+# The servers of the far host of a pair: a DNS server with records that tests can change, and a web server.
 
-# start_dns HOST ADDRESS...: authority for everything: what its records do not know does not exist.
+# start_dns HOST ADDRESS...: an authority for all names; a name without records does not exist.
 start_dns() {
 	local host=$1 address cname
 	local -a options=()
@@ -24,7 +24,7 @@ start_http() {
 	in_host "$1" /usr/bin/python3 -ES "$lab_dir/httpd.py" "$state/httpd.pid"
 }
 
-# What 'ip netns exec' shows as /etc/resolv.conf.
+# Writes the file that 'ip netns exec' uses as /etc/resolv.conf.
 set_resolver() {
 	local host=$1 address
 	shift
@@ -42,7 +42,7 @@ remove_resolver() {
 	rmdir --ignore-fail-on-non-empty "/etc/netns/$name-$1" /etc/netns 2>/dev/null || true
 }
 
-# A dead process that nobody has waited for still has its directory, but no command line.
+# A zombie has a directory in /proc, but no command line.
 service_state() {
 	local pid
 	pid=$(cat "$state/$1.pid" 2>/dev/null || true)
@@ -54,7 +54,7 @@ service_state() {
 	fi
 }
 
-# The records as "NAME ADDRESS...", one name a line.
+# Prints the records as "NAME ADDRESS...", one name per line.
 show_records() {
 	local cname
 	awk 'NF { if (!($2 in all)) order[++n] = $2; all[$2] = all[$2] " " $1 }
@@ -66,7 +66,7 @@ show_records() {
 
 address_form='^([0-9]{1,3}\.){3}[0-9]{1,3}$|^[0-9a-f:]*:[0-9a-f.:]*$'
 
-# Replaces the addresses of a name; "none" takes the name away.
+# Replaces the addresses of a name; "none" removes the name.
 set_record() {
 	local record=$1 address
 	shift
@@ -85,7 +85,7 @@ reset_records() {
 	load_records
 }
 
-# dnsmasq reads its records on SIGHUP and says so in its log: when this returns, they are served.
+# dnsmasq reads its records on SIGHUP and logs it: on return, the new records are in use.
 load_records() {
 	local before try
 	before=$(loads_logged)
@@ -95,7 +95,7 @@ load_records() {
 		(($(loads_logged) > before)) && return
 		sleep 0.005
 	done
-	die "dnsmasq does not take the new records after $try tries: $state/dnsmasq.log"
+	die "dnsmasq has not read the new records after $try tries: see $state/dnsmasq.log"
 }
 
 loads_logged() {
@@ -108,7 +108,7 @@ lab_dns() {
 	case $#:${1-} in
 	0:) show_records ;;
 	1:reset) reset_records ;;
-	1:*) die "what addresses shall '$1' have? ('none' takes it away)" ;;
+	1:*) die "missing address of '$1' ('none' removes the name)" ;;
 	*) set_record "$@" ;;
 	esac
 }

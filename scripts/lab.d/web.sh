@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2154 # set by scripts/lab and by the kind
 # SPDX-License-Identifier: GPL-2.0-only
-# The servers of a lab's backends, on every address they have:
+# The servers of a lab's backends, on all their addresses:
 #
-#	tcp 80, 443   nginx, 443 with TLS: /name who answers; /big the same 128 MiB everywhere, with
-#	              ?rate=100k at most that much a second; PUT or POST to /upload: who, bytes, SHA-256
+#	tcp 80, 443   nginx, 443 with TLS. /name: name of the backend; /big: 128 MiB, the same on all
+#	              backends, with ?rate=100k limited to this rate per second; PUT or POST to
+#	              /upload: name, bytes, SHA-256
 #	udp 7         echo
-#	udp 443       who answers, then what was asked
-#	5201          iperf3, on the VIPs only: what it sends by UDP has to come from there
+#	udp 443       name of the backend, then the request
+#	5201          iperf3, on the VIPs only, because its UDP packets must come from a VIP
 
-# What they have in common. The big file is kept with what was built, for the next labs; its content
-# does not repeat, so that a block in the wrong place is found.
+# Files for all backends. The big file is kept in the build folder for later labs. Its content does not repeat, so
+# that a misplaced block is detected.
 prepare_web() {
 	big_dir=$build/lab
 	if [[ ! -e $big_dir/big ]]; then
@@ -73,7 +74,7 @@ nginx_config() {
 	END
 }
 
-# It goes into the background before it listens.
+# iperf3 goes to the background before it listens.
 start_iperf() {
 	local try
 	in_host "$1" iperf3 -s -D -B "$3" -I "$state/$2-$1.pid"
@@ -81,7 +82,7 @@ start_iperf() {
 		[[ ! $(in_host "$1" ss -Htln src "[$3]:5201") ]] || return 0
 		sleep 0.005
 	done
-	die "iperf3 on $1 does not listen after $try tries"
+	die "iperf3 on $1 is not listening after $try tries"
 }
 
 servers_state() {
