@@ -12,6 +12,8 @@
 
 #include <linux/types.h>
 
+#include "common/words.h"
+
 #define POLICY_WORDS_MAX \
 	64 /* of 64 rules; then the summary word has as many bits as there are words */
 
@@ -186,21 +188,7 @@ struct policy_test {
 };
 _Static_assert(sizeof(struct policy_test) == 72, "layout");
 
-/* What a rule does once its bit is set: conditions in this order, then the action. */
-enum policy_action {
-	ACTION_PASS,
-	ACTION_DROP,
-	ACTION_REJECT,
-	ACTION_COUNT, /* counts, runs its modifiers, and the next rule is tried */
-	ACTION_REDIRECT,
-};
-
-enum policy_per {
-	PER_RULE,
-	PER_SOURCE,
-	PER_DESTINATION,
-};
-
+/* What a rule asks for once its bit is set, in this order; then comes the action. */
 #define RULE_LENGTH      (1u << 0)
 #define RULE_TTL         (1u << 1)
 #define RULE_DSCP        (1u << 2)
@@ -290,10 +278,4 @@ struct policy_config {
 	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: it names none */
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
 	__u8 treatment[256]; /* of later fragments of IPv4 by protocol: enum policy_treatment */
-};
-
-enum policy_treatment {
-	TREAT_FILTER,
-	TREAT_DROP,
-	TREAT_PASS,
 };

@@ -15,24 +15,11 @@
 #include "common/counters.h"
 #include "common/hash.h"
 #include "common/limits-service.h"
+#include "common/words.h"
 
 #define SERVICE_INLINE static inline __attribute__((always_inline))
 
 /* ---- services and backends ---------------------------------------------------------------------- */
-
-enum service_mode {
-	SERVICE_DR,
-	SERVICE_IPIP,
-	SERVICE_GUE,
-	SERVICE_NAT,
-	SERVICE_FULLNAT,
-};
-
-/* Which part of a packet says the slot. */
-enum service_hash {
-	SERVICE_HASH_TUPLE,
-	SERVICE_HASH_SOURCE,
-};
 
 /* Protocols of a service: bits. */
 #define SERVICE_TCP  (1u << 0)

@@ -9,19 +9,15 @@
 #include "ctl/base/text.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
+#include "ctl/policy/words.h"
 
 #define IFACES_MAX WEIR_IFACES
 
 int attaching_mode(const char *text, enum attach_mode *ret, struct err *err)
 {
-	static const struct {
-		const char *name;
-		enum attach_mode mode;
-	} modes[] = {{"auto", ATTACH_AUTO}, {"native", ATTACH_NATIVE}, {"generic", ATTACH_GENERIC}};
-
-	for (size_t m = 0; m < ARRAY_SIZE(modes); m++)
-		if (!text || !strcmp(text, modes[m].name)) {
-			*ret = modes[m].mode;
+	for (size_t m = 0; m < choice_attach.n; m++)
+		if (!text || !strcmp(text, choice_word(&choice_attach, m))) {
+			*ret = (enum attach_mode)m;
 			return 0;
 		}
 	return err_input(err, "mode '%s' is none of auto, native, generic", text);

@@ -47,7 +47,7 @@ static const char *verdict_key(const struct asked *a, const struct explain_answe
 		       : r->result.reason == REASON_PASS_ECHO    ? "answer"
 		       : r->result.reason == REASON_PASS_HERE    ? "pass"
 								 : "service";
-	if (r->result.verdict == XDP_TX || (rule && rule->action == RESOLVED_REJECT))
+	if (r->result.verdict == XDP_TX || (rule && rule->action == ACTION_REJECT))
 		return "reject";
 	if (r->result.verdict == XDP_REDIRECT)
 		return "redirect";

@@ -13,6 +13,7 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/service_vips.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/policy/words.h"
 
 struct shown {
 	struct context *ctx;
@@ -155,7 +156,7 @@ static int show_service(struct shown *s, struct err *err)
 	out_set_string(o, "mode", service_mode_name(s->service->mode));
 	out_line(o, "%s%s%s: %s, hash %s", out_bold(o), s->service->name, out_plain(o),
 		 service_mode_name(s->service->mode),
-		 s->service->hash == SERVICE_HASH_SOURCE ? "source" : "tuple");
+		 choice_word(&choice_hashes, s->service->hash));
 	service_show_vips(o, s->policy, s->service->name);
 	show_ring(s);
 	show_idle(s);

@@ -9,15 +9,11 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/policy/words.h"
 
 const char *service_mode_name(uint8_t mode)
 {
-	static const char *const names[] = {
-		[SERVICE_DR] = "dr",   [SERVICE_IPIP] = "ipip",       [SERVICE_GUE] = "gue",
-		[SERVICE_NAT] = "nat", [SERVICE_FULLNAT] = "fullnat",
-	};
-
-	return mode < ARRAY_SIZE(names) ? names[mode] : "?";
+	return choice_word(&choice_modes, mode);
 }
 
 enum backend_state service_state(const struct lb_member *m)

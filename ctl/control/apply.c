@@ -42,7 +42,7 @@ void apply_result_free(struct apply_result *r)
 struct policy_device {
 	struct link link;
 	uint8_t class; // number of the interface in the policy + 1
-	uint8_t mode;  // enum resolved_iface_mode
+	uint8_t mode;  // enum attach_mode
 };
 struct policy_devices {
 	struct policy_device *at;
@@ -196,13 +196,12 @@ static int stage_record(const struct instance *i, struct candidate *c,
 static int attach_new(struct bringup *b, const struct policy_devices *d, struct apply_result *ret,
 		      struct err *err)
 {
-	static const enum attach_mode modes[] = {ATTACH_AUTO, ATTACH_NATIVE, ATTACH_GENERIC};
 	int code = 0;
 
 	vec_each (d, device) {
 		struct apply_iface one = {0};
 		struct err why = {0};
-		int failed = bringup_attach(b, device->link.name, modes[device->mode],
+		int failed = bringup_attach(b, device->link.name, (enum attach_mode)device->mode,
 					    ret->generation, NULL, &one.attach, &why);
 
 		if (failed && !code) {

@@ -18,6 +18,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/net/conntrack.h"
 #include "ctl/policy/resolve.h"
+#include "ctl/policy/words.h"
 #include "ctl/table/compile.h"
 
 struct candidate *candidate_new(const struct dns_options *dns, const struct environment *last)
@@ -130,7 +131,7 @@ static int blame_conntrack(struct candidate *c, int code, struct err *err)
 static void warn_checks(const struct candidate *c)
 {
 	for (size_t n = 0; n < c->resolved->n_services; n++)
-		if (c->resolved->services[n].check.kind != RESOLVED_CHECK_NONE)
+		if (c->resolved->services[n].check.kind != CHECK_NONE)
 			diag_warning(c->diag, c->resolved->services[n].at,
 				     "weir backend down SERVICE BACKEND says it by hand",
 				     "service '%s': nobody runs its checks yet, its backends count "
@@ -242,37 +243,37 @@ static bool is_packets_fault(uint32_t reason)
 	       reason == REASON_PASS_TTL;
 }
 
-static enum resolved_verdict verdict_of(const struct candidate *c, const struct test_result *r)
+static enum expect_verdict verdict_of(const struct candidate *c, const struct test_result *r)
 {
 	if (r->service >= 0)
-		return is_packets_fault(r->reason) ? RESOLVED_EXPECT_DROP : RESOLVED_EXPECT_SERVICE;
+		return is_packets_fault(r->reason) ? EXPECT_DROP : EXPECT_SERVICE;
 	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REJECT)
-		return RESOLVED_EXPECT_REJECT;
+		return EXPECT_REJECT;
 	if (r->rule >= 0 && c->image->rules[r->rule].action == ACTION_REDIRECT)
-		return RESOLVED_EXPECT_REDIRECT;
-	return reason_drops(r->reason) ? RESOLVED_EXPECT_DROP : RESOLVED_EXPECT_PASS;
+		return EXPECT_REDIRECT;
+	return reason_drops(r->reason) ? EXPECT_DROP : EXPECT_PASS;
 }
 
-static enum resolved_via via_of(const struct test_result *r)
+static enum expect_via via_of(const struct test_result *r)
 {
 	if (r->rule >= 0)
-		return RESOLVED_VIA_RULE;
+		return VIA_RULE;
 	switch (r->service >= 0 ? r->passed : r->reason) {
 	case REASON_PASS_ARP:
 	case REASON_PASS_ICMP_ERROR:
 	case REASON_PASS_MLD:
 	case REASON_PASS_DHCP:
 	case REASON_PASS_ND:
-		return RESOLVED_VIA_ESSENTIALS;
+		return VIA_ESSENTIALS;
 	case REASON_PASS_FRAGMENTS:
 	case REASON_DROP_FRAGMENTS:
-		return RESOLVED_VIA_FRAGMENTS;
+		return VIA_FRAGMENTS;
 	case REASON_PASS_DEFAULT:
 	case REASON_PASS_NOT_IP:
 	case REASON_DROP_DEFAULT:
-		return RESOLVED_VIA_DEFAULT;
+		return VIA_DEFAULT;
 	default:
-		return RESOLVED_VIA_MALFORMED;
+		return VIA_MALFORMED;
 	}
 }
 
@@ -281,11 +282,9 @@ static const char *service_name(const struct candidate *c, int32_t service)
 	return (size_t)service < c->image->n_services ? c->image->services[service].name : "?";
 }
 
-static const char *verdict_word(enum resolved_verdict v)
+static const char *verdict_word(enum expect_verdict v)
 {
-	static const char *const words[] = {"pass", "drop", "reject", "redirect", "service"};
-
-	return words[v];
+	return v == EXPECT_SERVICE ? "service" : choice_word(&choice_expects, v);
 }
 
 static void describe_via(const struct candidate *c, const struct test_result *r, struct text *t)
@@ -294,9 +293,9 @@ static void describe_via(const struct candidate *c, const struct test_result *r,
 
 	if (about)
 		text_addf(t, " (rule \"%s\", %s)", about->identity, about->place);
-	else if (via_of(r) == RESOLVED_VIA_DEFAULT && c->resolved->default_at.file)
+	else if (via_of(r) == VIA_DEFAULT && c->resolved->default_at.file)
 		text_addf(t, " (default, %s)", diag_place(c->diag, c->resolved->default_at, false));
-	else if (via_of(r) == RESOLVED_VIA_DEFAULT)
+	else if (via_of(r) == VIA_DEFAULT)
 		text_add(t, " (default)");
 	else
 		text_addf(t, " (%s)", reason_name(r->reason));
@@ -311,7 +310,7 @@ void candidate_describe(const struct candidate *c, const struct test_result *r, 
 		text_addf(&t, "service %s", service_name(c, r->service));
 	else
 		text_add(&t, verdict_word(verdict_of(c, r)));
-	if (verdict_of(c, r) == RESOLVED_EXPECT_REDIRECT)
+	if (verdict_of(c, r) == EXPECT_REDIRECT)
 		text_addf(&t, " %s", c->image->about[r->rule].redirect);
 	describe_via(c, r, &t);
 	snprintf(buf, size, "%s", text_get(&t));
@@ -321,42 +320,33 @@ void candidate_describe(const struct candidate *c, const struct test_result *r, 
 static bool as_expected(const struct candidate *c, const struct resolved_expect *e,
 			const struct test_result *r)
 {
-	enum resolved_verdict verdict = verdict_of(c, r);
+	enum expect_verdict verdict = verdict_of(c, r);
 
 	// A service's packet has passed the rules.
-	if (verdict != e->verdict &&
-	    !(verdict == RESOLVED_EXPECT_SERVICE && e->verdict == RESOLVED_EXPECT_PASS))
+	if (verdict != e->verdict && !(verdict == EXPECT_SERVICE && e->verdict == EXPECT_PASS))
 		return false;
-	if (e->verdict == RESOLVED_EXPECT_SERVICE && r->service != (int32_t)e->service)
+	if (e->verdict == EXPECT_SERVICE && r->service != (int32_t)e->service)
 		return false;
-	if (e->verdict == RESOLVED_EXPECT_REDIRECT &&
-	    strcmp(e->redirect, c->image->about[r->rule].redirect))
+	if (e->verdict == EXPECT_REDIRECT && strcmp(e->redirect, c->image->about[r->rule].redirect))
 		return false;
-	if (e->via == RESOLVED_VIA_ANY)
+	if (e->via == VIA_ANY)
 		return true;
-	return via_of(r) == e->via && (e->via != RESOLVED_VIA_RULE || r->rule == (int32_t)e->rule);
+	return via_of(r) == e->via && (e->via != VIA_RULE || r->rule == (int32_t)e->rule);
 }
 
 static void describe_wish(const struct candidate *c, const struct resolved_expect *e,
 			  struct text *t)
 {
-	static const char *const vias[] = {"",
-					   " via a rule",
-					   " via default",
-					   " via essentials",
-					   " via fragments",
-					   " via malformed"};
-
-	if (e->verdict == RESOLVED_EXPECT_SERVICE)
+	if (e->verdict == EXPECT_SERVICE)
 		text_addf(t, "service %s", service_name(c, (int32_t)e->service));
 	else
-		text_add(t, verdict_word((enum resolved_verdict)e->verdict));
-	if (e->verdict == RESOLVED_EXPECT_REDIRECT)
+		text_add(t, verdict_word((enum expect_verdict)e->verdict));
+	if (e->verdict == EXPECT_REDIRECT)
 		text_addf(t, " %s", e->redirect);
-	if (e->via == RESOLVED_VIA_RULE)
+	if (e->via == VIA_RULE)
 		text_addf(t, " via \"%s\"", c->image->about[e->rule].identity);
-	else
-		text_add(t, vias[e->via]);
+	else if (e->via != VIA_ANY)
+		text_addf(t, " via %s", choice_word(&choice_vias, e->via));
 }
 
 // "tcp from 192.0.2.1 to 198.51.100.1": which of the line's packets it was.

@@ -118,7 +118,7 @@ size_t explain_decider(const struct resolved *r, size_t first, size_t last, cons
 		struct explain_entry entry;
 		enum explain_scope scope = EXPLAIN_NONE;
 
-		if (rule->action != RESOLVED_COUNT)
+		if (rule->action != ACTION_COUNT)
 			scope = explain_scope(r, rule, p, to, &entry);
 		if (scope == EXPLAIN_ALL)
 			break;

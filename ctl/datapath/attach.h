@@ -24,9 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/words.h"
 #include "ctl/datapath/instance.h"
-
-enum attach_mode { ATTACH_AUTO, ATTACH_NATIVE, ATTACH_GENERIC };
 
 struct attach_result {
 	uint32_t number; // of the interface in the instance

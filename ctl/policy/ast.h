@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/words.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/vec.h"
 #include "ctl/policy/arena.h"
@@ -58,8 +59,6 @@ struct ast_list {
 
 // ---- rules --------------------------------------------------------------------------------------
 
-enum ast_action { AST_PASS, AST_DROP, AST_REJECT, AST_COUNT, AST_REDIRECT };
-
 enum ast_field { // the fields of a rule that are lists
 	AST_FROM,
 	AST_TO,
@@ -83,8 +82,6 @@ struct ast_span {
 	struct diag_at at;
 };
 
-enum ast_per { AST_PER_RULE, AST_PER_SOURCE, AST_PER_DESTINATION };
-
 struct ast_rate { // RATE: `count` packets or bits a period
 	bool given, bits;
 	uint64_t count;
@@ -97,7 +94,7 @@ struct ast_limit { // "over" and "under"
 	struct ast_rate rate;
 	uint64_t burst; // 0: absent
 	bool has_per, has_mask, has_max;
-	uint8_t per; // enum ast_per
+	uint8_t per; // enum policy_per
 	uint8_t mask4, mask6;
 	uint32_t max;
 	struct diag_at at, mask_at, max_at;
@@ -125,7 +122,7 @@ struct ast_rule {
 	const char *identity; // filled by check: the name, else the text, "#2" for its second use
 	bool broken;          // an error was found in it; only its name counts
 	bool always, fragment, established;
-	uint8_t action;       // enum ast_action
+	uint8_t action;       // enum policy_action
 	const char *redirect; // interface
 	struct ast_list fields[AST_FIELDS];
 	struct diag_at field_at[AST_FIELDS]; // the field's keyword
@@ -140,9 +137,6 @@ struct ast_rule {
 
 // ---- services -----------------------------------------------------------------------------------
 
-enum ast_mode { AST_DR, AST_IPIP, AST_GUE, AST_NAT, AST_FULLNAT };
-enum ast_check_kind { AST_CHECK_NONE, AST_CHECK_TCP, AST_CHECK_HTTP, AST_CHECK_HTTPS };
-
 struct ast_backend {
 	struct diag_at at;
 	uint32_t line;
@@ -155,7 +149,7 @@ struct ast_backend {
 struct ast_check { // absent parts keep zero; check and resolve put the defaults in
 	bool given;
 	struct diag_at at;
-	uint8_t kind; // enum ast_check_kind
+	uint8_t kind; // enum check_kind
 	const char *path, *host;
 	struct ast_span expect;
 	bool has_port, via_path, has_keep;
@@ -189,7 +183,7 @@ struct ast_service {
 	struct diag_at option_at[AST_OPTIONS]; // file NULL: absent
 	struct ast_list vip, proto, port, source;
 	bool any_port, udp_move, hash_source;
-	uint8_t mode; // enum ast_mode
+	uint8_t mode; // enum service_mode
 	uint64_t idle_ms, lost_ms, pins;
 	uint32_t ring;
 	struct ast_check check;
@@ -217,31 +211,15 @@ struct ast_packet {
 	bool fragment, over, established;
 };
 
-enum ast_verdict {
-	AST_EXPECT_PASS,
-	AST_EXPECT_DROP,
-	AST_EXPECT_REJECT,
-	AST_EXPECT_REDIRECT,
-	AST_EXPECT_SERVICE
-};
-enum ast_via {
-	AST_VIA_ANY,
-	AST_VIA_RULE,
-	AST_VIA_DEFAULT,
-	AST_VIA_ESSENTIALS,
-	AST_VIA_FRAGMENTS,
-	AST_VIA_MALFORMED
-};
-
 struct ast_expect {
 	struct diag_at at; // the word "expect"
 	uint32_t line;
 	bool broken;        // an error was found in it
-	uint8_t verdict;    // enum ast_verdict
+	uint8_t verdict;    // enum expect_verdict
 	const char *target; // interface or service
 	struct diag_at target_at;
-	uint8_t via;      // enum ast_via
-	const char *rule; // AST_VIA_RULE
+	uint8_t via;      // enum expect_via
+	const char *rule; // VIA_RULE
 	struct diag_at via_at;
 	struct ast_packet packet;
 };
@@ -267,13 +245,11 @@ struct ast_set {
 	struct ast_list elements;
 };
 
-enum ast_iface_mode { AST_IFACE_AUTO, AST_IFACE_NATIVE, AST_IFACE_GENERIC };
-
 struct ast_interface {
 	struct diag_at at;
 	uint32_t line;
 	const char *name; // may end in '*'
-	uint8_t mode;     // enum ast_iface_mode
+	uint8_t mode;     // enum attach_mode
 	bool has_mode, optional;
 };
 
@@ -284,12 +260,10 @@ struct ast_default {
 	struct ast_list on; // not given: for the rest
 };
 
-enum ast_treatment { AST_FILTER, AST_TREAT_DROP, AST_TREAT_PASS };
-
 struct ast_fragments {
 	struct diag_at at;
 	uint32_t line;
-	uint8_t treatment;     // enum ast_treatment
+	uint8_t treatment;     // enum policy_treatment
 	struct ast_list proto; // not given: for the rest
 };
 

@@ -4,16 +4,6 @@
 
 #include "ctl/policy/checker.h"
 
-// What check copies from the ast is numbered alike on both sides.
-_Static_assert((int)AST_REDIRECT == (int)RESOLVED_REDIRECT, "actions");
-_Static_assert((int)AST_PER_DESTINATION == (int)RESOLVED_PER_DESTINATION, "per");
-_Static_assert((int)AST_FULLNAT == (int)RESOLVED_FULLNAT, "modes of services");
-_Static_assert((int)AST_CHECK_HTTPS == (int)RESOLVED_CHECK_HTTPS, "checks");
-_Static_assert((int)AST_EXPECT_SERVICE == (int)RESOLVED_EXPECT_SERVICE, "verdicts");
-_Static_assert((int)AST_VIA_MALFORMED == (int)RESOLVED_VIA_MALFORMED, "via");
-_Static_assert((int)AST_IFACE_GENERIC == (int)RESOLVED_GENERIC, "modes of interfaces");
-_Static_assert((int)AST_TREAT_PASS == (int)RESOLVED_FRAGMENT_PASS, "fragments");
-
 struct place check_place(const struct checker *c, struct diag_at at, uint32_t line)
 {
 	// The diag may have had files before; those of a policy follow each other.

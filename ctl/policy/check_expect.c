@@ -40,9 +40,9 @@ static void check_target(struct expect_check *k)
 	uint32_t number;
 
 	k->ret->verdict = a->verdict;
-	if (a->verdict == AST_EXPECT_REDIRECT)
+	if (a->verdict == EXPECT_REDIRECT)
 		k->ret->redirect = arena_strdup(&k->c->r->memory, a->target);
-	if (a->verdict != AST_EXPECT_SERVICE)
+	if (a->verdict != EXPECT_SERVICE)
 		return;
 	number = index_find(&k->c->ast->service_index, a->target);
 	if (number == INDEX_NONE)
@@ -68,7 +68,7 @@ static void check_via(struct expect_check *k)
 	const struct ast_expect *a = k->ast;
 
 	k->ret->via = a->via;
-	if (a->via != AST_VIA_RULE)
+	if (a->via != VIA_RULE)
 		return;
 	k->ret->rule = find_rule(k->c->ast, a->rule);
 	if (k->ret->rule == INDEX_NONE)

@@ -204,7 +204,7 @@ static void warn_neighbour(struct rule_check *k, const struct ranges *types6)
 {
 	const struct ast_list *type = &k->ast->fields[AST_TYPE];
 
-	if (!type->negated || k->ast->action == AST_PASS || k->ast->action == AST_COUNT)
+	if (!type->negated || k->ast->action == ACTION_PASS || k->ast->action == ACTION_COUNT)
 		return;
 	for (uint16_t t = 133; t <= 136; t++)
 		if (ranges_has(types6->at, types6->n, t)) {
@@ -305,11 +305,11 @@ static void check_frame(struct rule_check *k)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (others[i].file)
 			fail(k, others[i], hint, "a frame is matched without its IP header");
-	if (a->action == AST_REJECT)
+	if (a->action == ACTION_REJECT)
 		fail(k, a->at, "use drop", "a frame cannot be rejected");
 	if (only_ip(&k->ret->ethertype))
 		return;
-	if (a->limit.given && a->limit.per != AST_PER_RULE)
+	if (a->limit.given && a->limit.per != PER_RULE)
 		fail(k, a->limit.at, "per rule", "not every frame has an IP address to count by");
 	if (a->add.given)
 		fail(k, a->add.at, NULL, "not every frame has an IP address to add");
@@ -324,10 +324,10 @@ static void check_limit(struct rule_check *k)
 
 	if (!a->given)
 		return;
-	if (a->has_mask && a->per == AST_PER_RULE)
+	if (a->has_mask && a->per == PER_RULE)
 		fail(k, a->mask_at, "per source mask …",
 		     "'mask' needs per source or per destination");
-	if (a->has_max && a->per == AST_PER_RULE)
+	if (a->has_max && a->per == PER_RULE)
 		fail(k, a->max_at, "per source max …", "'max' needs per source or per destination");
 	*r = (struct resolved_limit){
 		.given = true,
@@ -338,7 +338,7 @@ static void check_limit(struct rule_check *k)
 		.burst = a->burst ? a->burst : a->rate.count,
 		.per = a->per,
 	};
-	if (a->per == AST_PER_RULE)
+	if (a->per == PER_RULE)
 		return;
 	r->mask4 = a->has_mask ? a->mask4 : 32;
 	r->mask6 = a->has_mask ? a->mask6 : 64;
@@ -459,7 +459,7 @@ static void warn_drop_all(struct rule_check *k)
 {
 	const struct ast_rule *a = k->ast;
 
-	if ((a->action != AST_DROP && a->action != AST_REJECT) || has_condition(a) ||
+	if ((a->action != ACTION_DROP && a->action != ACTION_REJECT) || has_condition(a) ||
 	    !is_any(&a->fields[AST_FROM]) || !is_any(&a->fields[AST_TO]))
 		return;
 	for (int i = AST_SPORT; i < AST_FIELDS; i++)
@@ -469,7 +469,7 @@ static void warn_drop_all(struct rule_check *k)
 		k->c->diag, a->at,
 		has(k, AST_ON) ? "default drop on … lets them pass" : "default drop lets them pass",
 		"this %s everything, ARP and neighbour discovery apart: ICMP errors and DHCP answers too",
-		a->action == AST_DROP ? "drops" : "rejects");
+		a->action == ACTION_DROP ? "drops" : "rejects");
 }
 
 // Warns of 'from X port P' where 'to port P' may be meant.

@@ -110,7 +110,8 @@ static void check_options(struct service_check *k)
 		k->ok = false;
 	if (a->source.given && !check_addresses(k->c, &a->source, SIDE_SOURCE))
 		k->ok = false;
-	if (a->source.given && (a->mode == AST_DR || a->mode == AST_NAT) && has(k, AST_MODE))
+	if (a->source.given && (a->mode == SERVICE_DR || a->mode == SERVICE_NAT) &&
+	    has(k, AST_MODE))
 		fail(k, a->option_at[AST_SOURCE], NULL, "'source' is of ipip, gue and fullnat");
 }
 
@@ -155,7 +156,7 @@ static void read_backend(struct service_check *k, const struct ast_backend *a,
 		.weight = a->weight,
 		.backup = a->backup,
 	};
-	if (a->has_port && has(k, AST_MODE) && k->ast->mode < AST_NAT)
+	if (a->has_port && has(k, AST_MODE) && k->ast->mode < SERVICE_NAT)
 		fail(k, a->at, "nat and fullnat can change the port",
 		     "in this mode a backend gets the packet's own port");
 	if (r->here)

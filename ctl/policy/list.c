@@ -21,7 +21,7 @@ struct reader {
 	uint32_t line;
 };
 
-struct words {                     // of a line: the first two, and all of them
+struct line_words {                // of a line: the first two, and all of them
 	struct word first, second; // second: empty where there is none
 	struct word all;
 };
@@ -52,7 +52,7 @@ static bool has(struct word w, char c)
 	return memchr(w.at, c, w.len);
 }
 
-static bool is_nft(const struct words *w)
+static bool is_nft(const struct line_words *w)
 {
 	static const char *const first[] = {"table",    "chain",  "flush",
 					    "elements", "define", "type"};
@@ -66,12 +66,12 @@ static bool is_nft(const struct words *w)
 	       (word_is(w->first, "add") && word_is_one_of(w->second, second, ARRAY_SIZE(second)));
 }
 
-static bool is_ipset(const struct words *w)
+static bool is_ipset(const struct line_words *w)
 {
 	return w->second.len && (word_is(w->first, "create") || word_is(w->first, "add"));
 }
 
-static bool is_hosts(const struct words *w)
+static bool is_hosts(const struct line_words *w)
 {
 	struct addr a;
 
@@ -79,12 +79,12 @@ static bool is_hosts(const struct words *w)
 	       !addr_looks_like(w->second.at, w->second.len) && !has(w->second, ',');
 }
 
-static bool is_csv(const struct words *w)
+static bool is_csv(const struct line_words *w)
 {
 	return has(w->all, ',');
 }
 
-static const char *kind_of_file(const struct words *w)
+static const char *kind_of_file(const struct line_words *w)
 {
 	if (is_nft(w))
 		return "an nft file";
@@ -190,7 +190,7 @@ static void refuse(struct reader *r, const char *kind)
 	problem(r, "a list has one address, prefix, range or name a line", "this is %s", kind);
 }
 
-static void read_words(struct reader *r, const struct words *w)
+static void read_words(struct reader *r, const struct line_words *w)
 {
 	struct prefix p;
 	bool mapped = false;
@@ -212,9 +212,9 @@ static void read_words(struct reader *r, const struct words *w)
 }
 
 // The words of the line that has been reached.
-static struct words cut(struct lines *l)
+static struct line_words cut(struct lines *l)
 {
-	struct words w = {.first = lines_word(l)};
+	struct line_words w = {.first = lines_word(l)};
 
 	w.all = w.first;
 	w.second = lines_word(l);
@@ -229,7 +229,7 @@ void list_read(struct list *l, const char *text, size_t len, const struct list_o
 	struct lines in = lines_of(text, len);
 
 	while (!l->refused && lines_next(&in)) {
-		struct words w = cut(&in);
+		struct line_words w = cut(&in);
 
 		r.line = in.number;
 		read_words(&r, &w);

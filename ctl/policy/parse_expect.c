@@ -9,24 +9,17 @@
 
 static bool parse_verdict(struct parser *p, struct ast_expect *e)
 {
-	static const char *const verdicts[] = {
-		[AST_EXPECT_PASS] = "pass",
-		[AST_EXPECT_DROP] = "drop",
-		[AST_EXPECT_REJECT] = "reject",
-		[AST_EXPECT_REDIRECT] = "redirect",
-	};
 	const struct token *target;
 	bool name = parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text);
 
-	e->verdict = AST_EXPECT_SERVICE;
+	e->verdict = EXPECT_SERVICE;
 	if (name) {
 		if (!parse_name(p, "a service", &target))
 			return false;
 	} else {
-		if (!parse_choice(p, "pass, drop, reject, redirect or a service", verdicts,
-				  ARRAY_SIZE(verdicts), &e->verdict))
+		if (!parse_choice(p, &choice_expects, "a service", &e->verdict))
 			return false;
-		if (e->verdict != AST_EXPECT_REDIRECT)
+		if (e->verdict != EXPECT_REDIRECT)
 			return true;
 		if (!parse_ifname(p, false, &target))
 			return false;
@@ -38,20 +31,13 @@ static bool parse_verdict(struct parser *p, struct ast_expect *e)
 
 static bool parse_via(struct parser *p, struct ast_expect *e)
 {
-	static const char *const vias[] = {"default", "essentials", "fragments", "malformed"};
-	uint8_t n;
-
 	e->via_at = p->at->at;
 	if (parse_is(p, TOKEN_STRING)) {
-		e->via = AST_VIA_RULE;
+		e->via = VIA_RULE;
 		e->rule = parse_next(p)->text;
 		return true;
 	}
-	if (!parse_choice(p, "a rule's name, default, essentials, fragments or malformed", vias,
-			  ARRAY_SIZE(vias), &n))
-		return false;
-	e->via = (uint8_t)(AST_VIA_DEFAULT + n);
-	return true;
+	return parse_choice(p, &choice_vias, "a rule's name", &e->via);
 }
 
 // ---- packet -------------------------------------------------------------------------------------
@@ -155,6 +141,7 @@ static bool parse_packet(struct parser *p, struct ast_packet *packet)
 		[LENGTH] = "length",     [TTL] = "ttl",   [ON] = "on",
 		[FRAGMENT] = "fragment", [OVER] = "over", [ESTABLISHED] = "established",
 	};
+	static const struct choice choice = {words, PACKET_WORDS};
 	struct diag_at seen[PACKET_WORDS] = {0};
 	const struct token *first = p->at;
 	bool ok = parse_accept_word(p, "ethertype") ? parse_frame(p, packet)
@@ -164,10 +151,8 @@ static bool parse_packet(struct parser *p, struct ast_packet *packet)
 		const struct token *t = p->at;
 		uint8_t n;
 
-		ok = parse_choice(
-			     p, "flags, type, vlan, length, ttl, on, fragment, over or established",
-			     words, PACKET_WORDS, &n) &&
-		     parse_once(p, &seen[n], t, "packet") && parse_packet_value(p, packet, n);
+		ok = parse_choice(p, &choice, NULL, &n) && parse_once(p, &seen[n], t, "packet") &&
+		     parse_packet_value(p, packet, n);
 	}
 	packet->at = parse_span(first->at, p->at[-1].at);
 	return ok;

@@ -145,10 +145,8 @@ static bool parse_probability(struct parser *p, struct ast_rule *rule, const str
 
 static bool parse_per(struct parser *p, struct ast_limit *limit)
 {
-	static const char *const pers[] = {"rule", "source", "destination"};
-
 	limit->has_per = true;
-	return parse_choice(p, "source, destination or rule", pers, ARRAY_SIZE(pers), &limit->per);
+	return parse_choice(p, &choice_pers, NULL, &limit->per);
 }
 
 static bool parse_limit_max(struct parser *p, struct ast_limit *limit)
@@ -222,11 +220,11 @@ static bool parse_log(struct parser *p, struct ast_rule *rule, const struct toke
 static bool parse_add(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
 	static const char *const sides[] = {"source", "destination"};
+	static const struct choice choice = {sides, ARRAY_SIZE(sides)};
 	struct ast_add *add = &rule->add;
 	uint8_t side;
 
-	if (!parse_once(p, &add->at, t, "rule") ||
-	    !parse_choice(p, "source or destination", sides, ARRAY_SIZE(sides), &side))
+	if (!parse_once(p, &add->at, t, "rule") || !parse_choice(p, &choice, NULL, &side))
 		return false;
 	if (!parse_is(p, TOKEN_SET))
 		return parse_expected(p, "a dynamic @set", NULL);
@@ -305,16 +303,11 @@ static bool parse_clauses(struct parser *p, struct ast_rule *rule)
 
 static bool parse_action(struct parser *p, struct ast_rule *rule)
 {
-	static const char *const actions[] = {
-		[AST_PASS] = "pass",   [AST_DROP] = "drop",         [AST_REJECT] = "reject",
-		[AST_COUNT] = "count", [AST_REDIRECT] = "redirect",
-	};
 	const struct token *target;
 
-	if (!parse_choice(p, "pass, drop, reject, count or redirect", actions, ARRAY_SIZE(actions),
-			  &rule->action))
+	if (!parse_choice(p, &choice_actions, NULL, &rule->action))
 		return false;
-	if (rule->action != AST_REDIRECT)
+	if (rule->action != ACTION_REDIRECT)
 		return true;
 	if (!parse_ifname(p, false, &target))
 		return false;

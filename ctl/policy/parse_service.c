@@ -31,13 +31,8 @@ static bool parse_port(struct parser *p, struct ast_service *s, const struct tok
 
 static bool parse_mode(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	static const char *const modes[] = {
-		[AST_DR] = "dr",   [AST_IPIP] = "ipip",       [AST_GUE] = "gue",
-		[AST_NAT] = "nat", [AST_FULLNAT] = "fullnat",
-	};
-
 	(void)t;
-	return parse_choice(p, "dr, ipip, gue, nat or fullnat", modes, ARRAY_SIZE(modes), &s->mode);
+	return parse_choice(p, &choice_modes, NULL, &s->mode);
 }
 
 static bool parse_idle(struct parser *p, struct ast_service *s, const struct token *t)
@@ -54,25 +49,23 @@ static bool parse_lost(struct parser *p, struct ast_service *s, const struct tok
 
 static bool parse_udp(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	static const char *const words[] = {"stay", "move"};
 	uint8_t n;
 
 	(void)t;
-	if (!parse_choice(p, "stay or move", words, ARRAY_SIZE(words), &n))
+	if (!parse_choice(p, &choice_udp, NULL, &n))
 		return false;
-	s->udp_move = n == 1;
+	s->udp_move = n == UDP_MOVE;
 	return true;
 }
 
 static bool parse_hash(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	static const char *const words[] = {"tuple", "source"};
 	uint8_t n;
 
 	(void)t;
-	if (!parse_choice(p, "tuple or source", words, ARRAY_SIZE(words), &n))
+	if (!parse_choice(p, &choice_hashes, NULL, &n))
 		return false;
-	s->hash_source = n == 1;
+	s->hash_source = n == SERVICE_HASH_SOURCE;
 	return true;
 }
 
@@ -215,15 +208,15 @@ static bool parse_check_words(struct parser *p, struct ast_check *c)
 		[PORT] = "port", [EVERY] = "every", [TIMEOUT] = "timeout", [RISE] = "rise",
 		[FALL] = "fall", [VIA] = "via",     [KEEP] = "keep",
 	};
+	static const struct choice choice = {words, CHECK_WORDS};
 	struct diag_at seen[CHECK_WORDS] = {0};
 
 	while (!parse_at_end(p)) {
 		const struct token *t = p->at;
 		uint8_t n;
 
-		if (!parse_choice(p, "port, every, timeout, rise, fall, via or keep", words,
-				  CHECK_WORDS, &n) ||
-		    !parse_once(p, &seen[n], t, "check") || !parse_check_value(p, c, n))
+		if (!parse_choice(p, &choice, NULL, &n) || !parse_once(p, &seen[n], t, "check") ||
+		    !parse_check_value(p, c, n))
 			return false;
 	}
 	return true;
@@ -231,19 +224,13 @@ static bool parse_check_words(struct parser *p, struct ast_check *c)
 
 static bool parse_check(struct parser *p, struct ast_service *s, const struct token *t)
 {
-	static const char *const kinds[] = {
-		[AST_CHECK_NONE] = "none",
-		[AST_CHECK_TCP] = "tcp",
-		[AST_CHECK_HTTP] = "http",
-		[AST_CHECK_HTTPS] = "https",
-	};
 	struct ast_check *c = &s->check;
 
 	c->given = true;
 	c->at = t->at;
-	if (!parse_choice(p, "none, tcp, http or https", kinds, ARRAY_SIZE(kinds), &c->kind))
+	if (!parse_choice(p, &choice_checks, NULL, &c->kind))
 		return false;
-	if ((c->kind == AST_CHECK_HTTP || c->kind == AST_CHECK_HTTPS) && !parse_http(p, c))
+	if ((c->kind == CHECK_HTTP || c->kind == CHECK_HTTPS) && !parse_http(p, c))
 		return false;
 	return parse_check_words(p, c);
 }

@@ -34,15 +34,8 @@ static bool parse_ifnames(struct parser *p, struct ast_list *ret)
 
 static bool parse_interface_words(struct parser *p, struct ast_interface *iface)
 {
-	static const char *const modes[] = {
-		[AST_IFACE_AUTO] = "auto",
-		[AST_IFACE_NATIVE] = "native",
-		[AST_IFACE_GENERIC] = "generic",
-	};
-
 	iface->has_mode = parse_accept_word(p, "mode");
-	if (iface->has_mode &&
-	    !parse_choice(p, "auto, native or generic", modes, ARRAY_SIZE(modes), &iface->mode))
+	if (iface->has_mode && !parse_choice(p, &choice_attach, NULL, &iface->mode))
 		return false;
 	iface->optional = parse_accept_word(p, "optional");
 	return true;
@@ -154,12 +147,13 @@ static bool parse_set(struct parser *p)
 static bool parse_default(struct parser *p)
 {
 	static const char *const verdicts[] = {"pass", "drop"};
+	static const struct choice choice = {verdicts, ARRAY_SIZE(verdicts)};
 	struct ast_default d = {.at = p->at->at, .line = p->at->line};
 	uint8_t n;
 	bool ok;
 
 	parse_next(p);
-	if (!parse_choice(p, "pass or drop", verdicts, ARRAY_SIZE(verdicts), &n))
+	if (!parse_choice(p, &choice, NULL, &n))
 		return false;
 	d.drop = n == 1;
 	ok = !parse_accept_word(p, "on") || parse_ifnames(p, &d.on);
@@ -172,13 +166,11 @@ static bool parse_default(struct parser *p)
 
 static bool parse_fragments(struct parser *p)
 {
-	static const char *const words[] = {
-		[AST_FILTER] = "filter", [AST_TREAT_DROP] = "drop", [AST_TREAT_PASS] = "pass"};
 	struct ast_fragments f = {.at = p->at->at, .line = p->at->line};
 	bool ok;
 
 	parse_next(p);
-	if (!parse_choice(p, "filter, drop or pass", words, ARRAY_SIZE(words), &f.treatment))
+	if (!parse_choice(p, &choice_treatments, NULL, &f.treatment))
 		return false;
 	ok = !parse_accept_word(p, "proto") || parse_list(p, LIST_PROTO, &f.proto);
 	if (ok)
@@ -204,10 +196,10 @@ static bool once(struct parser *p, struct ast_setting *setting)
 static bool parse_malformed(struct parser *p)
 {
 	static const char *const words[] = {"pass", "drop"};
+	static const struct choice choice = {words, ARRAY_SIZE(words)};
 	uint8_t n = 0;
 
-	if (!once(p, &p->ast->malformed) ||
-	    !parse_choice(p, "drop or pass", words, ARRAY_SIZE(words), &n))
+	if (!once(p, &p->ast->malformed) || !parse_choice(p, &choice, NULL, &n))
 		return false;
 	p->ast->malformed.on = n == 1;
 	return true;
@@ -216,10 +208,10 @@ static bool parse_malformed(struct parser *p)
 static bool parse_essentials(struct parser *p)
 {
 	static const char *const words[] = {"filter", "pass"};
+	static const struct choice choice = {words, ARRAY_SIZE(words)};
 	uint8_t n = 0;
 
-	if (!once(p, &p->ast->essentials) ||
-	    !parse_choice(p, "pass or filter", words, ARRAY_SIZE(words), &n))
+	if (!once(p, &p->ast->essentials) || !parse_choice(p, &choice, NULL, &n))
 		return false;
 	p->ast->essentials.on = n == 1;
 	return true;

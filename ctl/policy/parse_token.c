@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
 
@@ -175,24 +176,40 @@ bool parse_string(struct parser *p, const char *what, const struct token **ret)
 }
 
 // "default accept": its word here, if that is one of the choice.
-static const char *choice_hint(const struct parser *p, const char *const *words, size_t n)
+static const char *choice_hint(const struct parser *p, const struct choice *choice)
 {
 	const char *hint = parse_is(p, TOKEN_WORD) ? names_foreign(p->at->text, false) : NULL;
 
-	for (size_t i = 0; hint && i < n; i++)
-		if (!strcmp(hint + strcspn(hint, " ") + 1, words[i]))
+	for (size_t i = 0; hint && i < choice->n; i++)
+		if (!strcmp(hint + strcspn(hint, " ") + 1, choice_word(choice, i)))
 			return hint;
 	return NULL;
 }
 
-bool parse_choice(struct parser *p, const char *what, const char *const *words, size_t n,
-		  uint8_t *ret)
+static bool expected_choice(struct parser *p, const struct choice *choice, const char *other)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (!parse_accept_word(p, words[i]))
+	CLEANUP(text_free) struct text what = {0};
+	size_t last = choice->n - 1;
+
+	for (size_t i = 0; i < choice->n; i++) {
+		const char *word = choice_word(choice, i);
+
+		if (what.len && *word)
+			text_add(&what, i == last && !other ? " or " : ", ");
+		text_add(&what, word);
+	}
+	if (other)
+		text_addf(&what, " or %s", other);
+	return parse_expected(p, text_get(&what), choice_hint(p, choice));
+}
+
+bool parse_choice(struct parser *p, const struct choice *choice, const char *other, uint8_t *ret)
+{
+	for (size_t i = 0; i < choice->n; i++) {
+		if (!choice->words[i] || !parse_accept_word(p, choice->words[i]))
 			continue;
 		*ret = (uint8_t)i;
 		return true;
 	}
-	return parse_expected(p, what, choice_hint(p, words, n));
+	return expected_choice(p, choice, other);
 }

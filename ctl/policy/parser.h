@@ -12,6 +12,7 @@
 #include "ctl/policy/ast.h"
 #include "ctl/policy/lex.h"
 #include "ctl/policy/source.h"
+#include "ctl/policy/words.h"
 
 struct parser {
 	struct ast *ast;
@@ -45,9 +46,9 @@ struct diag_at parse_span(struct diag_at first, struct diag_at last); // from on
 bool parse_name(struct parser *p, const char *what, const struct token **ret);
 bool parse_ifname(struct parser *p, bool pattern, const struct token **ret);
 bool parse_string(struct parser *p, const char *what, const struct token **ret);
-// One of n words; *ret is its number. `what` for "expected WHAT, found".
-bool parse_choice(struct parser *p, const char *what, const char *const *words, size_t n,
-		  uint8_t *ret);
+// One of the choice's words; *ret is its number. `other` is what else may be here, for "expected A, B or OTHER"; NULL:
+// nothing.
+bool parse_choice(struct parser *p, const struct choice *choice, const char *other, uint8_t *ret);
 
 // ---- values (parse_value.c) ---------------------------------------------------------------------
 

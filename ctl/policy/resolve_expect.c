@@ -245,7 +245,7 @@ void resolve_expects(struct resolver *r)
 
 		if (w.ast->broken)
 			continue;
-		if (to->via == RESOLVED_VIA_RULE)
+		if (to->via == VIA_RULE)
 			to->rule = position[to->rule];
 		if (w.common.ip)
 			add_ip(&w);

@@ -127,7 +127,7 @@ static bool default_drops(const struct rule_work *w)
 static void report_impossible(struct rule_work *w, struct diag_at at, const char *what)
 {
 	w->to->impossible = true;
-	if (w->to->action == RESOLVED_PASS && default_drops(w))
+	if (w->to->action == ACTION_PASS && default_drops(w))
 		diag_error(w->r->diag, at, NULL,
 			   "%s: this pass rule matches nothing, and the default is drop", what);
 	else

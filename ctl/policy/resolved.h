@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/words.h"
 #include "ctl/base/addr.h"
 #include "ctl/base/diag.h"
 #include "ctl/policy/arena.h"
@@ -108,15 +109,13 @@ struct resolved_span {
 	uint32_t first, last;
 };
 
-enum resolved_per { RESOLVED_PER_RULE, RESOLVED_PER_SOURCE, RESOLVED_PER_DESTINATION };
-
 struct resolved_limit { // a condition: the packet exceeds the rate (or, `under`, does not)
 	bool given, under;
 	bool bits;      // count and burst are bits of the frame, else packets
 	uint64_t count; // a period
 	uint32_t period_ms;
 	uint64_t burst;       // at least 1
-	uint8_t per;          // enum resolved_per
+	uint8_t per;          // enum policy_per
 	uint8_t mask4, mask6; // per source or destination
 	uint32_t max;         // entries of that table
 };
@@ -134,14 +133,6 @@ struct resolved_add {
 	uint64_t for_ms;  // the set's expire where the rule says nothing; 0: never
 };
 
-enum resolved_action {
-	RESOLVED_PASS,
-	RESOLVED_DROP,
-	RESOLVED_REJECT,
-	RESOLVED_COUNT,
-	RESOLVED_REDIRECT
-};
-
 struct resolved_rule {
 	const char *identity; // counters follow it; unique in the policy
 	bool named;           // the identity is the rule's own name
@@ -151,7 +142,7 @@ struct resolved_rule {
 	bool always;
 	bool service;         // none of the text: the packets of a service, to the compiler
 	bool impossible;      // some field is empty: it matches nothing (a warning said so)
-	uint8_t action;       // enum resolved_action
+	uint8_t action;       // enum policy_action
 	const char *redirect; // interface name
 
 	// Fields, of the bit matrix.
@@ -184,22 +175,18 @@ struct resolved_rule {
 
 // ---- the whole ----------------------------------------------------------------------------------
 
-enum resolved_iface_mode { RESOLVED_AUTO, RESOLVED_NATIVE, RESOLVED_GENERIC };
-
 struct resolved_interface {
 	const char
 		*name; // may end in '*': then it stands for every device that begins so and has no
 	// longer match among the interfaces (the exact name first, then longer patterns)
 	struct diag_at at;
 	struct place place;
-	uint8_t mode; // enum resolved_iface_mode
+	uint8_t mode; // enum attach_mode
 	bool pattern, optional;
 	bool default_drop;
 	struct diag_at default_at; // of the statement that says so; file NULL: none does
 	struct place default_place;
 };
-
-enum resolved_treatment { RESOLVED_FILTER, RESOLVED_FRAGMENT_DROP, RESOLVED_FRAGMENT_PASS };
 
 struct resolved_file {    // a text that places point into: policy files first, then list files
 	const char *name; // as it is written, seen from the main file's folder
@@ -226,7 +213,7 @@ struct resolved {
 	struct diag_at default_at;
 	bool malformed_pass;
 	bool essentials_filter;
-	uint8_t fragments[256]; // enum resolved_treatment of later fragments, by protocol
+	uint8_t fragments[256]; // enum policy_treatment of later fragments, by protocol
 	struct place fragments_place[256];
 	const char *seed; // NULL: made once and kept
 
@@ -264,23 +251,6 @@ bool resolved_services_meet(const struct resolved *a, const struct resolved_serv
 
 // ---- expect -------------------------------------------------------------------------------------
 
-enum resolved_verdict {
-	RESOLVED_EXPECT_PASS,
-	RESOLVED_EXPECT_DROP,
-	RESOLVED_EXPECT_REJECT,
-	RESOLVED_EXPECT_REDIRECT,
-	RESOLVED_EXPECT_SERVICE,
-};
-
-enum resolved_via {
-	RESOLVED_VIA_ANY,
-	RESOLVED_VIA_RULE,
-	RESOLVED_VIA_DEFAULT,
-	RESOLVED_VIA_ESSENTIALS,
-	RESOLVED_VIA_FRAGMENTS,
-	RESOLVED_VIA_MALFORMED,
-};
-
 struct resolved_packet {
 	uint16_t ethertype; // 0x0800, 0x86dd, or what the line says
 	bool ip;            // from here to the last line but one: an IP packet
@@ -301,24 +271,16 @@ struct resolved_packet {
 struct resolved_expect {
 	struct diag_at at;
 	struct place place;
-	uint8_t verdict;                       // enum resolved_verdict
-	const char *redirect;                  // RESOLVED_EXPECT_REDIRECT
-	uint32_t service;                      // RESOLVED_EXPECT_SERVICE
-	uint8_t via;                           // enum resolved_via
-	uint32_t rule;                         // RESOLVED_VIA_RULE: index into rules
+	uint8_t verdict;                       // enum expect_verdict
+	const char *redirect;                  // EXPECT_REDIRECT
+	uint32_t service;                      // EXPECT_SERVICE
+	uint8_t via;                           // enum expect_via
+	uint32_t rule;                         // VIA_RULE: index into rules
 	const struct resolved_packet *packets; // at least one
 	size_t n_packets;
 };
 
 // ---- services -----------------------------------------------------------------------------------
-
-enum resolved_mode { RESOLVED_DR, RESOLVED_IPIP, RESOLVED_GUE, RESOLVED_NAT, RESOLVED_FULLNAT };
-enum resolved_check_kind {
-	RESOLVED_CHECK_NONE,
-	RESOLVED_CHECK_TCP,
-	RESOLVED_CHECK_HTTP,
-	RESOLVED_CHECK_HTTPS,
-};
 
 struct resolved_backend {
 	struct diag_at at;
@@ -331,7 +293,7 @@ struct resolved_backend {
 };
 
 struct resolved_check {
-	uint8_t kind;            // enum resolved_check_kind
+	uint8_t kind;            // enum check_kind
 	const char *path, *host; // http, https; host NULL: the backend's address
 	uint16_t status_first, status_last;
 	uint16_t port; // 0: the backend's, or the service's first
@@ -350,7 +312,7 @@ struct resolved_service {
 	struct resolved_proto proto;
 	bool any_port;
 	struct resolved_ranges ports;      // given unless any_port
-	uint8_t mode;                      // enum resolved_mode
+	uint8_t mode;                      // enum service_mode
 	uint64_t idle_tcp_ms, idle_udp_ms; // idle_tcp_ms for sctp too
 	uint64_t lost_ms;
 	bool udp_move, hash_source;

@@ -177,7 +177,7 @@ static bool covers_span(const struct resolved_span *outer, const struct resolved
 // Ends the evaluation for every packet that has its fields.
 static bool is_final(const struct resolved_rule *rule)
 {
-	return rule->action != RESOLVED_COUNT && !rule->limit.given && !rule->probability_given &&
+	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability_given &&
 	       !rule->impossible && rule->from.kind != RESOLVED_DYNAMIC &&
 	       rule->to.kind != RESOLVED_DYNAMIC;
 }

@@ -8,6 +8,7 @@
 #include "common/limits-policy.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/policy/words.h"
 #include "ctl/table/fields.h"
 #include "ctl/table/lines.h"
 #include "ctl/table/number.h"
@@ -51,10 +52,10 @@ static int check_limits(const struct resolved *r, struct diag *d)
 	size_t before = diag_errors(d);
 
 	for (size_t i = 0; i < r->n_services; i++)
-		if (r->services[i].mode >= RESOLVED_NAT)
+		if (r->services[i].mode >= SERVICE_NAT)
 			diag_error(d, r->services[i].at, "mode dr, ipip or gue",
 				   "service '%s': mode %s is not there yet", r->services[i].name,
-				   r->services[i].mode == RESOLVED_NAT ? "nat" : "fullnat");
+				   choice_word(&choice_modes, r->services[i].mode));
 	if (r->n_rules > POLICY_RULES)
 		diag_error(d, r->rules[POLICY_RULES].at, NULL, "more than %d rules", POLICY_RULES);
 	else if (r->n_rules + r->n_services > POLICY_RULES)
@@ -230,16 +231,10 @@ static void build_side(struct compilation *c, int first)
 
 static void fill_fragments(const struct resolved *r, struct policy_config *config)
 {
-	static const uint8_t treatment[] = {
-		[RESOLVED_FILTER] = TREAT_FILTER,
-		[RESOLVED_FRAGMENT_DROP] = TREAT_DROP,
-		[RESOLVED_FRAGMENT_PASS] = TREAT_PASS,
-	};
-
 	// One of IPv6 counts as every protocol: what any says of dropping holds, else what any says of passing.
 	config->treatment6 = TREAT_FILTER;
 	for (int proto = 0; proto < 256; proto++) {
-		uint8_t t = config->treatment[proto] = treatment[r->fragments[proto]];
+		uint8_t t = config->treatment[proto] = r->fragments[proto];
 
 		config->fragments |= t != TREAT_FILTER;
 		if (t == TREAT_DROP || (t == TREAT_PASS && config->treatment6 == TREAT_FILTER))

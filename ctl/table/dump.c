@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/policy/words.h"
 #include "ctl/table/image.h"
 #include "ctl/table/walk.h"
 
@@ -18,17 +19,15 @@ static const char *const field_name[POLICY_FIELDS] = {
 
 static void dump_treatment(const struct policy_config *c, FILE *f)
 {
-	static const char *const name[] = {"filter", "drop", "pass"};
-
 	for (int first = 0, last; first < 256; first = last + 1) {
 		for (last = first; last < 255 && c->treatment[last + 1] == c->treatment[first];)
 			last++;
 		if (c->treatment[first] != TREAT_FILTER)
 			fprintf(f, "fragments proto %d-%d %s\n", first, last,
-				name[c->treatment[first]]);
+				choice_word(&choice_treatments, c->treatment[first]));
 	}
 	if (c->treatment6 != TREAT_FILTER)
-		fprintf(f, "fragments ip6 %s\n", name[c->treatment6]);
+		fprintf(f, "fragments ip6 %s\n", choice_word(&choice_treatments, c->treatment6));
 }
 
 static void dump_config(const struct image *i, FILE *f)
@@ -57,9 +56,6 @@ static void dump_config(const struct image *i, FILE *f)
 
 // ---- rules --------------------------------------------------------------------------------------
 
-static const char *const action_name[] = {"pass", "drop", "reject", "count", "redirect"};
-static const char *const per_name[] = {"rule", "source", "destination"};
-
 static void dump_conditions(const struct policy_rule *r, FILE *f)
 {
 	if (r->flags & RULE_FROM_SET)
@@ -84,7 +80,7 @@ static void dump_limit(const struct policy_rule *r, FILE *f)
 	fprintf(f, " %s %s cost %llu>>%u tolerance %llu per %s",
 		r->flags & RULE_UNDER ? "under" : "over", r->flags & RULE_BITS ? "bits" : "packets",
 		(unsigned long long)r->cost_mult, r->cost_shift, (unsigned long long)r->tolerance,
-		per_name[r->per]);
+		choice_word(&choice_pers, r->per));
 	if (r->per == PER_RULE)
 		fprintf(f, " meter %u", r->meter);
 	else
@@ -96,7 +92,8 @@ static void dump_rule(const struct image *i, size_t n, FILE *f)
 	const struct policy_rule *r = &i->rules[n];
 	const struct image_rule *about = &i->about[n];
 
-	fprintf(f, "rule %zu %s '%s' %s", n, about->place, about->identity, action_name[r->action]);
+	fprintf(f, "rule %zu %s '%s' %s", n, about->place, about->identity,
+		choice_word(&choice_actions, r->action));
 	if (r->action == ACTION_REDIRECT)
 		fprintf(f, " %u (%s)", r->redirect, about->redirect);
 	dump_conditions(r, f);

@@ -27,17 +27,6 @@ static uint32_t jiffies_of(uint64_t ms, uint32_t hz)
 	return (uint32_t)((ms * hz + 999) / 1000);
 }
 
-static uint8_t mode_of(uint8_t mode)
-{
-	static const uint8_t modes[] = {
-		[RESOLVED_DR] = SERVICE_DR,           [RESOLVED_IPIP] = SERVICE_IPIP,
-		[RESOLVED_GUE] = SERVICE_GUE,         [RESOLVED_NAT] = SERVICE_NAT,
-		[RESOLVED_FULLNAT] = SERVICE_FULLNAT,
-	};
-
-	return modes[mode];
-}
-
 static struct lb_service described(const struct plan *p, const struct resolved_service *from)
 {
 	struct lb_service s = {
@@ -47,7 +36,7 @@ static struct lb_service described(const struct plan *p, const struct resolved_s
 		.buckets = (uint32_t)((from->pins + SERVICE_PIN_WORDS - 1) / SERVICE_PIN_WORDS),
 		.first_member = (uint32_t)p->b->n_members,
 		.hold = 1,
-		.mode = mode_of(from->mode),
+		.mode = from->mode,
 		.hash = from->hash_source ? SERVICE_HASH_SOURCE : SERVICE_HASH_TUPLE,
 		.protocols = protocols_of(from),
 	};

@@ -2,6 +2,7 @@
 // The errors and warnings about planned services.
 #include <string.h>
 
+#include "ctl/policy/words.h"
 #include "ctl/table/lb_plan.h"
 
 static bool same_key(const struct lb_service *a, const struct lb_service *b)
@@ -20,20 +21,17 @@ bool lb_plan_moves_all(const struct lb_service *planned, const struct lb_service
 void lb_plan_refuse(struct diag *d, const struct resolved_service *from,
 		    const struct lb_service *planned, const struct lb_service *running)
 {
-	static const char *const hashes[] = {"tuple", "source"};
-	static const char *const modes[] = {"dr", "ipip", "gue", "nat", "fullnat"};
-
 	if (!same_key(planned, running))
 		diag_error(d, from->at, FORCE, "service '%s' runs with another seed", from->name);
 	if (planned->hash != running->hash)
 		diag_error(d, from->at, FORCE, "service '%s' runs with another hash: %s",
-			   from->name, hashes[running->hash]);
+			   from->name, choice_word(&choice_hashes, running->hash));
 	if (planned->size != running->size)
 		diag_error(d, from->at, FORCE, "service '%s' runs with another ring size: %u",
 			   from->name, running->size);
 	if (planned->mode != running->mode)
 		diag_error(d, from->at, FORCE, "service '%s' runs in another mode: %s", from->name,
-			   modes[running->mode]);
+			   choice_word(&choice_modes, running->mode));
 }
 
 void lb_plan_warn_share(struct diag *d, const struct resolved_service *from,

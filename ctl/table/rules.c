@@ -20,18 +20,6 @@ struct builder {
 	uint32_t n_devices;
 };
 
-static const uint8_t action_of[] = {
-	[RESOLVED_PASS] = ACTION_PASS,         [RESOLVED_DROP] = ACTION_DROP,
-	[RESOLVED_REJECT] = ACTION_REJECT,     [RESOLVED_COUNT] = ACTION_COUNT,
-	[RESOLVED_REDIRECT] = ACTION_REDIRECT,
-};
-
-static const uint8_t per_of[] = {
-	[RESOLVED_PER_RULE] = PER_RULE,
-	[RESOLVED_PER_SOURCE] = PER_SOURCE,
-	[RESOLVED_PER_DESTINATION] = PER_DESTINATION,
-};
-
 // ---- conditions ---------------------------------------------------------------------------------
 
 static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
@@ -123,7 +111,7 @@ static int fill_limit(struct builder *b, const struct resolved_rule *from, struc
 	if (!limit->given)
 		return 0;
 	to->flags |= RULE_LIMIT | (limit->under ? RULE_UNDER : 0) | (limit->bits ? RULE_BITS : 0);
-	to->per = per_of[limit->per];
+	to->per = limit->per;
 	to->mask4 = limit->mask4;
 	to->mask6 = limit->mask6;
 	if (rate_compile(limit, b->options->hz, to, &max))
@@ -157,7 +145,7 @@ static void fill_modifiers(struct builder *b, const struct resolved_rule *from,
 static int fill_redirect(struct builder *b, const struct resolved_rule *from,
 			 struct policy_rule *to)
 {
-	if (from->action != RESOLVED_REDIRECT)
+	if (from->action != ACTION_REDIRECT)
 		return 0;
 	for (to->redirect = 0; to->redirect < b->n_devices; to->redirect++)
 		if (!strcmp(b->devices[to->redirect], from->redirect))
@@ -198,7 +186,7 @@ static void note_features(const struct policy_rule *rule, struct policy_config *
 
 static int fill_rule(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
 {
-	to->action = action_of[from->action];
+	to->action = from->action;
 	if (from->impossible)
 		return 0; // never tried: no meter, no table
 	fill_conditions(from, to);

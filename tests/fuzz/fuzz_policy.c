@@ -72,7 +72,7 @@ static void check_result(const struct resolved *r)
 		fuzz_check(r->services[i].vip < r->n_addresses && r->services[i].n_backends);
 	for (size_t i = 0; i < r->n_expects; i++) {
 		fuzz_check(r->expects[i].n_packets && r->expects[i].n_packets <= 64);
-		fuzz_check(r->expects[i].via != RESOLVED_VIA_RULE ||
+		fuzz_check(r->expects[i].via != VIA_RULE ||
 			   r->expects[i].rule < r->n_rules);
 	}
 }

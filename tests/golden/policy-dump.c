@@ -7,6 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/policy/intervals.h"
+#include "ctl/policy/words.h"
 
 struct dump {
 	const struct resolved *r;
@@ -67,13 +68,11 @@ static void dump_files(struct dump *d)
 
 static void dump_interfaces(struct dump *d)
 {
-	static const char *const modes[] = {"auto", "native", "generic"};
-
 	for (size_t i = 0; i < d->r->n_interfaces; i++) {
 		const struct resolved_interface *iface = &d->r->interfaces[i];
 
 		fprintf(d->f, "interface %zu %s mode %s%s%s default %s", i, iface->name,
-			modes[iface->mode], iface->pattern ? " pattern" : "",
+			choice_word(&choice_attach, iface->mode), iface->pattern ? " pattern" : "",
 			iface->optional ? " optional" : "", iface->default_drop ? "drop" : "pass");
 		put_place(d, iface->default_place);
 		fputc('\n', d->f);
@@ -226,14 +225,12 @@ static void put_fields(struct dump *d, const struct resolved_rule *rule)
 
 static void put_limit(struct dump *d, const struct resolved_limit *limit)
 {
-	static const char *const pers[] = {"rule", "source", "destination"};
-
 	if (!limit->given)
 		return;
 	fprintf(d->f, " %s %" PRIu64 "%s/%" PRIu32 "ms burst %" PRIu64 " per %s",
 		limit->under ? "under" : "over", limit->count, limit->bits ? "bit" : "",
-		limit->period_ms, limit->burst, pers[limit->per]);
-	if (limit->per != RESOLVED_PER_RULE)
+		limit->period_ms, limit->burst, choice_word(&choice_pers, limit->per));
+	if (limit->per != PER_RULE)
 		fprintf(d->f, " mask %u/%u max %" PRIu32, limit->mask4, limit->mask6, limit->max);
 }
 
@@ -263,12 +260,12 @@ static void put_modifiers(struct dump *d, const struct resolved_rule *rule)
 
 static void dump_rule(struct dump *d, size_t number)
 {
-	static const char *const actions[] = {"pass", "drop", "reject", "count", "redirect"};
 	const struct resolved_rule *rule = &d->r->rules[number];
 
 	fprintf(d->f, "rule %zu \"%s\"%s", number, rule->identity, rule->named ? " named" : "");
 	put_place(d, rule->place);
-	fprintf(d->f, "\n  %s%s", rule->always ? "always " : "", actions[rule->action]);
+	fprintf(d->f, "\n  %s%s", rule->always ? "always " : "",
+		choice_word(&choice_actions, rule->action));
 	if (rule->redirect)
 		fprintf(d->f, " %s", rule->redirect);
 	if (rule->impossible)
@@ -296,9 +293,7 @@ static void dump_backend(struct dump *d, const struct resolved_backend *b)
 
 static void dump_check(struct dump *d, const struct resolved_check *c)
 {
-	static const char *const kinds[] = {"none", "tcp", "http", "https"};
-
-	fprintf(d->f, "  check %s", kinds[c->kind]);
+	fprintf(d->f, "  check %s", choice_word(&choice_checks, c->kind));
 	if (c->path)
 		fprintf(d->f, " \"%s\" host \"%s\" expect %u-%u", c->path, c->host ? c->host : "",
 			c->status_first, c->status_last);
@@ -313,8 +308,6 @@ static void dump_check(struct dump *d, const struct resolved_check *c)
 
 static void dump_service(struct dump *d, const struct resolved_service *s)
 {
-	static const char *const modes[] = {"dr", "ipip", "gue", "nat", "fullnat"};
-
 	fprintf(d->f, "service %s", s->name);
 	put_place(d, s->place);
 	fprintf(d->f, "\n  vip %" PRIu32, s->vip);
@@ -322,7 +315,7 @@ static void dump_service(struct dump *d, const struct resolved_service *s)
 	if (s->any_port)
 		fputs(" port any", d->f);
 	put_ranges(d, "port", &s->ports);
-	fprintf(d->f, " mode %s hash %s udp %s\n", modes[s->mode],
+	fprintf(d->f, " mode %s hash %s udp %s\n", choice_word(&choice_modes, s->mode),
 		s->hash_source ? "source" : "tuple", s->udp_move ? "move" : "stay");
 	fprintf(d->f,
 		"  idle %" PRIu64 "ms/%" PRIu64 "ms lost %" PRIu64 "ms ring %" PRIu32
@@ -366,10 +359,10 @@ static void dump_expect(struct dump *d, const struct resolved_expect *e)
 	fprintf(d->f, "expect %s", verdicts[e->verdict]);
 	if (e->redirect)
 		fprintf(d->f, " %s", e->redirect);
-	if (e->verdict == RESOLVED_EXPECT_SERVICE)
+	if (e->verdict == EXPECT_SERVICE)
 		fprintf(d->f, " %s", d->r->services[e->service].name);
 	fprintf(d->f, " via %s", vias[e->via]);
-	if (e->via == RESOLVED_VIA_RULE)
+	if (e->via == VIA_RULE)
 		fprintf(d->f, " %" PRIu32, e->rule);
 	put_place(d, e->place);
 	fputc('\n', d->f);

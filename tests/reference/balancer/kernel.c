@@ -57,7 +57,7 @@ static struct image *compile_service(uint32_t hz)
 		.hi = 0x20010db8ffff0000, .len = 48, .in = true};
 	struct resolved_addresses vip = {
 		.fixed = true, .v4 = &vips4, .v6 = &vips6, .n4 = 1, .n6 = 1};
-	struct resolved_service service = {.name = "all", .any_port = true, .mode = RESOLVED_IPIP};
+	struct resolved_service service = {.name = "all", .any_port = true, .mode = SERVICE_IPIP};
 	struct resolved_file file = {.name = "histories.weir"};
 	struct resolved r = {
 		.addresses = &vip,

@@ -208,7 +208,7 @@ static bool matches(const struct resolved *r, const struct resolved_rule *rule,
 
 static bool ends(const struct resolved_rule *rule)
 {
-	return rule->action != RESOLVED_COUNT && !rule->limit.given && !rule->probability_given;
+	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability_given;
 }
 
 // ---- the comparison -------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ static inline void made_init(struct made *m, size_t n, size_t n_sets)
 
 		snprintf(identity, 32, "rule %zu", i);
 		m->r.rules[i].identity = identity;
-		m->r.rules[i].action = RESOLVED_DROP;
+		m->r.rules[i].action = ACTION_DROP;
 		m->r.rules[i].at = made_at(m, i + 1);
 		m->r.rules[i].place.line = (uint32_t)i + 1;
 	}

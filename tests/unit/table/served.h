@@ -52,7 +52,7 @@ static inline struct resolved_service *served_add(struct made *m, const char *na
 		.name = name,
 		.at = made_at(m, m->r.n_services),
 		.proto = {.given = true, .bits = {1 << 6}},
-		.mode = RESOLVED_DR,
+		.mode = SERVICE_DR,
 		.idle_tcp_ms = 900000,
 		.idle_udp_ms = 60000,
 		.ring = SERVED_SIZE,

@@ -322,7 +322,7 @@ static void plan(struct history *h)
 	o.trial = !unit_below(&h->random, 6);
 	o.force = !unit_below(&h->random, 6);
 	if (o.force)
-		h->mode[unit_below(&h->random, SERVICES)] ^= RESOLVED_IPIP;
+		h->mode[unit_below(&h->random, SERVICES)] ^= SERVICE_IPIP;
 	choose_policy(h, &m);
 	b = served_plan_with(&m, &o);
 	check(&(struct step){.h = h, .m = &m, .o = &o, .a = h->b, .b = b});

@@ -103,8 +103,8 @@ static void test_default_and_fragments(void **state)
 	assert_int_equal(i->config.essentials_filter, 1);
 	image_free(i);
 	m.r.default_drop = true;
-	m.r.fragments[17] = RESOLVED_FRAGMENT_DROP;
-	m.r.fragments[255] = RESOLVED_FRAGMENT_PASS;
+	m.r.fragments[17] = TREAT_DROP;
+	m.r.fragments[255] = TREAT_PASS;
 	i = compiled(&m);
 	// What no interface says otherwise is not for interfaces that the policy does not name.
 	assert_int_equal(i->config.default_drop, 1ull << 1 | 1ull << 63);
@@ -115,11 +115,11 @@ static void test_default_and_fragments(void **state)
 	assert_int_equal(i->config.treatment[255], TREAT_PASS);
 	assert_int_equal(i->config.treatment6, TREAT_DROP);
 	image_free(i);
-	m.r.fragments[17] = RESOLVED_FILTER; // what is left passes
+	m.r.fragments[17] = TREAT_FILTER; // what is left passes
 	i = compiled(&m);
 	assert_int_equal(i->config.treatment6, TREAT_PASS);
 	image_free(i);
-	m.r.fragments[255] = RESOLVED_FILTER;
+	m.r.fragments[255] = TREAT_FILTER;
 	i = compiled(&m);
 	assert_int_equal(i->config.fragments, 0);
 	assert_int_equal(i->config.treatment6, TREAT_FILTER);
@@ -231,13 +231,13 @@ static void test_limits(void **state)
 	struct made m;
 
 	made_init(&m, 5, 0);
-	m.r.rules[0].limit = limit_of(RESOLVED_PER_SOURCE, 100);
-	m.r.rules[1].limit = limit_of(RESOLVED_PER_RULE, 0);
+	m.r.rules[0].limit = limit_of(PER_SOURCE, 100);
+	m.r.rules[1].limit = limit_of(PER_RULE, 0);
 	m.r.rules[1].limit.under = m.r.rules[1].limit.bits = true;
-	m.r.rules[2].limit = limit_of(RESOLVED_PER_SOURCE, 100);
+	m.r.rules[2].limit = limit_of(PER_SOURCE, 100);
 	m.r.rules[2].impossible = true;
-	m.r.rules[3].limit = limit_of(RESOLVED_PER_DESTINATION, 8);
-	m.r.rules[4].limit = limit_of(RESOLVED_PER_RULE, 0);
+	m.r.rules[3].limit = limit_of(PER_DESTINATION, 8);
+	m.r.rules[4].limit = limit_of(PER_RULE, 0);
 	i = compiled(&m);
 	assert_int_equal(i->rules[0].meter_lines, 32);
 	assert_int_equal(i->rules[0].meter, 0);
@@ -266,11 +266,11 @@ static void test_actions(void **state)
 	made_init(&m, 5, 0);
 	m.r.n_always = 2;
 	for (int n = 0; n < 3; n++) {
-		m.r.rules[n].action = RESOLVED_REDIRECT;
+		m.r.rules[n].action = ACTION_REDIRECT;
 		m.r.rules[n].redirect = device[n];
 	}
-	m.r.rules[3].action = RESOLVED_PASS;
-	m.r.rules[4].action = RESOLVED_REJECT;
+	m.r.rules[3].action = ACTION_PASS;
+	m.r.rules[4].action = ACTION_REJECT;
 	m.r.rules[4].impossible = true;
 	i = compiled(&m);
 	for (int n = 0; n < 3; n++) {
@@ -286,7 +286,7 @@ static void test_actions(void **state)
 	assert_false(i->config.rejects); // the only one is impossible
 	assert_false(i->config.conditions);
 	image_free(i);
-	m.r.rules[3].action = RESOLVED_COUNT;
+	m.r.rules[3].action = ACTION_COUNT;
 	i = compiled(&m);
 	assert_true(i->config.conditions);
 	image_free(i);
@@ -414,8 +414,8 @@ static void test_services_refused(void **state)
 	char *text;
 
 	make_services(&m, services);
-	services[0].mode = RESOLVED_NAT;
-	services[1].mode = RESOLVED_FULLNAT;
+	services[0].mode = SERVICE_NAT;
+	services[1].mode = SERVICE_FULLNAT;
 	text = refused(&m, &options);
 	assert_says(text, "made.weir:7:1: error: service 'one': mode nat is not there yet");
 	assert_says(text, "made.weir:9:1: error: service 'two': mode fullnat is not there yet");
@@ -430,7 +430,7 @@ static void test_burst_refused(void **state)
 	char *text;
 
 	made_init(&m, 2, 0);
-	m.r.rules[1].limit = limit_of(RESOLVED_PER_SOURCE, 100);
+	m.r.rules[1].limit = limit_of(PER_SOURCE, 100);
 	m.r.rules[1].limit.burst = 1000000000000;
 	text = refused(&m, &options);
 	assert_says(text, "made.weir:2:1: error: a burst of 1000000000000 takes too long");
@@ -449,7 +449,7 @@ static void test_redirects_refused(void **state)
 	made_init(&m, 65, 0);
 	for (int n = 0; n < 65; n++) {
 		snprintf(device[n], sizeof(device[n]), "eth%d", n);
-		m.r.rules[n].action = RESOLVED_REDIRECT;
+		m.r.rules[n].action = ACTION_REDIRECT;
 		m.r.rules[n].redirect = device[n];
 	}
 	text = refused(&m, &options);

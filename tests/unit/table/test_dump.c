@@ -27,20 +27,20 @@ static void small_policy(struct made *m)
 	made_init(m, 3, 1);
 	m->r.n_always = 1;
 	m->r.default_drop = true;
-	m->r.fragments[17] = RESOLVED_FRAGMENT_DROP;
+	m->r.fragments[17] = TREAT_DROP;
 	a = made_addresses(m, "office", 3, 1);
 	((struct resolved_prefix4 *)a->v4)[0] = made_prefix4(0x0a000000, 8, true);
 	((struct resolved_prefix4 *)a->v4)[1] = made_prefix4(0x0a000005, 32, false);
 	((struct resolved_prefix4 *)a->v4)[2] = made_prefix4(0xc0000201, 32, true);
 	((struct resolved_prefix6 *)a->v6)[0] = made_prefix6(0x20010db800000000ull, 0, 32, true);
 	m->r.rules[0].from = made_set(0);
-	m->r.rules[0].action = RESOLVED_PASS;
+	m->r.rules[0].action = ACTION_PASS;
 	m->r.rules[1].dport = made_range(m, 80, 81);
 	m->r.rules[1].limit = (struct resolved_limit){.given = true,
 						      .count = 10,
 						      .period_ms = 1000,
 						      .burst = 5,
-						      .per = RESOLVED_PER_SOURCE,
+						      .per = PER_SOURCE,
 						      .mask4 = 32,
 						      .mask6 = 64,
 						      .max = 64};

@@ -64,11 +64,11 @@ static void test_new_members(void **state)
 	assert_int_equal(dr->members[0].backup, 1);
 	assert_int_equal(dr->members[1].backup, 0);
 	assert_ptr_equal(lb_state_find_member(dr, dr->services, NULL, 0), &dr->members[1]);
-	for (uint8_t mode = RESOLVED_DR; mode <= RESOLVED_FULLNAT; mode++) {
+	for (uint8_t mode = SERVICE_DR; mode <= SERVICE_FULLNAT; mode++) {
 		s->mode = mode;
 		lb_state_free(TAKE_PTR(nat));
 		nat = served_plan(&m, NULL);
-		assert_int_equal(nat->members[0].port, mode < RESOLVED_NAT ? 0 : 8080);
+		assert_int_equal(nat->members[0].port, mode < SERVICE_NAT ? 0 : 8080);
 		assert_int_equal(nat->services[0].mode, mode);
 	}
 	made_free(&m);

@@ -131,7 +131,7 @@ static void test_ports(void **state)
 	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
 	struct resolved_service *s = SERVED_ONE(&m, 0, 0, 0);
 
-	s->mode = RESOLVED_NAT;
+	s->mode = SERVICE_NAT;
 	served_at(s, 0)->port = 80;
 	served_at(s, 1)->port = 81;
 	a = served_plan(&m, NULL);

@@ -68,7 +68,7 @@ static void another_size(struct made *m)
 
 static void another_mode(struct made *m)
 {
-	m->r.services[0].mode = RESOLVED_GUE;
+	m->r.services[0].mode = SERVICE_GUE;
 }
 
 static void test_refused(void **state)
@@ -113,10 +113,10 @@ static void test_refused_many(void **state)
 	served_add(&m, "c", 1);
 	a = served_plan(&m, NULL);
 	o = served_options(a);
-	m.r.services[0].mode = RESOLVED_IPIP;
+	m.r.services[0].mode = SERVICE_IPIP;
 	m.r.services[0].hash_source = true;
 	m.r.services[1].name = "other";
-	m.r.services[1].mode = RESOLVED_IPIP;
+	m.r.services[1].mode = SERVICE_IPIP;
 	m.r.services[2].ring = 8191;
 	assert_int_equal(lb_plan(&m.r, &o, m.diag, &b), -EINVAL);
 	assert_int_equal(diag_errors(m.diag), 3);

@@ -205,7 +205,7 @@ static void test_bounds(void **state)
 	uint64_t max = 0;
 
 	memset(&rule, 0, sizeof(rule));
-	l.per = RESOLVED_PER_SOURCE; // a clock per address reaches as far as one per rule
+	l.per = PER_SOURCE; // a clock per address reaches as far as one per rule
 	l.burst = 1000000;
 	assert_int_equal(rate_compile(&l, 1000, &rule, &max), 0);
 	assert_int_equal(rule.tolerance, 1000000 * (3600000ull << 20));
@@ -218,7 +218,7 @@ static void test_bounds(void **state)
 	l.burst = max + 1;
 	assert_int_equal(rate_compile(&l, 1000, &rule, &max), -ERANGE);
 	l = limit_of(1, 60000, false);
-	l.per = RESOLVED_PER_DESTINATION;
+	l.per = PER_DESTINATION;
 	l.burst = UINT64_MAX;
 	assert_int_equal(rate_compile(&l, 250, &rule, &max), -ERANGE);
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The closed choices of the language: one line for each word, with the number that the parser, the tables and the
+ * datapath know it by.
+ *
+ * X(symbol, word). A word of NULL is not written: it is what is left when no other word is there. */
+#pragma once
+
+/* What a rule does with a packet that it matches. */
+#define WORDS_OF_ACTIONS(X)                                   \
+	X(ACTION_PASS, "pass")                                \
+	X(ACTION_DROP, "drop")                                \
+	X(ACTION_REJECT, "reject")                            \
+	X(ACTION_COUNT, "count") /* the next rule is tried */ \
+	X(ACTION_REDIRECT, "redirect")
+
+/* What a rate is kept for. */
+#define WORDS_OF_PERS(X)        \
+	X(PER_RULE, "rule")     \
+	X(PER_SOURCE, "source") \
+	X(PER_DESTINATION, "destination")
+
+/* Of later fragments. */
+#define WORDS_OF_TREATMENTS(X)    \
+	X(TREAT_FILTER, "filter") \
+	X(TREAT_DROP, "drop")     \
+	X(TREAT_PASS, "pass")
+
+/* How a service reaches its backends. */
+#define WORDS_OF_MODES(X)       \
+	X(SERVICE_DR, "dr")     \
+	X(SERVICE_IPIP, "ipip") \
+	X(SERVICE_GUE, "gue")   \
+	X(SERVICE_NAT, "nat")   \
+	X(SERVICE_FULLNAT, "fullnat")
+
+/* Which part of a packet selects the slot. */
+#define WORDS_OF_HASHES(X)             \
+	X(SERVICE_HASH_TUPLE, "tuple") \
+	X(SERVICE_HASH_SOURCE, "source")
+
+/* Of UDP flows whose slot changes. */
+#define WORDS_OF_UDP(X)     \
+	X(UDP_STAY, "stay") \
+	X(UDP_MOVE, "move")
+
+/* How backends are checked. */
+#define WORDS_OF_CHECKS(X)    \
+	X(CHECK_NONE, "none") \
+	X(CHECK_TCP, "tcp")   \
+	X(CHECK_HTTP, "http") \
+	X(CHECK_HTTPS, "https")
+
+/* How a program is attached to an interface. */
+#define WORDS_OF_ATTACH(X)         \
+	X(ATTACH_AUTO, "auto")     \
+	X(ATTACH_NATIVE, "native") \
+	X(ATTACH_GENERIC, "generic")
+
+/* What an expect line asks for. */
+#define WORDS_OF_EXPECTS(X)            \
+	X(EXPECT_PASS, "pass")         \
+	X(EXPECT_DROP, "drop")         \
+	X(EXPECT_REJECT, "reject")     \
+	X(EXPECT_REDIRECT, "redirect") \
+	X(EXPECT_SERVICE, NULL) /* a service's name */
+
+/* By what. */
+#define WORDS_OF_VIAS(X)                      \
+	X(VIA_ANY, NULL)                      \
+	X(VIA_RULE, NULL) /* a rule's name */ \
+	X(VIA_DEFAULT, "default")             \
+	X(VIA_ESSENTIALS, "essentials")       \
+	X(VIA_FRAGMENTS, "fragments")         \
+	X(VIA_MALFORMED, "malformed")
+
+#define WORDS_SYMBOL(symbol, word) symbol,
+#define WORDS_WORD(symbol, word)   [symbol] = word,
+
+enum policy_action { WORDS_OF_ACTIONS(WORDS_SYMBOL) };
+enum policy_per { WORDS_OF_PERS(WORDS_SYMBOL) };
+enum policy_treatment { WORDS_OF_TREATMENTS(WORDS_SYMBOL) };
+enum service_mode { WORDS_OF_MODES(WORDS_SYMBOL) };
+enum service_hash { WORDS_OF_HASHES(WORDS_SYMBOL) };
+enum service_udp { WORDS_OF_UDP(WORDS_SYMBOL) };
+enum check_kind { WORDS_OF_CHECKS(WORDS_SYMBOL) };
+enum attach_mode { WORDS_OF_ATTACH(WORDS_SYMBOL) };
+enum expect_verdict { WORDS_OF_EXPECTS(WORDS_SYMBOL) };
+enum expect_via { WORDS_OF_VIAS(WORDS_SYMBOL) };

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// One table for each list of common/words.h.
+#include "ctl/policy/words.h"
+
+#define CHOICE(name, words_of)                                            \
+	static const char *const name##_words[] = {words_of(WORDS_WORD)}; \
+	const struct choice choice_##name = {name##_words,                \
+					     sizeof(name##_words) / sizeof(*name##_words)}
+
+CHOICE(actions, WORDS_OF_ACTIONS);
+CHOICE(pers, WORDS_OF_PERS);
+CHOICE(treatments, WORDS_OF_TREATMENTS);
+CHOICE(modes, WORDS_OF_MODES);
+CHOICE(hashes, WORDS_OF_HASHES);
+CHOICE(udp, WORDS_OF_UDP);
+CHOICE(checks, WORDS_OF_CHECKS);
+CHOICE(attach, WORDS_OF_ATTACH);
+CHOICE(expects, WORDS_OF_EXPECTS);
+CHOICE(vias, WORDS_OF_VIAS);
+
+const char *choice_word(const struct choice *c, size_t number)
+{
+	return number < c->n && c->words[number] ? c->words[number] : "";
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The words of each closed choice of the language, by number: common/words.h as tables.
+#pragma once
+
+#include <stddef.h>
+
+#include "common/words.h"
+
+struct choice {
+	const char *const *words; // NULL: a number without a word
+	size_t n;
+};
+
+extern const struct choice choice_actions, choice_pers, choice_treatments, choice_modes,
+	choice_hashes, choice_udp, choice_checks, choice_attach, choice_expects, choice_vias;
+
+// The word, never NULL.
+const char *choice_word(const struct choice *c, size_t number);
