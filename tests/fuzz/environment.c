@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A world for policies that are fuzzed: files from memory, names that always resolve alike.
+// The environment of fuzzed policies: files in memory, names that always resolve to the same addresses.
 #include "tests/fuzz/environment.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n
 	return 0;
 }
 
-// Addresses that depend on the name only.
+// The addresses depend only on the name.
 static int resolve(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
 		   struct err *err)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Makes frames to try a policy with: valid ones, all their truncations, and random changes of them.
+// Generates frames to test a policy with: valid frames, all their truncations, and random changes of them.
 //
-// usage: frames POLICY CASES SEED COUNT > FRAMES: the same for the same words. The corpus is the packets of
-// the policy's expect lines and the "frame HEX" lines of CASES (build/tests/datapath/cases.txt). SEED 0
-// prints every truncation of the expected packets and of one case in sixteen, and COUNT is how many more
-// cases follow whole; else COUNT frames are changed at random. Lines are "IFACE FLAGS HEX".
+// usage: frames POLICY CASES SEED COUNT > FRAMES. The same arguments give the same frames. The corpus is the packets of
+// the expect lines in the policy and the "frame HEX" lines of CASES (build/tests/datapath/cases.txt). SEED 0
+// prints every truncation of the expected packets and of one case in sixteen, followed by COUNT
+// complete cases. Any other SEED changes COUNT frames at random. Lines are "IFACE FLAGS HEX".
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "ctl/control/candidate.h"
 #include "ctl/control/frame.h"
 
-#define FRAME_LEAST   14 // what the kernel takes for a test
+#define FRAME_LEAST   14 // minimum that the kernel accepts for a test run
 #define FRAME_LARGEST 9018
 #define CASE_STRIDE   16
 
@@ -31,7 +31,7 @@ struct sample {
 struct corpus {
 	const struct resolved *policy;
 	VEC(struct sample) all;
-	size_t expected; // the first so many are of expect lines
+	size_t expected; // number of frames from expect lines, which come first
 	uint64_t random;
 };
 
@@ -157,7 +157,7 @@ static void print_valid(const struct corpus *c, uint64_t count)
 
 // ---- changes --------------------------------------------------------------------------------------
 
-// The expected packets speak of this policy's addresses and ports; half of the time one of them.
+// Half of the frames are expected packets, which have addresses and ports of this policy.
 static const struct sample *pick(struct corpus *c)
 {
 	if (c->expected && below(c, 2))
@@ -165,7 +165,7 @@ static const struct sample *pick(struct corpus *c)
 	return &c->all.at[below(c, (uint32_t)c->all.n)];
 }
 
-// Headers are worth more than payload.
+// Prefers headers to payload.
 static size_t pick_offset(struct corpus *c, const struct frame *f)
 {
 	size_t most = below(c, 8) && f->length > 90 ? 90 : f->length;
@@ -184,7 +184,7 @@ static void put16(uint8_t *at, size_t value)
 	at[1] = (uint8_t)value;
 }
 
-// Where the IP header begins, 0 when there is none; *ret_v6.
+// The offset of the IP header, 0 if the frame has none. Sets *ret_v6.
 static size_t find_ip(const uint8_t *bytes, size_t length, bool *ret_v6)
 {
 	size_t at = 12;
@@ -199,7 +199,7 @@ static size_t find_ip(const uint8_t *bytes, size_t length, bool *ret_v6)
 	return get16(bytes + at) == 0x0800 && at + 22 <= length ? at + 2 : 0;
 }
 
-// Makes the IP header agree with the length of the frame.
+// Sets the length in the IP header to that of the frame.
 static void fix_length(struct frame *f)
 {
 	bool v6;
@@ -276,7 +276,7 @@ static void add_tag(struct corpus *c, struct frame *f)
 	insert(f, 12, tag, sizeof(tag));
 }
 
-// An extension header or a fragment header behind the IPv6 header, eight bytes or more.
+// Inserts an extension header or a fragment header of eight bytes or more after the IPv6 header.
 static void add_extension(struct corpus *c, struct frame *f)
 {
 	static const uint8_t kinds[] = {0, 43, 44, 60, 51, 135};
@@ -296,7 +296,7 @@ static void add_extension(struct corpus *c, struct frame *f)
 	fix_length(f);
 }
 
-// The addresses of another packet of the same family, in part those that the policy speaks of.
+// Uses addresses of another packet of the same family, some of them addresses in the policy.
 static void move_addresses(struct corpus *c, struct frame *f)
 {
 	const struct sample *s = pick(c);
@@ -311,7 +311,7 @@ static void move_addresses(struct corpus *c, struct frame *f)
 	memcpy(f->at + here + from, s->bytes + there + (below(c, 4) ? from : v6 ? 8 : 12), size);
 }
 
-// What stands behind the plain IP header of another packet: its ports, flags, types.
+// Uses what follows the IP header (without options) of another packet: ports, flags, types.
 static void move_transport(struct corpus *c, struct frame *f)
 {
 	const struct sample *s = pick(c);
@@ -350,7 +350,7 @@ static void change(struct corpus *c, struct frame *f)
 	changes[below(c, ARRAY_SIZE(changes))](c, f);
 }
 
-// One in twenty is noise behind an ethertype.
+// One frame in twenty is noise after an ethertype.
 static void make(struct corpus *c, struct frame *f)
 {
 	const struct sample *s = pick(c);
@@ -400,7 +400,7 @@ int main(int argc, char **argv)
 	corpus.random = seed * 0x9e3779b97f4a7c15ull | 1;
 	failed = read_expected(&corpus) || read_cases(&corpus, argv[2]);
 	if (failed)
-		fprintf(stderr, "frames: no packets from '%s' and '%s'\n", argv[1], argv[2]);
+		fprintf(stderr, "frames: no packets in '%s' and '%s'\n", argv[1], argv[2]);
 	else if (seed)
 		print_changed(&corpus, count);
 	else

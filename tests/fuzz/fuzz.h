@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the fuzz targets share.
+// Shared by the fuzz targets.
 #pragma once
 
 #include <stdbool.h>
@@ -10,14 +10,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// A claim about the code under test: where it does not hold, the input is kept as a finding.
+// An assertion about the code under test. If it fails, the input is kept as a finding.
 static inline void fuzz_check(bool holds)
 {
 	if (!holds)
 		abort();
 }
 
-// A copy of exact size, so that the sanitizer sees a byte read beyond it; the caller frees it.
+// A copy of exact size, so that the sanitizer detects a read beyond it. The caller frees the copy.
 static inline void *fuzz_copy(const void *data, size_t size)
 {
 	void *copy = malloc(size ? size : 1);

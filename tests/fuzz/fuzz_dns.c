@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: what comes from name servers and from hands. The first byte chooses: an answer to a query
+// Fuzz target: data of name servers and names that users type. The first byte selects: an answer to a query
 // for A or AAAA of x.test, or a name.
 #include "ctl/net/dns_parts.h"
 #include "tests/fuzz/fuzz.h"
@@ -12,7 +12,7 @@ static void check_found(const struct dns_found *found, uint8_t family, size_t be
 		fuzz_check(found->addrs.at[i].family == family);
 }
 
-// Twice, as both families are asked for: the second answer is added to the first one.
+// Twice, as both families are queried: the second answer is added to the first one.
 static void fuzz_message(const uint8_t *bytes, size_t size, uint16_t type)
 {
 	uint8_t *message = fuzz_copy(bytes, size), family = type == DNS_TYPE_A ? 4 : 6;
@@ -34,7 +34,7 @@ static void fuzz_name(const uint8_t *bytes, size_t size)
 	const char *problem = dns_name_problem(name, size, buf, sizeof(buf));
 
 	fuzz_check(!problem || (problem[0] && strlen(problem) < sizeof(buf)));
-	for (size_t at = 0, n; problem && problem[at]; at += n) { // fit for a terminal
+	for (size_t at = 0, n; problem && problem[at]; at += n) { // printable
 		n = problem[at] == '\t' ? 1 : text_shown(problem + at, strlen(problem + at));
 		fuzz_check(n);
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: what to block, as text. The first byte says whether as a list or as a command's word.
+// Fuzz target: items to block, as text. The first byte selects a list or an argument of a command.
 #include "ctl/control/items.h"
 #include "tests/fuzz/fuzz.h"
 
-// Strings of the result must be readable after the input is gone.
+// The strings of the result must be readable after the input was freed.
 static void check_item(const struct item *item, bool wide)
 {
 	static const struct prefix none;
@@ -19,7 +19,7 @@ static void check_item(const struct item *item, bool wide)
 	fuzz_check(!(item->to && item->both) && item->for_ms <= ITEMS_FOR_MAX_MS && item->line);
 }
 
-// The text is gone before the result is looked at.
+// Frees the text before the result is read.
 static void fuzz_items(const char *text, size_t size, bool wide)
 {
 	struct items b = {0};
@@ -36,7 +36,7 @@ static void fuzz_items(const char *text, size_t size, bool wide)
 	items_free(&b);
 }
 
-// A command's word is NUL-terminated.
+// Arguments are NUL-terminated.
 static void fuzz_word(const char *text, size_t size)
 {
 	struct items b = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: the list files of a policy. The first byte chooses lax and wide. The other reader of such
-// files, that of `block -f`, has to say the same of every list that has addresses only.
+// Fuzz target: the list files of a policy. The first byte selects lax and wide. The other parser of such
+// files, that of `block -f`, must give the same result for every list with addresses only.
 #include "common/limits-policy.h"
 #include "ctl/control/items.h"
 #include "ctl/policy/host.h"
@@ -15,7 +15,7 @@ static void check_families(const struct cidr_set *set)
 		fuzz_check(set->v6.at[i].len <= 128 && set->v6.at[i].line);
 }
 
-// Its strings must be readable after the text is gone.
+// The strings must be readable after the text was freed.
 static void check_list(struct list *l)
 {
 	char buf[160];
@@ -31,7 +31,7 @@ static void check_list(struct list *l)
 	check_families(&l->set);
 }
 
-// Options behind an address and names are where the two readers differ by intent.
+// The parsers differ intentionally in options after an address and in names.
 static bool has_addresses_only(const struct items *b)
 {
 	for (size_t i = 0; i < b->items.n; i++) {
@@ -48,7 +48,7 @@ static void check_same(const struct list *l, const char *text, size_t size, bool
 	struct items b = {0};
 
 	items_add_text(&b, text, size, wide);
-	// Without wide, `block -f` refuses 0.0.0.0 and :: besides.
+	// Without wide, `block -f` also refuses 0.0.0.0 and ::.
 	if (wide && !l->bad && !l->names.n)
 		fuzz_check(!b.error_count && b.items.n >= l->set.v4.n + l->set.v6.n);
 	if (!b.error_count && has_addresses_only(&b))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: the words of a packet, as `explain` and `expect` take them, up to the bytes of its frames.
+// Fuzz target: the description of a packet for `explain` and `expect`, up to the bytes of its frames.
 #include "ctl/base/mem.h"
 #include "ctl/control/frame.h"
 #include "tests/fuzz/environment.h"
 #include "tests/fuzz/fuzz.h"
 
-// What the words may speak of.
+// Names for the description.
 static const char policy[] = "interface eth0, eth1\ndefine here = 192.0.2.0/30, 2001:db8::/64\n"
 			     "set them { 203.0.113.7, x.test }\n";
 
@@ -14,7 +14,7 @@ static unsigned read16(const uint8_t *at)
 	return (unsigned)at[0] << 8 | at[1];
 }
 
-// The frame says of itself what the packet says.
+// The parsed frame must have the values of the packet.
 static void check_frame(const struct resolved_packet *p, const uint8_t *frame, size_t length)
 {
 	size_t link = p->vlan ? 18 : 14;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: the file of the overlay's claims.
+// Fuzz target: the file of the overlay.
 #include "ctl/control/records.h"
 #include "tests/fuzz/fuzz.h"
 
-// What is accepted must print to a text that is read as the same book.
+// A file that is accepted must print to a text that parses to the same store.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = fuzz_copy(data, size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fuzz target: the system's tables of names, /etc/hosts and /etc/services. The first byte chooses.
+// Fuzz target: the tables of names of the system, /etc/hosts and /etc/services. The first byte selects one.
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "ctl/policy/services.h"
 #include "tests/fuzz/fuzz.h"
 
-// Every name that is in the table is found, with all its addresses; but nobody can ask for "x..".
+// Every name in the table is found, with all its addresses; except "x..", which no query can contain.
 static void check_hosts(const struct hosts *h)
 {
 	for (size_t i = 0, n; i < h->entries.n; i += n) {
@@ -53,7 +53,7 @@ static void fuzz_services(const uint8_t *bytes, size_t size)
 			s.index.slots[i].name ? strrchr(s.index.slots[i].name, '/') : NULL;
 		char *name;
 
-		if (!slash || strlen(s.index.slots[i].name) > 100) // no port is called so
+		if (!slash || strlen(s.index.slots[i].name) > 100) // not a name of a port
 			continue;
 		name = strndup(s.index.slots[i].name, (size_t)(slash - s.index.slots[i].name));
 		fuzz_check(services_find(&s, name, slash + 1, &port) == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rate limits over hours and years: the datapath, compiled with a clock that the test sets, against GCRA in
-// plain arithmetic.
+// Rate limits over hours and years: compares the datapath, compiled with a clock that the test sets, with GCRA in
+// unbounded arithmetic.
 //
 // usage: limits [SEED]
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define CLIENTS 24
 #define STEPS   20000
-#define BYTES   100 // of a frame
+#define BYTES   100 // length of a frame
 
 typedef unsigned __int128 wide;
 
@@ -36,7 +36,7 @@ static const char *const limits[] = {
 	"over 1/h burst 2",
 };
 
-// Jiffies after which a bucket has looked as if it were ahead, when its time had 44 bits.
+// Jiffies after which a bucket with a time of 44 bits appears to be in the future.
 #define WRAP (1ull << 24)
 
 struct client {
@@ -81,7 +81,7 @@ static void load(struct bench *b, const char *limit)
 		diag_print(b->candidate->diag, stderr, false);
 	unlink(path);
 	if (code || candidate_load(b->candidate, NULL, &err))
-		die(code ? "the policy is not right" : err.text, EINVAL);
+		die(code ? "invalid policy" : err.text, EINVAL);
 	b->rule = b->candidate->image->rules[0];
 }
 
@@ -91,13 +91,13 @@ static void open_clock(struct bench *b)
 
 	b->clock_fd = clock_map(generation_program(b->candidate->generation));
 	if (b->clock_fd < 0)
-		die("the program has no clock of its own", -b->clock_fd);
+		die("the program has no clock to set", -b->clock_fd);
 	if (mapping_open(&b->clock, b->clock_fd, sizeof(uint64_t), &err))
 		die(err.text, EINVAL);
 }
 
-// Client n: a source of its own, a destination of its own; IPv4 and IPv6 in turn. All are far enough from each
-// other for every mask.
+// Client n has its own source and destination, IPv4 and IPv6 in turn. The addresses differ under
+// every mask.
 static void make_client(struct client *c, unsigned n)
 {
 	CLEANUP_FREE char *src = mem_printf(n % 2 ? "2001:db8:%x::1" : "10.1.%u.1", n);
@@ -115,7 +115,8 @@ static void bench_open(struct bench *b, const char *limit, uint64_t seed)
 	open_clock(b);
 	for (unsigned n = 0; n < CLIENTS; n++)
 		make_client(&b->clients[n], n);
-	*(volatile uint64_t *)b->clock.at = 0xffff0000; // as the kernel begins, below 2^32
+	*(volatile uint64_t *)b->clock.at =
+		0xffff0000; // the initial value of the kernel, below 2^32
 }
 
 static void bench_close(struct bench *b)
@@ -137,7 +138,7 @@ static void wait_jiffies(struct bench *b, uint64_t jiffies)
 	*(volatile uint64_t *)b->clock.at = now(b) + jiffies;
 }
 
-// Does the client's next packet conform to the limit, in the datapath?
+// True if the client's next packet conforms to the limit in the datapath.
 static bool accepted(struct bench *b, unsigned client)
 {
 	struct frame *f = &b->clients[client].frame;
@@ -148,7 +149,7 @@ static bool accepted(struct bench *b, unsigned client)
 	return (opts.retval == XDP_PASS) == !(b->rule.flags & RULE_UNDER);
 }
 
-// The same in arithmetic without a bound on time, and with a place for everybody.
+// The same in arithmetic without a bound on time, and with a bucket for every client.
 static bool conforms(struct bench *b, unsigned client)
 {
 	wide *tat = &b->clients[b->rule.per == PER_RULE ? 0 : client].tat;
@@ -163,8 +164,8 @@ static bool conforms(struct bench *b, unsigned client)
 
 // ---- tests --------------------------------------------------------------------------------------
 
-// All that the client may send at once, one packet more, silence; then it is as if it had never sent. The
-// kernel's arithmetic has no part in what is wanted here.
+// A full burst, one more packet, then silence: afterwards the client is in its initial state. The expected
+// result does not depend on the arithmetic of the kernel.
 static bool silence_is_idle(struct bench *b, unsigned client, uint64_t jiffies)
 {
 	unsigned burst = 0;
@@ -211,7 +212,7 @@ static uint64_t random_below(struct bench *b, uint64_t n)
 	return (b->random >> 11) % n;
 }
 
-// Mostly none; now and then little, or a wrap, give or take what the limit remembers.
+// Mostly 0; sometimes a short time, or a wrap plus or minus the time that the limit remembers.
 static uint64_t random_silence(struct bench *b)
 {
 	uint64_t full = (b->rule.tolerance >> RATE_SHIFT) + 2;
