@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shared by the parts of lb_plan().
+// Plans the services of a policy around those that run: what the parts of lb_plan() share.
 #pragma once
 
 #include "ctl/table/lb_ring.h"
