@@ -32,17 +32,17 @@ struct identity_key {
 struct station_key {
 	__u32 number; /* of the interface */
 	__u32 pad;
-	__u64 mac; /* the six bytes as they stand in the frame, the first in the lowest bits */
+	__u64 mac; /* the six bytes in the order of the frame, the first in the lowest bits */
 };
 
-/* Places in the slots array; constants, because a variable index costs a retpoline. */
+/* Indexes of the progs array; constants, because a variable index costs a retpoline. */
 enum weir_prog {
 	PROG_ACTIVE,
 	PROG_PREVIOUS,
 };
 
-/* Can the instance's programs stand behind libxdp's dispatcher, beside other XDP programs? Tried once,
- * when the instance is made: all programs that ever come into its slots are loaded for one answer. */
+/* Can the programs of the instance run under libxdp's dispatcher, beside other XDP programs? Tried once,
+ * when the instance is made: all programs that ever come into its progs array are loaded for one answer. */
 enum weir_sharing {
 	SHARING_WORKS,
 	SHARING_NO_DISPATCHER, /* libxdp's dispatcher is not installed, or does not load */
@@ -88,7 +88,7 @@ struct iface {
 	__u32 prog_id;       /* of our root program there */
 	__u32 dispatcher_id; /* program the link shows when shared, else 0 */
 	__u64 attached_s;    /* wall clock */
-	__u32 generation;    /* number of the policy that brought it, 0: attached by hand */
+	__u32 generation;    /* number of the policy that it came with, 0: `weir attach` */
 	__u32 linked;        /* 1: held by the bpf_link that is pinned as links/NUMBER */
 };
 _Static_assert(sizeof(struct iface) == 56, "layout");

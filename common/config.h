@@ -43,10 +43,10 @@ static inline __u32 iface_bucket(__u64 hash, __u32 ifindex)
 /* Times are jiffies64; 0 means "off". All of it is written by user space under the instance's lock,
  * each field with one store; programs only read. The first 64 bytes are the hot ones. */
 struct knobs {
-	__u64 deadline; /* commit-confirm: from then on the root program runs the previous program */
+	__u64 deadline; /* commit-confirm: from then on the root program jumps to progs[PREVIOUS] */
 	__u64 bypass;   /* latest end of any bypass below */
 	__u64 epoch;    /* overlay entries staged for an epoch <= this one are in force */
-	__u64 iface_hash; /* where an ifindex stands in iface_buckets */
+	__u64 iface_hash; /* where an ifindex is in iface_buckets */
 	__u64 watch;      /* drop events are wanted until then */
 	__u32 overlay;    /* OVERLAY_* bits */
 	__u32 snap;       /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
@@ -60,11 +60,11 @@ struct knobs {
 	__u64 staging; /* epoch that is being staged; != epoch: a command did not finish */
 	__u64 brought; /* bit: number of an interface that came with a trial; all passes after its end */
 	__u64 iface_buckets[2 * WEIR_IFACE_BUCKETS]; /* IFACE_BUCKET, 0: free */
-	/* A bond has its members run its program, and there frames come in: IFACE_BUCKET(member, number of the
+	/* The members of a bond run its program, and frames arrive there: IFACE_BUCKET(member, number of the
 	 * bond), 0: no more. */
 	__u64 members[WEIR_MEMBERS];
-	/* Number for frames that come in on another device: new members of the bond, or those too many; or the only
-	 * interface, moved into a namespace where it has another index. 0: nobody's. */
+	/* Number for frames that arrive on another device: new or excess members of the bond, or the only
+	 * interface, moved into a namespace where it has another index. 0: none. */
 	__u64 iface_rest;
 };
 _Static_assert(sizeof(struct knobs) ==

@@ -97,7 +97,7 @@ enum weir_tally {
 		WEIR_TALLY_COUNT,
 };
 
-/* A row of the per-CPU counters array: interface number * WEIR_REASON_COUNT + reason; behind them the
+/* An element of the per-CPU counters array: interface number * WEIR_REASON_COUNT + reason; after them the
  * tallies of all interfaces, which count no bytes. */
 struct counter {
 	__u64 packets;

@@ -29,7 +29,7 @@ struct hash_state {
 #else
 #define HASH_LE32(x) ((__u64)__builtin_bswap32(x))
 #endif
-/* A number in network order, behind what stands in the lower bytes. */
+/* A 16-bit number in host order, as bytes in network order. */
 #define HASH_BE16(x) ((__u64)__builtin_bswap16(x))
 
 #define HASH_ROTATE(x, n) ((x) << (n) | (x) >> (64 - (n)))
@@ -95,13 +95,13 @@ HASH_INLINE __u64 hash_done(struct hash_state *s, __u64 length)
 	return hash_end(s, 0, length, HASH_ROUNDS, HASH_ROUNDS_FINAL);
 }
 
-/* Two 32-bit pieces of an address as they stand in the packet. */
+/* Two 32-bit pieces of an address, as in the packet. */
 HASH_INLINE __u64 hash_pair(__u32 first, __u32 second)
 {
 	return HASH_LE32(first) | HASH_LE32(second) << 32;
 }
 
-/* What is behind the addresses: both ports in network order, the protocol, three zeros. */
+/* The word after the addresses: both ports in network order, the protocol, three zeros. */
 HASH_INLINE __u64 hash_ports(__u16 sport, __u16 dport, __u8 proto)
 {
 	return HASH_BE16(sport) | HASH_BE16(dport) << 16 | (__u64)proto << 32;

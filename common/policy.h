@@ -47,7 +47,7 @@ enum policy_field {
 	FIELD_L4,    /* fields[base + POLICY_L4_*]: TCP flags or ICMP type and code */
 	FIELD_VLAN,  /* fields[base + VID of the outermost tag]; 0: untagged or VID 0 */
 	FIELD_IFACE, /* fields[base + number of the interface in the policy + 1]; 0: it names none */
-	FIELD_ETHERTYPE, /* fields[base + ethertype behind all tags] */
+	FIELD_ETHERTYPE, /* fields[base + ethertype after all tags] */
 	POLICY_FIELDS,
 };
 
@@ -63,7 +63,7 @@ enum policy_field {
  * Rules without ethertype have no bit in the rows of ethertypes that are not IP; rules with ethertype
  * have their bit in every row of every other field, but for those of neighbour discovery.
  *
- * Index into FIELD_L4: TCP flags as they stand in the header; nothing (another protocol, or a later
+ * Index into FIELD_L4: TCP flags as in the header; nothing (another protocol, or a later
  * fragment); ICMP and ICMPv6 by type and code; and neighbour discovery (types 133-136, hop limit 255,
  * unfragmented), which satisfies only rules that have `type`. */
 #define POLICY_L4_FLAGS     0
@@ -97,7 +97,7 @@ _Static_assert(sizeof(struct policy_node) == 32, "layout");
 
 /* Full-length addresses: a line of 64 bytes is picked by a keyed hash and compared whole, without
  * branches. Row 0 marks a free place; rows are 16 bit, so the rows of hosts get the lowest numbers, and
- * a host that finds no room or no small number stands in the trie. Keys in host order (IPv4) or as
+ * a host that finds no room or no small number goes into the trie. Keys in host order (IPv4) or as
  * two host-order words, high one first (IPv6). */
 #define POLICY_LINE4 10
 #define POLICY_LINE6 3
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) __u32 policy_line_of6(__u64 hi, __u
 }
 
 /* Source or destination. A family whose sets name no address has the constant row `none`; so has an
- * address that stands in no line where there is no trie. */
+ * address that is in no line, if there is no trie. */
 struct policy_side {
 	__u8 trie4, lines4, trie6, lines6; /* used at all */
 	policy_row none4, none6;
@@ -155,7 +155,7 @@ struct policy_set_key {
 };
 
 struct policy_set_value {
-	__u64 until; /* jiffies64, ~0 for ever */
+	__u64 until; /* jiffies64, ~0: permanent */
 };
 
 /* Which interface of the policy an interface of the instance is: number in the policy + 1, by number in
@@ -177,7 +177,7 @@ struct policy_test {
 	/* answered */
 	__s32 rule;    /* that decided, or -1 */
 	__u32 reason;  /* enum weir_reason */
-	__u32 counted; /* rules that counted and went on */
+	__u32 counted; /* rules that counted and did not decide */
 	__u32 first_counted[5];
 	__s32 service;   /* that the packet belongs to, or -1 */
 	__u32 backend;   /* number of the one it goes to; 0: none */
@@ -235,7 +235,7 @@ struct policy_rule {
 	__u32 meter;        /* row of meters (PER_RULE), or first line of buckets */
 	__u32 meter_lines;  /* of buckets, a power of two */
 	__u32 log_interval; /* jiffies between two records, at least 1 */
-	__u64 add_ticks;    /* jiffies an added address stays; 0: for ever */
+	__u64 add_ticks;    /* jiffies an added address stays; 0: permanent */
 	__u64 pad1[5];
 };
 _Static_assert(sizeof(struct policy_rule) == 128, "layout");
@@ -259,13 +259,13 @@ struct policy_flat {
 
 /* Read-only data of a policy program. All zero is the empty policy. */
 struct policy_config {
-	__u32 words; /* 0: no rules */
-	__u32 rules; /* rules 0 … always - 1 come before the overlay */
-	__u32 services; /* their bits stand behind those of the rules: members by address, protocol, port */
-	__u32 modes; /* bit: enum service_mode; some service has it */
+	__u32 words;    /* 0: no rules */
+	__u32 rules;    /* rules 0 … always - 1 come before the overlay */
+	__u32 services; /* their bits follow those of the rules: members by address, protocol, port */
+	__u32 modes;    /* bit: enum service_mode; some service has it */
 	__u32 always;
 	__u8 use[POLICY_FIELDS]; /* some rule looks at this field */
-	__u8 conditions;         /* some rule has conditions, counts and goes on, logs or adds */
+	__u8 conditions;         /* some rule has conditions, only counts, logs or adds */
 	__u8 essentials_filter;
 	__u8 rejects, redirects; /* some rule does so */
 	__u8 fragments;          /* a treatment says something */

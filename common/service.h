@@ -40,7 +40,7 @@ struct service {
 	__u32 first_slot; /* in the array of slots */
 	__u32 buckets;    /* of pins */
 	__u32 hold_ticks; /* slot_ticks(): how long a slot is changing; the one field that moves */
-	__u16 idle_tcp;   /* pin_ticks(): older pins are none; of sctp too */
+	__u16 idle_tcp;   /* pin_ticks(): older pins are expired; of sctp too */
 	__u16 idle_udp;   /* the same */
 	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
 	__u16 row;        /* of its counters */
@@ -148,7 +148,7 @@ enum service_event {
 		SERVICE_EVENT_COUNT,
 };
 
-/* Reasons of the balancer to drop a packet stand side by side. */
+/* The reasons of the balancer to drop a packet are contiguous. */
 #define SERVICE_DROPS (REASON_DROP_FORWARD - REASON_DROP_NO_BACKEND + 1)
 
 /* A row of the per-CPU array of a backend, or of a service: then with its drops. Bytes are of IP, of the
@@ -163,12 +163,12 @@ struct service_counter {
 
 /* {owner 14, former 14, since 36}, the owner on top.
  *
- * `former` 0: stable, and `since` is 0 too. former = owner: pins only; that is how a slot is written
- * once its time is over. Else the slot is changing from `since` on, and pins only hold_ticks later
- * without anybody writing it.
+ * `former` 0: stable, and `since` is 0 too. former = owner: pins only; a slot is written so after its
+ * hold has expired. Otherwise the slot is changing from `since` on, and becomes pins only hold_ticks
+ * later without a write.
  *
  * `since` is in ticks of 16 jiffies. In jiffies its 36 bits would come round after 795 days at 1000 Hz;
- * a slot that nobody had tidied up since would be changing once more, and send flows to its former
+ * a slot that no command had closed since would be changing once more, and send flows to its former
  * owner that the owner has accepted in between. In ticks they last 34 years, longer than a jiffies64
  * that begins at boot will count. The upper half of the ages is the future: a packet on another CPU may
  * still see the jiffy before the one that a change was written with, and must not take that slot for an
@@ -242,15 +242,15 @@ SERVICE_INLINE __u32 slot_of(__u64 hash, __u32 size)
 /* ---- pins --------------------------------------------------------------------------------------- */
 
 /* {flow 32, backend 14, level 2, time 16}, the flow on top; all zero is a free place. A flow is known by
- * the hash of its whole tuple, also in services with `hash source`: the upper 32 bits say the bucket,
- * the lower 32 stand in the pin. With `hash tuple` these say the slot too, so that who walks over the
- * pins knows the slot of each.
+ * the hash of its whole tuple, also in services with `hash source`: the upper 32 bits select the bucket,
+ * the lower 32 are in the pin. With `hash tuple` the lower ones select the slot too, so that a walk over
+ * the pins knows the slot of each.
  *
  * `time` is in ticks of one to two seconds, when the flow was last heard. It comes round after 65536
  * ticks, 18 hours: a pin that nothing has touched since seems young again for one idle. Two rules make
- * that harmless. A look-up that finds a pin of its own flow too old frees it: so what comes back is the
- * pin of a flow that has not been heard since, and goes where it was. Who gives a backend's number to
- * another one frees all pins that name it, old or not. */
+ * that harmless. A look-up that finds an expired pin of its own flow frees it: so a pin that comes back
+ * belongs to a flow that has not been heard since, and the flow goes where it was. A command that gives
+ * the number of a backend to another one frees all pins that name it, expired or not. */
 enum pin_level {
 	PIN_HALF,  /* opened, and not heard again */
 	PIN_FOUND, /* its first packet here opened nothing */

@@ -195,7 +195,7 @@ static __always_inline void rule_modifiers(struct xdp_md *ctx, struct packet *pk
 		set_add(pkt, rule->add_set, !(rule->flags & RULE_ADD_DEST), rule->add_ticks);
 }
 
-/* 1: the rule decides; 0: its conditions do not hold, or it counts and goes on. Global, as try_word: the
+/* 1: the rule decides; 0: its conditions do not hold, or it only counts. Global, as try_word: the
  * verifier checks each once, so nothing bounds the number of candidates (kernel 6.1 miscompiles bpf_loop). */
 __noinline int try_rule(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 {

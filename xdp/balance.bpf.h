@@ -79,7 +79,7 @@ static __always_inline int to_backend(struct xdp_md *ctx, struct packet *pkt,
 	return forward(ctx, pkt, s, to, hash);
 }
 
-/* In a frame to another station: its packet goes on as if there were no service. */
+/* In a frame to another station: the packet is treated as if there were no service. */
 static __always_inline int leave_foreign(struct packet *pkt)
 {
 	if (pkt->service != NO_SERVICE || service_find(pkt, BY_DESTINATION) != NO_SERVICE)

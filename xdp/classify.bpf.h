@@ -202,7 +202,7 @@ static __always_inline int match(struct xdp_md *ctx, struct packet *pkt, const s
 		return match_word(ctx, pkt,
 				  matrix_word(m, first / 64) & range_bits(first / 64, first, last),
 				  first / 64, conditions);
-	/* The summary stands behind the words. */
+	/* The summary follows the words. */
 	some = matrix_word(m, policy.words) & range_bits(0, first / 64, (last + 63) / 64);
 	for (__u32 i = 0; i < POLICY_WORDS_MAX && i < words && some; i++) {
 		__u32 w = lowest_bit(some);

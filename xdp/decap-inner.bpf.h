@@ -183,7 +183,7 @@ static __always_inline int write_ecn6(struct ipv6hdr *ip, __u8 outer)
 	return GO_ON;
 }
 
-/* Is the inner packet whole? Then its ECN field is the one it goes on with, and in->dst is known. */
+/* Is the inner packet whole? Then its ECN field is merged, and in->dst is known. */
 static __always_inline int check_inner(struct xdp_md *ctx, const struct packet *pkt,
 				       struct inner *in)
 {
@@ -244,7 +244,7 @@ static __always_inline int l2_write(const struct xdp_md *ctx, const struct l2 *l
 	return GO_ON;
 }
 
-/* MAC addresses and all tags move up to the inner packet; the ethertype behind them is its own. */
+/* MAC addresses and all tags move up to the inner packet; the ethertype after them is that of the inner packet. */
 static __always_inline int strip(struct xdp_md *ctx, const struct packet *pkt,
 				 const struct inner *in)
 {

@@ -47,8 +47,8 @@ static __always_inline int essential(const struct packet *pkt)
 	return is_dhcp(pkt) ? REASON_PASS_DHCP : GO_ON;
 }
 
-/* An essential packet that is only on its way through this host is none; but an error to the address of a service
- * is for its backends, and whether it is, the balancer finds out. */
+/* A packet in transit is not essential. An error to the address of a service may be for a backend, which the
+ * balancer decides. */
 static __always_inline int essential_here(struct xdp_md *ctx, struct packet *pkt)
 {
 	int reason = essential(pkt);

@@ -343,7 +343,7 @@ static __always_inline int forward_check(struct xdp_md *ctx, struct packet *pkt,
 	return GO_ON;
 }
 
-/* Cuts what is behind the packet in its frame, where it makes the frame too long for the egress. */
+/* Trims the bytes after the packet in its frame, if they make the frame too long for the egress. */
 __noinline int cut_tail(struct xdp_md *ctx, struct packet *pkt, __u32 room)
 {
 	__u32 length = bpf_xdp_get_buff_len(ctx);

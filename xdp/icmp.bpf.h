@@ -16,7 +16,7 @@
 #define IP4_OPTION_LSRR 131
 #define IP4_OPTION_SSRR 137
 
-/* What an error quotes behind the IP header: eight bytes at least (RFC 792). */
+/* What an error quotes after the IP header: eight bytes at least (RFC 792). */
 struct quoted_ports {
 	__be16 source, dest;
 };
@@ -94,8 +94,8 @@ static __always_inline bool same_address6(const void *a, const __u32 *b)
 	return !((word[0] ^ b[0]) | (word[1] ^ b[1]) | (word[2] ^ b[2]) | (word[3] ^ b[3]));
 }
 
-/* Take over the addresses and the protocol of the quoted packet, client and service exchanged: it is one
- * that came back from the backend. Return how long its IP header is, 0: it is none that can be followed. */
+/* Take over the addresses and the protocol of the quoted packet, client and service exchanged: it came back
+ * from the backend. Return the length of its IP header; 0: the quote cannot be followed. */
 static __always_inline __u32 quoted_addresses4(struct xdp_md *ctx, struct packet *pkt, __u32 offset)
 {
 	const struct iphdr *ip = header_at(ctx, offset, sizeof(*ip));
@@ -174,8 +174,8 @@ __noinline int is_on_the_way4(struct xdp_md *ctx, struct packet *pkt)
 	return at < end;
 }
 
-/* Is there anybody to answer, here already and not too often? What is still on its way goes on up: the host
- * knows what to do with it. */
+/* Answers an echo request to a VIP, within the budget. A source-routed packet that is still on its way is passed
+ * up: the host knows what to do with it. */
 static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
 {
 	bool options = pkt->family == 4 && pkt->l4_offset != pkt->l3_offset + sizeof(struct iphdr);

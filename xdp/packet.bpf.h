@@ -25,12 +25,12 @@ struct packet {
 	__u32 length;         /* IP length; frame length where there is no IP header */
 	__u32 end;            /* offset in the frame where the IP packet ends */
 	__u16 l3_offset, l4_offset;
-	__u16 ethertype;    /* host order, behind all tags */
+	__u16 ethertype;    /* host order, after all tags */
 	__u16 vlan;         /* TCI of the outermost tag, host order */
-	__u16 sport, dport; /* host order, 0 where there are none */
+	__u16 sport, dport; /* host order, 0 without ports */
 	__u8 family;        /* 4, 6, or 0: not IP */
 	__u8 tags;          /* number of VLAN tags */
-	__u8 proto;         /* upper-layer protocol behind all extension headers */
+	__u8 proto;         /* upper-layer protocol after all extension headers */
 	__u8 fragment;      /* enum packet_fragment */
 	__u8 has_l4;        /* ports, flags, type and code below are from the packet */
 	__u8 tcp_flags;

@@ -51,7 +51,7 @@ struct sctp_head {
 #define L3_OFFSET_MAX 31
 #define L4_OFFSET_MAX 16639
 
-/* A header that ends behind the linear part: the packet is too short, or it is long and its driver put
+/* A header that ends beyond the linear part: the packet is too short, or it is long and its driver put
  * headers into a second buffer, which Weir does not follow. */
 static __noinline int too_short(struct xdp_md *ctx, __u32 need, int reason)
 {
@@ -120,7 +120,7 @@ static __always_inline __u32 merged4(struct xdp_md *ctx, const struct iphdr *ip,
 	return ip->protocol == IPPROTO_TCP && whole ? merged_bytes(ctx, l3) : 0;
 }
 
-/* RFC 2675 section 2, as the kernel writes it: the option alone in its header, TCP behind it. */
+/* RFC 2675 section 2, as the kernel writes it: the option alone in its header, then TCP. */
 struct ip6_jumbo {
 	__u8 next, length, type, size;
 	__be32 payload;

@@ -100,7 +100,7 @@ static __always_inline __u8 quoted_outer6(struct xdp_md *ctx, const struct packe
 	return ip->nexthdr;
 }
 
-/* The headers of the tunnel. False: it is none of ours. */
+/* The headers of the tunnel. False: it is not one of ours. */
 static __always_inline bool quoted_tunnel(struct xdp_md *ctx, const struct packet *pkt,
 					  struct path_quote *q)
 {

@@ -40,7 +40,7 @@ static __always_inline bool opens(const struct packet *pkt)
 /* What a packet says of its flow. */
 enum flow_event { FLOW_GOES_ON, FLOW_OPENS, FLOW_CLOSES };
 
-/* The client's FIN or RST. SCTP is not looked at: its chunks may stand anywhere. */
+/* The client's FIN or RST. SCTP is not read: its chunks may be anywhere. */
 static __always_inline bool closes(const struct packet *pkt)
 {
 	return !pkt->quoted && pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x05;

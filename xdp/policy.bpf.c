@@ -83,7 +83,7 @@ int weir_policy(struct xdp_md *ctx)
 	return finish(ctx, pkt, reason);
 }
 
-/* Goes on with a packet of a service, or with ICMP that may be for one. */
+/* Continues with a packet of a service, or with ICMP that may be for one. */
 SEC("xdp")
 int weir_balance(struct xdp_md *ctx)
 {

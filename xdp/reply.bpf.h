@@ -24,7 +24,7 @@
 #include "xdp/station.bpf.h"
 #include "xdp/test.bpf.h"
 
-/* What an ICMP error quotes of the packet behind its IP header, at most (RFC 792: 8 bytes are enough). */
+/* What an ICMP error quotes of the packet after its IP header, at most (RFC 792: 8 bytes are enough). */
 #define QUOTE_BYTES 8
 #define REPLY_TTL   64
 
@@ -81,7 +81,7 @@ static __always_inline bool is_multicast(const struct packet *pkt)
 	return pkt->family == 4 ? first >> 28 == 14 || first == 0xffffffff : first >> 24 == 0xff;
 }
 
-/* Unspecified, multicast and loopback sources have nobody to answer; ::1 differs from :: in one bit. */
+/* Unspecified, multicast and loopback sources have no host to answer; ::1 differs from :: in one bit. */
 static __always_inline bool is_answerable(const struct packet *pkt)
 {
 	__u32 first = bpf_ntohl(pkt->src[0]);
@@ -171,7 +171,7 @@ static __always_inline void write_reset(struct tcphdr *tcp, const struct packet 
 		csum_add(pseudo_sum(pkt, sizeof(*tcp), IPPROTO_TCP), tcp, sizeof(*tcp) / 2));
 }
 
-/* Resizes the frame to `length` bytes behind l3_offset. */
+/* Resizes the frame to `length` bytes after l3_offset. */
 static __always_inline bool resize(struct xdp_md *ctx, const struct packet *pkt, __u32 length)
 {
 	int want = pkt->l3_offset + length;
@@ -211,10 +211,10 @@ static __always_inline int send_reset(struct xdp_md *ctx, struct packet *pkt)
 
 struct quote {
 	__u32 length;
-	__u8 bytes[128]; /* zero behind length: the checksum takes them all */
+	__u8 bytes[128]; /* zero after length: the checksum covers them all */
 };
 
-/* The IP header and the first bytes behind it. */
+/* The IP header and the first bytes after it. */
 static __always_inline bool take_quote(struct xdp_md *ctx, const struct packet *pkt,
 				       struct quote *q)
 {
@@ -315,8 +315,8 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 	return send_error(ctx, pkt, &error) ? REASON_PASS_REPLY : REASON_DROP_REJECT;
 }
 
-/* Of services, to the sender of a packet that is too big for what is behind us, also one without DF (RFC 1191,
- * RFC 8201; `rest` is what fits), or has no hop left (RFC 792, RFC 4443 section 3.3). False: it gets no answer. */
+/* Of services, to the sender of a packet that is too big for the path to the backend, also without DF (RFC 1191,
+ * RFC 8201; `rest` is what fits), or has no hop left (RFC 792, RFC 4443 section 3.3). False: no answer is sent. */
 __noinline int reply_error(struct xdp_md *ctx, struct packet *pkt, __u32 kind, __u32 rest)
 {
 	struct icmp_head error = {.rest = bpf_htonl(rest)};

@@ -9,7 +9,7 @@
 #include "common/service.h"
 #include "xdp/classify.bpf.h"
 
-/* Programs behind the policy, reached by a tail call; a constant, as in xdp/entry. */
+/* Programs after the policy, reached by a tail call; constant indexes, as in xdp/root. */
 #define STAGE_BALANCE 0
 
 struct {
@@ -28,7 +28,7 @@ struct {
 	__type(value, struct service);
 } services SEC(".maps");
 
-/* The slots of all services, one behind the other. */
+/* The slots of all services, one after the other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -53,7 +53,7 @@ struct {
 	__type(value, struct service_counter);
 } balanced SEC(".maps");
 
-/* The pins of a service live as long as it does, whatever policy it stands in. */
+/* The pins of a service live as long as the service, in whatever policy. */
 struct pins_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);

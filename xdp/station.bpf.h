@@ -38,7 +38,7 @@ __noinline int is_above(__u32 number, __u64 mac)
 	return bpf_map_lookup_elem(&stations, &key) != NULL;
 }
 
-/* A test packet is for this host. So is all that comes in where nobody has said which addresses it has. */
+/* A test packet is for this host. So are all frames on an interface whose addresses are not known. */
 static __always_inline bool is_for_us(struct xdp_md *ctx)
 {
 	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));

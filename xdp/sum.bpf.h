@@ -34,8 +34,8 @@ static __always_inline __u32 sum_fold(__u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* The sum of `length` bytes from `offset` on, 16 bits as they stand in the packet, not inverted; -1: they are
- * not there. */
+/* The sum of `length` bytes from `offset` on, 16 bits in the order of the packet, not inverted; -1: the packet
+ * is shorter. */
 __noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
 {
 	__u32 zero = 0;
@@ -83,7 +83,7 @@ static __always_inline __u32 sum_pseudo(const struct packet *pkt)
 	return sum_fold(sum_addresses(pkt) + bpf_htons(length) + bpf_htons(pkt->proto));
 }
 
-/* Where the checksum of TCP or UDP stands in the frame; 0: the packet has none. */
+/* Offset of the checksum of TCP or UDP in the frame; 0: none. */
 static __always_inline __u32 checksum_offset(const struct packet *pkt)
 {
 	if (!pkt->has_l4 || pkt->fragment || pkt->quoted)
@@ -93,14 +93,14 @@ static __always_inline __u32 checksum_offset(const struct packet *pkt)
 					   : 0;
 }
 
-/* The checksum of TCP or UDP over all that is behind the headers of IP, or NULL. UDP may end before IP does
- * (RFC 9868): its checksum says nothing of what follows. */
+/* The checksum of TCP or UDP over all bytes after the headers of IP, or NULL. UDP may end before IP does
+ * (RFC 9868): its checksum does not cover what follows. */
 static __always_inline const __u16 *checksum_at(const struct xdp_md *ctx, const struct packet *pkt)
 {
 	__u32 offset = checksum_offset(pkt);
 	const __u16 *at;
 
-	/* Two bytes before that of UDP stands its length. */
+	/* The length of UDP is two bytes before its checksum. */
 	if (!offset || offset - 2 > L4_OFFSET_MAX || !(at = header_at(ctx, offset - 2, 4)))
 		return NULL;
 	if (pkt->proto == IPPROTO_UDP && at[0] != bpf_htons(pkt->end - pkt->l4_offset))

@@ -40,7 +40,7 @@ static __always_inline bool test_is_live(void)
 	return t && t->live;
 }
 
-/* A rule that counts and goes on was met. */
+/* Notes a rule that only counted. */
 static __always_inline void test_counted(bool counts, __u32 index)
 {
 	struct policy_test *t = test_get();

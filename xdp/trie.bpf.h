@@ -57,8 +57,8 @@ struct tables {
 	const void *fields, *nodes, *lines, *rows;
 };
 
-/* Entry `index` of a table: behind its beginning, or a look-up. `n` is read-only data, so that the verifier
- * knows the bound and keeps one of the two. */
+/* Element `index` of a table: relative to its beginning, or a look-up. `n` is read-only data, so that the
+ * verifier knows the bound and keeps one of the two. */
 #define table_at(begin, n, size, map, index)                                              \
 	((n) ? ((index) < (n) ? (const void *)((begin) + (__u64)(index) * (size)) : NULL) \
 	     : bpf_map_lookup_elem(map, &(index)))
