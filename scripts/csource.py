@@ -38,6 +38,23 @@ def pieces(text, kind):
     return [(m.start(), m[0]) for m in PIECE.finditer(text) if m[kind]]
 
 
+ATTRIBUTE = re.compile(r"__attribute__\(\((?:[^()]|\([^()]*\))*\)\) ?")
+
+
+def functions(text):
+    """(name, first line, lines, whether static) of each function; a body begins with '{' in the first column."""
+    lines = ATTRIBUTE.sub("", text).splitlines()
+    for start, line in enumerate(lines):
+        if line != "{":
+            continue
+        end = next((i for i in range(start, len(lines)) if lines[i] == "}"), len(lines) - 1)
+        head = start - 1
+        while head > 0 and not re.match(r"[A-Za-z_]", lines[head]):
+            head -= 1
+        name = re.search(r"(\w+)\(", lines[head])
+        yield (name[1] if name else "?", head + 1, end - head + 1, lines[head].startswith("static"))
+
+
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 

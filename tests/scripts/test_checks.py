@@ -213,3 +213,26 @@ def test_one_rules(check):
     text = 'f("%zu rules", n);\nf("%" PRIu64 " pins", n);\nf("at most %d rules", MAX);\nf("%u bytes", n);\nf("%u has", n);\n'
     assert check("words", {"ctl/base/a.c": text}) == [
         "ctl/base/a.c:1: 'rules': num_plural(n, one, many)", "ctl/base/a.c:2: 'pins': num_plural(n, one, many)"]
+
+
+def test_the_shape_of_a_tree(tmp_path):
+    tree = {
+        "ctl/base/a.h": "struct a;\nint a_get(struct a *a);\n",
+        "ctl/base/a.c": '#include "ctl/base/a.h"\n#include "ctl/base/b.h"\nint a_get(struct a *a)\n{\n\treturn b_get(a);\n}\n',
+        "ctl/base/b.h": "int b_get(struct a *a);\n",
+        "ctl/base/b.c": '#include "ctl/base/a.h"\nint b_get(struct a *a)\n{\n\treturn a_get(a); // MATCH_TTL\n}\n',
+        "ctl/net/c.h": '#include "ctl/net/d.h"\nstruct c { int ttl_min; };\n',
+        "ctl/net/d.h": "struct d;\nint d_get(void);\n",
+        "ctl/net/d.c": '#include "ctl/net/c.h"\nstatic int b_get(int n)\n{\n\treturn n;\n}\nint d_get(void)\n{\n\treturn b_get(MATCH_TTL);\n}\n',
+        "tests/cases.txt": "ttl 1\n",
+    }
+    for path, text in tree.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    printed = subprocess.run([ROOT / "scripts/shape", tmp_path, "--words", "ttl"], capture_output=True, text=True,
+                             timeout=60, check=True).stdout
+    assert printed.startswith("4 functions, median ")
+    assert "module circles by calls: 1\n  2: ctl/base/a ctl/base/b\n" in printed
+    assert "module circles by calls or includes: 2\n  2: ctl/base/a ctl/base/b\n  2: ctl/net/c ctl/net/d\n" in printed
+    assert printed.endswith("'ttl' touches 2 code files; 1 of tests\n  ctl/net/c.h\n  ctl/net/d.c\n")
