@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The policies that come with Weir: each is valid, and the kernel agrees with its expect lines."""
+"""The policies that come with Weir and the examples of weir-policy(5): each is valid, and the kernel agrees with
+its expect lines."""
 
 import re
 
@@ -8,6 +9,10 @@ import pytest
 from labnet import ROOT
 
 POLICIES = sorted((ROOT / "policies").glob("*.weir"))
+PAGE = (ROOT / "docs" / "weir-policy.5.scd").read_text()
+BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE, re.M | re.S)
+GRAMMAR = next(block for block in BLOCKS if block.startswith("STRING ="))
+EXAMPLES = [block for block in BLOCKS if block != GRAMMAR and "error:" not in block]
 NAMES = {
     "x.com": ["203.0.113.200", "2001:db8:200::1"],
     "twitter.com": ["203.0.113.201", "203.0.113.202"],
@@ -42,3 +47,22 @@ def test_it_expects_both_verdicts_and_families(path):
         packets = [packet for word, packet in expects if word == verdict]
         assert any(re.search(r"from [0-9.]+[0-9] ", packet) for packet in packets)
         assert any(re.search(r"from [0-9a-f]*:[0-9a-f:]* ", packet) for packet in packets)
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_an_example_of_the_page_is_valid(weir, tmp_path, text):
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "drop.txt").write_text("".join(f"11.0.{n // 256}.{n % 256}\n" for n in range(1000)))
+    (tmp_path / "lists" / "own.txt").write_text("203.0.113.7\n")
+    path = tmp_path / "example.weir"
+    path.write_text(text)
+    document = weir.json("check", path)
+    assert document["proved"]
+    assert document["expects"] == len(re.findall(r"^expect ", text, re.M))
+    assert not [line for line in document["diagnostics"] if line["level"] == "error"]
+
+
+def test_the_grammar_of_the_page_has_every_keyword():
+    refused = (ROOT / "tests" / "golden" / "errors" / "keywords.weir").read_text()
+    keywords = set(re.findall(r"^define (\w+)", refused, re.M))
+    assert set(re.findall(r'"([a-z]+)"', GRAMMAR)) | {"self"} == keywords
