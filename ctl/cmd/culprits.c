@@ -42,7 +42,7 @@ static void read_rules(struct culprits *c)
 		const char *identity = policy->image->about[r].identity;
 		uint32_t row;
 
-		if (!identities_row(c->instance, identity, &row))
+		if (!identities_index(c->instance, identity, &row))
 			vec_push(&c->rules, ((struct culprit_rule){row, mem_strdup(identity)}));
 	}
 }

@@ -127,7 +127,7 @@ int sets_change(struct context *ctx, const char *name, const struct targets *t,
 	return 0;
 }
 
-static void show_row(struct context *ctx, const struct opened *o, const struct set_row *row)
+static void show_row(struct context *ctx, const struct opened *o, const struct set_address *row)
 {
 	uint64_t left_ms = clock_ms_until(&o->clock, row->until);
 	addr_text text;
@@ -147,7 +147,7 @@ static void show_row(struct context *ctx, const struct opened *o, const struct s
 int sets_show(struct context *ctx, const char *name, struct err *err)
 {
 	CLEANUP(close_set) struct opened o = {0};
-	struct set_rows rows = {0};
+	struct set_addresses rows = {0};
 	int code = open_set(ctx, name, &o, err);
 
 	if (!code)

@@ -15,10 +15,17 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
 
+// Numbers of generations that are in bpffs, whole or not.
 struct numbers {
 	uint32_t *at;
 	size_t n, cap;
 };
+
+static void numbers_free(struct numbers *numbers)
+{
+	vec_free(numbers);
+}
+#define CLEANUP_NUMBERS CLEANUP(numbers_free)
 
 static int list_numbers(const struct instance *i, struct numbers *ret, struct err *err)
 {
@@ -36,8 +43,8 @@ static int list_numbers(const struct instance *i, struct numbers *ret, struct er
 	return 0;
 }
 
-// The id of a generation's program; 0: it is half pinned, by a killed command. A failure must not make it
-// look like another one.
+// The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is returned, so
+// that the generation is not mistaken for one that is not in use.
 static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/gen/%u", i->folder, number);
@@ -48,38 +55,47 @@ static int program_of(const struct instance *i, uint32_t number, uint32_t *ret, 
 
 	if (code && code != -ENOENT)
 		return code;
-	if (!code && bpf_obj_get_info_by_fd(fd, &info, &size))
-		return err_system(err, errno, "cannot look at the program of generation %u",
-				  number);
+	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size))
+		return err_system(err, errno, "cannot read the program of generation %u", number);
 	*ret = info.id;
 	return 0;
 }
 
-// The id of a program; 0: the element is empty.
-static int program_at(const struct instance *i, uint32_t which, uint32_t *ret, struct err *err)
+static const char *which_name(enum weir_prog which)
 {
+	return which == PROG_ACTIVE ? "active" : "previous";
+}
+
+// The id of the active or previous program; 0: there is no program.
+static int program_at(const struct instance *i, enum weir_prog which, uint32_t *ret,
+		      struct err *err)
+{
+	uint32_t index = which;
+
 	*ret = 0;
-	if (bpf_map_lookup_elem(i->progs, &which, ret) && errno != ENOENT)
-		return err_system(err, errno, "cannot read policy program %u", which);
+	if (bpf_map_lookup_elem(i->progs, &index, ret) && errno != ENOENT)
+		return err_system(err, errno, "cannot read the %s program of instance '%s'",
+				  which_name(which), i->name);
 	return 0;
 }
 
 static int find_programs(const struct instance *i, const struct numbers *numbers,
 			 struct commit_state *state, struct err *err)
 {
-	uint32_t active, previous = 0, id = 0;
+	uint32_t active = 0, previous = 0, id = 0;
 	int code = program_at(i, PROG_ACTIVE, &active, err);
 
-	if (!code)
-		code = program_at(i, PROG_PREVIOUS, &previous, err);
-	for (size_t n = 0; !code && n < numbers->n; n++) {
-		code = program_of(i, numbers->at[n], &id, err);
-		if (!code && id && id == active)
-			state->active = numbers->at[n];
-		if (!code && id && id == previous)
-			state->previous = numbers->at[n];
+	if (code || (code = program_at(i, PROG_PREVIOUS, &previous, err)))
+		return code;
+	vec_each (numbers, number) {
+		if ((code = program_of(i, *number, &id, err)))
+			return code;
+		if (id && id == active)
+			state->active = *number;
+		if (id && id == previous)
+			state->previous = *number;
 	}
-	return code;
+	return 0;
 }
 
 bool commit_tries_interfaces(const struct commit_state *state)
@@ -90,18 +106,14 @@ bool commit_tries_interfaces(const struct commit_state *state)
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err)
 {
 	struct commit_state state = {.deadline = i->knobs->deadline, .brought = i->knobs->brought};
-	struct numbers numbers = {0};
+	CLEANUP_NUMBERS struct numbers numbers = {0};
 	struct clock now;
 	int code = list_numbers(i, &numbers, err);
 
-	if (!code)
-		code = instance_clock(i, &now, err);
-	if (!code)
-		code = find_programs(i, &numbers, &state, err);
-	vec_free(&numbers);
-	if (code)
+	if (code || (code = instance_clock(i, &now, err)) ||
+	    (code = find_programs(i, &numbers, &state, err)))
 		return code;
-	// A trial of interfaces that are all detached again has nothing left to try.
+	// A trial of interfaces also ends when all of them are detached.
 	state.expired = state.deadline && (now.jiffies > state.deadline ||
 					   (commit_tries_interfaces(&state) && !state.brought));
 	state.in_force = state.expired ? state.previous : state.active;
@@ -119,7 +131,7 @@ int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t
 		return code;
 	if (!state.in_force)
 		return err_system(err, ENOENT,
-				  "the policy in force has lost its pins, in instance '%s'",
+				  "the policy in force of instance '%s' is no longer in bpffs",
 				  i->name);
 	*ret = state;
 	*ret_number = state.in_force;
@@ -128,26 +140,30 @@ int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t
 
 int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err)
 {
-	struct numbers numbers = {0};
+	CLEANUP_NUMBERS struct numbers numbers = {0};
 	uint32_t highest = 0;
 	int code = list_numbers(i, &numbers, err);
 
+	if (code)
+		return code;
 	vec_each (&numbers, number)
 		highest = *number > highest ? *number : highest;
-	vec_free(&numbers);
-	if (!code)
-		*ret = highest + 1;
-	return code;
+	*ret = highest + 1;
+	return 0;
 }
 
-static int write_program(const struct instance *i, uint32_t which, int program, struct err *err)
+static int write_program(const struct instance *i, enum weir_prog which, int program,
+			 struct err *err)
 {
-	if (bpf_map_update_elem(i->progs, &which, &program, BPF_ANY))
+	uint32_t index = which;
+
+	if (bpf_map_update_elem(i->progs, &index, &program, BPF_ANY))
 		return err_system(err, errno, "cannot switch the policy of instance '%s'", i->name);
 	return 0;
 }
 
-static int copy_program(const struct instance *i, uint32_t from, uint32_t to, struct err *err)
+static int copy_program(const struct instance *i, enum weir_prog from, enum weir_prog to,
+			struct err *err)
 {
 	CLEANUP_FD int fd = -1;
 	uint32_t id;
@@ -157,7 +173,8 @@ static int copy_program(const struct instance *i, uint32_t from, uint32_t to, st
 		return code;
 	fd = bpf_prog_get_fd_by_id(id);
 	if (fd < 0)
-		return err_system(err, -fd, "cannot find the policy program %u", from);
+		return err_system(err, -fd, "cannot open the %s program of instance '%s'",
+				  which_name(from), i->name);
 	return write_program(i, to, fd, err);
 }
 
@@ -186,11 +203,10 @@ static int begin_switch(const struct instance *i, struct clock *ret_now, struct 
 {
 	int code = instance_clock(i, ret_now, err);
 
-	if (!code)
-		code = copy_program(i, PROG_ACTIVE, PROG_PREVIOUS, err);
-	if (!code)
-		set_brought(i, 0);
-	return code;
+	if (code || (code = copy_program(i, PROG_ACTIVE, PROG_PREVIOUS, err)))
+		return code;
+	set_brought(i, 0);
+	return 0;
 }
 
 int commit_try_interfaces(const struct instance *i, uint64_t trial_ms, struct err *err)
@@ -212,7 +228,7 @@ int commit_switch(const struct instance *i, const struct generation *g, uint64_t
 
 	if (code)
 		return code;
-	// Active and previous are both the running policy here, so a deadline has no effect before the switch.
+	// Active and previous are the same program here, so the deadline has no effect before the switch.
 	set_deadline(i, trial_ms ? clock_after_ms(&now, trial_ms) : 0);
 	code = write_program(i, PROG_ACTIVE, generation_program(g), err);
 	if (code)
@@ -231,40 +247,38 @@ int commit_confirm(const struct instance *i, struct err *err)
 	if (!deadline)
 		return err_refused(err, "there is no trial to confirm");
 	set_deadline(i, 0);
-	// It may have expired between the two: then packets have met the old policy.
+	// The trial may have expired before the store: then packets have met the previous policy.
 	code = instance_clock(i, &now, err);
-	if (!code && now.jiffies <= deadline) {
-		set_brought(i, 0);
-		return 0;
+	if (code || now.jiffies > deadline) {
+		set_deadline(i, deadline);
+		return code ? code
+			    : err_refused(err, "the trial has expired: the previous policy is in "
+					       "force");
 	}
-	set_deadline(i, deadline);
-	return code ? code : err_refused(err, "the trial has run out: the old policy is in force");
+	set_brought(i, 0);
+	return 0;
 }
 
 int commit_back(const struct instance *i, struct err *err)
 {
 	int code = copy_program(i, PROG_PREVIOUS, PROG_ACTIVE, err);
 
-	if (!code) {
-		set_deadline(i, 0);
-		set_brought(i, 0);
-	}
-	return code;
+	if (code)
+		return code;
+	set_deadline(i, 0);
+	set_brought(i, 0);
+	return 0;
 }
 
 static void remove_unused(const struct instance *i, const struct commit_state *state)
 {
-	struct numbers numbers = {0};
+	CLEANUP_NUMBERS struct numbers numbers = {0};
 
-	if (state->active && state->previous && !list_numbers(i, &numbers, NULL))
-		vec_each (&numbers, number)
-			if (*number != state->active && *number != state->previous) {
-				CLEANUP_FREE char *folder =
-					mem_printf("%s/gen/%u", i->folder, *number);
-
-				file_remove_tree(folder, NULL);
-			}
-	vec_free(&numbers);
+	if (!state->active || !state->previous || list_numbers(i, &numbers, NULL))
+		return;
+	vec_each (&numbers, number)
+		if (*number != state->active && *number != state->previous)
+			generation_unpin(i->folder, *number);
 }
 
 int commit_recover(const struct instance *i, bool *ret_reverted, struct err *err)

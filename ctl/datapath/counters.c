@@ -26,7 +26,7 @@ static const struct {
 #undef X
 };
 
-// The datapath tells passes from drops by their order.
+// The datapath distinguishes passes from drops by their order.
 #define VERDICT_PASS 0
 #define VERDICT_DROP 1
 #define X(symbol, name, verdict, text) \
@@ -59,62 +59,67 @@ const char *tally_text(enum weir_tally tally)
 	return tallies[tally].text;
 }
 
-// Room for the rows of an interface, or for the tallies.
-struct rows {
+// The values of all CPUs: of the counters of one interface, or of the tallies.
+struct percpu_counters {
 	struct counter *at;
 	size_t cpus;
 };
 
-#define ROWS_MAX ((uint32_t)WEIR_REASON_COUNT)
-_Static_assert((uint32_t)WEIR_TALLY_COUNT <= ROWS_MAX, "the tallies have room");
+#define COUNTERS_MAX ((uint32_t)WEIR_REASON_COUNT)
+_Static_assert((uint32_t)WEIR_TALLY_COUNT <= COUNTERS_MAX, "the tallies have room");
 
-static struct counter sum_row(const struct rows *rows, uint32_t row)
+static struct counter sum_of(const struct percpu_counters *all, uint32_t n)
 {
-	const struct counter *values = rows->at + row * rows->cpus;
-	struct counter sum = {0};
-
-	for (size_t cpu = 0; cpu < rows->cpus; cpu++) {
-		sum.packets += values[cpu].packets;
-		sum.bytes += values[cpu].bytes;
-	}
-	return sum;
+	return percpu_sum(all->at + n * all->cpus, all->cpus);
 }
 
-static int read_iface(const struct instance *i, uint32_t number, const struct rows *rows,
+static int read_iface(const struct instance *i, uint32_t number, const struct percpu_counters *all,
 		      struct counters *ret)
 {
-	int code =
-		percpu_read(i->counters, number * WEIR_REASON_COUNT, WEIR_REASON_COUNT, rows->at);
+	int code = percpu_read(i->counters, number * WEIR_REASON_COUNT, WEIR_REASON_COUNT, all->at);
 
-	for (uint32_t r = 0; !code && r < WEIR_REASON_COUNT; r++)
-		ret->at[number][r] = sum_row(rows, r);
-	return code;
+	if (code)
+		return code;
+	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++)
+		ret->at[number][r] = sum_of(all, r);
+	return 0;
 }
 
-static int read_tallies(const struct instance *i, const struct rows *rows, struct counters *ret)
+static int read_tallies(const struct instance *i, const struct percpu_counters *all,
+			struct counters *ret)
 {
-	int code = percpu_read(i->counters, WEIR_TALLY_ROWS, WEIR_TALLY_COUNT, rows->at);
+	int code = percpu_read(i->counters, WEIR_TALLY_ROWS, WEIR_TALLY_COUNT, all->at);
 
-	for (uint32_t t = 0; !code && t < WEIR_TALLY_COUNT; t++)
-		ret->tally[t] = sum_row(rows, t).packets;
-	return code;
+	if (code)
+		return code;
+	for (uint32_t t = 0; t < WEIR_TALLY_COUNT; t++)
+		ret->tally[t] = sum_of(all, t).packets;
+	return 0;
+}
+
+static int read_all(const struct instance *i, const struct percpu_counters *all,
+		    struct counters *ret)
+{
+	for (uint32_t number = 0; number < WEIR_IFACES; number++) {
+		int code = read_iface(i, number, all, ret);
+
+		if (code)
+			return code;
+	}
+	return read_tallies(i, all, ret);
 }
 
 int counters_read(const struct instance *i, struct counters *ret, struct err *err)
 {
 	CLEANUP_FREE struct counters *sums = mem_new(struct counters);
-	CLEANUP_FREE struct counter *room = NULL;
-	struct rows rows = {0};
-	int code = percpu_rows(ROWS_MAX, sizeof(*room), &room, &rows.cpus, err);
+	CLEANUP_FREE struct counter *values = NULL;
+	struct percpu_counters all = {0};
+	int code = percpu_values(COUNTERS_MAX, sizeof(*values), &values, &all.cpus, err);
 
 	if (code)
 		return code;
-	rows.at = room;
-	for (uint32_t number = 0; !code && number < WEIR_IFACES; number++)
-		code = read_iface(i, number, &rows, sums);
-	if (!code)
-		code = read_tallies(i, &rows, sums);
-	if (code)
+	all.at = values;
+	if ((code = read_all(i, &all, sums)))
 		return err_system(err, -code, "cannot read the counters of instance '%s'", i->name);
 	*ret = *sums;
 	return 0;
@@ -124,16 +129,18 @@ int counters_clear(const struct instance *i, uint32_t number, struct err *err)
 {
 	CLEANUP_FREE struct counter *zeros = NULL;
 	size_t cpus;
-	int code = percpu_rows(1, sizeof(*zeros), &zeros, &cpus, err);
+	int code = percpu_values(1, sizeof(*zeros), &zeros, &cpus, err);
 
-	for (uint32_t r = 0; !code && r < WEIR_REASON_COUNT; r++) {
-		uint32_t row = number * WEIR_REASON_COUNT + r;
+	if (code)
+		return code;
+	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
+		uint32_t index = number * WEIR_REASON_COUNT + r;
 
-		if (bpf_map_update_elem(i->counters, &row, zeros, BPF_ANY))
-			code = err_system(err, errno, "cannot clear the counters of interface %u",
+		if (bpf_map_update_elem(i->counters, &index, zeros, BPF_ANY))
+			return err_system(err, errno, "cannot clear the counters of interface %u",
 					  number);
 	}
-	return code;
+	return 0;
 }
 
 struct counter counters_reason(const struct counters *c, enum weir_reason reason)

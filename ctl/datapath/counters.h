@@ -5,17 +5,17 @@
 #include "common/counters.h"
 #include "ctl/datapath/instance.h"
 
-// Sums over all CPUs by interface number and reason. Number 0 collects what came in over an interface
-// that is not in the table (any more).
+// Sums over all CPUs by interface number and reason. Number 0 counts packets of interfaces that are not, or no
+// longer, in the table.
 struct counters {
 	struct counter at[WEIR_IFACES][WEIR_REASON_COUNT];
 	uint64_t tally[WEIR_TALLY_COUNT];
 };
 
-// Reads all rows; those of an interface stay until another one gets its number. 0 or -errno with err set.
+// Reads all counters. Those of an interface stay until another one gets its number. 0 or -errno with err set.
 int counters_read(const struct instance *i, struct counters *ret, struct err *err);
 
-// Another interface gets this number: its rows begin at zero. 0 or -errno with err set.
+// Another interface gets this number: its counters begin at zero. 0 or -errno with err set.
 int counters_clear(const struct instance *i, uint32_t number, struct err *err);
 
 struct counter counters_reason(const struct counters *c, enum weir_reason reason); // all interfaces

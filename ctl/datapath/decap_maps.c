@@ -301,7 +301,7 @@ int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP
 {
 	CLEANUP_FREE struct decap_counter *cpus = NULL;
 	size_t n;
-	int code = percpu_rows(1, sizeof(*cpus), &cpus, &n, err);
+	int code = percpu_values(1, sizeof(*cpus), &cpus, &n, err);
 
 	if (code)
 		return code;

@@ -34,7 +34,7 @@ static int one_event(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static int take_place(const struct instance *i, int *ret_fd, struct err *err)
+static int lock_watch(const struct instance *i, int *ret_fd, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/watch", WEIR_RUN_FOLDER, i->name);
 	CLEANUP_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -45,11 +45,11 @@ static int take_place(const struct instance *i, int *ret_fd, struct err *err)
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
 		if (pread(fd, pid, sizeof(pid) - 1, 0) < 0)
 			pid[0] = '\0';
-		err_refused(err, "instance '%s' is watched already (pid %s)", i->name, pid);
+		err_refused(err, "instance '%s' is already watched (pid %s)", i->name, pid);
 		return -EBUSY;
 	}
 	if (ftruncate(fd, 0) || dprintf(fd, "%d", getpid()) < 0)
-		errno = 0; // only a courtesy for the next one
+		errno = 0; // the pid is only for the message above
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -61,9 +61,7 @@ int events_open(const struct instance *i, events_visit *visit, void *ctx, struct
 	struct events *e;
 	int lock = -1, code = file_mkdirs(folder, 0755, err);
 
-	if (!code)
-		code = take_place(i, &lock, err);
-	if (code)
+	if (code || (code = lock_watch(i, &lock, err)))
 		return code;
 	e = mem_new(struct events);
 	*e = (struct events){.instance = i, .visit = visit, .ctx = ctx, .lock = lock};

@@ -440,7 +440,7 @@ static int mark_rows(int rules, uint8_t used[WEIR_RULE_COUNTERS])
 	return code;
 }
 
-int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS], struct err *err)
+int generation_counters(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS], struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/gen", i->folder);
 	DIR *dir = opendir(path);

@@ -98,7 +98,7 @@ int generation_program(const struct generation *g); // its descriptor
 
 // Marks the rows of the rule counters that generations with pins use: ret_used[row] = 1. 0 or -errno with
 // err set.
-int generation_rows(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS],
+int generation_counters(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS],
 		    struct err *err);
 
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,

@@ -13,7 +13,7 @@
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/percpu.h"
 
-// 128 bits of FNV-1a: names, not secrets.
+// 128 bits of FNV-1a: it distinguishes names and keeps no secrets.
 static struct identity_key key_of(const char *identity)
 {
 	unsigned __int128 hash =
@@ -27,70 +27,74 @@ static struct identity_key key_of(const char *identity)
 	return key;
 }
 
-// Sorting: the values order by their bytes, which is any order but always the same.
-
+// The order of the bytes: any order will do, as long as it is always the same.
 static int compare_keys(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(struct identity_key));
 }
 
-static int read_all(const struct instance *i, struct identity_rows *ret)
+static int read_all(const struct instance *i, struct identity_counters *ret)
 {
 	struct identity_key key, next, *at = NULL;
-	struct identity_row one;
+	struct identity_counter one;
 	int code;
 
 	while (!(code = bpf_map_get_next_key(i->identities, at, &next))) {
 		key = next;
 		at = &key;
 		one.key = key;
-		if ((code = bpf_map_lookup_elem(i->identities, &key, &one.row)))
+		if ((code = bpf_map_lookup_elem(i->identities, &key, &one.index)))
 			return code;
 		vec_push(ret, one);
 	}
 	return code == -ENOENT ? 0 : code;
 }
 
-// Those whose row a generation uses stay in `rows`, sorted; the others go to `gone`.
-static void sort_out(struct identity_rows *rows, const uint8_t *used, struct identity_rows *gone)
+// Those whose counter a generation uses stay in `all`, sorted; the others move to `gone`.
+static void sort_out(struct identity_counters *all, const uint8_t *used,
+		     struct identity_counters *gone)
 {
 	size_t kept = 0;
 
-	vec_each (rows, one)
-		if (one->row < WEIR_RULE_COUNTERS && used[one->row])
-			rows->at[kept++] = *one;
+	vec_each (all, one)
+		if (one->index < WEIR_RULE_COUNTERS && used[one->index])
+			all->at[kept++] = *one;
 		else
 			vec_push(gone, *one);
-	rows->n = kept;
+	all->n = kept;
 	if (kept)
-		qsort(rows->at, kept, sizeof(*rows->at), compare_keys);
+		qsort(all->at, kept, sizeof(*all->at), compare_keys);
 }
 
-struct wish {
+struct rule_identity {
 	struct identity_key key;
 	size_t rule;
 };
 
-static struct wish *wishes_of(const struct image *image)
+// Sorted by key.
+static struct rule_identity *identities_of(const struct image *image)
 {
-	struct wish *wishes = mem_zalloc(image->n_rules, sizeof(*wishes));
+	struct rule_identity *rules = mem_zalloc(image->n_rules, sizeof(*rules));
 
 	for (size_t r = 0; r < image->n_rules; r++)
-		wishes[r] = (struct wish){key_of(image->about[r].identity), r};
+		rules[r] = (struct rule_identity){
+			.key = key_of(image->about[r].identity),
+			.rule = r,
+		};
 	if (image->n_rules)
-		qsort(wishes, image->n_rules, sizeof(*wishes), compare_keys);
-	return wishes;
+		qsort(rules, image->n_rules, sizeof(*rules), compare_keys);
+	return rules;
 }
 
-// A row for the key: the one it has, else the first free one from *next on.
-static int pick(const struct identity_key *key, const struct identity_rows *have, uint8_t *used,
-		uint32_t *next, struct identity_rows *fresh, uint32_t *ret)
+// The counter of the key: the one it has, else the first free one from *next on.
+static int pick(const struct identity_key *key, const struct identity_counters *have, uint8_t *used,
+		uint32_t *next, struct identity_counters *fresh, uint32_t *ret)
 {
-	const struct identity_row *found =
+	const struct identity_counter *found =
 		have->n ? bsearch(key, have->at, have->n, sizeof(*have->at), compare_keys) : NULL;
 
 	if (found) {
-		*ret = found->row;
+		*ret = found->index;
 		return 0;
 	}
 	while (*next < WEIR_RULE_COUNTERS && used[*next])
@@ -98,26 +102,25 @@ static int pick(const struct identity_key *key, const struct identity_rows *have
 	if (*next >= WEIR_RULE_COUNTERS)
 		return -ENOSPC;
 	used[*next] = 1;
-	vec_push(fresh, ((struct identity_row){*key, *next}));
+	vec_push(fresh, ((struct identity_counter){.key = *key, .index = *next}));
 	*ret = *next;
 	return 0;
 }
 
-// Rules of one identity share a row; sorted, they stand together.
-static int give_rows(struct image *image, const struct identity_rows *have, uint8_t *used,
-		     struct identity_rows *fresh)
+// Rules of one identity share a counter; after sorting they are neighbours.
+static int assign_counters(struct image *image, const struct identity_counters *have, uint8_t *used,
+			   struct identity_counters *fresh)
 {
-	CLEANUP_FREE struct wish *wishes = wishes_of(image);
-	uint32_t next = 0, row = 0;
+	CLEANUP_FREE struct rule_identity *rules = identities_of(image);
+	uint32_t next = 0, index = 0;
 
-	for (size_t w = 0; w < image->n_rules; w++) {
-		int code = w && !compare_keys(&wishes[w].key, &wishes[w - 1].key)
-				   ? 0
-				   : pick(&wishes[w].key, have, used, &next, fresh, &row);
+	for (size_t r = 0; r < image->n_rules; r++) {
+		bool same = r && !compare_keys(&rules[r].key, &rules[r - 1].key);
+		int code = same ? 0 : pick(&rules[r].key, have, used, &next, fresh, &index);
 
 		if (code)
 			return code;
-		image->rules[wishes[w].rule].counter = row;
+		image->rules[rules[r].rule].counter = index;
 	}
 	return 0;
 }
@@ -128,27 +131,39 @@ void identities_free(struct identities *ids)
 	vec_free(&ids->fresh);
 }
 
+static void counters_free(struct identity_counters *c)
+{
+	vec_free(c);
+}
+
+static int cannot_read(int code, struct err *err)
+{
+	return err_system(err, -code, "cannot read the rules' counters");
+}
+
+static int cannot_assign(int code, struct err *err)
+{
+	return err_system(err, -code, "cannot assign counters to the rules");
+}
+
 int identities_plan(const struct instance *i, struct image *image, struct identities *ret,
 		    struct err *err)
 {
 	CLEANUP_FREE uint8_t *used = mem_zalloc(WEIR_RULE_COUNTERS, 1);
-	struct identity_rows have = {0};
-	struct identities ids = {0};
+	CLEANUP(counters_free) struct identity_counters have = {0};
+	CLEANUP(identities_free) struct identities ids = {0};
 	int code = read_all(i, &have);
 
 	if (code)
-		err_system(err, -code, "cannot read the rules' counters");
-	else if (!(code = generation_rows(i, used, err))) {
-		sort_out(&have, used, &ids.gone);
-		if ((code = give_rows(image, &have, used, &ids.fresh)))
-			err_system(err, -code, "cannot give the rules their counters");
-	}
-	vec_free(&have);
-	if (code)
-		identities_free(&ids);
-	else
-		*ret = ids;
-	return code;
+		return cannot_read(code, err);
+	if ((code = generation_counters(i, used, err)))
+		return code;
+	sort_out(&have, used, &ids.gone);
+	if ((code = assign_counters(image, &have, used, &ids.fresh)))
+		return cannot_assign(code, err);
+	*ret = ids;
+	ids = (struct identities){0};
+	return 0;
 }
 
 static int delete_key(const struct instance *i, const struct identity_key *key)
@@ -158,33 +173,38 @@ static int delete_key(const struct instance *i, const struct identity_key *key)
 	return code == -ENOENT ? 0 : code;
 }
 
-// zeros: a row of the rules' counters.
+// zeros: of a counter, for all CPUs.
 static int enter(const struct instance *i, const struct identities *ids, const void *zeros)
 {
-	int code = 0;
+	int code;
 
-	for (size_t n = 0; !code && n < ids->gone.n; n++)
-		code = delete_key(i, &ids->gone.at[n].key);
-	for (size_t n = 0; !code && n < ids->fresh.n; n++) {
-		const struct identity_row *one = &ids->fresh.at[n];
-
-		code = bpf_map_update_elem(i->rulecounters, &one->row, zeros, BPF_ANY);
-		if (!code)
-			code = bpf_map_update_elem(i->identities, &one->key, &one->row, BPF_ANY);
+	vec_each (&ids->gone, one)
+		if ((code = delete_key(i, &one->key)))
+			return code;
+	vec_each (&ids->fresh, one) {
+		code = bpf_map_update_elem(i->rulecounters, &one->index, zeros, BPF_ANY);
+		if (code)
+			return code;
+		code = bpf_map_update_elem(i->identities, &one->key, &one->index, BPF_ANY);
+		if (code)
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 int identities_enter(const struct instance *i, const struct identities *ids, struct err *err)
 {
 	CLEANUP_FREE struct counter *zeros = NULL;
 	size_t cpus;
-	int code = percpu_rows(1, sizeof(*zeros), &zeros, &cpus, err);
+	int code = percpu_values(1, sizeof(*zeros), &zeros, &cpus, err);
 
-	if (code || !(code = enter(i, ids, zeros)))
+	if (code)
 		return code;
+	code = enter(i, ids, zeros);
+	if (!code)
+		return 0;
 	identities_leave(i, ids);
-	return err_system(err, -code, "cannot give the rules their counters");
+	return cannot_assign(code, err);
 }
 
 void identities_leave(const struct instance *i, const struct identities *ids)
@@ -192,38 +212,33 @@ void identities_leave(const struct instance *i, const struct identities *ids)
 	vec_each (&ids->fresh, one)
 		delete_key(i, &one->key);
 	vec_each (&ids->gone, one)
-		bpf_map_update_elem(i->identities, &one->key, &one->row, BPF_ANY);
+		bpf_map_update_elem(i->identities, &one->key, &one->index, BPF_ANY);
 }
 
-int identities_row(const struct instance *i, const char *identity, uint32_t *ret_row)
+int identities_index(const struct instance *i, const char *identity, uint32_t *ret_index)
 {
 	struct identity_key key = key_of(identity);
 
-	return bpf_map_lookup_elem(i->identities, &key, ret_row) ? -errno : 0;
+	return bpf_map_lookup_elem(i->identities, &key, ret_index) ? -errno : 0;
 }
 
 int identities_count(const struct instance *i, const char *identity, struct counter *ret,
 		     struct err *err)
 {
 	CLEANUP_FREE struct counter *values = NULL;
-	struct counter sum = {0};
-	uint32_t row;
+	uint32_t index;
 	size_t cpus;
-	int code = percpu_rows(1, sizeof(*values), &values, &cpus, err), found;
+	int code = percpu_values(1, sizeof(*values), &values, &cpus, err);
 
 	if (code)
 		return code;
-	found = identities_row(i, identity, &row);
-	if (found && found != -ENOENT)
-		return err_system(err, -found, "cannot read the rules' counters");
-	if (!found) {
-		if (bpf_map_lookup_elem(i->rulecounters, &row, values))
-			return err_system(err, errno, "cannot read the rules' counters");
-		for (size_t cpu = 0; cpu < cpus; cpu++) {
-			sum.packets += values[cpu].packets;
-			sum.bytes += values[cpu].bytes;
-		}
+	code = identities_index(i, identity, &index);
+	if (code == -ENOENT) {
+		*ret = (struct counter){0};
+		return 0;
 	}
-	*ret = sum;
+	if (code || (code = bpf_map_lookup_elem(i->rulecounters, &index, values)))
+		return cannot_read(code, err);
+	*ret = percpu_sum(values, cpus);
 	return 0;
 }

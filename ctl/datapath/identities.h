@@ -12,33 +12,33 @@
 #include "ctl/datapath/instance.h"
 #include "ctl/table/image.h"
 
-struct identity_row {
+struct identity_counter {
 	struct identity_key key;
-	uint32_t row;
+	uint32_t index; // of the rule counter
 };
-struct identity_rows {
-	struct identity_row *at;
+struct identity_counters {
+	struct identity_counter *at;
 	size_t n, cap;
 };
 
-// What an image's rows change in the pinned maps.
+// What an image changes in the pinned maps.
 struct identities {
-	struct identity_rows gone;  // belong to nobody
-	struct identity_rows fresh; // of identities that had none
+	struct identity_counters gone;  // that no generation uses
+	struct identity_counters fresh; // of identities that had none
 };
 void identities_free(struct identities *ids);
 
-// Gives every rule of the image its row: the one its identity has, else a free one. Reads the maps and
+// Assigns a counter to every rule of the image: the one its identity has, else a free one. Reads the maps and
 // changes nothing. The caller holds the lock. 0 or -errno with err set.
 int identities_plan(const struct instance *i, struct image *image, struct identities *ret,
 		    struct err *err);
-// Writes the plan into the maps, fresh rows zeroed. 0, or -errno with err set and the identities as before.
+// Writes the plan into the maps and zeroes fresh counters. 0, or -errno with err set and the identities as before.
 int identities_enter(const struct instance *i, const struct identities *ids, struct err *err);
-// Takes it back.
+// Takes the plan back.
 void identities_leave(const struct instance *i, const struct identities *ids);
 
-// The row of an identity; -ENOENT when it has none.
-int identities_row(const struct instance *i, const char *identity, uint32_t *ret_row);
-// Its packets and bytes over all CPUs; zero when it has no row.
+// The index of an identity's counter; -ENOENT when it has none.
+int identities_index(const struct instance *i, const char *identity, uint32_t *ret_index);
+// Its packets and bytes over all CPUs; zero when it has no counter.
 int identities_count(const struct instance *i, const char *identity, struct counter *ret,
 		     struct err *err);

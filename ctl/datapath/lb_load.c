@@ -123,7 +123,7 @@ static int fill_rows(const struct generation *g, const struct lb_load *b, const 
 {
 	CLEANUP_FREE struct service_counter *zero = NULL;
 	size_t cpus;
-	int code = percpu_rows(1, sizeof(*zero), &zero, &cpus, err);
+	int code = percpu_values(1, sizeof(*zero), &zero, &cpus, err);
 
 	if (!code)
 		code = copy_rows(g->fd[PART_BACKENDS], previous, PART_BACKENDS,

@@ -273,7 +273,7 @@ int lb_maps_counter(const struct lb_maps *l, uint32_t row, struct service_counte
 {
 	CLEANUP_FREE struct service_counter *all = NULL;
 	size_t cpus;
-	int code = percpu_rows(1, sizeof(*all), &all, &cpus, err);
+	int code = percpu_values(1, sizeof(*all), &all, &cpus, err);
 
 	if (code)
 		return code;

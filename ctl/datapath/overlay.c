@@ -11,6 +11,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/overlay_table.h"
 
+_Static_assert(TABLES == OVERLAY_TABLES, "one number of maps");
+
 struct overlay_dead {
 	enum overlay_table table;
 	union overlay_key key;
@@ -21,7 +23,7 @@ static bool committed(const struct instance *i, uint64_t epoch)
 	return epoch && epoch <= i->knobs->epoch;
 }
 
-// States in force of a host, by kind.
+// The states of a host that are in force, by kind.
 static const __u64 *host_states(const struct instance *i, const struct overlay_host *h)
 {
 	return committed(i, h->epoch) ? h->next : h->now;
@@ -39,14 +41,14 @@ static uint64_t net_state(const struct instance *i, const struct overlay_net *n)
 
 // Reading
 
-static void add_host_rows(const struct instance *i, const struct overlay_raw *raw,
-			  struct overlay_entries *rows)
+static void add_host(const struct instance *i, const struct overlay_raw *raw,
+		     struct overlay_entries *ret)
 {
 	const __u64 *states = host_states(i, &raw->value.host);
 
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
 		if (states[kind])
-			*vec_add(rows) = (struct overlay_entry){
+			*vec_add(ret) = (struct overlay_entry){
 				.prefix = raw->prefix,
 				.kind = kind,
 				.until = states[kind],
@@ -55,13 +57,13 @@ static void add_host_rows(const struct instance *i, const struct overlay_raw *ra
 			};
 }
 
-static void add_net_row(const struct instance *i, const struct overlay_raw *raw,
-			struct overlay_entries *rows)
+static void add_net(const struct instance *i, const struct overlay_raw *raw,
+		    struct overlay_entries *ret)
 {
 	uint64_t own = net_own(i, &raw->value.net);
 
 	if (own)
-		*vec_add(rows) = (struct overlay_entry){
+		*vec_add(ret) = (struct overlay_entry){
 			.prefix = raw->prefix,
 			.kind = raw->kind,
 			.until = own,
@@ -70,16 +72,16 @@ static void add_net_row(const struct instance *i, const struct overlay_raw *raw,
 		};
 }
 
-static void add_rows(const struct instance *i, enum overlay_table t, const struct overlay_raw *raw,
-		     struct overlay_entries *rows)
+static void add_entries(const struct instance *i, enum overlay_table t,
+			const struct overlay_raw *raw, struct overlay_entries *ret)
 {
 	if (table_is_hosts(t))
-		add_host_rows(i, raw, rows);
+		add_host(i, raw, ret);
 	else
-		add_net_row(i, raw, rows);
+		add_net(i, raw, ret);
 }
 
-static int compare_rows(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
 	const struct overlay_entry *x = a, *y = b;
 	int order = prefix_compare(&x->prefix, &y->prefix);
@@ -87,26 +89,39 @@ static int compare_rows(const void *a, const void *b)
 	return order ? order : (int)x->kind - (int)y->kind;
 }
 
+static void entries_free(struct overlay_entries *entries)
+{
+	vec_free(entries);
+}
+#define CLEANUP_ENTRIES CLEANUP(entries_free)
+
+static int read_table(const struct instance *i, enum overlay_table t, struct overlay_entries *ret,
+		      struct err *err)
+{
+	CLEANUP_RAWS struct overlay_raws raws = {0};
+	int code = table_read(i, t, &raws, err);
+
+	if (code)
+		return code;
+	vec_each (&raws, raw)
+		add_entries(i, t, raw, ret);
+	return 0;
+}
+
 int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err)
 {
-	struct overlay_entries rows = {0};
-	int code = 0;
+	CLEANUP_ENTRIES struct overlay_entries entries = {0};
 
-	for (enum overlay_table t = 0; !code && t < TABLES; t++) {
-		struct overlay_raws raws = {0};
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		int code = read_table(i, t, &entries, err);
 
-		code = table_read(i, t, &raws, err);
-		vec_each (&raws, raw)
-			add_rows(i, t, raw, &rows);
-		vec_free(&raws);
+		if (code)
+			return code;
 	}
-	if (code) {
-		vec_free(&rows);
-		return code;
-	}
-	if (rows.n)
-		qsort(rows.at, rows.n, sizeof(*rows.at), compare_rows);
-	*ret = rows;
+	if (entries.n)
+		qsort(entries.at, entries.n, sizeof(*entries.at), compare_entries);
+	*ret = entries;
+	entries = (struct overlay_entries){0};
 	return 0;
 }
 
@@ -114,8 +129,7 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err)
 {
 	enum overlay_table t = table_of(p);
-	struct overlay_entries rows = {0};
-	int code = 0;
+	CLEANUP_ENTRIES struct overlay_entries entries = {0};
 
 	for (uint8_t kind = 0; kind < (table_is_hosts(t) ? 1 : OVERLAY_KINDS); kind++) {
 		struct overlay_raw raw = {.prefix = *p, .kind = kind};
@@ -123,59 +137,55 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 
 		table_key(t, p, kind, &key);
 		if (!bpf_map_lookup_elem(table_fd(i, t), &key, &raw.value))
-			add_rows(i, t, &raw, &rows);
+			add_entries(i, t, &raw, &entries);
 		else if (errno != ENOENT)
-			code = err_system(err, errno, "cannot read the overlay");
+			return err_system(err, errno, "cannot read the overlay");
 	}
-	if (!code) {
-		if (rows.n)
-			memcpy(ret, rows.at, rows.n * sizeof(*rows.at));
-		*ret_n = rows.n;
-	}
-	vec_free(&rows);
-	return code;
+	if (entries.n)
+		memcpy(ret, entries.at, entries.n * sizeof(*entries.at));
+	*ret_n = entries.n;
+	return 0;
 }
 
-int overlay_fill(const struct instance *i, size_t ret_rows[TABLES], struct err *err)
+int overlay_fill(const struct instance *i, size_t ret_n[OVERLAY_TABLES], struct err *err)
 {
-	int code = 0;
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		CLEANUP_RAWS struct overlay_raws raws = {0};
+		int code = table_read(i, t, &raws, err);
 
-	for (enum overlay_table t = 0; !code && t < TABLES; t++) {
-		struct overlay_raws raws = {0};
-
-		if (!(code = table_read(i, t, &raws, err)))
-			ret_rows[t] = raws.n;
-		vec_free(&raws);
+		if (code)
+			return code;
+		ret_n[t] = raws.n;
 	}
-	return code;
+	return 0;
 }
 
-// Staging: for each table a list of rows to write
+// Staging: for each map a list of elements to write
 
-struct change {
+struct overlay_change {
 	union overlay_key key;
-	union overlay_value value; // of a new row; of an old one only next, own_next
+	union overlay_value value; // of a new element; of an old one only next, own_next
 	bool old;
 };
-struct changes {
-	struct change *at;
+struct overlay_changes {
+	struct overlay_change *at;
 	size_t n, cap;
 };
 
-struct stage {
+struct overlay_stage {
 	const struct instance *instance;
 	const struct overlay_want *want;
 	size_t want_n;
 	uint64_t now; // jiffies
 	uint32_t hz;
-	struct changes changes[TABLES];
-	VEC(struct overlay_dead) dead;    // after the commit
-	VEC(struct overlay_dead) expired; // at once: they have no effect any more
-	size_t rows[TABLES];
+	struct overlay_changes changes[TABLES];
+	VEC(struct overlay_dead) dead;    // to be removed after the commit
+	VEC(struct overlay_dead) expired; // to be removed at once: they have no effect
+	size_t used[TABLES];              // elements of each map
 	struct overlay_plan plan;
 };
 
-static void stage_free(struct stage *s)
+static void stage_free(struct overlay_stage *s)
 {
 	for (enum overlay_table t = 0; t < TABLES; t++)
 		vec_free(&s->changes[t]);
@@ -191,9 +201,9 @@ static struct overlay_dead dead_key(enum overlay_table t, const struct prefix *p
 	return dead;
 }
 
-// Expiries are converted from wall-clock seconds at each command: a difference under two seconds is
-// the clocks', not the user's.
-static bool same_state(const struct stage *s, uint64_t a, uint64_t b)
+// Expiries are converted from wall-clock seconds at each command: a difference of less than two seconds comes from
+// the clocks, not from the user.
+static bool same_state(const struct overlay_stage *s, uint64_t a, uint64_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;
 
@@ -201,7 +211,7 @@ static bool same_state(const struct stage *s, uint64_t a, uint64_t b)
 			  apart < 2 * (uint64_t)s->hz);
 }
 
-static void tally(struct stage *s, uint64_t old, uint64_t new)
+static void tally(struct overlay_stage *s, uint64_t old, uint64_t new)
 {
 	if (!old && new)
 		s->plan.added++;
@@ -211,7 +221,7 @@ static void tally(struct stage *s, uint64_t old, uint64_t new)
 		s->plan.changed++;
 }
 
-static void use_host_bits(struct stage *s, enum overlay_table t, const uint64_t states[])
+static void use_host_bits(struct overlay_stage *s, enum overlay_table t, const uint64_t states[])
 {
 	uint32_t from = t == TABLE_HOSTS4 ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS6_FROM;
 	uint32_t to = t == TABLE_HOSTS4 ? OVERLAY_HOSTS4_TO : OVERLAY_HOSTS6_TO;
@@ -222,13 +232,13 @@ static void use_host_bits(struct stage *s, enum overlay_table t, const uint64_t 
 		s->plan.bits |= to;
 }
 
-// One host: what it is (NULL: not there) and what it shall be.
-static void stage_host(struct stage *s, enum overlay_table t, const struct prefix *p,
+// One host: its element (NULL: it has none) and the wanted states.
+static void stage_host(struct overlay_stage *s, enum overlay_table t, const struct prefix *p,
 		       const struct overlay_raw *raw, const uint64_t want[OVERLAY_KINDS])
 {
 	static const __u64 nothing[OVERLAY_KINDS];
 	const __u64 *have = raw ? host_states(s->instance, &raw->value.host) : nothing;
-	struct change change = {.old = raw};
+	struct overlay_change change = {.old = raw};
 	bool wanted = false, differs = false, alive = false;
 
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
@@ -252,7 +262,8 @@ static void stage_host(struct stage *s, enum overlay_table t, const struct prefi
 	vec_push(&s->changes[t], change);
 }
 
-static void stage_hosts(struct stage *s, enum overlay_table t, const struct overlay_raws *raws)
+static void stage_hosts(struct overlay_stage *s, enum overlay_table t,
+			const struct overlay_raws *raws)
 {
 	size_t w = 0, r = 0;
 
@@ -277,8 +288,8 @@ static void stage_hosts(struct stage *s, enum overlay_table t, const struct over
 	}
 }
 
-// The wider prefixes around the one that is being looked at, widest first, and the latest expiry so far.
-struct around {
+// The wider prefixes that contain the present one, widest first, each with the latest expiry so far.
+struct overlay_around {
 	struct {
 		struct prefix prefix;
 		uint64_t state;
@@ -291,17 +302,16 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-// Prefixes come in order, so a wider one comes before what it contains.
-// The latest expiry of those around p.
-static uint64_t cover(struct around *a, const struct prefix *p)
+// The latest expiry of the prefixes that contain p. Prefixes are sorted: a wider one precedes what it contains.
+static uint64_t cover(struct overlay_around *a, const struct prefix *p)
 {
 	while (a->n && !prefix_contains(&a->at[a->n - 1].prefix, p))
 		a->n--;
 	return a->n ? a->at[a->n - 1].state : 0;
 }
 
-// The same with p's own; p is around what follows.
-static uint64_t inherit(struct around *a, const struct prefix *p, uint64_t own)
+// The same including p's own expiry; p may contain those that follow.
+static uint64_t inherit(struct overlay_around *a, const struct prefix *p, uint64_t own)
 {
 	uint64_t state = later(own, cover(a, p));
 
@@ -310,15 +320,15 @@ static uint64_t inherit(struct around *a, const struct prefix *p, uint64_t own)
 	return state;
 }
 
-// One prefix: what it is (raw NULL: not there), its own end and that of all around it, after the commit
-// and, for a new row, until then: a row that is not in force must not hide a wider one that is.
-static void stage_net(struct stage *s, enum overlay_table t, const struct prefix *p, uint8_t kind,
-		      const struct overlay_raw *raw, uint64_t own, uint64_t state,
+// One prefix: its element (raw NULL: it has none), its own expiry and the latest of all that contain it, after the
+// commit and, for a new element, before: an element that is not yet in force must not hide a wider one that is.
+static void stage_net(struct overlay_stage *s, enum overlay_table t, const struct prefix *p,
+		      uint8_t kind, const struct overlay_raw *raw, uint64_t own, uint64_t state,
 		      uint64_t until_then)
 {
 	uint64_t have_own = raw ? net_own(s->instance, &raw->value.net) : 0;
 	uint64_t have = raw ? net_state(s->instance, &raw->value.net) : 0;
-	struct change change = {.old = raw};
+	struct overlay_change change = {.old = raw};
 
 	tally(s, have_own, own);
 	if (own) {
@@ -345,28 +355,29 @@ static int compare_net(const struct overlay_raw *raw, const struct overlay_want 
 	return order ? order : (int)raw->kind - (int)want->kind;
 }
 
-// The wider prefixes on the way through a table, by kind: as they are, and as they shall be.
-struct ways {
-	struct around have[OVERLAY_KINDS], want[OVERLAY_KINDS];
+// The wider prefixes during a walk through a map, by kind: as they are, and as they are wanted.
+struct overlay_walk {
+	struct overlay_around have[OVERLAY_KINDS], want[OVERLAY_KINDS];
 };
 
-static void stage_pair(struct stage *s, enum overlay_table t, struct ways *ways,
+static void stage_pair(struct overlay_stage *s, enum overlay_table t, struct overlay_walk *walk,
 		       const struct overlay_raw *raw, const struct overlay_want *want)
 {
 	const struct prefix *p = want ? &want->prefix : &raw->prefix;
 	uint8_t kind = want ? want->kind : raw->kind;
-	uint64_t until_then = cover(&ways->have[kind], p);
+	uint64_t until_then = cover(&walk->have[kind], p);
 	uint64_t state =
-		want ? inherit(&ways->want[kind], p, want->until) : cover(&ways->want[kind], p);
+		want ? inherit(&walk->want[kind], p, want->until) : cover(&walk->want[kind], p);
 
 	if (raw)
-		inherit(&ways->have[kind], p, net_own(s->instance, &raw->value.net));
+		inherit(&walk->have[kind], p, net_own(s->instance, &raw->value.net));
 	stage_net(s, t, p, kind, raw, want ? want->until : 0, state, until_then);
 }
 
-static void stage_nets(struct stage *s, enum overlay_table t, const struct overlay_raws *raws)
+static void stage_nets(struct overlay_stage *s, enum overlay_table t,
+		       const struct overlay_raws *raws)
 {
-	CLEANUP_FREE struct ways *ways = mem_new(struct ways);
+	CLEANUP_FREE struct overlay_walk *walk = mem_new(struct overlay_walk);
 	size_t w = 0, r = 0;
 
 	for (;;) {
@@ -382,53 +393,52 @@ static void stage_nets(struct stage *s, enum overlay_table t, const struct overl
 		order = !raw ? 1 : !want ? -1 : compare_net(raw, want);
 		r += order <= 0;
 		w += order >= 0;
-		stage_pair(s, t, ways, order <= 0 ? raw : NULL, order >= 0 ? want : NULL);
+		stage_pair(s, t, walk, order <= 0 ? raw : NULL, order >= 0 ? want : NULL);
 	}
 }
 
-static int plan_table(struct stage *s, enum overlay_table t, struct err *err)
+static int plan_table(struct overlay_stage *s, enum overlay_table t, struct err *err)
 {
-	struct overlay_raws raws = {0};
+	CLEANUP_RAWS struct overlay_raws raws = {0};
 	int code = table_read(s->instance, t, &raws, err);
 
 	if (code)
 		return code;
-	s->rows[t] = raws.n;
+	s->used[t] = raws.n;
 	if (table_is_hosts(t))
 		stage_hosts(s, t, &raws);
 	else
 		stage_nets(s, t, &raws);
-	vec_free(&raws);
 	return 0;
 }
 
-static void delete_rows(const struct instance *i, const struct overlay_dead *dead, size_t n)
+static void delete_dead(const struct instance *i, const struct overlay_dead *dead, size_t n)
 {
 	for (size_t d = 0; d < n; d++)
 		bpf_map_delete_elem(table_fd(i, dead[d].table), &dead[d].key);
 }
 
-static int check_space(const struct stage *s, enum overlay_table t, struct err *err)
+static int check_space(const struct overlay_stage *s, enum overlay_table t, struct err *err)
 {
 	uint32_t max = s->instance->meta.max_entries;
-	size_t rows = s->rows[t];
+	size_t used = s->used[t];
 
-	for (size_t n = 0; n < s->expired.n; n++)
-		rows -= s->expired.at[n].table == t;
-	for (size_t n = 0; n < s->changes[t].n; n++)
-		rows += !s->changes[t].at[n].old;
-	if (rows <= max)
+	vec_each (&s->expired, expired)
+		used -= expired->table == t;
+	vec_each (&s->changes[t], change)
+		used += !change->old;
+	if (used <= max)
 		return 0;
-	err_refused(err, "%zu IPv%d %s entries would be more than the limit of %u", rows,
+	err_refused(err, "%zu IPv%d %s entries would be more than the limit of %u", used,
 		    t == TABLE_HOSTS4 || t == TABLE_NETS4 ? 4 : 6,
 		    table_is_hosts(t) ? "host" : "prefix", max);
 	err_hint(err, "weir detach, then weir attach --max-entries N; what is blocked is kept");
 	return -ENOSPC;
 }
 
-static int write_new(const struct stage *s, enum overlay_table t)
+static int write_new(const struct overlay_stage *s, enum overlay_table t)
 {
-	const struct changes *changes = &s->changes[t];
+	const struct overlay_changes *changes = &s->changes[t];
 	size_t key_size = table_key_size(t), value_size = table_value_size(t);
 	CLEANUP_FREE char *keys = mem_zalloc(changes->n, key_size);
 	CLEANUP_FREE char *values = mem_zalloc(changes->n, value_size);
@@ -448,8 +458,8 @@ static int write_new(const struct stage *s, enum overlay_table t)
 	return n ? bpf_map_update_batch(table_fd(s->instance, t), keys, values, &n, NULL) : 0;
 }
 
-static void restage(const struct stage *s, enum overlay_table t, const union overlay_value *next,
-		    union overlay_value *value)
+static void restage(const struct overlay_stage *s, enum overlay_table t,
+		    const union overlay_value *next, union overlay_value *value)
 {
 	const struct instance *i = s->instance;
 
@@ -466,8 +476,8 @@ static void restage(const struct stage *s, enum overlay_table t, const union ove
 	}
 }
 
-// One by one and read just before, so that hardly a packet's count is lost in the rewriting.
-static int write_old(const struct stage *s, enum overlay_table t)
+// One by one, and read just before: a packet that is counted between the read and the write is lost.
+static int write_old(const struct overlay_stage *s, enum overlay_table t)
 {
 	int fd = table_fd(s->instance, t);
 
@@ -485,37 +495,45 @@ static int write_old(const struct stage *s, enum overlay_table t)
 	return 0;
 }
 
-static int write_stage(struct stage *s, struct err *err)
+static int write_tables(const struct overlay_stage *s)
+{
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		int code = write_new(s, t);
+
+		if (code || (code = write_old(s, t)))
+			return code;
+	}
+	return 0;
+}
+
+static int write_stage(struct overlay_stage *s, struct err *err)
 {
 	struct knobs *knobs = s->instance->knobs;
-	int code = 0;
+	int code;
 
 	__atomic_store_n(&knobs->staging, s->plan.epoch, __ATOMIC_SEQ_CST);
-	// Look-ups that find nothing yet do no harm; one that is missing at the commit would.
+	// A look-up that finds nothing yet does no harm; one that is missing at the commit would.
 	__atomic_or_fetch(&knobs->overlay, s->plan.bits, __ATOMIC_SEQ_CST);
-	for (enum overlay_table t = 0; !code && t < TABLES; t++) {
-		code = write_new(s, t);
-		if (!code)
-			code = write_old(s, t);
-	}
-	if (!code)
+	if (!(code = write_tables(s)))
 		return 0;
 	err_system(err, -code, "cannot write the overlay");
 	overlay_tidy(s->instance, NULL);
 	return code;
 }
 
-static int stage_all(struct stage *s, struct err *err)
+static int stage_all(struct overlay_stage *s, struct err *err)
 {
 	int code = overlay_tidy(s->instance, err);
 
-	for (enum overlay_table t = 0; !code && t < TABLES; t++)
-		code = plan_table(s, t, err);
-	for (enum overlay_table t = 0; !code && t < TABLES; t++)
-		code = check_space(s, t, err);
 	if (code)
 		return code;
-	delete_rows(s->instance, s->expired.at, s->expired.n);
+	for (enum overlay_table t = 0; t < TABLES; t++)
+		if ((code = plan_table(s, t, err)))
+			return code;
+	for (enum overlay_table t = 0; t < TABLES; t++)
+		if ((code = check_space(s, t, err)))
+			return code;
+	delete_dead(s->instance, s->expired.at, s->expired.n);
 	s->plan.epoch = s->instance->knobs->epoch + 1;
 	return write_stage(s, err);
 }
@@ -523,7 +541,7 @@ static int stage_all(struct stage *s, struct err *err)
 int overlay_stage(const struct instance *i, const struct overlay_want *want, size_t n,
 		  struct overlay_plan *ret, struct err *err)
 {
-	struct stage s = {.instance = i, .want = want, .want_n = n};
+	CLEANUP(stage_free) struct overlay_stage s = {.instance = i, .want = want, .want_n = n};
 	struct clock clock;
 	int code = instance_clock(i, &clock, err);
 
@@ -531,21 +549,19 @@ int overlay_stage(const struct instance *i, const struct overlay_want *want, siz
 		return code;
 	s.now = clock.jiffies;
 	s.hz = clock.hz;
-	code = stage_all(&s, err);
-	if (!code) {
-		*ret = s.plan;
-		ret->dead_n = s.dead.n;
-		ret->dead = TAKE_PTR(s.dead.at);
-	}
-	stage_free(&s);
-	return code;
+	if ((code = stage_all(&s, err)))
+		return code;
+	*ret = s.plan;
+	ret->dead_n = s.dead.n;
+	ret->dead = TAKE_PTR(s.dead.at);
+	return 0;
 }
 
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan)
 {
 	__atomic_store_n(&i->knobs->epoch, plan->epoch, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&i->knobs->overlay, plan->bits, __ATOMIC_SEQ_CST);
-	delete_rows(i, plan->dead, plan->dead_n);
+	delete_dead(i, plan->dead, plan->dead_n);
 }
 
 void overlay_plan_free(struct overlay_plan *p)
@@ -556,7 +572,7 @@ void overlay_plan_free(struct overlay_plan *p)
 
 // Taking back
 
-// The row as it was before it was staged; false when it was not there before.
+// The element as it was before it was staged; false when it did not exist.
 static bool unstage(enum overlay_table t, union overlay_value *value)
 {
 	if (table_is_hosts(t)) {
@@ -571,7 +587,7 @@ static bool unstage(enum overlay_table t, union overlay_value *value)
 	return value->net.own_now != 0;
 }
 
-static int tidy_row(const struct instance *i, enum overlay_table t, struct overlay_raw *raw)
+static int tidy_element(const struct instance *i, enum overlay_table t, struct overlay_raw *raw)
 {
 	uint64_t epoch = table_is_hosts(t) ? raw->value.host.epoch : raw->value.net.epoch;
 	union overlay_key key;
@@ -585,24 +601,30 @@ static int tidy_row(const struct instance *i, enum overlay_table t, struct overl
 	return bpf_map_delete_elem(table_fd(i, t), &key) ? -errno : 0;
 }
 
+static int tidy_table(const struct instance *i, enum overlay_table t, struct err *err)
+{
+	CLEANUP_RAWS struct overlay_raws raws = {0};
+	int code = table_read(i, t, &raws, err);
+
+	if (code)
+		return code;
+	vec_each (&raws, raw)
+		if ((code = tidy_element(i, t, raw)))
+			return err_system(err, -code,
+					  "cannot take back what an interrupted command staged");
+	return 0;
+}
+
 int overlay_tidy(const struct instance *i, struct err *err)
 {
-	int code = 0;
-
 	if (i->knobs->staging == i->knobs->epoch)
 		return 0;
-	for (enum overlay_table t = 0; !code && t < TABLES; t++) {
-		struct overlay_raws raws = {0};
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		int code = tidy_table(i, t, err);
 
-		if ((code = table_read(i, t, &raws, err)))
+		if (code)
 			return code;
-		vec_each (&raws, raw)
-			code = code ? code : tidy_row(i, t, raw);
-		vec_free(&raws);
 	}
-	if (code)
-		return err_system(err, -code,
-				  "cannot take back what an interrupted command staged");
 	__atomic_store_n(&i->knobs->staging, i->knobs->epoch, __ATOMIC_SEQ_CST);
 	return 0;
 }

@@ -15,53 +15,54 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/instance.h"
 
-// One entry that is in the maps, for one kind.
+// An entry of one kind that is in the maps.
 struct overlay_entry {
 	struct prefix prefix;
 	uint8_t kind;   // enum overlay_kind
-	uint64_t until; // jiffies64, OVERLAY_FOREVER; may have passed
+	uint64_t until; // jiffies64 or OVERLAY_FOREVER; may have expired
 	struct overlay_hits hits;
-	uint64_t seen; // jiffies64 of the last packet, 0 none
+	uint64_t seen; // jiffies64 of the last packet; 0: none
 };
 struct overlay_entries {
 	struct overlay_entry *at;
 	size_t n, cap;
 };
 
-// What is in force (or has expired and not been cleared away), sorted by prefix_compare, then kind.
+// The entries in force, and expired ones that are not yet removed, sorted by prefix_compare, then kind.
 // The caller frees ret->at. 0 or -errno with err set.
 int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err);
-// Those of one prefix alone (at most OVERLAY_KINDS), without reading the rest: for live counters.
+// The entries of one prefix (at most OVERLAY_KINDS), without reading the others: for live counters.
 int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err);
 
-// What should be in force.
+// An entry that is to be in force.
 struct overlay_want {
 	struct prefix prefix;
 	uint8_t kind;
-	uint64_t until; // jiffies64, OVERLAY_FOREVER; not 0
+	uint64_t until; // jiffies64 or OVERLAY_FOREVER; not 0
 };
 
 struct overlay_plan {
 	size_t added, changed, removed; // entries by kind
-	uint64_t epoch;                 // that overlay_commit makes true
+	uint64_t epoch;                 // that overlay_commit stores
 	uint32_t bits;                  // knobs.overlay afterwards
-	struct overlay_dead *dead;      // entries that nothing will hold any more
+	struct overlay_dead *dead;      // elements that have no state after the commit
 	size_t dead_n;
 };
 void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)
 
-// Writes into the maps what it takes to make `want` (sorted by prefix_compare, then kind, no doubles)
-// the whole overlay, without effect on packets yet. Checks for space first: a map that would overflow
-// is ERR_REFUSED (-ENOSPC), names the limit, and nothing was written. The caller holds the lock.
+// Writes the difference to `want` (sorted by prefix_compare, then kind, no duplicates), which becomes the whole
+// overlay; packets do not see it yet. Checks the space first: a map that would overflow is ERR_REFUSED
+// (-ENOSPC) with the limit, and nothing is written. The caller holds the lock.
 int overlay_stage(const struct instance *i, const struct overlay_want *want, size_t n,
 		  struct overlay_plan *ret, struct err *err);
-// Puts everything staged in force with one store, then clears away what is dead.
+// Puts everything that is staged in force with one store, then removes dead elements.
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan);
-// Takes back what a killed command left staged; also what overlay_stage left when it failed. Every
-// writing command calls it first. The caller holds the lock.
+// Takes back what a killed command, or a failed overlay_stage, left staged. Every writing command calls it
+// first. The caller holds the lock.
 int overlay_tidy(const struct instance *i, struct err *err);
 
-// Rows in each of the four maps: IPv4 hosts, IPv6 hosts, IPv4 prefixes, IPv6 prefixes.
-int overlay_fill(const struct instance *i, size_t ret_rows[4], struct err *err);
+#define OVERLAY_TABLES 4
+// Elements in each of the maps: IPv4 hosts, IPv6 hosts, IPv4 prefixes, IPv6 prefixes.
+int overlay_fill(const struct instance *i, size_t ret_n[OVERLAY_TABLES], struct err *err);

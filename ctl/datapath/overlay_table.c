@@ -11,20 +11,40 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 
-#define BATCH_ROWS 8192
+#define BATCH 8192
 
 static const struct {
 	const char *name;
 	size_t fd, key_size, value_size;
 } tables[TABLES] = {
-	[TABLE_HOSTS4] = {WEIR_MAP_HOSTS4, offsetof(struct instance, hosts4), 4,
-			  sizeof(struct overlay_host)},
-	[TABLE_HOSTS6] = {WEIR_MAP_HOSTS6, offsetof(struct instance, hosts6), 16,
-			  sizeof(struct overlay_host)},
-	[TABLE_NETS4] = {WEIR_MAP_NETS4, offsetof(struct instance, nets4),
-			 sizeof(struct overlay_net4_key), sizeof(struct overlay_net)},
-	[TABLE_NETS6] = {WEIR_MAP_NETS6, offsetof(struct instance, nets6),
-			 sizeof(struct overlay_net6_key), sizeof(struct overlay_net)},
+	[TABLE_HOSTS4] =
+		{
+			.name = "hosts4",
+			.fd = offsetof(struct instance, hosts4),
+			.key_size = 4,
+			.value_size = sizeof(struct overlay_host),
+		},
+	[TABLE_HOSTS6] =
+		{
+			.name = "hosts6",
+			.fd = offsetof(struct instance, hosts6),
+			.key_size = 16,
+			.value_size = sizeof(struct overlay_host),
+		},
+	[TABLE_NETS4] =
+		{
+			.name = "nets4",
+			.fd = offsetof(struct instance, nets4),
+			.key_size = sizeof(struct overlay_net4_key),
+			.value_size = sizeof(struct overlay_net),
+		},
+	[TABLE_NETS6] =
+		{
+			.name = "nets6",
+			.fd = offsetof(struct instance, nets6),
+			.key_size = sizeof(struct overlay_net6_key),
+			.value_size = sizeof(struct overlay_net),
+		},
 };
 
 enum overlay_table table_of(const struct prefix *p)
@@ -111,11 +131,16 @@ static int compare_raw(const void *a, const void *b)
 	return order ? order : (int)x->kind - (int)y->kind;
 }
 
-// One batch into raws; -ENOENT when it was the last.
-static int read_batch(int fd, enum overlay_table t, void *in, void *out, uint32_t rows, void *keys,
+void overlay_raws_free(struct overlay_raws *raws)
+{
+	vec_free(raws);
+}
+
+// Adds one batch to raws; -ENOENT when it was the last.
+static int read_batch(int fd, enum overlay_table t, void *in, void *out, uint32_t batch, void *keys,
 		      void *values, struct overlay_raws *raws)
 {
-	uint32_t n = rows;
+	uint32_t n = batch;
 	int code = bpf_map_lookup_batch(fd, in, out, keys, values, &n, NULL);
 
 	if (code && code != -ENOENT)
@@ -127,35 +152,36 @@ static int read_batch(int fd, enum overlay_table t, void *in, void *out, uint32_
 	return code;
 }
 
-static int read_rows(int fd, enum overlay_table t, uint32_t rows, struct overlay_raws *raws)
+static int read_batches(int fd, enum overlay_table t, uint32_t batch, struct overlay_raws *raws)
 {
-	CLEANUP_FREE void *keys = mem_zalloc(rows, tables[t].key_size);
-	CLEANUP_FREE void *values = mem_zalloc(rows, tables[t].value_size);
-	char token[sizeof(union overlay_key)] = {0}; // where the batch stopped: a bucket or a key
-	int code = read_batch(fd, t, NULL, token, rows, keys, values, raws);
+	CLEANUP_FREE void *keys = mem_zalloc(batch, tables[t].key_size);
+	CLEANUP_FREE void *values = mem_zalloc(batch, tables[t].value_size);
+	char token[sizeof(union overlay_key)] = {0}; // where the batch ended: a bucket or a key
 
-	while (!code)
-		code = read_batch(fd, t, token, token, rows, keys, values, raws);
-	return code == -ENOENT ? 0 : code;
+	for (void *from = NULL;; from = token) {
+		int code = read_batch(fd, t, from, token, batch, keys, values, raws);
+
+		if (code)
+			return code == -ENOENT ? 0 : code;
+	}
 }
 
 int table_read(const struct instance *i, enum overlay_table t, struct overlay_raws *ret,
 	       struct err *err)
 {
-	struct overlay_raws raws = {0};
+	CLEANUP_RAWS struct overlay_raws raws = {0};
 	int code = -ENOSPC;
 
-	// A batch must hold the fullest bucket of a hash; the kernel says ENOSPC where it does not.
-	for (uint32_t rows = BATCH_ROWS; code == -ENOSPC && rows <= BATCH_ROWS << 6; rows *= 2) {
+	// A batch must have room for the fullest bucket of a hash, else the kernel returns ENOSPC.
+	for (uint32_t batch = BATCH; code == -ENOSPC && batch <= BATCH << 6; batch *= 2) {
 		raws.n = 0;
-		code = read_rows(table_fd(i, t), t, rows, &raws);
+		code = read_batches(table_fd(i, t), t, batch, &raws);
 	}
-	if (code) {
-		vec_free(&raws);
+	if (code)
 		return err_system(err, -code, "cannot read the overlay map '%s'", tables[t].name);
-	}
 	if (raws.n)
 		qsort(raws.at, raws.n, sizeof(*raws.at), compare_raw);
 	*ret = raws;
+	raws = (struct overlay_raws){0};
 	return 0;
 }

@@ -28,7 +28,7 @@ union overlay_value {
 	struct overlay_net net;
 };
 
-// A row as it stands in a map. kind is only meaningful for networks; a host's value holds all kinds.
+// An element of a map. Only prefixes have a kind; the value of a host holds all kinds.
 struct overlay_raw {
 	struct prefix prefix;
 	uint8_t kind;
@@ -38,6 +38,8 @@ struct overlay_raws {
 	struct overlay_raw *at;
 	size_t n, cap;
 };
+void overlay_raws_free(struct overlay_raws *raws);
+#define CLEANUP_RAWS CLEANUP(overlay_raws_free)
 
 static inline bool table_is_hosts(enum overlay_table t)
 {
@@ -45,13 +47,13 @@ static inline bool table_is_hosts(enum overlay_table t)
 }
 
 enum overlay_table table_of(const struct prefix *p);
-// Does the prefix's address family and length belong into this table?
+// Is this the map for the prefix's family and length?
 bool table_holds(enum overlay_table t, const struct prefix *p);
 int table_fd(const struct instance *i, enum overlay_table t);
 size_t table_value_size(enum overlay_table t);
 size_t table_key_size(enum overlay_table t);
 void table_key(enum overlay_table t, const struct prefix *p, uint8_t kind, union overlay_key *ret);
 
-// All rows, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err set.
+// All elements, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err set.
 int table_read(const struct instance *i, enum overlay_table t, struct overlay_raws *ret,
 	       struct err *err);

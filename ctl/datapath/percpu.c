@@ -19,13 +19,14 @@ int percpu_count(size_t *ret, struct err *err)
 	return 0;
 }
 
-int percpu_rows(size_t rows, size_t size, void *ret, size_t *ret_n, struct err *err)
+int percpu_values(size_t n, size_t size, void *ret, size_t *ret_cpus, struct err *err)
 {
-	int code = percpu_count(ret_n, err);
+	int code = percpu_count(ret_cpus, err);
 
-	if (!code)
-		*(void **)ret = mem_zalloc(rows * *ret_n, size);
-	return code;
+	if (code)
+		return code;
+	*(void **)ret = mem_zalloc(n * *ret_cpus, size);
+	return 0;
 }
 
 int percpu_read(int fd, uint32_t first, uint32_t n, void *ret)
@@ -33,8 +34,19 @@ int percpu_read(int fd, uint32_t first, uint32_t n, void *ret)
 	CLEANUP_FREE uint32_t *keys = mem_zalloc(n, sizeof(*keys));
 	uint32_t before = first - 1, last, got = n;
 
-	// The kernel begins behind the row it is given.
+	// The kernel begins after the element that it is given.
 	if (bpf_map_lookup_batch(fd, first ? &before : NULL, &last, keys, ret, &got, NULL))
 		return -errno;
 	return got == n ? 0 : -ENOENT;
+}
+
+struct counter percpu_sum(const struct counter *values, size_t cpus)
+{
+	struct counter sum = {0};
+
+	for (size_t cpu = 0; cpu < cpus; cpu++) {
+		sum.packets += values[cpu].packets;
+		sum.bytes += values[cpu].bytes;
+	}
+	return sum;
 }

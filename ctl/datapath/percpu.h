@@ -8,14 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/counters.h"
 #include "ctl/base/err.h"
 
 // Possible CPUs, at least 1. 0 or -errno with err set.
 int percpu_count(size_t *ret, struct err *err);
 
-// Room for `rows` rows, all zero: each of *ret_n values of `size` bytes, a multiple of eight (kernel,
+// Room for n elements, all zero: each of *ret_cpus values of `size` bytes, a multiple of eight (kernel,
 // Documentation/bpf/map_array.rst). The caller frees it. 0 or -errno with err set.
-int percpu_rows(size_t rows, size_t size, void *ret, size_t *ret_n, struct err *err);
+int percpu_values(size_t n, size_t size, void *ret, size_t *ret_cpus, struct err *err);
 
-// Reads the rows first … first + n - 1 of an array, n at least 1, at once. 0 or -errno.
+// Reads the elements first … first + n - 1 of an array, n at least 1, at once. 0 or -errno.
 int percpu_read(int fd, uint32_t first, uint32_t n, void *ret);
+
+// The sum of the counters of one element.
+struct counter percpu_sum(const struct counter *values, size_t cpus);

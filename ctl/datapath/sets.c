@@ -11,13 +11,14 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/mapping.h"
 #include "ctl/datapath/percpu.h"
 
 // A batch has to hold the longest chain of one bucket of the kernel's hash.
 #define BATCH 4096
 
-// The kernel hands out places of an LRU map by so many to a CPU, and pushes entries out when none of those
-// is left: with them on top `max` entries always fit.
+// The kernel gives the free elements of an LRU map to a CPU in batches of this size, and evicts others when a
+// batch is used up. With one more batch for each CPU, `max` addresses always fit.
 #define LRU_BATCH 128
 
 static char *sets_folder(const char *generation_folder)
@@ -30,12 +31,13 @@ static int capacity(uint32_t max, uint32_t *ret, struct err *err)
 	size_t cpus;
 	int code = percpu_count(&cpus, err);
 
-	if (!code)
-		*ret = max + LRU_BATCH * (uint32_t)cpus;
-	return code;
+	if (code)
+		return code;
+	*ret = max + LRU_BATCH * (uint32_t)cpus;
+	return 0;
 }
 
-// Calls take(context, keys, values, n) for all entries of a map, a batch at a time.
+// Calls take(context, keys, values, n) for all addresses of a map, a batch at a time.
 static int each_batch(int fd,
 		      int (*take)(void *context, const struct policy_set_key *keys,
 				  const struct policy_set_value *values, uint32_t n),
@@ -43,20 +45,19 @@ static int each_batch(int fd,
 {
 	CLEANUP_FREE struct policy_set_key *keys = mem_zalloc(BATCH, sizeof(*keys));
 	CLEANUP_FREE struct policy_set_value *values = mem_zalloc(BATCH, sizeof(*values));
-	uint32_t next = 0, n = BATCH;
-	bool first = true;
-	int code = 0, last = 0;
+	uint32_t next = 0, n, *from = NULL;
+	int code, end;
 
-	while (!code && !last) {
+	do {
 		n = BATCH;
-		last = bpf_map_lookup_batch(fd, first ? NULL : &next, &next, keys, values, &n,
-					    NULL);
-		if (last && errno != ENOENT)
+		end = bpf_map_lookup_batch(fd, from, &next, keys, values, &n, NULL);
+		if (end && errno != ENOENT)
 			return -errno;
-		code = take(context, keys, values, n);
-		first = false;
-	}
-	return code;
+		if ((code = take(context, keys, values, n)))
+			return code;
+		from = &next;
+	} while (!end);
+	return 0;
 }
 
 static int copy_batch(void *context, const struct policy_set_key *keys,
@@ -65,30 +66,36 @@ static int copy_batch(void *context, const struct policy_set_key *keys,
 	return n && bpf_map_update_batch(*(int *)context, keys, values, &n, NULL) ? -errno : 0;
 }
 
-int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd, struct err *err)
+// The set of this name in generation folder `previous`, and its capacity. *ret_fd stays -1 if there is none.
+static int open_previous(const char *previous, const char *name, int *ret_fd,
+			 uint32_t *ret_capacity, struct err *err)
 {
 	CLEANUP_FREE char *folder = previous ? sets_folder(previous) : NULL;
-	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info), room;
-	CLEANUP_FD int old = -1, fd = -1;
-	int code = capacity(max, &room, err);
+	int code = previous ? bpffs_get(folder, name, ret_fd, err) : -ENOENT;
 
 	if (code)
+		return code == -ENOENT ? 0 : code;
+	return mapping_entries(*ret_fd, ret_capacity, err);
+}
+
+int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd, struct err *err)
+{
+	CLEANUP_FD int old = -1, fd = -1;
+	uint32_t room, old_room = 0;
+	int code = capacity(max, &room, err);
+
+	if (code || (code = open_previous(previous, name, &old, &old_room, err)))
 		return code;
-	code = previous ? bpffs_get(folder, name, &old, err) : -ENOENT;
-	if (code && code != -ENOENT)
-		return code;
-	if (!code && bpf_obj_get_info_by_fd(old, &info, &size))
-		return err_system(err, errno, "cannot look at the set '@%s'", name);
-	if (!code && info.max_entries == room) {
+	if (old_room == room) {
 		*ret_fd = TAKE_FD(old);
 		return 0;
 	}
 	fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "weir_set", sizeof(struct policy_set_key),
 			    sizeof(struct policy_set_value), room, NULL);
 	if (fd < 0)
-		return err_system(err, -fd, "cannot make the set '@%s' of %u addresses", name, max);
-	if (!code && (code = each_batch(old, copy_batch, &fd)))
+		return err_system(err, -fd, "cannot create the set '@%s' of %u addresses", name,
+				  max);
+	if (old >= 0 && (code = each_batch(old, copy_batch, &fd)))
 		return err_system(err, -code, "cannot copy the set '@%s'", name);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
@@ -113,8 +120,9 @@ static int open_set(const struct instance *i, const struct generation_about_set 
 	CLEANUP_FREE char *folder = sets_folder(generation);
 	int code = bpffs_get(folder, set->name, ret_fd, err);
 
-	return code == -ENOENT ? err_system(err, ENOENT, "the set '%s' has lost its pin", set->name)
-			       : code;
+	return code == -ENOENT
+		       ? err_system(err, ENOENT, "the set '@%s' is no longer in bpffs", set->name)
+		       : code;
 }
 
 static struct policy_set_key key_of(const struct generation_about_set *set, const struct addr *a)
@@ -126,52 +134,64 @@ static struct policy_set_key key_of(const struct generation_about_set *set, cons
 	return key;
 }
 
-static struct set_row row_of(const struct generation_about_set *set,
-			     const struct policy_set_key *key, const struct policy_set_value *value)
+static struct set_address address_of(const struct generation_about_set *set,
+				     const struct policy_set_key *key,
+				     const struct policy_set_value *value)
 {
-	struct set_row row = {.until = value->until};
+	struct set_address address = {.until = value->until};
 
-	row.prefix.addr.family = (uint8_t)key->family;
-	memcpy(row.prefix.addr.bytes, key->addr, key->family == 4 ? 4 : 16);
-	row.prefix.len = key->family == 4 ? set->mask4 : set->mask6;
-	return row;
+	address.prefix.addr.family = (uint8_t)key->family;
+	memcpy(address.prefix.addr.bytes, key->addr, key->family == 4 ? 4 : 16);
+	address.prefix.len = key->family == 4 ? set->mask4 : set->mask6;
+	return address;
 }
 
 static int compare(const void *a, const void *b)
 {
-	const struct set_row *x = a, *y = b;
+	const struct set_address *x = a, *y = b;
 
 	return prefix_compare(&x->prefix, &y->prefix);
 }
 
-int sets_read(const struct instance *i, const struct generation_about_set *set,
-	      struct set_rows *ret, struct err *err)
+// Rules change the set meanwhile: an address may be missing, and at most twice the size of the set is read.
+static int read_keys(int fd, const struct generation_about_set *set, struct set_addresses *ret)
 {
 	struct policy_set_key key, next, *at = NULL;
 	struct policy_set_value value;
-	CLEANUP_FD int fd = -1;
-	int code = open_set(i, set, &fd, err), last = 0;
+	int code;
 
-	*ret = (struct set_rows){0};
-	// Rules change the set meanwhile: at most twice its size is walked.
-	for (uint32_t n = 0; !code && n < 2 * set->max; n++) {
-		if ((last = bpf_map_get_next_key(fd, at, &next)))
-			break;
+	for (uint32_t n = 0; n < 2 * set->max; n++) {
+		if ((code = bpf_map_get_next_key(fd, at, &next)))
+			return code == -ENOENT ? 0 : code;
 		key = next;
 		at = &key;
-		if (!(last = bpf_map_lookup_elem(fd, &key, &value)))
-			vec_push(ret, row_of(set, &key, &value));
-		else if (last != -ENOENT)
-			break;
+		code = bpf_map_lookup_elem(fd, &key, &value);
+		if (code == -ENOENT)
+			continue;
+		if (code)
+			return code;
+		vec_push(ret, address_of(set, &key, &value));
 	}
-	if (!code && last && last != -ENOENT)
-		code = err_system(err, -last, "cannot read the set '@%s'", set->name);
+	return 0;
+}
+
+int sets_read(const struct instance *i, const struct generation_about_set *set,
+	      struct set_addresses *ret, struct err *err)
+{
+	CLEANUP_FD int fd = -1;
+	int code = open_set(i, set, &fd, err);
+
+	*ret = (struct set_addresses){0};
+	if (code)
+		return code;
+	if ((code = read_keys(fd, set, ret)))
+		err_system(err, -code, "cannot read the set '@%s'", set->name);
 	if (ret->n)
 		qsort(ret->at, ret->n, sizeof(*ret->at), compare);
 	return code;
 }
 
-struct fill {
+struct set_fill {
 	uint64_t now;
 	size_t n;
 };
@@ -179,7 +199,7 @@ struct fill {
 static int fill_batch(void *context, const struct policy_set_key *keys,
 		      const struct policy_set_value *values, uint32_t n)
 {
-	struct fill *fill = context;
+	struct set_fill *fill = context;
 
 	(void)keys;
 	for (uint32_t k = 0; k < n; k++)
@@ -190,7 +210,7 @@ static int fill_batch(void *context, const struct policy_set_key *keys,
 int sets_fill(const struct instance *i, const struct generation_about_set *set, uint64_t now,
 	      size_t *ret, struct err *err)
 {
-	struct fill fill = {.now = now};
+	struct set_fill fill = {.now = now};
 	CLEANUP_FD int fd = -1;
 	int code = open_set(i, set, &fd, err);
 
@@ -198,7 +218,7 @@ int sets_fill(const struct instance *i, const struct generation_about_set *set, 
 	if (code)
 		return code;
 	if ((code = each_batch(fd, fill_batch, &fill)))
-		return err_system(err, -code, "cannot read the set '%s'", set->name);
+		return err_system(err, -code, "cannot read the set '@%s'", set->name);
 	*ret = fill.n;
 	return 0;
 }
@@ -210,13 +230,15 @@ int sets_add(const struct instance *i, const struct generation_about_set *set,
 	CLEANUP_FD int fd = -1;
 	int code = open_set(i, set, &fd, err);
 
-	for (size_t a = 0; !code && a < n; a++) {
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++) {
 		struct policy_set_key key = key_of(set, &addrs[a]);
 
 		if (bpf_map_update_elem(fd, &key, &value, BPF_ANY))
-			code = err_system(err, errno, "cannot write the set '%s'", set->name);
+			return err_system(err, errno, "cannot write the set '@%s'", set->name);
 	}
-	return code;
+	return 0;
 }
 
 int sets_remove(const struct instance *i, const struct generation_about_set *set,
@@ -226,13 +248,15 @@ int sets_remove(const struct instance *i, const struct generation_about_set *set
 	int code = open_set(i, set, &fd, err);
 
 	*ret_removed = 0;
-	for (size_t a = 0; !code && a < n; a++) {
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++) {
 		struct policy_set_key key = key_of(set, &addrs[a]);
 
 		if (!bpf_map_delete_elem(fd, &key))
 			++*ret_removed;
 		else if (errno != ENOENT)
-			code = err_system(err, errno, "cannot write the set '%s'", set->name);
+			return err_system(err, errno, "cannot write the set '@%s'", set->name);
 	}
-	return code;
+	return 0;
 }

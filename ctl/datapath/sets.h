@@ -11,33 +11,33 @@
 #include "ctl/base/addr.h"
 #include "ctl/datapath/generation.h"
 
-struct set_row {
+struct set_address {
 	struct prefix prefix; // of the set's mask
-	uint64_t until;       // jiffies64, UINT64_MAX for ever; may have passed
+	uint64_t until;       // jiffies64, UINT64_MAX: permanent; may have expired
 };
-struct set_rows {
-	struct set_row *at;
+struct set_addresses {
+	struct set_address *at;
 	size_t n, cap;
 };
 
 #define SETS_FOLDER "dynamic" // of a generation, where its sets are pinned: one file a set
 
-// The map of a dynamic set for a new generation: that of generation folder `previous` (NULL: none) where it
-// has one of this name and size; else a new one, with the entries of one of another size. Nothing is
-// pinned. What rules add between the copy and the switch stays behind. 0 or -errno with err set.
+// The map of a dynamic set for a new generation: the one of generation folder `previous` (NULL: none) if that
+// has one of this name and size; else a new one, with the addresses of one of another size. Nothing is
+// pinned. Addresses that rules add between the copy and the switch are lost. 0 or -errno with err set.
 int sets_provide(const char *previous, const char *name, uint32_t max, int *ret_fd,
 		 struct err *err);
 
-// The set of this name in the policy in force; ERR_INPUT when it has none, with a hint.
+// The set of this name in the policy in force; ERR_INPUT with a hint when there is no such set.
 int sets_find(const struct generation_about *about, const char *name,
 	      const struct generation_about_set **ret, struct err *err);
 // All its addresses, sorted. The caller frees ret->at.
 int sets_read(const struct instance *i, const struct generation_about_set *set,
-	      struct set_rows *ret, struct err *err);
+	      struct set_addresses *ret, struct err *err);
 // How many addresses it holds that have not expired at `now` (jiffies64).
 int sets_fill(const struct instance *i, const struct generation_about_set *set, uint64_t now,
 	      size_t *ret, struct err *err);
-// Adds addresses (their networks by the set's mask) until a jiffy, or takes them out.
+// Adds addresses (their networks by the set's mask) until a jiffy, or removes them.
 int sets_add(const struct instance *i, const struct generation_about_set *set,
 	     const struct addr *addrs, size_t n, uint64_t until, struct err *err);
 int sets_remove(const struct instance *i, const struct generation_about_set *set,

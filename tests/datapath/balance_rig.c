@@ -322,7 +322,7 @@ static __u64 *read_rows(int fd, uint32_t first, uint32_t rows, size_t words, siz
 {
 	struct err err = {0};
 	__u64 *values;
-	int code = percpu_rows(rows, words * sizeof(*values), &values, ret_cpus, &err);
+	int code = percpu_values(rows, words * sizeof(*values), &values, ret_cpus, &err);
 
 	if (code)
 		test_die(&err);

@@ -221,7 +221,7 @@ static void read_moved_on(struct rig *rig, uint32_t number, struct outcome *o)
 	struct counter *before = rig->counters->at[number];
 	struct err err = {0};
 	size_t cpus;
-	int code = percpu_rows(WEIR_REASON_COUNT, sizeof(*rows), &rows, &cpus, &err);
+	int code = percpu_values(WEIR_REASON_COUNT, sizeof(*rows), &rows, &cpus, &err);
 
 	if (code)
 		test_die(&err);
