@@ -17,3 +17,9 @@ void *vec_grow_(void *at, size_t *cap, size_t need, size_t size)
 	*cap = room;
 	return at;
 }
+
+// Every vector begins with its array.
+void vec_cleanup_(void *vec)
+{
+	mem_cleanup_free(vec);
+}

@@ -28,4 +28,8 @@
 
 #include <stdlib.h>
 
+// Frees the array of the vector when it leaves its scope: CLEANUP_VEC VEC(int) numbers = {0};
+#define CLEANUP_VEC CLEANUP(vec_cleanup_)
+
+void vec_cleanup_(void *vec);
 void *vec_grow_(void *at, size_t *cap, size_t need, size_t size);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/limits-policy.h"
 #include "ctl/base/file.h"
@@ -194,4 +195,16 @@ void overrides_keep_named(struct overrides *overrides, const struct lb_state *b,
 			overrides->at[kept++] = *h;
 	}
 	overrides->n = kept;
+}
+
+int overrides_forget_unnamed(const char *instance, const struct lb_state *b, struct err *err)
+{
+	CLEANUP_VEC struct overrides overrides = {0};
+	int code = overrides_read(instance, &overrides, err);
+	size_t before = overrides.n;
+
+	if (code)
+		return code;
+	overrides_keep_named(&overrides, b, (uint64_t)time(NULL));
+	return overrides.n < before ? overrides_write(instance, &overrides, err) : 0;
 }

@@ -245,7 +245,7 @@ int commit_confirm(const struct instance *i, struct err *err)
 	if (code)
 		return code;
 	if (!deadline)
-		return err_refused(err, "there is no trial to confirm");
+		return err_refused(err, "no trial is running");
 	set_deadline(i, 0);
 	// The trial may have expired before the store: then packets have met the previous policy.
 	code = instance_clock(i, &now, err);

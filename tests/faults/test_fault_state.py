@@ -145,7 +145,7 @@ def test_confirm_on_a_disk_that_became_read_only(pair, weir, tmp_path):
         assert "EROFS" in weir.fails(2, "confirm")
         assert ports(pair) == TEN_DROPS
         remount(weir, "rw")
-        assert "there is no trial" in weir.fails(3, "confirm")
+        assert "no trial is running" in weir.fails(3, "confirm")
         assert weir("show").stdout == apply.path.read_text()
         weir("detach")
         weir("attach", "near0")

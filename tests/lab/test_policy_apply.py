@@ -105,7 +105,7 @@ def test_if_revision(pair, on, apply):
     assert revision in apply.fails(3, TEN, "--if-revision", "0000x")
     assert ports(pair) == PASSES_TEN
     apply(TEN, "--if-revision", revision)
-    assert "somebody else" in apply.fails(3, NINE, "--if-revision", revision)
+    assert "another apply came first" in apply.fails(3, NINE, "--if-revision", revision)
     assert ports(pair) == PASSES_NINE
 
 
@@ -119,7 +119,7 @@ def test_hidden_tags_refuse_a_policy_with_vlan(pair, on, apply):
         apply("drop vlan 7", "--force", devices="near0, v1")
         pair.near(["ethtool", "-K", "v2", "txvlan", "off"])
         printed = apply("drop vlan 7", devices="near0, v1").stderr
-        assert "'near0' shows VLAN tags only if" in printed and "v1" not in printed
+        assert "'near0' shows VLAN tags only after" in printed and "v1" not in printed
     finally:
         on("detach", "v1", "--force", check=False)
         pair.link("del", "v1")
@@ -216,7 +216,7 @@ def test_a_policy_without_an_interface_says_that_no_packet_meets_it(weir, tmp_pa
     path = tmp_path / "lab.weir"
     path.write_text(NINE + "\n")
     for _ in range(2):  # first new, then unchanged
-        assert "no interface is attached, so that no packet meets the policy" in weir("apply", path).stderr
+        assert "no interface is attached: no packet meets the policy" in weir("apply", path).stderr
     assert weir.json("diff", path, status=3)["differences"][0]["what"] == "in-force"
     weir("attach", "near0")
     assert weir("apply", path).stderr == "" and weir("diff", path).returncode == 0
@@ -400,7 +400,7 @@ def test_a_trial_takes_itself_back(pair, on, apply):
     assert ports(pair) == PASSES_NINE
     wait_until(end + 0.1)
     assert ports(pair) == PASSES_TEN
-    assert "trial has run out" in on.fails(3, "confirm")
+    assert "trial has expired" in on.fails(3, "confirm")
     assert "no trial" in on.fails(3, "confirm")
     assert ports(pair) == PASSES_TEN and on.json("history") == before
 

@@ -82,7 +82,7 @@ def test_a_trial_that_ran_out_does_too(weir, apply):
     apply(NINE)
     apply(NINE, "--confirm=1s", devices=BOTH)
     time.sleep(1.2)
-    assert "trial has run out" in weir.fails(3, "confirm")
+    assert "trial has expired" in weir.fails(3, "confirm")
     assert attached(weir) == ["near0"]
 
 

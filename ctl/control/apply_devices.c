@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Finds the devices that a policy names.
+#include "ctl/control/apply_devices.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/datapath/device.h"
+#include "ctl/net/ethtool.h"
+#include "ctl/net/link.h"
+
+static int check_present(const struct resolved *r, const struct policy_devices *d,
+			 struct apply_result *ret, struct err *err)
+{
+	for (size_t i = 0; i < r->n_interfaces; i++) {
+		const struct resolved_interface *iface = &r->interfaces[i];
+		struct link link;
+		bool found = false;
+
+		for (size_t n = 0; n < d->n; n++)
+			found |= d->at[n].class == i + 1;
+		if (found)
+			continue;
+		if (!iface->pattern && !iface->optional)
+			return link_get(iface->name, &link, err); // says what is there instead
+		vec_push(&ret->absent, mem_strdup(iface->name));
+	}
+	return 0;
+}
+
+int apply_devices_find(const struct candidate *c, struct policy_devices *d,
+		       struct apply_result *ret, struct err *err)
+{
+	const struct resolved *r = c->resolved;
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	CLEANUP_FREE struct link *links = NULL;
+	size_t n = 0;
+	int code = link_list(&links, &n, err);
+
+	if (code)
+		return code;
+	candidate_about(c, about);
+	for (size_t l = 0; l < n; l++) {
+		uint8_t class = generation_class(about, links[l].name);
+
+		if (class)
+			vec_push(d, ((struct policy_device){links[l], class,
+							    r->interfaces[class - 1].mode}));
+	}
+	return check_present(r, d, ret, err);
+}
+
+// Whether an offload hides VLAN tags from a program on `link`; if so, its device and the name of the feature.
+// On veth the offload is that of the peer; ret_unsure: the peer is in another namespace.
+static bool hides_tags(const struct link *link, struct link *ret_device, const char **ret_feature,
+		       bool *ret_unsure)
+{
+	bool veth = !strcmp(link->kind, "veth");
+	struct ethtool e;
+
+	*ret_device = *link;
+	*ret_feature = veth ? "txvlan" : "rxvlan";
+	*ret_unsure =
+		veth && (link->lower_elsewhere || link_get_by_index(link->lower, ret_device, NULL));
+	if (*ret_unsure || ethtool_get(ret_device->name, &e, NULL))
+		return false;
+	return (veth ? e.tx_vlan : e.rx_vlan) == ETHTOOL_ON;
+}
+
+int apply_devices_check_tags(const struct candidate *c, const struct apply_options *o,
+			     const struct policy_devices *d, struct apply_result *ret,
+			     struct err *err)
+{
+	if (!c->image->config.use[FIELD_VLAN] || o->force)
+		return 0;
+	vec_each (d, device) {
+		const char *feature;
+		struct link culprit;
+		bool unsure;
+
+		if (hides_tags(&device->link, &culprit, &feature, &unsure)) {
+			err_refused(err,
+				    "rules with 'vlan' cannot match on '%s': the device removes "
+				    "the tag before XDP sees the packet",
+				    device->link.name);
+			err_hint(err, "ethtool -K %s %s off", culprit.name, feature);
+			return -EOPNOTSUPP;
+		}
+		if (unsure)
+			vec_push(&ret->warnings,
+				 mem_printf(
+					 "'%s' shows VLAN tags only after 'ethtool -K PEER txvlan "
+					 "off' on its peer",
+					 device->link.name));
+	}
+	return 0;
+}
+
+static bool is_held(const struct instance *i, uint32_t ifindex)
+{
+	struct device d;
+	struct iface row;
+
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state == IFACE_ATTACHED &&
+		    row.ifindex == ifindex && !device_read(i, n, &d, NULL) &&
+		    d.state == DEVICE_HELD)
+			return true;
+	return false;
+}
+
+void apply_devices_missing(const struct instance *i, const struct policy_devices *d,
+			   struct policy_devices *missing)
+{
+	vec_each (d, device)
+		if (!is_held(i, device->link.index))
+			vec_push(missing, *device);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Warnings of an apply.
+#include "ctl/control/apply_notes.h"
+
+#include <string.h>
+
+#include "ctl/control/pool.h"
+#include "ctl/datapath/reach.h"
+#include "ctl/net/ethtool.h"
+
+void apply_note_ended(const struct instance *i, const struct candidate *c, struct apply_result *ret)
+{
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	struct commit_state state;
+	const struct lb_state *b;
+
+	if (commit_read(i, &state, NULL) || lb_maps_open(i, state.active, &l, NULL))
+		return;
+	b = lb_maps_state(l);
+	for (size_t n = 0; n < b->n_services; n++)
+		if (!c->lb.lb || !lb_state_find(c->lb.lb, b->services[n].name))
+			vec_push(
+				&ret->warnings,
+				mem_printf(
+					"service '%s' is no longer in the policy: its packets go to "
+					"no backend",
+					b->services[n].name));
+}
+
+void apply_note_overrides(const struct lb_state *b, struct apply_result *ret)
+{
+	for (size_t n = 0; b && n < b->n_services; n++)
+		for (uint32_t m = 0; m < b->services[n].n_members; m++) {
+			const struct lb_member *member =
+				&b->members[b->services[n].first_member + m];
+			addr_text name;
+
+			if (member->gone || (member->override == BACKEND_UP && !member->weighed))
+				continue;
+			vec_push(&ret->warnings,
+				 mem_printf(
+					 "service '%s': %s stays %s; 'weir undrain %s %s' removes "
+					 "the override",
+					 b->services[n].name, pool_name(member, name),
+					 member->override == BACKEND_DOWN    ? "down"
+					 : member->override == BACKEND_DRAIN ? "drained"
+									     : "at another weight",
+					 b->services[n].name, pool_name(member, name)));
+		}
+}
+
+void apply_note_merged(const struct instance *i, const struct candidate *c,
+		       struct apply_result *ret)
+{
+	struct ethtool e;
+	struct iface row;
+
+	for (uint32_t n = 1; c->resolved->n_services && n < WEIR_IFACES; n++) {
+		if (instance_iface(i, n, &row, NULL) || row.state == IFACE_FREE ||
+		    row.mode != IFACE_GENERIC || ethtool_get(row.name, &e, NULL) ||
+		    e.gro != ETHTOOL_ON)
+			continue;
+		vec_push(&ret->warnings,
+			 mem_printf("'%s' is in generic mode and merges packets, which are then "
+				    "too big for a backend: ethtool -K %s gro off",
+				    row.name, row.name));
+	}
+}
+
+void apply_note_entries_only(const struct instance *i, struct apply_result *ret)
+{
+	struct reach reach;
+	struct iface row;
+
+	if (reach_read(i, ret->generation, &reach, NULL) || !reach.named)
+		return;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE &&
+		    !reach.classes.class[n])
+			memcpy(*vec_add(&ret->entries_only), row.name, sizeof(row.name));
+}

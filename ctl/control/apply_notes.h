@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What an apply tells the operator besides its result: warnings about services, backends and interfaces.
+#pragma once
+
+#include "ctl/control/apply.h"
+
+// Services of the policy in force that the new one does not have.
+void apply_note_ended(const struct instance *i, const struct candidate *c,
+		      struct apply_result *ret);
+// Overrides that stay, which an operator may have forgotten. b NULL: no services.
+void apply_note_overrides(const struct lb_state *b, struct apply_result *ret);
+// Interfaces in generic mode that merge packets (GRO): merged packets are too big for any backend.
+void apply_note_merged(const struct instance *i, const struct candidate *c,
+		       struct apply_result *ret);
+// Attached interfaces that the policy does not name: overlay entries alone apply there.
+void apply_note_entries_only(const struct instance *i, struct apply_result *ret);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Ends a trial: confirms the policy or interfaces that it brought, or goes back to those before.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/control/apply.h"
+#include "ctl/control/lb_apply.h"
+#include "ctl/control/overrides.h"
+#include "ctl/control/recover.h"
+#include "ctl/datapath/device.h"
+#include "ctl/datapath/lock.h"
+
+struct trial {
+	struct bringup bringup;
+	struct commit_state state;
+	struct generation_about about; // of the policy that will be in force
+};
+
+static void trial_close(struct trial *t)
+{
+	bringup_close(&t->bringup);
+}
+
+// Forgets overrides of backends that the confirmed policy does not name; a volatile one changed nothing on disk.
+static int forget_confirmed(const struct instance *i, uint32_t generation, const char *revision,
+			    struct err *err)
+{
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	char current[REVISION_ID] = "";
+	int code = revisions_current(i->name, current, err);
+
+	if (code || !current[0] || strcmp(current, revision) != 0)
+		return code;
+	code = lb_maps_open(i, generation, &l, err);
+	if (code && code != -ENOENT)
+		return code;
+	return overrides_forget_unnamed(i->name, l ? lb_maps_state(l) : NULL, err);
+}
+
+// keeps: the program that will be in force. ERR_REFUSED if no trial runs.
+static int trial_open(const char *instance, const char *command, enum weir_prog keeps,
+		      struct trial *t, struct err *err)
+{
+	struct instance **i = &t->bringup.instance;
+	int code;
+
+	t->bringup.lock = -1;
+	if ((code = lock_take(instance, command, &t->bringup.lock, err)))
+		return code;
+	if ((code = instance_open(instance, i, err)))
+		return code;
+	if ((code = device_sync(*i, err)))
+		return code;
+	if ((code = recover_record(*i, err)))
+		return code;
+	if ((code = commit_read(*i, &t->state, err)))
+		return code;
+	if (!t->state.deadline)
+		return err_refused(err, "no trial is running");
+	return generation_read_about(*i, keeps == PROG_ACTIVE ? t->state.active : t->state.previous,
+				     &t->about, err);
+}
+
+// The interfaces, if the trial is of interfaces alone.
+static void note_tried(const struct trial *t, struct apply_result *ret)
+{
+	if (commit_tries_interfaces(&t->state))
+		detach_list_brought(t->bringup.instance, &ret->tried);
+}
+
+static int refuse_expired(const struct trial *t, const struct ifnames *tried, struct err *err)
+{
+	struct text names = {0};
+
+	ifnames_text(tried, &names);
+	if (!commit_tries_interfaces(&t->state))
+		err_refused(err, "the trial has expired: the previous policy is in force");
+	else
+		err_refused(err, "the trial has expired: %s %s detached",
+			    names.len ? text_get(&names) : "what it tried",
+			    tried->n > 1 ? "are" : "is");
+	text_free(&names);
+	return -EPERM;
+}
+
+static int end_expired(struct trial *t, const struct ifnames *tried, struct err *err)
+{
+	bool removed;
+	int code = recover_trial(t->bringup.instance, err);
+
+	if (!code)
+		code = refuse_expired(t, tried, err);
+	if (commit_tries_interfaces(&t->state))
+		bringup_remove_if_idle(&t->bringup, &removed, NULL);
+	return code;
+}
+
+int apply_confirm(const char *instance, const char *command, struct apply_result *ret,
+		  struct err *err)
+{
+	CLEANUP(trial_close) struct trial t = {0};
+	const struct instance *i;
+	int code = trial_open(instance, command, PROG_ACTIVE, &t, err);
+
+	if (code)
+		return code;
+	i = t.bringup.instance;
+	note_tried(&t, ret);
+	if (t.state.expired)
+		return end_expired(&t, &ret->tried, err);
+	if ((code = commit_confirm(i, err)))
+		return code;
+	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
+	if ((code = revisions_recover(instance, ret->revision, err)))
+		return code;
+	if ((code = forget_confirmed(i, t.state.active, ret->revision, err)))
+		return code;
+	return detach_stale(i, t.state.active, &ret->left, err);
+}
+
+int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
+		  struct err *err)
+{
+	CLEANUP(trial_close) struct trial t = {0};
+	const struct instance *i;
+	bool removed;
+	int code = trial_open(instance, command, PROG_PREVIOUS, &t, err);
+
+	if (code)
+		return code;
+	i = t.bringup.instance;
+	note_tried(&t, ret);
+	if ((code = detach_brought(i, &ret->left, err)))
+		return code;
+	if ((code = commit_back(i, err)))
+		return code;
+	revisions_forget(instance, t.about.revision);
+	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
+	if ((code = lb_apply_back(i, t.state.previous, err)))
+		return code;
+	if ((code = detach_stale(i, t.state.previous, &ret->left, err)))
+		return code;
+	return ret->left.n ? bringup_remove_if_idle(&t.bringup, &removed, err) : 0;
+}
