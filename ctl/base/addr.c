@@ -14,7 +14,7 @@
 
 static const uint8_t v6_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-// One decimal part 0..255 without leading zeros; moves *at behind it.
+// One decimal part 0..255 without leading zeros; moves *at past it.
 static int parse_v4_part(const char **at, const char *end, uint8_t *ret)
 {
 	const char *p = *at;
@@ -48,7 +48,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// One to four hexadecimal digits; moves *at behind them.
+// One to four hexadecimal digits; moves *at past them.
 static int parse_v6_group(const char **at, const char *end, uint8_t ret[2])
 {
 	const char *p = *at;
@@ -67,17 +67,17 @@ static int parse_v6_group(const char **at, const char *end, uint8_t ret[2])
 	return 0;
 }
 
-// An address being read: `n` groups are in bytes, "::" stood before group number `gap`.
+// An address being read: `n` groups are in bytes, "::" was before group number `gap`.
 struct v6_reading {
 	uint8_t bytes[16];
 	unsigned n;
 	int gap;
 };
 
-// Moves the groups behind "::" to the end. "::" stands for one group or more.
+// Moves the groups after "::" to the end. "::" replaces one group or more.
 static int finish_v6(const struct v6_reading *r, uint8_t ret[16])
 {
-	size_t before, behind;
+	size_t before, after;
 
 	if (r->gap == V6_NO_GAP) {
 		if (r->n != V6_GROUPS)
@@ -88,10 +88,10 @@ static int finish_v6(const struct v6_reading *r, uint8_t ret[16])
 	if (r->n >= V6_GROUPS)
 		return -EINVAL;
 	before = (size_t)r->gap * 2;
-	behind = r->n * 2 - before;
+	after = r->n * 2 - before;
 	memset(ret, 0, 16);
 	memcpy(ret, r->bytes, before);
-	memcpy(ret + 16 - behind, r->bytes + before, behind);
+	memcpy(ret + 16 - after, r->bytes + before, after);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static int parse_v6_piece(struct v6_reading *r, const char **at, const char *end
 	return 0;
 }
 
-// The colon or colons behind a group. 1: go on, 0: the text ends here.
+// The colon or colons after a group. 1: more follows, 0: the text ends here.
 static int parse_v6_colons(struct v6_reading *r, const char **at, const char *end)
 {
 	if (*at == end)
@@ -254,7 +254,7 @@ bool addr_looks_like(const char *text, size_t len)
 	if (all_of(text, len, "0123456789.:-%*") || looks_like_hex_v4(text, len))
 		return true;
 	if (zone)
-		len = (size_t)(zone - text); // behind it stands the name of an interface
+		len = (size_t)(zone - text); // followed by the name of an interface
 	return memchr(text, ':', len) && all_of(text, len, "0123456789abcdefABCDEF.:-");
 }
 

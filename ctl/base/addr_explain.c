@@ -21,8 +21,8 @@
 
 struct spelled_word {
 	char text[WORD_MAX + 1];
-	char host[WORD_MAX + 1]; // what stands before the first '/'
-	const char *suffix;      // what stands behind it, or NULL
+	char host[WORD_MAX + 1]; // the part before the first '/'
+	const char *suffix;      // the part after it, or NULL
 };
 
 // Each gives sentence and hint and returns true when it knows what the word was meant to be.
@@ -113,7 +113,7 @@ static bool explain_brackets(const struct spelled_word *w, struct err *err)
 	return say(err, w->text, "has brackets", "write %s", host + 1);
 }
 
-// Takes the zeros away from numbers behind '.', '/', '-' or at the start, where decimal is expected.
+// Removes the zeros from numbers after '.', '/', '-' or at the start, where decimal is expected.
 static void without_zeros(const char *text, char *ret)
 {
 	for (const char *at = text; *at; at++) {

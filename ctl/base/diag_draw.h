@@ -8,7 +8,7 @@
 
 #include "ctl/base/text.h"
 
-// What stands at `offset` for `len` bytes in the line text[start..end), which is number `line`.
+// The `len` bytes at `offset` in the line text[start..end), which is number `line`.
 struct diag_excerpt {
 	const char *text;
 	size_t start, end;

@@ -20,7 +20,7 @@ enum err_kind {
 
 struct err {
 	enum err_kind kind;
-	int code;        // positive errno, 0 when there is none
+	int code;        // positive errno, 0 without one
 	char text[1024]; // "" when nothing failed
 	char hint[512];  // what to do next; "" when there is nothing to say
 };

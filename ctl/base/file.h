@@ -9,10 +9,10 @@
 #include "ctl/base/err.h"
 
 // Reads a regular file of at most max bytes; "-" reads standard input. The content is
-// NUL-terminated behind *ret_len bytes. 0 or -errno with err set (ERR_INPUT for a directory, a
+// NUL-terminated after *ret_len bytes. 0 or -errno with err set (ERR_INPUT for a directory, a
 // device, or too large; ERR_SYSTEM otherwise; ERR_INPUT with ENOENT/EACCES: the user named it).
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len, struct err *err);
-// The same, and pipes, as a shell's <(COMMAND) is one; a named one is waited for until somebody writes.
+// The same, and pipes, such as a shell's <(COMMAND); waits for the writer of a named pipe.
 int file_read_stream(const char *path, size_t max, char **ret_text, size_t *ret_len,
 		     struct err *err);
 

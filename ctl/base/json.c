@@ -2,7 +2,7 @@
 // JSON over jansson: struct json is json_t of jansson under another name.
 #include <jansson.h>
 
-// Behind jansson.h, whose names it renames; so here json_pack() makes what those would.
+// After jansson.h, whose names it renames; so here json_pack() makes what those would.
 #include "ctl/base/json.h"
 
 #include <assert.h>

@@ -35,8 +35,8 @@ void json_free(struct json *j);
 #define CLEANUP_JSON CLEANUP(json_cleanup)
 void json_cleanup(struct json **j);
 
-// Reading back (tests, state): NULL, 0 or false where it is absent or of another type. A key that
-// stands twice in one object is an error. On failure ret_error (may be NULL) says where and why.
+// Reading back (tests, state): NULL, 0 or false if it is absent or of another type. A duplicate key
+// in one object is an error. On failure ret_error (may be NULL) tells where and why.
 struct json *json_parse(const char *text, size_t len, char *ret_error, size_t error_size);
 struct json *json_get(const struct json *object, const char *key);
 const char *json_get_string(const struct json *object, const char *key);

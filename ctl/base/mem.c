@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// _exit: half a JSON document that still stands in a stdio buffer must not be printed.
+// _exit: half a JSON document that is still in a stdio buffer must not be printed.
 _Noreturn void mem_exhausted(void)
 {
 	static const char line[] = "weir: out of memory\n";

@@ -8,7 +8,7 @@
 enum { LABEL_MAX = 63 };
 enum { BASE = 36, TMIN = 1, TMAX = 26, SKEW = 38, DAMP = 700, FIRST_BIAS = 72, FIRST_CODE = 128 };
 
-// One character of UTF-8 that is no control character; its length, 0 when there is none.
+// One character of UTF-8 that is not a control character; its length, or 0.
 static size_t take_point(const char *text, size_t len, uint32_t *ret)
 {
 	size_t n = text_shown(text, len);

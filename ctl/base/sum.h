@@ -15,6 +15,6 @@ void sum_of(const char *text, size_t len, sum_text ret);
 
 // The text and a last line "sum HEX\n" over it. The caller frees it.
 char *sum_seal(const char *text, size_t len, size_t *ret_len);
-// Cuts that line off: *len becomes the length before it. A text without one, written by hand, stays as it
-// is. 0, or -EBADMSG when the sum is another one.
+// Removes that line: *len becomes the length before it. A text without it, written manually, stays as it
+// is. 0, or -EBADMSG if the sum differs.
 int sum_open(const char *text, size_t *len);

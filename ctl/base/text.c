@@ -12,7 +12,7 @@
 
 #define TEXT_FIRST 64 // bytes
 
-// Room for `more` bytes and the NUL behind them.
+// Room for `more` bytes and a NUL.
 static void reserve(struct text *t, size_t more)
 {
 	size_t cap = t->cap ? t->cap : TEXT_FIRST;
@@ -21,7 +21,7 @@ static void reserve(struct text *t, size_t more)
 		return;
 	while (cap - t->len <= more) {
 		if (cap > SIZE_MAX / 2) {
-			cap = SIZE_MAX; // more than there is: mem_realloc says so
+			cap = SIZE_MAX; // more than there is: mem_realloc reports it
 			break;
 		}
 		cap *= 2;

@@ -208,14 +208,14 @@ static int check_mode(const char *name, enum attach_mode wanted, enum iface_mode
 	return -EBUSY;
 }
 
-// The device itself has a row, whatever its name was; else one whose device is gone, for one of that name.
+// Is this the number of the device, whatever its name was, or of a former device of that name?
 static bool is_row_of(const struct device *d, const char *name, uint32_t ifindex, bool *ret_itself)
 {
 	bool here = d->state == DEVICE_HELD || d->state == DEVICE_OPEN;
-	bool heir = d->state == DEVICE_ANOTHER || d->state == DEVICE_GONE;
+	bool former = d->state == DEVICE_ANOTHER || d->state == DEVICE_GONE;
 
 	*ret_itself = here && d->row.ifindex == ifindex;
-	return *ret_itself || (heir && !strcmp(d->row.name, name));
+	return *ret_itself || (former && !strcmp(d->row.name, name));
 }
 
 static int find_number(const struct instance *i, const char *name, uint32_t ifindex, uint32_t *ret,

@@ -74,8 +74,7 @@ static int add_shared(struct xdp_multiprog *mp, uint32_t progs_id, struct attach
 	return code || attached_ours(list) ? code : -EIO;
 }
 
-// libxdp says why it does not know the interface's program as a dispatcher: that it is none, or that it
-// could not look.
+// The error of libxdp tells whether the interface's program is not a dispatcher, or could not be read.
 static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);

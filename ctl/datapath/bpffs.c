@@ -86,7 +86,7 @@ static int refuse_private_mount(struct err *err)
 	return err_hint(err, "use weir -N %s", name);
 }
 
-// The parent of a process; 0 when there is none to be seen.
+// The parent of a process; 0: not visible.
 static uint32_t parent_of(uint32_t pid)
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/%u/stat", pid);

@@ -22,16 +22,15 @@
 // Instance names: a letter, then letters, digits, '-', '_'; at most 31. 0 or -EINVAL with err set.
 int bpffs_check_name(const char *name, struct err *err);
 
-// What every command asks first: can BPF be used (probe_kernel), and is bpffs there and the one that the
-// rest of the machine sees? Mounts it where it is missing. In a
-// mount namespace of its own (`ip netns exec` makes one) pins would vanish with the command: refused,
-// with "use weir -N X". 0 or -errno with err set.
+// Called first by every command: can BPF be used (probe_kernel()), and is the BPF file system mounted, and the
+// one that the rest of the machine sees? Mounts it if it is missing. 0 or -errno with err set (in another
+// mount namespace with the hint "use weir -N X").
 int bpffs_ready(struct err *err);
 
 // Names below BPFFS_ROOT that are instances. The caller frees each and the array.
 int bpffs_list(char ***ret, size_t *ret_n, struct err *err);
 
-// Descriptor of the map or program pinned at FOLDER/NAME. -ENOENT without err set when it is absent.
+// Descriptor of the map or program pinned at FOLDER/NAME. -ENOENT without err set: there is none.
 int bpffs_get(const char *folder, const char *name, int *ret_fd, struct err *err);
 int bpffs_put(const char *folder, const char *name, int fd, struct err *err);
 bool bpffs_exist(const char *instance);

@@ -19,7 +19,7 @@
 #include "ctl/datapath/instance.h"
 
 enum device_state {
-	DEVICE_FREE,  // the row is
+	DEVICE_FREE,  // no device has this number
 	DEVICE_HELD,  // our program is on it
 	DEVICE_MOVED, // the same, in another network namespace
 	DEVICE_OPEN,  // it is here without our program
@@ -49,5 +49,5 @@ int device_sync(const struct instance *i, struct err *err);
 
 // "held", "moved", "open", "another", "gone".
 const char *device_state_name(enum device_state state);
-// Does it let through what Weir would drop?
+// Do packets pass there that Weir would drop?
 bool device_is_open(const struct device *d);

@@ -27,7 +27,7 @@ struct generation_options {
 	uint32_t previous;
 	const struct generation_set *sets;
 	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers
-	// Numbers of devices for redirect rules, by image rule's `redirect` row; 0: not there.
+	// ifindexes of devices for redirect rules, by the `redirect` index of the image's rule; 0: missing.
 	const uint32_t *redirects;
 	size_t n_redirects;
 	const struct lb_load *load; // of its services; NULL: it has none
@@ -82,11 +82,11 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 // Pins it as INSTANCE_FOLDER/gen/NUMBER; before that it dies with the process.
 int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,
 		   const struct generation_about *about, struct err *err);
-// All that belongs to it is in force: what was made of what, for who asks whether another one would be the
-// same. 0 or -errno with err set.
+// Marks it as complete, with a sum of what it was made from, to be compared with the next policy. 0 or -errno
+// with err set.
 int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
 		      struct err *err);
-// Takes the pins away again; what cannot be removed is by the next commit_recover.
+// Removes the pins again; those that cannot be removed are left to the next commit_recover().
 void generation_unpin(const char *instance_folder, uint32_t number);
 // From its pins.
 int generation_open(const struct instance *i, uint32_t number, struct generation **ret,
@@ -96,15 +96,14 @@ void generation_cleanup(struct generation **g);
 #define CLEANUP_GENERATION CLEANUP(generation_cleanup)
 int generation_program(const struct generation *g); // its descriptor
 
-// Marks the rows of the rule counters that generations with pins use: ret_used[row] = 1. 0 or -errno with
-// err set.
+// Marks the rule counters that pinned generations use: ret_used[index] = 1. 0 or -errno with err set.
 int generation_counters(const struct instance *i, uint8_t ret_used[WEIR_RULE_COUNTERS],
-		    struct err *err);
+			struct err *err);
 
 int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
 			  struct err *err);
 
-// Tells the generations in both slots that the interface with this number is this device.
+// Tells the active and the previous generation that the interface with this number is this device.
 int generation_introduce(const struct instance *i, uint32_t number, const char *device,
 			 struct err *err);
 
@@ -124,7 +123,7 @@ struct test_result {
 	uint32_t verdict; // XDP_*
 	int32_t rule;     // that decided, -1 none
 	uint32_t reason;  // enum weir_reason
-	uint32_t counted; // rules that counted and went on
+	uint32_t counted; // rules that counted and did not decide
 	uint32_t first_counted[5];
 	int32_t service;    // the packet's, -1 none
 	uint32_t passed;    // with a service: the reason that let it pass

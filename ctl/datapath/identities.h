@@ -24,7 +24,7 @@ struct identity_counters {
 // What an image changes in the pinned maps.
 struct identities {
 	struct identity_counters gone;  // that no generation uses
-	struct identity_counters fresh; // of identities that had none
+	struct identity_counters fresh; // of identities that had no counter
 };
 void identities_free(struct identities *ids);
 

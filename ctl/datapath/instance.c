@@ -340,7 +340,7 @@ static int describe(struct instance *i, uint32_t max_entries, struct err *err)
 	if (code)
 		return code;
 	sharing_probe(&i->meta);
-	// A damaged file keeps no interface from being attached: the apply that needs the seed says so.
+	// A damaged file does not prevent an attach: the apply that needs the seed reports it.
 	code = seed_read(i->name, &key, err);
 	if (code == -EBADMSG)
 		code = seed_read("", &key, err);

@@ -31,9 +31,9 @@ struct instance {
 // the way out. 0 or -errno.
 int instance_open(const char *name, struct instance **ret, struct err *err);
 
-// Makes an instance with an empty policy in both slots, in a folder of another name: it becomes visible by
-// the one rename of instance_publish, once what was kept is back in it, so that a killed command leaves
-// nothing half-made. The caller holds the lock. max_entries: of each overlay map, 1 … 16 Mi. 0 or -errno with err set.
+// Makes an instance with an empty policy, active and previous, in NAME+new; instance_publish() makes it visible
+// once the stored state is back in it. The caller holds the lock. max_entries: of each overlay map, 1 … 16 Mi.
+// 0 or -errno with err set.
 int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err);
 
 // The same without a name and without pins, for tests: needs no bpffs, and ends with its descriptors.
@@ -41,8 +41,8 @@ int instance_create_private(uint32_t max_entries, struct instance **ret, struct 
 
 int instance_publish(struct instance *i, struct err *err);
 
-// Takes the pins away; programs still attached go on until they are detached. For pins of any layout
-// version. The caller holds the lock.
+// Removes the pins, of any layout version. Programs that are still attached run until they are detached. The
+// caller holds the lock.
 int instance_remove(const char *name, struct err *err);
 
 // Removes what a killed instance_create or instance_remove left behind. The caller holds the lock.
@@ -55,15 +55,15 @@ void instance_cleanup(struct instance **i);
 // One reading of the clocks.
 int instance_clock(const struct instance *i, struct clock *ret, struct err *err);
 
-// Rows of the interface table, 1 … WEIR_IFACES - 1, with the name and ifindex that the device has now.
+// An element of the interface table, 1 … WEIR_IFACES - 1, with the present name and ifindex of the device.
 int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
-// The row as it was written.
+// The same as it was written.
 int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
 			  struct err *err);
 int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
 		       struct err *err);
-// Number of the row with this name in any state but IFACE_FREE, first of all of that whose device is here; 0 when
-// there is none. 0 or -errno with err set.
+// The number of the interface with this name in any state but IFACE_FREE, preferably of a device that is here; 0:
+// none. 0 or -errno with err set.
 int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err);
-// Are there rows that are not free, or that cannot be read?
+// Are there interfaces in the table, or is it unreadable?
 bool instance_has_ifaces(const struct instance *i);

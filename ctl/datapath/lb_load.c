@@ -44,7 +44,7 @@ static uint32_t rows_for(uint32_t highest)
 	return rows == ROWS_MIN || rows == SERVICE_BACKENDS ? rows : rows * 2;
 }
 
-// The map of the heir's, when it has a row `highest`; else one of its own.
+// Uses the map of the previous generation if it has an element `highest`, else a new one.
 static int hand_on(struct bpf_map *map, const char *previous, enum part part, uint32_t highest,
 		   struct err *err)
 {
@@ -95,8 +95,8 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 
 // ---- filling ------------------------------------------------------------------------------------
 
-// A map that the heir did not hand on as it is, but whose rows it has: they are copied. What packets count
-// meanwhile in the old one stays there.
+// Copies the elements of the previous generation's map into a new one. What packets count in the old one
+// meanwhile is not copied.
 static int copy_rows(int to, const char *previous, enum part part, size_t size, struct err *err)
 {
 	CLEANUP_FREE uint8_t *row = mem_zalloc(1, size);
@@ -117,7 +117,7 @@ static int copy_rows(int to, const char *previous, enum part part, size_t size, 
 	return 0;
 }
 
-// The rows of numbers that nobody had before: no packet meets them yet.
+// Writes the backends with new numbers: no packet meets them yet.
 static int fill_rows(const struct generation *g, const struct lb_load *b, const char *previous,
 		     struct err *err)
 {
@@ -175,8 +175,8 @@ static int new_pins(const struct lb_service *s, int *ret_fd, struct err *err)
 			   : 0;
 }
 
-// Those of the heir's service when they are as many; else new ones, for a service that is new or whose
-// ring is stable without a living pin.
+// The pins of the same service in the previous generation if there are as many; else new ones, for a service
+// that is new or whose ring is stable without a living pin.
 static int take_pins(const struct lb_service *s, const char *previous, int *ret_fd, struct err *err)
 {
 	CLEANUP_FREE char *folder = previous ? mem_printf("%s/" LB_PINS_FOLDER, previous) : NULL;
@@ -240,8 +240,8 @@ static int keep_rows(int *ret_fd, const char *name, const void *rows, size_t siz
 	return 0;
 }
 
-// Rows stay as they are until the switch is done, and those that only pins name longer: where they lead must
-// be open. There may be rows of old, that nobody names any more: no room for their devices is no error.
+// Backends stay as they are until the switch, and those that only pins name longer: their devices must be
+// allowed. Old backends may no longer be named by anything, so no room for their devices is not an error.
 static void keep_egress(const struct generation *g, const struct lb_maps *running)
 {
 	const struct backend *row;

@@ -82,7 +82,7 @@ static int map_tables(struct lb_maps *l, struct err *err)
 	return code;
 }
 
-// A balancer without one of its pins is none to plan around, and not the same as none: its flows would move.
+// A balancer with a missing pin cannot be planned around, and planning without it would move its flows.
 static int lost_pin(const struct instance *i, struct err *err)
 {
 	err_hint(err, "weir -n %s detach --force removes what is left, then attach again", i->name);

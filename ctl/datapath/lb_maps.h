@@ -20,19 +20,19 @@ struct lb_maps; // a balancer that runs, of a generation with pins
 struct lb_load {
 	const struct lb_state *lb;
 	const struct backend *rows; // SERVICE_BACKENDS of them, by number
-	// Whose rows it shares, or copies: their devices are let through as well. NULL: nobody's.
+	// Whose backends it shares or copies: their devices are allowed too. NULL: none.
 	const struct lb_maps *running;
-	// Numbers that nobody had before: their rows are written at once, their counters begin at 0, pins that
-	// name them are freed.
+	// New numbers: their backends are written at once, their counters begin at 0, pins that name them are
+	// freed.
 	struct lb_ids fresh;
 	uint32_t hz;
 };
 
-// Before the load: sizes of its maps, and those that generation folder `previous` (NULL: none) hands on.
+// Before the load: sets the sizes of its maps, and reuses those of generation folder `previous` (NULL: none).
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
 		    struct err *err);
-// After it: services, rings, pins, next hops of new backends, the second program. What the generation before
-// shows to packets is left as it is. 0 or -errno with err set.
+// After the load: services, rings, pins, next hops of new backends, the second program. What packets see of the
+// previous generation does not change. 0 or -errno with err set.
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,
 		 struct err *err);
 
@@ -43,20 +43,20 @@ void lb_maps_close(struct lb_maps *l);
 void lb_maps_cleanup(struct lb_maps **l);
 #define CLEANUP_LB_MAPS CLEANUP(lb_maps_cleanup)
 
-// A copy of what it was when it was opened, to be changed and written back; belongs to l.
+// A copy of the state at the time of opening, to be changed and written back; belongs to l.
 struct lb_state *lb_maps_state(struct lb_maps *l);
-// States and the slots that differ, each with one store, then holds; what members are last: a command that
-// is killed before has left to do what it was to do. 0 or -errno with err set.
+// Writes states and the slots that differ, each with one store, then holds, and members last: after a kill
+// before that the next command repeats the work. 0 or -errno with err set.
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err);
-// How many rows of backends there are.
+// The number of elements of the array of backends.
 uint32_t lb_maps_backends(const struct lb_maps *l);
-// Writes the row of a backend, but for what routers have said of the way there, which is the datapath's as long as
-// the address stays; false: the number is out of range.
+// Writes a backend, except its path MTU, which belongs to the datapath as long as the address stays; false: the
+// number is out of range.
 bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *row);
 const struct backend *lb_maps_backend(const struct lb_maps *l, uint32_t id);
-// State alone, with one store.
+// Only its state, with one store.
 void lb_maps_set_state(struct lb_maps *l, uint32_t id, enum backend_state state);
-// Lets redirected frames leave by a device. 0 or -errno with err set.
+// Allows redirects to a device. 0 or -errno with err set.
 int lb_maps_add_device(struct lb_maps *l, uint32_t ifindex, struct err *err);
 
 // The pins of a service, by its place in the policy: mapped as long as l is open.

@@ -71,7 +71,7 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 	      struct err *err);
 // Uses the maps of the instance in place of the program's own.
 int parts_share(struct policy_bpf *skel, const struct instance *i);
-// Type, fragment support and attach type, as the instance's slots want their programs.
+// Type, fragment support and attach type, as the instance's progs array requires.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
-// Lets redirected frames leave by a device; one that has gone is none to leave by, and no error.
+// Allows redirects to a device; one that no longer exists is skipped without an error.
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err);

@@ -34,7 +34,7 @@ int sets_find(const struct generation_about *about, const char *name,
 // All its addresses, sorted. The caller frees ret->at.
 int sets_read(const struct instance *i, const struct generation_about_set *set,
 	      struct set_addresses *ret, struct err *err);
-// How many addresses it holds that have not expired at `now` (jiffies64).
+// The number of addresses in it that have not expired at `now` (jiffies64).
 int sets_fill(const struct instance *i, const struct generation_about_set *set, uint64_t now,
 	      size_t *ret, struct err *err);
 // Adds addresses (their networks by the set's mask) until a jiffy, or removes them.

@@ -9,15 +9,15 @@
 
 struct instance;
 
-// Loads libxdp's dispatcher and, behind it, entry with slots of its own; attaches and pins nothing.
-// Fills in ret->sharing and ret->sharing_code: it cannot fail, a failure is an answer. Tries once a
+// Loads libxdp's dispatcher and, under it, the root program with a progs array of its own; attaches and
+// pins nothing. Fills in ret->sharing and ret->sharing_code: a failure is an answer. Tries once a
 // process.
 void sharing_probe(struct meta *ret);
 
 // 0 where sharing works, else -errno and the reason in err (ERR_SYSTEM), one sentence.
 int sharing_check(const struct meta *meta, struct err *err);
 
-// BPF_F_XDP_HAS_FRAGS or 0: what every program in the instance's slots is loaded with. Behind the
-// dispatcher it is 0, because libxdp loads entry without the flag and the dispatcher with it; packets
-// in several buffers come all the same. i NULL: a program for no slot.
+// BPF_F_XDP_HAS_FRAGS or 0: what every program in the instance's progs array is loaded with. Under the
+// dispatcher it is 0, because libxdp loads the root program without the flag and the dispatcher with it;
+// packets in several buffers arrive all the same. i NULL: a program for no instance.
 uint32_t sharing_flags(const struct instance *i);

@@ -8,7 +8,7 @@
 
 #include "ctl/datapath/instance.h"
 
-// The six bytes as they stand in a frame, the first in the lowest bits.
+// The six bytes in the order of a frame, the first in the lowest bits.
 uint64_t station_of(const uint8_t mac[6]);
 
 struct stations {

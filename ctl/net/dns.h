@@ -50,7 +50,7 @@ void dns_describe(const struct dns_answer *answer, char *buf, size_t size);
 // punycode form where the name has non-ASCII letters, RFC 3492). 512 bytes are enough.
 const char *dns_name_problem(const char *text, size_t len, char *buf, size_t size);
 
-// Addresses of the resolvers that would be asked (for the guard), each once; behind the local stub
+// Addresses of the resolvers that would be asked (for the guard), each once; with the local stub
 // of systemd-resolved also those that it asks. The caller frees *ret. 0 or -errno with err set.
 int dns_servers(const struct dns_options *options, struct addr **ret, size_t *ret_n,
 		struct err *err);

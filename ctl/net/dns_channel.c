@@ -17,7 +17,7 @@ enum {
 	SOCKET_BYTES = 1024 * 1024,
 };
 
-// Where systemd-resolved lists the servers behind its stub.
+// Where systemd-resolved lists the servers that its stub asks.
 static const char system_conf[] = "/etc/resolv.conf";
 static const char resolved_conf[] = "/run/systemd/resolve/resolv.conf";
 

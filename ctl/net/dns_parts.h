@@ -34,8 +34,7 @@ struct hosts {
 // NULL: /etc/hosts. A file that cannot be read is empty; lines without an address are skipped.
 void hosts_read(const char *path, struct hosts *ret);
 void hosts_cleanup(struct hosts *h);
-// The first entry of the name, in either case, NULL when there is none; *ret_n of them follow one
-// another.
+// The first of *ret_n consecutive entries of the name, in either case; NULL: none.
 const struct hosts_entry *hosts_find(const struct hosts *h, const char *name, size_t *ret_n);
 
 // --- dns_message.c: an answer of a server
@@ -47,7 +46,7 @@ struct dns_found {
 };
 
 // Adds to *found the addresses that `name` has in this answer to a query for `type` (A or AAAA),
-// CNAMEs followed in any order. 0, -ENODATA when there is none, -EIO when it is malformed or a
+// CNAMEs followed in any order. 0, -ENODATA without addresses, -EIO if it is malformed or a
 // chain does not end.
 int dns_message_read(const uint8_t *message, size_t len, const char *name, uint16_t type,
 		     struct dns_found *found);

@@ -201,7 +201,7 @@ bool link_from_message(const struct nlmsghdr *nlh, struct link *ret)
 	l.running = info->ifi_flags & IFF_RUNNING;
 	l.no_arp = info->ifi_flags & IFF_NOARP;
 	mnl_attr_parse(nlh, sizeof(*info), read_attribute, &l);
-	// A device whose lower one is itself has none (an older kernel's way to say so).
+	// Older kernels report a device without a lower one as its own lower device.
 	if (l.lower == l.index && !l.lower_elsewhere)
 		l.lower = 0;
 	*ret = l;

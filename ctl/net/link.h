@@ -23,7 +23,7 @@ struct link {
 	uint32_t master;      // ifindex of the bridge or bond it is a port of, 0 none
 	uint32_t lower;       // IFLA_LINK: lower device of a VLAN; for veth the peer's ifindex
 	bool lower_elsewhere; // the lower device or peer lives in another network namespace
-	uint16_t vlan;        // tag of a VLAN device, 1 to 4095; 0: it is none
+	uint16_t vlan;        // tag of a VLAN device, 1 to 4095; 0: not a VLAN device
 	uint16_t vlan_type;   // ethertype of that tag, host order: 0x8100 or 0x88a8
 	bool no_arp;          // IFF_NOARP: neighbours have no addresses to ask for
 	bool up, running;
@@ -31,12 +31,12 @@ struct link {
 	enum link_xdp xdp_mode;
 	uint32_t xdp_prog_id; // program the link shows (native, generic or hw), 0 none
 	uint32_t rx_queues, tx_queues;
-	// Bytes up to which the kernel merges what comes in; 0: it does not say (before 5.19, before 6.3).
-	uint32_t gro_max, gro_max4; // IPv4 by gro_max4 where it is said, IPv6 by gro_max
+	// Bytes up to which the kernel merges received packets; 0: unknown (before 5.19, before 6.3).
+	uint32_t gro_max, gro_max4;                // IPv4 by gro_max4 if known, IPv6 by gro_max
 	uint64_t rx_packets, rx_bytes, rx_dropped; // IFLA_STATS64
 };
 
-// The largest packet that the kernel merges here, where a length field does not say it any more (BIG TCP); 0: none.
+// The largest packet that the kernel merges here, if it exceeds the length field (BIG TCP); else 0.
 uint32_t link_big_tcp(const struct link *l);
 
 // By name in the current network namespace. 0; -ENODEV with a sentence (and a "did you mean" hint

@@ -12,22 +12,21 @@ struct nlmsghdr;
 enum lookup_kind {
 	LOOKUP_UNICAST,
 	LOOKUP_LOCAL,  // this host
-	LOOKUP_GROUP,  // broadcast, multicast, anycast: nobody in particular
+	LOOKUP_GROUP,  // broadcast, multicast, anycast: no single host
 	LOOKUP_REFUSE, // unreachable, prohibit, blackhole
-	LOOKUP_ENCAP,  // the route wraps the packet (MPLS, seg6…), which XDP does not see
+	LOOKUP_ENCAP,  // the route encapsulates the packet (MPLS, seg6…), which XDP does not see
 };
 
 struct lookup {
 	enum lookup_kind kind;
 	uint32_t ifindex;    // device of the route: for a VLAN the VLAN device
 	struct addr gateway; // family 0: the destination is on the link
-	struct addr source;  // what this host would send from; family 0: not said
-	uint32_t mtu;        // of the route, with what path MTU discovery has learned; 0: not said
+	struct addr source;  // what this host would send from; family 0: unknown
+	uint32_t mtu;        // of the route, with what path MTU discovery has learned; 0: unknown
 };
 
-// In the current network namespace. 0, or -errno as the kernel said it, without a sentence: -ENETUNREACH
-// there is no route; -EHOSTUNREACH, -EACCES, -EINVAL an IPv4 route that says unreachable, prohibit,
-// blackhole. Of a route with several next hops the kernel picks one.
+// In the current network namespace. 0, or the kernel's -errno, without a message: -ENETUNREACH: no route;
+// -EHOSTUNREACH, -EACCES, -EINVAL: an IPv4 route of type unreachable, prohibit, blackhole. Of a route with several next hops the kernel picks one.
 int lookup_route(const struct addr *dest, struct lookup *ret);
 
 // The answer in one RTM_NEWROUTE message. false: the message is another, or damaged.

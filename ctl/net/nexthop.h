@@ -13,10 +13,10 @@
 #include "ctl/net/link.h"
 #include "ctl/net/lookup.h"
 
-#define NEXTHOP_WAIT_MS 1000 // for neighbours to answer, if nobody says otherwise
+#define NEXTHOP_WAIT_MS 1000 // default time for neighbours to answer
 
 enum nexthop_xmit {
-	NEXTHOP_XMIT_UNKNOWN, // a kernel before 6.3, and a driver of which nothing is known
+	NEXTHOP_XMIT_UNKNOWN, // a kernel before 6.3, and an unknown driver
 	NEXTHOP_XMIT_NO,      // frames that a native program redirects to the egress get lost
 	NEXTHOP_XMIT_YES,
 };
@@ -30,17 +30,17 @@ struct nexthop {
 	uint8_t mac_own[6];     // source address of the frames
 	uint8_t mac[6];         // of the next hop, network order as on the wire
 	uint32_t mtu;           // bytes of IP: the least of route, its device and the egress
-	bool mtu_of_route;      // the route alone says so
+	bool mtu_of_route;      // it is that of the route alone
 	struct addr gateway; // family 0: the destination is on the link. May be of the other family
-	struct addr source;  // what this host would send from; family 0: the kernel does not say
+	struct addr source;  // what this host would send from; family 0: unknown
 	enum nexthop_xmit xmit;
 };
 
 struct nexthop_answer {
 	int code;    // 0: hop is there; else -errno and err is set
-	bool silent; // code: the neighbour does not answer; hop is there but for mac
+	bool silent; // code: the neighbour does not answer; hop is complete except mac
 	struct nexthop hop;
-	struct err err; // ERR_REFUSED or ERR_SYSTEM, with the command that mends it
+	struct err err; // ERR_REFUSED or ERR_SYSTEM, with the command that repairs it
 };
 
 // Next hops of n destinations in the current network namespace, both families mixed; ret has room for

@@ -60,14 +60,14 @@ static void held_cleanup(struct held_list *l)
 	vec_free(&l->of);
 }
 
-// Keeps the first failure to look (errno); a process that is gone is none.
+// Keeps the first failed look (errno); a process that no longer exists is not a failure.
 static void note_error(int *error, int code)
 {
 	if (code && code != ENOENT && code != ESRCH && !*error)
 		*error = code;
 }
 
-// Content of /proc/PID/FILE, NUL-terminated behind *ret_len bytes; NULL when it cannot be read.
+// Content of /proc/PID/FILE, NUL-terminated after *ret_len bytes; NULL: it cannot be read.
 static char *read_proc(uint32_t pid, const char *file, size_t *ret_len, int *error)
 {
 	CLEANUP_FREE char *path = mem_printf("/proc/%u/%s", pid, file);
@@ -184,8 +184,8 @@ static bool parse_client(const char *text, struct socket_owner *ret)
 	return true;
 }
 
-// Returns whether there is a claim at all: "UNKNOWN 65535 UNKNOWN 65535" (an sshd behind a pipe) is
-// one without addresses.
+// Returns whether there is a claim at all: "UNKNOWN 65535 UNKNOWN 65535" (an sshd on a pipe) is
+// a claim without addresses.
 static bool claim_from(const char *connection, const char *client, struct socket_owner *ret)
 {
 	return parse_connection(connection, ret) || parse_client(client, ret) || connection ||
@@ -392,7 +392,7 @@ void session_find(struct session *ret)
 	*ret = s;
 }
 
-// The login that started it all survives sudo and su; 4294967295 says that there was none.
+// The uid of the login, which survives sudo and su; 4294967295: no login.
 static uid_t login_uid(void)
 {
 	size_t len = 0;

@@ -10,21 +10,22 @@
 struct session {
 	struct addr peer, local; // family 0: not known
 	uint16_t peer_port, local_port;
-	bool remote; // a remote login is above this command (sshd, mosh…) or its environment says so
+	bool remote; // a remote login is above this command (sshd, mosh…), or its environment names one
 	// The environment names this peer, but no living connection has those ends (a terminal
 	// multiplexer entered from elsewhere since, mosh): worth protecting, not worth trusting.
 	// Family 0 unless peer is unknown.
 	struct addr guess;
-	// errno of the first look that failed, while peer is unknown: it may be that there is a remote
-	// login all the same. 0: all was looked at.
+	// errno of the first look that failed, while peer is unknown: there may be a remote login. 0: no
+	// look failed.
 	int error;
 };
 
 // Finds the operator's login: the nearest sshd among the ancestors and the TCP connections it holds
 // (/proc/PID/fd, sock_diag), then SSH_CONNECTION/SSH_CLIENT in our or the ancestors' environment
 // (sudo strips ours; mapped addresses are undone), believed only if such a connection lives. Never
-// fails: what is not found is family 0, and `error` tells whether a look failed. remote && peer.family == 0: a remote session that could not
-// be placed. Call it before entering another network namespace: sock_diag sees the current one.
+// fails: an address that is not found has family 0, and `error` tells whether a look failed. remote &&
+// peer.family == 0: a remote session of unknown origin. Call it before entering another network
+// namespace: sock_diag sees the current one.
 void session_find(struct session *ret);
 
 // For people: "root (ssh 198.51.100.9)", "root (remote)" where it could not be placed, "root
