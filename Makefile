@@ -50,7 +50,7 @@ help:
 	@echo 'make            build $(O)/weir and the man pages'
 	@echo 'make demo       install what is missing, build, and block a host on a lab network (root)'
 	@echo 'make test       install what is missing, build, run every test (root)'
-	@echo 'make lint       layers, format, long functions, static analysis'
+	@echo 'make lint       layers, names, words, sizes, format, static analysis'
 	@echo 'make bench      Weir and its peers, nanoseconds a packet, under five minutes (root)'
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
@@ -250,8 +250,8 @@ faults: setup
 	$(give_back)
 	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
 
-# What make test has in short of connections that go on, with the figures, and a million packets of random
-# histories against the model. K= as above, of the former.
+# The full form of two parts of make test: connections while a pool changes, with figures, and a million packets of
+# random histories against the model. K= selects tests of the first, as above.
 connections: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)

@@ -25,8 +25,8 @@ suite_sources() {
 	esac
 }
 
-# apt_config DIR: the settings that keep apt inside DIR. The machine's own stay in force for the rest
-# (proxies), except what it does after an update, which is about its own lists.
+# apt_config DIR: the settings that keep apt inside DIR. All others (proxies) are those of the machine, except its
+# commands after an update, which are for its own lists.
 apt_config() {
 	cat <<-EOF
 	#clear APT::Update::Post-Invoke;
