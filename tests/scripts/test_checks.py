@@ -15,6 +15,7 @@ def check_of_a_tree(tmp_path):
     """check("structs", {"ctl/base/a.c": "..."}) gives the lines that the script prints of such a tree."""
 
     def check(name, tree):
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
         for path, text in tree.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text)
@@ -45,6 +46,28 @@ def files_of_a_tree(tmp_path):
                               timeout=60, check=False)
 
     return listed
+
+
+def test_an_include_that_its_room_may_not_have(check):
+    tree = {
+        "common/a.h": "#include <stdio.h>\n",
+        "xdp/b.bpf.h": '#include "ctl/base/num.h"\n',
+        "ctl/base/c.c": '#include "ctl/base/c.h"\n#include "ctl/net/link.h"\nint n = strtol(s, NULL, 0);\n',
+        "ctl/policy/d.c": '#include <libmnl/libmnl.h>\n#include "../base/c.h"\n',
+    }
+    assert [line.split(" ", 1)[0] for line in check("layers", tree)] == [
+        "common/a.h:1:", "xdp/b.bpf.h:1:", "ctl/base/c.c:2:", "ctl/base/c.c:3:", "ctl/policy/d.c:1:",
+        "ctl/policy/d.c:2:"]
+
+
+def test_a_long_function_and_a_file_without_licence(check):
+    def function(lines):
+        return "static void f(void)\n{\n" + "\tg();\n" * (lines - 3) + "}\n"
+
+    tree = {"ctl/base/a.c": f"// {LICENCE}\n{function(100)}", "ctl/base/b.c": f"// {LICENCE}\n{function(101)}",
+            "tests/run": "#!/bin/sh\n"}
+    assert check("functions", tree) == [
+        "ctl/base/b.c:2: f has 101 lines, more than 100", f"tests/run:1: no '{LICENCE}'"]
 
 
 def test_a_struct_with_two_definitions(check):
