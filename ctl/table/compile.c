@@ -313,8 +313,8 @@ static struct resolved_rule member_rule(const struct resolved_service *s)
 	};
 }
 
-// The rules with the services behind them, as the tables are built from: their second region. The caller
-// frees *ret_rules.
+// The rules followed by the services, their second region, from which the tables are built. The caller frees
+// *ret_rules.
 static struct resolved with_members(const struct resolved *r, struct resolved_rule **ret_rules)
 {
 	struct resolved all = *r;

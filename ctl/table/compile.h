@@ -9,8 +9,9 @@
 #include "ctl/table/image.h"
 
 struct compile_options {
-	uint64_t seed; // of the host lines; fresh at each compile so that nobody can aim at a line
-	uint32_t hz;   // jiffies a second
+	uint64_t
+		seed; // of the host lines; fresh at each compile, so that a line cannot be attacked
+	uint32_t hz;  // jiffies a second
 	uint64_t rows_max; // bytes of rows before compile refuses; 0: 128 MB
 };
 

@@ -36,7 +36,7 @@ struct image {
 	struct policy_rule *rules;
 	struct image_rule *about; // one for each rule
 	size_t n_rules;
-	struct image_service *services; // their bits stand behind those of the rules
+	struct image_service *services; // their bits follow those of the rules
 	size_t n_services;
 	uint32_t n_meters;       // rules with a limit of their own
 	uint32_t n_bucket_lines; // for limits per source or destination

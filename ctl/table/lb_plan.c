@@ -84,8 +84,8 @@ static void inherit(struct plan *p, const struct turn *t)
 
 // ---- slots --------------------------------------------------------------------------------------
 
-// With a longer hold a slot whose time was over by its age alone would be changing again.
-static void settle(uint64_t *slots, uint32_t size, const struct ring_rules *before)
+// With a longer hold a slot that has expired without a write would be changing again.
+static void close_expired(uint64_t *slots, uint32_t size, const struct ring_rules *before)
 {
 	for (uint32_t i = 0; i < size; i++)
 		slots[i] = ring_tidy(slots[i], true, before);
@@ -99,7 +99,7 @@ static void inherit_slots(struct plan *p, const struct turn *t)
 
 	memcpy(slots, p->running.slots + t->was->first_slot, t->s->size * sizeof(*slots));
 	if (rules.hold_ticks > before.hold_ticks)
-		settle(slots, t->s->size, &before);
+		close_expired(slots, t->s->size, &before);
 }
 
 static bool has_owner(const uint64_t *slots, uint32_t size)

@@ -6,7 +6,7 @@
 
 // ---- numbers ------------------------------------------------------------------------------------
 
-// The first is behind the highest that is used, so that numbers rest before they come again.
+// Begins above the highest number in use, so that numbers rest before they are reused.
 void lb_plan_numbers(struct plan *p)
 {
 	lb_ids_of(&p->running, &p->used);
@@ -91,8 +91,8 @@ static const struct lb_member *running_member(const struct plan *p, const struct
 	return NULL;
 }
 
-// Also of a service that begins anew: what is down is down. What the hand set has gone with the line of a backend
-// that comes back.
+// Also in a service that begins anew: what is down stays down. The override of a backend whose line was removed
+// and added again is lost.
 static void inherit_member(struct lb_member *m, const struct lb_member *was)
 {
 	m->health = was->health;

@@ -21,7 +21,7 @@ static struct ring_backend backend_of(const struct lb_member *m)
 	return b;
 }
 
-// The members as ring_elect takes them; the gone are none of the ring's. ret has room for all.
+// The members as ring_elect() takes them, without the gone. ret has room for all.
 static size_t backends_of(const struct lb_state *b, const struct lb_service *s,
 			  struct ring_backend *ret)
 {
@@ -76,14 +76,14 @@ bool lb_ring_fill(const struct lb_state *b, const struct lb_service *s, struct l
 }
 
 size_t lb_service_change(struct lb_state *b, size_t service, uint64_t now, uint32_t hz,
-			 bool *ret_nobody)
+			 bool *ret_no_backend)
 {
 	const struct lb_service *s = &b->services[service];
 	CLEANUP_LB_RING struct lb_ring ring = {0};
 	struct ring_rules rules = lb_service_rules(s, now, hz);
 
-	*ret_nobody = !lb_ring_fill(b, s, &ring);
-	if (*ret_nobody)
+	*ret_no_backend = !lb_ring_fill(b, s, &ring);
+	if (*ret_no_backend)
 		return 0;
 	return ring_change(b->slots + s->first_slot, ring.owners, s->size, &rules);
 }

@@ -13,5 +13,5 @@ struct lb_ring {
 void lb_ring_cleanup(struct lb_ring *ring);
 #define CLEANUP_LB_RING CLEANUP(lb_ring_cleanup)
 
-// False when nobody counts; *ret is to be cleaned up in any case.
+// False: no backend counts. *ret must be cleaned up in any case.
 bool lb_ring_fill(const struct lb_state *b, const struct lb_service *s, struct lb_ring *ret);

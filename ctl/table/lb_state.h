@@ -18,26 +18,26 @@
 
 #define LB_NAME 32 // of a service, with the final NUL
 
-// A backend of a service, also one that the policy has dropped while slots or pins still name it. A row of
-// a pinned array: WEIR_LAYOUT speaks for its layout.
+// A backend of a service, perhaps one that the policy has dropped while slots or pins still name it. It is in
+// a pinned array: WEIR_LAYOUT covers its layout.
 struct lb_member {
 	uint8_t addr[16]; // network order, IPv4 in the first four
 	uint8_t family;   // 4 or 6; 0: `here`
 	uint8_t backup;
-	uint8_t gone;     // the policy does not name it any more: it drains
-	uint8_t health;   // enum backend_state, as the checks say
-	uint8_t override; // enum backend_state, as somebody said; BACKEND_UP: nobody did
-	uint8_t weighed;  // somebody set override_weight
+	uint8_t gone;     // the policy no longer names it: it drains
+	uint8_t health;   // enum backend_state, by the checks
+	uint8_t override; // enum backend_state, by an operator; BACKEND_UP: no override
+	uint8_t weighed;  // an operator has set override_weight
 	uint16_t port;    // host order, 0: the packet's
 	uint16_t id;      // its number in slots, pins and the array of backends
 	uint16_t pad[3];
-	uint32_t weight; // as the policy says
+	uint32_t weight; // of the policy
 	uint32_t override_weight;
-	uint64_t until_s; // wall clock at which `hand` ends; 0: not by itself
+	uint64_t until_s; // wall clock, end of `override`; 0: not by itself
 };
 _Static_assert(sizeof(struct lb_member) == 48, "layout");
 
-// A service; a row of a pinned array as well.
+// A service; in a pinned array too.
 struct lb_service {
 	char name[LB_NAME];
 	struct hash_key key;
@@ -54,7 +54,7 @@ struct lb_service {
 	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
 	uint8_t pad[10];
-	uint64_t pushed;    // living pins pushed out, when somebody looked last (ring_hold)
+	uint64_t pushed;    // living pins pushed out, at the last look (ring_hold)
 	uint64_t pushed_at; // jiffies64 of the last look that found more
 };
 _Static_assert(sizeof(struct lb_service) == 112, "layout");
@@ -62,7 +62,7 @@ _Static_assert(sizeof(struct lb_service) == 112, "layout");
 struct lb_state {
 	struct lb_service *services; // in the order of the policy
 	size_t n_services;
-	// Of a service side by side: those of the policy in its order, then the gone.
+	// Those of a service are adjacent: first those of the policy in its order, then the gone.
 	struct lb_member *members;
 	size_t n_members;
 	uint64_t *slots;
@@ -79,13 +79,13 @@ struct lb_ids {
 };
 bool lb_ids_has(const struct lb_ids *ids, uint32_t id);
 void lb_ids_add(struct lb_ids *ids, uint32_t id);
-// Both add to `ids`, which begins as zeros. All that a balancer's members, services and slots name (owner,
-// and former of slots that are not stable).
+// Both add to `ids`, which begins as zeros: all numbers that members, services and slots name (the owner, and
+// the former owner of slots that are not stable).
 void lb_ids_of(const struct lb_state *b, struct lb_ids *ids);
-// All that living pins name; the walk that ring_walk is, for ids. It frees none.
+// All numbers that living pins name; frees no pin.
 void lb_ids_of_pins(const struct ring_pins *pins, struct lb_ids *ids);
 
-// What somebody set by hand, for services that do not run yet (after a reboot): from the state folder.
+// An override from the state folder, for services that do not run yet (after a reboot).
 struct lb_override {
 	char service[LB_NAME];
 	struct addr addr; // family 0: here
@@ -97,79 +97,79 @@ struct lb_override {
 };
 
 struct lb_plan_options {
-	const struct lb_state *running; // of the generation in force; NULL: none
-	// Named by living pins, and by the ring before; NULL: none. They are not given, and kept as gone
-	// members where they are of a service that goes on.
+	const struct lb_state *running; // of the active generation; NULL: none
+	// Numbers that living pins and the previous ring name; NULL: none. They are not reused, and are kept
+	// as gone members of a service that continues.
 	const struct lb_ids *busy;
-	const bool *pinned; // by running service: some pin of it may live. NULL: none does
+	const bool *pinned; // by running service: one of its pins may live. NULL: none does
 	const struct lb_override *overrides; // for members that `running` does not have
 	size_t n_overrides;
 	struct hash_key key; // of services, unless the policy says `seed`
 	uint64_t now;        // jiffies64
-	uint64_t wall_s;     // what the hand set until then or before is over
+	uint64_t wall_s;     // overrides until then have expired
 	uint32_t hz;
-	// What would move every connection is done: the service begins anew, with new numbers, and with
-	// stable slots, as nothing is pinned to those. What hand and checks say of a backend goes on.
+	// Allow changes that move every connection: the service begins anew, with new numbers and stable
+	// slots, since nothing is pinned to those. Overrides and health of its backends continue.
 	bool force;
-	// The running ring goes on beside the new one: all its members stay, as `gone` at least, and its
-	// number of pins, so that both look into the same.
+	// The running ring stays beside the new one: all its members stay, at least as `gone`, and its number
+	// of pins, so that both rings use the same pins.
 	bool trial;
-	// Numbers are below it, and an error says that a trial has no more; 0: as many as there can be.
+	// Numbers are below it, and the error is that of a trial; 0: SERVICE_BACKENDS.
 	uint32_t room;
 };
 
-// The balancer of a policy. A service that runs under this name keeps its numbers, hands and slots; its
-// slots change by ring_step to the ring of the backends that count now (BACKEND_NONE in every slot: none
-// ever did). Members are the same when address and port are. Those that the policy drops stay as `gone`
-// while slots or busy pins name them. Refused without `force`, with an error in d at the service's place:
-// another seed, hash, size or mode of a running service. (A VIP that goes to another service is checked by
-// who knows the policy before.) Warned of: a share that is off by more than SERVICE_SHARE_WARN parts of a
-// million; another number of pins while `pinned`, not stable or on trial (the old number stays); a service none of whose
-// backends counts (its last ring stays). 0, or -EINVAL with errors queued: also when numbers run out.
+// Plans the balancer of a policy. A service that runs under its name keeps its numbers, overrides and slots;
+// ring_step() changes its slots to the ring of the backends that count now (BACKEND_NONE in every slot: no
+// backend has ever counted). Members are the same if address and port are. Members that the policy drops stay
+// as `gone` while slots or busy pins name them. Refused without `force`, with an error in d at the service's
+// place: another seed, hash, size or mode of a running service. (control/vips checks for a VIP that goes to
+// another service.) Warnings: a share that is off by more than SERVICE_SHARE_WARN parts of a million; another
+// number of pins while `pinned`, not stable or on trial (the old number stays); a service without a backend
+// that counts (its last ring stays). 0, or -EINVAL with errors queued, also if numbers run out.
 int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct diag *d,
 	    struct lb_state **ret);
 
-// The numbers that `b` gives and `running` (may be NULL) did not have: pins that name them are to be freed
-// first (ring_forget).
+// The numbers that `b` uses and `running` (may be NULL) does not: pins that name them must be freed first
+// (ring_forget).
 void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
 
-// What a member is by now: down if health or hand say so, else drained if they say so or it is gone.
+// The state of a member: down if health or override is down, else drained if one of them is, or it is gone.
 enum backend_state lb_member_state(const struct lb_member *m);
-// What the datapath is told of the members of a service, in their order: also who is up is drained when it gets no
-// new flows, as its weight is 0, or it is a backup that is not needed.
+// The states of the members of a service for the datapath, in their order: a member that is up is drained too
+// if it gets no new flows, because its weight is 0 or it is a backup that is not needed.
 void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret);
 uint32_t lb_member_weight(const struct lb_member *m);                // as it counts
 void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0: here
 
-// Ends the states that the hand set until `wall_s` or before; weights are set for good. Returns whether, and how
-// many, members changed.
+// Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return whether the
+// member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);
 
 struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz);
 
-// Changes the slots of a service to the ring of its members as they are. Returns how many changed; none
-// where nobody counts: the last ring stays, and *ret_nobody is set. -ENOMEM is not returned: mem_ aborts.
+// Changes the slots of a service to the ring of its present members. Returns how many changed. If no member
+// counts, the last ring stays, and *ret_no_backend is set.
 size_t lb_service_change(struct lb_state *b, size_t service, uint64_t now, uint32_t hz,
-			 bool *ret_nobody);
+			 bool *ret_no_backend);
 
 // The service as the datapath sees it.
 void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *ret);
 
-// What somebody set of a member, from a list; before, it has nothing of it. What is over by `wall_s` is left out.
+// Sets the override of a member, which has none, from a list, unless it has expired at `wall_s`.
 void lb_member_take_override(struct lb_member *m, const char *service,
 			     const struct lb_override *overrides, size_t n, uint64_t wall_s);
 
 // What a service would lose if it began anew with the members as they are.
 struct lb_service_loss {
-	uint32_t unsettled; // slots that are not stable: what goes there is remembered
+	uint32_t unsettled; // slots that are not stable: their flows are pinned
 	uint32_t other;     // stable slots that would have another owner, or none
-	uint64_t jiffies;   // for so long slots are changing, whatever happens
+	uint64_t jiffies;   // how long slots stay changing, whatever happens
 };
 void lb_service_loss(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 		     uint32_t hz, struct lb_service_loss *ret);
 
-// Finds them by name; by address and port (port 0 fits any; NULL address: here). NULL: not there.
+// Find a service by name, a member by address and port (port 0 fits any; NULL address: here). NULL: not found.
 struct lb_service *lb_state_find(const struct lb_state *b, const char *name);
 struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb_service *s,
 				       const struct addr *addr, uint16_t port);

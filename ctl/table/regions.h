@@ -43,7 +43,7 @@ static inline address_key region_first(const struct region *r)
 	return key_of6(r->hi, r->lo);
 }
 
-// Where the region ends: the first address behind it, 0 for the last region.
+// The end of the region: the first address after it, 0 for the last region.
 static inline address_key region_end(const struct regions *r, size_t i)
 {
 	return i + 1 < r->n ? region_first(&r->at[i + 1]) : 0;

@@ -14,12 +14,12 @@
 #include "common/service.h"
 #include "ctl/base/addr.h"
 
-#define RING_VERSION 1 // of hash and fill; stands in the messages "ring1", "seed1" and "mark1"
+#define RING_VERSION 1 // of hash and fill; the digit in the messages "ring1", "seed1" and "mark1"
 
 struct ring_backend {
 	struct addr addr;
 	uint16_t port;   // host order; 0: that of the packet
-	uint16_t id;     // what stands in the slots: 1 … SERVICE_BACKENDS - 1
+	uint16_t id;     // the number in slots: 1 … SERVICE_BACKENDS - 1
 	uint32_t weight; // at most POLICY_WEIGHT_MAX; 0: drained
 	uint8_t state;   // enum backend_state
 	bool backup;
@@ -28,15 +28,15 @@ struct ring_backend {
 // Is it a size of a ring: a prime of POLICY_RING_MIN … POLICY_RING_MAX?
 bool ring_size_ok(uint32_t size);
 
-// The key that `seed STRING` stands for. Without a seed the key is 16 random bytes.
+// The key of `seed STRING`. Without a seed the key is 16 random bytes.
 struct hash_key ring_key(const char *seed, size_t len);
 
-// Who gets new flows: copies n backends to `ret`, with weight 0 for those that get none. A backend
-// counts when it is up and has weight; backups count when no other backend does. Returns how many have
-// weight: with 0 the last ring stays in force, and ret must not be filled in.
+// Elects the backends for new flows: copies n backends to `ret`, with weight 0 for those that get none. A
+// backend counts if it is up and has weight; backups count if no other backend does. Returns how many have
+// weight: with 0 the last ring stays in use, and ret must not be passed to ring_fill().
 size_t ring_elect(const struct ring_backend *b, size_t n, struct ring_backend *ret);
 
-// Fills ret[0 … size - 1] with ids. State and backup are not looked at. -EINVAL: the size is none, an
+// Fills ret[0 … size - 1] with ids. State and backup are ignored. -EINVAL: the size is invalid, an
 // id or weight is out of range, more than POLICY_BACKENDS, or two with one address and port; -ENOENT:
 // none has weight. A backend whose share is below a slot may get none (ring_share_error).
 int ring_fill(const struct hash_key *key, const struct ring_backend *b, size_t n, uint32_t size,
@@ -47,7 +47,7 @@ int ring_fill(const struct hash_key *key, const struct ring_backend *b, size_t n
 uint64_t ring_share_error(const struct ring_backend *b, size_t n, uint32_t size,
 			  const uint16_t *owners, size_t *ret_worst);
 
-// 64 bits that are equal on two nodes when all of this is: version, seed, hash, size, the backends'
+// 64 bits that are equal on two nodes if all of this is: version, seed, hash, size, the backends'
 // addresses, ports, weights, states, and which are backups. -EINVAL as ring_fill, but for weights.
 int ring_fingerprint(const struct hash_key *key, enum service_hash hash, uint32_t size,
 		     const struct ring_backend *b, size_t n, uint64_t *ret);

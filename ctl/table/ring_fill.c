@@ -8,13 +8,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/table/ring_order.h"
 
-// A backend with weight; the place in the array is the one in the order.
+// A backend with weight, in the order of the array.
 struct share {
 	uint64_t hash;
 	uint32_t weight;
 	uint32_t slots; // how many it gets
-	uint32_t rest;  // of the division that says so
-	uint32_t at;    // its next wish
+	uint32_t rest;  // of the division
+	uint32_t at;    // the next slot that it tries
 	uint32_t skip;
 	uint16_t id;
 };
@@ -56,8 +56,8 @@ static int by_rest(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-// The method of largest remainders: nobody is off by a slot, and among equal weights it is always the
-// first in the order that get one more, so that a new backend moves few of the others' shares.
+// The method of largest remainders: no share is off by a slot. Among equal weights the first in the order
+// get one more, so that a new backend changes few of the other shares.
 static void divide(struct shares *s, uint32_t size)
 {
 	CLEANUP_FREE struct share **by = mem_zalloc(s->n, sizeof(struct share *));

@@ -94,7 +94,7 @@ static void rows_grow(struct rows *rows)
 	rows->at = mem_realloc(rows->at, rows->cap * rows->stride, sizeof(uint64_t));
 }
 
-// The slot where the row stands or belongs.
+// The bucket of the row, or where it belongs.
 static size_t rows_find(const struct rows *rows, const struct row *row)
 {
 	size_t slot = row->hash & (rows->n_slots - 1);

@@ -26,7 +26,7 @@ struct span {
 	int shift;
 };
 
-// The region that covers the address `at`, from region i on; at == 0 stands behind the last one.
+// The region that covers the address `at`, from region i on; at == 0 is after the last one.
 static size_t region_at(const struct trie *t, size_t i, address_key at)
 {
 	while (i + 1 < t->regions->n && region_end(t->regions, i) <= at)
@@ -34,7 +34,7 @@ static size_t region_at(const struct trie *t, size_t i, address_key at)
 	return i;
 }
 
-// The chunk in which region i ends, and whether at its beginning; CHUNKS when that is behind the span.
+// The chunk in which region i ends, and whether at its beginning; CHUNKS if that is beyond the span.
 static unsigned end_chunk(const struct trie *t, const struct span *s, size_t i, bool *ret_exact)
 {
 	address_key end = region_end(t->regions, i), offset = end - s->first;
@@ -45,7 +45,7 @@ static unsigned end_chunk(const struct trie *t, const struct span *s, size_t i, 
 	return (unsigned)(s->shift >= 0 ? offset >> s->shift : offset << -s->shift);
 }
 
-// A run of leaves; leaves of one node stand together in fields.
+// A run of leaves; leaves of one node are adjacent in fields.
 static void leaf_add(struct trie *t, struct policy_node *node, unsigned chunk, policy_row row)
 {
 	if (node->leaves && *vec_last(&t->out->fields) == row)
