@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 #
-# What the checks in a machine share: steps that must hold, and two hosts on a veth pair.
+# Shared by the checks in a machine: steps that must succeed, and two hosts on a veth pair.
 
-# must WHAT COMMAND...: the check fails at the first that is not so. What the command said is kept for
-# `said` in the step after it.
+# must WHAT COMMAND...: the check ends at the first step that fails. The output of the command is kept for
+# `said` in the next step.
 must() {
 	what=$1
 	shift
-	"$@" >/tmp/must.log 2>&1 || { cat /tmp/must.log; echo "not so: $what"; exit 1; }
+	"$@" >/tmp/must.log 2>&1 || { cat /tmp/must.log; echo "failed: $what"; exit 1; }
 	mv /tmp/must.log /tmp/said.log
 	echo "$what"
 }
@@ -17,7 +17,7 @@ said() {
 	grep -- "$1" /tmp/said.log
 }
 
-# What the last step said, as a part of the output.
+# Prints the output of the last step.
 show() {
 	sed 's/^/  /' /tmp/said.log
 }
@@ -26,7 +26,7 @@ not() {
 	! "$@"
 }
 
-# soon COMMAND...: it becomes so; for what another process has to get ready first.
+# soon COMMAND...: repeats the command until it succeeds, for up to 10 s.
 soon() {
 	for _ in $(seq 100); do
 		! "$@" || return 0
@@ -35,13 +35,13 @@ soon() {
 	return 1
 }
 
-# reaches [BYTES]: the answer to a ping comes back, so it passes the XDP programs on near. An emulated
-# machine on a busy one takes its time.
+# reaches [BYTES]: a ping is answered, so the answer passes the XDP programs on near. An emulated
+# machine on a busy host is slow.
 reaches() {
 	ping -q -c1 -W10 -s "${1:-56}" 10.9.0.2
 }
 
-# silent [BYTES]: none comes back.
+# silent [BYTES]: a ping is not answered.
 silent() {
 	! ping -q -c1 -W1 -s "${1:-56}" 10.9.0.2
 }
@@ -51,7 +51,7 @@ mtu() {
 	ip -n peer link set far mtu "$1"
 }
 
-# near is here, far with 10.9.0.2 and 10.9.0.99 is in the namespace peer.
+# near is in this namespace, far with 10.9.0.2 and 10.9.0.99 in the namespace peer.
 two_hosts() {
 	ip netns add peer
 	ip link add near mtu 9000 type veth peer name far mtu 9000 netns peer

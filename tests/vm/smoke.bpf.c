@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the datapath stands on, small enough to blame the kernel: a clock, a tail call, frags.
+// The features that the datapath requires, in a program small enough to blame the kernel: a clock, a tail call, frags.
 
 #include <linux/bpf.h>
 
@@ -12,16 +12,16 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} slots SEC(".maps");
+} progs SEC(".maps");
 
-// Jiffies after which the slot is left alone; 0: never.
+// Jiffies after which the program is not called; 0: no deadline.
 __u64 deadline;
 
 SEC("xdp.frags")
-int entry(struct xdp_md *ctx)
+int root(struct xdp_md *ctx)
 {
 	if (!deadline || bpf_jiffies64() < deadline)
-		bpf_tail_call_static(ctx, &slots, 0);
+		bpf_tail_call_static(ctx, &progs, 0);
 	return XDP_PASS;
 }
 
