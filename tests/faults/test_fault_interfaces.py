@@ -57,7 +57,7 @@ class Attach(Scenario):
         for name, prober in self.probers.items():
             passes = prober.passes(FRAMES)
             wanted = ATTACHED if name in names else FREE
-            assert passes == wanted, f"{names} attached, {name} lets through {passes}"
+            assert passes == wanted, f"{names} attached, {name} allows {passes}"
         if names:
             assert self.weir.pins.exists(), f"{names} attached, and nothing is pinned"
             assert set(self.weir.entries()) == set(BLOCKED)

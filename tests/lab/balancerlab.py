@@ -198,11 +198,11 @@ class Crowd:
         first = self.process.stdout.readline()
         assert first == "running\n", first
 
-    def results(self, everybody=False):
+    def results(self, newcomers=False):
         """Returns the result of each download when all have ended. Clients stop arriving, unless all
         newcomers are to run."""
         with self.process:
-            if not everybody:
+            if not newcomers:
                 self.process.stdin.close()
             out = self.process.stdout.read()
         assert self.process.returncode == 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A TCP packet over IPv4, FRAME, comes in from a source and port that nobody has, and meets the program of
-// the interface as if the driver had received it: run with live frames, a flood.
+// Passes the TCP packet FRAME, over IPv4, with a random unused source and port to the program of the interface, as if
+// the driver had received it. Run with live frames, this is a flood.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -34,7 +34,7 @@ static __always_inline __u16 add(__u16 check, __u32 sum)
 	return (__u16)~sum;
 }
 
-// The page may be one that was sent before, and changed on its way.
+// The page may have been sent before and changed since.
 SEC("xdp") int flood(struct xdp_md *ctx)
 {
 	struct packet *p = (void *)(long)ctx->data;
@@ -53,7 +53,7 @@ SEC("xdp") int flood(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-// On the way from the balancer: the flood has met it, and is to cost nobody else anything.
+// On the path from the balancer: drops the flood, so that only the balancer handles it.
 SEC("xdp.frags") int shield(struct xdp_md *ctx)
 {
 	struct packet *p = (void *)(long)ctx->data;

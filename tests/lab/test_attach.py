@@ -341,8 +341,8 @@ COMMANDS = [("block", BLOCKED), ("unblock", BLOCKED), ("attach", "near0"), ("det
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_privilege(pair, on, copy_of_weir, command):
     before = on("list", "-j").stdout
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    done = pair.near([*nobody, copy_of_weir, "-n", on.name, *command], check=False)
+    unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    done = pair.near([*unprivileged, copy_of_weir, "-n", on.name, *command], check=False)
     refused(done)
     assert "privilege" in done.stderr or "EACCES" in done.stderr
     assert on("list", "-j").stdout == before and pair.xdp_attached()

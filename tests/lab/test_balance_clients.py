@@ -111,7 +111,7 @@ def test_shares_of_connections(labs, serve):
         lab = labs(mode)
         node = serve(lab)
         with crowd_of(lab, 0, 1, 1, 1, CONNECTIONS) as crowd:
-            results = crowd.results(everybody=True)
+            results = crowd.results(newcomers=True)
         assert len(results) == CONNECTIONS and not failed(results), failed(results)
         shares = {}
         for number, weight in WEIGHTS.items():

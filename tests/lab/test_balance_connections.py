@@ -146,7 +146,7 @@ def test_false_alarm_and_a_dead_backend(balancer, node, apply):
 
 def assert_newcomers_fare_well(balancer, count=100):
     with crowd_of(balancer, 0, 1, 1, 1, count) as newcomers:
-        results = newcomers.results(everybody=True)
+        results = newcomers.results(newcomers=True)
     assert len(results) == count and not failed(results), failed(results)
 
 

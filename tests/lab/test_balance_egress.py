@@ -31,7 +31,7 @@ def serving(tmp_path):
         yield serve
 
 
-def reach_everybody(lab, node, folder):
+def reach_all(lab, node, folder):
     for vip in lab.vips:
         got = {lab.curl(vip, "/name").strip() for _ in range(10)}
         assert got and got <= set(lab.backends)
@@ -64,7 +64,7 @@ def doctor(node):
 @pytest.mark.parametrize("mode, v6", [("dr", False), ("ipip", False), ("gue", False), ("gue", True)])
 def test_a_second_device(served, tmp_path, mode, v6):
     lab, node = served({"mode": mode, "arms": 2, **({"v6": True} if v6 else {})})
-    reach_everybody(lab, node, tmp_path)
+    reach_all(lab, node, tmp_path)
     assert all(one["next_hop"].startswith("back0 ") for one in node.service()["backends"])
     assert [(one["carries"], one.get("mode")) for one in devices(node).values()] == [
         ("in", "native"), ("out", None)]
@@ -80,7 +80,7 @@ def test_a_second_device(served, tmp_path, mode, v6):
 def test_a_second_device_in_generic_mode(served, tmp_path, mode):
     lab, node = served({"mode": mode, "arms": 2}, "--mode", "generic")
     lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
-    reach_everybody(lab, node, tmp_path)
+    reach_all(lab, node, tmp_path)
     assert not any("lost" in device for device in devices(node).values())
 
 
@@ -93,7 +93,7 @@ def test_generic_mode_needs_nothing_at_the_other_end(served, tmp_path):
     assert not again["warnings"] and not again["notices"]
     assert not alarms(node) and not doctor(node)
     assert all("LOSES" not in one["next_hop"] for one in node.service()["backends"])
-    reach_everybody(lab, node, tmp_path)
+    reach_all(lab, node, tmp_path)
 
 
 @pytest.mark.parametrize("options", [{"mode": "dr", "arms": 2}, {"mode": "gue", "v6": True}])
@@ -104,7 +104,7 @@ def test_partial_checksums_are_completed(served, tmp_path, options):
     assert before == 0
     lab.on("client", ["ethtool", "-K", "net0", "tx", "on"])
     lab.on("router", ["ethtool", "-K", "balancer1", "tx", "on"])
-    reach_everybody(lab, node, tmp_path)
+    reach_all(lab, node, tmp_path)
     assert node.events()["checksum-completed"] > SIZE // 1500
 
 

@@ -77,7 +77,7 @@ def newcomers(balancer, count=NEWCOMERS, seconds=NEWCOMERS_S, meanwhile=None):
         for turn in range(int(seconds) if meanwhile else 0):
             meanwhile(turn)
             time.sleep(1)
-        results = crowd.results(everybody=True)
+        results = crowd.results(newcomers=True)
     print(f"{len(results)} new connections, {sum(bool(one['error']) for one in results)} failed")
     assert len(results) == count and not failed(results), failed(results)
 

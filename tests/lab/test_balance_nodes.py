@@ -88,13 +88,13 @@ def test_a_node_leaves_while_the_pool_changes(balancer, nodes):
         leave_and_return(balancer, nodes, 0.7)
         results = crowd.results()
     lost = failed(results)
-    print(f"\n{COUNT} connections, {share:.0%} of the slots changed; a node left and returned before half "
-          f"of idle was over: {sum(lost.values())} lost")
+    print(f"\n{COUNT} connections, {share:.0%} of the slots changed; a node left and returned within half "
+          f"of idle: {sum(lost.values())} lost")
     assert not lost, lost
 
 
 def test_a_node_leaves_after_the_pool_changed(balancer, nodes):
-    """The worst moment: the change is over, and only one node knows the flows that stayed."""
+    """The worst moment: the change has ended, and only one node knows the flows that stayed."""
     with crowd_of(balancer, COUNT, SECONDS * RATE, RATE) as crowd:
         share = drain(nodes)
         time.sleep(IDLE_S + 0.3)

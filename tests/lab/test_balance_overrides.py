@@ -48,7 +48,7 @@ def share(node):
 def who_answers(balancer, count=60):
     """The backends of new connections."""
     with crowd_of(balancer, 0, 1, 1, 0.3, count) as crowd:
-        results = crowd.results(everybody=True)
+        results = crowd.results(newcomers=True)
     assert not failed(results), failed(results)
     return {one["backend"] for one in results}
 
@@ -101,7 +101,7 @@ def test_how_long_drain_waits(node):
         assert f"--wait '{text}' is not a time" in node.fails(1, "drain", TWO, f"--wait={text}")
 
 
-def test_waiting_ends_when_somebody_undrains(node):
+def test_the_wait_ends_with_an_undrain(node):
     with subprocess.Popen(node.argv("-j", "drain", TWO, "--wait"), stdout=subprocess.PIPE,
                           text=True) as waiting:
         time.sleep(0.5)

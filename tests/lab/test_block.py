@@ -478,7 +478,7 @@ def test_everything_of_an_origin_and_nothing_else(pair, on, options):
     on("block", "--both", BLOCKED4)
     on("block", OTHER4, "--origin", "cron")
     on("allow", SHARED4, "--origin", "ids")
-    assert on.json("unblock", "--origin", "nobody", *options)["removed"] == 0
+    assert on.json("unblock", "--origin", "other", *options)["removed"] == 0
     assert on.json("unblock", "--origin", "ids", "--dry-run", *options)["removed"] == 10
     done = on("unblock", "--origin", "ids", *options)
     assert "unblocked 10 entries of origin ids" in done.stdout
@@ -617,7 +617,7 @@ def test_lists_from_pipes(on, tmp_path):
 
 
 def test_bad_lines_are_all_named_and_nothing_is_loaded(pair, on):
-    text = f"{BLOCKED4}\n1.2.3\n\nbad bad\n{OTHER4} for ever\n2001:db8::/129\n{OTHER6}\n"
+    text = f"{BLOCKED4}\n1.2.3\n\nbad bad\n{OTHER4} for years\n2001:db8::/129\n{OTHER6}\n"
     done = on("block", "-f", "-", input=text, check=False)
     assert done.returncode == 1
     lines = done.stderr.splitlines()

@@ -206,7 +206,7 @@ def test_a_policy_follows_a_device_that_gets_another_index(two, pair, tmp_path, 
 def test_a_device_that_moved_without_a_link(two, pair):
     """If the kernel provides no link, the program stays on the device as well and is found there."""
     if json.loads(two("-j", "status").stdout)["interfaces"][0]["shared"]:
-        pytest.skip("behind libxdp's dispatcher")
+        pytest.skip("in libxdp's dispatcher")
     held = f"/sys/fs/bpf/{two.name}-held"
     mode = {"native": "xdpdrv", "generic": "xdpgeneric"}[mode_of(two, "one")]
     details = json.loads(pair.near(["ip", "-j", "-d", "link", "show", "one"]).stdout)[0]

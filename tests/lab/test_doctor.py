@@ -14,7 +14,7 @@ def findings(weir, *words):
 
 
 def said(found, about, level, text):
-    """The command that fixes the finding with this text; an error if there is none."""
+    """The command that fixes the finding with this text; an error without such a finding."""
     hits = [mend for words, mend in found.get((about, level), []) if text in words]
     assert hits, found
     return hits[0]
