@@ -247,6 +247,8 @@ def test_the_shape_of_a_tree(tmp_path):
         "ctl/net/c.h": '#include "ctl/net/d.h"\nstruct c { int ttl_min; };\n',
         "ctl/net/d.h": "struct d;\nint d_get(void);\n",
         "ctl/net/d.c": '#include "ctl/net/c.h"\nstatic int b_get(int n)\n{\n\treturn n;\n}\nint d_get(void)\n{\n\treturn b_get(MATCH_TTL);\n}\n',
+        "xdp/e.bpf.h": "int e(int r)\n{\n\treturn r == REASON_A || r == REASON_B || r >= REASON_C;\n}\n"
+                       "int f(int r)\n{\n\treturn r == REASON_A || r != REASON_B || g(REASON_C);\n}\n",
         "tests/cases.txt": "ttl 1\n",
     }
     for path, text in tree.items():
@@ -255,7 +257,8 @@ def test_the_shape_of_a_tree(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     printed = subprocess.run([ROOT / "scripts/shape", tmp_path, "--words", "ttl"], capture_output=True, text=True,
                              timeout=60, check=True).stdout
-    assert printed.startswith("4 functions, median ")
+    assert printed.startswith("6 functions, median ")
     assert "module circles by calls: 1\n  2: ctl/base/a ctl/base/b\n" in printed
     assert "module circles by calls or includes: 2\n  2: ctl/base/a ctl/base/b\n  2: ctl/net/c ctl/net/d\n" in printed
-    assert printed.endswith("'ttl' touches 2 code files; 1 of tests\n  ctl/net/c.h\n  ctl/net/d.c\n")
+    assert "'ttl' touches 2 code files; 1 of tests\n  ctl/net/c.h\n  ctl/net/d.c\nfunctions" in printed
+    assert printed.endswith("functions that tell three or more reasons apart: 1\n  xdp/e.bpf.h: e\n")
