@@ -338,10 +338,10 @@ static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};
 const struct command cmd_apply = {
 	.name = "apply",
 	.usage = "FILE [OPTIONS]",
-	.summary = "test a policy file and put it in force atomically",
+	.summary = "test a policy file and put it into effect atomically",
 	.text = "The policy is compiled and loaded alongside the active one. Its expect lines are run in\n"
 		"the kernel, and your own login is checked. One write then switches to it. A failure\n"
-		"before the switch changes nothing. A policy that is already in force is not switched\n"
+		"before the switch changes nothing. A policy that is already in effect is not switched\n"
 		"again, and keeps its rates and sets, unless --force is given.\n"
 		"\n"
 		"  weir apply edge.weir --confirm=60s && weir confirm",
