@@ -203,18 +203,18 @@ static bool explain_length(const struct spelled_word *w, struct err *err)
 	struct addr a;
 	bool mapped;
 	uint32_t len, max;
-	int r;
+	int code;
 
 	if (!w->suffix || addr_parse(w->host, strlen(w->host), &a, &mapped) < 0)
 		return false;
 	max = mapped ? 128 : addr_bits(&a);
-	r = num_parse_u32(w->suffix, strlen(w->suffix), 0, max, &len);
-	if (r == -ERANGE)
+	code = num_parse_u32(w->suffix, strlen(w->suffix), 0, max, &len);
+	if (code == -ERANGE)
 		return say(err, w->text,
 			   max == 32 ? "has a prefix length over 32"
 				     : "has a prefix length over 128",
 			   "%s prefix length is 0 to %u", max == 32 ? "an IPv4" : "an IPv6", max);
-	if (r < 0)
+	if (code < 0)
 		return say(err, w->text, "has no prefix length", "write %s/N, N from 0 to %u",
 			   w->host, max);
 	return mapped ? explain_mapped_length(w, &a, len, err)

@@ -56,23 +56,23 @@ __attribute__((format(printf, 3, 0))) static int fill(struct err *err, enum err_
 int err_input(struct err *err, const char *fmt, ...)
 {
 	va_list ap;
-	int r;
+	int code;
 
 	va_start(ap, fmt);
-	r = fill(err, ERR_INPUT, fmt, ap);
+	code = fill(err, ERR_INPUT, fmt, ap);
 	va_end(ap);
-	return r;
+	return code;
 }
 
 int err_refused(struct err *err, const char *fmt, ...)
 {
 	va_list ap;
-	int r;
+	int code;
 
 	va_start(ap, fmt);
-	r = fill(err, ERR_REFUSED, fmt, ap);
+	code = fill(err, ERR_REFUSED, fmt, ap);
 	va_end(ap);
-	return r;
+	return code;
 }
 
 int err_system(struct err *err, int code, const char *fmt, ...)
@@ -80,9 +80,8 @@ int err_system(struct err *err, int code, const char *fmt, ...)
 	char text[sizeof(err->text) - NAME_ROOM];
 	va_list ap;
 
-	code = code < 0 ? -code : code;
-	if (!code)
-		code = EIO; // a caller that lost its errno must still fail
+	// A caller that lost its errno must still fail.
+	code = code < 0 ? -code : code ? code : EIO;
 	if (!err)
 		return -code;
 	va_start(ap, fmt);

@@ -17,14 +17,14 @@
 #define READ_FIRST 65536 // bytes, where the size is not known: pipes, /proc
 
 // The user named the file, so these are mistakes of the input and not of the system.
-static int open_error(const char *path, int code, struct err *err)
+static int open_error(const char *path, int error, struct err *err)
 {
-	int r = err_system(err, code, "cannot open '%s'", path);
+	int code = err_system(err, error, "cannot open '%s'", path);
 
-	if (err && (code == ENOENT || code == EACCES || code == ENOTDIR || code == ELOOP ||
-		    code == ENAMETOOLONG))
+	if (err && (error == ENOENT || error == EACCES || error == ENOTDIR || error == ELOOP ||
+		    error == ENAMETOOLONG))
 		err->kind = ERR_INPUT;
-	return r;
+	return code;
 }
 
 static int check_regular(const char *path, const struct stat *st, bool pipes, struct err *err)
@@ -62,7 +62,7 @@ static int open_to_read(const char *path, size_t max, bool pipes, size_t *ret_ex
 {
 	CLEANUP_FD int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
-	int r;
+	int code;
 
 	if (fd < 0 && errno == ENXIO) // a socket
 		return err_input(err, "cannot read '%s': it is not a regular file", path);
@@ -70,13 +70,13 @@ static int open_to_read(const char *path, size_t max, bool pipes, size_t *ret_ex
 		return open_error(path, errno, err);
 	if (fstat(fd, &st) < 0)
 		return err_system(err, errno, "cannot read '%s'", path);
-	r = check_regular(path, &st, pipes, err);
-	if (r < 0)
-		return r;
+	code = check_regular(path, &st, pipes, err);
+	if (code < 0)
+		return code;
 	if ((uintmax_t)st.st_size > max)
 		return too_large(path, max, err);
-	if (S_ISFIFO(st.st_mode) && (r = await_writer(fd)))
-		return err_system(err, -r, "cannot read '%s'", path);
+	if (S_ISFIFO(st.st_mode) && (code = await_writer(fd)))
+		return err_system(err, -code, "cannot read '%s'", path);
 	*ret_expected = (size_t)st.st_size;
 	return TAKE_FD(fd);
 }
@@ -170,31 +170,31 @@ static int write_all(int fd, const char *text, size_t len)
 // A left-over of a killed process may have another mode, and the umask has taken bits away.
 static int fill_and_sync(int fd, const char *text, size_t len, mode_t mode)
 {
-	int r;
+	int code;
 
 	if (fchmod(fd, mode) < 0)
 		return -errno;
-	r = write_all(fd, text, len);
-	if (r < 0)
-		return r;
+	code = write_all(fd, text, len);
+	if (code < 0)
+		return code;
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
 int file_stage(const char *path, const char *text, size_t len, mode_t mode, struct err *err)
 {
 	CLEANUP_FREE char *staged = staged_path(path);
-	int fd, r;
+	int fd, code;
 
 	// O_NONBLOCK: a FIFO of that name is refused (ENXIO) instead of waited for.
 	fd = open(staged, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
 	if (fd < 0)
 		return err_system(err, errno, "cannot create '%s'", staged);
-	r = fill_and_sync(fd, text, len, mode);
-	if (close(fd) < 0 && !r)
-		r = -errno;
-	if (r < 0) {
+	code = fill_and_sync(fd, text, len, mode);
+	if (close(fd) < 0)
+		code = code ? code : -errno;
+	if (code < 0) {
 		unlink(staged);
-		return err_system(err, r, "cannot write '%s'", staged);
+		return err_system(err, code, "cannot write '%s'", staged);
 	}
 	return 0;
 }
@@ -232,14 +232,14 @@ int file_commit(const char *path, struct err *err)
 int file_replace(const char *path, const char *text, size_t len, mode_t mode, struct err *err)
 {
 	CLEANUP_FREE char *staged = staged_path(path);
-	int r = file_stage(path, text, len, mode, err);
+	int code = file_stage(path, text, len, mode, err);
 
-	if (r < 0)
-		return r;
-	r = file_commit(path, err);
-	if (r < 0)
+	if (code < 0)
+		return code;
+	code = file_commit(path, err);
+	if (code < 0)
 		unlink(staged); // gone already if it was the folder's sync that failed
-	return r;
+	return code;
 }
 
 static bool is_folder(const char *path)
@@ -273,12 +273,12 @@ int file_mkdirs(const char *path, mode_t mode, struct err *err)
 
 	while (*at) {
 		char *end = at + strcspn(at, "/"), kept = *end;
-		int r;
+		int code;
 
 		*end = '\0';
-		r = make_folder(part, mode, err);
-		if (r < 0)
-			return r;
+		code = make_folder(part, mode, err);
+		if (code < 0)
+			return code;
 		*end = kept;
 		at = end + strspn(end, "/");
 	}

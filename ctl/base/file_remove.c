@@ -33,40 +33,40 @@ static int empty_folder(DIR *dir);
 static int remove_folder(int at, const char *name)
 {
 	CLEANUP(close_folder) DIR *dir = open_folder(at, name);
-	int r;
+	int code;
 
 	if (!dir)
 		return -errno;
-	r = empty_folder(dir);
-	if (r < 0)
-		return r;
+	code = empty_folder(dir);
+	if (code < 0)
+		return code;
 	return unlinkat(at, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
 // Gone already is as good as removed.
 static int remove_entry(int at, const char *name)
 {
-	int r;
+	int code;
 
 	if (unlinkat(at, name, 0) == 0)
 		return 0;
-	r = -errno;
-	if (r == -EISDIR)
-		r = remove_folder(at, name);
-	return r == -ENOENT ? 0 : r;
+	code = -errno;
+	if (code == -EISDIR)
+		code = remove_folder(at, name);
+	return code == -ENOENT ? 0 : code;
 }
 
 static int empty_folder(DIR *dir)
 {
 	struct dirent *file;
-	int r;
+	int code;
 
 	for (errno = 0; (file = readdir(dir)); errno = 0) {
 		if (!strcmp(file->d_name, ".") || !strcmp(file->d_name, ".."))
 			continue;
-		r = remove_entry(dirfd(dir), file->d_name);
-		if (r < 0)
-			return r;
+		code = remove_entry(dirfd(dir), file->d_name);
+		if (code < 0)
+			return code;
 	}
 	return -errno;
 }
@@ -75,13 +75,13 @@ int file_remove_tree(const char *path, struct err *err)
 {
 	CLEANUP_FREE char *name = mem_strdup(path);
 	size_t len = strlen(name);
-	int r;
+	int code;
 
 	// "link/" would be followed in spite of O_NOFOLLOW.
 	while (len > 1 && name[len - 1] == '/')
 		name[--len] = '\0';
-	r = remove_folder(AT_FDCWD, name);
-	if (r < 0 && r != -ENOENT)
-		return err_system(err, r, "cannot remove '%s'", path);
+	code = remove_folder(AT_FDCWD, name);
+	if (code < 0 && code != -ENOENT)
+		return err_system(err, code, "cannot remove '%s'", path);
 	return 0;
 }

@@ -67,13 +67,13 @@ static int parse_with_unit(const char *text, size_t len, const struct unit *unit
 	size_t digits = count_digits(text, len);
 	const struct unit *unit = find_unit(units, n_units, text + digits, len - digits);
 	uint64_t n;
-	int r;
+	int code;
 
 	if (!unit)
 		return -EINVAL;
-	r = parse_digits(text, digits, &n);
-	if (r < 0)
-		return r;
+	code = parse_digits(text, digits, &n);
+	if (code < 0)
+		return code;
 	if (__builtin_mul_overflow(n, unit->factor, &n))
 		return -ERANGE;
 	return store(n, min, max, ret);
@@ -89,21 +89,23 @@ int num_parse_u64(const char *text, size_t len, uint64_t min, uint64_t max, uint
 int num_parse_u32(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *ret)
 {
 	uint64_t n;
-	int r = num_parse_u64(text, len, min, max, &n);
+	int code = num_parse_u64(text, len, min, max, &n);
 
-	if (!r)
-		*ret = (uint32_t)n;
-	return r;
+	if (code)
+		return code;
+	*ret = (uint32_t)n;
+	return 0;
 }
 
 int num_parse_u16(const char *text, size_t len, uint16_t min, uint16_t max, uint16_t *ret)
 {
 	uint64_t n;
-	int r = num_parse_u64(text, len, min, max, &n);
+	int code = num_parse_u64(text, len, min, max, &n);
 
-	if (!r)
-		*ret = (uint16_t)n;
-	return r;
+	if (code)
+		return code;
+	*ret = (uint16_t)n;
+	return 0;
 }
 
 int num_parse_count(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret)

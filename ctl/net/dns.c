@@ -442,14 +442,14 @@ static int try_ms_of(unsigned timeout_ms)
 static int resolver_open(const struct dns_options *options, struct dns_resolver *r, struct err *err)
 {
 	unsigned timeout_ms = options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
-	int try_ms = try_ms_of(timeout_ms), rc;
+	int try_ms = try_ms_of(timeout_ms), code;
 
 	r->deadline_ms = now_ms() + timeout_ms;
-	rc = lane_open(options, try_ms, ARES_FLAG_NOCHECKRESP, &r->plain, err);
-	if (!rc)
-		rc = lane_open(options, try_ms, 0, &r->stubborn, err);
-	if (rc)
-		return rc;
+	code = lane_open(options, try_ms, ARES_FLAG_NOCHECKRESP, &r->plain, err);
+	if (code)
+		return code;
+	if ((code = lane_open(options, try_ms, 0, &r->stubborn, err)))
+		return code;
 	r->several_servers = dns_channel_count_servers(r->plain.channel) > 1;
 	if (options->search)
 		r->domains = dns_channel_domains(r->plain.channel, &r->domains_n);
@@ -462,10 +462,10 @@ int dns_resolve(const char *const *names, size_t n, const struct dns_options *op
 {
 	static const struct dns_options defaults;
 	CLEANUP(resolver_free) struct dns_resolver *r = mem_new(struct dns_resolver);
-	int rc = resolver_open(options ? options : &defaults, r, err);
+	int code = resolver_open(options ? options : &defaults, r, err);
 
-	if (rc)
-		return rc;
+	if (code)
+		return code;
 	r->answers = answers;
 	r->n = n;
 	for (size_t i = 0; i < n; i++)

@@ -98,10 +98,10 @@ static int parse_servers(const char *list, struct servers *ret, struct err *err)
 static int set_servers(ares_channel channel, const char *list, struct err *err)
 {
 	CLEANUP(servers_cleanup) struct servers s = {0};
-	int status, rc = parse_servers(list, &s, err);
+	int status, code = parse_servers(list, &s, err);
 
-	if (rc)
-		return rc;
+	if (code)
+		return code;
 	for (size_t i = 0; i + 1 < s.of.n; i++)
 		s.of.at[i].next = &s.of.at[i + 1];
 	status = ares_set_servers_ports(channel, s.of.at);
@@ -142,12 +142,12 @@ static int open_channel(const struct dns_options *options, const struct dns_chan
 	};
 	int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB |
 		   ARES_OPT_SOCK_SNDBUF | ARES_OPT_SOCK_RCVBUF;
-	int rc = 0, status;
+	int code = 0, status;
 
 	if (options->resolv_conf)
-		rc = set_resolv_conf(options->resolv_conf, &o, &mask, err);
-	if (rc)
-		return rc;
+		code = set_resolv_conf(options->resolv_conf, &o, &mask, err);
+	if (code)
+		return code;
 	status = ares_init_options(ret, &o, mask);
 	free(o.resolvconf_path);
 	if (status)
@@ -160,18 +160,16 @@ int dns_channel_open(const struct dns_options *options, const struct dns_channel
 		     ares_channel *ret, struct err *err)
 {
 	ares_channel channel = NULL;
-	int rc;
+	int code;
 
 	if (ares_library_init(ARES_LIB_INIT_ALL))
 		return err_system(err, ENOMEM, "cannot start the resolver");
-	rc = open_channel(options, setup, &channel, err);
-	if (!rc && options->servers)
-		rc = set_servers(channel, options->servers, err);
-	if (rc) {
+	code = open_channel(options, setup, &channel, err);
+	if (code || (options->servers && (code = set_servers(channel, options->servers, err)))) {
 		if (channel)
 			ares_destroy(channel);
 		ares_library_cleanup();
-		return rc;
+		return code;
 	}
 	*ret = channel;
 	return 0;
@@ -242,10 +240,10 @@ static int collect_servers(const struct dns_options *options, struct addr **addr
 {
 	const struct dns_channel_setup setup = {.try_ms = 1000};
 	ares_channel channel = NULL;
-	int rc = dns_channel_open(options, &setup, &channel, err);
+	int code = dns_channel_open(options, &setup, &channel, err);
 
-	if (rc)
-		return rc;
+	if (code)
+		return code;
 	add_addrs(channel, addrs, n);
 	dns_channel_close(channel);
 	return 0;
@@ -296,18 +294,20 @@ static int check_readable(const char *path, struct err *err)
 int dns_servers(const struct dns_options *options, struct addr **ret, size_t *ret_n,
 		struct err *err)
 {
-	static const struct dns_options none, behind_stub = {.resolv_conf = resolved_conf};
+	static const struct dns_options none, stub_servers = {.resolv_conf = resolved_conf};
 	CLEANUP_FREE struct addr *addrs = NULL;
 	size_t n = 0;
-	int rc = check_readable(
+	int code = check_readable(
 		options && options->resolv_conf ? options->resolv_conf : system_conf, err);
 
-	if (!rc)
-		rc = collect_servers(options ? options : &none, &addrs, &n, err);
-	if (!rc && any_stub(addrs, n) && file_exists(resolved_conf))
-		rc = collect_servers(&behind_stub, &addrs, &n, err);
-	if (rc)
-		return rc;
+	if (code)
+		return code;
+	if ((code = collect_servers(options ? options : &none, &addrs, &n, err)))
+		return code;
+	if (any_stub(addrs, n) && file_exists(resolved_conf))
+		code = collect_servers(&stub_servers, &addrs, &n, err);
+	if (code)
+		return code;
 	*ret_n = sort_unique(addrs, n);
 	*ret = TAKE_PTR(addrs);
 	return 0;

@@ -57,11 +57,12 @@ static void device_close(struct ethtool_device *d)
 static int read_driver(const struct ethtool_device *d, char *ret, size_t size)
 {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
-	int rc = device_ioctl(d, &info);
+	int code = device_ioctl(d, &info);
 
-	if (!rc)
-		snprintf(ret, size, "%.*s", (int)sizeof(info.driver) - 1, info.driver);
-	return rc;
+	if (code)
+		return code;
+	snprintf(ret, size, "%.*s", (int)sizeof(info.driver) - 1, info.driver);
+	return 0;
 }
 
 // How many strings there are of a kind (ETH_SS_*).
@@ -93,15 +94,15 @@ static int read_strings(const struct ethtool_device *d, uint32_t set, uint32_t n
 static int read_features(const struct ethtool_device *d, struct ethtool_features *f)
 {
 	uint32_t n = count_strings(d, ETH_SS_FEATURES), words = (n + 31) / 32;
-	int rc;
+	int code;
 
 	if (!n)
 		return -EOPNOTSUPP;
-	rc = read_strings(d, ETH_SS_FEATURES, n, &f->names);
+	code = read_strings(d, ETH_SS_FEATURES, n, &f->names);
 	f->bits = mem_zalloc(1, sizeof(*f->bits) + words * sizeof(f->bits->features[0]));
 	f->bits->cmd = ETHTOOL_GFEATURES;
 	f->bits->size = words;
-	return rc ? rc : device_ioctl(d, f->bits);
+	return code ? code : device_ioctl(d, f->bits);
 }
 
 static bool feature_active(const struct ethtool_features *f, uint32_t i)
@@ -189,17 +190,17 @@ static void statistics_cleanup(struct statistics *s)
 static int read_statistics(const struct ethtool_device *d, struct statistics *s)
 {
 	uint32_t n = count_strings(d, ETH_SS_STATS);
-	int rc;
+	int code;
 
 	if (!n)
 		return -EOPNOTSUPP;
-	rc = read_strings(d, ETH_SS_STATS, n, &s->names);
+	code = read_strings(d, ETH_SS_STATS, n, &s->names);
 	s->values = mem_zalloc(1, sizeof(*s->values) + (size_t)n * sizeof(s->values->data[0]));
 	s->values->cmd = ETHTOOL_GSTATS;
 	s->values->n_stats = n;
-	rc = rc ? rc : device_ioctl(d, s->values);
+	code = code ? code : device_ioctl(d, s->values);
 	// Queues may have come or gone between the two.
-	return rc ? rc : s->values->n_stats == s->names->len ? 0 : -EAGAIN;
+	return code ? code : s->values->n_stats == s->names->len ? 0 : -EAGAIN;
 }
 
 // Some drivers have a counter for each queue, some also the sum of them, whose name has no number.
@@ -223,22 +224,30 @@ static void sum_lost(const struct statistics *s, const char *driver, struct etht
 	ret->frames = sum[0] > sum[1] ? sum[0] : sum[1];
 }
 
+static int read_lost(struct ethtool_device *d, struct ethtool_lost *ret)
+{
+	CLEANUP(statistics_cleanup) struct statistics s = {0};
+	char driver[32] = "";
+	int code = device_open(d);
+
+	if (code)
+		return code;
+	if ((code = read_driver(d, driver, sizeof(driver))))
+		return code;
+	if ((code = read_statistics(d, &s)))
+		return code;
+	sum_lost(&s, driver, ret);
+	return 0;
+}
+
 int ethtool_lost(const char *ifname, struct ethtool_lost *ret)
 {
 	CLEANUP(device_close) struct ethtool_device d = {.fd = -1, .ifname = ifname};
-	CLEANUP(statistics_cleanup) struct statistics s = {0};
-	char driver[32] = "";
-	int rc = device_open(&d);
+	int code;
 
 	*ret = (struct ethtool_lost){0};
-	if (!rc)
-		rc = read_driver(&d, driver, sizeof(driver));
-	if (!rc)
-		rc = read_statistics(&d, &s);
-	if (rc)
-		return rc == -EOPNOTSUPP ? 0 : rc;
-	sum_lost(&s, driver, ret);
-	return 0;
+	code = read_lost(&d, ret);
+	return code == -EOPNOTSUPP ? 0 : code;
 }
 
 // ---- all of it ----------------------------------------------------------------------------------
@@ -246,22 +255,21 @@ int ethtool_lost(const char *ifname, struct ethtool_lost *ret)
 int ethtool_driver(const char *ifname, char *ret, size_t size)
 {
 	CLEANUP(device_close) struct ethtool_device d = {.fd = -1, .ifname = ifname};
-	int rc = device_open(&d);
+	int code = device_open(&d);
 
-	return rc ? rc : read_driver(&d, ret, size);
+	return code ? code : read_driver(&d, ret, size);
 }
 
 int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err)
 {
 	struct ethtool e = {0};
 	CLEANUP(device_close) struct ethtool_device d = {.fd = -1, .ifname = ifname};
-	int rc = device_open(&d);
+	int code = device_open(&d);
 
-	if (!rc)
-		rc = read_driver(&d, e.driver, sizeof(e.driver));
+	code = code ? code : read_driver(&d, e.driver, sizeof(e.driver));
 	// A driver without ethtool operations still has features.
-	if (rc && rc != -EOPNOTSUPP)
-		return err_system(err, -rc, "cannot ask the driver of '%s'", ifname);
+	if (code && code != -EOPNOTSUPP)
+		return err_system(err, -code, "cannot ask the driver of '%s'", ifname);
 	set_features(&d, &e);
 	set_channels(&d, &e);
 	*ret = e;

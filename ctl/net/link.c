@@ -224,16 +224,16 @@ static int request_links(const char *name, uint32_t index, struct links *links)
 	char buf[256] __attribute__((aligned(NLMSG_ALIGNTO))) = {0};
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct ifinfomsg *info = mnl_nlmsg_put_extra_header(nlh, sizeof(*info));
-	int rc;
+	int code;
 
 	nlh->nlmsg_type = RTM_GETLINK;
 	nlh->nlmsg_flags = name || index ? 0 : NLM_F_DUMP;
 	info->ifi_index = (int)index;
 	if (name)
 		mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
-	rc = netlink_request(NETLINK_ROUTE, nlh, visit_link, links);
-	if (rc)
-		return rc;
+	code = netlink_request(NETLINK_ROUTE, nlh, visit_link, links);
+	if (code)
+		return code;
 	vec_each (&links->found, l)
 		ethtool_driver(l->name, l->driver, sizeof(l->driver));
 	return 0;
@@ -249,10 +249,10 @@ static int compare_index(const void *a, const void *b)
 int link_list(struct link **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(links_cleanup) struct links links = {0};
-	int rc = request_links(NULL, 0, &links);
+	int code = request_links(NULL, 0, &links);
 
-	if (rc)
-		return err_system(err, -rc, "cannot list the network interfaces");
+	if (code)
+		return err_system(err, -code, "cannot list the network interfaces");
 	qsort(links.found.at, links.found.n, sizeof(*links.found.at), compare_index);
 	*ret_n = links.found.n;
 	*ret = TAKE_PTR(links.found.at);
@@ -303,14 +303,14 @@ static int no_such_link(const char *name, struct err *err)
 int link_get(const char *name, struct link *ret, struct err *err)
 {
 	CLEANUP(links_cleanup) struct links links = {0};
-	int rc = -ENODEV;
+	int code = -ENODEV;
 
 	if (name[0] && strlen(name) < IF_NAMESIZE)
-		rc = request_links(name, 0, &links);
-	if (rc == -ENODEV || (!rc && !links.found.n))
+		code = request_links(name, 0, &links);
+	if (code && code != -ENODEV)
+		return err_system(err, -code, "cannot read the interface '%s'", name);
+	if (code || !links.found.n)
 		return no_such_link(name, err);
-	if (rc)
-		return err_system(err, -rc, "cannot read the interface '%s'", name);
 	*ret = links.found.at[0];
 	return 0;
 }
@@ -318,16 +318,16 @@ int link_get(const char *name, struct link *ret, struct err *err)
 int link_get_by_index(uint32_t index, struct link *ret, struct err *err)
 {
 	CLEANUP(links_cleanup) struct links links = {0};
-	int rc = index ? request_links(NULL, index, &links) : -ENODEV;
+	int code = index ? request_links(NULL, index, &links) : -ENODEV;
 
-	if (rc == -ENODEV || (!rc && !links.found.n)) {
+	if (code && code != -ENODEV)
+		return err_system(err, -code, "cannot read the interface with index %u", index);
+	if (code || !links.found.n) {
 		err_input(err, "no interface with index %u", index);
 		if (err)
 			err->code = ENODEV;
 		return -ENODEV;
 	}
-	if (rc)
-		return err_system(err, -rc, "cannot read the interface with index %u", index);
 	*ret = links.found.at[0];
 	return 0;
 }

@@ -155,12 +155,13 @@ static int ask(const struct neigh *n, struct err *err)
 // Confirmed entries are left alone: NTF_USE would make permanent ones mortal.
 static int ask_all(const struct neigh *wanted, size_t n, struct err *err)
 {
-	int code = 0;
+	int code;
 
-	for (size_t i = 0; !code && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (wanted[i].state != NEIGH_KNOWN || wanted[i].stale)
-			code = ask(&wanted[i], err);
-	return code;
+			if ((code = ask(&wanted[i], err)))
+				return code;
+	return 0;
 }
 
 static int read_states(struct neigh *wanted, size_t n, struct err *err)
@@ -169,7 +170,9 @@ static int read_states(struct neigh *wanted, size_t n, struct err *err)
 	size_t table_n = 0;
 	int code = list_neighbours(&table, &table_n, err);
 
-	for (size_t i = 0; !code && i < n; i++) {
+	if (code)
+		return code;
+	for (size_t i = 0; i < n; i++) {
 		const struct neigh *found = table_n ? bsearch(&wanted[i], table, table_n,
 							      sizeof(*table), compare_neighbours)
 						    : NULL;
@@ -177,7 +180,7 @@ static int read_states(struct neigh *wanted, size_t n, struct err *err)
 		if (found)
 			wanted[i] = *found;
 	}
-	return code;
+	return 0;
 }
 
 static bool any_waits(const struct neigh *wanted, size_t n)

@@ -33,9 +33,9 @@ static void append_aligned(struct text *answer, const char *chunk, size_t len)
 static int receive(struct mnl_socket *nl, uint32_t seq, struct text *answer)
 {
 	CLEANUP_FREE char *chunk = mem_zalloc(1, CHUNK_BYTES);
-	int rc = MNL_CB_OK;
+	int code = MNL_CB_OK;
 
-	while (rc > MNL_CB_STOP) {
+	while (code > MNL_CB_STOP) {
 		ssize_t n = mnl_socket_recvfrom(nl, chunk, CHUNK_BYTES);
 
 		if (n < 0 && errno == EINTR)
@@ -43,9 +43,9 @@ static int receive(struct mnl_socket *nl, uint32_t seq, struct text *answer)
 		if (n < 0)
 			return -errno;
 		append_aligned(answer, chunk, (size_t)n);
-		rc = mnl_cb_run(chunk, (size_t)n, seq, mnl_socket_get_portid(nl), NULL, NULL);
+		code = mnl_cb_run(chunk, (size_t)n, seq, mnl_socket_get_portid(nl), NULL, NULL);
 	}
-	return rc == MNL_CB_ERROR ? -errno : 0;
+	return code == MNL_CB_ERROR ? -errno : 0;
 }
 
 // -EINTR here means only one thing: the dump changed while it was read.
@@ -53,31 +53,31 @@ static int ask(int bus, struct nlmsghdr *request, netlink_visit *visit, void *ct
 {
 	CLEANUP(socket_cleanup) struct mnl_socket *nl = NULL;
 	CLEANUP(text_free) struct text answer = {0};
-	int rc;
+	int code;
 
 	nl = mnl_socket_open2(bus, SOCK_CLOEXEC);
 	if (!nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0)
 		return -errno;
 	if (mnl_socket_sendto(nl, request, request->nlmsg_len) < 0)
 		return -errno;
-	rc = receive(nl, request->nlmsg_seq, &answer);
-	if (rc)
-		return rc;
-	rc = mnl_cb_run(answer.at, answer.len, request->nlmsg_seq, mnl_socket_get_portid(nl), visit,
-			ctx);
-	return rc == MNL_CB_ERROR ? -errno : 0;
+	code = receive(nl, request->nlmsg_seq, &answer);
+	if (code)
+		return code;
+	code = mnl_cb_run(answer.at, answer.len, request->nlmsg_seq, mnl_socket_get_portid(nl),
+			  visit, ctx);
+	return code == MNL_CB_ERROR ? -errno : 0;
 }
 
 int netlink_request(int bus, struct nlmsghdr *request, netlink_visit *visit, void *ctx)
 {
-	int rc = -EINTR;
+	int code = -EINTR;
 
 	request->nlmsg_flags |= NLM_F_REQUEST;
 	if ((request->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		request->nlmsg_flags |= NLM_F_ACK;
-	for (int i = 0; i < DUMP_TRIES && rc == -EINTR; i++) {
+	for (int i = 0; i < DUMP_TRIES && code == -EINTR; i++) {
 		request->nlmsg_seq = (uint32_t)time(NULL) + (uint32_t)i;
-		rc = ask(bus, request, visit, ctx);
+		code = ask(bus, request, visit, ctx);
 	}
-	return rc;
+	return code;
 }

@@ -305,7 +305,9 @@ int nexthop_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct ne
 	for (size_t i = 0; i < n; i++)
 		find_route(&f, i);
 	code = neigh_resolve(f.neighs, f.n_neighs, wait_ms, err);
-	for (size_t at = 0; !code && at < f.n_neighs; at++)
+	if (code)
+		return code;
+	for (size_t at = 0; at < f.n_neighs; at++)
 		take_neighbour(&f, at);
-	return code;
+	return 0;
 }

@@ -94,10 +94,10 @@ static int visit_addr(const struct nlmsghdr *nlh, void *ctx)
 int route_own_addrs(struct own_addr **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(own_addrs_cleanup) struct own_addrs addrs = {0};
-	int rc = request_dump(RTM_GETADDR, visit_addr, &addrs);
+	int code = request_dump(RTM_GETADDR, visit_addr, &addrs);
 
-	if (rc)
-		return err_system(err, -rc, "cannot list the addresses of this host");
+	if (code)
+		return err_system(err, -code, "cannot list the addresses of this host");
 	*ret_n = addrs.found.n;
 	*ret = TAKE_PTR(addrs.found.at);
 	return 0;
@@ -160,17 +160,17 @@ int route_own_prefixes(struct prefix **ret, size_t *ret_n, struct err *err)
 	CLEANUP(prefixes_cleanup) struct prefixes all = {0};
 	CLEANUP_FREE struct own_addr *own = NULL;
 	size_t n = 0;
-	int rc = route_own_addrs(&own, &n, err);
+	int code = route_own_addrs(&own, &n, err);
 
-	if (rc)
-		return rc;
+	if (code)
+		return code;
 	for (size_t i = 0; i < n; i++)
 		if (!addr_is_loopback(&own[i].addr))
 			vec_push(&all.found,
 				 prefix_of(&own[i].addr, (uint8_t)addr_bits(&own[i].addr)));
-	rc = request_dump(RTM_GETROUTE, visit_local, &all);
-	if (rc)
-		return err_system(err, -rc, "cannot list the local routes of this host");
+	code = request_dump(RTM_GETROUTE, visit_local, &all);
+	if (code)
+		return err_system(err, -code, "cannot list the local routes of this host");
 	sort_once(&all);
 	*ret_n = all.found.n;
 	*ret = TAKE_PTR(all.found.at);
@@ -267,10 +267,10 @@ static int compare_gateway(const void *a, const void *b)
 int route_gateways(struct gateway **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP(gateways_cleanup) struct gateways g = {0};
-	int rc = request_dump(RTM_GETROUTE, visit_route, &g);
+	int code = request_dump(RTM_GETROUTE, visit_route, &g);
 
-	if (rc)
-		return err_system(err, -rc, "cannot list the default routes of this host");
+	if (code)
+		return err_system(err, -code, "cannot list the default routes of this host");
 	if (g.found.n)
 		qsort(g.found.at, g.found.n, sizeof(*g.found.at), compare_gateway);
 	*ret_n = g.found.n;

@@ -74,13 +74,13 @@ int sockdiag_connected(struct socket_info **ret, size_t *ret_n, struct err *err)
 	CLEANUP(sockets_cleanup) struct sockdiag_sockets s = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-		int rc = request_sockets(families[i], IPPROTO_TCP, &s);
+		int code = request_sockets(families[i], IPPROTO_TCP, &s);
 
-		if (rc)
-			return err_system(err, -rc, "cannot list the TCP connections");
-		rc = request_sockets(families[i], IPPROTO_UDP, &s);
-		if (rc && rc != -ENOENT)
-			return err_system(err, -rc, "cannot list the UDP sockets");
+		if (code)
+			return err_system(err, -code, "cannot list the TCP connections");
+		code = request_sockets(families[i], IPPROTO_UDP, &s);
+		if (code && code != -ENOENT)
+			return err_system(err, -code, "cannot list the UDP sockets");
 	}
 	*ret_n = s.found.n;
 	*ret = TAKE_PTR(s.found.at);

@@ -45,10 +45,12 @@ static int find_family(uint16_t *ret)
 
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, "netdev");
 	code = netlink_request(NETLINK_GENERIC, nlh, visit_family, &family);
-	if (code == -ENOENT || (!code && !family))
+	if (code && code != -ENOENT)
+		return code;
+	if (code || !family)
 		return -EOPNOTSUPP;
 	*ret = family;
-	return code;
+	return 0;
 }
 
 struct xdp_feature_set {

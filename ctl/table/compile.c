@@ -346,14 +346,14 @@ static void fill_services(const struct resolved *r, struct image *i)
 
 static int build(struct compilation *c)
 {
-	int result;
+	int code;
 
 	c->rows_max = c->options->rows_max ? c->options->rows_max : ROWS_BYTES;
 	c->new_rows = mem_zalloc(c->in->n_addresses, sizeof(*c->new_rows));
 	rows_init(&c->rows, c->out->config.words, c->rows_max);
-	result = build_tables(c);
+	code = build_tables(c);
 	compilation_free(c);
-	return result;
+	return code;
 }
 
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
@@ -363,19 +363,19 @@ int compile(const struct resolved *r, const struct compile_options *options, str
 	CLEANUP_FREE struct resolved_rule *rules = NULL;
 	struct compilation c = {.options = options, .diag = d, .out = i};
 	struct resolved all;
-	int result = check_limits(r, d);
+	int code = check_limits(r, d);
 
-	if (result)
-		return result;
+	if (code)
+		return code;
 	all = with_members(r, &rules);
 	c.in = &all;
 	fill_config(r, options->seed, &i->config);
 	fields_use(&all, &i->config);
 	fill_services(r, i);
-	result = rules_build(r, options, d, i);
-	if (!result && all.n_rules)
-		result = build(&c);
-	if (!result)
-		*ret = TAKE_PTR(i);
-	return result;
+	if ((code = rules_build(r, options, d, i)))
+		return code;
+	if (all.n_rules && (code = build(&c)))
+		return code;
+	*ret = TAKE_PTR(i);
+	return 0;
 }

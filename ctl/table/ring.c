@@ -112,10 +112,10 @@ int ring_fingerprint(const struct hash_key *key, enum service_hash hash, uint32_
 {
 	CLEANUP_FREE struct ring_entry *order = NULL;
 	CLEANUP_FREE uint8_t *message = NULL;
-	int r = ring_order(key, b, n, size, &order);
+	int code = ring_order(key, b, n, size, &order);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	message = mem_zalloc(n + 1, 16);
 	memcpy(message, mark_word, sizeof(mark_word));
 	message[5] = (uint8_t)hash;

@@ -163,10 +163,10 @@ int ring_fill(const struct hash_key *key, const struct ring_backend *b, size_t n
 	CLEANUP_FREE struct share *shares = NULL;
 	CLEANUP_FREE uint64_t *turns = NULL, *spare = NULL;
 	struct shares s = {0};
-	int r = ring_order(key, b, n, size, &order);
+	int code = ring_order(key, b, n, size, &order);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	s.at = shares = mem_zalloc(n, sizeof(*shares));
 	take_weighted(&s, order, n, size);
 	if (!s.n)

@@ -201,7 +201,7 @@ int rules_build(const struct resolved *r, const struct compile_options *options,
 		struct image *i)
 {
 	struct builder b = {.in = r, .options = options, .diag = d, .out = i};
-	int result = 0;
+	int code = 0;
 
 	i->n_rules = r->n_rules;
 	i->rules = mem_zalloc(r->n_rules, sizeof(*i->rules));
@@ -211,7 +211,7 @@ int rules_build(const struct resolved *r, const struct compile_options *options,
 	for (size_t n = 0; n < r->n_rules; n++) {
 		fill_about(&b, &r->rules[n], &i->about[n]);
 		if (fill_rule(&b, &r->rules[n], &i->rules[n]))
-			result = -EINVAL;
+			code = -EINVAL;
 	}
-	return result;
+	return code;
 }
