@@ -111,7 +111,7 @@ $(O)/tests/datapath/rig.o: $(SKELETONS)
 $(O)/tests/datapath/run: $(DATAPATH_TESTS:%.c=$(O)/%.o) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
-$(O)/tests/datapath/cases.txt: tests/datapath/cases.py $(wildcard tests/datapath/*.py)
+$(O)/tests/datapath/cases.txt: tests/datapath/cases.py $(wildcard tests/datapath/*.py tests/reference/layout.*)
 	@mkdir -p $(@D)
 	$(call say,CASES,$@)$(PYTHON) -B $< > $@
 
@@ -121,23 +121,21 @@ BALANCER = tests/reference/balancer
 REF_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wmissing-prototypes -Wshadow -Werror
 REF_LIB = format match parse parse_rule parse_set parse_list values lists frame names addr lex file mem
 REF_refmatch = refmatch $(REF_LIB)
-REF_refgen = generate gen_policy gen_rule gen_field gen_addr gen_aim gen_packet gen_text build $(REF_LIB)
-REF_selftest = selftest selftest_cases packet_text build $(REF_LIB)
-CLASSIFIER_REF = $(addprefix $(O)/$(CLASSIFIER)/,refmatch refgen selftest)
+REF_selftest = selftest $(REF_LIB)
+CLASSIFIER_REF = $(addprefix $(O)/$(CLASSIFIER)/,refmatch selftest)
 
-$(CLASSIFIER_REF): $(wildcard $(CLASSIFIER)/*.c $(CLASSIFIER)/*.h)
+$(CLASSIFIER_REF): $(wildcard $(CLASSIFIER)/*.c $(CLASSIFIER)/*.h) tests/reference/layout.h
 	@mkdir -p $(@D)
 	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -o $@ $(REF_$(@F):%=$(CLASSIFIER)/%.c)
 
 REF_RING = ring_text ring flow siphash words
 REF_refring = refring ring_selftest $(REF_RING)
 REF_refslots = refslots slots_selftest check model pins slots $(REF_RING)
-REF_refhist = refhist hist_time hist_pool hist_flows
-BALANCER_REF = $(addprefix $(O)/$(BALANCER)/,refring refslots refhist)
+BALANCER_REF = $(addprefix $(O)/$(BALANCER)/,refring refslots)
 
 $(BALANCER_REF): $(wildcard $(BALANCER)/*.c $(BALANCER)/*.h)
 	@mkdir -p $(@D)
-	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -I$(CLASSIFIER) -o $@ $(REF_$(@F):%=$(BALANCER)/%.c)
+	$(call say,REF,$@)$(CC) $(REF_CFLAGS) -o $@ $(REF_$(@F):%=$(BALANCER)/%.c)
 
 # What they are compared with. These do include ctl/.
 COMPARE = $(O)/$(CLASSIFIER)/compare $(O)/$(BALANCER)/rings $(O)/$(BALANCER)/histories

@@ -573,7 +573,7 @@ def echo_not_cases(service, family, request):
     if family == 4:
         passed("4 echo with a code", ip(service, 4) / ICMP(type=8, code=1))
         passed("4 echo, first fragment", ip(service, 4, flags="MF") / ICMP() / Raw(bytes(8)))
-        passed("4 timestamp", ip(service, 4) / ICMP(type=13))
+        passed("4 timestamp", ip(service, 4) / ICMP(type=13, ts_ori=1, ts_rx=2, ts_tx=3))
     else:
         passed("6 neighbour solicitation", ip(service, 6, hlim=255) / ICMPv6ND_NS(tgt=service.vip(6)),
                "neighbour")

@@ -3,7 +3,11 @@
 the drop reasons, written a second time. It looks at one header after the other, each in three steps: is
 its fixed part there, is what it says possible, and does what it says lie inside the packet."""
 import ipaddress
-import struct
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "reference"))
+from layout import HEADERS  # noqa: E402 pylint: disable=wrong-import-position
 
 TPIDS = (0x8100, 0x88a8)
 IPV4, IPV6 = 0x0800, 0x86dd
@@ -33,13 +37,14 @@ class Packet:
         self.fragment_header = False
         self.neighbour = False
 
-    def fixed(self, at, size, short):
-        """The fixed part of a header; `short` is the reason when the packet ends inside it."""
-        if at + size > self.end:
+    def fixed(self, at, header, short):
+        """The fields of a header's fixed part; `short` is the reason when the packet ends inside it."""
+        end = at + HEADERS[header].bytes
+        if end > self.end:
             raise Malformed(short)
-        if at + size > self.linear:
+        if end > self.linear:
             raise Malformed("header-split")
-        return self.frame[at:at + size]
+        return HEADERS[header].fields(self.frame[at:end])
 
     def inside(self, short):
         """The reason for a header that the packet does not hold whole (RFC 7112)."""
@@ -47,14 +52,15 @@ class Packet:
 
 
 def link(packet):
-    """Ethernet and tags: the ethertype behind them, and where its header begins."""
-    at, ethertype, tags = 14, struct.unpack("!H", packet.frame[12:14])[0], 0
+    """Ethernet and tags: the ethertype after them, and where its header begins."""
+    at, tags = HEADERS["ETHER"].bytes, 0
+    ethertype = HEADERS["ETHER"].fields(packet.frame[:at])["TYPE"]
     while ethertype in TPIDS:
         tags += 1
         if tags > MAX_TAGS:
             raise Malformed("vlan-too-deep")
-        ethertype = struct.unpack("!2xH", packet.fixed(at, 4, "vlan-truncated"))[0]
-        at += 4
+        ethertype = packet.fixed(at, "TAG", "vlan-truncated")["TYPE"]
+        at += HEADERS["TAG"].bytes
     return ethertype, at
 
 
@@ -66,16 +72,16 @@ def fragment(packet, offset, more, payload):
 
 
 def ip4(packet, at):
-    head = packet.fixed(at, 20, "ip4-truncated")
-    version, header = head[0] >> 4, (head[0] & 15) * 4
-    total, flags = struct.unpack("!2xH2xH12x", head)
-    if version != 4 or header < 20:
+    head = packet.fixed(at, "IP4", "ip4-truncated")
+    version, header = head["VERSION"] >> 4, (head["VERSION"] & 15) * 4
+    total, flags = head["LENGTH"], head["FRAGMENT"]
+    if version != 4 or header < HEADERS["IP4"].bytes:
         raise Malformed("ip4-header")
     if total < header or at + total > len(packet.frame):
         raise Malformed("ip4-length")
     packet.family, packet.length, packet.end = 4, total, at + total
-    packet.src, packet.dst = ipaddress.ip_address(head[12:16]), ipaddress.ip_address(head[16:20])
-    packet.hops, packet.proto = head[8], head[9]
+    packet.src, packet.dst = ipaddress.ip_address(head["FROM"]), ipaddress.ip_address(head["TO"])
+    packet.hops, packet.proto = head["TTL"], head["PROTO"]
     offset, more = (flags & 0x1fff) * 8, bool(flags & 0x2000)
     if offset or more:
         fragment(packet, offset, more, total - header)
@@ -86,11 +92,10 @@ def ip6_fragment(packet, at, head):
     if packet.fragment_header:
         raise Malformed("ip6-ext-order")
     packet.fragment_header = True
-    word = struct.unpack("!2xH4x", head)[0]
-    offset, more = word & 0xfff8, bool(word & 1)
+    offset, more = head["OFFSET"] & 0xfff8, bool(head["OFFSET"] & 1)
     if offset or more:  # else it is atomic: a whole packet (RFC 6946)
-        fragment(packet, offset, more, packet.end - at - 8)
-    return at + 8
+        fragment(packet, offset, more, packet.end - at - HEADERS["FRAGMENT"].bytes)
+    return at + HEADERS["FRAGMENT"].bytes
 
 
 def extensions(packet, at):
@@ -98,50 +103,51 @@ def extensions(packet, at):
     while packet.proto in EXTENSIONS and packet.fragment != "later":
         if walked == MAX_EXTENSIONS:
             raise Malformed("ip6-ext-too-many")
-        head = packet.fixed(at, 8, packet.inside("ip6-ext-truncated"))
+        header = "FRAGMENT" if packet.proto == FRAGMENT else "EXT"
+        head = packet.fixed(at, header, packet.inside("ip6-ext-truncated"))
         if packet.proto == HOPOPTS and walked:
             raise Malformed("ip6-ext-order")
         if packet.proto == FRAGMENT:
             at = ip6_fragment(packet, at, head)
         else:
-            at += (head[1] + 1) * 8
+            at += (head["LENGTH"] + 1) * 8
         if at > packet.end:
             raise Malformed(packet.inside("ip6-ext-truncated"))
-        packet.proto = head[0]
+        packet.proto = head["NEXT"]
         walked += 1
     return at
 
 
 def ip6(packet, at):
-    head = packet.fixed(at, 40, "ip6-truncated")
-    payload, following, hops = struct.unpack("!4xHBB32x", head)
-    if head[0] >> 4 != 6:
+    head, size = packet.fixed(at, "IP6", "ip6-truncated"), HEADERS["IP6"].bytes
+    payload, following = head["LENGTH"], head["NEXT"]
+    if head["VERSION"] >> 12 != 6:
         raise Malformed("ip6-header")
-    if at + 40 + payload > len(packet.frame) or (payload == 0 and following == HOPOPTS):
+    if at + size + payload > len(packet.frame) or (payload == 0 and following == HOPOPTS):
         raise Malformed("ip6-length")
-    packet.family, packet.length, packet.end = 6, 40 + payload, at + 40 + payload
-    packet.src, packet.dst = ipaddress.ip_address(head[8:24]), ipaddress.ip_address(head[24:40])
-    packet.hops, packet.proto = hops, following
-    return extensions(packet, at + 40)
+    packet.family, packet.length, packet.end = 6, size + payload, at + size + payload
+    packet.src, packet.dst = ipaddress.ip_address(head["FROM"]), ipaddress.ip_address(head["TO"])
+    packet.hops, packet.proto = head["HOPS"], following
+    return extensions(packet, at + size)
 
 
 def tcp(packet, at):
-    header = (packet.fixed(at, 20, packet.inside("tcp-truncated"))[12] >> 4) * 4
-    if header < 20:
+    header = (packet.fixed(at, "TCP", packet.inside("tcp-truncated"))["OFFSET"] >> 4) * 4
+    if header < HEADERS["TCP"].bytes:
         raise Malformed("tcp-offset")
     if at + header > packet.end:
         raise Malformed(packet.inside("tcp-offset"))
 
 
 def udp(packet, at):
-    length = struct.unpack("!4xH2x", packet.fixed(at, 8, packet.inside("udp-truncated")))[0]
+    length = packet.fixed(at, "UDP", packet.inside("udp-truncated"))["LENGTH"]
     # In a fragment it is the length of the whole datagram.
-    if length < 8 or (not packet.fragment and at + length > packet.end):
+    if length < HEADERS["UDP"].bytes or (not packet.fragment and at + length > packet.end):
         raise Malformed("udp-length")
 
 
 def icmp6(packet, at):
-    kind = packet.fixed(at, 8, packet.inside("icmp6-truncated"))[0]
+    kind = packet.fixed(at, "ICMP", packet.inside("icmp6-truncated"))["TYPE"]
     packet.neighbour = (133 <= kind <= 136 and packet.hops == 255
                         and not packet.fragment_header)
 
@@ -154,9 +160,9 @@ def transport(packet, at):
     elif packet.proto == UDP:
         udp(packet, at)
     elif packet.proto == SCTP:
-        packet.fixed(at, 12, packet.inside("sctp-truncated"))
+        packet.fixed(at, "SCTP", packet.inside("sctp-truncated"))
     elif packet.proto == ICMP and packet.family == 4:
-        packet.fixed(at, 8, packet.inside("icmp-truncated"))
+        packet.fixed(at, "ICMP", packet.inside("icmp-truncated"))
     elif packet.proto == ICMP6 and packet.family == 6:
         icmp6(packet, at)
 

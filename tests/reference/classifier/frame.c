@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../layout.h"
 #include "names.h"
 #include "ref.h"
 
@@ -56,8 +57,8 @@ static bool transport_short(struct frame *frame, int reason)
 static void read_ports(const struct cursor *cursor, struct frame *frame)
 {
 	frame->has_ports = true;
-	frame->sport = be16(cursor->at);
-	frame->dport = be16(cursor->at + 2);
+	frame->sport = be16(cursor->at + UDP_SPORT); /* TCP, UDP and SCTP begin alike */
+	frame->dport = be16(cursor->at + UDP_DPORT);
 }
 
 /* RFC 9293, 3.1 */
@@ -65,16 +66,16 @@ static bool parse_tcp(const struct cursor *cursor, struct frame *frame)
 {
 	size_t header;
 
-	if (cursor->left < 20)
+	if (cursor->left < TCP_BYTES)
 		return transport_short(frame, MALFORMED_TCP_SHORT);
-	header = (size_t)(cursor->at[12] >> 4) * 4;
-	if (header < 20)
+	header = (size_t)(cursor->at[TCP_OFFSET] >> 4) * 4;
+	if (header < TCP_BYTES)
 		return malformed(frame, MALFORMED_TCP_OFFSET);
 	if (header > cursor->left)
 		return transport_short(frame, MALFORMED_TCP_OFFSET);
 	read_ports(cursor, frame);
 	frame->has_flags = true;
-	frame->flags = cursor->at[13];
+	frame->flags = cursor->at[TCP_FLAGS];
 	return true;
 }
 
@@ -83,10 +84,10 @@ static bool parse_udp(const struct cursor *cursor, struct frame *frame)
 {
 	uint16_t length;
 
-	if (cursor->left < 8)
+	if (cursor->left < UDP_BYTES)
 		return transport_short(frame, MALFORMED_UDP_SHORT);
-	length = be16(cursor->at + 4);
-	if (length < 8)
+	length = be16(cursor->at + UDP_LENGTH);
+	if (length < UDP_BYTES)
 		return malformed(frame, MALFORMED_UDP_LENGTH);
 	if (frame->fragment == FRAGMENT_NONE && length > cursor->left)
 		return malformed(frame, MALFORMED_UDP_LENGTH);
@@ -97,7 +98,7 @@ static bool parse_udp(const struct cursor *cursor, struct frame *frame)
 /* RFC 9260, 3.1 */
 static bool parse_sctp(const struct cursor *cursor, struct frame *frame)
 {
-	if (cursor->left < 12)
+	if (cursor->left < SCTP_BYTES)
 		return transport_short(frame, MALFORMED_SCTP_SHORT);
 	read_ports(cursor, frame);
 	return true;
@@ -106,11 +107,11 @@ static bool parse_sctp(const struct cursor *cursor, struct frame *frame)
 /* RFC 792, RFC 4443: every message of either has at least 8 bytes. */
 static bool parse_icmp(const struct cursor *cursor, struct frame *frame, int reason)
 {
-	if (cursor->left < 8)
+	if (cursor->left < ICMP_BYTES)
 		return transport_short(frame, reason);
 	frame->has_type = true;
-	frame->type = cursor->at[0];
-	frame->code = cursor->at[1];
+	frame->type = cursor->at[ICMP_TYPE];
+	frame->code = cursor->at[ICMP_CODE];
 	return true;
 }
 
@@ -149,23 +150,23 @@ static bool parse_ip4(struct cursor *cursor, struct frame *frame)
 	uint16_t offset;
 	size_t header;
 
-	if (cursor->left < 20)
+	if (cursor->left < IP4_BYTES)
 		return malformed(frame, MALFORMED_IP4_SHORT);
-	if (ip[0] >> 4 != 4)
+	if (ip[IP4_VERSION] >> 4 != 4)
 		return malformed(frame, MALFORMED_IP4_VERSION);
-	header = (size_t)(ip[0] & 15) * 4;
-	if (header < 20)
+	header = (size_t)(ip[IP4_VERSION] & 15) * 4;
+	if (header < IP4_BYTES)
 		return malformed(frame, MALFORMED_IP4_IHL);
-	frame->ip_len = be16(ip + 2);
+	frame->ip_len = be16(ip + IP4_LENGTH);
 	if (frame->ip_len < header || frame->ip_len > cursor->left)
 		return malformed(frame, MALFORMED_IP4_LENGTH);
 	frame->family = 4;
-	frame->dscp = ip[1] >> 2;
-	frame->ttl = ip[8];
-	frame->proto = ip[9];
-	frame->src = addr_from_bytes(4, ip + 12);
-	frame->dst = addr_from_bytes(4, ip + 16);
-	offset = be16(ip + 6);
+	frame->dscp = ip[IP4_TOS] >> 2;
+	frame->ttl = ip[IP4_TTL];
+	frame->proto = ip[IP4_PROTO];
+	frame->src = addr_from_bytes(4, ip + IP4_FROM);
+	frame->dst = addr_from_bytes(4, ip + IP4_TO);
+	offset = be16(ip + IP4_FRAGMENT);
 	if (offset & 0x1fff)
 		frame->fragment = FRAGMENT_LATER;
 	else if (offset & 0x2000)
@@ -182,18 +183,18 @@ static bool parse_fragment_header(struct cursor *cursor, struct frame *frame)
 {
 	uint16_t offset;
 
-	if (cursor->left < 8)
+	if (cursor->left < FRAGMENT_BYTES)
 		return transport_short(frame, MALFORMED_EXT_SHORT);
 	if (frame->fragment_header)
 		return malformed(frame, MALFORMED_EXT_ORDER);
 	frame->fragment_header = true;
-	frame->proto = cursor->at[0];
-	offset = be16(cursor->at + 2);
+	frame->proto = cursor->at[FRAGMENT_NEXT];
+	offset = be16(cursor->at + FRAGMENT_OFFSET);
 	if (offset & 0xfff8)
 		frame->fragment = FRAGMENT_LATER;
 	else if (offset & 1)
 		frame->fragment = FRAGMENT_FIRST;
-	skip(cursor, 8);
+	skip(cursor, FRAGMENT_BYTES);
 	return check_fragment(frame, offset & 0xfff8u, offset & 1, cursor->left);
 }
 
@@ -202,14 +203,14 @@ static bool parse_extension(struct cursor *cursor, struct frame *frame)
 {
 	size_t length;
 
-	if (cursor->left < 8)
+	if (cursor->left < EXT_BYTES)
 		return malformed(frame, MALFORMED_EXT_SHORT);
-	length = ((size_t)cursor->at[1] + 1) * 8;
+	length = ((size_t)cursor->at[EXT_LENGTH] + 1) * 8;
 	if (length > cursor->left)
 		return malformed(frame, MALFORMED_EXT_SHORT);
-	if (frame->proto == 43 && cursor->at[3]) /* RFC 8200, 4.4: segments left */
+	if (frame->proto == 43 && cursor->at[EXT_OPTION_LENGTH]) /* RFC 8200, 4.4: segments left */
 		frame->routed = true;
-	frame->proto = cursor->at[0];
+	frame->proto = cursor->at[EXT_NEXT];
 	skip(cursor, length);
 	return true;
 }
@@ -238,22 +239,22 @@ static bool parse_ip6(struct cursor *cursor, struct frame *frame)
 	const uint8_t *ip = cursor->at;
 	uint16_t payload;
 
-	if (cursor->left < 40)
+	if (cursor->left < IP6_BYTES)
 		return malformed(frame, MALFORMED_IP6_SHORT);
-	if (ip[0] >> 4 != 6)
+	if (ip[IP6_VERSION] >> 4 != 6)
 		return malformed(frame, MALFORMED_IP6_VERSION);
-	payload = be16(ip + 4);
-	if (payload > cursor->left - 40)
+	payload = be16(ip + IP6_LENGTH);
+	if (payload > cursor->left - IP6_BYTES)
 		return malformed(frame, MALFORMED_IP6_LENGTH);
 	frame->family = 6;
-	frame->ip_len = 40 + (uint32_t)payload;
-	frame->dscp = (uint8_t)(be16(ip) >> 6 & 63);
-	frame->proto = ip[6];
-	frame->ttl = ip[7];
-	frame->src = addr_from_bytes(6, ip + 8);
-	frame->dst = addr_from_bytes(6, ip + 24);
+	frame->ip_len = IP6_BYTES + (uint32_t)payload;
+	frame->dscp = (uint8_t)(be16(ip + IP6_VERSION) >> 6 & 63);
+	frame->proto = ip[IP6_NEXT];
+	frame->ttl = ip[IP6_HOPS];
+	frame->src = addr_from_bytes(6, ip + IP6_FROM);
+	frame->dst = addr_from_bytes(6, ip + IP6_TO);
 	cursor->left = frame->ip_len;
-	skip(cursor, 40);
+	skip(cursor, IP6_BYTES);
 	return parse_extensions(cursor, frame) && parse_transport(cursor, frame);
 }
 
@@ -263,22 +264,22 @@ static bool parse_tags(struct cursor *cursor, struct frame *frame)
 	for (int count = 1; frame->ethertype == 0x8100 || frame->ethertype == 0x88a8; count++) {
 		if (count > TAGS_MAX)
 			return malformed(frame, MALFORMED_VLAN_DEEP);
-		if (cursor->left < 4)
+		if (cursor->left < TAG_BYTES)
 			return malformed(frame, MALFORMED_VLAN_SHORT);
 		if (count == 1)
-			frame->vlan = be16(cursor->at) & 0x0fff;
-		frame->ethertype = be16(cursor->at + 2);
-		skip(cursor, 4);
+			frame->vlan = be16(cursor->at + TAG_TCI) & 0x0fff;
+		frame->ethertype = be16(cursor->at + TAG_TYPE);
+		skip(cursor, TAG_BYTES);
 	}
 	return true;
 }
 
 static bool parse_ethernet(struct cursor *cursor, struct frame *frame)
 {
-	if (cursor->left < 14)
+	if (cursor->left < ETHER_BYTES)
 		return malformed(frame, MALFORMED_ETH_SHORT);
-	frame->ethertype = be16(cursor->at + 12);
-	skip(cursor, 14);
+	frame->ethertype = be16(cursor->at + ETHER_TYPE);
+	skip(cursor, ETHER_BYTES);
 	if (!parse_tags(cursor, frame))
 		return false;
 	if (frame->ethertype == ETHERTYPE_IP4)

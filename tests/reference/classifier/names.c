@@ -46,11 +46,6 @@ static const struct named flag_names[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-const struct icmp_name *name_icmp_at(unsigned int at)
-{
-	return at < COUNT(icmp_names) ? &icmp_names[at] : NULL;
-}
-
 const struct icmp_name *name_icmp(const char *name)
 {
 	for (unsigned int i = 0; i < COUNT(icmp_names); i++) {

@@ -30,9 +30,8 @@ struct icmp_name {
 	int v6;
 };
 
-/* By name, or at a place in the table (NULL at its end). */
+/* By name; NULL: there is no such type. */
 const struct icmp_name *name_icmp(const char *name);
-const struct icmp_name *name_icmp_at(unsigned int at);
 
 /* The number, or -1. */
 int name_proto(const char *name);

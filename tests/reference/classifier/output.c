@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tests/reference/layout.h"
+
 enum { TCP = 6, ICMP = 1, ICMP6 = 58, FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 
 // A well-formed IP packet, as far as an answer depends on it: only such packets meet a rule.
@@ -33,39 +35,39 @@ static void view4(struct view *v)
 {
 	v->family = 4;
 	v->address_len = 4;
-	v->ip_len = be16(v->ip + 2);
-	v->from = v->ip + 12;
-	v->to = v->ip + 16;
-	v->proto = v->ip[9];
-	v->fragment = be16(v->ip + 6) & 0x3fff;
-	v->l4 = v->ip + (v->ip[0] & 15u) * 4;
+	v->ip_len = be16(v->ip + IP4_LENGTH);
+	v->from = v->ip + IP4_FROM;
+	v->to = v->ip + IP4_TO;
+	v->proto = v->ip[IP4_PROTO];
+	v->fragment = be16(v->ip + IP4_FRAGMENT) & 0x3fff;
+	v->l4 = v->ip + (v->ip[IP4_VERSION] & 15u) * 4;
 }
 
 static void view6(struct view *v)
 {
 	v->family = 6;
 	v->address_len = 16;
-	v->ip_len = 40 + be16(v->ip + 4);
-	v->from = v->ip + 8;
-	v->to = v->ip + 24;
-	v->proto = v->ip[6];
-	v->l4 = v->ip + 40;
+	v->ip_len = IP6_BYTES + be16(v->ip + IP6_LENGTH);
+	v->from = v->ip + IP6_FROM;
+	v->to = v->ip + IP6_TO;
+	v->proto = v->ip[IP6_NEXT];
+	v->l4 = v->ip + IP6_BYTES;
 	while (!v->fragment &&
 	       (v->proto == 0 || v->proto == 43 || v->proto == 44 || v->proto == 60)) {
 		bool atomic = v->proto == 44;
 
-		v->fragment = atomic && be16(v->l4 + 2) & 0xfff9;
-		v->proto = v->l4[0];
-		v->l4 += atomic ? 8 : (v->l4[1] + 1u) * 8;
+		v->fragment = atomic && be16(v->l4 + FRAGMENT_OFFSET) & 0xfff9;
+		v->proto = v->l4[EXT_NEXT];
+		v->l4 += atomic ? FRAGMENT_BYTES : (v->l4[EXT_LENGTH] + 1u) * 8;
 	}
 }
 
 static bool view(struct view *v, const uint8_t *frame)
 {
-	size_t at = 12;
+	size_t at = ETHER_TYPE;
 
 	while (be16(frame + at) == 0x8100 || be16(frame + at) == 0x88a8)
-		at += 4;
+		at += TAG_BYTES;
 	*v = (struct view){.frame = frame, .link = at + 2, .ip = frame + at + 2};
 	if (be16(frame + at) == 0x0800)
 		view4(v);
@@ -87,7 +89,8 @@ static bool is_nobody(const struct view *v)
 
 static bool is_to_many(const struct view *v)
 {
-	if (v->frame[0] & 1 || v->frame[6] & 1) // a link-layer broadcast; nobody sends from one
+	if (v->frame[ETHER_TO] & 1 ||
+	    v->frame[ETHER_FROM] & 1) // a link-layer broadcast; nobody sends from one
 		return true;
 	if (v->family == 6)
 		return v->to[0] == 0xff;
@@ -100,14 +103,15 @@ static bool is_error(const struct view *v)
 		[3] = true, [4] = true, [5] = true, [11] = true, [12] = true};
 
 	if (v->proto == ICMP && v->family == 4)
-		return errors4[v->l4[0]];
-	return v->proto == ICMP6 && v->family == 6 && (v->l4[0] < 128 || v->l4[0] == 137);
+		return errors4[v->l4[ICMP_TYPE]];
+	return v->proto == ICMP6 && v->family == 6 &&
+	       (v->l4[ICMP_TYPE] < 128 || v->l4[ICMP_TYPE] == 137);
 }
 
 static bool is_answered(const struct view *v)
 {
 	return !v->fragment && !is_nobody(v) && !is_to_many(v) && !is_error(v) &&
-	       !(v->proto == TCP && v->l4[13] & RST);
+	       !(v->proto == TCP && v->l4[TCP_FLAGS] & RST);
 }
 
 // ---- the answer ---------------------------------------------------------------------------------------
@@ -138,9 +142,11 @@ static bool transport_sums_up(const struct view *v)
 
 static const char *link_problem(const struct view *in, const struct view *out)
 {
-	if (out->link != in->link || memcmp(out->frame + 12, in->frame + 12, in->link - 12) != 0)
+	if (out->link != in->link ||
+	    memcmp(out->frame + ETHER_TYPE, in->frame + ETHER_TYPE, in->link - ETHER_TYPE) != 0)
 		return "the answer's tags or ethertype are not the packet's";
-	if (memcmp(out->frame, in->frame + 6, 6) != 0 || memcmp(out->frame + 6, in->frame, 6) != 0)
+	if (memcmp(out->frame + ETHER_TO, in->frame + ETHER_FROM, 6) != 0 ||
+	    memcmp(out->frame + ETHER_FROM, in->frame + ETHER_TO, 6) != 0)
 		return "the answer does not go back to the sender's hardware address";
 	return NULL;
 }
@@ -148,36 +154,38 @@ static const char *link_problem(const struct view *in, const struct view *out)
 static const char *ip_problem(const struct view *in, const struct view *out, size_t len)
 {
 	if (out->ip[0] != (out->family == 4 ? 0x45 : 0x60) ||
-	    out->l4 - out->ip != 20 + 20 * (out->family == 6))
+	    out->l4 - out->ip != (out->family == 4 ? IP4_BYTES : IP6_BYTES))
 		return "the answer's IP header is not a plain one";
 	if (out->ip_len != len - out->link)
 		return "the answer's IP length is not that of the frame";
 	if (memcmp(out->from, in->to, in->address_len) != 0 ||
 	    memcmp(out->to, in->from, in->address_len) != 0)
 		return "the answer's addresses are not the packet's, turned";
-	if (out->fragment || !out->ip[out->family == 4 ? 8 : 7])
+	if (out->fragment || !out->ip[out->family == 4 ? IP4_TTL : IP6_HOPS])
 		return "the answer is a fragment or has no hops";
-	if (out->family == 4 && !sums_up(sum_words(0, out->ip, 20)))
+	if (out->family == 4 && !sums_up(sum_words(0, out->ip, IP4_BYTES)))
 		return "the answer's IP checksum is wrong";
 	return NULL;
 }
 
 static const char *reset_problem(const struct view *in, const struct view *out)
 {
-	uint32_t payload = (uint32_t)(in->ip + in->ip_len - in->l4) - (in->l4[12] >> 4) * 4u;
-	uint32_t covers = payload + !!(in->l4[13] & SYN) + !!(in->l4[13] & FIN);
-	bool ack = in->l4[13] & ACK;
+	uint32_t payload =
+		(uint32_t)(in->ip + in->ip_len - in->l4) - (in->l4[TCP_OFFSET] >> 4) * 4u;
+	uint32_t covers = payload + !!(in->l4[TCP_FLAGS] & SYN) + !!(in->l4[TCP_FLAGS] & FIN);
+	bool ack = in->l4[TCP_FLAGS] & ACK;
 
-	if (out->proto != TCP || out->ip_len != (size_t)(out->l4 - out->ip) + 20 ||
-	    out->l4[12] != 0x50)
+	if (out->proto != TCP || out->ip_len != (size_t)(out->l4 - out->ip) + TCP_BYTES ||
+	    out->l4[TCP_OFFSET] != 0x50)
 		return "the answer to TCP is not a plain TCP header";
-	if (be16(out->l4) != be16(in->l4 + 2) || be16(out->l4 + 2) != be16(in->l4))
+	if (be16(out->l4 + TCP_SPORT) != be16(in->l4 + TCP_DPORT) ||
+	    be16(out->l4 + TCP_DPORT) != be16(in->l4 + TCP_SPORT))
 		return "the reset's ports are not the packet's, turned";
-	if (out->l4[13] != (ack ? RST : RST | ACK))
+	if (out->l4[TCP_FLAGS] != (ack ? RST : RST | ACK))
 		return "the reset's flags are wrong";
-	if (be32(out->l4 + 4) != (ack ? be32(in->l4 + 8) : 0))
+	if (be32(out->l4 + TCP_SEQ) != (ack ? be32(in->l4 + TCP_ACK) : 0))
 		return "the reset's sequence number is not the one acknowledged";
-	if (be32(out->l4 + 8) != (ack ? 0 : be32(in->l4 + 4) + covers))
+	if (be32(out->l4 + TCP_ACK) != (ack ? 0 : be32(in->l4 + TCP_SEQ) + covers))
 		return "the reset does not acknowledge what was sent";
 	return NULL;
 }
@@ -186,17 +194,20 @@ static const char *reset_problem(const struct view *in, const struct view *out)
 static const char *error_problem(const struct view *in, const struct view *out)
 {
 	bool v4 = in->family == 4;
-	size_t quoted = out->ip_len - (size_t)(out->l4 - out->ip) - 8;
+	size_t quoted = out->ip_len - (size_t)(out->l4 - out->ip) - ICMP_BYTES;
 	size_t least = v4 ? (size_t)(in->l4 - in->ip) + 8 : 48;
 
-	if (out->ip_len < (size_t)(out->l4 - out->ip) + 8 || out->proto != (v4 ? ICMP : ICMP6))
+	if (out->ip_len < (size_t)(out->l4 - out->ip) + ICMP_BYTES ||
+	    out->proto != (v4 ? ICMP : ICMP6))
 		return "the answer is not an ICMP error";
-	if (out->l4[0] != (v4 ? 3 : 1) || out->l4[1] != (v4 ? 13 : 1) || be32(out->l4 + 4))
+	if (out->l4[ICMP_TYPE] != (v4 ? 3 : 1) || out->l4[ICMP_CODE] != (v4 ? 13 : 1) ||
+	    be32(out->l4 + ICMP_REST))
 		return "the error is not 'administratively prohibited'";
 	if (quoted < (least < in->ip_len ? least : in->ip_len) || quoted > in->ip_len)
 		return "the error quotes too little or too much";
-	return memcmp(out->l4 + 8, in->ip, quoted) != 0 ? "the error does not quote the packet"
-							: NULL;
+	return memcmp(out->l4 + ICMP_BYTES, in->ip, quoted) != 0
+		       ? "the error does not quote the packet"
+		       : NULL;
 }
 
 static const char *answer_problem(const struct view *in, const uint8_t *bytes, size_t len)
@@ -204,8 +215,8 @@ static const char *answer_problem(const struct view *in, const uint8_t *bytes, s
 	struct view out;
 	const char *problem;
 
-	if (len < in->link + (in->family == 4 ? 20 : 40) || !view(&out, bytes) ||
-	    out.family != in->family)
+	if (len < in->link + (in->family == 4 ? (size_t)IP4_BYTES : IP6_BYTES) ||
+	    !view(&out, bytes) || out.family != in->family)
 		return "the answer is no IP packet";
 	problem = link_problem(in, &out);
 	if (!problem)

@@ -434,11 +434,6 @@ void ref_policy_free(struct ref_policy *policy)
 	pool_free(&pool);
 }
 
-unsigned int ref_policy_rules(const struct ref_policy *policy)
-{
-	return (unsigned int)policy->rules.len;
-}
-
 const char *ref_policy_iface(const struct ref_policy *policy)
 {
 	return policy->ifaces.len ? policy->ifaces.v[0] : "";

@@ -132,8 +132,7 @@ int ref_policy_parse(const char *text, size_t len, const char *dir, struct ref_p
 		     char *msg, size_t msg_size);
 void ref_policy_free(struct ref_policy *policy);
 
-/* Numbers of rules, and the name of the first interface ("" without one). */
-unsigned int ref_policy_rules(const struct ref_policy *policy);
+/* The name of the first interface, "" without one. */
 const char *ref_policy_iface(const struct ref_policy *policy);
 
 /* Puts an address into a dynamic set. 0, or -1 if there is no such set or address. */

@@ -10,7 +10,7 @@
 static const char usage[] =
 	"usage: refmatch [--trace] [--entry SET=ADDRESS]... POLICY < PACKETS\n"
 	"  one packet a line: IFACE FLAGS HEX (IFACE - = the first; FLAGS - or over,established;\n"
-	"  HEX - = no bytes); empty lines and lines with # are skipped\n";
+	"  HEX - = no bytes); lines with # are skipped; at an empty one all answers so far are written\n";
 
 /* A line of input and the bytes of its packet. */
 struct input {
@@ -95,10 +95,13 @@ static bool read_packet(struct input *input, struct ref_packet *ret_packet)
 	return true;
 }
 
+/* Whoever waits for answers sends an empty line. */
 static bool is_blank(const char *line)
 {
 	while (isspace((unsigned char)*line))
 		line++;
+	if (*line == '\0')
+		fflush(stdout);
 	return *line == '\0' || *line == '#';
 }
 

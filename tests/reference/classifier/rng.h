@@ -25,12 +25,6 @@ static inline unsigned int rng_below(struct rng *rng, unsigned int n)
 	return n ? (unsigned int)((rng_next(rng) >> 32) * n >> 32) : 0;
 }
 
-/* lo .. hi */
-static inline unsigned int rng_between(struct rng *rng, unsigned int lo, unsigned int hi)
-{
-	return lo + rng_below(rng, hi - lo + 1);
-}
-
 static inline bool rng_chance(struct rng *rng, unsigned int percent)
 {
 	return rng_below(rng, 100) < percent;
