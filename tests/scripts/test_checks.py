@@ -233,7 +233,7 @@ def test_former_names(check):
 
 
 def test_one_rules(check):
-    text = 'f("%zu rules", n);\nf("%" PRIu64 " pins", n);\nf("at most %d rules", MAX);\nf("%u bytes", n);\nf("%u has", n);\n'
+    text = 'f("%zu rules", n);\nf("%" PRIu64 " pins", n);\nf("at most %d rules, more than %u sets", MAX, n);\nf("%u bytes", n);\nf("%u has", n);\n'
     assert check("words", {"ctl/base/a.c": text}) == [
         "ctl/base/a.c:1: 'rules': num_plural(n, one, many)", "ctl/base/a.c:2: 'pins': num_plural(n, one, many)"]
 
