@@ -167,7 +167,7 @@ static bool explain_netmask(const struct spelled_word *w, struct err *err)
 	bits = netmask_bits(&mask);
 	if (bits < 0)
 		return say(err, w->text, "has a netmask with holes",
-			   "only a prefix length can stand behind '/'");
+			   "only a prefix length is allowed after '/'");
 	p = prefix_of(&a, (uint8_t)bits);
 	return say(err, w->text, "has a netmask", "write %s", prefix_format(&p, text));
 }
@@ -323,7 +323,7 @@ static bool explain_range_here(const struct spelled_word *w, struct err *err)
 
 	if (range_parse(w->text, strlen(w->text), prefixes, &n, NULL) < 0)
 		return false;
-	return say(err, w->text, "is a range", "one address or prefix is wanted here");
+	return say(err, w->text, "is a range", "one address or prefix is expected here");
 }
 
 static bool explain_name(const struct spelled_word *w, struct err *err)
@@ -332,7 +332,7 @@ static bool explain_name(const struct spelled_word *w, struct err *err)
 	    !consists_of(w->host, HEX "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ._-"))
 		return false;
 	return say(err, w->text, "is a host name with a prefix length",
-		   "a name stands alone, a network is written with its address");
+		   "a name has no prefix length; a network is written with its address");
 }
 
 static bool has_leading_zero(const char *text)
@@ -371,7 +371,7 @@ static bool explain_v6(const struct spelled_word *w, struct err *err)
 	for (const char *at = w->host; *at; at++)
 		colons += *at == ':';
 	if (gap && strstr(gap + 1, "::"))
-		return say(err, w->text, "is not an address", "'::' may stand once only");
+		return say(err, w->text, "is not an address", "'::' is allowed once");
 	if (!gap && colons < 7 && !strchr(w->host, '.'))
 		return say(err, w->text, "is not an address",
 			   "an IPv6 address has eight groups, or '::' for those that are zero");

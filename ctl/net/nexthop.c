@@ -29,7 +29,7 @@ static int no_route(const struct addr *dest, int code, struct err *err)
 	if (code == -ENETUNREACH)
 		err_refused(err, "there is no route to '%s'", text);
 	else if (code == -EHOSTUNREACH || code == -EACCES || code == -EINVAL)
-		err_refused(err, "the route to '%s' says %s", text,
+		err_refused(err, "the route to '%s' is of type %s", text,
 			    code == -EHOSTUNREACH ? "unreachable"
 			    : code == -EACCES     ? "prohibit"
 						  : "blackhole");
@@ -51,12 +51,14 @@ static int bad_kind(const struct addr *dest, enum lookup_kind kind, struct err *
 		err_refused(err, "'%s' is a broadcast, multicast or anycast address here", text);
 		break;
 	case LOOKUP_ENCAP:
-		err_refused(err, "the route to '%s' wraps packets, which XDP cannot do", text);
+		err_refused(err, "the route to '%s' encapsulates packets, which XDP cannot do",
+			    text);
 		err_hint(err, "%s route get %s; a route of its own: %s route add %s dev IFACE",
 			 ip_of(dest), text, ip_of(dest), text);
 		break;
 	default:
-		err_refused(err, "the route to '%s' says unreachable, prohibit or blackhole", text);
+		err_refused(err, "the route to '%s' is of type unreachable, prohibit or blackhole",
+			    text);
 		err_hint(err, "%s route add %s via GATEWAY dev IFACE", ip_of(dest), text);
 	}
 	return -EHOSTUNREACH;
@@ -143,7 +145,8 @@ int nexthop_from(const struct addr *dest, const struct lookup *route, const stru
 	if (route->kind != LOOKUP_UNICAST)
 		return bad_kind(dest, route->kind, err);
 	if (!(device = find_link(links, n_links, route->ifindex)))
-		return err_system(err, ENODEV, "the device %u of a route has gone", route->ifindex);
+		return err_system(err, ENODEV, "the device %u of a route no longer exists",
+				  route->ifindex);
 	if ((code = check_device(dest, device, err)) ||
 	    (code = go_below(device, links, n_links, &egress, err)) ||
 	    (code = check_device(dest, egress, err)))
@@ -173,7 +176,8 @@ static int no_neighbour(const struct addr *dest, const struct neigh *n, const st
 		err_hint(err, "'%s' has no carrier: ip link show dev %s", device->name,
 			 device->name);
 	else
-		err_hint(err, "is it up? By hand: %s neigh replace %s lladdr MAC dev %s",
+		err_hint(err,
+			 "is it up? To set its MAC address: %s neigh replace %s lladdr MAC dev %s",
 			 ip_of(&n->addr), via, device->name);
 	return -EHOSTUNREACH;
 }

@@ -92,10 +92,10 @@ static const struct {
 	{"10/8", "'10/8' is not an address (write 10.0.0.0/8)"},
 	{"300.1.2.3", "'300.1.2.3' is not an address (each part of an IPv4 address is 0 to "
 		      "255)"},
-	{"x.com/24", "'x.com/24' is a host name with a prefix length (a name stands alone, a "
-		     "network is written with its address)"},
-	{"a-b.com/24", "'a-b.com/24' is a host name with a prefix length (a name stands "
-		       "alone, a network is written with its address)"},
+	{"x.com/24", "'x.com/24' is a host name with a prefix length (a name has no prefix "
+		     "length; a network is written with its address)"},
+	{"a-b.com/24", "'a-b.com/24' is a host name with a prefix length (a name has no "
+		       "prefix length; a network is written with its address)"},
 	{"192.0.2.10-20", "'192.0.2.10-20' is not a range of addresses (write "
 			  "192.0.2.10-192.0.2.20)"},
 	{"192.0.2.9-192.0.2.1", "'192.0.2.9-192.0.2.1' ends before it begins (write "
