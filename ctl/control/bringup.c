@@ -34,7 +34,7 @@ void bringup_close(struct bringup *b)
 	b->lock = -1;
 }
 
-// The book owns its instance and lock; here it only borrows them.
+// The store owns its instance and lock; here it only borrows them.
 static int restore_overlay(struct bringup *b, struct err *err)
 {
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
@@ -42,7 +42,7 @@ static int restore_overlay(struct bringup *b, struct err *err)
 	int code = store_open_with(b->instance, -1, &store, err);
 
 	if (code) {
-		b->instance = NULL; // gone with the book
+		b->instance = NULL; // freed with the store
 		return code;
 	}
 	code = store_restore(store, &b->restored, err);
@@ -53,7 +53,24 @@ static int restore_overlay(struct bringup *b, struct err *err)
 	return code;
 }
 
-// Nothing is visible before everything is back; a killed command leaves what instance_sweep removes.
+// Policy and overlay from the state folder. An accepted policy that cannot be restored does not block a new one.
+static int restore_state(struct bringup *b, struct restore *r, const char *name, bool new_policy,
+			 struct err *err)
+{
+	int code = restore_policy(b->instance, r, b->revision, err);
+
+	if (code && !new_policy) {
+		err_hint(err, "weir apply FILE brings another policy");
+		return code;
+	}
+	err_clear(err);
+	if ((code = restore_overlay(b, err)))
+		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
+			 name);
+	return code;
+}
+
+// The instance becomes visible after everything is restored; instance_sweep removes what a killed command leaves.
 static int create(struct bringup *b, struct restore *r, const char *name, uint32_t max_entries,
 		  bool new_policy, struct err *err)
 {
@@ -63,17 +80,7 @@ static int create(struct bringup *b, struct restore *r, const char *name, uint32
 	if (code)
 		return code;
 	b->created = true;
-	code = restore_policy(b->instance, r, b->revision, err);
-	if (code &&
-	    new_policy) { // an accepted one that is no good any more must not keep a new one out
-		err_clear(err);
-		code = 0;
-	}
-	if (code)
-		err_hint(err, "weir apply FILE brings another policy");
-	else if ((code = restore_overlay(b, err)))
-		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
-			 name);
+	code = restore_state(b, r, name, new_policy, err);
 	if (!code)
 		code = instance_publish(b->instance, err);
 	if (code)
@@ -87,41 +94,46 @@ static int check_size(const struct bringup *b, uint32_t max_entries, struct err 
 		return 0;
 	err_refused(err, "instance '%s' runs with --max-entries %u", b->instance->name,
 		    b->instance->meta.max_entries);
-	err_hint(err, "weir detach first; what is blocked is kept");
+	err_hint(err, "weir detach first; entries are kept");
 	return -EBUSY;
+}
+
+static int open_running(struct bringup *b, const char *name, uint32_t max_entries, struct err *err)
+{
+	int code = instance_open(name, &b->instance, err);
+
+	if (code)
+		return code;
+	if ((code = check_size(b, max_entries, err)))
+		return code;
+	if ((code = device_sync(b->instance, err)))
+		return code;
+	if ((code = recover_trial(b->instance, err)))
+		return code;
+	return macs_refresh(b->instance, err);
 }
 
 int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err)
 {
 	CLEANUP_RESTORE struct restore restore = {0};
-	struct bringup b = {.lock = -1};
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	int code = bpffs_ready(err);
 
-	if (!code && !bpffs_exist(name))
-		restore_prepare(name, &restore);
-	if (!code)
-		code = lock_take(name, command, &b.lock, err);
-	if (!code)
-		code = instance_sweep(name, err);
-	if (!code && bpffs_exist(name)) {
-		code = instance_open(name, &b.instance, err);
-		if (!code)
-			code = check_size(&b, max_entries, err);
-		if (!code)
-			code = device_sync(b.instance, err);
-		if (!code)
-			code = recover_trial(b.instance, err);
-		if (!code)
-			code = macs_refresh(b.instance, err);
-	} else if (!code) {
-		code = create(&b, &restore, name, max_entries, new_policy, err);
-	}
-	if (code) {
-		bringup_close(&b);
+	if (code)
 		return code;
-	}
+	if (!bpffs_exist(name))
+		restore_prepare(name, &restore);
+	if ((code = lock_take(name, command, &b.lock, err)))
+		return code;
+	if ((code = instance_sweep(name, err)))
+		return code;
+	code = bpffs_exist(name) ? open_running(&b, name, max_entries, err)
+				 : create(&b, &restore, name, max_entries, new_policy, err);
+	if (code)
+		return code;
 	*ret = b;
+	b = (struct bringup){.lock = -1};
 	return 0;
 }
 
@@ -131,7 +143,7 @@ static int check_link(const struct link *link, struct err *err)
 		return 0;
 	if (link->type == ARPHRD_LOOPBACK)
 		err_refused(err,
-			    "'%s' is the loopback interface: nothing from outside comes in there",
+			    "'%s' is the loopback interface: no packet from outside arrives there",
 			    link->name);
 	else
 		err_refused(err,
@@ -141,17 +153,18 @@ static int check_link(const struct link *link, struct err *err)
 	return -EOPNOTSUPP;
 }
 
-// Who brought it, for detach_stale(). A command killed before this leaves one that stays.
+// Records the policy that brought the interface, for detach_stale(). A command killed before this leaves an
+// interface that stays attached.
 static int note_origin(const struct instance *i, uint32_t generation,
 		       const struct attach_result *result, struct err *err)
 {
-	struct iface row;
-	int code = instance_iface(i, result->number, &row, err);
+	struct iface iface;
+	int code = instance_iface(i, result->number, &iface, err);
 
-	if (code || row.generation == generation || (generation && !result->changed))
+	if (code || iface.generation == generation || (generation && !result->changed))
 		return code;
-	row.generation = generation;
-	return instance_set_iface(i, result->number, &row, err);
+	iface.generation = generation;
+	return instance_set_iface(i, result->number, &iface, err);
 }
 
 static bool is_by_name(const struct instance *i, uint32_t number, const char *name)
@@ -164,8 +177,8 @@ static bool is_by_name(const struct instance *i, uint32_t number, const char *na
 	       reach_is_by_name(&reach, about, number, name);
 }
 
-// *ret: the number of an interface that has our program, else 0. What cannot be looked at is not taken for
-// detached: it would be given up at the end of a trial.
+// *ret: the number of the interface if it runs our program, else 0. An interface that cannot be inspected is not
+// taken for detached: the end of a trial would detach it.
 static int find_held(const struct instance *i, const struct link *link, uint32_t *ret,
 		     struct err *err)
 {
@@ -181,8 +194,8 @@ static int find_held(const struct instance *i, const struct link *link, uint32_t
 	return 0;
 }
 
-// Does attaching change nothing for its packets? It does for a device that got its name since, as policies go
-// by it then, and for one that came with a trial: it stays after that.
+// Whether attaching changes nothing for the packets of the interface. It does for a device that was renamed, since
+// policies go by its name then, and for one that came with a trial, since it stays after the trial.
 static bool is_settled(const struct instance *i, uint32_t held, const char *name)
 {
 	return held && is_by_name(i, held, name) && !(i->knobs->brought >> held & 1);
@@ -197,6 +210,37 @@ static void add_warning(const char *warning, struct attach_result *ret)
 			 warning);
 }
 
+// Everything that may refuse the interface; nothing is changed.
+static int check_attach(const struct bringup *b, const char *ifname, const struct gate *gate,
+			struct link *link, uint32_t *held, char *warning, size_t size,
+			struct err *err)
+{
+	int code = link_get(ifname, link, err);
+
+	if (code)
+		return code;
+	if ((code = check_link(link, err)))
+		return code;
+	if ((code = find_held(b->instance, link, held, err)))
+		return code;
+	if (!gate || is_settled(b->instance, *held, ifname))
+		return 0;
+	return gate_check(b->instance, link, gate, warning, size, err);
+}
+
+// The policies learn the number of the interface and its own MAC addresses before the first packet arrives.
+static int introduce(const struct bringup *b, const struct link *link, uint32_t *ret_number,
+		     struct err *err)
+{
+	int code = attach_reserve(b->instance, link->name, link->index, ret_number, err);
+
+	if (code)
+		return code;
+	if ((code = macs_refresh(b->instance, err)))
+		return code;
+	return generation_introduce(b->instance, *ret_number, link->name, err);
+}
+
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		   uint32_t generation, const struct gate *gate, struct attach_result *ret,
 		   struct err *err)
@@ -205,48 +249,43 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	struct link link;
 	struct err why = {0};
 	uint32_t number, held = 0;
-	int code = link_get(ifname, &link, err);
+	int code = check_attach(b, ifname, gate, &link, &held, warning, sizeof(warning), err);
 
-	if (!code)
-		code = check_link(&link, err);
-	if (!code)
-		code = find_held(b->instance, &link, &held, err);
-	if (!code && gate && !is_settled(b->instance, held, ifname))
-		code = gate_check(b->instance, &link, gate, warning, sizeof(warning), err);
-	if (!code)
-		code = attach_reserve(b->instance, ifname, link.index, &number, err);
-	// First the policies learn which interface it is, and whose frames are its own, then packets come.
-	if (!code)
-		code = macs_refresh(b->instance, err);
-	if (!code)
-		code = generation_introduce(b->instance, number, ifname, err);
-	if (!code && b->trial && !held)
+	if (code)
+		return code;
+	if ((code = introduce(b, &link, &number, err)))
+		return code;
+	if (b->trial && !held)
 		commit_bring(b->instance, number);
-	if (!code)
-		code = attach_interface(b->instance, ifname, link.index, link.driver, mode,
-					fitness_native(&link, mode, &why) ? NULL : &why, ret, err);
-	if (!code && (!b->trial || !ret->changed))
+	code = attach_interface(b->instance, ifname, link.index, link.driver, mode,
+				fitness_native(&link, mode, &why) ? NULL : &why, ret, err);
+	if (code)
+		return code;
+	if (!b->trial || !ret->changed)
 		commit_unbring(b->instance, number);
-	if (!code)
-		add_warning(warning, ret);
-	if (!code && ret->changed)
+	add_warning(warning, ret);
+	if (ret->changed) {
 		fitness_warn(&link, ret);
-	// One made anew under its name was known by another index. Until here any frame was its own.
-	if (!code && ret->changed)
+		// A device that was made anew under its name was known by another index; until here every frame
+		// on it was taken for its own.
 		macs_refresh(b->instance, NULL);
-	return code ? code : note_origin(b->instance, generation, ret, err);
+	}
+	return note_origin(b->instance, generation, ret, err);
 }
 
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err)
 {
 	int code = recover_check(b->instance, err);
 
-	if (!code)
-		code = recover_record(b->instance, err);
-	if (!code)
-		code = commit_try_interfaces(b->instance, trial_ms, err);
-	b->trial = !code;
-	return code;
+	b->trial = false;
+	if (code)
+		return code;
+	if ((code = recover_record(b->instance, err)))
+		return code;
+	if ((code = commit_try_interfaces(b->instance, trial_ms, err)))
+		return code;
+	b->trial = true;
+	return 0;
 }
 
 int bringup_end_try(struct bringup *b, struct err *err)
@@ -272,13 +311,13 @@ int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err
 	*ret_removed = !instance_has_ifaces(b->instance);
 	if (!*ret_removed)
 		return 0;
-	// The maps go: what a command that was cut short left beside the old files is decided now. A record
-	// that still cannot be written is no reason to stay: its own command has failed and said so.
+	// The maps are removed: what a killed command left beside the old files is decided now. A record that still
+	// cannot be written does not keep the instance: its own command has failed and reported it.
 	recover_record(b->instance, NULL);
-	code = store_recover(b->instance, err);
-	if (!code)
-		code = instance_remove(b->instance->name, err);
-	if (!code)
-		revisions_forget(b->instance->name, "");
-	return code;
+	if ((code = store_recover(b->instance, err)))
+		return code;
+	if ((code = instance_remove(b->instance->name, err)))
+		return code;
+	revisions_forget(b->instance->name, "");
+	return 0;
 }
