@@ -58,9 +58,11 @@ static int read_request(struct context *ctx, const struct args *args, struct app
 		.dry_run = args_has(args, "dry-run"),
 	};
 	o->dns = r->dns.options;
-	if (!code)
-		code = overlay_text(args, "note", &o->note, err);
-	return code ? code : policy_trial(args, &o->trial_ms, err);
+	if (code)
+		return code;
+	if ((code = overlay_text(args, "note", &o->note, err)))
+		return code;
+	return policy_trial(args, &o->trial_ms, err);
 }
 
 static void add_attached(struct context *ctx, const struct apply_result *result, bool dry_run,
@@ -230,9 +232,9 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 	if (ctx->verbose)
 		policy_show_cost(ctx, c);
 	report(ctx, &r->options, &result);
-	if (!code && !r->options.dry_run)
-		code = show_open_in(ctx->instance, ctx->out, err);
-	return code;
+	if (code)
+		return code;
+	return r->options.dry_run ? 0 : show_open_in(ctx->instance, ctx->out, err);
 }
 
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)

@@ -125,9 +125,11 @@ static int open_existing(struct context *ctx, struct bringup *b, struct err *err
 {
 	int code = lock_take(ctx->instance, ctx->line, &b->lock, err);
 
-	if (!code)
-		code = instance_open(ctx->instance, &b->instance, err);
-	return code ? code : device_sync(b->instance, err);
+	if (code)
+		return code;
+	if ((code = instance_open(ctx->instance, &b->instance, err)))
+		return code;
+	return device_sync(b->instance, err);
 }
 
 static bool is_named(const struct args *args, const char *ifname)

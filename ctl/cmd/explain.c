@@ -438,9 +438,11 @@ static int ask_hex(struct asked *a, struct err *err)
 	struct explain_question q = {.frame = frame};
 	int code = parse_hex(args_value(a->args, "hex"), frame, &q.length, err);
 
-	if (!code)
-		code = read_question(a, &q, err);
-	return code ? code : ask(a, &q, "", err);
+	if (code)
+		return code;
+	if ((code = read_question(a, &q, err)))
+		return code;
+	return ask(a, &q, "", err);
 }
 
 static int ask_captured(struct asked *a, const struct pcap_packet *p, struct err *err)

@@ -276,9 +276,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		code = bpffs_ready(err);
 	if (!code && again)
 		return refresh(ctx, err);
-	if (!code)
-		code = pool_open(ctx->instance, NULL, &pool, err);
-	return code ? code : show(ctx, &pool, args->words.n ? args->words.at[0] : NULL, err);
+	if (code)
+		return code;
+	if ((code = pool_open(ctx->instance, NULL, &pool, err)))
+		return code;
+	return show(ctx, &pool, args->words.n ? args->words.at[0] : NULL, err);
 }
 
 static const struct args_option options[] = {

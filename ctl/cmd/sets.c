@@ -30,13 +30,15 @@ static int open_set(struct context *ctx, const char *name, struct opened *o, str
 	int code = instance_open(ctx->instance, &o->instance, err);
 
 	o->about = mem_new(struct generation_about);
-	if (!code)
-		code = commit_read(o->instance, &state, err);
-	if (!code)
-		code = generation_read_about(o->instance, state.in_force, o->about, err);
-	if (!code)
-		code = sets_find(o->about, name, &o->set, err);
-	return code ? code : instance_clock(o->instance, &o->clock, err);
+	if (code)
+		return code;
+	if ((code = commit_read(o->instance, &state, err)))
+		return code;
+	if ((code = generation_read_about(o->instance, state.in_force, o->about, err)))
+		return code;
+	if ((code = sets_find(o->about, name, &o->set, err)))
+		return code;
+	return instance_clock(o->instance, &o->clock, err);
 }
 
 struct addrs {

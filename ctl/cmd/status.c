@@ -541,9 +541,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code)
-		code = bpffs_ready(err);
-	return code ? code : run_instance(ctx, args, err);
+	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	return run_instance(ctx, args, err);
 }
 
 static const struct args_option options[] = {

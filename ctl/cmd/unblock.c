@@ -343,13 +343,15 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 	r->intent = (struct intent){
 		.allow = allow, .now_s = (uint64_t)time(NULL), .note = "", .by = ""};
 	code = overlay_kinds(args, allow, kinds_of(allow, true, true), &r->intent.kinds, err);
-	if (!code)
-		code = overlay_text(args, "origin", &r->intent.origin, err);
-	if (!code)
-		code = overlay_text(args, "sync", &r->intent.list, err);
-	if (!code)
-		code = overlay_read_targets(ctx, args, false, false, &r->targets, &bad, err);
-	return code ? code : read_scope(args, r, err);
+	if (code)
+		return code;
+	if ((code = overlay_text(args, "origin", &r->intent.origin, err)))
+		return code;
+	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
+		return code;
+	if ((code = overlay_read_targets(ctx, args, false, false, &r->targets, &bad, err)))
+		return code;
+	return read_scope(args, r, err);
 }
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)

@@ -173,11 +173,13 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		code = candidate_plan(c, i, options.previous, err);
 		options.load = &c->lb.load;
 	}
-	if (!code)
-		code = blame_conntrack(
-			c, generation_load(i, c->image, &options, &c->generation, &c->cost, err),
-			err);
-	return code ? code : test_program_open(i, c->generation, &c->test, err);
+	if (code)
+		return code;
+	if ((code = blame_conntrack(
+		     c, generation_load(i, c->image, &options, &c->generation, &c->cost, err),
+		     err)))
+		return code;
+	return test_program_open(i, c->generation, &c->test, err);
 }
 
 int candidate_check_tracking(const struct candidate *c, struct err *err)
@@ -389,8 +391,10 @@ int candidate_prove(struct candidate *c, const struct instance *i, struct err *e
 	(void)i;
 	for (size_t e = 0; !code && e < c->resolved->n_expects; e++)
 		code = prove_one(c, &c->resolved->expects[e], err);
-	if (!code && diag_errors(c->diag) > before)
-		code = err_input(err, "%zu expect %s failed", diag_errors(c->diag) - before,
-				 diag_errors(c->diag) - before == 1 ? "line" : "lines");
-	return code;
+	if (code)
+		return code;
+	return diag_errors(c->diag) > before
+		       ? err_input(err, "%zu expect %s failed", diag_errors(c->diag) - before,
+				   diag_errors(c->diag) - before == 1 ? "line" : "lines")
+		       : 0;
 }

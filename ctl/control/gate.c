@@ -183,7 +183,9 @@ int gate_check(const struct instance *i, const struct link *link, const struct g
 		return code;
 	now = state.in_force;
 	code = check(i, now, link, gate, ret_warning, size, err);
-	if (!code && state.deadline && now != state.previous)
-		code = check(i, state.previous, link, gate, ret_warning, size, err);
-	return code;
+	if (code)
+		return code;
+	return state.deadline && now != state.previous
+		       ? check(i, state.previous, link, gate, ret_warning, size, err)
+		       : 0;
 }

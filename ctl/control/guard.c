@@ -93,15 +93,15 @@ int guard_collect(const struct session *session, struct guard *ret, struct err *
 
 	*ret = (struct guard){0};
 	code = add_session(ret, session, err);
-	if (!code)
-		code = add_own(ret, err);
-	if (!code)
-		code = add_gateways(ret, err);
-	if (!code)
-		code = add_resolvers(ret, err);
-	if (!code)
-		code = add_time_servers(ret, err);
-	return code;
+	if (code)
+		return code;
+	if ((code = add_own(ret, err)))
+		return code;
+	if ((code = add_gateways(ret, err)))
+		return code;
+	if ((code = add_resolvers(ret, err)))
+		return code;
+	return add_time_servers(ret, err);
 }
 
 void guard_free(struct guard *g)

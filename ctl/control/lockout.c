@@ -229,9 +229,11 @@ int lockout_check(struct candidate *c, const struct instance *i, const struct ap
 
 	l.own = own;
 	candidate_about(c, about);
-	if (!code)
-		code = check_session(&l, err);
-	if (!code)
-		code = check_resolvers(&l, ret, err);
-	return code ? code : check_gateways(c, ret, err);
+	if (code)
+		return code;
+	if ((code = check_session(&l, err)))
+		return code;
+	if ((code = check_resolvers(&l, ret, err)))
+		return code;
+	return check_gateways(c, ret, err);
 }

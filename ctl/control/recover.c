@@ -92,7 +92,9 @@ int recover_record(const struct instance *i, struct err *err)
 	char id[REVISION_ID] = "";
 	int code = commit_read(i, &state, err);
 
-	if (!code && !state.deadline)
-		code = read_about(i, &state, id, err);
-	return code ? code : revisions_recover(i->name, id, err);
+	if (code)
+		return code;
+	if (!state.deadline && (code = read_about(i, &state, id, err)))
+		return code;
+	return revisions_recover(i->name, id, err);
 }
