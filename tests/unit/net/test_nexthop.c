@@ -122,7 +122,7 @@ static void devices_that_cannot_be(void **state)
 		{10, "in another network namespace"},
 		{9, "'wg0', which is not an Ethernet device (wireguard)"},
 		{1, "'lo', which is not an Ethernet device"},
-		{4, "has gone"},
+		{4, "no longer exists"},
 	};
 	struct nexthop hop = {.vlan = 77};
 
