@@ -92,10 +92,10 @@ class Scenario:
             allowed = self.ends if fault is UNHARMED else (*STATUSES, *loader)
             assert outcome.status in allowed, f"exit status {outcome.status}"
             silent = (*self.ends, *LOADER[1:])
-            assert outcome.status in silent or outcome.printed.strip(), "failed without a word"
+            assert outcome.status in silent or outcome.printed.strip(), "failed without a message"
         state = self.whole()
         if outcome.status in self.ends and self.after is not None:
-            assert state == self.after, f"exit status 0, but it is as {state}"
+            assert state == self.after, f"exit status 0, but the state is {state}"
         self.seen.add(state)
         self.go_on(state, fault, outcome)
         if number % FULL_CHECK == 0:

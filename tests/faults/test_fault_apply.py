@@ -45,7 +45,7 @@ class Policy(Scenario):
         self.state = "old"
 
     def identities(self):
-        return dump(self.weir.pins / "identities")
+        return dump(self.weir.bpffs / "identities")
 
     def before(self):
         if self.state != "old" or EVERYTHING:
@@ -58,14 +58,14 @@ class Policy(Scenario):
         for name, passes in PASSES.items():
             if found == passes:
                 return name
-        raise AssertionError(f"packets meet no whole policy: {found}")
+        raise AssertionError(f"packets meet no complete policy: {found}")
 
     def whole(self):
         self.state = "unknown"
         state = self.packets()
         assert list(self.weir.entries()) == [BLOCKED], "the overlay changed"
         dropped = "drop" in self.weir(*QUESTION).stdout.splitlines()[0]
-        assert dropped != PASSES[state][1], "explain says something else than packets"
+        assert dropped != PASSES[state][1], "explain differs from packets"
         self.shown = self.weir("show").stdout
         assert self.shown in POLICIES.values()
         self.state = state
@@ -77,23 +77,23 @@ class Policy(Scenario):
 
     def go_on(self, state, fault, outcome):
         if not outcome.killed and outcome.status and state == "old":
-            assert self.identities() == self.rows, "a failure leaves other rows for counters"
+            assert self.identities() == self.rows, "a failure changes the ids of counters"
         recorded = self.shown == POLICIES[self.accepted(state)]
-        assert recorded or outcome.status, "done, but not on record"
+        assert recorded or outcome.status, "done, but not recorded"
         self.weir("block", LATER)
         self.weir("unblock", LATER)
-        assert len(list((self.weir.pins / "gen").iterdir())) <= 4
+        assert len(list((self.weir.bpffs / "gen").iterdir())) <= 4
         if not recorded:
             self.start_again(state)
 
     def start_again(self, state):
         self.weir("detach")
         assert self.lab.xdp_names()["near0"] is None
-        assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
+        assert not list(self.weir.bpffs.parent.glob(f"{self.weir.name}*")), "objects in bpffs are left"
         self.weir("attach", "near0", "--max-entries", "64")
         wanted = self.accepted(state)
         self.state = self.packets()
-        assert self.state == wanted, "what comes back was not in force"
+        assert self.state == wanted, "the restored state was never in force"
         assert self.weir("show").stdout == POLICIES[wanted]
         assert not list(self.weir.state.rglob("*.new"))
 

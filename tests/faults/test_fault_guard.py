@@ -54,7 +54,7 @@ def test_force_says_that_it_does_not_know(on, targets, tmp_path):
         if "blocked all the same" in outcome.printed:
             assert not outcome.status and "203.0.113.1" in on.entries()
             return
-    pytest.fail("no look of the guard failed")
+    pytest.fail("no check of the guard failed")
 
 
 def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):

@@ -47,7 +47,7 @@ class Attach(Scenario):
         self.weir("detach")
 
     def before(self):
-        if self.weir.pins.exists():
+        if self.weir.bpffs.exists():
             self.weir("detach")
         assert self.whole() == ()
 
@@ -59,12 +59,12 @@ class Attach(Scenario):
             wanted = ATTACHED if name in names else FREE
             assert passes == wanted, f"{names} attached, {name} allows {passes}"
         if names:
-            assert self.weir.pins.exists(), f"{names} attached, and nothing is pinned"
+            assert self.weir.bpffs.exists(), f"{names} attached, and nothing is in bpffs"
             assert set(self.weir.entries()) == set(BLOCKED)
         return names
 
     def leftovers(self):
-        return list(self.weir.pins.parent.glob(f"{self.weir.name}+*"))
+        return list(self.weir.bpffs.parent.glob(f"{self.weir.name}+*"))
 
     def go_on(self, state, fault, outcome):
         if fault.nth % 2:
@@ -75,7 +75,7 @@ class Attach(Scenario):
             assert self.leftovers() == []
         self.weir("detach")
         assert self.whole() == ()
-        assert not self.weir.pins.exists() and self.leftovers() == []
+        assert not self.weir.bpffs.exists() and self.leftovers() == []
 
 
 class AttachOneMore(Attach):

@@ -56,22 +56,22 @@ def batch(folder, lines):
     run(["bpftool", "batch", "file", script])
 
 
-def value_bytes(pin):
-    shown = run(["bpftool", "-j", "map", "show", "pinned", pin]).stdout
+def value_bytes(path):
+    shown = run(["bpftool", "-j", "map", "show", "pinned", path]).stdout
     return int(re.search(r'"bytes_value":(\d+)', shown)[1])
 
 
 def test_map_full_in_the_middle_of_a_batch(pair, weir, tmp_path):
     weir("attach", "near0", "--max-entries", HOSTS)
     weir("block", *OLD)
-    listed, log, pin = tmp_path / "new", tmp_path / "log", weir.pins / "hosts4"
+    listed, log, path = tmp_path / "new", tmp_path / "log", weir.bpffs / "hosts4"
     listed.write_text("\n".join(NEW))
     nth = number_of(weir, ("block", "-f", listed), log, "BPF_MAP_UPDATE_BATCH")
     weir("unblock", "-f", listed)
-    size = value_bytes(pin)
+    size = value_bytes(path)
     strangers = [f"100.64.0.{i}" for i in range(HOSTS - len(OLD) - len(NEW) // 2)]
     with held(weir, ("block", "-f", listed), log, nth) as command:
-        batch(tmp_path, [["map", "update", "pinned", str(pin), "key", *key, "value", *["0"] * size]
+        batch(tmp_path, [["map", "update", "pinned", str(path), "key", *key, "value", *["0"] * size]
                          for key in keys(strangers)])
     assert command.returncode == 2 and "cannot write the overlay: E2BIG" in command.said
     assert set(weir.entries()) == set(OLD)
@@ -83,11 +83,11 @@ def test_map_full_in_the_middle_of_a_batch(pair, weir, tmp_path):
 
 def delete_while(weir, tmp_path, operation, address):
     """unblock of an address whose key is deleted before the command reaches that operation."""
-    log, pin = tmp_path / "log", weir.pins / "hosts4"
+    log, path = tmp_path / "log", weir.bpffs / "hosts4"
     nth = number_of(weir, ("unblock", address), log, operation)
     weir("block", address)
     with held(weir, ("unblock", address), log, nth) as command:
-        batch(tmp_path, [["map", "delete", "pinned", str(pin), "key", *address.split(".")]])
+        batch(tmp_path, [["map", "delete", "pinned", str(path), "key", *address.split(".")]])
     return command
 
 

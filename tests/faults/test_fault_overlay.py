@@ -46,7 +46,7 @@ class Block(Scenario):
                 break
         else:
             raise AssertionError(f"neither before nor after: {dict(zip(PROBES, free))}")
-        assert set(self.weir.entries()) == HELD[name], "list says something else than packets"
+        assert set(self.weir.entries()) == HELD[name], "list differs from packets"
         self.state = name
         return name
 
@@ -59,7 +59,7 @@ class Block(Scenario):
 
     def start_again(self, state):
         self.weir("detach")
-        assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
+        assert not list(self.weir.bpffs.parent.glob(f"{self.weir.name}*")), "objects in bpffs are left"
         self.weir("attach", "near0", "--max-entries", "1000")
         assert self.whole() == state
         assert not list(self.weir.state.rglob("*.new"))

@@ -128,15 +128,15 @@ class Pool(Scenario):
             self.restart((state,) if state == self.after else ("before", self.after))
         self.weir(*self.argv)
         assert self.whole() == self.after
-        assert len(list((self.weir.pins / "gen").iterdir())) <= 4
+        assert len(list((self.weir.bpffs / "gen").iterdir())) <= 4
 
     def restart(self, states):
         """From the files on disk, as after a reboot."""
         self.weir("detach", "--force")
-        assert not list(self.weir.pins.parent.glob(f"{self.weir.name}*")), "pins are left"
+        assert not list(self.weir.bpffs.parent.glob(f"{self.weir.name}*")), "objects in bpffs are left"
         self.weir("attach", "near0", "--max-entries", "64")
         self.learn()
-        assert self.whole() in states, "what comes back was not in force"
+        assert self.whole() in states, "the restored state was never in force"
         assert not list(self.weir.state.rglob("*.new"))
 
     def start_again(self, state):
@@ -186,7 +186,7 @@ class ChangeOnTrial(Change):
             self.restart(("before",))
         self.weir(*self.argv)
         assert self.whole() == self.after
-        assert len(list((self.weir.pins / "gen").iterdir())) <= 4
+        assert len(list((self.weir.bpffs / "gen").iterdir())) <= 4
 
     def start_again(self, state):
         self.restart(("before",))

@@ -55,8 +55,8 @@ def test_apply_against_apply(pair, on, tmp_path):
         last.add(passes[0])
         assert on("show").stdout == paths["ten" if passes[0] else "nine"].read_text()
     assert last == {True, False}
-    assert len(list((on.pins / "gen").iterdir())) <= 3
-    assert len(dump(on.pins / "identities")) == 2
+    assert len(list((on.bpffs / "gen").iterdir())) <= 3
+    assert len(dump(on.bpffs / "identities")) == 2
     assert not list(on.state.rglob("*.new"))
 
 
@@ -67,6 +67,6 @@ def test_attach_against(pair, weir, argv):
         attach = ("attach", "near0", "--max-entries", "64")
         statuses, said = both(weir, *(attach, argv)[::1 if turn % 2 else -1])
         assert set(statuses) <= {0, 1}, said
-        assert weir.pins.exists() == pair.xdp_attached(), said
+        assert weir.bpffs.exists() == pair.xdp_attached(), said
         weir("detach", check=False)
-        assert not list(weir.pins.parent.glob(f"{weir.name}*")) and not pair.xdp_attached()
+        assert not list(weir.bpffs.parent.glob(f"{weir.name}*")) and not pair.xdp_attached()

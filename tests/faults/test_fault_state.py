@@ -213,7 +213,7 @@ def try_damage(pair, weir, apply):
     if done.returncode:
         assert len(done.stderr.splitlines()) == 1, done.stderr
         assert "accepted" in done.stderr or "overlay" in done.stderr, done.stderr
-        assert not weir.pins.exists() and not pair.xdp_attached()
+        assert not weir.bpffs.exists() and not pair.xdp_attached()
         if "/overlay'" in done.stderr:
             (weir.state / "overlay").rename(weir.state / "overlay.away")
         apply(NINE)

@@ -54,7 +54,7 @@ class Client:
         body = await reader.read()
         writer.close()
         if body.decode().strip() != self.backend:
-            raise ValueError(f"{self.backend} says {body!r}")
+            raise ValueError(f"{self.backend} answers {body!r}")
         self.got = len(body)
 
     async def download(self, big, size, rate, started):

@@ -106,7 +106,7 @@ class Sniffer:
                 got.append(data)
                 if last(data):
                     return got + self.received(lambda data: True, wait=0.003)
-        raise AssertionError("the last frame does not arrive")
+        raise AssertionError("the last frame did not arrive")
 
     @staticmethod
     def with_tag(data, ancillary):
@@ -285,7 +285,7 @@ class Weir:
         self.started = []
 
     @property
-    def pins(self):
+    def bpffs(self):
         return pathlib.Path("/sys/fs/bpf/weir", self.name)
 
     @property
@@ -342,8 +342,8 @@ class Weir:
             process.wait()
             process.stdout.close()
         self("detach", "--force", check=False)
-        leftovers = self.pins.parent.glob(f"{self.name}+*")
-        for folder in self.pins, *leftovers, self.state, f"/run/weir/{self.name}":
+        leftovers = self.bpffs.parent.glob(f"{self.name}+*")
+        for folder in self.bpffs, *leftovers, self.state, f"/run/weir/{self.name}":
             shutil.rmtree(folder, ignore_errors=True)
         device = ["dev", self.pair.near_device]
         for mode in ("xdpdrv", "xdpgeneric"):

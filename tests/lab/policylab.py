@@ -79,12 +79,12 @@ def identity_key(identity):
 
 def hits(weir, identity):
     """Packets that a rule matched, by its name or text; None if no counter exists."""
-    rows = {number(one["key"]): number(one["value"]) for one in dump(weir.pins / "identities")}
+    rows = {number(one["key"]): number(one["value"]) for one in dump(weir.bpffs / "identities")}
     row = rows.get(identity_key(identity))
     if row is None:
         return None
     key = ["key", *(str(octet) for octet in row.to_bytes(4, "little"))]
-    found = run(["bpftool", "-j", "map", "lookup", "pinned", weir.pins / "rulecounters", *key])
+    found = run(["bpftool", "-j", "map", "lookup", "pinned", weir.bpffs / "rulecounters", *key])
     return sum(number(one["value"][:8]) for one in json.loads(found.stdout)["values"])
 
 
@@ -93,21 +93,21 @@ def reasons(weir):
     return {row["reason"]: row["packets"] for row in weir.json("stats")["counters"]}
 
 
-def slots(weir):
+def programs(weir):
     """Program ids: [active, previous]."""
-    return [number(one["value"]) for one in dump(weir.pins / "progs")]
+    return [number(one["value"]) for one in dump(weir.bpffs / "progs")]
 
 
 def in_force(weir):
     """Everything that identifies the policy in force, to compare before and after."""
-    pins = sorted(str(path) for path in weir.pins.rglob("*"))
+    objects = sorted(str(path) for path in weir.bpffs.rglob("*"))
     state = {str(path): path.read_bytes() for path in weir.state.rglob("*") if path.is_file()}
     status = weir.json("status")
     for interface in status["interfaces"]:
         interface.pop("in_pps"), interface.pop("dropped_pps")
     shown = weir("show", check=False)
-    rows = dump(weir.pins / "identities")
-    return shown.stdout, status, slots(weir), pins, state, rows, weir("history").stdout
+    rows = dump(weir.bpffs / "identities")
+    return shown.stdout, status, programs(weir), objects, state, rows, weir("history").stdout
 
 
 LOGIN = """

@@ -47,7 +47,7 @@ def test_native_first(pair, weir):
     assert pair.xdp_names()["near0"] == "weir_root"
     assert "xdpgeneric" not in pair.link("show", "near0").stdout
     weir("detach")
-    assert not pair.xdp_attached() and not weir.pins.exists()
+    assert not pair.xdp_attached() and not weir.bpffs.exists()
 
 
 def test_generic_on_demand(pair, weir):
@@ -63,7 +63,7 @@ def test_a_driver_without_native_mode(pair, weir, device):
     device("br0", "type", "bridge")
     line = weir.fails(2, "attach", "br0", "--mode", "native")
     assert "cannot attach to 'br0' in native mode: EOPNOTSUPP" in line
-    assert pair.xdp_names()["br0"] is None and not weir.pins.exists()
+    assert pair.xdp_names()["br0"] is None and not weir.bpffs.exists()
     done = weir("attach", "br0")
     assert "attached to br0, generic mode" in done.stdout
     assert "generic mode, slower: cannot attach to 'br0' in native mode" in done.stderr
@@ -85,7 +85,7 @@ def test_a_bridge_is_warned_about_with_its_ports(pair, weir, device):
 )
 def test_interfaces_that_cannot_be(weir, name, status, words):
     assert words in weir.fails(status, "attach", name)
-    assert not weir.pins.exists()
+    assert not weir.bpffs.exists()
 
 
 def test_only_ethernet(pair, weir):
@@ -105,7 +105,7 @@ def test_all_or_none(pair, weir, device, last):
     device("near7", "type", "veth", "peer", "name", "far7")
     done = weir("attach", "near0", "near7", last, check=False)
     assert done.returncode in (1, 3)
-    assert devices_with_programs(pair) == set() and not weir.pins.exists()
+    assert devices_with_programs(pair) == set() and not weir.bpffs.exists()
     weir("attach", "near0")
     assert weir("attach", "near7", last, check=False).returncode in (1, 3)
     assert devices_with_programs(pair) == {"near0"}
@@ -119,7 +119,7 @@ def test_two_interfaces_come_and_go_one_by_one(pair, weir, device):
     assert devices_with_programs(pair) == {"near7"}
     assert "near0" in weir("detach", "near0").stderr  # the message is absent
     weir("detach", "near7")
-    assert not weir.pins.exists()
+    assert not weir.bpffs.exists()
     weir("detach")
 
 
@@ -130,7 +130,7 @@ def test_two_interfaces_come_and_go_one_by_one(pair, weir, device):
 def test_another_program_is_not_pushed_aside(pair, weir, foreign, mode):
     line = weir.fails(3, "attach", "near0", "--mode", mode)
     assert f"'near0' already carries the XDP program '{foreign}'" in line and "share it: " in line
-    assert pair.xdp_names()["near0"] == foreign and not weir.pins.exists()
+    assert pair.xdp_names()["near0"] == foreign and not weir.bpffs.exists()
 
 
 def test_alone_says_why_everywhere(pair, weir):
@@ -212,7 +212,7 @@ def test_more_than_fits_into_smaller_tables(on):
     on("detach")
     line = on.fails(3, "attach", "near0", "--max-entries", "10")
     assert "limit of 10" in line
-    assert not on.pair.xdp_attached() and not on.pins.exists()
+    assert not on.pair.xdp_attached() and not on.bpffs.exists()
     on("attach", "near0", "--max-entries", "20")
     assert len(on.entries()) == 20
     assert "runs with --max-entries 20" in on.fails(3, "attach", "near0", "--max-entries", "30")
@@ -230,13 +230,13 @@ def test_more_than_fits_into_smaller_tables(on):
 def test_block_that_fails_leaves_nothing_attached(pair, weir, words, status):
     done = weir("block", "-i", "near0", *words, check=False)
     assert done.returncode == status, done.stderr
-    assert not pair.xdp_attached() and not weir.pins.exists()
+    assert not pair.xdp_attached() and not weir.bpffs.exists()
 
 
 def test_block_that_cannot_save_leaves_nothing_attached(pair, weir):
     (weir.state / "overlay.new").mkdir(parents=True)
     assert weir("block", "-i", "near0", BLOCKED, check=False).returncode == 2
-    assert not pair.xdp_attached() and not weir.pins.exists()
+    assert not pair.xdp_attached() and not weir.bpffs.exists()
 
 
 def test_block_attaches_when_told_to(pair, weir):
@@ -250,7 +250,7 @@ def test_without_an_interface_block_names_the_one_to_add(pair, weir):
     for command in ("block", BLOCKED), ("block", "--for", "1m", BLOCKED):
         line = weir.fails(1, *command)
         assert "attached to no interface" in line and "-i near0" in line
-    assert not pair.xdp_attached() and not weir.pins.exists()
+    assert not pair.xdp_attached() and not weir.bpffs.exists()
 
 
 # Pinned objects of others
@@ -266,13 +266,13 @@ def layout_in(meta, layout):
 
 def test_pins_of_another_version(pair, on):
     on("block", BLOCKED)
-    layout_in(on.pins / "meta", 99)
+    layout_in(on.bpffs / "meta", 99)
     for command in ("list",), ("block", OTHER), ("attach", "near0"), ("detach",), ("status",):
         line = on.fails(3, *command)
         assert "another version of Weir (layout 99" in line and "detach --force" in line
     assert pair.free(BLOCKED, OTHER) == [False, True]
     on("detach", "--force")
-    assert not pair.xdp_attached() and not on.pins.exists()
+    assert not pair.xdp_attached() and not on.bpffs.exists()
     on("attach", "near0")
     assert pair.free(BLOCKED) == [False]
 
@@ -281,7 +281,7 @@ def test_pins_of_another_version(pair, on):
 @pytest.mark.parametrize("layout", [6, 99])
 def test_pins_whose_meta_has_another_size(pair, on, size, layout):
     """The kernel writes a value of the size of the map, whatever room the reader has."""
-    meta = on.pins / "meta"
+    meta = on.bpffs / "meta"
     meta.unlink()
     run(["bpftool", "map", "create", meta, "type", "array", "key", "4", "value", size, "entries", "1",
          "name", "weir_meta"])
@@ -292,15 +292,15 @@ def test_pins_whose_meta_has_another_size(pair, on, size, layout):
         done = run(argv, check=False)
         assert done.returncode == 3 and f"(layout {layout}" in done.stderr, done.stderr
     on("detach", "--force")
-    assert not pair.xdp_attached() and not on.pins.exists()
+    assert not pair.xdp_attached() and not on.bpffs.exists()
 
 
 def test_a_lost_pin_is_named_with_the_way_out(pair, on):
-    (on.pins / "hosts6").unlink()
+    (on.bpffs / "hosts6").unlink()
     line = on.fails(2, "list")
     assert "'hosts6'" in line and "detach --force" in line
     on("detach", "--force")
-    assert not pair.xdp_attached() and not on.pins.exists()
+    assert not pair.xdp_attached() and not on.bpffs.exists()
 
 
 def test_another_network_namespace_is_refused(pair, on):
@@ -389,4 +389,4 @@ def test_a_kernel_without_bpf_from_the_start(pair, weir, command):
     done = weir(*command, check=False, preexec_fn=without_bpf)
     refused(done)
     assert "has no BPF" in done.stderr
-    assert not pair.xdp_attached() and not weir.pins.exists()
+    assert not pair.xdp_attached() and not weir.bpffs.exists()

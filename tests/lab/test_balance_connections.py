@@ -71,7 +71,7 @@ def downloads(balancer, node, dead=None):
     print(f"\n{COUNT} downloads in {time.monotonic() - start:.0f} s, changes for {changed:.0f} s, "
           f"{len(results) - len(old)} newcomers; pins at most {max(most)}, full tracking "
           f"{len(results)} ({COUNT} at any time)")
-    assert changed < SECONDS + 5, "downloads were over before the changes were"
+    assert changed < SECONDS + 5, "downloads ended before the changes"
     if not dead:
         assert not failed(results), failed(results)
         return

@@ -144,7 +144,7 @@ def test_ack_flood_while_the_ring_changes(balancer, small):
 
 def slots(node):
     """The words of the ring of the policy in force."""
-    folder = max(node.pins.glob("gen/*"), key=lambda path: int(path.name))
+    folder = max(node.bpffs.glob("gen/*"), key=lambda path: int(path.name))
     rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "rings"]).stdout)
     return [row["value"] for row in rows]
 

@@ -43,7 +43,7 @@ def leave_and_return(balancer, nodes, seconds=1.0):
     time.sleep(seconds)
     before = packets(nodes[0])
     time.sleep(0.3)
-    assert packets(nodes[0]) == before, "the first still gets packets"
+    assert packets(nodes[0]) == before, "the first node still gets packets"
     balancer.route("reset")
     time.sleep(seconds)
 
@@ -65,7 +65,7 @@ def test_a_node_leaves_and_returns(balancer, nodes):
         time.sleep(0.5)
         before = [packets(node) for node in nodes]
         time.sleep(1)
-        assert all(packets(node) > was for node, was in zip(nodes, before)), "one has no part in it"
+        assert all(packets(node) > was for node, was in zip(nodes, before)), "a node gets no packets"
         for _ in range(5 if FULL else 1):
             leave_and_return(balancer, nodes)
         results = crowd.results()

@@ -192,7 +192,7 @@ def reboot(node):
     run(["ip", "-n", node.pair.near_netns, "link", "set", "dev", "net0", "xdpdrv", "off"], check=False)
     run(["ip", "-n", node.pair.near_netns, "-force", "link", "set", "dev", "net0", "xdp", "off"],
         check=False)
-    for folder in [node.pins, *node.pins.parent.glob(f"{node.name}+*"), f"/run/weir/{node.name}"]:
+    for folder in [node.bpffs, *node.bpffs.parent.glob(f"{node.name}+*"), f"/run/weir/{node.name}"]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -284,7 +284,7 @@ def test_a_damaged_file_is_refused(balancer, node, path, name):
         node("detach", "--force", check=False)
         file.write_bytes(content)
         assert f"/{name}'" in node.fails(2, "attach", "net0"), content
-        assert not node.pins.exists()
+        assert not node.bpffs.exists()
     file.write_bytes(whole.rpartition(b"sum ")[0])  # as older versions wrote it
     node("attach", "net0")
     assert node.service()["fingerprint"] == mark

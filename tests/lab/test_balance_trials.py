@@ -155,7 +155,7 @@ def test_overrides_and_a_volatile_trial(node, apply):
 
 def told(node, backend):
     """What the datapath is told about a backend: `state` in struct backend. 0: up, 1: it gets no new flows."""
-    folder = max(node.pins.glob("gen/*"), key=lambda path: int(path.name))
+    folder = max(node.bpffs.glob("gen/*"), key=lambda path: int(path.name))
     rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "backends"]).stdout)
     rows = [bytes(int(byte, 16) for byte in row["value"]) for row in rows]
     return [row[19] for row in rows if row[:4] == socket.inet_aton(backend)]

@@ -95,7 +95,7 @@ def test_a_stopped_command_does_not_prevent_a_detach(pair, on):
     with locked(on):
         done = on("detach", "--force")
         assert "pid 4711, weir block; removed all the same" in done.stderr
-    assert not pair.xdp_attached() and not on.pins.exists()
+    assert not pair.xdp_attached() and not on.bpffs.exists()
     assert pair.free(BLOCKED) == [True]
 
 

@@ -119,7 +119,7 @@ def test_json_without_an_instance(weir, command):
     words = ["192.0.2.1"] if command.endswith(("block", "allow", "explain")) else []
     assert "error" in weir.json(command, *words, status=1)
     assert "error" not in weir.json("detach")
-    assert not weir.pins.exists()
+    assert not weir.bpffs.exists()
 
 
 FAILURES = [

@@ -145,7 +145,7 @@ def test_two_devices_swap_names(two, pair):
     assert states(two) == {"two": "held"}
     pair.send_from_far()
     two("detach")
-    assert not two.pins.exists() and pair.xdp_names()["two"] is None
+    assert not two.bpffs.exists() and pair.xdp_names()["two"] is None
 
 
 @pytest.mark.parametrize("same_index", [False, True])
@@ -212,7 +212,7 @@ def test_a_device_that_moved_without_a_link(two, pair):
     details = json.loads(pair.near(["ip", "-j", "-d", "link", "show", "one"]).stdout)[0]
     run(["bpftool", "prog", "pin", "id", str(details["xdp"]["prog"]["id"]), held])
     try:
-        (two.pins / "links" / "1").unlink()
+        (two.bpffs / "links" / "1").unlink()
         wait_until(lambda: pair.xdp_names()["one"] is None)
         pair.near(["bpftool", "net", "attach", mode, "pinned", held, "dev", "one"])
     finally:

@@ -226,10 +226,10 @@ def test_the_overlay_by_packet(running):
 
 def moving_maps(weir):
     """The contents of every map that real packets change."""
-    paths = [weir.pins / name for name in ("counters", "rulecounters", "hosts4")]
+    paths = [weir.bpffs / name for name in ("counters", "rulecounters", "hosts4")]
     for name in ("meters", "buckets", "logpace"):
-        paths += weir.pins.glob(f"gen/*/{name}")
-    paths += weir.pins.glob("sets/*")
+        paths += weir.bpffs.glob(f"gen/*/{name}")
+    paths += weir.bpffs.glob("sets/*")
     assert len(paths) >= 7
     return {
         path: run(["bpftool", "-j", "map", "dump", "pinned", path], env=TOOLS).stdout

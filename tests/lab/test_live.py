@@ -39,7 +39,7 @@ def test_live_shows_counters_and_leaves_nothing(pair, weir, number):
     seen = packets_in(views[-1])
     assert seen[BLOCKED4] >= 20 and seen[BLOCKED6] >= 7 and "blocked.lab" in views[-1]
     assert "unblocked" in views[-1]
-    assert not pair.xdp_attached() and not weir.pins.exists()
+    assert not pair.xdp_attached() and not weir.bpffs.exists()
     assert all(pair.free(BLOCKED4, BLOCKED6))
 
 

@@ -472,10 +472,10 @@ def test_a_dynamic_set_holds_what_it_says(pair, apply, weir):
 
 def test_a_dynamic_set_goes_with_the_policy_that_names_it(apply, weir):
     apply("set gone dynamic\ndrop from @gone")
-    assert list(weir.pins.glob("gen/*/dynamic/gone"))
+    assert list(weir.bpffs.glob("gen/*/dynamic/gone"))
     for host in range(1, 4):  # one is kept for rollback, the next command removes it
         apply(f"drop from 192.0.2.{host}")
-    assert not list(weir.pins.rglob("gone"))
+    assert not list(weir.bpffs.rglob("gone"))
 
 
 # Default drop, and what it does not block.

@@ -13,7 +13,7 @@ import pytest
 
 from labnet import Pair, WEIR, run
 from policylab import (
-    MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, logged_in, ping, slots, udp,
+    MARK, OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, in_force, logged_in, ping, programs, udp,
 )
 
 BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"  # blocked.lab
@@ -67,7 +67,7 @@ def test_a_failure_on_a_fresh_host_leaves_nothing(pair, weir, tmp_path):
     apply = Policies(weir, tmp_path)
     apply.fails(1, f"{NINE}\nexpect pass udp from {SOURCE4} to {Pair.near4} port 9")
     assert "near9" in apply.fails(1, NINE, devices="near9")
-    assert not weir.pins.exists() and not pair.xdp_attached()
+    assert not weir.bpffs.exists() and not pair.xdp_attached()
 
 
 def test_all_errors_of_a_file_in_one_run(apply):
@@ -227,9 +227,9 @@ def test_a_policy_without_an_interface_says_that_no_packet_meets_it(weir, tmp_pa
 
 def lasting(on):
     """in_force(), without objects of the previous policy in bpffs and records that are not accepted."""
-    shown, status, programs, _, state, rows, history = in_force(on)
+    shown, status, running, _, state, rows, history = in_force(on)
     state = {path: text for path, text in state.items() if ".new/" not in path}
-    return shown, status, programs, state, rows, history
+    return shown, status, running, state, rows, history
 
 
 def same(on, apply, *options):
@@ -349,13 +349,13 @@ def test_a_killed_apply_is_not_taken_for_whole(on, apply):
     seen = set()
     for count in writes[-6:]:
         apply(NINE)
-        before = slots(on)[0]
+        before = programs(on)[0]
         apply.write(TEN)
         inject = f"inject=bpf:signal=KILL:when={count}"
         died = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, *on.argv("apply", apply.path)],
                    check=False)
         assert died.returncode == -9
-        switched = slots(on)[0] != before
+        switched = programs(on)[0] != before
         seen.add((switched, on.json("apply", apply.path)["changed"]))
         same(on, apply)
     assert (True, True) in seen and (False, False) not in seen, seen
@@ -417,10 +417,10 @@ def test_confirm_keeps_it(pair, on, apply):
 def test_one_trial_at_a_time(pair, on, apply):
     apply(NINE)
     apply(TEN, "--confirm=60s")
-    there = slots(on)
+    there = programs(on)
     printed = apply.fails(3, "drop from any")
     assert "trial by root (" in printed and "ends in" in printed and "weir confirm" in printed
-    assert slots(on) == there and ports(pair) == PASSES_NINE
+    assert programs(on) == there and ports(pair) == PASSES_NINE
     on("confirm")
     apply(NINE)
     assert ports(pair) == PASSES_TEN

@@ -255,7 +255,7 @@ def test_a_restore_cuts_off_no_login(pair, second, weir, apply):
     weir("detach")
     status, printed = from_afar(pair, weir, "attach", "near0", "near1")
     assert status == 3 and "default" in printed, printed
-    assert on_near1(pair) is None and not weir.pins.exists()
+    assert on_near1(pair) is None and not weir.bpffs.exists()
     everywhere(weir("attach", "near0") and weir, apply, f"default drop\npass from {FAR1}")
     weir("detach")
     status, printed = from_afar(pair, weir, "attach", "near1")
@@ -425,7 +425,7 @@ def test_a_restore_on_trial(pair, second, weir, apply):
     status, printed = logged_in(pair, FAR1, argv, NEAR1)
     assert status == 3 and f"your own login from {FAR1} is cut off on 'near1' now" in printed, printed
     assert "near1 is detached" in printed
-    assert on_near1(pair) is None and not weir.pins.exists()
+    assert on_near1(pair) is None and not weir.bpffs.exists()
 
 
 def test_one_trial_at_a_time(pair, second, weir, apply):

@@ -102,4 +102,4 @@ def test_a_trial_that_ran_out_does_before_the_pool_changes(weir, apply, command)
 def test_the_end_of_the_first_trial_leaves_a_host_without_weir(weir, apply):
     apply(NINE, "--confirm=60s", devices=BOTH)
     assert "the empty policy" in weir("rollback").stdout
-    assert not weir.pins.exists()
+    assert not weir.bpffs.exists()

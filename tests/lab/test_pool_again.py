@@ -77,7 +77,7 @@ def test_the_same_policy_again_renews_next_hops_and_no_more(node, pair, tmp_path
     revision = node.json("history")["current"]
     again = node.json("apply", path)
     assert (again["changed"], again["revision"]) == (False, revision)
-    assert any("stays drained by hand" in text for text in again["warnings"])
+    assert any("stays drained; " in text for text in again["warnings"])
     pair.near(["ip", "neigh", "replace", ONE, "lladdr", "02:77:00:00:00:07", "dev", "near0",
                "nud", "permanent"])
     try:
@@ -89,9 +89,9 @@ def test_the_same_policy_again_renews_next_hops_and_no_more(node, pair, tmp_path
     assert node.json("history")["current"] == revision
 
 
-@pytest.mark.parametrize("pin", ["balance", "kept-services", "kept-members", "services", "flows/www"])
-def test_nothing_begins_anew_where_a_pin_is_lost(node, tmp_path, pin):
-    (node.pins / "gen" / "2" / pin).unlink()
+@pytest.mark.parametrize("name", ["balance", "kept-services", "kept-members", "services", "flows/www"])
+def test_nothing_starts_afresh_without_an_object_in_bpffs(node, tmp_path, name):
+    (node.bpffs / "gen" / "2" / name).unlink()
     for command in ["service"], ["drain", ONE], ["apply", tmp_path / "lab.weir"]:
         done = node(*command, check=False)
         assert done.returncode == 2 and re.search("lost (its|their) pin", done.stderr), done.stderr
@@ -129,6 +129,6 @@ def test_others_go_on_while_an_attach_asks_for_neighbours(node):
         time.sleep(0.5)
         with open(f"/run/weir/{node.name}/lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert attach.poll() is None, "nothing was waited for"
+        assert attach.poll() is None, "the command did not wait"
     assert attach.returncode == 0
     assert len(backends(node)) == 2

@@ -268,7 +268,7 @@ def test_a_routing_header_leads_through_the_router(router, weir, apply):
     """It is addressed to the router, which forwards it to the next segment."""
     switches = [f"net.ipv6.conf.{name}.seg6_enabled" for name in ("all", "near0")]
     if router.near(["sysctl", "-qw", *(f"{name}=1" for name in switches)], check=False).returncode:
-        pytest.skip("this kernel knows no segment routing")
+        pytest.skip("this kernel has no segment routing")
     header = IPv6ExtHdrSegmentRouting(addresses=[INNER6, Pair.near6], segleft=1, lastentry=1)
     frames = [packet(header / inner, Pair.far6, dst=Pair.near6, hlim=255)
               for inner in [*DISCOVERY, ICMPv6TimeExceeded() / QUOTE6]]
