@@ -29,7 +29,6 @@ struct command {
 	const char *text;                   // further paragraphs of `weir help COMMAND`; NULL: none
 	const struct args_option *options;  // ended by an option without name; NULL: none
 	const struct args_foreign *foreign; // ended by one without name; NULL: none
-	bool plain_stdout; // prints something that is not text or JSON from `out` (list --plain)
 	// 0, or a negative errno with err set. Results have gone to ctx->out.
 	int (*run)(struct context *ctx, const struct args *args, struct err *err);
 };

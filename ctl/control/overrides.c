@@ -183,7 +183,7 @@ static bool is_named(const struct lb_override *h, const struct lb_state *b)
 	return m && !m->gone;
 }
 
-void overrides_keep_named(struct overrides *overrides, const struct lb_state *b, uint64_t wall_s)
+static void keep_named(struct overrides *overrides, const struct lb_state *b, uint64_t wall_s)
 {
 	size_t kept = 0;
 
@@ -205,6 +205,6 @@ int overrides_forget_unnamed(const char *instance, const struct lb_state *b, str
 
 	if (code)
 		return code;
-	overrides_keep_named(&overrides, b, (uint64_t)time(NULL));
+	keep_named(&overrides, b, (uint64_t)time(NULL));
 	return overrides.n < before ? overrides_write(instance, &overrides, err) : 0;
 }

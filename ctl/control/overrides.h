@@ -18,9 +18,8 @@ struct overrides {
 int overrides_read(const char *instance, struct overrides *ret, struct err *err);
 // Replaces the file. The caller holds the lock.
 int overrides_write(const char *instance, const struct overrides *overrides, struct err *err);
-// Forgets what was set for backends that the policy does not name, and what is over. `b` NULL: it has no services.
-void overrides_keep_named(struct overrides *overrides, const struct lb_state *b, uint64_t wall_s);
-// The same with the file on disk, read and replaced. The caller holds the lock. 0 or -errno with err set.
+// Removes the overrides from the file that have expired, or whose backend the policy does not name. `b` NULL:
+// the policy has no services. The caller holds the lock. 0 or -errno with err set.
 int overrides_forget_unnamed(const char *instance, const struct lb_state *b, struct err *err);
 
 // Is what is set in a member of a service on disk too?
