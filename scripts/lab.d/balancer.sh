@@ -16,7 +16,7 @@
 # Only the MTU limits the length of an encapsulated packet.
 # dr: the backends and net0 of the balancers (then 10.78.2.201 ...) are in one segment, the bridge lan0 of the
 # router, because in this mode a balancer changes only MAC addresses.
-# --arms 2: net0 of a balancer is a link of its own in every mode. A second device, back0, leads to the backends,
+# --nics 2: net0 of a balancer is a link of its own in every mode. A second device, back0, leads to the backends,
 # so packets for backends leave through another device than they arrived on.
 
 kind_commands=(nginx iperf3 openssl ss)
@@ -28,12 +28,12 @@ service_ports='7, 80, 443'
 # Options, hosts
 
 kind_options() {
-	: "${options[mode]=dr}" "${options[backends]=3}" "${options[nodes]=1}" "${options[arms]=1}"
+	: "${options[mode]=dr}" "${options[backends]=3}" "${options[nodes]=1}" "${options[nics]=1}"
 	: "${options[v6]=0}"
 	[[ ${options[mode]} == @(dr|ipip|gue) ]] || wrong "invalid mode '${options[mode]}': dr, ipip or gue"
 	check_number backends 64
 	check_number nodes 8
-	check_number arms 2
+	check_number nics 2
 	declare -A overhead=([dr]=0 [ipip]=40 [gue]=80)
 	: "${options[link-mtu]=$((mtu + overhead[${options[mode]}]))}"
 	is_mtu "${options[link-mtu]}" || wrong "invalid link MTU '${options[link-mtu]}'"
@@ -56,7 +56,7 @@ backends() {
 
 # in_segment HOST DEVICE: is the device connected to lan0?
 in_segment() {
-	[[ ${options[mode]} == dr && ($1 == backend* || $2 == back0 || ${options[arms]} == 1) ]]
+	[[ ${options[mode]} == dr && ($1 == backend* || $2 == back0 || ${options[nics]} == 1) ]]
 }
 
 # The third number of the address of a balancer's net0.
@@ -123,10 +123,10 @@ add_balancer() {
 	connect "$host" net0 "$host" "$(front_net)" $((200 + $1))
 	ip -n "$name-$host" route add default via "10.78.$(front_net).254"
 	ip -n "$name-$host" route add default via "fd78:$(front_net)::254"
-	((options[arms] == 1)) || add_second_arm "$1" "$host"
+	((options[nics] == 1)) || add_second_nic "$1" "$host"
 }
 
-add_second_arm() {
+add_second_nic() {
 	local host=$2
 	add_link "$host" back0 "$(mac_of 01 02 "$1")" router "$host-back" "$(mac_of 01 03 "$1")" \
 		"${options[link-mtu]}"
@@ -308,8 +308,8 @@ count_of() {
 
 kind_status() {
 	local host bad=0
-	printf 'mode      %s; %s, %s, arms %s; namespaces: %s-HOST\n' "${options[mode]}" \
-		"$(count_of nodes)" "$(count_of backends)" "${options[arms]}" "$name"
+	printf 'mode      %s; %s, %s, nics %s; namespaces: %s-HOST\n' "${options[mode]}" \
+		"$(count_of nodes)" "$(count_of backends)" "${options[nics]}" "$name"
 	printf 'VIPs      %s %s, ports %s, 5201 (iperf3); on lo of each backend\n' "$vip4" "$vip6" \
 		"$service_ports"
 	printf 'clients   %s\n' "10.78.0.2 fd78::2 ${client_networks[*]}"

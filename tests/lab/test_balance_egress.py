@@ -15,7 +15,7 @@ SIZE = 3_000_000
 
 @pytest.fixture(name="served")
 def serving(tmp_path):
-    """served({"arms": 2}, OPTION of attach...): a lab, and Weir with the service web on it."""
+    """served({"nics": 2}, OPTION of attach...): a lab, and Weir with the service web on it."""
     with contextlib.ExitStack() as stack:
 
         def serve(options, *attach, number=2):
@@ -63,7 +63,7 @@ def doctor(node):
 
 @pytest.mark.parametrize("mode, v6", [("dr", False), ("ipip", False), ("gue", False), ("gue", True)])
 def test_a_second_device(served, tmp_path, mode, v6):
-    lab, node = served({"mode": mode, "arms": 2, **({"v6": True} if v6 else {})})
+    lab, node = served({"mode": mode, "nics": 2, **({"v6": True} if v6 else {})})
     reach_all(lab, node, tmp_path)
     assert all(one["next_hop"].startswith("back0 ") for one in node.service()["backends"])
     assert [(one["carries"], one.get("mode")) for one in devices(node).values()] == [
@@ -78,7 +78,7 @@ def test_a_second_device(served, tmp_path, mode, v6):
 
 @pytest.mark.parametrize("mode", ["dr", "gue"])
 def test_a_second_device_in_generic_mode(served, tmp_path, mode):
-    lab, node = served({"mode": mode, "arms": 2}, "--mode", "generic")
+    lab, node = served({"mode": mode, "nics": 2}, "--mode", "generic")
     lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
     reach_all(lab, node, tmp_path)
     assert not any("lost" in device for device in devices(node).values())
@@ -86,7 +86,7 @@ def test_a_second_device_in_generic_mode(served, tmp_path, mode):
 
 def test_generic_mode_needs_nothing_at_the_other_end(served, tmp_path):
     """The stack sends: a device that does not accept XDP frames neither matters nor raises an alarm."""
-    lab, node = served({"mode": "dr", "arms": 2}, "--mode", "generic")
+    lab, node = served({"mode": "dr", "nics": 2}, "--mode", "generic")
     lab.on("balancer1", ["ethtool", "-K", "net0", "gro", "off"])
     other_end(lab, "balancer1-back", program=False)
     again = node.json("service", "--refresh")
@@ -96,7 +96,7 @@ def test_generic_mode_needs_nothing_at_the_other_end(served, tmp_path):
     reach_all(lab, node, tmp_path)
 
 
-@pytest.mark.parametrize("options", [{"mode": "dr", "arms": 2}, {"mode": "gue", "v6": True}])
+@pytest.mark.parametrize("options", [{"mode": "dr", "nics": 2}, {"mode": "gue", "v6": True}])
 def test_partial_checksums_are_completed(served, tmp_path, options):
     """As a client on the same machine sends them: no device on the path completes the checksum."""
     lab, node = served(options)
@@ -117,7 +117,7 @@ def other_end(lab, device, program):
 
 
 def test_what_a_redirect_loses_is_told(served):
-    lab, node = served({"mode": "dr", "arms": 2}, number=1)
+    lab, node = served({"mode": "dr", "nics": 2}, number=1)
     assert lab.answers(lab.vip4) and not alarms(node)
     other_end(lab, "balancer1-back", program=False)
     assert not lab.answers(lab.vip4)

@@ -86,7 +86,7 @@ def test_uploads_in_generic_mode(served, tmp_path):
 
 def test_uploads_with_a_second_device(served, tmp_path):
     """Notices of routers arrive on the device of the backends: the policy must be active there as well."""
-    lab, node = served("gue", devices="net0, back0", arms=2)
+    lab, node = served("gue", devices="net0, back0", nics=2)
     assert not any("routers" in text for text in node.json("service", "--refresh")["notices"])
     narrow(lab)
     check_told(lab, node, tmp_path)

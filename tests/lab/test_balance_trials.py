@@ -17,7 +17,7 @@ LINES = ["idle 30s", "pins 65536"]
 @pytest.fixture(scope="module", name="balancer")
 def shared_lab():
     """Clients are on net0, backends on back0; they can also be reached by the router on net0."""
-    with running_balancer(mode="ipip", arms=2, backends=2) as lab:
+    with running_balancer(mode="ipip", nics=2, backends=2) as lab:
         yield lab
 
 

@@ -93,18 +93,18 @@ def test_iperf3(labs):
     lab.route("reset")
 
 
-@pytest.mark.parametrize("arms", [1, 2])
+@pytest.mark.parametrize("nics", [1, 2])
 @pytest.mark.parametrize("mode", MODES)
-def test_all_networks_reach_each_other(new, mode, arms):
-    lab = new(mode=mode, arms=arms, backends=2, nodes=2)
-    front = 2 if mode == "dr" and arms == 1 else 1
+def test_all_networks_reach_each_other(new, mode, nics):
+    lab = new(mode=mode, nics=nics, backends=2, nodes=2)
+    front = 2 if mode == "dr" and nics == 1 else 1
     for net, host in (front, 201), (front, 202), (2, 1), (2, 2):
         for address in f"10.78.{net}.{host}", f"fd78:{net}::{host}":
             assert ping(lab, "client", address)
             assert ping(lab, "balancer1", address)
             assert ping(lab, "backend2", address)
     route = lab.on("balancer1", ["ip", "route", "get", "10.78.2.1"]).stdout
-    assert (" dev back0 " in route) == (arms == 2)
+    assert (" dev back0 " in route) == (nics == 2)
 
 
 def ping(lab, host, address, *options):
@@ -136,10 +136,10 @@ __attribute__((section("xdp.frags"), used)) int stand_in(struct xdp_md *ctx)
 """
 
 
-@pytest.mark.parametrize("arms", [1, 2])
-def test_what_a_balancer_sends_by_xdp_arrives(new, tmp_path, arms):
-    lab = new(arms=arms, backends=2)
-    out = device_index(lab, "balancer1", "back0") if arms == 2 else 0
+@pytest.mark.parametrize("nics", [1, 2])
+def test_what_a_balancer_sends_by_xdp_arrives(new, tmp_path, nics):
+    lab = new(nics=nics, backends=2)
+    out = device_index(lab, "balancer1", "back0") if nics == 2 else 0
     clang = ["clang", "-O2", "-target", "bpf", f"-DOUT={out}", "-DBACKEND=2"]
     run([*clang, "-x", "c", "-", "-c", "-o", tmp_path / "in.o"], input=STAND_IN)
     lab.attach("balancer1", "net0", tmp_path / "in.o")
@@ -352,7 +352,7 @@ def test_up_replaces_a_larger_lab(new):
 
 
 def test_down_leaves_nothing(new):
-    lab = new(mode="ipip", arms=2)
+    lab = new(mode="ipip", nics=2)
     assert len(traces(lab.name)) >= 10
     lab.down()
     assert traces(lab.name) == []
