@@ -14,6 +14,7 @@
 #include "ctl/control/pcap.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/policy/rule_text.h"
 
 #include <linux/bpf.h>
 
@@ -168,7 +169,7 @@ static void show_conditions(const struct asked *a, const struct resolved_rule *r
 {
 	struct text line = {0};
 
-	explain_add_conditions(&line, a->e.c->resolved, rule);
+	rule_text_conditions(&line, a->e.c->resolved, rule);
 	out_set_string(a->ctx->out, "conditions", line.len ? text_get(&line) : NULL);
 	if (line.len)
 		out_line(a->ctx->out, "  conditions:  %s", text_get(&line));

@@ -65,7 +65,7 @@ static void add_vips(struct vip_list *l, const struct resolved_addresses *vips)
 	end(l);
 }
 
-static void add_protocols(struct vip_list *l, const struct resolved_proto *p)
+static void add_protocols(struct vip_list *l, const struct resolved_bits *p)
 {
 	begin(l, "protocols");
 	for (unsigned proto = 0; proto < 256; proto++) {

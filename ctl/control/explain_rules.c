@@ -2,7 +2,7 @@
 // Sets and rules as they apply to an address.
 #include "ctl/control/explain_rules.h"
 
-#include "ctl/base/num.h"
+#include "ctl/policy/fields.h"
 
 static struct prefix prefix_of4(const struct resolved_prefix4 *p)
 {
@@ -78,32 +78,26 @@ void explain_add_entry(struct text *t, const struct resolved *r, const struct ex
 
 // ---- rules ----------------------------------------------------------------------------------------
 
-static bool has_fields(const struct resolved_rule *rule)
+// Does the rule ask for anything but this side's address?
+static bool asks_for_more(const struct resolved_rule *rule, enum ast_field side)
 {
-	return rule->sport.given || rule->dport.given || rule->proto.given || rule->icmp_given ||
-	       rule->flags.given || rule->vlan.given || rule->on_given || rule->ethertype.given ||
-	       rule->fragment;
-}
-
-static bool has_conditions(const struct resolved_rule *rule)
-{
-	return rule->length.given || rule->ttl.given || rule->dscp_given || rule->established ||
-	       rule->probability_given || rule->limit.given ||
-	       rule->from.kind == RESOLVED_DYNAMIC || rule->to.kind == RESOLVED_DYNAMIC;
+	for (enum ast_field field = 0; field < AST_RULE_FIELDS; field++)
+		if (field_is_condition(rule, field) || (field != side && field_given(rule, field)))
+			return true;
+	return false;
 }
 
 enum explain_scope explain_scope(const struct resolved *r, const struct resolved_rule *rule,
 				 const struct prefix *p, bool to, struct explain_entry *ret)
 {
 	const struct resolved_address *side = to ? &rule->to : &rule->from;
-	const struct resolved_address *other = to ? &rule->from : &rule->to;
 
 	ret->list = NULL;
 	if (rule->impossible)
 		return EXPLAIN_NONE;
 	if (side->kind == RESOLVED_SET && !explain_holds(&r->addresses[side->index], p, ret))
 		return EXPLAIN_NONE;
-	if (other->kind != RESOLVED_ANY || has_fields(rule) || has_conditions(rule))
+	if (asks_for_more(rule, to ? AST_TO : AST_FROM))
 		return EXPLAIN_SOME;
 	return EXPLAIN_ALL;
 }
@@ -126,96 +120,4 @@ size_t explain_decider(const struct resolved *r, size_t first, size_t last, cons
 	}
 	*ret_before = before;
 	return i;
-}
-
-// ---- conditions -----------------------------------------------------------------------------------
-
-static void add_gap(struct text *t, size_t start)
-{
-	if (t->len > start)
-		text_add(t, ", ");
-}
-
-static void add_set(struct text *t, size_t start, const struct resolved *r,
-		    const struct resolved_address *side, const char *word)
-{
-	if (side->kind != RESOLVED_DYNAMIC)
-		return;
-	add_gap(t, start);
-	text_addf(t, "%s @%s", word, r->dynamics[side->index].name);
-}
-
-static void add_span(struct text *t, size_t start, const struct resolved_span *span,
-		     const char *word)
-{
-	if (!span->given)
-		return;
-	add_gap(t, start);
-	text_addf(t, "%s %u", word, span->first);
-	if (span->last != span->first)
-		text_addf(t, "-%u", span->last);
-}
-
-static void add_dscp(struct text *t, size_t start, const struct resolved_rule *rule)
-{
-	const char *gap = " ";
-
-	if (!rule->dscp_given)
-		return;
-	add_gap(t, start);
-	text_add(t, "dscp");
-	for (unsigned value = 0; value < 64; value++)
-		if (rule->dscp >> value & 1) {
-			text_addf(t, "%s%u", gap, value);
-			gap = ",";
-		}
-}
-
-static void add_rate(struct text *t, const struct resolved_limit *limit)
-{
-	static const char *const units[] = {"bit", "kbit", "mbit", "gbit"};
-	uint64_t count = limit->count;
-	unsigned unit = 0;
-
-	while (limit->bits && unit < 3 && count && count % 1000 == 0) {
-		count /= 1000;
-		unit++;
-	}
-	text_addf(t, " %llu%s/%s", (unsigned long long)count, limit->bits ? units[unit] : "",
-		  limit->period_ms == 1000    ? "s"
-		  : limit->period_ms == 60000 ? "min"
-					      : "h");
-}
-
-static void add_limit(struct text *t, size_t start, const struct resolved_limit *limit)
-{
-	static const char *const pers[] = {"", " per source", " per destination"};
-
-	if (!limit->given)
-		return;
-	add_gap(t, start);
-	text_add(t, limit->under ? "under" : "over");
-	add_rate(t, limit);
-	text_add(t, pers[limit->per]);
-}
-
-void explain_add_conditions(struct text *t, const struct resolved *r,
-			    const struct resolved_rule *rule)
-{
-	size_t start = t->len;
-
-	add_set(t, start, r, &rule->from, "from");
-	add_set(t, start, r, &rule->to, "to");
-	add_span(t, start, &rule->length, "length");
-	add_span(t, start, &rule->ttl, "ttl");
-	add_dscp(t, start, rule);
-	if (rule->established) {
-		add_gap(t, start);
-		text_add(t, "established");
-	}
-	if (rule->probability_given) {
-		add_gap(t, start);
-		text_addf(t, "probability %.4g%%", (double)rule->probability * 100 / 4294967296.0);
-	}
-	add_limit(t, start, &rule->limit);
 }

@@ -34,8 +34,3 @@ enum explain_scope explain_scope(const struct resolved *r, const struct resolved
 // *ret_before: how many before it decide about some.
 size_t explain_decider(const struct resolved *r, size_t first, size_t last, const struct prefix *p,
 		       bool to, size_t *ret_before);
-
-// "from @slow, length 0-100, ttl 1, dscp 46, established, probability 33.3%, over 10/s per source":
-// what a rule asks besides its fields. Adds nothing where it asks nothing.
-void explain_add_conditions(struct text *t, const struct resolved *r,
-			    const struct resolved_rule *rule);

@@ -16,6 +16,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/policy/arena.h"
 #include "ctl/policy/index.h"
+#include "ctl/policy/rule_fields.h"
 
 // ---- lists --------------------------------------------------------------------------------------
 
@@ -59,20 +60,12 @@ struct ast_list {
 
 // ---- rules --------------------------------------------------------------------------------------
 
-enum ast_field { // the fields of a rule that are lists
-	AST_FROM,
-	AST_TO,
-	AST_SPORT,
-	AST_DPORT,
-	AST_PROTO,
-	AST_TYPE,
-	AST_CODE,
-	AST_FLAGS,      // flag names before the "/"; no items when "none"
-	AST_FLAGS_MASK, // those behind it
-	AST_VLAN,
-	AST_ON,
-	AST_ETHERTYPE,
-	AST_DSCP,
+#define AST_SYMBOL(symbol, ...) AST_##symbol,
+
+enum ast_field {
+	RULE_FIELDS(AST_SYMBOL) AST_RULE_FIELDS,
+	AST_CODE = AST_RULE_FIELDS, // the list that follows that of AST_TYPE
+	AST_FLAGS_MASK, // the flags that follow those of AST_FLAGS; no items when "none"
 	AST_FIELDS,
 };
 
@@ -121,16 +114,14 @@ struct ast_rule {
 	const char *text;     // tokens behind the name joined by one blank, "," closed up
 	const char *identity; // filled by check: the name, else the text, "#2" for its second use
 	bool broken;          // an error was found in it; only its name counts
-	bool always, fragment, established;
-	uint8_t action;       // enum policy_action
-	const char *redirect; // interface
-	struct ast_list fields[AST_FIELDS];
-	struct diag_at field_at[AST_FIELDS]; // the field's keyword
+	bool always;
+	uint8_t action;                      // enum policy_action
+	const char *redirect;                // interface
+	struct diag_at field_at[AST_FIELDS]; // the field's keyword; file NULL: absent
+	struct ast_list fields[AST_FIELDS];  // of those that are lists
+	struct ast_span spans[AST_FIELDS];   // of those that are spans
+	uint64_t probability;                // in 2^-32, 1 .. 2^32
 	struct ast_limit limit;
-	struct ast_span length, ttl;
-	bool has_probability;
-	uint64_t probability; // in 2^-32, 1 .. 2^32
-	struct diag_at probability_at, established_at, fragment_at;
 	struct ast_log log;
 	struct ast_add add;
 };

@@ -7,6 +7,7 @@
 #include "common/limits.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/checker.h"
+#include "ctl/policy/fields.h"
 #include "ctl/policy/names.h"
 
 #define SHOWN_MAX 60
@@ -21,6 +22,11 @@ struct rule_check {
 static bool has(const struct rule_check *k, enum ast_field field)
 {
 	return k->ast->fields[field].given;
+}
+
+static bool has_word(const struct rule_check *k, enum ast_field field)
+{
+	return k->ast->field_at[field].file;
 }
 
 static struct value value_of(struct rule_check *k, enum ast_field field)
@@ -66,14 +72,14 @@ static void say_protocol(struct rule_check *k, const struct need *need, unsigned
 // A protocol that the rule names must have what the rule wants; one that is left over by "not" goes.
 static void demand(struct rule_check *k, const struct need *need)
 {
-	struct resolved_proto *proto = &k->ret->proto;
+	struct resolved_bits *proto = &k->ret->proto;
 	const struct ast_list *list = &k->ast->fields[AST_PROTO];
 	bool named = list->given && !list->negated && k->ok, any = false;
 
 	for (unsigned n = 0; n < 256; n++) {
-		if (proto->given && !proto_has(proto->bits, n))
+		if (proto->given && !bits_has(proto->bits, n))
 			continue;
-		if (proto_has(need->bits, n)) {
+		if (bits_has(need->bits, n)) {
 			any = true;
 			continue;
 		}
@@ -94,21 +100,21 @@ static void demand_all(struct rule_check *k)
 {
 	struct need ports = {.what = "ports", .at = k->ast->field_at[AST_DPORT]};
 	struct need flags = {.what = "TCP flags", .at = k->ast->field_at[AST_FLAGS]};
-	struct need established = {.what = "connections", .at = k->ast->established_at};
+	struct need established = {.what = "connections", .at = k->ast->field_at[AST_ESTABLISHED]};
 
-	proto_set(ports.bits, PROTO_TCP);
-	proto_set(ports.bits, PROTO_UDP);
-	proto_set(ports.bits, PROTO_SCTP);
-	proto_set(flags.bits, PROTO_TCP);
-	proto_set(established.bits, PROTO_TCP);
-	proto_set(established.bits, PROTO_UDP);
+	bits_set(ports.bits, PROTO_TCP);
+	bits_set(ports.bits, PROTO_UDP);
+	bits_set(ports.bits, PROTO_SCTP);
+	bits_set(flags.bits, PROTO_TCP);
+	bits_set(established.bits, PROTO_TCP);
+	bits_set(established.bits, PROTO_UDP);
 	if (!ports.at.file)
 		ports.at = k->ast->field_at[AST_SPORT];
 	if (has(k, AST_SPORT) || has(k, AST_DPORT))
 		demand(k, &ports);
 	if (has(k, AST_FLAGS))
 		demand(k, &flags);
-	if (k->ast->established)
+	if (has_word(k, AST_ESTABLISHED))
 		demand(k, &established);
 }
 
@@ -118,7 +124,8 @@ static void check_proto(struct rule_check *k)
 
 	if (has(k, AST_PROTO)) {
 		k->ret->proto.given = true;
-		if (value_protos(&v, &k->ast->fields[AST_PROTO], k->ret->proto.bits) < 0) {
+		if (value_bits(&v, &domain_proto, &k->ast->fields[AST_PROTO], k->ret->proto.bits) <
+		    0) {
 			k->ok = false;
 			return;
 		}
@@ -141,7 +148,7 @@ static void add_types(struct rule_check *k, uint8_t family, const struct ranges 
 					.code_last = (uint8_t)codes->at[j].last,
 				};
 	if (types->n)
-		proto_set(k->ret->proto.bits, family == 4 ? PROTO_ICMP : PROTO_ICMP6);
+		bits_set(k->ret->proto.bits, family == 4 ? PROTO_ICMP : PROTO_ICMP6);
 }
 
 static size_t count_types(const struct ranges *types)
@@ -159,9 +166,9 @@ static void fill_icmp(struct rule_check *k, const struct ranges *types4,
 	size_t n = (count_types(types4) + count_types(types6)) * codes->n;
 	struct resolved_icmp *at = arena_zalloc(&k->c->r->memory, n, sizeof(*at));
 
-	k->ret->icmp_given = true;
-	k->ret->icmp = at;
-	k->ret->icmps = n;
+	k->ret->icmp.given = true;
+	k->ret->icmp.at = at;
+	k->ret->icmp.n = n;
 	memset(k->ret->proto.bits, 0, sizeof(k->ret->proto.bits));
 	k->ret->proto.given = true;
 	add_types(k, 4, types4, codes, &at);
@@ -171,14 +178,14 @@ static void fill_icmp(struct rule_check *k, const struct ranges *types4,
 // The families that the rule's protocols leave; false with an error queued when others are among them.
 static bool icmp_families(struct rule_check *k, unsigned *ret)
 {
-	const struct resolved_proto *proto = &k->ret->proto;
+	const struct resolved_bits *proto = &k->ret->proto;
 	struct need need = {.what = "ICMP types", .at = k->ast->field_at[AST_TYPE]};
 
-	proto_set(need.bits, PROTO_ICMP);
-	proto_set(need.bits, PROTO_ICMP6);
+	bits_set(need.bits, PROTO_ICMP);
+	bits_set(need.bits, PROTO_ICMP6);
 	demand(k, &need);
-	*ret = (proto_has(proto->bits, PROTO_ICMP) ? 1u << 4 : 0) |
-	       (proto_has(proto->bits, PROTO_ICMP6) ? 1u << 6 : 0);
+	*ret = (bits_has(proto->bits, PROTO_ICMP) ? 1u << 4 : 0) |
+	       (bits_has(proto->bits, PROTO_ICMP6) ? 1u << 6 : 0);
 	return k->ok;
 }
 
@@ -197,7 +204,7 @@ static bool check_codes(struct rule_check *k, const struct ranges *types4,
 		     "'code' needs one type");
 		return false;
 	}
-	return value_codes(&v, &k->ast->fields[AST_CODE], ret) == 0;
+	return value_ranges(&v, &domain_code, &k->ast->fields[AST_CODE], ret) == 0;
 }
 
 static void warn_neighbour(struct rule_check *k, const struct ranges *types6)
@@ -238,43 +245,81 @@ static void check_types(struct rule_check *k)
 
 // ---- the other fields -----------------------------------------------------------------------------
 
-static void check_ranges(struct rule_check *k, enum ast_field field,
-			 int (*value)(struct value *, const struct ast_list *, struct ranges *),
-			 struct resolved_ranges *ret)
+static void check_list(struct rule_check *k, enum ast_field field)
 {
+	const struct ast_list *list = &k->ast->fields[field];
+	const struct domain *domain = fields[field].domain;
 	struct value v = value_of(k, field);
+	struct resolved_bits *bits = field_place(k->ret, field);
 	struct ranges ranges = {0};
 
-	if (!has(k, field))
+	if (fields[field].form == FORM_BITS) {
+		bits->given = true;
+		if (value_bits(&v, domain, list, bits->bits) < 0)
+			k->ok = false;
 		return;
-	if (value(&v, &k->ast->fields[field], &ranges) < 0)
+	}
+	if (value_ranges(&v, domain, list, &ranges) < 0)
 		k->ok = false;
-	keep_ranges(k, &ranges, ret);
+	keep_ranges(k, &ranges, field_place(k->ret, field));
+}
+
+static void check_span(struct rule_check *k, enum ast_field field)
+{
+	const struct ast_span *span = &k->ast->spans[field];
+
+	*(struct resolved_span *)field_place(k->ret, field) =
+		(struct resolved_span){true, span->first, span->last};
+}
+
+static void check_flags(struct rule_check *k)
+{
+	const struct ast_list *lists = k->ast->fields;
+	struct value v = value_of(k, AST_FLAGS);
+	struct resolved_flags *flags = &k->ret->flags;
+
+	flags->given = true;
+	if (value_flags(&v, &lists[AST_FLAGS], &lists[AST_FLAGS_MASK], &flags->set, &flags->mask) <
+	    0)
+		k->ok = false;
+}
+
+static void check_field(struct rule_check *k, enum ast_field field)
+{
+	const struct ast_list *list = &k->ast->fields[field];
+
+	switch (fields[field].form) {
+	case FORM_ADDRESS:
+		if (list->given &&
+		    !check_addresses(k->c, list, field == AST_FROM ? SIDE_FROM : SIDE_TO))
+			k->ok = false;
+		return;
+	case FORM_WORD:
+		*(bool *)field_place(k->ret, field) = true;
+		return;
+	case FORM_SPAN:
+		check_span(k, field);
+		return;
+	case FORM_FLAGS:
+		check_flags(k);
+		return;
+	case FORM_PROBABILITY:
+		k->ret->probability = (struct resolved_probability){true, k->ast->probability};
+		return;
+	case FORM_TYPES: // those that depend on protocols, see above and resolve
+	case FORM_LIMIT:
+		return;
+	default:
+		if (field != AST_PROTO && field != AST_SPORT && field != AST_DPORT)
+			check_list(k, field);
+	}
 }
 
 static void check_fields(struct rule_check *k)
 {
-	struct value flags = value_of(k, AST_FLAGS), on = value_of(k, AST_ON),
-		     dscp = value_of(k, AST_DSCP);
-	struct resolved_rule *r = k->ret;
-	const struct ast_rule *a = k->ast;
-
-	check_ranges(k, AST_VLAN, value_vlans, &r->vlan);
-	check_ranges(k, AST_ETHERTYPE, value_ethertypes, &r->ethertype);
-	r->flags.given = has(k, AST_FLAGS);
-	r->on_given = has(k, AST_ON);
-	r->dscp_given = has(k, AST_DSCP);
-	if (r->flags.given && value_flags(&flags, &a->fields[AST_FLAGS], &a->fields[AST_FLAGS_MASK],
-					  &r->flags.set, &r->flags.mask) < 0)
-		k->ok = false;
-	if (r->on_given && value_on(&on, &a->fields[AST_ON], &r->on) < 0)
-		k->ok = false;
-	if (r->dscp_given && value_dscp(&dscp, &a->fields[AST_DSCP], &r->dscp) < 0)
-		k->ok = false;
-	if (has(k, AST_FROM) && !check_addresses(k->c, &a->fields[AST_FROM], SIDE_FROM))
-		k->ok = false;
-	if (has(k, AST_TO) && !check_addresses(k->c, &a->fields[AST_TO], SIDE_TO))
-		k->ok = false;
+	for (enum ast_field field = 0; field < AST_RULE_FIELDS; field++)
+		if (has_word(k, field))
+			check_field(k, field);
 }
 
 // ---- frames ---------------------------------------------------------------------------------------
@@ -288,23 +333,16 @@ static bool only_ip(const struct resolved_ranges *types)
 
 static void check_frame(struct rule_check *k)
 {
-	static const enum ast_field fields[] = {
-		AST_FROM, AST_TO, AST_SPORT, AST_DPORT, AST_PROTO, AST_TYPE, AST_FLAGS, AST_DSCP,
-	};
 	static const char hint[] =
 		"'ethertype' goes with on, vlan, length, over, probability and modifiers";
 	const struct ast_rule *a = k->ast;
-	const struct diag_at others[] = {a->ttl.at, a->established_at, a->fragment_at};
 
 	if (!has(k, AST_ETHERTYPE))
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (a->field_at[fields[i]].file)
-			fail(k, a->field_at[fields[i]], hint,
+	for (enum ast_field field = 0; field < AST_RULE_FIELDS; field++)
+		if (has_word(k, field) && !fields[field].frame)
+			fail(k, a->field_at[field], hint,
 			     "a frame is matched without its IP header");
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (others[i].file)
-			fail(k, others[i], hint, "a frame is matched without its IP header");
 	if (a->action == ACTION_REJECT)
 		fail(k, a->at, "use drop", "a frame cannot be rejected");
 	if (only_ip(&k->ret->ethertype))
@@ -371,7 +409,7 @@ static uint32_t find_dynamic(const struct resolved *r, const char *name)
 
 static bool takes_proto(const struct rule_check *k, unsigned proto)
 {
-	return !k->ret->proto.given || proto_has(k->ret->proto.bits, proto);
+	return !k->ret->proto.given || bits_has(k->ret->proto.bits, proto);
 }
 
 // Warns of an 'add source' that a forged packet can trigger.
@@ -382,7 +420,7 @@ static void warn_forged(struct rule_check *k)
 				     !(flags->set & FLAG_ACK));
 	const char *what = NULL;
 
-	if (k->ast->add.destination || k->ast->established || k->ret->ethertype.given)
+	if (k->ast->add.destination || has_word(k, AST_ESTABLISHED) || k->ret->ethertype.given)
 		return;
 	if (takes_proto(k, PROTO_UDP))
 		what = "UDP packet";
@@ -426,19 +464,6 @@ static void check_add(struct rule_check *k)
 	warn_forged(k);
 }
 
-static void copy_conditions(struct rule_check *k)
-{
-	const struct ast_rule *a = k->ast;
-	struct resolved_rule *r = k->ret;
-
-	r->fragment = a->fragment;
-	r->established = a->established;
-	r->length = (struct resolved_span){a->length.given, a->length.first, a->length.last};
-	r->ttl = (struct resolved_span){a->ttl.given, a->ttl.first, a->ttl.last};
-	r->probability_given = a->has_probability;
-	r->probability = a->probability;
-}
-
 // ---- warnings about the rule as a whole -----------------------------------------------------------
 
 static bool is_any(const struct ast_list *list)
@@ -448,22 +473,16 @@ static bool is_any(const struct ast_list *list)
 		!strcmp(list->items.at[0].word, "any"));
 }
 
-static bool has_condition(const struct ast_rule *a)
-{
-	return a->limit.given || a->length.given || a->ttl.given || a->has_probability ||
-	       a->established || a->fragment;
-}
-
 // "drop on eth0" is not "default drop on eth0", nor is "reject".
 static void warn_drop_all(struct rule_check *k)
 {
 	const struct ast_rule *a = k->ast;
 
-	if ((a->action != ACTION_DROP && a->action != ACTION_REJECT) || has_condition(a) ||
+	if ((a->action != ACTION_DROP && a->action != ACTION_REJECT) ||
 	    !is_any(&a->fields[AST_FROM]) || !is_any(&a->fields[AST_TO]))
 		return;
-	for (int i = AST_SPORT; i < AST_FIELDS; i++)
-		if (i != AST_ON && a->fields[i].given)
+	for (enum ast_field field = 0; field < AST_RULE_FIELDS; field++)
+		if (has_word(k, field) && fields[field].form != FORM_ADDRESS && field != AST_ON)
 			return;
 	diag_warning(
 		k->c->diag, a->at,
@@ -509,7 +528,6 @@ void check_rule(struct checker *c, struct ast_rule *rule, struct resolved_rule *
 	check_limit(&k);
 	check_log(&k);
 	check_add(&k);
-	copy_conditions(&k);
 	warn_drop_all(&k);
 	warn_source_port(&k);
 	rule->broken = !k.ok;

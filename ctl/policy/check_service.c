@@ -57,19 +57,19 @@ static void check_needed(struct service_check *k)
 static void check_protos(struct service_check *k)
 {
 	struct value v = check_value(k->c, k->ast->option_at[AST_SERVICE_PROTO]);
-	struct resolved_proto *proto = &k->ret->proto;
+	struct resolved_bits *proto = &k->ret->proto;
 
 	proto->given = true;
 	if (!k->ast->proto.given) {
-		proto_set(proto->bits, PROTO_TCP);
+		bits_set(proto->bits, PROTO_TCP);
 		return;
 	}
-	if (value_protos(&v, &k->ast->proto, proto->bits) < 0) {
+	if (value_bits(&v, &domain_proto, &k->ast->proto, proto->bits) < 0) {
 		k->ok = false;
 		return;
 	}
 	for (unsigned n = 0; n < 256; n++)
-		if (proto_has(proto->bits, n) && n != PROTO_TCP && n != PROTO_UDP &&
+		if (bits_has(proto->bits, n) && n != PROTO_TCP && n != PROTO_UDP &&
 		    n != PROTO_SCTP) {
 			fail(k, k->ast->proto.at, NULL, "protocols are tcp, udp and sctp");
 			return;

@@ -117,10 +117,10 @@ static void add_fragments(struct checker *c, const struct ast_fragments *f,
 	uint64_t bits[4] = {0};
 	bool said = false;
 
-	if (value_protos(&v, &f->proto, bits) < 0)
+	if (value_bits(&v, &domain_proto, &f->proto, bits) < 0)
 		return;
 	for (unsigned proto = 0; proto < 256; proto++) {
-		if (!proto_has(bits, proto))
+		if (!bits_has(bits, proto))
 			continue;
 		if (owners[proto] && !said)
 			diag_error(c->diag, f->at, NULL,

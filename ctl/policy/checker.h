@@ -6,6 +6,7 @@
 
 #include "ctl/policy/ast.h"
 #include "ctl/policy/check.h"
+#include "ctl/policy/domain.h"
 #include "ctl/policy/expand.h"
 #include "ctl/policy/resolved.h"
 #include "ctl/policy/value.h"

@@ -159,12 +159,28 @@ int names_proto(const char *word, uint8_t *ret)
 	return r;
 }
 
+static const char *name_of(const struct number *table, size_t n, int value)
+{
+	for (size_t i = 0; i < n; i++)
+		if (table[i].value == value)
+			return table[i].name;
+	return NULL;
+}
+
 const char *names_of_proto(uint8_t proto)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(protos); i++)
-		if (protos[i].value == proto)
-			return protos[i].name;
-	return NULL;
+	return name_of(protos, ARRAY_SIZE(protos), proto);
+}
+
+const char *names_of_icmp(uint8_t type, uint8_t family)
+{
+	return family == 4 ? name_of(icmp4, ARRAY_SIZE(icmp4), type)
+			   : name_of(icmp6, ARRAY_SIZE(icmp6), type);
+}
+
+const char *names_of_flag(uint8_t flag)
+{
+	return name_of(flags, ARRAY_SIZE(flags), flag);
 }
 
 int names_icmp(const char *word, uint8_t family, uint8_t *ret)

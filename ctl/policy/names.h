@@ -18,6 +18,8 @@ const char *names_of_proto(uint8_t proto);
 
 // The ICMP type that the name means in the family 4 or 6; -ENOENT where the family does not know it.
 int names_icmp(const char *word, uint8_t family, uint8_t *ret);
+// Its first name in the family, or NULL.
+const char *names_of_icmp(uint8_t type, uint8_t family);
 bool names_is_neighbour_discovery(uint8_t icmp6_type); // 133-136
 
 enum {
@@ -31,6 +33,7 @@ enum {
 	FLAG_CWR = 128,
 };
 int names_flag(const char *word, uint8_t *ret); // 0 or -ENOENT
+const char *names_of_flag(uint8_t flag);        // one FLAG_*
 
 // cs0-7, afXY, ef; 0 or -ENOENT (numbers are not looked at).
 int names_dscp(const char *word, uint8_t *ret);

@@ -58,7 +58,7 @@ static bool parse_end(struct parser *p, const char *word, struct ast_list *list,
 		snprintf(what, sizeof(what), "'%s'", word);
 		return parse_expected(p, what, "a packet is: tcp from A port P to B port Q");
 	}
-	if (!parse_list(p, LIST_ADDRESS, list))
+	if (!parse_list(p, &domain_address, list))
 		return false;
 	return !parse_accept_word(p, "port") || parse_value(p, "a port", 65535, port);
 }

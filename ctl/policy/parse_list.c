@@ -8,29 +8,10 @@
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
 
-// What a list consists of, and which keywords are values in it.
-static const struct {
-	const char *what;
-	const char *keywords[10];
-} kinds[LIST_KINDS] = {
-	[LIST_DEFINE] = {"a value",
-			 {"any", "self", "http", "https", "tcp", "udp", "ipip", "redirect",
-			  "none"}},
-	[LIST_ADDRESS] = {"an address, a name or @set", {"any", "self"}},
-	[LIST_PORT] = {"a port", {"http", "https"}},
-	[LIST_PROTO] = {"a protocol", {"tcp", "udp", "ipip"}},
-	[LIST_TYPE] = {"an ICMP type", {"redirect"}},
-	[LIST_CODE] = {"an ICMP code", {NULL}},
-	[LIST_VLAN] = {"a VLAN number or none", {"none"}},
-	[LIST_ON] = {"an interface", {NULL}},
-	[LIST_ETHERTYPE] = {"an ethertype", {"any"}},
-	[LIST_DSCP] = {"a DSCP value", {NULL}},
-};
-
-static bool keyword_fits(enum list_kind kind, const char *word)
+static bool keyword_fits(const struct domain *domain, const char *word)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(kinds[0].keywords) && kinds[kind].keywords[i]; i++)
-		if (!strcmp(kinds[kind].keywords[i], word))
+	for (size_t i = 0; i < ARRAY_SIZE(domain->keywords) && domain->keywords[i]; i++)
+		if (!strcmp(domain->keywords[i], word))
 			return true;
 	return false;
 }
@@ -42,17 +23,17 @@ static bool ends_item(const struct token *t)
 
 // Can the next token be the word of an item? A keyword that also begins a statement is a value only
 // where the list goes on or ends behind it.
-static bool at_value(const struct parser *p, enum list_kind kind)
+static bool at_value(const struct parser *p, const struct domain *domain)
 {
 	if (!parse_is(p, TOKEN_WORD))
 		return false;
 	if (!names_is_keyword(p->at->text))
 		return true;
-	return keyword_fits(kind, p->at->text) &&
+	return keyword_fits(domain, p->at->text) &&
 	       (!parse_starts_statement(p->at) || ends_item(p->at + 1));
 }
 
-static bool expected_item(struct parser *p, enum list_kind kind, bool behind_comma)
+static bool expected_item(struct parser *p, const struct domain *domain, bool behind_comma)
 {
 	const char *hint = NULL;
 
@@ -64,7 +45,7 @@ static bool expected_item(struct parser *p, enum list_kind kind, bool behind_com
 		hint = "without quotes";
 	else if (parse_is(p, TOKEN_WORD))
 		hint = "this is a keyword";
-	return parse_expected(p, kinds[kind].what, hint);
+	return parse_expected(p, domain->expected ? domain->expected : domain->item, hint);
 }
 
 static void fill_item(struct ast_item *item, enum ast_item_kind kind, const struct token *t)
@@ -89,10 +70,10 @@ static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
 }
 
 // An item behind its "not".
-static bool parse_item(struct parser *p, enum list_kind kind, bool behind_comma,
+static bool parse_item(struct parser *p, const struct domain *domain, bool behind_comma,
 		       struct ast_item *item)
 {
-	bool host = kind == LIST_ADDRESS || kind == LIST_DEFINE;
+	bool host = domain == &domain_address || domain == &domain_define;
 
 	if (parse_is(p, TOKEN_DEFINE))
 		fill_item(item, AST_DEFINE, parse_next(p));
@@ -100,10 +81,10 @@ static bool parse_item(struct parser *p, enum list_kind kind, bool behind_comma,
 		fill_item(item, AST_SET, parse_next(p));
 	else if (parse_is_word(p, "host"))
 		return parse_host(p, item, host);
-	else if (at_value(p, kind))
+	else if (at_value(p, domain))
 		fill_item(item, AST_WORD, parse_next(p));
 	else
-		return expected_item(p, kind, behind_comma);
+		return expected_item(p, domain, behind_comma);
 	// "A - B": the lexer makes three words of it.
 	if (parse_is(p, TOKEN_WORD) && p->at->text[0] == '-' && item->kind == AST_WORD)
 		return parse_fail(p, parse_span(item->at, p->at->at),
@@ -111,7 +92,7 @@ static bool parse_item(struct parser *p, enum list_kind kind, bool behind_comma,
 	return true;
 }
 
-bool parse_list(struct parser *p, enum list_kind kind, struct ast_list *ret)
+bool parse_list(struct parser *p, const struct domain *domain, struct ast_list *ret)
 {
 	const struct token *first = p->at;
 	bool behind_comma = false;
@@ -122,7 +103,7 @@ bool parse_list(struct parser *p, enum list_kind kind, struct ast_list *ret)
 		struct ast_item item = {.negated = parse_is_word(p, "not")};
 		const struct token *not = item.negated ? parse_next(p) : NULL;
 
-		if (!parse_item(p, kind, behind_comma && !not, &item))
+		if (!parse_item(p, domain, behind_comma && !not, &item))
 			return false;
 		vec_push(&ret->items, item);
 		ret->at = parse_span(first->at, p->at[-1].at);
@@ -166,7 +147,7 @@ static bool parse_element(struct parser *p, struct ast_item *item)
 
 	item->negated = parse_accept_word(p, "not");
 	if (!parse_accept_word(p, "file"))
-		return parse_item(p, LIST_ADDRESS, false, item);
+		return parse_item(p, &domain_address, false, item);
 	if (!parse_string(p, "the path of a file", &name))
 		return false;
 	fill_item(item, AST_FILE, name);

@@ -5,26 +5,27 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/policy/fields.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
 
 #include "common/limits.h"
 
-// Each parses what stands behind the keyword `t`, which is passed.
+// Each parses what follows the keyword `t`, which is passed.
 typedef bool clause_fn(struct parser *p, struct ast_rule *rule, const struct token *t);
 
-static bool field(struct parser *p, struct ast_rule *rule, const struct token *t,
-		  enum ast_field which, enum list_kind kind)
+static bool parse_list_of(struct parser *p, struct ast_rule *rule, const struct token *t,
+			  enum ast_field which, const struct domain *domain)
 {
 	return parse_once(p, &rule->field_at[which], t, "rule") &&
-	       parse_list(p, kind, &rule->fields[which]);
+	       parse_list(p, domain, &rule->fields[which]);
 }
 
 static bool parse_ports(struct parser *p, struct ast_rule *rule, enum ast_field which)
 {
 	const struct token *t = parse_next(p);
 
-	return field(p, rule, t, which, LIST_PORT);
+	return parse_list_of(p, rule, t, which, &domain_port);
 }
 
 // ( "from"|"to" ) ( list [ "port" list ] | "port" list )
@@ -33,7 +34,7 @@ static bool parse_side(struct parser *p, struct ast_rule *rule, const struct tok
 {
 	if (!parse_once(p, &rule->field_at[address], t, "rule"))
 		return false;
-	if (!parse_is_word(p, "port") && !parse_list(p, LIST_ADDRESS, &rule->fields[address]))
+	if (!parse_is_word(p, "port") && !parse_list(p, &domain_address, &rule->fields[address]))
 		return false;
 	return !parse_is_word(p, "port") || parse_ports(p, rule, port);
 }
@@ -56,20 +57,15 @@ static bool parse_port(struct parser *p, struct ast_rule *rule, const struct tok
 			p, t->at,
 			"write 'from … port P' for the source, 'to … port P' for the destination",
 			"'port' does not say whose port it is");
-	return field(p, rule, t, AST_DPORT, LIST_PORT);
-}
-
-static bool parse_proto(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return field(p, rule, t, AST_PROTO, LIST_PROTO);
+	return parse_list_of(p, rule, t, AST_DPORT, &domain_port);
 }
 
 static bool parse_type(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
-	if (!field(p, rule, t, AST_TYPE, LIST_TYPE))
+	if (!parse_list_of(p, rule, t, AST_TYPE, &domain_type))
 		return false;
 	t = p->at;
-	return !parse_accept_word(p, "code") || field(p, rule, t, AST_CODE, LIST_CODE);
+	return !parse_accept_word(p, "code") || parse_list_of(p, rule, t, AST_CODE, &domain_code);
 }
 
 static bool parse_code(struct parser *p, struct ast_rule *rule, const struct token *t)
@@ -84,59 +80,15 @@ static bool parse_tcp_flags(struct parser *p, struct ast_rule *rule, const struc
 	       parse_flags(p, &rule->fields[AST_FLAGS], &rule->fields[AST_FLAGS_MASK]);
 }
 
-static bool parse_vlan(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return field(p, rule, t, AST_VLAN, LIST_VLAN);
-}
-
-static bool parse_on(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return field(p, rule, t, AST_ON, LIST_ON);
-}
-
-static bool parse_ethertype(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return field(p, rule, t, AST_ETHERTYPE, LIST_ETHERTYPE);
-}
-
-static bool parse_dscp(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return field(p, rule, t, AST_DSCP, LIST_DSCP);
-}
-
-static bool parse_fragment(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	rule->fragment = true;
-	return parse_once(p, &rule->fragment_at, t, "rule");
-}
-
-static bool parse_established(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	rule->established = true;
-	return parse_once(p, &rule->established_at, t, "rule");
-}
-
-static bool parse_length(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return parse_once(p, &rule->length.at, t, "rule") &&
-	       parse_number_span(p, "a length", 65575, &rule->length); // 40 + 65,535
-}
-
-static bool parse_ttl(struct parser *p, struct ast_rule *rule, const struct token *t)
-{
-	return parse_once(p, &rule->ttl.at, t, "rule") &&
-	       parse_number_span(p, "a TTL", 255, &rule->ttl);
-}
-
 static bool parse_probability(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
 	uint64_t millionths;
 
-	if (!parse_once(p, &rule->probability_at, t, "rule") || !parse_percent(p, &millionths))
+	if (!parse_once(p, &rule->field_at[AST_PROBABILITY], t, "rule") ||
+	    !parse_percent(p, &millionths))
 		return false;
 	if (!millionths)
 		return parse_fail(p, p->at[-1].at, NULL, "a chance of 0 %% matches nothing");
-	rule->has_probability = true;
 	rule->probability = ((millionths << 32) + 50000000) / 100000000;
 	return true;
 }
@@ -198,7 +150,7 @@ static bool parse_limit(struct parser *p, struct ast_rule *rule, const struct to
 	if (limit->given)
 		return parse_fail(p, t->at, "write two rules", "a rule has one rate only");
 	limit->given = true;
-	limit->at = t->at;
+	limit->at = rule->field_at[AST_LIMIT] = t->at;
 	limit->under = !strcmp(t->text, "under");
 	return parse_rate(p, true, &limit->rate) && parse_limit_words(p, limit);
 }
@@ -237,38 +189,57 @@ static bool parse_add(struct parser *p, struct ast_rule *rule, const struct toke
 
 // ---- the rule -----------------------------------------------------------------------------------
 
+// Clauses with a syntax of their own. All others are fields, parsed by their form.
 static const struct {
 	const char *word;
 	clause_fn *parse;
 } clauses[] = {
-	{"from", parse_from},
-	{"to", parse_to},
-	{"port", parse_port},
-	{"proto", parse_proto},
-	{"type", parse_type},
-	{"code", parse_code},
-	{"flags", parse_tcp_flags},
-	{"vlan", parse_vlan},
-	{"on", parse_on},
-	{"ethertype", parse_ethertype},
-	{"dscp", parse_dscp},
-	{"fragment", parse_fragment},
-	{"over", parse_limit},
-	{"under", parse_limit},
-	{"length", parse_length},
-	{"ttl", parse_ttl},
-	{"probability", parse_probability},
-	{"established", parse_established},
-	{"log", parse_log},
-	{"add", parse_add},
+	{"from", parse_from},  {"to", parse_to},       {"port", parse_port},
+	{"type", parse_type},  {"code", parse_code},   {"flags", parse_tcp_flags},
+	{"over", parse_limit}, {"under", parse_limit}, {"probability", parse_probability},
+	{"log", parse_log},    {"add", parse_add},
 };
 
 static clause_fn *find_clause(const struct token *t)
 {
-	for (size_t i = 0; t->kind == TOKEN_WORD && i < ARRAY_SIZE(clauses); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(clauses); i++)
 		if (!strcmp(clauses[i].word, t->text))
 			return clauses[i].parse;
 	return NULL;
+}
+
+static bool parse_field(struct parser *p, struct ast_rule *rule, size_t which)
+{
+	const struct field *f = &fields[which];
+	const struct token *t = parse_next(p);
+
+	if (!parse_once(p, &rule->field_at[which], t, "rule"))
+		return false;
+	switch (f->form) {
+	case FORM_WORD:
+		return true;
+	case FORM_SPAN:
+		return parse_number_span(p, f->what, f->max, &rule->spans[which]);
+	default:
+		return parse_list(p, f->domain, &rule->fields[which]);
+	}
+}
+
+static const char *nearest_clause(const char *word)
+{
+	// Words that follow a clause are suggested too.
+	static const char *const within[] = {"burst", "per", "mask", "max", "snap", "for"};
+	const char *words[ARRAY_SIZE(clauses) + AST_RULE_FIELDS + ARRAY_SIZE(within)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < AST_RULE_FIELDS; i++)
+		if (fields[i].keyword)
+			words[n++] = fields[i].keyword;
+	for (size_t i = 0; i < ARRAY_SIZE(clauses); i++)
+		words[n++] = clauses[i].word;
+	for (size_t i = 0; i < ARRAY_SIZE(within); i++)
+		words[n++] = within[i];
+	return diag_nearest(word, words, n);
 }
 
 static bool unknown_clause(struct parser *p)
@@ -279,7 +250,7 @@ static bool unknown_clause(struct parser *p)
 	if (parse_is(p, TOKEN_WORD) && (write = names_foreign(p->at->text, true)))
 		return parse_expected(p, "a field, a condition or a modifier", write);
 	if (parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text))
-		near = names_nearest(NAMES_FIELDS, p->at->text);
+		near = nearest_clause(p->at->text);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
 	else
@@ -288,14 +259,22 @@ static bool unknown_clause(struct parser *p)
 			      near || parse_is(p, TOKEN_WORD) ? hint : NULL);
 }
 
+static bool parse_clause(struct parser *p, struct ast_rule *rule)
+{
+	clause_fn *parse = parse_is(p, TOKEN_WORD) ? find_clause(p->at) : NULL;
+	size_t field = parse_is(p, TOKEN_WORD) ? field_find(p->at->text) : AST_RULE_FIELDS;
+
+	if (parse)
+		return parse(p, rule, parse_next(p));
+	if (field < AST_RULE_FIELDS)
+		return parse_field(p, rule, field);
+	return unknown_clause(p);
+}
+
 static bool parse_clauses(struct parser *p, struct ast_rule *rule)
 {
 	while (!parse_at_end(p)) {
-		clause_fn *parse = find_clause(p->at);
-
-		if (!parse)
-			return unknown_clause(p);
-		if (!parse(p, rule, parse_next(p)))
+		if (!parse_clause(p, rule))
 			return false;
 	}
 	return true;

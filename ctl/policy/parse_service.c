@@ -13,20 +13,20 @@ typedef bool option_fn(struct parser *p, struct ast_service *s, const struct tok
 static bool parse_vip(struct parser *p, struct ast_service *s, const struct token *t)
 {
 	(void)t;
-	return parse_list(p, LIST_ADDRESS, &s->vip);
+	return parse_list(p, &domain_address, &s->vip);
 }
 
 static bool parse_proto(struct parser *p, struct ast_service *s, const struct token *t)
 {
 	(void)t;
-	return parse_list(p, LIST_PROTO, &s->proto);
+	return parse_list(p, &domain_proto, &s->proto);
 }
 
 static bool parse_port(struct parser *p, struct ast_service *s, const struct token *t)
 {
 	(void)t;
 	s->any_port = parse_accept_word(p, "any");
-	return s->any_port || parse_list(p, LIST_PORT, &s->port);
+	return s->any_port || parse_list(p, &domain_port, &s->port);
 }
 
 static bool parse_mode(struct parser *p, struct ast_service *s, const struct token *t)
@@ -72,7 +72,7 @@ static bool parse_hash(struct parser *p, struct ast_service *s, const struct tok
 static bool parse_source(struct parser *p, struct ast_service *s, const struct token *t)
 {
 	(void)t;
-	return parse_list(p, LIST_ADDRESS, &s->source);
+	return parse_list(p, &domain_address, &s->source);
 }
 
 static bool parse_ring(struct parser *p, struct ast_service *s, const struct token *t)

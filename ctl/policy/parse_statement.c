@@ -74,7 +74,7 @@ static bool parse_define(struct parser *p)
 	define.name = name->text;
 	if (p->ast->defines.n >= POLICY_DEFINES)
 		return parse_room(p, p->ast->defines.n, POLICY_DEFINES, name->at, "definitions");
-	ok = parse_accept(p, TOKEN_EQUALS) ? parse_list(p, LIST_DEFINE, &define.list)
+	ok = parse_accept(p, TOKEN_EQUALS) ? parse_list(p, &domain_define, &define.list)
 					   : parse_expected(p, "'='", NULL);
 	vec_push(&p->ast->defines, define);
 	return ok;
@@ -172,7 +172,7 @@ static bool parse_fragments(struct parser *p)
 	parse_next(p);
 	if (!parse_choice(p, &choice_treatments, NULL, &f.treatment))
 		return false;
-	ok = !parse_accept_word(p, "proto") || parse_list(p, LIST_PROTO, &f.proto);
+	ok = !parse_accept_word(p, "proto") || parse_list(p, &domain_proto, &f.proto);
 	if (ok)
 		vec_push(&p->ast->fragments, f);
 	else

@@ -10,6 +10,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/policy/ast.h"
+#include "ctl/policy/domain.h"
 #include "ctl/policy/lex.h"
 #include "ctl/policy/source.h"
 #include "ctl/policy/words.h"
@@ -62,20 +63,7 @@ bool parse_number_span(struct parser *p, const char *what, uint32_t max, struct 
 
 // ---- lists (parse_list.c) -----------------------------------------------------------------------
 
-enum list_kind {
-	LIST_DEFINE,
-	LIST_ADDRESS,
-	LIST_PORT,
-	LIST_PROTO,
-	LIST_TYPE,
-	LIST_CODE,
-	LIST_VLAN,
-	LIST_ON,
-	LIST_ETHERTYPE,
-	LIST_DSCP,
-	LIST_KINDS,
-};
-bool parse_list(struct parser *p, enum list_kind kind, struct ast_list *ret);
+bool parse_list(struct parser *p, const struct domain *domain, struct ast_list *ret);
 // The elements of a set; true: the block is whole, but *ret_broken tells of errors in it.
 bool parse_elements(struct parser *p, const struct token *open, struct ast_list *ret,
 		    bool *ret_broken);

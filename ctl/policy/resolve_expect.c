@@ -161,7 +161,7 @@ static uint8_t proto_of(const struct expect_work *w, const struct side *to)
 	for (size_t i = 0; !w->ast->packet.proto && !w->ast->packet.type.given && to->service &&
 			   i < ARRAY_SIZE(protos);
 	     i++)
-		if (proto_has(to->service->proto.bits, protos[i]))
+		if (bits_has(to->service->proto.bits, protos[i]))
 			return protos[i];
 	return w->common.proto;
 }

@@ -43,7 +43,12 @@ static void read_services(struct resolver *r, struct diag_at at)
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
 		  const uint64_t protos[4], struct resolved_ranges *ret)
 {
-	struct value v = {.diag = r->diag, .expander = &r->expander, .r = r->r, .use = use};
+	struct value v = {.diag = r->diag,
+			  .expander = &r->expander,
+			  .r = r->r,
+			  .use = use,
+			  .protos = protos,
+			  .services = &r->services};
 	struct ranges ranges = {0};
 	int result;
 
@@ -51,7 +56,7 @@ int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_a
 		read_services(r, list->at);
 	if (r->services_failed)
 		return -EINVAL;
-	result = value_ports(&v, list, protos, &r->services, &ranges);
+	result = value_ranges(&v, &domain_port, list, &ranges);
 	ret->given = true;
 	ret->n = ranges.n;
 	ret->at = arena_copy(&r->r->memory, ranges.at, ranges.n, sizeof(*ranges.at));

@@ -37,7 +37,7 @@ static const struct resolved_service *service_of(const struct rule_work *w)
 
 static void narrow_protos(struct rule_work *w, const struct resolved_service *s)
 {
-	struct resolved_proto *proto = &w->to->proto;
+	struct resolved_bits *proto = &w->to->proto;
 	uint64_t any = 0;
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -106,10 +106,10 @@ static unsigned icmp_families(const struct resolved_rule *rule)
 {
 	unsigned families = 0;
 
-	if (!rule->icmp_given)
+	if (!rule->icmp.given)
 		return 3;
-	for (size_t i = 0; i < rule->icmps; i++)
-		families |= rule->icmp[i].family == 4 ? 1 : 2;
+	for (size_t i = 0; i < rule->icmp.n; i++)
+		families |= rule->icmp.at[i].family == 4 ? 1 : 2;
 	return families;
 }
 
@@ -119,7 +119,8 @@ static bool default_drops(const struct rule_work *w)
 	const struct resolved *r = w->r->r;
 
 	for (size_t i = 0; i < r->n_interfaces; i++)
-		if (r->interfaces[i].default_drop && (!w->to->on_given || w->to->on >> i & 1))
+		if (r->interfaces[i].default_drop &&
+		    (!w->to->on.given || w->to->on.bits[0] >> i & 1))
 			return true;
 	return !r->n_interfaces && r->default_drop;
 }

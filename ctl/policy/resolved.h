@@ -22,6 +22,7 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/diag.h"
 #include "ctl/policy/arena.h"
+#include "ctl/policy/rule_fields.h"
 
 struct place {         // where something was written
 	uint16_t file; // index into resolved.files
@@ -88,15 +89,31 @@ struct resolved_address {
 	uint32_t index; // into resolved.addresses or resolved.dynamics
 };
 
-struct resolved_proto { // a bit for each upper-layer number
+struct resolved_bits { // a bit for each value: protocols, interfaces, DSCP values
 	bool given;
 	uint64_t bits[4];
 };
+
+static inline bool bits_has(const uint64_t bits[4], unsigned value)
+{
+	return bits[value / 64] >> value % 64 & 1;
+}
+
+static inline void bits_set(uint64_t bits[4], unsigned value)
+{
+	bits[value / 64] |= (uint64_t)1 << value % 64;
+}
 
 struct resolved_icmp {  // one type of one family
 	uint8_t family; // 4: ICMP, 6: ICMPv6
 	uint8_t type;
 	uint8_t code_first, code_last;
+};
+
+struct resolved_types {
+	bool given;
+	const struct resolved_icmp *at; // sorted by family, type
+	size_t n;
 };
 
 struct resolved_flags { // (packet's flags & mask) == set
@@ -107,6 +124,11 @@ struct resolved_flags { // (packet's flags & mask) == set
 struct resolved_span {
 	bool given;
 	uint32_t first, last;
+};
+
+struct resolved_probability {
+	bool given;
+	uint64_t share; // of 2^32
 };
 
 struct resolved_limit { // a condition: the packet exceeds the rate (or, `under`, does not)
@@ -133,6 +155,11 @@ struct resolved_add {
 	uint64_t for_ms;  // the set's expire where the rule says nothing; 0: never
 };
 
+#define RULE_TYPE(form, type)                  typedef type form_##form;
+#define RULE_MEMBER(symbol, member, form, ...) form_##form member;
+
+RULE_FORMS(RULE_TYPE)
+
 struct resolved_rule {
 	const char *identity; // counters follow it; unique in the policy
 	bool named;           // the identity is the rule's own name
@@ -145,28 +172,7 @@ struct resolved_rule {
 	uint8_t action;       // enum policy_action
 	const char *redirect; // interface name
 
-	// Fields, of the bit matrix.
-	struct resolved_address from, to;
-	struct resolved_ranges sport, dport;
-	struct resolved_proto proto;
-	bool icmp_given;
-	const struct resolved_icmp *icmp; // sorted by family, type
-	size_t icmps;
-	struct resolved_flags flags;
-	struct resolved_ranges vlan; // 0: untagged or VID 0
-	bool on_given;
-	uint64_t on;                      // bit i: resolved.interfaces[i]
-	struct resolved_ranges ethertype; // 0 .. 65535: "any"
-	bool fragment;                    // only later fragments
-
-	// Conditions, tried in this order; the limit last.
-	struct resolved_span length, ttl;
-	bool dscp_given;
-	uint64_t dscp; // a bit for each value
-	bool established;
-	bool probability_given;
-	uint64_t probability; // of 2^32
-	struct resolved_limit limit;
+	RULE_FIELDS(RULE_MEMBER) // fields and conditions
 
 	// Modifiers.
 	struct resolved_log log;
@@ -309,7 +315,7 @@ struct resolved_service {
 	struct diag_at at;
 	struct place place;
 	uint32_t vip; // index into addresses
-	struct resolved_proto proto;
+	struct resolved_bits proto;
 	bool any_port;
 	struct resolved_ranges ports;      // given unless any_port
 	uint8_t mode;                      // enum service_mode

@@ -4,6 +4,7 @@
 
 #include "ctl/policy/ast.h"
 #include "ctl/policy/cidr.h"
+#include "ctl/policy/domain.h"
 #include "ctl/policy/expand.h"
 #include "ctl/policy/list.h"
 #include "ctl/policy/resolve.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/policy/fields.h"
 #include "ctl/policy/intervals.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/ranges.h"
@@ -20,7 +21,7 @@ struct family_intervals {
 
 struct candidate { // a rule, and a hash of each of its long lists
 	const struct resolved_rule *rule;
-	uint64_t sport, dport, vlan, ethertype, icmp;
+	uint64_t hash[AST_RULE_FIELDS];
 };
 
 struct shadow {
@@ -38,21 +39,29 @@ static uint64_t hash_of(const void *bytes, size_t n)
 	return h;
 }
 
-static uint64_t hash_ranges(const struct resolved_ranges *r)
+static uint64_t hash_field(const struct resolved_rule *rule, size_t field)
 {
-	return hash_of(r->at, r->n * sizeof(*r->at));
+	const struct resolved_ranges *ranges = field_at(rule, field);
+	const struct resolved_types *types = field_at(rule, field);
+
+	switch (fields[field].form) {
+	case FORM_RANGES:
+	case FORM_FRAMES:
+		return hash_of(ranges->at, ranges->n * sizeof(*ranges->at));
+	case FORM_TYPES:
+		return hash_of(types->at, types->n * sizeof(*types->at));
+	default:
+		return 0;
+	}
 }
 
 static struct candidate candidate_of(const struct resolved_rule *rule)
 {
-	return (struct candidate){
-		.rule = rule,
-		.sport = hash_ranges(&rule->sport),
-		.dport = hash_ranges(&rule->dport),
-		.vlan = hash_ranges(&rule->vlan),
-		.ethertype = hash_ranges(&rule->ethertype),
-		.icmp = hash_of(rule->icmp, rule->icmps * sizeof(*rule->icmp)),
-	};
+	struct candidate c = {.rule = rule};
+
+	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
+		c.hash[field] = hash_field(rule, field);
+	return c;
 }
 
 static const struct family_intervals *set_of(struct shadow *s, uint32_t index)
@@ -97,24 +106,41 @@ static bool covers_address(struct shadow *s, const struct resolved_address *oute
 	return intervals_cover(&a->v4, &b->v4) && intervals_cover(&a->v6, &b->v6);
 }
 
-static bool covers_ranges(const struct resolved_ranges *outer, uint64_t outer_hash,
-			  const struct resolved_ranges *inner, uint64_t inner_hash)
+static bool covers_ranges(const struct candidate *o, const struct candidate *i, size_t field)
 {
+	const struct resolved_ranges *outer = field_at(o->rule, field);
+	const struct resolved_ranges *inner = field_at(i->rule, field);
+
 	if (!outer->given || !inner->given)
 		return !outer->given;
 	if (outer->n + inner->n > COMPARED_MAX)
-		return outer->n == inner->n && outer_hash == inner_hash &&
+		return outer->n == inner->n && o->hash[field] == i->hash[field] &&
 		       !memcmp(outer->at, inner->at, inner->n * sizeof(*inner->at));
 	return ranges_cover(outer->at, outer->n, inner->at, inner->n);
 }
 
-static bool covers_bits(bool outer_given, const uint64_t *outer, bool inner_given,
-			const uint64_t *inner, size_t n)
+// A frame's rule and an IP rule see different packets: the first sees all, the second only IP packets.
+static bool covers_frames(const struct candidate *o, const struct candidate *i, size_t field)
 {
-	if (!outer_given)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		if (!inner_given || inner[i] & ~outer[i])
+	static const struct range16 ip[] = {{0x0800, 0x0800}, {0x86dd, 0x86dd}};
+	const struct resolved_ranges *outer = field_at(o->rule, field);
+	const struct resolved_ranges *inner = field_at(i->rule, field);
+
+	if (outer->given && !inner->given)
+		return ranges_cover(outer->at, outer->n, ip, ARRAY_SIZE(ip)) &&
+		       !o->rule->length.given; // it would be the frame's length
+	return outer->given == inner->given && covers_ranges(o, i, field);
+}
+
+static bool covers_bits(const struct candidate *o, const struct candidate *i, size_t field)
+{
+	const struct resolved_bits *outer = field_at(o->rule, field);
+	const struct resolved_bits *inner = field_at(i->rule, field);
+
+	if (!outer->given || !inner->given)
+		return !outer->given;
+	for (size_t n = 0; n < ARRAY_SIZE(inner->bits); n++)
+		if (inner->bits[n] & ~outer->bits[n])
 			return false;
 	return true;
 }
@@ -125,11 +151,11 @@ static int compare_types(const struct resolved_icmp *a, const struct resolved_ic
 }
 
 // Both are sorted by family, type and code.
-static bool covers_types(const struct resolved_rule *outer, const struct resolved_rule *inner)
+static bool covers_each_type(const struct resolved_types *outer, const struct resolved_types *inner)
 {
-	const struct resolved_icmp *o = outer->icmp, *end = o + outer->icmps;
+	const struct resolved_icmp *o = outer->at, *end = o + outer->n;
 
-	for (const struct resolved_icmp *i = inner->icmp; i < inner->icmp + inner->icmps; i++) {
+	for (const struct resolved_icmp *i = inner->at; i < inner->at + inner->n; i++) {
 		while (o < end && (compare_types(o, i) < 0 ||
 				   (compare_types(o, i) == 0 && o->code_last < i->code_first)))
 			o++;
@@ -140,86 +166,93 @@ static bool covers_types(const struct resolved_rule *outer, const struct resolve
 	return true;
 }
 
-static bool has_neighbour_discovery(const struct resolved_rule *rule)
+static bool has_neighbour_discovery(const struct resolved_types *types)
 {
-	for (size_t i = 0; i < rule->icmps; i++)
-		if (rule->icmp[i].family == 6 && names_is_neighbour_discovery(rule->icmp[i].type))
+	for (size_t i = 0; i < types->n; i++)
+		if (types->at[i].family == 6 && names_is_neighbour_discovery(types->at[i].type))
 			return true;
 	return false;
 }
 
 // A rule without types never matches neighbour discovery.
-static bool covers_icmp(const struct candidate *o, const struct candidate *i)
+static bool covers_types(const struct candidate *o, const struct candidate *i, size_t field)
 {
-	const struct resolved_rule *outer = o->rule, *inner = i->rule;
+	const struct resolved_types *outer = field_at(o->rule, field);
+	const struct resolved_types *inner = field_at(i->rule, field);
 
-	if (!outer->icmp_given)
-		return !inner->icmp_given || !has_neighbour_discovery(inner);
-	if (!inner->icmp_given || outer->icmps + inner->icmps > 6 * COMPARED_MAX)
-		return inner->icmp_given && outer->icmps == inner->icmps && o->icmp == i->icmp &&
-		       !memcmp(outer->icmp, inner->icmp, inner->icmps * sizeof(*inner->icmp));
-	return covers_types(outer, inner);
+	if (!outer->given)
+		return !inner->given || !has_neighbour_discovery(inner);
+	if (!inner->given || outer->n + inner->n > 6 * COMPARED_MAX)
+		return inner->given && outer->n == inner->n && o->hash[field] == i->hash[field] &&
+		       !memcmp(outer->at, inner->at, inner->n * sizeof(*inner->at));
+	return covers_each_type(outer, inner);
 }
 
 // (packet & mask) == set of the later rule implies that of the earlier one.
-static bool covers_flags(const struct resolved_flags *outer, const struct resolved_flags *inner)
+static bool covers_flags(const struct candidate *o, const struct candidate *i, size_t field)
 {
+	const struct resolved_flags *outer = field_at(o->rule, field);
+	const struct resolved_flags *inner = field_at(i->rule, field);
+
 	return !outer->given || (inner->given && !(outer->mask & ~inner->mask) &&
 				 (inner->set & outer->mask) == outer->set);
 }
 
-static bool covers_span(const struct resolved_span *outer, const struct resolved_span *inner)
+static bool covers_span(const struct candidate *o, const struct candidate *i, size_t field)
 {
+	const struct resolved_span *outer = field_at(o->rule, field);
+	const struct resolved_span *inner = field_at(i->rule, field);
+
 	return !outer->given ||
 	       (inner->given && outer->first <= inner->first && outer->last >= inner->last);
+}
+
+// Does every packet that satisfies the field of the later rule satisfy that of the earlier one? The answer for sets of
+// addresses is a cheap one that may be yes too often: see covers_address.
+static bool covers_field(struct shadow *s, const struct candidate *o, const struct candidate *i,
+			 size_t field)
+{
+	switch (fields[field].form) {
+	case FORM_ADDRESS:
+		return may_cover(s, field_at(o->rule, field), field_at(i->rule, field));
+	case FORM_RANGES:
+		return covers_ranges(o, i, field);
+	case FORM_FRAMES:
+		return covers_frames(o, i, field);
+	case FORM_BITS:
+		return covers_bits(o, i, field);
+	case FORM_TYPES:
+		return covers_types(o, i, field);
+	case FORM_FLAGS:
+		return covers_flags(o, i, field);
+	case FORM_SPAN:
+		return covers_span(o, i, field);
+	case FORM_WORD:
+		return !field_given(o->rule, field) || field_given(i->rule, field);
+	case FORM_PROBABILITY: // not even for an equal rule
+	case FORM_LIMIT:
+		return !field_given(o->rule, field);
+	case FORMS:
+		break;
+	}
+	return false;
+}
+
+static bool covers(struct shadow *s, const struct candidate *o, const struct candidate *i)
+{
+	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
+		if (!covers_field(s, o, i, field))
+			return false;
+	return covers_address(s, &o->rule->from, &i->rule->from) &&
+	       covers_address(s, &o->rule->to, &i->rule->to);
 }
 
 // Ends the evaluation for every packet that has its fields.
 static bool is_final(const struct resolved_rule *rule)
 {
-	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability_given &&
+	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability.given &&
 	       !rule->impossible && rule->from.kind != RESOLVED_DYNAMIC &&
 	       rule->to.kind != RESOLVED_DYNAMIC;
-}
-
-// A frame's rule and an IP rule see different packets: the first sees all, the second no other frames.
-static bool covers_frames(const struct candidate *o, const struct candidate *i)
-{
-	static const struct range16 ip[] = {{0x0800, 0x0800}, {0x86dd, 0x86dd}};
-	const struct resolved_ranges *outer = &o->rule->ethertype, *inner = &i->rule->ethertype;
-
-	if (outer->given && !inner->given)
-		return ranges_cover(outer->at, outer->n, ip, ARRAY_SIZE(ip)) &&
-		       !o->rule->length.given; // it would be the frame's length
-	return outer->given == inner->given &&
-	       covers_ranges(outer, o->ethertype, inner, i->ethertype);
-}
-
-static bool covers_lists(const struct candidate *o, const struct candidate *i)
-{
-	const struct resolved_rule *outer = o->rule, *inner = i->rule;
-
-	return covers_ranges(&outer->dport, o->dport, &inner->dport, i->dport) &&
-	       covers_ranges(&outer->sport, o->sport, &inner->sport, i->sport) &&
-	       covers_ranges(&outer->vlan, o->vlan, &inner->vlan, i->vlan);
-}
-
-static bool covers(struct shadow *s, const struct candidate *o, const struct candidate *i)
-{
-	const struct resolved_rule *outer = o->rule, *inner = i->rule;
-
-	return may_cover(s, &outer->from, &inner->from) && may_cover(s, &outer->to, &inner->to) &&
-	       covers_frames(o, i) &&
-	       covers_bits(outer->proto.given, outer->proto.bits, inner->proto.given,
-			   inner->proto.bits, 4) &&
-	       covers_bits(outer->on_given, &outer->on, inner->on_given, &inner->on, 1) &&
-	       covers_flags(&outer->flags, &inner->flags) &&
-	       covers_bits(outer->dscp_given, &outer->dscp, inner->dscp_given, &inner->dscp, 1) &&
-	       covers_span(&outer->length, &inner->length) &&
-	       covers_span(&outer->ttl, &inner->ttl) && (!outer->fragment || inner->fragment) &&
-	       (!outer->established || inner->established) && covers_lists(o, i) &&
-	       covers_address(s, &outer->from, &inner->from) &&
-	       covers_address(s, &outer->to, &inner->to) && covers_icmp(o, i);
 }
 
 static void warn(struct diag *diag, const struct resolved_rule *rule,

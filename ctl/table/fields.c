@@ -26,7 +26,7 @@ static bool needs_ip(const struct resolved_rule *rule, enum policy_field field)
 	case FIELD_PROTO:
 		return rule->proto.given || rule->fragment;
 	case FIELD_L4:
-		return rule->flags.given || rule->icmp_given;
+		return rule->flags.given || rule->icmp.given;
 	default:
 		return false;
 	}
@@ -38,7 +38,7 @@ bool fields_needs(const struct resolved_rule *rule, enum policy_field field)
 	case FIELD_VLAN:
 		return rule->vlan.given;
 	case FIELD_IFACE:
-		return rule->on_given;
+		return rule->on.given;
 	case FIELD_ETHERTYPE:
 		return rule->ethertype.given;
 	default:
@@ -227,13 +227,13 @@ static bool satisfies_proto(const struct resolved_rule *rule, uint32_t value)
 
 static bool satisfies_iface(const struct resolved_rule *rule, uint32_t value)
 {
-	return value && rule->on >> (value - 1) & 1;
+	return value && rule->on.bits[0] >> (value - 1) & 1;
 }
 
 // A rule with types is never satisfied by flags.
 static bool satisfies_flags(const struct resolved_rule *rule, uint32_t value)
 {
-	return !rule->icmp_given && (value & rule->flags.mask) == rule->flags.set;
+	return !rule->icmp.given && (value & rule->flags.mask) == rule->flags.set;
 }
 
 // ---- flags and types ----------------------------------------------------------------------------
@@ -257,12 +257,12 @@ static void icmp_edges(struct builder *b, bool neighbour)
 
 		if (rule->impossible || rule->flags.given || !fields_needs(rule, FIELD_L4))
 			continue;
-		for (size_t k = 0; k < rule->icmps; k++) {
-			int at = icmp_index(&rule->icmp[k], neighbour);
+		for (size_t k = 0; k < rule->icmp.n; k++) {
+			int at = icmp_index(&rule->icmp.at[k], neighbour);
 
 			if (at >= 0)
-				edges_add(b, (uint32_t)at + rule->icmp[k].code_first,
-					  (uint32_t)at + rule->icmp[k].code_last, i);
+				edges_add(b, (uint32_t)at + rule->icmp.at[k].code_first,
+					  (uint32_t)at + rule->icmp.at[k].code_last, i);
 		}
 	}
 }

@@ -36,9 +36,9 @@ static void fill_spans(const struct resolved_rule *from, struct policy_rule *to)
 		to->ttl_first = (uint8_t)from->ttl.first;
 		to->ttl_last = (uint8_t)from->ttl.last;
 	}
-	if (from->dscp_given) {
+	if (from->dscp.given) {
 		to->flags |= RULE_DSCP;
-		to->dscp = from->dscp;
+		to->dscp = from->dscp.bits[0];
 	}
 }
 
@@ -48,9 +48,9 @@ static void fill_conditions(const struct resolved_rule *from, struct policy_rule
 	if (from->established)
 		to->flags |= RULE_ESTABLISHED;
 	// 100 % is no condition, and does not fit into 32 bits.
-	if (from->probability_given && from->probability <= UINT32_MAX) {
+	if (from->probability.given && from->probability.share <= UINT32_MAX) {
 		to->flags |= RULE_PROBABILITY;
-		to->probability = (uint32_t)from->probability;
+		to->probability = (uint32_t)from->probability.share;
 	}
 	if (from->from.kind == RESOLVED_DYNAMIC) {
 		to->flags |= RULE_FROM_SET;

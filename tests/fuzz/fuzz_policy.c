@@ -50,12 +50,12 @@ static void check_rule(const struct resolved *r, const struct resolved_rule *rul
 	check_ranges(&rule->dport);
 	check_ranges(&rule->vlan);
 	check_ranges(&rule->ethertype);
-	fuzz_check(!rule->icmp_given || rule->icmps);
+	fuzz_check(!rule->icmp.given || rule->icmp.n);
 	fuzz_check(!rule->add.given || rule->add.dynamic < r->n_dynamics);
 	fuzz_check(!rule->limit.given ||
 		   (rule->limit.count && rule->limit.period_ms && rule->limit.burst));
-	fuzz_check(!rule->on_given ||
-		   (rule->on && r->n_interfaces && !(rule->on >> (r->n_interfaces - 1) >> 1)));
+	fuzz_check(!rule->on.given ||
+		   (rule->on.bits[0] && r->n_interfaces && !(rule->on.bits[0] >> (r->n_interfaces - 1) >> 1)));
 	fuzz_check((!rule->sport.given && !rule->dport.given) || rule->proto.given);
 	fuzz_check(rule->place.file < r->n_files && rule->place.line);
 }

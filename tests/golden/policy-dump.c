@@ -181,9 +181,9 @@ static bool follows(const struct resolved_icmp *at, const struct resolved_icmp *
 
 static void put_icmp(struct dump *d, const struct resolved_rule *rule)
 {
-	const struct resolved_icmp *at = rule->icmp, *end = at + rule->icmps;
+	const struct resolved_icmp *at = rule->icmp.at, *end = at + rule->icmp.n;
 
-	if (!rule->icmp_given)
+	if (!rule->icmp.given)
 		return;
 	fputs(" icmp", d->f);
 	for (const char *comma = " "; at < end; at++, comma = ",") {
@@ -216,8 +216,8 @@ static void put_fields(struct dump *d, const struct resolved_rule *rule)
 	if (rule->flags.given)
 		fprintf(d->f, " flags 0x%02x/0x%02x", rule->flags.set, rule->flags.mask);
 	put_ranges(d, "vlan", &rule->vlan);
-	if (rule->on_given)
-		put_bits(d, "on", &rule->on, 64);
+	if (rule->on.given)
+		put_bits(d, "on", &rule->on.bits[0], 64);
 	put_ranges(d, "ethertype", &rule->ethertype);
 	if (rule->fragment)
 		fputs(" fragment", d->f);
@@ -238,12 +238,12 @@ static void put_conditions(struct dump *d, const struct resolved_rule *rule)
 {
 	put_span(d, "length", &rule->length);
 	put_span(d, "ttl", &rule->ttl);
-	if (rule->dscp_given)
-		put_bits(d, "dscp", &rule->dscp, 64);
+	if (rule->dscp.given)
+		put_bits(d, "dscp", &rule->dscp.bits[0], 64);
 	if (rule->established)
 		fputs(" established", d->f);
-	if (rule->probability_given)
-		fprintf(d->f, " probability %" PRIu64 "/2^32", rule->probability);
+	if (rule->probability.given)
+		fprintf(d->f, " probability %" PRIu64 "/2^32", rule->probability.share);
 	put_limit(d, &rule->limit);
 }
 

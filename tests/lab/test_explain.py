@@ -106,7 +106,7 @@ def test_lines_and_entries(policy, offline):
         "set": "feeds", "entry": "192.0.2.0/25", "entry_at": f"{policy.parent}/list.txt:2",
     }
     packet = one(offline("udp from 192.0.2.200 to 10.77.0.1 port 53 over"))
-    assert packet["conditions"] == "over 1/s per source"
+    assert packet["conditions"] == "over 1/s burst 3 per source"
     assert [rule["rule"] for rule in packet["counted_by"]] == ["dns"]
 
 

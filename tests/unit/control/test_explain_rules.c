@@ -9,6 +9,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/control/explain_rules.h"
 #include "ctl/policy/resolve.h"
+#include "ctl/policy/rule_text.h"
 
 static const char policy[] = "interface eth0\n"
 			     "set feeds { 203.0.112.0/22, not 203.0.113.0/28, 203.0.113.7,\n"
@@ -214,7 +215,7 @@ static void test_conditions(void **state)
 		struct text t = {0};
 
 		text_add(&t, "-");
-		explain_add_conditions(&t, l.r, &l.r->rules[0]);
+		rule_text_conditions(&t, l.r, &l.r->rules[0]);
 		assert_string_equal(text_get(&t) + 1, conditions[i].conditions);
 		text_free(&t);
 		unload(&l);

@@ -160,9 +160,9 @@ static bool is_icmp(const struct packet *p)
 
 static bool types_match(const struct resolved_rule *rule, const struct packet *p)
 {
-	for (size_t i = 0; i < rule->icmps; i++)
-		if (rule->icmp[i].family == p->from.family && rule->icmp[i].type == p->type &&
-		    rule->icmp[i].code_first <= p->code && p->code <= rule->icmp[i].code_last)
+	for (size_t i = 0; i < rule->icmp.n; i++)
+		if (rule->icmp.at[i].family == p->from.family && rule->icmp.at[i].type == p->type &&
+		    rule->icmp.at[i].code_first <= p->code && p->code <= rule->icmp.at[i].code_last)
 			return is_icmp(p);
 	return false;
 }
@@ -185,11 +185,11 @@ static bool ip_matches(const struct resolved *r, const struct resolved_rule *rul
 	if (rule->flags.given &&
 	    (!has_ports(p) || p->proto != 6 || (p->flags & rule->flags.mask) != rule->flags.set))
 		return false;
-	if (rule->icmp_given && !types_match(rule, p))
+	if (rule->icmp.given && !types_match(rule, p))
 		return false;
 	return in_set(r, &rule->from, &p->from) && in_set(r, &rule->to, &p->to) &&
 	       in_span(&rule->ttl, p->ttl) && in_span(&rule->length, p->length) &&
-	       (!rule->dscp_given || rule->dscp >> p->dscp & 1) &&
+	       (!rule->dscp.given || rule->dscp.bits[0] >> p->dscp & 1) &&
 	       (!rule->fragment || p->fragment) &&
 	       (!rule->established || (p->established && has_ports(p)));
 }
@@ -197,8 +197,8 @@ static bool ip_matches(const struct resolved *r, const struct resolved_rule *rul
 static bool matches(const struct resolved *r, const struct resolved_rule *rule,
 		    const struct packet *p)
 {
-	if ((!rule->icmp_given && is_discovery(p)) || !in_ranges(&rule->vlan, p->vlan) ||
-	    (rule->on_given && !(rule->on >> p->iface & 1)))
+	if ((!rule->icmp.given && is_discovery(p)) || !in_ranges(&rule->vlan, p->vlan) ||
+	    (rule->on.given && !(rule->on.bits[0] >> p->iface & 1)))
 		return false;
 	if (rule->ethertype.given)
 		return in_ranges(&rule->ethertype, p->ethertype) &&
@@ -208,7 +208,7 @@ static bool matches(const struct resolved *r, const struct resolved_rule *rule,
 
 static bool ends(const struct resolved_rule *rule)
 {
-	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability_given;
+	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability.given;
 }
 
 // ---- the comparison -------------------------------------------------------------------------------

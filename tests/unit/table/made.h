@@ -219,8 +219,8 @@ static inline bool made_in_types(const struct resolved_rule *rule, const struct 
 {
 	if (!p->has_l4 || (p->proto != 1 && p->proto != 58))
 		return false;
-	for (size_t i = 0; i < rule->icmps; i++) {
-		const struct resolved_icmp *icmp = &rule->icmp[i];
+	for (size_t i = 0; i < rule->icmp.n; i++) {
+		const struct resolved_icmp *icmp = &rule->icmp.at[i];
 
 		if (icmp->family == (p->proto == 58 ? 6 : 4) && icmp->type == p->type &&
 		    p->code >= icmp->code_first && p->code <= icmp->code_last)
@@ -247,7 +247,7 @@ static inline bool made_matches_ip(const struct resolved *r, const struct resolv
 	if (rule->flags.given &&
 	    !(p->has_l4 && p->proto == 6 && (p->flags & rule->flags.mask) == rule->flags.set))
 		return false;
-	if (rule->icmp_given && !made_in_types(rule, p))
+	if (rule->icmp.given && !made_in_types(rule, p))
 		return false;
 	return !rule->fragment || p->fragment == 2;
 }
@@ -255,9 +255,9 @@ static inline bool made_matches_ip(const struct resolved *r, const struct resolv
 static inline bool made_matches(const struct resolved *r, const struct resolved_rule *rule,
 				const struct made_packet *p)
 {
-	if (rule->impossible || (p->neighbour && (!rule->icmp_given || rule->ethertype.given)))
+	if (rule->impossible || (p->neighbour && (!rule->icmp.given || rule->ethertype.given)))
 		return false;
-	if (rule->on_given && !(p->iface && rule->on >> (p->iface - 1) & 1))
+	if (rule->on.given && !(p->iface && rule->on.bits[0] >> (p->iface - 1) & 1))
 		return false;
 	if (rule->vlan.given && !made_in_ranges(&rule->vlan, p->vlan))
 		return false;

@@ -102,9 +102,9 @@ static inline void random_types(struct made *m, uint64_t *s, struct resolved_rul
 				icmp[n++] = (struct resolved_icmp){family, types[i], first, last};
 		}
 	}
-	rule->icmp_given = true;
-	rule->icmp = icmp;
-	rule->icmps = n;
+	rule->icmp.given = true;
+	rule->icmp.at = icmp;
+	rule->icmp.n = n;
 }
 
 static inline void random_l4(struct made *m, uint64_t *s, struct resolved_rule *rule)
@@ -143,8 +143,8 @@ static inline void random_rule(struct made *m, uint64_t *s, struct resolved_rule
 {
 	rule->impossible = !unit_below(s, 12);
 	if (!unit_below(s, 2 * dense)) {
-		rule->on_given = true;
-		rule->on = unit_random(s);
+		rule->on.given = true;
+		rule->on.bits[0] = unit_random(s);
 	}
 	if (!unit_below(s, 2 * dense))
 		rule->vlan = random_ranges(m, s, 4095);
@@ -240,9 +240,9 @@ static inline void random_payload(uint64_t *s, const struct resolved_rule *rule,
 		rule->flags.given && unit_below(s, 2) ? rule->flags.set : (uint8_t)unit_random(s);
 	p->type = (uint8_t)unit_random(s);
 	p->code = (uint8_t)unit_below(s, 6);
-	if (rule->icmps && unit_below(s, 4)) {
+	if (rule->icmp.n && unit_below(s, 4)) {
 		const struct resolved_icmp *icmp =
-			&rule->icmp[unit_below(s, (unsigned)rule->icmps)];
+			&rule->icmp.at[unit_below(s, (unsigned)rule->icmp.n)];
 
 		p->proto = unit_below(s, 2) ? 58 : 1;
 		p->type = icmp->type;

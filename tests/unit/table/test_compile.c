@@ -144,11 +144,11 @@ static void test_conditions(void **state)
 	from = m.r.rules;
 	from->length = (struct resolved_span){true, 100, 65534};
 	from->ttl = (struct resolved_span){true, 1, 255};
-	from->dscp_given = true;
-	from->dscp = 1ull << 63;
+	from->dscp.given = true;
+	from->dscp.bits[0] = 1ull << 63;
 	from->established = true;
-	from->probability_given = true;
-	from->probability = UINT32_MAX;
+	from->probability.given = true;
+	from->probability.share = UINT32_MAX;
 	from->from = (struct resolved_address){RESOLVED_DYNAMIC, 3};
 	from->to = (struct resolved_address){RESOLVED_DYNAMIC, 7};
 	from->log = (struct resolved_log){true, 1, 1000, 9999};
@@ -180,8 +180,8 @@ static void test_certain_probability(void **state)
 	struct made m;
 
 	made_init(&m, 1, 0);
-	m.r.rules->probability_given = true;
-	m.r.rules->probability = 1ull << 32;
+	m.r.rules->probability.given = true;
+	m.r.rules->probability.share = 1ull << 32;
 	i = compiled(&m);
 	assert_int_equal(i->rules->flags, 0);
 	assert_false(i->config.conditions);
@@ -353,15 +353,15 @@ static void make_services(struct made *m, struct resolved_service services[2])
 {
 	made_init(m, 1, 2);
 	m->r.rules[0].dport = made_range(m, 443, 443);
-	m->r.rules[0].proto = (struct resolved_proto){.given = true, .bits = {1 << 6}};
+	m->r.rules[0].proto = (struct resolved_bits){.given = true, .bits = {1 << 6}};
 	add_vip(m, "one", 0xc0000201);
 	add_vip(m, "two", 0xc0000202);
 	for (uint32_t i = 0; i < 2; i++)
 		services[i] = (struct resolved_service){
 			.name = i ? "two" : "one", .at = made_at(m, 7 + 2 * i), .vip = i};
-	services[0].proto = (struct resolved_proto){.given = true, .bits = {1 << 6}};
+	services[0].proto = (struct resolved_bits){.given = true, .bits = {1 << 6}};
 	services[0].ports = made_range(m, 80, 443);
-	services[1].proto = (struct resolved_proto){.given = true, .bits = {1 << 17}};
+	services[1].proto = (struct resolved_bits){.given = true, .bits = {1 << 17}};
 	services[1].any_port = true;
 	m->r.services = services;
 	m->r.n_services = 2;

@@ -10,21 +10,21 @@ static bool satisfies_l4(const struct resolved_rule *rule, uint32_t index)
 	bool neighbour = index >= POLICY_L4_NEIGHBOUR;
 	uint32_t type, code;
 
-	if (neighbour && !rule->icmp_given)
+	if (neighbour && !rule->icmp.given)
 		return false;
 	if (index < POLICY_L4_NONE)
-		return !rule->icmp_given &&
+		return !rule->icmp.given &&
 		       (!rule->flags.given || (index & rule->flags.mask) == rule->flags.set);
-	if (index == POLICY_L4_NONE || !rule->icmp_given)
-		return !rule->icmp_given && !rule->flags.given;
+	if (index == POLICY_L4_NONE || !rule->icmp.given)
+		return !rule->icmp.given && !rule->flags.given;
 	index -= neighbour     ? POLICY_L4_NEIGHBOUR - 133 * 256
 		 : family == 4 ? POLICY_L4_ICMP
 			       : POLICY_L4_ICMP6;
 	type = index / 256;
 	code = index % 256;
-	for (size_t i = 0; i < rule->icmps; i++)
-		if (rule->icmp[i].family == family && rule->icmp[i].type == type &&
-		    code >= rule->icmp[i].code_first && code <= rule->icmp[i].code_last)
+	for (size_t i = 0; i < rule->icmp.n; i++)
+		if (rule->icmp.at[i].family == family && rule->icmp.at[i].type == type &&
+		    code >= rule->icmp.at[i].code_first && code <= rule->icmp.at[i].code_last)
 			return true;
 	return false;
 }
@@ -43,7 +43,7 @@ static bool satisfies_field(const struct resolved_rule *rule, int field, uint32_
 	case FIELD_VLAN:
 		return !rule->vlan.given || made_in_ranges(&rule->vlan, index);
 	case FIELD_IFACE:
-		return !rule->on_given || (index && rule->on >> (index - 1) & 1);
+		return !rule->on.given || (index && rule->on.bits[0] >> (index - 1) & 1);
 	case FIELD_ETHERTYPE:
 		return rule->ethertype.given ? made_in_ranges(&rule->ethertype, index)
 					     : index == 0x0800 || index == 0x86dd;

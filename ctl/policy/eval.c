@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reads the words of a list one by one, then puts together what they and their "not" leave.
+#include "ctl/policy/eval.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+
+#define SHOWN_MAX 60
+
+void eval_emit(struct eval *e, uint32_t first, uint32_t last)
+{
+	struct range16 range = {.first = (uint16_t)first, .last = (uint16_t)last};
+
+	vec_push(&e->readings,
+		 ((struct reading){.range = range, .negated = e->negated, .item = e->item}));
+}
+
+// The item's place is where the word is written; when that is a definition, the hint says who uses it.
+void eval_fail(struct eval *e, const char *hint, const char *fmt, ...)
+{
+	CLEANUP(text_free) struct text text = {0}, full = {0};
+	struct diag_at at = e->item->at, use = e->v->use;
+	va_list ap;
+
+	e->result = -EINVAL;
+	va_start(ap, fmt);
+	text_vaddf(&text, fmt, ap);
+	va_end(ap);
+	text_add(&full, hint ? hint : "");
+	if (use.file && (use.file != at.file || diag_line(use) != diag_line(at)))
+		text_addf(&full, "%sused as %s at %s", hint ? "; " : "", e->domain->item,
+			  diag_place(e->v->diag, use, false));
+	diag_error(e->v->diag, at, full.len ? text_get(&full) : NULL, "%s", text_get(&text));
+}
+
+bool eval_span(struct eval *e, const char *word, uint32_t max)
+{
+	const char *dash = strchr(word, '-');
+	uint32_t first, last;
+	int r;
+
+	if (strspn(word, "0123456789-") != strlen(word))
+		return false;
+	r = num_parse_u32(word, dash ? (size_t)(dash - word) : strlen(word), 0, max, &first);
+	last = first;
+	if (!r && dash)
+		r = num_parse_u32(dash + 1, strlen(dash + 1), 0, max, &last);
+	if (r < 0) {
+		char hint[64];
+
+		snprintf(hint, sizeof(hint), "a number is 0 to %u, a span FIRST-LAST", max);
+		eval_fail(e, hint, "'%.*s' is not %s", SHOWN_MAX, word, e->domain->item);
+	} else if (first > last) {
+		eval_fail(e, NULL, "'%.*s' ends before it begins", SHOWN_MAX, word);
+	} else {
+		eval_emit(e, first, last);
+	}
+	return true;
+}
+
+void eval_unknown(struct eval *e, enum names_table table, const char *word)
+{
+	const char *near = names_nearest(table, word);
+
+	if (near)
+		eval_fail(e, NULL, "'%.*s' is not %s, did you mean '%s'?", SHOWN_MAX, word,
+			  e->domain->item, near);
+	else
+		eval_fail(e, NULL, "'%.*s' is not %s", SHOWN_MAX, word, e->domain->item);
+}
+
+// ---- lists --------------------------------------------------------------------------------------
+
+static bool is_word(struct eval *e)
+{
+	switch (e->item->kind) {
+	case AST_WORD:
+		return true;
+	case AST_SET:
+		e->result = -EINVAL; // an unknown one is reported with all unknown names
+		if (index_find(&e->v->expander->ast->set_index, e->item->word) == INDEX_NONE)
+			return false;
+		eval_fail(e, NULL, "'@%s' is a set of addresses, not %s", e->item->word,
+			  e->domain->item);
+		return false;
+	default:
+		eval_fail(e, NULL, "a host is not %s", e->domain->item);
+		return false;
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct reading *x = a, *y = b;
+
+	if (x->range.first != y->range.first)
+		return (int)x->range.first - y->range.first;
+	if (x->range.last != y->range.last)
+		return (int)x->range.last - y->range.last;
+	return (int)x->negated - y->negated;
+}
+
+static void find_contradiction(struct eval *e)
+{
+	if (e->readings.n)
+		qsort(e->readings.at, e->readings.n, sizeof(*e->readings.at), compare);
+	for (size_t i = 1; i < e->readings.n; i++) {
+		if (!compare(&e->readings.at[i - 1], &e->readings.at[i]) ||
+		    memcmp(&e->readings.at[i - 1].range, &e->readings.at[i].range,
+			   sizeof(struct range16)) != 0 ||
+		    strchr(e->readings.at[i - 1].item->word, '*') ||
+		    strchr(e->readings.at[i].item->word, '*'))
+			continue; // one interface of a pattern is not the pattern
+		e->item = e->readings.at[i].item;
+		eval_fail(e, NULL, "'%.*s' stands with and without 'not'", SHOWN_MAX,
+			  e->item->word);
+		return;
+	}
+}
+
+// What is left: the words, less the exceptions, or what a negated list leaves of the domain.
+void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret)
+{
+	struct ranges out = {0};
+
+	vec_each (&e->readings, r) {
+		ranges_add(r->negated ? &out : ret, r->range.first, r->range.last);
+	}
+	ranges_sort(ret);
+	ranges_sort(&out);
+	if (negated)
+		ranges_complement(ret, first, last);
+	ranges_subtract(ret, &out);
+	ranges_free(&out);
+}
+
+void eval_leaves(struct eval *e, const struct leaves *leaves)
+{
+	vec_each (&leaves->all, leaf) {
+		e->item = leaf->item;
+		e->negated = leaf->negated;
+		if (is_word(e))
+			e->domain->read(e, leaf->item->word);
+	}
+	find_contradiction(e);
+}
+
+static int nothing_left(struct value *v, const struct ast_list *list)
+{
+	diag_error(v->diag, list->at, NULL, "this list leaves nothing to match");
+	return -EINVAL;
+}
+
+int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,
+	      uint16_t last, struct ranges *ret)
+{
+	struct eval e = {.v = v, .domain = domain};
+	struct leaves leaves = {0};
+
+	if (expand(v->expander, list, POLICY_SHORT_ITEMS, v->diag, &leaves) < 0)
+		e.result = -EINVAL;
+	eval_leaves(&e, &leaves);
+	if (!leaves.all.n)
+		e.result = -EINVAL; // the reason has been reported
+	if (!e.result)
+		eval_collect(&e, leaves.negated, domain->first, last, ret);
+	if (!e.result && !ret->n)
+		e.result = nothing_left(v, list);
+	leaves_free(&leaves);
+	vec_free(&e.readings);
+	return e.result;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The engine for lists of small numbers: it cuts the list into words, a domain reads each of them, and what is left of
+// them and of "not" is ranges.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctl/base/diag.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+#include "ctl/policy/expand.h"
+#include "ctl/policy/names.h"
+#include "ctl/policy/ranges.h"
+#include "ctl/policy/services.h"
+
+struct resolved;
+
+struct value { // who asks
+	struct diag *diag;
+	struct expander *expander;
+	const struct resolved *r; // whose interfaces `on` names
+	struct diag_at use; // the field's keyword: a word of a definition is told where it is used
+	// Of ports: the protocols whose names count, and the names.
+	const uint64_t *protos;
+	struct services *services;
+};
+
+struct eval;
+
+struct domain {           // what the items of a list are
+	const char *item; // "a port"
+	const char
+		*expected; // what the parser expects where it is more than the item; NULL: the item
+	const char *keywords[10]; // that are values here
+	uint16_t first, last;     // what "not" leaves something of
+	// Reads a word: eval_emit or eval_fail. NULL: the list has no numbers.
+	void (*read)(struct eval *e, const char *word);
+	// Adds the text of a number. NULL: decimal.
+	void (*print)(struct text *t, const struct resolved *r, unsigned value);
+};
+
+struct reading { // what a word means
+	struct range16 range;
+	bool negated;
+	const struct ast_item *item; // for "the same with and without not"
+};
+
+struct eval {
+	struct value *v;
+	const struct domain *domain;
+	const struct ast_item *item; // that is being read
+	bool negated;
+	VEC(struct reading) readings;
+	unsigned families, known; // types: those asked for, those that know some word
+	unsigned family;          // types: the one being read
+	uint64_t emitted[2];      // interfaces: each is read once, and once with "not"
+	int result;
+};
+
+void eval_emit(struct eval *e, uint32_t first, uint32_t last);
+// Queues an error at the item. `hint` may be NULL.
+__attribute__((format(printf, 3, 4))) void eval_fail(struct eval *e, const char *hint,
+						     const char *fmt, ...);
+// The word is not of the domain; suggests the nearest one of the table.
+void eval_unknown(struct eval *e, enum names_table table, const char *word);
+// A number or FIRST-LAST up to max; false: the word has another form.
+bool eval_span(struct eval *e, const char *word, uint32_t max);
+
+// The steps for those who read their leaves themselves.
+void eval_leaves(struct eval *e, const struct leaves *leaves);
+void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
+
+// The values of a list, sorted: 0, or -EINVAL with errors queued. No value is an error. `last` is that of the domain,
+// or less.
+int eval_list(struct value *v, const struct domain *domain, const struct ast_list *list,
+	      uint16_t last, struct ranges *ret);
