@@ -7,6 +7,7 @@
 
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
 #include "ctl/policy/words.h"

@@ -10,6 +10,7 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/bypass.h"
+#include "ctl/datapath/instance_ifaces.h"
 
 #define DEFAULT_MS 60000
 #define MAX_MS     (24ull * 3600 * 1000)

@@ -5,6 +5,7 @@
 
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/show.h"
+#include "ctl/datapath/instance_ifaces.h"
 
 // What is first to decide about every packet from, or to, the address.
 struct address_side {

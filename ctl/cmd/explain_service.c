@@ -6,6 +6,7 @@
 #include "ctl/cmd/explain_show.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/test_program.h"
 
 static const struct image_service *about(const struct explain *e, const struct test_result *r)
 {

@@ -71,7 +71,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 		out_set_u64(o, "instructions", c->cost.instructions);
 		out_set_u64(o, "verified", c->cost.verified);
 		out_set_u64(o, "jited_bytes", c->cost.jited_bytes);
-		out_set_u64(o, "balance_verified", c->cost.balance_verified);
+		out_set_u64(o, "balance_verified", c->cost.lb_verified);
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
 	out_line(o, "%zu %s, %zu %s, tables %s", c->image->n_rules,
@@ -87,9 +87,9 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 			num_format_grouped(c->cost.verified, verified), c->cost.jited_bytes,
 			num_format_bytes(c->cost.map_bytes, bytes),
 			(unsigned long long)c->cost.load_us);
-	if (ctx->verbose && c->cost.balance_verified)
+	if (ctx->verbose && c->cost.lb_verified)
 		out_line(o, "balancer: %s verified",
-			 num_format_grouped(c->cost.balance_verified, verified));
+			 num_format_grouped(c->cost.lb_verified, verified));
 	show_services(o, c);
 }
 

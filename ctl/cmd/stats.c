@@ -9,6 +9,7 @@
 #include "ctl/cmd/service_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/instance_ifaces.h"
 
 static void show_row(struct context *ctx, const char *iface, enum weir_reason reason,
 		     const struct counter *c)

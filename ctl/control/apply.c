@@ -18,6 +18,7 @@
 #include "ctl/control/unchanged.h"
 #include "ctl/control/vips.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/reach.h"
 

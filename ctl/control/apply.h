@@ -35,6 +35,7 @@
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/generation_load.h"
 #include "ctl/net/session.h"
 
 struct apply_options {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/datapath/device.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 

@@ -21,6 +21,8 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/instance_create.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/reach.h"

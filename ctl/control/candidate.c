@@ -16,6 +16,8 @@
 #include "ctl/control/frame.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/generation_load.h"
+#include "ctl/datapath/test_program.h"
 #include "ctl/net/conntrack.h"
 #include "ctl/policy/resolve.h"
 #include "ctl/policy/words.h"

@@ -11,7 +11,9 @@
 #include "ctl/control/environment.h"
 #include "ctl/control/lb_apply.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/identities.h"
+#include "ctl/datapath/test_program.h"
 #include "ctl/policy/resolved.h"
 #include "ctl/table/image.h"
 

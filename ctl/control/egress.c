@@ -12,6 +12,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/net/native.h"
 #include "ctl/net/nexthop.h"
 

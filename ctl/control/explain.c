@@ -11,6 +11,8 @@
 #include "ctl/base/text.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/test_program.h"
 
 // Stands in for the file of a policy that is empty or has no record.
 #define NO_FILE "policy"

@@ -14,6 +14,7 @@
 #include "ctl/control/candidate.h"
 #include "ctl/control/store.h"
 #include "ctl/datapath/reach.h"
+#include "ctl/datapath/test_program.h"
 
 struct explain_request {
 	const char *instance;

@@ -15,6 +15,7 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/reach.h"
+#include "ctl/datapath/test_program.h"
 
 // One policy seen from the interface.
 struct gate_seen {

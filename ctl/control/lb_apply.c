@@ -242,7 +242,7 @@ int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct ins
 	fill_rows(s, r);
 	s->load = (struct lb_load){
 		.lb = s->lb,
-		.rows = s->rows,
+		.backends = s->rows,
 		.running = s->running,
 		.hz = s->clock.hz,
 	};

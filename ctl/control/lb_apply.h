@@ -8,6 +8,7 @@
 
 #include "ctl/base/vec.h"
 #include "ctl/datapath/clock.h"
+#include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/net/nexthop.h"
 #include "ctl/policy/resolved.h"

@@ -12,6 +12,8 @@
 #include "ctl/base/text.h"
 #include "ctl/control/login.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/test_program.h"
 #include "ctl/net/dns.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"

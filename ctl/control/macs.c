@@ -10,6 +10,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"

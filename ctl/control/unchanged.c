@@ -11,6 +11,7 @@
 #include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
+#include "ctl/datapath/generation_load.h"
 
 static int compare_addrs(const void *a, const void *b)
 {

@@ -19,6 +19,7 @@
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/hook.h"
 #include "ctl/datapath/iface_table.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/root.h"

@@ -133,7 +133,7 @@ static int progs_of(const char *folder, uint32_t *ret, struct err *err)
 	struct bpf_map_info info = {0};
 	uint32_t size = sizeof(info);
 	CLEANUP_FD int fd = -1;
-	int code = bpffs_get(folder, WEIR_MAP_PROGS, &fd, err);
+	int code = bpffs_get(folder, WEIR_PROGS, &fd, err);
 
 	if (code)
 		return code;

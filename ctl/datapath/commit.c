@@ -2,46 +2,15 @@
 // Reads and writes progs[] and the deadline, and removes generations that are not in use.
 #include "ctl/datapath/commit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <bpf/bpf.h>
 
-#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/num.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
-
-// Numbers of generations that are in bpffs, whole or not.
-struct numbers {
-	uint32_t *at;
-	size_t n, cap;
-};
-
-static void numbers_free(struct numbers *numbers)
-{
-	vec_free(numbers);
-}
-#define CLEANUP_NUMBERS CLEANUP(numbers_free)
-
-static int list_numbers(const struct instance *i, struct numbers *ret, struct err *err)
-{
-	CLEANUP_FREE char *folder = mem_printf("%s/gen", i->folder);
-	DIR *dir = opendir(folder);
-	struct dirent *file;
-	uint32_t number;
-
-	if (!dir)
-		return err_system(err, errno, "cannot read '%s'", folder);
-	while ((file = readdir(dir)))
-		if (!num_parse_u32(file->d_name, strlen(file->d_name), 1, UINT32_MAX, &number))
-			vec_push(ret, number);
-	closedir(dir);
-	return 0;
-}
 
 // The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is returned, so
 // that the generation is not mistaken for one that is not in use.
@@ -79,7 +48,7 @@ static int program_at(const struct instance *i, enum weir_prog which, uint32_t *
 	return 0;
 }
 
-static int find_programs(const struct instance *i, const struct numbers *numbers,
+static int find_programs(const struct instance *i, const struct generation_numbers *numbers,
 			 struct commit_state *state, struct err *err)
 {
 	uint32_t active = 0, previous = 0, id = 0;
@@ -106,9 +75,9 @@ bool commit_tries_interfaces(const struct commit_state *state)
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err)
 {
 	struct commit_state state = {.deadline = i->knobs->deadline, .brought = i->knobs->brought};
-	CLEANUP_NUMBERS struct numbers numbers = {0};
+	CLEANUP_NUMBERS struct generation_numbers numbers = {0};
 	struct clock now;
-	int code = list_numbers(i, &numbers, err);
+	int code = generation_list(i, &numbers, err);
 
 	if (code || (code = instance_clock(i, &now, err)) ||
 	    (code = find_programs(i, &numbers, &state, err)))
@@ -140,9 +109,9 @@ int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t
 
 int commit_next_number(const struct instance *i, uint32_t *ret, struct err *err)
 {
-	CLEANUP_NUMBERS struct numbers numbers = {0};
+	CLEANUP_NUMBERS struct generation_numbers numbers = {0};
 	uint32_t highest = 0;
-	int code = list_numbers(i, &numbers, err);
+	int code = generation_list(i, &numbers, err);
 
 	if (code)
 		return code;
@@ -272,9 +241,9 @@ int commit_back(const struct instance *i, struct err *err)
 
 static void remove_unused(const struct instance *i, const struct commit_state *state)
 {
-	CLEANUP_NUMBERS struct numbers numbers = {0};
+	CLEANUP_NUMBERS struct generation_numbers numbers = {0};
 
-	if (!state->active || !state->previous || list_numbers(i, &numbers, NULL))
+	if (!state->active || !state->previous || generation_list(i, &numbers, NULL))
 		return;
 	vec_each (&numbers, number)
 		if (*number != state->active && *number != state->previous)

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An instance: its pinned maps and programs, which each command finds by their names.
-//
-// A new instance is built completely in NAME+new and becomes visible by one rename. A kill before
-// that leaves a folder that no command looks for ('+' is in no name of an instance; '.' is not
-// allowed in the BPF file system); the next attach or detach removes it. Removal is the reverse: a
-// rename to NAME+old, then the deletion.
+// An instance: the maps and programs that all generations share, which each command finds by their names.
 #pragma once
 
 #include <stdbool.h>
@@ -15,55 +10,75 @@
 #include "ctl/base/err.h"
 #include "ctl/datapath/clock.h"
 
+struct bpf_object;
+
+// What is shared: X(member of struct instance, name in bpffs, how it is made). A new map is a line here, and its
+// definition in xdp/ if programs use it; each program that has a map of the name `.map` then uses the shared one.
+//
+//   .map, .size                                 made with the program of the first generation, as xdp/ defines it;
+//                                               .size: for as many entries as the instance has room for
+//   .type, .key_size, .value_size, .max_entries made without a program: only commands use it
+//   neither                                     a program
+/* clang-format off */
+#define INSTANCE_OBJECTS(X) \
+	X(knobs_fd, "knobs", .map = ".data.knobs") \
+	X(progs, WEIR_PROGS, .map = "progs") \
+	X(ifaces, "ifaces", .type = BPF_MAP_TYPE_ARRAY, .key_size = sizeof(uint32_t), \
+	  .value_size = sizeof(struct iface), .max_entries = WEIR_IFACES) \
+	X(counters, "counters", .map = "counters") \
+	X(events, "events", .map = "events") \
+	X(hosts4, "hosts4", .map = "hosts4", .size = SIZE_HOSTS) \
+	X(hosts6, "hosts6", .map = "hosts6", .size = SIZE_HOSTS) \
+	X(nets4, "nets4", .map = "nets4", .size = SIZE_NETS) \
+	X(nets6, "nets6", .map = "nets6", .size = SIZE_NETS) \
+	X(rulecounters, "rulecounters", .map = "rulecounters") \
+	X(stations, "stations", .map = "stations") \
+	X(identities, "identities", .type = BPF_MAP_TYPE_HASH, .key_size = sizeof(struct identity_key), \
+	  .value_size = sizeof(uint32_t), .max_entries = WEIR_RULE_COUNTERS) \
+	X(clock_prog, "clock")
+/* clang-format on */
+
 struct instance {
 	char name[WEIR_NAME_MAX];
 	char *folder; // /sys/fs/bpf/weir/NAME
 	struct meta meta;
 	struct knobs *knobs; // mapped, shared with the programs
-	int knobs_fd, progs, ifaces, counters, events, hosts4, hosts6, nets4, nets6, rulecounters,
-		identities, stations; // maps
-	int clock_prog;
-	uint32_t progs_id; // map id: by it our root programs are recognised on an interface
+#define X(member, ...) int member;
+	INSTANCE_OBJECTS(X) // descriptors
+#undef X
+	uint32_t progs_id; // map id: root programs of the instance are recognised by it
 };
 
-// Opens the instance's pins. -ENOENT with err set (ERR_INPUT) when there is none, ERR_REFUSED when it
-// was made by a Weir with another layout version or belongs to another network namespace; both name
-// the way out. 0 or -errno.
+// Opens an instance. -ENOENT with err set (ERR_INPUT) when it does not exist, ERR_REFUSED when its layout
+// version is another one or it belongs to another network namespace; both name a command that helps. 0 or -errno.
 int instance_open(const char *name, struct instance **ret, struct err *err);
-
-// Makes an instance with an empty policy, active and previous, in NAME+new; instance_publish() makes it visible
-// once the stored state is back in it. The caller holds the lock. max_entries: of each overlay map, 1 … 16 Mi.
-// 0 or -errno with err set.
-int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err);
-
-// The same without a name and without pins, for tests: needs no bpffs, and ends with its descriptors.
-int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err);
-
-int instance_publish(struct instance *i, struct err *err);
-
-// Removes the pins, of any layout version. Programs that are still attached run until they are detached. The
-// caller holds the lock.
-int instance_remove(const char *name, struct err *err);
-
-// Removes what a killed instance_create or instance_remove left behind. The caller holds the lock.
-int instance_sweep(const char *name, struct err *err);
 
 void instance_free(struct instance *i);
 #define CLEANUP_INSTANCE CLEANUP(instance_cleanup)
 void instance_cleanup(struct instance **i);
 
+// For instance_create: one without maps; the maps that the loaded object of the first generation has made, and
+// the others; the knobs; all of it into a folder in bpffs.
+struct instance *instance_new(const char *name);
+int instance_size_maps(const struct instance *i, const struct bpf_object *obj);
+int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
+int instance_make_maps(struct instance *i, struct err *err);
+int instance_map_knobs(struct instance *i, struct err *err);
+int instance_pin(const struct instance *i, const char *folder, struct err *err);
+// Cookie and inode of the present network namespace. 0 or -errno with err set.
+int instance_netns(__u64 *ret_cookie, __u64 *ret_inode, struct err *err);
+
+// An object that is not loaded yet uses the maps of the instance in place of its own. 0 or -errno.
+int instance_share_maps(const struct instance *i, const struct bpf_object *obj);
+
 // One reading of the clocks.
 int instance_clock(const struct instance *i, struct clock *ret, struct err *err);
 
-// An element of the interface table, 1 … WEIR_IFACES - 1, with the present name and ifindex of the device.
-int instance_iface(const struct instance *i, uint32_t number, struct iface *ret, struct err *err);
-// The same as it was written.
+// Elements of the interface table, 1 … WEIR_IFACES - 1, as they were written. instance_iface() in
+// instance_ifaces.h has the present name of the device. 0 or -errno with err set.
 int instance_iface_stored(const struct instance *i, uint32_t number, struct iface *ret,
 			  struct err *err);
-int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *row,
+int instance_set_iface(const struct instance *i, uint32_t number, const struct iface *iface,
 		       struct err *err);
-// The number of the interface with this name in any state but IFACE_FREE, preferably of a device that is here; 0:
-// none. 0 or -errno with err set.
-int instance_find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err);
-// Are there interfaces in the table, or is it unreadable?
+// Are there interfaces that are not free, or that cannot be read?
 bool instance_has_ifaces(const struct instance *i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Loads the balancer of a generation and takes over what outlives the previous one.
-#include "ctl/datapath/lb_maps.h"
+#include "ctl/datapath/lb_load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +11,20 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 
-// Rows of backends are made in powers of two, twice as many as are needed: they are handed on, and a new
-// map is made only when they do not suffice.
-#define ROWS_MIN   256
-#define DEVICES    64 // egress devices
-#define PINS_FLAGS (BPF_F_MMAPABLE | BPF_F_INNER_MAP)
+// The maps of backends have a power of two of elements, twice as many as are needed: the next generation takes them
+// over, and a new map is made only when they do not suffice.
+#define BACKENDS_MIN 256
+#define DEVICES      64 // egress devices
+#define PINS_FLAGS   (BPF_F_MMAPABLE | BPF_F_INNER_MAP)
 
-// ---- rows that are handed on --------------------------------------------------------------------
+// ---- maps that are taken over -------------------------------------------------------------------
 
 static uint32_t highest_number(const struct lb_state *b)
 {
@@ -35,45 +37,64 @@ static uint32_t highest_number(const struct lb_state *b)
 	return highest;
 }
 
-static uint32_t rows_for(uint32_t highest)
+static uint32_t size_for(uint32_t highest)
 {
-	uint32_t rows = ROWS_MIN;
+	uint32_t size = BACKENDS_MIN;
 
-	while (rows <= highest)
-		rows *= 2;
-	return rows == ROWS_MIN || rows == SERVICE_BACKENDS ? rows : rows * 2;
+	while (size <= highest)
+		size *= 2;
+	return size == BACKENDS_MIN || size == SERVICE_BACKENDS ? size : size * 2;
 }
 
-// Uses the map of the previous generation if it has an element `highest`, else a new one.
-static int hand_on(struct bpf_map *map, const char *previous, enum part part, uint32_t highest,
-		   struct err *err)
+// A part of generation folder `previous` (NULL: none) and its number of elements. *ret_fd stays -1 if it does not
+// exist.
+static int open_previous(const char *previous, const char *name, int *ret_fd, uint32_t *ret_n,
+			 struct err *err)
+{
+	int code = previous ? bpffs_get(previous, name, ret_fd, err) : -ENOENT;
+
+	*ret_n = 0;
+	if (code)
+		return code == -ENOENT ? 0 : code;
+	return mapping_entries(*ret_fd, ret_n, err);
+}
+
+// The map of the previous generation if it has an element `highest`; else a new one.
+static int take_over(struct bpf_map *map, const char *previous, enum part part, uint32_t highest,
+		     struct err *err)
 {
 	CLEANUP_FD int fd = -1;
-	uint32_t has = 0;
-	int code = previous ? bpffs_get(previous, part_name(part), &fd, err) : -ENOENT;
+	uint32_t has;
+	int code = open_previous(previous, part_name(part), &fd, &has, err);
 
-	if (!code)
-		code = mapping_entries(fd, &has, err);
-	if (code && code != -ENOENT)
+	if (code)
 		return code;
 	code = has > highest ? bpf_map__reuse_fd(map, fd)
-			     : bpf_map__set_max_entries(map, rows_for(highest));
+			     : bpf_map__set_max_entries(map, size_for(highest));
 	return code ? err_system(err, -code, "cannot size the balancer's '%s'", part_name(part))
 		    : 0;
 }
 
 static int size_own(struct policy_bpf *skel, const struct lb_state *b)
 {
-	int code = bpf_map__set_max_entries(skel->maps.services, (uint32_t)b->n_services);
+	const struct {
+		struct bpf_map *map;
+		size_t n;
+	} sizes[] = {
+		{skel->maps.services, b->n_services},
+		{skel->maps.rings, b->n_slots},
+		{skel->maps.pins, b->n_services},
+		{skel->maps.tunnels, 2 * b->n_members + 1}, // with the beginnings of the chains
+		{skel->maps.egress, DEVICES},
+	};
 
-	if (!code)
-		code = bpf_map__set_max_entries(skel->maps.rings, (uint32_t)b->n_slots);
-	if (!code)
-		code = bpf_map__set_max_entries(skel->maps.pins, (uint32_t)b->n_services);
-	// And the beginnings of their chains.
-	if (!code)
-		code = bpf_map__set_max_entries(skel->maps.tunnels, 2 * (uint32_t)b->n_members + 1);
-	return code ? code : bpf_map__set_max_entries(skel->maps.egress, DEVICES);
+	for (size_t m = 0; m < ARRAY_SIZE(sizes); m++) {
+		int code = bpf_map__set_max_entries(sizes[m].map, (uint32_t)sizes[m].n);
+
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
@@ -88,66 +109,70 @@ int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char
 	highest = highest_number(b->lb);
 	if ((code = size_own(skel, b->lb)))
 		return err_system(err, -code, "cannot size the balancer's maps");
-	if ((code = hand_on(skel->maps.backends, previous, PART_BACKENDS, highest, err)))
+	if ((code = take_over(skel->maps.backends, previous, PART_BACKENDS, highest, err)))
 		return code;
-	return hand_on(skel->maps.balanced, previous, PART_BALANCED, highest, err);
+	return take_over(skel->maps.balanced, previous, PART_BACKEND_COUNTERS, highest, err);
 }
 
 // ---- filling ------------------------------------------------------------------------------------
 
-// Copies the elements of the previous generation's map into a new one. What packets count in the old one
-// meanwhile is not copied.
-static int copy_rows(int to, const char *previous, enum part part, size_t size, struct err *err)
+// Copies the elements of a map of the previous generation that is not taken over as it is. What packets count
+// meanwhile in the old map stays there.
+static int copy_elements(int to, const char *previous, enum part part, size_t size, struct err *err)
 {
-	CLEANUP_FREE uint8_t *row = mem_zalloc(1, size);
+	CLEANUP_FREE uint8_t *value = mem_zalloc(1, size);
 	struct bpf_map_info old = {0}, now = {0};
-	uint32_t length = sizeof(old);
+	uint32_t length = sizeof(old), n;
 	CLEANUP_FD int fd = -1;
-	int code = previous ? bpffs_get(previous, part_name(part), &fd, err) : -ENOENT;
+	int code = open_previous(previous, part_name(part), &fd, &n, err);
 
-	if (code)
-		return code == -ENOENT ? 0 : code;
+	if (code || fd < 0)
+		return code;
 	if (bpf_obj_get_info_by_fd(fd, &old, &length) || bpf_obj_get_info_by_fd(to, &now, &length))
-		return err_system(err, errno, "cannot look at the balancer's '%s'",
-				  part_name(part));
-	for (uint32_t r = 0; old.id != now.id && r < old.max_entries; r++)
-		if (bpf_map_lookup_elem(fd, &r, row) || bpf_map_update_elem(to, &r, row, BPF_ANY))
+		return err_system(err, errno, "cannot read the balancer's '%s'", part_name(part));
+	for (uint32_t e = 0; old.id != now.id && e < n; e++)
+		if (bpf_map_lookup_elem(fd, &e, value) ||
+		    bpf_map_update_elem(to, &e, value, BPF_ANY))
 			return err_system(err, errno, "cannot copy the balancer's '%s'",
 					  part_name(part));
 	return 0;
 }
 
-// Writes the backends with new numbers: no packet meets them yet.
-static int fill_rows(const struct generation *g, const struct lb_load *b, const char *previous,
-		     struct err *err)
+static int fill_fresh(const struct generation *g, const struct lb_load *b,
+		      const struct service_counter *zeros, struct err *err)
 {
-	CLEANUP_FREE struct service_counter *zero = NULL;
-	size_t cpus;
-	int code = percpu_values(1, sizeof(*zero), &zero, &cpus, err);
+	for (uint32_t id = 1; id < SERVICE_BACKENDS; id++)
+		if (lb_ids_has(&b->fresh, id) &&
+		    (bpf_map_update_elem(g->fd[PART_BACKENDS], &id, &b->backends[id], BPF_ANY) ||
+		     bpf_map_update_elem(g->fd[PART_BACKEND_COUNTERS], &id, zeros, BPF_ANY)))
+			return err_system(err, errno, "cannot write backend %u", id);
+	return 0;
+}
 
-	if (!code)
-		code = copy_rows(g->fd[PART_BACKENDS], previous, PART_BACKENDS,
-				 sizeof(struct backend), err);
-	if (!code)
-		code = copy_rows(g->fd[PART_BALANCED], previous, PART_BALANCED,
-				 cpus * sizeof(*zero), err);
-	for (uint32_t id = 1; !code && id < SERVICE_BACKENDS; id++) {
-		if (!lb_ids_has(&b->fresh, id))
-			continue;
-		if (bpf_map_update_elem(g->fd[PART_BACKENDS], &id, &b->rows[id], BPF_ANY) ||
-		    bpf_map_update_elem(g->fd[PART_BALANCED], &id, zero, BPF_ANY))
-			code = err_system(err, errno, "cannot write backend %u", id);
-	}
-	return code;
+// Backends with new numbers are written: no packet meets them yet.
+static int fill_backends(const struct generation *g, const struct lb_load *b, const char *previous,
+			 struct err *err)
+{
+	CLEANUP_FREE struct service_counter *zeros = NULL;
+	size_t cpus;
+	int code = percpu_values(1, sizeof(*zeros), &zeros, &cpus, err);
+
+	if (code ||
+	    (code = copy_elements(g->fd[PART_BACKENDS], previous, PART_BACKENDS,
+				  sizeof(struct backend), err)) ||
+	    (code = copy_elements(g->fd[PART_BACKEND_COUNTERS], previous, PART_BACKEND_COUNTERS,
+				  cpus * sizeof(*zeros), err)))
+		return code;
+	return fill_fresh(g, b, zeros, err);
 }
 
 static int fill_services(const struct generation *g, const struct lb_load *b, struct err *err)
 {
 	for (uint32_t s = 0; s < b->lb->n_services; s++) {
-		struct service row;
+		struct service service;
 
-		lb_service_value(&b->lb->services[s], b->hz, &row);
-		if (bpf_map_update_elem(g->fd[PART_SERVICES], &s, &row, BPF_ANY))
+		lb_service_value(&b->lb->services[s], b->hz, &service);
+		if (bpf_map_update_elem(g->fd[PART_SERVICES], &s, &service, BPF_ANY))
 			return err_system(err, errno, "cannot write the service '%s'",
 					  b->lb->services[s].name);
 	}
@@ -159,9 +184,10 @@ static int fill_rings(const struct generation *g, const struct lb_state *b, stru
 	CLEANUP_MAPPING struct mapping m = {0};
 	int code = mapping_open(&m, g->fd[PART_RINGS], b->n_slots * sizeof(*b->slots), err);
 
-	if (!code)
-		memcpy(m.at, b->slots, b->n_slots * sizeof(*b->slots));
-	return code;
+	if (code)
+		return code;
+	memcpy(m.at, b->slots, b->n_slots * sizeof(*b->slots));
+	return 0;
 }
 
 static int new_pins(const struct lb_service *s, int *ret_fd, struct err *err)
@@ -170,23 +196,22 @@ static int new_pins(const struct lb_service *s, int *ret_fd, struct err *err)
 
 	*ret_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_pins", sizeof(uint32_t),
 				 sizeof(struct pin_bucket), s->buckets, &opts);
-	return *ret_fd < 0 ? err_system(err, -*ret_fd, "cannot make %u buckets of pins for '%s'",
-					s->buckets, s->name)
+	return *ret_fd < 0 ? err_system(err, -*ret_fd, "cannot create %u %s of pins for '%s'",
+					s->buckets, num_plural(s->buckets, "bucket", "buckets"),
+					s->name)
 			   : 0;
 }
 
-// The pins of the same service in the previous generation if there are as many; else new ones, for a service
-// that is new or whose ring is stable without a living pin.
+// The pins of the service in the previous generation if their number is the same; else new ones, for a service that
+// is new, or whose ring is stable without a living pin.
 static int take_pins(const struct lb_service *s, const char *previous, int *ret_fd, struct err *err)
 {
 	CLEANUP_FREE char *folder = previous ? mem_printf("%s/" LB_PINS_FOLDER, previous) : NULL;
 	CLEANUP_FD int fd = -1;
-	uint32_t has = 0;
-	int code = folder ? bpffs_get(folder, s->name, &fd, err) : -ENOENT;
+	uint32_t has;
+	int code = open_previous(folder, s->name, &fd, &has, err);
 
-	if (!code)
-		code = mapping_entries(fd, &has, err);
-	if (code && code != -ENOENT)
+	if (code)
 		return code;
 	if (has != s->buckets)
 		return new_pins(s, ret_fd, err);
@@ -212,8 +237,8 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 		const struct lb_service *s = &b->lb->services[n];
 		size_t bytes = (size_t)s->buckets * sizeof(struct pin_bucket);
 		CLEANUP_MAPPING struct mapping m = {0};
-		bool begins = lb_ids_has(&b->fresh, s->row);
-		int fd, code = take_pins(s, begins ? NULL : previous, &fd, err);
+		bool is_new = lb_ids_has(&b->fresh, s->row);
+		int fd, code = take_pins(s, is_new ? NULL : previous, &fd, err);
 
 		if (code)
 			return code;
@@ -227,46 +252,46 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 	return 0;
 }
 
-static int keep_rows(int *ret_fd, const char *name, const void *rows, size_t size, size_t n,
-		     struct err *err)
+// An array that only commands read: n values of `size` bytes.
+static int keep(int *ret_fd, const char *name, const void *values, size_t size, size_t n,
+		struct err *err)
 {
 	*ret_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), (uint32_t)size,
 				 n ? (uint32_t)n : 1, NULL);
 	if (*ret_fd < 0)
-		return err_system(err, -*ret_fd, "cannot make the map '%s'", name);
-	for (uint32_t r = 0; r < n; r++)
-		if (bpf_map_update_elem(*ret_fd, &r, (const uint8_t *)rows + r * size, BPF_ANY))
+		return err_system(err, -*ret_fd, "cannot create the map '%s'", name);
+	for (uint32_t v = 0; v < n; v++)
+		if (bpf_map_update_elem(*ret_fd, &v, (const uint8_t *)values + v * size, BPF_ANY))
 			return err_system(err, errno, "cannot write the map '%s'", name);
 	return 0;
 }
 
-// Backends stay as they are until the switch, and those that only pins name longer: their devices must be
-// allowed. Old backends may no longer be named by anything, so no room for their devices is not an error.
+// The backends of the running balancer stay until the switch, and those that pins name even longer: the devices to
+// them must stay usable. Old backends may be among them that nothing names any more: it is not an error if their
+// devices find no room.
 static void keep_egress(const struct generation *g, const struct lb_maps *running)
 {
-	const struct backend *row;
+	const struct backend *backend;
 	uint32_t last = 0;
 
-	for (uint32_t id = 1; running && (row = lb_maps_backend(running, id)); id++) {
-		if (row->ifindex && row->ifindex != last)
-			parts_add_device(g, row->ifindex, NULL);
-		last = row->ifindex;
+	for (uint32_t id = 1; running && (backend = lb_maps_backend(running, id)); id++) {
+		if (backend->ifindex && backend->ifindex != last)
+			parts_add_device(g, backend->ifindex, NULL);
+		last = backend->ifindex;
 	}
 }
 
 static int fill_egress(const struct generation *g, const struct lb_load *b, struct err *err)
 {
-	int code = 0;
+	for (size_t m = 0; m < b->lb->n_members; m++) {
+		uint32_t ifindex = b->backends[b->lb->members[m].id].ifindex;
+		int code = ifindex ? parts_add_device(g, ifindex, err) : 0;
 
-	for (size_t m = 0; !code && m < b->lb->n_members; m++) {
-		uint32_t ifindex = b->rows[b->lb->members[m].id].ifindex;
-
-		if (ifindex)
-			code = parts_add_device(g, ifindex, err);
+		if (code)
+			return code;
 	}
-	if (!code)
-		keep_egress(g, b->running);
-	return code;
+	keep_egress(g, b->running);
+	return 0;
 }
 
 static bool is_tunnel(const struct lb_service *s)
@@ -284,7 +309,7 @@ static int add_tunnel(const struct generation *g, uint32_t service, const struct
 
 	memcpy(key.addr, m->addr, sizeof(key.addr));
 	if (bpf_map_lookup_elem(fd, &key, &first) && errno != ENOENT)
-		return err_system(err, errno, "cannot read the ways to backends");
+		return err_system(err, errno, "cannot read the tunnels of backends");
 	own.next = first.next;
 	first.next = service;
 	key.service = service;
@@ -293,49 +318,47 @@ static int add_tunnel(const struct generation *g, uint32_t service, const struct
 		if (!bpf_map_update_elem(fd, &key, &first, BPF_ANY))
 			return 0;
 	}
-	return err_system(err, errno, "cannot write the ways to backends");
+	return err_system(err, errno, "cannot write the tunnels of backends");
 }
 
-// In these modes a service has an address once: backends have no port there.
+// In these modes backends have no port, so an address is at most one backend of a service.
 static int fill_tunnels(const struct generation *g, const struct lb_state *b, struct err *err)
 {
-	int code = 0;
-
 	for (uint32_t n = 0; n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];
 		const struct lb_member *m = &b->members[s->first_member];
 
-		for (uint32_t i = 0; !code && is_tunnel(s) && i < s->n_members; i++)
-			if (m[i].family)
-				code = add_tunnel(g, n, &m[i], err);
+		for (uint32_t i = 0; is_tunnel(s) && i < s->n_members; i++) {
+			int code = m[i].family ? add_tunnel(g, n, &m[i], err) : 0;
+
+			if (code)
+				return code;
+		}
 	}
-	return code;
+	return 0;
+}
+
+static int keep_state(struct generation *g, const struct lb_state *b, struct err *err)
+{
+	int code = keep(&g->fd[PART_KEPT_SERVICES], "weir_services", b->services,
+			sizeof(*b->services), b->n_services, err);
+
+	return code ? code
+		    : keep(&g->fd[PART_KEPT_MEMBERS], "weir_members", b->members,
+			   sizeof(*b->members), b->n_members, err);
 }
 
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,
 		 struct err *err)
 {
-	const struct lb_state *state = b->lb;
 	uint32_t stage = 0;
-	int code = fill_rows(g, b, previous, err);
+	int code = fill_backends(g, b, previous, err);
 
-	if (!code)
-		code = fill_services(g, b, err);
-	if (!code)
-		code = fill_rings(g, state, err);
-	if (!code)
-		code = fill_pins(g, b, previous, err);
-	if (!code)
-		code = fill_egress(g, b, err);
-	if (!code)
-		code = fill_tunnels(g, state, err);
-	if (!code)
-		code = keep_rows(&g->fd[PART_KEPT_SERVICES], "weir_services", state->services,
-				 sizeof(*state->services), state->n_services, err);
-	if (!code)
-		code = keep_rows(&g->fd[PART_KEPT_MEMBERS], "weir_members", state->members,
-				 sizeof(*state->members), state->n_members, err);
-	if (!code && bpf_map_update_elem(g->fd[PART_STAGES], &stage, &g->fd[PART_BALANCE], BPF_ANY))
-		code = err_system(err, errno, "cannot link the balancer to the policy");
-	return code;
+	if (code || (code = fill_services(g, b, err)) || (code = fill_rings(g, b->lb, err)) ||
+	    (code = fill_pins(g, b, previous, err)) || (code = fill_egress(g, b, err)) ||
+	    (code = fill_tunnels(g, b->lb, err)) || (code = keep_state(g, b->lb, err)))
+		return code;
+	if (bpf_map_update_elem(g->fd[PART_STAGES], &stage, &g->fd[PART_LB_PROGRAM], BPF_ANY))
+		return err_system(err, errno, "cannot link the balancer to the policy");
+	return 0;
 }

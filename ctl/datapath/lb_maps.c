@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Reads a running balancer from the pins of its generation, and writes it back under traffic.
+#include "ctl/datapath/lb_maps.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/lb_maps.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
@@ -22,11 +24,16 @@ struct lb_maps {
 	struct mapping *pins; // by service
 };
 
-static int read_rows(int fd, void *rows, size_t size, size_t n, struct err *err)
+static int cannot_read(struct err *err)
 {
-	for (uint32_t r = 0; r < n; r++)
-		if (bpf_map_lookup_elem(fd, &r, (uint8_t *)rows + r * size))
-			return err_system(err, errno, "cannot read what the balancer keeps");
+	return err_system(err, errno, "cannot read the state of the balancer");
+}
+
+static int read_all(int fd, void *values, size_t size, size_t n, struct err *err)
+{
+	for (uint32_t v = 0; v < n; v++)
+		if (bpf_map_lookup_elem(fd, &v, (uint8_t *)values + v * size))
+			return cannot_read(err);
 	return 0;
 }
 
@@ -46,21 +53,19 @@ static int read_state(struct lb_maps *l, struct err *err)
 	b->services = mem_zalloc(b->n_services, sizeof(*b->services));
 	b->members = mem_zalloc(members, sizeof(*b->members));
 	b->slots = mem_zalloc(b->n_slots, sizeof(*b->slots));
-	code = read_rows(fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services), services, err);
-	if (!code)
-		code = read_rows(fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members), members,
-				 err);
-	if (code)
+	if ((code = read_all(fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services), services,
+			     err)) ||
+	    (code = read_all(fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members), members, err)))
 		return code;
 	last = &b->services[b->n_services - 1];
 	b->n_members = last->first_member + last->n_members;
 	if (b->n_members > members)
-		return err_system(err, EBADMSG, "what the balancer keeps is damaged");
+		return err_system(err, EBADMSG, "the state of the balancer is damaged");
 	memcpy(b->slots, l->rings.at, b->n_slots * sizeof(*b->slots));
 	return 0;
 }
 
-// All of an array, of rows of `size` bytes.
+// All of an array, of elements of `size` bytes.
 static int map_whole(struct mapping *m, int fd, size_t size, uint32_t *ret_n, struct err *err)
 {
 	int code = mapping_entries(fd, ret_n, err);
@@ -74,43 +79,44 @@ static int map_tables(struct lb_maps *l, struct err *err)
 	uint32_t n;
 	int code = map_whole(&l->rings, fd[PART_RINGS], sizeof(uint64_t), &n, err);
 
-	if (!code)
-		code = map_whole(&l->services, fd[PART_SERVICES], sizeof(struct service), &n, err);
-	if (!code)
-		code = map_whole(&l->backends, fd[PART_BACKENDS], sizeof(struct backend),
-				 &l->n_backends, err);
-	return code;
+	if (code ||
+	    (code = map_whole(&l->services, fd[PART_SERVICES], sizeof(struct service), &n, err)))
+		return code;
+	return map_whole(&l->backends, fd[PART_BACKENDS], sizeof(struct backend), &l->n_backends,
+			 err);
 }
 
-// A balancer with a missing pin cannot be planned around, and planning without it would move its flows.
-static int lost_pin(const struct instance *i, struct err *err)
+// Nothing can be planned around a balancer without one of its parts. It is not the same as no balancer: flows would
+// move.
+static int incomplete(const struct instance *i, struct err *err)
 {
-	err_hint(err, "weir -n %s detach --force removes what is left, then attach again", i->name);
+	err_hint(err, "weir -n %s detach --force removes the instance; then attach again", i->name);
 	return -EBADMSG;
 }
 
 static int open_parts(struct lb_maps *l, const struct instance *i, uint32_t generation,
 		      struct err *err)
 {
-	static const enum part own[] = {PART_BALANCE, PART_KEPT_SERVICES, PART_KEPT_MEMBERS};
+	static const enum part own[] = {PART_LB_PROGRAM, PART_KEPT_SERVICES, PART_KEPT_MEMBERS};
 	int code = generation_open(i, generation, &l->g, err);
-	enum part lost = PARTS;
+	enum part missing = PARTS;
 	size_t n = 0;
 
 	if (code)
-		return code == -ENOENT ? lost_pin(i, err) : code;
+		return code == -ENOENT ? incomplete(i, err) : code;
 	for (size_t p = 0; p < ARRAY_SIZE(own); p++) {
 		if (l->g->fd[own[p]] < 0)
-			lost = own[p];
+			missing = own[p];
 		else
 			n++;
 	}
 	if (!n)
 		return -ENOENT;
-	if (lost == PARTS)
+	if (missing == PARTS)
 		return 0;
-	err_system(err, ENOENT, "generation %u has lost its pin '%s'", generation, part_name(lost));
-	return lost_pin(i, err);
+	err_system(err, ENOENT, "'%s' of generation %u is not in bpffs", part_name(missing),
+		   generation);
+	return incomplete(i, err);
 }
 
 int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
@@ -123,10 +129,7 @@ int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps *
 		return code;
 	l->folder = generation_folder(i->folder, generation);
 	l->state = mem_new(struct lb_state);
-	code = map_tables(l, err);
-	if (!code)
-		code = read_state(l, err);
-	if (code)
+	if ((code = map_tables(l, err)) || (code = read_state(l, err)))
 		return code;
 	l->pins = mem_zalloc(l->state->n_services, sizeof(*l->pins));
 	*ret = TAKE_PTR(l);
@@ -170,13 +173,13 @@ static void write_slots(struct lb_maps *l)
 
 static void write_services(struct lb_maps *l, uint32_t hz)
 {
-	struct service *rows = l->services.at;
+	struct service *services = l->services.at;
 
 	for (size_t s = 0; s < l->state->n_services; s++) {
-		struct service row;
+		struct service wanted;
 
-		lb_service_value(&l->state->services[s], hz, &row);
-		__atomic_store_n(&rows[s].hold_ticks, row.hold_ticks, __ATOMIC_RELAXED);
+		lb_service_value(&l->state->services[s], hz, &wanted);
+		__atomic_store_n(&services[s].hold_ticks, wanted.hold_ticks, __ATOMIC_RELAXED);
 	}
 }
 
@@ -204,10 +207,10 @@ int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err)
 	write_services(l, hz);
 	for (uint32_t m = 0; m < b->n_members; m++)
 		if (bpf_map_update_elem(l->g->fd[PART_KEPT_MEMBERS], &m, &b->members[m], BPF_ANY))
-			return err_system(err, errno, "cannot write what the balancer keeps");
+			return err_system(err, errno, "cannot write the state of the balancer");
 	for (uint32_t s = 0; s < b->n_services; s++)
 		if (bpf_map_update_elem(l->g->fd[PART_KEPT_SERVICES], &s, &b->services[s], BPF_ANY))
-			return err_system(err, errno, "cannot write what the balancer keeps");
+			return err_system(err, errno, "cannot write the state of the balancer");
 	return 0;
 }
 
@@ -216,16 +219,16 @@ uint32_t lb_maps_backends(const struct lb_maps *l)
 	return l->n_backends;
 }
 
-bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *row)
+bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *backend)
 {
 	struct backend *to;
 
 	if (id >= l->n_backends)
 		return false;
 	to = (struct backend *)l->backends.at + id;
-	if (to->family != row->family || memcmp(to->addr, row->addr, sizeof(to->addr)) != 0)
-		__atomic_store_n(&to->path, 0, __ATOMIC_RELAXED); // was said of another one
-	memcpy(to, row, offsetof(struct backend, path));
+	if (to->family != backend->family || memcmp(to->addr, backend->addr, sizeof(to->addr)) != 0)
+		__atomic_store_n(&to->path, 0, __ATOMIC_RELAXED); // of another address
+	memcpy(to, backend, offsetof(struct backend, path));
 	return true;
 }
 
@@ -246,21 +249,28 @@ int lb_maps_add_device(struct lb_maps *l, uint32_t ifindex, struct err *err)
 	return parts_add_device(l->g, ifindex, err);
 }
 
+static int map_pins(const struct lb_maps *l, const struct lb_service *s, struct mapping *m,
+		    struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/" LB_PINS_FOLDER, l->folder);
+	CLEANUP_FD int fd = -1;
+	int code = bpffs_get(folder, s->name, &fd, err);
+
+	if (code == -ENOENT) {
+		err_system(err, ENOENT, "the pins of '%s' are not in bpffs", s->name);
+		return err_hint(err, "weir detach --force removes the instance; then attach again");
+	}
+	return code ? code
+		    : mapping_open(m, fd, (size_t)s->buckets * sizeof(struct pin_bucket), err);
+}
+
 int lb_maps_pins(struct lb_maps *l, size_t service, uint64_t **ret_words, size_t *ret_n,
 		 struct err *err)
 {
 	const struct lb_service *s = &l->state->services[service];
-	CLEANUP_FREE char *folder = mem_printf("%s/" LB_PINS_FOLDER, l->folder);
 	struct mapping *m = &l->pins[service];
-	CLEANUP_FD int fd = -1;
-	int code = m->at ? 0 : bpffs_get(folder, s->name, &fd, err);
+	int code = m->at ? 0 : map_pins(l, s, m, err);
 
-	if (code == -ENOENT) {
-		err_system(err, ENOENT, "the pins of '%s' have lost their pin", s->name);
-		return err_hint(err, "weir detach --force removes what is left, then attach again");
-	}
-	if (!code && !m->at)
-		code = mapping_open(m, fd, (size_t)s->buckets * sizeof(struct pin_bucket), err);
 	if (code)
 		return code;
 	*ret_words = m->at;
@@ -268,7 +278,7 @@ int lb_maps_pins(struct lb_maps *l, size_t service, uint64_t **ret_words, size_t
 	return 0;
 }
 
-int lb_maps_counter(const struct lb_maps *l, uint32_t row, struct service_counter *ret,
+int lb_maps_counter(const struct lb_maps *l, uint32_t id, struct service_counter *ret,
 		    struct err *err)
 {
 	CLEANUP_FREE struct service_counter *all = NULL;
@@ -277,8 +287,8 @@ int lb_maps_counter(const struct lb_maps *l, uint32_t row, struct service_counte
 
 	if (code)
 		return code;
-	if (bpf_map_lookup_elem(l->g->fd[PART_BALANCED], &row, all))
-		return err_system(err, errno, "cannot read the counters of backend %u", row);
+	if (bpf_map_lookup_elem(l->g->fd[PART_BACKEND_COUNTERS], &id, all))
+		return err_system(err, errno, "cannot read the counters of backend %u", id);
 	*ret = (struct service_counter){0};
 	for (size_t c = 0; c < cpus; c++) {
 		ret->packets += all[c].packets;

@@ -15,31 +15,12 @@
 #include "ctl/datapath/sharing.h"
 
 static const char *const names[PARTS] = {
-	[PART_RODATA] = "rodata",
-	[PART_FIELDS] = "fields",
-	[PART_NODES] = "nodes",
-	[PART_LINES] = "lines",
-	[PART_ROWS] = "rows",
-	[PART_RULES] = "rules",
-	[PART_METERS] = "meters",
-	[PART_BUCKETS] = "buckets",
-	[PART_LOGPACE] = "logpace",
-	[PART_BUDGETS] = "budgets",
-	[PART_IFCLASS] = "ifclass",
-	[PART_SETS] = "sets",
-	[PART_DEVICES] = "devices",
-	[PART_SERVICES] = "services",
-	[PART_RINGS] = "rings",
-	[PART_BACKENDS] = "backends",
-	[PART_BALANCED] = "balanced",
-	[PART_PINS] = "pins",
-	[PART_TUNNELS] = "tunnels",
-	[PART_EGRESS] = "egress",
-	[PART_STAGES] = "stages",
-	[PART_PROGRAM] = "program",
-	[PART_BALANCE] = "balance",
-	[PART_KEPT_SERVICES] = "kept-services",
-	[PART_KEPT_MEMBERS] = "kept-members",
+#define X(symbol, name) [PART_##symbol] = #name,
+	PART_MAPS(X)
+#undef X
+#define X(symbol, name) [PART_##symbol] = (name),
+		PART_OTHERS(X)
+#undef X
 };
 
 const char *part_name(enum part part)
@@ -50,54 +31,21 @@ const char *part_name(enum part part)
 struct bpf_map *part_map(const struct policy_bpf *skel, enum part part)
 {
 	struct bpf_map *const maps[PARTS] = {
-		[PART_RODATA] = skel->maps.rodata,     [PART_FIELDS] = skel->maps.fields,
-		[PART_NODES] = skel->maps.nodes,       [PART_LINES] = skel->maps.lines,
-		[PART_ROWS] = skel->maps.rows,         [PART_RULES] = skel->maps.rules,
-		[PART_METERS] = skel->maps.meters,     [PART_BUCKETS] = skel->maps.buckets,
-		[PART_LOGPACE] = skel->maps.logpace,   [PART_IFCLASS] = skel->maps.ifclass,
-		[PART_SETS] = skel->maps.sets,         [PART_DEVICES] = skel->maps.devices,
-		[PART_SERVICES] = skel->maps.services, [PART_RINGS] = skel->maps.rings,
-		[PART_BACKENDS] = skel->maps.backends, [PART_BALANCED] = skel->maps.balanced,
-		[PART_PINS] = skel->maps.pins,         [PART_EGRESS] = skel->maps.egress,
-		[PART_STAGES] = skel->maps.stages,     [PART_BUDGETS] = skel->maps.budgets,
-		[PART_TUNNELS] = skel->maps.tunnels,
+#define X(symbol, name) [PART_##symbol] = skel->maps.name,
+		PART_MAPS(X)
+#undef X
 	};
 
 	return maps[part];
 }
 
-struct generation *generation_new(void)
-{
-	struct generation *g = mem_new(struct generation);
-
-	for (int p = 0; p < PARTS; p++)
-		g->fd[p] = -1;
-	return g;
-}
-
-static void keeps_free(struct part_keeps *list)
+void parts_keeps_free(struct part_keeps *list)
 {
 	vec_each (list, kept) {
 		fd_close(kept->fd);
 		free(kept->name);
 	}
 	vec_free(list);
-}
-
-void generation_free(struct generation *g)
-{
-	if (!g)
-		return;
-	for (int p = 0; p < PARTS; p++)
-		fd_close(g->fd[p]);
-	keeps_free(&g->sets);
-	keeps_free(&g->pins);
-	free(g);
-}
-
-void generation_cleanup(struct generation **g)
-{
-	generation_free(*g);
 }
 
 char *generation_folder(const char *instance_folder, uint32_t number)
@@ -107,7 +55,7 @@ char *generation_folder(const char *instance_folder, uint32_t number)
 
 void parts_keep(struct part_keeps *list, const char *name, int fd)
 {
-	vec_push(list, ((struct part_kept){mem_strdup(name), fd}));
+	vec_push(list, ((struct part_kept){.name = mem_strdup(name), .fd = fd}));
 }
 
 int parts_pin(const char *generation_folder, const char *kind, const struct part_keeps *list,
@@ -116,38 +64,16 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", generation_folder, kind);
 	int code = list->n ? file_mkdirs(folder, 0700, err) : 0;
 
-	for (size_t n = 0; !code && n < list->n; n++)
-		code = bpffs_put(folder, list->at[n].name, list->at[n].fd, err);
-	return code;
+	if (code)
+		return code;
+	vec_each (list, kept)
+		if ((code = bpffs_put(folder, kept->name, kept->fd, err)))
+			return code;
+	return 0;
 }
 
-// By their place in both structures.
-int parts_share(struct policy_bpf *skel, const struct instance *i)
-{
-	const struct {
-		struct bpf_map *map;
-		int fd;
-	} shared[] = {
-		{skel->maps.data_knobs, i->knobs_fd},
-		{skel->maps.progs, i->progs},
-		{skel->maps.counters, i->counters},
-		{skel->maps.events, i->events},
-		{skel->maps.hosts4, i->hosts4},
-		{skel->maps.hosts6, i->hosts6},
-		{skel->maps.nets4, i->nets4},
-		{skel->maps.nets6, i->nets6},
-		{skel->maps.rulecounters, i->rulecounters},
-		{skel->maps.stations, i->stations},
-	};
-	int code = 0;
-
-	for (size_t m = 0; !code && m < ARRAY_SIZE(shared); m++)
-		code = bpf_map__reuse_fd(shared[m].map, shared[m].fd);
-	return code;
-}
-
-// A program array accepts only programs of one type, fragment support and expected attach type; under
-// libxdp's dispatcher entry is an extension, whose expected attach type is 0, so all have that.
+// A program array accepts only programs of one type, fragment support and expected attach type. Under libxdp's
+// dispatcher the root program is an extension with expected attach type 0, so all programs have that.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 {
 	struct bpf_program *const programs[] = {skel->progs.weir_policy, skel->progs.weir_balance};
@@ -161,7 +87,7 @@ void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err)
 {
 	if (!bpf_map_update_elem(g->fd[PART_EGRESS], &ifindex, &ifindex, BPF_ANY) ||
-	    errno == EINVAL) // the kernel's word for a device that is not there
+	    errno == EINVAL) // the kernel returns it for a device that does not exist
 		return 0;
-	return err_system(err, errno, "cannot send to backends by interface %u", ifindex);
+	return err_system(err, errno, "cannot redirect to backends by interface %u", ifindex);
 }

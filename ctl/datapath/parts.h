@@ -8,41 +8,52 @@
 
 #include "common/policy.h"
 #include "ctl/base/err.h"
-#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 #include "xdp/policy.skel.h"
 
+// The maps of the policy program that belong to a generation: X(SYMBOL, its name in xdp/ and in bpffs). The test
+// program has its own first and last one, and shares the others.
+/* clang-format off */
+#define PART_MAPS(X) \
+	X(RODATA, rodata) \
+	X(FIELDS, fields) \
+	X(NODES, nodes) \
+	X(LINES, lines) \
+	X(ROWS, rows) \
+	X(RULES, rules) \
+	X(METERS, meters) \
+	X(BUCKETS, buckets) \
+	X(LOGPACE, logpace) \
+	X(BUDGETS, budgets) \
+	X(IFCLASS, ifclass) \
+	X(SETS, sets) \
+	X(DEVICES, devices) \
+	X(SERVICES, services) \
+	X(RINGS, rings) \
+	X(BACKENDS, backends) \
+	X(BACKEND_COUNTERS, balanced) \
+	X(PINS, pins) \
+	X(TUNNELS, tunnels) \
+	X(EGRESS, egress) \
+	X(STAGES, stages)
+
+// Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All but the first exist only with services.
+#define PART_OTHERS(X) \
+	X(PROGRAM, "program") \
+	X(LB_PROGRAM, "balance") \
+	X(KEPT_SERVICES, "kept-services") /* struct lb_service */ \
+	X(KEPT_MEMBERS, "kept-members")   /* struct lb_member */
+/* clang-format on */
+
 enum part {
-	PART_RODATA,
-	PART_FIELDS,
-	PART_NODES,
-	PART_LINES,
-	PART_ROWS,
-	PART_RULES,
-	PART_METERS,
-	PART_BUCKETS,
-	PART_LOGPACE,
-	PART_BUDGETS,
-	PART_IFCLASS,
-	PART_SETS,
-	PART_DEVICES,
-	PART_SERVICES,
-	PART_RINGS,
-	PART_BACKENDS,
-	PART_BALANCED,
-	PART_PINS,
-	PART_TUNNELS,
-	PART_EGRESS,
-	PART_STAGES,
-	PART_PROGRAM,
-	PARTS_NEEDED, // the others are only there with services
-	PART_BALANCE = PARTS_NEEDED,
-	PART_KEPT_SERVICES, // struct lb_service
-	PART_KEPT_MEMBERS,  // struct lb_member
-	PARTS,
+#define X(symbol, name) PART_##symbol,
+	PART_MAPS(X) PART_OTHERS(X)
+#undef X
+		PARTS,
+	PARTS_NEEDED = PART_PROGRAM + 1,
 };
 
-// A map that lives on in the next generation that names it: a dynamic set, the pins of a service.
+// A map that outlives the generation if the next one names it too: a dynamic set, the pins of a service.
 struct part_kept {
 	char *name;
 	int fd;
@@ -56,22 +67,25 @@ struct part_keeps {
 struct generation {
 	int fd[PARTS];
 	struct part_keeps sets,
-		pins; // of one that was loaded here; one opened from its pins has none
+		pins; // of a generation that was loaded here; empty if it was opened
 };
 
+// Folders of a generation with one file for each: its dynamic sets, the pins of its services.
+#define SETS_FOLDER    "dynamic"
+#define LB_PINS_FOLDER "flows"
+
 const char *part_name(enum part part);
-// NULL for what is no map of the program.
+// NULL if the part is not a map of the program.
 struct bpf_map *part_map(const struct policy_bpf *skel, enum part part);
-struct generation *generation_new(void);
 // INSTANCE_FOLDER/gen/NUMBER; the caller frees it.
 char *generation_folder(const char *instance_folder, uint32_t number);
+// The list owns the descriptor afterwards.
 void parts_keep(struct part_keeps *list, const char *name, int fd);
+void parts_keeps_free(struct part_keeps *list);
 // Pins the maps of a list in GENERATION_FOLDER/KIND/.
 int parts_pin(const char *generation_folder, const char *kind, const struct part_keeps *list,
 	      struct err *err);
-// Uses the maps of the instance in place of the program's own.
-int parts_share(struct policy_bpf *skel, const struct instance *i);
-// Type, fragment support and attach type, as the instance's progs array requires.
+// Sets attach type and fragment support of the programs as the program array of the instance requires them.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
-// Allows redirects to a device; one that no longer exists is skipped without an error.
+// Redirected frames may leave by the device. It is not an error if the device no longer exists.
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err);

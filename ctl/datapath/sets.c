@@ -12,6 +12,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/mapping.h"
+#include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 
 // A batch has to hold the longest chain of one bucket of the kernel's hash.

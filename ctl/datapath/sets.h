@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "ctl/base/addr.h"
-#include "ctl/datapath/generation.h"
+#include "ctl/datapath/generation_about.h"
 
 struct set_address {
 	struct prefix prefix; // of the set's mask
@@ -19,8 +19,6 @@ struct set_addresses {
 	struct set_address *at;
 	size_t n, cap;
 };
-
-#define SETS_FOLDER "dynamic" // of a generation, where its sets are pinned: one file a set
 
 // The map of a dynamic set for a new generation: the one of generation folder `previous` (NULL: none) if that
 // has one of this name and size; else a new one, with the addresses of one of another size. Nothing is

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Test programs: a second program over the tables of a generation, for test packets.
+// Loads the test program around the maps of the original, and runs packets through it.
+#include "ctl/datapath/test_program.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,7 @@ void test_program_cleanup(struct test_program **t)
 	test_program_free(*t);
 }
 
-// The read-only data of the original, but for the switch that makes it a test program.
+// The read-only data of the original, except for the switch that makes it a test program.
 static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
 {
 	CLEANUP_FREE void *rodata = mem_zalloc(1, sizeof(*skel->rodata));
@@ -52,14 +54,16 @@ static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
 
 static int share_tables(struct policy_bpf *skel, const struct generation *g)
 {
-	int code = 0;
+	for (enum part p = PART_RODATA + 1; p < PART_STAGES; p++) {
+		int code = bpf_map__reuse_fd(part_map(skel, p), g->fd[p]);
 
-	for (int p = PART_FIELDS; !code && p < PART_STAGES; p++)
-		code = bpf_map__reuse_fd(part_map(skel, (enum part)p), g->fd[p]);
-	return code;
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
-// The second program of its own: that of the original would count.
+// The test program has a second program of its own: that of the original would count.
 static int link_stages(struct policy_bpf *skel)
 {
 	int balance = bpf_program__fd(skel->progs.weir_balance);
@@ -70,35 +74,30 @@ static int link_stages(struct policy_bpf *skel)
 		       : 0;
 }
 
-static int open_test_program(struct test_program *t, const struct instance *i,
-			     const struct generation *g)
+static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g)
 {
+	bool balances = g->fd[PART_LB_PROGRAM] >= 0;
 	int code;
 
-	t->skel = policy_bpf__open();
-	if (!t->skel)
-		return -errno;
-	parts_fit(t->skel, i);
-	bpf_program__set_autoload(t->skel->progs.weir_balance, g->fd[PART_BALANCE] >= 0);
-	code = copy_rodata(t->skel, g);
-	if (!code)
-		code = share_tables(t->skel, g);
-	if (!code && i)
-		code = parts_share(t->skel, i);
-	if (!code)
-		code = policy_bpf__load(t->skel);
-	return code || g->fd[PART_BALANCE] < 0 ? code : link_stages(t->skel);
+	parts_fit(skel, i);
+	bpf_program__set_autoload(skel->progs.weir_balance, balances);
+	if ((code = copy_rodata(skel, g)) || (code = share_tables(skel, g)) ||
+	    (i && (code = instance_share_maps(i, skel->obj))) || (code = policy_bpf__load(skel)))
+		return code;
+	return balances ? link_stages(skel) : 0;
 }
 
 int test_program_open(const struct instance *i, const struct generation *g,
 		      struct test_program **ret, struct err *err)
 {
 	CLEANUP_TEST_PROGRAM struct test_program *t = mem_new(struct test_program);
-	int code = open_test_program(t, i, g);
 	void *answer;
+	int code;
 
+	t->skel = policy_bpf__open();
+	code = t->skel ? load(t->skel, i, g) : -errno;
 	if (code)
-		return err_system(err, -code, "cannot make the policy's test program");
+		return err_system(err, -code, "cannot load the policy's test program");
 	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      bpf_map__fd(t->skel->maps.test), 0);
 	if (answer == MAP_FAILED)

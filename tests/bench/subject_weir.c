@@ -8,7 +8,9 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/control/candidate.h"
+#include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/iface_table.h"
+#include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/root.h"
 #include "tests/bench/bench.h"

@@ -29,6 +29,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/datapath/test_program.h"
 #include "tests/datapath/balance_mutate.h"
 #include "tests/datapath/balance_rig.h"
 

@@ -2,6 +2,7 @@
 // Breaks frames: none may come to `internal` or `service-forward`, none that passes may be changed, and
 // whatever is sent has to be as long as its headers say.
 #include "tests/datapath/balance_mutate.h"
+#include "ctl/datapath/test_program.h"
 
 #include <linux/bpf.h>
 #include <string.h>

@@ -15,9 +15,11 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/stations.h"
+#include "ctl/datapath/test_program.h"
 
 #define ROWS  256 // of counters; balancing.c makes no fewer
 #define WORDS (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
@@ -343,7 +345,7 @@ const struct service_counter *balance_rig_moved(struct balance_rig *b)
 	static struct service_counter moved[ROWS];
 	size_t cpus;
 	CLEANUP_FREE __u64 *values =
-		read_rows(b->c->generation->fd[PART_BALANCED], 0, b->rows, WORDS, &cpus);
+		read_rows(b->c->generation->fd[PART_BACKEND_COUNTERS], 0, b->rows, WORDS, &cpus);
 
 	for (uint32_t row = 0; row < b->rows; row++) {
 		struct service_counter now, *was = &b->counts[row];

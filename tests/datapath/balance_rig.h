@@ -9,6 +9,7 @@
 #include "common/service.h"
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/mapping.h"
+#include "ctl/datapath/test_program.h"
 #include "tests/datapath/rig.h"
 
 // Ways out of the rig: frames come in by `in`; `out` is another device; `lost` is in no device map.

@@ -15,7 +15,9 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/iface_table.h"
+#include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/sharing.h"
 

@@ -76,7 +76,7 @@ static void load_services(struct rig *rig)
 	struct balance_rig *b = balance_rig_new(rig, policy);
 
 	print_program("policy with services", generation_program(b->c->generation));
-	print_program("balance", b->c->generation->fd[PART_BALANCE]);
+	print_program("balance", b->c->generation->fd[PART_LB_PROGRAM]);
 	balance_rig_free(b);
 }
 

@@ -14,6 +14,8 @@
 #include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/generation_load.h"
+#include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
@@ -87,7 +89,7 @@ static void load(struct kernel *k, const struct lb_service *s, uint32_t hz)
 	struct lb_member last = {.id = SERVICE_BACKENDS - 1};
 	struct lb_service service = *s;
 	struct lb_state state = {&service, 1, &last, 1, slots, s->size};
-	struct lb_load load = {.lb = &state, .rows = rows, .hz = hz};
+	struct lb_load load = {.lb = &state, .backends = rows, .hz = hz};
 	struct generation_options options = {.load = &load};
 	struct err err = {0};
 
@@ -113,7 +115,7 @@ struct kernel *kernel_new(const struct lb_service *s, uint32_t hz)
 	k->ifindex = if_nametoindex("lo");
 	k->cpus = libbpf_num_possible_cpus();
 	k->cpu = mem_zalloc(k->cpus > 0 ? (size_t)k->cpus : 1, sizeof(*k->cpu));
-	k->clock_fd = clock_map(k->g->fd[PART_BALANCE]);
+	k->clock_fd = clock_map(k->g->fd[PART_LB_PROGRAM]);
 	if (k->clock_fd < 0)
 		die_code(-k->clock_fd, "the program has no clock of its own");
 	map(&k->clock, k->clock_fd, sizeof(uint64_t));
@@ -175,7 +177,7 @@ void kernel_backend(struct kernel *k, uint32_t id, uint8_t family, enum backend_
 // A packet may run on any CPU.
 static void read_events(struct kernel *k, uint64_t ret_new[SERVICE_EVENT_COUNT])
 {
-	if (bpf_map_lookup_elem(k->g->fd[PART_BALANCED], &k->row, k->cpu))
+	if (bpf_map_lookup_elem(k->g->fd[PART_BACKEND_COUNTERS], &k->row, k->cpu))
 		die_code(errno, "cannot read the counters");
 	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
 		uint64_t sum = 0;

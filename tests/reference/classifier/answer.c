@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/test_program.h"
 
 static const char *essential_word(uint32_t reason)
 {

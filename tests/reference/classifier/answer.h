@@ -6,6 +6,7 @@
 
 #include "ctl/base/text.h"
 #include "ctl/control/candidate.h"
+#include "ctl/datapath/test_program.h"
 
 // Replaces the text by "VERDICT VIA".
 void answer_write(const struct candidate *c, const struct test_result *r, struct text *ret);

@@ -15,6 +15,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/datapath/test_program.h"
 #include "tests/reference/classifier/answer.h"
 #include "tests/reference/classifier/output.h"
 

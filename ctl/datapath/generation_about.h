@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Who made a generation, of which interfaces and sets it is: pinned beside its parts.
+#pragma once
+
+#include <stdint.h>
+
+#include "common/policy.h"
+#include "ctl/datapath/instance.h"
+
+struct generation_about_set { // a dynamic set, in the order of the set numbers
+	char name[32];
+	uint32_t max;
+	uint8_t mask4, mask6;
+	uint64_t expire_ms;  // 0: never
+	uint32_t generation; // that the set belongs to; set by generation_read_about()
+};
+
+struct generation_about {
+	char revision[16]; // "" for the empty policy
+	char made_of
+		[24]; // a sum of what the policy text does not contain; "" until all of it is in force
+	char path[256];
+	char by[160];
+	uint64_t at_s; // wall clock
+	// Interfaces of the policy in its order; a name that ends in '*' is a pattern.
+	uint32_t n_ifaces;
+	char ifaces[WEIR_IFACES][16];
+	uint64_t optional; // bit: index of one that may match no device, a pattern too
+	uint32_t n_sets;
+	struct generation_about_set sets[POLICY_SETS_MAX];
+};
+
+// Which of its interfaces a device is: the exact name, else the longest pattern; its index + 1, or 0.
+uint8_t generation_class(const struct generation_about *about, const char *device);
+
+// Pins it in the folder of a generation. 0 or -errno with err set.
+int generation_pin_about(const char *generation_folder, const struct generation_about *about,
+			 struct err *err);
+int generation_read_about(const struct instance *i, uint32_t number, struct generation_about *ret,
+			  struct err *err);
+// Stores the sum, once all of the policy is in force: by it another apply recognises that nothing has changed.
+// 0 or -errno with err set.
+int generation_finish(const struct instance *i, uint32_t number, const char *made_of,
+		      struct err *err);

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Loads a policy: sizes and switches, shared maps, then the tables through mmap.
+#include "ctl/datapath/generation_load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/lb_load.h"
+#include "ctl/datapath/mapping.h"
+#include "ctl/datapath/parts.h"
+#include "ctl/datapath/sets.h"
+
+#define LOG_BYTES (16 << 20)
+#define VALUE_MAX (256u << 20) // the verifier follows offsets of up to 512 MB
+
+// ---- before the load: sizes and switches ----------------------------------------------------------
+
+static uint32_t at_least_one(size_t n)
+{
+	return n ? (uint32_t)n : 1;
+}
+
+// Does the verifier of this kernel follow the offset of an element in a table that is one value? That of 6.1 loses
+// its bounds in the multiplication, that of 6.12 does not. Nothing cheaper than a load distinguishes them.
+static bool follows_offsets(void)
+{
+	struct utsname name;
+	uint32_t major = 0, minor = 0;
+	char *rest = name.release, *word;
+
+	if (uname(&name))
+		return false;
+	word = strsep(&rest, ".");
+	num_parse_u32(word, strlen(word), 0, UINT16_MAX, &major);
+	word = rest ? strsep(&rest, ".-+") : NULL;
+	if (word)
+		num_parse_u32(word, strlen(word), 0, UINT16_MAX, &minor);
+	return major > 6 || (major == 6 && minor >= 12);
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+// A table as one value, or as one value for each `unit` bytes. *ret_flat: its elements, if it is one value.
+static int size_table(struct bpf_map *map, size_t n, size_t size, size_t unit, uint32_t *ret_flat)
+{
+	size_t bytes = round_up(n * size, 64);
+	bool flat = n && bytes <= VALUE_MAX && follows_offsets();
+	int code = bpf_map__set_value_size(map, (uint32_t)(flat ? bytes : unit));
+
+	if (code)
+		return code;
+	*ret_flat = flat ? (uint32_t)n : 0;
+	return bpf_map__set_max_entries(map, flat ? 1 : at_least_one((n * size + unit - 1) / unit));
+}
+
+static int size_tables(struct policy_bpf *skel, const struct image *image)
+{
+	struct policy_flat *flat = (struct policy_flat *)&skel->rodata->policy.flat;
+	size_t row = 8 * POLICY_ROW_WORDS(image->config.words ? image->config.words : 1);
+	const struct {
+		struct bpf_map *map;
+		size_t n, size, unit;
+		uint32_t *flat;
+	} tables[] = {
+		{skel->maps.fields, image->n_fields, sizeof(uint32_t), sizeof(struct policy_cells),
+		 &flat->fields},
+		{skel->maps.nodes, image->n_nodes, sizeof(*image->nodes), sizeof(*image->nodes),
+		 &flat->nodes},
+		{skel->maps.lines, image->n_lines, sizeof(*image->lines), sizeof(*image->lines),
+		 &flat->lines},
+		{skel->maps.rows, image->n_rows, row, row, &flat->rows},
+	};
+
+	for (size_t t = 0; t < ARRAY_SIZE(tables); t++) {
+		int code = size_table(tables[t].map, tables[t].n, tables[t].size, tables[t].unit,
+				      tables[t].flat);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int size_maps(struct policy_bpf *skel, const struct image *image)
+{
+	const struct {
+		struct bpf_map *map;
+		size_t n;
+	} sizes[] = {
+		{skel->maps.rules, image->n_rules},
+		{skel->maps.meters, image->n_meters},
+		{skel->maps.buckets, image->n_bucket_lines},
+		{skel->maps.logpace, image->n_logs},
+	};
+	int code = size_tables(skel, image);
+
+	if (code)
+		return code;
+	for (size_t m = 0; m < ARRAY_SIZE(sizes); m++)
+		if ((code = bpf_map__set_max_entries(sizes[m].map, at_least_one(sizes[m].n))))
+			return code;
+	return 0;
+}
+
+static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
+		    const struct generation_options *options)
+{
+	struct config *config = (struct config *)&skel->rodata->config;
+
+	parts_fit(skel, i);
+	*(struct policy_config *)&skel->rodata->policy = image->config;
+	config->malformed_pass = options->malformed_pass;
+	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
+	*(uint32_t *)&skel->rodata->reply_interval = at_least_one(clock_hz() / WEIR_REPLIES_S);
+}
+
+// ---- the load -----------------------------------------------------------------------------------
+
+// The hint is the last line of the verifier that is not a statistic.
+static void add_log(char *log, struct err *err)
+{
+	char *end;
+
+	while ((end = strrchr(log, '\n'))) {
+		*end = '\0';
+		if (end[1] && strncmp(end + 1, "processed ", 10) &&
+		    strncmp(end + 1, "verification", 12) && strncmp(end + 1, "stack ", 6)) {
+			err_hint(err, "%.300s", end + 1);
+			return;
+		}
+	}
+}
+
+static int load(struct policy_bpf *skel, struct err *err)
+{
+	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
+	int code;
+
+	bpf_program__set_log_buf(skel->progs.weir_policy, log, LOG_BYTES);
+	code = policy_bpf__load(skel);
+	log[LOG_BYTES - 1] = '\0';
+	if (code) {
+		err_system(err, -code, "the kernel refuses the policy program");
+		add_log(log, err);
+	}
+	// The object must not keep a pointer to the log, which is freed.
+	bpf_program__set_log_buf(skel->progs.weir_policy, NULL, 0);
+	return code;
+}
+
+// ---- after the load: contents -------------------------------------------------------------------
+
+// Maps an array, copies the table, unmaps, freezes.
+static int fill(int fd, const void *table, size_t bytes, struct err *err)
+{
+	if (bytes) {
+		CLEANUP_MAPPING struct mapping m = {0};
+		int code = mapping_open(&m, fd, round_up(bytes, 64), err);
+
+		if (code)
+			return code;
+		memcpy(m.at, table, bytes);
+	}
+	return bpf_map_freeze(fd) ? err_system(err, errno, "cannot freeze a policy table") : 0;
+}
+
+static int fill_tables(const struct generation *g, const struct image *i, struct err *err)
+{
+	size_t words = i->config.words ? i->config.words : 1;
+	size_t rows = i->n_rows * 8 * POLICY_ROW_WORDS(words);
+	const struct {
+		enum part part;
+		const void *table;
+		size_t bytes;
+	} tables[] = {
+		{PART_FIELDS, i->fields, i->n_fields * sizeof(*i->fields)},
+		{PART_NODES, i->nodes, i->n_nodes * sizeof(*i->nodes)},
+		{PART_LINES, i->lines, i->n_lines * sizeof(*i->lines)},
+		{PART_ROWS, i->rows, rows},
+		{PART_RULES, i->rules, i->n_rules * sizeof(*i->rules)},
+	};
+
+	for (size_t t = 0; t < ARRAY_SIZE(tables); t++) {
+		int code = fill(g->fd[tables[t].part], tables[t].table, tables[t].bytes, err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+// -1: a policy without services has no program of the balancer.
+static int part_of(const struct policy_bpf *skel, enum part part)
+{
+	if (part == PART_PROGRAM)
+		return bpf_program__fd(skel->progs.weir_policy);
+	return part == PART_LB_PROGRAM ? bpf_program__fd(skel->progs.weir_balance)
+				       : bpf_map__fd(part_map(skel, part));
+}
+
+static int keep(const struct policy_bpf *skel, struct generation *g, struct err *err)
+{
+	for (enum part p = 0; p <= PART_LB_PROGRAM; p++) {
+		int fd = part_of(skel, p);
+
+		if (fd < 0 && p == PART_LB_PROGRAM)
+			return 0;
+		g->fd[p] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (g->fd[p] < 0)
+			return err_system(err, errno, "cannot keep the policy's '%s'",
+					  part_name(p));
+	}
+	return 0;
+}
+
+static int fill_sets(struct generation *g, const struct generation_options *options,
+		     const char *previous, struct err *err)
+{
+	for (uint32_t n = 0; n < options->n_sets; n++) {
+		const struct generation_set *set = &options->sets[n];
+		int fd, code = sets_provide(previous, set->name, set->max, &fd, err);
+
+		if (code)
+			return code;
+		parts_keep(&g->sets, set->name, fd);
+		if (bpf_map_update_elem(g->fd[PART_SETS], &n, &fd, BPF_ANY))
+			return err_system(err, errno, "cannot use the set '@%s'", set->name);
+	}
+	return 0;
+}
+
+static int fill_devices(const struct generation *g, const struct generation_options *options,
+			struct err *err)
+{
+	for (uint32_t n = 0; n < options->n_redirects; n++)
+		if (options->redirects[n] &&
+		    bpf_map_update_elem(g->fd[PART_DEVICES], &n, &options->redirects[n], BPF_ANY))
+			return err_system(err, errno, "cannot redirect to interface %u",
+					  options->redirects[n]);
+	return 0;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void read_cost(const struct policy_bpf *skel, const struct generation *g,
+		      const struct image *image, uint64_t begin_us, struct generation_cost *ret)
+{
+	struct bpf_prog_info info = {0}, lb = {0};
+	uint32_t size = sizeof(info);
+
+	if (!ret || bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
+		return;
+	if (g->fd[PART_LB_PROGRAM] >= 0)
+		bpf_obj_get_info_by_fd(g->fd[PART_LB_PROGRAM], &lb, &size);
+	*ret = (struct generation_cost){
+		.object = (uint32_t)bpf_program__insn_cnt(skel->progs.weir_policy),
+		.instructions = info.xlated_prog_len / 8,
+		.verified = info.verified_insns,
+		.jited_bytes = info.jited_prog_len,
+		.lb_verified = lb.verified_insns,
+		.map_bytes = image_bytes(image),
+		.load_us = now_us() - begin_us,
+	};
+}
+
+static int fill_all(struct generation *g, const struct image *image,
+		    const struct generation_options *options, const char *previous, struct err *err)
+{
+	int code = fill_tables(g, image, err);
+
+	if (code || (code = fill_sets(g, options, previous, err)))
+		return code;
+	if (options->load && (code = lb_load_fill(g, options->load, previous, err)))
+		return code;
+	return fill_devices(g, options, err);
+}
+
+static void destroy(struct policy_bpf **skel)
+{
+	policy_bpf__destroy(*skel);
+}
+
+int generation_load(const struct instance *i, const struct image *image,
+		    const struct generation_options *options, struct generation **ret,
+		    struct generation_cost *cost, struct err *err)
+{
+	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
+	CLEANUP_GENERATION struct generation *g = generation_new();
+	CLEANUP_FREE char *previous =
+		i && options->previous ? generation_folder(i->folder, options->previous) : NULL;
+	uint64_t begin_us = now_us();
+	int code;
+
+	if (!skel)
+		return err_system(err, errno, "cannot open the policy program");
+	prepare(skel, i, image, options);
+	if ((code = size_maps(skel, image)) || (i && (code = instance_share_maps(i, skel->obj))))
+		return err_system(err, -code, "cannot size the policy's maps");
+	if ((code = lb_load_prepare(skel, options->load, previous, err)) ||
+	    (code = load(skel, err)) || (code = keep(skel, g, err)) ||
+	    (code = fill_all(g, image, options, previous, err)))
+		return code;
+	read_cost(skel, g, image, begin_us, cost);
+	*ret = TAKE_PTR(g);
+	return 0;
+}
+
+int generation_load_first(struct instance *i, struct generation **ret, struct err *err)
+{
+	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
+	CLEANUP_GENERATION struct generation *g = generation_new();
+	static const struct image nothing;
+	static const struct generation_options defaults;
+	int code;
+
+	if (!skel)
+		return err_system(err, errno, "cannot open the policy program");
+	prepare(skel, i, &nothing, &defaults);
+	bpf_program__set_autoload(skel->progs.weir_balance, false);
+	if ((code = size_maps(skel, &nothing)) || (code = instance_size_maps(i, skel->obj)))
+		return err_system(err, -code, "cannot size the instance's maps");
+	if ((code = load(skel, err))) {
+		err_prefix(err, "with room for %u %s", i->meta.max_entries,
+			   num_plural(i->meta.max_entries, "entry", "entries"));
+		return code;
+	}
+	if ((code = instance_take_maps(i, skel->obj, err)) || (code = keep(skel, g, err)) ||
+	    (code = fill_tables(g, &nothing, err)))
+		return code;
+	*ret = TAKE_PTR(g);
+	return 0;
+}
+
+const void *generation_object(size_t *ret_size)
+{
+	return policy_bpf__elf_bytes(ret_size);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Loads a policy into the kernel, beside the generation in force: program and tables.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/datapath/generation.h"
+#include "ctl/datapath/instance.h"
+#include "ctl/table/image.h"
+
+struct lb_load;
+
+// A dynamic set that the policy names. Its map belongs to every generation that names it.
+struct generation_set {
+	const char *name;
+	uint32_t max;
+};
+
+struct generation_options {
+	bool malformed_pass;
+	bool conntrack; // some rule says `established`
+	// A set of a name and size that generation `previous` has too is that set; one of another size gets a
+	// copy of its addresses. 0: all sets are new.
+	uint32_t previous;
+	const struct generation_set *sets;
+	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers
+	// Ifindexes for redirect rules, by the index in the image's `redirect`; 0: no such device.
+	const uint32_t *redirects;
+	size_t n_redirects;
+	const struct lb_load *load; // of its services; NULL: no services
+};
+
+struct generation_cost {
+	uint32_t object; // instructions with every feature, as compiled
+	uint32_t
+		instructions; // after the verifier has removed unused ones, and with inlined helpers
+	uint32_t verified;    // instructions that the verifier has walked
+	uint32_t jited_bytes;
+	uint32_t lb_verified; // of the balancer's program; 0: no services
+	size_t map_bytes;
+	uint64_t load_us;
+};
+
+// Loads program and tables around the shared maps of the instance (i NULL: around private ones, to prove and
+// measure a policy without an instance). Nothing is pinned, and no packet meets it. cost may be NULL.
+// 0 or -errno with err set (the last words of the verifier as hint).
+int generation_load(const struct instance *i, const struct image *image,
+		    const struct generation_options *options, struct generation **ret,
+		    struct generation_cost *cost, struct err *err);
+// The empty policy of a new instance; the shared maps are made with it, and their descriptors are set in i.
+int generation_load_first(struct instance *i, struct generation **ret, struct err *err);
+
+// The programs of every policy, as compiled.
+const void *generation_object(size_t *ret_size);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A second program over the tables of a generation, which runs test packets and changes nothing (8 ms to make).
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/policy.h"
+#include "ctl/datapath/generation.h"
+
+struct test_program;
+// i NULL: of a generation without an instance. 0 or -errno with err set.
+int test_program_open(const struct instance *i, const struct generation *g,
+		      struct test_program **ret, struct err *err);
+void test_program_free(struct test_program *t);
+void test_program_cleanup(struct test_program **t);
+#define CLEANUP_TEST_PROGRAM CLEANUP(test_program_cleanup)
+
+struct test_result {
+	uint32_t verdict; // XDP_*
+	int32_t rule;     // that decided, -1: none
+	uint32_t reason;  // enum weir_reason
+	uint32_t counted; // rules that counted without deciding
+	uint32_t first_counted[5];
+	int32_t service;    // the packet's, -1: none
+	uint32_t passed;    // with a service: the reason why the policy passed it
+	uint32_t backend;   // its number, or BACKEND_NONE
+	uint32_t slot;      // of the flow, if it has a service
+	uint64_t slot_word; // see common/service.h
+	bool pinned;        // by a living pin
+	uint8_t *
+		packet; // as it leaves, unless dropped; of the test program, valid until the next run
+	size_t length;
+};
+// Runs one frame of at least 14 bytes. ask: iface, over, established, live.
+int test_program_run(struct test_program *t, const uint8_t *frame, size_t length,
+		     const struct policy_test *ask, struct test_result *ret, struct err *err);
