@@ -26,14 +26,14 @@ void pool_close(struct pool *p)
 	*p = (struct pool){.lock = -1};
 }
 
-// A trial has two rings; which of them somebody means nobody can tell.
+// Refuses changes during a trial: a trial has two rings, and the operator may mean either.
 static int refuse_trial(const struct pool *p, const struct commit_state *state, struct err *err)
 {
 	num_text left;
 
 	if (!state->deadline)
 		return 0;
-	err_refused(err, "a trial runs and ends in %s",
+	err_refused(err, "a trial is running and ends in %s",
 		    num_format_duration_ms(clock_ms_until(&p->clock, state->deadline), left));
 	err_hint(err, "weir confirm keeps it, weir rollback ends it");
 	return -EBUSY;
@@ -47,20 +47,30 @@ static int open_live(struct pool *p, const struct commit_state *state, struct er
 	code = lb_maps_open(p->instance, p->generation, &p->live, err);
 	if (code == -ENOENT) {
 		err_input(err, "the policy in force has no services");
-		return err_hint(
-			err, "write one into its file, and apply it: service www { vip 192.0.2.10; "
-			     "port 80; mode ipip; backend 10.0.0.11 }");
+		return err_hint(err, "add one to the policy file and apply it: service www { vip "
+				     "192.0.2.10; port 80; mode ipip; backend 10.0.0.11 }");
 	}
-	if (!code)
-		p->state = lb_maps_state(p->live);
-	return code;
+	if (code)
+		return code;
+	p->state = lb_maps_state(p->live);
+	return 0;
 }
 
-static int settle(struct pool *p, struct err *err)
+// Takes the lock and ends what earlier commands left unfinished.
+static int lock_for_change(struct pool *p, const char *instance, const char *command,
+			   struct err *err)
 {
-	int code = recover_trial(p->instance, err);
+	int code = lock_take(instance, command, &p->lock, err);
 
-	return code ? code : recover_record(p->instance, err);
+	if (code)
+		return code;
+	if ((code = device_sync(p->instance, err)))
+		return code;
+	if ((code = macs_refresh(p->instance, err)))
+		return code;
+	if ((code = recover_trial(p->instance, err)))
+		return code;
+	return recover_record(p->instance, err);
 }
 
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err)
@@ -69,34 +79,29 @@ int pool_open(const char *instance, const char *command, struct pool *ret, struc
 	struct commit_state state;
 	int code = instance_open(instance, &p.instance, err);
 
-	if (!code && command)
-		code = lock_take(instance, command, &p.lock, err);
-	if (!code && command)
-		code = device_sync(p.instance, err);
-	if (!code && command)
-		code = macs_refresh(p.instance, err);
-	if (!code && command)
-		code = settle(&p, err);
-	if (!code)
-		code = instance_clock(p.instance, &p.clock, err);
-	if (!code)
-		code = commit_read(p.instance, &state, err);
-	if (!code && command)
-		code = refuse_trial(&p, &state, err);
-	if (!code)
-		code = open_live(&p, &state, err);
-	if (!code) // what follows from it is written soon
-		code = instance_clock(p.instance, &p.clock, err);
-	if (!code && command)
-		code = lb_running_tidy(p.live, &p.clock, NULL, NULL, err);
 	if (code)
+		return code;
+	if (command && (code = lock_for_change(&p, instance, command, err)))
+		return code;
+	if ((code = instance_clock(p.instance, &p.clock, err)))
+		return code;
+	if ((code = commit_read(p.instance, &state, err)))
+		return code;
+	if (command && (code = refuse_trial(&p, &state, err)))
+		return code;
+	if ((code = open_live(&p, &state, err)))
+		return code;
+	// Opening takes time: what is computed from the clock is written soon after this reading.
+	if ((code = instance_clock(p.instance, &p.clock, err)))
+		return code;
+	if (command && (code = lb_running_tidy(p.live, &p.clock, NULL, NULL, err)))
 		return code;
 	*ret = p;
 	p = (struct pool){.lock = -1};
 	return 0;
 }
 
-// ---- who is meant -------------------------------------------------------------------------------
+// ---- which backends are meant -------------------------------------------------------------------
 
 const char *pool_name(const struct lb_member *m, addr_text buf)
 {
@@ -117,7 +122,7 @@ int pool_find_service(const struct pool *p, const char *name, size_t *ret, struc
 	}
 	for (size_t n = 0; n < p->state->n_services; n++)
 		text_addf(&names, "%s%s", n ? ", " : "", p->state->services[n].name);
-	err_input(err, "there is no service '%s'", name);
+	err_input(err, "service '%s' not found", name);
 	err_hint(err, "services: %s", text_get(&names));
 	text_free(&names);
 	return -EINVAL;
@@ -133,9 +138,9 @@ static int parse_backend(const char *text, struct addr *ret, struct err *err)
 	}
 	if (!addr_parse(text, strlen(text), ret, &mapped))
 		return 0;
-	err_input(err, "'%s' is not the address of a backend", text);
-	return err_hint(err,
-			"an address looks like 192.0.2.1 or 2001:db8::1; weir service shows them");
+	err_input(err, "'%s' is not a backend address", text);
+	return err_hint(
+		err, "an address looks like 192.0.2.1 or 2001:db8::1; weir service lists backends");
 }
 
 static void find_in(const struct pool *p, size_t service, const struct addr *addr,
@@ -169,7 +174,7 @@ static int refuse_none(const struct pool *p, const char *service, const char *ba
 
 	if (!s) {
 		err_input(err, "no service has a backend '%s'", backend);
-		return err_hint(err, "weir service shows them");
+		return err_hint(err, "weir service lists backends");
 	}
 	err_input(err, "service '%s' has no backend '%s'", service, backend);
 	return hint_backends(p, s, err);
@@ -177,7 +182,7 @@ static int refuse_none(const struct pool *p, const char *service, const char *ba
 
 static int refuse_service(const struct pool *p, const struct lb_service *s, struct err *err)
 {
-	err_input(err, "which backend of '%s'? BACKEND is missing", s->name);
+	err_input(err, "missing BACKEND for service '%s'", s->name);
 	return hint_backends(p, s, err);
 }
 
@@ -199,34 +204,37 @@ int pool_find(const struct pool *p, const char *service, bool all, const char *b
 	      struct pool_targets *ret, struct err *err)
 {
 	const struct lb_service *named = lb_state_find(p->state, backend);
-	struct pool_targets found = {0};
+	CLEANUP_VEC struct pool_targets found = {0};
 	struct addr addr;
-	size_t only = 0;
-	int code = named && !service ? refuse_service(p, named, err)
-				     : parse_backend(backend, &addr, err);
+	size_t first = 0, end = p->state->n_services;
+	int code;
 
-	if (!code && service)
-		code = pool_find_service(p, service, &only, err);
-	for (size_t n = 0; !code && n < p->state->n_services; n++)
-		if (!service || n == only)
-			find_in(p, n, &addr, &found);
-	if (!code && !found.n)
-		code = refuse_none(p, service, backend, err);
-	else if (!code && found.n > 1 && !all)
-		code = refuse_several(p, &found, backend, err);
-	if (code)
-		vec_free(&found);
-	else
-		*ret = found;
-	return code;
+	if (named && !service)
+		return refuse_service(p, named, err);
+	if ((code = parse_backend(backend, &addr, err)))
+		return code;
+	if (service) {
+		if ((code = pool_find_service(p, service, &first, err)))
+			return code;
+		end = first + 1;
+	}
+	for (size_t n = first; n < end; n++)
+		find_in(p, n, &addr, &found);
+	if (!found.n)
+		return refuse_none(p, service, backend, err);
+	if (found.n > 1 && !all)
+		return refuse_several(p, &found, backend, err);
+	*ret = found;
+	found = (struct pool_targets){0};
+	return 0;
 }
 
 // ---- changes and figures ------------------------------------------------------------------------
 
-// What others have set stays as it is, also for services that do not run.
+// Other overrides stay as they are, also those of services that do not run.
 static int keep_overrides(const struct pool *p, const struct pool_targets *targets, struct err *err)
 {
-	struct overrides overrides = {0};
+	CLEANUP_VEC struct overrides overrides = {0};
 	int code = overrides_read(p->instance->name, &overrides, err);
 
 	if (code)
@@ -235,7 +243,6 @@ static int keep_overrides(const struct pool *p, const struct pool_targets *targe
 		overrides_put(&overrides, p->state->services[t->service].name,
 			      &p->state->members[t->member]);
 	code = overrides_write(p->instance->name, &overrides, err);
-	vec_free(&overrides);
 	if (code)
 		err_hint(err, "--volatile changes the kernel alone");
 	return code;
@@ -244,21 +251,21 @@ static int keep_overrides(const struct pool *p, const struct pool_targets *targe
 int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
 		struct pool_change *ret, struct err *err)
 {
-	CLEANUP_FREE bool *nobody = mem_zalloc(p->state->n_services, sizeof(*nobody));
+	CLEANUP_FREE bool *kept = mem_zalloc(p->state->n_services, sizeof(*kept));
 	int code = fleeting ? 0 : keep_overrides(p, targets, err);
 
 	if (code)
 		return code;
 	*ret = (struct pool_change){0};
-	code = lb_running_rewrite(p->live, &p->clock, &ret->slots, nobody, err);
+	code = lb_running_rewrite(p->live, &p->clock, &ret->slots, kept, err);
 	for (size_t n = 0; n < p->state->n_services; n++)
-		ret->kept_last |= nobody[n];
+		ret->kept_last |= kept[n];
 	return code;
 }
 
 int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1], struct err *err)
 {
-	struct service row;
+	struct service value;
 	uint64_t *words;
 	uint32_t time;
 	size_t n;
@@ -266,12 +273,12 @@ int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 
 
 	if (code)
 		return code;
-	lb_service_value(&p->state->services[service], p->clock.hz, &row);
-	time = pin_time(p->clock.jiffies, row.pin_shift);
+	lb_service_value(&p->state->services[service], p->clock.hz, &value);
+	time = pin_time(p->clock.jiffies, value.pin_shift);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t pin = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 
-		if (pin_lives(pin, time, row.idle_most, row.linger))
+		if (pin_lives(pin, time, value.idle_most, value.linger))
 			ret[pin_backend(pin)][pin_level(pin)]++;
 	}
 	return 0;

@@ -233,11 +233,11 @@ static int fill(struct store *b, struct err *err)
 	size_t removed;
 	int code = instance_clock(b->instance, &b->clock, err);
 
-	if (!code)
-		code = load_records(b, err);
-	if (!code)
-		code = overlay_read(b->instance, &b->rows, err);
 	if (code)
+		return code;
+	if ((code = load_records(b, err)))
+		return code;
+	if ((code = overlay_read(b->instance, &b->rows, err)))
 		return code;
 	now = clock_of(&b->clock);
 	records_follow_clock(&b->records, &now);
@@ -264,35 +264,32 @@ int store_open_with(struct instance *instance, int lock, struct store **ret, str
 
 	b->instance = instance;
 	b->lock = lock;
-	code = overlay_tidy(b->instance, err);
-	if (!code)
-		code = store_recover(b->instance, err);
-	if (!code)
-		code = fill(b, err);
-	if (!code)
-		*ret = TAKE_PTR(b);
-	return code;
+	if ((code = overlay_tidy(b->instance, err)))
+		return code;
+	if ((code = store_recover(b->instance, err)))
+		return code;
+	if ((code = fill(b, err)))
+		return code;
+	*ret = TAKE_PTR(b);
+	return 0;
 }
 
 int store_open(const char *name, const char *command, struct store **ret, struct err *err)
 {
-	struct instance *instance = NULL;
-	int lock = -1, code;
+	CLEANUP_INSTANCE struct instance *instance = NULL;
+	CLEANUP_FD int lock = -1;
+	int code;
 
 	if (!bpffs_exist(name))
-		return instance_open(name, &instance, err); // says that there is none
-	code = lock_take(name, command, &lock, err);
-	if (!code)
-		code = instance_open(name, &instance, err);
-	if (!code)
-		code = device_sync(instance, err);
-	if (code) {
-		instance_free(instance);
-		fd_close(lock);
+		return instance_open(name, &instance, err); // the error names what is missing
+	if ((code = lock_take(name, command, &lock, err)))
 		return code;
-	}
-	macs_refresh(instance, NULL); // a block is not refused for that
-	return store_open_with(instance, lock, ret, err);
+	if ((code = instance_open(name, &instance, err)))
+		return code;
+	if ((code = device_sync(instance, err)))
+		return code;
+	macs_refresh(instance, NULL); // a failure does not refuse a block
+	return store_open_with(TAKE_PTR(instance), TAKE_FD(lock), ret, err);
 }
 
 int store_read(const char *name, struct store **ret, struct err *err)
@@ -300,14 +297,16 @@ int store_read(const char *name, struct store **ret, struct err *err)
 	CLEANUP_STORE struct store *b = store_new(name);
 	int code = instance_open(name, &b->instance, err);
 
-	if (!code)
-		code = lock_share(name, &b->lock, err);
-	if (!code)
-		code = fill(b, err);
+	if (code)
+		return code;
+	if ((code = lock_share(name, &b->lock, err)))
+		return code;
+	code = fill(b, err);
 	b->lock = fd_close(b->lock);
-	if (!code)
-		*ret = TAKE_PTR(b);
-	return code;
+	if (code)
+		return code;
+	*ret = TAKE_PTR(b);
+	return 0;
 }
 
 int store_count(const char *instance, size_t *ret)
@@ -380,12 +379,15 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 		return code;
 	}
 	overlay_commit(b->instance, &plan);
-	// From here on it is done; a file that cannot take its place is found by the next command.
-	if (!code && (code = file_commit(b->path, &b->unsaved)) && !fleeting_ok)
-		*err = b->unsaved;
 	*ret = plan;
 	ret->dead = NULL;
-	return fleeting_ok ? 0 : code;
+	// The change is committed; the next command finds a file that could not be renamed.
+	if (!code)
+		code = file_commit(b->path, &b->unsaved);
+	if (!code || fleeting_ok)
+		return 0;
+	*err = b->unsaved;
+	return code;
 }
 
 // No entry of the former life is in the maps yet, so fill() has dropped every record: read them again.
