@@ -18,14 +18,15 @@ struct {
 	__uint(value_size, sizeof(struct policy_words));
 } rows SEC(".maps");
 
-static __always_inline bool rows_find(struct tables *t)
+static __always_inline bool rows_find(struct trie_tables *t)
 {
 	__u32 zero = 0;
 
 	return (t->rows = bpf_map_lookup_elem(&rows, &zero));
 }
 
-static __always_inline const struct policy_words *row_at(const struct tables *t, policy_row row)
+static __always_inline const struct policy_words *row_at(const struct trie_tables *t,
+							 policy_row row)
 {
 	return table_at(t->rows, policy.flat.rows, 8 * POLICY_ROW_WORDS(policy.words), &rows, row);
 }
@@ -38,7 +39,7 @@ struct matrix {
 	__u64 filled; /* eight bytes: the verifier follows those when they are spilled */
 };
 
-static __always_inline policy_row address_row(const struct tables *t, const struct packet *pkt,
+static __always_inline policy_row address_row(const struct trie_tables *t, const struct packet *pkt,
 					      int field)
 {
 	const volatile struct policy_side *side = &policy.side[field];
@@ -78,7 +79,7 @@ static __always_inline __u32 vlan_index(const struct packet *pkt)
 }
 
 /* field is a constant: only its case is left. */
-static __always_inline policy_row field_row(const struct tables *t, const struct packet *pkt,
+static __always_inline policy_row field_row(const struct trie_tables *t, const struct packet *pkt,
 					    int field)
 {
 	__u32 index = 0;
@@ -125,7 +126,7 @@ static __always_inline bool matchable(const struct packet *pkt)
 /* False when a look-up fails that cannot. */
 static __always_inline bool matrix_fill(const struct packet *pkt, struct matrix *m)
 {
-	struct tables t = {};
+	struct trie_tables t = {};
 	__u64 word = ~0ull;
 
 	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))

@@ -117,7 +117,7 @@ static __always_inline void service_tally(__u32 row, enum service_event event)
 enum service_by { BY_PACKET, BY_DESTINATION, BY_SOURCE };
 
 /* Copied first: the verifier follows one look-up for both ends. */
-static __always_inline policy_row vip_row(const struct tables *t, const struct packet *pkt,
+static __always_inline policy_row vip_row(const struct trie_tables *t, const struct packet *pkt,
 					  enum service_by by)
 {
 	const volatile struct policy_side *side = &policy.side[FIELD_DESTINATION];
@@ -131,7 +131,7 @@ static __always_inline policy_row vip_row(const struct tables *t, const struct p
 static __always_inline bool service_rows(const struct packet *pkt, enum service_by by,
 					 struct matrix *m)
 {
-	struct tables t = {};
+	struct trie_tables t = {};
 	policy_row row;
 
 	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))

@@ -53,7 +53,7 @@ struct {
 } ifclass SEC(".maps");
 
 /* Where the tables begin, looked up once a packet, for those that are one value of their map. */
-struct tables {
+struct trie_tables {
 	const void *fields, *nodes, *lines, *rows;
 };
 
@@ -63,7 +63,7 @@ struct tables {
 	((n) ? ((index) < (n) ? (const void *)((begin) + (__u64)(index) * (size)) : NULL) \
 	     : bpf_map_lookup_elem(map, &(index)))
 
-static __always_inline bool tables_find(struct tables *t)
+static __always_inline bool tables_find(struct trie_tables *t)
 {
 	__u32 zero = 0;
 
@@ -76,7 +76,7 @@ static __always_inline bool tables_find(struct tables *t)
 	return true;
 }
 
-static __always_inline __u32 field_at(const struct tables *t, __u32 index)
+static __always_inline __u32 field_at(const struct trie_tables *t, __u32 index)
 {
 	const struct policy_cells *cells;
 	__u32 line = index / POLICY_CELLS;
@@ -87,18 +87,18 @@ static __always_inline __u32 field_at(const struct tables *t, __u32 index)
 	return cells ? cells->cell[index % POLICY_CELLS] : 0;
 }
 
-static __always_inline const struct policy_node *node_at(const struct tables *t, __u32 index)
+static __always_inline const struct policy_node *node_at(const struct trie_tables *t, __u32 index)
 {
 	return table_at(t->nodes, policy.flat.nodes, sizeof(struct policy_node), &nodes, index);
 }
 
-static __always_inline const void *line_at(const struct tables *t, __u32 index)
+static __always_inline const void *line_at(const struct trie_tables *t, __u32 index)
 {
 	return table_at(t->lines, policy.flat.lines, sizeof(struct policy_line4), &lines, index);
 }
 
-static __always_inline policy_row trie_leaf(const struct tables *t, const struct policy_node *node,
-					    __u64 bit)
+static __always_inline policy_row trie_leaf(const struct trie_tables *t,
+					    const struct policy_node *node, __u64 bit)
 {
 	/* bit << 1 of the last chunk is 0, and 0 - 1 all ones: the mask is right there too. */
 	__u64 below = (bit << 1) - 1;
@@ -107,7 +107,7 @@ static __always_inline policy_row trie_leaf(const struct tables *t, const struct
 }
 
 /* addr in host order. */
-static __always_inline policy_row trie4(const struct tables *t, __u32 direct, __u32 addr)
+static __always_inline policy_row trie4(const struct trie_tables *t, __u32 direct, __u32 addr)
 {
 	__u32 next = field_at(t, direct + (addr >> (32 - POLICY_DIRECT4_BITS)));
 	__u64 rest = (__u64)addr << (32 + POLICY_DIRECT4_BITS);
@@ -131,7 +131,8 @@ static __always_inline policy_row trie4(const struct tables *t, __u32 direct, __
 }
 
 /* hi and lo in host order. */
-static __always_inline policy_row trie6(const struct tables *t, __u32 direct, __u64 hi, __u64 lo)
+static __always_inline policy_row trie6(const struct trie_tables *t, __u32 direct, __u64 hi,
+					__u64 lo)
 {
 	__u32 next = field_at(t, direct + (hi >> (64 - POLICY_DIRECT6_BITS)));
 
@@ -161,7 +162,7 @@ static __always_inline __u64 if_zero(__u64 x)
 }
 
 /* The row of a host, or 0. */
-static __always_inline policy_row line4(const struct tables *t, __u32 first, __u32 count,
+static __always_inline policy_row line4(const struct trie_tables *t, __u32 first, __u32 count,
 					__u32 addr)
 {
 	__u32 index = first + policy_line_of4(addr, policy.line_seed, count);
@@ -177,8 +178,8 @@ static __always_inline policy_row line4(const struct tables *t, __u32 first, __u
 	return row;
 }
 
-static __always_inline policy_row line6(const struct tables *t, __u32 first, __u32 count, __u64 hi,
-					__u64 lo)
+static __always_inline policy_row line6(const struct trie_tables *t, __u32 first, __u32 count,
+					__u64 hi, __u64 lo)
 {
 	__u32 index = first + policy_line_of6(hi, lo, policy.line_seed, count);
 	const struct policy_line6 *line = line_at(t, index);
@@ -192,7 +193,7 @@ static __always_inline policy_row line6(const struct tables *t, __u32 first, __u
 	return row;
 }
 
-static __always_inline policy_row side4(const struct tables *t,
+static __always_inline policy_row side4(const struct trie_tables *t,
 					const volatile struct policy_side *side, __be32 addr_be)
 {
 	__u32 addr = bpf_ntohl(addr_be);
@@ -205,7 +206,7 @@ static __always_inline policy_row side4(const struct tables *t,
 	return side->trie4 ? trie4(t, side->direct4, addr) : side->none4;
 }
 
-static __always_inline policy_row side6(const struct tables *t,
+static __always_inline policy_row side6(const struct trie_tables *t,
 					const volatile struct policy_side *side,
 					const __u32 *addr_be)
 {

@@ -58,7 +58,7 @@ static void fill_indexes(struct checker *c)
 
 // ---- did you mean -------------------------------------------------------------------------------
 
-struct candidate {
+struct declared {
 	const char *name;
 	struct diag_at at;
 };
@@ -77,17 +77,17 @@ static size_t space_size(const struct ast *a, enum check_space space)
 	}
 }
 
-static struct candidate candidate_at(const struct ast *a, enum check_space space, size_t i)
+static struct declared candidate_at(const struct ast *a, enum check_space space, size_t i)
 {
 	switch (space) {
 	case SPACE_DEFINES:
-		return (struct candidate){a->defines.at[i].name, a->defines.at[i].at};
+		return (struct declared){a->defines.at[i].name, a->defines.at[i].at};
 	case SPACE_SETS:
-		return (struct candidate){a->sets.at[i].name, a->sets.at[i].at};
+		return (struct declared){a->sets.at[i].name, a->sets.at[i].at};
 	case SPACE_SERVICES:
-		return (struct candidate){a->services.at[i].name, a->services.at[i].at};
+		return (struct declared){a->services.at[i].name, a->services.at[i].at};
 	default:
-		return (struct candidate){a->rules.at[i].name, a->rules.at[i].at};
+		return (struct declared){a->rules.at[i].name, a->rules.at[i].at};
 	}
 }
 
@@ -178,7 +178,7 @@ struct visit {
 	size_t next; // item
 };
 
-struct search {
+struct loop_search {
 	struct checker *c;
 	uint8_t *state;
 	VEC(struct visit) path;
@@ -199,7 +199,7 @@ static void add_node(struct text *t, const struct ast *a, uint32_t node)
 }
 
 // The path from the node to the item that leads back to it.
-static void report_loop(struct search *s, uint32_t node, const struct ast_item *item)
+static void report_loop(struct loop_search *s, uint32_t node, const struct ast_item *item)
 {
 	CLEANUP(text_free) struct text loop = {0};
 	size_t from = s->path.n, shown = 0;
@@ -218,13 +218,13 @@ static void report_loop(struct search *s, uint32_t node, const struct ast_item *
 	diag_error(s->c->diag, item->at, NULL, "this is a loop: %s", text_get(&loop));
 }
 
-static void enter(struct search *s, uint32_t node)
+static void enter(struct loop_search *s, uint32_t node)
 {
 	s->state[node] = OPEN;
 	vec_push(&s->path, ((struct visit){.node = node}));
 }
 
-static void leave(struct search *s)
+static void leave(struct loop_search *s)
 {
 	uint32_t node = vec_last(&s->path)->node;
 	size_t defines = s->c->ast->defines.n;
@@ -235,7 +235,7 @@ static void leave(struct search *s)
 	s->path.n--;
 }
 
-static void follow(struct search *s, const struct ast_item *item)
+static void follow(struct loop_search *s, const struct ast_item *item)
 {
 	const struct ast *a = s->c->ast;
 	uint32_t node = INDEX_NONE;
@@ -254,7 +254,7 @@ static void follow(struct search *s, const struct ast_item *item)
 		enter(s, node);
 }
 
-static void search_from(struct search *s, uint32_t node)
+static void search_from(struct loop_search *s, uint32_t node)
 {
 	if (s->state[node] != UNSEEN)
 		return;
@@ -273,7 +273,7 @@ static void search_from(struct search *s, uint32_t node)
 static void check_loops(struct checker *c)
 {
 	size_t n = c->ast->defines.n + c->ast->sets.n;
-	struct search s = {.c = c, .state = mem_zalloc(n, 1)};
+	struct loop_search s = {.c = c, .state = mem_zalloc(n, 1)};
 
 	for (size_t i = 0; i < n; i++)
 		search_from(&s, (uint32_t)i);

@@ -15,7 +15,7 @@ struct frame {
 	bool negated; // "not $x": its items are exceptions
 };
 
-struct walk {
+struct splicing {
 	struct expander *x;
 	struct diag *diag;
 	struct leaves *ret;
@@ -24,7 +24,7 @@ struct walk {
 	int result;
 };
 
-static void fail(struct walk *w, const struct ast_item *item, const char *what)
+static void fail(struct splicing *w, const struct ast_item *item, const char *what)
 {
 	const struct ast_list *list = w->stack.at[0].list;
 	char hint[160];
@@ -37,7 +37,7 @@ static void fail(struct walk *w, const struct ast_item *item, const char *what)
 }
 
 // May the definition's list, which begins with "not", stand here? Only alone: then it negates.
-static bool splice_negated(struct walk *w, const struct ast_item *item)
+static bool splice_negated(struct splicing *w, const struct ast_item *item)
 {
 	const struct frame *top = vec_last(&w->stack);
 
@@ -54,14 +54,15 @@ static bool splice_negated(struct walk *w, const struct ast_item *item)
 	return true;
 }
 
-static const struct ast_define *find_define(const struct walk *w, const char *name, uint32_t *ret)
+static const struct ast_define *find_define(const struct splicing *w, const char *name,
+					    uint32_t *ret)
 {
 	*ret = index_find(&w->x->ast->define_index, name);
 	return *ret == INDEX_NONE ? NULL : &w->x->ast->defines.at[*ret];
 }
 
 // Definitions count like items, so that a list of many empty steps is no more work than a long one.
-static bool has_room(struct walk *w)
+static bool has_room(struct splicing *w)
 {
 	if (w->ret->all.n + w->spliced < w->max)
 		return true;
@@ -74,7 +75,7 @@ static bool has_room(struct walk *w)
 	return false;
 }
 
-static void splice(struct walk *w, const struct ast_item *item, bool negated)
+static void splice(struct splicing *w, const struct ast_item *item, bool negated)
 {
 	uint32_t number, mark = w->x->run + negated;
 	const struct ast_define *define = find_define(w, item->word, &number);
@@ -96,7 +97,7 @@ static void splice(struct walk *w, const struct ast_item *item, bool negated)
 	vec_push(&w->stack, ((struct frame){.list = &define->list, .negated = negated}));
 }
 
-static void add_leaf(struct walk *w, struct ast_item *item, bool negated)
+static void add_leaf(struct splicing *w, struct ast_item *item, bool negated)
 {
 	if (w->ret->negated && negated)
 		fail(w, item, "a list is negated as a whole or has exceptions, not both");
@@ -104,7 +105,7 @@ static void add_leaf(struct walk *w, struct ast_item *item, bool negated)
 		vec_push(&w->ret->all, ((struct leaf){.item = item, .negated = negated}));
 }
 
-static void step(struct walk *w)
+static void step(struct splicing *w)
 {
 	struct frame *top = vec_last(&w->stack);
 	struct ast_item *item;
@@ -127,7 +128,7 @@ static void step(struct walk *w)
 static int walk(struct expander *x, const struct ast_list *list, size_t max, struct diag *diag,
 		struct leaves *ret)
 {
-	struct walk w = {.x = x, .diag = diag, .ret = ret, .max = max};
+	struct splicing w = {.x = x, .diag = diag, .ret = ret, .max = max};
 
 	if (!x->seen)
 		x->seen = mem_zalloc(x->ast->defines.n, sizeof(*x->seen));

@@ -13,7 +13,7 @@ struct open {
 	bool in;
 };
 
-struct walk {
+struct interval_merge {
 	struct intervals *ret;
 	struct open stack[DEPTH + 1];
 	size_t depth;
@@ -22,7 +22,7 @@ struct walk {
 };
 
 // Everything from `next` to `last` is decided by the innermost open prefix.
-static void give(struct walk *w, address_number last)
+static void give(struct interval_merge *w, address_number last)
 {
 	bool in = w->depth && w->stack[w->depth - 1].in;
 
@@ -36,7 +36,7 @@ static void give(struct walk *w, address_number last)
 	w->over = w->next == 0;
 }
 
-static void enter(struct walk *w, address_number first, address_number last, bool in)
+static void enter(struct interval_merge *w, address_number first, address_number last, bool in)
 {
 	while (w->depth && w->stack[w->depth - 1].last < first) {
 		give(w, w->stack[w->depth - 1].last);
@@ -54,7 +54,7 @@ static address_number host_bits(unsigned bits)
 
 void intervals_of(const struct resolved_addresses *s, uint8_t family, struct intervals *ret)
 {
-	struct walk w = {.ret = ret};
+	struct interval_merge w = {.ret = ret};
 
 	for (size_t i = 0; family == 4 && i < s->n4; i++) {
 		const struct resolved_prefix4 *p = &s->v4[i];

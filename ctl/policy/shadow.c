@@ -19,7 +19,7 @@ struct family_intervals {
 	struct intervals v4, v6;
 };
 
-struct candidate { // a rule, and a hash of each of its long lists
+struct shadow_rule { // a rule, and a hash of each of its long lists
 	const struct resolved_rule *rule;
 	uint64_t hash[AST_RULE_FIELDS];
 };
@@ -55,9 +55,9 @@ static uint64_t hash_field(const struct resolved_rule *rule, size_t field)
 	}
 }
 
-static struct candidate candidate_of(const struct resolved_rule *rule)
+static struct shadow_rule candidate_of(const struct resolved_rule *rule)
 {
-	struct candidate c = {.rule = rule};
+	struct shadow_rule c = {.rule = rule};
 
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
 		c.hash[field] = hash_field(rule, field);
@@ -106,7 +106,7 @@ static bool covers_address(struct shadow *s, const struct resolved_address *oute
 	return intervals_cover(&a->v4, &b->v4) && intervals_cover(&a->v6, &b->v6);
 }
 
-static bool covers_ranges(const struct candidate *o, const struct candidate *i, size_t field)
+static bool covers_ranges(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_ranges *outer = field_at(o->rule, field);
 	const struct resolved_ranges *inner = field_at(i->rule, field);
@@ -120,7 +120,7 @@ static bool covers_ranges(const struct candidate *o, const struct candidate *i, 
 }
 
 // A frame's rule and an IP rule see different packets: the first sees all, the second only IP packets.
-static bool covers_frames(const struct candidate *o, const struct candidate *i, size_t field)
+static bool covers_frames(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	static const struct range16 ip[] = {{0x0800, 0x0800}, {0x86dd, 0x86dd}};
 	const struct resolved_ranges *outer = field_at(o->rule, field);
@@ -132,7 +132,7 @@ static bool covers_frames(const struct candidate *o, const struct candidate *i, 
 	return outer->given == inner->given && covers_ranges(o, i, field);
 }
 
-static bool covers_bits(const struct candidate *o, const struct candidate *i, size_t field)
+static bool covers_bits(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_bits *outer = field_at(o->rule, field);
 	const struct resolved_bits *inner = field_at(i->rule, field);
@@ -175,7 +175,7 @@ static bool has_neighbour_discovery(const struct resolved_types *types)
 }
 
 // A rule without types never matches neighbour discovery.
-static bool covers_types(const struct candidate *o, const struct candidate *i, size_t field)
+static bool covers_types(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_types *outer = field_at(o->rule, field);
 	const struct resolved_types *inner = field_at(i->rule, field);
@@ -189,7 +189,7 @@ static bool covers_types(const struct candidate *o, const struct candidate *i, s
 }
 
 // (packet & mask) == set of the later rule implies that of the earlier one.
-static bool covers_flags(const struct candidate *o, const struct candidate *i, size_t field)
+static bool covers_flags(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_flags *outer = field_at(o->rule, field);
 	const struct resolved_flags *inner = field_at(i->rule, field);
@@ -198,7 +198,7 @@ static bool covers_flags(const struct candidate *o, const struct candidate *i, s
 				 (inner->set & outer->mask) == outer->set);
 }
 
-static bool covers_span(const struct candidate *o, const struct candidate *i, size_t field)
+static bool covers_span(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
 {
 	const struct resolved_span *outer = field_at(o->rule, field);
 	const struct resolved_span *inner = field_at(i->rule, field);
@@ -209,7 +209,7 @@ static bool covers_span(const struct candidate *o, const struct candidate *i, si
 
 // Does every packet that satisfies the field of the later rule satisfy that of the earlier one? The answer for sets of
 // addresses is a cheap one that may be yes too often: see covers_address.
-static bool covers_field(struct shadow *s, const struct candidate *o, const struct candidate *i,
+static bool covers_field(struct shadow *s, const struct shadow_rule *o, const struct shadow_rule *i,
 			 size_t field)
 {
 	switch (fields[field].form) {
@@ -238,7 +238,7 @@ static bool covers_field(struct shadow *s, const struct candidate *o, const stru
 	return false;
 }
 
-static bool covers(struct shadow *s, const struct candidate *o, const struct candidate *i)
+static bool covers(struct shadow *s, const struct shadow_rule *o, const struct shadow_rule *i)
 {
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
 		if (!covers_field(s, o, i, field))
@@ -265,11 +265,11 @@ static void warn(struct diag *diag, const struct resolved_rule *rule,
 
 static void compare(struct shadow *s, struct diag *diag)
 {
-	struct candidate *finals = mem_zalloc(s->r->n_rules, sizeof(*finals));
+	struct shadow_rule *finals = mem_zalloc(s->r->n_rules, sizeof(*finals));
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->r->n_rules; i++) {
-		struct candidate rule = candidate_of(&s->r->rules[i]);
+		struct shadow_rule rule = candidate_of(&s->r->rules[i]);
 		size_t by = 0;
 
 		while (by < n && (rule.rule->impossible || !covers(s, &finals[by], &rule)))

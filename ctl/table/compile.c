@@ -148,7 +148,7 @@ static int add_row_all(struct compilation *c)
 
 static int sweep_side(struct compilation *c, int first)
 {
-	struct side side;
+	struct sweep_side side;
 	bool ok = true;
 
 	if (!c->out->config.use[space_field(first)])

@@ -70,14 +70,14 @@ static bool place6(struct policy_line4 *place, uint64_t hi, uint64_t lo, uint16_
 	return false;
 }
 
-struct lines {
+struct host_lines {
 	struct policy_line4 *at;
 	uint32_t n;
 	int family;
 	uint64_t seed;
 };
 
-static bool place(const struct lines *l, address_key key, policy_row row)
+static bool place(const struct host_lines *l, address_key key, policy_row row)
 {
 	uint64_t hi = (uint64_t)(key >> 64), lo = (uint64_t)key;
 
@@ -91,7 +91,7 @@ static bool place(const struct lines *l, address_key key, policy_row row)
 	return place6(&l->at[policy_line_of6(hi, lo, l->seed, l->n)], hi, lo, (uint16_t)row);
 }
 
-static struct lines lines_new(struct tables *t, int family, size_t hosts, uint64_t seed)
+static struct host_lines lines_new(struct tables *t, int family, size_t hosts, uint64_t seed)
 {
 	size_t load = family == 4 ? LINES_LOAD4 : LINES_LOAD6, first = t->lines.n;
 	size_t n = (hosts * 100 + load - 1) / load;
@@ -99,7 +99,7 @@ static struct lines lines_new(struct tables *t, int family, size_t hosts, uint64
 	vec_reserve(&t->lines, n);
 	memset(t->lines.at + first, 0, n * sizeof(*t->lines.at));
 	t->lines.n += n;
-	return (struct lines){t->lines.at + first, (uint32_t)n, family, seed};
+	return (struct host_lines){t->lines.at + first, (uint32_t)n, family, seed};
 }
 
 void lines_build(const struct regions *r, int family, size_t hosts, uint64_t seed, struct tables *t,
@@ -107,7 +107,7 @@ void lines_build(const struct regions *r, int family, size_t hosts, uint64_t see
 {
 	address_key host = (address_key)1 << key_host_shift(family);
 	size_t first = t->lines.n;
-	struct lines lines = lines_new(t, family, hosts, seed);
+	struct host_lines lines = lines_new(t, family, hosts, seed);
 	struct regions rest = {0};
 
 	for (size_t i = 0; i < r->n; i++) {

@@ -11,7 +11,7 @@
 
 #define IP_LENGTH_MAX 65535
 
-struct builder {
+struct rules_builder {
 	const struct resolved *in;
 	const struct compile_options *options;
 	struct diag *diag;
@@ -62,7 +62,7 @@ static void fill_conditions(const struct resolved_rule *from, struct policy_rule
 	}
 }
 
-static int limit_refuse(struct builder *b, const struct resolved_rule *from, uint64_t max)
+static int limit_refuse(struct rules_builder *b, const struct resolved_rule *from, uint64_t max)
 {
 	CLEANUP_FREE char *hint = mem_printf("write burst %llu or less", (unsigned long long)max);
 
@@ -73,7 +73,7 @@ static int limit_refuse(struct builder *b, const struct resolved_rule *from, uin
 }
 
 // A frame that costs more than the burst never conforms, however slow the others are.
-static void warn_small_burst(const struct builder *b, const struct resolved_rule *from,
+static void warn_small_burst(const struct rules_builder *b, const struct resolved_rule *from,
 			     const struct policy_rule *to)
 {
 	if (rate_largest_frame(to) < RATE_USUAL_FRAME)
@@ -83,7 +83,8 @@ static void warn_small_burst(const struct builder *b, const struct resolved_rule
 }
 
 // Where the limit keeps its state.
-static int fill_meter(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
+static int fill_meter(struct rules_builder *b, const struct resolved_rule *from,
+		      struct policy_rule *to)
 {
 	struct image *i = b->out;
 
@@ -103,7 +104,8 @@ static int fill_meter(struct builder *b, const struct resolved_rule *from, struc
 	return 0;
 }
 
-static int fill_limit(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
+static int fill_limit(struct rules_builder *b, const struct resolved_rule *from,
+		      struct policy_rule *to)
 {
 	const struct resolved_limit *limit = &from->limit;
 	uint64_t max;
@@ -123,7 +125,7 @@ static int fill_limit(struct builder *b, const struct resolved_rule *from, struc
 
 // ---- modifiers and action -----------------------------------------------------------------------
 
-static void fill_modifiers(struct builder *b, const struct resolved_rule *from,
+static void fill_modifiers(struct rules_builder *b, const struct resolved_rule *from,
 			   struct policy_rule *to)
 {
 	if (from->log.given) {
@@ -142,7 +144,7 @@ static void fill_modifiers(struct builder *b, const struct resolved_rule *from,
 }
 
 // Rows of the device map: one for each device.
-static int fill_redirect(struct builder *b, const struct resolved_rule *from,
+static int fill_redirect(struct rules_builder *b, const struct resolved_rule *from,
 			 struct policy_rule *to)
 {
 	if (from->action != ACTION_REDIRECT)
@@ -166,7 +168,7 @@ char *rules_place(const struct resolved *r, struct place place)
 	return mem_printf("%s:%u", file, place.line);
 }
 
-static void fill_about(const struct builder *b, const struct resolved_rule *from,
+static void fill_about(const struct rules_builder *b, const struct resolved_rule *from,
 		       struct image_rule *to)
 {
 	to->identity = mem_strdup(from->identity);
@@ -184,7 +186,8 @@ static void note_features(const struct policy_rule *rule, struct policy_config *
 	config->redirects |= rule->action == ACTION_REDIRECT;
 }
 
-static int fill_rule(struct builder *b, const struct resolved_rule *from, struct policy_rule *to)
+static int fill_rule(struct rules_builder *b, const struct resolved_rule *from,
+		     struct policy_rule *to)
 {
 	to->action = from->action;
 	if (from->impossible)
@@ -200,7 +203,7 @@ static int fill_rule(struct builder *b, const struct resolved_rule *from, struct
 int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
 		struct image *i)
 {
-	struct builder b = {.in = r, .options = options, .diag = d, .out = i};
+	struct rules_builder b = {.in = r, .options = options, .diag = d, .out = i};
 	int code = 0;
 
 	i->n_rules = r->n_rules;

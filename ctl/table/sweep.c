@@ -21,7 +21,7 @@ struct cursor {
 	uint32_t open[DEPTH_MAX];
 };
 
-struct sweep {
+struct sweep_state {
 	int family;
 	struct row row;
 	struct cursor *cursors;
@@ -40,11 +40,12 @@ static void set_add_rule(struct side_set *s, size_t rule)
 	vec_last(&s->rules)->bits |= 1ull << (rule % 64);
 }
 
-void side_init(struct side *side, const struct resolved *r, enum policy_field field, size_t words)
+void side_init(struct sweep_side *side, const struct resolved *r, enum policy_field field,
+	       size_t words)
 {
 	CLEANUP_FREE uint32_t *place = mem_zalloc(r->n_addresses, sizeof(*place)); // + 1
 
-	*side = (struct side){.in = r};
+	*side = (struct sweep_side){.in = r};
 	row_init(&side->base, words);
 	for (size_t i = 0; i < r->n_rules; i++) {
 		const struct resolved_rule *rule = &r->rules[i];
@@ -64,7 +65,7 @@ void side_init(struct side *side, const struct resolved *r, enum policy_field fi
 	}
 }
 
-void side_free(struct side *side)
+void side_free(struct sweep_side *side)
 {
 	vec_each (&side->sets, s)
 		vec_free(&s->rules);
@@ -125,7 +126,7 @@ static bool cursor_advance(struct cursor *c, int family)
 
 // ---- the heap -----------------------------------------------------------------------------------
 
-static void heap_sink(struct sweep *s, size_t i)
+static void heap_sink(struct sweep_state *s, size_t i)
 {
 	for (size_t child; (child = 2 * i + 1) < s->n; i = child) {
 		struct cursor *c = s->heap[i];
@@ -139,9 +140,9 @@ static void heap_sink(struct sweep *s, size_t i)
 	}
 }
 
-static void sweep_init(struct sweep *s, const struct side *side, int family)
+static void sweep_init(struct sweep_state *s, const struct sweep_side *side, int family)
 {
-	*s = (struct sweep){.family = family, .row = side->base};
+	*s = (struct sweep_state){.family = family, .row = side->base};
 	s->cursors = mem_zalloc(side->sets.n, sizeof(*s->cursors));
 	s->heap = mem_zalloc(side->sets.n, sizeof(struct cursor *));
 	for (size_t i = 0; i < side->sets.n; i++) {
@@ -153,7 +154,7 @@ static void sweep_init(struct sweep *s, const struct side *side, int family)
 		heap_sink(s, i);
 }
 
-static void sweep_free(struct sweep *s)
+static void sweep_free(struct sweep_state *s)
 {
 	free(s->cursors);
 	free(s->heap);
@@ -161,7 +162,7 @@ static void sweep_free(struct sweep *s)
 
 // ---- the sweep ----------------------------------------------------------------------------------
 
-static void set_flip(struct sweep *s, struct cursor *c)
+static void set_flip(struct sweep_state *s, struct cursor *c)
 {
 	if (c->now == c->in)
 		return;
@@ -172,7 +173,7 @@ static void set_flip(struct sweep *s, struct cursor *c)
 		s->changed[s->n_changed++] = c->set;
 }
 
-static void pass_boundaries(struct sweep *s, address_key at)
+static void pass_boundaries(struct sweep_state *s, address_key at)
 {
 	s->n_changed = 0;
 	while (s->n && s->heap[0]->at == at) {
@@ -185,7 +186,7 @@ static void pass_boundaries(struct sweep *s, address_key at)
 	}
 }
 
-static size_t boundaries_max(const struct side *side, int family)
+static size_t boundaries_max(const struct sweep_side *side, int family)
 {
 	size_t n = 1;
 
@@ -194,11 +195,11 @@ static size_t boundaries_max(const struct side *side, int family)
 	return n;
 }
 
-bool sweep(const struct side *side, int family, struct rows *rows, uint64_t *new_rows,
+bool sweep(const struct sweep_side *side, int family, struct rows *rows, uint64_t *new_rows,
 	   struct regions *ret)
 {
 	struct regions regions = {0};
-	struct sweep s;
+	struct sweep_state s;
 	policy_row row;
 	address_key at = 0;
 

@@ -16,17 +16,18 @@ struct side_set {
 	rules;
 };
 
-struct side {
+struct sweep_side {
 	const struct resolved *in;
 	struct row base; // rules that every address satisfies
 	VEC(struct side_set) sets;
 };
 
 // The rules and sets of FIELD_SOURCE or FIELD_DESTINATION.
-void side_init(struct side *side, const struct resolved *r, enum policy_field field, size_t words);
-void side_free(struct side *side);
+void side_init(struct sweep_side *side, const struct resolved *r, enum policy_field field,
+	       size_t words);
+void side_free(struct sweep_side *side);
 
 // Cuts the addresses of a family (4 or 6) into regions. new_rows[i] grows by the rows that were new
 // where resolved.addresses[i] begins or ends. False when there is no room for a row.
-bool sweep(const struct side *side, int family, struct rows *rows, uint64_t *new_rows,
+bool sweep(const struct sweep_side *side, int family, struct rows *rows, uint64_t *new_rows,
 	   struct regions *ret);

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct walk {
+struct trie_walk {
 	const struct image *image;
 	struct regions *out;
 };
 
-static void walk_node(struct walk *w, uint32_t index, address_key first, int shift)
+static void walk_node(struct trie_walk *w, uint32_t index, address_key first, int shift)
 {
 	const struct policy_node *node = &w->image->nodes[index];
 	uint32_t child = node->child_base, leaf = node->leaf_base;
@@ -28,7 +28,7 @@ static void walk_node(struct walk *w, uint32_t index, address_key first, int shi
 	}
 }
 
-static void walk_trie(struct walk *w, uint32_t direct, int bits)
+static void walk_trie(struct trie_walk *w, uint32_t direct, int bits)
 {
 	for (size_t slot = 0; slot < (size_t)1 << bits; slot++) {
 		address_key at = (address_key)slot << (128 - bits);
@@ -99,7 +99,7 @@ void walk_side(const struct image *i, const struct policy_side *side, int family
 	       struct regions *ret)
 {
 	struct regions under = {0}, hosts = {0};
-	struct walk w = {i, &under};
+	struct trie_walk w = {i, &under};
 
 	if (family == 4 ? side->trie4 : side->trie6)
 		walk_trie(&w, family == 4 ? side->direct4 : side->direct6,
