@@ -50,7 +50,7 @@ static int check_detached(const char *instance, struct err *err)
 {
 	if (!bpffs_exist(instance))
 		return 0;
-	err_refused(err, "instance '%s' is attached: what it keeps is in force", instance);
+	err_refused(err, "instance '%s' is attached and uses what is stored", instance);
 	err_hint(err, "weir detach first");
 	return -EBUSY;
 }
@@ -63,15 +63,17 @@ int forget(const char *instance, const char *command, const struct forget_what *
 	int code = lock_take(instance, command, &lock, err);
 
 	*ret = (struct forgotten){0};
-	if (!code)
-		code = check_detached(instance, err);
-	if (!code && what->policy)
-		code = forget_policy(instance, dry_run, ret, err);
-	if (!code && what->entries)
-		code = forget_entries(instance, dry_run, ret, err);
-	if (!code && what->seed)
-		code = remove_file(instance, "seed", dry_run, &ret->seed, err);
-	if (!code && !dry_run)
-		rmdir(folder); // stays where something is left
-	return code;
+	if (code)
+		return code;
+	if ((code = check_detached(instance, err)))
+		return code;
+	if (what->policy && (code = forget_policy(instance, dry_run, ret, err)))
+		return code;
+	if (what->entries && (code = forget_entries(instance, dry_run, ret, err)))
+		return code;
+	if (what->seed && (code = remove_file(instance, "seed", dry_run, &ret->seed, err)))
+		return code;
+	if (!dry_run)
+		rmdir(folder); // fails if files are left
+	return 0;
 }

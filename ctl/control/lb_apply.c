@@ -19,7 +19,7 @@ void lb_apply_free(struct lb_apply *s)
 {
 	lb_maps_close(s->running);
 	lb_state_free(s->lb);
-	free(s->rows);
+	free(s->backends);
 	free(s->nexthops);
 	sentences_free(&s->warnings);
 }
@@ -69,18 +69,18 @@ int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_
 
 // The rows of the policy's members. Members of a service stand in its order, the gone ones behind them: those
 // keep the row they have.
-static void fill_rows(struct lb_apply *s, const struct resolved *r)
+static void fill_backends(struct lb_apply *s, const struct resolved *r)
 {
 	size_t hop = 0;
 
-	s->rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*s->rows));
+	s->backends = mem_zalloc(SERVICE_BACKENDS, sizeof(*s->backends));
 	for (size_t v = 0; v < r->n_services; v++) {
 		const struct resolved_service *from = &r->services[v];
 		const struct lb_service *to = &s->lb->services[v];
 
 		for (uint32_t m = 0; m < to->n_members; m++) {
 			const struct lb_member *member = &s->lb->members[to->first_member + m];
-			struct backend *row = &s->rows[member->id];
+			struct backend *row = &s->backends[member->id];
 			const struct backend *old =
 				s->running ? lb_maps_backend(s->running, member->id) : NULL;
 			struct nexthops_source source = {from->source, from->n_source, from->mode};
@@ -110,12 +110,14 @@ static int look_around(struct lb_apply *s, const struct instance *i, uint32_t ru
 	// A drained backend that nobody knows to be drained would get connections again, in silence.
 	int code = i ? overrides_read(i->name, overrides, err) : 0;
 
-	if (!code && i && running)
-		code = lb_maps_open(i, running, &s->running, err);
-	if (code == -ENOENT)
-		code = 0;
-	if (code || !s->running)
+	if (code)
 		return code;
+	if (i && running)
+		code = lb_maps_open(i, running, &s->running, err);
+	if (code && code != -ENOENT)
+		return code;
+	if (!s->running)
+		return 0;
 	*ret_pinned = mem_zalloc(lb_maps_state(s->running)->n_services, sizeof(**ret_pinned));
 	if ((code = instance_clock(i, &s->clock, err))) // what follows from it is written soon
 		return code;
@@ -194,55 +196,71 @@ static int check_seed(const struct resolved *r, const struct instance *i, struct
 	return i && r->n_services && !r->seed ? seed_read(i->name, &key, err) : 0;
 }
 
+// Makes the running state current and keeps its changing slots open until the switch.
+static int prepare_running(struct lb_apply *s, const struct resolved *r, struct err *err)
+{
+	int code;
+
+	if (!s->running)
+		return 0;
+	if ((code = lb_running_guard(s->running, &s->clock, SWITCH_MS, err)))
+		return code;
+	return s->options.trial_ms ? extend_changes(s, r, err) : 0;
+}
+
+static int plan_state(struct lb_apply *s, const struct resolved *r, const struct lb_ids *busy,
+		      const bool *pinned, const struct overrides *overrides, struct diag *d,
+		      struct err *err)
+{
+	const struct lb_plan_options options = {
+		.running = s->running ? lb_maps_state(s->running) : NULL,
+		.busy = busy,
+		.pinned = pinned,
+		.overrides = overrides->at,
+		.n_overrides = overrides->n,
+		.key = s->key,
+		.now = s->clock.jiffies,
+		.wall_s = s->clock.wall_ms / 1000,
+		.hz = s->clock.hz,
+		.force = s->options.force,
+		.trial = s->options.trial_ms != 0,
+		.room = s->running && s->options.trial_ms ? lb_maps_backends(s->running) : 0,
+	};
+	int code = lb_plan(r, &options, d, &s->lb);
+
+	if (code)
+		err_refused(err, "the services cannot follow the running ones; nothing was "
+				 "changed");
+	return code;
+}
+
 int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 		  uint32_t running, struct diag *d, struct err *err)
 {
 	CLEANUP_FREE struct lb_ids *busy = mem_new(struct lb_ids);
 	CLEANUP_FREE bool *pinned = NULL;
-	struct overrides overrides = {0};
+	CLEANUP_VEC struct overrides overrides = {0};
 	int code = check_seed(r, i, err);
 
+	if (code)
+		return code;
 	s->clock = (struct clock){.hz = clock_hz()};
-	if (!code && i)
-		code = instance_clock(i, &s->clock, err);
+	if (i && (code = instance_clock(i, &s->clock, err)))
+		return code;
 	if (i)
 		s->key = (struct hash_key){{i->meta.ring_key[0], i->meta.ring_key[1]}};
-	if (!code)
-		code = look_around(s, i, running, &pinned, busy, &overrides, err);
-	if (!code && s->running)
-		code = lb_running_guard(s->running, &s->clock, SWITCH_MS, err);
-	if (!code && s->running && s->options.trial_ms)
-		code = extend_changes(s, r, err);
-	if (!code) {
-		struct lb_plan_options options = {
-			.running = s->running ? lb_maps_state(s->running) : NULL,
-			.busy = busy,
-			.pinned = pinned,
-			.overrides = overrides.at,
-			.n_overrides = overrides.n,
-			.key = s->key,
-			.now = s->clock.jiffies,
-			.wall_s = s->clock.wall_ms / 1000,
-			.hz = s->clock.hz,
-			.force = s->options.force,
-			.trial = s->options.trial_ms != 0,
-			.room = s->running && s->options.trial_ms ? lb_maps_backends(s->running)
-								  : 0,
-		};
-
-		if ((code = lb_plan(r, &options, d, &s->lb)))
-			err_refused(err, "the services cannot follow those that run; nothing "
-					 "was changed");
-	}
-	vec_free(&overrides);
-	if (code)
+	if ((code = look_around(s, i, running, &pinned, busy, &overrides, err)))
+		return code;
+	if ((code = prepare_running(s, r, err)))
+		return code;
+	if ((code = plan_state(s, r, busy, pinned, &overrides, d, err)))
 		return code;
 	if ((code = check_memory(s, err)))
 		return code;
-	fill_rows(s, r);
+	fill_backends(s, r);
 	s->load = (struct lb_load){
 		.lb = s->lb,
-		.backends = s->rows,
+		.backends = s->backends,
 		.running = s->running,
 		.hz = s->clock.hz,
 	};
@@ -295,13 +313,13 @@ static int check_time(const struct lb_apply *s, const struct instance *i, struct
 
 // Pins that the policy on trial writes may name its new backends: the one before has to know those. Where
 // both have one array it does already.
-static int share_rows(struct lb_apply *s, struct err *err)
+static int share_backends(struct lb_apply *s, struct err *err)
 {
 	for (size_t m = 0; m < s->lb->n_members; m++) {
 		uint32_t id = s->lb->members[m].id;
 
 		if (lb_ids_has(&s->load.fresh, id) &&
-		    !lb_maps_set_backend(s->running, id, &s->rows[id]))
+		    !lb_maps_set_backend(s->running, id, &s->backends[id]))
 			return err_system(err, ENOSPC,
 					  "the policy in force has no room for backend %u", id);
 	}
@@ -312,29 +330,32 @@ static int share_rows(struct lb_apply *s, struct err *err)
 static int share_devices(struct lb_apply *s, struct err *err)
 {
 	uint32_t last = 0;
-	int code = 0;
 
-	for (size_t m = 0; !code && m < s->lb->n_members; m++) {
-		uint32_t ifindex = s->rows[s->lb->members[m].id].ifindex;
+	for (size_t m = 0; m < s->lb->n_members; m++) {
+		uint32_t ifindex = s->backends[s->lb->members[m].id].ifindex;
+		int code = 0;
 
 		if (ifindex && ifindex != last)
 			code = lb_maps_add_device(s->running, ifindex, err);
+		if (code) {
+			err_prefix(err, "the policy in force cannot take over after the trial");
+			return code;
+		}
 		last = ifindex;
 	}
-	if (code)
-		err_prefix(err, "the policy in force cannot follow a trial back");
-	return code;
+	return 0;
 }
 
 int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting, struct err *err)
 {
 	int code = s->lb && !fleeting ? seed_keep(i->name, &s->key, err) : 0;
 
-	if (!code && s->running)
-		code = check_time(s, i, err);
-	if (code || !s->running || !s->options.trial_ms)
+	if (code || !s->running)
 		return code;
-	if ((code = share_devices(s, err)) || (code = share_rows(s, err)))
+	code = check_time(s, i, err);
+	if (code || !s->options.trial_ms)
+		return code;
+	if ((code = share_devices(s, err)) || (code = share_backends(s, err)))
 		return code;
 	prepare_way_back(s);
 	return lb_maps_write(s->running, s->clock.hz, err);
@@ -374,13 +395,14 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 	struct clock now;
 	int code = instance_clock(i, &now, err);
 
-	if (!code)
-		code = lb_maps_open(i, generation, &l, err);
+	if (code)
+		return code;
+	code = lb_maps_open(i, generation, &l, err);
 	if (code)
 		return code == -ENOENT ? 0 : code;
 	b = lb_maps_state(l);
 	for (size_t m = 0; m < b->n_members; m++)
-		lb_maps_set_backend(l, b->members[m].id, &s->rows[b->members[m].id]);
+		lb_maps_set_backend(l, b->members[m].id, &s->backends[b->members[m].id]);
 	close_forgotten(s, l);
 	restart_clock(b, s->clock.jiffies, now.jiffies);
 	return lb_maps_write(l, now.hz, err);
@@ -391,11 +413,14 @@ int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
 	struct clock now;
-	int code = generation ? instance_clock(i, &now, err) : -ENOENT;
+	int code;
 
-	if (!code)
-		code = lb_maps_open(i, generation, &l, err);
-	if (!code)
-		code = lb_maps_write(l, now.hz, err);
-	return code == -ENOENT ? 0 : code;
+	if (!generation)
+		return 0;
+	if ((code = instance_clock(i, &now, err)))
+		return code;
+	code = lb_maps_open(i, generation, &l, err);
+	if (code)
+		return code == -ENOENT ? 0 : code;
+	return lb_maps_write(l, now.hz, err);
 }

@@ -29,9 +29,9 @@ struct lb_apply_options {
 struct lb_apply {
 	struct nexthop_answer *nexthops; // of the backends of all services, in their order
 	size_t n_nexthops;
-	struct lb_state *lb;  // planned
-	struct backend *rows; // by number
-	struct hash_key key;  // of the instance
+	struct lb_state *lb;      // planned
+	struct backend *backends; // by number
+	struct hash_key key;      // of the instance
 	struct lb_load load;
 	struct lb_maps *running; // of the policy in force; NULL: it has none
 	struct lb_apply_options options;

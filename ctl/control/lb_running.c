@@ -110,9 +110,9 @@ static int close_all(struct lb_maps *l, const struct clock *now, struct err *err
 {
 	struct lb_state *b = lb_maps_state(l);
 	bool open = false;
-	int code = 0;
+	int code;
 
-	for (size_t n = 0; !code && n < b->n_services; n++) {
+	for (size_t n = 0; n < b->n_services; n++) {
 		struct lb_service *s = &b->services[n];
 		CLEANUP_FREE uint64_t *all = mem_zalloc((s->size + 63) / 64, sizeof(*all));
 
@@ -121,13 +121,14 @@ static int close_all(struct lb_maps *l, const struct clock *now, struct err *err
 			close_slots(b, s, now, all);
 			open = true;
 		}
-		code = adjust_hold(l, s, now, err);
+		if ((code = adjust_hold(l, s, now, err)))
+			return code;
 	}
-	if (!code)
-		code = lb_maps_write(l, now->hz, err);
-	if (!code && open)
+	if ((code = lb_maps_write(l, now->hz, err)))
+		return code;
+	if (open)
 		wait_for_packets();
-	return code;
+	return 0;
 }
 
 int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
@@ -137,13 +138,14 @@ int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned
 	bool pinned = false;
 	int code = close_all(l, now, err);
 
-	for (size_t n = 0; !code && n < b->n_services; n++) {
-		code = walk(l, n, now, &pinned, ret_ids, err);
+	if (code)
+		return code;
+	for (size_t n = 0; n < b->n_services; n++) {
+		if ((code = walk(l, n, now, &pinned, ret_ids, err)))
+			return code;
 		if (ret_pinned)
 			ret_pinned[n] = pinned;
 	}
-	if (code)
-		return code;
 	return lb_state_expire(b, now->wall_ms / 1000) ? lb_running_rewrite(l, now, NULL, NULL, err)
 						       : lb_maps_write(l, now->hz, err);
 }
@@ -208,8 +210,9 @@ static bool is_needed(const struct lb_member *m)
 	return lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
 }
 
-static bool refresh_row(struct lb_maps *l, const struct lb_service *s, const struct lb_member *m,
-			const struct nexthop_answer *hop, bool write, struct lb_paths *ways)
+static bool refresh_backend(struct lb_maps *l, const struct lb_service *s,
+			    const struct lb_member *m, const struct nexthop_answer *hop, bool write,
+			    struct lb_paths *ways)
 {
 	const struct backend *old = lb_maps_backend(l, m->id);
 	struct prefix kept = old ? source_of(old) : (struct prefix){0};
@@ -242,15 +245,18 @@ int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct l
 	for (size_t m = 0; m < b->n_members; m++)
 		lb_member_address(&b->members[m], &dests[m]);
 	code = nexthops_find(dests, b->n_members, wait_ms, nexthops, err);
-	for (size_t n = 0; !code && n < b->n_services; n++) {
+	if (code)
+		return code;
+	for (size_t n = 0; n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];
 
 		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
-			if (write && !nexthops[m].code && nexthops[m].hop.ifindex)
-				code = lb_maps_add_device(l, nexthops[m].hop.ifindex, err);
-			ret->changed += !code &&
-					refresh_row(l, s, &b->members[m], &nexthops[m], write, ret);
+			if (write && !nexthops[m].code && nexthops[m].hop.ifindex &&
+			    (code = lb_maps_add_device(l, nexthops[m].hop.ifindex, err)))
+				return code;
+			ret->changed +=
+				refresh_backend(l, s, &b->members[m], &nexthops[m], write, ret);
 		}
 	}
-	return code;
+	return 0;
 }

@@ -63,47 +63,53 @@ static int check(struct lb_maps *l, const struct instance *i, const struct clock
 	struct lb_state *b = lb_maps_state(l);
 	CLEANUP_FREE struct lb_member *members = NULL;
 	struct lb_state fresh = *b;
-	struct overrides overrides = {0};
-	int code = 0;
+	CLEANUP_VEC struct overrides overrides = {0};
 
 	members = mem_zalloc(b->n_members, sizeof(*members));
 	memcpy(members, b->members, b->n_members * sizeof(*members));
 	fresh.members = members;
 	overrides_read(i->name, &overrides, NULL); // damaged: attach begins without it, too
 	take_kept_overrides(&fresh, &overrides, now->wall_ms / 1000);
-	vec_free(&overrides);
-	for (size_t n = 0; !code && n < b->n_services; n++) {
+	for (size_t n = 0; n < b->n_services; n++) {
 		struct lb_service_loss loss;
 
 		lb_service_loss(&fresh, &b->services[n], now->jiffies, now->hz, &loss);
 		if (loss.unsettled || loss.other)
-			code = refuse(&b->services[n], &loss, now, err);
+			return refuse(&b->services[n], &loss, now, err);
 	}
-	return code;
+	return 0;
+}
+
+// -ENOENT without err set: no policy with services is in force.
+static int open_tidy(const struct instance *i, struct lb_maps **ret, struct clock *now,
+		     struct err *err)
+{
+	struct commit_state state;
+	int code = commit_read(i, &state, err);
+
+	if (code)
+		return code;
+	if (!state.in_force)
+		return -ENOENT;
+	if ((code = lb_maps_open(i, state.in_force, ret, err)))
+		return code;
+	if ((code = instance_clock(i, now, err)))
+		return code;
+	// During a trial two rings exist, each of which may take over: both are left as they are.
+	return state.deadline ? 0 : lb_running_tidy(*ret, now, NULL, NULL, err);
 }
 
 int parting_check(const struct instance *i, struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
-	struct commit_state state;
 	struct clock now;
-	uint32_t in_force = 0;
-	int code = commit_read(i, &state, err);
+	int code = open_tidy(i, &l, &now, err);
 
 	if (!code)
-		in_force = state.in_force;
-	if (!code)
-		code = in_force ? lb_maps_open(i, in_force, &l, err) : -ENOENT;
+		return check(l, i, &now, err);
 	if (code == -ENOENT)
 		return 0;
-	if (!code)
-		code = instance_clock(i, &now, err);
-	// A trial has two rings that stand for each other: they are left as they are.
-	if (!code && !state.deadline)
-		code = lb_running_tidy(l, &now, NULL, NULL, err);
-	if (!code)
-		return check(l, i, &now, err);
 	if (!err->hint[0])
-		err_hint(err, "weir detach --force goes without a look at connections");
+		err_hint(err, "weir detach --force does not check connections");
 	return code;
 }

@@ -17,9 +17,10 @@ static int read_about(const struct instance *i, const struct commit_state *state
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	int code = state->active ? generation_read_about(i, state->active, about, err) : 0;
 
-	if (!code)
-		snprintf(ret, REVISION_ID, "%s", about->revision);
-	return code;
+	if (code)
+		return code;
+	snprintf(ret, REVISION_ID, "%s", about->revision);
+	return 0;
 }
 
 int recover_in_force(const struct instance *i, char ret[REVISION_ID], struct err *err)
@@ -32,23 +33,22 @@ int recover_in_force(const struct instance *i, char ret[REVISION_ID], struct err
 
 int recover_trial(const struct instance *i, struct err *err)
 {
+	CLEANUP_VEC struct ifnames left = {0};
 	struct commit_state state;
-	struct ifnames left = {0};
 	bool reverted = false;
 	int code = commit_read(i, &state, err);
 
-	if (!code && state.expired)
-		code = detach_brought(i, &left, err);
-	if (!code)
-		code = commit_recover(i, &reverted, err);
-	if (!code && reverted)
-		code = commit_read(i, &state, err);
-	if (!code && reverted)
-		code = lb_apply_back(i, state.active, err);
-	if (!code && reverted)
-		code = detach_stale(i, state.active, &left, err);
-	vec_free(&left);
-	return code;
+	if (code)
+		return code;
+	if (state.expired && (code = detach_brought(i, &left, err)))
+		return code;
+	if ((code = commit_recover(i, &reverted, err)) || !reverted)
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	if ((code = lb_apply_back(i, state.active, err)))
+		return code;
+	return detach_stale(i, state.active, &left, err);
 }
 
 static void refuse_trial(const struct instance *i, const struct commit_state *state,
@@ -77,8 +77,9 @@ int recover_check(const struct instance *i, struct err *err)
 	num_text left;
 	int code = commit_read(i, &state, err);
 
-	if (!code)
-		code = instance_clock(i, &now, err);
+	if (code)
+		return code;
+	code = instance_clock(i, &now, err);
 	if (code || !state.deadline)
 		return code;
 	num_format_duration_ms(clock_ms_until(&now, state.deadline), left);

@@ -45,33 +45,40 @@ void restore_prepare(const char *instance, struct restore *ret)
 		restore_free(ret);
 }
 
+static int mark_complete(const struct instance *i, const struct candidate *c, uint32_t number,
+			 struct err *err)
+{
+	sum_text sum;
+
+	unchanged_sum(c, sum);
+	return generation_finish(i, number, sum, err);
+}
+
 static int load(const struct instance *i, struct candidate *c, const struct revision *r,
 		struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	uint32_t number;
-	sum_text sum;
 	int code;
 
 	candidate_about(c, about);
 	revision_sign(r, about);
-	code = candidate_load(c, i, err);
-	if (!code)
-		code = commit_next_number(i, &number, err);
-	if (!code)
-		code = generation_pin(i->folder, c->generation, number, about, err);
-	if (!code)
-		code = identities_enter(i, &c->identities, err);
-	if (!code)
-		code = commit_switch(i, c->generation, 0, err);
-	if (!code)
-		code = lb_apply_after(&c->lb, i, number, err);
-	if (!code) {
-		unchanged_sum(c, sum);
-		code = generation_finish(i, number, sum, err);
-	}
-	// Twice: the empty policy of the fresh instance is nothing to go back to.
-	return code ? code : commit_switch(i, c->generation, 0, err);
+	if ((code = candidate_load(c, i, err)))
+		return code;
+	if ((code = commit_next_number(i, &number, err)))
+		return code;
+	if ((code = generation_pin(i->folder, c->generation, number, about, err)))
+		return code;
+	if ((code = identities_enter(i, &c->identities, err)))
+		return code;
+	if ((code = commit_switch(i, c->generation, 0, err)))
+		return code;
+	if ((code = lb_apply_after(&c->lb, i, number, err)))
+		return code;
+	if ((code = mark_complete(i, c, number, err)))
+		return code;
+	// The second switch makes it the previous policy as well, in place of the empty one of a new instance.
+	return commit_switch(i, c->generation, 0, err);
 }
 
 int restore_policy(const struct instance *i, struct restore *r, char ret_revision[REVISION_ID],
@@ -85,11 +92,11 @@ int restore_policy(const struct instance *i, struct restore *r, char ret_revisio
 		return code;
 	if (strcmp(id, r->revision.id) != 0) {
 		restore_free(r);
-		code = prepare(i->name, id, r, err);
+		if ((code = prepare(i->name, id, r, err)))
+			return code;
 	}
-	if (!code)
-		code = load(i, r->candidate, &r->revision, err);
-	if (!code)
-		snprintf(ret_revision, REVISION_ID, "%s", id);
-	return code;
+	if ((code = load(i, r->candidate, &r->revision, err)))
+		return code;
+	snprintf(ret_revision, REVISION_ID, "%s", id);
+	return 0;
 }

@@ -224,7 +224,7 @@ bool balance_rig_hop(struct balance_rig *b, char *text)
 
 	if (!address || !balance_rig_row(b, service, address, &id))
 		return false;
-	row = b->c->lb.rows[id];
+	row = b->c->lb.backends[id];
 	while (text) {
 		const char *name = strsep(&text, " "), *value = strsep(&text, " ");
 
