@@ -105,3 +105,13 @@ enum ast_word ast_word_of(const char *word)
 		return strchr(word, '.') ? AST_NAME : AST_LABEL;
 	return strchr(word, '-') && !strchr(word, '%') ? AST_RANGE : AST_ADDRESS;
 }
+
+uint32_t ast_find_rule(const struct ast *ast, const char *name)
+{
+	uint32_t number = index_find(&ast->rule_index, name);
+
+	for (size_t i = 0; number == INDEX_NONE && i < ast->rules.n; i++)
+		if (!strcmp(ast->rules.at[i].identity, name))
+			number = (uint32_t)i;
+	return number;
+}

@@ -288,5 +288,8 @@ void ast_free(struct ast *ast);
 void ast_cleanup(struct ast **ast);
 #define CLEANUP_AST CLEANUP(ast_cleanup)
 
+// The rule of that name, else the one without a name that has this text; INDEX_NONE: none.
+uint32_t ast_find_rule(const struct ast *ast, const char *name);
+
 // -i: these interfaces instead of those of the text.
 void ast_replace_interfaces(struct ast *ast, const char *const *names, size_t n);

@@ -4,45 +4,20 @@
 
 #include "ctl/policy/checker.h"
 
-struct place check_place(const struct checker *c, struct diag_at at, uint32_t line)
+void policy_check(struct ast *ast, struct diag *diag)
 {
-	// The diag may have had files before; those of a policy follow each other.
-	if (!at.file)
-		return (struct place){0};
-	return (struct place){.file = (uint16_t)(at.file->index - c->ast->files.at[0]->index),
-			      .line = line};
-}
+	struct checker c = {.ast = ast, .diag = diag, .expander.ast = ast};
 
-struct value check_value(struct checker *c, struct diag_at use)
-{
-	return (struct value){.diag = c->diag, .expander = &c->expander, .r = c->r, .use = use};
-}
-
-static void check_rules(struct checker *c)
-{
-	const struct ast *ast = c->ast;
-
-	check_identities(c);
-	c->r->n_rules = ast->rules.n;
-	c->r->rules = arena_zalloc(&c->r->memory, ast->rules.n, sizeof(*c->r->rules));
-	for (size_t i = 0; i < ast->rules.n; i++) {
-		c->r->rules[i].text_index = (uint32_t)i;
-		check_rule(c, &ast->rules.at[i], &c->r->rules[i]);
-	}
-}
-
-struct resolved *policy_check(struct ast *ast, struct diag *diag)
-{
-	struct checker c = {.ast = ast, .diag = diag, .r = mem_new(struct resolved)};
-
-	c.expander.ast = ast;
 	check_names(&c);
-	check_interfaces(&c);
-	check_settings(&c);
-	check_sets(&c);
-	check_rules(&c);
-	check_services(&c);
-	check_expects(&c);
+	check_identities(&c);
+	vec_each (&ast->sets, set)
+		if (!set->dynamic)
+			check_addresses(&c, &set->elements, SIDE_SET);
+	vec_each (&ast->rules, rule)
+		check_rule(&c, rule);
+	vec_each (&ast->services, service)
+		check_service(&c, service);
+	vec_each (&ast->expects, expect)
+		check_expect(&c, expect);
 	expander_free(&c.expander);
-	return c.r;
 }

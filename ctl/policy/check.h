@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks all that a policy shows without host names, list files and /etc/services.
+// Checks what the text of a policy alone tells: names, what is required, what excludes each other.
 #pragma once
 
 #include "ctl/base/diag.h"
 #include "ctl/policy/ast.h"
-#include "ctl/policy/resolved.h"
 
-// Fills the ast's indexes and set order, queues errors and warnings, and returns a draft for
-// policy_resolve: rules in text order with all values but addresses and ports; interfaces, settings
-// and dynamic sets are complete. Never NULL. Nodes with errors are marked broken.
-struct resolved *policy_check(struct ast *ast, struct diag *diag);
+// Queues errors and warnings, and marks the nodes with errors as broken. Fills the ast's indexes, the order of its sets
+// and the identities of its rules.
+void policy_check(struct ast *ast, struct diag *diag);

@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Checks services: required options, options that exclude each other, defaults.
-#include <string.h>
-
-#include "common/limits-policy.h"
+// Checks services: required options, and options that exclude each other.
 #include "common/limits-service.h"
-#include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
-#include "ctl/base/num.h"
 #include "ctl/policy/checker.h"
-#include "ctl/policy/names.h"
-
-#define LOST_MS     30000
-#define IDLE_TCP_MS (15 * 60 * 1000)
-#define IDLE_UDP_MS (60 * 1000)
-#define EVERY_MS    2000
-#define TIMEOUT_MS  1000
-#define RISE        2
-#define FALL        3
 
 struct service_check {
 	struct checker *c;
 	struct ast_service *ast;
-	struct resolved_service *ret;
 	bool ok;
 };
 
@@ -54,56 +39,10 @@ static void check_needed(struct service_check *k)
 		fail(k, k->ast->at, "backend ADDRESS", "no backend");
 }
 
-static void check_protos(struct service_check *k)
-{
-	struct value v = check_value(k->c, k->ast->option_at[AST_SERVICE_PROTO]);
-	struct resolved_bits *proto = &k->ret->proto;
-
-	proto->given = true;
-	if (!k->ast->proto.given) {
-		bits_set(proto->bits, PROTO_TCP);
-		return;
-	}
-	if (value_bits(&v, &domain_proto, &k->ast->proto, proto->bits) < 0) {
-		k->ok = false;
-		return;
-	}
-	for (unsigned n = 0; n < 256; n++)
-		if (bits_has(proto->bits, n) && n != PROTO_TCP && n != PROTO_UDP &&
-		    n != PROTO_SCTP) {
-			fail(k, k->ast->proto.at, NULL, "protocols are tcp, udp and sctp");
-			return;
-		}
-}
-
-static void check_ring(struct service_check *k)
-{
-	uint32_t next = k->ast->ring;
-
-	k->ret->ring = k->ast->ring ? k->ast->ring : POLICY_RING_DEFAULT;
-	if (num_is_prime(k->ret->ring))
-		return;
-	while (!num_is_prime(next))
-		next++;
-	fail(k, k->ast->option_at[AST_RING],
-	     arena_printf(&k->c->ast->strings, "the next prime is %u", next),
-	     "the size of a ring is a prime");
-}
-
 static void check_options(struct service_check *k)
 {
 	const struct ast_service *a = k->ast;
-	struct resolved_service *r = k->ret;
 
-	r->any_port = a->any_port;
-	r->mode = a->mode;
-	r->idle_tcp_ms = a->idle_ms ? a->idle_ms : IDLE_TCP_MS;
-	r->idle_udp_ms = a->idle_ms ? a->idle_ms : IDLE_UDP_MS;
-	r->lost_ms = a->lost_ms ? a->lost_ms : LOST_MS;
-	r->udp_move = a->udp_move;
-	r->hash_source = a->hash_source;
-	r->pins = a->pins ? a->pins : POLICY_PINS_DEFAULT;
-	check_ring(k);
 	if (a->idle_ms > SERVICE_IDLE_MAX_MS)
 		fail(k, a->option_at[AST_IDLE], NULL, "'idle' is at most 8h");
 	if (a->vip.given && !check_addresses(k->c, &a->vip, SIDE_VIP))
@@ -113,108 +52,20 @@ static void check_options(struct service_check *k)
 	if (a->source.given && (a->mode == SERVICE_DR || a->mode == SERVICE_NAT) &&
 	    has(k, AST_MODE))
 		fail(k, a->option_at[AST_SOURCE], NULL, "'source' is of ipip, gue and fullnat");
+	vec_each (&a->backends, backend) {
+		if (backend->has_port && has(k, AST_MODE) && a->mode < SERVICE_NAT)
+			fail(k, backend->at, "nat and fullnat can change the port",
+			     "in this mode a backend gets the packet's own port");
+	}
 }
 
-static void check_health(struct service_check *k)
+void check_service(struct checker *c, struct ast_service *a)
 {
-	const struct ast_check *a = &k->ast->check;
-	struct resolved_check *r = &k->ret->check;
+	struct service_check k = {.c = c, .ast = a, .ok = !a->broken};
 
-	*r = (struct resolved_check){
-		.kind = a->kind,
-		.path = arena_strdup(&k->c->r->memory, a->path),
-		.host = arena_strdup(&k->c->r->memory, a->host),
-		.status_first = (uint16_t)(a->expect.given ? a->expect.first : 200),
-		.status_last = (uint16_t)(a->expect.given ? a->expect.last : 299),
-		.port = a->port,
-		.every_ms = a->every_ms ? a->every_ms : EVERY_MS,
-		.timeout_ms = a->timeout_ms ? a->timeout_ms : TIMEOUT_MS,
-		.rise = a->rise ? a->rise : RISE,
-		.fall = a->fall ? a->fall : FALL,
-		.via_path = a->via_path,
-		.has_keep = a->has_keep,
-		.keep = a->keep,
-	};
-	if (a->given && r->timeout_ms > r->every_ms)
-		fail(k, a->at, NULL, "a check's timeout is longer than its 'every'");
-}
-
-// ---- backends -----------------------------------------------------------------------------------
-
-static void read_backend(struct service_check *k, const struct ast_backend *a,
-			 struct resolved_backend *r)
-{
-	bool mapped = false;
-	struct err err = {0};
-	struct prefix p;
-
-	*r = (struct resolved_backend){
-		.at = a->at,
-		.place = check_place(k->c, a->at, a->line),
-		.here = !a->word,
-		.port = a->port,
-		.weight = a->weight,
-		.backup = a->backup,
-	};
-	if (a->has_port && has(k, AST_MODE) && k->ast->mode < SERVICE_NAT)
-		fail(k, a->at, "nat and fullnat can change the port",
-		     "in this mode a backend gets the packet's own port");
-	if (r->here)
-		return;
-	if (prefix_parse(a->word, strlen(a->word), &p, &mapped, &err) < 0)
-		fail(k, a->at, err.hint[0] ? err.hint : NULL, err.text);
-	else if (!prefix_is_host(&p))
-		fail(k, a->at, NULL, "a backend is one address");
-	else
-		r->addr = p.addr;
-}
-
-static bool same_backend(const struct resolved_backend *a, const struct resolved_backend *b)
-{
-	return a->here == b->here && a->port == b->port &&
-	       (a->here || !addr_compare(&a->addr, &b->addr));
-}
-
-static void check_backends(struct service_check *k)
-{
-	size_t n = k->ast->backends.n;
-	struct resolved_backend *r = arena_zalloc(&k->c->r->memory, n, sizeof(*r));
-
-	k->ret->backends = r;
-	k->ret->n_backends = n;
-	for (size_t i = 0; i < n; i++)
-		read_backend(k, &k->ast->backends.at[i], &r[i]);
-	for (size_t i = 0; i < n && k->ok; i++)
-		for (size_t j = 0; j < i; j++)
-			if (same_backend(&r[i], &r[j])) {
-				fail(k, r[i].at, NULL, "this backend is there already");
-				break;
-			}
-}
-
-static void check_service(struct checker *c, struct ast_service *a, struct resolved_service *r)
-{
-	struct service_check k = {.c = c, .ast = a, .ret = r, .ok = !a->broken};
-
-	r->name = arena_strdup(&c->r->memory, a->name);
-	r->at = a->at;
-	r->place = check_place(c, a->at, a->line);
 	if (!k.ok)
 		return;
 	check_needed(&k);
-	check_protos(&k);
 	check_options(&k);
-	check_health(&k);
-	check_backends(&k);
 	a->broken = !k.ok;
-}
-
-void check_services(struct checker *c)
-{
-	size_t n = c->ast->services.n;
-
-	c->r->n_services = n;
-	c->r->services = arena_zalloc(&c->r->memory, n, sizeof(*c->r->services));
-	for (size_t i = 0; i < n; i++)
-		check_service(c, &c->ast->services.at[i], &c->r->services[i]);
 }

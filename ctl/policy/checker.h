@@ -5,16 +5,11 @@
 #include <stdbool.h>
 
 #include "ctl/policy/ast.h"
-#include "ctl/policy/check.h"
-#include "ctl/policy/domain.h"
 #include "ctl/policy/expand.h"
-#include "ctl/policy/resolved.h"
-#include "ctl/policy/value.h"
 
 struct checker {
 	struct ast *ast;
 	struct diag *diag;
-	struct resolved *r;
 	struct expander expander;
 	size_t suggestions; // comparisons made for "did you mean", which has a budget
 };
@@ -37,13 +32,7 @@ bool check_addresses(struct checker *c, const struct ast_list *list, enum check_
 
 // ---- the rest -----------------------------------------------------------------------------------
 
-void check_interfaces(struct checker *c); // check_setting.c: and defaults
-void check_settings(struct checker *c);   // fragments and what stands once
-void check_sets(struct checker *c);       // and dynamic sets
-void check_rule(struct checker *c, struct ast_rule *rule, struct resolved_rule *ret);
-void check_identities(struct checker *c);
-void check_services(struct checker *c);
-void check_expects(struct checker *c);
-
-struct place check_place(const struct checker *c, struct diag_at at, uint32_t line);
-struct value check_value(struct checker *c, struct diag_at use);
+void check_identities(struct checker *c); // check_rule.c: what rules are called
+void check_rule(struct checker *c, struct ast_rule *rule);
+void check_service(struct checker *c, struct ast_service *service);
+void check_expect(struct checker *c, struct ast_expect *expect);

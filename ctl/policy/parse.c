@@ -33,6 +33,23 @@ static void parse_version_line(struct parser *p)
 		recover(p, NULL);
 }
 
+static void parse_file(struct ast *ast, struct source *source, struct diag_at at, const char *path);
+
+// Reads the files of an "include" that has just been parsed.
+static void include(struct parser *p)
+{
+	CLEANUP_FREE const char **paths = NULL;
+	const struct token *name = p->include;
+	size_t n = 0;
+
+	p->include = NULL;
+	// A path that cannot be read is not an error of syntax: the statement is whole.
+	if (source_expand(p->source, name->at, name->text, &paths, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		parse_file(p->ast, p->source, name->at, paths[i]);
+}
+
 static void parse_statements(struct parser *p)
 {
 	parse_version_line(p);
@@ -44,8 +61,13 @@ static void parse_statements(struct parser *p)
 		if (parse_is(p, TOKEN_EOF))
 			return;
 		start = p->at;
-		if (!parse_statement(p) ||
-		    (!parse_at_end(p) && !parse_expected(p, "the end of the statement", NULL)))
+		if (!parse_statement(p)) {
+			recover(p, start);
+			continue;
+		}
+		if (p->include)
+			include(p);
+		if (!parse_at_end(p) && !parse_expected(p, "the end of the statement", NULL))
 			recover(p, start);
 	}
 }
@@ -64,23 +86,6 @@ static void parse_file(struct ast *ast, struct source *source, struct diag_at at
 	parse_statements(&p);
 	tokens_free(&tokens);
 	source_leave(source);
-}
-
-bool parse_include(struct parser *p)
-{
-	CLEANUP_FREE const char **paths = NULL;
-	const struct token *name;
-	size_t n = 0;
-
-	parse_next(p);
-	if (!parse_string(p, "the path of a file", &name))
-		return false;
-	// A path that cannot be read is no error of syntax: the statement is whole.
-	if (source_expand(p->source, name->at, name->text, &paths, &n) < 0)
-		return true;
-	for (size_t i = 0; i < n; i++)
-		parse_file(p->ast, p->source, name->at, paths[i]);
-	return true;
 }
 
 struct ast *policy_parse(const char *path, const struct source_reader *reader, struct diag *diag)

@@ -227,6 +227,12 @@ static bool parse_seed(struct parser *p)
 	return true;
 }
 
+static bool parse_include(struct parser *p)
+{
+	parse_next(p);
+	return parse_string(p, "the path of a file", &p->include);
+}
+
 static bool parse_version(struct parser *p)
 {
 	return parse_fail(p, p->at->at, NULL, "'version' stands first in a file");

@@ -21,6 +21,7 @@ struct parser {
 	struct source *source;
 	const struct token *at; // the next one; the last token is TOKEN_EOF, which is never passed
 	bool in_block;          // "}" ends an option
+	const struct token *include; // the path of an "include" whose files are to be read now
 };
 
 // ---- tokens (parse_token.c) ---------------------------------------------------------------------
@@ -76,4 +77,3 @@ bool parse_statement(struct parser *p);
 bool parse_rule(struct parser *p);
 bool parse_service(struct parser *p);
 bool parse_expect(struct parser *p);
-bool parse_include(struct parser *p); // parse.c

@@ -12,14 +12,6 @@
 #include "ctl/policy/resolver.h"
 #include "ctl/policy/shadow.h"
 
-struct place resolve_place(const struct resolver *r, const struct ast_item *item)
-{
-	return (struct place){
-		.file = (uint16_t)(item->at.file->index - r->ast->files.at[0]->index),
-		.line = item->line,
-	};
-}
-
 static void add_policy_files(struct resolver *r)
 {
 	vec_each (&r->ast->files, file)
@@ -84,13 +76,14 @@ static void free_resolver(struct resolver *r)
 	arena_free(&r->scratch);
 }
 
-int policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag,
-		   struct resolved *draft)
+struct resolved *policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag)
 {
-	struct resolver r = {.ast = ast, .env = env, .diag = diag, .r = draft};
+	CLEANUP_RESOLVED struct resolved *ret = mem_new(struct resolved);
+	struct resolver r = {.ast = ast, .env = env, .diag = diag, .r = ret, .expander.ast = ast};
 
-	r.expander.ast = ast;
 	add_policy_files(&r);
+	resolve_settings(&r);
+	resolve_collect(&r);
 	resolve_hosts(&r);
 	resolve_sets(&r);
 	resolve_services(&r);
@@ -99,8 +92,8 @@ int policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *d
 	keep_names(&r);
 	keep_files(&r);
 	free_resolver(&r);
-	shadow_warn(draft, diag);
-	return diag_errors(diag) ? -EINVAL : 0;
+	shadow_warn(ret, diag);
+	return diag_errors(diag) ? NULL : TAKE_PTR(ret);
 }
 
 struct resolved *policy_load(const char *path, const struct policy_env *env,
@@ -108,14 +101,11 @@ struct resolved *policy_load(const char *path, const struct policy_env *env,
 {
 	CLEANUP_AST struct ast *ast =
 		policy_parse(path, env->files ? env->files : &source_system, diag);
-	CLEANUP_RESOLVED struct resolved *draft = NULL;
 
 	if (n_ifaces)
 		ast_replace_interfaces(ast, ifaces, n_ifaces);
-	draft = policy_check(ast, diag);
-	if (policy_resolve(ast, env, diag, draft) < 0)
-		return NULL;
-	return TAKE_PTR(draft);
+	policy_check(ast, diag);
+	return policy_resolve(ast, env, diag);
 }
 
 void resolved_free(struct resolved *r)

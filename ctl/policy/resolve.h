@@ -44,10 +44,9 @@ struct policy_env {
 	bool names_may_fail; // a name without any answer is a warning, not an error
 };
 
-// Completes the draft that policy_check made of this ast. Every error is queued; with an error
-// (earlier ones of parse and check included) the draft is of no use but to be freed. 0 or -EINVAL.
-int policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag,
-		   struct resolved *draft);
+// Makes the values of an ast that policy_check has seen. Every error is queued; NULL if there is one, those of parse and
+// check included.
+struct resolved *policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag);
 
 // All of it: parse, check, resolve. ifaces: those of -i, n_ifaces 0: those of the text. NULL when
 // errors are queued.

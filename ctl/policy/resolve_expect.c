@@ -13,7 +13,7 @@
 #define TTL    64
 #define ND_TTL 255 // RFC 4861 section 6.1
 
-struct side { // up to so many addresses of a list, one family each
+struct expect_side { // up to so many addresses of a list, one family each
 	struct addr v4[POLICY_EXPECT_PAIRS], v6[POLICY_EXPECT_PAIRS];
 	size_t n4, n6;
 	const struct resolved_service *service; // of "to SERVICE"
@@ -46,7 +46,7 @@ static size_t pick(const struct intervals *v, uint8_t family, struct addr *ret)
 	return n;
 }
 
-static void pick_both(const struct resolved_addresses *s, struct side *ret)
+static void pick_both(const struct resolved_addresses *s, struct expect_side *ret)
 {
 	struct intervals v4 = {0}, v6 = {0};
 
@@ -85,7 +85,7 @@ static const struct resolved_addresses *lone_set(struct resolver *r, const struc
 	return &r->addresses.at[r->sets[number].address];
 }
 
-static void pick_leaves(struct expect_work *w, const struct leaves *leaves, struct side *ret)
+static void pick_leaves(struct expect_work *w, const struct leaves *leaves, struct expect_side *ret)
 {
 	struct resolved_addresses set = {0};
 	struct arena arena = {0};
@@ -98,7 +98,7 @@ static void pick_leaves(struct expect_work *w, const struct leaves *leaves, stru
 	arena_free(&arena);
 }
 
-static void pick_side(struct expect_work *w, const struct ast_list *list, struct side *ret)
+static void pick_side(struct expect_work *w, const struct ast_list *list, struct expect_side *ret)
 {
 	const struct resolved_addresses *set;
 	struct leaves leaves = {0};
@@ -138,7 +138,8 @@ static bool set_icmp(const struct expect_work *w, uint8_t family, struct resolve
 	return true;
 }
 
-static void set_ports(const struct expect_work *w, const struct side *to, struct resolved_packet *p)
+static void set_ports(const struct expect_work *w, const struct expect_side *to,
+		      struct resolved_packet *p)
 {
 	const struct ast_packet *a = &w->ast->packet;
 
@@ -154,7 +155,7 @@ static void set_ports(const struct expect_work *w, const struct side *to, struct
 }
 
 // The protocol of "to SERVICE" without one: the first that the service has.
-static uint8_t proto_of(const struct expect_work *w, const struct side *to)
+static uint8_t proto_of(const struct expect_work *w, const struct expect_side *to)
 {
 	static const uint8_t protos[] = {PROTO_TCP, PROTO_UDP, PROTO_SCTP};
 
@@ -166,7 +167,7 @@ static uint8_t proto_of(const struct expect_work *w, const struct side *to)
 	return w->common.proto;
 }
 
-static void add_packet(struct expect_work *w, const struct side *to, const struct addr *src,
+static void add_packet(struct expect_work *w, const struct expect_side *to, const struct addr *src,
 		       const struct addr *dst)
 {
 	const struct ast_packet *a = &w->ast->packet;
@@ -189,7 +190,7 @@ static void add_packet(struct expect_work *w, const struct side *to, const struc
 }
 
 // All pairs, or so many of them that every address that fits is in one.
-static void add_pairs(struct expect_work *w, const struct side *to, const struct addr *src,
+static void add_pairs(struct expect_work *w, const struct expect_side *to, const struct addr *src,
 		      size_t n_src, const struct addr *dst, size_t n_dst, size_t max)
 {
 	size_t pairs = n_src * n_dst;
@@ -204,7 +205,7 @@ static void add_pairs(struct expect_work *w, const struct side *to, const struct
 
 static void add_ip(struct expect_work *w)
 {
-	struct side *from = mem_new(struct side), *to = mem_new(struct side);
+	struct expect_side *from = mem_new(struct expect_side), *to = mem_new(struct expect_side);
 	size_t max = POLICY_EXPECT_PAIRS, pairs4, pairs6;
 
 	pick_side(w, &w->ast->packet.from, from);
@@ -234,19 +235,35 @@ static uint32_t *positions(const struct resolved *r)
 	return position;
 }
 
+// What the line asks for.
+static void fill_wish(struct resolver *r, const struct ast_expect *a, const uint32_t *position,
+		      struct resolved_expect *to)
+{
+	to->at = a->at;
+	to->place = resolve_at(r, a->at, a->line);
+	to->verdict = a->verdict;
+	to->via = a->via;
+	if (a->verdict == EXPECT_REDIRECT)
+		to->redirect = arena_strdup(&r->r->memory, a->target);
+	if (a->verdict == EXPECT_SERVICE)
+		to->service = index_find(&r->ast->service_index, a->target);
+	if (a->via == VIA_RULE)
+		to->rule = position[ast_find_rule(r->ast, a->rule)];
+}
+
 void resolve_expects(struct resolver *r)
 {
 	CLEANUP_FREE uint32_t *position = positions(r->r);
 
+	r->r->n_expects = r->ast->expects.n;
+	r->r->expects = arena_zalloc(&r->r->memory, r->r->n_expects, sizeof(*r->r->expects));
 	for (size_t i = 0; i < r->ast->expects.n; i++) {
 		struct resolved_expect *to = &r->r->expects[i];
-		struct expect_work w = {
-			.r = r, .ast = &r->ast->expects.at[i], .to = to, .common = to->packets[0]};
+		struct expect_work w = {.r = r, .ast = &r->ast->expects.at[i], .to = to};
 
-		if (w.ast->broken)
+		if (w.ast->broken || !resolve_packet(r, w.ast, &w.common))
 			continue;
-		if (to->via == VIA_RULE)
-			to->rule = position[to->rule];
+		fill_wish(r, w.ast, position, to);
 		if (w.common.ip)
 			add_ip(&w);
 		else

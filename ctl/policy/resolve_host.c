@@ -94,35 +94,6 @@ void resolve_add_hosts(struct resolver *r, const struct ast_item *item, uint32_t
 	}
 }
 
-static void add_leaves(struct resolver *r, const struct ast_list *list, bool elements)
-{
-	struct leaves leaves = {0};
-
-	if (elements)
-		expand_elements(&r->expander, list, NULL, &leaves);
-	else
-		expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
-	vec_each (&leaves.all, leaf)
-		resolve_item(r, leaf->item);
-	leaves_free(&leaves);
-}
-
-static void collect(struct resolver *r)
-{
-	vec_each (&r->ast->sets, set)
-		add_leaves(r, &set->elements, true);
-	vec_each (&r->ast->services, service)
-		add_leaves(r, &service->vip, false);
-	vec_each (&r->ast->rules, rule) {
-		add_leaves(r, &rule->fields[AST_FROM], false);
-		add_leaves(r, &rule->fields[AST_TO], false);
-	}
-	vec_each (&r->ast->expects, expect) {
-		add_leaves(r, &expect->packet.from, false);
-		add_leaves(r, &expect->packet.to, false);
-	}
-}
-
 // ---- answers ------------------------------------------------------------------------------------
 
 // "'list.txt' line 7: " for names of list files.
@@ -251,7 +222,6 @@ static void ask(struct resolver *r)
 
 void resolve_hosts(struct resolver *r)
 {
-	collect(r);
 	if (r->hosts.n && r->hosts.n <= POLICY_NAMES)
 		ask(r);
 }

@@ -214,13 +214,33 @@ static void order_rules(struct resolved *r)
 	r->rules = ordered;
 }
 
+static void fill_rule(struct rule_work *w, uint32_t number)
+{
+	const struct ast_rule *a = w->ast;
+	struct resolved_rule *to = w->to;
+
+	to->identity = arena_strdup(&w->r->r->memory, a->identity);
+	to->named = a->name;
+	to->at = a->at;
+	to->place = resolve_at(w->r, a->at, a->line);
+	to->text_index = number;
+	to->always = a->always;
+	to->action = a->action;
+	to->redirect = arena_strdup(&w->r->r->memory, a->redirect);
+}
+
 void resolve_rules(struct resolver *r)
 {
-	for (size_t i = 0; i < r->ast->rules.n; i++) {
+	size_t n = r->ast->rules.n;
+
+	r->r->n_rules = n;
+	r->r->rules = arena_zalloc(&r->r->memory, n, sizeof(*r->r->rules));
+	for (size_t i = 0; i < n; i++) {
 		struct rule_work w = {.r = r, .ast = &r->ast->rules.at[i], .to = &r->r->rules[i]};
 
-		if (w.ast->broken)
-			w.to->impossible = true; // nothing is to be said about it any more
+		fill_rule(&w, (uint32_t)i);
+		if (w.ast->broken || !resolve_fields(r, w.ast, w.to))
+			w.to->impossible = true; // nothing more is reported about it
 		else
 			resolve_rule(&w);
 	}

@@ -147,23 +147,35 @@ static void find_overlaps(struct resolver *r)
 	free(vips);
 }
 
+// False: the service has an error.
+static bool resolve_service(struct resolver *r, const struct ast_service *a,
+			    struct resolved_service *to)
+{
+	if (a->broken || !resolve_options(r, a, to))
+		return false;
+	resolve_vip(r, a, to);
+	warn_own(r, a, to);
+	resolve_source(r, a, to);
+	return a->any_port || resolve_ports(r, &a->port, a->option_at[AST_SERVICE_PORT],
+					    to->proto.bits, &to->ports) == 0;
+}
+
 void resolve_services(struct resolver *r)
 {
+	size_t n = r->ast->services.n;
 	bool broken = false;
 
-	for (size_t i = 0; i < r->ast->services.n; i++) {
-		const struct ast_service *a = &r->ast->services.at[i];
+	r->r->n_services = n;
+	r->r->services = arena_zalloc(&r->r->memory, n, sizeof(*r->r->services));
+	for (size_t i = 0; i < n; i++) {
+		struct ast_service *a = &r->ast->services.at[i];
 		struct resolved_service *to = &r->r->services[i];
 
+		to->name = arena_strdup(&r->r->memory, a->name);
+		to->at = a->at;
+		to->place = resolve_at(r, a->at, a->line);
+		a->broken = !resolve_service(r, a, to);
 		broken = broken || a->broken;
-		if (a->broken)
-			continue;
-		resolve_vip(r, a, to);
-		warn_own(r, a, to);
-		resolve_source(r, a, to);
-		if (!a->any_port && resolve_ports(r, &a->port, a->option_at[AST_SERVICE_PORT],
-						  to->proto.bits, &to->ports) < 0)
-			broken = true;
 	}
 	if (!broken && !diag_errors(r->diag))
 		find_overlaps(r);

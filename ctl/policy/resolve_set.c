@@ -292,15 +292,6 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, bool b
 	return number;
 }
 
-static uint32_t find_dynamic(const struct resolver *r, const char *name)
-{
-	uint32_t i = 0;
-
-	while (i < r->r->n_dynamics && strcmp(r->r->dynamics[i].name, name) != 0)
-		i++;
-	return i;
-}
-
 // A set that stands alone is used as it is.
 static struct resolved_address lone_set(const struct resolver *r, const struct ast_item *item)
 {
@@ -309,7 +300,8 @@ static struct resolved_address lone_set(const struct resolver *r, const struct a
 	if (number == INDEX_NONE)
 		return (struct resolved_address){.kind = RESOLVED_ANY};
 	if (r->ast->sets.at[number].dynamic)
-		return (struct resolved_address){RESOLVED_DYNAMIC, find_dynamic(r, item->word)};
+		return (struct resolved_address){RESOLVED_DYNAMIC,
+						 resolve_dynamic(r->r, item->word)};
 	return (struct resolved_address){RESOLVED_SET, r->sets[number].address};
 }
 

@@ -2,6 +2,8 @@
 // Shared by the parts of resolve.
 #pragma once
 
+#include <string.h>
+
 #include "ctl/policy/ast.h"
 #include "ctl/policy/cidr.h"
 #include "ctl/policy/domain.h"
@@ -84,7 +86,35 @@ struct resolver {
 	bool too_many;   // more than POLICY_PREFIXES, which has been said
 };
 
-struct place resolve_place(const struct resolver *r, const struct ast_item *item);
+static inline struct place resolve_at(const struct resolver *r, struct diag_at at, uint32_t line)
+{
+	// The diag may have had files before; those of a policy follow each other.
+	if (!at.file)
+		return (struct place){0};
+	return (struct place){.file = (uint16_t)(at.file->index - r->ast->files.at[0]->index),
+			      .line = line};
+}
+
+static inline struct place resolve_place(const struct resolver *r, const struct ast_item *item)
+{
+	return resolve_at(r, item->at, item->line);
+}
+
+// For a list that is used at `use`.
+static inline struct value resolve_value(struct resolver *r, struct diag_at use)
+{
+	return (struct value){.diag = r->diag, .expander = &r->expander, .r = r->r, .use = use};
+}
+
+// The dynamic set of that name; n_dynamics: none, or too many of them, which is an error already.
+static inline uint32_t resolve_dynamic(const struct resolved *r, const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < r->n_dynamics && strcmp(r->dynamics[i].name, name) != 0)
+		i++;
+	return i;
+}
 
 // resolve_item.c: the number of an item's value; reads it, and queues its errors, the first time.
 uint32_t resolve_item(struct resolver *r, struct ast_item *item);
@@ -92,7 +122,10 @@ uint32_t resolve_item(struct resolver *r, struct ast_item *item);
 // resolve_list.c: the list file of an AST_FILE; read once for equal path and options.
 struct list_file *resolve_list(struct resolver *r, const struct ast_item *item);
 
-// resolve_host.c: finds all names (and reads all list files), asks, filters.
+// resolve_collect.c: finds all names and reads all list files.
+void resolve_collect(struct resolver *r);
+
+// resolve_host.c: asks for all names at once, and keeps what may be loaded.
 void resolve_hosts(struct resolver *r);
 uint32_t resolve_add_host(struct resolver *r, const struct ast_item *item); // its number
 // The names of a list file; `item` is where it is named.
@@ -114,6 +147,15 @@ struct resolved_address resolve_address(struct resolver *r, const struct ast_lis
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,
 		  const uint64_t protos[4], struct resolved_ranges *ret);
 
+void resolve_settings(struct resolver *r); // resolve_setting.c: also interfaces and dynamic sets
 void resolve_services(struct resolver *r); // resolve_service.c
 void resolve_rules(struct resolver *r);    // resolve_rule.c
 void resolve_expects(struct resolver *r);  // resolve_expect.c
+
+// Parts of these. False with errors queued.
+bool resolve_options(struct resolver *r, const struct ast_service *ast,
+		     struct resolved_service *ret); // all but addresses and ports
+bool resolve_fields(struct resolver *r, const struct ast_rule *ast,
+		    struct resolved_rule *ret); // all but addresses and ports
+bool resolve_packet(struct resolver *r, const struct ast_expect *ast,
+		    struct resolved_packet *ret); // all but addresses

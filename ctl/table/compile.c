@@ -27,7 +27,7 @@ struct compilation {
 	struct image *out;
 	uint64_t rows_max;
 	struct rows rows;
-	struct tables tables;
+	struct table_arrays tables;
 	struct space {
 		struct regions regions;
 		size_t hosts; // 0: too few for lines

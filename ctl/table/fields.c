@@ -71,13 +71,13 @@ struct edge {
 	uint32_t rule;
 };
 
-struct builder {
+struct fields_builder {
 	const struct resolved *in;
 	struct rows *rows;
 	VEC(struct edge) edges; // where a rule's bit changes
 };
 
-static void edges_add(struct builder *b, uint32_t first, uint32_t last, size_t rule)
+static void edges_add(struct fields_builder *b, uint32_t first, uint32_t last, size_t rule)
 {
 	vec_push(&b->edges, ((struct edge){first, (uint32_t)rule}));
 	vec_push(&b->edges, ((struct edge){last + 1, (uint32_t)rule}));
@@ -91,7 +91,7 @@ static int edge_compare(const void *a, const void *b)
 }
 
 // Fills to[0 … size - 1] from b->edges, which are used up; `row` is what holds before the first.
-static bool edges_sweep(struct builder *b, struct row *row, __u32 *to, size_t size)
+static bool edges_sweep(struct fields_builder *b, struct row *row, __u32 *to, size_t size)
 {
 	size_t at = 0, e = 0;
 
@@ -114,14 +114,14 @@ static bool edges_sweep(struct builder *b, struct row *row, __u32 *to, size_t si
 	return true;
 }
 
-static void ranges_add(struct builder *b, const struct resolved_ranges *ranges, size_t rule)
+static void ranges_add(struct fields_builder *b, const struct resolved_ranges *ranges, size_t rule)
 {
 	for (size_t i = 0; i < ranges->n; i++)
 		edges_add(b, ranges->at[i].first, ranges->at[i].last, rule);
 }
 
 // The rules that do not look at the field.
-static void row_without(const struct builder *b, enum policy_field field, struct row *row)
+static void row_without(const struct fields_builder *b, enum policy_field field, struct row *row)
 {
 	row_init(row, b->rows->words);
 	for (size_t i = 0; i < b->in->n_rules; i++)
@@ -138,7 +138,7 @@ static const struct resolved_ranges *ranges_of(const struct resolved_rule *rule,
 				      : &rule->ethertype;
 }
 
-static bool build_ranges(struct builder *b, enum policy_field field, __u32 *to, size_t size)
+static bool build_ranges(struct fields_builder *b, enum policy_field field, __u32 *to, size_t size)
 {
 	struct row row;
 
@@ -153,14 +153,14 @@ static bool build_ranges(struct builder *b, enum policy_field field, __u32 *to, 
 }
 
 // A later fragment has no port and belongs to a service by its address and protocol.
-static void add_portless(const struct builder *b, enum policy_field field, struct row *row)
+static void add_portless(const struct fields_builder *b, enum policy_field field, struct row *row)
 {
 	for (size_t i = 0; i < b->in->n_rules; i++)
 		if (b->in->rules[i].service && fields_needs(&b->in->rules[i], field))
 			row_flip_rule(row, i);
 }
 
-static bool build_ports(struct builder *b, enum policy_field field, __u32 *to)
+static bool build_ports(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
 	struct row row;
 
@@ -170,7 +170,7 @@ static bool build_ports(struct builder *b, enum policy_field field, __u32 *to)
 	return to[POLICY_NO_PORT] && build_ranges(b, field, to, POLICY_NO_PORT);
 }
 
-static bool build_ethertypes(struct builder *b, __u32 *to)
+static bool build_ethertypes(struct fields_builder *b, __u32 *to)
 {
 	struct row row;
 
@@ -195,8 +195,8 @@ static bool build_ethertypes(struct builder *b, __u32 *to)
 typedef bool satisfies(const struct resolved_rule *rule, uint32_t value);
 
 // The rules that do not look at the field, and those that the value satisfies.
-static bool build_values(struct builder *b, enum policy_field field, satisfies *test, __u32 *to,
-			 uint32_t size)
+static bool build_values(struct fields_builder *b, enum policy_field field, satisfies *test,
+			 __u32 *to, uint32_t size)
 {
 	struct row base, row;
 
@@ -250,7 +250,7 @@ static int icmp_index(const struct resolved_icmp *icmp, bool neighbour)
 	return (icmp->type - NEIGHBOUR_TYPE) * 256;
 }
 
-static void icmp_edges(struct builder *b, bool neighbour)
+static void icmp_edges(struct fields_builder *b, bool neighbour)
 {
 	for (size_t i = 0; i < b->in->n_rules; i++) {
 		const struct resolved_rule *rule = &b->in->rules[i];
@@ -267,7 +267,7 @@ static void icmp_edges(struct builder *b, bool neighbour)
 	}
 }
 
-static bool build_l4(struct builder *b, __u32 *to)
+static bool build_l4(struct fields_builder *b, __u32 *to)
 {
 	struct row row;
 
@@ -292,7 +292,7 @@ static const uint32_t field_size[POLICY_FIELDS] = {
 	[FIELD_ETHERTYPE] = POLICY_ETHERTYPES,
 };
 
-static bool build_field(struct builder *b, enum policy_field field, __u32 *to)
+static bool build_field(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
 	switch (field) {
 	case FIELD_SPORT:
@@ -311,10 +311,10 @@ static bool build_field(struct builder *b, enum policy_field field, __u32 *to)
 	}
 }
 
-bool fields_build(const struct resolved *r, struct rows *rows, struct tables *t,
+bool fields_build(const struct resolved *r, struct rows *rows, struct table_arrays *t,
 		  struct policy_config *config)
 {
-	struct builder b = {.in = r, .rows = rows};
+	struct fields_builder b = {.in = r, .rows = rows};
 	bool ok = true;
 
 	for (int field = FIELD_SPORT; field < POLICY_FIELDS && ok; field++) {

@@ -14,5 +14,5 @@ void fields_use(const struct resolved *r, struct policy_config *config);
 
 // Adds the tables of all used fields but addresses, and their config->base. False when there is no room
 // for a row.
-bool fields_build(const struct resolved *r, struct rows *rows, struct tables *t,
+bool fields_build(const struct resolved *r, struct rows *rows, struct table_arrays *t,
 		  struct policy_config *config);

@@ -91,7 +91,7 @@ static bool place(const struct host_lines *l, address_key key, policy_row row)
 	return place6(&l->at[policy_line_of6(hi, lo, l->seed, l->n)], hi, lo, (uint16_t)row);
 }
 
-static struct host_lines lines_new(struct tables *t, int family, size_t hosts, uint64_t seed)
+static struct host_lines lines_new(struct table_arrays *t, int family, size_t hosts, uint64_t seed)
 {
 	size_t load = family == 4 ? LINES_LOAD4 : LINES_LOAD6, first = t->lines.n;
 	size_t n = (hosts * 100 + load - 1) / load;
@@ -102,8 +102,9 @@ static struct host_lines lines_new(struct tables *t, int family, size_t hosts, u
 	return (struct host_lines){t->lines.at + first, (uint32_t)n, family, seed};
 }
 
-void lines_build(const struct regions *r, int family, size_t hosts, uint64_t seed, struct tables *t,
-		 struct regions *ret_rest, uint32_t *ret_first, uint32_t *ret_lines)
+void lines_build(const struct regions *r, int family, size_t hosts, uint64_t seed,
+		 struct table_arrays *t, struct regions *ret_rest, uint32_t *ret_first,
+		 uint32_t *ret_lines)
 {
 	address_key host = (address_key)1 << key_host_shift(family);
 	size_t first = t->lines.n;

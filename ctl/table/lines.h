@@ -30,5 +30,6 @@ bool lines_pay(const struct regions *r, int family, size_t hosts);
 // Adds lines for `hosts` hosts of the regions and gives the regions without those that found a place:
 // a full line or a row of more than 16 bits leaves a host there. *ret_rest is undefined where a placed
 // host was. *ret_first and *ret_lines are the lines' place in t->lines.
-void lines_build(const struct regions *r, int family, size_t hosts, uint64_t seed, struct tables *t,
-		 struct regions *ret_rest, uint32_t *ret_first, uint32_t *ret_lines);
+void lines_build(const struct regions *r, int family, size_t hosts, uint64_t seed,
+		 struct table_arrays *t, struct regions *ret_rest, uint32_t *ret_first,
+		 uint32_t *ret_lines);

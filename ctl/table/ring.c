@@ -14,11 +14,6 @@
 static const char seed_word[5] = {'s', 'e', 'e', 'd', '0' + RING_VERSION};
 static const char mark_word[5] = {'m', 'a', 'r', 'k', '0' + RING_VERSION};
 
-bool ring_size_ok(uint32_t size)
-{
-	return size >= POLICY_RING_MIN && size <= POLICY_RING_MAX && num_is_prime(size);
-}
-
 static uint64_t hash13(const struct hash_key *key, const void *data, size_t len)
 {
 	return hash_bytes(key, data, len, HASH_ROUNDS, HASH_ROUNDS_FINAL);

@@ -25,9 +25,6 @@ struct ring_backend {
 	bool backup;
 };
 
-// Is it a size of a ring: a prime of POLICY_RING_MIN … POLICY_RING_MAX?
-bool ring_size_ok(uint32_t size);
-
 // The key of `seed STRING`. Without a seed the key is 16 random bytes.
 struct hash_key ring_key(const char *seed, size_t len);
 

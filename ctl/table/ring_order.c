@@ -8,6 +8,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 
 #define MESSAGE 24
 
@@ -34,6 +35,11 @@ static int compare(const void *a, const void *b)
 	message(x->backend, left);
 	message(y->backend, right);
 	return memcmp(left, right, MESSAGE);
+}
+
+bool ring_size_ok(uint32_t size)
+{
+	return size >= POLICY_RING_MIN && size <= POLICY_RING_MAX && num_is_prime(size);
 }
 
 static bool backend_ok(const struct ring_backend *b)

@@ -5,7 +5,7 @@
 #include "common/policy.h"
 #include "ctl/base/vec.h"
 
-struct tables {
+struct table_arrays {
 	VEC(__u32) fields;
 	VEC(struct policy_node) nodes;
 	VEC(struct policy_line4) lines; // of either kind

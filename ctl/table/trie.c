@@ -11,7 +11,7 @@
 
 struct trie {
 	const struct regions *regions;
-	struct tables *out;
+	struct table_arrays *out;
 };
 
 struct child {
@@ -81,7 +81,7 @@ static unsigned node_scan(struct trie *t, const struct span *s, size_t i, struct
 	return n;
 }
 
-static uint32_t nodes_reserve(struct tables *out, unsigned n)
+static uint32_t nodes_reserve(struct table_arrays *out, unsigned n)
 {
 	size_t first = out->nodes.n;
 
@@ -110,13 +110,13 @@ static void node_fill(struct trie *t, uint32_t index, const struct span *s, size
 	}
 }
 
-static void direct_leaves(struct tables *out, size_t first, size_t end, policy_row row)
+static void direct_leaves(struct table_arrays *out, size_t first, size_t end, policy_row row)
 {
 	for (size_t i = first; i < end; i++)
 		out->fields.at[i] = row | POLICY_LEAF;
 }
 
-uint32_t trie_build(const struct regions *regions, int family, struct tables *out)
+uint32_t trie_build(const struct regions *regions, int family, struct table_arrays *out)
 {
 	struct trie t = {regions, out};
 	int bits = family == 4 ? POLICY_DIRECT4_BITS : POLICY_DIRECT6_BITS, shift = 128 - bits;

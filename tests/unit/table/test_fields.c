@@ -92,7 +92,7 @@ static void check_field(const struct resolved *r, int field, const struct rows *
 static void check_all(const struct resolved *r)
 {
 	struct policy_config config = {0};
-	struct tables t = {0};
+	struct table_arrays t = {0};
 	struct rows rows;
 
 	fields_use(r, &config);
@@ -166,7 +166,7 @@ static void test_many_ports(void **state)
 {
 	(void)state;
 	struct policy_config config = {0};
-	struct tables t = {0};
+	struct table_arrays t = {0};
 	struct rows rows;
 	struct made m;
 
@@ -193,7 +193,7 @@ static void test_no_room(void **state)
 {
 	(void)state;
 	struct policy_config config = {0};
-	struct tables t = {0};
+	struct table_arrays t = {0};
 	struct rows rows;
 	struct made m;
 

@@ -6,7 +6,7 @@
 
 static const struct compile_options options = {.seed = 42, .hz = 250};
 
-static policy_row line_row(const struct tables *t, int family, uint64_t seed, uint32_t first,
+static policy_row line_row(const struct table_arrays *t, int family, uint64_t seed, uint32_t first,
 			   uint32_t count, address_key key)
 {
 	uint64_t hi = (uint64_t)(key >> 64), lo = (uint64_t)key;
@@ -64,7 +64,7 @@ static struct regions scattered(int family, size_t n, policy_row rows, uint64_t 
 static size_t check(const struct regions *r, int family, uint64_t seed)
 {
 	size_t hosts = lines_count(r, family), stayed = 0;
-	struct tables t = {0};
+	struct table_arrays t = {0};
 	struct regions rest;
 	uint32_t first, count;
 
@@ -144,7 +144,7 @@ static void test_what_is_a_host(void **state)
 					   {200, 2}, {205, 1}, {0xfffffffe, 7}};
 	static const unsigned hosts[] = {1, 0, 4, 0, 0, 0, 2};
 	struct regions r = regions_of(edge, ARRAY_SIZE(edge)), rest;
-	struct tables t = {0};
+	struct table_arrays t = {0};
 	uint32_t first, count;
 
 	for (size_t i = 0; i < r.n; i++)

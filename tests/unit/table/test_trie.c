@@ -15,7 +15,7 @@
 struct found {
 	struct image image;
 	uint64_t rows[ROWS];
-	struct tables tables;
+	struct table_arrays tables;
 };
 
 static void found_build(struct found *f, const struct regions *r, int family)

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Resolves what a service says of itself: options, checks and backends, with their defaults.
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "common/limits-service.h"
+#include "ctl/base/addr.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/policy/names.h"
+#include "ctl/policy/resolver.h"
+
+#define LOST_MS     30000
+#define IDLE_TCP_MS (15 * 60 * 1000)
+#define IDLE_UDP_MS (60 * 1000)
+#define EVERY_MS    2000
+#define TIMEOUT_MS  1000
+#define RISE        2
+#define FALL        3
+
+struct service_work {
+	struct resolver *r;
+	const struct ast_service *ast;
+	struct resolved_service *ret;
+	bool ok;
+};
+
+static void fail(struct service_work *k, struct diag_at at, const char *hint, const char *what)
+{
+	diag_error(k->r->diag, at, hint, "service '%s': %s", k->ast->name, what);
+	k->ok = false;
+}
+
+static void read_protos(struct service_work *k)
+{
+	struct value v = resolve_value(k->r, k->ast->option_at[AST_SERVICE_PROTO]);
+	struct resolved_bits *proto = &k->ret->proto;
+
+	proto->given = true;
+	if (!k->ast->proto.given) {
+		bits_set(proto->bits, PROTO_TCP);
+		return;
+	}
+	if (value_bits(&v, &domain_proto, &k->ast->proto, proto->bits) < 0) {
+		k->ok = false;
+		return;
+	}
+	for (unsigned n = 0; n < 256; n++)
+		if (bits_has(proto->bits, n) && n != PROTO_TCP && n != PROTO_UDP &&
+		    n != PROTO_SCTP) {
+			fail(k, k->ast->proto.at, NULL, "protocols are tcp, udp and sctp");
+			return;
+		}
+}
+
+static void read_ring(struct service_work *k)
+{
+	uint32_t next = k->ast->ring;
+
+	k->ret->ring = k->ast->ring ? k->ast->ring : POLICY_RING_DEFAULT;
+	if (num_is_prime(k->ret->ring))
+		return;
+	while (!num_is_prime(next))
+		next++;
+	fail(k, k->ast->option_at[AST_RING],
+	     arena_printf(&k->r->scratch, "the next prime is %u", next),
+	     "the size of a ring is a prime");
+}
+
+static void read_options(struct service_work *k)
+{
+	const struct ast_service *a = k->ast;
+	struct resolved_service *r = k->ret;
+
+	r->any_port = a->any_port;
+	r->mode = a->mode;
+	r->idle_tcp_ms = a->idle_ms ? a->idle_ms : IDLE_TCP_MS;
+	r->idle_udp_ms = a->idle_ms ? a->idle_ms : IDLE_UDP_MS;
+	r->lost_ms = a->lost_ms ? a->lost_ms : LOST_MS;
+	r->udp_move = a->udp_move;
+	r->hash_source = a->hash_source;
+	r->pins = a->pins ? a->pins : POLICY_PINS_DEFAULT;
+}
+
+static void read_health(struct service_work *k)
+{
+	const struct ast_check *a = &k->ast->check;
+	struct resolved_check *r = &k->ret->check;
+
+	*r = (struct resolved_check){
+		.kind = a->kind,
+		.path = arena_strdup(&k->r->r->memory, a->path),
+		.host = arena_strdup(&k->r->r->memory, a->host),
+		.status_first = (uint16_t)(a->expect.given ? a->expect.first : 200),
+		.status_last = (uint16_t)(a->expect.given ? a->expect.last : 299),
+		.port = a->port,
+		.every_ms = a->every_ms ? a->every_ms : EVERY_MS,
+		.timeout_ms = a->timeout_ms ? a->timeout_ms : TIMEOUT_MS,
+		.rise = a->rise ? a->rise : RISE,
+		.fall = a->fall ? a->fall : FALL,
+		.via_path = a->via_path,
+		.has_keep = a->has_keep,
+		.keep = a->keep,
+	};
+	if (a->given && r->timeout_ms > r->every_ms)
+		fail(k, a->at, NULL, "a check's timeout is longer than its 'every'");
+}
+
+// ---- backends -----------------------------------------------------------------------------------
+
+static void read_backend(struct service_work *k, const struct ast_backend *a,
+			 struct resolved_backend *r)
+{
+	bool mapped = false;
+	struct err err = {0};
+	struct prefix p;
+
+	*r = (struct resolved_backend){
+		.at = a->at,
+		.place = resolve_at(k->r, a->at, a->line),
+		.here = !a->word,
+		.port = a->port,
+		.weight = a->weight,
+		.backup = a->backup,
+	};
+	if (r->here)
+		return;
+	if (prefix_parse(a->word, strlen(a->word), &p, &mapped, &err) < 0)
+		fail(k, a->at, err.hint[0] ? err.hint : NULL, err.text);
+	else if (!prefix_is_host(&p))
+		fail(k, a->at, NULL, "a backend is one address");
+	else
+		r->addr = p.addr;
+}
+
+static bool same_backend(const struct resolved_backend *a, const struct resolved_backend *b)
+{
+	return a->here == b->here && a->port == b->port &&
+	       (a->here || !addr_compare(&a->addr, &b->addr));
+}
+
+static void read_backends(struct service_work *k)
+{
+	size_t n = k->ast->backends.n;
+	struct resolved_backend *r = arena_zalloc(&k->r->r->memory, n, sizeof(*r));
+
+	k->ret->backends = r;
+	k->ret->n_backends = n;
+	for (size_t i = 0; i < n; i++)
+		read_backend(k, &k->ast->backends.at[i], &r[i]);
+	for (size_t i = 0; i < n && k->ok; i++)
+		for (size_t j = 0; j < i; j++)
+			if (same_backend(&r[i], &r[j])) {
+				fail(k, r[i].at, NULL, "this backend is there already");
+				break;
+			}
+}
+
+bool resolve_options(struct resolver *r, const struct ast_service *ast,
+		     struct resolved_service *ret)
+{
+	struct service_work k = {.r = r, .ast = ast, .ret = ret, .ok = true};
+
+	read_protos(&k);
+	read_options(&k);
+	read_ring(&k);
+	read_health(&k);
+	read_backends(&k);
+	return k.ok;
+}
