@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Collects the warnings of an apply.
+// Warnings of an apply.
 #include "ctl/control/apply_notes.h"
 
 #include <string.h>

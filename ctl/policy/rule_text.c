@@ -12,6 +12,8 @@
 #include "ctl/policy/names.h"
 #include "ctl/policy/words.h"
 
+#define NAMED_RUN 4 // shorter runs are named
+
 struct printer {
 	struct text *t;
 	const struct resolved *r;
@@ -80,21 +82,28 @@ static void add_ranges(struct printer *p, const struct field *f,
 	}
 }
 
-// Numbers without names are joined to ranges.
+// Where a run of numbers ends that is printed as one item. A few with names are named one by one.
+static unsigned run_end(const struct field *f, const uint64_t bits[4], unsigned first)
+{
+	unsigned last = first;
+
+	while (f->domain != &domain_on && last < f->domain->last && bits_has(bits, last + 1))
+		last++;
+	return f->domain->print && last - first < NAMED_RUN ? first : last;
+}
+
 static void add_bits(struct printer *p, const struct field *f, const uint64_t bits[4])
 {
-	bool join = !f->domain->print;
-
 	for (unsigned first = 0, last; first <= f->domain->last; first = last + 1) {
 		last = first;
 		if (!bits_has(bits, first))
 			continue;
-		while (join && last < f->domain->last && bits_has(bits, last + 1))
-			last++;
+		last = run_end(f, bits, first);
 		add_item(p);
-		add_number(p, f, first);
-		if (last > first)
-			text_addf(p->t, "-%u", last);
+		if (last == first)
+			add_number(p, f, first);
+		else
+			text_addf(p->t, "%u-%u", first, last);
 	}
 }
 
