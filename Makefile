@@ -172,7 +172,7 @@ $(O)/tests/limits/limits: $(LIMITS) $(O)/libweir.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
-$(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-dump.o $(O)/libweir.a
+$(O)/tests/golden/policy-run: $(O)/tests/golden/policy-run.o $(O)/tests/golden/policy-print.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/tests/fuzz/frames: $(O)/tests/fuzz/frames.o $(O)/libweir.a

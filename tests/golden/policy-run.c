@@ -18,7 +18,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/policy/resolve.h"
-#include "tests/golden/policy-dump.h"
+#include "tests/golden/policy-print.h"
 
 #define IFACES_MAX 64
 
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	resolved = policy_load(argv[optind], &env, ifaces, n_ifaces, diag);
 	diag_print(diag, stdout, false);
 	if (resolved && !quiet)
-		policy_dump(resolved, stdout);
+		policy_print(resolved, stdout);
 	vec_free(&environment.lines);
 	free(environment.text);
 	return resolved ? 0 : 1;
