@@ -1,94 +1,149 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Every way a packet can leave Weir, once: the enum, the names users see, and the documentation.
- * Lines are X(SYMBOL, "name", verdict, "what it means"). New ones go before the end of their group;
- * that changes WEIR_LAYOUT. */
+ *
+ * Lines are X(SYMBOL, "name", verdict, group, "what it means"); those that drop come last. The verdict is one of enum
+ * weir_verdict, the group one of WEIR_GROUPS. A new line changes WEIR_LAYOUT, as the pinned counters move. */
 #pragma once
 
 #include <linux/types.h>
 
 #include "common/limits.h"
+#include "common/words.h"
 
 /* clang-format off */
 #define WEIR_REASONS(X) \
-	X(PASS_DEFAULT,	     "default",		PASS, "nothing spoke against it") \
-	X(PASS_NOT_IP,	     "not-ip",		PASS, "ARP, LLDP and other frames that are not IP") \
-	X(PASS_ND,	     "neighbour",	PASS, "IPv6 neighbour discovery, which blocks never cut") \
-	X(PASS_ALLOW,	     "allow",		PASS, "an overlay allow entry") \
-	X(PASS_BYPASS,	     "bypass",		PASS, "weir bypass is on") \
-	X(PASS_NO_POLICY,    "no-policy",	PASS, "the program slot was empty: an alarm") \
-	X(PASS_MALFORMED,    "malformed-pass",	PASS, "malformed, but the policy says malformed pass") \
-	X(PASS_RULE, "rule-pass", PASS, "a pass rule of the policy") \
-	X(PASS_FRAGMENTS, "fragments-pass", PASS, "the policy says fragments pass") \
-	X(PASS_ARP, "essential-arp", PASS, "ARP under default drop") \
-	X(PASS_ICMP_ERROR, "essential-icmp", PASS, "an ICMP error under default drop") \
-	X(PASS_MLD, "essential-mld", PASS, "multicast listener discovery under default drop") \
-	X(PASS_DHCP, "essential-dhcp", PASS, "a DHCP answer under default drop") \
-	X(PASS_REPLY, "reply", PASS, "an answer of reject rules that left the way the packet came") \
-	X(PASS_REDIRECT, "redirect", PASS, "a redirect rule of the policy") \
-	X(PASS_SERVICE, "service", PASS, "sent to a backend of a service") \
-	X(PASS_HERE, "service-here", PASS, "of a service, to the backend that is this host") \
-	X(PASS_ECHO, "service-echo", PASS, "an echo request to a service's address, answered") \
-	X(PASS_TOO_BIG, "service-too-big", PASS, "too big for the way to its backend: answered with ICMP") \
-	X(PASS_PATH_MTU, "service-path-mtu", PASS, "a router's 'too big' about a tunnel packet, passed on to the client") \
-	X(PASS_TTL, "service-ttl", PASS, "TTL or hop limit used up on the way to a backend: answered with ICMP") \
-	X(DROP_BLOCK_FROM,   "block-from",	DROP, "an overlay block entry for the source") \
-	X(DROP_BLOCK_TO,     "block-to",	DROP, "an overlay block entry for the destination") \
-	X(DROP_RULE, "rule-drop", DROP, "a drop rule of the policy") \
-	X(DROP_REJECT, "rule-reject", DROP, "a reject rule of the policy whose answer was not sent: too many, or to an error") \
-	X(DROP_DEFAULT, "default-drop", DROP, "the policy says default drop and no rule spoke for it") \
-	X(DROP_FRAGMENTS, "fragments-drop", DROP, "the policy says fragments drop") \
-	X(DROP_REDIRECT, "redirect-failed", DROP, "a redirect rule whose interface is not there") \
-	X(DROP_MARTIAN, "service-martian", DROP, "to a service, from a source that nobody can have: unspecified, loopback, multicast, broadcast, the address of a service") \
-	X(DROP_ECHO, "service-echo-silent", DROP, "an echo request to a service's address, and no answer was allowed: too many") \
-	X(DROP_NO_BACKEND, "service-no-backend", DROP, "a service that never had a backend") \
-	X(DROP_NO_NEXT_HOP, "service-no-next-hop", DROP, "no next hop is known for the backend: weir service --refresh") \
-	X(DROP_EGRESS, "service-egress", DROP, "the device to the backend cannot transmit what XDP redirects") \
-	X(DROP_TTL, "service-ttl-silent", DROP, "TTL or hop limit used up on the way to a backend, and no answer was allowed") \
-	X(DROP_TOO_BIG, "service-too-big-silent", DROP, "too big for the way to its backend, and no answer was allowed") \
-	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, "a later fragment to a service without hash source") \
-	X(DROP_FORWARD, "service-forward", DROP, "the packet could not be rewritten for its backend") \
-	X(DROP_INTERNAL,     "internal",	DROP, "a look-up failed that cannot fail: report it") \
-	X(DROP_VLAN_SHORT,   "vlan-truncated",	DROP, "the frame ends inside a VLAN tag") \
-	X(DROP_VLAN_DEEP,    "vlan-too-deep",	DROP, "more than four VLAN tags") \
-	X(DROP_IP4_SHORT,    "ip4-truncated",	DROP, "the frame ends inside the IPv4 header") \
-	X(DROP_IP4_HEADER,   "ip4-header",	DROP, "IPv4 version is not 4 or the header is shorter than 20 bytes") \
-	X(DROP_IP4_LENGTH,   "ip4-length",	DROP, "IPv4 total length is less than the header or more than the frame") \
-	X(DROP_IP6_SHORT,    "ip6-truncated",	DROP, "the frame ends inside the IPv6 header") \
-	X(DROP_IP6_HEADER,   "ip6-header",	DROP, "IPv6 version is not 6") \
-	X(DROP_IP6_LENGTH,   "ip6-length",	DROP, "IPv6 payload length is more than the frame, or a jumbogram") \
-	X(DROP_EXT_SHORT,    "ip6-ext-truncated", DROP, "the packet ends inside an extension header") \
-	X(DROP_EXT_MANY,     "ip6-ext-too-many", DROP, "more than eight extension headers") \
-	X(DROP_EXT_ORDER,    "ip6-ext-order",	DROP, "a hop-by-hop header that is not the first, or a second fragment header") \
-	X(DROP_FRAG_SHORT,   "fragment-header",	DROP, "a first fragment without the whole transport header (RFC 7112)") \
-	X(DROP_FRAG_LENGTH,  "fragment-length",	DROP, "a fragment that is not a multiple of 8 bytes, is empty, or reaches beyond 65,535") \
-	X(DROP_TCP_SHORT,    "tcp-truncated",	DROP, "the packet ends inside the TCP header") \
-	X(DROP_TCP_OFFSET,   "tcp-offset",	DROP, "TCP data offset is below 5 or beyond the packet") \
-	X(DROP_UDP_SHORT,    "udp-truncated",	DROP, "the packet ends inside the UDP header") \
-	X(DROP_UDP_LENGTH,   "udp-length",	DROP, "UDP length is below 8 or beyond the packet") \
-	X(DROP_ICMP_SHORT,   "icmp-truncated",	DROP, "the packet ends inside the ICMP header") \
-	X(DROP_ICMP6_SHORT,  "icmp6-truncated",	DROP, "the packet ends inside the ICMPv6 header") \
-	X(DROP_SCTP_SHORT,   "sctp-truncated",	DROP, "the packet ends inside the SCTP header") \
-	X(DROP_NONLINEAR,    "header-split",	DROP, "headers reach beyond the packet's first buffer")
+	X(PASS_DEFAULT, "default", PASS, DEFAULT, "no rule matched and the default is pass") \
+	X(PASS_NOT_IP, "not-ip", PASS, NOT_IP, "ARP, LLDP and other frames that are not IP") \
+	X(PASS_ND, "neighbour", PASS, NEIGHBOUR, "IPv6 neighbour discovery, which entries never block") \
+	X(PASS_ALLOW, "allow", PASS, OVERLAY, "an overlay allow entry") \
+	X(PASS_BYPASS, "bypass", PASS, ROOT, "weir bypass is on") \
+	X(PASS_NO_POLICY, "no-policy", PASS, ROOT, "no policy program is loaded: an alarm") \
+	X(PASS_MALFORMED, "malformed-pass", PASS, MALFORMED, "malformed; the policy has 'malformed pass'") \
+	X(PASS_RULE, "rule-pass", PASS, RULE, "a pass rule of the policy") \
+	X(PASS_FRAGMENTS, "fragments-pass", PASS, FRAGMENTS, "a later fragment; the policy has 'fragments pass'") \
+	X(PASS_ARP, "essential-arp", PASS, ESSENTIALS, "ARP under default drop") \
+	X(PASS_ICMP_ERROR, "essential-icmp", PASS, ESSENTIALS, "an ICMP error under default drop") \
+	X(PASS_MLD, "essential-mld", PASS, ESSENTIALS, "multicast listener discovery under default drop") \
+	X(PASS_DHCP, "essential-dhcp", PASS, ESSENTIALS, "a DHCP answer under default drop") \
+	X(PASS_REPLY, "reply", TX, RULE, "a reject rule: the answer was sent back") \
+	X(PASS_REDIRECT, "redirect", REDIRECT, RULE, "a redirect rule of the policy") \
+	X(PASS_SERVICE, "service", SENT, SERVICE, "sent to a backend of a service") \
+	X(PASS_HERE, "service-here", PASS, SERVICE, "for a service, delivered to the backend on this host") \
+	X(PASS_ECHO, "service-echo", TX, SERVICE, "an echo request to a service's address, answered") \
+	X(PASS_TOO_BIG, "service-too-big", TX, SERVICE, "too big for the path to its backend: answered with ICMP") \
+	X(PASS_PATH_MTU, "service-path-mtu", TX, SERVICE, "a router's 'too big' about a tunnel packet, forwarded to the client") \
+	X(PASS_TTL, "service-ttl", TX, SERVICE, "TTL or hop limit exceeded on the path to a backend: answered with ICMP") \
+	X(DROP_BLOCK_FROM, "block-from", DROP, OVERLAY, "an overlay block entry for the source") \
+	X(DROP_BLOCK_TO, "block-to", DROP, OVERLAY, "an overlay block entry for the destination") \
+	X(DROP_RULE, "rule-drop", DROP, RULE, "a drop rule of the policy") \
+	X(DROP_REJECT, "rule-reject", DROP, RULE, "a reject rule without an answer: too many answers, or the packet is an ICMP error") \
+	X(DROP_DEFAULT, "default-drop", DROP, DEFAULT, "no rule matched and the default is drop") \
+	X(DROP_FRAGMENTS, "fragments-drop", DROP, FRAGMENTS, "a later fragment; the policy has 'fragments drop'") \
+	X(DROP_REDIRECT, "redirect-failed", DROP, RULE, "a redirect rule whose interface does not exist") \
+	X(DROP_MARTIAN, "service-martian", DROP, SERVICE, "for a service, from an impossible source: unspecified, loopback, multicast, broadcast, or a service address") \
+	X(DROP_ECHO, "service-echo-silent", DROP, SERVICE, "an echo request to a service's address, not answered: too many requests") \
+	X(DROP_NO_BACKEND, "service-no-backend", DROP, SERVICE, "a service that has never had a backend") \
+	X(DROP_NO_NEXT_HOP, "service-no-next-hop", DROP, SERVICE, "no next hop is known for the backend: weir service --refresh") \
+	X(DROP_EGRESS, "service-egress", DROP, SERVICE, "the device to the backend cannot transmit redirected frames") \
+	X(DROP_TTL, "service-ttl-silent", DROP, SERVICE, "TTL or hop limit exceeded on the path to a backend; no answer was allowed") \
+	X(DROP_TOO_BIG, "service-too-big-silent", DROP, SERVICE, "too big for the path to its backend; no answer was allowed") \
+	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, SERVICE, "a later fragment to a service without hash source") \
+	X(DROP_FORWARD, "service-forward", DROP, SERVICE, "the packet could not be rewritten for its backend") \
+	X(DROP_INTERNAL, "internal", DROP, INTERNAL, "a lookup that cannot fail has failed: please report it") \
+	X(DROP_VLAN_SHORT, "vlan-truncated", DROP, MALFORMED, "the frame ends inside a VLAN tag") \
+	X(DROP_VLAN_DEEP, "vlan-too-deep", DROP, MALFORMED, "more than four VLAN tags") \
+	X(DROP_IP4_SHORT, "ip4-truncated", DROP, MALFORMED, "the frame ends inside the IPv4 header") \
+	X(DROP_IP4_HEADER, "ip4-header", DROP, MALFORMED, "IPv4 version is not 4 or the header is shorter than 20 bytes") \
+	X(DROP_IP4_LENGTH, "ip4-length", DROP, MALFORMED, "IPv4 total length is less than the header or more than the frame") \
+	X(DROP_IP6_SHORT, "ip6-truncated", DROP, MALFORMED, "the frame ends inside the IPv6 header") \
+	X(DROP_IP6_HEADER, "ip6-header", DROP, MALFORMED, "IPv6 version is not 6") \
+	X(DROP_IP6_LENGTH, "ip6-length", DROP, MALFORMED, "IPv6 payload length is more than the frame, or a jumbogram") \
+	X(DROP_EXT_SHORT, "ip6-ext-truncated", DROP, MALFORMED, "the packet ends inside an extension header") \
+	X(DROP_EXT_MANY, "ip6-ext-too-many", DROP, MALFORMED, "more than eight extension headers") \
+	X(DROP_EXT_ORDER, "ip6-ext-order", DROP, MALFORMED, "a hop-by-hop header that is not the first, or a second fragment header") \
+	X(DROP_FRAG_SHORT, "fragment-header", DROP, MALFORMED, "a first fragment without the whole transport header (RFC 7112)") \
+	X(DROP_FRAG_LENGTH, "fragment-length", DROP, MALFORMED, "a fragment that is not a multiple of 8 bytes, is empty, or extends past 65,535") \
+	X(DROP_TCP_SHORT, "tcp-truncated", DROP, MALFORMED, "the packet ends inside the TCP header") \
+	X(DROP_TCP_OFFSET, "tcp-offset", DROP, MALFORMED, "TCP data offset is below 5 or extends past the packet") \
+	X(DROP_UDP_SHORT, "udp-truncated", DROP, MALFORMED, "the packet ends inside the UDP header") \
+	X(DROP_UDP_LENGTH, "udp-length", DROP, MALFORMED, "UDP length is below 8 or extends past the packet") \
+	X(DROP_ICMP_SHORT, "icmp-truncated", DROP, MALFORMED, "the packet ends inside the ICMP header") \
+	X(DROP_ICMP6_SHORT, "icmp6-truncated", DROP, MALFORMED, "the packet ends inside the ICMPv6 header") \
+	X(DROP_SCTP_SHORT, "sctp-truncated", DROP, MALFORMED, "the packet ends inside the SCTP header") \
+	X(DROP_NONLINEAR, "header-split", DROP, MALFORMED, "headers extend past the packet's first buffer")
+
+/* What kind of thing decided: X(SYMBOL, "word that explain prints", via in expect lines, may a packet that passed be
+ * for a service). */
+#define WEIR_GROUPS(X) \
+	X(DEFAULT, "default", VIA_DEFAULT, 1) \
+	X(NOT_IP, "default", VIA_DEFAULT, 0) \
+	X(ESSENTIALS, "essentials", VIA_ESSENTIALS, 1) \
+	X(NEIGHBOUR, "essentials", VIA_ESSENTIALS, 0) \
+	X(FRAGMENTS, "fragments", VIA_FRAGMENTS, 1) \
+	X(MALFORMED, "malformed", VIA_MALFORMED, 0) \
+	X(OVERLAY, "overlay", VIA_ANY, 1) \
+	X(RULE, "rule", VIA_RULE, 1) \
+	X(SERVICE, "service", VIA_ANY, 0) \
+	X(ROOT, "root", VIA_ANY, 0) /* the root program: no policy was asked */ \
+	X(INTERNAL, "internal", VIA_ANY, 0)
 
 /* What happened beside the verdicts, once an event: X(SYMBOL, "name", "what it means"). */
 #define WEIR_TALLIES(X) \
 	X(FOREIGN, "foreign-frame", "a packet for a service or a reject rule, in a frame to another station: neither balanced nor answered") \
-	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the idlest address lost its time")
+	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the address idle for longest was removed")
 /* clang-format on */
 
 enum weir_reason {
-#define X(symbol, name, verdict, text) REASON_##symbol,
+#define X(symbol, name, verdict, group, text) REASON_##symbol,
 	WEIR_REASONS(X)
 #undef X
 		WEIR_REASON_COUNT,
 };
 
-/* Reasons from here on drop the packet. */
-#define REASON_DROP_FIRST REASON_DROP_BLOCK_FROM
+enum weir_group {
+#define X(symbol, word, via, serves) GROUP_##symbol,
+	WEIR_GROUPS(X)
+#undef X
+		WEIR_GROUP_COUNT,
+};
 
-/* First and last reason that means "malformed". */
-#define REASON_MALFORMED_FIRST REASON_DROP_VLAN_SHORT
-#define REASON_MALFORMED_LAST  REASON_DROP_NONLINEAR
+/* The verdicts of reasons. SENT is XDP_TX or XDP_REDIRECT, by the device to the backend. */
+enum weir_verdict {
+	VERDICT_PASS,
+	VERDICT_DROP,
+	VERDICT_TX,
+	VERDICT_REDIRECT,
+	VERDICT_SENT,
+};
+
+/* Reasons from here on drop the packet: those before are counted. */
+#define REASON_IS_BEFORE_DROPS(symbol, name, verdict, group, text) +(VERDICT_##verdict != VERDICT_DROP)
+enum { REASON_PASS_COUNT = 0 WEIR_REASONS(REASON_IS_BEFORE_DROPS) };
+#define REASON_DROP_FIRST ((int)REASON_PASS_COUNT)
+
+/* Sets of reasons before REASON_DROP_FIRST, a bit for each: constants, so that the datapath asks by one shift. */
+#define REASON_BIT(symbol, condition) \
+	| ((condition) && REASON_##symbol < 64 ? 1ull << (REASON_##symbol & 63) : 0)
+#define REASON_IF_TX(symbol, name, verdict, group, text) \
+	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_TX)
+#define REASON_IF_REDIRECT(symbol, name, verdict, group, text) \
+	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_REDIRECT)
+#define REASON_IF_SENT(symbol, name, verdict, group, text) \
+	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_SENT)
+#define REASON_IF_SERVED(symbol, name, verdict, group, text) \
+	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group)
+#define REASONS_TX	 (0ull WEIR_REASONS(REASON_IF_TX))
+#define REASONS_REDIRECT (0ull WEIR_REASONS(REASON_IF_REDIRECT))
+#define REASONS_SENT	 (0ull WEIR_REASONS(REASON_IF_SENT))
+/* A packet that passed for one of these may be for a service. */
+#define REASONS_SERVED (0ull WEIR_REASONS(REASON_IF_SERVED))
+
+enum {
+#define X(symbol, word, via, serves) GROUP_SERVES_##symbol = serves,
+	WEIR_GROUPS(X)
+#undef X
+};
+_Static_assert(REASON_DROP_FIRST <= 64, "sets of reasons are 64 bits");
 
 enum weir_tally {
 #define X(symbol, name, text) TALLY_##symbol,

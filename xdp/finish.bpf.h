@@ -8,20 +8,15 @@
 
 static __always_inline int verdict(const struct packet *pkt, int reason)
 {
-	switch (reason) {
-	case REASON_PASS_REPLY:
-	case REASON_PASS_ECHO:
-	case REASON_PASS_TOO_BIG:
-	case REASON_PASS_TTL:
-	case REASON_PASS_PATH_MTU:
+	__u64 bit = 1ull << (reason & 63);
+
+	if (reason >= REASON_DROP_FIRST)
+		return XDP_DROP;
+	if (bit & REASONS_TX)
 		return XDP_TX;
-	case REASON_PASS_REDIRECT:
+	if (bit & REASONS_REDIRECT)
 		return XDP_REDIRECT;
-	case REASON_PASS_SERVICE:
-		return pkt->verdict;
-	default:
-		return reason >= REASON_DROP_FIRST ? XDP_DROP : XDP_PASS;
-	}
+	return bit & REASONS_SENT ? pkt->verdict : XDP_PASS;
 }
 
 static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int reason)

@@ -89,9 +89,7 @@ struct {
  * were never understood. */
 static __always_inline bool for_services(int reason)
 {
-	return reason < REASON_DROP_FIRST && reason != REASON_PASS_REPLY &&
-	       reason != REASON_PASS_REDIRECT && reason != REASON_PASS_MALFORMED &&
-	       reason != REASON_PASS_NOT_IP && reason != REASON_PASS_ND;
+	return reason < REASON_DROP_FIRST && REASONS_SERVED >> (reason & 63) & 1;
 }
 
 static __always_inline bool is_icmp(const struct packet *pkt)

@@ -74,35 +74,18 @@ static void add_verdict(struct text *t, const struct asked *a, const struct expl
 						   : "dropped");
 }
 
-static bool is_malformed(uint32_t reason)
-{
-	return reason >= REASON_MALFORMED_FIRST && reason <= REASON_MALFORMED_LAST;
-}
-
 static bool is_default(uint32_t reason)
 {
-	return reason == REASON_PASS_DEFAULT || reason == REASON_PASS_NOT_IP ||
-	       reason == REASON_DROP_DEFAULT;
+	return group_via(reason_group(reason)) == VIA_DEFAULT;
 }
 
 static const char *by_key(const struct explain_answer *r)
 {
-	uint32_t reason = r->result.reason;
+	enum weir_group group = reason_group(r->result.reason);
 
-	if (r->result.service >= 0 || reason == REASON_PASS_ECHO)
-		return "service";
-	if (r->result.rule >= 0)
-		return "rule";
-	if (reason == REASON_PASS_ALLOW || reason == REASON_DROP_BLOCK_FROM ||
-	    reason == REASON_DROP_BLOCK_TO)
-		return "overlay";
-	if (is_malformed(reason) || reason == REASON_PASS_MALFORMED)
-		return "malformed";
-	if (reason == REASON_PASS_FRAGMENTS || reason == REASON_DROP_FRAGMENTS)
-		return "fragments";
-	return is_default(reason)               ? "default"
-	       : reason == REASON_DROP_INTERNAL ? "internal"
-						: "essentials";
+	if (r->result.service >= 0 || group == GROUP_SERVICE)
+		return group_word(GROUP_SERVICE);
+	return group_word(r->result.rule >= 0 ? GROUP_RULE : group);
 }
 
 static void add_fragments(struct text *t, const struct asked *a, const struct explain_answer *r)

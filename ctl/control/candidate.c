@@ -262,23 +262,7 @@ static enum expect_via via_of(const struct test_result *r)
 {
 	if (r->rule >= 0)
 		return VIA_RULE;
-	switch (r->service >= 0 ? r->passed : r->reason) {
-	case REASON_PASS_ARP:
-	case REASON_PASS_ICMP_ERROR:
-	case REASON_PASS_MLD:
-	case REASON_PASS_DHCP:
-	case REASON_PASS_ND:
-		return VIA_ESSENTIALS;
-	case REASON_PASS_FRAGMENTS:
-	case REASON_DROP_FRAGMENTS:
-		return VIA_FRAGMENTS;
-	case REASON_PASS_DEFAULT:
-	case REASON_PASS_NOT_IP:
-	case REASON_DROP_DEFAULT:
-		return VIA_DEFAULT;
-	default:
-		return VIA_MALFORMED;
-	}
+	return group_via(reason_group(r->service >= 0 ? r->passed : r->reason));
 }
 
 static const char *service_name(const struct candidate *c, int32_t service)

@@ -12,9 +12,21 @@
 
 static const struct {
 	const char *name, *text;
+	enum weir_verdict verdict;
+	enum weir_group group;
 } reasons[] = {
-#define X(symbol, name, verdict, text) [REASON_##symbol] = {name, text},
+#define X(symbol, name, verdict, group, text) \
+	[REASON_##symbol] = {name, text, VERDICT_##verdict, GROUP_##group},
 	WEIR_REASONS(X)
+#undef X
+};
+
+static const struct {
+	const char *word;
+	enum expect_via via;
+} groups[] = {
+#define X(symbol, word, via, serves) [GROUP_##symbol] = {word, via},
+	WEIR_GROUPS(X)
 #undef X
 };
 
@@ -27,10 +39,10 @@ static const struct {
 };
 
 // The datapath distinguishes passes from drops by their order.
-#define VERDICT_PASS 0
-#define VERDICT_DROP 1
-#define X(symbol, name, verdict, text) \
-	_Static_assert((REASON_##symbol >= REASON_DROP_FIRST) == VERDICT_##verdict, name);
+#define X(symbol, name, verdict, group, text)                       \
+	_Static_assert((REASON_##symbol >= REASON_DROP_FIRST) ==    \
+			       (VERDICT_##verdict == VERDICT_DROP), \
+		       name);
 WEIR_REASONS(X)
 #undef X
 
@@ -47,6 +59,26 @@ const char *reason_text(enum weir_reason reason)
 bool reason_drops(enum weir_reason reason)
 {
 	return reason >= REASON_DROP_FIRST;
+}
+
+enum weir_verdict reason_verdict(enum weir_reason reason)
+{
+	return reasons[reason].verdict;
+}
+
+enum weir_group reason_group(enum weir_reason reason)
+{
+	return reasons[reason].group;
+}
+
+const char *group_word(enum weir_group group)
+{
+	return groups[group].word;
+}
+
+enum expect_via group_via(enum weir_group group)
+{
+	return groups[group].via;
 }
 
 const char *tally_name(enum weir_tally tally)

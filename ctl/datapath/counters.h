@@ -24,5 +24,11 @@ struct counter counters_iface(const struct counters *c, uint32_t number, bool dr
 const char *reason_name(enum weir_reason reason); // "block-from"
 const char *reason_text(enum weir_reason reason); // what it means
 bool reason_drops(enum weir_reason reason);
+// Of a reason below WEIR_REASON_COUNT.
+enum weir_verdict reason_verdict(enum weir_reason reason);
+enum weir_group reason_group(enum weir_reason reason);
+// What decided, as explain names it ("default", "malformed") and as an expect line does; VIA_ANY: it has no word there.
+const char *group_word(enum weir_group group);
+enum expect_via group_via(enum weir_group group);
 const char *tally_name(enum weir_tally tally); // "limit-pushed-out"
 const char *tally_text(enum weir_tally tally);

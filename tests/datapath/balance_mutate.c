@@ -23,9 +23,7 @@ static uint64_t draw(uint64_t *state) // xorshift64 (Marsaglia 2003)
 
 static bool is_answer(uint32_t reason)
 {
-	return reason == REASON_PASS_ECHO || reason == REASON_PASS_TOO_BIG ||
-	       reason == REASON_PASS_REPLY || reason == REASON_PASS_PATH_MTU ||
-	       reason == REASON_PASS_TTL;
+	return reason_verdict(reason) == VERDICT_TX;
 }
 
 static uint32_t be16(const uint8_t *at)

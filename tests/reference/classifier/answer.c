@@ -46,9 +46,9 @@ void answer_write(const struct candidate *c, const struct test_result *r, struct
 		return;
 	}
 	text_add(t, reason_drops(r->reason) ? "drop" : "pass");
-	if (r->reason >= REASON_MALFORMED_FIRST || r->reason == REASON_PASS_MALFORMED)
+	if (reason_group(r->reason) == GROUP_MALFORMED)
 		text_add(t, " malformed");
-	else if (r->reason == REASON_DROP_FRAGMENTS || r->reason == REASON_PASS_FRAGMENTS)
+	else if (reason_group(r->reason) == GROUP_FRAGMENTS)
 		text_add(t, " fragments");
 	else if (essential_word(r->reason))
 		text_addf(t, " essentials:%s", essential_word(r->reason));
