@@ -37,17 +37,17 @@ static void check_service_word(struct place_check *p, const struct ast_item *ite
 		snprintf(hint, sizeof(hint), "a host name without a dot: host %.*s", SHOWN_MAX,
 			 item->word);
 		diag_error(p->c->diag, item->at, hint,
-			   "'%.*s' is no address and no service of this policy%s", SHOWN_MAX,
+			   "'%.*s' is neither an address nor a service of this policy%s", SHOWN_MAX,
 			   item->word, near);
 		p->ok = false;
 	} else if (p->side == SIDE_FROM) {
-		fail(p, item, "'to SERVICE' is its addresses and ports",
-		     "is a service: nothing comes from it");
+		fail(p, item, "'to SERVICE' matches its addresses and ports",
+		     "is a service; 'from' takes addresses");
 	} else if (p->side != SIDE_TO) {
-		fail(p, item, NULL, "is a service, which only 'to' may name");
+		fail(p, item, NULL, "is a service; only 'to' can name it");
 	} else if (!p->alone) {
 		fail(p, item, "write a rule for each",
-		     "is a service, which stands alone and without 'not'");
+		     "is a service; it must be the only item, without 'not'");
 	}
 }
 
@@ -76,9 +76,9 @@ static void check_word(struct place_check *p, const struct ast_item *item)
 	bool address = item->as_address == AST_ADDRESS || item->as_address == AST_RANGE;
 
 	if (p->side == SIDE_SOURCE && !address)
-		fail(p, item, NULL, "is no address; 'source' takes addresses and prefixes");
+		fail(p, item, NULL, "is not an address; 'source' takes addresses and prefixes");
 	else if (item->as_address == AST_ANY && p->side == SIDE_VIP)
-		fail(p, item, NULL, "is no address of a service");
+		fail(p, item, NULL, "cannot be the address of a service");
 	else if (item->as_address == AST_NAME)
 		check_host(p, item);
 	else if (item->as_address == AST_LABEL && is_other_value(item->word))
@@ -101,7 +101,7 @@ static void check_set(struct place_check *p, const struct ast_item *item)
 		fail(p, item, NULL, "is dynamic; only rules can name it");
 	else if (!p->alone)
 		fail(p, item, "write a rule for each",
-		     "is dynamic; it stands alone and without 'not'");
+		     "is dynamic; it must be the only item, without 'not'");
 }
 
 static void check_leaf(struct place_check *p, const struct ast_item *item)
@@ -109,13 +109,15 @@ static void check_leaf(struct place_check *p, const struct ast_item *item)
 	switch (item->kind) {
 	case AST_SET:
 		if (p->side == SIDE_SOURCE)
-			fail(p, item, NULL, "is no address; 'source' takes addresses and prefixes");
+			fail(p, item, NULL,
+			     "is not an address; 'source' takes addresses and prefixes");
 		else
 			check_set(p, item);
 		return;
 	case AST_HOST:
 		if (p->side == SIDE_SOURCE)
-			fail(p, item, NULL, "is no address; 'source' takes addresses and prefixes");
+			fail(p, item, NULL,
+			     "is not an address; 'source' takes addresses and prefixes");
 		else
 			check_host(p, item);
 		return;

@@ -48,7 +48,7 @@ static void check_via(struct expect_check *k)
 	if (a->via != VIA_RULE)
 		return;
 	if (ast_find_rule(k->c->ast, a->rule) == INDEX_NONE)
-		fail(k, a->via_at, NULL, "no rule is called '%s'%s", a->rule,
+		fail(k, a->via_at, NULL, "unknown rule '%s'%s", a->rule,
 		     check_suggest(k->c, SPACE_RULES, "", a->rule));
 }
 
@@ -59,7 +59,7 @@ static void check_frame(struct expect_check *k)
 	const struct ast_packet *a = &k->ast->packet;
 
 	if (a->flags.given || a->type.given || a->ttl.given || a->fragment || a->established)
-		fail(k, a->at, "a frame has vlan, length and on",
+		fail(k, a->at, "a frame takes vlan, length and on",
 		     "only an IP packet has these fields");
 }
 

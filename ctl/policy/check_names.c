@@ -17,7 +17,7 @@ static void add_name(struct checker *c, struct index *index, const char *name, s
 {
 	if (index_add(index, name, (uint32_t)number) == number)
 		return;
-	diag_error(c->diag, at, NULL, "%s '%s' is there already (%s)", what, name,
+	diag_error(c->diag, at, NULL, "duplicate %s '%s' (the first is at %s)", what, name,
 		   diag_place(c->diag, first, false));
 }
 
@@ -208,14 +208,14 @@ static void report_loop(struct loop_search *s, uint32_t node, const struct ast_i
 		;
 	for (size_t i = from; i < s->path.n; i++, shown++) {
 		if (shown == LOOP_SHOWN) {
-			text_addf(&loop, "... (%zu names) > ", s->path.n - from);
+			text_addf(&loop, "... (%zu in all) > ", s->path.n - from);
 			break;
 		}
 		add_node(&loop, s->c->ast, s->path.at[i].node);
 		text_add(&loop, " > ");
 	}
 	add_node(&loop, s->c->ast, node);
-	diag_error(s->c->diag, item->at, NULL, "this is a loop: %s", text_get(&loop));
+	diag_error(s->c->diag, item->at, NULL, "circular reference: %s", text_get(&loop));
 }
 
 static void enter(struct loop_search *s, uint32_t node)

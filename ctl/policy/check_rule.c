@@ -48,7 +48,7 @@ static void check_sides(struct rule_check *k)
 static void check_frame(struct rule_check *k)
 {
 	static const char hint[] =
-		"'ethertype' goes with on, vlan, length, over, probability and modifiers";
+		"'ethertype' combines with on, vlan, length, over, probability and modifiers";
 	const struct ast_rule *a = k->ast;
 
 	if (!has(k, AST_ETHERTYPE))
@@ -56,9 +56,9 @@ static void check_frame(struct rule_check *k)
 	for (enum ast_field field = 0; field < AST_RULE_FIELDS; field++)
 		if (has_word(k, field) && !fields[field].frame)
 			fail(k, a->field_at[field], hint,
-			     "a frame is matched without its IP header");
+			     "rules with 'ethertype' do not match fields of the IP header");
 	if (a->action == ACTION_REJECT)
-		fail(k, a->at, "use drop", "a frame cannot be rejected");
+		fail(k, a->at, "use drop", "frames cannot be rejected");
 }
 
 // ---- conditions and modifiers ---------------------------------------------------------------------
@@ -120,8 +120,8 @@ static void warn_drop_all(struct rule_check *k)
 			return;
 	diag_warning(
 		k->c->diag, a->at,
-		has(k, AST_ON) ? "default drop on … lets them pass" : "default drop lets them pass",
-		"this %s everything, ARP and neighbour discovery apart: ICMP errors and DHCP answers too",
+		has(k, AST_ON) ? "default drop on … passes them" : "default drop passes them",
+		"this %s everything except ARP and neighbour discovery, also ICMP errors and DHCP replies",
 		a->action == ACTION_DROP ? "drops" : "rejects");
 }
 
@@ -138,7 +138,8 @@ static void warn_source_port(struct rule_check *k)
 		words = "P";
 		at.len = 1;
 	}
-	diag_warning(k->c->diag, a->field_at[AST_SPORT], "'to any' says that it is meant",
+	diag_warning(k->c->diag, a->field_at[AST_SPORT],
+		     "write 'to any' if the source port is meant",
 		     "this is the source port; did you mean 'to port %.*s'?", (int)at.len, words);
 }
 

@@ -44,18 +44,18 @@ static void check_options(struct service_check *k)
 	const struct ast_service *a = k->ast;
 
 	if (a->idle_ms > SERVICE_IDLE_MAX_MS)
-		fail(k, a->option_at[AST_IDLE], NULL, "'idle' is at most 8h");
+		fail(k, a->option_at[AST_IDLE], NULL, "'idle' must be at most 8h");
 	if (a->vip.given && !check_addresses(k->c, &a->vip, SIDE_VIP))
 		k->ok = false;
 	if (a->source.given && !check_addresses(k->c, &a->source, SIDE_SOURCE))
 		k->ok = false;
 	if (a->source.given && (a->mode == SERVICE_DR || a->mode == SERVICE_NAT) &&
 	    has(k, AST_MODE))
-		fail(k, a->option_at[AST_SOURCE], NULL, "'source' is of ipip, gue and fullnat");
+		fail(k, a->option_at[AST_SOURCE], NULL, "'source' needs mode ipip, gue or fullnat");
 	vec_each (&a->backends, backend) {
 		if (backend->has_port && has(k, AST_MODE) && a->mode < SERVICE_NAT)
 			fail(k, backend->at, "nat and fullnat can change the port",
-			     "in this mode a backend gets the packet's own port");
+			     "in this mode backends receive the packet's own port");
 	}
 }
 

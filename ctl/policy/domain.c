@@ -142,7 +142,8 @@ static void read_ethertype(struct eval *e, const char *word)
 	} else if (hex < 0x600) { // IEEE 802.3 clause 3.2.6
 		eval_fail(e, "numbers below 0x600 are lengths", "'%s' is not an ethertype", word);
 	} else if (hex == 0x8100 || hex == 0x88a8) {
-		eval_fail(e, "use vlan", "'%s' is a VLAN tag; the type behind it counts", word);
+		eval_fail(e, "use vlan", "'%s' is a VLAN tag; match the ethertype that follows it",
+			  word);
 	} else {
 		eval_emit(e, hex, hex);
 	}
@@ -214,8 +215,8 @@ static void missing_port(struct eval *e, const char *word, const char *proto, co
 	char hint[96];
 
 	if (other) {
-		snprintf(hint, sizeof(hint), "it has one for %s: write proto %s, or the number",
-			 other, other);
+		snprintf(hint, sizeof(hint), "%s has one: write proto %s, or the number", other,
+			 other);
 		eval_fail(e, hint, "port '%.*s' has no number for %s in %s", SHOWN_MAX, word, proto,
 			  e->v->services->path);
 		return;
@@ -247,7 +248,7 @@ static void read_port_name(struct eval *e, const char *word)
 		missing_port(e, word, missing, has);
 	else if (differs)
 		eval_fail(e, "write a rule for each protocol",
-			  "port '%s' has not the same number for each protocol", word);
+			  "port '%s' has different numbers for these protocols", word);
 	else
 		eval_emit(e, port, port);
 }

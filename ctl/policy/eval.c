@@ -119,7 +119,7 @@ static void find_contradiction(struct eval *e)
 		    strchr(e->readings.at[i].item->word, '*'))
 			continue; // one interface of a pattern is not the pattern
 		e->item = e->readings.at[i].item;
-		eval_fail(e, NULL, "'%.*s' stands with and without 'not'", SHOWN_MAX,
+		eval_fail(e, NULL, "'%.*s' is given with and without 'not'", SHOWN_MAX,
 			  e->item->word);
 		return;
 	}
@@ -154,7 +154,7 @@ void eval_leaves(struct eval *e, const struct leaves *leaves)
 
 static int nothing_left(struct value *v, const struct ast_list *list)
 {
-	diag_error(v->diag, list->at, NULL, "this list leaves nothing to match");
+	diag_error(v->diag, list->at, NULL, "this list matches nothing");
 	return -EINVAL;
 }
 

@@ -43,11 +43,11 @@ static bool splice_negated(struct splicing *w, const struct ast_item *item)
 
 	for (size_t i = 0; i < w->stack.n; i++)
 		if (w->stack.at[i].list->items.n != 1 || w->stack.at[i].negated) {
-			fail(w, item, "a definition that begins with 'not' stands alone");
+			fail(w, item, "a definition that begins with 'not' must be the only item");
 			return false;
 		}
 	if (w->ret->negated || item->negated || top->negated) {
-		fail(w, item, "'not' of a definition that begins with 'not'");
+		fail(w, item, "'not' before a definition that begins with 'not'");
 		return false;
 	}
 	w->ret->negated = true;
@@ -85,7 +85,7 @@ static void splice(struct splicing *w, const struct ast_item *item, bool negated
 		return;
 	}
 	if (w->x->seen[number] == (mark ^ 1)) {
-		fail(w, item, "this stands with and without 'not'");
+		fail(w, item, "this is given with and without 'not'");
 		return;
 	}
 	if (w->x->seen[number] == mark)
@@ -100,7 +100,7 @@ static void splice(struct splicing *w, const struct ast_item *item, bool negated
 static void add_leaf(struct splicing *w, struct ast_item *item, bool negated)
 {
 	if (w->ret->negated && negated)
-		fail(w, item, "a list is negated as a whole or has exceptions, not both");
+		fail(w, item, "a list is either negated as a whole or has exceptions");
 	else if (has_room(w))
 		vec_push(&w->ret->all, ((struct leaf){.item = item, .negated = negated}));
 }
@@ -118,7 +118,7 @@ static void step(struct splicing *w)
 	item = &top->list->items.at[top->next++];
 	negated = top->negated || item->negated;
 	if (top->negated && item->negated)
-		fail(w, item, "an exception within an exception");
+		fail(w, item, "exceptions cannot be nested");
 	else if (item->kind == AST_DEFINE)
 		splice(w, item, negated);
 	else
@@ -156,7 +156,8 @@ int expand_elements(struct expander *x, const struct ast_list *list, struct diag
 	if (!ret->negated)
 		return r;
 	if (diag) // "{ $x }" where x begins with "not"
-		diag_error(diag, list->at, "write any, not …", "a set is not negated as a whole");
+		diag_error(diag, list->at, "write any, not …",
+			   "a set cannot be negated as a whole");
 	return -EINVAL;
 }
 

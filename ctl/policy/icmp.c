@@ -16,8 +16,8 @@ static void read_type(struct eval *e, const char *word)
 
 	if (word[0] >= '0' && word[0] <= '9' && strspn(word, "0123456789-") == strlen(word)) {
 		if (e->families != 1u << 4 && e->families != 1u << 6)
-			eval_fail(e, "say proto icmp or proto icmp6",
-				  "the number '%.*s' means another type in each family", SHOWN_MAX,
+			eval_fail(e, "write proto icmp or proto icmp6",
+				  "type number '%.*s' differs between ICMP and ICMPv6", SHOWN_MAX,
 				  word);
 		else
 			eval_span(e, word, 255);
@@ -85,7 +85,7 @@ int value_types(struct value *v, const struct ast_list *list, bool given, unsign
 	if (known_families(v, &leaves, families, given, &known) < 0)
 		r = -EINVAL;
 	if (!r && given && known != families && !leaves.negated) {
-		diag_error(v->diag, list->at, NULL, "%s knows none of these types",
+		diag_error(v->diag, list->at, NULL, "%s has none of these types",
 			   known == 1u << 4 ? "icmp6" : "icmp");
 		r = -EINVAL;
 	}
@@ -96,7 +96,7 @@ int value_types(struct value *v, const struct ast_list *list, bool given, unsign
 		if (*ret_families & 1u << 6)
 			types_of(v, &leaves, families, 6, ret6);
 		if (!ret4->n && !ret6->n) {
-			diag_error(v->diag, list->at, NULL, "this list leaves nothing to match");
+			diag_error(v->diag, list->at, NULL, "this list matches nothing");
 			r = -EINVAL;
 		}
 	}

@@ -119,10 +119,10 @@ static void lex_bad(struct lexer *l)
 		{'!', "write not"},
 		{'<', "a set is written @NAME"},
 		{'>', "a set is written @NAME"},
-		{'\'', "strings stand in double quotes"},
+		{'\'', "write strings in double quotes"},
 		{'(', "lists need no brackets"},
 		{'[', "lists need no brackets"},
-		{'\\', "a line goes on behind '\\' only when nothing follows it"},
+		{'\\', "'\\' continues a line only as its last character"},
 		{'&', "fields of a rule need no 'and'"},
 	};
 	const char *start = l->at, *hint = NULL;
@@ -153,9 +153,9 @@ static void lex_foreign(struct lexer *l, const char *start)
 	if (punycode_name(start, at.len, &name) && strchr(text_get(&name), '.')) {
 		CLEANUP_FREE char *hint = mem_printf("write %s", text_get(&name));
 
-		diag_error(l->diag, at, hint, "names have ASCII letters only");
+		diag_error(l->diag, at, hint, "names take only ASCII letters");
 	} else {
-		diag_error(l->diag, at, NULL, "words have ASCII letters only");
+		diag_error(l->diag, at, NULL, "words take only ASCII letters");
 	}
 	text_free(&name);
 	add(l, TOKEN_BAD, start);
@@ -186,7 +186,7 @@ static void lex_reference(struct lexer *l)
 	if (lex_is_name(t->text))
 		return;
 	diag_error(l->diag, t->at, "a name is a letter and up to 30 letters, digits, '_' or '-'",
-		   "a name must stand behind '%c'", *start);
+		   "expected a name after '%c'", *start);
 	t->kind = TOKEN_BAD;
 }
 
@@ -208,17 +208,18 @@ static void lex_string(struct lexer *l)
 	}
 	len = (size_t)(l->at - start - 1);
 	if (l->at == l->end || *l->at == '\n') {
-		bad_string(l, start, "a string ends on its line", "this string has no end");
+		bad_string(l, start, "a string ends on the line where it begins",
+			   "unterminated string");
 		return;
 	}
 	l->at++;
 	if (!len)
-		bad_string(l, start, NULL, "this string is empty");
+		bad_string(l, start, NULL, "empty string");
 	else if (len > POLICY_STRING)
-		bad_string(l, start, NULL, "this string is longer than 255 bytes");
+		bad_string(l, start, NULL, "string longer than 255 bytes");
 	else if (!printable)
 		bad_string(l, start, "printable ASCII only",
-			   "this string has a byte that is not printable");
+			   "string with a byte that is not printable");
 	else
 		add(l, TOKEN_STRING, start)->text = arena_strndup(l->arena, start + 1, len);
 }

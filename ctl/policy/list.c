@@ -120,7 +120,7 @@ static void add_prefixes(struct reader *r, struct word w, const struct prefix *p
 
 	for (size_t i = 0; i < n && !r->options->wide; i++)
 		if (is_wide(&prefixes[i]) || is_loopback(&prefixes[i])) {
-			problem(r, "'wide' lets it in", "'%.*s' is %s", (int)w.len, w.at,
+			problem(r, "'wide' accepts it", "'%.*s' is %s", (int)w.len, w.at,
 				is_wide(&prefixes[i]) ? "shorter than /8 (IPv4) or /16 (IPv6)"
 						      : "loopback");
 			return;
@@ -187,7 +187,7 @@ static void refuse(struct reader *r, const char *kind)
 {
 	r->l->refused = true;
 	r->l->problems.n = 0; // they only follow from this
-	problem(r, "a list has one address, prefix, range or name a line", "this is %s", kind);
+	problem(r, "a list has one address, prefix, range or name per line", "this is %s", kind);
 }
 
 static void read_words(struct reader *r, const struct line_words *w)
@@ -206,7 +206,7 @@ static void read_words(struct reader *r, const struct line_words *w)
 	if (kind)
 		refuse(r, kind);
 	else if (w->second.len)
-		problem(r, "one address, prefix, range or name a line", "more than one word");
+		problem(r, "one address, prefix, range or name per line", "more than one word");
 	else
 		add_other(r, w->first);
 }

@@ -38,7 +38,7 @@ static bool expected_item(struct parser *p, const struct domain *domain, bool be
 	const char *hint = NULL;
 
 	if (behind_comma && !parse_is(p, TOKEN_BAD))
-		return parse_fail(p, p->at[-1].at, NULL, "a list cannot end in a comma");
+		return parse_fail(p, p->at[-1].at, NULL, "a list cannot end with a comma");
 	if (parse_is(p, TOKEN_OPEN))
 		hint = "lists have no braces: a, b, c";
 	else if (parse_is(p, TOKEN_STRING))
@@ -62,7 +62,7 @@ static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
 	const struct token *keyword = parse_next(p);
 
 	if (!allowed)
-		return parse_fail(p, keyword->at, NULL, "'host' stands before names of hosts only");
+		return parse_fail(p, keyword->at, NULL, "'host' is allowed only before host names");
 	if (!parse_is(p, TOKEN_WORD) || names_is_keyword(p->at->text))
 		return parse_expected(p, "a host name", NULL);
 	fill_item(item, AST_HOST, parse_next(p));
@@ -88,7 +88,7 @@ static bool parse_item(struct parser *p, const struct domain *domain, bool behin
 	// "A - B": the lexer makes three words of it.
 	if (parse_is(p, TOKEN_WORD) && p->at->text[0] == '-' && item->kind == AST_WORD)
 		return parse_fail(p, parse_span(item->at, p->at->at),
-				  "write FIRST-LAST without blanks", "a range has no blanks");
+				  "write FIRST-LAST without blanks", "unexpected blank in a range");
 	return true;
 }
 
@@ -198,7 +198,7 @@ bool parse_elements(struct parser *p, const struct token *open, struct ast_list 
 		if (parse_accept(p, TOKEN_CLOSE))
 			break;
 		if (parse_is(p, TOKEN_EOF) || parse_starts_statement(p->at))
-			return parse_fail(p, open->at, NULL, "this '{' is not closed");
+			return parse_fail(p, open->at, NULL, "unclosed '{'");
 		if (!parse_one_element(p, ret))
 			*ret_broken = true;
 		parse_accept(p, TOKEN_COMMA);
@@ -234,7 +234,7 @@ static bool add_flag(struct flags *f, const struct token *t, size_t from, size_t
 static bool add_slash(struct flags *f, const struct token *t)
 {
 	if (f->want || !f->mask)
-		return parse_fail(f->p, t->at, "write SET or SET/MASK", "'/' cannot stand here");
+		return parse_fail(f->p, t->at, "write SET or SET/MASK", "unexpected '/'");
 	f->now = f->mask;
 	f->now->given = true;
 	f->mask = NULL;
@@ -269,7 +269,7 @@ bool parse_flags(struct parser *p, struct ast_list *set, struct ast_list *mask)
 		if (!parse_is(p, TOKEN_WORD) || parse_starts_statement(p->at))
 			return p->at[-1].kind == TOKEN_COMMA
 				       ? parse_fail(p, p->at[-1].at, NULL,
-						    "a list cannot end in a comma")
+						    "a list cannot end with a comma")
 				       : parse_expected(p, "a TCP flag", NULL);
 		if (!parse_flag_word(&f, parse_next(p)))
 			return false;

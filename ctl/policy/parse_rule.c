@@ -56,7 +56,7 @@ static bool parse_port(struct parser *p, struct ast_rule *rule, const struct tok
 		return parse_fail(
 			p, t->at,
 			"write 'from … port P' for the source, 'to … port P' for the destination",
-			"'port' does not say whose port it is");
+			"ambiguous 'port': of the source or of the destination?");
 	return parse_list_of(p, rule, t, AST_DPORT, &domain_port);
 }
 
@@ -71,7 +71,7 @@ static bool parse_type(struct parser *p, struct ast_rule *rule, const struct tok
 static bool parse_code(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
 	(void)rule;
-	return parse_fail(p, t->at, "write type NAME code NUMBER", "'code' stands behind its type");
+	return parse_fail(p, t->at, "write type NAME code NUMBER", "'code' must follow its type");
 }
 
 static bool parse_tcp_flags(struct parser *p, struct ast_rule *rule, const struct token *t)
@@ -88,7 +88,7 @@ static bool parse_probability(struct parser *p, struct ast_rule *rule, const str
 	    !parse_percent(p, &millionths))
 		return false;
 	if (!millionths)
-		return parse_fail(p, p->at[-1].at, NULL, "a chance of 0 %% matches nothing");
+		return parse_fail(p, p->at[-1].at, NULL, "a probability of 0%% matches nothing");
 	rule->probability = ((millionths << 32) + 50000000) / 100000000;
 	return true;
 }
@@ -148,7 +148,7 @@ static bool parse_limit(struct parser *p, struct ast_rule *rule, const struct to
 	struct ast_limit *limit = &rule->limit;
 
 	if (limit->given)
-		return parse_fail(p, t->at, "write two rules", "a rule has one rate only");
+		return parse_fail(p, t->at, "write two rules", "a rule takes only one rate");
 	limit->given = true;
 	limit->at = rule->field_at[AST_LIMIT] = t->at;
 	limit->under = !strcmp(t->text, "under");

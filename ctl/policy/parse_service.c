@@ -151,7 +151,7 @@ static bool parse_http(struct parser *p, struct ast_check *c)
 	if (!parse_string(p, "a path", &t))
 		return false;
 	if (t->text[0] != '/')
-		return parse_fail(p, t->at, NULL, "the path of a check begins with '/'");
+		return parse_fail(p, t->at, NULL, "the path of a check must begin with '/'");
 	c->path = t->text;
 	if (parse_accept_word(p, "host")) {
 		if (!parse_string(p, "a host name", &t))
@@ -299,7 +299,7 @@ static bool parse_block(struct parser *p, struct ast_service *s, const struct to
 		if (parse_accept(p, TOKEN_CLOSE))
 			return true;
 		if (parse_is(p, TOKEN_EOF) || parse_starts_statement(p->at))
-			return parse_fail(p, open->at, NULL, "this '{' is not closed");
+			return parse_fail(p, open->at, NULL, "unclosed '{'");
 		if (!parse_option(p, s)) {
 			s->broken = true;
 			skip_option(p);

@@ -19,7 +19,7 @@ static bool parse_ifnames(struct parser *p, struct ast_list *ret)
 		struct ast_item item = {.kind = AST_WORD};
 
 		if (comma && (!parse_is(p, TOKEN_WORD) || parse_starts_statement(p->at)))
-			return parse_fail(p, comma->at, NULL, "a list cannot end in a comma");
+			return parse_fail(p, comma->at, NULL, "a list cannot end with a comma");
 		if (!parse_ifname(p, true, &name))
 			return false;
 		item.at = name->at;
@@ -125,7 +125,7 @@ static bool parse_set(struct parser *p)
 	parse_next(p);
 	if (parse_is(p, TOKEN_SET))
 		return parse_expected(p, "the name of a set",
-				      "without '@', which stands where it is used");
+				      "without '@'; write '@' where the set is used");
 	if (!parse_name(p, "the name of a set", &name))
 		return false;
 	set.at = name->at;
@@ -186,7 +186,8 @@ static bool once(struct parser *p, struct ast_setting *setting)
 	const struct token *t = parse_next(p);
 
 	if (setting->given)
-		return parse_fail(p, t->at, NULL, "'%s' stands twice in this policy (%s)", t->text,
+		return parse_fail(p, t->at, NULL,
+				  "duplicate '%s' in this policy (the first is at %s)", t->text,
 				  diag_place(p->diag, setting->at, false));
 	setting->given = true;
 	setting->at = t->at;
@@ -235,7 +236,7 @@ static bool parse_include(struct parser *p)
 
 static bool parse_version(struct parser *p)
 {
-	return parse_fail(p, p->at->at, NULL, "'version' stands first in a file");
+	return parse_fail(p, p->at->at, NULL, "'version' must be the first statement of a file");
 }
 
 static const struct {

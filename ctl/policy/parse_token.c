@@ -101,7 +101,7 @@ bool parse_fail(struct parser *p, struct diag_at at, const char *hint, const cha
 bool parse_once(struct parser *p, struct diag_at *first, const struct token *t, const char *where)
 {
 	if (first->file)
-		return parse_fail(p, t->at, NULL, "'%s' stands twice in this %s", t->text, where);
+		return parse_fail(p, t->at, NULL, "duplicate '%s' in this %s", t->text, where);
 	*first = t->at;
 	return true;
 }
@@ -128,7 +128,7 @@ bool parse_name(struct parser *p, const char *what, const struct token **ret)
 	if (!parse_is(p, TOKEN_WORD))
 		return parse_expected(p, what, NULL);
 	if (names_is_keyword(p->at->text))
-		return parse_fail(p, p->at->at, NULL, "'%s' is a keyword and names nothing",
+		return parse_fail(p, p->at->at, NULL, "'%s' is a keyword and cannot be a name",
 				  p->at->text);
 	if (!lex_is_name(p->at->text))
 		return parse_fail(p, p->at->at, hint, "'%.*s' is not a name", SHOWN_MAX,
@@ -142,15 +142,15 @@ static const char *ifname_problem(const char *name, bool pattern)
 	size_t len = strlen(name), star = strcspn(name, "*");
 
 	if (names_is_keyword(name))
-		return "is a keyword and names nothing";
+		return "is a keyword and cannot be a name";
 	if (len > POLICY_IFNAME)
 		return "is too long for an interface: at most 15 characters";
 	if (strpbrk(name, "/:") || !strcmp(name, ".") || !strcmp(name, ".."))
 		return "cannot be an interface";
 	if (star < len && !pattern)
-		return "is a pattern; one interface is wanted here";
+		return "is a pattern; a single interface is required here";
 	if (star + 1 < len)
-		return "is not a pattern: '*' stands at the end";
+		return "is not a pattern: '*' is allowed only at the end";
 	return NULL;
 }
 

@@ -186,7 +186,7 @@ static int parse_millionths(const char *text, size_t len, uint64_t *ret)
 
 bool parse_percent(struct parser *p, uint64_t *ret_millionths)
 {
-	static const char form[] = "a share is like 25% or 0.1%";
+	static const char form[] = "a percentage is like 25% or 0.1%";
 	size_t len;
 	int r = -EINVAL;
 

@@ -113,7 +113,7 @@ static void pick_side(struct expect_work *w, const struct ast_list *list, struct
 		pick_leaves(w, &leaves, ret);
 	leaves_free(&leaves);
 	if (!ret->n4 && !ret->n6 && !ret->broken)
-		diag_error(w->r->diag, list->at, NULL, "no address is left here");
+		diag_error(w->r->diag, list->at, NULL, "no address remains");
 }
 
 // ---- packets --------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ static void add_ip(struct expect_work *w)
 	    (to->n4 || to->n6))
 		diag_error(
 			w->r->diag, w->ast->packet.at, NULL,
-			"no packet is left: no addresses of one family, or a type that it lacks");
+			"no packet is possible: the addresses share no family, or the family lacks this type");
 	free(from);
 	free(to);
 }

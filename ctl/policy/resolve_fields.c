@@ -86,8 +86,8 @@ static void demand(struct field_work *k, const struct need *need)
 		}
 	}
 	if (!any && k->ok)
-		fail(k, need->at, "they belong to different protocols",
-		     "no packet can have all that this rule asks for");
+		fail(k, need->at, "its fields need different protocols",
+		     "no packet can match all fields of this rule");
 	for (unsigned i = 0; i < 4; i++)
 		proto->bits[i] = proto->given ? proto->bits[i] & need->bits[i] : need->bits[i];
 	proto->given = true;
@@ -213,8 +213,8 @@ static void warn_neighbour(struct field_work *k, const struct ranges *types6)
 	for (uint16_t t = 133; t <= 136; t++)
 		if (ranges_has(types6->at, types6->n, t)) {
 			diag_warning(
-				k->r->diag, type->at, "name the types that are meant",
-				"this takes neighbour discovery too, without which IPv6 stops");
+				k->r->diag, type->at, "list the types to match",
+				"this also matches neighbour discovery, without which IPv6 stops");
 			return;
 		}
 }
@@ -386,9 +386,10 @@ static void warn_forged(struct field_work *k)
 	else if (takes_proto(k, PROTO_TCP) && syn)
 		what = "SYN";
 	if (what)
-		diag_warning(k->r->diag, k->ast->add.at, NULL,
-			     "'add source' on a %s: who forges it gets a third party into '@%s'",
-			     what, k->ast->add.set);
+		diag_warning(
+			k->r->diag, k->ast->add.at, NULL,
+			"'add source' on a %s: a forged source address puts a third party into '@%s'",
+			what, k->ast->add.set);
 }
 
 static void read_add(struct field_work *k)

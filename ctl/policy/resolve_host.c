@@ -41,7 +41,7 @@ static bool is_own(struct resolver *r, enum policy_addresses which, struct diag_
 static const char *refusal(struct resolver *r, struct diag_at at, const struct addr *a)
 {
 	if (addr_is_unspecified(a))
-		return "is no address";
+		return "is the unspecified address";
 	if (addr_is_loopback(a))
 		return "is loopback";
 	if (is_own(r, POLICY_SELF, at, a))
@@ -151,8 +151,8 @@ static void warn_families(struct resolver *r, const struct host *h,
 			  const struct policy_answer *answer)
 {
 	if (answer->stale)
-		diag_warning(r->diag, h->at, NULL, "%s%s: its last good answer stays", where(r, h),
-			     answer->why[0] ? answer->why : h->name);
+		diag_warning(r->diag, h->at, NULL, "%s%s: its last good answer is used",
+			     where(r, h), answer->why[0] ? answer->why : h->name);
 	if (answer->v4_failed || answer->v6_failed)
 		diag_warning(r->diag, h->at, NULL, "%s'%s': the query for its %s records failed",
 			     where(r, h), h->name, answer->v4_failed ? "A" : "AAAA");

@@ -6,6 +6,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/policy/resolver.h"
 
 struct loading {
@@ -29,8 +30,8 @@ static void report(struct loading *l)
 				 l->item->word, p->what);
 	}
 	if (more && !l->list.refused)
-		diag_add(l->r->diag, l->level, l->item->at, NULL,
-			 "'%s': %" PRIu64 " more bad lines", l->item->word, more);
+		diag_add(l->r->diag, l->level, l->item->at, NULL, "'%s': %" PRIu64 " more bad %s",
+			 l->item->word, more, num_plural(more, "line", "lines"));
 }
 
 static void complain(struct loading *l, const char *hint, const char *what)
@@ -69,8 +70,9 @@ static bool read_file(struct loading *l)
 	if (l->list.good >= l->item->min)
 		return true;
 	complain(l, NULL,
-		 arena_printf(&l->list.arena, "%" PRIu64 " good lines, fewer than its min %u",
-			      l->list.good, l->item->min));
+		 arena_printf(&l->list.arena, "%" PRIu64 " good %s, fewer than its min %u",
+			      l->list.good, num_plural(l->list.good, "line", "lines"),
+			      l->item->min));
 	return false;
 }
 
@@ -83,7 +85,7 @@ static bool read_last(struct loading *l)
 		return false;
 	l->level = DIAG_WARNING;
 	report(l);
-	diag_warning(l->r->diag, l->item->at, NULL, "'%s': its last good content stays",
+	diag_warning(l->r->diag, l->item->at, NULL, "'%s': its last good content is used",
 		     l->item->word);
 	list_free(&l->list);
 	l->list = (struct list){0};
@@ -95,9 +97,9 @@ static void warn(struct loading *l)
 {
 	if (l->list.bad && l->item->lax)
 		diag_warning(l->r->diag, l->item->at, NULL,
-			     "'%s': %" PRIu64 " bad lines left out, the first is line %u: %s",
-			     l->item->word, l->list.bad, l->list.problems.at[0].line,
-			     l->list.problems.at[0].what);
+			     "'%s': %" PRIu64 " bad %s ignored, the first is line %u: %s",
+			     l->item->word, l->list.bad, num_plural(l->list.bad, "line", "lines"),
+			     l->list.problems.at[0].line, l->list.problems.at[0].what);
 	if (l->list.mapped)
 		diag_warning(l->r->diag, l->item->at, NULL,
 			     "'%s' line %u: a mapped address is read as its IPv4 address",

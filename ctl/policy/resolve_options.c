@@ -48,7 +48,7 @@ static void read_protos(struct service_work *k)
 	for (unsigned n = 0; n < 256; n++)
 		if (bits_has(proto->bits, n) && n != PROTO_TCP && n != PROTO_UDP &&
 		    n != PROTO_SCTP) {
-			fail(k, k->ast->proto.at, NULL, "protocols are tcp, udp and sctp");
+			fail(k, k->ast->proto.at, NULL, "services take only tcp, udp and sctp");
 			return;
 		}
 }
@@ -63,8 +63,7 @@ static void read_ring(struct service_work *k)
 	while (!num_is_prime(next))
 		next++;
 	fail(k, k->ast->option_at[AST_RING],
-	     arena_printf(&k->r->scratch, "the next prime is %u", next),
-	     "the size of a ring is a prime");
+	     arena_printf(&k->r->scratch, "the next prime is %u", next), "ring size must be prime");
 }
 
 static void read_options(struct service_work *k)
@@ -103,7 +102,7 @@ static void read_health(struct service_work *k)
 		.keep = a->keep,
 	};
 	if (a->given && r->timeout_ms > r->every_ms)
-		fail(k, a->at, NULL, "a check's timeout is longer than its 'every'");
+		fail(k, a->at, NULL, "'timeout' is longer than 'every'");
 }
 
 // ---- backends -----------------------------------------------------------------------------------
@@ -128,7 +127,7 @@ static void read_backend(struct service_work *k, const struct ast_backend *a,
 	if (prefix_parse(a->word, strlen(a->word), &p, &mapped, &err) < 0)
 		fail(k, a->at, err.hint[0] ? err.hint : NULL, err.text);
 	else if (!prefix_is_host(&p))
-		fail(k, a->at, NULL, "a backend is one address");
+		fail(k, a->at, NULL, "a backend must be a single address");
 	else
 		r->addr = p.addr;
 }
@@ -151,7 +150,7 @@ static void read_backends(struct service_work *k)
 	for (size_t i = 0; i < n && k->ok; i++)
 		for (size_t j = 0; j < i; j++)
 			if (same_backend(&r[i], &r[j])) {
-				fail(k, r[i].at, NULL, "this backend is there already");
+				fail(k, r[i].at, NULL, "duplicate backend");
 				break;
 			}
 }

@@ -68,10 +68,10 @@ static void read_frame(struct packet_work *k)
 		 hex <= UINT16_MAX)
 		k->packet->ethertype = (uint16_t)hex;
 	else
-		fail(k, a->ethertype_at, NULL, "'%s' is not one ethertype", a->ethertype);
+		fail(k, a->ethertype_at, NULL, "'%s' is not a single ethertype", a->ethertype);
 	if (k->packet->ethertype == 0x0800 || k->packet->ethertype == 0x86dd)
 		fail(k, a->ethertype_at, "write from ADDRESS to ADDRESS",
-		     "an IP packet is known by its addresses");
+		     "an IP packet is given by its addresses");
 }
 
 static bool is_icmp(uint8_t proto)
@@ -106,10 +106,10 @@ static void read_type(struct packet_work *k)
 		return;
 	number = !num_parse_u32(word, strlen(word), 0, 255, &(uint32_t){0});
 	if (a->proto && !is_icmp(k->packet->proto))
-		fail(k, a->type.at, NULL, "'type' is of icmp and icmp6");
+		fail(k, a->type.at, NULL, "'type' needs icmp or icmp6");
 	else if (number && !a->proto)
-		fail(k, a->type.at, "say icmp or icmp6",
-		     "the number '%s' means another type in each family", word);
+		fail(k, a->type.at, "write icmp or icmp6",
+		     "type number '%s' differs between ICMP and ICMPv6", word);
 	else if (!number && (names_icmp(word, 4, &type) < 0 || k->packet->proto == PROTO_ICMP6) &&
 		 (names_icmp(word, 6, &type) < 0 || k->packet->proto == PROTO_ICMP))
 		fail(k, a->type.at, NULL, "'%.60s' is not an ICMP type%s", word,
@@ -144,7 +144,7 @@ static void read_flags(struct packet_work *k)
 		return;
 	k->packet->flags = 0;
 	if (k->packet->proto != PROTO_TCP)
-		fail(k, a->flags.at, NULL, "'flags' is of tcp");
+		fail(k, a->flags.at, NULL, "'flags' needs tcp");
 	if (value_flags(&v, &a->flags, &none, &k->packet->flags, &mask) < 0)
 		k->ok = false;
 }
@@ -171,6 +171,6 @@ bool resolve_packet(struct resolver *r, const struct ast_expect *ast, struct res
 	read_ports(&k);
 	read_flags(&k);
 	if (a->established && ret->proto != PROTO_TCP && ret->proto != PROTO_UDP)
-		fail(&k, a->at, NULL, "'established' is of tcp and udp");
+		fail(&k, a->at, NULL, "'established' needs tcp or udp");
 	return k.ok;
 }

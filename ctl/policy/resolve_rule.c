@@ -148,14 +148,14 @@ static void find_impossible(struct rule_work *w)
 	if (is_broken(w, &w->to->from) || is_broken(w, &w->to->to))
 		w->to->impossible = true;
 	else if (from && from->empty)
-		report_impossible(w, w->ast->fields[AST_FROM].at, "no address is left here");
+		report_impossible(w, w->ast->fields[AST_FROM].at, "no address remains");
 	else if (to && to->empty)
-		report_impossible(w, w->ast->fields[AST_TO].at, "no address is left here");
+		report_impossible(w, w->ast->fields[AST_TO].at, "no address remains");
 	else if (!(families_of(from) & families_of(to)))
-		report_impossible(w, w->to->at, "'from' and 'to' have no family in common");
+		report_impossible(w, w->to->at, "'from' and 'to' have no address family in common");
 	else if (!(families_of(from) & families_of(to) & icmp_families(w->to)))
 		report_impossible(w, w->ast->fields[AST_TYPE].at,
-				  "these types are not of the addresses' family");
+				  "these types do not exist in the family of the addresses");
 }
 
 // Warns of "not 192.0.2.0/24": it takes all of IPv6, unless another field of the rule excludes IPv6.
@@ -166,11 +166,11 @@ static void warn_one_family(struct rule_work *w, enum ast_field field, struct re
 	unsigned has = a.kind == RESOLVED_SET ? w->r->facts.at[a.index].not_families : 0;
 
 	if (has == 1 && others & 2)
-		diag_warning(w->r->diag, list->at, "name IPv6 addresses too, or leave 'not' out",
-			     "this list has IPv4 only: 'not' takes every IPv6 packet");
+		diag_warning(w->r->diag, list->at, "add IPv6 addresses, or leave out 'not'",
+			     "this list has only IPv4 addresses: 'not' matches every IPv6 packet");
 	else if (has == 2 && others & 1)
-		diag_warning(w->r->diag, list->at, "name IPv4 addresses too, or leave 'not' out",
-			     "this list has IPv6 only: 'not' takes every IPv4 packet");
+		diag_warning(w->r->diag, list->at, "add IPv4 addresses, or leave out 'not'",
+			     "this list has only IPv6 addresses: 'not' matches every IPv4 packet");
 }
 
 // Does the field's list make values? No: the rule is left alone from here on.

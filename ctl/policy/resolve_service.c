@@ -16,10 +16,10 @@ static void resolve_vip(struct resolver *r, const struct ast_service *a,
 
 	to->vip = vip.index;
 	if (vip.kind != RESOLVED_SET)
-		diag_error(r->diag, a->vip.at, NULL, "service '%s': its vip is everything",
+		diag_error(r->diag, a->vip.at, NULL, "service '%s': its vip is every address",
 			   a->name);
 	else if (r->addresses.at[vip.index].empty)
-		diag_error(r->diag, a->vip.at, NULL, "service '%s': no address is left in its vip",
+		diag_error(r->diag, a->vip.at, NULL, "service '%s': its vip has no address",
 			   a->name);
 }
 
@@ -39,10 +39,11 @@ static void warn_own(struct resolver *r, const struct ast_service *a,
 
 		if (!resolved_contains(&r->addresses.at[s->vip], &own[i], NULL))
 			continue;
-		diag_warning(r->diag, a->vip.at, "a balancer has no address of its services",
-			     "service '%s': %s is an address of this host, which gets no packet "
-			     "of the service any more",
-			     a->name, addr_format(&own[i], text));
+		diag_warning(
+			r->diag, a->vip.at, "a balancer does not own the addresses of its services",
+			"service '%s': %s is an address of this host, which no longer receives "
+			"packets of the service",
+			a->name, addr_format(&own[i], text));
 	}
 }
 
@@ -59,7 +60,7 @@ static void resolve_source(struct resolver *r, const struct ast_service *a,
 		struct prefix p;
 
 		if (leaf->negated || leaves.negated)
-			diag_error(r->diag, leaf->item->at, NULL, "'source' has no 'not'");
+			diag_error(r->diag, leaf->item->at, NULL, "'source' does not take 'not'");
 		else if (prefix_parse(leaf->item->word, strlen(leaf->item->word), &p, NULL, &err) <
 			 0)
 			diag_error(r->diag, leaf->item->at, err.hint[0] ? err.hint : NULL, "%s",
@@ -137,7 +138,7 @@ static void find_overlaps(struct resolver *r)
 			    !vips_meet(&vips[i], &vips[j]))
 				continue;
 			diag_error(r->diag, s[i].at, NULL,
-				   "service '%s' has an address and port of service '%s' (%s)",
+				   "service '%s' shares an address and port with service '%s' (%s)",
 				   s[i].name, s[j].name, diag_place(r->diag, s[j].at, false));
 			break;
 		}

@@ -140,7 +140,7 @@ static bool find_contradictions(struct resolver *r, const struct leaves *leaves)
 		if (!found)
 			continue;
 		diag_error(r->diag, found->item->at, NULL,
-			   "'%.60s' stands with and without 'not' (%s)", leaf->item->word,
+			   "'%.60s' is given with and without 'not' (%s)", leaf->item->word,
 			   diag_place(r->diag, leaf->item->at, false));
 		ok = false;
 	}

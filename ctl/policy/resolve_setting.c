@@ -22,7 +22,7 @@ static void merge_interface(struct resolver *r, const struct ast_interface *ifac
 			    struct resolved_interface *known)
 {
 	if (iface->mode != known->mode)
-		diag_error(r->diag, iface->at, NULL, "'%s' has another mode already (%s)",
+		diag_error(r->diag, iface->at, NULL, "'%s' already has a different mode (%s)",
 			   iface->name, diag_place(r->diag, known->at, false));
 	known->optional = known->optional && iface->optional;
 }
@@ -67,7 +67,7 @@ static void add_named_default(struct resolver *r, const struct ast_default *d)
 			diag_error(r->diag, item->at, "'interface' lists them",
 				   "'%s' is not an interface of this policy", item->word);
 		else if (iface->default_at.file)
-			diag_error(r->diag, item->at, NULL, "'%s' has a default already (%s)",
+			diag_error(r->diag, item->at, NULL, "'%s' already has a default (%s)",
 				   item->word, diag_place(r->diag, iface->default_at, false));
 		else
 			set_default(r, iface, d);
@@ -84,7 +84,7 @@ static void read_defaults(struct resolver *r)
 			continue;
 		}
 		if (rest)
-			diag_error(r->diag, d->at, NULL, "the default is there already (%s)",
+			diag_error(r->diag, d->at, NULL, "duplicate default (the first is at %s)",
 				   diag_place(r->diag, rest->at, false));
 		rest = rest ? rest : d;
 	}
@@ -123,9 +123,10 @@ static void add_fragments(struct resolver *r, const struct ast_fragments *f,
 		if (!bits_has(bits, proto))
 			continue;
 		if (owners[proto] && !said)
-			diag_error(r->diag, f->at, NULL,
-				   "'fragments' is there already for one of these protocols (%s)",
-				   diag_place(r->diag, owners[proto]->at, false));
+			diag_error(
+				r->diag, f->at, NULL,
+				"duplicate 'fragments' for one of these protocols (the first is at %s)",
+				diag_place(r->diag, owners[proto]->at, false));
 		said = said || owners[proto];
 		owners[proto] = f;
 	}
@@ -139,7 +140,8 @@ static void read_fragments(struct resolver *r)
 		if (f->proto.given)
 			add_fragments(r, f, owners);
 		else if (rest)
-			diag_error(r->diag, f->at, NULL, "'fragments' is there already (%s)",
+			diag_error(r->diag, f->at, NULL,
+				   "duplicate 'fragments' (the first is at %s)",
 				   diag_place(r->diag, rest->at, false));
 		else
 			rest = f;

@@ -259,7 +259,7 @@ static void warn(struct diag *diag, const struct resolved_rule *rule,
 		 const struct resolved_rule *by)
 {
 	diag_warning(diag, rule->at, NULL,
-		     "rule \"%.80s\" can never match: \"%.80s\" (%s) takes every packet before it",
+		     "rule \"%.80s\" can never match: \"%.80s\" (%s) matches every packet first",
 		     rule->identity, by->identity, diag_place(diag, by->at, false));
 }
 

@@ -137,8 +137,7 @@ int source_enter(struct source *s, struct diag_at at, const char *path,
 	if (report_loop(s, at, path))
 		return -ELOOP;
 	if (s->open.n > POLICY_DEPTH) {
-		diag_error(s->diag, at, NULL, "more than %d includes within each other",
-			   POLICY_DEPTH);
+		diag_error(s->diag, at, NULL, "includes nested deeper than %d", POLICY_DEPTH);
 		return -ELOOP;
 	}
 	if (++s->files > POLICY_FILES) {

@@ -50,7 +50,7 @@ static int read_flags(struct value *v, const struct ast_list *list, uint8_t *ret
 		else if (strcmp(item->word, "none") != 0)
 			eval_unknown(&e, NAMES_FLAGS, item->word);
 		else if (list->items.n > 1)
-			eval_fail(&e, NULL, "'none' stands alone");
+			eval_fail(&e, NULL, "'none' excludes other flags");
 	}
 	return e.result;
 }
@@ -76,8 +76,8 @@ int value_flags(struct value *v, const struct ast_list *set, const struct ast_li
 				? FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_PSH | FLAG_ACK | FLAG_URG
 				: (uint8_t)(bits | FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_ACK);
 	if (bits & ~among) {
-		diag_error(v->diag, set->at, "the mask names every flag that is looked at",
-			   "a flag stands before '/' but not behind it");
+		diag_error(v->diag, set->at, "the mask lists every flag to look at",
+			   "a flag before '/' is missing after it");
 		return -EINVAL;
 	}
 	*ret_set = bits;

@@ -54,7 +54,8 @@ static int check_limits(const struct resolved *r, struct diag *d)
 	for (size_t i = 0; i < r->n_services; i++)
 		if (r->services[i].mode >= SERVICE_NAT)
 			diag_error(d, r->services[i].at, "mode dr, ipip or gue",
-				   "service '%s': mode %s is not there yet", r->services[i].name,
+				   "service '%s': mode %s is not supported yet",
+				   r->services[i].name,
 				   choice_word(&choice_modes, r->services[i].mode));
 	if (r->n_rules > POLICY_RULES)
 		diag_error(d, r->rules[POLICY_RULES].at, NULL, "more than %d rules", POLICY_RULES);
@@ -127,7 +128,7 @@ static int refuse_rows(const struct compilation *c)
 	diag_error(c->diag, at,
 		   "rules that share a set, and sets that do not overlap, have fewer combinations",
 		   "the rules have too many different combinations (more than %s)%s%s", bytes,
-		   sets.len ? "; most begin in " : "", text_get(&sets));
+		   sets.len ? "; most come from " : "", text_get(&sets));
 	text_free(&sets);
 	return -EINVAL;
 }

@@ -22,14 +22,14 @@ static void refuse_full(const struct plan *p, const struct resolved_service *fro
 	if (p->o->room)
 		diag_error(
 			p->diag, from->at,
-			"apply it without --confirm: that makes room for the next trial",
-			"service '%s': a trial has no more numbers of services and backends than "
-			"the %u of the policy in force",
+			"apply it without --confirm to make room for the next trial",
+			"service '%s': a trial has only as many numbers for services and backends as "
+			"the %u of the active policy",
 			from->name, p->o->room - 1);
 	else
 		diag_error(p->diag, from->at,
-			   "those of removed backends come back when their connections have ended",
-			   "service '%s': all %d numbers of services and backends are used",
+			   "the numbers of removed backends become free when their connections end",
+			   "service '%s': all %d numbers for services and backends are in use",
 			   from->name, SERVICE_BACKENDS - 1);
 }
 

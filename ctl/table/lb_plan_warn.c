@@ -2,6 +2,7 @@
 // The errors and warnings about planned services.
 #include <string.h>
 
+#include "ctl/base/num.h"
 #include "ctl/policy/words.h"
 #include "ctl/table/lb_plan.h"
 
@@ -16,22 +17,23 @@ bool lb_plan_moves_all(const struct lb_service *planned, const struct lb_service
 	       planned->size != running->size || planned->mode != running->mode;
 }
 
-#define FORCE "--force moves every connection of it"
+#define FORCE "--force moves all of its connections"
 
 void lb_plan_refuse(struct diag *d, const struct resolved_service *from,
 		    const struct lb_service *planned, const struct lb_service *running)
 {
 	if (!same_key(planned, running))
-		diag_error(d, from->at, FORCE, "service '%s' runs with another seed", from->name);
+		diag_error(d, from->at, FORCE, "service '%s' runs with a different seed",
+			   from->name);
 	if (planned->hash != running->hash)
-		diag_error(d, from->at, FORCE, "service '%s' runs with another hash: %s",
+		diag_error(d, from->at, FORCE, "service '%s' runs with a different hash: %s",
 			   from->name, choice_word(&choice_hashes, running->hash));
 	if (planned->size != running->size)
-		diag_error(d, from->at, FORCE, "service '%s' runs with another ring size: %u",
+		diag_error(d, from->at, FORCE, "service '%s' runs with a different ring size: %u",
 			   from->name, running->size);
 	if (planned->mode != running->mode)
-		diag_error(d, from->at, FORCE, "service '%s' runs in another mode: %s", from->name,
-			   choice_word(&choice_modes, running->mode));
+		diag_error(d, from->at, FORCE, "service '%s' runs in a different mode: %s",
+			   from->name, choice_word(&choice_modes, running->mode));
 }
 
 void lb_plan_warn_share(struct diag *d, const struct resolved_service *from,
@@ -48,7 +50,7 @@ void lb_plan_warn_share(struct diag *d, const struct resolved_service *from,
 		return;
 	if (b->addr.family)
 		addr_format(&b->addr, text);
-	diag_warning(d, from->at, "a larger 'ring' has finer shares",
+	diag_warning(d, from->at, "a larger 'ring' gives finer shares",
 		     "service '%s': the share of backend '%s' is off by %llu.%02llu %%", from->name,
 		     text, (unsigned long long)(hundredths / 100),
 		     (unsigned long long)(hundredths % 100));
@@ -56,16 +58,17 @@ void lb_plan_warn_share(struct diag *d, const struct resolved_service *from,
 
 void lb_plan_warn_no_backend(struct diag *d, const struct resolved_service *from, bool before)
 {
-	diag_warning(d, from->at, NULL, "service '%s': no backend is up and has weight: %s",
-		     from->name, before ? "its last ring stays" : "its packets go nowhere");
+	diag_warning(d, from->at, NULL, "service '%s': no backend is up with a weight above 0: %s",
+		     from->name,
+		     before ? "the current ring stays in use" : "its packets are dropped");
 }
 
 void lb_plan_warn_pins(struct diag *d, const struct resolved_service *from, uint64_t pins,
 		       bool trial)
 {
 	diag_warning(d, from->at,
-		     trial ? "apply it once more when it is confirmed"
-			   : "apply it once more when its ring is stable",
-		     "service '%s' keeps its %llu pins: connections need them", from->name,
-		     (unsigned long long)pins);
+		     trial ? "apply it again after it is confirmed"
+			   : "apply it again when its ring is stable",
+		     "service '%s' keeps its %llu %s, which connections still use", from->name,
+		     (unsigned long long)pins, num_plural(pins, "pin", "pins"));
 }

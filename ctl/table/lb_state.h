@@ -125,7 +125,7 @@ struct lb_plan_options {
 // place: another seed, hash, size or mode of a running service. (control/vips checks for a VIP that goes to
 // another service.) Warnings: a share that is off by more than SERVICE_SHARE_WARN parts of a million; another
 // number of pins while `pinned`, not stable or on trial (the old number stays); a service without a backend
-// that counts (its last ring stays). 0, or -EINVAL with errors queued, also if numbers run out.
+// that counts (the current ring stays in use). 0, or -EINVAL with errors queued, also if numbers run out.
 int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct diag *d,
 	    struct lb_state **ret);
 

@@ -67,7 +67,7 @@ static int limit_refuse(struct rules_builder *b, const struct resolved_rule *fro
 	CLEANUP_FREE char *hint = mem_printf("write burst %llu or less", (unsigned long long)max);
 
 	diag_error(b->diag, from->at, hint,
-		   "a burst of %llu%s takes too long to be refilled at this rate",
+		   "a burst of %llu%s takes too long to refill at this rate",
 		   (unsigned long long)from->limit.burst, from->limit.bits ? " bits" : "");
 	return -EINVAL;
 }

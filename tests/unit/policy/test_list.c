@@ -138,7 +138,7 @@ static void test_last_good(void **state)
 	(void)state;
 	assert_non_null(r);
 	environment_wants(&w, "warning: 'l' line 1: 'bad' is not an address");
-	environment_wants(&w, "its last good content stays");
+	environment_wants(&w, "its last good content is used");
 	assert_int_equal(r->addresses[0].n4, 1);
 	assert_true(r->files[1].stale);
 	resolved_free(r);

@@ -417,8 +417,8 @@ static void test_services_refused(void **state)
 	services[0].mode = SERVICE_NAT;
 	services[1].mode = SERVICE_FULLNAT;
 	text = refused(&m, &options);
-	assert_says(text, "made.weir:7:1: error: service 'one': mode nat is not there yet");
-	assert_says(text, "made.weir:9:1: error: service 'two': mode fullnat is not there yet");
+	assert_says(text, "made.weir:7:1: error: service 'one': mode nat is not supported yet");
+	assert_says(text, "made.weir:9:1: error: service 'two': mode fullnat is not supported yet");
 	free(text);
 	made_free(&m);
 }
@@ -491,7 +491,7 @@ static void test_too_many_rows(void **state)
 	text = refused(&m, &o);
 	// The list (a set without a name) is rule 4 + 21's, in line 26; it stands at line 121.
 	assert_says(text, "made.weir:26:1: error: the rules have too many different combinations "
-			  "(more than 640 B); most begin in the list at made.weir:122:1 (");
+			  "(more than 640 B); most come from the list at made.weir:122:1 (");
 	assert_says(text, "'@large' (");
 	free(text);
 	o.rows_max = 2 * 8; // not even the small fields

@@ -182,8 +182,8 @@ static void test_nobody_counts(void **state)
 	served_at(s, 0)->weight = served_at(s, 1)->weight = 0;
 	a = served_plan(&m, NULL);
 	assert_true(served_says(&m, DIAG_WARNING, 1,
-				"service 'web': no backend is up and has weight: "
-				"its packets go nowhere",
+				"service 'web': no backend is up with a weight above 0: "
+				"its packets are dropped",
 				""));
 	for (size_t i = 0; i < a->n_slots; i++)
 		assert_int_equal(a->slots[i], 0);
@@ -196,8 +196,8 @@ static void test_nobody_counts(void **state)
 	served_find(b, 0, 0)->health = BACKEND_DOWN;
 	c = served_plan(&m, b); // its last ring stays
 	assert_true(served_says(&m, DIAG_WARNING, 1,
-				"service 'web': no backend is up and has weight: "
-				"its last ring stays",
+				"service 'web': no backend is up with a weight above 0: "
+				"the current ring stays in use",
 				""));
 	assert_memory_equal(c->slots, b->slots, c->n_slots * sizeof(*c->slots));
 	served_backend(s, 0, 7); // and who is in it

@@ -294,10 +294,9 @@ static void test_numbers_of_a_trial(void **state)
 	SERVED_ONE(&m, 0, 1, 2, 3, 4);
 	assert_int_equal(lb_plan(&m.r, &o, m.diag, &c), -EINVAL);
 	assert_true(served_says(&m, DIAG_ERROR, 1,
-				"service 'web': a trial has no more numbers of "
-				"services and backends than the 7 of the policy "
-				"in force",
-				"apply it without --confirm: that makes room for the next trial"));
+				"service 'web': a trial has only as many numbers for "
+				"services and backends as the 7 of the active policy",
+				"apply it without --confirm to make room for the next trial"));
 	o.room = 0;
 	c = served_plan_with(&m, &o);
 	made_free(&m);
@@ -327,8 +326,8 @@ static void test_numbers_run_out(void **state)
 	assert_int_equal(diag_errors(m.diag), 1);
 	assert_true(served_says(
 		&m, DIAG_ERROR, 2,
-		"service 'more': all 16383 numbers of services and backends are used",
-		"those of removed backends come back when their connections have ended"));
+		"service 'more': all 16383 numbers for services and backends are in use",
+		"the numbers of removed backends become free when their connections end"));
 	made_free(&m);
 }
 

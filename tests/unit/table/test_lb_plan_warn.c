@@ -4,7 +4,7 @@
 
 // ---- what moves every connection ----------------------------------------------------------------
 
-#define FORCE "--force moves every connection of it"
+#define FORCE "--force moves all of its connections"
 
 static void begins_anew(struct made *m, const struct lb_state *running)
 {
@@ -74,10 +74,10 @@ static void another_mode(struct made *m)
 static void test_refused(void **state)
 {
 	(void)state;
-	refused(another_seed, "service 'web' runs with another seed");
-	refused(another_hash, "service 'web' runs with another hash: tuple");
-	refused(another_size, "service 'web' runs with another ring size: 4093");
-	refused(another_mode, "service 'web' runs in another mode: dr");
+	refused(another_seed, "service 'web' runs with a different seed");
+	refused(another_hash, "service 'web' runs with a different hash: tuple");
+	refused(another_size, "service 'web' runs with a different ring size: 4093");
+	refused(another_mode, "service 'web' runs in a different mode: dr");
 }
 
 // The instance's key is another one: without `seed` that is the service's.
@@ -95,7 +95,7 @@ static void test_refused_key(void **state)
 		o.key.word[word] ^= 1ull << 63;
 		assert_int_equal(lb_plan(&m.r, &o, m.diag, &b), -EINVAL);
 	}
-	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'web' runs with another seed", FORCE));
+	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'web' runs with a different seed", FORCE));
 	made_free(&m);
 }
 
@@ -120,17 +120,17 @@ static void test_refused_many(void **state)
 	m.r.services[2].ring = 8191;
 	assert_int_equal(lb_plan(&m.r, &o, m.diag, &b), -EINVAL);
 	assert_int_equal(diag_errors(m.diag), 3);
-	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'a' runs in another mode: dr", FORCE));
+	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'a' runs in a different mode: dr", FORCE));
 	assert_true(
-		served_says(&m, DIAG_ERROR, 1, "service 'a' runs with another hash: tuple", FORCE));
-	assert_true(served_says(&m, DIAG_ERROR, 3, "service 'c' runs with another ring size: 4093",
+		served_says(&m, DIAG_ERROR, 1, "service 'a' runs with a different hash: tuple", FORCE));
+	assert_true(served_says(&m, DIAG_ERROR, 3, "service 'c' runs with a different ring size: 4093",
 				FORCE));
 	made_free(&m);
 }
 
 // ---- pins ---------------------------------------------------------------------------------------
 
-static const char kept[] = "service 'web' keeps its 1024 pins: connections need them";
+static const char kept[] = "service 'web' keeps its 1024 pins, which connections still use";
 
 static void test_pins(void **state)
 {
@@ -160,7 +160,7 @@ static void test_pins(void **state)
 	c = served_plan_with(&m, &o);
 	assert_int_equal(c->services[0].buckets, 128);
 	assert_true(served_says(&m, DIAG_WARNING, 2, kept,
-				"apply it once more when its ring is stable"));
+				"apply it again when its ring is stable"));
 	made_free(&m);
 }
 
@@ -178,7 +178,7 @@ static void test_pins_of_changing(void **state)
 	b = served_plan(&m, a);
 	assert_int_equal(b->services[0].buckets, 128);
 	assert_true(served_says(&m, DIAG_WARNING, 1, kept,
-				"apply it once more when its ring is stable"));
+				"apply it again when its ring is stable"));
 	made_free(&m);
 }
 
@@ -198,7 +198,7 @@ static void test_pins_on_trial(void **state)
 	b = served_plan_with(&m, &o);
 	assert_int_equal(b->services[0].buckets, 128);
 	assert_true(
-		served_says(&m, DIAG_WARNING, 1, kept, "apply it once more when it is confirmed"));
+		served_says(&m, DIAG_WARNING, 1, kept, "apply it again after it is confirmed"));
 	made_free(&m);
 }
 
@@ -217,7 +217,7 @@ static void test_share(void **state)
 	assert_true(
 		served_says(&m, DIAG_WARNING, 1,
 			    "service 'web': the share of backend '2001:db8::4' is off by 8.26 %",
-			    "a larger 'ring' has finer shares"));
+			    "a larger 'ring' gives finer shares"));
 	assert_int_equal(diag_warnings(m.diag), 1);
 	made_free(&m);
 }
