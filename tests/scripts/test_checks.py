@@ -249,6 +249,8 @@ def test_the_shape_of_a_tree(tmp_path):
         "ctl/net/d.c": '#include "ctl/net/c.h"\nstatic int b_get(int n)\n{\n\treturn n;\n}\nint d_get(void)\n{\n\treturn b_get(MATCH_TTL);\n}\n',
         "xdp/e.bpf.h": "int e(int r)\n{\n\treturn r == REASON_A || r == REASON_B || r >= REASON_C;\n}\n"
                        "int f(int r)\n{\n\treturn r == REASON_A || r != REASON_B || g(REASON_C);\n}\n",
+        "ctl/table/f.h": "struct row;\n",
+        "ctl/cmd/g.h": "struct iface_row; // a row, not an arrow\n",
         "tests/cases.txt": "ttl 1\n",
     }
     for path, text in tree.items():
@@ -258,6 +260,7 @@ def test_the_shape_of_a_tree(tmp_path):
     printed = subprocess.run([ROOT / "scripts/shape", tmp_path, "--words", "ttl"], capture_output=True, text=True,
                              timeout=60, check=True).stdout
     assert printed.startswith("6 functions, median ")
+    assert "\n'row' outside the bit matrix: 2\n" in printed
     assert "module circles by calls: 1\n  2: ctl/base/a ctl/base/b\n" in printed
     assert "module circles by calls or includes: 2\n  2: ctl/base/a ctl/base/b\n  2: ctl/net/c ctl/net/d\n" in printed
     assert "'ttl' touches 2 code files; 1 of tests\n  ctl/net/c.h\n  ctl/net/d.c\nfunctions" in printed
