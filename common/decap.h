@@ -10,6 +10,8 @@
  * not read its maps. */
 #define DECAP_VERSION 2
 
+#define DECAP_PROGRAM "weir_decap" /* as the kernel shows it */
+
 #define DECAP_PORT      6080 /* of GUE (IANA) */
 #define DECAP_ADDRESSES 4096 /* own addresses that tunnels may end at */
 #define DECAP_PREFIXES  1024 /* that tunnels may come from; that are local as a whole */

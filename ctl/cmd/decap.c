@@ -322,7 +322,7 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 {
 	CLEANUP(addresses_cleanup) struct addresses own = {0};
 	CLEANUP(sources_cleanup) struct sources from = {0};
-	const struct decap_link where = {
+	const struct hook_target where = {
 		.name = link->name, .driver = link->driver, .ifindex = link->index};
 	CLEANUP_DECAP_STATE struct decap_state before = {0};
 	struct decap_end end = {0};

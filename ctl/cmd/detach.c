@@ -21,12 +21,12 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 	struct text line = {0};
 
 	out_object(ctx->out, NULL);
-	out_set_string(ctx->out, "name", d->row.name);
+	out_set_string(ctx->out, "name", d->iface.name);
 	out_set_string(ctx->out, "netns", d->netns[0] ? d->netns : NULL);
 	out_set_bool(ctx->out, "was_there", was_there);
 	out_end(ctx->out);
 	text_addf(&line, was_there ? "detached from %s" : "forgot %s: the program was gone",
-		  d->row.name);
+		  d->iface.name);
 	if (d->state == DEVICE_MOVED) {
 		text_add(&line, " in ");
 		show_moved(&line, d);

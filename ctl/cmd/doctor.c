@@ -104,9 +104,9 @@ static void check_row(struct doctor *d, uint32_t number)
 		find(d, PROBLEM, "instance", err.hint, "%s", err.text);
 		return;
 	}
-	mend = mem_printf("weir attach %s", device.row.name);
+	mend = mem_printf("weir attach %s", device.iface.name);
 	if (device_is_open(&device))
-		find(d, PROBLEM, device.row.name, mend,
+		find(d, PROBLEM, device.iface.name, mend,
 		     "Weir is not on it: everything passes there");
 }
 

@@ -127,9 +127,9 @@ static size_t add_names(struct text *t, const struct places *p, bool (*is)(const
 	vec_each (p, d) {
 		if (is(d) != wanted)
 			continue;
-		text_addf(t, "%s%s", n++ ? " " : "", d->row.name);
+		text_addf(t, "%s%s", n++ ? " " : "", d->iface.name);
 		if (o)
-			out_item_string(o, d->row.name);
+			out_item_string(o, d->iface.name);
 		if (d->state != DEVICE_MOVED)
 			continue;
 		text_add(t, " (in ");

@@ -96,11 +96,11 @@ static void others_on(const struct iface *row, uint32_t progs_id, struct text *t
 
 static void show_place(struct text *t, const struct device *d)
 {
-	const char *mode = d->row.mode == IFACE_NATIVE ? "native" : "generic";
+	const char *mode = d->iface.mode == IFACE_NATIVE ? "native" : "generic";
 
 	switch (d->state) {
 	case DEVICE_HELD:
-		text_addf(t, "%s, %s", mode, d->row.shared ? "shared" : "alone");
+		text_addf(t, "%s, %s", mode, d->iface.shared ? "shared" : "alone");
 		break;
 	case DEVICE_MOVED:
 		text_addf(t, "%s, moved to ", mode);
@@ -130,7 +130,7 @@ static enum reach_what what_holds(const struct status *s, uint32_t number)
 
 static void set_iface(struct status *s, uint32_t number, const struct device *d, uint32_t mtu)
 {
-	const struct iface *row = &d->row;
+	const struct iface *row = &d->iface;
 	struct out *o = s->ctx->out;
 	struct err why = {0};
 
@@ -158,16 +158,16 @@ static void show_iface(struct status *s, uint32_t number, const struct device *d
 	num_text in, dropped;
 
 	if (is_here(d))
-		link_get_by_index(d->row.ifindex, &link, NULL);
+		link_get_by_index(d->iface.ifindex, &link, NULL);
 	out_object(o, NULL);
 	set_iface(s, number, d, link.mtu);
 	out_end(o);
 	show_place(&line, d);
 	if (is_here(d)) {
 		text_addf(&line, ", mtu %u, other XDP: ", link.mtu);
-		others_on(&d->row, s->instance->progs_id, &line);
+		others_on(&d->iface, s->instance->progs_id, &line);
 	}
-	out_line(o, "%-9s %s      %spps in, %spps dropped", d->row.name, text_get(&line),
+	out_line(o, "%-9s %s      %spps in, %spps dropped", d->iface.name, text_get(&line),
 		 num_format_short(rate(s, number, false), in),
 		 num_format_short(rate(s, number, true), dropped));
 	text_free(&line);
@@ -194,22 +194,22 @@ static void show_ifaces(struct status *s)
 // A device that came with a policy that does not insist on it.
 static bool may_be_absent(const struct status *s, const struct device *d)
 {
-	uint8_t class = generation_class(s->about, d->row.name);
+	uint8_t class = generation_class(s->about, d->iface.name);
 
-	return d->row.generation && class && s->about->optional >> (class - 1) & 1;
+	return d->iface.generation && class && s->about->optional >> (class - 1) & 1;
 }
 
 static void alarm_device(struct status *s, const struct device *d)
 {
-	const char *name = d->row.name;
+	const char *name = d->iface.name;
 
 	if (d->state == DEVICE_GONE) {
 		if (!may_be_absent(s, d))
 			alarm_add(s, "'%s' is gone; weir detach %s forgets it", name, name);
-	} else if (d->row.state != IFACE_ATTACHED) {
+	} else if (d->iface.state != IFACE_ATTACHED) {
 		alarm_add(s, "'%s' was left half %s by an interrupted command: weir %s %s", name,
-			  d->row.state == IFACE_ATTACHING ? "attached" : "detached",
-			  d->row.state == IFACE_ATTACHING ? "attach" : "detach", name);
+			  d->iface.state == IFACE_ATTACHING ? "attached" : "detached",
+			  d->iface.state == IFACE_ATTACHING ? "attach" : "detach", name);
 	} else if (d->state == DEVICE_OPEN) {
 		alarm_add(s, "'%s' is open, Weir is not on it any more: weir attach %s", name,
 			  name);
@@ -237,10 +237,10 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 	struct text t = {0};
 
 	if (s->reach.empty || !s->reach.named || d->state != DEVICE_HELD ||
-	    reach_is_by_name(&s->reach, s->about, number, d->row.name))
+	    reach_is_by_name(&s->reach, s->about, number, d->iface.name))
 		return;
 	text_addf(&t, "'%s' had another name when the policy was applied, which treats it as ",
-		  d->row.name);
+		  d->iface.name);
 	if (holds && holds <= s->about->n_ifaces)
 		text_addf(&t, "'%s' still: ", s->about->ifaces[holds - 1]);
 	else
@@ -248,10 +248,10 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 	if (is_missed(s, holds))
 		text_addf(&t,
 			  "name it '%s' in %s and weir apply that, or give it its old name back",
-			  d->row.name, s->about->path);
+			  d->iface.name, s->about->path);
 	else
 		text_addf(&t, "weir apply %s, or weir attach %s, goes by its new name",
-			  s->about->path, d->row.name);
+			  s->about->path, d->iface.name);
 	alarm_add(s, "%s", text_get(&t));
 	text_free(&t);
 }
@@ -261,7 +261,7 @@ static void alarm_class(struct status *s, uint32_t number, const struct device *
 static void alarm_index(struct status *s, uint32_t number, const struct device *d)
 {
 	const struct knobs *knobs = s->instance->knobs;
-	uint32_t known = iface_table_find(knobs, d->row.ifindex);
+	uint32_t known = iface_table_find(knobs, d->iface.ifindex);
 
 	if ((d->state != DEVICE_HELD && d->state != DEVICE_MOVED) || known == number ||
 	    (!known && knobs->iface_rest == number))
@@ -271,7 +271,7 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 		"'%s' has another index since it was moved, under which its packets are not known: "
 		"a policy that names it does not hold there until the next command that changes "
 		"something, weir apply for instance",
-		d->row.name);
+		d->iface.name);
 }
 
 static void alarm_iface(struct status *s, uint32_t number)
@@ -287,9 +287,9 @@ static void alarm_iface(struct status *s, uint32_t number)
 		alarm_add(s,
 			  "'%s' came with a trial that has run out: everything passes there; weir "
 			  "attach %s",
-			  d->row.name, d->row.name);
+			  d->iface.name, d->iface.name);
 	if (until > s->clock.jiffies)
-		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", d->row.name,
+		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", d->iface.name,
 			  num_format_duration_ms(
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
@@ -305,7 +305,7 @@ static void alarm_macs(struct status *s)
 			  "than when a command last looked: services and reject take no frames to "
 			  "it, and a new member may count as another bond's; weir attach %s looks "
 			  "again",
-			  d->row.name, d->row.name);
+			  d->iface.name, d->iface.name);
 }
 
 static void fill_sets(struct status *s)
@@ -442,7 +442,7 @@ static void add_where(const struct status *s, const char *before, enum reach_wha
 		if (s->devices[n].state == DEVICE_FREE || s->devices[n].state == DEVICE_GONE ||
 		    what_holds(s, n) != what)
 			continue;
-		text_addf(t, "%s %s", first ? before : "", s->devices[n].row.name);
+		text_addf(t, "%s %s", first ? before : "", s->devices[n].iface.name);
 		first = false;
 	}
 }

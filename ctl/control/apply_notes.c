@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Warnings of an apply.
+// Collects the warnings of an apply.
 #include "ctl/control/apply_notes.h"
 
 #include <string.h>

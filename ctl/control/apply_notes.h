@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What an apply tells the operator besides its result: warnings about services, backends and interfaces.
+// The warnings of an apply about services, backends and interfaces.
 #pragma once
 
 #include "ctl/control/apply.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ends a trial: confirms the policy or interfaces that it brought, or goes back to those before.
+// Ends a trial: confirms the policy or interfaces that came with it, or returns to the previous ones.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

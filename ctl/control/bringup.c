@@ -191,7 +191,8 @@ static int find_held(const struct instance *i, const struct link *link, uint32_t
 	*ret = 0;
 	if (code || !number || (code = device_read(i, number, &d, err)))
 		return code;
-	if (d.state == DEVICE_HELD && d.row.state == IFACE_ATTACHED && d.row.ifindex == link->index)
+	if (d.state == DEVICE_HELD && d.iface.state == IFACE_ATTACHED &&
+	    d.iface.ifindex == link->index)
 		*ret = number;
 	return 0;
 }
@@ -259,8 +260,13 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		return code;
 	if (b->trial && !held)
 		commit_bring(b->instance, number);
-	code = attach_interface(b->instance, ifname, link.index, link.driver, mode,
-				fitness_native(&link, mode, &why) ? NULL : &why, ret, err);
+	code = attach_interface(b->instance,
+				&(struct hook_target){
+					.name = ifname,
+					.driver = link.driver,
+					.ifindex = link.index,
+				},
+				mode, fitness_native(&link, mode, &why) ? NULL : &why, ret, err);
 	if (code)
 		return code;
 	if (!b->trial || !ret->changed)

@@ -25,14 +25,17 @@
 #include <stdint.h>
 
 #include "common/words.h"
+#include "ctl/datapath/attach_query.h"
+#include "ctl/datapath/attach_remove.h"
+#include "ctl/datapath/hook.h"
 #include "ctl/datapath/instance.h"
 
 struct attach_result {
 	uint32_t number; // of the interface in the instance
 	bool changed;    // false: it was attached already
 	enum iface_mode mode;
-	bool shared;       // under libxdp's dispatcher
-	char notice[1024]; // why not native, why not shared; "": no notice
+	bool shared;              // under libxdp's dispatcher
+	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 
 // Gives a device its number in the instance before it is attached, so that policies can be told first. A
@@ -44,38 +47,6 @@ int attach_reserve(const struct instance *i, const char *name, uint32_t ifindex,
 // Attaches the root program to a device. AUTO takes native mode, else generic mode with the reason in the
 // notice. unfit: why native mode does not work here although the driver accepts it; NULL: it does. The caller
 // holds the lock. 0, or -errno with err set and no program of ours left there.
-int attach_interface(const struct instance *i, const char *name, uint32_t ifindex,
-		     const char *driver, enum attach_mode mode, const struct err *unfit,
-		     struct attach_result *ret, struct err *err);
-
-// Detaches our program, and no other, from the device of this interface, whatever its name and network
-// namespace are now. It is not an error if the device or the program no longer exists: *ret_was_there tells.
-int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err);
-
-// A program on an interface.
-struct attached {
-	uint32_t prog_id;
-	char name[16];
-	bool ours; // a root program of the instance in question
-};
-#define ATTACHED_MAX 11 // libxdp's dispatcher holds ten
-
-struct attached_list {
-	uint32_t
-		link_prog_id; // the program that the interface shows: dispatcher or single; 0: none
-	enum iface_mode mode;
-	bool shared; // the link shows libxdp's dispatcher
-	size_t n;
-	struct attached at[ATTACHED_MAX];
-};
-
-// The programs on an interface. progs_id: of the instance in question (0: no program is "ours").
-// 0 (also without a program) or -errno with err set.
-int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret, struct err *err);
-
-// Our program among them, or NULL.
-const struct attached *attached_ours(const struct attached_list *list);
-
-// Detaches every root program of the instance that is pinned below FOLDER (any layout version): by its links,
-// and by its progs map in all network namespaces that can be entered. *ret_n counts.
-int attach_remove_all(const char *folder, size_t *ret_n, struct err *err);
+int attach_interface(const struct instance *i, const struct hook_target *target,
+		     enum attach_mode mode, const struct err *unfit, struct attach_result *ret,
+		     struct err *err);

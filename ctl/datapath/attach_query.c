@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Finds out which programs are on an interface, and which of them is ours.
-#include "ctl/datapath/attach.h"
+#include "ctl/datapath/attach_query.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 
 #include "ctl/base/mem.h"
 
-#define ENTRY_NAME "weir_root"
-#define MAPS_MAX   64
+#define ROOT_NAME "weir_root"
+#define MAPS_MAX  64
 
 static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uint32_t map_id)
 {
@@ -46,7 +46,7 @@ static int describe_program(uint32_t id, uint32_t progs_id, struct attached *ret
 		return -errno;
 	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
 	// Only the root program uses the program array. Its name may be missing: libbpf leaves it out where its probe failed.
-	ret->ours = progs_id && (!info.name[0] || !strcmp(info.name, ENTRY_NAME)) &&
+	ret->ours = progs_id && (!info.name[0] || !strcmp(info.name, ROOT_NAME)) &&
 		    uses_map(&info, maps, progs_id);
 	return 0;
 }
@@ -57,24 +57,25 @@ static int add_program(uint32_t id, uint32_t progs_id, struct attached_list *lis
 					    : 0;
 }
 
-// Behind the dispatcher: libxdp knows the programs.
+// Under the dispatcher: libxdp knows the programs.
 static int add_shared(struct xdp_multiprog *mp, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_program *prog = NULL;
-	int code = 0;
+	int code;
 
-	while (!code && (prog = xdp_multiprog__next_prog(prog, mp)))
-		code = add_program(xdp_program__id(prog), progs_id, list);
+	while ((prog = xdp_multiprog__next_prog(prog, mp)))
+		if ((code = add_program(xdp_program__id(prog), progs_id, list)))
+			return code;
 	list->shared = list->n > 0;
-	if (code || list->shared)
-		return code;
-	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs, which there
-	// never is. Ours by itself can be told all the same.
+	if (list->shared)
+		return 0;
+	// libxdp takes a program whose BTF it cannot read for a dispatcher without programs. A dispatcher always
+	// has one, so it is a program alone; ours can be recognised.
 	code = add_program(list->link_prog_id, progs_id, list);
 	return code || attached_ours(list) ? code : -EIO;
 }
 
-// The error of libxdp tells whether the interface's program is not a dispatcher, or could not be read.
+// The errors of libxdp distinguish an interface without a dispatcher from one that it could not read.
 static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);
@@ -90,19 +91,25 @@ static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *li
 	return code;
 }
 
-int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret, struct err *err)
+static int query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
 	int code = bpf_xdp_query((int)ifindex, 0, &opts);
 
-	if (!code) {
-		*ret = (struct attached_list){
-			.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
-			.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
-		};
-		code = ret->link_prog_id ? add_all(ifindex, progs_id, ret) : 0;
-	}
-	return code ? err_system(err, -code, "cannot ask for the XDP programs of interface %u",
+	if (code)
+		return code;
+	*ret = (struct attached_list){
+		.link_prog_id = opts.drv_prog_id ? opts.drv_prog_id : opts.skb_prog_id,
+		.mode = opts.drv_prog_id ? IFACE_NATIVE : IFACE_GENERIC,
+	};
+	return ret->link_prog_id ? add_all(ifindex, progs_id, ret) : 0;
+}
+
+int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret, struct err *err)
+{
+	int code = query(ifindex, progs_id, ret);
+
+	return code ? err_system(err, -code, "cannot read the XDP programs of interface %u",
 				 ifindex)
 		    : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Detaches our program: by its link, or from its device, in whichever network namespace that is now.
-#include "ctl/datapath/attach.h"
+#include "ctl/datapath/attach_remove.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/attach_query.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/hook.h"
@@ -15,7 +16,7 @@
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/netns.h"
 
-// A device that is gone took the program with it; if that cannot be told, it is still there.
+// Without the device the program is gone too. If the kernel does not tell, the device is taken to exist.
 static bool is_gone(uint32_t ifindex)
 {
 	char name[IF_NAMESIZE];
@@ -23,7 +24,7 @@ static bool is_gone(uint32_t ifindex)
 	return !if_indextoname(ifindex, name) && (errno == ENXIO || errno == ENODEV);
 }
 
-// Takes our program off the interface if it is there.
+// Detaches our program from the interface if it is there.
 static int remove_ours(uint32_t ifindex, uint32_t progs_id, bool *ret_was_there, struct err *err)
 {
 	struct attached_list there;
@@ -39,35 +40,42 @@ static int remove_ours(uint32_t ifindex, uint32_t progs_id, bool *ret_was_there,
 	return hook_remove(ifindex, &there, ours->prog_id, err);
 }
 
-struct sweep {
-	uint32_t progs_id, prog_id; // prog_id: only ours on devices that show this program; 0: all
-	size_t n;
+struct removal {
+	uint32_t progs_id, prog_id; // prog_id: only on devices that show this program; 0: on all
+	size_t n;                   // removed so far
 	struct err *err;
 };
 
-static bool is_meant(const struct sweep *s, uint32_t ifindex)
+static bool is_meant(const struct removal *r, uint32_t ifindex)
 {
 	struct attached_list there;
 
-	return !s->prog_id ||
-	       (!attach_query(ifindex, 0, &there, NULL) && there.link_prog_id == s->prog_id);
+	return !r->prog_id ||
+	       (!attach_query(ifindex, 0, &there, NULL) && there.link_prog_id == r->prog_id);
 }
 
-// In the namespace that the caller is in.
-static int sweep_here(void *ctx, const char *netns)
+static int remove_from(struct removal *r, const struct if_nameindex *links)
 {
-	struct sweep *s = ctx;
+	for (size_t n = 0; links && links[n].if_index; n++) {
+		bool there = false;
+		int code = is_meant(r, links[n].if_index)
+				   ? remove_ours(links[n].if_index, r->progs_id, &there, r->err)
+				   : 0;
+
+		r->n += there;
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+// In the present namespace.
+static int remove_here(void *ctx, const char *netns)
+{
 	struct if_nameindex *links = if_nameindex();
-	int code = 0;
+	int code = remove_from(ctx, links);
 
 	(void)netns;
-	for (size_t n = 0; !code && links && links[n].if_index; n++) {
-		bool there = false;
-
-		if (is_meant(s, links[n].if_index))
-			code = remove_ours(links[n].if_index, s->progs_id, &there, s->err);
-		s->n += there;
-	}
 	if (links)
 		if_freenameindex(links);
 	return code;
@@ -80,29 +88,37 @@ static bool exists(uint32_t prog_id)
 	return fd != -ENOENT;
 }
 
+// From the device that shows the program, in this namespace or else in another one.
+static int remove_moved(struct removal *r)
+{
+	int code = remove_here(r, "");
+
+	return code || r->n ? code : netns_visit_others(remove_here, r);
+}
+
 // Without a link: from the device, or from where that has been moved to.
-static int remove_unlinked(const struct instance *i, const struct iface *row, bool *ret_was_there,
+static int remove_unlinked(const struct instance *i, const struct iface *iface, bool *ret_was_there,
 			   struct err *err)
 {
-	struct sweep s = {.progs_id = i->progs_id,
-			  .prog_id = row->shared ? row->dispatcher_id : row->prog_id,
-			  .err = err};
-	int code = remove_ours(row->ifindex, i->progs_id, ret_was_there, err);
+	struct removal r = {
+		.progs_id = i->progs_id,
+		.prog_id = iface->shared ? iface->dispatcher_id : iface->prog_id,
+		.err = err,
+	};
+	int code = remove_ours(iface->ifindex, i->progs_id, ret_was_there, err);
 
-	if (code || *ret_was_there || !s.prog_id || !exists(s.prog_id))
+	if (code || *ret_was_there || !r.prog_id || !exists(r.prog_id))
 		return code;
-	code = sweep_here(&s, "");
-	if (!code && !s.n)
-		code = netns_visit_others(sweep_here, &s);
-	*ret_was_there = s.n > 0;
+	code = remove_moved(&r);
+	*ret_was_there = r.n > 0;
 	return code;
 }
 
-static int clear_number(const struct instance *i, uint32_t number, const struct iface *row,
+static int clear_number(const struct instance *i, uint32_t number, const struct iface *iface,
 			struct err *err)
 {
-	if (iface_table_find(i->knobs, row->ifindex) == number)
-		iface_table_set(i->knobs, row->ifindex, 0);
+	if (iface_table_find(i->knobs, iface->ifindex) == number)
+		iface_table_set(i->knobs, iface->ifindex, 0);
 	i->knobs->bypass_until[number] = 0;
 	commit_unbring(i, number);
 	i->knobs->station[number] = 0;
@@ -112,20 +128,20 @@ static int clear_number(const struct instance *i, uint32_t number, const struct 
 int attach_remove(const struct instance *i, uint32_t number, bool *ret_was_there, struct err *err)
 {
 	struct linked linked = {0};
-	struct iface row;
-	int code = instance_iface_stored(i, number, &row, err);
+	struct iface iface;
+	int code = instance_iface_stored(i, number, &iface, err);
 
 	*ret_was_there = false;
-	if (code || row.state == IFACE_FREE)
+	if (code || iface.state == IFACE_FREE)
 		return code;
-	row.state = IFACE_DETACHING;
-	code = instance_set_iface(i, number, &row, err);
-	if (!code)
-		code = linked_remove(i->folder, number, &linked, err);
+	iface.state = IFACE_DETACHING;
+	if ((code = instance_set_iface(i, number, &iface, err)))
+		return code;
+	code = linked_remove(i->folder, number, &linked, err);
 	*ret_was_there = linked.ifindex != 0;
-	if (!code && !linked.there)
-		code = remove_unlinked(i, &row, ret_was_there, err);
-	return code ? code : clear_number(i, number, &row, err);
+	if (code || (!linked.there && (code = remove_unlinked(i, &iface, ret_was_there, err))))
+		return code;
+	return clear_number(i, number, &iface, err);
 }
 
 static int progs_of(const char *folder, uint32_t *ret, struct err *err)
@@ -143,18 +159,24 @@ static int progs_of(const char *folder, uint32_t *ret, struct err *err)
 	return 0;
 }
 
+// In all namespaces that can be entered.
+static int remove_everywhere(struct removal *r)
+{
+	int code = remove_here(r, "");
+
+	return code ? code : netns_visit_others(remove_here, r);
+}
+
 int attach_remove_all(const char *folder, size_t *ret_n, struct err *err)
 {
-	struct sweep s = {.err = err};
+	struct removal r = {.err = err};
 	size_t linked = 0;
 	int code = linked_remove_all(folder, &linked, err);
 
-	if (!code)
-		code = progs_of(folder, &s.progs_id, err);
-	if (!code)
-		code = sweep_here(&s, "");
-	if (!code)
-		code = netns_visit_others(sweep_here, &s);
-	*ret_n = linked + s.n;
+	*ret_n = linked;
+	if (code || (code = progs_of(folder, &r.progs_id, err)))
+		return code == -ENOENT ? 0 : code;
+	code = remove_everywhere(&r);
+	*ret_n = linked + r.n;
 	return code == -ENOENT ? 0 : code;
 }

@@ -12,8 +12,6 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/datapath/decap_maps.h"
-#include "ctl/datapath/hook.h"
-#include "ctl/datapath/probe.h"
 #include "xdp/decap.skel.h"
 
 static const struct {
@@ -194,90 +192,71 @@ void decap_change_cleanup(struct decap_change *change)
 
 // Attaching
 
-// libxdp loads the program itself: a second one, around the maps of the first.
-static int share_program(const struct decap *d, struct decap_bpf *second)
-{
-	struct decap_maps m = maps_of(d);
-	int code = bpf_map__reuse_fd(second->maps.decap_settings, m.settings);
+// What attach_shared() and attach_alone() need.
+struct decap_attach {
+	const struct decap *program;
+	uint32_t ifindex;
+};
 
-	if (!code)
-		code = bpf_map__reuse_fd(second->maps.decap_here, m.here);
-	if (!code)
-		code = bpf_map__reuse_fd(second->maps.decap_nets, m.nets);
-	return code ? code : bpf_map__reuse_fd(second->maps.decap_counts, m.counts);
+// libxdp loads the program itself: a second one, around the maps of the first.
+static int share_maps(const struct decap *d, const struct decap_bpf *second)
+{
+	const struct decap_maps m = maps_of(d);
+	const struct {
+		struct bpf_map *map;
+		int fd;
+	} maps[] = {
+		{second->maps.decap_settings, m.settings},
+		{second->maps.decap_here, m.here},
+		{second->maps.decap_nets, m.nets},
+		{second->maps.decap_counts, m.counts},
+	};
+
+	for (size_t n = 0; n < ARRAY_SIZE(maps); n++) {
+		int code = bpf_map__reuse_fd(maps[n].map, maps[n].fd);
+
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
-static int attach_shared(const struct decap *d, uint32_t ifindex, enum iface_mode mode)
+static int attach_object(const struct decap_bpf *skel, uint32_t ifindex, enum iface_mode mode)
 {
-	struct decap_bpf *second = open_skeleton(NULL);
-	struct xdp_program *program;
-	int code;
+	struct xdp_program *program = xdp_program__from_bpf_obj(skel->obj, "xdp");
+	int code = (int)libxdp_get_error(program);
 
-	if (!second)
-		return -ENOMEM;
-	code = share_program(d, second);
-	program = code ? NULL : xdp_program__from_bpf_obj(second->obj, "xdp");
-	if (!code && !(code = (int)libxdp_get_error(program))) {
-		code = xdp_program__set_xdp_frags_support(program, true);
-		if (!code)
-			code = hook_attach_shared(program, ifindex, mode);
-		xdp_program__close(program);
-	}
-	decap_bpf__destroy(second);
+	if (code)
+		return code;
+	code = xdp_program__set_xdp_frags_support(program, true);
+	code = code ? code : hook_attach_shared(program, ifindex, mode);
+	xdp_program__close(program);
 	return code;
 }
 
-static int occupied(const struct decap_link *link, const struct attached_list *there,
-		    struct err *err)
+static int attach_shared(void *ctx, enum iface_mode mode, struct err *err)
 {
-	hook_occupied(link->name, there, NULL, err);
-	if (err)
-		err->code = EBUSY;
-	return -EBUSY;
-}
-
-static int attach_in(const struct decap *d, const struct decap_link *link, enum iface_mode mode,
-		     struct err *err)
-{
-	struct attached_list there;
+	const struct decap_attach *a = ctx;
+	CLEANUP_DECAP struct decap *second = mem_new(struct decap);
 	int code;
 
-	if (!attach_shared(d, link->ifindex, mode))
-		return 0;
-	if ((code = attach_query(link->ifindex, 0, &there, err)))
-		return code;
-	if (there.link_prog_id)
-		return occupied(link, &there, err);
-	probe_kernel_said();
-	code = hook_attach_alone(decap_program(d), link->ifindex, mode);
-	return code ? hook_attach_failed(link->name, link->driver, mode, code, err) : 0;
+	if (!(second->skel = open_skeleton(err)))
+		return -ENOMEM;
+	if ((code = share_maps(a->program, second->skel)) ||
+	    (code = attach_object(second->skel, a->ifindex, mode)))
+		return err_system(err, -code, "this kernel refuses libxdp's dispatcher");
+	return 0;
 }
 
-static int attach_by_mode(const struct decap *d, const struct decap_link *link,
-			  enum attach_mode mode, struct decap_result *ret, struct err *err)
+static int attach_alone(void *ctx, enum iface_mode mode)
 {
-	struct err native = {0};
-	int code;
+	const struct decap_attach *a = ctx;
 
-	if (mode == ATTACH_GENERIC)
-		return attach_in(d, link, IFACE_GENERIC, err);
-	code = attach_in(d, link, IFACE_NATIVE, &native);
-	if (!code)
-		return 0;
-	if (mode == ATTACH_NATIVE || native.kind == ERR_REFUSED) {
-		if (err)
-			*err = native;
-		return code;
-	}
-	snprintf(ret->notice, sizeof(ret->notice),
-		 "generic mode, slower: %.200s; the stack may merge packets before they are "
-		 "unwrapped: ethtool -K %.16s gro off",
-		 native.text, link->name);
-	return attach_in(d, link, IFACE_GENERIC, err);
+	return hook_attach_alone(decap_program(a->program), a->ifindex, mode);
 }
 
-// It is there: only what it is told changes.
-static int tell_again(const struct decap_link *link, const struct attached_list *there,
+// The program is attached: only its settings change.
+static int tell_again(const struct hook_target *target, const struct attached_list *there,
 		      const struct decap_maps *m, const struct decap_end *end,
 		      enum attach_mode mode, struct decap_result *ret, struct err *err)
 {
@@ -288,60 +267,63 @@ static int tell_again(const struct decap_link *link, const struct attached_list 
 		return code;
 	if (settings.version != DECAP_VERSION) {
 		err_refused(err, "'%s' has the decapsulating program of another version of Weir",
-			    link->name);
-		err_hint(err, "weir decap %s --off first", link->name);
+			    target->name);
+		err_hint(err, "weir decap %s --off first", target->name);
 		return -EBUSY;
 	}
 	if (mode != ATTACH_AUTO && (mode == ATTACH_NATIVE) != (there->mode == IFACE_NATIVE)) {
-		err_refused(err, "'%s' decapsulates in %s mode already", link->name,
+		err_refused(err, "'%s' already decapsulates in %s mode", target->name,
 			    hook_mode_name(there->mode));
-		err_hint(err, "weir decap %s --off first", link->name);
+		err_hint(err, "weir decap %s --off first", target->name);
 		return -EBUSY;
 	}
 	*ret = (struct decap_result){.mode = there->mode, .shared = there->shared};
 	return decap_maps_tell(m, end, err);
 }
 
-static int attach_fresh(const struct decap_link *link, const struct decap_end *end,
-			enum attach_mode mode, struct decap_result *ret, struct err *err)
+static int attach_new(const struct hook_target *target, const struct decap_end *end,
+		      enum attach_mode mode, struct decap_result *ret, struct err *err)
 {
 	CLEANUP_DECAP struct decap *d = NULL;
 	CLEANUP_DECAP_STATE struct decap_state state = {0};
 	struct decap_result result = {.changed = true};
+	struct decap_attach a = {.ifindex = target->ifindex};
+	const struct hook_program program = {
+		.shared = attach_shared,
+		.alone = attach_alone,
+		.ctx = &a,
+		.can_share = true,
+		.before = "they are unwrapped",
+	};
 	int code = decap_load(end, &d, err);
 
-	if (!code)
-		code = attach_by_mode(d, link, mode, &result, err);
-	if (!code)
-		code = decap_query(link->ifindex, &state, err);
 	if (code)
 		return code;
+	a.program = d;
+	if ((code = hook_attach(target, mode, NULL, &program, result.notice, err)) ||
+	    (code = decap_query(target->ifindex, &state, err)))
+		return code;
 	if (!state.there)
-		return err_system(err, ENOENT, "the program vanished from '%s' at once",
-				  link->name);
+		return err_system(err, ENOENT, "the program on '%s' was removed at once",
+				  target->name);
 	result.mode = state.mode;
 	result.shared = state.shared;
-	if (!result.shared && !result.notice[0])
-		snprintf(result.notice, sizeof(result.notice),
-			 "'%s' is not shared with other XDP programs: this kernel refuses libxdp's "
-			 "dispatcher",
-			 link->name);
 	*ret = result;
 	return 0;
 }
 
-int decap_attach(const struct decap_link *link, const struct decap_end *end, enum attach_mode mode,
-		 struct decap_result *ret, struct err *err)
+int decap_attach(const struct hook_target *target, const struct decap_end *end,
+		 enum attach_mode mode, struct decap_result *ret, struct err *err)
 {
 	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
 	struct attached_list there;
 	uint32_t id;
-	int code = attach_query(link->ifindex, 0, &there, err);
+	int code = attach_query(target->ifindex, 0, &there, err);
 
 	if (code)
 		return code;
-	return find_ours(&there, &id, &m) ? tell_again(link, &there, &m, end, mode, ret, err)
-					  : attach_fresh(link, end, mode, ret, err);
+	return find_ours(&there, &id, &m) ? tell_again(target, &there, &m, end, mode, ret, err)
+					  : attach_new(target, end, mode, ret, err);
 }
 
 // Detaching

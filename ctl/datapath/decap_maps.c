@@ -99,30 +99,39 @@ static struct prefix prefix_from(uint8_t family, const uint32_t *addr, uint32_t 
 	return p;
 }
 
-// One of the two maps as it shall be: keys of one size, each once.
-struct table {
+// The keys of one of the two maps, of one size, each once.
+struct decap_table {
 	int fd;
 	size_t key_size, n;
 	char *keys;
 };
 
-static void table_cleanup(struct table *t)
+static void table_cleanup(struct decap_table *t)
 {
 	free(t->keys);
 }
 #define CLEANUP_TABLE CLEANUP(table_cleanup)
 
-static void table_add(struct table *t, const void *key)
+static struct decap_table table_for(int fd, size_t key_size, size_t max)
+{
+	return (struct decap_table){
+		.fd = fd,
+		.key_size = key_size,
+		.keys = mem_zalloc(max, key_size),
+	};
+}
+
+static void table_add(struct decap_table *t, const void *key)
 {
 	memcpy(t->keys + t->n++ * t->key_size, key, t->key_size);
 }
 
-static const void *table_key(const struct table *t, size_t i)
+static const void *table_key(const struct decap_table *t, size_t i)
 {
 	return t->keys + i * t->key_size;
 }
 
-static bool table_has(const struct table *t, const void *key)
+static bool table_has(const struct decap_table *t, const void *key)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (!memcmp(table_key(t, i), key, t->key_size))
@@ -130,10 +139,10 @@ static bool table_has(const struct table *t, const void *key)
 	return false;
 }
 
-// What is in the map now; keys that come and go meanwhile are there or not.
-static struct table table_read(int fd, size_t key_size, size_t max)
+// The keys in the map now; those that are added or removed meanwhile may be missing or not.
+static struct decap_table table_read(int fd, size_t key_size, size_t max)
 {
-	struct table t = {fd, key_size, 0, mem_zalloc(max, key_size)};
+	struct decap_table t = table_for(fd, key_size, max);
 	const void *last = NULL;
 
 	while (t.n < max && !bpf_map_get_next_key(fd, last, t.keys + t.n * key_size))
@@ -143,10 +152,10 @@ static struct table table_read(int fd, size_t key_size, size_t max)
 
 static int cannot_write(struct err *err)
 {
-	return err_system(err, errno, "cannot tell the decapsulating program what it is to unwrap");
+	return err_system(err, errno, "cannot write the settings of the decapsulating program");
 }
 
-static int table_put(const struct table *t, struct err *err)
+static int table_put(const struct decap_table *t, struct err *err)
 {
 	const uint32_t one = 1;
 
@@ -156,17 +165,24 @@ static int table_put(const struct table *t, struct err *err)
 	return 0;
 }
 
-// The old keys go first only where both together find no room.
-static int table_write(const struct table *t, size_t max, struct err *err)
+static int table_drop(const struct decap_table *old, const struct decap_table *t, struct err *err)
 {
-	CLEANUP_TABLE struct table old = table_read(t->fd, t->key_size, max);
+	for (size_t i = 0; i < old->n; i++)
+		if (!table_has(t, table_key(old, i)) &&
+		    bpf_map_delete_elem(t->fd, table_key(old, i)) && errno != ENOENT)
+			return cannot_write(err);
+	return 0;
+}
+
+// Old keys are removed first only if the map has no room for both.
+static int table_write(const struct decap_table *t, size_t max, struct err *err)
+{
+	CLEANUP_TABLE struct decap_table old = table_read(t->fd, t->key_size, max);
 	int code = old.n + t->n <= max ? table_put(t, err) : 0;
 
-	for (size_t i = 0; !code && i < old.n; i++)
-		if (!table_has(t, table_key(&old, i)) &&
-		    bpf_map_delete_elem(t->fd, table_key(&old, i)) && errno != ENOENT)
-			code = cannot_write(err);
-	return code ? code : table_put(t, err);
+	if (code || (code = table_drop(&old, t, err)))
+		return code;
+	return table_put(t, err);
 }
 
 // Telling
@@ -187,25 +203,23 @@ static int check_room(const struct decap_end *end, struct err *err)
 	size_t hosts = count_hosts(end);
 
 	if (hosts > DECAP_ADDRESSES)
-		return err_refused(err, "this host has %zu addresses, more than %d", hosts,
-				   DECAP_ADDRESSES);
+		return err_refused(err, "this host has more than %d addresses: %zu",
+				   DECAP_ADDRESSES, hosts);
 	if (end->n_here - hosts > DECAP_PREFIXES)
-		return err_refused(err, "this host has %zu local prefixes, more than %d",
-				   end->n_here - hosts, DECAP_PREFIXES);
+		return err_refused(err, "this host has more than %d local prefixes: %zu",
+				   DECAP_PREFIXES, end->n_here - hosts);
 	if (end->n_from > DECAP_PREFIXES)
-		return err_refused(err, "tunnels from %zu prefixes, more than %d", end->n_from,
-				   DECAP_PREFIXES);
+		return err_refused(err, "more than %d prefixes of tunnel sources: %zu",
+				   DECAP_PREFIXES, end->n_from);
 	return 0;
 }
 
 static int write_tables(const struct decap_maps *m, const struct decap_end *end, struct err *err)
 {
-	CLEANUP_TABLE struct table hosts = {
-		m->here, sizeof(struct decap_address), 0,
-		mem_zalloc(end->n_here + 1, sizeof(struct decap_address))};
-	CLEANUP_TABLE struct table nets = {
-		m->nets, sizeof(struct decap_prefix), 0,
-		mem_zalloc(end->n_here + end->n_from + 1, sizeof(struct decap_prefix))};
+	CLEANUP_TABLE struct decap_table hosts =
+		table_for(m->here, sizeof(struct decap_address), end->n_here + 1);
+	CLEANUP_TABLE struct decap_table nets =
+		table_for(m->nets, sizeof(struct decap_prefix), end->n_here + end->n_from + 1);
 	int code;
 
 	for (size_t i = 0; i < end->n_here; i++) {
@@ -236,12 +250,10 @@ int decap_maps_tell(const struct decap_maps *m, const struct decap_end *end, str
 	uint32_t zero = 0;
 	int code = check_room(end, err);
 
+	if (code || (code = write_tables(m, end, err)))
+		return code;
 	if (count_hosts(end) < end->n_here)
 		settings.flags |= DECAP_HERE_NETS;
-	if (!code)
-		code = write_tables(m, end, err);
-	if (code)
-		return code;
 	return bpf_map_update_elem(m->settings, &zero, &settings, BPF_ANY) ? cannot_write(err) : 0;
 }
 
@@ -263,9 +275,9 @@ static int compare_prefixes(const void *a, const void *b)
 
 int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct err *err)
 {
-	CLEANUP_TABLE struct table hosts =
+	CLEANUP_TABLE struct decap_table hosts =
 		table_read(m->here, sizeof(struct decap_address), DECAP_ADDRESSES);
-	CLEANUP_TABLE struct table nets =
+	CLEANUP_TABLE struct decap_table nets =
 		table_read(m->nets, sizeof(struct decap_prefix), NETS_MAX);
 
 	if (m->nets < 0)

@@ -2,11 +2,42 @@
 // The settings and counters of the decapsulating program, through descriptors of its maps.
 #pragma once
 
-#include "ctl/datapath/decap.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/abi.h"
+#include "common/decap.h"
+#include "ctl/base/addr.h"
+#include "ctl/base/err.h"
+
+// Which tunnels end here, and what they may contain.
+struct decap_end {
+	uint16_t port;             // of GUE, host order
+	bool forward;              // inner packets may be for others than this host
+	const struct prefix *here; // addresses of this host, and prefixes that are local as a whole
+	const struct prefix *from; // outer sources that tunnels are accepted from
+	size_t n_here, n_from;
+};
+
+struct decap_state {
+	bool there;
+	bool readable; // of this version of Weir: the rest is filled in
+	enum iface_mode mode;
+	bool shared;
+	uint32_t prog_id;
+	uint16_t port;
+	bool forward;
+	struct prefix *here, *from; // sorted
+	size_t n_here, n_from;
+	struct decap_counter rows[DECAP_ROW_COUNT]; // sums over all CPUs
+};
+void decap_state_cleanup(struct decap_state *state);
+#define CLEANUP_DECAP_STATE CLEANUP(decap_state_cleanup)
 
 struct decap_maps {
 	int settings, here, nets,
-		counts; // -1: not open; nets: also where the program is of another version
+		counts; // -1: not open; nets: or the program is of another version
 };
 
 #define DECAP_NO_MAPS                                                \
@@ -14,15 +45,15 @@ struct decap_maps {
 		.settings = -1, .here = -1, .nets = -1, .counts = -1 \
 	}
 
-// The maps of a program that is loaded. false: they are not those of our program.
+// The maps of a loaded program. false: it is not our program.
 bool decap_maps_of(uint32_t prog_id, struct decap_maps *ret);
 void decap_maps_close(struct decap_maps *m);
 #define CLEANUP_DECAP_MAPS CLEANUP(decap_maps_close)
 
-// New addresses and prefixes come before old ones go. 0 or -errno with err set.
+// Adds new addresses and prefixes before it removes old ones. 0 or -errno with err set.
 int decap_maps_tell(const struct decap_maps *m, const struct decap_end *end, struct err *err);
 int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret, struct err *err);
-// What the program was told, in ret's lists, in order; they are the caller's to free.
+// What the program was told, in the lists of ret, sorted. The caller frees them.
 int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct err *err);
 // Summed over all CPUs.
 int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_ROW_COUNT],

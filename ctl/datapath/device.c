@@ -11,7 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/datapath/attach.h"
+#include "ctl/datapath/attach_query.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/netns.h"
@@ -23,7 +23,7 @@ static bool name_of(uint32_t ifindex, char ret[IF_NAMESIZE])
 
 // ---- a program, wherever it is ------------------------------------------------------------------
 
-struct search {
+struct device_search {
 	uint32_t prog_id; // that the device shows
 	struct device *ret;
 	bool found;
@@ -40,7 +40,7 @@ static int shows(uint32_t ifindex, uint32_t prog_id, bool *ret)
 
 static int search_here(void *ctx, const char *netns)
 {
-	struct search *s = ctx;
+	struct device_search *s = ctx;
 	struct if_nameindex *links = if_nameindex();
 	bool found;
 
@@ -48,7 +48,7 @@ static int search_here(void *ctx, const char *netns)
 		if (shows(links[n].if_index, s->prog_id, &found) || !found)
 			continue;
 		s->found = true;
-		s->ret->row.ifindex = links[n].if_index;
+		s->ret->iface.ifindex = links[n].if_index;
 		snprintf(s->ret->there, sizeof(s->ret->there), "%s", links[n].if_name);
 		snprintf(s->ret->netns, sizeof(s->ret->netns), "%s", netns);
 	}
@@ -64,27 +64,27 @@ static bool exists(uint32_t prog_id)
 	return fd != -ENOENT;
 }
 
-// ---- rows ---------------------------------------------------------------------------------------
+// ---- an element of the table --------------------------------------------------------------------
 
-// Is there a row of that device among the others?
-static bool has_row(const struct instance *i, uint32_t ifindex, uint32_t except)
+// Has the device another number?
+static bool has_number(const struct instance *i, uint32_t ifindex, uint32_t except)
 {
 	uint32_t number = iface_table_find(i->knobs, ifindex);
 
 	return number && number != except;
 }
 
-// Without our program nothing says for sure which device was meant: a device that has both index and name,
-// else the one with the index, unless its name has gone to another device that no row knows: then it is the
-// name that people mean.
-static void refresh_open(const struct instance *i, uint32_t number, struct iface *row)
+// Without our program it is not certain which device was meant: the one with both index and name, else the one with
+// the index, unless its name belongs to another device that is not in the table. Then that is the device that people
+// mean.
+static void refresh_open(const struct instance *i, uint32_t number, struct iface *iface)
 {
 	char name[IF_NAMESIZE];
-	uint32_t named = if_nametoindex(row->name);
+	uint32_t named = if_nametoindex(iface->name);
 
-	if (!name_of(row->ifindex, name) || (named && !has_row(i, named, number)))
+	if (!name_of(iface->ifindex, name) || (named && !has_number(i, named, number)))
 		return;
-	snprintf(row->name, sizeof(row->name), "%s", name);
+	snprintf(iface->name, sizeof(iface->name), "%s", name);
 }
 
 static int is_ours_on(const struct instance *i, uint32_t ifindex, bool *ret, struct err *err)
@@ -93,98 +93,99 @@ static int is_ours_on(const struct instance *i, uint32_t ifindex, bool *ret, str
 	int code = attach_query(ifindex, i->progs_id, &list, err);
 
 	*ret = false;
-	for (size_t n = 0; !code && n < list.n; n++)
-		*ret |= list.at[n].ours;
-	return code;
+	if (code)
+		return code;
+	*ret = attached_ours(&list) != NULL;
+	return 0;
 }
 
-static void refresh_unlinked(const struct instance *i, uint32_t number, struct iface *row)
+static void refresh_unlinked(const struct instance *i, uint32_t number, struct iface *iface)
 {
 	char name[IF_NAMESIZE];
 	bool ours;
 
-	if (!name_of(row->ifindex, name) || !strcmp(name, row->name) ||
-	    is_ours_on(i, row->ifindex, &ours, NULL))
+	if (!name_of(iface->ifindex, name) || !strcmp(name, iface->name) ||
+	    is_ours_on(i, iface->ifindex, &ours, NULL))
 		return;
 	if (ours)
-		snprintf(row->name, sizeof(row->name), "%s", name);
+		snprintf(iface->name, sizeof(iface->name), "%s", name);
 	else
-		refresh_open(i, number, row);
+		refresh_open(i, number, iface);
 }
 
-// Of a row whose link has a device: is that in this namespace? An index without a device is not.
-static int refresh_linked(const struct linked *linked, struct iface *row, bool *ret_here)
+// The link has a device: is that in this namespace? If the index belongs to no device, it is not.
+static int refresh_linked(const struct linked *linked, struct iface *iface, bool *ret_here)
 {
 	char name[IF_NAMESIZE];
 	int code = 0;
 
-	row->ifindex = linked->ifindex;
+	iface->ifindex = linked->ifindex;
 	*ret_here = false;
 	if (name_of(linked->ifindex, name))
 		code = shows(linked->ifindex, linked->prog_id, ret_here);
 	else if (errno != ENXIO && errno != ENODEV)
 		code = -errno;
 	if (*ret_here)
-		snprintf(row->name, sizeof(row->name), "%s", name);
+		snprintf(iface->name, sizeof(iface->name), "%s", name);
 	return code;
 }
 
-// A link that has lost its device says that the device went: whoever has its index now is another one.
-void device_refresh(const struct instance *i, uint32_t number, struct iface *row)
+// A link without a device: the device no longer exists, and another one has its index.
+void device_refresh(const struct instance *i, uint32_t number, struct iface *iface)
 {
 	struct linked linked = {0};
 	char name[IF_NAMESIZE];
 	bool here;
 
-	if (row->linked && linked_read(i->folder, number, &linked, NULL))
+	if (iface->linked && linked_read(i->folder, number, &linked, NULL))
 		return;
-	if (linked.ifindex == row->ifindex && name_of(row->ifindex, name) &&
-	    !strcmp(name, row->name))
-		return; // in all likelihood the same one; device_read() asks for the program
+	if (linked.ifindex == iface->ifindex && name_of(iface->ifindex, name) &&
+	    !strcmp(name, iface->name))
+		return; // very likely the same one; device_read() asks for the program
 	if (linked.ifindex)
-		refresh_linked(&linked, row, &here);
+		refresh_linked(&linked, iface, &here);
 	else if (!linked.there)
-		refresh_unlinked(i, number, row);
+		refresh_unlinked(i, number, iface);
 }
 
 static int read_linked(const struct linked *linked, struct device *ret, struct err *err)
 {
-	struct search search = {.prog_id = linked->prog_id, .ret = ret};
-	struct iface row;
+	struct device_search search = {.prog_id = linked->prog_id, .ret = ret};
+	struct iface iface;
 	bool here;
-	int code = refresh_linked(linked, &ret->row, &here);
+	int code = refresh_linked(linked, &ret->iface, &here);
 
 	if (code)
-		return err_system(err, -code, "cannot ask for the XDP program of '%s'",
-				  ret->row.name);
+		return err_system(err, -code, "cannot read the XDP program of '%s'",
+				  ret->iface.name);
 	ret->state = here ? DEVICE_HELD : DEVICE_MOVED;
-	row = ret->row;
+	iface = ret->iface;
 	if (!here)
 		netns_visit_others(search_here, &search);
-	ret->row = row;
+	ret->iface = iface;
 	return 0;
 }
 
-static int state_without(const struct iface *row, enum device_state *ret, struct err *err)
+static int state_without(const struct iface *iface, enum device_state *ret, struct err *err)
 {
-	uint32_t named = if_nametoindex(row->name);
+	uint32_t named = if_nametoindex(iface->name);
 
 	if (!named && errno != ENODEV && errno != ENXIO)
-		return err_system(err, errno, "cannot look for '%s'", row->name);
-	*ret = !named ? DEVICE_GONE : named == row->ifindex ? DEVICE_OPEN : DEVICE_ANOTHER;
+		return err_system(err, errno, "cannot look up the interface '%s'", iface->name);
+	*ret = !named ? DEVICE_GONE : named == iface->ifindex ? DEVICE_OPEN : DEVICE_ANOTHER;
 	return 0;
 }
 
 // The device may have come back under another index, or be elsewhere.
 static bool find_moved(struct device *d)
 {
-	struct search s = {.prog_id = d->row.shared ? d->row.dispatcher_id : d->row.prog_id,
-			   .ret = d};
+	struct device_search s = {
+		.prog_id = d->iface.shared ? d->iface.dispatcher_id : d->iface.prog_id, .ret = d};
 
 	if (!s.prog_id || !exists(s.prog_id))
 		return false;
 	if (search_here(&s, ""))
-		snprintf(d->row.name, sizeof(d->row.name), "%s", d->there);
+		snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->there);
 	else
 		netns_visit_others(search_here, &s);
 	if (s.found)
@@ -200,10 +201,10 @@ static int read_unlinked(const struct instance *i, uint32_t number, bool cut, st
 	int code;
 
 	if (!cut)
-		refresh_unlinked(i, number, &ret->row);
-	if ((code = state_without(&ret->row, &ret->state, err)))
+		refresh_unlinked(i, number, &ret->iface);
+	if ((code = state_without(&ret->iface, &ret->state, err)))
 		return code;
-	if (ret->state == DEVICE_OPEN && (code = is_ours_on(i, ret->row.ifindex, &ours, err)))
+	if (ret->state == DEVICE_OPEN && (code = is_ours_on(i, ret->iface.ifindex, &ours, err)))
 		return code;
 	if (ours)
 		ret->state = DEVICE_HELD;
@@ -212,60 +213,69 @@ static int read_unlinked(const struct instance *i, uint32_t number, bool cut, st
 	return 0;
 }
 
+static int read_used(const struct instance *i, uint32_t number, struct device *ret, struct err *err)
+{
+	struct linked linked;
+	int code = linked_read(i->folder, number, &linked, err);
+
+	if (code)
+		return code;
+	return linked.ifindex ? read_linked(&linked, ret, err)
+			      : read_unlinked(i, number, linked.there, ret, err);
+}
+
 int device_read(const struct instance *i, uint32_t number, struct device *ret, struct err *err)
 {
 	struct device d = {.state = DEVICE_FREE};
-	struct linked linked = {0};
-	int code = instance_iface_stored(i, number, &d.row, err);
+	int code = instance_iface_stored(i, number, &d.iface, err);
 
-	if (!code && d.row.state != IFACE_FREE)
-		code = linked_read(i->folder, number, &linked, err);
-	if (!code && linked.ifindex)
-		code = read_linked(&linked, &d, err);
-	else if (!code && d.row.state != IFACE_FREE)
-		code = read_unlinked(i, number, linked.there, &d, err);
-	if (!code)
-		*ret = d;
-	return code;
+	if (code || (d.iface.state != IFACE_FREE && (code = read_used(i, number, &d, err))))
+		return code;
+	*ret = d;
+	return 0;
 }
 
 // ---- the table ----------------------------------------------------------------------------------
 
-static int refresh_row(const struct instance *i, uint32_t number, const struct iface *stored,
-		       const struct iface *row, struct err *err)
+static int refresh_table(const struct instance *i, uint32_t number, const struct iface *stored,
+			 const struct iface *iface, struct err *err)
 {
-	if (row->ifindex != stored->ifindex) {
+	if (iface->ifindex != stored->ifindex) {
 		if (iface_table_find(i->knobs, stored->ifindex) == number)
 			iface_table_set(i->knobs, stored->ifindex, 0);
-		// In another namespace it may have the index of one that is here, which then has it.
-		if (!iface_table_find(i->knobs, row->ifindex) &&
-		    iface_table_set(i->knobs, row->ifindex, number))
+		// In another namespace it may have the index of a device that is here; then that keeps the index.
+		if (!iface_table_find(i->knobs, iface->ifindex) &&
+		    iface_table_set(i->knobs, iface->ifindex, number))
 			return err_refused(err, "no room in the interface table for '%s'",
-					   row->name);
+					   iface->name);
 	}
-	return instance_set_iface(i, number, row, err);
+	return instance_set_iface(i, number, iface, err);
 }
 
 int device_sync(const struct instance *i, struct err *err)
 {
-	int code = 0;
-
-	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		struct iface stored;
 		struct device d;
+		int code = instance_iface_stored(i, n, &stored, err);
 
-		code = instance_iface_stored(i, n, &stored, err);
-		if (code || stored.state == IFACE_FREE || device_read(i, n, &d, NULL))
+		if (code)
+			return code;
+		if (stored.state == IFACE_FREE || device_read(i, n, &d, NULL))
 			continue;
-		if (d.row.ifindex != stored.ifindex || strcmp(d.row.name, stored.name) != 0)
-			code = refresh_row(i, n, &stored, &d.row, err);
+		if ((d.iface.ifindex != stored.ifindex || strcmp(d.iface.name, stored.name) != 0) &&
+		    (code = refresh_table(i, n, &stored, &d.iface, err)))
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 const char *device_state_name(enum device_state state)
 {
-	static const char *const names[] = {"free", "held", "moved", "open", "another", "gone"};
+	static const char *const names[] = {
+		[DEVICE_FREE] = "free", [DEVICE_HELD] = "held",       [DEVICE_MOVED] = "moved",
+		[DEVICE_OPEN] = "open", [DEVICE_ANOTHER] = "another", [DEVICE_GONE] = "gone",
+	};
 
 	return names[state];
 }

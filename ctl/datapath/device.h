@@ -19,29 +19,29 @@
 #include "ctl/datapath/instance.h"
 
 enum device_state {
-	DEVICE_FREE,  // no device has this number
-	DEVICE_HELD,  // our program is on it
-	DEVICE_MOVED, // the same, in another network namespace
-	DEVICE_OPEN,  // it is here without our program
-	DEVICE_ANOTHER, // the one that was attached is gone; another device has its name, without our program
-	DEVICE_GONE, // no device
+	DEVICE_FREE,    // no device has this number
+	DEVICE_HELD,    // our program is on it
+	DEVICE_MOVED,   // the same, in another network namespace
+	DEVICE_OPEN,    // it is here without our program
+	DEVICE_ANOTHER, // the device no longer exists; another one has its name, without our program
+	DEVICE_GONE,    // no device
 };
 
 #define DEVICE_NETNS 64
 
 struct device {
 	enum device_state state;
-	struct iface row;         // name and ifindex as they are now
-	char netns[DEVICE_NETNS]; // moved: where to, as -N takes it; "": that is not known
+	struct iface iface;       // name and ifindex as they are now
+	char netns[DEVICE_NETNS]; // moved: to this namespace, for -N; "": not known
 	char there[16];           // moved: its name there
 };
 
-// Asks the kernel. 0, or -errno with err set: it cannot be told.
+// Asks the kernel. 0, or -errno with err set: the kernel does not tell.
 int device_read(const struct instance *i, uint32_t number, struct device *ret, struct err *err);
 
-// A row of the table as it was stored becomes what it is now: the device's present name and ifindex. What
-// cannot be told stays as it was stored.
-void device_refresh(const struct instance *i, uint32_t number, struct iface *row);
+// Updates a stored element of the table with the present name and ifindex of the device. What the kernel does not
+// tell stays as it was stored.
+void device_refresh(const struct instance *i, uint32_t number, struct iface *iface);
 
 // The same for the table itself, and for the datapath, which knows interfaces by their ifindex. The caller
 // holds the lock. 0 or -errno with err set.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who made a generation, of which interfaces and sets it is: pinned beside its parts.
+// The description of a generation, pinned beside its parts: its author, its interfaces and its sets.
 #pragma once
 
 #include <stdint.h>

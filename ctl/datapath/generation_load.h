@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads a policy into the kernel, beside the generation in force: program and tables.
+// Loads a policy into the kernel, program and tables, beside the active generation.
 #pragma once
 
 #include <stdbool.h>

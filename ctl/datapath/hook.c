@@ -11,9 +11,9 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "common/decap.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/datapath/decap.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/probe.h"
 
@@ -43,20 +43,6 @@ int hook_attach_alone(int fd, uint32_t ifindex, enum iface_mode mode)
 			      NULL);
 }
 
-int hook_attach_failed(const char *name, const char *driver, enum iface_mode mode, int code,
-		       struct err *err)
-{
-	const char *said = probe_kernel_said();
-
-	err_system(err, -code, "cannot attach to '%s' in %s mode", name, hook_mode_name(mode));
-	if (said[0])
-		err_hint(err, "%s%s%s: %s", driver[0] ? "driver '" : "", driver,
-			 driver[0] ? "'" : "the kernel says", said);
-	else if (driver[0])
-		err_hint(err, "driver '%s'", driver);
-	return code;
-}
-
 // The instance, if it is one of Weir's, that holds this program.
 static bool find_instance(uint32_t prog_id, char ret[WEIR_NAME_MAX])
 {
@@ -82,26 +68,113 @@ static int hint_removal(const char *name, const struct attached_list *there, str
 	uint32_t link = there->shared ? 0 : linked_holder(there->link_prog_id);
 
 	if (there->n == 1 && !strcmp(there->at[0].name, DECAP_PROGRAM))
-		return err_hint(err, "take it away first: weir decap %s --off", name);
+		return err_hint(err, "remove it first: weir decap %s --off", name);
 	if (there->shared)
-		return err_hint(err, "take it away first: xdp-loader unload -a %s", name);
+		return err_hint(err, "remove it first: xdp-loader unload -a %s", name);
 	if (!link) // "xdp" alone would mean native mode, wherever the driver knows it
-		return err_hint(err, "take it away first: ip link set dev %s %s off", name,
+		return err_hint(err, "remove it first: ip link set dev %s %s off", name,
 				there->mode == IFACE_GENERIC ? "xdpgeneric" : "xdp");
 	if (find_instance(there->link_prog_id, instance))
-		return err_hint(err, "take it away first: weir -n %s detach %s", instance, name);
-	return err_hint(err, "take it away first: bpftool link detach id %u", link);
+		return err_hint(err, "remove it first: weir -n %s detach %s", instance, name);
+	return err_hint(err, "remove it first: bpftool link detach id %u", link);
 }
 
-int hook_occupied(const char *name, const struct attached_list *there, const char *why,
-		  struct err *err)
+static const char *why_apart(const struct hook_program *program, const struct attached_list *there,
+			     const struct err *why)
+{
+	return program->can_share && !there->shared ? "it was attached without libxdp's dispatcher"
+						    : why->text;
+}
+
+// why: the failure of the attempt to share.
+static int occupied(const struct hook_target *target, const struct hook_program *program,
+		    const struct attached_list *there, const struct err *why, struct err *err)
 {
 	err_refused(err,
 		    "'%s' already carries the XDP program '%s' (id %u), and the two cannot "
-		    "share it%s%.200s",
-		    name, there->n ? there->at[0].name : "?", there->link_prog_id,
-		    why ? ": " : " here", why ? why : "");
-	return hint_removal(name, there, err);
+		    "share it: %.200s",
+		    target->name, there->n ? there->at[0].name : "?", there->link_prog_id,
+		    why_apart(program, there, why));
+	return hint_removal(target->name, there, err);
+}
+
+static int attach_failed(const struct hook_target *target, enum iface_mode mode, int code,
+			 struct err *err)
+{
+	const char *said = probe_kernel_said(), *driver = target->driver;
+
+	err_system(err, -code, "cannot attach to '%s' in %s mode", target->name,
+		   hook_mode_name(mode));
+	if (said[0])
+		err_hint(err, "%s%s%s: %s", driver[0] ? "driver '" : "", driver,
+			 driver[0] ? "'" : "the kernel says", said);
+	else if (driver[0])
+		err_hint(err, "driver '%s'", driver);
+	return code;
+}
+
+static void notice_alone(const struct hook_target *target, const struct err *why,
+			 char notice[HOOK_NOTICE])
+{
+	size_t len = strlen(notice);
+
+	snprintf(notice + len, HOOK_NOTICE - len,
+		 "%s'%s' is not shared with other XDP programs: %.200s", len ? "; " : "",
+		 target->name, why->text);
+}
+
+static int attach_in(const struct hook_target *target, enum iface_mode mode,
+		     const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err)
+{
+	struct attached_list there;
+	struct err why = {0};
+	int code = program->shared(program->ctx, mode, &why);
+
+	if (!code)
+		return 0;
+	if ((code = attach_query(target->ifindex, 0, &there, err)))
+		return code;
+	if (there.link_prog_id)
+		return occupied(target, program, &there, &why, err);
+	probe_kernel_said(); // forgets what the kernel said about the attempt to share
+	if ((code = program->alone(program->ctx, mode)))
+		return attach_failed(target, mode, code, err);
+	notice_alone(target, &why, notice);
+	return 0;
+}
+
+static void notice_generic(const struct hook_target *target, const struct hook_program *program,
+			   const struct err *native, char notice[HOOK_NOTICE])
+{
+	bool hint = native->hint[0];
+
+	snprintf(notice, HOOK_NOTICE,
+		 "generic mode, slower: %.200s%s%.300s%s; the stack may merge packets before %s: "
+		 "ethtool -K %.16s gro off",
+		 native->text, hint ? " (" : "", native->hint, hint ? ")" : "", program->before,
+		 target->name);
+}
+
+int hook_attach(const struct hook_target *target, enum attach_mode mode, const struct err *unfit,
+		const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err)
+{
+	struct err native = {0};
+	int code;
+
+	notice[0] = '\0';
+	if (mode == ATTACH_GENERIC)
+		return attach_in(target, IFACE_GENERIC, program, notice, err);
+	if (unfit)
+		native = *unfit;
+	code = unfit ? -unfit->code : attach_in(target, IFACE_NATIVE, program, notice, &native);
+	if (!code)
+		return 0;
+	if (mode == ATTACH_NATIVE || native.kind == ERR_REFUSED) {
+		*err = native;
+		return code;
+	}
+	notice_generic(target, program, &native, notice);
+	return attach_in(target, IFACE_GENERIC, program, notice, err);
 }
 
 static int remove_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
@@ -116,7 +189,7 @@ static int remove_shared(uint32_t ifindex, uint32_t prog_id, enum iface_mode mod
 	return code;
 }
 
-// Only if it is still this one that is there: the kernel compares.
+// Only if it is still there: the kernel compares.
 static int remove_alone(uint32_t ifindex, uint32_t prog_id, enum iface_mode mode)
 {
 	CLEANUP_FD int fd = bpf_prog_get_fd_by_id(prog_id);
@@ -133,6 +206,6 @@ int hook_remove(uint32_t ifindex, const struct attached_list *there, uint32_t pr
 	int code = there->shared ? remove_shared(ifindex, prog_id, there->mode)
 				 : remove_alone(ifindex, prog_id, there->mode);
 
-	return code ? err_system(err, -code, "cannot take the program off interface %u", ifindex)
+	return code ? err_system(err, -code, "cannot detach the program from interface %u", ifindex)
 		    : 0;
 }

@@ -4,29 +4,43 @@
 
 #include <stdint.h>
 
-#include "ctl/datapath/attach.h"
+#include "common/words.h"
+#include "ctl/datapath/attach_query.h"
 
 struct xdp_program;
 
 const char *hook_mode_name(enum iface_mode mode);
 
-// Behind the dispatcher. 0 or -errno.
-int hook_attach_shared(struct xdp_program *program, uint32_t ifindex, enum iface_mode mode);
+struct hook_target {
+	const char *name;   // of the interface
+	const char *driver; // "": unknown
+	uint32_t ifindex;
+};
 
-// Alone, the program of this descriptor; never in the place of another one. 0 or -errno.
+// A program and how it is attached to the target.
+struct hook_program {
+	int (*shared)(void *ctx, enum iface_mode mode,
+		      struct err *err);                // 0, or -errno with err set
+	int (*alone)(void *ctx, enum iface_mode mode); // 0 or -errno
+	void *ctx;
+	bool can_share;     // a failure of `shared` does not come from this kernel or machine
+	const char *before; // which packets may be merged in generic mode: before "Weir sees them"
+};
+
+#define HOOK_NOTICE 1024
+
+// Attaches the program, the same for all: in native mode through libxdp's dispatcher, else alone unless another
+// program is there; in mode auto then in generic mode, likewise. unfit: why native mode does not work here
+// although the driver accepts it; NULL: it does. notice: why not native, why not shared; "": no notice. 0, or
+// -errno with err set (ERR_REFUSED: another program is there).
+int hook_attach(const struct hook_target *target, enum attach_mode mode, const struct err *unfit,
+		const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err);
+
+// Two ways to attach, for the functions of struct hook_program. 0 or -errno. Alone: the program of this descriptor,
+// never in place of another one.
+int hook_attach_shared(struct xdp_program *program, uint32_t ifindex, enum iface_mode mode);
 int hook_attach_alone(int fd, uint32_t ifindex, enum iface_mode mode);
 
-// Why hook_attach_alone failed with `code`, which is returned: what the kernel said since the last
-// probe_kernel_said is the hint. driver: "" when unknown.
-int hook_attach_failed(const char *name, const char *driver, enum iface_mode mode, int code,
-		       struct err *err);
-
-// Says that another program is in the way, and how it goes. why: what came of the attempt to share; NULL:
-// that is not known. ERR_REFUSED.
-int hook_occupied(const char *name, const struct attached_list *there, const char *why,
-		  struct err *err);
-
-// Takes away the program with this number, one of those that are there, and only that. 0, or -errno with
-// err set.
+// Detaches the program with this number, one of those that are there, and no other. 0, or -errno with err set.
 int hook_remove(uint32_t ifindex, const struct attached_list *there, uint32_t prog_id,
 		struct err *err);

@@ -17,12 +17,12 @@
 // 63 random numbers need 4,000 attempts on average, a millisecond.
 #define ATTEMPTS (1u << 20)
 
-struct key {
+struct iface_key {
 	uint32_t ifindex, number;
 };
 
-struct keys {
-	struct key at[WEIR_IFACES];
+struct iface_keys {
+	struct iface_key at[WEIR_IFACES];
 	size_t n;
 };
 
@@ -47,11 +47,16 @@ static uint32_t ifindex_of(uint64_t bucket)
 	return (uint32_t)bucket;
 }
 
+static uint32_t number_of(uint64_t bucket)
+{
+	return (uint32_t)(bucket >> 32);
+}
+
 uint32_t iface_table_find(const struct knobs *knobs, uint32_t ifindex)
 {
 	uint64_t bucket = knobs->iface_buckets[iface_bucket(knobs->iface_hash, ifindex)];
 
-	return ifindex && ifindex_of(bucket) == ifindex ? (uint32_t)(bucket >> 32) : 0;
+	return ifindex && ifindex_of(bucket) == ifindex ? number_of(bucket) : 0;
 }
 
 static void store(__u64 *bucket, uint64_t value)
@@ -59,23 +64,23 @@ static void store(__u64 *bucket, uint64_t value)
 	__atomic_store_n(bucket, value, __ATOMIC_RELEASE);
 }
 
-static int collect(const struct knobs *knobs, const struct key *fresh, struct keys *ret)
+static int collect(const struct knobs *knobs, const struct iface_key *fresh, struct iface_keys *ret)
 {
 	const __u64 *buckets = knobs->iface_buckets + table_in_use(knobs);
 
-	*ret = (struct keys){.at = {*fresh}, .n = 1};
+	*ret = (struct iface_keys){.at = {*fresh}, .n = 1};
 	for (uint32_t s = 0; s < WEIR_IFACE_BUCKETS; s++) {
 		if (!buckets[s])
 			continue;
 		if (ret->n == WEIR_IFACES - 1)
 			return -ENOSPC;
-		ret->at[ret->n++] =
-			(struct key){ifindex_of(buckets[s]), (uint32_t)(buckets[s] >> 32)};
+		ret->at[ret->n++] = (struct iface_key){.ifindex = ifindex_of(buckets[s]),
+						       .number = number_of(buckets[s])};
 	}
 	return 0;
 }
 
-static bool keeps_apart(const struct keys *keys, uint64_t hash)
+static bool keeps_apart(const struct iface_keys *keys, uint64_t hash)
 {
 	uint64_t used[WEIR_IFACE_BUCKETS / 64] = {0};
 
@@ -99,7 +104,7 @@ static uint32_t candidate(uint32_t attempt)
 	return (h ^ h >> 16) | 1;
 }
 
-static int find_hash(const struct keys *keys, uint32_t table, uint64_t *ret)
+static int find_hash(const struct iface_keys *keys, uint32_t table, uint64_t *ret)
 {
 	uint64_t hash = make_hash(MULTIPLIER, table);
 
@@ -124,16 +129,14 @@ static void wait_for_readers(void)
 		nanosleep(&long_enough, NULL);
 }
 
-static int rebuild(struct knobs *knobs, const struct key *fresh)
+static int rebuild(struct knobs *knobs, const struct iface_key *fresh)
 {
 	uint32_t table = table_in_use(knobs) ^ WEIR_IFACE_BUCKETS;
-	struct keys keys;
+	struct iface_keys keys;
 	uint64_t hash;
 	int code = collect(knobs, fresh, &keys);
 
-	if (!code)
-		code = find_hash(&keys, table, &hash);
-	if (code)
+	if (code || (code = find_hash(&keys, table, &hash)))
 		return code;
 	wait_for_readers();
 	memset(knobs->iface_buckets + table, 0, WEIR_IFACE_BUCKETS * sizeof(*knobs->iface_buckets));
@@ -147,7 +150,7 @@ static int rebuild(struct knobs *knobs, const struct key *fresh)
 int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number)
 {
 	__u64 *bucket = &knobs->iface_buckets[iface_bucket(knobs->iface_hash, ifindex)];
-	const struct key fresh = {ifindex, number};
+	const struct iface_key fresh = {.ifindex = ifindex, .number = number};
 
 	if (!number && ifindex_of(*bucket) == ifindex)
 		store(bucket, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Interfaces of an instance, by number and by name, as their devices are called now.
+// The interfaces of an instance, by number and by name, with the present names of their devices.
 #pragma once
 
 #include "ctl/datapath/instance.h"

@@ -23,11 +23,18 @@ static char *path_of(const char *instance_folder, uint32_t number)
 	return mem_printf("%s/links/%u", instance_folder, number);
 }
 
-int linked_attach(const char *folder, uint32_t number, int program, uint32_t ifindex,
-		  enum iface_mode mode, bool *ret_made)
+static int pin_link(int fd, const char *folder, uint32_t number)
 {
 	CLEANUP_FREE char *links = folder_of(folder);
 	CLEANUP_FREE char *path = path_of(folder, number);
+	int code = file_mkdirs(links, 0700, NULL);
+
+	return code ? code : bpf_obj_pin(fd, path);
+}
+
+int linked_attach(const char *folder, uint32_t number, int program, uint32_t ifindex,
+		  enum iface_mode mode, bool *ret_made)
+{
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
 		    .flags = mode == IFACE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
 	CLEANUP_FD int fd = bpf_link_create(program, (int)ifindex, BPF_XDP, &opts);
@@ -36,11 +43,8 @@ int linked_attach(const char *folder, uint32_t number, int program, uint32_t ifi
 	*ret_made = fd >= 0;
 	if (fd < 0)
 		return fd;
-	code = file_mkdirs(links, 0700, NULL);
-	if (!code)
-		code = bpf_obj_pin(fd, path);
-	if (code) // closing would do, but only a moment later
-		bpf_link_detach(fd);
+	if ((code = pin_link(fd, folder, number)))
+		bpf_link_detach(fd); // at once; after a close the kernel detaches it a moment later
 	return code;
 }
 
@@ -52,8 +56,8 @@ static int describe(int fd, struct bpf_link_info *ret)
 	return bpf_obj_get_info_by_fd(fd, ret, &size) ? -errno : 0;
 }
 
-// *ret_fd: of the link, -1 without a pin.
-static int open_pin(const char *path, int *ret_fd, struct linked *ret, struct err *err)
+// *ret_fd: of the link; -1: it is not pinned.
+static int open_link(const char *path, int *ret_fd, struct linked *ret, struct err *err)
 {
 	CLEANUP_FD int fd = bpf_obj_get(path);
 	struct bpf_link_info info;
@@ -62,9 +66,15 @@ static int open_pin(const char *path, int *ret_fd, struct linked *ret, struct er
 	if (code && code != -ENOENT)
 		return err_system(err, -code, "cannot read the link '%s'", path);
 	*ret = (struct linked){0};
-	if (!code)
-		*ret = (struct linked){true, info.xdp.ifindex, info.prog_id};
-	*ret_fd = code ? -1 : TAKE_FD(fd);
+	*ret_fd = -1;
+	if (code)
+		return 0;
+	*ret = (struct linked){
+		.there = true,
+		.ifindex = info.xdp.ifindex,
+		.prog_id = info.prog_id,
+	};
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
@@ -73,20 +83,20 @@ int linked_read(const char *folder, uint32_t number, struct linked *ret, struct 
 	CLEANUP_FREE char *path = path_of(folder, number);
 	CLEANUP_FD int fd = -1;
 
-	return open_pin(path, &fd, ret, err);
+	return open_link(path, &fd, ret, err);
 }
 
-// Cut first: the kernel lets go of a link without pins only a moment later.
+// Detached before the pin is removed: the kernel detaches a link that nothing holds only a moment later.
 static int cut(const char *path, struct linked *ret, struct err *err)
 {
 	CLEANUP_FD int fd = -1;
 	struct linked linked;
-	int code = open_pin(path, &fd, &linked, err);
+	int code = open_link(path, &fd, &linked, err);
 
 	if (code)
 		return code;
 	if (linked.ifindex && (code = bpf_link_detach(fd)))
-		return err_system(err, -code, "cannot take the program off interface %u",
+		return err_system(err, -code, "cannot detach the program from interface %u",
 				  linked.ifindex);
 	if (linked.there && unlink(path))
 		return err_system(err, errno, "cannot remove '%s'", path);
@@ -101,25 +111,35 @@ int linked_remove(const char *folder, uint32_t number, struct linked *ret, struc
 	return cut(path, ret, err);
 }
 
+// Each file of the folder.
+static int cut_all(const char *links, DIR *dir, size_t *ret_n, struct err *err)
+{
+	struct dirent *file;
+
+	while ((file = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf("%s/%s", links, file->d_name);
+		struct linked linked;
+		int code;
+
+		if (file->d_name[0] == '.')
+			continue;
+		if ((code = cut(path, &linked, err)))
+			return code;
+		*ret_n += linked.ifindex != 0;
+	}
+	return 0;
+}
+
 int linked_remove_all(const char *folder, size_t *ret_n, struct err *err)
 {
 	CLEANUP_FREE char *links = folder_of(folder);
 	DIR *dir = opendir(links);
-	struct dirent *file;
-	int code = 0;
+	int code;
 
 	*ret_n = 0;
 	if (!dir)
 		return errno == ENOENT ? 0 : err_system(err, errno, "cannot read '%s'", links);
-	while (!code && (file = readdir(dir))) {
-		CLEANUP_FREE char *path = mem_printf("%s/%s", links, file->d_name);
-		struct linked linked = {0};
-
-		if (file->d_name[0] == '.')
-			continue;
-		code = cut(path, &linked, err);
-		*ret_n += linked.ifindex != 0;
-	}
+	code = cut_all(links, dir, ret_n, err);
 	closedir(dir);
 	return code;
 }

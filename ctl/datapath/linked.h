@@ -14,27 +14,28 @@
 #include "common/limits.h"
 #include "ctl/base/err.h"
 
-// Attaches the program of this descriptor and pins the link; a process that dies in between takes the program
-// with it. 0, or -errno: *ret_made says whether the link was made, and could not be pinned.
+// Attaches the program of this descriptor and pins the link; if the process is killed in between, the kernel detaches
+// the program. 0, or -errno; *ret_made: the link was made, but could not be pinned.
 int linked_attach(const char *folder, uint32_t number, int program, uint32_t ifindex,
 		  enum iface_mode mode, bool *ret_made);
 
 struct linked {
-	bool there;       // the pin is
-	uint32_t ifindex; // of the device in its namespace; 0: it is gone, or the link was cut
+	bool there;       // it is in bpffs
+	uint32_t ifindex; // of the device in its namespace; 0: no device, or the link was detached
 	uint32_t prog_id;
 };
 
-// 0 (also without a pin), or -errno with err set.
+// 0 (also if there is no such link), or -errno with err set.
 int linked_read(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
-// Takes the program off wherever the device is, and the pin away. *ret: what was there. 0, or -errno with err set.
+// Detaches the program, in whichever namespace the device is, and removes the pin. *ret: the link before. 0, or -errno
+// with err set.
 int linked_remove(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
 // All links of the instance in this folder. *ret_n: how many had a device.
 int linked_remove_all(const char *folder, size_t *ret_n, struct err *err);
 
-// The id of the link, whosever it is, that holds this program on a device; 0: none does.
+// The id of the link of any owner that holds this program on a device; 0: no link does.
 uint32_t linked_holder(uint32_t prog_id);
 // Is this program held by a link of the instance in this folder?
 bool linked_holds(const char *folder, uint32_t prog_id);

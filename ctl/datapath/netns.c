@@ -16,28 +16,28 @@
 
 #define NAMED "/run/netns"
 
-struct seen {
+struct netns_seen {
 	dev_t device;
 	ino_t inode;
 };
 
-struct walk {
+struct netns_walk {
 	int (*visit)(void *ctx, const char *name);
 	void *ctx;
-	VEC(struct seen) seen;
+	VEC(struct netns_seen) seen;
 	int code;
 };
 
-static bool is_new(struct walk *w, const struct stat *st)
+static bool is_new(struct netns_walk *w, const struct stat *st)
 {
 	vec_each (&w->seen, one)
 		if (one->device == st->st_dev && one->inode == st->st_ino)
 			return false;
-	vec_push(&w->seen, ((struct seen){st->st_dev, st->st_ino}));
+	vec_push(&w->seen, ((struct netns_seen){.device = st->st_dev, .inode = st->st_ino}));
 	return true;
 }
 
-static void enter(struct walk *w, const char *path, const char *name)
+static void enter(struct netns_walk *w, const char *path, const char *name)
 {
 	struct stat st;
 	CLEANUP_FD int fd = -1;
@@ -49,7 +49,7 @@ static void enter(struct walk *w, const char *path, const char *name)
 		w->code = w->visit(w->ctx, name);
 }
 
-static void each_named(struct walk *w)
+static void each_named(struct netns_walk *w)
 {
 	DIR *dir = opendir(NAMED);
 	struct dirent *file;
@@ -64,7 +64,7 @@ static void each_named(struct walk *w)
 		closedir(dir);
 }
 
-static void each_of_processes(struct walk *w)
+static void each_of_processes(struct netns_walk *w)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *file;
@@ -82,7 +82,7 @@ static void each_of_processes(struct walk *w)
 // Named ones first: their names say more.
 static void *walk(void *arg)
 {
-	struct walk *w = arg;
+	struct netns_walk *w = arg;
 	struct stat own;
 
 	if (!stat("/proc/thread-self/ns/net", &own))
@@ -94,7 +94,7 @@ static void *walk(void *arg)
 
 int netns_visit_others(int (*visit)(void *ctx, const char *name), void *ctx)
 {
-	struct walk w = {.visit = visit, .ctx = ctx};
+	struct netns_walk w = {.visit = visit, .ctx = ctx};
 	pthread_t thread;
 	int code = pthread_create(&thread, NULL, walk, &w);
 

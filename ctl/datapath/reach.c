@@ -18,7 +18,7 @@ static int read_parts(const struct generation *g, struct reach *ret, struct err 
 
 	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata) ||
 	    bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &ret->classes))
-		return err_system(err, errno, "cannot read where the policy holds");
+		return err_system(err, errno, "cannot read on which interfaces the policy holds");
 	ret->empty =
 		!config->rules && !config->services && !config->default_drop && !config->fragments;
 	ret->named = config->named;
@@ -31,11 +31,10 @@ int reach_read(const struct instance *i, uint32_t generation, struct reach *ret,
 	struct reach reach = {.generation = generation};
 	int code = generation_open(i, generation, &g, err);
 
-	if (!code)
-		code = read_parts(g, &reach, err);
-	if (!code)
-		*ret = reach;
-	return code;
+	if (code || (code = read_parts(g, &reach, err)))
+		return code;
+	*ret = reach;
+	return 0;
 }
 
 static int read_now(const struct instance *i, struct reach *ret, struct err *err)
@@ -44,18 +43,18 @@ static int read_now(const struct instance *i, struct reach *ret, struct err *err
 	uint32_t number;
 	int code = commit_in_force(i, &state, &number, err);
 
-	if (!code)
-		code = reach_read(i, number, ret, err);
-	if (!code && state.expired)
+	if (code || (code = reach_read(i, number, ret, err)))
+		return code;
+	if (state.expired)
 		ret->over = state.brought;
-	return code;
+	return 0;
 }
 
 int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
 {
 	int code = -ENOENT;
 
-	// Without the lock an apply may take the pins away between two looks.
+	// Without the lock, an apply may remove the generation in between.
 	for (int tries = 0; code == -ENOENT && tries < 3; tries++) {
 		err_clear(err);
 		code = read_now(i, ret, err);

@@ -19,67 +19,64 @@ struct root_program {
 	struct xdp_program *program;
 };
 
-void root_free(struct root_program *e)
+void root_free(struct root_program *r)
 {
-	if (!e)
+	if (!r)
 		return;
-	if (e->program)
-		xdp_program__close(e->program);
-	root_bpf__destroy(e->skel);
-	free(e);
+	if (r->program)
+		xdp_program__close(r->program);
+	root_bpf__destroy(r->skel);
+	free(r);
 }
 
-void root_cleanup(struct root_program **e)
+void root_cleanup(struct root_program **r)
 {
-	root_free(*e);
+	root_free(*r);
 }
 
-int root_program(struct root_program *e, struct xdp_program **ret, struct err *err)
+static int open_program(struct root_program *r, struct err *err)
 {
-	int code;
+	struct xdp_program *program = xdp_program__from_bpf_obj(r->skel->obj, "xdp");
+	int code = (int)libxdp_get_error(program);
 
-	if (!e->program) {
-		e->program = xdp_program__from_bpf_obj(e->skel->obj, "xdp");
-		if ((code = (int)libxdp_get_error(e->program))) {
-			e->program = NULL;
-			return err_system(err, -code, "libxdp refuses the root program");
-		}
-	}
-	// Meant for the dispatcher; libxdp takes it from the extension again.
-	if ((code = xdp_program__set_xdp_frags_support(e->program, true)))
-		return err_system(err, -code, "libxdp refuses multi-buffer packets");
-	*ret = e->program;
+	if (code)
+		return err_system(err, -code, "libxdp refuses the root program");
+	r->program = program;
 	return 0;
 }
 
-int root_load(struct root_program *e)
+int root_program(struct root_program *r, struct xdp_program **ret, struct err *err)
 {
-	int code = root_bpf__load(e->skel);
+	int code = r->program ? 0 : open_program(r, err);
 
-	return code ? code : bpf_program__fd(e->skel->progs.weir_root);
+	if (code)
+		return code;
+	// For the dispatcher; libxdp removes it from the extension.
+	if ((code = xdp_program__set_xdp_frags_support(r->program, true)))
+		return err_system(err, -code, "libxdp refuses multi-buffer packets");
+	*ret = r->program;
+	return 0;
 }
 
-static int share_maps(struct root_bpf *skel, const struct instance *i)
+int root_load(struct root_program *r)
 {
-	int code = bpf_map__reuse_fd(skel->maps.data_knobs, i->knobs_fd);
+	int code = root_bpf__load(r->skel);
 
-	if (!code)
-		code = bpf_map__reuse_fd(skel->maps.progs, i->progs);
-	return code ? code : bpf_map__reuse_fd(skel->maps.counters, i->counters);
+	return code ? code : bpf_program__fd(r->skel->progs.weir_root);
 }
 
 int root_open(const struct instance *i, struct root_program **ret, struct err *err)
 {
-	CLEANUP(root_cleanup) struct root_program *e = mem_new(struct root_program);
+	CLEANUP(root_cleanup) struct root_program *r = mem_new(struct root_program);
 	int code;
 
-	e->skel = root_bpf__open();
-	if (!e->skel)
+	r->skel = root_bpf__open();
+	if (!r->skel)
 		return err_system(err, errno, "cannot open the root program");
-	bpf_program__set_expected_attach_type(e->skel->progs.weir_root, 0);
-	bpf_program__set_flags(e->skel->progs.weir_root, sharing_flags(i));
-	if ((code = share_maps(e->skel, i)))
+	bpf_program__set_expected_attach_type(r->skel->progs.weir_root, 0);
+	bpf_program__set_flags(r->skel->progs.weir_root, sharing_flags(i));
+	if ((code = instance_share_maps(i, r->skel->obj)))
 		return err_system(err, -code, "cannot share the maps of instance '%s'", i->name);
-	*ret = TAKE_PTR(e);
+	*ret = TAKE_PTR(r);
 	return 0;
 }

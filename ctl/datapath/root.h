@@ -7,12 +7,12 @@
 struct instance;
 struct xdp_program;
 
-// Opens the root program around the instance's maps. Then one of the two loads it.
-struct root_program; // owns the object and libxdp's handle
+// Opens the root program around the maps of the instance. root_program() or root_load() loads it.
+struct root_program; // owns the object and the handle of libxdp
 int root_open(const struct instance *i, struct root_program **ret, struct err *err);
-// For libxdp to load behind its dispatcher, and to attach. *ret is owned by e. 0 or -errno with err set.
-int root_program(struct root_program *e, struct xdp_program **ret, struct err *err);
-// Without libxdp, as a plain XDP program; its descriptor (owned by e) or -errno.
-int root_load(struct root_program *e);
-void root_free(struct root_program *e);
-void root_cleanup(struct root_program **e);
+// For libxdp, which loads it under its dispatcher and attaches it. *ret is owned by r. 0 or -errno with err set.
+int root_program(struct root_program *r, struct xdp_program **ret, struct err *err);
+// Without libxdp, as a plain XDP program; its descriptor (owned by r) or -errno.
+int root_load(struct root_program *r);
+void root_free(struct root_program *r);
+void root_cleanup(struct root_program **r);

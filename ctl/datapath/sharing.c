@@ -27,12 +27,12 @@ static void close_program(struct xdp_program **program)
 		xdp_program__close(*program);
 }
 
-static void close_entry(struct root_bpf **skel)
+static void close_root(struct root_bpf **skel)
 {
 	root_bpf__destroy(*skel);
 }
 
-// The dispatcher with two places, as libxdp makes it where another program is on the interface.
+// The dispatcher for two programs, as libxdp makes it if another program is on the interface.
 static int configure(struct bpf_object *obj)
 {
 	struct xdp_dispatcher_config config = {
@@ -89,8 +89,8 @@ static int load_extension(struct root_bpf *skel, int dispatcher, char *log)
 	return root_bpf__load(skel);
 }
 
-// Do slots that an extension jumps through take a program as sharing_flags has it?
-static int fill_slot(const struct root_bpf *skel)
+// Does a program array that an extension uses accept a program that is loaded with sharing_flags()?
+static int fill_program(const struct root_bpf *skel)
 {
 	static const struct bpf_insn insns[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS},
@@ -98,12 +98,13 @@ static int fill_slot(const struct root_bpf *skel)
 	};
 	CLEANUP_FD int program = bpf_prog_load(BPF_PROG_TYPE_XDP, "weir_probe", "GPL", insns,
 					       ARRAY_SIZE(insns), NULL);
-	uint32_t slot = PROG_ACTIVE;
+	uint32_t which = PROG_ACTIVE;
 
 	if (program < 0)
 		return program;
-	return bpf_map_update_elem(bpf_map__fd(skel->maps.progs), &slot, &program, BPF_ANY) ? -errno
-											    : 0;
+	return bpf_map_update_elem(bpf_map__fd(skel->maps.progs), &which, &program, BPF_ANY)
+		       ? -errno
+		       : 0;
 }
 
 static enum weir_sharing judge(int code, const char *log)
@@ -115,19 +116,24 @@ static enum weir_sharing judge(int code, const char *log)
 	return code == -EPERM ? SHARING_NO_EXTENSIONS : SHARING_REFUSED;
 }
 
+static int try_root(int dispatcher, char *log)
+{
+	CLEANUP(close_root) struct root_bpf *skel = root_bpf__open();
+	int code = skel ? load_extension(skel, dispatcher, log) : -errno;
+
+	return code ? code : fill_program(skel);
+}
+
 static void try_it(struct meta *ret)
 {
 	CLEANUP(close_program) struct xdp_program *dispatcher = NULL;
-	CLEANUP(close_entry) struct root_bpf *skel = NULL;
 	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
 	int fd = -1, code = load_dispatcher(&dispatcher, &fd);
 
-	ret->sharing = SHARING_NO_DISPATCHER;
-	if (!code) {
-		skel = root_bpf__open();
-		code = skel ? load_extension(skel, fd, log) : -errno;
-		if (!code)
-			code = fill_slot(skel);
+	if (code) {
+		ret->sharing = SHARING_NO_DISPATCHER;
+	} else {
+		code = try_root(fd, log);
 		ret->sharing = judge(code, log);
 	}
 	ret->sharing_code = (uint32_t)-code;
@@ -151,8 +157,9 @@ int sharing_check(const struct meta *meta, struct err *err)
 		[SHARING_NO_DISPATCHER] = "libxdp's dispatcher cannot be loaded",
 		[SHARING_NO_EXTENSIONS] =
 			"this kernel allows no extension programs, which libxdp's dispatcher needs",
-		[SHARING_OLD_LIBXDP] = "this kernel wants the dispatcher of libxdp 1.5.5 or later",
-		[SHARING_REFUSED] = "this kernel refuses Weir behind libxdp's dispatcher",
+		[SHARING_OLD_LIBXDP] =
+			"this kernel requires the dispatcher of libxdp 1.5.5 or later",
+		[SHARING_REFUSED] = "this kernel refuses Weir under libxdp's dispatcher",
 	};
 	uint32_t sharing = meta->sharing < ARRAY_SIZE(reasons) ? meta->sharing : SHARING_REFUSED;
 

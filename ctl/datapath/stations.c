@@ -59,7 +59,7 @@ int stations_read(const struct instance *i, struct stations *ret, struct err *er
 
 		if (!first)
 			continue;
-		vec_push(&found, ((struct station){n, first & ~STATION_KNOWN}));
+		vec_push(&found, ((struct station){.number = n, .mac = first & ~STATION_KNOWN}));
 		vec_each (&others, other)
 			if (other->number == n)
 				vec_push(&found, *other);
@@ -124,21 +124,28 @@ static void set_firsts(const struct instance *i, const struct stations *want,
 			set_first(i, n, first[n]);
 }
 
+static bool stays(const struct instance *i, const struct stations *want, const struct station *s)
+{
+	uint64_t first = i->knobs->station[s->number & (WEIR_IFACES - 1)];
+
+	return first != (s->mac | STATION_KNOWN) && has(want, s);
+}
+
 static int drop_others(const struct instance *i, const struct stations *want, struct err *err)
 {
 	CLEANUP_STATIONS struct stations there = {0};
 	int code = read_map(i, &there, err);
 
+	if (code)
+		return code;
 	vec_each (&there, station) {
 		struct station_key key = {.number = station->number, .mac = station->mac};
-		bool stays = i->knobs->station[key.number & (WEIR_IFACES - 1)] !=
-				     (key.mac | STATION_KNOWN) &&
-			     has(want, station);
 
-		if (!code && !stays && bpf_map_delete_elem(i->stations, &key) && errno != ENOENT)
-			code = cannot_write(-errno, err);
+		if (!stays(i, want, station) && bpf_map_delete_elem(i->stations, &key) &&
+		    errno != ENOENT)
+			return cannot_write(-errno, err);
 	}
-	return code;
+	return 0;
 }
 
 int stations_write(const struct instance *i, const struct stations *want, struct err *err)

@@ -153,7 +153,7 @@ def test_the_hint_takes_a_foreign_program_away(pair, weir, mode):
     pair.attach_foreign(mode)
     try:
         said = weir.fails(3, "attach", "near0")
-        pair.link(*re.search(r"take it away first: ip link (.*)\)", said)[1].split())
+        pair.link(*re.search(r"remove it first: ip link (.*)\)", said)[1].split())
         assert pair.xdp_names()["near0"] is None
     finally:
         pair.detach_foreign(mode)

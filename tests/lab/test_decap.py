@@ -175,7 +175,7 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
 def test_generic_is_not_native(pair, weir, backend):
     assert backend
     weir("decap", "near0", *FROM, "--mode", "generic")
-    assert "generic mode already" in weir.fails(3, "decap", "near0", "--mode", "native")
+    assert "already decapsulates in generic mode" in weir.fails(3, "decap", "near0", "--mode", "native")
     assert "weir decap near0 --off" in weir.fails(3, "decap", "near0", "--mode", "native")
     assert pings(pair, 4, 4)
 

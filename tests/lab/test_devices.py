@@ -34,7 +34,7 @@ def test_as_many_interfaces_as_promised_whatever_their_indexes(lab, weir_on):
     run(["ip", "-n", pair.far_netns, "-batch", "-"],
         input="\n".join(f"link set {name} up" for name in names))
     assert len(weir.json("attach", *names)["interfaces"]) == INTERFACES
-    assert "has 63 interfaces already" in weir.fails(3, "attach", "near0")
+    assert "already has 63 interfaces" in weir.fails(3, "attach", "near0")
     weir("block", "192.0.2.7")
     for name in names:
         pair.far_device = name
