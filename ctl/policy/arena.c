@@ -24,7 +24,7 @@ static struct arena_block *add_block(struct arena *p, size_t bytes)
 	struct arena_block *block = mem_zalloc(1, sizeof(*block) + size);
 
 	block->size = size;
-	// A block that is full from the start stands behind the one that still has room.
+	// A block that is full from the start goes after the one that still has room.
 	if (p->blocks && size != BLOCK_BYTES) {
 		block->next = p->blocks->next;
 		p->blocks->next = block;
@@ -42,7 +42,7 @@ void *arena_zalloc(struct arena *p, size_t n, size_t size)
 	void *at;
 
 	if (__builtin_mul_overflow(n, size, &bytes) || bytes > (size_t)-1 / 2)
-		return mem_zalloc(n, size); // which says that there is not so much
+		return mem_zalloc(n, size); // ends the program: there is not so much memory
 	bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
 	if (!block || block->size - block->used < bytes)
 		block = add_block(p, bytes);

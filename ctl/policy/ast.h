@@ -47,7 +47,7 @@ struct ast_item {
 	uint32_t value;     // of resolve: the number of its value, plus one
 	uint8_t kind;       // enum ast_item_kind
 	uint8_t as_address; // AST_WORD: enum ast_word
-	bool negated;       // "not" stands before it
+	bool negated;       // with "not"
 	bool lax, wide;     // AST_FILE
 };
 
@@ -111,7 +111,7 @@ struct ast_rule {
 	struct diag_at at; // the action's word; the name's where there is one
 	uint32_t line;
 	const char *name;     // NULL: none
-	const char *text;     // tokens behind the name joined by one blank, "," closed up
+	const char *text;     // tokens after the name, joined by one blank; no blank before ","
 	const char *identity; // filled by check: the name, else the text, "#2" for its second use
 	bool broken;          // an error was found in it; only its name counts
 	bool always;
@@ -280,7 +280,7 @@ struct ast {
 	VEC(const struct diag_file *) files; // read, in order; [0] is the main file
 	struct index define_index, set_index, service_index, rule_index; // by name, filled by check
 	VEC(uint32_t)
-	set_order; // numbers of sets, each behind those that it names; filled by check
+	set_order; // numbers of sets, each after those that it names; filled by check
 };
 
 struct ast *ast_new(void);

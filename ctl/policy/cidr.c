@@ -41,7 +41,7 @@ static inline bool same_prefix(const struct cidr *a, const struct cidr *b)
 	return a->hi == b->hi && a->lo == b->lo && a->len == b->len;
 }
 
-// Does a stand before b? Of equal prefixes the higher rank comes first.
+// Does a come before b? Of equal prefixes the higher rank comes first.
 static inline bool before(const struct cidr *a, const struct cidr *b)
 {
 	if (a->hi != b->hi)
@@ -247,7 +247,7 @@ struct decision {
 	bool in;
 };
 
-// Calls back for each prefix that decides otherwise than what is around it.
+// Calls back for each prefix that decides differently from the prefix around it.
 typedef void decide_fn(void *ctx, const struct cidr *at, bool in);
 
 static void decide(const struct cidrs *v, bool negated, struct place place, decide_fn *fn,
@@ -256,7 +256,7 @@ static void decide(const struct cidrs *v, bool negated, struct place place, deci
 	struct decision stack[DEPTH + 1] = {0};
 	size_t depth = 0;
 
-	// The complement begins with everything, unless the set decides about everything itself.
+	// The complement begins with all addresses, unless the set itself has a prefix of length 0.
 	if (negated && (!v->n || v->at[0].len)) {
 		stack[++depth].in = true;
 		stack[depth].at.file = place.file;
@@ -322,6 +322,6 @@ void cidr_resolve(const struct cidr_set *s, bool negated, struct arena *arena,
 	decide(&s->v4, negated, ret->place, put4, &at4);
 	decide(&s->v6, negated, ret->place, put6, &at6);
 	ret->empty = !intervals_any(ret);
-	if (ret->empty) // exceptions may take all that there was
+	if (ret->empty) // exceptions may remove everything
 		ret->n4 = ret->n6 = 0;
 }

@@ -22,7 +22,7 @@ void eval_emit(struct eval *e, uint32_t first, uint32_t last)
 		 ((struct reading){.range = range, .negated = e->negated, .item = e->item}));
 }
 
-// The item's place is where the word is written; when that is a definition, the hint says who uses it.
+// The item's place is where the word is written. If that is a definition, the hint tells where it is used.
 void eval_fail(struct eval *e, const char *hint, const char *fmt, ...)
 {
 	CLEANUP(text_free) struct text text = {0}, full = {0};
@@ -125,7 +125,7 @@ static void find_contradiction(struct eval *e)
 	}
 }
 
-// What is left: the words, less the exceptions, or what a negated list leaves of the domain.
+// The result: the words without the exceptions, or the rest of the domain for a negated list.
 void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret)
 {
 	struct ranges out = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The engine for lists of small numbers: it cuts the list into words, a domain reads each of them, and what is left of
-// them and of "not" is ranges.
+// The engine for lists of small numbers: it cuts the list into words, a domain reads each of them, and the words and
+// their "not" become ranges.
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct value { // who asks
 	struct diag *diag;
 	struct expander *expander;
 	const struct resolved *r; // whose interfaces `on` names
-	struct diag_at use; // the field's keyword: a word of a definition is told where it is used
+	struct diag_at use;       // the field's keyword, for errors in definitions
 	// Of ports: the protocols whose names count, and the names.
 	const uint64_t *protos;
 	struct services *services;
@@ -33,7 +33,7 @@ struct domain {           // what the items of a list are
 	const char
 		*expected; // what the parser expects where it is more than the item; NULL: the item
 	const char *keywords[10]; // that are values here
-	uint16_t first, last;     // what "not" leaves something of
+	uint16_t first, last;     // all values, of which "not" leaves the rest
 	// Reads a word: eval_emit or eval_fail. NULL: the list has no numbers.
 	void (*read)(struct eval *e, const char *word);
 	// Adds the text of a number. NULL: decimal.
@@ -67,7 +67,7 @@ void eval_unknown(struct eval *e, enum names_table table, const char *word);
 // A number or FIRST-LAST up to max; false: the word has another form.
 bool eval_span(struct eval *e, const char *word, uint32_t max);
 
-// The steps for those who read their leaves themselves.
+// The steps, for lists that are read twice.
 void eval_leaves(struct eval *e, const struct leaves *leaves);
 void eval_collect(struct eval *e, bool negated, uint16_t first, uint16_t last, struct ranges *ret);
 

@@ -18,7 +18,7 @@ struct interval_merge {
 	struct open stack[DEPTH + 1];
 	size_t depth;
 	address_number next; // first address that is not given out yet
-	bool over;           // there is none
+	bool over;           // no address remains
 };
 
 // Everything from `next` to `last` is decided by the innermost open prefix.

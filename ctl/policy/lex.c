@@ -86,7 +86,7 @@ static bool last_is(const struct lexer *l, enum token_kind kind)
 static void lex_newline(struct lexer *l)
 {
 	const char *start = l->at++;
-	// The caret of "found the end of the line" stands right behind the last word.
+	// The caret of "found the end of the line" is directly after the last word.
 	bool silent = !l->tokens->all.n || last_is(l, TOKEN_COMMA) ||
 		      (last_is(l, TOKEN_END) && vec_last(&l->tokens->all)->newline);
 

@@ -11,7 +11,7 @@
 
 enum token_kind {
 	TOKEN_WORD,
-	TOKEN_STRING, // text is what stands between the quotes
+	TOKEN_STRING, // text is what is between the quotes
 	TOKEN_DEFINE, // $NAME, text is NAME
 	TOKEN_SET,    // @NAME, text is NAME
 	TOKEN_COMMA,
@@ -28,7 +28,7 @@ struct token {
 	const char *text; // of WORD, STRING, DEFINE, SET
 	uint32_t line;    // from 1
 	uint8_t kind;     // enum token_kind
-	bool first;       // nothing but blanks stands before it on its line
+	bool first;       // only blanks precede it on its line
 	bool newline;     // TOKEN_END: a NEWLINE, not ";"
 };
 
@@ -36,8 +36,8 @@ struct tokens {
 	VEC(struct token) all; // the last one is TOKEN_EOF
 };
 
-// Cuts the file; what is no token becomes an error and a TOKEN_BAD. Blanks, comments, and line ends
-// behind a comma or a line end are left out. Texts live in the pool.
+// Cuts the file. What is not a token becomes an error and a TOKEN_BAD. Blanks, comments, and line ends
+// after a comma or another line end are left out. The texts are in the pool.
 void lex(const struct diag_file *file, struct diag *diag, struct arena *arena, struct tokens *ret);
 void tokens_free(struct tokens *t);
 

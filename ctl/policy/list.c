@@ -22,7 +22,7 @@ struct reader {
 };
 
 struct line_words {                // of a line: the first two, and all of them
-	struct word first, second; // second: empty where there is none
+	struct word first, second; // second: may be empty
 	struct word all;
 };
 
@@ -158,7 +158,7 @@ static void add_name(struct reader *r, struct word w)
 	r->l->good++;
 }
 
-// A word that is no prefix: a range, a name, or wrong.
+// A word that is not a prefix: a range, a name, or invalid.
 static void add_other(struct reader *r, struct word w)
 {
 	bool address = addr_looks_like(w.at, w.len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// List files: one address, prefix, range or host name a line, millions of lines.
+// List files: one address, prefix, range or host name per line; files may have millions of lines.
 #pragma once
 
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 #include "ctl/policy/cidr.h"
 
 struct list_options {
-	bool lax;      // bad lines are counted and left out
-	bool wide;     // shorter than /8 or /16 and loopback are let in
+	bool lax;      // bad lines are counted and ignored
+	bool wide;     // prefixes shorter than /8 or /16 and loopback are accepted
 	uint16_t file; // for the places
 };
 
@@ -35,6 +35,6 @@ struct list {
 	struct arena arena;
 };
 
-// Reads the whole text. Without `lax` a file with a bad line is as good as refused: the caller decides.
+// Reads the whole text. Whether a file with bad lines is refused is decided by the caller.
 void list_read(struct list *l, const char *text, size_t len, const struct list_options *options);
 void list_free(struct list *l);

@@ -52,7 +52,7 @@ static const struct number protos[] = {
 	{"pim", 103},         {"vrrp", 112},      {"udplite", 136},     {"dccp", 33},
 };
 
-// The names that nft and the RFCs use; where both families have a thing, one name means both.
+// The names that nft and the RFCs use. Where both families have a type, one name means both.
 static const struct number icmp4[] = {
 	{"echo-reply", 0},           {"destination-unreachable", 3},
 	{"source-quench", 4},        {"redirect", 5},
@@ -231,7 +231,7 @@ int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n)
 	return -ENOENT;
 }
 
-// The words of a table of numbers; `size` is that of one row, whose first member is the name.
+// The words of a table; `size` is that of an element, whose first member is the name.
 struct words {
 	const void *table;
 	size_t n, size;
@@ -279,7 +279,7 @@ const char *names_nearest(enum names_table table, const char *word)
 	return diag_nearest(word, candidates, n);
 }
 
-// Of nft, iptables, pf, ipset and of weir itself; sorted by nothing, asked where a policy is wrong anyway.
+// Words of nft, iptables, pf, ipset and of weir itself. Not sorted: they are looked up only after an error.
 static const struct {
 	const char *word, *statement, *in_rule;
 } foreign[] = {

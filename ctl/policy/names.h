@@ -38,7 +38,7 @@ const char *names_of_flag(uint8_t flag);        // one FLAG_*
 // cs0-7, afXY, ef; 0 or -ENOENT (numbers are not looked at).
 int names_dscp(const char *word, uint8_t *ret);
 
-// The one or two numbers of an ethertype's name ("any" is none); 0 or -ENOENT.
+// The one or two numbers of an ethertype's name ("any" has none); 0 or -ENOENT.
 int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n);
 
 // Words that belong together.
@@ -46,7 +46,7 @@ enum names_table {
 	NAMES_STATEMENTS, // what a line may begin with
 	NAMES_FIELDS,     // fields, conditions and modifiers of a rule
 	NAMES_OPTIONS,    // of a service
-	NAMES_PACKET,     // words of an expect's packet behind the addresses
+	NAMES_PACKET,     // words of an expect's packet after the addresses
 	NAMES_PROTOS,
 	NAMES_ICMP,
 	NAMES_FLAGS,
@@ -58,6 +58,6 @@ bool names_has(enum names_table table, const char *word);
 // The word of the table that is nearest to this one, or NULL.
 const char *names_nearest(enum names_table table, const char *word);
 
-// What a word of another packet filter is called here, in place of a statement or in a rule: "write pass". NULL:
-// no such word.
+// What to write instead of a word of another packet filter, as a statement or in a rule: "write pass". NULL: not such
+// a word.
 const char *names_foreign(const char *word, bool in_rule);

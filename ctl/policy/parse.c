@@ -7,8 +7,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/policy/parser.h"
 
-// To the end of a statement with an error. A line that begins as a statement ends it too, since a
-// brace or a line's end may be what is missing.
+// Skips a statement with an error. A line that begins like a statement ends it too, since a brace or a line end may
+// be missing.
 static void recover(struct parser *p, const struct token *start)
 {
 	while (!parse_is(p, TOKEN_END) && !parse_is(p, TOKEN_EOF) &&
@@ -43,7 +43,7 @@ static void include(struct parser *p)
 	size_t n = 0;
 
 	p->include = NULL;
-	// A path that cannot be read is not an error of syntax: the statement is whole.
+	// A path that cannot be read is not an error of syntax: the statement is complete.
 	if (source_expand(p->source, name->at, name->text, &paths, &n) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)

@@ -22,7 +22,7 @@ static bool ends_item(const struct token *t)
 }
 
 // Can the next token be the word of an item? A keyword that also begins a statement is a value only
-// where the list goes on or ends behind it.
+// if a comma or the end of the line follows.
 static bool at_value(const struct parser *p, const struct domain *domain)
 {
 	if (!parse_is(p, TOKEN_WORD))
@@ -69,7 +69,7 @@ static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
 	return true;
 }
 
-// An item behind its "not".
+// An item, after its "not".
 static bool parse_item(struct parser *p, const struct domain *domain, bool behind_comma,
 		       struct ast_item *item)
 {
@@ -165,7 +165,7 @@ static bool at_element_end(const struct parser *p)
 	       at_newline(p);
 }
 
-// Behind an error: the next element may be right.
+// After an error: the next element may be valid.
 static void skip_element(struct parser *p)
 {
 	while (!at_element_end(p) && !parse_starts_statement(p->at))

@@ -49,7 +49,7 @@ static bool parse_to(struct parser *p, struct ast_rule *rule, const struct token
 	return parse_side(p, rule, t, AST_TO, AST_DPORT);
 }
 
-// Bare: the destination's, and only where no address has been named that it could belong to.
+// Without from or to: the destination's, if no address has been given that it could belong to.
 static bool parse_port(struct parser *p, struct ast_rule *rule, const struct token *t)
 {
 	if (rule->field_at[AST_FROM].file || rule->field_at[AST_TO].file)
@@ -313,7 +313,7 @@ static const char *text_of(struct parser *p, const struct token *from)
 	return arena_strdup(&p->ast->strings, text_get(&t));
 }
 
-// What stays of a rule with an error: its name, so that nobody calls it unknown.
+// Of a rule with an error only the name is kept, so that it is not reported as unknown.
 static void break_rule(struct ast_rule *rule)
 {
 	struct ast_rule left = {
@@ -337,7 +337,7 @@ bool parse_rule(struct parser *p)
 		break_rule(&rule);
 	else
 		rule.text = text_of(p, start);
-	if (p->ast->rules.n > POLICY_RULES) { // said once, nothing more is kept
+	if (p->ast->rules.n > POLICY_RULES) { // reported once; nothing more is kept
 		break_rule(&rule);
 		return true;
 	}

@@ -7,7 +7,7 @@
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
 
-// Each parses what stands behind the option's word, which is passed.
+// Each parses what follows the option's word, which is passed.
 typedef bool option_fn(struct parser *p, struct ast_service *s, const struct token *t);
 
 static bool parse_vip(struct parser *p, struct ast_service *s, const struct token *t)
@@ -239,7 +239,7 @@ static bool parse_check(struct parser *p, struct ast_service *s, const struct to
 
 static const struct {
 	const char *word;
-	enum ast_option option; // AST_OPTIONS: may stand more than once
+	enum ast_option option; // AST_OPTIONS: may be given more than once
 	option_fn *parse;
 } options[] = {
 	{"vip", AST_VIP, parse_vip},
@@ -334,7 +334,7 @@ bool parse_service(struct parser *p)
 	closed = parse_block(p, &s, open);
 	s.broken = s.broken || !closed;
 	p->in_block = false;
-	if (p->ast->services.n > POLICY_SERVICES) { // said once, nothing more is kept
+	if (p->ast->services.n > POLICY_SERVICES) { // reported once; nothing more is kept
 		free_service(&s);
 		return closed;
 	}

@@ -9,7 +9,7 @@
 
 typedef bool statement_fn(struct parser *p);
 
-// Names behind a keyword: "interface eth0, eth1", as one list for the callers to read.
+// Names after a keyword ("interface eth0, eth1") as one list.
 static bool parse_ifnames(struct parser *p, struct ast_list *ret)
 {
 	const struct token *name, *comma = NULL;
@@ -180,7 +180,7 @@ static bool parse_fragments(struct parser *p)
 	return ok;
 }
 
-// malformed, essentials, seed stand once in a policy.
+// malformed, essentials and seed are allowed once in a policy.
 static bool once(struct parser *p, struct ast_setting *setting)
 {
 	const struct token *t = parse_next(p);

@@ -9,7 +9,7 @@
 #include "ctl/policy/names.h"
 #include "ctl/policy/parser.h"
 
-#define SHOWN_MAX 60 // longer words are cut in messages; the caret line shows them
+#define SHOWN_MAX 60 // longer words are cut in messages; the line with the caret shows them
 
 const struct token *parse_next(struct parser *p)
 {
@@ -175,7 +175,7 @@ bool parse_string(struct parser *p, const char *what, const struct token **ret)
 	return true;
 }
 
-// "default accept": its word here, if that is one of the choice.
+// "default accept": the word of Weir for it, if it is one of the choice.
 static const char *choice_hint(const struct parser *p, const struct choice *choice)
 {
 	const char *hint = parse_is(p, TOKEN_WORD) ? names_foreign(p->at->text, false) : NULL;

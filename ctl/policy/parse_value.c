@@ -12,7 +12,7 @@
 
 #define SHOWN_MAX 60
 
-// Says why the next word is no good, by the result of num_parse_*; passes it when it is good.
+// Reports why the next word is invalid, by the result of num_parse_*; passes a valid one.
 static bool judge(struct parser *p, int r, const char *what, const char *form, const char *range)
 {
 	if (r == -ERANGE)
@@ -25,7 +25,7 @@ static bool judge(struct parser *p, int r, const char *what, const char *form, c
 	return true;
 }
 
-// Is the next token a word that may be a value? Keywords are none.
+// Is the next token a word that may be a value? Keywords are not.
 static bool has_value(struct parser *p, const char *what, const char *form)
 {
 	if (parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text))
@@ -152,10 +152,10 @@ bool parse_rate(struct parser *p, bool allow_bits, struct ast_rate *ret)
 	return true;
 }
 
-// The digits behind the dot, one to six, as millionths.
+// The digits after the dot, one to six, as millionths.
 static int parse_fraction(const char *text, size_t len, uint64_t *ret)
 {
-	char digits[8] = "1000000"; // the one in front keeps the zeros that follow the dot
+	char digits[8] = "1000000"; // the leading one keeps the zeros that follow the dot
 	uint64_t n;
 	int r;
 

@@ -39,9 +39,9 @@ bool parse_expected(struct parser *p, const char *what, const char *hint);
 // Queues an error at `at`; returns false.
 __attribute__((format(printf, 4, 5))) bool parse_fail(struct parser *p, struct diag_at at,
 						      const char *hint, const char *fmt, ...);
-// "'log' stands twice in this rule" where *first is a place; else makes `at` that place.
+// "duplicate 'log' in this rule" if *first is a place; else *first becomes the place of the token.
 bool parse_once(struct parser *p, struct diag_at *first, const struct token *t, const char *where);
-// "more than MAX WHATS" when n has reached max; said once.
+// "more than MAX WHATS" when n has reached max.
 bool parse_room(struct parser *p, size_t n, size_t max, struct diag_at at, const char *what);
 
 struct diag_at parse_span(struct diag_at first, struct diag_at last); // from one to the other

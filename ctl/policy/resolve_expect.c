@@ -30,7 +30,7 @@ struct expect_work {
 
 // ---- addresses ------------------------------------------------------------------------------------
 
-// First and last address of each interval; of too many intervals some, spread evenly.
+// First and last address of each interval. Of too many intervals some are taken, evenly spread.
 static size_t pick(const struct intervals *v, uint8_t family, struct addr *ret)
 {
 	size_t n = 0, max = POLICY_EXPECT_PAIRS;
@@ -70,7 +70,7 @@ static const struct resolved_service *service_of(struct resolver *r, const struc
 	return &r->r->services[number];
 }
 
-// The addresses of a set that stands alone, or NULL.
+// The addresses of a set that is the only item, or NULL.
 static const struct resolved_addresses *lone_set(struct resolver *r, const struct leaves *leaves,
 						 bool *ret_broken)
 {
@@ -118,7 +118,7 @@ static void pick_side(struct expect_work *w, const struct ast_list *list, struct
 
 // ---- packets --------------------------------------------------------------------------------------
 
-// False: this protocol or type is not of this family.
+// False: the family does not have this protocol or type.
 static bool set_icmp(const struct expect_work *w, uint8_t family, struct resolved_packet *p)
 {
 	const struct ast_packet *a = &w->ast->packet;
@@ -212,7 +212,7 @@ static void add_ip(struct expect_work *w)
 	pick_side(w, &w->ast->packet.to, to);
 	pairs4 = from->n4 * to->n4;
 	pairs6 = from->n6 * to->n6;
-	// Room that one family does not need is the other's.
+	// One family takes the room that the other does not need.
 	if (pairs4 && pairs6)
 		max = pairs6 < max / 2 ? max - pairs6 : max / 2;
 	add_pairs(w, to, from->v4, from->n4, to->v4, to->n4, max);

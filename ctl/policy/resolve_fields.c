@@ -47,7 +47,7 @@ static void keep_ranges(struct field_work *k, struct ranges *from, struct resolv
 
 // ---- protocols ------------------------------------------------------------------------------------
 
-// What wants certain protocols: ports, flags, types, established.
+// A field that needs certain protocols: ports, flags, types, established.
 struct need {
 	uint64_t bits[4];
 	const char *what; // "ports"
@@ -66,7 +66,7 @@ static void say_protocol(struct field_work *k, const struct need *need, unsigned
 	k->ok = false;
 }
 
-// A protocol that the rule names must have what the rule wants; one that is left over by "not" goes.
+// A protocol that the rule names must have what the field needs; one that only remains after "not" is left out.
 static void demand(struct field_work *k, const struct need *need)
 {
 	struct resolved_bits *proto = &k->ret->proto;

@@ -37,7 +37,7 @@ static bool is_own(struct resolver *r, enum policy_addresses which, struct diag_
 	return false;
 }
 
-// Why an answer is never loaded, or NULL.
+// Why an address of an answer is not loaded, or NULL.
 static const char *refusal(struct resolver *r, struct diag_at at, const struct addr *a)
 {
 	if (addr_is_unspecified(a))
@@ -110,7 +110,7 @@ static int compare_addrs(const void *a, const void *b)
 	return addr_compare(a, b);
 }
 
-// Sorts, and leaves out doubles and what may not be loaded.
+// Sorts, and leaves out duplicates and addresses that must not be loaded.
 static void keep_addresses(struct resolver *r, struct host *h, struct policy_answer *answer)
 {
 	size_t n = 0;
@@ -180,7 +180,7 @@ static void take_answer(struct resolver *r, struct host *h, struct policy_answer
 	warn_families(r, h, answer);
 }
 
-// One warning a list file, not one a name.
+// One warning for a list file, not one for each name.
 static void report_missing(struct resolver *r, const struct policy_answer *answers)
 {
 	CLEANUP_FREE uint32_t *missing = mem_zalloc(r->lists.n, sizeof(*missing));

@@ -21,7 +21,7 @@ static void read_any(struct resolver *r, struct item_value *value)
 	keep(r, value, any, ARRAY_SIZE(any));
 }
 
-// Errors and what is odd are queued. The spelling of an address is its usual one.
+// Queues errors and warnings. Returns the usual spelling of an address.
 static const char *read_address(struct resolver *r, const struct ast_item *item,
 				struct item_value *value, addr_text spelling)
 {
@@ -56,7 +56,7 @@ static const char *read_host(struct resolver *r, const struct ast_item *item,
 
 	value->kind = VALUE_HOST;
 	value->number = INDEX_NONE;
-	value->broken = host_problem(item->word, problem, sizeof(problem)); // check said so
+	value->broken = host_problem(item->word, problem, sizeof(problem)); // check has reported it
 	if (!value->broken)
 		value->number = resolve_add_host(r, item);
 	return value->broken ? item->word : r->hosts.at[value->number].name;
@@ -99,7 +99,7 @@ static const char *read_item(struct resolver *r, const struct ast_item *item,
 	if (item->kind == AST_HOST || item->as_address == AST_NAME)
 		return read_host(r, item, value);
 	value->kind = kinds[item->as_address];
-	// An unbound label: check said so, or it stands alone in a 'to' and has no value.
+	// An unknown label, which check has reported, or a service in 'to', which has no value.
 	value->broken = value->kind == VALUE_NONE;
 	if (item->as_address == AST_ANY)
 		read_any(r, value);

@@ -14,7 +14,7 @@ struct loading {
 	const struct ast_item *item;
 	const char *path;
 	struct list list;
-	enum diag_level level; // of what is wrong with it
+	enum diag_level level; // of its problems
 };
 
 static void report(struct loading *l)
@@ -52,7 +52,7 @@ static void read_text(struct loading *l, const char *text, size_t len, bool lax)
 	list_read(&l->list, text, len, &options);
 }
 
-// Fills l->list; false: the file is refused, and the list's problems say why.
+// Fills l->list; false: the file is refused, and the list's problems have the reason.
 static bool read_file(struct loading *l)
 {
 	const struct source_reader *files = l->r->env->files ? l->r->env->files : &source_system;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Resolves what a service says of itself: options, checks and backends, with their defaults.
+// Resolves the options, checks and backends of a service, with their defaults.
 #include <string.h>
 
 #include "common/limits-policy.h"

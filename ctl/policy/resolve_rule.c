@@ -17,7 +17,7 @@ struct rule_work {
 
 // ---- to SERVICE -------------------------------------------------------------------------------------
 
-// The service that stands alone in this list, or NULL.
+// The service that is the only item of this list, or NULL.
 static const struct resolved_service *service_of(const struct rule_work *w)
 {
 	struct leaves leaves = {0};
@@ -96,7 +96,7 @@ static const struct resolved_addresses *set_of(const struct rule_work *w,
 	return a->kind == RESOLVED_SET ? &w->r->addresses.at[a->index] : NULL;
 }
 
-// Families that the rule's addresses and protocols leave: 1 for IPv4, 2 for IPv6.
+// Families that the addresses and protocols of the rule allow: 1 for IPv4, 2 for IPv6.
 static unsigned families_of(const struct resolved_addresses *s)
 {
 	return s ? (s->n4 ? 1u : 0) | (s->n6 ? 2u : 0) : 3;
@@ -158,7 +158,7 @@ static void find_impossible(struct rule_work *w)
 				  "these types do not exist in the family of the addresses");
 }
 
-// Warns of "not 192.0.2.0/24": it takes all of IPv6, unless another field of the rule excludes IPv6.
+// Warns of "not 192.0.2.0/24": it matches all of IPv6, unless another field of the rule excludes IPv6.
 static void warn_one_family(struct rule_work *w, enum ast_field field, struct resolved_address a,
 			    unsigned others)
 {
@@ -173,7 +173,7 @@ static void warn_one_family(struct rule_work *w, enum ast_field field, struct re
 			     "this list has only IPv6 addresses: 'not' matches every IPv4 packet");
 }
 
-// Does the field's list make values? No: the rule is left alone from here on.
+// False: the list has an error.
 static bool resolve_port_field(struct rule_work *w, enum ast_field field,
 			       struct resolved_ranges *ret)
 {

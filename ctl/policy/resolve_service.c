@@ -23,7 +23,7 @@ static void resolve_vip(struct resolver *r, const struct ast_service *a,
 			   a->name);
 }
 
-// A service takes packets away from the host that has its address, unless the host is one of its backends.
+// A service takes the packets of a host that owns its address, unless the host is one of its backends.
 static void warn_own(struct resolver *r, const struct ast_service *a,
 		     const struct resolved_service *s)
 {
@@ -47,7 +47,7 @@ static void warn_own(struct resolver *r, const struct ast_service *a,
 	}
 }
 
-// The prefixes of `source`; what is no address has been refused by check.
+// The prefixes of `source`; check has refused items that are not addresses.
 static void resolve_source(struct resolver *r, const struct ast_service *a,
 			   struct resolved_service *to)
 {

@@ -7,10 +7,10 @@
 #include "ctl/base/mem.h"
 #include "ctl/policy/resolver.h"
 
-struct build { // a set or list on its way
+struct build { // a set or list that is being built
 	struct resolver *r;
-	struct cidr_set own;        // what its own items say
-	VEC(struct cidr_set) parts; // what sets and files that it names say
+	struct cidr_set own;        // its own items
+	VEC(struct cidr_set) parts; // the sets and files that it names
 	bool fixed, broken;
 };
 
@@ -237,7 +237,7 @@ void resolve_sets(struct resolver *r)
 		vec_push(&r->facts, ((struct address_facts){0}));
 	}
 	r->r->n_sets = r->addresses.n;
-	// Each set behind those that it names; in a loop, which is an error, some come too early.
+	// Each set after those that it names. In a loop, which is an error, some come too early.
 	vec_each (&r->ast->set_order, number)
 		resolve_one_set(r, *number);
 }
@@ -250,7 +250,7 @@ static bool is_everything(const struct resolved_addresses *s)
 	       s->v6[0].in;
 }
 
-// Equal lists are one: this is what they look like, six bytes an item. Allocated.
+// The key by which equal lists are found, six bytes for each item. Allocated.
 static char *key_of(struct resolver *r, const struct leaves *leaves)
 {
 	char *key = mem_zalloc(leaves->all.n * 6 + 2, 1), *at = key;
@@ -292,7 +292,7 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, bool b
 	return number;
 }
 
-// A set that stands alone is used as it is.
+// A set that is the only item is used as it is.
 static struct resolved_address lone_set(const struct resolver *r, const struct ast_item *item)
 {
 	uint32_t number = index_find(&r->ast->set_index, item->word);

@@ -17,7 +17,7 @@ static struct resolved_interface *find_interface(struct resolver *r, const char 
 	return NULL;
 }
 
-// Named again: a union, unless the two say different things.
+// Named again: a union, unless the two have different modes.
 static void merge_interface(struct resolver *r, const struct ast_interface *iface,
 			    struct resolved_interface *known)
 {

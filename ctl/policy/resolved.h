@@ -32,7 +32,7 @@ struct place {         // where something was written
 // ---- address sets -------------------------------------------------------------------------------
 
 // Sorted by (address, len), each prefix once. The longest prefix that contains an address decides by
-// `in`; no prefix: out. Minimal: each prefix decides otherwise than the nearest one around it (the
+// `in`; no prefix: out. Minimal: each prefix decides differently from the nearest one around it (the
 // first level is all `in`). Host bits are zero. Addresses are in host order: compare as numbers.
 struct resolved_prefix4 {
 	uint32_t addr;
@@ -51,7 +51,7 @@ struct resolved_prefix6 {
 };
 
 struct resolved_addresses {
-	const char *name; // of the set; NULL: a list that stands in a rule or service
+	const char *name; // of the set; NULL: a list in a rule or service
 	struct diag_at at;
 	struct place place;
 	bool fixed; // made of written addresses only: it is the same at the next resolve
@@ -152,7 +152,7 @@ struct resolved_log {
 struct resolved_add {
 	bool given, destination;
 	uint32_t dynamic; // index
-	uint64_t for_ms;  // the set's expire where the rule says nothing; 0: never
+	uint64_t for_ms;  // the set's expire if the rule has no `for`; 0: never
 };
 
 #define RULE_TYPE(form, type)                  typedef type form_##form;
@@ -167,8 +167,8 @@ struct resolved_rule {
 	struct place place;
 	uint32_t text_index; // its number among the rules of the text, from 0
 	bool always;
-	bool service;         // none of the text: the packets of a service, to the compiler
-	bool impossible;      // some field is empty: it matches nothing (a warning said so)
+	bool service;         // not of the text: the packets of a service, for the compiler
+	bool impossible;      // some field is empty: it matches nothing (there was a warning)
 	uint8_t action;       // enum policy_action
 	const char *redirect; // interface name
 
@@ -183,25 +183,25 @@ struct resolved_rule {
 
 struct resolved_interface {
 	const char
-		*name; // may end in '*': then it stands for every device that begins so and has no
+		*name; // may end in '*': it then means every device that begins like it and has no
 	// longer match among the interfaces (the exact name first, then longer patterns)
 	struct diag_at at;
 	struct place place;
 	uint8_t mode; // enum attach_mode
 	bool pattern, optional;
 	bool default_drop;
-	struct diag_at default_at; // of the statement that says so; file NULL: none does
+	struct diag_at default_at; // of the statement that sets it; file NULL: no statement does
 	struct place default_place;
 };
 
 struct resolved_file {    // a text that places point into: policy files first, then list files
 	const char *name; // as it is written, seen from the main file's folder
 	bool list;
-	uint64_t entries, skipped; // of a list: good lines; bad lines that `lax` let through
+	uint64_t entries, skipped; // of a list: good lines; bad lines that `lax` ignores
 	bool stale;                // its last good content was used
 };
 
-struct resolved_name { // a host name and what it stands for: addresses that are never loaded are left out
+struct resolved_name { // a host name and its addresses, without those that are never loaded
 	const char *name;
 	struct place place;       // where it was written first
 	const struct addr *addrs; // sorted, each once
@@ -215,7 +215,7 @@ struct resolved {
 
 	struct resolved_interface *interfaces;
 	size_t n_interfaces;
-	bool default_drop; // where no interface says otherwise (and with no interface at all)
+	bool default_drop; // for interfaces without a default of their own, and without any interface
 	struct diag_at default_at;
 	bool malformed_pass;
 	bool essentials_filter;
@@ -245,8 +245,8 @@ void resolved_free(struct resolved *r);
 void resolved_cleanup(struct resolved **r);
 #define CLEANUP_RESOLVED CLEANUP(resolved_cleanup)
 
-// Does the set contain the address, and which prefix says so? ret_place may be NULL; it is set when a
-// prefix decided, also by an exception.
+// Does the set contain the address? *ret_place is the place of the prefix that decides, also of an exception; it is
+// not set if no prefix decides. ret_place may be NULL.
 bool resolved_contains(const struct resolved_addresses *s, const struct addr *a,
 		       struct place *ret_place);
 
@@ -258,7 +258,7 @@ bool resolved_services_meet(const struct resolved *a, const struct resolved_serv
 // ---- expect -------------------------------------------------------------------------------------
 
 struct resolved_packet {
-	uint16_t ethertype; // 0x0800, 0x86dd, or what the line says
+	uint16_t ethertype; // 0x0800, 0x86dd, or that of the line
 	bool ip;            // from here to the last line but one: an IP packet
 	uint8_t proto;
 	struct addr from, to;  // of one family

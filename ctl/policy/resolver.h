@@ -16,7 +16,7 @@
 
 enum value_kind { VALUE_NONE, VALUE_PREFIXES, VALUE_SELF, VALUE_HOST, VALUE_SET, VALUE_FILE };
 
-struct item_value {      // what an item of an address list stands for; equal items share one
+struct item_value {      // the value of an item of an address list; equal items share one
 	uint8_t kind;    // enum value_kind
 	bool broken;     // an error was found in it
 	uint32_t number; // of the host, set or list file
@@ -37,7 +37,7 @@ struct host { // a name of the policy
 	struct diag_at at; // first place: in the policy, for lists that of the file element
 	struct place place;
 	uint32_t list;      // number of the list file that has it, INDEX_NONE: the policy itself
-	bool tolerated;     // in a lax list: no answer is no error
+	bool tolerated;     // in a lax list: no answer is not an error
 	struct addr *addrs; // sorted, filtered
 	size_t n;
 	bool failed; // no answer
@@ -52,8 +52,8 @@ struct set_value {
 };
 
 struct address_facts {
-	uint8_t not_families; // what a list has whose "not" this is; 1: IPv4, 2: IPv6
-	bool broken;          // an error was found in it: what it lacks is no news
+	uint8_t not_families; // families in the list whose "not" this is; 1: IPv4, 2: IPv6
+	bool broken;          // an error was found in it: that it is empty is not reported again
 };
 
 struct resolver {
@@ -82,8 +82,8 @@ struct resolver {
 	VEC(struct resolved_addresses) addresses;
 	VEC(struct address_facts) facts; // about each of them
 	VEC(struct resolved_file) files;
-	size_t prefixes; // made so far
-	bool too_many;   // more than POLICY_PREFIXES, which has been said
+	size_t prefixes; // so far
+	bool too_many;   // more than POLICY_PREFIXES, which has been reported
 };
 
 static inline struct place resolve_at(const struct resolver *r, struct diag_at at, uint32_t line)

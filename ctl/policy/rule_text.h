@@ -10,6 +10,6 @@
 void rule_text(struct text *t, const struct resolved *r, const struct resolved_rule *rule);
 
 // Its conditions alone, in the order in which they are tried: "from @slow, length 0-100, dscp 46, over 10/s". Adds
-// nothing where there are none.
+// nothing for a rule without conditions.
 void rule_text_conditions(struct text *t, const struct resolved *r,
 			  const struct resolved_rule *rule);

@@ -11,7 +11,7 @@
 #include "ctl/policy/names.h"
 #include "ctl/policy/ranges.h"
 
-// Longer lists are only compared for equality: 4096 rules make eight million pairs.
+// Longer lists are compared only for equality: 4096 rules make eight million pairs.
 #define COMPARED_MAX 128
 
 struct family_intervals {
@@ -81,7 +81,7 @@ static bool is_comparable(const struct resolved_addresses *s)
 	return s->fixed && s->n4 + s->n6 <= COMPARED_MAX;
 }
 
-// A cheap answer to most pairs: the sets can be compared by value, or are the same, or there is none.
+// A cheap answer for most pairs: the sets are the same, can be compared by value, or are not restricted at all.
 static bool may_cover(const struct shadow *s, const struct resolved_address *outer,
 		      const struct resolved_address *inner)
 {
@@ -247,7 +247,7 @@ static bool covers(struct shadow *s, const struct shadow_rule *o, const struct s
 	       covers_address(s, &o->rule->to, &i->rule->to);
 }
 
-// Ends the evaluation for every packet that has its fields.
+// Does the rule end the evaluation for every packet that matches its fields?
 static bool is_final(const struct resolved_rule *rule)
 {
 	return rule->action != ACTION_COUNT && !rule->limit.given && !rule->probability.given &&
@@ -277,7 +277,8 @@ static void compare(struct shadow *s, struct diag *diag)
 		if (by < n)
 			warn(diag, rule.rule, finals[by].rule);
 		else if (is_final(rule.rule))
-			finals[n++] = rule; // what a shadowed rule covers, its shadow covers too
+			finals[n++] =
+				rule; // what a covered rule covers, the rule that covers it covers too
 	}
 	free(finals);
 }

@@ -178,7 +178,7 @@ static void number(struct compilation *c)
 	number_rows(&c->rows, c->tables.fields.at, c->tables.fields.n, list, SPACES);
 }
 
-struct found { // what a family's part of struct policy_side says
+struct found { // the part of a family in struct policy_side
 	bool trie, lines;
 	policy_row none;
 	uint32_t direct, first, count;
@@ -232,7 +232,7 @@ static void build_side(struct compilation *c, int first)
 
 static void fill_fragments(const struct resolved *r, struct policy_config *config)
 {
-	// One of IPv6 counts as every protocol: what any says of dropping holds, else what any says of passing.
+	// A later fragment of IPv6 may be of any protocol: it is dropped if any protocol drops, else passed if any passes.
 	config->treatment6 = TREAT_FILTER;
 	for (int proto = 0; proto < 256; proto++) {
 		uint8_t t = config->treatment[proto] = r->fragments[proto];
@@ -300,7 +300,7 @@ static void compilation_free(struct compilation *c)
 
 // ---- services -----------------------------------------------------------------------------------
 
-// What a rule would say that a service's packets satisfy.
+// The rule that the packets of a service would satisfy.
 static struct resolved_rule member_rule(const struct resolved_service *s)
 {
 	return (struct resolved_rule){

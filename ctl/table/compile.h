@@ -16,6 +16,6 @@ struct compile_options {
 };
 
 // 0, or -EINVAL with errors queued in d at the place in the policy that causes them: services of a mode that is
-// not there yet, rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
+// not supported yet, rows beyond rows_max (naming the sets with the most combinations). *ret is owned by the caller.
 int compile(const struct resolved *r, const struct compile_options *options, struct diag *d,
 	    struct image **ret);

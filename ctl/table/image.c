@@ -61,7 +61,7 @@ static uint64_t load64(const uint8_t *bytes)
 	return n;
 }
 
-// hi, lo: what is left of the address behind the bits of the direct table.
+// hi, lo: the rest of the address after the bits of the direct table.
 static policy_row trie_walk(const struct image *i, uint32_t next, uint64_t hi, uint64_t lo,
 			    int depth)
 {

@@ -117,16 +117,16 @@ static void plan_slots(struct plan *p, const struct turn *t)
 	struct ring_rules rules = lb_service_rules(t->s, p->o->now, p->o->hz);
 	uint64_t *slots = p->b->slots + t->s->first_slot;
 
-	if (t->goes_on)
+	if (t->continues)
 		inherit_slots(p, t);
 	if (!lb_ring_fill(p->b, t->s, &ring)) {
 		lb_plan_warn_no_backend(p->diag, t->from, has_owner(slots, t->s->size));
 		return;
 	}
 	lb_plan_warn_share(p->diag, t->from, &ring);
-	if (t->goes_on)
+	if (t->continues)
 		ring_change(slots, ring.owners, t->s->size, &rules);
-	for (uint32_t i = 0; !t->goes_on && i < t->s->size; i++)
+	for (uint32_t i = 0; !t->continues && i < t->s->size; i++)
 		slots[i] = slot_pack(ring.owners[i], BACKEND_NONE, 0);
 }
 
@@ -139,13 +139,13 @@ static void plan_service(struct plan *p, const struct resolved_service *from)
 	*t.s = described(p, from);
 	p->b->n_slots += t.s->size;
 	t.was = lb_state_find(&p->running, t.s->name);
-	t.goes_on = t.was && !lb_plan_moves_all(t.s, t.was);
-	if (t.was && !t.goes_on && !p->o->force) {
+	t.continues = t.was && !lb_plan_moves_all(t.s, t.was);
+	if (t.was && !t.continues && !p->o->force) {
 		lb_plan_refuse(p->diag, from, t.s, t.was);
 		p->failed = true;
 		return;
 	}
-	if (t.goes_on)
+	if (t.continues)
 		inherit(p, &t);
 	else
 		t.s->row = lb_plan_number(p, from);
@@ -153,7 +153,7 @@ static void plan_service(struct plan *p, const struct resolved_service *from)
 	if (p->full)
 		return;
 	plan_slots(p, &t);
-	if (t.goes_on)
+	if (t.continues)
 		lb_plan_gone(p, &t);
 }
 
@@ -172,7 +172,7 @@ static struct lb_state *with_room(const struct resolved *r, const struct lb_stat
 	return b;
 }
 
-// The running balancer with what the hand set ended where its time has come, and nothing else copied.
+// A copy of the running balancer without the overrides that have expired.
 static struct lb_member *expired(struct plan *p)
 {
 	size_t bytes = p->running.n_members * sizeof(*p->running.members);

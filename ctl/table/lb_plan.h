@@ -20,7 +20,7 @@ struct turn {
 	const struct resolved_service *from;
 	struct lb_service *s;
 	const struct lb_service *was; // of this name
-	bool goes_on;                 // continues the running one
+	bool continues;               // the running one
 	struct lb_ids named;          // numbers of the policy's members
 };
 

@@ -141,7 +141,7 @@ void lb_plan_members(struct plan *p, struct turn *t)
 		if (!was || was->gone)
 			lb_member_take_override(&m, t->s->name, p->o->overrides, p->o->n_overrides,
 						p->o->wall_s);
-		m.id = was && t->goes_on ? was->id : lb_plan_number(p, t->from);
+		m.id = was && t->continues ? was->id : lb_plan_number(p, t->from);
 		lb_ids_add(&t->named, m.id);
 		add_member(p, t, &m);
 	}
