@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct decap_prefix) == 24, "layout");
 
 /* X(SYMBOL, "name", what happens, "what it means"). Packets that are no tunnel are not counted. */
 /* clang-format off */
-#define DECAP_ROWS(X) \
+#define DECAP_REASONS(X) \
 	X(STRIP_4IN4, "4in4", STRIP, "IPv4 in IPv4") \
 	X(STRIP_6IN4, "6in4", STRIP, "IPv6 in IPv4") \
 	X(STRIP_4IN6, "4in6", STRIP, "IPv4 in IPv6") \
@@ -72,16 +72,16 @@ _Static_assert(sizeof(struct decap_prefix) == 24, "layout");
 	X(DROP_INTERNAL, "internal", DROP, "what cannot fail has failed: report it")
 /* clang-format on */
 
-enum decap_row {
+enum decap_reason {
 #define X(symbol, name, effect, text) DECAP_##symbol,
-	DECAP_ROWS(X)
+	DECAP_REASONS(X)
 #undef X
-		DECAP_ROW_COUNT,
+		DECAP_REASON_COUNT,
 };
 
 #define DECAP_DROP_FIRST DECAP_DROP_VERSION
 
-/* A row of the per-CPU array. */
+/* A value of the per-CPU array. */
 struct decap_counter {
 	__u64 packets;
 	__u64 bytes; /* of the outer IP packet */

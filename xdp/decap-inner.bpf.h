@@ -104,15 +104,15 @@ static __always_inline int find_inner(struct xdp_md *ctx, const struct packet *p
 
 /* The inner header, if it is in the packet and in its first buffer. */
 static __always_inline void *inner_header(const struct xdp_md *ctx, const struct inner *in,
-					  __u32 size, int *ret_row)
+					  __u32 size, int *ret_reason)
 {
 	__u32 offset = in->offset;
 	void *header = NULL;
 
 	if (in->room < size)
-		*ret_row = DECAP_DROP_SHORT;
+		*ret_reason = DECAP_DROP_SHORT;
 	else if (offset > L4_OFFSET_MAX || !(header = header_at(ctx, offset, size)))
-		*ret_row = DECAP_DROP_SPLIT;
+		*ret_reason = DECAP_DROP_SPLIT;
 	return header;
 }
 
@@ -187,25 +187,25 @@ static __always_inline int write_ecn6(struct ipv6hdr *ip, __u8 outer)
 static __always_inline int check_inner(struct xdp_md *ctx, const struct packet *pkt,
 				       struct inner *in)
 {
-	int row = GO_ON;
+	int reason = GO_ON;
 	__u8 ecn = 0;
 	struct ipv6hdr *ip6;
 	struct iphdr *ip4;
 
-	if ((row = outer_ecn(ctx, pkt, &ecn)) != GO_ON)
-		return row;
+	if ((reason = outer_ecn(ctx, pkt, &ecn)) != GO_ON)
+		return reason;
 	if (in->family == 4) {
-		if (!(ip4 = inner_header(ctx, in, sizeof(*ip4), &row)))
-			return row;
+		if (!(ip4 = inner_header(ctx, in, sizeof(*ip4), &reason)))
+			return reason;
 		in->dst[0] = ip4->daddr;
-		row = check_inner4(ip4, in->room);
-		return row == GO_ON ? write_ecn4(ip4, ecn) : row;
+		reason = check_inner4(ip4, in->room);
+		return reason == GO_ON ? write_ecn4(ip4, ecn) : reason;
 	}
-	if (!(ip6 = inner_header(ctx, in, sizeof(*ip6), &row)))
-		return row;
+	if (!(ip6 = inner_header(ctx, in, sizeof(*ip6), &reason)))
+		return reason;
 	__builtin_memcpy(in->dst, &ip6->daddr, sizeof(in->dst));
-	row = check_inner6(ip6, in->room);
-	return row == GO_ON ? write_ecn6(ip6, ecn) : row;
+	reason = check_inner6(ip6, in->room);
+	return reason == GO_ON ? write_ecn6(ip6, ecn) : reason;
 }
 
 #define MAC_WORDS 3
@@ -248,16 +248,16 @@ static __always_inline int l2_write(const struct xdp_md *ctx, const struct l2 *l
 static __always_inline int strip(struct xdp_md *ctx, const struct packet *pkt,
 				 const struct inner *in)
 {
-	int row, words = MAC_WORDS + pkt->tags;
+	int reason, words = MAC_WORDS + pkt->tags;
 	struct l2 l2 = {};
 	__be16 *type;
 
-	if ((row = l2_read(ctx, &l2, words)) != GO_ON)
-		return row;
+	if ((reason = l2_read(ctx, &l2, words)) != GO_ON)
+		return reason;
 	if (bpf_xdp_adjust_head(ctx, in->offset - pkt->l3_offset))
 		return DECAP_DROP_INTERNAL;
-	if ((row = l2_write(ctx, &l2, words)) != GO_ON)
-		return row;
+	if ((reason = l2_write(ctx, &l2, words)) != GO_ON)
+		return reason;
 	type = header_at(ctx, words * 4 & L3_OFFSET_MAX, sizeof(*type));
 	if (!type)
 		return DECAP_DROP_INTERNAL;
@@ -265,7 +265,7 @@ static __always_inline int strip(struct xdp_md *ctx, const struct packet *pkt,
 	return GO_ON;
 }
 
-static __always_inline int stripped_row(const struct packet *pkt, const struct inner *in)
+static __always_inline int stripped_reason(const struct packet *pkt, const struct inner *in)
 {
 	if (in->gue)
 		return DECAP_STRIP_GUE;

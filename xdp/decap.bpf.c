@@ -43,14 +43,14 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, DECAP_ROW_COUNT);
+	__uint(max_entries, DECAP_REASON_COUNT);
 	__type(key, __u32);
 	__type(value, struct decap_counter);
 } decap_counts SEC(".maps");
 
-static __always_inline void count_row(__u32 row, __u32 bytes)
+static __always_inline void count_reason(__u32 reason, __u32 bytes)
 {
-	struct decap_counter *counter = bpf_map_lookup_elem(&decap_counts, &row);
+	struct decap_counter *counter = bpf_map_lookup_elem(&decap_counts, &reason);
 
 	if (counter) {
 		counter->packets++;
@@ -125,33 +125,33 @@ static __always_inline int check_outer(struct xdp_md *ctx, struct packet *pkt)
 static __always_inline int decap(struct xdp_md *ctx, struct packet *pkt)
 {
 	struct inner in = {};
-	int row;
+	int reason;
 
-	if ((row = check_outer(ctx, pkt)) != GO_ON)
-		return row;
-	if ((row = find_inner(ctx, pkt, &in)) != GO_ON)
-		return row;
-	if ((row = check_inner(ctx, pkt, &in)) != GO_ON)
-		return row;
-	if ((row = check_target(&in)) != GO_ON)
-		return row;
-	if ((row = strip(ctx, pkt, &in)) != GO_ON)
-		return row;
-	return stripped_row(pkt, &in);
+	if ((reason = check_outer(ctx, pkt)) != GO_ON)
+		return reason;
+	if ((reason = find_inner(ctx, pkt, &in)) != GO_ON)
+		return reason;
+	if ((reason = check_inner(ctx, pkt, &in)) != GO_ON)
+		return reason;
+	if ((reason = check_target(&in)) != GO_ON)
+		return reason;
+	if ((reason = strip(ctx, pkt, &in)) != GO_ON)
+		return reason;
+	return stripped_reason(pkt, &in);
 }
 
 SEC("xdp")
 int weir_decap(struct xdp_md *ctx)
 {
 	struct packet pkt = {};
-	int row;
+	int reason;
 
 	/* What is malformed outside is for the stack to judge. */
 	if (parse(ctx, &pkt) != GO_ON || !is_tunnel(&pkt))
 		return XDP_PASS;
-	row = decap(ctx, &pkt);
-	count_row(row, pkt.length);
-	return row >= DECAP_DROP_FIRST ? XDP_DROP : XDP_PASS;
+	reason = decap(ctx, &pkt);
+	count_reason(reason, pkt.length);
+	return reason >= DECAP_DROP_FIRST ? XDP_DROP : XDP_PASS;
 }
 
 char _license[] SEC("license") = "GPL";

@@ -43,15 +43,15 @@ static void addresses_cleanup(struct addresses *a)
 static void show_counters(struct out *o, const struct decap_state *state, bool json)
 {
 	out_table(o, "counters");
-	for (enum decap_row row = 0; row < DECAP_ROW_COUNT; row++) {
-		if (!state->rows[row].packets && !json)
+	for (enum decap_reason r = 0; r < DECAP_REASON_COUNT; r++) {
+		if (!state->counters[r].packets && !json)
 			continue;
 		out_row(o);
-		out_cell(o, "verdict", "VERDICT", decap_row_effect(row));
-		out_cell(o, "reason", "REASON", decap_row_name(row));
-		out_cell_u64(o, "packets", "PACKETS", state->rows[row].packets);
-		out_cell_u64(o, "bytes", "BYTES", state->rows[row].bytes);
-		out_cell(o, NULL, "MEANING", decap_row_text(row));
+		out_cell(o, "verdict", "VERDICT", decap_reason_effect(r));
+		out_cell(o, "reason", "REASON", decap_reason_name(r));
+		out_cell_u64(o, "packets", "PACKETS", state->counters[r].packets);
+		out_cell_u64(o, "bytes", "BYTES", state->counters[r].bytes);
+		out_cell(o, NULL, "MEANING", decap_reason_text(r));
 	}
 	out_table_end(o);
 }

@@ -16,28 +16,28 @@
 
 static const struct {
 	const char *name, *effect, *text;
-} rows[] = {
+} reasons[] = {
 #define EFFECT_STRIP                  "strip"
 #define EFFECT_PASS                   "pass"
 #define EFFECT_DROP                   "drop"
 #define X(symbol, name, effect, text) [DECAP_##symbol] = {name, EFFECT_##effect, text},
-	DECAP_ROWS(X)
+	DECAP_REASONS(X)
 #undef X
 };
 
-const char *decap_row_name(enum decap_row row)
+const char *decap_reason_name(enum decap_reason reason)
 {
-	return rows[row].name;
+	return reasons[reason].name;
 }
 
-const char *decap_row_text(enum decap_row row)
+const char *decap_reason_text(enum decap_reason reason)
 {
-	return rows[row].text;
+	return reasons[reason].text;
 }
 
-const char *decap_row_effect(enum decap_row row)
+const char *decap_reason_effect(enum decap_reason reason)
 {
-	return rows[row].effect;
+	return reasons[reason].effect;
 }
 
 // The program
@@ -73,7 +73,8 @@ static struct decap_maps maps_of(const struct decap *d)
 	};
 }
 
-int decap_counts(const struct decap *d, struct decap_counter ret[DECAP_ROW_COUNT], struct err *err)
+int decap_counts(const struct decap *d, struct decap_counter ret[DECAP_REASON_COUNT],
+		 struct err *err)
 {
 	struct decap_maps m = maps_of(d);
 
@@ -145,7 +146,7 @@ int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
 	if (state.there && (code = decap_maps_settings(&m, &settings, err)))
 		return code;
 	state.readable = state.there && settings.version == DECAP_VERSION;
-	if (state.readable && ((code = decap_maps_counts(&m, state.rows, err)) ||
+	if (state.readable && ((code = decap_maps_counts(&m, state.counters, err)) ||
 			       (code = decap_maps_told(&m, &state, err))))
 		return code;
 	if (state.readable) {

@@ -42,15 +42,16 @@ struct decap_change decap_changed(const struct decap_state *state, const struct 
 void decap_change_cleanup(struct decap_change *change);
 #define CLEANUP_DECAP_CHANGE CLEANUP(decap_change_cleanup)
 
-const char *decap_row_name(enum decap_row row);
-const char *decap_row_text(enum decap_row row);
-const char *decap_row_effect(enum decap_row row); // "strip", "pass", "drop"
+const char *decap_reason_name(enum decap_reason reason);
+const char *decap_reason_text(enum decap_reason reason);
+const char *decap_reason_effect(enum decap_reason reason); // "strip", "pass", "drop"
 
 // The program, not attached; for tests.
 struct decap;
 int decap_load(const struct decap_end *end, struct decap **ret, struct err *err);
 int decap_program(const struct decap *d); // owned by d
-int decap_counts(const struct decap *d, struct decap_counter ret[DECAP_ROW_COUNT], struct err *err);
+int decap_counts(const struct decap *d, struct decap_counter ret[DECAP_REASON_COUNT],
+		 struct err *err);
 void decap_free(struct decap *d);
 void decap_cleanup(struct decap **d);
 #define CLEANUP_DECAP CLEANUP(decap_cleanup)

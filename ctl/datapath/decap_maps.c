@@ -308,7 +308,7 @@ int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct 
 
 // Counters
 
-int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_ROW_COUNT],
+int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_REASON_COUNT],
 		      struct err *err)
 {
 	CLEANUP_FREE struct decap_counter *cpus = NULL;
@@ -317,13 +317,13 @@ int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP
 
 	if (code)
 		return code;
-	memset(ret, 0, DECAP_ROW_COUNT * sizeof(*ret));
-	for (uint32_t row = 0; row < DECAP_ROW_COUNT; row++) {
-		if (bpf_map_lookup_elem(m->counts, &row, cpus))
+	memset(ret, 0, DECAP_REASON_COUNT * sizeof(*ret));
+	for (uint32_t reason = 0; reason < DECAP_REASON_COUNT; reason++) {
+		if (bpf_map_lookup_elem(m->counts, &reason, cpus))
 			return err_system(err, errno, "cannot read the counters of decapsulation");
 		for (size_t cpu = 0; cpu < n; cpu++) {
-			ret[row].packets += cpus[cpu].packets;
-			ret[row].bytes += cpus[cpu].bytes;
+			ret[reason].packets += cpus[cpu].packets;
+			ret[reason].bytes += cpus[cpu].bytes;
 		}
 	}
 	return 0;

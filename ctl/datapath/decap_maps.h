@@ -30,7 +30,7 @@ struct decap_state {
 	bool forward;
 	struct prefix *here, *from; // sorted
 	size_t n_here, n_from;
-	struct decap_counter rows[DECAP_ROW_COUNT]; // sums over all CPUs
+	struct decap_counter counters[DECAP_REASON_COUNT]; // sums over all CPUs
 };
 void decap_state_cleanup(struct decap_state *state);
 #define CLEANUP_DECAP_STATE CLEANUP(decap_state_cleanup)
@@ -56,5 +56,5 @@ int decap_maps_settings(const struct decap_maps *m, struct decap_settings *ret, 
 // What the program was told, in the lists of ret, sorted. The caller frees them.
 int decap_maps_told(const struct decap_maps *m, struct decap_state *ret, struct err *err);
 // Summed over all CPUs.
-int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_ROW_COUNT],
+int decap_maps_counts(const struct decap_maps *m, struct decap_counter ret[DECAP_REASON_COUNT],
 		      struct err *err);

@@ -34,8 +34,11 @@ static int shows(uint32_t ifindex, uint32_t prog_id, bool *ret)
 	LIBBPF_OPTS(bpf_xdp_query_opts, opts);
 	int code = bpf_xdp_query((int)ifindex, 0, &opts);
 
-	*ret = !code && (opts.drv_prog_id == prog_id || opts.skb_prog_id == prog_id);
-	return code;
+	*ret = false;
+	if (code)
+		return code;
+	*ret = opts.drv_prog_id == prog_id || opts.skb_prog_id == prog_id;
+	return 0;
 }
 
 static int search_here(void *ctx, const char *netns)

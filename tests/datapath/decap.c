@@ -34,7 +34,7 @@ static struct {
 	struct prefix here[PREFIXES_MAX], from[PREFIXES_MAX];
 	struct decap_end end;
 	struct decap *program; // loaded by the first case of a block
-	struct decap_counter counted[DECAP_ROW_COUNT];
+	struct decap_counter counted[DECAP_REASON_COUNT];
 	const char *name;
 	struct frame in, out;
 	bool has_out;
@@ -89,25 +89,25 @@ struct result {
 	uint32_t verdict;
 	struct frame out;
 	size_t moved; // counters
-	enum decap_row row;
+	enum decap_reason reason;
 	struct decap_counter by;
 };
 
 static void read_moved(struct result *r)
 {
-	struct decap_counter now[DECAP_ROW_COUNT];
+	struct decap_counter now[DECAP_REASON_COUNT];
 	struct err err = {0};
 
 	if (decap_counts(all.program, now, &err))
 		test_die(&err);
-	for (enum decap_row row = 0; row < DECAP_ROW_COUNT; row++) {
-		struct decap_counter by = {now[row].packets - all.counted[row].packets,
-					   now[row].bytes - all.counted[row].bytes};
+	for (enum decap_reason reason = 0; reason < DECAP_REASON_COUNT; reason++) {
+		struct decap_counter by = {now[reason].packets - all.counted[reason].packets,
+					   now[reason].bytes - all.counted[reason].bytes};
 
 		if (!by.packets && !by.bytes)
 			continue;
 		r->moved++;
-		r->row = row;
+		r->reason = reason;
 		r->by = by;
 	}
 	memcpy(all.counted, now, sizeof(now));
@@ -129,31 +129,33 @@ static void send_frame(struct result *r)
 	read_moved(r);
 }
 
-static void check_counter(const struct result *r, const char *row, uint32_t bytes, struct text *why)
+static void check_counter(const struct result *r, const char *reason, uint32_t bytes,
+			  struct text *why)
 {
-	if (!strcmp(row, "none") ? !r->moved
-				 : r->moved == 1 && !strcmp(decap_row_name(r->row), row) &&
-					   r->by.packets == 1 && r->by.bytes == bytes)
+	if (!strcmp(reason, "none")
+		    ? !r->moved
+		    : r->moved == 1 && !strcmp(decap_reason_name(r->reason), reason) &&
+			      r->by.packets == 1 && r->by.bytes == bytes)
 		return;
 	text_addf(why,
 		  "%zu counters moved, the last '%s' by %llu packets, %llu bytes; wanted '%s' "
 		  "by %u bytes; ",
-		  r->moved, decap_row_name(r->row), (unsigned long long)r->by.packets,
-		  (unsigned long long)r->by.bytes, row, bytes);
+		  r->moved, decap_reason_name(r->reason), (unsigned long long)r->by.packets,
+		  (unsigned long long)r->by.bytes, reason, bytes);
 }
 
-static bool drops(const char *row)
+static bool drops(const char *reason)
 {
-	for (enum decap_row r = 0; r < DECAP_ROW_COUNT; r++)
-		if (!strcmp(decap_row_name(r), row))
-			return !strcmp(decap_row_effect(r), "drop");
+	for (enum decap_reason r = 0; r < DECAP_REASON_COUNT; r++)
+		if (!strcmp(decap_reason_name(r), reason))
+			return !strcmp(decap_reason_effect(r), "drop");
 	return false;
 }
 
-static void check_frame(const struct result *r, const char *row, struct text *why)
+static void check_frame(const struct result *r, const char *reason, struct text *why)
 {
 	const struct frame *want = all.has_out ? &all.out : &all.in;
-	uint32_t verdict = drops(row) ? XDP_DROP : XDP_PASS;
+	uint32_t verdict = drops(reason) ? XDP_DROP : XDP_PASS;
 
 	if (r->verdict != verdict)
 		text_addf(why, "verdict %u, wanted %u; ", r->verdict, verdict);
@@ -172,7 +174,7 @@ static void print_failure(const struct result *r, const char *why)
 	}
 }
 
-static void run_case(const char *row, uint32_t bytes, struct tally *tally)
+static void run_case(const char *reason, uint32_t bytes, struct tally *tally)
 {
 	static struct result r;
 	struct text why = {0};
@@ -183,8 +185,8 @@ static void run_case(const char *row, uint32_t bytes, struct tally *tally)
 	if (r.code) {
 		text_addf(&why, "not run: %s; ", err_name(r.code));
 	} else {
-		check_counter(&r, row, bytes, &why);
-		check_frame(&r, row, &why);
+		check_counter(&r, reason, bytes, &why);
+		check_frame(&r, reason, &why);
 	}
 	if (r.code == -EINVAL && all.linear) {
 		tally->skipped++;
@@ -199,13 +201,13 @@ static void run_case(const char *row, uint32_t bytes, struct tally *tally)
 
 static bool expect(char *value, const char *only, struct tally *tally)
 {
-	const char *row = strsep(&value, " ");
+	const char *reason = strsep(&value, " ");
 	uint32_t bytes;
 
 	if (!all.name || !value || !read_number(value, &bytes))
 		return false;
 	if (!only || strstr(all.name, only))
-		run_case(row, bytes, tally);
+		run_case(reason, bytes, tally);
 	return true;
 }
 
