@@ -31,7 +31,7 @@ const struct attached *attached_ours(const struct attached_list *list)
 	return NULL;
 }
 
-// A program that went meanwhile is no failure; one that cannot be looked at might be ours.
+// It is not an error if the program no longer exists. One that cannot be read might be ours.
 static int describe_program(uint32_t id, uint32_t progs_id, struct attached *ret)
 {
 	uint32_t maps[MAPS_MAX] = {0};
@@ -45,7 +45,8 @@ static int describe_program(uint32_t id, uint32_t progs_id, struct attached *ret
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
 	snprintf(ret->name, sizeof(ret->name), "%s", info.name);
-	// Only the root program uses the program array. Its name may be missing: libbpf leaves it out where its probe failed.
+	// Only the root program uses the program array. Its name may be missing: libbpf omits names if its probe for
+	// them failed.
 	ret->ours = progs_id && (!info.name[0] || !strcmp(info.name, ROOT_NAME)) &&
 		    uses_map(&info, maps, progs_id);
 	return 0;

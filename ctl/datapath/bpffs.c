@@ -58,7 +58,7 @@ static bool same_inode(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-// The name under which `ip netns` knows the current network namespace; "NETNS" when it knows none.
+// The name under which `ip netns` knows the current network namespace; "NETNS" if it has no name.
 static void netns_name(char *buf, size_t size)
 {
 	DIR *dir = opendir("/run/netns");
@@ -81,8 +81,8 @@ static int refuse_private_mount(struct err *err)
 
 	netns_name(name, sizeof(name));
 	err_refused(err,
-		    "this shell has a mount namespace of its own (ip netns exec makes one): what "
-		    "is pinned here would vanish with the command");
+		    "this shell has a mount namespace of its own (ip netns exec makes one): maps "
+		    "pinned here would vanish with the command");
 	return err_hint(err, "use weir -N %s", name);
 }
 
@@ -95,7 +95,7 @@ static uint32_t parent_of(uint32_t pid)
 	uint32_t parent;
 	size_t len;
 
-	// "PID (COMMAND) STATE PARENT …": the command may hold anything, so from its last ')' on.
+	// "PID (COMMAND) STATE PARENT …": the command may contain any character, so its last ')' counts.
 	if (file_read(path, 4096, &text, &len, NULL) || !(field = strrchr(text, ')')) ||
 	    strlen(field) < 5)
 		return 0;
@@ -165,7 +165,7 @@ int bpffs_get(const char *folder, const char *name, int *ret_fd, struct err *err
 	if (fd == -ENOENT)
 		return -ENOENT;
 	if (fd < 0)
-		return err_system(err, -fd, "cannot open the pin '%s'", path);
+		return err_system(err, -fd, "cannot open '%s'", path);
 	*ret_fd = fd;
 	return 0;
 }

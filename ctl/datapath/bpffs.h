@@ -30,7 +30,7 @@ int bpffs_ready(struct err *err);
 // Names below BPFFS_ROOT that are instances. The caller frees each and the array.
 int bpffs_list(char ***ret, size_t *ret_n, struct err *err);
 
-// Descriptor of the map or program pinned at FOLDER/NAME. -ENOENT without err set: there is none.
+// Descriptor of the map or program pinned at FOLDER/NAME. -ENOENT without err set: it does not exist.
 int bpffs_get(const char *folder, const char *name, int *ret_fd, struct err *err);
 int bpffs_put(const char *folder, const char *name, int fd, struct err *err);
 bool bpffs_exist(const char *instance);

@@ -28,8 +28,8 @@ static void raise_latest(const struct instance *i, uint64_t until)
 		;
 }
 
-// Ends are read after `seen`: another caller that has raised it meanwhile lets the exchange fail, and one
-// that has not will look after us.
+// Ends are read after `seen`: if another process has raised it meanwhile, the exchange fails; if it has not, it reads
+// the ends after this process.
 static void update_latest(const struct instance *i)
 {
 	__u64 seen, latest;

@@ -43,7 +43,7 @@ int clock_read(int prog_fd, struct clock *ret, struct err *err)
 {
 	uint64_t jiffies = 0;
 	struct timespec wall;
-	// For this program type the kernel writes the context back where it came from.
+	// For this type of program the kernel writes the context back into ctx_in.
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
 
 	if (bpf_prog_test_run_opts(prog_fd, &opts))

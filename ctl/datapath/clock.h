@@ -21,8 +21,7 @@ int clock_load(int *ret_fd, struct err *err);
 // Runs it. 0 or -errno with err set.
 int clock_read(int prog_fd, struct clock *ret, struct err *err);
 
-// What tells this boot from others (36 characters of /proc/sys/kernel/random/boot_id); "" when it cannot be
-// read.
+// The id of this boot: 36 characters of /proc/sys/kernel/random/boot_id; "" when it cannot be read.
 #define CLOCK_BOOT 37
 void clock_boot(char ret[CLOCK_BOOT]);
 
@@ -31,7 +30,7 @@ uint64_t clock_to_jiffies(const struct clock *c, uint64_t wall_s);
 uint64_t clock_to_wall_s(const struct clock *c, uint64_t jiffies);
 // Jiffies from now, never 0 for ms > 0.
 uint64_t clock_after_ms(const struct clock *c, uint64_t ms);
-// Milliseconds from now until jiffies; 0 when that is past.
+// Milliseconds from now until jiffies; 0 when that has passed.
 uint64_t clock_ms_until(const struct clock *c, uint64_t jiffies);
 // Milliseconds since jiffies; 0 when that is in the future.
 uint64_t clock_ms_since(const struct clock *c, uint64_t jiffies);

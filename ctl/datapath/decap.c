@@ -111,7 +111,7 @@ int decap_load(const struct decap_end *end, struct decap **ret, struct err *err)
 	return 0;
 }
 
-// What is there
+// What is attached
 
 static bool find_ours(const struct attached_list *list, uint32_t *ret_id, struct decap_maps *ret)
 {
@@ -158,7 +158,7 @@ int decap_query(uint32_t ifindex, struct decap_state *ret, struct err *err)
 	return 0;
 }
 
-// What `a` has and `b` has not; both in order. The caller frees it.
+// The prefixes of `a` that are not in `b`; both are sorted. The caller frees the result.
 static struct prefix *beyond(const struct prefix *a, size_t n_a, const struct prefix *b, size_t n_b,
 			     size_t *ret_n)
 {

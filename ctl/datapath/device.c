@@ -179,7 +179,7 @@ static int state_without(const struct iface *iface, enum device_state *ret, stru
 	return 0;
 }
 
-// The device may have come back under another index, or be elsewhere.
+// The device may be back under another index, or in another namespace.
 static bool find_moved(struct device *d)
 {
 	struct device_search s = {
@@ -196,7 +196,7 @@ static bool find_moved(struct device *d)
 	return s.found;
 }
 
-// cut: its link has no device any more.
+// cut: its link no longer has a device.
 static int read_unlinked(const struct instance *i, uint32_t number, bool cut, struct device *ret,
 			 struct err *err)
 {

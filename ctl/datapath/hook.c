@@ -43,7 +43,7 @@ int hook_attach_alone(int fd, uint32_t ifindex, enum iface_mode mode)
 			      NULL);
 }
 
-// The instance, if it is one of Weir's, that holds this program.
+// The instance whose link holds this program, if it is one of Weir.
 static bool find_instance(uint32_t prog_id, char ret[WEIR_NAME_MAX])
 {
 	char **names = NULL;

@@ -118,9 +118,8 @@ static int find_hash(const struct iface_keys *keys, uint32_t table, uint64_t *re
 	return -ENOSPC;
 }
 
-// Until no packet is left that has read the hash before the last change, and so may read the other
-// table: the kernel waits for an RCU grace period. Where it has no membarrier(), by the clock: a program
-// cannot be interrupted for so long.
+// Waits until no packet is processed that has read the hash before the last change, and so may read the other table:
+// the kernel waits for an RCU grace period. Without membarrier() a sleep has to do: no program runs for so long.
 static void wait_for_readers(void)
 {
 	const struct timespec long_enough = {.tv_nsec = 20000000};

@@ -17,7 +17,7 @@ void iface_table_begin(struct knobs *knobs);
 // The number of the interface with this ifindex; 0: it has none.
 uint32_t iface_table_find(const struct knobs *knobs, uint32_t ifindex);
 
-// Gives an ifindex its number, another one than before or none (number 0). Packets of all other
-// interfaces find theirs at every moment. 0, or -ENOSPC: it has no room, and holds
-// WEIR_IFACES - 1 or more. The caller holds the instance's lock.
+// Sets the number of an ifindex, or removes it (number 0). Packets of the other interfaces find their numbers all
+// the time. 0, or -ENOSPC: the table has no room, since it holds WEIR_IFACES - 1 or more. The caller holds the lock
+// of the instance.
 int iface_table_set(struct knobs *knobs, uint32_t ifindex, uint32_t number);

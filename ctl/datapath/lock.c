@@ -75,7 +75,7 @@ static int lock_named(const char *instance, const char *command, int wait_ms, in
 
 	if (code)
 		return code;
-	// Only a courtesy for those who wait: a failure here changes nothing.
+	// Only for the message above: a failure changes nothing.
 	if (ftruncate(*ret_fd, 0) || pwrite(*ret_fd, text, strlen(text), 0) < 0)
 		errno = 0;
 	return 0;

@@ -5,11 +5,11 @@
 #include "ctl/base/err.h"
 
 // Waits up to 10 seconds for /run/weir/NAME/lock (the folder is made) and writes pid and command into
-// it. *ret_fd is closed to unlock; a killed process unlocks by dying. 0, or -errno with err set; a
-// lock that stays taken is ERR_REFUSED and names the pid and command of its holder.
+// it. A close of *ret_fd releases the lock, and so does the end of the process. 0, or -errno with err set;
+// ERR_REFUSED with pid and command when another process keeps it.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
-// The same, but waits for a second only: for what has to be done whoever holds the lock. *ret_fd is -1 and
-// err tells the holder when it stays taken (ERR_REFUSED).
+// The same, but waits for one second only, for commands that also work without the lock. When another process keeps
+// it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
-// The same as lock_take for reading: several at once, no writer meanwhile; writes nothing.
+// The same as lock_take for reading: readers share the lock and exclude writers. Writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);

@@ -15,7 +15,7 @@ int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err)
 
 	if (at == MAP_FAILED)
 		return err_system(err, errno, "cannot map a table of %zu bytes", bytes);
-	*m = (struct mapping){at, size};
+	*m = (struct mapping){.at = at, .size = size};
 	return 0;
 }
 
@@ -25,7 +25,7 @@ int mapping_entries(int fd, uint32_t *ret, struct err *err)
 	uint32_t size = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
-		return err_system(err, errno, "cannot look at a map");
+		return err_system(err, errno, "cannot read the size of a map");
 	*ret = info.max_entries;
 	return 0;
 }

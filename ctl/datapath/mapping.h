@@ -15,7 +15,7 @@ struct mapping {
 
 // The first `bytes` bytes of an array, rounded up to pages, to read and write. 0 or -errno with err set.
 int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err);
-// How many entries a map has room for. 0 or -errno with err set.
+// How many elements a map has room for. 0 or -errno with err set.
 int mapping_entries(int fd, uint32_t *ret, struct err *err);
 void mapping_close(struct mapping *m);
 #define CLEANUP_MAPPING CLEANUP(mapping_close)

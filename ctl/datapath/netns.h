@@ -2,7 +2,7 @@
 // Looks into the network namespaces of this machine.
 #pragma once
 
-// Calls visit inside each network namespace but the present one that has a name (`ip netns`) or a process, until
-// it returns other than 0; that is returned, else 0. name: as -N takes it. One that cannot be entered is left out.
-// Runs in a thread, whose namespace is its own: the caller stays where it is.
+// Calls visit inside each other network namespace that has a name (`ip netns`) or a process, until it returns
+// a value other than 0, and returns that value, else 0. name: for -N. A namespace that cannot be entered is left
+// out. It runs in a thread of its own, so the caller stays in its namespace.
 int netns_visit_others(int (*visit)(void *ctx, const char *name), void *ctx);

@@ -476,7 +476,7 @@ static void restage(const struct overlay_stage *s, enum overlay_table t,
 	}
 }
 
-// One by one, and read just before: a packet that is counted between the read and the write is lost.
+// One by one, and read just before: the count of a packet that comes between the read and the write is lost.
 static int write_old(const struct overlay_stage *s, enum overlay_table t)
 {
 	int fd = table_fd(s->instance, t);

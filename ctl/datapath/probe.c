@@ -72,7 +72,7 @@ const char *probe_kernel_said(void)
 	return said;
 }
 
-// r1 = ctx; call bpf_xdp_get_buff_len; r0 = XDP_PASS; exit: needs everything that Weir's programs need.
+// r1 = ctx; call bpf_xdp_get_buff_len; r0 = XDP_PASS; exit: it needs all that the programs of Weir need.
 static int load_probe(void)
 {
 	static const struct bpf_insn insns[] = {

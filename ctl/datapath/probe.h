@@ -10,11 +10,11 @@
 // 0 or -errno with err set (ERR_SYSTEM): no BPF, no privilege, kernel too old.
 int probe_kernel(struct err *err);
 
-// Are BPF programs compiled to machine code here? False also where they cannot be loaded.
+// Are BPF programs compiled to machine code here? False also if they cannot be loaded.
 bool probe_jit(void);
 
-// libbpf and libxdp are silent unless `verbose`. The last message in which the kernel itself says why
-// it refused (netlink's extended acknowledgement) is kept for probe_kernel_said.
+// libbpf and libxdp are silent unless `verbose`. The last reason that the kernel itself gives for a refusal
+// (netlink's extended acknowledgement) is kept for probe_kernel_said().
 void probe_quiet(bool verbose);
-// "" when the kernel said nothing since the last call.
+// "" when the kernel has given no reason since the last call.
 const char *probe_kernel_said(void);

@@ -11,28 +11,28 @@
 
 struct reach {
 	uint32_t generation; // that was read
-	bool empty; // no rule, no service, passes by default: it holds nowhere and says nothing
-	bool named; // it names interfaces; else it holds on all
+	bool empty;          // no rule, no service, default pass: it applies to no interface
+	bool named;          // it names interfaces; else it applies to all
 	struct policy_ifclass classes;
 	uint64_t
 		over; // bit: number of an interface whose trial has run out, so that everything passes
 };
 
-// Of a generation with pins. 0 or -errno with err set.
+// Of a generation in bpffs. 0 or -errno with err set.
 int reach_read(const struct instance *i, uint32_t generation, struct reach *ret, struct err *err);
 // Of the policy that packets meet now.
 int reach_in_force(const struct instance *i, struct reach *ret, struct err *err);
 
-// What holds on the interface with this number in the instance, if our program is there?
+// What applies to the interface with this number in the instance, if our program is there?
 enum reach_what {
 	REACH_POLICY, // and entries
 	REACH_ENTRIES,
-	REACH_NOTHING, // its trial has run out
+	REACH_NOTHING, // its trial has expired
 };
 enum reach_what reach_what(const struct reach *r, uint32_t number);
 bool reach_holds(const struct reach *r, uint32_t number); // the policy does
 
-// Is that what the name that the interface's device has now would make it? Not so if the device got the name after
-// it was attached, or after the policy was applied. about: of the same generation.
+// Does the policy still treat the interface by the present name of its device? Not if the device was renamed after it
+// was attached, or after the policy was applied. about: of the same generation.
 bool reach_is_by_name(const struct reach *r, const struct generation_about *about, uint32_t number,
 		      const char *device);

@@ -32,9 +32,10 @@ static int parse_word(const char *text, __u64 *ret)
 
 static int bad_seed(const char *path, struct err *err)
 {
-	err_system(err, EBADMSG, "'%s' is no seed", path);
-	return err_hint(err,
-			"move it away to draw another: services without 'seed' get other rings");
+	err_system(err, EBADMSG, "'%s' is not a valid seed", path);
+	return err_hint(
+		err,
+		"move the file away and a new seed is drawn: services without 'seed' get other rings");
 }
 
 int seed_read(const char *instance, struct hash_key *ret, struct err *err)

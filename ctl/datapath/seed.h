@@ -7,7 +7,7 @@
 #include "common/hash.h"
 #include "ctl/base/err.h"
 
-// *ret is drawn where there is no file (or no name); nothing is written. 0 or -errno with err set.
+// Reads the file, or draws *ret if there is no file (or no name); writes nothing. 0 or -errno with err set.
 int seed_read(const char *instance, struct hash_key *ret, struct err *err);
-// Writes it where it is not yet.
+// Writes the file if it does not exist.
 int seed_keep(const char *instance, const struct hash_key *key, struct err *err);

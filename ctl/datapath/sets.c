@@ -15,7 +15,7 @@
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 
-// A batch has to hold the longest chain of one bucket of the kernel's hash.
+// A batch needs room for the longest chain of a bucket of the kernel's hash.
 #define BATCH 4096
 
 // The kernel gives the free elements of an LRU map to a CPU in batches of this size, and evicts others when a
@@ -67,7 +67,7 @@ static int copy_batch(void *context, const struct policy_set_key *keys,
 	return n && bpf_map_update_batch(*(int *)context, keys, values, &n, NULL) ? -errno : 0;
 }
 
-// The set of this name in generation folder `previous`, and its capacity. *ret_fd stays -1 if there is none.
+// The set of this name in generation folder `previous`, and its capacity. *ret_fd stays -1 if it does not exist.
 static int open_previous(const char *previous, const char *name, int *ret_fd,
 			 uint32_t *ret_capacity, struct err *err)
 {

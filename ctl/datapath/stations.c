@@ -34,7 +34,7 @@ static int cannot_write(int code, struct err *err)
 	return err_system(err, -code, "cannot write the MAC addresses of interfaces");
 }
 
-// Those in the map.
+// The stations in the map.
 static int read_map(const struct instance *i, struct stations *ret, struct err *err)
 {
 	struct station_key key = {0}, *last = NULL;
@@ -90,7 +90,7 @@ static void set_first(const struct instance *i, uint32_t number, uint64_t word)
 	__atomic_store_n(&i->knobs->station[number & (WEIR_IFACES - 1)], word, __ATOMIC_RELEASE);
 }
 
-// All of them, also the first: no frame falls between knob and map.
+// All stations, also the first ones: a frame may meet the knob before the change and the map after it.
 static int add_all(const struct instance *i, const struct stations *want, bool full[WEIR_IFACES],
 		   struct err *err)
 {
