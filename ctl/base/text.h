@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/base/mem.h"
+
 struct text {
 	char *at; // NUL-terminated once anything was added; NULL before
 	size_t len, cap;
@@ -21,6 +23,7 @@ const char *text_get(const struct text *t);
 // Hands the content over to the caller, who frees it; t is empty afterwards. Never NULL.
 char *text_take(struct text *t);
 void text_free(struct text *t);
+#define CLEANUP_TEXT CLEANUP(text_free)
 
 // Bytes of the UTF-8 code point that s[0..len) starts with, 1 to 4; 0 when it starts with none
 // (RFC 3629: no overlong forms, no surrogates).

@@ -22,7 +22,7 @@
 
 #define LIST_IN_LINE   8 // entries named in the result line
 #define RESOLVE_MAX_MS 600000
-#define SKIPPED_SHOWN  8 // answers that are left out, each with its warning
+#define SKIPPED_SHOWN  8 // ignored answers that get a warning each
 
 struct block_request {
 	struct targets targets;
@@ -32,7 +32,7 @@ struct block_request {
 	size_t bad;       // lines left out by --keep-going
 	bool force, dry_run;
 	char by[160];
-	struct err open; // what was done has no effect on some interface
+	struct err open; // set if the change has no effect on some interface
 };
 
 static void request_free(struct block_request *r)
@@ -52,7 +52,7 @@ static void answer_skipped(void *ctx, const char *name, const struct addr *a, co
 
 	if (++skipped->n > SKIPPED_SHOWN)
 		return;
-	log_warning("'%s' answers with %s, %s: left out", name, addr_format(a, text), why);
+	log_warning("'%s' has address %s, %s: ignored", name, addr_format(a, text), why);
 }
 
 static int read_dns_options(const struct args *args, const struct context *ctx, char *path,
@@ -74,21 +74,21 @@ static int read_dns_options(const struct args *args, const struct context *ctx, 
 	return 0;
 }
 
-// Missing families are worth a word: the user may think that both are blocked.
+// Warns about an address family that could not be looked up: the operator may think that both are blocked.
 static void warn_missing(const struct targets *t)
 {
 	for (size_t n = 0; n < t->names_n; n++) {
 		const struct dns_answer *answer = &t->answers[n];
 
 		if (answer->v4_failed || answer->v6_failed)
-			log_warning("'%s': the look-up of its IPv%d addresses failed, only IPv%d "
-				    "is matched",
+			log_warning("'%s': the lookup of IPv%d addresses failed; only IPv%d is "
+				    "matched",
 				    t->names[n], answer->v4_failed ? 4 : 6,
 				    answer->v4_failed ? 6 : 4);
 	}
 }
 
-// Of a name with thousands of them the first few are named.
+// A name may have thousands of addresses: the first few ignored ones are listed.
 static int skip_answers(const struct args *args, struct block_request *r, struct err *err)
 {
 	struct skipped skipped = {0};
@@ -96,7 +96,8 @@ static int skip_answers(const struct args *args, struct block_request *r, struct
 				&skipped, err);
 
 	if (skipped.n > SKIPPED_SHOWN)
-		log_warning("%zu more addresses are left out", skipped.n - SKIPPED_SHOWN);
+		log_warning("%zu more %s ignored", skipped.n - SKIPPED_SHOWN,
+			    num_plural(skipped.n - SKIPPED_SHOWN, "address is", "addresses are"));
 	return code;
 }
 
@@ -107,13 +108,13 @@ static int resolve(struct context *ctx, const struct args *args, struct block_re
 	char path[512];
 	int code = read_dns_options(args, ctx, path, sizeof(path), &options, err);
 
-	if (!code)
-		code = targets_resolve(&r->targets, &options, err);
 	if (code)
+		return code;
+	if ((code = targets_resolve(&r->targets, &options, err)))
 		return code;
 	warn_missing(&r->targets);
 	if (r->intent.allow && r->targets.names_n)
-		log_warning("whoever owns the name chooses the addresses that are allowed");
+		log_warning("the owner of the name decides which addresses are allowed");
 	return r->intent.allow ? 0 : skip_answers(args, r, err);
 }
 
@@ -131,10 +132,10 @@ static int check_guard(const struct block_request *r, struct err *err)
 		if (hit->level == GUARD_REFUSE && !r->force) {
 			err_refused(err, "blocking %s would cut off %s, %s", what, where,
 				    hit->what);
-			err_hint(err, "--force does it all the same");
+			err_hint(err, "--force blocks it anyway");
 			return -EPERM;
 		}
-		log_warning("%s holds %s, %s", what, where, hit->what);
+		log_warning("%s contains %s, %s", what, where, hit->what);
 	}
 	return 0;
 }
@@ -144,11 +145,11 @@ static void warn_no_forwarding(const struct intent *intent)
 	if ((intent->kinds & kinds_of(intent->allow, false, true)) && !route_forwards(4) &&
 	    !route_forwards(6))
 		log_warning(
-			"this host does not forward packets: matching destinations has an effect "
-			"on packets to itself only");
+			"this host does not forward packets: entries for destinations affect only "
+			"packets to this host");
 }
 
-// In seconds, rounded up: what is asked for a second lasts at least one.
+// In seconds, rounded up: an entry for one second lasts at least one.
 static uint64_t wall_clock(void)
 {
 	struct timespec now;
@@ -172,24 +173,25 @@ static int read_request(struct context *ctx, const struct args *args, bool allow
 				    .fleeting = live || args_has(args, "volatile")};
 	session_describe(&ctx->session, r->by, sizeof(r->by));
 	code = overlay_kinds(args, allow, kinds_of(allow, true, false), &r->intent.kinds, err);
-	if (!code)
-		code = overlay_until(args, r->intent.now_s, &r->intent.until_s, err);
-	if (!code)
-		code = overlay_text(args, "origin", &r->intent.origin, err);
-	if (!code)
-		code = overlay_text(args, "note", &r->intent.note, err);
-	if (!code)
-		code = overlay_text(args, "sync", &r->intent.list, err);
-	if (!code)
-		code = overlay_read_targets(ctx, args, args_has(args, "keep-going"),
-					    r->intent.list[0], &r->targets, &r->bad, err);
 	if (code)
 		return code;
+	if ((code = overlay_until(args, r->intent.now_s, &r->intent.until_s, err)))
+		return code;
+	if ((code = overlay_text(args, "origin", &r->intent.origin, err)))
+		return code;
+	if ((code = overlay_text(args, "note", &r->intent.note, err)))
+		return code;
+	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
+		return code;
+	if ((code = overlay_read_targets(ctx, args, args_has(args, "keep-going"), r->intent.list[0],
+					 &r->targets, &r->bad, err)))
+		return code;
 	if (!r->targets.items.items.n && !r->intent.list[0])
-		return err_input(err, "%s what? An address, a prefix, a host name, or -f FILE",
-				 r->verb);
+		return err_input(
+			err, "missing WHAT to %s: an address, a prefix, a host name, or -f FILE",
+			r->verb);
 	if (live && (r->intent.list[0] || args_has(args, "for")))
-		return err_input(err, "--live excludes --for and --sync");
+		return err_input(err, "--live cannot be combined with --for or --sync");
 	return 0;
 }
 
@@ -202,7 +204,7 @@ static size_t list_size(const struct store *b, const char *list)
 	return n;
 }
 
-// A list that shrank to nothing or to less than half is more often a broken download than a wish.
+// A list that shrinks to less than half is more often a broken download than intended.
 static int check_shrink(const struct block_request *r, const struct store *b, size_t before,
 			const struct records_change *change, struct err *err)
 {
@@ -210,9 +212,9 @@ static int check_shrink(const struct block_request *r, const struct store *b, si
 
 	if (!r->intent.list[0] || r->force || !change->removed || after * 2 > before)
 		return 0;
-	err_refused(err, "list '%s' would shrink from %zu to %zu entries", r->intent.list, before,
-		    after);
-	err_hint(err, "--force does it all the same");
+	err_refused(err, "list '%s' would shrink from %zu to %zu %s", r->intent.list, before, after,
+		    num_plural(after, "entry", "entries"));
+	err_hint(err, "--force accepts it");
 	return -EPERM;
 }
 
@@ -254,7 +256,7 @@ static void set_counts(struct out *o, const struct block_request *r,
 	out_set_bool(o, "dry_run", r->dry_run);
 }
 
-// A block under an allow drops nothing: the words say who allows it.
+// A block entry has no effect while an allow entry covers it: names that entry.
 static void warn_overruled(const struct block_request *r, const struct store *b)
 {
 	if (r->intent.allow)
@@ -271,13 +273,13 @@ static void warn_overruled(const struct block_request *r, const struct store *b)
 				continue;
 			h = &b->records.owners.at[allow->owner];
 			prefix_format(&item->prefix, text);
-			log_warning("%s is allowed too, and allow beats block: weir unallow %s",
+			log_warning("%s is also allowed, and allow beats block: weir unallow %s",
 				    text, h->name[0] ? h->name : text);
 		}
 }
 
-// How long the one thing that was named stays: another claim may hold it longer. In both directions: the
-// time for which both do.
+// When the entry of the only target expires: another reference may keep it longer. With both directions: the
+// earlier of the two.
 static uint64_t stays_until(const struct block_request *r, const struct store *b)
 {
 	const struct item *item = r->targets.items.items.at;
@@ -300,7 +302,7 @@ static uint64_t stays_until(const struct block_request *r, const struct store *b
 	return all;
 }
 
-// Do lines of a list say something of their own?
+// Whether lines of the list have a time or a direction of their own.
 static bool lines_differ(const struct block_request *r)
 {
 	vec_each (&r->targets.items.items, item)
@@ -309,139 +311,181 @@ static bool lines_differ(const struct block_request *r)
 	return false;
 }
 
-// What changed, until when, where, and whether it stays. ret_open: set where Weir is not on its interfaces.
-static void report(struct context *ctx, const struct block_request *r, const struct store *b,
-		   const struct records_change *change, struct err *ret_open)
+// "list drop (120 entries: 3 added, 1 removed)"
+static void name_list(struct text *line, const struct block_request *r, const struct store *b,
+		      const struct records_change *change)
 {
-	struct text line = {0};
-	struct out *o = ctx->out;
-	const char *kept_key, *kept = show_kept(r->intent.fleeting, &kept_key);
+	size_t n = list_size(b, r->intent.list);
+
+	text_addf(line, "list %s (%zu %s: %zu added, %zu removed)", r->intent.list, n,
+		  num_plural(n, "entry", "entries"), change->added, change->removed);
+}
+
+static const char *direction(const struct block_request *r)
+{
 	bool from = r->intent.kinds & kinds_of(r->intent.allow, true, false);
 	bool to = r->intent.kinds & kinds_of(r->intent.allow, false, true);
 
-	if (r->intent.list[0])
-		text_addf(&line, "list %s: +%zu -%zu = %zu", r->intent.list, change->added,
-			  change->removed, list_size(b, r->intent.list));
-	else {
-		text_addf(&line, "%s%s ", r->dry_run ? "would have " : "",
-			  r->intent.allow ? "allowed" : "blocked");
-		name_targets(&line, &r->targets, o);
-	}
-	if (lines_differ(r)) {
-		text_add(&line, ", each as its line says");
-	} else {
-		text_addf(&line, " %s, ", from && to ? "from and to" : to ? "to" : "from");
-		show_until(&line, stays_until(r, b), r->intent.now_s);
-	}
+	return from && to ? "from and to" : to ? "to" : "from";
+}
+
+static void add_change(struct text *line, const struct block_request *r,
+		       const struct records_change *change)
+{
 	if (!change->added && !change->extended && !change->removed)
-		text_add(&line, ", no change");
+		text_add(line, "; no change");
 	else if (change->removed && !r->intent.list[0])
-		text_addf(&line, ", %zu former %s dropped", change->removed,
-			  change->removed == 1 ? "address" : "addresses");
-	text_add(&line, ", on ");
+		text_addf(line, "; %zu former %s removed", change->removed,
+			  num_plural(change->removed, "address", "addresses"));
+}
+
+// Reports what changed, until when, on which interfaces, and whether it is saved. ret_open: set if interfaces of
+// the instance do not run Weir.
+static void report(struct context *ctx, const struct block_request *r, const struct store *b,
+		   const struct records_change *change, struct err *ret_open)
+{
+	CLEANUP_TEXT struct text line = {0};
+	struct out *o = ctx->out;
+	const char *kept_key, *kept = show_kept(r->intent.fleeting, &kept_key);
+	uint64_t until = stays_until(r, b);
+
+	text_addf(&line, "%s packets %s ",
+		  r->dry_run ? (r->intent.allow ? "would allow" : "would block")
+			     : (r->intent.allow ? "allowed" : "blocked"),
+		  direction(r));
+	if (r->intent.list[0])
+		name_list(&line, r, b, change);
+	else
+		name_targets(&line, &r->targets, o);
+	if (lines_differ(r)) {
+		text_add(&line, ", with the time and direction of each line,");
+	} else if (until != RECORD_NEVER) {
+		text_add(&line, " ");
+		show_until(&line, until, r->intent.now_s);
+	}
+	text_add(&line, " on ");
 	show_interfaces(&line, b->instance, o, ret_open);
-	text_addf(&line, ", %s", kept);
+	add_change(&line, r, change);
+	text_addf(&line, "; %s", kept);
 	set_counts(o, r, change);
 	out_set_string(o, "instance", ctx->instance);
-	out_set_time(o, "until", stays_until(r, b));
+	out_set_time(o, "until", until);
 	out_set_string(o, "kept", kept_key);
 	if (!ctx->quiet)
 		out_line(o, "%s", text_get(&line));
-	text_free(&line);
 }
 
-// Entries of an unlike verb on the same prefix decide: a block under an allow drops nothing.
+static int open_attached(struct context *ctx, const struct block_request *r, struct store **ret,
+			 struct err *err)
+{
+	int code;
+
+	if (!bpffs_exist(ctx->instance))
+		return not_attached(ctx->instance, r->verb, err);
+	if ((code = store_open(ctx->instance, ctx->line, ret, err)))
+		return code;
+	// Interfaces of an expired trial pass everything: entries would have no effect there.
+	if (!r->dry_run && (code = recover_trial((*ret)->instance, err)))
+		return code;
+	return need_attached((*ret)->instance, r->verb, err);
+}
+
 static int change_store(struct context *ctx, struct block_request *r, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	struct records_change change;
 	size_t before;
-	int code = bpffs_exist(ctx->instance) ? store_open(ctx->instance, ctx->line, &store, err)
-					      : not_attached(ctx->instance, r->verb, err);
+	int code = open_attached(ctx, r, &store, err);
 
-	// What came with a trial that has run out lets everything pass: entries have no effect there.
-	if (!code && !r->dry_run)
-		code = recover_trial(store->instance, err);
-	if (!code)
-		code = need_attached(store->instance, r->verb, err);
 	if (code)
 		return code;
 	before = list_size(store, r->intent.list);
 	targets_record(&r->targets, &r->intent, store, &change);
-	code = check_shrink(r, store, before, &change, err);
-	if (!code && !r->dry_run)
-		code = store_commit(store, r->intent.fleeting, &plan, err);
-	if (code)
+	if ((code = check_shrink(r, store, before, &change, err)))
+		return code;
+	if (!r->dry_run && (code = store_commit(store, r->intent.fleeting, &plan, err)))
 		return code;
 	warn_overruled(r, store);
 	report(ctx, r, store, &change, &r->open);
 	return 0;
 }
 
-// `-i IFACE`: attached first, and detached again if the rest fails.
+// `-i IFACE`: attaches first, and detaches again if the rest fails.
 static int attach_and_change(struct context *ctx, const struct args *args, struct block_request *r,
 			     struct err *err)
 {
-	struct attaching attaching = {0};
+	CLEANUP(attaching_free) struct attaching attaching = {0};
+	bool live = args_has(args, "live");
 	int code = r->dry_run ? 0 : attaching_do(ctx, args, &attaching, err);
 
-	if (!code)
-		code = args_has(args, "live") ? block_live(ctx, &r->targets, &r->intent, err)
-					      : change_store(ctx, r, err);
-	if (code || args_has(args, "live"))
+	if (code) {
 		attaching_undo(ctx, &attaching);
-	attaching_free(&attaching);
+		return code;
+	}
+	code = live ? block_live(ctx, &r->targets, &r->intent, err) : change_store(ctx, r, err);
+	if (code || live)
+		attaching_undo(ctx, &attaching);
 	return code;
 }
 
-// What cannot be looked for cannot be spared.
+// Collects the addresses that must not be blocked. If that fails, blocking is refused.
 static int collect_guard(const struct context *ctx, struct block_request *r, struct err *err)
 {
 	struct err why = {0};
 	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &r->guard, &why);
 
-	if (code && r->force)
-		log_warning("%s; blocked all the same", why.text);
-	if (!code || r->force)
+	if (!code)
 		return 0;
+	if (r->force) {
+		log_warning("%s; blocked anyway", why.text);
+		return 0;
+	}
 	*err = why;
 	err_prefix(err, "cannot tell what must not be blocked");
-	err_hint(err, "--force blocks without knowing");
+	err_hint(err, "--force blocks without this check");
 	return code;
+}
+
+// Options, targets and their addresses: everything before the first change.
+static int prepare(struct context *ctx, const struct args *args, bool allow,
+		   struct block_request *r, struct err *err)
+{
+	int code = bpffs_ready(err);
+
+	if (code)
+		return code;
+	if ((code = sets_check_options(args, err)))
+		return code;
+	if ((code = read_request(ctx, args, allow, r, err)))
+		return code;
+	if (!allow && (code = collect_guard(ctx, r, err)))
+		return code;
+	if ((code = resolve(ctx, args, r, err)))
+		return code;
+	return check_guard(r, err);
 }
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
 	CLEANUP(request_free) struct block_request r = {0};
-	int code = bpffs_ready(err);
+	int code = prepare(ctx, args, allow, &r, err);
 
-	if (!code)
-		code = sets_check_options(args, err);
-	if (!code)
-		code = read_request(ctx, args, allow, &r, err);
-	if (code)
-		return code;
-	if (!allow)
-		code = collect_guard(ctx, &r, err);
-	if (!code)
-		code = resolve(ctx, args, &r, err);
-	if (!code)
-		code = check_guard(&r, err);
 	if (code)
 		return code;
 	if (args_has(args, "set"))
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, false, err);
 	warn_no_forwarding(&r.intent);
-	code = attach_and_change(ctx, args, &r, err);
-	if (!code && r.open.kind) {
+	if ((code = attach_and_change(ctx, args, &r, err)))
+		return code;
+	if (r.open.kind) {
 		*err = r.open;
 		return -EPERM;
 	}
-	if (!code && r.bad)
-		return err_input(err, "%zu bad %s left out", r.bad,
-				 r.bad == 1 ? "line was" : "lines were");
-	return code;
+	if (r.bad)
+		return err_input(err, "ignored %zu invalid %s", r.bad,
+				 num_plural(r.bad, "line", "lines"));
+	return 0;
 }
 
 static int run_block(struct context *ctx, const struct args *args, struct err *err)

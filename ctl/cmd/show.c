@@ -62,7 +62,7 @@ void show_until(struct text *t, uint64_t until_s, uint64_t now_s)
 	num_text left;
 
 	if (until_s == RECORD_NEVER) {
-		text_add(t, "for ever");
+		text_add(t, "permanent");
 		return;
 	}
 	text_add(t, "until ");
@@ -79,7 +79,7 @@ void show_moved(struct text *t, const struct device *d)
 		text_add(t, "another network namespace");
 }
 
-// What the rows of the table are now.
+// Where the interfaces of an instance are now.
 struct places {
 	struct device *at;
 	size_t n, cap;
@@ -94,18 +94,18 @@ static void places_free(struct places *p)
 static int read_places(const struct instance *i, uint32_t number, struct places *ret,
 		       struct err *err)
 {
-	int code = 0;
-
-	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		struct device d;
+		int code;
 
 		if (number && n != number)
 			continue;
-		code = device_read(i, n, &d, err);
-		if (!code && d.state != DEVICE_FREE)
+		if ((code = device_read(i, n, &d, err)))
+			return code;
+		if (d.state != DEVICE_FREE)
 			vec_push(ret, d);
 	}
-	return code;
+	return 0;
 }
 
 static bool is_held(const struct device *d)
@@ -118,7 +118,7 @@ static bool is_there(const struct device *d)
 	return d->state != DEVICE_GONE;
 }
 
-// Names of those that are of this kind, or that are not.
+// Adds the names of the interfaces for which is() answers `wanted`; returns how many.
 static size_t add_names(struct text *t, const struct places *p, bool (*is)(const struct device *),
 			bool wanted, struct out *o)
 {
@@ -142,13 +142,16 @@ static size_t add_names(struct text *t, const struct places *p, bool (*is)(const
 static int judge_places(const struct places *p, struct err *err)
 {
 	struct text names = {0}, none = {0};
+	size_t gone;
 
 	if (add_names(&names, p, device_is_open, true, NULL)) {
-		err_refused(err, "Weir is not on %s: everything passes there", text_get(&names));
+		err_refused(err, "Weir is not attached to %s: everything passes there",
+			    text_get(&names));
 		err_hint(err, "weir attach %s", text_get(&names));
 	} else if (!add_names(&none, p, is_held, true, NULL) &&
-		   add_names(&names, p, is_there, false, NULL)) {
-		err_refused(err, "Weir is on no interface now: gone: %s", text_get(&names));
+		   (gone = add_names(&names, p, is_there, false, NULL))) {
+		err_refused(err, "Weir is not attached to any interface: %s no longer %s",
+			    text_get(&names), num_plural(gone, "exists", "exist"));
 		err_hint(err, "weir attach IFACE");
 	}
 	text_free(&names);
@@ -220,8 +223,8 @@ const char *show_kept(bool fleeting, const char **ret_key)
 {
 	*ret_key = fleeting ? "no" : service_enabled() ? "reboot" : "attach";
 	if (fleeting)
-		return "in the kernel only";
-	return service_enabled() ? "kept across reboots" : "kept for the next attach";
+		return "not saved";
+	return service_enabled() ? "saved, restored at boot" : "saved";
 }
 
 int not_attached(const char *instance, const char *verb, struct err *err)
@@ -230,8 +233,7 @@ int not_attached(const char *instance, const char *verb, struct err *err)
 	struct link link;
 	size_t n = 0;
 
-	err_input(err, "instance '%s' is attached to no interface, so there is nothing to %s",
-		  instance, verb);
+	err_input(err, "instance '%s' is not attached to any interface: cannot %s", instance, verb);
 	if (!route_gateways(&gateways, &n, NULL) && n &&
 	    !link_get_by_index(gateways[0].ifindex, &link, NULL))
 		err_hint(err, "the default route goes through %s: add -i %s, or run weir attach %s",

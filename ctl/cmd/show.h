@@ -13,24 +13,24 @@ const char *kind_key(uint8_t kind);  // "block-from": for JSON
 const char *kind_verb(uint8_t kind); // "block"
 const char *kind_side(uint8_t kind); // "from"
 
-// "until 04:12 (1h)", "for ever"; with the date when it is not today.
+// "until 04:12 (1h)", "permanent"; with the date if it is not today.
 void show_until(struct text *t, uint64_t until_s, uint64_t now_s);
-// "02:13", with the date when it is not today.
+// "02:13", with the date if it is not today.
 void show_time(struct text *t, uint64_t wall_s, uint64_t now_s);
-// Where Weir is now, as the kernel says: "eth0 eth1", "no interface"; also under key "interfaces" of the open
-// object, and under "open" those of the instance that it is not on. With these, or with none where it is,
-// ERR_REFUSED, which names them and the way; -errno where it cannot be told.
+// Adds the interfaces that run Weir now, asked of the kernel: "eth0 eth1", "no interface"; also as array "interfaces"
+// of the open object, and as "open" those of the instance that do not run it. If there are such, or if none runs it,
+// ERR_REFUSED with a hint; -errno if the kernel cannot be asked.
 int show_interfaces(struct text *t, const struct instance *i, struct out *o, struct err *err);
-// The same without the names, of the interface with this number or (0) of all; "open" is set, o may be NULL.
+// The same without names, for the interface with this number, or all with 0; o may be NULL, else "open" is set.
 int show_open(const struct instance *i, uint32_t number, struct out *o, struct err *err);
 int show_open_in(const char *instance, struct out *o, struct err *err);
-// "network namespace blue, as eth0": where a device is that has been moved.
+// "network namespace blue, as eth0": where a device was moved to.
 void show_moved(struct text *t, const struct device *d);
-// Who holds it: "x.com, 'abuse 4711'".
+// The owner of an entry: "x.com, 'abuse 4711'".
 void show_owner(struct text *t, const struct owner *h);
-// What happens to overlay entries at the next boot, as a clause; key is for JSON.
+// Whether entries are saved: "saved", "saved, restored at boot", "not saved"; key is for JSON.
 const char *show_kept(bool fleeting, const char **ret_key);
-// Something attached? -ENOENT with err set, which names the default route's interface, if not.
+// -ENOENT if no interface is attached; the error names the interface of the default route.
 int need_attached(const struct instance *i, const char *verb, struct err *err);
 // The same when there is no instance at all.
 int not_attached(const char *instance, const char *verb, struct err *err);

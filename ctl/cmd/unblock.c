@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "ctl/base/log.h"
+#include "ctl/base/num.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
@@ -250,17 +251,16 @@ static void unrecord(const struct unblock_request *r, struct store *b, size_t *r
 	}
 }
 
-// What was taken away, in the words of the command line.
+// What was removed, in the words of the command line.
 static void add_what(struct text *t, const struct unblock_request *r, size_t removed)
 {
 	const struct item *item = r->targets.items.items.at;
 	addr_text text;
 
 	if (r->targets.items.items.n == 1)
-		text_addf(t, "%s%s", item->name ? item->name : prefix_format(&item->prefix, text),
-			  removed ? "" : ": nothing to take away");
+		text_add(t, item->name ? item->name : prefix_format(&item->prefix, text));
 	else
-		text_addf(t, "%zu %s", removed, removed == 1 ? "entry" : "entries");
+		text_addf(t, "%zu %s", removed, num_plural(removed, "entry", "entries"));
 	if (r->intent.list[0])
 		text_addf(t, " of list %s", r->intent.list);
 	if (r->intent.origin[0])
@@ -269,25 +269,28 @@ static void add_what(struct text *t, const struct unblock_request *r, size_t rem
 
 static void report(struct context *ctx, const struct unblock_request *r, size_t removed)
 {
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 
 	out_set_u64(ctx->out, "changed", removed);
 	out_set_u64(ctx->out, "removed", removed);
 	out_set_bool(ctx->out, "dry_run", r->dry_run);
 	out_set_string(ctx->out, "instance", ctx->instance);
-	text_addf(&line, "%s%s ", r->dry_run ? "would have " : "",
-		  r->intent.allow ? "unallowed" : "unblocked");
+	if (!removed && r->targets.items.items.n == 1)
+		text_add(&line, "nothing to remove for ");
+	else if (r->dry_run)
+		text_add(&line, r->intent.allow ? "would unallow " : "would unblock ");
+	else
+		text_add(&line, r->intent.allow ? "unallowed " : "unblocked ");
 	add_what(&line, r, removed);
 	if (!ctx->quiet)
-		out_line(ctx->out, "%s, instance %s", text_get(&line), ctx->instance);
-	text_free(&line);
+		out_line(ctx->out, "%s in instance %s", text_get(&line), ctx->instance);
 }
 
 static int change_store(struct context *ctx, const struct unblock_request *r, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct meant_list meant = {0};
+	CLEANUP_VEC struct meant_list meant = {0};
 	size_t removed = 0;
 	int code = bpffs_exist(ctx->instance) ? store_open(ctx->instance, ctx->line, &store, err)
 					      : not_attached(ctx->instance, "undo", err);
@@ -296,26 +299,23 @@ static int change_store(struct context *ctx, const struct unblock_request *r, st
 		return code;
 	collect(r, store, &meant);
 	unrecord(r, store, &removed);
-	if (!r->dry_run && removed)
-		code = store_commit(store, r->fleeting, &plan, err);
-	if (!code && store->unsaved.code)
-		log_warning("not saved: %s; what was taken away may come back with the next attach",
+	if (!r->dry_run && removed && (code = store_commit(store, r->fleeting, &plan, err)))
+		return code;
+	if (store->unsaved.code)
+		log_warning("not saved: %s; the next attach may restore the removed entries",
 			    store->unsaved.text);
-	if (!code) {
-		report(ctx, r, removed);
-		code = report_leftovers(ctx, r, store, &meant, err);
-	}
-	vec_free(&meant);
-	return code;
+	report(ctx, r, removed);
+	return report_leftovers(ctx, r, store, &meant, err);
 }
 
-// Everything of somebody is asked for by --all, or by --sync or --origin without a target.
+// All entries of a list or an origin are selected by --all, or by --sync or --origin without a target.
 static int read_scope(const struct args *args, struct unblock_request *r, struct err *err)
 {
 	bool all = args_has(args, "all"), named = r->targets.items.items.n;
 
 	if (all && (named || r->intent.list[0] || args_has(args, "set")))
-		return err_input(err, "--all goes with --origin, --to and --dry-run only");
+		return err_input(err,
+				 "--all can be combined with --origin, --to and --dry-run only");
 	if (named)
 		r->scope = SCOPE_TARGETS;
 	else if (r->intent.list[0])
@@ -326,7 +326,7 @@ static int read_scope(const struct args *args, struct unblock_request *r, struct
 		r->scope = SCOPE_EVERYBODY;
 	else
 		return err_input(err,
-				 "%s what? An address, a prefix, a host name, -f FILE, "
+				 "missing WHAT to %s: an address, a prefix, a host name, -f FILE, "
 				 "--origin NAME, --sync NAME, or --all",
 				 r->intent.allow ? "unallow" : "unblock");
 	return 0;
@@ -359,13 +359,15 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 	CLEANUP(request_free) struct unblock_request r = {0};
 	int code = bpffs_ready(err);
 
-	if (!code)
-		code = sets_check_options(args, err);
-	if (!code)
-		code = read_request(ctx, args, allow, &r, err);
-	if (!code && args_has(args, "set"))
+	if (code)
+		return code;
+	if ((code = sets_check_options(args, err)))
+		return code;
+	if ((code = read_request(ctx, args, allow, &r, err)))
+		return code;
+	if (args_has(args, "set"))
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, true, err);
-	return code ? code : change_store(ctx, &r, err);
+	return change_store(ctx, &r, err);
 }
 
 static int run_unblock(struct context *ctx, const struct args *args, struct err *err)
@@ -396,9 +398,9 @@ static const struct args_option options[] = {
 
 static const struct args_foreign foreign[] = {
 	{"iface", 'i',
-	 "entries are for all interfaces of the instance; weir detach IFACE takes Weir off"},
-	{"for", 0, "it is done at once; weir block WHAT --for TIME gives a block an end"},
-	{"force", 0, "nothing is refused here"},
+	 "entries apply to all interfaces of the instance; weir detach IFACE detaches one"},
+	{"for", 0, "entries are removed at once; weir block WHAT --for TIME lets a block expire"},
+	{"force", 0, "unblock refuses nothing"},
 	{0},
 };
 

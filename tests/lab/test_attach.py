@@ -249,7 +249,7 @@ def test_block_attaches_when_told_to(pair, weir):
 def test_without_an_interface_block_names_the_one_to_add(pair, weir):
     for command in ("block", BLOCKED), ("block", "--for", "1m", BLOCKED):
         line = weir.fails(1, *command)
-        assert "attached to no interface" in line and "-i near0" in line
+        assert "not attached to any interface" in line and "-i near0" in line
     assert not pair.xdp_attached() and not weir.bpffs.exists()
 
 

@@ -123,7 +123,7 @@ def test_json_without_an_instance(weir, command):
 
 
 FAILURES = [
-    (["block"], 1, "block what?"), (["unblock"], 1, "unblock what?"), (["allow"], 1, "allow what?"),
+    (["block"], 1, "missing WHAT to block"), (["unblock"], 1, "missing WHAT to unblock"), (["allow"], 1, "missing WHAT to allow"),
     (["attach"], 1, "interface is missing"), (["explain"], 1, "packet is missing"),
     (["explain", "blocked.lab"], 1, "not an address"), (["list", "more"], 1, "one word too many"),
     (["block", "1.2.3"], 1, "'1.2.3'"), (["block", "nothing.lab"], 1, "no such name"),
@@ -134,15 +134,15 @@ FAILURES = [
     (["block", "--origin", "x" * 256, "192.0.2.1"], 1, "longer than"),
     (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),
     (["block", "-f", "-"], 1, "standard input holds no address"),
-    (["unblock", "--all", "192.0.2.1"], 1, "--all goes with"),
+    (["unblock", "--all", "192.0.2.1"], 1, "--all can be combined with"),
     (["block", "1.2.3.4:80"], 1, "write 1.2.3.4; a port needs a policy: drop from 1.2.3.4 port 80"),
     (["block", "[2001:db8::1]:80"], 1, "write 2001:db8::1; a port needs a policy"),
     (["block", "2001:db8::1%eth0"], 1, "an entry holds on all interfaces of the instance: write 2001:db8::1"),
     (["block", "https://example.org/x"], 1, "is a URL (write its host name alone)"),
     (["block", "example.org:443"], 1, "an entry takes all of its addresses: write example.org"),
     (["block", "1.2.3.4,", "1.2.3.5"], 1, "ends in a comma"),
-    (["unblock", "-i", "near0"], 1, "weir detach IFACE takes Weir off"),
-    (["unblock", "--iface=near0"], 1, "weir detach IFACE takes Weir off"),
+    (["unblock", "-i", "near0"], 1, "weir detach IFACE detaches one"),
+    (["unblock", "--iface=near0"], 1, "weir detach IFACE detaches one"),
     (["list", "-x"], 1, "weir help list lists the options"),
     (["attach", "near0", "--mode", "quick"], 1, "'quick'"),
     (["attach", "near0", "--max-entries", "0"], 1, "'0'"), (["attach", "nope0"], 1, "'nope0'"),
@@ -280,9 +280,9 @@ def test_output_that_cannot_be_written_is_a_failure(on, words):
 def test_each_change_ends_in_one_line(on):
     line = on("block", "203.0.113.7", "--for", "1h", "--note", "abuse 4711").stdout
     until = r"(\d{4}-\d\d-\d\d )?\d\d:\d\d \(1h\)"
-    assert re.fullmatch(f"blocked 203.0.113.7 from, until {until}, on near0, kept for .*\n", line)
-    assert on("unblock", "203.0.113.7").stdout == f"unblocked 203.0.113.7, instance {on.name}\n"
-    named = "blocked blocked.lab (203.0.113.10 2001:db8:113::10) from, for ever, on near0, "
+    assert re.fullmatch(f"blocked packets from 203.0.113.7 until {until} on near0; saved.*\n", line)
+    assert on("unblock", "203.0.113.7").stdout == f"unblocked 203.0.113.7 in instance {on.name}\n"
+    named = "blocked packets from blocked.lab (203.0.113.10 2001:db8:113::10) on near0; "
     assert on("block", "blocked.lab").stdout.startswith(named)
 
 

@@ -121,7 +121,7 @@ def test_a_renamed_device_keeps_its_row(two, pair):
     rename(pair, "one", "three")
     assert states(two) == {"three": "held", "two": "held"} and alarms(two) == []
     assert blocks(pair, "three", "one")
-    assert "on three two," in two("block", "192.0.2.9").stdout
+    assert "on three two;" in two("block", "192.0.2.9").stdout
     assert two.json("block", "192.0.2.10")["interfaces"] == ["three", "two"]
     assert "was attached already to three" in two("attach", "three").stdout
     make(pair, "one", peer="far-four")
@@ -159,7 +159,7 @@ def test_a_device_made_anew_is_open_until_it_is_attached(two, pair, same_index):
     assert not blocks(pair, "one")
     said = two.json("block", "192.0.2.9", status=3)
     assert said["interfaces"] == ["two"] and said["open"] == ["one"]
-    assert said["error"]["text"] == "Weir is not on one: everything passes there"
+    assert said["error"]["text"] == "Weir is not attached to one: everything passes there"
     assert "192.0.2.9" in two.entries()
     two(*alarms(two)[0].partition(": weir ")[2].rpartition("weir ")[2].split())  # the command in the alarm
     assert alarms(two) == [] and blocks(pair, "one") and states(two) == {"one": "held", "two": "held"}
@@ -249,7 +249,7 @@ def wait_until(condition, seconds=5):
 # What commands report about interfaces is true
 
 
-OPEN = "Weir is not on near0: everything passes there"
+OPEN = "Weir is not attached to near0: everything passes there"
 
 
 @pytest.mark.parametrize("command", [["block", "192.0.2.9"], ["allow", "192.0.2.9"], ["bypass"],
@@ -370,5 +370,5 @@ def test_nothing_but_gone_devices_is_nowhere(pair, weir, apply):
     weir("attach", "one")
     pair.link("del", "one")
     done = weir("block", "192.0.2.9", check=False)
-    assert done.returncode == 3 and "on no interface," in done.stdout
-    assert "Weir is on no interface now" in done.stderr
+    assert done.returncode == 3 and "on no interface;" in done.stdout
+    assert "Weir is not attached to any interface" in done.stderr

@@ -468,7 +468,7 @@ def test_detach_and_attach_end_a_trial(pair, second, weir, apply):
 def test_a_block_after_a_trial_does_not_name_an_open_interface(pair, second, weir, apply):
     weir("attach", "near1", "--confirm=1s")
     time.sleep(1.2)
-    assert "attached to no interface" in weir.fails(1, "block", OTHER4)
+    assert "not attached to any interface" in weir.fails(1, "block", OTHER4)
     assert on_near1(pair) is None
     assert "on near1," in weir("block", "-i", "near1", OTHER4).stdout
     assert second.free(OTHER4) == [False]
