@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs frames through policies with services; verdict, counters and the frame that comes out are compared.
+// Runs frames through policies with services; compares verdict, counters and output frame.
 //
-//     balance-policy LINE         a line of a policy's text; the first behind a case begins another policy
-//     balance-hop SERVICE ADDRESS WORD VALUE …  the way to a backend: device in|out|lost|none, mac and own
-//                                 (of the frame), vlan, mtu, source PREFIX, no-xmit 0|1; path: what a
-//                                 router has said, now, or path-age seconds ago
-//     balance-path SERVICE ADDRESS MTU   what the way is known to carry after the case; 0: nobody has said
+//     balance-policy LINE         a line of a policy's text; the first after a case begins another policy
+//     balance-hop SERVICE ADDRESS WORD VALUE …  the path to a backend: device in|out|lost|none, mac and own
+//                                 (of the frame), vlan, mtu, source PREFIX, no-xmit 0|1; path: the
+//                                 MTU that a router reported, now or path-age seconds ago
+//     balance-path SERVICE ADDRESS MTU   the known path MTU after the case; 0: unknown
 //     balance-case NAME           begins a case, `balance-expect` runs it
-//     balance-overlay ENTRY, …    what is blocked and allowed
+//     balance-overlay ENTRY, …    the entries of the overlay
 //     balance-generic 1           the interface is in generic mode
-//     balance-stations MAC …      whose frames are the host's; without: any
-//     balance-foreign 1           counted as one of another station
+//     balance-stations MAC …      MAC addresses of this host; without: any
+//     balance-foreign 1           counted as a frame to another station
 //     balance-linear N            bytes in the first buffer; skipped where the kernel has no such test
 //     balance-frame HEX           from the Ethernet header on
-//     balance-out HEX             the frame that comes out; without: the one that went in
-//     balance-count SERVICE ADDRESS|- NAME N …  a row that moves: packets, bytes, a reason's or an event's name;
-//                                 no other row does, and none by anything else
-//     balance-burst N             sent so often at once behind that: a few are answered, the others dropped
-//     balance-flood HEX           a frame sent before until it is not answered any more; the case is answered
-//     balance-expect VERDICT REASON BYTES  pass, drop, tx, redirect; the one counter that moves, by 1 packet
+//     balance-out HEX             the output frame; without: the input frame
+//     balance-count SERVICE ADDRESS|- NAME N …  counters that change: packets, bytes, a reason or an event;
+//                                 no other counter changes
+//     balance-burst N             then sent N times at once: a few are answered, the others dropped
+//     balance-flood HEX           a frame that is sent first until it is no longer answered; the case is answered
+//     balance-expect VERDICT REASON BYTES  pass, drop, tx, redirect; the one counter that changes, by 1 packet
 #include "tests/datapath/balance.h"
 
 #include <errno.h>
@@ -147,7 +147,7 @@ static bool begin_case(struct rig *rig, const char *name)
 	return true;
 }
 
-// Comparing: each of these adds a sentence for what is not as wanted
+// Comparing: each of these adds a sentence for each difference
 
 static const struct service_counter *wanted_by(uint32_t row)
 {
@@ -221,7 +221,7 @@ static void check_frame(const struct outcome *o, const char *verdict, struct tex
 			  want->len);
 }
 
-// The test program says the same and counts nothing.
+// The test program has the same verdict and counts nothing.
 static void check_test_program(const struct outcome *o, const char *reason, struct text *why)
 {
 	struct test_result test = balance_rig_ask(all.loaded, &all.in);
@@ -245,7 +245,7 @@ static void check_paths(struct text *why)
 	}
 }
 
-// More answers than the pace allows would make a mirror of the balancer.
+// Answers are limited, so that the balancer cannot be used as a reflector.
 static void check_burst(struct rig *rig, struct text *why)
 {
 	uint64_t begin = rig_clock(rig).jiffies, jiffies, most;
@@ -276,7 +276,7 @@ static void print_failure(const struct outcome *o, const char *why)
 	print_hex(all.out.at, all.out.len);
 }
 
-// Until one is dropped: its receiver's budget is spent.
+// Until one is dropped: the limit of its receiver is reached.
 static void flood(struct rig *rig)
 {
 	for (int n = 0; all.flood.len && n < FLOOD_MAX; n++)

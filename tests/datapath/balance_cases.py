@@ -89,7 +89,7 @@ def case(name, given, verdict, reason, length, *, out=None, service=None, addres
 def sent(name, service, packet, flow, *, after=None, tags=(), padding=b"", cut=False, settings=(),
          **events):
     """It goes to the backend of its flow; `after`: as it is there, when that is not only a hop less; `cut`:
-    without what is behind it in its frame."""
+    without the bytes after it in its frame."""
     address = service.backend(flow)
     hop = service.backends[address][0]
     after = one_hop(packet) if after is None else after
@@ -165,7 +165,7 @@ def ext(service, kinds, proto, payload, **fields):
 # What is in every mode
 
 def payloads(family, few):
-    """Name, protocol, what is behind IP, how it is counted."""
+    """Name, protocol, the bytes after IP, how it is counted."""
     yield "tcp syn", TCP_PROTO, tcp("S", options=[("MSS", 1460), ("SAckOK", b"")]), {"opened": 1}
     yield "udp", UDP_PROTO, udp(b"question"), {}
     yield "tcp odd", TCP_PROTO, tcp("PA", counting(333)), {}
@@ -384,21 +384,21 @@ def partial_cases(service):
         sent(f"{about} partial that becomes 0", service, partial_of(zero, UDP),
              flow_of(service, family, UDP_PROTO), after=one_hop(zero), completed=1)
     packet = ip(service, 4, options=[IPOption_NOP()] * 8) / tcp("PA", b"abc")
-    sent(f"{service.name}: partial behind options", service, partial_of(packet, TCP),
+    sent(f"{service.name}: partial after options", service, partial_of(packet, TCP),
          flow_of(service, 4, TCP_PROTO), after=one_hop(packet), completed=1)
     packet = ext(service, [IPv6ExtHdrDestOpt()], TCP_PROTO, tcp("PA", b"abc"))
-    sent(f"{service.name}: partial behind an extension header", service, partial_of(packet, TCP),
+    sent(f"{service.name}: partial after an extension header", service, partial_of(packet, TCP),
          flow_of(service, 6, TCP_PROTO), after=one_hop(packet), completed=1)
 
 
 def surplus_cases(service):
-    """IP may go on behind UDP (RFC 9868): the checksum knows nothing of that."""
+    """IP may be longer than UDP (RFC 9868): the checksum does not cover the rest."""
     for family in 4, 6:
         flow = flow_of(service, family, UDP_PROTO)
         datagram = bytes(ip(service, family) / udp(counting(40)))[20 if family == 4 else 40:]
         for extra in b"surplus!", b"odd":
             packet = built(ip(service, family, **PROTO_UDP[family]) / Raw(datagram + extra))
-            sent(f"{service.name}: {family} {len(extra)} bytes behind UDP", service, packet, flow)
+            sent(f"{service.name}: {family} {len(extra)} bytes after UDP", service, packet, flow)
         # The checksum looks partial for the length of IP, but the datagram is shorter and whole.
         size = 8 + 32 + 8
         packet = ip(service, family) / udp(bytes(32))
@@ -408,7 +408,7 @@ def surplus_cases(service):
         datagram = bytes(packet)[20 if family == 4 else 40:]
         assert datagram[6:8] == struct.pack("!H", pseudo)
         packet = built(ip(service, family, **PROTO_UDP[family]) / Raw(datagram + counting(8)))
-        sent(f"{service.name}: {family} looks partial with what is behind UDP", service, packet, flow)
+        sent(f"{service.name}: {family} looks partial with the bytes after UDP", service, packet, flow)
 
 
 PROTO_UDP = {4: {"proto": 17}, 6: {"nh": 17}}
@@ -628,7 +628,7 @@ def size_cases(service, over):
                    tags=tags, padding=b"padding")
         size_silent_cases(service, family, about, fits)
     packet = ip(service, 4, options=[IPOption_NOP()] * 40) / udp(counting(fits + 1))
-    turned(f"{service.name}: too big behind options", packet, too_big_answer(packet, mtu - over),
+    turned(f"{service.name}: too big after options", packet, too_big_answer(packet, mtu - over),
            "service-too-big")
 
 
@@ -648,7 +648,7 @@ def size_silent_cases(service, family, about, fits):
 
 
 def martian_cases(service, other):
-    """Sources that nobody outside can have; their neighbours, whom somebody may have, are served."""
+    """Sources that no outside host can have. The addresses next to them are valid, and served."""
     for family in 4, 6:
         bad = {4: ["0.0.0.0", "127.0.0.1", "127.255.255.255", "224.0.0.1", "239.1.2.3", "240.0.0.1",
                    "255.255.255.255"],
@@ -690,7 +690,7 @@ def routed_echo_cases(service):
         ask = built(ext(service, kinds, 58, ICMPv6EchoRequest(id=1, seq=2, data=b"ping")))
         back = built(ext(service, kinds, 58, ICMPv6EchoReply(id=1, seq=2, data=b"ping"), hlim=64))
         back.src, back.dst = ask.dst, ask.src
-        name = f"6 echo behind {kinds[-1].name} with {getattr(kinds[-1], 'segleft', 0)} left"
+        name = f"6 echo after {kinds[-1].name} with {getattr(kinds[-1], 'segleft', 0)} left"
         if on_the_way:
             passed(name, ask)
             continue
@@ -728,7 +728,7 @@ def size_fragment_cases(service, over):
 
 
 def trailing_cases(service, over):
-    """The frame goes on as it is where the egress can carry it, else without what is behind the packet."""
+    """The frame is unchanged if the egress can carry it, else the bytes after the packet are trimmed."""
     room = 1500 - over
     for family in 4, 6:
         about = f"{service.name}: {family}"
@@ -741,11 +741,11 @@ def trailing_cases(service, over):
                 sent(f"{about} syn in a frame too long by {more}{name}", service, syn, flow, tags=tags,
                      padding=counting(left + more), cut=True, opened=1)
         for size in 0, 1, 4, 6, 10:
-            sent(f"{about} syn, {size} bytes behind it", service, syn, flow, padding=bytes(size), opened=1)
+            sent(f"{about} syn, {size} bytes after it", service, syn, flow, padding=bytes(size), opened=1)
         full = ip(service, family) / tcp("A", counting(left))
         assert length_of(full) == room
         for size in 1, 4, 200:
-            sent(f"{about} of the right size, {size} bytes behind it", service, full, flow,
+            sent(f"{about} of the right size, {size} bytes after it", service, full, flow,
                  padding=counting(size), cut=True)
         sent(f"{about} partial, in a frame too long", service, partial_of(syn, TCP), flow,
              after=one_hop(syn), padding=counting(left + 1), cut=True, opened=1, completed=1)
@@ -754,7 +754,7 @@ def trailing_cases(service, over):
              padding=counting(room - length_of(quote) + 1), cut=True, quoted=1)
         data = ip(service, family) / tcp("A", counting(200))
         for linear in 100, 14 + length_of(data) - 1, 14 + length_of(data) + 1, 1514:
-            sent(f"{about} in a frame too long, split behind {linear}", service, data, flow,
+            sent(f"{about} in a frame too long, split after {linear}", service, data, flow,
                  padding=counting(1500), cut=True, settings=[("linear", linear)])
         sent(f"{about} in a frame of the right size, split", service, data, flow,
              padding=counting(room - length_of(data)), settings=[("linear", 100)])
@@ -813,7 +813,7 @@ def fragment_cases(by_source, by_tuple):
 
 
 def foreign_fragment_cases(one):
-    """Fragments that are nobody's: to another address, or of a protocol that the service does not have."""
+    """Fragments of no service: to another address, or of a protocol that the service does not have."""
     for family in 4, 6:
         elsewhere = {4: "203.0.113.250", 6: "2001:db8:f::fa"}[family]
         for name, fields, proto in (("to another address", {"dst": elsewhere}, TCP_PROTO),
@@ -826,7 +826,7 @@ def foreign_fragment_cases(one):
 
 
 def split_cases(service):
-    """What is behind the headers is in a second buffer; only some kernels can be asked so."""
+    """The bytes after the headers are in a second buffer; only some kernels support this test."""
     for family, header in (4, 20), (6, 40):
         at = 14 + header
         about = f"{service.name}: {family}"
@@ -836,7 +836,7 @@ def split_cases(service):
             packet = ip(service, family) / payload
             flow = flow_of(service, family, proto)
             for more in 0, 1, 77:
-                sent(f"{about} {name} split {more} behind the header", service, packet, flow,
+                sent(f"{about} {name} split {more} after the header", service, packet, flow,
                      settings=[("linear", at + size + more)])
             dropped(f"{about} {name} split in the header", packet, "header-split",
                     settings=[("linear", at + size - 1)])
@@ -847,10 +847,10 @@ def split_cases(service):
         quote = answer_of(service, family, TCP(sport=80, dport=SPORT) / Raw(counting(200)))
         packet = quoting(service, family, quote)
         for size in ERROR_HEAD + header + 4, ERROR_HEAD + header + 8:
-            sent(f"{about} icmp split behind {size} bytes", service, packet,
+            sent(f"{about} icmp split after {size} bytes", service, packet,
                  flow_of(service, family, TCP_PROTO), quoted=1, settings=[("linear", at + size)])
         for size in ERROR_HEAD, ERROR_HEAD + header - 1, ERROR_HEAD + header + 3:
-            passed(f"{about} icmp split behind {size} bytes", packet, settings=[("linear", at + size)])
+            passed(f"{about} icmp split after {size} bytes", packet, settings=[("linear", at + size)])
         turned(f"{about} echo, split", *echo(service, family, ({"id": 1, "seq": 2}, counting(300))),
                "service-echo", settings=[("linear", at + 8)])
 
@@ -903,7 +903,7 @@ def end_cases(used):
                             / udp(counting(1600)), UDP)
         case(f"here: {family} partial, last hop, big", link(CAME, ((0x8100, 7),), bytes(packet)), "pass",
              "service-here", length_of(packet), service=used["at-home"], address=HERE)
-        for name, reason in {"nobody": "service-no-backend", "no-hop": "service-no-next-hop",
+        for name, reason in {"no-backend": "service-no-backend", "no-hop": "service-no-next-hop",
                              "no-device": "service-no-next-hop", "no-xmit": "service-egress"}.items():
             service = used[name]
             dropped(f"{name}: {family}", ip(service, family) / tcp("S"), reason, service)
@@ -980,7 +980,7 @@ def main_policy():
     one = define("one", vips(53), {"10.5.0.4": hop(1)}, "ipip", proto="tcp")
     ends = {service.name: service for service in (
         define("at-home", vips(60), {HERE: Hop()}, "dr"),
-        define("nobody", vips(61), {"10.6.0.1": (hop(1), 0)}, "ipip"),
+        define("no-backend", vips(61), {"10.6.0.1": (hop(1), 0)}, "ipip"),
         define("no-hop", vips(62), {"10.6.0.2": hop(1, device="none")}, "ipip"),
         define("no-device", vips(63), {"10.6.0.3": hop(1, device="lost")}, "gue"),
         define("no-xmit", vips(64), {"10.6.0.4": hop(1, device="out", no_xmit=1)}, "ipip"),

@@ -103,7 +103,7 @@ class Service:
         return str(net.network_address + host)
 
     def wrapped(self, address, packet, hashed):
-        """The packet, one hop behind us, inside what the mode puts around it."""
+        """The packet, its TTL decremented, in the encapsulation of the mode."""
         if self.mode == "dr":
             return packet
         family = family_of(address)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Breaks frames: none may come to `internal` or `service-forward`, none that passes may be changed, and
-// whatever is sent has to be as long as its headers say.
+// Breaks frames: none may be counted as `internal` or `service-forward`, no passed frame may change, and every
+// sent frame has the length that its headers have.
 #include "tests/datapath/balance_mutate.h"
 #include "ctl/datapath/test_program.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define CHANGED     6  // frames made of each
-#define CUT_EVERY   16 // is cut behind every byte
+#define CUT_EVERY   16 // is cut after every byte
 #define CUT_MAX     160
 #define ETH_BYTES   14
 #define HEADERS_MAX 160 // where changes go
@@ -31,7 +31,7 @@ static uint32_t be16(const uint8_t *at)
 	return (uint32_t)at[0] << 8 | at[1];
 }
 
-// Does what is sent hold the IP packet that it says?
+// Does the output frame have the whole IP packet?
 static bool is_whole(const struct frame *f)
 {
 	size_t at = ETH_BYTES;

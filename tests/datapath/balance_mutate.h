@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Frames that nobody should send.
+// Invalid frames.
 #pragma once
 
 #include "ctl/base/text.h"
 #include "tests/datapath/balance_rig.h"
 
-// Sends the frame with bytes changed that `seed`, 0 … for all frames, says, and some of the frames cut off
-// behind every byte. Adds a sentence to `why` for the first that the datapath and its test program do not agree
-// about, or that came to what no frame should.
+// Sends the frame with bytes changed as `seed` (0 … for all frames) tells, and some frames truncated after
+// every byte. Adds a sentence to `why` for the first frame that the datapath and its test program treat
+// differently, or that has a reason that no frame should have.
 void balance_mutate(struct balance_rig *b, const struct frame *f, uint64_t seed, struct text *why);

@@ -177,7 +177,7 @@ static bool source(const char *text, struct backend *ret)
 	return true;
 }
 
-// So many seconds ago as rows have it, rounded up.
+// So many seconds ago, in the unit of backends, rounded up.
 static uint32_t ticks(const struct balance_rig *b, uint32_t ago_s)
 {
 	uint32_t shift = pin_shift(clock_hz());
@@ -318,7 +318,7 @@ const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char
 	return buf;
 }
 
-// `rows` rows of a per-CPU array from `first` on, of values of `words` words for each CPU. The caller
+// `rows` elements of a per-CPU array from `first` on, each with `words` words for each CPU. The caller
 // frees them.
 static __u64 *read_rows(int fd, uint32_t first, uint32_t rows, size_t words, size_t *ret_cpus)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A policy with services in a rig: from its text into the kernel, next hops by hand, its counters.
+// A policy with services in a rig: from its text into the kernel, with given next hops; its counters.
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "ctl/datapath/test_program.h"
 #include "tests/datapath/rig.h"
 
-// Ways out of the rig: frames come in by `in`; `out` is another device; `lost` is in no device map.
+// Devices of the rig: frames arrive on `in`; `out` is another device; `lost` is in no device map.
 #define BALANCE_OUT  9001
 #define BALANCE_LOST 9002
 
@@ -25,36 +25,35 @@ struct balance_rig {
 	struct mapping budgets;                    // of answers
 };
 
-// Loads the policy and makes it the active one of the rig, whose frames come in by RIG_IFACE from now on. Ends
-// the process when it is refused.
+// Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from now on. Exits
+// if it is refused.
 struct balance_rig *balance_rig_new(struct rig *rig, const char *policy);
-// Puts the rig's own policy back.
+// Restores the rig's own policy.
 void balance_rig_free(struct balance_rig *b);
 
-// Says how frames get to a backend: words as described in balance.c. false: no such backend or word.
+// Sets the path to a backend: words as described in balance.c. false: no such backend or word.
 bool balance_rig_hop(struct balance_rig *b, char *text);
 
-// What the way to a backend is known to carry; 0: nobody has said.
+// The known path MTU to a backend; 0: unknown.
 uint32_t balance_rig_path(const struct balance_rig *b, uint32_t row);
 
-// Rows of counters: of the service, or of its backend at this address ("here" too). false: there is none.
+// Counters of the service, or of its backend at this address ("here" too). false: not found.
 bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
 		     uint32_t *ret);
 const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char *buf, size_t size);
-// What every row has counted since the last call: b->rows of them, valid until the next.
+// The counters since the last call, b->rows of them, valid until the next call.
 const struct service_counter *balance_rig_moved(struct balance_rig *b);
 
-// By which reasons packets of the rig's interface were counted since the last call, into o->moved. (All the
-// rows that rig_send reads are too many for thousands of frames.)
+// The reasons with which packets of the rig's interface were counted since the last call, into o->moved. (The
+// counters of all interfaces, which rig_send reads, are too many for thousands of frames.)
 void balance_rig_reasons(struct balance_rig *b, struct outcome *o);
 
-// Nobody has been answered yet.
+// Resets the limit on answers.
 void balance_rig_forget_answers(struct balance_rig *b);
 
-// The stations that frames of the rig's interface may be for: MAC addresses as text, a blank between two; "" is
-// any. false: one is no address.
+// The MAC addresses of the rig's interface, separated by blanks; "": any. false: an address is invalid.
 bool balance_rig_stations(struct balance_rig *b, const char *text);
-// How many packets to services and reject rules came in frames to other stations.
+// The number of packets to services and reject rules in frames to other stations.
 uint64_t balance_rig_foreign(const struct balance_rig *b);
 
 // Asks the test program about the frame.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads cases line by line, runs each, and compares everything that a frame may move.
+// Reads cases line by line, runs each, and compares everything that a frame may change.
 #include "tests/datapath/cases.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ static void add_counted(struct text *why, const struct moved *m)
 		  m->number, (unsigned long long)m->by.packets, (unsigned long long)m->by.bytes);
 }
 
-// A case looks at the counters of its own interface; now and then all must be as the cases left them.
+// A case reads the counters of its own interface; now and then all counters are compared.
 static void check_elsewhere(struct reader *r)
 {
 	struct text why = {0};
@@ -176,7 +176,7 @@ static void read_line(struct reader *r, char *line)
 		wrong(r, "unknown word");
 }
 
-// Comparing: each of these adds a sentence for what is not as wanted
+// Comparing: each of these adds a sentence for each difference
 
 static void check_outcome(const struct one_case *c, const struct outcome *o, struct text *why)
 {

@@ -324,7 +324,7 @@ def ip6_cases():
     add("ip6/jumbogram", raw6(jumbo + body, following=0, length=0), "ip6-length")
     add("ip6/no payload, hop-by-hop", raw6(b"", following=0), "ip6-length")
     add("ip6/no payload, no next header", raw6(b"", following=NO_NEXT), "default")
-    add("ip6/no next header and bytes behind it", raw6(body, following=NO_NEXT), "default")
+    add("ip6/no next header and bytes after it", raw6(body, following=NO_NEXT), "default")
     add("ip6/no payload, unknown protocol", raw6(b"", following=253), "default")
     for following in (43, 44, 60):
         add(f"ip6/no payload, header {following}", raw6(b"", following=following), "ip6-ext-truncated")
@@ -350,7 +350,7 @@ def extension_cases():
             add(f"ext/{kind} of {8 + 8 * units} bytes", raw6(body, kind), "default")
             add(f"ext/{kind} of {8 + 8 * units} bytes, one missing",
                 raw6(ext(17, units)[:-1], kind), "ip6-ext-truncated")
-            add(f"ext/{kind} of {8 + 8 * units} bytes, nothing behind", raw6(ext(17, units), kind),
+            add(f"ext/{kind} of {8 + 8 * units} bytes, nothing after it", raw6(ext(17, units), kind),
                 "udp-truncated")
             add(f"ext/{kind} of {8 + 8 * units} bytes, no next header",
                 raw6(ext(NO_NEXT, units), kind), "default")
@@ -369,8 +369,8 @@ def extension_cases():
     add("ext/eight and a ninth that is cut", raw6(*reversed(chain([60] * 8, 60, b"\x11"))),
         "ip6-ext-too-many")
     add("ext/all four kinds", raw6(*reversed(chain([0, 60, 43, 44, 60]))), "default")
-    for kinds, name in (([60, 0], "behind destination options"), ([43, 0], "behind routing"),
-                        ([0, 0], "twice"), ([44, 0], "behind a fragment header"),
+    for kinds, name in (([60, 0], "after destination options"), ([43, 0], "after routing"),
+                        ([0, 0], "twice"), ([44, 0], "after a fragment header"),
                         ([60, 60, 60, 60, 60, 60, 60, 0], "in the eighth place")):
         add(f"ext/hop-by-hop {name}", raw6(*reversed(chain(kinds))), "ip6-ext-order")
     add("ext/two fragment headers", raw6(*reversed(chain([44, 44]))), "ip6-ext-order")
@@ -378,7 +378,7 @@ def extension_cases():
     for kinds in ([0], [60], [0, 43, 60]):
         for last, payload, name in ((51, bytes(AH() / udp()), "ah"), (50, bytes(16), "esp")):
             add(f"ext/{kinds} then {name}", raw6(*reversed(chain(kinds, last, payload))), "default")
-    add("ext/behind ah nothing is read", raw6(bytes([60, 4]) + bytes(22) + b"\xff" * 8, 51), "default")
+    add("ext/after ah nothing is read", raw6(bytes([60, 4]) + bytes(22) + b"\xff" * 8, 51), "default")
     add("ext/reserved byte of the fragment header", raw6(frag(17, reserved=255) + bytes(udp()), 44), "default")
     add("ext/reserved byte of the fragment header, tcp", raw6(frag(6, reserved=1) + raw_tcp(5), 44), "default")
     add("ext/reserved byte of the fragment header hides no header",
@@ -393,7 +393,7 @@ def fragment6_cases():
     add("fragment6/atomic, udp length beyond", raw6(frag(17) + raw_udp(9), 44), "udp-length")
     add("fragment6/atomic, tcp cut", raw6(frag(6) + raw_tcp(5)[:16], 44), "tcp-truncated")
     add("fragment6/atomic, odd length", raw6(frag(253) + b"abc", 44), "default")
-    add("fragment6/atomic, nothing behind", raw6(frag(NO_NEXT), 44), "default")
+    add("fragment6/atomic, nothing after it", raw6(frag(NO_NEXT), 44), "default")
     add("fragment6/first, udp", raw6(frag(17, more=1) + raw_udp(1000), 44), "default")
     add("fragment6/first, udp, reserved bits", raw6(frag(17, more=1, bits=3) + raw_udp(1000), 44), "default")
     for size, want in ((0, "fragment-length"), (1, "fragment-length"), (7, "fragment-length"),
@@ -435,9 +435,9 @@ def fragment6_cases():
     for offset, size, want in ((8189, 23, "default"), (8189, 24, "fragment-length"),
                                (8191, 7, "default"), (8191, 8, "fragment-length")):
         add(f"fragment6/offset {offset * 8}, {size} bytes", raw6(frag(58, offset) + bytes(size), 44), want)
-    add("fragment6/behind options", raw6(ext(44) + frag(17, more=1) + raw_udp(100, eight), 60), "default")
-    add("fragment6/behind options, later", raw6(ext(44) + frag(17, 7, 1) + eight, 0), "default")
-    add("fragment6/behind options, odd", raw6(ext(44) + frag(17, 7, 1) + eight[:7], 0), "fragment-length")
+    add("fragment6/after options", raw6(ext(44) + frag(17, more=1) + raw_udp(100, eight), 60), "default")
+    add("fragment6/after options, later", raw6(ext(44) + frag(17, 7, 1) + eight, 0), "default")
+    add("fragment6/after options, odd", raw6(ext(44) + frag(17, 7, 1) + eight[:7], 0), "fragment-length")
     add("fragment6/cut after options", raw6(ext(44) + frag(17, more=1)[:7], 60), "ip6-ext-truncated")
     add("fragment6/padding is not payload",
         raw6(frag(253, more=1) + bytes(9), 44, length=16), "default")
@@ -478,7 +478,7 @@ def transport_cases():
     for size in (0, 1, 7):
         add(f"icmp/{size} bytes", raw4(bytes(size), proto=1), "icmp-truncated")
         add(f"icmp6/{size} bytes", raw6(bytes(size), 58), "icmp6-truncated")
-        add(f"icmp6/{size} bytes behind options", raw6(ext(58) + bytes(size), 0), "icmp6-truncated")
+        add(f"icmp6/{size} bytes after options", raw6(ext(58) + bytes(size), 0), "icmp6-truncated")
         add(f"icmp6/{size} bytes over ip4 is unknown", raw4(bytes(size), proto=58), "default")
         add(f"icmp/{size} bytes over ip6 is unknown", raw6(bytes(size), 1), "default")
     add("icmp/8 bytes", raw4(bytes(8), proto=1), "default")
@@ -521,16 +521,16 @@ def neighbour_cases():
             add(f"nd/{name} in {kind} fragment", frame, "default")
             add(f"nd/{name} in {kind} fragment under a block", frame, "block-from", overlay=blocks[0])
             frame = raw6(ext(44) + frag(58, more=bits) + body, 60, hops=255, src=LL, dst="ff02::1")
-            add(f"nd/{name} in {kind} fragment behind options under a block", frame, "block-from",
+            add(f"nd/{name} in {kind} fragment after options under a block", frame, "block-from",
                 overlay=blocks[0])
-        add(f"nd/{name} behind hop-by-hop under a block",
+        add(f"nd/{name} after hop-by-hop under a block",
             raw6(ext(58) + bytes(message), 0, hops=255, src=LL), "neighbour", overlay=blocks[0])
         add(f"nd/{name} cut to 7 bytes",
             raw6(bytes(message)[:7], 58, hops=255, src=LL), "icmp6-truncated")
     for kind in (0, 128, 130, 132, 137, 138, 143, 255):
         frame = raw6(bytes([kind, 0]) + bytes(38), 58, hops=255, src=LL)
-        add(f"nd/type {kind} is none", frame, "default")
-        add(f"nd/type {kind} is none, under a block", frame, "block-from", overlay=blocks[0])
+        add(f"nd/type {kind} is not discovery", frame, "default")
+        add(f"nd/type {kind} is not discovery, under a block", frame, "block-from", overlay=blocks[0])
     add("nd/redirect under a block", neighbour(ICMPv6ND_Redirect(), dst="fe80::2"), "block-from",
         overlay=blocks[0])
     for kind in range(133, 137):
@@ -555,7 +555,7 @@ def overlay_cases():
               "udp6": ip6(udp()), "tcp6": ip6(tcp()), "icmp6": ip6(ICMPv6EchoRequest()),
               "esp6": raw6(bytes(16), 50), "later fragment6": raw6(frag(17, 1) + b"x", 44),
               "tagged udp6": tagged(ip6(udp()), (0x88a8, 1), (0x8100, 2)),
-              "udp6 behind options": raw6(*reversed(chain([0, 43, 60])))}
+              "udp6 after options": raw6(*reversed(chain([0, 43, 60])))}
     for name, frame in frames.items():
         packet, _ = model.read(frame)
         src, dst, wide = packet.src, packet.dst, "0.0.0.0/0" if packet.family == 4 else "::/0"

@@ -32,7 +32,7 @@ static uint32_t verdict_from(struct rig *rig, const char *src)
 	return rig_verdict(rig, from(src), 1);
 }
 
-// Everything the overlay's maps and knobs hold, to compare two moments.
+// The content of the overlay's maps and knobs, to compare two moments.
 struct state {
 	struct overlay_raws raws[TABLES];
 	uint64_t epoch;
@@ -71,7 +71,7 @@ static void state_free(struct state *s)
 }
 #define CLEANUP_STATE CLEANUP(state_free)
 
-// Stages entries that are to last for ever, and commits nothing.
+// Stages permanent entries, and commits nothing.
 static void stage_text(const struct rig *rig, const char *entries, struct overlay_plan *ret)
 {
 	CLEANUP_WANTS struct wants w = {0};
@@ -88,7 +88,7 @@ static void stage_text(const struct rig *rig, const char *entries, struct overla
 	"2001:db8:2::/48, block-from 2001:db8:1::/48, block-from 2001:db8:1:1::/64, "      \
 	"allow-from 2001:db8:1::1"
 
-// What BEFORE and AFTER say about these sources.
+// The verdicts of BEFORE and AFTER for these sources.
 static const struct {
 	const char *src;
 	uint32_t before, after;
@@ -124,7 +124,7 @@ static void test_staged_has_no_effect(struct test *t)
 	check_sources(t, rig, true, "committed");
 }
 
-// A wider and a longer prefix, one of them staged for in or out of force.
+// A wider and a longer prefix, one of them staged to be added or removed.
 static void test_staged_does_not_hide(struct test *t)
 {
 	static const struct {
@@ -156,7 +156,7 @@ static void test_staged_does_not_hide(struct test *t)
 		stage_text(rig, rows[n].after, &plan);
 		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_before,
 		      "'%s' with '%s' staged: wrong verdict", rows[n].before, rows[n].after);
-		// The commit, as far as a killed command may have come: nothing is cleared away.
+		// A commit that is killed before dead elements are removed.
 		knobs->epoch = plan.epoch;
 		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_after,
 		      "'%s' to '%s', the dead not yet cleared away: wrong verdict", rows[n].before,
@@ -167,7 +167,7 @@ static void test_staged_does_not_hide(struct test *t)
 	}
 }
 
-// Looks from another thread while commits go on: a packet of the first and one of the last entry.
+// Tests from another thread during commits: a packet of the first and one of the last entry.
 struct watcher {
 	struct rig *rig;
 	const struct frame *first, *last, *always;
@@ -186,7 +186,7 @@ static void *watch(void *arg)
 		uint32_t b = rig_verdict(w->rig, w->last, 1);
 		uint32_t c = rig_verdict(w->rig, w->first, 1);
 
-		// With one commit at most between them, the last can differ from one of the looks at the
+		// With at most one commit between them, the last can differ from one of the tests of the
 		// first, but not from both.
 		w->torn +=
 			__atomic_load_n(epoch, __ATOMIC_SEQ_CST) - start <= 1 && a == c && b != a;
@@ -240,7 +240,7 @@ static void test_commit_flips_at_once(struct test *t)
 	CHECK(t, !w.torn, "in %lu looks a part was in force alone %lu times", w.rounds, w.torn);
 }
 
-// A wider prefix stays while many longer ones below it come and go.
+// A wider prefix stays while many longer ones inside it are added and removed.
 static void test_wider_prefix_stays(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(8192);
@@ -288,13 +288,12 @@ static uint64_t counted(struct rig *rig, enum weir_reason reason)
 	return counters_reason(rig->counters, reason).packets;
 }
 
-// A packet that is interrupted for as long as a whole command takes sees a part of either overlay. Test
-// runs can be preempted, unlike a driver; a window that is open for a microsecond lets more than these
-// fall through.
+// A packet that is interrupted for the whole duration of a command sees a part of either overlay. Test runs can be
+// preempted, unlike a driver. A window of a microsecond would affect more packets than these.
 #define FALLEN_MAX 5
 
-// One overlay after the other, each of which drops the packet (or lets it pass) for another reason: no
-// packet may fall between the old one and the new one.
+// One overlay after the other, each of which drops (or passes) the packet for another reason: each packet meets the
+// old overlay or the new one.
 static void between(struct test *t, const char *const *overlays, size_t n, enum weir_reason never)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -362,7 +361,7 @@ static void tidy(struct test *t, const struct rig *rig)
 	CHECK(t, rig->instance->knobs->staging == rig->instance->knobs->epoch, "still staging");
 }
 
-// Killed after it staged everything: tidied up, nothing is left of it.
+// Killed after staging: nothing is left after a tidy.
 static void test_killed_before_commit(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -394,7 +393,8 @@ static void test_killed_before_commit(struct test *t)
 	vec_free(&after);
 }
 
-// The next command need not call overlay_tidy itself: what was staged must not come in with it.
+// The next command need not call overlay_tidy: staged entries of a killed command must not become
+// effective with its own.
 static void test_killed_then_other_command(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -409,7 +409,7 @@ static void test_killed_then_other_command(struct test *t)
 	check_sources(t, rig, false, "tidied up");
 }
 
-// Killed while it staged: some rows were written, some not.
+// Killed while staging: some entries were written, some not.
 static void test_killed_while_staging(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -429,7 +429,7 @@ static void test_killed_while_staging(struct test *t)
 	check_sources(t, rig, true, "next command");
 }
 
-// Killed right after the one store that commits: everything is in force, and the next one clears away.
+// Killed right after the store that commits: everything is effective, and the next commit removes dead elements.
 static void test_killed_after_commit(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -455,7 +455,7 @@ static void test_killed_after_commit(struct test *t)
 	vec_free(&raws);
 }
 
-// Fills all four maps to the brim.
+// Fills all four maps completely.
 static void fill(struct wants *w, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -468,7 +468,7 @@ static void fill(struct wants *w, unsigned n)
 	}
 }
 
-// Refused: the first `n` entries of each map, a change of what is there, and then one too many.
+// Refused: the first `n` entries of each map, changed entries, and then one too many.
 static void refused(struct test *t, const struct rig *rig, unsigned n, const char *more)
 {
 	CLEANUP_STATE struct state before, after;
@@ -510,7 +510,7 @@ static void test_full_map(struct test *t)
 	CHECK(t, verdict_from(rig, "2001:db8:10::1") == DROPPED, "the last IPv6 prefix is lost");
 }
 
-// What has room is not written either when another map has none.
+// A map with room is not written either when another map has no room.
 static void test_one_map_full(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(16);
@@ -524,7 +524,7 @@ static void test_one_map_full(struct test *t)
 	refused(t, rig, 15, "block-from 10.0.1.1, block-from 10.0.1.2, block-from 10.1.0.0/16");
 }
 
-// A full map's entries can still be changed, and taken away.
+// The entries of a full map can still be changed and removed.
 static void test_full_map_changes(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(16);
@@ -623,7 +623,7 @@ static void test_counters_survive(struct test *t)
 	}
 }
 
-// An entry that was removed and comes again begins at nothing.
+// The counters of an entry that is added again begin at zero.
 static void test_counters_begin_anew(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -710,7 +710,7 @@ const struct named_test commit_tests[] = {
 	{"commit: staged has no effect", test_staged_has_no_effect},
 	{"commit: staged and dead prefixes hide nothing", test_staged_does_not_hide},
 	{"commit: flips all at once", test_commit_flips_at_once},
-	{"commit: a wider prefix stays in force", test_wider_prefix_stays},
+	{"commit: a wider prefix stays effective", test_wider_prefix_stays},
 	{"commit: no packet between two blocks", test_between_blocks},
 	{"commit: no packet between two allows", test_between_allows},
 	{"commit: killed before it", test_killed_before_commit},

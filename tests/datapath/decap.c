@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs frames through the decapsulating program and compares the frame that comes out byte for byte.
+// Runs frames through the decapsulating program and compares the output frame byte for byte.
 //
-//     decap-begin PORT           forgets all that was told; PORT is that of GUE
-//     decap-here PREFIX          this host's, decap-from PREFIX: tunnels are taken from there, decap-forward 1:
-//                                with packets for anybody. Before the first case of a block
+//     decap-begin PORT           resets all settings; PORT: of GUE
+//     decap-here PREFIX          addresses of this host; decap-from PREFIX: tunnels are accepted from there;
+//                                decap-forward 1: with packets to any host. Before the first case of a block
 //     decap-case NAME            begins a case, `decap-expect` runs it
 //     decap-linear N             bytes in the first buffer; skipped where the kernel has no such test
 //     decap-frame HEX            from the Ethernet header on
-//     decap-out HEX              the frame that comes out; without: the one that went in
-//     decap-expect COUNTER BYTES the one counter that moves, by 1 packet and BYTES; none 0: none does.
-//                                It says the verdict
+//     decap-out HEX              the output frame; without: the input frame
+//     decap-expect COUNTER BYTES the one counter that changes, by 1 packet and BYTES; none 0: no counter.
+//                                The counter tells the verdict
 #include "tests/datapath/decap.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 
 // One line of the file of cases whose word begins with "decap-": WORD without that, and its value. Runs
 // the case when it is `expect` and its name contains `only` (NULL: all). The text that lines point
-// into has to stay. false: the line is wrong.
+// into must outlive the cases. false: the line is invalid.
 bool decap_case_line(const char *word, char *value, const char *only, struct tally *tally);
-// What the cases have loaded.
+// Frees what the cases have loaded.
 void decap_cases_end(void);

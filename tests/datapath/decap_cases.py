@@ -28,7 +28,7 @@ def frame(packet, family, tags=(), padding=b""):
 
 
 def add(name, given, row=None, out=None, length=None, linear=None):
-    """row None: not counted. out None: dropped if the row says so, else untouched."""
+    """row None: not counted. out None: dropped if the row drops, else unchanged."""
     cases.append((name, given, row, out, length, linear))
 
 
@@ -99,7 +99,7 @@ def whole_cases():
                 stripped(f"{name}: {what}{tagged}", way, outer, inner(family, payload), tags=list_of)
         stripped(f"{name}: ping", way, outer,
                  inner(family, ICMP() if family == 4 else ICMPv6EchoRequest()))
-        stripped(f"{name}: padding stays behind", way, outer, inner(family), padding=b"padding")
+        stripped(f"{name}: padding is removed", way, outer, inner(family), padding=b"padding")
 
 
 def field_cases():
@@ -177,7 +177,7 @@ def ecn_cases():
 # What is dropped
 
 def in_all_ways(name, family, raw, row, outers=(4, 6)):
-    """These bytes, said to be IP of that family, in every tunnel that can say so."""
+    """These bytes, as IP of that family, in every tunnel that can carry it."""
     for outer in outers:
         ways = {
             "ipip": head(outer, PROTO[family]) / Raw(raw),
@@ -301,14 +301,14 @@ def untouched_cases():
 
 
 def split_cases():
-    """The inner header behind the first buffer; only some kernels can be asked so."""
+    """The inner header after the first buffer; only some kernels support this test."""
     for family, size in (4, 20), (6, 40):
         packet = inner(family, UDP() / Raw(bytes(1000)))
         wrapped = WAYS["ipip"](4, packet)
         given = frame(wrapped, 4)
         add(f"{family}in4: split in the inner header", given, "header-split", None, len(bytes(wrapped)),
             34 + size - 1)
-        add(f"{family}in4: split behind it", given, f"{family}in4", frame(packet, family),
+        add(f"{family}in4: split after it", given, f"{family}in4", frame(packet, family),
             len(bytes(wrapped)), 34 + size)
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The event ring: fields, rate limit, what was missed, sizes.
+// The event ring: fields, rate limit, missed events, sizes.
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 #define SRC     "192.0.2.1"
 #define DST     "192.0.2.2"
 
-// A rig whose events are read: without ctl/datapath/events.h, whose lease has a will of its own.
-struct stand {
+// A rig whose events are read: without ctl/datapath/events.h, which renews its lease by itself.
+struct setup {
 	struct rig *rig;
 	struct ring_buffer *ring;
 	size_t n; // events so far
@@ -29,7 +29,7 @@ struct stand {
 
 static int note(void *ctx, void *data, size_t size)
 {
-	struct stand *s = ctx;
+	struct setup *s = ctx;
 
 	if (size < sizeof(s->last))
 		return 0;
@@ -39,14 +39,14 @@ static int note(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static void stand_free(struct stand *s)
+static void setup_free(struct setup *s)
 {
 	ring_buffer__free(s->ring);
 	rig_free(s->rig);
 }
-#define CLEANUP_STAND CLEANUP(stand_free)
+#define CLEANUP_SETUP CLEANUP(setup_free)
 
-// The pace of events is kept by CPU: the tests stay on one.
+// Events are limited for each CPU: the tests stay on one.
 static void stay_on_cpu(void)
 {
 	cpu_set_t one;
@@ -56,12 +56,12 @@ static void stay_on_cpu(void)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-static void stand_new(struct stand *s)
+static void setup_new(struct setup *s)
 {
 	struct err err = {0};
 
 	stay_on_cpu();
-	*s = (struct stand){.rig = rig_new(ENTRIES)};
+	*s = (struct setup){.rig = rig_new(ENTRIES)};
 	rig_overlay_text(s->rig, "block-from " SRC ", block-from 2001:db8::1");
 	s->ring = ring_buffer__new(s->rig->instance->events, note, s, NULL);
 	if (!s->ring) {
@@ -72,13 +72,13 @@ static void stand_new(struct stand *s)
 }
 
 // Two jiffies later: the next drop is sent.
-static void next_turn(const struct stand *s)
+static void next_turn(const struct setup *s)
 {
 	rig_wait(s->rig, rig_clock(s->rig).jiffies + 2);
 }
 
-// How many came in since the last call.
-static size_t consume(struct stand *s)
+// The number of events since the last call.
+static size_t consume(struct setup *s)
 {
 	size_t before = s->n;
 
@@ -96,11 +96,11 @@ static uint64_t monotonic_ns(void)
 
 static void test_fields(struct test *t)
 {
-	CLEANUP_STAND struct stand s;
+	CLEANUP_SETUP struct setup s;
 	uint64_t start, end;
 	struct frame f;
 
-	stand_new(&s);
+	setup_new(&s);
 	frame_udp(&f, SRC, DST, 10);
 	next_turn(&s);
 	start = monotonic_ns();
@@ -121,14 +121,14 @@ static void test_fields(struct test *t)
 	CHECK(t, s.last.length == f.len && s.last.captured == f.len, "length %u", s.last.length);
 }
 
-// Passed packets make none; without a watcher, or when the watcher's time is over, drops neither.
+// Passed packets cause no event. Without a watcher, or after the watcher expired, drops cause none either.
 static void test_only_when_wanted(struct test *t)
 {
-	CLEANUP_STAND struct stand s;
+	CLEANUP_SETUP struct setup s;
 	struct frame drop, pass;
 	uint64_t end;
 
-	stand_new(&s);
+	setup_new(&s);
 	frame_udp(&drop, SRC, DST, 10);
 	frame_udp(&pass, DST, SRC, 10);
 	rig_verdict(s.rig, &pass, 1);
@@ -138,7 +138,7 @@ static void test_only_when_wanted(struct test *t)
 	s.rig->instance->knobs->watch = 0;
 	next_turn(&s);
 	rig_verdict(s.rig, &drop, 1);
-	CHECK(t, consume(&s) == 0, "an event that nobody wanted");
+	CHECK(t, consume(&s) == 0, "an event without a watcher");
 	end = rig_after_ms(s.rig, 100);
 	s.rig->instance->knobs->watch = end;
 	rig_wait(s.rig, end);
@@ -150,14 +150,14 @@ static void test_only_when_wanted(struct test *t)
 	CHECK(t, consume(&s) == 1 && !s.last.missed, "%zu events, %u missed", s.n, s.last.missed);
 }
 
-// What is dropped in the same jiffy is not sent, but told by the next event.
+// Further drops of the same jiffy are not sent. The next event has their number.
 static void test_rate_limit(struct test *t)
 {
-	CLEANUP_STAND struct stand s;
+	CLEANUP_SETUP struct setup s;
 	uint64_t start, jiffies;
 	struct frame f;
 
-	stand_new(&s);
+	setup_new(&s);
 	frame_udp(&f, SRC, DST, 10);
 	next_turn(&s);
 	start = rig_clock(s.rig).jiffies;
@@ -173,15 +173,15 @@ static void test_rate_limit(struct test *t)
 	      (unsigned long long)s.missed);
 }
 
-// A full ring counts as missed too. It is made full by moving the reader's position back.
+// Events that a full ring has no room for are missed too. The test moves the reader's position back to fill it.
 static void test_ring_full(struct test *t)
 {
-	CLEANUP_STAND struct stand s;
+	CLEANUP_SETUP struct setup s;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned long *position;
 	struct frame f;
 
-	stand_new(&s);
+	setup_new(&s);
 	frame_udp(&f, SRC, DST, 10);
 	position = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, s.rig->instance->events, 0);
 	if (!CHECK(t, position != MAP_FAILED, "cannot map the ring"))
@@ -201,7 +201,7 @@ static void test_ring_full(struct test *t)
 }
 
 // One frame with this snap length; linear as in rig_send.
-static void capture(struct test *t, struct stand *s, const struct frame *f, uint32_t snap,
+static void capture(struct test *t, struct setup *s, const struct frame *f, uint32_t snap,
 		    uint32_t linear)
 {
 	size_t want = snap < f->len ? snap : f->len;
@@ -226,10 +226,10 @@ static void test_sizes(struct test *t)
 {
 	static const size_t payloads[] = {0, 22, 85, 86, 87, 213, 214, 215, 1472, 4000, 8972};
 	static const uint32_t snaps[] = {1, 14, 64, 127, 128, 129, 255, 256};
-	CLEANUP_STAND struct stand s;
+	CLEANUP_SETUP struct setup s;
 	struct frame f;
 
-	stand_new(&s);
+	setup_new(&s);
 	for (size_t p = 0; p < ARRAY_SIZE(payloads); p++)
 		for (size_t n = 0; n < ARRAY_SIZE(snaps); n++) {
 			frame_udp(&f, SRC, DST, payloads[p]);
@@ -242,10 +242,10 @@ static void test_sizes(struct test *t)
 // The snap goes beyond the first buffer.
 static void test_snap_over_buffers(struct test *t)
 {
-	CLEANUP_STAND struct stand s;
+	CLEANUP_SETUP struct setup s;
 	struct frame f;
 
-	stand_new(&s);
+	setup_new(&s);
 	frame_udp(&f, SRC, DST, 8000);
 	capture(t, &s, &f, WEIR_SNAP_MAX, 100);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lays headers one behind the other.
+// Writes headers one after the other.
 #include "tests/datapath/frame.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Random histories of the overlay: after each step of each command, killed ones included, every packet
-// of a small world gets the verdict of a list that is searched from one end to the other.
+// of a small set of addresses gets the verdict of a linear list.
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static struct overlay_want random_want(struct history *h)
 	static const uint8_t lens[] = {0, 3, 2, 1, 1, 0};
 	const struct addr *base = &h->src[below(h, 2)][below(h, HOSTS)];
 	unsigned bits = addr_bits(base), pick = below(h, ARRAY_SIZE(lens) + 1);
-	// The whole family, or the last 3 … 0 bits free.
+	// A prefix of length 0, or with the last 3 … 0 bits free.
 	uint8_t len = pick < ARRAY_SIZE(lens) ? (uint8_t)(bits - lens[pick]) : 0;
 
 	return (struct overlay_want){
@@ -86,7 +86,7 @@ static const struct overlay_want *find(const struct wants *w, const struct overl
 	return NULL;
 }
 
-// What the next command wants: a part of what is there, with new ends, and something new.
+// What the next command wants: a part of the present entries, with new expiries, and new ones.
 static void next_wants(struct history *h)
 {
 	unsigned keep = below(h, 101), more = below(h, 4) ? below(h, 4) : below(h, WANT_MAX);
@@ -144,7 +144,7 @@ static void check_environment(struct history *h, const struct wants *w, const ch
 		}
 }
 
-// The rows that can be read are those in force. Expired ones may have been cleared away.
+// The entries that can be read are those in effect. Expired ones may have been removed.
 static void check_rows(struct history *h)
 {
 	struct overlay_entries rows = {0};
@@ -189,8 +189,7 @@ static void command(struct history *h)
 	if (fate == 0) { // killed before the commit
 		CHECK(h->test, !overlay_tidy(h->rig->instance, &err), "%s", err.text);
 		check_environment(h, &h->in_force, "tidied up");
-	} else if (fate ==
-		   1) { // killed before the commit, and nobody tidies up but the next command
+	} else if (fate == 1) { // killed before the commit; only the next command tidies
 		return;
 	} else if (fate == 2) { // killed right after the commit
 		knobs->epoch = plan.epoch;

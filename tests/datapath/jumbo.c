@@ -140,7 +140,7 @@ static void test_short_first_buffer(struct test *t)
 
 // ---- merged by the kernel -----------------------------------------------------------------------
 
-#define BIG_MAX 72000 // a test run takes 17 pages behind the first buffer
+#define BIG_MAX 72000 // a test run takes 17 pages after the first buffer
 #define OPTION  8     // of a jumbo payload, in a header of its own
 
 enum big { BIG4, BIG6_OPTION, BIG6_BARE, BIGS };
@@ -152,8 +152,8 @@ struct big_frame {
 	uint8_t at[BIG_MAX];
 };
 
-// TCP whose length field is zero. `bytes`: those that it cannot say: of the packet in IPv4, behind the header in
-// IPv6.
+// TCP with a length field of zero. `bytes`: the length that the field cannot hold, of the packet in IPv4,
+// after the header in IPv6.
 static void big_make(struct big_frame *b, enum big kind, size_t bytes)
 {
 	struct frame f;
@@ -201,7 +201,7 @@ static void big_expect(struct test *t, struct rig *rig, const struct big_frame *
 	      (unsigned long long)bytes);
 }
 
-// What such a frame is where nobody has merged it.
+// Such a frame before it is merged.
 static const enum weir_reason big_refused[BIGS] = {REASON_DROP_IP4_LENGTH, REASON_DROP_IP6_LENGTH,
 						   REASON_DROP_TCP_SHORT};
 
@@ -238,7 +238,7 @@ static void test_merged(struct test *t)
 	big_expect(t, rig, &b, REASON_DROP_IP4_LENGTH, b.len, "on another interface");
 }
 
-// Everything that the kernel does not write so.
+// Zero lengths that the kernel does not write.
 static void test_merged_wrongly(struct test *t)
 {
 	static const struct {
@@ -254,7 +254,7 @@ static void test_merged_wrongly(struct test *t)
 		{"IPv4: a later fragment", BIG4, 7, 1, REASON_DROP_IP4_LENGTH},
 		{"IPv4: do not fragment", BIG4, 6, 0x40, REASON_PASS_DEFAULT},
 		{"IPv4: 19 bytes, it says", BIG4, 3, 19, REASON_DROP_IP4_LENGTH},
-		{"IPv6: UDP behind the option", BIG6_OPTION, 40, IPPROTO_UDP,
+		{"IPv6: UDP after the option", BIG6_OPTION, 40, IPPROTO_UDP,
 		 REASON_DROP_IP6_LENGTH},
 		{"IPv6: two options", BIG6_OPTION, 41, 1, REASON_DROP_IP6_LENGTH},
 		{"IPv6: another option", BIG6_OPTION, 42, 5, REASON_DROP_IP6_LENGTH},

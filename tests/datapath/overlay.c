@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What overlay entries do to packets: precedence, kinds, families, prefix lengths, expiry.
+// Verdicts of overlay entries: precedence, kinds, families, prefix lengths, expiry.
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #define SRC6 "2001:db8:1::1"
 #define DST6 "2001:db8:2::1"
 
-// The four ways an entry can know the packet, by family: host or prefix, source or destination.
+// The four ways in which an entry matches, by family: host or prefix, source or destination.
 static const struct family {
 	const char *src, *dst;
 	uint64_t length;
@@ -160,7 +160,7 @@ static void test_kinds_apart(struct test *t)
 	}
 }
 
-// Prefix and an address inside and one just outside, on either side where there is one.
+// Each prefix with an address inside, and the next address outside on either side if it exists.
 static void test_prefix_edges(struct test *t)
 {
 	static const struct {
@@ -244,7 +244,7 @@ static void test_malformed_before_allow(struct test *t)
 	EXPECT(t, rig, &f, DROP_UDP_LENGTH, 28);
 }
 
-// Before its end an entry acts, from then on it does not.
+// An entry is effective until it expires.
 static void expires(struct test *t, struct rig *rig, const struct family *v, const char *entry,
 		    enum weir_reason reason)
 {
@@ -294,7 +294,7 @@ static void test_expired_allow(struct test *t)
 		}
 }
 
-// Of nested prefixes the widest lives longest: each in turn has to go on where a longer one ended.
+// Of nested prefixes the widest expires last: each in turn takes over when a longer one has expired.
 static void test_expired_does_not_hide(struct test *t)
 {
 	static const struct {
@@ -330,7 +330,7 @@ static void test_expired_does_not_hide(struct test *t)
 		}
 }
 
-// The same while time passes, so that it is the datapath that goes from one to the next.
+// The same while time passes, without commits in between.
 static void test_expiry_uncovers(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);

@@ -85,7 +85,7 @@ def tell(name, used, service, address, packet, mtu, *, quote=None, learned=True,
 def shrugged(name, used, given, *, path=0, learned=(), refused=(), known=None, settings=(), frame=None,
              path_of=None, address):
     """It goes up as it came. learned: services that lower the path of the address all the same; refused:
-    those that do not believe it; path_of: those that know of `path` behind it, if not all."""
+    those that do not believe it; path_of: those that know of `path` afterwards, if not all."""
     begin(used, **(known or {}))
     emit("case", f"path: {name}")
     for word, value in settings:
@@ -145,7 +145,7 @@ def again_cases(about, service, address, packet):
              path=1450, address=address)
     tell(f"{about}, later", used, service, address, packet, LOWER,
          known={"path": 1450, "path_age": 4})
-    tell(f"{about}, what was less is over", used, service, address, packet, LOWER,
+    tell(f"{about}, the lower one expired", used, service, address, packet, LOWER,
          known={"path": 1300, "path_age": 605})
 
 
@@ -206,7 +206,7 @@ def forged_cases(about, service, address, whole, short):
 
 
 def inner_cases(about, service, address, whole, short):
-    """The packet inside is none that we would have sent."""
+    """The packet inside is not one that we would have sent."""
     used, extra = [service], over(service, family_of(address))
     family = whole[extra] >> 4
     vip_at = extra + {4: 19, 6: 39}[family]
@@ -316,7 +316,7 @@ def spread_cases(service, address):
 
 
 def fragment_cases(service, address):
-    """With `hash source` later fragments go the same way; nobody answers them."""
+    """With `hash source` later fragments go to the same backend and are not answered."""
     raw = bytes(ip(service, 4) / udp(counting(2000)))
     flow = flow_of(service, 4, UDP_PROTO)
     later = ip(service, 4, proto=17, frag=80, flags="MF") / Raw(raw[20 + 640:20 + 640 + 1400])

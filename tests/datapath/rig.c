@@ -258,7 +258,7 @@ struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear)
 	return o;
 }
 
-// What was sent without a look at the counters is not the next frame's.
+// Frames that were sent without reading the counters are not counted for the next one.
 static void forget_moved(struct rig *rig)
 {
 	struct outcome o = {0};
@@ -305,7 +305,7 @@ uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat)
 	int code = run(rig, f, 0, NULL, &opts);
 
 	rig->stale = true;
-	// The kernel says so when the frame does not fit into no buffer, but has run it.
+	// The kernel returns this where the frame does not fit the empty buffer, but it has run the program.
 	if (code && code != -ENOSPC)
 		die(-code, "cannot run a frame");
 	return opts.retval;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An instance without pins and without an interface, its programs run by BPF_PROG_TEST_RUN, and what
-// each frame has moved.
+// An instance without pins and without an interface, its programs run by BPF_PROG_TEST_RUN, and the
+// counters that each frame changes.
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct rig {
 	bool stale;                // frames were sent since
 };
 
-// Ends the process with status 2 when the kernel does not have what it takes.
+// Exits with status 2 if the kernel lacks a feature.
 struct rig *rig_new(uint32_t max_entries);
 void rig_free(struct rig *rig);
 void rig_cleanup(struct rig **rig);
@@ -40,7 +40,7 @@ void rig_program(const struct rig *rig, enum weir_prog which, int prog); // -1: 
 int rig_lenient(struct rig *rig); // the empty policy with config.malformed_pass; owned by the rig
 int rig_tiny(const struct rig *rig,
 	     uint32_t verdict); // a program that only returns it; to be closed
-// Frames that come in are those of interface `number` from now on.
+// Frames arrive on interface `number` from now on.
 void rig_iface(const struct rig *rig, uint32_t number);
 
 // Time
@@ -48,7 +48,7 @@ void rig_iface(const struct rig *rig, uint32_t number);
 struct clock rig_clock(const struct rig *rig);
 // Jiffies `ms` from now.
 uint64_t rig_after_ms(const struct rig *rig, uint64_t ms);
-// Returns when it is over.
+// Returns when it has expired.
 void rig_wait(const struct rig *rig, uint64_t jiffies);
 
 // Frames
@@ -68,18 +68,17 @@ struct outcome {
 	struct moved moved[4];
 };
 
-// One frame through the root program. linear: bytes in the first buffer, 0 for what the kernel takes.
+// One frame through the root program. linear: bytes in the first buffer, 0: as the kernel chooses.
 struct outcome rig_send(struct rig *rig, const struct frame *f, uint32_t linear);
-// The same with a look at the counters of interface `number` alone: what moves elsewhere is there for
-// rig_look, which is much slower.
+// The same, reading the counters of interface `number` alone. rig_look reads all, which is much slower.
 struct outcome rig_send_on(struct rig *rig, uint32_t number, const struct frame *f,
 			   uint32_t linear);
 struct outcome rig_look(struct rig *rig);
-// The same without a look at the counters.
+// The same without reading the counters.
 struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear);
-// The verdict alone, without a look at the counters; `repeat` times. Ends the process when it fails.
+// The verdict alone, without reading the counters; `repeat` times. Exits on failure.
 uint32_t rig_verdict(struct rig *rig, const struct frame *f, uint32_t repeat);
-// Was the frame counted once, as this, with its verdict and nothing else touched? Else the test fails.
+// Fails the test unless the frame was counted once, with this reason and its verdict, and nothing else changed.
 #define EXPECT(t, rig, f, reason, bytes) \
 	rig_expect((t), __FILE__, __LINE__, (rig), (f), REASON_##reason, (bytes))
 bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, const struct frame *f,
@@ -98,16 +97,16 @@ void wants_cleanup(struct wants *w);
 int want_parse(const char *text, uint64_t until, struct overlay_want *ret, struct err *err);
 // Adds entries. 0 or -EINVAL with err set.
 int wants_parse(struct wants *w, const char *text, uint64_t until, struct err *err);
-// The same for texts that are known to be right.
+// The same for texts that are known to be valid.
 void wants_add(struct wants *w, const char *text, uint64_t until);
 // In the order of overlay_stage.
 void wants_sort(struct wants *w);
 // "block-from"
 const char *kind_name(unsigned kind);
 
-// Makes w the whole overlay. Ends the process when it is refused.
+// Makes w the whole overlay. Exits if it is refused.
 void rig_stage(const struct rig *rig, struct wants *w, struct overlay_plan *ret);
 void rig_overlay(const struct rig *rig, struct wants *w);
-void rig_overlay_text(const struct rig *rig, const char *entries); // all for ever; "" is none
-// Packets counted in this one entry; 0 when it is not there.
+void rig_overlay_text(const struct rig *rig, const char *entries); // all permanent; "": no entry
+// Packets counted in this one entry; 0: no such entry.
 struct overlay_hits rig_hits(const struct rig *rig, const char *entry);

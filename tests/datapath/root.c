@@ -101,7 +101,7 @@ static void test_deadline_passes(struct test *t)
 	CHECK(t, rig_verdict(rig, good(), 1) == DROPPED, "the previous program does not run");
 }
 
-// What a trial brought is open from its end on; the others take the previous program.
+// Interfaces that a trial attached pass everything after its deadline; the others use the previous program.
 static void test_brought(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
@@ -203,7 +203,7 @@ static void test_iface_numbers(struct test *t)
 	}
 }
 
-// An ifindex that stands where the loopback interface's does, and is not in the table.
+// An ifindex in the bucket of the loopback interface, and not in the table.
 static uint32_t that_meets(const struct rig *rig)
 {
 	const struct knobs *knobs = knobs_of(rig);
@@ -214,8 +214,8 @@ static uint32_t that_meets(const struct rig *rig)
 			return index;
 }
 
-// One look finds the interface, in whichever table and under whichever multiplier, among as many others as
-// there can be; one that is not in the table has number 0.
+// One look-up finds the interface in either table, with any multiplier, among the most interfaces; an interface that
+// is not in the table has number 0.
 static void test_iface_table(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
 //
-//     run [-k WORD] [CASES]      the tests in C, then the cases in the file; -k: those named so
-//     run --load                 loads every object and prints what the kernel makes of it
+//     run [-k WORD] [CASES]      the tests in C, then the cases in the file; -k: those with WORD in the name
+//     run --load                 loads every object and prints instructions verified and bytes
 //
-// CASES is a text file made by cases.py. Empty lines and lines that begin with '#' mean nothing. A line
+// CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A line
 // is a word and its value; `case` begins a case and `expect` runs it:
 //
 //     case NAME
-//     overlay ENTRY, ENTRY …       what is blocked and allowed: "block-from 192.0.2.0/24"; default nothing
+//     overlay ENTRY, ENTRY …       the entries of the overlay: "block-from 192.0.2.0/24"; default nothing
 //     policy malformed-pass        config.malformed_pass; default drop
 //     iface N                      number of the ingress interface, 0 … 63; default 1
 //     linear N                     bytes in the first buffer; skipped where the kernel has no such test
 //     frame HEX                    from the Ethernet header on
-//     hit ENTRY                    the one overlay entry that counts the packet; default none does
-//     expect VERDICT REASON BYTES  pass or drop; the one counter that moves, by 1 packet and BYTES
+//     hit ENTRY                    the one overlay entry that counts the packet; default: no entry
+//     expect VERDICT REASON BYTES  pass or drop; the one counter that changes, by 1 packet and BYTES
 //     decap-…                      cases of another program: decap.c
 //     balance-…                    cases of policies with services: balance.c
 //
-// Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the tests
-// could not be made.
+// Closes with the line "N passed, N failed"; status 0 when none failed, 1 when one did, 2 when the setup
+// failed.
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -93,7 +93,7 @@ static int load_only(void)
 	return 0;
 }
 
-// A namespace that forwards nothing, whatever this machine does: what it would route on is treated otherwise.
+// A namespace that does not forward, whatever this machine does: packets in transit are treated differently.
 static void leave_host(void)
 {
 	static const char *const switches[] = {"/proc/sys/net/ipv4/ip_forward",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the datapath tests count and print.
+// Counts and prints the results of the datapath tests.
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct tally {
 	size_t passed, failed, skipped;
 };
 
-// One test that is being run.
+// A running test.
 struct test {
 	const char *name;
 	bool failed, skipped;
@@ -32,17 +32,17 @@ extern const struct named_test event_tests[];
 extern const struct named_test jumbo_tests[];
 extern const struct named_test transit_tests[];
 
-// Runs those of a table whose name contains `only` (NULL: all).
+// Runs the tests of a table whose names contain `only` (NULL: all).
 void suite_run(const struct named_test *tests, const char *only, struct tally *tally);
 
-// Prints where and why, and lets the test go on.
+// Prints where and why; the test continues.
 __attribute__((format(printf, 4, 5))) void test_fail(struct test *t, const char *file, int line,
 						     const char *fmt, ...);
 __attribute__((format(printf, 2, 3))) void test_skip(struct test *t, const char *why, ...);
 // "0000  00 11 22 …" to stdout, indented.
 void print_hex(const uint8_t *bytes, size_t len);
 
-// What the test needs to be made at all failed: says so and ends with status 2.
+// The setup of the test failed: prints why and exits with status 2.
 _Noreturn void test_die(const struct err *err);
 
 #define CHECK(t, condition, ...) \

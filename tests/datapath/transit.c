@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Neighbour discovery that this host would route on, in the network namespace that the tests have for themselves.
+// Neighbour discovery that this host would route on, in a network namespace of the test's own.
 #include <fcntl.h>
 #include <linux/in.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Watches what the model decides: flows that speak must stay, slots must become stable.
+// Checks the decisions of the model: active flows must keep their backend, slots must become stable.
 #include "check.h"
 
 #include <inttypes.h>
@@ -96,7 +96,7 @@ static size_t table_place(const struct watched *flows, size_t cap, const struct 
 	return place;
 }
 
-/* Holders name flows by their place, which a greater table changes. */
+/* Holders name flows by index, which changes when the table grows. */
 static void table_grow(struct check *check)
 {
 	size_t cap = check->cap * 2;
@@ -135,7 +135,7 @@ static struct watched *table_get(struct check *check, const struct flow *flow, u
 	return watched;
 }
 
-/* Follows a pin to its new flow, and marks the one that loses it. */
+/* Follows a pin to its new flow, and marks the flow that loses it. */
 static bool holder_strange(const struct check *check, const struct watched *watched,
 			   const struct decision *decision)
 {
@@ -179,7 +179,7 @@ static void move_count(struct check *check, const struct watched *watched,
 	}
 }
 
-/* Whether this packet goes on with what the flow did before. */
+/* Does this packet continue its flow? */
 static bool flow_goes_on(const struct check *check, const struct watched *watched, enum event event)
 {
 	uint64_t idle = model_idle(check->model, watched->flow.proto);
@@ -191,7 +191,7 @@ static bool flow_goes_on(const struct check *check, const struct watched *watche
 	       check->model->now - watched->spoke <= idle;
 }
 
-/* Whether it has been silent for long, seen with the coarse time of its pin, which comes round. */
+/* Has the flow been silent for long, by the coarse time of its pin, which wraps? */
 static bool flow_is_silent(const struct check *check, const struct watched *watched)
 {
 	const struct model *model = check->model;
@@ -202,7 +202,7 @@ static bool flow_is_silent(const struct check *check, const struct watched *watc
 	return age > (uint64_t)model->set.hz * LINGER_S + 2 * unit && age < round - 17 * unit;
 }
 
-/* Whether there is no connection that this packet, which opens, could belong to. */
+/* Can this opening packet belong to no present connection? */
 static bool flow_is_new(const struct check *check, const struct watched *watched)
 {
 	if (!watched->used || !watched->backend || watched->closed_pin)
@@ -226,7 +226,7 @@ static void closing_note(struct watched *watched, enum event event, const struct
 	bool kept = decision->written == WRITTEN_TIME || decision->written == WRITTEN_MOVED;
 
 	if (event ==
-	    EVENT_OTHER) { /* of the connection that closed, or of a flow whose pin has gone */
+	    EVENT_OTHER) { /* of the connection that closed, or of a flow whose pin was removed */
 		watched->closed_pin &= kept;
 		return;
 	}
@@ -262,7 +262,7 @@ void check_packet(struct check *check, const struct flow *flow, enum event event
 	watched->lost = decision->written == WRITTEN_NOT_STORED;
 }
 
-/* Whether a pin written then may count as living now, as generously as its coarse time may. */
+/* May a pin written then still be live, given its coarse time? */
 static bool holder_recent(const struct check *check, const struct holder *holder)
 {
 	const struct model *model = check->model;
@@ -274,7 +274,7 @@ static bool holder_recent(const struct check *check, const struct holder *holder
 	       (age <= model_idle_longest(model) + 2 * unit || age >= round - 17 * unit);
 }
 
-/* The slots with a recent pin that names another than the owner. */
+/* The slots with a recent pin that names a backend other than the owner. */
 static bool *slots_excused(const struct check *check)
 {
 	const struct model *model = check->model;

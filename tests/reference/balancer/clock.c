@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Looks for the clock among the maps of a program.
+// Finds the clock among the maps of a program.
 #include "tests/reference/balancer/clock.h"
 
 #include <errno.h>

@@ -2,10 +2,10 @@
 // Plays a history of a service from stdin with the programs of the datapath, in the words of refslots.c,
 // which has the language and plays the same with a model.
 //
-// Slots change by the functions of ctl/table that the control side changes them with; pins by the programs
-// alone, unless somebody tidies up. Prints what refslots prints and at the end, as `refslots --check`, how
-// many pins were pushed out and how many found no place. --mend: with the remedies of docs/ring.md, which the
-// model does not know; a trial lasts as long as it may, the longest idle. Status 2: the history is bad, or the kernel refuses.
+// Slots are changed by the functions of ctl/table that control uses; pins by the programs alone, except for
+// `tidy`. Prints what refslots prints, and at the end, as `refslots --check`, how many pins were pushed out and
+// how many found no place. --mend: with the remedies of docs/ring.md, which the model does not have; a trial then
+// has the longest duration, the longest idle. Status 2: the history is invalid, or the kernel refuses.
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -22,10 +22,10 @@
 #define BUCKETS_MAX (1u << 24)
 #define HZ_MAX      10000
 
-// The remedies of docs/ring.md, as the control side has them, for what the rules do not cover.
+// The remedies of docs/ring.md, as control has them, for the cases that the rules do not cover.
 static bool mends;
 
-// Backends as a ring is made of them.
+// The backends of which a ring is made.
 struct members {
 	struct lb_member at[POLICY_BACKENDS];
 	uint32_t n;
@@ -40,7 +40,7 @@ struct play {
 	uint8_t state[SERVICE_BACKENDS]; // enum backend_state, as the history says
 	bool counts[SERVICE_BACKENDS];   // for new flows, when the last ring was made
 	struct members edited, running;
-	// On trial: the ring before, which packets do not see.
+	// On trial: the previous ring, which packets do not use.
 	bool trial;
 	struct members before;
 	uint64_t *slots_before;
@@ -126,7 +126,7 @@ static struct lb_member *pool_find(struct members *pool, uint32_t id)
 	return NULL;
 }
 
-// What packets see: drained is also who does not count.
+// The state for packets: a backend that does not count is drained too.
 static void show_state(const struct play *p, uint32_t id)
 {
 	bool rests = p->state[id] == BACKEND_UP && !p->counts[id];
@@ -167,7 +167,7 @@ static void remove_backend(struct play *p)
 
 // ---- slots --------------------------------------------------------------------------------------
 
-// The pool in the states that its backends have by now.
+// The pool with the present states of its backends.
 static struct lb_state balancer_of(struct play *p, struct members *pool, uint64_t *slots)
 {
 	p->service.n_members = pool->n;
@@ -179,12 +179,12 @@ static struct lb_state balancer_of(struct play *p, struct members *pool, uint64_
 static void change(struct play *p, struct members *pool, uint64_t *slots)
 {
 	struct lb_state b = balancer_of(p, pool, slots);
-	bool nobody;
+	bool empty;
 
-	lb_service_change(&b, 0, *p->t.now, p->hz, &nobody);
+	lb_service_change(&b, 0, *p->t.now, p->hz, &empty);
 }
 
-// Who gets new flows in the ring that packets meet.
+// Which backends get new flows in the active ring.
 static void show_states(struct play *p)
 {
 	struct lb_state b = balancer_of(p, &p->running, p->t.slots);
@@ -198,7 +198,7 @@ static void show_states(struct play *p)
 		show_state(p, id);
 }
 
-// What the ring on trial sends elsewhere is looked for by the ring before.
+// In the slots whose owner differs on trial, the previous ring looks for pins.
 static void prepare_way_back(struct play *p)
 {
 	struct ring_rules rules = rules_of(p);
@@ -259,7 +259,7 @@ static void trial(struct play *p)
 		end_trial(p, words_flag(&p->words, 1, "back", "confirm"));
 }
 
-// In two steps, as for packets that come meanwhile.
+// In two steps, because packets may arrive in between.
 static void tidy(struct play *p)
 {
 	const struct lb_service *s = &p->service;
@@ -333,7 +333,7 @@ static uint64_t hash_of(const struct play *p, const struct flow *f, bool source)
 		      : hash_tuple6(key, src, dst, f->sport, f->dport, f->proto);
 }
 
-// The flow's pin as it stands in its bucket, 0: it has none.
+// The flow's pin in its bucket; 0: no pin.
 static uint64_t pin_of(const struct play *p, uint64_t hash)
 {
 	const uint64_t *bucket =
@@ -345,8 +345,8 @@ static uint64_t pin_of(const struct play *p, uint64_t hash)
 	return 0;
 }
 
-// A pin that was found bears the time of the packet. In a stable slot none is looked for, nor with
-// `udp move`: what bears it there has it from an earlier packet.
+// A pin that was found has the time of the packet. In a stable slot, and with `udp move`, no pin is looked for: there
+// the time is that of an earlier packet.
 static bool found(const struct play *p, const struct flow *f, uint64_t pin)
 {
 	bool source = p->service.hash == SERVICE_HASH_SOURCE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads words strictly: a history that is not understood must not be played by half.
+// Reads words strictly: an invalid history must not be played in part.
 #include "tests/reference/balancer/history_words.h"
 
 #include <stdarg.h>

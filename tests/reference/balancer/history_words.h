@@ -21,17 +21,17 @@ struct words {
 	size_t n;
 };
 
-// The next line that is neither empty nor a comment. False: there is none.
+// The next line that is neither empty nor a comment. False: the end.
 bool words_next(struct words *w, FILE *f);
 void words_free(struct words *w);
-// Does it begin with this word, and have so many?
+// Does the line begin with this word, and have n words?
 bool words_are(const struct words *w, const char *first, size_t n);
 
 // Tells what is wrong with the line, and ends the process with status 2.
 __attribute__((format(printf, 2, 3))) _Noreturn void words_fail(const struct words *w,
 								const char *fmt, ...);
 
-// What word i says; fails if it says nothing of the kind.
+// The value of word i; fails if the word is invalid.
 uint64_t words_u64(const struct words *w, size_t i, uint64_t max);
 uint32_t words_u32(const struct words *w, size_t i, uint32_t max);
 bool words_flag(const struct words *w, size_t i, const char *yes, const char *no);

@@ -80,7 +80,7 @@ static struct image *compile_service(uint32_t hz)
 	return image;
 }
 
-// With a row for every number that a history may use.
+// With a backend for every number that a history may use.
 static void load(struct kernel *k, const struct lb_service *s, uint32_t hz)
 {
 	CLEANUP_FREE struct backend *rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*rows));
@@ -189,7 +189,7 @@ static void read_events(struct kernel *k, uint64_t ret_new[SERVICE_EVENT_COUNT])
 	}
 }
 
-// The frame is as it came when it is passed, and wrapped when it is sent.
+// A passed frame is unchanged, a sent one encapsulated.
 static uint32_t backend_of(const struct kernel *k, uint32_t verdict, const uint8_t *frame,
 			   size_t len)
 {

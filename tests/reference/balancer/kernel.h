@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One service in the kernel, loaded as any policy's, its packets run by BPF_PROG_TEST_RUN. The programs are
-// compiled with TEST_CLOCK, and nothing else is different.
+// One service in the kernel, loaded as by any policy; its packets run by BPF_PROG_TEST_RUN. The programs are
+// compiled with TEST_CLOCK; nothing else differs.
 #pragma once
 
 #include <stdbool.h>
@@ -21,8 +21,7 @@ struct kernel_tables {
 	uint64_t *now; // jiffies
 };
 
-// All that arrives here is the service's, in IP in IP. Ends the process with status 2 when it cannot be
-// loaded.
+// All packets are the service's, in mode ipip. Exits with status 2 if it cannot be loaded.
 struct kernel *kernel_new(const struct lb_service *s, uint32_t hz);
 void kernel_free(struct kernel *k);
 struct kernel_tables kernel_tables(struct kernel *k);
@@ -32,10 +31,10 @@ void kernel_backend(struct kernel *k, uint32_t id, uint8_t family, enum backend_
 
 struct kernel_answer {
 	uint32_t backend; // that the packet left to; BACKEND_NONE: it was dropped
-	// What the service counted, beside packets, since the last one.
+	// The events that the service counted since the last packet.
 	uint64_t event[SERVICE_EVENT_COUNT];
 };
-// Ends the process when the kernel does not run it.
+// Exits if the kernel does not run it.
 void kernel_send(struct kernel *k, const uint8_t *frame, size_t len, struct kernel_answer *ret);
-// All that the service ever counted.
+// The events since the beginning.
 uint64_t kernel_counted(const struct kernel *k, enum service_event event);

@@ -44,7 +44,7 @@ static struct slot_clock model_clock(const struct model *model)
 	};
 }
 
-/* The ring of a pool in the states of now, which *ret_now keeps. */
+/* The ring of a pool with its present states, which *ret_now keeps. */
 static struct ring model_pool(const struct model *model, const struct backends *pool,
 			      struct backends *ret_now)
 {
@@ -68,7 +68,7 @@ static bool model_fill(const struct model *model, const struct backends *pool, u
 	return ring_fill(&ring, ret_owners);
 }
 
-/* Who gets new flows from now on. */
+/* Which backends get new flows from now on. */
 static void counts_note(struct model *model)
 {
 	struct backends now;
@@ -95,7 +95,7 @@ static void slots_take(const struct model *model, const struct backends *pool, s
 	free(owners);
 }
 
-/* The ring before keeps looking for pins wherever the ring on trial may have made some. */
+/* The previous ring looks for pins in all slots in which the ring on trial may have written some. */
 static void before_look_for_pins(struct model *model)
 {
 	struct slot_clock clock = model_clock(model);
@@ -141,9 +141,9 @@ void model_trial_back(struct model *model)
 	counts_note(model);
 }
 
-/* Whom the living pins of a slot name. */
+/* The backends that the live pins of a slot name. */
 struct named {
-	uint16_t backend; /* 0: there are none */
+	uint16_t backend; /* 0: no backend */
 	bool several;
 };
 

@@ -46,7 +46,7 @@ enum written {
 };
 
 struct decision {
-	uint16_t backend; /* 0 is nobody */
+	uint16_t backend; /* 0: no backend */
 	enum written written;
 	uint8_t level; /* of a new pin, which names the backend above */
 	uint32_t slot;

@@ -43,7 +43,7 @@ static uint8_t *put_ip6(uint8_t *at, const struct flow *f)
 	return at + IP6_BYTES;
 }
 
-// Which kind it is says the flow.
+// The flow selects one of the kinds.
 static uint8_t tcp_flags(const struct flow *f, enum packet_kind kind)
 {
 	static const uint8_t flags[][4] = {

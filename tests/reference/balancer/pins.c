@@ -96,13 +96,13 @@ int64_t pins_find(struct pins *pins, uint64_t hash, uint64_t now, uint64_t idle)
 	return PIN_NONE;
 }
 
-/* A closed pin is worth the least, then the lower levels are. */
+/* A closed pin has the least value, then the lower levels. */
 static unsigned int level_worth(uint8_t level)
 {
 	return level == PIN_CLOSED ? 0 : level + 1U;
 }
 
-/* Whether a goes rather than b: who is worth less, then the older; the first one of equals stays. */
+/* Is a replaced rather than b? The one of less value, then the older one; of equals the first stays. */
 static bool pin_goes_before(const struct pins *pins, uint64_t a, uint64_t b, uint64_t now)
 {
 	unsigned int worth_a = level_worth(pin_of_word(a).level);
@@ -113,7 +113,7 @@ static bool pin_goes_before(const struct pins *pins, uint64_t a, uint64_t b, uin
 	return pin_age(pins, a, now) > pin_age(pins, b, now);
 }
 
-/* The first place that is free or expired, else the one whose pin goes first. */
+/* The first place that is free or expired, else that of the pin to be replaced. */
 static int64_t bucket_place(const struct pins *pins, int64_t first, uint64_t now, uint64_t idle)
 {
 	int64_t best = first;

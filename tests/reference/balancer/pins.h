@@ -31,7 +31,7 @@ struct pin {
 	uint16_t time;
 };
 
-/* What the packet says of its flow. */
+/* What the packet does to its flow. */
 enum event { EVENT_OTHER, EVENT_OPENS, EVENT_CLOSES };
 
 /* idle_tcp: jiffies. */
@@ -42,25 +42,25 @@ uint64_t pin_word(struct pin pin);
 struct pin pin_of_word(uint64_t word);
 bool pin_lives(const struct pins *pins, uint64_t word, uint64_t now, uint64_t idle);
 
-/* Whether the flow of a pin is silent for longer than a closed one is remembered. */
+/* Is the flow of a pin silent for longer than a closed one is remembered? */
 bool pin_silent(const struct pins *pins, uint64_t word, uint64_t now);
 
-/* The place of the flow's living pin or PIN_NONE; a dead one of this flow is freed. */
+/* The place of the flow's live pin or PIN_NONE; an expired one of this flow is freed. */
 int64_t pins_find(struct pins *pins, uint64_t hash, uint64_t now, uint64_t idle);
 
 /*
  * The place of a new pin, or PIN_NONE (counted). idle is the longest of the service: the others in
- * the bucket may be of any protocol. *ret_pushed: a living pin had to go.
+ * the bucket may be of any protocol. *ret_pushed: a live pin was replaced.
  */
 int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t now, uint64_t idle,
 		   bool *ret_pushed);
 
-/* Writes time, backend and level of a pin that is there. */
+/* Writes time, backend and level of an existing pin. */
 void pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now);
-/* Gives a pin that is there to another connection of the flow. */
+/* Gives an existing pin to another connection of the flow. */
 void pins_restart(struct pins *pins, int64_t place, uint16_t backend, uint64_t now);
 
-/* Frees all that do not live. */
+/* Frees all expired pins. */
 void pins_sweep(struct pins *pins, uint64_t now, uint64_t idle);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fills a ring told on stdin, as a second opinion on docs/ring.md.
+// Fills a ring that is described on stdin, after docs/ring.md.
 /*
  *   ring    = key "size" N "hash" ( "tuple" | "source" ) { backend }
  *   key     = "key" HEX32 | "seed" [ " " STRING ]
  *   backend = "backend" ID ADDRESS PORT WEIGHT ( "up" | "drain" | "down" ) ( "primary" | "backup" )
  *
- * one part a line, in this order. HEX32 is in lower case; STRING is the rest of the line as it
- * stands, quotes and blanks too; ADDRESS may be "here"; empty lines and lines with # in front are
- * left out.
+ * one part a line, in this order. HEX32 is in lower case; STRING is the rest of the line,
+ * quotes and blanks included; ADDRESS may be "here"; empty lines and lines that begin with # are
+ * ignored.
  * Prints a line for each slot, the owner's id or "none", then "fingerprint HEX16" and "error PPM".
  */
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Plays a history of a service from stdin and tells where each packet goes, after docs/ring.md.
+// Plays a history of a service from stdin and prints the backend of each packet, after docs/ring.md.
 /*
  *   history  = service { event }
  *   service  = "service" SIZE IDLE_TCP IDLE_UDP HOLD BUCKETS ( "tuple" | "source" )
  *              ( "stay" | "move" ) HZ HEX32
  *   event    = "backend" ID ADDRESS PORT WEIGHT STATE ( "primary" | "backup" )
- *                              puts it into the pool or changes it there
- *            | "remove" ID     takes it out of the pool; its STATE stays
+ *                              adds it to the pool or changes it
+ *            | "remove" ID     removes it from the pool; its STATE stays
  *            | "state" ID STATE
  *            | "ring"          new owners from the pool
  *            | "hold" HOLD
@@ -19,29 +19,29 @@
  *   STATE    = "up" | "drain" | "down"
  *
  * one a line, blanks between words, decimal numbers, HEX32 in lower case; empty lines and lines
- * with # in front are left out. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of an
+ * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of an
  * IDLE: the service has neither TCP nor SCTP, or has no UDP. HOLD is 1 to 16. An ID never gets
- * another ADDRESS or PORT, and has its STATE in the pool or out of it. UDP never opens, and TCP alone closes. Slots change by
- * `ring`, `trial` and `tidy` only; that a backend is down or drained counts for packets at once,
- * that it gets new flows from the next ring on.
+ * another ADDRESS or PORT, and has its STATE in the pool or outside. UDP never opens, and TCP alone
+ * closes. Slots change by `ring`, `trial` and `tidy` only. That a backend is down or drained has an
+ * effect on packets at once, that it gets new flows from the next ring on.
  *
- * On trial: `trial begin` makes the new ring of the pool as edited since the last `ring`, the ring
- * before keeps the pool of that `ring`. `ring` then changes both, by the states alone: the pool
- * cannot be edited. `tidy` tidies the ring in force. `trial back` brings back ring and pool.
+ * On trial: `trial begin` makes the new ring from the pool as edited since the last `ring`; the
+ * previous ring keeps the pool of that `ring`. `ring` then changes both, by the states alone: the
+ * pool cannot be edited. `tidy` tidies the active ring. `trial back` restores ring and pool.
  *
- * A packet prints "BACKEND WRITTEN", BACKEND "none" if nobody owns the slot, WRITTEN one of
+ * A packet prints "BACKEND WRITTEN", BACKEND "none" if the slot has no owner, WRITTEN one of
  *
  *   -                   nothing
  *   pin LEVEL BACKEND   a new pin
- *   time                the time of a pin, and its level by what the packet is
+ *   time                the time of a pin, and its level by the kind of packet
  *   moved               a pin whose backend is down now names the owner; time and level as above
- *   reopened            a pin that was given up is another connection's now: owner, level 0
- *   not-stored          there was no place for a new pin
+ *   reopened            a pin that was given up belongs to another connection: owner, level 0
+ *   not-stored          no place for a new pin
  *
  * "slots" and "pins" print "slots HEX16" or "pins HEX16", SipHash-1-3 with the service's key over
- * all words of the ring in force or of the pins, eight bytes each, lower first. With --check the
+ * all words of the active ring or of the pins, eight bytes each, lower first. With --check the
  * last lines are counters, "NAME N"; `moved`, `stale` and `unstable` must be 0, else the exit status is 1
- * (2: the input is bad).
+ * (2: the input is invalid).
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who owns which slot, step by step as docs/ring.md tells it; plain rather than fast.
+// The owner of each slot, step by step as in docs/ring.md; plain rather than fast.
 #include "ring.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define MESSAGE 24
 
-/* A backend in a place of the order, and how far it has got. */
+/* A backend in the order, and its progress. */
 struct entry {
 	const struct backend *backend;
 	uint8_t message[MESSAGE];
@@ -87,7 +87,7 @@ static bool backend_ready(const struct backend *backend, bool backup)
 	return backend->state == BACKEND_UP && backend->weight && backend->backup == backup;
 }
 
-/* Backups count only if no other one does. */
+/* Backups count only if no other backend does. */
 static bool backups_count(const struct ring *ring)
 {
 	for (size_t i = 0; i < ring->count; i++)
@@ -125,7 +125,7 @@ static uint64_t weight_sum(const struct entry *entries, size_t count)
 	return sum;
 }
 
-/* The one with the greatest remainder that has not got a slot of what is left over. */
+/* The backend with the greatest remainder that has no extra slot yet. */
 static size_t remainder_greatest(const uint64_t *remainders, const bool *served, size_t count)
 {
 	size_t best = count;
@@ -160,7 +160,7 @@ static void shares_give(struct entry *entries, size_t count, uint32_t size)
 	free(served);
 }
 
-/* Whether a's next turn, at the time turn / weight, is before b's. */
+/* Is a's next turn, at the time turn / weight, before b's? */
 static bool turn_before(const struct entry *a, const struct entry *b)
 {
 	return (uint64_t)a->turn * b->backend->weight < (uint64_t)b->turn * a->backend->weight;

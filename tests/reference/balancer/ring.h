@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who owns which slot: keys, order, fill and fingerprint (docs/ring.md, "Key" to "Fingerprint").
+// The owner of each slot: keys, order, fill and fingerprint (docs/ring.md, "Key" to "Fingerprint").
 #ifndef REF_RING_H
 #define REF_RING_H
 
@@ -16,7 +16,7 @@
 enum backend_state { BACKEND_UP, BACKEND_DRAIN, BACKEND_DOWN };
 
 struct backend {
-	uint16_t id;         /* from 1; 0 is nobody */
+	uint16_t id;         /* from 1; 0: no backend */
 	uint16_t port;       /* 0 where the mode does not change it */
 	uint32_t weight;     /* 0 to 65535 */
 	uint8_t address[16]; /* network order; IPv4 in the first four */
@@ -37,7 +37,7 @@ void ring_key_from_seed(const void *seed, size_t len, uint8_t ret_key[SIPHASH_KE
 bool ring_size_valid(uint64_t size);
 uint64_t ring_backend_hash(const uint8_t *key, const struct backend *backend);
 
-/* Whether one of its backends gets new flows ("Who counts"). */
+/* Does one of its backends get new flows? ("Who counts") */
 bool ring_counts(const struct ring *ring, const struct backend *backend);
 
 /* The id of each slot's owner; false, and nothing written, if no backend counts. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The vectors of docs/ring.md, and what must hold for any ring.
+// The vectors of docs/ring.md, and properties of any ring.
 #include "ring_selftest.h"
 
 #include <arpa/inet.h>
@@ -121,7 +121,7 @@ static uint64_t owners_digest(const struct ring *ring, const uint16_t *owners)
 	return digest;
 }
 
-/* Puts those that must not count among the others; the owners must stay. */
+/* Adds backends that must not count; the owners must stay. */
 static void test_bystanders(struct verdicts *verdicts, const struct ring *ring, uint64_t digest)
 {
 	struct backend more[RING_BACKENDS_MAX];
@@ -168,7 +168,7 @@ static void test_ring(struct verdicts *verdicts, const struct vector *vector)
 	free(backends);
 }
 
-/* Only backups, then nobody. */
+/* Only backups, then no backend. */
 static void test_who_counts(struct verdicts *verdicts)
 {
 	struct backend backends[2] = {
@@ -182,7 +182,7 @@ static void test_who_counts(struct verdicts *verdicts)
 	expect(verdicts, "the backup's slot", owners[ring.size - 1], 2);
 	expect(verdicts, "error of one alone", ring_error_ppm(&ring, owners), 0);
 	backends[1].state = BACKEND_DOWN;
-	expect(verdicts, "fill with nobody", ring_fill(&ring, owners), false);
+	expect(verdicts, "fill without a backend", ring_fill(&ring, owners), false);
 	expect(verdicts, "owner as before", owners[0], 2);
 	free(owners);
 }

@@ -19,11 +19,11 @@ struct backends {
 /* "backend ID ADDRESS PORT WEIGHT up|drain|down primary|backup" */
 struct backend backend_read(const struct line *line);
 
-/* Adds a backend or replaces the one with its id; the line fails if they are too many or alike. */
+/* Adds a backend or replaces the one with its id; the line fails if there are too many, or two equal ones. */
 void backends_put(struct backends *backends, const struct backend *backend,
 		  const struct line *line);
 
-/* NULL if there is none. */
+/* NULL: not found. */
 struct backend *backends_find(struct backends *backends, uint16_t id);
 void backends_remove(struct backends *backends, uint16_t id);
 

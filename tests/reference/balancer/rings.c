@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fills a ring that is told on stdin, in the words of refring.c, by ctl/table/ring.h: owners,
+// Fills a ring that is described on stdin, in the words of refring.c, by ctl/table/ring.h: owners,
 // fingerprint, error of the shares.
 #include <inttypes.h>
 #include <stdio.h>

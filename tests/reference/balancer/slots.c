@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The words of a ring in force and the rules for changing them.
+// The words of an active ring and the rules for changing them.
 #include "slots.h"
 
 #define TICKS_MASK ((UINT64_C(1) << 36) - 1)
@@ -62,7 +62,7 @@ struct slot slot_tidy(struct slot slot, bool others, const struct slot_clock *cl
 	return slot_since_now(slot.owner, slot.owner, clock);
 }
 
-/* A slot nobody owns has no flows to keep, and one that never changes has no pins. */
+/* A slot without an owner has no flows to keep, and one that never changes has no pins. */
 struct slot slot_before_trial(struct slot slot, uint16_t owner, const struct slot_clock *clock)
 {
 	if (slot.former || !slot.owner || owner == slot.owner || clock->never_changing)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The words of a ring in force and the rules for changing them (docs/ring.md, "Changing a ring").
+// The words of an active ring and the rules for changing them (docs/ring.md, "Changing a ring").
 #ifndef REF_SLOTS_H
 #define REF_SLOTS_H
 
@@ -12,12 +12,12 @@
 enum slot_class { SLOT_STABLE, SLOT_PINS_ONLY, SLOT_CHANGING };
 
 struct slot {
-	uint16_t owner;  /* 0 is nobody */
-	uint16_t former; /* 0 is none: stable */
+	uint16_t owner;  /* 0: no backend */
+	uint16_t former; /* 0: stable */
 	uint64_t since;  /* ticks, 36 bits */
 };
 
-/* What all slots of a service share at a moment. */
+/* What all slots of a service have in common at one time. */
 struct slot_clock {
 	uint64_t now; /* jiffies */
 	uint64_t hold_ticks;
@@ -31,10 +31,10 @@ enum slot_class slot_class(struct slot slot, const struct slot_clock *clock);
 /* The slot that is to have this owner: rules 1 to 6. */
 struct slot slot_step(struct slot slot, uint16_t owner, const struct slot_clock *clock);
 
-/* The slot tidied up; others: a living pin of it names another backend than the owner. */
+/* The slot after tidying; others: a live pin of it names a backend other than the owner. */
 struct slot slot_tidy(struct slot slot, bool others, const struct slot_clock *clock);
 
-/* The slot of the ring before a trial, whose owner on trial is this. */
+/* The slot of the previous ring, with this owner on trial. */
 struct slot slot_before_trial(struct slot slot, uint16_t owner, const struct slot_clock *clock);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rules of slots and pins, case by case as docs/ring.md tells them.
+// Rules of slots and pins, case by case as in docs/ring.md.
 #include "slots_selftest.h"
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct step_case {
 };
 
 static const struct step_case steps[] = {
-	{"rule 1, nobody", {5, 3, 950}, 0, {5, 3, 950}},
+	{"rule 1, no backend", {5, 3, 950}, 0, {5, 3, 950}},
 	{"rule 1, the owner", {5, 3, 950}, 5, {5, 3, 950}},
 	{"rule 3", {0, 0, 0}, 7, {7, 7, 1000}},
 	{"rule 4, stable", {5, 0, 0}, 7, {7, 5, 1000}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Counts what a self-test finds.
+// Counts the results of a self-test.
 #ifndef REF_VERDICTS_H
 #define REF_VERDICTS_H
 

@@ -25,11 +25,11 @@ bool line_read(FILE *file, struct line *line);
 void line_cut(struct line *line);
 void line_free(struct line *line);
 
-/* Complains about the line and ends the program with status 2. */
+/* Reports an invalid line and exits with status 2. */
 void line_fail(const struct line *line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
-/* Whether the line starts with this word and has so many words; fails if only the first is so. */
+/* Does the line begin with this word and have so many words? Fails if only the word is right. */
 bool line_is(const struct line *line, const char *word, unsigned int words);
 
 /* Word i, or the line fails. */
@@ -39,7 +39,7 @@ void word_key(const struct line *line, unsigned int i, uint8_t ret_key[SIPHASH_K
 /* 4 or 6; 0 for "here". */
 uint8_t word_address(const struct line *line, unsigned int i, uint8_t ret_address[16]);
 
-/* Memory, zeroed, or the end of the program. */
+/* Zeroed memory; exits if there is no more. */
 void *memory(size_t count, size_t bytes);
 
 #endif

@@ -9,7 +9,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* IPv4 stands in the top 32 bits, so that a mask is the same for both families. */
+/* IPv4 is in the top 32 bits, so that a mask is the same for both families. */
 struct addr {
 	u128 value;
 	unsigned int family; /* 4 or 6 */
@@ -31,7 +31,7 @@ bool addr_parse(const char *text, struct addr *ret_addr);
 void addr_format(struct addr addr, char *buf, size_t size);
 bool prefix_holds(const struct prefix *prefix, struct addr addr);
 
-/* Reads ADDR, ADDR/LEN or ADDR-ADDR; the count of prefixes, or -1 if it is none of these. */
+/* Reads ADDR, ADDR/LEN or ADDR-ADDR; the count of prefixes, or -1 for anything else. */
 int prefixes_parse(const char *word, struct prefix ret_prefixes[PREFIXES_MAX]);
 
 /* Cuts lo..hi of one family into the fewest prefixes. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs frames through a compiled policy in the kernel, holds each answer against the reference's, and
-// looks at what leaves: the packet as it was, or a right answer to a rejected one.
+// Runs frames through a compiled policy in the kernel and compares each answer with the reference's. The output frame
+// must be the unchanged packet, or a valid answer to a rejected one.
 //
 // usage: compare POLICY FRAMES ANSWERS: FRAMES has lines "IFACE FLAGS HEX", ANSWERS one line each as
-// refmatch prints them. Exit status 0 all agree, 1 some do not (the first ten are printed), 2
-// the policy does not load, 3 compile refused it for its size.
+// refmatch prints them. Exit status 0: all agree; 1: some do not (the first ten are printed); 2:
+// the policy does not load; 3: compile refused its size.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static int load(struct candidate *c, const char *path, struct err *err)
 	return 0;
 }
 
-// What is wrong with the datapath's answer to one line, NULL when nothing is; got is for the caller's words.
+// What is wrong with the datapath's answer to one line; NULL: nothing. got: the answer.
 static const char *ask(struct candidate *c, const char *line, const char *wanted, struct text *got,
 		       struct err *err)
 {

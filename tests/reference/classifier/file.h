@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* The content with a '\0' behind it, to be freed; NULL with errno set. */
+/* The content, terminated by '\0', to be freed; NULL with errno set. */
 char *file_read(const char *path, size_t *ret_len);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a filter may know of an Ethernet frame, read from its bytes.
+// What a filter can read from the bytes of an Ethernet frame.
 #include "frame.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static const char *const malformed_words[] = {
 #undef X
 };
 
-/* What is left of the packet. */
+/* The rest of the packet. */
 struct cursor {
 	const uint8_t *at;
 	size_t left;
@@ -46,7 +46,7 @@ static bool malformed(struct frame *frame, int reason)
 	return false;
 }
 
-/* A first fragment must hold the whole header (RFC 7112, RFC 1858): one word for all of these. */
+/* A first fragment must have the whole header (RFC 7112, RFC 1858): one word for all headers. */
 static bool transport_short(struct frame *frame, int reason)
 {
 	if (frame->fragment == FRAGMENT_FIRST)
@@ -132,8 +132,8 @@ static bool parse_transport(const struct cursor *cursor, struct frame *frame)
 	return true;
 }
 
-/* RFC 791, 3.2 and RFC 8200, 4.5: a fragment carries something, all but the last carry a multiple of
- * 8 bytes, and none reaches beyond the largest packet. */
+/* RFC 791, 3.2 and RFC 8200, 4.5: a fragment has a payload, of a multiple of 8 bytes unless it is the
+ * last, and does not end beyond the largest packet. */
 static bool check_fragment(struct frame *frame, uint32_t offset, bool more, size_t payload)
 {
 	if (!offset && !more)
@@ -178,7 +178,7 @@ static bool parse_ip4(struct cursor *cursor, struct frame *frame)
 	return parse_transport(cursor, frame);
 }
 
-/* RFC 8200, 4.5; its second byte is reserved, no length. */
+/* RFC 8200, 4.5; the second byte is reserved, not a length. */
 static bool parse_fragment_header(struct cursor *cursor, struct frame *frame)
 {
 	uint16_t offset;

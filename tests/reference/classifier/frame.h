@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a filter may know of an Ethernet frame, read from its bytes.
+// What a filter can read from the bytes of an Ethernet frame.
 #ifndef REF_FRAME_H
 #define REF_FRAME_H
 
@@ -14,7 +14,7 @@ enum fragment { FRAGMENT_NONE, FRAGMENT_FIRST, FRAGMENT_LATER };
 struct frame {
 	const char *malformed; /* the word, or NULL; then nothing else counts */
 	uint32_t frame_len;
-	uint16_t ethertype;  /* behind the tags */
+	uint16_t ethertype;  /* after the tags */
 	uint16_t vlan;       /* outermost VID; 0 = none */
 	unsigned int family; /* 4, 6, or 0 = not IP: nothing below counts */
 	struct addr src;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists of numbers and of addresses, and whether they hold a value.
+// Lists of numbers and of addresses, and their look-ups.
 #include "lists.h"
 
 void numbers_add(struct pool *pool, struct numbers *numbers, uint32_t lo, uint32_t hi,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists of numbers and of addresses, and whether they hold a value.
+// Lists of numbers and of addresses, and their look-ups.
 #ifndef REF_LISTS_H
 #define REF_LISTS_H
 
@@ -15,7 +15,7 @@ struct number_range {
 	bool negative;
 };
 
-/* Numbers; `negated` is for the caller, numbers_hold() does not look at it. */
+/* Numbers; `negated` is for the caller, numbers_hold() ignores it. */
 struct numbers {
 	bool negated;
 	VEC(struct number_range) ranges;
@@ -65,7 +65,7 @@ struct addresses {
 void addresses_add(struct pool *pool, struct addresses *addresses, const struct prefix *prefix,
 		   bool negative);
 
-/* Call once after the last item; hashed decides for the hash, whatever the number of items. */
+/* Call once after the last item; hashed: use the hash for any number of items. */
 void addresses_finish(struct pool *pool, struct addresses *addresses, bool hashed);
 
 /* packet numbers the packets from 1, direction is 0 (from) or 1 (to). */

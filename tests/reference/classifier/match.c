@@ -89,7 +89,7 @@ static bool type_matches(const struct question *q, const struct rule *rule)
 	       field_matches(&rule->code, q->frame.code);
 }
 
-/* Reading 9: without a tag there is no field, and `none` is what stands for that. */
+/* Reading 9: without a tag there is no field; `none` means that. */
 static bool vlan_matches(const struct question *q, const struct rule *rule)
 {
 	if (rule->vlan.given && rule->vlan.numbers.negated && q->frame.vlan == 0)
@@ -219,7 +219,7 @@ static bool decide_malformed(const struct question *q, struct ref_result *result
 	return true;
 }
 
-/* Reading 28: a later fragment of IPv6 has no protocol of its own, and any may be meant. */
+/* Reading 28: a later fragment of IPv6 has no protocol of its own and may be of any. */
 static bool fragments_speak(const struct question *q)
 {
 	const struct field *protos = &q->policy->fragments_proto;

@@ -141,7 +141,7 @@ int name_ethertype(const char *name, uint16_t ret_types[2])
 	return 1;
 }
 
-/* Whether one of the words of the line after the port is an alias, or the first the name. */
+/* Is the name the first word of the line, or an alias after the port? */
 static int service_line(char *line, const char *name, const char *proto)
 {
 	char *save = NULL;

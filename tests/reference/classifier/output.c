@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Judges packets out by their bytes alone. Shares no code with xdp/reply.bpf.h, nor with ctl/control/frame.
+// Judges output packets by their bytes alone. Shares no code with xdp/reply.bpf.h, nor with ctl/control/frame.
 #include "tests/reference/classifier/output.h"
 
 #include <linux/bpf.h>
@@ -10,7 +10,7 @@
 
 enum { TCP = 6, ICMP = 1, ICMP6 = 58, FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 
-// A well-formed IP packet, as far as an answer depends on it: only such packets meet a rule.
+// The fields of a well-formed IP packet on which an answer depends; only such packets are rejected.
 struct view {
 	const uint8_t *frame, *ip, *l4;
 	size_t link; // bytes before the IP header
@@ -76,7 +76,7 @@ static bool view(struct view *v, const uint8_t *frame)
 	return v->family;
 }
 
-// ---- what is answered (RFC 1122 section 3.2.2, RFC 4443 section 2.4, RFC 9293 section 3.10.7.1) ------
+// ---- which packets are answered (RFC 1122 section 3.2.2, RFC 4443 section 2.4, RFC 9293 section 3.10.7.1) ------
 
 static bool is_nobody(const struct view *v)
 {
@@ -90,7 +90,7 @@ static bool is_nobody(const struct view *v)
 static bool is_to_many(const struct view *v)
 {
 	if (v->frame[ETHER_TO] & 1 ||
-	    v->frame[ETHER_FROM] & 1) // a link-layer broadcast; nobody sends from one
+	    v->frame[ETHER_FROM] & 1) // a link-layer broadcast, which is no sender
 		return true;
 	if (v->family == 6)
 		return v->to[0] == 0xff;
@@ -190,7 +190,7 @@ static const char *reset_problem(const struct view *in, const struct view *out)
 	return NULL;
 }
 
-// An ICMP error quotes the packet from its IP header on, at least 8 bytes behind that (RFC 792).
+// An ICMP error quotes the packet from its IP header on, with at least 8 bytes after the header (RFC 792).
 static const char *error_problem(const struct view *in, const struct view *out)
 {
 	bool v4 = in->family == 4;

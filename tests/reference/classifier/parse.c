@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads a policy text into a policy, or says at which line it does not know what to do.
+// Reads a policy text into a policy, or reports the first line that it does not support.
 #include "parse.h"
 
 #include <errno.h>
@@ -325,7 +325,7 @@ static bool parse_all(struct parser *parser)
 	return true;
 }
 
-/* Last: loops through @, and which lists hold nothing. */
+/* Last: loops of sets, and empty lists. */
 
 static bool has_loop(struct addresses *addresses)
 {

@@ -28,7 +28,7 @@ struct parser {
 	size_t msg_size;
 };
 
-/* An item of a list, defines already put in: a word or the name of a set. */
+/* An item of a list with its defines expanded: a word or the name of a set. */
 struct item {
 	bool is_set;
 	bool negative;
@@ -66,7 +66,7 @@ bool parse_flags(struct parser *parser, struct rule *rule);
 /* parse_list.c: lists and what they become. */
 bool parse_list(struct parser *parser, struct list *ret_list);
 
-/* A define's items join the list as if they stood there; alone: there is no other item. */
+/* A define's items join the list as if written there; alone: the list has no other item. */
 bool list_put_define(struct parser *parser, const struct token *token, bool negative, bool alone,
 		     struct list *list);
 bool list_addresses(struct parser *parser, const struct list *list,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads lists, puts defines into them, and turns them into numbers, ports, types and addresses.
+// Reads lists, expands defines in them, and converts them to numbers, ports, types and addresses.
 #include <string.h>
 
 #include "names.h"
@@ -24,7 +24,7 @@ static bool define_list(struct parser *parser, const struct token *token, struct
 	if (!define)
 		return parse_fail(parser, token->line, "unknown define '$%s'", token->text);
 	if (define->expanding)
-		return parse_fail(parser, token->line, "'$%s' stands in itself", token->text);
+		return parse_fail(parser, token->line, "'$%s' contains itself", token->text);
 	define->expanding = true;
 	parser->at = define->at;
 	done = parse_list(parser, ret_list);

@@ -5,7 +5,7 @@
 #include "names.h"
 #include "parse.h"
 
-/* A rule with what must wait until all of its fields are read. */
+/* A rule, and what is resolved after all of its fields are read. */
 struct draft {
 	struct rule *rule;
 	unsigned int line;
@@ -61,7 +61,7 @@ static bool take_to(struct parser *parser, struct draft *draft)
 static bool take_bare_port(struct parser *parser, struct draft *draft)
 {
 	if (draft->rule->from.given || draft->rule->to.given || draft->rule->sport.given)
-		return parse_fail(parser, draft->line, "port behind from or to");
+		return parse_fail(parser, draft->line, "port after from or to");
 	return take_ports(parser, draft, false);
 }
 

@@ -55,7 +55,7 @@ bool set_add_ref(struct parser *parser, const struct item *item, struct addresse
 	if (!set)
 		return parse_fail(parser, item->line, "unknown set '@%s'", item->text);
 	if (set->dynamic)
-		return parse_fail(parser, item->line, "'@%s' is dynamic and does not stand alone",
+		return parse_fail(parser, item->line, "'@%s' is dynamic and not the only item",
 				  item->text);
 	*vec_add(parser->pool, &addresses->refs) =
 		(struct address_ref){.addresses = &set->addresses, .negative = item->negative};

@@ -11,7 +11,7 @@ enum action { ACTION_PASS, ACTION_DROP, ACTION_REJECT, ACTION_REDIRECT, ACTION_C
 
 enum fragments { FRAGMENTS_FILTER, FRAGMENTS_DROP, FRAGMENTS_PASS };
 
-/* Protocols with ports, as places in arrays and as bits. */
+/* Protocols with ports, as indexes of arrays and as bits. */
 enum { PORTS_TCP, PORTS_UDP, PORTS_SCTP, PORTS_COUNT };
 
 struct set {

@@ -834,7 +834,7 @@ static int compare_prefixes(const void *a, const void *b)
 	return prefix_compare(a, b);
 }
 
-// Sorted, a prefix stands before all that it contains, and those stand together.
+// Sorted, a prefix comes before all that it contains, and those are adjacent.
 static void test_order_nests(void **state)
 {
 	(void)state;

@@ -470,7 +470,7 @@ static void test_draw_monsters(void **state)
 	assert_string_equal(line, "weir: 1 more error is not shown\n");
 }
 
-// The caret stands under its character: with a marker at the place, column by column.
+// The caret is below its character: checked with a marker, column by column.
 static void test_caret_is_under_its_character(void **state)
 {
 	(void)state;

@@ -69,7 +69,7 @@ static void test_keeps_the_order(void **state)
 	json_append(list, json_string("x")); // a child may still be filled
 	json_append(list, json_bool(true));
 	json_set(j, "m", json_u64(2));
-	json_set(j, "z", json_u64(3)); // replaced where it stands
+	json_set(j, "z", json_u64(3)); // replaced in place
 	json_set(j, "bad \xff key", json_nothing());
 	assert_prints(j, "{\"z\":3,\"a\":[\"x\",true],\"m\":2,\"bad \xef\xbf\xbd key\":null}\n");
 }

@@ -10,7 +10,7 @@
 static void check(const char *list, const char *wanted)
 {
 	size_t len = strlen(list);
-	char *exact = malloc(len ? len : 1); // no byte behind it may be read
+	char *exact = malloc(len ? len : 1); // no byte after it may be read
 	struct text got = {0};
 	struct lines l;
 

@@ -52,7 +52,7 @@ static void test_without_a_sum(void **state)
 	}
 }
 
-// Found, or the line is no sum any more and stands in the way of whoever reads the text.
+// Found, or the line is no longer a sum, which the reader of the text refuses.
 static void test_every_changed_byte(void **state)
 {
 	CLEANUP_FREE char *sealed = NULL;

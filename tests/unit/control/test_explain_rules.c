@@ -166,7 +166,7 @@ static const struct {
 	size_t rule, before;
 } deciders[] = {
 	{"198.51.100.7", false, 0, 0},
-	{"203.0.112.1", false, 3, 1}, // what counts goes on
+	{"203.0.112.1", false, 3, 1}, // `count` continues
 	{"203.0.113.1", false, 7, 3},
 	{"192.0.2.1", true, 5, 4},
 };

@@ -282,7 +282,7 @@ static const uint8_t *assert_ip6(const struct resolved_packet *p, const uint8_t 
 	return ip + 48;
 }
 
-// All that a packet says of itself, and nothing behind it.
+// The packet as its headers describe it, and no byte after it.
 static void assert_right(const struct resolved_packet *p)
 {
 	uint8_t frame[FRAME_MAX];

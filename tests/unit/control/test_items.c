@@ -143,7 +143,7 @@ static const struct {
 			      "both, note \"TEXT\")"},
 };
 
-// Each is one error of line 2; what stands around it is read.
+// Each is one error of line 2; the other lines are read.
 static void test_bad_lines(void **state)
 {
 	(void)state;

@@ -86,7 +86,7 @@ static void test_nanoseconds(void **state)
 	assert_packets(file, sizeof(file) - 1);
 }
 
-// Frames with their checksum behind them say so above the link type.
+// A flag above the link type tells that frames end with their checksum.
 static void test_frame_checksums(void **state)
 {
 	char file[] = LITTLE TIME "\3\0\0\0\3\0\0\0abc" TIME "\1\0\0\0\2\1\0\0x";

@@ -45,7 +45,7 @@ struct dns_server {
 	char text[32];     // "127.0.0.1:PORT"
 };
 
-// The name in a question; its length in bytes, 0 when it is none.
+// The name in a question; its length in bytes; 0: not a name.
 static size_t read_question_name(const uint8_t *q, size_t len, char name[256])
 {
 	size_t at = 0, out = 0;

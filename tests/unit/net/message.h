@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Netlink messages made by hand: what kernels say that cannot be had here.
+// Synthetic netlink messages: answers of kernels that are not at hand.
 #pragma once
 
 #include <libmnl/libmnl.h>
@@ -11,7 +11,7 @@ struct message {
 	char bytes[1024] __attribute__((aligned(NLMSG_ALIGNTO)));
 };
 
-// A header of `size` bytes, to be filled in, behind the header of the message.
+// A header of `size` bytes, to be filled in, after the header of the message.
 static inline void *message_begin(struct message *m, uint16_t type, size_t size)
 {
 	struct nlmsghdr *nlh;

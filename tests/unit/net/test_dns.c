@@ -327,7 +327,7 @@ static void takes_a_large_answer_by_tcp(void **state)
 	dns_answers_free(&a, 1);
 }
 
-// Where nobody listens.
+// An address without a server.
 static char *closed_server(void)
 {
 	CLEANUP_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -162,7 +162,7 @@ static void refuses_pointer_loops_and_wrong_sizes(void **state)
 	assert_int_equal((uint8_t)p.at[owner], 0xc0);
 	p.at[owner + 1] = (char)owner; // the owner points to itself
 	assert_int_equal(read_exactly(p.at, p.len, A, &f), -EIO);
-	p.at[owner + 1] = 0x7f; // behind the end
+	p.at[owner + 1] = 0x7f; // past the end
 	assert_int_equal(read_exactly(p.at, p.len, A, &f), -EIO);
 	p.at[owner + 1] = 12;
 	p.at[p.len - 5] = 3; // an address of three bytes

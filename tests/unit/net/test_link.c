@@ -280,7 +280,7 @@ static void check_xdp(enum link_xdp mode, uint32_t id)
 	assert_int_equal(l.xdp_prog_id, id);
 }
 
-// Native and generic programs stand beside each other only in offload; two modes are asked in turn.
+// Native and generic programs exist together only in offload; the two modes are asked in turn.
 static void sees_xdp_programs(void **state)
 {
 	CLEANUP_FD int fd = -1;

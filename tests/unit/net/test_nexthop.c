@@ -23,7 +23,7 @@ static bool same(const struct addr *a, const char *text)
 	return a->family == b.family && !addr_compare(a, &b);
 }
 
-// Links made by hand
+// Synthetic links
 
 static const struct link links[] = {
 	{.index = 1, .name = "lo", .type = ARPHRD_LOOPBACK, .mtu = 65536},
@@ -265,7 +265,7 @@ static void gateway_of_the_other_family(void **state)
 	assert_int_equal(a.hop.mac[5], 0x11);
 }
 
-// Where the kernel has VLAN devices: the tag, the device below, and a neighbour behind the tag.
+// Where the kernel has VLAN devices: the tag, the device below, and a neighbour in that VLAN.
 static void through_a_vlan(void **state)
 {
 	struct addr dest = message_addr("10.7.0.2");

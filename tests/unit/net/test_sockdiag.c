@@ -22,7 +22,7 @@ static uint32_t inode_of(int fd)
 	return (uint32_t)st.st_ino;
 }
 
-// The socket with this inode; family 0 of `local` when there is none.
+// The socket with this inode; family 0 of `local`: not found.
 static struct socket_info find(int fd)
 {
 	CLEANUP_FREE struct socket_info *all = NULL;

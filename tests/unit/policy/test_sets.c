@@ -179,7 +179,7 @@ static void make_policy(struct policy *p, uint64_t *seed)
 		fill(&p->sets[i], seed, (unsigned)i, 0, false);
 	for (size_t i = 0; i < p->n_lists; i++)
 		fill(&p->lists[i], seed, (unsigned)p->n_sets, 1, true);
-	// Sets stand behind their uses: the order of declarations does not matter.
+	// Sets are declared after their uses: the order does not matter.
 	for (size_t i = 0; i < p->n_lists; i++) {
 		text_addf(&p->text, "\"%zu\" count from %s", i, p->lists[i].negated ? "not " : "");
 		put_items(&p->text, &p->lists[i]);

@@ -190,7 +190,7 @@ static inline uint16_t random_edge(uint64_t *s, const struct resolved_ranges *r,
 	return (uint16_t)(value & max);
 }
 
-// At, before or behind an edge of one of the set's prefixes.
+// At, before or after an edge of one of the set's prefixes.
 static inline void random_address(uint64_t *s, const struct resolved *r,
 				  const struct resolved_address *from, int family, uint64_t to[2])
 {

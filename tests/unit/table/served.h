@@ -115,7 +115,7 @@ static inline struct lb_state *served_plan(struct made *m, const struct lb_state
 	return served_plan_with(m, &o);
 }
 
-// The member that is backend i; NULL: it is none.
+// The member that is backend i; NULL: not a member.
 static inline struct lb_member *served_find(const struct lb_state *b, size_t service, uint32_t i)
 {
 	struct addr addr = served_addr(i);

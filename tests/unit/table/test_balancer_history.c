@@ -11,7 +11,7 @@ struct history {
 	uint64_t random, now, wall_s;
 	struct lb_state *b; // in force
 	uint8_t mode[SERVICES];
-	size_t plans, kept, forgotten, back, forced, settled, changed, nobody;
+	size_t plans, kept, forgotten, back, forced, settled, changed, empty;
 };
 
 // ---- a policy -----------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ static void change(struct history *h)
 	const struct lb_service *s = &h->b->services[service];
 	struct lb_member *m =
 		&h->b->members[s->first_member + unit_below(&h->random, s->n_members)];
-	bool nobody;
+	bool empty;
 
 	if (unit_below(&h->random, 2)) {
 		m->health = (uint8_t)unit_below(&h->random, 3);
@@ -87,7 +87,7 @@ static void change(struct history *h)
 		m->override = (uint8_t)unit_below(&h->random, 3);
 		m->until_s = h->wall_s + unit_below(&h->random, 100);
 	}
-	h->changed += lb_service_change(h->b, service, h->now, SERVED_HZ, &nobody);
+	h->changed += lb_service_change(h->b, service, h->now, SERVED_HZ, &empty);
 }
 
 static void live(struct history *h)
@@ -111,7 +111,7 @@ struct step {
 	struct history *h;
 	const struct made *m;
 	const struct lb_plan_options *o;
-	const struct lb_state *a, *b; // before, behind
+	const struct lb_state *a, *b; // before, after
 	struct lb_ids taken;          // by a, or busy
 };
 
@@ -238,7 +238,7 @@ static void check_slots(const struct step *t, const struct resolved_service *fro
 
 	if (n)
 		assert_int_equal(ring_fill(&s->key, ring, n, SERVED_SIZE, owners), 0);
-	t->h->nobody += !n;
+	t->h->empty += !n;
 	for (uint32_t i = 0; i < s->n_members; i++)
 		lb_ids_add(&of_members, t->b->members[s->first_member + i].id);
 	for (uint32_t i = 0; i < SERVED_SIZE; i++) {
@@ -346,10 +346,10 @@ static void test_histories(void **state)
 		lb_state_free(h.b);
 		if (seed == 1)
 			print_message("%zu plans: gone members kept %zu times, forgotten %zu, back "
-				      "%zu; begun anew %zu; nobody counts %zu\n",
-				      h.plans, h.kept, h.forgotten, h.back, h.forced, h.nobody);
+				      "%zu; begun anew %zu; no backend counts %zu\n",
+				      h.plans, h.kept, h.forgotten, h.back, h.forced, h.empty);
 		assert_true(h.kept > 100 && h.forgotten > 100 && h.back > 50 && h.forced > 5);
-		assert_true(h.settled > 1000 && h.changed > 1000 && h.nobody > 5);
+		assert_true(h.settled > 1000 && h.changed > 1000 && h.empty > 5);
 	}
 }
 

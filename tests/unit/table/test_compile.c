@@ -489,7 +489,7 @@ static void test_too_many_rows(void **state)
 	m.r.rules[2].from = made_set(21);
 	o.rows_max = 80 * 8;
 	text = refused(&m, &o);
-	// The list (a set without a name) is rule 4 + 21's, in line 26; it stands at line 121.
+	// The list (a set without a name) is rule 4 + 21's, in line 26; its place is line 121.
 	assert_says(text, "made.weir:26:1: error: the rules have too many different combinations "
 			  "(more than 640 B); most come from the list at made.weir:122:1 (");
 	assert_says(text, "'@large' (");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_plan.c: services that begin and go on, their slots, time.
+// Unit tests of ctl/table/lb_plan.c: new and kept services, their slots, time.
 #include "tests/unit/table/served.h"
 
 #include <time.h>
@@ -130,9 +130,9 @@ static void test_protocols(void **state)
 	}
 }
 
-// ---- a service that goes on ---------------------------------------------------------------------
+// ---- a service that is kept ---------------------------------------------------------------------
 
-// Services and backends in another order: members stand in the new one, nothing else changes.
+// Services and backends in another order: members have the new one, nothing else changes.
 static void test_another_order(void **state)
 {
 	(void)state;
@@ -225,7 +225,7 @@ static void test_backup(void **state)
 	made_free(&m);
 }
 
-// A slot whose time was over by its age alone must not change again, `idle` or hold being longer.
+// A slot that had expired by its age alone must not change again when `idle` or hold grows.
 static void test_longer_idle(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/table/lb_plan_members.c: who goes, comes back, is known by hand; numbers.
+// Unit tests of ctl/table/lb_plan_members.c: removed and returning backends, overrides, numbers.
 #include "tests/unit/table/served.h"
 
 // ---- added, removed, added again ----------------------------------------------------------------
@@ -51,7 +51,7 @@ static void test_gone(void **state)
 	served_find(a, 0, 1)->health = BACKEND_DOWN;
 	b = REPLANNED(a, NULL, 2, 0);
 	assert_int_equal(b->n_members, 3);
-	gone = &b->members[2]; // behind the others
+	gone = &b->members[2]; // after the others
 	assert_ptr_equal(gone, served_find(b, 0, 1));
 	assert_int_equal(gone->id, served_id(a, 1));
 	assert_int_equal(gone->gone, 1);
@@ -106,7 +106,7 @@ static void test_busy(void **state)
 	assert_null(served_find(c, 0, 2));
 }
 
-// The ring before goes on: who is in it stays, whatever the new one names.
+// The previous ring stays in use: its backends stay, whatever the new one names.
 static void test_trial(void **state)
 {
 	(void)state;
@@ -152,7 +152,7 @@ static void test_ports(void **state)
 	made_free(&m);
 }
 
-// ---- by hand ------------------------------------------------------------------------------------
+// ---- overrides ------------------------------------------------------------------------------------
 
 static void set(struct lb_member *m, uint8_t override, uint32_t weight, uint64_t until_s)
 {
@@ -173,7 +173,7 @@ static void test_override_goes_on(void **state)
 	o.n_overrides = 1;
 	set(served_find(a, 0, 0), BACKEND_UP, 3, SERVED_WALL + 1);
 	set(served_find(a, 0, 1), BACKEND_DRAIN, 1, 0);
-	set(served_find(a, 0, 2), BACKEND_DOWN, 1, SERVED_WALL); // is over, the weight is not
+	set(served_find(a, 0, 2), BACKEND_DOWN, 1, SERVED_WALL); // expired, the weight has not
 	set(served_find(a, 0, 3), BACKEND_DOWN, 0, SERVED_WALL);
 	b = REPLANNED(a, &o, 0, 1, 2);
 	assert_memory_equal(b->members, a->members, 2 * sizeof(*b->members));
@@ -186,7 +186,7 @@ static void test_override_goes_on(void **state)
 	assert_int_equal(a->members[2].override, BACKEND_DOWN); // `running` is only read
 }
 
-// A backend whose line has gone and come back: the hand's setting is what the disk says, not what it was.
+// A backend whose line was removed and added again: the override is what the file says, not what it was.
 static void test_override_goes_with_the_line(void **state)
 {
 	(void)state;
@@ -271,7 +271,7 @@ static void test_numbers_rest(void **state)
 	o.busy = NULL;
 	a->members[0].id = 700;
 	b = REPLANNED(a, &o, 0, 1, 2);
-	assert_int_equal(served_id(b, 2), 701); // behind the highest
+	assert_int_equal(served_id(b, 2), 701); // after the highest
 }
 
 // What a trial adds is known to the ring before, which has so many rows.

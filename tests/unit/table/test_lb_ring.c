@@ -12,22 +12,22 @@ static void test_change(void **state)
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	uint32_t share;
-	bool nobody;
+	bool empty;
 
 	SERVED_ONE(&m, 0, 1, 2, 3);
 	b = served_plan(&m, NULL);
 	share = served_owned(b, 0, 1);
 	assert_in_range(share, SERVED_SIZE / 4, SERVED_SIZE / 4 + 1);
-	assert_int_equal(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody), 0);
-	assert_false(nobody);
+	assert_int_equal(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty), 0);
+	assert_false(empty);
 	served_find(b, 0, 1)->override = BACKEND_DRAIN;
-	assert_in_range(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody), share, 2 * share);
+	assert_in_range(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty), share, 2 * share);
 	assert_int_equal(served_owned(b, 0, 1), 0);
 	for (size_t i = 0; i < b->n_slots; i++)
 		assert_true(!slot_former(b->slots[i]) ||
 			    slot_since(b->slots[i]) == slot_time(SERVED_NOW));
 	served_find(b, 0, 2)->weighed = 1; // weight 0
-	lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody);
+	lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty);
 	assert_int_equal(served_owned(b, 0, 2), 0);
 	assert_int_equal(served_owned(b, 0, 0) + served_owned(b, 0, 3), SERVED_SIZE);
 	made_free(&m);
@@ -70,7 +70,7 @@ static void test_loss(void **state)
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	struct lb_service_loss loss;
 	struct ring_rules rules;
-	bool nobody;
+	bool empty;
 
 	SERVED_ONE(&m, 0, 1, 2);
 	b = served_plan(&m, NULL);
@@ -80,8 +80,8 @@ static void test_loss(void **state)
 	served_find(b, 0, 1)->override = BACKEND_DRAIN;
 	lb_service_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
 	assert_true(!loss.unsettled &&
-		    loss.other >= SERVED_SIZE / 3); // nobody has changed the ring
-	lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody);
+		    loss.other >= SERVED_SIZE / 3); // the ring has not been changed
+	lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty);
 	lb_service_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
 	assert_true(loss.unsettled >= SERVED_SIZE / 3 && !loss.other);
 	assert_in_range(loss.jiffies, (uint64_t)rules.hold_ticks << SERVICE_SLOT_SHIFT,
@@ -101,7 +101,7 @@ static void test_nobody_counts(void **state)
 	struct made m;
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	uint64_t before[SERVED_SIZE];
-	bool nobody = false;
+	bool empty = false;
 
 	SERVED_ONE(&m, 0, 1, 2);
 	b = served_plan(&m, NULL);
@@ -109,13 +109,13 @@ static void test_nobody_counts(void **state)
 	served_find(b, 0, 0)->health = BACKEND_DOWN;
 	served_find(b, 0, 1)->override = BACKEND_DRAIN;
 	served_find(b, 0, 2)->weighed = 1;
-	assert_int_equal(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody), 0);
-	assert_true(nobody);
+	assert_int_equal(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty), 0);
+	assert_true(empty);
 	assert_memory_equal(b->slots, before, sizeof(before));
 	made_free(&m);
 }
 
-// Members that are gone are none of the ring's, even 1024 beside 1024 of the policy.
+// Removed members are not in the ring's, even 1024 beside 1024 of the policy.
 static void test_change_beside_gone(void **state)
 {
 	(void)state;
@@ -123,7 +123,7 @@ static void test_change_beside_gone(void **state)
 	struct lb_plan_options o;
 	CLEANUP_LB_STATE struct lb_state *first = NULL, *b = NULL;
 	struct resolved_service *s;
-	bool nobody;
+	bool empty;
 
 	served_init(&m, 1);
 	s = served_add(&m, "web", 1024);
@@ -135,8 +135,8 @@ static void test_change_beside_gone(void **state)
 	b = served_plan_with(&m, &o);
 	assert_int_equal(b->services[0].n_members, 2048);
 	served_find(b, 0, 1024)->override = BACKEND_DOWN;
-	assert_in_range(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &nobody), 1, SERVED_SIZE);
-	assert_false(nobody);
+	assert_in_range(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty), 1, SERVED_SIZE);
+	assert_false(empty);
 	assert_int_equal(served_owned(b, 0, 1024), 0);
 	made_free(&m);
 }
@@ -157,7 +157,7 @@ static void test_change_time(void **state)
 	CLEANUP_LB_STATE struct lb_state *b = NULL;
 	size_t changed = 0;
 	double took;
-	bool nobody;
+	bool empty;
 
 	served_init(&m, 100);
 	for (size_t i = 0; i < 100; i++) {
@@ -170,7 +170,7 @@ static void test_change_time(void **state)
 	took = cpu_ms();
 	for (size_t i = 0; i < 100; i++) {
 		served_find(b, i, 7)->health = BACKEND_DOWN;
-		changed += lb_service_change(b, i, SERVED_NOW, SERVED_HZ, &nobody);
+		changed += lb_service_change(b, i, SERVED_NOW, SERVED_HZ, &empty);
 	}
 	took = cpu_ms() - took;
 	print_message("100 services: %zu slots changed in %.1f ms\n", changed, took);

@@ -68,7 +68,7 @@ static size_t check(const struct regions *r, int family, uint64_t seed)
 	struct regions rest;
 	uint32_t first, count;
 
-	vec_push(&t.lines, (struct policy_line4){0}); // lines of another side stand before
+	vec_push(&t.lines, (struct policy_line4){0}); // lines of another side come first
 	lines_build(r, family, hosts, seed, &t, &rest, &first, &count);
 	assert_int_equal(first, 1);
 	assert_int_equal(t.lines.n, 1 + count);
@@ -167,7 +167,7 @@ static void test_what_is_a_host(void **state)
 }
 
 // Among prefixes up to LINES_FEW4 hosts stay in the trie; with one more, or where there are no prefixes, all
-// stand in lines.
+// are in lines.
 static void test_few_hosts(void **state)
 {
 	(void)state;

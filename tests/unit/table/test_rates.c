@@ -81,7 +81,7 @@ static void test_costs(void **state)
 	}
 }
 
-// One packet an hour; 10 Tbit/s; worked out by hand.
+// One packet an hour; 10 Tbit/s; worked out on paper.
 static void test_examples(void **state)
 {
 	(void)state;
@@ -124,7 +124,7 @@ static bool accepts(struct meter *m, uint64_t jiffies, uint64_t units)
 	return true;
 }
 
-// A flood: in each jiffy as many as the limit lets through.
+// A flood: in each jiffy as many as the limit allows.
 static uint64_t flood(const struct resolved_limit *limit, uint32_t hz, uint64_t jiffies,
 		      uint64_t units)
 {

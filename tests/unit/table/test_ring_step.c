@@ -32,7 +32,7 @@ static void test_from_pins_only(void **state)
 
 	assert_int_equal(ring_step(slot_pack(A, A, 5), B, &rules), slot_pack(B, A, tick));
 	assert_int_equal(ring_step(slot_pack(A, A, 5), A, &rules), slot_pack(A, A, 5));
-	// Nobody has written it since its time was over: it is pins only all the same.
+	// It was not written since it expired: it is pins only nevertheless.
 	assert_int_equal(ring_step(old, B, &rules), slot_pack(B, A, tick));
 	assert_int_equal(ring_step(old, D, &rules), slot_pack(D, A, tick));
 	assert_int_equal(ring_step(old, A, &rules), old);
@@ -231,7 +231,7 @@ static void test_walk(void **state)
 		pin_pack(FLOW(64), B, PIN_TALKS, TIME - PIN_IDLE - 1), // does not
 		pin_pack(FLOW(4092), C, PIN_FOUND, TIME),
 		pin_pack(FLOW(4092), A, PIN_FOUND, TIME),
-		pin_pack(FLOW(7), BACKEND_NONE, PIN_FOUND, TIME), // is none
+		pin_pack(FLOW(7), BACKEND_NONE, PIN_FOUND, TIME), // no pin
 		pin_pack(FLOW(130), B, PIN_CLOSED, TIME - PIN_LINGER),
 		pin_pack(FLOW(131), B, PIN_CLOSED, TIME - PIN_LINGER - 1), // does not live either
 	};
@@ -404,7 +404,7 @@ static void live(struct history *h, uint64_t steps, unsigned quiet)
 			change(h);
 		if (!unit_below(&h->random, 100))
 			tidy(h);
-		if (!unit_below(&h->random, 2000)) // a pause in which nobody acts
+		if (!unit_below(&h->random, 2000)) // a pause without any event
 			h->now += unit_below(&h->random, 20 * IDLE);
 	}
 }

@@ -24,7 +24,7 @@ static void found_build(struct found *f, const struct regions *r, int family)
 	uint32_t direct;
 
 	memset(f, 0, sizeof(*f));
-	// Something stands before the trie in every array.
+	// Each array has something before the trie.
 	vec_push(&f->tables.fields, 0);
 	vec_push(&f->tables.nodes, (struct policy_node){0});
 	direct = trie_build(r, family, &f->tables);
