@@ -43,7 +43,7 @@ struct service {
 	__u16 idle_tcp;   /* pin_ticks(): older pins are expired; of sctp too */
 	__u16 idle_udp;   /* the same */
 	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
-	__u16 row;        /* of its counters */
+	__u16 id;         /* of its counters: from the numbers of backends */
 	__u16 linger;     /* pin_linger(): a closed pin lives no longer */
 	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
 	__u8 mode;        /* enum service_mode */
@@ -56,11 +56,11 @@ struct service {
 _Static_assert(sizeof(struct service) == 64, "layout");
 
 /* One line of the cache; its place in the array is its number. `state` is set with one store. A number is
- * one backend of one service; the numbers of services come from the same array, their rows are free. */
+ * one backend of one service; the numbers of services come from the same array, their elements are free. */
 struct backend {
 	__u32 addr[4];   /* network order; IPv4 in [0], the rest zero */
 	__u16 port;      /* host order; 0: that of the packet */
-	__u8 family;     /* 4 or 6; 0: a free row, or `here` */
+	__u8 family;     /* 4 or 6; 0: a free number, or `here` */
 	__u8 state;      /* enum backend_state */
 	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
 	__u16 mtu;       /* of the egress, bytes of IP */
@@ -104,7 +104,7 @@ SERVICE_INLINE int path_lives(__u32 path, __u32 time, __u32 ticks)
 	return path && path_age(path, time) <= ticks;
 }
 
-/* Which row is the backend with this address: what a router quotes of a tunnel packet is followed by it. All
+/* Which number has the backend with this address: what a router quotes of a tunnel packet is followed by it. All
  * services that have the backend are a chain, which begins at the service TUNNEL_FIRST. */
 #define TUNNEL_FIRST 0xffffffff
 
@@ -151,7 +151,7 @@ enum service_event {
 /* The reasons of the balancer to drop a packet are contiguous. */
 #define SERVICE_DROPS (REASON_DROP_FORWARD - REASON_DROP_NO_BACKEND + 1)
 
-/* A row of the per-CPU array of a backend, or of a service: then with its drops. Bytes are of IP, of the
+/* A value of the per-CPU array, of a backend, or of a service: then with its drops. Bytes are of IP, of the
  * packet as it came. */
 struct service_counter {
 	__u64 packets, bytes; /* sent to the backend */

@@ -22,23 +22,23 @@ static __always_inline void test_backend(const struct packet *pkt, __u32 backend
 	}
 }
 
-static __always_inline void count_sent(__u32 row, const struct packet *pkt, bool first)
+static __always_inline void count_sent(__u32 id, const struct packet *pkt, bool first)
 {
-	struct service_counter *c = service_counter(row);
+	struct service_counter *c = service_counter(id);
 
 	if (c) {
 		c->packets++;
 		c->bytes += pkt->length;
 		c->event[SERVICE_OPENED] += first;
-		/* In the second line of the row. */
+		/* In the second cache line of the counters. */
 		if (unlikely(pkt->quoted))
 			c->event[SERVICE_QUOTED]++;
 	}
 }
 
-static __always_inline void count_dropped(__u32 row, int reason)
+static __always_inline void count_dropped(__u32 id, int reason)
 {
-	struct service_counter *c = service_counter(row);
+	struct service_counter *c = service_counter(id);
 	__u32 which = reason - REASON_DROP_NO_BACKEND;
 
 	if (c && which < SERVICE_DROPS)
@@ -52,11 +52,11 @@ static __always_inline void service_count(const struct service *s, const struct 
 	if (config.test)
 		return;
 	if (reason >= REASON_DROP_FIRST) {
-		count_dropped(s->row, reason);
+		count_dropped(s->id, reason);
 	} else if (reason == REASON_PASS_SERVICE || reason == REASON_PASS_HERE) {
 		bool first = opens(pkt);
 
-		count_sent(s->row, pkt, first);
+		count_sent(s->id, pkt, first);
 		count_sent(backend, pkt, first);
 	}
 }

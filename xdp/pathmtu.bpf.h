@@ -242,7 +242,7 @@ static __always_inline bool source_is_ours(const struct path_quote *q, const str
 static __always_inline void path_tally(const struct service *s, __u32 backend,
 				       enum service_event event)
 {
-	service_tally(s->row, event);
+	service_tally(s->id, event);
 	service_tally(backend, event);
 }
 

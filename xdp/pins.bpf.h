@@ -150,8 +150,8 @@ __noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 	if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
 		return PIN_DISTURBED;
 	if (lives)
-		service_tally(s->row, SERVICE_PUSHED_HALF + pin_level(old));
-	service_tally(s->row, pin_level(pin) == PIN_CLOSED ? SERVICE_PINNED_CLOSED
+		service_tally(s->id, SERVICE_PUSHED_HALF + pin_level(old));
+	service_tally(s->id, pin_level(pin) == PIN_CLOSED ? SERVICE_PINNED_CLOSED
 							   : SERVICE_PINNED_HALF + pin_level(pin));
 	return PIN_STORED;
 }
@@ -164,7 +164,7 @@ static __always_inline void pin_store(const struct service *s, __u32 service, __
 	for (int i = 0; i < PIN_TRIES && outcome == PIN_DISTURBED; i++)
 		outcome = pin_try(service, bucket, pin);
 	if (outcome != PIN_STORED)
-		service_tally(s->row, SERVICE_UNPINNED);
+		service_tally(s->id, SERVICE_UNPINNED);
 }
 
 /* 1 if the pin is one of the flow, else 0. */
@@ -230,9 +230,9 @@ static __always_inline __u32 pin_follow(const struct packet *pkt, const struct s
 		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], old,
 					    new);
 	if (again)
-		service_tally(s->row, SERVICE_REOPENED);
+		service_tally(s->id, SERVICE_REOPENED);
 	else if (down)
-		service_tally(s->row, SERVICE_MOVED);
+		service_tally(s->id, SERVICE_MOVED);
 	return to;
 }
 

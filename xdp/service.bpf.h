@@ -98,14 +98,14 @@ static __always_inline bool is_icmp(const struct packet *pkt)
 	       (pkt->proto == IPPROTO_ICMP || pkt->proto == IPPROTO_ICMPV6);
 }
 
-static __always_inline struct service_counter *service_counter(__u32 row)
+static __always_inline struct service_counter *service_counter(__u32 id)
 {
-	return bpf_map_lookup_elem(&balanced, &row);
+	return bpf_map_lookup_elem(&balanced, &id);
 }
 
-static __always_inline void service_tally(__u32 row, enum service_event event)
+static __always_inline void service_tally(__u32 id, enum service_event event)
 {
-	struct service_counter *c = config.test ? NULL : service_counter(row);
+	struct service_counter *c = config.test ? NULL : service_counter(id);
 
 	if (c)
 		c->event[event]++;

@@ -145,5 +145,5 @@ static __always_inline void checksum_check(struct xdp_md *ctx, struct packet *pk
 	if (is_generic(ctx))
 		return;
 	if (checksum_complete(ctx, pkt))
-		service_tally(s->row, SERVICE_COMPLETED);
+		service_tally(s->id, SERVICE_COMPLETED);
 }

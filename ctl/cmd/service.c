@@ -142,7 +142,7 @@ static int show_service(struct shown *s, struct err *err)
 	struct out *o = s->ctx->out;
 	struct service_counter c;
 	size_t place = (size_t)(s->service - s->pool->state->services);
-	int code = lb_maps_counter(s->pool->live, s->service->row, &c, err);
+	int code = lb_maps_counter(s->pool->live, s->service->id, &c, err);
 
 	memset(s->owned, 0, sizeof(s->owned));
 	memset(s->pins, 0, sizeof(s->pins));

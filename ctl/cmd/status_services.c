@@ -146,7 +146,7 @@ static void alarm_pins(const struct services_view *v, status_alarm *alarm, void 
 	struct service_counter c;
 	num_text n;
 
-	if (lb_maps_counter(v->pool->live, v->service->row, &c, NULL))
+	if (lb_maps_counter(v->pool->live, v->service->id, &c, NULL))
 		return;
 	if (v->service->hold > 1)
 		alarm(status,

@@ -274,7 +274,7 @@ static const struct lb_service *successor(const struct lb_apply *s, const struct
 {
 	const struct lb_service *after = lb_state_find(s->lb, before->name);
 
-	return after && after->row == before->row ? after : NULL;
+	return after && after->id == before->id ? after : NULL;
 }
 
 // What the ring on trial sends elsewhere is pinned; if the kernel goes back, the ring before must look for

@@ -66,7 +66,7 @@ static int adjust_hold(struct lb_maps *l, struct lb_service *s, const struct clo
 	struct service_counter counter;
 	uint64_t pushed, fresh;
 	uint32_t hold;
-	int code = lb_maps_counter(l, s->row, &counter, err);
+	int code = lb_maps_counter(l, s->id, &counter, err);
 
 	if (code)
 		return code;

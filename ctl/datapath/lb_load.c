@@ -31,7 +31,7 @@ static uint32_t highest_number(const struct lb_state *b)
 	uint32_t highest = 0;
 
 	for (size_t s = 0; s < b->n_services; s++)
-		highest = b->services[s].row > highest ? b->services[s].row : highest;
+		highest = b->services[s].id > highest ? b->services[s].id : highest;
 	for (size_t m = 0; m < b->n_members; m++)
 		highest = b->members[m].id > highest ? b->members[m].id : highest;
 	return highest;
@@ -237,7 +237,7 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 		const struct lb_service *s = &b->lb->services[n];
 		size_t bytes = (size_t)s->buckets * sizeof(struct pin_bucket);
 		CLEANUP_MAPPING struct mapping m = {0};
-		bool is_new = lb_ids_has(&b->fresh, s->row);
+		bool is_new = lb_ids_has(&b->fresh, s->id);
 		int fd, code = take_pins(s, is_new ? NULL : previous, &fd, err);
 
 		if (code)

@@ -16,7 +16,7 @@ void lb_ids_add(struct lb_ids *ids, uint32_t id)
 void lb_ids_of(const struct lb_state *b, struct lb_ids *ids)
 {
 	for (size_t i = 0; i < b->n_services; i++)
-		lb_ids_add(ids, b->services[i].row);
+		lb_ids_add(ids, b->services[i].id);
 	for (size_t i = 0; i < b->n_members; i++)
 		lb_ids_add(ids, b->members[i].id);
 	for (size_t i = 0; i < b->n_slots; i++) {

@@ -75,7 +75,7 @@ static void inherit_pins(struct plan *p, const struct turn *t)
 
 static void inherit(struct plan *p, const struct turn *t)
 {
-	t->s->row = t->was->row;
+	t->s->id = t->was->id;
 	t->s->hold = t->was->hold;
 	t->s->pushed = t->was->pushed;
 	t->s->pushed_at = t->was->pushed_at;
@@ -148,7 +148,7 @@ static void plan_service(struct plan *p, const struct resolved_service *from)
 	if (t.continues)
 		inherit(p, &t);
 	else
-		t.s->row = lb_plan_number(p, from);
+		t.s->id = lb_plan_number(p, from);
 	lb_plan_members(p, &t);
 	if (p->full)
 		return;

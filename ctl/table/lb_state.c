@@ -93,7 +93,7 @@ void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *r
 		.idle_udp = (uint16_t)pin_ticks(s->idle_udp, shift),
 		.idle_most = (uint16_t)pin_ticks(longest_idle(s), shift),
 		.linger = (uint16_t)pin_linger(s->idle_tcp, hz, shift),
-		.row = s->row,
+		.id = s->id,
 		.mode = s->mode,
 		.hash = s->hash,
 		.protocols = s->protocols,

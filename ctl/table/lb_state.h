@@ -48,7 +48,7 @@ struct lb_service {
 	uint32_t n_members;
 	uint32_t hold;               // 1 … SERVICE_HOLD_MAX
 	uint32_t idle_tcp, idle_udp; // jiffies; 0: the service has no such protocol. tcp: sctp too
-	uint16_t row;                // of its counters: a number of the backends' space
+	uint16_t id;                 // of its counters: from the numbers of backends
 	uint8_t mode;                // enum service_mode
 	uint8_t hash;                // enum service_hash
 	uint8_t protocols;           // SERVICE_TCP | …

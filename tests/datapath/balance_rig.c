@@ -90,7 +90,7 @@ static uint32_t count_rows(const struct lb_state *state)
 	uint32_t rows = 0;
 
 	for (size_t s = 0; s < state->n_services; s++)
-		rows = state->services[s].row >= rows ? state->services[s].row + 1u : rows;
+		rows = state->services[s].id >= rows ? state->services[s].id + 1u : rows;
 	for (size_t m = 0; m < state->n_members; m++)
 		rows = state->members[m].id >= rows ? state->members[m].id + 1u : rows;
 	if (rows > ROWS)
@@ -288,7 +288,7 @@ bool balance_rig_row(const struct balance_rig *b, const char *service, const cha
 
 	if (!s)
 		return false;
-	*ret = s->row;
+	*ret = s->id;
 	if (!address)
 		return true;
 	if (!here && addr_parse(address, strlen(address), &a, NULL))
@@ -307,7 +307,7 @@ const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char
 
 	snprintf(buf, size, "row %u", row);
 	for (size_t s = 0; s < state->n_services; s++)
-		if (state->services[s].row == row)
+		if (state->services[s].id == row)
 			snprintf(buf, size, "service %s", state->services[s].name);
 	for (size_t m = 0; m < state->n_members; m++)
 		if (state->members[m].id == row) {

@@ -111,7 +111,7 @@ struct kernel *kernel_new(const struct lb_service *s, uint32_t hz)
 	struct kernel *k = mem_new(struct kernel);
 
 	load(k, s, hz);
-	k->row = s->row;
+	k->row = s->id;
 	k->ifindex = if_nametoindex("lo");
 	k->cpus = libbpf_num_possible_cpus();
 	k->cpu = mem_zalloc(k->cpus > 0 ? (size_t)k->cpus : 1, sizeof(*k->cpu));

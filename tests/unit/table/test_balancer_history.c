@@ -264,11 +264,11 @@ static void check_service(const struct step *t, size_t index, struct lb_ids *see
 		was = NULL;
 	}
 	assert_string_equal(s->name, from->name);
-	check_number(seen, s->row);
+	check_number(seen, s->id);
 	if (was)
-		assert_int_equal(s->row, was->row);
+		assert_int_equal(s->id, was->id);
 	else
-		assert_false(lb_ids_has(&t->taken, s->row));
+		assert_false(lb_ids_has(&t->taken, s->id));
 	for (uint32_t i = 0; i < s->n_members; i++) {
 		const struct lb_member *m = &t->b->members[s->first_member + i];
 		const struct resolved_backend *r = &from->backends[i];

@@ -36,8 +36,8 @@ static void test_new_service(void **state)
 	assert_int_equal(s->hash, SERVICE_HASH_SOURCE);
 	assert_int_equal(s->mode, SERVICE_DR);
 	assert_false(s->udp_move);
-	assert_true(s->row && served_id(b, 0) && served_id(b, 3));
-	assert_true(s->row != served_id(b, 0) && s->row != served_id(b, 3) &&
+	assert_true(s->id && served_id(b, 0) && served_id(b, 3));
+	assert_true(s->id != served_id(b, 0) && s->id != served_id(b, 3) &&
 		    served_id(b, 0) != served_id(b, 3));
 	assert_int_equal(diag_warnings(m.diag), 0);
 	made_free(&m);
@@ -161,7 +161,7 @@ static void test_another_order(void **state)
 	assert_string_equal(b->services[0].name, "b");
 	assert_int_equal(b->services[1].first_slot, 8191);
 	assert_int_equal(b->services[1].first_member, 3);
-	assert_int_equal(b->services[0].row, a->services[1].row);
+	assert_int_equal(b->services[0].id, a->services[1].id);
 	assert_int_equal(b->services[0].hold, 4);
 	assert_int_equal(b->services[0].pushed, 77);
 	assert_int_equal(b->services[0].pushed_at, 78);

@@ -15,7 +15,7 @@ static void begins_anew(struct made *m, const struct lb_state *running)
 	o.force = true;
 	b = served_plan_with(m, &o);
 	lb_ids_of(running, &before);
-	assert_false(lb_ids_has(&before, b->services[0].row));
+	assert_false(lb_ids_has(&before, b->services[0].id));
 	assert_int_equal(b->services[0].n_members, 2);
 	assert_int_equal(b->services[0].hold, 1);
 	for (size_t i = 0; i < 2; i++) {

@@ -116,7 +116,7 @@ static void test_row(void **state)
 		.hold = 4,
 		.idle_tcp = 1000 * 900,
 		.idle_udp = 1000 * 60 + 1,
-		.row = 13,
+		.id = 13,
 		.mode = SERVICE_GUE,
 		.hash = SERVICE_HASH_SOURCE,
 		.protocols = SERVICE_TCP | SERVICE_UDP,
@@ -133,7 +133,7 @@ static void test_row(void **state)
 				    .idle_most = 879,
 				    .linger = 59,
 				    .path_ticks = 586,
-				    .row = 13,
+				    .id = 13,
 				    .mode = SERVICE_GUE,
 				    .hash = SERVICE_HASH_SOURCE,
 				    .protocols = SERVICE_TCP | SERVICE_UDP,
@@ -186,7 +186,7 @@ static size_t ids_count(const struct lb_ids *ids)
 static void test_ids(void **state)
 {
 	(void)state;
-	struct lb_service s = {.row = 64};
+	struct lb_service s = {.id = 64};
 	struct lb_member m[] = {{.id = 1}, {.id = SERVICE_BACKENDS - 1}};
 	uint64_t slots[] = {0, slot_pack(7, 0, 0), slot_pack(8, 9, 5), slot_pack(10, 10, 5)};
 	static const uint32_t named[] = {64, 1, SERVICE_BACKENDS - 1, 7, 8, 9, 10};
