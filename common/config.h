@@ -37,6 +37,18 @@ static inline __u32 iface_bucket(__u64 hash, __u32 ifindex)
 	return bucket | (hash & WEIR_IFACE_BUCKETS);
 }
 
+/* The index of an interface in the arrays below, and its bit in words that have one for each interface. The mask is
+ * for the verifier: numbers are below WEIR_IFACES. */
+static inline __u32 iface_index(__u32 number)
+{
+	return number & (WEIR_IFACES - 1);
+}
+
+static inline __u64 iface_bit(__u32 number)
+{
+	return 1ull << iface_index(number);
+}
+
 /* Of knobs.station: the address is known. Others of the interface are in the map `stations`. */
 #define STATION_KNOWN (1ull << 63)
 

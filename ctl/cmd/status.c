@@ -283,7 +283,7 @@ static void alarm_iface(struct status *s, uint32_t number)
 	alarm_device(s, d);
 	alarm_class(s, number, d);
 	alarm_index(s, number, d);
-	if (s->reach.over >> number & 1)
+	if (s->reach.over & iface_bit(number))
 		alarm_add(s,
 			  "'%s' came with a trial that has run out: everything passes there; weir "
 			  "attach %s",

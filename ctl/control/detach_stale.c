@@ -62,7 +62,7 @@ int detach_brought(const struct instance *i, struct ifnames *ret, struct err *er
 	int failed, code = 0;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		if (!(i->knobs->brought >> n & 1))
+		if (!(i->knobs->brought & iface_bit(n)))
 			continue;
 		failed = instance_iface(i, n, &row, code ? NULL : err);
 		if (failed && !code)
@@ -78,7 +78,7 @@ void detach_list_brought(const struct instance *i, struct ifnames *ret)
 	struct iface row;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (i->knobs->brought >> n & 1 && !instance_iface(i, n, &row, NULL) &&
+		if (i->knobs->brought & iface_bit(n) && !instance_iface(i, n, &row, NULL) &&
 		    row.state != IFACE_FREE)
 			memcpy(*vec_add(ret), row.name, sizeof(row.name));
 }

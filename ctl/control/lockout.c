@@ -139,7 +139,7 @@ static int check_ways(const struct lockout *l, struct err *err)
 
 		if (!login_uses(&ways, ways.links[n].index) || !holds_on(l, &ways.links[n], &iface))
 			continue;
-		bit = 1ull << ((iface + 1) & (WEIR_IFACES - 1));
+		bit = iface_bit(iface + 1);
 		if (!(asked & bit))
 			code = check_way(l, &ways.links[n], iface, err);
 		asked |= bit;

@@ -305,7 +305,7 @@ uint32_t macs_stale(const struct instance *i)
 	for (uint32_t number = 1; !found && number < WEIR_IFACES; number++) {
 		CLEANUP_STATIONS struct stations a = {0}, b = {0};
 
-		if (!(want.present >> number & 1))
+		if (!(want.present & iface_bit(number)))
 			continue;
 		of_number(&want.stations, number, &a);
 		of_number(&there, number, &b);

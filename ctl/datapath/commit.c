@@ -159,12 +159,12 @@ static void set_brought(const struct instance *i, uint64_t bits)
 
 void commit_bring(const struct instance *i, uint32_t number)
 {
-	set_brought(i, i->knobs->brought | 1ull << (number & (WEIR_IFACES - 1)));
+	set_brought(i, i->knobs->brought | iface_bit(number));
 }
 
 void commit_unbring(const struct instance *i, uint32_t number)
 {
-	set_brought(i, i->knobs->brought & ~(1ull << (number & (WEIR_IFACES - 1))));
+	set_brought(i, i->knobs->brought & ~iface_bit(number));
 }
 
 // Afterwards active and previous are both the running policy, and no interface is on trial.

@@ -176,7 +176,7 @@ int generation_set_iface(const struct generation *g, uint32_t number, uint8_t cl
 
 	if (bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &classes))
 		return err_system(err, errno, "cannot read the policy's interfaces");
-	classes.class[number & (WEIR_IFACES - 1)] = class;
+	classes.class[iface_index(number)] = class;
 	if (bpf_map_update_elem(g->fd[PART_IFCLASS], &zero, &classes, BPF_ANY))
 		return err_system(err, errno, "cannot write the policy's interfaces");
 	return 0;

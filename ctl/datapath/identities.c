@@ -13,16 +13,18 @@
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/percpu.h"
 
+#define WORDS128(high, low) ((unsigned __int128)(high) << 64 | (low))
+#define FNV_BASIS           WORDS128(0x6c62272e07bb0142ull, 0x62b821756295c58dull)
+#define FNV_PRIME           WORDS128(0x1000000ull, 0x13bull)
+
 // 128 bits of FNV-1a: it distinguishes names and keeps no secrets.
 static struct identity_key key_of(const char *identity)
 {
-	unsigned __int128 hash =
-		((unsigned __int128)0x6c62272e07bb0142ull << 64) | 0x62b821756295c58dull;
-	const unsigned __int128 prime = ((unsigned __int128)0x1000000ull << 64) | 0x13bull;
+	unsigned __int128 hash = FNV_BASIS;
 	struct identity_key key;
 
 	for (const char *c = identity; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * prime;
+		hash = (hash ^ (unsigned char)*c) * FNV_PRIME;
 	memcpy(&key, &hash, sizeof(key));
 	return key;
 }

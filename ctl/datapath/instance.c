@@ -318,7 +318,7 @@ int instance_iface_stored(const struct instance *i, uint32_t number, struct ifac
 // The datapath has to know whether an interface is in generic mode.
 static void set_generic(const struct instance *i, uint32_t number, bool generic)
 {
-	uint64_t bit = 1ull << (number & (WEIR_IFACES - 1)), all = i->knobs->generic;
+	uint64_t bit = iface_bit(number), all = i->knobs->generic;
 
 	__atomic_store_n(&i->knobs->generic, generic ? all | bit : all & ~bit, __ATOMIC_RELAXED);
 }

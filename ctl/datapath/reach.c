@@ -64,9 +64,9 @@ int reach_in_force(const struct instance *i, struct reach *ret, struct err *err)
 
 enum reach_what reach_what(const struct reach *r, uint32_t number)
 {
-	if (r->over >> (number & (WEIR_IFACES - 1)) & 1)
+	if (r->over & iface_bit(number))
 		return REACH_NOTHING;
-	if (r->empty || (r->named && !r->classes.class[number & (WEIR_IFACES - 1)]))
+	if (r->empty || (r->named && !r->classes.class[iface_index(number)]))
 		return REACH_ENTRIES;
 	return REACH_POLICY;
 }
@@ -79,5 +79,5 @@ bool reach_holds(const struct reach *r, uint32_t number)
 bool reach_is_by_name(const struct reach *r, const struct generation_about *about, uint32_t number,
 		      const char *device)
 {
-	return r->classes.class[number & (WEIR_IFACES - 1)] == generation_class(about, device);
+	return r->classes.class[iface_index(number)] == generation_class(about, device);
 }

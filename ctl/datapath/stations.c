@@ -87,7 +87,7 @@ bool stations_equal(const struct stations *a, const struct stations *b)
 
 static void set_first(const struct instance *i, uint32_t number, uint64_t word)
 {
-	__atomic_store_n(&i->knobs->station[number & (WEIR_IFACES - 1)], word, __ATOMIC_RELEASE);
+	__atomic_store_n(&i->knobs->station[iface_index(number)], word, __ATOMIC_RELEASE);
 }
 
 // All stations, also the first ones: a frame may meet the knob before the change and the map after it.
@@ -103,7 +103,7 @@ static int add_all(const struct instance *i, const struct stations *want, bool f
 			continue;
 		if (errno != E2BIG && errno != ENOSPC)
 			return cannot_write(-errno, err);
-		full[station->number & (WEIR_IFACES - 1)] = true;
+		full[iface_index(station->number)] = true;
 	}
 	return 0;
 }
@@ -126,7 +126,7 @@ static void set_firsts(const struct instance *i, const struct stations *want,
 
 static bool stays(const struct instance *i, const struct stations *want, const struct station *s)
 {
-	uint64_t first = i->knobs->station[s->number & (WEIR_IFACES - 1)];
+	uint64_t first = i->knobs->station[iface_index(s->number)];
 
 	return first != (s->mac | STATION_KNOWN) && has(want, s);
 }
