@@ -18,7 +18,7 @@ struct apply_request {
 	const char *ifaces[POLICY_IFACES_MAX];
 	struct policy_dns dns;
 	struct environment
-		last; // names and lists of the accepted policy: they stand in for what fails now
+		last; // names and lists of the accepted policy, used where a lookup fails now
 	char by[160];
 };
 
@@ -97,7 +97,8 @@ static void add_entries_only(struct context *ctx, const struct apply_result *res
 	vec_each (&result->entries_only, name) {
 		out_item_string(ctx->out, *name);
 		text_addf(line, "%s%s",
-			  name == result->entries_only.at ? "; only entries hold on " : " ", *name);
+			  name == result->entries_only.at ? "; only entries apply to " : " ",
+			  *name);
 	}
 	out_end(ctx->out);
 }
@@ -109,18 +110,20 @@ static void add_tried(struct context *ctx, const struct apply_result *r, bool ke
 	vec_each (&r->tried, name)
 		out_item_string(ctx->out, *name);
 	out_end(ctx->out);
-	text_add(line, kept ? "confirmed: " : "the trial is over, instance ");
-	if (kept) {
-		ifnames_text(&r->tried, line);
-		text_addf(line, " %s attached, instance ", r->tried.n == 1 ? "stays" : "stay");
+	if (!kept) {
+		text_addf(line, "ended the trial in instance %s", ctx->instance);
+		return;
 	}
-	text_add(line, ctx->instance);
+	text_add(line, "confirmed: ");
+	ifnames_text(&r->tried, line);
+	text_addf(line, " %s attached, instance %s", num_plural(r->tried.n, "stays", "stay"),
+		  ctx->instance);
 }
 
-// The one line of confirm and of a trial's end.
+// The result of confirm, and of a rollback that ends a trial.
 static void report_end(struct context *ctx, bool kept, const struct apply_result *r)
 {
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "revision", r->revision);
@@ -128,16 +131,15 @@ static void report_end(struct context *ctx, bool kept, const struct apply_result
 		add_tried(ctx, r, kept, &line);
 	else
 		text_addf(&line, "%s %s%s, instance %s",
-			  kept ? "confirmed" : "the trial is over: back to",
+			  kept ? "confirmed" : "ended the trial: back to",
 			  r->revision[0] ? "revision " : "the empty policy", r->revision,
 			  ctx->instance);
 	add_left(ctx, r, &line);
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
-	text_free(&line);
 }
 
-// Devices of services as they are after the switch: not before are all interfaces attached.
+// Looks at the devices of services after the switch, when all interfaces are attached.
 static void report_warnings(struct context *ctx, const struct apply_options *o,
 			    const struct apply_result *r)
 {
@@ -148,21 +150,22 @@ static void report_warnings(struct context *ctx, const struct apply_options *o,
 	egress_report(ctx, r->warnings.at, r->warnings.n, &findings);
 }
 
-// "applied edge.weir", or that it was in force.
+// "applied edge.weir: 3 rules, 2 of 2 expectations hold", or "unchanged".
 static void add_what(struct text *line, const struct apply_options *o, const struct apply_result *r)
 {
 	const char *what = o->path ? o->path : o->revision;
 
 	if (r->unchanged)
-		text_addf(line, "unchanged: %s is in force, ", what);
+		text_addf(line, "unchanged: %s is in effect, ", what);
 	else
 		text_addf(line, "%s %s: ", o->dry_run ? "would apply" : "applied", what);
-	text_addf(line, "%zu %s, ", r->rules, r->rules == 1 ? "rule" : "rules");
+	text_addf(line, "%zu %s, ", r->rules, num_plural(r->rules, "rule", "rules"));
 	if (r->services)
-		text_addf(line, "%zu %s, ", r->services, r->services == 1 ? "service" : "services");
+		text_addf(line, "%zu %s, ", r->services,
+			  num_plural(r->services, "service", "services"));
 	if (!r->unchanged)
-		text_addf(line, "%zu expect %s", r->expects,
-			  r->expects == 1 ? "line holds" : "lines hold");
+		text_addf(line, "%zu of %zu %s", r->expects, r->expects,
+			  num_plural(r->expects, "expectation holds", "expectations hold"));
 	if (!r->unchanged && !o->dry_run)
 		text_add(line, ", ");
 }
@@ -185,14 +188,14 @@ static void set_fields(struct context *ctx, const struct apply_options *o,
 
 static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
 {
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 	num_text time;
 
 	report_warnings(ctx, o, r);
 	out_array(ctx->out, "absent");
 	vec_each (&r->absent, name) {
 		out_item_string(ctx->out, *name);
-		log_notice("no device matches '%s' now", *name);
+		log_notice("no device matches '%s'", *name);
 	}
 	out_end(ctx->out);
 	set_fields(ctx, o, r);
@@ -203,16 +206,16 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	add_left(ctx, r, &line);
 	add_entries_only(ctx, r, &line);
 	if (r->nexthops)
-		text_addf(&line, ", %zu next %s %s", r->nexthops, r->nexthops == 1 ? "hop" : "hops",
+		text_addf(&line, ", %zu next %s %s", r->nexthops,
+			  num_plural(r->nexthops, "hop", "hops"),
 			  o->dry_run ? "would change" : "changed");
 	if (o->trial_ms && r->unchanged)
-		text_add(&line, "; there is no trial");
+		text_add(&line, "; no trial was started");
 	else if (o->trial_ms && !o->dry_run)
-		text_addf(&line, "; on trial for %s: weir confirm keeps it",
+		text_addf(&line, "; on trial for %s: 'weir confirm' keeps it",
 			  num_format_duration_ms(o->trial_ms, time));
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
-	text_free(&line);
 }
 
 static int do_apply(struct context *ctx, struct apply_request *r, struct err *err)
@@ -242,9 +245,9 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 	CLEANUP(request_free) struct apply_request r = {0};
 	int code = args_expect_words(args, 1, 1, "the policy file", err);
 
-	if (!code)
-		code = read_request(ctx, args, &r, err);
 	if (code)
+		return code;
+	if ((code = read_request(ctx, args, &r, err)))
 		return code;
 	r.options.path = args->words.at[0];
 	return do_apply(ctx, &r, err);
@@ -255,32 +258,33 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = apply_confirm(ctx->instance, ctx->line, &result, err);
-	if (!code)
-		report_end(ctx, true, &result);
-	return code;
+	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	if ((code = apply_confirm(ctx->instance, ctx->line, &result, err)))
+		return code;
+	report_end(ctx, true, &result);
+	return 0;
 }
 
-// Without a revision: a running trial ends; else the one before the current one comes back.
+// The revision before the current one.
 static int previous_revision(const char *instance, char ret[REVISION_ID], struct err *err)
 {
 	CLEANUP_REVISIONS struct revisions list = {0};
 	char current[REVISION_ID];
 	int code = revisions_current(instance, current, err);
 
-	if (!code)
-		code = revisions_list(instance, &list, err);
 	if (code)
+		return code;
+	if ((code = revisions_list(instance, &list, err)))
 		return code;
 	for (size_t n = 0; n + 1 < list.n; n++)
 		if (!strcmp(list.at[n].id, current)) {
 			snprintf(ret, REVISION_ID, "%s", list.at[n + 1].id);
 			return 0;
 		}
-	return err_refused(err, "there is no earlier revision to go back to");
+	return err_refused(err, "no earlier revision exists");
 }
 
 static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
@@ -290,12 +294,13 @@ static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
 	int code = apply_abandon(ctx->instance, ctx->line, &result, &why);
 
 	*ret_done = !code;
-	if (code && why.kind != ERR_REFUSED) {
+	if (code && why.kind == ERR_REFUSED) // no trial is running
+		return 0;
+	if (code) {
 		*err = why;
 		return code;
 	}
-	if (!code) // else no trial
-		report_end(ctx, false, &result);
+	report_end(ctx, false, &result);
 	return 0;
 }
 
@@ -306,13 +311,13 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 	bool done = false;
 	int code = args_expect_words(args, 0, 1, "", err);
 
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code && !args->words.n)
-		code = abandon_trial(ctx, &done, err);
-	if (!code && !done)
-		code = read_request(ctx, args, &r, err);
-	if (code || done)
+	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	if (!args->words.n && ((code = abandon_trial(ctx, &done, err)) || done))
+		return code;
+	if ((code = read_request(ctx, args, &r, err)))
 		return code;
 	if (args->words.n)
 		snprintf(id, sizeof(id), "%s", args->words.at[0]);

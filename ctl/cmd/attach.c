@@ -15,18 +15,18 @@ static int read_entries(const struct args *args, uint32_t *ret, struct err *err)
 	uint64_t n = 0;
 
 	if (text && num_parse_count(text, strlen(text), 1, ENTRIES_MAX, &n)) {
-		err_input(err, "--max-entries '%s' is not a count", text);
-		return err_hint(err, "1 to 16777216; 200k and 1M are understood");
+		err_input(err, "invalid --max-entries '%s'", text);
+		return err_hint(err, "1 to 16777216; 200k and 1M are allowed");
 	}
 	*ret = (uint32_t)n;
 	return 0;
 }
 
-// All or none: a failure takes back what this command attached before it.
+// Attaches all interfaces or none: a failure detaches those that this command has attached.
 static int attach_all(struct context *ctx, struct bringup *b, const struct args *args,
 		      enum attach_mode mode, struct err *err)
 {
-	struct attaching attaching = {.created = b->created};
+	CLEANUP(attaching_free) struct attaching attaching = {.created = b->created};
 	int code = 0;
 
 	out_array(ctx->out, "interfaces");
@@ -38,16 +38,16 @@ static int attach_all(struct context *ctx, struct bringup *b, const struct args 
 			break;
 	}
 	out_end(ctx->out);
-	if (code)
+	if (code) {
 		attaching_take_back(b, &attaching);
-	else if (b->trial && !attaching.fresh.n) // there is nothing to try
-		code = bringup_end_try(b, err);
-	attaching_free(&attaching);
-	return code;
+		return code;
+	}
+	// No interface is new: nothing is on trial.
+	return b->trial && !attaching.fresh.n ? bringup_end_try(b, err) : 0;
 }
 
-// With --confirm the clock of the trial runs before anything is attached: a command that is killed leaves no
-// interface that nobody gives back.
+// With --confirm the trial starts before the first interface is attached: an interface that a killed command leaves
+// expires with the trial.
 static int attach_on_trial(struct context *ctx, struct bringup *b, const struct args *args,
 			   enum attach_mode mode, uint64_t *trial_ms, struct err *err)
 {
@@ -56,7 +56,7 @@ static int attach_on_trial(struct context *ctx, struct bringup *b, const struct 
 	int code = *trial_ms ? bringup_try(b, *trial_ms, err) : 0;
 
 	if (code) {
-		attaching_take_back(b, &none); // an instance that was made for it
+		attaching_take_back(b, &none); // removes an instance that was made for it
 		return code;
 	}
 	if ((code = attach_all(ctx, b, args, mode, err)))
@@ -64,11 +64,12 @@ static int attach_on_trial(struct context *ctx, struct bringup *b, const struct 
 	if (*trial_ms && !b->trial) {
 		*trial_ms = 0;
 		if (!ctx->quiet)
-			out_line(ctx->out, "there is no trial: all was attached already");
+			out_line(ctx->out,
+				 "no trial was started: all interfaces were attached already");
 	}
 	out_set_u64(ctx->out, "trial_ms", *trial_ms);
 	if (*trial_ms && !ctx->quiet)
-		out_line(ctx->out, "on trial for %s: weir confirm keeps it attached",
+		out_line(ctx->out, "on trial for %s: 'weir confirm' keeps it attached",
 			 num_format_duration_ms(*trial_ms, time));
 	return 0;
 }
@@ -81,26 +82,26 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	uint64_t trial_ms;
 	int code = args_expect_words(args, 1, WEIR_IFACES - 1, "the interface", err);
 
-	if (!code)
-		code = attaching_mode(args_value(args, "mode"), &mode, err);
-	if (!code)
-		code = read_entries(args, &entries, err);
-	if (!code)
-		code = policy_trial(args, &trial_ms, err);
-	if (!code)
-		code = bringup_open(ctx->instance, ctx->line, entries, false, &b, err);
-	if (!code)
-		code = attach_on_trial(ctx, &b, args, mode, &trial_ms, err);
 	if (code)
+		return code;
+	if ((code = attaching_mode(args_value(args, "mode"), &mode, err)))
+		return code;
+	if ((code = read_entries(args, &entries, err)))
+		return code;
+	if ((code = policy_trial(args, &trial_ms, err)))
+		return code;
+	if ((code = bringup_open(ctx->instance, ctx->line, entries, false, &b, err)))
+		return code;
+	if ((code = attach_on_trial(ctx, &b, args, mode, &trial_ms, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "restored", b.restored);
 	out_set_string(ctx->out, "revision", b.revision[0] ? b.revision : NULL);
 	if (b.revision[0] && !ctx->quiet)
-		out_line(ctx->out, "the accepted policy, revision %s, is in force", b.revision);
+		out_line(ctx->out, "restored the accepted policy, revision %s", b.revision);
 	if (b.restored && !ctx->quiet)
-		out_line(ctx->out, "%zu overlay %s back from the state folder", b.restored,
-			 b.restored == 1 ? "entry is" : "entries are");
+		out_line(ctx->out, "restored %zu overlay %s", b.restored,
+			 num_plural(b.restored, "entry", "entries"));
 	return 0;
 }
 

@@ -21,10 +21,10 @@ int attaching_mode(const char *text, enum attach_mode *ret, struct err *err)
 			*ret = (enum attach_mode)m;
 			return 0;
 		}
-	return err_input(err, "mode '%s' is none of auto, native, generic", text);
+	return err_input(err, "invalid mode '%s': auto, native or generic", text);
 }
 
-// What holds there from now on; nothing where there is no policy.
+// What applies to packets of the interface; nothing without a policy.
 static const char *reach_words(const struct bringup *b, uint32_t number, bool *ret_holds)
 {
 	struct reach reach;
@@ -33,8 +33,8 @@ static const char *reach_words(const struct bringup *b, uint32_t number, bool *r
 	if (reach_in_force(b->instance, &reach, NULL) || reach.empty)
 		return "";
 	*ret_holds = reach_holds(&reach, number);
-	return *ret_holds ? "; the policy holds on it"
-			  : "; the policy does not name it: only entries hold on it";
+	return *ret_holds ? "; the policy applies to it"
+			  : "; the policy does not name it: only entries apply";
 }
 
 static void report(struct context *ctx, const struct bringup *b, const char *ifname,
@@ -55,11 +55,11 @@ static void report(struct context *ctx, const struct bringup *b, const char *ifn
 	}
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s %s, %s mode, instance %s%s",
-			 result->changed ? "attached to" : "was attached already to", ifname, mode,
+			 result->changed ? "attached to" : "already attached to", ifname, mode,
 			 ctx->instance, words);
 }
 
-// What generic mode gets to see is more than a length field can say.
+// In generic mode packets may be longer than their length field can express.
 static void tell_big_tcp(struct context *ctx, const char *ifname,
 			 const struct attach_result *result)
 {
@@ -68,16 +68,16 @@ static void tell_big_tcp(struct context *ctx, const char *ifname,
 	if (result->mode != IFACE_GENERIC || link_get(ifname, &link, NULL) || !link_big_tcp(&link))
 		return;
 	out_set_u64(ctx->out, "big_tcp_bytes", link_big_tcp(&link));
-	log_notice("'%s' has BIG TCP (gro_max_size %u, gro_ipv4_max_size %u): generic mode has to "
-		   "copy packets of up to %u bytes, and counts each as one",
+	log_notice("'%s' has BIG TCP (gro_max_size %u, gro_ipv4_max_size %u): generic mode "
+		   "copies packets of up to %u bytes, and counts each as one",
 		   ifname, link.gro_max, link.gro_max4, link_big_tcp(&link));
 }
 
-// What a bridge forwards crosses its ports and never the bridge device.
+// Forwarded packets cross the ports of a bridge, never the bridge device.
 static void warn_bridge(const char *ifname)
 {
 	CLEANUP_FREE struct link *links = NULL;
-	struct text ports = {0};
+	CLEANUP_TEXT struct text ports = {0};
 	struct link bridge;
 	size_t n = 0;
 
@@ -87,10 +87,9 @@ static void warn_bridge(const char *ifname)
 	for (size_t l = 0; l < n; l++)
 		if (links[l].master == bridge.index)
 			text_addf(&ports, "%s %s", ports.len ? "" : "; its ports:", links[l].name);
-	log_warning("'%s' is a bridge: only packets for this host are seen, not what it "
-		    "forwards%s",
+	log_warning("'%s' is a bridge: Weir sees only packets for this host, not those that "
+		    "it forwards%s",
 		    ifname, text_get(&ports));
-	text_free(&ports);
 }
 
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
@@ -119,18 +118,18 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 void attaching_take_back(struct bringup *b, const struct attaching *a)
 {
 	struct err err = {0};
-	struct iface row;
+	struct iface iface;
 	bool there, removed;
 
 	vec_each (&a->fresh, number)
-		if (instance_iface(b->instance, *number, &row, &err) ||
+		if (instance_iface(b->instance, *number, &iface, &err) ||
 		    attach_remove(b->instance, *number, &there, &err))
 			log_error("%s", err.text);
 		else
-			log_notice("detached from '%s' again", row.name);
+			log_notice("detached from '%s'", iface.name);
 	if (b->trial && bringup_end_try(b, &err))
 		log_error("%s", err.text);
-	// Made for this, or left without an interface by a trial that had run out.
+	// It was made for this command, or an expired trial has left it without an interface.
 	if (bringup_remove_if_idle(b, &removed, &err))
 		log_error("%s", err.text);
 }
@@ -150,16 +149,18 @@ int attaching_do(struct context *ctx, const struct args *args, struct attaching 
 		return code;
 	ret->created = b.created;
 	out_array(ctx->out, "attached");
-	for (size_t i = 0; !code && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		out_object(ctx->out, NULL);
 		code = attaching_one(ctx, &b, names[i], mode, args_has(args, "force"), ret, err);
 		out_end(ctx->out);
+		if (code)
+			break;
 	}
 	out_end(ctx->out);
-	if (code)
+	if (code) {
 		attaching_take_back(&b, ret);
-	if (code)
 		ret->fresh.n = 0;
+	}
 	return code;
 }
 

@@ -4,26 +4,32 @@
 #include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
 
 // With privilege the kernel has its say: the program is loaded around private maps and proved.
+static int load_and_prove(struct candidate *c, struct err *err)
+{
+	int code = candidate_load(c, NULL, err);
+
+	return code ? code : candidate_prove(c, NULL, err);
+}
+
 static int prove(struct context *ctx, struct candidate *c, bool *ret_proved, struct err *err)
 {
 	struct err why = {0};
 	int code;
 
 	if (probe_kernel(&why)) {
-		out_line(ctx->out, "not proved in the kernel: %s", why.text);
+		out_line(ctx->out, "not run in the kernel: %s", why.text);
 		out_set_bool(ctx->out, "proved", false);
 		return 0;
 	}
-	code = candidate_load(c, NULL, err);
-	if (!code)
-		code = candidate_prove(c, NULL, err);
-	out_set_bool(ctx->out, "proved", !code);
-	*ret_proved = !code;
+	code = load_and_prove(c, err);
+	*ret_proved = code == 0;
+	out_set_bool(ctx->out, "proved", *ret_proved);
 	return code;
 }
 
@@ -59,6 +65,17 @@ static int check(struct context *ctx, const struct args *args, struct candidate 
 	return prove(ctx, c, ret_proved, err);
 }
 
+// "near.weir is valid; 2 of 2 expectations hold"
+static void report(struct context *ctx, const char *path, size_t n, bool proved)
+{
+	if (proved)
+		out_line(ctx->out, "%s is valid; %zu of %zu %s", path, n, n,
+			 num_plural(n, "expectation holds", "expectations hold"));
+	else
+		out_line(ctx->out, "%s is valid; %zu %s not run", path, n,
+			 num_plural(n, "expectation", "expectations"));
+}
+
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
@@ -66,9 +83,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	bool proved = false;
 	int code = args_expect_words(args, 1, 1, "the policy file", err);
 
-	if (!code)
-		code = policy_dns(ctx, args, &dns, err);
 	if (code)
+		return code;
+	if ((code = policy_dns(ctx, args, &dns, err)))
 		return code;
 	c = candidate_new(&dns.options, NULL);
 	code = check(ctx, args, c, &proved, err);
@@ -78,10 +95,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	policy_show_cost(ctx, c);
 	out_set_u64(ctx->out, "expects", c->resolved->n_expects);
 	if (!ctx->quiet)
-		out_line(ctx->out, "%s is right, %zu expect %s", args->words.at[0],
-			 c->resolved->n_expects,
-			 c->resolved->n_expects == 1 ? (proved ? "line holds" : "line not tried")
-						     : (proved ? "lines hold" : "lines not tried"));
+		report(ctx, args->words.at[0], c->resolved->n_expects, proved);
 	return 0;
 }
 

@@ -114,7 +114,7 @@ static void add_why(struct text *t, const struct asked *a, const struct explain_
 	else if (!strcmp(by, "fragments"))
 		add_fragments(t, a, r);
 	else if (is_default(reason) && !explain_holds_on(&a->e, q->iface))
-		text_addf(t, "the policy does not name %s: only entries hold on it",
+		text_addf(t, "the policy does not name %s: only entries apply to it",
 			  a->e.c->resolved->interfaces[q->iface].name);
 	else if (reason == REASON_PASS_DEFAULT || reason == REASON_DROP_DEFAULT)
 		explain_show_default(t, &a->e, q->iface, reason_drops(reason));

@@ -194,7 +194,7 @@ static void show_where(const struct address_view *v)
 		return;
 	add_where(v, "holds_on", REACH_POLICY, &here);
 	if (add_where(v, "only_entries_on", REACH_ENTRIES, &elsewhere))
-		out_line(v->ctx->out, "  policy:   holds on %s; only entries hold on %s",
+		out_line(v->ctx->out, "  policy:   applies to %s; only entries apply to %s",
 			 here.len ? text_get(&here) : "no interface that is attached",
 			 text_get(&elsewhere));
 	text_free(&here);

@@ -424,10 +424,10 @@ static void show_trial(struct status *s, const struct commit_state *state)
 						       : 0);
 	add_tried(s, state, &tried);
 	if (state->expired)
-		out_line(o, "trial     %shas run out%s", text_get(&tried),
-			 interfaces ? "" : ": the policy before it is in force");
+		out_line(o, "trial     %shas expired%s", text_get(&tried),
+			 interfaces ? "" : ": the previous policy is in force");
 	else if (state->deadline)
-		out_line(o, "trial     %sends in %s: weir confirm keeps %s", text_get(&tried),
+		out_line(o, "trial     %sends in %s: 'weir confirm' keeps %s", text_get(&tried),
 			 num_format_duration_ms(clock_ms_until(&s->clock, state->deadline), left),
 			 interfaces ? "it attached" : "the policy");
 	text_free(&tried);
@@ -447,7 +447,7 @@ static void add_where(const struct status *s, const char *before, enum reach_wha
 	}
 }
 
-// "policy    holds on eth0; only entries hold on eth1; nothing holds on eth2".
+// "policy    applies to eth0; only entries apply to eth1; nothing applies to eth2".
 static void show_reach(struct status *s)
 {
 	struct text here = {0}, elsewhere = {0};
@@ -455,12 +455,12 @@ static void show_reach(struct status *s)
 	if (s->reach.empty)
 		return;
 	add_where(s, "", REACH_POLICY, &here);
-	add_where(s, "; only entries hold on", REACH_ENTRIES, &elsewhere);
-	add_where(s, "; nothing holds on", REACH_NOTHING, &elsewhere);
-	out_line(s->ctx->out, "policy    holds on%s%s",
+	add_where(s, "; only entries apply to", REACH_ENTRIES, &elsewhere);
+	add_where(s, "; nothing applies to", REACH_NOTHING, &elsewhere);
+	out_line(s->ctx->out, "policy    applies to%s%s",
 		 !s->reach.named && !elsewhere.len ? " all interfaces"
 		 : here.len                        ? text_get(&here)
-						   : " no interface that is attached",
+						   : " no attached interface",
 		 text_get(&elsewhere));
 	text_free(&here);
 	text_free(&elsewhere);

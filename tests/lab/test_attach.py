@@ -198,7 +198,7 @@ def test_detach_keeps_what_is_blocked_for_the_next_attach(pair, on):
     assert pair.free("192.0.2.1") == [True]
     time.sleep(2.1)  # so that one of them expires meanwhile
     done = on("attach", "near0", "--max-entries", "1000")
-    assert f"{len(before) - 2} overlay entries are back" in done.stdout
+    assert f"restored {len(before) - 2} overlay entries" in done.stdout
     gone = {"192.0.2.2", "192.0.2.3"}
     assert [(e["address"], e["kind"], e["holders"]) for e in on.json("list")["entries"]] == \
         [(e["address"], e["kind"], e["holders"]) for e in before if e["address"] not in gone]

@@ -272,7 +272,7 @@ def test_the_live_rate_and_set_are_asked(running, pair):
 REFUSED = [
     ("xtcp from 192.0.2.1 to 10.77.0.1", "'xtcp' is not a protocol, did you mean 'tcp'?"),
     ("tcp from @fed to 10.77.0.1", "unknown set '@fed'"),
-    ("tcp from 192.0.2.1 to fd77::1", "no packet is left"),
+    ("tcp from 192.0.2.1 to fd77::1", "no packet is possible"),
     ("tcp from 192.0.2.1", "expected 'to'"),
     ("tcp from 192.0.2.1 to 10.77.0.1 on eth9", "'eth9' is not an interface of this policy"),
     ("tcp from 192.0.2.1 to 10.77.0.1;drop", "a packet is one line of words"),

@@ -78,7 +78,7 @@ def test_all_errors_of_a_file_in_one_run(apply):
 def test_apply_attaches_what_is_new(pair, weir, tmp_path):
     apply = Policies(weir, tmp_path)
     said = apply(f"{NINE}\nexpect drop udp from {SOURCE4} to {Pair.near4} port 9").stdout
-    assert "1 rule, 1 expect line holds" in said and "attached to near0" in said
+    assert "1 rule, 1 of 1 expectation holds" in said and "attached to near0" in said
     assert ports(pair) == PASSES_TEN
     assert "attached" not in apply(TEN).stdout
 
@@ -240,7 +240,7 @@ def same(on, apply, *options):
     done = on.json("apply", apply.path, *options)
     assert (done["changed"], done["attached"], done["detached"]) == (False, [], [])
     assert done["revision"] == before[1]["revision"] and done["trial_ms"] == 0
-    assert on("apply", apply.path, *options).stdout.startswith(f"unchanged: {apply.path} is in force, ")
+    assert on("apply", apply.path, *options).stdout.startswith(f"unchanged: {apply.path} is in effect, ")
     assert lasting(on) == before
 
 
@@ -393,7 +393,7 @@ def test_a_trial_takes_itself_back(pair, on, apply):
     before, shown = on.json("history"), on("show").stdout
     said = apply(TEN, "--confirm=3s").stdout
     end = time.monotonic() + 3
-    assert "on trial for 3s: weir confirm keeps it" in said
+    assert "on trial for 3s: 'weir confirm' keeps it" in said
     assert ports(pair) == PASSES_NINE
     assert on.json("history") == before and on("show").stdout == shown  # accepted only by confirm
     wait_until(end - 0.5)
@@ -429,7 +429,7 @@ def test_one_trial_at_a_time(pair, on, apply):
 def test_rollback_ends_a_trial(pair, on, apply):
     apply(NINE)
     apply(TEN, "--confirm=60s")
-    assert "the trial is over" in on("rollback").stdout
+    assert "ended the trial" in on("rollback").stdout
     assert ports(pair) == PASSES_TEN
     assert "no trial" in on.fails(3, "confirm")
     apply(TEN)

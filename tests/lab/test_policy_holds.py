@@ -148,25 +148,25 @@ def test_attach_and_status_say_where_it_holds(second, weir, apply):
     said = weir("attach", "near0").stdout
     assert "policy" not in said and "policy  " not in weir("status").stdout
     apply(STRICT)
-    assert "; the policy does not name it: only entries hold on it" in weir("attach", "near1").stdout
-    assert "; the policy holds on it" in weir("attach", "near0").stdout
-    assert "policy    holds on near0; only entries hold on near1\n" in weir("status").stdout
+    assert "; the policy does not name it: only entries apply" in weir("attach", "near1").stdout
+    assert "; the policy applies to it" in weir("attach", "near0").stdout
+    assert "policy    applies to near0; only entries apply to near1\n" in weir("status").stdout
     assert policy_on(weir) == {"near0": True, "near1": False}
     weir("detach", "near1")
     said = weir.json("block", "-i", "near1", OTHER4)["attached"]
     assert [(one["name"], one["policy"]) for one in said] == [("near1", False)]
     apply(STRICT, devices="near*")
-    assert "policy    holds on near0 near1\n" in weir("status").stdout
+    assert "policy    applies to near0 near1\n" in weir("status").stdout
     apply.path.write_text("drop from 192.0.2.77\n")
     weir("apply", apply.path)
-    assert "policy    holds on all interfaces\n" in weir("status").stdout
+    assert "policy    applies to all interfaces\n" in weir("status").stdout
     assert policy_on(weir) == {"near0": True, "near1": True}
 
 
 def test_apply_says_where_it_does_not_hold(second, weir, apply):
     weir("attach", "near0", "near1")
     done = apply(STRICT)
-    assert "; only entries hold on near1\n" in done.stdout
+    assert "; only entries apply to near1\n" in done.stdout
     assert weir.json("apply", apply.path)["only_entries_on"] == ["near1"]
     assert "only entries" not in apply(STRICT, devices="near0, near1").stdout
 
@@ -177,18 +177,18 @@ def test_explain_on_an_interface(second, weir, apply):
     udp_nine = f"udp from {SOURCE4} to 10.77.0.1 port 9"
     assert 'dropped: rule "nine"' in weir("explain", *f"{udp_nine} on near0".split()).stdout
     said = weir("explain", *f"{udp_nine} on near1".split()).stdout
-    assert "passed: the policy does not name near1: only entries hold on it" in said
+    assert "passed: the policy does not name near1: only entries apply to it" in said
     document = weir.json("explain", *f"{udp_nine} on near1".split())["packets"][0]
     assert (document["verdict"], document["by"], document["policy"]) == ("pass", "default", False)
     weir("block", SOURCE4)
     said = weir("explain", *f"{udp_nine} on near1".split()).stdout
     assert f"dropped: overlay block {SOURCE4} from" in said
     frame = bytes(udp(9, OTHER4)).hex()
-    assert "only entries hold" in weir("explain", "--hex", frame, "--on", "near1").stdout
+    assert "only entries apply" in weir("explain", "--hex", frame, "--on", "near1").stdout
     assert "near9" in weir.fails(1, "explain", *f"{udp_nine} on near9".split())
     said = weir("explain", OTHER4).stdout
     assert "is dropped: default drop" in said
-    assert "policy:   holds on near0; only entries hold on near1" in said
+    assert "policy:   applies to near0; only entries apply to near1" in said
     document = weir.json("explain", OTHER4)
     assert (document["holds_on"], document["only_entries_on"]) == (["near0"], ["near1"])
 
@@ -301,7 +301,7 @@ def test_attaching_an_attached_interface_checks_no_login(pair, second, weir, app
     command = f"{WEIR} -n {weir.name}"
     argv = ["sh", "-c", f"{command} apply {apply.path} --force && {command} attach near1"]
     status, printed = logged_in(pair, FAR1, argv, NEAR1)
-    assert status == 0 and "was attached already" in printed, printed
+    assert status == 0 and "already attached" in printed, printed
 
 
 def test_attaching_under_a_new_name_asks_the_guard(pair, second, weir, apply):
@@ -376,15 +376,15 @@ def test_an_attach_on_trial_takes_itself_back(pair, second, weir, apply):
     with connection(pair) as works:
         done = weir("attach", "near1", "--confirm=2s")
         end = time.monotonic() + 2
-        assert "on trial for 2s: weir confirm keeps it attached" in done.stdout
+        assert "on trial for 2s: 'weir confirm' keeps it attached" in done.stdout
         assert second.passes(tcp(), udp()) == [False, True]
         said = weir("status").stdout
-        assert "trial     of near1 ends in" in said and "weir confirm keeps it attached" in said
+        assert "trial     of near1 ends in" in said and "'weir confirm' keeps it attached" in said
         time.sleep(max(0, end + 0.1 - time.monotonic()))
         assert works()
     assert second.passes(tcp()) == [True] and pair.passes(tcp()) == [False]
     said = weir("status", check=False).stdout
-    assert "policy    holds on near0; nothing holds on near1\n" in said
+    assert "policy    applies to near0; nothing applies to near1\n" in said
     status = json.loads(weir("-j", "status", check=False).stdout)
     assert status["trial_brought"] == ["near1"] and status["trial_ms_left"] == 0
     assert [one["policy"] for one in status["interfaces"]] == [True, False]
@@ -411,7 +411,7 @@ def test_rollback_detaches_what_is_on_trial(pair, second, weir, apply):
     before = weir.json("history")
     weir("attach", "near1", "--confirm")
     said = weir("rollback").stdout
-    assert "the trial is over" in said and "detached from near1" in said
+    assert "ended the trial" in said and "detached from near1" in said
     assert on_near1(pair) is None and policy_on(weir) == {"near0": True}
     assert weir.json("history") == before and pair.passes(udp()) == [False]
 
@@ -443,8 +443,8 @@ def test_nothing_to_try(pair, second, weir, apply):
     weir("attach", "near0", "near1")
     everywhere(weir, apply, "drop port 9")
     said = weir("attach", "near1", "--confirm").stdout
-    assert "was attached already" in said and "on trial" not in said
-    assert "there is no trial: all was attached already" in said
+    assert "already attached" in said and "on trial" not in said
+    assert "no trial was started: all interfaces were attached already" in said
     apply("drop port 10", devices="near0, near1")
     assert weir.json("attach", "near1", "--confirm")["trial_ms"] == 0
     assert "24h" in weir.fails(1, "attach", "near1", "--confirm=25h")
@@ -470,7 +470,7 @@ def test_a_block_after_a_trial_does_not_name_an_open_interface(pair, second, wei
     time.sleep(1.2)
     assert "not attached to any interface" in weir.fails(1, "block", OTHER4)
     assert on_near1(pair) is None
-    assert "on near1," in weir("block", "-i", "near1", OTHER4).stdout
+    assert "on near1;" in weir("block", "-i", "near1", OTHER4).stdout
     assert second.free(OTHER4) == [False]
 
 
