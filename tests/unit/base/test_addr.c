@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of ctl/base/addr.c, addr_range.c and addr_explain.c; the C library's inet_pton and
-// inet_ntop and a recursive cutter of ranges are the second opinions.
+// inet_ntop and a recursive cutter of ranges are the references.
 #include "tests/unit/base/unit.h"
 
 #include <arpa/inet.h>
@@ -214,7 +214,7 @@ static void test_mapped(void **state)
 	assert_int_equal(prefix_parse("::ffff:0:0/96", 13, &p, &mapped, NULL), 0);
 	assert_true(mapped);
 	assert_int_equal(p.len, 0);
-	// One that comes from a packet stays IPv6 and is shown as RFC 5952 section 5 wants it.
+	// A mapped address from a packet stays IPv6 and is printed as in RFC 5952 section 5.
 	addr_text text;
 	static const uint8_t bytes[16] = {[10] = 255, [11] = 255, [12] = 192, [14] = 2, [15] = 1};
 	a = addr_from_v6(bytes);
@@ -295,7 +295,7 @@ static struct addr random_addr(uint64_t *random)
 
 	for (unsigned i = 0; i < addr_bits(&a) / 8; i++)
 		a.bytes[i] = (uint8_t)(unit_random(random) >> 40);
-	// Runs of zero groups are what the formatter is about.
+	// Runs of zero groups, the difficult part of the format.
 	if (a.family == 6)
 		for (unsigned i = 0; i < 8; i++)
 			if (unit_below(random, 2))
@@ -317,7 +317,7 @@ static void test_random_round_trip_and_inet_ntop(void **state)
 		addr_format(&a, text);
 		assert_int_equal(addr_parse(text, strlen(text), &back, NULL), 0);
 		assert_memory_equal(&a, &back, sizeof(a));
-		// inet_ntop writes ::102:304 as ::1.2.3.4, which RFC 5952 does not ask for.
+		// inet_ntop writes ::102:304 as ::1.2.3.4, which RFC 5952 does not require.
 		if (a.family == 6 && !memcmp(a.bytes, zero, sizeof(zero)))
 			continue;
 		inet_ntop(a.family == 4 ? AF_INET : AF_INET6, a.bytes, want, sizeof(want));
@@ -614,7 +614,7 @@ struct cut {
 	size_t n;
 };
 
-// The second opinion: halve the whole space until a half is inside the range or outside.
+// The reference: halve the whole space until a half is inside the range or outside.
 static void halve(struct cut *c, u128 start, unsigned len)
 {
 	unsigned host = (c->family == 4 ? 32 : 128) - len;
@@ -700,7 +700,7 @@ static void test_range_random(void **state)
 	for (int i = 0; i < 20000; i++) {
 		struct addr a = random_addr(&random), b;
 
-		// Near each other as often as far apart.
+		// Half of them near each other, half far apart.
 		do
 			b = random_addr(&random);
 		while (b.family != a.family);
@@ -791,7 +791,7 @@ static bool reference_contains(const struct prefix *outer, const struct prefix *
 	return true;
 }
 
-// Few different bits, so that many contain each other.
+// Few different bits, so that many prefixes contain others.
 static struct prefix random_prefix(uint64_t *random)
 {
 	struct addr a = {.family = unit_below(random, 2) ? 4 : 6};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/diag.c, diag_draw.c and diag_nearest.c; what is drawn is compared whole.
+// Unit tests of ctl/base/diag.c, diag_draw.c and diag_nearest.c; drawings are compared whole.
 #include "tests/unit/base/unit.h"
 
 #include <stdio.h>
@@ -219,7 +219,7 @@ static void test_flood(void **state)
 				    "weir: 99800 more warnings are not shown\n"));
 }
 
-// A million places in a file of a million lines: must not count through the file for each.
+// A million places in a file of a million lines: must not read the file for each.
 static void test_places_of_a_large_file(void **state)
 {
 	(void)state;
@@ -376,7 +376,7 @@ static void test_messages_do_not_steer_the_terminal(void **state)
 			 "weir: error: m (h?)\n");
 }
 
-// A line of 300 columns "0123456789012…"; what is drawn of it for a caret at `column`.
+// A line of 300 columns "0123456789012…"; the part that is drawn for a caret at `column`.
 static void assert_window(size_t column, size_t span, size_t from, size_t to)
 {
 	char line[300];

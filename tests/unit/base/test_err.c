@@ -93,7 +93,7 @@ static void test_clear(void **state)
 	assert_string_equal(err.hint, "");
 }
 
-// The sentence may be made of the error that it replaces.
+// The new sentence may contain the error that it replaces.
 static void test_arguments_from_itself(void **state)
 {
 	(void)state;

@@ -41,7 +41,7 @@ static void assert_content(const char *path, const char *want)
 	assert_int_equal(len, strlen(want));
 }
 
-// Reading fails with this errno and sentence, and gives nothing.
+// Reading fails with this errno and sentence; the outputs are untouched.
 static void assert_unreadable(const char *path, size_t max, int code, enum err_kind kind,
 			      const char *sentence)
 {
@@ -124,7 +124,7 @@ static void test_read_refuses_without_waiting(void **state)
 	alarm(0);
 }
 
-// A writer that comes late and pauses, in a process of its own.
+// A writer that opens late and pauses, in a process of its own.
 static void write_slowly(const char *fifo)
 {
 	int fd;
@@ -184,7 +184,7 @@ static void test_read_absent(void **state)
 	assert_int_equal(file_read("absent", MAX, NULL, NULL, NULL), -ENOENT);
 }
 
-// The kernel says 0 bytes of these and gives more than the first buffer holds.
+// For these the kernel reports 0 bytes and delivers more than the first buffer can hold.
 static void test_read_without_a_size(void **state)
 {
 	(void)state;
@@ -615,7 +615,7 @@ int main(void)
 		TEST(test_exists),
 	};
 
-	// The tests put a pipe in the place of standard input, so there must be one.
+	// The tests replace standard input by a pipe, so it must be open.
 	if (fcntl(STDIN_FILENO, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != STDIN_FILENO)
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);

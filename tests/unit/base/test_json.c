@@ -85,7 +85,7 @@ static void test_no_child_is_null(void **state)
 	assert_prints(j, "{\"k\":null,\"l\":[null]}\n");
 }
 
-// U+009B begins a sequence on some terminals, U+202E turns a line round: both come back as they were.
+// U+009B begins a sequence on some terminals, U+202E reverses a line: both are read back unchanged.
 static void test_steers_no_terminal(void **state)
 {
 	(void)state;

@@ -6,7 +6,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 
-// "NUMBER:WORD,WORD;" for each line that has something in it.
+// "NUMBER:WORD,WORD;" for each line that is not empty.
 static void check(const char *list, const char *wanted)
 {
 	size_t len = strlen(list);

@@ -12,7 +12,7 @@
 
 #include "ctl/base/mem.h"
 
-// Lets the sanitizer's allocator answer NULL, as the real one does.
+// Makes the sanitizer's allocator return NULL, as the real one does.
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/base/num.c: what is a number, what is nearly one, and the formats.
+// Unit tests of ctl/base/num.c: numbers, near-numbers, and the formats.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void refuses(parse_fn *parse, const char *text, uint64_t min, uint64_t ma
 		fail_msg("'%s': %d, %" PRIu64, text, r, n);
 }
 
-// Wrong for every kind of number.
+// Invalid for every kind of number.
 static const char *const no_numbers[] = {
 	"",      " ",     "+1",    "-1",  "-0",
 	" 1",    "1 ",    "\t1",   "1\n", "80abc",
@@ -77,7 +77,7 @@ static void test_bounds(void **state)
 	assert_int_equal(num_parse_u64("0", 1, 0, 0, &n), 0);
 }
 
-// Only text[0..len) is looked at.
+// Only text[0..len) is read.
 static void test_length_counts(void **state)
 {
 	(void)state;

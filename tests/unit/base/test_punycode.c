@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of punycode: the samples of RFC 3492, whole names, and what has no such form.
+// Unit tests of punycode: the samples of RFC 3492, whole names, and names without such a form.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the unit tests of ctl/base share: cmocka with what it needs, and repeatable random numbers.
+// Shared by the unit tests: cmocka with its headers, and repeatable random numbers.
 #pragma once
 
 #include <setjmp.h>

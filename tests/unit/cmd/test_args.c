@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/cmd/args.h: what is taken, in which forms, and what is refused with which object and hint.
+// Unit tests of ctl/cmd/args.h: accepted forms; refusals with their object and hint.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static void test_forms_of_a_value(void **state)
 	assert_value("--iface=a=b", "iface", "a=b");
 	assert_value("-i=b", "iface", "=b");
 	assert_value("-iforce", "iface", "force"); // one dash: letters
-	// What comes next is the value, whatever it looks like.
+	// The next word is the value, whatever it looks like.
 	assert_value("--iface --force", "iface", "--force");
 	assert_value("-i --", "iface", "--");
 	assert_value("--for -5", "for", "-5");
@@ -147,7 +147,8 @@ static void test_words_among_options(void **state)
 	assert_int_equal(l.args.words.n, 3);
 	assert_string_equal(l.args.words.at[2], "");
 	args_free(&l.args);
-	parse(&l, "- -5 -1/s"); // standard input and what begins like a number are no options
+	parse(&l,
+	      "- -5 -1/s"); // standard input, and words that begin like a number, are not options
 	assert_words(&l, "- -5 -1/s");
 	args_free(&l.args);
 	parse(&l, "a -- --force -j -- b");
@@ -211,7 +212,7 @@ static void test_optional_value(void **state)
 	args_free(&l.args);
 }
 
-// Refused: text and hint name these. A message may be worded anew, its object may not get lost.
+// Refusals: text and hint contain these. The wording may change, the object must stay.
 static void test_refused(void **state)
 {
 	static const struct {
@@ -284,7 +285,7 @@ static void test_number_of_words(void **state)
 	static const struct {
 		const char *text;
 		size_t min, max;
-		const char *object; // of the refusal; NULL: right
+		const char *object; // of the refusal; NULL: accepted
 	} cases[] = {
 		{"", 0, 0, NULL},         {"a", 1, 1, NULL},         {"a b", 1, 3, NULL},
 		{"", 1, 1, "an address"}, {"a", 2, 2, "an address"}, {"a b", 1, 1, "'b'"},

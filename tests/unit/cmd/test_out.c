@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/cmd/out.h: text and JSON from the same calls, alignment, what steers no terminal, one document.
+// Unit tests of ctl/cmd/out.h: text and JSON from the same calls, alignment, escaping, one document.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum form { TEXT, JSON, PRETTY, COLOR };
 
-// What `say` prints on standard output, out_finish included.
+// The output of `say` and out_finish.
 static char *printed(enum form form, void (*say)(struct out *o), int want_code)
 {
 	char path[] = "/tmp/weir-out-XXXXXX", *text = mem_zalloc(1 << 16, 1);
@@ -153,7 +153,7 @@ static void say_two_tables(struct out *o)
 	}
 }
 
-// The columns of a table are its own.
+// Tables have separate columns.
 static void test_two_tables(void **state)
 {
 	(void)state;
@@ -173,7 +173,7 @@ static void say_hostile(struct out *o)
 	out_table_end(o);
 }
 
-// Text from outside steers no terminal, and begins no line of its own.
+// Foreign text neither controls the terminal nor begins a line.
 static void test_foreign_text(void **state)
 {
 	CLEANUP_FREE char *text = printed(TEXT, say_hostile, 0);
@@ -226,7 +226,7 @@ static void say_error(struct out *o)
 	out_error(o, "cannot open 'x': ENOENT", "", "ENOENT");
 }
 
-// A failure in the middle closes what is open: one document, with the error at its top.
+// An error closes open objects: one document, with the error at its top level.
 static void test_error_in_the_middle(void **state)
 {
 	CLEANUP_FREE char *text = printed(JSON, say_error, 0);
@@ -257,7 +257,7 @@ static void say_stream_and_more(struct out *o)
 	out_set_bool(o, "last", true);
 }
 
-// Documents a line, and none at the end that says nothing.
+// One document a line, and no empty one at the end.
 static void test_stream(void **state)
 {
 	(void)state;
@@ -302,7 +302,7 @@ static void say_full(struct out *o)
 	out_set_u64(o, "lost", 1);
 }
 
-// A full disk under standard output is a failure, not silence.
+// Output to a full disk is an error.
 static void test_full_disk(void **state)
 {
 	(void)state;

@@ -108,7 +108,7 @@ static void test_entries(void **state)
 	unload(&l);
 }
 
-// The same answer as the look-up that the policy's own code uses.
+// The same answer as the look-up of ctl/policy.
 static void test_entries_agree(void **state)
 {
 	struct loaded l = load(policy);

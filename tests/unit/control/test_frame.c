@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Unit tests of ctl/control/frame.h: whole frames against bytes of scapy 2.5, then every kind of packet
-// in many lengths against lengths and checksums that are computed another way here.
+// in many lengths, compared with lengths and checksums that are computed differently here.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -175,7 +175,7 @@ static unsigned at16(const uint8_t *p)
 	return (unsigned)(p[0] * 256 + p[1]);
 }
 
-// Adds words of the machine's own byte order, which is as good for a sum that must be all ones.
+// Adds words in the byte order of the machine, which does not matter for a sum that must be all ones.
 static uint64_t add_words(uint64_t sum, const void *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i += 2) {

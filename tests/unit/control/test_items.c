@@ -305,7 +305,7 @@ static void test_formats(void **state)
 	}
 }
 
-// A word that only resembles another format is an error of its line, not of the list.
+// A word that resembles another format is an error of its line, not of the list.
 static void test_no_formats(void **state)
 {
 	static const char *const texts[] = {"192.0.2.1 noet \"x\"\n192.0.2.2\n",
@@ -406,7 +406,7 @@ static void test_note_bounds(void **state)
 	}
 }
 
-// More strings than one chunk of memory holds; they outlive the text.
+// More strings than fit one chunk of memory; they outlive the text.
 static void test_strings_stay(void **state)
 {
 	enum { NAMES = 5000 };
@@ -472,7 +472,7 @@ static void test_too_many_bytes(void **state)
 	struct items b = {0};
 
 	(void)state;
-	// The length is refused before the text is looked at.
+	// The length is refused before the text is read.
 	items_add_text(&b, "192.0.2.1\n", (size_t)ITEMS_BYTES_MAX + 1, false);
 	assert_int_equal(b.items.n, 0);
 	assert_int_equal(b.error_count, 1);
@@ -511,7 +511,7 @@ static void print_random_item(struct text *t, struct item *item, uint64_t *seed)
 	text_add(t, unit_below(seed, 2) ? "\n" : " \r\n");
 }
 
-// What `list --plain` prints is what `block -f` reads.
+// `block -f` reads the output of `list --plain`.
 static void test_random_round_trips(void **state)
 {
 	enum { ITEMS = 20000 };

@@ -19,7 +19,7 @@
 	"\x01\x00\x00\x00"
 #define TIME "\1\2\3\4\5\6\7\x08"
 
-// Ends a file made of a literal, which may hold zeros.
+// The end of a file made of a literal, which may contain zeros.
 #define FILE_OF(literal) literal, sizeof(literal) - 1
 
 struct made {

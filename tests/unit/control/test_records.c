@@ -64,7 +64,7 @@ static uint64_t until_of(const struct records *r, const char *what, uint8_t kind
 	return found->until_s;
 }
 
-// The book without its header, strings left out: one "KIND PREFIX HOLDER UNTIL;" for each record.
+// The records without strings: one "KIND PREFIX OWNER UNTIL;" each.
 static void assert_store(const struct records *r, const char *want)
 {
 	struct text t = {0};
@@ -159,7 +159,7 @@ static void test_repetitions_in_one_change(void **state)
 	assert_store(&r, "0 192.0.2.1 0 9;");
 }
 
-// Adds a claim on one address by a holder with this note; the note that the record has then.
+// Adds a reference to one address by an owner with this note; returns the note of the record.
 static const char *note_after(struct records *r, const char *note, bool fleeting)
 {
 	struct owner h = {.note = (char *)note, .fleeting = fleeting};
@@ -207,7 +207,7 @@ static void test_owner_of_nulls(void **state)
 	add(&r, "192.0.2.1", 0, h, 1);
 	records_remove(&r, &none, ALL, NULL, 0, &removed);
 	assert_int_equal(removed, 1);
-	// A holder of the book itself may be copied although the array moves.
+	// An owner of the records themselves may be copied although the array moves.
 	for (unsigned i = 0; i < 100; i++)
 		records_owner(&r, &r.owners.at[0]);
 	assert_int_equal(r.owners.at[100].since_s, 7);
@@ -360,7 +360,7 @@ static void test_find(void **state)
 	assert_null(records_find(&r, &absent, 2, &n));
 }
 
-// A small world, in which prefixes meet and nest often.
+// Few addresses, so that prefixes often coincide and nest.
 static struct prefix random_prefix(uint64_t *seed)
 {
 	struct addr a = {.family = unit_below(seed, 2) ? 4 : 6};
@@ -373,7 +373,7 @@ static struct prefix random_prefix(uint64_t *seed)
 	return prefix_of(&a, (uint8_t)(addr_bits(&a) - unit_below(seed, 4)));
 }
 
-// The same by linear search, as the header has it.
+// The same by linear search, as the header describes it.
 struct model {
 	VEC(struct record) list; // in no order
 };
@@ -503,7 +503,7 @@ static void step_add(struct records *r, struct model *m, uint64_t *seed)
 	assert_int_equal(change.shortened + change.removed, 0);
 }
 
-// Expiries become those of the claims, the latest of each.
+// Expiries become the latest of the references.
 static void model_replace(struct model *m, const struct records *r, const struct owner *who,
 			  unsigned kinds, const struct reference *references, size_t n)
 {
@@ -610,7 +610,7 @@ static void test_against_model(void **state)
 	}
 }
 
-// A change is large enough that every width of the sort's runs occurs, odd ones at the end included.
+// The change is large enough for runs of every width in the sort, odd ones at the end included.
 static void test_sorts_any_size(void **state)
 {
 	uint64_t seed = 9;
@@ -861,7 +861,7 @@ static void test_lost_lines(void **state)
 	}
 }
 
-// A changed byte is refused, or it changed a value and the book is still one that prints the same.
+// A changed byte is refused, or it changed a value and the records still print as they were read.
 static void test_changed_bytes(void **state)
 {
 	size_t size = strlen(golden), read = 0;
@@ -886,7 +886,7 @@ static void test_changed_bytes(void **state)
 	assert_true(read < size * 256 / 4);
 }
 
-// An address in IPv6 that holds one of IPv4 comes from AAAA records; it stays in its family.
+// An IPv4-mapped IPv6 address of an AAAA record stays in its family.
 static void test_mapped_addresses(void **state)
 {
 	static const uint8_t bytes[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
@@ -1005,7 +1005,7 @@ static void check_times(const struct records_clock *then, const struct records_c
 	assert_string_equal(back.clock.boot, now->boot);
 }
 
-// Ten seconds on, the wall clock was set, or not; 60 s were left of the entry.
+// After ten seconds, with the wall clock set or not; 60 s of the entry were left.
 static void test_follows_the_clock(void **state)
 {
 	(void)state;

@@ -27,10 +27,10 @@
 #define BLOCK       OVERLAY_BLOCK_FROM
 #define ALL         ((1u << OVERLAY_KINDS) - 1)
 
-// Where a process can die. A commit passes them in this order.
+// Where the process is killed, in the order of a commit.
 enum step { ALIVE, BEFORE_STAGE, STAGED, FILE_BESIDE, EFFECTIVE, FILE_RENAMED };
 
-// The overlay of a kernel. Outlives the process that dies.
+// The overlay of a kernel, in memory shared with the process that is killed.
 struct kernel {
 	struct knobs knobs;
 	struct clock clock;
@@ -238,7 +238,7 @@ static void commit(struct store *b)
 	assert_int_equal(b->unsaved.code, 0);
 }
 
-// One command: opens, adds a reference, commits.
+// One command: opens the store, adds a reference, commits.
 static void block(const char *what, const char *origin, uint64_t until_s, bool fleeting)
 {
 	CLEANUP_STORE struct store *b = opened();
@@ -256,7 +256,7 @@ static size_t references(const struct store *b, const char *what)
 	return n;
 }
 
-// The jiffy until which the kernel blocks it; 0: it does not.
+// The jiffy until which the kernel blocks it; 0: not blocked.
 static uint64_t blocked_until(const char *what)
 {
 	struct prefix p = prefix(what);
@@ -341,7 +341,7 @@ static void test_owners(void **state)
 	assert_int_equal(kernel->n, 0);
 }
 
-// The kernel's clock decides: what has expired there is gone, whatever second the wall clock shows.
+// The kernel's clock decides whether an entry has expired, not the wall clock.
 static void test_expiry(void **state)
 {
 	(void)state;
@@ -360,7 +360,7 @@ static void test_expiry(void **state)
 	assert_int_equal(blocked_until("192.0.2.1"), 0);
 }
 
-// An entry without a record gets one; a record without an entry goes.
+// An entry without a record gets one; a record without an entry is dropped.
 static void test_what_differs(void **state)
 {
 	(void)state;
@@ -400,7 +400,7 @@ static void test_lost_file(void **state)
 	assert_int_equal(kernel->n, 0);
 }
 
-// Every changed byte, and every length, is refused with the file's name; neither maps nor file change.
+// Every changed byte is refused with the name of the file; maps and file stay as they are.
 static void test_damaged_file(void **state)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -448,7 +448,7 @@ static void test_full_map(void **state)
 	assert_int_equal(references(b, "192.0.2.2"), 0);
 }
 
-// The state folder cannot be written: nothing changes, unless the caller says that this is right.
+// The state folder cannot be written: nothing changes, unless the caller accepts that.
 static void test_unwritable_folder(void **state)
 {
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
@@ -472,7 +472,7 @@ static void test_unwritable_folder(void **state)
 	unlink(no_folder);
 }
 
-// What --volatile put into the kernel alone stays fleeting when the file is older than the maps.
+// Entries that --volatile put into the kernel alone stay fleeting if the file is older than the maps.
 static void test_adopted_stays_fleeting(void **state)
 {
 	(void)state;
@@ -524,7 +524,7 @@ static void assert_state(const struct store *b, bool after)
 	assert_int_equal(kernel->n, after ? 2 : 1);
 }
 
-// A kill anywhere leaves the old state or the new one, with the owners; readers see it at once and change nothing.
+// After a kill at any step, state and owners are the old or the new ones. Readers see them at once and write nothing.
 static void test_kills(void **state)
 {
 	(void)state;
@@ -550,7 +550,7 @@ static void test_kills(void **state)
 	}
 }
 
-// A file beside that is damaged, or of another epoch, is never taken.
+// An overlay.new that is damaged, or of another epoch, is never used.
 static void test_foreign_file_beside(void **state)
 {
 	static const char *const texts[] = {"", "damaged", "weir-overlay 1 epoch 7\nend 0\n"};
@@ -571,7 +571,7 @@ static void test_foreign_file_beside(void **state)
 	}
 }
 
-// After a boot the maps are empty: the file's records come back, but for expired and fleeting ones.
+// After a boot the maps are empty: the records of the file are restored, except expired and fleeting ones.
 static void test_restore(void **state)
 {
 	CLEANUP_STORE struct store *b = NULL;
@@ -595,7 +595,7 @@ static void test_restore(void **state)
 	assert_int_equal(kernel->n, 2);
 }
 
-// Every entry is found among many, and none that is not there.
+// Every entry is found among many, and no other one.
 static void test_store_entry(void **state)
 {
 	CLEANUP_STORE struct store *b = opened();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// As many interfaces as are promised, whatever their indexes are, while packets look.
+// The most interfaces, with any indexes, during look-ups of packets.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static uint32_t powers_and_neighbours(uint32_t n)
 	return n < 31 ? 1u << n : n < 62 ? (1u << (n - 30)) + 1 : 0x7fffffff;
 }
 
-// Those whose place under the first multiplier is the same: a counter-example to every fixed one.
+// Indexes with the same bucket under the first multiplier: a counter-example to any fixed multiplier.
 static uint32_t that_meet_at_first(uint32_t n)
 {
 	static struct knobs knobs;
@@ -94,7 +94,7 @@ static void common_ones_change_no_multiplier(void **state)
 	free(knobs);
 }
 
-// Taking one away loses no other, and makes room.
+// Removing one keeps the others, and makes room.
 static void come_and_go(void **state)
 {
 	struct knobs *knobs = empty();
@@ -155,8 +155,8 @@ struct watcher {
 	unsigned long looks, lost;
 };
 
-// As the datapath looks, but that no grace period waits for a thread: what it reads counts only if the hash
-// is the same afterwards.
+// As in the datapath, but no grace period waits for a thread: a result counts only if the hash is the same
+// afterwards.
 static void *look(void *arg)
 {
 	struct watcher *w = arg;

@@ -115,7 +115,7 @@ static void put_error(struct text *out, uint16_t id, const char *name, uint16_t 
 	put_question(out, name, type);
 }
 
-// Appends the reply to *out; nothing where the server is silent.
+// Appends the reply to *out; nothing if the server does not answer.
 static void server_reply(struct dns_server *s, const uint8_t *query, size_t len, bool tcp,
 			 struct text *out)
 {
@@ -182,7 +182,7 @@ static bool read_all(int fd, uint8_t *buf, size_t len)
 	return true;
 }
 
-// One query a connection is enough here.
+// One query per connection.
 static void serve_tcp(struct dns_server *s)
 {
 	int fd = accept(s->tcp, NULL, NULL);
@@ -235,7 +235,7 @@ static bool bind_loopback(int fd, uint16_t *port)
 	return true;
 }
 
-// A port that is free for TCP may be taken for UDP: then another one is tried.
+// A port that is free for TCP may be in use for UDP: then another one is tried.
 static bool server_bind(struct dns_server *s)
 {
 	int room = 4 * 1024 * 1024;

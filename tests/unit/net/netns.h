@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A network namespace of the test's own, without privilege where the kernel lets users make one.
+// A network namespace of the test's own, without privilege where the kernel allows that.
 #pragma once
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static bool write_file(const char *path, const char *text)
 	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
-// A program that is started keeps its power over the namespace only as the user namespace's root.
+// A started program keeps its capabilities in the namespace only as root of the user namespace.
 static bool become_root_of_namespace(uid_t uid, gid_t gid)
 {
 	CLEANUP_FREE char *users = mem_printf("0 %u 1", uid);
@@ -50,8 +50,8 @@ static bool become_root_of_namespace(uid_t uid, gid_t gid)
 
 static const char *netns_problem = "netns_enter was not called"; // NULL: there is a namespace
 
-// Moves this process into an empty network namespace with lo up. false: it is not to be had, and
-// the process stays where it was or is of no use for tests of interfaces.
+// Moves this process into an empty network namespace with lo up. false: not possible;
+// then the process is where it was, or of no use for tests of interfaces.
 static bool netns_enter(void)
 {
 	uid_t uid = geteuid();
@@ -69,7 +69,7 @@ static bool netns_enter(void)
 	return true;
 }
 
-// At the beginning of a test that makes interfaces.
+// For the beginning of a test that makes interfaces.
 static inline void netns_need(void)
 {
 	if (netns_problem)

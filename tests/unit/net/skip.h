@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The only way in which these tests skip: with the reason, which tests/run prints too.
+// How these tests skip: with the reason, which tests/run prints too.
 #pragma once
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-// What the machine cannot do, in a few words.
+// The missing feature, in a few words.
 static inline void skip_because(const char *why)
 {
 	print_message("skipped: %s\n", why);

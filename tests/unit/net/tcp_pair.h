@@ -39,8 +39,8 @@ static bool pair_connect(int listener, struct tcp_pair *ret)
 	return ret->server >= 0;
 }
 
-// The server's end listens on 127.0.0.1, or on every address of both families: there the kernel
-// shows an IPv4 connection with mapped addresses.
+// The server's end listens on 127.0.0.1, or on every address of both families: the kernel then
+// reports an IPv4 connection with mapped addresses.
 static bool pair_open(bool mapped, struct tcp_pair *ret)
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET};

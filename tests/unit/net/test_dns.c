@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The resolver against a name server of the test's own, which answers, fails and keeps silent.
+// The resolver against a name server of the test's own, which answers, fails or does not answer.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-// The test's server alone, no hosts file.
+// Only the server of the test, no hosts file.
 static struct dns_options plain_options(void)
 {
 	return (struct dns_options){

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The hosts file: several lines of a name, comments, case, and what is no line.
+// The hosts file: several lines of a name, comments, case, and invalid lines.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers of name servers: CNAME chains in any order, times to live, and every way to be broken.
+// Answers of name servers: CNAME chains in any order, times to live, and damaged messages.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void reads_addresses(void **state)
 	check_addr(&f, 1, "192.0.2.1");
 	assert_int_equal(f.ttl_s, 60);
 	assert_string_equal(f.canonical, "x.test");
-	// the other family's answer goes to the same place
+	// the answer of the other family is stored in the same place
 	assert_int_equal(READ(AAAA, &f, {"", AAAA, 30, "2001:db8::1"}), 0);
 	assert_int_equal(f.addrs.n, 3);
 	check_addr(&f, 2, "2001:db8::1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which words are host names, and what is said about the others.
+// Which words are host names, and the messages about the others.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void shows_punycode(void **state)
 
 static void cuts_a_long_quotation(void **state)
 {
-	// '...' stands for the rest, and no letter is halved
+	// '...' replaces the rest, and no character is cut
 	static const char *const texts[] = {LABEL60 LABEL60 "..", "/" LABEL60 LABEL60,
 					    REPEAT10(REPEAT10("\xc3\xbc")) " ",
 					    "x" REPEAT10(REPEAT10("\xe4\xbb\x96")) " "};
@@ -132,7 +132,7 @@ static void cuts_in_a_small_buffer(void **state)
 	(void)state;
 	assert_non_null(dns_name_problem("a..b", 4, buf, sizeof(buf)));
 	assert_int_equal(strlen(buf), sizeof(buf) - 1);
-	// only len bytes are looked at
+	// only len bytes are read
 	assert_null(dns_name_problem("ab..", 2, buf, sizeof(buf)));
 }
 

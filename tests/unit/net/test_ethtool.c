@@ -73,7 +73,7 @@ static void follows_what_is_switched(void **state)
 	assert_int_equal(get().gro, ETHTOOL_ON);
 	assert_int_equal(set(ETHTOOL_SGRO, 0), 0);
 	assert_int_equal(get().gro, ETHTOOL_OFF);
-	// another feature whose name begins alike
+	// another feature whose name begins equally
 	assert_true(run("ethtool -K v0 rx-gro-list on"));
 	assert_int_equal(get().gro, ETHTOOL_OFF);
 	assert_int_equal(get().tx_checksum, ETHTOOL_ON);

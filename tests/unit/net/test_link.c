@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Interfaces as the kernel shows them; in a namespace of its own: veth, VLAN, bridge, XDP programs.
+// Interfaces as the kernel reports them; in a namespace of its own: veth, VLAN, bridge, XDP programs.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,9 +161,9 @@ static void sees_veth_upper_and_bridge(void **state)
 	netns_need();
 	assert_true(run("ip link add v0 numrxqueues 3 address 02:00:00:00:00:07 mtu 1400 type veth "
 			"peer name v1"));
-	// First: a VLAN device comes up with the one below.
+	// First: a VLAN device is up when the device below is.
 	assert_true(run("ip link set v0 up && ip link set v1 up"));
-	// Not every kernel has VLANs; to this attribute a macvlan is the same.
+	// Not every kernel has VLANs; for this attribute a macvlan is equivalent.
 	assert_true(run("ip link add link v0 name v0.7 type vlan id 7 || "
 			"ip link add link v0 name v0.7 type macvlan"));
 	assert_true(run("ip link add br0 type bridge && ip link set v1 master br0"));
@@ -205,7 +205,7 @@ static void sees_a_peer_elsewhere(void **state)
 		pause();
 		_exit(0);
 	}
-	// The other process may still be about to enter its namespace.
+	// The other process may not have entered its namespace yet.
 	for (int i = 0; i < 100; i++) {
 		usleep(20 * 1000);
 		if (run("[ \"$(readlink /proc/%d/ns/net)\" != \"$(readlink /proc/self/ns/net)\" ]",

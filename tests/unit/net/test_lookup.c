@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers of the kernel to "which way", read from messages and asked for.
+// Route look-ups: answers read from messages, and the kernel's own.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is known of drivers: limits, and who has queues to send from.
+// Facts about drivers: limits, and which have queues for XDP_TX and redirects.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static void limits_of_a_single_buffer(void **state)
 	(void)state;
 	assert_int_equal(native_mtu_of("virtio_net", false), 3490);
 	assert_int_equal(native_mtu_of("virtio_net", true), 0);
-	// whatever the kernel says of it, it was seen to lose them
+	// it was seen to lose frames, whatever the kernel reports
 	assert_int_equal(native_mtu_of("vmxnet3", false), 3054);
 	assert_int_equal(native_mtu_of("vmxnet3", true), 3054);
 	assert_int_equal(native_mtu_of("veth", false), 0);
@@ -48,11 +48,11 @@ static void a_queue_for_each_processor(void **state)
 	assert_true(shares(3, 4, 2, false));
 	assert_true(shares(2, 3, 2, false));
 	assert_false(shares(1, 2, 1, false));
-	// attached, two of the stack and two reserved, or none reserved
+	// attached, two queues of the stack and two reserved, or none reserved
 	assert_false(shares(4, 4, 2, true));
 	assert_true(shares(2, 3, 2, true));
 	assert_true(shares(1, 1, 2, true));
-	// the driver does not say
+	// the driver does not report it
 	assert_false(shares(0, 0, 2, false));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Neighbours in messages; hundreds of them asked for under one deadline, of a second host.
+// Neighbours in messages; hundreds of them requested under one deadline, from a second host.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static struct neigh wanted(const char *fmt, unsigned n)
 	return (struct neigh){.ifindex = if_nametoindex("v0"), .addr = message_addr(text)};
 }
 
-// All that answer, some twice, and a few that never do: one deadline.
+// All that answer, some twice, and a few that never answer: one deadline.
 static void asks_many_at_once(void **state)
 {
 	struct neigh all[ANSWERING + SILENT + 1];
@@ -135,7 +135,7 @@ static void returns_when_all_have_answered(void **state)
 	assert_int_equal(neigh_resolve(NULL, 0, 30000, NULL), 0);
 }
 
-// Who failed once is asked again, and who fails for good is not waited for.
+// A neighbour that failed once is asked again; one that fails permanently is not waited for.
 static void asks_who_failed_before(void **state)
 {
 	struct neigh n = wanted("10.0.3.", 1);
@@ -176,7 +176,7 @@ static void uses_stale_ones_at_once(void **state)
 	assert_int_equal(neigh_resolve(&n, 1, 0, NULL), 0);
 	assert_int_equal(n.state, NEIGH_KNOWN);
 	assert_true(n.stale);
-	// and has them confirmed
+	// and gets them confirmed
 	assert_true(run("ip neigh show 10.0.5.1 dev v0 | grep -qE 'DELAY|PROBE'"));
 }
 
@@ -189,7 +189,7 @@ static void asks_by_neighbour_discovery(void **state)
 	skip_without_ipv6();
 	assert_true(run("ip -6 addr add 2001:db8::1/64 dev v0 nodad"));
 	assert_true(peer_run(&peer, "ip -6 addr add 2001:db8::2/64 dev v1 nodad"));
-	// The link-local address, from which the kernel asks, is tentative for up to two seconds.
+	// The link-local address, the source of the request, is tentative for up to two seconds.
 	assert_int_equal(neigh_resolve(&n, 1, 8000, NULL), 0);
 	assert_int_equal(n.state, NEIGH_KNOWN);
 	assert_int_equal(n.mac[5], 0x11);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Requests over netlink: answers whole, errors of the kernel and of the visitor handed on.
+// Requests over netlink: complete answers; errors of the kernel and of the visitor are returned.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Next hops: what VLAN devices make of them, from made links; the whole way, in a namespace.
+// Next hops: through VLAN devices, from synthetic links; end to end, in a namespace.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -209,7 +209,7 @@ static void finds_all(void **state)
 	free(a);
 }
 
-// The command of the hint mends it.
+// The command of the hint repairs it.
 static void hints_that_mend(void **state)
 {
 	struct nexthop_answer a;
@@ -297,7 +297,7 @@ static void no_carrier(void **state)
 
 	(void)state;
 	netns_need();
-	// The kernel tells the other end of it up to a second later.
+	// The kernel notifies the other end up to a second later.
 	assert_true(peer_run(&peer, "ip link set v1 down"));
 	for (int tries = 0; tries < 40; tries++) {
 		assert_int_equal(nexthop_find(&dest, 1, 50, &a, NULL), 0);

@@ -80,7 +80,7 @@ static bool has_prefix(const struct prefix *all, size_t n, const char *text)
 	return false;
 }
 
-// Addresses, and what is local by a route; each once; nothing of the loopback networks.
+// Addresses, and local routes; each once; no loopback networks.
 static void local_prefixes(void **state)
 {
 	CLEANUP_FREE struct prefix *all = NULL;

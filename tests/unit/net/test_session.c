@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The operator's login is found below daemons that the test plays: processes that bear sshd's name,
-// hold connections, and have a child that looks for its session.
+// The operator's login is found below daemons that the test plays: processes with the name of sshd and a
+// connection, and a child that looks for its session.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include "tests/unit/net/skip.h"
 #include "tests/unit/net/tcp_pair.h"
 
-// What a played process is and does, before it starts the next one below it.
+// A played process, and what it does before it starts the next one.
 struct part {
 	void (*enter)(void *ctx);
 	void *ctx;
@@ -68,7 +68,7 @@ static void play_as_orphan(const struct part *parts, size_t n, int result)
 	play_parts(parts, n, result);
 }
 
-// The descriptor of the result survives exec: one part starts a new process image.
+// The descriptor of the result survives exec, which one part calls.
 static struct session play(const struct part *parts, size_t n)
 {
 	struct session s = {0};
@@ -96,7 +96,7 @@ static void bear_name(void *name)
 	prctl(PR_SET_NAME, name);
 }
 
-// sshd with its connection; the client's end is the test's alone.
+// sshd with its connection; only the test has the client's end.
 static void be_sshd(void *ctx)
 {
 	struct tcp_pair *pair = ctx;
@@ -193,7 +193,7 @@ static void check_placed(const struct session *s, const struct tcp_pair *pair)
 
 static const char first_is_remote[] = "this machine's first process is under a remote login";
 
-// The environment below a bare orphan must say nothing, else the tests about it prove nothing.
+// The environment of an orphan must not name a login, else the tests about it prove nothing.
 static void need_clean_ancestors(void)
 {
 	if (PLAY({be_shell, NULL}).remote)
@@ -334,7 +334,7 @@ static void mosh_is_remote_without_place(void **state)
 	assert_int_equal(s.peer.family, 0);
 }
 
-// Below, a new process image whose first environment makes the claim, and a child that has lost it.
+// Below, a new process image whose first environment names the login, and a child without it.
 static void start_anew(void *ctx)
 {
 	CLEANUP_FREE char *fd = mem_printf("%d", result_fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Connections that the test makes are among those that the kernel shows.
+// Connections of the test are among those that the kernel reports.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

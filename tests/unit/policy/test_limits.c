@@ -136,7 +136,7 @@ static void test_prefixes(void **state)
 	text_free(&text);
 }
 
-// As many rules as there may be, none of which covers another.
+// The most rules, none of which covers another.
 static void test_all_rules(void **state)
 {
 	struct environment w = {0};
@@ -161,7 +161,7 @@ static void test_all_rules(void **state)
 	text_free(&text);
 }
 
-// Of many addresses some are taken, at most 64 pairs, every packet of one family.
+// Some of many addresses are used, at most 64 pairs, each packet of one family.
 static void test_pairs(void **state)
 {
 	struct environment w = {0};

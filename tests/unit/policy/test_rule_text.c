@@ -5,7 +5,7 @@
 #include "ctl/policy/fields.h"
 #include "ctl/policy/rule_text.h"
 
-// What every policy here has; the rule comes last.
+// The head of each policy; the rule follows.
 #define HEAD                            \
 	"interface eth0, eth1, eth2\n"  \
 	"set one { 192.0.2.1 }\n"       \
@@ -46,7 +46,7 @@ static char *print(const struct resolved *r, const struct resolved_rule *rule)
 	return text_take(&t);
 }
 
-// The copy has been changed: that has to be seen. Takes the change back.
+// Fails unless the changed copy has another text; restores the copy.
 static void differs(struct loaded *l, const char *what)
 {
 	CLEANUP_FREE char *before = print(l->r, &l->r->rules[0]);
@@ -195,7 +195,7 @@ static void change_value(struct loaded *l, size_t field)
 
 // ---- tests --------------------------------------------------------------------------------------
 
-// Together they have every field; the compiler finds no form left out above, this finds no field left out here.
+// Together they have every field, which the test checks; that every form is above, the compiler does.
 static const char *const rules[] = {
 	"drop from @one port 1-5, 7 to @two port 80 proto tcp, udp",
 	"drop from @slow to @fast",

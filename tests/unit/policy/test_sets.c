@@ -28,13 +28,13 @@ struct set {
 
 // ---- the oracle -----------------------------------------------------------------------------------
 
-// How strongly something speaks about an address: 0 nothing, else 1 + 2 * length + not.
+// How much an item says about an address: 0 nothing, else 1 + 2 * length + not.
 static unsigned rank_of(unsigned len, bool negated)
 {
 	return 1 + 2 * len + negated;
 }
 
-// The length of the prefix that the range is cut into around the address: the largest aligned block.
+// The length of the prefix around the address after cutting the range: the largest aligned block.
 static unsigned piece_len(const struct item *item, unsigned x)
 {
 	unsigned bits = 0;
@@ -222,7 +222,7 @@ static bool holds(const struct resolved_prefix4 *outer, const struct resolved_pr
 	       (outer->len <= inner->len && (outer->addr ^ inner->addr) >> (32 - outer->len) == 0);
 }
 
-// Sorted, host bits zero, and each prefix decides otherwise than the nearest one around it.
+// Sorted, host bits zero, and each prefix decides differently from the nearest one around it.
 static void check_minimal(const struct resolved_addresses *s)
 {
 	for (size_t i = 0; i < s->n4; i++) {
@@ -240,7 +240,7 @@ static void check_minimal(const struct resolved_addresses *s)
 	}
 }
 
-// The intervals of a set hold the addresses that it contains, and no others.
+// The intervals of a set have exactly the addresses that it contains.
 static void check_intervals(const struct resolved_addresses *s)
 {
 	struct intervals v = {0};

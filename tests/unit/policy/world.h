@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the unit tests of ctl/policy share: a world in memory, and a policy loaded from a string.
+// Shared by the unit tests of ctl/policy: an environment in memory, and a policy loaded from a string.
 #pragma once
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static void environment_free(struct environment *w)
 	w->messages = NULL;
 }
 
-// The policy, or NULL; w->messages has what was said. Places die with environment_free.
+// The policy, or NULL; w->messages has the diagnostics. Places are valid until environment_free.
 static inline struct resolved *environment_load(struct environment *w, const char *policy)
 {
 	struct source_reader files = {.read = environment_read, .glob = environment_glob, .ctx = w};

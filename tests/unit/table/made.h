@@ -10,7 +10,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/table/compile.h"
 
-// Everything is allocated once and freed at the end; arrays do not move.
+// All memory is allocated once and freed at the end; arrays do not move.
 struct made {
 	struct resolved r;
 	VEC(void *) memory;
@@ -134,7 +134,7 @@ static inline struct resolved_addresses *made_addresses(struct made *m, const ch
 	return s;
 }
 
-// In order, each prefix once.
+// Sorts prefixes and removes duplicates.
 static inline void made_sort(struct resolved_addresses *s)
 {
 	struct resolved_prefix4 *v4 = (struct resolved_prefix4 *)s->v4;
@@ -229,7 +229,7 @@ static inline bool made_in_types(const struct resolved_rule *rule, const struct 
 	return false;
 }
 
-// The fields of a rule that sees IP packets only.
+// The fields of a rule for IP packets only.
 static inline bool made_matches_ip(const struct resolved *r, const struct resolved_rule *rule,
 				   const struct made_packet *p)
 {
@@ -308,7 +308,7 @@ static inline struct image_packet made_lookup(const struct made_packet *p)
 	return l;
 }
 
-// Aborts the test when image and plain evaluation differ for the packet; true if some rule matched.
+// Fails the test if image and plain evaluation differ for the packet. True: some rule matched.
 static inline bool made_check(const struct resolved *r, const struct image *i,
 			      const struct made_packet *p)
 {

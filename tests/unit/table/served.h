@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Policies with services for the tests of the balancer, and what a plan says of them.
+// Policies with services for the tests of the balancer, and what a plan makes of them.
 #pragma once
 
 #include "tests/unit/table/made.h"
@@ -144,7 +144,7 @@ static inline uint32_t served_owned(const struct lb_state *b, size_t service, ui
 	return served_owned_by(b, service, served_find(b, service, i)->id);
 }
 
-// All slots as after a walk that found no pin.
+// Makes all slots as after a walk that found no pin.
 static inline void served_settle(struct lb_state *b)
 {
 	for (size_t i = 0; i < b->n_slots; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The balancer through random histories: policies come and go, backends fail, hands drain, time passes.
+// The balancer in random histories: policies change, backends fail, overrides drain, time passes.
 #include "tests/unit/table/served.h"
 
 #define BACKENDS 24
@@ -120,7 +120,7 @@ static bool same_place(const struct lb_member *x, const struct lb_member *y)
 	return x->family == y->family && !memcmp(x->addr, y->addr, sizeof(x->addr));
 }
 
-// Of the same service; *ret_n: how many there are.
+// Of the same service; *ret_n: their number.
 static const struct lb_member *same_in(const struct lb_state *b, const struct lb_service *s,
 				       const struct lb_member *m, size_t *ret_n)
 {
@@ -174,7 +174,7 @@ static bool named(const struct lb_state *b, const struct lb_service *s, uint32_t
 	return false;
 }
 
-// Whoever was there before is there, or nothing names it.
+// A former backend is still present, or neither slot nor pin names it.
 static void check_forgotten(const struct step *t, const struct lb_service *s,
 			    const struct lb_service *was)
 {
@@ -191,7 +191,7 @@ static void check_forgotten(const struct step *t, const struct lb_service *s,
 	}
 }
 
-// Who counts, said once more: up, with weight, backups among themselves.
+// Which backends count, a second time: those that are up and have a weight; backups only if there are no others.
 static size_t elect(const struct step *t, const struct resolved_service *from,
 		    const struct lb_service *s, struct ring_backend *ret)
 {

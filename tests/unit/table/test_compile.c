@@ -106,7 +106,7 @@ static void test_default_and_fragments(void **state)
 	m.r.fragments[17] = TREAT_DROP;
 	m.r.fragments[255] = TREAT_PASS;
 	i = compiled(&m);
-	// What no interface says otherwise is not for interfaces that the policy does not name.
+	// A default is not for interfaces that the policy does not name.
 	assert_int_equal(i->config.default_drop, 1ull << 1 | 1ull << 63);
 	assert_int_equal(i->config.named, 1);
 	assert_int_equal(i->config.fragments, 1);
@@ -172,7 +172,7 @@ static void test_conditions(void **state)
 	made_free(&m);
 }
 
-// 100 % always holds, and alone it leaves nothing to be tried.
+// 100 % always holds: as the only condition it is left out.
 static void test_certain_probability(void **state)
 {
 	(void)state;
@@ -201,7 +201,7 @@ static struct resolved_limit limit_of(uint8_t per, uint32_t max)
 				       .max = max};
 }
 
-// Whose length, and how far: what the kernel merges has no length field that could say it.
+// Length of packet or frame, and its end: merged packets are longer than a length field can tell.
 static void test_lengths(void **state)
 {
 	(void)state;
@@ -293,7 +293,7 @@ static void test_actions(void **state)
 	made_free(&m);
 }
 
-// Without fields all rules match, but not the impossible ones; and neighbour discovery matches nothing.
+// Without fields all rules match but impossible ones; neighbour discovery matches no rule.
 static void test_no_fields(void **state)
 {
 	(void)state;
@@ -348,7 +348,7 @@ static void add_vip(struct made *m, const char *name, uint32_t addr)
 	((struct resolved_prefix4 *)s->v4)[0] = made_prefix4(addr, 32, true);
 }
 
-// One rule that takes the port; two services at two addresses, the second of any port and udp.
+// One rule with the port; two services at two addresses, the second with any port and udp.
 static void make_services(struct made *m, struct resolved_service services[2])
 {
 	made_init(m, 1, 2);
@@ -381,7 +381,7 @@ static uint64_t bits_of(const struct image *i, uint8_t last, uint32_t port, uint
 	return word;
 }
 
-// Bit 0 is the rule's, 1 and 2 the services'.
+// Bit 0: the rule; 1 and 2: the services.
 static void test_services(void **state)
 {
 	(void)state;
@@ -399,7 +399,7 @@ static void test_services(void **state)
 	assert_int_equal(bits_of(i, 1, 80, 17), 0);
 	assert_int_equal(bits_of(i, 3, 80, 6), 0);
 	assert_int_equal(bits_of(i, 2, 9, 17), 4);
-	// Later fragments have no port: the service's, but no rule's with ports.
+	// Later fragments have no port: they belong to the service, but match no rule with ports.
 	assert_int_equal(bits_of(i, 1, POLICY_NO_PORT, 2 * 256 + 6), 2);
 	assert_int_equal(bits_of(i, 2, POLICY_NO_PORT, 2 * 256 + 17), 4);
 	image_free(i);
@@ -469,7 +469,7 @@ static void spread(struct made *m, const char *name, size_t n, uint64_t *s)
 	made_sort(a);
 }
 
-// 20 small sets and two large ones that overlap with everything: those are named, largest first.
+// 20 small sets, and two large ones that overlap with all: the large ones are named, largest first.
 static void test_too_many_rows(void **state)
 {
 	(void)state;

@@ -95,7 +95,7 @@ static void test_text(void **state)
 	made_free(&m);
 }
 
-// Some hosts find no room in their line: which ones depends on the seed.
+// Some hosts have no room in their line; the seed decides which.
 static void test_seeds_do_not_show(void **state)
 {
 	(void)state;

@@ -120,7 +120,7 @@ static void test_every_entry(void **state)
 	}
 }
 
-// Which fields are looked at, for a rule each.
+// Which fields are looked up, for one rule each.
 static unsigned used(const struct made *m)
 {
 	struct policy_config config = {0};
@@ -161,7 +161,7 @@ static void test_use(void **state)
 	made_free(&m);
 }
 
-// Twice the rows: 4096 rules with a port each, and the table is still made in one sweep.
+// Twice the rows: 4096 rules with one port each; the table is still made in one sweep.
 static void test_many_ports(void **state)
 {
 	(void)state;

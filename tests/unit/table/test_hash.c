@@ -7,7 +7,7 @@
 #include "common/hash.h"
 #include "ctl/base/mem.h"
 
-// Key 00 01 … 0f, messages 00 01 … of 0 to 63 bytes, from a program written after the paper that agrees
+// Key 00 01 … 0f, messages 00 01 … of 0 to 63 bytes, from a program that was written after the paper and agrees
 // with CPython's SipHash-1-3 and with the paper's appendix for SipHash-2-4.
 static const uint64_t sip13[] = {
 	0xabac0158050fc4dc, 0xc9f49bf37d57ca93, 0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb,
@@ -80,7 +80,7 @@ static void test_messages(void **state)
 	assert_int_equal(hash_source6(&key, v6), bytes13(tuple6, 16));
 }
 
-// docs/ring.md prints these.
+// As in docs/ring.md.
 static void test_golden(void **state)
 {
 	(void)state;
@@ -90,7 +90,7 @@ static void test_golden(void **state)
 	assert_int_equal(bytes13(tuple6, 16), 0xf7b31d83f6684b54);
 }
 
-// Every bit of every field moves about half of the bits of the hash.
+// Every bit of every field changes about half of the bits of the hash.
 static void test_every_field_counts(void **state)
 {
 	(void)state;

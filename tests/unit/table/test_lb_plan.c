@@ -74,7 +74,7 @@ static void test_new_members(void **state)
 	made_free(&m);
 }
 
-// The slots are those that ring_fill gives, and stable.
+// The slots are those of ring_fill, and stable.
 static void test_new_slots(void **state)
 {
 	(void)state;

@@ -57,7 +57,7 @@ static void test_gone(void **state)
 	assert_int_equal(gone->gone, 1);
 	assert_int_equal(gone->health, BACKEND_DOWN);
 	assert_int_equal(served_owned(b, 0, 1), 0);
-	// It stays as long as one slot names it.
+	// A removed backend stays as long as a slot names it.
 	served_settle(b);
 	b->slots[5] = slot_pack(slot_owner(b->slots[5]), gone->id, 1);
 	c = REPLANNED(b, NULL, 0, 2);
@@ -80,7 +80,7 @@ static void test_back_again(void **state)
 	assert_false(served_find(c, 0, 1)->gone);
 	for (size_t i = 0; i < c->n_slots; i++)
 		assert_int_equal(slot_owner(c->slots[i]), slot_owner(a->slots[i]));
-	// Once it is forgotten it is somebody new.
+	// A forgotten backend gets a new number.
 	served_settle(b);
 	d = REPLANNED(b, NULL, 0, 2);
 	e = REPLANNED(d, NULL, 0, 1, 2);
@@ -123,7 +123,7 @@ static void test_trial(void **state)
 	assert_memory_equal(trial->slots, c->slots, c->n_slots * sizeof(*c->slots));
 }
 
-// Address and port say who it is; 0 is a port of its own.
+// A backend is known by address and port; port 0 is a port like any other.
 static void test_ports(void **state)
 {
 	(void)state;
@@ -274,7 +274,7 @@ static void test_numbers_rest(void **state)
 	assert_int_equal(served_id(b, 2), 701); // after the highest
 }
 
-// What a trial adds is known to the ring before, which has so many rows.
+// Backends that a trial adds are known to the previous ring, which has as many.
 static void test_numbers_of_a_trial(void **state)
 {
 	(void)state;

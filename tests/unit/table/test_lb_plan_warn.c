@@ -80,7 +80,7 @@ static void test_refused(void **state)
 	refused(another_mode, "service 'web' runs in a different mode: dr");
 }
 
-// The instance's key is another one: without `seed` that is the service's.
+// The key of the instance differs: without `seed` it is the key of the service.
 static void test_refused_key(void **state)
 {
 	(void)state;
@@ -95,11 +95,12 @@ static void test_refused_key(void **state)
 		o.key.word[word] ^= 1ull << 63;
 		assert_int_equal(lb_plan(&m.r, &o, m.diag, &b), -EINVAL);
 	}
-	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'web' runs with a different seed", FORCE));
+	assert_true(
+		served_says(&m, DIAG_ERROR, 1, "service 'web' runs with a different seed", FORCE));
 	made_free(&m);
 }
 
-// Each service and each difference has its error; another name is another service.
+// Each service and each difference has its own error; another name is another service.
 static void test_refused_many(void **state)
 {
 	(void)state;
@@ -120,11 +121,12 @@ static void test_refused_many(void **state)
 	m.r.services[2].ring = 8191;
 	assert_int_equal(lb_plan(&m.r, &o, m.diag, &b), -EINVAL);
 	assert_int_equal(diag_errors(m.diag), 3);
-	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'a' runs in a different mode: dr", FORCE));
 	assert_true(
-		served_says(&m, DIAG_ERROR, 1, "service 'a' runs with a different hash: tuple", FORCE));
-	assert_true(served_says(&m, DIAG_ERROR, 3, "service 'c' runs with a different ring size: 4093",
+		served_says(&m, DIAG_ERROR, 1, "service 'a' runs in a different mode: dr", FORCE));
+	assert_true(served_says(&m, DIAG_ERROR, 1, "service 'a' runs with a different hash: tuple",
 				FORCE));
+	assert_true(served_says(&m, DIAG_ERROR, 3,
+				"service 'c' runs with a different ring size: 4093", FORCE));
 	made_free(&m);
 }
 
@@ -159,12 +161,12 @@ static void test_pins(void **state)
 	o.pinned = pinned;
 	c = served_plan_with(&m, &o);
 	assert_int_equal(c->services[0].buckets, 128);
-	assert_true(served_says(&m, DIAG_WARNING, 2, kept,
-				"apply it again when its ring is stable"));
+	assert_true(
+		served_says(&m, DIAG_WARNING, 2, kept, "apply it again when its ring is stable"));
 	made_free(&m);
 }
 
-// A flow may be pinned between the look at the pins and the switch.
+// A flow may be pinned after the pins were read and before the switch.
 static void test_pins_of_changing(void **state)
 {
 	(void)state;
@@ -177,12 +179,12 @@ static void test_pins_of_changing(void **state)
 	m.r.services[0].pins = 2048;
 	b = served_plan(&m, a);
 	assert_int_equal(b->services[0].buckets, 128);
-	assert_true(served_says(&m, DIAG_WARNING, 1, kept,
-				"apply it again when its ring is stable"));
+	assert_true(
+		served_says(&m, DIAG_WARNING, 1, kept, "apply it again when its ring is stable"));
 	made_free(&m);
 }
 
-// The ring before looks for flows of the trial in the pins that it has.
+// The previous ring looks for flows of the trial among its pins.
 static void test_pins_on_trial(void **state)
 {
 	(void)state;
@@ -197,8 +199,7 @@ static void test_pins_on_trial(void **state)
 	m.r.services[0].pins = 2048;
 	b = served_plan_with(&m, &o);
 	assert_int_equal(b->services[0].buckets, 128);
-	assert_true(
-		served_says(&m, DIAG_WARNING, 1, kept, "apply it again after it is confirmed"));
+	assert_true(served_says(&m, DIAG_WARNING, 1, kept, "apply it again after it is confirmed"));
 	made_free(&m);
 }
 

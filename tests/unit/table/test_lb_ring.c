@@ -33,7 +33,7 @@ static void test_change(void **state)
 	made_free(&m);
 }
 
-// What packets are told: who gets no new flows is drained, whatever the reason.
+// The state for packets: a backend without new flows is drained, for whatever reason.
 static void test_states(void **state)
 {
 	(void)state;
@@ -62,7 +62,7 @@ static void test_states(void **state)
 	made_free(&m);
 }
 
-// What would not be there any more if all began anew.
+// What would be lost if everything began anew.
 static void test_loss(void **state)
 {
 	(void)state;
@@ -115,7 +115,7 @@ static void test_nobody_counts(void **state)
 	made_free(&m);
 }
 
-// Removed members are not in the ring's, even 1024 beside 1024 of the policy.
+// Removed members are not in the ring, even 1024 of them beside 1024 of the policy.
 static void test_change_beside_gone(void **state)
 {
 	(void)state;
@@ -149,7 +149,7 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-// A host that is in many services fails.
+// A backend of many services fails.
 static void test_change_time(void **state)
 {
 	(void)state;
@@ -190,7 +190,7 @@ static uint64_t fingerprint(const struct lb_state *b)
 	return f.fingerprint;
 }
 
-// docs/ring.md, "Test vectors": three backends, weights 1, 2, 3. The gone are as if they were not there.
+// docs/ring.md, "Test vectors": three backends, weights 1, 2, 3. Removed ones have no effect.
 static void test_fingerprint(void **state)
 {
 	(void)state;

@@ -89,7 +89,7 @@ static void test_rules(void **state)
 	assert_false(lb_service_rules(&s, 77, 100).move);
 }
 
-// Times come round after 65,536 ticks.
+// Times wrap after 65,536 ticks.
 static void test_path(void **state)
 {
 	(void)state;
@@ -207,7 +207,7 @@ static void test_ids(void **state)
 	assert_int_equal(ids_count(&new), ARRAY_SIZE(named));
 }
 
-// A pin whose number is named is one that ring_walk leaves, and the other way round.
+// A pin counts as naming a backend if and only if ring_walk keeps it.
 static void test_ids_of_pins(void **state)
 {
 	(void)state;

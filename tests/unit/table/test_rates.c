@@ -145,7 +145,7 @@ static void check_flood(uint64_t count, uint32_t period_ms, uint64_t burst, uint
 
 	l.burst = burst;
 	got = flood(&l, hz, jiffies, 1);
-	// What the rate gives in all but the first jiffy, and the burst or a jiffy's packets and one.
+	// The rate in all jiffies but the first, and the burst, or the packets of a jiffy and one more.
 	least = (uint64_t)((wide)count * 1000 * (jiffies - 1) / ((wide)period_ms * hz));
 	most = least + 2 +
 	       (burst > count * 1000 / period_ms / hz + 1 ? burst
@@ -169,7 +169,7 @@ static void test_floods(void **state)
 	}
 }
 
-// The burst is exact: so many at once, not one more.
+// The burst is exact: so many packets at once, and not one more.
 static void test_burst_exact(void **state)
 {
 	(void)state;

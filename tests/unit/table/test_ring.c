@@ -170,7 +170,7 @@ static void test_order_and_numbers_do_not_matter(void **state)
 	}
 }
 
-// What has no weight leaves no trace; weights count by their ratio alone.
+// A backend without weight has no effect; only the ratio of weights counts.
 static void test_weightless_and_ratios(void **state)
 {
 	(void)state;
@@ -185,7 +185,7 @@ static void test_weightless_and_ratios(void **state)
 	assert_memory_equal(ring, other, 16381 * sizeof(*ring));
 }
 
-// Address, port, seed and size each make another ring.
+// Address, port, seed and size each change the ring.
 static void test_what_matters(void **state)
 {
 	(void)state;
@@ -322,7 +322,7 @@ static void test_share_error_of_a_ring(void **state)
 	assert_int_equal(ring_share_error(p.at, 0, 4093, ring, NULL), 0);
 }
 
-// Flows find their shares: 1,000,000 tuples by the hash of flows.
+// Flows are distributed by the shares: 1,000,000 tuples by the hash of flows.
 static void test_spread_of_flows(void **state)
 {
 	(void)state;
@@ -353,7 +353,7 @@ struct moves {
 	double mean, worst; // parts of a hundred of the slots
 };
 
-// Slots that change their owner though neither owner is the backend that was changed.
+// Slots whose owner changes although neither owner is the changed backend.
 static void count_moves(const struct arena *before, const struct arena *after, uint32_t size,
 			uint32_t changed, unsigned keys, struct moves *ret)
 {
@@ -390,7 +390,7 @@ static void check_disruption(size_t n, uint32_t size, bool weighted, unsigned ke
 		      "add %.2f %.2f, remove %.2f %.2f, double %.2f %.2f %%\n",
 		      size, n, weighted ? " of weights 1-5" : "", keys, m[0].mean, m[0].worst,
 		      m[1].mean, m[1].worst, m[2].mean, m[2].worst);
-	// Maglev promises little, not nothing; a ring filled by chance would move nearly all.
+	// Maglev moves a few, not none; a random ring would move nearly all.
 	for (size_t i = 0; i < ARRAY_SIZE(m); i++)
 		assert_true(m[i].mean < 2 && m[i].worst < 8);
 }

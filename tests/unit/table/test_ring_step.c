@@ -50,7 +50,7 @@ static void test_from_changing(void **state)
 	assert_int_equal(ring_step(slot, B, &rules), slot);
 }
 
-// Only slots that change, and whose time would be over before that.
+// Only changing slots that would expire before that.
 static void test_guard(void **state)
 {
 	(void)state;
@@ -133,7 +133,7 @@ static void test_extend(void **state)
 	assert_int_equal(ring[2], slot_pack(B, A, slot_time(rules.now + IDLE)));
 	assert_int_equal(ring[3], old);
 	assert_int_equal(ring[4], 0);
-	// Neither now nor an idle after the end is it over.
+	// It expires neither now nor an idle after the end.
 	assert_int_equal(slot_phase(ring[2], rules.now, TICKS), SLOT_CHANGING);
 	later.now += 2 * IDLE;
 	assert_int_equal(slot_phase(ring[2], later.now, TICKS), SLOT_CHANGING);
@@ -307,8 +307,8 @@ static void test_walk_time(void **state)
 
 // ---- flows through one slot ---------------------------------------------------------------------
 
-// One slot, some flows, the decision table of docs/ring.md with exact pins: a flow that speaks at least
-// once an idle goes to one backend as long as it lives. Clocks come round many times.
+// One slot, some flows, the decision table of docs/ring.md with exact pins: an active flow
+// (at least one packet within each idle) keeps its backend while that lives. Clocks wrap many times.
 #define FLOWS 24
 #define SHIFT 2 // pins: ticks of 4 jiffies, so that their circle is 16 idles
 
@@ -413,7 +413,7 @@ static void test_no_flow_moves(void **state)
 {
 	(void)state;
 	static const unsigned quiet[] = {3, 100, 1000, 3000};
-	// From boot; over the ends of the clocks of slots and of pins.
+	// From boot; across the wraps of the clocks of slots and of pins.
 	static const uint64_t start[] = {1, (1ull << 40) - 20000000, (7ull << 40) - 1000};
 
 	for (size_t q = 0; q < ARRAY_SIZE(quiet) * ARRAY_SIZE(start); q++) {

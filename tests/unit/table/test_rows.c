@@ -50,7 +50,7 @@ static void test_each_row_once(void **state)
 	free(number);
 }
 
-// The hash does not depend on the way to the row, and an empty row is not row 0.
+// The hash does not depend on how the row was made, and an empty row is not row 0.
 static void test_flips_and_the_empty_row(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A million prefixes, a million hosts, 64 rules with sets of 10,000: time and memory, and right answers.
+// A million prefixes, a million hosts, 64 rules with sets of 10,000: time, memory and correct answers.
 #include "tests/unit/table/random.h"
 
 #include <malloc.h>
@@ -35,7 +35,7 @@ static long status_kb(const char *name)
 	return kb;
 }
 
-// What is resident now is the peak from here on.
+// Resets the peak of resident memory.
 static long peak_reset_kb(void)
 {
 	FILE *f = fopen("/proc/self/clear_refs", "we");
@@ -78,7 +78,7 @@ static size_t prefixes(const struct resolved *r)
 	return n;
 }
 
-// Compiles and prints; then looks for edges of some prefixes.
+// Compiles and prints; then looks up the edges of some prefixes.
 static void measure(struct made *m, const char *what)
 {
 	struct image *i = NULL;

@@ -36,7 +36,7 @@ static void test_pin_words(void **state)
 	assert_int_equal(pin_pack(0, 0, 3, 0x10000), 0x30000);
 }
 
-// Changing for more than was asked for, and for less than 31 jiffies more; from any start.
+// Changing for longer than requested, by less than 31 jiffies; from any start.
 static void check_hold(uint64_t start, uint64_t idle, uint32_t hold)
 {
 	uint32_t ticks = slot_ticks(idle, hold);
@@ -72,13 +72,13 @@ static void test_phases(void **state)
 	assert_int_equal(slot_phase(slot_pack(7, 0, 0), now, 100), SLOT_STABLE);
 	assert_int_equal(slot_phase(slot_pack(7, 0, 0), 0, 0), SLOT_STABLE);
 	assert_int_equal(slot_phase(0, now, 100), SLOT_STABLE);
-	// Written as pins only: whatever the time.
+	// Written as pins only: at any time.
 	assert_int_equal(slot_phase(slot_pack(7, 7, slot_time(now)), now, 100), SLOT_PINS_ONLY);
-	// Another CPU is ahead.
+	// The clock of another CPU is ahead.
 	assert_int_equal(slot_phase(slot_pack(7, 6, slot_time(now) + 1), now, 100), SLOT_CHANGING);
 	assert_int_equal(slot_phase(slot_pack(7, 6, slot_time(now) + 1), now, 0), SLOT_CHANGING);
 	assert_int_equal(slot_phase(slot_pack(7, 6, 0), 0ull - 16, 100), SLOT_CHANGING);
-	// 17 years of 1000 Hz later it is still not young again.
+	// Even after 17 years at 1000 Hz it does not look young.
 	assert_int_equal(slot_phase(slot_pack(7, 6, slot_time(now)), now + (1ull << 39) - 16, 100),
 			 SLOT_PINS_ONLY);
 }
@@ -96,12 +96,12 @@ static void test_pin_ticks(void **state)
 
 		assert_int_equal(shift, shifts[i].shift);
 		assert_true(1u << shift >= hz && 1u << shift < 2 * hz);
-		// The longest idle leaves half of the time's circle.
+		// The longest idle is less than half of the range of pin time.
 		assert_true(pin_ticks(idle, shift) <= PIN_TIME / 2);
 	}
 	assert_int_equal(pin_ticks(256, 8), 1);
 	assert_int_equal(pin_ticks(257, 8), 2);
-	// A minute, or what the service remembers at all.
+	// A minute, or the idle of the service if that is less.
 	assert_int_equal(pin_linger(900000, 1000, 10), 59);
 	assert_int_equal(pin_linger(30000, 1000, 10), 30);
 	assert_int_equal(pin_linger(0, 1000, 10), 0);
@@ -110,7 +110,7 @@ static void test_pin_ticks(void **state)
 		    pin_worth(PIN_FOUND) < pin_worth(PIN_TALKS));
 }
 
-// Living for more than idle, by less than two ticks; from any start, over the end of the circle.
+// Live for longer than idle, by less than two ticks; from any start, across the wrap.
 static void check_life(uint64_t start, uint64_t idle, uint32_t shift)
 {
 	uint32_t ticks = pin_ticks(idle, shift);
@@ -145,7 +145,7 @@ static void test_pin_life(void **state)
 	assert_false(pin_lives(pin_pack(1, BACKEND_NONE, PIN_TALKS, 10), 10, 100, 100));
 }
 
-// Slot and pin of a flow: the pin's 32 bits say the slot.
+// Slot and pin of a flow: the 32 bits of the pin tell the slot.
 static void test_places(void **state)
 {
 	(void)state;

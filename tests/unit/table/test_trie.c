@@ -11,7 +11,7 @@
 
 #define ROWS 64
 
-// An image whose row r holds the word r, so that a match says which row was found.
+// An image whose row r has the word r, so that a match tells the row.
 struct found {
 	struct image image;
 	uint64_t rows[ROWS];
@@ -69,7 +69,7 @@ static policy_row brute_row(const struct regions *r, address_key key)
 	return row;
 }
 
-// Every edge of every region, both sides of it, and as many addresses at random.
+// Both sides of every edge of every region, and as many random addresses.
 static void compare(const struct regions *r, int family, uint64_t *s)
 {
 	address_key host = (address_key)1 << key_host_shift(family);
