@@ -21,7 +21,7 @@ struct commit_state {
 	uint32_t active, previous; // numbers of generations; 0: unknown program
 	uint64_t deadline;         // jiffies64, end of the trial; 0: no trial
 	bool expired;              // packets meet `previous`
-	uint32_t in_force;         // the generation that packets meet; 0: its pins are lost
+	uint32_t in_force;         // the generation that packets meet; 0: it is not in bpffs
 	uint64_t brought;          // bit: number of an interface that came with the trial
 };
 // Is it a trial of interfaces only, with the same policy before and after?
@@ -29,7 +29,7 @@ bool commit_tries_interfaces(const struct commit_state *state);
 
 // Reads progs[] and the knobs. 0 or -errno with err set.
 int commit_read(const struct instance *i, struct commit_state *ret, struct err *err);
-// The same, with the number of the generation that packets meet; an error if its pins are lost.
+// The same, with the number of the generation that packets meet; an error if it is not in bpffs.
 int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t *ret_number,
 		    struct err *err);
 

@@ -36,8 +36,8 @@ void decap_state_cleanup(struct decap_state *state);
 #define CLEANUP_DECAP_STATE CLEANUP(decap_state_cleanup)
 
 struct decap_maps {
-	int settings, here, nets,
-		counts; // -1: not open; nets: or the program is of another version
+	// -1: not open; nets: or the program is of another version.
+	int settings, here, nets, counts;
 };
 
 #define DECAP_NO_MAPS                                                \

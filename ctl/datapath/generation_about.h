@@ -17,8 +17,8 @@ struct generation_about_set { // a dynamic set, in the order of the set numbers
 
 struct generation_about {
 	char revision[16]; // "" for the empty policy
-	char made_of
-		[24]; // a sum of what the policy text does not contain; "" until all of it is in force
+	// A sum of what the policy text does not contain; "" until all of it is in force.
+	char made_of[24];
 	char path[256];
 	char by[160];
 	uint64_t at_s; // wall clock

@@ -33,10 +33,9 @@ struct generation_options {
 };
 
 struct generation_cost {
-	uint32_t object; // instructions with every feature, as compiled
-	uint32_t
-		instructions; // after the verifier has removed unused ones, and with inlined helpers
-	uint32_t verified;    // instructions that the verifier has walked
+	uint32_t object;       // instructions with every feature, as compiled
+	uint32_t instructions; // without those that the verifier has removed, with inlined helpers
+	uint32_t verified;     // instructions that the verifier has walked
 	uint32_t jited_bytes;
 	uint32_t lb_verified; // of the balancer's program; 0: no services
 	size_t map_bytes;

@@ -2,8 +2,8 @@
 // Programs that are alone on a device, held there by a bpf_link that is pinned as INSTANCE_FOLDER/links/NUMBER.
 //
 // A link follows its device through names and network namespaces, and no netlink request replaces
-// it. To detach it, BPF_LINK_DETACH takes effect at once in whichever namespace; then the pin is
-// removed.
+// it. To detach it, BPF_LINK_DETACH takes effect at once in whichever namespace; then the file in bpffs
+// is removed.
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct linked {
 // 0 (also if there is no such link), or -errno with err set.
 int linked_read(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 
-// Detaches the program, in whichever namespace the device is, and removes the pin. *ret: the link before. 0, or -errno
+// Detaches the program, in whichever namespace the device is, and removes the file. *ret: the link before. 0, or -errno
 // with err set.
 int linked_remove(const char *folder, uint32_t number, struct linked *ret, struct err *err);
 

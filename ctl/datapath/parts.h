@@ -66,8 +66,8 @@ struct part_keeps {
 
 struct generation {
 	int fd[PARTS];
-	struct part_keeps sets,
-		pins; // of a generation that was loaded here; empty if it was opened
+	// Of a generation that was loaded here; empty if it was opened.
+	struct part_keeps sets, pins;
 };
 
 // Folders of a generation with one file for each: its dynamic sets, the pins of its services.

@@ -14,8 +14,7 @@ struct reach {
 	bool empty;          // no rule, no service, default pass: it applies to no interface
 	bool named;          // it names interfaces; else it applies to all
 	struct policy_ifclass classes;
-	uint64_t
-		over; // bit: number of an interface whose trial has run out, so that everything passes
+	uint64_t over; // bits of interfaces whose trial has expired: everything passes there
 };
 
 // Of a generation in bpffs. 0 or -errno with err set.

@@ -29,8 +29,8 @@ struct test_result {
 	uint32_t slot;      // of the flow, if it has a service
 	uint64_t slot_word; // see common/service.h
 	bool pinned;        // by a living pin
-	uint8_t *
-		packet; // as it leaves, unless dropped; of the test program, valid until the next run
+	// As the packet leaves, unless it is dropped; of the test program, valid until the next run.
+	uint8_t *packet;
 	size_t length;
 };
 // Runs one frame of at least 14 bytes. ask: iface, over, established, live.
