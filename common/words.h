@@ -73,8 +73,9 @@
 	X(VIA_FRAGMENTS, "fragments")         \
 	X(VIA_MALFORMED, "malformed")
 
-#define WORDS_SYMBOL(symbol, word) symbol,
-#define WORDS_WORD(symbol, word)   [symbol] = word,
+#define WORDS_SYMBOL(symbol, ...)        symbol,
+#define WORDS_WORD(symbol, word, ...)      [symbol] = word,
+#define WORDS_WORD_ONLY(symbol, word, ...) word,
 
 enum policy_action { WORDS_OF_ACTIONS(WORDS_SYMBOL) };
 enum policy_per { WORDS_OF_PERS(WORDS_SYMBOL) };

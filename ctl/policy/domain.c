@@ -25,6 +25,9 @@ const struct domain domain_address = {
 	.keywords = {"any", "self"},
 };
 
+const struct domain domain_flag = {.item = "a TCP flag"};
+const struct domain domain_none = {.item = "nothing"}; // the field has no list
+
 // ---- protocols ----------------------------------------------------------------------------------
 
 static void read_proto(struct eval *e, const char *word)
@@ -35,7 +38,7 @@ static void read_proto(struct eval *e, const char *word)
 	if (r == -ERANGE)
 		eval_fail(e, "a protocol is 0 to 255", "'%.*s' is not a protocol", SHOWN_MAX, word);
 	else if (r < 0)
-		eval_unknown(e, NAMES_PROTOS, word);
+		eval_unknown(e, word, names_nearest(NAMES_PROTOS, word));
 	else
 		eval_emit(e, proto, proto);
 }
@@ -105,14 +108,35 @@ const struct domain domain_vlan = {
 
 // ---- DSCP ---------------------------------------------------------------------------------------
 
+// RFC 2474 section 4.2.2, RFC 2597 section 6, RFC 3246.
+static const struct {
+	const char *name;
+	uint8_t value;
+} dscps[] = {
+	{"cs0", 0},   {"cs1", 8},   {"cs2", 16},  {"cs3", 24},  {"cs4", 32},  {"cs5", 40},
+	{"cs6", 48},  {"cs7", 56},  {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18},
+	{"af22", 20}, {"af23", 22}, {"af31", 26}, {"af32", 28}, {"af33", 30}, {"af41", 34},
+	{"af42", 36}, {"af43", 38}, {"ef", 46},
+};
+
+static void unknown_dscp(struct eval *e, const char *word)
+{
+	const char *names[ARRAY_SIZE(dscps)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(dscps); i++)
+		names[i] = dscps[i].name;
+	eval_unknown(e, word, diag_nearest(word, names, ARRAY_SIZE(names)));
+}
+
 static void read_dscp(struct eval *e, const char *word)
 {
-	uint8_t dscp;
-
-	if (!names_dscp(word, &dscp))
-		eval_emit(e, dscp, dscp);
-	else if (!eval_span(e, word, 63))
-		eval_unknown(e, NAMES_DSCP, word);
+	for (size_t i = 0; i < ARRAY_SIZE(dscps); i++)
+		if (!strcmp(dscps[i].name, word)) {
+			eval_emit(e, dscps[i].value, dscps[i].value);
+			return;
+		}
+	if (!eval_span(e, word, e->domain->last))
+		unknown_dscp(e, word);
 }
 
 const struct domain domain_dscp = {
@@ -135,7 +159,7 @@ static void read_ethertype(struct eval *e, const char *word)
 		if (!n)
 			eval_emit(e, 0, UINT16_MAX);
 	} else if (strncmp(word, "0x", 2) != 0 && strncmp(word, "0X", 2) != 0) {
-		eval_unknown(e, NAMES_ETHERTYPES, word);
+		eval_unknown(e, word, names_nearest(NAMES_ETHERTYPES, word));
 	} else if (num_parse_hex32(word, strlen(word), &hex) < 0 || hex > UINT16_MAX) {
 		eval_fail(e, "0x and up to four hexadecimal digits", "'%.*s' is not an ethertype",
 			  SHOWN_MAX, word);

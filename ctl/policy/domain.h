@@ -3,6 +3,9 @@
 #pragma once
 
 #include "ctl/policy/eval.h"
+#include "ctl/policy/rule_fields.h"
 
-extern const struct domain domain_define, domain_address, domain_proto, domain_type, domain_code,
-	domain_vlan, domain_dscp, domain_ethertype, domain_on, domain_port;
+// Those of the fields of rules, and the rest.
+#define DOMAIN_OF(symbol, member, form, name, ...) extern const struct domain domain_##name;
+RULE_FIELDS(DOMAIN_OF)
+extern const struct domain domain_define, domain_code;

@@ -65,10 +65,8 @@ bool eval_span(struct eval *e, const char *word, uint32_t max)
 	return true;
 }
 
-void eval_unknown(struct eval *e, enum names_table table, const char *word)
+void eval_unknown(struct eval *e, const char *word, const char *near)
 {
-	const char *near = names_nearest(table, word);
-
 	if (near)
 		eval_fail(e, NULL, "'%.*s' is not %s, did you mean '%s'?", SHOWN_MAX, word,
 			  e->domain->item, near);

@@ -62,8 +62,8 @@ void eval_emit(struct eval *e, uint32_t first, uint32_t last);
 // Queues an error at the item. `hint` may be NULL.
 __attribute__((format(printf, 3, 4))) void eval_fail(struct eval *e, const char *hint,
 						     const char *fmt, ...);
-// The word is not of the domain; suggests the nearest one of the table.
-void eval_unknown(struct eval *e, enum names_table table, const char *word);
+// The word is not of the domain; `near` is suggested, or NULL.
+void eval_unknown(struct eval *e, const char *word, const char *near);
 // A number or FIRST-LAST up to max; false: the word has another form.
 bool eval_span(struct eval *e, const char *word, uint32_t max);
 

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-#define FIELD(symbol, member, form_, ...)                     \
-	[AST_##symbol] = {                                    \
-		.form = FORM_##form_,                         \
-		.at = offsetof(struct resolved_rule, member), \
-		__VA_ARGS__,                                  \
-	},
+#define FIELD(symbol, member, form_, of, ...)                           \
+	[AST_##symbol] = {.form = FORM_##form_,                         \
+			  .at = offsetof(struct resolved_rule, member), \
+			  .domain = &domain_##of,                       \
+			  __VA_ARGS__},
 
 const struct field fields[AST_RULE_FIELDS] = {RULE_FIELDS(FIELD)};
 

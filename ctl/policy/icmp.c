@@ -27,7 +27,7 @@ static void read_type(struct eval *e, const char *word)
 	knows = (names_icmp(word, 4, &type4) ? 0 : 1u << 4) |
 		(names_icmp(word, 6, &type6) ? 0 : 1u << 6);
 	if (!knows) {
-		eval_unknown(e, NAMES_ICMP, word);
+		eval_unknown(e, word, names_nearest(NAMES_ICMP, word));
 	} else if (!(knows & e->families)) {
 		eval_fail(e, NULL, "'%s' is a type of %s only", word,
 			  knows & 1u << 4 ? "icmp" : "icmp6");

@@ -15,36 +15,6 @@ struct number {
 	int value;
 };
 
-// Every word that the grammar has in quotes, and self; sorted by strcmp.
-static const char *const keywords[] = {
-	"add",         "always",    "any",      "auto",    "backend",  "backup",
-	"burst",       "check",     "code",     "count",   "default",  "define",
-	"destination", "dr",        "drop",     "dscp",    "dynamic",  "essentials",
-	"established", "ethertype", "every",    "expect",  "expire",   "fall",
-	"file",        "filter",    "flags",    "for",     "fragment", "fragments",
-	"from",        "fullnat",   "generic",  "gue",     "hash",     "here",
-	"host",        "http",      "https",    "idle",    "include",  "interface",
-	"ipip",        "keep",      "lax",      "length",  "log",      "lost",
-	"malformed",   "mask",      "max",      "min",     "mode",     "move",
-	"nat",         "native",    "none",     "not",     "on",       "optional",
-	"over",        "pass",      "path",     "per",     "pins",     "port",
-	"probability", "proto",     "redirect", "reject",  "ring",     "rise",
-	"rule",        "seed",      "self",     "service", "set",      "snap",
-	"source",      "stay",      "tcp",      "timeout", "to",       "ttl",
-	"tuple",       "type",      "udp",      "under",   "version",  "via",
-	"vip",         "vlan",      "weight",   "wide",
-};
-
-static int compare_words(const void *a, const void *b)
-{
-	return strcmp(a, *(const char *const *)b);
-}
-
-bool names_is_keyword(const char *word)
-{
-	return bsearch(word, keywords, ARRAY_SIZE(keywords), sizeof(keywords[0]), compare_words);
-}
-
 static const struct number protos[] = {
 	{"tcp", PROTO_TCP},   {"udp", PROTO_UDP}, {"icmp", PROTO_ICMP}, {"icmp6", PROTO_ICMP6},
 	{"sctp", PROTO_SCTP}, {"gre", 47},        {"esp", 50},          {"ah", 51},
@@ -98,14 +68,6 @@ static const struct number flags[] = {
 	{"ack", FLAG_ACK}, {"urg", FLAG_URG}, {"ece", FLAG_ECE}, {"cwr", FLAG_CWR},
 };
 
-// RFC 2474 section 4.2.2, RFC 2597 section 6, RFC 3246.
-static const struct number dscps[] = {
-	{"cs0", 0},   {"cs1", 8},   {"cs2", 16},  {"cs3", 24},  {"cs4", 32},  {"cs5", 40},
-	{"cs6", 48},  {"cs7", 56},  {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18},
-	{"af22", 20}, {"af23", 22}, {"af31", 26}, {"af32", 28}, {"af33", 30}, {"af41", 34},
-	{"af42", 36}, {"af43", 38}, {"ef", 46},
-};
-
 static const struct {
 	const char *name;
 	size_t n;
@@ -115,29 +77,6 @@ static const struct {
 	{"eapol", 1, {0x888e}},         {"mpls", 2, {0x8847, 0x8848}},
 	{"pppoe", 2, {0x8863, 0x8864}}, {"ipv4", 1, {0x0800}},
 	{"ipv6", 1, {0x86dd}},          {"any", 0, {0}},
-};
-
-static const char *const statements[] = {
-	"interface",  "define",    "set",  "service", "default", "malformed",
-	"essentials", "fragments", "seed", "include", "expect",  "version",
-	"always",     "pass",      "drop", "reject",  "count",   "redirect",
-};
-
-static const char *const fields[] = {
-	"from", "to",   "port",        "proto",       "type", "code",  "flags",
-	"vlan", "on",   "ethertype",   "fragment",    "over", "under", "length",
-	"ttl",  "dscp", "probability", "established", "log",  "add",   "burst",
-	"per",  "mask", "max",         "snap",        "for",
-};
-
-static const char *const options[] = {
-	"vip",  "proto",  "port", "mode", "idle",  "lost",   "udp",    "backend",
-	"hash", "source", "ring", "pins", "check", "weight", "backup",
-};
-
-static const char *const packet_words[] = {
-	"from",   "to",  "port", "flags",    "type", "code",        "vlan",
-	"length", "ttl", "on",   "fragment", "over", "established",
 };
 
 static const struct number *find(const struct number *table, size_t n, const char *word)
@@ -209,16 +148,6 @@ int names_flag(const char *word, uint8_t *ret)
 	return 0;
 }
 
-int names_dscp(const char *word, uint8_t *ret)
-{
-	const struct number *found = find(dscps, ARRAY_SIZE(dscps), word);
-
-	if (!found)
-		return -ENOENT;
-	*ret = (uint8_t)found->value;
-	return 0;
-}
-
 int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ethertypes); i++) {
@@ -250,10 +179,9 @@ static const char *word_at(const struct words *w, size_t i)
 	}
 
 static const struct words tables[NAMES_TABLES][2] = {
-	[NAMES_STATEMENTS] = {WORDS(statements)}, [NAMES_FIELDS] = {WORDS(fields)},
-	[NAMES_OPTIONS] = {WORDS(options)},       [NAMES_PACKET] = {WORDS(packet_words)},
-	[NAMES_PROTOS] = {WORDS(protos)},         [NAMES_ICMP] = {WORDS(icmp4), WORDS(icmp6)},
-	[NAMES_FLAGS] = {WORDS(flags)},           [NAMES_DSCP] = {WORDS(dscps)},
+	[NAMES_PROTOS] = {WORDS(protos)},
+	[NAMES_ICMP] = {WORDS(icmp4), WORDS(icmp6)},
+	[NAMES_FLAGS] = {WORDS(flags)},
 	[NAMES_ETHERTYPES] = {WORDS(ethertypes)},
 };
 

@@ -6,9 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Is the word a keyword, reserved in every position?
-bool names_is_keyword(const char *word);
-
 enum { PROTO_ICMP = 1, PROTO_TCP = 6, PROTO_UDP = 17, PROTO_ICMP6 = 58, PROTO_SCTP = 132 };
 
 // An upper-layer protocol by name or number 0..255. 0, -EINVAL or -ERANGE.
@@ -35,22 +32,14 @@ enum {
 int names_flag(const char *word, uint8_t *ret); // 0 or -ENOENT
 const char *names_of_flag(uint8_t flag);        // one FLAG_*
 
-// cs0-7, afXY, ef; 0 or -ENOENT (numbers are not looked at).
-int names_dscp(const char *word, uint8_t *ret);
-
 // The one or two numbers of an ethertype's name ("any" has none); 0 or -ENOENT.
 int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n);
 
 // Words that belong together.
 enum names_table {
-	NAMES_STATEMENTS, // what a line may begin with
-	NAMES_FIELDS,     // fields, conditions and modifiers of a rule
-	NAMES_OPTIONS,    // of a service
-	NAMES_PACKET,     // words of an expect's packet after the addresses
 	NAMES_PROTOS,
 	NAMES_ICMP,
 	NAMES_FLAGS,
-	NAMES_DSCP,
 	NAMES_ETHERTYPES,
 	NAMES_TABLES,
 };

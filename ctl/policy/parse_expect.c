@@ -10,7 +10,7 @@
 static bool parse_verdict(struct parser *p, struct ast_expect *e)
 {
 	const struct token *target;
-	bool name = parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text);
+	bool name = parse_is(p, TOKEN_WORD) && !keyword_is(p->at->text);
 
 	e->verdict = EXPECT_SERVICE;
 	if (name) {
@@ -66,7 +66,7 @@ static bool parse_end(struct parser *p, const char *word, struct ast_list *list,
 static bool parse_addresses(struct parser *p, struct ast_packet *packet)
 {
 	if (!parse_is_word(p, "from") && parse_is(p, TOKEN_WORD) &&
-	    (!names_is_keyword(p->at->text) || names_has(NAMES_PROTOS, p->at->text))) {
+	    (!keyword_is(p->at->text) || names_has(NAMES_PROTOS, p->at->text))) {
 		packet->proto_at = p->at->at;
 		packet->proto = parse_next(p)->text;
 	}
@@ -88,7 +88,7 @@ static bool parse_packet_type(struct parser *p, struct ast_packet *packet)
 	struct ast_item item = {.kind = AST_WORD, .line = p->at->line, .at = p->at->at};
 
 	if (!parse_is(p, TOKEN_WORD) ||
-	    (names_is_keyword(p->at->text) && !names_has(NAMES_ICMP, p->at->text)))
+	    (keyword_is(p->at->text) && !names_has(NAMES_ICMP, p->at->text)))
 		return parse_expected(p, "an ICMP type", NULL);
 	item.word = parse_next(p)->text;
 	packet->type.given = true;

@@ -27,7 +27,7 @@ static bool at_value(const struct parser *p, const struct domain *domain)
 {
 	if (!parse_is(p, TOKEN_WORD))
 		return false;
-	if (!names_is_keyword(p->at->text))
+	if (!keyword_is(p->at->text))
 		return true;
 	return keyword_fits(domain, p->at->text) &&
 	       (!parse_starts_statement(p->at) || ends_item(p->at + 1));
@@ -63,7 +63,7 @@ static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
 
 	if (!allowed)
 		return parse_fail(p, keyword->at, NULL, "'host' is allowed only before host names");
-	if (!parse_is(p, TOKEN_WORD) || names_is_keyword(p->at->text))
+	if (!parse_is(p, TOKEN_WORD) || keyword_is(p->at->text))
 		return parse_expected(p, "a host name", NULL);
 	fill_item(item, AST_HOST, parse_next(p));
 	return true;
@@ -223,7 +223,7 @@ static bool add_flag(struct flags *f, const struct token *t, size_t from, size_t
 	item.at.offset += (uint32_t)from;
 	item.at.len = (uint32_t)len;
 	item.word = arena_strndup(&f->p->ast->strings, t->text + from, len);
-	if (names_is_keyword(item.word) && strcmp(item.word, "none") != 0)
+	if (keyword_is(item.word) && strcmp(item.word, "none") != 0)
 		return parse_fail(f->p, item.at, NULL, "expected a TCP flag, found '%s'",
 				  item.word);
 	vec_push(&f->now->items, item);

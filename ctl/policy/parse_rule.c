@@ -249,7 +249,7 @@ static bool unknown_clause(struct parser *p)
 
 	if (parse_is(p, TOKEN_WORD) && (write = names_foreign(p->at->text, true)))
 		return parse_expected(p, "a field, a condition or a modifier", write);
-	if (parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text))
+	if (parse_is(p, TOKEN_WORD) && !keyword_is(p->at->text))
 		near = nearest_clause(p->at->text);
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);

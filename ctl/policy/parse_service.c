@@ -131,7 +131,7 @@ static bool parse_backend(struct parser *p, struct ast_service *s, const struct 
 	if (!parse_room(p, s->backends.n, POLICY_BACKENDS, t->at, "backends in one service"))
 		return false;
 	if (!parse_accept_word(p, "here")) {
-		if (!parse_is(p, TOKEN_WORD) || names_is_keyword(p->at->text))
+		if (!parse_is(p, TOKEN_WORD) || keyword_is(p->at->text))
 			return parse_expected(p, "an address or here", NULL);
 		b.word = parse_next(p)->text;
 	}
@@ -259,10 +259,13 @@ static const struct {
 
 static bool unknown_option(struct parser *p)
 {
-	const char *near =
-		parse_is(p, TOKEN_WORD) ? names_nearest(NAMES_OPTIONS, p->at->text) : NULL;
+	const char *words[ARRAY_SIZE(options)], *near = NULL;
 	char hint[80];
 
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		words[i] = options[i].word;
+	if (parse_is(p, TOKEN_WORD))
+		near = diag_nearest(p->at->text, words, ARRAY_SIZE(words));
 	if (near)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", near);
 	return parse_expected(p, "an option of a service or '}'", near ? hint : NULL);

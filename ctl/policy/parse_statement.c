@@ -239,35 +239,20 @@ static bool parse_version(struct parser *p)
 	return parse_fail(p, p->at->at, NULL, "'version' must be the first statement of a file");
 }
 
+#define STATEMENT(name) {#name, parse_##name},
+
 static const struct {
 	const char *word;
 	statement_fn *parse;
 } statements[] = {
-	{"interface", parse_interface},
-	{"define", parse_define},
-	{"set", parse_set},
-	{"service", parse_service},
-	{"default", parse_default},
-	{"malformed", parse_malformed},
-	{"essentials", parse_essentials},
-	{"fragments", parse_fragments},
-	{"seed", parse_seed},
-	{"include", parse_include},
-	{"expect", parse_expect},
-	{"version", parse_version},
-	{"always", parse_rule},
-	{"pass", parse_rule},
-	{"drop", parse_rule},
-	{"reject", parse_rule},
-	{"count", parse_rule},
-	{"redirect", parse_rule},
+	STATEMENTS(STATEMENT){"always", parse_rule},
 };
 
 static bool unknown_statement(struct parser *p)
 {
 	bool word = parse_is(p, TOKEN_WORD);
 	const char *write = word ? names_foreign(p->at->text, false) : NULL;
-	const char *near = word && !write ? names_nearest(NAMES_STATEMENTS, p->at->text) : NULL;
+	const char *near = word && !write ? keyword_nearest_statement(p->at->text) : NULL;
 	char hint[80];
 
 	if (near)
@@ -277,7 +262,11 @@ static bool unknown_statement(struct parser *p)
 
 bool parse_statement(struct parser *p)
 {
-	if (parse_is(p, TOKEN_STRING))
+	bool action = false;
+
+	for (size_t i = 0; i < choice_actions.n; i++)
+		action = action || parse_is_word(p, choice_word(&choice_actions, i));
+	if (action || parse_is(p, TOKEN_STRING))
 		return parse_rule(p);
 	for (size_t i = 0; i < ARRAY_SIZE(statements); i++)
 		if (parse_is_word(p, statements[i].word))

@@ -56,7 +56,7 @@ bool parse_starts_statement(const struct token *t)
 {
 	if (!t->first || t->kind == TOKEN_STRING)
 		return t->first;
-	return t->kind == TOKEN_WORD && names_has(NAMES_STATEMENTS, t->text);
+	return t->kind == TOKEN_WORD && keyword_is_statement(t->text);
 }
 
 static void describe(const struct token *t, char *buf, size_t size)
@@ -127,7 +127,7 @@ bool parse_name(struct parser *p, const char *what, const struct token **ret)
 
 	if (!parse_is(p, TOKEN_WORD))
 		return parse_expected(p, what, NULL);
-	if (names_is_keyword(p->at->text))
+	if (keyword_is(p->at->text))
 		return parse_fail(p, p->at->at, NULL, "'%s' is a keyword and cannot be a name",
 				  p->at->text);
 	if (!lex_is_name(p->at->text))
@@ -141,7 +141,7 @@ static const char *ifname_problem(const char *name, bool pattern)
 {
 	size_t len = strlen(name), star = strcspn(name, "*");
 
-	if (names_is_keyword(name))
+	if (keyword_is(name))
 		return "is a keyword and cannot be a name";
 	if (len > POLICY_IFNAME)
 		return "is too long for an interface: at most 15 characters";

@@ -28,7 +28,7 @@ static bool judge(struct parser *p, int r, const char *what, const char *form, c
 // Is the next token a word that may be a value? Keywords are not.
 static bool has_value(struct parser *p, const char *what, const char *form)
 {
-	if (parse_is(p, TOKEN_WORD) && !names_is_keyword(p->at->text))
+	if (parse_is(p, TOKEN_WORD) && !keyword_is(p->at->text))
 		return true;
 	return parse_expected(p, what, form);
 }

@@ -11,6 +11,7 @@
 #include "common/limits-policy.h"
 #include "ctl/policy/ast.h"
 #include "ctl/policy/domain.h"
+#include "ctl/policy/keywords.h"
 #include "ctl/policy/lex.h"
 #include "ctl/policy/source.h"
 #include "ctl/policy/words.h"

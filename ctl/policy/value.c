@@ -35,8 +35,6 @@ int value_ranges(struct value *v, const struct domain *domain, const struct ast_
 
 // ---- flags --------------------------------------------------------------------------------------
 
-static const struct domain domain_flag = {.item = "a TCP flag"};
-
 static int read_flags(struct value *v, const struct ast_list *list, uint8_t *ret)
 {
 	struct eval e = {.v = v, .domain = &domain_flag};
@@ -48,7 +46,7 @@ static int read_flags(struct value *v, const struct ast_list *list, uint8_t *ret
 		if (!names_flag(item->word, &flag))
 			*ret |= flag;
 		else if (strcmp(item->word, "none") != 0)
-			eval_unknown(&e, NAMES_FLAGS, item->word);
+			eval_unknown(&e, item->word, names_nearest(NAMES_FLAGS, item->word));
 		else if (list->items.n > 1)
 			eval_fail(&e, NULL, "'none' excludes other flags");
 	}

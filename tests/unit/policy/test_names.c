@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/policy/domain.h"
 #include "ctl/policy/host.h"
+#include "ctl/policy/keywords.h"
 #include "ctl/policy/names.h"
 #include "ctl/policy/services.h"
 
@@ -19,9 +21,9 @@ static void test_keywords(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
-		assert_true(names_is_keyword(yes[i]));
+		assert_true(keyword_is(yes[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
-		assert_false(names_is_keyword(no[i]));
+		assert_false(keyword_is(no[i]));
 }
 
 static void test_protos(void **state)
@@ -70,28 +72,37 @@ static void test_icmp(void **state)
 		assert_int_equal(names_is_neighbour_discovery((uint8_t)t), t >= 133 && t <= 136);
 }
 
+static unsigned dscp_of(const char *name)
+{
+	struct eval e = {.domain = &domain_dscp};
+	unsigned value;
+
+	domain_dscp.read(&e, name);
+	assert_int_equal(e.readings.n, 1);
+	value = e.readings.at[0].range.first;
+	assert_int_equal(e.readings.at[0].range.last, value);
+	vec_free(&e.readings);
+	return value;
+}
+
 static void test_dscp_and_ethertypes(void **state)
 {
 	uint16_t values[2];
 	char name[8];
-	uint8_t n;
 	size_t count;
 
 	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "cs%u", i);
-		assert_int_equal(names_dscp(name, &n), 0);
-		assert_int_equal(n, i * 8);
+		assert_int_equal(dscp_of(name), i * 8);
 	}
 	for (unsigned x = 1; x <= 4; x++)
 		for (unsigned y = 1; y <= 3; y++) { // RFC 2597 section 6
 			snprintf(name, sizeof(name), "af%u%u", x, y);
-			assert_int_equal(names_dscp(name, &n), 0);
-			assert_int_equal(n, 8 * x + 2 * y);
+			assert_int_equal(dscp_of(name), 8 * x + 2 * y);
 		}
-	assert_int_equal(names_dscp("af14", &n), -ENOENT);
-	assert_int_equal(names_dscp("ef", &n), 0);
-	assert_int_equal(n, 46);
+	assert_int_equal(dscp_of("ef"), 46);
+	assert_int_equal(dscp_of("7"), 7);
 	assert_int_equal(names_ethertype("mpls", values, &count), 0);
 	assert_int_equal(count, 2);
 	assert_int_equal(values[1], 0x8848);
@@ -103,8 +114,7 @@ static void test_dscp_and_ethertypes(void **state)
 static void test_nearest(void **state)
 {
 	(void)state;
-	assert_string_equal(names_nearest(NAMES_STATEMENTS, "dorp"), "drop");
-	assert_string_equal(names_nearest(NAMES_FIELDS, "form"), "from");
+	assert_string_equal(keyword_nearest_statement("dorp"), "drop");
 	assert_string_equal(names_nearest(NAMES_ICMP, "nd-redirct"), "nd-redirect");
 	assert_null(names_nearest(NAMES_PROTOS, "xyzzy"));
 	assert_true(names_has(NAMES_ICMP, "packet-too-big"));
