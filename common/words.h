@@ -25,13 +25,19 @@
 	X(TREAT_DROP, "drop")     \
 	X(TREAT_PASS, "pass")
 
-/* How a service reaches its backends. */
-#define WORDS_OF_MODES(X)       \
-	X(SERVICE_DR, "dr")     \
-	X(SERVICE_IPIP, "ipip") \
-	X(SERVICE_GUE, "gue")   \
-	X(SERVICE_NAT, "nat")   \
-	X(SERVICE_FULLNAT, "fullnat")
+/* How a service reaches its backends, X(symbol, word, what the mode does). */
+#define MODE_TUNNEL (1u << 0) /* puts the packet into an IP packet */
+#define MODE_UDP    (1u << 1) /* and into a UDP datagram */
+#define MODE_PORT   (1u << 2) /* can change the port */
+#define MODE_SOURCE (1u << 3) /* has a source address of its own */
+#define MODE_LATER  (1u << 4) /* nothing yet: the datapath does not support it */
+
+#define WORDS_OF_MODES(X)                                           \
+	X(SERVICE_DR, "dr", 0)                                      \
+	X(SERVICE_IPIP, "ipip", MODE_TUNNEL | MODE_SOURCE)          \
+	X(SERVICE_GUE, "gue", MODE_TUNNEL | MODE_UDP | MODE_SOURCE) \
+	X(SERVICE_NAT, "nat", MODE_PORT | MODE_LATER)               \
+	X(SERVICE_FULLNAT, "fullnat", MODE_PORT | MODE_SOURCE | MODE_LATER)
 
 /* Which part of a packet selects the slot. */
 #define WORDS_OF_HASHES(X)             \
@@ -73,7 +79,7 @@
 	X(VIA_FRAGMENTS, "fragments")         \
 	X(VIA_MALFORMED, "malformed")
 
-#define WORDS_SYMBOL(symbol, ...)        symbol,
+#define WORDS_SYMBOL(symbol, ...)          symbol,
 #define WORDS_WORD(symbol, word, ...)      [symbol] = word,
 #define WORDS_WORD_ONLY(symbol, word, ...) word,
 
@@ -87,3 +93,16 @@ enum check_kind { WORDS_OF_CHECKS(WORDS_SYMBOL) };
 enum attach_mode { WORDS_OF_ATTACH(WORDS_SYMBOL) };
 enum expect_verdict { WORDS_OF_EXPECTS(WORDS_SYMBOL) };
 enum expect_via { WORDS_OF_VIAS(WORDS_SYMBOL) };
+
+#define WORDS_DOES(symbol, word, does) \
+	case symbol:                   \
+		return does;
+
+/* MODE_*: what the mode does. */
+static inline __attribute__((always_inline)) unsigned int service_mode_does(enum service_mode mode)
+{
+	switch (mode) {
+		WORDS_OF_MODES(WORDS_DOES)
+	}
+	return 0;
+}

@@ -67,7 +67,7 @@ static void add_egresses(const struct pool *f, struct egresses *ret)
 		for (uint32_t m = 0; m < s->n_members; m++)
 			add_egress(
 				lb_maps_backend(f->live, f->state->members[s->first_member + m].id),
-				s->mode == SERVICE_IPIP || s->mode == SERVICE_GUE, ret);
+				service_mode_does(s->mode) & MODE_TUNNEL, ret);
 	}
 }
 

@@ -101,9 +101,11 @@ static bool usable(const struct nexthops_source *source, const struct nexthop *h
 
 static uint32_t outer_bytes(uint8_t mode, uint8_t family)
 {
-	if (mode != SERVICE_IPIP && mode != SERVICE_GUE)
+	unsigned does = service_mode_does(mode);
+
+	if (!(does & MODE_TUNNEL))
 		return 0;
-	return (family == 4 ? IP4_BYTES : IP6_BYTES) + (mode == SERVICE_GUE ? UDP_BYTES : 0);
+	return (family == 4 ? IP4_BYTES : IP6_BYTES) + (does & MODE_UDP ? UDP_BYTES : 0);
 }
 
 // Packets of the usual size, in their tunnel: if they do not fit, each sender has to be told.

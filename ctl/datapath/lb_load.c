@@ -296,7 +296,7 @@ static int fill_egress(const struct generation *g, const struct lb_load *b, stru
 
 static bool is_tunnel(const struct lb_service *s)
 {
-	return s->mode == SERVICE_IPIP || s->mode == SERVICE_GUE;
+	return service_mode_does(s->mode) & MODE_TUNNEL;
 }
 
 // Puts the backend in front of the chain of its address.

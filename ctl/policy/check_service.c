@@ -3,6 +3,7 @@
 #include "common/limits-service.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/checker.h"
+#include "ctl/policy/words.h"
 
 struct service_check {
 	struct checker *c;
@@ -21,6 +22,16 @@ static bool has(const struct service_check *k, enum ast_option option)
 	return k->ast->option_at[option].file;
 }
 
+// "mode dr (same link), ipip or gue (through routers)"
+static const char *mode_hint(struct service_check *k)
+{
+	choice_text same_link, routers;
+
+	return arena_printf(&k->c->ast->strings, "mode %s (same link), %s (through routers)",
+			    choice_modes_that(0, MODE_TUNNEL | MODE_LATER, same_link),
+			    choice_modes_that(MODE_TUNNEL, MODE_LATER, routers));
+}
+
 static void check_needed(struct service_check *k)
 {
 	static const struct {
@@ -29,12 +40,13 @@ static void check_needed(struct service_check *k)
 	} needed[] = {
 		{AST_VIP, "no vip", "vip ADDRESS"},
 		{AST_SERVICE_PORT, "no port", "port 80, port 1000-1999, port any"},
-		{AST_MODE, "no mode", "mode dr (same link), ipip or gue (through routers)"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		if (!has(k, needed[i].option))
 			fail(k, k->ast->at, needed[i].hint, needed[i].what);
+	if (!has(k, AST_MODE))
+		fail(k, k->ast->at, mode_hint(k), "no mode");
 	if (!k->ast->backends.n)
 		fail(k, k->ast->at, "backend ADDRESS", "no backend");
 }
@@ -42,6 +54,8 @@ static void check_needed(struct service_check *k)
 static void check_options(struct service_check *k)
 {
 	const struct ast_service *a = k->ast;
+	unsigned does = service_mode_does(a->mode);
+	choice_text modes;
 
 	if (a->idle_ms > SERVICE_IDLE_MAX_MS)
 		fail(k, a->option_at[AST_IDLE], NULL, "'idle' must be at most 8h");
@@ -49,12 +63,15 @@ static void check_options(struct service_check *k)
 		k->ok = false;
 	if (a->source.given && !check_addresses(k->c, &a->source, SIDE_SOURCE))
 		k->ok = false;
-	if (a->source.given && (a->mode == SERVICE_DR || a->mode == SERVICE_NAT) &&
-	    has(k, AST_MODE))
-		fail(k, a->option_at[AST_SOURCE], NULL, "'source' needs mode ipip, gue or fullnat");
+	if (a->source.given && !(does & MODE_SOURCE) && has(k, AST_MODE))
+		fail(k, a->option_at[AST_SOURCE], NULL,
+		     arena_printf(&k->c->ast->strings, "'source' needs mode %s",
+				  choice_modes_that(MODE_SOURCE, 0, modes)));
 	vec_each (&a->backends, backend) {
-		if (backend->has_port && has(k, AST_MODE) && a->mode < SERVICE_NAT)
-			fail(k, backend->at, "nat and fullnat can change the port",
+		if (backend->has_port && has(k, AST_MODE) && !(does & MODE_PORT))
+			fail(k, backend->at,
+			     arena_printf(&k->c->ast->strings, "mode %s can change the port",
+					  choice_modes_that(MODE_PORT, 0, modes)),
 			     "in this mode backends receive the packet's own port");
 	}
 }

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 // Statements that begin with a word of their own; parse_NAME parses them. Rules begin with "always" or an action.
-#define STATEMENTS(X)                                                                              \
-	X(interface)                                                                               \
-	X(define)                                                                                  \
-	X(set)                                                                                     \
-	X(service) X(default) X(malformed) X(essentials) X(fragments) X(seed) X(include) X(expect) \
-		X(version)
+#define STATEMENTS(X) \
+	X(interface)  \
+	X(define)     \
+	X(set)        \
+	X(service)    \
+	X(default) X(malformed) X(essentials) X(fragments) X(seed) X(include) X(expect) X(version)
 
 bool keyword_is(const char *word);
 

@@ -16,3 +16,7 @@ extern const struct choice choice_actions, choice_pers, choice_treatments, choic
 
 // The word, never NULL.
 const char *choice_word(const struct choice *c, size_t number);
+
+// "dr, ipip or gue": the modes that do all of `does` and nothing of `not` (MODE_*).
+typedef char choice_text[64];
+const char *choice_modes_that(unsigned does, unsigned not, choice_text buf);

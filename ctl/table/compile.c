@@ -50,10 +50,12 @@ static int space_family(int space)
 static int check_limits(const struct resolved *r, struct diag *d)
 {
 	size_t before = diag_errors(d);
+	choice_text modes;
+	CLEANUP_FREE char *hint = mem_printf("mode %s", choice_modes_that(0, MODE_LATER, modes));
 
 	for (size_t i = 0; i < r->n_services; i++)
-		if (r->services[i].mode >= SERVICE_NAT)
-			diag_error(d, r->services[i].at, "mode dr, ipip or gue",
+		if (service_mode_does(r->services[i].mode) & MODE_LATER)
+			diag_error(d, r->services[i].at, hint,
 				   "service '%s': mode %s is not supported yet",
 				   r->services[i].name,
 				   choice_word(&choice_modes, r->services[i].mode));

@@ -5,6 +5,7 @@
 #include "ctl/base/addr.h"
 #include "ctl/policy/words.h"
 #include "ctl/table/image.h"
+#include "ctl/table/rules.h"
 #include "ctl/table/walk.h"
 
 static const char *const field_name[POLICY_FIELDS] = {
@@ -56,37 +57,6 @@ static void dump_config(const struct image *i, FILE *f)
 
 // ---- rules --------------------------------------------------------------------------------------
 
-static void dump_conditions(const struct policy_rule *r, FILE *f)
-{
-	if (r->flags & RULE_FROM_SET)
-		fprintf(f, " from-set %u", r->from_set);
-	if (r->flags & RULE_TO_SET)
-		fprintf(f, " to-set %u", r->to_set);
-	if (r->flags & RULE_LENGTH)
-		fprintf(f, " %slength %u-%u", r->flags & RULE_FRAME ? "frame-" : "",
-			r->length_first, r->length_last);
-	if (r->flags & RULE_TTL)
-		fprintf(f, " ttl %u-%u", r->ttl_first, r->ttl_last);
-	if (r->flags & RULE_DSCP)
-		fprintf(f, " dscp 0x%llx", (unsigned long long)r->dscp);
-	if (r->flags & RULE_ESTABLISHED)
-		fputs(" established", f);
-	if (r->flags & RULE_PROBABILITY)
-		fprintf(f, " probability %u", r->probability);
-}
-
-static void dump_limit(const struct policy_rule *r, FILE *f)
-{
-	fprintf(f, " %s %s cost %llu>>%u tolerance %llu per %s",
-		r->flags & RULE_UNDER ? "under" : "over", r->flags & RULE_BITS ? "bits" : "packets",
-		(unsigned long long)r->cost_mult, r->cost_shift, (unsigned long long)r->tolerance,
-		choice_word(&choice_pers, r->per));
-	if (r->per == PER_RULE)
-		fprintf(f, " meter %u", r->meter);
-	else
-		fprintf(f, " mask %u/%u lines %u+%u", r->mask4, r->mask6, r->meter, r->meter_lines);
-}
-
 static void dump_rule(const struct image *i, size_t n, FILE *f)
 {
 	const struct policy_rule *r = &i->rules[n];
@@ -96,9 +66,7 @@ static void dump_rule(const struct image *i, size_t n, FILE *f)
 		choice_word(&choice_actions, r->action));
 	if (r->action == ACTION_REDIRECT)
 		fprintf(f, " %u (%s)", r->redirect, about->redirect);
-	dump_conditions(r, f);
-	if (r->flags & RULE_LIMIT)
-		dump_limit(r, f);
+	rules_dump_conditions(r, f);
 	if (r->flags & RULE_LOG)
 		fprintf(f, " log %u every %u snap %u", r->log, r->log_interval, r->log_snap);
 	if (r->flags & RULE_ADD)

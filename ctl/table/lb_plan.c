@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Plans the services of a policy around those that run: their settings and their slots.
-#include "ctl/table/lb_plan.h"
+#include "ctl/table/lb_plan_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

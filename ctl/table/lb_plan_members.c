@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Plans the members of a service: which are the same as before, what is kept of them, their numbers.
-#include "ctl/table/lb_plan.h"
+#include "ctl/table/lb_plan_parts.h"
 
 #include <string.h>
 
@@ -63,7 +63,7 @@ static struct lb_member member_of(const struct resolved_backend *from, uint8_t m
 		.weight = from->weight,
 	};
 
-	if (mode == SERVICE_NAT || mode == SERVICE_FULLNAT)
+	if (service_mode_does(mode) & MODE_PORT)
 		m.port = from->port;
 	if (from->here)
 		return m;

@@ -4,7 +4,7 @@
 
 #include "ctl/base/num.h"
 #include "ctl/policy/words.h"
-#include "ctl/table/lb_plan.h"
+#include "ctl/table/lb_plan_parts.h"
 
 static bool same_key(const struct lb_service *a, const struct lb_service *b)
 {

@@ -13,17 +13,7 @@
 
 #include "common/service.h"
 #include "ctl/base/addr.h"
-
-#define RING_VERSION 1 // of hash and fill; the digit in the messages "ring1", "seed1" and "mark1"
-
-struct ring_backend {
-	struct addr addr;
-	uint16_t port;   // host order; 0: that of the packet
-	uint16_t id;     // the number in slots: 1 … SERVICE_BACKENDS - 1
-	uint32_t weight; // at most POLICY_WEIGHT_MAX; 0: drained
-	uint8_t state;   // enum backend_state
-	bool backup;
-};
+#include "ctl/table/ring_order.h"
 
 // The key of `seed STRING`. Without a seed the key is 16 random bytes.
 struct hash_key ring_key(const char *seed, size_t len);

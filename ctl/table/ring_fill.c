@@ -6,6 +6,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
+#include "ctl/table/ring.h"
 #include "ctl/table/ring_order.h"
 
 // A backend with weight, in the order of the array.

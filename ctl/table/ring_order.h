@@ -2,7 +2,23 @@
 // The order of the backends of a ring: that of a keyed hash of address and port.
 #pragma once
 
-#include "ctl/table/ring.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/service.h"
+#include "ctl/base/addr.h"
+
+#define RING_VERSION 1 // of hash and fill; the digit in the messages "ring1", "seed1" and "mark1"
+
+struct ring_backend {
+	struct addr addr;
+	uint16_t port;   // host order; 0: that of the packet
+	uint16_t id;     // the number in slots: 1 … SERVICE_BACKENDS - 1
+	uint32_t weight; // at most POLICY_WEIGHT_MAX; 0: drained
+	uint8_t state;   // enum backend_state
+	bool backup;
+};
 
 struct ring_entry {
 	uint64_t hash; // says the place in the order and the permutation

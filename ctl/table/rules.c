@@ -7,6 +7,7 @@
 
 #include "common/limits.h"
 #include "ctl/base/num.h"
+#include "ctl/policy/words.h"
 #include "ctl/table/rates.h"
 
 #define IP_LENGTH_MAX 65535
@@ -60,6 +61,39 @@ static void fill_conditions(const struct resolved_rule *from, struct policy_rule
 		to->flags |= RULE_TO_SET;
 		to->to_set = (uint8_t)from->to.index;
 	}
+}
+
+static void dump_limit(const struct policy_rule *r, FILE *f)
+{
+	fprintf(f, " %s %s cost %llu>>%u tolerance %llu per %s",
+		r->flags & RULE_UNDER ? "under" : "over", r->flags & RULE_BITS ? "bits" : "packets",
+		(unsigned long long)r->cost_mult, r->cost_shift, (unsigned long long)r->tolerance,
+		choice_word(&choice_pers, r->per));
+	if (r->per == PER_RULE)
+		fprintf(f, " meter %u", r->meter);
+	else
+		fprintf(f, " mask %u/%u lines %u+%u", r->mask4, r->mask6, r->meter, r->meter_lines);
+}
+
+void rules_dump_conditions(const struct policy_rule *r, FILE *f)
+{
+	if (r->flags & RULE_FROM_SET)
+		fprintf(f, " from-set %u", r->from_set);
+	if (r->flags & RULE_TO_SET)
+		fprintf(f, " to-set %u", r->to_set);
+	if (r->flags & RULE_LENGTH)
+		fprintf(f, " %slength %u-%u", r->flags & RULE_FRAME ? "frame-" : "",
+			r->length_first, r->length_last);
+	if (r->flags & RULE_TTL)
+		fprintf(f, " ttl %u-%u", r->ttl_first, r->ttl_last);
+	if (r->flags & RULE_DSCP)
+		fprintf(f, " dscp 0x%llx", (unsigned long long)r->dscp);
+	if (r->flags & RULE_ESTABLISHED)
+		fputs(" established", f);
+	if (r->flags & RULE_PROBABILITY)
+		fprintf(f, " probability %u", r->probability);
+	if (r->flags & RULE_LIMIT)
+		dump_limit(r, f);
 }
 
 static int limit_refuse(struct rules_builder *b, const struct resolved_rule *from, uint64_t max)

@@ -2,7 +2,10 @@
 // The table of rules: conditions, action and modifiers of each.
 #pragma once
 
-#include "ctl/table/compile.h"
+#include "ctl/base/diag.h"
+#include "ctl/policy/resolved.h"
+#include "ctl/table/compile_options.h"
+#include "ctl/table/image.h"
 
 // "edge.weir:12"; the caller frees it.
 char *rules_place(const struct resolved *r, struct place place);
@@ -11,3 +14,6 @@ char *rules_place(const struct resolved *r, struct place place);
 // 0, or -EINVAL with errors queued.
 int rules_build(const struct resolved *r, const struct compile_options *options, struct diag *d,
 		struct image *i);
+
+// Prints the conditions of a rule of the table.
+void rules_dump_conditions(const struct policy_rule *rule, FILE *f);

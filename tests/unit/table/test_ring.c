@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "common/limits-policy.h"
-#include "ctl/table/ring_order.h"
 
 static const uint32_t sizes[] = {4093, 8191, 16381, 32749, 65521, 65537, 131071};
 static const size_t counts[] = {2, 3, 4, 5, 7, 10, 30, 100, 300, 1000};

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What resolve needs from outside: files, answers for host names, own addresses.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/base/err.h"
+#include "ctl/policy/source.h"
+
+struct policy_answer {      // to one name
+	struct addr *addrs; // allocated by the callback, freed by resolve
+	size_t n;
+	uint32_t ttl_s;
+	int error;     // 0, or -errno: no address at all
+	char why[512]; // then: the sentence that says why, "'x.com': no such name (NXDOMAIN)"
+	bool stale;    // the last good answer, since there is no new one; `why` has the reason
+	bool v4_missing, v6_missing; // the name has no address of that family
+	bool v4_failed, v6_failed;   // unknown: the query for that family failed
+};
+
+enum policy_addresses { POLICY_SELF, POLICY_GATEWAY, POLICY_RESOLVER, POLICY_ADDRESSES };
+
+// What resolve needs from outside. Callbacks may be NULL where noted.
+struct policy_env {
+	void *ctx;
+	const struct source_reader *files; // NULL: the file system
+	const char *services;              // NULL: /etc/services
+	// All names of the policy at once (n > 0, each once, in normal form), under one deadline. 0, or
+	// -errno with err set when nothing could be asked.
+	int (*resolve)(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
+		       struct err *err);
+	// Addresses of this host, its gateways, its resolvers: for `self`, and those that a name must not resolve to.
+	// Allocates *ret. NULL: no addresses.
+	int (*addresses)(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
+			 struct err *err);
+	// The last good content of a list file that is now refused; -ENOENT: none. NULL: never.
+	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
+	bool names_may_fail; // a name without any answer is a warning, not an error
+};

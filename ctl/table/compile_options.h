@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What compile is told besides the policy.
+#pragma once
+
+#include <stdint.h>
+
+struct compile_options {
+	uint64_t
+		seed; // of the host lines; fresh at each compile, so that a line cannot be attacked
+	uint32_t hz;  // jiffies a second
+	uint64_t rows_max; // bytes of rows before compile refuses; 0: 128 MB
+};
