@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cases for policies with services: frames as clients send them, and the frames that have to leave, which
-are scapy's own. The format is described in balance.c."""
+"""Cases for policies with services: frames as clients send them, and the expected output frames, which
+scapy builds. The format is described in balance.c."""
 import struct
 
 from scapy.layers.inet import (ICMP, IP, TCP, UDP, IPOption_LSRR, IPOption_NOP, IPOption_RR, IPOption_SSRR)
@@ -64,7 +64,7 @@ def count(service, address, **by):
 
 
 def length_of(packet):
-    """Of IP, as its header says."""
+    """Length of IP, as in its header."""
     raw = bytes(packet)
     return struct.unpack("!H", raw[2:4])[0] if raw[0] >> 4 == 4 else 40 + struct.unpack("!H", raw[4:6])[0]
 
@@ -88,8 +88,8 @@ def case(name, given, verdict, reason, length, *, out=None, service=None, addres
 
 def sent(name, service, packet, flow, *, after=None, tags=(), padding=b"", cut=False, settings=(),
          **events):
-    """It goes to the backend of its flow; `after`: as it is there, when that is not only a hop less; `cut`:
-    without the bytes after it in its frame."""
+    """Is sent to the backend of its flow; `after`: the inner packet there, if more changes than the TTL; `cut`:
+    without the bytes after the packet in its frame."""
     address = service.backend(flow)
     hop = service.backends[address][0]
     after = one_hop(packet) if after is None else after
@@ -109,7 +109,7 @@ def dropped(name, packet, reason, service=None, tags=(), settings=()):
 
 
 def turned(name, packet, answer, reason, tags=(), padding=b"", settings=()):
-    """Goes back as `answer` to whom it came from."""
+    """Is answered to the sender with `answer`."""
     head = {"src": CAME["dst"], "dst": CAME["src"]}
     case(name, link(CAME, tags, bytes(packet), padding), "tx", reason, length_of(packet),
          out=link(head, tags, bytes(answer), padding if reason == "service-echo" else b""),
@@ -147,12 +147,12 @@ def counting(size):
 
 
 def built(packet):
-    """With every field as scapy fills it."""
+    """With all fields that scapy computes."""
     return packet.__class__(bytes(packet))
 
 
 def ext(service, kinds, proto, payload, **fields):
-    """IPv6 with extension headers; scapy is told the number of each, so that the last is right too."""
+    """IPv6 with extension headers; scapy gets the number of each, so that the last is right too."""
     numbers = {IPv6ExtHdrHopByHop: 0, IPv6ExtHdrRouting: 43, IPv6ExtHdrFragment: 44,
                IPv6ExtHdrDestOpt: 60}
     packet = ip(service, 6, nh=numbers[type(kinds[0])], **fields)
@@ -192,7 +192,7 @@ def payloads(family, few):
 
 
 def zero_checksum(packet):
-    """TCP whose checksum is 0, which is one as any other."""
+    """TCP with the checksum 0, which is valid."""
     whole = built(packet / tcp("PA", bytes(2)))
     return tcp("PA", struct.pack("!H", whole[TCP].chksum))
 
@@ -212,7 +212,7 @@ def mode_services():
 
 
 def mode_cases(service):
-    """All of it where frames go back untagged; on the other ways out what the way could change."""
+    """All cases where frames return untagged; for other egresses those that could differ."""
     for family in 4, 6:
         about = f"{service.name}: {family}"
         ZERO[family] = zero_checksum(ip(service, family))
@@ -310,7 +310,7 @@ def fragment_first_cases(service):
 # Checksums
 
 def partial_of(packet, field):
-    """The same with nothing but the pseudo-header in its checksum."""
+    """The same with the sum of the pseudo-header alone as its checksum."""
     whole = built(packet)
     length = len(bytes(whole[field]))
     proto = TCP_PROTO if field is TCP else UDP_PROTO
@@ -320,8 +320,8 @@ def partial_of(packet, field):
 
 
 def looking_partial(packet, field, at):
-    """A whole packet whose checksum is by chance the sum of its pseudo-header: two zero bytes of its
-    payload, at an even place, are what makes it so."""
+    """A complete packet whose checksum happens to be the sum of its pseudo-header: two zero bytes of its
+    payload, at an even offset, are chosen for that."""
     whole = built(packet)
     proto = TCP_PROTO if field is TCP else UDP_PROTO
     pseudo = pseudo_sum(packet.src, packet.dst, proto, len(bytes(whole[field])))
@@ -350,7 +350,7 @@ def whole_cases(about, service, family):
 
 
 def generic_case(name, service, packet, field, flow):
-    """The kernel completes it on the way out. A checksum outside is that of the packet which is whole."""
+    """The partial checksum is completed on output. The outer checksum is that of the completed packet."""
     hop, given = service.backends[service.backend(flow)][0], partial_of(packet, field)
     wrapped = built(service.wrapped(service.backend(flow), one_hop(packet), service.flow_hash(flow)))
     raw = bytearray(bytes(wrapped))
@@ -366,7 +366,7 @@ def tcp_data(payload):
 
 
 def partial_cases(service):
-    """What is not taken for partial, or is in places that are out of the way."""
+    """Checksums that are not partial, or in unusual places."""
     for family in 4, 6:
         about = f"{service.name}: {family}"
         syn = ip(service, family) / tcp("S")
@@ -399,7 +399,7 @@ def surplus_cases(service):
         for extra in b"surplus!", b"odd":
             packet = built(ip(service, family, **PROTO_UDP[family]) / Raw(datagram + extra))
             sent(f"{service.name}: {family} {len(extra)} bytes after UDP", service, packet, flow)
-        # The checksum looks partial for the length of IP, but the datagram is shorter and whole.
+        # The checksum looks partial for the length of IP, but the datagram is shorter and complete.
         size = 8 + 32 + 8
         packet = ip(service, family) / udp(bytes(32))
         pseudo = pseudo_sum(packet.src, packet.dst, UDP_PROTO, size)
@@ -437,7 +437,7 @@ def error(family, kind="unreachable", **fields):
 
 
 def answer_of(service, family, payload, **fields):
-    """What the backend sent to the client, and some router has thrown away."""
+    """A packet of the backend to the client that a router has dropped."""
     fields = {"src": service.vip(family), "dst": CLIENT[family], **fields}
     return bytes(ip(service, family, **fields) / payload)
 
@@ -462,7 +462,7 @@ def quote_cases(about, service, family):
 
 
 def quote_more_cases(service):
-    """Quotes that are followed though they are strange, and those that are not."""
+    """Unusual quotes that are followed, and those that are not."""
     payload = TCP(sport=80, dport=SPORT, flags="PA") / Raw(counting(40))
     for n in 4, 40:
         quote = answer_of(service, 4, payload, options=[IPOption_NOP()] * n)
@@ -514,7 +514,7 @@ def quote_not_cases(service, family, header, quote):
 
 
 def echo(service, family, request, **fields):
-    """Request and answer in scapy's words."""
+    """Request and answer, built by scapy."""
     packet = ip(service, family, **fields)
     back = ip(service, family, **fields)
     back.src, back.dst = packet.dst, packet.src
@@ -539,7 +539,7 @@ def echo_cases(service):
         for name, request in requests.items():
             turned(f"{family} echo, {name}", *echo(service, family, request), "service-echo")
         if family == 4:
-            # The sum of this one is all ones and not 0; an answer with 0xffff is as right as one with 0.
+            # The sum of this one is all ones and not 0; an answer with 0xffff is as valid as one with 0.
             ask, back = echo(service, 4, ({"id": 0, "seq": 0}, b"\xff\xff"))
             back[ICMP].chksum = 0xffff
             turned("4 echo, sum of all ones", ask, back, "service-echo")
@@ -583,7 +583,7 @@ def echo_not_cases(service, family, request):
 # Size
 
 def error_answer(packet, icmp, icmp6):
-    """Of the VIP, to the sender, quoting the packet."""
+    """From the VIP, to the sender, with a quote of the packet."""
     raw = bytes(packet)
     if packet.version == 4:
         header = (raw[0] & 15) * 4
@@ -681,7 +681,7 @@ def martian_cases(service, other):
 
 
 def routed_echo_cases(service):
-    """An echo request that is still on its way is not answered."""
+    """An echo request in transit is not answered."""
     for kinds, on_the_way in (([IPv6ExtHdrRouting(segleft=1, addresses=["2001:db8::99"])], True),
                               ([IPv6ExtHdrRouting(segleft=255, addresses=["2001:db8::99"])], True),
                               ([IPv6ExtHdrDestOpt(), IPv6ExtHdrRouting(type=4, segleft=2)], True),
@@ -711,7 +711,7 @@ def routed_echo_cases(service):
 
 
 def size_fragment_cases(service, over):
-    """A first fragment is answered, whatever says its flow, and a later one is not (RFC 1122)."""
+    """A first fragment is answered, whatever tells its flow, and a later one is not (RFC 1122)."""
     mtu, size = 1500 - over, (1500 - over + 16) // 8 * 8
     for family in 4, 6:
         about, later = f"{service.name}: {family} too big", Raw(counting(size))
@@ -766,7 +766,7 @@ def burst_case(service):
            settings=[("burst", 4000)])
 
 
-# Whose packet, which backend
+# Which service, which backend
 
 def ring_cases(pool, by_source, mixed):
     for n in range(60):
@@ -785,7 +785,7 @@ def ring_cases(pool, by_source, mixed):
 
 
 def fragment_cases(by_source, by_tuple):
-    """All fragments of `hash source` go where the first one goes."""
+    """All fragments of `hash source` are sent to the backend of the first one."""
     for n in range(12):
         client = {4: f"192.0.2.{100 + n}", 6: f"2001:db8:c::1:{n}"}
         for family in 4, 6:
@@ -1022,7 +1022,7 @@ def reset_of(syn):
 
 
 def rule_policies():
-    """A service is asked last: what drops a packet before wins."""
+    """Services come last: an earlier drop wins."""
     web = Service("web", vips(1), {"10.7.0.1": hop(1)}, "ipip")
     flow4, flow6 = flow_of(web, 4, TCP_PROTO), flow_of(web, 6, TCP_PROTO)
     load(["drop from 192.0.2.66", "drop to web port 80 flags fin",
@@ -1059,7 +1059,7 @@ def rule_policies():
 
 
 def budget_cases():
-    """A flood spends the budget of one kind of answer to one receiver, and no other's."""
+    """A flood exhausts the limit of one kind of answer to one receiver, and no other limit."""
     narrow = Service("narrow", vips(1), {"10.7.0.2": hop(1, mtu=1500)}, "ipip")
     load(["reject from 192.0.2.64/27, 2001:db8:d::/64 proto tcp"], [narrow])
     def flood(packet):
@@ -1104,7 +1104,7 @@ def budget_cases():
 
 
 def station_policies():
-    """Frames to other stations are neither balanced nor answered; where none is known, all are ours."""
+    """Frames to other stations are neither balanced nor answered; if no station is known, all frames are ours."""
     web = Service("web", vips(1), {"10.7.0.1": hop(1, mtu=1500)}, "ipip")
     load(["reject from 192.0.2.67", "drop from 192.0.2.68"], [web])
     ours, other = CAME["dst"], "02:99:00:00:00:05"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the balancer has to make of a packet, in scapy's words: no checksum or length below is ours."""
+"""The expected output of the balancer, built by scapy, which computes all checksums and lengths."""
 import ipaddress
 import struct
 
@@ -33,7 +33,7 @@ def link(head, tags, packet, padding=b""):
 
 
 class Hop:
-    """The way to a backend."""
+    """The path to a backend."""
 
     def __init__(self, device="in", vlan=0, mtu=9000, no_xmit=0, number=1):
         self.device, self.vlan, self.mtu, self.no_xmit = device, vlan, mtu, no_xmit
@@ -43,7 +43,7 @@ class Hop:
         return "tx" if self.device == "in" else "redirect"
 
     def frame(self, packet, padding=b""):
-        """As scapy lays it: the tag of the egress and nothing of the ingress."""
+        """As scapy builds it: the tag of the egress, nothing of the ingress."""
         built = Ether(src=self.own, dst=self.mac)
         if self.vlan:
             built = built / Dot1Q(vlan=self.vlan)
@@ -97,7 +97,7 @@ class Service:
         return self.slots[flowhash.slot_of(self.flow_hash(flow), RING)]
 
     def source(self, family, hashed):
-        """Of the outer header: what the prefix leaves open is the upper half of the hash."""
+        """Of the outer header: the host bits are the upper half of the hash."""
         net = ipaddress.ip_network(self.sources[family])
         host = (hashed >> 32) & (int(net.hostmask) & 0xffffffff)
         return str(net.network_address + host)
@@ -124,7 +124,7 @@ class Service:
 
 
 def one_hop(packet):
-    """TTL or hop limit one less, and the checksum that scapy writes for it."""
+    """TTL or hop limit decremented, with the checksum that scapy computes."""
     after = packet.copy()
     if after.version == 4:
         after.ttl -= 1
@@ -135,7 +135,7 @@ def one_hop(packet):
 
 
 def pseudo_sum(src, dst, proto, length):
-    """RFC 9293 section 3.1, RFC 8200 section 8.1: what a sender leaves to its device."""
+    """RFC 9293 section 3.1, RFC 8200 section 8.1: the partial checksum that a sender leaves to its device."""
     ends = ipaddress.ip_address(src).packed + ipaddress.ip_address(dst).packed
     tail = struct.pack("!BBH", 0, proto, length) if len(ends) == 8 else struct.pack("!IHBB", length, 0,
                                                                                 0, proto)

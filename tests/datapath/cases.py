@@ -3,7 +3,7 @@
 """Writes the cases that tests/datapath/run sends through the datapath; the format is described in run.c.
 
 Where a case names the reason it wants, that is the tester's word and the model has to agree; the rest,
-truncations and random frames, is the model's word alone."""
+truncations and random frames, is what the model expects."""
 import ipaddress
 import logging
 import random
@@ -63,8 +63,8 @@ class Case:
 
 
 def add(name, frame, want=None, alone=False, **settings):
-    """One case, and unless it is to stay alone the same with its source blocked, and, if it is malformed,
-    with its source allowed."""
+    """One case; unless `alone`, also with its source blocked and, if it is malformed, with its source
+    allowed."""
     case = Case(name, frame, **settings)
     if want is not None and case.reason != want:
         sys.exit(f"cases.py: '{name}': the model says '{case.reason}', the case '{want}'")
@@ -106,7 +106,7 @@ def tcp(payload=b"", **fields):
 
 
 def put(frame, at, *values):
-    """The frame with these bytes at this place."""
+    """The frame with these bytes at this offset."""
     return frame[:at] + bytes(values) + frame[at + len(values):]
 
 
@@ -120,7 +120,7 @@ def tagged(frame, *tags):
 
 
 def raw4(payload, proto=17, fragment=0, total=None, ihl=5, version=4, options=b""):
-    """An IPv4 packet with fields as they are given, whether right or wrong."""
+    """An IPv4 packet with fields as given, valid or not."""
     total = 20 + len(options) + len(payload) if total is None else total
     head = struct.pack("!BBHHHBBH4s4s", version << 4 | ihl, 0, total, 1, fragment, 64, proto, 0,
                        ipaddress.ip_address(SRC4).packed, ipaddress.ip_address(DST4).packed)
@@ -571,7 +571,7 @@ def overlay_cases():
 # Truncations
 
 def typical():
-    """Packets as they come, by name."""
+    """Usual packets, by name."""
     opened = TCP(sport=1000, dport=443, flags="S", options=[("MSS", 1460), ("SAckOK", b""),
                                                             ("Timestamp", (1, 0)), ("WScale", 7)])
     return {
@@ -603,8 +603,7 @@ def header_at(frame):
 
 
 def with_length(frame, cut):
-    """The first `cut` bytes, with the IP header's length as if that were all of it; None if it is not
-    there any more."""
+    """The first `cut` bytes, with that length in the IP header; None: the length itself is cut off."""
     at, ethertype = header_at(frame)
     if ethertype == model.IPV4 and cut >= at + 20:
         return put16(frame[:cut], at + 2, cut - at)
@@ -656,7 +655,7 @@ def mutate(rng, frame):
 
 
 def random_chain(rng):
-    """IPv6 with any extension headers in any order, now and then cut."""
+    """IPv6 with any extension headers in any order, sometimes truncated."""
     kinds = [rng.choice((0, 43, 44, 60, 60, 43)) for _ in range(rng.randrange(11))]
     if kinds and rng.random() < 0.5:
         kinds = [rng.choice((0, 43, 60))] + [rng.choice((43, 60)) for _ in kinds[1:]]
@@ -686,7 +685,7 @@ def random_cases():
 
 
 def lenient_cases():
-    """malformed pass: each reason once, and what is well-formed stays as it is."""
+    """malformed pass: each reason once; well-formed packets are treated as before."""
     seen = set()
     for case in list(cases):
         if case.reason not in seen and not case.linear:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cases for the decapsulating program: frames in tunnels as scapy wraps them, and the frame that has to
-come out, which is scapy's own around the inner packet. The format is described in decap.c."""
+"""Cases for the decapsulating program: frames in tunnels, built by scapy, and the expected output frame,
+which scapy builds around the inner packet. The format is described in decap.c."""
 import struct
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP
@@ -68,7 +68,7 @@ def row_of(way, outer, packet):
 
 
 def stripped(name, way, outer, packet, want=None, tags=(), padding=b"", **fields):
-    """The packet in a tunnel comes out as itself, or as `want`."""
+    """The packet in a tunnel is decapsulated unchanged, or as `want`."""
     wrapped = WAYS[way](outer, packet, **fields)
     add(name, frame(wrapped, outer, tags, padding), row_of(way, outer, packet),
         frame(packet if want is None else want, packet.version, tags, padding), len(bytes(wrapped)))
@@ -81,7 +81,7 @@ def everywhere():
                 yield f"{way} {family}in{outer}", way, outer, family
 
 
-# What is stripped
+# Decapsulated
 
 def whole_cases():
     payloads = {
@@ -103,7 +103,7 @@ def whole_cases():
 
 
 def field_cases():
-    """Nothing but the ECN field is ever changed."""
+    """Only the ECN field is ever changed."""
     for name, way, outer, family in everywhere():
         for hops in 1, 2, 255:
             packet = inner(family, **({"ttl": hops} if family == 4 else {"hlim": hops}))
@@ -121,7 +121,7 @@ def field_cases():
 
 
 def outer_cases():
-    """What the outer header may have besides."""
+    """Other fields that the outer header may have."""
     for family in 4, 6:
         packet = inner(family)
         for options in 4, 40:
@@ -174,7 +174,7 @@ def ecn_cases():
                                  inner(family, **{field[family]: dscp << 2 | becomes}), **options)
 
 
-# What is dropped
+# Dropped
 
 def in_all_ways(name, family, raw, row, outers=(4, 6)):
     """These bytes, as IP of that family, in every tunnel that can carry it."""
@@ -230,7 +230,7 @@ def slack_cases():
             frame(packet, family), len(bytes(wrapped)))
 
 
-# What is passed as it came
+# Passed unchanged
 
 def passed_cases():
     for name, way, outer, family in everywhere():
@@ -278,7 +278,7 @@ def gue_other_cases():
 
 
 def untouched_cases():
-    """Not counted: no tunnel, or malformed outside, which the stack sees too."""
+    """Not counted: not a tunnel, or a malformed outer packet, which the stack checks too."""
     for outer in 4, 6:
         for name, packet in {
                 "tcp": head(outer, 6) / TCP() / Raw(bytes(inner(4))),
@@ -312,7 +312,7 @@ def split_cases():
             len(bytes(wrapped)), 34 + size)
 
 
-# Whose tunnels, and what they bring
+# Sources of tunnels, and inner packets
 
 SOURCES = {  # and whether tunnels are taken from there
     4: {"192.0.2.0": True, "192.0.2.15": True, "192.0.2.16": False, "192.0.2.77": True, "192.0.2.76": False,

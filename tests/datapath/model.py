@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the datapath has to make of a frame: the rules of the policy language's manual and the meaning of
+"""The expected verdict of the datapath for a frame: the rules of the policy language's manual and the meaning of
 the drop reasons, written a second time. It looks at one header after the other, each in three steps: is
-its fixed part there, is what it says possible, and does what it says lie inside the packet."""
+its fixed part present, are its values possible, and do the lengths that it tells fit the packet."""
 import ipaddress
 import pathlib
 import sys
@@ -18,7 +18,7 @@ MAX_TAGS, MAX_EXTENSIONS = 4, 8
 
 
 class Malformed(Exception):
-    """Its argument is the reason's name."""
+    """Its argument is the name of the reason."""
 
 
 class Packet:
@@ -47,7 +47,7 @@ class Packet:
         return HEADERS[header].fields(self.frame[at:end])
 
     def inside(self, short):
-        """The reason for a header that the packet does not hold whole (RFC 7112)."""
+        """The reason for an incomplete header (RFC 7112)."""
         return "fragment-header" if self.fragment else short
 
 
@@ -141,7 +141,7 @@ def tcp(packet, at):
 
 def udp(packet, at):
     length = packet.fixed(at, "UDP", packet.inside("udp-truncated"))["LENGTH"]
-    # In a fragment it is the length of the whole datagram.
+    # In a fragment this is the length of the whole datagram.
     if length < HEADERS["UDP"].bytes or (not packet.fragment and at + length > packet.end):
         raise Malformed("udp-length")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cases for what routers on the way to backends say of tunnel packets: they quote, in scapy's words, the frames
+"""Cases for ICMP errors of routers about tunnel packets: they quote, built by scapy, the frames
 that the balancer sends."""
 import struct
 
@@ -24,7 +24,7 @@ def over(service, family):
 
 
 def client_mtu(service, address, family, mtu):
-    """What a client is told: no less than what it would make of it."""
+    """The MTU that a client is told: no less than it would use."""
     return max(mtu - over(service, family_of(address)), {4: 552, 6: 1280}[family])
 
 
@@ -45,7 +45,7 @@ def addresses(packet):
 
 
 def notice(quote, mtu, to=None, whole=None, **fields):
-    """From the router to whom the quoted packet came from."""
+    """From the router to the sender of the quoted packet."""
     to = to or addresses(whole or quote)[0]
     if family_of(to) == 4:
         return IP(src=NARROW[4], dst=to, **fields) / ICMP(type=3, code=4, nexthopmtu=mtu) / Raw(quote)
@@ -53,7 +53,7 @@ def notice(quote, mtu, to=None, whole=None, **fields):
 
 
 def begin(used, **known):
-    """Before a case: what routers have said of the ways (path, path_age); nothing otherwise."""
+    """Before a case: the path MTUs that routers have reported (path, path_age), else none."""
     words = "".join(f" {name.replace('_', '-')} {value}" for name, value in known.items())
     for service in used:
         for hop in service.hops():
@@ -84,8 +84,8 @@ def tell(name, used, service, address, packet, mtu, *, quote=None, learned=True,
 
 def shrugged(name, used, given, *, path=0, learned=(), refused=(), known=None, settings=(), frame=None,
              path_of=None, address):
-    """It goes up as it came. learned: services that lower the path of the address all the same; refused:
-    those that do not believe it; path_of: those that know of `path` afterwards, if not all."""
+    """It is passed unchanged. learned: services that lower the path MTU of the address nevertheless; refused:
+    those that do not accept it; path_of: those that know of `path` afterwards, if not all."""
     begin(used, **(known or {}))
     emit("case", f"path: {name}")
     for word, value in settings:
@@ -101,7 +101,7 @@ def shrugged(name, used, given, *, path=0, learned=(), refused=(), known=None, s
 
 
 def mode_cases(service, address):
-    """All that is right, of one service alone."""
+    """Valid notices, of one service alone."""
     outer = family_of(address)
     extra = over(service, outer)
     used = [service]
@@ -135,7 +135,7 @@ def mode_cases(service, address):
 
 
 def again_cases(about, service, address, packet):
-    """What is known already."""
+    """Path MTUs that are already known."""
     used, whole = [service], in_tunnel(service, address, packet)
     tell(f"{about}, said again", used, service, address, packet, LOWER, known={"path": LOWER},
          learned=False)
@@ -150,7 +150,7 @@ def again_cases(about, service, address, packet):
 
 
 def short_cases(about, service, address, whole, short):
-    """Quotes that do not tell the client, and those that tell nothing."""
+    """Quotes that do not name the client, and those that tell nothing."""
     used, outer = [service], over(service, family_of(address))
     first = outer if service.mode == "gue" else outer + 8
     for size in sorted({first, first + 4, outer + 8, outer + 20, short - 1}):
@@ -169,7 +169,7 @@ def changed(raw, at, *values):
 
 
 def forged_cases(about, service, address, whole, short):
-    """One thing is not as we send it. A short quote and a long one: the less is quoted, the less is known."""
+    """One field differs from what we send. A short quote and a long one: a shorter quote tells less."""
     used, outer, extra = [service], family_of(address), over(service, family_of(address))
     ends = {4: (12, 16), 6: (8, 24)}[outer]
     source = addresses(whole)[0]
@@ -222,7 +222,7 @@ def inner_cases(about, service, address, whole, short):
 
 
 def frame_cases(about, used, address, whole):
-    """The notice itself is not right."""
+    """The notice itself is invalid."""
     good = notice(whole, LOWER)
     raw = bytearray(bytes(good))
     raw[-1] ^= 1
@@ -252,7 +252,7 @@ def tell_length(about, used, address, whole, given):
 
 
 def lines_count(service, address):
-    """Of the case that was written last: its last line runs it."""
+    """Of the last case: its last line runs it."""
     run = lines.pop()
     for row in "-", address:
         count(service, row, **{"path-learned": 1})
@@ -260,7 +260,7 @@ def lines_count(service, address):
 
 
 def age_cases(service, address):
-    """A packet that is too long for what was said once."""
+    """A packet that is too long for a path MTU of the past."""
     extra = over(service, family_of(address))
     for family in 4, 6:
         about, packet = f"path: {service.name}: {family}", big(service, family)
@@ -285,8 +285,8 @@ def age_cases(service, address):
 
 
 def least_cases(about, service, address, family):
-    """The least that a router is believed does not cut off a client, who sends 552 bytes of IPv4 or 1280 of IPv6
-    whatever it is told."""
+    """The least path MTU that is accepted from a router does not cut off a client, which sends 552 bytes of IPv4
+    or 1280 of IPv6 whatever it is told."""
     floor = FLOOR[family_of(address)]
     room = client_mtu(service, address, family, floor)
     header = HEADER[family] + 20
@@ -301,7 +301,7 @@ def least_cases(about, service, address, family):
 
 
 def spread_cases(service, address):
-    """The source of the outer header is drawn from the flow: another one was not sent."""
+    """The source of the outer header is drawn from the flow: a packet with another source was not sent."""
     used, extra = [service], over(service, family_of(address))
     for family in 4, 6:
         packet = big(service, family)

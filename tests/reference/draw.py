@@ -4,7 +4,7 @@ import random
 
 
 class Draw(random.Random):
-    """Percentages and ranges are cheaper here than in the base class: there are millions of them."""
+    """Faster than the methods of the base class: millions of numbers are drawn."""
 
     def below(self, n):
         """0 … n - 1; 0 for n = 0."""

@@ -9,7 +9,7 @@ LETTERS = {1: "B", 2: "H", 4: "I"}
 
 
 class Header:
-    """Numbers in network order; addresses, of any size but those of LETTERS, are bytes. IPv4's are too."""
+    """Numbers in network order; addresses are bytes."""
 
     def __init__(self, name, fields):
         ends = [0, *(at + size for _, at, size in fields)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random histories of a service in the words of refslots.c, the same for the same seed.
 
-By default no flow that speaks within each idle is moved by the rules, so that `refslots --check` must find
-none. These switches leave that ground:
+By default the rules move no active flow (one with a packet within each idle), so that `refslots --check` must
+find none. These switches allow other histories:
 
 any_trials      a trial goes back also if slots were changing before it or changed in it
 raise_untidied  the hold is raised without tidying first
@@ -21,7 +21,7 @@ OTHER, OPENS, CLOSES = "other", "opens", "closes"
 
 
 class Backend:
-    """What a line `backend` says of it."""
+    """The values of a line `backend`."""
 
     def __init__(self, place):
         self.place = place  # address and port
@@ -29,7 +29,7 @@ class Backend:
 
 
 class Flow:
-    """Protocol, addresses and ports, and when it spoke."""
+    """Protocol, addresses and ports, and when it was active."""
 
     def __init__(self, proto, text):
         self.proto, self.text = proto, text

@@ -194,7 +194,7 @@ class Maker:
         return family, value & ~HOST[family][length], length
 
     def put_prefix(self, family, value, length, negative=False):
-        """Whether it is new."""
+        """True: it is new."""
         if not self.is_new(family, value, length):
             return False
         text = self.address(family, value)
@@ -207,7 +207,7 @@ class Maker:
         return True
 
     def put_range(self, family, negative):
-        """One that is no prefix."""
+        """A range that is not a prefix."""
         draw = self.draw
         low = self.site_prefix(family)[1] + draw.below(200)
         high = low + draw.between(1, 20 if draw.chance(70) else 5000)

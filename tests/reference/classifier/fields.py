@@ -91,7 +91,7 @@ def put_port_range(draw, ports):
 
 
 def put_port_exception(draw, ports):
-    """Inside one range, touching no other item, so that every reading agrees. Whether there is one."""
+    """Inside one range, adjacent to no other item, so that there is one reading. True: one was added."""
     low, high, _ = draw.pick(ports.ranges)
     low = draw.between(low, high)
     high = low if draw.chance(50) else draw.between(low, high)

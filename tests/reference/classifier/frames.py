@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ethernet frames from a description. Knows nothing of how they are read."""
+"""Ethernet frames from a description. Independent of how they are read."""
 import struct
 
 from layout import HEADERS
@@ -26,7 +26,7 @@ IP4_WORDS = struct.Struct(f"!{IP4_BYTES // 2}H")
 
 
 class Spec:
-    """A frame to be. Addresses are numbers; lengths of options in words of 4 bytes."""
+    """The description of a frame. Addresses are numbers; lengths of options in words of 4 bytes."""
     __slots__ = ("tags", "family", "ethertype", "src", "dst", "proto", "ttl", "dscp", "options", "exts",
                  "fragment", "offset", "fragment_at", "sport", "dport", "flags", "tcp_options", "type",
                  "code", "length", "padding")

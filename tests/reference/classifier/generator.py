@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A random policy and packets for it, with the reference's answers: they are what the packets are aimed by."""
+"""A random policy and packets for it, with the reference's answers, which decide where the next packets are aimed."""
 import collections
 import re
 import subprocess
@@ -13,7 +13,7 @@ RULE = re.compile(r"\S+ rule:(\d+)")
 
 
 class Matcher:
-    """refmatch, beside this process: a batch may be under way while the next one is made."""
+    """refmatch as a process of its own: it answers a batch while the next one is made."""
 
     def __init__(self, policy):
         self.process = subprocess.Popen([reference.REF / "refmatch", "--trace", policy], encoding="ascii",
@@ -29,7 +29,7 @@ class Matcher:
             raise subprocess.CalledProcessError(self.process.returncode, self.process.args)
 
     def send(self, lines):
-        """An empty line asks for all answers up to it."""
+        """An empty line requests all answers so far."""
         self.process.stdin.write("".join(lines) + "\n")
         self.process.stdin.flush()
 
@@ -38,7 +38,7 @@ class Matcher:
 
 
 class Tally:
-    """What the packets came to."""
+    """Counts the answers."""
 
     def __init__(self, rules):
         self.hits = [0] * (rules + 1)  # by number in the file
@@ -61,7 +61,7 @@ class Tally:
 
 
 class Aimed:
-    """A packet that may be made again while no rule decides it."""
+    """A packet that is made again while no rule decides it, so many times."""
     __slots__ = ("rule", "tries", "packet")
 
     def __init__(self, rule, tries):
@@ -69,13 +69,13 @@ class Aimed:
 
 
 def pick_rule(gen, tally):
-    """Of two rules the one that was met less often."""
+    """Of two random rules the one that decided fewer packets."""
     one, other = gen.draw.below(len(gen.rules)), gen.draw.below(len(gen.rules))
     return gen.rules[one if tally.hits[one + 1] <= tally.hits[other + 1] else other]
 
 
 def make_one(gen, tally):
-    """Mostly aimed at rules; what misses all of them is tried again most of the time."""
+    """Mostly aimed at rules; a packet that misses all of them is mostly tried again."""
     roll, one = gen.draw.below(100), Aimed(None, 1)
     if roll < 11:
         one.packet = packets.special(gen)
@@ -88,8 +88,8 @@ def make_one(gen, tally):
 
 
 class Writer:
-    """Frames and answers, line by line. Now and then a packet comes in on an interface that the policy does
-    not name, too: beside the packets that are asked for and not in place of one."""
+    """Frames and answers, line by line. Every 16th packet arrives a second time, on an interface that the
+    policy does not name: in addition to the requested number."""
 
     def __init__(self, frames, answers):
         self.frames, self.answers = frames, answers

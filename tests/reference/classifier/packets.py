@@ -26,7 +26,7 @@ IP4, IP6 = 0x0800, 0x86dd
 
 
 class Packet:
-    """A frame with what its line says besides."""
+    """A frame with its interface and flags."""
     __slots__ = ("iface", "over", "established", "frame")
 
     def __init__(self, iface, over=False, established=False):
@@ -41,7 +41,7 @@ class Packet:
 # ---- a packet that satisfies a rule ---------------------------------------------------------------------
 
 def item_address(draw, item, outside):
-    """At the first, the last or some address of an item; outside by one where it is an exception."""
+    """The first, the last or some address of an item; just outside of an exception."""
     value = item.low if draw.chance(50) else item.high
     if outside:
         return value + (-1 if value == item.low else 1) & MOST[item.family]
@@ -51,7 +51,7 @@ def item_address(draw, item, outside):
 
 
 def pick_address(gen, addresses, family):
-    """One that the list takes, mostly; None: it has none of the family, or none was found."""
+    """Mostly one that the list matches; None: no such address was found."""
     draw = gen.draw
     for _ in range(12 if addresses.items else 0):
         item = draw.pick(addresses.items)
@@ -83,7 +83,7 @@ def takes(numbers, value):
 
 
 def aim_number(draw, numbers, most):
-    """A value that the list takes, mostly at an edge; any value if that does not work out."""
+    """A value that the list matches, mostly at an edge; any value if none is found."""
     anything, value = draw.chance(10), 0
     for _ in range(30):
         low, high, negative = draw.pick(numbers.ranges)
@@ -327,7 +327,7 @@ def nudge_fragment(draw, spec):
     spec.fragment_at = len(spec.exts)
 
 
-# The fields that a step can be taken in, and whether a rule looks at them.
+# The fields that can be changed by a step, and whether a rule has them.
 STEPS = (
     (nudge_src, lambda rule: rule.source.given),
     (nudge_dst, lambda rule: rule.target.given),
@@ -344,7 +344,7 @@ STEPS = (
 
 
 def nudge_ip(draw, rule, spec):
-    """Mostly in a field that the rule looks at."""
+    """Mostly in a field that the rule has."""
     nudge_one, given = draw.pick(STEPS)
     for _ in range(12 if draw.chance(85) else 0):
         if given(rule):
@@ -389,7 +389,7 @@ def aimed(gen, rule):
     return packet
 
 
-# ---- special kinds: what essentials and neighbour discovery are about, and what is nearly that -----------
+# ---- special kinds: essentials, neighbour discovery, and near misses of them ------------------------------
 
 def set_addresses(spec, src, dst):
     spec.src, spec.dst = value_of(src), value_of(dst)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random whole policies: interfaces, defines, sets, defaults and rules, in any order.
 
-Valid ones only, and by default none that two careful readers may take in two ways: exceptions between sets
+Only valid ones, and by default none that can be read in two ways: exceptions between sets
 are full-length hosts or follow short prefixes, exceptions among ports lie inside one range, no set is empty,
 a list has no item twice, rates are too high to be exceeded by accident."""
 import dataclasses
@@ -11,7 +11,7 @@ import fields
 from draw import Draw
 from rules import make_rules
 
-# What a policy may use. The last one is off by default: exceptions between sets that readers may take in two ways.
+# What a policy may use. The last one is off by default: exceptions between sets, which can be read in two ways.
 FEATURES = ("add", "always", "default-on", "define", "dynamic", "essentials", "established", "ethertype", "file",
             "fragments", "layout", "log", "malformed", "named-ports", "over", "probability", "redirect", "reject",
             "type", "vlan", "hard-joins")
@@ -21,7 +21,7 @@ LINE_ENDS = ("\n", "\n\n", '\t# a comment, "quoted\n', " ; ", "\r\n")
 
 @dataclasses.dataclass
 class Options:
-    """What is made."""
+    """Options of the generator."""
     policy: str  # path
     seed: int = 1
     rules: int = 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Asks the reference about frames, and holds the kernel's answers against its."""
+"""Asks the reference about frames, and compares the answers with those of the kernel."""
 import os
 import pathlib
 import re
@@ -19,17 +19,17 @@ def answer(policy, frames, answers):
 
 
 def compare(policy, frames, answers):
-    """The finished process of tests/reference/classifier/compare.c; its exit status says how it went."""
+    """The finished process of tests/reference/classifier/compare.c; see there for its exit status."""
     return subprocess.run([BUILD / "tests/reference/classifier/compare", policy, frames, answers],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def packets(done):
-    """How many frames a finished comparison has tried."""
+    """The number of frames of a finished comparison."""
     found = re.search(r"(\d+) packets, (\d+) disagree", done.stdout)
     return int(found[1]) if found else 0
 
 
 def complaints(done):
-    """What a failed comparison has printed, without the policy's warnings."""
+    """The output of a failed comparison, without the warnings of the policy."""
     return [line for line in done.stdout.splitlines() if NOISE.search(line) is None]

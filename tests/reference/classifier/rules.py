@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random valid rules: of what kind, how narrow, and in which order their parts come."""
+"""Random valid rules: kind, width, and order of parts."""
 from addresses import BOTH, Addresses, make_addresses
 from fields import (Numbers, make_dscps, make_ethertypes, make_flags, make_on, make_port_protos, make_ports,
                     make_protos, make_span, make_types, make_vlans)
@@ -16,7 +16,7 @@ NUMBERS = ("sport", "dport", "proto", "types4", "types6", "code", "vlan", "dscp"
 
 
 class Rule:
-    """A rule as text, and what to aim at."""
+    """A rule as text, and as values to aim at."""
     __slots__ = ("text", "families", "source", "target", *NUMBERS, "flags_given", "flags_set", "flags_mask",
                  "fragment", "over", "under", "probability", "established", "place")
 
@@ -38,7 +38,7 @@ def is_narrow(addresses):
 
 
 def address_bits_fixed(addresses):
-    """As far as that can be said."""
+    """An estimate."""
     if not addresses.given:
         return 0
     if addresses.dynamic:
@@ -77,7 +77,7 @@ class Sketch:
         return numbers
 
     def may_be_broad(self):
-        """A few broad rules are enough: else they hide all that follow."""
+        """Only a few rules may be broad: they hide all that follow."""
         rules = self.gen.options.rules
         return self.draw.chance(50) if rules <= 6 else self.draw.below(rules) < 2
 
@@ -204,7 +204,7 @@ class Sketch:
             self.parts.append("probability 33%" if self.draw.chance(50) else "probability 0.5%")
 
     def may_be_established(self):
-        """Where it is no contradiction."""
+        """False: the rule would contradict itself."""
         rule = self.rule
         if rule.types4.given or rule.types6.given or rule.fragment or rule.proto.negated:
             return False
