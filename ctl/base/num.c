@@ -97,6 +97,22 @@ int num_parse_u32(const char *text, size_t len, uint32_t min, uint32_t max, uint
 	return 0;
 }
 
+int num_parse_span(const char *text, uint32_t max, uint32_t *ret_first, uint32_t *ret_last)
+{
+	const char *dash = strchr(text, '-');
+	uint32_t first, last;
+	int code = num_parse_u32(text, dash ? (size_t)(dash - text) : strlen(text), 0, max, &first);
+
+	if (code)
+		return code;
+	last = first;
+	if (dash && (code = num_parse_u32(dash + 1, strlen(dash + 1), 0, max, &last)))
+		return code;
+	*ret_first = first;
+	*ret_last = last;
+	return 0;
+}
+
 int num_parse_u16(const char *text, size_t len, uint16_t min, uint16_t max, uint16_t *ret)
 {
 	uint64_t n;

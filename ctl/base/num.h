@@ -13,6 +13,8 @@
 int num_parse_u64(const char *text, size_t len, uint64_t min, uint64_t max, uint64_t *ret);
 int num_parse_u32(const char *text, size_t len, uint32_t min, uint32_t max, uint32_t *ret);
 int num_parse_u16(const char *text, size_t len, uint16_t min, uint16_t max, uint16_t *ret);
+// "N" or "N-M", each 0..max; a single number is first and last. M may be less than N.
+int num_parse_span(const char *text, uint32_t max, uint32_t *ret_first, uint32_t *ret_last);
 // "0x" and 1..8 hexadecimal digits.
 int num_parse_hex32(const char *text, size_t len, uint32_t *ret);
 // COUNT = digits [ "k" | "M" ]: thousands, millions.

@@ -133,12 +133,13 @@ bool check_addresses(struct checker *c, const struct ast_list *list, enum check_
 {
 	struct leaves leaves = {0};
 	struct place_check p = {.c = c, .side = side, .leaves = &leaves, .ok = true};
-	int r = side == SIDE_SET ? expand_elements(&c->expander, list, c->diag, &leaves)
-				 : expand(&c->expander, list, POLICY_LIST_ITEMS, c->diag, &leaves);
+	int code = side == SIDE_SET
+			   ? expand_elements(&c->expander, list, c->diag, &leaves)
+			   : expand(&c->expander, list, POLICY_LIST_ITEMS, c->diag, &leaves);
 
 	p.alone = leaves.all.n == 1 && !leaves.negated && !leaves.all.at[0].negated;
 	vec_each (&leaves.all, leaf)
 		check_leaf(&p, leaf->item);
 	leaves_free(&leaves);
-	return r == 0 && p.ok;
+	return code == 0 && p.ok;
 }

@@ -33,11 +33,11 @@ const struct domain domain_none = {.item = "nothing"}; // the field has no list
 static void read_proto(struct eval *e, const char *word)
 {
 	uint8_t proto;
-	int r = names_proto(word, &proto);
+	int code = names_proto(word, &proto);
 
-	if (r == -ERANGE)
+	if (code == -ERANGE)
 		eval_fail(e, "a protocol is 0 to 255", "'%.*s' is not a protocol", SHOWN_MAX, word);
-	else if (r < 0)
+	else if (code < 0)
 		eval_unknown(e, word, names_nearest(NAMES_PROTOS, word));
 	else
 		eval_emit(e, proto, proto);

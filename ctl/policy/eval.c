@@ -29,7 +29,7 @@ void eval_fail(struct eval *e, const char *hint, const char *fmt, ...)
 	struct diag_at at = e->item->at, use = e->v->use;
 	va_list ap;
 
-	e->result = -EINVAL;
+	e->code = -EINVAL;
 	va_start(ap, fmt);
 	text_vaddf(&text, fmt, ap);
 	va_end(ap);
@@ -42,17 +42,11 @@ void eval_fail(struct eval *e, const char *hint, const char *fmt, ...)
 
 bool eval_span(struct eval *e, const char *word, uint32_t max)
 {
-	const char *dash = strchr(word, '-');
-	uint32_t first, last;
-	int r;
+	uint32_t first = 0, last = 0;
 
 	if (strspn(word, "0123456789-") != strlen(word))
 		return false;
-	r = num_parse_u32(word, dash ? (size_t)(dash - word) : strlen(word), 0, max, &first);
-	last = first;
-	if (!r && dash)
-		r = num_parse_u32(dash + 1, strlen(dash + 1), 0, max, &last);
-	if (r < 0) {
+	if (num_parse_span(word, max, &first, &last) < 0) {
 		char hint[64];
 
 		snprintf(hint, sizeof(hint), "a number is 0 to %u, a span FIRST-LAST", max);
@@ -82,7 +76,7 @@ static bool is_word(struct eval *e)
 	case AST_WORD:
 		return true;
 	case AST_SET:
-		e->result = -EINVAL; // an unknown one is reported with all unknown names
+		e->code = -EINVAL; // an unknown one is reported with all unknown names
 		if (index_find(&e->v->expander->ast->set_index, e->item->word) == INDEX_NONE)
 			return false;
 		eval_fail(e, NULL, "'@%s' is a set of addresses, not %s", e->item->word,
@@ -163,15 +157,15 @@ int eval_list(struct value *v, const struct domain *domain, const struct ast_lis
 	struct leaves leaves = {0};
 
 	if (expand(v->expander, list, POLICY_SHORT_ITEMS, v->diag, &leaves) < 0)
-		e.result = -EINVAL;
+		e.code = -EINVAL;
 	eval_leaves(&e, &leaves);
 	if (!leaves.all.n)
-		e.result = -EINVAL; // the reason has been reported
-	if (!e.result)
+		e.code = -EINVAL; // the reason has been reported
+	if (!e.code)
 		eval_collect(&e, leaves.negated, domain->first, last, ret);
-	if (!e.result && !ret->n)
-		e.result = nothing_left(v, list);
+	if (!e.code && !ret->n)
+		e.code = nothing_left(v, list);
 	leaves_free(&leaves);
 	vec_free(&e.readings);
-	return e.result;
+	return e.code;
 }

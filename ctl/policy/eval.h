@@ -55,7 +55,7 @@ struct eval {
 	unsigned families, known; // types: those asked for, those that know some word
 	unsigned family;          // types: the one being read
 	uint64_t emitted[2];      // interfaces: each is read once, and once with "not"
-	int result;
+	int code;
 };
 
 void eval_emit(struct eval *e, uint32_t first, uint32_t last);

@@ -21,7 +21,7 @@ struct splicing {
 	struct leaves *ret;
 	VEC(struct frame) stack;
 	size_t max, spliced;
-	int result;
+	int code;
 };
 
 static void fail(struct splicing *w, const struct ast_item *item, const char *what)
@@ -29,7 +29,7 @@ static void fail(struct splicing *w, const struct ast_item *item, const char *wh
 	const struct ast_list *list = w->stack.at[0].list;
 	char hint[160];
 
-	w->result = -EINVAL;
+	w->code = -EINVAL;
 	if (!w->diag)
 		return;
 	snprintf(hint, sizeof(hint), "used at %.120s", diag_place(w->diag, list->at, false));
@@ -66,11 +66,11 @@ static bool has_room(struct splicing *w)
 {
 	if (w->ret->all.n + w->spliced < w->max)
 		return true;
-	if (w->result == 0 && w->diag)
+	if (w->code == 0 && w->diag)
 		diag_error(w->diag, w->stack.at[0].list->at,
 			   w->max == POLICY_LIST_ITEMS ? "use a set" : NULL,
 			   "more than %zu items in one list", w->max);
-	w->result = -EINVAL;
+	w->code = -EINVAL;
 	w->stack.n = 0;
 	return false;
 }
@@ -81,7 +81,7 @@ static void splice(struct splicing *w, const struct ast_item *item, bool negated
 	const struct ast_define *define = find_define(w, item->word, &number);
 
 	if (!define) {
-		w->result = -EINVAL;
+		w->code = -EINVAL;
 		return;
 	}
 	if (w->x->seen[number] == (mark ^ 1)) {
@@ -139,7 +139,7 @@ static int walk(struct expander *x, const struct ast_list *list, size_t max, str
 	while (w.stack.n)
 		step(&w);
 	vec_free(&w.stack);
-	return w.result;
+	return w.code;
 }
 
 int expand(struct expander *x, const struct ast_list *list, size_t max, struct diag *diag,
@@ -151,10 +151,10 @@ int expand(struct expander *x, const struct ast_list *list, size_t max, struct d
 int expand_elements(struct expander *x, const struct ast_list *list, struct diag *diag,
 		    struct leaves *ret)
 {
-	int r = walk(x, list, SIZE_MAX, diag, ret);
+	int code = walk(x, list, SIZE_MAX, diag, ret);
 
 	if (!ret->negated)
-		return r;
+		return code;
 	if (diag) // "{ $x }" where x begins with "not"
 		diag_error(diag, list->at, "write any, not …",
 			   "a set cannot be negated as a whole");

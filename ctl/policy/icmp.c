@@ -58,7 +58,7 @@ static int known_families(struct value *v, const struct leaves *leaves, unsigned
 	eval_leaves(&e, leaves);
 	vec_free(&e.readings);
 	*ret = e.known;
-	return e.result;
+	return e.code;
 }
 
 static void types_of(struct value *v, const struct leaves *leaves, unsigned families,
@@ -75,31 +75,37 @@ static void types_of(struct value *v, const struct leaves *leaves, unsigned fami
 	vec_free(&e.readings);
 }
 
+// The types of the expanded list, for the families in `of`.
+static int types_of_leaves(struct value *v, const struct ast_list *list,
+			   const struct leaves *leaves, unsigned families, unsigned of,
+			   struct ranges *ret4, struct ranges *ret6)
+{
+	if (of & 1u << 4)
+		types_of(v, leaves, families, 4, ret4);
+	if (of & 1u << 6)
+		types_of(v, leaves, families, 6, ret6);
+	if (ret4->n || ret6->n)
+		return 0;
+	diag_error(v->diag, list->at, NULL, "this list matches nothing");
+	return -EINVAL;
+}
+
 int value_types(struct value *v, const struct ast_list *list, bool given, unsigned families,
 		struct ranges *ret4, struct ranges *ret6, unsigned *ret_families)
 {
-	struct leaves leaves = {0};
+	CLEANUP(leaves_free) struct leaves leaves = {0};
 	unsigned known = 0;
-	int r = expand(v->expander, list, POLICY_SHORT_ITEMS, v->diag, &leaves);
+	int code = expand(v->expander, list, POLICY_SHORT_ITEMS, v->diag, &leaves);
 
 	if (known_families(v, &leaves, families, given, &known) < 0)
-		r = -EINVAL;
-	if (!r && given && known != families && !leaves.negated) {
+		code = -EINVAL;
+	if (code)
+		return code;
+	if (given && known != families && !leaves.negated) {
 		diag_error(v->diag, list->at, NULL, "%s has none of these types",
 			   known == 1u << 4 ? "icmp6" : "icmp");
-		r = -EINVAL;
+		return -EINVAL;
 	}
-	if (!r) {
-		*ret_families = given ? families : known;
-		if (*ret_families & 1u << 4)
-			types_of(v, &leaves, families, 4, ret4);
-		if (*ret_families & 1u << 6)
-			types_of(v, &leaves, families, 6, ret6);
-		if (!ret4->n && !ret6->n) {
-			diag_error(v->diag, list->at, NULL, "this list matches nothing");
-			r = -EINVAL;
-		}
-	}
-	leaves_free(&leaves);
-	return r;
+	*ret_families = given ? families : known;
+	return types_of_leaves(v, list, &leaves, families, *ret_families, ret4, ret6);
 }

@@ -165,17 +165,17 @@ static void add_other(struct reader *r, struct word w)
 	struct prefix pieces[254];
 	struct err err = {0}, *explain = r->l->problems.n < PROBLEMS_MAX ? &err : NULL;
 	size_t n = 1;
-	int result;
+	int code;
 
 	if (!address) {
 		add_name(r, w);
 		return;
 	}
 	if (memchr(w.at, '-', w.len))
-		result = range_parse(w.at, w.len, pieces, &n, explain);
+		code = range_parse(w.at, w.len, pieces, &n, explain);
 	else
-		result = prefix_parse(w.at, w.len, pieces, NULL, explain);
-	if (result < 0)
+		code = prefix_parse(w.at, w.len, pieces, NULL, explain);
+	if (code < 0)
 		problem(r, err.hint[0] ? err.hint : NULL, "%s", err.text);
 	else
 		add_prefixes(r, w, pieces, n);

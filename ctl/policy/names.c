@@ -91,11 +91,12 @@ int names_proto(const char *word, uint8_t *ret)
 {
 	const struct number *found = find(protos, ARRAY_SIZE(protos), word);
 	uint32_t n = found ? (uint32_t)found->value : 0;
-	int r = found ? 0 : num_parse_u32(word, strlen(word), 0, 255, &n);
+	int code = found ? 0 : num_parse_u32(word, strlen(word), 0, 255, &n);
 
-	if (!r)
-		*ret = (uint8_t)n;
-	return r;
+	if (code)
+		return code;
+	*ret = (uint8_t)n;
+	return 0;
 }
 
 static const char *name_of(const struct number *table, size_t n, int value)

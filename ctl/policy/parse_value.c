@@ -13,12 +13,12 @@
 #define SHOWN_MAX 60
 
 // Reports why the next word is invalid, by the result of num_parse_*; passes a valid one.
-static bool judge(struct parser *p, int r, const char *what, const char *form, const char *range)
+static bool judge(struct parser *p, int code, const char *what, const char *form, const char *range)
 {
-	if (r == -ERANGE)
+	if (code == -ERANGE)
 		return parse_fail(p, p->at->at, range, "'%.*s' is out of range for %s", SHOWN_MAX,
 				  p->at->text, what);
-	if (r < 0)
+	if (code < 0)
 		return parse_fail(p, p->at->at, form, "'%.*s' is not %s", SHOWN_MAX, p->at->text,
 				  what);
 	parse_next(p);
@@ -66,22 +66,28 @@ bool parse_time(struct parser *p, const char *what, uint64_t *ret)
 		     what, form, "1ms to 10 years");
 }
 
+static int mask_lengths(const char *text, uint32_t *ret4, uint32_t *ret6)
+{
+	const char *slash = strchr(text, '/');
+	int code;
+
+	if (!slash)
+		return -EINVAL;
+	code = num_parse_u32(text, (size_t)(slash - text), 0, 32, ret4);
+	if (code)
+		return code;
+	return num_parse_u32(slash + 1, strlen(slash + 1), 0, 128, ret6);
+}
+
 bool parse_mask(struct parser *p, uint8_t *ret4, uint8_t *ret6)
 {
 	static const char form[] = "a mask is a length for IPv4 and one for IPv6: 24/64";
-	const char *text, *slash;
 	uint32_t v4 = 0, v6 = 0;
-	int r = -EINVAL;
 
 	if (!has_value(p, "a mask", form))
 		return false;
-	text = p->at->text;
-	slash = strchr(text, '/');
-	if (slash)
-		r = num_parse_u32(text, (size_t)(slash - text), 0, 32, &v4);
-	if (!r)
-		r = num_parse_u32(slash + 1, strlen(slash + 1), 0, 128, &v6);
-	if (!judge(p, r, "a mask", form, "0 to 32 for IPv4, 0 to 128 for IPv6"))
+	if (!judge(p, mask_lengths(p->at->text, &v4, &v6), "a mask", form,
+		   "0 to 32 for IPv4, 0 to 128 for IPv6"))
 		return false;
 	*ret4 = (uint8_t)v4;
 	*ret6 = (uint8_t)v6;
@@ -114,16 +120,16 @@ static int bit_rate(const char *text, size_t len, struct ast_rate *ret)
 
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		size_t unit = strlen(units[i].name);
-		int r;
+		int code;
 
 		if (len < unit || memcmp(text + len - unit, units[i].name, unit) != 0)
 			continue;
-		r = num_parse_u64(text, len - unit, 1, POLICY_RATE_BITS / units[i].factor,
-				  &ret->count);
+		code = num_parse_u64(text, len - unit, 1, POLICY_RATE_BITS / units[i].factor,
+				     &ret->count);
 		ret->count *= units[i].factor;
 		ret->period_ms = 1000;
 		ret->bits = true;
-		return r;
+		return code;
 	}
 	return -EINVAL;
 }
@@ -134,7 +140,7 @@ bool parse_rate(struct parser *p, bool allow_bits, struct ast_rate *ret)
 				      : "a rate is like 100/s, 20k/min or 5/h";
 	const char *text, *slash;
 	struct ast_rate rate = {.given = true};
-	int r = -EINVAL;
+	int code = -EINVAL;
 
 	if (!has_value(p, "a rate", form))
 		return false;
@@ -142,10 +148,10 @@ bool parse_rate(struct parser *p, bool allow_bits, struct ast_rate *ret)
 	slash = strchr(text, '/');
 	rate.at = p->at->at;
 	if (slash && allow_bits && !strcmp(slash + 1, "s"))
-		r = bit_rate(text, (size_t)(slash - text), &rate);
-	if (slash && r == -EINVAL && !rate.bits)
-		r = packet_rate(text, (size_t)(slash - text), slash + 1, &rate);
-	if (!judge(p, r, "a rate", form,
+		code = bit_rate(text, (size_t)(slash - text), &rate);
+	if (slash && code == -EINVAL && !rate.bits)
+		code = packet_rate(text, (size_t)(slash - text), slash + 1, &rate);
+	if (!judge(p, code, "a rate", form,
 		   rate.bits ? "1bit/s to 10000gbit/s" : "1 to 1000M packets"))
 		return false;
 	*ret = rate;
@@ -157,15 +163,16 @@ static int parse_fraction(const char *text, size_t len, uint64_t *ret)
 {
 	char digits[8] = "1000000"; // the leading one keeps the zeros that follow the dot
 	uint64_t n;
-	int r;
+	int code;
 
 	if (!len || len > 6)
 		return -EINVAL;
 	memcpy(digits + 1, text, len);
-	r = num_parse_u64(digits, 7, 1000000, 1999999, &n);
-	if (!r)
-		*ret = n - 1000000;
-	return r;
+	code = num_parse_u64(digits, 7, 1000000, 1999999, &n);
+	if (code)
+		return code;
+	*ret = n - 1000000;
+	return 0;
 }
 
 static int parse_millionths(const char *text, size_t len, uint64_t *ret)
@@ -173,52 +180,49 @@ static int parse_millionths(const char *text, size_t len, uint64_t *ret)
 	const char *dot = memchr(text, '.', len);
 	size_t whole_len = dot ? (size_t)(dot - text) : len;
 	uint64_t whole, rest = 0;
-	int r = num_parse_u64(text, whole_len, 0, 100, &whole);
+	int code = num_parse_u64(text, whole_len, 0, 100, &whole);
 
-	if (!r && dot)
-		r = parse_fraction(dot + 1, len - whole_len - 1, &rest);
-	if (!r && whole * 1000000 + rest > 100000000)
-		r = -ERANGE;
-	if (!r)
-		*ret = whole * 1000000 + rest;
-	return r;
+	if (code)
+		return code;
+	if (dot && (code = parse_fraction(dot + 1, len - whole_len - 1, &rest)))
+		return code;
+	if (whole * 1000000 + rest > 100000000)
+		return -ERANGE;
+	*ret = whole * 1000000 + rest;
+	return 0;
 }
 
 bool parse_percent(struct parser *p, uint64_t *ret_millionths)
 {
 	static const char form[] = "a percentage is like 25% or 0.1%";
 	size_t len;
-	int r = -EINVAL;
+	int code = -EINVAL;
 
 	if (!has_value(p, "a percentage", form))
 		return false;
 	len = strlen(p->at->text);
 	if (len > 1 && p->at->text[len - 1] == '%')
-		r = parse_millionths(p->at->text, len - 1, ret_millionths);
-	return judge(p, r, "a percentage", form, "0% to 100%");
+		code = parse_millionths(p->at->text, len - 1, ret_millionths);
+	return judge(p, code, "a percentage", form, "0% to 100%");
 }
 
 bool parse_number_span(struct parser *p, const char *what, uint32_t max, struct ast_span *ret)
 {
 	static const char form[] = "a span is a number, or FIRST-LAST without blanks";
 	struct ast_span span = {.given = true};
-	const char *text, *dash;
+	const char *text;
 	char range[64];
-	int r;
+	int code;
 
 	if (!has_value(p, what, form))
 		return false;
 	text = p->at->text;
-	dash = strchr(text, '-');
 	span.at = p->at->at;
-	r = num_parse_u32(text, dash ? (size_t)(dash - text) : strlen(text), 0, max, &span.first);
-	span.last = span.first;
-	if (!r && dash)
-		r = num_parse_u32(dash + 1, strlen(dash + 1), 0, max, &span.last);
-	if (!r && span.first > span.last)
+	code = num_parse_span(text, max, &span.first, &span.last);
+	if (span.first > span.last)
 		return parse_fail(p, span.at, NULL, "'%s' ends before it begins", text);
 	snprintf(range, sizeof(range), "0 to %" PRIu32, max);
-	if (!judge(p, r, what, form, range))
+	if (!judge(p, code, what, form, range))
 		return false;
 	*ret = span;
 	return true;

@@ -29,14 +29,14 @@ static const char *read_address(struct resolver *r, const struct ast_item *item,
 	size_t len = strlen(item->word), n = 1;
 	struct prefix prefixes[254];
 	struct err err = {0};
-	int result;
+	int code;
 
 	if (range)
-		result = range_parse(item->word, len, prefixes, &n, &err);
+		code = range_parse(item->word, len, prefixes, &n, &err);
 	else
-		result = prefix_parse(item->word, len, prefixes, &mapped, &err);
-	value->broken = result < 0;
-	if (result < 0) {
+		code = prefix_parse(item->word, len, prefixes, &mapped, &err);
+	value->broken = code < 0;
+	if (code < 0) {
 		diag_error(r->diag, item->at, err.hint[0] ? err.hint : NULL, "%s", err.text);
 		return item->word;
 	}

@@ -50,16 +50,16 @@ int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_a
 			  .protos = protos,
 			  .services = &r->services};
 	struct ranges ranges = {0};
-	int result;
+	int code;
 
 	if (has_names(r, list))
 		read_services(r, list->at);
 	if (r->services_failed)
 		return -EINVAL;
-	result = value_ranges(&v, &domain_port, list, &ranges);
+	code = value_ranges(&v, &domain_port, list, &ranges);
 	ret->given = true;
 	ret->n = ranges.n;
 	ret->at = arena_copy(&r->r->memory, ranges.at, ranges.n, sizeof(*ranges.at));
 	ranges_free(&ranges);
-	return result;
+	return code;
 }

@@ -23,16 +23,16 @@ static int system_read(void *ctx, const char *path, size_t max, char **ret_text,
 static int system_glob(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
 {
 	glob_t found;
-	int r = glob(pattern, GLOB_NOSORT, NULL, &found);
+	int code = glob(pattern, GLOB_NOSORT, NULL, &found);
 
 	(void)ctx;
-	if (r == GLOB_NOMATCH) {
+	if (code == GLOB_NOMATCH) {
 		*ret = NULL;
 		*ret_n = 0;
 		return 0;
 	}
-	if (r)
-		return err_system(err, r == GLOB_NOSPACE ? ENOMEM : EIO, "cannot list '%s'",
+	if (code)
+		return err_system(err, code == GLOB_NOSPACE ? ENOMEM : EIO, "cannot list '%s'",
 				  pattern);
 	*ret = mem_zalloc(found.gl_pathc, sizeof(**ret));
 	*ret_n = found.gl_pathc;
@@ -132,7 +132,7 @@ int source_enter(struct source *s, struct diag_at at, const char *path,
 	CLEANUP_FREE char *text = NULL;
 	struct err err = {0};
 	size_t len = 0;
-	int r;
+	int code;
 
 	if (report_loop(s, at, path))
 		return -ELOOP;
@@ -144,10 +144,10 @@ int source_enter(struct source *s, struct diag_at at, const char *path,
 		diag_error(s->diag, at, NULL, "more than %d files in one policy", POLICY_FILES);
 		return -E2BIG;
 	}
-	r = s->reader->read(s->reader->ctx, path, POLICY_TEXT_BYTES, &text, &len, &err);
-	if (r < 0) {
+	code = s->reader->read(s->reader->ctx, path, POLICY_TEXT_BYTES, &text, &len, &err);
+	if (code < 0) {
 		report_unreadable(s, at, &err);
-		return r;
+		return code;
 	}
 	*ret = diag_add_file(s->diag, path, text, len);
 	vec_push(&s->open, arena_strdup(s->arena, path));
@@ -186,7 +186,7 @@ int source_expand(struct source *s, struct diag_at at, const char *path, const c
 	struct err err = {0};
 	char **found = NULL;
 	size_t n = 0;
-	int r;
+	int code;
 
 	if (!strpbrk(path, "*?[")) {
 		*ret = mem_zalloc(1, sizeof(**ret));
@@ -194,10 +194,10 @@ int source_expand(struct source *s, struct diag_at at, const char *path, const c
 		*ret_n = 1;
 		return 0;
 	}
-	r = s->reader->glob(s->reader->ctx, pattern_of(s, from, path), &found, &n, &err);
-	if (r < 0) {
+	code = s->reader->glob(s->reader->ctx, pattern_of(s, from, path), &found, &n, &err);
+	if (code < 0) {
 		report_unreadable(s, at, &err);
-		return r;
+		return code;
 	}
 	*ret = mem_zalloc(n, sizeof(**ret));
 	*ret_n = n;

@@ -12,14 +12,15 @@
 int value_bits(struct value *v, const struct domain *domain, const struct ast_list *list,
 	       uint64_t ret[4])
 {
-	struct ranges ranges = {0};
-	int r = value_ranges(v, domain, list, &ranges);
+	CLEANUP(ranges_free) struct ranges ranges = {0};
+	int code = value_ranges(v, domain, list, &ranges);
 
-	for (size_t i = 0; !r && i < ranges.n; i++)
+	if (code)
+		return code;
+	for (size_t i = 0; i < ranges.n; i++)
 		for (unsigned n = ranges.at[i].first; n <= ranges.at[i].last; n++)
 			bits_set(ret, n);
-	ranges_free(&ranges);
-	return r;
+	return 0;
 }
 
 // What "not" may leave of interfaces are those that the policy has.
@@ -50,7 +51,7 @@ static int read_flags(struct value *v, const struct ast_list *list, uint8_t *ret
 		else if (list->items.n > 1)
 			eval_fail(&e, NULL, "'none' excludes other flags");
 	}
-	return e.result;
+	return e.code;
 }
 
 static bool is_none(const struct ast_list *list)

@@ -308,6 +308,30 @@ static void test_prime(void **state)
 		assert_false(num_is_prime(others[i]));
 }
 
+static void test_span(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int code;
+		uint32_t first, last;
+	} cases[] = {
+		{"0", 0, 0, 0},          {"63", 0, 63, 63},     {"1-5", 0, 1, 5},
+		{"5-1", 0, 5, 1},        {"", -EINVAL, 7, 7},   {"-", -EINVAL, 7, 7},
+		{"1-", -EINVAL, 7, 7},   {"-5", -EINVAL, 7, 7}, {"1-2-3", -EINVAL, 7, 7},
+		{"a-5", -EINVAL, 7, 7},  {"64", -ERANGE, 7, 7}, {"1-64", -ERANGE, 7, 7},
+		{"64-1", -ERANGE, 7, 7},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint32_t first = 7, last = 7;
+		int code = num_parse_span(cases[i].text, 63, &first, &last);
+
+		if (code != cases[i].code || first != cases[i].first || last != cases[i].last)
+			fail_msg("'%s': %d, %u-%u", cases[i].text, code, first, last);
+	}
+}
+
 static void test_plural(void **state)
 {
 	(void)state;
@@ -327,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_grouped),       cmocka_unit_test(test_short),
 		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_prime),         cmocka_unit_test(test_plural),
+		cmocka_unit_test(test_span),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
