@@ -200,14 +200,15 @@ static void check_verdict(const struct outcome *o, const char *verdict, const ch
 
 	if (o->verdict >= ARRAY_SIZE(verdicts) || !verdicts[o->verdict] ||
 	    strcmp(verdicts[o->verdict], verdict) != 0)
-		text_addf(why, "verdict %u, wanted %s; ", o->verdict, verdict);
+		text_addf(why, "verdict %u, expected %s; ", o->verdict, verdict);
 	if (o->moved_n == 1 && !strcmp(reason_name(m->reason), reason) && m->by.packets == 1 &&
 	    m->by.bytes == bytes)
 		return;
-	text_addf(
-		why, "%zu counters, the first '%s' by %llu packets, %llu bytes, wanted '%s', %u; ",
-		o->moved_n, o->moved_n ? reason_name(m->reason) : "",
-		(unsigned long long)m->by.packets, (unsigned long long)m->by.bytes, reason, bytes);
+	text_addf(why,
+		  "%zu counters, the first '%s' by %llu packets, %llu bytes, expected '%s', %u; ",
+		  o->moved_n, o->moved_n ? reason_name(m->reason) : "",
+		  (unsigned long long)m->by.packets, (unsigned long long)m->by.bytes, reason,
+		  bytes);
 }
 
 static void check_frame(const struct outcome *o, const char *verdict, struct text *why)
@@ -217,7 +218,7 @@ static void check_frame(const struct outcome *o, const char *verdict, struct tex
 	if (!strcmp(verdict, "drop"))
 		return;
 	if (o->out->len != want->len || memcmp(o->out->at, want->at, want->len) != 0)
-		text_addf(why, "another frame of %zu bytes came out, wanted %zu; ", o->out->len,
+		text_addf(why, "another output frame, of %zu bytes, expected %zu; ", o->out->len,
 			  want->len);
 }
 
@@ -228,11 +229,11 @@ static void check_test_program(const struct outcome *o, const char *reason, stru
 
 	if (test.verdict != o->verdict ||
 	    strcmp(reason_name((enum weir_reason)test.reason), reason) != 0)
-		text_addf(why, "the test program says '%s', verdict %u; ",
+		text_addf(why, "the test program has '%s', verdict %u; ",
 			  reason_name((enum weir_reason)test.reason), test.verdict);
 	if (o->verdict != XDP_DROP &&
 	    (test.length != o->out->len || memcmp(test.packet, o->out->at, test.length) != 0))
-		text_add(why, "another frame came out of the test program; ");
+		text_add(why, "the test program has another output frame; ");
 }
 
 static void check_paths(struct text *why)
@@ -241,7 +242,7 @@ static void check_paths(struct text *why)
 		uint32_t mtu = balance_rig_path(all.loaded, all.paths[n].row);
 
 		if (mtu != all.paths[n].mtu)
-			text_addf(why, "the way carries %u, wanted %u; ", mtu, all.paths[n].mtu);
+			text_addf(why, "path MTU %u, expected %u; ", mtu, all.paths[n].mtu);
 	}
 }
 
@@ -272,7 +273,7 @@ static void print_failure(const struct outcome *o, const char *why)
 	print_hex(o->out->at, o->out->len);
 	if (!all.has_out)
 		return;
-	printf("     wanted\n");
+	printf("     expected\n");
 	print_hex(all.out.at, all.out.len);
 }
 
@@ -304,7 +305,8 @@ static void check_foreign(uint64_t before, struct text *why)
 	uint64_t by = balance_rig_foreign(all.loaded) - before;
 
 	if (by != all.foreign)
-		text_addf(why, "%llu counted as of another station; ", (unsigned long long)by);
+		text_addf(why, "%llu counted as frames to another station; ",
+			  (unsigned long long)by);
 }
 
 static void check_more(struct rig *rig, const struct outcome *o, const char *reason,

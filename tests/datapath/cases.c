@@ -183,9 +183,9 @@ static void check_outcome(const struct one_case *c, const struct outcome *o, str
 	bool seen = false;
 
 	if (o->verdict != c->verdict)
-		text_addf(why, "verdict %u, wanted %u; ", o->verdict, c->verdict);
+		text_addf(why, "verdict %u, expected %u; ", o->verdict, c->verdict);
 	if (o->changed)
-		text_add(why, "packet out is not packet in; ");
+		text_add(why, "the packet was changed; ");
 	for (size_t n = 0; n < o->moved_n && n < ARRAY_SIZE(o->moved); n++) {
 		const struct moved *m = &o->moved[n];
 
@@ -196,7 +196,7 @@ static void check_outcome(const struct one_case *c, const struct outcome *o, str
 			add_counted(why, m);
 	}
 	if (!seen)
-		text_addf(why, "wanted '%s' on %u by 1 packet, %llu bytes; ",
+		text_addf(why, "expected '%s' on %u by 1 packet, %llu bytes; ",
 			  reason_name(c->reason), c->iface, (unsigned long long)c->bytes);
 }
 
@@ -214,8 +214,8 @@ static void check_row(const struct one_case *c, const struct overlay_want *hit,
 			  kind_name(after->kind), prefix_format(&after->prefix, buf),
 			  (unsigned long long)packets, (unsigned long long)bytes);
 	if (is && (after->seen < clocks[0].jiffies || after->seen > clocks[1].jiffies))
-		text_addf(why, "entry '%s %s' was not seen now; ", kind_name(after->kind),
-			  prefix_format(&after->prefix, buf));
+		text_addf(why, "entry '%s %s' has another time of the last packet; ",
+			  kind_name(after->kind), prefix_format(&after->prefix, buf));
 }
 
 static void check_rows(const struct one_case *c, const struct overlay_entries *before,
@@ -228,7 +228,7 @@ static void check_rows(const struct one_case *c, const struct overlay_entries *b
 	if (c->hit && want_parse(c->hit, 0, &hit, &err))
 		test_die(&err);
 	if (before->n != after->n)
-		text_add(why, "the overlay has other entries than before; ");
+		text_add(why, "the overlay has changed; ");
 	for (size_t n = 0; n < after->n && n < before->n; n++)
 		check_row(c, c->hit ? &hit : NULL, &before->at[n], &after->at[n], clocks, why);
 }

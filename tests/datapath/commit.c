@@ -231,13 +231,13 @@ static void test_commit_flips_at_once(struct test *t)
 	pthread_create(&thread, NULL, watch, &w);
 	for (size_t round = 0; round < 10; round++) {
 		rig_overlay(rig, &many);
-		CHECK(t, rig_verdict(rig, &first, 1) == DROPPED, "not in force");
+		CHECK(t, rig_verdict(rig, &first, 1) == DROPPED, "not effective");
 		rig_overlay(rig, &none);
-		CHECK(t, rig_verdict(rig, &last, 1) == PASSED, "still in force");
+		CHECK(t, rig_verdict(rig, &last, 1) == PASSED, "still effective");
 	}
 	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
-	CHECK(t, !w.torn, "in %lu looks a part was in force alone %lu times", w.rounds, w.torn);
+	CHECK(t, !w.torn, "in %lu tests only a part was effective %lu times", w.rounds, w.torn);
 }
 
 // A wider prefix stays while many longer ones inside it are added and removed.
@@ -259,7 +259,7 @@ static void test_wider_prefix_stays(struct test *t)
 	}
 	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
-	CHECK(t, !w.leaked, "of %lu packets %lu passed though 10.0.0.0/8 was blocked all the time",
+	CHECK(t, !w.leaked, "%lu packets: %lu passed, although 10.0.0.0/8 was blocked all the time",
 	      w.rounds, w.leaked);
 }
 
@@ -315,7 +315,7 @@ static void between(struct test *t, const char *const *overlays, size_t n, enum 
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	fallen = counted(rig, never);
-	CHECK(t, fallen <= FALLEN_MAX, "%llu packets in 600 commits counted as '%s'",
+	CHECK(t, fallen <= FALLEN_MAX, "%llu packets during 600 commits counted as '%s'",
 	      (unsigned long long)fallen, reason_name(never));
 }
 
@@ -486,8 +486,8 @@ static void refused(struct test *t, const struct rig *rig, unsigned n, const cha
 	state_read(rig, &after);
 	CHECK(t, code == -ENOSPC && err.kind == ERR_REFUSED, "'%s' was not refused: %d", more,
 	      code);
-	CHECK(t, strstr(err.text, "limit of 16"), "does not name the limit: '%s'", err.text);
-	CHECK(t, state_equal(&before, &after), "'%s' was refused but changed something", more);
+	CHECK(t, strstr(err.text, "limit of 16"), "the message lacks the limit: '%s'", err.text);
+	CHECK(t, state_equal(&before, &after), "'%s' was refused but changed the overlay", more);
 	CHECK(t, rig->instance->knobs->staging == rig->instance->knobs->epoch, "still staging");
 }
 
@@ -537,14 +537,16 @@ static void test_full_map_changes(struct test *t)
 	vec_each (&w, want)
 		want->until = until;
 	rig_overlay(rig, &w);
-	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED, "a host's second kind has no effect");
-	CHECK(t, verdict_from(rig, "172.16.15.1") == DROPPED, "a changed prefix has no effect");
+	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED,
+	      "the second kind of a host has no effect");
+	CHECK(t, verdict_from(rig, "172.16.15.1") == DROPPED, "the changed prefix has no effect");
 	fill(&less, 15);
 	rig_overlay(rig, &less);
-	CHECK(t, verdict_from(rig, "172.16.15.1") == PASSED, "a removed prefix has effect");
+	CHECK(t, verdict_from(rig, "172.16.15.1") == PASSED,
+	      "the removed prefix is still effective");
 	wants_add(&less, "block-from 198.18.0.0/15, block-from 198.51.100.1", OVERLAY_FOREVER);
 	rig_overlay(rig, &less);
-	CHECK(t, verdict_from(rig, "198.18.0.1") == DROPPED, "a new prefix has no effect");
+	CHECK(t, verdict_from(rig, "198.18.0.1") == DROPPED, "the new prefix has no effect");
 }
 
 // Expired entries make room.
@@ -557,11 +559,11 @@ static void test_full_of_expired(struct test *t)
 	vec_each (&w, want)
 		want->until = 1;
 	rig_overlay(rig, &w);
-	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED, "an expired entry is in force");
+	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED, "an expired entry is effective");
 	wants_add(&fresh, "block-from 198.18.0.0/15, block-from 198.51.100.1", OVERLAY_FOREVER);
 	rig_overlay(rig, &fresh);
-	CHECK(t, verdict_from(rig, "198.18.0.1") == DROPPED, "a new prefix has no effect");
-	CHECK(t, verdict_from(rig, "198.51.100.1") == DROPPED, "a new host has no effect");
+	CHECK(t, verdict_from(rig, "198.18.0.1") == DROPPED, "the new prefix has no effect");
+	CHECK(t, verdict_from(rig, "198.51.100.1") == DROPPED, "the new host has no effect");
 }
 
 static double seconds_since(const struct timespec *start)
@@ -583,15 +585,15 @@ static void test_batch(struct test *t)
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	rig_stage(rig, &w, &plan);
 	CHECK(t, plan.added == 100000, "%zu added", plan.added);
-	CHECK(t, verdict_from(rig, "11.0.0.0") == PASSED, "staged is in force");
+	CHECK(t, verdict_from(rig, "11.0.0.0") == PASSED, "a staged entry is effective");
 	overlay_commit(rig->instance, &plan);
 	printf("100,000 addresses staged and committed in %.0f ms\n", seconds_since(&start) * 1e3);
-	CHECK(t, verdict_from(rig, "11.0.0.0") == DROPPED, "the first is not in force");
-	CHECK(t, verdict_from(rig, "11.0.195.80") == DROPPED, "the middle is not in force");
-	CHECK(t, verdict_from(rig, "11.1.134.159") == DROPPED, "the last is not in force");
-	CHECK(t, verdict_from(rig, "11.1.134.160") == PASSED, "one more than wanted is in force");
+	CHECK(t, verdict_from(rig, "11.0.0.0") == DROPPED, "the first is not effective");
+	CHECK(t, verdict_from(rig, "11.0.195.80") == DROPPED, "the middle is not effective");
+	CHECK(t, verdict_from(rig, "11.1.134.159") == DROPPED, "the last is not effective");
+	CHECK(t, verdict_from(rig, "11.1.134.160") == PASSED, "one entry too many is effective");
 	rig_overlay_text(rig, "");
-	CHECK(t, verdict_from(rig, "11.0.0.0") == PASSED, "still in force");
+	CHECK(t, verdict_from(rig, "11.0.0.0") == PASSED, "still effective");
 	CHECK(t, rig->instance->knobs->overlay == 0, "bits 0x%x", rig->instance->knobs->overlay);
 }
 
@@ -632,10 +634,10 @@ static void test_counters_begin_anew(struct test *t)
 	verdict_from(rig, "192.0.2.1");
 	verdict_from(rig, "10.1.2.3");
 	rig_overlay_text(rig, "");
-	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "counted where nothing is");
+	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "counted without an entry");
 	rig_overlay_text(rig, BEFORE);
-	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "the host kept its count");
-	CHECK(t, !rig_hits(rig, "block-from 10.0.0.0/8").packets, "the prefix kept its count");
+	CHECK(t, !rig_hits(rig, "block-from 192.0.2.1").packets, "the host kept its counters");
+	CHECK(t, !rig_hits(rig, "block-from 10.0.0.0/8").packets, "the prefix kept its counters");
 }
 
 static uint32_t bit_of(enum overlay_table table, unsigned kind)
@@ -674,7 +676,8 @@ static void test_bits(struct test *t)
 			CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 
 			rig_overlay_text(rig, "");
-			CHECK(t, knobs->overlay == 0, "bits 0x%x of nothing", knobs->overlay);
+			CHECK(t, knobs->overlay == 0, "an empty overlay has bits 0x%x",
+			      knobs->overlay);
 			stage_text(rig, entry, &plan);
 			CHECK(t, plan.bits == bit_of(table, kind), "'%s': bits 0x%x", entry,
 			      plan.bits);
@@ -687,7 +690,8 @@ static void test_bits(struct test *t)
 			sum |= plan.bits;
 		}
 	rig_overlay(rig, &all);
-	CHECK(t, knobs->overlay == sum, "bits 0x%x of all, not 0x%x", knobs->overlay, sum);
+	CHECK(t, knobs->overlay == sum, "all kinds have bits 0x%x, expected 0x%x", knobs->overlay,
+	      sum);
 }
 
 static void test_plan_counts(struct test *t)

@@ -138,7 +138,7 @@ static void check_counter(const struct result *r, const char *reason, uint32_t b
 			      r->by.packets == 1 && r->by.bytes == bytes)
 		return;
 	text_addf(why,
-		  "%zu counters moved, the last '%s' by %llu packets, %llu bytes; wanted '%s' "
+		  "%zu counters moved, the last '%s' by %llu packets, %llu bytes; expected '%s' "
 		  "by %u bytes; ",
 		  r->moved, decap_reason_name(r->reason), (unsigned long long)r->by.packets,
 		  (unsigned long long)r->by.bytes, reason, bytes);
@@ -158,9 +158,9 @@ static void check_frame(const struct result *r, const char *reason, struct text 
 	uint32_t verdict = drops(reason) ? XDP_DROP : XDP_PASS;
 
 	if (r->verdict != verdict)
-		text_addf(why, "verdict %u, wanted %u; ", r->verdict, verdict);
+		text_addf(why, "verdict %u, expected %u; ", r->verdict, verdict);
 	if (r->out.len != want->len || memcmp(r->out.at, want->at, want->len) != 0)
-		text_addf(why, "another frame of %zu bytes came out, wanted %zu; ", r->out.len,
+		text_addf(why, "another output frame, of %zu bytes, expected %zu; ", r->out.len,
 			  want->len);
 }
 

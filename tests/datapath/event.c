@@ -107,12 +107,13 @@ static void test_fields(struct test *t)
 	EXPECT(t, s.rig, &f, DROP_BLOCK_FROM, 38);
 	end = monotonic_ns();
 	CHECK(t, consume(&s) == 1, "%zu events for one drop", s.n);
-	CHECK(t, s.last.time_ns >= start && s.last.time_ns <= end, "the time is not now");
+	CHECK(t, s.last.time_ns >= start && s.last.time_ns <= end,
+	      "the time is not the present one");
 	CHECK(t, s.last.ifindex == s.rig->ifindex, "interface %u", s.last.ifindex);
 	CHECK(t, s.last.reason == REASON_DROP_BLOCK_FROM, "reason %u", s.last.reason);
 	CHECK(t, s.last.length == f.len, "length %u", s.last.length);
 	CHECK(t, s.last.captured == f.len, "%u bytes captured", s.last.captured);
-	CHECK(t, !memcmp(s.last.packet, f.at, f.len), "other bytes than the frame's");
+	CHECK(t, !memcmp(s.last.packet, f.at, f.len), "bytes that differ from the frame");
 	CHECK(t, s.last.missed == 0, "%u missed", s.last.missed);
 	next_turn(&s);
 	frame_malformed(&f);
@@ -122,7 +123,7 @@ static void test_fields(struct test *t)
 }
 
 // Passed packets cause no event. Without a watcher, or after the watcher expired, drops cause none either.
-static void test_only_when_wanted(struct test *t)
+static void test_only_for_a_watcher(struct test *t)
 {
 	CLEANUP_SETUP struct setup s;
 	struct frame drop, pass;
@@ -134,7 +135,7 @@ static void test_only_when_wanted(struct test *t)
 	rig_verdict(s.rig, &pass, 1);
 	frame_not_ip(&pass, 60);
 	rig_verdict(s.rig, &pass, 1);
-	CHECK(t, consume(&s) == 0, "%zu events for packets that passed", s.n);
+	CHECK(t, consume(&s) == 0, "%zu events for passed packets", s.n);
 	s.rig->instance->knobs->watch = 0;
 	next_turn(&s);
 	rig_verdict(s.rig, &drop, 1);
@@ -143,7 +144,7 @@ static void test_only_when_wanted(struct test *t)
 	s.rig->instance->knobs->watch = end;
 	rig_wait(s.rig, end);
 	rig_verdict(s.rig, &drop, 1);
-	CHECK(t, consume(&s) == 0, "an event after the watcher's time");
+	CHECK(t, consume(&s) == 0, "an event after the watcher expired");
 	s.rig->instance->knobs->watch = rig_after_ms(s.rig, 3600 * 1000);
 	next_turn(&s);
 	rig_verdict(s.rig, &drop, 1);
@@ -219,7 +220,7 @@ static void capture(struct test *t, struct setup *s, const struct frame *f, uint
 	      "frame of %zu, snap %u: %u captured, length %u", f->len, snap, s->last.captured,
 	      s->last.length);
 	CHECK(t, !memcmp(s->last.packet, f->at, s->last.captured),
-	      "frame of %zu, snap %u: other bytes than the frame's", f->len, snap);
+	      "frame of %zu, snap %u: bytes that differ from the frame", f->len, snap);
 }
 
 static void test_sizes(struct test *t)
@@ -252,7 +253,7 @@ static void test_snap_over_buffers(struct test *t)
 
 const struct named_test event_tests[] = {
 	{"event: fields", test_fields},
-	{"event: only when wanted", test_only_when_wanted},
+	{"event: only for a watcher", test_only_for_a_watcher},
 	{"event: rate limit", test_rate_limit},
 	{"event: full ring", test_ring_full},
 	{"event: sizes", test_sizes},

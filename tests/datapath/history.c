@@ -160,11 +160,11 @@ static void check_rows(struct history *h)
 		const struct overlay_want *want = find(&h->in_force, &key);
 
 		CHECK(h->test, row->until == 1 || (want && want->until == row->until),
-		      "step %zu: an entry is read that is not in force", h->step);
+		      "step %zu: an entry is read that is not effective", h->step);
 		found += row->until != 1;
 	}
-	CHECK(h->test, found == living, "step %zu: %zu entries are read, %zu are in force", h->step,
-	      found, living);
+	CHECK(h->test, found == living, "step %zu: %zu entries are read, %zu are effective",
+	      h->step, found, living);
 	vec_free(&rows);
 }
 

@@ -54,10 +54,10 @@ static void test_blocked(struct test *t)
 	rig_overlay_text(rig, "block-from 192.0.2.1, block-to 2001:db8::2");
 	frame_udp(&f, families[0].src, families[0].dst, MTU - 28);
 	EXPECT(t, rig, &f, DROP_BLOCK_FROM, MTU);
-	CHECK(t, rig_hits(rig, "block-from 192.0.2.1").bytes == MTU, "the entry's bytes");
+	CHECK(t, rig_hits(rig, "block-from 192.0.2.1").bytes == MTU, "the bytes of the entry");
 	frame_udp(&f, families[1].src, families[1].dst, MTU - 48);
 	EXPECT(t, rig, &f, DROP_BLOCK_TO, MTU);
-	CHECK(t, rig_hits(rig, "block-to 2001:db8::2").bytes == MTU, "the entry's bytes");
+	CHECK(t, rig_hits(rig, "block-to 2001:db8::2").bytes == MTU, "the bytes of the entry");
 }
 
 // Where there is no IP header the length of the whole frame is counted.
@@ -133,7 +133,7 @@ static void test_short_first_buffer(struct test *t)
 		CHECK(t,
 		      !o.code && o.moved_n == 1 && o.moved[0].reason == rows[n].reason &&
 			      !o.changed,
-		      "%zu bytes in the first buffer: '%s', wanted '%s'", rows[n].linear,
+		      "%zu bytes in the first buffer: '%s', expected '%s'", rows[n].linear,
 		      reason_name(o.moved[0].reason), reason_name(rows[n].reason));
 	}
 }
@@ -196,7 +196,7 @@ static void big_expect(struct test *t, struct rig *rig, const struct big_frame *
 	}
 	o = rig_look(rig);
 	CHECK(t, o.moved_n == 1 && o.moved[0].reason == reason && o.moved[0].by.bytes == bytes,
-	      "%s: '%s' by %llu bytes, wanted '%s' by %llu", what, reason_name(o.moved[0].reason),
+	      "%s: '%s' by %llu bytes, expected '%s' by %llu", what, reason_name(o.moved[0].reason),
 	      (unsigned long long)o.moved[0].by.bytes, reason_name(reason),
 	      (unsigned long long)bytes);
 }

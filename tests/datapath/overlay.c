@@ -191,7 +191,7 @@ static void test_prefix_edges(struct test *t)
 		rig_overlay_text(rig, entry);
 		for (size_t a = 0; a < 2; a++) {
 			frame_udp(&f, in[a], strchr(in[a], ':') ? DST6 : DST4, 0);
-			CHECK(t, rig_verdict(rig, &f, 1) == 1, "%s lets %s pass", entry, in[a]);
+			CHECK(t, rig_verdict(rig, &f, 1) == 1, "%s passes %s", entry, in[a]);
 			if (!out[a])
 				continue;
 			frame_udp(&f, out[a], strchr(out[a], ':') ? DST6 : DST4, 0);
@@ -258,7 +258,7 @@ static void expires(struct test *t, struct rig *rig, const struct family *v, con
 	frame_udp(&f, v->src, v->dst, 10);
 	verdict = rig_verdict(rig, &f, 1);
 	if (rig_clock(rig).jiffies < until)
-		CHECK(t, verdict == (reason_drops(reason) ? 1 : 2), "%s is not in force", entry);
+		CHECK(t, verdict == (reason_drops(reason) ? 1 : 2), "%s is not effective", entry);
 	else
 		test_skip(t, "too slow for an expiry of 300 ms");
 	rig_wait(rig, until);
@@ -347,7 +347,7 @@ static void test_expiry_uncovers(struct test *t)
 	CHECK(t, rig_verdict(rig, &f, 1) == 1 || rig_clock(rig).jiffies >= late,
 	      "10.0.0.0/8 is hidden by what has expired");
 	rig_wait(rig, late);
-	CHECK(t, rig_verdict(rig, &f, 1) == 2, "nothing is in force any more");
+	CHECK(t, rig_verdict(rig, &f, 1) == 2, "an expired entry is effective");
 }
 
 const struct named_test overlay_tests[] = {

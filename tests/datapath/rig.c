@@ -322,7 +322,7 @@ bool rig_expect(struct test *t, const char *file, int line, struct rig *rig, con
 	    o.verdict == (reason_drops(reason) ? XDP_DROP : XDP_PASS))
 		return true;
 	test_fail(t, file, line,
-		  "wanted '%s' and %llu bytes, got verdict %u, %zu counters, first '%s' by %llu "
+		  "expected '%s' and %llu bytes, got verdict %u, %zu counters, first '%s' by %llu "
 		  "packets and %llu bytes%s%s",
 		  reason_name(reason), (unsigned long long)bytes, o.verdict, o.moved_n,
 		  o.moved_n ? reason_name(m->reason) : "", (unsigned long long)m->by.packets,

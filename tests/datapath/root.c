@@ -237,7 +237,7 @@ static void test_iface_table(struct test *t)
 	}
 	iface_table_set(knobs, rig->ifindex, 0);
 	o = rig_send(rig, good(), 0);
-	CHECK(t, o.moved_n == 1 && o.moved[0].number == 0, "taken away, counted on %u",
+	CHECK(t, o.moved_n == 1 && o.moved[0].number == 0, "after the removal counted on %u",
 	      o.moved[0].number);
 }
 

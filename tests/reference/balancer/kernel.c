@@ -166,7 +166,7 @@ void kernel_backend(struct kernel *k, uint32_t id, uint8_t family, enum backend_
 		row.addr[3] = htonl(id);
 	}
 	if (!family && k->here && k->here != id)
-		die_code(EEXIST, "two backends are this host");
+		die_code(EEXIST, "more than one backend 'here'");
 	if (!family)
 		k->here = id;
 	((struct backend *)k->backends.at)[id] = row;
@@ -200,7 +200,7 @@ static uint32_t backend_of(const struct kernel *k, uint32_t verdict, const uint8
 	if (verdict == XDP_PASS && k->here)
 		return k->here;
 	if (verdict != XDP_TX || !packet_target(frame, len, &target))
-		die_code(EBADMSG, "a packet went nowhere");
+		die_code(EBADMSG, "a packet was neither sent nor passed");
 	return target & (SERVICE_BACKENDS - 1);
 }
 

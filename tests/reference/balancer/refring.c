@@ -61,7 +61,7 @@ static void pool_read(struct line *line, struct ring *ring, struct backends *bac
 			line_fail(line, "'backend' comes here");
 		backend = backend_read(line);
 		if (backends_find(backends, backend.id))
-			line_fail(line, "backend %u comes twice", backend.id);
+			line_fail(line, "duplicate backend %u", backend.id);
 		backends_put(backends, &backend, line);
 	}
 }

@@ -117,7 +117,7 @@ static void event_backend(struct play *play)
 
 	pool_may_change(play);
 	if (known->id && !backend_same_place(known, &backend))
-		line_fail(&play->line, "backend %u was another one", backend.id);
+		line_fail(&play->line, "backend %u with another address or port", backend.id);
 	*known = backend;
 	backends_put(&play->model.edited, &backend, &play->line);
 	state_set(play, backend.id, backend.state);

@@ -119,7 +119,7 @@ static int compare(struct candidate *c, FILE *frames, FILE *answers)
 			       wanted, text_get(&got), line);
 	}
 	if (!feof(frames)) {
-		puts("there are more packets than answers");
+		puts("more packets than answers");
 		bad++;
 	}
 	printf("%zu packets, %zu disagree\n", number, bad);

@@ -34,7 +34,10 @@ class Matcher:
         self.process.stdin.flush()
 
     def receive(self, count):
-        return [self.process.stdout.readline().rstrip("\n") for _ in range(count)]
+        lines = [self.process.stdout.readline().rstrip("\n") for _ in range(count)]
+        if not all(lines):
+            raise RuntimeError(f"refmatch has ended: {self.process.args}")
+        return lines
 
 
 class Tally:

@@ -71,7 +71,7 @@ static bool lex_string(struct lexer *lexer)
 	lexer->at++;
 	add_text(lexer, TOKEN_STRING, span(lexer, not_quote));
 	if (lexer->at == lexer->end || *lexer->at != '"')
-		return bad(lexer, "a string without its end");
+		return bad(lexer, "a string without an end");
 	lexer->at++;
 	return true;
 }
@@ -105,7 +105,7 @@ static bool lex_backslash(struct lexer *lexer)
 	if (lexer->at < lexer->end && *lexer->at == '\r')
 		lexer->at++;
 	if (lexer->at == lexer->end || *lexer->at != '\n')
-		return bad(lexer, "a backslash that ends no line");
+		return bad(lexer, "a backslash that is not at the end of a line");
 	lexer->line++;
 	lexer->at++;
 	return true;
@@ -129,7 +129,7 @@ static bool lex_mark(struct lexer *lexer)
 		lexer->at++;
 		return true;
 	}
-	return bad(lexer, "a byte that begins nothing");
+	return bad(lexer, "an unexpected byte");
 }
 
 static bool lex_one(struct lexer *lexer)

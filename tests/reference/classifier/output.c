@@ -144,10 +144,10 @@ static const char *link_problem(const struct view *in, const struct view *out)
 {
 	if (out->link != in->link ||
 	    memcmp(out->frame + ETHER_TYPE, in->frame + ETHER_TYPE, in->link - ETHER_TYPE) != 0)
-		return "the answer's tags or ethertype are not the packet's";
+		return "the answer has other tags or another ethertype than the packet";
 	if (memcmp(out->frame + ETHER_TO, in->frame + ETHER_FROM, 6) != 0 ||
 	    memcmp(out->frame + ETHER_FROM, in->frame + ETHER_TO, 6) != 0)
-		return "the answer does not go back to the sender's hardware address";
+		return "the answer is not sent to the sender's MAC address";
 	return NULL;
 }
 
@@ -160,9 +160,9 @@ static const char *ip_problem(const struct view *in, const struct view *out, siz
 		return "the answer's IP length is not that of the frame";
 	if (memcmp(out->from, in->to, in->address_len) != 0 ||
 	    memcmp(out->to, in->from, in->address_len) != 0)
-		return "the answer's addresses are not the packet's, turned";
+		return "the answer's addresses are not those of the packet, swapped";
 	if (out->fragment || !out->ip[out->family == 4 ? IP4_TTL : IP6_HOPS])
-		return "the answer is a fragment or has no hops";
+		return "the answer is a fragment or has a TTL of 0";
 	if (out->family == 4 && !sums_up(sum_words(0, out->ip, IP4_BYTES)))
 		return "the answer's IP checksum is wrong";
 	return NULL;
@@ -180,13 +180,13 @@ static const char *reset_problem(const struct view *in, const struct view *out)
 		return "the answer to TCP is not a plain TCP header";
 	if (be16(out->l4 + TCP_SPORT) != be16(in->l4 + TCP_DPORT) ||
 	    be16(out->l4 + TCP_DPORT) != be16(in->l4 + TCP_SPORT))
-		return "the reset's ports are not the packet's, turned";
+		return "the reset's ports are not those of the packet, swapped";
 	if (out->l4[TCP_FLAGS] != (ack ? RST : RST | ACK))
 		return "the reset's flags are wrong";
 	if (be32(out->l4 + TCP_SEQ) != (ack ? be32(in->l4 + TCP_ACK) : 0))
 		return "the reset's sequence number is not the one acknowledged";
 	if (be32(out->l4 + TCP_ACK) != (ack ? 0 : be32(in->l4 + TCP_SEQ) + covers))
-		return "the reset does not acknowledge what was sent";
+		return "the reset does not acknowledge the packet";
 	return NULL;
 }
 
@@ -217,7 +217,7 @@ static const char *answer_problem(const struct view *in, const uint8_t *bytes, s
 
 	if (len < in->link + (in->family == 4 ? (size_t)IP4_BYTES : IP6_BYTES) ||
 	    !view(&out, bytes) || out.family != in->family)
-		return "the answer is no IP packet";
+		return "the answer is not an IP packet";
 	problem = link_problem(in, &out);
 	if (!problem)
 		problem = ip_problem(in, &out, len);
@@ -237,7 +237,7 @@ static const char *reject_problem(uint32_t verdict, const uint8_t *in, const uin
 		return "a frame that is not IP was rejected";
 	if (verdict != (is_answered(&v) ? XDP_TX : XDP_DROP))
 		return is_answered(&v) ? "a rejected packet got no answer"
-				       : "a rejected packet got an answer that it must not get";
+				       : "a rejected packet got an answer that is not allowed";
 	return verdict == XDP_TX ? answer_problem(&v, out, len_out) : NULL;
 }
 
@@ -256,7 +256,7 @@ const char *output_problem(const char *decision, uint32_t verdict, const uint8_t
 	else if (begins(decision, "redirect")) // dropped where the device is not there
 		problem = verdict == XDP_REDIRECT || verdict == XDP_DROP ? NULL : "not redirected";
 	else if (verdict != (begins(decision, "pass") ? XDP_PASS : XDP_DROP))
-		problem = "the verdict is not what was decided";
+		problem = "the verdict differs from the decision";
 	if (problem || verdict == XDP_TX)
 		return problem;
 	return len_out == len && !memcmp(in, out, len) ? NULL : "the packet was changed";

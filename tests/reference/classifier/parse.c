@@ -103,7 +103,7 @@ static bool declare_define(struct parser *parser)
 		return parse_fail(parser, line, "define '%s' without =", define.name);
 	for (size_t i = 0; i < parser->defines.len; i++) {
 		if (!strcmp(parser->defines.v[i].name, define.name))
-			return parse_fail(parser, line, "define '%s' twice", define.name);
+			return parse_fail(parser, line, "duplicate define '%s'", define.name);
 	}
 	define.at = parser->at;
 	*vec_add(parser->pool, &parser->defines) = define;
@@ -120,7 +120,7 @@ static bool declare_set(struct parser *parser)
 	if (!parse_word(parser, &set->name))
 		return false;
 	if (policy_set(parser->policy, set->name))
-		return parse_fail(parser, set->line, "set '%s' twice", set->name);
+		return parse_fail(parser, set->line, "duplicate set '%s'", set->name);
 	set->dynamic = parse_is(parser, "dynamic");
 	*vec_add(parser->pool, &parser->policy->sets) = set;
 	return true;
@@ -357,7 +357,7 @@ static bool finish_lists(struct parser *parser)
 {
 	for (size_t i = 0; i < parser->lists.len; i++) {
 		if (has_loop(parser->lists.v[i]))
-			return parse_fail(parser, 0, "a set that holds itself");
+			return parse_fail(parser, 0, "a set that contains itself");
 	}
 	for (size_t i = 0; i < parser->lists.len; i++) {
 		struct addresses *list = parser->lists.v[i];
