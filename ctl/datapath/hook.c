@@ -113,33 +113,52 @@ static int attach_failed(const struct hook_target *target, enum iface_mode mode,
 	return code;
 }
 
-static void notice_alone(const struct hook_target *target, const struct err *why,
+static void notice_alone(const struct hook_target *target, const char *why,
 			 char notice[HOOK_NOTICE])
 {
 	size_t len = strlen(notice);
 
 	snprintf(notice + len, HOOK_NOTICE - len,
 		 "%s'%s' is not shared with other XDP programs: %.200s", len ? "; " : "",
-		 target->name, why->text);
+		 target->name, why);
+}
+
+// Where the kernel refuses the dispatcher, libxdp attaches a program alone and reports success.
+static void notice_fallback(const struct hook_target *target, char notice[HOOK_NOTICE])
+{
+	struct attached_list there;
+
+	if (!attach_query(target->ifindex, 0, &there, NULL) && !there.shared)
+		notice_alone(target, "this kernel refuses libxdp's dispatcher", notice);
+}
+
+// why: the failure of the attempt to share.
+static int attach_apart(const struct hook_target *target, enum iface_mode mode,
+			const struct hook_program *program, const struct err *why,
+			char notice[HOOK_NOTICE], struct err *err)
+{
+	struct attached_list there;
+	int code = attach_query(target->ifindex, 0, &there, err);
+
+	if (code)
+		return code;
+	if (there.link_prog_id)
+		return occupied(target, program, &there, why, err);
+	probe_kernel_said(); // forgets what the kernel said about the attempt to share
+	if ((code = program->alone(program->ctx, mode)))
+		return attach_failed(target, mode, code, err);
+	notice_alone(target, why->text, notice);
+	return 0;
 }
 
 static int attach_in(const struct hook_target *target, enum iface_mode mode,
 		     const struct hook_program *program, char notice[HOOK_NOTICE], struct err *err)
 {
-	struct attached_list there;
 	struct err why = {0};
-	int code = program->shared(program->ctx, mode, &why);
 
-	if (!code)
-		return 0;
-	if ((code = attach_query(target->ifindex, 0, &there, err)))
-		return code;
-	if (there.link_prog_id)
-		return occupied(target, program, &there, &why, err);
-	probe_kernel_said(); // forgets what the kernel said about the attempt to share
-	if ((code = program->alone(program->ctx, mode)))
-		return attach_failed(target, mode, code, err);
-	notice_alone(target, &why, notice);
+	if (program->shared(program->ctx, mode, &why))
+		return attach_apart(target, mode, program, &why, notice, err);
+	notice_fallback(target, notice);
 	return 0;
 }
 

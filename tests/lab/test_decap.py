@@ -22,6 +22,8 @@ def backend_with_vips(pair):
     """near with VIPs on lo and a server that listens on them. Everything of decap is removed afterwards."""
     for vip in f"{VIP4}/32", f"{VIP6}/128":
         run(["ip", "-n", pair.near_netns, "address", "add", vip, "dev", "lo"])
+    for far in pair.far4, pair.far6:  # near knows the neighbour: the tests wait for answers for a moment only
+        pair.near(["ping", "-c1", "-W1", far])
     with contextlib.closing(socket_in(pair.near_netns, socket.AF_INET6, socket.SOCK_STREAM)) as server:
         server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -178,6 +180,21 @@ def test_generic_is_not_native(pair, weir, backend):
     assert "already decapsulates in generic mode" in weir.fails(3, "decap", "near0", "--mode", "native")
     assert "weir decap near0 --off" in weir.fails(3, "decap", "near0", "--mode", "native")
     assert pings(pair, 4, 4)
+
+
+def test_why_it_is_slower_and_alone(pair, weir, backend):
+    """A bridge has no native mode. Both reasons are printed, as for weir attach."""
+    assert backend
+    pair.link("add", "br0", "type", "bridge")
+    assert "cannot attach to 'br0' in native mode: " in weir.fails(2, "decap", "br0", *FROM, "--mode", "native")
+    said = weir("decap", "br0", *FROM).stderr
+    assert "generic mode, slower: cannot attach to 'br0' in native mode: " in said
+    assert "before they are unwrapped: ethtool -K br0 gro off" in said
+    shown = weir.json("decap")["interfaces"][0]
+    assert shown["shared"] is ("not shared with other XDP programs: " not in said)
+    weir("decap", "br0", "--off")
+    assert pair.xdp_names()["br0"] is None
+    pair.link("del", "br0")
 
 
 def test_others_are_left_alone(pair, weir, backend):
