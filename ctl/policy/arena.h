@@ -12,7 +12,6 @@ struct arena { // {0} is an empty one
 
 // Zeroed memory for n items of `size` bytes, aligned for any type; never NULL.
 void *arena_zalloc(struct arena *p, size_t n, size_t size);
-#define arena_new(p, type) ((type *)arena_zalloc(p, 1, sizeof(type)))
 // A copy of n items; never NULL.
 void *arena_copy(struct arena *p, const void *items, size_t n, size_t size);
 const char *arena_strndup(struct arena *p, const char *s, size_t len);

@@ -76,7 +76,7 @@ static void free_resolver(struct resolver *r)
 	arena_free(&r->scratch);
 }
 
-struct resolved *policy_resolve(struct ast *ast, const struct policy_env *env, struct diag *diag)
+static struct resolved *resolve(struct ast *ast, const struct policy_env *env, struct diag *diag)
 {
 	CLEANUP_RESOLVED struct resolved *ret = mem_new(struct resolved);
 	struct resolver r = {.ast = ast, .env = env, .diag = diag, .r = ret, .expander.ast = ast};
@@ -105,7 +105,7 @@ struct resolved *policy_load(const char *path, const struct policy_env *env,
 	if (n_ifaces)
 		ast_replace_interfaces(ast, ifaces, n_ifaces);
 	policy_check(ast, diag);
-	return policy_resolve(ast, env, diag);
+	return resolve(ast, env, diag);
 }
 
 void resolved_free(struct resolved *r)
