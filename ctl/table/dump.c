@@ -3,18 +3,12 @@
 #include <stdlib.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/mem.h"
 #include "ctl/policy/words.h"
+#include "ctl/table/fields.h"
 #include "ctl/table/image.h"
 #include "ctl/table/rules.h"
 #include "ctl/table/walk.h"
-
-static const char *const field_name[POLICY_FIELDS] = {
-	[FIELD_SOURCE] = "source",       [FIELD_DESTINATION] = "destination",
-	[FIELD_SPORT] = "sport",         [FIELD_DPORT] = "dport",
-	[FIELD_PROTO] = "proto",         [FIELD_L4] = "l4",
-	[FIELD_VLAN] = "vlan",           [FIELD_IFACE] = "iface",
-	[FIELD_ETHERTYPE] = "ethertype",
-};
 
 // ---- the head -----------------------------------------------------------------------------------
 
@@ -41,7 +35,7 @@ static void dump_config(const struct image *i, FILE *f)
 	fputs("fields", f);
 	for (int field = 0; field < POLICY_FIELDS; field++)
 		if (c->use[field])
-			fprintf(f, " %s", field_name[field]);
+			fprintf(f, " %s", matrix_fields[field].name);
 	fprintf(f, "\ndefault-drop 0x%llx%s%s%s%s%s\n", (unsigned long long)c->default_drop,
 		c->named ? " named" : "", c->essentials_filter ? " essentials-filter" : "",
 		c->conditions ? " conditions" : "", c->rejects ? " rejects" : "",
@@ -113,7 +107,8 @@ static void dump_family(const struct image *i, int field, int family, FILE *f)
 	uint32_t lines = family == 4 ? side->count4 : side->count6;
 
 	walk_side(i, side, family, &r);
-	fprintf(f, "%s ipv%d regions %zu lines %u\n", field_name[field], family, r.n, lines);
+	fprintf(f, "%s ipv%d regions %zu lines %u\n", matrix_fields[field].name, family, r.n,
+		lines);
 	for (size_t n = 0; n < r.n; n++)
 		dump_region(region_first(&r.at[n]), region_end(&r, n), family, r.at[n].row, f);
 	vec_free(&r);
@@ -121,71 +116,49 @@ static void dump_family(const struct image *i, int field, int family, FILE *f)
 
 // ---- small fields -------------------------------------------------------------------------------
 
-// Runs of equal entries; `part` names what the first entry stands for.
-static void dump_runs(const struct image *i, int field, size_t offset, size_t size,
-		      const char *part, const char *format, FILE *f)
+static void dump_index(const struct matrix_part *part, size_t index, FILE *f)
 {
-	const uint32_t *row = i->fields + i->config.base[field] + offset;
+	if (part->hex)
+		fprintf(f, "0x%0*x", part->hex, (unsigned)index);
+	else
+		fprintf(f, "%zu", index);
+}
 
-	fprintf(f, "%s%s%s\n", field_name[field], *part ? " " : "", part);
-	for (size_t first = 0, last; first < size; first = last + 1) {
-		for (last = first; last + 1 < size && row[last + 1] == row[first];)
+// Runs of equal elements.
+static void dump_part(const struct matrix_field *field, const struct matrix_part *part,
+		      const uint32_t *row, FILE *f)
+{
+	if (!part->name) {
+		fprintf(f, "%s none r%u\n", field->name, row[0]);
+		return;
+	}
+	fprintf(f, "%s%s%s\n", field->name, *part->name ? " " : "", part->name);
+	for (size_t first = 0, last; first < part->size; first = last + 1) {
+		for (last = first; last + 1 < part->size && row[last + 1] == row[first];)
 			last++;
 		fputs("  ", f);
-		fprintf(f, format, (unsigned)first);
+		dump_index(part, first, f);
 		if (last > first) {
 			fputc('-', f);
-			fprintf(f, format, (unsigned)last);
+			dump_index(part, last, f);
 		}
 		fprintf(f, " r%u\n", row[first]);
 	}
 }
 
-// Of packets that do not have the field.
-static void dump_none(const struct image *i, int field, size_t offset, FILE *f)
+static void dump_field(const struct image *i, int number, FILE *f)
 {
-	fprintf(f, "%s none r%u\n", field_name[field], i->fields[i->config.base[field] + offset]);
-}
+	const struct matrix_field *field = &matrix_fields[number];
+	const uint32_t *row = i->fields + i->config.base[number];
 
-static void dump_l4(const struct image *i, FILE *f)
-{
-	dump_runs(i, FIELD_L4, POLICY_L4_FLAGS, 256, "flags", "0x%02x", f);
-	dump_none(i, FIELD_L4, POLICY_L4_NONE, f);
-	dump_runs(i, FIELD_L4, POLICY_L4_ICMP, 65536, "icmp type and code", "0x%04x", f);
-	dump_runs(i, FIELD_L4, POLICY_L4_ICMP6, 65536, "icmp6 type and code", "0x%04x", f);
-	dump_runs(i, FIELD_L4, POLICY_L4_NEIGHBOUR, (size_t)4 * 256, "neighbour discovery",
-		  "0x%04x", f);
-}
-
-static void dump_field(const struct image *i, int field, FILE *f)
-{
-	switch (field) {
-	case FIELD_SOURCE:
-	case FIELD_DESTINATION:
-		dump_family(i, field, 4, f);
-		dump_family(i, field, 6, f);
+	if (!field->build) {
+		dump_family(i, number, 4, f);
+		dump_family(i, number, 6, f);
 		return;
-	case FIELD_SPORT:
-	case FIELD_DPORT:
-		dump_runs(i, field, 0, POLICY_NO_PORT, "", "%u", f);
-		dump_none(i, field, POLICY_NO_PORT, f);
-		return;
-	case FIELD_PROTO:
-		dump_runs(i, field, 0, 256, "whole", "%u", f);
-		dump_runs(i, field, 256, 256, "first fragment", "%u", f);
-		dump_runs(i, field, 512, 256, "later fragment", "%u", f);
-		return;
-	case FIELD_L4:
-		dump_l4(i, f);
-		return;
-	case FIELD_VLAN:
-		dump_runs(i, field, 0, POLICY_VLANS, "", "%u", f);
-		return;
-	case FIELD_IFACE:
-		dump_runs(i, field, 0, POLICY_IFACES, "", "%u", f);
-		return;
-	default:
-		dump_runs(i, field, 0, POLICY_ETHERTYPES, "", "0x%04x", f);
+	}
+	for (size_t p = 0; p < ARRAY_SIZE(field->parts) && field->parts[p].size; p++) {
+		dump_part(field, &field->parts[p], row, f);
+		row += field->parts[p].size;
 	}
 }
 

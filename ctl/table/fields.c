@@ -11,39 +11,16 @@
 
 // ---- which rule looks at what -------------------------------------------------------------------
 
-// Rules with ethertype see frames whose other fields are not there.
-static bool needs_ip(const struct resolved_rule *rule, enum policy_field field)
-{
-	switch (field) {
-	case FIELD_SOURCE:
-		return rule->from.kind == RESOLVED_SET;
-	case FIELD_DESTINATION:
-		return rule->to.kind == RESOLVED_SET;
-	case FIELD_SPORT:
-		return rule->sport.given;
-	case FIELD_DPORT:
-		return rule->dport.given;
-	case FIELD_PROTO:
-		return rule->proto.given || rule->fragment;
-	case FIELD_L4:
-		return rule->flags.given || rule->icmp.given;
-	default:
-		return false;
-	}
-}
-
 bool fields_needs(const struct resolved_rule *rule, enum policy_field field)
 {
-	switch (field) {
-	case FIELD_VLAN:
-		return rule->vlan.given;
-	case FIELD_IFACE:
-		return rule->on.given;
-	case FIELD_ETHERTYPE:
-		return rule->ethertype.given;
-	default:
-		return !rule->ethertype.given && needs_ip(rule, field);
-	}
+	const struct matrix_field *f = &matrix_fields[field];
+
+	if (rule->ethertype.given && !f->frame)
+		return false;
+	for (size_t i = 0; i < f->n; i++)
+		if (field_given(rule, f->rule[i]) && !field_is_condition(rule, f->rule[i]))
+			return true;
+	return false;
 }
 
 void fields_use(const struct resolved *r, struct policy_config *config)
@@ -114,7 +91,8 @@ static bool edges_sweep(struct fields_builder *b, struct row *row, __u32 *to, si
 	return true;
 }
 
-static void ranges_add(struct fields_builder *b, const struct resolved_ranges *ranges, size_t rule)
+static void edges_add_ranges(struct fields_builder *b, const struct resolved_ranges *ranges,
+			     size_t rule)
 {
 	for (size_t i = 0; i < ranges->n; i++)
 		edges_add(b, ranges->at[i].first, ranges->at[i].last, rule);
@@ -129,15 +107,6 @@ static void row_without(const struct fields_builder *b, enum policy_field field,
 			row_flip_rule(row, i);
 }
 
-static const struct resolved_ranges *ranges_of(const struct resolved_rule *rule,
-					       enum policy_field field)
-{
-	return field == FIELD_SPORT   ? &rule->sport
-	       : field == FIELD_DPORT ? &rule->dport
-	       : field == FIELD_VLAN  ? &rule->vlan
-				      : &rule->ethertype;
-}
-
 static bool build_ranges(struct fields_builder *b, enum policy_field field, __u32 *to, size_t size)
 {
 	struct row row;
@@ -147,7 +116,7 @@ static bool build_ranges(struct fields_builder *b, enum policy_field field, __u3
 		const struct resolved_rule *rule = &b->in->rules[i];
 
 		if (!rule->impossible && fields_needs(rule, field))
-			ranges_add(b, ranges_of(rule, field), i);
+			edges_add_ranges(b, field_at(rule, matrix_fields[field].rule[0]), i);
 	}
 	return edges_sweep(b, &row, to, size);
 }
@@ -170,10 +139,11 @@ static bool build_ports(struct fields_builder *b, enum policy_field field, __u32
 	return to[POLICY_NO_PORT] && build_ranges(b, field, to, POLICY_NO_PORT);
 }
 
-static bool build_ethertypes(struct fields_builder *b, __u32 *to)
+static bool build_ethertypes(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
 	struct row row;
 
+	(void)field;
 	row_init(&row, b->rows->words);
 	for (size_t i = 0; i < b->in->n_rules; i++) {
 		const struct resolved_rule *rule = &b->in->rules[i];
@@ -181,7 +151,7 @@ static bool build_ethertypes(struct fields_builder *b, __u32 *to)
 		if (rule->impossible)
 			continue;
 		if (rule->ethertype.given) {
-			ranges_add(b, &rule->ethertype, i);
+			edges_add_ranges(b, &rule->ethertype, i);
 		} else {
 			edges_add(b, ETHERTYPE_IPV4, ETHERTYPE_IPV4, i);
 			edges_add(b, ETHERTYPE_IPV6, ETHERTYPE_IPV6, i);
@@ -267,13 +237,13 @@ static void icmp_edges(struct fields_builder *b, bool neighbour)
 	}
 }
 
-static bool build_l4(struct fields_builder *b, __u32 *to)
+static bool build_l4(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
 	struct row row;
 
-	if (!build_values(b, FIELD_L4, satisfies_flags, to + POLICY_L4_FLAGS, 256))
+	if (!build_values(b, field, satisfies_flags, to + POLICY_L4_FLAGS, 256))
 		return false;
-	row_without(b, FIELD_L4, &row);
+	row_without(b, field, &row);
 	to[POLICY_L4_NONE] = rows_add(b->rows, &row);
 	icmp_edges(b, false);
 	if (!to[POLICY_L4_NONE] || !edges_sweep(b, &row, to + POLICY_L4_ICMP, 2 * 65536))
@@ -285,30 +255,79 @@ static bool build_l4(struct fields_builder *b, __u32 *to)
 
 // ---- all ----------------------------------------------------------------------------------------
 
-static const uint32_t field_size[POLICY_FIELDS] = {
-	[FIELD_SPORT] = POLICY_PORTS,          [FIELD_DPORT] = POLICY_PORTS,
-	[FIELD_PROTO] = POLICY_PROTOS,         [FIELD_L4] = POLICY_L4_COUNT,
-	[FIELD_VLAN] = POLICY_VLANS,           [FIELD_IFACE] = POLICY_IFACES,
-	[FIELD_ETHERTYPE] = POLICY_ETHERTYPES,
-};
-
-static bool build_field(struct fields_builder *b, enum policy_field field, __u32 *to)
+static bool build_proto(struct fields_builder *b, enum policy_field field, __u32 *to)
 {
-	switch (field) {
-	case FIELD_SPORT:
-	case FIELD_DPORT:
-		return build_ports(b, field, to);
-	case FIELD_PROTO:
-		return build_values(b, field, satisfies_proto, to, POLICY_PROTOS);
-	case FIELD_L4:
-		return build_l4(b, to);
-	case FIELD_VLAN:
-		return build_ranges(b, field, to, POLICY_VLANS);
-	case FIELD_IFACE:
-		return build_values(b, field, satisfies_iface, to, POLICY_IFACES);
-	default:
-		return build_ethertypes(b, to);
-	}
+	return build_values(b, field, satisfies_proto, to, POLICY_PROTOS);
+}
+
+static bool build_vlan(struct fields_builder *b, enum policy_field field, __u32 *to)
+{
+	return build_ranges(b, field, to, POLICY_VLANS);
+}
+
+static bool build_iface(struct fields_builder *b, enum policy_field field, __u32 *to)
+{
+	return build_values(b, field, satisfies_iface, to, POLICY_IFACES);
+}
+
+const struct matrix_field matrix_fields[POLICY_FIELDS] = {
+	[FIELD_SOURCE] = {.name = "source", .rule = {AST_FROM}, .n = 1},
+	[FIELD_DESTINATION] = {.name = "destination", .rule = {AST_TO}, .n = 1},
+	[FIELD_SPORT] = {.name = "sport",
+			 .rule = {AST_SPORT},
+			 .n = 1,
+			 .build = build_ports,
+			 .parts = {{"", POLICY_NO_PORT}, {.size = 1}}},
+	[FIELD_DPORT] = {.name = "dport",
+			 .rule = {AST_DPORT},
+			 .n = 1,
+			 .build = build_ports,
+			 .parts = {{"", POLICY_NO_PORT}, {.size = 1}}},
+	[FIELD_PROTO] = {.name = "proto",
+			 .rule = {AST_PROTO, AST_FRAGMENT},
+			 .n = 2,
+			 .build = build_proto,
+			 .parts = {{"whole", 256},
+				   {"first fragment", 256},
+				   {"later fragment", 256}}},
+	[FIELD_L4] = {.name = "l4",
+		      .rule = {AST_FLAGS, AST_TYPE},
+		      .n = 2,
+		      .build = build_l4,
+		      .parts = {{"flags", 256, 2},
+				{.size = 1},
+				{"icmp type and code", 65536, 4},
+				{"icmp6 type and code", 65536, 4},
+				{"neighbour discovery", NEIGHBOURS * 256, 4}}},
+	[FIELD_VLAN] = {.name = "vlan",
+			.rule = {AST_VLAN},
+			.n = 1,
+			.frame = true,
+			.build = build_vlan,
+			.parts = {{"", POLICY_VLANS}}},
+	[FIELD_IFACE] = {.name = "iface",
+			 .rule = {AST_ON},
+			 .n = 1,
+			 .frame = true,
+			 .build = build_iface,
+			 .parts = {{"", POLICY_IFACES}}},
+	[FIELD_ETHERTYPE] = {.name = "ethertype",
+			     .rule = {AST_ETHERTYPE},
+			     .n = 1,
+			     .frame = true,
+			     .build = build_ethertypes,
+			     .parts = {{"", POLICY_ETHERTYPES, 4}}},
+};
+_Static_assert(POLICY_L4_NONE == 256 && POLICY_L4_COUNT == 257 + 2 * 65536 + NEIGHBOURS * 256,
+	       "parts of FIELD_L4");
+
+static size_t size_of(const struct matrix_field *f)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(f->parts); i++)
+		size += f->parts[i].size;
+	return size;
 }
 
 bool fields_build(const struct resolved *r, struct rows *rows, struct table_arrays *t,
@@ -318,14 +337,15 @@ bool fields_build(const struct resolved *r, struct rows *rows, struct table_arra
 	bool ok = true;
 
 	for (int field = FIELD_SPORT; field < POLICY_FIELDS && ok; field++) {
-		size_t size = field_size[field];
+		size_t size = size_of(&matrix_fields[field]);
 
 		if (!config->use[field])
 			continue;
 		config->base[field] = (uint32_t)t->fields.n;
 		vec_reserve(&t->fields, size);
 		t->fields.n += size;
-		ok = build_field(&b, (enum policy_field)field, t->fields.at + config->base[field]);
+		ok = matrix_fields[field].build(&b, (enum policy_field)field,
+						t->fields.at + config->base[field]);
 	}
 	vec_free(&b.edges);
 	return ok;

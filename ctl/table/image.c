@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/table/fields.h"
 
 void image_free(struct image *i)
 {
@@ -47,7 +48,7 @@ size_t image_bytes(const struct image *i)
 
 // ---- looking up ---------------------------------------------------------------------------------
 
-static uint32_t field_at(const struct image *i, size_t index)
+static uint32_t cell_at(const struct image *i, size_t index)
 {
 	return index < i->n_fields ? i->fields[index] : 0;
 }
@@ -77,7 +78,7 @@ static policy_row trie_walk(const struct image *i, uint32_t next, uint64_t hi, u
 		if (!(node->children & bit)) {
 			int run = __builtin_popcountll(node->leaves & ((bit << 1) - 1)) - 1;
 
-			return field_at(i, (size_t)node->leaf_base + (size_t)run);
+			return cell_at(i, (size_t)node->leaf_base + (size_t)run);
 		}
 		next = node->child_base +
 		       (uint32_t)__builtin_popcountll(node->children & (bit - 1));
@@ -119,7 +120,7 @@ static policy_row side4(const struct image *i, const struct policy_side *side, u
 	if (row || !side->trie4)
 		return row ? row : side->none4;
 	return trie_walk(i,
-			 field_at(i, side->direct4 + (size_t)(addr >> (32 - POLICY_DIRECT4_BITS))),
+			 cell_at(i, side->direct4 + (size_t)(addr >> (32 - POLICY_DIRECT4_BITS))),
 			 rest, 0, 3);
 }
 
@@ -136,7 +137,7 @@ static policy_row side6(const struct image *i, const struct policy_side *side, u
 			hi, lo);
 	if (row || !side->trie6)
 		return row ? row : side->none6;
-	return trie_walk(i, field_at(i, side->direct6 + (size_t)(hi >> (64 - POLICY_DIRECT6_BITS))),
+	return trie_walk(i, cell_at(i, side->direct6 + (size_t)(hi >> (64 - POLICY_DIRECT6_BITS))),
 			 rest, lo << POLICY_DIRECT6_BITS, 19);
 }
 
@@ -152,8 +153,7 @@ static policy_row address_row(const struct image *i, const struct image_packet *
 
 static bool looked_up(const struct image *i, const struct image_packet *p, int field)
 {
-	return i->config.use[field] && (p->family || field == FIELD_VLAN || field == FIELD_IFACE ||
-					field == FIELD_ETHERTYPE);
+	return i->config.use[field] && (p->family || matrix_fields[field].frame);
 }
 
 // common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.
@@ -180,7 +180,7 @@ bool image_match(const struct image *i, const struct image_packet *p, uint64_t *
 			continue;
 		row = field <= FIELD_DESTINATION
 			      ? address_row(i, p, field)
-			      : field_at(i, (size_t)i->config.base[field] + p->index[field]);
+			      : cell_at(i, (size_t)i->config.base[field] + p->index[field]);
 		if (!row || row >= i->n_rows)
 			return false;
 		for (uint32_t w = 0; w < words; w++)
