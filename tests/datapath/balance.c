@@ -38,7 +38,7 @@
 #define PATHS_MAX  4
 
 struct count {
-	uint32_t row;
+	uint32_t id;
 	struct service_counter by;
 };
 
@@ -53,7 +53,7 @@ static struct {
 	struct count counts[COUNTS_MAX];
 	size_t n_counts;
 	struct {
-		uint32_t row, mtu;
+		uint32_t id, mtu;
 	} paths[PATHS_MAX];
 	size_t n_paths;
 	uint64_t cases; // a seed for each
@@ -106,7 +106,7 @@ static bool read_count(char *text)
 	struct count *c = &all.counts[all.n_counts];
 
 	if (!address || all.n_counts == COUNTS_MAX ||
-	    !balance_rig_row(all.loaded, service, strcmp(address, "-") ? address : NULL, &c->row))
+	    !balance_rig_id(all.loaded, service, strcmp(address, "-") ? address : NULL, &c->id))
 		return false;
 	all.n_counts++;
 	c->by = (struct service_counter){0};
@@ -128,7 +128,7 @@ static bool read_path(char *text)
 	size_t n = all.n_paths;
 
 	if (n == PATHS_MAX || !read_number(text, &all.paths[n].mtu) ||
-	    !balance_rig_row(all.loaded, service, address, &all.paths[n].row))
+	    !balance_rig_id(all.loaded, service, address, &all.paths[n].id))
 		return false;
 	all.n_paths++;
 	return true;
@@ -149,12 +149,12 @@ static bool begin_case(struct rig *rig, const char *name)
 
 // Comparing: each of these adds a sentence for each difference
 
-static const struct service_counter *wanted_by(uint32_t row)
+static const struct service_counter *wanted_by(uint32_t id)
 {
 	static const struct service_counter nothing;
 
 	for (size_t n = 0; n < all.n_counts; n++)
-		if (all.counts[n].row == row)
+		if (all.counts[n].id == id)
 			return &all.counts[n].by;
 	return &nothing;
 }
@@ -168,9 +168,9 @@ static uint64_t dropped_of(const struct service_counter *c)
 	return sum;
 }
 
-static void check_row(uint32_t row, const struct service_counter *by, struct text *why)
+static void check_counter(uint32_t id, const struct service_counter *by, struct text *why)
 {
-	const struct service_counter *want = wanted_by(row);
+	const struct service_counter *want = wanted_by(id);
 	char name[96];
 
 	if (!memcmp(by, want, sizeof(*by)))
@@ -178,19 +178,19 @@ static void check_row(uint32_t row, const struct service_counter *by, struct tex
 	text_addf(why,
 		  "%s counted %llu packets, %llu bytes, %llu dropped, %llu opened, %llu completed, "
 		  "%llu quoted; ",
-		  balance_rig_row_name(all.loaded, row, name, sizeof(name)),
+		  balance_rig_name(all.loaded, id, name, sizeof(name)),
 		  (unsigned long long)by->packets, (unsigned long long)by->bytes,
 		  (unsigned long long)dropped_of(by), (unsigned long long)by->event[SERVICE_OPENED],
 		  (unsigned long long)by->event[SERVICE_COMPLETED],
 		  (unsigned long long)by->event[SERVICE_QUOTED]);
 }
 
-static void check_rows(struct text *why)
+static void check_counters(struct text *why)
 {
 	const struct service_counter *moved = balance_rig_moved(all.loaded);
 
-	for (uint32_t row = 0; row < all.loaded->rows; row++)
-		check_row(row, &moved[row], why);
+	for (uint32_t id = 0; id < all.loaded->ids; id++)
+		check_counter(id, &moved[id], why);
 }
 
 static void check_verdict(const struct outcome *o, const char *verdict, const char *reason,
@@ -239,7 +239,7 @@ static void check_test_program(const struct outcome *o, const char *reason, stru
 static void check_paths(struct text *why)
 {
 	for (size_t n = 0; n < all.n_paths; n++) {
-		uint32_t mtu = balance_rig_path(all.loaded, all.paths[n].row);
+		uint32_t mtu = balance_rig_path(all.loaded, all.paths[n].id);
 
 		if (mtu != all.paths[n].mtu)
 			text_addf(why, "path MTU %u, expected %u; ", mtu, all.paths[n].mtu);
@@ -316,7 +316,7 @@ static void check_more(struct rig *rig, const struct outcome *o, const char *rea
 
 	if (test_knows)
 		check_test_program(o, reason, why);
-	check_rows(why);
+	check_counters(why);
 	check_paths(why);
 	if (all.burst)
 		check_burst(rig, why);

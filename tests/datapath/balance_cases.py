@@ -51,7 +51,7 @@ def load(policy, used):
         for line in service.policy():
             emit("policy", line)
     for service in used:
-        for hop in service.hops():
+        for hop in service.nexthops():
             emit("hop", hop)
 
 
@@ -93,7 +93,7 @@ def sent(name, service, packet, flow, *, after=None, tags=(), padding=b"", cut=F
     address = service.backend(flow)
     hop = service.backends[address][0]
     after = one_hop(packet) if after is None else after
-    out = hop.frame(service.wrapped(address, after, service.flow_hash(flow)),
+    out = hop.frame(service.encapsulated(address, after, service.flow_hash(flow)),
                     b"" if cut else padding)
     case(name, link(CAME, tags, bytes(packet), padding), hop.verdict(), "service", length_of(packet),
          out=out, service=service, address=address, settings=settings, **events)
@@ -352,12 +352,12 @@ def whole_cases(about, service, family):
 def generic_case(name, service, packet, field, flow):
     """The partial checksum is completed on output. The outer checksum is that of the completed packet."""
     hop, given = service.backends[service.backend(flow)][0], partial_of(packet, field)
-    wrapped = built(service.wrapped(service.backend(flow), one_hop(packet), service.flow_hash(flow)))
-    raw = bytearray(bytes(wrapped))
+    outer_packet = built(service.encapsulated(service.backend(flow), one_hop(packet), service.flow_hash(flow)))
+    raw = bytearray(bytes(outer_packet))
     length, left = length_of(packet), bytes(one_hop(given))
     raw[len(raw) - length:] = left
     case(name, link(CAME, (), bytes(given)), hop.verdict(), "service", length,
-         out=hop.frame(wrapped.__class__(bytes(raw))), service=service,
+         out=hop.frame(outer_packet.__class__(bytes(raw))), service=service,
          address=service.backend(flow), settings=[("generic", 1)])
 
 
@@ -419,9 +419,9 @@ def outer_zero_cases(service):
     flow = flow_of(service, 4, UDP_PROTO)
     packet = ip(service, 4) / udp(bytes(8), chksum=0)
     address = service.backend(flow)
-    outer = built(service.wrapped(address, one_hop(packet), service.flow_hash(flow)))
+    outer = built(service.encapsulated(address, one_hop(packet), service.flow_hash(flow)))
     packet[Raw].load = struct.pack("!H", outer[UDP].chksum) + bytes(6)
-    outer = built(service.wrapped(address, one_hop(packet), service.flow_hash(flow)))
+    outer = built(service.encapsulated(address, one_hop(packet), service.flow_hash(flow)))
     assert outer[UDP].chksum == 0xffff
     sent(f"{service.name}: checksum of 0", service, packet, flow)
 

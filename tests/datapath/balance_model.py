@@ -70,14 +70,14 @@ class Service:
         return next(vip for vip in self.vips if family_of(vip.split("/")[0]) == family)
 
     def policy(self):
-        rows = [f"service {self.name} {{", f"\tvip {', '.join(self.vips)}", f"\tproto {self.proto}",
+        lines = [f"service {self.name} {{", f"\tvip {', '.join(self.vips)}", f"\tproto {self.proto}",
                 f"\tport {self.port}", f"\tmode {self.mode}", f"\thash {self.hash}",
                 f"\tring {RING}", "\tpins 1024", "\tcheck none"]
-        rows += [f"\tbackend {address} weight {weight}"
+        lines += [f"\tbackend {address} weight {weight}"
                  for address, (_, weight) in self.backends.items()]
-        return [*rows, "}"]
+        return [*lines, "}"]
 
-    def hops(self):
+    def nexthops(self):
         for address, (hop, _) in self.backends.items():
             if address == HERE:
                 continue
@@ -102,7 +102,7 @@ class Service:
         host = (hashed >> 32) & (int(net.hostmask) & 0xffffffff)
         return str(net.network_address + host)
 
-    def wrapped(self, address, packet, hashed):
+    def encapsulated(self, address, packet, hashed):
         """The packet, its TTL decremented, in the encapsulation of the mode."""
         if self.mode == "dr":
             return packet

@@ -21,8 +21,8 @@
 #include "ctl/datapath/stations.h"
 #include "ctl/datapath/test_program.h"
 
-#define ROWS  256 // of counters; balancing.c makes no fewer
-#define WORDS (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
+#define COUNTERS 256                                              // the maximum in these tests
+#define WORDS    (sizeof(struct service_counter) / sizeof(__u64)) // it has nothing else
 
 _Noreturn static void die(int code, const char *what)
 {
@@ -85,17 +85,17 @@ void balance_rig_forget_answers(struct balance_rig *b)
 	memset(b->budgets.at, 0, b->budgets.size);
 }
 
-static uint32_t count_rows(const struct lb_state *state)
+static uint32_t count_ids(const struct lb_state *state)
 {
-	uint32_t rows = 0;
+	uint32_t ids = 0;
 
 	for (size_t s = 0; s < state->n_services; s++)
-		rows = state->services[s].id >= rows ? state->services[s].id + 1u : rows;
+		ids = state->services[s].id >= ids ? state->services[s].id + 1u : ids;
 	for (size_t m = 0; m < state->n_members; m++)
-		rows = state->members[m].id >= rows ? state->members[m].id + 1u : rows;
-	if (rows > ROWS)
+		ids = state->members[m].id >= ids ? state->members[m].id + 1u : ids;
+	if (ids > COUNTERS)
 		die(E2BIG, "cannot look at so many backends");
-	return rows;
+	return ids;
 }
 
 struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
@@ -111,8 +111,8 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 	map_budgets(b);
 	rig_program(rig, PROG_ACTIVE, generation_program(b->c->generation));
 	rig_iface(rig, RIG_IFACE);
-	b->rows = count_rows(b->c->lb.lb);
-	b->counts = mem_zalloc(b->rows, sizeof(*b->counts));
+	b->ids = count_ids(b->c->lb.lb);
+	b->counts = mem_zalloc(b->ids, sizeof(*b->counts));
 	return b;
 }
 
@@ -187,30 +187,30 @@ static uint32_t ticks(const struct balance_rig *b, uint32_t ago_s)
 }
 
 static bool word(const struct balance_rig *b, const char *name, const char *value,
-		 struct backend *row)
+		 struct backend *backend)
 {
 	uint32_t n = 0;
 	bool good;
 
 	if (!strcmp(name, "mac"))
-		return mac(value, row->mac);
+		return mac(value, backend->mac);
 	if (!strcmp(name, "own"))
-		return mac(value, row->mac_own);
+		return mac(value, backend->mac_own);
 	if (!strcmp(name, "device"))
-		return device(b, value, &row->ifindex);
+		return device(b, value, &backend->ifindex);
 	if (!strcmp(name, "source"))
-		return source(value, row);
+		return source(value, backend);
 	good = number(value, UINT16_MAX, &n);
 	if (!strcmp(name, "vlan"))
-		row->vlan = (uint16_t)n;
+		backend->vlan = (uint16_t)n;
 	else if (!strcmp(name, "mtu"))
-		row->mtu = (uint16_t)n;
+		backend->mtu = (uint16_t)n;
 	else if (!strcmp(name, "path"))
-		row->path = path_pack(n, ticks(b, 0));
+		backend->path = path_pack(n, ticks(b, 0));
 	else if (!strcmp(name, "path-age"))
-		row->path = path_pack(path_mtu(row->path), ticks(b, n));
+		backend->path = path_pack(path_mtu(backend->path), ticks(b, n));
 	else if (!strcmp(name, "no-xmit"))
-		row->no_xmit = n != 0;
+		backend->no_xmit = n != 0;
 	else
 		return false;
 	return good;
@@ -219,19 +219,19 @@ static bool word(const struct balance_rig *b, const char *name, const char *valu
 bool balance_rig_hop(struct balance_rig *b, char *text)
 {
 	const char *service = strsep(&text, " "), *address = strsep(&text, " ");
-	struct backend row;
+	struct backend backend;
 	uint32_t id;
 
-	if (!address || !balance_rig_row(b, service, address, &id))
+	if (!address || !balance_rig_id(b, service, address, &id))
 		return false;
-	row = b->c->lb.backends[id];
+	backend = b->c->lb.backends[id];
 	while (text) {
 		const char *name = strsep(&text, " "), *value = strsep(&text, " ");
 
-		if (!word(b, name, value, &row))
+		if (!word(b, name, value, &backend))
 			return false;
 	}
-	if (bpf_map_update_elem(b->c->generation->fd[PART_BACKENDS], &id, &row, BPF_ANY))
+	if (bpf_map_update_elem(b->c->generation->fd[PART_BACKENDS], &id, &backend, BPF_ANY))
 		die(errno, "cannot write a backend");
 	return true;
 }
@@ -253,11 +253,11 @@ bool balance_rig_stations(struct balance_rig *b, const char *text)
 	return true;
 }
 
-uint32_t balance_rig_path(const struct balance_rig *b, uint32_t row)
+uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id)
 {
 	struct backend backend;
 
-	if (bpf_map_lookup_elem(b->c->generation->fd[PART_BACKENDS], &row, &backend))
+	if (bpf_map_lookup_elem(b->c->generation->fd[PART_BACKENDS], &id, &backend))
 		die(errno, "cannot read a backend");
 	return path_mtu(backend.path);
 }
@@ -277,8 +277,8 @@ uint64_t balance_rig_foreign(const struct balance_rig *b)
 	return n;
 }
 
-bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
-		     uint32_t *ret)
+bool balance_rig_id(const struct balance_rig *b, const char *service, const char *address,
+		    uint32_t *ret)
 {
 	const struct lb_state *state = b->c->lb.lb;
 	const struct lb_service *s = lb_state_find(state, service);
@@ -299,18 +299,18 @@ bool balance_rig_row(const struct balance_rig *b, const char *service, const cha
 	return m != NULL;
 }
 
-const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char *buf, size_t size)
+const char *balance_rig_name(const struct balance_rig *b, uint32_t id, char *buf, size_t size)
 {
 	const struct lb_state *state = b->c->lb.lb;
 	struct addr a;
 	addr_text text;
 
-	snprintf(buf, size, "row %u", row);
+	snprintf(buf, size, "id %u", id);
 	for (size_t s = 0; s < state->n_services; s++)
-		if (state->services[s].id == row)
+		if (state->services[s].id == id)
 			snprintf(buf, size, "service %s", state->services[s].name);
 	for (size_t m = 0; m < state->n_members; m++)
-		if (state->members[m].id == row) {
+		if (state->members[m].id == id) {
 			lb_member_address(&state->members[m], &a);
 			snprintf(buf, size, "backend %s",
 				 a.family ? addr_format(&a, text) : "here");
@@ -318,17 +318,17 @@ const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char
 	return buf;
 }
 
-// `rows` elements of a per-CPU array from `first` on, each with `words` words for each CPU. The caller
+// `n` elements of a per-CPU array from `first` on, each with `words` words for each CPU. The caller
 // frees them.
-static __u64 *read_rows(int fd, uint32_t first, uint32_t rows, size_t words, size_t *ret_cpus)
+static __u64 *read_counters(int fd, uint32_t first, uint32_t n, size_t words, size_t *ret_cpus)
 {
 	struct err err = {0};
 	__u64 *values;
-	int code = percpu_values(rows, words * sizeof(*values), &values, ret_cpus, &err);
+	int code = percpu_values(n, words * sizeof(*values), &values, ret_cpus, &err);
 
 	if (code)
 		test_die(&err);
-	if ((code = percpu_read(fd, first, rows, values)))
+	if ((code = percpu_read(fd, first, n, values)))
 		die(-code, "cannot read counters");
 	return values;
 }
@@ -342,17 +342,17 @@ static void sum_cpus(const __u64 *values, size_t cpus, size_t words, __u64 *ret)
 
 const struct service_counter *balance_rig_moved(struct balance_rig *b)
 {
-	static struct service_counter moved[ROWS];
+	static struct service_counter moved[COUNTERS];
 	size_t cpus;
 	CLEANUP_FREE __u64 *values =
-		read_rows(b->c->generation->fd[PART_BACKEND_COUNTERS], 0, b->rows, WORDS, &cpus);
+		read_counters(b->c->generation->fd[PART_BACKEND_COUNTERS], 0, b->ids, WORDS, &cpus);
 
-	for (uint32_t row = 0; row < b->rows; row++) {
-		struct service_counter now, *was = &b->counts[row];
+	for (uint32_t id = 0; id < b->ids; id++) {
+		struct service_counter now, *was = &b->counts[id];
 
-		sum_cpus(values + row * cpus * WORDS, cpus, WORDS, (__u64 *)&now);
+		sum_cpus(values + id * cpus * WORDS, cpus, WORDS, (__u64 *)&now);
 		for (size_t w = 0; w < WORDS; w++)
-			((__u64 *)&moved[row])[w] =
+			((__u64 *)&moved[id])[w] =
 				((const __u64 *)&now)[w] - ((const __u64 *)was)[w];
 		*was = now;
 	}
@@ -364,8 +364,8 @@ void balance_rig_reasons(struct balance_rig *b, struct outcome *o)
 	const size_t words = sizeof(struct counter) / sizeof(__u64);
 	size_t cpus;
 	CLEANUP_FREE __u64 *values =
-		read_rows(b->rig->instance->counters, RIG_IFACE * WEIR_REASON_COUNT,
-			  WEIR_REASON_COUNT, words, &cpus);
+		read_counters(b->rig->instance->counters, RIG_IFACE * WEIR_REASON_COUNT,
+			      WEIR_REASON_COUNT, words, &cpus);
 
 	o->moved_n = 0;
 	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {

@@ -19,7 +19,7 @@
 struct balance_rig {
 	struct rig *rig;
 	struct candidate *c;
-	uint32_t rows;                             // of the counters of services and backends
+	uint32_t ids;                              // of the counters of services and backends
 	struct service_counter *counts;            // after the last balance_rig_moved
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
 	struct mapping budgets;                    // of answers
@@ -35,13 +35,13 @@ void balance_rig_free(struct balance_rig *b);
 bool balance_rig_hop(struct balance_rig *b, char *text);
 
 // The known path MTU to a backend; 0: unknown.
-uint32_t balance_rig_path(const struct balance_rig *b, uint32_t row);
+uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id);
 
 // Counters of the service, or of its backend at this address ("here" too). false: not found.
-bool balance_rig_row(const struct balance_rig *b, const char *service, const char *address,
-		     uint32_t *ret);
-const char *balance_rig_row_name(const struct balance_rig *b, uint32_t row, char *buf, size_t size);
-// The counters since the last call, b->rows of them, valid until the next call.
+bool balance_rig_id(const struct balance_rig *b, const char *service, const char *address,
+		    uint32_t *ret);
+const char *balance_rig_name(const struct balance_rig *b, uint32_t id, char *buf, size_t size);
+// The counters since the last call, b->ids of them, valid until the next call.
 const struct service_counter *balance_rig_moved(struct balance_rig *b);
 
 // The reasons with which packets of the rig's interface were counted since the last call, into o->moved. (The

@@ -27,9 +27,9 @@ def frame(packet, family, tags=(), padding=b""):
     return head + struct.pack("!H", TYPES[family]) + bytes(packet) + padding
 
 
-def add(name, given, row=None, out=None, length=None, linear=None):
-    """row None: not counted. out None: dropped if the row drops, else unchanged."""
-    cases.append((name, given, row, out, length, linear))
+def add(name, given, counter=None, out=None, length=None, linear=None):
+    """counter None: not counted. out None: dropped if the counter drops, else unchanged."""
+    cases.append((name, given, counter, out, length, linear))
 
 
 # Packets
@@ -55,7 +55,7 @@ def gue0(proto, first=0, flags=0):
     return Raw(struct.pack("!BBH", first, proto, flags))
 
 
-WAYS = {
+TUNNELS = {
     "ipip": lambda f, packet, **o: head(f, PROTO[packet.version], **o) / Raw(bytes(packet)),
     "gue": lambda f, packet, **o: head(f, 17, **o) / udp() / Raw(bytes(packet)),
     "gue variant 0": lambda f, packet, **o: (head(f, 17, **o) / udp() / gue0(PROTO[packet.version])
@@ -63,22 +63,22 @@ WAYS = {
 }
 
 
-def row_of(way, outer, packet):
-    return "gue" if way.startswith("gue") else f"{packet.version}in{outer}"
+def counter_of(tunnel, outer, packet):
+    return "gue" if tunnel.startswith("gue") else f"{packet.version}in{outer}"
 
 
-def stripped(name, way, outer, packet, want=None, tags=(), padding=b"", **fields):
+def stripped(name, tunnel, outer, packet, want=None, tags=(), padding=b"", **fields):
     """The packet in a tunnel is decapsulated unchanged, or as `want`."""
-    wrapped = WAYS[way](outer, packet, **fields)
-    add(name, frame(wrapped, outer, tags, padding), row_of(way, outer, packet),
+    wrapped = TUNNELS[tunnel](outer, packet, **fields)
+    add(name, frame(wrapped, outer, tags, padding), counter_of(tunnel, outer, packet),
         frame(packet if want is None else want, packet.version, tags, padding), len(bytes(wrapped)))
 
 
 def everywhere():
-    for way in WAYS:
+    for tunnel in TUNNELS:
         for outer in 4, 6:
             for family in 4, 6:
-                yield f"{way} {family}in{outer}", way, outer, family
+                yield f"{tunnel} {family}in{outer}", tunnel, outer, family
 
 
 # Decapsulated
@@ -93,27 +93,27 @@ def whole_cases():
     }
     tags = {"": (), ", a tag": ((0x8100, 7),), ", two tags": ((0x88a8, 5), (0x8100, 0xe007)),
             ", four tags": ((0x88a8, 5), (0x8100, 6), (0x8100, 7), (0x8100, 8))}
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         for what, payload in payloads.items():
             for tagged, list_of in tags.items():
-                stripped(f"{name}: {what}{tagged}", way, outer, inner(family, payload), tags=list_of)
-        stripped(f"{name}: ping", way, outer,
+                stripped(f"{name}: {what}{tagged}", tunnel, outer, inner(family, payload), tags=list_of)
+        stripped(f"{name}: ping", tunnel, outer,
                  inner(family, ICMP() if family == 4 else ICMPv6EchoRequest()))
-        stripped(f"{name}: padding is removed", way, outer, inner(family), padding=b"padding")
+        stripped(f"{name}: padding is removed", tunnel, outer, inner(family), padding=b"padding")
 
 
 def field_cases():
     """Only the ECN field is ever changed."""
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         for hops in 1, 2, 255:
             packet = inner(family, **({"ttl": hops} if family == 4 else {"hlim": hops}))
-            stripped(f"{name}: {hops} hops left", way, outer, packet)
+            stripped(f"{name}: {hops} hops left", tunnel, outer, packet)
         later = IP(src=CLIENT4, dst=VIP4, frag=100, proto=6) / Raw(bytes(64))
         if family == 6:
             later = IPv6(src=CLIENT6, dst=VIP6) / IPv6ExtHdrFragment(offset=100, nh=6) / Raw(bytes(64))
-        stripped(f"{name}: an inner fragment", way, outer, later)
+        stripped(f"{name}: an inner fragment", tunnel, outer, later)
         broken = inner(4, chksum=0x1234) if family == 4 else inner(6, TCP(chksum=0x1234))
-        stripped(f"{name}: a wrong checksum stays wrong", way, outer, broken)
+        stripped(f"{name}: a wrong checksum stays wrong", tunnel, outer, broken)
     options = inner(4, options=[IPOption_NOP()] * 40)
     stripped("inner options", "ipip", 4, options)
     stripped("inner extension headers", "ipip", 6,
@@ -137,10 +137,10 @@ def outer_cases():
                      lambda **o: IPv6ExtHdrRouting(segleft=0, **o), IPv6ExtHdrDestOpt],
         }
         for what, kinds in chains.items():
-            for way, last, middle in (("", PROTO[family], b""), ("gue ", 17, udp())):
+            for tunnel, last, middle in (("", PROTO[family], b""), ("gue ", 17, udp())):
                 wrapped = headers(kinds, last, middle / packet if middle else packet)
-                add(f"{way}{family}in6: {what}", frame(wrapped, 6),
-                    "gue" if way else f"{family}in6", frame(packet, family), len(bytes(wrapped)))
+                add(f"{tunnel}{family}in6: {what}", frame(wrapped, 6),
+                    "gue" if tunnel else f"{family}in6", frame(packet, family), len(bytes(wrapped)))
 
 
 def headers(kinds, last, payload, **fields):
@@ -158,7 +158,7 @@ def headers(kinds, last, payload, **fields):
 def ecn_cases():
     """RFC 6040, figure 4; codepoints: 0 none, 1 ECT(1), 2 ECT(0), 3 CE."""
     table = {0: (0, 0, 0, None), 2: (2, 1, 2, 3), 1: (1, 1, 1, 3), 3: (3, 3, 3, 3)}
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         field = {4: "tos", 6: "tc"}
         for inside, row in table.items():
             for outside, becomes in enumerate(row):
@@ -167,16 +167,16 @@ def ecn_cases():
                     options = {field[outer]: (63 - dscp) << 2 | outside}
                     title = f"{name}: ecn {outside} around {inside}, dscp {dscp}"
                     if becomes is None:
-                        wrapped = WAYS[way](outer, packet, **options)
+                        wrapped = TUNNELS[tunnel](outer, packet, **options)
                         add(title, frame(wrapped, outer), "ecn", None, len(bytes(wrapped)))
                     else:
-                        stripped(title, way, outer, packet,
+                        stripped(title, tunnel, outer, packet,
                                  inner(family, **{field[family]: dscp << 2 | becomes}), **options)
 
 
 # Dropped
 
-def in_all_ways(name, family, raw, row, outers=(4, 6)):
+def in_all_tunnels(name, family, raw, counter, outers=(4, 6)):
     """These bytes, as IP of that family, in every tunnel that can carry it."""
     for outer in outers:
         ways = {
@@ -185,21 +185,21 @@ def in_all_ways(name, family, raw, row, outers=(4, 6)):
         }
         if raw and raw[0] >> 4 == family:
             ways["gue"] = head(outer, 17) / udp() / Raw(raw)
-        for way, packet in ways.items():
-            add(f"{way} in {outer}: {name}", frame(packet, outer), row, None, len(bytes(packet)))
+        for tunnel, packet in ways.items():
+            add(f"{tunnel} in {outer}: {name}", frame(packet, outer), counter, None, len(bytes(packet)))
 
 
 def dropped_cases():
     for family, size in (4, 20), (6, 40):
         packet = bytes(inner(family))
         for length in (0, 1, size - 1):
-            in_all_ways(f"{length} bytes of IPv{family}", family, packet[:length], "inner-truncated")
+            in_all_tunnels(f"{length} bytes of IPv{family}", family, packet[:length], "inner-truncated")
         for version in (0, 5, 10 - family, 15):
             raw = bytes([version << 4 | packet[0] & 15]) + packet[1:]
-            in_all_ways(f"version {version} as IPv{family}", family, raw, "inner-version")
+            in_all_tunnels(f"version {version} as IPv{family}", family, raw, "inner-version")
         cut = bytes(inner(family, UDP() / Raw(bytes(32))))
         for missing in (1, 8, 40):
-            in_all_ways(f"IPv{family}, {missing} bytes missing", family, cut[:-missing], "inner-length")
+            in_all_tunnels(f"IPv{family}, {missing} bytes missing", family, cut[:-missing], "inner-length")
     for nibble in 5, 7:
         raw = bytes([nibble << 4]) + bytes(inner(4))[1:]
         for outer in 4, 6:
@@ -208,23 +208,23 @@ def dropped_cases():
                 len(bytes(packet)))
     packet = bytes(inner(4))
     for words in range(5):
-        in_all_ways(f"{words} words of header", 4, bytes([0x40 | words]) + packet[1:], "inner-header")
+        in_all_tunnels(f"{words} words of header", 4, bytes([0x40 | words]) + packet[1:], "inner-header")
     for total in (0, 19, 20 + 4 * 10 - 1):
         words = 5 if total < 20 else 15
         raw = bytes([0x40 | words, 0]) + struct.pack("!H", total) + packet[4:] + bytes(60)
-        in_all_ways(f"total length {total}, header {words * 4}", 4, raw, "inner-length")
+        in_all_tunnels(f"total length {total}, header {words * 4}", 4, raw, "inner-length")
     raw = bytes(IPv6(src=CLIENT6, dst=VIP6, plen=0, nh=0) / Raw(bytes(1000)))
-    in_all_ways("a jumbogram", 6, raw, "inner-length")
+    in_all_tunnels("a jumbogram", 6, raw, "inner-length")
 
 
 def slack_cases():
     """The inner packet may end before the outer one does."""
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         packet = bytes(inner(family)) + b"slack"
-        proto = 17 if way.startswith("gue") else PROTO[family]
+        proto = 17 if tunnel.startswith("gue") else PROTO[family]
         wrapped = head(outer, proto)
         if proto == 17:
-            wrapped = wrapped / udp() / (gue0(PROTO[family]) if way != "gue" else Raw(b""))
+            wrapped = wrapped / udp() / (gue0(PROTO[family]) if tunnel != "gue" else Raw(b""))
         wrapped = wrapped / Raw(packet)
         add(f"{name}: slack", frame(wrapped, outer), "gue" if proto == 17 else f"{family}in{outer}",
             frame(packet, family), len(bytes(wrapped)))
@@ -233,9 +233,9 @@ def slack_cases():
 # Passed unchanged
 
 def passed_cases():
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         elsewhere = "198.51.100.2" if outer == 4 else "2001:db8:2::2"
-        packet = WAYS[way](outer, inner(family), dst=elsewhere)
+        packet = TUNNELS[tunnel](outer, inner(family), dst=elsewhere)
         add(f"{name}: to another host", frame(packet, outer), "not-here", None, len(bytes(packet)))
     add("6in4: to this host's IPv6 address in IPv4 clothes",
         frame(head(4, 41, dst="32.1.13.184") / Raw(bytes(inner(6))), 4), "not-here", None, 80)
@@ -290,13 +290,13 @@ def untouched_cases():
             add(f"{name} in {outer}", frame(packet, outer))
         too_long = head(outer, 17) / udp(len=2000) / Raw(bytes(inner(4)))
         add(f"gue in {outer}: UDP length beyond the packet", frame(too_long, outer))
-        for way in WAYS.values():
-            whole = frame(way(outer, inner(10 - outer)), outer, ((0x8100, 7),))
+        for tunnel in TUNNELS.values():
+            whole = frame(tunnel(outer, inner(10 - outer)), outer, ((0x8100, 7),))
             for length in range(14, len(whole)):
                 add(f"in {outer}: cut after {length} bytes", whole[:length])
     add("arp", bytes(Ether(**MACS) / ARP()))
     deep = tuple((0x8100, n) for n in range(1, 6))
-    add("4in4: five tags", frame(WAYS["ipip"](4, inner(4)), 4, deep))
+    add("4in4: five tags", frame(TUNNELS["ipip"](4, inner(4)), 4, deep))
     add("4in4: IPv4 header of 16 bytes", frame(head(4, 4, ihl=4) / Raw(bytes(inner(4))), 4))
 
 
@@ -304,7 +304,7 @@ def split_cases():
     """The inner header after the first buffer; only some kernels support this test."""
     for family, size in (4, 20), (6, 40):
         packet = inner(family, UDP() / Raw(bytes(1000)))
-        wrapped = WAYS["ipip"](4, packet)
+        wrapped = TUNNELS["ipip"](4, packet)
         given = frame(wrapped, 4)
         add(f"{family}in4: split in the inner header", given, "header-split", None, len(bytes(wrapped)),
             34 + size - 1)
@@ -323,13 +323,13 @@ SOURCES = {  # and whether tunnels are taken from there
 
 
 def source_cases(anybody=False):
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         for source, taken in SOURCES[outer].items():
             title = f"{name}: {'any, ' if anybody else ''}from {source}"
             if taken or anybody:
-                stripped(title, way, outer, inner(family), src=source)
+                stripped(title, tunnel, outer, inner(family), src=source)
             else:
-                packet = WAYS[way](outer, inner(family), src=source)
+                packet = TUNNELS[tunnel](outer, inner(family), src=source)
                 add(title, frame(packet, outer), "foreign", None, len(bytes(packet)))
 
 
@@ -342,14 +342,14 @@ TARGETS = {  # and whether they are this host's
 
 
 def target_cases(forward=False):
-    for name, way, outer, family in everywhere():
+    for name, tunnel, outer, family in everywhere():
         for target, here in TARGETS[family].items():
             title = f"{name}: {'forward, ' if forward else ''}for {target}"
             packet = inner(family, dst=target)
             if here or forward:
-                stripped(title, way, outer, packet)
+                stripped(title, tunnel, outer, packet)
             else:
-                wrapped = WAYS[way](outer, packet)
+                wrapped = TUNNELS[tunnel](outer, packet)
                 add(title, frame(wrapped, outer), "inner-elsewhere", None, len(bytes(wrapped)))
     for local, outer in (("203.0.113.200", 4), ("2001:db8:f:1::9", 6)):
         stripped(f"a tunnel to {local}", "ipip", outer, inner(4), dst=local)
@@ -370,12 +370,12 @@ def write(out):
 def write_block(out, here, sources, *more):
     print(f"decap-begin {PORT}", *(f"decap-here {prefix}" for prefix in here),
           *(f"decap-from {prefix}" for prefix in sources), *more, sep="\n", file=out)
-    for name, given, row, result, length, linear in cases:
+    for name, given, counter, result, length, linear in cases:
         print(f"decap-case decap: {name}", file=out)
         if linear:
             print(f"decap-linear {linear}", file=out)
         print(f"decap-frame {given.hex()}", file=out)
         if result is not None:
             print(f"decap-out {result.hex()}", file=out)
-        print(f"decap-expect {row} {length}" if row else "decap-expect none 0", file=out)
+        print(f"decap-expect {counter} {length}" if counter else "decap-expect none 0", file=out)
     cases.clear()

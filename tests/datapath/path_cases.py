@@ -35,7 +35,7 @@ def big(service, family, size=1400, **fields):
 def in_tunnel(service, address, packet, flow=None):
     """As it leaves the balancer."""
     flow = flow or flow_of(service, packet.version, TCP_PROTO)
-    return bytes(service.wrapped(address, one_hop(packet), service.flow_hash(flow)))
+    return bytes(service.encapsulated(address, one_hop(packet), service.flow_hash(flow)))
 
 
 def addresses(packet):
@@ -56,7 +56,7 @@ def begin(used, **known):
     """Before a case: the path MTUs that routers have reported (path, path_age), else none."""
     words = "".join(f" {name.replace('_', '-')} {value}" for name, value in known.items())
     for service in used:
-        for hop in service.hops():
+        for hop in service.nexthops():
             emit("hop", hop + words)
 
 
@@ -76,8 +76,8 @@ def tell(name, used, service, address, packet, mtu, *, quote=None, learned=True,
     emit("frame", link(CAME, tags, bytes(given), padding).hex())
     emit("out", link(back, tags, bytes(answer)).hex())
     if learned:
-        for row in "-", address:
-            count(service, row, **{"path-learned": 1})
+        for who in "-", address:
+            count(service, who, **{"path-learned": 1})
     emit("path", f"{service.name} {address} {told}")
     emit("expect", f"tx service-path-mtu {length_of(given)}")
 
@@ -93,8 +93,8 @@ def shrugged(name, used, given, *, path=0, learned=(), refused=(), known=None, s
     emit("frame", (frame or link(CAME, (), bytes(given))).hex())
     for services, event in (learned, "path-learned"), (refused, "path-refused"):
         for service in services:
-            for row in "-", address:
-                count(service, row, **{event: 1})
+            for who in "-", address:
+                count(service, who, **{event: 1})
     for service in used:
         emit("path", f"{service.name} {address} {path if path_of is None or service in path_of else 0}")
     emit("expect", f"pass default {length_of(given)}")
@@ -254,8 +254,8 @@ def tell_length(about, used, address, whole, given):
 def lines_count(service, address):
     """Of the last case: its last line runs it."""
     run = lines.pop()
-    for row in "-", address:
-        count(service, row, **{"path-learned": 1})
+    for who in "-", address:
+        count(service, who, **{"path-learned": 1})
     lines.append(run)
 
 

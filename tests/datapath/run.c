@@ -94,7 +94,7 @@ static int load_only(void)
 }
 
 // A namespace that does not forward, whatever this machine does: packets in transit are treated differently.
-static void leave_host(void)
+static void enter_own_namespace(void)
 {
 	static const char *const switches[] = {"/proc/sys/net/ipv4/ip_forward",
 					       "/proc/sys/net/ipv6/conf/all/forwarding"};
@@ -120,7 +120,7 @@ static int run_all(const char *only, const char *cases)
 	};
 	struct tally tally = {0};
 
-	leave_host();
+	enter_own_namespace();
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
 		suite_run(tables[n], only, &tally);
 	if (cases) {

@@ -3,7 +3,7 @@
 //
 // usage: policy-run [-q] [-i IFACE]… [-w NAMES] [-s SERVICES] FILE     (-q: diagnostics only)
 //
-// NAMES plays the world, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve; "NAME
+// NAMES is the environment, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve; "NAME
 // ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed. The names
 // self, gateway and resolver have the addresses of this host, its gateway and its resolver.
 #include <errno.h>

@@ -23,7 +23,7 @@ struct watched {
 };
 
 /* What was last written to a place of a pin. */
-struct holder {
+struct last_pin {
 	size_t flow; /* its place in the table + 1 */
 	uint16_t backend;
 	uint64_t written; /* jiffies */
@@ -34,7 +34,7 @@ struct check {
 	struct watched *flows; /* a hash table, its size a power of two */
 	size_t cap;
 	size_t count;
-	struct holder *holders;
+	struct last_pin *last_pins;
 	uint16_t *owners;  /* as last seen */
 	uint64_t *changed; /* jiffies at which a slot last got another owner */
 	uint64_t *down;    /* the last event at which a backend went down or was down until */
@@ -50,7 +50,8 @@ struct check *check_new(const struct model *model)
 	check->model = model;
 	check->cap = 1024;
 	check->flows = memory(check->cap, sizeof(*check->flows));
-	check->holders = memory((size_t)model->set.buckets * PINS_BUCKET, sizeof(*check->holders));
+	check->last_pins =
+		memory((size_t)model->set.buckets * PINS_BUCKET, sizeof(*check->last_pins));
 	check->owners = memory(model->set.size, sizeof(*check->owners));
 	check->changed = memory(model->set.size, sizeof(*check->changed));
 	check->down = memory(BACKEND_ID_MAX + 1, sizeof(*check->down));
@@ -62,7 +63,7 @@ void check_free(struct check *check)
 	if (!check)
 		return;
 	free(check->flows);
-	free(check->holders);
+	free(check->last_pins);
 	free(check->owners);
 	free(check->changed);
 	free(check->down);
@@ -96,7 +97,7 @@ static size_t table_place(const struct watched *flows, size_t cap, const struct 
 	return place;
 }
 
-/* Holders name flows by index, which changes when the table grows. */
+/* They name flows by index, which changes when the table grows. */
 static void table_grow(struct check *check)
 {
 	size_t cap = check->cap * 2;
@@ -112,8 +113,8 @@ static void table_grow(struct check *check)
 		flows[moved[i]] = *old;
 	}
 	for (size_t i = 0; i < (size_t)check->model->set.buckets * PINS_BUCKET; i++)
-		if (check->holders[i].flow)
-			check->holders[i].flow = moved[check->holders[i].flow - 1] + 1;
+		if (check->last_pins[i].flow)
+			check->last_pins[i].flow = moved[check->last_pins[i].flow - 1] + 1;
 	free(moved);
 	free(check->flows);
 	check->flows = flows;
@@ -143,21 +144,21 @@ static bool holder_strange(const struct check *check, const struct watched *watc
 		     decision->written == WRITTEN_REOPENED;
 
 	return found && decision->place != PIN_NONE &&
-	       check->holders[decision->place].flow != (size_t)(watched - check->flows) + 1;
+	       check->last_pins[decision->place].flow != (size_t)(watched - check->flows) + 1;
 }
 
 static void holder_follow(struct check *check, struct watched *watched,
 			  const struct decision *decision)
 {
-	struct holder *holder = &check->holders[decision->place];
+	struct last_pin *last = &check->last_pins[decision->place];
 	size_t place = (size_t)(watched - check->flows) + 1;
 	bool stranger = holder_strange(check, watched, decision);
 
-	if (holder->flow && (decision->pushed || stranger))
-		check->flows[holder->flow - 1].lost = true;
+	if (last->flow && (decision->pushed || stranger))
+		check->flows[last->flow - 1].lost = true;
 	if (stranger)
 		watched->lost = true;
-	*holder = (struct holder){place, decision->backend, check->model->now};
+	*last = (struct last_pin){place, decision->backend, check->model->now};
 }
 
 static void move_count(struct check *check, const struct watched *watched,
@@ -263,14 +264,14 @@ void check_packet(struct check *check, const struct flow *flow, enum event event
 }
 
 /* May a pin written then still be live, given its coarse time? */
-static bool holder_recent(const struct check *check, const struct holder *holder)
+static bool last_pin_recent(const struct check *check, const struct last_pin *last)
 {
 	const struct model *model = check->model;
 	uint64_t round = UINT64_C(65536) << model->pins.shift;
 	uint64_t unit = UINT64_C(1) << model->pins.shift;
-	uint64_t age = (model->now - holder->written) % round;
+	uint64_t age = (model->now - last->written) % round;
 
-	return holder->flow &&
+	return last->flow &&
 	       (age <= model_idle_longest(model) + 2 * unit || age >= round - 17 * unit);
 }
 
@@ -281,19 +282,19 @@ static bool *slots_excused(const struct check *check)
 	bool *excused = memory(model->set.size, sizeof(*excused));
 
 	for (size_t i = 0; i < (size_t)model->set.buckets * PINS_BUCKET; i++) {
-		const struct holder *holder = &check->holders[i];
+		const struct last_pin *pin = &check->last_pins[i];
 		uint32_t first, last;
 
-		if (!holder_recent(check, holder))
+		if (!last_pin_recent(check, pin))
 			continue;
-		first = flow_scale((uint32_t)check->flows[holder->flow - 1].hash, model->set.size);
+		first = flow_scale((uint32_t)check->flows[pin->flow - 1].hash, model->set.size);
 		last = first;
 		if (model->set.by_source) {
 			first = 0;
 			last = model->set.size - 1;
 		}
 		for (uint32_t slot = first; slot <= last; slot++)
-			excused[slot] |= holder->backend != check->owners[slot];
+			excused[slot] |= pin->backend != check->owners[slot];
 	}
 	return excused;
 }

@@ -37,10 +37,10 @@ class Addresses:
         self.text = ""
 
     def copy(self):
-        twin = Addresses()
+        made = Addresses()
         for name in Addresses.__slots__:
-            setattr(twin, name, getattr(self, name))
-        return twin
+            setattr(made, name, getattr(self, name))
+        return made
 
     def negate(self):
         self.negated, self.families, self.weight = True, BOTH, 1.0

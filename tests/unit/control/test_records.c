@@ -472,12 +472,12 @@ static void assert_like_model(const struct records *r, struct model *m)
 	}
 }
 
-#define CLAIMS_MAX 60
+#define REFERENCES_MAX 60
 
-static size_t random_references(struct reference references[CLAIMS_MAX], uint32_t owners,
+static size_t random_references(struct reference references[REFERENCES_MAX], uint32_t owners,
 				uint64_t *seed)
 {
-	size_t n = unit_below(seed, CLAIMS_MAX);
+	size_t n = unit_below(seed, REFERENCES_MAX);
 
 	for (size_t i = 0; i < n; i++)
 		references[i] = (struct reference){
@@ -491,7 +491,7 @@ static size_t random_references(struct reference references[CLAIMS_MAX], uint32_
 
 static void step_add(struct records *r, struct model *m, uint64_t *seed)
 {
-	struct reference references[CLAIMS_MAX];
+	struct reference references[REFERENCES_MAX];
 	size_t n = random_references(references, (uint32_t)r->owners.n, seed), before = m->list.n;
 	struct records_change change;
 
@@ -531,7 +531,7 @@ static void step_replace(struct records *r, struct model *m, uint64_t *seed)
 {
 	struct owner who = r->owners.at[unit_below(seed, (unsigned)r->owners.n)];
 	unsigned kinds = unit_below(seed, 1u << OVERLAY_KINDS);
-	struct reference references[CLAIMS_MAX];
+	struct reference references[REFERENCES_MAX];
 	size_t n = random_references(references, (uint32_t)r->owners.n, seed), own = 0,
 	       before = m->list.n;
 	struct records_change change;
@@ -678,7 +678,7 @@ static void test_covering(void **state)
 	add_random_owners(&r, &seed);
 	for (unsigned round = 0; round < 300; round++) {
 		if (round % 10 == 0) {
-			struct reference references[CLAIMS_MAX];
+			struct reference references[REFERENCES_MAX];
 			size_t n = random_references(references, (uint32_t)r.owners.n, &seed);
 
 			records_add(&r, references, n, &change);
@@ -967,7 +967,7 @@ static void test_random_round_trips(void **state)
 	for (uint64_t round = 1; round <= 300; round++) {
 		CLEANUP_RECORDS struct records r = {0}, back = {0};
 		CLEANUP_FREE char *text = NULL;
-		struct reference references[CLAIMS_MAX];
+		struct reference references[REFERENCES_MAX];
 		struct records_change change;
 		struct err err = {0};
 		uint64_t seed = round;
