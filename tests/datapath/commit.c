@@ -130,7 +130,7 @@ static void test_staged_does_not_hide(struct test *t)
 	static const struct {
 		const char *before, *after;
 		uint32_t want_before, want_after;
-	} rows[] = {
+	} cases[] = {
 		{"block-from 10.0.0.0/8", "block-from 10.0.0.0/8, block-from 10.1.0.0/16", DROPPED,
 		 DROPPED},
 		{"block-from 10.1.0.0/16", "block-from 10.0.0.0/8, block-from 10.1.0.0/16", DROPPED,
@@ -147,23 +147,23 @@ static void test_staged_does_not_hide(struct test *t)
 	};
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 
-	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
 		CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 		struct knobs *knobs = rig->instance->knobs;
 
 		rig_overlay_text(rig, "");
-		rig_overlay_text(rig, rows[n].before);
-		stage_text(rig, rows[n].after, &plan);
-		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_before,
-		      "'%s' with '%s' staged: wrong verdict", rows[n].before, rows[n].after);
+		rig_overlay_text(rig, cases[n].before);
+		stage_text(rig, cases[n].after, &plan);
+		CHECK(t, verdict_from(rig, "10.1.2.3") == cases[n].want_before,
+		      "'%s' with '%s' staged: wrong verdict", cases[n].before, cases[n].after);
 		// A commit that is killed before dead elements are removed.
 		knobs->epoch = plan.epoch;
-		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_after,
-		      "'%s' to '%s', the dead not yet cleared away: wrong verdict", rows[n].before,
-		      rows[n].after);
+		CHECK(t, verdict_from(rig, "10.1.2.3") == cases[n].want_after,
+		      "'%s' to '%s', the dead not yet cleared away: wrong verdict", cases[n].before,
+		      cases[n].after);
 		overlay_commit(rig->instance, &plan);
-		CHECK(t, verdict_from(rig, "10.1.2.3") == rows[n].want_after,
-		      "'%s' to '%s': wrong verdict", rows[n].before, rows[n].after);
+		CHECK(t, verdict_from(rig, "10.1.2.3") == cases[n].want_after,
+		      "'%s' to '%s': wrong verdict", cases[n].before, cases[n].after);
 	}
 }
 
@@ -342,7 +342,7 @@ static void test_between_allows(struct test *t)
 	between(t, overlays, ARRAY_SIZE(overlays), REASON_DROP_BLOCK_FROM);
 }
 
-static size_t rows_in_maps(const struct rig *rig)
+static size_t elements_in_maps(const struct rig *rig)
 {
 	CLEANUP_STATE struct state state;
 	size_t n = 0;
@@ -376,7 +376,8 @@ static void test_killed_before_commit(struct test *t)
 	CHECK(t, rig->instance->knobs->staging != rig->instance->knobs->epoch,
 	      "nothing was staged");
 	tidy(t, rig);
-	CHECK(t, rows_in_maps(rig) == 4, "%zu rows are left in the maps", rows_in_maps(rig));
+	CHECK(t, elements_in_maps(rig) == 4, "%zu elements are left in the maps",
+	      elements_in_maps(rig));
 	check_sources(t, rig, false, "tidied up");
 	overlay_read(rig->instance, &after, &err);
 	CHECK(t, before.n == after.n && before.n == 4, "%zu entries, before %zu", after.n,

@@ -147,25 +147,25 @@ static void check_environment(struct history *h, const struct wants *w, const ch
 // The entries that can be read are those in effect. Expired ones may have been removed.
 static void check_rows(struct history *h)
 {
-	struct overlay_entries rows = {0};
+	struct overlay_entries entries = {0};
 	struct err err = {0};
 	size_t living = 0, found = 0;
 
-	if (overlay_read(h->rig->instance, &rows, &err))
+	if (overlay_read(h->rig->instance, &entries, &err))
 		test_die(&err);
 	vec_each (&h->in_force, want)
 		living += want->until == OVERLAY_FOREVER;
-	vec_each (&rows, row) {
-		struct overlay_want key = {row->prefix, row->kind, row->until};
+	vec_each (&entries, entry) {
+		struct overlay_want key = {entry->prefix, entry->kind, entry->until};
 		const struct overlay_want *want = find(&h->in_force, &key);
 
-		CHECK(h->test, row->until == 1 || (want && want->until == row->until),
+		CHECK(h->test, entry->until == 1 || (want && want->until == entry->until),
 		      "step %zu: an entry is read that is not effective", h->step);
-		found += row->until != 1;
+		found += entry->until != 1;
 	}
 	CHECK(h->test, found == living, "step %zu: %zu entries are read, %zu are effective",
 	      h->step, found, living);
-	vec_free(&rows);
+	vec_free(&entries);
 }
 
 static void accept_history(struct history *h)

@@ -108,7 +108,7 @@ static void test_short_first_buffer(struct test *t)
 	static const struct {
 		size_t v, linear;
 		enum weir_reason reason;
-	} rows[] = {
+	} cases[] = {
 		{0, 33, REASON_DROP_NONLINEAR}, {0, 34, REASON_DROP_NONLINEAR},
 		{0, 41, REASON_DROP_NONLINEAR}, {0, 42, REASON_PASS_DEFAULT},
 		{1, 53, REASON_DROP_NONLINEAR}, {1, 61, REASON_DROP_NONLINEAR},
@@ -118,23 +118,23 @@ static void test_short_first_buffer(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	struct frame f;
 
-	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
 		struct outcome o;
 
-		if (rows[n].v < 2)
-			frame_udp(&f, families[rows[n].v].src, families[rows[n].v].dst, 1000);
+		if (cases[n].v < 2)
+			frame_udp(&f, families[cases[n].v].src, families[cases[n].v].dst, 1000);
 		else
 			frame_udp_behind(&f, kinds, 1, 8);
-		o = rig_send(rig, &f, (uint32_t)rows[n].linear);
+		o = rig_send(rig, &f, (uint32_t)cases[n].linear);
 		if (o.code == -EINVAL) {
 			test_skip(t, "no short first buffer in this kernel's test runs");
 			return;
 		}
 		CHECK(t,
-		      !o.code && o.moved_n == 1 && o.moved[0].reason == rows[n].reason &&
+		      !o.code && o.moved_n == 1 && o.moved[0].reason == cases[n].reason &&
 			      !o.changed,
-		      "%zu bytes in the first buffer: '%s', expected '%s'", rows[n].linear,
-		      reason_name(o.moved[0].reason), reason_name(rows[n].reason));
+		      "%zu bytes in the first buffer: '%s', expected '%s'", cases[n].linear,
+		      reason_name(o.moved[0].reason), reason_name(cases[n].reason));
 	}
 }
 
@@ -247,7 +247,7 @@ static void test_merged_wrongly(struct test *t)
 		size_t at; // in the IP packet
 		uint8_t value;
 		enum weir_reason reason;
-	} rows[] = {
+	} cases[] = {
 		{"IPv4: UDP", BIG4, 9, IPPROTO_UDP, REASON_DROP_IP4_LENGTH},
 		{"IPv4: IP in IP", BIG4, 9, IPPROTO_IPIP, REASON_DROP_IP4_LENGTH},
 		{"IPv4: more fragments", BIG4, 6, 0x20, REASON_DROP_IP4_LENGTH},
@@ -268,14 +268,14 @@ static void test_merged_wrongly(struct test *t)
 	static struct big_frame b;
 
 	rig->instance->knobs->generic = 1ull << RIG_IFACE;
-	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
-		bool whole = rows[n].reason == REASON_PASS_DEFAULT ||
-			     rows[n].reason == REASON_DROP_TCP_OFFSET;
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+		bool whole = cases[n].reason == REASON_PASS_DEFAULT ||
+			     cases[n].reason == REASON_DROP_TCP_OFFSET;
 
-		big_make(&b, rows[n].kind, 70000); // 0x11170
-		b.at[ETH_BYTES + rows[n].at] = rows[n].value;
-		big_expect(t, rig, &b, rows[n].reason, b.len - (whole ? ETH_BYTES : 0),
-			   rows[n].what);
+		big_make(&b, cases[n].kind, 70000); // 0x11170
+		b.at[ETH_BYTES + cases[n].at] = cases[n].value;
+		big_expect(t, rig, &b, cases[n].reason, b.len - (whole ? ETH_BYTES : 0),
+			   cases[n].what);
 	}
 }
 

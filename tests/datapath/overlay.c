@@ -140,7 +140,7 @@ static void test_kinds_apart(struct test *t)
 	static const struct {
 		const char *entries;
 		enum weir_reason reason;
-	} rows[] = {
+	} cases[] = {
 		{"block-from 192.0.0.0/8, allow-from 192.0.2.0/24", REASON_PASS_ALLOW},
 		{"block-from 192.0.2.0/24, allow-from 192.0.0.0/8", REASON_PASS_ALLOW},
 		{"block-from 192.0.0.0/8, allow-to 192.0.2.0/24", REASON_DROP_BLOCK_FROM},
@@ -153,10 +153,10 @@ static void test_kinds_apart(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	const struct family *v = &families[0];
 
-	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
-		rig_overlay_text(rig, rows[n].entries);
-		if (!EXPECT_OF(rows[n].reason))
-			printf("     %s\n", rows[n].entries);
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+		rig_overlay_text(rig, cases[n].entries);
+		if (!EXPECT_OF(cases[n].reason))
+			printf("     %s\n", cases[n].entries);
 	}
 }
 
@@ -165,7 +165,7 @@ static void test_prefix_edges(struct test *t)
 {
 	static const struct {
 		const char *prefix, *first, *last, *before, *after;
-	} rows[] = {
+	} cases[] = {
 		{"0.0.0.0/0", "0.0.0.0", "255.255.255.255", NULL, NULL},
 		{"128.0.0.0/1", "128.0.0.0", "255.255.255.255", "127.255.255.255", NULL},
 		{"10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0"},
@@ -183,10 +183,10 @@ static void test_prefix_edges(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	struct frame f;
 
-	for (size_t n = 0; n < ARRAY_SIZE(rows); n++) {
-		const char *const in[] = {rows[n].first, rows[n].last};
-		const char *const out[] = {rows[n].before, rows[n].after};
-		CLEANUP_FREE char *entry = mem_printf("block-from %s", rows[n].prefix);
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+		const char *const in[] = {cases[n].first, cases[n].last};
+		const char *const out[] = {cases[n].before, cases[n].after};
+		CLEANUP_FREE char *entry = mem_printf("block-from %s", cases[n].prefix);
 
 		rig_overlay_text(rig, entry);
 		for (size_t a = 0; a < 2; a++) {
@@ -299,7 +299,7 @@ static void test_expired_does_not_hide(struct test *t)
 {
 	static const struct {
 		const char *src, *dst, *entries[4];
-	} rows[] = {
+	} cases[] = {
 		{"10.1.2.3",
 		 DST4,
 		 {"block-from 0.0.0.0/0", "block-from 10.0.0.0/8", "block-from 10.1.2.0/24",
@@ -316,17 +316,17 @@ static void test_expired_does_not_hide(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	struct frame f;
 
-	for (size_t n = 0; n < ARRAY_SIZE(rows); n++)
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++)
 		for (size_t living = 0; living < 4; living++) {
 			CLEANUP_WANTS struct wants w = {0};
 
 			for (size_t e = 0; e < 4; e++)
-				wants_add(&w, rows[n].entries[e],
+				wants_add(&w, cases[n].entries[e],
 					  e == living ? OVERLAY_FOREVER : 1);
 			rig_overlay(rig, &w);
-			frame_udp(&f, rows[n].src, rows[n].dst, 0);
+			frame_udp(&f, cases[n].src, cases[n].dst, 0);
 			CHECK(t, rig_verdict(rig, &f, 1) == 1, "'%s' is hidden by expired ones",
-			      rows[n].entries[living]);
+			      cases[n].entries[living]);
 		}
 }
 

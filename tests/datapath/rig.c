@@ -137,10 +137,10 @@ int rig_tiny(const struct rig *rig, uint32_t verdict)
 
 void rig_iface(const struct rig *rig, uint32_t number)
 {
-	struct iface row = {.name = "lo", .ifindex = rig->ifindex, .state = IFACE_ATTACHED};
+	struct iface iface = {.name = "lo", .ifindex = rig->ifindex, .state = IFACE_ATTACHED};
 	struct err err = {0};
 
-	if (number && instance_set_iface(rig->instance, number, &row, &err))
+	if (number && instance_set_iface(rig->instance, number, &iface, &err))
 		test_die(&err);
 	iface_table_set(rig->instance->knobs, rig->ifindex, number);
 }
@@ -219,23 +219,23 @@ static void read_moved(struct rig *rig, struct outcome *o)
 
 static void read_moved_on(struct rig *rig, uint32_t number, struct outcome *o)
 {
-	CLEANUP_FREE struct counter *rows = NULL;
+	CLEANUP_FREE struct counter *counters = NULL;
 	struct counter *before = rig->counters->at[number];
 	struct err err = {0};
 	size_t cpus;
-	int code = percpu_values(WEIR_REASON_COUNT, sizeof(*rows), &rows, &cpus, &err);
+	int code = percpu_values(WEIR_REASON_COUNT, sizeof(*counters), &counters, &cpus, &err);
 
 	if (code)
 		test_die(&err);
 	if (percpu_read(rig->instance->counters, number * WEIR_REASON_COUNT, WEIR_REASON_COUNT,
-			rows))
+			counters))
 		die(errno, "cannot read the counters of an interface");
 	for (uint32_t r = 0; r < WEIR_REASON_COUNT; r++) {
 		struct counter now = {0};
 
 		for (size_t cpu = 0; cpu < cpus; cpu++) {
-			now.packets += rows[r * cpus + cpu].packets;
-			now.bytes += rows[r * cpus + cpu].bytes;
+			now.packets += counters[r * cpus + cpu].packets;
+			now.bytes += counters[r * cpus + cpu].bytes;
 		}
 		note_moved(o, number, r, &before[r], &now);
 		before[r] = now;
@@ -432,16 +432,16 @@ void rig_overlay_text(const struct rig *rig, const char *entries)
 
 struct overlay_hits rig_hits(const struct rig *rig, const char *entry)
 {
-	struct overlay_entry rows[OVERLAY_KINDS] = {0};
+	struct overlay_entry entries[OVERLAY_KINDS] = {0};
 	struct overlay_want want = {0};
 	struct err err = {0};
 	size_t n = 0;
 
 	if (want_parse(entry, 0, &want, &err) ||
-	    overlay_read_one(rig->instance, &want.prefix, rows, &n, &err))
+	    overlay_read_one(rig->instance, &want.prefix, entries, &n, &err))
 		test_die(&err);
 	for (size_t r = 0; r < n; r++)
-		if (rows[r].kind == want.kind)
-			return rows[r].hits;
+		if (entries[r].kind == want.kind)
+			return entries[r].hits;
 	return (struct overlay_hits){0};
 }

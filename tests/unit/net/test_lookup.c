@@ -78,7 +78,7 @@ static void reads_kinds(void **state)
 	static const struct {
 		uint8_t type;
 		enum lookup_kind kind;
-	} rows[] = {
+	} cases[] = {
 		{RTN_LOCAL, LOOKUP_LOCAL},        {RTN_BROADCAST, LOOKUP_GROUP},
 		{RTN_MULTICAST, LOOKUP_GROUP},    {RTN_ANYCAST, LOOKUP_GROUP},
 		{RTN_UNREACHABLE, LOOKUP_REFUSE}, {RTN_BLACKHOLE, LOOKUP_REFUSE},
@@ -88,10 +88,10 @@ static void reads_kinds(void **state)
 	struct lookup l;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		begin(&m, AF_INET6, rows[i].type);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		begin(&m, AF_INET6, cases[i].type);
 		assert_true(lookup_from_message(message_head(&m), &l));
-		assert_int_equal(l.kind, rows[i].kind);
+		assert_int_equal(l.kind, cases[i].kind);
 	}
 	begin(&m, AF_INET6, RTN_UNICAST);
 	mnl_attr_put(message_head(&m), RTA_ENCAP, 0, NULL);

@@ -44,7 +44,7 @@ static void reads_states(void **state)
 		size_t mac_len;
 		enum neigh_state state;
 		bool stale;
-	} rows[] = {
+	} cases[] = {
 		{NUD_REACHABLE, 6, NEIGH_KNOWN, false},  {NUD_PERMANENT, 6, NEIGH_KNOWN, false},
 		{NUD_NOARP, 6, NEIGH_KNOWN, false},      {NUD_STALE, 6, NEIGH_KNOWN, true},
 		{NUD_DELAY, 6, NEIGH_KNOWN, true},       {NUD_PROBE, 6, NEIGH_KNOWN, true},
@@ -56,11 +56,11 @@ static void reads_states(void **state)
 	struct neigh n;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		assert_true(neigh_from_message(made(&m, rows[i].nud, rows[i].mac_len, 0), &n));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_true(neigh_from_message(made(&m, cases[i].nud, cases[i].mac_len, 0), &n));
 		assert_int_equal(n.ifindex, 3);
-		assert_int_equal(n.state, rows[i].state);
-		assert_int_equal(n.stale, rows[i].stale);
+		assert_int_equal(n.state, cases[i].state);
+		assert_int_equal(n.stale, cases[i].stale);
 		if (n.state == NEIGH_KNOWN)
 			assert_memory_equal(n.mac, mac, sizeof(mac));
 	}

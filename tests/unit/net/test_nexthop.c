@@ -115,7 +115,7 @@ static void devices_that_cannot_be(void **state)
 	static const struct {
 		uint32_t ifindex;
 		const char *words;
-	} rows[] = {
+	} cases[] = {
 		{6, "the device below is a VLAN device too"},
 		{7, "802.1ad"},
 		{8, "in another network namespace"},
@@ -127,12 +127,12 @@ static void devices_that_cannot_be(void **state)
 	struct nexthop hop = {.vlan = 77};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct lookup route = {.ifindex = rows[i].ifindex};
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct lookup route = {.ifindex = cases[i].ifindex};
 		struct err err = {0};
 
 		assert_true(made(&route, &hop, &err) < 0);
-		assert_non_null(strstr(err.text, rows[i].words));
+		assert_non_null(strstr(err.text, cases[i].words));
 		assert_int_equal(hop.vlan, 77);
 	}
 }
