@@ -31,56 +31,56 @@ static uint64_t hash_of(const char *name)
 	return h ^ h >> 32;
 }
 
-// The slot that holds the name, or the free one where it belongs.
-static struct index_slot *slot_of(const struct index *x, const char *name, uint64_t hash)
+// The bucket that holds the name, or the free one where it belongs.
+static struct index_bucket *bucket_of(const struct index *x, const char *name, uint64_t hash)
 {
 	size_t at = hash & (x->size - 1);
 
-	while (x->slots[at].name &&
-	       (x->slots[at].hash != hash || strcmp(x->slots[at].name, name) != 0))
+	while (x->buckets[at].name &&
+	       (x->buckets[at].hash != hash || strcmp(x->buckets[at].name, name) != 0))
 		at = (at + 1) & (x->size - 1);
-	return &x->slots[at];
+	return &x->buckets[at];
 }
 
 static void grow(struct index *x)
 {
 	struct index bigger = {.n = x->n, .size = x->size ? x->size * 2 : FIRST_SIZE};
 
-	bigger.slots = mem_zalloc(bigger.size, sizeof(*bigger.slots));
+	bigger.buckets = mem_zalloc(bigger.size, sizeof(*bigger.buckets));
 	for (size_t i = 0; i < x->size; i++)
-		if (x->slots[i].name)
-			*slot_of(&bigger, x->slots[i].name, x->slots[i].hash) = x->slots[i];
-	free(x->slots);
+		if (x->buckets[i].name)
+			*bucket_of(&bigger, x->buckets[i].name, x->buckets[i].hash) = x->buckets[i];
+	free(x->buckets);
 	*x = bigger;
 }
 
 uint32_t index_add(struct index *x, const char *name, uint32_t number)
 {
 	uint64_t hash = hash_of(name);
-	struct index_slot *slot;
+	struct index_bucket *bucket;
 
 	if (x->n * 2 >= x->size)
 		grow(x);
-	slot = slot_of(x, name, hash);
-	if (slot->name)
-		return slot->number;
-	*slot = (struct index_slot){.name = name, .hash = hash, .number = number};
+	bucket = bucket_of(x, name, hash);
+	if (bucket->name)
+		return bucket->number;
+	*bucket = (struct index_bucket){.name = name, .hash = hash, .number = number};
 	x->n++;
 	return number;
 }
 
 uint32_t index_find(const struct index *x, const char *name)
 {
-	const struct index_slot *slot;
+	const struct index_bucket *bucket;
 
 	if (!x->n)
 		return INDEX_NONE;
-	slot = slot_of(x, name, hash_of(name));
-	return slot->name ? slot->number : INDEX_NONE;
+	bucket = bucket_of(x, name, hash_of(name));
+	return bucket->name ? bucket->number : INDEX_NONE;
 }
 
 void index_free(struct index *x)
 {
-	free(x->slots);
+	free(x->buckets);
 	*x = (struct index){0};
 }

@@ -7,14 +7,14 @@
 
 #define INDEX_NONE UINT32_MAX
 
-struct index_slot {
+struct index_bucket {
 	const char *name;
 	uint64_t hash;
 	uint32_t number;
 };
 
 struct index { // {0} is an empty one
-	struct index_slot *slots;
+	struct index_bucket *buckets;
 	size_t n, size; // size: a power of two, 0 before the first
 };
 

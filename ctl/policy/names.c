@@ -162,16 +162,16 @@ int names_ethertype(const char *word, uint16_t ret[2], size_t *ret_n)
 }
 
 // The words of a table; `size` is that of an element, whose first member is the name.
-struct words {
+struct named_table {
 	const void *table;
 	size_t n, size;
 };
 
-static const char *word_at(const struct words *w, size_t i)
+static const char *word_at(const struct named_table *w, size_t i)
 {
-	const char *const *row = (const void *)((const char *)w->table + i * w->size);
+	const char *const *name = (const void *)((const char *)w->table + i * w->size);
 
-	return *row;
+	return *name;
 }
 
 #define WORDS(t)                                 \
@@ -179,7 +179,7 @@ static const char *word_at(const struct words *w, size_t i)
 		t, ARRAY_SIZE(t), sizeof((t)[0]) \
 	}
 
-static const struct words tables[NAMES_TABLES][2] = {
+static const struct named_table tables[NAMES_TABLES][2] = {
 	[NAMES_PROTOS] = {WORDS(protos)},
 	[NAMES_ICMP] = {WORDS(icmp4), WORDS(icmp6)},
 	[NAMES_FLAGS] = {WORDS(flags)},

@@ -7,9 +7,9 @@
 
 #include "ctl/base/mem.h"
 
-#define ROWS_SLOTS_FIRST 256
-#define ROWS_FIRST       64
-#define ROWS_LIMIT       POLICY_LEAF // row numbers in tries have 31 bits
+#define ROWS_BUCKETS_FIRST 256
+#define ROWS_FIRST         64
+#define ROWS_LIMIT         POLICY_LEAF // row numbers in tries have 31 bits
 
 // A word's part of the hash of its row: 0 for 0, so that an empty row costs nothing.
 static uint64_t word_hash(size_t index, uint64_t word)
@@ -60,29 +60,29 @@ void rows_init(struct rows *rows, size_t words, uint64_t max_bytes)
 	rows->cap = rows->max < ROWS_FIRST ? rows->max : ROWS_FIRST;
 	rows->at = mem_zalloc(rows->cap * rows->stride, sizeof(uint64_t));
 	rows->n = 1;
-	rows->n_slots = ROWS_SLOTS_FIRST;
-	rows->slots = mem_zalloc(rows->n_slots, sizeof(*rows->slots));
+	rows->n_buckets = ROWS_BUCKETS_FIRST;
+	rows->buckets = mem_zalloc(rows->n_buckets, sizeof(*rows->buckets));
 }
 
 void rows_free(struct rows *rows)
 {
 	free(rows->at);
-	free(rows->slots);
+	free(rows->buckets);
 	*rows = (struct rows){0};
 }
 
 // The old table goes first: hashes are made from the rows again, so both never exist at once.
 static void rows_rehash(struct rows *rows)
 {
-	rows->n_slots *= 2;
-	free(rows->slots);
-	rows->slots = mem_zalloc(rows->n_slots, sizeof(*rows->slots));
+	rows->n_buckets *= 2;
+	free(rows->buckets);
+	rows->buckets = mem_zalloc(rows->n_buckets, sizeof(*rows->buckets));
 	for (size_t i = 1; i < rows->n; i++) {
-		size_t slot = row_hash(rows, i) & (rows->n_slots - 1);
+		size_t bucket = row_hash(rows, i) & (rows->n_buckets - 1);
 
-		while (rows->slots[slot])
-			slot = (slot + 1) & (rows->n_slots - 1);
-		rows->slots[slot] = (uint32_t)i;
+		while (rows->buckets[bucket])
+			bucket = (bucket + 1) & (rows->n_buckets - 1);
+		rows->buckets[bucket] = (uint32_t)i;
 	}
 }
 
@@ -97,12 +97,12 @@ static void rows_grow(struct rows *rows)
 // The bucket of the row, or where it belongs.
 static size_t rows_find(const struct rows *rows, const struct row *row)
 {
-	size_t slot = row->hash & (rows->n_slots - 1);
+	size_t bucket = row->hash & (rows->n_buckets - 1);
 
-	while (rows->slots[slot] && memcmp(row_at(rows, rows->slots[slot]), row->word,
-					   rows->words * sizeof(uint64_t)) != 0)
-		slot = (slot + 1) & (rows->n_slots - 1);
-	return slot;
+	while (rows->buckets[bucket] && memcmp(row_at(rows, rows->buckets[bucket]), row->word,
+					       rows->words * sizeof(uint64_t)) != 0)
+		bucket = (bucket + 1) & (rows->n_buckets - 1);
+	return bucket;
 }
 
 static void row_store(const struct rows *rows, size_t number, const struct row *row)
@@ -119,20 +119,20 @@ static void row_store(const struct rows *rows, size_t number, const struct row *
 
 policy_row rows_add(struct rows *rows, const struct row *row)
 {
-	size_t slot = rows_find(rows, row);
+	size_t bucket = rows_find(rows, row);
 
-	if (rows->slots[slot])
-		return rows->slots[slot];
+	if (rows->buckets[bucket])
+		return rows->buckets[bucket];
 	if (rows->n == rows->max)
 		return 0;
 	if (rows->n == rows->cap)
 		rows_grow(rows);
-	if ((rows->n + 1) * 4 > rows->n_slots * 3) {
+	if ((rows->n + 1) * 4 > rows->n_buckets * 3) {
 		rows_rehash(rows);
-		slot = rows_find(rows, row);
+		bucket = rows_find(rows, row);
 	}
 	row_store(rows, rows->n, row);
-	rows->slots[slot] = (uint32_t)rows->n;
+	rows->buckets[bucket] = (uint32_t)rows->n;
 	return (policy_row)rows->n++;
 }
 
@@ -141,7 +141,7 @@ void rows_renumber(struct rows *rows, uint32_t *number)
 	uint64_t moving[POLICY_WORDS_MAX + 1], displaced[POLICY_WORDS_MAX + 1];
 	size_t bytes = rows->stride * sizeof(uint64_t);
 
-	free(TAKE_PTR(rows->slots));
+	free(TAKE_PTR(rows->buckets));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		uint32_t from = i;
 

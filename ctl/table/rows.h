@@ -26,8 +26,8 @@ struct rows {
 	size_t words, stride; // of a row: without and with the summary
 	uint64_t *at;
 	size_t n, cap, max; // rows
-	uint32_t *slots;    // hash table of row numbers, 0: free
-	size_t n_slots;
+	uint32_t *buckets;  // hash table of row numbers, 0: free
+	size_t n_buckets;
 };
 
 // At most max_bytes of rows (but always room for rows 0 and 1). Row 0 is there and never found.
