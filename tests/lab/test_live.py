@@ -109,7 +109,7 @@ def test_json_is_one_document_a_line(pair, on):
 
 @pytest.mark.parametrize("option", [["--for", "1m"], ["--sync", "feed"]])
 def test_what_live_excludes(on, option):
-    assert "--live excludes" in on.fails(1, "block", "--live", BLOCKED4, *option)
+    assert "--live cannot be combined with" in on.fails(1, "block", "--live", BLOCKED4, *option)
     assert on.entries() == {}
 
 
