@@ -50,14 +50,14 @@ static void fuzz_services(const uint8_t *bytes, size_t size)
 	free(text);
 	for (size_t i = 0; i < s.index.size; i++) {
 		const char *slash =
-			s.index.slots[i].name ? strrchr(s.index.slots[i].name, '/') : NULL;
+			s.index.buckets[i].name ? strrchr(s.index.buckets[i].name, '/') : NULL;
 		char *name;
 
-		if (!slash || strlen(s.index.slots[i].name) > 100) // not a name of a port
+		if (!slash || strlen(s.index.buckets[i].name) > 100) // not a name of a port
 			continue;
-		name = strndup(s.index.slots[i].name, (size_t)(slash - s.index.slots[i].name));
+		name = strndup(s.index.buckets[i].name, (size_t)(slash - s.index.buckets[i].name));
 		fuzz_check(services_find(&s, name, slash + 1, &port) == 0);
-		fuzz_check(port == s.index.slots[i].number);
+		fuzz_check(port == s.index.buckets[i].number);
 		free(name);
 	}
 	services_free(&s);

@@ -90,7 +90,7 @@ static void test_bound(void **state)
 		row_of(&row, 1, n);
 		if (!rows_add(&rows, &row))
 			break;
-		assert_true(rows.cap * 8 + rows.n_slots * sizeof(*rows.slots) <= 2 * bytes);
+		assert_true(rows.cap * 8 + rows.n_buckets * sizeof(*rows.buckets) <= 2 * bytes);
 	}
 	assert_int_equal(rows.n, bytes / 8);
 	assert_int_equal(n, bytes / 8 - 1); // row 0 takes room too
