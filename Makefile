@@ -191,7 +191,7 @@ $(O)/fuzz/%.o: %.c | $(SKELETONS)
 $(O)/fuzz/libweir.a: $(FUZZ_ROOMS)
 	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
-$(FUZZ): $(O)/fuzz/%: $(O)/fuzz/tests/fuzz/%.o $(O)/fuzz/tests/fuzz/world.o $(O)/fuzz/libweir.a
+$(FUZZ): $(O)/fuzz/%: $(O)/fuzz/tests/fuzz/%.o $(O)/fuzz/tests/fuzz/environment.o $(O)/fuzz/libweir.a
 	$(call say,LINK,$@)$(CLANG) -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
 fuzz-targets: $(FUZZ) $(O)/tests/fuzz/frames $(O)/$(CLASSIFIER)/compare $(O)/$(CLASSIFIER)/refmatch $(O)/tests/datapath/cases.txt

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
