@@ -143,7 +143,7 @@ static void report_end(struct context *ctx, bool kept, const struct apply_result
 static void report_warnings(struct context *ctx, const struct apply_options *o,
 			    const struct apply_result *r)
 {
-	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
+	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 
 	if (!o->dry_run)
 		egress_look(ctx->instance, &findings);

@@ -103,7 +103,7 @@ static void compare_in_force(struct diff *d, const char *id, const struct candid
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
-	CLEANUP_WORLD struct environment old;
+	CLEANUP_ENVIRONMENT struct environment old;
 	struct revision revision = {0};
 	struct diff d = {.ctx = ctx, .old = &old};
 	char id[REVISION_ID] = "";

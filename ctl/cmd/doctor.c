@@ -132,8 +132,8 @@ static void check_instance(struct doctor *d)
 // Devices that carry the traffic of services: may they lose frames, and have they?
 static void check_egress(struct doctor *d, const struct pool *f)
 {
-	CLEANUP_ARMS struct egresses egresses = {0};
-	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
+	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 	size_t known = 0;
 	num_text n;
 
@@ -149,7 +149,7 @@ static void check_egress(struct doctor *d, const struct pool *f)
 		if (egress->lost.frames)
 			find(d, PROBLEM, egress->link.name,
 			     known ? "see above; then weir service --refresh" : look,
-			     "lost %s frames that XDP sent, " ARMS_SINCE " (%s)",
+			     "lost %s frames that XDP sent, " EGRESS_SINCE " (%s)",
 			     num_format_grouped(egress->lost.frames, n), egress->lost.counter);
 	}
 }

@@ -10,7 +10,7 @@
 void egress_look(const char *instance, struct egress_findings *ret)
 {
 	CLEANUP_POOL struct pool f = {.lock = -1};
-	CLEANUP_ARMS struct egresses egresses = {0};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
 
 	if (pool_open(instance, NULL, &f, NULL))
 		return;

@@ -6,7 +6,7 @@
 #include "ctl/control/egress.h"
 
 // "since the last ...": what lost frames are counted from.
-#define ARMS_SINCE "since the last weir apply or weir service --refresh"
+#define EGRESS_SINCE "since the last weir apply or weir service --refresh"
 
 // The devices of what is in force: what is known against them; what they lost before counts no more. Nothing where there
 // are no services.

@@ -49,7 +49,7 @@ static int run_history(struct context *ctx, const struct args *args, struct err 
 
 static int run_show(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_WORLD struct environment environment;
+	CLEANUP_ENVIRONMENT struct environment environment;
 	struct revision revision = {0};
 	char id[REVISION_ID] = "";
 	int code = args_expect_words(args, 0, 1, "", err);

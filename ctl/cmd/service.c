@@ -169,7 +169,7 @@ static int show_service(struct shown *s, struct err *err)
 
 static void show_devices(struct context *ctx, const struct pool *pool)
 {
-	CLEANUP_ARMS struct egresses egresses = {0};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
 
 	egress_find(pool, &egresses);
 	out_line(ctx->out, "%s", "");
@@ -210,8 +210,8 @@ static void report_refresh(struct context *ctx, const struct pool *pool,
 {
 	CLEANUP_FREE char **texts = mem_zalloc(ways->lost.n + ways->warnings.n, sizeof(*texts));
 	size_t n = 0;
-	CLEANUP_ARMS struct egresses egresses = {0};
-	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
+	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 
 	vec_each (&ways->lost, text)
 		texts[n++] = *text;

@@ -163,8 +163,8 @@ static void alarm_pins(const struct services_view *v, status_alarm *alarm, void 
 
 static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status)
 {
-	CLEANUP_ARMS struct egresses egresses = {0};
-	CLEANUP_ARMS_FINDINGS struct egress_findings findings = {0};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
+	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 	num_text n;
 
 	egress_find(f, &egresses);
@@ -175,7 +175,7 @@ static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status
 	vec_each (&egresses, egress)
 		if (egress->lost.frames)
 			alarm(status,
-			      "'%s' lost %s frames that XDP sent, " ARMS_SINCE
+			      "'%s' lost %s frames that XDP sent, " EGRESS_SINCE
 			      " (%s): weir doctor says why",
 			      egress->link.name, num_format_grouped(egress->lost.frames, n),
 			      egress->lost.counter);

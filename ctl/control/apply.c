@@ -95,7 +95,7 @@ static int stage_record(const struct instance *i, struct candidate *c,
 	if (!code || o->fleeting)
 		return 0;
 	*err = why;
-	err_hint(err, "--volatile changes the kernel alone");
+	err_hint(err, "--volatile changes only the kernel");
 	return code;
 }
 

@@ -35,7 +35,7 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		   struct err *err);
 
 // Begins a trial of interfaces: unless it is confirmed, everything passes on those that are attached
-// afterwards once trial_ms is over. Refused while another trial runs.
+// afterwards once trial_ms has expired. Refused while another trial runs.
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err);
 // Ends that trial: no interface came with it, or all are detached again.
 int bringup_end_try(struct bringup *b, struct err *err);

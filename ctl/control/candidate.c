@@ -125,7 +125,7 @@ static int blame_conntrack(struct candidate *c, int code, struct err *err)
 	if (!code || !rule)
 		return code;
 	diag_error(c->diag, rule->at, "the kernel needs bpf_xdp_ct_lookup: nf_conntrack, with BTF",
-		   "this kernel cannot tell 'established' packets to XDP");
+		   "this kernel does not support 'established' in XDP");
 	err_prefix(err, "'established' in rule \"%s\"", rule->identity);
 	return code;
 }
@@ -134,11 +134,11 @@ static void warn_checks(const struct candidate *c)
 {
 	for (size_t n = 0; n < c->resolved->n_services; n++)
 		if (c->resolved->services[n].check.kind != CHECK_NONE)
-			diag_warning(c->diag, c->resolved->services[n].at,
-				     "weir backend down SERVICE BACKEND says it by hand",
-				     "service '%s': nobody runs its checks yet, its backends count "
-				     "as up",
-				     c->resolved->services[n].name);
+			diag_warning(
+				c->diag, c->resolved->services[n].at,
+				"weir backend down SERVICE BACKEND takes a backend out",
+				"service '%s': health checks are not run yet; its backends count as up",
+				c->resolved->services[n].name);
 }
 
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running, struct err *err)
@@ -190,10 +190,10 @@ int candidate_check_tracking(const struct candidate *c, struct err *err)
 
 	if (!rule || conntrack_active())
 		return 0;
-	err_refused(err,
-		    "rule \"%s\" (%s) asks for established connections, but connection tracking is "
-		    "idle in this namespace: it would match nothing",
-		    rule->identity, rule->place);
+	err_refused(
+		err,
+		"rule \"%s\" (%s) needs connection tracking, which is off in this network namespace: the rule would never match",
+		rule->identity, rule->place);
 	err_hint(
 		err,
 		"nft add table inet weir-track; nft add chain inet weir-track in '{ type filter "
@@ -362,7 +362,8 @@ static int prove_one(struct candidate *c, const struct resolved_expect *e, struc
 		describe_wish(c, e, &wish);
 		if (e->n_packets > 1)
 			describe_packet(&e->packets[p], &wish);
-		diag_error(c->diag, e->at, NULL, "expect: got %s, wanted %s", got, text_get(&wish));
+		diag_error(c->diag, e->at, NULL, "expect: got %s, expected %s", got,
+			   text_get(&wish));
 		text_free(&wish);
 		return 0;
 	}

@@ -22,7 +22,7 @@ static bool goes(const struct iface *row, uint32_t number, uint32_t kept, const 
 	return reach->named || row->generation > kept;
 }
 
-// Detaches one, and goes on whatever comes of it: *code and *err are the first failure's.
+// Detaches one interface. Keeps the first failure in *code and *err, so that the caller can continue.
 static void detach_one(const struct instance *i, uint32_t number, const struct iface *row,
 		       struct ifnames *ret, int *code, struct err *err)
 {

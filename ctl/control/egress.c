@@ -176,14 +176,14 @@ static char *mend_redirect(const struct egress *egress)
 	const char *kind = egress->link.kind;
 
 	if (is_veth(egress))
-		return mem_strdup("at its other end: ethtool -K PEER gro on");
+		return mem_strdup("at its peer: ethtool -K PEER gro on");
 	if (native_sends_with_program(egress->link.driver) && !native_carries(&egress->link))
-		return mem_printf("driver '%s' does so only while the device carries a program: "
-				  "weir attach %s --mode native",
-				  egress->link.driver, egress->link.name);
-	return mem_printf("its driver%s%s cannot: choose another device, or one behind which the "
-			  "clients are too",
-			  kind[0] ? " " : "", kind);
+		return mem_printf(
+			"driver '%s' needs an XDP program on the device: weir attach %s --mode native",
+			egress->link.driver, egress->link.name);
+	return mem_printf(
+		"driver%s%s does not support it: choose another device, or the one that the clients are reached by",
+		kind[0] ? " " : "", kind);
 }
 
 // What another device received, redirected to this one.
@@ -193,7 +193,7 @@ static void check_redirect(const struct egress *egress, enum nexthop_xmit xmit,
 	if (xmit != NEXTHOP_XMIT_NO)
 		return;
 	add(ret, egress, true,
-	    mem_printf("'%s' does not transmit XDP frames: what is redirected to it gets lost",
+	    mem_printf("'%s' does not transmit XDP frames: redirected packets are lost",
 		       egress->link.name),
 	    mend_redirect(egress));
 }
@@ -224,20 +224,18 @@ static void check_back(const struct egress *egress, enum nexthop_xmit xmit, bool
 	if (!problem && !again && egress->known)
 		return;
 	add(ret, egress, problem,
-	    problem ? mem_printf("what is sent back out of '%s' gets lost: the other end of this "
-				 "veth has no XDP program in native mode",
-				 name)
+	    problem ? mem_printf(
+			      "packets sent out of '%s' are lost: the peer of this veth has no XDP program in native mode",
+			      name)
 		    : mem_printf(
-			      "what is sent back out of '%s' arrives only if the other end of "
-			      "this veth has an XDP program in native mode, which cannot be seen "
-			      "from here",
+			      "packets sent out of '%s' arrive only if the peer of this veth has an XDP program in native mode, which cannot be seen from here",
 			      name),
 	    mem_printf("any program will do there, also Weir's: weir -n peer attach %s "
 		       "--mode native",
 		       peer.name));
 }
 
-// A router beyond this device answers a tunnel packet that is too big there, and nobody of us hears it.
+// A router beyond this device answers a tunnel packet that is too big, and no interface of ours receives it.
 static void check_notices(const struct egress *egress, bool again, struct egress_findings *ret)
 {
 	const char *name = egress->link.name;
@@ -245,10 +243,10 @@ static void check_notices(const struct egress *egress, bool again, struct egress
 	if (!egress->tunnels || egress->in || (egress->known && !again))
 		return;
 	add(ret, egress, false,
-	    mem_printf("what routers behind '%s' say of packets too big for the way to backends "
-		       "is not seen: it is no interface of this instance",
-		       name),
-	    mem_printf("if there are routers: name '%s' in the policy's 'interface', too", name));
+	    mem_printf(
+		    "path MTU errors of routers beyond '%s' are not seen: it is not an interface of this instance",
+		    name),
+	    mem_printf("with routers on the path, add '%s' to the policy's 'interface'", name));
 }
 
 void egress_check(const struct egresses *a, bool again, struct egress_findings *ret)

@@ -27,10 +27,10 @@ struct egresses { // interfaces of the instance first
 	size_t n, cap;
 };
 
-// As they are now; devices that have gone are left out. The caller frees ret with egress_free.
+// As they are now, without devices that no longer exist. The caller frees ret with egress_free.
 void egress_find(const struct pool *f, struct egresses *ret);
 void egress_free(struct egresses *a);
-#define CLEANUP_ARMS CLEANUP(egress_free)
+#define CLEANUP_EGRESSES CLEANUP(egress_free)
 
 // From now on lost frames count from here. No error: what is lost with /run counts again.
 void egress_forget(const char *instance, const struct egresses *a);
@@ -38,7 +38,7 @@ void egress_forget(const char *instance, const struct egresses *a);
 // What is known against a device.
 struct egress_finding {
 	char about[IF_NAMESIZE];
-	bool problem; // false: it may be well, nobody can see it from here
+	bool problem; // false: possibly no problem; this host cannot tell
 	char *text;   // a sentence
 	char *mend;   // what to do
 };
@@ -51,7 +51,7 @@ struct egress_findings {
 // wrong is told also of devices that are known.
 void egress_check(const struct egresses *a, bool again, struct egress_findings *ret);
 void egress_findings_free(struct egress_findings *list);
-#define CLEANUP_ARMS_FINDINGS CLEANUP(egress_findings_free)
+#define CLEANUP_EGRESS_FINDINGS CLEANUP(egress_findings_free)
 
 // Is what goes to this backend dropped because its device cannot send it? In generic mode the stack sends it,
 // and what goes back where it came from is not redirected.

@@ -107,7 +107,7 @@ static void record_name(struct environment *w, const char *name, const struct po
 	memcpy(record->addrs, answer->addrs, answer->n * sizeof(*record->addrs));
 }
 
-// The resolver's answer, or the last good one when there is none now.
+// The resolver's answer, or the last good one if the resolver fails now.
 static void take_answer(struct environment *w, struct dns_answer *from, struct policy_answer *to)
 {
 	const struct environment_name *last = from->error ? find_name(w->last, from->name) : NULL;

@@ -45,7 +45,7 @@ struct environment {
 	bool replay;                    // answers come from the record only
 };
 
-// The living world. last: a loaded record whose answers stand in for names that fail; may be NULL.
+// The live environment. last: a loaded record whose answers are used for names that fail; may be NULL.
 void environment_live(struct environment *w, const struct dns_options *dns,
 		      const struct environment *last);
 // A record to be filled with environment_load; then env answers from it alone.
@@ -55,11 +55,11 @@ void environment_free(struct environment *w);
 const struct environment_file *environment_find_file(const struct environment *w, const char *path);
 // Does a name have the same addresses in both?
 bool environment_same_answer(const struct environment_name *a, const struct environment_name *b);
-// Were the same files read and the same answers given? What stands in the policy file itself counts, not where
-// it lies: path_a in a is path_b in b.
+// Whether the same files were read and the same answers given. The content of the policy file counts, not its
+// path: path_a in a corresponds to path_b in b.
 bool environment_same(const struct environment *a, const char *path_a, const struct environment *b,
 		      const char *path_b);
-#define CLEANUP_WORLD CLEANUP(environment_free)
+#define CLEANUP_ENVIRONMENT CLEANUP(environment_free)
 
 // The record in a folder: numbered files and an index. environment_save makes the folder (absent before) and
 // fsyncs what is in it. meta: further keys for the index, taken over; environment_load hands them back.

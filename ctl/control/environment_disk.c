@@ -118,9 +118,7 @@ static int read_files(struct environment *w, const char *folder, const struct js
 		file.path = mem_strdup(name ? name : "");
 		vec_push(&w->files, file);
 		if (!is_as_written(&file, json_text(json_at(sums, n))))
-			return err_system(err, EBADMSG,
-					  "'%s' is damaged: its sum is not that of its content",
-					  path);
+			return err_system(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
 	}
 	return 0;
 }
@@ -146,7 +144,7 @@ int environment_load_index(const char *folder, struct json **ret, struct err *er
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
 	CLEANUP_FREE char *text = NULL;
-	char why[160] = "its sum is not that of its content";
+	char why[160] = "checksum mismatch";
 	struct json *index = NULL;
 	size_t len;
 	int code = file_read(path, FILE_BYTES_MAX, &text, &len, err);

@@ -14,7 +14,7 @@
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/test_program.h"
 
-// Stands in for the file of a policy that is empty or has no record.
+// Takes the place of the file for a policy that is empty or has no record.
 #define NO_FILE "policy"
 
 void explain_free(struct explain *e)
@@ -27,18 +27,18 @@ void explain_free(struct explain *e)
 	*e = (struct explain){0};
 }
 
-// ---- the policy's text, with the packet behind it ------------------------------------------------
+// ---- the policy's text, followed by the packet ---------------------------------------------------
 
-// The world a policy is compiled in, but for two things: the main file ends in an expect line of the
-// packet, and a name that is not in the record is asked for.
+// The environment in which a policy is compiled, with two changes: an expect line of the packet follows the main
+// file, and a name that is not in the record is resolved.
 struct explain_step {
 	const struct policy_env *below;
 	struct source_reader files;
 	struct policy_env env;    // of all this
-	struct environment asked; // the living world, for names
+	struct environment asked; // the live environment, for names
 	const char *path;         // of the main file
 	const char *packet;       // NULL: none
-	unsigned line;            // where the packet stands
+	unsigned line;            // of the packet
 };
 
 static unsigned count_lines(const char *text, size_t length)
@@ -177,7 +177,7 @@ static int take_packets(struct explain *e, const struct explain_step *q, struct 
 	// A name without an address is only a warning where names may fail.
 	diag_each(e->c->diag, keep_first, &first);
 	code = first.in_packet ? report_packet(&first, err)
-			       : err_input(err, "these words describe no packet");
+			       : err_input(err, "not a packet description");
 	text_free(&first.text);
 	return code;
 }
@@ -205,7 +205,7 @@ static int compile_text(struct explain *e, const struct explain_request *request
 static int check_packet(const char *packet, struct err *err)
 {
 	if (packet && strpbrk(packet, "\n\r;#{}"))
-		return err_input(err, "a packet is one line of words");
+		return err_input(err, "a packet description must be one line");
 	return 0;
 }
 
@@ -405,7 +405,7 @@ const struct record *explain_overlay(const struct explain *e, const struct prefi
 	return s.found;
 }
 
-// The datapath says which kind it was (of allow: from, before to); the book, whose entry.
+// The datapath tells the kind (for allow: from before to), the store the owner.
 static const struct record *find_overlay(const struct explain *e, const struct explain_answer *a)
 {
 	struct prefix from = prefix_of(&a->ends.from, (uint8_t)addr_bits(&a->ends.from));
@@ -455,7 +455,7 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 	int code;
 
 	if (q->length < 14)
-		return err_input(err, "a frame has at least 14 bytes, not %zu", q->length);
+		return err_input(err, "frame of %zu bytes is too short (minimum 14)", q->length);
 	code = test_program_run(e->test ? e->test : e->c->test, q->frame, q->length, &ask,
 				&answer.result, err);
 	if (code)

@@ -55,7 +55,7 @@ struct explain_question {
 	bool over, established;
 };
 
-// What stands in a frame's IP header.
+// Fields of a frame's IP header.
 struct explain_ends {
 	struct addr from, to; // family 0: it is not IP, or cut off
 	int proto;            // -1: not known
@@ -64,7 +64,7 @@ struct explain_ends {
 struct explain_answer {
 	struct test_result result;
 	struct explain_ends ends;
-	const struct record *overlay; // that decided; NULL: none, or nobody knows which
+	const struct record *overlay; // that decided; NULL: none, or unknown
 	bool supposed;                // not asked about the live state
 };
 

@@ -21,7 +21,7 @@ bool explain_holds(const struct resolved_addresses *list, const struct prefix *p
 		   struct explain_entry *ret);
 // "edge.weir:6"; "command line" for an interface of -i.
 void explain_add_place(struct text *t, const struct resolved *r, struct place place);
-// "@feeds lists/drop.txt:812 203.0.112.0/22"; without a name for a list that stands in a rule.
+// "@feeds lists/drop.txt:812 203.0.112.0/22"; without a name for a list inside a rule.
 void explain_add_entry(struct text *t, const struct resolved *r, const struct explain_entry *e);
 
 // Which of the packets from (or to) p a rule matches.

@@ -8,8 +8,7 @@
 
 #include "ctl/net/native.h"
 
-#define FORGETS \
-	"native mode of driver '%s' ends without a sign when %s goes down, or its MTU changes"
+#define FORGETS "driver '%s' leaves native mode silently when %s goes down or its MTU changes"
 
 bool fitness_native(const struct link *link, enum attach_mode mode, struct err *ret_why)
 {

@@ -8,7 +8,7 @@
 #include "ctl/base/err.h"
 
 struct forget_what {
-	bool policy;  // revisions, and what was set in services by hand
+	bool policy;  // revisions, and overrides of backends
 	bool entries; // claims of block and allow
 	bool seed;    // of the rings of services
 };
@@ -16,7 +16,7 @@ struct forget_what {
 struct forgotten {
 	size_t revisions, entries;
 	bool overrides, seed;
-	bool damaged; // the entries could not be read, and nobody knows how many they were
+	bool damaged; // the entries could not be read: their number is unknown
 };
 
 // 0; or -errno with err set: ERR_REFUSED while the instance has interfaces. dry_run: only counts.

@@ -131,9 +131,8 @@ static int check(struct built_frame *f, struct err *err)
 		return err_input(err, "length %zu is too small: the headers take %zu bytes",
 				 f->length, least(f));
 	if (f->length > max)
-		return err_input(err,
-				 "length %zu is too large: a test packet has at most %zu bytes",
-				 f->length, max);
+		return err_input(err, "length %zu is too large: the maximum is %zu", f->length,
+				 max);
 	return 0;
 }
 
@@ -233,7 +232,7 @@ static void write_checksum(const struct resolved_packet *p, uint8_t *header, siz
 	}
 	check = fold(sum(pseudo, header, length));
 	if (p->proto == PROTO_UDP && !check)
-		check = 0xffff; // RFC 768: 0 says that there is none
+		check = 0xffff; // RFC 768: 0 means no checksum
 	write16(header + (p->proto == PROTO_TCP ? 16 : p->proto == PROTO_UDP ? 6 : 2), check);
 }
 

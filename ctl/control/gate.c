@@ -101,16 +101,16 @@ static int ask(const struct gate_seen *s, const struct session *session, bool *r
 static int refuse_unknown(const struct session *session, const char *device, struct err *err)
 {
 	if (session->remote)
-		err_refused(err,
-			    "this is a remote login that cannot be placed, so it cannot be checked "
-			    "that the policy in force lets it through on '%s'",
-			    device);
+		err_refused(
+			err,
+			"cannot tell where this remote login comes from, so cannot check that the policy in force passes it on '%s'",
+			device);
 	else
-		err_refused(err,
-			    "cannot look for your login (%s), so it cannot be checked that the "
-			    "policy in force lets it through on '%s'",
-			    err_name(session->error), device);
-	err_hint(err, "weir attach %s --confirm tries it and takes it back by itself", device);
+		err_refused(
+			err,
+			"cannot find your login (%s), so cannot check that the policy in force passes it on '%s'",
+			err_name(session->error), device);
+	err_hint(err, "weir attach %s --confirm tries it and reverts by itself", device);
 	return -EPERM;
 }
 
@@ -129,15 +129,14 @@ static int check_known(const struct gate_seen *s, const struct link *link, const
 		return code;
 	addr_format(&gate->session->peer, peer);
 	if (gate->trial) {
-		snprintf(ret_warning, size, "your own login from %s is cut off on '%s' now: %s",
+		snprintf(ret_warning, size, "your own login from %s is now cut off on '%s': %s",
 			 peer, link->name, verdict);
 		return 0;
 	}
 	err_refused(err, "attaching to '%s' would cut off your own login from %s: %s", link->name,
 		    peer, verdict);
 	err_hint(err,
-		 "weir attach %s --confirm tries it and takes it back by itself; --force does it "
-		 "all the same",
+		 "weir attach %s --confirm tries it and reverts by itself; --force attaches anyway",
 		 link->name);
 	return -EPERM;
 }

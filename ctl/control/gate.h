@@ -11,9 +11,10 @@
 #include "ctl/net/session.h"
 
 struct gate {
-	const struct session *session; // whose packets come through this namespace; NULL: nobody's
-	bool force;                    // attach whatever the answer is
-	bool trial;                    // what would be cut off comes back by itself
+	const struct session
+		*session; // whose packets come through this namespace; NULL: no session's
+	bool force;       // attach whatever the answer is
+	bool trial;       // what would be cut off comes back by itself
 };
 
 // Policy and overlay as they are now; during a trial the policy to come back as well. 0; or -EPERM with err

@@ -80,11 +80,11 @@ static int add_session(struct guard *g, const struct session *session, struct er
 {
 	if (!session)
 		return 0;
-	add(g, &session->peer, GUARD_REFUSE, "the other end of your own login");
-	add(g, &session->guess, GUARD_REFUSE, "probably the other end of your own login");
-	return session->error ? err_system(err, session->error,
-					   "cannot look for the other end of your own login")
-			      : 0;
+	add(g, &session->peer, GUARD_REFUSE, "the peer of your own login");
+	add(g, &session->guess, GUARD_REFUSE, "probably the peer of your own login");
+	return session->error
+		       ? err_system(err, session->error, "cannot find the peer of your own login")
+		       : 0;
 }
 
 int guard_collect(const struct session *session, struct guard *ret, struct err *err)

@@ -27,7 +27,7 @@ struct items_strings {
 // A line while it is read.
 struct item_line {
 	struct items *items;
-	struct lines in; // where it stands, and its rest
+	struct lines in; // its number, and its rest
 	bool wide;
 	struct word what, note;            // as written
 	struct item item;                  // the options; what all items of the line share
@@ -107,7 +107,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct item_line *l, con
 	return -EINVAL;
 }
 
-// For "%.*s": a word as a message repeats it.
+// For "%.*s": a word as a message quotes it.
 #define SHOWN(w) (int)((w).len < SHOWN_MAX ? (w).len : SHOWN_MAX), (w).at
 
 // Refuses the line with the sentence and the hint that the parser of addresses has for the word.
@@ -124,7 +124,7 @@ static int explain(struct item_line *l, struct word w, bool range)
 	return refuse(l, err.hint[0] ? "%s (%s)" : "%s", err.text, err.hint);
 }
 
-// Feeds and broken resolvers put such entries into lists; nobody means them.
+// Feeds and broken resolvers put such entries into lists by mistake.
 static int check_width(struct item_line *l)
 {
 	for (size_t i = 0; i < l->n && !l->wide; i++) {
@@ -132,12 +132,13 @@ static int check_width(struct item_line *l)
 		uint8_t shortest = p->addr.family == 4 ? 8 : 16;
 
 		if (p->len < shortest)
-			return refuse(l, "'%.*s' is shorter than /%u (--wide takes it)",
+			return refuse(l, "'%.*s' is shorter than /%u (--wide allows it)",
 				      SHOWN(l->what), shortest);
 		if (addr_is_loopback(&p->addr))
-			return refuse(l, "'%.*s' is loopback (--wide takes it)", SHOWN(l->what));
+			return refuse(l, "'%.*s' is loopback (--wide allows it)", SHOWN(l->what));
 		if (addr_is_unspecified(&p->addr))
-			return refuse(l, "'%.*s' holds the unspecified address (--wide takes it)",
+			return refuse(l,
+				      "'%.*s' contains the unspecified address (--wide allows it)",
 				      SHOWN(l->what));
 	}
 	return 0;
@@ -152,7 +153,7 @@ static int check_keyword(struct item_line *l)
 	if (word_is(l->what, "any"))
 		return refuse(l, "'any' is every address (write 0.0.0.0/0 or ::/0)");
 	if (word_is_one_of(l->what, options, ARRAY_SIZE(options)))
-		return refuse(l, "an address is missing before '%.*s'", SHOWN(l->what));
+		return refuse(l, "missing address before '%.*s'", SHOWN(l->what));
 	if (word_is_one_of(l->what, keywords, ARRAY_SIZE(keywords)))
 		return refuse(l,
 			      "'%.*s' is a word of the policy language (write an address or a "
@@ -213,16 +214,16 @@ static int refuse_more(struct item_line *l)
 	struct word rest;
 
 	if (address_in(l->what, '%', &rest, host))
-		return refuse(l,
-			      "'%.*s' names an interface (an entry holds on all interfaces of "
-			      "the instance: write %s)",
-			      SHOWN(l->what), host);
+		return refuse(
+			l,
+			"'%.*s' names an interface (an entry applies to all interfaces of the instance: write %s)",
+			SHOWN(l->what), host);
 	if (!address_in(l->what, ':', &rest, host))
 		return 0;
-	return refuse(l,
-		      "'%.*s' is an address with a port (an entry takes the whole address: write "
-		      "%s; a port needs a policy: drop from %s port %.*s)",
-		      SHOWN(l->what), host, host, SHOWN(rest));
+	return refuse(
+		l,
+		"'%.*s' is an address with a port (an entry matches the whole address: write %s; a port needs a policy: drop from %s port %.*s)",
+		SHOWN(l->what), host, host, SHOWN(rest));
 }
 
 // What is more than a host name.
@@ -236,13 +237,13 @@ static int refuse_url(struct item_line *l)
 		return refuse(l, "'%.*s' is a URL (write its host name alone)", SHOWN(w));
 	if (w.len && w.at[w.len - 1] == ',')
 		return refuse(l, "'%.*s' ends in a comma (%s)", SHOWN(w),
-			      l->in.number == NO_LINE ? "separate items by blanks"
-						      : "write one item a line");
+			      l->in.number == NO_LINE ? "separate items with blanks"
+						      : "write one item per line");
 	if (colon && !dns_name_problem(w.at, (size_t)(colon - w.at), buf, sizeof(buf)))
-		return refuse(l,
-			      "'%.*s' is a host name with a port (an entry takes all of its "
-			      "addresses: write %.*s)",
-			      SHOWN(w), (int)(colon - w.at), w.at);
+		return refuse(
+			l,
+			"'%.*s' is a host name with a port (an entry matches all of its addresses: write %.*s)",
+			SHOWN(w), (int)(colon - w.at), w.at);
 	return 0;
 }
 
@@ -252,7 +253,7 @@ static int parse_other(struct item_line *l)
 	int r;
 
 	if (memchr(l->what.at, '\0', l->what.len))
-		return refuse(l, "there is a NUL byte in the line (is this a text?)");
+		return refuse(l, "NUL byte in the line (is this a text file?)");
 	if (word_is(l->what, "0/0") || word_is(l->what, "*"))
 		return refuse(l, "'%.*s' is not an address (write 0.0.0.0/0 or ::/0)",
 			      SHOWN(l->what));
@@ -283,7 +284,7 @@ static int parse_for(struct item_line *l)
 	int r;
 
 	if (l->item.for_ms)
-		return refuse(l, "'for' stands twice");
+		return refuse(l, "duplicate 'for'");
 	r = num_parse_time_ms(time.at, time.len, 1, ITEMS_FOR_MAX_MS, &l->item.for_ms);
 	if (r == -ERANGE)
 		return refuse(l, "'%.*s' is out of range (1ms to 36525d)", SHOWN(time));
@@ -295,7 +296,7 @@ static int parse_for(struct item_line *l)
 static int parse_direction(struct item_line *l, bool both)
 {
 	if (l->item.to || l->item.both)
-		return refuse(l, "the direction stands twice (write one of to, both)");
+		return refuse(l, "duplicate direction (write one of to, both)");
 	l->item.to = !both;
 	l->item.both = both;
 	return 0;
@@ -316,23 +317,23 @@ static int parse_note(struct item_line *l)
 	const char *quote;
 
 	if (l->note.at)
-		return refuse(l, "'note' stands twice");
+		return refuse(l, "duplicate 'note'");
 	while (l->in.at < l->in.end && lines_blank(*l->in.at))
 		l->in.at++;
 	if (l->in.at == l->in.end || *l->in.at != '"')
-		return refuse(l, "the note has no quotes (write note \"TEXT\")");
+		return refuse(l, "missing quotes around the note (write note \"TEXT\")");
 	l->note.at = ++l->in.at;
 	quote = memchr(l->in.at, '"', (size_t)(l->in.end - l->in.at));
 	if (!quote)
-		return refuse(l, "the note has no closing quote");
+		return refuse(l, "missing closing quote of the note");
 	l->note.len = (size_t)(quote - l->in.at);
 	l->in.at = quote + 1;
 	if (!l->note.len || l->note.len > NOTE_MAX)
 		return refuse(l, "a note has 1 to %d bytes", NOTE_MAX);
 	if (!is_printable(l->note))
-		return refuse(l, "the note has bytes that cannot be printed");
+		return refuse(l, "the note contains unprintable bytes");
 	if (l->in.at < l->in.end && !lines_blank(*l->in.at) && !lines_comment(*l->in.at))
-		return refuse(l, "a blank is missing behind the note");
+		return refuse(l, "missing blank after the note");
 	return 0;
 }
 
@@ -354,15 +355,13 @@ static int refuse_option(struct item_line *l, struct word w)
 	if (w.at[0] == '-' && l->n)
 		return refuse_blanks(l, w);
 	if (word_is(w, "from"))
-		return refuse(l, "'from' is not said (it is the direction without to and both)");
+		return refuse(l, "'from' is not written (it is the default direction)");
 	if (word_is(w, "port") || word_is(w, "on") || word_is(w, "proto"))
 		return refuse(l, "'%.*s' needs a rule in the policy (a list has addresses only)",
 			      SHOWN(w));
 	if (!prefix_parse(w.at, w.len, &p, NULL, NULL))
-		return refuse(l, "'%.*s' is one address too many (write one a line)", SHOWN(w));
-	return refuse(l,
-		      "'%.*s' is not known here (behind the address: for TIME, to, both, "
-		      "note \"TEXT\")",
+		return refuse(l, "unexpected second address '%.*s' (write one per line)", SHOWN(w));
+	return refuse(l, "unexpected '%.*s' (after the address: for TIME, to, both, note \"TEXT\")",
 		      SHOWN(w));
 }
 
@@ -395,7 +394,7 @@ static void add_name(struct item_line *l)
 	l->items->names++;
 }
 
-// Makes the items of a line that is right.
+// Makes the items of a valid line.
 static void add_items(struct item_line *l)
 {
 	struct items *b = l->items;
@@ -457,7 +456,7 @@ static bool is_json(const struct sample *s)
 	       begins(s->words[0], "[\"");
 }
 
-// The first word of a command and something behind it that is no option of ours: a host may well be
+// The first word of a command, followed by a word that is not an option here: a host may well be
 // called "add".
 static bool is_command(const struct sample *s, const char *const *verbs, size_t n)
 {
@@ -508,12 +507,12 @@ static const struct {
 	const char *what, *hint;
 	bool (*matches)(const struct sample *s);
 } formats[] = {
-	{"HTML", "is it the page of an error?", is_html},
-	{"JSON", "take its addresses out with jq -r", is_json},
-	{"output of ipset save", "its addresses: awk '/^add/ { print $3 }'", is_ipset},
-	{"a file of nft", "take its elements, one a line", is_nft},
-	{"a hosts file", "its names: awk '!/^#/ { print $2 }'", is_hosts},
-	{"CSV", "take the column with the addresses: cut -d, -f1", is_csv},
+	{"HTML", "is it an error page?", is_html},
+	{"JSON", "extract the addresses with jq -r", is_json},
+	{"output of ipset save", "extract the addresses: awk '/^add/ { print $3 }'", is_ipset},
+	{"a file of nft", "extract the elements, one per line", is_nft},
+	{"a hosts file", "extract the names: awk '!/^#/ { print $2 }'", is_hosts},
+	{"CSV", "extract the column with the addresses: cut -d, -f1", is_csv},
 };
 
 // 0, or an error that names what the text is instead.

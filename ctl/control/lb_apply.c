@@ -67,7 +67,7 @@ int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_
 	return nexthops_find(dests, n, wait_ms, s->nexthops, err);
 }
 
-// The rows of the policy's members. Members of a service stand in its order, the gone ones behind them: those
+// The backends of the policy's members. Members of a service are in its order, followed by the gone ones: those
 // keep the row they have.
 static void fill_backends(struct lb_apply *s, const struct resolved *r)
 {
@@ -107,7 +107,7 @@ static int look_around(struct lb_apply *s, const struct instance *i, uint32_t ru
 		       bool **ret_pinned, struct lb_ids *busy, struct overrides *overrides,
 		       struct err *err)
 {
-	// A drained backend that nobody knows to be drained would get connections again, in silence.
+	// Without the overrides a drained backend would silently get connections again.
 	int code = i ? overrides_read(i->name, overrides, err) : 0;
 
 	if (code)
@@ -135,7 +135,7 @@ static int check_memory(const struct lb_apply *s, struct err *err)
 		bytes += (uint64_t)s->lb->services[n].buckets * sizeof(struct pin_bucket);
 	if (bytes <= pages * page / 2)
 		return 0;
-	err_input(err, "the pins of all services take %s, more than half of the %s of this machine",
+	err_input(err, "the pins of all services need %s, more than half of the %s of this machine",
 		  num_format_bytes(bytes, want), num_format_bytes(pages * page, have));
 	err_hint(err, "'pins N' in a service: four times the flows that are expected in change");
 	return -EINVAL;
@@ -168,7 +168,7 @@ static int check_trial(const struct lb_apply *s, const struct resolved *r, struc
 	return 0;
 }
 
-// What is changing goes on so through a trial: the plan takes it over, and the ring before gets it with the
+// Slots that are changing stay so through a trial: the plan takes them over, and the previous ring gets them with the
 // way back.
 static int extend_changes(const struct lb_apply *s, const struct resolved *r, struct err *err)
 {

@@ -42,12 +42,12 @@ struct lb_apply {
 void lb_apply_free(struct lb_apply *s);
 
 // Asks the kernel for the next hops of all backends; waits at most wait_ms for neighbours. To be called
-// without the lock. 0 also when some have none: that is a warning. -errno with err set: nobody answers.
+// without the lock. 0 also if some have none, which is a warning. -errno with err set if the kernel cannot be asked.
 int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_t wait_ms,
 			   struct err *err);
 
-// Plans around the running balancer of generation `running` (0, or i NULL: there is none) after tidying that
-// up. s->balancing is what generation_load wants. 0; -EINVAL with errors in d; -errno with err set.
+// Plans around the running balancer of generation `running` (0, or i NULL: no such generation) after tidying that
+// up. s->load is what generation_load wants. 0; -EINVAL with errors in d; -errno with err set.
 int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct instance *i,
 		  uint32_t running, struct diag *d, struct err *err);
 
@@ -71,18 +71,18 @@ int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err
 int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
 		    struct lb_ids *ret_ids, struct err *err);
 
-// Slots that are changing go on so for `ms` more at least, so that what is planned now holds until it is written.
+// Keeps changing slots changing for at least `ms` more, so that a plan made now is still valid when written.
 int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err);
 
 // Changes the rings to what members are now, and writes all. ret_changed (may be NULL): slots that changed.
-// ret_nobody (may be NULL): a service none of whose backends counts keeps its last ring; by service.
+// ret_kept_last (may be NULL), by service: none of its backends accepts new flows, so it keeps its last ring.
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
-		       bool *ret_nobody, struct err *err);
+		       bool *ret_kept_last, struct err *err);
 
 // What is known of the ways to backends.
 struct lb_paths {
 	struct sentences
-		lost; // there is none to a backend that gets new flows, or nobody answers there
+		lost; // no path to a backend that gets new flows, or its next hop does not answer
 	struct sentences warnings; // what else speaks against one
 	size_t changed;            // next hops that are others than the ones in force
 };

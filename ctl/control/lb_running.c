@@ -166,7 +166,7 @@ int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, st
 }
 
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
-		       bool *ret_nobody, struct err *err)
+		       bool *ret_kept_last, struct err *err)
 {
 	struct lb_state *b = lb_maps_state(l);
 	size_t changed = 0;
@@ -175,11 +175,11 @@ int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_c
 	if (code)
 		return code;
 	for (size_t n = 0; n < b->n_services; n++) {
-		bool nobody = false;
+		bool none = false;
 
-		changed += lb_service_change(b, n, now->jiffies, now->hz, &nobody);
-		if (ret_nobody)
-			ret_nobody[n] = nobody;
+		changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
+		if (ret_kept_last)
+			ret_kept_last[n] = none;
 	}
 	if (ret_changed)
 		*ret_changed = changed;

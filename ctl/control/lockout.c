@@ -84,14 +84,15 @@ static int passes(struct candidate *c, const struct resolved_packet *p, bool *re
 static int refuse_unknown(const struct session *s, struct err *err)
 {
 	if (s->remote)
-		err_refused(err, "this is a remote login that cannot be placed, so it cannot be "
-				 "checked that the policy lets it through");
+		err_refused(
+			err,
+			"cannot tell where this remote login comes from, so cannot check that the policy passes it");
 	else
-		err_refused(err,
-			    "cannot look for your login (%s), so it cannot be checked that the "
-			    "policy lets it through",
-			    err_name(s->error));
-	err_hint(err, "weir apply --confirm tries the policy and takes it back by itself");
+		err_refused(
+			err,
+			"cannot find your login (%s), so cannot check that the policy passes it",
+			err_name(s->error));
+	err_hint(err, "weir apply --confirm tries the policy and reverts by itself");
 	return -EPERM;
 }
 
@@ -122,7 +123,7 @@ static int check_way(const struct lockout *l, const struct link *link, uint32_t 
 		return code;
 	err_refused(err, "the policy would cut off your own login from %s, on '%s': %s",
 		    addr_format(&s->peer, peer), link->name, verdict);
-	err_hint(err, "add: always pass from %s, or say --force", peer);
+	err_hint(err, "add 'always pass from %s', or use --force", peer);
 	return -EPERM;
 }
 

@@ -16,7 +16,7 @@ enum login {
 	LOGIN_UNKNOWN, // remote, or perhaps so, and its connection was not found
 };
 
-// session: NULL is nobody's.
+// session NULL: no session.
 enum login login_of(const struct session *s);
 
 // A packet of an established connection; ports are of TCP and UDP.

@@ -74,7 +74,7 @@ static bool has_lower(struct tower *t, const struct link *upper)
 	return false;
 }
 
-// One more floor; false: there is none.
+// One device further up; false: no such device.
 static bool climb(struct tower *t)
 {
 	bool grown = false;

@@ -12,7 +12,7 @@
 #define UDP_BYTES 8u
 #define USUAL_MTU 1500u
 
-// A question that failed is no answer: nobody loses the way he has by it. That this kernel has no such
+// A failed question is not an answer: the known next hop stays. That this kernel has no such
 // family is one.
 static int find_unasked(const struct nexthop_answer *answers, size_t n, struct err *err)
 {
@@ -118,13 +118,12 @@ static char *check_room(const struct nexthops_source *source, const struct nexth
 	if (hop->mtu >= outer + USUAL_MTU || !outer)
 		return NULL;
 	if (hop->mtu_of_route)
-		return mem_printf("packets above %u bytes do not fit into their tunnel, as the "
-				  "route to %s says mtu %u, and are answered with 'too big': "
-				  "ip%s route get %s shows it, and whether it was learned",
-				  room, name, hop->mtu, family == 6 ? " -6" : "", name);
-	return mem_printf("packets above %u bytes do not fit through %s in their tunnel, and are "
-			  "answered with 'too big': ip link set %s mtu %u",
-			  room, hop->name, hop->name, outer + USUAL_MTU);
+		return mem_printf(
+			"packets above %u bytes do not fit into the tunnel, since the route to %s has mtu %u, and are answered with 'too big': ip%s route get %s shows it, and whether it was learned",
+			room, name, hop->mtu, family == 6 ? " -6" : "", name);
+	return mem_printf(
+		"packets above %u bytes do not fit into the tunnel through %s, and are answered with 'too big': ip link set %s mtu %u",
+		room, hop->name, hop->name, outer + USUAL_MTU);
 }
 
 // What speaks against a next hop, as a sentence; NULL: nothing. Whether its device can send: control/arms.
@@ -136,9 +135,9 @@ static char *check_hop(const struct nexthops_source *source, const struct nextho
 	if (hop->local)
 		return mem_printf("%s is this host: write 'backend here'", name);
 	if (source->mode == SERVICE_DR && hop->gateway.family)
-		return mem_printf("%s is behind %s: mode dr needs a backend on the same link, "
-				  "ipip and gue do not",
-				  name, addr_format(&hop->gateway, gateway));
+		return mem_printf(
+			"%s is reached through gateway %s: mode dr needs a backend on the same link, ipip and gue do not",
+			name, addr_format(&hop->gateway, gateway));
 	return check_room(source, hop, family, name);
 }
 

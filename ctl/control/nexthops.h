@@ -8,7 +8,7 @@
 #include "ctl/net/nexthop.h"
 #include "ctl/table/lb_state.h"
 
-// nexthop_find for destinations of which some are `here` (family 0), which nobody is asked about.
+// nexthop_find for destinations of which some are `here` (family 0), which are not looked up.
 int nexthops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct nexthop_answer *ret,
 		  struct err *err);
 
@@ -19,7 +19,7 @@ struct nexthops_source {
 	uint8_t mode; // enum service_mode
 };
 
-// The row of a member. hop NULL: nobody asked, it has none. old: the row it has in the kernel, NULL: none;
+// The backend of a member. hop NULL: not looked up. old: the backend in the kernel, NULL: none;
 // whose MAC address stays when a neighbour is silent. *ret_why: a sentence, owned by the caller, when packets
 // would get lost; else untouched.
 void nexthops_backend(const struct lb_member *m, const struct nexthops_source *source,

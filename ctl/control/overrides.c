@@ -72,7 +72,7 @@ int overrides_read(const char *instance, struct overrides *ret, struct err *err)
 	if ((code = file_read(path, DRAINS_MAX, &text, &len, err)))
 		return code;
 	if (sum_open(text, &len))
-		snprintf(why, sizeof(why), "its sum is not that of its content");
+		snprintf(why, sizeof(why), "checksum mismatch");
 	else
 		j = json_parse(text, len, why, sizeof(why));
 	list = j ? json_get(j, "drains") : NULL;
@@ -88,7 +88,7 @@ int overrides_read(const char *instance, struct overrides *ret, struct err *err)
 		return 0;
 	vec_free(ret);
 	err_system(err, EBADMSG, "'%s' is damaged%s%s", path, why[0] ? ": " : "", why);
-	return err_hint(err, "move it away to begin without what was set by hand");
+	return err_hint(err, "move it away to start without overrides");
 }
 
 static struct json *override_json(const struct lb_override *h)
@@ -116,13 +116,13 @@ int overrides_write(const char *instance, const struct overrides *overrides, str
 	FILE *f = open_memstream(&text, &size);
 
 	if (!f)
-		return err_system(err, errno, "cannot write the drains");
+		return err_system(err, errno, "cannot write the overrides");
 	json_set(j, "drains", list);
 	vec_each (overrides, h)
 		json_append(list, override_json(h));
 	json_print(j, f, true);
 	if (fclose(f))
-		return err_system(err, errno, "cannot write the drains");
+		return err_system(err, errno, "cannot write the overrides");
 	return write_file(instance, "drains", text, err);
 }
 

@@ -36,23 +36,25 @@ static int refuse(const struct lb_service *s, const struct lb_service_loss *loss
 	num_text slots, time;
 
 	if (loss->unsettled) {
-		err_refused(err,
-			    "connections of service '%s' would break: %s of its slots are not "
-			    "stable, and what is remembered of them goes with the instance",
-			    s->name, num_format_grouped(loss->unsettled, slots));
+		err_refused(
+			err,
+			"connections of service '%s' would break: %s of its slots are not stable, and their pins are lost with the instance",
+			s->name, num_format_grouped(loss->unsettled, slots));
 		if (ms)
-			err_hint(err, "detach again, not before %s are over; or detach --force",
+			err_hint(err, "detach again after %s, or use detach --force",
 				 num_format_duration_ms((ms + 999) / 1000 * 1000, time));
 		else
-			err_hint(err, "detach again when weir service shows no pins of it; or "
-				      "detach --force");
+			err_hint(
+				err,
+				"detach again when 'weir service' shows no pins for it, or use detach --force");
 	} else {
-		err_refused(err,
-			    "connections of service '%s' would break: attach would give %s of its "
-			    "slots to others",
-			    s->name, num_format_grouped(loss->other, slots));
-		err_hint(err, "what is set with --volatile goes with the instance, and so does a "
-			      "ring that is kept as no backend counts; or detach --force");
+		err_refused(
+			err,
+			"connections of service '%s' would break: the next attach would give %s of its slots to other backends",
+			s->name, num_format_grouped(loss->other, slots));
+		err_hint(
+			err,
+			"overrides set with --volatile are lost with the instance, and so is a ring that is kept because no backend accepts new flows; detach --force detaches anyway");
 	}
 	return -EBUSY;
 }

@@ -42,16 +42,17 @@ static int refuse_format(const char *path, const struct pcap *p, struct err *err
 		return err_hint(err, "gunzip it first");
 	}
 	err_input(err, "'%s' is not a pcap file", path);
-	return err_hint(err, "editcap -F pcap makes one of what it can read");
+	return err_hint(err, "editcap -F pcap converts other formats");
 }
 
 static int check_link(const char *path, const struct pcap *p, struct err *err)
 {
-	uint32_t link = word(p, 20) & 0xffff; // what stands above says how long a checksum is
+	uint32_t link =
+		word(p, 20) & 0xffff; // the upper bits are the length of the frame check sequence
 
 	if (link == LINK_ETHERNET)
 		return 0;
-	err_input(err, "'%s' holds packets of link type %u, not Ethernet frames", path, link);
+	err_input(err, "'%s' contains packets of link type %u, not Ethernet frames", path, link);
 	return err_hint(err, "capture on one Ethernet interface, not on 'any'");
 }
 

@@ -244,7 +244,7 @@ static int keep_overrides(const struct pool *p, const struct pool_targets *targe
 			      &p->state->members[t->member]);
 	code = overrides_write(p->instance->name, &overrides, err);
 	if (code)
-		err_hint(err, "--volatile changes the kernel alone");
+		err_hint(err, "--volatile changes only the kernel");
 	return code;
 }
 

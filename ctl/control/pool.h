@@ -33,7 +33,7 @@ struct pool_targets {
 };
 
 // The backends that are meant: of one service, or with NULL of the only one that has it, or with `all` of
-// every one that has it. backend: "10.0.0.11" or "here". ERR_INPUT, with what there is, when it is none or
+// every one that has it. backend: "10.0.0.11" or "here". ERR_INPUT, with what there is, if it is unknown or
 // not clear. The caller frees ret->at.
 int pool_find(const struct pool *p, const char *service, bool all, const char *backend,
 	      struct pool_targets *ret, struct err *err);
@@ -41,7 +41,7 @@ int pool_find_service(const struct pool *p, const char *name, size_t *ret, struc
 
 struct pool_change {
 	size_t slots;   // whose owner changed
-	bool kept_last; // a service has nobody left for new flows: its last ring stays
+	bool kept_last; // a service has no backend for new flows: its last ring stays
 };
 
 // What was set in the targets is kept on disk (unless `fleeting`), then holds. 0 or -errno with err set.

@@ -20,7 +20,7 @@ static const char *or_empty(const char *s)
 	return s ? s : "";
 }
 
-// Copies s to *at and moves *at behind the copy.
+// Copies s to *at and moves *at past the copy.
 static char *put_string(char **at, const char *s)
 {
 	size_t size = strlen(s) + 1;
@@ -64,7 +64,7 @@ static uint64_t head_of(const struct prefix *p)
 {
 	uint64_t head;
 
-	_Static_assert(offsetof(struct addr, bytes) == 1, "the family stands before the bytes");
+	_Static_assert(offsetof(struct addr, bytes) == 1, "the family comes before the bytes");
 	memcpy(&head, &p->addr, sizeof(head));
 	return be64toh(head);
 }
@@ -222,7 +222,7 @@ static void update(const struct records *r, struct record *record, const struct 
 		change->unchanged++;
 }
 
-// Which of two lists goes on: < 0 the first, > 0 the second, 0 both.
+// Which of two lists advances: < 0 the first, > 0 the second, 0 both.
 static int next_of(const struct records *r, struct run a, struct run b)
 {
 	if (a.at == a.end)
@@ -232,7 +232,7 @@ static int next_of(const struct records *r, struct run a, struct run b)
 	return record_compare(r, a.at, b.at);
 }
 
-// Merges sorted claims into the book. Claims of `own` (may be NULL) that are not among them go.
+// Merges sorted references into the records. References of `own` (may be NULL) that are not among them are removed.
 static struct records_change merge(struct records *r, struct run fresh, const struct own *own)
 {
 	struct records_change change = {0};
@@ -293,7 +293,7 @@ static size_t drop(struct records *r, const bool *marked)
 	return before - kept;
 }
 
-// Index of the first record from `from` on that does not stand before this prefix and kind.
+// Index of the first record from `from` on that does not sort before this prefix and kind.
 static size_t lower_bound(const struct records *r, size_t from, const struct prefix *p,
 			  uint8_t kind)
 {
@@ -393,7 +393,7 @@ const struct record *records_find(const struct records *r, const struct prefix *
 	return end > first ? &r->list.at[first] : NULL;
 }
 
-// The prefixes that contain p stand in the book in order of their length, so each search begins where
+// The prefixes that contain p are in the records in order of their length, so each search begins where
 // the one before ended.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx)

@@ -18,7 +18,7 @@
 
 // Who made a claim, and why. Records share holders; two claims on a prefix are the same claim when
 // origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers pass; in
-// the book the five strings are one allocation that begins at origin.
+// the records the five strings are one allocation that begins at origin.
 struct owner {
 	char *origin;     // --origin: the program or person that speaks; "" by default
 	char *list;       // --sync NAME; "" otherwise
@@ -36,7 +36,7 @@ struct record {
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
-// The wall clock beside one that nobody sets: what tells, within one boot, how far it was set since.
+// The wall clock and one that cannot be set: the difference tells, within one boot, how far the first was set.
 #define RECORDS_BOOT 36 // characters of /proc/sys/kernel/random/boot_id
 struct records_clock {
 	char boot[RECORDS_BOOT + 1]; // "" when it is not known
@@ -45,7 +45,7 @@ struct records_clock {
 };
 
 struct records {
-	uint64_t epoch;             // knobs.epoch that this book belongs to
+	uint64_t epoch;             // knobs.epoch that these records belong to
 	struct records_clock clock; // that its times are of
 	VEC(struct owner) owners;
 	VEC(struct record) list; // sorted by record_compare, no two equal claims
@@ -90,9 +90,9 @@ void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 // Takes away all claims of an origin, those of its names and lists too; origin NULL: everybody's.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
-// The times of the book become those of the wall clock of now, if that was set by more than two seconds since
-// the book's clock and in the same boot; what is left of an entry's time is kept. Else nothing changes; a book
-// without a clock gets this one.
+// Moves the times of the records along with the wall clock, if it was set by more than two seconds since the
+// records' clock and in the same boot; the time left of an entry is kept. Else nothing changes; records without a
+// clock get this one.
 void records_follow_clock(struct records *r, const struct records_clock *now);
 // Forgets what has expired by now_s (until_s <= now_s).
 void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed);
@@ -110,15 +110,15 @@ struct records_entries {
 };
 void records_entries(const struct records *r, struct records_entries *ret);
 
-// First record of exactly this prefix and kind, and how many follow; NULL when there is none.
+// First record of exactly this prefix and kind, and how many follow; NULL if there are no records.
 const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
 				  size_t *ret_n);
 // Calls visit for every record whose prefix contains p, widest first.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx);
 
-// The book as text and back. Lines of words; strings quoted with \" \\ \xHH; unknown versions and any
+// The records as text and back. Lines of words; strings quoted with \" \\ \xHH; unknown versions and any
 // damage are refused with the line's number (the file is never "mostly" read). Holders that no record
-// uses are left out. Parsing overwrites *ret, on failure (-EINVAL, ERR_INPUT) with an empty book.
+// uses are left out. Parsing overwrites *ret, on failure (-EINVAL, ERR_INPUT) with empty records.
 char *records_print(const struct records *r, size_t *ret_len);
 int records_parse(const char *text, size_t len, struct records *ret, struct err *err);

@@ -131,7 +131,7 @@ char *records_print(const struct records *r, size_t *ret_len)
 
 struct records_reading {
 	const char *at, *line_end; // the rest of the line
-	const char *next, *end;    // the rest of the text behind it
+	const char *next, *end;    // the rest of the text after it
 	unsigned line;
 	char *spare; // room for the strings of one line, unquoted
 	struct records *records;
@@ -151,7 +151,7 @@ static int next_line(struct records_reading *in)
 
 	in->line++;
 	if (!newline)
-		return damaged(in, "the file ends too early");
+		return damaged(in, "the file is truncated");
 	in->at = in->next;
 	in->line_end = newline;
 	in->next = newline + 1;
@@ -169,7 +169,7 @@ static bool take(struct records_reading *in, const char *text)
 	return true;
 }
 
-// What stands before the next blank; may be empty, which no parser of words accepts.
+// The bytes before the next blank; may be empty, which no parser of words accepts.
 static const char *take_word(struct records_reading *in, size_t *ret_len)
 {
 	const char *word = in->at;
@@ -188,7 +188,7 @@ static bool take_u64(struct records_reading *in, uint64_t max, uint64_t *ret)
 	return num_parse_u64(word, len, 0, max, ret) == 0;
 }
 
-// The byte that stands behind "\x". A NUL would end the string early.
+// The byte after "\x". A NUL would end the string early.
 static bool take_hex(struct records_reading *in, char *ret)
 {
 	char number[] = "0x00";
@@ -220,7 +220,7 @@ static bool take_char(struct records_reading *in, char *ret)
 	return true;
 }
 
-// A word and the quoted string behind it, unquoted to *spare, which moves on.
+// A word and the quoted string after it, unquoted to *spare, which moves on.
 static bool take_string(struct records_reading *in, const char *word, char **spare, char **ret)
 {
 	char *to = *spare;
@@ -261,16 +261,14 @@ static int parse_header(struct records_reading *in)
 	if (r < 0)
 		return r;
 	if (!take(in, HEADER))
-		return damaged(in, "this is not the overlay's file");
+		return damaged(in, "not an overlay file");
 	if (!take(in, VERSION " epoch "))
-		return damaged(in,
-			       "this version of the overlay's file is not known (version " VERSION
-			       " is)");
+		return damaged(in, "unknown version of the overlay file (version " VERSION " is)");
 	if (!take_u64(in, UINT64_MAX, &in->records->epoch))
 		return damaged(in, "the epoch is not a number");
 	// Files of older versions have no clock.
 	if (in->at != in->line_end && !take_clock(in, &in->records->clock))
-		return damaged(in, "the clock is not as it is written");
+		return damaged(in, "invalid clock");
 	return 0;
 }
 
@@ -282,7 +280,7 @@ static int parse_owner(struct records_reading *in)
 
 	if (!take_u64(in, UINT32_MAX - 1, &id) || id != in->records->owners.n ||
 	    in->records->list.n)
-		return damaged(in, "this holder is out of turn");
+		return damaged(in, "unexpected holder");
 	if (!take(in, " since ") || !take_u64(in, UINT64_MAX, &h.since_s))
 		return damaged(in, "the holder's time is not a number");
 	h.fleeting = take(in, " fleeting");
@@ -291,7 +289,7 @@ static int parse_owner(struct records_reading *in)
 	    !take_string(in, " name ", &spare, &h.name) ||
 	    !take_string(in, " note ", &spare, &h.note) ||
 	    !take_string(in, " by ", &spare, &h.by) || in->at != in->line_end)
-		return damaged(in, "the holder's words are not as they are written");
+		return damaged(in, "invalid words of the holder");
 	records_owner(in->records, &h);
 	return 0;
 }
@@ -307,7 +305,7 @@ static bool take_kind(struct records_reading *in, uint8_t *ret)
 	return false;
 }
 
-// A mapped address that came from a packet or an AAAA record is IPv6 in the book and stays so,
+// A mapped address that came from a packet or an AAAA record is IPv6 in the records and stays so,
 // although prefix_parse reads the same text as IPv4.
 static struct prefix mapped_again(const struct prefix *p)
 {
@@ -342,7 +340,7 @@ static int add_record(struct records_reading *in, const struct record *record)
 	struct records *r = in->records;
 
 	if (r->list.n && record_compare(r, vec_last(&r->list), record) >= 0)
-		return damaged(in, "the claims are not in their order");
+		return damaged(in, "the claims are not in order");
 	vec_push(&r->list, *record);
 	return 0;
 }
@@ -353,12 +351,12 @@ static int parse_record(struct records_reading *in)
 	uint64_t owner;
 
 	if (!take_kind(in, &record.kind))
-		return damaged(in, "this line begins with no known word");
+		return damaged(in, "unknown first word of the line");
 	if (!take_prefix(in, &record.prefix))
-		return damaged(in, "the claim has no address");
+		return damaged(in, "missing address of the claim");
 	if (!take(in, " by ") || !take_u64(in, UINT32_MAX, &owner) ||
 	    owner >= in->records->owners.n)
-		return damaged(in, "the claim's holder is not known");
+		return damaged(in, "unknown holder of the claim");
 	if (!take(in, " until ") || !take_until(in, &record.until_s) || in->at != in->line_end)
 		return damaged(in, "the claim's end is neither a number nor 'never'");
 	record.owner = (uint32_t)owner;
@@ -370,10 +368,10 @@ static int parse_end(struct records_reading *in)
 	uint64_t n;
 
 	if (!take_u64(in, UINT64_MAX, &n) || in->at != in->line_end || n != in->records->list.n)
-		return damaged(in, "the number of claims is not the one that was written");
+		return damaged(in, "wrong number of claims");
 	if (in->next != in->end) {
 		in->line++;
-		return damaged(in, "something stands behind the end");
+		return damaged(in, "unexpected text after the end");
 	}
 	return 0;
 }

@@ -24,14 +24,13 @@ static int prepare(const char *instance, const char *id, struct restore *r, stru
 	r->candidate = candidate_new_replay();
 	code = revisions_load(instance, id, &r->candidate->environment, &r->revision, err);
 	if (code) {
-		err_prefix(err, "the accepted policy %s cannot be brought back", id);
+		err_prefix(err, "cannot restore the accepted policy %s", id);
 		if (err)
-			err->kind = ERR_SYSTEM; // nobody typed its name
+			err->kind = ERR_SYSTEM; // the name is not the operator's input
 		return code;
 	}
 	if (candidate_compile(r->candidate, r->revision.path, NULL, 0))
-		return err_system(err, EBADMSG, "the accepted policy %s does not compile any more",
-				  id);
+		return err_system(err, EBADMSG, "the accepted policy %s no longer compiles", id);
 	return lb_apply_find_nexthops(&r->candidate->lb, r->candidate->resolved, NEXTHOP_WAIT_MS,
 				      err);
 }

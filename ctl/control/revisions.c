@@ -98,8 +98,8 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 	int code;
 
 	if (!folder) {
-		err_input(err, "there is no revision '%s'", id);
-		err_hint(err, "weir history lists them");
+		err_input(err, "revision '%s' not found", id);
+		err_hint(err, "weir history lists revisions");
 		return -ENOENT;
 	}
 	code = environment_load(w, folder, &meta, err);
@@ -169,7 +169,7 @@ int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct e
 	*ret_n = list.n;
 	if (dry_run)
 		return 0;
-	// First what an attach looks at: killed behind this, the command has forgotten the policy.
+	// First what an attach looks at: killed after this, the command has forgotten the policy.
 	if (unlink(current) && errno != ENOENT && errno != ENOTDIR)
 		return err_system(err, errno, "cannot remove '%s'", current);
 	return file_remove_tree(folder, err);
@@ -188,7 +188,7 @@ static int draw_id(const char *instance, char ret[REVISION_ID], struct err *err)
 		if (!file_exists(folder))
 			return 0;
 	}
-	return err_system(err, EAGAIN, "cannot draw a revision's name");
+	return err_system(err, EAGAIN, "cannot choose a name for the revision");
 }
 
 void revisions_forget(const char *instance, const char *in_force)
@@ -228,7 +228,7 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 	int code;
 
 	revisions_forget(instance,
-			 in_force); // of trials that nobody confirmed, and of killed commands
+			 in_force); // of unconfirmed trials, and of killed commands
 	if ((code = next_number(instance, &r->number, err)) ||
 	    (code = draw_id(instance, r->id, err)))
 		return code;
@@ -300,7 +300,7 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 		return 0;
 	if (sum_open(text, &len) || !len || !memchr(text, '\n', len) ||
 	    strcspn(text, "\n") >= REVISION_ID)
-		return err_system(err, EBADMSG, "'%s' is damaged: it names no revision", path);
+		return err_system(err, EBADMSG, "'%s' is damaged: no revision name", path);
 	snprintf(ret, REVISION_ID, "%.*s", (int)strcspn(text, "\n"), text);
 	return 0;
 }

@@ -56,7 +56,7 @@ int revisions_accept(const char *instance, const char *id, struct err *err);
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err);
 // Is there a record of it, perhaps on trial?
 bool revisions_has(const char *instance, const char *id);
-// The record of a revision, perhaps on trial; ERR_INPUT if there is none.
+// The record of a revision, perhaps on trial; ERR_INPUT if it does not exist.
 int revisions_load(const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err);
 // Copies author and id into the description of a generation.

@@ -14,8 +14,8 @@
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
-#define BOOK_BYTES_MAX (1u << 30)
-#define SLACK_S        2 // rounding between jiffies and wall-clock seconds
+#define STORE_BYTES_MAX (1u << 30)
+#define SLACK_S         2 // rounding between jiffies and wall-clock seconds
 
 void store_free(struct store *b)
 {
@@ -51,7 +51,7 @@ static int parse(const char *text, size_t len, struct records *ret, struct err *
 {
 	int code = sum_open(text, &len);
 
-	return code ? err_system(err, -code, "its sum is not that of its content")
+	return code ? err_system(err, -code, "checksum mismatch")
 		    : records_parse(text, len, ret, err);
 }
 
@@ -59,14 +59,14 @@ static int load(const char *path, struct records *ret, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL;
 	size_t len;
-	int code = file_read(path, BOOK_BYTES_MAX, &text, &len, err);
+	int code = file_read(path, STORE_BYTES_MAX, &text, &len, err);
 
 	if (code)
 		return code;
 	code = parse(text, len, ret, err);
 	if (code) {
 		err_prefix(err, "'%s'", path);
-		err_hint(err, "move it away to go on without it");
+		err_hint(err, "move it away to continue without it");
 	}
 	return not_typed(code, err);
 }
@@ -104,7 +104,7 @@ int store_recover(const struct instance *i, struct err *err)
 	size_t len;
 	struct err why = {0};
 	bool commit;
-	int code = file_read(fresh, BOOK_BYTES_MAX, &text, &len, &why);
+	int code = file_read(fresh, STORE_BYTES_MAX, &text, &len, &why);
 
 	if (code == -ENOENT)
 		return 0;
@@ -175,7 +175,7 @@ static void drop_lost(struct store *b)
 	b->records.list.n = kept;
 }
 
-// What is in force without a record gets one, so that it can be seen and unblocked: the file was lost, or it
+// An entry in force without a record gets one, so that it can be listed and unblocked: the file was lost, or it
 // is older than the maps because a --volatile command could not write it, whose entries stay fleeting.
 static void adopt_found(struct store *b)
 {
@@ -203,7 +203,7 @@ static void adopt_found(struct store *b)
 				.origin = (char *)"",
 				.list = (char *)"",
 				.name = (char *)"",
-				.note = (char *)"found in the kernel, without a record",
+				.note = (char *)"found in the kernel without a record",
 				.fleeting = b->records.epoch &&
 					    b->records.epoch != b->instance->knobs->epoch,
 				.by = (char *)"",
@@ -242,7 +242,7 @@ static int fill(struct store *b, struct err *err)
 	now = clock_of(&b->clock);
 	records_follow_clock(&b->records, &now);
 	records_expire(&b->records, b->clock.wall_ms / 1000, &removed);
-	drop_expired(b); // the kernel's clock decides, the wall's may be a second behind
+	drop_expired(b); // the kernel's clock decides, the wall clock may be a second late
 	drop_lost(b);
 	adopt_found(b);
 	return 0;
@@ -375,7 +375,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	if (code && !fleeting_ok) {
 		overlay_tidy(b->instance, NULL);
 		*err = b->unsaved;
-		err_hint(err, "--volatile changes the kernel alone");
+		err_hint(err, "--volatile changes only the kernel");
 		return code;
 	}
 	overlay_commit(b->instance, &plan);

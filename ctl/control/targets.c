@@ -81,7 +81,7 @@ static int check_answers(const struct targets *t, struct err *err)
 	else
 		err_input(err, "%s", why);
 	if (failed > 1)
-		err_hint(err, "and %zu more of %zu names failed", failed - 1, t->names_n);
+		err_hint(err, "%zu more of %zu names failed", failed - 1, t->names_n);
 	return first->error;
 }
 
@@ -118,11 +118,13 @@ int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		}
 		answer->n = kept;
 		if (!kept) {
-			err_refused(err, "'%s' has only addresses that a name may not block",
+			err_refused(err,
+				    "all addresses of '%s' are protected from blocking by name",
 				    t->names[n]);
 			if (!wide)
-				err_hint(err,
-					 "--wide takes private, link-local and multicast ones");
+				err_hint(
+					err,
+					"--wide allows private, link-local and multicast addresses");
 			return -EPERM;
 		}
 	}

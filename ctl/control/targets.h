@@ -23,7 +23,7 @@ struct intent {
 	bool allow;       // the verb
 	uint64_t until_s; // default expiry, wall clock, RECORD_NEVER
 	uint64_t now_s;
-	const char *origin, *list, *note, *by; // "" where there is none
+	const char *origin, *list, *note, *by; // "" if not given
 	bool fleeting;
 };
 
@@ -44,7 +44,7 @@ void targets_free(struct targets *t);
 // The answer for a name of the bulk.
 const struct dns_answer *targets_answer(const struct targets *t, const char *name);
 
-// Adds everything to the book's records: addresses are added, a name's (and a --sync list's) addresses
+// Adds everything to the store's records: addresses are added, a name's (and a --sync list's) addresses
 // are replaced by the present ones.
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret);

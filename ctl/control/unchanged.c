@@ -78,7 +78,7 @@ static bool is_accepted(const char *instance, const char *revision)
 static bool same_record(const char *instance, const char *revision, const struct candidate *c,
 			const char *path)
 {
-	CLEANUP_WORLD struct environment record;
+	CLEANUP_ENVIRONMENT struct environment record;
 	struct revision r = {0};
 	bool same;
 

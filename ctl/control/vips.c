@@ -9,7 +9,7 @@
 #include "ctl/control/revisions.h"
 #include "ctl/policy/resolve.h"
 
-// A service that goes on under its name takes nothing away from itself.
+// A service that continues under its name does not conflict with itself.
 static int compare(struct candidate *c, const struct resolved *before)
 {
 	const struct resolved *after = c->resolved;

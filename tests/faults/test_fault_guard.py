@@ -69,7 +69,7 @@ def test_a_login_that_cannot_be_looked_for(pair, on, tmp_path):
         injected_into = next(line for line in log.read_text().splitlines() if "INJECTED" in line)
         if "/proc/" in injected_into and "/stat" in injected_into and not done.returncode:
             pytest.fail(f"{injected_into}: {done.stdout}")
-        if "the other end of your own login" in done.stderr:
+        if "the peer of your own login" in done.stderr:
             found.add(injected_into)
     assert found
 

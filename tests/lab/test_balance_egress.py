@@ -70,7 +70,7 @@ def test_a_second_device(served, tmp_path, mode, v6):
         ("in", "native"), ("out", None)]
     assert not node.applied["warnings"] and not alarms(node) and not doctor(node)
     # Once: 'too big' from a router on back0 arrives there, where Weir is not attached.
-    unseen = [text for text in node.applied["notices"] if "routers behind 'back0'" in text]
+    unseen = [text for text in node.applied["notices"] if "routers beyond 'back0'" in text]
     assert node.applied["notices"] == unseen and len(unseen) == (mode != "dr")
     assert node.json("apply", changed(tmp_path))["notices"] == []
     assert node.json("service", "--refresh")["notices"] == unseen
@@ -166,10 +166,10 @@ def test_what_may_be_wrong_is_told_once(served, tmp_path):
     _, node = served({"mode": "dr"}, number=1)
     assert "'net0'" in node.applied["notices"][0]
     done = node("-j", "apply", changed(tmp_path))
-    assert json.loads(done.stdout)["notices"] == [] and "other end" not in done.stderr
+    assert json.loads(done.stdout)["notices"] == [] and "peer of this veth" not in done.stderr
     assert "'net0'" in node.json("service", "--refresh")["notices"][0]
     found = json.loads(node("-j", "doctor", "net0", check=False).stdout)["findings"]
-    assert any("other end of this veth" in one["text"] for one in found)
+    assert any("peer of this veth" in one["text"] for one in found)
     assert node.json("apply", changed(tmp_path))["notices"] == []
 
 
@@ -214,7 +214,7 @@ def test_the_route_is_named_that_limits_packets(served, tmp_path):
     run([*here, "replace", address, *via, "mtu", "1501"])
     warned = [text for text in node.json("apply", changed(tmp_path))["warnings"] if "bytes" in text]
     assert len(warned) == 1 and "above 1481 bytes" in warned[0], warned
-    assert f"the route to {address} says mtu 1501" in warned[0] and "ip link set" not in warned[0]
+    assert f"the route to {address} has mtu 1501" in warned[0] and "ip link set" not in warned[0]
     assert f"ip route get {address}" in warned[0]
 
 

@@ -801,7 +801,7 @@ def test_a_damaged_file_is_refused_and_left_alone(pair, on):
     file.write_text(file.read_text().replace("end 1", "end 2"))
     damaged = file.read_text()
     said = on.fails(2, "block", OTHER4)
-    assert str(file) in said and "move it away to go on without it" in said
+    assert str(file) in said and "move it away to continue without it" in said
     assert file.read_text() == damaged
     assert nothing(pair, BLOCKED4) and everything(pair, OTHER4)
     file.rename(file.with_name("damaged"))

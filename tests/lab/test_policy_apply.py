@@ -40,7 +40,7 @@ def ports(pair):
         ("drop frm any", ["lab.weir:2:6: error"]),
         ("drop from @nothing\ndrop from 10.0.0.5/8", ["lab.weir:2:11", "lab.weir:3:11"]),
         (f"{TEN}\nexpect pass udp from 192.0.2.1 to 10.77.0.1 port 10",
-         ["lab.weir:3:1: error: expect: got drop", "wanted pass", "lab.weir:2"]),
+         ["lab.weir:3:1: error: expect: got drop", "expected pass", "lab.weir:2"]),
         ("drop from 203.0.113.9 to 10.77.0.1\nexpect drop from 203.0.113.0/28 to 10.77.0.1",
          ["expect: got pass (default"]),
         ('drop from @x\nset x { file "none.txt" }', ["none.txt"]),

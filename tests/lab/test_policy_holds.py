@@ -423,7 +423,7 @@ def test_a_restore_on_trial(pair, second, weir, apply):
     command = [WEIR, "-n", weir.name]
     argv = shell([*command, "attach", "near1", "--confirm=1s"], 1.2, [*command, "confirm"])
     status, printed = logged_in(pair, FAR1, argv, NEAR1)
-    assert status == 3 and f"your own login from {FAR1} is cut off on 'near1' now" in printed, printed
+    assert status == 3 and f"your own login from {FAR1} is now cut off on 'near1'" in printed, printed
     assert "near1 is detached" in printed
     assert on_near1(pair) is None and not weir.bpffs.exists()
 

@@ -402,8 +402,7 @@ static void test_most_lengths(void **state)
 	assert_int_equal(build(&p, frame), FRAME_MAX);
 	p.vlan = 1;
 	assert_int_equal(frame_build(&p, frame, &length, &err), -EINVAL);
-	assert_string_equal(err.text, "length 9202 is too large: a test packet has at most 9198 "
-				      "bytes");
+	assert_string_equal(err.text, "length 9202 is too large: the maximum is 9198");
 	p.length -= 4;
 	assert_int_equal(build(&p, frame), FRAME_MAX);
 	frames.length = 13;

@@ -106,41 +106,40 @@ static const struct {
 				    "192.0.2.1-192.0.2.9)"},
 	{"0/0", "'0/0' is not an address (write 0.0.0.0/0 or ::/0)"},
 	{"any", "'any' is every address (write 0.0.0.0/0 or ::/0)"},
-	{"for 1h", "an address is missing before 'for'"},
+	{"for 1h", "missing address before 'for'"},
 	{"not 192.0.2.1", "'not' is a word of the policy language (write an address or a "
 			  "host name)"},
-	{"0.0.0.0/0", "'0.0.0.0/0' is shorter than /8 (--wide takes it)"},
-	{"2000::/15", "'2000::/15' is shorter than /16 (--wide takes it)"},
-	{"8.0.0.0-200.0.0.0", "'8.0.0.0-200.0.0.0' is shorter than /8 (--wide takes it)"},
-	{"127.0.0.1", "'127.0.0.1' is loopback (--wide takes it)"},
-	{"126.255.255.255-127.0.0.1", "'126.255.255.255-127.0.0.1' is loopback (--wide takes "
-				      "it)"},
-	{"::1", "'::1' is loopback (--wide takes it)"},
-	{"0.0.0.0", "'0.0.0.0' holds the unspecified address (--wide takes it)"},
-	{"::/64", "'::/64' holds the unspecified address (--wide takes it)"},
+	{"0.0.0.0/0", "'0.0.0.0/0' is shorter than /8 (--wide allows it)"},
+	{"2000::/15", "'2000::/15' is shorter than /16 (--wide allows it)"},
+	{"8.0.0.0-200.0.0.0", "'8.0.0.0-200.0.0.0' is shorter than /8 (--wide allows it)"},
+	{"127.0.0.1", "'127.0.0.1' is loopback (--wide allows it)"},
+	{"126.255.255.255-127.0.0.1", "'126.255.255.255-127.0.0.1' is loopback (--wide allows it)"},
+	{"::1", "'::1' is loopback (--wide allows it)"},
+	{"0.0.0.0", "'0.0.0.0' contains the unspecified address (--wide allows it)"},
+	{"::/64", "'::/64' contains the unspecified address (--wide allows it)"},
 	{"192.0.2.1 for", "'' is not a time (write for 30s, 10m, 12h, 7d)"},
 	{"192.0.2.1 for 5", "'5' is not a time (write for 30s, 10m, 12h, 7d)"},
 	{"192.0.2.1 for 0s", "'0s' is out of range (1ms to 36525d)"},
 	{"192.0.2.1 for 36526d", "'36526d' is out of range (1ms to 36525d)"},
-	{"192.0.2.1 for 1h for 1h", "'for' stands twice"},
-	{"192.0.2.1 to to", "the direction stands twice (write one of to, both)"},
-	{"192.0.2.1 both to", "the direction stands twice (write one of to, both)"},
-	{"192.0.2.1 from", "'from' is not said (it is the direction without to and both)"},
+	{"192.0.2.1 for 1h for 1h", "duplicate 'for'"},
+	{"192.0.2.1 to to", "duplicate direction (write one of to, both)"},
+	{"192.0.2.1 both to", "duplicate direction (write one of to, both)"},
+	{"192.0.2.1 from", "'from' is not written (it is the default direction)"},
 	{"192.0.2.1 port 80", "'port' needs a rule in the policy (a list has addresses only)"},
-	{"192.0.2.1 192.0.2.2", "'192.0.2.2' is one address too many (write one a line)"},
-	{"192.0.2.1 x.example", "'x.example' is not known here (behind the address: for TIME, "
-				"to, both, note \"TEXT\")"},
-	{"192.0.2.1 note", "the note has no quotes (write note \"TEXT\")"},
-	{"192.0.2.1 note a", "the note has no quotes (write note \"TEXT\")"},
-	{"192.0.2.1 note # \"a\"", "the note has no quotes (write note \"TEXT\")"},
-	{"192.0.2.1 note \"a", "the note has no closing quote"},
+	{"192.0.2.1 192.0.2.2", "unexpected second address '192.0.2.2' (write one per line)"},
+	{"192.0.2.1 x.example",
+	 "unexpected 'x.example' (after the address: for TIME, to, both, note \"TEXT\")"},
+	{"192.0.2.1 note", "missing quotes around the note (write note \"TEXT\")"},
+	{"192.0.2.1 note a", "missing quotes around the note (write note \"TEXT\")"},
+	{"192.0.2.1 note # \"a\"", "missing quotes around the note (write note \"TEXT\")"},
+	{"192.0.2.1 note \"a", "missing closing quote of the note"},
 	{"192.0.2.1 note \"\"", "a note has 1 to 255 bytes"},
-	{"192.0.2.1 note \"a\"b", "a blank is missing behind the note"},
-	{"192.0.2.1 note \"a\" note \"a\"", "'note' stands twice"},
-	{"192.0.2.1 note \"\x1b[2J\"", "the note has bytes that cannot be printed"},
-	{"192.0.2.1 note \"\xc3\"", "the note has bytes that cannot be printed"},
-	{"192.0.2.1 \x1b[2J", "'?[2J' is not known here (behind the address: for TIME, to, "
-			      "both, note \"TEXT\")"},
+	{"192.0.2.1 note \"a\"b", "missing blank after the note"},
+	{"192.0.2.1 note \"a\" note \"a\"", "duplicate 'note'"},
+	{"192.0.2.1 note \"\x1b[2J\"", "the note contains unprintable bytes"},
+	{"192.0.2.1 note \"\xc3\"", "the note contains unprintable bytes"},
+	{"192.0.2.1 \x1b[2J",
+	 "unexpected '?[2J' (after the address: for TIME, to, both, note \"TEXT\")"},
 };
 
 // Each is one error of line 2; the other lines are read.
@@ -346,8 +345,7 @@ static void test_nul_bytes(void **state)
 	items_add_text(&b, text, sizeof(text) - 1, false);
 	assert_int_equal(b.items.n, 1);
 	assert_int_equal(b.error_count, 3);
-	assert_string_equal(b.errors.at[0].text,
-			    "there is a NUL byte in the line (is this a text?)");
+	assert_string_equal(b.errors.at[0].text, "NUL byte in the line (is this a text file?)");
 	items_free(&b);
 }
 

@@ -770,37 +770,34 @@ static void assert_refused(const char *text, size_t len, const char *want)
 #define HOLDER "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\"\n"
 #define FIRST  "block from 192.0.2.1 by 0 until 5\n"
 
-static const char order[] = "line 4: the claims are not in their order";
-static const char words[] = "line 2: the holder's words are not as they are written";
+static const char order[] = "line 4: the claims are not in order";
+static const char words[] = "line 2: invalid words of the holder";
 static const char end[] = "line 3: the claim's end is neither a number nor 'never'";
-static const char whose[] = "line 3: the claim's holder is not known";
-static const char count[] = "line 4: the number of claims is not the one that was written";
+static const char whose[] = "line 3: unknown holder of the claim";
+static const char count[] = "line 4: wrong number of claims";
 static const struct {
 	const char *text, *error;
 } damages[] = {
-	{"", "line 1: the file ends too early"},
-	{"\n", "line 1: this is not the overlay's file"},
-	{"Weir-overlay 1 epoch 1\nend 0\n", "line 1: this is not the overlay's file"},
+	{"", "line 1: the file is truncated"},
+	{"\n", "line 1: not an overlay file"},
+	{"Weir-overlay 1 epoch 1\nend 0\n", "line 1: not an overlay file"},
 	{"weir-overlay 2 epoch 1\nend 0\n",
-	 "line 1: this version of the overlay's file is not known (version 1 is)"},
+	 "line 1: unknown version of the overlay file (version 1 is)"},
 	{"weir-overlay 1 epoch x\nend 0\n", "line 1: the epoch is not a number"},
-	{"weir-overlay 1 epoch 1 \nend 0\n", "line 1: the clock is not as it is written"},
-	{"weir-overlay 1 epoch 1 wall 5 up 5 boot 0123\nend 0\n",
-	 "line 1: the clock is not as it is written"},
-	{"weir-overlay 1 epoch 1 wall 5 boot " BOOT_A "\nend 0\n",
-	 "line 1: the clock is not as it is written"},
-	{"weir-overlay 1 epoch 1 wall 5 up 5 boot " BOOT_A " \nend 0\n",
-	 "line 1: the clock is not as it is written"},
+	{"weir-overlay 1 epoch 1 \nend 0\n", "line 1: invalid clock"},
+	{"weir-overlay 1 epoch 1 wall 5 up 5 boot 0123\nend 0\n", "line 1: invalid clock"},
+	{"weir-overlay 1 epoch 1 wall 5 boot " BOOT_A "\nend 0\n", "line 1: invalid clock"},
+	{"weir-overlay 1 epoch 1 wall 5 up 5 boot " BOOT_A " \nend 0\n", "line 1: invalid clock"},
 	{"weir-overlay 1 epoch 18446744073709551616\nend 0\n", "line 1: the epoch is not a number"},
-	{TOP, "line 2: the file ends too early"},
-	{TOP "end 0", "line 2: the file ends too early"},
-	{TOP "end 1\n", "line 2: the number of claims is not the one that was written"},
-	{TOP "end 00\n", "line 2: the number of claims is not the one that was written"},
-	{TOP "end 0\n\n", "line 3: something stands behind the end"},
-	{TOP "\nend 0\n", "line 2: this line begins with no known word"},
-	{TOP "end 0\r\n", "line 2: the number of claims is not the one that was written"},
-	{TOP "holder 1 since 1", "line 2: the file ends too early"},
-	{TOP "holder 1 since 1\n", "line 2: this holder is out of turn"},
+	{TOP, "line 2: the file is truncated"},
+	{TOP "end 0", "line 2: the file is truncated"},
+	{TOP "end 1\n", "line 2: wrong number of claims"},
+	{TOP "end 00\n", "line 2: wrong number of claims"},
+	{TOP "end 0\n\n", "line 3: unexpected text after the end"},
+	{TOP "\nend 0\n", "line 2: unknown first word of the line"},
+	{TOP "end 0\r\n", "line 2: wrong number of claims"},
+	{TOP "holder 1 since 1", "line 2: the file is truncated"},
+	{TOP "holder 1 since 1\n", "line 2: unexpected holder"},
 	{TOP "holder 0 since -1\n", "line 2: the holder's time is not a number"},
 	{TOP "holder 0 since 1\n", words},
 	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\\x00\" by \"\"\n", words},
@@ -812,10 +809,10 @@ static const struct {
 	{TOP "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\" \n", words},
 	{TOP "holder 0 since 1 origin \"\" name \"\" list \"\" note \"\" by \"\"\n", words},
 	{TOP HOLDER "drop from 192.0.2.1 by 0 until 5\nend 1\n",
-	 "line 3: this line begins with no known word"},
+	 "line 3: unknown first word of the line"},
 	{TOP HOLDER "block from 192.0.2.256 by 0 until 5\nend 1\n",
-	 "line 3: the claim has no address"},
-	{TOP HOLDER "block from  by 0 until 5\nend 1\n", "line 3: the claim has no address"},
+	 "line 3: missing address of the claim"},
+	{TOP HOLDER "block from  by 0 until 5\nend 1\n", "line 3: missing address of the claim"},
 	{TOP HOLDER "block from 192.0.2.1 by 1 until 5\nend 1\n", whose},
 	{TOP HOLDER "block from 192.0.2.1  by 0 until 5\nend 1\n", whose},
 	{TOP HOLDER "block from 192.0.2.1 by 4294967296 until 5\nend 1\n", whose},
@@ -828,7 +825,7 @@ static const struct {
 	{TOP HOLDER FIRST "end 10\n", count},
 	{TOP HOLDER FIRST "holder 1 since 1 origin \"\" list \"\" name \"\" note \"\" by "
 			  "\"\"\nend 1\n",
-	 "line 4: this holder is out of turn"},
+	 "line 4: unexpected holder"},
 };
 
 static void test_damage(void **state)
