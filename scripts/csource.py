@@ -14,6 +14,12 @@ def root_of(argv):
     return pathlib.Path(names[0] if names else pathlib.Path(__file__).parent.parent).resolve()
 
 
+def excepted(argv):
+    """The prefixes of --except=PREFIX,PREFIX: files with these names are not looked at."""
+    given = [a.removeprefix("--except=") for a in argv if a.startswith("--except=")]
+    return tuple(",".join(given).split(",")) if given else ()
+
+
 def files(root, folders, suffixes):
     """Paths from root of the files below these folders, folder by folder; None: with any suffix."""
     return [p.relative_to(root) for f in folders for p in sorted((root / f).rglob("*"))

@@ -14,12 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def check_of_a_tree(tmp_path):
     """check("structs", {"ctl/base/a.c": "..."}) gives the lines that the script prints of such a tree."""
 
-    def check(name, tree):
+    def check(name, tree, *options):
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
         for path, text in tree.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text)
-        done = subprocess.run([ROOT / f"scripts/check-{name}", tmp_path], capture_output=True, text=True,
+        done = subprocess.run([ROOT / f"scripts/check-{name}", *options, tmp_path], capture_output=True, text=True,
                               timeout=60, check=False)
         lines = done.stdout.splitlines()
         assert not done.stderr and done.returncode == bool(lines), done
@@ -149,6 +149,14 @@ def test_results_of_another_name(check):
     assert check("returns", {"ctl/base/a.c": text}) == [
         f"ctl/base/a.c:{line}: a result is named 'code', not '{name}'"
         for line, name in ((3, "rc"), (4, "ret"), (10, "result"))]
+
+
+def test_folders_that_are_left_out(check):
+    tree = {"ctl/base/a.c": "\tint rc; // by hand\n", "ctl/cmd/b.c": "\tint rc; // by hand\n"}
+    assert len(check("returns", tree)) == len(check("words", tree)) == 2
+    for name in "returns", "words":
+        found = check(name, tree, "--except=ctl/cmd/,ctl/net/")
+        assert len(found) == 1 and found[0].startswith("ctl/base/a.c:1: ")
 
 
 def test_early_returns(check):
