@@ -90,7 +90,7 @@ static void add_way(struct text *way, const struct leftover *l, const char *targ
 	text_addf(way, " %s ends that",
 		  h->name[0] ? h->name : prefix_format(&l->record->prefix, wide));
 	if (!allow)
-		text_addf(way, "; weir allow %s lets it through", target);
+		text_addf(way, "; weir allow %s allows it", target);
 }
 
 static bool is_own(const struct unblock_request *r, const struct owner *h, const char *name)
