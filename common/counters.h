@@ -117,7 +117,8 @@ enum weir_verdict {
 };
 
 /* Reasons from here on drop the packet: those before are counted. */
-#define REASON_IS_BEFORE_DROPS(symbol, name, verdict, group, text) +(VERDICT_##verdict != VERDICT_DROP)
+#define REASON_IS_BEFORE_DROPS(symbol, name, verdict, group, text) \
+	+(VERDICT_##verdict != VERDICT_DROP)
 enum { REASON_PASS_COUNT = 0 WEIR_REASONS(REASON_IS_BEFORE_DROPS) };
 #define REASON_DROP_FIRST ((int)REASON_PASS_COUNT)
 
@@ -132,9 +133,9 @@ enum { REASON_PASS_COUNT = 0 WEIR_REASONS(REASON_IS_BEFORE_DROPS) };
 	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_SENT)
 #define REASON_IF_SERVED(symbol, name, verdict, group, text) \
 	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group)
-#define REASONS_TX	 (0ull WEIR_REASONS(REASON_IF_TX))
+#define REASONS_TX       (0ull WEIR_REASONS(REASON_IF_TX))
 #define REASONS_REDIRECT (0ull WEIR_REASONS(REASON_IF_REDIRECT))
-#define REASONS_SENT	 (0ull WEIR_REASONS(REASON_IF_SENT))
+#define REASONS_SENT     (0ull WEIR_REASONS(REASON_IF_SENT))
 /* A packet that passed for one of these may be for a service. */
 #define REASONS_SERVED (0ull WEIR_REASONS(REASON_IF_SERVED))
 
@@ -158,5 +159,5 @@ struct counter {
 	__u64 packets;
 	__u64 bytes; /* IP length; frame length where there is no IP header */
 };
-#define WEIR_TALLY_ROWS   (WEIR_IFACES * WEIR_REASON_COUNT)
-#define WEIR_COUNTER_ROWS (WEIR_TALLY_ROWS + WEIR_TALLY_COUNT)
+#define WEIR_TALLY_FIRST (WEIR_IFACES * WEIR_REASON_COUNT)
+#define WEIR_COUNTERS    (WEIR_TALLY_FIRST + WEIR_TALLY_COUNT)

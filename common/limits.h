@@ -17,7 +17,7 @@
 #define PROGS             2         /* programs: active and previous */
 #define WEIR_NAME_MAX     32        /* instance name, with the final NUL */
 #define WEIR_RULE_COUNTERS \
-	16384 /* rows: two generations of 4096 rules, and as many that are being reused */
+	16384             /* two generations of 4096 rules, and as many that are being reused */
 #define WEIR_REDIRECTS 64 /* devices that redirect rules name */
 #define WEIR_STATIONS \
 	4096 /* MAC addresses of devices above interfaces: VLANs mostly share one, macvlans do not */

@@ -213,18 +213,18 @@ _Static_assert(sizeof(struct policy_test) == 72, "layout");
 
 struct policy_rule {
 	__u32 flags;                    /* RULE_* */
-	__u32 counter;                  /* row of the rule counters; set at apply, by identity */
+	__u32 counter;                  /* index of the rule counter; set at apply, by identity */
 	__u8 action;                    /* enum policy_action */
 	__u8 per;                       /* enum policy_per */
 	__u8 mask4, mask6;              /* of the address a limit is kept for */
 	__u8 from_set, to_set, add_set; /* dynamic set numbers */
 	__u8 pad0;
-	__u32 redirect;    /* row of the device map */
+	__u32 redirect;    /* index in the map `devices` */
 	__u32 probability; /* RULE_PROBABILITY: of 2^32 */
 	__u32 length_first, length_last;
 	__u8 ttl_first, ttl_last;
 	__u16 log_snap;
-	__u32 log;  /* row of the log pace array */
+	__u32 log;  /* index in the map `logpace` */
 	__u64 dscp; /* a bit for each value */
 	/* The limit, GCRA (ATM Forum TM 4.1, I.371): a packet costs (units * cost_mult) >> cost_shift of
 	 * rate time, units being 1 or the frame's bits; it exceeds when the theoretical arrival time runs
@@ -232,7 +232,7 @@ struct policy_rule {
 	__u64 cost_mult;
 	__u64 tolerance;
 	__u32 cost_shift;
-	__u32 meter;        /* row of meters (PER_RULE), or first line of buckets */
+	__u32 meter;        /* index in the map `meters` (PER_RULE), or first line of buckets */
 	__u32 meter_lines;  /* of buckets, a power of two */
 	__u32 log_interval; /* jiffies between two records, at least 1 */
 	__u64 add_ticks;    /* jiffies an added address stays; 0: permanent */

@@ -21,7 +21,7 @@ struct {
 	__type(value, struct policy_rule);
 } rules SEC(".maps");
 
-/* Kept over every apply: rows follow the identities of rules. */
+/* Kept over every apply: indexes follow the identities of rules. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, WEIR_RULE_COUNTERS);
@@ -70,8 +70,8 @@ static __always_inline __u32 random32(void)
 
 static __always_inline void rule_count(const struct policy_rule *rule, __u32 bytes)
 {
-	__u32 row = rule->counter;
-	struct counter *counter = bpf_map_lookup_elem(&rulecounters, &row);
+	__u32 index = rule->counter;
+	struct counter *counter = bpf_map_lookup_elem(&rulecounters, &index);
 
 	if (counter) {
 		counter->packets++;

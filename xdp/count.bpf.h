@@ -41,8 +41,8 @@ static __always_inline __u32 iface_number(const struct xdp_md *ctx)
 
 static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)
 {
-	__u32 row = iface_number(ctx) * WEIR_REASON_COUNT + reason;
-	struct counter *counter = bpf_map_lookup_elem(&counters, &row);
+	__u32 index = iface_number(ctx) * WEIR_REASON_COUNT + reason;
+	struct counter *counter = bpf_map_lookup_elem(&counters, &index);
 
 	if (counter) {
 		counter->packets++;
@@ -52,8 +52,8 @@ static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 
 
 static __always_inline void tally(enum weir_tally which)
 {
-	__u32 row = WEIR_TALLY_ROWS + which;
-	struct counter *counter = bpf_map_lookup_elem(&counters, &row);
+	__u32 index = WEIR_TALLY_FIRST + which;
+	struct counter *counter = bpf_map_lookup_elem(&counters, &index);
 
 	if (counter)
 		counter->packets++;

@@ -27,7 +27,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, WEIR_COUNTER_ROWS);
+	__uint(max_entries, WEIR_COUNTERS);
 	__type(key, __u32);
 	__type(value, struct counter);
 } counters SEC(".maps");

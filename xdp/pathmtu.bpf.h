@@ -305,7 +305,7 @@ __noinline int path_lower_all(struct path_quote *q)
 	return 0;
 }
 
-/* The row of the backend that the packet inside was for; BACKEND_NONE: the quote is no packet of ours. */
+/* The number of the backend that the packet inside was for; BACKEND_NONE: the quote is no packet of ours. */
 static __always_inline __u32 path_backend(struct path_quote *q, const struct service *s)
 {
 	const struct tunnel_end *end = bpf_map_lookup_elem(&tunnels, &q->key);

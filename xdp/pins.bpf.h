@@ -152,7 +152,7 @@ __noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 	if (lives)
 		service_tally(s->id, SERVICE_PUSHED_HALF + pin_level(old));
 	service_tally(s->id, pin_level(pin) == PIN_CLOSED ? SERVICE_PINNED_CLOSED
-							   : SERVICE_PINNED_HALF + pin_level(pin));
+							  : SERVICE_PINNED_HALF + pin_level(pin));
 	return PIN_STORED;
 }
 

@@ -69,7 +69,7 @@ struct {
 	__array(values, struct pins_map);
 } pins SEC(".maps");
 
-/* Of the services with tunnels: by address and service, the rows of backends. */
+/* Of the services with tunnels: by address and service, the numbers of backends. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -120,7 +120,7 @@ static int read_iface(const struct instance *i, uint32_t number, const struct pe
 static int read_tallies(const struct instance *i, const struct percpu_counters *all,
 			struct counters *ret)
 {
-	int code = percpu_read(i->counters, WEIR_TALLY_ROWS, WEIR_TALLY_COUNT, all->at);
+	int code = percpu_read(i->counters, WEIR_TALLY_FIRST, WEIR_TALLY_COUNT, all->at);
 
 	if (code)
 		return code;
