@@ -243,7 +243,7 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(request_free) struct apply_request r = {0};
-	int code = args_expect_words(args, 1, 1, "the policy file", err);
+	int code = args_expect_words(args, 1, 1, "policy file", err);
 
 	if (code)
 		return code;

@@ -34,36 +34,32 @@ static const char *foreign_hint(const struct args *args, const char *word, const
 static int unknown(const struct args *args, const char *word, struct err *err)
 {
 	CLEANUP_FREE char *bare = mem_strdup(word + strspn(word, "-"));
-	VEC(const char *) names = {0};
+	CLEANUP_VEC VEC(const char *) names = {0};
 	const char *near;
-	int code;
 
 	bare[strcspn(bare, "=")] = '\0';
 	for (size_t t = 0; t < ARRAY_SIZE(args->tables); t++)
 		for (const struct args_option *o = args->tables[t]; o && o->name; o++)
 			vec_push(&names, o->name);
 	near = word[1] == '-' ? diag_nearest(bare, names.at, names.n) : NULL;
-	code = err_input(err, "unknown option '%s'", word);
+	err_input(err, "unknown option '%s'", word);
 	if (foreign_hint(args, word, bare))
-		err_hint(err, "%s", foreign_hint(args, word, bare));
-	else if (near)
-		err_hint(err, "did you mean '--%s'?", near);
-	else
-		err_hint(err, "weir help%s%s lists the options", args->command ? " " : "",
-			 args->command ? args->command : "");
-	vec_free(&names);
-	return code;
+		return err_hint(err, "%s", foreign_hint(args, word, bare));
+	if (near)
+		return err_hint(err, "did you mean '--%s'?", near);
+	return err_hint(err, "weir help%s%s lists the options", args->command ? " " : "",
+			args->command ? args->command : "");
 }
 
 static int give(struct args *args, const struct args_option *o, const char *value, struct err *err)
 {
 	if (!o->repeated && o->arg && args_value(args, o->name))
-		return err_input(err, "option '--%s' is given twice", o->name);
+		return err_input(err, "duplicate option '--%s'", o->name);
 	vec_push(&args->given, ((struct args_given){o, value}));
 	return 0;
 }
 
-// What options take whose argument may be left out; no interface, service or file is called so.
+// Options with an optional argument take a time; no interface, service or file has such a name.
 static bool is_time(const char *word)
 {
 	uint64_t ms;
@@ -71,7 +67,7 @@ static bool is_time(const char *word)
 	return !num_parse_time_ms(word, strlen(word), 0, UINT64_MAX, &ms);
 }
 
-// A long option; *ret_next is set when it took the next word.
+// Parses one long option. *ret_next: the next word is its argument.
 static int long_option(struct args *args, const char *word, const char *next, bool *ret_next,
 		       struct err *err)
 {
@@ -85,7 +81,7 @@ static int long_option(struct args *args, const char *word, const char *next, bo
 	if (!o->arg && equals)
 		return err_input(err, "option '--%s' takes no argument", o->name);
 	if (o->optional && !equals && next && is_time(next)) {
-		err_input(err, "option '--%s' takes '%s' behind '=' only", o->name, next);
+		err_input(err, "option '--%s' takes its argument after '=' only", o->name);
 		return err_hint(err, "write --%s=%s", o->name, next);
 	}
 	if (!o->arg || equals || o->optional)
@@ -96,20 +92,21 @@ static int long_option(struct args *args, const char *word, const char *next, bo
 	return give(args, o, next, err);
 }
 
-// "-jp", "-nNAME", "-n NAME".
+// Parses "-jp", "-nNAME" or "-n NAME". *ret_next: the next word is an argument.
 static int short_options(struct args *args, const char *word, const char *next, bool *ret_next,
 			 struct err *err)
 {
-	int code = 0;
-
 	*ret_next = false;
-	for (const char *c = word + 1; !code && *c; c++) {
+	for (const char *c = word + 1; *c; c++) {
 		const struct args_option *o = find(args, NULL, 0, *c);
 
 		if (!o)
 			return unknown(args, word, err);
 		if (!o->arg || o->optional) {
-			code = give(args, o, NULL, err);
+			int code = give(args, o, NULL, err);
+
+			if (code)
+				return code;
 			continue;
 		}
 		if (c[1])
@@ -117,38 +114,49 @@ static int short_options(struct args *args, const char *word, const char *next, 
 		if (!next)
 			return err_input(err, "option '-%c' needs %s", o->letter, o->arg);
 		*ret_next = true;
-		code = give(args, o, next, err);
+		return give(args, o, next, err);
 	}
-	return code;
+	return 0;
+}
+
+// "-5" is a number.
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1] && !isdigit((unsigned char)word[1]);
+}
+
+static int parse_option(struct args *args, const char *word, const char *next, bool *ret_next,
+			struct err *err)
+{
+	return word[1] == '-' ? long_option(args, word, next, ret_next, err)
+			      : short_options(args, word, next, ret_next, err);
 }
 
 int args_parse(struct args *args, char **argv, size_t n, bool until_word, size_t *ret_used,
 	       struct err *err)
 {
-	bool options = true, took_next;
+	bool options = true;
 	size_t a;
-	int code = 0;
 
-	for (a = 0; !code && a < n; a++) {
+	for (a = 0; a < n; a++) {
 		const char *word = argv[a], *next = a + 1 < n ? argv[a + 1] : NULL;
+		bool took_next = false;
+		int code = 0;
 
-		took_next = false;
-		if (options && !strcmp(word, "--")) {
+		if (options && !strcmp(word, "--"))
 			options = false;
-		} else if (options && !strncmp(word, "--", 2)) {
-			code = long_option(args, word, next, &took_next, err);
-		} else if (options && word[0] == '-' && word[1] &&
-			   !isdigit((unsigned char)word[1])) {
-			code = short_options(args, word, next, &took_next, err);
-		} else if (until_word) {
+		else if (options && is_option(word))
+			code = parse_option(args, word, next, &took_next, err);
+		else if (until_word)
 			break;
-		} else {
+		else
 			vec_push(&args->words, word);
-		}
+		if (code)
+			return code;
 		a += took_next;
 	}
 	*ret_used = a;
-	return code;
+	return 0;
 }
 
 void args_free(struct args *args)
@@ -202,8 +210,8 @@ int args_expect_words(const struct args *args, size_t min, size_t max, const cha
 		      struct err *err)
 {
 	if (args->words.n < min)
-		return err_input(err, "%s is missing", what);
+		return err_input(err, "missing %s", what);
 	if (args->words.n > max)
-		return err_input(err, "'%s' is one word too many", args->words.at[max]);
+		return err_input(err, "unexpected argument '%s'", args->words.at[max]);
 	return 0;
 }

@@ -80,7 +80,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	enum attach_mode mode;
 	uint32_t entries = 0;
 	uint64_t trial_ms;
-	int code = args_expect_words(args, 1, WEIR_IFACES - 1, "the interface", err);
+	int code = args_expect_words(args, 1, WEIR_IFACES - 1, "interface", err);
 
 	if (code)
 		return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir bypass: pass every packet for a limited time, which the kernel ends.
+// weir bypass: pass every packet for a limited time. The kernel ends it.
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int read_time(const struct args *args, uint64_t *ret, struct err *err)
 	return err_input(err, "--for '%s' is not a time of 1s to 24h", text);
 }
 
-static int find_number(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
+static int find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
 	int code = instance_find_iface(i, name, ret, err);
 
@@ -44,7 +44,8 @@ static void report(struct context *ctx, const char *where, uint64_t ms)
 	if (ctx->quiet)
 		return;
 	if (ms)
-		out_line(ctx->out, "everything passes %s%s for %s; weir bypass --off ends it",
+		out_line(ctx->out,
+			 "all packets pass %s%s for %s; weir bypass --off ends the bypass",
 			 where ? "on " : "on all interfaces", where ? where : "",
 			 num_format_duration_ms(ms, text));
 	else
@@ -61,17 +62,17 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	uint64_t ms;
 	int code = args_expect_words(args, 0, 1, "", err);
 
-	if (!code)
-		code = read_time(args, &ms, err);
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = instance_open(ctx->instance, &i, err);
-	if (!code && args->words.n)
-		code = find_number(i, where = args->words.at[0], &number, err);
-	if (!code)
-		code = instance_clock(i, &now, err);
 	if (code)
+		return code;
+	if ((code = read_time(args, &ms, err)))
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	if ((code = instance_open(ctx->instance, &i, err)))
+		return code;
+	if (args->words.n && (code = find_iface(i, where = args->words.at[0], &number, err)))
+		return code;
+	if ((code = instance_clock(i, &now, err)))
 		return code;
 	if (args_has(args, "off"))
 		ms = 0;
@@ -81,8 +82,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"for", 0, "TIME", "duration, 1s to 24h (60s)", false, false},
-	{"off", 0, NULL, "end the bypass now", false, false},
+	{.name = "for", .arg = "TIME", .help = "duration, 1s to 24h (60s)"},
+	{.name = "off", .help = "end the bypass now"},
 	{0},
 };
 

@@ -81,7 +81,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	struct policy_dns dns;
 	bool proved = false;
-	int code = args_expect_words(args, 1, 1, "the policy file", err);
+	int code = args_expect_words(args, 1, 1, "policy file", err);
 
 	if (code)
 		return code;

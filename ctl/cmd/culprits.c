@@ -20,7 +20,7 @@ static void forget_rules(struct culprits *c)
 void culprits_free(struct culprits *c)
 {
 	forget_rules(c);
-	vec_free(&c->rows);
+	vec_free(&c->entries);
 }
 
 static uint64_t seconds(void)
@@ -40,10 +40,10 @@ static void read_rules(struct culprits *c)
 		return;
 	for (size_t r = 0; r < policy->image->n_rules; r++) {
 		const char *identity = policy->image->about[r].identity;
-		uint32_t row;
+		uint32_t id;
 
-		if (!identities_index(c->instance, identity, &row))
-			vec_push(&c->rules, ((struct culprit_rule){row, mem_strdup(identity)}));
+		if (!identities_index(c->instance, identity, &id))
+			vec_push(&c->rules, ((struct culprit_rule){id, mem_strdup(identity)}));
 	}
 }
 
@@ -51,54 +51,52 @@ static void renew_rules(struct culprits *c)
 {
 	uint64_t now_s = seconds();
 	struct commit_state state;
-	uint32_t in_force;
 
 	if (c->asked_s == now_s)
 		return;
 	c->asked_s = now_s;
 	if (commit_read(c->instance, &state, NULL))
 		return;
-	in_force = state.in_force;
-	if (in_force == c->generation)
+	if (state.in_force == c->generation)
 		return;
-	c->generation = in_force;
+	c->generation = state.in_force;
 	read_rules(c);
 }
 
-static struct culprit_rule *find_rule(struct culprits *c, uint32_t row)
+static struct culprit_rule *find_rule(struct culprits *c, uint32_t id)
 {
 	vec_each (&c->rules, rule)
-		if (rule->row == row)
+		if (rule->id == id)
 			return rule;
 	return NULL;
 }
 
-const char *culprits_rule(struct culprits *c, uint32_t row)
+const char *culprits_rule(struct culprits *c, uint32_t id)
 {
 	renew_rules(c);
-	if (!find_rule(c, row)) // also those of which nothing is known are not asked about again
-		vec_push(&c->rules, ((struct culprit_rule){row, mem_printf("rule %u", row)}));
-	return find_rule(c, row)->name;
+	if (!find_rule(c, id)) // an unknown rule is cached too
+		vec_push(&c->rules, ((struct culprit_rule){id, mem_printf("rule %u", id)}));
+	return find_rule(c, id)->name;
 }
 
-static int compare(const struct overlay_entry *row, const struct prefix *p, uint8_t kind)
+static int compare(const struct overlay_entry *entry, const struct prefix *p, uint8_t kind)
 {
-	int order = prefix_compare(&row->prefix, p);
+	int order = prefix_compare(&entry->prefix, p);
 
-	return order ? order : (int)row->kind - (int)kind;
+	return order ? order : (int)entry->kind - (int)kind;
 }
 
 static const struct overlay_entry *find_entry(const struct culprits *c, const struct prefix *p,
 					      uint8_t kind)
 {
-	size_t low = 0, high = c->rows.n;
+	size_t low = 0, high = c->entries.n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order = compare(&c->rows.at[middle], p, kind);
+		int order = compare(&c->entries.at[middle], p, kind);
 
 		if (!order)
-			return &c->rows.at[middle];
+			return &c->entries.at[middle];
 		if (order < 0)
 			low = middle + 1;
 		else
@@ -113,8 +111,8 @@ static bool renew_entries(struct culprits *c)
 
 	if (c->read && c->epoch == epoch)
 		return true;
-	vec_free(&c->rows);
-	c->read = !overlay_read(c->instance, &c->rows, NULL);
+	vec_free(&c->entries);
+	c->read = !overlay_read(c->instance, &c->entries, NULL);
 	c->epoch = epoch;
 	return c->read;
 }
@@ -127,10 +125,10 @@ const struct prefix *culprits_entry(struct culprits *c, const struct addr *a, ui
 		return NULL;
 	for (unsigned len = addr_bits(a) + 1u; len--;) {
 		struct prefix p = prefix_of(a, (uint8_t)len);
-		const struct overlay_entry *row = find_entry(c, &p, kind);
+		const struct overlay_entry *entry = find_entry(c, &p, kind);
 
-		if (row && row->until > now.jiffies)
-			return &row->prefix;
+		if (entry && entry->until > now.jiffies)
+			return &entry->prefix;
 	}
 	return NULL;
 }

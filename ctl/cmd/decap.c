@@ -375,7 +375,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_FD int lock = -1;
 	struct link link;
-	int code = args_expect_words(args, 0, 1, "the interface", err);
+	int code = args_expect_words(args, 0, 1, "interface", err);
 
 	if (!code && args_has(args, "off") && !args->words.n) {
 		err_input(err, "off which interface?");

@@ -108,7 +108,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	struct diff d = {.ctx = ctx, .old = &old};
 	char id[REVISION_ID] = "";
 	struct policy_dns dns;
-	int code = args_expect_words(args, 1, 1, "the policy file", err);
+	int code = args_expect_words(args, 1, 1, "policy file", err);
 
 	environment_replay(&old);
 	if (!code)

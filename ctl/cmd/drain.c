@@ -294,7 +294,7 @@ static int run_weight(struct context *ctx, const struct args *args, struct err *
 	size_t last = args->words.n - 1;
 	struct done done;
 	const char *text;
-	int code = args_expect_words(args, 2, 3, "BACKEND or its weight", err);
+	int code = args_expect_words(args, 2, 3, "BACKEND or weight", err);
 
 	if (code)
 		return code;
@@ -323,7 +323,7 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 {
 	struct setting s = {.state = BACKEND_DOWN};
 	struct done done;
-	int code = args_expect_words(args, 2, 3, "down|up or BACKEND", err);
+	int code = args_expect_words(args, 2, 3, "'down' or 'up', or BACKEND", err);
 
 	if (code)
 		return code;

@@ -548,7 +548,7 @@ static int check_args(const struct args *args, struct err *err)
 	bool words = args->words.n, hex = args_has(args, "hex"), pcap = args_has(args, "pcap");
 
 	if (!words && !hex && !pcap)
-		return args_expect_words(args, 1, 1, "the address or packet", err);
+		return args_expect_words(args, 1, 1, "address or packet", err);
 	if (words + hex + pcap > 1)
 		return err_input(err, "give a packet in words, --hex or --pcap, one of them");
 	if (args_has(args, "packet") && !pcap)

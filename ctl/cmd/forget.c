@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir forget: delete what is stored for the next attach.
+// weir forget: remove the saved state of a detached instance.
 #include <errno.h>
 
 #include "ctl/base/num.h"
@@ -22,7 +22,7 @@ static void add_word(struct text *line, bool is, const char *what)
 
 static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
 {
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->seed;
 
 	out_set_string(ctx->out, "instance", ctx->instance);
@@ -33,17 +33,16 @@ static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
 	out_set_bool(ctx->out, "entries_damaged", f->damaged);
 	out_set_bool(ctx->out, "backends_by_hand", f->overrides);
 	out_set_bool(ctx->out, "seed", f->seed);
-	add(&line, f->revisions, "revision of the policy", "revisions of the policy");
+	add(&line, f->revisions, "revision", "revisions");
 	add(&line, f->entries, "entry", "entries");
-	add_word(&line, f->damaged, "entries that could not be read");
-	add_word(&line, f->overrides, "what was set for backends");
-	add_word(&line, f->seed, "the seed");
+	add_word(&line, f->damaged, "unreadable entries");
+	add_word(&line, f->overrides, "overrides of backends");
+	add_word(&line, f->seed, "seed");
 	if (!ctx->quiet && changed)
-		out_line(ctx->out, "%s %s, instance %s", dry_run ? "would forget" : "forgot",
-			 text_get(&line), ctx->instance);
+		out_line(ctx->out, "%s from instance %s: %s", dry_run ? "would remove" : "removed",
+			 ctx->instance, text_get(&line));
 	else if (!ctx->quiet)
-		out_line(ctx->out, "nothing of it is kept, instance %s", ctx->instance);
-	text_free(&line);
+		out_line(ctx->out, "nothing to remove from instance %s", ctx->instance);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -58,23 +57,24 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	struct forgotten forgotten;
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code && all && (policy || entries))
-		code = err_input(err, "--all excludes --policy and --entries");
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = forget(ctx->instance, ctx->line, &what, dry_run, &forgotten, err);
-	if (!code)
-		report(ctx, &forgotten, dry_run);
-	return code;
+	if (code)
+		return code;
+	if (all && (policy || entries))
+		return err_input(err, "--all cannot be combined with --policy or --entries");
+	if ((code = bpffs_ready(err)))
+		return code;
+	if ((code = forget(ctx->instance, ctx->line, &what, dry_run, &forgotten, err)))
+		return code;
+	report(ctx, &forgotten, dry_run);
+	return 0;
 }
 
 static const struct args_option options[] = {
-	{"policy", 0, NULL, "remove the revisions of the policy and the overrides of backends",
-	 false, false},
-	{"entries", 0, NULL, "remove the saved entries", false, false},
-	{"all", 0, NULL, "remove both, and the seed of the rings", false, false},
-	{"dry-run", 0, NULL, "print what would be done, change nothing", false, false},
+	{.name = "policy",
+	 .help = "remove the revisions of the policy and the overrides of backends"},
+	{.name = "entries", .help = "remove the saved entries"},
+	{.name = "all", .help = "remove both, and the seed of the rings"},
+	{.name = "dry-run", .help = "print what would be done, change nothing"},
 	{0},
 };
 

@@ -119,7 +119,7 @@ def test_it_does_not_survive_detach(pair, on):
     "words, said",
     [(["nope0"], "'nope0' is not attached"), (["--for", "0s"], "1s to 24h"),
      (["--for", "25h"], "1s to 24h"), (["--for", "soon"], "'soon'"),
-     (["near0", "near1"], "one word too many")],
+     (["near0", "near1"], "unexpected argument 'near1'")],
 )
 def test_wrong_words(pair, on, words, said):
     on("block", BLOCKED)

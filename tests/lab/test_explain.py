@@ -279,7 +279,7 @@ REFUSED = [
     ("tcp from 192.0.2.1 to 10.77.0.1 length 10", "length 10 is too small"),
     ("twitter", "'twitter' is not an address"),
     ("10/8", "'10/8'"),
-    ("", "the address or packet is missing"),
+    ("", "missing address or packet"),
     ("--hex 0", "does not begin with a byte of two digits"),
     ("--hex 0011", "frame of 2 bytes is too short (minimum 14)"),
     ("--hex 00 192.0.2.1", "one of them"),
