@@ -191,7 +191,7 @@ static void check_sharing(struct doctor *d)
 		find(d, NOTE, "sharing", "", "no interface with other XDP programs: %s", why.text);
 	else
 		find(d, FINE, "sharing", "",
-		     "interfaces with other XDP programs, behind libxdp's dispatcher");
+		     "interfaces with other XDP programs, under libxdp's dispatcher");
 }
 
 static void check_big_tcp(struct doctor *d, const struct link *link)
