@@ -121,7 +121,7 @@ static void warn_drop_all(struct rule_check *k)
 	diag_warning(
 		k->c->diag, a->at,
 		has(k, AST_ON) ? "default drop on … passes them" : "default drop passes them",
-		"this %s everything except ARP and neighbour discovery, also ICMP errors and DHCP replies",
+		"this %s everything but ARP and neighbour discovery, even ICMP errors and DHCP replies",
 		a->action == ACTION_DROP ? "drops" : "rejects");
 }
 

@@ -214,7 +214,7 @@ static void warn_neighbour(struct field_work *k, const struct ranges *types6)
 		if (ranges_has(types6->at, types6->n, t)) {
 			diag_warning(
 				k->r->diag, type->at, "list the types to match",
-				"this also matches neighbour discovery, without which IPv6 stops");
+				"this also matches neighbour discovery, which IPv6 requires");
 			return;
 		}
 }

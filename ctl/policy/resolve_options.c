@@ -48,7 +48,7 @@ static void read_protos(struct service_work *k)
 	for (unsigned n = 0; n < 256; n++)
 		if (bits_has(proto->bits, n) && n != PROTO_TCP && n != PROTO_UDP &&
 		    n != PROTO_SCTP) {
-			fail(k, k->ast->proto.at, NULL, "services take only tcp, udp and sctp");
+			fail(k, k->ast->proto.at, NULL, "the protocol must be tcp, udp or sctp");
 			return;
 		}
 }

@@ -68,7 +68,8 @@ static void read_frame(struct packet_work *k)
 		 hex <= UINT16_MAX)
 		k->packet->ethertype = (uint16_t)hex;
 	else
-		fail(k, a->ethertype_at, NULL, "'%s' is not a single ethertype", a->ethertype);
+		fail(k, a->ethertype_at, NULL, "'%s' is not %s ethertype", a->ethertype,
+		     strcmp(a->ethertype, "any") ? "an" : "a single");
 	if (k->packet->ethertype == 0x0800 || k->packet->ethertype == 0x86dd)
 		fail(k, a->ethertype_at, "write from ADDRESS to ADDRESS",
 		     "an IP packet is given by its addresses");
