@@ -92,11 +92,12 @@ static int stage_record(const struct instance *i, struct candidate *c,
 	r->at_s = (uint64_t)time(NULL);
 	r->fleeting = o->fleeting;
 	code = revisions_stage(o->instance, in_force, r, &c->environment, &why);
-	if (!code || o->fleeting)
-		return 0;
-	*err = why;
-	err_hint(err, "--volatile changes only the kernel");
-	return code;
+	if (code && !o->fleeting) {
+		*err = why;
+		err_hint(err, "--volatile changes only the kernel");
+		return code;
+	}
+	return 0;
 }
 
 // Attaches an interface and lists it in ret->attached if the kernel was asked to.
@@ -125,10 +126,10 @@ static int attach_new(struct bringup *b, const struct policy_devices *d, struct 
 		struct err why = {0};
 		int code = attach_one(b, device, ret, &why);
 
-		if (!code || first)
-			continue;
-		first = code;
-		*err = why;
+		if (code && !first) {
+			first = code;
+			*err = why;
+		}
 	}
 	return first;
 }
@@ -250,8 +251,8 @@ static int follow(struct bringup *b, struct candidate *c, const struct apply_opt
 	b->trial = o->trial_ms;
 	code = attach_new(b, d, ret, err);
 	apply_note_merged(b->instance, c, ret);
-	if (!code && !o->trial_ms)
-		code = detach_stale(b->instance, ret->generation, &ret->left, err);
+	code = code || o->trial_ms ? code
+				   : detach_stale(b->instance, ret->generation, &ret->left, err);
 	ret->attach_failed = code != 0;
 	apply_note_entries_only(b->instance, ret);
 	return code;
@@ -427,6 +428,18 @@ static int compile(struct candidate *c, const struct apply_options *o,
 	return 0;
 }
 
+static int apply_locked(struct bringup *b, struct candidate *c, const struct apply_options *o,
+			const struct policy_devices *d, struct apply_result *ret, struct err *err)
+{
+	int code = under_lock(b, c, o, d, ret, err);
+
+	if (code || o->dry_run || instance_has_ifaces(b->instance))
+		return code;
+	vec_push(&ret->warnings, mem_strdup("no interface is attached: no packet meets the policy "
+					    "until 'weir attach IFACE'"));
+	return 0;
+}
+
 int apply(struct candidate *c, const struct apply_options *o, struct apply_result *ret,
 	  struct err *err)
 {
@@ -444,10 +457,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 		return code;
 	if ((code = bringup_open(o->instance, o->command, 0, true, &b, err)))
 		return code;
-	code = under_lock(&b, c, &options, &devices, ret, err);
-	if (!code && !o->dry_run && !instance_has_ifaces(b.instance))
-		vec_push(&ret->warnings, mem_strdup("no interface is attached: no packet meets the "
-						    "policy until 'weir attach IFACE'"));
+	code = apply_locked(&b, c, &options, &devices, ret, err);
 	// An instance that was made for this apply and holds no interface is removed again.
 	if (b.created && (code || o->dry_run))
 		bringup_remove_if_idle(&b, &removed, NULL);

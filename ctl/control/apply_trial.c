@@ -90,8 +90,7 @@ static int end_expired(struct trial *t, const struct ifnames *tried, struct err 
 	bool removed;
 	int code = recover_trial(t->bringup.instance, err);
 
-	if (!code)
-		code = refuse_expired(t, tried, err);
+	code = code ? code : refuse_expired(t, tried, err);
 	if (commit_tries_interfaces(&t->state))
 		bringup_remove_if_idle(&t->bringup, &removed, NULL);
 	return code;

@@ -37,9 +37,18 @@ void bringup_close(struct bringup *b)
 }
 
 // The store owns its instance and lock; here it only borrows them.
-static int restore_overlay(struct bringup *b, struct err *err)
+static int restore_entries(struct store *store, size_t *ret, struct err *err)
 {
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	int code = store_restore(store, ret, err);
+
+	if (code || !*ret)
+		return code;
+	return store_commit(store, true, &plan, err);
+}
+
+static int restore_overlay(struct bringup *b, struct err *err)
+{
 	struct store *store = NULL;
 	int code = store_open_with(b->instance, -1, &store, err);
 
@@ -47,9 +56,7 @@ static int restore_overlay(struct bringup *b, struct err *err)
 		b->instance = NULL; // freed with the store
 		return code;
 	}
-	code = store_restore(store, &b->restored, err);
-	if (!code && b->restored)
-		code = store_commit(store, true, &plan, err);
+	code = restore_entries(store, &b->restored, err);
 	store->instance = NULL;
 	store_free(store);
 	return code;
@@ -82,10 +89,8 @@ static int create(struct bringup *b, struct restore *r, const char *name, uint32
 	if (code)
 		return code;
 	b->created = true;
-	code = restore_state(b, r, name, new_policy, err);
-	if (!code)
-		code = instance_publish(b->instance, err);
-	if (code)
+	if ((code = restore_state(b, r, name, new_policy, err)) ||
+	    (code = instance_publish(b->instance, err)))
 		instance_sweep(name, NULL);
 	return code;
 }

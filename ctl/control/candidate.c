@@ -118,16 +118,15 @@ static const struct image_rule *uses_conntrack(const struct candidate *c)
 }
 
 // A kernel without the look-up refuses the program: that is the rule's fault.
-static int blame_conntrack(struct candidate *c, int code, struct err *err)
+static void blame_conntrack(struct candidate *c, struct err *err)
 {
 	const struct image_rule *rule = uses_conntrack(c);
 
-	if (!code || !rule)
-		return code;
+	if (!rule)
+		return;
 	diag_error(c->diag, rule->at, "the kernel needs bpf_xdp_ct_lookup: nf_conntrack, with BTF",
 		   "this kernel does not support 'established' in XDP");
 	err_prefix(err, "'established' in rule \"%s\"", rule->identity);
-	return code;
 }
 
 static void warn_checks(const struct candidate *c)
@@ -160,10 +159,12 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		.redirects = redirects,
 	};
 	struct commit_state state = {0};
-	int code = i ? identities_plan(i, c->image, &c->identities, err) : 0;
+	int code;
 
-	if (!code && i)
-		code = commit_read(i, &state, err);
+	if (i && (code = identities_plan(i, c->image, &c->identities, err)))
+		return code;
+	if (i && (code = commit_read(i, &state, err)))
+		return code;
 	options.previous = state.in_force;
 	for (; options.n_sets < c->resolved->n_dynamics; options.n_sets++)
 		sets[options.n_sets] = (struct generation_set){
@@ -171,16 +172,15 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 			.max = c->resolved->dynamics[options.n_sets].max,
 		};
 	find_redirects(c, redirects, &options.n_redirects);
-	if (!code && c->resolved->n_services) {
-		code = candidate_plan(c, i, options.previous, err);
+	if (c->resolved->n_services) {
+		if ((code = candidate_plan(c, i, options.previous, err)))
+			return code;
 		options.load = &c->lb.load;
 	}
-	if (code)
+	if ((code = generation_load(i, c->image, &options, &c->generation, &c->cost, err))) {
+		blame_conntrack(c, err);
 		return code;
-	if ((code = blame_conntrack(
-		     c, generation_load(i, c->image, &options, &c->generation, &c->cost, err),
-		     err)))
-		return code;
+	}
 	return test_program_open(i, c->generation, &c->test, err);
 }
 
@@ -373,13 +373,12 @@ static int prove_one(struct candidate *c, const struct resolved_expect *e, struc
 int candidate_prove(struct candidate *c, const struct instance *i, struct err *err)
 {
 	size_t before = diag_errors(c->diag);
-	int code = 0;
+	int code;
 
 	(void)i;
-	for (size_t e = 0; !code && e < c->resolved->n_expects; e++)
-		code = prove_one(c, &c->resolved->expects[e], err);
-	if (code)
-		return code;
+	for (size_t e = 0; e < c->resolved->n_expects; e++)
+		if ((code = prove_one(c, &c->resolved->expects[e], err)))
+			return code;
 	return diag_errors(c->diag) > before
 		       ? err_input(err, "%zu expect %s failed", diag_errors(c->diag) - before,
 				   diag_errors(c->diag) - before == 1 ? "line" : "lines")

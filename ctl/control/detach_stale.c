@@ -48,9 +48,9 @@ int detach_stale(const struct instance *i, uint32_t kept, struct ifnames *ret, s
 
 	for (uint32_t n = 1; n < last; n++) {
 		failed = instance_iface(i, n, &row, code ? NULL : err);
-		if (failed && !code)
-			code = failed;
-		else if (!failed && goes(&row, n, kept, &reach))
+		if (failed)
+			code = code ? code : failed;
+		else if (goes(&row, n, kept, &reach))
 			detach_one(i, n, &row, ret, &code, err);
 	}
 	return code;
@@ -65,9 +65,9 @@ int detach_brought(const struct instance *i, struct ifnames *ret, struct err *er
 		if (!(i->knobs->brought & iface_bit(n)))
 			continue;
 		failed = instance_iface(i, n, &row, code ? NULL : err);
-		if (failed && !code)
-			code = failed;
-		else if (!failed && row.state != IFACE_FREE)
+		if (failed)
+			code = code ? code : failed;
+		else if (row.state != IFACE_FREE)
 			detach_one(i, n, &row, ret, &code, err);
 	}
 	return code;

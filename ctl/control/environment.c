@@ -47,9 +47,10 @@ static int read_live(void *ctx, const char *path, size_t max, char **ret_text, s
 {
 	int code = file_read(path, max, ret_text, ret_len, err);
 
-	if (!code)
-		record_file(ctx, path, *ret_text, *ret_len);
-	return code;
+	if (code)
+		return code;
+	record_file(ctx, path, *ret_text, *ret_len);
+	return 0;
 }
 
 static int glob_live(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
@@ -142,11 +143,12 @@ static int resolve_live(void *ctx, const char *const *names, size_t n,
 	CLEANUP_FREE struct dns_answer *dns = mem_zalloc(n, sizeof(*dns));
 	int code = dns_resolve(names, n, &w->dns, dns, err);
 
-	for (size_t i = 0; !code && i < n; i++)
+	if (code)
+		return code;
+	for (size_t i = 0; i < n; i++)
 		take_answer(w, &dns[i], &answers[i]);
-	if (!code)
-		dns_answers_free(dns, n);
-	return code;
+	dns_answers_free(dns, n);
+	return 0;
 }
 
 static int resolve_record(void *ctx, const char *const *names, size_t n,
@@ -239,9 +241,10 @@ static int last_list(void *ctx, const char *path, char **ret_text, size_t *ret_l
 	int code =
 		w->last ? read_record((void *)w->last, path, 0, ret_text, ret_len, NULL) : -ENOENT;
 
-	if (!code)
-		replace_file(w, path, *ret_text, *ret_len);
-	return code;
+	if (code)
+		return code;
+	replace_file(w, path, *ret_text, *ret_len);
+	return 0;
 }
 
 void environment_live(struct environment *w, const struct dns_options *dns,

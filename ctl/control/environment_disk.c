@@ -56,42 +56,56 @@ static struct json *describe_names(const struct environment *w)
 	return names;
 }
 
+static int print_index(const struct json *index, char **ret, size_t *ret_len)
+{
+	FILE *f = open_memstream(ret, ret_len);
+	int code = f ? json_print(index, f, true) : -ENOMEM;
+
+	return f && fclose(f) ? -EIO : code;
+}
+
 static int write_index(const char *folder, const struct json *index, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
 	CLEANUP_FREE char *sealed = NULL;
-	char *text = NULL;
+	CLEANUP_FREE char *text = NULL;
 	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
-	int code = f ? json_print(index, f, true) : -ENOMEM;
+	int code = print_index(index, &text, &len);
 
-	if (f && fclose(f))
-		code = -EIO;
-	if (!code)
-		sealed = sum_seal(text, len, &len);
-	code = code ? err_system(err, -code, "cannot write '%s'", path)
-		    : file_replace(path, sealed, len, 0600, err);
-	free(text);
-	return code;
+	if (code)
+		return err_system(err, -code, "cannot write '%s'", path);
+	sealed = sum_seal(text, len, &len);
+	return file_replace(path, sealed, len, 0600, err);
+}
+
+static int write_files(const struct environment *w, const char *folder, struct err *err)
+{
+	int code = file_mkdirs(folder, 0700, err);
+
+	if (code)
+		return code;
+	for (size_t n = 0; n < w->files.n; n++) {
+		const struct environment_file *file = &w->files.at[n];
+		CLEANUP_FREE char *path = numbered(folder, n);
+
+		if ((code = file_replace(path, file->text, file->len, 0600, err)))
+			return code;
+	}
+	return 0;
 }
 
 int environment_save(const struct environment *w, const char *folder, struct json *meta,
 		     struct err *err)
 {
-	int code = file_mkdirs(folder, 0700, err);
+	CLEANUP_JSON struct json *index = meta;
+	int code = write_files(w, folder, err);
 
-	for (size_t n = 0; !code && n < w->files.n; n++) {
-		CLEANUP_FREE char *path = numbered(folder, n);
-
-		code = file_replace(path, w->files.at[n].text, w->files.at[n].len, 0600, err);
-	}
-	json_set(meta, "files", describe_files(w));
-	json_set(meta, "sums", describe_sums(w));
-	json_set(meta, "names", describe_names(w));
-	if (!code)
-		code = write_index(folder, meta, err);
-	json_free(meta);
-	return code;
+	if (code)
+		return code;
+	json_set(index, "files", describe_files(w));
+	json_set(index, "sums", describe_sums(w));
+	json_set(index, "names", describe_names(w));
+	return write_index(folder, index, err);
 }
 
 static bool is_as_written(const struct environment_file *file, const char *wanted)
@@ -162,17 +176,15 @@ int environment_load_index(const char *folder, struct json **ret, struct err *er
 int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
 		     struct err *err)
 {
-	struct json *index;
+	CLEANUP_JSON struct json *index = NULL;
 	int code = environment_load_index(folder, &index, err);
 
 	if (code)
 		return code;
-	code = read_files(w, folder, index, err);
-	for (size_t n = 0; !code && n < json_length(json_get(index, "names")); n++)
+	if ((code = read_files(w, folder, index, err)))
+		return code;
+	for (size_t n = 0; n < json_length(json_get(index, "names")); n++)
 		read_name(w, json_at(json_get(index, "names"), n));
-	if (code)
-		json_free(index);
-	else
-		*ret_meta = index;
-	return code;
+	*ret_meta = TAKE_PTR(index);
+	return 0;
 }

@@ -82,12 +82,16 @@ static int find_names(void *ctx, const char *const *names, size_t n, struct poli
 	struct explain_step *q = ctx;
 	int code = q->below->resolve(q->below->ctx, names, n, answers, err);
 
+	if (code)
+		return code;
 	// Of a record all names are known, so these are the packet's.
-	for (size_t i = 0; !code && q->below->names_may_fail && i < n; i++)
-		if (answers[i].error)
-			code = q->asked.env.resolve(q->asked.env.ctx, &names[i], 1, &answers[i],
-						    err);
-	return code;
+	for (size_t i = 0; q->below->names_may_fail && i < n; i++) {
+		if (!answers[i].error)
+			continue;
+		if ((code = q->asked.env.resolve(q->asked.env.ctx, &names[i], 1, &answers[i], err)))
+			return code;
+	}
+	return 0;
 }
 
 static int find_addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
@@ -211,22 +215,30 @@ static int check_packet(const char *packet, struct err *err)
 
 // ---- policies -------------------------------------------------------------------------------------
 
+static int load_test(struct candidate *c, struct err *err)
+{
+	int code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err);
+
+	if (code)
+		return code;
+	return candidate_load(c, NULL, err);
+}
+
 static int open_file(struct explain *e, const struct explain_request *request, struct err *err)
 {
 	int code;
 
 	e->c = candidate_new(&request->dns, NULL);
 	e->recorded = true;
-	code = compile_text(e, request, request->file, NULL, 0, err);
-	for (size_t n = 0; !code && n < e->c->resolved->n_interfaces; n++)
+	if ((code = compile_text(e, request, request->file, NULL, 0, err)))
+		return code;
+	for (size_t n = 0; n < e->c->resolved->n_interfaces; n++)
 		e->classes[n] = (uint8_t)(n + 1);
-	e->named = !code && e->c->resolved->n_interfaces;
-	if (!code && request->test)
-		code = lb_apply_find_nexthops(&e->c->lb, e->c->resolved, NEXTHOP_WAIT_MS, err);
-	if (!code && request->test)
-		code = candidate_load(e->c, NULL, err);
+	e->named = e->c->resolved->n_interfaces;
+	if (request->test && (code = load_test(e->c, err)))
+		return code;
 	e->lb = e->c->lb.lb;
-	return code;
+	return 0;
 }
 
 // Names of the interfaces that a packet may come in on.
@@ -302,9 +314,10 @@ static int open_balancer(struct explain *e, uint32_t number, struct err *err)
 {
 	int code = lb_maps_open(e->store->instance, number, &e->live, err);
 
-	if (!code)
-		e->lb = lb_maps_state(e->live);
-	return code == -ENOENT ? 0 : code;
+	if (code)
+		return code == -ENOENT ? 0 : code;
+	e->lb = lb_maps_state(e->live);
+	return 0;
 }
 
 static int open_running(struct explain *e, const struct explain_request *request, struct err *err)
@@ -313,17 +326,18 @@ static int open_running(struct explain *e, const struct explain_request *request
 	uint32_t number = 0;
 	int code = store_read(request->instance, &e->store, err);
 
-	if (!code)
-		code = open_active(e, &number, err);
-	if (!code)
-		code = generation_read_about(e->store->instance, number, about, err);
-	if (!code)
-		code = reach_in_force(e->store->instance, &e->reach, err);
-	if (!code)
-		code = open_balancer(e, number, err);
-	if (!code && request->test)
-		code = test_program_open(e->store->instance, e->generation, &e->test, err);
 	if (code)
+		return code;
+	if ((code = open_active(e, &number, err)))
+		return code;
+	if ((code = generation_read_about(e->store->instance, number, about, err)))
+		return code;
+	if ((code = reach_in_force(e->store->instance, &e->reach, err)))
+		return code;
+	if ((code = open_balancer(e, number, err)))
+		return code;
+	if (request->test &&
+	    (code = test_program_open(e->store->instance, e->generation, &e->test, err)))
 		return code;
 	snprintf(e->revision, sizeof(e->revision), "%s", about->revision);
 	e->named = e->reach.named;

@@ -32,9 +32,9 @@ static int look(const struct instance *i, uint32_t generation, const struct link
 	struct reach reach;
 	int code = generation_read_about(i, generation, s->about, err);
 
-	if (!code)
-		code = reach_read(i, generation, &reach, err);
 	if (code)
+		return code;
+	if ((code = reach_read(i, generation, &reach, err)))
 		return code;
 	s->instance = i;
 	s->generation = generation;
@@ -84,13 +84,13 @@ static int ask(const struct gate_seen *s, const struct session *session, bool *r
 	size_t length;
 	int code = generation_open(s->instance, s->generation, &g, err);
 
-	if (!code)
-		code = test_program_open(s->instance, g, &test, err);
-	if (!code)
-		code = frame_build(&packet, frame, &length, err);
-	if (!code)
-		code = test_program_run(test, frame, length, &question, &result, err);
 	if (code)
+		return code;
+	if ((code = test_program_open(s->instance, g, &test, err)))
+		return code;
+	if ((code = frame_build(&packet, frame, &length, err)))
+		return code;
+	if ((code = test_program_run(test, frame, length, &question, &result, err)))
 		return code;
 	*ret = result.verdict == XDP_PASS;
 	if (!*ret)
@@ -159,14 +159,16 @@ static int check(const struct instance *i, uint32_t generation, const struct lin
 static int concerns(const struct link *link, const struct gate *gate, bool *ret, struct err *err)
 {
 	CLEANUP_LOGIN_WAYS struct login_ways ways = {0};
-	int code = 0;
+	int code;
 
 	*ret = login_of(gate->session) != LOGIN_NONE && !gate->force;
 	if (!*ret || login_of(gate->session) == LOGIN_UNKNOWN)
 		return 0;
 	code = login_ways(gate->session, &ways, err);
-	*ret = !code && login_uses(&ways, link->index);
-	return code;
+	if (code)
+		return code;
+	*ret = login_uses(&ways, link->index);
+	return 0;
 }
 
 int gate_check(const struct instance *i, const struct link *link, const struct gate *gate,

@@ -31,9 +31,11 @@ static int add_own(struct guard *g, struct err *err)
 	size_t n = 0;
 	int code = route_own_addrs(&own, &n, err);
 
-	for (size_t a = 0; !code && a < n; a++)
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
 		add(g, &own[a].addr, GUARD_REFUSE, "an address of this host");
-	return code;
+	return 0;
 }
 
 static int add_gateways(struct guard *g, struct err *err)
@@ -42,9 +44,11 @@ static int add_gateways(struct guard *g, struct err *err)
 	size_t n = 0;
 	int code = route_gateways(&gateways, &n, err);
 
-	for (size_t a = 0; !code && a < n; a++)
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
 		add(g, &gateways[a].addr, GUARD_REFUSE, "the default gateway");
-	return code;
+	return 0;
 }
 
 static int add_resolvers(struct guard *g, struct err *err)
@@ -53,9 +57,11 @@ static int add_resolvers(struct guard *g, struct err *err)
 	size_t n = 0;
 	int code = dns_servers(&(struct dns_options){0}, &servers, &n, err);
 
-	for (size_t a = 0; !code && a < n; a++)
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
 		add(g, &servers[a], GUARD_WARN, "the resolver of this host");
-	return code;
+	return 0;
 }
 
 // A kernel without sock_diag shows no sockets; that is no failure to look.

@@ -250,15 +250,15 @@ static int refuse_url(struct item_line *l)
 // A word that is neither a prefix nor a range.
 static int parse_other(struct item_line *l)
 {
-	int r;
+	int code;
 
 	if (memchr(l->what.at, '\0', l->what.len))
 		return refuse(l, "NUL byte in the line (is this a text file?)");
 	if (word_is(l->what, "0/0") || word_is(l->what, "*"))
 		return refuse(l, "'%.*s' is not an address (write 0.0.0.0/0 or ::/0)",
 			      SHOWN(l->what));
-	if ((r = refuse_more(l)) || (r = refuse_url(l)))
-		return r;
+	if ((code = refuse_more(l)) || (code = refuse_url(l)))
+		return code;
 	if (!l->what.len || addr_looks_like(l->what.at, l->what.len))
 		return explain(l, l->what, looks_like_range(l->what));
 	return parse_name(l);
@@ -281,14 +281,14 @@ static int parse_what(struct item_line *l)
 static int parse_for(struct item_line *l)
 {
 	struct word time = lines_word(&l->in);
-	int r;
+	int code;
 
 	if (l->item.for_ms)
 		return refuse(l, "duplicate 'for'");
-	r = num_parse_time_ms(time.at, time.len, 1, ITEMS_FOR_MAX_MS, &l->item.for_ms);
-	if (r == -ERANGE)
+	code = num_parse_time_ms(time.at, time.len, 1, ITEMS_FOR_MAX_MS, &l->item.for_ms);
+	if (code == -ERANGE)
 		return refuse(l, "'%.*s' is out of range (1ms to 36525d)", SHOWN(time));
-	if (r < 0)
+	if (code < 0)
 		return refuse(l, "'%.*s' is not a time (write for 30s, 10m, 12h, 7d)", SHOWN(time));
 	return 0;
 }
@@ -365,21 +365,26 @@ static int refuse_option(struct item_line *l, struct word w)
 		      SHOWN(w));
 }
 
+static int parse_option(struct item_line *l, struct word w)
+{
+	if (word_is(w, "for"))
+		return parse_for(l);
+	if (word_is(w, "to") || word_is(w, "both"))
+		return parse_direction(l, w.at[0] == 'b');
+	if (word_is(w, "note"))
+		return parse_note(l);
+	return refuse_option(l, w);
+}
+
 static int parse_options(struct item_line *l)
 {
-	int r = 0;
+	for (struct word w = lines_word(&l->in); w.len; w = lines_word(&l->in)) {
+		int code = parse_option(l, w);
 
-	for (struct word w = lines_word(&l->in); w.len && !r; w = lines_word(&l->in)) {
-		if (word_is(w, "for"))
-			r = parse_for(l);
-		else if (word_is(w, "to") || word_is(w, "both"))
-			r = parse_direction(l, w.at[0] == 'b');
-		else if (word_is(w, "note"))
-			r = parse_note(l);
-		else
-			r = refuse_option(l, w);
+		if (code)
+			return code;
 	}
-	return r;
+	return 0;
 }
 
 static void add_name(struct item_line *l)

@@ -134,18 +134,20 @@ static int check_ways(const struct lockout *l, struct err *err)
 	uint64_t asked = 0;
 	int code = login_ways(l->options->session, &ways, err);
 
-	for (size_t n = 0; !code && n < ways.n; n++) {
+	if (code)
+		return code;
+	for (size_t n = 0; n < ways.n; n++) {
 		uint32_t iface;
 		uint64_t bit;
 
 		if (!login_uses(&ways, ways.links[n].index) || !holds_on(l, &ways.links[n], &iface))
 			continue;
 		bit = iface_bit(iface + 1);
-		if (!(asked & bit))
-			code = check_way(l, &ways.links[n], iface, err);
+		if (!(asked & bit) && (code = check_way(l, &ways.links[n], iface, err)))
+			return code;
 		asked |= bit;
 	}
-	return code;
+	return 0;
 }
 
 static int check_session(const struct lockout *l, struct err *err)
@@ -167,33 +169,46 @@ static void warn(struct apply_result *ret, const char *what, const struct addr *
 					    addr_format(a, text), verdict));
 }
 
+// Asks with the first own address of the resolver's family on an interface that the policy sees.
+static int check_resolver(const struct lockout *l, const struct addr *server,
+			  struct apply_result *ret, struct err *err)
+{
+	for (size_t a = 0; a < l->n_own; a++) {
+		const struct addr *own = &l->own[a].addr;
+		struct resolved_packet p;
+		char verdict[512];
+		bool pass = true;
+		int code;
+
+		if (own->family != server->family || addr_is_loopback(own) ||
+		    addr_is_loopback(server))
+			continue;
+		p = login_answer(server, 53, own, 40000, IPPROTO_UDP);
+		if (!sees(l, own, &p.iface))
+			continue;
+		if ((code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err)))
+			return code;
+		if (!pass)
+			warn(ret, "answers of the resolver", server, verdict);
+		return 0;
+	}
+	return 0;
+}
+
 static int check_resolvers(const struct lockout *l, struct apply_result *ret, struct err *err)
 {
 	CLEANUP_FREE struct addr *servers = NULL;
-	size_t servers_n = 0;
-	int code = 0;
+	size_t n = 0;
 
-	if (dns_servers(&l->options->dns, &servers, &servers_n, NULL))
+	if (dns_servers(&l->options->dns, &servers, &n, NULL))
 		return 0;
-	for (size_t s = 0; !code && s < servers_n; s++)
-		for (size_t a = 0; !code && a < l->n_own; a++) {
-			const struct addr *own = &l->own[a].addr;
-			struct resolved_packet p;
-			char verdict[512];
-			bool pass = true;
+	for (size_t s = 0; s < n; s++) {
+		int code = check_resolver(l, &servers[s], ret, err);
 
-			if (own->family != servers[s].family || addr_is_loopback(own) ||
-			    addr_is_loopback(&servers[s]))
-				continue;
-			p = login_answer(&servers[s], 53, own, 40000, IPPROTO_UDP);
-			if (!sees(l, own, &p.iface))
-				continue;
-			code = passes(l->c, &p, &pass, verdict, sizeof(verdict), err);
-			if (!code && !pass)
-				warn(ret, "answers of the resolver", &servers[s], verdict);
-			break;
-		}
-	return code;
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
 // A neighbour advertisement of an IPv6 gateway; ARP has no address that a rule could name but by frame.
@@ -201,11 +216,11 @@ static int check_gateways(struct candidate *c, struct apply_result *ret, struct 
 {
 	CLEANUP_FREE struct gateway *gateways = NULL;
 	size_t n = 0;
-	int code = 0;
+	int code;
 
 	if (route_gateways(&gateways, &n, NULL))
 		return 0;
-	for (size_t g = 0; !code && g < n; g++) {
+	for (size_t g = 0; g < n; g++) {
 		struct resolved_packet p;
 		char verdict[512];
 		bool pass = true;
@@ -215,11 +230,12 @@ static int check_gateways(struct candidate *c, struct apply_result *ret, struct 
 		p = login_answer(&gateways[g].addr, 0, &gateways[g].addr, 0, IPPROTO_ICMPV6);
 		p.type = 136;
 		p.ttl = 255;
-		code = passes(c, &p, &pass, verdict, sizeof(verdict), err);
-		if (!code && !pass)
+		if ((code = passes(c, &p, &pass, verdict, sizeof(verdict), err)))
+			return code;
+		if (!pass)
 			warn(ret, "neighbour discovery of the gateway", &gateways[g].addr, verdict);
 	}
-	return code;
+	return 0;
 }
 
 int lockout_check(struct candidate *c, const struct instance *i, const struct apply_options *o,

@@ -113,10 +113,12 @@ static int use_address(struct login_ways *w, const struct addr *local, struct er
 	size_t n = 0;
 	int code = route_own_addrs(&own, &n, err);
 
-	for (size_t a = 0; !code && a < n; a++)
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
 		if (!addr_compare(&own[a].addr, local))
 			use(w, own[a].ifindex);
-	return code;
+	return 0;
 }
 
 int login_ways(const struct session *s, struct login_ways *ret, struct err *err)

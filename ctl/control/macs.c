@@ -220,9 +220,12 @@ static int find_all(const struct instance *i, struct above *ret, struct err *err
 	size_t n = 0;
 	int code = link_list(&links, &n, err);
 
-	for (uint32_t number = 1; !code && number < WEIR_IFACES; number++) {
-		code = instance_iface(i, number, &row, err);
-		if (code || row.state == IFACE_FREE)
+	if (code)
+		return code;
+	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
+		if ((code = instance_iface(i, number, &row, err)))
+			return code;
+		if (row.state == IFACE_FREE)
 			continue;
 		numbers |= 1ull << number;
 		find_interface(links, n, row.ifindex, number, ret);
@@ -231,7 +234,7 @@ static int find_all(const struct instance *i, struct above *ret, struct err *err
 	if (numbers && !(numbers & (numbers - 1)) && !ret->iface_rest)
 		ret->iface_rest = (uint64_t)__builtin_ctzll(numbers);
 	forget_members(ret);
-	return code;
+	return 0;
 }
 
 static void above_free(struct above *a)
@@ -268,9 +271,9 @@ int macs_refresh(const struct instance *i, struct err *err)
 	CLEANUP_STATIONS struct stations there = {0};
 	int code = find_all(i, &want, err);
 
-	if (!code)
-		code = stations_read(i, &there, err);
 	if (code)
+		return code;
+	if ((code = stations_read(i, &there, err)))
 		return code;
 	write_forwards(i, &want);
 	write_members(i, &want);

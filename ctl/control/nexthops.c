@@ -37,9 +37,9 @@ int nexthops_find(const struct addr *dests, size_t n, uint32_t wait_ms, struct n
 		if (dests[i].family)
 			asked[m++] = dests[i];
 	code = m ? nexthop_find(asked, m, wait_ms, answers, err) : 0;
-	if (!code)
-		code = find_unasked(answers, m, err);
 	if (code)
+		return code;
+	if ((code = find_unasked(answers, m, err)))
 		return code;
 	m = 0;
 	for (size_t i = 0; i < n; i++)

@@ -107,11 +107,11 @@ int parting_check(const struct instance *i, struct err *err)
 	struct clock now;
 	int code = open_tidy(i, &l, &now, err);
 
-	if (!code)
-		return check(l, i, &now, err);
 	if (code == -ENOENT)
 		return 0;
-	if (!err->hint[0])
+	if (code && !err->hint[0])
 		err_hint(err, "weir detach --force does not check connections");
-	return code;
+	if (code)
+		return code;
+	return check(l, i, &now, err);
 }

@@ -256,10 +256,10 @@ static bool take_clock(struct records_reading *in, struct records_clock *ret)
 
 static int parse_header(struct records_reading *in)
 {
-	int r = next_line(in);
+	int code = next_line(in);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	if (!take(in, HEADER))
 		return damaged(in, "not an overlay file");
 	if (!take(in, VERSION " epoch "))
@@ -378,17 +378,18 @@ static int parse_end(struct records_reading *in)
 
 static int parse(struct records_reading *in)
 {
-	int r = parse_header(in);
+	int code = parse_header(in);
 
-	while (!r) {
-		r = next_line(in);
-		if (r < 0)
-			break;
+	if (code)
+		return code;
+	for (;;) {
+		if ((code = next_line(in)) < 0)
+			return code;
 		if (take(in, "end "))
 			return parse_end(in);
-		r = take(in, "holder ") ? parse_owner(in) : parse_record(in);
+		if ((code = take(in, "holder ") ? parse_owner(in) : parse_record(in)))
+			return code;
 	}
-	return r;
 }
 
 int records_parse(const char *text, size_t len, struct records *ret, struct err *err)
@@ -398,10 +399,10 @@ int records_parse(const char *text, size_t len, struct records *ret, struct err 
 	struct records records = {0};
 	struct records_reading in = {
 		.next = text, .end = text + len, .spare = spare, .records = &records, .err = err};
-	int r = parse(&in);
+	int code = parse(&in);
 
-	if (r < 0)
+	if (code < 0)
 		records_free(&records);
 	*ret = records;
-	return r;
+	return code;
 }

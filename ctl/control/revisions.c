@@ -103,10 +103,11 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 		return -ENOENT;
 	}
 	code = environment_load(w, folder, &meta, err);
-	if (!code)
-		read_meta(meta, id, ret);
+	if (code)
+		return code;
+	read_meta(meta, id, ret);
 	json_free(meta);
-	return code;
+	return 0;
 }
 
 // Only the index is read: lists of a million lines stay where they are.
@@ -215,9 +216,10 @@ static int next_number(const char *instance, uint64_t *ret, struct err *err)
 	CLEANUP_REVISIONS struct revisions list = {0};
 	int code = revisions_list(instance, &list, err);
 
-	if (!code)
-		*ret = list.n ? list.at[0].number + 1 : 1;
-	return code;
+	if (code)
+		return code;
+	*ret = list.n ? list.at[0].number + 1 : 1;
+	return 0;
 }
 
 int revisions_stage(const char *instance, const char *in_force, struct revision *r,
@@ -273,12 +275,13 @@ int revisions_accept(const char *instance, const char *id, struct err *err)
 	int code = file_exists(folder) ? 0 : file_commit(folder, err);
 	size_t len;
 
+	if (code)
+		return code;
 	sealed = sum_seal(text, strlen(text), &len);
-	if (!code)
-		code = file_replace(path, sealed, len, 0600, err);
-	if (!code)
-		prune(instance, id);
-	return code;
+	if ((code = file_replace(path, sealed, len, 0600, err)))
+		return code;
+	prune(instance, id);
+	return 0;
 }
 
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err)
@@ -320,8 +323,9 @@ int revisions_recover(const char *instance, const char *id, struct err *err)
 	}
 	if (code || !id[0] || !strcmp(current, id) || !file_exists(folder))
 		return code;
-	code = read_one(folder, id, &r, err);
-	if (!code && !r.fleeting)
+	if ((code = read_one(folder, id, &r, err)))
+		return code;
+	if (!r.fleeting)
 		code = revisions_accept(instance, id, err);
 	revision_free(&r);
 	return code;

@@ -113,7 +113,7 @@ int store_recover(const struct instance *i, struct err *err)
 			*err = why;
 		return code;
 	}
-	commit = !code && i->knobs->epoch && !parse(text, len, &found, NULL) &&
+	commit = text && i->knobs->epoch && !parse(text, len, &found, NULL) &&
 		 found.epoch == i->knobs->epoch;
 	records_free(&found);
 	if (commit)
@@ -382,12 +382,12 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	*ret = plan;
 	ret->dead = NULL;
 	// The change is committed; the next command finds a file that could not be renamed.
-	if (!code)
-		code = file_commit(b->path, &b->unsaved);
-	if (!code || fleeting_ok)
-		return 0;
-	*err = b->unsaved;
-	return code;
+	code = code ? code : file_commit(b->path, &b->unsaved);
+	if (code && !fleeting_ok) {
+		*err = b->unsaved;
+		return code;
+	}
+	return 0;
 }
 
 // No entry of the former life is in the maps yet, so fill() has dropped every record: read them again.
