@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 #ifndef WEIR_VERSION
 #define WEIR_VERSION "0.1"
 #endif
+
+#define COLUMNS_DEFAULT 80 // of a terminal that does not tell
 
 static const struct args_option globals[] = {
 	{"instance", 'n', "NAME", "instance to act on (main)", false, false},
@@ -158,12 +161,32 @@ static int finish(struct context *ctx, int code, const struct err *err)
 	return status;
 }
 
+// Of the terminal on standard output; 0: it is not a terminal, and lines may have any length, as with ps or ss.
+static size_t terminal_columns(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? COLUMNS_DEFAULT
+								       : size.ws_col;
+}
+
+static bool wants_wide(const struct command *c, const struct args *args)
+{
+	for (const struct args_option *o = c->options; o && o->name; o++)
+		if (!strcmp(o->name, "wide"))
+			return args_has(args, "wide");
+	return false;
+}
+
 static int run_command(const struct command *c, struct args *args, struct err *err,
 		       struct context *ctx)
 {
 	int code = prepare(ctx, args, err);
 
 	ctx->out = out_new(ctx->json, ctx->pretty, ctx->color);
+	out_fit(ctx->out, wants_wide(c, args) ? 0 : terminal_columns());
 	return code ? code : c->run(ctx, args, err);
 }
 

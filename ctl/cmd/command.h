@@ -22,6 +22,12 @@ struct context {
 	struct out *out;
 };
 
+// Of commands that print tables.
+#define OPTION_WIDE_TABLES                                                               \
+	{                                                                                \
+		.name = "wide", .help = "do not fit tables to the width of the terminal" \
+	}
+
 struct command {
 	const char *name;
 	const char *usage;                  // "WHAT… [OPTIONS]"

@@ -80,10 +80,13 @@ static int run_show(struct context *ctx, const struct args *args, struct err *er
 	return 0;
 }
 
+static const struct args_option history_options[] = {OPTION_WIDE_TABLES, {0}};
+
 const struct command cmd_history = {
 	.name = "history",
 	.usage = "",
 	.summary = "list the accepted revisions",
+	.options = history_options,
 	.run = run_history,
 };
 

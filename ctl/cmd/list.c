@@ -103,6 +103,7 @@ static void show_group(struct context *ctx, const struct store *b, const struct 
 	out_row(o);
 	out_cell(o, "address", "ADDRESS", prefix_format(&g->first->prefix, address));
 	out_cell(o, "kind", "KIND", kind_key(g->first->kind));
+	out_tint(o, strcmp(kind_verb(g->first->kind), "block") ? OUT_GREEN : OUT_RED);
 	out_cell_u64(o, "packets", "PACKETS", row ? row->hits.packets : 0);
 	out_cell_u64(o, "bytes", "BYTES", row ? row->hits.bytes : 0);
 	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(b, g) * 1000, age),
@@ -200,6 +201,7 @@ static const struct args_option options[] = {
 	{"set", 0, "NAME", "list the addresses in the dynamic set NAME", false, false},
 	{"blocked", 0, NULL, "block entries only", false, false},
 	{"allowed", 0, NULL, "allow entries only", false, false},
+	OPTION_WIDE_TABLES,
 	{0},
 };
 

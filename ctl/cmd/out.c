@@ -19,20 +19,28 @@
 
 // What out_bold and its like put into a line. They become the terminal's sequences when the line is printed;
 // nothing else in a line may steer the terminal, so that foreign text cannot.
-#define MARK_BOLD  "\001"
-#define MARK_RED   "\002"
-#define MARK_PLAIN "\003"
-#define CLEAR      "\033[H\033[J"
+#define MARK_BOLD   "\001"
+#define MARK_RED    "\002"
+#define MARK_PLAIN  "\003"
+#define MARK_GREEN  "\004"
+#define MARK_YELLOW "\005"
+#define CLEAR       "\033[H\033[J"
+
+#define GAP      2 // blanks between two columns
+#define INDENT   4 // of a line that continues the one above
+#define ELLIPSIS "\u2026"
 
 struct column {
 	const char *name;
 	size_t width;
+	size_t line; // that it is folded to, from 0
 	bool number; // aligned to the right
 };
 
 struct cell {
-	size_t row, column;
+	size_t record, column;
 	char *text;
+	enum out_color color;
 };
 
 struct out {
@@ -44,8 +52,9 @@ struct out {
 	size_t depth;
 	VEC(struct column) columns;
 	VEC(struct cell) cells;
-	size_t rows;
-	bool row_open;
+	size_t records;
+	bool record_open;
+	size_t fit; // columns of a line; 0: any number
 };
 
 static void begin(struct out *o)
@@ -69,6 +78,11 @@ struct out *out_new(bool json, bool pretty, bool color)
 bool out_is_json(const struct out *o)
 {
 	return o->json;
+}
+
+void out_fit(struct out *o, size_t columns)
+{
+	o->fit = columns;
 }
 
 void out_error(struct out *o, const char *text, const char *hint, const char *code)
@@ -112,7 +126,7 @@ static void clear_table(struct out *o)
 		free(cell->text);
 	vec_free(&o->cells);
 	vec_free(&o->columns);
-	o->rows = 0;
+	o->records = 0;
 }
 
 void out_free(struct out *o)
@@ -126,8 +140,9 @@ void out_free(struct out *o)
 
 static void put_line(struct out *o, const char *line)
 {
-	static const char marks[] = MARK_BOLD MARK_RED MARK_PLAIN;
-	static const char *const sequences[] = {"\033[1m", "\033[1;31m", "\033[0m"};
+	static const char marks[] = MARK_BOLD MARK_RED MARK_PLAIN MARK_GREEN MARK_YELLOW;
+	static const char *const sequences[] = {"\033[1m", "\033[1;31m", "\033[0m", "\033[32m",
+						"\033[33m"};
 	CLEANUP(text_free) struct text shown = {0};
 
 	while (*line) {
@@ -154,6 +169,16 @@ void out_line(struct out *o, const char *fmt, ...)
 	text_vaddf(&line, fmt, ap);
 	va_end(ap);
 	put_line(o, text_get(&line));
+}
+
+void out_folded(struct out *o, const char *head, const char *tail)
+{
+	if (!o->fit || out_width(head) + 1 + out_width(tail) <= o->fit) {
+		out_line(o, "%s %s", head, tail);
+		return;
+	}
+	out_line(o, "%s", head);
+	out_line(o, "%*s%s", INDENT, "", tail);
 }
 
 void out_clear(struct out *o)
@@ -246,16 +271,21 @@ void out_table(struct out *o, const char *key)
 {
 	clear_table(o);
 	out_array(o, key);
-	o->row_open = false;
+	o->record_open = false;
 }
 
 void out_row(struct out *o)
 {
-	if (o->row_open)
+	if (o->record_open)
 		out_end(o);
 	out_object(o, NULL);
-	o->row_open = true;
-	o->rows++;
+	o->record_open = true;
+	o->records++;
+}
+
+static bool is_mark(char c)
+{
+	return c >= MARK_BOLD[0] && c <= MARK_YELLOW[0];
 }
 
 size_t out_width(const char *text)
@@ -263,7 +293,7 @@ size_t out_width(const char *text)
 	size_t n = 0;
 
 	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
+		n += ((unsigned char)*text & 0xc0) != 0x80 && !is_mark(*text);
 	return n;
 }
 
@@ -278,10 +308,13 @@ static void add_cell(struct out *o, const char *name, const char *text, bool num
 	while (c < o->columns.n && strcmp(o->columns.at[c].name, name))
 		c++;
 	if (c == o->columns.n)
-		vec_push(&o->columns, ((struct column){name, out_width(name), number}));
+		vec_push(&o->columns,
+			 ((struct column){
+				 .name = name, .width = out_width(name), .number = number}));
 	if (out_width(text_get(&shown)) > o->columns.at[c].width)
 		o->columns.at[c].width = out_width(text_get(&shown));
-	vec_push(&o->cells, ((struct cell){o->rows - 1, c, text_take(&shown)}));
+	vec_push(&o->cells,
+		 ((struct cell){.record = o->records - 1, .column = c, .text = text_take(&shown)}));
 }
 
 void out_cell(struct out *o, const char *key, const char *column, const char *text)
@@ -307,51 +340,149 @@ void out_cell_as(struct out *o, const char *key, const char *column, const char 
 	add_cell(o, column, text, true);
 }
 
-static void print_cell(const struct out *o, size_t c, const char *text, bool last)
+// Decides which line each column goes to, and narrows columns that are wider than a line.
+static void fold(struct out *o)
 {
-	const struct column *column = &o->columns.at[c];
-	int pad = (int)(column->width - out_width(text));
-
-	if (column->number)
-		printf("%*s%s", pad, "", text);
-	else
-		printf("%s%*s", text, last ? 0 : pad, "");
-	fputs(last ? "\n" : "  ", stdout);
-}
-
-static void print_row(const struct out *o, const struct cell **next)
-{
-	size_t row = (*next)->row;
-	const struct cell *end = o->cells.at + o->cells.n;
+	size_t line = 0, used = 0;
 
 	for (size_t c = 0; c < o->columns.n; c++) {
-		bool here = *next < end && (*next)->row == row && (*next)->column == c;
+		struct column *column = &o->columns.at[c];
 
-		print_cell(o, c, here ? (*next)->text : "", c + 1 == o->columns.n);
-		*next += here;
+		if (o->fit && used && used + GAP + column->width > o->fit) {
+			line++;
+			used = INDENT;
+		} else if (used) {
+			used += GAP;
+		}
+		column->line = line;
+		if (o->fit && used + column->width > o->fit)
+			column->width = o->fit > used ? o->fit - used : 1;
+		used += column->width;
 	}
+}
+
+// The first `width` columns of a text, the last of them an ellipsis if it is longer.
+static void add_cut(struct text *line, const char *text, size_t width)
+{
+	const char *end = text;
+
+	if (out_width(text) <= width) {
+		text_add(line, text);
+		return;
+	}
+	for (size_t n = 0; *end && n + 1 < width; n++)
+		do
+			end++;
+		while (((unsigned char)*end & 0xc0) == 0x80);
+	text_addn(line, text, (size_t)(end - text));
+	text_add(line, ELLIPSIS);
+}
+
+static void add_padded(struct text *line, const struct column *column, const char *text,
+		       enum out_color color)
+{
+	static const char *const sequences[] = {"", "\033[32m", "\033[31m", "\033[33m"};
+	size_t width = out_width(text);
+	int pad = width < column->width ? (int)(column->width - width) : 0;
+
+	if (column->number)
+		text_addf(line, "%*s", pad, "");
+	text_add(line, sequences[color]);
+	add_cut(line, text, column->width);
+	text_add(line, color ? "\033[0m" : "");
+	if (!column->number)
+		text_addf(line, "%*s", pad, "");
+}
+
+static void print_folded(struct out *o, struct text *line, bool continued)
+{
+	while (line->len && line->at[line->len - 1] == ' ')
+		line->len--;
+	if (line->len || !continued) {
+		text_addc(line, '\n');
+		if (fwrite(line->at, 1, line->len, stdout) != line->len)
+			o->failed = true;
+	}
+	line->len = 0;
+}
+
+static void add_column(const struct out *o, struct text *line, size_t c, const struct cell *cell,
+		       bool header)
+{
+	const struct column *column = &o->columns.at[c];
+	const char *text = header ? column->name : cell ? cell->text : "";
+
+	add_padded(line, column, text, cell && o->color ? cell->color : OUT_NO_COLOR);
+}
+
+// A line for each line of the fold that has text; cells[c] NULL: empty. cells NULL: the header.
+static void print_record(struct out *o, const struct cell *const *cells)
+{
+	CLEANUP_TEXT struct text line = {0};
+	size_t at = 0;
+
+	for (size_t c = 0; c < o->columns.n; c++) {
+		const struct column *column = &o->columns.at[c];
+
+		if (column->line != at) {
+			print_folded(o, &line, at);
+			at = column->line;
+			text_addf(&line, "%*s", INDENT, "");
+		} else if (c) {
+			text_addf(&line, "%*s", GAP, "");
+		}
+		add_column(o, &line, c, cells ? cells[c] : NULL, !cells);
+	}
+	print_folded(o, &line, at);
+}
+
+static void print_table(struct out *o)
+{
+	CLEANUP_FREE const struct cell **cells = mem_zalloc(o->columns.n, sizeof(*cells));
+	size_t next = 0;
+
+	fold(o);
+	print_record(o, NULL);
+	while (next < o->cells.n) {
+		size_t record = o->cells.at[next].record;
+
+		memset(cells, 0, o->columns.n * sizeof(*cells));
+		for (; next < o->cells.n && o->cells.at[next].record == record; next++)
+			cells[o->cells.at[next].column] = &o->cells.at[next];
+		print_record(o, cells);
+	}
+}
+
+void out_tint(struct out *o, enum out_color color)
+{
+	if (o->cells.n)
+		vec_last(&o->cells)->color = color;
 }
 
 void out_table_end(struct out *o)
 {
-	const struct cell *next = o->cells.at;
-
-	if (o->row_open)
+	if (o->record_open)
 		out_end(o);
-	o->row_open = false;
+	o->record_open = false;
 	out_end(o);
-	if (!o->json && o->rows) {
-		for (size_t c = 0; c < o->columns.n; c++)
-			print_cell(o, c, o->columns.at[c].name, c + 1 == o->columns.n);
-		while (next && next < o->cells.at + o->cells.n)
-			print_row(o, &next);
-	}
+	if (!o->json && o->columns.n)
+		print_table(o);
 	clear_table(o);
 }
 
 const char *out_bold(const struct out *o)
 {
 	return o->color ? MARK_BOLD : "";
+}
+
+const char *out_green(const struct out *o)
+{
+	return o->color ? MARK_GREEN : "";
+}
+
+const char *out_yellow(const struct out *o)
+{
+	return o->color ? MARK_YELLOW : "";
 }
 
 const char *out_red(const struct out *o)

@@ -18,12 +18,18 @@ int out_finish(struct out *o);
 void out_error(struct out *o, const char *text, const char *hint, const char *code);
 void out_free(struct out *o);
 bool out_is_json(const struct out *o);
+// Tables are folded at so many columns: cells that do not fit continue on an indented line, and a cell longer than
+// a line is cut with an ellipsis. 0 (the default): lines of any length. JSON is never cut.
+void out_fit(struct out *o, size_t columns);
 
-// Columns of text on the screen: bytes of UTF-8 that are not the first of a character take none.
+// Columns of text on the screen. Bytes of UTF-8 that are not the first of a character take none, nor do the marks of
+// out_bold() and its like.
 size_t out_width(const char *text);
 
 // One line. What could steer the terminal (text_shown) is printed as '?', line breaks too; JSON escapes it.
 __attribute__((format(printf, 2, 3))) void out_line(struct out *o, const char *fmt, ...);
+// One line "HEAD TAIL", or two where that is wider than the terminal (out_fit).
+void out_folded(struct out *o, const char *head, const char *tail);
 // Clears the screen; for live views on a terminal.
 void out_clear(struct out *o);
 // Prints text lines and flushes at once; for live views.
@@ -49,12 +55,17 @@ void out_cell_u64(struct out *o, const char *key, const char *column, uint64_t v
 // Text says one thing, JSON a number: "12m" and 720.
 void out_cell_as(struct out *o, const char *key, const char *column, const char *text,
 		 uint64_t value);
+// Colours the last cell, on a terminal.
+enum out_color { OUT_NO_COLOR, OUT_GREEN, OUT_RED, OUT_YELLOW };
+void out_tint(struct out *o, enum out_color color);
 void out_table_end(struct out *o);
 
 // Where only one document may be printed a line (weir -j watch): prints it and begins anew.
 void out_next_document(struct out *o);
 
-// Emphasis in text on a terminal: "" otherwise.
+// Emphasis in text on a terminal: "" otherwise. Green passes, red drops and alarms, yellow warns.
 const char *out_bold(const struct out *o);
+const char *out_green(const struct out *o);
 const char *out_red(const struct out *o);
+const char *out_yellow(const struct out *o);
 const char *out_plain(const struct out *o);

@@ -285,6 +285,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 static const struct args_option options[] = {
 	{"refresh", 0, NULL, "query the kernel for the next hops again", false, false},
+	OPTION_WIDE_TABLES,
 	{0},
 };
 

@@ -20,6 +20,7 @@ static void show_row(struct context *ctx, const char *iface, enum weir_reason re
 	if (iface)
 		out_cell(o, "interface", "INTERFACE", iface);
 	out_cell(o, "verdict", "VERDICT", reason_drops(reason) ? "drop" : "pass");
+	out_tint(o, reason_drops(reason) ? OUT_RED : OUT_GREEN);
 	out_cell(o, "reason", "REASON", reason_name(reason));
 	out_cell_u64(o, "packets", "PACKETS", c->packets);
 	out_cell_u64(o, "bytes", "BYTES", c->bytes);
@@ -94,6 +95,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 static const struct args_option options[] = {
 	{"interfaces", 'i', NULL, "one line per interface", false, false},
 	{"all", 0, NULL, "also show reasons and events with zero counts", false, false},
+	OPTION_WIDE_TABLES,
 	{0},
 };
 

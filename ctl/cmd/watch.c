@@ -86,7 +86,8 @@ static void show_event(void *ctx, const struct event *event)
 	char ifname[IF_NAMESIZE], packet[256], when[16];
 	time_t seconds = (time_t)wall_s_of(event->time_ns);
 	struct packet_fields fields;
-	struct text who = {0};
+	CLEANUP_TEXT struct text who = {0}, head = {0}, tail = {0};
+	bool drops = reason_drops(event->reason);
 	struct tm tm;
 
 	if (stop || (w->limited && !w->left))
@@ -99,7 +100,7 @@ static void show_event(void *ctx, const struct event *event)
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&seconds, &tm));
 	out_set_time(o, "time", (uint64_t)seconds);
 	out_set_string(o, "interface", ifname);
-	out_set_string(o, "verdict", reason_drops(event->reason) ? "drop" : "pass");
+	out_set_string(o, "verdict", drops ? "drop" : "pass");
 	out_set_string(o, "reason", reason_name(event->reason));
 	out_set_string(o, "packet", packet);
 	out_set_u64(o, "length", event->length);
@@ -107,10 +108,11 @@ static void show_event(void *ctx, const struct event *event)
 	add_rule(w, event, &who);
 	add_entry(w, event, &fields, &who);
 	packet_set_fields(o, &fields);
-	out_line(o, "%s %s %s %s%s: %s, %u bytes", when, ifname,
-		 reason_drops(event->reason) ? "drop" : "pass", reason_name(event->reason),
-		 text_get(&who), packet, event->length);
-	text_free(&who);
+	text_addf(&head, "%s %s %s%s%s %s%s:", when, ifname, drops ? out_red(o) : out_green(o),
+		  drops ? "drop" : "pass", out_plain(o), reason_name(event->reason),
+		  text_get(&who));
+	text_addf(&tail, "%s, %u bytes", packet, event->length);
+	out_folded(o, text_get(&head), text_get(&tail));
 	if (event->missed)
 		out_line(o, "  (%u more since the last one)", event->missed);
 	out_next_document(o);
@@ -161,6 +163,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 
 static const struct args_option options[] = {
 	{"count", 'c', "N", "stop after N events", false, false},
+	OPTION_WIDE_TABLES,
 	{0},
 };
 

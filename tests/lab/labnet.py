@@ -3,14 +3,17 @@
 
 import contextlib
 import ctypes
+import fcntl
 import itertools
 import json
 import os
 import pathlib
+import pty
 import shutil
 import socket
 import struct
 import subprocess
+import termios
 import threading
 
 from scapy.layers.dns import DNS, DNSQR
@@ -359,3 +362,23 @@ def running_lab(**options):
         yield lab
     finally:
         lab.down()
+
+
+def on_terminal(weir, *argv, columns=80, **environment):
+    """What the command prints on a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    with subprocess.Popen(weir.argv(*argv), stdout=theirs, env={**os.environ, **environment}) as running:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                more = os.read(ours, 65536)
+            except OSError:  # EIO: the other side is closed
+                break
+            if not more:
+                break
+            said += more
+        assert running.wait() in (0, 2), said
+    os.close(ours)
+    return said.decode().replace("\r\n", "\n")

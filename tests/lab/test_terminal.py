@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from labnet import on_terminal
+
 HOSTILE = "a\x1b[2Jb\x07c\x9b31md\u202ee\u2066f\u200fg\u2028h"
 # What older files may contain: their strings unchanged, without a checksum line, like a file that was edited.
 OLD_FILE = r"""weir-overlay 1 epoch 1
@@ -13,7 +15,7 @@ holder 0 since 1790000000 origin "{0}" list "" name "" note "{0} \"q\"" by "{0}"
 block from 203.0.113.7 by 0 until never
 end 1
 """
-COLORS = re.compile(r"\x1b\[(?:0|1|1;31|1;35)m")
+COLORS = re.compile(r"\x1b\[(?:0|1|31|32|33|1;31|1;33)m")
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -90,3 +92,41 @@ def test_paths_and_names_of_policies(on, tmp_path):
     done = on("--color=always", "check", path, check=False)
     assert done.returncode == 1
     quiet(done.stderr.replace("\n", ""))
+
+
+# Width and colors of tables
+
+
+LONG4, LONG6 = "198.51.100.255", "2001:db8:ffff:ffff:ffff:ffff:ffff:fff0/124"
+ANY_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture(name="full")
+def full_tables(on):
+    on("block", LONG6, "--both", "--note", "a note that alone is longer than what is left of a line " * 3,
+       "--origin", "a-long-origin-of-a-feed")
+    on("block", LONG4, "--for", "10d", "--note", "abuse 4711")
+    return on
+
+
+@pytest.mark.parametrize("argv, columns", [
+    (("list",), 80), (("list",), 60), (("stats", "--all"), 80), (("stats", "--all"), 60),
+    (("status", "--limits"), 80), (("history",), 80)])
+def test_tables_fit_the_terminal(full, argv, columns):
+    lines = ANY_COLOR.sub("", on_terminal(full, *argv, columns=columns)).splitlines()
+    assert max(map(len, lines), default=0) <= columns, lines
+
+
+def test_what_does_not_fit_moves_to_another_line_or_is_cut(full):
+    text = ANY_COLOR.sub("", on_terminal(full, "list"))
+    assert LONG6 in text and LONG4 in text and "abuse 4711" in text and "\u2026" in text
+    assert re.search(r"\n    \S", text)  # a line that continues the one above
+    wide = on_terminal(full, "list", "--wide")
+    assert "\u2026" not in wide and max(map(len, wide.splitlines())) > 80
+    assert ANY_COLOR.sub("", wide).split() == full("list").stdout.split()  # as in a pipe
+
+
+def test_verdicts_have_colors_on_a_terminal_only(full):
+    assert "\x1b[31mblock-from\x1b[0m" in on_terminal(full, "list")
+    assert "\x1b[32mpass\x1b[0m" in on_terminal(full, "stats", "--all")
+    assert "\x1b" not in on_terminal(full, "list", NO_COLOR="1") + full("list").stdout

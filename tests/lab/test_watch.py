@@ -9,6 +9,7 @@ import time
 import pytest
 from scapy.layers.inet import TCP
 
+from labnet import on_terminal
 from policylab import Policies, packet, ping, tcp, udp
 
 BLOCKED4, BLOCKED6 = "192.0.2.201", "2001:db8::201"  # no other traffic from there
@@ -42,6 +43,15 @@ def test_watch_says_what_was_dropped_where_and_why(on):
     udp4 = f"near0 drop block-from: udp {BLOCKED4} port 53 > 10.77.0.1 port 9, 50 bytes"
     udp6 = f"near0 drop block-from: vlan 5 udp {BLOCKED6} port 53 > fd77::1 port 9, 74 bytes"
     assert {line.split(" ", 1)[1] for line in events} == {udp4, udp6}
+
+
+@pytest.mark.usefixtures("drops")
+def test_long_lines_are_folded_on_a_terminal(on):
+    """The packet moves to a second line; with --wide it stays."""
+    text = on_terminal(on, "watch", "-c", "6", NO_COLOR="1")
+    assert max(map(len, text.splitlines())) <= 80 and "\n    vlan 5 udp" in text
+    wide = on_terminal(on, "watch", "-c", "6", "--wide", NO_COLOR="1")
+    assert "\n    vlan" not in wide and "block-from: vlan 5 udp" in wide
 
 
 @pytest.mark.usefixtures("drops")

@@ -122,7 +122,7 @@ static void test_table(void **state)
 		      "\"secret\":\"JSON alone\"}],\"end\":true}\n");
 	assert_prints(TEXT, say_table,
 		      "NAME    PACKETS  LEFT  NOTE           SCREEN\n"
-		      "a     1,234,567   12m                 \n"
+		      "a     1,234,567   12m\n"
 		      "gr\xc3\xbc\xc3\x9f          0        of the second  text alone\n"
 		      "end\n");
 }
