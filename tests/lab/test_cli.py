@@ -20,13 +20,13 @@ OPTIONS = {
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"},
     "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
-    "list": {"plain", "set", "blocked", "allowed"},
+    "list": {"plain", "set", "blocked", "allowed", "wide"},
     "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
-    "diff": {"revision"} | NAMES, "show": {"all"}, "history": set(),
-    "service": {"refresh"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
+    "diff": {"revision"} | NAMES, "show": {"all"}, "history": {"wide"},
+    "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
-    "status": {"limits"}, "stats": {"interfaces", "all"}, "watch": {"count"},
+    "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "watch": {"count", "wide"},
     "bypass": {"for", "off"}, "doctor": set(), "decap": {"from", "forward", "port", "mode", "off"},
 }
 
