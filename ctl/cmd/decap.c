@@ -17,17 +17,17 @@
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
 
-// No instance can have this name.
+// '+' is invalid in the name of an instance.
 #define LOCK_NAME "+decap"
-#define SHOWN     8 // prefixes in a line
-#define FORWARDS  ", and forwards what is for others"
+#define SHOWN     8 // prefixes that are listed
+#define FORWARDS  "; packets for other hosts are forwarded"
 
 static const char *mode_word(enum iface_mode mode)
 {
 	return mode == IFACE_NATIVE ? "native" : "generic";
 }
 
-// What this host is, in order.
+// The addresses of this host, sorted.
 struct addresses {
 	struct prefix *at;
 	size_t n;
@@ -38,7 +38,7 @@ static void addresses_cleanup(struct addresses *a)
 	free(a->at);
 }
 
-// Listing
+// ---- listing ------------------------------------------------------------------------------------
 
 static void show_counters(struct out *o, const struct decap_state *state, bool json)
 {
@@ -66,19 +66,19 @@ static void set_prefixes(struct out *o, const char *key, const struct prefix *p,
 	out_end(o);
 }
 
-// "from 10.1.0.1, 2001:db8::/64", "from anybody". The caller frees it.
+// "from 10.1.0.1, 2001:db8::/64", "from any source". The caller frees it.
 static char *from_words(const struct prefix *from, size_t n)
 {
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 	addr_text text;
 	unsigned any = 0;
 
 	for (size_t i = 0; i < n; i++)
 		any += !from[i].len;
 	if (any == 2)
-		return mem_strdup("from anybody");
+		return mem_strdup("from any source");
 	if (n > SHOWN)
-		return mem_printf("from %zu prefixes", n);
+		return mem_printf("from %zu %s", n, num_plural(n, "prefix", "prefixes"));
 	for (size_t i = 0; i < n; i++)
 		text_addf(&t, "%s %s", i ? "," : "from", prefix_format(&from[i], text));
 	return text_take(&t);
@@ -89,12 +89,12 @@ static void show_changed(struct out *o, const char *word, const struct prefix *p
 	addr_text text;
 
 	for (size_t i = 0; i < n && i < SHOWN; i++)
-		out_line(o, "  %s since: %s", word, prefix_format(&p[i], text));
+		out_line(o, "  %s: %s", word, prefix_format(&p[i], text));
 	if (n > SHOWN)
-		out_line(o, "  %s since: %zu more", word, n - SHOWN);
+		out_line(o, "  %s: %zu more", word, n - SHOWN);
 }
 
-// Addresses of this host that came or went after the program was told.
+// Addresses of this host that were added or removed since the last `weir decap` on the interface.
 static void show_addresses(struct context *ctx, const char *name, const struct decap_state *state,
 			   const struct addresses *own)
 {
@@ -103,11 +103,11 @@ static void show_addresses(struct context *ctx, const char *name, const struct d
 	out_set_u64(ctx->out, "addresses", state->n_here);
 	set_prefixes(ctx->out, "addresses_new", since.added, since.n_added);
 	set_prefixes(ctx->out, "addresses_gone", since.gone, since.n_gone);
-	show_changed(ctx->out, "new", since.added, since.n_added);
-	show_changed(ctx->out, "gone", since.gone, since.n_gone);
+	show_changed(ctx->out, "new address", since.added, since.n_added);
+	show_changed(ctx->out, "removed address", since.gone, since.n_gone);
 	if (since.n_added + since.n_gone)
-		log_warning("'%s' does not know this host's addresses of now: weir decap %s", name,
-			    name);
+		log_warning("the addresses of this host have changed: weir decap %s updates '%s'",
+			    name, name);
 }
 
 static void show(struct context *ctx, const char *name, const struct decap_state *state,
@@ -125,16 +125,36 @@ static void show(struct context *ctx, const char *name, const struct decap_state
 		out_set_u64(o, "port", state->port);
 		set_prefixes(o, "from", state->from, state->n_from);
 		out_set_bool(o, "forward", state->forward);
-		out_line(o, "%s, %s mode%s: GUE port %u, %s to %zu addresses%s", name,
+		out_line(o, "%s, %s mode%s: GUE port %u, %s to %zu %s%s", name,
 			 mode_word(state->mode), state->shared ? ", shared" : "", state->port, from,
-			 state->n_here, state->forward ? FORWARDS : "");
+			 state->n_here, num_plural(state->n_here, "address", "addresses"),
+			 state->forward ? FORWARDS : "");
 		show_addresses(ctx, name, state, own);
 		show_counters(o, state, ctx->json);
 	} else {
-		out_line(o, "%s, %s mode: the program of another version of Weir", name,
+		out_line(o, "%s, %s mode: attached by another version of Weir", name,
 			 mode_word(state->mode));
 	}
 	out_end(o);
+}
+
+static int show_links(struct context *ctx, const struct link *links, size_t n,
+		      const struct addresses *own, size_t *ret_shown, struct err *err)
+{
+	for (size_t l = 0; l < n; l++) {
+		CLEANUP_DECAP_STATE struct decap_state state = {0};
+		int code;
+
+		if (!links[l].xdp_prog_id)
+			continue;
+		if ((code = decap_query(links[l].index, &state, err)))
+			return code;
+		if (!state.there)
+			continue;
+		show(ctx, links[l].name, &state, own);
+		++*ret_shown;
+	}
+	return 0;
 }
 
 static int list(struct context *ctx, struct err *err)
@@ -144,51 +164,43 @@ static int list(struct context *ctx, struct err *err)
 	size_t n = 0, shown = 0;
 	int code = link_list(&links, &n, err);
 
-	if (!code)
-		code = route_own_prefixes(&own.at, &own.n, err);
+	if (code)
+		return code;
+	if ((code = route_own_prefixes(&own.at, &own.n, err)))
+		return code;
 	out_array(ctx->out, "interfaces");
-	for (size_t l = 0; !code && l < n; l++) {
-		CLEANUP_DECAP_STATE struct decap_state state = {0};
-
-		if (!links[l].xdp_prog_id)
-			continue;
-		code = decap_query(links[l].index, &state, err);
-		if (code || !state.there)
-			continue;
-		show(ctx, links[l].name, &state, &own);
-		shown++;
-	}
+	code = show_links(ctx, links, n, &own, &shown, err);
 	out_end(ctx->out);
-	if (!code && !shown)
+	if (code)
+		return code;
+	if (!shown)
 		out_line(ctx->out, "no interface decapsulates");
-	return code;
-}
-
-// Attaching
-
-// Of --port, else `now`, where it decapsulates already, else the usual one.
-static int read_port(const struct args *args, uint16_t now, uint32_t *ret, struct err *err)
-{
-	const char *text = args_value(args, "port");
-
-	*ret = now ? now : DECAP_PORT;
-	if (text && num_parse_u32(text, strlen(text), 1, 65535, ret))
-		return err_input(err, "--port '%s' is not a port, 1 to 65535", text);
 	return 0;
 }
 
-// What this host can be reached at; the VIPs on lo are among them.
+// ---- attaching ----------------------------------------------------------------------------------
+
+// --port, else the port in use (0: not attached), else the default.
+static int read_port(const struct args *args, uint16_t in_use, uint32_t *ret, struct err *err)
+{
+	const char *text = args_value(args, "port");
+
+	*ret = in_use ? in_use : DECAP_PORT;
+	if (text && num_parse_u32(text, strlen(text), 1, 65535, ret))
+		return err_input(err, "--port '%s' is not a port from 1 to 65535", text);
+	return 0;
+}
+
+// The addresses of this host, including the VIPs on lo.
 static int own_addresses(struct addresses *ret, struct err *err)
 {
 	int code = route_own_prefixes(&ret->at, &ret->n, err);
 
 	if (code || ret->n)
 		return code;
-	err_refused(err, "this host has no address at which a tunnel could end");
+	err_refused(err, "this host has no address for tunnels to end at");
 	return err_hint(err, "ip address add ADDRESS/LENGTH dev IFACE");
 }
-
-// --from
 
 struct sources {
 	VEC(struct prefix) at;
@@ -215,25 +227,25 @@ static int add_source(struct sources *s, const char *word, size_t len, struct er
 		return 0;
 	}
 	if (!len)
-		return err_input(err, "--from: an address or a prefix is missing");
-	code = prefix_parse(word, len, &p, NULL, err);
-	if (!code)
-		vec_push(&s->at, p);
-	return code;
+		return err_input(err, "--from: missing address or prefix");
+	if ((code = prefix_parse(word, len, &p, NULL, err)))
+		return code;
+	vec_push(&s->at, p);
+	return 0;
 }
 
 static int add_sources(struct sources *s, const char *list, struct err *err)
 {
-	int code = 0;
-
-	for (bool more = true; !code && more;) {
+	for (bool more = true; more;) {
 		size_t len = strcspn(list, ",");
+		int code = add_source(s, list, len, err);
 
-		code = add_source(s, list, len, err);
+		if (code)
+			return code;
 		more = list[len];
 		list += len + more;
 	}
-	return code;
+	return 0;
 }
 
 static void sort_once(struct sources *s)
@@ -247,32 +259,33 @@ static void sort_once(struct sources *s)
 	s->at.n = kept;
 }
 
-// Of --from, else those that are taken now.
-static int read_sources(const struct args *args, const struct decap_state *now, struct sources *ret,
-			struct err *err)
+// --from, else the sources in use.
+static int read_sources(const struct args *args, const struct decap_state *in_use,
+			struct sources *ret, struct err *err)
 {
-	int code = 0;
+	vec_each (&args->given, given) {
+		int code = 0;
 
-	vec_each (&args->given, given)
-		if (!code && !strcmp(given->option->name, "from"))
+		if (!strcmp(given->option->name, "from"))
 			code = add_sources(ret, given->value, err);
-	for (size_t i = 0; !args_has(args, "from") && i < now->n_from; i++)
-		vec_push(&ret->at, now->from[i]);
-	if (code)
-		return code;
+		if (code)
+			return code;
+	}
+	for (size_t i = 0; !args_has(args, "from") && i < in_use->n_from; i++)
+		vec_push(&ret->at, in_use->from[i]);
 	if (!ret->at.n) {
-		err_input(err, "--from is missing: it names the balancers whose tunnels are taken");
-		return err_hint(
-			err, "--from ADDRESS,…, the source of their outer packets; or --from any");
+		err_input(err, "missing --from, the balancers that tunnels are accepted from");
+		return err_hint(err, "--from ADDRESS,… with the source addresses of the tunnels, "
+				     "or --from any");
 	}
 	sort_once(ret);
 	return 0;
 }
 
-// Where --from is said, all is said anew.
-static bool read_forward(const struct args *args, const struct decap_state *now)
+// --from without --forward turns forwarding off.
+static bool read_forward(const struct args *args, const struct decap_state *in_use)
 {
-	return args_has(args, "forward") || (!args_has(args, "from") && now->forward);
+	return args_has(args, "forward") || (!args_has(args, "from") && in_use->forward);
 }
 
 static int find_link(const char *name, struct link *ret, struct err *err)
@@ -281,17 +294,15 @@ static int find_link(const char *name, struct link *ret, struct err *err)
 
 	if (code || ret->type == ARPHRD_ETHER)
 		return code;
-	err_refused(err,
-		    "'%s' is not an Ethernet device: tunnels from outside do not come in there",
-		    name);
+	err_refused(err, "'%s' is not an Ethernet device: tunnels do not arrive there", name);
 	return -EOPNOTSUPP;
 }
 
-// port_was: 0 where it did not decapsulate.
+// port_was: 0 if the program was not attached before.
 static void report(struct context *ctx, const char *name, const struct decap_end *end,
 		   uint16_t port_was, const struct decap_result *result)
 {
-	CLEANUP_FREE char *moved = mem_printf("; the port was %u", port_was);
+	CLEANUP_FREE char *moved = mem_printf("; was port %u", port_was);
 	CLEANUP_FREE char *from = from_words(end->from, end->n_from);
 
 	out_set_string(ctx->out, "name", name);
@@ -308,13 +319,13 @@ static void report(struct context *ctx, const char *name, const struct decap_end
 	}
 	if (!ctx->quiet)
 		out_line(ctx->out,
-			 "%s decapsulates IPIP and GUE (port %u) %s to %zu addresses, %s "
-			 "mode%s%s",
-			 name, end->port, from, end->n_here, mode_word(result->mode),
+			 "%s decapsulates IPIP and GUE (port %u) %s to %zu %s, %s mode%s%s", name,
+			 end->port, from, end->n_here,
+			 num_plural(end->n_here, "address", "addresses"), mode_word(result->mode),
 			 end->forward ? FORWARDS : "",
 			 result->changed                     ? ""
 			 : port_was && port_was != end->port ? moved
-							     : "; it did already");
+							     : "; was already attached");
 }
 
 static int attach(struct context *ctx, const struct args *args, const struct link *link,
@@ -331,15 +342,15 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 	uint32_t port;
 	int code = decap_query(link->index, &before, err);
 
-	if (!code)
-		code = read_port(args, before.port, &port, err);
-	if (!code)
-		code = attaching_mode(args_value(args, "mode"), &mode, err);
-	if (!code)
-		code = read_sources(args, &before, &from, err);
-	if (!code)
-		code = own_addresses(&own, err);
 	if (code)
+		return code;
+	if ((code = read_port(args, before.port, &port, err)))
+		return code;
+	if ((code = attaching_mode(args_value(args, "mode"), &mode, err)))
+		return code;
+	if ((code = read_sources(args, &before, &from, err)))
+		return code;
+	if ((code = own_addresses(&own, err)))
 		return code;
 	end = (struct decap_end){
 		.port = (uint16_t)port,
@@ -349,10 +360,10 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 		.n_here = own.n,
 		.n_from = from.at.n,
 	};
-	code = decap_attach(&where, &end, mode, &result, err);
-	if (!code)
-		report(ctx, link->name, &end, before.port, &result);
-	return code;
+	if ((code = decap_attach(&where, &end, mode, &result, err)))
+		return code;
+	report(ctx, link->name, &end, before.port, &result);
+	return 0;
 }
 
 static int detach(struct context *ctx, const struct link *link, struct err *err)
@@ -365,9 +376,9 @@ static int detach(struct context *ctx, const struct link *link, struct err *err)
 	out_set_string(ctx->out, "name", link->name);
 	out_set_bool(ctx->out, "was_there", there);
 	if (!there)
-		log_notice("'%s' did not decapsulate", link->name);
+		log_notice("'%s' has no decapsulating program", link->name);
 	else if (!ctx->quiet)
-		out_line(ctx->out, "%s decapsulates no more", link->name);
+		out_line(ctx->out, "%s no longer decapsulates", link->name);
 	return 0;
 }
 
@@ -377,30 +388,32 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	struct link link;
 	int code = args_expect_words(args, 0, 1, "interface", err);
 
-	if (!code && args_has(args, "off") && !args->words.n) {
-		err_input(err, "off which interface?");
-		return err_hint(err, "weir decap lists them");
-	}
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code && !args->words.n)
-		return list(ctx, err);
-	if (!code)
-		code = find_link(args->words.at[0], &link, err);
-	if (!code)
-		code = lock_take(LOCK_NAME, ctx->line, &lock, err);
 	if (code)
+		return code;
+	if (args_has(args, "off") && !args->words.n) {
+		err_input(err, "--off needs an interface");
+		return err_hint(err, "weir decap lists the interfaces that decapsulate");
+	}
+	if ((code = bpffs_ready(err)))
+		return code;
+	if (!args->words.n)
+		return list(ctx, err);
+	if ((code = find_link(args->words.at[0], &link, err)))
+		return code;
+	if ((code = lock_take(LOCK_NAME, ctx->line, &lock, err)))
 		return code;
 	return args_has(args, "off") ? detach(ctx, &link, err) : attach(ctx, args, &link, err);
 }
 
 static const struct args_option options[] = {
-	{"from", 0, "PREFIX,…", "accept tunnels from these sources only (the balancers), or any",
-	 true, false},
-	{"forward", 0, NULL, "also accept inner packets for other hosts", false, false},
-	{"port", 0, "N", "UDP port of GUE (6080)", false, false},
-	{"mode", 0, "MODE", "auto (native, else generic), native or generic", false, false},
-	{"off", 0, NULL, "remove the program from IFACE", false, false},
+	{.name = "from",
+	 .arg = "PREFIX,…",
+	 .help = "accept tunnels from these sources only (the balancers), or any",
+	 .repeated = true},
+	{.name = "forward", .help = "also accept inner packets for other hosts"},
+	{.name = "port", .arg = "N", .help = "UDP port of GUE (6080)"},
+	{.name = "mode", .arg = "MODE", .help = "auto (native, else generic), native or generic"},
+	{.name = "off", .help = "remove the program from IFACE"},
 	{0},
 };
 

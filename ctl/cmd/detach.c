@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir detach: detach our programs, and no others, from interfaces.
+// weir detach: detach Weir's programs, and no others, from interfaces.
 #include <errno.h>
 #include <string.h>
 
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/bringup.h"
@@ -18,14 +19,16 @@
 
 static void report_one(struct context *ctx, const struct device *d, bool was_there)
 {
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 
 	out_object(ctx->out, NULL);
 	out_set_string(ctx->out, "name", d->iface.name);
 	out_set_string(ctx->out, "netns", d->netns[0] ? d->netns : NULL);
 	out_set_bool(ctx->out, "was_there", was_there);
 	out_end(ctx->out);
-	text_addf(&line, was_there ? "detached from %s" : "forgot %s: the program was gone",
+	text_addf(&line,
+		  was_there ? "detached from %s"
+			    : "removed %s from the instance; its program was already detached",
 		  d->iface.name);
 	if (d->state == DEVICE_MOVED) {
 		text_add(&line, " in ");
@@ -33,7 +36,6 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 	}
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
-	text_free(&line);
 }
 
 static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, struct err *err)
@@ -42,59 +44,67 @@ static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, s
 	bool there;
 	int code = device_read(b->instance, number, &device, err);
 
-	if (!code)
-		code = attach_remove(b->instance, number, &there, err);
-	if (!code)
-		report_one(ctx, &device, there);
-	return code;
+	if (code)
+		return code;
+	if ((code = attach_remove(b->instance, number, &there, err)))
+		return code;
+	report_one(ctx, &device, there);
+	return 0;
 }
 
-// By the name here, else by that in the namespace where it is now.
-static int find_row(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
+// Finds an interface by its name in this namespace, else by its name in the namespace it was moved to.
+// *ret 0: not attached.
+static int find_iface(const struct instance *i, const char *name, uint32_t *ret, struct err *err)
 {
 	struct device d;
 	int code = instance_find_iface(i, name, ret, err);
 
-	for (uint32_t n = 1; !code && !*ret && n < WEIR_IFACES; n++) {
-		code = device_read(i, n, &d, err);
-		if (!code && d.state == DEVICE_MOVED && !strcmp(d.there, name))
+	if (code || *ret)
+		return code;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		if ((code = device_read(i, n, &d, err)))
+			return code;
+		if (d.state == DEVICE_MOVED && !strcmp(d.there, name)) {
 			*ret = n;
+			return 0;
+		}
 	}
-	return code;
+	return 0;
 }
 
 static int detach_named(struct context *ctx, struct bringup *b, const struct args *args,
 			struct err *err)
 {
-	int code = 0;
-
 	vec_each (&args->words, name) {
 		uint32_t number = 0;
+		int code = find_iface(b->instance, *name, &number, err);
 
-		if (!code)
-			code = find_row(b->instance, *name, &number, err);
-		if (!code && !number)
+		if (code)
+			return code;
+		if (!number)
 			log_notice("'%s' was not attached to instance '%s'", *name, ctx->instance);
-		else if (!code)
-			code = detach_one(ctx, b, number, err);
+		else if ((code = detach_one(ctx, b, number, err)))
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 static int detach_all(struct context *ctx, struct bringup *b, struct err *err)
 {
-	struct iface row;
-	int code = 0;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		struct iface iface;
+		int code = instance_iface(b->instance, n, &iface, err);
 
-	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++) {
-		code = instance_iface(b->instance, n, &row, err);
-		if (!code && row.state != IFACE_FREE)
-			code = detach_one(ctx, b, n, err);
+		if (code)
+			return code;
+		if (iface.state != IFACE_FREE && (code = detach_one(ctx, b, n, err)))
+			return code;
 	}
-	return code;
+	return 0;
 }
 
-// For pins that this version cannot read: by the programs that use them, whatever their layout.
+// Also works if another version of Weir made the objects in bpffs: the programs to detach are found by the
+// maps that they use, not by the layout of the maps.
 static int detach_force(struct context *ctx, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", BPFFS_ROOT, ctx->instance);
@@ -103,15 +113,14 @@ static int detach_force(struct context *ctx, struct err *err)
 	size_t n = 0;
 	int code;
 
-	// A command that is stopped keeps its lock; it must not keep Weir on the interface.
+	// A stopped command keeps its lock, but must not keep Weir on the interface.
 	if (lock_try(ctx->instance, ctx->line, &lock, &owner))
-		log_warning("%s; removed all the same", owner.text);
+		log_warning("%s; removed anyway", owner.text);
 	else
 		bringup_recover(ctx->instance);
-	code = attach_remove_all(folder, &n, err);
-	if (!code)
-		code = instance_remove(ctx->instance, err);
-	if (code)
+	if ((code = attach_remove_all(folder, &n, err)))
+		return code;
+	if ((code = instance_remove(ctx->instance, err)))
 		return code;
 	if (lock >= 0)
 		revisions_forget(ctx->instance, "");
@@ -119,7 +128,7 @@ static int detach_force(struct context *ctx, struct err *err)
 	out_set_bool(ctx->out, "removed", true);
 	if (!ctx->quiet)
 		out_line(ctx->out, "detached from %zu %s and removed instance %s", n,
-			 n == 1 ? "interface" : "interfaces", ctx->instance);
+			 num_plural(n, "interface", "interfaces"), ctx->instance);
 	return 0;
 }
 
@@ -142,19 +151,19 @@ static bool is_named(const struct args *args, const char *ifname)
 	return false;
 }
 
-// Will no interface be left, so that the instance goes?
+// True if no interface is left afterwards, so that the instance is removed.
 static bool takes_all(const struct bringup *b, const struct args *args)
 {
-	struct iface row;
+	struct iface iface;
 
 	for (uint32_t n = 1; args->words.n && n < WEIR_IFACES; n++)
-		if (!instance_iface(b->instance, n, &row, NULL) && row.state != IFACE_FREE &&
-		    !is_named(args, row.name))
+		if (!instance_iface(b->instance, n, &iface, NULL) && iface.state != IFACE_FREE &&
+		    !is_named(args, iface.name))
 			return false;
 	return true;
 }
 
-// A trial that has run out leaves the balancer as it was until its end is made real.
+// The balancer keeps the state of an expired trial until recover_trial ends the trial.
 static int check_parting(const struct instance *i, struct err *err)
 {
 	struct err why = {0};
@@ -168,37 +177,45 @@ static int check_parting(const struct instance *i, struct err *err)
 	return code ? code : parting_check(i, err);
 }
 
+static int detach_ifaces(struct context *ctx, struct bringup *b, const struct args *args,
+			 struct err *err)
+{
+	int code;
+
+	out_array(ctx->out, "interfaces");
+	code = args->words.n ? detach_named(ctx, b, args, err) : detach_all(ctx, b, err);
+	out_end(ctx->out);
+	return code;
+}
+
 static int detach(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	bool removed;
 	int code = open_existing(ctx, &b, err);
 
-	if (!code && takes_all(&b, args))
-		code = check_parting(b.instance, err);
 	if (code)
 		return code;
-	out_array(ctx->out, "interfaces");
-	code = args->words.n ? detach_named(ctx, &b, args, err) : detach_all(ctx, &b, err);
-	out_end(ctx->out);
-	if (!code)
-		recover_trial(b.instance, NULL); // one of these interfaces alone is over
-	if (!code)
-		code = bringup_remove_if_idle(&b, &removed, err);
-	if (!code)
-		out_set_bool(ctx->out, "removed", removed);
-	return code;
+	if (takes_all(&b, args) && (code = check_parting(b.instance, err)))
+		return code;
+	if ((code = detach_ifaces(ctx, &b, args, err)))
+		return code;
+	recover_trial(b.instance, NULL); // ends a trial that only these interfaces had
+	if ((code = bringup_remove_if_idle(&b, &removed, err)))
+		return code;
+	out_set_bool(ctx->out, "removed", removed);
+	return 0;
 }
 
-// No instance, but perhaps what a killed command was making or removing.
+// The instance does not exist, but a killed command may have left parts of one.
 static int clean_up(struct context *ctx, struct err *err)
 {
 	CLEANUP_FD int lock = -1;
 	int code = lock_take(ctx->instance, ctx->line, &lock, err);
 
-	if (!code && !bpffs_exist(ctx->instance))
-		code = instance_sweep(ctx->instance, err);
 	if (code)
+		return code;
+	if (!bpffs_exist(ctx->instance) && (code = instance_sweep(ctx->instance, err)))
 		return code;
 	out_set_bool(ctx->out, "removed", false);
 	if (!ctx->quiet)
@@ -219,8 +236,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"force", 0, NULL,
-	 "remove the whole instance, even if connections break or versions differ", false, false},
+	{.name = "force",
+	 .help = "remove the whole instance, even if connections break or versions differ"},
 	{0},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir diff: compare a policy file with the accepted policy, in text and in what its names and lists contain.
+// weir diff: compare a policy file with the accepted policy: the text, the resolved names and the lists.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int write_temp(char *path, const struct environment_file *file)
 	return ok ? 0 : -errno;
 }
 
-// diff -u does it better than we would; without it the difference is only named.
+// Runs diff -u. Without that program only the names of the files are printed.
 static void print_unified(const char *name, const struct environment_file *old,
 			  const struct environment_file *new)
 {
@@ -84,8 +84,8 @@ static void compare_names(struct diff *d)
 				differ(d, "name", name->name);
 }
 
-// What the record says may not be what packets meet.
-static void compare_in_force(struct diff *d, const char *id, const struct candidate *c)
+// The accepted revision need not be the policy that packets meet.
+static void compare_active(struct diff *d, const char *id, const struct candidate *c)
 {
 	struct out *o = d->ctx->out;
 	char state[160];
@@ -97,7 +97,29 @@ static void compare_in_force(struct diff *d, const char *id, const struct candid
 	out_set_string(o, "what", "in-force");
 	out_set_string(o, "name", state);
 	out_end(o);
-	out_line(o, "revision %s is not in force here: %s", id, state);
+	out_line(o, "revision %s is not active here: %s", id, state);
+}
+
+static int compare(struct context *ctx, const struct args *args, const struct candidate *c,
+		   const struct environment *old, const char *id, struct err *err)
+{
+	struct diff d = {.ctx = ctx, .old = old, .new = &c->environment};
+	bool current = !args_has(args, "revision");
+	const char *file = args->words.at[0];
+
+	out_set_string(ctx->out, "revision", id);
+	out_array(ctx->out, "differences");
+	compare_files(&d);
+	compare_names(&d);
+	if (current)
+		compare_active(&d, id, c);
+	out_end(ctx->out);
+	if (d.differences)
+		return err_refused(err, "'%s' differs from revision %s%s", file, id,
+				   current ? " or from the active policy" : "");
+	if (!ctx->quiet)
+		out_line(ctx->out, "%s is identical to revision %s", file, id);
+	return 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -105,18 +127,18 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	CLEANUP_ENVIRONMENT struct environment old;
 	struct revision revision = {0};
-	struct diff d = {.ctx = ctx, .old = &old};
 	char id[REVISION_ID] = "";
 	struct policy_dns dns;
-	int code = args_expect_words(args, 1, 1, "policy file", err);
+	int code;
 
 	environment_replay(&old);
-	if (!code)
-		code = policy_dns(ctx, args, &dns, err);
-	if (!code)
-		code = policy_pick_revision(ctx->instance, args_value(args, "revision"), id, err);
-	if (!code)
-		code = revisions_load(ctx->instance, id, &old, &revision, err);
+	if ((code = args_expect_words(args, 1, 1, "policy file", err)))
+		return code;
+	if ((code = policy_dns(ctx, args, &dns, err)))
+		return code;
+	if ((code = policy_pick_revision(ctx->instance, args_value(args, "revision"), id, err)))
+		return code;
+	code = revisions_load(ctx->instance, id, &old, &revision, err);
 	revision_free(&revision);
 	if (code)
 		return code;
@@ -125,26 +147,15 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	policy_show_findings(ctx, c);
 	if (code)
 		return err_input(err, "'%s' has errors", args->words.at[0]);
-	d.new = &c->environment;
-	out_set_string(ctx->out, "revision", id);
-	out_array(ctx->out, "differences");
-	compare_files(&d);
-	compare_names(&d);
-	if (!args_has(args, "revision"))
-		compare_in_force(&d, id, c);
-	out_end(ctx->out);
-	if (d.differences)
-		return err_refused(err, "'%s' differs from revision %s%s", args->words.at[0], id,
-				   args_has(args, "revision") ? "" : " or from what is in force");
-	if (!ctx->quiet)
-		out_line(ctx->out, "%s is revision %s", args->words.at[0], id);
-	return 0;
+	return compare(ctx, args, c, &old, id, err);
 }
 
 static const struct args_option options[] = {
-	{"revision", 0, "REV", "compare with REV instead of the current revision", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
+	{.name = "revision",
+	 .arg = "REV",
+	 .help = "compare with REV instead of the current revision"},
+	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
+	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},
 };
 

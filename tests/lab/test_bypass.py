@@ -94,7 +94,7 @@ def test_a_stopped_command_does_not_prevent_a_detach(pair, on):
     on("block", BLOCKED)
     with locked(on):
         done = on("detach", "--force")
-        assert "pid 4711, weir block; removed all the same" in done.stderr
+        assert "pid 4711, weir block; removed anyway" in done.stderr
     assert not pair.xdp_attached() and not on.bpffs.exists()
     assert pair.free(BLOCKED) == [True]
 
