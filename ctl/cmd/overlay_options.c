@@ -19,9 +19,10 @@ static int read_list(struct targets *t, const char *path, bool wide, struct err 
 	size_t len;
 	int code = file_read_stream(path, ITEMS_BYTES_MAX, &text, &len, err);
 
-	if (!code)
-		items_add_text(&t->items, text, len, wide);
-	return code;
+	if (code)
+		return code;
+	items_add_text(&t->items, text, len, wide);
+	return 0;
 }
 
 // Input without an item is more often a command before the pipe that failed than a wish.
@@ -62,20 +63,21 @@ static int read_all(struct context *ctx, const struct args *args, bool keep_goin
 {
 	const char *files[FILES_MAX];
 	size_t n = args_values(args, "file", files, FILES_MAX);
-	int code = 0;
 
 	vec_each (&args->words, word)
 		items_add_word(&t->items, *word);
 	if (t->items.error_count == 1 && !n && !keep_going)
 		return err_input(err, "%s", t->items.errors.at[0].text);
 	report_errors(ctx, t, NULL, 0);
-	for (size_t f = 0; !code && f < n; f++) {
+	for (size_t f = 0; f < n; f++) {
 		size_t before = t->items.errors.n;
+		int code = read_list(t, files[f], args_has(args, "wide"), err);
 
-		code = read_list(t, files[f], args_has(args, "wide"), err);
 		report_errors(ctx, t, files[f], before);
+		if (code)
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
@@ -87,11 +89,12 @@ int overlay_read_targets(struct context *ctx, const struct args *args, bool keep
 	code = read_all(ctx, args, keep_going, t, err);
 	out_table_end(ctx->out);
 	*ret_bad = t->items.error_count;
-	if (!code && !empty_ok && !t->items.items.n && !t->items.error_count &&
-	    args_has(args, "file"))
-		return refuse_empty(args_value(args, "file"), err);
-	if (code || !t->items.error_count || keep_going)
+	if (code)
 		return code;
+	if (!empty_ok && !t->items.items.n && !t->items.error_count && args_has(args, "file"))
+		return refuse_empty(args_value(args, "file"), err);
+	if (!t->items.error_count || keep_going)
+		return 0;
 	return err_input(err, "%zu bad %s; nothing was changed", t->items.error_count,
 			 t->items.error_count == 1 ? "item" : "items");
 }

@@ -31,23 +31,23 @@ int rules_load(const struct instance *i, struct candidate **ret, struct err *err
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	struct revision revision = {0};
+	CLEANUP(revision_free) struct revision revision = {0};
 	struct commit_state state;
 	int code = commit_read(i, &state, err);
 
-	if (!code)
-		code = generation_read_about(i, state.in_force, about, err);
-	if (!code && !about->revision[0])
+	if (code)
+		return code;
+	if ((code = generation_read_about(i, state.in_force, about, err)))
+		return code;
+	if (!about->revision[0])
 		return -ENOENT;
-	if (!code)
-		code = load_record(i->name, about, &c->environment, &revision, err);
-	if (!code && candidate_compile(c, about->path, NULL, 0))
-		code = err_system(err, EBADMSG, "the record of revision %s does not compile",
+	if ((code = load_record(i->name, about, &c->environment, &revision, err)))
+		return code;
+	if (candidate_compile(c, about->path, NULL, 0))
+		return err_system(err, EBADMSG, "the record of revision %s does not compile",
 				  about->revision);
-	revision_free(&revision);
-	if (!code)
-		*ret = TAKE_PTR(c);
-	return code;
+	*ret = TAKE_PTR(c);
+	return 0;
 }
 
 static int show_rule(struct context *ctx, const struct instance *i, const struct image_rule *about,
@@ -66,6 +66,18 @@ static int show_rule(struct context *ctx, const struct instance *i, const struct
 	return 0;
 }
 
+static int show_each(struct context *ctx, const struct instance *i, const struct image *image,
+		     struct err *err)
+{
+	for (size_t r = 0; r < image->n_rules; r++) {
+		int code = show_rule(ctx, i, &image->about[r], err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
@@ -81,8 +93,7 @@ int rules_show(struct context *ctx, const struct instance *i, struct err *err)
 	if (c->image->n_rules)
 		out_line(ctx->out, "%s", "");
 	out_table(ctx->out, "rules");
-	for (size_t r = 0; !code && r < c->image->n_rules; r++)
-		code = show_rule(ctx, i, &c->image->about[r], err);
+	code = show_each(ctx, i, c->image, err);
 	out_table_end(ctx->out);
 	return code;
 }

@@ -108,14 +108,25 @@ static int show_backend(const struct shown *s, const struct lb_member *m, struct
 	return 0;
 }
 
-static int show_backends(const struct shown *s, struct err *err)
+static int show_each_backend(const struct shown *s, struct err *err)
 {
 	const struct lb_service *v = s->service;
-	int code = 0;
+
+	for (uint32_t m = 0; m < v->n_members; m++) {
+		int code = show_backend(s, &s->pool->state->members[v->first_member + m], err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int show_backends(const struct shown *s, struct err *err)
+{
+	int code;
 
 	out_table(s->ctx->out, "backends");
-	for (uint32_t m = 0; !code && m < v->n_members; m++)
-		code = show_backend(s, &s->pool->state->members[v->first_member + m], err);
+	code = show_each_backend(s, err);
 	out_table_end(s->ctx->out);
 	return code;
 }
@@ -144,12 +155,12 @@ static int show_service(struct shown *s, struct err *err)
 	size_t place = (size_t)(s->service - s->pool->state->services);
 	int code = lb_maps_counter(s->pool->live, s->service->id, &c, err);
 
+	if (code)
+		return code;
 	memset(s->owned, 0, sizeof(s->owned));
 	memset(s->pins, 0, sizeof(s->pins));
 	lb_service_owned(s->pool->state, s->service, s->owned);
-	if (!code)
-		code = pool_pins(s->pool, place, s->pins, err);
-	if (code)
+	if ((code = pool_pins(s->pool, place, s->pins, err)))
 		return code;
 	out_object(o, NULL);
 	out_set_string(o, "name", s->service->name);
@@ -176,6 +187,23 @@ static void show_devices(struct context *ctx, const struct pool *pool)
 	egress_table(ctx->out, &egresses);
 }
 
+// only: the place of the service to show; NULL: all.
+static int show_services(struct shown *s, const size_t *only, struct err *err)
+{
+	for (size_t n = 0; n < s->pool->state->n_services; n++) {
+		int code;
+
+		if (only && n != *only)
+			continue;
+		s->service = &s->pool->state->services[n];
+		if (!only && n)
+			out_line(s->ctx->out, "%s", "");
+		if ((code = show_service(s, err)))
+			return code;
+	}
+	return 0;
+}
+
 static int show(struct context *ctx, const struct pool *pool, const char *name, struct err *err)
 {
 	CLEANUP_FREE struct shown *s = mem_new(struct shown);
@@ -191,17 +219,12 @@ static int show(struct context *ctx, const struct pool *pool, const char *name, 
 		s->policy = policy;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_array(ctx->out, "services");
-	for (size_t n = 0; !code && n < pool->state->n_services; n++) {
-		s->service = &pool->state->services[n];
-		if (!name && n)
-			out_line(ctx->out, "%s", "");
-		if (!name || n == only)
-			code = show_service(s, err);
-	}
+	code = show_services(s, name ? &only : NULL, err);
 	out_end(ctx->out);
-	if (!code)
-		show_devices(ctx, pool);
-	return code;
+	if (code)
+		return code;
+	show_devices(ctx, pool);
+	return 0;
 }
 
 // The ways are what they are now: what was lost before is known.
@@ -248,11 +271,11 @@ static int refresh(struct context *ctx, struct err *err)
 	CLEANUP_LB_PATHS struct lb_paths ways = {0};
 	int code = ask_ahead(ctx, err);
 
-	if (!code)
-		code = pool_open(ctx->instance, ctx->line, &pool, err);
-	if (!code)
-		code = lb_running_refresh(pool.live, 0, true, &ways, err);
 	if (code)
+		return code;
+	if ((code = pool_open(ctx->instance, ctx->line, &pool, err)))
+		return code;
+	if ((code = lb_running_refresh(pool.live, 0, true, &ways, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "changed", ways.changed);
@@ -269,15 +292,15 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	bool again = args_has(args, "refresh");
 	int code = args_expect_words(args, 0, 1, "", err);
 
-	if (!code && again && args->words.n)
-		code = err_input(err, "--refresh is for all services, and '%s' is one",
-				 args->words.at[0]);
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code && again)
-		return refresh(ctx, err);
 	if (code)
 		return code;
+	if (again && args->words.n)
+		return err_input(err, "--refresh is for all services, and '%s' is one",
+				 args->words.at[0]);
+	if ((code = bpffs_ready(err)))
+		return code;
+	if (again)
+		return refresh(ctx, err);
 	if ((code = pool_open(ctx->instance, NULL, &pool, err)))
 		return code;
 	return show(ctx, &pool, args->words.n ? args->words.at[0] : NULL, err);

@@ -150,6 +150,22 @@ static int stats_row(struct out *o, const struct pool *f, const struct lb_servic
 	return 0;
 }
 
+static int stats_of_backends(struct out *o, const struct pool *p, struct err *err)
+{
+	for (size_t n = 0; n < p->state->n_services; n++) {
+		const struct lb_service *s = &p->state->services[n];
+
+		for (uint32_t m = 0; m < s->n_members; m++) {
+			const struct lb_member *member = &p->state->members[s->first_member + m];
+			int code = stats_row(o, p, s, member, err);
+
+			if (code)
+				return code;
+		}
+	}
+	return 0;
+}
+
 int service_show_stats(struct out *o, const char *instance, struct err *err)
 {
 	CLEANUP_POOL struct pool f = {.lock = -1};
@@ -162,12 +178,7 @@ int service_show_stats(struct out *o, const char *instance, struct err *err)
 		return why.kind == ERR_INPUT ? 0 : code;
 	out_line(o, "%s", "");
 	out_table(o, "backends");
-	for (size_t n = 0; !code && n < f.state->n_services; n++) {
-		const struct lb_service *s = &f.state->services[n];
-
-		for (uint32_t m = 0; !code && m < s->n_members; m++)
-			code = stats_row(o, &f, s, &f.state->members[s->first_member + m], err);
-	}
+	code = stats_of_backends(o, &f, err);
 	out_table_end(o);
 	return code;
 }

@@ -105,22 +105,22 @@ int sets_change(struct context *ctx, const char *name, const struct targets *t,
 {
 	CLEANUP(close_set) struct opened o = {0};
 	CLEANUP_FD int lock = -1;
-	struct addrs addrs = {0};
+	CLEANUP_VEC struct addrs addrs = {0};
 	size_t changed = 0;
 	int code = open_set(ctx, name, &o, err);
 
-	if (!code)
-		code = collect(t, o.set, &addrs, err);
-	if (!code)
-		code = lock_take(ctx->instance, ctx->line, &lock, err);
-	if (!code && remove)
-		code = sets_remove(o.instance, o.set, addrs.at, addrs.n, &changed, err);
-	else if (!code && !(code = sets_add(o.instance, o.set, addrs.at, addrs.n,
-					    until_of(&o, intent), err)))
-		changed = addrs.n;
-	vec_free(&addrs);
 	if (code)
 		return code;
+	if ((code = collect(t, o.set, &addrs, err)))
+		return code;
+	if ((code = lock_take(ctx->instance, ctx->line, &lock, err)))
+		return code;
+	code = remove ? sets_remove(o.instance, o.set, addrs.at, addrs.n, &changed, err)
+		      : sets_add(o.instance, o.set, addrs.at, addrs.n, until_of(&o, intent), err);
+	if (code)
+		return code;
+	if (!remove)
+		changed = addrs.n;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "set", name);
 	out_set_u64(ctx->out, "changed", changed);
@@ -150,18 +150,17 @@ static void show_row(struct context *ctx, const struct opened *o, const struct s
 int sets_show(struct context *ctx, const char *name, struct err *err)
 {
 	CLEANUP(close_set) struct opened o = {0};
-	struct set_addresses rows = {0};
+	CLEANUP_VEC struct set_addresses addresses = {0};
 	int code = open_set(ctx, name, &o, err);
 
-	if (!code)
-		code = sets_read(o.instance, o.set, &rows, err);
-	if (!code) {
-		out_set_string(ctx->out, "set", name);
-		out_table(ctx->out, "addresses");
-		vec_each (&rows, row)
-			show_row(ctx, &o, row);
-		out_table_end(ctx->out);
-	}
-	vec_free(&rows);
-	return code;
+	if (code)
+		return code;
+	if ((code = sets_read(o.instance, o.set, &addresses, err)))
+		return code;
+	out_set_string(ctx->out, "set", name);
+	out_table(ctx->out, "addresses");
+	vec_each (&addresses, address)
+		show_row(ctx, &o, address);
+	out_table_end(ctx->out);
+	return 0;
 }

@@ -72,13 +72,13 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	CLEANUP_FREE struct counters *counters = mem_new(struct counters);
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = instance_open(ctx->instance, &i, err);
-	if (!code)
-		code = counters_read(i, counters, err);
 	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	if ((code = instance_open(ctx->instance, &i, err)))
+		return code;
+	if ((code = counters_read(i, counters, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_table(ctx->out, "counters");

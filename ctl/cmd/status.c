@@ -175,11 +175,13 @@ static void show_iface(struct status *s, uint32_t number, const struct device *d
 
 static int read_devices(struct status *s, struct err *err)
 {
-	int code = 0;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		int code = device_read(s->instance, n, &s->devices[n], err);
 
-	for (uint32_t n = 1; !code && n < WEIR_IFACES; n++)
-		code = device_read(s->instance, n, &s->devices[n], err);
-	return code;
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
 static void show_ifaces(struct status *s)
@@ -509,14 +511,14 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 		.ctx = ctx, .before = before, .after = after, .about = about, .pool = {.lock = -1}};
 	int code = instance_open(ctx->instance, &i, err);
 
-	s.instance = i;
-	if (!code)
-		code = instance_clock(i, &s.clock, err);
-	if (!code)
-		code = read_devices(&s, err);
-	if (!code)
-		code = sample(&s, err);
 	if (code)
+		return code;
+	s.instance = i;
+	if ((code = instance_clock(i, &s.clock, err)))
+		return code;
+	if ((code = read_devices(&s, err)))
+		return code;
+	if ((code = sample(&s, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if ((code = show_policy(&s, err)))

@@ -90,10 +90,11 @@ int status_services_open(struct context *ctx, struct pool *ret, struct err *err)
 	struct err why = {0};
 	int code = pool_open(ctx->instance, NULL, ret, &why);
 
-	if (!code || why.kind == ERR_INPUT)
-		return 0; // or there are none
-	*err = why;
-	return code;
+	if (code && why.kind != ERR_INPUT) { // else the policy has no services
+		*err = why;
+		return code;
+	}
+	return 0;
 }
 
 void status_services_show(struct context *ctx, const struct pool *f)

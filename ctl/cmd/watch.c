@@ -143,22 +143,23 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	const char *count = args_value(args, "count");
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	w.limited = count;
-	if (!code && count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &w.left))
-		code = err_input(err, "--count '%s' is not a count of 1 or more", count);
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = instance_open(ctx->instance, &i, err);
 	if (code)
+		return code;
+	w.limited = count;
+	if (count && num_parse_count(count, strlen(count), 1, UINT32_MAX, &w.left))
+		return err_input(err, "--count '%s' is not a count of 1 or more", count);
+	if ((code = bpffs_ready(err)))
+		return code;
+	if ((code = instance_open(ctx->instance, &i, err)))
 		return code;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	w.culprits.instance = i;
-	code = loop(&w, i, err);
-	if (!code && ctx->json) // the document that ends the stream, so that nothing is one as well
+	if ((code = loop(&w, i, err)))
+		return code;
+	if (ctx->json) // the document that ends the stream, so that nothing is one as well
 		out_set_bool(ctx->out, "end", true);
-	return code;
+	return 0;
 }
 
 static const struct args_option options[] = {
