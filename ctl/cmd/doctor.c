@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir doctor: report what keeps Weir from working well here, each with the command that repairs it.
+// weir doctor: report the problems of this machine, each with the command that fixes it.
 #include <errno.h>
 #include <net/if_arp.h>
 #include <stdio.h>
@@ -29,17 +29,17 @@ enum doctor_level { FINE, NOTE, PROBLEM };
 struct doctor {
 	struct context *ctx;
 	size_t problems;
-	struct instance *instance; // NULL: none
+	struct instance *instance; // NULL: not attached
 };
 
-// One finding: about what, how bad, in words, and the mending command ("" for none).
+// Prints one finding: the object, the level, the command that fixes it ("": no command), and a sentence.
 __attribute__((format(printf, 5, 6))) static void find(struct doctor *d, enum doctor_level level,
 						       const char *about, const char *mend,
 						       const char *fmt, ...)
 {
 	static const char *const words[] = {"ok", "note", "problem"};
 	struct out *o = d->ctx->out;
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -55,7 +55,6 @@ __attribute__((format(printf, 5, 6))) static void find(struct doctor *d, enum do
 	out_line(o, "%s%-8s%s %-10s %s%s%s", level == PROBLEM ? out_red(o) : "", words[level],
 		 level == PROBLEM ? out_plain(o) : "", about, text_get(&t), mend[0] ? ": " : "",
 		 mend);
-	text_free(&t);
 }
 
 static void check_kernel(struct doctor *d)
@@ -74,7 +73,7 @@ static void check_kernel(struct doctor *d)
 static void check_jit(struct doctor *d)
 {
 	if (probe_kernel(NULL))
-		return; // said already
+		return; // check_kernel has reported it
 	if (probe_jit())
 		find(d, FINE, "jit", "", "BPF programs are compiled");
 	else
@@ -87,14 +86,14 @@ static void check_bpffs(struct doctor *d)
 	struct err err = {0};
 
 	if (probe_kernel(NULL))
-		return; // said already
+		return; // check_kernel has reported it
 	if (bpffs_ready(&err))
 		find(d, PROBLEM, "bpffs", err.hint, "%s", err.text);
 	else
 		find(d, FINE, "bpffs", "", "mounted at %s", BPFFS_MOUNT);
 }
 
-static void check_row(struct doctor *d, uint32_t number)
+static void check_iface(struct doctor *d, uint32_t number)
 {
 	CLEANUP_FREE char *mend = NULL;
 	struct device device;
@@ -106,8 +105,7 @@ static void check_row(struct doctor *d, uint32_t number)
 	}
 	mend = mem_printf("weir attach %s", device.iface.name);
 	if (device_is_open(&device))
-		find(d, PROBLEM, device.iface.name, mend,
-		     "Weir is not on it: everything passes there");
+		find(d, PROBLEM, device.iface.name, mend, "Weir is not attached: all packets pass");
 }
 
 static void check_instance(struct doctor *d)
@@ -117,8 +115,8 @@ static void check_instance(struct doctor *d)
 	if (probe_kernel(NULL))
 		return;
 	if (!bpffs_exist(d->ctx->instance)) {
-		find(d, NOTE, "instance", "weir attach IFACE", "'%s' is attached nowhere",
-		     d->ctx->instance);
+		find(d, NOTE, "instance", "weir attach IFACE",
+		     "'%s' is not attached to any interface", d->ctx->instance);
 		return;
 	}
 	if (instance_open(d->ctx->instance, &d->instance, &err)) {
@@ -126,58 +124,59 @@ static void check_instance(struct doctor *d)
 		return;
 	}
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		check_row(d, n);
+		check_iface(d, n);
 }
 
-// Devices that carry the traffic of services: may they lose frames, and have they?
-static void check_egress(struct doctor *d, const struct pool *f)
+// Devices that carry the traffic of services: reports those that may lose frames, and those that have.
+static void check_egress(struct doctor *d, const struct pool *p)
 {
 	CLEANUP_EGRESSES struct egresses egresses = {0};
 	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 	size_t known = 0;
 	num_text n;
 
-	egress_find(f, &egresses);
+	egress_find(p, &egresses);
 	egress_check(&egresses, true, &findings);
 	vec_each (&findings, one) {
 		find(d, one->problem ? PROBLEM : NOTE, one->about, one->mend, "%s", one->text);
 		known++;
 	}
 	vec_each (&egresses, egress) {
-		CLEANUP_FREE char *look = mem_printf("ethtool -S %s", egress->link.name);
+		CLEANUP_FREE char *statistics = mem_printf("ethtool -S %s", egress->link.name);
 
 		if (egress->lost.frames)
 			find(d, PROBLEM, egress->link.name,
-			     known ? "see above; then weir service --refresh" : look,
+			     known ? "see above, then run weir service --refresh" : statistics,
 			     "lost %s frames that XDP sent, " EGRESS_SINCE " (%s)",
 			     num_format_grouped(egress->lost.frames, n), egress->lost.counter);
 	}
 }
 
-// Ways to backends as the kernel sees them now.
+// Compares the next hops of backends with the kernel's current ones.
 static void check_services(struct doctor *d)
 {
-	CLEANUP_POOL struct pool f = {.lock = -1};
-	CLEANUP_LB_PATHS struct lb_paths ways = {0};
+	CLEANUP_POOL struct pool p = {.lock = -1};
+	CLEANUP_LB_PATHS struct lb_paths paths = {0};
 	struct err err = {0};
 
-	if (!d->instance || pool_open(d->ctx->instance, NULL, &f, NULL))
+	if (!d->instance || pool_open(d->ctx->instance, NULL, &p, NULL))
 		return;
-	if (lb_running_refresh(f.live, NEXTHOP_WAIT_MS, false, &ways, &err))
+	if (lb_running_refresh(p.live, NEXTHOP_WAIT_MS, false, &paths, &err))
 		find(d, PROBLEM, "services", err.hint, "%s", err.text);
-	vec_each (&ways.lost, text)
+	vec_each (&paths.lost, text)
 		find(d, PROBLEM, "services", "", "%s", *text);
-	vec_each (&ways.warnings, text)
+	vec_each (&paths.warnings, text)
 		find(d, PROBLEM, "services", "", "%s", *text);
-	if (ways.changed)
+	if (paths.changed)
 		find(d, PROBLEM, "services", "weir service --refresh",
-		     "the next hops of %zu backends are not what they were", ways.changed);
-	else if (!ways.lost.n && !ways.warnings.n)
-		find(d, FINE, "services", "", "the ways to all backends are known");
-	check_egress(d, &f);
+		     "%zu next %s of backends changed", paths.changed,
+		     num_plural(paths.changed, "hop", "hops"));
+	else if (!paths.lost.n && !paths.warnings.n)
+		find(d, FINE, "services", "", "the next hops of all backends are known");
+	check_egress(d, &p);
 }
 
-// The instance's answer where there is one, since its programs were loaded for that.
+// An instance keeps the result of the probe that its programs were loaded for.
 static void check_sharing(struct doctor *d)
 {
 	struct meta fresh = {0};
@@ -201,25 +200,26 @@ static void check_big_tcp(struct doctor *d, const struct link *link)
 
 	if (link_big_tcp(link))
 		find(d, NOTE, link->name, mend,
-		     "BIG TCP: packets of up to %u bytes (gro_max_size %u, gro_ipv4_max_size %u), "
-		     "which generic XDP has to copy whole",
+		     "BIG TCP: packets of up to %u bytes (gro_max_size %u, gro_ipv4_max_size %u); "
+		     "generic XDP must copy each whole packet",
 		     link_big_tcp(link), link->gro_max, link->gro_max4);
 }
 
-// The command that leaves queues for XDP to reserve.
+// The command that frees queues which XDP can reserve.
 static char *mend_queues(const struct link *link, const struct native_queues *q)
 {
 	const char *name = link->name;
 
 	if (q->max <= q->cpus)
-		return mem_printf("give the virtual machine's card more than %u queues", q->cpus);
+		return mem_printf("configure the virtual machine's card with more than %u queues",
+				  q->cpus);
 	if (!q->attached)
 		return mem_printf("ethtool -L %s combined %u", name, q->max - q->cpus);
 	return mem_printf("weir detach %s, ethtool -L %s combined %u, weir attach %s", name, name,
 			  q->max - q->cpus, name);
 }
 
-// One queue is one CPU's work; and what XDP sends wants queues too.
+// Each queue uses one CPU, and XDP reserves further queues for the packets that it sends.
 static void check_queues(struct doctor *d, const struct link *link, const struct ethtool *e)
 {
 	CLEANUP_FREE char *mend = NULL;
@@ -232,19 +232,20 @@ static void check_queues(struct doctor *d, const struct link *link, const struct
 	if (q.max > 1 && q.now < 2 && cpus > 1) {
 		mend = mem_printf("ethtool -L %s combined %u", link->name,
 				  q.max < q.cpus ? q.max : q.cpus);
-		find(d, NOTE, link->name, mend, "one queue only: one CPU does all the work");
+		find(d, NOTE, link->name, mend,
+		     "has only one queue: one CPU processes all packets");
 	}
 	if (!native_shares_queues(link->driver, &q))
 		return;
 	mem_cleanup_free(&mend);
 	mend = mend_queues(link, &q);
 	find(d, NOTE, link->name, mend,
-	     "too few queues for XDP_TX and redirects: %u CPUs share those of the stack, under a "
-	     "lock",
+	     "too few queues for XDP_TX and redirects: %u CPUs share the queues of the stack, "
+	     "under a lock",
 	     q.cpus);
 }
 
-// What the driver does in native mode without saying so when the program attaches.
+// Behaviour of drivers in native mode that an attach does not report.
 static void check_native(struct doctor *d, const struct link *link)
 {
 	CLEANUP_FREE char *mend = NULL;
@@ -255,8 +256,8 @@ static void check_native(struct doctor *d, const struct link *link)
 			"weir detach %s, weir attach %s --mode generic", link->name, link->name);
 
 		find(d, PROBLEM, link->name, generic,
-		     "driver '%s' runs no program any more once the device was down or its MTU "
-		     "has changed, and says nothing",
+		     "driver '%s' stops running the program without a message when the device goes "
+		     "down or its MTU changes",
 		     link->driver);
 	}
 	if (!max || link->mtu <= max)
@@ -271,7 +272,7 @@ static void check_native(struct doctor *d, const struct link *link)
 		     "MTU %u is too large for native mode of driver '%s'", link->mtu, link->driver);
 }
 
-// Generic mode sees what the stack has merged; hidden tags make VLAN rules blind.
+// Generic mode gets packets that the stack has merged. VLAN rules do not match if the driver removes the tags.
 static void check_offloads(struct doctor *d, const struct link *link, const struct ethtool *e,
 			   bool generic)
 {
@@ -281,16 +282,16 @@ static void check_offloads(struct doctor *d, const struct link *link, const stru
 
 	if (generic && e->gro == ETHTOOL_ON)
 		find(d, NOTE, link->name, gro,
-		     "packets may be merged before generic XDP sees them");
+		     "GRO may merge packets before generic XDP sees them");
 	if (e->lro == ETHTOOL_ON)
 		find(d, native_carries(link) ? PROBLEM : NOTE, link->name, lro,
-		     "the driver merges packets (LRO); some refuse native mode then");
+		     "the driver merges packets (LRO); with LRO some drivers refuse native mode");
 	if (!strcmp(link->kind, "veth"))
 		find(d, NOTE, link->name, "ethtool -K PEER txvlan off",
-		     "a veth hides VLAN tags until the sending end stops offloading them");
+		     "a veth hides VLAN tags unless its peer has VLAN offload turned off");
 	else if (e->rx_vlan == ETHTOOL_ON)
 		find(d, NOTE, link->name, vlan,
-		     "the driver takes VLAN tags out of the packet before XDP sees it");
+		     "the driver removes VLAN tags before XDP sees the packet");
 }
 
 static void check_programs(struct doctor *d, const struct link *link, bool *ret_generic)
@@ -315,7 +316,7 @@ static void check_programs(struct doctor *d, const struct link *link, bool *ret_
 		     there.shared ? "shared" : "alone", *ret_generic ? ", which is slower" : "");
 }
 
-// The addresses that tunnels may end at, and their packets be for, are those of the last `weir decap`.
+// The program knows the addresses of this host as of the last `weir decap`.
 static void check_decap(struct doctor *d, const struct link *link)
 {
 	CLEANUP_DECAP_STATE struct decap_state state = {0};
@@ -331,22 +332,22 @@ static void check_decap(struct doctor *d, const struct link *link)
 	since = decap_changed(&state, own, n);
 	if (since.n_added)
 		find(d, PROBLEM, link->name, mend,
-		     "decapsulates, but not for addresses that came since: %s%s",
+		     "does not decapsulate for addresses added since weir decap ran: %s%s",
 		     prefix_format(&since.added[0], text), since.n_added > 1 ? ", …" : "");
 	else if (since.n_gone)
 		find(d, NOTE, link->name, mend,
-		     "decapsulates also for addresses that are gone: %s%s",
+		     "still decapsulates for addresses that were removed: %s%s",
 		     prefix_format(&since.gone[0], text), since.n_gone > 1 ? ", …" : "");
 }
 
-// Which traffic a device sees at all.
+// Devices that do not see all traffic, or none.
 static void check_kind(struct doctor *d, const struct link *link)
 {
 	if (link->type != ARPHRD_ETHER)
 		find(d, PROBLEM, link->name, "", "is not an Ethernet device: Weir cannot attach");
 	else if (!strcmp(link->kind, "bridge"))
 		find(d, NOTE, link->name, "attach to its ports instead",
-		     "a bridge sees only packets for this host, not what it forwards");
+		     "XDP on a bridge sees only packets for this host, not forwarded ones");
 	if (!link->up) {
 		CLEANUP_FREE char *mend = mem_printf("ip link set %s up", link->name);
 
@@ -374,23 +375,32 @@ static void check_link(struct doctor *d, const struct link *link)
 	check_queues(d, link, &e);
 }
 
-static int check_links(struct doctor *d, const struct args *args, struct err *err)
+// All Ethernet devices that are up.
+static int check_ethernet(struct doctor *d, struct err *err)
 {
 	CLEANUP_FREE struct link *links = NULL;
 	size_t n = 0;
 	int code = link_list(&links, &n, err);
 
-	for (size_t l = 0; !code && l < n && !args->words.n; l++)
+	if (code)
+		return code;
+	for (size_t l = 0; l < n; l++)
 		if (links[l].type == ARPHRD_ETHER && links[l].up)
 			check_link(d, &links[l]);
+	return 0;
+}
+
+static int check_links(struct doctor *d, const struct args *args, struct err *err)
+{
 	vec_each (&args->words, name) {
 		struct link link;
+		int code = link_get(*name, &link, err);
 
-		code = code ? code : link_get(*name, &link, err);
-		if (!code)
-			check_link(d, &link);
+		if (code)
+			return code;
+		check_link(d, &link);
 	}
-	return code;
+	return args->words.n ? 0 : check_ethernet(d, err);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -410,7 +420,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	instance_free(d.instance);
 	if (code || !d.problems)
 		return code;
-	code = err_refused(err, "%zu %s", d.problems, d.problems == 1 ? "problem" : "problems");
+	code = err_refused(err, "%zu %s", d.problems,
+			   num_plural(d.problems, "problem", "problems"));
 	err->kind = ERR_SYSTEM;
 	return code;
 }

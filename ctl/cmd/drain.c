@@ -12,12 +12,12 @@
 #include "ctl/control/pool.h"
 #include "ctl/datapath/bpffs.h"
 
-#define QUIET_MS     10000 // how long a drained backend gets no packet until --wait returns
+#define QUIET_MS     10000 // --wait returns after this time without a packet
 #define QUIET_MAX_MS (24ull * 3600 * 1000)
-#define LOOK_MS      500
+#define POLL_MS      500
 #define FOR_MAX      (366ull * 24 * 3600 * 1000)
 
-// What a command sets in each backend that is meant.
+// What a command sets in each of its backends.
 struct setting {
 	uint8_t state;
 	bool weighed, clear;
@@ -25,10 +25,10 @@ struct setting {
 	uint64_t until_s;
 };
 
-// What the command came to.
+// The result of a command.
 struct done {
 	size_t changed; // backends
-	bool revived;   // what was down by hand is not any more
+	bool revived;   // a backend had the override 'down' and no longer has it
 	struct pool_change change;
 };
 
@@ -50,17 +50,17 @@ static bool set(struct lb_member *m, const struct setting *s)
 	return memcmp(&before, m, sizeof(before)) != 0;
 }
 
-// What becomes of the flows.
 static void report_flows(struct out *o, const struct setting *s, const struct done *done)
 {
 	if (done->change.slots)
-		out_line(
-			o, "%zu slots change their owner; %s", done->change.slots,
-			s->state == BACKEND_DOWN && !s->weighed
-				? "the flows of the backend that is down move: its connections break"
-				: "flows that speak stay where they are");
+		out_line(o, "%zu %s; %s", done->change.slots,
+			 num_plural(done->change.slots, "slot changes its owner",
+				    "slots change their owner"),
+			 s->state == BACKEND_DOWN && !s->weighed
+				 ? "flows of the backend that is down move, their connections break"
+				 : "active flows keep their backend");
 	if (done->revived)
-		out_line(o, "it was down by hand: its old flows go to it again");
+		out_line(o, "the backend was set down: its old flows return to it");
 }
 
 static void report(struct context *ctx, const struct args *args, const struct pool *p,
@@ -77,7 +77,7 @@ static void report(struct context *ctx, const struct args *args, const struct po
 	out_array(o, "backends");
 	vec_each (targets, t) {
 		const struct lb_member *m = &p->state->members[t->member];
-		struct text state = {0};
+		CLEANUP_TEXT struct text state = {0};
 		addr_text name;
 
 		service_add_state(&state, m, p->clock.wall_ms / 1000);
@@ -91,18 +91,14 @@ static void report(struct context *ctx, const struct args *args, const struct po
 			out_line(o, "%s of %s%s: %s, weight %u%s", pool_name(m, name),
 				 p->state->services[t->service].name,
 				 args_has(args, "dry-run") ? " would be" : "", text_get(&state),
-				 lb_member_weight(m), done->changed ? "" : " (as before)");
-		text_free(&state);
+				 lb_member_weight(m), done->changed ? "" : " (unchanged)");
 	}
 	out_end(o);
 	if (!ctx->quiet && !args_has(args, "dry-run"))
 		report_flows(o, s, done);
 	if (done->change.kept_last)
-		out_line(
-			o,
-			"%snobody is left for new flows: the last ring stays in force, and they go "
-			"where they went%s",
-			out_red(o), out_plain(o));
+		out_line(o, "%sno backend accepts new flows; the current ring stays in use%s",
+			 out_red(o), out_plain(o));
 }
 
 static int change_pool(struct context *ctx, const struct args *args, const char *service,
@@ -110,18 +106,18 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 		       struct err *err)
 {
 	CLEANUP_POOL struct pool p = {.lock = -1};
-	struct pool_targets targets = {0};
+	CLEANUP_VEC struct pool_targets targets = {0};
 	struct done done = {0};
-	int code = 0;
+	int code;
 
 	if (service && args_has(args, "all"))
-		code = err_input(err, "--all is every service, and '%s' is one", service);
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = pool_open(ctx->instance, ctx->line, &p, err);
-	if (!code)
-		code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err);
+		return err_input(err, "--all cannot be combined with service '%s'", service);
+	if ((code = bpffs_ready(err)))
+		return code;
+	if ((code = pool_open(ctx->instance, ctx->line, &p, err)))
+		return code;
+	if ((code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err)))
+		return code;
 	vec_each (&targets, t) {
 		struct lb_member *m = &p.state->members[t->member];
 
@@ -129,14 +125,14 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 			m->override == BACKEND_DOWN && s->state != BACKEND_DOWN && !s->weighed;
 		done.changed += set(m, s);
 	}
-	// Also what is set already: the command that set it may have been killed half-way, or not have kept it.
-	if (!code && !args_has(args, "dry-run"))
-		code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.change, err);
-	if (!code)
-		report(ctx, args, &p, &targets, s, &done);
-	vec_free(&targets);
+	// Even if nothing changes: the command that set the override may have been killed before it was done, or
+	// may have had --volatile.
+	if (!args_has(args, "dry-run") &&
+	    (code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.change, err)))
+		return code;
+	report(ctx, args, &p, &targets, s, &done);
 	*ret = done;
-	return code;
+	return 0;
 }
 
 // ---- drain and undrain --------------------------------------------------------------------------
@@ -156,32 +152,32 @@ static int read_for(const struct args *args, uint64_t *ret_until_s, uint64_t *re
 	return 0;
 }
 
-// Packets that the targets got so far; *ret_over: none of them is drained any more.
-static int look(struct context *ctx, const struct args *args, const char *service,
-		const char *backend, uint64_t *ret_packets, bool *ret_over, struct err *err)
+// Packets that the targets got so far. *ret_over: no target is drained any more.
+static int count_packets(struct context *ctx, const struct args *args, const char *service,
+			 const char *backend, uint64_t *ret_packets, bool *ret_over,
+			 struct err *err)
 {
 	CLEANUP_POOL struct pool p = {.lock = -1};
-	struct pool_targets targets = {0};
+	CLEANUP_VEC struct pool_targets targets = {0};
 	struct service_counter c;
 	int code = pool_open(ctx->instance, NULL, &p, err);
 
-	if (!code)
-		code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err);
+	if (code)
+		return code;
+	if ((code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err)))
+		return code;
 	*ret_packets = 0;
 	*ret_over = true;
 	vec_each (&targets, t) {
 		const struct lb_member *m = &p.state->members[t->member];
 
-		if (!code)
-			code = lb_maps_counter(p.live, m->id, &c, err);
-		if (code)
-			break;
+		if ((code = lb_maps_counter(p.live, m->id, &c, err)))
+			return code;
 		*ret_packets += c.packets;
 		*ret_over &= lb_member_state(m) == BACKEND_UP ||
 			     (m->until_s && m->until_s <= p.clock.wall_ms / 1000);
 	}
-	vec_free(&targets);
-	return code;
+	return 0;
 }
 
 static void pause_ms(unsigned ms)
@@ -191,15 +187,15 @@ static void pause_ms(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
-// What opens the fleet for a change ends what was set until now.
+// Opening the pool for a change removes overrides that have expired.
 static int end_expired(struct context *ctx, struct err *err)
 {
-	CLEANUP_POOL struct pool f = {.lock = -1};
+	CLEANUP_POOL struct pool p = {.lock = -1};
 
-	return pool_open(ctx->instance, ctx->line, &f, err);
+	return pool_open(ctx->instance, ctx->line, &p, err);
 }
 
-// Until no packet has come for a while, or somebody ended it, or its time is over.
+// Waits until no packet has come for wait_ms, or until the drain has expired or was removed.
 static int wait_quiet(struct context *ctx, const struct args *args, const char *service,
 		      const char *backend, uint64_t wait_ms, struct err *err)
 {
@@ -207,20 +203,22 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 	bool over;
 	int code;
 
-	while (!(code = look(ctx, args, service, backend, &packets, &over, err)) && !over &&
-	       quiet_ms < wait_ms) {
-		quiet_ms = packets == before ? quiet_ms + LOOK_MS : 0;
+	for (;;) {
+		if ((code = count_packets(ctx, args, service, backend, &packets, &over, err)))
+			return code;
+		if (over || quiet_ms >= wait_ms)
+			break;
+		quiet_ms = packets == before ? quiet_ms + POLL_MS : 0;
 		before = packets;
-		pause_ms(LOOK_MS);
+		pause_ms(POLL_MS);
 	}
-	if (!code && over)
-		code = end_expired(ctx, err);
-	if (code)
+	if (over && (code = end_expired(ctx, err)))
 		return code;
 	out_set_bool(ctx->out, "quiet", !over);
 	if (over)
-		return err_refused(err, "it is not drained any more: its time is over, or somebody "
-					"took the drain back");
+		return err_refused(err,
+				   "'%s' is no longer drained: the drain expired or was removed",
+				   backend);
 	if (!ctx->quiet)
 		out_line(ctx->out, "no packet for %.5g s", (double)wait_ms / 1000);
 	return 0;
@@ -231,13 +229,14 @@ static int wait_after(struct context *ctx, const struct args *args, const char *
 		      struct err *err)
 {
 	if (done->change.kept_last) {
-		err_refused(err, "there is nothing to wait for: new flows still go to '%s'",
-			    backend);
+		err_refused(err, "cannot wait: '%s' still gets new flows", backend);
 		return err_hint(err, "undrain another backend of the service, or add one");
 	}
 	if (!ctx->quiet)
-		out_line(ctx->out,
-			 "waiting for its last packet; interrupting ends the wait, not the drain");
+		out_line(
+			ctx->out,
+			"waiting until it gets no more packets; interrupting ends the wait, not the "
+			"drain");
 	out_flush(ctx->out);
 	out_set_u64(ctx->out, "wait_ms", wait_ms);
 	return wait_quiet(ctx, args, service, backend, wait_ms, err);
@@ -261,11 +260,11 @@ static int run_drain(struct context *ctx, const struct args *args, struct err *e
 	struct done done;
 	int code = args_expect_words(args, 1, 2, "BACKEND", err);
 
-	if (!code)
-		code = read_for(args, &s.until_s, &ms, err);
-	if (!code)
-		code = read_wait(args, &wait_ms, err);
 	if (code)
+		return code;
+	if ((code = read_for(args, &s.until_s, &ms, err)))
+		return code;
+	if ((code = read_wait(args, &wait_ms, err)))
 		return code;
 	service = args->words.n > 1 ? args->words.at[0] : NULL;
 	backend = args->words.at[args->words.n - 1];
@@ -300,8 +299,7 @@ static int run_weight(struct context *ctx, const struct args *args, struct err *
 		return code;
 	text = args->words.at[last];
 	if (args->words.n == 2 && strpbrk(text, ".:"))
-		return err_input(err, "the weight of '%s' is missing, 0 to %d", text,
-				 POLICY_WEIGHT_MAX);
+		return err_input(err, "missing weight of '%s', 0 to %d", text, POLICY_WEIGHT_MAX);
 	if (num_parse_u32(text, strlen(text), 0, POLICY_WEIGHT_MAX, &s.weight))
 		return err_input(err, "'%s' is not a weight of 0 to %d", text, POLICY_WEIGHT_MAX);
 	return change_pool(ctx, args, last > 1 ? args->words.at[0] : NULL, args->words.at[last - 1],
@@ -315,7 +313,7 @@ static int refuse_word(const char *word, struct err *err)
 	err_input(err, "'%s' is neither 'down' nor 'up'", word);
 	for (size_t n = 0; n < ARRAY_SIZE(others); n++)
 		if (!strcmp(word, others[n]))
-			err_hint(err, "that is a command of its own: weir %s", word);
+			err_hint(err, "did you mean: weir %s?", word);
 	return -EINVAL;
 }
 
@@ -337,17 +335,21 @@ static int run_backend(struct context *ctx, const struct args *args, struct err 
 
 // ---- tables -------------------------------------------------------------------------------------
 
-#define COMMON_OPTIONS                                                                           \
-	{"all", 0, NULL, "in every service that has this backend", false, false},                \
-		{"volatile", 0, NULL, "do not save: gone after detach or reboot", false, false}, \
-	{                                                                                        \
-		"dry-run", 0, NULL, "print what would be done, change nothing", false, false     \
-	}
+// clang-format off
+#define COMMON_OPTIONS \
+	{.name = "all", .help = "in every service that has this backend"}, \
+	{.name = "volatile", .help = "do not save: gone after detach or reboot"}, \
+	{.name = "dry-run", .help = "print what would be done, change nothing"}
+// clang-format on
 
 static const struct args_option drain_options[] = {
-	{"wait", 0, "TIME", "return when the backend got no packet for TIME (10s)", false, true},
-	{"for", 0, "TIME", "end after TIME, with the next command that changes the pool", false,
-	 false},
+	{.name = "wait",
+	 .arg = "TIME",
+	 .help = "return when the backend got no packet for TIME (10s)",
+	 .optional = true},
+	{.name = "for",
+	 .arg = "TIME",
+	 .help = "end after TIME, with the next command that changes the pool"},
 	COMMON_OPTIONS,
 	{0},
 };
