@@ -356,9 +356,9 @@ static int ask(struct asked *a, const struct explain_question *q, const char *he
 static int ask_words(struct asked *a, struct err *err)
 {
 	CLEANUP_FREE uint8_t *frame = mem_zalloc(1, FRAME_MAX);
-	int code = 0;
+	int code;
 
-	for (size_t i = 0; !code && i < a->e.n_packets; i++) {
+	for (size_t i = 0; i < a->e.n_packets; i++) {
 		const struct resolved_packet *p = &a->e.packets[i];
 		struct explain_question q = {
 			.frame = frame,
@@ -367,11 +367,12 @@ static int ask_words(struct asked *a, struct err *err)
 			.established = p->established,
 		};
 
-		code = frame_build(p, frame, &q.length, err);
-		if (!code)
-			code = ask(a, &q, "", err);
+		if ((code = frame_build(p, frame, &q.length, err)))
+			return code;
+		if ((code = ask(a, &q, "", err)))
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 // What the options say of a frame that is given as bytes.
@@ -471,10 +472,12 @@ static int ask_pcap(struct asked *a, struct err *err)
 	bool any = false;
 	int code = read_number(a->args, &number, err), more;
 
-	if (!code)
-		code = pcap_open(path, &file, err);
+	if (code)
+		return code;
+	if ((code = pcap_open(path, &file, err)))
+		return code;
 	a->brief = !number && !a->ctx->verbose;
-	while (!code && (more = pcap_next(&file, &packet, err))) {
+	while ((more = pcap_next(&file, &packet, err))) {
 		if (more < 0) {
 			err_prefix(err, "'%s'", path);
 			return more;
@@ -482,12 +485,13 @@ static int ask_pcap(struct asked *a, struct err *err)
 		if (number && packet.number != number)
 			continue;
 		any = true;
-		code = ask_captured(a, &packet, err);
+		if ((code = ask_captured(a, &packet, err)))
+			return code;
 	}
-	if (!code && number && !any)
+	if (number && !any)
 		return err_input(err, "'%s' has %llu packets only", path,
 				 (unsigned long long)file.number);
-	return code;
+	return 0;
 }
 
 // ---- the command ----------------------------------------------------------------------------------
@@ -538,9 +542,10 @@ static int explain_packets(struct asked *a, struct explain_request *request, str
 	       : args_has(a->args, "hex") ? ask_hex(a, err)
 					  : ask_pcap(a, err);
 	out_end(a->ctx->out);
-	if (!code)
-		explain_warn(a->ctx, &a->e);
-	return code ? code : look(a, err);
+	if (code)
+		return code;
+	explain_warn(a->ctx, &a->e);
+	return look(a, err);
 }
 
 static int check_args(const struct args *args, struct err *err)
@@ -568,9 +573,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	struct policy_dns dns;
 	int code = check_args(args, err);
 
-	if (!code)
-		code = policy_dns(ctx, args, &dns, err);
 	if (code)
+		return code;
+	if ((code = policy_dns(ctx, args, &dns, err)))
 		return code;
 	request.dns = dns.options;
 	request.file = args_value(args, "policy");

@@ -388,9 +388,9 @@ int explain_address(struct context *ctx, const struct explain_request *request, 
 	struct address_view v = {.ctx = ctx, .e = &e};
 	int code = parse_target(word, &v.target, err);
 
-	if (!code)
-		code = explain_open(&e, request, err);
 	if (code)
+		return code;
+	if ((code = explain_open(&e, request, err)))
 		return code;
 	out_set_string(ctx->out, "address", word);
 	show(&v);

@@ -18,11 +18,11 @@ static int run_history(struct context *ctx, const struct args *args, struct err 
 	char current[REVISION_ID] = "";
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code)
-		code = revisions_current(ctx->instance, current, err);
-	if (!code)
-		code = revisions_list(ctx->instance, &list, err);
 	if (code)
+		return code;
+	if ((code = revisions_current(ctx->instance, current, err)))
+		return code;
+	if ((code = revisions_list(ctx->instance, &list, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "current", current);
@@ -55,12 +55,12 @@ static int run_show(struct context *ctx, const struct args *args, struct err *er
 	int code = args_expect_words(args, 0, 1, "", err);
 
 	environment_replay(&environment);
-	if (!code)
-		code = policy_pick_revision(ctx->instance, args->words.n ? args->words.at[0] : NULL,
-					    id, err);
-	if (!code)
-		code = revisions_load(ctx->instance, id, &environment, &revision, err);
 	if (code)
+		return code;
+	if ((code = policy_pick_revision(ctx->instance, args->words.n ? args->words.at[0] : NULL,
+					 id, err)))
+		return code;
+	if ((code = revisions_load(ctx->instance, id, &environment, &revision, err)))
 		return code;
 	out_set_string(ctx->out, "revision", revision.id);
 	out_set_string(ctx->out, "path", revision.path);

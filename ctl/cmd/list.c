@@ -183,12 +183,13 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	CLEANUP_STORE struct store *store = NULL;
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code)
-		code = bpffs_ready(err);
-	if (!code)
-		code = args_has(args, "set") ? sets_show(ctx, args_value(args, "set"), err)
-					     : store_read(ctx->instance, &store, err);
-	if (code || !store)
+	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	if (args_has(args, "set"))
+		return sets_show(ctx, args_value(args, "set"), err);
+	if ((code = store_read(ctx->instance, &store, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	show_all(ctx, args, store);

@@ -52,9 +52,9 @@ static int renew(struct live *l, struct err *err)
 	struct records_change change;
 	int code = store_open(l->ctx->instance, l->ctx->line, &store, err);
 
-	if (!code)
-		code = need_attached(store->instance, "block", err);
 	if (code)
+		return code;
+	if ((code = need_attached(store->instance, "block", err)))
 		return code;
 	l->intent->now_s = store->clock.wall_ms / 1000;
 	l->intent->until_s = l->intent->now_s + LEASE_S;
@@ -96,28 +96,31 @@ static int show_prefix(struct live *l, const struct instance *i, const char *nam
 	size_t n = 0;
 	int code = overlay_read_one(i, p, rows, &n, err);
 
-	for (size_t r = 0; !code && r < n; r++)
+	if (code)
+		return code;
+	for (size_t r = 0; r < n; r++)
 		if (l->intent->kinds & 1u << rows[r].kind)
 			show_row(l, name, p, &rows[r]);
-	return code;
+	return 0;
 }
 
 static int show_item(struct live *l, const struct instance *i, const struct item *item,
 		     struct err *err)
 {
 	const struct dns_answer *answer;
-	int code = 0;
 
 	if (!item->name)
 		return show_prefix(l, i, "", &item->prefix, err);
 	answer = targets_answer(l->targets, item->name);
-	for (size_t a = 0; !code && answer && a < answer->n; a++) {
+	for (size_t a = 0; answer && a < answer->n; a++) {
 		struct prefix host =
 			prefix_of(&answer->addrs[a], (uint8_t)addr_bits(&answer->addrs[a]));
+		int code = show_prefix(l, i, item->name, &host, err);
 
-		code = show_prefix(l, i, item->name, &host, err);
+		if (code)
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 static int show(struct live *l, const struct instance *i, unsigned second, struct err *err)
@@ -148,22 +151,25 @@ static int loop(struct live *l, struct err *err)
 	const struct timespec second = {.tv_sec = 1};
 	int code = instance_open(l->ctx->instance, &i, err);
 
-	for (unsigned n = 1; !code && !stop; n++) {
+	if (code)
+		return code;
+	for (unsigned n = 1; !stop; n++) {
 		nanosleep(&second, NULL);
 		if (stop)
 			break;
-		code = show(l, i, n, err);
-		if (!code && n % RENEW_S == 0)
-			code = renew(l, err);
+		if ((code = show(l, i, n, err)))
+			return code;
+		if (n % RENEW_S == 0 && (code = renew(l, err)))
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 int block_live(struct context *ctx, const struct targets *t, struct intent *intent, struct err *err)
 {
 	struct live l = {.ctx = ctx, .targets = t, .intent = intent};
 	struct err end = {0}, why = {0};
-	int code, open;
+	int code, failed, open;
 
 	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
 	intent->origin = l.origin;
@@ -176,15 +182,17 @@ int block_live(struct context *ctx, const struct targets *t, struct intent *inte
 	if ((open = show_open_in(ctx->instance, NULL, &why)))
 		log_warning("%s", why.text);
 	code = loop(&l, err);
-	if (take_back(&l, &end) && !code) {
+	failed = take_back(&l, &end);
+	if (code)
+		return code;
+	if (failed) {
 		*err = end;
 		return -end.code;
 	}
-	if (!code)
-		out_set_bool(ctx->out, "end", true); // the document that ends the stream
-	if (!code && !ctx->quiet)
+	out_set_bool(ctx->out, "end", true); // the document that ends the stream
+	if (!ctx->quiet)
 		out_line(ctx->out, "unblocked");
-	if (!code && open)
+	if (open)
 		*err = why;
-	return code ? code : open;
+	return open;
 }
