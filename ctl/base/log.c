@@ -29,7 +29,7 @@ static const char *prefix(enum log_level level)
 	case LOG_ERROR:
 		return colored ? "\033[1;31mweir:\033[0m " : "weir: ";
 	case LOG_WARNING:
-		return colored ? "weir: \033[1;33mwarning:\033[0m " : "weir: warning: ";
+		return colored ? "weir: \033[1;35mwarning:\033[0m " : "weir: warning: ";
 	default:
 		return "weir: ";
 	}

@@ -15,7 +15,7 @@ holder 0 since 1790000000 origin "{0}" list "" name "" note "{0} \"q\"" by "{0}"
 block from 203.0.113.7 by 0 until never
 end 1
 """
-COLORS = re.compile(r"\x1b\[(?:0|1|31|32|33|1;31|1;33)m")
+COLORS = re.compile(r"\x1b\[(?:0|1|31|32|33|1;31|1;35)m")
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 

@@ -233,11 +233,11 @@ def test_right_uses_of_these_words(check):
 
 
 def test_former_names(check):
-    text = "struct twin *twin_of(void);\nint n = WEIR_SLOT_ACTIVE; // fleeting\nCLEANUP_ENVIRONMENT a;\nint hands;\n"
+    text = "struct twin *twin_of(void);\nint n = WEIR_SLOT_ACTIVE; // fleeting\nCLEANUP_WORLD a;\nint hands;\n"
     tree = {"ctl/base/a.c": text, "tests/a.c": text}
     assert [line.rsplit(": ", 1)[0] for line in check("words", tree)] == [
         "ctl/base/a.c:1: 'twin'", "ctl/base/a.c:1: 'twin_of'", "ctl/base/a.c:2: 'WEIR_SLOT_ACTIVE'",
-        "ctl/base/a.c:3: 'CLEANUP_ENVIRONMENT'"]
+        "ctl/base/a.c:3: 'CLEANUP_WORLD'"]
 
 
 def test_one_rules(check):
