@@ -53,7 +53,7 @@ static int want_color(const struct args *args, bool *ret, struct err *err)
 	else if (!strcmp(when, "always") || !strcmp(when, "never"))
 		*ret = when[0] == 'a';
 	else
-		return err_input(err, "--color '%s' is none of auto, always, never", when);
+		return err_input(err, "invalid --color '%s': auto, always or never", when);
 	return 0;
 }
 
@@ -88,8 +88,8 @@ static int enter_netns(const char *name, struct err *err)
 	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT) {
-		err_input(err, "there is no network namespace '%s'", name);
-		return err_hint(err, "ip netns lists them");
+		err_input(err, "network namespace '%s' not found", name);
+		return err_hint(err, "ip netns lists the network namespaces");
 	}
 	if (fd >= 0 && !setns(fd, CLONE_NEWNET))
 		return 0;
@@ -97,7 +97,7 @@ static int enter_netns(const char *name, struct err *err)
 	return geteuid() ? err_hint_root(err) : -err->code;
 }
 
-// The session is found before another namespace is entered: its packets come through the first one.
+// Finds the session before entering another namespace: the packets of the session pass the first one.
 static int prepare(struct context *ctx, const struct args *args, struct err *err)
 {
 	const char *name = args_value(args, "instance");
@@ -150,7 +150,7 @@ static int finish(struct context *ctx, int code, const struct err *err)
 	int status = code ? (int)err->kind : 0;
 
 	if (code && !status)
-		status = ERR_SYSTEM; // a failure nobody described
+		status = ERR_SYSTEM; // a failure without a description
 	if (status)
 		print_failure(ctx, err);
 	if (ctx->out && out_finish(ctx->out) && !status) {
@@ -190,7 +190,7 @@ static int run_command(const struct command *c, struct args *args, struct err *e
 	return code ? code : c->run(ctx, args, err);
 }
 
-// A mistake may stand before the -j: the user asked for JSON all the same.
+// The error may come before -j on the command line: the user asked for JSON nevertheless.
 static bool asks_json(const struct args *args, char **argv)
 {
 	if (args_has(args, "json") || args_has(args, "pretty"))
@@ -202,7 +202,7 @@ static bool asks_json(const struct args *args, char **argv)
 	return false;
 }
 
-// For what is answered before a command runs: with -j the document, else false.
+// For help and version, where no command runs: opens the document with -j, else returns false.
 static bool wants_document(const struct args *args, bool json, struct context *ctx)
 {
 	ctx->pretty = args_has(args, "pretty");
@@ -241,7 +241,7 @@ static void show_version(const struct args *args, bool json, struct context *ctx
 		puts("weir " WEIR_VERSION);
 }
 
-// Everything after the global options: the command's word, its options and global ones again.
+// Runs argv[0..n), which follows the global options: the command, its options, and again global options.
 static int dispatch(struct args *args, char **argv, size_t n, struct context *ctx, struct err *err)
 {
 	const struct command *c;
@@ -285,7 +285,7 @@ static int run(struct args *args, char **argv, size_t n, struct context *ctx, st
 		return dispatch(args, argv + used, n - used, ctx, err);
 	if (args_has(args, "help"))
 		return help(args, 0, ctx, err);
-	err_input(err, "which command?");
+	err_input(err, "missing command");
 	return err_hint(err, "weir help lists all commands");
 }
 
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
 
 	log_setup(LOG_NOTICE, false);
 	code = run(&args, argv + 1, (size_t)(argc > 0 ? argc - 1 : 0), &ctx, &err);
-	// A mistake before the command ran is one document too, if the user asked for JSON at all.
+	// With -j an error is one document, also if no command ran.
 	if (code && !ctx.out && asks_json(&args, argv + 1)) {
 		ctx.json = true;
 		ctx.out = out_new(true, args_has(&args, "pretty"), false);

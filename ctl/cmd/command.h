@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a command is, and what it is given.
+// The interface of a command, and the context it runs in.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "ctl/cmd/out.h"
 #include "ctl/net/session.h"
 
-// Everything that holds for all commands; made by main.
+// What all commands share; filled by main.
 struct context {
 	const char *instance; // -n, "main" by default
 	const char *netns;    // -N as given; NULL: not entered
@@ -17,8 +17,8 @@ struct context {
 	unsigned verbose;       // -v, -vv
 	bool quiet;             // -q: no result line
 	struct session session; // found before -N entered another namespace
-	bool session_here;      // the session's packets come through the namespace we act in
-	const char *line;       // the command line, for the lock's holder
+	bool session_here;      // the packets of the session pass the namespace we act in
+	const char *line;       // the command line, stored with the lock
 	struct out *out;
 };
 
@@ -32,10 +32,10 @@ struct command {
 	const char *name;
 	const char *usage;                  // "WHAT… [OPTIONS]"
 	const char *summary;                // one line of `weir help`
-	const char *text;                   // further paragraphs of `weir help COMMAND`; NULL: none
-	const struct args_option *options;  // ended by an option without name; NULL: none
-	const struct args_foreign *foreign; // ended by one without name; NULL: none
-	// 0, or a negative errno with err set. Results have gone to ctx->out.
+	const char *text;                   // further paragraphs of `weir help COMMAND`, or NULL
+	const struct args_option *options;  // the last one has no name; or NULL
+	const struct args_foreign *foreign; // the last one has no name; or NULL
+	// Returns 0, or a negative errno with err set. Results are in ctx->out.
 	int (*run)(struct context *ctx, const struct args *args, struct err *err);
 };
 

@@ -19,7 +19,7 @@ void egress_look(const char *instance, struct egress_findings *ret)
 	egress_forget(instance, &egresses);
 }
 
-static void tell(struct context *ctx, const struct egress_findings *list, bool problems)
+static void print_findings(struct context *ctx, const struct egress_findings *list, bool problems)
 {
 	vec_each (list, one) {
 		CLEANUP_FREE char *text = mem_printf("%s (%s)", one->text, one->mend);
@@ -42,10 +42,10 @@ void egress_report(struct context *ctx, char *const *warnings, size_t n,
 		out_item_string(ctx->out, warnings[i]);
 		log_warning("%s", warnings[i]);
 	}
-	tell(ctx, list, true);
+	print_findings(ctx, list, true);
 	out_end(ctx->out);
 	out_array(ctx->out, "notices");
-	tell(ctx, list, false);
+	print_findings(ctx, list, false);
 	out_end(ctx->out);
 }
 

@@ -5,17 +5,17 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/egress.h"
 
-// "since the last ...": what lost frames are counted from.
+// Lost frames are counted since then.
 #define EGRESS_SINCE "since the last weir apply or weir service --refresh"
 
-// The devices of what is in force: what is known against them; what they lost before counts no more. Nothing where there
-// are no services.
+// Finds problems of the devices of the running services, and restarts the count of lost frames. Without services there
+// are no findings.
 void egress_look(const char *instance, struct egress_findings *ret);
 
-// To standard error and as the arrays "warnings" and "notices": the command's own n warnings and what is known against
-// the devices; then what only may be wrong with them.
+// Prints to standard error and into the arrays "warnings" and "notices". Warnings: the n of the command and the problems
+// of the devices. Notices: other findings.
 void egress_report(struct context *ctx, char *const *warnings, size_t n,
 		   const struct egress_findings *list);
 
-// A row for each, under "devices".
+// One line for each device, under "devices".
 void egress_table(struct out *o, const struct egresses *a);

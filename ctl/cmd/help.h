@@ -6,5 +6,5 @@
 
 void help_overview(const struct args_option *globals);
 void help_command(const struct command *c, const struct args_option *globals);
-// The same as data; c NULL: the overview.
+// The same as JSON. c NULL: the overview.
 void help_document(struct out *o, const struct command *c, const struct args_option *globals);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir history, weir show: the accepted policies, and their text.
+// weir history, weir show: list accepted policies and print their text.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static int run_history(struct context *ctx, const struct args *args, struct err 
 	out_set_string(ctx->out, "current", current);
 	out_table(ctx->out, "revisions");
 	vec_each (&list, revision) {
-		struct text when = {0};
+		CLEANUP_TEXT struct text when = {0};
 
 		show_time(&when, revision->at_s, (uint64_t)time(NULL));
 		out_row(ctx->out);
@@ -39,18 +39,17 @@ static int run_history(struct context *ctx, const struct args *args, struct err 
 		out_cell(ctx->out, "path", "FILE", revision->path);
 		out_cell(ctx->out, "note", "NOTE", revision->note);
 		out_cell(ctx->out, NULL, "", strcmp(revision->id, current) ? "" : "current");
-		text_free(&when);
 	}
 	out_table_end(ctx->out);
 	if (!list.n && !ctx->quiet)
-		out_line(ctx->out, "no revision of a policy is kept, instance %s", ctx->instance);
+		out_line(ctx->out, "no revisions in instance %s", ctx->instance);
 	return 0;
 }
 
 static int run_show(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_ENVIRONMENT struct environment environment;
-	struct revision revision = {0};
+	CLEANUP(revision_free) struct revision revision = {0};
 	char id[REVISION_ID] = "";
 	int code = args_expect_words(args, 0, 1, "", err);
 
@@ -76,7 +75,6 @@ static int run_show(struct context *ctx, const struct args *args, struct err *er
 			fwrite(file->text, 1, file->len, stdout);
 	}
 	out_end(ctx->out);
-	revision_free(&revision);
 	return 0;
 }
 

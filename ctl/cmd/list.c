@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir list: what is blocked and allowed, by whom, until when, and how many packets it has caught.
+// weir list: block and allow entries with their owners, expiry and counters.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,19 +11,19 @@
 #include "ctl/control/store.h"
 #include "ctl/datapath/bpffs.h"
 
-// All claims on one prefix and kind.
+// All references to one entry.
 struct group {
 	const struct record *first;
 	size_t n;
 	uint64_t until_s;
 };
 
-static bool next_group(const struct store *b, struct group *g)
+static bool next_group(const struct store *store, struct group *g)
 {
-	const struct record *end = b->records.list.at + b->records.list.n;
-	const struct record *first = g->first ? g->first + g->n : b->records.list.at;
+	const struct record *end = store->records.list.at + store->records.list.n;
+	const struct record *first = g->first ? g->first + g->n : store->records.list.at;
 
-	if (!b->records.list.n || first == end)
+	if (!store->records.list.n || first == end)
 		return false;
 	*g = (struct group){.first = first};
 	while (first + g->n < end && !prefix_compare(&first->prefix, &first[g->n].prefix) &&
@@ -35,53 +35,52 @@ static bool next_group(const struct store *b, struct group *g)
 	return true;
 }
 
-static void show_owners(struct context *ctx, const struct store *b, const struct group *g)
+static void show_owners(struct context *ctx, const struct store *store, const struct group *g)
 {
-	struct text who = {0};
+	CLEANUP_TEXT struct text who = {0};
 
 	out_array(ctx->out, "holders");
 	for (size_t r = 0; r < g->n; r++) {
-		const struct owner *h = &b->records.owners.at[g->first[r].owner];
+		const struct owner *owner = &store->records.owners.at[g->first[r].owner];
 
 		if (r)
 			text_add(&who, "; ");
-		show_owner(&who, h);
+		show_owner(&who, owner);
 		out_object(ctx->out, NULL);
-		out_set_string(ctx->out, "name", h->name);
-		out_set_string(ctx->out, "list", h->list);
-		out_set_string(ctx->out, "origin", h->origin);
-		out_set_string(ctx->out, "note", h->note);
-		out_set_string(ctx->out, "by", h->by);
-		out_set_time(ctx->out, "since", h->since_s);
+		out_set_string(ctx->out, "name", owner->name);
+		out_set_string(ctx->out, "list", owner->list);
+		out_set_string(ctx->out, "origin", owner->origin);
+		out_set_string(ctx->out, "note", owner->note);
+		out_set_string(ctx->out, "by", owner->by);
+		out_set_time(ctx->out, "since", owner->since_s);
 		out_set_time(ctx->out, "until", g->first[r].until_s);
-		out_set_bool(ctx->out, "volatile", h->fleeting);
+		out_set_bool(ctx->out, "volatile", owner->fleeting);
 		out_end(ctx->out);
 	}
 	out_end(ctx->out);
 	out_cell(ctx->out, NULL, "FOR", text_get(&who));
-	text_free(&who);
 }
 
-static uint64_t age_s(const struct store *b, const struct group *g)
+static uint64_t age_s(const struct store *store, const struct group *g)
 {
-	uint64_t oldest = UINT64_MAX, now = b->clock.wall_ms / 1000;
+	uint64_t oldest = UINT64_MAX, now = store->clock.wall_ms / 1000;
 
 	for (size_t r = 0; r < g->n; r++) {
-		uint64_t since = b->records.owners.at[g->first[r].owner].since_s;
+		uint64_t since = store->records.owners.at[g->first[r].owner].since_s;
 
 		oldest = since < oldest ? since : oldest;
 	}
 	return now > oldest ? now - oldest : 0;
 }
 
-static uint64_t left_s(const struct store *b, uint64_t until_s)
+static uint64_t left_s(const struct store *store, uint64_t until_s)
 {
-	uint64_t now = (b->clock.wall_ms + 999) / 1000;
+	uint64_t now = (store->clock.wall_ms + 999) / 1000;
 
 	return until_s > now ? until_s - now : 0;
 }
 
-static void show_left(struct context *ctx, const struct store *b, uint64_t until_s)
+static void show_left(struct context *ctx, const struct store *store, uint64_t until_s)
 {
 	num_text left;
 
@@ -89,13 +88,13 @@ static void show_left(struct context *ctx, const struct store *b, uint64_t until
 		out_cell(ctx->out, NULL, "LEFT", "");
 	else
 		out_cell_as(ctx->out, "left_s", "LEFT",
-			    num_format_duration_ms(left_s(b, until_s) * 1000, left),
-			    left_s(b, until_s));
+			    num_format_duration_ms(left_s(store, until_s) * 1000, left),
+			    left_s(store, until_s));
 }
 
-static void show_group(struct context *ctx, const struct store *b, const struct group *g)
+static void show_group(struct context *ctx, const struct store *store, const struct group *g)
 {
-	const struct overlay_entry *row = store_entry(b, &g->first->prefix, g->first->kind);
+	const struct overlay_entry *entry = store_entry(store, &g->first->prefix, g->first->kind);
 	struct out *o = ctx->out;
 	addr_text address;
 	num_text age;
@@ -104,21 +103,20 @@ static void show_group(struct context *ctx, const struct store *b, const struct 
 	out_cell(o, "address", "ADDRESS", prefix_format(&g->first->prefix, address));
 	out_cell(o, "kind", "KIND", kind_key(g->first->kind));
 	out_tint(o, strcmp(kind_verb(g->first->kind), "block") ? OUT_GREEN : OUT_RED);
-	out_cell_u64(o, "packets", "PACKETS", row ? row->hits.packets : 0);
-	out_cell_u64(o, "bytes", "BYTES", row ? row->hits.bytes : 0);
-	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(b, g) * 1000, age),
-		    age_s(b, g));
-	if (row && row->seen)
-		out_set_u64(o, "last_seen_s", clock_ms_since(&b->clock, row->seen) / 1000);
-	show_left(ctx, b, g->until_s);
-	show_owners(ctx, b, g);
+	out_cell_u64(o, "packets", "PACKETS", entry ? entry->hits.packets : 0);
+	out_cell_u64(o, "bytes", "BYTES", entry ? entry->hits.bytes : 0);
+	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(store, g) * 1000, age),
+		    age_s(store, g));
+	if (entry && entry->seen)
+		out_set_u64(o, "last_seen_s", clock_ms_since(&store->clock, entry->seen) / 1000);
+	show_left(ctx, store, g->until_s);
+	show_owners(ctx, store, g);
 }
 
-// Only what a list's note may hold: quotes and what steers a terminal, which older files may have, become
-// other signs.
+// Replaces quotes and control characters, which a list cannot have in a note but older files may.
 static void print_note(const char *note)
 {
-	CLEANUP(text_free) struct text shown = {0};
+	CLEANUP_TEXT struct text shown = {0};
 
 	text_add_shown(&shown, note, strlen(note));
 	for (char *c = shown.at; *c; c++)
@@ -130,10 +128,10 @@ static void print_note(const char *note)
 }
 
 // A line that `weir block -f -` or `weir allow -f -` reads.
-static void print_plain(const struct store *b, const struct group *g)
+static void print_plain(const struct store *store, const struct group *g)
 {
-	const struct owner *h = &b->records.owners.at[g->first->owner];
-	uint64_t left = left_s(b, g->until_s);
+	const struct owner *owner = &store->records.owners.at[g->first->owner];
+	uint64_t left = left_s(store, g->until_s);
 	addr_text address;
 
 	printf("%s", prefix_format(&g->first->prefix, address));
@@ -141,8 +139,8 @@ static void print_plain(const struct store *b, const struct group *g)
 		printf(" for %llus", (unsigned long long)(left ? left : 1));
 	if (g->first->kind == OVERLAY_BLOCK_TO || g->first->kind == OVERLAY_ALLOW_TO)
 		printf(" to");
-	if (h->note[0])
-		print_note(h->note);
+	if (owner->note[0])
+		print_note(owner->note);
 	putchar('\n');
 }
 
@@ -152,30 +150,29 @@ static bool selected(const struct args *args, uint8_t kind)
 	bool is_allow = kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
 
 	if (args_has(args, "plain") && !allow)
-		return !is_allow; // the two verbs cannot be told apart in a plain line
+		return !is_allow; // a plain line does not name the verb
 	return (!allow && !block) || (is_allow ? allow : block);
 }
 
-static void show_all(struct context *ctx, const struct args *args, const struct store *b)
+static void show_all(struct context *ctx, const struct args *args, const struct store *store)
 {
 	bool plain = args_has(args, "plain") && !ctx->json;
 	struct group g = {0};
 	size_t n = 0;
 
 	out_table(ctx->out, "entries");
-	while (next_group(b, &g)) {
+	while (next_group(store, &g)) {
 		if (!selected(args, g.first->kind))
 			continue;
 		n++;
 		if (plain)
-			print_plain(b, &g);
+			print_plain(store, &g);
 		else
-			show_group(ctx, b, &g);
+			show_group(ctx, store, &g);
 	}
 	out_table_end(ctx->out);
 	if (!n && !plain && !ctx->quiet)
-		out_line(ctx->out, "nothing is blocked or allowed by hand in instance %s",
-			 ctx->instance);
+		out_line(ctx->out, "no entries in instance %s", ctx->instance);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)

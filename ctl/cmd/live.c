@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir block --live: block, show what is dropped each second, undo at the end.
+// weir block --live: block, print counters each second, unblock at the end.
 //
-// The entries have a lease that is renewed while the command runs: however it is killed, nothing stays blocked.
+// The entries expire after seconds and are renewed while the command runs. If it is killed, they expire.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,11 +40,11 @@ struct live {
 	struct context *ctx;
 	const struct targets *targets;
 	struct intent *intent;
-	char origin[32]; // only ours is taken away at the end
+	char origin[32]; // only its references are removed at the end
 	uint64_t since_ms;
 };
 
-// Adds or renews the claims.
+// Adds or renews the references.
 static int renew(struct live *l, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
@@ -62,7 +62,7 @@ static int renew(struct live *l, struct err *err)
 	return store_commit(store, true, &plan, err);
 }
 
-static int take_back(struct live *l, struct err *err)
+static int unblock(struct live *l, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
@@ -75,8 +75,8 @@ static int take_back(struct live *l, struct err *err)
 	return store_commit(store, true, &plan, err);
 }
 
-static void show_row(struct live *l, const char *name, const struct prefix *p,
-		     const struct overlay_entry *row)
+static void show_entry(struct live *l, const char *name, const struct prefix *p,
+		       const struct overlay_entry *entry)
 {
 	struct out *o = l->ctx->out;
 	addr_text text;
@@ -84,23 +84,23 @@ static void show_row(struct live *l, const char *name, const struct prefix *p,
 	out_row(o);
 	out_cell(o, "name", "NAME", name);
 	out_cell(o, "address", "ADDRESS", prefix_format(p, text));
-	out_cell(o, "kind", "KIND", kind_key(row->kind));
-	out_cell_u64(o, "packets", "PACKETS", row->hits.packets);
-	out_cell_u64(o, "bytes", "BYTES", row->hits.bytes);
+	out_cell(o, "kind", "KIND", kind_key(entry->kind));
+	out_cell_u64(o, "packets", "PACKETS", entry->hits.packets);
+	out_cell_u64(o, "bytes", "BYTES", entry->hits.bytes);
 }
 
 static int show_prefix(struct live *l, const struct instance *i, const char *name,
 		       const struct prefix *p, struct err *err)
 {
-	struct overlay_entry rows[OVERLAY_KINDS];
+	struct overlay_entry entries[OVERLAY_KINDS];
 	size_t n = 0;
-	int code = overlay_read_one(i, p, rows, &n, err);
+	int code = overlay_read_one(i, p, entries, &n, err);
 
 	if (code)
 		return code;
-	for (size_t r = 0; r < n; r++)
-		if (l->intent->kinds & 1u << rows[r].kind)
-			show_row(l, name, p, &rows[r]);
+	for (size_t e = 0; e < n; e++)
+		if (l->intent->kinds & 1u << entries[e].kind)
+			show_entry(l, name, p, &entries[e]);
 	return 0;
 }
 
@@ -123,10 +123,21 @@ static int show_item(struct live *l, const struct instance *i, const struct item
 	return 0;
 }
 
+static int show_items(struct live *l, const struct instance *i, struct err *err)
+{
+	vec_each (&l->targets->items.items, item) {
+		int code = show_item(l, i, item, err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 static int show(struct live *l, const struct instance *i, unsigned second, struct err *err)
 {
 	num_text up;
-	int code = 0;
+	int code;
 
 	out_set_u64(l->ctx->out, "seconds", second);
 	if (isatty(STDOUT_FILENO))
@@ -135,8 +146,7 @@ static int show(struct live *l, const struct instance *i, unsigned second, struc
 		out_line(l->ctx->out, "%s", "");
 	out_line(l->ctx->out, "blocked for %s", num_format_duration_ms(second * 1000ull, up));
 	out_table(l->ctx->out, "entries");
-	vec_each (&l->targets->items.items, item)
-		code = code ? code : show_item(l, i, item, err);
+	code = show_items(l, i, err);
 	out_table_end(l->ctx->out);
 	if (out_is_json(l->ctx->out))
 		out_next_document(l->ctx->out);
@@ -169,7 +179,7 @@ int block_live(struct context *ctx, const struct targets *t, struct intent *inte
 {
 	struct live l = {.ctx = ctx, .targets = t, .intent = intent};
 	struct err end = {0}, why = {0};
-	int code, failed, open;
+	int code, open, unblocked;
 
 	snprintf(l.origin, sizeof(l.origin), "live-%d", getpid());
 	intent->origin = l.origin;
@@ -182,14 +192,14 @@ int block_live(struct context *ctx, const struct targets *t, struct intent *inte
 	if ((open = show_open_in(ctx->instance, NULL, &why)))
 		log_warning("%s", why.text);
 	code = loop(&l, err);
-	failed = take_back(&l, &end);
+	unblocked = unblock(&l, &end);
 	if (code)
 		return code;
-	if (failed) {
+	if (unblocked) {
 		*err = end;
-		return -end.code;
+		return unblocked;
 	}
-	out_set_bool(ctx->out, "end", true); // the document that ends the stream
+	out_set_bool(ctx->out, "end", true); // the last document of the stream
 	if (!ctx->quiet)
 		out_line(ctx->out, "unblocked");
 	if (open)

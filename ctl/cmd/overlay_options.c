@@ -25,17 +25,17 @@ static int read_list(struct targets *t, const char *path, bool wide, struct err 
 	return 0;
 }
 
-// Input without an item is more often a command before the pipe that failed than a wish.
+// Input without items usually means that the command before the pipe failed.
 static int refuse_empty(const char *path, struct err *err)
 {
 	bool standard = !strcmp(path, "-");
 
-	err_input(err, "%s%s%s holds no address, prefix or host name", standard ? "" : "'",
+	err_input(err, "%s%s%s contains no address, prefix or host name", standard ? "" : "'",
 		  standard ? "standard input" : path, standard ? "" : "'");
 	return err_hint(err, "did the command that wrote it fail?");
 }
 
-// One bad line of a file, or a bad word (file NULL).
+// Prints an invalid line of a file, or an invalid argument (file NULL).
 static void report_error(struct context *ctx, const char *file, const struct items_error *bad)
 {
 	out_row(ctx->out);
@@ -50,7 +50,7 @@ static void report_error(struct context *ctx, const char *file, const struct ite
 		log_error("%s", bad->text);
 }
 
-// Those that came since `from`.
+// Prints the errors from index `from`.
 static void report_errors(struct context *ctx, const struct targets *t, const char *file,
 			  size_t from)
 {
@@ -91,12 +91,12 @@ int overlay_read_targets(struct context *ctx, const struct args *args, bool keep
 	*ret_bad = t->items.error_count;
 	if (code)
 		return code;
+	if (t->items.error_count && !keep_going)
+		return err_input(err, "%zu invalid %s; nothing was changed", t->items.error_count,
+				 num_plural(t->items.error_count, "item", "items"));
 	if (!empty_ok && !t->items.items.n && !t->items.error_count && args_has(args, "file"))
 		return refuse_empty(args_value(args, "file"), err);
-	if (!t->items.error_count || keep_going)
-		return 0;
-	return err_input(err, "%zu bad %s; nothing was changed", t->items.error_count,
-			 t->items.error_count == 1 ? "item" : "items");
+	return 0;
 }
 
 int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
@@ -105,7 +105,7 @@ int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, u
 	bool to = args_has(args, "to"), both = args_has(args, "both");
 
 	if (to && both)
-		return err_input(err, "--to and --both exclude each other");
+		return err_input(err, "--to and --both are mutually exclusive");
 	*ret = both ? kinds_of(allow, true, true)
 	       : to ? kinds_of(allow, false, true)
 		    : default_kinds;
@@ -127,8 +127,8 @@ int overlay_until(const struct args *args, uint64_t now_s, uint64_t *ret, struct
 		err_input(err,
 			  code == -ERANGE ? "--for '%s' is out of range" : "'%s' is not a time",
 			  text);
-		return err_hint(err,
-				"a number and a unit: 30s, 10m, 2h, 7d, 4w; at most 100 years");
+		return err_hint(
+			err, "write a number and a unit: 30s, 10m, 2h, 7d, 4w; at most 100 years");
 	}
 	*ret = now_s + (ms + 999) / 1000;
 	return 0;
@@ -140,7 +140,7 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 
 	if (!text)
 		text = "";
-	// An empty name is a variable that a script has not set, and would mean everybody's entries.
+	// An empty name is usually an unset variable of a script. It would match the entries of all owners.
 	if (args_has(args, option) && !text[0] && strcmp(option, "note") != 0)
 		return err_input(err, "--%s is empty", option);
 	if (strlen(text) > TEXT_MAX)
@@ -148,12 +148,10 @@ int overlay_text(const struct args *args, const char *option, const char **ret, 
 	for (size_t at = 0, n; text[at]; at += n) {
 		n = text_shown(text + at, strlen(text + at));
 		if (!n)
-			return err_input(err,
-					 "--%s holds a control character or bytes that are not "
-					 "UTF-8",
+			return err_input(err, "--%s contains a control character or is not UTF-8",
 					 option);
 		if (text[at] == '"')
-			return err_input(err, "--%s holds a '\"', which list --plain cannot write",
+			return err_input(err, "--%s contains '\"', which list --plain cannot print",
 					 option);
 	}
 	*ret = text;

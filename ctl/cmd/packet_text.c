@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads captured frames as far as they go, for `weir watch`; decides nothing.
+// Reads and describes captured frames, for `weir watch`.
 #include "ctl/cmd/packet_text.h"
 
 #include <netinet/in.h>
@@ -181,9 +181,9 @@ static void add_frame(struct text *t, const struct packet_fields *p)
 	if (p->ip)
 		add_ip(t, p);
 	else if (p->ethertype == ETHERTYPE_IP4)
-		text_add(t, "ip4, cut off");
+		text_add(t, "ip4, truncated");
 	else if (p->ethertype == ETHERTYPE_IP6)
-		text_add(t, "ip6, cut off");
+		text_add(t, "ip6, truncated");
 	else if (p->ethertype == ETHERTYPE_ARP)
 		text_add(t, "arp");
 	else
@@ -193,12 +193,11 @@ static void add_frame(struct text *t, const struct packet_fields *p)
 void packet_describe(const uint8_t *frame, size_t len, char *buf, size_t size)
 {
 	struct packet_fields p;
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 
 	packet_read(frame, len, &p);
 	add_frame(&t, &p);
 	snprintf(buf, size, "%s", text_get(&t));
-	text_free(&t);
 }
 
 static void set_ip(struct out *o, const struct packet_fields *p)

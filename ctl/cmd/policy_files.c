@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the revisions and files that commands name.
+// Finds the revision that a command names.
 #include "ctl/cmd/policy_files.h"
 
 #include <stdio.h>
@@ -8,13 +8,11 @@
 int policy_pick_revision(const char *instance, const char *named, char ret[REVISION_ID],
 			 struct err *err)
 {
-	int code = 0;
+	int code;
 
 	if (named)
 		snprintf(ret, REVISION_ID, "%s", named);
-	else
-		code = revisions_current(instance, ret, err);
-	if (code || ret[0])
+	else if ((code = revisions_current(instance, ret, err)))
 		return code;
-	return err_input(err, "no policy is accepted in instance '%s'", instance);
+	return ret[0] ? 0 : err_input(err, "no accepted policy in instance '%s'", instance);
 }

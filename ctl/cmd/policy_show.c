@@ -51,8 +51,9 @@ static void show_services(struct out *o, const struct candidate *c)
 		out_set_u64(o, "slots", s->size);
 		out_set_u64(o, "share_error_ppm", f.share_error);
 		out_end(o);
-		out_line(o, "service %s: %u slots, worst share off by %llu.%02llu %%", s->name,
-			 s->size, (unsigned long long)f.share_error / 10000,
+		out_line(o, "service %s: %u %s, largest share error %llu.%02llu %%", s->name,
+			 s->size, num_plural(s->size, "slot", "slots"),
+			 (unsigned long long)f.share_error / 10000,
 			 (unsigned long long)f.share_error / 100 % 100);
 	}
 	out_end(o);
@@ -75,18 +76,18 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
 	out_line(o, "%zu %s, %zu %s, tables %s", c->image->n_rules,
-		 c->image->n_rules == 1 ? "rule" : "rules", c->image->n_rows,
-		 c->image->n_rows == 1 ? "row" : "rows",
+		 num_plural(c->image->n_rules, "rule", "rules"), c->image->n_rows,
+		 num_plural(c->image->n_rows, "row", "rows"),
 		 num_format_bytes(image_bytes(c->image), bytes));
 	if (ctx->verbose && c->cost.instructions)
-		out_line(
-			o,
-			"program: %u of %u instructions, %s verified, %u bytes of machine code, maps "
-			"%s, loaded in %llu us",
-			c->cost.instructions, c->cost.object,
-			num_format_grouped(c->cost.verified, verified), c->cost.jited_bytes,
-			num_format_bytes(c->cost.map_bytes, bytes),
-			(unsigned long long)c->cost.load_us);
+		out_line(o,
+			 "program: %u of %u %s, %s verified, %u bytes of machine code, maps "
+			 "%s, loaded in %llu us",
+			 c->cost.instructions, c->cost.object,
+			 num_plural(c->cost.object, "instruction", "instructions"),
+			 num_format_grouped(c->cost.verified, verified), c->cost.jited_bytes,
+			 num_format_bytes(c->cost.map_bytes, bytes),
+			 (unsigned long long)c->cost.load_us);
 	if (ctx->verbose && c->cost.lb_verified)
 		out_line(o, "balancer: %s verified",
 			 num_format_grouped(c->cost.lb_verified, verified));
@@ -100,7 +101,8 @@ int policy_dns(const struct context *ctx, const struct args *args, struct policy
 	uint64_t ms = 0;
 
 	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, 600000, &ms))
-		return err_input(err, "'%s' is not a time of 1ms to 10m", timeout);
+		return err_input(err, "--resolver-timeout '%s' is not a time of 1ms to 10m",
+				 timeout);
 	snprintf(ret->path, sizeof(ret->path), "/etc/netns/%s/resolv.conf",
 		 ctx->netns ? ctx->netns : "");
 	ret->options = (struct dns_options){

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shared by check and apply: findings of a candidate, options that select names and devices.
+// Parts of the policy commands: prints findings and costs of a candidate, reads shared options.
 #pragma once
 
 #include "ctl/cmd/command.h"
@@ -7,12 +7,12 @@
 
 #define POLICY_IFACES_MAX 63
 
-// Errors and warnings: to standard error as text with carets, under "diagnostics" with -j.
+// Prints errors and warnings: to standard error with carets, or with -j under "diagnostics".
 void policy_show_findings(struct context *ctx, const struct candidate *c);
-// What the policy costs: rules, instructions, bytes, load time.
+// Prints the cost of the policy: rules, instructions, bytes, load time.
 void policy_show_cost(struct context *ctx, const struct candidate *c);
 
-// --resolver, --resolver-timeout, and the namespace's resolv.conf. path: room for its name.
+// --resolver, --resolver-timeout, and the resolv.conf of the namespace, whose name is in path.
 struct policy_dns {
 	struct dns_options options;
 	char path[512];
@@ -20,5 +20,5 @@ struct policy_dns {
 int policy_dns(const struct context *ctx, const struct args *args, struct policy_dns *ret,
 	       struct err *err);
 
-// --confirm[=TIME] in milliseconds; 0: not on trial.
+// --confirm[=TIME] in milliseconds; 0: no trial.
 int policy_trial(const struct args *args, uint64_t *ret, struct err *err);

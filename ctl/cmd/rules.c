@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Names rules: the program knows indexes of counters, the record of the revision knows their text.
+// Names rules: the kernel has indexes of counters, the record of the revision has the text.
 #include "ctl/cmd/rules.h"
 
 #include <errno.h>
@@ -11,17 +11,17 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/identities.h"
 
-// What is in force was recorded when it was applied: that its record is not there is no mistake of the caller's.
+// The active policy was recorded when it was applied: a missing record is a fault of the system, not of the caller.
 static int load_record(const char *instance, const struct generation_about *about,
-		       struct environment *w, struct revision *ret, struct err *err)
+		       struct environment *e, struct revision *ret, struct err *err)
 {
-	int code = revisions_load(instance, about->revision, w, ret, err);
+	int code = revisions_load(instance, about->revision, e, ret, err);
 
 	if (code != -ENOENT)
 		return code;
 	err_input(err, "the record of revision %s is missing: its rules have no names",
 		  about->revision);
-	err_hint(err, "weir apply %s writes it anew", about->path);
+	err_hint(err, "weir apply %s writes it again", about->path);
 	if (err)
 		err->kind = ERR_SYSTEM;
 	return -ENODATA;

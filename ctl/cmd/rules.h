@@ -6,8 +6,8 @@
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/instance.h"
 
-// The policy in force, compiled again from its record. 0; -ENOENT without err set: no policy is in force; else
-// -errno with err set. The caller frees it.
+// Compiles the active policy from its record; the caller frees it. Returns 0; -ENOENT without err set if no policy is
+// active; else -errno with err set.
 int rules_load(const struct instance *i, struct candidate **ret, struct err *err);
-// A table under "rules": place, rule, packets, bytes. Nothing when no policy is in force.
+// Prints the table "rules": place, rule, packets, bytes. Without an active policy it prints nothing.
 int rules_show(struct context *ctx, const struct instance *i, struct err *err);

@@ -12,20 +12,20 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/sets.h"
 
-struct opened {
+struct opened_set {
 	struct instance *instance;
 	struct generation_about *about;
 	const struct generation_about_set *set;
 	struct clock clock;
 };
 
-static void close_set(struct opened *o)
+static void close_set(struct opened_set *o)
 {
 	instance_free(o->instance);
 	free(o->about);
 }
 
-static int open_set(struct context *ctx, const char *name, struct opened *o, struct err *err)
+static int open_set(struct context *ctx, const char *name, struct opened_set *o, struct err *err)
 {
 	struct commit_state state;
 	int code = instance_open(ctx->instance, &o->instance, err);
@@ -47,7 +47,7 @@ struct addrs {
 	size_t n, cap;
 };
 
-// A set holds addresses of its mask; a wider prefix cannot be put in.
+// A set has addresses of one mask; a shorter prefix cannot be added.
 static int collect(const struct targets *t, const struct generation_about_set *set,
 		   struct addrs *ret, struct err *err)
 {
@@ -61,7 +61,7 @@ static int collect(const struct targets *t, const struct generation_about_set *s
 		if (item->name)
 			continue;
 		if (item->prefix.len < mask) {
-			err_input(err, "%s is wider than what the set holds",
+			err_input(err, "'%s' is wider than the entries of the set",
 				  prefix_format(&item->prefix, text));
 			return err_hint(err, "its entries are /%u (IPv4) and /%u (IPv6)",
 					set->mask4, set->mask6);
@@ -71,7 +71,7 @@ static int collect(const struct targets *t, const struct generation_about_set *s
 	return 0;
 }
 
-static uint64_t until_of(const struct opened *o, const struct intent *intent)
+static uint64_t until_of(const struct opened_set *o, const struct intent *intent)
 {
 	if (intent->until_s != RECORD_NEVER)
 		return clock_to_jiffies(&o->clock, intent->until_s);
@@ -80,8 +80,8 @@ static uint64_t until_of(const struct opened *o, const struct intent *intent)
 
 int sets_check_options(const struct args *args, struct err *err)
 {
-	// A set has addresses and times, no holders, no directions and no file.
-	static const char *const fit[] = {
+	// A set has addresses and times, but no owners, no directions and no file.
+	static const char *const allowed[] = {
 		"set", "for", "file", "wide", "force", "resolver", "resolver-timeout"};
 
 	if (!args_has(args, "set"))
@@ -92,21 +92,30 @@ int sets_check_options(const struct args *args, struct err *err)
 
 		if (!args_knows(args, name))
 			continue;
-		while (f < ARRAY_SIZE(fit) && strcmp(fit[f], name))
+		while (f < ARRAY_SIZE(allowed) && strcmp(allowed[f], name))
 			f++;
-		if (f == ARRAY_SIZE(fit))
+		if (f == ARRAY_SIZE(allowed))
 			return err_input(err, "--set excludes --%s", name);
 	}
 	return 0;
 }
 
+static int change(struct opened_set *o, const struct addrs *addrs, const struct intent *intent,
+		  bool remove, size_t *ret_changed, struct err *err)
+{
+	*ret_changed = addrs->n;
+	if (remove)
+		return sets_remove(o->instance, o->set, addrs->at, addrs->n, ret_changed, err);
+	return sets_add(o->instance, o->set, addrs->at, addrs->n, until_of(o, intent), err);
+}
+
 int sets_change(struct context *ctx, const char *name, const struct targets *t,
 		const struct intent *intent, bool remove, struct err *err)
 {
-	CLEANUP(close_set) struct opened o = {0};
+	CLEANUP(close_set) struct opened_set o = {0};
 	CLEANUP_FD int lock = -1;
 	CLEANUP_VEC struct addrs addrs = {0};
-	size_t changed = 0;
+	size_t changed;
 	int code = open_set(ctx, name, &o, err);
 
 	if (code)
@@ -115,32 +124,30 @@ int sets_change(struct context *ctx, const char *name, const struct targets *t,
 		return code;
 	if ((code = lock_take(ctx->instance, ctx->line, &lock, err)))
 		return code;
-	code = remove ? sets_remove(o.instance, o.set, addrs.at, addrs.n, &changed, err)
-		      : sets_add(o.instance, o.set, addrs.at, addrs.n, until_of(&o, intent), err);
-	if (code)
+	if ((code = change(&o, &addrs, intent, remove, &changed, err)))
 		return code;
-	if (!remove)
-		changed = addrs.n;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "set", name);
 	out_set_u64(ctx->out, "changed", changed);
 	if (!ctx->quiet)
-		out_line(ctx->out, "%zu %s set @%s, instance %s", changed,
-			 remove ? "taken out of" : "put into", name, ctx->instance);
+		out_line(ctx->out, "%zu %s %s set @%s, instance %s", changed,
+			 num_plural(changed, "address", "addresses"),
+			 remove ? "removed from" : "added to", name, ctx->instance);
 	return 0;
 }
 
-static void show_row(struct context *ctx, const struct opened *o, const struct set_address *row)
+static void show_address(struct context *ctx, const struct opened_set *o,
+			 const struct set_address *address)
 {
-	uint64_t left_ms = clock_ms_until(&o->clock, row->until);
+	uint64_t left_ms = clock_ms_until(&o->clock, address->until);
 	addr_text text;
 	num_text left;
 
-	if (row->until <= o->clock.jiffies)
+	if (address->until <= o->clock.jiffies)
 		return;
 	out_row(ctx->out);
-	out_cell(ctx->out, "address", "ADDRESS", prefix_format(&row->prefix, text));
-	if (row->until == UINT64_MAX)
+	out_cell(ctx->out, "address", "ADDRESS", prefix_format(&address->prefix, text));
+	if (address->until == UINT64_MAX)
 		out_cell(ctx->out, NULL, "LEFT", "");
 	else
 		out_cell_as(ctx->out, "left_s", "LEFT", num_format_duration_ms(left_ms, left),
@@ -149,7 +156,7 @@ static void show_row(struct context *ctx, const struct opened *o, const struct s
 
 int sets_show(struct context *ctx, const char *name, struct err *err)
 {
-	CLEANUP(close_set) struct opened o = {0};
+	CLEANUP(close_set) struct opened_set o = {0};
 	CLEANUP_VEC struct set_addresses addresses = {0};
 	int code = open_set(ctx, name, &o, err);
 
@@ -160,7 +167,7 @@ int sets_show(struct context *ctx, const char *name, struct err *err)
 	out_set_string(ctx->out, "set", name);
 	out_table(ctx->out, "addresses");
 	vec_each (&addresses, address)
-		show_row(ctx, &o, address);
+		show_address(ctx, &o, address);
 	out_table_end(ctx->out);
 	return 0;
 }

@@ -5,10 +5,10 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/targets.h"
 
-// Options of block and unblock that say nothing of a set are refused beside --set. 0 or -EINVAL with err set.
+// Refuses options of block and unblock that cannot be combined with --set. Returns 0, or -EINVAL with err set.
 int sets_check_options(const struct args *args, struct err *err);
-// Adds what t names to the set until intent->until_s (the set's own expiry when that is for ever), or
-// takes it out.
+// Adds the targets to the set, or removes them. They expire at intent->until_s, or, if that is RECORD_NEVER, after the
+// default time of the set.
 int sets_change(struct context *ctx, const char *name, const struct targets *t,
 		const struct intent *intent, bool remove, struct err *err);
 // Prints a set's addresses.

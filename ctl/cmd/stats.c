@@ -11,8 +11,8 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/instance_ifaces.h"
 
-static void show_row(struct context *ctx, const char *iface, enum weir_reason reason,
-		     const struct counter *c)
+static void show_counter(struct context *ctx, const char *iface, enum weir_reason reason,
+			 const struct counter *c)
 {
 	struct out *o = ctx->out;
 
@@ -33,20 +33,20 @@ static void show_sums(struct context *ctx, const struct args *args, const struct
 		struct counter sum = counters_reason(c, r);
 
 		if (sum.packets || args_has(args, "all") || ctx->json)
-			show_row(ctx, NULL, r, &sum);
+			show_counter(ctx, NULL, r, &sum);
 	}
 }
 
 static void show_ifaces(struct context *ctx, const struct instance *i, const struct counters *c)
 {
 	for (uint32_t n = 0; n < WEIR_IFACES; n++) {
-		struct iface row = {.name = "(other)", .state = IFACE_ATTACHED};
+		struct iface iface = {.name = "(other)", .state = IFACE_ATTACHED};
 
-		if ((n && instance_iface(i, n, &row, NULL)) || row.state == IFACE_FREE)
+		if ((n && instance_iface(i, n, &iface, NULL)) || iface.state == IFACE_FREE)
 			continue;
 		for (enum weir_reason r = 0; r < WEIR_REASON_COUNT; r++)
 			if (c->at[n][r].packets)
-				show_row(ctx, row.name, r, &c->at[n][r]);
+				show_counter(ctx, iface.name, r, &c->at[n][r]);
 	}
 }
 
@@ -88,8 +88,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		show_sums(ctx, args, counters);
 	out_table_end(ctx->out);
 	show_tallies(ctx, args, counters);
-	code = rules_show(ctx, i, err);
-	return code ? code : service_show_stats(ctx->out, ctx->instance, err);
+	if ((code = rules_show(ctx, i, err)))
+		return code;
+	return service_show_stats(ctx->out, ctx->instance, err);
 }
 
 static const struct args_option options[] = {

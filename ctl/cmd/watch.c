@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir watch: dropped packets as they happen, sampled by the kernel.
+// weir watch: prints dropped and logged packets as they happen.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -47,7 +47,7 @@ static uint64_t wall_s_of(uint64_t monotonic_ns)
 	return (uint64_t)wall.tv_sec - ((uint64_t)mono.tv_sec - monotonic_ns / 1000000000u);
 }
 
-// The rule that dropped or logged it.
+// Adds the rule that dropped or logged the packet.
 static void add_rule(struct watch *w, const struct event *event, struct text *t)
 {
 	const char *name;
@@ -60,7 +60,7 @@ static void add_rule(struct watch *w, const struct event *event, struct text *t)
 	text_addf(t, " \"%s\"", name);
 }
 
-// The entry that dropped it; in the line where it is not just the address.
+// Adds the entry that dropped the packet. The line shows it only if it is not just the address.
 static void add_entry(struct watch *w, const struct event *event, const struct packet_fields *p,
 		      struct text *t)
 {
@@ -118,9 +118,14 @@ static void show_event(void *ctx, const struct event *event)
 	out_next_document(o);
 }
 
+static void close_events(struct events **events)
+{
+	events_close(*events);
+}
+
 static int loop(struct watch *w, const struct instance *i, struct err *err)
 {
-	struct events *events = NULL;
+	CLEANUP(close_events) struct events *events = NULL;
 	int code = events_open(i, show_event, w, &events, err);
 
 	if (code)
@@ -128,11 +133,9 @@ static int loop(struct watch *w, const struct instance *i, struct err *err)
 	while (!stop && (!w->limited || w->left)) {
 		code = events_poll(events, 500, err);
 		if (code < 0 && code != -EINTR)
-			break;
-		code = 0;
+			return code;
 	}
-	events_close(events);
-	return code;
+	return 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -157,7 +160,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	w.culprits.instance = i;
 	if ((code = loop(&w, i, err)))
 		return code;
-	if (ctx->json) // the document that ends the stream, so that nothing is one as well
+	if (ctx->json) // the last document of the stream: without events there is one as well
 		out_set_bool(ctx->out, "end", true);
 	return 0;
 }

@@ -494,9 +494,9 @@ def test_everything_of_an_origin_and_nothing_else(pair, on, options):
     [(["--origin", ""], "--origin is empty"), (["--all", "--origin", ""], "--origin is empty"),
      (["--sync", ""], "--sync is empty"), (["--all", "--sync", "feed"], "--all can be combined with"),
      (["--all", BLOCKED4], "--all can be combined with"), (["--all", "--set", "set"], "--set excludes --all"),
-     (["-f", "-", "--origin", "ids"], "standard input holds no address"),
-     (["-f", "-", "--sync", "feed"], "standard input holds no address"),
-     (["-f", "/dev/stdin", "--all"], "holds no address")],
+     (["-f", "-", "--origin", "ids"], "standard input contains no address"),
+     (["-f", "-", "--sync", "feed"], "standard input contains no address"),
+     (["-f", "/dev/stdin", "--all"], "contains no address")],
 )
 def test_what_may_be_a_mistake_takes_nothing_away(on, options, what):
     on("block", BLOCKED4, "--origin", "ids")
@@ -613,7 +613,7 @@ def test_lists_from_pipes(on, tmp_path):
     (tmp_path / "fifo").write_text(f"{BLOCKED4}\n{OTHER4}\n")
     assert waiting.wait(timeout=10) == 0 and set(on.entries()) == {BLOCKED6}
     done = run(["bash", "-c", f"{argv} <(true)"], check=False)
-    assert done.returncode == 1 and "holds no address, prefix or host name" in done.stderr
+    assert done.returncode == 1 and "contains no address, prefix or host name" in done.stderr
 
 
 def test_bad_lines_are_all_named_and_nothing_is_loaded(pair, on):

@@ -129,11 +129,11 @@ FAILURES = [
     (["block", "1.2.3"], 1, "'1.2.3'"), (["block", "nothing.lab"], 1, "no such name"),
     (["block", "--for", "soon", "192.0.2.1"], 1, "'soon'"),
     (["block", "--for", "0s", "192.0.2.1"], 1, "'0s'"),
-    (["block", "--to", "--both", "192.0.2.1"], 1, "exclude"),
+    (["block", "--to", "--both", "192.0.2.1"], 1, "mutually exclusive"),
     (["block", "--note", "a\tb", "192.0.2.1"], 1, "control character"),
     (["block", "--origin", "x" * 256, "192.0.2.1"], 1, "longer than"),
     (["block", "-f", "/nonexistent"], 1, "'/nonexistent'"), (["block", "-f", "/"], 1, "folder"),
-    (["block", "-f", "-"], 1, "standard input holds no address"),
+    (["block", "-f", "-"], 1, "standard input contains no address"),
     (["unblock", "--all", "192.0.2.1"], 1, "--all can be combined with"),
     (["block", "1.2.3.4:80"], 1, "write 1.2.3.4; a port needs a policy: drop from 1.2.3.4 port 80"),
     (["block", "[2001:db8::1]:80"], 1, "write 2001:db8::1; a port needs a policy"),
@@ -260,7 +260,7 @@ def test_color_on_a_terminal(on):
 
 
 def test_color_that_is_none():
-    assert "none of auto, always, never" in weir_alone("--color", "red", "list").stderr
+    assert "invalid --color 'red': auto, always or never" in weir_alone("--color", "red", "list").stderr
 
 
 def test_quiet_says_nothing_when_all_is_done(on):
