@@ -36,8 +36,8 @@ enum weir_sharing {
 	SHARING_WORKS,
 	SHARING_NO_DISPATCHER, /* libxdp's dispatcher is not installed, or does not load */
 	SHARING_NO_EXTENSIONS, /* the kernel does not allow BPF_PROG_TYPE_EXT */
-	SHARING_OLD_LIBXDP,    /* the kernel requires a dispatcher whose functions may change packets */
-	SHARING_REFUSED,       /* the kernel refuses for another reason */
+	SHARING_OLD_LIBXDP, /* the kernel requires a dispatcher whose functions may change packets */
+	SHARING_REFUSED,    /* the kernel refuses for another reason */
 };
 
 /* The only value of the map `meta`. It is written before the instance becomes visible, and never afterwards. */
@@ -69,7 +69,8 @@ enum iface_mode {
 
 /* An element of the interface table, the map `ifaces`; its index is the number of the interface. */
 struct iface {
-	char name[16]; /* NUL-terminated, at the last look; a new device of this name gets the number */
+	char name
+		[16]; /* NUL-terminated, at the last look; a new device of this name gets the number */
 	__u32 ifindex;
 	__u32 state;         /* enum iface_state */
 	__u32 mode;          /* enum iface_mode */

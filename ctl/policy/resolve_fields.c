@@ -212,9 +212,8 @@ static void warn_neighbour(struct field_work *k, const struct ranges *types6)
 		return;
 	for (uint16_t t = 133; t <= 136; t++)
 		if (ranges_has(types6->at, types6->n, t)) {
-			diag_warning(
-				k->r->diag, type->at, "list the types to match",
-				"this also matches neighbour discovery, which IPv6 requires");
+			diag_warning(k->r->diag, type->at, "list the types to match",
+				     "this also matches neighbour discovery, which IPv6 requires");
 			return;
 		}
 }

@@ -54,8 +54,8 @@ static void check_rule(const struct resolved *r, const struct resolved_rule *rul
 	fuzz_check(!rule->add.given || rule->add.dynamic < r->n_dynamics);
 	fuzz_check(!rule->limit.given ||
 		   (rule->limit.count && rule->limit.period_ms && rule->limit.burst));
-	fuzz_check(!rule->on.given ||
-		   (rule->on.bits[0] && r->n_interfaces && !(rule->on.bits[0] >> (r->n_interfaces - 1) >> 1)));
+	fuzz_check(!rule->on.given || (rule->on.bits[0] && r->n_interfaces &&
+				       !(rule->on.bits[0] >> (r->n_interfaces - 1) >> 1)));
 	fuzz_check((!rule->sport.given && !rule->dport.given) || rule->proto.given);
 	fuzz_check(rule->place.file < r->n_files && rule->place.line);
 }
@@ -72,8 +72,7 @@ static void check_result(const struct resolved *r)
 		fuzz_check(r->services[i].vip < r->n_addresses && r->services[i].n_backends);
 	for (size_t i = 0; i < r->n_expects; i++) {
 		fuzz_check(r->expects[i].n_packets && r->expects[i].n_packets <= 64);
-		fuzz_check(r->expects[i].via != VIA_RULE ||
-			   r->expects[i].rule < r->n_rules);
+		fuzz_check(r->expects[i].via != VIA_RULE || r->expects[i].rule < r->n_rules);
 	}
 }
 
