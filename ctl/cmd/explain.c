@@ -396,7 +396,7 @@ static bool hex_digit(char c, unsigned *ret)
 	return true;
 }
 
-// Blanks and colons may stand between the bytes.
+// Bytes may be separated by blanks and colons.
 static int parse_hex(const char *text, uint8_t *ret, size_t *ret_length, struct err *err)
 {
 	unsigned high, low;
@@ -489,8 +489,9 @@ static int ask_pcap(struct asked *a, struct err *err)
 			return code;
 	}
 	if (number && !any)
-		return err_input(err, "'%s' has %llu packets only", path,
-				 (unsigned long long)file.number);
+		return err_input(err, "'%s' has %llu %s only", path,
+				 (unsigned long long)file.number,
+				 num_plural(file.number, "packet", "packets"));
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/num.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/instance_ifaces.h"
@@ -145,8 +146,8 @@ static void add_why(const struct address_view *v, const struct address_side *s, 
 	if (s->before == 1)
 		text_add(t, ", unless a rule before it decides (weir explain PACKET)");
 	else if (s->before)
-		text_addf(t, ", unless one of %zu rules before it decides (weir explain PACKET)",
-			  s->before);
+		text_addf(t, ", unless one of %zu %s before it decides (weir explain PACKET)",
+			  s->before, num_plural(s->before, "rule", "rules"));
 }
 
 static void show_side(const struct address_view *v, const struct address_side *s)

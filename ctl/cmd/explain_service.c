@@ -28,7 +28,7 @@ static const char *name_of(const struct explain *e, const struct lb_service *s, 
 	for (uint32_t m = 0; s && id != BACKEND_NONE && m < s->n_members; m++)
 		if (e->lb->members[s->first_member + m].id == id)
 			return pool_name(&e->lb->members[s->first_member + m], buf);
-	return id == BACKEND_NONE ? "nobody" : "a backend of before";
+	return id == BACKEND_NONE ? "no backend" : "a former backend";
 }
 
 void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r)

@@ -16,7 +16,7 @@ void explain_show_default(struct text *t, const struct explain *e, uint32_t ifac
 void explain_set_rule(struct out *o, const struct explain *e, size_t rule);
 // The same of an overlay record.
 void explain_set_record(struct out *o, const struct store *b, const struct record *record);
-// Says so when the rules' names are not known, or when a bypass makes all this idle.
+// Warns if the names of the rules are unknown, or if a bypass makes the answer moot.
 void explain_warn(struct context *ctx, const struct explain *e);
 
 // weir explain ADDRESS.

@@ -246,7 +246,7 @@ static void report_refresh(struct context *ctx, const struct pool *pool,
 	egress_report(ctx, texts, n, &findings);
 }
 
-// Neighbours that are silent are waited for here: nobody else has to wait for the lock meanwhile.
+// Waits for silent neighbours here, so that no other command waits for the lock.
 static int ask_ahead(const struct context *ctx, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};

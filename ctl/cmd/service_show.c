@@ -31,7 +31,7 @@ void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_
 	if (m->gone)
 		text_add(t, ", not in the policy");
 	if (m->override == BACKEND_DOWN || (!m->gone && (m->override != BACKEND_UP || m->weighed)))
-		text_add(t, m->override != BACKEND_UP ? ", by hand" : ", weight by hand");
+		text_add(t, m->override != BACKEND_UP ? ", override" : ", weight override");
 	if (m->until_s) {
 		text_add(t, m->until_s > wall_s ? " until " : ", over since ");
 		show_time(t, m->until_s, wall_s);

@@ -8,11 +8,11 @@
 
 const char *service_mode_name(uint8_t mode); // enum service_mode
 
-// As it is for new flows: weight 0 drains, whoever says so.
+// As it is for new flows: weight 0 drains, from the policy or as an override.
 enum backend_state service_state(const struct lb_member *m);
 
-// "up", "drain, by hand until 04:12", "drain, by hand, over since 04:12" (no command has ended it yet),
-// "down, by hand", "drain, not in the policy".
+// "up", "drain, override until 04:12", "drain, override, over since 04:12" (no command has ended it yet),
+// "down, override", "drain, not in the policy".
 void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s);
 
 void service_set_fingerprint(struct out *o, uint64_t fingerprint);

@@ -296,7 +296,7 @@ static void alarm_iface(struct status *s, uint32_t number)
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
 
-// Of one that is open the alarm that says so is enough: it asks for the same.
+// The alarm for an open interface is enough: it asks for the same command.
 static void alarm_macs(struct status *s)
 {
 	const struct device *d = &s->devices[macs_stale(s->instance)];
@@ -325,7 +325,7 @@ static void alarm_set(struct status *s, const struct generation_about_set *set, 
 			  set->name, set->max);
 }
 
-// What is in force goes on without it, but not beyond the next detach or boot.
+// The active policy works without its record, until the next detach or boot.
 static void alarm_record(struct status *s)
 {
 	if (s->about->revision[0] && !revisions_has(s->ctx->instance, s->about->revision))

@@ -103,7 +103,7 @@ void status_services_show(struct context *ctx, const struct pool *f)
 
 	if (f->live)
 		overrides_read(ctx->instance, &v.overrides,
-			       NULL); // damaged: the next change says so
+			       NULL); // damaged: the next change reports it
 	out_array(ctx->out, "services");
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		v.service = &f->state->services[n];
@@ -193,10 +193,8 @@ static void alarm_ways(const struct pool *f, status_alarm *alarm, void *status)
 	vec_each (&ways.lost, text)
 		alarm(status, "%s", *text);
 	if (ways.changed)
-		alarm(status,
-		      "the next hops of %zu backends are not what they were: weir service "
-		      "--refresh",
-		      ways.changed);
+		alarm(status, "the next hops of %zu %s have changed: weir service --refresh",
+		      ways.changed, num_plural(ways.changed, "backend", "backends"));
 }
 
 void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
@@ -214,8 +212,8 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 		}
 		if (!up)
 			alarm(status,
-			      "service '%s' has no backend left for new flows: its last "
-			      "ring stays in force",
+			      "service '%s' has no backend left for new flows: the "
+			      "current ring stays in use",
 			      v.service->name);
 		alarm_pins(&v, alarm, status);
 	}

@@ -5,10 +5,10 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/pool.h"
 
-// A fleet without services (live NULL) where the policy has none. 0 or -errno with err set.
+// A pool without services (live NULL) if the policy has no service. 0 or -errno with err set.
 int status_services_open(struct context *ctx, struct pool *ret, struct err *err);
 
-// A line for each, and what is set by hand.
+// A line for each service, and the overrides.
 void status_services_show(struct context *ctx, const struct pool *f);
 
 // Called for each thing that is wrong.

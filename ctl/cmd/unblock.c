@@ -75,7 +75,7 @@ static struct leftover leftover_of(const struct unblock_request *r, const struct
 	return l;
 }
 
-// The command that lets the target through.
+// The command that allows the target.
 static void add_way(struct text *way, const struct leftover *l, const char *target)
 {
 	const struct owner *h = l->owner;

@@ -65,8 +65,8 @@ int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err
 
 // ---- a balancer that runs -----------------------------------------------------------------------
 
-// Tidies up: ends what was set for a time, looks at how many pins were pushed out, closes transitions whose
-// time is over and of which no pin is left. *ret_pinned (may be NULL): by service, are there living pins. *ret_ids (may be
+// Tidies up: ends what was set for a time, looks at how many pins were pushed out, closes transitions that
+// have expired and have no pin left. *ret_pinned (may be NULL): by service, are there living pins. *ret_ids (may be
 // NULL): numbers that living pins name are added. 0 or -errno with err set.
 int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
 		    struct lb_ids *ret_ids, struct err *err);

@@ -145,8 +145,8 @@ static bool is_in_vrf(const struct tower *t, const struct link *link)
 	return false;
 }
 
-// Nobody can say for a frame that comes in there how it is routed: the datapath asks for the device that it came
-// in on, which for a bond is a member.
+// Is the route of a frame that arrives there unknown? The datapath asks for the device that the frame arrived on, which
+// for a bond is a member.
 static bool is_unsure(const struct tower *t, const struct link *base)
 {
 	bool asked = strcmp(base->kind, "bond") != 0;

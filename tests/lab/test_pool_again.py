@@ -48,7 +48,7 @@ def test_a_weight_outlives_a_drain_for_a_time(node):
     node("drain", ONE, "--for", "1s")
     time.sleep(2.1)
     node("undrain", TWO)
-    assert (backends(node)[ONE]["state"], backends(node)[ONE]["weight"]) == ("up, weight by hand", 3)
+    assert (backends(node)[ONE]["state"], backends(node)[ONE]["weight"]) == ("up, weight override", 3)
 
 
 def test_what_was_volatile_can_be_kept(node):
