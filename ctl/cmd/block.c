@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir block, weir allow: add entries to the overlay.
-#include "ctl/cmd/block.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/attaching.h"
+#include "ctl/cmd/live.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"

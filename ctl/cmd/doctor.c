@@ -11,6 +11,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/egress_show.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"

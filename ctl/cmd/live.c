@@ -2,6 +2,8 @@
 // weir block --live: block, print counters each second, unblock at the end.
 //
 // The entries expire after seconds and are renewed while the command runs. If it is killed, they expire.
+#include "ctl/cmd/live.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +14,6 @@
 
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
-#include "ctl/cmd/block.h"
 #include "ctl/cmd/show.h"
 
 #define LEASE_S 10

@@ -12,6 +12,7 @@
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
 #include "ctl/cmd/service_vips.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/policy/words.h"
 

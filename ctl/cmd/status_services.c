@@ -8,6 +8,7 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/control/overrides.h"
 
 struct services_view {

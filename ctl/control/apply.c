@@ -11,30 +11,19 @@
 #include "ctl/base/num.h"
 #include "ctl/control/apply_devices.h"
 #include "ctl/control/apply_notes.h"
+#include "ctl/control/bringup.h"
 #include "ctl/control/detach_stale.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/control/lockout.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/control/vips.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/reach.h"
-
-void apply_result_free(struct apply_result *r)
-{
-	vec_each (&r->absent, name)
-		free(*name);
-	vec_each (&r->warnings, text)
-		free(*text);
-	vec_free(&r->absent);
-	vec_free(&r->warnings);
-	vec_free(&r->attached);
-	vec_free(&r->left);
-	vec_free(&r->entries_only);
-	vec_free(&r->tried);
-}
 
 // Before the switch
 

@@ -26,54 +26,8 @@
 // not accepted.
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "ctl/control/bringup.h"
+#include "ctl/control/apply_result.h"
 #include "ctl/control/candidate.h"
-#include "ctl/control/detach_stale.h"
-#include "ctl/control/revisions.h"
-#include "ctl/datapath/commit.h"
-#include "ctl/datapath/generation_load.h"
-#include "ctl/net/session.h"
-
-struct apply_options {
-	const char *instance, *command; // command: for the lock's holder
-	const char *path;               // of the policy; NULL: `revision`
-	const char *revision;           // an accepted one to go back to
-	const char *const *ifaces;      // -i
-	size_t n_ifaces;
-	struct dns_options dns;
-	uint64_t trial_ms;       // --confirm; 0: no trial
-	const char *if_revision; // refuse unless this one is active; NULL: any
-	const char *note, *by;
-	const struct session *session; // whose packets come through this namespace; NULL: none
-	bool force, fleeting, dry_run;
-};
-
-struct apply_iface {
-	char name[16];
-	struct attach_result attach;
-};
-
-struct apply_result {
-	bool unchanged;  // it was active already: nothing was switched
-	size_t nexthops; // next hops of backends that have changed, where nothing was switched
-	char revision[REVISION_ID]; // of the active policy
-	uint32_t generation;
-	size_t rules, services, expects;
-	VEC(struct apply_iface) attached; // interfaces that were attached, or with dry_run would be
-	struct ifnames left;              // interfaces that it no longer names: detached
-	struct ifnames tried;             // interfaces of a trial without a policy, which has ended
-	struct ifnames entries_only;      // attached interfaces on which the policy does not apply
-	VEC(char *) absent;               // optional interfaces and patterns without a device
-	VEC(char *) warnings;             // of the guard
-	struct generation_cost cost;
-	bool attach_failed; // the switch is done, but an interface could not be attached or detached
-};
-void apply_result_free(struct apply_result *r);
-#define CLEANUP_APPLY_RESULT CLEANUP(apply_result_free)
 
 // The steps above. A failure before the switch changes nothing. A policy that is active already is not
 // switched to again, unless forced. The candidate keeps its findings for messages. 0, or -errno with err set

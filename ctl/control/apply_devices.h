@@ -2,7 +2,9 @@
 // The devices that a policy names: whether they exist, show VLAN tags, and carry Weir's program.
 #pragma once
 
-#include "ctl/control/apply.h"
+#include "ctl/control/apply_result.h"
+#include "ctl/control/candidate.h"
+#include "ctl/net/link.h"
 
 struct policy_device {
 	struct link link;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/control/pool.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/ethtool.h"

@@ -2,7 +2,8 @@
 // The warnings of an apply about services, backends and interfaces.
 #pragma once
 
-#include "ctl/control/apply.h"
+#include "ctl/control/apply_result.h"
+#include "ctl/control/candidate.h"
 
 // Services of the policy in force that the new one does not have.
 void apply_note_ended(const struct instance *i, const struct candidate *c,

@@ -6,9 +6,11 @@
 #include <time.h>
 
 #include "ctl/control/apply.h"
+#include "ctl/control/bringup.h"
 #include "ctl/control/lb_apply.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
+#include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
@@ -72,7 +74,7 @@ static void note_tried(const struct trial *t, struct apply_result *ret)
 
 static int refuse_expired(const struct trial *t, const struct ifnames *tried, struct err *err)
 {
-	struct text names = {0};
+	CLEANUP_TEXT struct text names = {0};
 
 	ifnames_text(tried, &names);
 	if (!commit_tries_interfaces(&t->state))
@@ -81,7 +83,6 @@ static int refuse_expired(const struct trial *t, const struct ifnames *tried, st
 		err_refused(err, "the trial has expired: %s %s detached",
 			    names.len ? text_get(&names) : "what it tried",
 			    tried->n > 1 ? "are" : "is");
-	text_free(&names);
 	return -EPERM;
 }
 

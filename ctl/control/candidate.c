@@ -292,7 +292,7 @@ static void describe_via(const struct candidate *c, const struct test_result *r,
 void candidate_describe(const struct candidate *c, const struct test_result *r, char *buf,
 			size_t size)
 {
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 
 	if (r->service >= 0)
 		text_addf(&t, "service %s", service_name(c, r->service));
@@ -302,7 +302,6 @@ void candidate_describe(const struct candidate *c, const struct test_result *r, 
 		text_addf(&t, " %s", c->image->about[r->rule].redirect);
 	describe_via(c, r, &t);
 	snprintf(buf, size, "%s", text_get(&t));
-	text_free(&t);
 }
 
 static bool as_expected(const struct candidate *c, const struct resolved_expect *e,
@@ -350,7 +349,7 @@ static int prove_one(struct candidate *c, const struct resolved_expect *e, struc
 {
 	for (size_t p = 0; p < e->n_packets; p++) {
 		struct test_result result;
-		struct text wish = {0};
+		CLEANUP_TEXT struct text wish = {0};
 		char got[512];
 		int code = candidate_ask(c, &e->packets[p], false, &result, err);
 
@@ -364,7 +363,6 @@ static int prove_one(struct candidate *c, const struct resolved_expect *e, struc
 			describe_packet(&e->packets[p], &wish);
 		diag_error(c->diag, e->at, NULL, "expect: got %s, expected %s", got,
 			   text_get(&wish));
-		text_free(&wish);
 		return 0;
 	}
 	return 0;

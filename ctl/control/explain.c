@@ -280,7 +280,7 @@ static int compile_record(struct explain *e, const struct explain_request *reque
 			  const struct generation_about *about, struct err *err)
 {
 	CLEANUP_FREE struct names *names = mem_new(struct names);
-	struct revision revision = {0};
+	CLEANUP(revision_free) struct revision revision = {0};
 	struct err why = {0};
 	bool found;
 	int code;
@@ -294,7 +294,6 @@ static int compile_record(struct explain *e, const struct explain_request *reque
 		vec_push(&e->c->environment.files,
 			 ((struct environment_file){mem_strdup(NO_FILE), mem_strdup(""), 0}));
 	code = compile_text(e, request, found ? revision.path : NO_FILE, names->at, names->n, err);
-	revision_free(&revision);
 	return code;
 }
 

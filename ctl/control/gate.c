@@ -49,7 +49,7 @@ static bool describe_rule(const struct gate_seen *s, const struct test_result *r
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	const char *names[WEIR_IFACES];
-	struct revision revision = {0};
+	CLEANUP(revision_free) struct revision revision = {0};
 	bool known = s->about->revision[0] && !revisions_load(s->instance->name, s->about->revision,
 							      &c->environment, &revision, NULL);
 
@@ -59,7 +59,6 @@ static bool describe_rule(const struct gate_seen *s, const struct test_result *r
 		r->rule < (int32_t)c->image->n_rules;
 	if (known)
 		candidate_describe(c, r, buf, size);
-	revision_free(&revision);
 	return known;
 }
 

@@ -70,7 +70,7 @@ static char *keep(struct items *b, struct word w)
 // What may be shown on a terminal, cut at the size of ret.
 static void put_shown(char *ret, size_t size, const char *text)
 {
-	struct text shown = {0};
+	CLEANUP_TEXT struct text shown = {0};
 	size_t cut = size - sizeof("...");
 
 	text_add_shown(&shown, text, strlen(text));
@@ -81,7 +81,6 @@ static void put_shown(char *ret, size_t size, const char *text)
 	} else {
 		snprintf(ret, size, "%s", text_get(&shown));
 	}
-	text_free(&shown);
 }
 
 static bool errors_are_kept(const struct items *b)

@@ -9,6 +9,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/control/nexthops.h"
 #include "ctl/control/overrides.h"
 #include "ctl/datapath/seed.h"
@@ -22,23 +23,6 @@ void lb_apply_free(struct lb_apply *s)
 	free(s->backends);
 	free(s->nexthops);
 	sentences_free(&s->warnings);
-}
-
-void sentences_add(struct sentences *list, char *text)
-{
-	vec_each (list, known)
-		if (!strcmp(*known, text)) {
-			free(text);
-			return;
-		}
-	vec_push(list, text);
-}
-
-void sentences_free(struct sentences *list)
-{
-	vec_each (list, text)
-		free(*text);
-	vec_free(list);
 }
 
 // ---- next hops ----------------------------------------------------------------------------------

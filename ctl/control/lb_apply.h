@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The services of a policy on their way into the kernel, and those that run: rings, next hops, pins.
+// The services of a policy on their way into the kernel: rings, next hops, pins.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/base/vec.h"
+#include "ctl/control/sentences.h"
 #include "ctl/datapath/clock.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/net/nexthop.h"
 #include "ctl/policy/resolved.h"
-
-struct sentences { // each once
-	char **at;
-	size_t n, cap;
-};
-// Takes the text.
-void sentences_add(struct sentences *list, char *text);
-void sentences_free(struct sentences *list);
 
 struct lb_apply_options {
 	bool force;        // begin anew where every connection would move
@@ -62,33 +54,3 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 // After the way back from a trial to `generation`: who gets new flows is what that policy says. 0, also when it has
 // no services, or -errno with err set.
 int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err);
-
-// ---- a balancer that runs -----------------------------------------------------------------------
-
-// Tidies up: ends what was set for a time, looks at how many pins were pushed out, closes transitions that
-// have expired and have no pin left. *ret_pinned (may be NULL): by service, are there living pins. *ret_ids (may be
-// NULL): numbers that living pins name are added. 0 or -errno with err set.
-int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
-		    struct lb_ids *ret_ids, struct err *err);
-
-// Keeps changing slots changing for at least `ms` more, so that a plan made now is still valid when written.
-int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err);
-
-// Changes the rings to what members are now, and writes all. ret_changed (may be NULL): slots that changed.
-// ret_kept_last (may be NULL), by service: none of its backends accepts new flows, so it keeps its last ring.
-int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
-		       bool *ret_kept_last, struct err *err);
-
-// What is known of the ways to backends.
-struct lb_paths {
-	struct sentences
-		lost; // no path to a backend that gets new flows, or its next hop does not answer
-	struct sentences warnings; // what else speaks against one
-	size_t changed;            // next hops that are others than the ones in force
-};
-void lb_paths_free(struct lb_paths *ways);
-#define CLEANUP_LB_PATHS CLEANUP(lb_paths_free)
-
-// Asks for next hops anew and, with `write`, writes those that differ. `wait_ms` as above.
-int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct lb_paths *ret,
-		       struct err *err);

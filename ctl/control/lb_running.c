@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Maintains a running balancer: expired times, rings after an override, next hops.
+#include "ctl/control/lb_running.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/lb_apply.h"
 #include "ctl/control/nexthops.h"
 
 #define REWRITE_MS 1000  // from a reading of the clock to the slots that follow from it

@@ -7,7 +7,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/control/lb_apply.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/control/overrides.h"
 #include "ctl/datapath/commit.h"
 

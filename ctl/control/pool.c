@@ -10,6 +10,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/control/lb_running.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
@@ -114,7 +115,7 @@ const char *pool_name(const struct lb_member *m, addr_text buf)
 int pool_find_service(const struct pool *p, const char *name, size_t *ret, struct err *err)
 {
 	const struct lb_service *s = lb_state_find(p->state, name);
-	struct text names = {0};
+	CLEANUP_TEXT struct text names = {0};
 
 	if (s) {
 		*ret = (size_t)(s - p->state->services);
@@ -124,7 +125,6 @@ int pool_find_service(const struct pool *p, const char *name, size_t *ret, struc
 		text_addf(&names, "%s%s", n ? ", " : "", p->state->services[n].name);
 	err_input(err, "service '%s' not found", name);
 	err_hint(err, "services: %s", text_get(&names));
-	text_free(&names);
 	return -EINVAL;
 }
 
@@ -156,14 +156,13 @@ static void find_in(const struct pool *p, size_t service, const struct addr *add
 
 static int hint_backends(const struct pool *p, const struct lb_service *s, struct err *err)
 {
-	struct text names = {0};
+	CLEANUP_TEXT struct text names = {0};
 	addr_text name;
 
 	for (uint32_t m = 0; m < s->n_members; m++)
 		text_addf(&names, "%s%s", m ? ", " : "",
 			  pool_name(&p->state->members[s->first_member + m], name));
 	err_hint(err, "backends: %s", text_get(&names));
-	text_free(&names);
 	return -EINVAL;
 }
 
@@ -189,14 +188,13 @@ static int refuse_service(const struct pool *p, const struct lb_service *s, stru
 static int refuse_several(const struct pool *p, const struct pool_targets *found,
 			  const char *backend, struct err *err)
 {
-	struct text names = {0};
+	CLEANUP_TEXT struct text names = {0};
 
 	vec_each (found, t)
 		text_addf(&names, "%s%s", t == found->at ? "" : ", ",
 			  p->state->services[t->service].name);
 	err_input(err, "'%s' is a backend of several services: %s", backend, text_get(&names));
 	err_hint(err, "name one of them, or all with --all");
-	text_free(&names);
 	return -EINVAL;
 }
 

@@ -55,8 +55,8 @@ static void refuse_trial(const struct instance *i, const struct commit_state *st
 			 const char *left, struct err *err)
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	struct ifnames brought = {0};
-	struct text names = {0};
+	CLEANUP_VEC struct ifnames brought = {0};
+	CLEANUP_TEXT struct text names = {0};
 
 	detach_list_brought(i, &brought);
 	ifnames_text(&brought, &names);
@@ -66,8 +66,6 @@ static void refuse_trial(const struct instance *i, const struct commit_state *st
 	else
 		err_refused(err, "trial by %s ends in %s", about->by[0] ? about->by : "?", left);
 	err_hint(err, "weir confirm keeps it, weir rollback ends it");
-	text_free(&names);
-	vec_free(&brought);
 }
 
 int recover_check(const struct instance *i, struct err *err)

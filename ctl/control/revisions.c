@@ -94,7 +94,7 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = record_of(instance, id);
-	struct json *meta = NULL;
+	CLEANUP_JSON struct json *meta = NULL;
 	int code;
 
 	if (!folder) {
@@ -106,20 +106,18 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 	if (code)
 		return code;
 	read_meta(meta, id, ret);
-	json_free(meta);
 	return 0;
 }
 
 // Only the index is read: lists of a million lines stay where they are.
 static int read_one(const char *folder, const char *id, struct revision *ret, struct err *err)
 {
-	struct json *meta;
+	CLEANUP_JSON struct json *meta = NULL;
 	int code = environment_load_index(folder, &meta, err);
 
 	if (code)
 		return code;
 	read_meta(meta, id, ret);
-	json_free(meta);
 	return 0;
 }
 
@@ -314,7 +312,7 @@ int revisions_recover(const char *instance, const char *id, struct err *err)
 	CLEANUP_FREE char *staged = staged_of(instance, id);
 	const char *folder = file_exists(accepted) ? accepted : staged;
 	char current[REVISION_ID] = "";
-	struct revision r = {0};
+	CLEANUP(revision_free) struct revision r = {0};
 	int code = revisions_current(instance, current, err);
 
 	if (code == -EBADMSG) { // the kernel knows better
@@ -327,6 +325,5 @@ int revisions_recover(const char *instance, const char *id, struct err *err)
 		return code;
 	if (!r.fleeting)
 		code = revisions_accept(instance, id, err);
-	revision_free(&r);
 	return code;
 }

@@ -179,7 +179,7 @@ static void drop_lost(struct store *b)
 // is older than the maps because a --volatile command could not write it, whose entries stay fleeting.
 static void adopt_found(struct store *b)
 {
-	VEC(struct reference) references = {0};
+	CLEANUP_VEC VEC(struct reference) references = {0};
 	struct records_change change;
 	size_t r = 0;
 
@@ -214,7 +214,6 @@ static void adopt_found(struct store *b)
 			reference->owner = owner;
 		records_add(&b->records, references.at, references.n, &change);
 	}
-	vec_free(&references);
 }
 
 static void drop_expired(struct store *b)

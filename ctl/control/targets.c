@@ -205,7 +205,7 @@ static void record_name(const struct targets *t, const struct item *item,
 {
 	CLEANUP_FREE char *name = target_name(item->name);
 	struct owner owner = make_owner(intent, name, item->note);
-	struct references references = {0};
+	CLEANUP_VEC struct references references = {0};
 	struct records_change change;
 	unsigned kinds = item_kinds(item, intent);
 
@@ -213,7 +213,6 @@ static void record_name(const struct targets *t, const struct item *item,
 		   records_owner(&b->records, &owner));
 	records_replace(&b->records, &owner, kinds, references.at, references.n, &change);
 	tally(ret, &change);
-	vec_free(&references);
 }
 
 // The holder of an item: one for all, but for those with a note of their own.
@@ -232,7 +231,7 @@ static uint32_t owner_of(struct store *b, const struct intent *intent, const str
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret)
 {
-	struct references references = {0};
+	CLEANUP_VEC struct references references = {0};
 	struct records_change change = {0};
 	struct owner who = make_owner(intent, "", NULL);
 	bool list = intent->list[0];
@@ -259,14 +258,13 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 	else if (references.n)
 		records_add(&b->records, references.at, references.n, &change);
 	tally(ret, &change);
-	vec_free(&references);
 }
 
 void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed)
 {
 	struct owner who = make_owner(intent, "", NULL);
-	VEC(struct prefix) prefixes = {0};
+	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
 	size_t removed;
 
 	*ret_removed = 0;
@@ -285,5 +283,4 @@ void targets_unrecord(const struct targets *t, const struct intent *intent, stru
 		records_remove(&b->records, &who, intent->kinds, prefixes.at, prefixes.n, &removed);
 		*ret_removed += removed;
 	}
-	vec_free(&prefixes);
 }

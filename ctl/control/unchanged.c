@@ -45,7 +45,7 @@ static void add_devices(struct text *t, const struct candidate *c)
 
 void unchanged_sum(const struct candidate *c, sum_text ret)
 {
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 	sum_text programs;
 	size_t size;
 	const char *object = generation_object(&size);
@@ -55,7 +55,6 @@ void unchanged_sum(const struct candidate *c, sum_text ret)
 	add_addresses(&t, &c->environment);
 	add_devices(&t, c);
 	sum_of(text_get(&t), t.len, ret);
-	text_free(&t);
 }
 
 static bool same_interfaces(const struct candidate *c, const struct generation_about *about)
@@ -79,14 +78,11 @@ static bool same_record(const char *instance, const char *revision, const struct
 			const char *path)
 {
 	CLEANUP_ENVIRONMENT struct environment record;
-	struct revision r = {0};
-	bool same;
+	CLEANUP(revision_free) struct revision r = {0};
 
 	environment_replay(&record);
-	same = !revisions_load(instance, revision, &record, &r, NULL) &&
+	return !revisions_load(instance, revision, &record, &r, NULL) &&
 	       environment_same(&c->environment, path, &record, r.path);
-	revision_free(&r);
-	return same;
 }
 
 bool unchanged_find(const struct instance *i, const struct candidate *c, const char *path,

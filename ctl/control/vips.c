@@ -35,7 +35,7 @@ static int compare(struct candidate *c, const struct resolved *before)
 int vips_check(struct candidate *c, const struct instance *i, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *before = candidate_new_replay();
-	struct revision revision = {0};
+	CLEANUP(revision_free) struct revision revision = {0};
 	char id[REVISION_ID] = "";
 	int code = c->lb.running ? recover_in_force(i, id, err) : 0;
 
@@ -43,7 +43,6 @@ int vips_check(struct candidate *c, const struct instance *i, struct err *err)
 		return code;
 	before->resolved =
 		policy_load(revision.path, &before->environment.env, NULL, 0, before->diag);
-	revision_free(&revision);
 	if (before->resolved && compare(c, before->resolved))
 		code = err_refused(err, "connections would move; nothing was changed");
 	return code;

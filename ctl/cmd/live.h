@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shared by block, allow and the live view.
+// The live view of `block` and `allow`.
 #pragma once
 
 #include "ctl/cmd/command.h"

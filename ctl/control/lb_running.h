@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A running balancer: what has expired, rings after an override, next hops.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/control/sentences.h"
+#include "ctl/datapath/clock.h"
+#include "ctl/datapath/lb_maps.h"
+
+// Ends overrides that have expired, counts evicted pins, and closes transitions that have expired and have no
+// pin left. *ret_pinned (may be NULL), by service: whether it has live pins. *ret_ids (may be NULL): the backends
+// that live pins name are added. 0 or -errno with err set.
+int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
+		    struct lb_ids *ret_ids, struct err *err);
+
+// Keeps changing slots changing for at least `ms` more, so that a plan made now is valid when it is written.
+int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err);
+
+// Adapts the rings to the current members and writes everything. ret_changed (may be NULL): slots that changed.
+// ret_kept_last (may be NULL), by service: none of its backends accepts new flows, so it keeps its last ring.
+int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
+		       bool *ret_kept_last, struct err *err);
+
+// The state of the paths to backends.
+struct lb_paths {
+	struct sentences
+		lost; // no path to a backend that gets new flows, or its next hop does not answer
+	struct sentences warnings; // other problems of a path
+	size_t changed;            // next hops that differ from those in the kernel
+};
+void lb_paths_free(struct lb_paths *ways);
+#define CLEANUP_LB_PATHS CLEANUP(lb_paths_free)
+
+// Asks the kernel for the next hops again and, with `write`, writes those that differ. Waits at most wait_ms for
+// neighbours.
+int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct lb_paths *ret,
+		       struct err *err);
