@@ -121,14 +121,14 @@ static void add_why(struct text *t, const struct asked *a, const struct explain_
 	else
 		text_addf(t, "%s (%s)", reason_name(reason), reason_text(reason));
 	if (r->result.rule >= 0 && reason == REASON_DROP_REJECT)
-		text_add(t, ", without an answer: such a packet gets none");
+		text_add(t, "; this kind of packet gets no answer");
 	if (r->result.rule >= 0 && reason == REASON_DROP_REDIRECT)
-		text_add(t, ", whose interface is not there");
+		text_add(t, "; its interface does not exist");
 }
 
 // ---- details --------------------------------------------------------------------------------------
 
-// The rule's line as it is written, from its first word on.
+// The line of the rule as written, from the first word of the rule.
 static void add_source(struct text *t, struct diag_at at)
 {
 	const char *from, *end;
@@ -201,7 +201,7 @@ static void show_rule(const struct asked *a, const struct explain_answer *r)
 	show_end(a, rule, &r->ends.to, true);
 }
 
-// Rules that counted the packet, or would have, and let the next one speak.
+// Count rules that match. They do not decide the packet.
 static void show_counted(const struct asked *a, const struct explain_answer *r)
 {
 	size_t known = ARRAY_SIZE(r->result.first_counted), n = r->result.counted;
@@ -221,7 +221,8 @@ static void show_counted(const struct asked *a, const struct explain_answer *r)
 	}
 	out_end(o);
 	if (n > known)
-		out_line(o, "  counted by:  %zu more rules", n - known);
+		out_line(o, "  counted by:  %zu more %s", n - known,
+			 num_plural(n - known, "rule", "rules"));
 }
 
 static void add_hex(struct text *t, const uint8_t *bytes, size_t length)
@@ -252,7 +253,7 @@ static void show_reply(const struct asked *a, const struct test_result *r)
 	show_bytes(a, "answer_hex", "", r->packet, r->length);
 }
 
-// What goes to a backend; in dr nothing but the hardware address tells to which.
+// The packet that goes to a backend. In mode dr only the link-layer address identifies the backend.
 static void show_leaving(const struct asked *a, const struct test_result *r)
 {
 	const uint8_t *mac = r->packet;
@@ -299,14 +300,14 @@ static void show_verdict(const struct asked *a, const struct explain_question *q
 	text_free(&why);
 }
 
-// Zeros stand for what a capture left out: harmless in a payload, not in a header.
+// Bytes that the capture does not have are 0: harmless in a payload, but not in a header.
 static void show_cut(const struct asked *a, const struct explain_question *q)
 {
 	if (!a->captured || a->captured >= q->length)
 		return;
 	out_set_u64(a->ctx->out, "captured", a->captured);
 	out_line(a->ctx->out,
-		 "  cut off:     the capture has %zu of %zu bytes, the others count as 0",
+		 "  cut off:     the capture has %zu of %zu bytes; the other bytes are taken as 0",
 		 a->captured, q->length);
 }
 
@@ -333,8 +334,9 @@ static void show_answer(const struct asked *a, const struct explain_question *q,
 	show_bytes(a, "packet_hex", "packet:", q->frame, q->length);
 	show_cut(a, q);
 	if (r->supposed && a->e.test)
-		out_line(o, "  supposed:    over and established are as you said, overlay and "
-			    "dynamic sets empty");
+		out_line(o,
+			 "  assumed:     over and established as given; overlay and dynamic sets "
+			 "empty");
 }
 
 static int ask(struct asked *a, const struct explain_question *q, const char *head, struct err *err)
@@ -375,7 +377,7 @@ static int ask_words(struct asked *a, struct err *err)
 	return 0;
 }
 
-// What the options say of a frame that is given as bytes.
+// Reads the options that describe a frame given as bytes.
 static int read_question(const struct asked *a, struct explain_question *q, struct err *err)
 {
 	q->over = args_has(a->args, "over");
@@ -396,7 +398,7 @@ static bool hex_digit(char c, unsigned *ret)
 	return true;
 }
 
-// Bytes may be separated by blanks and colons.
+// Allows blanks and colons between the bytes.
 static int parse_hex(const char *text, uint8_t *ret, size_t *ret_length, struct err *err)
 {
 	unsigned high, low;
@@ -408,7 +410,7 @@ static int parse_hex(const char *text, uint8_t *ret, size_t *ret_length, struct 
 			continue;
 		}
 		if (!hex_digit(text[0], &high) || !hex_digit(text[1], &low))
-			return err_input(err, "'%.8s' does not begin with a byte of two digits",
+			return err_input(err, "'%.8s' does not begin with two hexadecimal digits",
 					 text);
 		if (n == FRAME_MAX)
 			return err_input(err, "a frame has at most %d bytes", FRAME_MAX);
@@ -459,7 +461,7 @@ static int read_number(const struct args *args, uint64_t *ret, struct err *err)
 
 	*ret = 0;
 	if (word && num_parse_u64(word, strlen(word), 1, UINT64_MAX, ret))
-		return err_input(err, "--packet '%s' is not a number from 1", word);
+		return err_input(err, "--packet '%s' is not a positive number", word);
 	return 0;
 }
 
@@ -489,7 +491,7 @@ static int ask_pcap(struct asked *a, struct err *err)
 			return code;
 	}
 	if (number && !any)
-		return err_input(err, "'%s' has %llu %s only", path,
+		return err_input(err, "'%s' has only %llu %s", path,
 				 (unsigned long long)file.number,
 				 num_plural(file.number, "packet", "packets"));
 	return 0;
@@ -497,7 +499,7 @@ static int ask_pcap(struct asked *a, struct err *err)
 
 // ---- the command ----------------------------------------------------------------------------------
 
-// The words, and what options add to them.
+// The words, with the options appended as words.
 static char *join_packet(const struct args *args)
 {
 	struct text t = {0};
@@ -513,8 +515,8 @@ static char *join_packet(const struct args *args)
 	return text_take(&t);
 }
 
-// Is Weir on the interface that a packet was said to come in over? Without one: the policy's first.
-static int look(const struct asked *a, struct err *err)
+// Checks that Weir is attached to the interface of the packet, by default the first of the policy.
+static int check_attached(const struct asked *a, struct err *err)
 {
 	const struct resolved *r = a->e.c->resolved;
 	uint32_t number = 0, iface = a->e.n_packets ? a->e.packets[0].iface : 0;
@@ -546,7 +548,7 @@ static int explain_packets(struct asked *a, struct explain_request *request, str
 	if (code)
 		return code;
 	explain_warn(a->ctx, &a->e);
-	return look(a, err);
+	return check_attached(a, err);
 }
 
 static int check_args(const struct args *args, struct err *err)
@@ -556,13 +558,13 @@ static int check_args(const struct args *args, struct err *err)
 	if (!words && !hex && !pcap)
 		return args_expect_words(args, 1, 1, "address or packet", err);
 	if (words + hex + pcap > 1)
-		return err_input(err, "give a packet in words, --hex or --pcap, one of them");
+		return err_input(err, "give only one of: a packet in words, --hex, --pcap");
 	if (args_has(args, "packet") && !pcap)
-		return err_input(err, "--packet picks one of --pcap FILE");
+		return err_input(err, "--packet needs --pcap");
 	if (args->words.n == 1 &&
 	    (args_has(args, "on") || args_has(args, "over") || args_has(args, "established")))
-		return err_input(err, "--on, --over and --established say more of a packet, not of "
-				      "an address");
+		return err_input(err,
+				 "--on, --over and --established need a packet, not an address");
 	return 0;
 }
 
@@ -593,17 +595,19 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"hex", 0, "BYTES", "the packet, as the bytes of an Ethernet frame", false, false},
-	{"pcap", 0, "FILE", "the packets of a capture file, one line each", false, false},
-	{"packet", 0, "N", "only packet N of --pcap, in full", false, false},
-	{"policy", 0, "FILE", "use the policy in FILE instead of the active one", false, false},
-	{"on", 0, "IFACE", "the packet arrives on IFACE (default: the policy's first)", false,
-	 false},
-	{"over", 0, NULL, "assume that every rate is exceeded and every chance taken", false,
-	 false},
-	{"established", 0, NULL, "assume that the packet belongs to a connection", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
+	{.name = "hex", .arg = "BYTES", .help = "the packet, as the bytes of an Ethernet frame"},
+	{.name = "pcap", .arg = "FILE", .help = "the packets of a capture file, one line each"},
+	{.name = "packet", .arg = "N", .help = "only packet N of --pcap, in full"},
+	{.name = "policy",
+	 .arg = "FILE",
+	 .help = "use the policy in FILE instead of the active one"},
+	{.name = "on",
+	 .arg = "IFACE",
+	 .help = "the packet arrives on IFACE (default: the policy's first)"},
+	{.name = "over", .help = "assume that every rate is exceeded and every chance taken"},
+	{.name = "established", .help = "assume that the packet belongs to a connection"},
+	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
+	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},
 };
 

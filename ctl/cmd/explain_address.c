@@ -8,13 +8,13 @@
 #include "ctl/cmd/show.h"
 #include "ctl/datapath/instance_ifaces.h"
 
-// What is first to decide about every packet from, or to, the address.
+// The first entry or rule that decides every packet from, or to, the address.
 struct address_side {
 	bool to;
-	const struct record *overlay; // NULL: not the overlay
-	size_t rule;                  // rules.n: no rule
+	const struct record *overlay; // NULL: the overlay does not decide
+	size_t rule;                  // n_rules: no rule decides
 	size_t reached;               // rules before this one are tried
-	size_t before;                // of them, rules that decide about some packets
+	size_t before;                // of them, rules that decide some packets
 };
 
 struct address_view {
@@ -22,8 +22,8 @@ struct address_view {
 	struct explain *e;
 	struct prefix target;
 	struct address_side from, to;
-	bool allowed, blocked, always; // an overlay entry, an always rule knows it
-	bool *shown;                   // by set: a rule spoke of it
+	bool allowed, blocked, always; // an overlay entry or an always rule contains the address
+	bool *shown;                   // by set: printed with a rule
 };
 
 static bool is_to(uint8_t kind)
@@ -68,13 +68,13 @@ static struct address_side decide(const struct address_view *v, bool to)
 	return s;
 }
 
-// Does this interface have a default of its own? Not one that the policy does not name.
+// False for an interface that the policy does not name.
 static bool has_default(const struct address_view *v, size_t iface)
 {
 	return !v->e->named || v->e->classes[iface];
 }
 
-// Do all interfaces have one default?
+// True if all interfaces have the same default.
 static bool default_is_one(const struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
@@ -136,25 +136,24 @@ static void add_why(const struct address_view *v, const struct address_side *s, 
 	if (s->overlay)
 		explain_show_record(t, v->e->store, s->overlay);
 	else if (!v->e->recorded)
-		text_add(t, "no overlay entry knows it, and the rules are not known");
+		text_add(t, "no overlay entry contains it, and the rules are not known");
 	else if (s->rule < r->n_rules)
 		add_rule(v, s, t);
 	else if (!default_is_one(v))
 		text_add(t, "default of the first interface (others differ)");
 	else
 		explain_show_default(t, v->e, 0, default_drops(v));
-	if (s->before == 1)
-		text_add(t, ", unless a rule before it decides (weir explain PACKET)");
-	else if (s->before)
-		text_addf(t, ", unless one of %zu %s before it decides (weir explain PACKET)",
-			  s->before, num_plural(s->before, "rule", "rules"));
+	if (s->before)
+		text_addf(t, ", unless %s%zu earlier %s decides (weir explain PACKET)",
+			  s->before > 1 ? "one of " : "", s->before,
+			  num_plural(s->before, "rule", "rules"));
 }
 
 static void show_side(const struct address_view *v, const struct address_side *s)
 {
 	struct out *o = v->ctx->out;
 	const char *verdict = verdict_of(v, s);
-	struct text why = {0};
+	CLEANUP_TEXT struct text why = {0};
 	addr_text target;
 
 	out_set_string(o, s->to ? "to" : "from", verdict);
@@ -163,33 +162,32 @@ static void show_side(const struct address_view *v, const struct address_side *s
 	out_line(o, "%s%s %s is %s%s: %s", out_bold(o), s->to ? "to" : "from",
 		 prefix_format(&v->target, target), participle(verdict), out_plain(o),
 		 text_get(&why));
-	text_free(&why);
 }
 
-// The interfaces of the instance on which the policy does, or does not, hold.
+// Lists the interfaces of the instance to which the policy applies, or to which only entries apply.
 static size_t add_where(const struct address_view *v, const char *key, enum reach_what what,
 			struct text *t)
 {
 	const struct instance *i = v->e->store->instance;
-	struct iface row;
+	struct iface iface;
 	size_t found = 0;
 
 	out_array(v->ctx->out, key);
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		if (instance_iface(i, n, &row, NULL) || row.state == IFACE_FREE ||
+		if (instance_iface(i, n, &iface, NULL) || iface.state == IFACE_FREE ||
 		    reach_what(&v->e->reach, n) != what)
 			continue;
-		out_item_string(v->ctx->out, row.name);
-		text_addf(t, "%s%s", found++ ? " " : "", row.name);
+		out_item_string(v->ctx->out, iface.name);
+		text_addf(t, "%s%s", found++ ? " " : "", iface.name);
 	}
 	out_end(v->ctx->out);
 	return found;
 }
 
-// An answer that is the policy's is true where it holds.
+// The policy decides only on the interfaces to which it applies.
 static void show_where(const struct address_view *v)
 {
-	struct text here = {0}, elsewhere = {0};
+	CLEANUP_TEXT struct text here = {0}, elsewhere = {0};
 
 	if (!v->e->store || v->e->reach.empty)
 		return;
@@ -198,11 +196,9 @@ static void show_where(const struct address_view *v)
 		out_line(v->ctx->out, "  policy:   applies to %s; only entries apply to %s",
 			 here.len ? text_get(&here) : "no interface that is attached",
 			 text_get(&elsewhere));
-	text_free(&here);
-	text_free(&elsewhere);
 }
 
-// ---- who else knows it ----------------------------------------------------------------------------
+// ---- other entries, sets and rules ----------------------------------------------------------------
 
 static void show_record(void *ctx, const struct record *record)
 {
@@ -210,7 +206,7 @@ static void show_record(void *ctx, const struct record *record)
 	struct out *o = v->ctx->out;
 	const struct address_side *side = is_to(record->kind) ? &v->to : &v->from;
 	bool decides = record == side->overlay;
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 
 	v->allowed |= is_allow(record->kind);
 	v->blocked |= !is_allow(record->kind);
@@ -222,20 +218,18 @@ static void show_record(void *ctx, const struct record *record)
 		explain_show_record(&line, v->e->store, record);
 		out_line(o, "  also in:  %s (not reached)", text_get(&line));
 	}
-	text_free(&line);
 }
 
 static void set_entry(const struct address_view *v, const struct explain_entry *entry)
 {
 	struct out *o = v->ctx->out;
-	struct text place = {0};
+	CLEANUP_TEXT struct text place = {0};
 	addr_text prefix;
 
 	explain_add_place(&place, v->e->c->resolved, entry->place);
 	out_set_string(o, "set", entry->list->name);
 	out_set_string(o, "entry", prefix_format(&entry->prefix, prefix));
 	out_set_string(o, "entry_at", text_get(&place));
-	text_free(&place);
 }
 
 static void show_rule(const struct address_view *v, size_t rule, const struct address_side *s,
@@ -243,7 +237,7 @@ static void show_rule(const struct address_view *v, size_t rule, const struct ad
 {
 	struct out *o = v->ctx->out;
 	bool reached = rule < s->reached, decides = rule == s->rule;
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 
 	out_object(o, NULL);
 	explain_set_rule(o, v->e, rule);
@@ -259,7 +253,6 @@ static void show_rule(const struct address_view *v, size_t rule, const struct ad
 	explain_show_rule(&line, v->e, rule);
 	out_line(o, "  also in:  %s (%s%s)", text_get(&line), s->to ? "to; " : "",
 		 reached ? "for some packets" : "not reached");
-	text_free(&line);
 }
 
 static void see_rule(struct address_view *v, size_t rule, const struct address_side *s)
@@ -285,7 +278,7 @@ static void show_rules(struct address_view *v)
 	out_end(v->ctx->out);
 }
 
-// Sets that no rule uses by themselves.
+// All sets that contain the address; those already printed with a rule only in JSON.
 static void show_sets(struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
@@ -294,7 +287,7 @@ static void show_sets(struct address_view *v)
 	out_array(o, "sets");
 	for (size_t s = 0; s < r->n_sets; s++) {
 		struct explain_entry entry;
-		struct text line = {0};
+		CLEANUP_TEXT struct text line = {0};
 
 		if (!explain_holds(&r->addresses[s], &v->target, &entry))
 			continue;
@@ -304,12 +297,11 @@ static void show_sets(struct address_view *v)
 		explain_add_entry(&line, r, &entry);
 		if (!v->shown[s])
 			out_line(o, "  also in:  %s", text_get(&line));
-		text_free(&line);
 	}
 	out_end(o);
 }
 
-// Services that have it among their addresses, which several may share: the place is that of the service.
+// Services with this address. Several can share an address list, so `at` is the line of the service.
 static void show_services(struct address_view *v)
 {
 	const struct resolved *r = v->e->c->resolved;
@@ -318,7 +310,7 @@ static void show_services(struct address_view *v)
 	out_array(o, "services");
 	for (size_t s = 0; s < r->n_services; s++) {
 		struct explain_entry entry;
-		struct text at = {0};
+		CLEANUP_TEXT struct text at = {0};
 		addr_text prefix;
 
 		if (!explain_holds(&r->addresses[r->services[s].vip], &v->target, &entry))
@@ -331,14 +323,13 @@ static void show_services(struct address_view *v)
 		out_end(o);
 		out_line(o, "  service:  %s %s, %s", r->services[s].name, text_get(&at),
 			 prefix_format(&entry.prefix, prefix));
-		text_free(&at);
 	}
 	out_end(o);
 }
 
 static void show_absent(const struct address_view *v)
 {
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 
 	if (!v->always && v->e->recorded)
 		text_add(&line, ", always rules");
@@ -348,7 +339,6 @@ static void show_absent(const struct address_view *v)
 		text_add(&line, ", overlay block");
 	if (line.len)
 		out_line(v->ctx->out, "  not in:   %s", text_get(&line) + 2);
-	text_free(&line);
 }
 
 static void show(struct address_view *v)
@@ -378,8 +368,9 @@ static int parse_target(const char *word, struct prefix *ret, struct err *err)
 	if (addr_looks_like(word, strlen(word)))
 		return prefix_parse(word, strlen(word), ret, NULL, err);
 	err_input(err, "'%s' is not an address", word);
-	return err_hint(err, "weir list shows which addresses a name holds; a packet is several "
-			     "words: tcp from A to B port 22");
+	return err_hint(err,
+			"weir list shows the addresses of a blocked name; a packet has several "
+			"words: tcp from A to B port 22");
 }
 
 int explain_address(struct context *ctx, const struct explain_request *request, const char *word,

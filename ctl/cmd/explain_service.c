@@ -28,7 +28,7 @@ static const char *name_of(const struct explain *e, const struct lb_service *s, 
 	for (uint32_t m = 0; s && id != BACKEND_NONE && m < s->n_members; m++)
 		if (e->lb->members[s->first_member + m].id == id)
 			return pool_name(&e->lb->members[s->first_member + m], buf);
-	return id == BACKEND_NONE ? "no backend" : "a former backend";
+	return id == BACKEND_NONE ? "no backend" : "a removed backend";
 }
 
 void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r)
@@ -76,7 +76,7 @@ static void show_slot(struct out *o, const struct explain *e, const struct lb_se
 	out_set_string(o, "former", former ? name_of(e, s, former, b) : NULL);
 	out_set_bool(o, "pinned", r->pinned);
 	out_line(o, "  slot:        %u of %u, %s, owner %s%s%s%s", r->slot, s->size, phase,
-		 name_of(e, s, owner, a), former ? ", before it " : "",
+		 name_of(e, s, owner, a), former ? ", former owner " : "",
 		 former ? name_of(e, s, former, b) : "", r->pinned ? "; the flow is pinned" : "");
 }
 
@@ -84,7 +84,7 @@ void explain_show_service(struct out *o, const struct explain *e, const struct t
 {
 	const struct lb_service *s = service_of(e, r);
 	const struct image_service *a = about(e, r);
-	struct text passed = {0};
+	CLEANUP_TEXT struct text passed = {0};
 	addr_text name;
 
 	out_object(o, "service");
@@ -101,5 +101,4 @@ void explain_show_service(struct out *o, const struct explain *e, const struct t
 	out_set_string(o, "passed_by", text_get(&passed));
 	out_end(o);
 	out_line(o, "  passed by:   %s", text_get(&passed));
-	text_free(&passed);
 }

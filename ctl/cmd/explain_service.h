@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which backend a packet goes to, and why.
+// Shows which backend a packet goes to, and why.
 #pragma once
 
 #include "ctl/base/text.h"
@@ -10,5 +10,5 @@
 // "service www edge.weir:9, to 10.0.0.12".
 void explain_add_service(struct text *t, const struct explain *e, const struct test_result *r);
 
-// Slot, owner, former owner, pin, and the rule that let the packet pass.
+// Slot, owner, former owner, pin, and the rule that passed the packet.
 void explain_show_service(struct out *o, const struct explain *e, const struct test_result *r);

@@ -5,20 +5,21 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
 
-void explain_show_record(struct text *t, const struct store *b, const struct record *record)
+void explain_show_record(struct text *t, const struct store *s, const struct record *record)
 {
-	const struct owner *h = &b->records.owners.at[record->owner];
-	const struct overlay_entry *row = store_entry(b, &record->prefix, record->kind);
-	uint64_t now = b->clock.wall_ms / 1000;
-	struct text who = {0};
+	const struct owner *owner = &s->records.owners.at[record->owner];
+	const struct overlay_entry *entry = store_entry(s, &record->prefix, record->kind);
+	uint64_t now = s->clock.wall_ms / 1000;
+	CLEANUP_TEXT struct text who = {0};
+	uint64_t packets;
 	addr_text prefix;
 	num_text text;
 
-	show_owner(&who, h);
+	show_owner(&who, owner);
 	text_addf(t, "overlay %s %s %s, by %s ", kind_verb(record->kind),
 		  prefix_format(&record->prefix, prefix), kind_side(record->kind),
-		  h->by[0] ? h->by : "?");
-	show_time(t, h->since_s, now);
+		  owner->by[0] ? owner->by : "?");
+	show_time(t, owner->since_s, now);
 	if (who.len)
 		text_addf(t, ", %s", text_get(&who));
 	if (record->until_s != RECORD_NEVER)
@@ -26,24 +27,25 @@ void explain_show_record(struct text *t, const struct store *b, const struct rec
 			t, ", %s left",
 			num_format_duration_ms(
 				record->until_s > now ? (record->until_s - now) * 1000 : 0, text));
-	text_addf(t, ", %s packets", num_format_grouped(row ? row->hits.packets : 0, text));
-	if (row && row->seen)
+	packets = entry ? entry->hits.packets : 0;
+	text_addf(t, ", %s %s", num_format_grouped(packets, text),
+		  num_plural(packets, "packet", "packets"));
+	if (entry && entry->seen)
 		text_addf(t, ", last %s ago",
-			  num_format_duration_ms(clock_ms_since(&b->clock, row->seen) / 1000 * 1000,
-						 text));
-	text_free(&who);
+			  num_format_duration_ms(
+				  clock_ms_since(&s->clock, entry->seen) / 1000 * 1000, text));
 }
 
-void explain_set_record(struct out *o, const struct store *b, const struct record *record)
+void explain_set_record(struct out *o, const struct store *s, const struct record *record)
 {
-	const struct owner *h = &b->records.owners.at[record->owner];
+	const struct owner *owner = &s->records.owners.at[record->owner];
 	addr_text prefix;
 
 	out_set_string(o, "prefix", prefix_format(&record->prefix, prefix));
 	out_set_string(o, "kind", kind_key(record->kind));
-	out_set_string(o, "by", h->by);
-	out_set_string(o, "note", h->note);
-	out_set_string(o, "name", h->name);
+	out_set_string(o, "by", owner->by);
+	out_set_string(o, "note", owner->note);
+	out_set_string(o, "name", owner->name);
 	out_set_time(o, "until", record->until_s);
 }
 
@@ -98,16 +100,16 @@ void explain_warn(struct context *ctx, const struct explain *e)
 	if (!e->recorded)
 		out_line(
 			o,
-			"%sthe record of revision %s is missing%s: its rules are numbers, and its sets "
-			"are not known",
+			"%sthe record of revision %s is missing%s: its rules are shown as numbers, "
+			"without their sets",
 			out_red(o), e->revision, out_plain(o));
 	if (e->store && e->reach.over)
 		out_line(
 			o,
-			"%sbut a trial has run out: everything passes where it was attached%s (weir "
-			"status)",
+			"%sa trial has expired: all packets pass on the interfaces that it attached%s "
+			"(weir status)",
 			out_red(o), out_plain(o));
 	if (e->store && e->store->instance->knobs->bypass > e->store->clock.jiffies)
-		out_line(o, "%sbut a bypass is on: everything passes%s (weir status)", out_red(o),
+		out_line(o, "%sa bypass is on: all packets pass%s (weir status)", out_red(o),
 			 out_plain(o));
 }

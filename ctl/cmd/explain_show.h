@@ -7,16 +7,16 @@
 #include "ctl/control/explain_rules.h"
 
 // "overlay block 203.0.113.0/24 from, by root 02:13, 55m left, 18,204 packets, last 2s ago".
-void explain_show_record(struct text *t, const struct store *b, const struct record *record);
+void explain_show_record(struct text *t, const struct store *s, const struct record *record);
 // 'rule "feeds" edge.weir:6'; 'rule 5' (counted from 1) where the record is missing.
 void explain_show_rule(struct text *t, const struct explain *e, size_t rule);
 // "default drop, edge.weir:21"; of the interface with this index in e->c.
 void explain_show_default(struct text *t, const struct explain *e, uint32_t iface, bool drop);
-// Keys of a rule for JSON: into the open object.
+// Adds the keys of a rule to the open JSON object.
 void explain_set_rule(struct out *o, const struct explain *e, size_t rule);
-// The same of an overlay record.
-void explain_set_record(struct out *o, const struct store *b, const struct record *record);
-// Warns if the names of the rules are unknown, or if a bypass makes the answer moot.
+// Adds the keys of an overlay record.
+void explain_set_record(struct out *o, const struct store *s, const struct record *record);
+// Warns if the names of the rules are not known, or if a bypass or an expired trial passes all packets.
 void explain_warn(struct context *ctx, const struct explain *e);
 
 // weir explain ADDRESS.

@@ -280,11 +280,11 @@ REFUSED = [
     ("twitter", "'twitter' is not an address"),
     ("10/8", "'10/8'"),
     ("", "missing address or packet"),
-    ("--hex 0", "does not begin with a byte of two digits"),
+    ("--hex 0", "does not begin with two hexadecimal digits"),
     ("--hex 0011", "frame of 2 bytes is too short (minimum 14)"),
-    ("--hex 00 192.0.2.1", "one of them"),
-    ("--packet 1 192.0.2.1", "--packet picks one of --pcap FILE"),
-    ("--on near0 192.0.2.1", "say more of a packet"),
+    ("--hex 00 192.0.2.1", "only one of"),
+    ("--packet 1 192.0.2.1", "--packet needs --pcap"),
+    ("--on near0 192.0.2.1", "need a packet, not an address"),
     ("--pcap /nowhere/a.pcap", "/nowhere/a.pcap"),
 ]
 
@@ -303,7 +303,7 @@ def test_other_captures_are_refused(weir, policy, tmp_path):
     capture(path, [], link=113)
     assert "link type 113" in weir.fails(1, "explain", "--policy", policy, "--pcap", path)
     capture(path, frames())
-    assert "has 5 packets only" in weir.fails(
+    assert "has only 5 packets" in weir.fails(
         1, "explain", "--policy", policy, "--pcap", path, "--packet", "6"
     )
 
