@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir service: services, their backends, shares of the ring, pins and counters.
+// weir service: shows services with backends, shares of the ring, pins and counters; updates next hops.
 #include <errno.h>
 #include <string.h>
 
@@ -16,16 +16,16 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/policy/words.h"
 
-struct shown {
+struct shown_service {
 	struct context *ctx;
-	const struct candidate *policy; // in force, from its record; NULL: that cannot be read
+	const struct candidate *policy; // the active one, from its record; NULL: unreadable
 	const struct pool *pool;
 	const struct lb_service *service;
 	uint32_t owned[SERVICE_BACKENDS];
 	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
 };
 
-static void show_ring(const struct shown *s)
+static void show_ring(const struct shown_service *s)
 {
 	struct out *o = s->ctx->out;
 	struct lb_service_figures f;
@@ -38,39 +38,38 @@ static void show_ring(const struct shown *s)
 	out_set_u64(o, "slots_pins_only", f.pins_only);
 	out_set_u64(o, "share_error_ppm", f.share_error);
 	service_set_fingerprint(o, f.fingerprint);
-	out_line(
-		o,
-		"  ring:        %u slots: %u stable, %u changing, %u pins only; worst share off by %llu.%02llu %%",
-		s->service->size, f.stable, f.changing, f.pins_only,
-		(unsigned long long)f.share_error / 10000,
-		(unsigned long long)f.share_error / 100 % 100);
+	out_line(o,
+		 "  ring:        %u %s: stable %u, changing %u, pins only %u; largest share error "
+		 "%llu.%02llu %%",
+		 s->service->size, num_plural(s->service->size, "slot", "slots"), f.stable,
+		 f.changing, f.pins_only, (unsigned long long)f.share_error / 10000,
+		 (unsigned long long)f.share_error / 100 % 100);
 	out_line(o, "  fingerprint: %016llx", (unsigned long long)f.fingerprint);
 }
 
-static void show_idle(const struct shown *s)
+static void show_idle(const struct shown_service *s)
 {
 	const struct lb_service *v = s->service;
 	uint64_t hz = s->pool->clock.hz;
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 	num_text time;
 
 	if (v->idle_tcp)
 		text_add(&t, num_format_duration_ms(v->idle_tcp * 1000ull / hz, time));
 	if (v->idle_udp)
-		text_addf(&t, "%s%s%s for udp", t.len ? ", " : "",
-			  v->udp_move ? "no pins, not " : "",
-			  num_format_duration_ms(v->idle_udp * 1000ull / hz, time));
+		text_addf(&t, "%s%s for udp%s", t.len ? ", " : "",
+			  num_format_duration_ms(v->idle_udp * 1000ull / hz, time),
+			  v->udp_move ? " (no pins)" : "");
 	out_set_u64(s->ctx->out, "idle_ms", v->idle_tcp * 1000ull / hz);
 	out_set_u64(s->ctx->out, "idle_udp_ms", v->idle_udp * 1000ull / hz);
 	out_set_u64(s->ctx->out, "hold", v->hold);
 	out_line(s->ctx->out, "  idle:        %s%s", text_get(&t),
-		 v->hold > 1 ? "; transitions are held open: pins are being pushed out" : "");
-	text_free(&t);
+		 v->hold > 1 ? "; slots stay changing longer, as pins are being evicted" : "");
 }
 
 static const char *const pin_keys[] = {"pins_half", "pins_found", "pins_talks", "pins_closed"};
 
-// Their sum for people, one by one in JSON.
+// Text: the sum. JSON: the number of each kind.
 static void cell_pins(struct out *o, const uint32_t *pins)
 {
 	uint64_t sum = 0;
@@ -82,13 +81,13 @@ static void cell_pins(struct out *o, const uint32_t *pins)
 		out_set_u64(o, pin_keys[level], pins[level]);
 }
 
-static int show_backend(const struct shown *s, const struct lb_member *m, struct err *err)
+static int show_backend(const struct shown_service *s, const struct lb_member *m, struct err *err)
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
-	const struct backend *row;
+	const struct backend *backend;
 	int code = lb_maps_counter(s->pool->live, m->id, &c, err);
-	struct text state = {0};
+	CLEANUP_TEXT struct text state = {0};
 	addr_text name;
 
 	if (code)
@@ -103,13 +102,13 @@ static int show_backend(const struct shown *s, const struct lb_member *m, struct
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
-	row = lb_maps_backend(s->pool->live, m->id);
-	service_cell_hop(o, row, row && egress_cannot_send(s->pool, row), &s->pool->clock);
-	text_free(&state);
+	backend = lb_maps_backend(s->pool->live, m->id);
+	service_cell_nexthop(o, backend, backend && egress_cannot_send(s->pool, backend),
+			     &s->pool->clock);
 	return 0;
 }
 
-static int show_each_backend(const struct shown *s, struct err *err)
+static int show_each_backend(const struct shown_service *s, struct err *err)
 {
 	const struct lb_service *v = s->service;
 
@@ -122,7 +121,7 @@ static int show_each_backend(const struct shown *s, struct err *err)
 	return 0;
 }
 
-static int show_backends(const struct shown *s, struct err *err)
+static int show_backends(const struct shown_service *s, struct err *err)
 {
 	int code;
 
@@ -132,7 +131,7 @@ static int show_backends(const struct shown *s, struct err *err)
 	return code;
 }
 
-static void show_pins(const struct shown *s)
+static void show_pins(const struct shown_service *s)
 {
 	struct out *o = s->ctx->out;
 	uint64_t sum[PIN_LEVEL + 1] = {0};
@@ -143,17 +142,19 @@ static void show_pins(const struct shown *s)
 	for (int level = 0; level <= PIN_CLOSED; level++)
 		out_set_u64(o, pin_keys[level], sum[level]);
 	out_set_u64(o, "pins_max", (uint64_t)s->service->buckets * SERVICE_PIN_WORDS);
-	out_line(o, "  pins:        %llu half open, %llu found, %llu talking, %llu closed, of %llu",
-		 (unsigned long long)sum[PIN_HALF], (unsigned long long)sum[PIN_FOUND],
-		 (unsigned long long)sum[PIN_TALKS], (unsigned long long)sum[PIN_CLOSED],
-		 (unsigned long long)s->service->buckets * SERVICE_PIN_WORDS);
+	out_line(
+		o,
+		"  pins:        %llu half open, %llu found, %llu talking, %llu closed, of at most %llu",
+		(unsigned long long)sum[PIN_HALF], (unsigned long long)sum[PIN_FOUND],
+		(unsigned long long)sum[PIN_TALKS], (unsigned long long)sum[PIN_CLOSED],
+		(unsigned long long)s->service->buckets * SERVICE_PIN_WORDS);
 }
 
-static int show_service(struct shown *s, struct err *err)
+static int show_service(struct shown_service *s, struct err *err)
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
-	size_t place = (size_t)(s->service - s->pool->state->services);
+	size_t n = (size_t)(s->service - s->pool->state->services);
 	int code = lb_maps_counter(s->pool->live, s->service->id, &c, err);
 
 	if (code)
@@ -161,7 +162,7 @@ static int show_service(struct shown *s, struct err *err)
 	memset(s->owned, 0, sizeof(s->owned));
 	memset(s->pins, 0, sizeof(s->pins));
 	lb_service_owned(s->pool->state, s->service, s->owned);
-	if ((code = pool_pins(s->pool, place, s->pins, err)))
+	if ((code = pool_pins(s->pool, n, s->pins, err)))
 		return code;
 	out_object(o, NULL);
 	out_set_string(o, "name", s->service->name);
@@ -188,8 +189,8 @@ static void show_devices(struct context *ctx, const struct pool *pool)
 	egress_table(ctx->out, &egresses);
 }
 
-// only: the place of the service to show; NULL: all.
-static int show_services(struct shown *s, const size_t *only, struct err *err)
+// Shows the service with the index *only; NULL: all.
+static int show_services(struct shown_service *s, const size_t *only, struct err *err)
 {
 	for (size_t n = 0; n < s->pool->state->n_services; n++) {
 		int code;
@@ -207,7 +208,7 @@ static int show_services(struct shown *s, const size_t *only, struct err *err)
 
 static int show(struct context *ctx, const struct pool *pool, const char *name, struct err *err)
 {
-	CLEANUP_FREE struct shown *s = mem_new(struct shown);
+	CLEANUP_FREE struct shown_service *s = mem_new(struct shown_service);
 	CLEANUP_CANDIDATE struct candidate *policy = NULL;
 	size_t only = 0;
 	int code = name ? pool_find_service(pool, name, &only, err) : 0;
@@ -228,18 +229,18 @@ static int show(struct context *ctx, const struct pool *pool, const char *name, 
 	return 0;
 }
 
-// The ways are what they are now: what was lost before is known.
+// Prints what the refresh found, and restarts the count of lost frames.
 static void report_refresh(struct context *ctx, const struct pool *pool,
-			   const struct lb_paths *ways)
+			   const struct lb_paths *paths)
 {
-	CLEANUP_FREE char **texts = mem_zalloc(ways->lost.n + ways->warnings.n, sizeof(*texts));
+	CLEANUP_FREE char **texts = mem_zalloc(paths->lost.n + paths->warnings.n, sizeof(*texts));
 	size_t n = 0;
 	CLEANUP_EGRESSES struct egresses egresses = {0};
 	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 
-	vec_each (&ways->lost, text)
+	vec_each (&paths->lost, text)
 		texts[n++] = *text;
-	vec_each (&ways->warnings, text)
+	vec_each (&paths->warnings, text)
 		texts[n++] = *text;
 	egress_find(pool, &egresses);
 	egress_check(&egresses, true, &findings);
@@ -247,7 +248,7 @@ static void report_refresh(struct context *ctx, const struct pool *pool,
 	egress_report(ctx, texts, n, &findings);
 }
 
-// Waits for silent neighbours here, so that no other command waits for the lock.
+// Waits for silent neighbours before the lock is taken, so that no other command waits for the lock meanwhile.
 static int ask_ahead(const struct context *ctx, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
@@ -257,50 +258,51 @@ static int ask_ahead(const struct context *ctx, struct err *err)
 	return code ? code : lb_running_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, err);
 }
 
-// Done, and without the effect that is wished.
-static int refuse_lost(const struct lb_paths *ways, struct err *err)
+// The refresh is done, but some backends cannot be reached.
+static int refuse_lost(const struct lb_paths *paths, struct err *err)
 {
-	err_refused(err, "%zu %s no next hop that answers, and new flows all the same",
-		    ways->lost.n, ways->lost.n == 1 ? "backend has" : "backends have");
-	err_hint(err, "weir backend down or weir drain takes one out of the service");
+	err_refused(err, "%zu %s but %s no next hop that answers", paths->lost.n,
+		    num_plural(paths->lost.n, "backend gets new flows", "backends get new flows"),
+		    num_plural(paths->lost.n, "has", "have"));
+	err_hint(err, "weir drain or weir backend down takes a backend out of the service");
 	return -EHOSTUNREACH;
 }
 
 static int refresh(struct context *ctx, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
-	CLEANUP_LB_PATHS struct lb_paths ways = {0};
+	CLEANUP_LB_PATHS struct lb_paths paths = {0};
 	int code = ask_ahead(ctx, err);
 
 	if (code)
 		return code;
 	if ((code = pool_open(ctx->instance, ctx->line, &pool, err)))
 		return code;
-	if ((code = lb_running_refresh(pool.live, 0, true, &ways, err)))
+	if ((code = lb_running_refresh(pool.live, 0, true, &paths, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
-	out_set_u64(ctx->out, "changed", ways.changed);
-	report_refresh(ctx, &pool, &ways);
+	out_set_u64(ctx->out, "changed", paths.changed);
+	report_refresh(ctx, &pool, &paths);
 	if (!ctx->quiet)
-		out_line(ctx->out, "%zu next %s changed, instance %s", ways.changed,
-			 ways.changed == 1 ? "hop" : "hops", ctx->instance);
-	return ways.lost.n ? refuse_lost(&ways, err) : 0;
+		out_line(ctx->out, "%zu next %s changed, instance %s", paths.changed,
+			 num_plural(paths.changed, "hop", "hops"), ctx->instance);
+	return paths.lost.n ? refuse_lost(&paths, err) : 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
-	bool again = args_has(args, "refresh");
+	bool wants_refresh = args_has(args, "refresh");
 	int code = args_expect_words(args, 0, 1, "", err);
 
 	if (code)
 		return code;
-	if (again && args->words.n)
-		return err_input(err, "--refresh is for all services, and '%s' is one",
+	if (wants_refresh && args->words.n)
+		return err_input(err, "--refresh is for all services: unexpected argument '%s'",
 				 args->words.at[0]);
 	if ((code = bpffs_ready(err)))
 		return code;
-	if (again)
+	if (wants_refresh)
 		return refresh(ctx, err);
 	if ((code = pool_open(ctx->instance, NULL, &pool, err)))
 		return code;

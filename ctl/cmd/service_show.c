@@ -33,7 +33,7 @@ void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_
 	if (m->override == BACKEND_DOWN || (!m->gone && (m->override != BACKEND_UP || m->weighed)))
 		text_add(t, m->override != BACKEND_UP ? ", override" : ", weight override");
 	if (m->until_s) {
-		text_add(t, m->until_s > wall_s ? " until " : ", over since ");
+		text_add(t, m->until_s > wall_s ? " until " : ", expired ");
 		show_time(t, m->until_s, wall_s);
 	}
 	if (m->backup)
@@ -48,11 +48,12 @@ void service_set_fingerprint(struct out *o, uint64_t fingerprint)
 	out_set_string(o, "fingerprint", text);
 }
 
-// What a router has said and still holds; in JSON beside the next hop.
-static void add_path(struct out *o, struct text *t, const struct backend *row,
+// Adds the path MTU that a router reported, until it expires; in JSON beside the next hop.
+static void add_path(struct out *o, struct text *t, const struct backend *backend,
 		     const struct clock *now)
 {
-	uint32_t path = __atomic_load_n(&row->path, __ATOMIC_RELAXED), shift = pin_shift(now->hz);
+	uint32_t path = __atomic_load_n(&backend->path, __ATOMIC_RELAXED),
+		 shift = pin_shift(now->hz);
 	uint32_t time = pin_time(now->jiffies, shift);
 	uint64_t age_s = ((uint64_t)path_age(path, time) << shift) / now->hz;
 	num_text text;
@@ -65,27 +66,27 @@ static void add_path(struct out *o, struct text *t, const struct backend *row,
 	out_set_u64(o, "path_mtu_age_s", age_s);
 }
 
-void service_cell_hop(struct out *o, const struct backend *row, bool loses, const struct clock *now)
+void service_cell_nexthop(struct out *o, const struct backend *backend, bool loses,
+			  const struct clock *now)
 {
 	char name[IF_NAMESIZE] = "";
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 
-	if (!row || row->here)
-		text_add(&t, row ? "this host" : "");
-	else if (!row->ifindex || !if_indextoname(row->ifindex, name))
-		text_add(&t, "none: weir service --refresh");
+	if (!backend || backend->here)
+		text_add(&t, backend ? "this host" : "");
+	else if (!backend->ifindex || !if_indextoname(backend->ifindex, name))
+		text_add(&t, "unknown (weir service --refresh)");
 	else
-		text_addf(&t, "%s %02x:%02x:%02x:%02x:%02x:%02x mtu %u", name, row->mac[0],
-			  row->mac[1], row->mac[2], row->mac[3], row->mac[4], row->mac[5],
-			  row->mtu);
-	if (row && row->vlan)
-		text_addf(&t, " vlan %u", row->vlan);
-	if (row && row->ifindex)
-		add_path(o, &t, row, now);
+		text_addf(&t, "%s %02x:%02x:%02x:%02x:%02x:%02x mtu %u", name, backend->mac[0],
+			  backend->mac[1], backend->mac[2], backend->mac[3], backend->mac[4],
+			  backend->mac[5], backend->mtu);
+	if (backend && backend->vlan)
+		text_addf(&t, " vlan %u", backend->vlan);
+	if (backend && backend->ifindex)
+		add_path(o, &t, backend, now);
 	if (loses)
 		text_add(&t, " LOSES FRAMES");
 	out_cell(o, "next_hop", "NEXT HOP", text_get(&t));
-	text_free(&t);
 }
 
 static void show_drops(struct out *o, const struct service_counter *c)
@@ -117,8 +118,9 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 
 	out_set_u64(o, "packets", c->packets);
 	out_set_u64(o, "bytes", c->bytes);
-	out_line(o, "  sent:        %s %s, %s bytes", num_format_grouped(c->packets, packets),
-		 c->packets == 1 ? "packet" : "packets", num_format_grouped(c->bytes, bytes));
+	out_line(o, "  sent:        %s %s, %s %s", num_format_grouped(c->packets, packets),
+		 num_plural(c->packets, "packet", "packets"), num_format_grouped(c->bytes, bytes),
+		 num_plural(c->bytes, "byte", "bytes"));
 	show_drops(o, c);
 	out_table(o, "events");
 	for (int e = 0; e < SERVICE_EVENT_COUNT; e++) {
@@ -132,12 +134,12 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 	out_table_end(o);
 }
 
-static int stats_row(struct out *o, const struct pool *f, const struct lb_service *s,
-		     const struct lb_member *m, struct err *err)
+static int show_member(struct out *o, const struct pool *pool, const struct lb_service *s,
+		       const struct lb_member *m, struct err *err)
 {
 	struct service_counter c;
 	addr_text name;
-	int code = lb_maps_counter(f->live, m->id, &c, err);
+	int code = lb_maps_counter(pool->live, m->id, &c, err);
 
 	if (code)
 		return code;
@@ -150,14 +152,14 @@ static int stats_row(struct out *o, const struct pool *f, const struct lb_servic
 	return 0;
 }
 
-static int stats_of_backends(struct out *o, const struct pool *p, struct err *err)
+static int show_members(struct out *o, const struct pool *pool, struct err *err)
 {
-	for (size_t n = 0; n < p->state->n_services; n++) {
-		const struct lb_service *s = &p->state->services[n];
+	for (size_t n = 0; n < pool->state->n_services; n++) {
+		const struct lb_service *s = &pool->state->services[n];
 
 		for (uint32_t m = 0; m < s->n_members; m++) {
-			const struct lb_member *member = &p->state->members[s->first_member + m];
-			int code = stats_row(o, p, s, member, err);
+			const struct lb_member *member = &pool->state->members[s->first_member + m];
+			int code = show_member(o, pool, s, member, err);
 
 			if (code)
 				return code;
@@ -168,17 +170,19 @@ static int stats_of_backends(struct out *o, const struct pool *p, struct err *er
 
 int service_show_stats(struct out *o, const char *instance, struct err *err)
 {
-	CLEANUP_POOL struct pool f = {.lock = -1};
+	CLEANUP_POOL struct pool pool = {.lock = -1};
 	struct err why = {0};
-	int code = pool_open(instance, NULL, &f, &why);
+	int code = pool_open(instance, NULL, &pool, &why);
 
-	if (code && why.kind != ERR_INPUT)
+	if (code && why.kind == ERR_INPUT)
+		return 0; // no services
+	if (code) {
 		*err = why;
-	if (code)
-		return why.kind == ERR_INPUT ? 0 : code;
+		return code;
+	}
 	out_line(o, "%s", "");
 	out_table(o, "backends");
-	code = stats_of_backends(o, &f, err);
+	code = show_members(o, &pool, err);
 	out_table_end(o);
 	return code;
 }

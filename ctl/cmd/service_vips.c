@@ -9,9 +9,9 @@
 #include "ctl/policy/intervals.h"
 #include "ctl/policy/names.h"
 
-#define SHOWN 8 // in the line
+#define SHOWN 8 // items of a list in the text
 
-// A list in the line, and all of it in the document.
+// A list: SHOWN items in the text, all of them in JSON.
 struct vip_list {
 	struct out *o;
 	struct text *line;
@@ -108,7 +108,7 @@ static const struct resolved_service *find(const struct candidate *c, const char
 void service_show_vips(struct out *o, const struct candidate *c, const char *service)
 {
 	const struct resolved_service *s = find(c, service);
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 	struct vip_list l = {.o = o, .line = &line};
 
 	if (!s) {
@@ -123,5 +123,4 @@ void service_show_vips(struct out *o, const struct candidate *c, const char *ser
 	text_add(&line, " port ");
 	add_ports(&l, s);
 	out_line(o, "  vip:         %s", text_get(&line));
-	text_free(&line);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir status: what is active where, and what is wrong; exit status 2 with any alarm.
+// weir status: shows policy, interfaces, services and alarms; exit status 2 with any alarm.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +33,10 @@ struct status {
 	struct instance *instance;
 	struct clock clock;
 	struct counters *before, *after;
-	double seconds; // between the two
+	double seconds; // between the samples
 	size_t alarms;
-	struct generation_about *about; // of the policy in force
-	struct reach reach;             // of it
+	struct generation_about *about; // of the active policy
+	struct reach reach;             // of the active policy
 	struct device devices[WEIR_IFACES];
 	size_t set_used[POLICY_SETS_MAX];
 	struct pool pool; // of its services
@@ -45,7 +45,7 @@ struct status {
 __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
 {
 	struct status *s = status;
-	struct text t = {0};
+	CLEANUP_TEXT struct text t = {0};
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -55,7 +55,6 @@ __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const 
 	out_item_string(s->ctx->out, text_get(&t));
 	out_line(s->ctx->out, "%salarm%s     %s", out_red(s->ctx->out), out_plain(s->ctx->out),
 		 text_get(&t));
-	text_free(&t);
 }
 
 static int sample(struct status *s, struct err *err)
@@ -81,12 +80,12 @@ static double rate(const struct status *s, uint32_t number, bool drops)
 	return s->seconds > 0 ? (double)(b.packets - a.packets) / s->seconds : 0;
 }
 
-static void others_on(const struct iface *row, uint32_t progs_id, struct text *t)
+static void add_others(const struct iface *iface, uint32_t progs_id, struct text *t)
 {
 	struct attached_list there;
 	size_t n = 0;
 
-	if (!attach_query(row->ifindex, progs_id, &there, NULL))
+	if (!attach_query(iface->ifindex, progs_id, &there, NULL))
 		for (size_t a = 0; a < there.n; a++)
 			if (!there.at[a].ours)
 				text_addf(t, "%s%s", n++ ? " " : "", there.at[a].name);
@@ -94,7 +93,7 @@ static void others_on(const struct iface *row, uint32_t progs_id, struct text *t
 		text_add(t, "none");
 }
 
-static void show_place(struct text *t, const struct device *d)
+static void add_place(struct text *t, const struct device *d)
 {
 	const char *mode = d->iface.mode == IFACE_NATIVE ? "native" : "generic";
 
@@ -107,10 +106,10 @@ static void show_place(struct text *t, const struct device *d)
 		show_moved(t, d);
 		break;
 	case DEVICE_GONE:
-		text_add(t, "no such device now");
+		text_add(t, "does not exist");
 		break;
 	default:
-		text_add(t, "OPEN: Weir is not on it");
+		text_add(t, "OPEN: Weir is not attached");
 	}
 }
 
@@ -119,8 +118,8 @@ static bool is_here(const struct device *d)
 	return d->state == DEVICE_HELD || d->state == DEVICE_OPEN;
 }
 
-// A device without our program has nothing.
-static enum reach_what what_holds(const struct status *s, uint32_t number)
+// Without our program on the device, nothing applies there.
+static enum reach_what what_applies(const struct status *s, uint32_t number)
 {
 	enum device_state state = s->devices[number].state;
 
@@ -130,20 +129,20 @@ static enum reach_what what_holds(const struct status *s, uint32_t number)
 
 static void set_iface(struct status *s, uint32_t number, const struct device *d, uint32_t mtu)
 {
-	const struct iface *row = &d->iface;
+	const struct iface *iface = &d->iface;
 	struct out *o = s->ctx->out;
 	struct err why = {0};
 
-	if (!row->shared)
+	if (!iface->shared)
 		sharing_check(&s->instance->meta, &why);
-	out_set_string(o, "name", row->name);
+	out_set_string(o, "name", iface->name);
 	out_set_string(o, "state", device_state_name(d->state));
 	out_set_string(o, "netns", d->netns[0] ? d->netns : NULL);
-	out_set_string(o, "mode", row->mode == IFACE_NATIVE ? "native" : "generic");
+	out_set_string(o, "mode", iface->mode == IFACE_NATIVE ? "native" : "generic");
 	out_set_bool(o, "attached", d->state == DEVICE_HELD || d->state == DEVICE_MOVED);
-	out_set_bool(o, "shared", row->shared);
-	out_set_bool(o, "linked", row->linked);
-	out_set_bool(o, "policy", what_holds(s, number) == REACH_POLICY);
+	out_set_bool(o, "shared", iface->shared);
+	out_set_bool(o, "linked", iface->linked);
+	out_set_bool(o, "policy", what_applies(s, number) == REACH_POLICY);
 	out_set_string(o, "alone_because", why.text[0] ? why.text : NULL);
 	out_set_u64(o, "mtu", mtu);
 	out_set_u64(o, "in_pps", (uint64_t)rate(s, number, false));
@@ -154,7 +153,7 @@ static void show_iface(struct status *s, uint32_t number, const struct device *d
 {
 	struct out *o = s->ctx->out;
 	struct link link = {0};
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 	num_text in, dropped;
 
 	if (is_here(d))
@@ -162,15 +161,14 @@ static void show_iface(struct status *s, uint32_t number, const struct device *d
 	out_object(o, NULL);
 	set_iface(s, number, d, link.mtu);
 	out_end(o);
-	show_place(&line, d);
+	add_place(&line, d);
 	if (is_here(d)) {
 		text_addf(&line, ", mtu %u, other XDP: ", link.mtu);
-		others_on(&d->iface, s->instance->progs_id, &line);
+		add_others(&d->iface, s->instance->progs_id, &line);
 	}
 	out_line(o, "%-9s %s      %spps in, %spps dropped", d->iface.name, text_get(&line),
 		 num_format_short(rate(s, number, false), in),
 		 num_format_short(rate(s, number, true), dropped));
-	text_free(&line);
 }
 
 static int read_devices(struct status *s, struct err *err)
@@ -193,7 +191,7 @@ static void show_ifaces(struct status *s)
 	out_end(s->ctx->out);
 }
 
-// A device that came with a policy that does not insist on it.
+// True if a policy attached the device and does not require it.
 static bool may_be_absent(const struct status *s, const struct device *d)
 {
 	uint8_t class = generation_class(s->about, d->iface.name);
@@ -207,23 +205,24 @@ static void alarm_device(struct status *s, const struct device *d)
 
 	if (d->state == DEVICE_GONE) {
 		if (!may_be_absent(s, d))
-			alarm_add(s, "'%s' is gone; weir detach %s forgets it", name, name);
+			alarm_add(s, "'%s' no longer exists (weir detach %s removes it)", name,
+				  name);
 	} else if (d->iface.state != IFACE_ATTACHED) {
-		alarm_add(s, "'%s' was left half %s by an interrupted command: weir %s %s", name,
-			  d->iface.state == IFACE_ATTACHING ? "attached" : "detached",
+		alarm_add(s, "'%s' is only partly %s, as a command was interrupted (weir %s %s)",
+			  name, d->iface.state == IFACE_ATTACHING ? "attached" : "detached",
 			  d->iface.state == IFACE_ATTACHING ? "attach" : "detach", name);
 	} else if (d->state == DEVICE_OPEN) {
-		alarm_add(s, "'%s' is open, Weir is not on it any more: weir attach %s", name,
+		alarm_add(s, "'%s' does not run Weir: every packet passes (weir attach %s)", name,
 			  name);
 	} else if (d->state == DEVICE_ANOTHER) {
 		alarm_add(s,
-			  "'%s' is open: it is another device than the one of that name that Weir "
-			  "was attached to: weir attach %s",
+			  "'%s' is not the device that Weir was attached to, which had the same "
+			  "name: every packet passes (weir attach %s)",
 			  name, name);
 	}
 }
 
-// A name of the policy that no device has now, so that it cannot be applied again as it is.
+// True if no device has this name of the policy now: the policy cannot be applied again unchanged.
 static bool is_missed(const struct status *s, uint8_t class)
 {
 	struct link link;
@@ -232,34 +231,35 @@ static bool is_missed(const struct status *s, uint8_t class)
 	       link_get(s->about->ifaces[class - 1], &link, NULL) == -ENODEV;
 }
 
-// What a policy says of an interface was settled by the name that it had then.
+// A policy treats an interface by the name that it had when the policy was applied.
 static void alarm_class(struct status *s, uint32_t number, const struct device *d)
 {
-	uint8_t holds = s->reach.classes.class[number];
-	struct text t = {0};
+	uint8_t class = s->reach.classes.class[number];
+	CLEANUP_TEXT struct text t = {0};
 
 	if (s->reach.empty || !s->reach.named || d->state != DEVICE_HELD ||
 	    reach_is_by_name(&s->reach, s->about, number, d->iface.name))
 		return;
-	text_addf(&t, "'%s' had another name when the policy was applied, which treats it as ",
+	text_addf(&t,
+		  "'%s' had another name when the policy was applied, which still treats it as ",
 		  d->iface.name);
-	if (holds && holds <= s->about->n_ifaces)
-		text_addf(&t, "'%s' still: ", s->about->ifaces[holds - 1]);
+	if (class && class <= s->about->n_ifaces)
+		text_addf(&t, "'%s' ", s->about->ifaces[class - 1]);
 	else
-		text_add(&t, "not named still: ");
-	if (is_missed(s, holds))
+		text_add(&t, "an unnamed interface ");
+	if (is_missed(s, class))
 		text_addf(&t,
-			  "name it '%s' in %s and weir apply that, or give it its old name back",
+			  "(change the name to '%s' in %s and run weir apply, or restore the old "
+			  "name)",
 			  d->iface.name, s->about->path);
 	else
-		text_addf(&t, "weir apply %s, or weir attach %s, goes by its new name",
-			  s->about->path, d->iface.name);
+		text_addf(&t, "(weir apply %s or weir attach %s uses the new name)", s->about->path,
+			  d->iface.name);
 	alarm_add(s, "%s", text_get(&t));
-	text_free(&t);
 }
 
-// A device that has moved to where another one has its index gets another: the datapath does not know it then, and
-// what a policy says of interfaces by name does not hold.
+// A device that moves to a network namespace where its index is in use gets another index. The datapath does not know
+// that index, so rules that name the interface do not match there.
 static void alarm_index(struct status *s, uint32_t number, const struct device *d)
 {
 	const struct knobs *knobs = s->instance->knobs;
@@ -268,12 +268,10 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 	if ((d->state != DEVICE_HELD && d->state != DEVICE_MOVED) || known == number ||
 	    (!known && knobs->iface_rest == number))
 		return;
-	alarm_add(
-		s,
-		"'%s' has another index since it was moved, under which its packets are not known: "
-		"a policy that names it does not hold there until the next command that changes "
-		"something, weir apply for instance",
-		d->iface.name);
+	alarm_add(s,
+		  "'%s' got another index when it was moved: rules that name it do not match there "
+		  "until the next command that changes something (for example weir apply)",
+		  d->iface.name);
 }
 
 static void alarm_iface(struct status *s, uint32_t number)
@@ -287,26 +285,26 @@ static void alarm_iface(struct status *s, uint32_t number)
 	alarm_index(s, number, d);
 	if (s->reach.over & iface_bit(number))
 		alarm_add(s,
-			  "'%s' came with a trial that has run out: everything passes there; weir "
-			  "attach %s",
+			  "'%s' was attached by a trial that has expired: every packet passes "
+			  "(weir attach %s)",
 			  d->iface.name, d->iface.name);
 	if (until > s->clock.jiffies)
-		alarm_add(s, "'%s' is BYPASSED for %s more: everything passes", d->iface.name,
+		alarm_add(s, "'%s' is BYPASSED for %s more: every packet passes", d->iface.name,
 			  num_format_duration_ms(
 				  (clock_ms_until(&s->clock, until) + 999) / 1000 * 1000, left));
 }
 
-// The alarm for an open interface is enough: it asks for the same command.
+// An open interface has an alarm already, with the same remedy.
 static void alarm_macs(struct status *s)
 {
 	const struct device *d = &s->devices[macs_stale(s->instance)];
 
 	if (d->state == DEVICE_HELD)
 		alarm_add(s,
-			  "'%s', or a device above it, has another MAC address or other members "
-			  "than when a command last looked: services and reject take no frames to "
-			  "it, and a new member may count as another bond's; weir attach %s looks "
-			  "again",
+			  "the MAC address or the members of '%s', or of a device above it, have "
+			  "changed: services and reject ignore frames to the new address, and a "
+			  "new member may count as a member of another bond (weir attach %s reads "
+			  "them again)",
 			  d->iface.name, d->iface.name);
 }
 
@@ -320,19 +318,19 @@ static void alarm_set(struct status *s, const struct generation_about_set *set, 
 {
 	if (used >= set->max)
 		alarm_add(s,
-			  "set @%s is full: new addresses push old ones out; write a larger 'max' "
-			  "than %u",
+			  "set @%s is full: new addresses evict old ones (write a 'max' greater "
+			  "than %u)",
 			  set->name, set->max);
 }
 
-// The active policy works without its record, until the next detach or boot.
+// The active policy works without its record, but the next detach or boot ends it.
 static void alarm_record(struct status *s)
 {
 	if (s->about->revision[0] && !revisions_has(s->ctx->instance, s->about->revision))
 		alarm_add(
 			s,
-			"the record of revision %s is missing: the next attach does not bring the "
-			"policy back; weir apply %s",
+			"the record of revision %s is missing: the next attach cannot restore the "
+			"policy (weir apply %s)",
 			s->about->revision, s->about->path);
 }
 
@@ -344,7 +342,7 @@ static void show_alarms(struct status *s)
 
 	out_array(s->ctx->out, "alarms");
 	if (!instance_has_ifaces(s->instance))
-		alarm_add(s, "no interface is attached: weir attach IFACE");
+		alarm_add(s, "no interface is attached (weir attach IFACE)");
 	alarm_record(s);
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
@@ -354,12 +352,13 @@ static void show_alarms(struct status *s)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
 	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
 	if (empty.packets)
-		alarm_add(s, "%s packets met an empty program slot and passed",
-			  num_format_grouped(empty.packets, n));
+		alarm_add(s, "%s %s passed because no program was active",
+			  num_format_grouped(empty.packets, n),
+			  num_plural(empty.packets, "packet", "packets"));
 	if (internal.packets)
-		alarm_add(s,
-			  "%s packets were dropped by a look-up that cannot fail: please report it",
-			  num_format_grouped(internal.packets, n));
+		alarm_add(s, "%s %s dropped by a look-up that cannot fail (please report this)",
+			  num_format_grouped(internal.packets, n),
+			  num_plural(internal.packets, "packet was", "packets were"));
 	out_end(s->ctx->out);
 }
 
@@ -396,10 +395,10 @@ static void show_limits(struct status *s)
 	out_table_end(s->ctx->out);
 }
 
-// "of eth1 ": a trial that brought interfaces and left the policy.
+// Adds "of eth1 " for a trial that attached interfaces and did not change the policy.
 static void add_tried(const struct status *s, const struct commit_state *state, struct text *t)
 {
-	struct ifnames names = {0};
+	CLEANUP_VEC struct ifnames names = {0};
 
 	detach_list_brought(s->instance, &names);
 	out_array(s->ctx->out, "trial_brought");
@@ -409,16 +408,15 @@ static void add_tried(const struct status *s, const struct commit_state *state, 
 	if (commit_tries_interfaces(state)) {
 		text_add(t, "of ");
 		ifnames_text(&names, t);
-		text_add(t, names.n ? " " : "nothing that is attached ");
+		text_add(t, names.n ? " " : "no attached interface ");
 	}
-	vec_free(&names);
 }
 
 static void show_trial(struct status *s, const struct commit_state *state)
 {
 	bool interfaces = commit_tries_interfaces(state);
 	struct out *o = s->ctx->out;
-	struct text tried = {0};
+	CLEANUP_TEXT struct text tried = {0};
 	num_text left;
 
 	out_set_u64(o, "trial_ms_left",
@@ -427,12 +425,11 @@ static void show_trial(struct status *s, const struct commit_state *state)
 	add_tried(s, state, &tried);
 	if (state->expired)
 		out_line(o, "trial     %shas expired%s", text_get(&tried),
-			 interfaces ? "" : ": the previous policy is in force");
+			 interfaces ? "" : ": the previous policy is active");
 	else if (state->deadline)
 		out_line(o, "trial     %sends in %s: 'weir confirm' keeps %s", text_get(&tried),
 			 num_format_duration_ms(clock_ms_until(&s->clock, state->deadline), left),
 			 interfaces ? "it attached" : "the policy");
-	text_free(&tried);
 }
 
 static void add_where(const struct status *s, const char *before, enum reach_what what,
@@ -442,7 +439,7 @@ static void add_where(const struct status *s, const char *before, enum reach_wha
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		if (s->devices[n].state == DEVICE_FREE || s->devices[n].state == DEVICE_GONE ||
-		    what_holds(s, n) != what)
+		    what_applies(s, n) != what)
 			continue;
 		text_addf(t, "%s %s", first ? before : "", s->devices[n].iface.name);
 		first = false;
@@ -452,7 +449,7 @@ static void add_where(const struct status *s, const char *before, enum reach_wha
 // "policy    applies to eth0; only entries apply to eth1; nothing applies to eth2".
 static void show_reach(struct status *s)
 {
-	struct text here = {0}, elsewhere = {0};
+	CLEANUP_TEXT struct text here = {0}, elsewhere = {0};
 
 	if (s->reach.empty)
 		return;
@@ -464,17 +461,15 @@ static void show_reach(struct status *s)
 		 : here.len                        ? text_get(&here)
 						   : " no attached interface",
 		 text_get(&elsewhere));
-	text_free(&here);
-	text_free(&elsewhere);
 }
 
-// "revision 7f3a, edge.weir as accepted 12:03 by root", and a trial.
+// Prints "revision 7f3a, edge.weir, applied 12:03 by root", and a trial.
 static int show_policy(struct status *s, struct err *err)
 {
 	struct generation_about *about = s->about;
 	struct out *o = s->ctx->out;
 	struct commit_state state;
-	struct text line = {0};
+	CLEANUP_TEXT struct text line = {0};
 	int code = commit_read(s->instance, &state, err);
 
 	if (code)
@@ -490,13 +485,12 @@ static int show_policy(struct status *s, struct err *err)
 		show_time(&line, about->at_s, s->clock.wall_ms / 1000);
 		text_addf(&line, " by %s", about->by);
 	} else {
-		text_add(&line, "no policy: everything passes but what is blocked");
+		text_add(&line, "no policy: every packet passes unless an entry blocks it");
 	}
 	out_line(o, "%s", text_get(&line));
-	text_free(&line);
 	show_trial(s, &state);
 	if (reach_in_force(s->instance, &s->reach, NULL))
-		s->reach.empty = true; // an empty slot has an alarm of its own
+		s->reach.empty = true; // show_alarms has an alarm for this
 	show_reach(s);
 	return 0;
 }
@@ -534,7 +528,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 	pool_close(&s.pool);
 	if (!s.alarms)
 		return 0;
-	code = err_refused(err, "%zu %s", s.alarms, s.alarms == 1 ? "alarm" : "alarms");
+	code = err_refused(err, "%zu %s", s.alarms, num_plural(s.alarms, "alarm", "alarms"));
 	err->kind = ERR_SYSTEM;
 	return code;
 }

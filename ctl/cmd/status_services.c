@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The balancer's part of weir status: a line for each service, overrides, alarms.
+// The balancer's part of weir status: services, overrides, alarms.
 #include "ctl/cmd/status_services.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static void show_overrides(const struct services_view *v)
 	out_array(o, "by_hand");
 	for (uint32_t m = 0; m < v->service->n_members; m++) {
 		const struct lb_member *b = member(v, m);
-		struct text state = {0};
+		CLEANUP_TEXT struct text state = {0};
 		addr_text name;
 		bool fleeting;
 
@@ -77,11 +77,10 @@ static void show_overrides(const struct services_view *v)
 		out_set_u64(o, "weight", lb_member_weight(b));
 		out_set_bool(o, "volatile", fleeting);
 		out_end(o);
-		out_line(o, "          %s: %s, weight %u%s; weir undrain %s %s takes it back",
+		out_line(o,
+			 "          %s: %s, weight %u%s (weir undrain %s %s removes the override)",
 			 pool_name(b, name), text_get(&state), lb_member_weight(b),
-			 fleeting ? ", gone with the next boot" : "", v->service->name,
-			 pool_name(b, name));
-		text_free(&state);
+			 fleeting ? ", not saved" : "", v->service->name, pool_name(b, name));
 	}
 	out_end(o);
 }
@@ -104,7 +103,7 @@ void status_services_show(struct context *ctx, const struct pool *f)
 
 	if (f->live)
 		overrides_read(ctx->instance, &v.overrides,
-			       NULL); // damaged: the next change reports it
+			       NULL); // a damaged file is reported by the next change
 	out_array(ctx->out, "services");
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		v.service = &f->state->services[n];
@@ -127,19 +126,19 @@ static bool counts(const struct lb_member *m)
 static void alarm_backend(const struct services_view *v, const struct lb_member *m,
 			  status_alarm *alarm, void *status)
 {
-	const struct backend *row = lb_maps_backend(v->pool->live, m->id);
+	const struct backend *backend = lb_maps_backend(v->pool->live, m->id);
 	addr_text name;
 
-	if (m->gone || !row || row->here)
+	if (m->gone || !backend || backend->here)
 		return;
-	if (!row->ifindex && !counts(m)) // else alarm_ways knows why
+	if (!backend->ifindex && !counts(m)) // else alarm_paths has the reason
 		alarm(status,
-		      "service '%s': no next hop is known for %s: weir service --refresh says why",
+		      "service '%s': the next hop of %s is unknown (weir service --refresh shows the reason)",
 		      v->service->name, pool_name(m, name));
-	else if (egress_cannot_send(v->pool, row))
+	else if (egress_cannot_send(v->pool, backend))
 		alarm(status,
-		      "service '%s': the device to %s loses frames: weir service --refresh "
-		      "says why",
+		      "service '%s': the device to %s loses frames (weir service --refresh shows "
+		      "the reason)",
 		      v->service->name, pool_name(m, name));
 }
 
@@ -152,14 +151,13 @@ static void alarm_pins(const struct services_view *v, status_alarm *alarm, void 
 		return;
 	if (v->service->hold > 1)
 		alarm(status,
-		      "service '%s': a flood pushes pins out; transitions are held open "
-		      "%u times as long",
+		      "service '%s': a flood evicts pins; slots stay changing longer (hold %u)",
 		      v->service->name, v->service->hold);
 	if (c.event[SERVICE_UNPINNED])
 		alarm(status,
-		      "service '%s': %s flows found no place for a pin: write more than "
-		      "'pins %llu'",
+		      "service '%s': %s %s found no room for a pin (write more than 'pins %llu')",
 		      v->service->name, num_format_grouped(c.event[SERVICE_UNPINNED], n),
+		      num_plural(c.event[SERVICE_UNPINNED], "flow", "flows"),
 		      (unsigned long long)v->service->buckets * SERVICE_PIN_WORDS);
 }
 
@@ -177,25 +175,27 @@ static void alarm_egress(const struct pool *f, status_alarm *alarm, void *status
 	vec_each (&egresses, egress)
 		if (egress->lost.frames)
 			alarm(status,
-			      "'%s' lost %s frames that XDP sent, " EGRESS_SINCE
-			      " (%s): weir doctor says why",
+			      "'%s' lost %s %s that XDP sent, " EGRESS_SINCE
+			      " (%s; weir doctor shows the reason)",
 			      egress->link.name, num_format_grouped(egress->lost.frames, n),
+			      num_plural(egress->lost.frames, "frame", "frames"),
 			      egress->lost.counter);
 }
 
-// As weir doctor asks, who waits for those that are silent.
-static void alarm_ways(const struct pool *f, status_alarm *alarm, void *status)
+// Asks the neighbours as weir doctor does, and waits for silent ones.
+static void alarm_paths(const struct pool *f, status_alarm *alarm, void *status)
 {
-	CLEANUP_LB_PATHS struct lb_paths ways = {0};
+	CLEANUP_LB_PATHS struct lb_paths paths = {0};
 	struct err err = {0};
 
-	if (lb_running_refresh(f->live, NEXTHOP_WAIT_MS, false, &ways, &err))
+	if (lb_running_refresh(f->live, NEXTHOP_WAIT_MS, false, &paths, &err))
 		alarm(status, "%s", err.text);
-	vec_each (&ways.lost, text)
+	vec_each (&paths.lost, text)
 		alarm(status, "%s", *text);
-	if (ways.changed)
-		alarm(status, "the next hops of %zu %s have changed: weir service --refresh",
-		      ways.changed, num_plural(ways.changed, "backend", "backends"));
+	if (paths.changed)
+		alarm(status, "the next %s of %zu %s changed (weir service --refresh)",
+		      num_plural(paths.changed, "hop", "hops"), paths.changed,
+		      num_plural(paths.changed, "backend has", "backends have"));
 }
 
 void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
@@ -213,13 +213,13 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 		}
 		if (!up)
 			alarm(status,
-			      "service '%s' has no backend left for new flows: the "
-			      "current ring stays in use",
+			      "service '%s': no backend accepts new flows; the current ring stays "
+			      "in use",
 			      v.service->name);
 		alarm_pins(&v, alarm, status);
 	}
 	if (!f->live)
 		return;
-	alarm_ways(f, alarm, status);
+	alarm_paths(f, alarm, status);
 	alarm_egress(f, alarm, status);
 }

@@ -5,13 +5,13 @@
 #include "ctl/cmd/command.h"
 #include "ctl/control/pool.h"
 
-// A pool without services (live NULL) if the policy has no service. 0 or -errno with err set.
+// Opens the pool; if the policy has no services, live is NULL. Returns 0, or -errno with err set.
 int status_services_open(struct context *ctx, struct pool *ret, struct err *err);
 
-// A line for each service, and the overrides.
+// Prints a line for each service and override.
 void status_services_show(struct context *ctx, const struct pool *f);
 
-// Called for each thing that is wrong.
+// Called with the text of each alarm.
 typedef __attribute__((format(printf, 2, 3))) void status_alarm(void *status, const char *fmt, ...);
 void status_services_alarms(struct context *ctx, const struct pool *f, status_alarm *alarm,
 			    void *status);

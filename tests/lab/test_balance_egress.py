@@ -200,7 +200,7 @@ def test_another_next_hop_is_an_alarm(served):
     address = node.service()["backends"][0]["backend"]
     here = ["ip", "-n", lab.netns("balancer1"), "neigh"]
     run([*here, "replace", address, "lladdr", "02:00:00:00:00:77", "dev", "net0"])
-    assert "the next hops of 1 backend have changed" in alarms(node)
+    assert "the next hop of 1 backend has changed" in alarms(node)
     assert node.json("service", "--refresh")["changed"] == 1
     assert not alarms(node)
 

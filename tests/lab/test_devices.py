@@ -153,15 +153,15 @@ def test_a_device_made_anew_is_open_until_it_is_attached(two, pair, same_index):
     index = json.loads(pair.near(["ip", "-j", "link", "show", "one"]).stdout)[0]["ifindex"]
     pair.link("del", "one")
     assert states(two) == {"one": "gone", "two": "held"}
-    assert alarms(two) == ["'one' is gone; weir detach one forgets it"]
+    assert alarms(two) == ["'one' no longer exists (weir detach one removes it)"]
     make(pair, "one", *(["index", str(index)] if same_index else []))
-    assert len(alarms(two)) == 1 and "'one' is open" in alarms(two)[0]
+    assert len(alarms(two)) == 1 and "every packet passes (weir attach one)" in alarms(two)[0]
     assert not blocks(pair, "one")
     said = two.json("block", "192.0.2.9", status=3)
     assert said["interfaces"] == ["two"] and said["open"] == ["one"]
     assert said["error"]["text"] == "Weir is not attached to one: everything passes there"
     assert "192.0.2.9" in two.entries()
-    two(*alarms(two)[0].partition(": weir ")[2].rpartition("weir ")[2].split())  # the command in the alarm
+    two(*alarms(two)[0].rpartition("(weir ")[2].rstrip(")").split())  # the command in the alarm
     assert alarms(two) == [] and blocks(pair, "one") and states(two) == {"one": "held", "two": "held"}
 
 
@@ -324,7 +324,7 @@ def test_a_policy_holds_on_a_device_until_it_is_applied_again(pair, weir, apply)
     assert not passes_nine(pair, "two", "one") and passes_nine(pair, "one", "two")
     found = alarms(weir)
     assert len(found) == 2 and found[0].startswith("'one' had another name") and \
-        "treats it as not named" in found[0] and "treats it as 'one' still" in found[1], found
+        "treats it as an unnamed interface" in found[0] and "treats it as 'one'" in found[1], found
     assert "detached" not in weir("confirm").stdout
     assert not passes_nine(pair, "two", "one")
     done = apply(NINE, devices="one")  # the same text, and other devices
@@ -338,7 +338,7 @@ def test_a_name_of_the_policy_that_is_gone(pair, weir, apply):
     apply(NINE, devices="one")
     rename(pair, "one", "two")
     found = alarms(weir)
-    assert len(found) == 1 and "treats it as 'one' still: name it 'two' in" in found[0], found
+    assert len(found) == 1 and "treats it as 'one' (change the name to 'two' in" in found[0], found
     assert "no interface 'one'" in apply.fails(1, NINE, devices="one")
     apply(NINE, devices="two")
     assert alarms(weir) == [] and not passes_nine(pair, "two", "one")
@@ -362,7 +362,7 @@ def test_a_device_that_must_be_there_is_an_alarm(pair, weir, apply):
     make(pair, "one")
     apply(NINE, devices="near0, one")
     pair.link("del", "one")
-    assert alarms(weir) == ["'one' is gone; weir detach one forgets it"]
+    assert alarms(weir) == ["'one' no longer exists (weir detach one removes it)"]
 
 
 def test_nothing_but_gone_devices_is_nowhere(pair, weir, apply):

@@ -388,7 +388,7 @@ def test_an_attach_on_trial_takes_itself_back(pair, second, weir, apply):
     status = json.loads(weir("-j", "status", check=False).stdout)
     assert status["trial_brought"] == ["near1"] and status["trial_ms_left"] == 0
     assert [one["policy"] for one in status["interfaces"]] == [True, False]
-    assert any("'near1' came with a trial that has run out" in one for one in status["alarms"])
+    assert any("'near1' was attached by a trial that has expired" in one for one in status["alarms"])
     assert "the trial has expired: near1 is detached" in weir.fails(3, "confirm")
     assert on_near1(pair) is None and policy_on(weir) == {"near0": True}
     assert pair.passes(tcp(), udp()) == [False, True]

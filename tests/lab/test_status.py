@@ -34,7 +34,7 @@ def test_all_is_well(pair, on):
 
 def test_the_program_was_taken_away(pair, on):
     on.cut()
-    assert "'near0' is open, Weir is not on it any more: weir attach near0" in alarms(on)
+    assert "'near0' does not run Weir: every packet passes (weir attach near0)" in alarms(on)
     on("attach", "near0")  # as the alarm says
     assert alarms(on) == [] and pair.xdp_attached()
 
@@ -53,7 +53,7 @@ def test_the_device_is_gone(pair, on):
     pair.link("add", "near7", "type", "veth", "peer", "name", "far7")
     on("attach", "near7")
     pair.link("del", "near7")
-    assert alarms(on) == ["'near7' is gone; weir detach near7 forgets it"]
+    assert alarms(on) == ["'near7' no longer exists (weir detach near7 removes it)"]
     on("detach", "near7")
     assert alarms(on) == []
 
