@@ -100,11 +100,11 @@ int apply_devices_check_tags(const struct candidate *c, const struct apply_optio
 static bool is_held(const struct instance *i, uint32_t ifindex)
 {
 	struct device d;
-	struct iface row;
+	struct iface iface;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &row, NULL) && row.state == IFACE_ATTACHED &&
-		    row.ifindex == ifindex && !device_read(i, n, &d, NULL) &&
+		if (!instance_iface(i, n, &iface, NULL) && iface.state == IFACE_ATTACHED &&
+		    iface.ifindex == ifindex && !device_read(i, n, &d, NULL) &&
 		    d.state == DEVICE_HELD)
 			return true;
 	return false;

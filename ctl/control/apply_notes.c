@@ -55,29 +55,29 @@ void apply_note_merged(const struct instance *i, const struct candidate *c,
 		       struct apply_result *ret)
 {
 	struct ethtool e;
-	struct iface row;
+	struct iface iface;
 
 	for (uint32_t n = 1; c->resolved->n_services && n < WEIR_IFACES; n++) {
-		if (instance_iface(i, n, &row, NULL) || row.state == IFACE_FREE ||
-		    row.mode != IFACE_GENERIC || ethtool_get(row.name, &e, NULL) ||
+		if (instance_iface(i, n, &iface, NULL) || iface.state == IFACE_FREE ||
+		    iface.mode != IFACE_GENERIC || ethtool_get(iface.name, &e, NULL) ||
 		    e.gro != ETHTOOL_ON)
 			continue;
 		vec_push(&ret->warnings,
 			 mem_printf("'%s' is in generic mode and merges packets, which are then "
 				    "too big for a backend: ethtool -K %s gro off",
-				    row.name, row.name));
+				    iface.name, iface.name));
 	}
 }
 
 void apply_note_entries_only(const struct instance *i, struct apply_result *ret)
 {
 	struct reach reach;
-	struct iface row;
+	struct iface iface;
 
 	if (reach_read(i, ret->generation, &reach, NULL) || !reach.named)
 		return;
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!instance_iface(i, n, &row, NULL) && row.state != IFACE_FREE &&
+		if (!instance_iface(i, n, &iface, NULL) && iface.state != IFACE_FREE &&
 		    !reach.classes.class[n])
-			memcpy(*vec_add(&ret->entries_only), row.name, sizeof(row.name));
+			memcpy(*vec_add(&ret->entries_only), iface.name, sizeof(iface.name));
 }

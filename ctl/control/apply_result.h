@@ -15,7 +15,7 @@
 #include "ctl/net/session.h"
 
 struct apply_options {
-	const char *instance, *command; // command: for the lock's holder
+	const char *instance, *command; // command: recorded as the owner of the lock
 	const char *path;               // of the policy; NULL: `revision`
 	const char *revision;           // an accepted one to go back to
 	const char *const *ifaces;      // -i

@@ -93,7 +93,7 @@ int candidate_compile(struct candidate *c, const char *path, const char *const *
 	return compile(c->resolved, &options, c->diag, &c->image);
 }
 
-// Devices by row of the device map; compile numbers them in the order of the rules.
+// Devices by index of the device map; compile numbers them in the order of the rules.
 static void find_redirects(const struct candidate *c, uint32_t *ret, size_t *ret_n)
 {
 	*ret_n = 0;

@@ -18,7 +18,7 @@
 #include "ctl/table/image.h"
 
 struct candidate {
-	struct diag *diag; // what is wrong with it, and what is worth a word
+	struct diag *diag; // its errors and warnings
 	struct environment environment;
 	struct resolved *resolved;
 	struct image *image;
@@ -29,7 +29,7 @@ struct candidate {
 	struct identities identities; // what its counters change in the instance's maps
 };
 
-// An empty candidate in the living world, or in a record (then fill c->world with environment_load).
+// An empty candidate with the live environment, or with a record (then fill c->environment with environment_load).
 struct candidate *candidate_new(const struct dns_options *dns, const struct environment *last);
 struct candidate *candidate_new_replay(void);
 void candidate_free(struct candidate *c);

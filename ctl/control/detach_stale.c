@@ -15,15 +15,16 @@ void ifnames_text(const struct ifnames *names, struct text *ret)
 }
 
 // By what the policy knows of the interface: a name that the device got later changes nothing.
-static bool goes(const struct iface *row, uint32_t number, uint32_t kept, const struct reach *reach)
+static bool goes(const struct iface *iface, uint32_t number, uint32_t kept,
+		 const struct reach *reach)
 {
-	if (row->state == IFACE_FREE || !row->generation || reach->classes.class[number])
+	if (iface->state == IFACE_FREE || !iface->generation || reach->classes.class[number])
 		return false;
-	return reach->named || row->generation > kept;
+	return reach->named || iface->generation > kept;
 }
 
 // Detaches one interface. Keeps the first failure in *code and *err, so that the caller can continue.
-static void detach_one(const struct instance *i, uint32_t number, const struct iface *row,
+static void detach_one(const struct instance *i, uint32_t number, const struct iface *iface,
 		       struct ifnames *ret, int *code, struct err *err)
 {
 	struct err why = {0};
@@ -31,7 +32,7 @@ static void detach_one(const struct instance *i, uint32_t number, const struct i
 	int failed = attach_remove(i, number, &there, &why);
 
 	if (!failed)
-		memcpy(*vec_add(ret), row->name, sizeof(row->name));
+		memcpy(*vec_add(ret), iface->name, sizeof(iface->name));
 	else if (!*code) {
 		*code = failed;
 		if (err)
@@ -44,41 +45,41 @@ int detach_stale(const struct instance *i, uint32_t kept, struct ifnames *ret, s
 	struct reach reach;
 	int failed, code = reach_read(i, kept, &reach, err);
 	uint32_t last = code ? 0 : WEIR_IFACES;
-	struct iface row;
+	struct iface iface;
 
 	for (uint32_t n = 1; n < last; n++) {
-		failed = instance_iface(i, n, &row, code ? NULL : err);
+		failed = instance_iface(i, n, &iface, code ? NULL : err);
 		if (failed)
 			code = code ? code : failed;
-		else if (goes(&row, n, kept, &reach))
-			detach_one(i, n, &row, ret, &code, err);
+		else if (goes(&iface, n, kept, &reach))
+			detach_one(i, n, &iface, ret, &code, err);
 	}
 	return code;
 }
 
 int detach_brought(const struct instance *i, struct ifnames *ret, struct err *err)
 {
-	struct iface row;
+	struct iface iface;
 	int failed, code = 0;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
 		if (!(i->knobs->brought & iface_bit(n)))
 			continue;
-		failed = instance_iface(i, n, &row, code ? NULL : err);
+		failed = instance_iface(i, n, &iface, code ? NULL : err);
 		if (failed)
 			code = code ? code : failed;
-		else if (row.state != IFACE_FREE)
-			detach_one(i, n, &row, ret, &code, err);
+		else if (iface.state != IFACE_FREE)
+			detach_one(i, n, &iface, ret, &code, err);
 	}
 	return code;
 }
 
 void detach_list_brought(const struct instance *i, struct ifnames *ret)
 {
-	struct iface row;
+	struct iface iface;
 
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (i->knobs->brought & iface_bit(n) && !instance_iface(i, n, &row, NULL) &&
-		    row.state != IFACE_FREE)
-			memcpy(*vec_add(ret), row.name, sizeof(row.name));
+		if (i->knobs->brought & iface_bit(n) && !instance_iface(i, n, &iface, NULL) &&
+		    iface.state != IFACE_FREE)
+			memcpy(*vec_add(ret), iface.name, sizeof(iface.name));
 }

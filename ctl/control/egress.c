@@ -38,22 +38,23 @@ static bool attached(const struct instance *i, uint32_t number, struct iface *re
 
 static void add_interfaces(const struct instance *i, struct egresses *ret)
 {
-	struct iface row;
+	struct iface iface;
 	struct egress *egress;
 
 	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
-		if (!attached(i, number, &row) || !(egress = find(ret, row.ifindex)))
+		if (!attached(i, number, &iface) || !(egress = find(ret, iface.ifindex)))
 			continue;
 		egress->in = true;
-		egress->native = row.mode == IFACE_NATIVE;
+		egress->native = iface.mode == IFACE_NATIVE;
 	}
 }
 
-static void add_egress(const struct backend *row, bool tunnel, struct egresses *ret)
+static void add_egress(const struct backend *backend, bool tunnel, struct egresses *ret)
 {
 	struct egress *egress;
 
-	if (!row || row->here || !row->ifindex || !(egress = find(ret, row->ifindex)))
+	if (!backend || backend->here || !backend->ifindex ||
+	    !(egress = find(ret, backend->ifindex)))
 		return;
 	egress->out = true;
 	egress->tunnels |= tunnel;
@@ -274,13 +275,13 @@ void egress_findings_free(struct egress_findings *list)
 	vec_free(list);
 }
 
-bool egress_cannot_send(const struct pool *f, const struct backend *row)
+bool egress_cannot_send(const struct pool *f, const struct backend *backend)
 {
 	struct iface in;
 
-	for (uint32_t n = 1; row->no_xmit && n < WEIR_IFACES; n++)
+	for (uint32_t n = 1; backend->no_xmit && n < WEIR_IFACES; n++)
 		if (attached(f->instance, n, &in) && in.mode == IFACE_NATIVE &&
-		    in.ifindex != row->ifindex)
+		    in.ifindex != backend->ifindex)
 			return true;
 	return false;
 }

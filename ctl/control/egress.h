@@ -55,4 +55,4 @@ void egress_findings_free(struct egress_findings *list);
 
 // Is what goes to this backend dropped because its device cannot send it? In generic mode the stack sends it,
 // and what goes back where it came from is not redirected.
-bool egress_cannot_send(const struct pool *f, const struct backend *row);
+bool egress_cannot_send(const struct pool *f, const struct backend *backend);

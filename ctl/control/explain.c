@@ -245,7 +245,7 @@ static int open_file(struct explain *e, const struct explain_request *request, s
 struct names {
 	const char *at[WEIR_IFACES];
 	size_t n;
-	struct iface rows[WEIR_IFACES];
+	struct iface ifaces[WEIR_IFACES];
 };
 
 static bool has_name(const struct names *names, const char *name)
@@ -266,13 +266,13 @@ static void collect_names(struct explain *e, const struct generation_about *abou
 		e->classes[i] = (uint8_t)(i + 1);
 	}
 	for (uint32_t number = 1; number < WEIR_IFACES && ret->n < WEIR_IFACES - 1; number++) {
-		struct iface *row = &ret->rows[number];
+		struct iface *iface = &ret->ifaces[number];
 
-		if (instance_iface(e->store->instance, number, row, NULL) ||
-		    row->state == IFACE_FREE || has_name(ret, row->name))
+		if (instance_iface(e->store->instance, number, iface, NULL) ||
+		    iface->state == IFACE_FREE || has_name(ret, iface->name))
 			continue;
 		e->classes[ret->n] = e->reach.classes.class[number];
-		ret->at[ret->n++] = row->name;
+		ret->at[ret->n++] = iface->name;
 	}
 }
 
@@ -444,14 +444,14 @@ static const struct record *find_overlay(const struct explain *e, const struct e
 static uint32_t device_of(const struct explain *e, uint32_t iface)
 {
 	const struct resolved *r = e->c->resolved;
-	struct iface row;
+	struct iface found;
 	uint32_t number = 0;
 
 	if (!e->store || iface >= r->n_interfaces ||
 	    instance_find_iface(e->store->instance, r->interfaces[iface].name, &number, NULL) ||
-	    !number || instance_iface(e->store->instance, number, &row, NULL))
+	    !number || instance_iface(e->store->instance, number, &found, NULL))
 		return 0;
-	return row.ifindex;
+	return found.ifindex;
 }
 
 int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,

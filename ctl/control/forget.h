@@ -9,7 +9,7 @@
 
 struct forget_what {
 	bool policy;  // revisions, and overrides of backends
-	bool entries; // claims of block and allow
+	bool entries; // of block and allow
 	bool seed;    // of the rings of services
 };
 

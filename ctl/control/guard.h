@@ -9,7 +9,7 @@
 #include "ctl/net/session.h"
 
 enum guard_level {
-	GUARD_WARN,   // resolver, NTP server: worth a word
+	GUARD_WARN,   // resolver, NTP server: a warning
 	GUARD_REFUSE, // own address, gateway, the operator's peer: not without --force
 };
 

@@ -47,7 +47,7 @@ void items_free(struct items *b)
 	*b = (struct items){0};
 }
 
-// A copy of the word that lives as long as the bulk.
+// A copy of the word that lives as long as the items.
 static char *keep(struct items *b, struct word w)
 {
 	struct items_strings *chunk = b->strings;

@@ -52,7 +52,7 @@ int lb_apply_find_nexthops(struct lb_apply *s, const struct resolved *r, uint32_
 }
 
 // The backends of the policy's members. Members of a service are in its order, followed by the gone ones: those
-// keep the row they have.
+// keep their number.
 static void fill_backends(struct lb_apply *s, const struct resolved *r)
 {
 	size_t hop = 0;
@@ -64,7 +64,7 @@ static void fill_backends(struct lb_apply *s, const struct resolved *r)
 
 		for (uint32_t m = 0; m < to->n_members; m++) {
 			const struct lb_member *member = &s->lb->members[to->first_member + m];
-			struct backend *row = &s->backends[member->id];
+			struct backend *fresh = &s->backends[member->id];
 			const struct backend *old =
 				s->running ? lb_maps_backend(s->running, member->id) : NULL;
 			struct nexthops_source source = {from->source, from->n_source, from->mode};
@@ -73,9 +73,9 @@ static void fill_backends(struct lb_apply *s, const struct resolved *r)
 			if (m < from->n_backends)
 				nexthops_backend(member, &source,
 						 s->n_nexthops ? &s->nexthops[hop + m] : NULL, old,
-						 row, &why);
+						 fresh, &why);
 			else if (old)
-				*row = *old;
+				*fresh = *old;
 			if (why)
 				sentences_add(&s->warnings,
 					      mem_printf("service '%s': %s", to->name, why));
@@ -261,8 +261,7 @@ static const struct lb_service *successor(const struct lb_apply *s, const struct
 	return after && after->id == before->id ? after : NULL;
 }
 
-// What the ring on trial sends elsewhere is pinned; if the kernel goes back, the ring before must look for
-// those pins.
+// Flows that the ring on trial moves are pinned. After a return, the previous ring must look for those pins.
 static void prepare_way_back(struct lb_apply *s)
 {
 	struct lb_state *before = lb_maps_state(s->running);
@@ -310,7 +309,7 @@ static int share_backends(struct lb_apply *s, struct err *err)
 	return 0;
 }
 
-// Rows are shared, devices are not: the way that the trial finds to a backend is that of the ring before, too.
+// Backends are shared, devices are not: the previous ring also needs the devices that the trial sends through.
 static int share_devices(struct lb_apply *s, struct err *err)
 {
 	uint32_t last = 0;
@@ -392,7 +391,7 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 	return lb_maps_write(l, now.hz, err);
 }
 
-// Rows are those of both policies, and were written by the one on trial last.
+// Both policies have the same backends, and the one on trial wrote them last.
 int lb_apply_back(const struct instance *i, uint32_t generation, struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = NULL;

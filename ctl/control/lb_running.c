@@ -189,13 +189,13 @@ int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_c
 
 // ---- next hops ----------------------------------------------------------------------------------
 
-// What outer sources are drawn from, as the row has it.
-static struct prefix source_of(const struct backend *row)
+// The prefix that outer sources are chosen from.
+static struct prefix source_of(const struct backend *backend)
 {
-	struct prefix p = {.len = row->source_len};
+	struct prefix p = {.len = backend->source_len};
 
-	p.addr.family = row->family;
-	memcpy(p.addr.bytes, row->source, row->family == 4 ? 4 : 16);
+	p.addr.family = backend->family;
+	memcpy(p.addr.bytes, backend->source, backend->family == 4 ? 4 : 16);
 	return p;
 }
 
@@ -218,20 +218,20 @@ static bool refresh_backend(struct lb_maps *l, const struct lb_service *s,
 	const struct backend *old = lb_maps_backend(l, m->id);
 	struct prefix kept = old ? source_of(old) : (struct prefix){0};
 	struct nexthops_source source = {&kept, old && old->source_set ? 1 : 0, s->mode};
-	struct backend row;
+	struct backend fresh;
 	char *why = NULL;
 
-	nexthops_backend(m, &source, hop, old, &row, &why);
+	nexthops_backend(m, &source, hop, old, &fresh, &why);
 	if (old) // which the whole pool says
-		row.state = old->state;
+		fresh.state = old->state;
 	if (why && !m->gone)
 		sentences_add(hop->code && is_needed(m) ? &ways->lost : &ways->warnings,
 			      mem_printf("service '%s': %s", s->name, why));
 	free(why);
-	if (!old || !memcmp(old, &row, offsetof(struct backend, path)))
+	if (!old || !memcmp(old, &fresh, offsetof(struct backend, path)))
 		return false;
 	if (write)
-		lb_maps_set_backend(l, m->id, &row);
+		lb_maps_set_backend(l, m->id, &fresh);
 	return true;
 }
 

@@ -216,19 +216,19 @@ static int find_all(const struct instance *i, struct above *ret, struct err *err
 {
 	CLEANUP_FREE struct link *links = NULL;
 	uint64_t numbers = 0;
-	struct iface row;
+	struct iface iface;
 	size_t n = 0;
 	int code = link_list(&links, &n, err);
 
 	if (code)
 		return code;
 	for (uint32_t number = 1; number < WEIR_IFACES; number++) {
-		if ((code = instance_iface(i, number, &row, err)))
+		if ((code = instance_iface(i, number, &iface, err)))
 			return code;
-		if (row.state == IFACE_FREE)
+		if (iface.state == IFACE_FREE)
 			continue;
 		numbers |= 1ull << number;
-		find_interface(links, n, row.ifindex, number, ret);
+		find_interface(links, n, iface.ifindex, number, ret);
 	}
 	// The only interface is the one that frames come in on, whatever its index has become.
 	if (numbers && !(numbers & (numbers - 1)) && !ret->iface_rest)

@@ -48,7 +48,7 @@ struct pool_change {
 int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
 		struct pool_change *ret, struct err *err);
 
-// Living pins by level of each backend of a service: ret[id][level], SERVICE_BACKENDS rows.
+// Live pins by level of each backend of a service: ret[id][level], for SERVICE_BACKENDS ids.
 int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1],
 	      struct err *err);
 

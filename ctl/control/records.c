@@ -59,7 +59,7 @@ static int owner_compare(const struct owner *a, const struct owner *b)
 }
 
 // Family and first seven bytes of the address as one number: in most comparisons it decides, and a
-// sort of 100,000 claims takes half the time.
+// sort of 100,000 references takes half the time.
 static uint64_t head_of(const struct prefix *p)
 {
 	uint64_t head;
@@ -115,7 +115,7 @@ static bool is_sorted(const struct records *r, const struct record *at, size_t n
 	return true;
 }
 
-// A bottom-up merge sort: stable, so that of claims that are repeated the last one counts as newest.
+// A bottom-up merge sort: stable, so that of repeated references the last one is the newest.
 static void sort(const struct records *r, struct record **list, size_t n)
 {
 	CLEANUP_FREE struct record *spare = NULL;
@@ -139,7 +139,7 @@ static void sort(const struct records *r, struct record **list, size_t n)
 	}
 }
 
-// Whether a claim that is there moves to the holder that repeats it.
+// Whether an existing reference moves to the owner that repeats it.
 static bool takes_over(const struct owner *fresh, const struct owner *old)
 {
 	if (fresh->fleeting != old->fleeting)
@@ -155,7 +155,7 @@ static void repeat(const struct records *r, struct record *record, const struct 
 		record->until_s = fresh->until_s;
 }
 
-// The claims as records, sorted, each once.
+// The references as records, sorted, each once.
 static struct record *sorted_references(const struct records *r, const struct reference *references,
 					size_t n, size_t *ret_n)
 {
@@ -180,9 +180,9 @@ static struct record *sorted_references(const struct records *r, const struct re
 	return list;
 }
 
-// The claims of one origin, list and name.
+// The references of one origin, list and name.
 struct own {
-	bool *owner; // for each holder: is it this one
+	bool *owner; // for each owner: is it this one
 	unsigned kinds;
 };
 
@@ -205,7 +205,7 @@ static bool owns(const struct own *own, const struct record *record)
 	return own && own->kinds >> record->kind & 1 && own->owner[record->owner];
 }
 
-// Repeats a claim that is there; an exact one gets the new expiry, even an earlier one.
+// Repeats an existing reference; an exact one gets the new expiry, even an earlier one.
 static void update(const struct records *r, struct record *record, const struct record *fresh,
 		   bool exact, struct records_change *change)
 {

@@ -16,7 +16,7 @@
 
 #define RECORD_NEVER UINT64_MAX // `until` of what has no end; so "the later wins" is a comparison
 
-// Who made a claim, and why. Records share holders; two claims on a prefix are the same claim when
+// Who asks for an entry, and why. Records share owners; two references to a prefix are the same when
 // origin, list and name are equal, whatever the rest says. NULL counts as "" in what callers pass; in
 // the records the five strings are one allocation that begins at origin.
 struct owner {
@@ -32,7 +32,7 @@ struct owner {
 struct record {
 	struct prefix prefix;
 	uint8_t kind;     // enum overlay_kind
-	uint32_t owner;   // index into records.holders
+	uint32_t owner;   // index into records.owners
 	uint64_t until_s; // wall clock, RECORD_NEVER
 };
 
@@ -48,7 +48,7 @@ struct records {
 	uint64_t epoch;             // knobs.epoch that these records belong to
 	struct records_clock clock; // that its times are of
 	VEC(struct owner) owners;
-	VEC(struct record) list; // sorted by record_compare, no two equal claims
+	VEC(struct record) list; // sorted by record_compare, no duplicates
 };
 
 void records_free(struct records *r);
@@ -57,10 +57,10 @@ void records_free(struct records *r);
 // Order: prefix_compare, kind, origin, list, name.
 int record_compare(const struct records *r, const struct record *a, const struct record *b);
 
-// Adds a holder (copies its strings) and returns its index.
+// Adds an owner (copies its strings) and returns its index.
 uint32_t records_owner(struct records *r, const struct owner *h);
 
-// One changing command in bulk, so that 100,000 claims cost a sort and a merge, not 100,000 searches.
+// The references of one command together, so that 100,000 of them cost a sort and a merge, not 100,000 searches.
 struct reference {
 	struct prefix prefix;
 	uint8_t kind;
@@ -69,25 +69,25 @@ struct reference {
 };
 
 struct records_change {
-	size_t added, extended, unchanged; // distinct claims
+	size_t added, extended, unchanged; // distinct references
 	size_t shortened, removed;         // by records_replace only
 };
 
-// Adds claims (any order, repetitions allowed). A claim that is there gets the later expiry and, where
-// the new holder has a note, the new holder; but what is kept across reboots stays so, whoever claims
-// it fleetingly, and becomes so when a fleeting one is claimed again. *ret is overwritten.
+// Adds references (any order, repetitions allowed). An existing one gets the later expiry and, where the new
+// owner has a note, the new owner. One that is kept across reboots stays so if it is repeated as a fleeting one,
+// and a fleeting one becomes permanent if it is repeated as such. *ret is overwritten.
 void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret);
-// The claims of this origin + list + name are now exactly these, expiries included (for --sync and for
-// names whose addresses changed): others of the same kinds (bit mask 1 << kind) go. The claims' holders
+// Replaces the references of this origin + list + name by these, expiries included (for --sync and for
+// names whose addresses changed): others of the same kinds (bit mask 1 << kind) are removed. The owners of the references
 // are of that origin, list and name.
 void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 		     const struct reference *references, size_t n, struct records_change *ret);
-// Takes away the claims on exactly these prefixes (any order) with this origin. Claims of names and
-// lists stay unless `who` names them. prefixes NULL: all claims of who. *ret_removed: how many.
+// Removes the references to exactly these prefixes (any order) with this origin. References of names and
+// lists stay unless `who` names them. prefixes NULL: all references of who. *ret_removed: how many.
 void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed);
-// Takes away all claims of an origin, those of its names and lists too; origin NULL: everybody's.
+// Removes all references of an origin, with those of its names and lists; origin NULL: of all origins.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
 // Moves the times of the records along with the wall clock, if it was set by more than two seconds since the
@@ -118,7 +118,7 @@ void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx);
 
 // The records as text and back. Lines of words; strings quoted with \" \\ \xHH; unknown versions and any
-// damage are refused with the line's number (the file is never "mostly" read). Holders that no record
+// damage are refused with the line's number (the file is never "mostly" read). Owners that no record
 // uses are left out. Parsing overwrites *ret, on failure (-EINVAL, ERR_INPUT) with empty records.
 char *records_print(const struct records *r, size_t *ret_len);
 int records_parse(const char *text, size_t len, struct records *ret, struct err *err);

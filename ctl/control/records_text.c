@@ -17,7 +17,7 @@
 
 #define HEADER    "weir-overlay "
 #define VERSION   "1"
-#define UNUSED    UINT32_MAX      // the new number of a holder without records
+#define UNUSED    UINT32_MAX      // the new number of an owner without records
 #define CLOCK_MAX (INT64_MAX / 4) // seconds; so that differences of differences fit
 
 static const char *const kind_names[OVERLAY_KINDS] = {
@@ -27,7 +27,7 @@ static const char *const kind_names[OVERLAY_KINDS] = {
 	[OVERLAY_ALLOW_TO] = "allow to ",
 };
 
-// The new number of each holder.
+// The new number of each owner.
 static uint32_t *number_owners(const struct records *r)
 {
 	uint32_t *ids = mem_zalloc(r->owners.n, sizeof(*ids)), next = 0;
@@ -340,7 +340,7 @@ static int add_record(struct records_reading *in, const struct record *record)
 	struct records *r = in->records;
 
 	if (r->list.n && record_compare(r, vec_last(&r->list), record) >= 0)
-		return damaged(in, "the claims are not in order");
+		return damaged(in, "the entries are not in order");
 	vec_push(&r->list, *record);
 	return 0;
 }
@@ -353,12 +353,12 @@ static int parse_record(struct records_reading *in)
 	if (!take_kind(in, &record.kind))
 		return damaged(in, "unknown first word of the line");
 	if (!take_prefix(in, &record.prefix))
-		return damaged(in, "missing address of the claim");
+		return damaged(in, "missing address of the entry");
 	if (!take(in, " by ") || !take_u64(in, UINT32_MAX, &owner) ||
 	    owner >= in->records->owners.n)
-		return damaged(in, "unknown holder of the claim");
+		return damaged(in, "unknown holder of the entry");
 	if (!take(in, " until ") || !take_until(in, &record.until_s) || in->at != in->line_end)
-		return damaged(in, "the claim's end is neither a number nor 'never'");
+		return damaged(in, "the entry's end is neither a number nor 'never'");
 	record.owner = (uint32_t)owner;
 	return add_record(in, &record);
 }
@@ -368,7 +368,7 @@ static int parse_end(struct records_reading *in)
 	uint64_t n;
 
 	if (!take_u64(in, UINT64_MAX, &n) || in->at != in->line_end || n != in->records->list.n)
-		return damaged(in, "wrong number of claims");
+		return damaged(in, "wrong number of entries");
 	if (in->next != in->end) {
 		in->line++;
 		return damaged(in, "unexpected text after the end");

@@ -5,17 +5,17 @@
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/instance.h"
 
-// Revision of the policy in slot 0; "" for the empty policy and one without a record. 0 or -errno with err
+// Revision of progs[ACTIVE]; "" for the empty policy and one without a record. 0 or -errno with err
 // set.
 int recover_in_force(const struct instance *i, char ret[REVISION_ID], struct err *err);
 
-// A trial that has run out: the interfaces that it brought go, and the kernel's way back is made real.
+// If a trial has expired, detaches its interfaces and makes the kernel's return to the previous policy permanent.
 // The caller holds the lock. 0 or -errno with err set.
 int recover_trial(const struct instance *i, struct err *err);
 // Refuses while a trial runs, and names it. The caller has called recover_trial.
 int recover_check(const struct instance *i, struct err *err);
 
-// The record follows the kernel: a policy that is in force for good becomes the accepted one, if the
-// command that switched to it was cut short before that. The caller holds the lock and has called
+// The record follows the kernel: a policy that is active without a trial becomes the accepted one, if the
+// command that switched to it was interrupted. The caller holds the lock and has called
 // recover_trial. 0 or -errno with err set.
 int recover_record(const struct instance *i, struct err *err);

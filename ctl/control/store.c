@@ -23,7 +23,7 @@ void store_free(struct store *b)
 		return;
 	instance_free(b->instance);
 	records_free(&b->records);
-	vec_free(&b->rows);
+	vec_free(&b->entries);
 	fd_close(b->lock);
 	free(b->path);
 	free(b);
@@ -135,23 +135,23 @@ static int load_records(struct store *b, struct err *err)
 	return 0;
 }
 
-static int compare_entry(const struct prefix *p, uint8_t kind, const struct overlay_entry *row)
+static int compare_entry(const struct prefix *p, uint8_t kind, const struct overlay_entry *entry)
 {
-	int order = prefix_compare(p, &row->prefix);
+	int order = prefix_compare(p, &entry->prefix);
 
-	return order ? order : (int)kind - (int)row->kind;
+	return order ? order : (int)kind - (int)entry->kind;
 }
 
 const struct overlay_entry *store_entry(const struct store *b, const struct prefix *p, uint8_t kind)
 {
-	size_t low = 0, high = b->rows.n;
+	size_t low = 0, high = b->entries.n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order = compare_entry(p, kind, &b->rows.at[middle]);
+		int order = compare_entry(p, kind, &b->entries.at[middle]);
 
 		if (!order)
-			return &b->rows.at[middle];
+			return &b->entries.at[middle];
 		if (order < 0)
 			high = middle;
 		else
@@ -166,10 +166,11 @@ static void drop_lost(struct store *b)
 	size_t kept = 0, r = 0;
 
 	vec_each (&b->records.list, record) {
-		while (r < b->rows.n &&
-		       compare_entry(&record->prefix, record->kind, &b->rows.at[r]) > 0)
+		while (r < b->entries.n &&
+		       compare_entry(&record->prefix, record->kind, &b->entries.at[r]) > 0)
 			r++;
-		if (r < b->rows.n && !compare_entry(&record->prefix, record->kind, &b->rows.at[r]))
+		if (r < b->entries.n &&
+		    !compare_entry(&record->prefix, record->kind, &b->entries.at[r]))
 			b->records.list.at[kept++] = *record;
 	}
 	b->records.list.n = kept;
@@ -183,17 +184,18 @@ static void adopt_found(struct store *b)
 	struct records_change change;
 	size_t r = 0;
 
-	vec_each (&b->rows, row) {
-		while (r < b->records.list.n && compare_entry(&b->records.list.at[r].prefix,
-							      b->records.list.at[r].kind, row) < 0)
+	vec_each (&b->entries, entry) {
+		while (r < b->records.list.n &&
+		       compare_entry(&b->records.list.at[r].prefix, b->records.list.at[r].kind,
+				     entry) < 0)
 			r++;
-		if (r < b->records.list.n &&
-		    !compare_entry(&b->records.list.at[r].prefix, b->records.list.at[r].kind, row))
+		if (r < b->records.list.n && !compare_entry(&b->records.list.at[r].prefix,
+							    b->records.list.at[r].kind, entry))
 			continue;
 		vec_push(&references, ((struct reference){
-					      .prefix = row->prefix,
-					      .kind = row->kind,
-					      .until_s = clock_to_wall_s(&b->clock, row->until),
+					      .prefix = entry->prefix,
+					      .kind = entry->kind,
+					      .until_s = clock_to_wall_s(&b->clock, entry->until),
 				      }));
 	}
 	if (references.n) {
@@ -220,10 +222,10 @@ static void drop_expired(struct store *b)
 {
 	size_t kept = 0;
 
-	vec_each (&b->rows, row)
-		if (row->until > b->clock.jiffies)
-			b->rows.at[kept++] = *row;
-	b->rows.n = kept;
+	vec_each (&b->entries, entry)
+		if (entry->until > b->clock.jiffies)
+			b->entries.at[kept++] = *entry;
+	b->entries.n = kept;
 }
 
 static int fill(struct store *b, struct err *err)
@@ -236,7 +238,7 @@ static int fill(struct store *b, struct err *err)
 		return code;
 	if ((code = load_records(b, err)))
 		return code;
-	if ((code = overlay_read(b->instance, &b->rows, err)))
+	if ((code = overlay_read(b->instance, &b->entries, err)))
 		return code;
 	now = clock_of(&b->clock);
 	records_follow_clock(&b->records, &now);

@@ -26,8 +26,8 @@
 //   after 11        the new state
 //
 // The kernel decides, and the epoch in the file tells which of two files belongs to the maps.
-// Writing the file first would claim entries that are not effective; writing the maps first would
-// lose their owners.
+// If the file were written first, it could list entries that are not effective; if the maps were, the owners
+// could be lost.
 //
 // A packet reads the epoch, then the bits of knobs.overlay, then the entries. If the epoch has
 // changed meanwhile it may have met step 10, and asks again. A record without an entry in the maps
@@ -44,8 +44,8 @@
 struct store {
 	struct instance *instance;
 	struct clock clock;
-	struct records records;      // without expired ones
-	struct overlay_entries rows; // of the kernel; changes do not update them
+	struct records records;         // without expired ones
+	struct overlay_entries entries; // of the kernel; changes do not update them
 	int lock;
 	char *path;         // of the file
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are

@@ -215,7 +215,7 @@ static void record_name(const struct targets *t, const struct item *item,
 	tally(ret, &change);
 }
 
-// The holder of an item: one for all, but for those with a note of their own.
+// The owner of an item: one for all items without a note of their own.
 static uint32_t owner_of(struct store *b, const struct intent *intent, const struct item *item,
 			 uint32_t *common)
 {

@@ -12,7 +12,7 @@
 
 struct targets {
 	struct items items;
-	struct dns_answer *answers; // one for each distinct name in bulk
+	struct dns_answer *answers; // one for each distinct name in items
 	const char **names;
 	size_t names_n;
 };
@@ -41,14 +41,14 @@ int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void *ctx, struct err *err);
 void targets_free(struct targets *t);
 
-// The answer for a name of the bulk.
+// The answer for a name of the items.
 const struct dns_answer *targets_answer(const struct targets *t, const char *name);
 
 // Adds everything to the store's records: addresses are added, a name's (and a --sync list's) addresses
 // are replaced by the present ones.
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret);
-// Takes the addresses' and names' claims of intent->origin and ->list away.
+// Removes the references of intent->origin and ->list to the addresses and names.
 void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed);
 

@@ -770,11 +770,11 @@ static void assert_refused(const char *text, size_t len, const char *want)
 #define HOLDER "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\"\n"
 #define FIRST  "block from 192.0.2.1 by 0 until 5\n"
 
-static const char order[] = "line 4: the claims are not in order";
+static const char order[] = "line 4: the entries are not in order";
 static const char words[] = "line 2: invalid words of the holder";
-static const char end[] = "line 3: the claim's end is neither a number nor 'never'";
-static const char whose[] = "line 3: unknown holder of the claim";
-static const char count[] = "line 4: wrong number of claims";
+static const char end[] = "line 3: the entry's end is neither a number nor 'never'";
+static const char whose[] = "line 3: unknown holder of the entry";
+static const char count[] = "line 4: wrong number of entries";
 static const struct {
 	const char *text, *error;
 } damages[] = {
@@ -791,11 +791,11 @@ static const struct {
 	{"weir-overlay 1 epoch 18446744073709551616\nend 0\n", "line 1: the epoch is not a number"},
 	{TOP, "line 2: the file is truncated"},
 	{TOP "end 0", "line 2: the file is truncated"},
-	{TOP "end 1\n", "line 2: wrong number of claims"},
-	{TOP "end 00\n", "line 2: wrong number of claims"},
+	{TOP "end 1\n", "line 2: wrong number of entries"},
+	{TOP "end 00\n", "line 2: wrong number of entries"},
 	{TOP "end 0\n\n", "line 3: unexpected text after the end"},
 	{TOP "\nend 0\n", "line 2: unknown first word of the line"},
-	{TOP "end 0\r\n", "line 2: wrong number of claims"},
+	{TOP "end 0\r\n", "line 2: wrong number of entries"},
 	{TOP "holder 1 since 1", "line 2: the file is truncated"},
 	{TOP "holder 1 since 1\n", "line 2: unexpected holder"},
 	{TOP "holder 0 since -1\n", "line 2: the holder's time is not a number"},
@@ -811,8 +811,8 @@ static const struct {
 	{TOP HOLDER "drop from 192.0.2.1 by 0 until 5\nend 1\n",
 	 "line 3: unknown first word of the line"},
 	{TOP HOLDER "block from 192.0.2.256 by 0 until 5\nend 1\n",
-	 "line 3: missing address of the claim"},
-	{TOP HOLDER "block from  by 0 until 5\nend 1\n", "line 3: missing address of the claim"},
+	 "line 3: missing address of the entry"},
+	{TOP HOLDER "block from  by 0 until 5\nend 1\n", "line 3: missing address of the entry"},
 	{TOP HOLDER "block from 192.0.2.1 by 1 until 5\nend 1\n", whose},
 	{TOP HOLDER "block from 192.0.2.1  by 0 until 5\nend 1\n", whose},
 	{TOP HOLDER "block from 192.0.2.1 by 4294967296 until 5\nend 1\n", whose},
