@@ -371,7 +371,7 @@ static bool explain_v6(const struct spelled_word *w, struct err *err)
 	for (const char *at = w->host; *at; at++)
 		colons += *at == ':';
 	if (gap && strstr(gap + 1, "::"))
-		return say(err, w->text, "is not an address", "'::' is allowed once");
+		return say(err, w->text, "is not an address", "'::' is allowed only once");
 	if (!gap && colons < 7 && !strchr(w->host, '.'))
 		return say(err, w->text, "is not an address",
 			   "an IPv6 address has eight groups, or '::' for those that are zero");

@@ -80,9 +80,8 @@ static int refuse_private_mount(struct err *err)
 	char name[256];
 
 	netns_name(name, sizeof(name));
-	err_refused(err,
-		    "this shell has a mount namespace of its own (ip netns exec makes one): maps "
-		    "pinned here would vanish with the command");
+	err_refused(err, "this shell has its own mount namespace (ip netns exec creates one): maps "
+			 "that are pinned here are lost when the command ends");
 	return err_hint(err, "use weir -N %s", name);
 }
 

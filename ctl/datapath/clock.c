@@ -24,7 +24,7 @@ int clock_load(int *ret_fd, struct err *err)
 	fd = fcntl(bpf_program__fd(skel->progs.weir_clock), F_DUPFD_CLOEXEC, 0);
 	clock_bpf__destroy(skel);
 	if (fd < 0)
-		return err_system(err, errno, "cannot keep the clock program");
+		return err_system(err, errno, "cannot pin the clock program");
 	*ret_fd = fd;
 	return 0;
 }

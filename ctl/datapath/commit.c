@@ -100,7 +100,7 @@ int commit_in_force(const struct instance *i, struct commit_state *ret, uint32_t
 		return code;
 	if (!state.in_force)
 		return err_system(err, ENOENT,
-				  "the policy in force of instance '%s' is no longer in bpffs",
+				  "the active policy of instance '%s' is no longer in bpffs",
 				  i->name);
 	*ret = state;
 	*ret_number = state.in_force;

@@ -18,12 +18,12 @@
 
 static int cannot_read(struct err *err)
 {
-	return err_system(err, errno, "cannot read who made the policy");
+	return err_system(err, errno, "cannot read the policy's origin");
 }
 
 static int cannot_write(struct err *err)
 {
-	return err_system(err, errno, "cannot write who made the policy");
+	return err_system(err, errno, "cannot write the policy's origin");
 }
 
 int generation_pin_about(const char *generation_folder, const struct generation_about *about,

@@ -218,8 +218,7 @@ static int keep(const struct policy_bpf *skel, struct generation *g, struct err 
 			return 0;
 		g->fd[p] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		if (g->fd[p] < 0)
-			return err_system(err, errno, "cannot keep the policy's '%s'",
-					  part_name(p));
+			return err_system(err, errno, "cannot pin the policy's '%s'", part_name(p));
 	}
 	return 0;
 }

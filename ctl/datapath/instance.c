@@ -84,7 +84,7 @@ int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct 
 		*object_fd(i, o) =
 			fcntl(bpf_object__find_map_fd_by_name(obj, o->map), F_DUPFD_CLOEXEC, 0);
 		if (object_of(i, o) < 0)
-			return err_system(err, errno, "cannot keep the map '%s' of instance '%s'",
+			return err_system(err, errno, "cannot pin the map '%s' of instance '%s'",
 					  o->file, i->name);
 	}
 	return 0;
@@ -194,7 +194,7 @@ static int other_layout(const struct instance *i, struct err *err)
 {
 	err_refused(
 		err,
-		"instance '%s' was made by another version of Weir (layout %u, this one has %u)",
+		"instance '%s' was created by another version of Weir (layout %u, this one has %u)",
 		i->name, i->meta.layout, WEIR_LAYOUT);
 	return err_hint(
 		err,

@@ -65,7 +65,7 @@ static int load_all(struct instance *i, struct generation **ret_first, struct er
 	i->knobs->snap = WEIR_SNAP_DEFAULT;
 	iface_table_begin(i->knobs);
 	if (getrandom(&i->knobs->seed, sizeof(i->knobs->seed), 0) < 0)
-		return err_system(err, errno, "cannot draw a random seed");
+		return err_system(err, errno, "cannot generate a random seed");
 	return fill_programs(i, generation_program(*ret_first), err);
 }
 

@@ -611,7 +611,7 @@ static int tidy_table(const struct instance *i, enum overlay_table t, struct err
 	vec_each (&raws, raw)
 		if ((code = tidy_element(i, t, raw)))
 			return err_system(err, -code,
-					  "cannot take back what an interrupted command staged");
+					  "cannot remove the leftovers of an interrupted command");
 	return 0;
 }
 

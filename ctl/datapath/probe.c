@@ -102,12 +102,12 @@ int probe_kernel(struct err *err)
 	}
 	if (fd == -EPERM)
 		return err_system(err, EPERM,
-				  "the kernel refuses BPF programs to root (lockdown, or "
+				  "the kernel does not let root load BPF programs (lockdown, or "
 				  "a container without CAP_BPF and CAP_NET_ADMIN?)");
 	if (fd == -EINVAL)
 		return err_system(err, EINVAL,
-				  "this kernel (%s) is too old for Weir: it needs XDP "
-				  "with multi-buffer packets, Linux 5.18 or later",
+				  "this kernel (%s) is too old for Weir: XDP with "
+				  "multi-buffer packets needs Linux 5.18 or later",
 				  uts.release);
 	return err_system(err, -fd, "cannot load a BPF program");
 }

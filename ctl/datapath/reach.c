@@ -18,7 +18,7 @@ static int read_parts(const struct generation *g, struct reach *ret, struct err 
 
 	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata) ||
 	    bpf_map_lookup_elem(g->fd[PART_IFCLASS], &zero, &ret->classes))
-		return err_system(err, errno, "cannot read on which interfaces the policy holds");
+		return err_system(err, errno, "cannot read which interfaces the policy applies to");
 	ret->empty =
 		!config->rules && !config->services && !config->default_drop && !config->fragments;
 	ret->named = config->named;

@@ -35,7 +35,7 @@ static int bad_seed(const char *path, struct err *err)
 	err_system(err, EBADMSG, "'%s' is not a valid seed", path);
 	return err_hint(
 		err,
-		"move the file away and a new seed is drawn: services without 'seed' get other rings");
+		"move the file away to generate a new seed; services without 'seed' then get different rings");
 }
 
 int seed_read(const char *instance, struct hash_key *ret, struct err *err)
@@ -48,7 +48,7 @@ int seed_read(const char *instance, struct hash_key *ret, struct err *err)
 
 	if (!instance[0] || !file_exists(path)) {
 		if (getrandom(&key, sizeof(key), 0) != sizeof(key))
-			return err_system(err, errno, "cannot draw a seed");
+			return err_system(err, errno, "cannot generate a seed");
 		*ret = key;
 		return 0;
 	}

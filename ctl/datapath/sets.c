@@ -110,7 +110,7 @@ int sets_find(const struct generation_about *about, const char *name,
 			*ret = &about->sets[s];
 			return 0;
 		}
-	err_input(err, "the policy in force has no dynamic set '%s'", name);
+	err_input(err, "the active policy has no dynamic set '%s'", name);
 	return err_hint(err, "set %s dynamic max 65536 expire 10m", name);
 }
 

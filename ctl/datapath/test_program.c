@@ -101,7 +101,7 @@ int test_program_open(const struct instance *i, const struct generation *g,
 	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      bpf_map__fd(t->skel->maps.test), 0);
 	if (answer == MAP_FAILED)
-		return err_system(err, errno, "cannot map the test program's answer");
+		return err_system(err, errno, "cannot map the result of the test program");
 	t->answer = answer;
 	t->packet = mem_zalloc(1, PACKET_MAX);
 	*ret = TAKE_PTR(t);

@@ -269,7 +269,7 @@ int ethtool_get(const char *ifname, struct ethtool *ret, struct err *err)
 	code = code ? code : read_driver(&d, e.driver, sizeof(e.driver));
 	// A driver without ethtool operations still has features.
 	if (code && code != -EOPNOTSUPP)
-		return err_system(err, -code, "cannot ask the driver of '%s'", ifname);
+		return err_system(err, -code, "cannot query the driver of '%s'", ifname);
 	set_features(&d, &e);
 	set_channels(&d, &e);
 	*ret = e;

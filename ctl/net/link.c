@@ -267,7 +267,7 @@ static void hint_names(const struct link *all, size_t n, struct err *err)
 		text_addf(&names, "%s%s", i ? ", " : "", all[i].name);
 	if (n > NAMES_IN_HINT)
 		text_addf(&names, ", and %zu more", n - NAMES_IN_HINT);
-	err_hint(err, "there are %s", text_get(&names));
+	err_hint(err, "the interfaces are %s", text_get(&names));
 	text_free(&names);
 }
 

@@ -126,8 +126,7 @@ static int cannot_ask(const struct neigh *n, int code, struct err *err)
 {
 	addr_text text;
 
-	err_system(err, -code, "cannot ask for the MAC address of '%s'",
-		   addr_format(&n->addr, text));
+	err_system(err, -code, "cannot query the MAC address of '%s'", addr_format(&n->addr, text));
 	if (code == -ENOBUFS)
 		err_hint(err, "the table is full: sysctl -w net.ipv%u.neigh.default.gc_thresh3=N",
 			 n->addr.family);

@@ -27,14 +27,14 @@ static int no_route(const struct addr *dest, int code, struct err *err)
 
 	addr_format(dest, text);
 	if (code == -ENETUNREACH)
-		err_refused(err, "there is no route to '%s'", text);
+		err_refused(err, "no route to '%s'", text);
 	else if (code == -EHOSTUNREACH || code == -EACCES || code == -EINVAL)
 		err_refused(err, "the route to '%s' is of type %s", text,
 			    code == -EHOSTUNREACH ? "unreachable"
 			    : code == -EACCES     ? "prohibit"
 						  : "blackhole");
 	else
-		return err_system(err, -code, "cannot ask for the route to '%s'", text);
+		return err_system(err, -code, "cannot query the route to '%s'", text);
 	if (err)
 		err->code = -code;
 	err_hint(err, "%s route add %s via GATEWAY dev IFACE", ip_of(dest), text);
@@ -110,7 +110,7 @@ static int check_device(const struct addr *dest, const struct link *l, struct er
 
 	if (l->type == ARPHRD_ETHER)
 		return 0;
-	err_refused(err, "the route to '%s' leaves by '%s', which is not an Ethernet device (%s)",
+	err_refused(err, "the route to '%s' uses '%s', which is not an Ethernet device (%s)",
 		    addr_format(dest, text), l->name, l->kind[0] ? l->kind : "type unknown");
 	err_hint(err, "%s route add %s via GATEWAY dev IFACE", ip_of(dest), text);
 	return -EOPNOTSUPP;
@@ -241,7 +241,7 @@ static int check_scope(const struct addr *dest, struct err *err)
 
 	if (dest->family != 6 || !addr_is_link_local(dest))
 		return 0;
-	err_refused(err, "'%s' is a link-local address, which every interface has a route for",
+	err_refused(err, "'%s' is a link-local address: every interface has a route to it",
 		    addr_format(dest, text));
 	err_hint(err, "use another address of that host");
 	return -EINVAL;

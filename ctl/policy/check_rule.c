@@ -58,7 +58,7 @@ static void check_frame(struct rule_check *k)
 			fail(k, a->field_at[field], hint,
 			     "rules with 'ethertype' do not match fields of the IP header");
 	if (a->action == ACTION_REJECT)
-		fail(k, a->at, "use drop", "frames cannot be rejected");
+		fail(k, a->at, "use drop", "'reject' does not work with 'ethertype'");
 }
 
 // ---- conditions and modifiers ---------------------------------------------------------------------
@@ -121,7 +121,7 @@ static void warn_drop_all(struct rule_check *k)
 	diag_warning(
 		k->c->diag, a->at,
 		has(k, AST_ON) ? "default drop on … passes them" : "default drop passes them",
-		"this %s everything but ARP and neighbour discovery, even ICMP errors and DHCP replies",
+		"this %s everything except ARP and neighbour discovery, even ICMP errors and DHCP replies",
 		a->action == ACTION_DROP ? "drops" : "rejects");
 }
 

@@ -153,9 +153,9 @@ static void lex_foreign(struct lexer *l, const char *start)
 	if (punycode_name(start, at.len, &name) && strchr(text_get(&name), '.')) {
 		CLEANUP_FREE char *hint = mem_printf("write %s", text_get(&name));
 
-		diag_error(l->diag, at, hint, "names take only ASCII letters");
+		diag_error(l->diag, at, hint, "names must be ASCII");
 	} else {
-		diag_error(l->diag, at, NULL, "words take only ASCII letters");
+		diag_error(l->diag, at, NULL, "words must be ASCII");
 	}
 	text_free(&name);
 	add(l, TOKEN_BAD, start);

@@ -26,7 +26,7 @@ static void parse_version_line(struct parser *p)
 	if (!parse_accept_word(p, "version"))
 		return;
 	if (!parse_accept_word(p, "1"))
-		parse_expected(p, "version 1", "this Weir reads no other version");
+		parse_expected(p, "version 1", "this version of Weir reads only version 1");
 	else if (!parse_at_end(p))
 		parse_expected(p, "the end of the line", NULL);
 	if (!parse_at_end(p))

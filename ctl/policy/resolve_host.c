@@ -7,6 +7,7 @@
 
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 #include "ctl/policy/host.h"
 #include "ctl/policy/resolver.h"
 
@@ -193,8 +194,9 @@ static void report_missing(struct resolver *r, const struct policy_answer *answe
 		if (missing[i])
 			diag_warning(
 				r->diag, r->lists.at[i].item->at, NULL,
-				"'%s': %u of its names have no AAAA record: only IPv4 is matched",
-				r->lists.at[i].item->word, missing[i]);
+				"'%s': %u of its names %s no AAAA record: only IPv4 is matched",
+				r->lists.at[i].item->word, missing[i],
+				num_plural(missing[i], "has", "have"));
 }
 
 static void ask(struct resolver *r)

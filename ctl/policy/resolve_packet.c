@@ -72,7 +72,7 @@ static void read_frame(struct packet_work *k)
 		     strcmp(a->ethertype, "any") ? "an" : "a single");
 	if (k->packet->ethertype == 0x0800 || k->packet->ethertype == 0x86dd)
 		fail(k, a->ethertype_at, "write from ADDRESS to ADDRESS",
-		     "an IP packet is given by its addresses");
+		     "an IP packet needs 'from' and 'to'");
 }
 
 static bool is_icmp(uint8_t proto)

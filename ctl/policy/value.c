@@ -75,7 +75,7 @@ int value_flags(struct value *v, const struct ast_list *set, const struct ast_li
 				? FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_PSH | FLAG_ACK | FLAG_URG
 				: (uint8_t)(bits | FLAG_FIN | FLAG_SYN | FLAG_RST | FLAG_ACK);
 	if (bits & ~among) {
-		diag_error(v->diag, set->at, "the mask lists every flag to look at",
+		diag_error(v->diag, set->at, "the mask must contain every flag to test",
 			   "a flag before '/' is missing after it");
 		return -EINVAL;
 	}
