@@ -87,7 +87,7 @@ static void add_way(struct text *way, const struct leftover *l, const char *targ
 		text_addf(way, " --origin %s", h->origin);
 	if (h->list[0])
 		text_addf(way, " --sync %s", h->list);
-	text_addf(way, " %s ends that",
+	text_addf(way, " %s removes it",
 		  h->name[0] ? h->name : prefix_format(&l->record->prefix, wide));
 	if (!allow)
 		text_addf(way, "; weir allow %s allows it", target);

@@ -69,7 +69,7 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 	int code = restore_policy(b->instance, r, b->revision, err);
 
 	if (code && !new_policy) {
-		err_hint(err, "weir apply FILE brings another policy");
+		err_hint(err, "weir apply FILE applies another policy");
 		return code;
 	}
 	err_clear(err);

@@ -155,7 +155,7 @@ static int check_keyword(struct item_line *l)
 		return refuse(l, "missing address before '%.*s'", SHOWN(l->what));
 	if (word_is_one_of(l->what, keywords, ARRAY_SIZE(keywords)))
 		return refuse(l,
-			      "'%.*s' is a word of the policy language (write an address or a "
+			      "'%.*s' is a keyword of the policy language (write an address or a "
 			      "host name)",
 			      SHOWN(l->what));
 	return 0;

@@ -263,7 +263,9 @@ static int parse_header(struct records_reading *in)
 	if (!take(in, HEADER))
 		return damaged(in, "not an overlay file");
 	if (!take(in, VERSION " epoch "))
-		return damaged(in, "unknown version of the overlay file (version " VERSION " is)");
+		return damaged(in,
+			       "unsupported version of the overlay file (expected version " VERSION
+			       ")");
 	if (!take_u64(in, UINT64_MAX, &in->records->epoch))
 		return damaged(in, "the epoch is not a number");
 	// Files of older versions have no clock.

@@ -131,7 +131,7 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 	if (bpffs_exist(instance) && instance_open(instance, &i, &why))
 		snprintf(state, size, "%s", why.text);
 	else if (!i || !instance_has_ifaces(i))
-		snprintf(state, size, "instance '%s' is attached to no interface", instance);
+		snprintf(state, size, "instance '%s' is not attached to any interface", instance);
 	else if (!read_in_force(i, about, &trial))
 		snprintf(state, size, "which policy is in force cannot be read");
 	else if (strcmp(about->revision, revision) != 0)

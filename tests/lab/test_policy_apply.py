@@ -209,7 +209,7 @@ def test_diff_says_what_is_not_in_force_here(on, apply):
     on("rollback")
     assert on("diff", apply.path).returncode == 0
     on("detach")
-    assert what() == [("in-force", f"instance '{on.name}' is attached to no interface")]
+    assert what() == [("in-force", f"instance '{on.name}' is not attached to any interface")]
 
 
 def test_a_policy_without_an_interface_says_that_no_packet_meets_it(weir, tmp_path):

@@ -107,7 +107,7 @@ static const struct {
 	{"0/0", "'0/0' is not an address (write 0.0.0.0/0 or ::/0)"},
 	{"any", "'any' is every address (write 0.0.0.0/0 or ::/0)"},
 	{"for 1h", "missing address before 'for'"},
-	{"not 192.0.2.1", "'not' is a word of the policy language (write an address or a "
+	{"not 192.0.2.1", "'not' is a keyword of the policy language (write an address or a "
 			  "host name)"},
 	{"0.0.0.0/0", "'0.0.0.0/0' is shorter than /8 (--wide allows it)"},
 	{"2000::/15", "'2000::/15' is shorter than /16 (--wide allows it)"},

@@ -782,7 +782,7 @@ static const struct {
 	{"\n", "line 1: not an overlay file"},
 	{"Weir-overlay 1 epoch 1\nend 0\n", "line 1: not an overlay file"},
 	{"weir-overlay 2 epoch 1\nend 0\n",
-	 "line 1: unknown version of the overlay file (version 1 is)"},
+	 "line 1: unsupported version of the overlay file (expected version 1)"},
 	{"weir-overlay 1 epoch x\nend 0\n", "line 1: the epoch is not a number"},
 	{"weir-overlay 1 epoch 1 \nend 0\n", "line 1: invalid clock"},
 	{"weir-overlay 1 epoch 1 wall 5 up 5 boot 0123\nend 0\n", "line 1: invalid clock"},
