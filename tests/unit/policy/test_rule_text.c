@@ -232,7 +232,10 @@ static void test_every_field(void **state)
 	}
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
 		if (!seen[field])
-			fail_msg("no rule here has field %zu", field);
+			fail_msg("no rule has %s: add one to `rules` in " __FILE__,
+				 field == AST_SPORT   ? "'port' after 'from'"
+				 : field == AST_DPORT ? "'port' after 'to'"
+						      : fields[field].keyword);
 }
 
 static void test_modifiers(void **state)
