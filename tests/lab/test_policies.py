@@ -66,3 +66,11 @@ def test_the_grammar_of_the_page_has_every_keyword():
     refused = (ROOT / "tests" / "golden" / "errors" / "keywords.weir").read_text()
     keywords = set(re.findall(r"^define (\w+)", refused, re.M))
     assert set(re.findall(r'"([a-z]+)"', GRAMMAR)) | {"self"} == keywords
+
+
+def test_the_page_explains_every_field():
+    fields = (ROOT / "ctl" / "policy" / "rule_fields.h").read_text()
+    keywords = re.findall(r'\.keyword = "(\w+)"', fields)
+    section = re.search(r"^## Fields$(.*?)^## Modifiers$", PAGE, re.M | re.S)[1]
+    assert len(keywords) >= 15
+    assert [word for word in keywords if f"*{word}*" not in section] == []
