@@ -122,30 +122,12 @@ enum weir_verdict {
 enum { REASON_PASS_COUNT = 0 WEIR_REASONS(REASON_IS_BEFORE_DROPS) };
 #define REASON_DROP_FIRST ((int)REASON_PASS_COUNT)
 
-/* Sets of reasons before REASON_DROP_FIRST, a bit for each: constants, so that the datapath asks by one shift. */
-#define REASON_BIT(symbol, condition) \
-	| ((condition) && REASON_##symbol < 64 ? 1ull << (REASON_##symbol & 63) : 0)
-#define REASON_IF_TX(symbol, name, verdict, group, text) \
-	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_TX)
-#define REASON_IF_REDIRECT(symbol, name, verdict, group, text) \
-	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_REDIRECT)
-#define REASON_IF_SENT(symbol, name, verdict, group, text) \
-	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_SENT)
-#define REASON_IF_SERVED(symbol, name, verdict, group, text) \
-	REASON_BIT(symbol, VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group)
-#define REASONS_TX       (0ull WEIR_REASONS(REASON_IF_TX))
-#define REASONS_REDIRECT (0ull WEIR_REASONS(REASON_IF_REDIRECT))
-#define REASONS_SENT     (0ull WEIR_REASONS(REASON_IF_SENT))
-/* A packet that passed for one of these may be for a service. */
-#define REASONS_SERVED (0ull WEIR_REASONS(REASON_IF_SERVED))
-
+/* May a packet that passed because of the group be for a service? */
 enum {
 #define X(symbol, word, via, serves) GROUP_SERVES_##symbol = serves,
 	WEIR_GROUPS(X)
 #undef X
 };
-_Static_assert(REASON_DROP_FIRST <= 64, "sets of reasons are 64 bits");
-
 enum weir_tally {
 #define X(symbol, name, text) TALLY_##symbol,
 	WEIR_TALLIES(X)

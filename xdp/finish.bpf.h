@@ -6,17 +6,27 @@
 #include "xdp/event.bpf.h"
 #include "xdp/test.bpf.h"
 
+/* Of the reasons whose verdict is not simply pass or drop. */
+#define VERDICT_CASE_PASS(symbol)
+#define VERDICT_CASE_DROP(symbol)
+#define VERDICT_CASE_TX(symbol) \
+	case REASON_##symbol:   \
+		return XDP_TX;
+#define VERDICT_CASE_REDIRECT(symbol) \
+	case REASON_##symbol:         \
+		return XDP_REDIRECT;
+#define VERDICT_CASE_SENT(symbol) \
+	case REASON_##symbol:     \
+		return pkt->verdict;
+#define VERDICT_CASE(symbol, name, verdict, group, text) VERDICT_CASE_##verdict(symbol)
+
 static __always_inline int verdict(const struct packet *pkt, int reason)
 {
-	__u64 bit = 1ull << (reason & 63);
-
-	if (reason >= REASON_DROP_FIRST)
-		return XDP_DROP;
-	if (bit & REASONS_TX)
-		return XDP_TX;
-	if (bit & REASONS_REDIRECT)
-		return XDP_REDIRECT;
-	return bit & REASONS_SENT ? pkt->verdict : XDP_PASS;
+	switch (reason) {
+		WEIR_REASONS(VERDICT_CASE)
+	default:
+		return reason >= REASON_DROP_FIRST ? XDP_DROP : XDP_PASS;
+	}
 }
 
 static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int reason)

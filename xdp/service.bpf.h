@@ -85,11 +85,15 @@ struct {
 	__type(value, __u32);
 } egress SEC(".maps");
 
+#define IS_UNSERVED(symbol, name, verdict, group, text)                     \
+	|| (!(VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group) && \
+	    REASON_##symbol < REASON_DROP_FIRST && reason == REASON_##symbol)
+
 /* Does a packet that passed for this reason go on to the services? The others are answered, redirected, or
  * were never understood. */
 static __always_inline bool for_services(int reason)
 {
-	return reason < REASON_DROP_FIRST && REASONS_SERVED >> (reason & 63) & 1;
+	return reason < REASON_DROP_FIRST && !(0 WEIR_REASONS(IS_UNSERVED));
 }
 
 static __always_inline bool is_icmp(const struct packet *pkt)
