@@ -39,8 +39,8 @@ static int check_revision(const struct instance *i, const char *wanted, struct e
 	if (code || !strcmp(about.revision, wanted))
 		return code;
 	if (!about.revision[0])
-		return err_refused(err, "no policy is in force; expected revision %s", wanted);
-	return err_refused(err, "revision %s is in force, not %s: another apply came first",
+		return err_refused(err, "no policy is active; expected revision %s", wanted);
+	return err_refused(err, "revision %s is active, not %s: another apply came first",
 			   about.revision, wanted);
 }
 

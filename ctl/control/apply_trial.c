@@ -78,7 +78,7 @@ static int refuse_expired(const struct trial *t, const struct ifnames *tried, st
 
 	ifnames_text(tried, &names);
 	if (!commit_tries_interfaces(&t->state))
-		err_refused(err, "the trial has expired: the previous policy is in force");
+		err_refused(err, "the trial has expired: the previous policy is active");
 	else
 		err_refused(err, "the trial has expired: %s %s detached",
 			    names.len ? text_get(&names) : "what it tried",

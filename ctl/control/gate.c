@@ -102,12 +102,12 @@ static int refuse_unknown(const struct session *session, const char *device, str
 	if (session->remote)
 		err_refused(
 			err,
-			"cannot tell where this remote login comes from, so cannot check that the policy in force passes it on '%s'",
+			"cannot tell where this remote login comes from, so cannot check that the active policy passes it on '%s'",
 			device);
 	else
 		err_refused(
 			err,
-			"cannot find your login (%s), so cannot check that the policy in force passes it on '%s'",
+			"cannot find your login (%s), so cannot check that the active policy passes it on '%s'",
 			err_name(session->error), device);
 	err_hint(err, "weir attach %s --confirm tries it and reverts by itself", device);
 	return -EPERM;

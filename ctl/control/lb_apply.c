@@ -304,7 +304,7 @@ static int share_backends(struct lb_apply *s, struct err *err)
 		if (lb_ids_has(&s->load.fresh, id) &&
 		    !lb_maps_set_backend(s->running, id, &s->backends[id]))
 			return err_system(err, ENOSPC,
-					  "the policy in force has no room for backend %u", id);
+					  "the active policy has no room for backend %u", id);
 	}
 	return 0;
 }
@@ -321,7 +321,7 @@ static int share_devices(struct lb_apply *s, struct err *err)
 		if (ifindex && ifindex != last)
 			code = lb_maps_add_device(s->running, ifindex, err);
 		if (code) {
-			err_prefix(err, "the policy in force cannot take over after the trial");
+			err_prefix(err, "the active policy cannot take over after the trial");
 			return code;
 		}
 		last = ifindex;

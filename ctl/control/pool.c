@@ -47,7 +47,7 @@ static int open_live(struct pool *p, const struct commit_state *state, struct er
 	p->generation = state->in_force;
 	code = lb_maps_open(p->instance, p->generation, &p->live, err);
 	if (code == -ENOENT) {
-		err_input(err, "the policy in force has no services");
+		err_input(err, "the active policy has no services");
 		return err_hint(err, "add one to the policy file and apply it: service www { vip "
 				     "192.0.2.10; port 80; mode ipip; backend 10.0.0.11 }");
 	}

@@ -133,7 +133,7 @@ bool unchanged_state(const char *instance, const char *revision, const struct ca
 	else if (!i || !instance_has_ifaces(i))
 		snprintf(state, size, "instance '%s' is not attached to any interface", instance);
 	else if (!read_in_force(i, about, &trial))
-		snprintf(state, size, "which policy is in force cannot be read");
+		snprintf(state, size, "cannot read which policy is active");
 	else if (strcmp(about->revision, revision) != 0)
 		snprintf(state, size, "%s%s is%s", about->revision[0] ? "revision " : "",
 			 about->revision[0] ? about->revision : "the empty policy",

@@ -221,8 +221,8 @@ int commit_confirm(const struct instance *i, struct err *err)
 	if (code || now.jiffies > deadline) {
 		set_deadline(i, deadline);
 		return code ? code
-			    : err_refused(err, "the trial has expired: the previous policy is in "
-					       "force");
+			    : err_refused(err,
+					  "the trial has expired: the previous policy is active");
 	}
 	set_brought(i, 0);
 	return 0;

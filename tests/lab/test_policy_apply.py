@@ -99,7 +99,7 @@ def test_dry_run_does_nothing(pair, on, apply):
 
 
 def test_if_revision(pair, on, apply):
-    assert "no policy is in force" in apply.fails(3, NINE, "--if-revision", "0000")
+    assert "no policy is active" in apply.fails(3, NINE, "--if-revision", "0000")
     apply(NINE)
     revision = on.json("history")["current"]
     assert revision in apply.fails(3, TEN, "--if-revision", "0000x")
