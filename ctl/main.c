@@ -25,15 +25,21 @@
 #define COLUMNS_DEFAULT 80 // of a terminal that does not tell
 
 static const struct args_option globals[] = {
-	{"instance", 'n', "NAME", "instance to act on (main)", false, false},
-	{"netns", 'N', "NETNS", "network namespace to act in, as ip -n", false, false},
-	{"json", 'j', NULL, "print one JSON document", true, false},
-	{"pretty", 'p', NULL, "print indented JSON", true, false},
-	{"color", 0, "WHEN", "auto, always or never", false, false},
-	{"quiet", 'q', NULL, "do not print the result line", true, false},
-	{"verbose", 'v', NULL, "print more details; -vv: debug messages", true, false},
-	{"version", 'V', NULL, "print the version", true, false},
-	{"help", 'h', NULL, "print this help", true, false},
+	{.name = "instance", .letter = 'n', .arg = "NAME", .help = "instance to act on (main)"},
+	{.name = "netns",
+	 .letter = 'N',
+	 .arg = "NETNS",
+	 .help = "network namespace to act in, as ip -n"},
+	{.name = "json", .letter = 'j', .help = "print one JSON document", .repeated = true},
+	{.name = "pretty", .letter = 'p', .help = "print indented JSON", .repeated = true},
+	{.name = "color", .arg = "WHEN", .help = "auto, always or never"},
+	{.name = "quiet", .letter = 'q', .help = "do not print the result line", .repeated = true},
+	{.name = "verbose",
+	 .letter = 'v',
+	 .help = "print more details; -vv: debug messages",
+	 .repeated = true},
+	{.name = "version", .letter = 'V', .help = "print the version", .repeated = true},
+	{.name = "help", .letter = 'h', .help = "print this help", .repeated = true},
 	{0},
 };
 

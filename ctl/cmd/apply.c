@@ -327,16 +327,25 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 	return do_apply(ctx, &r, err);
 }
 
-#define OPTION_APPLY                                                                                 \
-	{"confirm", 0,   "TIME", "trial: the kernel reverts after TIME (60s) unless confirmed",      \
-	 false,     true},                                                                           \
-		{"note", 0, "TEXT", "reason, shown by weir history", false, false},                  \
-		{"if-revision", 0, "REV", "only if REV is the active revision", false, false},       \
-		{"iface", 'i',  "IFACE", "use IFACE instead of the policy's interfaces",             \
-		 true,    false},                                                                    \
-		{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},              \
-		{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},   \
-		{"volatile", 0, NULL, "change the kernel only, not the state folder", false, false}, \
+#define OPTION_APPLY                                                                          \
+	{.name = "confirm",                                                                   \
+	 .arg = "TIME",                                                                       \
+	 .help = "trial: the kernel reverts after TIME (60s) unless confirmed",               \
+	 .optional = true},                                                                   \
+		{.name = "note", .arg = "TEXT", .help = "reason, shown by weir history"},     \
+		{.name = "if-revision",                                                       \
+		 .arg = "REV",                                                                \
+		 .help = "only if REV is the active revision"},                               \
+		{.name = "iface",                                                             \
+		 .letter = 'i',                                                               \
+		 .arg = "IFACE",                                                              \
+		 .help = "use IFACE instead of the policy's interfaces",                      \
+		 .repeated = true},                                                           \
+		{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"}, \
+		{.name = "resolver-timeout",                                                  \
+		 .arg = "TIME",                                                               \
+		 .help = "timeout for resolving names (5s)"},                                 \
+		{.name = "volatile", .help = "change the kernel only, not the state folder"}, \
 		OPTION_CHANGE
 
 static const struct args_option apply_options[] = {OPTION_APPLY, {0}};

@@ -106,12 +106,15 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"mode", 0, "MODE", "auto (native, else generic), native or generic", false, false},
-	{"max-entries", 0, "N", "room for N hosts and N prefixes per address family (131072)",
-	 false, false},
-	{"confirm", 0, "TIME",
-	 "trial: the kernel passes everything after TIME (60s) unless confirmed", false, true},
-	{"force", 0, NULL, "attach even if that cuts off your own login", false, false},
+	{.name = "mode", .arg = "MODE", .help = "auto (native, else generic), native or generic"},
+	{.name = "max-entries",
+	 .arg = "N",
+	 .help = "room for N hosts and N prefixes per address family (131072)"},
+	{.name = "confirm",
+	 .arg = "TIME",
+	 .help = "trial: the kernel passes everything after TIME (60s) unless confirmed",
+	 .optional = true},
+	{.name = "force", .help = "attach even if that cuts off your own login"},
 	{0},
 };
 

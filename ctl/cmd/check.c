@@ -100,10 +100,14 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"iface", 'i', "IFACE", "use IFACE instead of the policy's interfaces", true, false},
-	{"dump", 0, NULL, "print the compiled tables", false, false},
-	{"resolver", 0, "ADDR[:PORT]", "query this name server", false, false},
-	{"resolver-timeout", 0, "TIME", "timeout for resolving names (5s)", false, false},
+	{.name = "iface",
+	 .letter = 'i',
+	 .arg = "IFACE",
+	 .help = "use IFACE instead of the policy's interfaces",
+	 .repeated = true},
+	{.name = "dump", .help = "print the compiled tables"},
+	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
+	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},
 };
 

@@ -294,7 +294,8 @@ static void show_verdict(const struct asked *a, const struct explain_question *q
 	out_set_string(o, "reason", reason_name(r->result.reason));
 	out_set_string(o, "why", text_get(&why));
 	out_set_bool(o, "policy", explain_holds_on(&a->e, q->iface));
-	out_line(o, "%s%s%s is %s%s: %s", out_bold(o), head, packet, text_get(&verdict),
+	out_line(o, "%s%s%s is %s%s%s%s: %s", out_bold(o), head, packet, out_plain(o),
+		 reason_drops(r->result.reason) ? out_red(o) : out_green(o), text_get(&verdict),
 		 out_plain(o), text_get(&why));
 	text_free(&verdict);
 	text_free(&why);

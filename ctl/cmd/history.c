@@ -89,7 +89,7 @@ const struct command cmd_history = {
 };
 
 static const struct args_option show_options[] = {
-	{"all", 0, NULL, "also print included files and list files", false, false},
+	{.name = "all", .help = "also print included files and list files"},
 	{0},
 };
 

@@ -194,11 +194,11 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"plain", 0, NULL, "one entry per line, as input for weir block -f - (or weir allow -f -)",
-	 false, false},
-	{"set", 0, "NAME", "list the addresses in the dynamic set NAME", false, false},
-	{"blocked", 0, NULL, "block entries only", false, false},
-	{"allowed", 0, NULL, "allow entries only", false, false},
+	{.name = "plain",
+	 .help = "one entry per line, as input for weir block -f - (or weir allow -f -)"},
+	{.name = "set", .arg = "NAME", .help = "list the addresses in the dynamic set NAME"},
+	{.name = "blocked", .help = "block entries only"},
+	{.name = "allowed", .help = "allow entries only"},
 	OPTION_WIDE_TABLES,
 	{0},
 };

@@ -310,7 +310,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"refresh", 0, NULL, "query the kernel for the next hops again", false, false},
+	{.name = "refresh", .help = "query the kernel for the next hops again"},
 	OPTION_WIDE_TABLES,
 	{0},
 };

@@ -94,8 +94,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"interfaces", 'i', NULL, "one line per interface", false, false},
-	{"all", 0, NULL, "also show reasons and events with zero counts", false, false},
+	{.name = "interfaces", .letter = 'i', .help = "one line per interface"},
+	{.name = "all", .help = "also show reasons and events with zero counts"},
 	OPTION_WIDE_TABLES,
 	{0},
 };

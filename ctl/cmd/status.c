@@ -545,7 +545,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"limits", 0, NULL, "show how full the tables are", false, false},
+	{.name = "limits", .help = "show how full the tables are"},
 	OPTION_WIDE_TABLES,
 	{0},
 };

@@ -384,14 +384,14 @@ static int run_unallow(struct context *ctx, const struct args *args, struct err 
 static const struct args_option options[] = {
 	OPTION_FILE,
 	OPTION_WIDE,
-	{"to", 0, NULL, "only entries that match the destination", false, false},
-	{"both", 0, NULL, "entries of both directions (default)", false, false},
+	{.name = "to", .help = "only entries that match the destination"},
+	{.name = "both", .help = "entries of both directions (default)"},
 	OPTION_ORIGIN,
-	{"set", 0, "NAME", "remove the addresses from the dynamic set NAME instead", false, false},
-	{"sync", 0, "NAME", "entries of the list NAME; without WHAT the whole list", false, false},
-	{"all", 0, NULL, "all entries; with --origin NAME all entries of NAME", false, false},
-	{"volatile", 0, NULL, "continue even if the state folder cannot be written", false, false},
-	{"dry-run", 0, NULL, "print what would be done, change nothing", false, false},
+	{.name = "set", .arg = "NAME", .help = "remove the addresses from the dynamic set NAME instead"},
+	{.name = "sync", .arg = "NAME", .help = "entries of the list NAME; without WHAT the whole list"},
+	{.name = "all", .help = "all entries; with --origin NAME all entries of NAME"},
+	{.name = "volatile", .help = "continue even if the state folder cannot be written"},
+	{.name = "dry-run", .help = "print what would be done, change nothing"},
 	{0},
 };
 // clang-format on

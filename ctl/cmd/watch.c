@@ -166,7 +166,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
-	{"count", 'c', "N", "stop after N events", false, false},
+	{.name = "count", .letter = 'c', .arg = "N", .help = "stop after N events"},
 	OPTION_WIDE_TABLES,
 	{0},
 };
