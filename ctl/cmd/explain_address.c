@@ -149,6 +149,14 @@ static void add_why(const struct address_view *v, const struct address_side *s, 
 			  num_plural(s->before, "rule", "rules"));
 }
 
+// verdict NULL: not decided.
+static const char *color_of(const struct out *o, const char *verdict)
+{
+	if (!verdict)
+		return out_yellow(o);
+	return !strcmp(verdict, "drop") || !strcmp(verdict, "reject") ? out_red(o) : out_green(o);
+}
+
 static void show_side(const struct address_view *v, const struct address_side *s)
 {
 	struct out *o = v->ctx->out;
@@ -159,9 +167,9 @@ static void show_side(const struct address_view *v, const struct address_side *s
 	out_set_string(o, s->to ? "to" : "from", verdict);
 	out_set_u64(o, s->to ? "to_before" : "from_before", s->before);
 	add_why(v, s, &why);
-	out_line(o, "%s%s %s is %s%s: %s", out_bold(o), s->to ? "to" : "from",
-		 prefix_format(&v->target, target), participle(verdict), out_plain(o),
-		 text_get(&why));
+	out_line(o, "%s%s %s is %s%s%s%s: %s", out_bold(o), s->to ? "to" : "from",
+		 prefix_format(&v->target, target), out_plain(o), color_of(o, verdict),
+		 participle(verdict), out_plain(o), text_get(&why));
 }
 
 // Lists the interfaces of the instance to which the policy applies, or to which only entries apply.
