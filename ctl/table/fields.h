@@ -5,7 +5,7 @@
 #include "ctl/policy/fields.h"
 #include "ctl/policy/resolved.h"
 #include "ctl/table/rows.h"
-#include "ctl/table/tables.h"
+#include "ctl/table/arrays.h"
 
 struct fields_builder;
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "ctl/table/regions.h"
-#include "ctl/table/tables.h"
+#include "ctl/table/arrays.h"
 
 // Up to so many neighbouring addresses with the same row are taken for hosts; more are a prefix.
 #define LINES_RUN 4

@@ -1,12 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The flat arrays of an image while they grow.
+// The tables of a policy while they are built: bytes that become the one value of the map `tables`, and the
+// constants by which programs find what is in them (common/tables.h).
 #pragma once
 
-#include "common/policy.h"
-#include "ctl/base/vec.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-struct table_arrays {
-	VEC(__u32) fields;
-	VEC(struct policy_node) nodes;
-	VEC(struct policy_line4) lines; // of either kind
+#include "common/tables.h"
+
+// More than the verifier follows as an offset into a value is 512 MB; a policy that needs more than this is refused.
+#define TABLES_BYTES_MAX (256u << 20)
+
+struct table_constant {
+	bool set;
+	bool address; // value is a byte offset into the tables
+	uint64_t value;
 };
+
+struct tables {
+	uint8_t *at; // n bytes, zeroed when they are added
+	size_t n, cap;
+	struct table_constant constant[TABLE_CONSTANTS];
+};
+
+void tables_free(struct tables *t);
+// Adds `bytes` zeroed bytes from the next multiple of TABLE_ALIGN on and returns their offset. Pointers into t->at
+// are invalid afterwards.
+size_t tables_add(struct tables *t, size_t bytes);
+// The same with a copy of the memory at `from`.
+size_t tables_copy(struct tables *t, const void *from, size_t bytes);
+// Sets a constant; `number`: SIDE_CONSTANT() or MATRIX_CONSTANT().
+void tables_number(struct tables *t, int number, uint64_t value);
+void tables_address(struct tables *t, int number, size_t offset);
+
+// What the readers in common/ ask in user space.
+#define TABLE_NUMBER(v, name) ((v)->constant[name].value)
+#define TABLE_AT(v, name)     ((const uint8_t *)(v)->at + (v)->constant[name].value)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The tables of a policy: one array value, written by ctl/table, read by both programs of a policy.
+ *
+ * A program finds everything in it by constants in its instructions: the byte offset of a table becomes
+ * the address of an element of the value, a count or a row becomes a number. The list below names these
+ * constants; common/table4.h and common/table6.h read address tables, common/matrix.h the rest.
+ *
+ * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, name)` is the number, as
+ * 64 bits; `TABLE_AT(v, name)` the address of the first byte of a table. The includer defines both; v is
+ * a `const struct tables *` in user space, NULL in the datapath. */
+#pragma once
+
+#include <linux/types.h>
+
+#define TABLE_INLINE static inline __attribute__((always_inline))
+
+/* Each table begins at a multiple of this: a cache line. */
+#define TABLE_ALIGN 64
+
+/* The address of a packet is looked up on these sides. A member is the destination of a packet, looked up
+ * among the addresses of services. */
+enum table_side {
+	SIDE_SOURCE,
+	SIDE_DESTINATION,
+	SIDE_MEMBER,
+	TABLE_SIDES,
+};
+
+/* Of one side. `_N`: number of elements of the table before it. */
+enum table_side_constant {
+	T4_KIND,   /* enum table4_kind */
+	T4_NONE,   /* T4_ONE: the row of the addresses outside */
+	T4_LOW,    /* T4_ONE: the first address inside, host order */
+	T4_SPAN,   /* T4_ONE: the last one less the first */
+	T4_IN,     /* T4_ONE: the row inside */
+	T4_DIRECT, /* table: by the first bits of the address */
+	T4_NODES,
+	T4_NODES_N,
+	T4_CELLS,
+	T4_CELLS_N,
+	T4_ROW0, /* T4_BITS: the row of a bit that is 0 */
+	T4_ROW1,
+	H4_KIND, /* enum hosts4_kind */
+	H4_LINES,
+	H4_LINES_N,
+	H4_IN, /* HOSTS4_ONE: the row of all hosts */
+	H4_SEED,
+	T6_KIND,
+	T6_NONE,
+	T6_CELLS,
+	T6_CELLS_N,
+	T6_NODES,
+	T6_NODES_N,
+	H6_LINES,
+	H6_LINES_N, /* 0: no lines */
+	H6_SEED,
+	TABLE_SIDE_CONSTANTS,
+};
+
+/* Of a matrix: that of the rules, that of the services. */
+enum table_matrix_constant {
+	M_WORDS, /* 0: no rules; 1: rows are words; else they are lines, see common/matrix.h */
+	M_ROWS,
+	M_ROWS_N,
+	M_ROW_BYTES,
+	M_CELL, /* bytes of a cell of the fields below: 1, 2 or 4 */
+	M_BASE, /* table: of what is common in protocol, flags and ethertype */
+	M_SPORT, /* tables by field; M_USE has a bit for each that is looked up: 1 << enum policy_field */
+	M_DPORT,
+	M_PROTO,
+	M_L4,
+	M_VLAN,
+	M_IFACE,
+	M_ETHERTYPE,
+	M_USE,
+	M_ACTIONS, /* table: struct matrix_action */
+	TABLE_MATRIX_CONSTANTS,
+};
+
+enum table_matrix {
+	MATRIX_RULES,
+	MATRIX_MEMBERS,
+	TABLE_MATRICES,
+};
+
+#define SIDE_CONSTANT(side, name) ((side)*TABLE_SIDE_CONSTANTS + (name))
+#define MATRIX_CONSTANT(matrix, name) \
+	(TABLE_SIDES * TABLE_SIDE_CONSTANTS + (matrix)*TABLE_MATRIX_CONSTANTS + (name))
+#define TABLE_CONSTANTS MATRIX_CONSTANT(TABLE_MATRICES, 0)
