@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Arithmetic whose bounds the verifier of each kernel follows, the same in user space.
+ *
+ * The compiler removes a mask that it can prove, and turns one that selects into a branch, of which the
+ * verifier follows both sides. So these are instructions that the compiler does not look into. Kernel 6.1 forgets
+ * the bounds of |, ^, << and products unless the constant is the source operand. */
+#pragma once
+
+#include <linux/types.h>
+
+#define BOUNDS_INLINE static inline __attribute__((always_inline))
+
+#ifdef __bpf__
+
+/* x & mask, 64 bits; mask: a constant below 2^31. */
+#define BOUND(x, mask)                                      \
+	({                                                  \
+		__u64 bound_ = (x);                         \
+		asm("%0 &= %1" : "+r"(bound_) : "i"(mask)); \
+		bound_;                                     \
+	})
+
+/* x * constant, which the compiler may not know yet; the bounds of x become those of the product. */
+#define BOUND_PRODUCT(x, constant)                                       \
+	({                                                               \
+		__u64 bound_ = (x);                                      \
+		asm("%0 *= %1" : "+r"(bound_) : "r"((__u64)(constant))); \
+		bound_;                                                  \
+	})
+
+/* All ones if the difference of two 32-bit numbers is 0, else 0. */
+BOUNDS_INLINE __u64 if_zero32(__u64 difference)
+{
+	difference--;
+	asm("%0 s>>= 63" : "+r"(difference));
+	return difference;
+}
+
+#else
+
+#define BOUND(x, mask)             ((__u64)(x) & (mask))
+#define BOUND_PRODUCT(x, constant) ((__u64)(x) * (constant))
+
+BOUNDS_INLINE __u64 if_zero32(__u64 difference)
+{
+	return difference ? 0 : ~0ull;
+}
+
+#endif
