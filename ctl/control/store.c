@@ -369,7 +369,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	if (code)
 		return code;
 	want = wanted(b, &n);
-	if ((code = overlay_stage(b->instance, want, n, &plan, err)))
+	if ((code = overlay_stage_whole(b->instance, want, n, &plan, err)))
 		return code;
 	b->unsaved = (struct err){0};
 	code = write_beside(b, plan.epoch, &b->unsaved);

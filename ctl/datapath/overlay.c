@@ -95,29 +95,57 @@ static void entries_free(struct overlay_entries *entries)
 }
 #define CLEANUP_ENTRIES CLEANUP(entries_free)
 
-static int read_table(const struct instance *i, enum overlay_table t, struct overlay_entries *ret,
-		      struct err *err)
-{
-	CLEANUP_RAWS struct overlay_raws raws = {0};
-	int code = table_read(i, t, &raws, err);
+struct overlay_visit {
+	const struct instance *instance;
+	int (*visit)(void *ctx, const struct overlay_entry *entry);
+	void *ctx;
+};
 
-	if (code)
-		return code;
-	vec_each (&raws, raw)
-		add_entries(i, t, raw, ret);
+static int visit_raw(void *ctx, enum overlay_table t, const struct overlay_raw *raw)
+{
+	const struct overlay_visit *v = ctx;
+	CLEANUP_ENTRIES struct overlay_entries entries = {0};
+
+	add_entries(v->instance, t, raw, &entries);
+	vec_each (&entries, entry) {
+		int code = v->visit(v->ctx, entry);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+int overlay_each(const struct instance *i,
+		 int (*visit)(void *ctx, const struct overlay_entry *entry), void *ctx,
+		 struct err *err)
+{
+	struct overlay_visit v = {.instance = i, .visit = visit, .ctx = ctx};
+
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		int code = table_each(i, t, visit_raw, &v, err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int keep_entry(void *ctx, const struct overlay_entry *entry)
+{
+	struct overlay_entries *ret = ctx;
+
+	vec_push(ret, *entry);
 	return 0;
 }
 
 int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err)
 {
 	CLEANUP_ENTRIES struct overlay_entries entries = {0};
+	int code = overlay_each(i, keep_entry, &entries, err);
 
-	for (enum overlay_table t = 0; t < TABLES; t++) {
-		int code = read_table(i, t, &entries, err);
-
-		if (code)
-			return code;
-	}
+	if (code)
+		return code;
 	if (entries.n)
 		qsort(entries.at, entries.n, sizeof(*entries.at), compare_entries);
 	*ret = entries;
@@ -538,8 +566,8 @@ static int stage_all(struct overlay_stage *s, struct err *err)
 	return write_stage(s, err);
 }
 
-int overlay_stage(const struct instance *i, const struct overlay_want *want, size_t n,
-		  struct overlay_plan *ret, struct err *err)
+int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
+			struct overlay_plan *ret, struct err *err)
 {
 	CLEANUP(stage_free) struct overlay_stage s = {.instance = i, .want = want, .want_n = n};
 	struct clock clock;
@@ -555,6 +583,40 @@ int overlay_stage(const struct instance *i, const struct overlay_want *want, siz
 	ret->dead_n = s.dead.n;
 	ret->dead = TAKE_PTR(s.dead.at);
 	return 0;
+}
+
+static int compare_wants(const struct overlay_want *a, const struct overlay_want *b)
+{
+	int order = prefix_compare(&a->prefix, &b->prefix);
+
+	return order ? order : (int)a->kind - (int)b->kind;
+}
+
+int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
+		  struct overlay_plan *ret, struct err *err)
+{
+	CLEANUP_ENTRIES struct overlay_entries have = {0};
+	CLEANUP_VEC VEC(struct overlay_want) whole = {0};
+	size_t c = 0;
+	int code = overlay_tidy(i, err);
+
+	if (code || (code = overlay_read(i, &have, err)))
+		return code;
+	vec_each (&have, entry) {
+		struct overlay_want kept = {entry->prefix, entry->kind, entry->until};
+
+		for (; c < n && compare_wants(&change[c], &kept) < 0; c++)
+			if (change[c].until)
+				vec_push(&whole, change[c]);
+		if (c < n && !compare_wants(&change[c], &kept))
+			kept = change[c++];
+		if (kept.until)
+			vec_push(&whole, kept);
+	}
+	for (; c < n; c++)
+		if (change[c].until)
+			vec_push(&whole, change[c]);
+	return overlay_stage_whole(i, whole.at, whole.n, ret, err);
 }
 
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan)

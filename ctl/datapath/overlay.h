@@ -28,18 +28,22 @@ struct overlay_entries {
 	size_t n, cap;
 };
 
-// The entries in force, and expired ones that are not yet removed, sorted by prefix_compare, then kind.
-// The caller frees ret->at. 0 or -errno with err set.
+// Hands over each entry in force, and expired ones that are not yet removed, in any order, without holding all of
+// them in memory. visit returns 0, or a code at which the reading ends. 0, that code, or -errno with err set.
+int overlay_each(const struct instance *i,
+		 int (*visit)(void *ctx, const struct overlay_entry *entry), void *ctx,
+		 struct err *err);
+// The same as a list, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err set.
 int overlay_read(const struct instance *i, struct overlay_entries *ret, struct err *err);
 // The entries of one prefix (at most OVERLAY_KINDS), without reading the others: for live counters.
 int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err);
 
-// An entry that is to be in force.
+// An entry that is to be in force, or is to end.
 struct overlay_want {
 	struct prefix prefix;
 	uint8_t kind;
-	uint64_t until; // jiffies64 or OVERLAY_FOREVER; not 0
+	uint64_t until; // jiffies64 or OVERLAY_FOREVER; 0: the entry ends
 };
 
 struct overlay_plan {
@@ -52,11 +56,15 @@ struct overlay_plan {
 void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)
 
-// Writes the difference to `want` (sorted by prefix_compare, then kind, no duplicates), which becomes the whole
-// overlay; packets do not see it yet. Checks the space first: a map that would overflow is ERR_REFUSED
-// (-ENOSPC) with the limit, and nothing is written. The caller holds the lock.
-int overlay_stage(const struct instance *i, const struct overlay_want *want, size_t n,
+// Writes the change (sorted by prefix_compare, then kind, no duplicates); packets do not see it yet. Entries that it
+// does not name stay as they are. Checks the space first: a map that would overflow is ERR_REFUSED (-ENOSPC) with
+// the limit, and nothing is written. The caller holds the lock.
+int overlay_stage(const struct instance *i, const struct overlay_want *change, size_t n,
 		  struct overlay_plan *ret, struct err *err);
+// The same for the difference to `want` (none has until 0), which becomes the whole overlay: for callers that do not
+// know what is there. It reads all entries.
+int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
+			struct overlay_plan *ret, struct err *err);
 // Puts everything that is staged in force with one store, then removes dead elements.
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan);
 // Takes back what a killed command, or a failed overlay_stage, left staged. Every writing command calls it

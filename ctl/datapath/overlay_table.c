@@ -11,7 +11,8 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 
-#define BATCH 8192
+#define BATCH     8192
+#define BATCH_MAX (BATCH << 6)
 
 static const struct {
 	const char *name;
@@ -136,49 +137,95 @@ void overlay_raws_free(struct overlay_raws *raws)
 	vec_free(raws);
 }
 
-// Adds one batch to raws; -ENOENT when it was the last.
-static int read_batch(int fd, enum overlay_table t, void *in, void *out, uint32_t batch, void *keys,
-		      void *values, struct overlay_raws *raws)
-{
-	uint32_t n = batch;
-	int code = bpf_map_lookup_batch(fd, in, out, keys, values, &n, NULL);
+// Room for a batch. It must hold the fullest bucket of a hash, else the kernel returns ENOSPC, and the batch is asked
+// for again with more room.
+struct batch {
+	uint32_t room;
+	void *keys, *values;
+};
 
-	if (code && code != -ENOENT)
-		return code;
-	vec_reserve(raws, n);
-	for (uint32_t r = 0; r < n; r++)
-		raws->at[raws->n++] = decode(t, (char *)keys + r * tables[t].key_size,
-					     (char *)values + r * tables[t].value_size);
-	return code;
+static void batch_free(struct batch *b)
+{
+	free(b->keys);
+	free(b->values);
 }
 
-static int read_batches(int fd, enum overlay_table t, uint32_t batch, struct overlay_raws *raws)
+static void batch_make(struct batch *b, enum overlay_table t, uint32_t room)
 {
-	CLEANUP_FREE void *keys = mem_zalloc(batch, tables[t].key_size);
-	CLEANUP_FREE void *values = mem_zalloc(batch, tables[t].value_size);
-	char token[sizeof(union overlay_key)] = {0}; // where the batch ended: a bucket or a key
+	batch_free(b);
+	*b = (struct batch){
+		.room = room,
+		.keys = mem_zalloc(room, tables[t].key_size),
+		.values = mem_zalloc(room, tables[t].value_size),
+	};
+}
 
-	for (void *from = NULL;; from = token) {
-		int code = read_batch(fd, t, from, token, batch, keys, values, raws);
+// 0 or -errno; *ret_end is set after the last batch.
+static int batch_read(struct batch *b, int fd, enum overlay_table t, void *from, void *token,
+		      uint32_t *ret_n, bool *ret_end)
+{
+	for (;;) {
+		uint32_t n = b->room;
+		int code = bpf_map_lookup_batch(fd, from, token, b->keys, b->values, &n, NULL);
+
+		if (code == -ENOSPC && b->room < BATCH_MAX) {
+			batch_make(b, t, b->room * 2);
+			continue;
+		}
+		if (code && code != -ENOENT)
+			return code;
+		*ret_n = n;
+		*ret_end = code == -ENOENT;
+		return 0;
+	}
+}
+
+int table_each(const struct instance *i, enum overlay_table t,
+	       int (*visit)(void *ctx, enum overlay_table t, const struct overlay_raw *raw),
+	       void *ctx, struct err *err)
+{
+	CLEANUP(batch_free) struct batch batch = {0};
+	// Where a batch ended: a bucket, or a key.
+	char token[sizeof(union overlay_key)] = {0};
+	bool end = false;
+
+	batch_make(&batch, t, BATCH);
+	for (void *from = NULL; !end; from = token) {
+		uint32_t n;
+		int code = batch_read(&batch, table_fd(i, t), t, from, token, &n, &end);
 
 		if (code)
-			return code == -ENOENT ? 0 : code;
+			return err_system(err, -code, "cannot read the overlay map '%s'",
+					  tables[t].name);
+		for (uint32_t r = 0; r < n; r++) {
+			const char *key = (char *)batch.keys + r * tables[t].key_size;
+			const char *value = (char *)batch.values + r * tables[t].value_size;
+			struct overlay_raw raw = decode(t, key, value);
+
+			if ((code = visit(ctx, t, &raw)))
+				return code;
+		}
 	}
+	return 0;
+}
+
+static int keep_raw(void *ctx, enum overlay_table t, const struct overlay_raw *raw)
+{
+	struct overlay_raws *raws = ctx;
+
+	(void)t;
+	vec_push(raws, *raw);
+	return 0;
 }
 
 int table_read(const struct instance *i, enum overlay_table t, struct overlay_raws *ret,
 	       struct err *err)
 {
 	CLEANUP_RAWS struct overlay_raws raws = {0};
-	int code = -ENOSPC;
+	int code = table_each(i, t, keep_raw, &raws, err);
 
-	// A batch must have room for the fullest bucket of a hash, else the kernel returns ENOSPC.
-	for (uint32_t batch = BATCH; code == -ENOSPC && batch <= BATCH << 6; batch *= 2) {
-		raws.n = 0;
-		code = read_batches(table_fd(i, t), t, batch, &raws);
-	}
 	if (code)
-		return err_system(err, -code, "cannot read the overlay map '%s'", tables[t].name);
+		return code;
 	if (raws.n)
 		qsort(raws.at, raws.n, sizeof(*raws.at), compare_raw);
 	*ret = raws;

@@ -54,6 +54,11 @@ size_t table_value_size(enum overlay_table t);
 size_t table_key_size(enum overlay_table t);
 void table_key(enum overlay_table t, const struct prefix *p, uint8_t kind, union overlay_key *ret);
 
+// Hands over each element, in the order of the map, a batch at a time. visit returns 0, or a code at which the reading
+// ends. 0, that code, or -errno with err set.
+int table_each(const struct instance *i, enum overlay_table t,
+	       int (*visit)(void *ctx, enum overlay_table t, const struct overlay_raw *raw),
+	       void *ctx, struct err *err);
 // All elements, sorted by prefix_compare, then kind. The caller frees ret->at. 0 or -errno with err set.
 int table_read(const struct instance *i, enum overlay_table t, struct overlay_raws *ret,
 	       struct err *err);

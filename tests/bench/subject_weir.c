@@ -131,7 +131,7 @@ static void block(const struct weir *w, const struct set *s)
 	for (size_t i = 0; i < s->n; i++)
 		want[i] = (struct overlay_want){
 			.prefix = s->at[i], .kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
-	if (overlay_stage(w->instance, want, s->n, &plan, &err))
+	if (overlay_stage_whole(w->instance, want, s->n, &plan, &err))
 		bench_die(&err);
 	overlay_commit(w->instance, &plan);
 }

@@ -483,7 +483,7 @@ static void refused(struct test *t, const struct rig *rig, unsigned n, const cha
 	wants_add(&w, "allow-from 10.0.0.1, allow-from 2001:db8::1", OVERLAY_FOREVER);
 	wants_sort(&w);
 	state_read(rig, &before);
-	code = overlay_stage(rig->instance, w.at, w.n, &plan, &err);
+	code = overlay_stage_whole(rig->instance, w.at, w.n, &plan, &err);
 	state_read(rig, &after);
 	CHECK(t, code == -ENOSPC && err.kind == ERR_REFUSED, "'%s' was not refused: %d", more,
 	      code);
@@ -711,7 +711,50 @@ static void test_plan_counts(struct test *t)
 	      "%zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
 }
 
+static void change(const struct rig *rig, const char *begin, const char *end,
+		   struct overlay_plan *ret)
+{
+	CLEANUP_WANTS struct wants w = {0};
+	struct err err = {0};
+
+	wants_add(&w, begin, OVERLAY_FOREVER);
+	wants_add(&w, end, 0);
+	wants_sort(&w);
+	if (overlay_stage(rig->instance, w.at, w.n, ret, &err))
+		test_die(&err);
+	overlay_commit(rig->instance, ret);
+}
+
+// Entries that a change does not name stay as they are, with their counters.
+static void test_change_leaves_others(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0}, again = {0};
+
+	rig_overlay_text(rig, BEFORE);
+	verdict_from(rig, "10.1.2.3");
+	change(rig, "block-from 192.0.2.2, block-from 10.1.0.0/16, allow-from 2001:db8::1",
+	       "block-from 192.0.2.1, block-from 2001:db8:1::/48, block-from 192.0.2.9", &plan);
+	CHECK(t, plan.added == 3 && plan.removed == 2 && plan.changed == 0,
+	      "plan: %zu added, %zu changed, %zu removed", plan.added, plan.changed, plan.removed);
+	CHECK(t, verdict_from(rig, "192.0.2.1") == PASSED, "a removed host is effective");
+	CHECK(t, verdict_from(rig, "192.0.2.2") == DROPPED, "a new host is not effective");
+	CHECK(t, verdict_from(rig, "10.2.2.3") == DROPPED, "an old prefix is not effective");
+	CHECK(t, verdict_from(rig, "2001:db8::1") == PASSED, "an allow is not effective");
+	CHECK(t, verdict_from(rig, "2001:db8:1::2") == PASSED, "a removed prefix is effective");
+	CHECK(t, rig_hits(rig, "block-from 10.0.0.0/8").packets == 2,
+	      "the prefix lost its counters");
+	change(rig, "allow-from 2001:db8::1", "block-from 10.0.0.0/8, allow-from 192.0.2.2",
+	       &again);
+	CHECK(t, again.added == 0 && again.removed == 1 && again.changed == 0,
+	      "plan: %zu added, %zu changed, %zu removed", again.added, again.changed,
+	      again.removed);
+	CHECK(t, verdict_from(rig, "10.2.2.3") == PASSED, "a removed prefix is effective");
+	CHECK(t, verdict_from(rig, "10.1.2.3") == DROPPED, "the prefix inside is not effective");
+}
+
 const struct named_test commit_tests[] = {
+	{"commit: a change leaves the others", test_change_leaves_others},
 	{"commit: staged has no effect", test_staged_has_no_effect},
 	{"commit: staged and dead prefixes hide nothing", test_staged_does_not_hide},
 	{"commit: flips all at once", test_commit_flips_at_once},

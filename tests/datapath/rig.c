@@ -410,7 +410,7 @@ void rig_stage(const struct rig *rig, struct wants *w, struct overlay_plan *ret)
 	struct err err = {0};
 
 	wants_sort(w);
-	if (overlay_stage(rig->instance, w->at, w->n, ret, &err))
+	if (overlay_stage_whole(rig->instance, w->at, w->n, ret, &err))
 		test_die(&err);
 }
 

@@ -150,20 +150,20 @@ static int fake_refresh(const struct instance *i, struct err *err)
 }
 
 #undef WEIR_STATE_FOLDER
-#define WEIR_STATE_FOLDER state_path
-#define instance_clock    fake_clock
-#define instance_open     fake_open
-#define instance_free     fake_free
-#define overlay_read      fake_read
-#define overlay_stage     fake_stage
-#define overlay_commit    fake_commit
-#define overlay_tidy      fake_tidy
-#define file_commit       fake_file_commit
-#define bpffs_exist       fake_exist
-#define lock_take         fake_lock_take
-#define lock_share        fake_lock
-#define device_sync       fake_refresh
-#define macs_refresh      fake_refresh
+#define WEIR_STATE_FOLDER   state_path
+#define instance_clock      fake_clock
+#define instance_open       fake_open
+#define instance_free       fake_free
+#define overlay_read        fake_read
+#define overlay_stage_whole fake_stage
+#define overlay_commit      fake_commit
+#define overlay_tidy        fake_tidy
+#define file_commit         fake_file_commit
+#define bpffs_exist         fake_exist
+#define lock_take           fake_lock_take
+#define lock_share          fake_lock
+#define device_sync         fake_refresh
+#define macs_refresh        fake_refresh
 #include "ctl/control/store.c"
 
 // ---- helpers ------------------------------------------------------------------------------------
