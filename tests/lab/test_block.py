@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is blocked and what is not: real traffic and raw frames, both families."""
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
+import pathlib
 import shutil
 import subprocess
 import time
@@ -817,6 +819,29 @@ def test_two_commands_at_once_both_take_effect(on):
         pair = [on.start("block", f"192.0.2.{i}"), on.start("block", f"2001:db8::{i + 1:x}")]
         assert [process.wait(timeout=10) for process in pair] == [0, 0]
     assert len(on.entries()) == 60
+
+
+def test_many_commands_at_once_take_turns(on):
+    """100 commands, 8 at a time: each waits for as long as the queue takes."""
+    def block(number):
+        return on("block", f"192.0.2.{number}", check=False, timeout=120).returncode
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(block, range(100))) == {0}
+    assert len(on.entries()) == 100
+
+
+def test_who_waits_outlasts_ten_seconds_of_others(on):
+    """The limit counts from the last time that the lock changed hands."""
+    path = f"/run/weir/{on.name}/lock"
+    with open(path, "r+", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = on.start("block", BLOCKED4)
+        for turn in range(6):
+            pathlib.Path(path).write_text(f"pid {turn}, weir block\n", encoding="ascii")
+            time.sleep(2)
+        assert waiting.poll() is None
+    assert waiting.wait(timeout=5) == 0
 
 
 def test_a_locked_instance_is_waited_for(on):
