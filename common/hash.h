@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The keyed hash of flows and rings: SipHash-1-3 (Aumasson and Bernstein, INDOCRYPT 2012).
+/* The keyed hash of rings and keys: SipHash-1-3 (Aumasson and Bernstein, INDOCRYPT 2012). Flows have a hash of their own:
+ * common/flowhash.h.
  *
  * It has one round after each word and three at the end. Kernel and user space compute the same,
  * and it is an ABI: docs/ring.md. Messages are bytes; addresses and ports in them are in network
- * order. SipHash takes them as 64-bit words, lower byte first. The messages of packets have fixed
- * lengths, so that only the last function below has a loop: the others are inlined into programs
- * that every verifier has to follow. */
+ * order. SipHash takes them as 64-bit words, lower byte first. Only the last function below has a
+ * loop: the others are inlined into programs that every verifier has to follow. */
 #pragma once
 
 #include <linux/types.h>
@@ -99,61 +99,6 @@ HASH_INLINE __u64 hash_done(struct hash_state *s, __u64 length)
 HASH_INLINE __u64 hash_pair(__u32 first, __u32 second)
 {
 	return HASH_LE32(first) | HASH_LE32(second) << 32;
-}
-
-/* The word after the addresses: both ports in network order, the protocol, three zeros. */
-HASH_INLINE __u64 hash_ports(__u16 sport, __u16 dport, __u8 proto)
-{
-	return HASH_BE16(sport) | HASH_BE16(dport) << 16 | (__u64)proto << 32;
-}
-
-/* A flow of IPv4, 16 bytes: source, destination, source port, destination port, protocol, zeros.
- * Addresses in network order, ports in host order. */
-HASH_INLINE __u64 hash_tuple4(const struct hash_key *key, __u32 src_be, __u32 dst_be, __u16 sport,
-			      __u16 dport, __u8 proto)
-{
-	struct hash_state s;
-
-	hash_begin(&s, key);
-	hash_add(&s, hash_pair(src_be, dst_be));
-	hash_add(&s, hash_ports(sport, dport, proto));
-	return hash_done(&s, 16);
-}
-
-/* A flow of IPv6, 40 bytes: the same. */
-HASH_INLINE __u64 hash_tuple6(const struct hash_key *key, const __u32 src_be[4],
-			      const __u32 dst_be[4], __u16 sport, __u16 dport, __u8 proto)
-{
-	struct hash_state s;
-
-	hash_begin(&s, key);
-	hash_add(&s, hash_pair(src_be[0], src_be[1]));
-	hash_add(&s, hash_pair(src_be[2], src_be[3]));
-	hash_add(&s, hash_pair(dst_be[0], dst_be[1]));
-	hash_add(&s, hash_pair(dst_be[2], dst_be[3]));
-	hash_add(&s, hash_ports(sport, dport, proto));
-	return hash_done(&s, 40);
-}
-
-/* The client alone, for `hash source`. IPv4, 8 bytes: the address, zeros. */
-HASH_INLINE __u64 hash_source4(const struct hash_key *key, __u32 src_be)
-{
-	struct hash_state s;
-
-	hash_begin(&s, key);
-	hash_add(&s, HASH_LE32(src_be));
-	return hash_done(&s, 8);
-}
-
-/* IPv6, 16 bytes: the address. */
-HASH_INLINE __u64 hash_source6(const struct hash_key *key, const __u32 src_be[4])
-{
-	struct hash_state s;
-
-	hash_begin(&s, key);
-	hash_add(&s, hash_pair(src_be[0], src_be[1]));
-	hash_add(&s, hash_pair(src_be[2], src_be[3]));
-	return hash_done(&s, 16);
 }
 
 /* n things, spread evenly over 32 bits: which one `bits` falls on. */

@@ -13,7 +13,7 @@
 #include <linux/types.h>
 
 #include "common/counters.h"
-#include "common/hash.h"
+#include "common/flowhash.h"
 #include "common/limits-service.h"
 #include "common/words.h"
 
@@ -34,26 +34,25 @@ enum backend_state {
 
 #define BACKEND_NONE 0 /* the number of no backend */
 
+/* The first of its two lines of the cache is all that a stable slot and IPv4 need. */
 struct service {
-	struct hash_key key;
 	__u32 size;       /* slots: a prime */
 	__u32 first_slot; /* in the array of slots */
+	__u16 id;         /* of its counters: from the numbers of backends */
+	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
+	__u8 mode;        /* enum service_mode */
+	__u8 hash;        /* enum service_hash */
+	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
+	__u8 pin_shift;   /* pin_shift(HZ) */
+	struct flow_key key;
 	__u32 buckets;    /* of pins */
 	__u32 hold_ticks; /* slot_ticks(): how long a slot is changing; the one field that moves */
 	__u16 idle_tcp;   /* pin_ticks(): older pins are expired; of sctp too */
 	__u16 idle_udp;   /* the same */
 	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
-	__u16 id;         /* of its counters: from the numbers of backends */
 	__u16 linger;     /* pin_linger(): a closed pin lives no longer */
-	__u16 path_ticks; /* pin_ticks() of SERVICE_PATH_S */
-	__u8 mode;        /* enum service_mode */
-	__u8 hash;        /* enum service_hash */
-	__u8 protocols;   /* SERVICE_TCP | … */
-	__u8 udp_move;    /* udp goes to the owner at once, whatever the slot says */
-	__u8 pin_shift;   /* pin_shift(HZ) */
-	__u8 pad[15];
 };
-_Static_assert(sizeof(struct service) == 64, "layout");
+_Static_assert(sizeof(struct service) == 128, "layout");
 
 /* One line of the cache; its place in the array is its number. `state` is set with one store. A number is
  * one backend of one service; the numbers of services come from the same array, their elements are free. */

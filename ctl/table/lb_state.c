@@ -84,7 +84,7 @@ void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *r
 	uint32_t shift = pin_shift(hz);
 
 	*ret = (struct service){
-		.key = s->key,
+		.key = ring_flow_key(&s->key),
 		.size = s->size,
 		.first_slot = s->first_slot,
 		.buckets = s->buckets,
@@ -96,7 +96,6 @@ void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *r
 		.id = s->id,
 		.mode = s->mode,
 		.hash = s->hash,
-		.protocols = s->protocols,
 		.udp_move = s->udp_move,
 		.pin_shift = (uint8_t)shift,
 		.path_ticks = (uint16_t)pin_ticks((uint64_t)SERVICE_PATH_S * hz, shift),

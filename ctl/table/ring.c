@@ -12,6 +12,7 @@
 #include "ctl/table/ring_order.h"
 
 static const char seed_word[5] = {'s', 'e', 'e', 'd', '0' + RING_VERSION};
+static const char flow_word[5] = {'f', 'l', 'o', 'w', '0' + RING_VERSION};
 static const char mark_word[5] = {'m', 'a', 'r', 'k', '0' + RING_VERSION};
 
 static uint64_t hash13(const struct hash_key *key, const void *data, size_t len)
@@ -32,6 +33,23 @@ struct hash_key ring_key(const char *seed, size_t len)
 		key.word[i] = hash13(&zero, message, len + 6);
 	}
 	return key;
+}
+
+struct flow_key ring_flow_key(const struct hash_key *key)
+{
+	char message[6];
+	struct flow_key flow;
+
+	memcpy(message, flow_word, sizeof(flow_word));
+	for (int i = 0; i < FLOW_WORDS; i++) {
+		message[5] = (char)i;
+		flow.word[i] = hash13(key, message, sizeof(message));
+	}
+	for (int i = 0; i < 2; i++) {
+		message[5] = (char)(FLOW_WORDS + i);
+		flow.mix[i] = hash13(key, message, sizeof(message)) | 1;
+	}
+	return flow;
 }
 
 // ---- who counts ---------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 //
 // Maglev (Eisenbud et al., NSDI 2016, section 3.4) with weights. Two nodes with the same input fill
 // the same ring, whatever the order, names and numbers of their backends. A ring is an ABI:
-// docs/ring.md specifies it to the bit, and tests hold golden vectors. common/hash.h computes the
-// slot of a flow.
+// docs/ring.md specifies it to the bit, and tests hold golden vectors. common/flowhash.h computes
+// the hash of a flow.
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,8 @@
 
 // The key of `seed STRING`. Without a seed the key is 16 random bytes.
 struct hash_key ring_key(const char *seed, size_t len);
+// What flows are hashed with, derived from the key of the service.
+struct flow_key ring_flow_key(const struct hash_key *key);
 
 // Elects the backends for new flows: copies n backends to `ret`, with weight 0 for those that get none. A
 // backend counts if it is up and has weight; backups count if no other backend does. Returns how many have

@@ -9,7 +9,7 @@
 #include "common/service.h"
 #include "ctl/base/addr.h"
 
-#define RING_VERSION 1 // of hash and fill; the digit in the messages "ring1", "seed1" and "mark1"
+#define RING_VERSION 2 // of hashes and fill; the digit in the messages "ring2", "seed2", "flow2" and "mark2"
 
 struct ring_backend {
 	struct addr addr;

@@ -321,16 +321,15 @@ static struct flow flow_of(const struct play *p)
 
 static uint64_t hash_of(const struct play *p, const struct flow *f, bool source)
 {
-	const struct hash_key *key = &p->service.key;
-	uint32_t src[4], dst[4];
+	const struct flow_key *key = &p->t.service->key;
+	uint32_t src[4], dst[4], ports = flow_ports(f->sport, f->dport);
 
 	memcpy(src, f->src.bytes, sizeof(src));
 	memcpy(dst, f->dst.bytes, sizeof(dst));
 	if (f->src.family == 4)
-		return source ? hash_source4(key, src[0])
-			      : hash_tuple4(key, src[0], dst[0], f->sport, f->dport, f->proto);
-	return source ? hash_source6(key, src)
-		      : hash_tuple6(key, src, dst, f->sport, f->dport, f->proto);
+		return source ? flow_source4(key, src[0])
+			      : flow_tuple4(key, src[0], dst[0], ports, f->proto);
+	return source ? flow_source6(key, src) : flow_tuple6(key, src, dst, ports, f->proto);
 }
 
 // The flow's pin in its bucket; 0: no pin.

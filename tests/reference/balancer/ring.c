@@ -26,7 +26,7 @@ void ring_key_from_seed(const void *seed, size_t len, uint8_t ret_key[SIPHASH_KE
 	static const uint8_t zeros[SIPHASH_KEY];
 	uint8_t *message = memory(6 + len, 1);
 
-	memcpy(message, "seed1", 5);
+	memcpy(message, "seed2", 5);
 	if (len)
 		memcpy(message + 6, seed, len);
 	for (unsigned int half = 0; half < 2; half++) {
@@ -48,7 +48,7 @@ bool ring_size_valid(uint64_t size)
 
 static void backend_message(const struct backend *backend, uint8_t ret_message[MESSAGE])
 {
-	memcpy(ret_message, "ring1", 5);
+	memcpy(ret_message, "ring2", 5);
 	ret_message[5] = backend->family;
 	bytes_network(ret_message + 6, backend->port, 2);
 	memcpy(ret_message + 8, backend->address, 16);
@@ -216,7 +216,7 @@ uint64_t ring_fingerprint(const struct ring *ring)
 	uint8_t *message = memory(len, 1);
 	uint64_t fingerprint;
 
-	memcpy(message, "mark1", 5);
+	memcpy(message, "mark2", 5);
 	message[5] = ring->by_source;
 	bytes_lower_first(message + 8, ring->size, 4);
 	bytes_lower_first(message + 12, count, 4);

@@ -123,7 +123,7 @@ static void test_row(void **state)
 		.udp_move = 1,
 	};
 	struct service row, want = {
-				    .key = {{1, 2}},
+				    .key = ring_flow_key(&s.key),
 				    .size = 4093,
 				    .first_slot = 11,
 				    .buckets = 12,
@@ -136,7 +136,6 @@ static void test_row(void **state)
 				    .id = 13,
 				    .mode = SERVICE_GUE,
 				    .hash = SERVICE_HASH_SOURCE,
-				    .protocols = SERVICE_TCP | SERVICE_UDP,
 				    .udp_move = 1,
 				    .pin_shift = 10,
 			    };
