@@ -171,10 +171,23 @@ int num_parse_hex32(const char *text, size_t len, uint32_t *ret)
 	return 0;
 }
 
-const char *num_format_grouped(uint64_t n, num_text buf)
+const char *num_format(uint64_t n, num_text buf)
 {
 	char digits[NUM_TEXT];
-	size_t len = (size_t)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	size_t first = NUM_TEXT - 1;
+
+	digits[first] = '\0';
+	do
+		digits[--first] = (char)('0' + n % 10);
+	while (n /= 10);
+	memcpy(buf, digits + first, NUM_TEXT - first);
+	return buf;
+}
+
+const char *num_format_grouped(uint64_t n, num_text buf)
+{
+	num_text digits;
+	size_t len = strlen(num_format(n, digits));
 	size_t at = 0;
 
 	for (size_t i = 0; i < len; i++) {

@@ -27,6 +27,7 @@ bool num_is_prime(uint32_t n); // by trial division
 // Texts for people; each writes a NUL-terminated string into buf and returns buf.
 #define NUM_TEXT 32
 typedef char num_text[NUM_TEXT];
+const char *num_format(uint64_t n, num_text buf);         // 18204
 const char *num_format_grouped(uint64_t n, num_text buf); // 18,204
 const char *num_format_short(double n, num_text buf);     // 999, 1.2 k, 3.4 M, 5.6 G
 const char *num_format_bytes(uint64_t n, num_text buf);   // 999 B, 1.2 kB, 3.4 MB (1000s)

@@ -1,116 +1,100 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir list: block and allow entries with their owners, expiry and counters.
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/best.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/list_choice.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
-#include "ctl/control/store.h"
+#include "ctl/control/entries.h"
 #include "ctl/datapath/bpffs.h"
 
-// All references to one entry.
-struct group {
-	const struct record *first;
-	size_t n;
-	uint64_t until_s;
+struct listing {
+	struct context *ctx;
+	const struct store *store;
+	struct choice choice;
+	bool plain;
+	size_t n; // entries shown
 };
 
-static bool next_group(const struct store *store, struct group *g)
+static void listing_free(struct listing *l)
 {
-	const struct record *end = store->records.list.at + store->records.list.n;
-	const struct record *first = g->first ? g->first + g->n : store->records.list.at;
-
-	if (!store->records.list.n || first == end)
-		return false;
-	*g = (struct group){.first = first};
-	while (first + g->n < end && !prefix_compare(&first->prefix, &first[g->n].prefix) &&
-	       first->kind == first[g->n].kind) {
-		if (first[g->n].until_s > g->until_s)
-			g->until_s = first[g->n].until_s;
-		g->n++;
-	}
-	return true;
+	choice_free(&l->choice);
 }
 
-static void show_owners(struct context *ctx, const struct store *store, const struct group *g)
+static void show_owners(struct out *o, const struct entry *entry)
 {
 	CLEANUP_TEXT struct text who = {0};
 
-	out_array(ctx->out, "holders");
-	for (size_t r = 0; r < g->n; r++) {
-		const struct owner *owner = &store->records.owners.at[g->first[r].owner];
+	out_array(o, "holders");
+	vec_each (&entry->references, reference) {
+		const struct owner *owner = reference->owner;
 
-		if (r)
+		if (who.len)
 			text_add(&who, "; ");
 		show_owner(&who, owner);
-		out_object(ctx->out, NULL);
-		out_set_string(ctx->out, "name", owner->name);
-		out_set_string(ctx->out, "list", owner->list);
-		out_set_string(ctx->out, "origin", owner->origin);
-		out_set_string(ctx->out, "note", owner->note);
-		out_set_string(ctx->out, "by", owner->by);
-		out_set_time(ctx->out, "since", owner->since_s);
-		out_set_time(ctx->out, "until", g->first[r].until_s);
-		out_set_bool(ctx->out, "volatile", owner->fleeting);
-		out_end(ctx->out);
+		out_object(o, NULL);
+		out_set_string(o, "name", owner->name);
+		out_set_string(o, "list", owner->list);
+		out_set_string(o, "origin", owner->origin);
+		out_set_string(o, "note", owner->note);
+		out_set_string(o, "by", owner->by);
+		out_set_time(o, "since", owner->since_s);
+		out_set_time(o, "until", reference->until_s);
+		out_set_bool(o, "volatile", owner->fleeting);
+		out_end(o);
 	}
-	out_end(ctx->out);
-	out_cell(ctx->out, NULL, "FOR", text_get(&who));
+	out_end(o);
+	out_cell(o, NULL, "FOR", text_get(&who));
 }
 
-static uint64_t age_s(const struct store *store, const struct group *g)
+static uint64_t age_s(const struct store *store, const struct entry *entry)
 {
-	uint64_t oldest = UINT64_MAX, now = store->clock.wall_ms / 1000;
+	uint64_t now = store->clock.wall_ms / 1000;
 
-	for (size_t r = 0; r < g->n; r++) {
-		uint64_t since = store->records.owners.at[g->first[r].owner].since_s;
-
-		oldest = since < oldest ? since : oldest;
-	}
-	return now > oldest ? now - oldest : 0;
+	return now > entry->since_s ? now - entry->since_s : 0;
 }
 
-static uint64_t left_s(const struct store *store, uint64_t until_s)
+static uint64_t left_s(const struct store *store, const struct entry *entry)
 {
 	uint64_t now = (store->clock.wall_ms + 999) / 1000;
 
-	return until_s > now ? until_s - now : 0;
+	return entry->until_s > now ? entry->until_s - now : 0;
 }
 
-static void show_left(struct context *ctx, const struct store *store, uint64_t until_s)
+static void show_left(struct listing *l, const struct entry *entry)
 {
-	num_text left;
+	uint64_t left = left_s(l->store, entry);
+	num_text text;
 
-	if (until_s == RECORD_NEVER)
-		out_cell(ctx->out, NULL, "LEFT", "");
+	if (entry->until_s == RECORD_NEVER)
+		out_cell(l->ctx->out, NULL, "LEFT", "");
 	else
-		out_cell_as(ctx->out, "left_s", "LEFT",
-			    num_format_duration_ms(left_s(store, until_s) * 1000, left),
-			    left_s(store, until_s));
+		out_cell_as(l->ctx->out, "left_s", "LEFT",
+			    num_format_duration_ms(left * 1000, text), left);
 }
 
-static void show_group(struct context *ctx, const struct store *store, const struct group *g)
+static void show_row(struct listing *l, const struct entry *entry)
 {
-	const struct overlay_entry *entry = store_entry(store, &g->first->prefix, g->first->kind);
-	struct out *o = ctx->out;
+	struct out *o = l->ctx->out;
 	addr_text address;
 	num_text age;
 
 	out_row(o);
-	out_cell(o, "address", "ADDRESS", prefix_format(&g->first->prefix, address));
-	out_cell(o, "kind", "KIND", kind_key(g->first->kind));
-	out_tint(o, strcmp(kind_verb(g->first->kind), "block") ? OUT_GREEN : OUT_RED);
-	out_cell_u64(o, "packets", "PACKETS", entry ? entry->hits.packets : 0);
-	out_cell_u64(o, "bytes", "BYTES", entry ? entry->hits.bytes : 0);
-	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(store, g) * 1000, age),
-		    age_s(store, g));
-	if (entry && entry->seen)
-		out_set_u64(o, "last_seen_s", clock_ms_since(&store->clock, entry->seen) / 1000);
-	show_left(ctx, store, g->until_s);
-	show_owners(ctx, store, g);
+	out_cell(o, "address", "ADDRESS", prefix_format(&entry->prefix, address));
+	out_cell(o, "kind", "KIND", kind_key(entry->kind));
+	out_tint(o, strcmp(kind_verb(entry->kind), "block") ? OUT_GREEN : OUT_RED);
+	out_cell_u64(o, "packets", "PACKETS", entry->packets);
+	out_cell_u64(o, "bytes", "BYTES", entry->bytes);
+	out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s(l->store, entry) * 1000, age),
+		    age_s(l->store, entry));
+	if (entry->seen)
+		out_set_u64(o, "last_seen_s", clock_ms_since(&l->store->clock, entry->seen) / 1000);
+	show_left(l, entry);
+	show_owners(o, entry);
 }
 
 // Replaces quotes and control characters, which a list cannot have in a note but older files may.
@@ -128,85 +112,149 @@ static void print_note(const char *note)
 }
 
 // A line that `weir block -f -` or `weir allow -f -` reads.
-static void print_plain(const struct store *store, const struct group *g)
+static void print_plain(const struct listing *l, const struct entry *entry)
 {
-	const struct owner *owner = &store->records.owners.at[g->first->owner];
-	uint64_t left = left_s(store, g->until_s);
+	const struct owner *owner = entry->references.at[0].owner;
+	uint64_t left = left_s(l->store, entry);
 	addr_text address;
 
-	printf("%s", prefix_format(&g->first->prefix, address));
-	if (g->until_s != RECORD_NEVER)
+	printf("%s", prefix_format(&entry->prefix, address));
+	if (entry->until_s != RECORD_NEVER)
 		printf(" for %llus", (unsigned long long)(left ? left : 1));
-	if (g->first->kind == OVERLAY_BLOCK_TO || g->first->kind == OVERLAY_ALLOW_TO)
+	if (!strcmp(kind_side(entry->kind), "to"))
 		printf(" to");
 	if (owner->note[0])
 		print_note(owner->note);
 	putchar('\n');
 }
 
-static bool selected(const struct args *args, uint8_t kind)
+static void show(struct listing *l, const struct entry *entry)
 {
-	bool allow = args_has(args, "allowed"), block = args_has(args, "blocked");
-	bool is_allow = kind == OVERLAY_ALLOW_FROM || kind == OVERLAY_ALLOW_TO;
-
-	if (args_has(args, "plain") && !allow)
-		return !is_allow; // a plain line does not name the verb
-	return (!allow && !block) || (is_allow ? allow : block);
+	l->n++;
+	if (l->plain)
+		print_plain(l, entry);
+	else
+		show_row(l, entry);
 }
 
-static void show_all(struct context *ctx, const struct args *args, const struct store *store)
+// Whoever reads the output may have enough of it.
+static bool is_read(const struct listing *l)
 {
-	bool plain = args_has(args, "plain") && !ctx->json;
-	struct group g = {0};
-	size_t n = 0;
+	return !out_failed(l->ctx->out) && !ferror(stdout);
+}
 
-	out_table(ctx->out, "entries");
-	while (next_group(store, &g)) {
-		if (!selected(args, g.first->kind))
-			continue;
-		n++;
-		if (plain)
-			print_plain(store, &g);
-		else
-			show_group(ctx, store, &g);
+static void show_by_address(struct listing *l)
+{
+	CLEANUP_ENTRIES struct entries entries = entries_of(l->store);
+	const struct entry *entry;
+
+	while (is_read(l) && (entry = entries_next(&entries)))
+		if (choice_takes(&l->choice, entry))
+			show(l, entry);
+}
+
+static void show_in_order(struct listing *l)
+{
+	CLEANUP_ENTRIES struct entries entries = entries_of(l->store);
+	CLEANUP(best_free) struct best best = {.max = l->choice.top};
+	const struct entry *entry;
+
+	while ((entry = entries_next(&entries)))
+		if (choice_takes(&l->choice, entry))
+			best_offer(&best, choice_rank(&l->choice, entry), entry->at);
+	best_sort(&best);
+	vec_each (&best.kept, item) {
+		if (!is_read(l))
+			return;
+		show(l, entries_at(&entries, item->at));
 	}
-	out_table_end(ctx->out);
-	if (!n && !plain && !ctx->quiet)
-		out_line(ctx->out, "no entries in instance %s", ctx->instance);
 }
 
-static int run(struct context *ctx, const struct args *args, struct err *err)
+static int show_all(struct listing *l, struct err *err)
 {
+	struct context *ctx = l->ctx;
+	int code;
+
+	out_long_table(ctx->out, "entries");
+	if (l->choice.order)
+		show_in_order(l);
+	else
+		show_by_address(l);
+	out_table_end(ctx->out);
+	if (is_read(l) && (code = choice_missed(&l->choice, ctx->instance, err)))
+		return code;
+	if (!l->n && !l->plain && !ctx->quiet)
+		out_line(ctx->out, "no %sentries in instance %s",
+			 l->choice.origin || l->choice.list ? "such " : "", ctx->instance);
+	return 0;
+}
+
+static int list_entries(struct context *ctx, const struct args *args, struct err *err)
+{
+	CLEANUP(listing_free) struct listing l = {.ctx = ctx};
 	CLEANUP_STORE struct store *store = NULL;
-	int code = args_expect_words(args, 0, 0, "", err);
+	int code = choice_read(args, &l.choice, err);
 
 	if (code)
 		return code;
 	if ((code = bpffs_ready(err)))
 		return code;
-	if (args_has(args, "set"))
-		return sets_show(ctx, args_value(args, "set"), err);
 	if ((code = store_read(ctx->instance, &store, err)))
 		return code;
+	l.store = store;
+	l.plain = args_has(args, "plain") && !ctx->json;
 	out_set_string(ctx->out, "instance", ctx->instance);
-	show_all(ctx, args, store);
-	return 0;
+	return show_all(&l, err);
+}
+
+// The addresses of a dynamic set are no entries.
+static int list_set(struct context *ctx, const struct args *args, struct err *err)
+{
+	static const char *const others[] = {"origin", "list", "blocked", "allowed",
+					     "sort",   "top",  "plain"};
+	int code = args_expect_words(args, 0, 0, "", err);
+
+	if (code)
+		return code;
+	for (size_t o = 0; o < ARRAY_SIZE(others); o++)
+		if (args_has(args, others[o]))
+			return err_input(err, "--set cannot be combined with --%s", others[o]);
+	if ((code = bpffs_ready(err)))
+		return code;
+	return sets_show(ctx, args_value(args, "set"), err);
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	return args_has(args, "set") ? list_set(ctx, args, err) : list_entries(ctx, args, err);
 }
 
 static const struct args_option options[] = {
 	{.name = "plain",
 	 .help = "one entry per line, as input for weir block -f - (or weir allow -f -)"},
 	{.name = "set", .arg = "NAME", .help = "list the addresses in the dynamic set NAME"},
-	{.name = "blocked", .help = "block entries only"},
-	{.name = "allowed", .help = "allow entries only"},
+	OPTION_CHOICE,
 	OPTION_WIDE_TABLES,
+	{0},
+};
+
+static const struct args_foreign foreign[] = {
+	{"sync", 0, "--list NAME shows the entries of a list"},
+	{"sort-by", 0, "--sort KEY: packets, bytes, age or left"},
 	{0},
 };
 
 const struct command cmd_list = {
 	.name = "list",
-	.usage = "[OPTIONS]",
+	.usage = "[WHAT…] [OPTIONS]",
 	.summary = "list block and allow entries, with counters",
+	.text = "WHAT is an address, a prefix, a range A-B or a host name. An address or prefix lists the\n"
+		"entries that contain it and those inside of it; a name those that it was blocked by.\n"
+		"\n"
+		"  weir list 203.0.113.7\n"
+		"  weir list --origin fail2ban --top 10\n"
+		"  weir list --sort left --blocked",
 	.options = options,
+	.foreign = foreign,
 	.run = run,
 };

@@ -9,13 +9,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl/base/json.h"
+#include "ctl/base/json_write.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 
-#define DEPTH_MAX 8
-#define SCHEMA    1 // rises when a key goes or means something else; more keys are no reason
+#define SCHEMA 1 // rises when a key goes or means something else; more keys are no reason
 
 // What out_bold and its like put into a line. They become the terminal's sequences when the line is printed;
 // nothing else in a line may steer the terminal, so that foreign text cannot.
@@ -26,9 +25,11 @@
 #define MARK_YELLOW "\005"
 #define CLEAR       "\033[H\033[J"
 
-#define GAP      2 // blanks between two columns
-#define INDENT   4 // of a line that continues the one above
-#define ELLIPSIS "\u2026"
+#define GAP         2 // blanks between two columns
+#define INDENT      4 // of a line that continues the one above
+#define ELLIPSIS    "\u2026"
+#define BLOCK_ROWS  500   // of a long table: printed together, with the same width of columns
+#define BLOCK_BYTES 65536 // of a document with a long table
 
 struct column {
 	const char *name;
@@ -38,39 +39,41 @@ struct column {
 };
 
 struct cell {
-	size_t record, column;
-	char *text;
+	size_t row, column;
+	size_t at, width; // of its text in out.words, and in columns of the screen
 	enum out_color color;
 };
 
 struct out {
-	bool json, pretty, color, failed;
+	bool json, color, failed;
 	bool streamed; // documents were printed already: an empty last one says nothing
 	bool filled;   // the present one says more than its schema
-	struct json *root;
-	struct json *stack[DEPTH_MAX]; // open objects and arrays; [0] is root
-	size_t depth;
+	struct json_writer writer;
+	size_t table;      // depth of the open table in the document; 0: none
+	bool long_table;   // it is printed in blocks
+	bool header_shown; // of the open table
 	VEC(struct column) columns;
+	size_t next_column; // that the next cell probably has
 	VEC(struct cell) cells;
-	size_t records;
-	bool record_open;
-	size_t fit; // columns of a line; 0: any number
+	struct text words; // of the cells
+	size_t rows;       // in cells
+	size_t fit;        // columns of a line; 0: any number
 };
 
 static void begin(struct out *o)
 {
-	o->root = json_object();
-	o->stack[0] = o->root;
-	o->depth = 0;
 	o->filled = false;
-	json_set(o->root, "schema", json_u64(SCHEMA));
+	if (!o->json)
+		return;
+	json_write_object(&o->writer, NULL);
+	json_write_u64(&o->writer, "schema", SCHEMA);
 }
 
 struct out *out_new(bool json, bool pretty, bool color)
 {
 	struct out *o = mem_new(struct out);
 
-	*o = (struct out){.json = json, .pretty = pretty, .color = color};
+	*o = (struct out){.json = json, .color = color, .writer.pretty = pretty};
 	begin(o);
 	return o;
 }
@@ -85,9 +88,20 @@ void out_fit(struct out *o, size_t columns)
 	o->fit = columns;
 }
 
+bool out_failed(const struct out *o)
+{
+	return o->failed;
+}
+
+static void close_to(struct out *o, size_t depth)
+{
+	while (o->writer.depth > depth)
+		json_write_end(&o->writer);
+}
+
 void out_error(struct out *o, const char *text, const char *hint, const char *code)
 {
-	o->depth = 0;
+	close_to(o, 1);
 	out_object(o, "error");
 	out_set_string(o, "text", text);
 	out_set_string(o, "hint", hint[0] ? hint : NULL);
@@ -95,13 +109,25 @@ void out_error(struct out *o, const char *text, const char *hint, const char *co
 	out_end(o);
 }
 
+static void write_all(struct out *o, const struct text *t)
+{
+	if (t->len && fwrite(t->at, 1, t->len, stdout) != t->len)
+		o->failed = true;
+}
+
+// What is written of the document so far.
+static void print_part(struct out *o)
+{
+	write_all(o, &o->writer.text);
+	o->writer.text.len = 0;
+}
+
 static void print_document(struct out *o)
 {
-	if (o->json && json_print(o->root, stdout, o->pretty))
-		o->failed = true;
+	close_to(o, 0);
+	print_part(o);
 	if (fflush(stdout))
 		o->failed = true;
-	json_free(o->root);
 	begin(o);
 }
 
@@ -120,21 +146,31 @@ int out_finish(struct out *o)
 	return o->failed || ferror(stdout) ? -EIO : 0;
 }
 
+static void clear_rows(struct out *o)
+{
+	o->cells.n = 0;
+	o->words.len = 0;
+	o->rows = 0;
+}
+
 static void clear_table(struct out *o)
 {
-	vec_each (&o->cells, cell)
-		free(cell->text);
-	vec_free(&o->cells);
-	vec_free(&o->columns);
-	o->records = 0;
+	clear_rows(o);
+	o->columns.n = 0;
+	o->next_column = 0;
+	o->table = 0;
+	o->long_table = false;
+	o->header_shown = false;
 }
 
 void out_free(struct out *o)
 {
 	if (!o)
 		return;
-	clear_table(o);
-	json_free(o->root);
+	vec_free(&o->cells);
+	vec_free(&o->columns);
+	text_free(&o->words);
+	json_writer_free(&o->writer);
 	free(o);
 }
 
@@ -154,8 +190,7 @@ static void put_line(struct out *o, const char *line)
 			text_add(&shown, sequences[*line++ - marks[0]]);
 	}
 	text_addc(&shown, '\n');
-	if (fwrite(shown.at, 1, shown.len, stdout) != shown.len)
-		o->failed = true;
+	write_all(o, &shown);
 }
 
 void out_line(struct out *o, const char *fmt, ...)
@@ -193,28 +228,33 @@ void out_flush(struct out *o)
 		o->failed = true;
 }
 
-static void put(struct out *o, const char *key, struct json *value)
+// Whether values are printed: text has none.
+static bool has_values(struct out *o)
 {
 	o->filled = true;
-	if (key)
-		json_set(o->stack[o->depth], key, value);
-	else
-		json_append(o->stack[o->depth], value);
+	return o->json;
 }
 
 void out_set_string(struct out *o, const char *key, const char *value)
 {
-	put(o, key, value ? json_string(value) : json_nothing());
+	if (!has_values(o))
+		return;
+	if (value)
+		json_write_string(&o->writer, key, value);
+	else
+		json_write_nothing(&o->writer, key);
 }
 
 void out_set_u64(struct out *o, const char *key, uint64_t value)
 {
-	put(o, key, json_u64(value));
+	if (has_values(o))
+		json_write_u64(&o->writer, key, value);
 }
 
 void out_set_bool(struct out *o, const char *key, bool value)
 {
-	put(o, key, json_bool(value));
+	if (has_values(o))
+		json_write_bool(&o->writer, key, value);
 }
 
 void out_set_time(struct out *o, const char *key, uint64_t wall_s)
@@ -223,64 +263,80 @@ void out_set_time(struct out *o, const char *key, uint64_t wall_s)
 	struct tm tm;
 	char text[64];
 
+	if (!o->json)
+		return;
 	if (wall_s == UINT64_MAX || !localtime_r(&seconds, &tm)) {
-		put(o, key, json_nothing());
+		out_set_string(o, key, NULL);
 		return;
 	}
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S%z", &tm);
 	// strftime writes +0100, RFC 3339 wants +01:00.
 	memmove(text + 23, text + 22, 3);
 	text[22] = ':';
-	put(o, key, json_string(text));
-}
-
-static void open_child(struct out *o, const char *key, struct json *child)
-{
-	put(o, key, child);
-	if (o->depth + 1 < DEPTH_MAX)
-		o->stack[++o->depth] = child;
+	out_set_string(o, key, text);
 }
 
 void out_object(struct out *o, const char *key)
 {
-	open_child(o, key, json_object());
+	if (has_values(o))
+		json_write_object(&o->writer, key);
 }
 
 void out_array(struct out *o, const char *key)
 {
-	open_child(o, key, json_array());
+	if (has_values(o))
+		json_write_array(&o->writer, key);
 }
 
 void out_item_string(struct out *o, const char *value)
 {
-	put(o, NULL, json_string(value));
+	out_set_string(o, NULL, value);
 }
 
 void out_item_u64(struct out *o, uint64_t value)
 {
-	put(o, NULL, json_u64(value));
+	out_set_u64(o, NULL, value);
 }
 
 void out_end(struct out *o)
 {
-	if (o->depth)
-		o->depth--;
+	if (o->writer.depth > 1)
+		json_write_end(&o->writer);
 }
 
 void out_table(struct out *o, const char *key)
 {
 	clear_table(o);
 	out_array(o, key);
-	o->record_open = false;
+	o->table = o->writer.depth;
+}
+
+void out_long_table(struct out *o, const char *key)
+{
+	out_table(o, key);
+	o->long_table = true;
+}
+
+static void print_rows(struct out *o);
+
+// Ends the row before, and prints what is complete of a long table.
+static void end_row(struct out *o)
+{
+	close_to(o, o->table);
+	if (!o->long_table)
+		return;
+	if (o->rows == BLOCK_ROWS)
+		print_rows(o);
+	if (o->writer.text.len > BLOCK_BYTES)
+		print_part(o);
 }
 
 void out_row(struct out *o)
 {
-	if (o->record_open)
-		out_end(o);
+	end_row(o);
 	out_object(o, NULL);
-	o->record_open = true;
-	o->records++;
+	o->next_column = 0;
+	o->rows++;
 }
 
 static bool is_mark(char c)
@@ -297,24 +353,36 @@ size_t out_width(const char *text)
 	return n;
 }
 
-static void add_cell(struct out *o, const char *name, const char *text, bool number)
+// The column of this name; a new one after the others if no column has it.
+static size_t find_column(struct out *o, const char *name, bool number)
 {
-	CLEANUP(text_free) struct text shown = {0};
-	size_t c = 0;
+	size_t c = o->next_column;
 
-	if (o->json || !name)
-		return;
-	text_add_shown(&shown, text, strlen(text));
-	while (c < o->columns.n && strcmp(o->columns.at[c].name, name))
-		c++;
+	if (c >= o->columns.n || strcmp(o->columns.at[c].name, name))
+		for (c = 0; c < o->columns.n; c++)
+			if (!strcmp(o->columns.at[c].name, name))
+				break;
 	if (c == o->columns.n)
 		vec_push(&o->columns,
 			 ((struct column){
 				 .name = name, .width = out_width(name), .number = number}));
-	if (out_width(text_get(&shown)) > o->columns.at[c].width)
-		o->columns.at[c].width = out_width(text_get(&shown));
-	vec_push(&o->cells,
-		 ((struct cell){.record = o->records - 1, .column = c, .text = text_take(&shown)}));
+	o->next_column = c + 1;
+	return c;
+}
+
+static void add_cell(struct out *o, const char *name, const char *text, bool number)
+{
+	struct cell cell = {.row = o->rows - 1, .at = o->words.len};
+
+	if (o->json || !name)
+		return;
+	text_add_shown(&o->words, text, strlen(text));
+	text_addc(&o->words, '\0');
+	cell.column = find_column(o, name, number);
+	cell.width = out_width(o->words.at + cell.at);
+	if (cell.width > o->columns.at[cell.column].width)
+		o->columns.at[cell.column].width = cell.width;
+	vec_push(&o->cells, cell);
 }
 
 void out_cell(struct out *o, const char *key, const char *column, const char *text)
@@ -361,15 +429,11 @@ static void fold(struct out *o)
 	}
 }
 
-// The first `width` columns of a text, the last of them an ellipsis if it is longer.
+// The first `width` columns of a text, the last of them an ellipsis.
 static void add_cut(struct text *line, const char *text, size_t width)
 {
 	const char *end = text;
 
-	if (out_width(text) <= width) {
-		text_add(line, text);
-		return;
-	}
 	for (size_t n = 0; *end && n + 1 < width; n++)
 		do
 			end++;
@@ -378,20 +442,32 @@ static void add_cut(struct text *line, const char *text, size_t width)
 	text_add(line, ELLIPSIS);
 }
 
+static void add_blanks(struct text *line, size_t n)
+{
+	static const char blanks[] = "                                ";
+
+	for (size_t part; n; n -= part) {
+		part = n < sizeof(blanks) - 1 ? n : sizeof(blanks) - 1;
+		text_addn(line, blanks, part);
+	}
+}
+
 static void add_padded(struct text *line, const struct column *column, const char *text,
-		       enum out_color color)
+		       size_t width, enum out_color color)
 {
 	static const char *const sequences[] = {"", "\033[32m", "\033[31m", "\033[33m"};
-	size_t width = out_width(text);
-	int pad = width < column->width ? (int)(column->width - width) : 0;
+	size_t pad = width < column->width ? column->width - width : 0;
 
 	if (column->number)
-		text_addf(line, "%*s", pad, "");
+		add_blanks(line, pad);
 	text_add(line, sequences[color]);
-	add_cut(line, text, column->width);
+	if (width > column->width)
+		add_cut(line, text, column->width);
+	else
+		text_add(line, text);
 	text_add(line, color ? "\033[0m" : "");
 	if (!column->number)
-		text_addf(line, "%*s", pad, "");
+		add_blanks(line, pad);
 }
 
 static void print_folded(struct out *o, struct text *line, bool continued)
@@ -400,57 +476,67 @@ static void print_folded(struct out *o, struct text *line, bool continued)
 		line->len--;
 	if (line->len || !continued) {
 		text_addc(line, '\n');
-		if (fwrite(line->at, 1, line->len, stdout) != line->len)
-			o->failed = true;
+		write_all(o, line);
 	}
 	line->len = 0;
 }
 
-static void add_column(const struct out *o, struct text *line, size_t c, const struct cell *cell,
-		       bool header)
+static void add_column(const struct out *o, struct text *line, size_t c, const struct cell *cell)
+{
+	add_padded(line, &o->columns.at[c], cell ? o->words.at + cell->at : "",
+		   cell ? cell->width : 0, cell && o->color ? cell->color : OUT_NO_COLOR);
+}
+
+static void add_name(const struct out *o, struct text *line, size_t c)
 {
 	const struct column *column = &o->columns.at[c];
-	const char *text = header ? column->name : cell ? cell->text : "";
 
-	add_padded(line, column, text, cell && o->color ? cell->color : OUT_NO_COLOR);
+	add_padded(line, column, column->name, out_width(column->name), OUT_NO_COLOR);
 }
 
 // A line for each line of the fold that has text; cells[c] NULL: empty. cells NULL: the header.
-static void print_record(struct out *o, const struct cell *const *cells)
+static void print_row(struct out *o, struct text *line, const struct cell *const *cells)
 {
-	CLEANUP_TEXT struct text line = {0};
 	size_t at = 0;
 
 	for (size_t c = 0; c < o->columns.n; c++) {
 		const struct column *column = &o->columns.at[c];
 
 		if (column->line != at) {
-			print_folded(o, &line, at);
+			print_folded(o, line, at);
 			at = column->line;
-			text_addf(&line, "%*s", INDENT, "");
+			add_blanks(line, INDENT);
 		} else if (c) {
-			text_addf(&line, "%*s", GAP, "");
+			add_blanks(line, GAP);
 		}
-		add_column(o, &line, c, cells ? cells[c] : NULL, !cells);
+		if (cells)
+			add_column(o, line, c, cells[c]);
+		else
+			add_name(o, line, c);
 	}
-	print_folded(o, &line, at);
+	print_folded(o, line, at);
 }
 
-static void print_table(struct out *o)
+// Prints the rows that are there, after the header if it is not printed yet.
+static void print_rows(struct out *o)
 {
 	CLEANUP_FREE const struct cell **cells = mem_zalloc(o->columns.n, sizeof(*cells));
+	CLEANUP_TEXT struct text line = {0};
 	size_t next = 0;
 
 	fold(o);
-	print_record(o, NULL);
+	if (!o->header_shown)
+		print_row(o, &line, NULL);
+	o->header_shown = true;
 	while (next < o->cells.n) {
-		size_t record = o->cells.at[next].record;
+		size_t row = o->cells.at[next].row;
 
 		memset(cells, 0, o->columns.n * sizeof(*cells));
-		for (; next < o->cells.n && o->cells.at[next].record == record; next++)
+		for (; next < o->cells.n && o->cells.at[next].row == row; next++)
 			cells[o->cells.at[next].column] = &o->cells.at[next];
-		print_record(o, cells);
+		print_row(o, &line, cells);
 	}
+	clear_rows(o);
 }
 
 void out_tint(struct out *o, enum out_color color)
@@ -461,12 +547,10 @@ void out_tint(struct out *o, enum out_color color)
 
 void out_table_end(struct out *o)
 {
-	if (o->record_open)
-		out_end(o);
-	o->record_open = false;
+	close_to(o, o->table);
 	out_end(o);
-	if (!o->json && o->columns.n)
-		print_table(o);
+	if (o->columns.n && (o->cells.n || !o->header_shown))
+		print_rows(o);
 	clear_table(o);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Results on standard output, as text or as one JSON document, from the same calls.
 //
-// Each document begins with "schema", the version of its keys. out_set_* are data: JSON only.
-// out_line is prose: text only. A table is both: its cells are columns in text and keys in JSON.
+// Each document begins with "schema", the version of its keys. out_set_* are data: JSON only, and an object has each
+// key once. out_line is prose: text only. A table is both: its cells are columns in text and keys in JSON.
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +18,8 @@ int out_finish(struct out *o);
 void out_error(struct out *o, const char *text, const char *hint, const char *code);
 void out_free(struct out *o);
 bool out_is_json(const struct out *o);
+// Whether something could not be written: a long listing can end.
+bool out_failed(const struct out *o);
 // Tables are folded at so many columns: cells that do not fit continue on an indented line, and a cell longer than
 // a line is cut with an ellipsis. 0 (the default): lines of any length. JSON is never cut.
 void out_fit(struct out *o, size_t columns);
@@ -49,6 +51,9 @@ void out_end(struct out *o);
 // Rows under key. Each cell names its JSON key and its column; a column exists once a cell named it.
 // "" as text leaves the cell empty and the key out.
 void out_table(struct out *o, const char *key);
+// The same for a table of any length: it is printed in blocks of rows while it is made, and a column is as wide as
+// the blocks so far demand. Each row names the columns of the first one.
+void out_long_table(struct out *o, const char *key);
 void out_row(struct out *o);
 void out_cell(struct out *o, const char *key, const char *column, const char *text);
 void out_cell_u64(struct out *o, const char *key, const char *column, uint64_t value);

@@ -278,6 +278,13 @@ def text(value):
     return (value.decode() if isinstance(value, bytes) else value).rstrip(".")
 
 
+def unique(pairs):
+    """An object of JSON, which has each key once."""
+    keys = [key for key, _ in pairs]
+    assert len(set(keys)) == len(keys), keys
+    return dict(pairs)
+
+
 class Weir:
     """Runs build/weir on the near side, in a separate instance that is removed without a trace."""
 
@@ -305,7 +312,7 @@ class Weir:
         """The document that -j prints, for any exit status, without its version."""
         done = self("-j", *args, check=False, **options)
         assert done.returncode == status, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
-        document = json.loads(done.stdout)
+        document = json.loads(done.stdout, object_pairs_hook=unique)
         assert document.pop("schema") == 1
         return document
 

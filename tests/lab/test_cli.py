@@ -20,7 +20,7 @@ OPTIONS = {
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"},
     "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
-    "list": {"plain", "set", "blocked", "allowed", "wide"},
+    "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
     "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision"} | NAMES, "show": {"all"}, "history": {"wide"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
@@ -125,7 +125,8 @@ def test_json_without_an_instance(weir, command):
 FAILURES = [
     (["block"], 1, "missing WHAT to block"), (["unblock"], 1, "missing WHAT to unblock"), (["allow"], 1, "missing WHAT to allow"),
     (["attach"], 1, "missing interface"), (["explain"], 1, "missing address or packet"),
-    (["explain", "blocked.lab"], 1, "not an address"), (["list", "more"], 1, "unexpected argument 'more'"),
+    (["explain", "blocked.lab"], 1, "not an address"), (["stats", "more"], 1, "unexpected argument 'more'"),
+    (["list", "more"], 1, "no entry for 'more'"),
     (["block", "1.2.3"], 1, "'1.2.3'"), (["block", "nothing.lab"], 1, "no such name"),
     (["block", "--for", "soon", "192.0.2.1"], 1, "'soon'"),
     (["block", "--for", "0s", "192.0.2.1"], 1, "'0s'"),

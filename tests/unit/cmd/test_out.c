@@ -18,7 +18,7 @@ enum form { TEXT, JSON, PRETTY, COLOR };
 // The output of `say` and out_finish.
 static char *printed(enum form form, void (*say)(struct out *o), int want_code)
 {
-	char path[] = "/tmp/weir-out-XXXXXX", *text = mem_zalloc(1 << 16, 1);
+	char path[] = "/tmp/weir-out-XXXXXX", *text = mem_zalloc(1 << 18, 1);
 	struct out *o = out_new(form == JSON || form == PRETTY, form == PRETTY, form == COLOR);
 	int screen, file = mkstemp(path), code;
 	ssize_t len;
@@ -34,7 +34,7 @@ static char *printed(enum form form, void (*say)(struct out *o), int want_code)
 	dup2(screen, STDOUT_FILENO);
 	close(screen);
 	out_free(o);
-	len = pread(file, text, (1 << 16) - 1, 0);
+	len = pread(file, text, (1 << 18) - 1, 0);
 	close(file);
 	assert_true(len >= 0);
 	assert_int_equal(code, want_code);
@@ -125,6 +125,63 @@ static void test_table(void **state)
 		      "a     1,234,567   12m\n"
 		      "gr\xc3\xbc\xc3\x9f          0        of the second  text alone\n"
 		      "end\n");
+}
+
+#define LONG_ROWS 1201 // more than two blocks
+
+static void say_long_table(struct out *o)
+{
+	out_long_table(o, "rows");
+	for (unsigned row = 0; row < LONG_ROWS; row++) {
+		out_row(o);
+		out_cell(o, "name", "NAME", row == LONG_ROWS - 1 ? "a longer name" : "a");
+		out_cell_u64(o, "n", "N", row);
+		out_cell(o, "note", "NOTE", row ? "" : "first");
+	}
+	out_table_end(o);
+	out_set_bool(o, "end", true);
+}
+
+// One header and one document; a column grows with a later block, and is never cut.
+static void test_long_table(void **state)
+{
+	CLEANUP_FREE char *text = printed(TEXT, say_long_table, 0);
+	CLEANUP_FREE char *json = printed(JSON, say_long_table, 0);
+	CLEANUP_JSON struct json *j = json_parse(json, strlen(json), NULL, 0);
+	size_t lines = 0;
+
+	(void)state;
+	assert_non_null(strstr(text, "NAME    N  NOTE\na       0  first\na       1\n"));
+	assert_non_null(strstr(text, "\na     999\na              1,000\n"));
+	assert_non_null(strstr(text, "\na longer name  1,200\n"));
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	assert_int_equal(lines, LONG_ROWS + 1);
+	assert_non_null(j);
+	assert_int_equal(json_length(json_get(j, "rows")), LONG_ROWS);
+	assert_int_equal(json_get_u64(json_at(json_get(j, "rows"), 1000), "n"), 1000);
+	assert_non_null(json_get(j, "end"));
+}
+
+static void say_long_error(struct out *o)
+{
+	say_long_table(o);
+	out_long_table(o, "more");
+	out_row(o);
+	out_cell_u64(o, "n", "N", 1);
+	out_error(o, "no", "", "");
+}
+
+// What was printed before the error remains a part of the document.
+static void test_error_after_a_long_table(void **state)
+{
+	CLEANUP_FREE char *text = printed(JSON, say_long_error, 0);
+	CLEANUP_JSON struct json *j = json_parse(text, strlen(text), NULL, 0);
+
+	(void)state;
+	assert_int_equal(json_length(json_get(j, "rows")), LONG_ROWS);
+	assert_int_equal(json_length(json_get(j, "more")), 1);
+	assert_string_equal(json_get_string(json_get(j, "error"), "text"), "no");
 }
 
 static void say_empty_tables(struct out *o)
@@ -318,6 +375,8 @@ int main(void)
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_long_table),
+		cmocka_unit_test(test_error_after_a_long_table),
 		cmocka_unit_test(test_empty_tables),
 		cmocka_unit_test(test_two_tables),
 		cmocka_unit_test(test_foreign_text),
