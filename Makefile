@@ -211,6 +211,15 @@ $(BENCH_OBJECTS): $(BENCH_SKELETONS)
 $(O)/tests/bench/bench: $(BENCH_OBJECTS) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
+# The rows of the bench once more, with an emulator in place of the clock.
+EXECUTED_ROWS = $(patsubst %,$(O)/tests/bench/%.o,balance bench draw filter hosts limit overlay policy sets subject_weir tools)
+EXECUTED = $(patsubst %.c,$(O)/%.o,$(wildcard tests/executed/*.c))
+
+$(EXECUTED): $(BENCH_SKELETONS)
+
+$(O)/tests/executed/run: $(EXECUTED) $(EXECUTED_ROWS) $(O)/libweir.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
+
 $(O)/lab/pass.bpf.o: scripts/lab.d/pass.bpf.c
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)$(CLANG) -O2 -g -Wall -Wextra -target bpf -c -o $@ $<
@@ -222,7 +231,7 @@ setup:
 side_by_side = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 # What `test` runs, built; the installation may only just have brought the compiler.
-check: all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
+check: all $(UNIT) $(CLASSIFIER_REF) $(BALANCER_REF) $(COMPARE) $(O)/tests/limits/limits $(O)/tests/executed/run $(O)/tests/fuzz/frames $(O)/tests/golden/policy-run $(UNIT_ASAN) $(O)/asan/weir $(RUNNERS) $(O)/lab/pass.bpf.o
 
 # What sudo has built belongs to whoever called it.
 give_back = $(if $(SUDO_UID),$(Q)chown -R $(SUDO_UID):$(SUDO_GID) $(O))

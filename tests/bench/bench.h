@@ -32,8 +32,9 @@ struct family {
 extern const struct family root_family, filter_family, hosts_family, overlay_family, limit_family,
 	balance_family, live_family, control_family;
 
-// Removes what the control rows leave when they are interrupted.
-void control_clean_up(void);
+// Makes the folder and a network namespace, and binds the thread to the CPU. Undone at exit.
+void bench_begin(struct bench *b);
+int bench_last_cpu(void); // of those that the process may use
 
 // Ends the bench with status 2: a requirement is missing.
 _Noreturn void bench_die(const struct err *err);

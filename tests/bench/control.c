@@ -179,7 +179,7 @@ static void run_block(const struct bench *b)
 	report(b, &block_100k, "weir", &costs, 0);
 }
 
-void control_clean_up(void)
+static void clean_up(void)
 {
 	static const char *const roots[] = {"/var/lib/weir", "/run/weir"};
 
@@ -199,6 +199,7 @@ static void run(struct bench *b)
 	if (!bench_wants(b, "apply") && !bench_wants(b, "block-100k"))
 		return;
 	weir_path = b->weir;
+	atexit(clean_up);
 	instance = mem_printf("bench-%d", (int)getpid());
 	tool_need((const char *const[]){"ip", "link", "add", DEVICE, "type", "veth", NULL}, NULL);
 	tool_need((const char *const[]){"ip", "link", "set", DEVICE, "up", NULL}, NULL);
@@ -209,7 +210,7 @@ static void run(struct bench *b)
 		run_apply_1000(b);
 	if (bench_wants(b, "block-100k"))
 		run_block(b);
-	control_clean_up();
+	clean_up();
 	tool_need((const char *const[]){"ip", "link", "del", DEVICE, NULL}, NULL);
 }
 

@@ -16,16 +16,19 @@
 #include "ctl/base/mem.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/draw.skel.h"
+#include "tests/bench/sets.h"
 
 #define ETHER_BYTES 14
 #define TAG_BYTES   4
 #define FRAME_BYTES 192
+#define LISTED      64
 
 struct draw {
 	struct draw_bpf *skel;
 	struct draw_options options;
 	uint8_t frame[FRAME_BYTES]; // starts with room for the headers that the target adds
 	size_t length;
+	struct addr listed[LISTED]; // the first sources
 };
 
 static void put(struct draw *d, const void *bytes, size_t n)
@@ -73,6 +76,11 @@ static void put_tcp(struct draw *d, const struct draw_options *o)
 	d->length = d->length < 60u + o->grow ? 60u + o->grow : d->length; // minimum frame
 }
 
+static size_t source_offset(const struct draw_options *o)
+{
+	return (size_t)(ETHER_BYTES + (o->vlan ? TAG_BYTES : 0) + (o->family == 4 ? 12 : 8));
+}
+
 static void fill_sources(const struct draw *d, const struct draw_options *o)
 {
 	size_t words = o->family == 4 ? 1 : 4, bytes = BENCH_SOURCES * words * 4;
@@ -92,8 +100,7 @@ static int load(struct draw *d, const struct draw_options *o)
 	struct draw_bpf *skel = d->skel;
 	int code;
 
-	*(uint32_t *)&skel->rodata->offset =
-		(uint32_t)(ETHER_BYTES + (o->vlan ? TAG_BYTES : 0) + (o->family == 4 ? 12 : 8));
+	*(uint32_t *)&skel->rodata->offset = (uint32_t)source_offset(o);
 	*(uint32_t *)&skel->rodata->words = (uint32_t)words;
 	*(uint32_t *)&skel->rodata->flood = o->flood;
 	// In 10.0.0.0/8: a service drops packets from 127.0.0.0/8 and other martian sources.
@@ -127,8 +134,10 @@ struct draw *draw_new(const struct draw_options *o)
 	d->skel = draw_bpf__open();
 	if (!d->skel || (code = load(d, o)))
 		bench_fail(d->skel ? -code : errno, "cannot load the program that sets sources");
-	if (!o->flood)
-		fill_sources(d, o);
+	if (o->flood)
+		return d;
+	fill_sources(d, o);
+	memcpy(d->listed, o->sources, sizeof(d->listed));
 	return d;
 }
 
@@ -142,6 +151,31 @@ void draw_free(struct draw *d)
 const struct draw_options *draw_what(const struct draw *d)
 {
 	return &d->options;
+}
+
+// As the program draws it: a listed source, or random bits of it.
+static void put_source(const struct draw *d, size_t n, uint8_t *at)
+{
+	const struct draw_options *o = &d->options;
+	uint64_t state = n;
+	uint32_t bits;
+
+	if (!o->flood) {
+		memcpy(at, d->listed[n % LISTED].bytes, o->family == 4 ? 4 : 16);
+		return;
+	}
+	bits = (uint32_t)random_next(&state) & d->skel->rodata->spread;
+	bits |= d->skel->rodata->base;
+	memcpy(at, &bits, sizeof(bits));
+}
+
+size_t draw_packet(struct draw *d, size_t n, const uint8_t **ret_frame)
+{
+	size_t front = d->options.grow;
+
+	put_source(d, n, d->frame + front + source_offset(&d->options));
+	*ret_frame = d->frame + front;
+	return d->length - front;
 }
 
 void draw_target(struct draw *d, int program)

@@ -30,6 +30,8 @@ void draw_free(struct draw *d);
 const struct draw_options *draw_what(const struct draw *d);
 // The program that the packets jump into.
 void draw_target(struct draw *d, int program);
+// The n-th packet as the target gets it. Returns its length; *ret_frame is valid until the next call.
+size_t draw_packet(struct draw *d, size_t n, const uint8_t **ret_frame);
 // Runs n packets. Stores the verdict of the last one in *ret_verdict (may be NULL). Returns the total CPU time.
 uint64_t draw_run(const struct draw *d, uint32_t n, uint32_t *ret_verdict);
 // Sends n packets as live frames. Returns the total wall clock time.

@@ -38,6 +38,8 @@ struct weir_options {
 void subject_weir(const struct weir_options *o, struct subject *ret);
 // Packets arrive on this device, in the namespace of the caller; default: the loopback device, 1.
 void subject_weir_iface(struct subject *s, uint32_t ifindex);
+// The program that the root program jumps to; the caller closes it.
+int subject_weir_policy(const struct subject *s);
 
 // One look-up in a kernel map with the set: BPF_MAP_TYPE_HASH of hosts, LPM_TRIE of prefixes.
 void subject_hash(const struct set *s, struct subject *ret);

@@ -182,3 +182,17 @@ void subject_weir_iface(struct subject *s, uint32_t ifindex)
 		bench_die(&err);
 	iface_table_set(w->instance->knobs, ifindex, IFACE);
 }
+
+int subject_weir_policy(const struct subject *s)
+{
+	const struct weir *w = s->own;
+	uint32_t index = PROG_ACTIVE, id;
+	int program;
+
+	if (bpf_map_lookup_elem(w->instance->progs, &index, &id))
+		bench_fail(errno, "cannot read the program array");
+	program = bpf_prog_get_fd_by_id(id);
+	if (program < 0)
+		bench_fail(-program, "cannot open the policy");
+	return program;
+}

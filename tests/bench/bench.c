@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the rows need from the program around them: its folder, its CPU, clocks, the end on failure.
+#include "tests/bench/bench.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/bench/tools.h"
+
+bool bench_wants(const struct bench *b, const char *prefix)
+{
+	for (size_t i = 0; i < b->wanted_n; i++) {
+		size_t wanted = strlen(b->wanted[i]), own = strlen(prefix);
+
+		if (!strncmp(b->wanted[i], prefix, wanted < own ? wanted : own))
+			return true;
+	}
+	return !b->wanted_n;
+}
+
+uint64_t bench_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t bench_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void bench_die(const struct err *err)
+{
+	fprintf(stderr, "bench: %s%s%s\n", err->text, err->hint[0] ? ": " : "", err->hint);
+	exit(2);
+}
+
+void bench_fail(int code, const char *fmt, ...)
+{
+	struct err err = {0};
+	char what[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	err_system(&err, code, "%s", what);
+	bench_die(&err);
+}
+
+// Exit
+
+static char folder[] = "/tmp/weir-bench-XXXXXX";
+static pid_t owner;
+
+static void clean_up(void)
+{
+	if (getpid() != owner)
+		return;
+	tool_run((const char *const[]){"rm", "-rf", "--", folder, NULL}, NULL);
+}
+
+static void stop(int number)
+{
+	exit(128 + number);
+}
+
+// Start
+
+int bench_last_cpu(void)
+{
+	cpu_set_t set;
+	int last = 0;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		bench_fail(errno, "cannot read the allowed CPUs");
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET((size_t)cpu, &set))
+			last = cpu;
+	return last;
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		bench_fail(errno, "cannot bind to CPU %d", cpu);
+}
+
+// Test packets arrive on the loopback device of a separate network namespace.
+void bench_begin(struct bench *b)
+{
+	if (unshare(CLONE_NEWNET))
+		bench_fail(errno, "cannot create a network namespace");
+	tool_need((const char *const[]){"ip", "link", "set", "lo", "up", NULL}, NULL);
+	if (!mkdtemp(folder))
+		bench_fail(errno, "cannot create '%s'", folder);
+	b->folder = folder;
+	owner = getpid();
+	atexit(clean_up);
+	signal(SIGINT, stop);
+	signal(SIGTERM, stop);
+	pin(b->cpu);
+}

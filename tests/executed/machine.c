@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Memory and programs of an emulated run.
+#include "tests/executed/machine.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+
+// Above the addresses of a process and below those of the kernel.
+#define HANDLE_MAP     (0x5a01ull << 48)
+#define HANDLE_ELEMENT (0x5a02ull << 48)
+#define HANDLE_KIND    (0xffffull << 48)
+#define KERNEL         (1ull << 63)
+
+void machine_fail(struct machine *m, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (m->why[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(m->why, sizeof(m->why), fmt, ap);
+	va_end(ap);
+}
+
+// ---- memory --------------------------------------------------------------------------------------
+
+static bool within(uint64_t address, size_t bytes, const void *from, size_t n)
+{
+	uint64_t first = (uint64_t)(uintptr_t)from;
+
+	return from && address >= first && address - first <= n && n - (address - first) >= bytes;
+}
+
+static bool in_table(const struct copied_map *t, uint64_t address, size_t bytes)
+{
+	if (within(address, bytes, t->values, t->stride * t->entries) ||
+	    within(address, bytes, t->per_cpu, sizeof(*t->per_cpu) * t->entries))
+		return true;
+	for (size_t i = 0; i < t->n_elements; i++)
+		if (within(address, bytes, t->elements[i].value, t->value_bytes))
+			return true;
+	return false;
+}
+
+static bool in_frame(const struct machine *m, uint64_t address, size_t bytes)
+{
+	return address >= m->buff.data && address + bytes <= m->buff.data_end;
+}
+
+static bool in_machine(const struct machine *m, uint64_t address, size_t bytes)
+{
+	if (in_frame(m, address, bytes) || within(address, bytes, m->stack, sizeof(m->stack)) ||
+	    within(address, bytes, &m->buff, sizeof(m->buff)) ||
+	    within(address, bytes, m->rxq, sizeof(m->rxq)) ||
+	    within(address, bytes, m->device, sizeof(m->device)) ||
+	    within(address, bytes, &m->cpu, sizeof(m->cpu)))
+		return true;
+	for (size_t i = 0; i < m->n_maps; i++)
+		if (in_table(&m->maps[i], address, bytes))
+			return true;
+	return false;
+}
+
+bool machine_is_memory(const struct machine *m, uint64_t address)
+{
+	return in_machine(m, address, 1);
+}
+
+uint8_t *machine_memory(struct machine *m, uint64_t address, size_t bytes)
+{
+	if (in_machine(m, address, bytes))
+		return (uint8_t *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
+	machine_fail(m, "access of %zu bytes at 0x%llx, which is no memory", bytes,
+		     (unsigned long long)address);
+	return NULL;
+}
+
+uint64_t machine_load(struct machine *m, uint64_t address, size_t bytes)
+{
+	uint64_t value = 0;
+	const uint8_t *at;
+
+	// The only variable of the kernel itself that a program reads is its clock.
+	if (address & KERNEL && bytes == sizeof(value))
+		return m->jiffies;
+	// Bits for the replacement in an LRU map.
+	if (machine_is_handle(address))
+		return 1;
+	if ((at = machine_memory(m, address, bytes)))
+		memcpy(&value, at, bytes);
+	return value;
+}
+
+void machine_store(struct machine *m, uint64_t address, size_t bytes, uint64_t value)
+{
+	uint8_t *at;
+
+	if (machine_is_handle(address))
+		return;
+	if ((at = machine_memory(m, address, bytes)))
+		memcpy(at, &value, bytes);
+}
+
+// ---- maps ----------------------------------------------------------------------------------------
+
+bool machine_is_handle(uint64_t address)
+{
+	return (address & HANDLE_KIND) == HANDLE_MAP || (address & HANDLE_KIND) == HANDLE_ELEMENT;
+}
+
+static void add_inner(struct machine *m, const struct copied_map *outer)
+{
+	for (uint32_t i = 0; i < outer->entries; i++) {
+		uint32_t id = copy_inner(outer, i);
+		uint64_t handle = id ? machine_map(m, id) : 0;
+
+		memcpy(outer->values + i * sizeof(handle), &handle, sizeof(handle));
+	}
+}
+
+uint64_t machine_map(struct machine *m, uint32_t id)
+{
+	size_t i = 0;
+	int code;
+
+	while (i < m->n_maps && m->maps[i].id != id)
+		i++;
+	if (i == MAPS_MAX) {
+		machine_fail(m, "more than %d maps", MAPS_MAX);
+		return 0;
+	}
+	if (i == m->n_maps) {
+		code = copy_read(id, &m->maps[i]);
+		if (code) {
+			machine_fail(m, "cannot read map %u: %s", id, strerror(-code));
+			return 0;
+		}
+		m->n_maps++;
+		if (m->maps[i].type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
+			add_inner(m, &m->maps[i]);
+	}
+	return HANDLE_MAP | i;
+}
+
+struct copied_map *machine_copy(struct machine *m, uint64_t handle)
+{
+	if ((handle & HANDLE_KIND) == HANDLE_MAP && (handle & ~HANDLE_KIND) < m->n_maps)
+		return &m->maps[handle & ~HANDLE_KIND];
+	machine_fail(m, "0x%llx is no map", (unsigned long long)handle);
+	return NULL;
+}
+
+uint64_t machine_element(const uint8_t *value)
+{
+	return value ? HANDLE_ELEMENT | (uint64_t)(uintptr_t)value : 0;
+}
+
+uint64_t machine_values(struct machine *m, uint64_t handle)
+{
+	const struct copied_map *t;
+
+	if ((handle & HANDLE_KIND) == HANDLE_ELEMENT)
+		return handle & ~HANDLE_KIND;
+	t = machine_copy(m, handle);
+	if (!t)
+		return 0;
+	return (uint64_t)(uintptr_t)(t->per_cpu ? (void *)t->per_cpu : t->values);
+}
+
+// ---- programs ------------------------------------------------------------------------------------
+
+static uint32_t program_id(int program)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.id;
+}
+
+int machine_enter(struct machine *m, int program)
+{
+	uint32_t id = program_id(program);
+	size_t i = 0;
+	int code;
+
+	while (i < m->n_codes && m->codes[i].id != id)
+		i++;
+	if (i == CODES_MAX)
+		return -E2BIG;
+	if (i == m->n_codes) {
+		code = code_read(program, &m->codes[i]);
+		if (code)
+			return code;
+		m->n_codes++;
+	}
+	m->code = &m->codes[i];
+	m->at = 0;
+	m->n_links = 0;
+	m->r[1] = (uint64_t)(uintptr_t)&m->buff;
+	m->r[10] = (uint64_t)(uintptr_t)(m->stack + sizeof(m->stack));
+	return 0;
+}
+
+void machine_count(struct machine *m, const char *helper)
+{
+	size_t i = 0;
+
+	while (i < m->n_helpers && strcmp(m->helpers[i].name, helper))
+		i++;
+	if (i == HELPERS_MAX) {
+		machine_fail(m, "more than %d functions are called", HELPERS_MAX);
+		return;
+	}
+	if (i == m->n_helpers)
+		m->helpers[m->n_helpers++].name = helper;
+	m->helpers[i].calls++;
+}

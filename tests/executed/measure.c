@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Takes the place of the bench's measure(): counts what Weir executes for packets of the row, and compares verdict and
+// frame of each with the kernel's.
+#include "tests/bench/measure.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/clock.h"
+#include "tests/executed/counts.h"
+#include "tests/executed/emulate.h"
+
+#define PACKETS  31
+#define LOOPBACK 1
+
+struct answered {
+	uint32_t verdict, bytes;
+	uint8_t frame[FRAME_MAX];
+};
+
+static void ask_kernel(int program, const uint8_t *frame, size_t bytes, struct answered *ret)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = (uint32_t)bytes,
+		    .data_out = ret->frame, .data_size_out = sizeof(ret->frame), .repeat = 1);
+
+	if (bpf_prog_test_run_opts(program, &opts))
+		bench_fail(errno, "cannot run a packet");
+	ret->verdict = opts.retval;
+	ret->bytes = opts.data_size_out;
+}
+
+// What the row leaves to later packets, such as pins of flows, is then in the maps.
+static void warm_up(int program, struct draw *d)
+{
+	struct answered answered;
+	const uint8_t *frame;
+
+	for (size_t i = 0; i < 2 * PACKETS; i++) {
+		size_t bytes = draw_packet(d, i % PACKETS, &frame);
+
+		ask_kernel(program, frame, bytes, &answered);
+	}
+}
+
+static uint64_t jiffies(void)
+{
+	struct err err = {0};
+	struct clock now;
+	CLEANUP_FD int program = -1;
+
+	if (clock_load(&program, &err) || clock_read(program, &now, &err))
+		bench_die(&err);
+	return now.jiffies;
+}
+
+static bool expected(enum answer answer, uint32_t verdict)
+{
+	switch (answer) {
+	case ANSWER_DROP:
+		return verdict == XDP_DROP;
+	case ANSWER_PASS:
+		return verdict == XDP_PASS;
+	case ANSWER_SEND:
+		return verdict == XDP_TX;
+	case ANSWER_ANY:
+		return true;
+	}
+	return false;
+}
+
+// NULL, or how they differ; the caller frees it.
+static char *difference(const struct emulation *ours, const struct answered *kernel)
+{
+	if (ours->verdict != kernel->verdict)
+		return mem_printf("emulation returns %u, the kernel %u", ours->verdict,
+				  kernel->verdict);
+	if (ours->bytes != kernel->bytes)
+		return mem_printf("emulation leaves %zu bytes, the kernel %u", ours->bytes,
+				  kernel->bytes);
+	for (size_t i = 0; i < ours->bytes; i++)
+		if (ours->frame[i] != kernel->frame[i])
+			return mem_printf("emulation leaves 0x%02x in byte %zu, the kernel 0x%02x",
+					  ours->frame[i], i, kernel->frame[i]);
+	return NULL;
+}
+
+// NULL, or why the packet could not be counted; the caller frees it.
+static char *count_packet(struct machine *m, int program, struct draw *d, size_t n,
+			  enum answer answer, uint64_t *ret_executed)
+{
+	struct answered kernel;
+	struct emulation ours;
+	const uint8_t *frame;
+	size_t bytes = draw_packet(d, n, &frame);
+	const char *why = emulate(m, program, frame, bytes, &ours);
+	char *differs;
+
+	if (why)
+		return mem_strdup(why);
+	ask_kernel(program, frame, bytes, &kernel);
+	differs = difference(&ours, &kernel);
+	if (differs)
+		return differs;
+	if (!expected(answer, kernel.verdict))
+		return mem_printf("the verdict is %u, which the row does not expect",
+				  kernel.verdict);
+	*ret_executed = ours.executed;
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void count(const struct bench *b, const char *row, struct draw *d, enum answer answer,
+		  int program)
+{
+	uint64_t executed[PACKETS];
+	struct machine *m;
+
+	warm_up(program, d);
+	m = emulate_new(jiffies(), LOOPBACK);
+	for (size_t i = 0; i < PACKETS; i++) {
+		CLEANUP_FREE char *why = count_packet(m, program, d, i, answer, &executed[i]);
+
+		if (!why)
+			continue;
+		counts_fail(b->report, row, why);
+		emulate_free(m);
+		return;
+	}
+	qsort(executed, PACKETS, sizeof(*executed), compare);
+	counts_add(b->report, row,
+		   &(struct count){.least = executed[0],
+				   .median = executed[PACKETS / 2],
+				   .most = executed[PACKETS - 1]},
+		   m->helpers, m->n_helpers);
+	emulate_free(m);
+}
+
+void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
+	     struct subject *const *subjects, size_t n)
+{
+	CLEANUP_FD int program = -1;
+
+	(void)n;
+	if (subjects[0]->skipped) {
+		counts_fail(b->report, goal->id, subjects[0]->skipped);
+		return;
+	}
+	program = subject_weir_policy(subjects[0]);
+	count(b, goal->id, d, answer, program);
+}
