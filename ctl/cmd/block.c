@@ -1,484 +1,106 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir block, weir allow: add entries to the overlay.
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include "ctl/base/file.h"
-#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/attaching.h"
+#include "ctl/cmd/blocking.h"
 #include "ctl/cmd/live.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
-#include "ctl/control/recover.h"
 #include "ctl/datapath/bpffs.h"
-#include "ctl/net/route.h"
-
-#define LIST_IN_LINE   8 // entries named in the result line
-#define RESOLVE_MAX_MS 600000
-#define SKIPPED_SHOWN  8 // ignored answers that get a warning each
-
-struct block_request {
-	struct targets targets;
-	struct intent intent;
-	struct guard guard;
-	const char *verb; // "block"
-	size_t bad;       // lines left out by --keep-going
-	bool force, dry_run;
-	char by[160];
-	struct err open; // set if the change has no effect on some interface
-};
-
-static void request_free(struct block_request *r)
-{
-	targets_free(&r->targets);
-	guard_free(&r->guard);
-}
-
-struct skipped {
-	size_t n;
-};
-
-static void answer_skipped(void *ctx, const char *name, const struct addr *a, const char *why)
-{
-	struct skipped *skipped = ctx;
-	addr_text text;
-
-	if (++skipped->n > SKIPPED_SHOWN)
-		return;
-	log_warning("'%s' has address %s, %s: ignored", name, addr_format(a, text), why);
-}
-
-static int read_dns_options(const struct args *args, const struct context *ctx, char *path,
-			    size_t size, struct dns_options *ret, struct err *err)
-{
-	const char *timeout = args_value(args, "resolver-timeout");
-	uint64_t ms = 0;
-
-	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, RESOLVE_MAX_MS, &ms))
-		return err_input(err, "'%s' is not a time of 1ms to 10m", timeout);
-	// As `ip netns exec` would show it to the commands in that namespace.
-	snprintf(path, size, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
-	*ret = (struct dns_options){
-		.servers = args_value(args, "resolver"),
-		.resolv_conf = ctx->netns && file_exists(path) ? path : NULL,
-		.timeout_ms = (unsigned)ms,
-		.search = true,
-	};
-	return 0;
-}
-
-// Warns about an address family that could not be looked up: the operator may think that both are blocked.
-static void warn_missing(const struct targets *t)
-{
-	for (size_t n = 0; n < t->names_n; n++) {
-		const struct dns_answer *answer = &t->answers[n];
-
-		if (answer->v4_failed || answer->v6_failed)
-			log_warning("'%s': the lookup of IPv%d addresses failed; only IPv%d is "
-				    "matched",
-				    t->names[n], answer->v4_failed ? 4 : 6,
-				    answer->v4_failed ? 6 : 4);
-	}
-}
-
-// A name may have thousands of addresses: the first few ignored ones are listed.
-static int skip_answers(const struct args *args, struct block_request *r, struct err *err)
-{
-	struct skipped skipped = {0};
-	int code = targets_skip(&r->targets, &r->guard, args_has(args, "wide"), answer_skipped,
-				&skipped, err);
-
-	if (skipped.n > SKIPPED_SHOWN)
-		log_warning("%zu more %s ignored", skipped.n - SKIPPED_SHOWN,
-			    num_plural(skipped.n - SKIPPED_SHOWN, "address is", "addresses are"));
-	return code;
-}
-
-static int resolve(struct context *ctx, const struct args *args, struct block_request *r,
-		   struct err *err)
-{
-	struct dns_options options;
-	char path[512];
-	int code = read_dns_options(args, ctx, path, sizeof(path), &options, err);
-
-	if (code)
-		return code;
-	if ((code = targets_resolve(&r->targets, &options, err)))
-		return code;
-	warn_missing(&r->targets);
-	if (r->intent.allow && r->targets.names_n)
-		log_warning("the owner of the name decides which addresses are allowed");
-	return r->intent.allow ? 0 : skip_answers(args, r, err);
-}
-
-// Refuses what would cut off the machine or its operator; warns about resolvers and the like.
-static int check_guard(const struct block_request *r, struct err *err)
-{
-	vec_each (&r->targets.items.items, item) {
-		const struct guarded *hit;
-		addr_text what, where;
-
-		if (item->name || !(hit = guard_find(&r->guard, &item->prefix, GUARD_WARN)))
-			continue;
-		prefix_format(&item->prefix, what);
-		addr_format(&hit->addr, where);
-		if (hit->level == GUARD_REFUSE && !r->force) {
-			err_refused(err, "blocking %s would cut off %s, %s", what, where,
-				    hit->what);
-			err_hint(err, "--force blocks it anyway");
-			return -EPERM;
-		}
-		log_warning("%s contains %s, %s", what, where, hit->what);
-	}
-	return 0;
-}
-
-static void warn_no_forwarding(const struct intent *intent)
-{
-	if ((intent->kinds & kinds_of(intent->allow, false, true)) && !route_forwards(4) &&
-	    !route_forwards(6))
-		log_warning(
-			"this host does not forward packets: entries for destinations affect only "
-			"packets to this host");
-}
-
-// In seconds, rounded up: an entry for one second lasts at least one.
-static uint64_t wall_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec + (now.tv_nsec > 0);
-}
-
-static int read_request(struct context *ctx, const struct args *args, bool allow,
-			struct block_request *r, struct err *err)
-{
-	bool live = args_has(args, "live");
-	int code;
-
-	r->verb = allow ? "allow" : "block";
-	r->force = args_has(args, "force");
-	r->dry_run = args_has(args, "dry-run");
-	r->intent = (struct intent){.allow = allow,
-				    .now_s = wall_clock(),
-				    .by = r->by,
-				    .fleeting = live || args_has(args, "volatile")};
-	session_describe(&ctx->session, r->by, sizeof(r->by));
-	code = overlay_kinds(args, allow, kinds_of(allow, true, false), &r->intent.kinds, err);
-	if (code)
-		return code;
-	if ((code = overlay_until(args, r->intent.now_s, &r->intent.until_s, err)))
-		return code;
-	if ((code = overlay_text(args, "origin", &r->intent.origin, err)))
-		return code;
-	if ((code = overlay_text(args, "note", &r->intent.note, err)))
-		return code;
-	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
-		return code;
-	if ((code = overlay_read_targets(ctx, args, args_has(args, "keep-going"), r->intent.list[0],
-					 &r->targets, &r->bad, err)))
-		return code;
-	if (!r->targets.items.items.n && !r->intent.list[0])
-		return err_input(
-			err, "missing WHAT to %s: an address, a prefix, a host name, or -f FILE",
-			r->verb);
-	if (live && (r->intent.list[0] || args_has(args, "for")))
-		return err_input(err, "--live cannot be combined with --for or --sync");
-	return 0;
-}
-
-static size_t list_size(const struct store *b, const char *list)
-{
-	size_t n = 0;
-
-	vec_each (&b->records.list, record)
-		n += !strcmp(b->records.owners.at[record->owner].list, list);
-	return n;
-}
-
-// A list that shrinks to less than half is more often a broken download than intended.
-static int check_shrink(const struct block_request *r, const struct store *b, size_t before,
-			const struct records_change *change, struct err *err)
-{
-	size_t after = list_size(b, r->intent.list);
-
-	if (!r->intent.list[0] || r->force || !change->removed || after * 2 > before)
-		return 0;
-	err_refused(err, "list '%s' would shrink from %zu to %zu %s", r->intent.list, before, after,
-		    num_plural(after, "entry", "entries"));
-	err_hint(err, "--force accepts it");
-	return -EPERM;
-}
-
-static void name_targets(struct text *line, const struct targets *t, struct out *o)
-{
-	size_t shown = 0;
-
-	out_array(o, "what");
-	vec_each (&t->items.items, item) {
-		addr_text text;
-		const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
-		const char *what = item->name ? item->name : prefix_format(&item->prefix, text);
-
-		if (shown < LIST_IN_LINE) {
-			text_addf(line, "%s%s", shown ? " " : "", what);
-			out_item_string(o, what);
-		}
-		for (size_t a = 0; answer && a < answer->n && shown < LIST_IN_LINE; a++)
-			text_addf(line, "%s%s%s", a ? " " : " (",
-				  addr_format(&answer->addrs[a], text),
-				  a + 1 == answer->n ? ")" : "");
-		shown++;
-	}
-	if (shown > LIST_IN_LINE)
-		text_addf(line, " and %zu more", shown - LIST_IN_LINE);
-	out_end(o);
-}
-
-static void set_counts(struct out *o, const struct block_request *r,
-		       const struct records_change *change)
-{
-	out_set_u64(o, "changed", change->added + change->extended + change->removed);
-	out_set_u64(o, "added", change->added);
-	out_set_u64(o, "extended", change->extended);
-	out_set_u64(o, "removed", change->removed);
-	out_set_u64(o, "unchanged", change->unchanged);
-	if (r->bad)
-		out_set_u64(o, "bad", r->bad);
-	out_set_bool(o, "dry_run", r->dry_run);
-}
-
-// A block entry has no effect while an allow entry covers it: names that entry.
-static void warn_overruled(const struct block_request *r, const struct store *b)
-{
-	if (r->intent.allow)
-		return;
-	vec_each (&r->targets.items.items, item)
-		for (uint8_t kind = OVERLAY_ALLOW_FROM; kind < OVERLAY_KINDS; kind += 2) {
-			const struct record *allow;
-			const struct owner *h;
-			addr_text text;
-			size_t n = 0;
-
-			if (item->name ||
-			    !(allow = records_find(&b->records, &item->prefix, kind, &n)))
-				continue;
-			h = &b->records.owners.at[allow->owner];
-			prefix_format(&item->prefix, text);
-			log_warning("%s is also allowed, and allow beats block: weir unallow %s",
-				    text, h->name[0] ? h->name : text);
-		}
-}
-
-// When the entry of the only target expires: another reference may keep it longer. With both directions: the
-// earlier of the two.
-static uint64_t stays_until(const struct block_request *r, const struct store *b)
-{
-	const struct item *item = r->targets.items.items.at;
-	uint64_t all = UINT64_MAX;
-
-	if (r->targets.items.items.n != 1 || item->name)
-		return r->intent.until_s;
-	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
-		uint64_t latest = r->intent.until_s;
-		const struct record *record;
-		size_t n = 0;
-
-		if (!(r->intent.kinds & 1u << kind))
-			continue;
-		record = records_find(&b->records, &item->prefix, kind, &n);
-		for (size_t k = 0; record && k < n; k++)
-			latest = record[k].until_s > latest ? record[k].until_s : latest;
-		all = latest < all ? latest : all;
-	}
-	return all;
-}
-
-// Whether lines of the list have a time or a direction of their own.
-static bool lines_differ(const struct block_request *r)
-{
-	vec_each (&r->targets.items.items, item)
-		if (item->for_ms || item->to || item->both)
-			return true;
-	return false;
-}
-
-// "list drop (120 entries: 3 added, 1 removed)"
-static void name_list(struct text *line, const struct block_request *r, const struct store *b,
-		      const struct records_change *change)
-{
-	size_t n = list_size(b, r->intent.list);
-
-	text_addf(line, "list %s (%zu %s: %zu added, %zu removed)", r->intent.list, n,
-		  num_plural(n, "entry", "entries"), change->added, change->removed);
-}
-
-static const char *direction(const struct block_request *r)
-{
-	bool from = r->intent.kinds & kinds_of(r->intent.allow, true, false);
-	bool to = r->intent.kinds & kinds_of(r->intent.allow, false, true);
-
-	return from && to ? "from and to" : to ? "to" : "from";
-}
-
-static void add_change(struct text *line, const struct block_request *r,
-		       const struct records_change *change)
-{
-	if (!change->added && !change->extended && !change->removed)
-		text_add(line, "; no change");
-	else if (change->removed && !r->intent.list[0])
-		text_addf(line, "; %zu former %s removed", change->removed,
-			  num_plural(change->removed, "address", "addresses"));
-}
 
 // Reports what changed, until when, on which interfaces, and whether it is saved. ret_open: set if interfaces of
 // the instance do not run Weir.
-static void report(struct context *ctx, const struct block_request *r, const struct store *b,
-		   const struct records_change *change, struct err *ret_open)
+static void report(struct context *ctx, const struct blocking *r, const struct store *b,
+		   struct err *ret_open)
 {
 	CLEANUP_TEXT struct text line = {0};
 	struct out *o = ctx->out;
-	const char *kept_key, *kept = show_kept(r->intent.fleeting, &kept_key);
-	uint64_t until = stays_until(r, b);
+	const char *key;
 
-	text_addf(&line, "%s packets %s ",
-		  r->dry_run ? (r->intent.allow ? "would allow" : "would block")
-			     : (r->intent.allow ? "allowed" : "blocked"),
-		  direction(r));
-	if (r->intent.list[0])
-		name_list(&line, r, b, change);
-	else
-		name_targets(&line, &r->targets, o);
-	if (lines_differ(r)) {
-		text_add(&line, ", with the time and direction of each line,");
-	} else if (until != RECORD_NEVER) {
-		text_add(&line, " ");
-		show_until(&line, until, r->intent.now_s);
-	}
+	blocking_describe(&line, r, b, o);
 	text_add(&line, " on ");
 	show_interfaces(&line, b->instance, o, ret_open);
-	add_change(&line, r, change);
-	text_addf(&line, "; %s", kept);
-	set_counts(o, r, change);
+	blocking_add_change(&line, r);
+	text_addf(&line, "; %s", show_kept(r->intent.fleeting, &key));
 	out_set_string(o, "instance", ctx->instance);
-	out_set_time(o, "until", until);
-	out_set_string(o, "kept", kept_key);
 	if (!ctx->quiet)
 		out_line(o, "%s", text_get(&line));
 }
 
-static int open_attached(struct context *ctx, const struct block_request *r, struct store **ret,
-			 struct err *err)
-{
-	int code;
-
-	if (!bpffs_exist(ctx->instance))
-		return not_attached(ctx->instance, r->verb, err);
-	if ((code = store_open(ctx->instance, ctx->line, ret, err)))
-		return code;
-	// Interfaces of an expired trial pass everything: entries would have no effect there.
-	if (!r->dry_run && (code = recover_trial((*ret)->instance, err)))
-		return code;
-	return need_attached((*ret)->instance, r->verb, err);
-}
-
-static int change_store(struct context *ctx, struct block_request *r, struct err *err)
+static int change_store(struct context *ctx, struct blocking *r, struct err *ret_open,
+			struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct records_change change;
-	size_t before;
-	int code = open_attached(ctx, r, &store, err);
+	int code = blocking_open(ctx, r->verb, r->dry_run, &store, err);
 
 	if (code)
 		return code;
-	before = list_size(store, r->intent.list);
-	targets_record(&r->targets, &r->intent, store, &change);
-	if ((code = check_shrink(r, store, before, &change, err)))
+	if ((code = blocking_record(r, store, err)))
 		return code;
 	if (!r->dry_run && (code = store_commit(store, r->intent.fleeting, &plan, err)))
 		return code;
-	warn_overruled(r, store);
-	report(ctx, r, store, &change, &r->open);
+	blocking_warn_overruled(r, store);
+	report(ctx, r, store, ret_open);
 	return 0;
 }
 
-// `-i IFACE`: attaches first, and detaches again if the rest fails.
-static int attach_and_change(struct context *ctx, const struct args *args, struct block_request *r,
+// `-i IFACE`: attaches first, and detaches again if the rest fails. ret_open: as of report.
+static int attach_and_change(struct context *ctx, struct blocking *r, struct err *ret_open,
 			     struct err *err)
 {
 	CLEANUP(attaching_free) struct attaching attaching = {0};
-	bool live = args_has(args, "live");
-	int code = r->dry_run ? 0 : attaching_do(ctx, args, &attaching, err);
+	bool live = args_has(r->args, "live");
+	int code = r->dry_run ? 0 : attaching_do(ctx, r->args, &attaching, err);
 
 	if (code) {
 		attaching_undo(ctx, &attaching);
 		return code;
 	}
-	code = live ? block_live(ctx, &r->targets, &r->intent, err) : change_store(ctx, r, err);
+	code = live ? block_live(ctx, &r->targets, &r->intent, err)
+		    : change_store(ctx, r, ret_open, err);
 	if (code || live)
 		attaching_undo(ctx, &attaching);
 	return code;
 }
 
-// Collects the addresses that must not be blocked. If that fails, blocking is refused.
-static int collect_guard(const struct context *ctx, struct block_request *r, struct err *err)
-{
-	struct err why = {0};
-	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &r->guard, &why);
-
-	if (!code)
-		return 0;
-	if (r->force) {
-		log_warning("%s; blocked anyway", why.text);
-		return 0;
-	}
-	*err = why;
-	err_prefix(err, "cannot tell what must not be blocked");
-	err_hint(err, "--force blocks without this check");
-	return code;
-}
-
 // Options, targets and their addresses: everything before the first change.
-static int prepare(struct context *ctx, const struct args *args, bool allow,
-		   struct block_request *r, struct err *err)
+static int prepare(struct context *ctx, const struct args *args, bool allow, struct blocking *r,
+		   struct err *err)
 {
+	CLEANUP(guard_free) struct guard guard = {0};
 	int code = bpffs_ready(err);
 
 	if (code)
 		return code;
-	if ((code = sets_check_options(args, err)))
+	if ((code = blocking_read(ctx, args, allow, r, err)))
 		return code;
-	if ((code = read_request(ctx, args, allow, r, err)))
+	if (!allow && (code = blocking_guard(ctx, r->force, &guard, err)))
 		return code;
-	if (!allow && (code = collect_guard(ctx, r, err)))
+	if ((code = blocking_resolve(ctx, r, &guard, err)))
 		return code;
-	if ((code = resolve(ctx, args, r, err)))
-		return code;
-	return check_guard(r, err);
+	return blocking_check(r, &guard, err);
 }
 
 static int run(struct context *ctx, const struct args *args, bool allow, struct err *err)
 {
-	CLEANUP(request_free) struct block_request r = {0};
+	CLEANUP(blocking_free) struct blocking r = {0};
+	struct err open = {0};
 	int code = prepare(ctx, args, allow, &r, err);
 
 	if (code)
 		return code;
 	if (args_has(args, "set"))
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, false, err);
-	warn_no_forwarding(&r.intent);
-	if ((code = attach_and_change(ctx, args, &r, err)))
+	blocking_warn_no_forwarding(r.intent.kinds);
+	if ((code = attach_and_change(ctx, &r, &open, err)))
 		return code;
-	if (r.open.kind) {
-		*err = r.open;
+	if (open.kind) {
+		*err = open;
 		return -EPERM;
 	}
 	if (r.bad)

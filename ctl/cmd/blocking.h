@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// One command block or allow as data, for the command itself and for the lines of weir batch. The functions are
+// called in this order; nothing changes before blocking_record, and nothing takes effect before the store is committed.
+#pragma once
+
+#include "ctl/base/text.h"
+#include "ctl/cmd/command.h"
+#include "ctl/control/guard.h"
+#include "ctl/control/targets.h"
+
+struct blocking {
+	const struct args *args;
+	struct targets targets;
+	struct intent intent;
+	const char *verb; // "block"
+	size_t bad;       // lines left out by --keep-going
+	bool force, dry_run;
+	char by[160];
+	struct records_change change; // by blocking_record
+};
+
+void blocking_free(struct blocking *r);
+// Options and targets; args outlives *ret, which is zero.
+int blocking_read(struct context *ctx, const struct args *args, bool allow, struct blocking *ret,
+		  struct err *err);
+// Collects the addresses that must not be blocked. If that fails, blocking is refused without force.
+int blocking_guard(const struct context *ctx, bool force, struct guard *ret, struct err *err);
+// Asks for the names, and leaves out answers that must not be blocked.
+int blocking_resolve(const struct context *ctx, struct blocking *r, const struct guard *guard,
+		     struct err *err);
+// The second half of it, for names that were asked for together with others (targets_resolve_all).
+int blocking_answered(struct blocking *r, const struct guard *guard, struct err *err);
+// Refuses what would cut off the machine or its operator; warns about resolvers and the like.
+int blocking_check(const struct blocking *r, const struct guard *guard, struct err *err);
+void blocking_warn_no_forwarding(unsigned kinds);
+// Opens the store of an attached instance.
+int blocking_open(const struct context *ctx, const char *verb, bool dry_run, struct store **ret,
+		  struct err *err);
+// Changes the records; refuses a list that shrinks.
+int blocking_record(struct blocking *r, struct store *store, struct err *err);
+// A block entry has no effect while an allow entry covers it: names that entry.
+void blocking_warn_overruled(const struct blocking *r, const struct store *b);
+// Adds what changed and until when: "blocked packets from 203.0.113.7 until 02:12 (1h)". The values go to the open
+// object.
+void blocking_describe(struct text *line, const struct blocking *r, const struct store *b,
+		       struct out *o);
+// "; no change"
+void blocking_add_change(struct text *line, const struct blocking *r);
