@@ -6,7 +6,7 @@
 
 /* Raise it when the layout or the meaning of anything in common/ that is in a pinned map changes: a tool of another
  * version then refuses the instance instead of misreading it. */
-#define WEIR_LAYOUT 9
+#define WEIR_LAYOUT 10
 
 /* File names below /sys/fs/bpf/weir/INSTANCE/ that are read whatever the layout is. */
 #define WEIR_META  "meta"
@@ -28,6 +28,13 @@ struct station_key {
 enum weir_prog {
 	PROG_ACTIVE,
 	PROG_PREVIOUS,
+};
+
+/* Of the program array of a generation: the programs after its first one, reached by tail calls. */
+enum policy_stage {
+	STAGE_BALANCE,
+	STAGE_GENERAL, /* from the short program */
+	STAGES,
 };
 
 /* Can the programs of the instance run under libxdp's dispatcher, beside other XDP programs? It is tried once, when

@@ -50,6 +50,7 @@
 	X(DROP_SERVICE_FRAGMENT, "service-fragment", DROP, SERVICE, "a later fragment to a service without hash source") \
 	X(DROP_FORWARD, "service-forward", DROP, SERVICE, "the packet could not be rewritten for its backend") \
 	X(DROP_INTERNAL, "internal", DROP, INTERNAL, "a lookup that cannot fail has failed: please report it") \
+	X(DROP_PROGRAM, "program-missing", DROP, INTERNAL, "the next program of the policy is missing in the kernel: please report it") \
 	X(DROP_VLAN_SHORT, "vlan-truncated", DROP, MALFORMED, "the frame ends inside a VLAN tag") \
 	X(DROP_VLAN_DEEP, "vlan-too-deep", DROP, MALFORMED, "more than four VLAN tags") \
 	X(DROP_IP4_SHORT, "ip4-truncated", DROP, MALFORMED, "the frame ends inside the IPv4 header") \
@@ -90,7 +91,8 @@
 /* What happened beside the verdicts, once an event: X(SYMBOL, "name", "what it means"). */
 #define WEIR_TALLIES(X) \
 	X(FOREIGN, "foreign-frame", "a packet for a service or a reject rule, in a frame to another station: neither balanced nor answered") \
-	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the address idle for longest was removed")
+	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the address idle for longest was removed") \
+	X(GENERAL, "general-way", "the short program left the packet to the general program")
 /* clang-format on */
 
 enum weir_reason {

@@ -179,14 +179,16 @@ struct policy_test {
 	__u32 reason;  /* enum weir_reason */
 	__u32 counted; /* rules that counted and did not decide */
 	__u32 first_counted[5];
-	__s32 service;   /* that the packet belongs to, or -1 */
-	__u32 backend;   /* number of the one it goes to; 0: none */
-	__u32 slot;      /* its number among the service's */
-	__u32 pinned;    /* a living pin was found */
-	__u32 passed;    /* the reason that let a service's packet pass */
+	__s32 service; /* that the packet belongs to, or -1 */
+	__u32 backend; /* number of the one it goes to; 0: none */
+	__u32 slot;    /* its number among the service's */
+	__u32 pinned;  /* a living pin was found */
+	__u32 passed;  /* the reason that let a service's packet pass */
+	__u32 general; /* the general program has seen the packet */
+	__u32 pad;
 	__u64 slot_word; /* as common/service.h has it */
 };
-_Static_assert(sizeof(struct policy_test) == 72, "layout");
+_Static_assert(sizeof(struct policy_test) == 80, "layout");
 
 /* What a rule asks for once its bit is set, in this order; then comes the action. */
 #define RULE_LENGTH      (1u << 0)

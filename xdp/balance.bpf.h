@@ -90,7 +90,7 @@ static __always_inline int leave_foreign(struct packet *pkt)
 /* What becomes of a packet that passed and is a service's, or is ICMP and may follow one: a reason. */
 static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 {
-	__u32 number, backend = BACKEND_NONE;
+	__u32 backend = BACKEND_NONE;
 	const struct service *s;
 	int reason;
 
@@ -107,8 +107,7 @@ static __always_inline int balance(struct xdp_md *ctx, struct packet *pkt)
 	} else if (unlikely(is_martian(pkt))) {
 		return REASON_DROP_MARTIAN;
 	}
-	number = pkt->service;
-	if (!(s = bpf_map_lookup_elem(&services, &number)))
+	if (!(s = service_at((__u32)pkt->service)))
 		return REASON_DROP_INTERNAL;
 	reason = to_backend(ctx, pkt, s, &backend);
 	service_count(s, pkt, backend, reason);

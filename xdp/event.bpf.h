@@ -85,8 +85,8 @@ __noinline int event_send(struct xdp_md *ctx, __u32 reason, __u32 rule)
 	return 0;
 }
 
-static __always_inline void event(struct xdp_md *ctx, const struct packet *pkt, __u32 reason)
+static __always_inline void event(struct xdp_md *ctx, __u32 reason, __u32 rule)
 {
 	if (unlikely(knobs.watch) && bpf_jiffies64() < knobs.watch)
-		event_send(ctx, reason, pkt->dropped_by - 1); /* none: EVENT_NO_RULE */
+		event_send(ctx, reason, rule);
 }

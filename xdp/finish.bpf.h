@@ -4,6 +4,7 @@
 
 #include "xdp/count.bpf.h"
 #include "xdp/event.bpf.h"
+#include "xdp/marker.bpf.h"
 #include "xdp/test.bpf.h"
 
 /* Of the reasons whose verdict is not simply pass or drop. */
@@ -39,6 +40,18 @@ static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int re
 	}
 	count(ctx, reason, pkt->length);
 	if (reason >= REASON_DROP_FIRST)
-		event(ctx, pkt, reason);
+		event(ctx, reason, pkt->dropped_by - 1); /* none: EVENT_NO_RULE */
 	return verdict(pkt, reason);
+}
+
+/* After a tail call that failed. */
+static __always_inline int finish_lost(struct xdp_md *ctx)
+{
+	if (MARKER(MARK_TEST)) {
+		test_answer(REASON_DROP_PROGRAM);
+		return XDP_DROP;
+	}
+	count(ctx, REASON_DROP_PROGRAM, bpf_xdp_get_buff_len(ctx));
+	event(ctx, REASON_DROP_PROGRAM, EVENT_NO_RULE);
+	return XDP_DROP;
 }

@@ -250,7 +250,7 @@ static __always_inline void path_tally(const struct service *s, __u32 backend,
  * longer than any that we sent: routers merge packets of a flow (GRO). */
 __noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend)
 {
-	const struct service *s = bpf_map_lookup_elem(&services, &service);
+	const struct service *s = service_at(service);
 	struct backend *to = backend_at(backend);
 	__u32 time, old, now;
 
@@ -277,7 +277,7 @@ __noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend)
 /* Lowers the path MTU of the backend in one of the services that have it. */
 __noinline int path_lower_one(struct path_quote *q, __u32 service, __u32 backend)
 {
-	const struct service *s = bpf_map_lookup_elem(&services, &service);
+	const struct service *s = service_at(service);
 	const struct backend *to = backend_at(backend);
 
 	if (!q || !s || !to || s->mode != q->mode || !source_is_ours(q, to, false, 0))
@@ -379,7 +379,7 @@ __noinline int path_learn(struct xdp_md *ctx, struct packet *pkt)
 		return 0;
 	}
 	q->key.service = service_find(&q->inner, BY_PACKET);
-	s = bpf_map_lookup_elem(&services, &q->key.service);
+	s = service_at(q->key.service);
 	backend = s ? path_backend(q, s) : BACKEND_NONE;
 	return backend == BACKEND_NONE ? 0 : path_lower(q, q->key.service, backend);
 }

@@ -52,11 +52,6 @@ static __always_inline enum flow_event flow_event(const struct packet *pkt)
 	return opens(pkt) ? FLOW_OPENS : closes(pkt) ? FLOW_CLOSES : FLOW_GOES_ON;
 }
 
-static __always_inline struct backend *backend_at(__u32 id)
-{
-	return bpf_map_lookup_elem(&backends, &id);
-}
-
 static __always_inline enum backend_state state_of(__u32 id)
 {
 	const struct backend *b = backend_at(id);
@@ -133,7 +128,7 @@ enum pin_outcome {
  * and time. */
 __noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 {
-	const struct service *s = bpf_map_lookup_elem(&services, &service);
+	const struct service *s = service_at(service);
 	void *table = bpf_map_lookup_elem(&pins, &service);
 	struct pin_bucket *at;
 	__u32 time = pin & PIN_TIME;
@@ -296,7 +291,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	bool source = s->hash == SERVICE_HASH_SOURCE;
 	__u64 hash = source ? hash_of_source(s, pkt) : hash_of_tuple(s, pkt);
 	__u32 index = slot_of(hash, s->size), at = s->first_slot + index;
-	const __u64 *slot = bpf_map_lookup_elem(&rings, &at);
+	const __u64 *slot = slot_at(at);
 	__u64 word;
 
 	*ret_hash = hash;

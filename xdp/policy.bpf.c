@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The pipeline: one packet through all stages.
 //
+// Two programs know the way of a packet. `weir_short` reads what most packets are; it leaves all others to
+// `weir_policy`, the general program, which reads any frame. `weir_balance` continues with packets of services.
+//
 // Every policy is an instance of this object, loaded around its own tables. The features that it
 // does not use are switched off in `config` and `policy`.
 #include <linux/bpf.h>
@@ -11,22 +14,22 @@
 #include "xdp/classify.bpf.h"
 #include "xdp/default.bpf.h"
 #include "xdp/finish.bpf.h"
+#include "xdp/marker.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
+#include "xdp/short.bpf.h"
 
 /* Which interface of the policy is this? Asked only where the policy names some. */
 static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
 {
-	const struct policy_ifclass *classes;
+	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);
 	const struct policy_test *test;
-	__u32 zero = 0;
 
 	if (!policy.named)
 		return 0;
 	if (config.test)
 		return (test = test_get()) ? test->iface : 0;
-	classes = bpf_map_lookup_elem(&ifclass, &zero);
-	return classes ? classes->class[iface_number(ctx) & (WEIR_IFACES - 1)] : 0;
+	return classes->class[iface_number(ctx) & (WEIR_IFACES - 1)];
 }
 
 static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct matrix *m)
@@ -62,7 +65,30 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 	return default_verdict(ctx, pkt);
 }
 
-SEC("xdp")
+/* The program of most packets. Those that it does not take begin again. */
+SEC("xdp/policy")
+int weir_short(struct xdp_md *ctx)
+{
+	int verdict = short_way(ctx);
+
+	if (verdict != GO_ON)
+		return verdict;
+	bpf_tail_call_static(ctx, &stages, STAGE_GENERAL);
+	return finish_lost(ctx);
+}
+
+/* For tests that must know which packets came here. */
+static __always_inline void note_general(void)
+{
+	struct policy_test *t = config.test ? test_get() : NULL;
+
+	if (t)
+		t->general = 1;
+	else if (MARKER(MARK_HANDED_ON))
+		tally(TALLY_GENERAL);
+}
+
+SEC("xdp/policy")
 int weir_policy(struct xdp_md *ctx)
 {
 	struct packet *pkt = packet_new();
@@ -71,20 +97,21 @@ int weir_policy(struct xdp_md *ctx)
 
 	if (!pkt)
 		return XDP_DROP;
+	note_general();
 	reason = decide(ctx, pkt, &m);
 	if (policy.services && policy_holds(pkt) && for_services(reason)) {
 		pkt->passed = reason;
 		pkt->service = classify_service(ctx, pkt, &m);
 		if (pkt->service != NO_SERVICE || is_icmp(pkt)) {
 			bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
-			reason = REASON_DROP_INTERNAL;
+			reason = REASON_DROP_PROGRAM;
 		}
 	}
 	return finish(ctx, pkt, reason);
 }
 
 /* Continues with a packet of a service, or with ICMP that may be for one. */
-SEC("xdp")
+SEC("xdp/policy")
 int weir_balance(struct xdp_md *ctx)
 {
 	struct packet *pkt = packet_kept();

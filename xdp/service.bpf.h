@@ -8,43 +8,46 @@
 
 #include "common/service.h"
 #include "xdp/classify.bpf.h"
-
-/* Programs after the policy, reached by a tail call; constant indexes, as in xdp/root. */
-#define STAGE_BALANCE 0
+#include "xdp/marker.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, STAGES);
 	__type(key, __u32);
 	__type(value, __u32);
 } stages SEC(".maps");
 
-/* By number in the policy. */
-struct {
+/* Arrays of one value each, which is a whole table: a marker has its address, another one its number of elements. */
+struct one_value {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct service);
-} services SEC(".maps");
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* set at load */
+};
 
-/* The slots of all services, one after the other. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} rings SEC(".maps");
+struct one_value services SEC(".maps"); /* struct service, by number in the policy */
+struct one_value rings SEC(".maps");    /* __u64: the slots of all services, one after the other */
+/* struct backend, by number; kept over policies as the two maps below. */
+struct one_value backends SEC(".maps");
 
-/* By number, kept over policies as the two maps below. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct backend);
-} backends SEC(".maps");
+static __always_inline const struct service *service_at(__u64 number)
+{
+	return number < MARKER(MARK_SERVICES_N)
+		       ? (const struct service *)MARKER_PTR(MARK_SERVICES) + number
+		       : NULL;
+}
+
+static __always_inline struct backend *backend_at(__u64 id)
+{
+	return id < MARKER(MARK_BACKENDS_N) ? (struct backend *)MARKER_PTR(MARK_BACKENDS) + id
+					    : NULL;
+}
+
+static __always_inline const __u64 *slot_at(__u64 index)
+{
+	return index < MARKER(MARK_SLOTS_N) ? (const __u64 *)MARKER_PTR(MARK_SLOTS) + index : NULL;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

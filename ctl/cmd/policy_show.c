@@ -59,38 +59,55 @@ static void show_services(struct out *o, const struct candidate *c)
 	out_end(o);
 }
 
+static void show_programs(struct out *o, const struct generation_cost *cost)
+{
+	static const char *const names[GENERATION_PROGRAMS] = {
+		[GENERATION_SHORT] = "short",
+		[GENERATION_GENERAL] = "general",
+		[GENERATION_BALANCE] = "balancer's",
+	};
+	num_text verified;
+
+	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {
+		const struct program_cost *c = &cost->program[p];
+
+		if (c->instructions)
+			out_line(o,
+				 "%s program: %u of %u %s, %s verified, %u bytes of machine code",
+				 names[p], c->instructions, c->object,
+				 num_plural(c->object, "instruction", "instructions"),
+				 num_format_grouped(c->verified, verified), c->jited_bytes);
+	}
+}
+
 void policy_show_cost(struct context *ctx, const struct candidate *c)
 {
-	num_text bytes, verified;
+	const struct program_cost *general = &c->cost.program[GENERATION_GENERAL];
+	num_text bytes;
 	struct out *o = ctx->out;
 
 	out_set_u64(o, "rules", c->image->n_rules);
 	out_set_u64(o, "rows", c->image->n_rows);
 	out_set_u64(o, "table_bytes", image_bytes(c->image));
-	if (c->cost.instructions) {
-		out_set_u64(o, "object_instructions", c->cost.object);
-		out_set_u64(o, "instructions", c->cost.instructions);
-		out_set_u64(o, "verified", c->cost.verified);
-		out_set_u64(o, "jited_bytes", c->cost.jited_bytes);
-		out_set_u64(o, "balance_verified", c->cost.lb_verified);
+	if (general->instructions) {
+		out_set_u64(o, "object_instructions", general->object);
+		out_set_u64(o, "instructions", general->instructions);
+		out_set_u64(o, "verified", general->verified);
+		out_set_u64(o, "jited_bytes", general->jited_bytes);
+		out_set_u64(o, "short_verified", c->cost.program[GENERATION_SHORT].verified);
+		out_set_u64(o, "balance_verified", c->cost.program[GENERATION_BALANCE].verified);
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
 	out_line(o, "%zu %s, %zu %s, tables %s", c->image->n_rules,
 		 num_plural(c->image->n_rules, "rule", "rules"), c->image->n_rows,
 		 num_plural(c->image->n_rows, "row", "rows"),
 		 num_format_bytes(image_bytes(c->image), bytes));
-	if (ctx->verbose && c->cost.instructions)
-		out_line(o,
-			 "program: %u of %u %s, %s verified, %u bytes of machine code, maps "
-			 "%s, loaded in %llu us",
-			 c->cost.instructions, c->cost.object,
-			 num_plural(c->cost.object, "instruction", "instructions"),
-			 num_format_grouped(c->cost.verified, verified), c->cost.jited_bytes,
+	if (ctx->verbose && general->instructions) {
+		out_line(o, "maps %s, loaded in %llu us",
 			 num_format_bytes(c->cost.map_bytes, bytes),
 			 (unsigned long long)c->cost.load_us);
-	if (ctx->verbose && c->cost.lb_verified)
-		out_line(o, "balancer: %s verified",
-			 num_format_grouped(c->cost.lb_verified, verified));
+		show_programs(o, &c->cost);
+	}
 	show_services(o, c);
 }
 

@@ -338,6 +338,7 @@ static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
 	struct counter internal = counters_reason(s->after, REASON_DROP_INTERNAL);
+	struct counter lost = counters_reason(s->after, REASON_DROP_PROGRAM);
 	num_text n;
 
 	out_array(s->ctx->out, "alarms");
@@ -359,6 +360,12 @@ static void show_alarms(struct status *s)
 		alarm_add(s, "%s %s dropped by a look-up that cannot fail (please report this)",
 			  num_format_grouped(internal.packets, n),
 			  num_plural(internal.packets, "packet was", "packets were"));
+	if (lost.packets)
+		alarm_add(s,
+			  "%s %s dropped because a program of the policy was missing (please "
+			  "report this)",
+			  num_format_grouped(lost.packets, n),
+			  num_plural(lost.packets, "packet was", "packets were"));
 	out_end(s->ctx->out);
 }
 

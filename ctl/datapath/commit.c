@@ -11,6 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/grace.h"
 
 // The id of a generation's program; 0: a killed command has pinned only a part of it. A failure is returned, so
 // that the generation is not mistaken for one that is not in use.
@@ -239,14 +240,26 @@ int commit_back(const struct instance *i, struct err *err)
 	return 0;
 }
 
+static bool is_used(const struct commit_state *state, uint32_t number)
+{
+	return number == state->active || number == state->previous;
+}
+
+// The kernel empties the program array of a generation when its pin goes, and a packet that has met the first program
+// may still need the next one: so the pins go after a grace period.
 static void remove_unused(const struct instance *i, const struct commit_state *state)
 {
 	CLEANUP_NUMBERS struct generation_numbers numbers = {0};
+	size_t unused = 0;
 
 	if (!state->active || !state->previous || generation_list(i, &numbers, NULL))
 		return;
 	vec_each (&numbers, number)
-		if (*number != state->active && *number != state->previous)
+		unused += !is_used(state, *number);
+	if (!unused || grace_wait(NULL))
+		return;
+	vec_each (&numbers, number)
+		if (!is_used(state, *number))
 			generation_unpin(i->folder, *number);
 }
 

@@ -47,6 +47,22 @@ int generation_program(const struct generation *g)
 	return g->fd[PART_PROGRAM];
 }
 
+int generation_program_of(const struct generation *g, enum generation_program program)
+{
+	bool has_short = g->fd[PART_GENERAL] >= 0;
+
+	switch (program) {
+	case GENERATION_SHORT:
+		return has_short ? g->fd[PART_PROGRAM] : -1;
+	case GENERATION_GENERAL:
+		return g->fd[has_short ? PART_GENERAL : PART_PROGRAM];
+	case GENERATION_BALANCE:
+		return g->fd[PART_LB_PROGRAM];
+	default:
+		return -1;
+	}
+}
+
 // ---- in bpffs -----------------------------------------------------------------------------------
 
 static int pin_all(const char *folder, const struct generation *g,

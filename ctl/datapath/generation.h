@@ -15,7 +15,18 @@ struct generation *generation_new(void); // without any
 void generation_free(struct generation *g);
 void generation_cleanup(struct generation **g);
 #define CLEANUP_GENERATION CLEANUP(generation_cleanup)
-int generation_program(const struct generation *g); // its descriptor
+int generation_program(
+	const struct generation *g); // the one that packets meet first: its descriptor
+
+// The programs of a policy.
+enum generation_program {
+	GENERATION_SHORT,   // the common packet; a policy that it cannot decide has none
+	GENERATION_GENERAL, // any packet
+	GENERATION_BALANCE, // packets of services; a policy without services has none
+	GENERATION_PROGRAMS,
+};
+// Its descriptor, or -1.
+int generation_program_of(const struct generation *g, enum generation_program program);
 
 // Pins it; before that it ends with the process.
 int generation_pin(const char *instance_folder, struct generation *g, uint32_t number,

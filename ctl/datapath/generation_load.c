@@ -15,6 +15,7 @@
 #include "ctl/base/num.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/mapping.h"
+#include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/sets.h"
 
@@ -113,12 +114,27 @@ static int size_maps(struct policy_bpf *skel, const struct image *image)
 	return 0;
 }
 
+// Rules before the overlay come before all that the short program does.
+static bool has_short(const struct image *image, const struct generation_options *options)
+{
+	return !options->general_only && !image->config.always;
+}
+
+static void mark(struct markers *m, const struct image *image,
+		 const struct generation_options *options)
+{
+	markers_number(m, MARK_TEST, 0);
+	markers_number(m, MARK_HANDED_ON, has_short(image, options));
+	markers_address(m, MARK_IFCLASS, "ifclass", 0);
+}
+
 static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
 		    const struct generation_options *options)
 {
 	struct config *config = (struct config *)&skel->rodata->config;
 
 	parts_fit(skel, i);
+	parts_choose(skel, has_short(image, options), options->load != NULL);
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	config->malformed_pass = options->malformed_pass;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
@@ -142,20 +158,27 @@ static void add_log(char *log, struct err *err)
 	}
 }
 
-static int load(struct policy_bpf *skel, struct err *err)
+// libbpf writes it when the kernel refuses a program, and loads no other one after that: one is enough.
+static void set_log(const struct policy_bpf *skel, char *log, size_t size)
+{
+	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)
+		bpf_program__set_log_buf(parts_program(skel, p), log, size);
+}
+
+static int load(struct policy_bpf *skel, const struct markers *markers, struct err *err)
 {
 	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
 	int code;
 
-	bpf_program__set_log_buf(skel->progs.weir_policy, log, LOG_BYTES);
-	code = policy_bpf__load(skel);
+	set_log(skel, log, LOG_BYTES);
+	code = markers_load(skel, markers, err);
 	log[LOG_BYTES - 1] = '\0';
-	if (code) {
+	if (code && code != -EBADMSG) {
 		err_system(err, -code, "the kernel refuses the policy program");
 		add_log(log, err);
 	}
 	// The object must not keep a pointer to the log, which is freed.
-	bpf_program__set_log_buf(skel->progs.weir_policy, NULL, 0);
+	set_log(skel, NULL, 0);
 	return code;
 }
 
@@ -200,27 +223,39 @@ static int fill_tables(const struct generation *g, const struct image *i, struct
 	return 0;
 }
 
-// -1: a policy without services has no program of the balancer.
-static int part_of(const struct policy_bpf *skel, enum part part)
+static int keep_fd(int fd, enum part part, struct generation *g, struct err *err)
 {
-	if (part == PART_PROGRAM)
-		return bpf_program__fd(skel->progs.weir_policy);
-	return part == PART_LB_PROGRAM ? bpf_program__fd(skel->progs.weir_balance)
-				       : bpf_map__fd(part_map(skel, part));
+	g->fd[part] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return g->fd[part] < 0
+		       ? err_system(err, errno, "cannot pin the policy's '%s'", part_name(part))
+		       : 0;
 }
 
-static int keep(const struct policy_bpf *skel, struct generation *g, struct err *err)
+static int keep_programs(const struct policy_bpf *skel, struct generation *g, struct err *err)
 {
-	for (enum part p = 0; p <= PART_LB_PROGRAM; p++) {
-		int fd = part_of(skel, p);
+	int general = bpf_program__fd(skel->progs.weir_policy);
+	int balance = bpf_program__fd(skel->progs.weir_balance);
+	int first = parts_first_program(skel), code = keep_fd(first, PART_PROGRAM, g, err);
 
-		if (fd < 0 && p == PART_LB_PROGRAM)
-			return 0;
-		g->fd[p] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		if (g->fd[p] < 0)
-			return err_system(err, errno, "cannot pin the policy's '%s'", part_name(p));
-	}
-	return 0;
+	if (!code && general != first)
+		code = keep_fd(general, PART_GENERAL, g, err);
+	return code || balance < 0 ? code : keep_fd(balance, PART_LB_PROGRAM, g, err);
+}
+
+// Programs, linked, and maps.
+static int keep(const struct policy_bpf *skel, const struct markers *markers, struct generation *g,
+		struct err *err)
+{
+	int code = parts_link(skel);
+
+	if (code)
+		return err_system(err, -code, "cannot link the programs of the policy");
+	for (enum part p = 0; p < PART_PROGRAM; p++)
+		if ((code = keep_fd(bpf_map__fd(part_map(skel, p)), p, g, err)))
+			return code;
+	if ((code = keep_programs(skel, g, err)))
+		return code;
+	return markers_keep(markers, &g->fd[PART_MARKERS], err);
 }
 
 static int fill_sets(struct generation *g, const struct generation_options *options,
@@ -258,25 +293,34 @@ static uint64_t now_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void read_cost(const struct policy_bpf *skel, const struct generation *g,
-		      const struct image *image, uint64_t begin_us, struct generation_cost *ret)
+static struct program_cost cost_of(const struct policy_bpf *skel, const struct generation *g,
+				   enum generation_program program)
 {
-	struct bpf_prog_info info = {0}, lb = {0};
+	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
+	int fd = generation_program_of(g, program);
 
-	if (!ret || bpf_obj_get_info_by_fd(g->fd[PART_PROGRAM], &info, &size))
-		return;
-	if (g->fd[PART_LB_PROGRAM] >= 0)
-		bpf_obj_get_info_by_fd(g->fd[PART_LB_PROGRAM], &lb, &size);
-	*ret = (struct generation_cost){
-		.object = (uint32_t)bpf_program__insn_cnt(skel->progs.weir_policy),
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return (struct program_cost){0};
+	return (struct program_cost){
+		.object = (uint32_t)bpf_program__insn_cnt(parts_program(skel, program)),
 		.instructions = info.xlated_prog_len / 8,
 		.verified = info.verified_insns,
 		.jited_bytes = info.jited_prog_len,
-		.lb_verified = lb.verified_insns,
+	};
+}
+
+static void read_cost(const struct policy_bpf *skel, const struct generation *g,
+		      const struct image *image, uint64_t begin_us, struct generation_cost *ret)
+{
+	if (!ret)
+		return;
+	*ret = (struct generation_cost){
 		.map_bytes = image_bytes(image),
 		.load_us = now_us() - begin_us,
 	};
+	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)
+		ret->program[p] = cost_of(skel, g, p);
 }
 
 static int fill_all(struct generation *g, const struct image *image,
@@ -300,20 +344,22 @@ int generation_load(const struct instance *i, const struct image *image,
 		    const struct generation_options *options, struct generation **ret,
 		    struct generation_cost *cost, struct err *err)
 {
-	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
+	CLEANUP(destroy) struct policy_bpf *skel = markers_open();
 	CLEANUP_GENERATION struct generation *g = generation_new();
 	CLEANUP_FREE char *previous =
 		i && options->previous ? generation_folder(i->folder, options->previous) : NULL;
+	struct markers markers = {0};
 	uint64_t begin_us = now_us();
 	int code;
 
 	if (!skel)
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, image, options);
+	mark(&markers, image, options);
 	if ((code = size_maps(skel, image)) || (i && (code = instance_share_maps(i, skel->obj))))
 		return err_system(err, -code, "cannot size the policy's maps");
-	if ((code = lb_load_prepare(skel, options->load, previous, err)) ||
-	    (code = load(skel, err)) || (code = keep(skel, g, err)) ||
+	if ((code = lb_load_prepare(skel, options->load, previous, &markers, err)) ||
+	    (code = load(skel, &markers, err)) || (code = keep(skel, &markers, g, err)) ||
 	    (code = fill_all(g, image, options, previous, err)))
 		return code;
 	read_cost(skel, g, image, begin_us, cost);
@@ -323,25 +369,26 @@ int generation_load(const struct instance *i, const struct image *image,
 
 int generation_load_first(struct instance *i, struct generation **ret, struct err *err)
 {
-	CLEANUP(destroy) struct policy_bpf *skel = policy_bpf__open();
+	CLEANUP(destroy) struct policy_bpf *skel = markers_open();
 	CLEANUP_GENERATION struct generation *g = generation_new();
 	static const struct image nothing;
 	static const struct generation_options defaults;
+	struct markers markers = {0};
 	int code;
 
 	if (!skel)
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, &nothing, &defaults);
-	bpf_program__set_autoload(skel->progs.weir_balance, false);
+	mark(&markers, &nothing, &defaults);
 	if ((code = size_maps(skel, &nothing)) || (code = instance_size_maps(i, skel->obj)))
 		return err_system(err, -code, "cannot size the instance's maps");
-	if ((code = load(skel, err))) {
+	if ((code = load(skel, &markers, err))) {
 		err_prefix(err, "with room for %u %s", i->meta.max_entries,
 			   num_plural(i->meta.max_entries, "entry", "entries"));
 		return code;
 	}
-	if ((code = instance_take_maps(i, skel->obj, err)) || (code = keep(skel, g, err)) ||
-	    (code = fill_tables(g, &nothing, err)))
+	if ((code = instance_take_maps(i, skel->obj, err)) ||
+	    (code = keep(skel, &markers, g, err)) || (code = fill_tables(g, &nothing, err)))
 		return code;
 	*ret = TAKE_PTR(g);
 	return 0;

@@ -30,14 +30,18 @@ struct generation_options {
 	const uint32_t *redirects;
 	size_t n_redirects;
 	const struct lb_load *load; // of its services; NULL: no services
+	bool general_only; // without the short program: for tests that compare the two ways
 };
 
-struct generation_cost {
+struct program_cost {          // all 0: the policy has no such program
 	uint32_t object;       // instructions with every feature, as compiled
 	uint32_t instructions; // without those that the verifier has removed, with inlined helpers
 	uint32_t verified;     // instructions that the verifier has walked
 	uint32_t jited_bytes;
-	uint32_t lb_verified; // of the balancer's program; 0: no services
+};
+
+struct generation_cost {
+	struct program_cost program[GENERATION_PROGRAMS];
 	size_t map_bytes;
 	uint64_t load_us;
 };

@@ -15,6 +15,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/generation_load.h"
+#include "ctl/datapath/grace.h"
 #include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/seed.h"
@@ -141,7 +142,8 @@ int instance_create(const char *name, uint32_t max_entries, struct instance **re
 	return 0;
 }
 
-int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err)
+int instance_create_private(uint32_t max_entries, struct instance **ret,
+			    struct generation **ret_first, struct err *err)
 {
 	CLEANUP_INSTANCE struct instance *i = instance_new("");
 	CLEANUP_GENERATION struct generation *first = NULL;
@@ -149,6 +151,7 @@ int instance_create_private(uint32_t max_entries, struct instance **ret, struct 
 
 	if (code || (code = load_all(i, &first, err)))
 		return code;
+	*ret_first = TAKE_PTR(first);
 	*ret = TAKE_PTR(i);
 	return 0;
 }
@@ -164,6 +167,9 @@ int instance_remove(const char *name, struct err *err)
 	// Out of sight first: a half-removed instance must not be found.
 	if (rename(folder, old) && errno != ENOENT)
 		return err_system(err, errno, "cannot remove '%s'", folder);
+	// Packets that came before the programs were detached may need the policy's program array.
+	if ((code = grace_wait(err)))
+		return code;
 	return file_remove_tree(old, err);
 }
 

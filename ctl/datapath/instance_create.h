@@ -7,6 +7,7 @@
 // rename to NAME+old, then the deletion.
 #pragma once
 
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 
 // Makes an instance, with the empty policy as active and previous program. The caller restores policy and
@@ -16,8 +17,10 @@ int instance_create(const char *name, uint32_t max_entries, struct instance **re
 // Makes it visible.
 int instance_publish(struct instance *i, struct err *err);
 
-// An instance without a name and not in bpffs, for tests; it ends with its descriptors.
-int instance_create_private(uint32_t max_entries, struct instance **ret, struct err *err);
+// An instance without a name and not in bpffs, for tests; it ends with its descriptors. So does its policy, the empty
+// one: the caller keeps it while it is active.
+int instance_create_private(uint32_t max_entries, struct instance **ret,
+			    struct generation **ret_first, struct err *err);
 
 // Removes an instance of any layout version from bpffs; attached programs continue until they are detached.
 // The caller holds the lock.

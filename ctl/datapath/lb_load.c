@@ -15,6 +15,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/mapping.h"
+#include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 
@@ -59,93 +60,173 @@ static int open_previous(const char *previous, const char *name, int *ret_fd, ui
 	return mapping_entries(*ret_fd, ret_n, err);
 }
 
-// The map of the previous generation if it has an element `highest`; else a new one.
-static int take_over(struct bpf_map *map, const char *previous, enum part part, uint32_t highest,
-		     struct err *err)
+static int cannot_size(enum part part, int code, struct err *err)
+{
+	return err_system(err, -code, "cannot size the balancer's '%s'", part_name(part));
+}
+
+// The counters of the previous generation if there is one for the number `highest`; else new ones.
+static int take_counters(struct bpf_map *map, const char *previous, uint32_t highest,
+			 struct err *err)
 {
 	CLEANUP_FD int fd = -1;
 	uint32_t has;
-	int code = open_previous(previous, part_name(part), &fd, &has, err);
+	int code = open_previous(previous, part_name(PART_BACKEND_COUNTERS), &fd, &has, err);
 
 	if (code)
 		return code;
 	code = has > highest ? bpf_map__reuse_fd(map, fd)
 			     : bpf_map__set_max_entries(map, size_for(highest));
-	return code ? err_system(err, -code, "cannot size the balancer's '%s'", part_name(part))
-		    : 0;
+	return code ? cannot_size(PART_BACKEND_COUNTERS, code, err) : 0;
 }
 
-static int size_own(struct policy_bpf *skel, const struct lb_state *b)
+// The same for backends, which are one value.
+static int take_backends(struct bpf_map *map, const char *previous, uint32_t highest,
+			 uint64_t *ret_n, struct err *err)
+{
+	CLEANUP_FD int fd = -1;
+	uint32_t one;
+	size_t bytes = 0;
+	int code = open_previous(previous, part_name(PART_BACKENDS), &fd, &one, err);
+
+	if (code || (fd >= 0 && (code = mapping_bytes(fd, &bytes, err))))
+		return code;
+	*ret_n = bytes / sizeof(struct backend);
+	if (*ret_n > highest) {
+		code = bpf_map__reuse_fd(map, fd);
+		return code ? cannot_size(PART_BACKENDS, code, err) : 0;
+	}
+	*ret_n = size_for(highest);
+	code = bpf_map__set_value_size(map, (uint32_t)(*ret_n * sizeof(struct backend)));
+	return code ? cannot_size(PART_BACKENDS, code, err) : 0;
+}
+
+static int size_own(struct policy_bpf *skel, const struct lb_state *b, struct err *err)
 {
 	const struct {
-		struct bpf_map *map;
+		enum part part;
 		size_t n;
+		size_t size; // of an element of a map of one value; 0: n elements of the map
 	} sizes[] = {
-		{skel->maps.services, b->n_services},
-		{skel->maps.rings, b->n_slots},
-		{skel->maps.pins, b->n_services},
-		{skel->maps.tunnels, 2 * b->n_members + 1}, // with the beginnings of the chains
-		{skel->maps.egress, DEVICES},
+		{PART_SERVICES, b->n_services, sizeof(struct service)},
+		{PART_RINGS, b->n_slots, sizeof(*b->slots)},
+		{PART_PINS, b->n_services, 0},
+		{PART_TUNNELS, 2 * b->n_members + 1, 0}, // with the beginnings of the chains
+		{PART_EGRESS, DEVICES, 0},
 	};
 
 	for (size_t m = 0; m < ARRAY_SIZE(sizes); m++) {
-		int code = bpf_map__set_max_entries(sizes[m].map, (uint32_t)sizes[m].n);
+		size_t n = sizes[m].n, size = sizes[m].size;
+		struct bpf_map *map = part_map(skel, sizes[m].part);
+		int code = n * size > MARKER_VALUE_MAX ? -E2BIG
+			   : size ? bpf_map__set_value_size(map, (uint32_t)(n * size))
+				  : bpf_map__set_max_entries(map, (uint32_t)n);
 
 		if (code)
-			return code;
+			return cannot_size(sizes[m].part, code, err);
 	}
 	return 0;
 }
 
+static void mark_table(struct markers *m, enum marker_number table, enum part part, uint64_t n)
+{
+	markers_address(m, table, part_name(part), 0);
+	markers_number(m, table + 1, n); // the next marker
+}
+
+// A policy without services has the maps, and none of their elements.
+static void mark_none(struct markers *m)
+{
+	mark_table(m, MARK_SERVICES, PART_SERVICES, 0);
+	mark_table(m, MARK_SLOTS, PART_RINGS, 0);
+	mark_table(m, MARK_BACKENDS, PART_BACKENDS, 0);
+}
+
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
-		    struct err *err)
+		    struct markers *markers, struct err *err)
 {
 	uint32_t highest;
+	uint64_t backends;
 	int code;
 
-	bpf_program__set_autoload(skel->progs.weir_balance, b != NULL);
-	if (!b)
+	if (!b) {
+		mark_none(markers);
 		return 0;
+	}
 	highest = highest_number(b->lb);
-	if ((code = size_own(skel, b->lb)))
-		return err_system(err, -code, "cannot size the balancer's maps");
-	if ((code = take_over(skel->maps.backends, previous, PART_BACKENDS, highest, err)))
+	if ((code = size_own(skel, b->lb, err)) ||
+	    (code = take_backends(skel->maps.backends, previous, highest, &backends, err)) ||
+	    (code = take_counters(skel->maps.balanced, previous, highest, err)))
 		return code;
-	return take_over(skel->maps.balanced, previous, PART_BACKEND_COUNTERS, highest, err);
+	mark_table(markers, MARK_SERVICES, PART_SERVICES, b->lb->n_services);
+	mark_table(markers, MARK_SLOTS, PART_RINGS, b->lb->n_slots);
+	mark_table(markers, MARK_BACKENDS, PART_BACKENDS, backends);
+	return 0;
 }
 
 // ---- filling ------------------------------------------------------------------------------------
 
-// Copies the elements of a map of the previous generation that is not taken over as it is. What packets count
-// meanwhile in the old map stays there.
-static int copy_elements(int to, const char *previous, enum part part, size_t size, struct err *err)
+// A map of the previous generation that is not taken over as it is; *ret_fd stays -1: it is, or it does not exist.
+// What packets write meanwhile in the old map stays there.
+static int open_replaced(int to, const char *previous, enum part part, int *ret_fd, uint32_t *ret_n,
+			 struct err *err)
 {
-	CLEANUP_FREE uint8_t *value = mem_zalloc(1, size);
 	struct bpf_map_info old = {0}, now = {0};
-	uint32_t length = sizeof(old), n;
+	uint32_t length = sizeof(old);
 	CLEANUP_FD int fd = -1;
-	int code = open_previous(previous, part_name(part), &fd, &n, err);
+	int code = open_previous(previous, part_name(part), &fd, ret_n, err);
 
 	if (code || fd < 0)
 		return code;
 	if (bpf_obj_get_info_by_fd(fd, &old, &length) || bpf_obj_get_info_by_fd(to, &now, &length))
 		return err_system(err, errno, "cannot read the balancer's '%s'", part_name(part));
-	for (uint32_t e = 0; old.id != now.id && e < n; e++)
-		if (bpf_map_lookup_elem(fd, &e, value) ||
-		    bpf_map_update_elem(to, &e, value, BPF_ANY))
-			return err_system(err, errno, "cannot copy the balancer's '%s'",
-					  part_name(part));
+	if (old.id != now.id)
+		*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-static int fill_fresh(const struct generation *g, const struct lb_load *b,
+static int copy_counters(int to, const char *previous, size_t size, struct err *err)
+{
+	CLEANUP_FREE uint8_t *value = mem_zalloc(1, size);
+	CLEANUP_FD int fd = -1;
+	uint32_t n = 0;
+	int code = open_replaced(to, previous, PART_BACKEND_COUNTERS, &fd, &n, err);
+
+	for (uint32_t e = 0; fd >= 0 && e < n; e++)
+		if (bpf_map_lookup_elem(fd, &e, value) ||
+		    bpf_map_update_elem(to, &e, value, BPF_ANY))
+			return err_system(err, errno, "cannot copy the balancer's '%s'",
+					  part_name(PART_BACKEND_COUNTERS));
+	return code;
+}
+
+// To a larger table.
+static int copy_backends(int to, void *table, const char *previous, struct err *err)
+{
+	CLEANUP_MAPPING struct mapping old = {0};
+	CLEANUP_FD int fd = -1;
+	size_t bytes;
+	uint32_t one;
+	int code = open_replaced(to, previous, PART_BACKENDS, &fd, &one, err);
+
+	if (code || fd < 0)
+		return code;
+	if ((code = mapping_bytes(fd, &bytes, err)) || (code = mapping_open(&old, fd, bytes, err)))
+		return code;
+	memcpy(table, old.at, bytes);
+	return 0;
+}
+
+static int fill_fresh(const struct generation *g, const struct lb_load *b, struct backend *table,
 		      const struct service_counter *zeros, struct err *err)
 {
-	for (uint32_t id = 1; id < SERVICE_BACKENDS; id++)
-		if (lb_ids_has(&b->fresh, id) &&
-		    (bpf_map_update_elem(g->fd[PART_BACKENDS], &id, &b->backends[id], BPF_ANY) ||
-		     bpf_map_update_elem(g->fd[PART_BACKEND_COUNTERS], &id, zeros, BPF_ANY)))
+	for (uint32_t id = 1; id < SERVICE_BACKENDS; id++) {
+		if (!lb_ids_has(&b->fresh, id))
+			continue;
+		table[id] = b->backends[id];
+		if (bpf_map_update_elem(g->fd[PART_BACKEND_COUNTERS], &id, zeros, BPF_ANY))
 			return err_system(err, errno, "cannot write backend %u", id);
+	}
 	return 0;
 }
 
@@ -154,28 +235,29 @@ static int fill_backends(const struct generation *g, const struct lb_load *b, co
 			 struct err *err)
 {
 	CLEANUP_FREE struct service_counter *zeros = NULL;
-	size_t cpus;
+	CLEANUP_MAPPING struct mapping table = {0};
+	size_t cpus, bytes;
 	int code = percpu_values(1, sizeof(*zeros), &zeros, &cpus, err);
 
-	if (code ||
-	    (code = copy_elements(g->fd[PART_BACKENDS], previous, PART_BACKENDS,
-				  sizeof(struct backend), err)) ||
-	    (code = copy_elements(g->fd[PART_BACKEND_COUNTERS], previous, PART_BACKEND_COUNTERS,
-				  cpus * sizeof(*zeros), err)))
+	if (code || (code = mapping_bytes(g->fd[PART_BACKENDS], &bytes, err)) ||
+	    (code = mapping_open(&table, g->fd[PART_BACKENDS], bytes, err)) ||
+	    (code = copy_backends(g->fd[PART_BACKENDS], table.at, previous, err)) ||
+	    (code = copy_counters(g->fd[PART_BACKEND_COUNTERS], previous, cpus * sizeof(*zeros),
+				  err)))
 		return code;
-	return fill_fresh(g, b, zeros, err);
+	return fill_fresh(g, b, table.at, zeros, err);
 }
 
 static int fill_services(const struct generation *g, const struct lb_load *b, struct err *err)
 {
-	for (uint32_t s = 0; s < b->lb->n_services; s++) {
-		struct service service;
+	CLEANUP_MAPPING struct mapping m = {0};
+	size_t n = b->lb->n_services;
+	int code = mapping_open(&m, g->fd[PART_SERVICES], n * sizeof(struct service), err);
 
-		lb_service_value(&b->lb->services[s], b->hz, &service);
-		if (bpf_map_update_elem(g->fd[PART_SERVICES], &s, &service, BPF_ANY))
-			return err_system(err, errno, "cannot write the service '%s'",
-					  b->lb->services[s].name);
-	}
+	if (code)
+		return code;
+	for (size_t s = 0; s < n; s++)
+		lb_service_value(&b->lb->services[s], b->hz, (struct service *)m.at + s);
 	return 0;
 }
 
@@ -351,14 +433,11 @@ static int keep_state(struct generation *g, const struct lb_state *b, struct err
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,
 		 struct err *err)
 {
-	uint32_t stage = 0;
 	int code = fill_backends(g, b, previous, err);
 
 	if (code || (code = fill_services(g, b, err)) || (code = fill_rings(g, b->lb, err)) ||
 	    (code = fill_pins(g, b, previous, err)) || (code = fill_egress(g, b, err)) ||
-	    (code = fill_tunnels(g, b->lb, err)) || (code = keep_state(g, b->lb, err)))
+	    (code = fill_tunnels(g, b->lb, err)))
 		return code;
-	if (bpf_map_update_elem(g->fd[PART_STAGES], &stage, &g->fd[PART_LB_PROGRAM], BPF_ANY))
-		return err_system(err, errno, "cannot link the balancer to the policy");
-	return 0;
+	return keep_state(g, b->lb, err);
 }

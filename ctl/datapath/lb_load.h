@@ -10,6 +10,7 @@
 
 struct generation;
 struct lb_maps;
+struct markers;
 struct policy_bpf;
 
 struct lb_load {
@@ -23,9 +24,10 @@ struct lb_load {
 	uint32_t hz;
 };
 
-// Before the load: sets the sizes of the maps, and takes over those of generation folder `previous` (NULL: none).
+// Before the load: sets the sizes of the maps, takes over those of generation folder `previous` (NULL: none), and
+// sets the markers of services. b NULL: a policy without services.
 int lb_load_prepare(struct policy_bpf *skel, const struct lb_load *b, const char *previous,
-		    struct err *err);
+		    struct markers *markers, struct err *err);
 // After the load: services, rings, pins, next hops of new backends, the second program. Nothing changes for packets
 // of the previous generation. 0 or -errno with err set.
 int lb_load_fill(struct generation *g, const struct lb_load *b, const char *previous,

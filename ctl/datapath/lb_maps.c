@@ -20,8 +20,8 @@ struct lb_maps {
 	char *folder;
 	struct lb_state *state;
 	struct mapping rings, services, backends;
-	uint32_t n_backends;
-	struct mapping *pins; // by service
+	size_t n_slots, n_services, n_backends; // elements of them
+	struct mapping *pins;                   // by service
 };
 
 static int cannot_read(struct err *err)
@@ -41,20 +41,19 @@ static int read_state(struct lb_maps *l, struct err *err)
 {
 	const int *fd = l->g->fd;
 	struct lb_state *b = l->state;
-	uint32_t services, members, slots;
+	uint32_t members;
 	const struct lb_service *last;
-	int code = mapping_entries(fd[PART_SERVICES], &services, err);
+	int code = mapping_entries(fd[PART_KEPT_MEMBERS], &members, err);
 
-	if (code || (code = mapping_entries(fd[PART_KEPT_MEMBERS], &members, err)) ||
-	    (code = mapping_entries(fd[PART_RINGS], &slots, err)))
+	if (code)
 		return code;
-	b->n_services = services;
-	b->n_slots = slots;
+	b->n_services = l->n_services;
+	b->n_slots = l->n_slots;
 	b->services = mem_zalloc(b->n_services, sizeof(*b->services));
 	b->members = mem_zalloc(members, sizeof(*b->members));
 	b->slots = mem_zalloc(b->n_slots, sizeof(*b->slots));
-	if ((code = read_all(fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services), services,
-			     err)) ||
+	if ((code = read_all(fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services),
+			     b->n_services, err)) ||
 	    (code = read_all(fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members), members, err)))
 		return code;
 	last = &b->services[b->n_services - 1];
@@ -65,22 +64,25 @@ static int read_state(struct lb_maps *l, struct err *err)
 	return 0;
 }
 
-// All of an array, of elements of `size` bytes.
-static int map_whole(struct mapping *m, int fd, size_t size, uint32_t *ret_n, struct err *err)
+// A map of one value, which is a table of elements of `size` bytes.
+static int map_whole(struct mapping *m, int fd, size_t size, size_t *ret_n, struct err *err)
 {
-	int code = mapping_entries(fd, ret_n, err);
+	size_t bytes;
+	int code = mapping_bytes(fd, &bytes, err);
 
-	return code ? code : mapping_open(m, fd, *ret_n * size, err);
+	if (code)
+		return code;
+	*ret_n = bytes / size;
+	return mapping_open(m, fd, bytes, err);
 }
 
 static int map_tables(struct lb_maps *l, struct err *err)
 {
 	const int *fd = l->g->fd;
-	uint32_t n;
-	int code = map_whole(&l->rings, fd[PART_RINGS], sizeof(uint64_t), &n, err);
+	int code = map_whole(&l->rings, fd[PART_RINGS], sizeof(uint64_t), &l->n_slots, err);
 
-	if (code ||
-	    (code = map_whole(&l->services, fd[PART_SERVICES], sizeof(struct service), &n, err)))
+	if (code || (code = map_whole(&l->services, fd[PART_SERVICES], sizeof(struct service),
+				      &l->n_services, err)))
 		return code;
 	return map_whole(&l->backends, fd[PART_BACKENDS], sizeof(struct backend), &l->n_backends,
 			 err);
@@ -216,7 +218,7 @@ int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err)
 
 uint32_t lb_maps_backends(const struct lb_maps *l)
 {
-	return l->n_backends;
+	return (uint32_t)l->n_backends;
 }
 
 bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *backend)

@@ -19,15 +19,34 @@ int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err)
 	return 0;
 }
 
+static int read_info(int fd, struct bpf_map_info *ret, struct err *err)
+{
+	uint32_t size = sizeof(*ret);
+
+	*ret = (struct bpf_map_info){0};
+	return bpf_obj_get_info_by_fd(fd, ret, &size)
+		       ? err_system(err, errno, "cannot read the size of a map")
+		       : 0;
+}
+
 int mapping_entries(int fd, uint32_t *ret, struct err *err)
 {
-	struct bpf_map_info info = {0};
-	uint32_t size = sizeof(info);
+	struct bpf_map_info info;
+	int code = read_info(fd, &info, err);
 
-	if (bpf_obj_get_info_by_fd(fd, &info, &size))
-		return err_system(err, errno, "cannot read the size of a map");
-	*ret = info.max_entries;
-	return 0;
+	if (!code)
+		*ret = info.max_entries;
+	return code;
+}
+
+int mapping_bytes(int fd, size_t *ret, struct err *err)
+{
+	struct bpf_map_info info;
+	int code = read_info(fd, &info, err);
+
+	if (!code)
+		*ret = (size_t)info.value_size * info.max_entries;
+	return code;
 }
 
 void mapping_close(struct mapping *m)

@@ -15,6 +15,8 @@ struct mapping {
 
 // The first `bytes` bytes of an array, rounded up to pages, to read and write. 0 or -errno with err set.
 int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err);
+// The bytes of all values of an array.
+int mapping_bytes(int fd, size_t *ret, struct err *err);
 // How many elements a map has room for. 0 or -errno with err set.
 int mapping_entries(int fd, uint32_t *ret, struct err *err);
 void mapping_close(struct mapping *m);

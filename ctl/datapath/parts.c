@@ -76,12 +76,48 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 // dispatcher the root program is an extension with expected attach type 0, so all programs have that.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 {
-	struct bpf_program *const programs[] = {skel->progs.weir_policy, skel->progs.weir_balance};
-
-	for (size_t p = 0; p < ARRAY_SIZE(programs); p++) {
-		bpf_program__set_expected_attach_type(programs[p], 0);
-		bpf_program__set_flags(programs[p], sharing_flags(i));
+	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {
+		bpf_program__set_expected_attach_type(parts_program(skel, p), 0);
+		bpf_program__set_flags(parts_program(skel, p), sharing_flags(i));
 	}
+}
+
+struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program)
+{
+	struct bpf_program *const programs[GENERATION_PROGRAMS] = {
+		[GENERATION_SHORT] = skel->progs.weir_short,
+		[GENERATION_GENERAL] = skel->progs.weir_policy,
+		[GENERATION_BALANCE] = skel->progs.weir_balance,
+	};
+
+	return programs[program];
+}
+
+void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances)
+{
+	bpf_program__set_autoload(skel->progs.weir_short, has_short);
+	bpf_program__set_autoload(skel->progs.weir_balance, balances);
+}
+
+int parts_first_program(const struct policy_bpf *skel)
+{
+	int fd = bpf_program__fd(skel->progs.weir_short);
+
+	return fd >= 0 ? fd : bpf_program__fd(skel->progs.weir_policy);
+}
+
+int parts_link(const struct policy_bpf *skel)
+{
+	const int programs[STAGES] = {
+		[STAGE_BALANCE] = bpf_program__fd(skel->progs.weir_balance),
+		[STAGE_GENERAL] = bpf_program__fd(skel->progs.weir_policy),
+	};
+
+	for (uint32_t stage = 0; stage < STAGES; stage++)
+		if (programs[stage] >= 0 && bpf_map_update_elem(bpf_map__fd(skel->maps.stages),
+								&stage, &programs[stage], BPF_ANY))
+			return -errno;
+	return 0;
 }
 
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err)

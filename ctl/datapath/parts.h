@@ -4,10 +4,12 @@
 // For the files of ctl/datapath that load, fill and read generations.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/policy.h"
 #include "ctl/base/err.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 #include "xdp/policy.skel.h"
 
@@ -37,9 +39,12 @@
 	X(EGRESS, egress) \
 	X(STAGES, stages)
 
-// Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All but the first exist only with services.
+// Programs, and maps that only commands use: X(SYMBOL, "name in bpffs"). All after the first two exist only in some
+// generations: `general` if the first program is the short one, the others with services.
 #define PART_OTHERS(X) \
-	X(PROGRAM, "program") \
+	X(PROGRAM, "program") /* that root jumps to */ \
+	X(MARKERS, "markers") /* the values of ctl/datapath/markers.h */ \
+	X(GENERAL, "general") \
 	X(LB_PROGRAM, "balance") \
 	X(KEPT_SERVICES, "kept-services") /* struct lb_service */ \
 	X(KEPT_MEMBERS, "kept-members")   /* struct lb_member */
@@ -50,7 +55,7 @@ enum part {
 	PART_MAPS(X) PART_OTHERS(X)
 #undef X
 		PARTS,
-	PARTS_NEEDED = PART_PROGRAM + 1,
+	PARTS_NEEDED = PART_MARKERS + 1,
 };
 
 // A map that outlives the generation if the next one names it too: a dynamic set, the pins of a service.
@@ -87,5 +92,12 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 	      struct err *err);
 // Sets attach type and fragment support of the programs as the program array of the instance requires them.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i);
+// Which programs are to be loaded beside the general one.
+void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances);
+struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program);
+// The program that packets meet first: the short one if it is loaded.
+int parts_first_program(const struct policy_bpf *skel);
+// After the load: makes the programs reach each other. 0 or -errno.
+int parts_link(const struct policy_bpf *skel);
 // Redirected frames may leave by the device. It is not an error if the device no longer exists.
 int parts_add_device(const struct generation *g, uint32_t ifindex, struct err *err);

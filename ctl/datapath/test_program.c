@@ -12,6 +12,7 @@
 
 #include "common/service.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 
 struct test_program {
@@ -63,28 +64,34 @@ static int share_tables(struct policy_bpf *skel, const struct generation *g)
 	return 0;
 }
 
-// The test program has a second program of its own: that of the original would count.
-static int link_stages(struct policy_bpf *skel)
+static int prepare(struct policy_bpf *skel, const struct instance *i, const struct generation *g)
 {
-	int balance = bpf_program__fd(skel->progs.weir_balance);
-	uint32_t stage = 0;
-
-	return bpf_map_update_elem(bpf_map__fd(skel->maps.stages), &stage, &balance, BPF_ANY)
-		       ? -errno
-		       : 0;
-}
-
-static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g)
-{
-	bool balances = g->fd[PART_LB_PROGRAM] >= 0;
 	int code;
 
 	parts_fit(skel, i);
-	bpf_program__set_autoload(skel->progs.weir_balance, balances);
-	if ((code = copy_rodata(skel, g)) || (code = share_tables(skel, g)) ||
-	    (i && (code = instance_share_maps(i, skel->obj))) || (code = policy_bpf__load(skel)))
+	parts_choose(skel, generation_program_of(g, GENERATION_SHORT) >= 0,
+		     generation_program_of(g, GENERATION_BALANCE) >= 0);
+	if ((code = copy_rodata(skel, g)) || (code = share_tables(skel, g)))
 		return code;
-	return balances ? link_stages(skel) : 0;
+	return i ? instance_share_maps(i, skel->obj) : 0;
+}
+
+// The programs of the test program are linked by an array of their own: those of the original would count.
+static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
+		struct err *err)
+{
+	struct markers markers;
+	int code = markers_read(g->fd[PART_MARKERS], &markers, err);
+
+	if (code)
+		return code;
+	markers_number(&markers, MARK_TEST, 1);
+	if ((code = prepare(skel, i, g)) || (code = markers_load(skel, &markers, err)) ||
+	    (code = parts_link(skel)))
+		return code == -EBADMSG
+			       ? code
+			       : err_system(err, -code, "cannot load the policy's test program");
+	return 0;
 }
 
 int test_program_open(const struct instance *i, const struct generation *g,
@@ -94,10 +101,11 @@ int test_program_open(const struct instance *i, const struct generation *g,
 	void *answer;
 	int code;
 
-	t->skel = policy_bpf__open();
-	code = t->skel ? load(t->skel, i, g) : -errno;
-	if (code)
-		return err_system(err, -code, "cannot load the policy's test program");
+	t->skel = markers_open();
+	if (!t->skel)
+		return err_system(err, errno, "cannot open the policy program");
+	if ((code = load(t->skel, i, g, err)))
+		return code;
 	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      bpf_map__fd(t->skel->maps.test), 0);
 	if (answer == MAP_FAILED)
@@ -120,7 +128,8 @@ int test_program_run(struct test_program *t, const uint8_t *frame, size_t length
 	t->answer->service = -1;
 	t->answer->backend = BACKEND_NONE;
 	t->answer->pinned = 0;
-	if (bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.weir_policy), &opts))
+	t->answer->general = 0;
+	if (bpf_prog_test_run_opts(parts_first_program(t->skel), &opts))
 		return err_system(err, errno, "cannot run a test packet of %zu bytes", length);
 	*ret = (struct test_result){
 		.verdict = opts.retval,
@@ -133,6 +142,7 @@ int test_program_run(struct test_program *t, const uint8_t *frame, size_t length
 		.slot = t->answer->slot,
 		.slot_word = t->answer->slot_word,
 		.pinned = t->answer->pinned != 0,
+		.general = t->answer->general != 0,
 		.packet = t->packet,
 		.length = opts.data_size_out,
 	};

@@ -29,6 +29,7 @@ struct test_result {
 	uint32_t slot;      // of the flow, if it has a service
 	uint64_t slot_word; // see common/service.h
 	bool pinned;        // by a living pin
+	bool general;       // the general program has seen it
 	// As the packet leaves, unless it is dropped; of the test program, valid until the next run.
 	uint8_t *packet;
 	size_t length;

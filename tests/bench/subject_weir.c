@@ -21,7 +21,7 @@
 
 struct weir {
 	struct instance *instance;
-	struct generation *generation; // keeps the link to its second program
+	struct generation *first, *generation; // they keep the links between their programs
 	struct root_program *root;
 	struct subject empty;
 };
@@ -31,6 +31,7 @@ static void release(void *own)
 	struct weir *w = own;
 
 	root_free(w->root);
+	generation_free(w->first);
 	generation_free(w->generation);
 	instance_free(w->instance);
 	subject_free(&w->empty);
@@ -154,7 +155,7 @@ void subject_weir(const struct weir_options *o, struct subject *ret)
 
 	*ret = (struct subject){.name = "weir", .own = w, .release = release};
 	w->empty.program = -1;
-	if (instance_create_private(room, &w->instance, &err) ||
+	if (instance_create_private(room, &w->instance, &w->first, &err) ||
 	    root_open(w->instance, &w->root, &err))
 		bench_die(&err);
 	if ((ret->program = root_load(w->root)) < 0)

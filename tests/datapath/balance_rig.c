@@ -55,6 +55,7 @@ static void load(struct balance_rig *b)
 	struct err err = {0};
 
 	options.malformed_pass = b->c->resolved->malformed_pass;
+	options.general_only = rig_is_general_only();
 	if (lb_apply_plan(&b->c->lb, b->c->resolved, NULL, 0, b->c->diag, &err) ||
 	    generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, NULL,
 			    &err) ||
@@ -68,6 +69,16 @@ static void link_devices(const struct balance_rig *b)
 
 	if (bpf_map_update_elem(b->c->generation->fd[PART_EGRESS], &out, &in, BPF_ANY))
 		die(errno, "cannot redirect to a device");
+}
+
+static void map_backends(struct balance_rig *b)
+{
+	int fd = b->c->generation->fd[PART_BACKENDS];
+	struct err err = {0};
+	size_t bytes;
+
+	if (mapping_bytes(fd, &bytes, &err) || mapping_open(&b->backends, fd, bytes, &err))
+		test_die(&err);
 }
 
 static void map_budgets(struct balance_rig *b)
@@ -108,8 +119,9 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 	compile_text(b->c, policy);
 	load(b);
 	link_devices(b);
+	map_backends(b);
 	map_budgets(b);
-	rig_program(rig, PROG_ACTIVE, generation_program(b->c->generation));
+	rig_policy(rig, PROG_ACTIVE, b->c->generation);
 	rig_iface(rig, RIG_IFACE);
 	b->ids = count_ids(b->c->lb.lb);
 	b->counts = mem_zalloc(b->ids, sizeof(*b->counts));
@@ -120,7 +132,8 @@ void balance_rig_free(struct balance_rig *b)
 {
 	if (!b)
 		return;
-	rig_program(b->rig, PROG_ACTIVE, b->rig->policy);
+	rig_policy(b->rig, PROG_ACTIVE, b->rig->policy);
+	mapping_close(&b->backends);
 	mapping_close(&b->budgets);
 	candidate_free(b->c);
 	free(b->counts);
@@ -231,8 +244,7 @@ bool balance_rig_hop(struct balance_rig *b, char *text)
 		if (!word(b, name, value, &backend))
 			return false;
 	}
-	if (bpf_map_update_elem(b->c->generation->fd[PART_BACKENDS], &id, &backend, BPF_ANY))
-		die(errno, "cannot write a backend");
+	((struct backend *)b->backends.at)[id] = backend;
 	return true;
 }
 
@@ -255,11 +267,7 @@ bool balance_rig_stations(struct balance_rig *b, const char *text)
 
 uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id)
 {
-	struct backend backend;
-
-	if (bpf_map_lookup_elem(b->c->generation->fd[PART_BACKENDS], &id, &backend))
-		die(errno, "cannot read a backend");
-	return path_mtu(backend.path);
+	return path_mtu(((const struct backend *)b->backends.at)[id].path);
 }
 
 // Counters

@@ -22,6 +22,7 @@ struct balance_rig {
 	uint32_t ids;                              // of the counters of services and backends
 	struct service_counter *counts;            // after the last balance_rig_moved
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
+	struct mapping backends;                   // struct backend, by number
 	struct mapping budgets;                    // of answers
 };
 

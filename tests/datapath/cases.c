@@ -274,7 +274,7 @@ static void prepare(struct reader *r)
 	r->in_force = r->now.overlay;
 	rig_iface(r->rig, r->now.iface);
 	if (r->now.lenient)
-		rig_program(r->rig, PROG_ACTIVE, rig_lenient(r->rig));
+		rig_policy(r->rig, PROG_ACTIVE, rig_lenient(r->rig));
 }
 
 static void print_failure(const struct reader *r, const char *why)
@@ -295,7 +295,7 @@ static void run_case(struct reader *r)
 	prepare(r);
 	o = send_case(r, &why);
 	if (r->now.lenient)
-		rig_program(r->rig, PROG_ACTIVE, r->rig->policy);
+		rig_policy(r->rig, PROG_ACTIVE, r->rig->policy);
 	// Before 6.18 a test run has no short first buffer.
 	if (o.code == -EINVAL && r->now.linear) {
 		r->tally->skipped++;

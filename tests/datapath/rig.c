@@ -31,31 +31,31 @@ _Noreturn static void die(int code, const char *what)
 
 // Programs
 
-// The empty policy with `malformed pass`, to be told from the running one.
-static int load_lenient(const struct instance *i)
+static bool general_only;
+
+void rig_general_only(void)
+{
+	general_only = true;
+}
+
+bool rig_is_general_only(void)
+{
+	return general_only;
+}
+
+static struct generation *load_empty(const struct instance *i, bool malformed_pass)
 {
 	static const struct image nothing;
-	const struct generation_options options = {.malformed_pass = true};
-	CLEANUP_GENERATION struct generation *g = NULL;
+	const struct generation_options options = {
+		.malformed_pass = malformed_pass,
+		.general_only = general_only,
+	};
+	struct generation *g = NULL;
 	struct err err = {0};
-	int fd;
 
 	if (generation_load(i, &nothing, &options, &g, NULL, &err))
 		test_die(&err);
-	fd = dup(generation_program(g));
-	if (fd < 0)
-		die(errno, "cannot keep the lenient policy");
-	return fd;
-}
-
-static int program_at(const struct instance *i, uint32_t which)
-{
-	uint32_t id = 0;
-	int fd;
-
-	if (bpf_map_lookup_elem(i->progs, &which, &id) || (fd = bpf_prog_get_fd_by_id(id)) < 0)
-		die(errno, "cannot open the program in the program array");
-	return fd;
+	return g;
 }
 
 static void load_entry(struct rig *rig)
@@ -72,13 +72,15 @@ static void load_entry(struct rig *rig)
 struct rig *rig_new(uint32_t max_entries)
 {
 	struct rig *rig = mem_new(struct rig);
+	CLEANUP_GENERATION struct generation *first = NULL;
 	struct err err = {0};
 
 	rig->counters = mem_new(struct counters);
-	if (instance_create_private(max_entries, &rig->instance, &err))
+	if (instance_create_private(max_entries, &rig->instance, &first, &err))
 		test_die(&err);
-	rig->policy = program_at(rig->instance, PROG_ACTIVE);
-	rig->lenient = -1;
+	rig->policy = general_only ? load_empty(rig->instance, false) : TAKE_PTR(first);
+	rig_policy(rig, PROG_ACTIVE, rig->policy);
+	rig_policy(rig, PROG_PREVIOUS, rig->policy);
 	load_entry(rig);
 	rig->ifindex = if_nametoindex("lo");
 	rig_iface(rig, RIG_IFACE);
@@ -90,8 +92,8 @@ void rig_free(struct rig *rig)
 	if (!rig)
 		return;
 	root_free(rig->entry);
-	fd_close(rig->policy);
-	fd_close(rig->lenient);
+	generation_free(rig->policy);
+	generation_free(rig->lenient);
 	instance_free(rig->instance);
 	free(rig->counters);
 	free(rig);
@@ -102,10 +104,10 @@ void rig_cleanup(struct rig **rig)
 	rig_free(*rig);
 }
 
-int rig_lenient(struct rig *rig)
+const struct generation *rig_lenient(struct rig *rig)
 {
-	if (rig->lenient < 0)
-		rig->lenient = load_lenient(rig->instance);
+	if (!rig->lenient)
+		rig->lenient = load_empty(rig->instance, true);
 	return rig->lenient;
 }
 
@@ -116,6 +118,11 @@ void rig_program(const struct rig *rig, enum weir_prog which, int prog)
 	if (prog < 0 ? bpf_map_delete_elem(rig->instance->progs, &key)
 		     : bpf_map_update_elem(rig->instance->progs, &key, &prog, BPF_ANY))
 		die(errno, "cannot write the program array");
+}
+
+void rig_policy(const struct rig *rig, enum weir_prog which, const struct generation *g)
+{
+	rig_program(rig, which, generation_program(g));
 }
 
 int rig_tiny(const struct rig *rig, uint32_t verdict)

@@ -9,6 +9,7 @@
 
 #include "common/overlay.h"
 #include "ctl/datapath/counters.h"
+#include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/overlay.h"
 #include "ctl/datapath/root.h"
@@ -20,9 +21,9 @@
 struct rig {
 	struct instance *instance;
 	struct root_program *entry;
-	int entry_prog; // owned by entry
-	int policy;     // the empty policy, active and previous of a new rig
-	int lenient;    // rig_lenient(), once it was asked for; else -1
+	int entry_prog;             // owned by entry
+	struct generation *policy;  // the empty policy, active and previous of a new rig
+	struct generation *lenient; // rig_lenient(), once it was asked for; else NULL
 	uint32_t ifindex;
 	struct counters *counters; // after the last rig_send
 	bool stale;                // frames were sent since
@@ -36,8 +37,14 @@ void rig_cleanup(struct rig **rig);
 
 // Programs
 
+// From now on, all policies of rigs are loaded without the short program.
+void rig_general_only(void);
+bool rig_is_general_only(void);
 void rig_program(const struct rig *rig, enum weir_prog which, int prog); // -1: empty
-int rig_lenient(struct rig *rig); // the empty policy with config.malformed_pass; owned by the rig
+// The caller keeps the generation while it is used.
+void rig_policy(const struct rig *rig, enum weir_prog which, const struct generation *g);
+// The empty policy with config.malformed_pass; owned by the rig.
+const struct generation *rig_lenient(struct rig *rig);
 int rig_tiny(const struct rig *rig,
 	     uint32_t verdict); // a program that only returns it; to be closed
 // Frames arrive on interface `number` from now on.

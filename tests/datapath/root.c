@@ -40,9 +40,9 @@ static void test_programs(struct test *t)
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
 	rig_program(rig, PROG_PREVIOUS, drop);
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
-	rig_program(rig, PROG_ACTIVE, rig_lenient(rig));
+	rig_policy(rig, PROG_ACTIVE, rig_lenient(rig));
 	EXPECT(t, rig, bad(), PASS_MALFORMED, bad()->len);
-	rig_program(rig, PROG_ACTIVE, rig->policy);
+	rig_policy(rig, PROG_ACTIVE, rig->policy);
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
 	rig_program(rig, PROG_ACTIVE, drop);
 	CHECK(t, rig_verdict(rig, good(), 1) == DROPPED, "the new program does not run");
@@ -57,12 +57,12 @@ static void test_empty_program(struct test *t)
 	rig_program(rig, PROG_ACTIVE, -1);
 	EXPECT(t, rig, good(), PASS_NO_POLICY, good()->len);
 	EXPECT(t, rig, bad(), PASS_NO_POLICY, bad()->len);
-	rig_program(rig, PROG_PREVIOUS, rig->policy);
+	rig_policy(rig, PROG_PREVIOUS, rig->policy);
 	EXPECT(t, rig, good(), PASS_NO_POLICY, good()->len);
 	knobs_of(rig)->deadline = 1;
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
 	rig_program(rig, PROG_PREVIOUS, -1);
-	rig_program(rig, PROG_ACTIVE, rig->policy);
+	rig_policy(rig, PROG_ACTIVE, rig->policy);
 	EXPECT(t, rig, good(), PASS_NO_POLICY, good()->len);
 }
 
@@ -71,7 +71,7 @@ static void test_deadline(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	CLEANUP_FD int drop = rig_tiny(rig, DROPPED);
 
-	rig_program(rig, PROG_PREVIOUS, rig_lenient(rig));
+	rig_policy(rig, PROG_PREVIOUS, rig_lenient(rig));
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
 	knobs_of(rig)->deadline = rig_after_ms(rig, 3600 * 1000);
 	EXPECT(t, rig, bad(), DROP_IP4_SHORT, bad()->len);
@@ -199,7 +199,7 @@ static void test_iface_numbers(struct test *t)
 		CHECK(t, o.moved_n == 1 && o.moved[0].number == numbers[n],
 		      "interface %u, counted by entry: %zu counters, the first of %u", numbers[n],
 		      o.moved_n, o.moved[0].number);
-		rig_program(rig, PROG_ACTIVE, rig->policy);
+		rig_policy(rig, PROG_ACTIVE, rig->policy);
 	}
 }
 
@@ -270,7 +270,7 @@ static void test_swap(struct test *t)
 	good();
 	pthread_create(&thread, NULL, send_on, &s);
 	for (size_t n = 0; n < 1000; n++)
-		rig_program(rig, PROG_ACTIVE, n % 2 ? rig->policy : rig_lenient(rig));
+		rig_policy(rig, PROG_ACTIVE, n % 2 ? rig->policy : rig_lenient(rig));
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	if (counters_read(rig->instance, rig->counters, &err))

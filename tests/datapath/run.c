@@ -55,6 +55,24 @@ static void print_program(const char *name, int fd)
 	       info.verified_insns, info.xlated_prog_len, info.jited_prog_len);
 }
 
+// Those that a generation has, by the kind of its policy.
+static void print_programs(const char *policy, const struct generation *g)
+{
+	static const char *const names[GENERATION_PROGRAMS] = {
+		[GENERATION_SHORT] = "short",
+		[GENERATION_GENERAL] = "general",
+		[GENERATION_BALANCE] = "balance",
+	};
+
+	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {
+		CLEANUP_FREE char *name = mem_printf("%s, %s", policy, names[p]);
+		int fd = generation_program_of(g, p);
+
+		if (fd >= 0)
+			print_program(name, fd);
+	}
+}
+
 static void load_decap(void)
 {
 	static const struct decap_end nowhere;
@@ -75,8 +93,7 @@ static void load_services(struct rig *rig)
 		"service c { vip 192.0.2.2; port any; mode gue; check none; backend 10.0.0.1 }\n";
 	struct balance_rig *b = balance_rig_new(rig, policy);
 
-	print_program("policy with services", generation_program(b->c->generation));
-	print_program("balance", b->c->generation->fd[PART_LB_PROGRAM]);
+	print_programs("services", b->c->generation);
 	balance_rig_free(b);
 }
 
@@ -85,8 +102,8 @@ static int load_only(void)
 	CLEANUP_RIG struct rig *rig = rig_new(WEIR_OVERLAY_MAX);
 
 	print_program("entry", rig->entry_prog);
-	print_program("policy", rig->policy);
-	print_program("policy, malformed pass", rig_lenient(rig));
+	print_programs("empty policy", rig->policy);
+	print_programs("malformed pass", rig_lenient(rig));
 	print_program("clock", rig->instance->clock_prog);
 	load_services(rig);
 	load_decap();

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The markers of a policy: constants in the instructions that user space replaces before each load (xdp/marker.bpf.h),
+ * by a number, or by the address of a byte in an array map of one value.
+ *
+ * Lines are X(SYMBOL); MARK_SYMBOL is the marker's number. The numbers are of this build alone: a generation keeps its
+ * values with a digest of these names, and a test program of another build refuses them (ctl/datapath/markers.h). */
+#pragma once
+
+#include "common/tables.h"
+
+/* clang-format off */
+#define WEIR_MARKERS(X) \
+	/* programs */ \
+	X(TEST) /* 1: a test program, which counts and writes nothing */ \
+	X(HANDED_ON) /* 1: packets come from the short program */ \
+	/* interfaces */ \
+	X(IFCLASS) /* struct policy_ifclass */ \
+	/* services: tables, and how many elements each has */ \
+	X(SERVICES) \
+	X(SERVICES_N) \
+	X(SLOTS) \
+	X(SLOTS_N) \
+	X(BACKENDS) \
+	X(BACKENDS_N)
+/* clang-format on */
+
+enum marker_number {
+#define X(symbol) MARK_##symbol,
+	WEIR_MARKERS(X)
+#undef X
+		MARK_TABLES, /* + SIDE_CONSTANT(…) or MATRIX_CONSTANT(…) of common/tables.h */
+	MARKERS = MARK_TABLES + TABLE_CONSTANTS,
+};
+
+/* The upper half of a marker in the program as compiled; the lower half is its number. */
+#define MARKER_MAGIC 0x5765af1dull

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Replaces markers in the instructions of programs, and keeps their values in a map.
+#include "ctl/datapath/markers.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/bpf.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/datapath/parts.h"
+
+#define SECTION "xdp/policy" // of xdp/policy.bpf.c
+
+// ---- values -------------------------------------------------------------------------------------
+
+void markers_number(struct markers *m, enum marker_number number, uint64_t value)
+{
+	m->at[number] = (struct marker){.kind = MARKER_NUMBER, .value = value};
+}
+
+void markers_address(struct markers *m, enum marker_number number, const char *map, uint64_t offset)
+{
+	struct marker marker = {.kind = MARKER_ADDRESS, .value = offset};
+
+	snprintf(marker.map, sizeof(marker.map), "%s", map);
+	m->at[number] = marker;
+}
+
+const char *markers_name(enum marker_number number)
+{
+	static const char *const names[MARK_TABLES] = {
+#define X(symbol) [MARK_##symbol] = #symbol,
+		WEIR_MARKERS(X)
+#undef X
+	};
+	static char name[32];
+
+	if (number < MARK_TABLES)
+		return names[number];
+	snprintf(name, sizeof(name), "TABLES + %d", number - MARK_TABLES);
+	return name;
+}
+
+// ---- instructions -------------------------------------------------------------------------------
+
+// What the handler needs: libbpf passes it the program alone.
+static struct loading {
+	const struct policy_bpf *skel;
+	const struct markers *markers;
+	struct err *err;
+	bool failed;
+} * loading;
+
+static bool is_marker(const struct bpf_insn *insn)
+{
+	return insn[0].code == (BPF_LD | BPF_IMM | BPF_DW) && !insn[0].src_reg &&
+	       (uint32_t)insn[1].imm == MARKER_MAGIC;
+}
+
+static int refuse(const char *program, const char *marker)
+{
+	loading->failed = true;
+	err_system(loading->err, EBADMSG, "program '%s': %s%s%s", program,
+		   marker ? "the marker '" : "it has no marker", marker ? marker : "",
+		   marker ? "' has no value" : "");
+	return -EBADMSG;
+}
+
+static int put_address(struct bpf_insn *insn, const struct marker *m)
+{
+	int fd = bpf_object__find_map_fd_by_name(loading->skel->obj, m->map);
+
+	if (fd < 0)
+		return fd;
+	insn[0].src_reg = BPF_PSEUDO_MAP_VALUE;
+	insn[0].imm = fd;
+	insn[1].imm = (int32_t)m->value;
+	return 0;
+}
+
+static void put_number(struct bpf_insn *insn, const struct marker *m)
+{
+	insn[0].imm = (int32_t)(uint32_t)m->value;
+	insn[1].imm = (int32_t)(uint32_t)(m->value >> 32);
+}
+
+static int replace(const char *program, struct bpf_insn *insn)
+{
+	uint32_t number = (uint32_t)insn[0].imm;
+	const struct marker *m = number < MARKERS ? &loading->markers->at[number] : NULL;
+
+	if (m && m->kind == MARKER_NUMBER) {
+		put_number(insn, m);
+		return 0;
+	}
+	if (m && m->kind == MARKER_ADDRESS && !put_address(insn, m))
+		return 0;
+	return refuse(program, markers_name(number));
+}
+
+static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
+{
+	// The instructions are libbpf's own copy of this program, which it is about to load.
+	struct bpf_insn *insns = (struct bpf_insn *)bpf_program__insns(program);
+	size_t n = bpf_program__insn_cnt(program), found = 0;
+	const char *name = bpf_program__name(program);
+
+	(void)opts;
+	(void)cookie;
+	if (!loading)
+		return -EINVAL; // loaded by something other than markers_load()
+	for (size_t i = 0; i + 1 < n; i++) {
+		if (!is_marker(&insns[i]))
+			continue;
+		if (replace(name, &insns[i]))
+			return -EBADMSG;
+		found++;
+	}
+	return found ? 0 : refuse(name, NULL);
+}
+
+static int handle_section(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = replace_all);
+	static int handler = -1;
+
+	if (handler < 0)
+		handler = libbpf_register_prog_handler(SECTION, BPF_PROG_TYPE_XDP, 0, &opts);
+	return handler < 0 ? handler : 0;
+}
+
+struct policy_bpf *markers_open(void)
+{
+	int code = handle_section();
+
+	if (!code)
+		return policy_bpf__open();
+	errno = -code;
+	return NULL;
+}
+
+int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *err)
+{
+	struct loading now = {.skel = skel, .markers = m, .err = err};
+	int code;
+
+	loading = &now;
+	code = policy_bpf__load(skel);
+	loading = NULL;
+	return now.failed ? -EBADMSG : code;
+}
+
+// ---- kept ---------------------------------------------------------------------------------------
+
+struct kept_markers {
+	uint64_t digest; // of the names in their order
+	struct markers markers;
+};
+
+// FNV-1a.
+static uint64_t digest_of_names(void)
+{
+	uint64_t digest = 0xcbf29ce484222325;
+
+	for (enum marker_number n = 0; n < MARKERS; n++)
+		for (const char *c = markers_name(n);; c++) {
+			digest = (digest ^ (uint8_t)*c) * 0x100000001b3;
+			if (!*c)
+				break;
+		}
+	return digest;
+}
+
+int markers_keep(const struct markers *m, int *ret_fd, struct err *err)
+{
+	struct kept_markers kept = {.digest = digest_of_names(), .markers = *m};
+	CLEANUP_FD int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_markers", sizeof(uint32_t),
+					   sizeof(kept), 1, NULL);
+	uint32_t zero = 0;
+
+	if (fd < 0)
+		return err_system(err, -fd, "cannot create the map 'weir_markers'");
+	if (bpf_map_update_elem(fd, &zero, &kept, BPF_ANY) || bpf_map_freeze(fd))
+		return err_system(err, errno, "cannot write the map 'weir_markers'");
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+// The size of the map first: the kernel copies a whole value.
+static bool is_of_this_build(int fd)
+{
+	struct bpf_map_info info = {0};
+	uint32_t size = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(fd, &info, &size) &&
+	       info.value_size == sizeof(struct kept_markers);
+}
+
+int markers_read(int fd, struct markers *ret, struct err *err)
+{
+	struct kept_markers kept;
+	uint32_t zero = 0;
+
+	if (is_of_this_build(fd)) {
+		if (bpf_map_lookup_elem(fd, &zero, &kept))
+			return err_system(err, errno, "cannot read the markers of a generation");
+		if (kept.digest == digest_of_names()) {
+			*ret = kept.markers;
+			return 0;
+		}
+	}
+	err_system(err, ENOTSUP, "another version of weir has loaded the policy");
+	return err_hint(err, "apply the policy again");
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The values of markers (common/markers.h), and the load of a policy's programs with them.
+//
+// libbpf shows the instructions of a program right before BPF_PROG_LOAD to the handler of its section, with all of its
+// functions linked in and all maps created. There each marker is replaced: by a number, or by the address of a byte in
+// a map of one value. A marker without a value fails the load, and so does a program in which none is found.
+#pragma once
+
+#include <stdint.h>
+
+#include "common/markers.h"
+#include "ctl/base/err.h"
+
+struct policy_bpf;
+
+enum marker_kind {
+	MARKER_UNSET,
+	MARKER_NUMBER,
+	MARKER_ADDRESS,
+};
+
+// The verifier follows offsets in a value up to here.
+#define MARKER_VALUE_MAX (512u << 20)
+
+struct marker {
+	uint64_t value; // the number, or the offset in the map
+	uint32_t kind;  // enum marker_kind
+	char map[20];   // its name in xdp/
+};
+
+struct markers {
+	struct marker at[MARKERS];
+};
+
+void markers_number(struct markers *m, enum marker_number number, uint64_t value);
+// Of the byte at `offset` in the value of a map; whichever descriptor the object has for it when it is loaded.
+void markers_address(struct markers *m, enum marker_number number, const char *map,
+		     uint64_t offset);
+// "IFCLASS", "TABLES + 3"; until the next call.
+const char *markers_name(enum marker_number number);
+
+// The object, ready to be prepared; NULL with errno set. policy_bpf__destroy() frees it.
+struct policy_bpf *markers_open(void);
+// Loads it. 0 or -errno; a missing value is -EBADMSG with err set, else err is untouched.
+int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *err);
+
+// A frozen map with the values, for test programs of other processes.
+int markers_keep(const struct markers *m, int *ret_fd, struct err *err);
+// -ENOTSUP with err set: another build has other markers.
+int markers_read(int fd, struct markers *ret, struct err *err);
