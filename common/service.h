@@ -47,9 +47,9 @@ struct service {
 	struct flow_key key;
 	__u32 buckets;    /* of pins */
 	__u32 hold_ticks; /* slot_ticks(): how long a slot is changing; the one field that moves */
-	__u16 idle_tcp;   /* pin_ticks(): older pins are expired; of sctp too */
-	__u16 idle_udp;   /* the same */
-	__u16 idle_most;  /* the longer of those that count: for the pins of others in a bucket */
+	__u16 life_tcp;   /* pin_life() of the idle: older pins are expired; of sctp too */
+	__u16 life_udp;   /* the same */
+	__u16 life_most;  /* the longer of those that count: for the pins of others in a bucket */
 	__u16 linger;     /* pin_linger(): a closed pin lives no longer */
 };
 _Static_assert(sizeof(struct service) == 128, "layout");
@@ -245,8 +245,8 @@ SERVICE_INLINE __u32 slot_of(__u64 hash, __u32 size)
  * the lower 32 are in the pin. With `hash tuple` the lower ones select the slot too, so that a walk over
  * the pins knows the slot of each.
  *
- * `time` is in ticks of one to two seconds, when the flow was last heard. It comes round after 65536
- * ticks, 18 hours: a pin that nothing has touched since seems young again for one idle. Two rules make
+ * `time` is in ticks of one to two seconds, when the pin was last written. It comes round after 65536
+ * ticks, 18 hours: a pin that nothing has touched since seems young again for one life. Two rules make
  * that harmless. A look-up that finds an expired pin of its own flow frees it: so a pin that comes back
  * belongs to a flow that has not been heard since, and the flow goes where it was. A command that gives
  * the number of a backend to another one frees all pins that name it, expired or not. */
@@ -331,21 +331,37 @@ SERVICE_INLINE __u32 pin_time(__u64 jiffies, __u32 shift)
 	return (__u32)(jiffies >> shift) & PIN_TIME;
 }
 
-/* `idle` for pin_lives(), rounded up. At most SERVICE_IDLE_MAX_MS. */
+/* Ticks of pin time, rounded up. At most SERVICE_IDLE_MAX_MS. */
 SERVICE_INLINE __u32 pin_ticks(__u64 idle_jiffies, __u32 shift)
 {
 	return (__u32)((idle_jiffies + (1ull << shift) - 1) >> shift);
 }
 
-/* Ticks of a closed pin's life, rounded up. idle_jiffies: of TCP, which alone closes. */
+/* How long a pin lives without being written. The time of a pin is written only when an eighth of its life has
+ * passed, so the life is a seventh of the idle longer: a flow that speaks within its idle finds its pin. */
+SERVICE_INLINE __u32 pin_life(__u64 idle_jiffies, __u32 shift)
+{
+	__u32 ticks = pin_ticks(idle_jiffies, shift);
+
+	return ticks + ticks / 7;
+}
+
+/* From this age on the time of a pin is written. */
+SERVICE_INLINE __u32 pin_fresh(__u32 life)
+{
+	return life >> 3;
+}
+
+/* The life of a closed pin. idle_jiffies: of TCP, which alone closes. */
 SERVICE_INLINE __u32 pin_linger(__u64 idle_jiffies, __u32 hz, __u32 shift)
 {
 	__u64 linger = (__u64)SERVICE_LINGER_S * hz;
 
-	return pin_ticks(linger < idle_jiffies ? linger : idle_jiffies, shift);
+	return pin_life(linger < idle_jiffies ? linger : idle_jiffies, shift);
 }
 
-/* Ticks since the pin's flow was heard at `time`; 0 also when its time is a little ahead. */
+/* Ticks since the pin was written; 0 also when its time is a little ahead. The flow has been silent for less than
+ * pin_fresh() ticks less. */
 SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 {
 	__u32 age = (time - (__u32)pin) & PIN_TIME;
@@ -353,10 +369,10 @@ SERVICE_INLINE __u32 pin_age(__u64 pin, __u32 time)
 	return age > PIN_TIME - SERVICE_PIN_AHEAD ? 0 : age;
 }
 
-/* A pin lives for more than its idle, or its linger if it is closed, by less than two ticks. A free place does not
+/* A pin lives for more than its life, or its linger if it is closed, by less than two ticks. A free place does not
  * live. */
-SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 idle_ticks, __u32 linger_ticks)
+SERVICE_INLINE int pin_lives(__u64 pin, __u32 time, __u32 life, __u32 linger)
 {
 	return pin_backend(pin) != BACKEND_NONE &&
-	       pin_age(pin, time) <= (pin_level(pin) == PIN_CLOSED ? linger_ticks : idle_ticks);
+	       pin_age(pin, time) <= (pin_level(pin) == PIN_CLOSED ? linger : life);
 }

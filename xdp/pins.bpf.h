@@ -38,8 +38,14 @@ static __always_inline bool opens(const struct packet *pkt)
 	return pkt->proto == IPPROTO_SCTP && !pkt->sctp_tag;
 }
 
-/* What a packet says of its flow. */
 enum flow_event { FLOW_GOES_ON, FLOW_OPENS, FLOW_CLOSES };
+
+/* What a packet says of its flow; by value, so that a program may have its packet in registers. */
+struct heard {
+	enum flow_event event;
+	bool udp;
+	bool quoted; /* it is not of the flow: nothing is written */
+};
 
 /* The client's FIN or RST. SCTP is not read: its chunks may be anywhere. */
 static __always_inline bool closes(const struct packet *pkt)
@@ -47,9 +53,15 @@ static __always_inline bool closes(const struct packet *pkt)
 	return !pkt->quoted && pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x05;
 }
 
-static __always_inline enum flow_event flow_event(const struct packet *pkt)
+static __always_inline struct heard heard(const struct packet *pkt)
 {
-	return opens(pkt) ? FLOW_OPENS : closes(pkt) ? FLOW_CLOSES : FLOW_GOES_ON;
+	return (struct heard){
+		.event = opens(pkt)    ? FLOW_OPENS
+			 : closes(pkt) ? FLOW_CLOSES
+				       : FLOW_GOES_ON,
+		.udp = pkt->proto == IPPROTO_UDP,
+		.quoted = pkt->quoted,
+	};
 }
 
 static __always_inline enum backend_state state_of(__u32 id)
@@ -93,7 +105,7 @@ static __always_inline __u64 is_less(__u64 a, __u64 b)
 static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)
 {
 	__u64 age = (time - (__u32)pin) & PIN_TIME, rank;
-	__u64 worth = pin_worth(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL), most = s->idle_most;
+	__u64 worth = pin_worth(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL), most = s->life_most;
 
 	most ^= (most ^ s->linger) & -is_less(worth, 1);       /* closed */
 	age &= is_less(PIN_TIME - SERVICE_PIN_AHEAD, age) - 1; /* as pin_age() */
@@ -140,7 +152,7 @@ __noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 		return PIN_NO_PLACE;
 	place = pin_place(s, at, time) & (SERVICE_PIN_WORDS - 1);
 	old = read_pin(at, place);
-	lives = pin_lives(old, time, s->idle_most, s->linger);
+	lives = pin_lives(old, time, s->life_most, s->linger);
 	if (lives && pin_worth(pin_level(old)) > pin_worth(pin_level(pin)))
 		return PIN_NO_PLACE;
 	if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
@@ -163,40 +175,53 @@ static __always_inline void pin_store(const struct service *s, __u32 service, __
 		service_tally(s->id, SERVICE_UNPINNED);
 }
 
-/* 1 if the pin is one of the flow, else 0. */
-static __always_inline __u32 pin_matches(__u64 pin, __u32 flow)
+/* All ones if the pin is one of the flow, else 0. It differs from the flow by backend, level and time, which are not
+ * all zero; a free place does not. The compiler is not to make branches of it: the verifier would follow 2^8 ways. */
+static __always_inline __u64 pin_matches(__u64 pin, __u32 flow)
 {
-	return is_less(pin_flow(pin) ^ flow, 1) & is_less(0, pin_backend(pin));
+	__u64 differs = (pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1;
+
+	differs = (differs >> PIN_FLOW_SHIFT) - 1;
+	asm("%0 s>>= 63" : "+r"(differs));
+	return differs;
 }
 
-/* The place of the flow's living pin, or -1; one that does not live is freed. */
-static __always_inline int pin_find(const struct service *s, struct pin_bucket *bucket, __u32 flow,
-				    __u32 time, __u32 idle)
-{
-	__u32 hits = 0;
+/* A pin as it was read, and where: NULL for no pin. */
+struct pin_place {
+	__u64 *at;
 	__u64 pin;
-	int place;
+};
+
+/* The flow's living pin, the first of several; one that does not live is freed. */
+static __always_inline struct pin_place pin_find(const struct service *s, struct pin_bucket *bucket,
+						 __u32 flow, __u32 time, __u32 life)
+{
+	const struct pin_place none = {};
+	__u64 place = SERVICE_PIN_WORDS, pin;
 
 #pragma unroll
-	for (int i = 0; i < SERVICE_PIN_WORDS; i++)
-		hits |= pin_matches(read_pin(bucket, i), flow) << i;
-	if (!hits)
-		return -1;
-	place = __builtin_popcount(hits ^ (hits - 1)) - 1;
+	for (int i = SERVICE_PIN_WORDS - 1; i >= 0; i--)
+		place ^= (place ^ i) & pin_matches(read_pin(bucket, i), flow);
+	if (place & SERVICE_PIN_WORDS)
+		return none;
+	place &= SERVICE_PIN_WORDS - 1;
 	pin = read_pin(bucket, place);
-	if (pin_lives(pin, time, idle, s->linger))
-		return place;
+	if (unlikely(pin_flow(pin) != flow)) /* another CPU has given the place away */
+		return none;
+	if (likely(pin_lives(pin, time, life, s->linger)))
+		return (struct pin_place){&bucket->pin[place], pin};
 	if (!config.test)
-		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], pin, 0);
-	return -1;
+		__sync_val_compare_and_swap(&bucket->pin[place], pin, 0);
+	return none;
 }
 
 /* Its connection has ended, or as good as: a packet that opens begins another one. One that speaks must not be
  * cut by a SYN that anybody can forge. */
-static __always_inline bool is_given_up(const struct service *s, __u64 pin, __u32 time)
+static __always_inline bool is_given_up(const struct service *s, __u64 pin, __u32 time,
+					enum backend_state state)
 {
 	return pin_level(pin) == PIN_CLOSED ||
-	       (pin_age(pin, time) > s->linger && state_of(pin_backend(pin)) != BACKEND_UP);
+	       (pin_age(pin, time) > s->linger && state != BACKEND_UP);
 }
 
 static __always_inline enum pin_level level_after(enum pin_level level, enum flow_event event)
@@ -206,25 +231,36 @@ static __always_inline enum pin_level level_after(enum pin_level level, enum flo
 	return event == FLOW_OPENS || level == PIN_CLOSED ? level : PIN_TALKS;
 }
 
-/* The flow was heard: its time, its level. Moves it to the owner when its backend is down, and when it is
- * another connection that opens. */
-static __always_inline __u32 pin_follow(const struct packet *pkt, const struct service *s,
-					struct pin_bucket *bucket, int place, __u32 owner,
-					__u32 time)
+/* A pin that only becomes younger is written when it is no longer fresh by the shortest life that counts: a flow that
+ * may open again by its linger too. */
+static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new, __u32 time,
+				   bool udp)
 {
-	__u64 old = read_pin(bucket, place), new;
-	enum flow_event event = flow_event(pkt);
-	bool again = event == FLOW_OPENS && is_given_up(s, old, time);
-	bool down = is_down(pin_backend(old));
-	__u32 to = again || down ? owner : pin_backend(old);
+	__u32 life = udp ? s->life_udp : s->linger;
 
-	if (config.test || pkt->quoted)
+	if ((old ^ new) >> PIN_TIME_BITS)
+		return true;
+	return old != new &&pin_age(old, time) >= pin_fresh(life);
+}
+
+/* The flow was heard. Moves it to the owner when its backend is down, and when it is another connection that
+ * opens. */
+static __always_inline __u32 pin_follow(const struct service *s, struct pin_place p, struct heard h,
+					__u32 owner, __u32 time)
+{
+	__u32 backend = pin_backend(p.pin);
+	enum backend_state state = state_of(backend);
+	bool again = h.event == FLOW_OPENS && is_given_up(s, p.pin, time, state);
+	bool down = state == BACKEND_DOWN;
+	__u32 to = again || down ? owner : backend;
+	__u64 new;
+
+	if (config.test || h.quoted)
 		return to;
-	new = pin_pack(pin_flow(old), to, again ? PIN_HALF : level_after(pin_level(old), event),
-		       time);
-	if (new != old)
-		__sync_val_compare_and_swap(&bucket->pin[place & (SERVICE_PIN_WORDS - 1)], old,
-					    new);
+	new = pin_pack(pin_flow(p.pin), to,
+		       again ? PIN_HALF : level_after(pin_level(p.pin), h.event), time);
+	if (is_due(s, p.pin, new, time, h.udp))
+		__sync_val_compare_and_swap(p.at, p.pin, new);
 	if (again)
 		service_tally(s->id, SERVICE_REOPENED);
 	else if (down)
@@ -246,31 +282,29 @@ static __always_inline enum pin_level first_level(enum flow_event event)
 }
 
 /* A slot that is not stable. hash: of the flow's tuple. */
-static __always_inline __u32 choose_unstable(struct packet *pkt, const struct service *s,
-					     __u64 slot, __u64 hash)
+static __always_inline __u32 choose_unstable(const struct service *s, __u32 service, __u64 slot,
+					     __u64 hash, struct heard h)
 {
 	__u32 owner = slot_owner(slot), former = slot_former(slot), to = owner;
 	__u64 now = now_jiffies();
 	__u32 time = pin_time(now, s->pin_shift & 31);
-	__u32 idle = pkt->proto == IPPROTO_UDP ? s->idle_udp : s->idle_tcp;
-	struct pin_bucket *bucket = bucket_at(s, pkt->service, hash);
-	enum flow_event event = flow_event(pkt);
-	int place;
+	struct pin_bucket *bucket = bucket_at(s, service, hash);
+	struct pin_place p;
 
 	if (!bucket)
 		return BACKEND_NONE;
-	place = pin_find(s, bucket, pin_flow_of(hash), time, idle);
-	if (place >= 0) {
+	p = pin_find(s, bucket, pin_flow_of(hash), time, h.udp ? s->life_udp : s->life_tcp);
+	if (likely(p.at)) {
 		test_pinned();
-		return pin_follow(pkt, s, bucket, place, owner, time);
+		return pin_follow(s, p, h, owner, time);
 	}
 	if (slot_phase(slot, now, s->hold_ticks) != SLOT_CHANGING)
 		return owner;
-	if (event != FLOW_OPENS && !is_down(former))
+	if (h.event != FLOW_OPENS && !is_down(former))
 		to = former;
-	if (!config.test && !pkt->quoted)
-		pin_store(s, pkt->service, pin_bucket_of(hash, s->buckets),
-			  pin_pack(pin_flow_of(hash), to, first_level(event), time));
+	if (!config.test && !h.quoted)
+		pin_store(s, service, pin_bucket_of(hash, s->buckets),
+			  pin_pack(pin_flow_of(hash), to, first_level(h.event), time));
 	return to;
 }
 
@@ -301,5 +335,6 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	test_slot(index, word);
 	if (likely(!slot_former(word)) || (s->udp_move && pkt->proto == IPPROTO_UDP))
 		return slot_owner(word);
-	return choose_unstable(pkt, s, word, source ? hash_of_tuple(s, pkt) : hash);
+	return choose_unstable(s, pkt->service, word, source ? hash_of_tuple(s, pkt) : hash,
+			       heard(pkt));
 }

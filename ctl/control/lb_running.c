@@ -29,8 +29,8 @@ static struct ring_pins pins_of(const struct lb_service *s, uint64_t *words, siz
 		.words = words,
 		.n = n,
 		.time = pin_time(now->jiffies, shift),
-		.idle_ticks = pin_ticks(longest_idle(s), shift) + 2,
-		.linger_ticks = pin_linger(s->idle_tcp, now->hz, shift) + 2,
+		.life = pin_life(longest_idle(s), shift) + 2,
+		.linger = pin_linger(s->idle_tcp, now->hz, shift) + 2,
 		.hash = (enum service_hash)s->hash,
 	};
 }

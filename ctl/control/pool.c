@@ -276,7 +276,7 @@ int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t pin = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 
-		if (pin_lives(pin, time, value.idle_most, value.linger))
+		if (pin_lives(pin, time, value.life_most, value.linger))
 			ret[pin_backend(pin)][pin_level(pin)]++;
 	}
 	return 0;

@@ -32,7 +32,7 @@ void lb_ids_of_pins(const struct ring_pins *pins, struct lb_ids *ids)
 	for (size_t i = 0; i < pins->n; i++) {
 		uint64_t pin = __atomic_load_n(&pins->words[i], __ATOMIC_RELAXED);
 
-		if (pin && pin_lives(pin, pins->time, pins->idle_ticks, pins->linger_ticks))
+		if (pin && pin_lives(pin, pins->time, pins->life, pins->linger))
 			lb_ids_add(ids, pin_backend(pin));
 	}
 }

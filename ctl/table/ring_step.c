@@ -152,7 +152,7 @@ static void see(const struct ring_pins *pins, uint64_t *word, uint64_t pin, stru
 {
 	uint32_t backend = pin_backend(pin), slot = hash_scale(pin_flow(pin), s->size);
 
-	if (!pin_lives(pin, pins->time, pins->idle_ticks, pins->linger_ticks)) {
+	if (!pin_lives(pin, pins->time, pins->life, pins->linger)) {
 		free_pin(word, pin);
 		return;
 	}

@@ -52,9 +52,9 @@ struct ring_pins {
 	uint64_t *words; // buckets × SERVICE_PIN_WORDS
 	size_t n;
 	uint32_t time; // pin_time() of now
-	// Of pins: the longest idle of the service's protocols; of closed ones pin_linger(). Both are two longer,
-	// for packets on their way.
-	uint32_t idle_ticks, linger_ticks;
+	// Of pins: pin_life() of the longest idle of the service's protocols; of closed ones pin_linger(). Both are two
+	// longer, for packets on their way.
+	uint32_t life, linger;
 	enum service_hash hash;
 };
 

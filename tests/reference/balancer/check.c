@@ -140,8 +140,8 @@ static struct watched *table_get(struct check *check, const struct flow *flow, u
 static bool holder_strange(const struct check *check, const struct watched *watched,
 			   const struct decision *decision)
 {
-	bool found = decision->written == WRITTEN_TIME || decision->written == WRITTEN_MOVED ||
-		     decision->written == WRITTEN_REOPENED;
+	bool found = decision->written == WRITTEN_TIME || decision->written == WRITTEN_KEPT ||
+		     decision->written == WRITTEN_MOVED || decision->written == WRITTEN_REOPENED;
 
 	return found && decision->place != PIN_NONE &&
 	       check->last_pins[decision->place].flow != (size_t)(watched - check->flows) + 1;
@@ -158,7 +158,10 @@ static void holder_follow(struct check *check, struct watched *watched,
 		check->flows[last->flow - 1].lost = true;
 	if (stranger)
 		watched->lost = true;
-	*last = (struct last_pin){place, decision->backend, check->model->now};
+	if (decision->written == WRITTEN_KEPT)
+		*last = (struct last_pin){place, decision->backend, last->written};
+	else
+		*last = (struct last_pin){place, decision->backend, check->model->now};
 }
 
 static void move_count(struct check *check, const struct watched *watched,
@@ -200,7 +203,7 @@ static bool flow_is_silent(const struct check *check, const struct watched *watc
 	uint64_t unit = UINT64_C(1) << model->pins.shift;
 	uint64_t age = (model->now - watched->spoke) % round;
 
-	return age > (uint64_t)model->set.hz * LINGER_S + 2 * unit && age < round - 17 * unit;
+	return age > (model->pins.linger + 2) * unit && age < round - 17 * unit;
 }
 
 /* Can this opening packet belong to no present connection? */
@@ -224,7 +227,8 @@ static void open_check(struct check *check, const struct watched *watched,
 
 static void closing_note(struct watched *watched, enum event event, const struct decision *decision)
 {
-	bool kept = decision->written == WRITTEN_TIME || decision->written == WRITTEN_MOVED;
+	bool kept = decision->written == WRITTEN_TIME || decision->written == WRITTEN_KEPT ||
+		    decision->written == WRITTEN_MOVED;
 
 	if (event ==
 	    EVENT_OTHER) { /* of the connection that closed, or of a flow whose pin was removed */
@@ -270,9 +274,9 @@ static bool last_pin_recent(const struct check *check, const struct last_pin *la
 	uint64_t round = UINT64_C(65536) << model->pins.shift;
 	uint64_t unit = UINT64_C(1) << model->pins.shift;
 	uint64_t age = (model->now - last->written) % round;
+	uint64_t life = (pins_life(&model->pins, model_idle_longest(model)) + 2) * unit;
 
-	return last->flow &&
-	       (age <= model_idle_longest(model) + 2 * unit || age >= round - 17 * unit);
+	return last->flow && (age <= life || age >= round - 17 * unit);
 }
 
 /* The slots with a recent pin that names a backend other than the owner. */

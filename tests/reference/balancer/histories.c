@@ -271,8 +271,8 @@ static void tidy(struct play *p)
 		.words = p->t.pins,
 		.n = (size_t)s->buckets * SERVICE_PIN_WORDS,
 		.time = pin_time(*p->t.now, shift),
-		.idle_ticks = pin_ticks(longest_idle(p), shift),
-		.linger_ticks = pin_linger(s->idle_tcp, p->hz, shift),
+		.life = pin_life(longest_idle(p), shift),
+		.linger = pin_linger(s->idle_tcp, p->hz, shift),
 		.hash = (enum service_hash)s->hash,
 	};
 
@@ -344,16 +344,21 @@ static uint64_t pin_of(const struct play *p, uint64_t hash)
 	return 0;
 }
 
-// A pin that was found has the time of the packet. In a stable slot, and with `udp move`, no pin is looked for: there
-// the time is that of an earlier packet.
-static bool found(const struct play *p, const struct flow *f, uint64_t pin)
+// In a stable slot, and with `udp move`, no pin is looked for.
+static bool is_looked_for(const struct play *p, const struct flow *f)
 {
 	bool source = p->service.hash == SERVICE_HASH_SOURCE;
 	uint32_t slot = slot_of(hash_of(p, f, source), p->service.size);
 
-	return pin && slot_former(p->t.slots[slot]) &&
-	       !(p->service.udp_move && f->proto == IPPROTO_UDP) &&
-	       pin_time_of(pin) == pin_time(*p->t.now, pin_shift(p->hz));
+	return slot_former(p->t.slots[slot]) && !(p->service.udp_move && f->proto == IPPROTO_UDP);
+}
+
+// A pin that is looked for and still there was found. Its time is that of the packet, or it was young enough.
+static const char *found(const struct play *p, const struct flow *f, uint64_t pin)
+{
+	if (!pin || !is_looked_for(p, f))
+		return "-";
+	return pin_time_of(pin) == pin_time(*p->t.now, pin_shift(p->hz)) ? "time" : "kept";
 }
 
 static void print_written(const struct play *p, const struct flow *f, const struct kernel_answer *a)
@@ -370,7 +375,7 @@ static void print_written(const struct play *p, const struct flow *f, const stru
 	else if (a->event[SERVICE_REOPENED])
 		puts("reopened");
 	else
-		puts(found(p, f, pin) ? "time" : "-");
+		puts(found(p, f, pin));
 }
 
 static enum packet_kind kind_of(const struct words *w)

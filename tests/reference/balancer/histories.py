@@ -366,6 +366,17 @@ class History:
         units = (flow.spoke >> self.shift) + -(-idle >> self.shift) + 1
         return (units << self.shift) - self.draw.below(2)
 
+    def idle_after_fresh(self):
+        """A flow that is heard about when the time of its pin becomes due, and then after its idle."""
+        flow = self.draw.pick(self.flows)
+        idle = self.idle(flow)
+        exact = idle if flow.proto == "udp" else min(60 * self.hz, idle)
+        units = -(-exact >> self.shift) // 7 + self.draw.below(3) - 2
+        self.pass_time(max((flow.spoke >> self.shift) + units << self.shift, self.now + 1))
+        self.speak(flow, OTHER)
+        self.pass_time(max(self.now + idle + self.draw.below(3) - 1, self.now + 1))
+        self.speak(flow, OTHER)
+
     def far(self):
         if self.draw.chance(80):
             return self.now + 1 + self.draw.below(self.idle_longest)
@@ -416,6 +427,8 @@ class History:
             self.heavy_event()
         elif what < 64:
             self.flood()
+        elif what < 70:
+            self.idle_after_fresh()
         elif what < 250:
             self.time_event()
         else:

@@ -205,12 +205,20 @@ static bool pin_given_up(const struct model *model, uint64_t word)
 	return pin_silent(&model->pins, word, model->now) && !model_takes(model, pin.backend);
 }
 
+/* A SYN may end a connection that seems silent for longer than the linger, so the time of TCP and SCTP is exact to an
+ * eighth of that. */
+static uint64_t shortest_life(const struct model *model, uint8_t proto)
+{
+	return proto == FLOW_UDP ? pins_life(&model->pins, model->set.idle_udp)
+				 : model->pins.linger;
+}
+
 static struct decision to_pinned(struct model *model, struct decision found, uint16_t owner,
-				 enum event event)
+				 enum event event, uint8_t proto)
 {
 	uint64_t word = model->pins.words[found.place];
 	uint16_t pinned = pin_of_word(word).backend;
-	bool down = backend_down(model, pinned);
+	bool down = backend_down(model, pinned), on_time;
 
 	if (event == EVENT_OPENS && pin_given_up(model, word)) {
 		found.backend = owner;
@@ -219,8 +227,9 @@ static struct decision to_pinned(struct model *model, struct decision found, uin
 		return found;
 	}
 	found.backend = down ? owner : pinned;
-	found.written = down ? WRITTEN_MOVED : WRITTEN_TIME;
-	pins_renew(&model->pins, found.place, found.backend, event, model->now);
+	on_time = pins_renew(&model->pins, found.place, found.backend, event, model->now,
+			     shortest_life(model, proto));
+	found.written = down ? WRITTEN_MOVED : on_time ? WRITTEN_TIME : WRITTEN_KEPT;
 	return found;
 }
 
@@ -260,7 +269,7 @@ struct decision model_packet(struct model *model, const struct flow *flow, enum 
 		return found;
 	found.place = pins_find(&model->pins, hash, model->now, model_idle(model, flow->proto));
 	if (found.place != PIN_NONE)
-		return to_pinned(model, found, slot.owner, event);
+		return to_pinned(model, found, slot.owner, event, flow->proto);
 	if (slot_class(slot, &clock) == SLOT_PINS_ONLY)
 		return found;
 	return to_new_pin(model, found, slot, event);

@@ -17,6 +17,11 @@ static uint64_t pins_units(const struct pins *pins, uint64_t jiffies)
 	return (jiffies + unit - 1) / unit;
 }
 
+uint64_t pins_life(const struct pins *pins, uint64_t idle)
+{
+	return pins_units(pins, idle) + pins_units(pins, idle) / 7;
+}
+
 struct pins pins_new(uint32_t buckets, unsigned int hz, uint64_t idle_tcp)
 {
 	struct pins pins = {.buckets = buckets};
@@ -25,7 +30,7 @@ struct pins pins_new(uint32_t buckets, unsigned int hz, uint64_t idle_tcp)
 	pins.words = memory((size_t)buckets * PINS_BUCKET, sizeof(*pins.words));
 	while (1U << pins.shift < hz)
 		pins.shift++;
-	pins.linger = pins_units(&pins, linger < idle_tcp ? linger : idle_tcp);
+	pins.linger = pins_life(&pins, linger < idle_tcp ? linger : idle_tcp);
 	return pins;
 }
 
@@ -67,7 +72,7 @@ bool pin_lives(const struct pins *pins, uint64_t word, uint64_t now, uint64_t id
 {
 	bool closed = pin_of_word(word).level == PIN_CLOSED;
 
-	return word && pin_age(pins, word, now) <= (closed ? pins->linger : pins_units(pins, idle));
+	return word && pin_age(pins, word, now) <= (closed ? pins->linger : pins_life(pins, idle));
 }
 
 bool pin_silent(const struct pins *pins, uint64_t word, uint64_t now)
@@ -148,17 +153,23 @@ int64_t pins_store(struct pins *pins, uint64_t hash, struct pin pin, uint64_t no
 	return place;
 }
 
-void pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now)
+bool pins_renew(struct pins *pins, int64_t place, uint16_t backend, enum event event, uint64_t now,
+		uint64_t life)
 {
 	struct pin pin = pin_of_word(pins->words[place]);
+	unsigned int age = pin_age(pins, pins->words[place], now);
+	uint8_t level = pin.level;
 
-	pin.backend = backend;
 	if (event == EVENT_CLOSES)
-		pin.level = PIN_CLOSED;
+		level = PIN_CLOSED;
 	else if (event == EVENT_OTHER && pin.level != PIN_CLOSED)
-		pin.level = PIN_SPOKE;
-	pin.time = pins_time(pins, now);
+		level = PIN_SPOKE;
+	if (level != pin.level || backend != pin.backend || age >= life / 8)
+		pin.time = pins_time(pins, now);
+	pin.backend = backend;
+	pin.level = level;
 	pins->words[place] = pin_word(pin);
+	return pin.time == pins_time(pins, now);
 }
 
 void pins_restart(struct pins *pins, int64_t place, uint16_t backend, uint64_t now)

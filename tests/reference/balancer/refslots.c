@@ -34,7 +34,8 @@
  *   -                   nothing
  *   pin LEVEL BACKEND   a new pin
  *   time                the time of a pin, and its level by the kind of packet
- *   moved               a pin whose backend is down now names the owner; time and level as above
+ *   kept                nothing: the pin that was found is young, and its level stays
+ *   moved               a pin whose backend is down now names the owner; time and level by the packet
  *   reopened            a pin that was given up belongs to another connection: owner, level 0
  *   not-stored          no place for a new pin
  *
@@ -179,11 +180,9 @@ static struct flow flow_read(const struct line *line)
 static void decision_print(const struct decision *decision)
 {
 	static const char *const plain[] = {
-		[WRITTEN_NOTHING] = "-",
-		[WRITTEN_TIME] = "time",
-		[WRITTEN_MOVED] = "moved",
-		[WRITTEN_REOPENED] = "reopened",
-		[WRITTEN_NOT_STORED] = "not-stored",
+		[WRITTEN_NOTHING] = "-",         [WRITTEN_TIME] = "time",
+		[WRITTEN_KEPT] = "kept",         [WRITTEN_MOVED] = "moved",
+		[WRITTEN_REOPENED] = "reopened", [WRITTEN_NOT_STORED] = "not-stored",
 	};
 
 	if (decision->written == WRITTEN_PIN)

@@ -101,15 +101,15 @@ static void test_words(struct verdicts *verdicts)
 	expect(verdicts, "hold, even", slot_hold_ticks(16, 2), 2);
 }
 
-/* HZ 100: a unit is 128 jiffies. An idle of 1000 jiffies is 8 units. */
+/* HZ 100: a unit is 128 jiffies. An idle of 1000 jiffies is 8 units, the life 9. */
 static void test_pin_ages(struct verdicts *verdicts)
 {
 	struct pins pins = pins_new(1, 100, 100000);
 	uint64_t word = pin_word((struct pin){1, 1, 0, 10});
 
 	expect(verdicts, "shift of 100", pins.shift, 7);
-	expect(verdicts, "age 8", pin_lives(&pins, word, 128 * 19 - 1, 1000), true);
-	expect(verdicts, "age 9", pin_lives(&pins, word, 128 * 19, 1000), false);
+	expect(verdicts, "age 9", pin_lives(&pins, word, 128 * 20 - 1, 1000), true);
+	expect(verdicts, "age 10", pin_lives(&pins, word, 128 * 20, 1000), false);
 	expect(verdicts, "age 65519", pin_lives(&pins, word, 128 * 65529, 1000), false);
 	expect(verdicts, "age 65520", pin_lives(&pins, word, 128 * 65530, 1000), true);
 	expect(verdicts, "age 0 again", pin_lives(&pins, word, 128 * 65546, 1000), true);
@@ -142,38 +142,38 @@ static void test_replacement(struct verdicts *verdicts)
 	expect(verdicts, "not stored", pins.not_stored, 1);
 	expect(verdicts, "level 1 pushes level 1", (uint64_t)store(&pins, 16, 1, 116), 0);
 	expect(verdicts, "pushed out", pins.pushed_out[0] * 16 + pins.pushed_out[1], 0x51);
-	expect(verdicts, "expired place", (uint64_t)store(&pins, 17, 0, 1102), 1);
-	expect(verdicts, "found", (uint64_t)pins_find(&pins, 17, 2102, 1000), 1);
-	expect(verdicts, "dead", (uint64_t)pins_find(&pins, 17, 2103, 1000), UINT64_MAX);
+	expect(verdicts, "expired place", (uint64_t)store(&pins, 17, 0, 1244), 1);
+	expect(verdicts, "found", (uint64_t)pins_find(&pins, 17, 2386, 1000), 1);
+	expect(verdicts, "dead", (uint64_t)pins_find(&pins, 17, 2387, 1000), UINT64_MAX);
 	expect(verdicts, "freed", pins.words[1], 0);
 	pins_free(&pins);
 }
 
-/* HZ 100: 60 s are 47 units. */
+/* HZ 100: 60 s are 47 units, the life 53. */
 static void test_closed(struct verdicts *verdicts)
 {
 	struct pins pins = pins_new(1, 100, 100000);
 	uint64_t closed = pin_word((struct pin){1, 1, PIN_CLOSED, 10});
 	uint64_t spoke = pin_word((struct pin){1, 1, PIN_SPOKE, 10});
 
-	expect(verdicts, "linger", pins.linger, 47);
-	expect(verdicts, "closed, age 47", pin_lives(&pins, closed, 128 * 57, 100000), true);
-	expect(verdicts, "closed, age 48", pin_lives(&pins, closed, 128 * 58, 100000), false);
-	expect(verdicts, "spoke, age 48", pin_lives(&pins, spoke, 128 * 58, 100000), true);
-	expect(verdicts, "silent, age 47", pin_silent(&pins, spoke, 128 * 57), false);
-	expect(verdicts, "silent, age 48", pin_silent(&pins, spoke, 128 * 58), true);
+	expect(verdicts, "linger", pins.linger, 53);
+	expect(verdicts, "closed, age 53", pin_lives(&pins, closed, 128 * 63, 100000), true);
+	expect(verdicts, "closed, age 54", pin_lives(&pins, closed, 128 * 64, 100000), false);
+	expect(verdicts, "spoke, age 54", pin_lives(&pins, spoke, 128 * 64, 100000), true);
+	expect(verdicts, "silent, age 53", pin_silent(&pins, spoke, 128 * 63), false);
+	expect(verdicts, "silent, age 54", pin_silent(&pins, spoke, 128 * 64), true);
 	pins.words[0] = spoke;
-	pins_renew(&pins, 0, 1, EVENT_OPENS, 128 * 11);
+	pins_renew(&pins, 0, 1, EVENT_OPENS, 128 * 11, 53);
 	expect(verdicts, "opens again", pin_of_word(pins.words[0]).level, PIN_SPOKE);
-	pins_renew(&pins, 0, 1, EVENT_CLOSES, 128 * 11);
+	pins_renew(&pins, 0, 1, EVENT_CLOSES, 128 * 11, 53);
 	expect(verdicts, "closes", pin_of_word(pins.words[0]).level, PIN_CLOSED);
-	pins_renew(&pins, 0, 1, EVENT_OTHER, 128 * 11);
+	pins_renew(&pins, 0, 1, EVENT_OTHER, 128 * 11, 53);
 	expect(verdicts, "stays closed", pin_of_word(pins.words[0]).level, PIN_CLOSED);
 	pins_restart(&pins, 0, 7, 128 * 12);
 	expect(verdicts, "restarts", pins.words[0], pin_word((struct pin){1, 7, PIN_OPENED, 12}));
 	pins_free(&pins);
 	pins = pins_new(1, 100, 1000);
-	expect(verdicts, "no longer than idle", pins.linger, 8);
+	expect(verdicts, "no longer than idle", pins.linger, 9);
 	pins_free(&pins);
 }
 

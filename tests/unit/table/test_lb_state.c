@@ -128,10 +128,10 @@ static void test_row(void **state)
 				    .first_slot = 11,
 				    .buckets = 12,
 				    .hold_ticks = 900000 * 4 / 16,
-				    .idle_tcp = 879, // of 1024 jiffies, rounded up
-				    .idle_udp = 59,
-				    .idle_most = 879,
-				    .linger = 59,
+				    .life_tcp = 879 + 125, // ticks of 1024 jiffies, rounded up
+				    .life_udp = 59 + 8,
+				    .life_most = 879 + 125,
+				    .linger = 59 + 8,
 				    .path_ticks = 586,
 				    .id = 13,
 				    .mode = SERVICE_GUE,

@@ -311,6 +311,7 @@ static void test_walk_time(void **state)
 // (at least one packet within each idle) keeps its backend while that lives. Clocks wrap many times.
 #define FLOWS 24
 #define SHIFT 2 // pins: ticks of 4 jiffies, so that their circle is 16 idles
+#define LIFE  pin_life(IDLE, SHIFT)
 
 struct flow {
 	uint64_t pin;
@@ -332,7 +333,11 @@ static struct ring_rules rules_at(const struct history *h)
 
 static uint32_t pin_to(struct history *h, struct flow *f, uint32_t backend, enum pin_level level)
 {
-	f->pin = pin_pack(1, backend, level, pin_time(h->now, SHIFT));
+	uint64_t pin = pin_pack(1, backend, level, pin_time(h->now, SHIFT));
+	bool same = f->pin >> PIN_TIME_BITS == pin >> PIN_TIME_BITS;
+
+	if (!same || pin_age(f->pin, pin_time_of(pin)) >= pin_fresh(LIFE))
+		f->pin = pin;
 	h->pinned++;
 	return backend;
 }
@@ -343,7 +348,7 @@ static uint32_t decide(struct history *h, struct flow *f, bool opens)
 
 	if (phase == SLOT_STABLE)
 		return slot_owner(h->slot);
-	if (!pin_lives(f->pin, pin_time(h->now, SHIFT), pin_ticks(IDLE, SHIFT), 0))
+	if (!pin_lives(f->pin, pin_time(h->now, SHIFT), LIFE, 0))
 		f->pin = 0;
 	if (f->pin)
 		return pin_to(h, f, pin_backend(f->pin), opens ? pin_level(f->pin) : PIN_TALKS);
@@ -378,12 +383,8 @@ static void tidy(struct history *h)
 {
 	struct ring_rules r = rules_at(h);
 	uint64_t words[FLOWS], bit = 0;
-	struct ring_pins pins = {words,
-				 FLOWS,
-				 pin_time(h->now, SHIFT),
-				 pin_ticks(IDLE, SHIFT) + 2,
-				 0,
-				 SERVICE_HASH_SOURCE};
+	struct ring_pins pins = {words,    FLOWS, pin_time(h->now, SHIFT),
+				 LIFE + 2, 0,     SERVICE_HASH_SOURCE};
 
 	for (size_t i = 0; i < FLOWS; i++)
 		words[i] = h->flow[i].pin;

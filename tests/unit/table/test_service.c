@@ -96,14 +96,14 @@ static void test_pin_ticks(void **state)
 
 		assert_int_equal(shift, shifts[i].shift);
 		assert_true(1u << shift >= hz && 1u << shift < 2 * hz);
-		// The longest idle is less than half of the range of pin time.
-		assert_true(pin_ticks(idle, shift) <= PIN_TIME / 2);
+		// The longest life is far from the range of pin time.
+		assert_true(pin_life(idle, shift) <= PIN_TIME / 8 * 5);
 	}
 	assert_int_equal(pin_ticks(256, 8), 1);
 	assert_int_equal(pin_ticks(257, 8), 2);
 	// A minute, or the idle of the service if that is less.
-	assert_int_equal(pin_linger(900000, 1000, 10), 59);
-	assert_int_equal(pin_linger(30000, 1000, 10), 30);
+	assert_int_equal(pin_linger(900000, 1000, 10), pin_life(60000, 10));
+	assert_int_equal(pin_linger(30000, 1000, 10), pin_life(30000, 10));
 	assert_int_equal(pin_linger(0, 1000, 10), 0);
 	assert_true(pin_worth(PIN_CLOSED) < pin_worth(PIN_HALF) &&
 		    pin_worth(PIN_HALF) < pin_worth(PIN_FOUND) &&
@@ -145,6 +145,25 @@ static void test_pin_life(void **state)
 	assert_false(pin_lives(pin_pack(1, BACKEND_NONE, PIN_TALKS, 10), 10, 100, 100));
 }
 
+// The time is written when the pin is an eighth of its life old. A flow that speaks again within its idle finds the
+// pin, whenever it was written last, and one tick less of life would not do.
+static void test_pin_freshness(void **state)
+{
+	(void)state;
+	for (uint32_t idle = 1; idle < 3000; idle++) {
+		uint32_t life = pin_life(idle, 0), fresh = pin_fresh(life);
+		uint32_t unwritten =
+			fresh ? fresh - 1 : 0; // the greatest age that is left as it is
+
+		assert_true(life - unwritten >= idle);
+		assert_true(life - unwritten <= idle + 1);
+		assert_int_equal(fresh, idle / 7);
+	}
+	assert_int_equal(pin_life(0, 0), 0);
+	assert_int_equal(pin_life(900000, 10), 879 + 125);
+	assert_int_equal(pin_fresh(pin_life(60000, 10)), 8);
+}
+
 // Slot and pin of a flow: the 32 bits of the pin tell the slot.
 static void test_places(void **state)
 {
@@ -165,10 +184,10 @@ static void test_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slot_words), cmocka_unit_test(test_pin_words),
-		cmocka_unit_test(test_hold),       cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_pin_ticks),  cmocka_unit_test(test_pin_life),
-		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_slot_words),    cmocka_unit_test(test_pin_words),
+		cmocka_unit_test(test_hold),          cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_pin_ticks),     cmocka_unit_test(test_pin_life),
+		cmocka_unit_test(test_pin_freshness), cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
