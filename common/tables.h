@@ -43,7 +43,8 @@ enum table_side_constant {
 	H4_KIND, /* enum hosts4_kind */
 	H4_LINES,
 	H4_LINES_N,
-	H4_IN, /* HOSTS4_ONE: the row of all hosts */
+	H4_IN,   /* HOSTS4_ONE: the row of all hosts */
+	H4_NONE, /* the row of what is in no line; 0: the table tells */
 	H4_SEED,
 	T6_KIND,
 	T6_NONE,
