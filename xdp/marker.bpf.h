@@ -20,3 +20,20 @@
 	})
 /* Its address. What is written there through a cast must not be frozen. */
 #define MARKER_PTR(number) ((const __u8 *)MARKER(number))
+
+/* The element `index` of a table of `type`, or NULL where the table does not have so many. One piece: kernel 6.1 does
+ * not connect a number with its copy on the stack, so the compiler must not come between the test and the sum. */
+#define MARKER_ELEMENT(type, table, count, index)             \
+	({                                                    \
+		type *element_ = (type *)MARKER_PTR(table);   \
+		__u64 index_ = (index);                       \
+                                                              \
+		asm("if %1 < %2 goto +2\n"                    \
+		    "%0 = 0\n"                                \
+		    "goto +2\n"                               \
+		    "%1 *= %3\n"                              \
+		    "%0 += %1"                                \
+		    : "+r"(element_), "+r"(index_)            \
+		    : "r"(MARKER(count)), "i"(sizeof(type))); \
+		element_;                                     \
+	})

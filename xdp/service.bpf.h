@@ -33,20 +33,17 @@ struct one_value backends SEC(".maps");
 
 static __always_inline const struct service *service_at(__u64 number)
 {
-	return number < MARKER(MARK_SERVICES_N)
-		       ? (const struct service *)MARKER_PTR(MARK_SERVICES) + number
-		       : NULL;
+	return MARKER_ELEMENT(const struct service, MARK_SERVICES, MARK_SERVICES_N, number);
 }
 
 static __always_inline struct backend *backend_at(__u64 id)
 {
-	return id < MARKER(MARK_BACKENDS_N) ? (struct backend *)MARKER_PTR(MARK_BACKENDS) + id
-					    : NULL;
+	return MARKER_ELEMENT(struct backend, MARK_BACKENDS, MARK_BACKENDS_N, id);
 }
 
 static __always_inline const __u64 *slot_at(__u64 index)
 {
-	return index < MARKER(MARK_SLOTS_N) ? (const __u64 *)MARKER_PTR(MARK_SLOTS) + index : NULL;
+	return MARKER_ELEMENT(const __u64, MARK_SLOTS, MARK_SLOTS_N, index);
 }
 
 struct {

@@ -89,7 +89,8 @@ static void open_clock(struct bench *b)
 {
 	struct err err = {0};
 
-	b->clock_fd = clock_map(generation_program(b->candidate->generation));
+	b->clock_fd =
+		clock_map(generation_program_of(b->candidate->generation, GENERATION_GENERAL));
 	if (b->clock_fd < 0)
 		die("the program has no clock to set", -b->clock_fd);
 	if (mapping_open(&b->clock, b->clock_fd, sizeof(uint64_t), &err))
