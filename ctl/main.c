@@ -24,25 +24,6 @@
 
 #define COLUMNS_DEFAULT 80 // of a terminal that does not tell
 
-static const struct args_option globals[] = {
-	{.name = "instance", .letter = 'n', .arg = "NAME", .help = "instance to act on (main)"},
-	{.name = "netns",
-	 .letter = 'N',
-	 .arg = "NETNS",
-	 .help = "network namespace to act in, as ip -n"},
-	{.name = "json", .letter = 'j', .help = "print one JSON document", .repeated = true},
-	{.name = "pretty", .letter = 'p', .help = "print indented JSON", .repeated = true},
-	{.name = "color", .arg = "WHEN", .help = "auto, always or never"},
-	{.name = "quiet", .letter = 'q', .help = "do not print the result line", .repeated = true},
-	{.name = "verbose",
-	 .letter = 'v',
-	 .help = "print more details; -vv: debug messages",
-	 .repeated = true},
-	{.name = "version", .letter = 'V', .help = "print the version", .repeated = true},
-	{.name = "help", .letter = 'h', .help = "print this help", .repeated = true},
-	{0},
-};
-
 static size_t count(const struct args *args, const char *name)
 {
 	const char *values[8];
@@ -221,11 +202,11 @@ static bool wants_document(const struct args *args, bool json, struct context *c
 static void show_help(const struct args *args, const struct command *c, struct context *ctx)
 {
 	if (wants_document(args, args_has(args, "json"), ctx))
-		help_document(ctx->out, c, globals);
+		help_document(ctx->out, c, global_options);
 	else if (c)
-		help_command(c, globals);
+		help_command(c, global_options);
 	else
-		help_overview(globals);
+		help_overview(global_options);
 }
 
 static int help(const struct args *args, size_t from, struct context *ctx, struct err *err)
@@ -299,7 +280,7 @@ int main(int argc, char **argv)
 {
 	CLEANUP_FREE char *line = command_line(argv);
 	struct context ctx = {.line = line, .instance = "main"};
-	struct args args = {.tables = {NULL, globals}};
+	struct args args = {.tables = {NULL, global_options}};
 	struct err err = {0};
 	int code, status;
 

@@ -77,7 +77,9 @@ static int prepare(struct context *ctx, const struct args *args, bool allow, str
 
 	if (code)
 		return code;
-	if ((code = blocking_read(ctx, args, allow, r, err)))
+	code = blocking_read(ctx, args, allow, r, err);
+	overlay_report_errors(ctx, &r->targets);
+	if (code)
 		return code;
 	if (!allow && (code = blocking_guard(ctx, r->force, &guard, err)))
 		return code;

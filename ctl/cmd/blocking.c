@@ -35,8 +35,19 @@ static uint64_t wall_clock(void)
 	return (uint64_t)now.tv_sec + (now.tv_nsec > 0);
 }
 
-int blocking_read(struct context *ctx, const struct args *args, bool allow, struct blocking *r,
-		  struct err *err)
+static int read_resolver_timeout(const struct args *args, unsigned *ret, struct err *err)
+{
+	const char *text = args_value(args, "resolver-timeout");
+	uint64_t ms = 0;
+
+	if (text && num_parse_time_ms(text, strlen(text), 1, RESOLVE_MAX_MS, &ms))
+		return err_input(err, "'%s' is not a time of 1ms to 10m", text);
+	*ret = (unsigned)ms;
+	return 0;
+}
+
+int blocking_read(const struct context *ctx, const struct args *args, bool allow,
+		  struct blocking *r, struct err *err)
 {
 	bool live = args_has(args, "live");
 	int code = sets_check_options(args, err);
@@ -63,7 +74,9 @@ int blocking_read(struct context *ctx, const struct args *args, bool allow, stru
 		return code;
 	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
 		return code;
-	if ((code = overlay_read_targets(ctx, args, args_has(args, "keep-going"), r->intent.list[0],
+	if ((code = read_resolver_timeout(args, &r->resolver_timeout_ms, err)))
+		return code;
+	if ((code = overlay_read_targets(args, args_has(args, "keep-going"), r->intent.list[0],
 					 &r->targets, &r->bad, err)))
 		return code;
 	if (!r->targets.items.items.n && !r->intent.list[0])
@@ -87,25 +100,6 @@ static void answer_skipped(void *ctx, const char *name, const struct addr *a, co
 	if (++skipped->n > SKIPPED_SHOWN)
 		return;
 	log_warning("'%s' has address %s, %s: ignored", name, addr_format(a, text), why);
-}
-
-static int read_dns_options(const struct context *ctx, const struct args *args, char *path,
-			    size_t size, struct dns_options *ret, struct err *err)
-{
-	const char *timeout = args_value(args, "resolver-timeout");
-	uint64_t ms = 0;
-
-	if (timeout && num_parse_time_ms(timeout, strlen(timeout), 1, RESOLVE_MAX_MS, &ms))
-		return err_input(err, "'%s' is not a time of 1ms to 10m", timeout);
-	// As `ip netns exec` would show it to the commands in that namespace.
-	snprintf(path, size, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
-	*ret = (struct dns_options){
-		.servers = args_value(args, "resolver"),
-		.resolv_conf = ctx->netns && file_exists(path) ? path : NULL,
-		.timeout_ms = (unsigned)ms,
-		.search = true,
-	};
-	return 0;
 }
 
 // Warns about an address family that could not be looked up: the operator may think that both are blocked.
@@ -137,24 +131,38 @@ static int skip_answers(struct blocking *r, const struct guard *guard, struct er
 
 int blocking_answered(struct blocking *r, const struct guard *guard, struct err *err)
 {
+	int code = targets_check_answers(&r->targets, err);
+
+	if (code)
+		return code;
 	warn_missing(&r->targets);
 	if (r->intent.allow && r->targets.names_n)
 		log_warning("the owner of the name decides which addresses are allowed");
 	return r->intent.allow ? 0 : skip_answers(r, guard, err);
 }
 
+struct dns_options blocking_resolver(const struct context *ctx, const struct blocking *r,
+				     char path[BLOCKING_PATH])
+{
+	// As `ip netns exec` would show it to the commands in that namespace.
+	snprintf(path, BLOCKING_PATH, "/etc/netns/%s/resolv.conf", ctx->netns ? ctx->netns : "");
+	return (struct dns_options){
+		.servers = args_value(r->args, "resolver"),
+		.resolv_conf = ctx->netns && file_exists(path) ? path : NULL,
+		.timeout_ms = r->resolver_timeout_ms,
+		.search = true,
+	};
+}
+
 int blocking_resolve(const struct context *ctx, struct blocking *r, const struct guard *guard,
 		     struct err *err)
 {
-	struct dns_options options;
-	char path[512];
-	int code = read_dns_options(ctx, r->args, path, sizeof(path), &options, err);
+	struct targets *t = &r->targets;
+	char path[BLOCKING_PATH];
+	struct dns_options options = blocking_resolver(ctx, r, path);
+	int code = targets_resolve(&t, 1, &options, err);
 
-	if (code)
-		return code;
-	if ((code = targets_resolve(&r->targets, &options, err)))
-		return code;
-	return blocking_answered(r, guard, err);
+	return code ? code : blocking_answered(r, guard, err);
 }
 
 int blocking_guard(const struct context *ctx, bool force, struct guard *ret, struct err *err)

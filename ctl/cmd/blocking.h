@@ -15,20 +15,24 @@ struct blocking {
 	const char *verb; // "block"
 	size_t bad;       // lines left out by --keep-going
 	bool force, dry_run;
+	unsigned resolver_timeout_ms; // 0: default
 	char by[160];
 	struct records_change change; // by blocking_record
 };
 
 void blocking_free(struct blocking *r);
-// Options and targets; args outlives *ret, which is zero.
-int blocking_read(struct context *ctx, const struct args *args, bool allow, struct blocking *ret,
-		  struct err *err);
+// Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
+int blocking_read(const struct context *ctx, const struct args *args, bool allow,
+		  struct blocking *ret, struct err *err);
 // Collects the addresses that must not be blocked. If that fails, blocking is refused without force.
 int blocking_guard(const struct context *ctx, bool force, struct guard *ret, struct err *err);
 // Asks for the names, and leaves out answers that must not be blocked.
 int blocking_resolve(const struct context *ctx, struct blocking *r, const struct guard *guard,
 		     struct err *err);
-// The second half of it, for names that were asked for together with others (targets_resolve_all).
+// The same in two steps, for names that are asked for together (targets_resolve): whom to ask, and the rest.
+#define BLOCKING_PATH 512
+struct dns_options blocking_resolver(const struct context *ctx, const struct blocking *r,
+				     char path[BLOCKING_PATH]);
 int blocking_answered(struct blocking *r, const struct guard *guard, struct err *err);
 // Refuses what would cut off the machine or its operator; warns about resolvers and the like.
 int blocking_check(const struct blocking *r, const struct guard *guard, struct err *err);

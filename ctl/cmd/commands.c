@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The list of commands, in the order of `weir help`.
+// The list of commands, in the order of `weir help`, and the options of all of them.
 #include "ctl/cmd/command.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 // clang-format off
 const struct command *const commands[] = {
 	&cmd_attach, &cmd_detach, &cmd_forget,
-	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_list,
+	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_batch, &cmd_list,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
 	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend,
 	&cmd_explain, &cmd_status, &cmd_stats, &cmd_watch, &cmd_bypass, &cmd_doctor,
@@ -15,3 +15,22 @@ const struct command *const commands[] = {
 	NULL,
 };
 // clang-format on
+
+const struct args_option global_options[] = {
+	{.name = "instance", .letter = 'n', .arg = "NAME", .help = "instance to act on (main)"},
+	{.name = "netns",
+	 .letter = 'N',
+	 .arg = "NETNS",
+	 .help = "network namespace to act in, as ip -n"},
+	{.name = "json", .letter = 'j', .help = "print one JSON document", .repeated = true},
+	{.name = "pretty", .letter = 'p', .help = "print indented JSON", .repeated = true},
+	{.name = "color", .arg = "WHEN", .help = "auto, always or never"},
+	{.name = "quiet", .letter = 'q', .help = "do not print the result line", .repeated = true},
+	{.name = "verbose",
+	 .letter = 'v',
+	 .help = "print more details; -vv: debug messages",
+	 .repeated = true},
+	{.name = "version", .letter = 'V', .help = "print the version", .repeated = true},
+	{.name = "help", .letter = 'h', .help = "print this help", .repeated = true},
+	{0},
+};

@@ -35,62 +35,65 @@ static int refuse_empty(const char *path, struct err *err)
 	return err_hint(err, "did the command that wrote it fail?");
 }
 
-// Prints an invalid line of a file, or an invalid argument (file NULL).
-static void report_error(struct context *ctx, const char *file, const struct items_error *bad)
+// Prints an invalid line of a file, or an invalid argument.
+static void report_error(struct context *ctx, const struct items_error *bad)
 {
 	out_row(ctx->out);
-	out_cell(ctx->out, "file", NULL, file ? file : "");
+	out_cell(ctx->out, "file", NULL, bad->file ? bad->file : "");
 	out_cell_u64(ctx->out, "line", NULL, bad->line);
 	out_cell(ctx->out, "text", NULL, bad->text);
 	if (ctx->json)
 		return;
-	if (file)
-		log_error("%s:%u: %s", file, bad->line, bad->text);
+	if (bad->file)
+		log_error("%s:%u: %s", bad->file, bad->line, bad->text);
 	else
 		log_error("%s", bad->text);
 }
 
-// Prints the errors from index `from`.
-static void report_errors(struct context *ctx, const struct targets *t, const char *file,
-			  size_t from)
+void overlay_report_errors(struct context *ctx, const struct targets *t)
 {
-	for (size_t e = from; e < t->items.errors.n; e++)
-		report_error(ctx, file, &t->items.errors.at[e]);
+	out_table(ctx->out, "errors");
+	vec_each (&t->items.errors, bad)
+		report_error(ctx, bad);
+	out_table_end(ctx->out);
 }
 
-static int read_all(struct context *ctx, const struct args *args, bool keep_going,
-		    struct targets *t, struct err *err)
+static int read_words(const struct args *args, bool keep_going, struct targets *t, struct err *err)
+{
+	vec_each (&args->words, word)
+		items_add_word(&t->items, *word);
+	if (t->items.error_count != 1 || args_has(args, "file") || keep_going)
+		return 0;
+	err_input(err, "%s", t->items.errors.at[0].text);
+	t->items.errors.n = 0;
+	return -EINVAL;
+}
+
+static int read_files(const struct args *args, struct targets *t, struct err *err)
 {
 	const char *files[FILES_MAX];
 	size_t n = args_values(args, "file", files, FILES_MAX);
 
-	vec_each (&args->words, word)
-		items_add_word(&t->items, *word);
-	if (t->items.error_count == 1 && !n && !keep_going)
-		return err_input(err, "%s", t->items.errors.at[0].text);
-	report_errors(ctx, t, NULL, 0);
 	for (size_t f = 0; f < n; f++) {
-		size_t before = t->items.errors.n;
+		size_t e = t->items.errors.n;
 		int code = read_list(t, files[f], args_has(args, "wide"), err);
 
-		report_errors(ctx, t, files[f], before);
+		for (; e < t->items.errors.n; e++)
+			t->items.errors.at[e].file = files[f];
 		if (code)
 			return code;
 	}
 	return 0;
 }
 
-int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
-			 bool empty_ok, struct targets *t, size_t *ret_bad, struct err *err)
+int overlay_read_targets(const struct args *args, bool keep_going, bool empty_ok, struct targets *t,
+			 size_t *ret_bad, struct err *err)
 {
-	int code;
+	int code = read_words(args, keep_going, t, err);
 
-	out_table(ctx->out, "errors");
-	code = read_all(ctx, args, keep_going, t, err);
-	out_table_end(ctx->out);
-	*ret_bad = t->items.error_count;
-	if (code)
+	if (code || (code = read_files(args, t, err)))
 		return code;
+	*ret_bad = t->items.error_count;
 	if (t->items.error_count && !keep_going)
 		return err_input(err, "%zu invalid %s; nothing was changed", t->items.error_count,
 				 num_plural(t->items.error_count, "item", "items"));

@@ -37,11 +37,12 @@
 		.name = "dry-run", .help = "print what would be done, change nothing" \
 	}
 
-// Reads the words and files. Every invalid line is printed (with -j: added to "errors"). With keep_going the valid ones
-// are used and *ret_bad counts the others; without it they are ERR_INPUT. Files without any item are ERR_INPUT unless
-// empty_ok.
-int overlay_read_targets(struct context *ctx, const struct args *args, bool keep_going,
-			 bool empty_ok, struct targets *t, size_t *ret_bad, struct err *err);
+// Reads the words and files. With keep_going the valid lines are used and *ret_bad counts the others; without it they
+// are ERR_INPUT. Files without any item are ERR_INPUT unless empty_ok.
+int overlay_read_targets(const struct args *args, bool keep_going, bool empty_ok, struct targets *t,
+			 size_t *ret_bad, struct err *err);
+// Prints every invalid line that was read (with -j: as "errors").
+void overlay_report_errors(struct context *ctx, const struct targets *t);
 // The kinds for --to or --both; default_kinds without these options.
 int overlay_kinds(const struct args *args, bool allow, unsigned default_kinds, unsigned *ret,
 		  struct err *err);

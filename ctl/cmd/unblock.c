@@ -44,7 +44,9 @@ static int run(struct context *ctx, const struct args *args, bool allow, struct 
 
 	if (code)
 		return code;
-	if ((code = unblocking_read(ctx, args, allow, &r, err)))
+	code = unblocking_read(args, allow, &r, err);
+	overlay_report_errors(ctx, &r.targets);
+	if (code)
 		return code;
 	if (args_has(args, "set"))
 		return sets_change(ctx, args_value(args, "set"), &r.targets, &r.intent, true, err);

@@ -37,8 +37,7 @@ static int read_scope(const struct args *args, struct unblocking *r, struct err 
 	return 0;
 }
 
-int unblocking_read(struct context *ctx, const struct args *args, bool allow, struct unblocking *r,
-		    struct err *err)
+int unblocking_read(const struct args *args, bool allow, struct unblocking *r, struct err *err)
 {
 	size_t bad;
 	int code = sets_check_options(args, err);
@@ -56,7 +55,7 @@ int unblocking_read(struct context *ctx, const struct args *args, bool allow, st
 		return code;
 	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
 		return code;
-	if ((code = overlay_read_targets(ctx, args, false, false, &r->targets, &bad, err)))
+	if ((code = overlay_read_targets(args, false, false, &r->targets, &bad, err)))
 		return code;
 	return read_scope(args, r, err);
 }

@@ -34,9 +34,8 @@ struct unblocking {
 };
 
 void unblocking_free(struct unblocking *r);
-// Options and targets; args outlives *ret, which is zero.
-int unblocking_read(struct context *ctx, const struct args *args, bool allow,
-		    struct unblocking *ret, struct err *err);
+// Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
+int unblocking_read(const struct args *args, bool allow, struct unblocking *ret, struct err *err);
 // Changes the records; collects what is left.
 void unblocking_record(struct unblocking *r, struct store *store);
 // Adds "unblocked 203.0.113.7 of origin ids". The values go to the open object.

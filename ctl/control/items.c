@@ -101,7 +101,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct item_line *l, con
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	vec_add(&b->errors)->line = l->in.number;
+	vec_push(&b->errors, ((struct items_error){.line = l->in.number}));
 	put_shown(vec_last(&b->errors)->text, sizeof(vec_last(&b->errors)->text), text);
 	return -EINVAL;
 }

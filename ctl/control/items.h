@@ -27,6 +27,7 @@ struct item {
 };
 
 struct items_error {
+	const char *file; // NULL; for callers that read several
 	unsigned line;
 	char text[256]; // sentence with its hint
 };

@@ -42,27 +42,35 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+// Sorts n names and keeps each once; the others are freed if they are the caller's own. Returns how many are kept.
+static size_t sort_names(const char **names, size_t n, bool own)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(names, n, sizeof(*names), compare_names);
+	for (size_t i = 0; i < n; i++) {
+		if (!kept || strcmp(names[kept - 1], names[i]))
+			names[kept++] = names[i];
+		else if (own)
+			free((char *)names[i]);
+	}
+	return kept;
+}
+
 // Each name once, sorted, in the form it is recorded in.
 static void collect_names(struct targets *t)
 {
-	size_t n = 0, kept = 0;
+	size_t n = 0;
 
 	t->names = mem_zalloc(t->items.names, sizeof(*t->names));
 	vec_each (&t->items.items, item)
 		if (item->name)
 			t->names[n++] = target_name(item->name);
-	if (n)
-		qsort(t->names, n, sizeof(*t->names), compare_names);
-	for (size_t i = 0; i < n; i++) {
-		if (kept && !strcmp(t->names[kept - 1], t->names[i]))
-			free((char *)t->names[i]);
-		else
-			t->names[kept++] = t->names[i];
-	}
-	t->names_n = kept;
+	t->names_n = sort_names(t->names, n, true);
 }
 
-static int check_answers(const struct targets *t, struct err *err)
+int targets_check_answers(const struct targets *t, struct err *err)
 {
 	size_t failed = 0;
 	const struct dns_answer *first = NULL;
@@ -85,16 +93,64 @@ static int check_answers(const struct targets *t, struct err *err)
 	return first->error;
 }
 
-int targets_resolve(struct targets *t, const struct dns_options *options, struct err *err)
+// The answers to the names of several targets.
+struct answers {
+	VEC(const char *) names;
+	struct dns_answer *at;
+};
+
+static void answers_free(struct answers *a)
 {
+	if (a->at)
+		dns_answers_free(a->at, a->names.n);
+	free(a->at);
+	vec_free(&a->names);
+}
+
+static const struct dns_answer *find_answer(const char *const *names, size_t n,
+					    const struct dns_answer *answers, const char *name)
+{
+	const char *const *found =
+		n ? bsearch(&name, names, n, sizeof(*names), compare_names) : NULL;
+
+	return found ? &answers[found - names] : NULL;
+}
+
+static void copy_answers(struct targets *t, const struct answers *a)
+{
+	t->answers = mem_zalloc(t->names_n, sizeof(*t->answers));
+	for (size_t i = 0; i < t->names_n; i++) {
+		const struct dns_answer *from =
+			find_answer(a->names.at, a->names.n, a->at, t->names[i]);
+
+		t->answers[i] = *from;
+		t->answers[i].name = t->names[i];
+		t->answers[i].addrs = mem_zalloc(from->n, sizeof(*from->addrs));
+		if (from->n)
+			memcpy(t->answers[i].addrs, from->addrs, from->n * sizeof(*from->addrs));
+	}
+}
+
+int targets_resolve(struct targets *const *list, size_t n, const struct dns_options *options,
+		    struct err *err)
+{
+	CLEANUP(answers_free) struct answers all = {0};
 	int code;
 
-	if (!t->items.names)
+	for (size_t i = 0; i < n; i++) {
+		collect_names(list[i]);
+		for (size_t k = 0; k < list[i]->names_n; k++)
+			vec_push(&all.names, list[i]->names[k]);
+	}
+	if (!all.names.n)
 		return 0;
-	collect_names(t);
-	t->answers = mem_zalloc(t->names_n, sizeof(*t->answers));
-	code = dns_resolve(t->names, t->names_n, options, t->answers, err);
-	return code ? code : check_answers(t, err);
+	all.names.n = sort_names(all.names.at, all.names.n, false);
+	all.at = mem_zalloc(all.names.n, sizeof(*all.at));
+	if ((code = dns_resolve(all.names.at, all.names.n, options, all.at, err)))
+		return code;
+	for (size_t i = 0; i < n; i++)
+		copy_answers(list[i], &all);
+	return 0;
 }
 
 int targets_skip(struct targets *t, const struct guard *g, bool wide,
@@ -134,11 +190,8 @@ int targets_skip(struct targets *t, const struct guard *g, bool wide,
 const struct dns_answer *targets_answer(const struct targets *t, const char *name)
 {
 	CLEANUP_FREE char *key = target_name(name);
-	const char *const *found = t->names_n ? bsearch(&(const char *){key}, t->names, t->names_n,
-							sizeof(*t->names), compare_names)
-					      : NULL;
 
-	return found ? &t->answers[found - t->names] : NULL;
+	return find_answer(t->names, t->names_n, t->answers, key);
 }
 
 static unsigned item_kinds(const struct item *item, const struct intent *intent)

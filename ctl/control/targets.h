@@ -29,9 +29,12 @@ struct intent {
 
 unsigned kinds_of(bool allow, bool from, bool to);
 
-// Asks for all names in parallel. 0; or -errno with err set: a name that has no address is ERR_INPUT
-// and the first one is named with its reason, a resolver that cannot be asked ERR_SYSTEM.
-int targets_resolve(struct targets *t, const struct dns_options *options, struct err *err);
+// Asks for the names of n targets in parallel, each name once. 0 if the resolver worked, else -errno with err set.
+int targets_resolve(struct targets *const *list, size_t n, const struct dns_options *options,
+		    struct err *err);
+// 0 if each name has an address; else -errno with err set: a name that has no address is ERR_INPUT and the first one
+// is named with its reason, a resolver that did not answer is ERR_SYSTEM.
+int targets_check_answers(const struct targets *t, struct err *err);
 // Drops the answers that must not be blocked (guard_answer_problem), and what a name has beyond
 // TARGETS_ANSWERS_MAX; calls back for each one left out. A name of which nothing is left is ERR_REFUSED.
 #define TARGETS_ANSWERS_MAX 256 // addresses of a name: a zone of its own must not fill the tables

@@ -20,6 +20,7 @@ OPTIONS = {
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"},
     "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
+    "batch": {"file", "each", "dry-run"},
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
     "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision"} | NAMES, "show": {"all"}, "history": {"wide"},

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Splits a line into words as a shell does, without expanding anything.
+//
+// Blanks separate words. '…' keeps everything as it is; in "…" a backslash before '"' or '\' is removed, and outside
+// of quotes one before any character. '#' at the beginning of a word begins a comment.
+#pragma once
+
+#include <stddef.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/vec.h"
+
+struct split {
+	char *text; // of the words, each with its NUL
+	VEC(char *) words;
+};
+
+// *ret is zero before. 0, or -EINVAL with err set.
+int split_line(const char *line, size_t len, struct split *ret, struct err *err);
+void split_free(struct split *s);
+#define CLEANUP_SPLIT CLEANUP(split_free)

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The commands of a batch: read line by line, checked without a change, then recorded together.
+#pragma once
+
+#include "ctl/base/split.h"
+#include "ctl/cmd/blocking.h"
+#include "ctl/cmd/unblocking.h"
+
+// What a line may begin with.
+struct batch_verb {
+	const struct command *command;
+	bool removes, allow;
+};
+
+struct batch_line {
+	unsigned number;
+	struct split split;
+	struct args args;
+	const struct batch_verb *verb;
+	struct blocking blocking;     // if it adds
+	struct unblocking unblocking; // if it removes
+	bool failed;
+};
+
+// Told about each error of a line.
+typedef void batch_error(void *ctx, const struct batch_line *line, const struct err *err);
+
+struct batch {
+	struct context *ctx;
+	const char *file; // "-": standard input
+	bool dry_run;
+	VEC(struct batch_line *) lines;
+	struct guard guard;
+	batch_error *say;
+	void *say_ctx;
+	size_t failed;    // lines
+	struct err first; // the first error
+};
+
+void batch_free(struct batch *b);
+// Reads one line, unless it is blank. Errors of lines are told, here and below.
+void batch_read_line(struct batch *b, const char *line, size_t len, unsigned number);
+// Resolves names, and refuses what must not be blocked.
+void batch_check(struct batch *b);
+// Opens the store, records all lines and commits them with one epoch. 0 also if lines failed: then nothing has
+// changed. -errno with err set if it is no line's fault. *ret_store: for reports.
+int batch_apply(struct batch *b, struct store **ret_store, struct err *err);
+// Adds the result of a line; its values go to the open object.
+void batch_describe(struct text *text, const struct batch_line *line, const struct store *store,
+		    struct out *o);
+// As messages name the file.
+const char *batch_shown_file(const char *file);
