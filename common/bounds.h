@@ -28,6 +28,14 @@
 		bound_;                                                  \
 	})
 
+/* 0 … n - 1 from 32 bits. The compiler cannot merge its shift with another one, which would lose the bound. */
+#define BOUND_SCALE(bits, n)                           \
+	({                                             \
+		__u64 scale_ = BOUND_PRODUCT(bits, n); \
+		asm("%0 >>= 32" : "+r"(scale_));       \
+		scale_;                                \
+	})
+
 /* All ones if the difference of two 32-bit numbers is 0, else 0. */
 BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 {
@@ -40,6 +48,7 @@ BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 
 #define BOUND(x, mask)             ((__u64)(x) & (mask))
 #define BOUND_PRODUCT(x, constant) ((__u64)(x) * (constant))
+#define BOUND_SCALE(bits, n)       (BOUND_PRODUCT(bits, n) >> 32)
 
 BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 {

@@ -84,7 +84,7 @@ enum table_matrix {
 	TABLE_MATRICES,
 };
 
-#define SIDE_CONSTANT(side, name) ((side)*TABLE_SIDE_CONSTANTS + (name))
+#define SIDE_CONSTANT(side, name) ((int)(side)*TABLE_SIDE_CONSTANTS + (int)(name))
 #define MATRIX_CONSTANT(matrix, name) \
 	(TABLE_SIDES * TABLE_SIDE_CONSTANTS + (matrix)*TABLE_MATRIX_CONSTANTS + (name))
 #define TABLE_CONSTANTS MATRIX_CONSTANT(TABLE_MATRICES, 0)

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* IPv6 addresses in the tables of a policy: hosts in lines, prefixes and ranges in nodes. ctl/table/table6.h
+ * writes them, table6_row() reads them. Addresses are two words in host order, the high one first. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "common/bounds.h"
+#include "common/tables.h"
+
+enum table6_kind {
+	TABLE6_ONE,   /* T6_NONE is the row of all addresses */
+	TABLE6_NODES, /* at most 255 rows and 2^15 nodes: u16 cells, struct table6_node */
+	TABLE6_WIDE,  /* u32 cells, struct table6_wide_node */
+};
+
+/* A cell is a row with the leaf bit, or the number of a node. The first 65536 cells are picked by the first 16
+ * bits of the address, the others by nodes.
+ *
+ * A node compares a key, at first the high word of the address, with the 2^shift keys from `low` on.
+ * Inside: the row `in`. Where that is 0: cells[next + ((key - low) >> down)].
+ * Outside: the row `out`. Where that is 0: the node `next`. */
+#define TABLE6_DIRECT    65536
+#define TABLE6_LEAF      (1u << 15)
+#define TABLE6_WIDE_LEAF (1u << 31)
+
+struct table6_node {
+	__u64 low;
+	__u32 next;
+	__u8 in, out;
+	__u8 shift;
+	__u8 down; /* TABLE6_LOWER and more: see there */
+};
+_Static_assert(sizeof(struct table6_node) == 16, "layout");
+
+struct table6_wide_node {
+	__u64 low;
+	__u32 next;
+	__u32 in, out;
+	__u8 shift, down;
+	__u16 pad;
+};
+_Static_assert(sizeof(struct table6_wide_node) == 24, "layout");
+
+/* `down` of a node where the low word of the address becomes the key. Then comes the node
+ * `next`; with TABLE6_LOWER + d, cells[next + (key >> d)]. */
+#define TABLE6_LOWER 64
+
+/* Nodes on the way to a row, one more for its cell; ctl/table/table6_nodes.c keeps the bound. */
+#define TABLE6_STEPS 28
+
+/* A host is in one of two lines, chosen by a keyed hash, at a place which the hash gives for the line's `own`
+ * number: one compare. Row 0: a free place. A host in its second line has its bit in `elsewhere` of the first. */
+#define TABLE6_HOSTS 3
+
+struct table6_line {
+	__u64 key[TABLE6_HOSTS][2];
+	__u64 elsewhere;
+	__u16 row[TABLE6_HOSTS];
+	__u16 own;
+};
+_Static_assert(sizeof(struct table6_line) == 64, "layout");
+
+TABLE_INLINE __u64 table6_hash(__u64 hi, __u64 lo, __u64 seed)
+{
+	__u64 h = hi ^ seed;
+
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
+	h ^= h >> 29 ^ lo;
+	return (h ^ h >> 32) * 0xbf58476d1ce4e5b9ull;
+}
+
+/* The two lines, of n. Each takes other bits of the hash, mostly; the place in a line takes the low ones. */
+TABLE_INLINE __u64 table6_first_line(__u64 hash, __u64 n)
+{
+	return BOUND_SCALE((__u32)(hash >> 32), n);
+}
+
+TABLE_INLINE __u64 table6_second_line(__u64 hash, __u64 n)
+{
+	return BOUND_SCALE((__u32)(hash >> 16), n);
+}
+
+TABLE_INLINE __u64 table6_place(__u64 hash, __u32 own)
+{
+	return BOUND_SCALE(((__u32)hash ^ own) * 0x9e3779b1u, TABLE6_HOSTS);
+}
+
+TABLE_INLINE __u64 table6_is_elsewhere(__u64 elsewhere, __u64 hash)
+{
+	return elsewhere >> (hash & 63) & 1;
+}
+
+struct tables;
+
+/* The datapath does not use v. */
+#define TABLE6_NUMBER(name) ((void)v, TABLE_NUMBER(v, SIDE_CONSTANT(side, name)))
+#define TABLE6_AT(name)     ((void)v, TABLE_AT(v, SIDE_CONSTANT(side, name)))
+
+/* The row of an address in a line, 0: it is not there. */
+TABLE_INLINE __u32 table6_line_row(const struct table6_line *line, __u64 hi, __u64 lo, __u64 hash)
+{
+	__u64 place = table6_place(hash, line->own);
+
+	if (line->key[place][0] != hi || line->key[place][1] != lo)
+		return 0;
+	return line->row[place];
+}
+
+TABLE_INLINE __u32 table6_host_row(const struct tables *v, const int side, __u64 hi, __u64 lo)
+{
+	__u64 n = TABLE6_NUMBER(H6_LINES_N), hash = table6_hash(hi, lo, TABLE6_NUMBER(H6_SEED));
+	const struct table6_line *line;
+	__u32 row;
+
+	line = (const void *)(TABLE6_AT(H6_LINES) + table6_first_line(hash, n) * sizeof(*line));
+	row = table6_line_row(line, hi, lo, hash);
+	if (row || !table6_is_elsewhere(line->elsewhere, hash))
+		return row;
+	line = (const void *)(TABLE6_AT(H6_LINES) + table6_second_line(hash, n) * sizeof(*line));
+	return table6_line_row(line, hi, lo, hash);
+}
+
+TABLE_INLINE __u64 table6_cell(const struct tables *v, const int side, const int wide, __u64 cell)
+{
+	return wide ? ((const __u32 *)TABLE6_AT(T6_CELLS))[cell]
+		    : ((const __u16 *)TABLE6_AT(T6_CELLS))[cell];
+}
+
+/* The verifier sees equal bounds, wherever the row comes from, and follows the rest of the program once. */
+TABLE_INLINE __u32 table6_bound(__u64 row, const int wide)
+{
+	return (__u32)(wide ? BOUND(row, TABLE6_WIDE_LEAF - 1) : BOUND(row, 0xff));
+}
+
+/* In a loop the verifier would compare few states, and follow each way from one node to the next again. */
+#ifdef __bpf__
+#define TABLE6_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TABLE6_UNROLL
+#endif
+
+#define TABLE6_NODE_BYTES(wide) \
+	((wide) ? sizeof(struct table6_wide_node) : sizeof(struct table6_node))
+
+TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const int wide, __u64 hi,
+				   __u64 lo)
+{
+	__u64 key = hi, at = table6_cell(v, side, wide, hi >> 48);
+
+	TABLE6_UNROLL
+	for (int step = 0; step < TABLE6_STEPS; step++) {
+		const void *node;
+		__u64 x;
+
+		if (at & (wide ? TABLE6_WIDE_LEAF : TABLE6_LEAF))
+			return table6_bound(at, wide);
+		if (at >= TABLE6_NUMBER(T6_NODES_N))
+			break;
+		node = TABLE6_AT(T6_NODES) + at * TABLE6_NODE_BYTES(wide);
+#define TABLE6_FIELD(f) \
+	(wide ? ((const struct table6_wide_node *)node)->f : ((const struct table6_node *)node)->f)
+		x = key - TABLE6_FIELD(low);
+		at = TABLE6_FIELD(next);
+		if (x >> (TABLE6_FIELD(shift) & 63)) {
+			if (TABLE6_FIELD(out))
+				return table6_bound(TABLE6_FIELD(out), wide);
+			continue;
+		}
+		if (TABLE6_FIELD(in))
+			return table6_bound(TABLE6_FIELD(in), wide);
+		if (TABLE6_FIELD(down) >= TABLE6_LOWER) {
+			key = x = lo;
+			if (TABLE6_FIELD(down) == TABLE6_LOWER)
+				continue;
+		}
+		x = at + (x >> (TABLE6_FIELD(down) & 63));
+#undef TABLE6_FIELD
+		if (x >= TABLE6_NUMBER(T6_CELLS_N))
+			break;
+		at = table6_cell(v, side, wide, x);
+	}
+	return 0;
+}
+
+/* The row of an address, 1 or more; 0: the tables are damaged. */
+TABLE_INLINE __u32 table6_row(const struct tables *v, const int side, __u64 hi, __u64 lo)
+{
+	if (TABLE6_NUMBER(H6_LINES_N)) {
+		__u32 row = table6_host_row(v, side, hi, lo);
+
+		if (row)
+			return row;
+	}
+	if (TABLE6_NUMBER(T6_KIND) == TABLE6_ONE)
+		return (__u32)TABLE6_NUMBER(T6_NONE);
+	if (TABLE6_NUMBER(T6_KIND) == TABLE6_NODES)
+		return table6_node_row(v, side, 0, hi, lo);
+	return table6_node_row(v, side, 1, hi, lo);
+}
+
+#undef TABLE6_NUMBER
+#undef TABLE6_AT
