@@ -133,7 +133,7 @@ static int run_all(const char *only, const char *cases)
 {
 	static const struct named_test *const tables[] = {
 		overlay_tests, commit_tests, history_tests, entry_tests,
-		event_tests,   jumbo_tests,  transit_tests,
+		event_tests,   jumbo_tests,  transit_tests, program_tests,
 	};
 	struct tally tally = {0};
 
