@@ -156,10 +156,6 @@ static void test_missing_general(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 
-	if (rig_is_general_only()) {
-		test_skip(t, "no short program");
-		return;
-	}
 	EXPECT(t, rig, good(), PASS_DEFAULT, 28);
 	take_away(rig->policy, STAGE_GENERAL);
 	EXPECT(t, rig, good(), DROP_PROGRAM, good()->len);
@@ -181,7 +177,7 @@ static void test_missing_balancer(struct test *t)
 // ---- removal ------------------------------------------------------------------------------------
 
 #define COPY_BYTES (1u << 20)
-#define COPIES     600 // of COPY_BYTES: 30 ms and more
+#define COPIES     2000 // of COPY_BYTES: 100 ms and more
 
 enum { WORD_BEGUN, WORD_ENDED, WORDS };
 
@@ -313,7 +309,8 @@ static void test_grace(struct test *t)
 		told += ended >= 0;
 		CHECK(t, ended, "a program that had begun before has not ended");
 	}
-	CHECK(t, told, "the program always ended before the wait began");
+	if (!told)
+		test_skip(t, "the program always ended before the wait began");
 	slow_close(&s);
 }
 
@@ -338,7 +335,7 @@ static void *send_on(void *ctx)
 static void replace(struct rig *rig)
 {
 	static const struct image nothing;
-	const struct generation_options options = {.general_only = rig_is_general_only()};
+	static const struct generation_options options;
 	struct generation *former = rig->policy;
 	struct err err = {0};
 
