@@ -207,7 +207,7 @@ static __always_inline struct pin_place pin_find(const struct service *s, struct
 		return none;
 	if (likely(pin_lives(pin, time, life, s->linger)))
 		return (struct pin_place){at, pin};
-	if (!config.test)
+	if (!is_test())
 		__sync_val_compare_and_swap(at, pin, 0);
 	return none;
 }
@@ -252,7 +252,7 @@ static __always_inline __u32 pin_follow(const struct service *s, struct pin_plac
 	__u32 to = again || down ? owner : backend;
 	__u64 new;
 
-	if (config.test || h.quoted)
+	if (is_test() || h.quoted)
 		return to;
 	new = pin_pack(pin_flow(p.pin), to,
 		       again ? PIN_HALF : level_after(pin_level(p.pin), h.event), time);
@@ -267,7 +267,7 @@ static __always_inline __u32 pin_follow(const struct service *s, struct pin_plac
 
 static __always_inline void test_pinned(void)
 {
-	struct policy_test *t = config.test ? test_get() : NULL;
+	struct policy_test *t = is_test() ? test_get() : NULL;
 
 	if (t)
 		t->pinned = 1;
@@ -299,7 +299,7 @@ static __always_inline __u32 choose_unstable(const struct service *s, __u32 serv
 		return owner;
 	if (h.event != FLOW_OPENS && !is_down(former))
 		to = former;
-	if (!config.test && !h.quoted)
+	if (!is_test() && !h.quoted)
 		pin_store(s, service, pin_bucket_of(hash, s->buckets),
 			  pin_pack(pin_flow_of(hash), to, first_level(h.event), time));
 	return to;
@@ -307,7 +307,7 @@ static __always_inline __u32 choose_unstable(const struct service *s, __u32 serv
 
 static __always_inline void test_slot(__u32 index, __u64 slot)
 {
-	struct policy_test *t = config.test ? test_get() : NULL;
+	struct policy_test *t = is_test() ? test_get() : NULL;
 
 	if (t) {
 		t->slot = index;

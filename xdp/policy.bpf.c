@@ -25,7 +25,7 @@ static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
 	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);
 	const struct policy_test *test;
 
-	if (!policy.named)
+	if (!MARKER(MARK_NAMED))
 		return 0;
 	if (config.test)
 		return (test = test_get()) ? test->iface : 0;

@@ -43,7 +43,7 @@ static void test_marker_unset(struct test *t)
 	      "the error is '%s'", err.text);
 }
 
-// Once they are all set, libbpf's handler is over: nothing else may load these programs.
+// Only markers_load() knows the values.
 static void test_marker_by_others(struct test *t)
 {
 	CLEANUP(destroy) struct policy_bpf *skel = markers_open();
