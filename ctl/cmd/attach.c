@@ -6,6 +6,7 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/attaching.h"
 #include "ctl/cmd/policy_show.h"
+#include "ctl/cmd/show.h"
 
 #define ENTRIES_MAX (16u << 20)
 
@@ -99,6 +100,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	out_set_string(ctx->out, "revision", b.revision[0] ? b.revision : NULL);
 	if (b.revision[0] && !ctx->quiet)
 		out_line(ctx->out, "restored the accepted policy, revision %s", b.revision);
+	show_damage(&b.damaged);
 	if (b.restored && !ctx->quiet)
 		out_line(ctx->out, "restored %zu overlay %s", b.restored,
 			 num_plural(b.restored, "entry", "entries"));

@@ -303,9 +303,8 @@ static void record(struct batch *b, struct batch_line *line, struct store *store
 {
 	struct err err = {0};
 
-	if (line->verb->removes)
-		unblocking_record(&line->unblocking, store);
-	else if (blocking_record(&line->blocking, store, &err))
+	if (line->verb->removes ? unblocking_record(&line->unblocking, store, &err)
+				: blocking_record(&line->blocking, store, &err))
 		fail(b, line, &err);
 }
 
@@ -336,6 +335,7 @@ int batch_apply(struct batch *b, struct store **ret_store, struct err *err)
 
 	if (code)
 		return code;
+	show_damage(&store->damaged);
 	vec_each (&b->lines, line)
 		record(b, *line, store);
 	if (!b->failed && !b->dry_run && (code = commit(b, store, err)))

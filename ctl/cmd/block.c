@@ -44,6 +44,7 @@ static int change_store(struct context *ctx, struct blocking *r, struct err *ret
 		return code;
 	if (!r->dry_run && (code = store_commit(store, r->intent.fleeting, &plan, err)))
 		return code;
+	show_damage(&store->damaged);
 	blocking_warn_overruled(r, store);
 	report(ctx, r, store, ret_open);
 	return 0;

@@ -254,8 +254,12 @@ static int check_shrink(const struct blocking *r, const struct store *b, size_t 
 int blocking_record(struct blocking *r, struct store *store, struct err *err)
 {
 	bool list = r->intent.list[0];
-	size_t before = list ? list_size(store, r->intent.list) : 0;
+	int code = targets_load(&r->targets, &r->intent, store, err);
+	size_t before;
 
+	if (code)
+		return code;
+	before = list ? list_size(store, r->intent.list) : 0;
 	targets_record(&r->targets, &r->intent, store, &r->change);
 	return list ? check_shrink(r, store, before, err) : 0;
 }

@@ -8,7 +8,9 @@
 void explain_show_record(struct text *t, const struct store *s, const struct record *record)
 {
 	const struct owner *owner = &s->records.owners.at[record->owner];
-	const struct overlay_entry *entry = store_entry(s, &record->prefix, record->kind);
+	struct overlay_entry found;
+	const struct overlay_entry *entry =
+		store_entry(s, &record->prefix, record->kind, &found) ? &found : NULL;
 	uint64_t now = s->clock.wall_ms / 1000;
 	CLEANUP_TEXT struct text who = {0};
 	uint64_t packets;

@@ -201,6 +201,7 @@ static int list_entries(struct context *ctx, const struct args *args, struct err
 		return code;
 	if ((code = store_read(ctx->instance, &store, err)))
 		return code;
+	show_damage(&store->damaged);
 	l.store = store;
 	l.plain = args_has(args, "plain") && !ctx->json;
 	out_set_string(ctx->out, "instance", ctx->instance);

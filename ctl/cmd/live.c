@@ -59,6 +59,8 @@ static int renew(struct live *l, struct err *err)
 		return code;
 	l->intent->now_s = store->clock.wall_ms / 1000;
 	l->intent->until_s = l->intent->now_s + LEASE_S;
+	if ((code = targets_load(l->targets, l->intent, store, err)))
+		return code;
 	targets_record(l->targets, l->intent, store, &change);
 	return store_commit(store, true, &plan, err);
 }
@@ -71,6 +73,8 @@ static int unblock(struct live *l, struct err *err)
 	int code = store_open(l->ctx->instance, l->ctx->line, &store, err);
 
 	if (code)
+		return code;
+	if ((code = targets_load(l->targets, l->intent, store, err)))
 		return code;
 	targets_unrecord(l->targets, l->intent, store, &removed);
 	return store_commit(store, true, &plan, err);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/link.h"
@@ -226,6 +227,12 @@ void show_owner(struct text *t, const struct owner *h)
 static bool service_enabled(void)
 {
 	return file_exists("/etc/systemd/system/multi-user.target.wants/weir.service");
+}
+
+void show_damage(const struct err *damaged)
+{
+	if (damaged->text[0])
+		log_warning("%s", damaged->text);
 }
 
 const char *show_kept(bool fleeting, const char **ret_key)

@@ -27,9 +27,11 @@ static int change_store(struct context *ctx, struct unblocking *r, struct err *e
 
 	if (code)
 		return code;
-	unblocking_record(r, store);
+	if ((code = unblocking_record(r, store, err)))
+		return code;
 	if (!r->dry_run && r->removed && (code = store_commit(store, r->fleeting, &plan, err)))
 		return code;
+	show_damage(&store->damaged);
 	if (store->unsaved.code)
 		log_warning("not saved: %s; the next attach may restore the removed entries",
 			    store->unsaved.text);

@@ -208,14 +208,37 @@ static void unrecord(const struct unblocking *r, struct store *b, size_t *ret_re
 	}
 }
 
-void unblocking_record(struct unblocking *r, struct store *store)
+static int load(const struct unblocking *r, struct store *store, struct err *err)
+{
+	if (r->scope == SCOPE_TARGETS || r->scope == SCOPE_LIST)
+		return targets_load(&r->targets, &r->intent, store, err);
+	return store_load_all(store, err);
+}
+
+// What may still apply to an address afterwards.
+static int load_covering(const struct meant_list *meant, struct store *store, struct err *err)
+{
+	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
+
+	vec_each (meant, m)
+		vec_push(&prefixes, m->prefix);
+	return store_load_covering(store, prefixes.at, prefixes.n, err);
+}
+
+int unblocking_record(struct unblocking *r, struct store *store, struct err *err)
 {
 	CLEANUP_VEC struct meant_list meant = {0};
+	int code = load(r, store, err);
 
+	if (code)
+		return code;
 	collect(r, store, &meant);
+	if ((code = load_covering(&meant, store, err)))
+		return code;
 	unrecord(r, store, &r->removed);
 	vec_each (&meant, m)
 		keep_cover(r, store, m);
+	return 0;
 }
 
 // What was removed, in the words of the command line.

@@ -36,8 +36,8 @@ struct unblocking {
 void unblocking_free(struct unblocking *r);
 // Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
 int unblocking_read(const struct args *args, bool allow, struct unblocking *ret, struct err *err);
-// Changes the records; collects what is left.
-void unblocking_record(struct unblocking *r, struct store *store);
+// Loads and changes the records; collects what is left. 0 or -errno with err set.
+int unblocking_record(struct unblocking *r, struct store *store, struct err *err);
 // Adds "unblocked 203.0.113.7 of origin ids". The values go to the open object.
 void unblocking_describe(struct text *line, const struct unblocking *r, struct out *o);
 // Names one entry that still applies: ERR_REFUSED if that is a failure, else a warning.

@@ -40,9 +40,10 @@ void bringup_close(struct bringup *b)
 static int restore_entries(struct store *store, size_t *ret, struct err *err)
 {
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	int code = store_restore(store, ret, err);
+	bool any;
+	int code = store_restore(store, ret, &any, err);
 
-	if (code || !*ret)
+	if (code || !any)
 		return code;
 	return store_commit(store, true, &plan, err);
 }
@@ -57,6 +58,7 @@ static int restore_overlay(struct bringup *b, struct err *err)
 		return code;
 	}
 	code = restore_entries(store, &b->restored, err);
+	b->damaged = store->damaged;
 	store->instance = NULL;
 	store_free(store);
 	return code;
@@ -314,7 +316,7 @@ void bringup_recover(const char *name)
 	if (instance_open(name, &i, NULL))
 		return;
 	recover_record(i, NULL);
-	store_recover(i, NULL);
+	store_part(i, NULL);
 }
 
 int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err)
@@ -327,7 +329,7 @@ int bringup_remove_if_idle(struct bringup *b, bool *ret_removed, struct err *err
 	// The maps are removed: what a killed command left beside the old files is decided now. A record that still
 	// cannot be written does not keep the instance: its own command has failed and reported it.
 	recover_record(b->instance, NULL);
-	if ((code = store_recover(b->instance, err)))
+	if ((code = store_part(b->instance, err)))
 		return code;
 	if ((code = instance_remove(b->instance->name, err)))
 		return code;

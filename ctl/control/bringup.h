@@ -15,6 +15,7 @@ struct bringup {
 	bool created;               // the instance is new
 	bool trial;                 // interfaces that are attached now come with the running trial
 	size_t restored;            // overlay entries that were restored from the state folder
+	struct err damaged;         // what was not restored of a damaged file; text "": nothing
 	char revision[REVISION_ID]; // policy that was restored; "": none
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Walks through the records and the entries of the maps together; both are sorted.
+// Walks through the records and asks the maps for the counters.
 #include "ctl/control/entries.h"
 
 struct entries entries_of(const struct store *store)
@@ -24,29 +24,16 @@ static void add_reference(struct entries *e, const struct record *record)
 		entry->since_s = owner->since_s;
 }
 
-static bool is_before(const struct overlay_entry *counter, const struct entry *entry)
-{
-	int order = prefix_compare(&counter->prefix, &entry->prefix);
-
-	return order < 0 || (!order && counter->kind < entry->kind);
-}
-
 // An entry that expired since the maps were read has no counters.
 static void set_counters(struct entries *e)
 {
-	const struct overlay_entries *counters = &e->store->entries;
-	const struct overlay_entry *counter;
+	struct overlay_entry counter;
 
-	while (e->counter < counters->n && is_before(&counters->at[e->counter], &e->entry))
-		e->counter++;
-	if (e->counter == counters->n)
+	if (!store_entry(e->store, &e->entry.prefix, e->entry.kind, &counter))
 		return;
-	counter = &counters->at[e->counter];
-	if (prefix_compare(&counter->prefix, &e->entry.prefix) || counter->kind != e->entry.kind)
-		return;
-	e->entry.packets = counter->hits.packets;
-	e->entry.bytes = counter->hits.bytes;
-	e->entry.seen = counter->seen;
+	e->entry.packets = counter.hits.packets;
+	e->entry.bytes = counter.hits.bytes;
+	e->entry.seen = counter.seen;
 }
 
 const struct entry *entries_next(struct entries *e)
@@ -74,10 +61,6 @@ const struct entry *entries_next(struct entries *e)
 
 const struct entry *entries_at(struct entries *e, size_t at)
 {
-	const struct record *record = &e->store->records.list.at[at];
-	const struct overlay_entry *counter = store_entry(e->store, &record->prefix, record->kind);
-
 	e->next = at;
-	e->counter = counter ? (size_t)(counter - e->store->entries.at) : e->store->entries.n;
 	return entries_next(e);
 }

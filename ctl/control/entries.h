@@ -26,7 +26,6 @@ struct entries {
 	const struct store *store;
 	struct entry entry; // the present one
 	size_t next;        // record
-	size_t counter;     // entry of the maps that is not before it
 };
 
 struct entries entries_of(const struct store *store);

@@ -40,9 +40,12 @@ static int forget_policy(const char *instance, bool dry_run, struct forgotten *r
 static int forget_entries(const char *instance, bool dry_run, struct forgotten *ret,
 			  struct err *err)
 {
-	bool was_there;
+	CLEANUP_FREE char *path = mem_printf("%s/%s/overlay", WEIR_STATE_FOLDER, instance);
+	bool was_there, any;
 
 	ret->damaged = store_count(instance, &ret->entries) != 0;
+	journal_forget_damaged(path, dry_run, &any);
+	ret->damaged |= any;
 	return remove_file(instance, "overlay", dry_run, &was_there, err);
 }
 

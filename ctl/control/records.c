@@ -11,7 +11,6 @@ void records_free(struct records *r)
 		free(h->origin); // its other strings are in the same allocation
 	vec_free(&r->owners);
 	vec_free(&r->list);
-	r->epoch = 0;
 	r->clock = (struct records_clock){0};
 }
 
@@ -262,6 +261,22 @@ static struct records_change merge(struct records *r, struct run fresh, const st
 	return change;
 }
 
+void records_load(const struct records *r, struct record_list *list, const struct record *more,
+		  size_t n)
+{
+	struct record_list merged = {.cap = list->n + n, .n = list->n + n};
+	CLEANUP_FREE struct record *sorted = mem_realloc(NULL, n, sizeof(*sorted));
+
+	if (!n)
+		return;
+	memcpy(sorted, more, n * sizeof(*sorted));
+	sort(r, &sorted, n);
+	merged.at = mem_realloc(NULL, merged.cap, sizeof(*merged.at));
+	merge_runs(r, run_of(list->at, list->n), run_of(sorted, n), merged.at);
+	free(list->at);
+	*list = merged;
+}
+
 void records_add(struct records *r, const struct reference *references, size_t n,
 		 struct records_change *ret)
 {
@@ -345,26 +360,14 @@ void records_remove_origin(struct records *r, const char *origin, unsigned kinds
 	*ret_removed = drop(r, marked);
 }
 
-void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed)
-{
-	CLEANUP_FREE bool *marked = mem_zalloc(r->list.n, sizeof(bool));
-
-	for (size_t i = 0; i < r->list.n; i++) {
-		uint64_t until_s = r->list.at[i].until_s;
-
-		marked[i] = until_s <= now_s && until_s != RECORD_NEVER;
-	}
-	*ret_removed = drop(r, marked);
-}
-
-void records_entries(const struct records *r, struct records_entries *ret)
+void records_entries(const struct record_list *list, struct records_entries *ret)
 {
 	struct records_entries entries = {
-		.at = mem_realloc(NULL, r->list.n, sizeof(*entries.at)),
-		.cap = r->list.n,
+		.at = mem_realloc(NULL, list->n, sizeof(*entries.at)),
+		.cap = list->n,
 	};
 
-	vec_each (&r->list, record) {
+	vec_each (list, record) {
 		struct records_entry *last = entries.n ? vec_last(&entries) : NULL;
 
 		if (last && last->kind == record->kind &&
@@ -410,7 +413,7 @@ void records_covering(const struct records *r, const struct prefix *p,
 
 #define CLOCK_SLACK_S 2 // rounding, and what adjtime(2) does meanwhile
 
-static uint64_t shifted(uint64_t wall_s, int64_t by_s)
+uint64_t records_shifted(uint64_t wall_s, int64_t by_s)
 {
 	if (wall_s == RECORD_NEVER || !wall_s)
 		return wall_s;
@@ -420,25 +423,12 @@ static uint64_t shifted(uint64_t wall_s, int64_t by_s)
 	return wall_s < RECORD_NEVER ? wall_s : RECORD_NEVER - 1;
 }
 
-// How far the wall clock was set since; 0 when that cannot be known.
-static int64_t set_by(const struct records_clock *then, const struct records_clock *now)
+int64_t records_clock_set_by(const struct records_clock *then, const struct records_clock *now)
 {
+	int64_t by;
+
 	if (!then->boot[0] || strcmp(then->boot, now->boot) != 0)
 		return 0;
-	return (int64_t)(now->wall_s - then->wall_s) - (int64_t)(now->up_s - then->up_s);
-}
-
-void records_follow_clock(struct records *r, const struct records_clock *now)
-{
-	int64_t by = set_by(&r->clock, now);
-
-	// The old clock stays while it is good, so that small steps add up.
-	if (r->clock.boot[0] && !strcmp(r->clock.boot, now->boot) && by >= -CLOCK_SLACK_S &&
-	    by <= CLOCK_SLACK_S)
-		return;
-	vec_each (&r->list, record)
-		record->until_s = shifted(record->until_s, by);
-	vec_each (&r->owners, owner)
-		owner->since_s = shifted(owner->since_s, by);
-	r->clock = *now;
+	by = (int64_t)(now->wall_s - then->wall_s) - (int64_t)(now->up_s - then->up_s);
+	return by >= -CLOCK_SLACK_S && by <= CLOCK_SLACK_S ? 0 : by;
 }

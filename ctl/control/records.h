@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The records of the overlay: which owner asks for which entry. Pure: memory and text.
+// The records of the overlay: which owner asks for which entry. Pure: memory alone.
 //
 // The kernel knows of an entry only when it expires. The records know the owners: a record is the
 // reference of one owner to one entry. An entry lives while any record refers to it; its expiry is
-// the latest of them. The file of the records is `overlay` in the state folder.
+// the latest of them. journal.h has their file. A command loads the records that it touches (store.h).
 #pragma once
 
 #include <stdbool.h>
@@ -44,11 +44,15 @@ struct records_clock {
 	uint64_t up_s;               // seconds of jiffies64
 };
 
+struct record_list {
+	struct record *at;
+	size_t n, cap;
+};
+
 struct records {
-	uint64_t epoch;             // knobs.epoch that these records belong to
 	struct records_clock clock; // that its times are of
 	VEC(struct owner) owners;
-	VEC(struct record) list; // sorted by record_compare, no duplicates
+	struct record_list list; // sorted by record_compare, no duplicates
 };
 
 void records_free(struct records *r);
@@ -90,12 +94,14 @@ void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 // Removes all references of an origin, with those of its names and lists; origin NULL: of all origins.
 void records_remove_origin(struct records *r, const char *origin, unsigned kinds,
 			   size_t *ret_removed);
-// Moves the times of the records along with the wall clock, if it was set by more than two seconds since the
-// records' clock and in the same boot; the time left of an entry is kept. Else nothing changes; records without a
-// clock get this one.
-void records_follow_clock(struct records *r, const struct records_clock *now);
-// Forgets what has expired by now_s (until_s <= now_s).
-void records_expire(struct records *r, uint64_t now_s, size_t *ret_removed);
+// How far the wall clock was set between the two readings, in seconds: 0 within two seconds, or when that cannot be
+// known since they are of different boots.
+int64_t records_clock_set_by(const struct records_clock *then, const struct records_clock *now);
+// A time of a record moved by that, so that what is left of it stays.
+uint64_t records_shifted(uint64_t wall_s, int64_t by_s);
+// Merges further records, of other prefixes than those in the list, into it; the owners are those of r.
+void records_load(const struct records *r, struct record_list *list, const struct record *more,
+		  size_t n);
 
 // The entries the kernel should have: for each prefix and kind the latest expiry, in the order of the
 // records. *ret is overwritten; the caller frees ret->at.
@@ -108,7 +114,7 @@ struct records_entries {
 	struct records_entry *at;
 	size_t n, cap;
 };
-void records_entries(const struct records *r, struct records_entries *ret);
+void records_entries(const struct record_list *list, struct records_entries *ret);
 
 // First record of exactly this prefix and kind, and how many follow; NULL if there are no records.
 const struct record *records_find(const struct records *r, const struct prefix *p, uint8_t kind,
@@ -116,9 +122,3 @@ const struct record *records_find(const struct records *r, const struct prefix *
 // Calls visit for every record whose prefix contains p, widest first.
 void records_covering(const struct records *r, const struct prefix *p,
 		      void (*visit)(void *ctx, const struct record *record), void *ctx);
-
-// The records as text and back. Lines of words; strings quoted with \" \\ \xHH; unknown versions and any
-// damage are refused with the line's number (the file is never "mostly" read). Owners that no record
-// uses are left out. Parsing overwrites *ret, on failure (-EINVAL, ERR_INPUT) with empty records.
-char *records_print(const struct records *r, size_t *ret_len);
-int records_parse(const char *text, size_t len, struct records *ret, struct err *err);

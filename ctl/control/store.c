@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Keeps the file and the maps of the overlay in agreement.
+// Keeps the journal and the maps of the overlay in agreement.
 #include "ctl/control/store.h"
 
 #include <errno.h>
@@ -8,22 +8,38 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
-#include "ctl/base/sum.h"
 #include "ctl/control/macs.h"
+#include "ctl/control/store_parts.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
-#define STORE_BYTES_MAX (1u << 30)
-#define SLACK_S         2 // rounding between jiffies and wall-clock seconds
+#define SLACK_S 2 // rounding between jiffies and wall-clock seconds
+#define LOOKED_AT \
+	1024 // references that a commit looks at for expired ones, and as many for each change
+
+static char *path_of(const char *instance)
+{
+	return mem_printf("%s/%s/overlay", WEIR_STATE_FOLDER, instance);
+}
+
+static char *index_path_of(const char *instance)
+{
+	return mem_printf("%s/%s/overlay.index", WEIR_RUN_FOLDER, instance);
+}
+
+static char *new_path(const char *path)
+{
+	return mem_printf("%s.new", path);
+}
 
 void store_free(struct store *b)
 {
 	if (!b)
 		return;
+	store_forget_loaded(b);
+	journal_close(&b->journal);
 	instance_free(b->instance);
-	records_free(&b->records);
-	vec_free(&b->entries);
 	fd_close(b->lock);
 	free(b->path);
 	free(b);
@@ -34,43 +50,6 @@ void store_cleanup(struct store **b)
 	store_free(*b);
 }
 
-static char *new_path(const struct store *b)
-{
-	return mem_printf("%s.new", b->path);
-}
-
-// A file of ours that is no good is not the operator's mistake.
-static int not_typed(int code, struct err *err)
-{
-	if (code && err)
-		err->kind = ERR_SYSTEM;
-	return code;
-}
-
-static int parse(const char *text, size_t len, struct records *ret, struct err *err)
-{
-	int code = sum_open(text, &len);
-
-	return code ? err_system(err, -code, "checksum mismatch")
-		    : records_parse(text, len, ret, err);
-}
-
-static int load(const char *path, struct records *ret, struct err *err)
-{
-	CLEANUP_FREE char *text = NULL;
-	size_t len;
-	int code = file_read(path, STORE_BYTES_MAX, &text, &len, err);
-
-	if (code)
-		return code;
-	code = parse(text, len, ret, err);
-	if (code) {
-		err_prefix(err, "'%s'", path);
-		err_hint(err, "move it away to continue without it");
-	}
-	return not_typed(code, err);
-}
-
 static struct records_clock clock_of(const struct clock *c)
 {
 	struct records_clock clock = {.wall_s = c->wall_ms / 1000, .up_s = c->jiffies / c->hz};
@@ -79,61 +58,39 @@ static struct records_clock clock_of(const struct clock *c)
 	return clock;
 }
 
-// A file of the maps' epoch that had not taken its place when its command was killed is the true one.
-static bool load_interrupted(struct store *b, struct records *ret)
-{
-	CLEANUP_FREE char *path = new_path(b);
-	struct records found = {0};
+// ---- what a killed command has left ---------------------------------------------------------------
 
-	if (!b->instance->knobs->epoch || load(path, &found, NULL))
-		return false;
-	if (found.epoch != b->instance->knobs->epoch) {
-		records_free(&found);
-		return false;
-	}
-	*ret = found;
-	return true;
+// Is the file that takes the place of `path` whole, and of the epoch of the maps?
+static bool is_of_maps(const char *fresh, uint64_t epoch)
+{
+	CLEANUP_JOURNAL struct journal_file j = {.fd = -1};
+
+	return epoch && !journal_open(fresh, "", epoch, false, &j, NULL) && j.fd >= 0 &&
+	       !j.damage.text[0] && !j.old && journal_index_epoch(j.index) == epoch;
 }
 
-int store_recover(const struct instance *i, struct err *err)
+static int recover_file(const struct instance *i, const char *path, struct err *err)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/%s/overlay", WEIR_STATE_FOLDER, i->name);
-	CLEANUP_FREE char *fresh = mem_printf("%s.new", path);
-	CLEANUP_FREE char *text = NULL;
-	struct records found = {0};
-	size_t len;
-	struct err why = {0};
-	bool commit;
-	int code = file_read(fresh, STORE_BYTES_MAX, &text, &len, &why);
+	CLEANUP_FREE char *fresh = new_path(path);
+	CLEANUP_FREE char *index = index_path_of(i->name);
 
-	if (code == -ENOENT)
+	if (!file_exists(fresh))
 		return 0;
-	if (code && why.kind == ERR_SYSTEM) { // not to know is no reason to throw it away
-		if (err)
-			*err = why;
-		return code;
-	}
-	commit = text && i->knobs->epoch && !parse(text, len, &found, NULL) &&
-		 found.epoch == i->knobs->epoch;
-	records_free(&found);
-	if (commit)
+	journal_index_remove_file(index);
+	if (is_of_maps(fresh, i->knobs->epoch))
 		return file_commit(path, err);
 	unlink(fresh); // of a command that did not get as far as the maps
 	return 0;
 }
 
-static int load_records(struct store *b, struct err *err)
+int store_recover(const struct instance *i, struct err *err)
 {
-	int code;
+	CLEANUP_FREE char *path = path_of(i->name);
 
-	if (load_interrupted(b, &b->records))
-		return 0;
-	code = load(b->path, &b->records, err);
-	if (code != -ENOENT)
-		return code;
-	err_clear(err);
-	return 0;
+	return recover_file(i, path, err);
 }
+
+// ---- journal and maps compared --------------------------------------------------------------------
 
 static int compare_entry(const struct prefix *p, uint8_t kind, const struct overlay_entry *entry)
 {
@@ -142,55 +99,50 @@ static int compare_entry(const struct prefix *p, uint8_t kind, const struct over
 	return order ? order : (int)kind - (int)entry->kind;
 }
 
-const struct overlay_entry *store_entry(const struct store *b, const struct prefix *p, uint8_t kind)
-{
-	size_t low = 0, high = b->entries.n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = compare_entry(p, kind, &b->entries.at[middle]);
-
-		if (!order)
-			return &b->entries.at[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
-}
-
 // Records of what the kernel does not have any more are not true.
-static void drop_lost(struct store *b)
+static void drop_lost(struct store *b, const struct overlay_entries *entries)
 {
 	size_t kept = 0, r = 0;
 
 	vec_each (&b->records.list, record) {
-		while (r < b->entries.n &&
-		       compare_entry(&record->prefix, record->kind, &b->entries.at[r]) > 0)
+		while (r < entries->n &&
+		       compare_entry(&record->prefix, record->kind, &entries->at[r]) > 0)
 			r++;
-		if (r < b->entries.n &&
-		    !compare_entry(&record->prefix, record->kind, &b->entries.at[r]))
+		if (r < entries->n &&
+		    !compare_entry(&record->prefix, record->kind, &entries->at[r]))
 			b->records.list.at[kept++] = *record;
 	}
 	b->records.list.n = kept;
 }
 
+static uint32_t finder(struct store *b)
+{
+	uint64_t epoch = journal_index_epoch(b->journal.index);
+
+	return records_owner(&b->records,
+			     &(struct owner){
+				     .note = (char *)"found in the kernel without a record",
+				     .fleeting = epoch && !b->damaged.text[0] &&
+						 epoch != b->instance->knobs->epoch,
+				     .since_s = b->clock.wall_ms / 1000,
+			     });
+}
+
 // An entry in force without a record gets one, so that it can be listed and unblocked: the file was lost, or it
 // is older than the maps because a --volatile command could not write it, whose entries stay fleeting.
-static void adopt_found(struct store *b)
+static void adopt_found(struct store *b, const struct overlay_entries *entries)
 {
 	CLEANUP_VEC VEC(struct reference) references = {0};
 	struct records_change change;
 	size_t r = 0;
 
-	vec_each (&b->entries, entry) {
-		while (r < b->records.list.n &&
-		       compare_entry(&b->records.list.at[r].prefix, b->records.list.at[r].kind,
-				     entry) < 0)
+	vec_each (entries, entry) {
+		const struct record_list *list = &b->records.list;
+
+		while (r < list->n &&
+		       compare_entry(&list->at[r].prefix, list->at[r].kind, entry) < 0)
 			r++;
-		if (r < b->records.list.n && !compare_entry(&b->records.list.at[r].prefix,
-							    b->records.list.at[r].kind, entry))
+		if (r < list->n && !compare_entry(&list->at[r].prefix, list->at[r].kind, entry))
 			continue;
 		vec_push(&references, ((struct reference){
 					      .prefix = entry->prefix,
@@ -199,18 +151,7 @@ static void adopt_found(struct store *b)
 				      }));
 	}
 	if (references.n) {
-		uint32_t owner = records_owner(
-			&b->records,
-			&(struct owner){
-				.origin = (char *)"",
-				.list = (char *)"",
-				.name = (char *)"",
-				.note = (char *)"found in the kernel without a record",
-				.fleeting = b->records.epoch &&
-					    b->records.epoch != b->instance->knobs->epoch,
-				.by = (char *)"",
-				.since_s = b->clock.wall_ms / 1000,
-			});
+		uint32_t owner = finder(b);
 
 		vec_each (&references, reference)
 			reference->owner = owner;
@@ -218,58 +159,112 @@ static void adopt_found(struct store *b)
 	}
 }
 
-static void drop_expired(struct store *b)
+// The kernel's clock decides, the wall clock may be a second late.
+static void drop_expired(const struct store *b, struct overlay_entries *entries)
 {
 	size_t kept = 0;
 
-	vec_each (&b->entries, entry)
+	vec_each (entries, entry)
 		if (entry->until > b->clock.jiffies)
-			b->entries.at[kept++] = *entry;
-	b->entries.n = kept;
+			entries->at[kept++] = *entry;
+	entries->n = kept;
 }
 
-static int fill(struct store *b, struct err *err)
+static int reconcile(struct store *b, struct err *err)
 {
-	struct records_clock now;
-	size_t removed;
+	struct overlay_entries entries = {0};
+	int code = overlay_read(b->instance, &entries, err);
+
+	if (code)
+		return code;
+	drop_expired(b, &entries);
+	drop_lost(b, &entries);
+	adopt_found(b, &entries);
+	vec_free(&entries);
+	return 0;
+}
+
+// ---- opening --------------------------------------------------------------------------------------
+
+// Loads and compares all if the journal is not that of the maps, or its times are not those of the clock.
+static int compare(struct store *b, struct err *err)
+{
+	const struct journal_file *j = &b->journal;
+	int code;
+
+	b->now = clock_of(&b->clock);
+	b->clock_by = records_clock_set_by(journal_index_clock(j->index), &b->now);
+	b->agree = !j->damage.text[0] && !j->old &&
+		   journal_index_epoch(j->index) == b->instance->knobs->epoch;
+	b->whole = false;
+	store_begin_loading(b);
+	if ((!b->agree || b->clock_by) && (code = store_load_all(b, err)))
+		return code;
+	b->whole = !b->agree || b->clock_by || j->fd < 0;
+	if (!b->whole)
+		return 0;
+	if (b->clock_by || strcmp(b->records.clock.boot, b->now.boot) != 0)
+		b->records.clock = b->now;
+	return b->agree ? 0 : reconcile(b, err);
+}
+
+static int open_journal(struct store *b, const char *path, struct err *err)
+{
+	CLEANUP_FREE char *index = index_path_of(b->instance->name);
+	int code;
+
+	journal_close(&b->journal);
+	code = journal_open(path, index, b->instance->knobs->epoch, b->to_write, &b->journal, err);
+	if (!b->damaged.text[0])
+		b->damaged = b->journal.damage;
+	return code;
+}
+
+// A reader completes nothing: it reads the file that the next writer will take.
+static int open_right_journal(struct store *b, struct err *err)
+{
+	CLEANUP_FREE char *fresh = b->to_write ? NULL : new_path(b->path);
+	bool interrupted =
+		fresh && file_exists(fresh) && is_of_maps(fresh, b->instance->knobs->epoch);
+
+	return open_journal(b, interrupted ? fresh : b->path, err);
+}
+
+int store_begin(struct store *b, struct err *err)
+{
 	int code = instance_clock(b->instance, &b->clock, err);
 
 	if (code)
 		return code;
-	if ((code = load_records(b, err)))
+	store_forget_loaded(b);
+	if (!b->journal.index && (code = open_right_journal(b, err)))
 		return code;
-	if ((code = overlay_read(b->instance, &b->entries, err)))
-		return code;
-	now = clock_of(&b->clock);
-	records_follow_clock(&b->records, &now);
-	records_expire(&b->records, b->clock.wall_ms / 1000, &removed);
-	drop_expired(b); // the kernel's clock decides, the wall clock may be a second late
-	drop_lost(b);
-	adopt_found(b);
-	return 0;
+	return compare(b, err);
 }
 
-static struct store *store_new(const char *name)
+static struct store *store_new(const char *name, bool to_write)
 {
 	struct store *b = mem_new(struct store);
 
 	b->lock = -1;
-	b->path = mem_printf("%s/%s/overlay", WEIR_STATE_FOLDER, name);
+	b->to_write = to_write;
+	b->path = path_of(name);
+	b->journal.fd = -1;
 	return b;
 }
 
 int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err)
 {
-	CLEANUP_STORE struct store *b = store_new(instance->name);
+	CLEANUP_STORE struct store *b = store_new(instance->name, true);
 	int code;
 
 	b->instance = instance;
 	b->lock = lock;
 	if ((code = overlay_tidy(b->instance, err)))
 		return code;
-	if ((code = store_recover(b->instance, err)))
+	if ((code = recover_file(b->instance, b->path, err)))
 		return code;
-	if ((code = fill(b, err)))
+	if ((code = store_begin(b, err)))
 		return code;
 	*ret = TAKE_PTR(b);
 	return 0;
@@ -295,30 +290,35 @@ int store_open(const char *name, const char *command, struct store **ret, struct
 
 int store_read(const char *name, struct store **ret, struct err *err)
 {
-	CLEANUP_STORE struct store *b = store_new(name);
+	CLEANUP_STORE struct store *b = store_new(name, false);
 	int code = instance_open(name, &b->instance, err);
 
 	if (code)
 		return code;
 	if ((code = lock_share(name, &b->lock, err)))
 		return code;
-	code = fill(b, err);
-	b->lock = fd_close(b->lock);
-	if (code)
+	if ((code = store_begin(b, err)))
 		return code;
+	if ((code = store_load_all(b, err)))
+		return code;
+	journal_close(&b->journal); // a writer may change the index now
+	b->whole = true;
+	b->lock = fd_close(b->lock);
 	*ret = TAKE_PTR(b);
 	return 0;
 }
 
 int store_count(const char *instance, size_t *ret)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/%s/overlay", WEIR_STATE_FOLDER, instance);
-	CLEANUP_RECORDS struct records records = {0};
-	int code = load(path, &records, NULL);
+	CLEANUP_JOURNAL struct journal_file j = {.fd = -1};
+	CLEANUP_FREE char *path = path_of(instance);
+	int code = journal_open(path, "", 0, false, &j, NULL);
 
-	*ret = records.list.n;
-	return code == -ENOENT ? 0 : code;
+	*ret = j.index ? journal_index_count(j.index) : 0;
+	return code ? code : j.damage.text[0] ? -EBADMSG : 0;
 }
+
+// ---- committing -----------------------------------------------------------------------------------
 
 static int make_state_folder(const struct store *b, struct err *err)
 {
@@ -327,63 +327,138 @@ static int make_state_folder(const struct store *b, struct err *err)
 	return file_mkdirs(folder, 0700, err);
 }
 
+// All records as a new file, which takes the place of the old one after the maps have changed.
 static int write_beside(struct store *b, uint64_t epoch, struct err *err)
 {
-	CLEANUP_FREE char *text = NULL, *sealed = NULL;
+	CLEANUP_FREE char *text = NULL;
 	size_t len;
 	int code = make_state_folder(b, err);
 
 	if (code)
 		return code;
-	b->records.epoch = epoch;
-	text = records_print(&b->records, &len);
-	sealed = sum_seal(text, len, &len);
-	return file_stage(b->path, sealed, len, 0600, err);
+	if ((code = journal_keep_damaged(&b->journal, err)))
+		return code;
+	text = store_print_all(b, epoch, &len);
+	return file_stage(b->path, text, len, 0600, err);
 }
 
-static struct overlay_want *wanted(const struct store *b, size_t *ret_n)
+static int append(struct store *b, const char *lines, size_t len, uint64_t epoch, char **ret_frame,
+		  size_t *ret_len, struct err *err)
 {
-	struct records_entries entries = {0};
-	struct overlay_want *want;
+	bool dated = journal_index_clock(b->journal.index)->boot[0];
+	struct text frame = {0};
 
-	records_entries(&b->records, &entries);
-	want = mem_zalloc(entries.n, sizeof(*want));
-	for (size_t e = 0; e < entries.n; e++)
-		want[e] = (struct overlay_want){
-			.prefix = entries.at[e].prefix,
-			.kind = entries.at[e].kind,
-			.until = clock_to_jiffies(&b->clock, entries.at[e].until_s),
-		};
-	*ret_n = entries.n;
-	free(entries.at);
-	return want;
+	journal_print_change(&frame, lines, len, epoch,
+			     dated ? &(struct records_clock){0} : &b->now);
+	*ret_len = frame.len;
+	*ret_frame = text_take(&frame);
+	return journal_append(&b->journal, *ret_frame, *ret_len, err);
 }
 
-int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err)
+// The new file takes its place.
+static int replace_file(struct store *b, struct err *err)
+{
+	int code;
+
+	journal_index_remove_file(b->journal.index_path); // it may look like one of the new file
+	code = file_commit(b->path, err);
+	journal_close(&b->journal);
+	if (!code && open_journal(b, b->path, NULL)) // makes the index
+		journal_close(&b->journal);
+	return code;
+}
+
+// Best effort: the journal says the same.
+static void write_snapshot(struct journal_file *j, const char *path)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!(text = journal_print_snapshot(j, &len, NULL)))
+		return;
+	journal_index_remove_file(j->index_path);
+	file_replace(path, text, len, 0600, NULL);
+}
+
+static void shrink(struct store *b)
+{
+	if (!journal_has_grown(&b->journal))
+		return;
+	write_snapshot(&b->journal, b->path);
+	if (open_journal(b, b->path, NULL))
+		journal_close(&b->journal);
+}
+
+// Loads expired references, so that the commit removes them: all, or some more than there are changes.
+static int load_expired(struct store *b, bool all, struct err *err)
+{
+	uint32_t slots = journal_index_slots(b->journal.index);
+	size_t n = LOOKED_AT * (1 + b->records.list.n);
+
+	if (b->whole)
+		return 0;
+	if (all || n >= slots)
+		return store_load_expired(b, 0, slots, err);
+	return store_load_expired(b, journal_index_walk(b->journal.index, (uint32_t)n), (uint32_t)n,
+				  err);
+}
+
+static int stage(struct store *b, struct overlay_plan *ret, struct err *err)
 {
 	CLEANUP_FREE struct overlay_want *want = NULL;
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	size_t n;
-	int code = instance_clock(b->instance, &b->clock, err);
 
-	if (code)
+	if (!b->agree) {
+		want = store_wanted_entries(b, &n);
+		return overlay_stage_whole(b->instance, want, n, ret, err);
+	}
+	want = store_changed_entries(b, &n);
+	return overlay_stage(b->instance, want, n, ret, err);
+}
+
+// Expired entries that no command has met yet may take the room.
+static int stage_or_make_room(struct store *b, struct overlay_plan *ret, struct err *err)
+{
+	int code = stage(b, ret, err);
+
+	if (code != -ENOSPC || !b->agree)
 		return code;
-	want = wanted(b, &n);
-	if ((code = overlay_stage_whole(b->instance, want, n, &plan, err)))
+	if (load_expired(b, true, NULL))
 		return code;
+	err_clear(err);
+	return stage(b, ret, err);
+}
+
+// In force: enters the change into the index, or puts the new file in its place.
+static int settle(struct store *b, const char *frame, size_t len, struct err *err)
+{
+	if (b->whole)
+		return replace_file(b, err);
+	journal_enter(&b->journal, frame, len);
+	shrink(b);
+	return 0;
+}
+
+// File and maps; `lines`: what the journal gets unless it is written whole.
+static int commit(struct store *b, bool fleeting_ok, const char *lines, size_t len,
+		  struct overlay_plan *plan, struct err *err)
+{
+	CLEANUP_FREE char *frame = NULL;
+	size_t frame_len = 0;
+	int code;
+
 	b->unsaved = (struct err){0};
-	code = write_beside(b, plan.epoch, &b->unsaved);
+	code = b->whole ? write_beside(b, plan->epoch, &b->unsaved)
+			: append(b, lines, len, plan->epoch, &frame, &frame_len, &b->unsaved);
 	if (code && !fleeting_ok) {
 		overlay_tidy(b->instance, NULL);
 		*err = b->unsaved;
 		err_hint(err, "--volatile changes only the kernel");
 		return code;
 	}
-	overlay_commit(b->instance, &plan);
-	*ret = plan;
-	ret->dead = NULL;
-	// The change is committed; the next command finds a file that could not be renamed.
-	code = code ? code : file_commit(b->path, &b->unsaved);
+	overlay_commit(b->instance, plan);
+	// The change is in force; the next command finds a file that could not be renamed.
+	code = code ? code : settle(b, frame, frame_len, &b->unsaved);
 	if (code && !fleeting_ok) {
 		*err = b->unsaved;
 		return code;
@@ -391,29 +466,70 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	return 0;
 }
 
-// No entry of the former life is in the maps yet, so fill() has dropped every record: read them again.
-int store_restore(struct store *b, size_t *ret_n, struct err *err)
+int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err)
 {
-	struct records_clock now = clock_of(&b->clock);
-	struct records saved = {0};
-	size_t kept = 0, removed;
-	int code = load(b->path, &saved, err);
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	CLEANUP_FREE char *lines = NULL;
+	size_t len = 0;
+	int code = instance_clock(b->instance, &b->clock, err);
 
-	*ret_n = 0;
-	if (code == -ENOENT) {
-		err_clear(err);
-		return 0;
-	}
 	if (code)
 		return code;
-	records_follow_clock(&saved, &now);
-	records_expire(&saved, b->clock.wall_ms / 1000 + SLACK_S, &removed);
-	vec_each (&saved.list, record)
-		if (!saved.owners.at[record->owner].fleeting)
-			saved.list.at[kept++] = *record;
-	saved.list.n = kept;
-	records_free(&b->records);
-	b->records = saved;
+	if ((code = load_expired(b, false, err)))
+		return code;
+	if (!b->whole && !store_differs(b)) {
+		*ret = plan;
+		return 0;
+	}
+	if ((code = stage_or_make_room(b, &plan, err)))
+		return code;
+	if (!b->whole)
+		lines = store_print_change(b, &len);
+	if ((code = commit(b, fleeting_ok, lines, len, &plan, err)))
+		return code;
+	*ret = plan;
+	ret->dead = NULL;
+	return 0;
+}
+
+// ---- before and after the maps --------------------------------------------------------------------
+
+int store_part(const struct instance *i, struct err *err)
+{
+	CLEANUP_JOURNAL struct journal_file j = {.fd = -1};
+	CLEANUP_FREE char *path = path_of(i->name), *index = index_path_of(i->name);
+	int code = recover_file(i, path, err);
+
+	if (code)
+		return code;
+	if (!journal_open(path, index, i->knobs->epoch, true, &j, NULL) && j.fd >= 0 &&
+	    !j.damage.text[0] && !j.old && journal_index_epoch(j.index) == i->knobs->epoch)
+		write_snapshot(&j, path);
+	journal_index_remove_file(index);
+	return 0;
+}
+
+// No entry of the former life is in the maps yet, so compare() has dropped every record: they are loaded again.
+int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err)
+{
+	uint64_t now_s = b->clock.wall_ms / 1000 + SLACK_S;
+	struct record_list *list = &b->records.list;
+	size_t kept = 0;
+	int code;
+
+	*ret_n = 0;
+	*ret_any = b->journal.fd >= 0;
+	store_forget_loaded(b);
+	store_begin_loading(b);
+	b->whole = false;
+	if ((code = store_load_all(b, err)))
+		return code;
+	b->whole = true;
+	b->records.clock = b->now;
+	vec_each (list, record)
+		if (record->until_s > now_s && !b->records.owners.at[record->owner].fleeting)
+			list->at[kept++] = *record;
+	list->n = kept;
 	*ret_n = kept;
 	return 0;
 }

@@ -1,42 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The store: the records of the overlay (file) and its entries (maps), changed together.
+// The store: the records of the overlay (the journal) and its entries (maps), changed together.
+//
+// A command loads the records of the prefixes that it touches, changes them with the functions of records.h, and
+// commits: the difference between what was loaded and what is there now is staged in the maps and appended to the
+// journal. So a change costs what it touches, however many entries there are. What costs more:
+//
+//   the whole journal   its index is missing or unfinished (after a boot, a kill); a snapshot
+//   a walk of the index the records of a list or name (store_load_who), of an origin, of all (store_load_all)
+//   all of both         the epoch of the journal is not that of the maps, or the clock was set: see below
+//
+// Expired references are dropped when they are loaded; each commit also looks at some others, in turns, so that few
+// of them stay.
 //
 // Order of a commit; E is knobs.epoch:
 //
-//    1. Revert what a killed command has staged (knobs.staging != knobs.epoch).
-//    2. Read the four maps, compare with what is wanted, list the changes of each.
-//    3. Check the space in all maps. Nothing has been written so far.
+//    1. Revert what a killed command has staged (knobs.staging != knobs.epoch), and cut off a change that it has
+//       appended for an epoch that did not come.
+//    2. List what differs: references for the journal, entries for the maps.
+//    3. Check the space in the maps. Nothing has been written so far.
 //    4. Delete entries that are neither wanted nor effective: no packet sees that, and it makes room.
 //    5. knobs.staging = E + 1.
 //    6. New entries, one batch for each map: now = absent, next = wanted, epoch = E + 1. Existing ones
 //       one by one: now = effective state, next = wanted or absent, epoch = E + 1.
 //    7. Set the new bits of knobs.overlay: an extra look-up does no harm, a missing one would.
-//    8. Write the file as `overlay.new`, flushed, with the epoch E + 1.
+//    8. Append the change to the journal, with the epoch E + 1, and flush it.
 //    9. knobs.epoch = E + 1: one store, and all packets on all CPUs follow.
 //   10. knobs.overlay = the bits that are needed. Delete entries that nothing refers to.
-//   11. Rename `overlay.new` to `overlay`, flush the folder.
+//   11. Enter the change into the index.
+//   12. If the journal holds more of the past than of the present: write the present references as `overlay.new`,
+//       flush it, rename it to `overlay`.
 //
 // A kill leaves:
 //
 //   before 5        the old state
 //   in 5 to 8       the old state; staged entries, which the next command that writes reverts; perhaps a
-//                   new file, ignored because its epoch is not that of the maps
-//   after 9         the new state; entries and bits to delete, which the next commit does; the new file
-//                   beside the old one, taken because its epoch is that of the maps
-//   after 11        the new state
+//                   change in the journal, or half of one, ignored because its epoch is not yet that of the maps
+//   after 9         the new state; entries and bits to delete, which the next commit does; perhaps an
+//                   unfinished index, which the next command makes anew
+//   in 12           the new state; perhaps `overlay.new`, which says the same
 //
-// The kernel decides, and the epoch in the file tells which of two files belongs to the maps.
-// If the file were written first, it could list entries that are not effective; if the maps were, the owners
-// could be lost.
+// The kernel decides, and the epochs in the journal tell how much of it belongs to the maps. While the last one
+// is theirs, journal and maps agree, and nothing is compared. If it is not (the file was lost, or is older because
+// a --volatile command could not write it, or is damaged), all is read and compared: a record without an entry in
+// the maps is dropped, an effective entry without a record gets one with a note about that. The commit then
+// replaces the file: in step 8 it writes `overlay.new` with the epoch E + 1, and after step 10 renames it. A kill
+// between leaves both files; the new one is taken if its epoch is that of the maps. The same is done after the wall
+// clock was set, since all times change, and for files of version 1.
+//
+// Damage: what precedes it is used. Commands that write keep the file as `overlay.damaged` when they replace it.
 //
 // A packet reads the epoch, then the bits of knobs.overlay, then the entries. If the epoch has
-// changed meanwhile it may have met step 10, and asks again. A record without an entry in the maps
-// is dropped. An effective entry without a record (the file was lost) gets a record with a note
-// about that.
+// changed meanwhile it may have met step 10, and asks again.
 #pragma once
 
 #include <stdbool.h>
 
+#include "ctl/control/journal_file.h"
 #include "ctl/control/records.h"
 #include "ctl/datapath/instance.h"
 #include "ctl/datapath/overlay.h"
@@ -44,37 +63,68 @@
 struct store {
 	struct instance *instance;
 	struct clock clock;
-	struct records records;         // without expired ones
-	struct overlay_entries entries; // of the kernel; changes do not update them
-	int lock;
-	char *path;         // of the file
+	struct records
+		records;    // those that are loaded, without expired ones; the caller changes them
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are
+	struct err damaged; // what of the file is not used; text "": nothing
+	// The rest is for store*.c.
+	int lock;
+	bool to_write;
+	char *path; // of the file
+	struct journal_file journal;
+	struct records_clock now;
+	int64_t clock_by;          // how far the clock was set since the times in the journal
+	bool whole;                // all is loaded, and the commit replaces the file
+	bool agree;                // the journal is that of the maps
+	struct record_list before; // what was loaded, expired ones too, as the journal has it
+	VEC(uint32_t) numbers;     // of records.owners in the journal, or JOURNAL_NONE
+	uint32_t *owners; // index + 1 in records.owners of each owner of the journal; 0: not loaded
+	uint8_t *loaded;  // a bit for each reference of the index
 };
 
-// Opens instance and store for changes, under the lock. `command` names us to commands that wait.
+// Opens instance and store for changes, under the lock. `command` names us to commands that wait. No record is
+// loaded, except where all have to be compared.
 int store_open(const char *name, const char *command, struct store **ret, struct err *err);
 // For an instance that the caller has opened, with the lock; the store takes over both.
 int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err);
-// For reading, under the shared lock, which is released at once.
+// Reads all records, under the shared lock, which is released at once. For many entries: store_stream.h.
 int store_read(const char *name, struct store **ret, struct err *err);
 void store_free(struct store *b);
 #define CLEANUP_STORE CLEANUP(store_cleanup)
 void store_cleanup(struct store **b);
 
+// Loads records of an open store, of all kinds and owners; what is loaded already stays as the caller has changed
+// it. 0 or -errno with err set.
+int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
+// Those of the prefixes and of all that contain them.
+int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err);
+// Those of the prefixes that these lists and names refer to (journal_who), in any origin.
+int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err);
+int store_load_all(struct store *b, struct err *err);
+
 // Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and set
-// b->unsaved. 0; or -errno with err set, and packets, maps and file are as before.
+// b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is
+// done. Afterwards the records are for reading.
 int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
+// Before the next change of an open store, under the same lock: forgets what is loaded and changed, and reads the
+// clocks. So many commands can be applied one after the other, each commit for itself all or nothing; changes
+// that shall be one are loaded and made before one commit.
+int store_begin(struct store *b, struct err *err);
 
-// Completes or discards the new file of a command that was killed before step 11. The caller holds the lock.
+// Completes or discards what a killed command has left in the state folder. The caller holds the lock.
 int store_recover(const struct instance *i, struct err *err);
+// Before an instance is removed: the same, a snapshot of the journal, and no index is left. A snapshot that cannot
+// be written is no failure: the journal says the same.
+int store_part(const struct instance *i, struct err *err);
 
-// Reads the file of a removed instance into a fresh one, without expired and fleeting records. No file: 0.
-// The caller commits.
-int store_restore(struct store *b, size_t *ret_n, struct err *err);
+// Loads what the file of a removed instance holds for a fresh one, without expired and fleeting records. *ret_n
+// references; *ret_any: there is a file, so the caller commits.
+int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err);
 
-// The number of references in the file of an instance without maps; no file: 0. 0 or -errno.
+// The number of references in the file of an instance without maps; no file: 0. 0; -EBADMSG if it is damaged, or
+// another -errno.
 int store_count(const char *instance, size_t *ret);
 
-// The entry in the maps; NULL: none.
-const struct overlay_entry *store_entry(const struct store *b, const struct prefix *p,
-					uint8_t kind);
+// The entry in the maps as it is now. False: none is in force.
+bool store_entry(const struct store *b, const struct prefix *p, uint8_t kind,
+		 struct overlay_entry *ret);

@@ -281,6 +281,41 @@ static uint32_t owner_of(struct store *b, const struct intent *intent, const str
 	return *common;
 }
 
+// The list, and each name.
+static int load_owners(const struct targets *t, const struct intent *intent, struct store *b,
+		       struct err *err)
+{
+	CLEANUP_VEC VEC(uint64_t) who = {0};
+
+	if (intent->list[0])
+		vec_push(&who, journal_who(intent->list, ""));
+	vec_each (&t->items.items, item) {
+		CLEANUP_FREE char *name = item->name ? target_name(item->name) : NULL;
+
+		if (name)
+			vec_push(&who, journal_who(intent->list, name));
+	}
+	return store_load_who(b, who.at, who.n, err);
+}
+
+int targets_load(const struct targets *t, const struct intent *intent, struct store *b,
+		 struct err *err)
+{
+	CLEANUP_VEC VEC(struct prefix) prefixes = {0};
+	int code = load_owners(t, intent, b, err);
+
+	if (code)
+		return code;
+	vec_each (&t->items.items, item)
+		if (!item->name)
+			vec_push(&prefixes, item->prefix);
+	for (size_t n = 0; t->answers && n < t->names_n; n++)
+		for (size_t a = 0; a < t->answers[n].n; a++)
+			vec_push(&prefixes, prefix_of(&t->answers[n].addrs[a],
+						      (uint8_t)addr_bits(&t->answers[n].addrs[a])));
+	return store_load(b, prefixes.at, prefixes.n, err);
+}
+
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,
 		    struct records_change *ret)
 {

@@ -47,6 +47,9 @@ void targets_free(struct targets *t);
 // The answer for a name of the items.
 const struct dns_answer *targets_answer(const struct targets *t, const char *name);
 
+// Loads the records that the two functions below change. 0 or -errno with err set.
+int targets_load(const struct targets *t, const struct intent *intent, struct store *b,
+		 struct err *err);
 // Adds everything to the store's records: addresses are added, a name's (and a --sync list's) addresses
 // are replaced by the present ones.
 void targets_record(const struct targets *t, const struct intent *intent, struct store *b,

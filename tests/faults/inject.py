@@ -17,9 +17,9 @@ KILL = "KILL"
 KINDS = os.environ.get("KINDS", "").split() or (
     (KILL, "ENOMEM", "EPERM", "ENOSPC", "EINTR") if EVERYTHING else (KILL, "ENOMEM"))
 CALLS = (
-    "bpf", "sendmsg", "sendto", "openat", "write", "pwrite64", "fsync", "rename", "renameat",
-    "renameat2", "unlink", "unlinkat", "rmdir", "mmap", "setns", "mkdir", "mkdirat", "flock",
-    "exit_group",
+    "bpf", "sendmsg", "sendto", "openat", "write", "pwrite64", "fsync", "fdatasync", "ftruncate", "link",
+    "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "mmap", "setns", "mkdir", "mkdirat",
+    "flock", "exit_group",
 )
 MANY = {"bpf", "openat", "mmap", "unlinkat", "mkdir"}  # a quick run injects every n-th of these
 FIRST_OWN = "setns"  # of -N; calls before it are those of the loader and of the search for the login

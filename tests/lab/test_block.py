@@ -778,15 +778,26 @@ def test_a_block_cuts_a_connection_under_load(pair, on):
 # The state folder
 
 
+@contextlib.contextmanager
+def read_only(folder):
+    run(["mount", "--bind", folder, folder])
+    try:
+        run(["mount", "-o", "remount,bind,ro", folder])
+        yield
+    finally:
+        run(["umount", folder])
+
+
 def test_what_cannot_be_saved_is_refused(pair, on):
     on("block", OTHER4)
-    (on.state / "overlay.new").mkdir()  # at the path of the new file
-    line = on.fails(2, "block", BLOCKED4)
-    assert str(on.state) in line and "--volatile" in line
-    assert list(on.entries()) == [OTHER4]
-    assert everything(pair, BLOCKED4) and nothing(pair, OTHER4)
-    assert "; not saved" in on("block", "--volatile", BLOCKED4).stdout
-    assert nothing(pair, BLOCKED4)
+    with read_only(on.state):
+        line = on.fails(2, "block", BLOCKED4)
+        assert str(on.state) in line and "--volatile" in line
+        assert list(on.entries()) == [OTHER4]
+        assert everything(pair, BLOCKED4) and nothing(pair, OTHER4)
+        assert "; not saved" in on("block", "--volatile", BLOCKED4).stdout
+        assert nothing(pair, BLOCKED4)
+    assert set(on.entries()) == {OTHER4, BLOCKED4}
 
 
 def test_a_lost_file_is_made_again_from_the_kernel(pair, on):
@@ -797,18 +808,21 @@ def test_a_lost_file_is_made_again_from_the_kernel(pair, on):
     assert everything(pair, BLOCKED4, "198.51.100.1")
 
 
-def test_a_damaged_file_is_refused_and_left_alone(pair, on):
-    on("block", BLOCKED4)
+def test_what_follows_damage_is_not_used_and_is_kept(pair, on):
+    on("block", BLOCKED4, "--note", "before")
     file = on.state / "overlay"
-    file.write_text(file.read_text().replace("end 1", "end 2"))
+    size = file.stat().st_size
+    on("block", OTHER4, "--note", "after")
+    file.write_text(file.read_text().replace("after", "aftex"))
     damaged = file.read_text()
-    said = on.fails(2, "block", OTHER4)
-    assert str(file) in said and "move it away to continue without it" in said
-    assert file.read_text() == damaged
-    assert nothing(pair, BLOCKED4) and everything(pair, OTHER4)
-    file.rename(file.with_name("damaged"))
-    on("block", OTHER4)
-    assert nothing(pair, BLOCKED4, OTHER4)
+    for command in ("list",), ("block", MANY[0]):
+        said = on(*command).stderr
+        assert str(file) in said and f"at byte {size} " in said, said
+    assert file.with_name("overlay.damaged").read_text() == damaged
+    assert not on("list").stderr
+    notes = {address: entry["holders"][0]["note"] for address, entry in on.entries().items()}
+    assert notes[BLOCKED4] == "before" and "without a record" in notes[OTHER4]
+    assert nothing(pair, BLOCKED4, OTHER4, MANY[0])
 
 
 # Several processes at once

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a commit changes: in the journal by reference, in the maps by entry.
+#include "ctl/control/store_parts.h"
+
+#include <stdlib.h>
+
+// ---- references -----------------------------------------------------------------------------------
+
+struct diff {
+	struct store *b;
+	struct text owners, changes; // lines
+	uint32_t next;               // number of the next new owner
+};
+
+// The number of the owner; a new one gets the next, and a line.
+static uint32_t number_of(struct diff *d, uint32_t owner)
+{
+	struct store *b = d->b;
+
+	while (b->numbers.n < b->records.owners.n)
+		vec_push(&b->numbers, JOURNAL_NONE);
+	if (b->numbers.at[owner] == JOURNAL_NONE) {
+		b->numbers.at[owner] = d->next++;
+		journal_print_owner(&d->owners, b->numbers.at[owner], &b->records.owners.at[owner]);
+	}
+	return b->numbers.at[owner];
+}
+
+static void print_add(struct diff *d, const struct record *record)
+{
+	journal_print_add(&d->changes, &record->prefix, record->kind, number_of(d, record->owner),
+			  record->until_s);
+}
+
+static void print_remove(struct diff *d, const struct record *record)
+{
+	journal_print_remove(&d->changes, &record->prefix, record->kind,
+			     number_of(d, record->owner));
+}
+
+// The same reference before and after: another owner takes it over, or its end has moved.
+static void print_moved(struct diff *d, const struct record *old, const struct record *new)
+{
+	if (old->owner != new->owner)
+		print_remove(d, old);
+	if (old->owner != new->owner || old->until_s != new->until_s)
+		print_add(d, new);
+}
+
+bool store_differs(const struct store *b)
+{
+	const struct record_list *old = &b->before, *new = &b->records.list;
+
+	if (old->n != new->n)
+		return true;
+	for (size_t r = 0; r < old->n; r++)
+		if (old->at[r].owner != new->at[r].owner ||
+		    old->at[r].until_s != new->at[r].until_s ||
+		    old->at[r].kind != new->at[r].kind ||
+		    prefix_compare(&old->at[r].prefix, &new->at[r].prefix))
+			return true;
+	return false;
+}
+
+char *store_print_change(struct store *b, size_t *ret_len)
+{
+	struct diff d = {.b = b, .next = journal_index_owners(b->journal.index)};
+	const struct record *old = b->before.at, *new = b->records.list.at;
+	const struct record *old_end = old + b->before.n, *new_end = new + b->records.list.n;
+
+	while (old < old_end || new < new_end) {
+		int order = old == old_end   ? 1
+			    : new == new_end ? -1
+					     : record_compare(&b->records, old, new);
+
+		if (order < 0)
+			print_remove(&d, old);
+		else if (order > 0)
+			print_add(&d, new);
+		else
+			print_moved(&d, old, new);
+		old += order <= 0;
+		new += order >= 0;
+	}
+	text_addn(&d.owners, text_get(&d.changes), d.changes.len);
+	text_free(&d.changes);
+	*ret_len = d.owners.len;
+	return text_take(&d.owners);
+}
+
+// Numbers of the owners that have references, in order.
+static uint32_t *number_owners(const struct records *r)
+{
+	uint32_t *numbers = mem_zalloc(r->owners.n, sizeof(*numbers)), next = 0;
+
+	vec_each (&r->list, record)
+		numbers[record->owner] = 1;
+	for (size_t o = 0; o < r->owners.n; o++)
+		numbers[o] = numbers[o] ? next++ : JOURNAL_NONE;
+	return numbers;
+}
+
+char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len)
+{
+	const struct records *r = &b->records;
+	CLEANUP_FREE uint32_t *numbers = number_owners(r);
+	struct journal_printer p;
+
+	journal_print_begin(&p);
+	for (size_t o = 0; o < r->owners.n; o++) {
+		if (numbers[o] == JOURNAL_NONE)
+			continue;
+		journal_print_owner(&p.lines, numbers[o], &r->owners.at[o]);
+		journal_print_lines(&p);
+	}
+	vec_each (&r->list, record) {
+		journal_print_add(&p.lines, &record->prefix, record->kind, numbers[record->owner],
+				  record->until_s);
+		journal_print_lines(&p);
+	}
+	return journal_print_end(&p, epoch, &r->clock, ret_len);
+}
+
+// ---- entries --------------------------------------------------------------------------------------
+
+static void entries_free(struct records_entries *e)
+{
+	free(e->at);
+}
+#define CLEANUP_ENTRIES CLEANUP(entries_free)
+
+static struct records_entries entries_of(const struct record_list *list)
+{
+	struct records_entries entries = {0};
+
+	records_entries(list, &entries);
+	return entries;
+}
+
+static struct overlay_want want_of(const struct store *b, const struct records_entry *e, bool ends)
+{
+	return (struct overlay_want){
+		.prefix = e->prefix,
+		.kind = e->kind,
+		.until = ends ? 0 : clock_to_jiffies(&b->clock, e->until_s),
+	};
+}
+
+static int compare_entries(const struct records_entry *a, const struct records_entry *b)
+{
+	int order = prefix_compare(&a->prefix, &b->prefix);
+
+	return order ? order : (int)a->kind - (int)b->kind;
+}
+
+struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n)
+{
+	CLEANUP_ENTRIES struct records_entries before = entries_of(&b->before);
+	CLEANUP_ENTRIES struct records_entries after = entries_of(&b->records.list);
+	struct overlay_want *change = mem_zalloc(before.n + after.n, sizeof(*change));
+	const struct records_entry *old = before.at, *old_end = old + before.n;
+	const struct records_entry *new = after.at, *new_end = new + after.n;
+	size_t n = 0;
+
+	while (old < old_end || new < new_end) {
+		int order = old == old_end ? 1 : new == new_end ? -1 : compare_entries(old, new);
+
+		if (order < 0)
+			change[n++] = want_of(b, old, true);
+		else if (order > 0 || old->until_s != new->until_s)
+			change[n++] = want_of(b, new, false);
+		old += order <= 0;
+		new += order >= 0;
+	}
+	*ret_n = n;
+	return change;
+}
+
+struct overlay_want *store_wanted_entries(const struct store *b, size_t *ret_n)
+{
+	CLEANUP_ENTRIES struct records_entries entries = entries_of(&b->records.list);
+	struct overlay_want *want = mem_zalloc(entries.n, sizeof(*want));
+
+	for (size_t e = 0; e < entries.n; e++)
+		want[e] = want_of(b, &entries.at[e], false);
+	*ret_n = entries.n;
+	return want;
+}

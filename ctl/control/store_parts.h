@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the files of the store share.
+#pragma once
+
+#include "ctl/control/store.h"
+
+// Nothing is loaded afterwards.
+void store_forget_loaded(struct store *b);
+void store_begin_loading(struct store *b);
+// The prefixes of expired references among n slots of the index.
+int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
+
+// Is there a difference between what was loaded and the records?
+bool store_differs(const struct store *b);
+// The difference between what was loaded and the records, by number of the owners in the journal; new owners are
+// numbered. The caller frees it. *ret_len 0: none.
+char *store_print_change(struct store *b, size_t *ret_len);
+// The records as a whole journal of that epoch.
+char *store_print_all(struct store *b, uint64_t epoch, size_t *ret_len);
+// The entries that differ, for overlay_stage; all of them: what is wanted, for overlay_stage_whole.
+struct overlay_want *store_changed_entries(const struct store *b, size_t *ret_n);
+struct overlay_want *store_wanted_entries(const struct store *b, size_t *ret_n);
