@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/table/lines.h"
 #include "ctl/table/table4_parts.h"
 
 #define LINE_BYTES 64
+// Up to so many neighbouring addresses with the same row are hosts; more are a prefix.
+#define RUN_MAX 4
 // Seeds tried for a line before a host of it is given up.
 #define SEEDS_MAX 4096
 
@@ -31,7 +32,7 @@ static uint64_t span_size(const struct spans4 *s, size_t i)
 
 static bool is_small(const struct spans4 *s, size_t i)
 {
-	return span_size(s, i) <= LINES_RUN && s->at[i].row <= UINT16_MAX;
+	return span_size(s, i) <= RUN_MAX && s->at[i].row <= UINT16_MAX;
 }
 
 // The row of the first span that is not of hosts; 0: all are.
@@ -132,18 +133,18 @@ static void order_hosts(struct lines4 *l)
 		l->order[--l->first[line[i]]] = (uint32_t)i;
 }
 
+// Has each host of the line a slot of its own? Without branches: where the first two meet cannot be guessed.
 static bool seed_parts(const struct line4 *line, uint32_t seed, uint32_t slots)
 {
-	uint32_t used = 0;
+	uint32_t used = 0, sum = 0;
 
 	for (uint32_t i = 0; i < line->n; i++) {
 		uint32_t bit = 1u << hosts4_slot(line->hash[i], seed, slots);
 
-		if (used & bit)
-			return false;
 		used |= bit;
+		sum += bit;
 	}
-	return true;
+	return used == sum;
 }
 
 // Finds a seed for all hosts of the line, or for all but the last ones.
