@@ -13,10 +13,6 @@
 	/* programs */ \
 	X(TEST) /* 1: a test program, which counts and writes nothing */ \
 	X(HANDED_ON) /* 1: packets come from the short program */ \
-	/* the policy, as struct policy_config has it */ \
-	X(DEFAULT_DROP) \
-	X(NAMED) \
-	X(MODES) \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \
 	/* services: tables, and how many elements each has */ \

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The compiled policy: ctl/table writes it, xdp/classify reads it.
- *
- * Each field of a packet is looked up once and yields the number of a row of a bit matrix. A row
- * has a bit for each rule that this value of the field can satisfy. The AND of the rows is the set
- * of rules that match; the lowest bit is the first match.
- *
- * All tables are flat arrays that are mapped, filled, unmapped and frozen: `fields` (u32), `nodes`,
- * `lines`, `rows` (u64 words), `rules`. Their offsets, and which of them are used at all, are
- * read-only data (struct policy_config), so that the verifier removes the rest. */
+/* The compiled policy: ctl/table writes it, the programs read it. Its tables are in common/tables.h; here are the fields
+ * of a packet by which they are looked up, the rules, and the read-only data. */
 #pragma once
 
 #include <linux/types.h>
@@ -17,37 +10,24 @@
 #define POLICY_WORDS_MAX \
 	64 /* of 64 rules; then the summary word has as many bits as there are words */
 
-/* `fields` is a map of lines of 16 cells, because an array map rounds each value up to 8 bytes; in memory
- * it is one flat array of u32. */
-#define POLICY_CELLS 16
-
-struct policy_cells {
-	__u32 cell[POLICY_CELLS];
-};
-
-/* Number of a row. 0 is no row: a look-up that yields it has failed, the packet is dropped as `internal`.
- * Rows with equal words are one row, whatever field they are for. */
+/* Number of a row (common/matrix.h). 0 is no row: the packet is dropped as `internal`. */
 typedef __u32 policy_row;
 
 /* All rules that can match at all: for what a packet does not have and no rule may miss (addresses of a
  * frame that is not IP). */
 #define POLICY_ROW_ALL 1
 
-/* A row is `words` words, rule r being bit r % 64 of word r / 64, followed, if there is more than one,
- * by a summary word: bit w says that word w is not zero. */
-#define POLICY_ROW_WORDS(words) ((words) + ((words) > 1))
-
 enum policy_field {
-	FIELD_SOURCE, /* address: tries and lines, see struct policy_side */
+	FIELD_SOURCE, /* an address */
 	FIELD_DESTINATION,
-	FIELD_SPORT, /* fields[base + port], [base + 65536]: the packet has no port */
+	FIELD_SPORT, /* 65536: the packet has no port */
 	FIELD_DPORT,
-	FIELD_PROTO, /* fields[base + fragment * 256 + proto]; fragment: 0 none, 1 first, 2 later: only
-			     these satisfy the field `fragment` */
-	FIELD_L4,    /* fields[base + POLICY_L4_*]: TCP flags or ICMP type and code */
-	FIELD_VLAN,  /* fields[base + VID of the outermost tag]; 0: untagged or VID 0 */
-	FIELD_IFACE, /* fields[base + number of the interface in the policy + 1]; 0: it names none */
-	FIELD_ETHERTYPE, /* fields[base + ethertype after all tags] */
+	FIELD_PROTO, /* fragment * 256 + proto; fragment: 0 none, 1 first, 2 later: only these satisfy the field
+			`fragment` */
+	FIELD_L4,        /* POLICY_L4_*: TCP flags or ICMP type and code */
+	FIELD_VLAN,      /* VID of the outermost tag; 0: untagged or VID 0 */
+	FIELD_IFACE,     /* number of the interface in the policy + 1; 0: it names none */
+	FIELD_ETHERTYPE, /* after all tags */
 	POLICY_FIELDS,
 };
 
@@ -72,79 +52,6 @@ enum policy_field {
 #define POLICY_L4_ICMP6     (POLICY_L4_ICMP + 65536)
 #define POLICY_L4_NEIGHBOUR (POLICY_L4_ICMP6 + 65536) /* + (type - 133) * 256 + code */
 #define POLICY_L4_COUNT     (POLICY_L4_NEIGHBOUR + 4 * 256)
-
-/* Address tries. IPv4: 18 bits directly, then strides of 6. IPv6: 16 bits directly, then strides of 6;
- * the last stride of each is short and filled up (18 + 3 * 6 = 36, 16 + 19 * 6 = 130). An entry of the
- * direct table is a row with POLICY_LEAF, or the index of a node.
- * Poptrie: Asai and Ohara, SIGCOMM 2015. */
-#define POLICY_DIRECT4_BITS 18
-#define POLICY_DIRECT6_BITS 16
-#define POLICY_STRIDE       6
-#define POLICY_LEAF         (1u << 31)
-
-/* Chunk c (the next 6 bits, the first bits of the address first): if children has bit c, the child is
- * nodes[child_base + number of bits of children below c]; else the row is fields[leaf_base + number of
- * bits of leaves at or below c - 1]. `leaves` has a bit where a run of equal leaves begins (chunks with
- * a child belong to the run before them, and the first leaf has its bit set). */
-struct policy_node {
-	__u64 children;
-	__u64 leaves;
-	__u32 child_base;
-	__u32 leaf_base;
-	__u32 pad[2];
-};
-_Static_assert(sizeof(struct policy_node) == 32, "layout");
-
-/* Full-length addresses: a line of 64 bytes is picked by a keyed hash and compared whole, without
- * branches. Row 0 marks a free place; rows are 16 bit, so the rows of hosts get the lowest numbers, and
- * a host that finds no room or no small number goes into the trie. Keys in host order (IPv4) or as
- * two host-order words, high one first (IPv6). */
-#define POLICY_LINE4 10
-#define POLICY_LINE6 3
-
-struct policy_line4 {
-	__u32 key[POLICY_LINE4];
-	__u16 row[POLICY_LINE4];
-	__u32 pad;
-};
-_Static_assert(sizeof(struct policy_line4) == 64, "layout");
-
-struct policy_line6 {
-	__u64 key[POLICY_LINE6][2];
-	__u16 row[POLICY_LINE6];
-	__u16 pad[5];
-};
-_Static_assert(sizeof(struct policy_line6) == 64, "layout");
-
-/* The line of an address: of `count` lines from `first` on. The same on both sides. */
-static inline __attribute__((always_inline)) __u32 policy_line_of4(__u32 addr, __u64 seed,
-								   __u32 count)
-{
-	__u64 h = (addr ^ (__u32)seed) * 0x9e3779b97f4a7c15ull;
-
-	h = (h ^ h >> 32) * ((seed >> 32) | 1);
-	return (__u32)(((h >> 32) * count) >> 32);
-}
-
-static inline __attribute__((always_inline)) __u32 policy_line_of6(__u64 hi, __u64 lo, __u64 seed,
-								   __u32 count)
-{
-	__u64 h = (hi ^ seed) * 0x9e3779b97f4a7c15ull;
-
-	h = (h ^ h >> 29 ^ lo) * ((seed >> 17) | 1);
-	h = (h ^ h >> 32) * 0xbf58476d1ce4e5b9ull;
-	return (__u32)(((h >> 32) * count) >> 32);
-}
-
-/* Source or destination. A family whose sets name no address has the constant row `none`; so has an
- * address that is in no line, if there is no trie. */
-struct policy_side {
-	__u8 trie4, lines4, trie6, lines6; /* used at all */
-	policy_row none4, none6;
-	__u32 direct4, direct6; /* offsets into fields */
-	__u32 first4, count4;   /* lines */
-	__u32 first6, count6;
-};
 
 /* Dynamic sets: hash maps of their own, looked up by a constant number. */
 #define POLICY_SETS_MAX 8
@@ -253,30 +160,18 @@ struct policy_bucket_line {
 };
 _Static_assert(sizeof(struct policy_bucket_line) == 64, "layout");
 
-/* Entries of tables that are one value of their map, so that finding one is an addition and not a look-up; 0: a
- * table with an entry of the map for each (POLICY_CELLS of `fields`), for kernels whose verifier asks for it. */
-struct policy_flat {
-	__u32 fields, nodes, lines, rows;
-};
-
 /* Read-only data of a policy program. All zero is the empty policy. */
 struct policy_config {
-	__u32 words;    /* 0: no rules */
 	__u32 rules;    /* rules 0 … always - 1 come before the overlay */
-	__u32 services; /* their bits follow those of the rules: members by address, protocol, port */
+	__u32 services; /*  */
 	__u32 modes;    /* bit: enum service_mode; some service has it */
 	__u32 always;
-	__u8 use[POLICY_FIELDS]; /* some rule looks at this field */
-	__u8 conditions;         /* some rule has conditions, only counts, logs or adds */
+	__u8 conditions; /* some rule has conditions, only counts, logs or adds */
 	__u8 essentials_filter;
 	__u8 rejects, redirects; /* some rule does so */
 	__u8 fragments;          /* a treatment says something */
 	__u8 treatment6;         /* of later fragments of IPv6, whatever protocol they name */
 	__u8 named; /* it names interfaces: on others no rule, default or service of it holds */
-	__u32 base[POLICY_FIELDS];  /* offsets into `fields` */
-	struct policy_side side[2]; /* FIELD_SOURCE, FIELD_DESTINATION */
-	struct policy_flat flat;
-	__u64 line_seed;
 	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: it names none */
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */
 	__u8 treatment[256]; /* of later fragments of IPv4 by protocol: enum policy_treatment */

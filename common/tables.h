@@ -5,12 +5,14 @@
  * the address of an element of the value, a count or a row becomes a number. The list below names these
  * constants; common/table4.h and common/table6.h read address tables, common/matrix.h the rest.
  *
- * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, name)` is the number, as
- * 64 bits; `TABLE_AT(v, name)` the address of the first byte of a table. The includer defines both; v is
- * a `const struct tables *` in user space, NULL in the datapath. */
+ * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, constant)` is the number, as
+ * 64 bits; `TABLE_AT(v, constant)` the address of the first byte of a table. v is a `const struct tables *` in
+ * user space and NULL in the datapath, where xdp/tables.bpf.h defines both. */
 #pragma once
 
 #include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #define TABLE_INLINE static inline __attribute__((always_inline))
 
@@ -34,6 +36,7 @@ enum table_side_constant {
 	T4_SPAN,   /* T4_ONE: the last one less the first */
 	T4_IN,     /* T4_ONE: the row inside */
 	T4_DIRECT, /* table: by the first bits of the address */
+	T4_SHIFT,  /* T4_LONG, T4_WIDE: 32 less their number */
 	T4_NODES,
 	T4_NODES_N,
 	T4_CELLS,
@@ -49,14 +52,17 @@ enum table_side_constant {
 	T6_KIND,
 	T6_NONE,
 	T6_CELLS,
-	T6_CELLS_MASK, /* of a number of a cell: how many there are, a power of two, less 1 */
+	T6_CELLS_N,
 	T6_NODES,
-	T6_NODES_MASK,
+	T6_NODES_N,
 	H6_LINES,
 	H6_LINES_N, /* 0: no lines */
 	H6_SEED,
 	TABLE_SIDE_CONSTANTS,
 };
+
+/* As many as enum policy_field has. */
+#define TABLE_FIELDS 9
 
 /* Of a matrix: that of the rules, that of the services. */
 enum table_matrix_constant {
@@ -64,16 +70,17 @@ enum table_matrix_constant {
 	M_ROWS,
 	M_ROWS_N,
 	M_ROW_BYTES,
-	M_CELL, /* bytes of a cell of the fields below: 1, 2 or 4 */
-	M_BASE, /* table: of what is common in protocol, flags and ethertype */
-	M_SPORT, /* tables by field; M_USE has a bit for each that is looked up: 1 << enum policy_field */
+	M_CELL,  /* bytes of a cell of the fields below: 1, 2 or 4 */
+	M_BASE,  /* table: of what is common in protocol, flags and ethertype */
+	M_SPORT, /* tables by field */
 	M_DPORT,
 	M_PROTO,
 	M_L4,
 	M_VLAN,
 	M_IFACE,
 	M_ETHERTYPE,
-	M_USE,
+	M_USES, /* by enum policy_field: 1 if it is looked up */
+	M_USES_LAST = M_USES + TABLE_FIELDS - 1,
 	M_ACTIONS, /* table: struct matrix_action */
 	TABLE_MATRIX_CONSTANTS,
 };
@@ -84,7 +91,31 @@ enum table_matrix {
 	TABLE_MATRICES,
 };
 
-#define SIDE_CONSTANT(side, name) ((int)(side)*TABLE_SIDE_CONSTANTS + (int)(name))
-#define MATRIX_CONSTANT(matrix, name) \
-	(TABLE_SIDES * TABLE_SIDE_CONSTANTS + (matrix)*TABLE_MATRIX_CONSTANTS + (name))
+#define SIDE_CONSTANT(side, name) ((int)(side) * (int)TABLE_SIDE_CONSTANTS + (int)(name))
+#define MATRIX_CONSTANT(matrix, name)                   \
+	((int)TABLE_SIDES * (int)TABLE_SIDE_CONSTANTS + \
+	 (int)(matrix) * (int)TABLE_MATRIX_CONSTANTS + (int)(name))
 #define TABLE_CONSTANTS MATRIX_CONSTANT(TABLE_MATRICES, 0)
+
+#ifdef __bpf__
+
+struct tables;
+
+#else
+
+struct table_constant {
+	bool set;
+	bool address; /* value is a byte offset into the tables */
+	__u64 value;
+};
+
+struct tables {
+	__u8 *at; /* n bytes, zeroed when they are added */
+	size_t n, cap;
+	struct table_constant constant[TABLE_CONSTANTS];
+};
+
+#define TABLE_NUMBER(v, name) ((v)->constant[name].value)
+#define TABLE_AT(v, name)     ((const __u8 *)(v)->at + (v)->constant[name].value)
+
+#endif

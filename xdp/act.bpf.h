@@ -71,12 +71,8 @@ static __always_inline __u32 random32(void)
 static __always_inline void rule_count(const struct policy_rule *rule, __u32 bytes)
 {
 	__u32 index = rule->counter;
-	struct counter *counter = bpf_map_lookup_elem(&rulecounters, &index);
 
-	if (counter) {
-		counter->packets++;
-		counter->bytes += bytes;
-	}
+	counter_add(bpf_map_lookup_elem(&rulecounters, &index), bytes);
 }
 
 static __always_inline bool length_holds(struct xdp_md *ctx, const struct packet *pkt,

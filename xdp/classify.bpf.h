@@ -3,53 +3,15 @@
 #pragma once
 
 #include "xdp/act.bpf.h"
-#include "xdp/trie.bpf.h"
+#include "xdp/matrix.bpf.h"
 
-struct policy_words {
-	__u64 word[POLICY_WORDS_MAX + 1];
-};
+#define RULES(name) TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))
 
-/* value_size is set at load to POLICY_ROW_WORDS(policy.words) words. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct policy_words));
-} rows SEC(".maps");
-
-static __always_inline bool rows_find(struct trie_tables *t)
+static __always_inline policy_row address_row(const struct packet *pkt, const int side)
 {
-	__u32 zero = 0;
-
-	return (t->rows = bpf_map_lookup_elem(&rows, &zero));
-}
-
-static __always_inline const struct policy_words *row_at(const struct trie_tables *t,
-							 policy_row row)
-{
-	return table_at(t->rows, policy.flat.rows, 8 * POLICY_ROW_WORDS(policy.words), &rows, row);
-}
-
-/* The packet's rows by field. Only those with policy.use[] are set and looked at; where a row has one word,
- * their AND is all there is to know. */
-struct matrix {
-	const struct policy_words *row[POLICY_FIELDS];
-	__u64 word;
-	__u64 filled; /* eight bytes: the verifier follows those when they are spilled */
-};
-
-static __always_inline policy_row address_row(const struct trie_tables *t, const struct packet *pkt,
-					      int field)
-{
-	const volatile struct policy_side *side = &policy.side[field];
-	const __u32 *addr = field == FIELD_SOURCE ? pkt->src : pkt->dst;
-
-	if (pkt->family == 4)
-		return side4(t, side, addr[0]);
-	if (pkt->family == 6)
-		return side6(t, side, addr);
-	return POLICY_ROW_ALL;
+	if (!pkt->family)
+		return POLICY_ROW_ALL;
+	return side_row(side, pkt->family, side == SIDE_SOURCE ? pkt->src : pkt->dst);
 }
 
 static __always_inline __u32 l4_index(const struct packet *pkt)
@@ -73,44 +35,45 @@ static __always_inline bool has_ports(const struct packet *pkt)
 			       pkt->proto == IPPROTO_SCTP);
 }
 
-static __always_inline __u32 vlan_index(const struct packet *pkt)
+/* port: host order. */
+static __always_inline policy_row port_row(const struct packet *pkt, const int matrix,
+					   const int name, __u16 port)
 {
-	return pkt->vlan & (POLICY_VLANS - 1);
+	__u64 index = has_ports(pkt) ? bpf_htons(port) : POLICY_NO_PORT;
+
+	/* Kernel 6.1 does not know that a port in network order has 16 bits. */
+	return index <= POLICY_NO_PORT ? matrix_cell(NULL, matrix, name, index) : 0;
 }
 
 /* field is a constant: only its case is left. */
-static __always_inline policy_row field_row(const struct trie_tables *t, const struct packet *pkt,
-					    int field)
+static __always_inline policy_row field_row(const struct packet *pkt, const int matrix,
+					    const int field)
 {
-	__u32 index = 0;
+	__u32 index;
 
 	switch (field) {
 	case FIELD_SOURCE:
+		return address_row(pkt, SIDE_SOURCE);
 	case FIELD_DESTINATION:
-		return address_row(t, pkt, field);
+		return address_row(pkt, SIDE_DESTINATION);
 	case FIELD_SPORT:
-		index = has_ports(pkt) ? pkt->sport : POLICY_NO_PORT;
-		break;
+		return port_row(pkt, matrix, M_SPORT, pkt->sport);
 	case FIELD_DPORT:
-		index = has_ports(pkt) ? pkt->dport : POLICY_NO_PORT;
-		break;
+		return port_row(pkt, matrix, M_DPORT, pkt->dport);
 	case FIELD_PROTO:
 		index = pkt->fragment * 256 + pkt->proto;
-		break;
+		return matrix_cell(NULL, matrix, M_PROTO, BOUND(index, MATRIX_PROTOS - 1));
 	case FIELD_L4:
 		index = l4_index(pkt);
-		break;
+		return index < POLICY_L4_COUNT ? matrix_cell(NULL, matrix, M_L4, index) : 0;
 	case FIELD_VLAN:
-		index = vlan_index(pkt);
-		break;
+		return matrix_cell(NULL, matrix, M_VLAN, BOUND(pkt->vlan, MATRIX_VLANS - 1));
 	case FIELD_IFACE:
-		index = pkt->iface;
-		break;
-	case FIELD_ETHERTYPE:
-		index = pkt->ethertype;
-		break;
+		return matrix_cell(NULL, matrix, M_IFACE, BOUND(pkt->iface, MATRIX_IFACES - 1));
+	default:
+		return matrix_cell(NULL, matrix, M_ETHERTYPE,
+				   BOUND(pkt->ethertype, MATRIX_TYPES - 1));
 	}
-	return field_at(t, policy.base[field] + index);
 }
 
 /* Can any rule match this packet at all? (common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.) */
@@ -119,52 +82,29 @@ static __always_inline bool matchable(const struct packet *pkt)
 	if (!policy_holds(pkt))
 		return false;
 	if (pkt->neighbour)
-		return policy.use[FIELD_L4];
-	return pkt->family || policy.use[FIELD_ETHERTYPE];
+		return matrix_uses(NULL, MATRIX_RULES, FIELD_L4);
+	return pkt->family || matrix_uses(NULL, MATRIX_RULES, FIELD_ETHERTYPE);
+}
+
+static __always_inline bool fill_field(const struct packet *pkt, struct matrix *m, const int field)
+{
+	policy_row row;
+
+	if (!matrix_uses(NULL, MATRIX_RULES, field))
+		return true;
+	row = field_row(pkt, MATRIX_RULES, field);
+	return row && matrix_add(m, MATRIX_RULES, field, row);
 }
 
 /* False when a look-up fails that cannot. */
 static __always_inline bool matrix_fill(const struct packet *pkt, struct matrix *m)
 {
-	struct trie_tables t = {};
-	__u64 word = ~0ull;
-
-	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))
-		return false;
-#pragma unroll
-	for (int field = 0; field < POLICY_FIELDS; field++) {
-		const struct policy_words *words;
-		policy_row row;
-
-		if (!policy.use[field])
-			continue;
-		row = field_row(&t, pkt, field);
-		words = row_at(&t, row);
-		if (!row || !words)
-			return false;
-		if (policy.words == 1)
-			word &= words->word[0];
-		else
-			m->row[field] = words;
-	}
-	m->word = word;
-	return true;
-}
-
-static __always_inline __u64 matrix_word(const struct matrix *m, __u32 w)
-{
-	__u64 word = ~0ull;
-
-#pragma unroll
-	for (int field = 0; field < POLICY_FIELDS; field++)
-		if (policy.use[field])
-			word &= m->row[field]->word[w];
-	return word;
-}
-
-static __always_inline __u32 lowest_bit(__u64 word)
-{
-	return __builtin_popcountll(word ^ (word - 1)) - 1;
+	m->word = ~0ull;
+	return fill_field(pkt, m, FIELD_SOURCE) && fill_field(pkt, m, FIELD_DESTINATION) &&
+	       fill_field(pkt, m, FIELD_SPORT) && fill_field(pkt, m, FIELD_DPORT) &&
+	       fill_field(pkt, m, FIELD_PROTO) && fill_field(pkt, m, FIELD_L4) &&
+	       fill_field(pkt, m, FIELD_VLAN) && fill_field(pkt, m, FIELD_IFACE) &&
+	       fill_field(pkt, m, FIELD_ETHERTYPE);
 }
 
 /* Bits of the rules first … last - 1 in word w. */
@@ -180,40 +120,38 @@ static __always_inline __u64 range_bits(__u32 w, __u32 first, __u32 last)
 }
 
 /* The rule among those in `word` that decides; GO_ON when none does. */
-static __always_inline int match_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u32 w,
-				      bool conditions)
+static __always_inline int match_word(struct xdp_md *ctx, struct packet *pkt, __u64 word, __u32 w)
 {
 	if (!word)
 		return GO_ON;
-	return conditions ? try_word(ctx, pkt, word, w * 64) : (int)(w * 64 + lowest_bit(word));
+	return policy.conditions ? try_word(ctx, pkt, word, w * 64)
+				 : (int)(w * 64 + lowest_bit(word));
 }
 
-/* The first of the bits first … last - 1 that is set and, with `conditions`, whose rule decides; GO_ON when
- * none is. */
+/* The first of the rules first … last - 1 that matches and decides; GO_ON when none does. */
 static __always_inline int match(struct xdp_md *ctx, struct packet *pkt, const struct matrix *m,
-				 __u32 first, __u32 last, bool conditions)
+				 __u32 first, __u32 last)
 {
 	/* Known to the verifier, which walks no more words than there are. */
 	__u32 words = (last + 63) / 64 - first / 64;
 	__u64 some;
 
-	if (policy.words == 1)
-		return match_word(ctx, pkt, m->word & range_bits(0, first, last), 0, conditions);
+	if (RULES(M_WORDS) == 1)
+		return match_word(ctx, pkt, m->word & range_bits(0, first, last), 0);
 	if (words == 1)
 		return match_word(ctx, pkt,
-				  matrix_word(m, first / 64) & range_bits(first / 64, first, last),
-				  first / 64, conditions);
-	/* The summary follows the words. */
-	some = matrix_word(m, policy.words) & range_bits(0, first / 64, (last + 63) / 64);
+				  matrix_word(m, first / 64 + 1) &
+					  range_bits(first / 64, first, last),
+				  first / 64);
+	some = matrix_word(m, 0) & range_bits(0, first / 64, (last + 63) / 64);
 	for (__u32 i = 0; i < POLICY_WORDS_MAX && i < words && some; i++) {
 		__u32 w = lowest_bit(some);
 		int rule;
 
 		some &= some - 1;
-		if (w >= policy.words)
+		if (w >= RULES(M_WORDS))
 			break;
-		rule = match_word(ctx, pkt, matrix_word(m, w) & range_bits(w, first, last), w,
-				  conditions);
+		rule = match_word(ctx, pkt, matrix_word(m, w + 1) & range_bits(w, first, last), w);
 		if (rule != GO_ON)
 			return rule;
 	}
@@ -232,16 +170,5 @@ static __always_inline bool classify_prepare(const struct packet *pkt, struct ma
 static __always_inline int classify(struct xdp_md *ctx, struct packet *pkt, const struct matrix *m,
 				    __u32 first, __u32 last)
 {
-	return m->filled ? match(ctx, pkt, m, first, last, policy.conditions) : GO_ON;
-}
-
-/* The number of the service that the packet belongs to, or NO_SERVICE. */
-static __always_inline int classify_service(struct xdp_md *ctx, struct packet *pkt,
-					    const struct matrix *m)
-{
-	int bit = m->filled
-			  ? match(ctx, pkt, m, policy.rules, policy.rules + policy.services, false)
-			  : GO_ON;
-
-	return bit == GO_ON ? NO_SERVICE : bit - (int)policy.rules;
+	return m->filled ? match(ctx, pkt, m, first, last) : GO_ON;
 }

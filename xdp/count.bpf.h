@@ -39,15 +39,25 @@ static __always_inline __u32 iface_number(const struct xdp_md *ctx)
 	return number_of(ctx->ingress_ifindex);
 }
 
-static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)
+static __always_inline void counter_add(struct counter *counter, __u32 bytes)
 {
-	__u32 index = iface_number(ctx) * WEIR_REASON_COUNT + reason;
-	struct counter *counter = bpf_map_lookup_elem(&counters, &index);
-
 	if (counter) {
 		counter->packets++;
 		counter->bytes += bytes;
 	}
+}
+
+/* number: of the interface. */
+static __always_inline void count_at(__u32 number, __u32 reason, __u32 bytes)
+{
+	__u32 index = number * WEIR_REASON_COUNT + reason;
+
+	counter_add(bpf_map_lookup_elem(&counters, &index), bytes);
+}
+
+static __always_inline void count(const struct xdp_md *ctx, __u32 reason, __u32 bytes)
+{
+	count_at(iface_number(ctx), reason, bytes);
 }
 
 static __always_inline void tally(enum weir_tally which)

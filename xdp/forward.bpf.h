@@ -48,7 +48,7 @@ struct {
 
 static __always_inline bool has_mode(__u32 mode)
 {
-	return MARKER(MARK_MODES) >> mode & 1;
+	return policy.modes >> mode & 1;
 }
 
 static __always_inline __u32 outer_bytes(__u32 mode, __u32 family)
@@ -287,7 +287,7 @@ static __always_inline __u32 way_mtu(const struct service *s, struct backend *to
 		return mtu;
 	if (path_lives(path, pin_time(now_jiffies(), s->pin_shift), s->path_ticks))
 		return path_mtu(path);
-	if (!is_test())
+	if (!config.test)
 		__sync_val_compare_and_swap(&to->path, path, 0);
 	return mtu;
 }

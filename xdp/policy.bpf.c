@@ -14,31 +14,19 @@
 #include "xdp/classify.bpf.h"
 #include "xdp/default.bpf.h"
 #include "xdp/finish.bpf.h"
+#include "xdp/iface.bpf.h"
 #include "xdp/marker.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/short.bpf.h"
 
-/* Which interface of the policy is this? Asked only where the policy names some. */
-static __always_inline __u8 policy_iface(const struct xdp_md *ctx)
-{
-	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);
-	const struct policy_test *test;
-
-	if (!MARKER(MARK_NAMED))
-		return 0;
-	if (config.test)
-		return (test = test_get()) ? test->iface : 0;
-	return classes->class[iface_number(ctx) & (WEIR_IFACES - 1)];
-}
-
 static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct matrix *m)
 {
-	/* A service's packet is looked for whoever lets it pass; else what the overlay decides costs no rows. */
-	const bool early = policy.always || policy.services;
+	/* Without such rules what the overlay decides costs no rows. */
+	const bool early = policy.always;
 	int reason, rule;
 
-	pkt->iface = policy_iface(ctx);
+	pkt->iface = policy.named ? policy_class(iface_number(ctx)) : 0;
 	if (unlikely((reason = parse(ctx, pkt)) != GO_ON))
 		return config.malformed_pass ? REASON_PASS_MALFORMED : reason;
 	/* What a router sends on is no discovery: a neighbour would not take it with a hop less. */
@@ -101,7 +89,7 @@ int weir_policy(struct xdp_md *ctx)
 	reason = decide(ctx, pkt, &m);
 	if (policy.services && policy_holds(pkt) && for_services(reason)) {
 		pkt->passed = reason;
-		pkt->service = classify_service(ctx, pkt, &m);
+		pkt->service = service_find(pkt, BY_PACKET);
 		if (pkt->service != NO_SERVICE || is_icmp(pkt)) {
 			bpf_tail_call_static(ctx, &stages, STAGE_BALANCE);
 			reason = REASON_DROP_PROGRAM;

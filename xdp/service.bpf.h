@@ -118,64 +118,59 @@ static __always_inline void service_tally(__u32 id, enum service_event event)
 /* Whose? With the destination alone: whose is the address; with the source: is it a service's at all? */
 enum service_by { BY_PACKET, BY_DESTINATION, BY_SOURCE };
 
+#define MEMBERS(name) TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_MEMBERS, name))
+
 /* Copied first: the verifier follows one look-up for both ends. */
-static __always_inline policy_row vip_row(const struct trie_tables *t, const struct packet *pkt,
-					  enum service_by by)
+static __always_inline policy_row vip_row(const struct packet *pkt, enum service_by by)
 {
-	const volatile struct policy_side *side = &policy.side[FIELD_DESTINATION];
 	__u32 addr[4];
 
 	__builtin_memcpy(addr, by == BY_SOURCE ? pkt->src : pkt->dst, sizeof(addr));
-	return pkt->family == 4 ? side4(t, side, addr[0]) : side6(t, side, addr);
+	return side_row(SIDE_MEMBER, pkt->family, addr);
 }
 
-/* The rows of the fields that make a packet a service's; the address's alone stands for the others too. */
-static __always_inline bool service_rows(const struct packet *pkt, enum service_by by,
-					 struct matrix *m)
+/* A field of a packet; what the address alone says where the others are not asked. */
+static __always_inline bool add_member(const struct packet *pkt, enum service_by by,
+				       struct matrix *m, const int field)
 {
-	struct trie_tables t = {};
-	policy_row row;
-
-	if (!tables_find(&t) || (policy.flat.rows && !rows_find(&t)))
-		return false;
-	row = vip_row(&t, pkt, by);
-	if (!row || !(m->row[FIELD_DESTINATION] = row_at(&t, row)))
-		return false;
-#pragma unroll
-	for (int field = FIELD_DPORT; field <= FIELD_PROTO; field++) {
-		m->row[field] = m->row[FIELD_DESTINATION];
-		if (!policy.use[field] || by != BY_PACKET)
-			continue;
-		row = field_row(&t, pkt, field);
-		if (!row || !(m->row[field] = row_at(&t, row)))
-			return false;
-	}
-	return true;
+	m->row[field] = m->row[FIELD_DESTINATION];
+	return !matrix_uses(NULL, MATRIX_MEMBERS, field) || by != BY_PACKET ||
+	       matrix_add(m, MATRIX_MEMBERS, field, field_row(pkt, MATRIX_MEMBERS, field));
 }
 
-static __always_inline __u64 service_word(const struct matrix *m, __u32 w)
+/* The rows of the fields that make a packet a service's. */
+static __always_inline bool member_rows(const struct packet *pkt, enum service_by by,
+					struct matrix *m)
 {
-	return m->row[FIELD_DESTINATION]->word[w] & m->row[FIELD_DPORT]->word[w] &
-	       m->row[FIELD_PROTO]->word[w];
+	m->word = ~0ull;
+	return matrix_add(m, MATRIX_MEMBERS, FIELD_DESTINATION, vip_row(pkt, by)) &&
+	       add_member(pkt, by, m, FIELD_DPORT) && add_member(pkt, by, m, FIELD_PROTO);
 }
 
-/* The number of the service, or NO_SERVICE. Global, because it is for few packets. */
+static __always_inline __u64 member_word(const struct matrix *m, __u32 w)
+{
+	return MEMBERS(M_WORDS) == 1
+		       ? m->word
+		       : m->row[FIELD_DESTINATION][w + 1] & m->row[FIELD_DPORT][w + 1] &
+				 m->row[FIELD_PROTO][w + 1];
+}
+
+/* The number of the service, or NO_SERVICE. Global, because it is verified once for all who ask. */
 __noinline int service_find(struct packet *pkt, __u32 by)
 {
-	__u32 last = policy.rules + policy.services;
 	struct matrix m = {};
 
-	if (!pkt || !pkt->family || !policy.use[FIELD_DESTINATION] || !service_rows(pkt, by, &m))
+	if (!pkt || !pkt->family || !policy.services || !member_rows(pkt, by, &m))
 		return NO_SERVICE;
-	for (__u32 w = policy.rules / 64; w < POLICY_WORDS_MAX; w++) {
+	for (__u32 w = 0; w < POLICY_WORDS_MAX; w++) {
 		__u64 word;
 
 		/* Read here, so that the verifier knows it. */
-		if (w >= policy.words)
+		if (w >= MEMBERS(M_WORDS))
 			break;
-		word = service_word(&m, w) & range_bits(w, policy.rules, last);
+		word = member_word(&m, w);
 		if (word)
-			return w * 64 + lowest_bit(word) - policy.rules;
+			return w * 64 + lowest_bit(word);
 	}
 	return NO_SERVICE;
 }

@@ -9,7 +9,7 @@
 
 #include "common/policy.h"
 #include "xdp/packet.bpf.h"
-#include "xdp/trie.bpf.h"
+#include "xdp/tables.bpf.h"
 
 /* The sets outlive the policy, so they are maps of their own; a place without a set stays empty. The
  * least recently used address goes when a set is full. */

@@ -1,12 +1,385 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The short way: what most packets are, from the frame to the verdict. */
+/* The short way: what most packets are, from the frame to the verdict.
+ *
+ * Common is Ethernet with at most one tag; IPv4 without options, not a fragment, or IPv6 without extension
+ * headers; TCP, UDP or ICMP, but not neighbour discovery; whole and well-formed, its headers in the first buffer.
+ * One stage reads all of it into registers; the others work on these values, on the same tables and to the
+ * same end as those of the general program. Nothing is written and nothing counted before the last point where a
+ * stage can leave the packet to the general program, so that the packet begins there anew.
+ *
+ * The family is a constant in every function: what the other family needs is never in a register. */
 #pragma once
 
-#include "xdp/packet.bpf.h"
+#include "xdp/classify.bpf.h"
+#include "xdp/default.bpf.h"
+#include "xdp/finish.bpf.h"
+#include "xdp/iface.bpf.h"
+#include "xdp/parse.bpf.h"
+#include "xdp/service.bpf.h"
+
+/* What the stages ask of a packet. By value: its address is never taken, so that it stays in registers. */
+struct key {
+	__u64 src_hi, src_lo, dst_hi, dst_lo; /* host order; IPv4 in src_hi and dst_hi */
+	__u32 sport, dport;                   /* network order; POLICY_NO_PORT */
+	__u32 base;                           /* enum matrix_base, TCP's with the flags */
+	__u32 icmp;                           /* type << 8 | code */
+	__u32 vlan;                           /* number; 0: no tag */
+	__u32 length;                         /* of the IP packet */
+};
+
+/* What becomes of the packet. */
+struct fate {
+	__s32 reason;  /* GO_ON: the general program is asked */
+	__u32 counter; /* of the rule that decided; EVENT_NO_RULE */
+	__u32 length;  /* of the packet */
+};
+
+#define ASK ((struct fate){.reason = GO_ON})
+
+/* ---- read ---------------------------------------------------------------------------------------- */
+
+static __always_inline __u32 read16(const __u8 *at)
+{
+	return bpf_ntohs(*(const __be16 *)at);
+}
+
+static __always_inline __u64 read64(const __u8 *at)
+{
+	return address_half((const __u32 *)at);
+}
+
+static __always_inline void read_ports(const __u8 *l4, struct key *k)
+{
+	__u32 ports = *(const __u32 *)l4;
+
+	k->sport = ports & 0xffff;
+	k->dport = ports >> 16;
+}
+
+static __always_inline bool read_tcp(const __u8 *l4, const __u8 *end, __s32 size, struct key *k)
+{
+	__s32 header;
+
+	if (l4 + sizeof(struct tcphdr) > end)
+		return false;
+	header = l4[12] >> 2 & 0x3c;
+	if (header < (__s32)sizeof(struct tcphdr) || header > size)
+		return false;
+	k->base = BASE_TCP + l4[13];
+	read_ports(l4, k);
+	return true;
+}
+
+static __always_inline bool read_udp(const __u8 *l4, __s32 size, struct key *k)
+{
+	__s32 length = read16(l4 + 4);
+
+	if (length < (__s32)sizeof(struct udphdr) || length > size)
+		return false;
+	k->base = BASE_UDP;
+	read_ports(l4, k);
+	return true;
+}
+
+/* Neighbour discovery is told by more than its type. */
+static __always_inline bool read_icmp(const __u8 *l4, const int family, __s32 size, struct key *k)
+{
+	if (size < (__s32)sizeof(struct icmp_head) || (family == 6 && l4[0] >= 133 && l4[0] <= 136))
+		return false;
+	k->base = BASE_ICMP;
+	k->icmp = l4[0] << 8 | l4[1];
+	k->sport = k->dport = POLICY_NO_PORT;
+	return true;
+}
+
+/* l4: 8 bytes are there, and the `size` bytes of the packet from there on are in the buffer, which ends at `end`.
+ * false: not common, or malformed in a way that the general program tells. */
+static __always_inline bool read_l4(const __u8 *l4, const __u8 *end, const int family, __u8 proto,
+				    __s32 size, struct key *k)
+{
+	if (likely(proto == IPPROTO_TCP))
+		return read_tcp(l4, end, size, k);
+	if (proto == IPPROTO_UDP)
+		return read_udp(l4, size, k);
+	return proto == (family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) &&
+	       read_icmp(l4, family, size, k);
+}
+
+static __always_inline bool read_ip4(const __u8 *ip, const __u8 *end, struct key *k)
+{
+	const __u32 header = sizeof(struct iphdr);
+
+	if (ip[0] != 0x45 || *(const __be16 *)(ip + 6) & bpf_htons(IP4_MORE | IP4_OFFSET))
+		return false;
+	k->length = read16(ip + 2);
+	k->src_hi = bpf_ntohl(*(const __be32 *)(ip + 12));
+	k->dst_hi = bpf_ntohl(*(const __be32 *)(ip + 16));
+	return k->length <= end - ip && read_l4(ip + header, end, 4, ip[9], k->length - header, k);
+}
+
+static __always_inline bool read_ip6(const __u8 *ip, const __u8 *end, struct key *k)
+{
+	const __u32 header = sizeof(struct ipv6hdr);
+
+	if (ip + header + sizeof(struct udphdr) > end || ip[0] >> 4 != 6)
+		return false;
+	k->length = header + read16(ip + 4);
+	k->src_hi = read64(ip + 8);
+	k->src_lo = read64(ip + 16);
+	k->dst_hi = read64(ip + 24);
+	k->dst_lo = read64(ip + 32);
+	return k->length <= end - ip && read_l4(ip + header, end, 6, ip[6], k->length - header, k);
+}
+
+/* ---- classify ------------------------------------------------------------------------------------ */
+
+static __always_inline bool uses(const int field)
+{
+	return matrix_uses(NULL, MATRIX_RULES, field);
+}
+
+/* Adds the row that a cell of a small field has. */
+static __always_inline bool add_cell(struct matrix *m, const int field, const int name, __u64 index)
+{
+	return matrix_add(m, MATRIX_RULES, field, matrix_cell(NULL, MATRIX_RULES, name, index));
+}
+
+/* Protocol, flags and ethertype at once: the fields that are in it have no rows of their own. */
+static __always_inline bool add_base(struct matrix *m, const struct key k, const int family)
+{
+	const __u8 *at = TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
+	__u64 index = BOUND(k.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0);
+	const __u64 *row;
+
+	if (RULES(M_WORDS) == 1) {
+		m->word = ((const __u64 *)at)[index];
+		return true;
+	}
+	row = matrix_row(NULL, MATRIX_RULES, ((const __u32 *)at)[index]);
+	m->row[FIELD_PROTO] = m->row[FIELD_L4] = m->row[FIELD_ETHERTYPE] = row;
+	return row != NULL;
+}
+
+/* Type and code of ICMP are not in the base. */
+static __always_inline bool add_icmp(struct matrix *m, const struct key k, const int family)
+{
+	__u64 first = family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6;
+
+	return k.base != BASE_ICMP || add_cell(m, FIELD_L4, M_L4, first + BOUND(k.icmp, 0xffff));
+}
+
+static __always_inline bool add_port(struct matrix *m, const int field, const int name, __u64 port)
+{
+	return port <= POLICY_NO_PORT && add_cell(m, field, name, port);
+}
+
+static __always_inline bool add_address(struct matrix *m, const int family, const int side,
+					__u64 hi, __u64 lo)
+{
+	return matrix_add(m, MATRIX_RULES, side == SIDE_SOURCE ? FIELD_SOURCE : FIELD_DESTINATION,
+			  family == 4 ? table4_row(NULL, side, hi)
+				      : table6_row(NULL, side, hi, lo));
+}
+
+/* false: a look-up has failed that cannot. class: number of the interface in the policy + 1. */
+static __always_inline bool add_all(struct matrix *m, const struct key k, const int family,
+				    __u32 class)
+{
+	return add_base(m, k, family) && (!uses(FIELD_L4) || add_icmp(m, k, family)) &&
+	       (!uses(FIELD_VLAN) ||
+		add_cell(m, FIELD_VLAN, M_VLAN, BOUND(k.vlan, MATRIX_VLANS - 1))) &&
+	       (!uses(FIELD_IFACE) ||
+		add_cell(m, FIELD_IFACE, M_IFACE, BOUND(class, MATRIX_IFACES - 1))) &&
+	       (!uses(FIELD_SPORT) || add_port(m, FIELD_SPORT, M_SPORT, k.sport)) &&
+	       (!uses(FIELD_DPORT) || add_port(m, FIELD_DPORT, M_DPORT, k.dport)) &&
+	       (!uses(FIELD_SOURCE) || add_address(m, family, SIDE_SOURCE, k.src_hi, k.src_lo)) &&
+	       (!uses(FIELD_DESTINATION) ||
+		add_address(m, family, SIDE_DESTINATION, k.dst_hi, k.dst_lo));
+}
+
+/* The AND in word `place`. The fields of the base have the same row, in any packet but ICMP. */
+static __always_inline __u64 word_at(const struct matrix *m, __u32 place)
+{
+	__u64 word = m->row[FIELD_PROTO][place];
+
+	if (uses(FIELD_L4))
+		word &= m->row[FIELD_L4][place];
+	if (uses(FIELD_VLAN))
+		word &= m->row[FIELD_VLAN][place];
+	if (uses(FIELD_IFACE))
+		word &= m->row[FIELD_IFACE][place];
+	if (uses(FIELD_SPORT))
+		word &= m->row[FIELD_SPORT][place];
+	if (uses(FIELD_DPORT))
+		word &= m->row[FIELD_DPORT][place];
+	if (uses(FIELD_SOURCE))
+		word &= m->row[FIELD_SOURCE][place];
+	if (uses(FIELD_DESTINATION))
+		word &= m->row[FIELD_DESTINATION][place];
+	return word;
+}
+
+/* The first word that is not 0 of eight from `first` on; 0: all are. */
+static __always_inline __u64 first_of_eight(const struct matrix *m, __u32 first, __u32 *ret_number)
+{
+	__u64 word = 0;
+
+#pragma unroll
+	for (__u32 i = 0; i < 8; i++) {
+		if (first + i >= RULES(M_WORDS))
+			break;
+		*ret_number = first + i;
+		if ((word = word_at(m, first + i + 1)))
+			break;
+	}
+	return word;
+}
+
+/* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules: a bit
+ * of the summary can be set without a match; if there is one bit, it leads straight to the word. */
+static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_number)
+{
+	__u64 some = word_at(m, 0), word = 0;
+
+	*ret_number = 0;
+	if (!some)
+		return 0;
+	if (!(some & (some - 1))) {
+		*ret_number = lowest_bit(some);
+		return *ret_number < RULES(M_WORDS) ? word_at(m, *ret_number + 1) : 0;
+	}
+	for (__u32 first = 0; first < POLICY_WORDS_MAX; first += 8) {
+		if (first >= RULES(M_WORDS))
+			break;
+		if (some & 0xff && (word = first_of_eight(m, first, ret_number)))
+			break;
+		some >>= 8;
+	}
+	return word;
+}
+
+/* ---- decide -------------------------------------------------------------------------------------- */
+
+/* The first rule in `word`, the word of this number. */
+static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 length)
+{
+	const struct matrix_action *action =
+		(const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ACTIONS));
+
+	if (RULES(M_WORDS) > 1) {
+		if (number >= RULES(M_WORDS))
+			return ASK;
+		action += number * 64;
+	}
+	action += matrix_action_place(word);
+	if (MARKER(MARK_TEST) && action->reason != MATRIX_ASK)
+		test_rule(number * 64 + lowest_bit(word));
+	return (struct fate){action->reason, action->counter, length};
+}
+
+/* What may be essential is left to the general program. */
+static __always_inline bool may_be_essential(const struct key k, const int family)
+{
+	if (k.base == BASE_ICMP)
+		return true;
+	if (k.base != BASE_UDP)
+		return false;
+	return family == 4 ? k.sport == bpf_htons(67) && k.dport == bpf_htons(68)
+			   : k.sport == bpf_htons(547) && k.dport == bpf_htons(546);
+}
+
+static __always_inline struct fate default_common(const struct key k, const int family, __u32 class)
+{
+	if (!(policy.default_drop >> (class & 63) & 1))
+		return (struct fate){REASON_PASS_DEFAULT, EVENT_NO_RULE, k.length};
+	if (may_be_essential(k, family))
+		return ASK;
+	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length};
+}
+
+static __always_inline struct fate decide_common(const struct key k, const int family, __u32 class)
+{
+	struct matrix m;
+	__u32 number = 0;
+	__u64 word;
+
+	/* On an interface that the policy does not name entries alone hold. */
+	if (!RULES(M_WORDS) || (policy.named && !class))
+		return default_common(k, family, class);
+	if (!add_all(&m, k, family, class))
+		return ASK;
+	word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
+	return word ? act_common(word, number, k.length) : default_common(k, family, class);
+}
+
+/* ---- all ----------------------------------------------------------------------------------------- */
+
+static __always_inline struct fate way4(const __u8 *ip, const __u8 *end, __u32 vlan, __u32 class)
+{
+	struct key k = {.vlan = vlan};
+
+	return read_ip4(ip, end, &k) ? decide_common(k, 4, class) : ASK;
+}
+
+static __always_inline struct fate way6(const __u8 *ip, const __u8 *end, __u32 vlan, __u32 class)
+{
+	struct key k = {.vlan = vlan};
+
+	return read_ip6(ip, end, &k) ? decide_common(k, 6, class) : ASK;
+}
+
+static __always_inline struct fate way(const struct xdp_md *ctx, __u32 class)
+{
+	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
+	const __u32 least = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr);
+	__be16 ethertype;
+	__u32 vlan = 0;
+
+	/* One register for the check and every access. */
+	asm volatile("" : "+r"(at));
+	if (at + least > end)
+		return ASK;
+	ethertype = *(const __be16 *)(at + 12);
+	if (unlikely(ethertype == bpf_htons(ETH_P_8021Q) ||
+		     ethertype == bpf_htons(ETHERTYPE_QINQ))) {
+		vlan = read16(at + 14);
+		ethertype = *(const __be16 *)(at + 16);
+		at += sizeof(struct vlan_tag);
+		if (at + least > end)
+			return ASK;
+	}
+	if (likely(ethertype == bpf_htons(ETH_P_IP)))
+		return way4(at + ETH_HLEN, end, vlan, class);
+	return ethertype == bpf_htons(ETH_P_IPV6) ? way6(at + ETH_HLEN, end, vlan, class) : ASK;
+}
+
+static __always_inline void count_common(__u32 number, const struct fate f)
+{
+	__u32 index = f.counter;
+
+	if (index != EVENT_NO_RULE)
+		counter_add(bpf_map_lookup_elem(&rulecounters, &index), f.length);
+	count_at(number, f.reason, f.length);
+}
 
 /* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, the general program begins. */
 static __always_inline int short_way(struct xdp_md *ctx)
 {
-	(void)ctx;
-	return GO_ON;
+	__u32 number = iface_number(ctx);
+	struct fate f;
+
+	if (*(const volatile __u32 *)&knobs.overlay)
+		return GO_ON;
+	f = way(ctx, policy_class(number));
+	if (f.reason == GO_ON || (policy.services && for_services(f.reason)))
+		return GO_ON;
+	if (MARKER(MARK_TEST))
+		test_answer(f.reason);
+	else
+		count_common(number, f);
+	if (f.reason < REASON_DROP_FIRST)
+		return XDP_PASS;
+	if (!MARKER(MARK_TEST))
+		event(ctx, f.reason, f.counter);
+	return XDP_DROP;
 }

@@ -88,6 +88,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if ((code = policy_dns(ctx, args, &dns, err)))
 		return code;
 	c = candidate_new(&dns.options, NULL);
+	c->dumped = args_has(args, "dump");
 	code = check(ctx, args, c, &proved, err);
 	policy_show_findings(ctx, c);
 	if (code || args_has(args, "dump"))

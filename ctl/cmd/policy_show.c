@@ -87,7 +87,7 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 	struct out *o = ctx->out;
 
 	out_set_u64(o, "rules", c->image->n_rules);
-	out_set_u64(o, "rows", c->image->n_rows);
+	out_set_u64(o, "rows", c->image->matrix[MATRIX_RULES].n_rows);
 	out_set_u64(o, "table_bytes", image_bytes(c->image));
 	if (general->instructions) {
 		out_set_u64(o, "object_instructions", general->object);
@@ -99,8 +99,9 @@ void policy_show_cost(struct context *ctx, const struct candidate *c)
 		out_set_u64(o, "load_us", c->cost.load_us);
 	}
 	out_line(o, "%zu %s, %zu %s, tables %s", c->image->n_rules,
-		 num_plural(c->image->n_rules, "rule", "rules"), c->image->n_rows,
-		 num_plural(c->image->n_rows, "row", "rows"),
+		 num_plural(c->image->n_rules, "rule", "rules"),
+		 c->image->matrix[MATRIX_RULES].n_rows,
+		 num_plural(c->image->matrix[MATRIX_RULES].n_rows, "row", "rows"),
 		 num_format_bytes(image_bytes(c->image), bytes));
 	if (ctx->verbose && general->instructions) {
 		out_line(o, "maps %s, loaded in %llu us",

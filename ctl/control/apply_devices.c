@@ -72,7 +72,7 @@ int apply_devices_check_tags(const struct candidate *c, const struct apply_optio
 			     const struct policy_devices *d, struct apply_result *ret,
 			     struct err *err)
 {
-	if (!c->image->config.use[FIELD_VLAN] || o->force)
+	if (!c->image->matrix[MATRIX_RULES].use[FIELD_VLAN] || o->force)
 		return 0;
 	vec_each (d, device) {
 		const char *feature;

@@ -83,7 +83,7 @@ static int check_frames(const struct candidate *c)
 
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
 {
-	struct compile_options options = {.hz = clock_hz()};
+	struct compile_options options = {.hz = clock_hz(), .keep_regions = c->dumped};
 
 	c->resolved = policy_load(path, &c->environment.env, ifaces, n, c->diag);
 	if (!c->resolved || check_frames(c))
@@ -155,7 +155,6 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 	struct generation_options options = {
 		.malformed_pass = c->resolved->malformed_pass,
 		.conntrack = uses_conntrack(c) != NULL,
-		.general_only = c->general_only,
 		.sets = sets,
 		.redirects = redirects,
 	};

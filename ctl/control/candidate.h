@@ -19,14 +19,14 @@
 
 struct candidate {
 	struct diag *diag; // its errors and warnings
+	bool dumped;       // image_dump() follows; set before candidate_compile()
 	struct environment environment;
 	struct resolved *resolved;
 	struct image *image;
 	struct generation *generation;
 	struct test_program *test;
 	struct generation_cost cost;
-	bool general_only;  // loaded without the short program: tests compare the two ways
-	struct lb_apply lb; // of its `service` blocks
+	struct lb_apply lb;           // of its `service` blocks
 	struct identities identities; // what its counters change in the instance's maps
 };
 

@@ -4,8 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 
 #include <bpf/bpf.h>
@@ -20,7 +21,6 @@
 #include "ctl/datapath/sets.h"
 
 #define LOG_BYTES (16 << 20)
-#define VALUE_MAX (256u << 20) // the verifier follows offsets of up to 512 MB
 
 // ---- before the load: sizes and switches ----------------------------------------------------------
 
@@ -29,68 +29,15 @@ static uint32_t at_least_one(size_t n)
 	return n ? (uint32_t)n : 1;
 }
 
-// Does the verifier of this kernel follow the offset of an element in a table that is one value? That of 6.1 loses
-// its bounds in the multiplication, that of 6.12 does not. Nothing cheaper than a load distinguishes them.
-static bool follows_offsets(void)
-{
-	struct utsname name;
-	uint32_t major = 0, minor = 0;
-	char *rest = name.release, *word;
-
-	if (uname(&name))
-		return false;
-	word = strsep(&rest, ".");
-	num_parse_u32(word, strlen(word), 0, UINT16_MAX, &major);
-	word = rest ? strsep(&rest, ".-+") : NULL;
-	if (word)
-		num_parse_u32(word, strlen(word), 0, UINT16_MAX, &minor);
-	return major > 6 || (major == 6 && minor >= 12);
-}
-
 static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
 }
 
-// A table as one value, or as one value for each `unit` bytes. *ret_flat: its elements, if it is one value.
-static int size_table(struct bpf_map *map, size_t n, size_t size, size_t unit, uint32_t *ret_flat)
+static int size_tables(struct bpf_map *map, const struct image *image)
 {
-	size_t bytes = round_up(n * size, 64);
-	bool flat = n && bytes <= VALUE_MAX && follows_offsets();
-	int code = bpf_map__set_value_size(map, (uint32_t)(flat ? bytes : unit));
-
-	if (code)
-		return code;
-	*ret_flat = flat ? (uint32_t)n : 0;
-	return bpf_map__set_max_entries(map, flat ? 1 : at_least_one((n * size + unit - 1) / unit));
-}
-
-static int size_tables(struct policy_bpf *skel, const struct image *image)
-{
-	struct policy_flat *flat = (struct policy_flat *)&skel->rodata->policy.flat;
-	size_t row = 8 * POLICY_ROW_WORDS(image->config.words ? image->config.words : 1);
-	const struct {
-		struct bpf_map *map;
-		size_t n, size, unit;
-		uint32_t *flat;
-	} tables[] = {
-		{skel->maps.fields, image->n_fields, sizeof(uint32_t), sizeof(struct policy_cells),
-		 &flat->fields},
-		{skel->maps.nodes, image->n_nodes, sizeof(*image->nodes), sizeof(*image->nodes),
-		 &flat->nodes},
-		{skel->maps.lines, image->n_lines, sizeof(*image->lines), sizeof(*image->lines),
-		 &flat->lines},
-		{skel->maps.rows, image->n_rows, row, row, &flat->rows},
-	};
-
-	for (size_t t = 0; t < ARRAY_SIZE(tables); t++) {
-		int code = size_table(tables[t].map, tables[t].n, tables[t].size, tables[t].unit,
-				      tables[t].flat);
-
-		if (code)
-			return code;
-	}
-	return 0;
+	return bpf_map__set_value_size(
+		map, (uint32_t)round_up(at_least_one(image->tables.n), TABLE_ALIGN) + TABLE_ALIGN);
 }
 
 static int size_maps(struct policy_bpf *skel, const struct image *image)
@@ -104,7 +51,7 @@ static int size_maps(struct policy_bpf *skel, const struct image *image)
 		{skel->maps.buckets, image->n_bucket_lines},
 		{skel->maps.logpace, image->n_logs},
 	};
-	int code = size_tables(skel, image);
+	int code = size_tables(skel->maps.tables, image);
 
 	if (code)
 		return code;
@@ -120,15 +67,26 @@ static bool has_short(const struct image *image, const struct generation_options
 	return !options->general_only && !image->config.always;
 }
 
+// The code for what is not set is dead.
+static void mark_tables(struct markers *m, const struct tables *t)
+{
+	for (int c = 0; c < TABLE_CONSTANTS; c++) {
+		enum marker_number number = (enum marker_number)(MARK_TABLES + c);
+
+		if (t->constant[c].address)
+			markers_address(m, number, "tables", t->constant[c].value);
+		else
+			markers_number(m, number, t->constant[c].value);
+	}
+}
+
 static void mark(struct markers *m, const struct image *image,
 		 const struct generation_options *options)
 {
 	markers_number(m, MARK_TEST, 0);
 	markers_number(m, MARK_HANDED_ON, has_short(image, options));
-	markers_number(m, MARK_DEFAULT_DROP, image->config.default_drop);
-	markers_number(m, MARK_NAMED, image->config.named);
-	markers_number(m, MARK_MODES, image->config.modes);
 	markers_address(m, MARK_IFCLASS, "ifclass", 0);
+	mark_tables(m, &image->tables);
 }
 
 static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
@@ -187,43 +145,37 @@ static int load(struct policy_bpf *skel, const struct markers *markers, struct e
 
 // ---- after the load: contents -------------------------------------------------------------------
 
-// Maps an array, copies the table, unmaps, freezes.
-static int fill(int fd, const void *table, size_t bytes, struct err *err)
+static void write_tables(const struct image *i, void *to)
+{
+	image_write_tables(i, to);
+}
+
+static void write_rules(const struct image *i, void *to)
+{
+	memcpy(to, i->rules, i->n_rules * sizeof(*i->rules));
+}
+
+// Maps an array, writes it, unmaps, freezes.
+static int fill(int fd, const struct image *i, size_t bytes,
+		void (*write)(const struct image *i, void *to), struct err *err)
 {
 	if (bytes) {
 		CLEANUP_MAPPING struct mapping m = {0};
-		int code = mapping_open(&m, fd, round_up(bytes, 64), err);
+		int code = mapping_open(&m, fd, bytes, err);
 
 		if (code)
 			return code;
-		memcpy(m.at, table, bytes);
+		write(i, m.at);
 	}
 	return bpf_map_freeze(fd) ? err_system(err, errno, "cannot freeze a policy table") : 0;
 }
 
 static int fill_tables(const struct generation *g, const struct image *i, struct err *err)
 {
-	size_t words = i->config.words ? i->config.words : 1;
-	size_t rows = i->n_rows * 8 * POLICY_ROW_WORDS(words);
-	const struct {
-		enum part part;
-		const void *table;
-		size_t bytes;
-	} tables[] = {
-		{PART_FIELDS, i->fields, i->n_fields * sizeof(*i->fields)},
-		{PART_NODES, i->nodes, i->n_nodes * sizeof(*i->nodes)},
-		{PART_LINES, i->lines, i->n_lines * sizeof(*i->lines)},
-		{PART_ROWS, i->rows, rows},
-		{PART_RULES, i->rules, i->n_rules * sizeof(*i->rules)},
-	};
+	int code = fill(g->fd[PART_TABLES], i, i->tables.n, write_tables, err);
 
-	for (size_t t = 0; t < ARRAY_SIZE(tables); t++) {
-		int code = fill(g->fd[tables[t].part], tables[t].table, tables[t].bytes, err);
-
-		if (code)
-			return code;
-	}
-	return 0;
+	return code ? code
+		    : fill(g->fd[PART_RULES], i, i->n_rules * sizeof(*i->rules), write_rules, err);
 }
 
 static int keep_fd(int fd, enum part part, struct generation *g, struct err *err)

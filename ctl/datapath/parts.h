@@ -18,10 +18,7 @@
 /* clang-format off */
 #define PART_MAPS(X) \
 	X(RODATA, rodata) \
-	X(FIELDS, fields) \
-	X(NODES, nodes) \
-	X(LINES, lines) \
-	X(ROWS, rows) \
+	X(TABLES, tables) \
 	X(RULES, rules) \
 	X(METERS, meters) \
 	X(BUCKETS, buckets) \

@@ -2,6 +2,7 @@
 // What compile is told besides the policy.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct compile_options {
@@ -9,4 +10,5 @@ struct compile_options {
 		seed; // of the host lines; fresh at each compile, so that a line cannot be attacked
 	uint32_t hz;  // jiffies a second
 	uint64_t rows_max; // bytes of rows before compile refuses; 0: 128 MB
+	bool keep_regions; // for image_dump()
 };

@@ -2,13 +2,13 @@
 // Prints an image as text: sorted, one fact a line, the same for every seed.
 #include <stdlib.h>
 
+#include "common/matrix.h"
 #include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/words.h"
 #include "ctl/table/fields.h"
 #include "ctl/table/image.h"
 #include "ctl/table/rules.h"
-#include "ctl/table/walk.h"
 
 // ---- the head -----------------------------------------------------------------------------------
 
@@ -29,14 +29,9 @@ static void dump_config(const struct image *i, FILE *f)
 {
 	const struct policy_config *c = &i->config;
 
-	fprintf(f, "rules %u always %u words %u rows %zu meters %u bucket-lines %u logs %u\n",
-		c->rules, c->always, c->words, i->n_rows, i->n_meters, i->n_bucket_lines,
-		i->n_logs);
-	fputs("fields", f);
-	for (int field = 0; field < POLICY_FIELDS; field++)
-		if (c->use[field])
-			fprintf(f, " %s", matrix_fields[field].name);
-	fprintf(f, "\ndefault-drop 0x%llx%s%s%s%s%s\n", (unsigned long long)c->default_drop,
+	fprintf(f, "rules %u always %u meters %u bucket-lines %u logs %u\n", c->rules, c->always,
+		i->n_meters, i->n_bucket_lines, i->n_logs);
+	fprintf(f, "default-drop 0x%llx%s%s%s%s%s\n", (unsigned long long)c->default_drop,
 		c->named ? " named" : "", c->essentials_filter ? " essentials-filter" : "",
 		c->conditions ? " conditions" : "", c->rejects ? " rejects" : "",
 		c->redirects ? " redirects" : "");
@@ -100,18 +95,13 @@ static void dump_region(address_key first, address_key end, int family, policy_r
 	fprintf(f, " r%u\n", row);
 }
 
-static void dump_family(const struct image *i, int field, int family, FILE *f)
+static void dump_family(const struct matrix_built *m, int field, int family, FILE *f)
 {
-	struct regions r = {0};
-	const struct policy_side *side = &i->config.side[field];
-	uint32_t lines = family == 4 ? side->count4 : side->count6;
+	const struct regions *r = &m->space[field * 2 + (family == 6)];
 
-	walk_side(i, side, family, &r);
-	fprintf(f, "%s ipv%d regions %zu lines %u\n", matrix_fields[field].name, family, r.n,
-		lines);
-	for (size_t n = 0; n < r.n; n++)
-		dump_region(region_first(&r.at[n]), region_end(&r, n), family, r.at[n].row, f);
-	vec_free(&r);
+	fprintf(f, "%s ipv%d regions %zu\n", matrix_fields[field].name, family, r->n);
+	for (size_t n = 0; n < r->n; n++)
+		dump_region(region_first(&r->at[n]), region_end(r, n), family, r->at[n].row, f);
 }
 
 // ---- small fields -------------------------------------------------------------------------------
@@ -124,17 +114,32 @@ static void dump_index(const struct matrix_part *part, size_t index, FILE *f)
 		fprintf(f, "%zu", index);
 }
 
-// Runs of equal elements.
-static void dump_part(const struct matrix_field *field, const struct matrix_part *part,
-		      const uint32_t *row, FILE *f)
+// A field of a matrix, and the value that a part of it begins with.
+struct dumped {
+	const struct image *image;
+	enum table_matrix matrix;
+	enum policy_field field;
+	uint32_t first;
+};
+
+static policy_row row_of(const struct dumped *d, size_t index)
 {
+	return image_field_row(d->image, d->matrix, d->field, d->first + (uint32_t)index);
+}
+
+// Runs of equal elements.
+static void dump_part(const struct dumped *d, const struct matrix_part *part, FILE *f)
+{
+	const char *name = matrix_fields[d->field].name;
+
 	if (!part->name) {
-		fprintf(f, "%s none r%u\n", field->name, row[0]);
+		fprintf(f, "%s none r%u\n", name, row_of(d, 0));
 		return;
 	}
-	fprintf(f, "%s%s%s\n", field->name, *part->name ? " " : "", part->name);
+	fprintf(f, "%s%s%s\n", name, *part->name ? " " : "", part->name);
 	for (size_t first = 0, last; first < part->size; first = last + 1) {
-		for (last = first; last + 1 < part->size && row[last + 1] == row[first];)
+		for (last = first;
+		     last + 1 < part->size && row_of(d, last + 1) == row_of(d, first);)
 			last++;
 		fputs("  ", f);
 		dump_index(part, first, f);
@@ -142,56 +147,70 @@ static void dump_part(const struct matrix_field *field, const struct matrix_part
 			fputc('-', f);
 			dump_index(part, last, f);
 		}
-		fprintf(f, " r%u\n", row[first]);
+		fprintf(f, " r%u\n", row_of(d, first));
 	}
 }
 
-static void dump_field(const struct image *i, int number, FILE *f)
+static void dump_field(const struct image *i, enum table_matrix matrix, int number, FILE *f)
 {
 	const struct matrix_field *field = &matrix_fields[number];
-	const uint32_t *row = i->fields + i->config.base[number];
+	struct dumped d = {i, matrix, (enum policy_field)number, 0};
 
 	if (!field->build) {
-		dump_family(i, number, 4, f);
-		dump_family(i, number, 6, f);
+		dump_family(&i->matrix[matrix], number, 4, f);
+		dump_family(&i->matrix[matrix], number, 6, f);
 		return;
 	}
 	for (size_t p = 0; p < ARRAY_SIZE(field->parts) && field->parts[p].size; p++) {
-		dump_part(field, &field->parts[p], row, f);
-		row += field->parts[p].size;
+		dump_part(&d, &field->parts[p], f);
+		d.first += field->parts[p].size;
 	}
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-static bool row_bit(const uint64_t *row, size_t rule)
+static bool row_bit(const struct image *i, enum table_matrix matrix, policy_row number, size_t bit)
 {
-	return row[rule / 64] >> (rule % 64) & 1;
+	const __u64 *row = matrix_row(&i->tables, matrix, number);
+
+	return row[matrix_place((uint32_t)(bit / 64), i->matrix[matrix].words)] >> (bit % 64) & 1;
 }
 
-// The bits base … base + n - 1, numbered from 0.
-static void dump_bits(const uint64_t *row, size_t base, size_t n, const char *prefix, FILE *f)
+static void dump_row(const struct image *i, enum table_matrix matrix, policy_row number, FILE *f)
 {
+	size_t n = matrix == MATRIX_RULES ? i->n_rules : i->n_services;
+
+	fprintf(f, "r%u:", number);
 	for (size_t first = 0, last; first < n; first = last + 1) {
 		last = first;
-		if (!row_bit(row, base + first))
+		if (!row_bit(i, matrix, number, first))
 			continue;
-		while (last + 1 < n && row_bit(row, base + last + 1))
+		while (last + 1 < n && row_bit(i, matrix, number, last + 1))
 			last++;
-		fprintf(f, " %s%zu", prefix, first);
+		fprintf(f, " %zu", first);
 		if (last > first)
 			fprintf(f, "-%zu", last);
 	}
+	fputc('\n', f);
 }
 
-static void dump_row(const struct image *i, size_t number, FILE *f)
+static void dump_matrix(const struct image *i, enum table_matrix matrix, FILE *f)
 {
-	const uint64_t *row = i->rows + number * POLICY_ROW_WORDS(i->config.words);
+	const struct matrix_built *m = &i->matrix[matrix];
 
-	fprintf(f, "r%zu:", number);
-	dump_bits(row, 0, i->n_rules, "", f);
-	dump_bits(row, i->n_rules, i->n_services, "s", f);
+	if (!m->words)
+		return;
+	fprintf(f, "matrix of %s: words %u rows %zu fields",
+		matrix == MATRIX_RULES ? "rules" : "services", m->words, m->n_rows);
+	for (int field = 0; field < POLICY_FIELDS; field++)
+		if (m->use[field])
+			fprintf(f, " %s", matrix_fields[field].name);
 	fputc('\n', f);
+	for (int field = 0; field < POLICY_FIELDS; field++)
+		if (m->use[field])
+			dump_field(i, matrix, field, f);
+	for (size_t n = 1; n < m->n_rows; n++)
+		dump_row(i, matrix, (policy_row)n, f);
 }
 
 void image_dump(const struct image *i, FILE *f)
@@ -201,9 +220,6 @@ void image_dump(const struct image *i, FILE *f)
 		dump_rule(i, n, f);
 	for (size_t n = 0; n < i->n_services; n++)
 		fprintf(f, "service %zu %s '%s'\n", n, i->services[n].place, i->services[n].name);
-	for (int field = 0; field < POLICY_FIELDS; field++)
-		if (i->config.use[field])
-			dump_field(i, field, f);
-	for (size_t n = 1; n < i->n_rows; n++)
-		dump_row(i, n, f);
+	for (int m = 0; m < TABLE_MATRICES; m++)
+		dump_matrix(i, (enum table_matrix)m, f);
 }

@@ -23,7 +23,7 @@ bool fields_needs(const struct resolved_rule *rule, enum policy_field field)
 	return false;
 }
 
-void fields_use(const struct resolved *r, struct policy_config *config)
+void fields_use(const struct resolved *r, struct field_rows *ret)
 {
 	bool impossible = false, any = false;
 
@@ -32,13 +32,13 @@ void fields_use(const struct resolved *r, struct policy_config *config)
 
 		impossible |= rule->impossible;
 		for (int field = 0; field < POLICY_FIELDS && !rule->impossible; field++)
-			config->use[field] |= fields_needs(rule, (enum policy_field)field);
+			ret->use[field] |= fields_needs(rule, (enum policy_field)field);
 	}
 	for (int field = 0; field < POLICY_FIELDS; field++)
-		any |= config->use[field];
+		any |= ret->use[field];
 	// Where no row is looked up every rule matches; those that cannot need one row without them.
 	if (impossible && !any)
-		config->use[FIELD_PROTO] = 1;
+		ret->use[FIELD_PROTO] = 1;
 }
 
 // ---- ranges -------------------------------------------------------------------------------------
@@ -321,8 +321,9 @@ const struct matrix_field matrix_fields[POLICY_FIELDS] = {
 _Static_assert(POLICY_L4_NONE == 256 && POLICY_L4_COUNT == 257 + 2 * 65536 + NEIGHBOURS * 256,
 	       "parts of FIELD_L4");
 
-static size_t size_of(const struct matrix_field *f)
+size_t fields_size(enum policy_field field)
 {
+	const struct matrix_field *f = &matrix_fields[field];
 	size_t size = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(f->parts); i++)
@@ -330,22 +331,21 @@ static size_t size_of(const struct matrix_field *f)
 	return size;
 }
 
-bool fields_build(const struct resolved *r, struct rows *rows, struct table_arrays *t,
-		  struct policy_config *config)
+bool fields_build(const struct resolved *r, struct rows *rows, struct field_rows *f)
 {
 	struct fields_builder b = {.in = r, .rows = rows};
 	bool ok = true;
 
 	for (int field = FIELD_SPORT; field < POLICY_FIELDS && ok; field++) {
-		size_t size = size_of(&matrix_fields[field]);
+		size_t size = fields_size((enum policy_field)field);
 
-		if (!config->use[field])
+		if (!f->use[field])
 			continue;
-		config->base[field] = (uint32_t)t->fields.n;
-		vec_reserve(&t->fields, size);
-		t->fields.n += size;
+		f->base[field] = (uint32_t)f->cells.n;
+		vec_reserve(&f->cells, size);
+		f->cells.n += size;
 		ok = matrix_fields[field].build(&b, (enum policy_field)field,
-						t->fields.at + config->base[field]);
+						f->cells.at + f->base[field]);
 	}
 	vec_free(&b.edges);
 	return ok;

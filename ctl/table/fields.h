@@ -2,10 +2,10 @@
 // The small fields: ports, protocol and fragment, flags and ICMP types, VLAN, interface, ethertype.
 #pragma once
 
+#include "ctl/base/vec.h"
 #include "ctl/policy/fields.h"
 #include "ctl/policy/resolved.h"
 #include "ctl/table/rows.h"
-#include "ctl/table/arrays.h"
 
 struct fields_builder;
 
@@ -29,10 +29,18 @@ extern const struct matrix_field matrix_fields[POLICY_FIELDS];
 // Can a packet fail the rule because of this field? (Not because it is not IP, or neighbour discovery.)
 bool fields_needs(const struct resolved_rule *rule, enum policy_field field);
 
-// What can be decided without tables: config->use, for all fields.
-void fields_use(const struct resolved *r, struct policy_config *config);
+// The rows of all fields but addresses, by value.
+struct field_rows {
+	uint8_t use[POLICY_FIELDS];   // some rule looks at this field
+	uint32_t base[POLICY_FIELDS]; // where the rows of a field begin in cells
+	VEC(policy_row) cells;
+};
 
-// Adds the tables of all used fields but addresses, and their config->base. False when there is no room
-// for a row.
-bool fields_build(const struct resolved *r, struct rows *rows, struct table_arrays *t,
-		  struct policy_config *config);
+// The number of values of a field; 0: addresses.
+size_t fields_size(enum policy_field field);
+
+// What can be decided without tables: ret->use, for all fields.
+void fields_use(const struct resolved *r, struct field_rows *ret);
+
+// Adds the rows of all used fields but addresses. False when there is no room for a row.
+bool fields_build(const struct resolved *r, struct rows *rows, struct field_rows *f);

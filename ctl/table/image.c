@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The memory of an image, and the look-up of a packet in it, step by step as xdp/trie.bpf.h does it.
+// The memory of an image, and the look-up of a packet in it.
 #include "ctl/table/image.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/counters.h"
+#include "common/table4.h"
+#include "common/table6.h"
 #include "ctl/base/mem.h"
 #include "ctl/table/fields.h"
 
@@ -24,10 +28,9 @@ void image_free(struct image *i)
 	free(i->services);
 	free(i->about);
 	free(i->rules);
-	free(i->fields);
-	free(i->nodes);
-	free(i->lines);
-	free(i->rows);
+	tables_free(&i->tables);
+	for (int m = 0; m < TABLE_MATRICES; m++)
+		matrix_built_free(&i->matrix[m]);
 	free(i);
 }
 
@@ -38,20 +41,11 @@ void image_cleanup(struct image **i)
 
 size_t image_bytes(const struct image *i)
 {
-	size_t row = POLICY_ROW_WORDS(i->config.words) * sizeof(*i->rows);
-
-	return i->n_fields * sizeof(*i->fields) + i->n_nodes * sizeof(*i->nodes) +
-	       i->n_lines * sizeof(*i->lines) + i->n_rows * row + i->n_rules * sizeof(*i->rules) +
-	       i->n_meters * sizeof(uint64_t) +
+	return i->tables.n + i->n_rules * sizeof(*i->rules) + i->n_meters * sizeof(uint64_t) +
 	       i->n_bucket_lines * sizeof(struct policy_bucket_line) + i->n_logs * sizeof(uint64_t);
 }
 
 // ---- looking up ---------------------------------------------------------------------------------
-
-static uint32_t cell_at(const struct image *i, size_t index)
-{
-	return index < i->n_fields ? i->fields[index] : 0;
-}
 
 static uint64_t load64(const uint8_t *bytes)
 {
@@ -62,129 +56,106 @@ static uint64_t load64(const uint8_t *bytes)
 	return n;
 }
 
-// hi, lo: the rest of the address after the bits of the direct table.
-static policy_row trie_walk(const struct image *i, uint32_t next, uint64_t hi, uint64_t lo,
-			    int depth)
+static policy_row address_row(const struct image *i, enum table_side side, int family,
+			      const uint8_t *addr)
 {
-	if (next & POLICY_LEAF)
-		return next & ~POLICY_LEAF;
-	while (depth--) {
-		uint64_t bit = 1ull << (hi >> (64 - POLICY_STRIDE));
-		const struct policy_node *node;
-
-		if (next >= i->n_nodes)
-			return 0;
-		node = &i->nodes[next];
-		if (!(node->children & bit)) {
-			int run = __builtin_popcountll(node->leaves & ((bit << 1) - 1)) - 1;
-
-			return cell_at(i, (size_t)node->leaf_base + (size_t)run);
-		}
-		next = node->child_base +
-		       (uint32_t)__builtin_popcountll(node->children & (bit - 1));
-		hi = hi << POLICY_STRIDE | lo >> (64 - POLICY_STRIDE);
-		lo <<= POLICY_STRIDE;
-	}
-	return 0;
+	if (family == 4)
+		return table4_row(&i->tables, side, (uint32_t)(load64(addr) >> 32));
+	return table6_row(&i->tables, side, load64(addr), load64(addr + 8));
 }
 
-static policy_row line4_row(const struct policy_line4 *line, uint32_t addr)
+policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum policy_field field,
+			   uint32_t value)
 {
-	policy_row row = 0;
+	static const int names[] = {
+		[FIELD_SPORT] = M_SPORT,         [FIELD_DPORT] = M_DPORT,
+		[FIELD_PROTO] = M_PROTO,         [FIELD_L4] = M_L4,
+		[FIELD_VLAN] = M_VLAN,           [FIELD_IFACE] = M_IFACE,
+		[FIELD_ETHERTYPE] = M_ETHERTYPE,
+	};
 
-	for (int n = 0; n < POLICY_LINE4; n++)
-		row |= line->key[n] == addr ? line->row[n] : 0;
-	return row;
+	if ((field == FIELD_SPORT || field == FIELD_DPORT) && value != POLICY_NO_PORT)
+		value = htons((uint16_t)value);
+	return matrix_cell(&i->tables, matrix, names[field], value);
 }
 
-static policy_row line6_row(const struct policy_line4 *place, uint64_t hi, uint64_t lo)
+static policy_row row_of(const struct image *i, enum table_matrix matrix, enum policy_field field,
+			 const struct image_packet *p)
 {
-	struct policy_line6 line;
-	policy_row row = 0;
-
-	memcpy(&line, place, sizeof(line));
-	for (int n = 0; n < POLICY_LINE6; n++)
-		row |= line.key[n][0] == hi && line.key[n][1] == lo ? line.row[n] : 0;
-	return row;
+	if (field == FIELD_SOURCE)
+		return address_row(i, SIDE_SOURCE, p->family, p->source);
+	if (field == FIELD_DESTINATION)
+		return address_row(i, matrix == MATRIX_MEMBERS ? SIDE_MEMBER : SIDE_DESTINATION,
+				   p->family, p->destination);
+	return image_field_row(i, matrix, field, p->index[field]);
 }
 
-static policy_row side4(const struct image *i, const struct policy_side *side, uint32_t addr)
+static bool looked_up(const struct matrix_built *m, const struct image_packet *p, int field)
 {
-	uint64_t rest = (uint64_t)addr << (32 + POLICY_DIRECT4_BITS);
-	policy_row row = 0;
-
-	if (side->lines4)
-		row = line4_row(&i->lines[side->first4 +
-					  policy_line_of4(addr, i->config.line_seed, side->count4)],
-				addr);
-	if (row || !side->trie4)
-		return row ? row : side->none4;
-	return trie_walk(i,
-			 cell_at(i, side->direct4 + (size_t)(addr >> (32 - POLICY_DIRECT4_BITS))),
-			 rest, 0, 3);
-}
-
-static policy_row side6(const struct image *i, const struct policy_side *side, uint64_t hi,
-			uint64_t lo)
-{
-	uint64_t rest = hi << POLICY_DIRECT6_BITS | lo >> (64 - POLICY_DIRECT6_BITS);
-	policy_row row = 0;
-
-	if (side->lines6)
-		row = line6_row(
-			&i->lines[side->first6 +
-				  policy_line_of6(hi, lo, i->config.line_seed, side->count6)],
-			hi, lo);
-	if (row || !side->trie6)
-		return row ? row : side->none6;
-	return trie_walk(i, cell_at(i, side->direct6 + (size_t)(hi >> (64 - POLICY_DIRECT6_BITS))),
-			 rest, lo << POLICY_DIRECT6_BITS, 19);
-}
-
-static policy_row address_row(const struct image *i, const struct image_packet *p, int field)
-{
-	const uint8_t *addr = field == FIELD_SOURCE ? p->source : p->destination;
-	const struct policy_side *side = &i->config.side[field];
-
-	if (p->family == 4)
-		return side4(i, side, (uint32_t)(load64(addr) >> 32));
-	return side6(i, side, load64(addr), load64(addr + 8));
-}
-
-static bool looked_up(const struct image *i, const struct image_packet *p, int field)
-{
-	return i->config.use[field] && (p->family || matrix_fields[field].frame);
+	return m->use[field] && (p->family || matrix_fields[field].frame);
 }
 
 // common/policy.h, FIELD_L4 and FIELD_ETHERTYPE.
-static bool matchable(const struct image *i, const struct image_packet *p)
+static bool matchable(const struct matrix_built *m, const struct image_packet *p)
 {
 	if (p->family && p->index[FIELD_L4] >= POLICY_L4_NEIGHBOUR)
-		return i->config.use[FIELD_L4];
-	return p->family || i->config.use[FIELD_ETHERTYPE];
+		return m->use[FIELD_L4];
+	return p->family || m->use[FIELD_ETHERTYPE];
 }
 
-bool image_match(const struct image *i, const struct image_packet *p, uint64_t *ret_words)
+bool image_match(const struct image *i, enum table_matrix matrix, const struct image_packet *p,
+		 uint64_t *ret_words)
 {
-	uint32_t words = i->config.words;
+	const struct matrix_built *m = &i->matrix[matrix];
+	size_t bits = matrix == MATRIX_RULES ? i->n_rules : i->n_services;
 
-	memset(ret_words, 0, words * sizeof(*ret_words));
-	if (!words || !matchable(i, p))
+	memset(ret_words, 0, m->words * sizeof(*ret_words));
+	if (!m->words || !matchable(m, p))
 		return true;
-	for (size_t n = 0; n < i->n_rules + i->n_services; n++)
+	for (size_t n = 0; n < bits; n++)
 		ret_words[n / 64] |= 1ull << (n % 64);
 	for (int field = 0; field < POLICY_FIELDS; field++) {
-		policy_row row;
+		policy_row number;
+		const __u64 *row;
 
-		if (!looked_up(i, p, field))
+		if (!looked_up(m, p, field))
 			continue;
-		row = field <= FIELD_DESTINATION
-			      ? address_row(i, p, field)
-			      : cell_at(i, (size_t)i->config.base[field] + p->index[field]);
-		if (!row || row >= i->n_rows)
+		number = row_of(i, matrix, (enum policy_field)field, p);
+		row = matrix_row(&i->tables, matrix, number);
+		if (!number || !row)
 			return false;
-		for (uint32_t w = 0; w < words; w++)
-			ret_words[w] &= i->rows[row * POLICY_ROW_WORDS(words) + w];
+		for (uint32_t w = 0; w < m->words; w++)
+			ret_words[w] &= row[matrix_place(w, m->words)];
 	}
 	return true;
+}
+
+// ---- actions ------------------------------------------------------------------------------------
+
+// What needs more than the headers that the short program reads is left to the general one.
+static int32_t reason(const struct policy_rule *rule)
+{
+	if (rule->flags & (RULE_CONDITIONS | RULE_LOG | RULE_ADD))
+		return MATRIX_ASK;
+	return rule->action == ACTION_PASS   ? REASON_PASS_RULE
+	       : rule->action == ACTION_DROP ? REASON_DROP_RULE
+					     : MATRIX_ASK;
+}
+
+static size_t actions_offset(const struct image *i)
+{
+	return (size_t)i->tables.constant[MATRIX_CONSTANT(MATRIX_RULES, M_ACTIONS)].value;
+}
+
+void image_write_tables(const struct image *i, uint8_t *to)
+{
+	struct matrix_action *actions = (struct matrix_action *)(to + actions_offset(i));
+
+	if (i->tables.n)
+		memcpy(to, i->tables.at, i->tables.n);
+	for (uint32_t n = 0; n < i->n_rules; n++)
+		actions[n / 64 * 64 + matrix_action_place(1ull << n % 64)] = (struct matrix_action){
+			.counter = i->rules[n].counter,
+			.reason = reason(&i->rules[n]),
+		};
 }

@@ -9,6 +9,7 @@
 #include "common/policy.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/err.h"
+#include "ctl/table/matrix.h"
 
 struct image_rule {
 	char *identity;    // counters follow it
@@ -25,18 +26,12 @@ struct image_service {
 
 struct image {
 	struct policy_config config;
-	uint32_t *fields;
-	size_t n_fields;
-	struct policy_node *nodes;
-	size_t n_nodes;
-	struct policy_line4 *lines; // of either kind: 64 bytes each
-	size_t n_lines;
-	uint64_t *rows; // n_rows * POLICY_ROW_WORDS(config.words); row 0 is all zero
-	size_t n_rows;
+	struct tables tables;
+	struct matrix_built matrix[TABLE_MATRICES];
 	struct policy_rule *rules;
 	struct image_rule *about; // one for each rule
 	size_t n_rules;
-	struct image_service *services; // their bits follow those of the rules
+	struct image_service *services;
 	size_t n_services;
 	uint32_t n_meters;       // rules with a limit of their own
 	uint32_t n_bucket_lines; // for limits per source or destination
@@ -51,17 +46,25 @@ void image_cleanup(struct image **i);
 size_t image_bytes(const struct image *i);
 
 // A stable text of everything, for golden tests and `weir check --dump`: the same policy gives the same
-// text whatever the seed, so lines are shown as sorted hosts and tries as sorted prefixes with their
-// rows, rows by their rules ("r7: 0 3-5 64").
+// text whatever the seed, so addresses are shown as sorted regions with their rows, rows by their rules
+// ("r7: 0 3-5 64"). The image was compiled with keep_regions.
 void image_dump(const struct image *i, FILE *f);
 
-// The answer of the tables for one packet, as the datapath computes it: the reference for tests of the
-// tables and of the datapath, and for `explain` to name rows. index: by enum policy_field; addresses in
-// addr (network order, family 4 or 6). Fills words[config.words]; false when a look-up yields row 0.
+// The answer of the tables for one packet, by the readers of the datapath. index: by enum policy_field; addresses in
+// network order, family 4 or 6. Fills ret_words[words of the matrix]; false when a look-up yields row 0.
 struct image_packet {
 	uint8_t family; // 4, 6, 0: not IP (only VLAN, IFACE and ETHERTYPE are looked up)
 	uint8_t source[16], destination[16];
 	// Within the field: port, fragment * 256 + proto, POLICY_L4_*, …
 	uint32_t index[POLICY_FIELDS];
 };
-bool image_match(const struct image *i, const struct image_packet *p, uint64_t *ret_words);
+bool image_match(const struct image *i, enum table_matrix matrix, const struct image_packet *p,
+		 uint64_t *ret_words);
+
+// The row of a value of a small field that the matrix uses; the value as in struct image_packet.
+policy_row image_field_row(const struct image *i, enum table_matrix matrix, enum policy_field field,
+			   uint32_t value);
+
+// The bytes of the tables, tables.n of them, with what the short program does for each rule: it depends on the rules'
+// counters, which are known late.
+void image_write_tables(const struct image *i, uint8_t *to);

@@ -9,7 +9,7 @@
 
 #define ROWS_BUCKETS_FIRST 256
 #define ROWS_FIRST         64
-#define ROWS_LIMIT         POLICY_LEAF // row numbers in tries have 31 bits
+#define ROWS_LIMIT         (1u << 31) // address tables mark rows with the uppermost bit
 
 // A word's part of the hash of its row: 0 for 0, so that an empty row costs nothing.
 static uint64_t word_hash(size_t index, uint64_t word)
@@ -37,7 +37,7 @@ void row_flip(struct row *row, size_t word, uint64_t bits)
 
 static uint64_t *row_at(const struct rows *rows, size_t number)
 {
-	return rows->at + number * rows->stride;
+	return rows->at + number * rows->words;
 }
 
 static uint64_t row_hash(const struct rows *rows, size_t number)
@@ -51,14 +51,14 @@ static uint64_t row_hash(const struct rows *rows, size_t number)
 
 void rows_init(struct rows *rows, size_t words, uint64_t max_bytes)
 {
-	*rows = (struct rows){.words = words, .stride = POLICY_ROW_WORDS(words)};
-	rows->max = (size_t)(max_bytes / (rows->stride * sizeof(uint64_t)));
+	*rows = (struct rows){.words = words};
+	rows->max = (size_t)(max_bytes / (matrix_row_words((uint32_t)words) * sizeof(uint64_t)));
 	if (rows->max < POLICY_ROW_ALL + 1)
 		rows->max = POLICY_ROW_ALL + 1;
 	if (rows->max > ROWS_LIMIT)
 		rows->max = ROWS_LIMIT;
 	rows->cap = rows->max < ROWS_FIRST ? rows->max : ROWS_FIRST;
-	rows->at = mem_zalloc(rows->cap * rows->stride, sizeof(uint64_t));
+	rows->at = mem_zalloc(rows->cap * rows->words, sizeof(uint64_t));
 	rows->n = 1;
 	rows->n_buckets = ROWS_BUCKETS_FIRST;
 	rows->buckets = mem_zalloc(rows->n_buckets, sizeof(*rows->buckets));
@@ -91,7 +91,7 @@ static void rows_grow(struct rows *rows)
 	size_t cap = rows->cap + rows->cap / 2;
 
 	rows->cap = cap < rows->max ? cap : rows->max;
-	rows->at = mem_realloc(rows->at, rows->cap * rows->stride, sizeof(uint64_t));
+	rows->at = mem_realloc(rows->at, rows->cap * rows->words, sizeof(uint64_t));
 }
 
 // The bucket of the row, or where it belongs.
@@ -103,18 +103,6 @@ static size_t rows_find(const struct rows *rows, const struct row *row)
 					       rows->words * sizeof(uint64_t)) != 0)
 		bucket = (bucket + 1) & (rows->n_buckets - 1);
 	return bucket;
-}
-
-static void row_store(const struct rows *rows, size_t number, const struct row *row)
-{
-	uint64_t *to = row_at(rows, number), summary = 0;
-
-	for (size_t w = 0; w < rows->words; w++) {
-		to[w] = row->word[w];
-		summary |= (uint64_t) !!row->word[w] << w;
-	}
-	if (rows->stride > rows->words)
-		to[rows->words] = summary;
 }
 
 policy_row rows_add(struct rows *rows, const struct row *row)
@@ -131,7 +119,7 @@ policy_row rows_add(struct rows *rows, const struct row *row)
 		rows_rehash(rows);
 		bucket = rows_find(rows, row);
 	}
-	row_store(rows, rows->n, row);
+	memcpy(row_at(rows, rows->n), row->word, rows->words * sizeof(uint64_t));
 	rows->buckets[bucket] = (uint32_t)rows->n;
 	return (policy_row)rows->n++;
 }
@@ -139,7 +127,7 @@ policy_row rows_add(struct rows *rows, const struct row *row)
 void rows_renumber(struct rows *rows, uint32_t *number)
 {
 	uint64_t moving[POLICY_WORDS_MAX + 1], displaced[POLICY_WORDS_MAX + 1];
-	size_t bytes = rows->stride * sizeof(uint64_t);
+	size_t bytes = rows->words * sizeof(uint64_t);
 
 	free(TAKE_PTR(rows->buckets));
 	for (uint32_t i = 0; i < rows->n; i++) {
@@ -157,13 +145,4 @@ void rows_renumber(struct rows *rows, uint32_t *number)
 			from = to;
 		}
 	}
-}
-
-uint64_t *rows_take(struct rows *rows, size_t *ret_n)
-{
-	uint64_t *at = mem_realloc(TAKE_PTR(rows->at), rows->n * rows->stride, sizeof(uint64_t));
-
-	*ret_n = rows->n;
-	rows_free(rows);
-	return at;
 }

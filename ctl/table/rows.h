@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/policy.h"
+#include "common/matrix.h"
 
 // A row that is being put together, with a hash that follows each change.
 struct row {
@@ -23,7 +23,7 @@ static inline void row_flip_rule(struct row *row, size_t rule)
 }
 
 struct rows {
-	size_t words, stride; // of a row: without and with the summary
+	size_t words; // of a row
 	uint64_t *at;
 	size_t n, cap, max; // rows
 	uint32_t *buckets;  // hash table of row numbers, 0: free
@@ -42,5 +42,8 @@ policy_row rows_add(struct rows *rows, const struct row *row);
 // number[] is used up.
 void rows_renumber(struct rows *rows, uint32_t *number);
 
-// Hands the rows over to the caller, who frees them; rows is empty afterwards.
-uint64_t *rows_take(struct rows *rows, size_t *ret_n);
+// Word `word` of row `number`.
+static inline uint64_t rows_word(const struct rows *rows, policy_row number, size_t word)
+{
+	return rows->at[number * rows->words + word];
+}

@@ -12,18 +12,6 @@
 // More than the verifier follows as an offset into a value is 512 MB; a policy that needs more than this is refused.
 #define TABLES_BYTES_MAX (256u << 20)
 
-struct table_constant {
-	bool set;
-	bool address; // value is a byte offset into the tables
-	uint64_t value;
-};
-
-struct tables {
-	uint8_t *at; // n bytes, zeroed when they are added
-	size_t n, cap;
-	struct table_constant constant[TABLE_CONSTANTS];
-};
-
 void tables_free(struct tables *t);
 // Adds `bytes` zeroed bytes from the next multiple of TABLE_ALIGN on and returns their offset. Pointers into t->at
 // are invalid afterwards.
@@ -33,7 +21,3 @@ size_t tables_copy(struct tables *t, const void *from, size_t bytes);
 // Sets a constant; `number`: SIDE_CONSTANT() or MATRIX_CONSTANT().
 void tables_number(struct tables *t, int number, uint64_t value);
 void tables_address(struct tables *t, int number, size_t offset);
-
-// What the readers in common/ ask in user space.
-#define TABLE_NUMBER(v, name) ((v)->constant[name].value)
-#define TABLE_AT(v, name)     ((const uint8_t *)(v)->at + (v)->constant[name].value)

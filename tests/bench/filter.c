@@ -15,24 +15,29 @@ struct rules_case {
 };
 
 static const struct rules_case rules_cases[] = {
-	{{.id = "filter-1", .what = "one rule, matching", .reach = {{2.5, {"linear"}}}},
+	{{.id = "filter-1", .what = "one rule, matching", .peer = "linear", .reach_ns = 12},
 	 RULES_FIELDS,
 	 1},
-	{{.id = "filter-64", .what = "64 rules over eight fields, the last one matches"},
+	{{.id = "filter-64",
+	  .what = "64 rules over eight fields, the last one matches",
+	  .peer = "linear"},
 	 RULES_FIELDS,
 	 64},
 	{{.id = "filter-1000",
-	  .what = "1000 rules, each from a network of its own; the last one matches"},
+	  .what = "1000 rules, each from a network of its own; the last one matches",
+	  .peer = "linear"},
 	 RULES_FROM,
 	 1000},
 	{{.id = "filter-4096",
 	  .what = "4096 rules, each from a network of its own; the last one matches",
-	  .reach = {{2.2, {"filter-64"}}, {0.010, {"linear"}}}},
+	  .peer = "linear",
+	  .reach_ns = 50},
 	 RULES_FROM,
 	 4096},
 	{{.id = "filter-4096-worst",
 	  .what = "4096 rules, every summary bit set, no match until the last word",
-	  .reach = {{2.2, {"filter-64"}}, {0.010, {"linear"}}}},
+	  .peer = "linear",
+	  .reach_ns = 170},
 	 RULES_WORST,
 	 4096},
 };
@@ -52,7 +57,7 @@ static void run_rules(const struct bench *b, const struct rules_case *c, struct 
 {
 	CLEANUP_FREE struct bench_rule *linear = mem_zalloc(c->n, sizeof(*linear));
 	CLEANUP_FREE char *path = mem_printf("%s/rules.weir", b->folder);
-	CLEANUP_SUBJECT struct subject weir = {0}, scan = {0};
+	CLEANUP_SUBJECT struct subject weir = {.program = -1}, scan = {.program = -1};
 	const struct rules rules = {
 		.shape = c->shape, .family = 4, .n = c->n, .last_matches = true, .linear = linear};
 
@@ -69,6 +74,7 @@ struct sets_case {
 	uint8_t family;
 	bool vlan;
 	enum kind kind;
+	const char *peer; // to compare with besides the LPM trie
 };
 
 #define SETS "64 rules over eight fields, two sets of 10,000 prefixes, "
@@ -76,33 +82,38 @@ struct sets_case {
 static const struct sets_case sets_cases[] = {
 	{{.id = "filter-64-10k-v4",
 	  .what = SETS "IPv4, sources in none",
-	  .reach = {{0.22, {"xdp-filter"}}, {1.8, {"floor-filter"}}, {0.12, {"kernel-lpm"}}}},
+	  .peer = "xdp-filter",
+	  .reach_ns = 20,
+	  .reach_ratio = 0.25},
 	 .family = 4,
 	 .kind = KIND_ABSENT},
 	{{.id = "filter-64-10k-v4-present",
 	  .what = SETS "IPv4, sources in one of them",
-	  .reach = {{0.22, {"filter-64-10k-v4/xdp-filter"}},
-		    {1.8, {"floor-filter"}},
-		    {0.12, {"kernel-lpm"}}}},
+	  .peer = "kernel-lpm",
+	  .reach_ns = 40},
 	 .family = 4,
 	 .kind = KIND_PRESENT},
-	{{.id = "filter-64-10k-v4-mix", .what = SETS "IPv4, every other source in one of them"},
+	{{.id = "filter-64-10k-v4-mix",
+	  .what = SETS "IPv4, every other source in one of them",
+	  .peer = "kernel-lpm"},
 	 .family = 4,
 	 .kind = KIND_MIX},
 	{{.id = "filter-64-10k-vlan",
 	  .what = SETS "IPv4 in VLAN, sources in none",
-	  .reach = {{0.35, {"xdp-filter"}}}},
+	  .peer = "xdp-filter"},
 	 .family = 4,
 	 .vlan = true,
 	 .kind = KIND_ABSENT},
 	{{.id = "filter-64-10k-v6",
 	  .what = SETS "IPv6, sources in none",
-	  .reach = {{0.30, {"xdp-filter"}}, {0.20, {"kernel-lpm"}}}},
+	  .peer = "xdp-filter",
+	  .reach_ns = 25},
 	 .family = 6,
 	 .kind = KIND_ABSENT},
 	{{.id = "filter-64-10k-v6-present",
 	  .what = SETS "IPv6, sources in one of them",
-	  .reach = {{0.30, {"filter-64-10k-v6/xdp-filter"}}, {0.20, {"kernel-lpm"}}}},
+	  .peer = "kernel-lpm",
+	  .reach_ns = 90},
 	 .family = 6,
 	 .kind = KIND_PRESENT},
 };
@@ -153,7 +164,7 @@ static void run_sets(const struct bench *b, const struct sets_case *c, const str
 
 static void run_family(const struct bench *b, uint8_t family)
 {
-	CLEANUP_SUBJECT struct subject weir, lpm, all, ip, floor = {0};
+	CLEANUP_SUBJECT struct subject weir, lpm, all, ip;
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 
@@ -162,34 +173,20 @@ static void run_family(const struct bench *b, uint8_t family)
 	subject_lpm(&s, &lpm);
 	subject_xdp_filter("all", sets, 1, &all);
 	subject_xdp_filter("ip", sets, 1, &ip);
-	if (family == 4)
-		subject_floor_filter(&s, &floor);
 	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++) {
 		const struct sets_case *c = &sets_cases[i];
 		// xdp-filter has the first address of each prefix, so only absent sources are
-		// equivalent. The LPM program and the floor do not parse tags.
-		struct subject *tagged[] = {&weir, &all, &ip};
-		struct subject *absent[] = {&weir, &all, &ip, &lpm, &floor};
-		struct subject *present[] = {&weir, &lpm, &floor};
-		size_t floors = family == 4;
+		// equivalent. The LPM program does not parse tags.
+		struct subject *absent[] = {&weir, &all, &ip, &lpm};
+		struct subject *present[] = {&weir, &lpm};
 
 		if (c->family != family || !bench_wants(b, c->goal.id))
 			continue;
-		if (c->vlan)
-			run_sets(b, c, &s, tagged, 3);
-		else if (c->kind == KIND_ABSENT)
-			run_sets(b, c, &s, absent, 4 + floors);
+		if (c->kind == KIND_ABSENT)
+			run_sets(b, c, &s, absent, c->vlan ? 3 : 4);
 		else
-			run_sets(b, c, &s, present, 2 + floors);
+			run_sets(b, c, &s, present, 2);
 	}
-}
-
-static bool wants_family(const struct bench *b, uint8_t family)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++)
-		if (sets_cases[i].family == family && bench_wants(b, sets_cases[i].goal.id))
-			return true;
-	return false;
 }
 
 static void run(struct bench *b)
@@ -201,9 +198,9 @@ static void run(struct bench *b)
 		if (bench_wants(b, rules_cases[i].goal.id))
 			run_rules(b, &rules_cases[i], d);
 	draw_free(d);
-	if (wants_family(b, 4))
+	if (bench_wants(b, "filter-64-10k-v4") || bench_wants(b, "filter-64-10k-vlan"))
 		run_family(b, 4);
-	if (wants_family(b, 6))
+	if (bench_wants(b, "filter-64-10k-v6"))
 		run_family(b, 6);
 }
 

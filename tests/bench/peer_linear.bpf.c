@@ -9,7 +9,8 @@
 
 #define RULES_MAX 4096
 
-/* As many elements as there are rules: a look-up after the last one finds nothing. */
+const volatile __u32 rules_n;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RULES_MAX);
@@ -69,6 +70,8 @@ int bench_linear(struct xdp_md *ctx)
 		__u32 index = i;
 		const struct bench_rule *rule;
 
+		if (i >= rules_n)
+			break;
 		rule = bpf_map_lookup_elem(&scan, &index);
 		if (!rule)
 			break;

@@ -316,7 +316,7 @@ static inline bool made_check(const struct resolved *r, const struct image *i,
 	uint64_t words[POLICY_WORDS_MAX];
 	bool some = false;
 
-	if (!image_match(i, &l, words))
+	if (!image_match(i, MATRIX_RULES, &l, words))
 		fail_msg("a look-up yields row 0");
 	for (size_t n = 0; n < r->n_rules; n++) {
 		bool got = words[n / 64] >> (n % 64) & 1;

@@ -2,6 +2,8 @@
 // Unit tests of ctl/table/compile.c: the tables against a plain evaluation, configuration, errors.
 #include "tests/unit/table/random.h"
 
+#include "common/matrix.h"
+
 #include <errno.h>
 
 static const struct compile_options options = {.seed = 0x0123456789abcdefull, .hz = 250};
@@ -78,10 +80,10 @@ static void test_empty(void **state)
 
 	made_init(&m, 0, 0);
 	i = compiled(&m);
-	assert_int_equal(i->config.words, 0);
-	assert_int_equal(i->n_rules + i->n_rows + i->n_fields + i->n_nodes + i->n_lines, 0);
+	assert_int_equal(i->matrix[MATRIX_RULES].words, 0);
+	assert_int_equal(i->n_rules + i->tables.n, 0);
 	assert_int_equal(image_bytes(i), 0);
-	assert_true(image_match(i, &p, words));
+	assert_true(image_match(i, MATRIX_RULES, &p, words));
 	image_free(i);
 	made_free(&m);
 }
@@ -310,7 +312,8 @@ static void test_no_fields(void **state)
 	image_free(i);
 	m.r.rules[64].impossible = true;
 	i = compiled(&m);
-	assert_int_equal(i->rows[POLICY_ROW_ALL * 4 + 1], ~1ull);
+	assert_int_equal(matrix_row(&i->tables, MATRIX_RULES, POLICY_ROW_ALL)[matrix_place(1, 3)],
+			 ~1ull);
 	p.neighbour = false;
 	assert_true(made_check(&m.r, i, &p));
 	p.family = 0;
@@ -375,10 +378,11 @@ static uint64_t bits_of(const struct image *i, uint8_t last, uint32_t port, uint
 		.destination = {192, 0, 2, last},
 		.index = {[FIELD_DPORT] = port, [FIELD_PROTO] = proto},
 	};
-	uint64_t word;
+	uint64_t rule, services;
 
-	assert_true(image_match(i, &p, &word));
-	return word;
+	assert_true(image_match(i, MATRIX_RULES, &p, &rule));
+	assert_true(image_match(i, MATRIX_MEMBERS, &p, &services));
+	return rule | services << 1;
 }
 
 // Bit 0: the rule; 1 and 2: the services.
@@ -517,11 +521,11 @@ static void test_rows_just_fit(void **state)
 		m.r.rules[n].from = made_set(n);
 	}
 	i = compiled(&m);
-	rows = i->n_rows;
+	rows = i->matrix[MATRIX_RULES].n_rows;
 	image_free(TAKE_PTR(i));
-	o.rows_max = rows * 3 * 8;
+	o.rows_max = rows * matrix_row_words(2) * 8;
 	assert_int_equal(compile(&m.r, &o, m.diag, &i), 0);
-	assert_int_equal(i->n_rows, rows);
+	assert_int_equal(i->matrix[MATRIX_RULES].n_rows, rows);
 	image_free(i);
 	o.rows_max--;
 	free(refused(&m, &o));

@@ -37,14 +37,10 @@ static void test_each_row_once(void **state)
 	}
 	assert_int_equal(rows.n, n + 1);
 	for (size_t i = 0; i < n; i++) {
-		const uint64_t *at = rows.at + number[i] * rows.stride;
-		uint64_t summary = 0;
+		const uint64_t *at = rows.at + number[i] * rows.words;
 
 		row_of(&row, words, i);
 		assert_memory_equal(at, row.word, words * sizeof(uint64_t));
-		for (size_t w = 0; w < words; w++)
-			summary |= (uint64_t)(at[w] != 0) << w;
-		assert_int_equal(at[words], summary);
 	}
 	rows_free(&rows);
 	free(number);
@@ -104,10 +100,9 @@ static void test_renumber(void **state)
 	(void)state;
 	const uint32_t n = 1000;
 	uint32_t *number = calloc(n, sizeof(*number)), *copy = calloc(n, sizeof(*copy));
-	uint64_t s = 9, *at;
+	uint64_t s = 9;
 	struct rows rows;
 	struct row row;
-	size_t taken;
 
 	rows_init(&rows, 2, 1 << 20);
 	for (uint32_t i = 1; i < n; i++) {
@@ -125,16 +120,13 @@ static void test_renumber(void **state)
 	}
 	memcpy(copy, number, n * sizeof(*copy));
 	rows_renumber(&rows, number);
-	at = rows_take(&rows, &taken);
-	assert_int_equal(taken, n);
 	for (uint32_t i = 1; i < n; i++) {
-		const uint64_t *moved = at + (size_t)copy[i] * 3;
+		const uint64_t *moved = rows.at + (size_t)copy[i] * 2;
 
 		assert_int_equal(moved[i % 2], i);
 		assert_int_equal(moved[!(i % 2)], 0);
-		assert_int_equal(moved[2], 1 << (i % 2));
 	}
-	free(at);
+	rows_free(&rows);
 	free(number);
 	free(copy);
 }
@@ -176,8 +168,8 @@ static void test_hosts_get_low_numbers(void **state)
 		assert_true(host || regions.at[i].row == fields[2]);
 	}
 	assert_int_equal(hosts, 30000);
-	assert_int_equal(rows.at[2 * 3], n - 1);
-	assert_int_equal(rows.at[fields[2] * 3], 2);
+	assert_int_equal(rows.at[2 * 2], n - 1);
+	assert_int_equal(rows.at[fields[2] * 2], 2);
 	rows_free(&rows);
 	vec_free(&regions);
 }

@@ -88,10 +88,9 @@ static void measure(struct made *m, const char *what)
 	assert_int_equal(compile(&m->r, &options, m->diag, &i), 0);
 	took = cpu_ms() - start;
 	print_message("%s (%zu prefixes): %.0f ms of CPU, peak %ld MB over the input's %ld MB; "
-		      "image %zu MB: %zu fields, %zu nodes, %zu lines, %zu rows\n",
+		      "image %zu MB, %zu rows\n",
 		      what, prefixes(&m->r), took, (status_kb("VmHWM:") - before) / 1024,
-		      before / 1024, image_bytes(i) >> 20, i->n_fields, i->n_nodes, i->n_lines,
-		      i->n_rows);
+		      before / 1024, image_bytes(i) >> 20, i->matrix[MATRIX_RULES].n_rows);
 	for (uint64_t s = 1, n = 0; n < 60; n++) {
 		struct made_packet p = random_packet(&s, &m->r);
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The bit matrix in the tables of a policy: its rows, the small fields, and what a matching rule does.
+ *
+ * Each field of a packet is looked up once and yields the number of a row. A row has a bit for each rule
+ * that this value of the field can satisfy. The AND of the rows is the set of rules that match; the lowest
+ * bit is the first match. Rows with equal words are one row, whatever field they are for.
+ *
+ * Up to 64 rules: a row is one word. More: the first word is the summary, bit w of which says that word w is not
+ * zero; word w is the (w + 1)th. Up to eight words a row does not cross a cache line, longer ones begin with one.
+ *
+ * Row 0 is no row: a look-up that yields it has failed. It has no rule. */
+#pragma once
+
+#include "common/bounds.h"
+#include "common/policy.h"
+#include "common/tables.h"
+
+/* Which word of a row has rules 64 * word … 64 * word + 63. */
+TABLE_INLINE __u32 matrix_place(__u32 word, __u32 words)
+{
+	return word + (words > 1);
+}
+
+/* The words of a row with its summary, padded: a power of two up to eight, else whole cache lines. */
+TABLE_INLINE __u32 matrix_row_words(__u32 words)
+{
+	__u32 all = matrix_place(words, words), size = 1;
+
+	if (all > 8)
+		return (all + 7) / 8 * 8;
+	while (size < all)
+		size *= 2;
+	return size;
+}
+
+/* The row of this number, or NULL. */
+TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, __u32 row)
+{
+	__u64 offset = row;
+
+	if (offset >= TABLE_NUMBER(v, MATRIX_CONSTANT(matrix, M_ROWS_N)))
+		return NULL;
+	offset = BOUND_PRODUCT(offset, TABLE_NUMBER(v, MATRIX_CONSTANT(matrix, M_ROW_BYTES)));
+	return (const __u64 *)(TABLE_AT(v, MATRIX_CONSTANT(matrix, M_ROWS)) + offset);
+}
+
+/* ---- small fields -------------------------------------------------------------------------------- */
+
+/* Cells of a table; an index is masked with this number less 1 where the caller does not know its bound. */
+#define MATRIX_PORTS  65536 /* by port, network order; one more cell: the packet has no port */
+#define MATRIX_PROTOS 1024
+#define MATRIX_VLANS  4096
+#define MATRIX_IFACES 128
+#define MATRIX_TYPES  65536
+
+/* The number of the row in cell `index` of a table; `name`: M_SPORT … M_ETHERTYPE. */
+TABLE_INLINE __u32 matrix_cell(const struct tables *v, const int matrix, const int name,
+			       __u64 index)
+{
+	const __u8 *at = TABLE_AT(v, MATRIX_CONSTANT(matrix, name));
+	__u64 size = TABLE_NUMBER(v, MATRIX_CONSTANT(matrix, M_CELL));
+
+	if (size == 1)
+		return at[index];
+	if (size == 2)
+		return ((const __u16 *)at)[index];
+	return ((const __u32 *)at)[index];
+}
+
+TABLE_INLINE bool matrix_uses(const struct tables *v, const int matrix, const int field)
+{
+	return TABLE_NUMBER(v, MATRIX_CONSTANT(matrix, M_USES + field));
+}
+
+/* M_BASE: what protocol, flags and ethertype of a common packet say together. With one word of rules its cells
+ * are that word (u64), else the number of a row (u32). By family, 4 first. */
+enum matrix_base {
+	BASE_TCP, /* + the flags */
+	BASE_UDP = 256,
+	BASE_ICMP, /* or ICMPv6: without type and code */
+	BASE_CELLS,
+};
+#define MATRIX_BASES 512 /* cells of a family, a mask */
+
+/* ---- actions ------------------------------------------------------------------------------------- */
+
+/* What the short program does for the first match. */
+struct matrix_action {
+	__u32 counter; /* index of the rule's counter */
+	__s32 reason;  /* enum weir_reason; MATRIX_ASK: the general program knows */
+};
+#define MATRIX_ASK (-1)
+
+/* The number of the lowest bit by a De Bruijn sequence (Leiserson, Prokop and Randall 1998), in its order: without a
+ * population count. The actions of a word are in that order, those of the next word follow. */
+TABLE_INLINE __u64 matrix_action_place(__u64 word)
+{
+	return ((word & -word) * 0x03f79d71b4cb0a89ull) >> 58;
+}

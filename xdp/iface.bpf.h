@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The interface of a packet as the policy numbers it. */
+#pragma once
+
+#include "xdp/count.bpf.h"
+#include "xdp/tables.bpf.h"
+#include "xdp/test.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct policy_ifclass);
+} ifclass SEC(".maps");
+
+/* Which interface of the policy is this, number in the instance? Asked only where the policy names some. */
+static __always_inline __u8 policy_class(__u32 number)
+{
+	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);
+	const struct policy_test *test;
+
+	if (!policy.named)
+		return 0;
+	if (MARKER(MARK_TEST))
+		return (test = test_get()) ? test->iface : 0;
+	return classes->class[number & (WEIR_IFACES - 1)];
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The rows that a packet has in a bit matrix, and their AND (common/matrix.h). */
+#pragma once
+
+#include "xdp/tables.bpf.h"
+
+/* The rows by field. Only those of fields that the matrix uses are set and looked at. With one word of rules their
+ * AND is all there is to know. */
+struct matrix {
+	const __u64 *row[POLICY_FIELDS];
+	__u64 word;
+	__u64 filled; /* eight bytes: the verifier follows those when they are spilled */
+};
+
+/* Adds the row of a field; false when there is no such row. */
+static __always_inline bool matrix_add(struct matrix *m, const int matrix, const int field,
+				       policy_row row)
+{
+	const __u64 *words = matrix_row(NULL, matrix, row);
+
+	if (!words)
+		return false;
+	if (TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_WORDS)) == 1)
+		m->word &= *words;
+	else
+		m->row[field] = words;
+	return true;
+}
+
+/* The AND so far and the row of a field in word `place`. */
+static __always_inline __u64 matrix_and(const struct matrix *m, const int field, __u32 place,
+					__u64 word)
+{
+	return matrix_uses(NULL, MATRIX_RULES, field) ? word & m->row[field][place] : word;
+}
+
+/* Word `place` of the AND of the rows of all fields; more than one word of rules. Written out: the number of a marker
+ * must be a constant before loops are unrolled. */
+static __always_inline __u64 matrix_word(const struct matrix *m, __u32 place)
+{
+	__u64 word = ~0ull;
+
+	word = matrix_and(m, FIELD_SOURCE, place, word);
+	word = matrix_and(m, FIELD_DESTINATION, place, word);
+	word = matrix_and(m, FIELD_SPORT, place, word);
+	word = matrix_and(m, FIELD_DPORT, place, word);
+	word = matrix_and(m, FIELD_PROTO, place, word);
+	word = matrix_and(m, FIELD_L4, place, word);
+	word = matrix_and(m, FIELD_VLAN, place, word);
+	word = matrix_and(m, FIELD_IFACE, place, word);
+	return matrix_and(m, FIELD_ETHERTYPE, place, word);
+}
