@@ -49,8 +49,8 @@ _Static_assert(sizeof(struct table6_wide_node) == 24, "layout");
 /* Nodes on the way to a row, one more for its cell; ctl/table/table6_nodes.c keeps the bound. */
 #define TABLE6_STEPS 28
 
-/* A host is in one of two lines, chosen by a keyed hash, at a place which the hash gives for the line's `own`
- * number: one compare. Row 0: a free place. A host in its second line has its bit in `elsewhere` of the first. */
+/* A host is in one of two lines, chosen by a keyed hash, at a place which follows from the hash and the line's `own`
+ * factor: one compare. Row 0: a free place. A host in its second line has its bit in `elsewhere` of the first. */
 #define TABLE6_HOSTS 3
 
 struct table6_line {
@@ -83,7 +83,7 @@ TABLE_INLINE __u64 table6_second_line(__u64 hash, __u64 n)
 
 TABLE_INLINE __u64 table6_place(__u64 hash, __u32 own)
 {
-	return BOUND_SCALE(((__u32)hash ^ own) * 0x9e3779b1u, TABLE6_HOSTS);
+	return BOUND_SCALE((__u32)hash * own, TABLE6_HOSTS);
 }
 
 TABLE_INLINE __u64 table6_is_elsewhere(__u64 elsewhere, __u64 hash)

@@ -3,7 +3,7 @@
 // others to their other line.
 //
 // Pagh and Rodler, "Cuckoo Hashing", ESA 2001; with two lines of three places, more than nine tenths of all places
-// can be used. The place in a line follows from a number of the line's own, tried until no two hosts want one.
+// can be used. The place in a line follows from a factor of the line's own, tried until no two hosts want one.
 #include "ctl/table/table6_hosts.h"
 
 #include <errno.h>
@@ -20,7 +20,6 @@
 #define LOAD_MOST  275
 #define LINES_MANY (1u << 17)
 #define MOVES      500 // before a host is left to the nodes
-#define OWN_TRIES  (1u << 16)
 
 static unsigned region_hosts(const struct regions *r, size_t i)
 {
@@ -187,16 +186,21 @@ static bool own_fits(const struct host6 *host, size_t n, uint32_t own)
 {
 	unsigned taken = 0;
 
-	for (size_t i = 0; i < n; i++)
-		taken |= 1u << table6_place(host[i].hash, own);
-	return (size_t)__builtin_popcount(taken) == n;
+	for (size_t i = 0; i < n; i++) {
+		unsigned place = 1u << table6_place(host[i].hash, own);
+
+		if (taken & place)
+			return false;
+		taken |= place;
+	}
+	return true;
 }
 
 // Of hosts with equal hashes one is left out.
 static uint16_t find_own(struct lines6 *l, const struct host6 *host, size_t *n)
 {
 	for (;; leave_out(l, &host[--*n]))
-		for (uint32_t own = 0; own < OWN_TRIES; own++)
+		for (uint32_t own = 1; own <= UINT16_MAX; own += 2)
 			if (own_fits(host, *n, own))
 				return (uint16_t)own;
 }
