@@ -64,6 +64,12 @@ struct knobs {
 	__u32 snap;       /* bytes of a packet an event carries, at most WEIR_SNAP_MAX */
 	__u64 seed;       /* of the random numbers in the datapath */
 	__u64 generic;    /* bit: number of an interface in generic mode */
+	/* Of the overlay's hosts, IPv4 and IPv6: 0: none; else a power of two */
+	__u32 shards[2];
+	__u64 settled; /* the epoch whose entries have their final form; != epoch: a command did not finish */
+	__u32 moving;                    /* 1: entries are being moved */
+	__u32 near_stale;                /* prefixes that have gone since overlay_near was built */
+	__u32 entries[4][4];             /* of the overlay: by table, then by kind */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */
 	/* IPv4 and IPv6: index of a device that forwards, for frames that come in on one that does not; 0: none */
@@ -80,5 +86,5 @@ struct knobs {
 	__u64 iface_rest;
 };
 _Static_assert(sizeof(struct knobs) ==
-		       96 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
+		       184 + 24 * WEIR_IFACES + 16 * WEIR_IFACE_BUCKETS + 8 * WEIR_MEMBERS,
 	       "layout");

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Keys and values of the overlay: the entries of `weir block` and `weir allow`.
+/* The tables of the overlay: the entries of `weir block` and `weir allow`.
  *
- * A change of any size is atomic. An entry holds two states: `now`, and `next`, which applies once
- * knobs.epoch has reached the `epoch` of the entry. A command stages all changes and commits them
- * with one 8-byte store into knobs.epoch. A state is an expiry in jiffies64: 0 is absent, ~0 is
- * permanent. */
+ * An entry is a prefix and a kind. A change of any size is atomic: a command stages all of it for the next epoch, and
+ * commits it with one 8-byte store into knobs.epoch. Times are jiffies64: 0 is absent, ~0 is permanent.
+ *
+ * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What an entry is and
+ * when it is in force is one word, its meta, so that it changes with one store. A shard is an array of elements of
+ * equal size: lines, big counters, and the small counters of each CPU. The shard of an address are the lowest bits of
+ * its hash, as many as knobs.shards has: so the room doubles with one store, and what moves keeps its line and slot. */
 #pragma once
 
 #include <linux/types.h>
+#include <stdbool.h>
 
 enum overlay_kind {
 	OVERLAY_BLOCK_FROM,
@@ -24,18 +28,146 @@ struct overlay_hits {
 	__u64 bytes; /* IP length */
 };
 
-/* Hosts: keys are the address alone, 4 or 16 bytes in network order. */
-struct overlay_host {
-	__u64 now[OVERLAY_KINDS];
-	__u64 epoch; /* 0: nothing is staged */
-	__u64 seen;  /* jiffies64 of the last packet; near what a block touches, for the cache */
-	struct overlay_hits hits[OVERLAY_KINDS];
-	__u64 next[OVERLAY_KINDS];
-};
-_Static_assert(sizeof(struct overlay_host) == 144, "layout");
+/* ---- hosts ---- */
 
-/* Prefixes: LPM keys. The kind is a part of the key that is always matched whole, so that one kind
- * never hides another. prefixlen counts the 32 bits of the kind too. */
+/* Of a slot's meta. */
+#define OVERLAY_META_KINDS 15u       /* 1 << kind; 0: no entry */
+#define OVERLAY_META_TIMED (1u << 4) /* it ends: its expiry is in the shard's times */
+#define OVERLAY_META_STAGED \
+	(1u << 5) /* it changes at the epoch in the upper bits: it comes into force, */
+#define OVERLAY_META_ENDS (1u << 6) /* or ends, */
+#define OVERLAY_META_SIDE \
+	(1u << 7) /* or, if timed, has its expiry on the other side of the times then */
+#define OVERLAY_META_PAIRED (1u << 8) /* the address may have a slot of the other verdict too */
+#define OVERLAY_META_DEAD   (1u << 9) /* was an entry: packets may still count here */
+#define OVERLAY_META_MOVED \
+	(1u << 10)          /* is somewhere else now, and its counters here are to be added there */
+#define OVERLAY_META_WAS 11 /* and its kind was that */
+#define OVERLAY_META_MORE \
+	(1u << 13) /* of the first slot: addresses of this line may be in their second one */
+#define OVERLAY_META_EPOCH 14 /* the lowest bits of the epoch */
+
+/* The kinds of one direction, and of one verdict. */
+#define OVERLAY_KINDS_FROM  (1u << OVERLAY_BLOCK_FROM | 1u << OVERLAY_ALLOW_FROM)
+#define OVERLAY_KINDS_TO    (1u << OVERLAY_BLOCK_TO | 1u << OVERLAY_ALLOW_TO)
+#define OVERLAY_KINDS_ALLOW (1u << OVERLAY_ALLOW_FROM | 1u << OVERLAY_ALLOW_TO)
+
+#define OVERLAY_LINES   4096 /* of a shard */
+#define OVERLAY_ELEMENT (64 * OVERLAY_LINES)
+#define OVERLAY_SHARDS  512 /* at most, of each family; a power of two */
+
+/* IPv4: the address in network order in the lower half, the meta in the upper half of a word. */
+#define OVERLAY_LINE4 8
+struct overlay_line4 {
+	__u64 slot[OVERLAY_LINE4];
+};
+_Static_assert(sizeof(struct overlay_line4) == 64, "layout");
+
+/* IPv6: the two halves of the address in host order. A key is written while its meta has no kind, and stays until no
+ * packet can read the meta that it had. */
+#define OVERLAY_LINE6 3
+struct overlay_line6 {
+	__u64 key[OVERLAY_LINE6][2];
+	__u32 meta[OVERLAY_LINE6];
+	__u32 line; /* OVERLAY_META_MORE */
+};
+_Static_assert(sizeof(struct overlay_line6) == 64, "layout");
+
+struct overlay_lines4 {
+	struct overlay_line4 line[OVERLAY_LINES];
+};
+struct overlay_lines6 {
+	struct overlay_line6 line[OVERLAY_LINES];
+};
+
+/* Slots are numbered by line, with room for four in a line of IPv6. Counters and times are words in that order: an
+ * element has those of a shard of IPv4, or two times those of a shard of IPv6. */
+#define OVERLAY_SLOTS4_LOG2 15
+#define OVERLAY_SLOTS6_LOG2 14
+#define OVERLAY_WORDS       (OVERLAY_ELEMENT / 8)
+_Static_assert(1 << OVERLAY_SLOTS4_LOG2 == 8 * OVERLAY_LINES, "layout");
+_Static_assert(1 << OVERLAY_SLOTS6_LOG2 == 4 * OVERLAY_LINES, "layout");
+_Static_assert(1 << OVERLAY_SLOTS4_LOG2 == OVERLAY_WORDS, "layout");
+
+struct overlay_words {
+	__u64 word[OVERLAY_WORDS];
+};
+
+/* Words of a shard after its lines: packets, bytes, then the small counters of each CPU. */
+enum overlay_region {
+	OVERLAY_PACKETS,
+	OVERLAY_BYTES,
+	OVERLAY_CPUS,
+};
+
+/* Where the words of a region begin, as a number of words from the first element after the lines. */
+static inline __u32 overlay_region4(__u32 region)
+{
+	return region << OVERLAY_SLOTS4_LOG2;
+}
+
+static inline __u32 overlay_region6(__u32 region)
+{
+	return region << OVERLAY_SLOTS6_LOG2;
+}
+
+/* Elements of a shard, and of its times (one region for each side). */
+#define OVERLAY_ELEMENTS4(cpus) (1 + OVERLAY_CPUS + (cpus))
+#define OVERLAY_ELEMENTS6(cpus) (1 + (OVERLAY_CPUS + (cpus) + 1) / 2)
+#define OVERLAY_TIMES4          2
+#define OVERLAY_TIMES6          1
+
+/* A small counter: last heard 28 bits, in units of 64 jiffies; packets 10; bytes 26. At 1023 packets it is added to
+ * the big counters: the bytes do not overflow before, because an IP packet has at most 65,575. */
+#define OVERLAY_SMALL_BYTES   26
+#define OVERLAY_SMALL_PACKETS 10
+#define OVERLAY_SMALL_HEARD   (OVERLAY_SMALL_BYTES + OVERLAY_SMALL_PACKETS)
+#define OVERLAY_HEARD_UNIT    6 /* log2 */
+#define OVERLAY_SMALL_FULL    ((1u << OVERLAY_SMALL_PACKETS) - 1)
+_Static_assert(OVERLAY_SMALL_FULL * 65575ull < 1 << OVERLAY_SMALL_BYTES,
+	       "a small counter overflows");
+
+static inline __u64 overlay_mix(__u64 hash, __u64 key)
+{
+	hash = (hash ^ hash >> 32) * (key | 1);
+	return hash ^ hash >> 29;
+}
+
+/* The lowest bits are the shard, the highest the first line, those below the way to the second one. */
+static inline __u64 overlay_hash4(__u32 addr_be, __u64 seed)
+{
+	return overlay_mix((addr_be ^ (__u32)seed) * 0x9e3779b97f4a7c15ull, seed >> 16) *
+	       0xd6e8feb86659fd93ull;
+}
+
+static inline __u64 overlay_hash6(__u64 high, __u64 low, __u64 seed)
+{
+	return overlay_mix(overlay_mix(high ^ seed, 0x9e3779b97f4a7c15ull) + low, seed >> 16) *
+	       0xd6e8feb86659fd93ull;
+}
+
+static inline __u32 overlay_first(__u64 hash)
+{
+	return (__u32)(hash >> 52);
+}
+
+static inline __u32 overlay_second(__u64 hash)
+{
+	return (__u32)(hash >> 52 ^ (hash >> 40 | 1)) & (OVERLAY_LINES - 1);
+}
+
+/* Has the epoch come for which the slot is staged? Both are near each other, whatever the bits above are. */
+static inline bool overlay_committed(__u32 meta, __u64 epoch)
+{
+	__u32 ahead = ((__u32)epoch << OVERLAY_META_EPOCH) - (meta & ~0u << OVERLAY_META_EPOCH);
+
+	return meta & OVERLAY_META_STAGED && !(ahead >> 31);
+}
+
+/* ---- prefixes ---- */
+
+/* LPM keys. The kind is a part of the key that is always matched whole, so that one kind never hides another.
+ * prefixlen counts the 32 bits of the kind too. */
 struct overlay_net4_key {
 	__u32 prefixlen;
 	__u32 kind;
@@ -52,16 +184,34 @@ _Static_assert(sizeof(struct overlay_net6_key) == 24, "layout");
 
 #define OVERLAY_NET_KIND_BITS 32
 
-/* A longest-prefix look-up finds one entry only, and an entry that has expired or waits for its epoch
- * would hide a wider one that is in force. So `now` and `next` hold the latest expiry of the entry and
- * of every wider prefix of its kind; `own_*` is the entry's alone. */
+/* A longest-prefix look-up finds one entry only, and an entry that has expired or waits for its epoch would hide a
+ * wider one that is in force. So `now` and `next` hold the latest expiry of the entry and of every wider prefix of its
+ * kind; `own_*` is the entry's alone. `next` applies from the epoch on. */
 struct overlay_net {
 	__u64 now;
-	__u64 epoch;
+	__u64 epoch; /* 0: nothing is staged */
 	struct overlay_hits hits;
 	__u64 seen;
 	__u64 next;
 	__u64 own_now;
 	__u64 own_next;
+	__u32 len; /* of the prefix: a look-up of user space may find a wider one */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct overlay_net) == 64, "layout");
+_Static_assert(sizeof(struct overlay_net) == 72, "layout");
+
+/* Which addresses have a prefix near them, by direction: one bit for the first 16 bits of an IPv4 address, and for a
+ * hash of the first 32 bits of an IPv6 address. Only these are looked up. A bit may be set without a prefix. */
+#define OVERLAY_NEAR_WORDS 1024
+struct overlay_near {
+	__u64 from4[OVERLAY_NEAR_WORDS], to4[OVERLAY_NEAR_WORDS];
+	__u64 from6[OVERLAY_NEAR_WORDS], to6[OVERLAY_NEAR_WORDS];
+	/* Only commands use these: how many prefixes there are of a family, kind and length. */
+	__u32 lengths[2][OVERLAY_KINDS][129];
+};
+_Static_assert(sizeof(struct overlay_near) == 32768 + 4128, "layout");
+
+static inline __u32 overlay_near6(__u32 first)
+{
+	return first * 0x9e3779b1u >> 16;
+}

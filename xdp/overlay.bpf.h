@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Stage "overlay": looks up the entries of `weir block` and `weir allow`.
  *
- * Any allow, host or prefix, beats any block. Only the kinds of entries that exist are looked up. */
+ * Any allow, host or prefix, beats any block. Only the kinds of entries that exist are looked up. overlay4 and
+ * overlay6 decide by the hosts, for packets that no prefix is near; overlay() decides all. */
 #pragma once
 
 #include <linux/bpf.h>
 
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/lines.bpf.h"
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 #include "xdp/test.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WEIR_OVERLAY_MAX);
-	__uint(key_size, 4);
-	__uint(value_size, sizeof(struct overlay_host));
-} hosts4 SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WEIR_OVERLAY_MAX);
-	__uint(key_size, 16);
-	__uint(value_size, sizeof(struct overlay_host));
-} hosts6 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -42,16 +31,26 @@ struct {
 	__uint(value_size, sizeof(struct overlay_net));
 } nets6 SEC(".maps");
 
-/* The counters of the entry that decided; NULL where none did. */
-struct overlay_found {
-	struct overlay_hits *hits;
-	__u64 *seen;
+/* The map keeps its content when it is reused. */
+struct overlay_near near SEC(".data.near");
+
+/* A packet that overlay4 and overlay6 do not decide. */
+#define OVERLAY_ASK (-2)
+
+/* An address by value. IPv4: `low` alone, in network order; IPv6: both halves in host order. */
+struct overlay_addr {
+	__u64 high, low;
 };
 
-/* One reading of clock and epoch decides the whole packet: a commit in the middle of it must not let it
- * fall between two entries. */
-struct overlay_moment {
-	__u64 now, epoch;
+/* Whom a packet is from and to. */
+struct overlay_ends {
+	struct overlay_addr src, dst;
+};
+
+/* What decided: an entry of a host, or of a prefix. */
+struct overlay_found {
+	__u64 host;
+	struct overlay_net *net;
 };
 
 static __always_inline __u64 epoch_now(void)
@@ -59,148 +58,240 @@ static __always_inline __u64 epoch_now(void)
 	return *(volatile __u64 *)&knobs.epoch;
 }
 
-static __always_inline bool committed(__u64 epoch, const struct overlay_moment *at)
+static __always_inline __u64 find_kinds(const struct overlay_addr *a, int family, __u32 kinds,
+					__u64 epoch)
 {
-	return epoch && epoch <= at->epoch;
+	return family == 4 ? overlay_find4(a->low, kinds, epoch)
+			   : overlay_find6(a->high, a->low, kinds, epoch);
 }
 
-static __always_inline bool host_in_force(const struct overlay_host *host, int kind,
-					  const struct overlay_moment *at)
+/* The entry of the address itself, of one direction: an allow before a block. */
+static __always_inline __u64 find_host(const struct overlay_addr *a, int family, __u32 kinds,
+				       __u64 epoch)
 {
-	return host && at->now < (committed(host->epoch, at) ? host->next[kind] : host->now[kind]);
+	__u64 found = find_kinds(a, family, kinds, epoch);
+
+	if (likely(!(found & FOUND_PAIRED)))
+		return found;
+	found = find_kinds(a, family, kinds & OVERLAY_KINDS_ALLOW, epoch);
+	return found ? found : find_kinds(a, family, kinds & ~OVERLAY_KINDS_ALLOW, epoch);
 }
 
-static __always_inline bool net_in_force(const struct overlay_net *net,
-					 const struct overlay_moment *at)
+static __always_inline bool bit_is_set(const __u64 *bits, __u32 n)
 {
-	return net && at->now < (committed(net->epoch, at) ? net->next : net->now);
+	return *(volatile const __u64 *)&bits[n >> 6 & (OVERLAY_NEAR_WORDS - 1)] >> (n & 63) & 1;
 }
 
-static __always_inline struct overlay_net *net4(const __u32 *addr, int kind)
+/* Can there be a prefix around the address? */
+static __always_inline bool is_near(const struct overlay_addr *a, int family, bool from)
 {
-	struct overlay_net4_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 32, .kind = kind};
-
-	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
-	return bpf_map_lookup_elem(&nets4, &key);
+	if (family == 4)
+		return bit_is_set(from ? near.from4 : near.to4, bpf_ntohl(a->low) >> 16);
+	return bit_is_set(from ? near.from6 : near.to6, overlay_near6(a->high >> 32));
 }
 
-static __always_inline struct overlay_net *net6(const __u32 *addr, int kind)
+static __always_inline struct overlay_net *net_around(const struct overlay_addr *a, int family,
+						      int kind)
 {
-	struct overlay_net6_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 128, .kind = kind};
+	if (family == 4) {
+		struct overlay_net4_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 32,
+					       .kind = kind};
+		__u32 addr = a->low;
 
-	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
-	return bpf_map_lookup_elem(&nets6, &key);
+		__builtin_memcpy(key.addr, &addr, sizeof(key.addr));
+		return bpf_map_lookup_elem(&nets4, &key);
+	} else {
+		struct overlay_net6_key key = {.prefixlen = OVERLAY_NET_KIND_BITS + 128,
+					       .kind = kind};
+		__u64 addr[2] = {bpf_cpu_to_be64(a->high), bpf_cpu_to_be64(a->low)};
+
+		__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+		return bpf_map_lookup_elem(&nets6, &key);
+	}
 }
 
-/* Is an entry of this kind in force for the address, the host or a network around it? */
-static __always_inline bool kind_decides(const __u32 *addr, int family, __u32 want, int kind,
-					 struct overlay_host *host, const struct overlay_moment *at,
-					 struct overlay_found *found)
+/* Is an entry of this kind in force for a prefix around the address? */
+static __always_inline bool net_decides(const struct overlay_addr *a, int family, __u32 want,
+					int kind, __u64 epoch, struct overlay_found *found)
 {
 	struct overlay_net *net;
+	__u64 until;
 
-	if (host_in_force(host, kind, at)) {
-		*found = (struct overlay_found){&host->hits[kind], &host->seen};
-		return true;
-	}
 	if (!(want & (family == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) << kind))
 		return false;
-	net = family == 4 ? net4(addr, kind) : net6(addr, kind);
-	if (!net_in_force(net, at))
+	net = net_around(a, family, kind);
+	if (!net)
 		return false;
-	*found = (struct overlay_found){&net->hits, &net->seen};
+	until = net->epoch && net->epoch <= epoch ? net->next : net->now;
+	if (bpf_jiffies64() >= until)
+		return false;
+	*found = (struct overlay_found){.net = net};
 	return true;
 }
 
-static __always_inline struct overlay_host *find_host(const __u32 *addr, int family)
+#define WANT_FROM(family)  ((family) == 4 ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS6_FROM)
+#define WANT_TO(family)    ((family) == 4 ? OVERLAY_HOSTS4_TO : OVERLAY_HOSTS6_TO)
+#define WANT_NETS(family)  (((family) == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) * 15)
+#define FOUND_ALLOW(found) ((found)&OVERLAY_KINDS_ALLOW)
+
+/* By the hosts alone. One reading of the epoch decides the whole packet: a commit in the middle of it must not let it
+ * fall between two entries. The epoch is read before the kinds that exist, and those before the entries: as the
+ * command writes them, the other way round. */
+static __always_inline int decide_hosts(const struct overlay_ends *ends, int family,
+					struct overlay_found *found)
 {
-	return family == 4 ? bpf_map_lookup_elem(&hosts4, addr)
-			   : bpf_map_lookup_elem(&hosts6, addr);
+	__u64 epoch = epoch_now(), from = 0, to = 0;
+	__u32 want = *(volatile __u32 *)&knobs.overlay;
+
+	if (want & WANT_NETS(family) &&
+	    (is_near(&ends->src, family, true) || is_near(&ends->dst, family, false)))
+		return OVERLAY_ASK;
+	if (want & WANT_FROM(family))
+		from = find_host(&ends->src, family, OVERLAY_KINDS_FROM, epoch);
+	if (want & WANT_TO(family) && !FOUND_ALLOW(from))
+		to = find_host(&ends->dst, family, OVERLAY_KINDS_TO, epoch);
+	if (unlikely(epoch_now() != epoch))
+		return OVERLAY_ASK;
+	found->host = FOUND_ALLOW(to) || !from ? to : from;
+	if (!found->host)
+		return GO_ON;
+	if (FOUND_ALLOW(found->host))
+		return REASON_PASS_ALLOW;
+	return from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO;
 }
 
-/* Whom a packet is from and to. */
-struct overlay_ends {
-	const __u32 *src, *dst;
-	int family; /* 4 or 6 */
-};
-
-/* One kind after the other, so that the verifier follows one entry at a time. */
-static __always_inline int decide_family(const struct overlay_ends *ends, int family, __u32 want,
-					 const struct overlay_moment *at,
-					 struct overlay_found *found)
+/* By all entries. A host counts before a prefix. */
+static __always_inline int decide_all(const struct overlay_ends *ends, int family, __u64 epoch,
+				      struct overlay_found *found)
 {
-	__u32 from = family == 4 ? OVERLAY_HOSTS4_FROM : OVERLAY_HOSTS6_FROM;
-	__u32 to = family == 4 ? OVERLAY_HOSTS4_TO : OVERLAY_HOSTS6_TO;
-	struct overlay_host *src = want & from ? find_host(ends->src, family) : NULL;
-	struct overlay_host *dst = want & to ? find_host(ends->dst, family) : NULL;
+	const struct overlay_addr *src = &ends->src, *dst = &ends->dst;
+	__u32 want = *(volatile __u32 *)&knobs.overlay;
+	bool near_src = want & WANT_NETS(family) && is_near(src, family, true);
+	bool near_dst = want & WANT_NETS(family) && is_near(dst, family, false);
+	__u64 from = 0, to = 0;
 
-	if (kind_decides(ends->src, family, want, OVERLAY_ALLOW_FROM, src, at, found) ||
-	    kind_decides(ends->dst, family, want, OVERLAY_ALLOW_TO, dst, at, found))
+	if (want & WANT_FROM(family))
+		from = find_host(src, family, OVERLAY_KINDS_FROM, epoch);
+	if (want & WANT_TO(family))
+		to = find_host(dst, family, OVERLAY_KINDS_TO, epoch);
+	if (FOUND_ALLOW(from)) {
+		found->host = from;
 		return REASON_PASS_ALLOW;
-	if (kind_decides(ends->src, family, want, OVERLAY_BLOCK_FROM, src, at, found))
+	}
+	if (near_src && net_decides(src, family, want, OVERLAY_ALLOW_FROM, epoch, found))
+		return REASON_PASS_ALLOW;
+	if (FOUND_ALLOW(to)) {
+		found->host = to;
+		return REASON_PASS_ALLOW;
+	}
+	if (near_dst && net_decides(dst, family, want, OVERLAY_ALLOW_TO, epoch, found))
+		return REASON_PASS_ALLOW;
+	if (from) {
+		found->host = from;
 		return REASON_DROP_BLOCK_FROM;
-	if (kind_decides(ends->dst, family, want, OVERLAY_BLOCK_TO, dst, at, found))
+	}
+	if (near_src && net_decides(src, family, want, OVERLAY_BLOCK_FROM, epoch, found))
+		return REASON_DROP_BLOCK_FROM;
+	if (to) {
+		found->host = to;
+		return REASON_DROP_BLOCK_TO;
+	}
+	if (near_dst && net_decides(dst, family, want, OVERLAY_BLOCK_TO, epoch, found))
 		return REASON_DROP_BLOCK_TO;
 	return GO_ON;
 }
 
-/* The epoch is read before the kinds that exist, and those before the entries: as the command writes them,
- * the other way round. */
-static __always_inline int decide_moment(const struct overlay_ends *ends, struct overlay_moment *at,
-					 struct overlay_found *found)
+static __always_inline void hit(const struct overlay_found *found, int family, __u32 bytes)
 {
-	__u32 want;
-
-	at->now = bpf_jiffies64();
-	at->epoch = epoch_now();
-	want = *(volatile __u32 *)&knobs.overlay;
-	return ends->family == 4 ? decide_family(ends, 4, want, at, found)
-				 : decide_family(ends, 6, want, at, found);
-}
-
-static __always_inline void hit(const struct overlay_found *found, __u32 bytes, __u64 now)
-{
-	if (config.test || !found->hits)
+	if (config.test)
 		return;
-	__sync_fetch_and_add(&found->hits->packets, 1);
-	__sync_fetch_and_add(&found->hits->bytes, bytes);
-	*found->seen = now;
+	if (found->host) {
+		if (family == 4)
+			overlay_count4(found->host, bytes);
+		else
+			overlay_count6(found->host, bytes);
+	} else if (found->net) {
+		__sync_fetch_and_add(&found->net->hits.packets, 1);
+		__sync_fetch_and_add(&found->net->hits.bytes, bytes);
+		found->net->seen = bpf_jiffies64();
+	}
 }
 
-/* A commit came between the reading of the epoch and the look-ups, some of which may have met what the
- * command did after it: once more, with the new epoch. Kernel 6.1 takes keys from the stack only, not from
- * what a global function is handed. */
-__noinline int overlay_again(struct packet *pkt)
+/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force; OVERLAY_ASK: the
+ * packet is one for overlay(). Addresses are those of struct overlay_addr, length is that of the IP packet. */
+__noinline int overlay4(__u32 src, __u32 dst, __u32 length)
+{
+	const struct overlay_ends ends = {{0, src}, {0, dst}};
+	struct overlay_found found = {};
+	int reason = decide_hosts(&ends, 4, &found);
+
+	hit(&found, 4, length);
+	return reason;
+}
+
+__noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst_low, __u32 length)
+{
+	const struct overlay_ends ends = {{src_high, src_low}, {dst_high, dst_low}};
+	struct overlay_found found = {};
+	int reason = decide_hosts(&ends, 6, &found);
+
+	hit(&found, 6, length);
+	return reason;
+}
+
+/* The whole overlay. A commit between the reading of the epoch and the look-ups, some of which may have met what the
+ * command did after it: once more, with the new epoch. */
+static __always_inline int overlay_whole(struct packet *pkt, int family,
+					 const struct overlay_ends *ends)
 {
 	struct overlay_found found = {};
-	struct overlay_moment at;
-	__u32 src[4], dst[4];
-	int reason;
+	__u64 epoch = epoch_now();
+	int reason = decide_all(ends, family, epoch, &found);
+
+	if (unlikely(epoch_now() != epoch)) {
+		found = (struct overlay_found){};
+		reason = decide_all(ends, family, epoch_now(), &found);
+	}
+	hit(&found, family, pkt->length);
+	return reason;
+}
+
+__noinline int overlay_whole4(struct packet *pkt)
+{
+	struct overlay_ends ends = {};
 
 	if (!pkt)
 		return REASON_DROP_INTERNAL;
-	__builtin_memcpy(src, pkt->src, sizeof(src));
-	__builtin_memcpy(dst, pkt->dst, sizeof(dst));
-	reason = decide_moment(&(struct overlay_ends){src, dst, pkt->family}, &at, &found);
-	hit(&found, pkt->length, at.now);
-	return reason;
+	ends.src.low = pkt->src[0];
+	ends.dst.low = pkt->dst[0];
+	return overlay_whole(pkt, 4, &ends);
+}
+
+static __always_inline struct overlay_addr addr6(const __u32 *words)
+{
+	return (struct overlay_addr){
+		.high = (__u64)bpf_ntohl(words[0]) << 32 | bpf_ntohl(words[1]),
+		.low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]),
+	};
+}
+
+__noinline int overlay_whole6(struct packet *pkt)
+{
+	struct overlay_ends ends;
+
+	if (!pkt)
+		return REASON_DROP_INTERNAL;
+	ends.src = addr6(pkt->src);
+	ends.dst = addr6(pkt->dst);
+	return overlay_whole(pkt, 6, &ends);
 }
 
 /* REASON_PASS_ALLOW, REASON_DROP_BLOCK_*, or GO_ON. Neighbour discovery is never cut here. */
 static __always_inline int overlay(struct packet *pkt)
 {
-	struct overlay_ends ends = {pkt->src, pkt->dst, pkt->family};
-	struct overlay_found found = {};
-	struct overlay_moment at;
-	int reason;
-
 	if (!knobs.overlay || !pkt->family || pkt->neighbour)
 		return GO_ON;
 	if (config.test && !test_is_live())
 		return GO_ON; /* an expect line sees the policy alone */
-	reason = decide_moment(&ends, &at, &found);
-	if (unlikely(epoch_now() != at.epoch))
-		return overlay_again(pkt);
-	hit(&found, pkt->length, at.now);
-	return reason;
+	return pkt->family == 4 ? overlay_whole4(pkt) : overlay_whole6(pkt);
 }

@@ -488,7 +488,7 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 	if ((code = commit(b, fleeting_ok, lines, len, &plan, err)))
 		return code;
 	*ret = plan;
-	ret->dead = NULL;
+	ret->finish = NULL;
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/overlay_shards.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -28,8 +29,9 @@
 
 enum object_size {
 	SIZE_DEFINED, // as in xdp/
-	SIZE_HOSTS,   // meta.max_entries
-	SIZE_NETS, // one more, which stays free: kernels before 6.13 refuse to replace an entry in a full trie
+	SIZE_SHARDS4, // their maps have counters of each CPU
+	SIZE_SHARDS6,
+	SIZE_NETS, // one more than meta.max_entries, which stays free: kernels before 6.13 refuse to replace an entry in a full trie
 };
 
 static const struct instance_object {
@@ -59,15 +61,37 @@ static int object_of(const struct instance *i, const struct instance_object *o)
 #define each_object(o) \
 	for (const struct instance_object *o = objects; (o) < objects + ARRAY_SIZE(objects); (o)++)
 
-int instance_size_maps(const struct instance *i, const struct bpf_object *obj)
+// An array of maps whose elements have counters for each CPU.
+static int make_shards(struct instance *i, const struct instance_object *o, struct bpf_map *map)
+{
+	CLEANUP_FD int inner = shard_template(o->size == SIZE_SHARDS6);
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner);
+
+	if (inner < 0)
+		return inner;
+	*object_fd(i, o) = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, o->map, sizeof(uint32_t),
+					  sizeof(uint32_t), OVERLAY_SHARDS, &opts);
+	return object_of(i, o) < 0 ? object_of(i, o) : bpf_map__reuse_fd(map, object_of(i, o));
+}
+
+static int size_map(struct instance *i, const struct instance_object *o, struct bpf_map *map)
+{
+	switch (o->size) {
+	case SIZE_NETS:
+		return bpf_map__set_max_entries(map, i->meta.max_entries + 1);
+	case SIZE_SHARDS4:
+	case SIZE_SHARDS6:
+		return make_shards(i, o, map);
+	default:
+		return 0;
+	}
+}
+
+int instance_size_maps(struct instance *i, const struct bpf_object *obj)
 {
 	each_object(o)
 	{
-		uint32_t entries = i->meta.max_entries + (o->size == SIZE_NETS);
-		int code = o->size == SIZE_DEFINED
-				   ? 0
-				   : bpf_map__set_max_entries(
-					     bpf_object__find_map_by_name(obj, o->map), entries);
+		int code = o->map ? size_map(i, o, bpf_object__find_map_by_name(obj, o->map)) : 0;
 
 		if (code)
 			return code;
@@ -79,7 +103,7 @@ int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct 
 {
 	each_object(o)
 	{
-		if (!o->map)
+		if (!o->map || object_of(i, o) >= 0)
 			continue;
 		*object_fd(i, o) =
 			fcntl(bpf_object__find_map_fd_by_name(obj, o->map), F_DUPFD_CLOEXEC, 0);

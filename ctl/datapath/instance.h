@@ -16,7 +16,8 @@ struct bpf_object;
 // definition in xdp/ if programs use it; each program that has a map of the name `.map` then uses the shared one.
 //
 //   .map, .size                                 made with the program of the first generation, as xdp/ defines it;
-//                                               .size: for as many entries as the instance has room for
+//                                               .size: for as many entries as the instance has room for, or for
+//                                               shards that have counters for each CPU
 //   .type, .key_size, .value_size, .max_entries made without a program: only commands use it
 //   neither                                     a program
 /* clang-format off */
@@ -27,8 +28,11 @@ struct bpf_object;
 	  .value_size = sizeof(struct iface), .max_entries = WEIR_IFACES) \
 	X(counters, "counters", .map = "counters") \
 	X(events, "events", .map = "events") \
-	X(hosts4, "hosts4", .map = "hosts4", .size = SIZE_HOSTS) \
-	X(hosts6, "hosts6", .map = "hosts6", .size = SIZE_HOSTS) \
+	X(hosts4, "hosts4", .map = "hosts4", .size = SIZE_SHARDS4) \
+	X(hosts6, "hosts6", .map = "hosts6", .size = SIZE_SHARDS6) \
+	X(times4, "times4", .map = "times4") \
+	X(times6, "times6", .map = "times6") \
+	X(near, "near", .map = ".data.near") \
 	X(nets4, "nets4", .map = "nets4", .size = SIZE_NETS) \
 	X(nets6, "nets6", .map = "nets6", .size = SIZE_NETS) \
 	X(rulecounters, "rulecounters", .map = "rulecounters") \
@@ -60,7 +64,7 @@ void instance_cleanup(struct instance **i);
 // For instance_create: one without maps; the maps that the loaded object of the first generation has made, and
 // the others; the knobs; all of it into a folder in bpffs.
 struct instance *instance_new(const char *name);
-int instance_size_maps(const struct instance *i, const struct bpf_object *obj);
+int instance_size_maps(struct instance *i, const struct bpf_object *obj);
 int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
 int instance_make_maps(struct instance *i, struct err *err);
 int instance_map_knobs(struct instance *i, struct err *err);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The maps of the overlay, read and changed as a whole; common/overlay.h has the protocol.
+// The tables of the overlay; common/overlay.h has the layout.
 //
-// A longest-prefix look-up finds one entry, so an entry of a prefix also carries the latest expiry
-// of all wider prefixes of its kind. Staging therefore visits prefixes in order, wider before
-// narrower, with two stacks of the prefixes around the present one: as they are, and as they will
-// be. A change of a /8 restages every entry inside it.
+// A command stages a change for the next epoch, commits it with one store into knobs.epoch, and then gives what it
+// staged its final form. overlay_lines.h has the hosts, overlay_nets.h the prefixes.
 #pragma once
 
 #include <stddef.h>
@@ -50,8 +48,7 @@ struct overlay_plan {
 	size_t added, changed, removed; // entries by kind
 	uint64_t epoch;                 // that overlay_commit stores
 	uint32_t bits;                  // knobs.overlay afterwards
-	struct overlay_dead *dead;      // elements that have no state after the commit
-	size_t dead_n;
+	struct overlay_finish *finish;  // what is left to do after the commit
 };
 void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)
@@ -65,12 +62,12 @@ int overlay_stage(const struct instance *i, const struct overlay_want *change, s
 // know what is there. It reads all entries.
 int overlay_stage_whole(const struct instance *i, const struct overlay_want *want, size_t n,
 			struct overlay_plan *ret, struct err *err);
-// Puts everything that is staged in force with one store, then removes dead elements.
+// Puts everything that is staged in force with one store, then gives it its final form.
 void overlay_commit(const struct instance *i, const struct overlay_plan *plan);
-// Takes back what a killed command, or a failed overlay_stage, left staged. Every writing command calls it
-// first. The caller holds the lock.
+// Takes back what a killed command, or a failed overlay_stage, left staged, and finishes what it had committed. Every
+// writing command calls it first. The caller holds the lock.
 int overlay_tidy(const struct instance *i, struct err *err);
 
 #define OVERLAY_TABLES 4
-// Elements in each of the maps: IPv4 hosts, IPv6 hosts, IPv4 prefixes, IPv6 prefixes.
+// Entries by table: IPv4 hosts, IPv6 hosts, IPv4 prefixes, IPv6 prefixes.
 int overlay_fill(const struct instance *i, size_t ret_n[OVERLAY_TABLES], struct err *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Keys, values and batches of the maps of the overlay.
+// Keys, look-ups and batches of the maps of prefixes.
 #include "ctl/datapath/overlay_table.h"
 
 #include <errno.h>
@@ -14,40 +14,6 @@
 #define BATCH     8192
 #define BATCH_MAX (BATCH << 6)
 
-static const struct {
-	const char *name;
-	size_t fd, key_size, value_size;
-} tables[TABLES] = {
-	[TABLE_HOSTS4] =
-		{
-			.name = "hosts4",
-			.fd = offsetof(struct instance, hosts4),
-			.key_size = 4,
-			.value_size = sizeof(struct overlay_host),
-		},
-	[TABLE_HOSTS6] =
-		{
-			.name = "hosts6",
-			.fd = offsetof(struct instance, hosts6),
-			.key_size = 16,
-			.value_size = sizeof(struct overlay_host),
-		},
-	[TABLE_NETS4] =
-		{
-			.name = "nets4",
-			.fd = offsetof(struct instance, nets4),
-			.key_size = sizeof(struct overlay_net4_key),
-			.value_size = sizeof(struct overlay_net),
-		},
-	[TABLE_NETS6] =
-		{
-			.name = "nets6",
-			.fd = offsetof(struct instance, nets6),
-			.key_size = sizeof(struct overlay_net6_key),
-			.value_size = sizeof(struct overlay_net),
-		},
-};
-
 enum overlay_table table_of(const struct prefix *p)
 {
 	if (prefix_is_host(p))
@@ -55,84 +21,105 @@ enum overlay_table table_of(const struct prefix *p)
 	return p->addr.family == 4 ? TABLE_NETS4 : TABLE_NETS6;
 }
 
-bool table_holds(enum overlay_table t, const struct prefix *p)
+int net_fd(const struct instance *i, enum overlay_table t)
 {
-	return table_of(p) == t;
+	return t == TABLE_NETS4 ? i->nets4 : i->nets6;
 }
 
-int table_fd(const struct instance *i, enum overlay_table t)
+static const char *name_of(enum overlay_table t)
 {
-	return *(const int *)(const void *)((const char *)i + tables[t].fd);
+	return t == TABLE_NETS4 ? "nets4" : "nets6";
 }
 
-size_t table_value_size(enum overlay_table t)
+size_t net_key_size(enum overlay_table t)
 {
-	return tables[t].value_size;
+	return t == TABLE_NETS4 ? sizeof(struct overlay_net4_key) : sizeof(struct overlay_net6_key);
 }
 
-size_t table_key_size(enum overlay_table t)
-{
-	return tables[t].key_size;
-}
-
-void table_key(enum overlay_table t, const struct prefix *p, uint8_t kind, union overlay_key *ret)
+void net_key(const struct prefix *p, uint8_t kind, union net_key *ret)
 {
 	uint32_t prefixlen = OVERLAY_NET_KIND_BITS + (uint32_t)p->len;
 
 	memset(ret, 0, sizeof(*ret));
-	switch (t) {
-	case TABLE_NETS4:
+	if (p->addr.family == 4) {
 		ret->net4.prefixlen = prefixlen;
 		ret->net4.kind = kind;
 		memcpy(ret->net4.addr, p->addr.bytes, 4);
-		break;
-	case TABLE_NETS6:
+	} else {
 		ret->net6.prefixlen = prefixlen;
 		ret->net6.kind = kind;
 		memcpy(ret->net6.addr, p->addr.bytes, 16);
-		break;
-	default:
-		memcpy(ret->host, p->addr.bytes, tables[t].key_size);
 	}
 }
 
-static struct overlay_raw decode(enum overlay_table t, const void *key, const void *value)
+static struct net_raw decode(enum overlay_table t, const void *key, const void *value)
 {
-	struct overlay_raw raw = {0};
-	union overlay_key k;
+	struct net_raw raw = {0};
+	union net_key k;
 
-	memcpy(&k, key, tables[t].key_size);
-	memcpy(&raw.value, value, tables[t].value_size);
-	switch (t) {
-	case TABLE_NETS4:
+	memcpy(&k, key, net_key_size(t));
+	memcpy(&raw.value, value, sizeof(raw.value));
+	if (t == TABLE_NETS4) {
 		raw.prefix.addr.family = 4;
 		memcpy(raw.prefix.addr.bytes, k.net4.addr, 4);
 		raw.prefix.len = (uint8_t)(k.net4.prefixlen - OVERLAY_NET_KIND_BITS);
 		raw.kind = (uint8_t)k.net4.kind;
-		break;
-	case TABLE_NETS6:
+	} else {
 		raw.prefix.addr.family = 6;
 		memcpy(raw.prefix.addr.bytes, k.net6.addr, 16);
 		raw.prefix.len = (uint8_t)(k.net6.prefixlen - OVERLAY_NET_KIND_BITS);
 		raw.kind = (uint8_t)k.net6.kind;
-		break;
-	default:
-		raw.prefix.addr.family = t == TABLE_HOSTS4 ? 4 : 6;
-		memcpy(raw.prefix.addr.bytes, k.host, tables[t].key_size);
-		raw.prefix.len = t == TABLE_HOSTS4 ? 32 : 128;
 	}
 	return raw;
 }
 
+// ---- one ----------------------------------------------------------------------------------------
+
+// The narrowest element that contains p.
+static int lookup(const struct instance *i, const struct prefix *p, uint8_t kind,
+		  struct overlay_net *ret, struct err *err)
+{
+	enum overlay_table t = p->addr.family == 4 ? TABLE_NETS4 : TABLE_NETS6;
+	union net_key key;
+
+	net_key(p, kind, &key);
+	if (!bpf_map_lookup_elem(net_fd(i, t), &key, ret))
+		return 0;
+	return errno == ENOENT
+		       ? -ENOENT
+		       : err_system(err, errno, "cannot read the overlay map '%s'", name_of(t));
+}
+
+int net_lookup(const struct instance *i, const struct prefix *p, uint8_t kind,
+	       struct overlay_net *ret, struct err *err)
+{
+	int code = lookup(i, p, kind, ret, err);
+
+	return code ? code : ret->len == p->len ? 0 : -ENOENT;
+}
+
+int net_lookup_wider(const struct instance *i, const struct prefix *p, uint8_t kind,
+		     struct overlay_net *ret, struct err *err)
+{
+	struct prefix wider;
+
+	if (!p->len)
+		return -ENOENT;
+	wider = prefix_of(&p->addr, (uint8_t)(p->len - 1));
+	return lookup(i, &wider, kind, ret, err);
+}
+
+// ---- all ----------------------------------------------------------------------------------------
+
 static int compare_raw(const void *a, const void *b)
 {
-	const struct overlay_raw *x = a, *y = b;
+	const struct net_raw *x = a, *y = b;
 	int order = prefix_compare(&x->prefix, &y->prefix);
 
 	return order ? order : (int)x->kind - (int)y->kind;
 }
 
-void overlay_raws_free(struct overlay_raws *raws)
+void net_raws_free(struct net_raws *raws)
 {
 	vec_free(raws);
 }
@@ -155,8 +142,8 @@ static void batch_make(struct batch *b, enum overlay_table t, uint32_t room)
 	batch_free(b);
 	*b = (struct batch){
 		.room = room,
-		.keys = mem_zalloc(room, tables[t].key_size),
-		.values = mem_zalloc(room, tables[t].value_size),
+		.keys = mem_zalloc(room, net_key_size(t)),
+		.values = mem_zalloc(room, sizeof(struct overlay_net)),
 	};
 }
 
@@ -180,55 +167,52 @@ static int batch_read(struct batch *b, int fd, enum overlay_table t, void *from,
 	}
 }
 
-int table_each(const struct instance *i, enum overlay_table t,
-	       int (*visit)(void *ctx, enum overlay_table t, const struct overlay_raw *raw),
-	       void *ctx, struct err *err)
+int nets_each(const struct instance *i, enum overlay_table t,
+	      int (*visit)(void *ctx, const struct net_raw *raw), void *ctx, struct err *err)
 {
 	CLEANUP(batch_free) struct batch batch = {0};
 	// Where a batch ended: a bucket, or a key.
-	char token[sizeof(union overlay_key)] = {0};
+	char token[sizeof(union net_key)] = {0};
 	bool end = false;
 
 	batch_make(&batch, t, BATCH);
 	for (void *from = NULL; !end; from = token) {
 		uint32_t n;
-		int code = batch_read(&batch, table_fd(i, t), t, from, token, &n, &end);
+		int code = batch_read(&batch, net_fd(i, t), t, from, token, &n, &end);
 
 		if (code)
 			return err_system(err, -code, "cannot read the overlay map '%s'",
-					  tables[t].name);
+					  name_of(t));
 		for (uint32_t r = 0; r < n; r++) {
-			const char *key = (char *)batch.keys + r * tables[t].key_size;
-			const char *value = (char *)batch.values + r * tables[t].value_size;
-			struct overlay_raw raw = decode(t, key, value);
+			const char *key = (char *)batch.keys + r * net_key_size(t);
+			const char *value = (char *)batch.values + r * sizeof(struct overlay_net);
+			struct net_raw raw = decode(t, key, value);
 
-			if ((code = visit(ctx, t, &raw)))
+			if ((code = visit(ctx, &raw)))
 				return code;
 		}
 	}
 	return 0;
 }
 
-static int keep_raw(void *ctx, enum overlay_table t, const struct overlay_raw *raw)
+static int keep_raw(void *ctx, const struct net_raw *raw)
 {
-	struct overlay_raws *raws = ctx;
+	struct net_raws *raws = ctx;
 
-	(void)t;
 	vec_push(raws, *raw);
 	return 0;
 }
 
-int table_read(const struct instance *i, enum overlay_table t, struct overlay_raws *ret,
-	       struct err *err)
+int nets_read(const struct instance *i, enum overlay_table t, struct net_raws *ret, struct err *err)
 {
-	CLEANUP_RAWS struct overlay_raws raws = {0};
-	int code = table_each(i, t, keep_raw, &raws, err);
+	CLEANUP_RAWS struct net_raws raws = {0};
+	int code = nets_each(i, t, keep_raw, &raws, err);
 
 	if (code)
 		return code;
 	if (raws.n)
 		qsort(raws.at, raws.n, sizeof(*raws.at), compare_raw);
 	*ret = raws;
-	raws = (struct overlay_raws){0};
+	raws = (struct net_raws){0};
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/overlay.h"
 #include "common/policy.h"
 #include "ctl/base/err.h"
 #include "ctl/datapath/generation.h"

@@ -213,7 +213,9 @@ static void check_row(const struct one_case *c, const struct overlay_want *hit,
 		text_addf(why, "entry '%s %s' counted %llu packets, %llu bytes; ",
 			  kind_name(after->kind), prefix_format(&after->prefix, buf),
 			  (unsigned long long)packets, (unsigned long long)bytes);
-	if (is && (after->seen < clocks[0].jiffies || after->seen > clocks[1].jiffies))
+	// Hosts remember it in units of 64 jiffies.
+	if (is && (after->seen >> OVERLAY_HEARD_UNIT < clocks[0].jiffies >> OVERLAY_HEARD_UNIT ||
+		   after->seen > clocks[1].jiffies))
 		text_addf(why, "entry '%s %s' has another time of the last packet; ",
 			  kind_name(after->kind), prefix_format(&after->prefix, buf));
 }

@@ -32,9 +32,10 @@ static uint32_t verdict_from(struct rig *rig, const char *src)
 	return rig_verdict(rig, from(src), 1);
 }
 
-// The content of the overlay's maps and knobs, to compare two moments.
+// The entries of the overlay, the elements of its prefixes and its knobs, to compare two moments.
 struct state {
-	struct overlay_raws raws[TABLES];
+	struct overlay_entries entries;
+	struct net_raws raws[2];
 	uint64_t epoch;
 	uint32_t bits;
 };
@@ -47,27 +48,30 @@ static void state_read(const struct rig *rig, struct state *ret)
 		.epoch = rig->instance->knobs->epoch,
 		.bits = rig->instance->knobs->overlay,
 	};
-	for (enum overlay_table table = 0; table < TABLES; table++)
-		if (table_read(rig->instance, table, &ret->raws[table], &err))
-			test_die(&err);
+	if (overlay_read(rig->instance, &ret->entries, &err) ||
+	    nets_read(rig->instance, TABLE_NETS4, &ret->raws[0], &err) ||
+	    nets_read(rig->instance, TABLE_NETS6, &ret->raws[1], &err))
+		test_die(&err);
 }
 
 static bool state_equal(const struct state *a, const struct state *b)
 {
-	bool equal = a->epoch == b->epoch && a->bits == b->bits;
+	bool equal = a->epoch == b->epoch && a->bits == b->bits && a->entries.n == b->entries.n &&
+		     (!a->entries.n ||
+		      !memcmp(a->entries.at, b->entries.at, a->entries.n * sizeof(*a->entries.at)));
 
-	for (enum overlay_table table = 0; table < TABLES; table++)
-		equal = equal && a->raws[table].n == b->raws[table].n &&
-			(!a->raws[table].n ||
-			 !memcmp(a->raws[table].at, b->raws[table].at,
-				 a->raws[table].n * sizeof(*a->raws[table].at)));
+	for (size_t six = 0; six < 2; six++)
+		equal = equal && a->raws[six].n == b->raws[six].n &&
+			(!a->raws[six].n || !memcmp(a->raws[six].at, b->raws[six].at,
+						    a->raws[six].n * sizeof(*a->raws[six].at)));
 	return equal;
 }
 
 static void state_free(struct state *s)
 {
-	for (enum overlay_table table = 0; table < TABLES; table++)
-		vec_free(&s->raws[table]);
+	vec_free(&s->entries);
+	for (size_t six = 0; six < 2; six++)
+		vec_free(&s->raws[six]);
 }
 #define CLEANUP_STATE CLEANUP(state_free)
 
@@ -342,15 +346,16 @@ static void test_between_allows(struct test *t)
 	between(t, overlays, ARRAY_SIZE(overlays), REASON_DROP_BLOCK_FROM);
 }
 
-static size_t elements_in_maps(const struct rig *rig)
+// Hosts, and elements of the maps of prefixes.
+static size_t elements(const struct rig *rig)
 {
 	CLEANUP_STATE struct state state;
 	size_t n = 0;
 
 	state_read(rig, &state);
-	for (enum overlay_table table = 0; table < TABLES; table++)
-		n += state.raws[table].n;
-	return n;
+	vec_each (&state.entries, entry)
+		n += prefix_is_host(&entry->prefix);
+	return n + state.raws[0].n + state.raws[1].n;
 }
 
 static void tidy(struct test *t, const struct rig *rig)
@@ -376,8 +381,7 @@ static void test_killed_before_commit(struct test *t)
 	CHECK(t, rig->instance->knobs->staging != rig->instance->knobs->epoch,
 	      "nothing was staged");
 	tidy(t, rig);
-	CHECK(t, elements_in_maps(rig) == 4, "%zu elements are left in the maps",
-	      elements_in_maps(rig));
+	CHECK(t, elements(rig) == 4, "%zu elements are left in the maps", elements(rig));
 	check_sources(t, rig, false, "tidied up");
 	overlay_read(rig->instance, &after, &err);
 	CHECK(t, before.n == after.n && before.n == 4, "%zu entries, before %zu", after.n,
@@ -416,14 +420,14 @@ static void test_killed_while_staging(struct test *t)
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	struct overlay_want lost;
-	union overlay_key key;
+	union net_key key;
 	struct err err = {0};
 
 	rig_overlay_text(rig, BEFORE);
 	stage_text(rig, AFTER, &plan);
-	want_parse("block-from 192.0.2.2", OVERLAY_FOREVER, &lost, &err);
-	table_key(TABLE_HOSTS4, &lost.prefix, lost.kind, &key);
-	CHECK(t, !bpf_map_delete_elem(rig->instance->hosts4, &key), "was not staged");
+	want_parse("block-from 11.0.0.0/8", OVERLAY_FOREVER, &lost, &err);
+	net_key(&lost.prefix, lost.kind, &key);
+	CHECK(t, !bpf_map_delete_elem(rig->instance->nets4, &key), "was not staged");
 	tidy(t, rig);
 	check_sources(t, rig, false, "tidied up");
 	rig_overlay_text(rig, AFTER);
@@ -435,8 +439,6 @@ static void test_killed_after_commit(struct test *t)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct overlay_raws raws = {0};
-	struct err err = {0};
 
 	rig_overlay_text(rig, BEFORE);
 	stage_text(rig, AFTER, &plan);
@@ -446,14 +448,12 @@ static void test_killed_after_commit(struct test *t)
 	check_sources(t, rig, true, "tidied up");
 	rig_overlay_text(rig, AFTER ", block-from 198.18.0.1");
 	check_sources(t, rig, true, "next command");
-	table_read(rig->instance, TABLE_HOSTS4, &raws, &err);
-	CHECK(t, raws.n == 2, "%zu hosts are left in the map", raws.n);
+	CHECK(t, elements(rig) == 8, "%zu elements are left", elements(rig));
 	CHECK(t,
 	      rig->instance->knobs->overlay ==
 		      (OVERLAY_HOSTS4_FROM | OVERLAY_HOSTS6_FROM |
 		       OVERLAY_NETS4 << OVERLAY_BLOCK_FROM | OVERLAY_NETS6 << OVERLAY_BLOCK_FROM),
 	      "bits 0x%x", rig->instance->knobs->overlay);
-	vec_free(&raws);
 }
 
 // Fills all four maps completely.
@@ -503,7 +503,8 @@ static void test_full_map(struct test *t)
 	refused(t, rig, 16, "block-from 10.1.0.0/16");
 	refused(t, rig, 16, "block-from 2001:db8::ffff");
 	refused(t, rig, 16, "block-from 2001:db8:ffff::/64");
-	// The same prefix for another kind is an entry of its own; a host's kinds share one.
+	// The same address or prefix for another kind is an entry of its own.
+	refused(t, rig, 16, "allow-to 10.0.0.16");
 	refused(t, rig, 16, "allow-to 172.16.0.0/24");
 	CHECK(t, verdict_from(rig, "10.0.0.16") == DROPPED, "the last host is lost");
 	CHECK(t, verdict_from(rig, "172.16.15.1") == DROPPED, "the last prefix is lost");
@@ -532,18 +533,18 @@ static void test_full_map_changes(struct test *t)
 	CLEANUP_WANTS struct wants w = {0}, less = {0};
 	uint64_t until = rig_after_ms(rig, 3600 * 1000);
 
-	fill(&w, 16);
+	fill(&w, 15);
 	rig_overlay(rig, &w);
-	wants_add(&w, "allow-from 10.0.0.16", OVERLAY_FOREVER);
+	wants_add(&w, "allow-from 10.0.0.15", OVERLAY_FOREVER);
 	vec_each (&w, want)
 		want->until = until;
 	rig_overlay(rig, &w);
-	CHECK(t, verdict_from(rig, "10.0.0.16") == PASSED,
+	CHECK(t, verdict_from(rig, "10.0.0.15") == PASSED,
 	      "the second kind of a host has no effect");
-	CHECK(t, verdict_from(rig, "172.16.15.1") == DROPPED, "the changed prefix has no effect");
-	fill(&less, 15);
+	CHECK(t, verdict_from(rig, "172.16.14.1") == DROPPED, "the changed prefix has no effect");
+	fill(&less, 14);
 	rig_overlay(rig, &less);
-	CHECK(t, verdict_from(rig, "172.16.15.1") == PASSED,
+	CHECK(t, verdict_from(rig, "172.16.14.1") == PASSED,
 	      "the removed prefix is still effective");
 	wants_add(&less, "block-from 198.18.0.0/15, block-from 198.51.100.1", OVERLAY_FOREVER);
 	rig_overlay(rig, &less);

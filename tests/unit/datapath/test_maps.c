@@ -16,7 +16,8 @@
 #include "xdp/root.skel.h"
 
 enum object_size {
-	SIZE_HOSTS = 1,
+	SIZE_SHARDS4 = 1,
+	SIZE_SHARDS6,
 	SIZE_NETS,
 };
 

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Plans the elements of a change of prefixes, and writes them.
+#include "ctl/datapath/overlay_nets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/datapath/overlay_near.h"
+
+static bool committed(const struct instance *i, uint64_t epoch)
+{
+	return epoch && epoch <= i->knobs->epoch;
+}
+
+uint64_t net_own(const struct instance *i, const struct overlay_net *n)
+{
+	return committed(i, n->epoch) ? n->own_next : n->own_now;
+}
+
+static uint64_t net_state(const struct instance *i, const struct overlay_net *n)
+{
+	return committed(i, n->epoch) ? n->next : n->now;
+}
+
+// ---- planning -----------------------------------------------------------------------------------
+
+// Expiries are converted from wall-clock seconds at each command: a difference of less than two seconds comes from
+// the clocks, not from the user.
+static bool same_state(const struct clock *now, uint64_t a, uint64_t b)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	return a == b || (a && b && a != OVERLAY_FOREVER && b != OVERLAY_FOREVER &&
+			  apart < 2 * (uint64_t)now->hz);
+}
+
+bool overlay_tally(struct overlay_tally *t, uint8_t kind, const struct clock *now, uint64_t have,
+		   uint64_t want, uint64_t *ret_until)
+{
+	bool same = same_state(now, have, want);
+
+	*ret_until = same ? have : want;
+	if (same)
+		return false;
+	if (!have) {
+		t->added++;
+		t->more[kind]++;
+	} else if (!want) {
+		t->removed++;
+		t->fewer[kind]++;
+		t->expired += have <= now->jiffies;
+	} else {
+		t->changed++;
+	}
+	return true;
+}
+
+void nets_plan_free(struct nets_plan *plan)
+{
+	vec_free(&plan->changes);
+	vec_free(&plan->dead);
+	vec_free(&plan->expired);
+	vec_free(&plan->added);
+}
+
+struct net_planner {
+	const struct instance *instance;
+	const struct clock *now;
+	struct nets_plan *plan;
+	struct overlay_tally *tally;
+};
+
+// An element as it shall be: its own expiry and the latest of all that contain it, after the commit and, for a new
+// element, before: one that is not yet in force must not hide a wider one that is.
+struct net_next {
+	struct net_element element;
+	const struct overlay_net *old; // NULL: there is none
+	uint64_t own, state, until_then;
+};
+
+static void plan_net(struct net_planner *s, const struct net_next *n)
+{
+	const struct net_element *e = &n->element;
+	uint64_t have_own = n->old ? net_own(s->instance, n->old) : 0;
+	uint64_t have = n->old ? net_state(s->instance, n->old) : 0, own;
+	bool changes = overlay_tally(s->tally, e->kind, s->now, have_own, n->own, &own);
+
+	if (!n->own && !n->old)
+		return;
+	if (!n->own && have <= s->now->jiffies) {
+		vec_push(&s->plan->expired, *e);
+		return;
+	}
+	if (!n->own)
+		vec_push(&s->plan->dead, *e);
+	if (!have_own && n->own)
+		vec_push(&s->plan->added, *e);
+	if (!changes && same_state(s->now, have, n->state))
+		return;
+	vec_push(&s->plan->changes,
+		 ((struct net_change){
+			 .prefix = e->prefix,
+			 .kind = e->kind,
+			 .value =
+				 {
+					 .own_next = own,
+					 .next = same_state(s->now, have, n->state) ? have
+										    : n->state,
+					 .now = n->until_then,
+					 .len = e->prefix.len,
+				 },
+			 .old = n->old,
+		 }));
+}
+
+// ---- a change with nothing inside ---------------------------------------------------------------
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static bool is_apart(const struct overlay_near *near, const struct overlay_want *change, size_t n)
+{
+	struct prefix around[OVERLAY_KINDS];
+	bool has[OVERLAY_KINDS] = {0};
+
+	for (size_t c = 0; c < n; c++) {
+		uint8_t kind = change[c].kind;
+
+		// They are sorted: what contains this one and is not the last of its kind contains that one too.
+		if ((has[kind] && prefix_contains(&around[kind], &change[c].prefix)) ||
+		    near_inside(near, &change[c].prefix, kind))
+			return false;
+		around[kind] = change[c].prefix;
+		has[kind] = true;
+	}
+	return true;
+}
+
+static int plan_apart(struct net_planner *s, const struct overlay_want *change, struct err *err)
+{
+	struct overlay_net old, wider;
+	struct net_next next = {.element = {change->prefix, change->kind}, .own = change->until};
+	int code = net_lookup(s->instance, &change->prefix, change->kind, &old, err);
+
+	if (code && code != -ENOENT)
+		return code;
+	next.old = code ? NULL : &old;
+	code = net_lookup_wider(s->instance, &change->prefix, change->kind, &wider, err);
+	if (code && code != -ENOENT)
+		return code;
+	next.until_then = code ? 0 : net_state(s->instance, &wider);
+	next.state = later(next.until_then, change->until);
+	plan_net(s, &next);
+	return 0;
+}
+
+// ---- a walk through all -------------------------------------------------------------------------
+
+// The wider prefixes that contain the present one, widest first, each with the latest expiry so far.
+struct overlay_around {
+	struct {
+		struct prefix prefix;
+		uint64_t state;
+	} at[129];
+	size_t n;
+};
+
+// The latest expiry of the prefixes that contain p. Prefixes are sorted: a wider one precedes what it contains.
+static uint64_t cover(struct overlay_around *a, const struct prefix *p)
+{
+	while (a->n && !prefix_contains(&a->at[a->n - 1].prefix, p))
+		a->n--;
+	return a->n ? a->at[a->n - 1].state : 0;
+}
+
+// The same including p's own expiry; p may contain those that follow.
+static uint64_t inherit(struct overlay_around *a, const struct prefix *p, uint64_t own)
+{
+	uint64_t state = later(own, cover(a, p));
+
+	a->at[a->n].prefix = *p;
+	a->at[a->n++].state = state;
+	return state;
+}
+
+// The wider prefixes during a walk through a map, by kind: as they are, and as they are wanted.
+struct overlay_walk {
+	struct overlay_around have[OVERLAY_KINDS], want[OVERLAY_KINDS];
+};
+
+// raw: the element; want: its change. One of them may be NULL.
+static void plan_pair(struct net_planner *s, struct overlay_walk *walk, const struct net_raw *raw,
+		      const struct overlay_want *want)
+{
+	const struct prefix *p = want ? &want->prefix : &raw->prefix;
+	uint8_t kind = want ? want->kind : raw->kind;
+	uint64_t have_own = raw ? net_own(s->instance, &raw->value) : 0;
+	struct net_next next = {
+		.element = {*p, kind},
+		.old = raw ? &raw->value : NULL,
+		.own = want ? want->until : have_own,
+		.until_then = cover(&walk->have[kind], p),
+	};
+
+	next.state =
+		next.own ? inherit(&walk->want[kind], p, next.own) : cover(&walk->want[kind], p);
+	if (raw)
+		inherit(&walk->have[kind], p, have_own);
+	plan_net(s, &next);
+}
+
+static int compare(const struct net_raw *raw, const struct overlay_want *want)
+{
+	int order = prefix_compare(&raw->prefix, &want->prefix);
+
+	return order ? order : (int)raw->kind - (int)want->kind;
+}
+
+static int plan_walk(struct net_planner *s, enum overlay_table t, const struct overlay_want *change,
+		     size_t n, struct err *err)
+{
+	CLEANUP_FREE struct overlay_walk *walk = mem_new(struct overlay_walk);
+	CLEANUP_RAWS struct net_raws raws = {0};
+	size_t c = 0, r = 0;
+	int code = nets_read(s->instance, t, &raws, err);
+
+	if (code)
+		return code;
+	while (c < n || r < raws.n) {
+		const struct net_raw *raw = r < raws.n ? &raws.at[r] : NULL;
+		const struct overlay_want *want = c < n ? &change[c] : NULL;
+		int order = !raw ? 1 : !want ? -1 : compare(raw, want);
+
+		r += order <= 0;
+		c += order >= 0;
+		plan_pair(s, walk, order <= 0 ? raw : NULL, order >= 0 ? want : NULL);
+	}
+	return 0;
+}
+
+int nets_plan(const struct instance *i, enum overlay_table t, const struct clock *now,
+	      const struct overlay_want *change, size_t n, struct nets_plan *ret,
+	      struct overlay_tally *tally, struct err *err)
+{
+	struct net_planner s = {.instance = i, .now = now, .plan = ret, .tally = tally};
+	CLEANUP_MAPPING struct mapping near = {0};
+	int code;
+
+	if (!n)
+		return 0;
+	if ((code = near_open(i, &near, err)))
+		return code;
+	if (!is_apart(near_of(&near), change, n))
+		return plan_walk(&s, t, change, n, err);
+	for (size_t c = 0; c < n && !code; c++)
+		code = plan_apart(&s, &change[c], err);
+	return code;
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static void delete (const struct instance *i, enum overlay_table t, const struct net_element *e)
+{
+	union net_key key;
+
+	net_key(&e->prefix, e->kind, &key);
+	bpf_map_delete_elem(net_fd(i, t), &key);
+}
+
+static int write_new(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
+		     uint64_t epoch)
+{
+	size_t key_size = net_key_size(t);
+	CLEANUP_FREE char *keys = mem_zalloc(plan->changes.n, key_size);
+	CLEANUP_FREE struct overlay_net *values = mem_zalloc(plan->changes.n, sizeof(*values));
+	uint32_t n = 0;
+
+	vec_each (&plan->changes, change) {
+		union net_key key;
+
+		if (change->old)
+			continue;
+		net_key(&change->prefix, change->kind, &key);
+		memcpy(keys + n * key_size, &key, key_size);
+		values[n] = change->value;
+		values[n++].epoch = epoch;
+	}
+	return n ? bpf_map_update_batch(net_fd(i, t), keys, values, &n, NULL) : 0;
+}
+
+// Read just before: the count of a packet that comes between the read and the write is lost.
+static int write_old(const struct instance *i, enum overlay_table t,
+		     const struct net_change *change, uint64_t epoch)
+{
+	struct overlay_net value;
+	union net_key key;
+
+	net_key(&change->prefix, change->kind, &key);
+	if (bpf_map_lookup_elem(net_fd(i, t), &key, &value))
+		return -errno;
+	value.now = net_state(i, &value);
+	value.own_now = net_own(i, &value);
+	value.next = change->value.next;
+	value.own_next = change->value.own_next;
+	value.epoch = epoch;
+	return bpf_map_update_elem(net_fd(i, t), &key, &value, BPF_EXIST) ? -errno : 0;
+}
+
+int nets_stage(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
+	       uint64_t epoch, struct err *err)
+{
+	CLEANUP_MAPPING struct mapping near = {0};
+	int code;
+
+	vec_each (&plan->expired, expired)
+		delete (i, t, expired);
+	if (!plan->changes.n)
+		return 0;
+	if ((code = near_open(i, &near, err)))
+		return code;
+	vec_each (&plan->changes, change)
+		near_set(near_of(&near), &change->prefix, change->kind);
+	code = write_new(i, t, plan, epoch);
+	vec_each (&plan->changes, change)
+		if (!code && change->old)
+			code = write_old(i, t, change, epoch);
+	return code ? err_system(err, -code, "cannot write the overlay") : 0;
+}
+
+// ---- settling -----------------------------------------------------------------------------------
+
+struct net_rebuild {
+	const struct instance *instance;
+	struct overlay_near *near;
+};
+
+static int add_near(void *ctx, const struct net_raw *raw)
+{
+	const struct net_rebuild *r = ctx;
+
+	near_set(r->near, &raw->prefix, raw->kind);
+	if (net_own(r->instance, &raw->value))
+		near_add(r->near, &raw->prefix, raw->kind);
+	return 0;
+}
+
+// From the elements that are there. On failure more bits than necessary are set, which does no harm.
+static int rebuild_near(const struct instance *i, struct overlay_near *near, enum overlay_table t,
+			struct err *err)
+{
+	CLEANUP_FREE struct overlay_near *fresh = mem_new(struct overlay_near);
+	struct net_rebuild r = {.instance = i, .near = fresh};
+	int code = nets_each(i, t, add_near, &r, err);
+
+	if (!code)
+		near_replace(near, fresh, table_family(t));
+	return code;
+}
+
+static uint32_t entries_of(const struct instance *i, enum overlay_table t)
+{
+	uint32_t n = 0;
+
+	for (int kind = 0; kind < OVERLAY_KINDS; kind++)
+		n += i->knobs->entries[t][kind];
+	return n;
+}
+
+void nets_settle(const struct instance *i, enum overlay_table t, const struct nets_plan *plan)
+{
+	CLEANUP_MAPPING struct mapping near = {0};
+	size_t gone = plan->dead.n + plan->expired.n;
+	uint32_t stale;
+
+	vec_each (&plan->dead, dead)
+		delete (i, t, dead);
+	if ((!gone && !plan->added.n) || near_open(i, &near, NULL))
+		return;
+	vec_each (&plan->added, added)
+		near_add(near_of(&near), &added->prefix, added->kind);
+	vec_each (&plan->dead, dead)
+		near_remove(near_of(&near), &dead->prefix, dead->kind);
+	vec_each (&plan->expired, expired)
+		near_remove(near_of(&near), &expired->prefix, expired->kind);
+	if (!gone)
+		return;
+	// Now and then, so that it costs a removal no more than the removal itself.
+	stale = i->knobs->near_stale + (uint32_t)gone;
+	if (stale > entries_of(i, t) && !rebuild_near(i, near_of(&near), t, NULL))
+		stale = 0;
+	__atomic_store_n(&i->knobs->near_stale, stale, __ATOMIC_RELAXED);
+}
+
+// ---- recovery -----------------------------------------------------------------------------------
+
+// The element as it was before it was staged, or without one that is over; false when nothing is left of it.
+static bool restore(const struct instance *i, struct overlay_net *n)
+{
+	if (committed(i, n->epoch))
+		return n->own_next != 0;
+	n->epoch = 0;
+	return n->own_now != 0;
+}
+
+static int recover_net(const struct instance *i, enum overlay_table t, struct net_raw *raw)
+{
+	bool staged = raw->value.epoch > i->knobs->epoch, lives = restore(i, &raw->value);
+	union net_key key;
+
+	net_key(&raw->prefix, raw->kind, &key);
+	if (!lives)
+		return bpf_map_delete_elem(net_fd(i, t), &key) ? -errno : 0;
+	if (!staged)
+		return 0;
+	return bpf_map_update_elem(net_fd(i, t), &key, &raw->value, BPF_EXIST) ? -errno : 0;
+}
+
+int nets_recover(const struct instance *i, enum overlay_table t, uint32_t ret_n[OVERLAY_KINDS],
+		 struct err *err)
+{
+	CLEANUP_MAPPING struct mapping near = {0};
+	CLEANUP_RAWS struct net_raws raws = {0};
+	int code = nets_read(i, t, &raws, err);
+
+	memset(ret_n, 0, OVERLAY_KINDS * sizeof(*ret_n));
+	if (code || (code = near_open(i, &near, err)))
+		return code;
+	vec_each (&raws, raw) {
+		if ((code = recover_net(i, t, raw)))
+			return err_system(err, -code,
+					  "cannot remove the leftovers of an interrupted command");
+		ret_n[raw->kind] += net_own(i, &raw->value) != 0;
+	}
+	return rebuild_near(i, near_of(&near), t, err);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Stages, commits and recovers the prefixes of one family.
+//
+// A longest-prefix look-up finds one entry, so an entry of a prefix also carries the latest expiry of all wider
+// prefixes of its kind. A change of a /8 restages every entry inside it. Where no entry can be inside of a change, and
+// no other change around it, one look-up tells the expiry of the wider ones; else all are visited in order, wider
+// before narrower, with two stacks of the prefixes around the present one: as they are, and as they will be.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/datapath/overlay.h"
+#include "ctl/datapath/overlay_table.h"
+
+// What a change does to the number of entries.
+struct overlay_tally {
+	size_t added, changed, removed;
+	size_t expired; // of the removed: they had no effect any more
+	uint32_t more[OVERLAY_KINDS], fewer[OVERLAY_KINDS];
+};
+// One entry: until when it is in force, and shall be. *ret_until: the one to write; false: it stays as it is.
+bool overlay_tally(struct overlay_tally *t, uint8_t kind, const struct clock *now, uint64_t have,
+		   uint64_t want, uint64_t *ret_until);
+
+struct net_change {
+	struct prefix prefix;
+	uint8_t kind;
+	struct overlay_net value; // of a new element; of an old one only next, own_next
+	bool old;
+};
+
+struct net_element {
+	struct prefix prefix;
+	uint8_t kind;
+};
+
+struct nets_plan {
+	VEC(struct net_change) changes;
+	VEC(struct net_element) dead;    // to be removed after the commit
+	VEC(struct net_element) expired; // to be removed at once: they have no effect
+	VEC(struct net_element) added;
+};
+void nets_plan_free(struct nets_plan *plan);
+
+// Nothing is written yet. change: of this table alone. 0 or -errno with err set.
+int nets_plan(const struct instance *i, enum overlay_table t, const struct clock *now,
+	      const struct overlay_want *change, size_t n, struct nets_plan *ret,
+	      struct overlay_tally *tally, struct err *err);
+int nets_stage(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
+	       uint64_t epoch, struct err *err);
+// After the commit.
+void nets_settle(const struct instance *i, enum overlay_table t, const struct nets_plan *plan);
+// After a killed command. Counts the entries by kind.
+int nets_recover(const struct instance *i, enum overlay_table t, uint32_t ret_n[OVERLAY_KINDS],
+		 struct err *err);
+
+// The expiry of an element by what is committed; 0: it is none of its own.
+uint64_t net_own(const struct instance *i, const struct overlay_net *n);
