@@ -55,25 +55,32 @@ struct service {
 _Static_assert(sizeof(struct service) == 128, "layout");
 
 /* One line of the cache; its place in the array is its number. `state` is set with one store. A number is
- * one backend of one service; the numbers of services come from the same array, their elements are free. */
+ * one backend of one service; the numbers of services come from the same array, their elements are free.
+ * MAC addresses and addresses are as in the frame, so that headers are copied in pieces of eight bytes. */
 struct backend {
+	__u8 mac[6];     /* of the next hop */
+	__u8 mac_own[6]; /* of the egress */
+	__u16 vlan;      /* tag of the egress, host order, 0: none */
+	__u16 mtu;       /* of the egress, bytes of IP */
 	__u32 addr[4];   /* network order; IPv4 in [0], the rest zero */
+	__u32 source[4]; /* of the outer header: the same; bits that are not given are zero */
+	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
+	__u16 sum;       /* constant part of the outer checksum: lb_backend_complete() */
 	__u16 port;      /* host order; 0: that of the packet */
 	__u8 family;     /* 4 or 6; 0: a free number, or `here` */
 	__u8 state;      /* enum backend_state */
-	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */
-	__u16 mtu;       /* of the egress, bytes of IP */
-	__u16 vlan;      /* tag of the egress, host order, 0: none */
-	__u8 mac[6];     /* of the next hop */
-	__u8 mac_own[6]; /* of the egress */
-	__u8 here;       /* this host: the packet is passed up */
 	__u8 source_len; /* bits of `source` that are given; the others come from the flow's hash */
-	__u8 no_xmit;    /* the egress loses frames redirected to it in native mode */
-	__u8 source_set; /* by the policy; else it is the host's own address */
-	__u32 source[4]; /* of the outer header: network order; IPv4 in [0] */
-	__u32 path;      /* path_pack(): of the datapath alone, no command writes it */
+	__u8 here : 1;   /* this host: the packet is passed up */
+	__u8 no_xmit : 1;    /* the egress loses frames redirected to it in native mode */
+	__u8 source_set : 1; /* by the policy; else it is the host's own address */
+	__u32 path;          /* path_pack(): of the datapath alone, no command writes it */
 };
 _Static_assert(sizeof(struct backend) == 64, "layout");
+
+/* Constants of the outer header of IPv4, in host order: version and length, DF. */
+#define OUTER_FIRST 0x4500
+#define OUTER_DF    0x4000
+#define OUTER_TTL   64
 
 /* ---- ways to backends --------------------------------------------------------------------------- */
 
@@ -154,8 +161,9 @@ enum service_event {
  * packet as it came. */
 struct service_counter {
 	__u64 packets, bytes; /* sent to the backend */
+	__u64 event
+		[SERVICE_EVENT_COUNT]; /* OPENED first: with packets and bytes in one line of the cache */
 	__u64 dropped[SERVICE_DROPS];
-	__u64 event[SERVICE_EVENT_COUNT];
 };
 
 /* ---- slots -------------------------------------------------------------------------------------- */

@@ -22,18 +22,17 @@ static __always_inline void test_backend(const struct packet *pkt, __u32 backend
 	}
 }
 
-static __always_inline void count_sent(__u32 id, const struct packet *pkt, bool first)
+static __always_inline void count_sent(__u32 id, __u32 bytes, bool opens, bool quoted)
 {
 	struct service_counter *c = service_counter(id);
 
-	if (c) {
-		c->packets++;
-		c->bytes += pkt->length;
-		c->event[SERVICE_OPENED] += first;
-		/* In the second cache line of the counters. */
-		if (unlikely(pkt->quoted))
-			c->event[SERVICE_QUOTED]++;
-	}
+	if (!c)
+		return;
+	c->packets++;
+	c->bytes += bytes;
+	c->event[SERVICE_OPENED] += opens;
+	if (unlikely(quoted))
+		c->event[SERVICE_QUOTED]++;
 }
 
 static __always_inline void count_dropped(__u32 id, int reason)
@@ -56,8 +55,8 @@ static __always_inline void service_count(const struct service *s, const struct 
 	} else if (reason == REASON_PASS_SERVICE || reason == REASON_PASS_HERE) {
 		bool first = opens(pkt);
 
-		count_sent(s->id, pkt, first);
-		count_sent(backend, pkt, first);
+		count_sent(s->id, pkt->length, first, pkt->quoted);
+		count_sent(backend, pkt->length, first, pkt->quoted);
 	}
 }
 

@@ -326,7 +326,7 @@ static __always_inline __u32 path_backend(struct path_quote *q, const struct ser
 static __always_inline bool path_strip(struct xdp_md *ctx, const struct packet *pkt,
 				       const struct path_quote *q)
 {
-	__u32 l2 = ((pkt->l3_offset - 1) & LINK_BYTES_MAX) + 1;
+	__u32 l2 = ((pkt->l3_offset - 1) & LINK_MASK) + 1;
 	__be16 ethertype = bpf_htons(q->inner.family == 4 ? ETH_P_IP : ETH_P_IPV6);
 	__u8 link[32] = {};
 

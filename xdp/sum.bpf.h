@@ -75,12 +75,16 @@ static __always_inline __u64 sum_addresses(const struct packet *pkt)
 	return sum;
 }
 
-/* Of the pseudo-header, folded: what a sender writes that leaves the rest to its device. */
+/* Of the pseudo-header, folded: what a sender writes that leaves the rest to its device. By value: the sum of the
+ * addresses, and the length of what follows IP. */
+static __always_inline __u32 pseudo_of(__u64 addresses, __u32 length, __u32 proto)
+{
+	return sum_fold(addresses + bpf_htons(length) + bpf_htons(proto));
+}
+
 static __always_inline __u32 sum_pseudo(const struct packet *pkt)
 {
-	__u32 length = pkt->end - pkt->l4_offset;
-
-	return sum_fold(sum_addresses(pkt) + bpf_htons(length) + bpf_htons(pkt->proto));
+	return pseudo_of(sum_addresses(pkt), pkt->end - pkt->l4_offset, pkt->proto);
 }
 
 /* Offset of the checksum of TCP or UDP in the frame; 0: none. */

@@ -151,9 +151,9 @@ static bool stays(const struct nexthop_answer *hop, const struct backend *old,
 	       old->ifindex == hop->hop.ifindex;
 }
 
-void nexthops_backend(const struct lb_member *m, const struct nexthops_source *source,
-		      const struct nexthop_answer *hop, const struct backend *old,
-		      struct backend *ret, char **ret_why)
+static void compose(const struct lb_member *m, const struct nexthops_source *source,
+		    const struct nexthop_answer *hop, const struct backend *old,
+		    struct backend *ret, char **ret_why)
 {
 	struct nexthop next;
 	struct addr addr;
@@ -189,4 +189,12 @@ void nexthops_backend(const struct lb_member *m, const struct nexthops_source *s
 		why = mem_printf("no address to send from to %s: write 'source ADDRESS'", name);
 	if (why)
 		*ret_why = why;
+}
+
+void nexthops_backend(const struct lb_member *m, const struct nexthops_source *source,
+		      const struct nexthop_answer *hop, const struct backend *old,
+		      struct backend *ret, char **ret_why)
+{
+	compose(m, source, hop, old, ret, ret_why);
+	lb_backend_complete(ret);
 }

@@ -2,10 +2,13 @@
 // Services and their members: look-ups, states, and the form that the datapath reads.
 #include "ctl/table/lb_state.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/decap.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
 
 void lb_state_free(struct lb_state *b)
 {
@@ -100,6 +103,49 @@ void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *r
 		.pin_shift = (uint8_t)shift,
 		.path_ticks = (uint16_t)pin_ticks((uint64_t)SERVICE_PATH_S * hz, shift),
 	};
+}
+
+// ---- backends -----------------------------------------------------------------------------------
+
+static uint32_t sum_words(uint32_t sum, const void *bytes, size_t n)
+{
+	uint16_t word;
+
+	for (size_t i = 0; i < n; i += sizeof(word)) {
+		memcpy(&word, (const uint8_t *)bytes + i, sizeof(word));
+		sum += word;
+	}
+	return sum;
+}
+
+// Bits that are drawn must be zero: they are added to the sum.
+static void mask_source(struct backend *b)
+{
+	struct addr source = {.family = b->family};
+
+	memcpy(source.bytes, b->source, sizeof(b->source));
+	source = prefix_of(&source, b->source_len).addr;
+	memcpy(b->source, source.bytes, sizeof(b->source));
+}
+
+void lb_backend_complete(struct backend *b)
+{
+	static const uint16_t of4[] = {OUTER_FIRST, OUTER_DF, OUTER_TTL << 8};
+	static const uint16_t of6[] = {IPPROTO_UDP, DECAP_PORT}; // in IPv6 only UDP has a checksum
+	uint32_t sum = 0;
+
+	b->sum = 0;
+	if (!b->family)
+		return;
+	mask_source(b);
+	for (size_t i = 0; b->family == 4 && i < ARRAY_SIZE(of4); i++)
+		sum += htons(of4[i]);
+	for (size_t i = 0; b->family == 6 && i < ARRAY_SIZE(of6); i++)
+		sum += htons(of6[i]);
+	sum = sum_words(sum, b->source, sizeof(b->source));
+	sum = sum_words(sum, b->addr, sizeof(b->addr));
+	sum = (sum & 0xffff) + (sum >> 16);
+	b->sum = (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
 // ---- look-up ------------------------------------------------------------------------------------

@@ -153,6 +153,10 @@ struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uin
 size_t lb_service_change(struct lb_state *b, size_t service, uint64_t now, uint32_t hz,
 			 bool *ret_no_backend);
 
+// Writes into the element of a backend what the datapath would otherwise compute for each packet; when all other fields
+// are there.
+void lb_backend_complete(struct backend *b);
+
 // The service as the datapath sees it.
 void lb_service_value(const struct lb_service *s, uint32_t hz, struct service *ret);
 

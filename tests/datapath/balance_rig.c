@@ -244,6 +244,7 @@ bool balance_rig_hop(struct balance_rig *b, char *text)
 		if (!word(b, name, value, &backend))
 			return false;
 	}
+	lb_backend_complete(&backend);
 	((struct backend *)b->backends.at)[id] = backend;
 	return true;
 }

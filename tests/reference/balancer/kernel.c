@@ -169,6 +169,7 @@ void kernel_backend(struct kernel *k, uint32_t id, uint8_t family, enum backend_
 		die_code(EEXIST, "more than one backend 'here'");
 	if (!family)
 		k->here = id;
+	lb_backend_complete(&row);
 	((struct backend *)k->backends.at)[id] = row;
 }
 

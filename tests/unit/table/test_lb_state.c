@@ -144,6 +144,74 @@ static void test_row(void **state)
 	assert_memory_equal(&row, &want, sizeof(row));
 }
 
+// What RFC 1071 says of the words.
+static uint16_t sum_of(const uint8_t *bytes, size_t n)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < n; i += 2)
+		sum += (uint32_t)(bytes[i] << 8 | bytes[i + 1]);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)(sum << 8 | sum >> 8); // as in memory
+}
+
+static void set_address(uint32_t to[4], unsigned family, uint64_t *random)
+{
+	uint8_t bytes[16] = {0};
+
+	for (unsigned i = 0; i < (family == 4 ? 4 : 16); i++)
+		bytes[i] = (uint8_t)unit_random(random);
+	memcpy(to, bytes, sizeof(bytes));
+}
+
+static bool bit_is_set(const uint32_t source[4], unsigned bit)
+{
+	uint8_t bytes[16];
+
+	memcpy(bytes, source, sizeof(bytes));
+	return bytes[bit / 8] >> (7 - bit % 8) & 1;
+}
+
+// The sum is that of a header with everything that varies zero: with the flow's bits of the source added, that of the
+// header as sent.
+static void test_backend_complete(void **state)
+{
+	(void)state;
+	uint64_t random = 5;
+
+	for (unsigned i = 0; i < 2000; i++) {
+		struct backend b = {.family = i % 2 ? 4 : 6, .sum = (uint16_t)i};
+		unsigned bits = b.family == 4 ? 32 : 128;
+		uint8_t header[64] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 64};
+		size_t at = 12;
+
+		b.source_len = (uint8_t)unit_below(&random, bits + 1);
+		set_address(b.addr, b.family, &random);
+		set_address(b.source, b.family, &random);
+		lb_backend_complete(&b);
+		for (unsigned bit = b.source_len; bit < bits; bit++)
+			assert_false(bit_is_set(b.source, bit));
+		if (b.family == 6) {
+			memcpy(header, (uint8_t[4]){0, 17, 6080 >> 8, 6080 & 255}, 4);
+			memset(header + 4, 0, 8);
+		}
+		memcpy(header + at, b.source, 16);
+		memcpy(header + at + 16, b.addr, 16);
+		assert_int_equal(b.sum, sum_of(header, sizeof(header)));
+	}
+}
+
+// A backend that is this host, and a free number, have none.
+static void test_backend_without_address(void **state)
+{
+	(void)state;
+	struct backend b = {.sum = 7, .here = 1};
+
+	lb_backend_complete(&b);
+	assert_int_equal(b.sum, 0);
+}
+
 static void test_find(void **state)
 {
 	(void)state;
@@ -235,10 +303,16 @@ static void test_ids_of_pins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state),       cmocka_unit_test(test_weight_and_address),
-		cmocka_unit_test(test_expire),      cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_path),        cmocka_unit_test(test_row),
-		cmocka_unit_test(test_find),        cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_weight_and_address),
+		cmocka_unit_test(test_expire),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_row),
+		cmocka_unit_test(test_backend_complete),
+		cmocka_unit_test(test_backend_without_address),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_ids_of_pins),
 	};
 
