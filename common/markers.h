@@ -13,6 +13,10 @@
 	/* programs */ \
 	X(TEST) /* 1: a test program, which counts and writes nothing */ \
 	X(HANDED_ON) /* 1: packets come from the short program */ \
+	/* of the policy */ \
+	X(NAMED) /* 1: it names interfaces */ \
+	X(BALANCES) /* 1: it has services */ \
+	X(DEFAULT_DROP) /* as policy_config.default_drop */ \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \
 	/* services: tables, and how many elements each has */ \

@@ -33,6 +33,9 @@ TABLE_INLINE __u32 matrix_row_words(__u32 words)
 	return size;
 }
 
+/* So few rows of one word need no test of their numbers: there is room for each that a byte can name. */
+#define MATRIX_SMALL 256
+
 /* The row of this number, or NULL. */
 TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, __u32 row)
 {

@@ -229,11 +229,10 @@ TABLE_INLINE __u32 table4_bits(const struct tables *v, const int side, __u32 add
 	return (__u32)(word >> bit & 1 ? T4_NUMBER(T4_ROW1) : T4_NUMBER(T4_ROW0));
 }
 
-/* The row of an address in host order; 0 if the tables are damaged. */
+/* The row of an address in host order; 0 if the tables are damaged. Each test is of a constant of its own: in a variable
+ * the kind would be kept on the stack. */
 TABLE_INLINE __u32 table4_row(const struct tables *v, const int side, __u32 addr)
 {
-	const __u64 kind = T4_NUMBER(T4_KIND);
-
 	if (T4_NUMBER(H4_KIND) != HOSTS4_NONE) {
 		bool overflow;
 		__u32 row = hosts4_row(v, side, addr, &overflow);
@@ -243,17 +242,17 @@ TABLE_INLINE __u32 table4_row(const struct tables *v, const int side, __u32 addr
 		if (T4_NUMBER(H4_NONE) && !overflow)
 			return (__u32)T4_NUMBER(H4_NONE);
 	}
-	if (kind == T4_ALL)
+	if (T4_NUMBER(T4_KIND) == T4_ALL)
 		return (__u32)T4_NUMBER(T4_IN);
-	if (kind == T4_ONE)
+	if (T4_NUMBER(T4_KIND) == T4_ONE)
 		return table4_one(v, side, addr);
-	if (kind == T4_RANGES)
+	if (T4_NUMBER(T4_KIND) == T4_RANGES)
 		return table4_ranges(v, side, addr, T4_RANGES);
-	if (kind == T4_LONG)
+	if (T4_NUMBER(T4_KIND) == T4_LONG)
 		return table4_ranges(v, side, addr, T4_LONG);
-	if (kind == T4_WIDE)
+	if (T4_NUMBER(T4_KIND) == T4_WIDE)
 		return table4_ranges(v, side, addr, T4_WIDE);
-	if (kind == T4_BITS)
+	if (T4_NUMBER(T4_KIND) == T4_BITS)
 		return table4_bits(v, side, addr);
 	return 0;
 }

@@ -67,6 +67,7 @@ enum table_side_constant {
 /* Of a matrix: that of the rules, that of the services. */
 enum table_matrix_constant {
 	M_WORDS, /* 0: no rules; 1: rows are words; else they are lines, see common/matrix.h */
+	M_SMALL, /* 1: one word, at most MATRIX_SMALL rows, cells of one byte */
 	M_ROWS,
 	M_ROWS_N,
 	M_ROW_BYTES,

@@ -4,8 +4,8 @@
  * Under `default drop` the essentials are what a host needs to keep its addresses and routes. */
 #pragma once
 
-#include "xdp/transit.bpf.h"
 #include "xdp/tables.bpf.h"
+#include "xdp/transit.bpf.h"
 
 /* Multicast listener discovery: RFC 2710, RFC 3810, RFC 4286. */
 static __always_inline bool is_mld(const struct packet *pkt)

@@ -19,7 +19,7 @@ static __always_inline __u8 policy_class(__u32 number)
 	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);
 	const struct policy_test *test;
 
-	if (!policy.named)
+	if (!MARKER(MARK_NAMED))
 		return 0;
 	if (MARKER(MARK_TEST))
 		return (test = test_get()) ? test->iface : 0;

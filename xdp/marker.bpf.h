@@ -10,13 +10,16 @@
 
 #include "common/markers.h"
 
-/* Its number, __u64. Not volatile: equal ones are merged, unused ones go. */
-#define MARKER(number)                                                                         \
-	({                                                                                     \
-		__u64 marker_;                                                                 \
-                                                                                               \
-		asm("%0 = %1 ll" : "=r"(marker_) : "i"(MARKER_MAGIC << 32 | (__u32)(number))); \
-		marker_;                                                                       \
+/* Its number, __u64. Volatile: one instruction where it is used costs less than a register or the stack in between, and
+ * goes with the code that the verifier removes. */
+#define MARKER(number)                                                     \
+	({                                                                 \
+		__u64 marker_;                                             \
+                                                                           \
+		asm volatile("%0 = %1 ll"                                  \
+			     : "=r"(marker_)                               \
+			     : "i"(MARKER_MAGIC << 32 | (__u32)(number))); \
+		marker_;                                                   \
 	})
 /* Its address. What is written there through a cast must not be frozen. */
 #define MARKER_PTR(number) ((const __u8 *)MARKER(number))

@@ -16,15 +16,15 @@ struct matrix {
 static __always_inline bool matrix_add(struct matrix *m, const int matrix, const int field,
 				       policy_row row)
 {
-	const __u64 *words = matrix_row(NULL, matrix, row);
+	if (TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_WORDS)) == 1) {
+		const __u64 *words = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(matrix, M_ROWS));
 
-	if (!words)
-		return false;
-	if (TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_WORDS)) == 1)
-		m->word &= *words;
-	else
-		m->row[field] = words;
-	return true;
+		if (row >= TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_ROWS_N)))
+			return false;
+		m->word &= words[row];
+		return true;
+	}
+	return (m->row[field] = matrix_row(NULL, matrix, row)) != NULL;
 }
 
 /* The AND so far and the row of a field in word `place`. */

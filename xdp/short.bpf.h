@@ -197,46 +197,79 @@ static __always_inline bool add_all(struct matrix *m, const struct key k, const 
 		add_address(m, family, SIDE_DESTINATION, k.dst_hi, k.dst_lo));
 }
 
-/* The AND in word `place`. The fields of the base have the same row, in any packet but ICMP. */
+/* The AND in word `place`. The fields of the base have its row, but type and code of ICMP. */
 static __always_inline __u64 word_at(const struct matrix *m, __u32 place)
 {
 	__u64 word = m->row[FIELD_PROTO][place];
 
-	if (uses(FIELD_L4))
-		word &= m->row[FIELD_L4][place];
-	if (uses(FIELD_VLAN))
-		word &= m->row[FIELD_VLAN][place];
-	if (uses(FIELD_IFACE))
-		word &= m->row[FIELD_IFACE][place];
-	if (uses(FIELD_SPORT))
-		word &= m->row[FIELD_SPORT][place];
-	if (uses(FIELD_DPORT))
-		word &= m->row[FIELD_DPORT][place];
-	if (uses(FIELD_SOURCE))
-		word &= m->row[FIELD_SOURCE][place];
-	if (uses(FIELD_DESTINATION))
-		word &= m->row[FIELD_DESTINATION][place];
-	return word;
+	word = matrix_and(m, FIELD_L4, place, word);
+	word = matrix_and(m, FIELD_VLAN, place, word);
+	word = matrix_and(m, FIELD_IFACE, place, word);
+	word = matrix_and(m, FIELD_SPORT, place, word);
+	word = matrix_and(m, FIELD_DPORT, place, word);
+	word = matrix_and(m, FIELD_SOURCE, place, word);
+	return matrix_and(m, FIELD_DESTINATION, place, word);
 }
 
-/* The first word that is not 0 of eight from `first` on; 0: all are. */
-static __always_inline __u64 first_of_eight(const struct matrix *m, __u32 first, __u32 *ret_number)
+#define SHORT_BLOCK 4
+
+/* Four words of the AND. */
+struct block {
+	__u64 word[SHORT_BLOCK];
+};
+
+static __always_inline void and_row(const struct matrix *m, const int field, __u32 place,
+				    struct block *b)
 {
-	__u64 word = 0;
+	const __u64 *row = m->row[field] + place;
 
-#pragma unroll
-	for (__u32 i = 0; i < 8; i++) {
-		if (first + i >= RULES(M_WORDS))
-			break;
-		*ret_number = first + i;
-		if ((word = word_at(m, first + i + 1)))
-			break;
-	}
-	return word;
+	b->word[0] &= row[0];
+	b->word[1] &= row[1];
+	b->word[2] &= row[2];
+	b->word[3] &= row[3];
 }
 
-/* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules: a bit
- * of the summary can be set without a match; if there is one bit, it leads straight to the word. */
+/* The words from `place` on. A field at a time, so that they stay in registers. */
+static __always_inline struct block block_at(const struct matrix *m, __u32 place)
+{
+	struct block b = {{~0ull, ~0ull, ~0ull, ~0ull}};
+
+	and_row(m, FIELD_PROTO, place, &b);
+	if (uses(FIELD_L4))
+		and_row(m, FIELD_L4, place, &b);
+	if (uses(FIELD_VLAN))
+		and_row(m, FIELD_VLAN, place, &b);
+	if (uses(FIELD_IFACE))
+		and_row(m, FIELD_IFACE, place, &b);
+	if (uses(FIELD_SPORT))
+		and_row(m, FIELD_SPORT, place, &b);
+	if (uses(FIELD_DPORT))
+		and_row(m, FIELD_DPORT, place, &b);
+	if (uses(FIELD_SOURCE))
+		and_row(m, FIELD_SOURCE, place, &b);
+	if (uses(FIELD_DESTINATION))
+		and_row(m, FIELD_DESTINATION, place, &b);
+	return b;
+}
+
+/* The first word of a block that is not 0, and its number; 0: all are. first: the number of its first one. */
+static __always_inline __u64 first_of_block(const struct block b, __u32 first, __u32 *ret_number)
+{
+	*ret_number = first;
+	if (b.word[0])
+		return b.word[0];
+	*ret_number = first + 1;
+	if (b.word[1])
+		return b.word[1];
+	*ret_number = first + 2;
+	if (b.word[2])
+		return b.word[2];
+	*ret_number = first + 3;
+	return b.word[3];
+}
+
+/* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules. A bit of
+ * the summary can be set without a match; if there is one bit, it leads straight to the word. */
 static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_number)
 {
 	__u64 some = word_at(m, 0), word = 0;
@@ -248,13 +281,62 @@ static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_numbe
 		*ret_number = lowest_bit(some);
 		return *ret_number < RULES(M_WORDS) ? word_at(m, *ret_number + 1) : 0;
 	}
-	for (__u32 first = 0; first < POLICY_WORDS_MAX; first += 8) {
+	for (__u32 first = 0; first < POLICY_WORDS_MAX; first += SHORT_BLOCK) {
 		if (first >= RULES(M_WORDS))
 			break;
-		if (some & 0xff && (word = first_of_eight(m, first, ret_number)))
+		if (some & ((1 << SHORT_BLOCK) - 1) &&
+		    (word = first_of_block(block_at(m, first + 1), first, ret_number)))
 			break;
-		some >>= 8;
+		some >>= SHORT_BLOCK;
 	}
+	return word;
+}
+
+/* ---- one word, few rows --------------------------------------------------------------------------- */
+
+/* The same for most policies, without tests that they need not: no row can be out of bounds. */
+static __always_inline __u64 small_row(__u64 row)
+{
+	const __u64 *words = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ROWS));
+
+	return words[BOUND(row, MATRIX_SMALL - 1)];
+}
+
+static __always_inline __u64 small_cell(const int name, __u64 index)
+{
+	return small_row(TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))[index]);
+}
+
+static __always_inline __u64 small_port(const int name, __u64 port)
+{
+	return port <= POLICY_NO_PORT ? small_cell(name, port) : 0;
+}
+
+static __always_inline __u64 small_address(const int family, const int side, __u64 hi, __u64 lo)
+{
+	return small_row(family == 4 ? table4_row(NULL, side, hi) : table6_row(NULL, side, hi, lo));
+}
+
+static __always_inline __u64 small_word(const struct key k, const int family, __u32 class)
+{
+	const __u64 *base = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
+	__u64 word = base[BOUND(k.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0)];
+
+	if (uses(FIELD_L4) && k.base == BASE_ICMP)
+		word &= small_cell(M_L4, (family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6) +
+						 BOUND(k.icmp, 0xffff));
+	if (uses(FIELD_VLAN))
+		word &= small_cell(M_VLAN, BOUND(k.vlan, MATRIX_VLANS - 1));
+	if (uses(FIELD_IFACE))
+		word &= small_cell(M_IFACE, BOUND(class, MATRIX_IFACES - 1));
+	if (uses(FIELD_SPORT))
+		word &= small_port(M_SPORT, k.sport);
+	if (uses(FIELD_DPORT))
+		word &= small_port(M_DPORT, k.dport);
+	if (uses(FIELD_SOURCE))
+		word &= small_address(family, SIDE_SOURCE, k.src_hi, k.src_lo);
+	if (uses(FIELD_DESTINATION))
+		word &= small_address(family, SIDE_DESTINATION, k.dst_hi, k.dst_lo);
 	return word;
 }
 
@@ -290,7 +372,7 @@ static __always_inline bool may_be_essential(const struct key k, const int famil
 
 static __always_inline struct fate default_common(const struct key k, const int family, __u32 class)
 {
-	if (!(policy.default_drop >> (class & 63) & 1))
+	if (!(MARKER(MARK_DEFAULT_DROP) >> (class & 63) & 1))
 		return (struct fate){REASON_PASS_DEFAULT, EVENT_NO_RULE, k.length};
 	if (may_be_essential(k, family))
 		return ASK;
@@ -304,11 +386,14 @@ static __always_inline struct fate decide_common(const struct key k, const int f
 	__u64 word;
 
 	/* On an interface that the policy does not name entries alone hold. */
-	if (!RULES(M_WORDS) || (policy.named && !class))
+	if (!RULES(M_WORDS) || (MARKER(MARK_NAMED) && !class))
 		return default_common(k, family, class);
-	if (!add_all(&m, k, family, class))
+	if (RULES(M_SMALL))
+		word = small_word(k, family, class);
+	else if (!add_all(&m, k, family, class))
 		return ASK;
-	word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
+	else
+		word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
 	return word ? act_common(word, number, k.length) : default_common(k, family, class);
 }
 
@@ -371,7 +456,7 @@ static __always_inline int short_way(struct xdp_md *ctx)
 	if (*(const volatile __u32 *)&knobs.overlay)
 		return GO_ON;
 	f = way(ctx, policy_class(number));
-	if (f.reason == GO_ON || (policy.services && for_services(f.reason)))
+	if (f.reason == GO_ON || (MARKER(MARK_BALANCES) && for_services(f.reason)))
 		return GO_ON;
 	if (MARKER(MARK_TEST))
 		test_answer(f.reason);

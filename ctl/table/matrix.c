@@ -209,7 +209,8 @@ static void put_rows(struct build *b)
 {
 	uint32_t words = b->built->words;
 	size_t bytes = matrix_row_words(words) * sizeof(uint64_t), n = b->rows.n;
-	size_t offset = tables_add(b->out, n * bytes);
+	bool small = words == 1 && n <= MATRIX_SMALL;
+	size_t offset = tables_add(b->out, (small ? MATRIX_SMALL : n) * bytes);
 
 	for (size_t r = 0; r < n; r++) {
 		uint64_t *to = (uint64_t *)(b->out->at + offset + r * bytes);
@@ -223,6 +224,7 @@ static void put_rows(struct build *b)
 		}
 	}
 	put_number(b, M_WORDS, words);
+	put_number(b, M_SMALL, small);
 	put_address(b, M_ROWS, offset);
 	put_number(b, M_ROWS_N, n);
 	put_number(b, M_ROW_BYTES, bytes);
