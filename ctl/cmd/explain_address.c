@@ -392,6 +392,8 @@ int explain_address(struct context *ctx, const struct explain_request *request, 
 		return code;
 	if ((code = explain_open(&e, request, err)))
 		return code;
+	if (e.store && (code = store_load_covering(e.store, &v.target, 1, err)))
+		return code;
 	out_set_string(ctx->out, "address", word);
 	show(&v);
 	return e.store ? show_open(e.store->instance, 0, ctx->out, err) : 0;

@@ -14,7 +14,7 @@
 
 struct listing {
 	struct context *ctx;
-	const struct store *store;
+	struct store *store;
 	struct choice choice;
 	bool plain;
 	size_t n; // entries shown

@@ -22,13 +22,23 @@ struct entry {
 	size_t at; // where entries_at finds it again
 };
 
-struct entries {
-	const struct store *store;
-	struct entry entry; // the present one
-	size_t next;        // record
+// An owner that was read.
+struct entry_owner {
+	uint32_t number;
+	struct owner owner;
+	char *room; // of its strings
 };
 
-struct entries entries_of(const struct store *store);
+struct entries {
+	struct store *store;
+	struct entry entry; // the present one
+	size_t next;        // reference
+	struct entry_owner **owners;
+	size_t owners_n;
+};
+
+// Of a store from store_read.
+struct entries entries_of(struct store *store);
 // The next entry, valid until the next call; NULL at the end.
 const struct entry *entries_next(struct entries *e);
 // The entry with this `at`, instead of the next one.

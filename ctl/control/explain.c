@@ -323,7 +323,7 @@ static int open_running(struct explain *e, const struct explain_request *request
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	uint32_t number = 0;
-	int code = store_read(request->instance, &e->store, err);
+	int code = store_peek(request->instance, &e->store, err);
 
 	if (code)
 		return code;
@@ -418,6 +418,19 @@ const struct record *explain_overlay(const struct explain *e, const struct prefi
 	return s.found;
 }
 
+// The records that contain the ends of a packet. Pointers to those of another packet are not valid afterwards.
+static int load_overlay(const struct explain *e, const struct explain_ends *ends, struct err *err)
+{
+	const struct prefix prefixes[] = {
+		prefix_of(&ends->from, (uint8_t)addr_bits(&ends->from)),
+		prefix_of(&ends->to, (uint8_t)addr_bits(&ends->to)),
+	};
+
+	if (!e->store || !ends->from.family)
+		return 0;
+	return store_load_covering(e->store, prefixes, ARRAY_SIZE(prefixes), err);
+}
+
 // The datapath tells the kind (for allow: from before to), the store the owner.
 static const struct record *find_overlay(const struct explain *e, const struct explain_answer *a)
 {
@@ -474,6 +487,8 @@ int explain_ask(struct explain *e, const struct explain_question *q, struct expl
 	if (code)
 		return code;
 	answer.ends = read_ends(q->frame, q->length);
+	if ((code = load_overlay(e, &answer.ends, err)))
+		return code;
 	answer.overlay = find_overlay(e, &answer);
 	*ret = answer;
 	return 0;

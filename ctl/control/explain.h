@@ -64,8 +64,9 @@ struct explain_ends {
 struct explain_answer {
 	struct test_result result;
 	struct explain_ends ends;
-	const struct record *overlay; // that decided; NULL: none, or unknown
-	bool supposed;                // not asked about the live state
+	const struct record
+		*overlay; // that decided, until the next question; NULL: none, or unknown
+	bool supposed;    // not asked about the live state
 };
 
 int explain_ask(struct explain *e, const struct explain_question *q, struct explain_answer *ret,
@@ -77,5 +78,6 @@ bool explain_holds_on(const struct explain *e, uint32_t iface);
 // The interface of c that stands for this name; NULL: the policy's first. 0 or -EINVAL with err set.
 int explain_iface(const struct explain *e, const char *name, uint32_t *ret, struct err *err);
 
-// The overlay record that decides among those of one kind that cover p: the longest. NULL: none.
+// The overlay record that decides among those of one kind that cover p: the longest. NULL: none. The caller has loaded
+// them (store_load_covering).
 const struct record *explain_overlay(const struct explain *e, const struct prefix *p, uint8_t kind);

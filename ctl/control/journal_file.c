@@ -268,26 +268,18 @@ static const char *read_window(struct journal_file *j, size_t at, size_t len, st
 	return NULL;
 }
 
-const char *journal_owner_line(struct journal_file *j, uint32_t number, struct err *err)
+int journal_read_owner(struct journal_file *j, const struct journal_owner *where, struct owner *ret,
+		       char **ret_room, struct err *err)
 {
-	const struct journal_owner *owner = &j->index->owners[number];
-
-	return read_window(j, owner->at, owner->bytes, err);
-}
-
-int journal_read_owner(struct journal_file *j, uint32_t number, struct owner *ret, char **ret_room,
-		       struct err *err)
-{
-	size_t bytes = j->index->owners[number].bytes;
-	CLEANUP_FREE char *room = mem_realloc(NULL, bytes + 1, 1);
-	const char *line = journal_owner_line(j, number, err);
+	CLEANUP_FREE char *room = mem_realloc(NULL, where->bytes + 1, 1);
+	const char *line = read_window(j, where->at, where->bytes, err);
 	struct journal_line parsed;
 
 	if (!line)
 		return -EIO;
-	if (journal_line_parse(line, bytes, room, &parsed) || parsed.what != JOURNAL_OWNER)
+	if (journal_line_parse(line, where->bytes, room, &parsed) || parsed.what != JOURNAL_OWNER)
 		return err_system(err, EBADMSG, "'%s' is damaged at byte %zu", j->path,
-				  (size_t)j->index->owners[number].at);
+				  (size_t)where->at);
 	*ret = parsed.owner;
 	*ret_room = TAKE_PTR(room);
 	return 0;
@@ -475,8 +467,8 @@ char *journal_print_end(struct journal_printer *p, uint64_t epoch,
 static int print_owner_again(struct journal_file *j, struct journal_printer *p, uint32_t owner,
 			     uint32_t number, struct err *err)
 {
-	const char *line = journal_owner_line(j, owner, err), *since;
 	size_t len = j->index->owners[owner].bytes;
+	const char *line = read_window(j, j->index->owners[owner].at, len, err), *since;
 
 	if (!line)
 		return -EIO;

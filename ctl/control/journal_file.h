@@ -29,11 +29,9 @@ int journal_open(const char *path, const char *index_path, uint64_t committed, b
 void journal_close(struct journal_file *j);
 #define CLEANUP_JOURNAL CLEANUP(journal_close)
 
-// The owner with this number; its strings are in *ret_room, which the caller frees.
-int journal_read_owner(struct journal_file *j, uint32_t number, struct owner *ret, char **ret_room,
-		       struct err *err);
-// Its line, not terminated; valid until the next call. NULL with err set.
-const char *journal_owner_line(struct journal_file *j, uint32_t number, struct err *err);
+// An owner; its strings are in *ret_room, which the caller frees. The index is not needed.
+int journal_read_owner(struct journal_file *j, const struct journal_owner *where, struct owner *ret,
+		       char **ret_room, struct err *err);
 
 // Appends one frame and flushes it; a failure leaves the file as it was. 0 or -errno with err set.
 int journal_append(struct journal_file *j, const char *frame, size_t len, struct err *err);

@@ -38,6 +38,7 @@ void store_free(struct store *b)
 	if (!b)
 		return;
 	store_forget_loaded(b);
+	store_snapshot_free(b->snapshot);
 	journal_close(&b->journal);
 	instance_free(b->instance);
 	fd_close(b->lock);
@@ -288,22 +289,28 @@ int store_open(const char *name, const char *command, struct store **ret, struct
 	return store_open_with(TAKE_PTR(instance), TAKE_FD(lock), ret, err);
 }
 
-int store_read(const char *name, struct store **ret, struct err *err)
+int store_begin_reading(struct store *b, struct err *err)
+{
+	int code = lock_share(b->instance->name, &b->lock, err);
+
+	return code ? code : store_begin(b, err);
+}
+
+void store_end_reading(struct store *b)
+{
+	journal_close(&b->journal); // a writer may change the index now
+	b->lock = fd_close(b->lock);
+}
+
+int store_peek(const char *name, struct store **ret, struct err *err)
 {
 	CLEANUP_STORE struct store *b = store_new(name, false);
 	int code = instance_open(name, &b->instance, err);
 
 	if (code)
 		return code;
-	if ((code = lock_share(name, &b->lock, err)))
+	if ((code = instance_clock(b->instance, &b->clock, err)))
 		return code;
-	if ((code = store_begin(b, err)))
-		return code;
-	if ((code = store_load_all(b, err)))
-		return code;
-	journal_close(&b->journal); // a writer may change the index now
-	b->whole = true;
-	b->lock = fd_close(b->lock);
 	*ret = TAKE_PTR(b);
 	return 0;
 }

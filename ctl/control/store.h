@@ -80,6 +80,7 @@ struct store {
 	VEC(uint32_t) numbers;     // of records.owners in the journal, or JOURNAL_NONE
 	uint32_t *owners; // index + 1 in records.owners of each owner of the journal; 0: not loaded
 	uint8_t *loaded;  // a bit for each reference of the index
+	struct store_snapshot *snapshot; // of store_read
 };
 
 // Opens instance and store for changes, under the lock. `command` names us to commands that wait. No record is
@@ -87,8 +88,13 @@ struct store {
 int store_open(const char *name, const char *command, struct store **ret, struct err *err);
 // For an instance that the caller has opened, with the lock; the store takes over both.
 int store_open_with(struct instance *instance, int lock, struct store **ret, struct err *err);
-// Reads all records, under the shared lock, which is released at once. For many entries: store_stream.h.
+// For entries.h: all references as they are now. Under the shared lock, which is released at once: what is read
+// later of the journal is not changed by others, since they append to it or replace it. A million references take
+// 32 MB.
 int store_read(const char *name, struct store **ret, struct err *err);
+// For questions about few prefixes: nothing is loaded, and only store_load_covering may be called. Each call takes the
+// shared lock for as long as it reads, and forgets what was loaded before.
+int store_peek(const char *name, struct store **ret, struct err *err);
 void store_free(struct store *b);
 #define CLEANUP_STORE CLEANUP(store_cleanup)
 void store_cleanup(struct store **b);
@@ -124,6 +130,23 @@ int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err
 // The number of references in the file of an instance without maps; no file: 0. 0; -EBADMSG if it is damaged, or
 // another -errno.
 int store_count(const char *instance, size_t *ret);
+
+// References of store_read, sorted by prefix, then kind; also expired ones.
+struct store_ref {
+	uint8_t bytes[16]; // of the address
+	uint64_t until_s;
+	uint32_t owner; // for store_owner
+	uint8_t family, len, kind;
+};
+struct store_snapshot {
+	struct store_ref *refs;
+	size_t n;
+	struct journal_owner *owners; // NULL: those of the records
+};
+// Copies an owner of store_read; its strings are in *ret_room, which the caller frees. 0 or -errno.
+int store_owner(struct store *b, uint32_t owner, struct owner *ret, char **ret_room);
+// Has this reference expired? The kernel's clock decides, the wall clock may be a second late.
+bool store_expired(const struct store *b, const struct prefix *p, uint8_t kind, uint64_t until_s);
 
 // The entry in the maps as it is now. False: none is in force.
 bool store_entry(const struct store *b, const struct prefix *p, uint8_t kind,

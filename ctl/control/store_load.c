@@ -51,7 +51,8 @@ static int load_owner(struct store *b, uint32_t number, uint32_t *ret, struct er
 		*ret = b->owners[number] - 1;
 		return 0;
 	}
-	if ((code = journal_read_owner(&b->journal, number, &owner, &room, err)))
+	if ((code = journal_read_owner(&b->journal, &b->journal.index->owners[number], &owner,
+				       &room, err)))
 		return code;
 	owner.since_s = records_shifted(owner.since_s, b->clock_by);
 	*ret = records_owner(&b->records, &owner);
@@ -79,16 +80,14 @@ bool store_entry(const struct store *b, const struct prefix *p, uint8_t kind,
 	return false;
 }
 
-// The kernel's clock decides; the wall clock may be a second late.
-static bool has_expired(const struct store *b, const struct record *record)
+bool store_expired(const struct store *b, const struct prefix *p, uint8_t kind, uint64_t until_s)
 {
 	uint64_t now_s = b->clock.wall_ms / 1000;
 	struct overlay_entry entry;
 
-	if (record->until_s == RECORD_NEVER || record->until_s > now_s + CLOCK_SLACK_S)
+	if (until_s == RECORD_NEVER || until_s > now_s + CLOCK_SLACK_S)
 		return false;
-	return record->until_s <= now_s ||
-	       (b->agree && !store_entry(b, &record->prefix, record->kind, &entry));
+	return until_s <= now_s || (b->agree && !store_entry(b, p, kind, &entry));
 }
 
 static int load_ref(struct loading *l, uint32_t ref)
@@ -105,7 +104,7 @@ static int load_ref(struct loading *l, uint32_t ref)
 	b->loaded[ref / 8] |= (uint8_t)(1 << ref % 8);
 	record.until_s = records_shifted(r->until_s, b->clock_by);
 	vec_push(&l->all, record);
-	if (!has_expired(b, &record))
+	if (!store_expired(b, &record.prefix, record.kind, record.until_s))
 		vec_push(&l->alive, record);
 	return 0;
 }
@@ -160,10 +159,12 @@ static int load_covering(struct loading *l, const struct prefix *p)
 int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err)
 {
 	CLEANUP(loading_free) struct loading l = {.b = b, .err = err};
-	int code = 0;
+	int code = b->to_write ? 0 : store_begin_reading(b, err);
 
 	for (size_t i = 0; !code && !b->whole && i < n; i++)
 		code = load_covering(&l, &prefixes[i]);
+	if (!b->to_write)
+		store_end_reading(b);
 	return finish(&l, code);
 }
 
