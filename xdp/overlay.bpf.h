@@ -12,6 +12,7 @@
 
 #include "xdp/lines.bpf.h"
 #include "xdp/maps.bpf.h"
+#include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 #include "xdp/test.bpf.h"
 
@@ -217,6 +218,12 @@ static __always_inline void hit(const struct overlay_found *found, int family, _
 	}
 }
 
+/* An allowed packet may be for a service: nothing is counted before that is known. */
+static __always_inline bool goes_to_services(int reason)
+{
+	return MARKER(MARK_BALANCES) && reason == REASON_PASS_ALLOW;
+}
+
 /* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force; OVERLAY_ASK: the
  * packet is one for overlay(). Addresses are those of struct overlay_addr, length is that of the IP packet. */
 __noinline int overlay4(__u32 src, __u32 dst, __u32 length)
@@ -225,6 +232,8 @@ __noinline int overlay4(__u32 src, __u32 dst, __u32 length)
 	struct overlay_found found = {};
 	int reason = decide_hosts(&ends, 4, &found);
 
+	if (goes_to_services(reason))
+		return OVERLAY_ASK;
 	hit(&found, 4, length);
 	return reason;
 }
@@ -235,6 +244,8 @@ __noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst
 	struct overlay_found found = {};
 	int reason = decide_hosts(&ends, 6, &found);
 
+	if (goes_to_services(reason))
+		return OVERLAY_ASK;
 	hit(&found, 6, length);
 	return reason;
 }

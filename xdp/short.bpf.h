@@ -14,6 +14,7 @@
 #include "xdp/default.bpf.h"
 #include "xdp/finish.bpf.h"
 #include "xdp/iface.bpf.h"
+#include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/service.bpf.h"
 
@@ -379,7 +380,8 @@ static __always_inline struct fate default_common(const struct key k, const int 
 	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length};
 }
 
-static __always_inline struct fate decide_common(const struct key k, const int family, __u32 class)
+static __always_inline struct fate decide_by_rules(const struct key k, const int family,
+						   __u32 class)
 {
 	struct matrix m;
 	__u32 number = 0;
@@ -398,6 +400,28 @@ static __always_inline struct fate decide_common(const struct key k, const int f
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
+
+/* Entries of hosts; where a prefix may be around an address the general program is asked. */
+static __always_inline int overlay_common(const struct key k, const int family)
+{
+	if (likely(!*(const volatile __u32 *)&knobs.overlay) ||
+	    (MARKER(MARK_TEST) && !test_is_live()))
+		return GO_ON;
+	return family == 4 ? overlay4(bpf_htonl(k.src_hi), bpf_htonl(k.dst_hi), k.length)
+			   : overlay6(k.src_hi, k.src_lo, k.dst_hi, k.dst_lo, k.length);
+}
+
+/* Entries, then rules, then the default. */
+static __always_inline struct fate decide_common(const struct key k, const int family, __u32 class)
+{
+	int reason = overlay_common(k, family);
+
+	if (reason == OVERLAY_ASK)
+		return ASK;
+	if (reason != GO_ON)
+		return (struct fate){reason, EVENT_NO_RULE, k.length};
+	return decide_by_rules(k, family, class);
+}
 
 static __always_inline struct fate way4(const __u8 *ip, const __u8 *end, __u32 vlan, __u32 class)
 {
@@ -453,8 +477,6 @@ static __always_inline int short_way(struct xdp_md *ctx)
 	__u32 number = iface_number(ctx);
 	struct fate f;
 
-	if (*(const volatile __u32 *)&knobs.overlay)
-		return GO_ON;
 	f = way(ctx, policy_class(number));
 	if (f.reason == GO_ON || (MARKER(MARK_BALANCES) && for_services(f.reason)))
 		return GO_ON;
