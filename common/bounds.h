@@ -28,12 +28,45 @@
 		bound_;                                                  \
 	})
 
+/* The low 32 bits of x; kernel 6.1 knows no bounds of a product of 32 bits. */
+#define BOUND_32(x)                          \
+	({                                   \
+		__u32 low_ = (__u32)(x);     \
+		asm("%0 = %0" : "+w"(low_)); \
+		(__u64) low_;                \
+	})
+
 /* 0 … n - 1 from 32 bits. The compiler cannot merge its shift with another one, which would lose the bound. */
 #define BOUND_SCALE(bits, n)                           \
 	({                                             \
 		__u64 scale_ = BOUND_PRODUCT(bits, n); \
 		asm("%0 >>= 32" : "+r"(scale_));       \
 		scale_;                                \
+	})
+
+/* x & mask, 64 bits; mask: a constant of which the compiler does not know more than that. A comparison would bound one
+ * register only: of a number that the compiler has put aside on the stack, kernel 6.1 forgets it. */
+#define BOUND_INDEX(x, mask)                                         \
+	({                                                           \
+		__u64 bound_ = (x);                                  \
+		asm("%0 &= %1" : "+r"(bound_) : "r"((__u64)(mask))); \
+		bound_;                                              \
+	})
+
+/* A copy of x that the verifier does not take for the same number, so that it has one state less to follow. */
+#define BOUND_FREE(x)                         \
+	({                                    \
+		__u64 free_ = (x);            \
+		asm("%0 ^= 0" : "+r"(free_)); \
+		free_;                        \
+	})
+
+/* x >> (n & 63), which the instruction does by itself. */
+#define SHIFT_RIGHT(x, n)                                            \
+	({                                                           \
+		__u64 shifted_ = (x);                                \
+		asm("%0 >>= %1" : "+r"(shifted_) : "r"((__u64)(n))); \
+		shifted_;                                            \
 	})
 
 /* All ones if the difference of two 32-bit numbers is 0, else 0. */
@@ -47,8 +80,12 @@ BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 #else
 
 #define BOUND(x, mask)             ((__u64)(x) & (mask))
+#define BOUND_INDEX(x, mask)       ((__u64)(x) & (mask))
 #define BOUND_PRODUCT(x, constant) ((__u64)(x) * (constant))
+#define BOUND_32(x)                ((__u64)(__u32)(x))
 #define BOUND_SCALE(bits, n)       (BOUND_PRODUCT(bits, n) >> 32)
+#define BOUND_FREE(x)              ((__u64)(x))
+#define SHIFT_RIGHT(x, n)          ((__u64)(x) >> ((n)&63))
 
 BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 {

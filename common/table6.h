@@ -83,12 +83,12 @@ TABLE_INLINE __u64 table6_second_line(__u64 hash, __u64 n)
 
 TABLE_INLINE __u64 table6_place(__u64 hash, __u32 own)
 {
-	return BOUND_SCALE((__u32)hash * own, TABLE6_HOSTS);
+	return BOUND_SCALE(BOUND_32((__u32)hash * own), TABLE6_HOSTS);
 }
 
 TABLE_INLINE __u64 table6_is_elsewhere(__u64 elsewhere, __u64 hash)
 {
-	return elsewhere >> (hash & 63) & 1;
+	return SHIFT_RIGHT(elsewhere, hash) & 1;
 }
 
 struct tables;
@@ -153,16 +153,15 @@ TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const
 		const void *node;
 		__u64 x;
 
-		if (at & (wide ? TABLE6_WIDE_LEAF : TABLE6_LEAF))
+		if (at >= (wide ? TABLE6_WIDE_LEAF : TABLE6_LEAF))
 			return table6_bound(at, wide);
-		if (at >= TABLE6_NUMBER(T6_NODES_N))
-			break;
+		at = BOUND_INDEX(at, TABLE6_NUMBER(T6_NODES_MASK));
 		node = TABLE6_AT(T6_NODES) + at * TABLE6_NODE_BYTES(wide);
 #define TABLE6_FIELD(f) \
 	(wide ? ((const struct table6_wide_node *)node)->f : ((const struct table6_node *)node)->f)
 		x = key - TABLE6_FIELD(low);
 		at = TABLE6_FIELD(next);
-		if (x >> (TABLE6_FIELD(shift) & 63)) {
+		if (SHIFT_RIGHT(x, TABLE6_FIELD(shift))) {
 			if (TABLE6_FIELD(out))
 				return table6_bound(TABLE6_FIELD(out), wide);
 			continue;
@@ -170,17 +169,16 @@ TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const
 		if (TABLE6_FIELD(in))
 			return table6_bound(TABLE6_FIELD(in), wide);
 		if (TABLE6_FIELD(down) >= TABLE6_LOWER) {
-			key = x = lo;
+			key = x = BOUND_FREE(lo);
 			if (TABLE6_FIELD(down) == TABLE6_LOWER)
 				continue;
 		}
-		x = at + (x >> (TABLE6_FIELD(down) & 63));
+		x = BOUND_INDEX(at + SHIFT_RIGHT(x, TABLE6_FIELD(down)),
+				TABLE6_NUMBER(T6_CELLS_MASK));
 #undef TABLE6_FIELD
-		if (x >= TABLE6_NUMBER(T6_CELLS_N))
-			break;
 		at = table6_cell(v, side, wide, x);
 	}
-	return 0;
+	return table6_bound(at ^ BOUND_FREE(at), wide); /* 0, with the bounds of a row */
 }
 
 /* The row of an address, 1 or more; 0: the tables are damaged. */

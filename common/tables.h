@@ -52,9 +52,9 @@ enum table_side_constant {
 	T6_KIND,
 	T6_NONE,
 	T6_CELLS,
-	T6_CELLS_N,
+	T6_CELLS_MASK, /* of a number of a cell: how many there are, a power of two, less 1 */
 	T6_NODES,
-	T6_NODES_N,
+	T6_NODES_MASK,
 	H6_LINES,
 	H6_LINES_N, /* 0: no lines */
 	H6_SEED,

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHAIN     4 // nodes that follow one another at most
 #define FEW_EDGES 8 // that may make a chain
@@ -387,6 +388,8 @@ int table6_nodes_build(const struct regions *r, size_t room_bytes, struct table6
 	};
 	struct block all = {.size = 128, .high = true};
 
+	vec_push(&t.out.nodes,
+		 (struct table6_wide_node){0}); // programs find one even if no cell names it
 	table_fill(&t, &all, 16);
 	if (t.full) {
 		table6_nodes_free(&t.out);
@@ -406,7 +409,7 @@ void table6_nodes_free(struct table6_nodes *n)
 
 bool table6_nodes_are_narrow(const struct table6_nodes *n)
 {
-	if (n->nodes.n >= TABLE6_LEAF)
+	if (n->nodes.n > TABLE6_LEAF)
 		return false;
 	for (size_t i = 0; i < n->nodes.n; i++)
 		if (n->nodes.at[i].in > UINT8_MAX || n->nodes.at[i].out > UINT8_MAX)
@@ -440,25 +443,53 @@ static void write_narrow(const struct table6_nodes *n, struct table6_node *nodes
 	}
 }
 
+static void write_wide(const struct table6_nodes *n, uint8_t *nodes, uint8_t *cells)
+{
+	memcpy(nodes, n->nodes.at, n->nodes.n * sizeof(*n->nodes.at));
+	memcpy(cells, n->cells.at, n->cells.n * sizeof(*n->cells.at));
+}
+
+static size_t power_of_two(size_t n)
+{
+	size_t power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
+}
+
+// Masked numbers up to the next power of two must lie within the tables; what is there may be another table, because
+// no cell or node has such a number.
+static void extend(struct tables *t, size_t end)
+{
+	size_t at = tables_add(t, 0);
+
+	if (at < end)
+		tables_add(t, end - at);
+}
+
 int table6_nodes_add(const struct table6_nodes *n, struct tables *t, enum table_side side,
 		     enum table6_kind kind)
 {
 	bool wide = kind == TABLE6_WIDE;
-	size_t cells_bytes = n->cells.n * (wide ? sizeof(*n->cells.at) : sizeof(uint16_t));
-	size_t nodes_bytes =
-		n->nodes.n * (wide ? sizeof(*n->nodes.at) : sizeof(struct table6_node));
-	size_t cells, nodes;
+	size_t cell = wide ? sizeof(*n->cells.at) : sizeof(uint16_t);
+	size_t node = wide ? sizeof(*n->nodes.at) : sizeof(struct table6_node);
+	size_t n_cells = power_of_two(n->cells.n), n_nodes = power_of_two(n->nodes.n), cells, nodes;
 
-	if (t->n + cells_bytes + nodes_bytes + (size_t)2 * TABLE_ALIGN > TABLES_BYTES_MAX)
+	if (t->n + n_cells * cell + n_nodes * node + (size_t)3 * TABLE_ALIGN > TABLES_BYTES_MAX)
 		return -ENOSPC;
-	cells = wide ? tables_copy(t, n->cells.at, cells_bytes) : tables_add(t, cells_bytes);
-	nodes = wide ? tables_copy(t, n->nodes.at, nodes_bytes) : tables_add(t, nodes_bytes);
-	if (!wide)
+	cells = tables_add(t, n->cells.n * cell);
+	nodes = tables_add(t, n->nodes.n * node);
+	extend(t, cells + n_cells * cell);
+	extend(t, nodes + n_nodes * node);
+	if (wide)
+		write_wide(n, t->at + nodes, t->at + cells);
+	else
 		write_narrow(n, (struct table6_node *)(t->at + nodes), (uint16_t *)(t->at + cells));
 	tables_number(t, SIDE_CONSTANT(side, T6_KIND), kind);
 	tables_address(t, SIDE_CONSTANT(side, T6_CELLS), cells);
-	tables_number(t, SIDE_CONSTANT(side, T6_CELLS_N), n->cells.n);
+	tables_number(t, SIDE_CONSTANT(side, T6_CELLS_MASK), n_cells - 1);
 	tables_address(t, SIDE_CONSTANT(side, T6_NODES), nodes);
-	tables_number(t, SIDE_CONSTANT(side, T6_NODES_N), n->nodes.n);
+	tables_number(t, SIDE_CONSTANT(side, T6_NODES_MASK), n_nodes - 1);
 	return 0;
 }
