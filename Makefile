@@ -51,7 +51,7 @@ help:
 	@echo 'make demo       install what is missing, build, and block a host on a lab network (root)'
 	@echo 'make test       install what is missing, build, run every test (root)'
 	@echo 'make lint       layers, names, words, sizes, format, static analysis'
-	@echo 'make bench      Weir and its peers, nanoseconds a packet, under five minutes (root)'
+	@echo 'make bench      Weir and its peers, nanoseconds a packet, a few minutes (root); ROWS= ROUNDS='
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make connections  500 downloads through every change of a pool, floods, large transfers (root, ten minutes)'
@@ -212,7 +212,7 @@ $(O)/tests/bench/bench: $(BENCH_OBJECTS) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 # The rows of the bench once more, with an emulator in place of the clock.
-EXECUTED_ROWS = $(patsubst %,$(O)/tests/bench/%.o,balance bench draw filter hosts limit overlay policy sets subject_weir tools)
+EXECUTED_ROWS = $(patsubst %,$(O)/tests/bench/%.o,balance bench draw filter hosts limit overlay policy sets subject subject_weir tools)
 EXECUTED = $(patsubst %.c,$(O)/%.o,$(wildcard tests/executed/*.c))
 
 $(EXECUTED): $(BENCH_SKELETONS)
@@ -269,7 +269,7 @@ bench:
 	$(Q)scripts/setup build bench
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all $(O)/tests/bench/bench
 	$(give_back)
-	$(Q)$(O)/tests/bench/bench -o $(O)/bench.json -w $(O)/weir $(ROWS)
+	$(Q)$(O)/tests/bench/bench -o $(O)/bench.json -w $(O)/weir $(if $(ROUNDS),-r $(ROUNDS)) $(ROWS)
 	$(give_back)
 
 lint: setup

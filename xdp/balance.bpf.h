@@ -13,7 +13,7 @@
 
 static __always_inline void test_backend(const struct packet *pkt, __u32 backend)
 {
-	struct policy_test *t = config.test ? test_get() : NULL;
+	struct policy_test *t = is_test() ? test_get() : NULL;
 
 	if (t) {
 		t->service = pkt->service;
@@ -48,7 +48,7 @@ static __always_inline void count_dropped(__u32 id, int reason)
 static __always_inline void service_count(const struct service *s, const struct packet *pkt,
 					  __u32 backend, int reason)
 {
-	if (config.test)
+	if (is_test())
 		return;
 	if (reason >= REASON_DROP_FIRST) {
 		count_dropped(s->id, reason);

@@ -64,7 +64,7 @@ static __always_inline int essential_here(struct xdp_md *ctx, struct packet *pkt
 /* Where the policy does not hold, no default of it has a bit. */
 static __always_inline int default_verdict(struct xdp_md *ctx, struct packet *pkt)
 {
-	if (policy.default_drop >> (pkt->iface & 63) & 1) {
+	if (MARKER(MARK_DEFAULT_DROP) >> (pkt->iface & 63) & 1) {
 		int reason = GO_ON;
 
 		/* Neighbour discovery is essential, and no default touches it even with them off. */

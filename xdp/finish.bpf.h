@@ -34,7 +34,7 @@ static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int re
 {
 	if (unlikely(!pkt->length))
 		pkt->length = bpf_xdp_get_buff_len(ctx);
-	if (config.test) {
+	if (is_test()) {
 		test_answer(reason);
 		return verdict(pkt, reason);
 	}
@@ -47,7 +47,7 @@ static __always_inline int finish(struct xdp_md *ctx, struct packet *pkt, int re
 /* After a tail call that failed. */
 static __always_inline int finish_lost(struct xdp_md *ctx)
 {
-	if (MARKER(MARK_TEST)) {
+	if (is_test()) {
 		test_answer(REASON_DROP_PROGRAM);
 		return XDP_DROP;
 	}

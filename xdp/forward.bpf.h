@@ -26,7 +26,7 @@
 
 static __always_inline bool has_mode(__u32 mode)
 {
-	return policy.modes >> mode & 1;
+	return MARKER(MARK_MODES) >> mode & 1;
 }
 
 /* One hop less; returns type of service or traffic class, -1: the header is out of reach. */
@@ -118,7 +118,7 @@ static __always_inline __u32 way_mtu(const struct service *s, struct backend *to
 		return mtu;
 	if (path_lives(path, pin_time(now_jiffies(), s->pin_shift), s->path_ticks))
 		return path_mtu(path);
-	if (!config.test)
+	if (!is_test())
 		__sync_val_compare_and_swap(&to->path, path, 0);
 	return mtu;
 }

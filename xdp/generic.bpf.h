@@ -10,7 +10,7 @@
  * nowhere: one such interface is enough for it. */
 static __always_inline bool is_generic(const struct xdp_md *ctx)
 {
-	return config.test ? knobs.generic : knobs.generic >> iface_number(ctx) & 1;
+	return is_test() ? knobs.generic : knobs.generic >> iface_number(ctx) & 1;
 }
 
 /* In generic mode alone: a driver has no such frame, and on the wire a length of zero is malformed. */

@@ -182,7 +182,7 @@ static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
 
 	if (pkt->source_routed || (options && is_on_the_way4(ctx, pkt)))
 		return pkt->passed;
-	if (!config.test && !reply_allowed(pkt, REPLY_ECHO))
+	if (!is_test() && !reply_allowed(pkt, REPLY_ECHO))
 		return REASON_DROP_ECHO;
 	return answer_echo(ctx, pkt);
 }

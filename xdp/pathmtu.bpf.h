@@ -267,7 +267,7 @@ __noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend)
 	}
 	if (q->mtu >= now)
 		return now;
-	if (config.test)
+	if (is_test())
 		return q->mtu;
 	if (__sync_val_compare_and_swap(&to->path, old, path_pack(q->mtu, time)) == old)
 		path_tally(s, backend, SERVICE_PATH_LEARNED);

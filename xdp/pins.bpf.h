@@ -8,6 +8,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "xdp/jiffies.bpf.h"
 #include "xdp/service.bpf.h"
 
@@ -176,14 +177,10 @@ static __always_inline void pin_store(const struct service *s, __u32 service, __
 }
 
 /* All ones if the pin is one of the flow, else 0. It differs from the flow by backend, level and time, which are not
- * all zero; a free place does not. The compiler is not to make branches of it: the verifier would follow 2^8 ways. */
+ * all zero; a free place does not. */
 static __always_inline __u64 pin_matches(__u64 pin, __u32 flow)
 {
-	__u64 differs = (pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1;
-
-	differs = (differs >> PIN_FLOW_SHIFT) - 1;
-	asm("%0 s>>= 63" : "+r"(differs));
-	return differs;
+	return if_zero32(((pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1) >> PIN_FLOW_SHIFT);
 }
 
 /* A pin as it was read, and where: NULL for no pin. */
@@ -197,21 +194,21 @@ static __always_inline struct pin_place pin_find(const struct service *s, struct
 						 __u32 flow, __u32 time, __u32 life)
 {
 	const struct pin_place none = {};
-	__u64 place = SERVICE_PIN_WORDS, pin;
+	__u64 place = SERVICE_PIN_WORDS, pin, *at;
 
 #pragma unroll
 	for (int i = SERVICE_PIN_WORDS - 1; i >= 0; i--)
 		place ^= (place ^ i) & pin_matches(read_pin(bucket, i), flow);
 	if (place & SERVICE_PIN_WORDS)
 		return none;
-	place &= SERVICE_PIN_WORDS - 1;
-	pin = read_pin(bucket, place);
+	at = &bucket->pin[BOUND(place, SERVICE_PIN_WORDS - 1)];
+	pin = *(volatile __u64 *)at;
 	if (unlikely(pin_flow(pin) != flow)) /* another CPU has given the place away */
 		return none;
 	if (likely(pin_lives(pin, time, life, s->linger)))
-		return (struct pin_place){&bucket->pin[place], pin};
-	if (!config.test)
-		__sync_val_compare_and_swap(&bucket->pin[place], pin, 0);
+		return (struct pin_place){at, pin};
+	if (!is_test())
+		__sync_val_compare_and_swap(at, pin, 0);
 	return none;
 }
 
@@ -255,7 +252,7 @@ static __always_inline __u32 pin_follow(const struct service *s, struct pin_plac
 	__u32 to = again || down ? owner : backend;
 	__u64 new;
 
-	if (config.test || h.quoted)
+	if (is_test() || h.quoted)
 		return to;
 	new = pin_pack(pin_flow(p.pin), to,
 		       again ? PIN_HALF : level_after(pin_level(p.pin), h.event), time);
@@ -270,7 +267,7 @@ static __always_inline __u32 pin_follow(const struct service *s, struct pin_plac
 
 static __always_inline void test_pinned(void)
 {
-	struct policy_test *t = config.test ? test_get() : NULL;
+	struct policy_test *t = is_test() ? test_get() : NULL;
 
 	if (t)
 		t->pinned = 1;
@@ -302,7 +299,7 @@ static __always_inline __u32 choose_unstable(const struct service *s, __u32 serv
 		return owner;
 	if (h.event != FLOW_OPENS && !is_down(former))
 		to = former;
-	if (!config.test && !h.quoted)
+	if (!is_test() && !h.quoted)
 		pin_store(s, service, pin_bucket_of(hash, s->buckets),
 			  pin_pack(pin_flow_of(hash), to, first_level(h.event), time));
 	return to;
@@ -310,7 +307,7 @@ static __always_inline __u32 choose_unstable(const struct service *s, __u32 serv
 
 static __always_inline void test_slot(__u32 index, __u64 slot)
 {
-	struct policy_test *t = config.test ? test_get() : NULL;
+	struct policy_test *t = is_test() ? test_get() : NULL;
 
 	if (t) {
 		t->slot = index;

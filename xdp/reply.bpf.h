@@ -289,7 +289,7 @@ static __always_inline bool send_error(struct xdp_md *ctx, struct packet *pkt,
 static __always_inline bool may_reply(struct xdp_md *ctx, struct packet *pkt, enum reply_kind kind)
 {
 	return pkt->fragment != FRAGMENT_LATER && !is_multicast(pkt) && is_answerable(pkt) &&
-	       !is_icmp_error(pkt) && is_for_one(ctx) && (config.test || reply_allowed(pkt, kind));
+	       !is_icmp_error(pkt) && is_for_one(ctx) && (is_test() || reply_allowed(pkt, kind));
 }
 
 /* REASON_PASS_REPLY when the frame is now the answer and has to go back, else REASON_DROP_REJECT. */

@@ -45,7 +45,7 @@ static __always_inline bool is_for_us(struct xdp_md *ctx)
 	__u32 number = iface_number(ctx);
 	__u64 own = knobs.station[number & (WEIR_IFACES - 1)], mac;
 
-	if (config.test || !own || !eth)
+	if (is_test() || !own || !eth)
 		return true;
 	mac = *(const __u32 *)eth->h_dest | (__u64) * (const __u16 *)(eth->h_dest + 4) << 32;
 	return likely(own == (mac | STATION_KNOWN)) || is_above(number, mac);

@@ -14,9 +14,15 @@
 
 #include "common/config.h"
 #include "common/policy.h"
+#include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 
 const volatile struct config config = {};
+
+static __always_inline bool is_test(void)
+{
+	return MARKER(MARK_TEST);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

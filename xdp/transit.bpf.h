@@ -38,7 +38,7 @@ static __always_inline __u32 transit_device(const struct xdp_md *ctx)
 
 	/* Read now: the compiler would choose between two pointers, of which one must not be computed. */
 	asm volatile("" : "+r"(ifindex));
-	if (!config.test)
+	if (!is_test())
 		return ifindex;
 	return (test = test_get()) ? test->ifindex : 0;
 }

@@ -156,10 +156,21 @@ size_t text_shown(const char *s, size_t len)
 	return n && !steers(text_code_point(s, len)) ? n : 0;
 }
 
+// How many bytes of s are ASCII that shows as it is; most texts are nothing else.
+static size_t count_ascii(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && ((s[n] >= ' ' && s[n] < 0x7f) || s[n] == '\t'))
+		n++;
+	return n;
+}
+
 void text_add_shown(struct text *t, const char *s, size_t len)
 {
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
-		n = s[i] == '\t' ? 1 : text_shown(s + i, len - i);
+		n = count_ascii(s + i, len - i);
+		n = n ? n : text_shown(s + i, len - i);
 		if (n)
 			text_addn(t, s + i, n);
 		else

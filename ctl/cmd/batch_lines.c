@@ -237,9 +237,8 @@ static void check_line(struct batch *b, struct batch_line *line)
 
 	if (t->items.names && !t->answers)
 		return; // the first line that asked the same servers has failed
-	if (t->items.names && blocking_answered(&line->blocking, &b->guard, &err))
-		fail(b, line, &err);
-	else if (blocking_check(&line->blocking, &b->guard, &err))
+	if ((t->items.names && blocking_answered(&line->blocking, &b->guard, &err)) ||
+	    blocking_check(&line->blocking, &b->guard, &err))
 		fail(b, line, &err);
 }
 

@@ -201,18 +201,27 @@ int show_open_in(const char *instance, struct out *o, struct err *err)
 	return code ? code : show_open(i, 0, o, err);
 }
 
+// "origin ids", after what is there.
+static void add_word(struct text *t, size_t begin, const char *label, const char *word)
+{
+	if (!word[0])
+		return;
+	if (t->len > begin)
+		text_addc(t, ' ');
+	text_add(t, label);
+	text_add(t, word);
+}
+
 void show_owner(struct text *t, const struct owner *h)
 {
-	const char *gap = "";
+	size_t begin = t->len;
 
-	if (h->name[0])
-		text_addf(t, "%s", h->name), gap = " ";
-	if (h->list[0])
-		text_addf(t, "%slist %s", gap, h->list), gap = " ";
-	if (h->origin[0])
-		text_addf(t, "%sorigin %s", gap, h->origin), gap = " ";
+	add_word(t, begin, "", h->name);
+	add_word(t, begin, "list ", h->list);
+	add_word(t, begin, "origin ", h->origin);
+	add_word(t, begin, "\"", h->note);
 	if (h->note[0])
-		text_addf(t, "%s\"%s\"", gap, h->note);
+		text_addc(t, '"');
 }
 
 static bool service_enabled(void)

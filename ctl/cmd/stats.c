@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir stats: packets and bytes by reason.
+// weir stats: packets and bytes by reason, rule, backend and owner of entries.
 #include <errno.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/rules.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/cmd/stats_owners.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/instance_ifaces.h"
@@ -90,7 +91,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	show_tallies(ctx, args, counters);
 	if ((code = rules_show(ctx, i, err)))
 		return code;
-	return service_show_stats(ctx->out, ctx->instance, err);
+	if ((code = service_show_stats(ctx->out, ctx->instance, err)))
+		return code;
+	return stats_owners_show(ctx, err);
 }
 
 static const struct args_option options[] = {
@@ -103,7 +106,7 @@ static const struct args_option options[] = {
 const struct command cmd_stats = {
 	.name = "stats",
 	.usage = "[OPTIONS]",
-	.summary = "show packets and bytes by verdict, rule and backend",
+	.summary = "show packets and bytes by verdict, rule, backend and owner of entries",
 	.options = options,
 	.run = run,
 };

@@ -155,6 +155,7 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 	struct generation_options options = {
 		.malformed_pass = c->resolved->malformed_pass,
 		.conntrack = uses_conntrack(c) != NULL,
+		.general_only = c->general_only,
 		.sets = sets,
 		.redirects = redirects,
 	};

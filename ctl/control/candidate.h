@@ -26,7 +26,8 @@ struct candidate {
 	struct generation *generation;
 	struct test_program *test;
 	struct generation_cost cost;
-	struct lb_apply lb;           // of its `service` blocks
+	bool general_only;  // loaded without the short program: tests compare the two ways
+	struct lb_apply lb; // of its `service` blocks
 	struct identities identities; // what its counters change in the instance's maps
 };
 

@@ -88,6 +88,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_NAMED, image->config.named);
 	markers_number(m, MARK_BALANCES, image->config.services != 0);
 	markers_number(m, MARK_DEFAULT_DROP, image->config.default_drop);
+	markers_number(m, MARK_MODES, image->config.modes);
 	markers_address(m, MARK_IFCLASS, "ifclass", 0);
 	mark_tables(m, &image->tables);
 }

@@ -28,49 +28,53 @@ struct balance_case {
 	bool v6;      // backends
 	bool changing;
 	enum traffic traffic;
+	size_t rules;   // before the service; none matches
+	size_t blocked; // addresses in the overlay, none a client's
 };
 
 static const struct balance_case cases[] = {
 	{{.id = "balance-ipip-stable",
 	  .what = "a service, ipip, stable ring, one flow",
-	  .reach_ns = 35},
+	  .reach = {{2.0, {"floor-ipip"}}}},
 	 .mode = "ipip",
 	 .grow = IP4,
 	 .traffic = ONE},
 	{{.id = "balance-ipip-stable-flows",
 	  .what = "a service, ipip, stable ring, 524,288 flows",
-	  .reach_ns = 60},
+	  .reach = {{1.8, {"floor-ipip"}}}},
 	 .mode = "ipip",
 	 .grow = IP4,
 	 .traffic = MANY},
 	{{.id = "balance-ipip-changing",
 	  .what = "a service, ipip, every slot in transition, one pinned flow",
-	  .reach_ns = 45},
+	  .reach = {{1.4, {"balance-ipip-stable"}}}},
 	 .mode = "ipip",
 	 .grow = IP4,
 	 .changing = true,
 	 .traffic = ONE},
 	{{.id = "balance-ipip-changing-flows",
 	  .what = "a service, ipip, every slot in transition, 524,288 pinned flows",
-	  .reach_ns = 80},
+	  .reach = {{1.3, {"pins-read", "balance-ipip-stable"}}}},
 	 .mode = "ipip",
 	 .grow = IP4,
 	 .changing = true,
 	 .traffic = MANY},
 	{{.id = "balance-synflood",
 	  .what = "a service, ipip, stable ring, SYNs from 2^24 sources",
-	  .reach_ns = 60},
+	  .reach = {{1.1, {"balance-ipip-stable-flows"}}}},
 	 .mode = "ipip",
 	 .grow = IP4,
 	 .traffic = FLOOD},
 	{{.id = "balance-synflood-changing",
 	  .what = "a service, ipip, every slot in transition, SYNs from 2^24 sources",
-	  .reach_ns = 130},
+	  .reach = {{1.6, {"pins-read", "balance-ipip-stable"}}}},
 	 .mode = "ipip",
 	 .grow = IP4,
 	 .changing = true,
 	 .traffic = FLOOD},
-	{{.id = "balance-dr", .what = "a service, dr, stable ring, one flow", .reach_ns = 30},
+	{{.id = "balance-dr",
+	  .what = "a service, dr, stable ring, one flow",
+	  .reach = {{1.0, {"balance-ipip-stable"}}}},
 	 .mode = "dr",
 	 .traffic = ONE},
 	{{.id = "balance-dr-flows", .what = "a service, dr, stable ring, 524,288 flows"},
@@ -78,7 +82,7 @@ static const struct balance_case cases[] = {
 	 .traffic = MANY},
 	{{.id = "balance-gue",
 	  .what = "a service, gue in IPv4, stable ring, one flow",
-	  .reach_ns = 60},
+	  .reach = {{1.3, {"balance-ipip-stable"}}}},
 	 .mode = "gue",
 	 .grow = IP4 + UDP,
 	 .traffic = ONE},
@@ -86,25 +90,49 @@ static const struct balance_case cases[] = {
 	 .mode = "gue",
 	 .grow = IP4 + UDP,
 	 .traffic = MANY},
-	{{.id = "balance-gue-v6", .what = "a service, gue in IPv6, stable ring, one flow"},
+	{{.id = "balance-gue-v6",
+	  .what = "a service, gue in IPv6, stable ring, one flow",
+	  .reach = {{1.5, {"balance-ipip-stable"}}}},
 	 .mode = "gue",
 	 .grow = IP6 + UDP,
 	 .v6 = true,
 	 .traffic = ONE},
+	{{.id = "balance-rules",
+	  .what = "64 rules over eight fields before a service, ipip, stable ring, one flow",
+	  .reach = {{1.0, {"filter-64", "balance-ipip-stable"}}}},
+	 .mode = "ipip",
+	 .grow = IP4,
+	 .traffic = ONE,
+	 .rules = 64},
+	{{.id = "combined",
+	  .what = "100,000 blocked addresses, 64 rules and a service, ipip, stable ring, one flow",
+	  .reach = {{1.5, {"balance-ipip-stable"}}}},
+	 .mode = "ipip",
+	 .grow = IP4,
+	 .traffic = ONE,
+	 .rules = 64,
+	 .blocked = 100000},
 };
 
-static void write_service(const struct balance_case *c, const char *path)
+static void add_service(const struct balance_case *c, struct text *t)
 {
-	struct text t = {0};
-
-	text_addf(&t,
-		  "interface lo\nservice www { vip 198.18.0.1; proto tcp; port 80; mode %s; "
-		  "pins %u\n",
+	text_addf(t, "service www { vip 198.18.0.1; proto tcp; port 80; mode %s; pins %u\n",
 		  c->mode, PINS);
 	for (unsigned b = 1; b <= BACKENDS; b++)
-		text_addf(&t, c->v6 ? "backend fd00::1:%x\n" : "backend 10.0.1.%u\n", b);
-	text_add(&t, "}\n");
-	policy_text(text_get(&t), path);
+		text_addf(t, c->v6 ? "backend fd00::1:%x\n" : "backend 10.0.1.%u\n", b);
+	text_add(t, "}\n");
+}
+
+// The seed makes the keys of all services.
+static void write_policy(const struct balance_case *c, const char *path)
+{
+	const struct rules rules = {.shape = RULES_FIELDS, .family = 4, .n = c->rules};
+	struct text t = {0};
+
+	policy_rules(&rules, path);
+	text_add(&t, "seed \"bench\"\n");
+	add_service(c, &t);
+	policy_append(text_get(&t), path);
 	text_free(&t);
 }
 
@@ -130,16 +158,41 @@ static void warm_up(struct draw *d, const struct subject *weir, enum traffic tra
 {
 	uint32_t packets = traffic == FLOOD ? 2 * PINS : 2 * BENCH_SOURCES;
 
-	draw_target(d, weir->program);
-	for (uint32_t n = 0; n < packets; n += BENCH_SOURCES)
-		draw_run(d, BENCH_SOURCES, NULL);
+	for (size_t load = 0; load < weir->loads; load++) {
+		draw_target(d, subject_load(weir, load));
+		for (uint32_t n = 0; n < packets; n += BENCH_SOURCES)
+			draw_run(d, BENCH_SOURCES, NULL);
+	}
+}
+
+static void make_weir(const struct bench *b, const struct balance_case *c, struct subject *ret)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/service.weir", b->folder);
+	CLEANUP_SET struct set blocked = {0};
+
+	write_policy(c, path);
+	if (c->blocked)
+		set_hosts(4, c->blocked, 41, &blocked);
+	subject_weir(&(struct weir_options){.policy = path,
+					    .changing = c->changing,
+					    .blocked = c->blocked ? &blocked : NULL},
+		     ret);
+}
+
+// The bound of the row: what reads the pins, or a balancer with nothing else.
+static void make_floor(const struct balance_case *c, struct subject *ret)
+{
+	if (c->changing)
+		subject_pins_read(PINS, ret);
+	else
+		subject_floor_ipip(BACKENDS, ret);
 }
 
 static void run_case(const struct bench *b, const struct balance_case *c)
 {
-	CLEANUP_FREE char *path = mem_printf("%s/service.weir", b->folder);
 	CLEANUP_FREE struct addr *flows = c->traffic == FLOOD ? NULL : make_flows(c->traffic);
-	CLEANUP_SUBJECT struct subject weir;
+	CLEANUP_SUBJECT struct subject weir, floor = {0};
+	bool has_floor = c->grow == IP4;
 	struct draw *d = draw_new(&(struct draw_options){
 		.family = 4,
 		.flood = c->traffic == FLOOD,
@@ -150,11 +203,12 @@ static void run_case(const struct bench *b, const struct balance_case *c)
 		.grow = c->grow,
 	});
 
-	write_service(c, path);
-	subject_weir(&(struct weir_options){.policy = path, .changing = c->changing}, &weir);
+	make_weir(b, c, &weir);
+	if (has_floor)
+		make_floor(c, &floor);
 	if (c->changing)
 		warm_up(d, &weir, c->traffic);
-	measure(b, &c->goal, d, ANSWER_SEND, (struct subject *[]){&weir}, 1);
+	measure(b, &c->goal, d, ANSWER_SEND, (struct subject *[]){&weir, &floor}, 1 + has_floor);
 	draw_free(d);
 }
 

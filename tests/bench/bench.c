@@ -79,15 +79,16 @@ static void stop(int number)
 
 // Start
 
+static cpu_set_t allowed;
+
 int bench_last_cpu(void)
 {
-	cpu_set_t set;
 	int last = 0;
 
-	if (sched_getaffinity(0, sizeof(set), &set))
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
 		bench_fail(errno, "cannot read the allowed CPUs");
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET((size_t)cpu, &set))
+		if (CPU_ISSET((size_t)cpu, &allowed))
 			last = cpu;
 	return last;
 }
@@ -100,6 +101,12 @@ static void pin(int cpu)
 	CPU_SET((size_t)cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		bench_fail(errno, "cannot bind to CPU %d", cpu);
+}
+
+void bench_use_all_cpus(void)
+{
+	if (sched_setaffinity(0, sizeof(allowed), &allowed))
+		bench_fail(errno, "cannot use all CPUs");
 }
 
 // Test packets arrive on the loopback device of a separate network namespace.

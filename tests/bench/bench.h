@@ -15,7 +15,7 @@ struct bench {
 	const char *weir; // the program, for the rows that run commands
 	char *folder;     // for policies and lists, removed at the end
 	size_t rounds;
-	int cpu; // on which everything runs
+	int cpu; // on which packets run
 	// Prefixes of the requested ids; n 0: all rows.
 	const char *const *wanted;
 	size_t wanted_n;
@@ -30,11 +30,12 @@ struct family {
 	void (*run)(struct bench *b);
 };
 extern const struct family root_family, filter_family, hosts_family, overlay_family, limit_family,
-	balance_family, live_family, control_family;
+	balance_family, live_family, control_family, entries_family;
 
 // Makes the folder and a network namespace, and binds the thread to the CPU. Undone at exit.
 void bench_begin(struct bench *b);
-int bench_last_cpu(void); // of those that the process may use
+int bench_last_cpu(void);      // of those that the process may use
+void bench_use_all_cpus(void); // for rows that run commands; they come last
 
 // Ends the bench with status 2: a requirement is missing.
 _Noreturn void bench_die(const struct err *err);

@@ -15,29 +15,24 @@ struct rules_case {
 };
 
 static const struct rules_case rules_cases[] = {
-	{{.id = "filter-1", .what = "one rule, matching", .peer = "linear", .reach_ns = 12},
+	{{.id = "filter-1", .what = "one rule, matching", .reach = {{2.5, {"linear"}}}},
 	 RULES_FIELDS,
 	 1},
-	{{.id = "filter-64",
-	  .what = "64 rules over eight fields, the last one matches",
-	  .peer = "linear"},
+	{{.id = "filter-64", .what = "64 rules over eight fields, the last one matches"},
 	 RULES_FIELDS,
 	 64},
 	{{.id = "filter-1000",
-	  .what = "1000 rules, each from a network of its own; the last one matches",
-	  .peer = "linear"},
+	  .what = "1000 rules, each from a network of its own; the last one matches"},
 	 RULES_FROM,
 	 1000},
 	{{.id = "filter-4096",
 	  .what = "4096 rules, each from a network of its own; the last one matches",
-	  .peer = "linear",
-	  .reach_ns = 50},
+	  .reach = {{2.2, {"filter-64"}}, {0.010, {"linear"}}}},
 	 RULES_FROM,
 	 4096},
 	{{.id = "filter-4096-worst",
 	  .what = "4096 rules, every summary bit set, no match until the last word",
-	  .peer = "linear",
-	  .reach_ns = 170},
+	  .reach = {{2.2, {"filter-64"}}, {0.010, {"linear"}}}},
 	 RULES_WORST,
 	 4096},
 };
@@ -57,7 +52,7 @@ static void run_rules(const struct bench *b, const struct rules_case *c, struct 
 {
 	CLEANUP_FREE struct bench_rule *linear = mem_zalloc(c->n, sizeof(*linear));
 	CLEANUP_FREE char *path = mem_printf("%s/rules.weir", b->folder);
-	CLEANUP_SUBJECT struct subject weir = {.program = -1}, scan = {.program = -1};
+	CLEANUP_SUBJECT struct subject weir = {0}, scan = {0};
 	const struct rules rules = {
 		.shape = c->shape, .family = 4, .n = c->n, .last_matches = true, .linear = linear};
 
@@ -74,7 +69,6 @@ struct sets_case {
 	uint8_t family;
 	bool vlan;
 	enum kind kind;
-	const char *peer; // to compare with besides the LPM trie
 };
 
 #define SETS "64 rules over eight fields, two sets of 10,000 prefixes, "
@@ -82,38 +76,33 @@ struct sets_case {
 static const struct sets_case sets_cases[] = {
 	{{.id = "filter-64-10k-v4",
 	  .what = SETS "IPv4, sources in none",
-	  .peer = "xdp-filter",
-	  .reach_ns = 20,
-	  .reach_ratio = 0.25},
+	  .reach = {{0.22, {"xdp-filter"}}, {1.8, {"floor-filter"}}, {0.12, {"kernel-lpm"}}}},
 	 .family = 4,
 	 .kind = KIND_ABSENT},
 	{{.id = "filter-64-10k-v4-present",
 	  .what = SETS "IPv4, sources in one of them",
-	  .peer = "kernel-lpm",
-	  .reach_ns = 40},
+	  .reach = {{0.22, {"filter-64-10k-v4/xdp-filter"}},
+		    {1.8, {"floor-filter"}},
+		    {0.12, {"kernel-lpm"}}}},
 	 .family = 4,
 	 .kind = KIND_PRESENT},
-	{{.id = "filter-64-10k-v4-mix",
-	  .what = SETS "IPv4, every other source in one of them",
-	  .peer = "kernel-lpm"},
+	{{.id = "filter-64-10k-v4-mix", .what = SETS "IPv4, every other source in one of them"},
 	 .family = 4,
 	 .kind = KIND_MIX},
 	{{.id = "filter-64-10k-vlan",
 	  .what = SETS "IPv4 in VLAN, sources in none",
-	  .peer = "xdp-filter"},
+	  .reach = {{0.35, {"xdp-filter"}}}},
 	 .family = 4,
 	 .vlan = true,
 	 .kind = KIND_ABSENT},
 	{{.id = "filter-64-10k-v6",
 	  .what = SETS "IPv6, sources in none",
-	  .peer = "xdp-filter",
-	  .reach_ns = 25},
+	  .reach = {{0.30, {"xdp-filter"}}, {0.20, {"kernel-lpm"}}}},
 	 .family = 6,
 	 .kind = KIND_ABSENT},
 	{{.id = "filter-64-10k-v6-present",
 	  .what = SETS "IPv6, sources in one of them",
-	  .peer = "kernel-lpm",
-	  .reach_ns = 90},
+	  .reach = {{0.30, {"filter-64-10k-v6/xdp-filter"}}, {0.20, {"kernel-lpm"}}}},
 	 .family = 6,
 	 .kind = KIND_PRESENT},
 };
@@ -164,7 +153,7 @@ static void run_sets(const struct bench *b, const struct sets_case *c, const str
 
 static void run_family(const struct bench *b, uint8_t family)
 {
-	CLEANUP_SUBJECT struct subject weir, lpm, all, ip;
+	CLEANUP_SUBJECT struct subject weir, lpm, all, ip, floor = {0};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 
@@ -173,20 +162,34 @@ static void run_family(const struct bench *b, uint8_t family)
 	subject_lpm(&s, &lpm);
 	subject_xdp_filter("all", sets, 1, &all);
 	subject_xdp_filter("ip", sets, 1, &ip);
+	if (family == 4)
+		subject_floor_filter(&s, &floor);
 	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++) {
 		const struct sets_case *c = &sets_cases[i];
 		// xdp-filter has the first address of each prefix, so only absent sources are
-		// equivalent. The LPM program does not parse tags.
-		struct subject *absent[] = {&weir, &all, &ip, &lpm};
-		struct subject *present[] = {&weir, &lpm};
+		// equivalent. The LPM program and the floor do not parse tags.
+		struct subject *tagged[] = {&weir, &all, &ip};
+		struct subject *absent[] = {&weir, &all, &ip, &lpm, &floor};
+		struct subject *present[] = {&weir, &lpm, &floor};
+		size_t floors = family == 4;
 
 		if (c->family != family || !bench_wants(b, c->goal.id))
 			continue;
-		if (c->kind == KIND_ABSENT)
-			run_sets(b, c, &s, absent, c->vlan ? 3 : 4);
+		if (c->vlan)
+			run_sets(b, c, &s, tagged, 3);
+		else if (c->kind == KIND_ABSENT)
+			run_sets(b, c, &s, absent, 4 + floors);
 		else
-			run_sets(b, c, &s, present, 2);
+			run_sets(b, c, &s, present, 2 + floors);
 	}
+}
+
+static bool wants_family(const struct bench *b, uint8_t family)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++)
+		if (sets_cases[i].family == family && bench_wants(b, sets_cases[i].goal.id))
+			return true;
+	return false;
 }
 
 static void run(struct bench *b)
@@ -198,9 +201,9 @@ static void run(struct bench *b)
 		if (bench_wants(b, rules_cases[i].goal.id))
 			run_rules(b, &rules_cases[i], d);
 	draw_free(d);
-	if (bench_wants(b, "filter-64-10k-v4") || bench_wants(b, "filter-64-10k-vlan"))
+	if (wants_family(b, 4))
 		run_family(b, 4);
-	if (bench_wants(b, "filter-64-10k-v6"))
+	if (wants_family(b, 6))
 		run_family(b, 6);
 }
 

@@ -24,19 +24,25 @@ static const struct set_case cases[] = {
 	 4,
 	 true,
 	 1000,
-	 {{{.id = "hosts-1k", .what = "1,000 addresses, random present", .peer = "kernel-hash"},
+	 {{{.id = "hosts-1k",
+	    .what = "1,000 addresses, random present",
+	    .reach = {{0.75, {"kernel-hash"}}}},
 	   KIND_PRESENT}}},
 	{"hosts-10k",
 	 4,
 	 true,
 	 10000,
-	 {{{.id = "hosts-10k", .what = "10,000 addresses, random present", .peer = "kernel-hash"},
+	 {{{.id = "hosts-10k",
+	    .what = "10,000 addresses, random present",
+	    .reach = {{0.45, {"kernel-hash"}}}},
 	   KIND_PRESENT}}},
 	{"hosts-100k",
 	 4,
 	 true,
 	 100000,
-	 {{{.id = "hosts-100k", .what = "100,000 addresses, random present", .peer = "kernel-hash"},
+	 {{{.id = "hosts-100k",
+	    .what = "100,000 addresses, random present",
+	    .reach = {{0.4, {"kernel-hash"}}}},
 	   KIND_PRESENT}}},
 	{"hosts-1m",
 	 4,
@@ -44,16 +50,10 @@ static const struct set_case cases[] = {
 	 1000000,
 	 {{{.id = "hosts-1m",
 	    .what = "1,000,000 addresses, random present",
-	    .peer = "kernel-hash",
-	    .reach_ratio = 0.45},
+	    .reach = {{0.4, {"kernel-hash"}}}},
 	   KIND_PRESENT},
-	  {{.id = "hosts-1m-absent",
-	    .what = "1,000,000 addresses, random absent",
-	    .peer = "kernel-hash"},
-	   KIND_ABSENT},
-	  {{.id = "hosts-1m-mix",
-	    .what = "1,000,000 addresses, every other source present",
-	    .peer = "kernel-hash"},
+	  {{.id = "hosts-1m-absent", .what = "1,000,000 addresses, random absent"}, KIND_ABSENT},
+	  {{.id = "hosts-1m-mix", .what = "1,000,000 addresses, every other source present"},
 	   KIND_MIX}}},
 	{"hosts-100k-v6",
 	 6,
@@ -61,25 +61,28 @@ static const struct set_case cases[] = {
 	 100000,
 	 {{{.id = "hosts-100k-v6",
 	    .what = "100,000 IPv6 addresses, random present",
-	    .peer = "kernel-hash"},
+	    .reach = {{0.6, {"kernel-hash"}}}},
 	   KIND_PRESENT}}},
 	{"lpm-1k",
 	 4,
 	 false,
 	 1000,
-	 {{{.id = "lpm-1k", .what = "1,000 prefixes, random present", .peer = "kernel-lpm"},
-	   KIND_PRESENT}}},
+	 {{{.id = "lpm-1k", .what = "1,000 prefixes, random present"}, KIND_PRESENT}}},
 	{"lpm-10k",
 	 4,
 	 false,
 	 10000,
-	 {{{.id = "lpm-10k", .what = "10,000 prefixes, random present", .peer = "kernel-lpm"},
+	 {{{.id = "lpm-10k",
+	    .what = "10,000 prefixes, random present",
+	    .reach = {{0.12, {"kernel-lpm"}}}},
 	   KIND_PRESENT}}},
 	{"lpm-100k",
 	 4,
 	 false,
 	 100000,
-	 {{{.id = "lpm-100k", .what = "100,000 prefixes, random present", .peer = "kernel-lpm"},
+	 {{{.id = "lpm-100k",
+	    .what = "100,000 prefixes, random present",
+	    .reach = {{0.12, {"kernel-lpm"}}}},
 	   KIND_PRESENT}}},
 	{"lpm-1m",
 	 4,
@@ -87,16 +90,10 @@ static const struct set_case cases[] = {
 	 1000000,
 	 {{{.id = "lpm-1m",
 	    .what = "1,000,000 prefixes, random present",
-	    .peer = "kernel-lpm",
-	    .reach_ratio = 0.125},
+	    .reach = {{0.08, {"kernel-lpm"}}}},
 	   KIND_PRESENT},
-	  {{.id = "lpm-1m-absent",
-	    .what = "1,000,000 prefixes, random absent",
-	    .peer = "kernel-lpm"},
-	   KIND_ABSENT},
-	  {{.id = "lpm-1m-mix",
-	    .what = "1,000,000 prefixes, every other source present",
-	    .peer = "kernel-lpm"},
+	  {{.id = "lpm-1m-absent", .what = "1,000,000 prefixes, random absent"}, KIND_ABSENT},
+	  {{.id = "lpm-1m-mix", .what = "1,000,000 prefixes, every other source present"},
 	   KIND_MIX}}},
 	{"lpm-100k-v6",
 	 6,
@@ -104,7 +101,7 @@ static const struct set_case cases[] = {
 	 100000,
 	 {{{.id = "lpm-100k-v6",
 	    .what = "100,000 IPv6 prefixes, random present",
-	    .peer = "kernel-lpm"},
+	    .reach = {{0.35, {"kernel-lpm"}}}},
 	   KIND_PRESENT}}},
 };
 
@@ -133,10 +130,25 @@ static void measure_kind(const struct bench *b, const struct kind_goal *row, con
 	draw_free(d);
 }
 
+static size_t programs_of(const struct set_case *c)
+{
+	if (!c->hosts)
+		return 2;
+	return c->family == 4 ? 5 : 4;
+}
+
+static bool wants_case(const struct bench *b, const struct set_case *c)
+{
+	for (size_t r = 0; r < ARRAY_SIZE(c->rows) && c->rows[r].goal.id; r++)
+		if (bench_wants(b, c->rows[r].goal.id))
+			return true;
+	return false;
+}
+
 static void run_case(const struct bench *b, const struct set_case *c)
 {
-	CLEANUP_SUBJECT struct subject weir, map, all = {.program = -1}, ip = {.program = -1};
-	struct subject *subjects[] = {&weir, &map, &all, &ip};
+	CLEANUP_SUBJECT struct subject weir, map, all = {0}, ip = {0}, floor = {0};
+	struct subject *subjects[] = {&weir, &map, &all, &ip, &floor};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 
@@ -147,15 +159,17 @@ static void run_case(const struct bench *b, const struct set_case *c)
 		subject_xdp_filter("all", sets, 1, &all);
 		subject_xdp_filter("ip", sets, 1, &ip);
 	}
+	if (c->hosts && c->family == 4)
+		subject_floor_filter(&s, &floor);
 	for (size_t r = 0; r < ARRAY_SIZE(c->rows) && c->rows[r].goal.id; r++)
 		if (bench_wants(b, c->rows[r].goal.id))
-			measure_kind(b, &c->rows[r], &s, subjects, c->hosts ? 4 : 2);
+			measure_kind(b, &c->rows[r], &s, subjects, programs_of(c));
 }
 
 static void run(struct bench *b)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		if (bench_wants(b, cases[i].id))
+		if (wants_case(b, &cases[i]))
 			run_case(b, &cases[i]);
 }
 

@@ -10,12 +10,10 @@
 static const struct row_goal known = {
 	.id = "limit-source",
 	.what = "a rate for each source, 100,000 sources, not exceeded",
-	.peer = "kernel-lru",
-	.reach_ns = 60};
+	.reach = {{0.5, {"kernel-lru"}}}};
 static const struct row_goal flood = {.id = "limit-source-flood",
 				      .what = "a rate for each source, every packet from a new one",
-				      .peer = "kernel-lru",
-				      .reach_ns = 60};
+				      .reach = {{0.15, {"kernel-lru"}}}};
 
 static struct draw *draw_known(void)
 {

@@ -17,7 +17,7 @@
 #define SENDER   "wbsend"
 #define RECEIVER "wbrecv"
 #define PACKETS  400000u
-#define PROGRAMS 6
+#define PROGRAMS 7
 
 struct live_case {
 	struct row_goal goal;
@@ -27,14 +27,14 @@ struct live_case {
 static const struct live_case cases[] = {
 	{{.id = "drop-live",
 	  .what = "live frames over veth, 1,000 addresses, random present: rate relative to an empty program",
-	  .peer = "empty",
-	  .reach_ratio = 0.92},
+	  .share = true,
+	  .reach = {{0.95, {"floor-filter"}}}},
 	 1000},
 	{{.id = "drop-live-1m",
 	  .what = "live frames over veth, 1,000,000 addresses, random present: rate relative to an "
 		  "empty program",
-	  .peer = "empty",
-	  .reach_ratio = 0.7},
+	  .share = true,
+	  .reach = {{1.6, {"kernel-hash"}}}},
 	 1000000},
 };
 
@@ -112,7 +112,7 @@ static void subject_nft(const struct bench *b, const struct set *s, struct subje
 	CLEANUP_FREE char *path = mem_printf("%s/table.nft", b->folder);
 	int status;
 
-	*ret = (struct subject){.name = "nft-ingress", .program = -1};
+	*ret = (struct subject){.name = "nft-ingress", .loads = 1, .programs = {-1}};
 	write_table(s, path);
 	status = tool_run((const char *const[]){"nft", "-f", path, NULL}, NULL);
 	if (status)
@@ -125,22 +125,24 @@ static void subject_nft(const struct bench *b, const struct set *s, struct subje
 
 struct programs {
 	struct subject *at[PROGRAMS];
-	double *ns[PROGRAMS]; // per packet, by round
+	double *ns[PROGRAMS]; // per packet, by round; each round has another load
 	size_t n;
 };
 
 // nft has no program: its hook gets the packets while no program is attached.
-static double run_once(const struct row_goal *goal, const struct draw *d, const struct subject *s)
+static double run_once(const struct row_goal *goal, const struct draw *d, const struct subject *s,
+		       size_t load)
 {
+	int program = subject_load(s, load);
 	uint64_t before, taken;
 	double ns;
 
-	attach(s->program);
+	attach(program);
 	draw_send(d, PACKETS / 8);
 	before = received();
 	ns = (double)draw_send(d, PACKETS);
 	taken = received() - before;
-	if (s->program >= 0)
+	if (program >= 0)
 		attach(-1);
 	// Some packets may still be in flight.
 	if (taken < PACKETS - PACKETS / 100 || taken > PACKETS + PACKETS / 100)
@@ -149,60 +151,63 @@ static double run_once(const struct row_goal *goal, const struct draw *d, const 
 	return ns / (double)taken;
 }
 
-static struct row row_of(const struct row_goal *goal, const struct programs *p, size_t i,
-			 size_t rounds)
+static struct result result_of(const struct programs *p, size_t i, size_t rounds)
 {
 	CLEANUP_FREE double *net = mem_zalloc(rounds, sizeof(*net));
+	CLEANUP_FREE double *share = mem_zalloc(rounds, sizeof(*share));
 	double base = measure_min(p->ns[0], rounds), own = measure_min(p->ns[i], rounds);
 
-	for (size_t r = 0; r < rounds; r++)
+	for (size_t r = 0; r < rounds; r++) {
 		net[r] = p->ns[i][r] - p->ns[0][r];
-	return (struct row){
-		.goal = goal,
+		share[r] = p->ns[0][r] / p->ns[i][r];
+	}
+	return (struct result){
 		.subject = p->at[i]->name,
+		.net = {own - base, measure_median(net, rounds)},
 		.baseline = "empty",
 		.base_ns = base,
-		.net_min = own - base,
-		.net_median = measure_median(net, rounds),
-		.ratio = base / own,
-		.share = true,
+		.share = {base / own, measure_median(share, rounds)},
 		.pps = 1e9 / own,
 	};
 }
 
-static void report(const struct bench *b, const struct row_goal *goal, const struct programs *p)
+// Weir first, then its peers, those that are skipped, and the empty program itself.
+static void report(const struct bench *b, const struct row_goal *goal, const struct programs *p,
+		   struct subject *const *subjects, size_t n, size_t rounds)
 {
-	for (size_t i = 1; i < p->n + 1; i++) {
-		// Weir first, then its peers, then the empty program itself.
-		size_t at = i % p->n;
-		struct row row = row_of(goal, p, at, b->rounds);
+	struct result results[PROGRAMS] = {0};
+	size_t used = 0;
 
-		row.is_peer = at != 1;
-		report_row(b->report, &row);
+	for (size_t i = 1; i < n + 1; i++) {
+		const struct subject *s = subjects[i % n];
+
+		results[i - 1] = (struct result){.subject = s->name, .skipped = s->skipped};
 	}
+	for (size_t i = 1; i < n + 1; i++)
+		if (!results[i - 1].skipped)
+			results[i - 1] = result_of(p, ++used % p->n, rounds);
+	report_row(b->report, goal, results, n);
 }
 
 static void measure_live(const struct bench *b, const struct row_goal *goal, const struct draw *d,
 			 struct subject *const *subjects, size_t n)
 {
+	size_t rounds = b->rounds * SUBJECT_LOADS;
 	struct programs p = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		if (subjects[i]->skipped)
 			continue;
 		p.at[p.n] = subjects[i];
-		p.ns[p.n++] = mem_zalloc(b->rounds, sizeof(double));
+		p.ns[p.n++] = mem_zalloc(rounds, sizeof(double));
 	}
-	for (size_t round = 0; round < b->rounds; round++)
+	for (size_t round = 0; round < rounds; round++)
 		for (size_t i = 0; i < p.n; i++) {
 			size_t next = (i + round) % p.n;
 
-			p.ns[next][round] = run_once(goal, d, p.at[next]);
+			p.ns[next][round] = run_once(goal, d, p.at[next], round);
 		}
-	report(b, goal, &p);
-	for (size_t i = 0; i < n; i++)
-		if (subjects[i]->skipped)
-			report_skipped(b->report, goal, subjects[i]->name, subjects[i]->skipped);
+	report(b, goal, &p, subjects, n, rounds);
 	for (size_t i = 0; i < p.n; i++)
 		free(p.ns[i]);
 }
@@ -215,14 +220,15 @@ static void make_weir(const struct bench *b, const struct set *s, struct subject
 	set_write(s, list);
 	policy_text("interface " RECEIVER "\nset s { file \"live.txt\" }\ndrop from @s\n", path);
 	subject_weir(&(struct weir_options){.policy = path}, ret);
-	subject_weir_iface(ret, if_nametoindex(RECEIVER));
+	if (!ret->skipped)
+		subject_weir_iface(ret, if_nametoindex(RECEIVER));
 }
 
 static void run_case(const struct bench *b, const struct live_case *c)
 {
 	CLEANUP_FREE struct addr *sources = mem_zalloc(BENCH_SOURCES, sizeof(*sources));
-	CLEANUP_SUBJECT struct subject empty, weir, hash, all, ip, nft;
-	struct subject *subjects[PROGRAMS] = {&empty, &weir, &hash, &all, &ip, &nft};
+	CLEANUP_SUBJECT struct subject empty, weir, floor, hash, all, ip, nft;
+	struct subject *subjects[PROGRAMS] = {&empty, &weir, &floor, &hash, &all, &ip, &nft};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 	struct draw *d;
@@ -234,6 +240,7 @@ static void run_case(const struct bench *b, const struct live_case *c)
 		.family = 4, .sources = sources, .ifindex = if_nametoindex(SENDER)});
 	subject_empty(&empty);
 	make_weir(b, &s, &weir);
+	subject_floor_filter(&s, &floor);
 	subject_hash(&s, &hash);
 	subject_xdp_filter("all", sets, 1, &all);
 	subject_xdp_filter("ip", sets, 1, &ip);

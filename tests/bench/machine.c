@@ -11,6 +11,7 @@
 
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
+#include "tests/bench/subject.h"
 
 // The value of "model name" in /proc/cpuinfo.
 static char *cpu_model(void)
@@ -71,6 +72,7 @@ struct json *machine_describe(int cpu, size_t rounds)
 		json_set(j, "date", json_string(date));
 	json_set(j, "pinned_cpu", json_i64(cpu));
 	json_set(j, "rounds", json_u64(rounds));
+	json_set(j, "loads", json_u64(SUBJECT_LOADS));
 	set_text(j, "load_before", load());
 	return j;
 }

@@ -36,8 +36,8 @@ double measure_min(const double *at, size_t n)
 
 struct series {
 	struct subject *subject;
-	uint32_t packets; // of one round
-	double *ns;       // per packet, by round
+	uint32_t packets;          // of one round
+	double *ns[SUBJECT_LOADS]; // per packet, by load and round
 };
 
 static void check(const struct row_goal *goal, struct draw *d, const struct subject *s,
@@ -48,8 +48,8 @@ static void check(const struct row_goal *goal, struct draw *d, const struct subj
 						  : XDP_PASS;
 	uint32_t verdict;
 
-	draw_target(d, s->program);
-	for (int i = 0; i < CHECKS && answer != ANSWER_ANY; i++) {
+	for (size_t i = 0; i < CHECKS && answer != ANSWER_ANY; i++) {
+		draw_target(d, subject_load(s, i));
 		draw_run(d, 1, &verdict);
 		if (verdict != wanted)
 			bench_fail(EPROTO, "%s: '%s' returns %u instead of %u", goal->id, s->name,
@@ -61,7 +61,7 @@ static void calibrate(struct draw *d, struct series *s)
 {
 	double ns;
 
-	draw_target(d, s->subject->program);
+	draw_target(d, subject_load(s->subject, 0));
 	draw_run(d, CALIBRATE, NULL);
 	ns = (double)draw_run(d, CALIBRATE, NULL) / CALIBRATE;
 	ns = RUN_NS / (ns > 1 ? ns : 1);
@@ -69,9 +69,9 @@ static void calibrate(struct draw *d, struct series *s)
 }
 
 // The warm-up brings the subject's tables back into the caches, which the others have filled.
-static double run_once(struct draw *d, const struct series *s)
+static double run_once(struct draw *d, const struct series *s, size_t load)
 {
-	draw_target(d, s->subject->program);
+	draw_target(d, subject_load(s->subject, load));
 	draw_run(d, s->packets / 3, NULL);
 	return (double)draw_run(d, s->packets, NULL) / s->packets;
 }
@@ -81,74 +81,90 @@ static void run_rounds(size_t rounds, struct draw *d, struct series *series, siz
 	for (size_t s = 0; s < n; s++)
 		calibrate(d, &series[s]);
 	for (size_t round = 0; round < rounds; round++)
-		for (size_t s = 0; s < n; s++) {
-			struct series *next = &series[(s + round) % n];
+		for (size_t load = 0; load < SUBJECT_LOADS; load++)
+			for (size_t s = 0; s < n; s++) {
+				struct series *next = &series[(s + round) % n];
 
-			next->ns[round] = run_once(d, next);
-		}
+				next->ns[load][round] = run_once(d, next, load);
+			}
 }
 
-static struct row row_of(const struct row_goal *goal, const struct series *s,
-			 const struct series *base, size_t rounds)
+static double least_of_all(const struct series *s, size_t rounds)
+{
+	double least[SUBJECT_LOADS];
+
+	for (size_t load = 0; load < SUBJECT_LOADS; load++)
+		least[load] = measure_min(s->ns[load], rounds);
+	return measure_min(least, SUBJECT_LOADS);
+}
+
+// The medians over the loads of the minimum, and of the median, over the rounds of each.
+static struct figures net_of(const struct series *s, const struct series *base, size_t rounds)
 {
 	CLEANUP_FREE double *net = mem_zalloc(rounds, sizeof(*net));
-	struct row row = {.goal = goal, .subject = s->subject->name, .baseline = "draw"};
+	double least[SUBJECT_LOADS], middle[SUBJECT_LOADS], base_ns = least_of_all(base, rounds);
 
-	for (size_t r = 0; r < rounds; r++)
-		net[r] = s->ns[r] - base->ns[r];
-	row.base_ns = measure_min(base->ns, rounds);
-	row.net_min = measure_min(s->ns, rounds) - row.base_ns;
-	row.net_median = measure_median(net, rounds);
-	return row;
+	for (size_t load = 0; load < SUBJECT_LOADS; load++) {
+		for (size_t r = 0; r < rounds; r++)
+			net[r] = s->ns[load][r] - base->ns[load][r];
+		least[load] = measure_min(s->ns[load], rounds) - base_ns;
+		middle[load] = measure_median(net, rounds);
+	}
+	return (struct figures){measure_median(least, SUBJECT_LOADS),
+				measure_median(middle, SUBJECT_LOADS)};
 }
 
-// The row of the subject has the ratio to the peer that the goal names. Each peer has a row as well.
-static void report(const struct bench *b, const struct row_goal *goal, const struct series *series,
-		   size_t n)
+static void measure_all(size_t rounds, struct draw *d, struct series *series, size_t n)
 {
-	struct row own = row_of(goal, &series[1], &series[0], b->rounds);
+	for (size_t s = 0; s < n; s++)
+		for (size_t load = 0; load < SUBJECT_LOADS; load++)
+			series[s].ns[load] = mem_zalloc(rounds, sizeof(double));
+	run_rounds(rounds, d, series, n);
+}
 
-	for (size_t s = 2; goal->peer && s < n; s++)
-		if (!strcmp(series[s].subject->name, goal->peer))
-			own.ratio = own.net_min /
-				    row_of(goal, &series[s], &series[0], b->rounds).net_min;
-	report_row(b->report, &own);
-	for (size_t s = 2; s < n; s++) {
-		struct row peer = row_of(goal, &series[s], &series[0], b->rounds);
+static void free_series(struct series *series, size_t n)
+{
+	for (size_t s = 0; s < n; s++)
+		for (size_t load = 0; load < SUBJECT_LOADS; load++)
+			free(series[s].ns[load]);
+}
 
-		peer.is_peer = true;
-		peer.ratio = own.net_min / peer.net_min;
-		report_row(b->report, &peer);
-	}
+static void baseline_of(const struct draw *d, struct subject *ret)
+{
+	const struct draw_options *o = draw_what(d);
+
+	if (o->sent)
+		subject_sender(o->grow, ret);
+	else
+		subject_empty(ret);
 }
 
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
 	     struct subject *const *subjects, size_t n)
 {
 	struct series series[MEASURE_SUBJECTS + 1] = {0};
-	struct subject empty;
+	struct result results[MEASURE_SUBJECTS] = {0};
+	CLEANUP_SUBJECT struct subject baseline;
 	size_t used = 1;
 
-	if (draw_what(d)->sent)
-		subject_sender(draw_what(d)->grow, &empty);
-	else
-		subject_empty(&empty);
-	series[0].subject = &empty;
+	baseline_of(d, &baseline);
+	series[0].subject = &baseline;
 	for (size_t s = 0; s < n; s++) {
-		if (!subjects[s]->skipped)
-			series[used++].subject = subjects[s];
-	}
-	for (size_t s = 0; s < used; s++) {
-		series[s].ns = mem_zalloc(b->rounds, sizeof(double));
-		if (s)
-			check(goal, d, series[s].subject, answer);
-	}
-	run_rounds(b->rounds, d, series, used);
-	report(b, goal, series, used);
-	for (size_t s = 0; s < n; s++)
 		if (subjects[s]->skipped)
-			report_skipped(b->report, goal, subjects[s]->name, subjects[s]->skipped);
-	for (size_t s = 0; s < used; s++)
-		free(series[s].ns);
-	subject_free(&empty);
+			continue;
+		check(goal, d, subjects[s], answer);
+		series[used++].subject = subjects[s];
+	}
+	measure_all(b->rounds, d, series, used);
+	for (size_t s = 0, next = 1; s < n; s++) {
+		results[s] = (struct result){.subject = subjects[s]->name,
+					     .skipped = subjects[s]->skipped};
+		if (results[s].skipped)
+			continue;
+		results[s].baseline = "draw";
+		results[s].base_ns = least_of_all(&series[0], b->rounds);
+		results[s].net = net_of(&series[next++], &series[0], b->rounds);
+	}
+	report_row(b->report, goal, results, n);
+	free_series(series, used);
 }

@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows "overlay": addresses blocked in the overlay, with the empty policy.
+// Rows "overlay": addresses blocked in the overlay, with a policy that has no rules.
+#include <stdlib.h>
+
 #include "ctl/base/mem.h"
 #include "tests/bench/measure.h"
+#include "tests/bench/policy.h"
 
-static const struct row_goal present = {.id = "overlay-100k",
-					.what = "100,000 blocked addresses, random present",
-					.peer = "kernel-hash",
-					.reach_ratio = 1.3};
-static const struct row_goal absent = {.id = "overlay-100k-absent",
-				       .what = "100,000 blocked addresses, random absent",
-				       .peer = "kernel-hash"};
+struct overlay_case {
+	size_t n;
+	struct row_goal present, absent; // absent.id NULL: no such row
+};
+
+static const struct overlay_case cases[] = {
+	{100000,
+	 {.id = "overlay-100k",
+	  .what = "100,000 blocked addresses, random present",
+	  .reach = {{0.75, {"kernel-hash"}}}},
+	 {.id = "overlay-100k-absent",
+	  .what = "100,000 blocked addresses, random absent",
+	  .reach = {{0.70, {"kernel-hash"}}}}},
+	{1000000,
+	 {.id = "overlay-1m",
+	  .what = "1,000,000 blocked addresses, random present",
+	  .reach = {{0.75, {"kernel-hash"}}}},
+	 {0}},
+};
 
 static void measure_kind(const struct bench *b, const struct row_goal *goal, enum kind kind,
 			 const struct set *s, struct subject *const *subjects, size_t n)
@@ -23,21 +38,31 @@ static void measure_kind(const struct bench *b, const struct row_goal *goal, enu
 	draw_free(d);
 }
 
-static void run(struct bench *b)
+static void run_case(const struct bench *b, const struct overlay_case *c)
 {
-	CLEANUP_SUBJECT struct subject weir = {0}, hash = {0}, all = {0};
+	CLEANUP_FREE char *path = mem_printf("%s/empty.weir", b->folder);
+	CLEANUP_SUBJECT struct subject weir, hash, all;
 	struct subject *subjects[] = {&weir, &hash, &all};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 
-	if (!bench_wants(b, "overlay-100k"))
-		return;
-	set_hosts(4, 100000, 41, &s);
-	subject_weir(&(struct weir_options){.blocked = &s}, &weir);
+	set_hosts(4, c->n, 41, &s);
+	policy_text("interface lo\n", path);
+	subject_weir(&(struct weir_options){.policy = path, .blocked = &s}, &weir);
 	subject_hash(&s, &hash);
 	subject_xdp_filter("all", sets, 1, &all);
-	measure_kind(b, &present, KIND_PRESENT, &s, subjects, 3);
-	measure_kind(b, &absent, KIND_ABSENT, &s, subjects, 3);
+	if (bench_wants(b, c->present.id))
+		measure_kind(b, &c->present, KIND_PRESENT, &s, subjects, ARRAY_SIZE(subjects));
+	if (c->absent.id && bench_wants(b, c->absent.id))
+		measure_kind(b, &c->absent, KIND_ABSENT, &s, subjects, ARRAY_SIZE(subjects));
+}
+
+static void run(struct bench *b)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (bench_wants(b, cases[i].present.id) ||
+		    (cases[i].absent.id && bench_wants(b, cases[i].absent.id)))
+			run_case(b, &cases[i]);
 }
 
 const struct family overlay_family = {"overlay", run};

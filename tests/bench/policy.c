@@ -189,9 +189,9 @@ static void scan_rule(const struct made *m, struct bench_rule *ret)
 	scan_network(&m->to, &ret->dst, &ret->dst_mask);
 }
 
-static FILE *open_policy(const char *path)
+static FILE *open_policy(const char *path, const char *mode)
 {
-	FILE *f = fopen(path, "we");
+	FILE *f = fopen(path, mode);
 
 	if (!f)
 		bench_fail(errno, "cannot write '%s'", path);
@@ -206,7 +206,7 @@ static void close_policy(FILE *f, const char *path)
 
 void policy_rules(const struct rules *r, const char *path)
 {
-	FILE *f = open_policy(path);
+	FILE *f = open_policy(path, "we");
 	uint64_t state = r->n * 31 + r->family;
 
 	fprintf(f, "interface %s\n", r->iface ? r->iface : "lo");
@@ -227,7 +227,15 @@ void policy_rules(const struct rules *r, const char *path)
 
 void policy_text(const char *text, const char *path)
 {
-	FILE *f = open_policy(path);
+	FILE *f = open_policy(path, "we");
+
+	fputs(text, f);
+	close_policy(f, path);
+}
+
+void policy_append(const char *text, const char *path)
+{
+	FILE *f = open_policy(path, "ae");
 
 	fputs(text, f);
 	close_policy(f, path);

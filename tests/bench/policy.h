@@ -31,3 +31,5 @@ struct rules {
 // Writes the policy. Ends the bench on failure.
 void policy_rules(const struct rules *r, const char *path);
 void policy_text(const char *text, const char *path);
+// Adds to a policy.
+void policy_append(const char *text, const char *path);

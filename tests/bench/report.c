@@ -11,11 +11,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/goals.h"
 #include "tests/bench/machine.h"
 
 struct report {
 	struct json *machine, *rows;
-	size_t promised, reached, skipped;
+	struct measured measured;
+	size_t promised, reached, unknown, refused, skipped;
 };
 
 struct report *report_new(int cpu, size_t rounds)
@@ -24,11 +26,11 @@ struct report *report_new(int cpu, size_t rounds)
 
 	r->machine = machine_describe(cpu, rounds);
 	r->rows = json_array();
-	printf("%s, %zu rounds on CPU %d, load %s; net ns per packet\n\n",
+	printf("%s, %zu rounds of each load on CPU %d, load average %s; net ns per packet\n\n",
 	       json_get_string(r->machine, "cpu"), rounds, cpu,
 	       json_get_string(r->machine, "load_before"));
-	printf("%-30s %-14s %10s %10s %8s  %s\n", "ID", "PROGRAM", "MIN", "MEDIAN", "RATIO",
-	       "GOAL");
+	printf("%-28s %-16s %10s %10s  %s\n", "ID", "PROGRAM", "MIN", "MEDIAN",
+	       "WEIR TO PROGRAM (MINIMA, MEDIANS)");
 	return r;
 }
 
@@ -38,145 +40,206 @@ void report_free(struct report *r)
 		return;
 	json_free(r->machine);
 	json_free(r->rows);
+	measured_free(&r->measured);
 	free(r);
 }
+
+// ---- the table -----------------------------------------------------------------------------------
 
 // Times of commands are printed in milliseconds.
 static void print_ns(double ns)
 {
 	if (ns >= 1e6)
-		printf(" %7.0f ms", ns / 1e6);
+		printf(" %7.1f ms", ns / 1e6);
 	else
 		printf(" %10.1f", ns);
 }
 
-static bool holds(const struct row *row)
+// Of Weir to a peer; in rows of shares, the share itself.
+static struct figures ratio_to(const struct row_goal *goal, const struct result *own,
+			       const struct result *peer)
 {
-	const struct row_goal *g = row->goal;
-
-	if (g->reach_ns > 0 && row->net_min > g->reach_ns)
-		return false;
-	if (g->reach_kb && row->peak_kb > g->reach_kb)
-		return false;
-	if (g->reach_ratio <= 0 || row->ratio <= 0)
-		return true;
-	return row->share ? row->ratio >= g->reach_ratio : row->ratio <= g->reach_ratio;
+	if (goal->share)
+		return peer->share;
+	if (own == peer || own->skipped || peer->net.min <= 0 || peer->net.median <= 0)
+		return (struct figures){0};
+	return (struct figures){own->net.min / peer->net.min, own->net.median / peer->net.median};
 }
 
-static bool promises(const struct row_goal *g)
+static void print_result(const struct row_goal *goal, const struct result *own,
+			 const struct result *result)
 {
-	return g->reach_ns > 0 || g->reach_ratio > 0 || g->reach_kb;
-}
+	struct figures ratio = ratio_to(goal, own, result);
 
-// "<= 20, <= 0.25 of xdp-filter: reached"
-static void print_reach(const struct row *row)
-{
-	const struct row_goal *g = row->goal;
-	const char *comma = "";
-
-	if (g->reach_ns >= 1e6)
-		printf("<= %.0f ms", g->reach_ns / 1e6);
-	else if (g->reach_ns > 0)
-		printf("<= %.0f", g->reach_ns);
-	comma = g->reach_ns > 0 ? ", " : "";
-	if (g->reach_ratio > 0)
-		printf("%s%s %.3g of %s", comma, row->share ? ">=" : "<=", g->reach_ratio, g->peer);
-	if (g->reach_kb)
-		printf(", <= %.0f MB", (double)g->reach_kb * 1024 / 1e6);
-	printf(": %s", holds(row) ? "reached" : "NOT REACHED");
-}
-
-static void print_row(const struct row *row)
-{
-	printf("%-30s %-14s", row->is_peer ? "" : row->goal->id, row->subject);
-	print_ns(row->net_min);
-	print_ns(row->net_median);
-	if (row->ratio > 0)
-		printf(" %8.3f  ", row->ratio);
-	else
-		printf(" %8s  ", "");
-	if (row->pps > 0)
-		printf("%.2f Mpps ", row->pps / 1e6);
-	if (row->peak_kb)
-		printf("peak %.0f MB ", (double)row->peak_kb * 1024 / 1e6);
-	if (!row->is_peer && promises(row->goal))
-		print_reach(row);
+	printf("%-28s %-16s", own == result ? goal->id : "", result->subject);
+	if (result->skipped) {
+		printf(" %s: %s\n", own == result ? "refused" : "skipped", result->skipped);
+		return;
+	}
+	print_ns(result->net.min);
+	print_ns(result->net.median);
+	if (ratio.min > 0)
+		printf("  %.3f %.3f", ratio.min, ratio.median);
+	if (result->pps > 0)
+		printf("  %.2f Mpps", result->pps / 1e6);
+	if (result->peak_kb)
+		printf("  peak %.0f MB", (double)result->peak_kb * 1024 / 1e6);
+	if (result->failed)
+		printf("  %zu failed", result->failed);
 	putchar('\n');
-	fflush(stdout);
 }
 
-static char *id_of(const struct row_goal *goal, const char *subject, bool is_peer)
+// ---- goals ---------------------------------------------------------------------------------------
+
+static const char *const reach_words[] = {
+	[REACH_YES] = "reached",
+	[REACH_MINIMA] = "NOT REACHED (only in the minima)",
+	[REACH_MEDIANS] = "NOT REACHED (only in the medians)",
+	[REACH_NO] = "NOT REACHED",
+	[REACH_UNKNOWN] = "not measured in this run",
+};
+
+static void note_goal(struct report *r, struct json *goals, const char *text,
+		      const struct judged *judged)
 {
-	return is_peer ? mem_printf("%s/%s", goal->id, subject) : mem_strdup(goal->id);
+	struct json *j = json_object();
+
+	r->promised++;
+	r->reached += judged->reach == REACH_YES;
+	r->unknown += judged->reach == REACH_UNKNOWN;
+	json_set(j, "goal", json_string(text));
+	if (judged->reach == REACH_UNKNOWN) {
+		json_set(j, "reached", json_nothing());
+	} else {
+		json_set(j, "minima", json_real(judged->ratio.min));
+		json_set(j, "medians", json_real(judged->ratio.median));
+		json_set(j, "reached", json_bool(judged->reach == REACH_YES));
+	}
+	json_append(goals, j);
+	printf("%-28s   %s: %s\n", "", text, reach_words[judged->reach]);
 }
+
+// A goal about a number that is not measured in rounds.
+static void note_plain(struct report *r, struct json *goals, const char *text, double value,
+		       bool reached)
+{
+	struct judged judged = {.reach = reached ? REACH_YES : REACH_NO, .ratio = {value, value}};
+
+	note_goal(r, goals, text, &judged);
+}
+
+static struct json *note_bounds(struct report *r, const struct row_goal *goal)
+{
+	struct json *goals = json_array();
+
+	for (size_t b = 0; b < BOUNDS && goal->reach[b].factor > 0; b++) {
+		CLEANUP_FREE char *text = bound_text(goal, &goal->reach[b]);
+		struct judged judged = judge(&r->measured, goal, &goal->reach[b]);
+
+		note_goal(r, goals, text, &judged);
+	}
+	return goals;
+}
+
+static struct json *note_goals(struct report *r, const struct row_goal *goal,
+			       const struct result *own)
+{
+	struct json *goals = note_bounds(r, goal);
+	CLEANUP_FREE char *memory =
+		mem_printf("<= %.0f MB of memory", (double)goal->reach_kb * 1024 / 1e6);
+
+	if (goal->reach_kb && !own->skipped)
+		note_plain(r, goals, memory, (double)own->peak_kb * 1024 / 1e6,
+			   own->peak_kb <= goal->reach_kb);
+	if (goal->all_succeed && !own->skipped)
+		note_plain(r, goals, "all succeed", (double)own->failed, !own->failed);
+	return goals;
+}
+
+// ---- the document --------------------------------------------------------------------------------
 
 static struct json *number_or_nothing(double n)
 {
 	return n > 0 ? json_real(n) : json_nothing();
 }
 
-static void set_goal(struct json *j, const struct row *row)
+// The peer that the row is compared with: of Weir, the one that its first goal names.
+static const char *peer_of(const struct report *r, const struct row_goal *goal,
+			   const struct result *own, const struct result *result)
 {
-	const struct row_goal *g = row->goal;
-
-	if (row->is_peer || !promises(g))
-		return;
-	if (g->reach_ns > 0)
-		json_set(j, "reach_ns", json_real(g->reach_ns));
-	if (g->reach_ratio > 0)
-		json_set(j, "reach_ratio", json_real(g->reach_ratio));
-	if (g->reach_kb)
-		json_set(j, "reach_kb", json_u64(g->reach_kb));
-	json_set(j, "reached", json_bool(holds(row)));
+	if (goal->share)
+		return "empty";
+	return own == result ? goal_peer(&r->measured, goal) : result->subject;
 }
 
-void report_row(struct report *r, const struct row *row)
+static struct figures peer_ratio(const struct row_goal *goal, const struct result *results,
+				 size_t n, const struct result *result, const char *peer)
 {
-	const char *peer = row->is_peer ? row->subject : row->goal->peer;
-	CLEANUP_FREE char *id = id_of(row->goal, row->subject, row->is_peer);
-	struct json *j = json_object();
-
-	json_set(j, "id", json_string(id));
-	json_set(j, "what", json_string(row->goal->what));
-	json_set(j, "net_ns_min", json_real(row->net_min));
-	json_set(j, "net_ns_median", json_real(row->net_median));
-	json_set(j, "baseline", row->baseline ? json_string(row->baseline) : json_nothing());
-	json_set(j, "peer", peer && row->ratio > 0 ? json_string(peer) : json_nothing());
-	json_set(j, "ratio_to_peer", number_or_nothing(row->ratio));
-	json_set(j, "program", json_string(row->subject));
-	if (row->baseline)
-		json_set(j, "baseline_ns", json_real(row->base_ns));
-	if (row->pps > 0)
-		json_set(j, "pps", json_real(row->pps));
-	if (row->peak_kb)
-		json_set(j, "peak_kb", json_u64(row->peak_kb));
-	set_goal(j, row);
-	json_append(r->rows, j);
-	if (!row->is_peer && promises(row->goal)) {
-		r->promised++;
-		r->reached += holds(row);
-	}
-	print_row(row);
+	if (goal->share)
+		return result->share;
+	for (size_t i = 1; peer && i < n; i++)
+		if (!strcmp(results[i].subject, peer) && !results[i].skipped)
+			return ratio_to(goal, &results[0], &results[i]);
+	return (struct figures){0};
 }
 
-void report_skipped(struct report *r, const struct row_goal *goal, const char *subject,
-		    const char *why)
+static void set_figures(struct json *j, const struct result *result, const char *peer,
+			const struct figures *ratio)
 {
-	bool is_peer = strcmp(subject, "weir") != 0;
-	CLEANUP_FREE char *id = id_of(goal, subject, is_peer);
-	static const char *const numbers[] = {"net_ns_min", "net_ns_median", "baseline", "peer",
-					      "ratio_to_peer"};
+	json_set(j, "net_ns_min", json_real(result->net.min));
+	json_set(j, "net_ns_median", json_real(result->net.median));
+	json_set(j, "baseline", result->baseline ? json_string(result->baseline) : json_nothing());
+	if (result->baseline)
+		json_set(j, "baseline_ns", json_real(result->base_ns));
+	json_set(j, "peer", ratio->min > 0 ? json_string(peer) : json_nothing());
+	json_set(j, "ratio_to_peer", number_or_nothing(ratio->min));
+	json_set(j, "ratio_to_peer_median", number_or_nothing(ratio->median));
+	if (result->pps > 0)
+		json_set(j, "pps", json_real(result->pps));
+	if (result->peak_kb)
+		json_set(j, "peak_kb", json_u64(result->peak_kb));
+}
+
+static struct json *describe(const struct report *r, const struct row_goal *goal,
+			     const struct result *results, size_t n, const struct result *result)
+{
+	const char *peer = peer_of(r, goal, &results[0], result);
+	struct figures ratio = peer_ratio(goal, results, n, result, peer);
+	CLEANUP_FREE char *id = result == &results[0]
+					? mem_strdup(goal->id)
+					: mem_printf("%s/%s", goal->id, result->subject);
 	struct json *j = json_object();
 
 	json_set(j, "id", json_string(id));
 	json_set(j, "what", json_string(goal->what));
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		json_set(j, numbers[i], json_nothing());
-	json_set(j, "program", json_string(subject));
-	json_set(j, "skipped", json_string(why));
-	json_append(r->rows, j);
-	r->skipped++;
-	printf("%-30s %-14s skipped: %s\n", is_peer ? "" : goal->id, subject, why);
+	json_set(j, "program", json_string(result->subject));
+	if (result->skipped)
+		json_set(j, result == &results[0] ? "refused" : "skipped",
+			 json_string(result->skipped));
+	else
+		set_figures(j, result, peer, &ratio);
+	return j;
+}
+
+void report_row(struct report *r, const struct row_goal *goal, const struct result *results,
+		size_t n)
+{
+	struct json *own = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (!results[i].skipped)
+			measured_add(&r->measured, goal->id, &results[i]);
+	r->refused += results[0].skipped != NULL;
+	for (size_t i = 0; i < n; i++) {
+		struct json *j = describe(r, goal, results, n, &results[i]);
+
+		json_append(r->rows, j);
+		own = i ? own : j;
+		r->skipped += i && results[i].skipped;
+		print_result(goal, &results[0], &results[i]);
+	}
+	json_set(own, "goals", note_goals(r, goal, &results[0]));
+	fflush(stdout);
 }
 
 void report_write(struct report *r, const char *path)
@@ -189,6 +252,6 @@ void report_write(struct report *r, const char *path)
 	json_set(document, "rows", TAKE_PTR(r->rows));
 	if (!f || json_print(document, f, true) || fflush(f))
 		bench_fail(errno, "cannot write '%s'", path);
-	printf("\n%zu of %zu goals reached, %zu programs skipped, %s\n", r->reached, r->promised,
-	       r->skipped, path);
+	printf("\n%zu of %zu goals reached, %zu not measured; %zu rows refused, %zu programs skipped; %s\n",
+	       r->reached, r->promised, r->unknown, r->refused, r->skipped, path);
 }

@@ -1,39 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The table on standard output, each line as soon as it is measured, and build/bench.json.
+// The table on standard output, each row as soon as it is measured, and build/bench.json.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// What a row measures and its goals (0: no goal).
+#define BOUNDS 3
+
+// A goal: at most `factor` times the sum of what is named (rows of shares: at least). It is reached if it holds for
+// the minima and for the medians.
+struct bound {
+	double factor; // 0: no bound
+	// A program of the same row; a row, for Weir in it; or "ROW/PROGRAM". Rows come before the one that names
+	// them. Without names, the factor is in nanoseconds.
+	const char *of[2];
+};
+
 struct row_goal {
 	const char *id;
 	const char *what;
-	const char *peer;   // subject to which the ratio is; NULL: no ratio
-	double reach_ns;    // net, at most
-	double reach_ratio; // to the peer, at most; live rows: share of its packets, at least
-	uint64_t reach_kb;  // peak memory, at most
+	struct bound reach[BOUNDS];
+	uint64_t reach_kb; // peak memory, at most; 0: no goal
+	bool share;        // the bounds are about the share of the empty program's packets
+	bool all_succeed;  // no command may fail
 };
 
-struct row {
-	const struct row_goal *goal;
-	const char *subject; // whose time it is
-	bool is_peer;        // the ratio is that of the row's subject to this peer
-	const char *baseline;
-	double base_ns; // subtracted
-	double net_min, net_median;
-	double ratio; // 0: no ratio
-	bool share;   // the ratio is a share of the peer's packets: more is better
-	double pps;   // live rows
+struct figures {
+	double min, median;
+};
+
+// What a row found for one program.
+struct result {
+	const char *subject;
+	const char *skipped;  // the reason; NULL: it was measured
+	struct figures net;   // ns
+	const char *baseline; // NULL: nothing is subtracted
+	double base_ns;
+	struct figures share; // live rows
+	double pps;           // live rows
 	uint64_t peak_kb;
+	size_t failed; // commands
 };
 
 struct report;
 struct report *report_new(int cpu, size_t rounds);
-void report_row(struct report *r, const struct row *row);
-void report_skipped(struct report *r, const struct row_goal *goal, const char *subject,
-		    const char *why);
+// results[0] is Weir's. If it was skipped, the product has refused the row.
+void report_row(struct report *r, const struct row_goal *goal, const struct result *results,
+		size_t n);
 // Writes the file and the last lines of the table. Ends the bench on failure.
 void report_write(struct report *r, const char *path);
 void report_free(struct report *r);

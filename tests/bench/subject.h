@@ -10,16 +10,25 @@
 #include "tests/bench/draw.bpf.h"
 #include "tests/bench/sets.h"
 
+// The place in memory that the kernel gives a program changes its time by up to a third. So each is loaded several
+// times, with the same maps where it is a peer, and measured in each place.
+#define SUBJECT_LOADS 3
+
 struct subject {
 	const char *name;
-	int program;   // -1: skipped
-	char *skipped; // the reason; NULL: not skipped
+	size_t loads;
+	int programs[SUBJECT_LOADS]; // -1: nothing to run
+	char *skipped;               // the reason; NULL: not skipped
 	void *own;
+	void (*choose)(void *own,
+		       size_t load); // makes the load the one that runs; NULL: nothing to do
 	void (*release)(void *own);
 };
 
 void subject_free(struct subject *s);
 #define CLEANUP_SUBJECT CLEANUP(subject_free)
+// The program of one load, ready to run.
+int subject_load(const struct subject *s, size_t load);
 
 // Returns XDP_DROP.
 void subject_empty(struct subject *ret);
@@ -35,10 +44,11 @@ struct weir_options {
 	bool root_only;            // a program that only returns XDP_DROP instead of the policy
 	bool changing;             // all slots of its services are changing
 };
+// Skipped with the message if Weir refuses it.
 void subject_weir(const struct weir_options *o, struct subject *ret);
 // Packets arrive on this device, in the namespace of the caller; default: the loopback device, 1.
 void subject_weir_iface(struct subject *s, uint32_t ifindex);
-// The program that the root program jumps to; the caller closes it.
+// The program that the root program jumps to, of the first load; the caller closes it.
 int subject_weir_policy(const struct subject *s);
 
 // One look-up in a kernel map with the set: BPF_MAP_TYPE_HASH of hosts, LPM_TRIE of prefixes.
@@ -52,3 +62,11 @@ void subject_linear(const struct bench_rule *rules, size_t n, struct subject *re
 // prefixes and gets the first address of each. Skipped if the package is missing.
 void subject_xdp_filter(const char *what, const struct set *const *sets, size_t n,
 			struct subject *ret);
+
+// Bounds: programs written for one row, with the least that its task needs.
+// The source in a table of the same kind as Weir's, hosts or prefixes of IPv4, and one counter.
+void subject_floor_filter(const struct set *s, struct subject *ret);
+// A balancer: ipip to `backends` backends, 10.0.1.1 and following, by a keyed hash of the flow; three counters.
+void subject_floor_ipip(size_t backends, struct subject *ret);
+// One random bucket in as many pins as the service has room for, and the frame back as in ipip.
+void subject_pins_read(size_t pins, struct subject *ret);

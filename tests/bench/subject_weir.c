@@ -21,7 +21,8 @@
 
 struct weir {
 	struct instance *instance;
-	struct generation *first, *generation; // they keep the links between their programs
+	// They keep the links between their programs.
+	struct generation *first, *generations[SUBJECT_LOADS];
 	struct root_program *root;
 	struct subject empty;
 };
@@ -32,7 +33,8 @@ static void release(void *own)
 
 	root_free(w->root);
 	generation_free(w->first);
-	generation_free(w->generation);
+	for (size_t i = 0; i < SUBJECT_LOADS; i++)
+		generation_free(w->generations[i]);
 	instance_free(w->instance);
 	subject_free(&w->empty);
 	free(w);
@@ -44,6 +46,14 @@ static void put_program(const struct weir *w, int program)
 
 	if (bpf_map_update_elem(w->instance->progs, &index, &program, BPF_ANY))
 		bench_fail(errno, "cannot write the program array");
+}
+
+static void choose(void *own, size_t load)
+{
+	const struct weir *w = own;
+
+	if (w->generations[load])
+		put_program(w, generation_program(w->generations[load]));
 }
 
 // ---- services -----------------------------------------------------------------------------------
@@ -87,25 +97,42 @@ static void change_slots(struct lb_state *b, uint64_t jiffies)
 	}
 }
 
-static void plan_services(const struct weir *w, const struct weir_options *o, struct candidate *c)
+static int plan_services(const struct weir *w, const struct weir_options *o, struct candidate *c,
+			 struct err *err)
 {
-	struct err err = {0};
 	struct clock now;
+	int code;
 
 	invent_nexthops(c);
-	if (instance_clock(w->instance, &now, &err) ||
-	    lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, &err))
-		bench_die(&err);
+	if ((code = instance_clock(w->instance, &now, err)) ||
+	    (code = lb_apply_plan(&c->lb, c->resolved, NULL, 0, c->diag, err)))
+		return code;
 	if (o->changing)
 		change_slots(c->lb.lb, now.jiffies);
+	return 0;
 }
 
-static void load_policy(struct weir *w, const struct weir_options *o)
+static int load_generations(struct weir *w, const struct candidate *c, struct err *err)
+{
+	const struct generation_options options = {.load = c->resolved->n_services ? &c->lb.load
+										   : NULL};
+	int code;
+
+	for (size_t i = 0; i < SUBJECT_LOADS; i++) {
+		struct generation **g = &w->generations[i];
+
+		if ((code = generation_load(w->instance, c->image, &options, g, NULL, err)) ||
+		    (code = generation_set_iface(*g, IFACE, 1, err)))
+			return code;
+	}
+	return 0;
+}
+
+static int load_policy(struct weir *w, const struct weir_options *o, struct err *err)
 {
 	static const struct dns_options none;
-	struct generation_options options = {0};
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
-	struct err err = {0};
+	int code;
 
 	if (candidate_compile(c, o->policy, NULL, 0)) {
 		diag_print(c->diag, stderr, false);
@@ -113,28 +140,25 @@ static void load_policy(struct weir *w, const struct weir_options *o)
 	}
 	for (size_t r = 0; r < c->image->n_rules; r++)
 		c->image->rules[r].counter = (uint32_t)r;
-	if (c->resolved->n_services) {
-		plan_services(w, o, c);
-		options.load = &c->lb.load;
-	}
-	if (generation_load(w->instance, c->image, &options, &w->generation, NULL, &err) ||
-	    generation_set_iface(w->generation, IFACE, 1, &err))
-		bench_die(&err);
-	put_program(w, generation_program(w->generation));
+	if (c->resolved->n_services && (code = plan_services(w, o, c, err)))
+		return code;
+	return load_generations(w, c, err);
 }
 
-static void block(const struct weir *w, const struct set *s)
+static int block(const struct weir *w, const struct set *s, struct err *err)
 {
 	CLEANUP_FREE struct overlay_want *want = mem_zalloc(s->n, sizeof(*want));
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	struct err err = {0};
+	int code;
 
 	for (size_t i = 0; i < s->n; i++)
 		want[i] = (struct overlay_want){
 			.prefix = s->at[i], .kind = OVERLAY_BLOCK_FROM, .until = OVERLAY_FOREVER};
-	if (overlay_stage_whole(w->instance, want, s->n, &plan, &err))
-		bench_die(&err);
+	code = overlay_stage_whole(w->instance, want, s->n, &plan, err);
+	if (code)
+		return code;
 	overlay_commit(w->instance, &plan);
+	return 0;
 }
 
 static void arm(const struct weir *w)
@@ -147,29 +171,55 @@ static void arm(const struct weir *w)
 	w->instance->knobs->deadline = clock_after_ms(&clock, ONE_DAY);
 }
 
+static int make_instance(struct weir *w, const struct weir_options *o, struct err *err)
+{
+	uint32_t room = o->blocked ? (uint32_t)o->blocked->n + 1 : 1024;
+	int code = instance_create_private(room, &w->instance, &w->first, err);
+
+	return code ? code : root_open(w->instance, &w->root, err);
+}
+
+static void load_root(const struct weir *w, struct subject *ret)
+{
+	int program = root_load(w->root);
+
+	if (program < 0)
+		bench_fail(-program, "cannot load the root program");
+	for (size_t i = 0; i < SUBJECT_LOADS; i++)
+		ret->programs[i] = program;
+	subject_weir_iface(ret, 1);
+}
+
+static void refuse(const struct err *err, struct subject *ret)
+{
+	ret->loads = 0;
+	ret->skipped = mem_printf("%s%s%s", err->text, err->hint[0] ? ": " : "", err->hint);
+}
+
 void subject_weir(const struct weir_options *o, struct subject *ret)
 {
 	struct weir *w = mem_new(struct weir);
-	uint32_t room = o->blocked ? (uint32_t)o->blocked->n + 1 : 1024;
 	struct err err = {0};
 
-	*ret = (struct subject){.name = "weir", .own = w, .release = release};
-	w->empty.program = -1;
-	if (instance_create_private(room, &w->instance, &w->first, &err) ||
-	    root_open(w->instance, &w->root, &err))
-		bench_die(&err);
-	if ((ret->program = root_load(w->root)) < 0)
-		bench_fail(-ret->program, "cannot load the root program");
-	subject_weir_iface(ret, 1);
-	if (o->policy)
-		load_policy(w, o);
-	if (o->blocked)
-		block(w, o->blocked);
+	*ret = (struct subject){.name = "weir",
+				.loads = o->policy ? SUBJECT_LOADS : 1,
+				.own = w,
+				.choose = choose,
+				.release = release};
+	if (make_instance(w, o, &err)) {
+		refuse(&err, ret);
+		return;
+	}
+	load_root(w, ret);
+	if ((o->policy && load_policy(w, o, &err)) || (o->blocked && block(w, o->blocked, &err))) {
+		refuse(&err, ret);
+		return;
+	}
 	if (o->armed)
 		arm(w);
 	if (o->root_only) {
 		subject_empty(&w->empty);
-		put_program(w, w->empty.program);
+		put_program(w, subject_load(&w->empty, 0));
 	}
 }
 
@@ -190,6 +240,7 @@ int subject_weir_policy(const struct subject *s)
 	uint32_t index = PROG_ACTIVE, id;
 	int program;
 
+	subject_load(s, 0);
 	if (bpf_map_lookup_elem(w->instance->progs, &index, &id))
 		bench_fail(errno, "cannot read the program array");
 	program = bpf_prog_get_fd_by_id(id);

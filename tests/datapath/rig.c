@@ -87,6 +87,16 @@ struct rig *rig_new(uint32_t max_entries)
 	return rig;
 }
 
+uint64_t rig_handed_on(const struct rig *rig)
+{
+	CLEANUP_FREE struct counters *now = mem_new(struct counters);
+	struct err err = {0};
+
+	if (counters_read(rig->instance, now, &err))
+		test_die(&err);
+	return now->tally[TALLY_GENERAL];
+}
+
 void rig_free(struct rig *rig)
 {
 	if (!rig)
@@ -259,6 +269,7 @@ struct outcome rig_try(struct rig *rig, const struct frame *f, uint32_t linear)
 	o.code = run(rig, f, linear, out.at, &opts);
 	if (o.code)
 		return o;
+	rig->sent++;
 	out.len = opts.data_size_out;
 	o.verdict = opts.retval;
 	o.changed = out.len != f->len || memcmp(out.at, f->at, f->len) != 0;

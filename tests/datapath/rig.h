@@ -27,6 +27,7 @@ struct rig {
 	uint32_t ifindex;
 	struct counters *counters; // after the last rig_send
 	bool stale;                // frames were sent since
+	uint64_t sent;             // frames, without those of rig_verdict()
 };
 
 // Exits with status 2 if the kernel lacks a feature.
@@ -49,6 +50,9 @@ int rig_tiny(const struct rig *rig,
 	     uint32_t verdict); // a program that only returns it; to be closed
 // Frames arrive on interface `number` from now on.
 void rig_iface(const struct rig *rig, uint32_t number);
+
+// How many frames the short program has handed on to the general one.
+uint64_t rig_handed_on(const struct rig *rig);
 
 // Time
 

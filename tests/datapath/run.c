@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
 //
-//     run [-k WORD] [CASES]      the tests in C, then the cases in the file; -k: those with WORD in the name
+//     run [-k WORD] [CASES]      the tests in C, then the cases in the file; -k: those with WORD in the name;
+//                                both twice, with the short program and without
 //     run --load                 loads every object and prints instructions verified and bytes
 //
 // CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A line
@@ -39,6 +40,7 @@
 #include "tests/datapath/cases.h"
 #include "tests/datapath/rig.h"
 #include "tests/datapath/suite.h"
+#include "tests/ways.h"
 
 #define CASES_ENTRIES 1024
 
@@ -129,22 +131,48 @@ static void enter_own_namespace(void)
 	}
 }
 
-static int run_all(const char *only, const char *cases)
+// Of all cases, each way must have seen some.
+static void check_ways(const struct rig *rig, const char *only, struct tally *tally)
+{
+	uint64_t general = rig_handed_on(rig);
+
+	printf("%llu frames took the short way, %llu the general way\n",
+	       (unsigned long long)(rig->sent - general), (unsigned long long)general);
+	if (only || WAYS_ARE_ENOUGH(rig->sent, general))
+		return;
+	printf("FAIL each way must see %d %% of them\n", WAYS_LEAST_PERCENT);
+	tally->failed++;
+}
+
+// With the policies of all rigs as they are now: with the short program, or without.
+static void run_once(const char *only, const char *cases, struct tally *tally)
 {
 	static const struct named_test *const tables[] = {
 		overlay_tests, commit_tests, history_tests, entry_tests,
 		event_tests,   jumbo_tests,  transit_tests,
 	};
-	struct tally tally = {0};
 
-	enter_own_namespace();
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
-		suite_run(tables[n], only, &tally);
+		suite_run(tables[n], only, tally);
 	if (cases) {
 		CLEANUP_RIG struct rig *rig = rig_new(CASES_ENTRIES);
 
-		cases_run(rig, cases, only, &tally);
+		cases_run(rig, cases, only, tally);
+		if (!rig_is_general_only())
+			check_ways(rig, only, tally);
 	}
+}
+
+static int run_all(const char *only, const char *cases)
+{
+	struct tally tally = {0};
+
+	enter_own_namespace();
+	suite_run(program_tests, only, &tally);
+	run_once(only, cases, &tally);
+	rig_general_only();
+	puts("once more, by the general program alone");
+	run_once(only, cases, &tally);
 	if (tally.skipped)
 		printf("%zu skipped: this kernel or machine cannot test them\n", tally.skipped);
 	printf("%zu passed, %zu failed\n", tally.passed, tally.failed);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""block -f, unblock -f: all of the list or nothing, in the datapath and in the store."""
+"""block -f, unblock -f, batch: all of the list or nothing, in the datapath and in the store."""
 
 from scenario import Scenario, sweep
 
@@ -76,6 +76,19 @@ class Unblock(Block):
         self.argv = ("unblock", "-f", self.file)
 
 
+class Batch(Block):
+    """As many commands as entries, in one commit."""
+
+    stride = 16
+    loader = False
+
+    def prepare(self):
+        super().prepare()
+        commands = self.folder / "commands"
+        commands.write_text("".join(f"block {address}\n" for address in NEW))
+        self.argv = ("batch", "-f", commands)
+
+
 class BlockThenReattach(Block):
     """The instance is removed and created before anything else tidies."""
 
@@ -92,6 +105,10 @@ def test_block(labs):
 
 def test_unblock(labs):
     sweep(Unblock, labs, {"old", "all"})
+
+
+def test_batch(labs):
+    sweep(Batch, labs, {"old", "all"})
 
 
 def test_block_then_detach_and_attach(labs):

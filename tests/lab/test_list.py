@@ -181,3 +181,40 @@ def test_a_full_disk_is_an_error(long):
 ])
 def test_mistakes(on, args, said):
     assert said in on.fails(1, "list", *args)
+
+
+# Sums by owner, in weir stats
+
+
+def sums(weir, key):
+    name = {"origins": lambda row: row["origin"], "lists": lambda row: (row["list"], row["origin"])}[key]
+    return {(name(row), row["verb"]): (row["entries"], row["packets"]) for row in weir.json("stats")[key]}
+
+
+def test_sums_by_owner(pair, full):
+    """203.0.113.10 and 198.51.100.77 have two owners: they count for both."""
+    for source, times in (("203.0.113.10", 3), ("198.51.100.77", 2), ("198.51.100.1", 4),
+                          ("203.0.113.99", 1), ("203.0.113.12", 5)):
+        pair.passes(*[pair.udp(source)] * times)
+    assert sums(full, "origins") == {
+        ("", "block"): (4, 3 + 2 + 1), ("", "allow"): (1, 5), ("cron", "block"): (3, 2 + 4),
+        ("ids", "block"): (1, 3)}
+    assert sums(full, "lists") == {(("feed", "cron"), "block"): (3, 6)}
+    rows = [line.split() for line in full("stats").stdout.splitlines()]
+    assert ["ids", "block", "1", "3"] == [row for row in rows if row and row[0] == "ids"][0][:4]
+    assert [row[:2] for row in rows if row and row[0] == "(none)"] == [["(none)", "block"], ["(none)", "allow"]]
+    assert [row for row in rows if row and row[0] == "feed"][0][:4] == ["feed", "cron", "block", "3"]
+
+
+def test_two_references_of_one_origin_count_once(pair, on, dns):
+    dns("both.test", "203.0.113.50")
+    on("block", "both.test", "203.0.113.50", "--origin", "ids", "--resolver", pair.resolver)
+    pair.passes(pair.udp("203.0.113.50"))
+    assert len(on.entries()["203.0.113.50"]["holders"]) == 2
+    assert sums(on, "origins") == {("ids", "block"): (1, 1)}
+
+
+def test_no_entries_no_sums(on):
+    found = on.json("stats")
+    assert found["origins"] == found["lists"] == []
+    assert "ORIGIN" not in on("stats").stdout

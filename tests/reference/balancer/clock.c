@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Finds the clock among the maps of a program.
+// Finds a map of a program by its name: the clock, and others.
 #include "tests/reference/balancer/clock.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define MAPS_MAX   64
 #define CLOCK_NAME "test_clock"
 
-int clock_map(int program)
+int map_of(int program, const char *name)
 {
 	uint32_t ids[MAPS_MAX];
 	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
@@ -26,10 +26,14 @@ int clock_map(int program)
 		struct bpf_map_info map = {0};
 
 		size = sizeof(map);
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &map, &size) &&
-		    !strcmp(map.name, CLOCK_NAME))
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &map, &size) && !strcmp(map.name, name))
 			return fd;
 		fd_close(fd);
 	}
 	return -ENOENT;
+}
+
+int clock_map(int program)
+{
+	return map_of(program, CLOCK_NAME);
 }

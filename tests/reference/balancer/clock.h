@@ -4,3 +4,5 @@
 
 // The map that holds it, jiffies in one entry, to be mapped; -errno: the program has none.
 int clock_map(int program);
+// The map of this name; -errno: the program has none.
+int map_of(int program, const char *name);

@@ -5,7 +5,8 @@
 // Slots are changed by the functions of ctl/table that control uses; pins by the programs alone, except for
 // `tidy`. Prints what refslots prints, and at the end, as `refslots --check`, how many pins were pushed out and
 // how many found no place. --mend: with the remedies of docs/ring.md, which the model does not have; a trial then
-// has the longest duration, the longest idle. Status 2: the history is invalid, or the kernel refuses.
+// has the longest duration, the longest idle. --general: without the short program. The last line tells how many packets
+// took the general way. Status 2: the history is invalid, or the kernel refuses.
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@
 
 // The remedies of docs/ring.md, as control has them, for the cases that the rules do not cover.
 static bool mends;
+
+static bool general_only; // without the short program
 
 // The backends of which a ring is made.
 struct members {
@@ -92,7 +95,7 @@ static void begin(struct play *p)
 	};
 	s->protocols = (uint8_t)((s->idle_tcp ? SERVICE_TCP | SERVICE_SCTP : 0) |
 				 (s->idle_udp ? SERVICE_UDP : 0));
-	p->kernel = kernel_new(s, p->hz);
+	p->kernel = kernel_new(s, p->hz, general_only);
 	p->t = kernel_tables(p->kernel);
 	p->slots_before = mem_zalloc(s->size, sizeof(*p->slots_before));
 }
@@ -106,6 +109,7 @@ static void end(struct play *p)
 		printf("pushed-out-%u %" PRIu64 "\n", level,
 		       kernel_counted(p->kernel, pushed[level]));
 	printf("not-stored %" PRIu64 "\n", kernel_counted(p->kernel, SERVICE_UNPINNED));
+	printf("general-way %" PRIu64 "\n", kernel_general(p->kernel));
 	kernel_free(p->kernel);
 	free(p->slots_before);
 	words_free(&p->words);
@@ -451,8 +455,9 @@ int main(int argc, char **argv)
 	static struct play p;
 
 	mends = argc == 2 && !strcmp(argv[1], "--mend");
-	if (argc > 1 && !mends) {
-		fputs("usage: histories [--mend] < HISTORY\n", stderr);
+	general_only = argc == 2 && !strcmp(argv[1], "--general");
+	if (argc > 1 && !mends && !general_only) {
+		fputs("usage: histories [--mend|--general] < HISTORY\n", stderr);
 		return 2;
 	}
 	probe_quiet(true);

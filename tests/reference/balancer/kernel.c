@@ -33,6 +33,7 @@ struct kernel {
 	int cpus;
 	struct service_counter *cpu; // by CPU
 	uint64_t counted[SERVICE_EVENT_COUNT];
+	uint64_t sent;
 };
 
 _Noreturn static void die(const struct err *err)
@@ -81,7 +82,7 @@ static struct image *compile_service(uint32_t hz)
 }
 
 // With a backend for every number that a history may use.
-static void load(struct kernel *k, const struct lb_service *s, uint32_t hz)
+static void load(struct kernel *k, const struct lb_service *s, uint32_t hz, bool general_only)
 {
 	CLEANUP_FREE struct backend *rows = mem_zalloc(SERVICE_BACKENDS, sizeof(*rows));
 	CLEANUP_FREE uint64_t *slots = mem_zalloc(s->size, sizeof(*slots));
@@ -90,7 +91,7 @@ static void load(struct kernel *k, const struct lb_service *s, uint32_t hz)
 	struct lb_service service = *s;
 	struct lb_state state = {&service, 1, &last, 1, slots, s->size};
 	struct lb_load load = {.lb = &state, .backends = rows, .hz = hz};
-	struct generation_options options = {.load = &load};
+	struct generation_options options = {.load = &load, .general_only = general_only};
 	struct err err = {0};
 
 	service.n_members = 1;
@@ -106,11 +107,11 @@ static void map(struct mapping *m, int fd, size_t bytes)
 		die(&err);
 }
 
-struct kernel *kernel_new(const struct lb_service *s, uint32_t hz)
+struct kernel *kernel_new(const struct lb_service *s, uint32_t hz, bool general_only)
 {
 	struct kernel *k = mem_new(struct kernel);
 
-	load(k, s, hz);
+	load(k, s, hz, general_only);
 	k->row = s->id;
 	k->ifindex = if_nametoindex("lo");
 	k->cpus = libbpf_num_possible_cpus();
@@ -215,6 +216,7 @@ void kernel_send(struct kernel *k, const uint8_t *frame, size_t len, struct kern
 
 	if (bpf_prog_test_run_opts(generation_program(k->g), &opts))
 		die_code(errno, "cannot run a packet");
+	k->sent++;
 	ret->backend = backend_of(k, opts.retval, out, opts.data_size_out);
 	read_events(k, ret->event);
 }
@@ -222,4 +224,23 @@ void kernel_send(struct kernel *k, const uint8_t *frame, size_t len, struct kern
 uint64_t kernel_counted(const struct kernel *k, enum service_event event)
 {
 	return k->counted[event];
+}
+
+// Of a program that is met first, all packets; else the tally of what it was handed on.
+uint64_t kernel_general(const struct kernel *k)
+{
+	int general = generation_program_of(k->g, GENERATION_GENERAL);
+	CLEANUP_FREE struct counter *cpus = mem_zalloc((size_t)k->cpus, sizeof(*cpus));
+	uint32_t tally = WEIR_TALLY_FIRST + TALLY_GENERAL;
+	CLEANUP_FD int counters = -1;
+	uint64_t sum = 0;
+
+	if (generation_program_of(k->g, GENERATION_SHORT) < 0)
+		return k->sent;
+	counters = map_of(general, "counters");
+	if (counters < 0 || bpf_map_lookup_elem(counters, &tally, cpus))
+		die_code(errno, "cannot read the tally of the general program");
+	for (int c = 0; c < k->cpus; c++)
+		sum += cpus[c].packets;
+	return sum;
 }

@@ -21,8 +21,9 @@ struct kernel_tables {
 	uint64_t *now; // jiffies
 };
 
-// All packets are the service's, in mode ipip. Exits with status 2 if it cannot be loaded.
-struct kernel *kernel_new(const struct lb_service *s, uint32_t hz);
+// All packets are the service's, in mode ipip. general_only: without the short program. Exits with status 2 if it
+// cannot be loaded.
+struct kernel *kernel_new(const struct lb_service *s, uint32_t hz, bool general_only);
 void kernel_free(struct kernel *k);
 struct kernel_tables kernel_tables(struct kernel *k);
 
@@ -38,3 +39,5 @@ struct kernel_answer {
 void kernel_send(struct kernel *k, const uint8_t *frame, size_t len, struct kernel_answer *ret);
 // The events since the beginning.
 uint64_t kernel_counted(const struct kernel *k, enum service_event event);
+// Packets that took the general way.
+uint64_t kernel_general(const struct kernel *k);

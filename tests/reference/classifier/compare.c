@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs frames through a compiled policy in the kernel and compares each answer with the reference's. The output frame
-// must be the unchanged packet, or a valid answer to a rejected one.
+// Runs frames through a compiled policy in the kernel and compares each answer with the reference's: once as it is
+// loaded, and once by the general program alone. The output frame must be the unchanged packet, or a valid answer to a
+// rejected one.
 //
 // usage: compare POLICY FRAMES ANSWERS: FRAMES has lines "IFACE FLAGS HEX", ANSWERS one line each as
 // refmatch prints them. Exit status 0: all agree; 1: some do not (the first ten are printed); 2:
@@ -21,6 +22,24 @@
 
 #define FRAME_BYTES 16384
 #define SHOWN       10
+
+// A policy in the kernel, with the short program or without.
+struct way {
+	const char *name;
+	struct generation *generation;
+	struct test_program *test;
+	size_t general; // packets that the general program has seen
+};
+
+enum { WAY_BOTH, WAY_GENERAL, WAYS };
+
+static void free_ways(struct way (*ways)[WAYS])
+{
+	for (int w = 0; w < WAYS; w++) {
+		test_program_free((*ways)[w].test);
+		generation_free((*ways)[w].generation);
+	}
+}
 
 static int hex_digit(char c)
 {
@@ -71,59 +90,80 @@ static size_t read_line(const struct candidate *c, const char *line, struct poli
 	return read_hex(words + flags + 1, frame);
 }
 
-static int load(struct candidate *c, const char *path, struct err *err)
+static int load(struct candidate *c, const char *path, struct way ways[WAYS], struct err *err)
 {
 	if (candidate_compile(c, path, NULL, 0)) {
 		diag_print(c->diag, stderr, false);
 		return 3;
 	}
-	if (candidate_load(c, NULL, err)) {
-		fprintf(stderr, "%s %s\n", err->text, err->hint);
-		return 2;
+	for (int w = 0; w < WAYS; w++) {
+		c->general_only = w == WAY_GENERAL;
+		if (candidate_load(c, NULL, err)) {
+			fprintf(stderr, "%s %s\n", err->text, err->hint);
+			return 2;
+		}
+		ways[w].generation = TAKE_PTR(c->generation);
+		ways[w].test = TAKE_PTR(c->test);
 	}
 	return 0;
 }
 
 // What is wrong with the datapath's answer to one line; NULL: nothing. got: the answer.
-static const char *ask(struct candidate *c, const char *line, const char *wanted, struct text *got,
-		       struct err *err)
+static const char *ask(struct candidate *c, struct way *way, const char *line, const char *wanted,
+		       struct text *got, struct err *err)
 {
 	static uint8_t frame[FRAME_BYTES];
 	struct policy_test question;
 	struct test_result result;
 	size_t length = read_line(c, line, &question, frame);
 
-	if (test_program_run(c->test, frame, length, &question, &result, err))
+	if (test_program_run(way->test, frame, length, &question, &result, err))
 		return err->text;
+	way->general += result.general;
 	answer_write(c, &result, got);
 	if (!answer_agrees(wanted, text_get(got)))
 		return "they disagree";
 	return output_problem(wanted, result.verdict, frame, length, result.packet, result.length);
 }
 
-static int compare(struct candidate *c, FILE *frames, FILE *answers)
+// Asks both ways about one line; number: of its packet. Returns how many answers are wrong.
+static size_t ask_both(struct candidate *c, struct way ways[WAYS], const char *line,
+		       const char *wanted, size_t number, size_t shown)
 {
 	struct text got = {0};
+	struct err err = {0};
+	size_t bad = 0;
+
+	for (int w = 0; w < WAYS; w++) {
+		const char *problem = ask(c, &ways[w], line, wanted, &got, &err);
+
+		if (problem && shown + bad++ < SHOWN)
+			printf("packet %zu, %s: %s: reference: %s, kernel: %s\n  %s", number,
+			       ways[w].name, problem, wanted, text_get(&got), line);
+	}
+	text_free(&got);
+	return bad;
+}
+
+static int compare(struct candidate *c, struct way ways[WAYS], FILE *frames, FILE *answers)
+{
 	char *line = NULL, *wanted = NULL;
 	size_t size = 0, wanted_size = 0, number = 0, bad = 0;
-	struct err err = {0};
 
 	while (getline(&line, &size, frames) > 0 && getline(&wanted, &wanted_size, answers) > 0) {
-		const char *problem;
-
-		number++;
 		wanted[strcspn(wanted, "\n")] = '\0';
-		problem = ask(c, line, wanted, &got, &err);
-		if (problem && bad++ < SHOWN)
-			printf("packet %zu: %s: reference: %s, kernel: %s\n  %s", number, problem,
-			       wanted, text_get(&got), line);
+		bad += ask_both(c, ways, line, wanted, ++number, bad);
 	}
 	if (!feof(frames)) {
 		puts("more packets than answers");
 		bad++;
 	}
-	printf("%zu packets, %zu disagree\n", number, bad);
-	text_free(&got);
+	printf("%zu packets, %zu disagree, %zu the general way\n", number, bad,
+	       ways[WAY_BOTH].general);
+	if (ways[WAY_GENERAL].general != number) {
+		puts("a program without the short one did not see all packets");
+		bad++;
+	}
 	free(line);
 	free(wanted);
 	return bad || !number;
@@ -135,6 +175,8 @@ int main(int argc, char **argv)
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
 	CLEANUP_FILE FILE *frames = argc == 4 ? fopen(argv[2], "re") : NULL;
 	CLEANUP_FILE FILE *answers = argc == 4 ? fopen(argv[3], "re") : NULL;
+	CLEANUP(free_ways)
+	struct way ways[WAYS] = {{.name = "as loaded"}, {.name = "general program alone"}};
 	struct err err = {0};
 	int code;
 
@@ -143,6 +185,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	probe_quiet(getenv("VERBOSE"));
-	code = load(c, argv[1], &err);
-	return code ? code : compare(c, frames, answers);
+	code = load(c, argv[1], ways, &err);
+	return code ? code : compare(c, ways, frames, answers);
 }

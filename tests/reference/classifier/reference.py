@@ -30,6 +30,12 @@ def packets(done):
     return int(found[1]) if found else 0
 
 
+def general(done):
+    """How many of them took the general way."""
+    found = re.search(r"(\d+) the general way", done.stdout)
+    return int(found[1]) if found else 0
+
+
 def complaints(done):
     """The output of a failed comparison, without the warnings of the policy."""
     return [line for line in done.stdout.splitlines() if NOISE.search(line) is None]

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tables of the floors: programs written for one row of the bench, with nothing else. */
+#pragma once
+
+#include <linux/types.h>
+
+/* Hosts: open addressing, a key in each cell, 0 if it is empty; less than half of the cells are used. */
+#define FLOOR_CELLS_LOG2 21
+#define FLOOR_CELLS      (1u << FLOOR_CELLS_LOG2)
+#define FLOOR_MULTIPLIER 0x9e3779b97f4a7c15ull
+#define FLOOR_PROBES     64
+
+/* Prefixes: by the upper 16 bits FLOOR_NONE, FLOOR_ALL, or a node; a node is a range of the lower 16 bits. */
+#define FLOOR_NONE   0
+#define FLOOR_ALL    1
+#define FLOOR_FIRST  2 /* number of the first node */
+#define FLOOR_NODES  65536
+#define FLOOR_RANGES 16 /* of one /16 */
+
+struct floor_node {
+	__u16 low, span;
+	__u16 next; /* node, or FLOOR_NONE */
+	__u16 pad;
+};
+_Static_assert(sizeof(struct floor_node) == 8, "layout");
+
+struct floor_counter {
+	__u64 packets, bytes;
+};
+
+/* The balancer: what is written in front of a packet, in the order of the frame, and what it needs to know. */
+#define FLOOR_SLOTS    16381
+#define FLOOR_BACKENDS 256
+#define FLOOR_HEAD     34 /* Ethernet and IPv4 */
+
+struct floor_backend {
+	__u8 head[40]; /* length, identification and checksum are 0 */
+	__u32 sum;     /* of these headers, not folded */
+	__u32 ifindex, mtu;
+	__u32 pad[3];
+};
+_Static_assert(sizeof(struct floor_backend) == 64, "layout");
+
+/* VIPs: a line by a hash of address and port; a free end has service 0. */
+#define FLOOR_VIPS       5
+#define FLOOR_LINES_LOG2 6
+struct floor_line {
+	struct {
+		__u32 address;
+		__u16 port, proto;
+		__u32 service;
+	} end[FLOOR_VIPS];
+	__u32 pad;
+};
+_Static_assert(sizeof(struct floor_line) == 64, "layout");
+
+static inline __u32 floor_line_of(__u32 address, __u16 port)
+{
+	return (__u32)((address ^ (__u64)port << 32) * FLOOR_MULTIPLIER >> (64 - FLOOR_LINES_LOG2));
+}
+
+/* Pins: buckets of a cache line. */
+#define FLOOR_BUCKETS_MAX (1u << 18)
+struct floor_bucket {
+	__u64 pin[8];
+};

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Instances for the rows that run commands: each with a device of its own, in the namespace of the bench.
+#pragma once
+
+#include <stdbool.h>
+
+#include "tests/bench/bench.h"
+#include "tests/bench/report.h"
+#include "tests/bench/tools.h"
+
+#define PLACE_ROUNDS 5
+
+struct place;
+
+// `room`: for how many entries, as text; NULL: the default. Ends the bench on failure.
+struct place *place_new(const struct bench *b, const char *device, const char *room);
+// Also done at exit, for all that are left.
+void place_free(struct place *p);
+// "weir -n INSTANCE WORDS…": words end with NULL. As tool_run, tool_read and tool_need.
+int place_run(const struct place *p, const char *const *words, struct tool_cost *cost);
+int place_read(const struct place *p, const char *const *words, struct tool_cost *cost);
+void place_need(const struct place *p, const char *const *words, struct tool_cost *cost);
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+// What the rounds of a command cost. The first failure ends the row: it is refused.
+struct costs {
+	double ns[PLACE_ROUNDS];
+	uint64_t peak_kb;
+	char refused[256]; // its message; empty: it was not
+};
+
+// Adds a round: its exit status, the time that counts, and its memory.
+void costs_add(struct costs *c, size_t round, int status, double ns, const struct tool_cost *cost);
+// The result of a row. The costs must outlive it.
+struct result costs_result(struct costs *c, const char *subject);
