@@ -39,17 +39,16 @@ static __always_inline bool has_ports(const struct packet *pkt)
 static __always_inline policy_row port_row(const struct packet *pkt, const int matrix,
 					   const int name, __u16 port)
 {
-	__u64 index = has_ports(pkt) ? bpf_htons(port) : POLICY_NO_PORT;
-
 	/* Kernel 6.1 does not know that a port in network order has 16 bits. */
-	return index <= POLICY_NO_PORT ? matrix_cell(NULL, matrix, name, index) : 0;
+	return matrix_cell(NULL, matrix, name,
+			   has_ports(pkt) ? BOUND(bpf_htons(port), 0xffff) : POLICY_NO_PORT);
 }
 
 /* field is a constant: only its case is left. */
 static __always_inline policy_row field_row(const struct packet *pkt, const int matrix,
 					    const int field)
 {
-	__u32 index;
+	__u64 index;
 
 	switch (field) {
 	case FIELD_SOURCE:
@@ -64,7 +63,8 @@ static __always_inline policy_row field_row(const struct packet *pkt, const int 
 		index = pkt->fragment * 256 + pkt->proto;
 		return matrix_cell(NULL, matrix, M_PROTO, BOUND(index, MATRIX_PROTOS - 1));
 	case FIELD_L4:
-		index = l4_index(pkt);
+		index = BOUND(l4_index(pkt),
+			      0x3ffff); /* in one register, whose bound is followed */
 		return index < POLICY_L4_COUNT ? matrix_cell(NULL, matrix, M_L4, index) : 0;
 	case FIELD_VLAN:
 		return matrix_cell(NULL, matrix, M_VLAN, BOUND(pkt->vlan, MATRIX_VLANS - 1));
