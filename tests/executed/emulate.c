@@ -180,10 +180,10 @@ static void constant(struct machine *m, const struct bpf_insn *i)
 		m->r[i->dst_reg] = high << 32 | (uint32_t)i->imm;
 		return;
 	case BPF_PSEUDO_MAP_FD:
-		m->r[i->dst_reg] = machine_map(m, (uint32_t)i->imm);
+		m->r[i->dst_reg] = machine_map((uint32_t)i->imm);
 		return;
 	case BPF_PSEUDO_MAP_VALUE:
-		m->r[i->dst_reg] = machine_values(m, machine_map(m, (uint32_t)i->imm)) + high;
+		m->r[i->dst_reg] = machine_values(m, machine_map((uint32_t)i->imm)) + high;
 		return;
 	default:
 		machine_fail(m, "unknown constant of kind %d", i->src_reg);

@@ -114,46 +114,53 @@ bool machine_is_handle(uint64_t address)
 	return (address & HANDLE_KIND) == HANDLE_MAP || (address & HANDLE_KIND) == HANDLE_ELEMENT;
 }
 
-static void add_inner(struct machine *m, const struct copied_map *outer)
+uint64_t machine_map(uint32_t id)
+{
+	return HANDLE_MAP | id;
+}
+
+static void put_handles(const struct copied_map *outer)
 {
 	for (uint32_t i = 0; i < outer->entries; i++) {
 		uint32_t id = copy_inner(outer, i);
-		uint64_t handle = id ? machine_map(m, id) : 0;
+		uint64_t handle = id ? machine_map(id) : 0;
 
 		memcpy(outer->values + i * sizeof(handle), &handle, sizeof(handle));
 	}
 }
 
-uint64_t machine_map(struct machine *m, uint32_t id)
+static struct copied_map *add_copy(struct machine *m, uint32_t id)
 {
-	size_t i = 0;
+	struct copied_map *copy = &m->maps[m->n_maps];
 	int code;
 
-	while (i < m->n_maps && m->maps[i].id != id)
-		i++;
-	if (i == MAPS_MAX) {
+	if (m->n_maps == MAPS_MAX) {
 		machine_fail(m, "more than %d maps", MAPS_MAX);
-		return 0;
+		return NULL;
 	}
-	if (i == m->n_maps) {
-		code = copy_read(id, &m->maps[i]);
-		if (code) {
-			machine_fail(m, "cannot read map %u: %s", id, strerror(-code));
-			return 0;
-		}
-		m->n_maps++;
-		if (m->maps[i].type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
-			add_inner(m, &m->maps[i]);
+	code = copy_read(id, copy);
+	if (code) {
+		machine_fail(m, "cannot read map %u: %s", id, strerror(-code));
+		return NULL;
 	}
-	return HANDLE_MAP | i;
+	m->n_maps++;
+	if (copy->type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
+		put_handles(copy);
+	return copy;
 }
 
 struct copied_map *machine_copy(struct machine *m, uint64_t handle)
 {
-	if ((handle & HANDLE_KIND) == HANDLE_MAP && (handle & ~HANDLE_KIND) < m->n_maps)
-		return &m->maps[handle & ~HANDLE_KIND];
-	machine_fail(m, "0x%llx is no map", (unsigned long long)handle);
-	return NULL;
+	uint32_t id = (uint32_t)handle;
+
+	if ((handle & HANDLE_KIND) != HANDLE_MAP) {
+		machine_fail(m, "0x%llx is no map", (unsigned long long)handle);
+		return NULL;
+	}
+	for (size_t i = 0; i < m->n_maps; i++)
+		if (m->maps[i].id == id)
+			return &m->maps[i];
+	return add_copy(m, id);
 }
 
 uint64_t machine_element(const uint8_t *value)

@@ -68,10 +68,10 @@ __attribute__((format(printf, 2, 3))) void machine_fail(struct machine *m, const
 
 // The address of a map and of an element of a hash. Both are not memory: programs only add the offset of the
 // values, which differs from kernel to kernel, so that any number added gives the values.
-uint64_t machine_map(struct machine *m, uint32_t id);
+uint64_t machine_map(uint32_t id);
 bool machine_is_handle(uint64_t address);
 uint64_t machine_values(struct machine *m, uint64_t handle);
-// NULL with `why` set if it is not the address of a map.
+// The copy of a map, made when it is first used; NULL with `why` set if it is not the address of a map.
 struct copied_map *machine_copy(struct machine *m, uint64_t handle);
 uint64_t machine_element(const uint8_t *value);
 
