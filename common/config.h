@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a program is built with (struct config, read-only data) and what changes while it runs (struct knobs).
- *
- * The verifier removes the code that config switches off. All programs of an instance share one map
- * with the knobs. */
+/* What changes while programs run: all programs of an instance share one map with the knobs. */
 #pragma once
 
 #include <linux/types.h>
 
 #include "common/limits.h"
-
-struct config {
-	__u8 malformed_pass; /* malformed packets are counted and passed instead of dropped */
-	__u8 test; /* a private copy for expect and explain: nothing is counted or written */
-	__u8 pad[6];
-};
-_Static_assert(sizeof(struct config) == 8, "layout");
 
 /* Bits of knobs.overlay: which look-ups can find something at all. */
 #define OVERLAY_HOSTS4_FROM (1u << 0)

@@ -17,6 +17,7 @@
 	X(NAMED) /* 1: it names interfaces */ \
 	X(BALANCES) /* 1: it has services */ \
 	X(DEFAULT_DROP) /* as policy_config.default_drop */ \
+	X(MALFORMED_PASS) /* 1: malformed packets are counted and passed instead of dropped */ \
 	X(MODES) /* as policy_config.modes */ \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \

@@ -147,7 +147,7 @@ static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
 
 	if (!length_ttl_dscp(ctx, pkt, rule))
 		return false;
-	if (!config.test)
+	if (!is_test())
 		return conditions_hold(ctx, pkt, rule, true);
 	test = test_get();
 	if (!test)
@@ -199,7 +199,7 @@ __noinline int try_rule(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 
 	if (!rule || !pkt || !rule_holds(ctx, pkt, rule))
 		return 0;
-	if (config.test) {
+	if (is_test()) {
 		test_counted(rule->action == ACTION_COUNT, index);
 		return rule->action != ACTION_COUNT;
 	}
@@ -238,7 +238,7 @@ static __always_inline int act(struct xdp_md *ctx, struct packet *pkt, __u32 ind
 
 	if (!rule)
 		return REASON_DROP_INTERNAL;
-	if (config.test)
+	if (is_test())
 		test_rule(index);
 	else
 		rule_count(rule, pkt->length);

@@ -21,7 +21,7 @@ static __always_inline __u8 policy_class(__u32 number)
 
 	if (!MARKER(MARK_NAMED))
 		return 0;
-	if (MARKER(MARK_TEST))
+	if (is_test())
 		return (test = test_get()) ? test->iface : 0;
 	return classes->class[number & (WEIR_IFACES - 1)];
 }

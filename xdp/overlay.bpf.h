@@ -204,7 +204,7 @@ static __always_inline int decide_all(const struct overlay_ends *ends, int famil
 
 static __always_inline void hit(const struct overlay_found *found, int family, __u32 bytes)
 {
-	if (config.test)
+	if (is_test())
 		return;
 	if (found->host) {
 		if (family == 4)
@@ -302,7 +302,7 @@ static __always_inline int overlay(struct packet *pkt)
 {
 	if (!knobs.overlay || !pkt->family || pkt->neighbour)
 		return GO_ON;
-	if (config.test && !test_is_live())
+	if (is_test() && !test_is_live())
 		return GO_ON; /* an expect line sees the policy alone */
 	return pkt->family == 4 ? overlay_whole4(pkt) : overlay_whole6(pkt);
 }

@@ -5,7 +5,7 @@
 // `weir_policy`, the general program, which reads any frame. `weir_balance` continues with packets of services.
 //
 // Every policy is an instance of this object, loaded around its own tables. The features that it
-// does not use are switched off in `config` and `policy`.
+// does not use are switched off by markers and in `policy`.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
@@ -26,9 +26,9 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 	const bool early = policy.always;
 	int reason, rule;
 
-	pkt->iface = policy.named ? policy_class(iface_number(ctx)) : 0;
+	pkt->iface = MARKER(MARK_NAMED) ? policy_class(iface_number(ctx)) : 0;
 	if (unlikely((reason = parse(ctx, pkt)) != GO_ON))
-		return config.malformed_pass ? REASON_PASS_MALFORMED : reason;
+		return MARKER(MARK_MALFORMED_PASS) ? REASON_PASS_MALFORMED : reason;
 	/* What a router sends on is no discovery: a neighbour would not take it with a hop less. */
 	if (unlikely(pkt->neighbour) && is_in_transit(ctx, pkt))
 		pkt->neighbour = 0;
@@ -68,7 +68,7 @@ int weir_short(struct xdp_md *ctx)
 /* For tests that must know which packets came here. */
 static __always_inline void note_general(void)
 {
-	struct policy_test *t = config.test ? test_get() : NULL;
+	struct policy_test *t = is_test() ? test_get() : NULL;
 
 	if (t)
 		t->general = 1;

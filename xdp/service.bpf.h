@@ -109,7 +109,7 @@ static __always_inline struct service_counter *service_counter(__u32 id)
 
 static __always_inline void service_tally(__u32 id, enum service_event event)
 {
-	struct service_counter *c = config.test ? NULL : service_counter(id);
+	struct service_counter *c = is_test() ? NULL : service_counter(id);
 
 	if (c)
 		c->event[event]++;

@@ -355,7 +355,7 @@ static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 le
 		action += number * 64;
 	}
 	action += matrix_action_place(word);
-	if (MARKER(MARK_TEST) && action->reason != MATRIX_ASK)
+	if (is_test() && action->reason != MATRIX_ASK)
 		test_rule(number * 64 + lowest_bit(word));
 	return (struct fate){action->reason, action->counter, length};
 }
@@ -404,8 +404,7 @@ static __always_inline struct fate decide_by_rules(const struct key k, const int
 /* Entries of hosts; where a prefix may be around an address the general program is asked. */
 static __always_inline int overlay_common(const struct key k, const int family)
 {
-	if (likely(!*(const volatile __u32 *)&knobs.overlay) ||
-	    (MARKER(MARK_TEST) && !test_is_live()))
+	if (likely(!*(const volatile __u32 *)&knobs.overlay) || (is_test() && !test_is_live()))
 		return GO_ON;
 	return family == 4 ? overlay4(bpf_htonl(k.src_hi), bpf_htonl(k.dst_hi), k.length)
 			   : overlay6(k.src_hi, k.src_lo, k.dst_hi, k.dst_lo, k.length);
@@ -480,13 +479,13 @@ static __always_inline int short_way(struct xdp_md *ctx)
 	f = way(ctx, policy_class(number));
 	if (f.reason == GO_ON || (MARKER(MARK_BALANCES) && for_services(f.reason)))
 		return GO_ON;
-	if (MARKER(MARK_TEST))
+	if (is_test())
 		test_answer(f.reason);
 	else
 		count_common(number, f);
 	if (f.reason < REASON_DROP_FIRST)
 		return XDP_PASS;
-	if (!MARKER(MARK_TEST))
+	if (!is_test())
 		event(ctx, f.reason, f.counter);
 	return XDP_DROP;
 }

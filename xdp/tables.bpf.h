@@ -35,7 +35,7 @@ const volatile struct policy_config policy = {};
 static __always_inline bool policy_holds(const struct packet *pkt)
 {
 	/* Read each time: two values that the verifier knows would make it walk what is between twice. */
-	return !policy.named || *(const volatile __u8 *)&pkt->iface;
+	return !MARKER(MARK_NAMED) || *(const volatile __u8 *)&pkt->iface;
 }
 
 /* Two words of an IPv6 address, in host order. */

@@ -17,8 +17,6 @@
 #include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 
-const volatile struct config config = {};
-
 static __always_inline bool is_test(void)
 {
 	return MARKER(MARK_TEST);

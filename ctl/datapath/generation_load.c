@@ -88,6 +88,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_NAMED, image->config.named);
 	markers_number(m, MARK_BALANCES, image->config.services != 0);
 	markers_number(m, MARK_DEFAULT_DROP, image->config.default_drop);
+	markers_number(m, MARK_MALFORMED_PASS, options->malformed_pass);
 	markers_number(m, MARK_MODES, image->config.modes);
 	markers_address(m, MARK_IFCLASS, "ifclass", 0);
 	mark_tables(m, &image->tables);
@@ -96,12 +97,9 @@ static void mark(struct markers *m, const struct image *image,
 static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
 		    const struct generation_options *options)
 {
-	struct config *config = (struct config *)&skel->rodata->config;
-
 	parts_fit(skel, i);
 	parts_choose(skel, has_short(image, options), options->load != NULL);
 	*(struct policy_config *)&skel->rodata->policy = image->config;
-	config->malformed_pass = options->malformed_pass;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
 	*(uint32_t *)&skel->rodata->reply_interval = at_least_one(clock_hz() / WEIR_REPLIES_S);
 }

@@ -40,7 +40,7 @@ void test_program_cleanup(struct test_program **t)
 	test_program_free(*t);
 }
 
-// The read-only data of the original, except for the switch that makes it a test program.
+// The read-only data of the original.
 static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
 {
 	CLEANUP_FREE void *rodata = mem_zalloc(1, sizeof(*skel->rodata));
@@ -49,7 +49,6 @@ static int copy_rodata(struct policy_bpf *skel, const struct generation *g)
 	if (bpf_map_lookup_elem(g->fd[PART_RODATA], &zero, rodata))
 		return -errno;
 	memcpy(skel->rodata, rodata, sizeof(*skel->rodata));
-	((struct config *)&skel->rodata->config)->test = 1;
 	return 0;
 }
 

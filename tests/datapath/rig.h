@@ -44,7 +44,7 @@ bool rig_is_general_only(void);
 void rig_program(const struct rig *rig, enum weir_prog which, int prog); // -1: empty
 // The caller keeps the generation while it is used.
 void rig_policy(const struct rig *rig, enum weir_prog which, const struct generation *g);
-// The empty policy with config.malformed_pass; owned by the rig.
+// The empty policy with `malformed pass`; owned by the rig.
 const struct generation *rig_lenient(struct rig *rig);
 int rig_tiny(const struct rig *rig,
 	     uint32_t verdict); // a program that only returns it; to be closed

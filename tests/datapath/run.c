@@ -10,7 +10,7 @@
 //
 //     case NAME
 //     overlay ENTRY, ENTRY …       the entries of the overlay: "block-from 192.0.2.0/24"; default nothing
-//     policy malformed-pass        config.malformed_pass; default drop
+//     policy malformed-pass        `malformed pass`; default `malformed drop`
 //     iface N                      number of the ingress interface, 0 … 63; default 1
 //     linear N                     bytes in the first buffer; skipped where the kernel has no such test
 //     frame HEX                    from the Ethernet header on
