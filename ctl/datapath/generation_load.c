@@ -136,10 +136,8 @@ static int load(struct policy_bpf *skel, const struct markers *markers, struct e
 	set_log(skel, log, LOG_BYTES);
 	code = markers_load(skel, markers, err);
 	log[LOG_BYTES - 1] = '\0';
-	if (code && code != -EBADMSG) {
-		err_system(err, -code, "the kernel refuses the policy program");
+	if (code)
 		add_log(log, err);
-	}
 	// The object must not keep a pointer to the log, which is freed.
 	set_log(skel, NULL, 0);
 	return code;

@@ -54,7 +54,7 @@ static struct loading {
 	const struct policy_bpf *skel;
 	const struct markers *markers;
 	struct err *err;
-	bool failed;
+	int code; // of a refusal here: err is set
 } * loading;
 
 static bool is_marker(const struct bpf_insn *insn)
@@ -65,11 +65,18 @@ static bool is_marker(const struct bpf_insn *insn)
 
 static int refuse(const char *program, const char *marker)
 {
-	loading->failed = true;
-	err_system(loading->err, EBADMSG, "program '%s': %s%s%s", program,
-		   marker ? "the marker '" : "it has no marker", marker ? marker : "",
-		   marker ? "' has no value" : "");
-	return -EBADMSG;
+	loading->code = err_system(loading->err, EBADMSG, "program '%s': %s%s%s", program,
+				   marker ? "the marker '" : "it has no marker",
+				   marker ? marker : "", marker ? "' has no value" : "");
+	return loading->code;
+}
+
+// libbpf would go on. Without types the verifier follows each call of a global function, which takes minutes.
+static int refuse_untyped(const char *program)
+{
+	loading->code = err_system(loading->err, EOPNOTSUPP,
+				   "the kernel does not accept the types of program '%s'", program);
+	return loading->code;
 }
 
 static int put_address(struct bpf_insn *insn, const struct marker *m)
@@ -111,10 +118,11 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 	size_t n = bpf_program__insn_cnt(program), found = 0;
 	const char *name = bpf_program__name(program);
 
-	(void)opts;
 	(void)cookie;
 	if (!loading)
 		return -EINVAL; // loaded by something other than markers_load()
+	if (!opts->prog_btf_fd)
+		return refuse_untyped(name);
 	for (size_t i = 0; i + 1 < n; i++) {
 		if (!is_marker(&insns[i]))
 			continue;
@@ -153,7 +161,9 @@ int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *e
 	loading = &now;
 	code = policy_bpf__load(skel);
 	loading = NULL;
-	return now.failed ? -EBADMSG : code;
+	if (now.code || !code)
+		return now.code;
+	return err_system(err, -code, "the kernel refuses the policy program");
 }
 
 // ---- kept ---------------------------------------------------------------------------------------

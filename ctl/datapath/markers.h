@@ -41,7 +41,7 @@ const char *markers_name(enum marker_number number);
 
 // The object, ready to be prepared; NULL with errno set. policy_bpf__destroy() frees it.
 struct policy_bpf *markers_open(void);
-// Loads it. 0 or -errno; a missing value is -EBADMSG with err set, else err is untouched.
+// Loads it. 0 or -errno with err set; -EBADMSG: a value is missing.
 int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *err);
 
 // A frozen map with the values, for test programs of other processes.

@@ -85,12 +85,12 @@ static int load(struct policy_bpf *skel, const struct instance *i, const struct 
 	if (code)
 		return code;
 	markers_number(&markers, MARK_TEST, 1);
-	if ((code = prepare(skel, i, g)) || (code = markers_load(skel, &markers, err)) ||
-	    (code = parts_link(skel)))
-		return code == -EBADMSG
-			       ? code
-			       : err_system(err, -code, "cannot load the policy's test program");
-	return 0;
+	if ((code = prepare(skel, i, g)))
+		return err_system(err, -code, "cannot prepare the policy's test program");
+	if ((code = markers_load(skel, &markers, err)))
+		return code;
+	code = parts_link(skel);
+	return code ? err_system(err, -code, "cannot link the policy's test program") : 0;
 }
 
 int test_program_open(const struct instance *i, const struct generation *g,
