@@ -96,7 +96,20 @@ enum table_matrix {
 #define MATRIX_CONSTANT(matrix, name)                   \
 	((int)TABLE_SIDES * (int)TABLE_SIDE_CONSTANTS + \
 	 (int)(matrix) * (int)TABLE_MATRIX_CONSTANTS + (int)(name))
-#define TABLE_CONSTANTS MATRIX_CONSTANT(TABLE_MATRICES, 0)
+/* Of the services, see common/vips.h. */
+enum table_vip_constant {
+	V4_LINES,
+	V4_LINES_N, /* 0: no lines */
+	V4_SEED,
+	V6_LINES,
+	V6_LINES_N,
+	V6_SEED,
+	VIPS_ALL, /* 1: what is in no line belongs to no service, if it has ports */
+	TABLE_VIP_CONSTANTS,
+};
+
+#define VIP_CONSTANT(name) ((int)(name) + MATRIX_CONSTANT(TABLE_MATRICES, 0))
+#define TABLE_CONSTANTS    VIP_CONSTANT(TABLE_VIP_CONSTANTS)
 
 #ifdef __bpf__
 

@@ -155,12 +155,32 @@ static __always_inline __u64 member_word(const struct matrix *m, __u32 w)
 				 m->row[FIELD_PROTO][w + 1];
 }
 
+/* By lines, for a packet that has ports: the service's number and 1, or 0. */
+static __always_inline __u32 vip_service(const struct packet *pkt)
+{
+	__u32 key = vip_key(bpf_htons(pkt->dport), pkt->proto);
+	__u64 addr[2];
+
+	if (pkt->family == 4)
+		return vip_service4(NULL, pkt->dst[0], key);
+	__builtin_memcpy(addr, pkt->dst, sizeof(addr));
+	return vip_service6(NULL, addr, key);
+}
+
 /* The number of the service, or NO_SERVICE. Global, because it is verified once for all who ask. */
 __noinline int service_find(struct packet *pkt, __u32 by)
 {
 	struct matrix m = {};
 
-	if (!pkt || !pkt->family || !policy.services || !member_rows(pkt, by, &m))
+	if (!pkt || !pkt->family || !policy.services)
+		return NO_SERVICE;
+	if (by == BY_PACKET && has_ports(pkt)) {
+		__u32 service = vip_service(pkt);
+
+		if (service || TABLE_NUMBER(NULL, VIP_CONSTANT(VIPS_ALL)))
+			return (int)service - 1;
+	}
+	if (!member_rows(pkt, by, &m))
 		return NO_SERVICE;
 	for (__u32 w = 0; w < POLICY_WORDS_MAX; w++) {
 		__u64 word;

@@ -18,6 +18,7 @@
 #include "common/matrix.h"
 #include "common/table4.h"
 #include "common/table6.h"
+#include "common/vips.h"
 
 /* Its size is set at load. */
 struct {

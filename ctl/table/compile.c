@@ -9,6 +9,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/policy/words.h"
 #include "ctl/table/rules.h"
+#include "ctl/table/vips.h"
 
 // ---- limits and errors --------------------------------------------------------------------------
 
@@ -139,6 +140,7 @@ int compile(const struct resolved *r, const struct compile_options *options, str
 				 &i->matrix[MATRIX_RULES])) ||
 	    (code = build_members(r, options, d, i)))
 		return code;
+	vips_build(r, options->seed, &i->tables);
 	*ret = TAKE_PTR(i);
 	return 0;
 }

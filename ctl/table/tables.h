@@ -18,6 +18,6 @@ void tables_free(struct tables *t);
 size_t tables_add(struct tables *t, size_t bytes);
 // The same with a copy of the memory at `from`.
 size_t tables_copy(struct tables *t, const void *from, size_t bytes);
-// Sets a constant; `number`: SIDE_CONSTANT() or MATRIX_CONSTANT().
+// Sets a constant; `number`: SIDE_CONSTANT(), MATRIX_CONSTANT() or VIP_CONSTANT().
 void tables_number(struct tables *t, int number, uint64_t value);
 void tables_address(struct tables *t, int number, size_t offset);

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which services are in lines, their combinations of address, port and protocol, and a seed with which all have room.
+#include "ctl/table/vips.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/vips.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/vec.h"
+
+#define LINE_BYTES 64
+#define SEEDS      16 // tried before there are more lines
+
+// Of either family; IPv4 in the first word of `addr`.
+struct vip {
+	__u64 addr[2]; // network order
+	uint32_t key, service;
+};
+
+struct vip_list {
+	struct vip *at;
+	size_t n, cap;
+};
+
+// ---- combinations -------------------------------------------------------------------------------
+
+static size_t count_protos(const struct resolved_bits *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(b->bits); i++)
+		n += (size_t)__builtin_popcountll(b->bits[i]);
+	return n;
+}
+
+static size_t count_ports(const struct resolved_ranges *ports)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ports->n; i++)
+		n += (size_t)(ports->at[i].last - ports->at[i].first + 1);
+	return n;
+}
+
+static bool only_hosts(const struct resolved_addresses *a)
+{
+	for (size_t i = 0; i < a->n4; i++)
+		if (!a->v4[i].in || a->v4[i].len != 32)
+			return false;
+	for (size_t i = 0; i < a->n6; i++)
+		if (!a->v6[i].in || a->v6[i].len != 128)
+			return false;
+	return true;
+}
+
+// Combinations of an address of the service.
+static size_t count_each(const struct resolved_service *s)
+{
+	return count_ports(&s->ports) * count_protos(&s->proto);
+}
+
+bool vips_fit(const struct resolved *r, const struct resolved_service *s)
+{
+	const struct resolved_addresses *a = &r->addresses[s->vip];
+	size_t n = a->n4 + a->n6;
+
+	return !s->any_port && s->proto.given && n <= VIPS_OF_SERVICE &&
+	       n * count_each(s) <= VIPS_OF_SERVICE && only_hosts(a);
+}
+
+static void add_protos(const struct resolved_service *s, struct vip *vip, uint32_t port,
+		       struct vip_list *list)
+{
+	for (unsigned proto = 0; proto <= UINT8_MAX; proto++)
+		if (bits_has(s->proto.bits, proto)) {
+			vip->key = vip_key(htons((uint16_t)port), (uint8_t)proto);
+			vec_push(list, *vip);
+		}
+}
+
+static void add_ports(const struct resolved_service *s, struct vip vip, struct vip_list *list)
+{
+	for (size_t i = 0; i < s->ports.n; i++)
+		for (uint32_t port = s->ports.at[i].first; port <= s->ports.at[i].last; port++)
+			add_protos(s, &vip, port, list);
+}
+
+static void add_service(const struct resolved *r, uint32_t number, struct vip_list *v4,
+			struct vip_list *v6)
+{
+	const struct resolved_service *s = &r->services[number];
+	const struct resolved_addresses *a = &r->addresses[s->vip];
+	struct vip vip = {.service = number + 1};
+
+	for (size_t i = 0; i < a->n4; i++) {
+		vip.addr[0] = htonl(a->v4[i].addr);
+		add_ports(s, vip, v4);
+	}
+	for (size_t i = 0; i < a->n6; i++) {
+		const uint64_t halves[2] = {a->v6[i].hi, a->v6[i].lo};
+
+		for (int h = 0; h < 2; h++) {
+			uint32_t words[2] = {htonl((uint32_t)(halves[h] >> 32)),
+					     htonl((uint32_t)halves[h])};
+
+			memcpy(&vip.addr[h], words, sizeof(words));
+		}
+		add_ports(s, vip, v6);
+	}
+}
+
+// True: every service is in the lists.
+static bool add_services(const struct resolved *r, struct vip_list *v4, struct vip_list *v6)
+{
+	bool all = true;
+
+	for (uint32_t n = 0; n < r->n_services; n++) {
+		const struct resolved_service *s = &r->services[n];
+		const struct resolved_addresses *a = &r->addresses[s->vip];
+		bool fits = vips_fit(r, s) && v4->n + a->n4 * count_each(s) <= VIPS_MAX &&
+			    v6->n + a->n6 * count_each(s) <= VIPS_MAX;
+
+		if (fits)
+			add_service(r, n, v4, v6);
+		all &= fits;
+	}
+	return all;
+}
+
+// ---- lines --------------------------------------------------------------------------------------
+
+struct family {
+	const struct vip_list *list;
+	bool v6;
+	uint64_t seed;
+	size_t lines;
+};
+
+static size_t line_of(const struct family *f, const struct vip *vip)
+{
+	uint64_t hash = f->v6 ? vip_hash6(vip->addr, vip->key, f->seed)
+			      : vip_hash4((uint32_t)vip->addr[0], vip->key, f->seed);
+
+	return (size_t)vip_line(hash, f->lines);
+}
+
+static bool has_room(const struct family *f, uint8_t *counts)
+{
+	memset(counts, 0, f->lines);
+	for (size_t i = 0; i < f->list->n; i++)
+		if (++counts[line_of(f, &f->list->at[i])] > (f->v6 ? VIPS6 : VIPS4))
+			return false;
+	return true;
+}
+
+// splitmix64 (Steele, Lea and Flood, OOPSLA 2014), odd.
+static uint64_t next_seed(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return (x ^ x >> 31) | 1;
+}
+
+// So many lines that one of some seeds gives all room. There is an end: with as many lines as the square of the
+// combinations, half of all seeds do. VIPS_MAX combinations take some thousands.
+static void find_seed(struct family *f, uint64_t state)
+{
+	size_t most = f->v6 ? VIPS6 : VIPS4;
+
+	for (f->lines = (f->list->n + most - 1) / most;; f->lines += f->lines / 4 + 1) {
+		CLEANUP_FREE uint8_t *counts = mem_zalloc(f->lines, 1);
+
+		for (int i = 0; i < SEEDS; i++) {
+			f->seed = next_seed(&state);
+			if (has_room(f, counts))
+				return;
+		}
+	}
+}
+
+static void put4(struct vip_line4 *line, const struct vip *vip)
+{
+	struct vip4 *to = line->vip;
+
+	while (to->service)
+		to++;
+	*to = (struct vip4){(uint32_t)vip->addr[0], vip->key, vip->service};
+}
+
+static void put6(struct vip_line6 *line, const struct vip *vip)
+{
+	struct vip6 *to = line->vip;
+
+	while (to->service)
+		to++;
+	*to = (struct vip6){{vip->addr[0], vip->addr[1]}, vip->key, vip->service};
+}
+
+static void build_family(const struct vip_list *list, bool v6, uint64_t seed, struct tables *t)
+{
+	struct family f = {.list = list, .v6 = v6, .seed = 1};
+	size_t offset;
+
+	if (list->n)
+		find_seed(&f, seed);
+	offset = tables_add(t, f.lines * LINE_BYTES);
+	for (size_t i = 0; i < list->n; i++) {
+		void *line = t->at + offset + line_of(&f, &list->at[i]) * LINE_BYTES;
+
+		if (v6)
+			put6(line, &list->at[i]);
+		else
+			put4(line, &list->at[i]);
+	}
+	tables_address(t, VIP_CONSTANT(v6 ? V6_LINES : V4_LINES), offset);
+	tables_number(t, VIP_CONSTANT(v6 ? V6_LINES_N : V4_LINES_N), f.lines);
+	tables_number(t, VIP_CONSTANT(v6 ? V6_SEED : V4_SEED), f.seed);
+}
+
+void vips_build(const struct resolved *r, uint64_t seed, struct tables *t)
+{
+	struct vip_list v4 = {0}, v6 = {0};
+	bool all = add_services(r, &v4, &v6);
+
+	build_family(&v4, false, seed, t);
+	build_family(&v6, true, seed, t);
+	tables_number(t, VIP_CONSTANT(VIPS_ALL), all);
+	vec_free(&v4);
+	vec_free(&v6);
+}
