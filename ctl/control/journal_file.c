@@ -415,23 +415,62 @@ static void sort_refs(const struct journal_index *x, uint32_t *refs, size_t n)
 		refs[r] = keys[r].ref;
 }
 
-// A snapshot was written in order, so most journals are sorted already.
+static bool is_after(const struct journal_index *x, uint32_t a, uint32_t b)
+{
+	struct sort_key key_a = {head_of(&x->refs[a]), a}, key_b = {head_of(&x->refs[b]), b};
+
+	return compare_keys(&key_a, &key_b, (void *)(uintptr_t)x) > 0;
+}
+
+static uint32_t next_ref(const struct journal_index *x, uint32_t r)
+{
+	while (r < journal_index_slots(x) && !x->refs[r].family)
+		r++;
+	return r < journal_index_slots(x) ? r : JOURNAL_NONE;
+}
+
+struct ref_list {
+	uint32_t *at;
+	size_t n, cap;
+};
+
+// A snapshot was written in order. What was added since stands at the end, or where something was removed: these
+// are left out of `sorted`.
+static void split_refs(const struct journal_index *x, struct ref_list *sorted,
+		       struct ref_list *rest)
+{
+	for (uint32_t r = next_ref(x, 0), next; r != JOURNAL_NONE; r = next) {
+		bool any = sorted->n, low, high;
+
+		next = next_ref(x, r + 1);
+		low = any && is_after(x, *vec_last(sorted), r);
+		high = !low && next != JOURNAL_NONE && is_after(x, r, next) &&
+		       !(any && is_after(x, *vec_last(sorted), next));
+		if (low || high)
+			vec_push(rest, r);
+		else
+			vec_push(sorted, r);
+	}
+}
+
 uint32_t *journal_sorted(const struct journal_index *x, size_t *ret_n)
 {
-	uint32_t *refs = mem_realloc(NULL, journal_index_count(x), sizeof(*refs));
-	bool sorted = true;
-	size_t n = 0;
+	struct ref_list sorted = {0}, rest = {0};
+	size_t a, b;
 
-	for (uint32_t r = 0; r < journal_index_slots(x); r++) {
-		if (!x->refs[r].family)
-			continue;
-		sorted = sorted && (!n || compare_refs(&x->refs[refs[n - 1]], &x->refs[r]) <= 0);
-		refs[n++] = r;
-	}
-	if (!sorted)
-		sort_refs(x, refs, n);
-	*ret_n = n;
-	return refs;
+	vec_reserve(&sorted, journal_index_count(x) + 1);
+	split_refs(x, &sorted, &rest);
+	if (rest.n)
+		sort_refs(x, rest.at, rest.n);
+	a = sorted.n;
+	b = rest.n;
+	*ret_n = a + b;
+	for (size_t to = a + b; b; to--) // from the end, so that there is always room
+		sorted.at[to - 1] = a && is_after(x, sorted.at[a - 1], rest.at[b - 1])
+					    ? sorted.at[--a]
+					    : rest.at[--b];
+	vec_free(&rest);
+	return sorted.at;
 }
 
 void journal_print_begin(struct journal_printer *p)
