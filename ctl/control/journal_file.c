@@ -394,23 +394,24 @@ static int compare_refs(const struct journal_ref *a, const struct journal_ref *b
 	return order ? order : (int)a->kind - (int)b->kind;
 }
 
-static int compare_keys(const void *a, const void *b, void *index)
+static int compare_keys(const void *a, const void *b, void *ctx)
 {
 	const struct sort_key *x = a, *y = b;
-	const struct journal_index *i = index;
+	const struct journal_ref *const *refs = ctx;
 
 	if (x->head != y->head)
 		return x->head < y->head ? -1 : 1;
-	return compare_refs(&i->refs[x->ref], &i->refs[y->ref]);
+	return compare_refs(&(*refs)[x->ref], &(*refs)[y->ref]);
 }
 
 static void sort_refs(const struct journal_index *x, uint32_t *refs, size_t n)
 {
 	CLEANUP_FREE struct sort_key *keys = mem_realloc(NULL, n, sizeof(*keys));
+	const struct journal_ref *all = x->refs;
 
 	for (size_t r = 0; r < n; r++)
 		keys[r] = (struct sort_key){head_of(&x->refs[refs[r]]), refs[r]};
-	qsort_r(keys, n, sizeof(*keys), compare_keys, (void *)(uintptr_t)x);
+	qsort_r(keys, n, sizeof(*keys), compare_keys, &all);
 	for (size_t r = 0; r < n; r++)
 		refs[r] = keys[r].ref;
 }

@@ -479,9 +479,12 @@ uint32_t journal_index_walk(struct journal_index *x, uint32_t n)
 
 void journal_index_release(const struct journal_index *x, uint32_t before)
 {
-	uintptr_t from = (uintptr_t)x->refs & ~(uintptr_t)(HEAD_BYTES - 1);
-	uintptr_t to = (uintptr_t)&x->refs[before] & ~(uintptr_t)(HEAD_BYTES - 1);
+	char *map = (char *)x->head;
+	size_t from = (size_t)((char *)x->refs - map) + HEAD_BYTES - 1;
+	size_t to = (size_t)((char *)&x->refs[before] - map);
 
+	from -= from % HEAD_BYTES;
+	to -= to % HEAD_BYTES;
 	if (x->path && to > from)
-		madvise((void *)from, to - from, MADV_DONTNEED);
+		madvise(map + from, to - from, MADV_DONTNEED);
 }

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import pathlib
+import resource
 import shutil
 import subprocess
 import time
@@ -823,6 +824,37 @@ def test_what_follows_damage_is_not_used_and_is_kept(pair, on):
     notes = {address: entry["holders"][0]["note"] for address, entry in on.entries().items()}
     assert notes[BLOCKED4] == "before" and "without a record" in notes[OTHER4]
     assert nothing(pair, BLOCKED4, OTHER4, MANY[0])
+
+
+def processor_time(call):
+    """Seconds of the processor that the processes of a call took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    call()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_block_costs_the_same_among_many(weir):
+    """Not the time is bounded, but its ratio: a thousand entries and a million."""
+    weir("attach", "near0", "--max-entries", "1100000")
+    numbers = iter(range(1, 250))
+
+    def cheapest():
+        return min(processor_time(lambda: weir("block", f"192.0.2.{next(numbers)}")) for _ in range(12))
+
+    def fill(size):
+        weir("block", "-f", "-", timeout=120, input="\n".join(
+            f"{32 + (i >> 18)}.{i >> 10 & 255}.{i >> 2 & 255}.{i & 3}" for i in range(size)))
+
+    fill(1000)
+    few = cheapest()
+    fill(1000000)
+    for _ in range(4):
+        many = cheapest()
+        print(f" [block: {few * 1000:.1f} ms among 1,000, {many * 1000:.1f} ms among 1,000,000] ", end="")
+        if many <= 2 * few:
+            break
+    assert 0 < many <= 2 * few
 
 
 # Several processes at once
