@@ -99,6 +99,8 @@ void explain_warn(struct context *ctx, const struct explain *e)
 
 	out_set_string(o, "revision", e->revision[0] ? e->revision : NULL);
 	out_set_bool(o, "recorded", e->recorded);
+	if (e->store)
+		show_damage(&e->store->damaged);
 	if (!e->recorded)
 		out_line(
 			o,

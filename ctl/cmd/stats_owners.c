@@ -130,6 +130,7 @@ int stats_owners_show(struct context *ctx, struct err *err)
 
 	if (code)
 		return code;
+	show_damage(&store->damaged);
 	entries = entries_of(store);
 	while ((entry = entries_next(&entries))) {
 		entries_count(&entries);

@@ -816,7 +816,7 @@ def test_what_follows_damage_is_not_used_and_is_kept(pair, on):
     on("block", OTHER4, "--note", "after")
     file.write_text(file.read_text().replace("after", "aftex"))
     damaged = file.read_text()
-    for command in ("list",), ("block", MANY[0]):
+    for command in ("list",), ("explain", BLOCKED4), ("stats",), ("block", MANY[0]):
         said = on(*command).stderr
         assert str(file) in said and f"at byte {size} " in said, said
     assert file.with_name("overlay.damaged").read_text() == damaged
