@@ -140,7 +140,7 @@ $(BALANCER_REF): $(wildcard $(BALANCER)/*.c $(BALANCER)/*.h)
 # What they are compared with. These do include ctl/.
 COMPARE = $(O)/$(CLASSIFIER)/compare $(O)/$(BALANCER)/rings $(O)/$(BALANCER)/histories
 
-$(O)/$(CLASSIFIER)/compare: $(patsubst %,$(O)/$(CLASSIFIER)/%.o,compare answer output) $(O)/libweir.a
+$(O)/$(CLASSIFIER)/compare: $(patsubst %,$(O)/$(CLASSIFIER)/%.o,compare answer counted describe output) $(O)/$(BALANCER)/clock.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 $(O)/$(BALANCER)/rings: $(O)/$(BALANCER)/rings.o $(O)/libweir.a

@@ -3,12 +3,9 @@
  * stays unseen. C includes this, tests/ways.py reads it. */
 #pragma once
 
-/* 1: the short program decides packets; 0: it leaves all to the general one. */
-#define WAYS_SHORT_TAKES 0
+/* 1: the short program decides packets of services; 0: it leaves them to the general one. */
+#define WAYS_SHORT_BALANCES 0
 /* Of the packets, by either way. */
 #define WAYS_LEAST_PERCENT 10
-
-/* May a run have been so? */
-#define WAYS_ARE_ENOUGH(packets, general)                                       \
-	(!WAYS_SHORT_TAKES || ((general)*100 >= (packets)*WAYS_LEAST_PERCENT && \
-			       ((packets) - (general)) * 100 >= (packets)*WAYS_LEAST_PERCENT))
+/* Of the datapath cases, by either way: frames. Nearly all of them are about what is not common. */
+#define WAYS_LEAST_CASES 400

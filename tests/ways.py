@@ -4,18 +4,18 @@ import pathlib
 import re
 
 TEXT = pathlib.Path(__file__).with_name("ways.h").read_text(encoding="ascii")
-SHORT_TAKES, LEAST_PERCENT = (int(re.search(rf"define {name}\s+(\d+)", TEXT)[1])
-                              for name in ("WAYS_SHORT_TAKES", "WAYS_LEAST_PERCENT"))
+SHORT_BALANCES, LEAST_PERCENT = (int(re.search(rf"define {name}\s+(\d+)", TEXT)[1])
+                              for name in ("WAYS_SHORT_BALANCES", "WAYS_LEAST_PERCENT"))
 
 
 def describe(packets, general):
-    return f"{packets - general} packets took the short way, {general} the general way"
+    return f"{packets - general} of {packets} packets took the short way, {general} the general way"
 
 
 def enough(packets, general):
     """May a run have been so? Prints why not."""
     least = packets * LEAST_PERCENT / 100
-    if not SHORT_TAKES or least <= general <= packets - least:
+    if least <= general <= packets - least:
         return True
     print(f"each way must see {LEAST_PERCENT} % of the packets")
     return False

@@ -64,10 +64,8 @@ struct shards *shards_new(const struct instance *i, bool six)
 	return s;
 }
 
-void shard_unmap(struct shards *s, uint32_t n)
+static void unmap(struct shards *s, struct shard *shard)
 {
-	struct shard *shard = &s->shard[n];
-
 	if (shard->at)
 		munmap(shard->at, shard_bytes(s));
 	if (shard->times)
@@ -80,7 +78,7 @@ void shards_free(struct shards *s)
 	if (!s)
 		return;
 	for (uint32_t n = 0; n < OVERLAY_SHARDS; n++)
-		shard_unmap(s, n);
+		unmap(s, &s->shard[n]);
 	free(s);
 }
 
@@ -256,7 +254,7 @@ int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err)
 	int code;
 
 	for (uint32_t n = from; n < to; n++) {
-		shard_unmap(s, n);
+		unmap(s, &s->shard[n]);
 		timed[n] = from && s->shard[n % from].timed;
 	}
 	if ((code = make_times(s, timed)) || (code = make_shards(s, from, to)))

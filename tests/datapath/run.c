@@ -138,9 +138,9 @@ static void check_ways(const struct rig *rig, const char *only, struct tally *ta
 
 	printf("%llu frames took the short way, %llu the general way\n",
 	       (unsigned long long)(rig->sent - general), (unsigned long long)general);
-	if (only || WAYS_ARE_ENOUGH(rig->sent, general))
+	if (only || (general >= WAYS_LEAST_CASES && rig->sent - general >= WAYS_LEAST_CASES))
 		return;
-	printf("FAIL each way must see %d %% of them\n", WAYS_LEAST_PERCENT);
+	printf("FAIL each way must see %d of them\n", WAYS_LEAST_CASES);
 	tally->failed++;
 }
 

@@ -4,7 +4,8 @@
 // usage: frames POLICY CASES SEED COUNT > FRAMES. The same arguments give the same frames. The corpus is the packets of
 // the expect lines in the policy and the "frame HEX" lines of CASES (build/tests/datapath/cases.txt). SEED 0
 // prints every truncation of the expected packets and of one case in sixteen, followed by COUNT
-// complete cases. Any other SEED changes COUNT frames at random. Lines are "IFACE FLAGS HEX".
+// complete cases. Any other SEED changes COUNT frames at random; half of them stay what most packets are. Lines are "IFACE FLAGS HEX".
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -350,8 +351,50 @@ static void change(struct corpus *c, struct frame *f)
 	changes[below(c, ARRAY_SIZE(changes))](c, f);
 }
 
+// A port, flags, or an ICMP type and code: the first four bytes of the transport header, and TCP's flags.
+static void set_transport(struct corpus *c, struct frame *f)
+{
+	bool v6;
+	size_t ip = find_ip(f->at, f->length, &v6), l4 = ip + (v6 ? 40 : 20);
+
+	if (!ip || l4 + 14 > f->length)
+		return;
+	if (below(c, 3))
+		f->at[l4 + below(c, 4)] = (uint8_t)below(c, 256);
+	else if (f->at[ip + (v6 ? 6 : 9)] == IPPROTO_TCP)
+		f->at[l4 + 13] = (uint8_t)below(c, 256);
+}
+
+// A neighbour of an address.
+static void move_next(struct corpus *c, struct frame *f)
+{
+	bool v6;
+	size_t ip = find_ip(f->at, f->length, &v6), end = below(c, 2);
+
+	if (ip)
+		f->at[ip + (v6 ? 23 + 16 * end : 15 + 4 * end)] ^= (uint8_t)(1u << below(c, 2));
+}
+
+// An expected packet that stays what most packets are: well-formed, at most one tag.
+static void make_common(struct corpus *c, struct frame *f)
+{
+	static void (*const changes[])(struct corpus *, struct frame *) = {
+		move_addresses,
+		set_transport,
+		move_next,
+	};
+	const struct sample *s = &c->all.at[below(c, (uint32_t)c->expected)];
+
+	memcpy(f->at, s->bytes, s->length);
+	f->length = s->length;
+	for (uint32_t i = below(c, 4); i; i--)
+		changes[below(c, ARRAY_SIZE(changes))](c, f);
+	if (!below(c, 10))
+		add_tag(c, f);
+}
+
 // One frame in twenty is noise after an ethertype.
-static void make(struct corpus *c, struct frame *f)
+static void make_any(struct corpus *c, struct frame *f)
 {
 	const struct sample *s = pick(c);
 
@@ -364,6 +407,14 @@ static void make(struct corpus *c, struct frame *f)
 	}
 	for (uint32_t i = below(c, 5) + !!below(c, 8); i; i--)
 		change(c, f);
+}
+
+static void make(struct corpus *c, struct frame *f)
+{
+	if (c->expected && below(c, 2))
+		make_common(c, f);
+	else
+		make_any(c, f);
 }
 
 static void print_changed(struct corpus *c, uint64_t count)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Runs frames through a compiled policy in the kernel and compares each answer with the reference's: once as it is
 // loaded, and once by the general program alone. The output frame must be the unchanged packet, or a valid answer to a
-// rejected one.
+// rejected one. Where a packet alone decides what is counted, the packets are also sent through the program that real
+// ones meet, and its counters must be those of the answers.
 //
-// usage: compare POLICY FRAMES ANSWERS: FRAMES has lines "IFACE FLAGS HEX", ANSWERS one line each as
-// refmatch prints them. Exit status 0: all agree; 1: some do not (the first ten are printed); 2:
-// the policy does not load; 3: compile refused its size.
+// usage: compare POLICY FRAMES ANSWERS [WORDS]: WORDS is a file with words about the tables that the policy
+// must have (describe.h); its programs must also keep to the verifier's budget. FRAMES has lines "IFACE FLAGS HEX",
+// ANSWERS one line each as refmatch prints them. Exit status 0: all agree; 1: some do not (the first ten are
+// printed); 2: the policy does not load; 3: compile refused its size.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +20,22 @@
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/test_program.h"
 #include "tests/reference/classifier/answer.h"
+#include "tests/reference/classifier/counted.h"
+#include "tests/reference/classifier/describe.h"
 #include "tests/reference/classifier/output.h"
 
 #define FRAME_BYTES 16384
 #define SHOWN       10
+#define BUDGET      60000 // instructions of a program that the verifier may walk
 
 // A policy in the kernel, with the short program or without.
 struct way {
 	const char *name;
 	struct generation *generation;
 	struct test_program *test;
-	size_t general; // packets that the general program has seen
+	struct generation_cost cost;
+	struct counted *counted; // NULL: not counted
+	size_t general;          // packets that the general program has seen
 };
 
 enum { WAY_BOTH, WAY_GENERAL, WAYS };
@@ -36,6 +43,7 @@ enum { WAY_BOTH, WAY_GENERAL, WAYS };
 static void free_ways(struct way (*ways)[WAYS])
 {
 	for (int w = 0; w < WAYS; w++) {
+		counted_free((*ways)[w].counted);
 		test_program_free((*ways)[w].test);
 		generation_free((*ways)[w].generation);
 	}
@@ -96,6 +104,7 @@ static int load(struct candidate *c, const char *path, struct way ways[WAYS], st
 		diag_print(c->diag, stderr, false);
 		return 3;
 	}
+	counted_number(c);
 	for (int w = 0; w < WAYS; w++) {
 		c->general_only = w == WAY_GENERAL;
 		if (candidate_load(c, NULL, err)) {
@@ -104,6 +113,9 @@ static int load(struct candidate *c, const char *path, struct way ways[WAYS], st
 		}
 		ways[w].generation = TAKE_PTR(c->generation);
 		ways[w].test = TAKE_PTR(c->test);
+		ways[w].cost = c->cost;
+		if (counted_suits(c))
+			ways[w].counted = counted_new(c, ways[w].generation);
 	}
 	return 0;
 }
@@ -116,6 +128,7 @@ static const char *ask(struct candidate *c, struct way *way, const char *line, c
 	struct policy_test question;
 	struct test_result result;
 	size_t length = read_line(c, line, &question, frame);
+	const char *problem;
 
 	if (test_program_run(way->test, frame, length, &question, &result, err))
 		return err->text;
@@ -123,7 +136,11 @@ static const char *ask(struct candidate *c, struct way *way, const char *line, c
 	answer_write(c, &result, got);
 	if (!answer_agrees(wanted, text_get(got)))
 		return "they disagree";
-	return output_problem(wanted, result.verdict, frame, length, result.packet, result.length);
+	problem =
+		output_problem(wanted, result.verdict, frame, length, result.packet, result.length);
+	if (problem || !way->counted)
+		return problem;
+	return counted_send(way->counted, frame, length, &question, &result);
 }
 
 // Asks both ways about one line; number: of its packet. Returns how many answers are wrong.
@@ -145,6 +162,48 @@ static size_t ask_both(struct candidate *c, struct way ways[WAYS], const char *l
 	return bad;
 }
 
+// How many counters are wrong.
+static size_t check_counters(const struct way ways[WAYS])
+{
+	size_t bad = 0;
+
+	if (!ways[0].counted)
+		return 0;
+	for (int w = 0; w < WAYS; w++)
+		bad += counted_check(ways[w].counted, ways[w].name);
+	if (!counted_equal(ways[WAY_BOTH].counted, ways[WAY_GENERAL].counted)) {
+		puts("the two ways have counted different bytes");
+		bad++;
+	}
+	return bad;
+}
+
+// Prints which tables there are; how many of the words in the file do not hold.
+static size_t check_tables(const struct candidate *c, FILE *words)
+{
+	struct text described = {0};
+	char *line = NULL;
+	size_t size = 0, bad = 0;
+
+	describe_tables(c->image, &described);
+	printf("tables: %s\n", text_get(&described));
+	while (words && getline(&line, &size, words) > 0)
+		bad += !describe_has(text_get(&described), line);
+	free(line);
+	text_free(&described);
+	return bad;
+}
+
+// Prints what the verifier has walked. Is a program above the budget?
+static bool check_cost(const struct generation_cost *cost)
+{
+	uint32_t small = cost->program[GENERATION_SHORT].verified,
+		 general = cost->program[GENERATION_GENERAL].verified;
+
+	printf("verified: short %u, general %u of %u\n", small, general, BUDGET);
+	return small > BUDGET || general > BUDGET;
+}
+
 static int compare(struct candidate *c, struct way ways[WAYS], FILE *frames, FILE *answers)
 {
 	char *line = NULL, *wanted = NULL;
@@ -164,6 +223,7 @@ static int compare(struct candidate *c, struct way ways[WAYS], FILE *frames, FIL
 		puts("a program without the short one did not see all packets");
 		bad++;
 	}
+	bad += check_counters(ways);
 	free(line);
 	free(wanted);
 	return bad || !number;
@@ -173,18 +233,23 @@ int main(int argc, char **argv)
 {
 	static const struct dns_options none;
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new(&none, NULL);
-	CLEANUP_FILE FILE *frames = argc == 4 ? fopen(argv[2], "re") : NULL;
-	CLEANUP_FILE FILE *answers = argc == 4 ? fopen(argv[3], "re") : NULL;
+	CLEANUP_FILE FILE *frames = argc > 3 ? fopen(argv[2], "re") : NULL;
+	CLEANUP_FILE FILE *answers = argc > 3 ? fopen(argv[3], "re") : NULL;
+	CLEANUP_FILE FILE *words = argc == 5 ? fopen(argv[4], "re") : NULL;
 	CLEANUP(free_ways)
 	struct way ways[WAYS] = {{.name = "as loaded"}, {.name = "general program alone"}};
 	struct err err = {0};
+	size_t bad;
 	int code;
 
-	if (!frames || !answers) {
-		fputs("usage: compare POLICY FRAMES ANSWERS\n", stderr);
+	if (!frames || !answers || (argc == 5 && !words)) {
+		fputs("usage: compare POLICY FRAMES ANSWERS [WORDS]\n", stderr);
 		return 2;
 	}
 	probe_quiet(getenv("VERBOSE"));
 	code = load(c, argv[1], ways, &err);
-	return code ? code : compare(c, ways, frames, answers);
+	if (code)
+		return code;
+	bad = check_tables(c, words) + (check_cost(&ways[WAY_BOTH].cost) && words);
+	return compare(c, ways, frames, answers) || bad;
 }

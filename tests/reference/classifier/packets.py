@@ -175,12 +175,15 @@ def aim_fragment(draw, rule, spec):
     spec.fragment_at = len(spec.exts) if draw.chance(70) else draw.between(0, len(spec.exts))
 
 
-def aim_header(draw, rule, spec):
+def aim_header(gen, rule, spec):
+    draw = gen.draw
     spec.ttl = aim_number(draw, rule.ttl, 255) if rule.ttl.given else draw.pick(USUAL_TTLS)
     if rule.dscp.given:
         spec.dscp = aim_number(draw, rule.dscp, 63)
     elif draw.chance(20):
         spec.dscp = draw.below(64)
+    if not gen.options.uses("uncommon") and not rule.fragment and draw.chance(90):
+        return
     if spec.family == 4:
         if draw.chance(12):
             spec.options = draw.between(1, 10)
@@ -211,7 +214,7 @@ def aim_ip(gen, rule, spec):
     spec.src, spec.dst = aim_address(gen, rule.source, family), aim_address(gen, rule.target, family)
     spec.proto = aim_proto(draw, rule, family)
     aim_transport(draw, rule, spec)
-    aim_header(draw, rule, spec)
+    aim_header(gen, rule, spec)
     aim_length(draw, rule, spec)
 
 

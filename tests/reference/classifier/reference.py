@@ -18,9 +18,9 @@ def answer(policy, frames, answers):
         subprocess.run([REF / "refmatch", policy], check=True, stdin=stdin, stdout=stdout)
 
 
-def compare(policy, frames, answers):
+def compare(policy, frames, answers, *words):
     """The finished process of tests/reference/classifier/compare.c; see there for its exit status."""
-    return subprocess.run([BUILD / "tests/reference/classifier/compare", policy, frames, answers],
+    return subprocess.run([BUILD / "tests/reference/classifier/compare", policy, frames, answers, *words],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

@@ -215,9 +215,9 @@ class Sketch:
         if self.may_be_established() and self.gen.may("established", 5):
             rule.established = True
             self.parts.append("established")
-        if draw.chance(5):
+        if self.gen.may("conditions", 5):
             rule.ttl = self.part("ttl", make_span(self.gen, TTLS, 255))
-        if draw.chance(5):
+        if self.gen.may("conditions", 5):
             rule.dscp = self.part("dscp", make_dscps(self.gen))
 
     def add_conditions(self):
@@ -226,7 +226,7 @@ class Sketch:
             rule.on = self.part("on", make_on(gen))
         if gen.may("vlan", 10):
             rule.vlan = self.part("vlan", make_vlans(gen))
-        if draw.chance(6):
+        if gen.may("conditions", 6):
             lengths = FRAME_LENGTHS if self.plain_ethertype else IP_LENGTHS
             rule.length = self.part("length", make_span(gen, lengths, 65535))
         if not self.plain_ethertype:
@@ -255,7 +255,7 @@ class Sketch:
     def action(self):
         draw, gen = self.draw, self.gen
         roll = draw.below(100)
-        if roll < 7:
+        if roll < 7 and gen.options.uses("count"):
             return "count"
         if roll < 14 and gen.options.uses("redirect"):
             return f"redirect {draw.pick(gen.ifaces)}"
