@@ -64,11 +64,15 @@ static void run_apply_1m(const struct bench *b, const struct place *p)
 
 	write_big(b, (char *[]){first, second});
 	write_nft(b, table);
-	for (size_t round = 0; round < PLACE_ROUNDS; round++) {
-		status = place_run(p, WORDS("apply", round % 2 ? second : first, "--force"), &cost);
-		costs_add(&weir, round, status, cost.ns, &cost);
+	while (costs_want(&weir)) {
+		const char *policy = weir.rounds % 2 ? second : first;
+
+		status = place_run(p, WORDS("apply", policy, "--force"), &cost);
+		costs_add(&weir, status, cost.ns, &cost);
+		if (!costs_want(&nft))
+			continue;
 		status = tool_run(WORDS("nft", "-f", table), &cost);
-		costs_add(&nft, round, status, cost.ns, &cost);
+		costs_add(&nft, status, cost.ns, &cost);
 		tool_run(WORDS("nft", "flush", "ruleset"), NULL);
 	}
 	report_row(b->report, &apply_1m,
@@ -93,10 +97,11 @@ static void run_apply_1000(const struct bench *b, const struct place *p)
 
 		policy_rules(&rules, paths[i]);
 	}
-	for (size_t round = 0; round < PLACE_ROUNDS; round++) {
-		int status = place_run(p, WORDS("apply", paths[round % 2], "--force"), &cost);
+	while (costs_want(&costs)) {
+		const char *policy = paths[costs.rounds % 2];
+		int status = place_run(p, WORDS("apply", policy, "--force"), &cost);
 
-		costs_add(&costs, round, status, cost.ns, &cost);
+		costs_add(&costs, status, cost.ns, &cost);
 	}
 	result = costs_result(&costs, "weir");
 	report_row(b->report, &apply_1000, &result, 1);

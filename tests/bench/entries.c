@@ -52,10 +52,10 @@ static void run_block(const struct bench *b, const struct place *p)
 	struct tool_cost cost;
 	struct result result;
 
-	for (size_t round = 0; round < PLACE_ROUNDS; round++) {
+	while (costs_want(&costs)) {
 		int status = place_run(p, WORDS("block", "-f", list, "--force"), &cost);
 
-		costs_add(&costs, round, status, cost.ns, &cost);
+		costs_add(&costs, status, cost.ns, &cost);
 		place_run(p, WORDS("unblock", "--all"), NULL);
 	}
 	result = costs_result(&costs, "weir");
@@ -83,12 +83,13 @@ static void run_ban(const struct bench *b, const struct place *few, const struct
 	struct costs in_few = {0}, in_many = {0};
 	struct tool_cost cost;
 
-	for (size_t round = 0; round < PLACE_ROUNDS; round++) {
+	while (costs_want(&in_few) && costs_want(&in_many)) {
+		size_t round = in_few.rounds;
 		int status = ban(few, round, &cost);
 
-		costs_add(&in_few, round, status, cost.cpu_ns, &cost);
+		costs_add(&in_few, status, cost.cpu_ns, &cost);
 		status = ban(many, round, &cost);
-		costs_add(&in_many, round, status, cost.cpu_ns, &cost);
+		costs_add(&in_many, status, cost.cpu_ns, &cost);
 	}
 	report_row(b->report, &ban_1m,
 		   (struct result[]){costs_result(&in_many, "weir"),
@@ -142,11 +143,11 @@ static void run_list(const struct bench *b, const struct place *p)
 	struct tool_cost cost;
 	struct result result;
 
-	for (size_t round = 0; round < PLACE_ROUNDS; round++) {
+	while (costs_want(&whole)) {
 		int status = place_read(p, WORDS("list"), &cost);
 
-		costs_add(&first, round, status, cost.first_ns, &cost);
-		costs_add(&whole, round, status, cost.ns, &cost);
+		costs_add(&first, status, cost.first_ns, &cost);
+		costs_add(&whole, status, cost.ns, &cost);
 	}
 	result = costs_result(&first, "weir");
 	report_row(b->report, &list_first, &result, 1);

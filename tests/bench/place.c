@@ -11,6 +11,7 @@
 #include "tests/bench/measure.h"
 
 #define WORDS_MAX 12
+#define PATIENCE  60e9 // ns
 
 struct place {
 	struct place *next;
@@ -124,9 +125,15 @@ struct place *place_new(const struct bench *b, const char *device, const char *r
 
 // ---- costs ---------------------------------------------------------------------------------------
 
-void costs_add(struct costs *c, size_t round, int status, double ns, const struct tool_cost *cost)
+bool costs_want(const struct costs *c)
 {
-	c->ns[round] = ns;
+	return c->rounds < PLACE_ROUNDS && !c->refused[0] && c->all_ns < PATIENCE;
+}
+
+void costs_add(struct costs *c, int status, double ns, const struct tool_cost *cost)
+{
+	c->ns[c->rounds++] = ns;
+	c->all_ns += cost->ns;
 	c->peak_kb = cost->peak_kb > c->peak_kb ? cost->peak_kb : c->peak_kb;
 	if (status && !c->refused[0])
 		snprintf(c->refused, sizeof(c->refused), "%s",
@@ -140,7 +147,7 @@ struct result costs_result(struct costs *c, const char *subject)
 	return (struct result){
 		.subject = subject,
 		.skipped = c->refused[0] ? c->refused : NULL,
-		.net = {measure_min(c->ns, PLACE_ROUNDS), measure_median(c->ns, PLACE_ROUNDS)},
+		.net = {measure_min(c->ns, c->rounds), measure_median(c->ns, c->rounds)},
 		.peak_kb = c->peak_kb,
 	};
 }

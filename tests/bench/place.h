@@ -23,14 +23,18 @@ void place_need(const struct place *p, const char *const *words, struct tool_cos
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-// What the rounds of a command cost. The first failure ends the row: it is refused.
+// What the rounds of a command cost. A row that failed once is refused.
 struct costs {
 	double ns[PLACE_ROUNDS];
+	size_t rounds;
+	double all_ns;
 	uint64_t peak_kb;
 	char refused[256]; // its message; empty: it was not
 };
 
+// Whether more rounds are due: none after a failure or after a minute.
+bool costs_want(const struct costs *c);
 // Adds a round: its exit status, the time that counts, and its memory.
-void costs_add(struct costs *c, size_t round, int status, double ns, const struct tool_cost *cost);
+void costs_add(struct costs *c, int status, double ns, const struct tool_cost *cost);
 // The result of a row. The costs must outlive it.
 struct result costs_result(struct costs *c, const char *subject);
