@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests the datapath in the kernel that runs, without an interface, a pin or a real packet.
 //
-//     run [-k WORD] [CASES]      the tests in C, then the cases in the file; -k: those with WORD in the name;
-//                                both twice, with the short program and without
+//     run [-k WORD] [--general] [CASES]
+//                                the tests in C, then the cases in the file; -k: those with WORD in the name;
+//                                --general: by the general program alone
 //     run --load                 loads every object and prints instructions verified and bytes
 //
 // CASES is a text file made by cases.py. Empty lines and lines that begin with '#' are ignored. A line
@@ -168,10 +169,8 @@ static int run_all(const char *only, const char *cases)
 	struct tally tally = {0};
 
 	enter_own_namespace();
-	suite_run(program_tests, only, &tally);
-	run_once(only, cases, &tally);
-	rig_general_only();
-	puts("once more, by the general program alone");
+	if (!rig_is_general_only())
+		suite_run(program_tests, only, &tally);
 	run_once(only, cases, &tally);
 	if (tally.skipped)
 		printf("%zu skipped: this kernel or machine cannot test them\n", tally.skipped);
@@ -183,6 +182,7 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"load", no_argument, NULL, 'l'},
+		{"general", no_argument, NULL, 'g'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *only = NULL;
@@ -192,11 +192,14 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "k:", options, NULL)) != -1) {
 		if (option == 'l')
 			return load_only();
-		if (option != 'k') {
-			fprintf(stderr, "usage: run [-k WORD] [CASES] | run --load\n");
+		if (option == 'g') {
+			rig_general_only();
+		} else if (option == 'k') {
+			only = optarg;
+		} else {
+			fprintf(stderr, "usage: run [-k WORD] [--general] [CASES] | run --load\n");
 			return 2;
 		}
-		only = optarg;
 	}
 	return run_all(only, optind < argc ? argv[optind] : NULL);
 }
