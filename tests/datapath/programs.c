@@ -221,8 +221,7 @@ static void copy_once(struct bpf_insn **at, const struct slow *s)
 	LOAD_IMM64(at, BPF_REG_1, BPF_PSEUDO_MAP_FD, s->target);
 	*(*at)++ = (struct bpf_insn){
 		.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_10};
-	*(*at)++ = (struct bpf_insn){
-		.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_2, .imm = -4};
+	*(*at)++ = (struct bpf_insn){.code = BPF_ALU64 | BPF_ADD, .dst_reg = BPF_REG_2, .imm = -4};
 	LOAD_IMM64(at, BPF_REG_3, BPF_PSEUDO_MAP_VALUE, s->source);
 	*(*at)++ = (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_4};
 	*(*at)++ = (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_update_elem};
