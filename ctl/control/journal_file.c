@@ -419,8 +419,9 @@ static void sort_refs(const struct journal_index *x, uint32_t *refs, size_t n)
 static bool is_after(const struct journal_index *x, uint32_t a, uint32_t b)
 {
 	struct sort_key key_a = {head_of(&x->refs[a]), a}, key_b = {head_of(&x->refs[b]), b};
+	const struct journal_ref *all = x->refs;
 
-	return compare_keys(&key_a, &key_b, (void *)(uintptr_t)x) > 0;
+	return compare_keys(&key_a, &key_b, &all) > 0;
 }
 
 static uint32_t next_ref(const struct journal_index *x, uint32_t r)
@@ -435,7 +436,7 @@ struct ref_list {
 	size_t n, cap;
 };
 
-// A snapshot was written in order. What was added since stands at the end, or where something was removed: these
+// A snapshot was written in order. What was added since is at the end, or where something was removed: these
 // are left out of `sorted`.
 static void split_refs(const struct journal_index *x, struct ref_list *sorted,
 		       struct ref_list *rest)
