@@ -240,29 +240,41 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 	return old != new &&pin_age(old, time) >= pin_fresh(life);
 }
 
+/* Where a packet goes, and what becomes of its flow's pin. It is decided first and written last: in between a
+ * program may leave the packet to another one. */
+struct choice {
+	__u32 backend; /* BACKEND_NONE: the service never had one */
+	__s32 event;   /* enum service_event to be counted; NO_EVENT */
+	__u64 *at;     /* the flow's pin; NULL: it has none */
+	__u64 old;
+	__u64 new; /* 0: nothing is written */
+};
+
+#define NO_EVENT (-1)
+
 /* The flow was heard. Moves it to the owner when its backend is down, and when it is another connection that
  * opens. */
-static __always_inline __u32 pin_follow(const struct service *s, struct pin_place p, struct heard h,
-					__u32 owner, __u32 time)
+static __always_inline struct choice pin_follow(const struct service *s, struct pin_place p,
+						struct heard h, __u32 owner, __u32 time)
 {
 	__u32 backend = pin_backend(p.pin);
 	enum backend_state state = state_of(backend);
 	bool again = h.event == FLOW_OPENS && is_given_up(s, p.pin, time, state);
 	bool down = state == BACKEND_DOWN;
-	__u32 to = again || down ? owner : backend;
-	__u64 new;
+	struct choice c = {
+		.backend = again || down ? owner : backend,
+		.event = again  ? SERVICE_REOPENED
+			 : down ? SERVICE_MOVED
+				: NO_EVENT,
+		.at = p.at,
+		.old = p.pin,
+	};
+	__u64 new = pin_pack(pin_flow(p.pin), c.backend,
+			     again ? PIN_HALF : level_after(pin_level(p.pin), h.event), time);
 
-	if (is_test() || h.quoted)
-		return to;
-	new = pin_pack(pin_flow(p.pin), to,
-		       again ? PIN_HALF : level_after(pin_level(p.pin), h.event), time);
 	if (is_due(s, p.pin, new, time, h.udp))
-		__sync_val_compare_and_swap(p.at, p.pin, new);
-	if (again)
-		service_tally(s->id, SERVICE_REOPENED);
-	else if (down)
-		service_tally(s->id, SERVICE_MOVED);
-	return to;
+		c.new = new;
+	return c;
 }
 
 static __always_inline void test_pinned(void)
@@ -279,30 +291,45 @@ static __always_inline enum pin_level first_level(enum flow_event event)
 }
 
 /* A slot that is not stable. hash: of the flow's tuple. */
-static __always_inline __u32 choose_unstable(const struct service *s, __u32 service, __u64 slot,
-					     __u64 hash, struct heard h)
+static __always_inline struct choice choose_unstable(const struct service *s, __u32 service,
+						     __u64 slot, __u64 hash, struct heard h)
 {
-	__u32 owner = slot_owner(slot), former = slot_former(slot), to = owner;
+	__u32 former = slot_former(slot);
+	struct choice c = {.backend = slot_owner(slot), .event = NO_EVENT};
 	__u64 now = now_jiffies();
 	__u32 time = pin_time(now, s->pin_shift & 31);
 	struct pin_bucket *bucket = bucket_at(s, service, hash);
 	struct pin_place p;
 
 	if (!bucket)
-		return BACKEND_NONE;
+		return (struct choice){.backend = BACKEND_NONE};
 	p = pin_find(s, bucket, pin_flow_of(hash), time, h.udp ? s->life_udp : s->life_tcp);
 	if (likely(p.at)) {
 		test_pinned();
-		return pin_follow(s, p, h, owner, time);
+		return pin_follow(s, p, h, c.backend, time);
 	}
 	if (slot_phase(slot, now, s->hold_ticks) != SLOT_CHANGING)
-		return owner;
+		return c;
 	if (h.event != FLOW_OPENS && !is_down(former))
-		to = former;
-	if (!is_test() && !h.quoted)
-		pin_store(s, service, pin_bucket_of(hash, s->buckets),
-			  pin_pack(pin_flow_of(hash), to, first_level(h.event), time));
-	return to;
+		c.backend = former;
+	c.new = pin_pack(pin_flow_of(hash), c.backend, first_level(h.event), time);
+	return c;
+}
+
+/* Puts a choice into effect. hash: of the flow's tuple. */
+static __always_inline void choice_write(const struct service *s, __u32 service, __u64 hash,
+					 struct choice c, bool quoted)
+{
+	if (is_test() || quoted)
+		return;
+	if (c.at) {
+		if (c.new)
+			__sync_val_compare_and_swap(c.at, c.old, c.new);
+		if (unlikely(c.event != NO_EVENT))
+			service_tally(s->id, c.event);
+	} else if (c.new) {
+		pin_store(s, service, pin_bucket_of(hash, s->buckets), c.new);
+	}
 }
 
 static __always_inline void test_slot(__u32 index, __u64 slot)
@@ -323,6 +350,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	__u64 hash = source ? hash_of_source(s, pkt) : hash_of_tuple(s, pkt);
 	__u32 index = slot_of(hash, s->size), at = s->first_slot + index;
 	const __u64 *slot = slot_at(at);
+	struct choice c;
 	__u64 word;
 
 	*ret_hash = hash;
@@ -332,6 +360,9 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	test_slot(index, word);
 	if (likely(!slot_former(word)) || (s->udp_move && pkt->proto == IPPROTO_UDP))
 		return slot_owner(word);
-	return choose_unstable(s, pkt->service, word, source ? hash_of_tuple(s, pkt) : hash,
-			       heard(pkt));
+	if (source)
+		hash = hash_of_tuple(s, pkt);
+	c = choose_unstable(s, pkt->service, word, hash, heard(pkt));
+	choice_write(s, pkt->service, hash, c, pkt->quoted);
+	return c.backend;
 }

@@ -54,15 +54,27 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 }
 
 /* The program of most packets. Those that it does not take begin again. */
-SEC("xdp/policy")
-int weir_short(struct xdp_md *ctx)
+static __always_inline int begin(struct xdp_md *ctx, bool balances)
 {
-	int verdict = short_way(ctx);
+	int verdict = short_way(ctx, balances);
 
 	if (verdict != GO_ON)
 		return verdict;
 	bpf_tail_call_static(ctx, &stages, STAGE_GENERAL);
 	return finish_lost(ctx);
+}
+
+SEC("xdp/policy")
+int weir_short(struct xdp_md *ctx)
+{
+	return begin(ctx, false);
+}
+
+/* Of a policy with services: what these need of registers the other one does not lose. */
+SEC("xdp/policy")
+int weir_short_balance(struct xdp_md *ctx)
+{
+	return begin(ctx, true);
 }
 
 /* For tests that must know which packets came here. */

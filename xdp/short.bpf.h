@@ -17,25 +17,7 @@
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/service.bpf.h"
-
-/* What the stages ask of a packet. By value: its address is never taken, so that it stays in registers. */
-struct key {
-	__u64 src_hi, src_lo, dst_hi, dst_lo; /* host order; IPv4 in src_hi and dst_hi */
-	__u32 sport, dport;                   /* network order; POLICY_NO_PORT */
-	__u32 base;                           /* enum matrix_base, TCP's with the flags */
-	__u32 icmp;                           /* type << 8 | code */
-	__u32 vlan;                           /* number; 0: no tag */
-	__u32 length;                         /* of the IP packet */
-};
-
-/* What becomes of the packet. */
-struct fate {
-	__s32 reason;  /* GO_ON: the general program is asked */
-	__u32 counter; /* of the rule that decided; EVENT_NO_RULE */
-	__u32 length;  /* of the packet */
-};
-
-#define ASK ((struct fate){.reason = GO_ON})
+#include "xdp/short-service.bpf.h"
 
 /* ---- read ---------------------------------------------------------------------------------------- */
 
@@ -357,7 +339,7 @@ static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 le
 	action += matrix_action_place(word);
 	if (is_test() && action->reason != MATRIX_ASK)
 		test_rule(number * 64 + lowest_bit(word));
-	return (struct fate){action->reason, action->counter, length};
+	return (struct fate){action->reason, action->counter, length, XDP_PASS};
 }
 
 /* What may be essential is left to the general program. */
@@ -374,10 +356,10 @@ static __always_inline bool may_be_essential(const struct key k, const int famil
 static __always_inline struct fate default_common(const struct key k, const int family, __u32 class)
 {
 	if (!(MARKER(MARK_DEFAULT_DROP) >> (class & 63) & 1))
-		return (struct fate){REASON_PASS_DEFAULT, EVENT_NO_RULE, k.length};
+		return (struct fate){REASON_PASS_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
 	if (may_be_essential(k, family))
 		return ASK;
-	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length};
+	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
 }
 
 static __always_inline struct fate decide_by_rules(const struct key k, const int family,
@@ -418,30 +400,54 @@ static __always_inline struct fate decide_common(const struct key k, const int f
 	if (reason == OVERLAY_ASK)
 		return ASK;
 	if (reason != GO_ON)
-		return (struct fate){reason, EVENT_NO_RULE, k.length};
+		return (struct fate){reason, EVENT_NO_RULE, k.length, XDP_PASS};
 	return decide_by_rules(k, family, class);
 }
 
-static __always_inline struct fate way4(const __u8 *ip, const __u8 *end, __u32 vlan, __u32 class)
-{
-	struct key k = {.vlan = vlan};
+/* Where a packet came in, and where in the frame it is. */
+struct place {
+	__u32 number; /* of the interface in the instance */
+	__u32 class;  /* in the policy, and 1; 0: it does not name it */
+	__u32 vlan, l3;
+	bool balances; /* a constant: the policy has services */
+};
 
-	return read_ip4(ip, end, &k) ? decide_common(k, 4, class) : ASK;
+/* What passes on an interface of the policy may be for a service. */
+static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct key k,
+						   const int family, const struct place p,
+						   struct fate f)
+{
+	if (!p.balances || (MARKER(MARK_NAMED) && !p.class) || f.reason == GO_ON ||
+	    !for_services(f.reason))
+		return f;
+	return balance_common(ctx, k, family, p.number, f);
 }
 
-static __always_inline struct fate way6(const __u8 *ip, const __u8 *end, __u32 vlan, __u32 class)
+static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
+					const struct place p)
 {
-	struct key k = {.vlan = vlan};
+	struct key k = {.vlan = p.vlan, .l3 = p.l3};
 
-	return read_ip6(ip, end, &k) ? decide_common(k, 6, class) : ASK;
+	if (!read_ip4(ip, end, &k))
+		return ASK;
+	return continue_common(ctx, k, 4, p, decide_common(k, 4, p.class));
 }
 
-static __always_inline struct fate way(const struct xdp_md *ctx, __u32 class)
+static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
+					const struct place p)
+{
+	struct key k = {.vlan = p.vlan, .l3 = p.l3};
+
+	if (!read_ip6(ip, end, &k))
+		return ASK;
+	return continue_common(ctx, k, 6, p, decide_common(k, 6, p.class));
+}
+
+static __always_inline struct fate way(struct xdp_md *ctx, struct place p)
 {
 	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
 	const __u32 least = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr);
 	__be16 ethertype;
-	__u32 vlan = 0;
 
 	/* One register for the check and every access. */
 	asm volatile("" : "+r"(at));
@@ -450,15 +456,16 @@ static __always_inline struct fate way(const struct xdp_md *ctx, __u32 class)
 	ethertype = *(const __be16 *)(at + 12);
 	if (unlikely(ethertype == bpf_htons(ETH_P_8021Q) ||
 		     ethertype == bpf_htons(ETHERTYPE_QINQ))) {
-		vlan = read16(at + 14);
+		p.vlan = read16(at + 14);
+		p.l3 += sizeof(struct vlan_tag);
 		ethertype = *(const __be16 *)(at + 16);
 		at += sizeof(struct vlan_tag);
 		if (at + least > end)
 			return ASK;
 	}
 	if (likely(ethertype == bpf_htons(ETH_P_IP)))
-		return way4(at + ETH_HLEN, end, vlan, class);
-	return ethertype == bpf_htons(ETH_P_IPV6) ? way6(at + ETH_HLEN, end, vlan, class) : ASK;
+		return way4(ctx, at + ETH_HLEN, end, p);
+	return ethertype == bpf_htons(ETH_P_IPV6) ? way6(ctx, at + ETH_HLEN, end, p) : ASK;
 }
 
 static __always_inline void count_common(__u32 number, const struct fate f)
@@ -471,20 +478,23 @@ static __always_inline void count_common(__u32 number, const struct fate f)
 }
 
 /* The verdict of a packet that is counted here; GO_ON: nothing is counted or written, the general program begins. */
-static __always_inline int short_way(struct xdp_md *ctx)
+static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 {
 	__u32 number = iface_number(ctx);
-	struct fate f;
+	const struct place p = {.number = number,
+				.class = policy_class(number),
+				.l3 = ETH_HLEN,
+				.balances = balances};
+	struct fate f = way(ctx, p);
 
-	f = way(ctx, policy_class(number));
-	if (f.reason == GO_ON || (MARKER(MARK_BALANCES) && for_services(f.reason)))
+	if (f.reason == GO_ON)
 		return GO_ON;
 	if (is_test())
 		test_answer(f.reason);
 	else
 		count_common(number, f);
 	if (f.reason < REASON_DROP_FIRST)
-		return XDP_PASS;
+		return f.reason == REASON_PASS_SERVICE ? f.verdict : XDP_PASS;
 	if (!is_test())
 		event(ctx, f.reason, f.counter);
 	return XDP_DROP;

@@ -76,16 +76,26 @@ int parts_pin(const char *generation_folder, const char *kind, const struct part
 // dispatcher the root program is an extension with expected attach type 0, so all programs have that.
 void parts_fit(const struct policy_bpf *skel, const struct instance *i)
 {
-	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {
-		bpf_program__set_expected_attach_type(parts_program(skel, p), 0);
-		bpf_program__set_flags(parts_program(skel, p), sharing_flags(i));
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, skel->obj)
+	{
+		bpf_program__set_expected_attach_type(program, 0);
+		bpf_program__set_flags(program, sharing_flags(i));
 	}
+}
+
+// With services it is another one, of which a policy without them need not know.
+static struct bpf_program *short_program(const struct policy_bpf *skel)
+{
+	return bpf_program__autoload(skel->progs.weir_short) ? skel->progs.weir_short
+							     : skel->progs.weir_short_balance;
 }
 
 struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program)
 {
 	struct bpf_program *const programs[GENERATION_PROGRAMS] = {
-		[GENERATION_SHORT] = skel->progs.weir_short,
+		[GENERATION_SHORT] = short_program(skel),
 		[GENERATION_GENERAL] = skel->progs.weir_policy,
 		[GENERATION_BALANCE] = skel->progs.weir_balance,
 	};
@@ -95,13 +105,14 @@ struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation
 
 void parts_choose(const struct policy_bpf *skel, bool has_short, bool balances)
 {
-	bpf_program__set_autoload(skel->progs.weir_short, has_short);
+	bpf_program__set_autoload(skel->progs.weir_short, has_short && !balances);
+	bpf_program__set_autoload(skel->progs.weir_short_balance, has_short && balances);
 	bpf_program__set_autoload(skel->progs.weir_balance, balances);
 }
 
 int parts_first_program(const struct policy_bpf *skel)
 {
-	int fd = bpf_program__fd(skel->progs.weir_short);
+	int fd = bpf_program__fd(short_program(skel));
 
 	return fd >= 0 ? fd : bpf_program__fd(skel->progs.weir_policy);
 }

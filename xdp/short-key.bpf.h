@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the stages of the short way know of a packet and make of it: values, which the compiler keeps in registers. */
+#pragma once
+
+#include "xdp/packet.bpf.h"
+
+/* What the stages ask of a packet. By value: its address is never taken, so that it stays in registers. */
+struct key {
+	__u64 src_hi, src_lo, dst_hi, dst_lo; /* host order; IPv4 in src_hi and dst_hi */
+	__u32 sport, dport;                   /* network order; POLICY_NO_PORT */
+	__u32 base;                           /* enum matrix_base, TCP's with the flags */
+	__u32 icmp;                           /* type << 8 | code */
+	__u32 vlan;                           /* number; 0: no tag */
+	__u32 length;                         /* of the IP packet */
+	__u32 l3;                             /* offset of its header in the frame */
+};
+
+/* What becomes of the packet. */
+struct fate {
+	__s32 reason;  /* GO_ON: the general program is asked */
+	__u32 counter; /* of the rule that decided; EVENT_NO_RULE */
+	__u32 length;  /* of the packet */
+	__s32 verdict; /* of a packet that was sent: XDP_TX or XDP_REDIRECT */
+};
+
+#define ASK ((struct fate){.reason = GO_ON})
