@@ -7,6 +7,7 @@
 
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/show.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
@@ -148,6 +149,7 @@ int attaching_do(struct context *ctx, const struct args *args, struct attaching 
 	if ((code = bringup_open(ctx->instance, ctx->line, 0, false, &b, err)))
 		return code;
 	ret->created = b.created;
+	show_damage(&b.damaged);
 	out_array(ctx->out, "attached");
 	for (size_t i = 0; i < n; i++) {
 		out_object(ctx->out, NULL);

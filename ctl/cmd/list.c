@@ -15,6 +15,7 @@
 struct listing {
 	struct context *ctx;
 	struct store *store;
+	struct entries entries;
 	struct choice choice;
 	bool plain;
 	size_t n; // entries shown
@@ -22,6 +23,8 @@ struct listing {
 
 static void listing_free(struct listing *l)
 {
+	entries_free(&l->entries);
+	store_free(l->store);
 	choice_free(&l->choice);
 }
 
@@ -131,10 +134,12 @@ static void print_plain(const struct listing *l, const struct entry *entry)
 static void show(struct listing *l, const struct entry *entry)
 {
 	l->n++;
-	if (l->plain)
+	if (l->plain) {
 		print_plain(l, entry);
-	else
-		show_row(l, entry);
+		return;
+	}
+	entries_count(&l->entries);
+	show_row(l, entry);
 }
 
 // Whoever reads the output may have enough of it.
@@ -145,28 +150,49 @@ static bool is_read(const struct listing *l)
 
 static void show_by_address(struct listing *l)
 {
-	CLEANUP_ENTRIES struct entries entries = entries_of(l->store);
 	const struct entry *entry;
 
-	while (is_read(l) && (entry = entries_next(&entries)))
+	while (is_read(l) && (entry = entries_next(&l->entries)))
 		if (choice_takes(&l->choice, entry))
 			show(l, entry);
 }
 
+static void rank_all(struct listing *l, struct best *best)
+{
+	const struct entry *entry;
+
+	while ((entry = entries_next(&l->entries))) {
+		if (!choice_takes(&l->choice, entry))
+			continue;
+		if (choice_counts(&l->choice))
+			entries_count(&l->entries);
+		best_offer(best, choice_rank(&l->choice, entry), entry->at);
+	}
+	best_sort(best);
+}
+
+// The counters of the entries that are shown next.
+static void count_ahead(struct listing *l, const struct best *best, size_t from)
+{
+	CLEANUP_VEC VEC(size_t) at = {0};
+
+	for (size_t i = from; i < best->kept.n && i - from < ENTRIES_AHEAD; i++)
+		vec_push(&at, best->kept.at[i].at);
+	if (!l->plain)
+		entries_count_at(&l->entries, at.at, at.n);
+}
+
 static void show_in_order(struct listing *l)
 {
-	CLEANUP_ENTRIES struct entries entries = entries_of(l->store);
 	CLEANUP(best_free) struct best best = {.max = l->choice.top};
 	const struct entry *entry;
 
-	while ((entry = entries_next(&entries)))
-		if (choice_takes(&l->choice, entry))
-			best_offer(&best, choice_rank(&l->choice, entry), entry->at);
-	best_sort(&best);
-	vec_each (&best.kept, item) {
-		if (!is_read(l))
-			return;
-		show(l, entries_at(&entries, item->at));
+	rank_all(l, &best);
+	for (size_t i = 0; i < best.kept.n && is_read(l); i++) {
+		if (i % ENTRIES_AHEAD == 0)
+			count_ahead(l, &best, i);
+		if ((entry = entries_at(&l->entries, best.kept.at[i].at)))
+			show(l, entry);
 	}
 }
 
@@ -192,17 +218,18 @@ static int show_all(struct listing *l, struct err *err)
 static int list_entries(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(listing_free) struct listing l = {.ctx = ctx};
-	CLEANUP_STORE struct store *store = NULL;
 	int code = choice_read(args, &l.choice, err);
 
 	if (code)
 		return code;
 	if ((code = bpffs_ready(err)))
 		return code;
-	if ((code = store_read(ctx->instance, &store, err)))
+	if ((code = store_read(ctx->instance, &l.store, err)))
 		return code;
-	show_damage(&store->damaged);
-	l.store = store;
+	show_damage(&l.store->damaged);
+	l.entries = entries_of(l.store);
+	l.entries.wanted = choice_wants;
+	l.entries.wanted_ctx = &l.choice;
 	l.plain = args_has(args, "plain") && !ctx->json;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	return show_all(&l, err);

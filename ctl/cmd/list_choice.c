@@ -35,13 +35,14 @@ static uint64_t by_left(const struct entry *entry)
 struct choice_order {
 	const char *name;
 	uint64_t (*rank)(const struct entry *entry);
+	bool counts; // depends on the counters
 };
 
 static const struct choice_order orders[] = {
-	{"packets", by_packets},
-	{"bytes", by_bytes},
-	{"age", by_age},
-	{"left", by_left},
+	{"packets", by_packets, true},
+	{"bytes", by_bytes, true},
+	{"age", by_age, false},
+	{"left", by_left, false},
 };
 
 static int read_order(const struct args *args, struct choice *ret, struct err *err)
@@ -161,12 +162,22 @@ static bool is_named(const struct choice *c, const struct choice_what *what,
 	return false;
 }
 
+bool choice_wants(const void *choice, const struct prefix *p, uint8_t kind)
+{
+	const struct choice *c = choice;
+
+	if (!(c->kinds & 1u << kind))
+		return false;
+	for (size_t i = 0; i < c->items.items.n; i++)
+		if (c->names.at[i] || prefix_overlaps(&c->items.items.at[i].prefix, p))
+			return true;
+	return !c->items.items.n;
+}
+
 bool choice_takes(struct choice *c, const struct entry *entry)
 {
 	bool named = !c->whats.n;
 
-	if (!(c->kinds & 1u << entry->kind))
-		return false;
 	if ((c->origin || c->list) && !has_owner(c, entry, NULL))
 		return false;
 	vec_each (&c->whats, what) {
@@ -176,6 +187,11 @@ bool choice_takes(struct choice *c, const struct entry *entry)
 		named = true;
 	}
 	return named;
+}
+
+bool choice_counts(const struct choice *c)
+{
+	return c->order->counts;
 }
 
 uint64_t choice_rank(const struct choice *c, const struct entry *entry)

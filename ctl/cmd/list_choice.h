@@ -41,8 +41,12 @@ struct choice {
 
 int choice_read(const struct args *args, struct choice *ret, struct err *err);
 void choice_free(struct choice *c);
-// Whether the entry is shown; marks the words that name it.
+// Whether an entry of this prefix and kind may be shown, whoever owns it: for struct entries.
+entries_wanted choice_wants;
+// Whether the entry, which choice_wants, is shown; marks the words that name it.
 bool choice_takes(struct choice *c, const struct entry *entry);
+// Whether the order depends on the counters.
+bool choice_counts(const struct choice *c);
 // The place of an entry in the order, smaller is earlier; only with an order.
 uint64_t choice_rank(const struct choice *c, const struct entry *entry);
 // -ENOENT if no entry was found for one of the words.

@@ -132,8 +132,10 @@ int stats_owners_show(struct context *ctx, struct err *err)
 		return code;
 	show_damage(&store->damaged);
 	entries = entries_of(store);
-	while ((entry = entries_next(&entries)))
+	while ((entry = entries_next(&entries))) {
+		entries_count(&entries);
 		add_entry(&origins, &lists, entry, ++number);
+	}
 	show_sums(ctx->out, "origins", &origins);
 	show_sums(ctx->out, "lists", &lists);
 	return 0;

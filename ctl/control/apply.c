@@ -446,6 +446,8 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 		return code;
 	if ((code = bringup_open(o->instance, o->command, 0, true, &b, err)))
 		return code;
+	if (b.damaged.text[0])
+		vec_push(&ret->warnings, mem_strdup(b.damaged.text));
 	code = apply_locked(&b, c, &options, &devices, ret, err);
 	// An instance that was made for this apply and holds no interface is removed again.
 	if (b.created && (code || o->dry_run))

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWNERS_KEPT 64 // between two entries
+#define OWNERS_KEPT 64  // between two entries
+#define FIRST_AHEAD 512 // counters that are read with the first one
 
 struct entries entries_of(struct store *store)
 {
@@ -26,6 +27,7 @@ void entries_free(struct entries *e)
 	forget_owners(e);
 	free(e->owners);
 	vec_free(&e->entry.references);
+	vec_free(&e->counters);
 }
 
 static void read_owner(struct store *store, struct entry_owner *o)
@@ -85,18 +87,6 @@ static void add_reference(struct entries *e, const struct store_ref *ref)
 		entry->since_s = owner->since_s;
 }
 
-// An entry that has expired meanwhile has no counters.
-static void set_counters(struct entries *e)
-{
-	struct overlay_entry counter;
-
-	if (!store_entry(e->store, &e->entry.prefix, e->entry.kind, &counter))
-		return;
-	e->entry.packets = counter.hits.packets;
-	e->entry.bytes = counter.hits.bytes;
-	e->entry.seen = counter.seen;
-}
-
 static void begin_entry(struct entries *e)
 {
 	const struct store_ref *first = &e->store->snapshot->refs[e->next];
@@ -113,26 +103,113 @@ static void begin_entry(struct entries *e)
 	entry->references.n = 0;
 }
 
-const struct entry *entries_next(struct entries *e)
+static int compare_references(const void *a, const void *b)
+{
+	const struct owner *x = ((const struct entry_reference *)a)->owner;
+	const struct owner *y = ((const struct entry_reference *)b)->owner;
+	int order = strcmp(x->origin, y->origin);
+
+	order = order ? order : strcmp(x->list, y->list);
+	return order ? order : strcmp(x->name, y->name);
+}
+
+// The references from e->next on that are of one entry. False: it is not wanted, or all have expired.
+static bool read_entry(struct entries *e)
 {
 	const struct store_snapshot *s = e->store->snapshot;
+	const struct store_ref *first = &s->refs[e->next];
+	struct entry *entry = &e->entry;
+	bool wanted;
 
-	while (e->next < s->n) {
-		const struct store_ref *first = &s->refs[e->next];
+	begin_entry(e);
+	wanted = !e->wanted || e->wanted(e->wanted_ctx, &entry->prefix, entry->kind);
+	for (; e->next < s->n && same_entry(&s->refs[e->next], first); e->next++)
+		if (wanted)
+			add_reference(e, &s->refs[e->next]);
+	if (entry->references.n > 1)
+		qsort(entry->references.at, entry->references.n, sizeof(*entry->references.at),
+		      compare_references);
+	return entry->references.n;
+}
 
-		begin_entry(e);
-		while (e->next < s->n && same_entry(&s->refs[e->next], first))
-			add_reference(e, &s->refs[e->next++]);
-		if (!e->entry.references.n)
-			continue; // all have expired
-		set_counters(e);
-		return &e->entry;
-	}
+const struct entry *entries_next(struct entries *e)
+{
+	while (e->next < e->store->snapshot->n)
+		if (read_entry(e))
+			return &e->entry;
 	return NULL;
 }
 
 const struct entry *entries_at(struct entries *e, size_t at)
 {
 	e->next = at;
-	return entries_next(e);
+	return read_entry(e) ? &e->entry : NULL;
+}
+
+// Counters are read together: entries that are neighbours in the list are far from each other in the maps.
+
+static void add_counter(struct entries *e, const struct store_ref *ref)
+{
+	vec_push(&e->counters,
+		 ((struct overlay_entry){.prefix = prefix_of_ref(ref), .kind = ref->kind}));
+}
+
+static void read_counters(struct entries *e)
+{
+	if (overlay_read_many(e->store->instance, e->counters.at, e->counters.n, NULL))
+		e->counters.n = 0;
+}
+
+// From the present entry on; the first time a few, so that a reader sees them soon.
+static void count_ahead(struct entries *e)
+{
+	const struct store_snapshot *s = e->store->snapshot;
+	size_t max = e->counters.n ? ENTRIES_AHEAD : FIRST_AHEAD;
+
+	e->counters.n = e->counted = 0;
+	for (size_t r = e->entry.at; r < s->n && e->counters.n < max; r++) {
+		struct prefix p = prefix_of_ref(&s->refs[r]);
+
+		if (r > e->entry.at && same_entry(&s->refs[r], &s->refs[r - 1]))
+			continue;
+		if (!e->wanted || e->wanted(e->wanted_ctx, &p, s->refs[r].kind))
+			add_counter(e, &s->refs[r]);
+	}
+	read_counters(e);
+}
+
+void entries_count_at(struct entries *e, const size_t *at, size_t n)
+{
+	e->counters.n = e->counted = 0;
+	for (size_t i = 0; i < n; i++)
+		add_counter(e, &e->store->snapshot->refs[at[i]]);
+	read_counters(e);
+}
+
+// The counters of the present entry; those of entries that were not asked for are left out.
+static const struct overlay_entry *find_counter(struct entries *e)
+{
+	while (e->counted < e->counters.n) {
+		const struct overlay_entry *c = &e->counters.at[e->counted++];
+
+		if (c->kind == e->entry.kind && !prefix_compare(&c->prefix, &e->entry.prefix))
+			return c;
+	}
+	return NULL;
+}
+
+// An entry that has expired meanwhile has no counters.
+void entries_count(struct entries *e)
+{
+	const struct overlay_entry *counter = find_counter(e);
+
+	if (!counter) {
+		count_ahead(e);
+		counter = find_counter(e);
+	}
+	if (!counter || counter->until <= e->store->clock.jiffies)
+		return;
+	e->entry.packets = counter->hits.packets;
+	e->entry.bytes = counter->hits.bytes;
+	e->entry.seen = counter->seen;
 }

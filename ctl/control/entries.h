@@ -17,9 +17,9 @@ struct entry {
 	uint64_t until_s; // the latest of its references
 	uint64_t since_s; // the earliest of their owners
 	uint64_t packets, bytes;
-	uint64_t seen; // jiffies64 of the last packet; 0: none
-	VEC(struct entry_reference) references;
-	size_t at; // where entries_at finds it again
+	uint64_t seen;                          // jiffies64 of the last packet; 0: none
+	VEC(struct entry_reference) references; // by origin, list, name
+	size_t at;                              // where entries_at finds it again
 };
 
 // An owner that was read.
@@ -29,19 +29,31 @@ struct entry_owner {
 	char *room; // of its strings
 };
 
+// Whether entries of this prefix and kind are wanted.
+typedef bool entries_wanted(const void *ctx, const struct prefix *p, uint8_t kind);
+
 struct entries {
 	struct store *store;
-	struct entry entry; // the present one
-	size_t next;        // reference
+	entries_wanted *wanted; // set by the caller; the others are skipped. NULL: all
+	const void *wanted_ctx;
+	struct entry entry;                 // the present one
+	size_t next;                        // reference
+	VEC(struct overlay_entry) counters; // of entries that are due soon
+	size_t counted;                     // of these, the one that is due next
 	struct entry_owner **owners;
 	size_t owners_n;
 };
 
 // Of a store from store_read.
 struct entries entries_of(struct store *store);
-// The next entry, valid until the next call; NULL at the end.
+// The next entry, without its counters, valid until the next call; NULL at the end.
 const struct entry *entries_next(struct entries *e);
-// The entry with this `at`, instead of the next one.
+// The entry with this `at` once more; NULL if it has expired meanwhile.
 const struct entry *entries_at(struct entries *e, size_t at);
+// Reads the counters of the entry that was returned last, and of many of the following ones with them.
+void entries_count(struct entries *e);
+// The same for entries that the caller visits next with entries_at, in this order.
+#define ENTRIES_AHEAD 65536 // at most
+void entries_count_at(struct entries *e, const size_t *at, size_t n);
 void entries_free(struct entries *e);
 #define CLEANUP_ENTRIES CLEANUP(entries_free)

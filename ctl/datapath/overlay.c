@@ -116,15 +116,14 @@ int overlay_read(const struct instance *i, struct overlay_entries *ret, struct e
 	return 0;
 }
 
-static int read_host(const struct instance *i, struct lines *l, const struct prefix *p,
-		     uint8_t kind, struct overlay_entry *ret, struct err *err)
+static int read_host(struct lines *l, const struct prefix *p, uint8_t kind, uint64_t now,
+		     struct overlay_entry *ret, struct err *err)
 {
 	struct lines_key key = lines_key(p, kind);
 	struct lines_entry host;
-	struct clock now;
-	int code = instance_clock(i, &now, err);
+	int code = lines_read(l, &key, now, &host, err);
 
-	if (code || (code = lines_read(l, &key, now.jiffies, &host, err)))
+	if (code)
 		return code;
 	*ret = entry_of_host(l, &host);
 	return 0;
@@ -150,18 +149,109 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 {
 	CLEANUP_LINES struct lines *l = lines_open(i, p->addr.family);
 	bool host = table_is_hosts(table_of(p));
+	struct clock now;
 	size_t n = 0;
+	int code = instance_clock(i, &now, err);
 
+	if (code)
+		return code;
 	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++) {
-		int code = host ? read_host(i, l, p, kind, &ret[n], err)
-				: read_net(i, p, kind, &ret[n], err);
-
+		code = host ? read_host(l, p, kind, now.jiffies, &ret[n], err)
+			    : read_net(i, p, kind, &ret[n], err);
 		if (code && code != -ENOENT)
 			return code;
 		n += !code;
 	}
 	*ret_n = n;
 	return 0;
+}
+
+// An entry that is to be read, and the shard of its host.
+struct place {
+	uint32_t shard, entry;
+};
+
+#define NOT_HERE UINT32_MAX
+
+static uint32_t shard_of(const struct lines *l, uint8_t family, const struct overlay_entry *entry)
+{
+	struct lines_key key;
+
+	if (entry->prefix.addr.family != family || !table_is_hosts(table_of(&entry->prefix)))
+		return NOT_HERE;
+	key = lines_key(&entry->prefix, entry->kind);
+	return lines_shard(l, &key);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->shard != y->shard ? (x->shard < y->shard ? -1 : 1)
+				    : (x->entry < y->entry ? -1 : x->entry > y->entry);
+}
+
+// 0 also if there is no such entry.
+static int read_into(struct lines *l, struct overlay_entry *entry, uint64_t now, struct err *err)
+{
+	int code = read_host(l, &entry->prefix, entry->kind, now, entry, err);
+
+	return code == -ENOENT ? 0 : code;
+}
+
+static int read_hosts(const struct instance *i, uint8_t family, struct overlay_entry *entries,
+		      size_t n, uint64_t now, struct err *err)
+{
+	CLEANUP_LINES struct lines *l = lines_open(i, family);
+	CLEANUP_VEC VEC(struct place) places = {0};
+	int code = 0;
+
+	for (size_t e = 0; e < n; e++) {
+		uint32_t shard = shard_of(l, family, &entries[e]);
+
+		if (shard != NOT_HERE)
+			vec_push(&places, ((struct place){shard, (uint32_t)e}));
+	}
+	if (places.n)
+		qsort(places.at, places.n, sizeof(*places.at), compare_places);
+	for (size_t p = 0; p < places.n && !code; p++) {
+		if (p && places.at[p - 1].shard != places.at[p].shard)
+			lines_unmap(l, places.at[p - 1].shard);
+		code = read_into(l, &entries[places.at[p].entry], now, err);
+	}
+	return code;
+}
+
+static int read_nets(const struct instance *i, struct overlay_entry *entries, size_t n,
+		     struct err *err)
+{
+	for (size_t e = 0; e < n; e++) {
+		int code;
+
+		if (table_is_hosts(table_of(&entries[e].prefix)))
+			continue;
+		code = read_net(i, &entries[e].prefix, entries[e].kind, &entries[e], err);
+		if (code && code != -ENOENT)
+			return code;
+	}
+	return 0;
+}
+
+int overlay_read_many(const struct instance *i, struct overlay_entry *entries, size_t n,
+		      struct err *err)
+{
+	struct clock now;
+	int code = instance_clock(i, &now, err);
+
+	if (code)
+		return code;
+	for (size_t e = 0; e < n; e++)
+		entries[e].until = 0;
+	if ((code = read_hosts(i, 4, entries, n, now.jiffies, err)))
+		return code;
+	if ((code = read_hosts(i, 6, entries, n, now.jiffies, err)))
+		return code;
+	return read_nets(i, entries, n, err);
 }
 
 static uint32_t entries_of(const struct instance *i, enum overlay_table t)

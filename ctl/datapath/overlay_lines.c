@@ -129,6 +129,18 @@ static bool find_mapped(const struct lines *l, const struct lines_key *key, stru
 		find_in(l, shard, overlay_second(hash), key, ret));
 }
 
+uint32_t lines_shard(const struct lines *l, const struct lines_key *key)
+{
+	uint32_t n = shards_n(l->shards);
+
+	return n ? shard_for(hash_of(l, key->high, key->low), n) : 0;
+}
+
+void lines_unmap(struct lines *l, uint32_t shard)
+{
+	shard_unmap(l->shards, shard);
+}
+
 // 0, -ENOENT without err, or -errno with err set.
 static int find(struct lines *l, const struct lines_key *key, struct spot *ret, struct err *err)
 {

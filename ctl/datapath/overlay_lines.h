@@ -41,6 +41,9 @@ struct lines_entry {
 // 0, -ENOENT (without err) if there is no such entry, or -errno with err set. now: jiffies64.
 int lines_read(struct lines *l, const struct lines_key *key, uint64_t now, struct lines_entry *ret,
 	       struct err *err);
+// For reading many entries: the shard of an address, and an end of the mapping of one, which is 2 MB and more.
+uint32_t lines_shard(const struct lines *l, const struct lines_key *key);
+void lines_unmap(struct lines *l, uint32_t shard);
 // Only until when it is in force; *ret 0: no such entry.
 int lines_until(struct lines *l, const struct lines_key *key, uint64_t *ret, struct err *err);
 // All entries, in any order. visit returns 0, or a code at which the reading ends.

@@ -64,8 +64,10 @@ struct shards *shards_new(const struct instance *i, bool six)
 	return s;
 }
 
-static void unmap(struct shards *s, struct shard *shard)
+void shard_unmap(struct shards *s, uint32_t n)
 {
+	struct shard *shard = &s->shard[n];
+
 	if (shard->at)
 		munmap(shard->at, shard_bytes(s));
 	if (shard->times)
@@ -78,7 +80,7 @@ void shards_free(struct shards *s)
 	if (!s)
 		return;
 	for (uint32_t n = 0; n < OVERLAY_SHARDS; n++)
-		unmap(s, &s->shard[n]);
+		shard_unmap(s, n);
 	free(s);
 }
 
@@ -254,7 +256,7 @@ int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err)
 	int code;
 
 	for (uint32_t n = from; n < to; n++) {
-		unmap(s, &s->shard[n]);
+		shard_unmap(s, n);
 		timed[n] = from && s->shard[n % from].timed;
 	}
 	if ((code = make_times(s, timed)) || (code = make_shards(s, from, to)))

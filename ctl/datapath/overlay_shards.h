@@ -38,6 +38,7 @@ uint32_t line_numbers(const struct shards *s); // numbers from line to line
 
 // Maps a shard. 0 or -errno with err set.
 int shard_map(struct shards *s, uint32_t n, struct err *err);
+void shard_unmap(struct shards *s, uint32_t n);
 // Makes shards from..to-1 and publishes them; source: the shard whose expiries they will get, none if it has none.
 int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err);
 // Makes expiries for the shards that `needs` names and that have none.

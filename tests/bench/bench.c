@@ -14,14 +14,11 @@
 
 #include "tests/bench/tools.h"
 
-bool bench_wants(const struct bench *b, const char *prefix)
+bool bench_wants(const struct bench *b, const char *id)
 {
-	for (size_t i = 0; i < b->wanted_n; i++) {
-		size_t wanted = strlen(b->wanted[i]), own = strlen(prefix);
-
-		if (!strncmp(b->wanted[i], prefix, wanted < own ? wanted : own))
+	for (size_t i = 0; i < b->wanted_n; i++)
+		if (!strncmp(id, b->wanted[i], strlen(b->wanted[i])))
 			return true;
-	}
 	return !b->wanted_n;
 }
 

@@ -21,8 +21,8 @@ struct bench {
 	size_t wanted_n;
 };
 
-// True if a row is requested whose id begins with `prefix`.
-bool bench_wants(const struct bench *b, const char *prefix);
+// True if the row is requested.
+bool bench_wants(const struct bench *b, const char *id);
 
 // One file each. `run` adds the rows to the report.
 struct family {

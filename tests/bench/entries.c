@@ -167,7 +167,7 @@ static void run_million(const struct bench *b, const struct place *few)
 		run_ban(b, few, many);
 	if (bench_wants(b, ban_parallel.id))
 		run_parallel(b, many);
-	if (bench_wants(b, list_whole.id))
+	if (bench_wants(b, list_first.id))
 		run_list(b, many);
 	place_free(many);
 }

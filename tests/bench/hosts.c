@@ -162,8 +162,7 @@ static void run_case(const struct bench *b, const struct set_case *c)
 	if (c->hosts && c->family == 4)
 		subject_floor_filter(&s, &floor);
 	for (size_t r = 0; r < ARRAY_SIZE(c->rows) && c->rows[r].goal.id; r++)
-		if (bench_wants(b, c->rows[r].goal.id))
-			measure_kind(b, &c->rows[r], &s, subjects, programs_of(c));
+		measure_kind(b, &c->rows[r], &s, subjects, programs_of(c));
 }
 
 static void run(struct bench *b)

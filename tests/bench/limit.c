@@ -33,7 +33,7 @@ static void run(struct bench *b)
 	struct subject *subjects[] = {&weir, &lru};
 	struct draw *listed, *endless;
 
-	if (!bench_wants(b, "limit-source"))
+	if (!bench_wants(b, known.id) && !bench_wants(b, flood.id))
 		return;
 	listed = draw_known();
 	endless = draw_new(&(struct draw_options){.family = 4, .flood = true});

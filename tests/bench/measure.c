@@ -144,9 +144,11 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 {
 	struct series series[MEASURE_SUBJECTS + 1] = {0};
 	struct result results[MEASURE_SUBJECTS] = {0};
-	CLEANUP_SUBJECT struct subject baseline;
+	CLEANUP_SUBJECT struct subject baseline = {0};
 	size_t used = 1;
 
+	if (!bench_wants(b, goal->id))
+		return;
 	baseline_of(d, &baseline);
 	series[0].subject = &baseline;
 	for (size_t s = 0; s < n; s++) {

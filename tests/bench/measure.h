@@ -19,7 +19,8 @@ enum answer {
 	ANSWER_ANY,
 };
 
-// subjects[0] is the subject of the row, the others are peers. A skipped subject gets a row with the reason.
+// Does nothing if the row is not requested. subjects[0] is Weir, the others are peers. A skipped subject gets a line
+// with the reason.
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
 	     struct subject *const *subjects, size_t n);
 

@@ -13,7 +13,7 @@ static void run(struct bench *b)
 	CLEANUP_SUBJECT struct subject off = {0}, on = {0};
 	struct draw *d;
 
-	if (!bench_wants(b, "root"))
+	if (!bench_wants(b, plain.id) && !bench_wants(b, armed.id))
 		return;
 	d = draw_new(&(struct draw_options){.family = 4, .flood = true});
 	subject_weir(&(struct weir_options){.root_only = true}, &off);

@@ -152,6 +152,8 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 	CLEANUP_FD int program = -1;
 
 	(void)n;
+	if (!bench_wants(b, goal->id))
+		return;
 	if (subjects[0]->skipped) {
 		counts_fail(b->report, goal->id, subjects[0]->skipped);
 		return;

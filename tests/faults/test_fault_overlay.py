@@ -6,6 +6,7 @@ from scenario import Scenario, sweep
 OLD = [*(f"192.0.2.{i}" for i in range(50)), "198.51.100.0/24", "2001:db8:100::/48", "2001:db8::1"]
 NEW = [*(f"203.0.113.{i}" for i in range(50)), "198.51.0.0/16", "2001:db8::/32", "2001:db8::2",
        "198.51.100.128/25", "2001:db8:100:8000::/49"]  # around old ones and inside of them
+MANY = [f"100.65.{i // 250}.{i % 250}" for i in range(850)]  # changes of so many let the journal be replaced
 LATER = "100.64.0.2"
 # Source: whether it passes with OLD only, and with NEW as well.
 PROBES = {"192.0.2.7": (False, False), "2001:db8::1": (False, False),
@@ -46,13 +47,16 @@ class Block(Scenario):
                 break
         else:
             raise AssertionError(f"neither before nor after: {dict(zip(PROBES, free))}")
-        assert set(self.weir.entries()) == HELD[name], "list differs from packets"
+        assert set(self.weir.entries()) == self.held(name), "list differs from packets"
         self.state = name
         return name
 
+    def held(self, state):
+        return HELD[state]
+
     def go_on(self, state, fault, outcome):
         self.weir("block", LATER)
-        assert set(self.weir.entries()) == HELD[state] | {LATER}
+        assert set(self.weir.entries()) == self.held(state) | {LATER}
         assert self.prober.free([LATER]) == [False]
         self.weir("unblock", LATER)
         assert self.whole() == state
@@ -89,6 +93,19 @@ class Batch(Block):
         self.argv = ("batch", "-f", commands)
 
 
+class UnblockAndShrink(Unblock):
+    """What is removed outweighs what is left, so a snapshot replaces the journal."""
+
+    stride = 8
+
+    def prepare(self):
+        super().prepare()
+        self.file.write_text("\n".join(NEW + MANY))
+
+    def held(self, state):
+        return HELD[state] | (set(MANY) if state == "all" else set())
+
+
 class BlockThenReattach(Block):
     """The instance is removed and created before anything else tidies."""
 
@@ -109,6 +126,10 @@ def test_unblock(labs):
 
 def test_batch(labs):
     sweep(Batch, labs, {"old", "all"})
+
+
+def test_unblock_that_replaces_the_journal(labs):
+    sweep(UnblockAndShrink, labs, {"old", "all"})
 
 
 def test_block_then_detach_and_attach(labs):

@@ -40,6 +40,13 @@ def free(pair, *sources):
     return pair.passes(*(udp(4000, source) for source in sources))
 
 
+def with_others(folder, address):
+    """A list with this address whose change takes more than a page of the disk, in which a file may have room."""
+    path = folder / address
+    path.write_text("\n".join([address, *(f"{address.replace('.', ':')}:{n:x}::1" for n in range(150))]))
+    return path
+
+
 def test_full_disk(pair, weir, tmp_path):
     apply = Policies(weir, tmp_path)
     many = tmp_path / "many"
@@ -57,10 +64,11 @@ def test_full_disk(pair, weir, tmp_path):
         with contextlib.suppress(OSError), open(weir.state / "filler", "wb", buffering=0) as filler:
             while filler.write(b"x" * 512):
                 pass
-        assert "ENOSPC" in weir.fails(2, "block", "203.0.113.1")
+        some = with_others(tmp_path, "203.0.113.1")
+        assert "ENOSPC" in weir.fails(2, "block", "-f", some)
         assert "ENOSPC" in apply.fails(2, TEN)
         assert ports(pair) == NINE_DROPS and set(weir.entries()) == set(BLOCKED)
-        weir("block", "203.0.113.1", "--volatile")
+        weir("block", "-f", some, "--volatile")
         apply(TEN, "--volatile")
         assert ports(pair) == TEN_DROPS and free(pair, "203.0.113.1") == [False]
         (weir.state / "filler").unlink()
@@ -86,8 +94,11 @@ def test_hints_lead_out(pair, weir, tmp_path, where):
         weir("attach", "near0")
         apply(TEN)
         apply(NINE)
-        weir("block", "192.0.2.7", "203.0.113.7")
-        weir("allow", "203.0.113.7")
+        seven, both, eight, nine = (with_others(tmp_path, address) for address in
+                                    ("192.0.2.7", "203.0.113.7", "192.0.2.8", "192.0.2.9"))
+        weir("block", "-f", seven)
+        weir("block", "203.0.113.7")
+        weir("allow", "-f", both)
         if where == "full":
             with contextlib.suppress(OSError), open(weir.state / "filler", "wb", buffering=0) as filler:
                 while filler.write(b"x" * 512):
@@ -95,12 +106,12 @@ def test_hints_lead_out(pair, weir, tmp_path, where):
         else:
             remount(weir, "ro")
         apply.path.write_text(TEN)
-        commands = [("unblock", "192.0.2.7"), ("unallow", "203.0.113.7"), ("block", "192.0.2.8"),
-                    ("allow", "192.0.2.9"), ("apply", apply.path), ("rollback",)]
+        commands = [("unblock", "-f", seven), ("unallow", "-f", both), ("block", "-f", eight),
+                    ("allow", "-f", nine), ("apply", apply.path), ("rollback",)]
         for command in commands:
             weir(*command, hinted(weir.fails(2, *command)))
         assert free(pair, "192.0.2.7", "203.0.113.7", "192.0.2.8") == [True, False, False]
-        assert {(e["address"], e["kind"]) for e in weir.json("list")["entries"]} == {
+        assert {(e["address"], e["kind"]) for e in weir.json("list")["entries"] if ":" not in e["address"]} == {
             ("203.0.113.7", "block-from"), ("192.0.2.8", "block-from"), ("192.0.2.9", "allow-from")}
         assert "not saved" in weir("unblock", "--all", "--volatile").stderr
         assert not [e for e in weir.json("list")["entries"] if e["kind"] == "block-from"]
