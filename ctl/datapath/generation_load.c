@@ -338,8 +338,10 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, &nothing, &defaults);
 	mark(&markers, &nothing, &defaults);
-	if ((code = size_maps(skel, &nothing)) || (code = instance_size_maps(i, skel->obj)))
-		return err_system(err, -code, "cannot size the instance's maps");
+	if ((code = size_maps(skel, &nothing)))
+		return err_system(err, -code, "cannot size the policy's maps");
+	if ((code = instance_size_maps(i, skel->obj, err)))
+		return code;
 	if ((code = load(skel, &markers, err))) {
 		err_prefix(err, "with room for %u %s", i->meta.max_entries,
 			   num_plural(i->meta.max_entries, "entry", "entries"));

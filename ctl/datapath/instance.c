@@ -62,36 +62,38 @@ static int object_of(const struct instance *i, const struct instance_object *o)
 	for (const struct instance_object *o = objects; (o) < objects + ARRAY_SIZE(objects); (o)++)
 
 // An array of maps whose elements have counters for each CPU.
-static int make_shards(struct instance *i, const struct instance_object *o, struct bpf_map *map)
+static int make_shards(struct instance *i, const struct instance_object *o, struct bpf_map *map,
+		       struct err *err)
 {
-	CLEANUP_FD int inner = shard_template(o->size == SIZE_SHARDS6);
+	CLEANUP_FD int inner = shard_template(o->size == SIZE_SHARDS6, err);
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner);
+	int code;
 
 	if (inner < 0)
 		return inner;
 	*object_fd(i, o) = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, o->map, sizeof(uint32_t),
 					  sizeof(uint32_t), OVERLAY_SHARDS, &opts);
-	return object_of(i, o) < 0 ? object_of(i, o) : bpf_map__reuse_fd(map, object_of(i, o));
+	code = object_of(i, o) < 0 ? object_of(i, o) : bpf_map__reuse_fd(map, object_of(i, o));
+	return code ? err_system(err, -code, "cannot create the map '%s'", o->map) : 0;
 }
 
-static int size_map(struct instance *i, const struct instance_object *o, struct bpf_map *map)
+static int size_map(struct instance *i, const struct instance_object *o, struct bpf_map *map,
+		    struct err *err)
 {
-	switch (o->size) {
-	case SIZE_NETS:
-		return bpf_map__set_max_entries(map, i->meta.max_entries + 1);
-	case SIZE_SHARDS4:
-	case SIZE_SHARDS6:
-		return make_shards(i, o, map);
-	default:
-		return 0;
-	}
+	int code;
+
+	if (o->size == SIZE_SHARDS4 || o->size == SIZE_SHARDS6)
+		return make_shards(i, o, map, err);
+	code = o->size == SIZE_NETS ? bpf_map__set_max_entries(map, i->meta.max_entries + 1) : 0;
+	return code ? err_system(err, -code, "cannot size the map '%s'", o->map) : 0;
 }
 
-int instance_size_maps(struct instance *i, const struct bpf_object *obj)
+int instance_size_maps(struct instance *i, const struct bpf_object *obj, struct err *err)
 {
 	each_object(o)
 	{
-		int code = o->map ? size_map(i, o, bpf_object__find_map_by_name(obj, o->map)) : 0;
+		int code =
+			o->map ? size_map(i, o, bpf_object__find_map_by_name(obj, o->map), err) : 0;
 
 		if (code)
 			return code;

@@ -64,7 +64,7 @@ void instance_cleanup(struct instance **i);
 // For instance_create: one without maps; the maps that the loaded object of the first generation has made, and
 // the others; the knobs; all of it into a folder in bpffs.
 struct instance *instance_new(const char *name);
-int instance_size_maps(struct instance *i, const struct bpf_object *obj);
+int instance_size_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
 int instance_take_maps(struct instance *i, const struct bpf_object *obj, struct err *err);
 int instance_make_maps(struct instance *i, struct err *err);
 int instance_map_knobs(struct instance *i, struct err *err);

@@ -9,23 +9,16 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/datapath/percpu.h"
 
 #define HEARD_MASK ((1ull << (64 - OVERLAY_SMALL_HEARD)) - 1)
 
-static uint32_t cpus(void)
+static uint32_t shard_elements(const struct shards *s)
 {
-	int n = libbpf_num_possible_cpus();
-
-	return n > 0 ? (uint32_t)n : 1;
-}
-
-static uint32_t shard_elements(bool six)
-{
-	return six ? OVERLAY_ELEMENTS6(cpus()) : OVERLAY_ELEMENTS4(cpus());
+	return s->six ? OVERLAY_ELEMENTS6(s->cpus) : OVERLAY_ELEMENTS4(s->cpus);
 }
 
 static uint32_t time_elements(bool six)
@@ -35,8 +28,7 @@ static uint32_t time_elements(bool six)
 
 static size_t shard_bytes(const struct shards *s)
 {
-	return (size_t)OVERLAY_ELEMENT *
-	       (s->six ? OVERLAY_ELEMENTS6(s->cpus) : OVERLAY_ELEMENTS4(s->cpus));
+	return (size_t)OVERLAY_ELEMENT * shard_elements(s);
 }
 
 static size_t time_bytes(const struct shards *s)
@@ -60,8 +52,18 @@ struct shards *shards_new(const struct instance *i, bool six)
 
 	s->instance = i;
 	s->six = six;
-	s->cpus = cpus();
 	return s;
+}
+
+// Their size depends on the CPUs.
+static int count_cpus(struct shards *s, struct err *err)
+{
+	size_t cpus;
+	int code = s->cpus ? 0 : percpu_count(&cpus, err);
+
+	if (!code && !s->cpus)
+		s->cpus = (uint32_t)cpus;
+	return code;
 }
 
 void shard_unmap(struct shards *s, uint32_t n)
@@ -135,6 +137,8 @@ int shard_map(struct shards *s, uint32_t n, struct err *err)
 
 	if (shard->at)
 		return 0;
+	if ((code = count_cpus(s, err)))
+		return code;
 	code = shard->timed ? 0 : map_inner(times_fd(s), n, time_bytes(s), &shard->times);
 	if (code && code != -ENOENT)
 		return err_system(err, -code, "cannot read the overlay");
@@ -153,9 +157,15 @@ static int make_inner(const char *name, uint32_t elements)
 			      &opts);
 }
 
-int shard_template(bool six)
+int shard_template(bool six, struct err *err)
 {
-	return make_inner("weir_hosts", shard_elements(six));
+	struct shards s = {.six = six};
+	int fd, code = count_cpus(&s, err);
+
+	if (code)
+		return code;
+	fd = make_inner("weir_hosts", shard_elements(&s));
+	return fd < 0 ? err_system(err, -fd, "cannot create a map for hosts") : fd;
 }
 
 // Maps that are to become elements of an array of maps.
@@ -239,7 +249,7 @@ static int make_shards(struct shards *s, uint32_t from, uint32_t to)
 
 	for (uint32_t n = from; n < to; n++)
 		if ((code = inners_add(&made, n, s->six ? "weir_hosts6" : "weir_hosts4",
-				       shard_elements(s->six))))
+				       shard_elements(s))))
 			return code;
 	for (uint32_t m = 0; m < made.n; m++) {
 		struct shard *shard = &s->shard[made.number[m]];
@@ -253,8 +263,10 @@ static int make_shards(struct shards *s, uint32_t from, uint32_t to)
 int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err)
 {
 	bool timed[OVERLAY_SHARDS] = {0};
-	int code;
+	int code = count_cpus(s, err);
 
+	if (code)
+		return code;
 	for (uint32_t n = from; n < to; n++) {
 		shard_unmap(s, n);
 		timed[n] = from && s->shard[n % from].timed;

@@ -225,16 +225,17 @@ def test_the_overlay_by_packet(running):
 
 
 def moving_maps(weir):
-    """The contents of every map that real packets change."""
-    paths = [weir.bpffs / name for name in ("counters", "rulecounters", "hosts4")]
+    """The contents of every map that real packets change, and the counters of entries."""
+    paths = [weir.bpffs / name for name in ("counters", "rulecounters", "nets4")]
     for name in ("meters", "buckets", "logpace"):
         paths += weir.bpffs.glob(f"gen/*/{name}")
     paths += weir.bpffs.glob("sets/*")
     assert len(paths) >= 7
-    return {
+    maps = {
         path: run(["bpftool", "-j", "map", "dump", "pinned", path], env=TOOLS).stdout
         for path in sorted(paths)
     }
+    return maps | {entry["address"]: entry["packets"] for entry in weir.json("list")["entries"]}
 
 
 def test_no_counter_moves(weir_on, lab, policy):
