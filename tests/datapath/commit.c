@@ -54,16 +54,29 @@ static void state_read(const struct rig *rig, struct state *ret)
 		test_die(&err);
 }
 
+static bool same_entry(const struct overlay_entry *a, const struct overlay_entry *b)
+{
+	return !prefix_compare(&a->prefix, &b->prefix) && a->kind == b->kind &&
+	       a->until == b->until && a->hits.packets == b->hits.packets;
+}
+
+static bool same_raw(const struct net_raw *a, const struct net_raw *b)
+{
+	return !prefix_compare(&a->prefix, &b->prefix) && a->kind == b->kind &&
+	       !memcmp(&a->value, &b->value, sizeof(a->value));
+}
+
 static bool state_equal(const struct state *a, const struct state *b)
 {
-	bool equal = a->epoch == b->epoch && a->bits == b->bits && a->entries.n == b->entries.n &&
-		     (!a->entries.n ||
-		      !memcmp(a->entries.at, b->entries.at, a->entries.n * sizeof(*a->entries.at)));
+	bool equal = a->epoch == b->epoch && a->bits == b->bits && a->entries.n == b->entries.n;
 
-	for (size_t six = 0; six < 2; six++)
-		equal = equal && a->raws[six].n == b->raws[six].n &&
-			(!a->raws[six].n || !memcmp(a->raws[six].at, b->raws[six].at,
-						    a->raws[six].n * sizeof(*a->raws[six].at)));
+	for (size_t n = 0; equal && n < a->entries.n; n++)
+		equal = same_entry(&a->entries.at[n], &b->entries.at[n]);
+	for (size_t six = 0; six < 2; six++) {
+		equal = equal && a->raws[six].n == b->raws[six].n;
+		for (size_t n = 0; equal && n < a->raws[six].n; n++)
+			equal = same_raw(&a->raws[six].at[n], &b->raws[six].at[n]);
+	}
 	return equal;
 }
 

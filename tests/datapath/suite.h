@@ -26,6 +26,7 @@ struct named_test {
 // Tables end with an empty line.
 extern const struct named_test overlay_tests[];
 extern const struct named_test commit_tests[];
+extern const struct named_test lines_tests[];
 extern const struct named_test history_tests[];
 extern const struct named_test entry_tests[];
 extern const struct named_test event_tests[];
