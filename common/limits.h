@@ -10,7 +10,8 @@
 	8 /* four times the interfaces: one multiplier in 4,000 keeps 63 of them apart */
 #define WEIR_IFACE_BUCKETS (1 << WEIR_IFACE_BUCKETS_LOG2) /* of each table in knobs.iface_buckets */
 #define WEIR_OVERLAY_MAX \
-	131072 /* default entries of each overlay map: 25 MB a map, all preallocated */
+	(4               \
+	 << 20) /* entries of each table of the overlay: as many IPv6 hosts as its shards have room for */
 #define WEIR_SNAP_MAX     256 /* bytes of a packet an event may carry */
 #define WEIR_SNAP_DEFAULT 128 /* enough for two tags, IPv6 with an extension header, and TCP */
 #define WEIR_EVENTS_BYTES (1 << 20) /* ring of events: 3,600 of full size */

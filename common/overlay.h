@@ -118,13 +118,14 @@ static inline __u32 overlay_region6(__u32 region)
 #define OVERLAY_TIMES6          1
 
 /* A small counter: last heard 28 bits, in units of 64 jiffies; packets 10; bytes 26. At 1023 packets it is added to
- * the big counters: the bytes do not overflow before, because an IP packet has at most 65,575. */
+ * the big counters: the bytes do not overflow before. A packet that is longer than IP allows is counted there. */
 #define OVERLAY_SMALL_BYTES   26
 #define OVERLAY_SMALL_PACKETS 10
 #define OVERLAY_SMALL_HEARD   (OVERLAY_SMALL_BYTES + OVERLAY_SMALL_PACKETS)
-#define OVERLAY_HEARD_UNIT    6 /* log2 */
 #define OVERLAY_SMALL_FULL    ((1u << OVERLAY_SMALL_PACKETS) - 1)
-_Static_assert(OVERLAY_SMALL_FULL * 65575ull < 1 << OVERLAY_SMALL_BYTES,
+#define OVERLAY_SMALL_LENGTH  65575 /* of IPv6 without a jumbo option */
+#define OVERLAY_HEARD_UNIT    6     /* log2 */
+_Static_assert((__u64)OVERLAY_SMALL_FULL *OVERLAY_SMALL_LENGTH < 1 << OVERLAY_SMALL_BYTES,
 	       "a small counter overflows");
 
 static inline __u64 overlay_mix(__u64 hash, __u64 key)

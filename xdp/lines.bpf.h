@@ -139,6 +139,55 @@ static __always_inline __u64 judge(__u32 family, __u32 shard, __u32 slot, __u32 
 	return 0;
 }
 
+/* Does a line have the address? Without a branch for each slot: which one it is cannot be foretold, but whether there is
+ * one can, and then the counters are on their way before the line is there. The sign of the result tells. */
+static __always_inline __s64 holds4(const struct overlay_line4 *line, __u32 addr)
+{
+	__u64 any = 0;
+
+#pragma unroll
+	for (int n = 0; n < OVERLAY_LINE4; n++) {
+		__u64 apart = *(volatile const __u32 *)&line->slot[n] ^ addr;
+
+		any |= apart - 1;
+	}
+	return any;
+}
+
+static __always_inline __s64 holds6(const struct overlay_line6 *line, __u64 high, __u64 low)
+{
+	__u64 any = 0;
+
+#pragma unroll
+	for (int n = 0; n < OVERLAY_LINE6; n++) {
+		const volatile __u64 *key = line->key[n];
+		__u64 apart = (key[0] ^ high) | (key[1] ^ low);
+
+		any |= (apart - 1) & ~apart;
+	}
+	return any;
+}
+
+/* The word of an element at a number. The compiler must not know how the number came about: it would put it together
+ * with |, after which kernel 6.1 knows no bound. */
+static __always_inline __u64 *element_word(struct overlay_words *words, __u64 at)
+{
+	asm("" : "+r"(at));
+	return &words->word[at & (OVERLAY_WORDS - 1)];
+}
+
+/* Fetches the line of small counters that belongs to a slot. */
+static __always_inline void fetch_counters(__u32 family, void *map, __u32 slot)
+{
+	__u32 region = OVERLAY_CPUS + bpf_get_smp_processor_id();
+	__u32 at = (family ? overlay_region6(region) : overlay_region4(region)) + slot;
+	__u32 element = 1 + (at >> OVERLAY_SLOTS4_LOG2);
+	struct overlay_words *words = bpf_map_lookup_elem(map, &element);
+
+	if (words)
+		(void)*(volatile __u64 *)element_word(words, at);
+}
+
 #define NOT_HERE (-1)
 
 /* The slot of a line that has the address and one of the kinds, and its meta. */
@@ -180,15 +229,19 @@ static __always_inline int scan6(const struct overlay_line6 *line, __u64 high, _
 __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 {
 	__u64 hash = overlay_hash4(addr, knobs.seed);
-	__u32 shard = shard_of(hash, 0), index = overlay_first(hash), meta;
-	const struct overlay_lines4 *lines = element_of(&hosts4, shard, 0);
+	__u32 shard = shard_of(hash, 0), index = overlay_first(hash), zero = 0, meta;
+	void *map = bpf_map_lookup_elem(&hosts4, &shard);
+	const struct overlay_lines4 *lines = map ? bpf_map_lookup_elem(map, &zero) : NULL;
 	int slot;
 
 	if (!lines)
 		return 0;
-	slot = scan4(&lines->line[index], addr, kinds, &meta);
-	if (slot != NOT_HERE)
-		return judge(0, shard, index * 8 + slot, meta, kinds, epoch);
+	if (holds4(&lines->line[index], addr) < 0) {
+		fetch_counters(0, map, index * 8);
+		slot = scan4(&lines->line[index], addr, kinds, &meta);
+		if (slot != NOT_HERE)
+			return judge(0, shard, index * 8 + slot, meta, kinds, epoch);
+	}
 	if (likely(!(lines->line[index].slot[0] >> 32 & OVERLAY_META_MORE)))
 		return 0;
 	index = overlay_second(hash);
@@ -200,15 +253,19 @@ __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 {
 	__u64 hash = overlay_hash6(high, low, knobs.seed);
-	__u32 shard = shard_of(hash, 1), index = overlay_first(hash), meta;
-	const struct overlay_lines6 *lines = element_of(&hosts6, shard, 0);
+	__u32 shard = shard_of(hash, 1), index = overlay_first(hash), zero = 0, meta;
+	void *map = bpf_map_lookup_elem(&hosts6, &shard);
+	const struct overlay_lines6 *lines = map ? bpf_map_lookup_elem(map, &zero) : NULL;
 	int slot;
 
 	if (!lines)
 		return 0;
-	slot = scan6(&lines->line[index], high, low, kinds, &meta);
-	if (slot != NOT_HERE)
-		return judge(1, shard, index * 4 + slot, meta, kinds, epoch);
+	if (holds6(&lines->line[index], high, low) < 0) {
+		fetch_counters(1, map, index * 4);
+		slot = scan6(&lines->line[index], high, low, kinds, &meta);
+		if (slot != NOT_HERE)
+			return judge(1, shard, index * 4 + slot, meta, kinds, epoch);
+	}
 	if (likely(!(*(volatile const __u32 *)&lines->line[index].line & OVERLAY_META_MORE)))
 		return 0;
 	index = overlay_second(hash);
@@ -224,7 +281,7 @@ static __always_inline __u64 *region_word(__u32 family, __u32 shard, __u32 slot,
 		family ? element_of(&hosts6, shard, 1 + (at >> OVERLAY_SLOTS4_LOG2))
 		       : element_of(&hosts4, shard, 1 + (at >> OVERLAY_SLOTS4_LOG2));
 
-	return words ? &words->word[at & (OVERLAY_WORDS - 1)] : NULL;
+	return words ? element_word(words, at) : NULL;
 }
 
 /* Adds to the big counters, which all CPUs and commands share. */
@@ -253,7 +310,11 @@ static __always_inline void count_host(__u32 family, __u64 found, __u32 bytes)
 		overlay_count_big(family, shard, slot, 1, bytes);
 		return;
 	}
-	count = (*word & counts) + (1ull << OVERLAY_SMALL_BYTES) + bytes;
+	count = *word & counts;
+	if (likely(bytes <= OVERLAY_SMALL_LENGTH))
+		count += (1ull << OVERLAY_SMALL_BYTES) + bytes;
+	else /* merged by the stack */
+		overlay_count_big(family, shard, slot, 1, bytes);
 	if (unlikely((count >> OVERLAY_SMALL_BYTES) == OVERLAY_SMALL_FULL)) {
 		overlay_count_big(family, shard, slot, OVERLAY_SMALL_FULL,
 				  count & ((1u << OVERLAY_SMALL_BYTES) - 1));

@@ -8,16 +8,14 @@
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 
-#define ENTRIES_MAX (16u << 20)
-
 static int read_entries(const struct args *args, uint32_t *ret, struct err *err)
 {
 	const char *text = args_value(args, "max-entries");
 	uint64_t n = 0;
 
-	if (text && num_parse_count(text, strlen(text), 1, ENTRIES_MAX, &n)) {
+	if (text && num_parse_count(text, strlen(text), 1, WEIR_OVERLAY_MAX, &n)) {
 		err_input(err, "invalid --max-entries '%s'", text);
-		return err_hint(err, "1 to 16777216; 200k and 1M are allowed");
+		return err_hint(err, "1 to 4194304; 200k and 1M are allowed");
 	}
 	*ret = (uint32_t)n;
 	return 0;
@@ -111,7 +109,7 @@ static const struct args_option options[] = {
 	{.name = "mode", .arg = "MODE", .help = "auto (native, else generic), native or generic"},
 	{.name = "max-entries",
 	 .arg = "N",
-	 .help = "room for N hosts and N prefixes per address family (131072)"},
+	 .help = "at most N hosts and N prefixes per address family (4194304)"},
 	{.name = "confirm",
 	 .arg = "TIME",
 	 .help = "trial: the kernel passes everything after TIME (60s) unless confirmed",

@@ -12,7 +12,7 @@
 
 // Makes an instance, with the empty policy as active and previous program. The caller restores policy and
 // overlay and then calls instance_publish. The caller holds the lock. max_entries: of each overlay map,
-// 1 … 16 Mi. 0 or -errno with err set.
+// 1 … WEIR_OVERLAY_MAX. 0 or -errno with err set.
 int instance_create(const char *name, uint32_t max_entries, struct instance **ret, struct err *err);
 // Makes it visible.
 int instance_publish(struct instance *i, struct err *err);

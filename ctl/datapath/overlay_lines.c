@@ -530,7 +530,7 @@ static void put(struct lines *l, const struct lines_change *change, struct spot 
 		 1u << change->key.kind | staged(epoch, flags) | pair(l, &change->key));
 }
 
-// A new entry, in a free slot of one of its lines. false: there is none.
+// A new entry, in a free slot of one of its lines. false: both are full.
 static bool place(struct lines *l, const struct lines_change *change, uint64_t epoch)
 {
 	uint64_t hash = hash_of(l, change->key.high, change->key.low);

@@ -78,7 +78,7 @@ struct net_planner {
 // element, before: one that is not yet in force must not hide a wider one that is.
 struct net_next {
 	struct net_element element;
-	const struct overlay_net *old; // NULL: there is none
+	const struct overlay_net *old; // NULL: it is new
 	uint64_t own, state, until_then;
 };
 
@@ -399,7 +399,7 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 
 // ---- recovery -----------------------------------------------------------------------------------
 
-// The element as it was before it was staged, or without one that is over; false when nothing is left of it.
+// The element as it was before it was staged, and without an end that was committed; false: remove it.
 static bool restore(const struct instance *i, struct overlay_net *n)
 {
 	if (committed(i, n->epoch))

@@ -55,5 +55,5 @@ void nets_settle(const struct instance *i, enum overlay_table t, const struct ne
 int nets_recover(const struct instance *i, enum overlay_table t, uint32_t ret_n[OVERLAY_KINDS],
 		 struct err *err);
 
-// The expiry of an element by what is committed; 0: it is none of its own.
+// The expiry of an element by what is committed; 0: it has no expiry of its own.
 uint64_t net_own(const struct instance *i, const struct overlay_net *n);

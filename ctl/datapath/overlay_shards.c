@@ -272,8 +272,7 @@ int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err)
 		timed[n] = from && s->shard[n % from].timed;
 	}
 	if ((code = make_times(s, timed)) || (code = make_shards(s, from, to)))
-		return err_system(err, -code, "cannot make room for %u entries",
-				  (to - from) * OVERLAY_LINES * line_slots(s));
+		return err_system(err, -code, "cannot make room for more hosts");
 	return 0;
 }
 
