@@ -15,7 +15,7 @@ struct matrix_field {
 	enum ast_field rule[2]; // fields of a rule that it serves
 	size_t n;
 	bool frame; // frames that are not IP have it too
-	// Fills the table of a field; addresses have tries and lines instead (sweep.h).
+	// Fills the table of a field; addresses have tables of their own instead (table4.h, table6.h).
 	bool (*build)(struct fields_builder *b, enum policy_field field, __u32 *to);
 	// The table is made of parts. Without a name: the element for packets without the field.
 	struct matrix_part {
