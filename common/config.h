@@ -58,7 +58,7 @@ struct knobs {
 	__u32 shards[2];
 	__u64 settled; /* the epoch whose entries have their final form; != epoch: a command did not finish */
 	__u32 moving;                    /* 1: entries are being moved */
-	__u32 near_stale;                /* prefixes that have gone since overlay_near was built */
+	__u32 near_stale;                /* prefixes removed since overlay_near was built */
 	__u32 entries[4][4];             /* of the overlay: by table, then by kind */
 	__u64 bypass_until[WEIR_IFACES]; /* by interface number; [0] unused */
 	__u64 station[WEIR_IFACES]; /* MAC | STATION_KNOWN by interface number; 0: any is ours */

@@ -29,7 +29,7 @@ struct overlay_shard6 {
 	__uint(value_size, OVERLAY_ELEMENT);
 };
 
-/* Expiries of a shard; there are none where no entry of the shard ends. */
+/* Expiries of a shard; only a shard with an entry that ends has them. */
 struct overlay_shard_times4 {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

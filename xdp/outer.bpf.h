@@ -11,6 +11,8 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include <bpf/bpf_endian.h>
 

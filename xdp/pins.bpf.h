@@ -242,7 +242,7 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 
 /* Where a packet goes, and what becomes of its flow's pin. It is decided first and written last: in between a
  * program may leave the packet to another one. */
-struct choice {
+struct pin_choice {
 	__u32 backend; /* BACKEND_NONE: the service never had one */
 	__s32 event;   /* enum service_event to be counted; NO_EVENT */
 	__u64 *at;     /* the flow's pin; NULL: it has none */
@@ -254,14 +254,14 @@ struct choice {
 
 /* The flow was heard. Moves it to the owner when its backend is down, and when it is another connection that
  * opens. */
-static __always_inline struct choice pin_follow(const struct service *s, struct pin_place p,
-						struct heard h, __u32 owner, __u32 time)
+static __always_inline struct pin_choice pin_follow(const struct service *s, struct pin_place p,
+						    struct heard h, __u32 owner, __u32 time)
 {
 	__u32 backend = pin_backend(p.pin);
 	enum backend_state state = state_of(backend);
 	bool again = h.event == FLOW_OPENS && is_given_up(s, p.pin, time, state);
 	bool down = state == BACKEND_DOWN;
-	struct choice c = {
+	struct pin_choice c = {
 		.backend = again || down ? owner : backend,
 		.event = again  ? SERVICE_REOPENED
 			 : down ? SERVICE_MOVED
@@ -291,18 +291,18 @@ static __always_inline enum pin_level first_level(enum flow_event event)
 }
 
 /* A slot that is not stable. hash: of the flow's tuple. */
-static __always_inline struct choice choose_unstable(const struct service *s, __u32 service,
-						     __u64 slot, __u64 hash, struct heard h)
+static __always_inline struct pin_choice choose_unstable(const struct service *s, __u32 service,
+							 __u64 slot, __u64 hash, struct heard h)
 {
 	__u32 former = slot_former(slot);
-	struct choice c = {.backend = slot_owner(slot), .event = NO_EVENT};
+	struct pin_choice c = {.backend = slot_owner(slot), .event = NO_EVENT};
 	__u64 now = now_jiffies();
 	__u32 time = pin_time(now, s->pin_shift & 31);
 	struct pin_bucket *bucket = bucket_at(s, service, hash);
 	struct pin_place p;
 
 	if (!bucket)
-		return (struct choice){.backend = BACKEND_NONE};
+		return (struct pin_choice){.backend = BACKEND_NONE};
 	p = pin_find(s, bucket, pin_flow_of(hash), time, h.udp ? s->life_udp : s->life_tcp);
 	if (likely(p.at)) {
 		test_pinned();
@@ -318,7 +318,7 @@ static __always_inline struct choice choose_unstable(const struct service *s, __
 
 /* Puts a choice into effect. hash: of the flow's tuple. */
 static __always_inline void choice_write(const struct service *s, __u32 service, __u64 hash,
-					 struct choice c, bool quoted)
+					 struct pin_choice c, bool quoted)
 {
 	if (is_test() || quoted)
 		return;
@@ -350,7 +350,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	__u64 hash = source ? hash_of_source(s, pkt) : hash_of_tuple(s, pkt);
 	__u32 index = slot_of(hash, s->size), at = s->first_slot + index;
 	const __u64 *slot = slot_at(at);
-	struct choice c;
+	struct pin_choice c;
 	__u64 word;
 
 	*ret_hash = hash;

@@ -13,7 +13,7 @@
 struct trip {
 	const struct service *s;
 	struct backend *to;
-	struct choice choice;
+	struct pin_choice choice;
 	__u64 hash;    /* of the flow, as its service hashes */
 	__u64 tuple;   /* of the flow's tuple, for its pin */
 	__u32 service; /* its number */
@@ -176,7 +176,7 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 	word = *(const volatile __u64 *)slot;
 	test_slot(index, word);
 	if (likely(!slot_former(word)) || (s->udp_move && k.base == BASE_UDP)) {
-		t->choice = (struct choice){.backend = slot_owner(word), .event = NO_EVENT};
+		t->choice = (struct pin_choice){.backend = slot_owner(word), .event = NO_EVENT};
 		return true;
 	}
 	t->tuple = source ? tuple_of(s, k, family) : t->hash;

@@ -197,12 +197,12 @@ static __always_inline __u64 word_at(const struct matrix *m, __u32 place)
 #define SHORT_BLOCK 4
 
 /* Four words of the AND. */
-struct block {
+struct and_block {
 	__u64 word[SHORT_BLOCK];
 };
 
 static __always_inline void and_row(const struct matrix *m, const int field, __u32 place,
-				    struct block *b)
+				    struct and_block *b)
 {
 	const __u64 *row = m->row[field] + place;
 
@@ -213,9 +213,9 @@ static __always_inline void and_row(const struct matrix *m, const int field, __u
 }
 
 /* The words from `place` on. A field at a time, so that they stay in registers. */
-static __always_inline struct block block_at(const struct matrix *m, __u32 place)
+static __always_inline struct and_block block_at(const struct matrix *m, __u32 place)
 {
-	struct block b = {{~0ull, ~0ull, ~0ull, ~0ull}};
+	struct and_block b = {{~0ull, ~0ull, ~0ull, ~0ull}};
 
 	and_row(m, FIELD_PROTO, place, &b);
 	if (uses(FIELD_L4))
@@ -236,7 +236,8 @@ static __always_inline struct block block_at(const struct matrix *m, __u32 place
 }
 
 /* The first word of a block that is not 0, and its number; 0: all are. first: the number of its first one. */
-static __always_inline __u64 first_of_block(const struct block b, __u32 first, __u32 *ret_number)
+static __always_inline __u64 first_of_block(const struct and_block b, __u32 first,
+					    __u32 *ret_number)
 {
 	*ret_number = first;
 	if (b.word[0])
@@ -405,7 +406,7 @@ static __always_inline struct fate decide_common(const struct key k, const int f
 }
 
 /* Where a packet came in, and where in the frame it is. */
-struct place {
+struct arrival {
 	__u32 number; /* of the interface in the instance */
 	__u32 class;  /* in the policy, and 1; 0: it does not name it */
 	__u32 vlan, l3;
@@ -414,7 +415,7 @@ struct place {
 
 /* What passes on an interface of the policy may be for a service. */
 static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct key k,
-						   const int family, const struct place p,
+						   const int family, const struct arrival p,
 						   struct fate f)
 {
 	if (!p.balances || (MARKER(MARK_NAMED) && !p.class) || f.reason == GO_ON ||
@@ -424,7 +425,7 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 }
 
 static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
-					const struct place p)
+					const struct arrival p)
 {
 	struct key k = {.vlan = p.vlan, .l3 = p.l3};
 
@@ -434,7 +435,7 @@ static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, cons
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
-					const struct place p)
+					const struct arrival p)
 {
 	struct key k = {.vlan = p.vlan, .l3 = p.l3};
 
@@ -443,7 +444,7 @@ static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, cons
 	return continue_common(ctx, k, 6, p, decide_common(k, 6, p.class));
 }
 
-static __always_inline struct fate way(struct xdp_md *ctx, struct place p)
+static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 {
 	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
 	const __u32 least = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr);
@@ -481,10 +482,10 @@ static __always_inline void count_common(__u32 number, const struct fate f)
 static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 {
 	__u32 number = iface_number(ctx);
-	const struct place p = {.number = number,
-				.class = policy_class(number),
-				.l3 = ETH_HLEN,
-				.balances = balances};
+	const struct arrival p = {.number = number,
+				  .class = policy_class(number),
+				  .l3 = ETH_HLEN,
+				  .balances = balances};
 	struct fate f = way(ctx, p);
 
 	if (f.reason == GO_ON)

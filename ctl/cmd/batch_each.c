@@ -11,7 +11,7 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
 
-struct answers {
+struct batch_answers {
 	struct context *ctx;
 	size_t n, failed;
 	struct err first; // the first failure
@@ -27,8 +27,8 @@ static void keep_error(void *ctx, const struct batch_line *line, const struct er
 		*answer = *err;
 }
 
-static void report(struct answers *a, const struct batch_line *line, const struct store *store,
-		   struct text *result, struct err *answer)
+static void report(struct batch_answers *a, const struct batch_line *line,
+		   const struct store *store, struct text *result, struct err *answer)
 {
 	struct out *o = a->ctx->out;
 
@@ -40,7 +40,8 @@ static void report(struct answers *a, const struct batch_line *line, const struc
 }
 
 // Runs one line. answer: the error, if there is one.
-static void run_line(struct answers *a, struct batch *b, struct text *result, struct err *answer)
+static void run_line(struct batch_answers *a, struct batch *b, struct text *result,
+		     struct err *answer)
 {
 	CLEANUP_STORE struct store *store = NULL;
 
@@ -52,7 +53,8 @@ static void run_line(struct answers *a, struct batch *b, struct text *result, st
 		report(a, b->lines.at[0], store, result, answer);
 }
 
-static void print_answer(struct answers *a, const struct text *result, const struct err *answer)
+static void print_answer(struct batch_answers *a, const struct text *result,
+			 const struct err *answer)
 {
 	struct out *o = a->ctx->out;
 	bool hint = answer->hint[0];
@@ -71,7 +73,7 @@ static void print_answer(struct answers *a, const struct text *result, const str
 	out_next_document(o);
 }
 
-static void answer_line(struct answers *a, const char *file, const char *text, size_t len,
+static void answer_line(struct batch_answers *a, const char *file, const char *text, size_t len,
 			unsigned number)
 {
 	CLEANUP_TEXT struct text result = {0};
@@ -87,7 +89,7 @@ static void answer_line(struct answers *a, const char *file, const char *text, s
 	print_answer(a, &result, &answer);
 }
 
-static void answer_all(struct answers *a, const char *file, FILE *f)
+static void answer_all(struct batch_answers *a, const char *file, FILE *f)
 {
 	CLEANUP_FREE char *line = NULL;
 	size_t cap = 0;
@@ -98,7 +100,7 @@ static void answer_all(struct answers *a, const char *file, FILE *f)
 		answer_line(a, file, line, (size_t)len - (line[len - 1] == '\n'), ++number);
 }
 
-static int finish(const struct answers *a, struct err *err)
+static int finish(const struct batch_answers *a, struct err *err)
 {
 	struct out *o = a->ctx->out;
 
@@ -115,7 +117,7 @@ static int finish(const struct answers *a, struct err *err)
 
 int batch_each(struct context *ctx, const char *file, struct err *err)
 {
-	struct answers answers = {.ctx = ctx};
+	struct batch_answers answers = {.ctx = ctx};
 	bool standard = !file || !strcmp(file, "-");
 	FILE *f = standard ? stdin : fopen(file, "re");
 

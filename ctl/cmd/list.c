@@ -16,7 +16,7 @@ struct listing {
 	struct context *ctx;
 	struct store *store;
 	struct entries entries;
-	struct choice choice;
+	struct list_choice choice;
 	bool plain;
 	size_t n; // entries shown
 };

@@ -45,7 +45,7 @@ static const struct choice_order orders[] = {
 	{"left", by_left, false},
 };
 
-static int read_order(const struct args *args, struct choice *ret, struct err *err)
+static int read_order(const struct args *args, struct list_choice *ret, struct err *err)
 {
 	const char *name = args_value(args, "sort"), *names[ARRAY_SIZE(orders)], *near;
 
@@ -64,7 +64,7 @@ static int read_order(const struct args *args, struct choice *ret, struct err *e
 	return near ? err_hint(err, "did you mean '%s'?", near) : -EINVAL;
 }
 
-static int read_top(const struct args *args, struct choice *ret, struct err *err)
+static int read_top(const struct args *args, struct list_choice *ret, struct err *err)
 {
 	const char *text = args_value(args, "top");
 	uint64_t n = BEST_ALL;
@@ -94,7 +94,7 @@ static int read_owner(const struct args *args, const char *option, const char **
 	return args_has(args, option) ? overlay_text(args, option, ret, err) : 0;
 }
 
-static int read_whats(const struct args *args, struct choice *ret, struct err *err)
+static int read_whats(const struct args *args, struct list_choice *ret, struct err *err)
 {
 	vec_each (&args->words, word) {
 		struct choice_what what = {.word = *word, .first = ret->items.items.n};
@@ -110,7 +110,7 @@ static int read_whats(const struct args *args, struct choice *ret, struct err *e
 	return 0;
 }
 
-int choice_read(const struct args *args, struct choice *ret, struct err *err)
+int choice_read(const struct args *args, struct list_choice *ret, struct err *err)
 {
 	int code = read_order(args, ret, err);
 
@@ -126,7 +126,7 @@ int choice_read(const struct args *args, struct choice *ret, struct err *err)
 	return read_whats(args, ret, err);
 }
 
-void choice_free(struct choice *c)
+void choice_free(struct list_choice *c)
 {
 	vec_each (&c->names, name)
 		free(*name);
@@ -135,14 +135,14 @@ void choice_free(struct choice *c)
 	items_free(&c->items);
 }
 
-static bool is_owner(const struct choice *c, const struct owner *owner)
+static bool is_owner(const struct list_choice *c, const struct owner *owner)
 {
 	return (!c->origin || !strcmp(owner->origin, c->origin)) &&
 	       (!c->list || !strcmp(owner->list, c->list));
 }
 
 // Whether one of its owners is meant; name NULL: whatever the host name is.
-static bool has_owner(const struct choice *c, const struct entry *entry, const char *name)
+static bool has_owner(const struct list_choice *c, const struct entry *entry, const char *name)
 {
 	vec_each (&entry->references, reference)
 		if (is_owner(c, reference->owner) &&
@@ -152,7 +152,7 @@ static bool has_owner(const struct choice *c, const struct entry *entry, const c
 }
 
 // A prefix names the entries in it and around it: all that decide about its packets.
-static bool is_named(const struct choice *c, const struct choice_what *what,
+static bool is_named(const struct list_choice *c, const struct choice_what *what,
 		     const struct entry *entry)
 {
 	for (size_t i = what->first; i < what->end; i++)
@@ -164,7 +164,7 @@ static bool is_named(const struct choice *c, const struct choice_what *what,
 
 bool choice_wants(const void *choice, const struct prefix *p, uint8_t kind)
 {
-	const struct choice *c = choice;
+	const struct list_choice *c = choice;
 
 	if (!(c->kinds & 1u << kind))
 		return false;
@@ -174,7 +174,7 @@ bool choice_wants(const void *choice, const struct prefix *p, uint8_t kind)
 	return !c->items.items.n;
 }
 
-bool choice_takes(struct choice *c, const struct entry *entry)
+bool choice_takes(struct list_choice *c, const struct entry *entry)
 {
 	bool named = !c->whats.n;
 
@@ -189,17 +189,17 @@ bool choice_takes(struct choice *c, const struct entry *entry)
 	return named;
 }
 
-bool choice_counts(const struct choice *c)
+bool choice_counts(const struct list_choice *c)
 {
 	return c->order->counts;
 }
 
-uint64_t choice_rank(const struct choice *c, const struct entry *entry)
+uint64_t choice_rank(const struct list_choice *c, const struct entry *entry)
 {
 	return c->order->rank(entry);
 }
 
-int choice_missed(const struct choice *c, const char *instance, struct err *err)
+int choice_missed(const struct list_choice *c, const char *instance, struct err *err)
 {
 	const char *first = NULL;
 	size_t n = 0;

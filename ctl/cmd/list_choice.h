@@ -29,7 +29,7 @@ struct choice_what {
 	bool found;
 };
 
-struct choice {
+struct list_choice {
 	unsigned kinds;            // bits 1 << enum overlay_kind
 	const char *origin, *list; // NULL: any
 	struct items items;
@@ -39,15 +39,15 @@ struct choice {
 	size_t top;                       // BEST_ALL without --top
 };
 
-int choice_read(const struct args *args, struct choice *ret, struct err *err);
-void choice_free(struct choice *c);
+int choice_read(const struct args *args, struct list_choice *ret, struct err *err);
+void choice_free(struct list_choice *c);
 // Whether an entry of this prefix and kind may be shown, whoever owns it: for struct entries.
 entries_wanted choice_wants;
 // Whether the entry, which choice_wants, is shown; marks the words that name it.
-bool choice_takes(struct choice *c, const struct entry *entry);
+bool choice_takes(struct list_choice *c, const struct entry *entry);
 // Whether the order depends on the counters.
-bool choice_counts(const struct choice *c);
+bool choice_counts(const struct list_choice *c);
 // The place of an entry in the order, smaller is earlier; only with an order.
-uint64_t choice_rank(const struct choice *c, const struct entry *entry);
+uint64_t choice_rank(const struct list_choice *c, const struct entry *entry);
 // -ENOENT if no entry was found for one of the words.
-int choice_missed(const struct choice *c, const char *instance, struct err *err);
+int choice_missed(const struct list_choice *c, const char *instance, struct err *err);

@@ -28,7 +28,7 @@ int show_open_in(const char *instance, struct out *o, struct err *err);
 void show_moved(struct text *t, const struct device *d);
 // The owner of an entry: "x.com, 'abuse 4711'".
 void show_owner(struct text *t, const struct owner *h);
-// Warns about the part of a damaged file that is not used; text "": there is none.
+// Warns about the part of a damaged file that is not used; text "": no damage.
 void show_damage(const struct err *damaged);
 // Whether entries are saved: "saved", "saved, restored at boot", "not saved"; key is for JSON.
 const char *show_kept(bool fleeting, const char **ret_key);

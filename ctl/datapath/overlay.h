@@ -36,7 +36,7 @@ int overlay_read(const struct instance *i, struct overlay_entries *ret, struct e
 // The entries of one prefix (at most OVERLAY_KINDS), without reading the others: for live counters.
 int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err);
-// The entries with the prefix and kind of each, which the caller has set; until 0: there is none. Hosts are visited in
+// The entries with the prefix and kind of each, which the caller has set; until 0: no such entry. Hosts are visited in
 // the order of the memory that they are in, of which little is mapped at a time.
 int overlay_read_many(const struct instance *i, struct overlay_entry *entries, size_t n,
 		      struct err *err);

@@ -408,7 +408,7 @@ uint64_t *slot_word(const struct shards *s, struct spot at, uint32_t region)
 	return words + (s->six ? overlay_region6(region) : overlay_region4(region)) + at.slot;
 }
 
-uint64_t *slot_time(const struct shards *s, struct spot at, bool side)
+uint64_t *slot_expiry(const struct shards *s, struct spot at, bool side)
 {
 	return s->shard[at.shard].times + (side ? shard_slots(s) : 0) + at.slot;
 }

@@ -59,7 +59,7 @@ void slot_put(struct shards *s, struct spot at, uint64_t high, uint64_t low, uin
 bool line_more(const struct shards *s, uint32_t shard, uint32_t line);
 void line_set_more(struct shards *s, uint32_t shard, uint32_t line, bool more);
 uint64_t *slot_word(const struct shards *s, struct spot at, uint32_t region);
-uint64_t *slot_time(const struct shards *s, struct spot at, bool side);
+uint64_t *slot_expiry(const struct shards *s, struct spot at, bool side);
 
 // The sum of a slot's counters; *ret_heard: the time of the newest small counter in its unit, 0: none. now: the same unit.
 struct overlay_hits slot_hits(const struct shards *s, struct spot at, uint64_t now,

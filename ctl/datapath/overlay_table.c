@@ -126,21 +126,21 @@ void net_raws_free(struct net_raws *raws)
 
 // Room for a batch. It must hold the fullest bucket of a hash, else the kernel returns ENOSPC, and the batch is asked
 // for again with more room.
-struct batch {
+struct net_batch {
 	uint32_t room;
 	void *keys, *values;
 };
 
-static void batch_free(struct batch *b)
+static void batch_free(struct net_batch *b)
 {
 	free(b->keys);
 	free(b->values);
 }
 
-static void batch_make(struct batch *b, enum overlay_table t, uint32_t room)
+static void batch_make(struct net_batch *b, enum overlay_table t, uint32_t room)
 {
 	batch_free(b);
-	*b = (struct batch){
+	*b = (struct net_batch){
 		.room = room,
 		.keys = mem_zalloc(room, net_key_size(t)),
 		.values = mem_zalloc(room, sizeof(struct overlay_net)),
@@ -148,7 +148,7 @@ static void batch_make(struct batch *b, enum overlay_table t, uint32_t room)
 }
 
 // 0 or -errno; *ret_end is set after the last batch.
-static int batch_read(struct batch *b, int fd, enum overlay_table t, void *from, void *token,
+static int batch_read(struct net_batch *b, int fd, enum overlay_table t, void *from, void *token,
 		      uint32_t *ret_n, bool *ret_end)
 {
 	for (;;) {
@@ -170,7 +170,7 @@ static int batch_read(struct batch *b, int fd, enum overlay_table t, void *from,
 int nets_each(const struct instance *i, enum overlay_table t,
 	      int (*visit)(void *ctx, const struct net_raw *raw), void *ctx, struct err *err)
 {
-	CLEANUP(batch_free) struct batch batch = {0};
+	CLEANUP(batch_free) struct net_batch batch = {0};
 	// Where a batch ended: a bucket, or a key.
 	char token[sizeof(union net_key)] = {0};
 	bool end = false;

@@ -20,7 +20,7 @@
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86dd
 
-struct build {
+struct matrix_build {
 	const struct resolved *in;
 	enum table_matrix which;
 	const struct compile_options *options;
@@ -48,7 +48,7 @@ static int space_family(int space)
 // ---- too many rows ------------------------------------------------------------------------------
 
 // The set with the most new rows that is not named yet; n_addresses: none.
-static size_t worst_set(const struct build *b, const bool *named)
+static size_t worst_set(const struct matrix_build *b, const bool *named)
 {
 	size_t worst = b->in->n_addresses;
 
@@ -59,7 +59,7 @@ static size_t worst_set(const struct build *b, const bool *named)
 	return worst;
 }
 
-static void name_set(const struct build *b, size_t set, struct text *t)
+static void name_set(const struct matrix_build *b, size_t set, struct text *t)
 {
 	const struct resolved_addresses *s = &b->in->addresses[set];
 	num_text rows;
@@ -87,7 +87,7 @@ static struct diag_at first_user(const struct resolved *r, size_t set)
 }
 
 // Names the sets at whose edges most rows began.
-static int refuse_rows(const struct build *b)
+static int refuse_rows(const struct matrix_build *b)
 {
 	CLEANUP_FREE bool *named = mem_zalloc(b->in->n_addresses, sizeof(*named));
 	size_t worst = worst_set(b, named);
@@ -112,7 +112,7 @@ static int refuse_rows(const struct build *b)
 // ---- rows ---------------------------------------------------------------------------------------
 
 // Row 1: all rules that can match at all.
-static int add_row_all(struct build *b)
+static int add_row_all(struct matrix_build *b)
 {
 	struct row row;
 
@@ -123,7 +123,7 @@ static int add_row_all(struct build *b)
 	return rows_add(&b->rows, &row) == POLICY_ROW_ALL ? 0 : -ENOSPC;
 }
 
-static int sweep_spaces(struct build *b, int first)
+static int sweep_spaces(struct matrix_build *b, int first)
 {
 	struct sweep_side side;
 	bool ok = true;
@@ -140,14 +140,14 @@ static int sweep_spaces(struct build *b, int first)
 // ---- the rows of common packets -----------------------------------------------------------------
 
 // The number of the row of a small field; POLICY_ROW_ALL where no rule looks at it.
-static policy_row field_row(const struct build *b, enum policy_field field, size_t index)
+static policy_row field_row(const struct matrix_build *b, enum policy_field field, size_t index)
 {
 	return b->fields.use[field] ? b->fields.cells.at[b->fields.base[field] + index]
 				    : POLICY_ROW_ALL;
 }
 
 // The rows whose AND a cell of M_BASE has.
-static void base_rows(const struct build *b, int family, uint32_t cell, policy_row ret[4])
+static void base_rows(const struct matrix_build *b, int family, uint32_t cell, policy_row ret[4])
 {
 	uint32_t proto = cell < BASE_UDP    ? IPPROTO_TCP
 			 : cell == BASE_UDP ? IPPROTO_UDP
@@ -162,7 +162,7 @@ static void base_rows(const struct build *b, int family, uint32_t cell, policy_r
 				    : POLICY_ROW_ALL;
 }
 
-static uint64_t base_word(const struct build *b, int family, uint32_t cell, uint32_t word)
+static uint64_t base_word(const struct matrix_build *b, int family, uint32_t cell, uint32_t word)
 {
 	uint64_t bits = ~0ull;
 	policy_row rows[4];
@@ -174,7 +174,7 @@ static uint64_t base_word(const struct build *b, int family, uint32_t cell, uint
 }
 
 // With more than one word the cells are rows of their own, which take part in the numbering.
-static int add_base_rows(struct build *b)
+static int add_base_rows(struct matrix_build *b)
 {
 	b->base = b->fields.cells.n;
 	if (b->built->words == 1)
@@ -195,17 +195,17 @@ static int add_base_rows(struct build *b)
 
 // ---- bytes --------------------------------------------------------------------------------------
 
-static void put_number(struct build *b, int name, uint64_t value)
+static void put_number(struct matrix_build *b, int name, uint64_t value)
 {
 	tables_number(b->out, MATRIX_CONSTANT(b->which, name), value);
 }
 
-static void put_address(struct build *b, int name, size_t offset)
+static void put_address(struct matrix_build *b, int name, size_t offset)
 {
 	tables_address(b->out, MATRIX_CONSTANT(b->which, name), offset);
 }
 
-static void put_rows(struct build *b)
+static void put_rows(struct matrix_build *b)
 {
 	uint32_t words = b->built->words;
 	size_t bytes = matrix_row_words(words) * sizeof(uint64_t), n = b->rows.n;
@@ -231,12 +231,12 @@ static void put_rows(struct build *b)
 	b->built->n_rows = n;
 }
 
-static unsigned cell_bytes(const struct build *b)
+static unsigned cell_bytes(const struct matrix_build *b)
 {
 	return b->rows.n <= UINT8_MAX + 1 ? 1 : b->rows.n <= UINT16_MAX + 1 ? 2 : 4;
 }
 
-static void put_cell(struct build *b, size_t offset, size_t index, policy_row row)
+static void put_cell(struct matrix_build *b, size_t offset, size_t index, policy_row row)
 {
 	unsigned bytes = cell_bytes(b);
 	uint8_t *to = b->out->at + offset + index * bytes;
@@ -260,7 +260,7 @@ static size_t cell_place(enum policy_field field, size_t index)
 	return is_port(field) && index < MATRIX_PORTS ? __builtin_bswap16((uint16_t)index) : index;
 }
 
-static void put_field(struct build *b, enum policy_field field, int name, size_t room)
+static void put_field(struct matrix_build *b, enum policy_field field, int name, size_t room)
 {
 	size_t n = fields_size(field), offset;
 
@@ -273,7 +273,7 @@ static void put_field(struct build *b, enum policy_field field, int name, size_t
 	put_address(b, name, offset);
 }
 
-static void put_fields(struct build *b)
+static void put_fields(struct matrix_build *b)
 {
 	static const struct {
 		enum policy_field field;
@@ -297,7 +297,7 @@ static void put_fields(struct build *b)
 }
 
 // Cells of words or of numbers of rows; those of IPv6 are MATRIX_BASES later.
-static void put_base(struct build *b)
+static void put_base(struct matrix_build *b)
 {
 	bool words = b->built->words == 1;
 	size_t offset = tables_add(b->out, 2 * MATRIX_BASES *
@@ -317,13 +317,13 @@ static void put_base(struct build *b)
 }
 
 // Filled when the counters of the rules are known: image_set_actions().
-static void put_actions(struct build *b)
+static void put_actions(struct matrix_build *b)
 {
 	put_address(b, M_ACTIONS,
 		    tables_add(b->out, b->built->words * 64 * sizeof(struct matrix_action)));
 }
 
-static int put_spaces(struct build *b)
+static int put_spaces(struct matrix_build *b)
 {
 	for (int i = 0; i < MATRIX_SPACES; i++) {
 		enum table_side side = b->which == MATRIX_MEMBERS ? SIDE_MEMBER
@@ -349,7 +349,7 @@ static int put_spaces(struct build *b)
 
 // ---- all ----------------------------------------------------------------------------------------
 
-static void number(struct build *b)
+static void number(struct matrix_build *b)
 {
 	struct number_regions list[MATRIX_SPACES];
 
@@ -358,7 +358,7 @@ static void number(struct build *b)
 	number_rows(&b->rows, b->fields.cells.at, b->fields.cells.n, list, MATRIX_SPACES);
 }
 
-static int refuse_bytes(const struct build *b)
+static int refuse_bytes(const struct matrix_build *b)
 {
 	num_text bytes;
 
@@ -368,7 +368,7 @@ static int refuse_bytes(const struct build *b)
 	return -EINVAL;
 }
 
-static int build(struct build *b)
+static int build(struct matrix_build *b)
 {
 	if (add_row_all(b) || !fields_build(b->in, &b->rows, &b->fields) || add_base_rows(b) ||
 	    sweep_spaces(b, 0) || sweep_spaces(b, 2))
@@ -381,7 +381,7 @@ static int build(struct build *b)
 	return put_spaces(b) || b->out->n > TABLES_BYTES_MAX ? refuse_bytes(b) : 0;
 }
 
-static void build_free(struct build *b)
+static void build_free(struct matrix_build *b)
 {
 	rows_free(&b->rows);
 	vec_free(&b->fields.cells);
@@ -400,7 +400,7 @@ int matrix_build(const struct resolved *in, enum table_matrix which,
 		 const struct compile_options *options, struct diag *d, struct tables *t,
 		 struct matrix_built *ret)
 {
-	struct build b = {
+	struct matrix_build b = {
 		.in = in,
 		.which = which,
 		.options = options,

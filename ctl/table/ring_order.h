@@ -9,7 +9,8 @@
 #include "common/service.h"
 #include "ctl/base/addr.h"
 
-#define RING_VERSION 2 // of hashes and fill; the digit in the messages "ring2", "seed2", "flow2" and "mark2"
+// Of hashes and fill; the digit in the messages "ring2", "seed2", "flow2" and "mark2".
+#define RING_VERSION 2
 
 struct ring_backend {
 	struct addr addr;

@@ -20,7 +20,7 @@ struct vip {
 	uint32_t key, service;
 };
 
-struct vip_list {
+struct vip_combos {
 	struct vip *at;
 	size_t n, cap;
 };
@@ -72,7 +72,7 @@ bool vips_fit(const struct resolved *r, const struct resolved_service *s)
 }
 
 static void add_protos(const struct resolved_service *s, struct vip *vip, uint32_t port,
-		       struct vip_list *list)
+		       struct vip_combos *list)
 {
 	for (unsigned proto = 0; proto <= UINT8_MAX; proto++)
 		if (bits_has(s->proto.bits, proto)) {
@@ -81,15 +81,15 @@ static void add_protos(const struct resolved_service *s, struct vip *vip, uint32
 		}
 }
 
-static void add_ports(const struct resolved_service *s, struct vip vip, struct vip_list *list)
+static void add_ports(const struct resolved_service *s, struct vip vip, struct vip_combos *list)
 {
 	for (size_t i = 0; i < s->ports.n; i++)
 		for (uint32_t port = s->ports.at[i].first; port <= s->ports.at[i].last; port++)
 			add_protos(s, &vip, port, list);
 }
 
-static void add_service(const struct resolved *r, uint32_t number, struct vip_list *v4,
-			struct vip_list *v6)
+static void add_service(const struct resolved *r, uint32_t number, struct vip_combos *v4,
+			struct vip_combos *v6)
 {
 	const struct resolved_service *s = &r->services[number];
 	const struct resolved_addresses *a = &r->addresses[s->vip];
@@ -113,7 +113,7 @@ static void add_service(const struct resolved *r, uint32_t number, struct vip_li
 }
 
 // True: every service is in the lists.
-static bool add_services(const struct resolved *r, struct vip_list *v4, struct vip_list *v6)
+static bool add_services(const struct resolved *r, struct vip_combos *v4, struct vip_combos *v6)
 {
 	bool all = true;
 
@@ -133,7 +133,7 @@ static bool add_services(const struct resolved *r, struct vip_list *v4, struct v
 // ---- lines --------------------------------------------------------------------------------------
 
 struct family {
-	const struct vip_list *list;
+	const struct vip_combos *list;
 	bool v6;
 	uint64_t seed;
 	size_t lines;
@@ -201,7 +201,7 @@ static void put6(struct vip_line6 *line, const struct vip *vip)
 	*to = (struct vip6){{vip->addr[0], vip->addr[1]}, vip->key, vip->service};
 }
 
-static void build_family(const struct vip_list *list, bool v6, uint64_t seed, struct tables *t)
+static void build_family(const struct vip_combos *list, bool v6, uint64_t seed, struct tables *t)
 {
 	struct family f = {.list = list, .v6 = v6, .seed = 1};
 	size_t offset;
@@ -224,7 +224,7 @@ static void build_family(const struct vip_list *list, bool v6, uint64_t seed, st
 
 void vips_build(const struct resolved *r, uint64_t seed, struct tables *t)
 {
-	struct vip_list v4 = {0}, v6 = {0};
+	struct vip_combos v4 = {0}, v6 = {0};
 	bool all = add_services(r, &v4, &v6);
 
 	build_family(&v4, false, seed, t);
