@@ -39,20 +39,27 @@ static int take_escaped(struct splitting *s)
 	return 0;
 }
 
+// A character, or what is quoted.
+static int take_part(struct splitting *s)
+{
+	if (*s->at == '"' || *s->at == '\'')
+		return take_quoted(s, *s->at);
+	if (*s->at == '\\')
+		return take_escaped(s);
+	*s->to++ = *s->at++;
+	return 0;
+}
+
 static int take_word(struct splitting *s)
 {
-	int code = 0;
+	while (s->at < s->end && !lines_blank(*s->at)) {
+		int code = take_part(s);
 
-	while (!code && s->at < s->end && !lines_blank(*s->at)) {
-		if (*s->at == '"' || *s->at == '\'')
-			code = take_quoted(s, *s->at);
-		else if (*s->at == '\\')
-			code = take_escaped(s);
-		else
-			*s->to++ = *s->at++;
+		if (code)
+			return code;
 	}
 	*s->to++ = '\0';
-	return code;
+	return 0;
 }
 
 int split_line(const char *line, size_t len, struct split *ret, struct err *err)

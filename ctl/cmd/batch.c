@@ -78,6 +78,19 @@ static int refuse_empty(const char *file, struct err *err)
 	return err_hint(err, "did the program that wrote it fail?");
 }
 
+// Nothing is applied if a line failed.
+static int read_and_apply(struct batch *b, struct store **ret_store, struct err *err)
+{
+	int code = read_lines(b, err);
+
+	if (code || b->failed)
+		return code;
+	batch_check(b);
+	if (b->failed || !b->lines.n)
+		return 0;
+	return batch_apply(b, ret_store, err);
+}
+
 // Everything until the result is reported; *ret_store is not set if lines failed.
 static int change(struct batch *b, struct batch_errors *errors, struct store **ret_store,
 		  struct err *err)
@@ -85,11 +98,7 @@ static int change(struct batch *b, struct batch_errors *errors, struct store **r
 	int code;
 
 	out_table(errors->ctx->out, "errors");
-	code = read_lines(b, err);
-	if (!code && !b->failed)
-		batch_check(b);
-	if (!code && !b->failed && b->lines.n)
-		code = batch_apply(b, ret_store, err);
+	code = read_and_apply(b, ret_store, err);
 	out_table_end(errors->ctx->out);
 	if (code)
 		return code;

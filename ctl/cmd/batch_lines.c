@@ -174,18 +174,19 @@ void batch_read_line(struct batch *b, const char *text, size_t len, unsigned num
 {
 	struct batch_line *line = mem_new(struct batch_line);
 	struct err err = {0};
-	int code;
 
 	line->number = number;
-	code = split_line(text, len, &line->split, &err);
-	if (!code && !line->split.words.n) {
+	if (split_line(text, len, &line->split, &err)) {
+		vec_push(&b->lines, line);
+		fail(b, line, &err);
+		return;
+	}
+	if (!line->split.words.n) {
 		free_line(line);
 		return;
 	}
 	vec_push(&b->lines, line);
-	if (code)
-		fail(b, line, &err);
-	else if (parse(b, line, &err))
+	if (parse(b, line, &err))
 		fail_reading(b, line, &err);
 }
 

@@ -303,20 +303,27 @@ static int write_at(int fd, const char *text, size_t len, size_t at)
 	return 0;
 }
 
-int journal_append(struct journal_file *j, const char *frame, size_t len, struct err *err)
+static int write_frame(const struct journal_file *j, const char *frame, size_t len)
 {
 	int code = j->unwritable ? -j->unwritable : write_at(j->fd, frame, len, j->end);
 
-	if (!code && fdatasync(j->fd))
-		code = -errno;
-	if (!code) {
-		j->size = j->end + len;
-		return 0;
+	if (code)
+		return code;
+	return fdatasync(j->fd) ? -errno : 0;
+}
+
+int journal_append(struct journal_file *j, const char *frame, size_t len, struct err *err)
+{
+	int code = write_frame(j, frame, len);
+
+	if (code) {
+		err_system(err, -code, "cannot write '%s'", j->path);
+		if (!j->unwritable && ftruncate(j->fd, (off_t)j->end))
+			errno = 0; // half a frame is left, which the next command cuts off
+		return code;
 	}
-	err_system(err, -code, "cannot write '%s'", j->path);
-	if (!j->unwritable && ftruncate(j->fd, (off_t)j->end))
-		errno = 0; // half a frame is left, which the next command cuts off
-	return code;
+	j->size = j->end + len;
+	return 0;
 }
 
 void journal_enter(struct journal_file *j, const char *frame, size_t len)

@@ -370,9 +370,11 @@ static int replace_file(struct store *b, struct err *err)
 	journal_index_remove_file(b->journal.index_path); // it may look like one of the new file
 	code = file_commit(b->path, err);
 	journal_close(&b->journal);
-	if (!code && open_journal(b, b->path, NULL)) // makes the index
+	if (code)
+		return code;
+	if (open_journal(b, b->path, NULL)) // makes the index
 		journal_close(&b->journal);
-	return code;
+	return 0;
 }
 
 // Best effort: the journal says the same.

@@ -6,14 +6,14 @@
 
 // ---- references -----------------------------------------------------------------------------------
 
-struct diff {
+struct store_diff {
 	struct store *b;
 	struct text owners, changes; // lines
 	uint32_t next;               // number of the next new owner
 };
 
 // The number of the owner; a new one gets the next, and a line.
-static uint32_t number_of(struct diff *d, uint32_t owner)
+static uint32_t number_of(struct store_diff *d, uint32_t owner)
 {
 	struct store *b = d->b;
 
@@ -26,20 +26,20 @@ static uint32_t number_of(struct diff *d, uint32_t owner)
 	return b->numbers.at[owner];
 }
 
-static void print_add(struct diff *d, const struct record *record)
+static void print_add(struct store_diff *d, const struct record *record)
 {
 	journal_print_add(&d->changes, &record->prefix, record->kind, number_of(d, record->owner),
 			  record->until_s);
 }
 
-static void print_remove(struct diff *d, const struct record *record)
+static void print_remove(struct store_diff *d, const struct record *record)
 {
 	journal_print_remove(&d->changes, &record->prefix, record->kind,
 			     number_of(d, record->owner));
 }
 
 // The same reference before and after: another owner takes it over, or its end has moved.
-static void print_moved(struct diff *d, const struct record *old, const struct record *new)
+static void print_moved(struct store_diff *d, const struct record *old, const struct record *new)
 {
 	if (old->owner != new->owner)
 		print_remove(d, old);
@@ -64,7 +64,7 @@ bool store_differs(const struct store *b)
 
 char *store_print_change(struct store *b, size_t *ret_len)
 {
-	struct diff d = {.b = b, .next = journal_index_owners(b->journal.index)};
+	struct store_diff d = {.b = b, .next = journal_index_owners(b->journal.index)};
 	const struct record *old = b->before.at, *new = b->records.list.at;
 	const struct record *old_end = old + b->before.n, *new_end = new + b->records.list.n;
 

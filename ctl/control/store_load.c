@@ -28,13 +28,13 @@ void store_begin_loading(struct store *b)
 }
 
 // Records that are being loaded, in any order.
-struct loading {
+struct store_loading {
 	struct store *b;
 	struct record_list all, alive;
 	struct err *err;
 };
 
-static void loading_free(struct loading *l)
+static void loading_free(struct store_loading *l)
 {
 	vec_free(&l->all);
 	vec_free(&l->alive);
@@ -90,7 +90,7 @@ bool store_expired(const struct store *b, const struct prefix *p, uint8_t kind, 
 	return until_s <= now_s || (b->agree && !store_entry(b, p, kind, &entry));
 }
 
-static int load_ref(struct loading *l, uint32_t ref)
+static int load_ref(struct store_loading *l, uint32_t ref)
 {
 	struct store *b = l->b;
 	const struct journal_ref *r = &b->journal.index->refs[ref];
@@ -109,7 +109,7 @@ static int load_ref(struct loading *l, uint32_t ref)
 	return 0;
 }
 
-static int load_prefix(struct loading *l, const struct prefix *p)
+static int load_prefix(struct store_loading *l, const struct prefix *p)
 {
 	const struct journal_index *x = l->b->journal.index;
 
@@ -124,7 +124,7 @@ static int load_prefix(struct loading *l, const struct prefix *p)
 }
 
 // Also after a failure: what is marked as loaded is there.
-static int finish(struct loading *l, int code)
+static int finish(struct store_loading *l, int code)
 {
 	struct store *b = l->b;
 
@@ -133,36 +133,47 @@ static int finish(struct loading *l, int code)
 	return code;
 }
 
-int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err)
+static int load_each(struct store_loading *l, const struct prefix *prefixes, size_t n,
+		     int (*load)(struct store_loading *l, const struct prefix *p))
 {
-	CLEANUP(loading_free) struct loading l = {.b = b, .err = err};
-	int code = 0;
+	if (l->b->whole)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		int code = load(l, &prefixes[i]);
 
-	for (size_t i = 0; !code && !b->whole && i < n; i++)
-		code = load_prefix(&l, &prefixes[i]);
-	return finish(&l, code);
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
-static int load_covering(struct loading *l, const struct prefix *p)
+int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err)
 {
-	int code = 0;
+	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 
-	for (unsigned len = 0; !code && len <= p->len; len++) {
+	return finish(&l, load_each(&l, prefixes, n, load_prefix));
+}
+
+static int load_covering(struct store_loading *l, const struct prefix *p)
+{
+	for (unsigned len = 0; len <= p->len; len++) {
 		struct prefix outer = prefix_of(&p->addr, (uint8_t)len);
+		int code;
 
-		if (journal_index_has_length(l->b->journal.index, p->addr.family, (uint8_t)len))
-			code = load_prefix(l, &outer);
+		if (!journal_index_has_length(l->b->journal.index, p->addr.family, (uint8_t)len))
+			continue;
+		if ((code = load_prefix(l, &outer)))
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n, struct err *err)
 {
-	CLEANUP(loading_free) struct loading l = {.b = b, .err = err};
+	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 	int code = b->to_write ? 0 : store_begin_reading(b, err);
 
-	for (size_t i = 0; !code && !b->whole && i < n; i++)
-		code = load_covering(&l, &prefixes[i]);
+	code = code ? code : load_each(&l, prefixes, n, load_covering);
 	if (!b->to_write)
 		store_end_reading(b);
 	return finish(&l, code);
@@ -175,50 +186,77 @@ static int compare_who(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+// sorted: owner.who of the journal, ascending.
+static int load_who(struct store_loading *l, const uint64_t *sorted, size_t n)
+{
+	const struct journal_index *x = l->b->journal.index;
+
+	for (uint32_t r = 0; r < journal_index_slots(x); r++) {
+		struct prefix p = journal_ref_prefix(&x->refs[r]);
+		int code;
+
+		if (!x->refs[r].family || !bsearch(&x->owners[x->refs[r].owner].who, sorted, n,
+						   sizeof(*sorted), compare_who))
+			continue;
+		if ((code = load_prefix(l, &p)))
+			return code;
+	}
+	return 0;
+}
+
 int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err)
 {
-	CLEANUP(loading_free) struct loading l = {.b = b, .err = err};
+	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 	CLEANUP_FREE uint64_t *sorted = mem_zalloc(n, sizeof(*sorted));
-	const struct journal_index *x = b->journal.index;
-	int code = 0;
 
 	if (!n || b->whole)
 		return 0;
 	memcpy(sorted, who, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), compare_who);
-	for (uint32_t r = 0; !code && r < journal_index_slots(x); r++) {
-		struct prefix p = journal_ref_prefix(&x->refs[r]);
+	return finish(&l, load_who(&l, sorted, n));
+}
 
-		if (x->refs[r].family && bsearch(&x->owners[x->refs[r].owner].who, sorted, n,
-						 sizeof(*sorted), compare_who))
-			code = load_prefix(&l, &p);
+static int load_all(struct store_loading *l)
+{
+	const struct journal_index *x = l->b->journal.index;
+
+	for (uint32_t r = 0; r < journal_index_slots(x); r++) {
+		int code = x->refs[r].family ? load_ref(l, r) : 0;
+
+		if (code)
+			return code;
 	}
-	return finish(&l, code);
+	return 0;
 }
 
 int store_load_all(struct store *b, struct err *err)
 {
-	CLEANUP(loading_free) struct loading l = {.b = b, .err = err};
-	int code = 0;
+	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 
-	for (uint32_t r = 0; !code && !b->whole && r < journal_index_slots(b->journal.index); r++)
-		if (b->journal.index->refs[r].family)
-			code = load_ref(&l, r);
-	return finish(&l, code);
+	return finish(&l, b->whole ? 0 : load_all(&l));
+}
+
+static int load_due(struct store_loading *l, uint32_t from, uint32_t n)
+{
+	const struct store *b = l->b;
+	const struct journal_index *x = b->journal.index;
+	uint64_t now_s = b->clock.wall_ms / 1000;
+
+	for (uint32_t r = from; r < journal_index_slots(x) && r - from < n; r++) {
+		struct prefix p = journal_ref_prefix(&x->refs[r]);
+		int code;
+
+		if (!x->refs[r].family || records_shifted(x->refs[r].until_s, b->clock_by) > now_s)
+			continue;
+		if ((code = load_prefix(l, &p)))
+			return code;
+	}
+	return 0;
 }
 
 int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err)
 {
-	CLEANUP(loading_free) struct loading l = {.b = b, .err = err};
-	const struct journal_index *x = b->journal.index;
-	uint64_t now_s = b->clock.wall_ms / 1000;
-	int code = 0;
+	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 
-	for (uint32_t r = from; !code && r < journal_index_slots(x) && r - from < n; r++) {
-		struct prefix p = journal_ref_prefix(&x->refs[r]);
-
-		if (x->refs[r].family && records_shifted(x->refs[r].until_s, b->clock_by) <= now_s)
-			code = load_prefix(&l, &p);
-	}
-	return finish(&l, code);
+	return finish(&l, load_due(&l, from, n));
 }

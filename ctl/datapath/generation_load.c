@@ -195,9 +195,11 @@ static int keep_programs(const struct policy_bpf *skel, struct generation *g, st
 	int balance = bpf_program__fd(skel->progs.weir_balance);
 	int first = parts_first_program(skel), code = keep_fd(first, PART_PROGRAM, g, err);
 
-	if (!code && general != first)
-		code = keep_fd(general, PART_GENERAL, g, err);
-	return code || balance < 0 ? code : keep_fd(balance, PART_LB_PROGRAM, g, err);
+	if (code)
+		return code;
+	if (general != first && (code = keep_fd(general, PART_GENERAL, g, err)))
+		return code;
+	return balance < 0 ? 0 : keep_fd(balance, PART_LB_PROGRAM, g, err);
 }
 
 // Programs, linked, and maps.

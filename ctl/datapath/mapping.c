@@ -34,9 +34,10 @@ int mapping_entries(int fd, uint32_t *ret, struct err *err)
 	struct bpf_map_info info;
 	int code = read_info(fd, &info, err);
 
-	if (!code)
-		*ret = info.max_entries;
-	return code;
+	if (code)
+		return code;
+	*ret = info.max_entries;
+	return 0;
 }
 
 int mapping_bytes(int fd, size_t *ret, struct err *err)
@@ -44,9 +45,10 @@ int mapping_bytes(int fd, size_t *ret, struct err *err)
 	struct bpf_map_info info;
 	int code = read_info(fd, &info, err);
 
-	if (!code)
-		*ret = (size_t)info.value_size * info.max_entries;
-	return code;
+	if (code)
+		return code;
+	*ret = (size_t)info.value_size * info.max_entries;
+	return 0;
 }
 
 void mapping_close(struct mapping *m)

@@ -50,7 +50,7 @@ const char *markers_name(enum marker_number number)
 // ---- instructions -------------------------------------------------------------------------------
 
 // What the handler needs: libbpf passes it the program alone.
-static struct loading {
+static struct marked_load {
 	const struct policy_bpf *skel;
 	const struct markers *markers;
 	struct err *err;
@@ -71,7 +71,7 @@ static int refuse(const char *program, const char *marker)
 	return loading->code;
 }
 
-// libbpf would go on. Without types the verifier follows each call of a global function, which takes minutes.
+// libbpf would continue. Without types the verifier follows each call of a global function, which takes minutes.
 static int refuse_untyped(const char *program)
 {
 	loading->code = err_system(loading->err, EOPNOTSUPP,
@@ -147,15 +147,16 @@ struct policy_bpf *markers_open(void)
 {
 	int code = handle_section();
 
-	if (!code)
-		return policy_bpf__open();
-	errno = -code;
-	return NULL;
+	if (code) {
+		errno = -code;
+		return NULL;
+	}
+	return policy_bpf__open();
 }
 
 int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *err)
 {
-	struct loading now = {.skel = skel, .markers = m, .err = err};
+	struct marked_load now = {.skel = skel, .markers = m, .err = err};
 	int code;
 
 	loading = &now;

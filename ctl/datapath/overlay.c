@@ -20,7 +20,8 @@ struct overlay_visit {
 	void *ctx;
 };
 
-static struct overlay_entry entry_of_host(const struct lines *l, const struct lines_entry *host)
+static struct overlay_entry entry_of_host(const struct overlay_lines *l,
+					  const struct lines_entry *host)
 {
 	return (struct overlay_entry){
 		.prefix = lines_prefix(l, &host->key),
@@ -42,7 +43,7 @@ static struct overlay_entry entry_of_net(const struct net_raw *raw, uint64_t own
 	};
 }
 
-static int visit_host(void *ctx, const struct lines *l, const struct lines_entry *host)
+static int visit_host(void *ctx, const struct overlay_lines *l, const struct lines_entry *host)
 {
 	const struct overlay_visit *v = ctx;
 	struct overlay_entry entry = entry_of_host(l, host);
@@ -67,17 +68,21 @@ int overlay_each(const struct instance *i,
 	struct clock now;
 	int code = instance_clock(i, &now, err);
 
-	for (enum overlay_table t = 0; t < TABLES && !code; t++) {
-		CLEANUP_LINES struct lines *l = NULL;
+	if (code)
+		return code;
+	for (enum overlay_table t = 0; t < TABLES; t++) {
+		CLEANUP_LINES struct overlay_lines *l = NULL;
 
-		if (!table_is_hosts(t)) {
+		if (table_is_hosts(t)) {
+			l = lines_open(i, table_family(t));
+			code = lines_each(l, now.jiffies, visit_host, &v, err);
+		} else {
 			code = nets_each(i, t, visit_net, &v, err);
-			continue;
 		}
-		l = lines_open(i, table_family(t));
-		code = lines_each(l, now.jiffies, visit_host, &v, err);
+		if (code)
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -116,7 +121,7 @@ int overlay_read(const struct instance *i, struct overlay_entries *ret, struct e
 	return 0;
 }
 
-static int read_host(struct lines *l, const struct prefix *p, uint8_t kind, uint64_t now,
+static int read_host(struct overlay_lines *l, const struct prefix *p, uint8_t kind, uint64_t now,
 		     struct overlay_entry *ret, struct err *err)
 {
 	struct lines_key key = lines_key(p, kind);
@@ -147,7 +152,7 @@ static int read_net(const struct instance *i, const struct prefix *p, uint8_t ki
 int overlay_read_one(const struct instance *i, const struct prefix *p,
 		     struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err)
 {
-	CLEANUP_LINES struct lines *l = lines_open(i, p->addr.family);
+	CLEANUP_LINES struct overlay_lines *l = lines_open(i, p->addr.family);
 	bool host = table_is_hosts(table_of(p));
 	struct clock now;
 	size_t n = 0;
@@ -167,13 +172,14 @@ int overlay_read_one(const struct instance *i, const struct prefix *p,
 }
 
 // An entry that is to be read, and the shard of its host.
-struct place {
+struct host_read {
 	uint32_t shard, entry;
 };
 
 #define NOT_HERE UINT32_MAX
 
-static uint32_t shard_of(const struct lines *l, uint8_t family, const struct overlay_entry *entry)
+static uint32_t shard_of(const struct overlay_lines *l, uint8_t family,
+			 const struct overlay_entry *entry)
 {
 	struct lines_key key;
 
@@ -185,14 +191,15 @@ static uint32_t shard_of(const struct lines *l, uint8_t family, const struct ove
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct host_read *x = a, *y = b;
 
 	return x->shard != y->shard ? (x->shard < y->shard ? -1 : 1)
 				    : (x->entry < y->entry ? -1 : x->entry > y->entry);
 }
 
 // 0 also if there is no such entry.
-static int read_into(struct lines *l, struct overlay_entry *entry, uint64_t now, struct err *err)
+static int read_into(struct overlay_lines *l, struct overlay_entry *entry, uint64_t now,
+		     struct err *err)
 {
 	int code = read_host(l, &entry->prefix, entry->kind, now, entry, err);
 
@@ -202,24 +209,26 @@ static int read_into(struct lines *l, struct overlay_entry *entry, uint64_t now,
 static int read_hosts(const struct instance *i, uint8_t family, struct overlay_entry *entries,
 		      size_t n, uint64_t now, struct err *err)
 {
-	CLEANUP_LINES struct lines *l = lines_open(i, family);
-	CLEANUP_VEC VEC(struct place) places = {0};
-	int code = 0;
+	CLEANUP_LINES struct overlay_lines *l = lines_open(i, family);
+	CLEANUP_VEC VEC(struct host_read) places = {0};
+	int code;
 
 	for (size_t e = 0; e < n; e++) {
 		uint32_t shard = shard_of(l, family, &entries[e]);
 
 		if (shard != NOT_HERE)
-			vec_push(&places, ((struct place){shard, (uint32_t)e}));
+			vec_push(&places, ((struct host_read){shard, (uint32_t)e}));
 	}
 	if (places.n)
 		qsort(places.at, places.n, sizeof(*places.at), compare_places);
-	for (size_t p = 0; p < places.n && !code; p++) {
+	for (size_t p = 0; p < places.n; p++) {
 		if (p && places.at[p - 1].shard != places.at[p].shard)
 			lines_unmap(l, places.at[p - 1].shard);
 		code = read_into(l, &entries[places.at[p].entry], now, err);
+		if (code)
+			return code;
 	}
-	return code;
+	return 0;
 }
 
 static int read_nets(const struct instance *i, struct overlay_entry *entries, size_t n,
@@ -280,7 +289,7 @@ struct lines_changes {
 
 // What a plan keeps for its commit.
 struct overlay_finish {
-	struct lines *lines[2]; // IPv4, IPv6
+	struct overlay_lines *lines[2]; // IPv4, IPv6
 	struct lines_changes hosts[2];
 	struct nets_plan nets[2];
 	struct overlay_tally tally[TABLES];
@@ -601,7 +610,7 @@ void overlay_commit(const struct instance *i, const struct overlay_plan *plan)
 static int recover_table(const struct instance *i, enum overlay_table t, struct err *err)
 {
 	uint32_t n[OVERLAY_KINDS];
-	CLEANUP_LINES struct lines *l = NULL;
+	CLEANUP_LINES struct overlay_lines *l = NULL;
 	int code;
 
 	if (table_is_hosts(t)) {
@@ -610,9 +619,10 @@ static int recover_table(const struct instance *i, enum overlay_table t, struct 
 	} else {
 		code = nets_recover(i, t, n, err);
 	}
-	if (!code)
-		memcpy(i->knobs->entries[t], n, sizeof(n));
-	return code;
+	if (code)
+		return code;
+	memcpy(i->knobs->entries[t], n, sizeof(n));
+	return 0;
 }
 
 int overlay_tidy(const struct instance *i, struct err *err)

@@ -19,16 +19,16 @@
 #define FULL6 68
 #define DEPTH 3 // so many displacements in a row, each of which may be another round
 
-struct lines {
+struct overlay_lines {
 	struct shards *shards;
 	const struct instance *instance;
 	bool six;
 	VEC(struct spot) moved; // MOVED: to be added to where the entry is now
 };
 
-struct lines *lines_open(const struct instance *i, uint8_t family)
+struct overlay_lines *lines_open(const struct instance *i, uint8_t family)
 {
-	struct lines *l = mem_new(struct lines);
+	struct overlay_lines *l = mem_new(struct overlay_lines);
 
 	l->instance = i;
 	l->six = family == 6;
@@ -36,7 +36,7 @@ struct lines *lines_open(const struct instance *i, uint8_t family)
 	return l;
 }
 
-void lines_free(struct lines *l)
+void lines_free(struct overlay_lines *l)
 {
 	if (!l)
 		return;
@@ -45,7 +45,7 @@ void lines_free(struct lines *l)
 	free(l);
 }
 
-void lines_cleanup(struct lines **l)
+void lines_cleanup(struct overlay_lines **l)
 {
 	lines_free(*l);
 }
@@ -69,7 +69,7 @@ struct lines_key lines_key(const struct prefix *host, uint8_t kind)
 	return key;
 }
 
-struct prefix lines_prefix(const struct lines *l, const struct lines_key *key)
+struct prefix lines_prefix(const struct overlay_lines *l, const struct lines_key *key)
 {
 	struct addr addr = addr_from_v4((uint32_t)key->low);
 	uint64_t half[2] = {htobe64(key->high), htobe64(key->low)};
@@ -79,7 +79,7 @@ struct prefix lines_prefix(const struct lines *l, const struct lines_key *key)
 	return prefix_of(&addr, l->six ? 128 : 32);
 }
 
-static uint64_t hash_of(const struct lines *l, uint64_t high, uint64_t low)
+static uint64_t hash_of(const struct overlay_lines *l, uint64_t high, uint64_t low)
 {
 	uint64_t seed = l->instance->knobs->seed;
 
@@ -103,12 +103,12 @@ static uint8_t was_kind(uint32_t meta)
 
 // ---- finding ------------------------------------------------------------------------------------
 
-static struct spot spot_in(const struct lines *l, uint32_t shard, uint32_t line, uint32_t n)
+static struct spot spot_in(const struct overlay_lines *l, uint32_t shard, uint32_t line, uint32_t n)
 {
 	return (struct spot){shard, line * line_numbers(l->shards) + n};
 }
 
-static bool find_in(const struct lines *l, uint32_t shard, uint32_t line,
+static bool find_in(const struct overlay_lines *l, uint32_t shard, uint32_t line,
 		    const struct lines_key *key, struct spot *ret)
 {
 	ret->shard = shard;
@@ -117,7 +117,8 @@ static bool find_in(const struct lines *l, uint32_t shard, uint32_t line,
 }
 
 // Of a shard that is mapped.
-static bool find_mapped(const struct lines *l, const struct lines_key *key, struct spot *ret)
+static bool find_mapped(const struct overlay_lines *l, const struct lines_key *key,
+			struct spot *ret)
 {
 	uint64_t hash = hash_of(l, key->high, key->low);
 	uint32_t n = shards_n(l->shards), shard = shard_for(hash, n);
@@ -129,20 +130,21 @@ static bool find_mapped(const struct lines *l, const struct lines_key *key, stru
 		find_in(l, shard, overlay_second(hash), key, ret));
 }
 
-uint32_t lines_shard(const struct lines *l, const struct lines_key *key)
+uint32_t lines_shard(const struct overlay_lines *l, const struct lines_key *key)
 {
 	uint32_t n = shards_n(l->shards);
 
 	return n ? shard_for(hash_of(l, key->high, key->low), n) : 0;
 }
 
-void lines_unmap(struct lines *l, uint32_t shard)
+void lines_unmap(struct overlay_lines *l, uint32_t shard)
 {
 	shard_unmap(l->shards, shard);
 }
 
 // 0, -ENOENT without err, or -errno with err set.
-static int find(struct lines *l, const struct lines_key *key, struct spot *ret, struct err *err)
+static int find(struct overlay_lines *l, const struct lines_key *key, struct spot *ret,
+		struct err *err)
 {
 	uint32_t n = shards_n(l->shards);
 	int code;
@@ -156,27 +158,29 @@ static int find(struct lines *l, const struct lines_key *key, struct spot *ret, 
 }
 
 // Until when the entry is in force, by what is committed; 0: it is not.
-static uint64_t until_of(const struct lines *l, struct spot at, uint32_t meta, bool committed)
+static uint64_t until_of(const struct overlay_lines *l, struct spot at, uint32_t meta,
+			 bool committed)
 {
 	bool side = meta & OVERLAY_META_SIDE;
 
 	if (meta & OVERLAY_META_TIMED)
 		return l->shards->shard[at.shard].times
-			       ? *slot_time(l->shards, at, side ^ committed)
+			       ? *slot_expiry(l->shards, at, side ^ committed)
 			       : 0;
 	if (!(meta & OVERLAY_META_STAGED))
 		return OVERLAY_FOREVER;
 	return committed != !!(meta & OVERLAY_META_ENDS) ? OVERLAY_FOREVER : 0;
 }
 
-static uint64_t until_now(const struct lines *l, struct spot at)
+static uint64_t until_now(const struct overlay_lines *l, struct spot at)
 {
 	uint32_t meta = slot_meta(l->shards, at);
 
 	return until_of(l, at, meta, overlay_committed(meta, l->instance->knobs->epoch));
 }
 
-int lines_until(struct lines *l, const struct lines_key *key, uint64_t *ret, struct err *err)
+int lines_until(struct overlay_lines *l, const struct lines_key *key, uint64_t *ret,
+		struct err *err)
 {
 	struct spot at;
 	int code = find(l, key, &at, err);
@@ -185,7 +189,7 @@ int lines_until(struct lines *l, const struct lines_key *key, uint64_t *ret, str
 	return code == -ENOENT ? 0 : code;
 }
 
-static struct lines_entry entry_at(const struct lines *l, struct spot at, uint8_t kind,
+static struct lines_entry entry_at(const struct overlay_lines *l, struct spot at, uint8_t kind,
 				   uint64_t until, uint64_t now)
 {
 	struct lines_entry entry = {.key.kind = kind, .until = until};
@@ -197,8 +201,8 @@ static struct lines_entry entry_at(const struct lines *l, struct spot at, uint8_
 	return entry;
 }
 
-int lines_read(struct lines *l, const struct lines_key *key, uint64_t now, struct lines_entry *ret,
-	       struct err *err)
+int lines_read(struct overlay_lines *l, const struct lines_key *key, uint64_t now,
+	       struct lines_entry *ret, struct err *err)
 {
 	struct spot at;
 	uint64_t until;
@@ -212,8 +216,8 @@ int lines_read(struct lines *l, const struct lines_key *key, uint64_t now, struc
 	return 0;
 }
 
-static int each_in_shard(struct lines *l, uint32_t shard, uint64_t now,
-			 int (*visit)(void *ctx, const struct lines *l,
+static int each_in_shard(struct overlay_lines *l, uint32_t shard, uint64_t now,
+			 int (*visit)(void *ctx, const struct overlay_lines *l,
 				      const struct lines_entry *entry),
 			 void *ctx)
 {
@@ -240,8 +244,9 @@ static int each_in_shard(struct lines *l, uint32_t shard, uint64_t now,
 	return 0;
 }
 
-int lines_each(struct lines *l, uint64_t now,
-	       int (*visit)(void *ctx, const struct lines *l, const struct lines_entry *entry),
+int lines_each(struct overlay_lines *l, uint64_t now,
+	       int (*visit)(void *ctx, const struct overlay_lines *l,
+			    const struct lines_entry *entry),
 	       void *ctx, struct err *err)
 {
 	for (uint32_t n = 0; n < shards_n(l->shards); n++) {
@@ -257,7 +262,7 @@ int lines_each(struct lines *l, uint64_t now,
 
 // From the first line of the entry to a free slot of its second: a packet looks in that order, so it finds one or the
 // other.
-static void move(struct lines *l, struct spot from, struct spot to)
+static void move(struct overlay_lines *l, struct spot from, struct spot to)
 {
 	uint32_t meta = slot_meta(l->shards, from);
 	uint64_t high, low;
@@ -265,7 +270,7 @@ static void move(struct lines *l, struct spot from, struct spot to)
 	slot_key(l->shards, from, &high, &low);
 	if (meta & OVERLAY_META_TIMED)
 		for (int side = 0; side < 2; side++)
-			*slot_time(l->shards, to, side) = *slot_time(l->shards, from, side);
+			*slot_expiry(l->shards, to, side) = *slot_expiry(l->shards, from, side);
 	slot_hear(l->shards, to, from);
 	line_set_more(l->shards, to.shard, overlay_first(hash_of(l, high, low)), true);
 	slot_put(l->shards, to, high, low, meta);
@@ -274,7 +279,7 @@ static void move(struct lines *l, struct spot from, struct spot to)
 	vec_push(&l->moved, from);
 }
 
-static uint32_t free_in(const struct lines *l, uint32_t shard, uint32_t line)
+static uint32_t free_in(const struct overlay_lines *l, uint32_t shard, uint32_t line)
 {
 	for (uint32_t n = 0; n < line_slots(l->shards); n++) {
 		struct spot at = spot_in(l, shard, line, n);
@@ -286,7 +291,7 @@ static uint32_t free_in(const struct lines *l, uint32_t shard, uint32_t line)
 }
 
 // The second line of an entry that is in its first; the same line if there is no such entry in the slot.
-static uint32_t way_out(const struct lines *l, struct spot at)
+static uint32_t way_out(const struct overlay_lines *l, struct spot at)
 {
 	uint32_t line = at.slot / line_numbers(l->shards);
 	uint64_t high, low, hash;
@@ -299,7 +304,7 @@ static uint32_t way_out(const struct lines *l, struct spot at)
 }
 
 // Moves one entry out of a line, or out of a line into which one could then move. The slot is free in the next round.
-static bool relieve(struct lines *l, uint32_t shard, uint32_t line, int depth)
+static bool relieve(struct overlay_lines *l, uint32_t shard, uint32_t line, int depth)
 {
 	for (uint32_t n = 0; n < line_slots(l->shards); n++) {
 		struct spot from = spot_in(l, shard, line, n);
@@ -320,7 +325,7 @@ static bool relieve(struct lines *l, uint32_t shard, uint32_t line, int depth)
 }
 
 // Adds what was counted at former places, after a grace period.
-static void fold_moved(struct lines *l)
+static void fold_moved(struct overlay_lines *l)
 {
 	vec_each (&l->moved, from) {
 		struct lines_key key = {.kind = was_kind(slot_meta(l->shards, *from))};
@@ -335,7 +340,7 @@ static void fold_moved(struct lines *l)
 	l->moved.n = 0;
 }
 
-static bool has_dead(const struct lines *l, uint32_t shard, uint32_t line)
+static bool has_dead(const struct overlay_lines *l, uint32_t shard, uint32_t line)
 {
 	for (uint32_t n = 0; n < line_slots(l->shards); n++)
 		if (slot_meta(l->shards, spot_in(l, shard, line, n)) & OVERLAY_META_DEAD)
@@ -344,7 +349,7 @@ static bool has_dead(const struct lines *l, uint32_t shard, uint32_t line)
 }
 
 // After a grace period.
-static void bury_dead(struct lines *l, uint32_t shard, uint32_t line)
+static void bury_dead(struct overlay_lines *l, uint32_t shard, uint32_t line)
 {
 	for (uint32_t n = 0; n < line_slots(l->shards); n++) {
 		struct spot at = spot_in(l, shard, line, n);
@@ -358,7 +363,7 @@ static void bury_dead(struct lines *l, uint32_t shard, uint32_t line)
 
 // ---- growing ------------------------------------------------------------------------------------
 
-static void copy_slot(struct lines *l, struct spot from, struct spot to)
+static void copy_slot(struct overlay_lines *l, struct spot from, struct spot to)
 {
 	uint32_t meta = slot_meta(l->shards, from), line = from.slot / line_numbers(l->shards);
 	uint64_t high, low, hash;
@@ -367,7 +372,7 @@ static void copy_slot(struct lines *l, struct spot from, struct spot to)
 	hash = hash_of(l, high, low);
 	if (meta & OVERLAY_META_TIMED)
 		for (int side = 0; side < 2; side++)
-			*slot_time(l->shards, to, side) = *slot_time(l->shards, from, side);
+			*slot_expiry(l->shards, to, side) = *slot_expiry(l->shards, from, side);
 	slot_hear(l->shards, to, from);
 	if (line == overlay_second(hash))
 		line_set_more(l->shards, to.shard, overlay_first(hash), true);
@@ -375,8 +380,8 @@ static void copy_slot(struct lines *l, struct spot from, struct spot to)
 }
 
 // Calls visit for each entry of a shard that belongs into another one of `to` shards.
-static void each_stranger(struct lines *l, uint32_t shard, uint32_t to,
-			  void (*visit)(struct lines *l, struct spot from, struct spot to))
+static void each_stranger(struct overlay_lines *l, uint32_t shard, uint32_t to,
+			  void (*visit)(struct overlay_lines *l, struct spot from, struct spot to))
 {
 	for (uint32_t slot = 0; slot < shard_slots(l->shards); slot++) {
 		struct spot at = {shard, slot};
@@ -394,14 +399,14 @@ static void each_stranger(struct lines *l, uint32_t shard, uint32_t to,
 }
 
 // Its counters follow it; packets already use those of the new place.
-static void fold_slot(struct lines *l, struct spot from, struct spot to)
+static void fold_slot(struct overlay_lines *l, struct spot from, struct spot to)
 {
 	slot_fold(l->shards, from, to);
 	slot_set_meta(l->shards, from, 0);
 }
 
 // Which lines have addresses in their second one; all slots are in their shards, and no packet uses the dead.
-static void tidy_shard(struct lines *l, uint32_t shard)
+static void tidy_shard(struct overlay_lines *l, uint32_t shard)
 {
 	CLEANUP_FREE bool *more = mem_zalloc(OVERLAY_LINES, sizeof(*more));
 
@@ -429,17 +434,17 @@ static void tidy_shard(struct lines *l, uint32_t shard)
 			line_set_more(l->shards, shard, line, more[line]);
 }
 
-static void set_shards(struct lines *l, uint32_t n)
+static void set_shards(struct overlay_lines *l, uint32_t n)
 {
 	__atomic_store_n(&l->instance->knobs->shards[l->six], n, __ATOMIC_SEQ_CST);
 }
 
-static void set_moving(const struct lines *l, uint32_t moving)
+static void set_moving(const struct overlay_lines *l, uint32_t moving)
 {
 	__atomic_store_n(&l->instance->knobs->moving, moving, __ATOMIC_SEQ_CST);
 }
 
-static int no_room(const struct lines *l, struct err *err)
+static int no_room(const struct overlay_lines *l, struct err *err)
 {
 	err_refused(err, "there is no more room for IPv%d hosts", l->six ? 6 : 4);
 	return -ENOSPC;
@@ -447,16 +452,17 @@ static int no_room(const struct lines *l, struct err *err)
 
 // The entries that belong into a new shard are copied to it, to the same slot; then one store lets packets look for
 // them there; and after a grace period what was counted at the former places is added.
-static int grow(struct lines *l, uint32_t to, struct err *err)
+static int grow(struct overlay_lines *l, uint32_t to, struct err *err)
 {
 	uint32_t from = shards_n(l->shards);
-	int code = 0;
+	int code;
 
 	if (to > OVERLAY_SHARDS)
 		return no_room(l, err);
-	for (uint32_t n = 0; n < from && !code; n++)
-		code = shard_map(l->shards, n, err);
-	if (code || (code = shards_make(l->shards, from, to, err)))
+	for (uint32_t n = 0; n < from; n++)
+		if ((code = shard_map(l->shards, n, err)))
+			return code;
+	if ((code = shards_make(l->shards, from, to, err)))
 		return code;
 	for (uint32_t n = 0; n < from; n++)
 		each_stranger(l, n, to, copy_slot);
@@ -473,14 +479,14 @@ static int grow(struct lines *l, uint32_t to, struct err *err)
 	return 0;
 }
 
-static uint64_t capacity(const struct lines *l, uint32_t shards)
+static uint64_t capacity(const struct overlay_lines *l, uint32_t shards)
 {
 	uint64_t slots = (uint64_t)shards * OVERLAY_LINES * line_slots(l->shards);
 
 	return slots * (l->six ? FULL6 : FULL4) / 100;
 }
 
-int lines_reserve(struct lines *l, size_t present, size_t more, struct err *err)
+int lines_reserve(struct overlay_lines *l, size_t present, size_t more, struct err *err)
 {
 	uint32_t to = shards_n(l->shards) ? shards_n(l->shards) : 1;
 	int code;
@@ -505,7 +511,7 @@ static uint32_t staged(uint64_t epoch, uint32_t flags)
 }
 
 // The address may have an entry of the other verdict: packets then look for both.
-static uint32_t pair(struct lines *l, const struct lines_key *key)
+static uint32_t pair(struct overlay_lines *l, const struct lines_key *key)
 {
 	struct lines_key other = *key;
 	struct spot at;
@@ -517,21 +523,22 @@ static uint32_t pair(struct lines *l, const struct lines_key *key)
 	return OVERLAY_META_PAIRED;
 }
 
-static void put(struct lines *l, const struct lines_change *change, struct spot at, uint64_t epoch)
+static void put(struct overlay_lines *l, const struct lines_change *change, struct spot at,
+		uint64_t epoch)
 {
 	uint32_t flags = 0;
 
 	if (change->until != OVERLAY_FOREVER) {
 		flags = OVERLAY_META_TIMED;
-		*slot_time(l->shards, at, 0) = 0;
-		*slot_time(l->shards, at, 1) = change->until;
+		*slot_expiry(l->shards, at, 0) = 0;
+		*slot_expiry(l->shards, at, 1) = change->until;
 	}
 	slot_put(l->shards, at, change->key.high, change->key.low,
 		 1u << change->key.kind | staged(epoch, flags) | pair(l, &change->key));
 }
 
 // A new entry, in a free slot of one of its lines. false: both are full.
-static bool place(struct lines *l, const struct lines_change *change, uint64_t epoch)
+static bool place(struct overlay_lines *l, const struct lines_change *change, uint64_t epoch)
 {
 	uint64_t hash = hash_of(l, change->key.high, change->key.low);
 	struct spot at = {.shard = shard_for(hash, shards_n(l->shards))};
@@ -548,7 +555,7 @@ static bool place(struct lines *l, const struct lines_change *change, uint64_t e
 }
 
 // An entry that is there.
-static void restage(struct lines *l, const struct lines_change *change, struct spot at,
+static void restage(struct overlay_lines *l, const struct lines_change *change, struct spot at,
 		    uint64_t epoch)
 {
 	uint32_t meta = slot_meta(l->shards, at);
@@ -560,8 +567,8 @@ static void restage(struct lines *l, const struct lines_change *change, struct s
 		return;
 	}
 	if (!timed)
-		*slot_time(l->shards, at, 0) = OVERLAY_FOREVER;
-	*slot_time(l->shards, at, !side) = change->until;
+		*slot_expiry(l->shards, at, 0) = OVERLAY_FOREVER;
+	*slot_expiry(l->shards, at, !side) = change->until;
 	slot_set_meta(l->shards, at,
 		      kept | staged(epoch, OVERLAY_META_TIMED | (side ? OVERLAY_META_SIDE : 0)));
 }
@@ -576,17 +583,21 @@ static void hard_free(struct hard_list *hard)
 	vec_free(hard);
 }
 
-static int stage_one(struct lines *l, const struct lines_change *change, uint64_t epoch,
+static int stage_one(struct overlay_lines *l, const struct lines_change *change, uint64_t epoch,
 		     struct hard_list *hard, struct err *err)
 {
 	struct spot at;
 	int code = find(l, &change->key, &at, err);
 
-	if (!code)
-		restage(l, change, at, epoch);
-	else if (code == -ENOENT && !place(l, change, epoch))
-		vec_push(hard, change);
-	return code == -ENOENT ? 0 : code;
+	if (code == -ENOENT) {
+		if (!place(l, change, epoch))
+			vec_push(hard, change);
+		return 0;
+	}
+	if (code)
+		return code;
+	restage(l, change, at, epoch);
+	return 0;
 }
 
 // Where the address of a change is, or would be.
@@ -594,7 +605,7 @@ struct lines_of {
 	uint32_t shard, first, second;
 };
 
-static struct lines_of lines_of(const struct lines *l, const struct lines_change *change)
+static struct lines_of lines_of(const struct overlay_lines *l, const struct lines_change *change)
 {
 	uint64_t hash = hash_of(l, change->key.high, change->key.low);
 
@@ -607,7 +618,7 @@ static struct lines_of lines_of(const struct lines *l, const struct lines_change
 
 // Makes room in the lines of those that have found none: from the dead, else by moving an entry. *ret_gained: there
 // is some. 0 or -errno with err set.
-static int relieve_hard(struct lines *l, const struct hard_list *hard, bool *ret_gained,
+static int relieve_hard(struct overlay_lines *l, const struct hard_list *hard, bool *ret_gained,
 			struct err *err)
 {
 	bool gained = false;
@@ -635,19 +646,18 @@ static int relieve_hard(struct lines *l, const struct hard_list *hard, bool *ret
 	return 0;
 }
 
-static int place_hard(struct lines *l, struct hard_list *hard, uint64_t epoch, struct err *err)
+static int place_hard(struct overlay_lines *l, struct hard_list *hard, uint64_t epoch,
+		      struct err *err)
 {
 	for (int round = 0; hard->n; round++) {
 		bool gained = false;
 		size_t left = 0;
-		int code = 0;
+		int code;
 
 		set_moving(l, 1);
-		if (round <= 2 * DEPTH)
-			code = relieve_hard(l, hard, &gained, err);
-		if (!code && !gained)
-			code = grow(l, shards_n(l->shards) * 2, err);
-		if (code)
+		if (round <= 2 * DEPTH && (code = relieve_hard(l, hard, &gained, err)))
+			return code;
+		if (!gained && (code = grow(l, shards_n(l->shards) * 2, err)))
 			return code;
 		for (size_t h = 0; h < hard->n; h++)
 			if (!place(l, hard->at[h], epoch))
@@ -657,7 +667,7 @@ static int place_hard(struct lines *l, struct hard_list *hard, uint64_t epoch, s
 	return 0;
 }
 
-static int make_times(struct lines *l, const struct lines_change *changes, size_t n,
+static int make_times(struct overlay_lines *l, const struct lines_change *changes, size_t n,
 		      struct err *err)
 {
 	CLEANUP_FREE bool *needs = mem_zalloc(OVERLAY_SHARDS, sizeof(*needs));
@@ -674,16 +684,19 @@ static int make_times(struct lines *l, const struct lines_change *changes, size_
 	return any ? shards_make_times(l->shards, needs, err) : 0;
 }
 
-int lines_stage(struct lines *l, const struct lines_change *changes, size_t n, uint64_t epoch,
-		struct err *err)
+int lines_stage(struct overlay_lines *l, const struct lines_change *changes, size_t n,
+		uint64_t epoch, struct err *err)
 {
 	CLEANUP(hard_free) struct hard_list hard = {0};
 	int code = make_times(l, changes, n, err);
 
-	for (size_t c = 0; c < n && !code; c++)
-		code = stage_one(l, &changes[c], epoch, &hard, err);
-	if (code || !hard.n)
+	if (code)
 		return code;
+	for (size_t c = 0; c < n; c++)
+		if ((code = stage_one(l, &changes[c], epoch, &hard, err)))
+			return code;
+	if (!hard.n)
+		return 0;
 	if ((code = place_hard(l, &hard, epoch, err)))
 		return code;
 	set_moving(l, 0);
@@ -693,7 +706,7 @@ int lines_stage(struct lines *l, const struct lines_change *changes, size_t n, u
 // ---- settling -----------------------------------------------------------------------------------
 
 // The other verdict's entry of the address is alone now.
-static void unpair(struct lines *l, struct lines_key key)
+static void unpair(struct overlay_lines *l, struct lines_key key)
 {
 	struct spot at;
 
@@ -702,7 +715,7 @@ static void unpair(struct lines *l, struct lines_key key)
 		slot_set_meta(l->shards, at, slot_meta(l->shards, at) & ~OVERLAY_META_PAIRED);
 }
 
-static void settle(struct lines *l, struct spot at)
+static void settle(struct overlay_lines *l, struct spot at)
 {
 	uint32_t meta = slot_meta(l->shards, at);
 	bool committed = overlay_committed(meta, l->instance->knobs->epoch);
@@ -728,7 +741,7 @@ static void settle(struct lines *l, struct spot at)
 	}
 }
 
-void lines_settle(struct lines *l, const struct lines_change *changes, size_t n)
+void lines_settle(struct overlay_lines *l, const struct lines_change *changes, size_t n)
 {
 	struct spot at;
 
@@ -740,7 +753,7 @@ void lines_settle(struct lines *l, const struct lines_change *changes, size_t n)
 // ---- recovery -----------------------------------------------------------------------------------
 
 // One slot. Of an entry that is twice there, the copy that packets do not find first is the former one.
-static void recover_slot(struct lines *l, struct spot at, uint32_t ret_n[OVERLAY_KINDS])
+static void recover_slot(struct overlay_lines *l, struct spot at, uint32_t ret_n[OVERLAY_KINDS])
 {
 	uint32_t meta = slot_meta(l->shards, at);
 	struct lines_key key = {.kind = was_kind(meta)};
@@ -763,7 +776,7 @@ static void recover_slot(struct lines *l, struct spot at, uint32_t ret_n[OVERLAY
 		ret_n[key.kind]++;
 }
 
-int lines_recover(struct lines *l, uint32_t ret_n[OVERLAY_KINDS], struct err *err)
+int lines_recover(struct overlay_lines *l, uint32_t ret_n[OVERLAY_KINDS], struct err *err)
 {
 	uint32_t shards = shards_n(l->shards);
 	int code;

@@ -14,13 +14,13 @@
 #include "ctl/base/addr.h"
 #include "ctl/datapath/instance.h"
 
-struct lines;
+struct overlay_lines;
 
 // Nothing is mapped yet. family: 4 or 6.
-struct lines *lines_open(const struct instance *i, uint8_t family);
-void lines_free(struct lines *l);
+struct overlay_lines *lines_open(const struct instance *i, uint8_t family);
+void lines_free(struct overlay_lines *l);
 #define CLEANUP_LINES CLEANUP(lines_cleanup)
-void lines_cleanup(struct lines **l);
+void lines_cleanup(struct overlay_lines **l);
 
 // An address as the datapath has it, and a kind.
 struct lines_key {
@@ -28,7 +28,7 @@ struct lines_key {
 	uint8_t kind;
 };
 struct lines_key lines_key(const struct prefix *host, uint8_t kind);
-struct prefix lines_prefix(const struct lines *l, const struct lines_key *key);
+struct prefix lines_prefix(const struct overlay_lines *l, const struct lines_key *key);
 
 // An entry as it is after what is committed.
 struct lines_entry {
@@ -39,16 +39,18 @@ struct lines_entry {
 };
 
 // 0, -ENOENT (without err) if there is no such entry, or -errno with err set. now: jiffies64.
-int lines_read(struct lines *l, const struct lines_key *key, uint64_t now, struct lines_entry *ret,
-	       struct err *err);
+int lines_read(struct overlay_lines *l, const struct lines_key *key, uint64_t now,
+	       struct lines_entry *ret, struct err *err);
 // For reading many entries: the shard of an address, and an end of the mapping of one, which is 2 MB and more.
-uint32_t lines_shard(const struct lines *l, const struct lines_key *key);
-void lines_unmap(struct lines *l, uint32_t shard);
+uint32_t lines_shard(const struct overlay_lines *l, const struct lines_key *key);
+void lines_unmap(struct overlay_lines *l, uint32_t shard);
 // Only until when it is in force; *ret 0: no such entry.
-int lines_until(struct lines *l, const struct lines_key *key, uint64_t *ret, struct err *err);
+int lines_until(struct overlay_lines *l, const struct lines_key *key, uint64_t *ret,
+		struct err *err);
 // All entries, in any order. visit returns 0, or a code at which the reading ends.
-int lines_each(struct lines *l, uint64_t now,
-	       int (*visit)(void *ctx, const struct lines *l, const struct lines_entry *entry),
+int lines_each(struct overlay_lines *l, uint64_t now,
+	       int (*visit)(void *ctx, const struct overlay_lines *l,
+			    const struct lines_entry *entry),
 	       void *ctx, struct err *err);
 
 // An entry that changes; until 0: it ends.
@@ -59,13 +61,13 @@ struct lines_change {
 
 // Makes room for `more` entries beside the `present` ones, with expiries for those changes that have one, while packets
 // are looked up. 0 or -errno with err set.
-int lines_reserve(struct lines *l, size_t present, size_t more, struct err *err);
+int lines_reserve(struct overlay_lines *l, size_t present, size_t more, struct err *err);
 // Stages the changes for the epoch; none of them is what the entry is now. Makes more room where addresses meet.
-int lines_stage(struct lines *l, const struct lines_change *changes, size_t n, uint64_t epoch,
-		struct err *err);
+int lines_stage(struct overlay_lines *l, const struct lines_change *changes, size_t n,
+		uint64_t epoch, struct err *err);
 // Gives what was staged its final form, after the commit. Cannot fail.
-void lines_settle(struct lines *l, const struct lines_change *changes, size_t n);
+void lines_settle(struct overlay_lines *l, const struct lines_change *changes, size_t n);
 
 // After a killed command: everything that is staged, committed or not, gets its final form, and what was being moved
 // is moved. Counts the entries by kind. 0 or -errno with err set.
-int lines_recover(struct lines *l, uint32_t ret_n[OVERLAY_KINDS], struct err *err);
+int lines_recover(struct overlay_lines *l, uint32_t ret_n[OVERLAY_KINDS], struct err *err);

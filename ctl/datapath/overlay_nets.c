@@ -258,9 +258,10 @@ int nets_plan(const struct instance *i, enum overlay_table t, const struct clock
 		return code;
 	if (!is_apart(near_of(&near), change, n))
 		return plan_walk(&s, t, change, n, err);
-	for (size_t c = 0; c < n && !code; c++)
-		code = plan_apart(&s, &change[c], err);
-	return code;
+	for (size_t c = 0; c < n; c++)
+		if ((code = plan_apart(&s, &change[c], err)))
+			return code;
+	return 0;
 }
 
 // ---- writing ------------------------------------------------------------------------------------
@@ -312,6 +313,19 @@ static int write_old(const struct instance *i, enum overlay_table t,
 	return bpf_map_update_elem(net_fd(i, t), &key, &value, BPF_EXIST) ? -errno : 0;
 }
 
+static int write_changes(const struct instance *i, enum overlay_table t,
+			 const struct nets_plan *plan, uint64_t epoch)
+{
+	int code = write_new(i, t, plan, epoch);
+
+	if (code)
+		return code;
+	vec_each (&plan->changes, change)
+		if (change->old && (code = write_old(i, t, change, epoch)))
+			return code;
+	return 0;
+}
+
 int nets_stage(const struct instance *i, enum overlay_table t, const struct nets_plan *plan,
 	       uint64_t epoch, struct err *err)
 {
@@ -326,10 +340,7 @@ int nets_stage(const struct instance *i, enum overlay_table t, const struct nets
 		return code;
 	vec_each (&plan->changes, change)
 		near_set(near_of(&near), &change->prefix, change->kind);
-	code = write_new(i, t, plan, epoch);
-	vec_each (&plan->changes, change)
-		if (!code && change->old)
-			code = write_old(i, t, change, epoch);
+	code = write_changes(i, t, plan, epoch);
 	return code ? err_system(err, -code, "cannot write the overlay") : 0;
 }
 
@@ -358,9 +369,10 @@ static int rebuild_near(const struct instance *i, struct overlay_near *near, enu
 	struct net_rebuild r = {.instance = i, .near = fresh};
 	int code = nets_each(i, t, add_near, &r, err);
 
-	if (!code)
-		near_replace(near, fresh, table_family(t));
-	return code;
+	if (code)
+		return code;
+	near_replace(near, fresh, table_family(t));
+	return 0;
 }
 
 static uint32_t entries_of(const struct instance *i, enum overlay_table t)
