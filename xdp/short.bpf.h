@@ -444,6 +444,29 @@ static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, cons
 	return continue_common(ctx, k, 6, p, decide_common(k, 6, p.class));
 }
 
+/* All ones if a tag follows, else 0. Without a branch: the verifier would follow the whole balancer for either side. */
+static __always_inline __u64 is_tagged(__be16 ethertype)
+{
+	return if_zero32(ethertype ^ bpf_htons(ETH_P_8021Q)) |
+	       if_zero32(ethertype ^ bpf_htons(ETHERTYPE_QINQ));
+}
+
+/* Steps over a tag; returns where the frame would begin without it. In a program with services without a branch. */
+static __always_inline const __u8 *step_over_tag(const __u8 *at, struct arrival *p)
+{
+	__be16 ethertype = *(const __be16 *)(at + 12);
+	__u64 tagged = ~0ull;
+
+	if (p->balances)
+		tagged = is_tagged(ethertype);
+	else if (likely(ethertype != bpf_htons(ETH_P_8021Q) &&
+			ethertype != bpf_htons(ETHERTYPE_QINQ)))
+		return at;
+	p->vlan = read16(at + 14) & tagged;
+	p->l3 += BOUND(tagged, sizeof(struct vlan_tag));
+	return at + BOUND(tagged, sizeof(struct vlan_tag));
+}
+
 static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 {
 	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
@@ -454,16 +477,10 @@ static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 	asm volatile("" : "+r"(at));
 	if (at + least > end)
 		return ASK;
+	at = step_over_tag(at, &p);
+	if (at + least > end)
+		return ASK;
 	ethertype = *(const __be16 *)(at + 12);
-	if (unlikely(ethertype == bpf_htons(ETH_P_8021Q) ||
-		     ethertype == bpf_htons(ETHERTYPE_QINQ))) {
-		p.vlan = read16(at + 14);
-		p.l3 += sizeof(struct vlan_tag);
-		ethertype = *(const __be16 *)(at + 16);
-		at += sizeof(struct vlan_tag);
-		if (at + least > end)
-			return ASK;
-	}
 	if (likely(ethertype == bpf_htons(ETH_P_IP)))
 		return way4(ctx, at + ETH_HLEN, end, p);
 	return ethertype == bpf_htons(ETH_P_IPV6) ? way6(ctx, at + ETH_HLEN, end, p) : ASK;
