@@ -212,7 +212,7 @@ TABLE_INLINE __u64 table4_popcount(__u64 x)
 
 TABLE_INLINE __u32 table4_bits(const struct tables *v, const int side, __u32 addr)
 {
-	__u64 i = addr >> T4_BITS_SHIFT;
+	__u64 i = BOUND(addr >> T4_BITS_SHIFT, (1u << (32 - T4_BITS_SHIFT)) - 1);
 	const struct table4_bits *n = (const void *)(T4_AT(T4_DIRECT) + i * sizeof(*n));
 	__u64 bit = addr >> 8 & 63, word = n->in;
 
