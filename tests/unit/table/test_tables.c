@@ -75,6 +75,8 @@ static void test_constants(void **state)
 	for (int matrix = 0; matrix < TABLE_MATRICES; matrix++)
 		for (int name = 0; name < TABLE_MATRIX_CONSTANTS; name++, set++)
 			tables_number(&t, MATRIX_CONSTANT(matrix, name), 1000 + (uint64_t)set);
+	for (int name = 0; name < TABLE_VIP_CONSTANTS; name++, set++)
+		tables_number(&t, VIP_CONSTANT(name), 1000 + (uint64_t)set);
 	assert_int_equal(set, TABLE_CONSTANTS);
 	for (int i = 0; i < TABLE_CONSTANTS; i++) {
 		assert_true(t.constant[i].set && !t.constant[i].address);
