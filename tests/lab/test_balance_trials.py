@@ -156,9 +156,10 @@ def test_overrides_and_a_volatile_trial(node, apply):
 def told(node, backend):
     """What the datapath is told about a backend: `state` in struct backend. 0: up, 1: it gets no new flows."""
     folder = max(node.bpffs.glob("gen/*"), key=lambda path: int(path.name))
-    rows = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "backends"]).stdout)
-    rows = [bytes(int(byte, 16) for byte in row["value"]) for row in rows]
-    return [row[19] for row in rows if row[:4] == socket.inet_aton(backend)]
+    [row] = json.loads(run(["bpftool", "-j", "map", "dump", "pinned", folder / "backends"]).stdout)
+    table = bytes(int(byte, 16) for byte in row["value"])
+    elements = [table[at:at + 64] for at in range(0, len(table), 64)]
+    return [one[57] for one in elements if one[16:20] == socket.inet_aton(backend)]
 
 
 @pytest.mark.parametrize("end", ["deadline", "rollback"])
