@@ -3,8 +3,6 @@
  * stays unseen. C includes this, tests/ways.py reads it. */
 #pragma once
 
-/* 1: the short program decides packets of services; 0: it leaves them to the general one. */
-#define WAYS_SHORT_BALANCES 1
 /* Of the packets, by either way. */
 #define WAYS_LEAST_PERCENT 10
 /* Of the datapath cases, by either way: frames. Nearly all of them are about what is not common. */

@@ -4,8 +4,7 @@ import pathlib
 import re
 
 TEXT = pathlib.Path(__file__).with_name("ways.h").read_text(encoding="ascii")
-SHORT_BALANCES, LEAST_PERCENT = (int(re.search(rf"define {name}\s+(\d+)", TEXT)[1])
-                              for name in ("WAYS_SHORT_BALANCES", "WAYS_LEAST_PERCENT"))
+LEAST_PERCENT = int(re.search(r"define WAYS_LEAST_PERCENT\s+(\d+)", TEXT)[1])
 
 
 def describe(packets, general):

@@ -102,7 +102,7 @@ class History:
         draw, proto = self.draw, self.some_proto()
         host = draw.below(16 if draw.chance(30) else 65535)  # not 2001:db8:ffff::
         port, vip = draw.below(65536), draw.between(1, 3)
-        to = 443 if draw.chance(80) else draw.below(65536)
+        to = 443 if draw.chance(80) else draw.between(440, 447)  # those of kernel.c
         if draw.chance(60):
             return Flow(proto, f"{proto} 198.51.{host >> 8}.{host & 255} {port} 192.0.2.{vip} {to}")
         return Flow(proto, f"{proto} 2001:db8:{host:x}::{draw.below(65536):x} {port} 2001:db8:ffff::{vip} {to}")

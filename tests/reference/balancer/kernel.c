@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,15 +53,37 @@ _Noreturn static void die_code(int code, const char *what)
 
 // ---- loading ------------------------------------------------------------------------------------
 
-// A policy of one service that has the addresses to which histories send, and every port and protocol.
+#define VIP4(last)                                                 \
+	{                                                          \
+		.addr = 0xc0000200 + (last), .len = 32, .in = true \
+	}
+#define VIP6(last)                                                             \
+	{                                                                      \
+		.hi = 0x20010db8ffff0000, .lo = (last), .len = 128, .in = true \
+	}
+
+// A policy of one service with the addresses, ports and protocols to which histories send. They are few enough for
+// lines (ctl/table/vips.h), so that the short program knows it.
 static struct image *compile_service(uint32_t hz)
 {
-	static const struct resolved_prefix4 vips4 = {.addr = 0xc0000200, .len = 24, .in = true};
-	static const struct resolved_prefix6 vips6 = {
-		.hi = 0x20010db8ffff0000, .len = 48, .in = true};
+	static const struct resolved_prefix4 vips4[] = {VIP4(1), VIP4(2), VIP4(3), VIP4(10)};
+	static const struct resolved_prefix6 vips6[] = {VIP6(1), VIP6(2), VIP6(3)};
+	static const struct range16 ports = {440, 447};
 	struct resolved_addresses vip = {
-		.fixed = true, .v4 = &vips4, .v6 = &vips6, .n4 = 1, .n6 = 1};
-	struct resolved_service service = {.name = "all", .any_port = true, .mode = SERVICE_IPIP};
+		.fixed = true,
+		.v4 = vips4,
+		.v6 = vips6,
+		.n4 = ARRAY_SIZE(vips4),
+		.n6 = ARRAY_SIZE(vips6),
+	};
+	struct resolved_service service = {
+		.name = "all",
+		.proto = {.given = true,
+			  .bits = {1ull << IPPROTO_TCP | 1ull << IPPROTO_UDP, 0,
+				   1ull << (IPPROTO_SCTP - 128)}},
+		.ports = {.given = true, .at = &ports, .n = 1},
+		.mode = SERVICE_IPIP,
+	};
 	struct resolved_file file = {.name = "histories.weir"};
 	struct resolved r = {
 		.addresses = &vip,
