@@ -363,23 +363,32 @@ static __always_inline struct fate default_common(const struct key k, const int 
 	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
 }
 
+/* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is not used. */
+static __always_inline struct fate decide_by_matrix(const struct key k, const int family,
+						    __u32 class)
+{
+	struct matrix m = {};
+	__u32 number = 0;
+	__u64 word;
+
+	if (!add_all(&m, k, family, class))
+		return ASK;
+	word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
+	return word ? act_common(word, number, k.length) : default_common(k, family, class);
+}
+
 static __always_inline struct fate decide_by_rules(const struct key k, const int family,
 						   __u32 class)
 {
-	struct matrix m;
-	__u32 number = 0;
 	__u64 word;
 
 	/* On an interface that the policy does not name entries alone hold. */
 	if (!RULES(M_WORDS) || (MARKER(MARK_NAMED) && !class))
 		return default_common(k, family, class);
-	if (RULES(M_SMALL))
-		word = small_word(k, family, class);
-	else if (!add_all(&m, k, family, class))
-		return ASK;
-	else
-		word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
-	return word ? act_common(word, number, k.length) : default_common(k, family, class);
+	if (!RULES(M_SMALL))
+		return decide_by_matrix(k, family, class);
+	word = small_word(k, family, class);
+	return word ? act_common(word, 0, k.length) : default_common(k, family, class);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
