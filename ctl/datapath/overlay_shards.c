@@ -59,11 +59,14 @@ struct shards *shards_new(const struct instance *i, bool six)
 static int count_cpus(struct shards *s, struct err *err)
 {
 	size_t cpus;
-	int code = s->cpus ? 0 : percpu_count(&cpus, err);
+	int code;
 
-	if (!code && !s->cpus)
-		s->cpus = (uint32_t)cpus;
-	return code;
+	if (s->cpus)
+		return 0;
+	if ((code = percpu_count(&cpus, err)))
+		return code;
+	s->cpus = (uint32_t)cpus;
+	return 0;
 }
 
 void shard_unmap(struct shards *s, uint32_t n)
