@@ -363,25 +363,58 @@ static struct census census(struct test *t, const struct rig *rig)
 	return c;
 }
 
-// A slot of an entry in the shard where it was before the room grew, with counters: a command was killed
-// before it had taken them along.
-static void leave_behind(struct rig *rig, const struct addr *a)
+// A free slot of the address's first line in another shard; false: the line is full.
+static bool find_beside(const struct rig *rig, struct shards *all, const struct addr *a,
+			struct spot *ret)
 {
-	struct shards *all = shards_new(rig->instance, a->family == 6);
-	struct prefix p = prefix_of(a, (uint8_t)addr_bits(a));
-	struct lines_key key = lines_key(&p, OVERLAY_BLOCK_FROM);
 	uint64_t hash = hash_of(rig, a);
-	struct err err = {0};
 	struct spot at = {.shard = ((uint32_t)hash & (shards_n(all) - 1)) ^ 1};
+	struct err err = {0};
 
 	if (shard_map(all, at.shard, &err))
 		test_die(&err);
 	at.slot = overlay_first(hash) * line_numbers(all);
-	while (slot_meta(all, at))
-		at.slot++;
-	slot_put(all, at, key.high, key.low, 1u << OVERLAY_BLOCK_FROM);
-	*slot_word(all, at, OVERLAY_PACKETS) = 5000;
-	*slot_word(all, at, OVERLAY_CPUS) = 7ull << OVERLAY_SMALL_BYTES;
+	for (uint32_t slot = 0; slot < line_slots(all); slot++, at.slot++) {
+		if (slot_meta(all, at))
+			continue;
+		*ret = at;
+		return true;
+	}
+	return false;
+}
+
+// The first address of the range from n/2 on that find_beside finds a slot for.
+static struct addr with_room_beside(const struct rig *rig, int family, uint32_t n)
+{
+	struct shards *all = shards_new(rig->instance, family == 6);
+	struct spot at;
+	uint32_t i = n / 2;
+
+	while (i < n - 1) {
+		struct addr a = address(family, i);
+
+		if (find_beside(rig, all, &a, &at))
+			break;
+		i++;
+	}
+	shards_free(all);
+	return address(family, i);
+}
+
+// A slot of an entry in the shard where it was before the room grew, with counters: a command was killed
+// before it had taken them along.
+static void leave_behind(struct test *t, struct rig *rig, const struct addr *a)
+{
+	struct shards *all = shards_new(rig->instance, a->family == 6);
+	struct prefix p = prefix_of(a, (uint8_t)addr_bits(a));
+	struct lines_key key = lines_key(&p, OVERLAY_BLOCK_FROM);
+	struct spot at = {0};
+
+	if (CHECK(t, find_beside(rig, all, a, &at), "the line is full")) {
+		slot_put(all, at, key.high, key.low, 1u << OVERLAY_BLOCK_FROM);
+		*slot_word(all, at, OVERLAY_PACKETS) = 5000;
+		*slot_word(all, at, OVERLAY_CPUS) = 7ull << OVERLAY_SMALL_BYTES;
+	}
 	shards_free(all);
 	rig->instance->knobs->moving = 1;
 }
@@ -389,14 +422,15 @@ static void leave_behind(struct rig *rig, const struct addr *a)
 static void recovers_moves(struct test *t, int family, uint32_t n)
 {
 	CLEANUP_RIG struct rig *rig = rig_new(ROOM);
-	struct addr a = address(family, n / 2);
 	struct census c;
+	struct addr a;
 	struct err err = {0};
 
 	add_range(rig, family, 0, n, OVERLAY_FOREVER);
 	CHECK(t, shards(rig, family) > 1, "%u shards", shards(rig, family));
+	a = with_room_beside(rig, family, n);
 	offer(rig, &a, 2000);
-	leave_behind(rig, &a);
+	leave_behind(t, rig, &a);
 	CHECK(t, !overlay_tidy(rig->instance, &err), "%s", err.text);
 	c = census(t, rig);
 	CHECK(t, c.entries == n && c.packets == 7007, "%llu entries, %llu packets",
