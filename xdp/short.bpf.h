@@ -522,7 +522,8 @@ static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 		count_common(number, f);
 	if (f.reason < REASON_DROP_FIRST)
 		return f.reason == REASON_PASS_SERVICE ? f.verdict : XDP_PASS;
+	/* A rule that let the packet pass to a service is not the one that dropped it. */
 	if (!is_test())
-		event(ctx, f.reason, f.counter);
+		event(ctx, f.reason, f.reason == REASON_DROP_RULE ? f.counter : EVENT_NO_RULE);
 	return XDP_DROP;
 }
