@@ -101,7 +101,7 @@ static __always_inline void *element_of(void *maps, __u32 shard, __u32 element)
 }
 
 /* The expiry of a timed slot, `word` counting the slots of its sides. */
-__noinline __u64 overlay_time(__u32 family, __u32 shard, __u32 word)
+static __always_inline __u64 overlay_time(__u32 family, __u32 shard, __u32 word)
 {
 	const struct overlay_words *times =
 		family ? element_of(&times6, shard, 0)

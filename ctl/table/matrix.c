@@ -319,8 +319,10 @@ static void put_base(struct matrix_build *b)
 // Filled when the counters of the rules are known: image_set_actions().
 static void put_actions(struct matrix_build *b)
 {
-	put_address(b, M_ACTIONS,
-		    tables_add(b->out, b->built->words * 64 * sizeof(struct matrix_action)));
+	// With several words there is room for each number that the datapath can look up.
+	uint32_t words = b->built->words > 1 ? POLICY_WORDS_MAX : 1;
+
+	put_address(b, M_ACTIONS, tables_add(b->out, words * 64 * sizeof(struct matrix_action)));
 }
 
 static int put_spaces(struct matrix_build *b)
