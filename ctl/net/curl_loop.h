@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Transfers of libcurl on an event loop of libevent: many at once, none blocks.
+#pragma once
+
+#include <curl/curl.h>
+
+#include "ctl/base/err.h"
+
+struct event_base;
+struct curl_loop;
+
+// Called once for each transfer that ends by itself. It may start and stop transfers, and hand `easy` to
+// curl_easy_cleanup, but not free the loop.
+typedef void curl_loop_done(void *ctx, CURL *easy, CURLcode code);
+
+// The event base stays the caller's and outlives *ret.
+int curl_loop_new(struct event_base *base, struct curl_loop **ret, struct err *err);
+// Stops what still runs, without calls of `done`. NULL is allowed.
+void curl_loop_free(struct curl_loop *loop);
+
+// Starts the transfer that `easy` describes. The handle stays the caller's: it may be changed or cleaned up in `done`
+// and after curl_loop_stop. CURLOPT_PRIVATE is used by the loop.
+int curl_loop_start(struct curl_loop *loop, CURL *easy, curl_loop_done *done, void *ctx,
+		    struct err *err);
+// Ends a transfer without a call of `done`. One that has ended, or never started, is no error.
+void curl_loop_stop(struct curl_loop *loop, CURL *easy);
