@@ -53,3 +53,9 @@
 #define POLICY_PINS_MIN     1024
 #define POLICY_PINS_DEFAULT (1u << 20)
 #define POLICY_PINS_MAX     (64u << 20)
+
+/* Checks. A shorter `every` than this would be an attack on the backend. */
+#define POLICY_EVERY_MIN_MS 100
+#define POLICY_EVERY_MAX_MS (3600u * 1000)
+#define POLICY_STATUSES     16 /* items of `expect` */
+#define POLICY_ARGUMENTS    16 /* of a program */

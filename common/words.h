@@ -50,11 +50,13 @@
 	X(UDP_MOVE, "move")
 
 /* How backends are checked. */
-#define WORDS_OF_CHECKS(X)    \
-	X(CHECK_NONE, "none") \
-	X(CHECK_TCP, "tcp")   \
-	X(CHECK_HTTP, "http") \
-	X(CHECK_HTTPS, "https")
+#define WORDS_OF_CHECKS(X)      \
+	X(CHECK_NONE, "none")   \
+	X(CHECK_TCP, "tcp")     \
+	X(CHECK_HTTP, "http")   \
+	X(CHECK_HTTPS, "https") \
+	X(CHECK_DNS, "dns")     \
+	X(CHECK_EXEC, "exec")
 
 /* How a program is attached to an interface. */
 #define WORDS_OF_ATTACH(X)         \

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/limits-policy.h"
 #include "common/words.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/vec.h"
@@ -140,14 +141,18 @@ struct ast_backend {
 struct ast_check { // absent parts keep zero; check and resolve put the defaults in
 	bool given;
 	struct diag_at at;
-	uint8_t kind; // enum check_kind
-	const char *path, *host;
-	struct ast_span expect;
-	bool has_port, via_path, has_keep;
+	uint8_t kind;                              // enum check_kind
+	const char *path, *host, *sni, *ca, *body; // http, https
+	struct ast_span statuses[POLICY_STATUSES]; // the same
+	const char *arguments[POLICY_ARGUMENTS];   // exec; the first is the program
+	const char *name;                          // dns
+	uint16_t type;                             // of its question; 0: not given
+	size_t n_statuses, n_arguments;
+	bool has_port, via_path, insecure;
 	uint16_t port;
 	uint64_t every_ms, timeout_ms;
 	uint32_t rise, fall;
-	uint32_t keep; // parts of 10,000
+	struct diag_at every_at, body_at, via_at;
 };
 
 enum ast_option { // each once, except backend
@@ -163,6 +168,8 @@ enum ast_option { // each once, except backend
 	AST_RING,
 	AST_PINS,
 	AST_CHECK,
+	AST_RAMP,
+	AST_KEEP,
 	AST_OPTIONS,
 };
 
@@ -173,10 +180,11 @@ struct ast_service {
 	bool broken;                           // an error was found in it
 	struct diag_at option_at[AST_OPTIONS]; // file NULL: absent
 	struct ast_list vip, proto, port, source;
-	bool any_port, udp_move, hash_source;
+	bool any_port, udp_move, hash_source, has_keep;
 	uint8_t mode; // enum service_mode
-	uint64_t idle_ms, lost_ms, pins;
+	uint64_t idle_ms, lost_ms, ramp_ms, pins;
 	uint32_t ring;
+	uint32_t keep; // parts of 10,000
 	struct ast_check check;
 	VEC(struct ast_backend) backends;
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Checks services: required options, and options that exclude each other.
+#include <regex.h>
+
 #include "common/limits-service.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/checker.h"
@@ -76,6 +78,43 @@ static void check_options(struct service_check *k)
 	}
 }
 
+static void check_body(struct service_check *k)
+{
+	const struct ast_check *check = &k->ast->check;
+	char problem[128];
+	regex_t pattern;
+	int code;
+
+	if (!check->body)
+		return;
+	code = regcomp(&pattern, check->body, REG_EXTENDED | REG_NOSUB);
+	if (!code) {
+		regfree(&pattern);
+		return;
+	}
+	regerror(code, &pattern, problem, sizeof(problem));
+	fail(k, check->body_at, "a POSIX extended regular expression, as of grep -E",
+	     arena_printf(&k->c->ast->strings, "the pattern '%s' is invalid: %s", check->body,
+			  problem));
+}
+
+static void check_health(struct service_check *k)
+{
+	static const enum ast_option options[] = {AST_LOST, AST_RAMP, AST_KEEP};
+	const struct ast_check *check = &k->ast->check;
+	bool checks = check->given && check->kind != CHECK_NONE;
+
+	check_body(k);
+	if (checks && check->kind != CHECK_EXEC && k->ast->any_port && !check->has_port)
+		fail(k, check->at, "check tcp port 80",
+		     "a check of 'port any' needs a port of its own");
+	for (size_t i = 0; i < ARRAY_SIZE(options) && !checks; i++)
+		if (has(k, options[i]))
+			diag_warning(k->c->diag, k->ast->option_at[options[i]], NULL,
+				     "service '%s': without 'check' this has no effect",
+				     k->ast->name);
+}
+
 void check_service(struct checker *c, struct ast_service *a)
 {
 	struct service_check k = {.c = c, .ast = a, .ok = !a->broken};
@@ -84,5 +123,6 @@ void check_service(struct checker *c, struct ast_service *a)
 		return;
 	check_needed(&k);
 	check_options(&k);
+	check_health(&k);
 	a->broken = !k.ok;
 }

@@ -47,6 +47,29 @@ static bool parse_lost(struct parser *p, struct ast_service *s, const struct tok
 	return parse_time(p, "a time", &s->lost_ms);
 }
 
+static bool parse_ramp(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	(void)t;
+	return parse_time(p, "a time", &s->ramp_ms);
+}
+
+static bool parse_keep(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	uint64_t millionths;
+
+	(void)t;
+	if (!parse_percent(p, &millionths))
+		return false;
+	s->has_keep = true;
+	s->keep = (uint32_t)(millionths / 10000);
+	return true;
+}
+
+static bool parse_check_option(struct parser *p, struct ast_service *s, const struct token *t)
+{
+	return parse_check(p, &s->check, t);
+}
+
 static bool parse_udp(struct parser *p, struct ast_service *s, const struct token *t)
 {
 	uint8_t n;
@@ -89,17 +112,6 @@ static bool parse_pins(struct parser *p, struct ast_service *s, const struct tok
 
 // ---- backend ------------------------------------------------------------------------------------
 
-static bool parse_port_number(struct parser *p, bool *ret_has, uint16_t *ret)
-{
-	uint32_t port;
-
-	if (!parse_number(p, "a port", 1, 65535, &port))
-		return false;
-	*ret_has = true;
-	*ret = (uint16_t)port;
-	return true;
-}
-
 static bool parse_backend_words(struct parser *p, struct ast_backend *b)
 {
 	struct diag_at port = {0}, weight = {0}, backup = {0};
@@ -141,100 +153,6 @@ static bool parse_backend(struct parser *p, struct ast_service *s, const struct 
 	return true;
 }
 
-// ---- check --------------------------------------------------------------------------------------
-
-// ( "http"|"https" ) STRING [ "host" STRING ] [ "expect" SPAN ]
-static bool parse_http(struct parser *p, struct ast_check *c)
-{
-	const struct token *t;
-
-	if (!parse_string(p, "a path", &t))
-		return false;
-	if (t->text[0] != '/')
-		return parse_fail(p, t->at, NULL, "the path of a check must begin with '/'");
-	c->path = t->text;
-	if (parse_accept_word(p, "host")) {
-		if (!parse_string(p, "a host name", &t))
-			return false;
-		c->host = t->text;
-	}
-	return !parse_accept_word(p, "expect") || parse_number_span(p, "a status", 599, &c->expect);
-}
-
-static bool parse_keep(struct parser *p, struct ast_check *c)
-{
-	uint64_t millionths;
-
-	if (!parse_percent(p, &millionths))
-		return false;
-	c->has_keep = true;
-	c->keep = (uint32_t)(millionths / 10000);
-	return true;
-}
-
-static bool parse_path(struct parser *p, struct ast_check *c)
-{
-	if (!parse_accept_word(p, "path"))
-		return parse_expected(p, "'path'", NULL);
-	c->via_path = true;
-	return true;
-}
-
-enum check_word { PORT, EVERY, TIMEOUT, RISE, FALL, VIA, KEEP, CHECK_WORDS };
-
-static bool parse_check_value(struct parser *p, struct ast_check *c, enum check_word word)
-{
-	switch (word) {
-	case PORT:
-		return parse_port_number(p, &c->has_port, &c->port);
-	case EVERY:
-		return parse_time(p, "a time", &c->every_ms);
-	case TIMEOUT:
-		return parse_time(p, "a time", &c->timeout_ms);
-	case RISE:
-		return parse_number(p, "a number of checks", 1, 1000, &c->rise);
-	case FALL:
-		return parse_number(p, "a number of checks", 1, 1000, &c->fall);
-	case VIA:
-		return parse_path(p, c);
-	default:
-		return parse_keep(p, c);
-	}
-}
-
-static bool parse_check_words(struct parser *p, struct ast_check *c)
-{
-	static const char *const words[] = {
-		[PORT] = "port", [EVERY] = "every", [TIMEOUT] = "timeout", [RISE] = "rise",
-		[FALL] = "fall", [VIA] = "via",     [KEEP] = "keep",
-	};
-	static const struct choice choice = {words, CHECK_WORDS};
-	struct diag_at seen[CHECK_WORDS] = {0};
-
-	while (!parse_at_end(p)) {
-		const struct token *t = p->at;
-		uint8_t n;
-
-		if (!parse_choice(p, &choice, NULL, &n) || !parse_once(p, &seen[n], t, "check") ||
-		    !parse_check_value(p, c, n))
-			return false;
-	}
-	return true;
-}
-
-static bool parse_check(struct parser *p, struct ast_service *s, const struct token *t)
-{
-	struct ast_check *c = &s->check;
-
-	c->given = true;
-	c->at = t->at;
-	if (!parse_choice(p, &choice_checks, NULL, &c->kind))
-		return false;
-	if ((c->kind == CHECK_HTTP || c->kind == CHECK_HTTPS) && !parse_http(p, c))
-		return false;
-	return parse_check_words(p, c);
-}
-
 // ---- the block ----------------------------------------------------------------------------------
 
 static const struct {
@@ -254,7 +172,9 @@ static const struct {
 	{"source", AST_SOURCE, parse_source},
 	{"ring", AST_RING, parse_ring},
 	{"pins", AST_PINS, parse_pins},
-	{"check", AST_CHECK, parse_check},
+	{"check", AST_CHECK, parse_check_option},
+	{"ramp", AST_RAMP, parse_ramp},
+	{"keep", AST_KEEP, parse_keep},
 };
 
 static bool unknown_option(struct parser *p)

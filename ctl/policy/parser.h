@@ -78,3 +78,8 @@ bool parse_statement(struct parser *p);
 bool parse_rule(struct parser *p);
 bool parse_service(struct parser *p);
 bool parse_expect(struct parser *p);
+
+// ---- parts of a service, after their word, the token t ------------------------------------------
+
+bool parse_port_number(struct parser *p, bool *ret_has, uint16_t *ret);
+bool parse_check(struct parser *p, struct ast_check *c, const struct token *t);

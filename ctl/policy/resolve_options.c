@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Resolves the options, checks and backends of a service, with their defaults.
+// Resolves the options and backends of a service, with their defaults.
 #include <string.h>
 
 #include "common/limits-policy.h"
@@ -13,10 +13,7 @@
 #define LOST_MS     30000
 #define IDLE_TCP_MS (15 * 60 * 1000)
 #define IDLE_UDP_MS (60 * 1000)
-#define EVERY_MS    2000
-#define TIMEOUT_MS  1000
-#define RISE        2
-#define FALL        3
+#define KEEP        5000 // parts of 10,000
 
 struct service_work {
 	struct resolver *r;
@@ -76,33 +73,11 @@ static void read_options(struct service_work *k)
 	r->idle_tcp_ms = a->idle_ms ? a->idle_ms : IDLE_TCP_MS;
 	r->idle_udp_ms = a->idle_ms ? a->idle_ms : IDLE_UDP_MS;
 	r->lost_ms = a->lost_ms ? a->lost_ms : LOST_MS;
+	r->ramp_ms = a->ramp_ms;
+	r->keep = a->has_keep ? a->keep : KEEP;
 	r->udp_move = a->udp_move;
 	r->hash_source = a->hash_source;
 	r->pins = a->pins ? a->pins : POLICY_PINS_DEFAULT;
-}
-
-static void read_health(struct service_work *k)
-{
-	const struct ast_check *a = &k->ast->check;
-	struct resolved_check *r = &k->ret->check;
-
-	*r = (struct resolved_check){
-		.kind = a->kind,
-		.path = arena_strdup(&k->r->r->memory, a->path),
-		.host = arena_strdup(&k->r->r->memory, a->host),
-		.status_first = (uint16_t)(a->expect.given ? a->expect.first : 200),
-		.status_last = (uint16_t)(a->expect.given ? a->expect.last : 299),
-		.port = a->port,
-		.every_ms = a->every_ms ? a->every_ms : EVERY_MS,
-		.timeout_ms = a->timeout_ms ? a->timeout_ms : TIMEOUT_MS,
-		.rise = a->rise ? a->rise : RISE,
-		.fall = a->fall ? a->fall : FALL,
-		.via_path = a->via_path,
-		.has_keep = a->has_keep,
-		.keep = a->keep,
-	};
-	if (a->given && r->timeout_ms > r->every_ms)
-		fail(k, a->at, NULL, "'timeout' is longer than 'every'");
 }
 
 // ---- backends -----------------------------------------------------------------------------------
@@ -163,7 +138,6 @@ bool resolve_options(struct resolver *r, const struct ast_service *ast,
 	read_protos(&k);
 	read_options(&k);
 	read_ring(&k);
-	read_health(&k);
 	read_backends(&k);
-	return k.ok;
+	return resolve_check(r, ast, &ret->check) && k.ok;
 }

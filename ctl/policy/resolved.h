@@ -299,15 +299,21 @@ struct resolved_backend {
 };
 
 struct resolved_check {
-	uint8_t kind;            // enum check_kind
-	const char *path, *host; // http, https; host NULL: the backend's address
-	uint16_t status_first, status_last;
-	uint16_t port; // 0: the backend's, or the service's first
+	struct diag_at at;
+	uint8_t kind; // enum check_kind
+	// http and https. host NULL: the backend's address; sni NULL: host; body NULL: any; ca NULL: those of the
+	// system.
+	const char *path, *host, *sni, *ca, *body;
+	const struct range16 *statuses;
+	size_t n_statuses;
+	bool insecure;                // certificates are not verified
+	const char *name;             // dns: the question
+	uint16_t type;                // of it
+	const char *const *arguments; // exec, with a final NULL
+	uint16_t port;                // 0: the backend's, or the service's first
 	uint64_t every_ms, timeout_ms;
 	uint32_t rise, fall;
 	bool via_path;
-	bool has_keep; // else the policy says nothing of it, which is not the same as 0
-	uint32_t keep; // parts of 10,000 of the backends that stay whatever their checks say
 };
 
 struct resolved_service {
@@ -320,7 +326,9 @@ struct resolved_service {
 	struct resolved_ranges ports;      // given unless any_port
 	uint8_t mode;                      // enum service_mode
 	uint64_t idle_tcp_ms, idle_udp_ms; // idle_tcp_ms for sctp too
-	uint64_t lost_ms;
+	uint64_t lost_ms;                  // from "failing" to "down"
+	uint64_t ramp_ms;                  // from "up" to the whole weight
+	uint32_t keep; // parts of 10,000 of the weight that stay whatever checks say
 	bool udp_move, hash_source;
 	const struct prefix *source;
 	size_t n_source;

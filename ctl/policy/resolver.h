@@ -154,7 +154,9 @@ void resolve_expects(struct resolver *r);  // resolve_expect.c
 
 // Parts of these. False with errors queued.
 bool resolve_options(struct resolver *r, const struct ast_service *ast,
-		     struct resolved_service *ret); // all but addresses and ports
+		     struct resolved_service *ret);
+bool resolve_check(struct resolver *r, const struct ast_service *service,
+		   struct resolved_check *ret); // all but addresses and ports
 bool resolve_fields(struct resolver *r, const struct ast_rule *ast,
 		    struct resolved_rule *ret); // all but addresses and ports
 bool resolve_packet(struct resolver *r, const struct ast_expect *ast,

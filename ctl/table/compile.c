@@ -25,6 +25,11 @@ static int check_limits(const struct resolved *r, struct diag *d)
 				   "service '%s': mode %s is not supported yet",
 				   r->services[i].name,
 				   choice_word(&choice_modes, r->services[i].mode));
+	for (size_t i = 0; i < r->n_services; i++)
+		if (r->services[i].check.via_path)
+			diag_error(d, r->services[i].check.at, NULL,
+				   "service '%s': 'via path' is not supported yet",
+				   r->services[i].name);
 	if (r->n_rules > POLICY_RULES)
 		diag_error(d, r->rules[POLICY_RULES].at, NULL, "more than %d rules", POLICY_RULES);
 	else if (r->n_rules + r->n_services > POLICY_RULES)

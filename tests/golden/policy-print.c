@@ -250,19 +250,33 @@ static void print_backend(struct print *p, const struct resolved_backend *b)
 	fputc('\n', p->f);
 }
 
+static void print_web_check(struct print *p, const struct resolved_check *c)
+{
+	fprintf(p->f, " \"%s\" host \"%s\" expect ", c->path, c->host ? c->host : "");
+	for (size_t i = 0; i < c->n_statuses; i++)
+		fprintf(p->f, "%s%u-%u", i ? "," : "", c->statuses[i].first, c->statuses[i].last);
+	if (c->body)
+		fprintf(p->f, " body \"%s\"", c->body);
+	if (c->sni)
+		fprintf(p->f, " sni \"%s\"", c->sni);
+	if (c->ca)
+		fprintf(p->f, " ca \"%s\"", c->ca);
+	fputs(c->insecure ? " insecure" : "", p->f);
+}
+
 static void print_check(struct print *p, const struct resolved_check *c)
 {
 	fprintf(p->f, "    check %s", choice_word(&choice_checks, c->kind));
 	if (c->path)
-		fprintf(p->f, " \"%s\" host \"%s\" expect %u-%u", c->path, c->host ? c->host : "",
-			c->status_first, c->status_last);
+		print_web_check(p, c);
+	if (c->name)
+		fprintf(p->f, " %s type %u", c->name, c->type);
+	for (size_t i = 0; c->arguments && c->arguments[i]; i++)
+		fprintf(p->f, " \"%s\"", c->arguments[i]);
 	fprintf(p->f,
 		" port %u every %" PRIu64 "ms timeout %" PRIu64 "ms rise %" PRIu32 " fall %" PRIu32,
 		c->port, c->every_ms, c->timeout_ms, c->rise, c->fall);
-	fputs(c->via_path ? " via path" : "", p->f);
-	if (c->has_keep)
-		fprintf(p->f, " keep %" PRIu32 "/10000", c->keep);
-	fputc('\n', p->f);
+	fputs(c->via_path ? " via path\n" : "\n", p->f);
 }
 
 static void print_options(struct print *p, const struct resolved_service *s)
@@ -270,9 +284,9 @@ static void print_options(struct print *p, const struct resolved_service *s)
 	fprintf(p->f, "    mode %s hash %s udp %s", choice_word(&choice_modes, s->mode),
 		s->hash_source ? "source" : "tuple", s->udp_move ? "move" : "stay");
 	fprintf(p->f,
-		" idle %" PRIu64 "ms/%" PRIu64 "ms lost %" PRIu64 "ms ring %" PRIu32
-		" pins %" PRIu64,
-		s->idle_tcp_ms, s->idle_udp_ms, s->lost_ms, s->ring, s->pins);
+		" idle %" PRIu64 "ms/%" PRIu64 "ms lost %" PRIu64 "ms ramp %" PRIu64
+		"ms keep %" PRIu32 " ring %" PRIu32 " pins %" PRIu64,
+		s->idle_tcp_ms, s->idle_udp_ms, s->lost_ms, s->ramp_ms, s->keep, s->ring, s->pins);
 	for (size_t i = 0; i < s->n_source; i++) {
 		addr_text text;
 
