@@ -249,7 +249,8 @@ static __always_inline __u64 first_of_block(const struct and_block b, __u32 firs
 	if (b.word[2])
 		return b.word[2];
 	*ret_number = first + 3;
-	return b.word[3];
+	/* Of the last block it is the next row's where this one ends before it. */
+	return first + 3 < RULES(M_WORDS) ? b.word[3] : 0;
 }
 
 /* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules. A bit of

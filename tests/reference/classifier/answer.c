@@ -41,8 +41,12 @@ static void add_rule(const struct candidate *c, const struct test_result *r, str
 void answer_write(const struct candidate *c, const struct test_result *r, struct text *t)
 {
 	t->len = 0;
-	if (r->rule >= 0) {
+	if (r->rule >= 0 && (size_t)r->rule < c->image->n_rules) {
 		add_rule(c, r, t);
+		return;
+	}
+	if (r->rule >= 0) {
+		text_addf(t, "rule %d, which does not exist", r->rule);
 		return;
 	}
 	text_add(t, reason_drops(r->reason) ? "drop" : "pass");

@@ -148,6 +148,15 @@ def all_words(made):
     made.lines += [f"{'drop' if at % 3 else 'pass'} proto {'tcp' if at % 2 else 'udp'} to port {at}" for at in range(1, 4096)]
 
 
+def uneven(count):
+    """Ports from and to that fit in each word, but seldom in one rule: the summary promises what no word keeps."""
+    def make(made):
+        made.default = "drop"
+        made.lines += [f"{'drop' if at % 3 else 'pass'} proto {'tcp' if at % 2 else 'udp'} from port {1 + at % 31} "
+                       f"to port {1000 + at % 29}" for at in range(count)]
+    return make
+
+
 def mostly_hosts(made):
     draw = made.draw
     two_sided(made, hosts4(draw, 60000) + prefixes4(draw, 150), hosts6(draw, 8000) + prefixes6(draw, 100))
@@ -181,8 +190,11 @@ KINDS = {
     "hosts6": (lambda m: one_sided(m, hosts6(m.draw, 20000)), "source6-hosts=lines source6=one source6-second"),
     "words-1": (few_rules(64), "words=1 cell=1"),
     "words-2": (few_rules(65), "words=2"),
+    "words-3": (uneven(140), "words=3"),
+    "words-7": (uneven(448), "words=7"),
     "words-8": (few_rules(512), "words=8"),
     "words-9": (few_rules(513), "words=9 cell=2"),
+    "words-15": (uneven(960), "words=15"),
     "words-64": (all_words, "words=64 cell=2"),
 }
 
@@ -209,7 +221,7 @@ def packet(made, addresses):
     spec.proto = draw.pick((TCP, TCP, TCP, UDP, UDP, ICMP if spec.family == 4 else ICMP6, 47))
     spec.type = draw.pick((8, 0, 3)) if spec.family == 4 else draw.pick((128, 129, 1))
     most = max(len(made.lines), 90)
-    spec.sport = draw.below(1200) if draw.chance(50) else draw.below(65536)
+    spec.sport = draw.below(draw.pick((33, 1200))) if draw.chance(50) else draw.below(65536)
     spec.dport = draw.pick((1000, 2000)) + draw.between(-1, most) if draw.chance(85) else draw.below(65536)
     spec.flags, spec.ttl, spec.length = draw.pick((2, 16, 17, 1)), 64, draw.between(60, 90)
     if draw.chance(15):
