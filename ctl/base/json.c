@@ -187,3 +187,39 @@ const char *json_text(const struct json *string)
 {
 	return string ? json_string_value((const json_t *)string) : NULL;
 }
+
+enum json_kind json_kind(const struct json *j)
+{
+	const json_t *t = (const json_t *)j;
+
+	if (!t || json_is_null(t))
+		return JSON_IS_NOTHING;
+	if (json_is_object(t))
+		return JSON_IS_OBJECT;
+	if (json_is_array(t))
+		return JSON_IS_ARRAY;
+	if (json_is_string(t))
+		return JSON_IS_STRING;
+	if (json_is_boolean(t))
+		return JSON_IS_BOOL;
+	return json_is_integer(t) && json_integer_value(t) >= 0 ? JSON_IS_NUMBER : JSON_IS_OTHER;
+}
+
+bool json_is_yes(const struct json *j)
+{
+	return j && json_is_true((const json_t *)j);
+}
+
+uint64_t json_number(const struct json *j)
+{
+	return json_kind(j) == JSON_IS_NUMBER ? (uint64_t)json_integer_value((const json_t *)j) : 0;
+}
+
+void json_each(const struct json *object,
+	       void (*visit)(void *ctx, const char *key, const struct json *value), void *ctx)
+{
+	json_t *o = inside(object);
+
+	for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at))
+		visit(ctx, json_object_iter_key(at), (struct json *)json_object_iter_value(at));
+}

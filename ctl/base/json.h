@@ -44,3 +44,19 @@ uint64_t json_get_u64(const struct json *object, const char *key);
 const char *json_text(const struct json *string);
 size_t json_length(const struct json *array);
 struct json *json_at(const struct json *array, size_t i);
+
+enum json_kind {
+	JSON_IS_NOTHING, // null, and NULL
+	JSON_IS_OBJECT,
+	JSON_IS_ARRAY,
+	JSON_IS_STRING,
+	JSON_IS_NUMBER, // whole and not negative
+	JSON_IS_BOOL,
+	JSON_IS_OTHER,
+};
+enum json_kind json_kind(const struct json *j);
+bool json_is_yes(const struct json *j);
+uint64_t json_number(const struct json *j);
+// The values of an object in the order in which they were set.
+void json_each(const struct json *object,
+	       void (*visit)(void *ctx, const char *key, const struct json *value), void *ctx);

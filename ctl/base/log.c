@@ -10,7 +10,7 @@
 #include "ctl/base/text.h"
 
 static enum log_level shown_up_to = LOG_NOTICE;
-static bool colored;
+static bool colored, journal;
 
 void log_setup(enum log_level level, bool color)
 {
@@ -18,13 +18,31 @@ void log_setup(enum log_level level, bool color)
 	colored = color;
 }
 
+void log_to_journal(void)
+{
+	journal = true;
+}
+
 bool log_enabled(enum log_level level)
 {
 	return level <= shown_up_to;
 }
 
+// The journal adds name and pid. Its priorities are those of syslog(3).
+static const char *journal_prefix(enum log_level level)
+{
+	static const char *const prefixes[] = {
+		[LOG_ERROR] = "<3>", [LOG_WARNING] = "<4>", [LOG_NOTICE] = "<5>",
+		[LOG_INFO] = "<6>",  [LOG_DEBUG] = "<7>",
+	};
+
+	return prefixes[level];
+}
+
 static const char *prefix(enum log_level level)
 {
+	if (journal)
+		return journal_prefix(level);
 	switch (level) {
 	case LOG_ERROR:
 		return colored ? "\033[1;31mweir:\033[0m " : "weir: ";
@@ -36,23 +54,29 @@ static const char *prefix(enum log_level level)
 }
 
 // A message may quote a file or a name server, so it must not steer the terminal or pretend to be two.
-static void add_line(struct text *out, const char *message)
+static void add_line(struct text *out, enum log_level level, const char *message)
 {
+	text_add(out, prefix(level));
 	text_add_shown(out, message, strlen(message));
 	text_addc(out, '\n');
 }
 
 // What libbpf and the verifier say has several lines.
-static void add_lines(struct text *out, const char *message)
+static void add_lines(struct text *out, enum log_level level, const char *message)
 {
 	size_t len;
 
-	do {
+	text_add(out, prefix(level));
+	while (true) {
 		len = strcspn(message, "\n");
 		text_add_shown(out, message, len);
 		text_addc(out, '\n');
 		message += len + (message[len] == '\n');
-	} while (*message);
+		if (!*message)
+			break;
+		if (journal)
+			text_add(out, prefix(level));
+	}
 }
 
 __attribute__((format(printf, 2, 0))) static void log_line(enum log_level level, const char *fmt,
@@ -63,11 +87,10 @@ __attribute__((format(printf, 2, 0))) static void log_line(enum log_level level,
 	if (!log_enabled(level))
 		return;
 	text_vaddf(&message, fmt, ap);
-	text_add(&line, prefix(level));
 	if (level <= LOG_NOTICE)
-		add_line(&line, text_get(&message));
+		add_line(&line, level, text_get(&message));
 	else
-		add_lines(&line, text_get(&message));
+		add_lines(&line, level, text_get(&message));
 	fwrite(line.at, 1, line.len, stderr);
 	fflush(stderr);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Messages on standard error, by level; only ctl/cmd and main call it.
+// Messages on standard error, by level; only ctl/agent, ctl/cmd and main call it.
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +10,8 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 // "weir: ", warnings with "weir: warning: "; with color the prefix of errors and warnings has one.
 // Control characters are shown as '?', a message of several lines stays so.
 void log_setup(enum log_level level, bool color);
+// Standard error leads to the journal: each line begins with its priority (sd-daemon(3)) in place of the prefix.
+void log_to_journal(void);
 bool log_enabled(enum log_level level);
 __attribute__((format(printf, 1, 2))) void log_error(const char *fmt, ...);
 __attribute__((format(printf, 1, 2))) void log_warning(const char *fmt, ...);

@@ -7,6 +7,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/applying.h"
 #include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
@@ -38,8 +39,9 @@ static void load_last(const char *instance, struct environment *last)
 	revision_free(&revision);
 }
 
-static int read_request(struct context *ctx, const struct args *args, struct apply_request *r,
-			struct err *err)
+// Who asks, and how names are resolved.
+static int begin_request(struct context *ctx, const struct args *args, struct apply_request *r,
+			 struct err *err)
 {
 	struct apply_options *o = &r->options;
 	int code = policy_dns(ctx, args, &r->dns, err);
@@ -48,16 +50,26 @@ static int read_request(struct context *ctx, const struct args *args, struct app
 	*o = (struct apply_options){
 		.instance = ctx->instance,
 		.command = ctx->line,
-		.ifaces = r->ifaces,
-		.n_ifaces = args_values(args, "iface", r->ifaces, POLICY_IFACES_MAX),
-		.if_revision = args_value(args, "if-revision"),
+		.note = "",
 		.by = r->by,
 		.session = ctx->session_here ? &ctx->session : NULL,
-		.force = args_has(args, "force"),
-		.fleeting = args_has(args, "volatile"),
-		.dry_run = args_has(args, "dry-run"),
+		.dns = r->dns.options,
 	};
-	o->dns = r->dns.options;
+	return code;
+}
+
+static int read_request(struct context *ctx, const struct args *args, struct apply_request *r,
+			struct err *err)
+{
+	struct apply_options *o = &r->options;
+	int code = begin_request(ctx, args, r, err);
+
+	o->ifaces = r->ifaces;
+	o->n_ifaces = args_values(args, "iface", r->ifaces, POLICY_IFACES_MAX);
+	o->if_revision = args_value(args, "if-revision");
+	o->force = args_has(args, "force");
+	o->fleeting = args_has(args, "volatile");
+	o->dry_run = args_has(args, "dry-run");
 	if (code)
 		return code;
 	if ((code = overlay_text(args, "note", &o->note, err)))
@@ -238,6 +250,17 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 	if (code)
 		return code;
 	return r->options.dry_run ? 0 : show_open_in(ctx->instance, ctx->out, err);
+}
+
+int applying_file(struct context *ctx, const struct args *args, const char *path, struct err *err)
+{
+	CLEANUP(request_free) struct apply_request r = {0};
+	int code = begin_request(ctx, args, &r, err);
+
+	if (code)
+		return code;
+	r.options.path = path;
+	return do_apply(ctx, &r, err);
 }
 
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/base/json.h"
 #include "ctl/base/json_write.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -302,6 +303,53 @@ void out_end(struct out *o)
 {
 	if (o->writer.depth > 1)
 		json_write_end(&o->writer);
+}
+
+static void set_json(void *out, const char *key, const struct json *value)
+{
+	out_set_json(out, key, value);
+}
+
+// Of objects and arrays; deeper than a document may be it is left out.
+static void set_json_tree(struct out *o, const char *key, const struct json *value, bool object)
+{
+	if (!o->json || o->writer.depth == JSON_WRITE_DEPTH)
+		return;
+	if (object)
+		out_object(o, key);
+	else
+		out_array(o, key);
+	if (object)
+		json_each(value, set_json, o);
+	for (size_t n = 0; !object && n < json_length(value); n++)
+		out_set_json(o, NULL, json_at(value, n));
+	out_end(o);
+}
+
+void out_set_json(struct out *o, const char *key, const struct json *value)
+{
+	enum json_kind kind = json_kind(value);
+
+	switch (kind) {
+	case JSON_IS_OBJECT:
+	case JSON_IS_ARRAY:
+		set_json_tree(o, key, value, kind == JSON_IS_OBJECT);
+		break;
+	case JSON_IS_STRING:
+		out_set_string(o, key, json_text(value));
+		break;
+	case JSON_IS_NUMBER:
+		out_set_u64(o, key, json_number(value));
+		break;
+	case JSON_IS_BOOL:
+		out_set_bool(o, key, json_is_yes(value));
+		break;
+	case JSON_IS_NOTHING:
+		out_set_string(o, key, NULL);
+		break;
+	case JSON_IS_OTHER:
+		break;
+	}
 }
 
 void out_table(struct out *o, const char *key)

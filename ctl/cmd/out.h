@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json;
 struct out;
 
 struct out *out_new(bool json, bool pretty, bool color);
@@ -41,6 +42,8 @@ void out_set_string(struct out *o, const char *key, const char *value); // NULL:
 void out_set_u64(struct out *o, const char *key, uint64_t value);
 void out_set_bool(struct out *o, const char *key, bool value);
 void out_set_time(struct out *o, const char *key, uint64_t wall_s); // RFC 3339; UINT64_MAX: null
+// A value that another process has reported, with all that is in it; what has no form here is left out.
+void out_set_json(struct out *o, const char *key, const struct json *value);
 // Open an object or an array under key (key NULL: an item of the open array), and close it.
 void out_object(struct out *o, const char *key);
 void out_array(struct out *o, const char *key);

@@ -10,6 +10,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
+#include "ctl/cmd/status_agent.h"
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
@@ -40,6 +41,7 @@ struct status {
 	struct device devices[WEIR_IFACES];
 	size_t set_used[POLICY_SETS_MAX];
 	struct pool pool; // of its services
+	struct presence agent;
 };
 
 __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
@@ -352,6 +354,7 @@ static void show_alarms(struct status *s)
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
 	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
+	status_agent_alarms(s->ctx, &s->agent, alarm_add, s);
 	if (empty.packets)
 		alarm_add(s, "%s %s passed because no program was active",
 			  num_format_grouped(empty.packets, n),
@@ -526,6 +529,8 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 		return code;
 	if ((code = status_services_open(ctx, &s.pool, err)))
 		return code;
+	presence_read(ctx->instance, &s.agent);
+	status_agent_show(ctx, &s.agent, s.clock.wall_ms / 1000);
 	show_ifaces(&s);
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);
@@ -533,6 +538,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 		show_limits(&s);
 	show_alarms(&s);
 	pool_close(&s.pool);
+	presence_free(&s.agent);
 	if (!s.alarms)
 		return 0;
 	code = err_refused(err, "%zu %s", s.alarms, num_plural(s.alarms, "alarm", "alarms"));

@@ -34,6 +34,13 @@ static int open_lock(const char *instance, struct err *err)
 	return fd < 0 ? err_system(err, errno, "cannot open '%s'", path) : fd;
 }
 
+static bool never_wait;
+
+void lock_never_wait(void)
+{
+	never_wait = true;
+}
+
 static int holder_is(int fd, const char *instance, struct err *err)
 {
 	char text[256];
@@ -41,8 +48,9 @@ static int holder_is(int fd, const char *instance, struct err *err)
 
 	text[len > 0 ? len : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return err_refused(err, "instance '%s' is locked by another command: %s", instance,
-			   text[0] ? text : "(unknown)");
+	err_refused(err, "instance '%s' is locked by another command: %s", instance,
+		    text[0] ? text : "(unknown)");
+	return -EAGAIN;
 }
 
 static uint64_t now_ms(void)
@@ -125,6 +133,8 @@ static int take(int fd, int how, unsigned wait_ms, bool renewed, const char *ins
 		return 0;
 	if (errno != EWOULDBLOCK && errno != EINTR)
 		return err_system(err, errno, "cannot lock instance '%s'", instance);
+	if (never_wait)
+		return holder_is(fd, instance, err);
 	if (tick(&ticking))
 		return err_system(err, errno, "cannot set a timer");
 	return wait_for(fd, how, wait_ms, renewed, instance, err);

@@ -6,10 +6,13 @@
 
 // Waits for /run/weir/NAME/lock (the folder is made) and writes pid and command into it. Commands that wait take
 // turns; one gives up when the same command has kept the lock for 10 seconds. A close of *ret_fd releases the lock,
-// and so does the end of the process. 0, or -errno with err set; ERR_REFUSED with pid and command of who keeps it.
+// and so does the end of the process. 0, or -errno with err set; -EAGAIN, ERR_REFUSED with pid and command of who
+// keeps it.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same, but waits for one second only, for commands that also work without the lock. When another process keeps
 // it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same as lock_take for reading: readers share the lock and exclude writers. Writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);
+// From now on nothing in this process waits for a lock: who keeps it is told at once.
+void lock_never_wait(void);

@@ -10,11 +10,14 @@ import os
 import pathlib
 import pty
 import shutil
+import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import termios
 import threading
+import time
 
 from scapy.layers.dns import DNS, DNSQR
 from scapy.layers.inet import IP, UDP
@@ -346,6 +349,13 @@ class Weir:
         self.started.append(process)
         return process
 
+    def run(self, *args, **environment):
+        """The agent, 'weir run', ready; ended with the test at the latest."""
+        agent = Agent(self.argv("run", *args), environment)
+        self.started.append(agent.process)
+        agent.wait_for("READY=1")
+        return agent
+
     def remove(self):
         for process in self.started:
             process.kill()
@@ -358,6 +368,71 @@ class Weir:
         device = ["dev", self.pair.near_device]
         for mode in ("xdpdrv", "xdpgeneric"):
             run(["ip", "-n", self.pair.near_netns, "link", "set", *device, mode, "off"], check=False)
+
+
+class Agent:
+    """A running agent, as a service manager sees it: its datagrams, its lines on standard error."""
+
+    def __init__(self, argv, environment):
+        self.folder = tempfile.TemporaryDirectory()
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path = f"{self.folder.name}/notify"
+        self.socket.bind(path)
+        self.log = pathlib.Path(self.folder.name, "log")
+        self.told = []  # lines of all datagrams so far
+        environment = {**os.environ, "NOTIFY_SOCKET": path, **environment}
+        with self.log.open("w", encoding="utf-8") as log:
+            if environment.get("JOURNAL_STREAM") == "stderr":
+                there = os.fstat(log.fileno())
+                environment["JOURNAL_STREAM"] = f"{there.st_dev}:{there.st_ino}"
+            self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+                argv, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def said(self):
+        return self.log.read_text(encoding="utf-8")
+
+    def wait_for(self, line, seconds=20):
+        """Waits for a line of a datagram; returns all lines that came up to it since the last call."""
+        got = []
+        end = time.monotonic() + seconds
+        while line not in got:
+            assert self.process.poll() is None, f"the agent has ended: {self.said()}"
+            assert time.monotonic() < end, f"no {line}, only {got}: {self.said()}"
+            self.socket.settimeout(0.1)
+            with contextlib.suppress(TimeoutError):
+                got += self.socket.recv(65536).decode().split("\n")
+        self.told += got
+        return got
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def stop(self, number=signal.SIGTERM):
+        """Ends the agent and returns its exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=10)
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def rss_kb(self):
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def until(true, seconds=10, what="it"):
+    """Waits until true() is."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"{what} has not come true in {seconds} s"
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -29,6 +29,7 @@ OPTIONS = {
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "watch": {"count", "wide"},
     "bypass": {"for", "off"}, "doctor": set(), "decap": {"from", "forward", "port", "mode", "off"},
+    "run": {"resolver", "resolver-timeout"},
 }
 
 

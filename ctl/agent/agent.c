@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The parts of the agent, its start and end, signals, the service manager, and its report.
+#include "ctl/agent/agent.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/agent/notify.h"
+#include "ctl/agent/presence.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/lock.h"
+
+#define REPORT_MS 20 // changes of a report within this time are one
+
+// In the order of their starts; they end in the opposite order.
+static const struct agent_part *const parts[] = {
+	&agent_policy,
+};
+
+struct agent_running {
+	size_t started; // parts
+	uint64_t since_s;
+	struct event *signals[3];
+	struct event *watchdog;
+	struct agent_task report;
+	struct err reloaded[ARRAY_SIZE(
+		parts)]; // what the last reload of each part said; text "": all is well
+	char *status;    // as the service manager knows it
+};
+
+// ---- the report ---------------------------------------------------------------------------------
+
+static struct json *report_part(const struct agent *a, size_t n)
+{
+	struct json *fields = json_object(), *problems = json_array();
+	const struct err *reloaded = &a->running->reloaded[n];
+
+	json_set(fields, "name", json_string(parts[n]->name));
+	if (reloaded->text[0])
+		json_append(problems, json_string(reloaded->text));
+	if (parts[n]->report)
+		parts[n]->report(a, fields, problems);
+	json_set(fields, "problems", problems);
+	return fields;
+}
+
+// Tells the service manager how many problems there are, if that has changed.
+static void tell_status(struct agent *a, size_t problems)
+{
+	CLEANUP_FREE char *status =
+		problems ? mem_printf("%zu %s; weir -n %s status shows %s", problems,
+				      num_plural(problems, "problem", "problems"), a->instance,
+				      num_plural(problems, "it", "them"))
+			 : mem_printf("running, instance %s", a->instance);
+	struct agent_running *r = a->running;
+
+	if (r->status && !strcmp(r->status, status))
+		return;
+	mem_cleanup_free(&r->status);
+	r->status = TAKE_PTR(status);
+	notify_send("STATUS=%s", r->status);
+}
+
+static int write_report(void *agent, struct err *err)
+{
+	struct agent *a = agent;
+	CLEANUP_JSON struct json *report = json_object();
+	struct json *list = json_array();
+	size_t problems = 0;
+
+	json_set(report, "pid", json_u64((uint64_t)getpid()));
+	json_set(report, "since_s", json_u64(a->running->since_s));
+	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
+		struct json *part = report_part(a, n);
+
+		problems += json_length(json_get(part, "problems"));
+		json_append(list, part);
+	}
+	json_set(report, "parts", list);
+	tell_status(a, problems);
+	return presence_report(a->instance, report, err);
+}
+
+void agent_changed(struct agent *a)
+{
+	if (a->running->report.timer) // not while parts start
+		agent_task_in(&a->running->report, REPORT_MS);
+}
+
+// ---- signals and the service manager -------------------------------------------------------------
+
+static void reload(struct agent *a)
+{
+	notify_reloading();
+	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
+		struct err *err = &a->running->reloaded[n];
+
+		err_clear(err);
+		if (parts[n]->reload && parts[n]->reload(a, err))
+			log_error("%s: %s%s%s%s", parts[n]->name, err->text,
+				  err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
+	}
+	notify_send("READY=1");
+	agent_changed(a);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *agent)
+{
+	struct agent *a = agent;
+
+	(void)what;
+	if (number == SIGHUP)
+		reload(a);
+	else
+		event_base_loopbreak(a->loop);
+}
+
+static void on_watchdog(evutil_socket_t fd, short what, void *agent)
+{
+	(void)fd;
+	(void)what;
+	(void)agent;
+	notify_send("WATCHDOG=1");
+}
+
+static int out_of_events(struct err *err)
+{
+	return err_system(err, ENOMEM, "cannot register an event");
+}
+
+static int listen_to_signals(struct agent *a, struct err *err)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+
+	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(((struct agent_running *)0)->signals), "");
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
+		struct event *event = evsignal_new(a->loop, numbers[n], on_signal, a);
+
+		if (!event || evsignal_add(event, NULL))
+			return out_of_events(err);
+		a->running->signals[n] = event;
+	}
+	return 0;
+}
+
+// Half of the time that the manager grants, from the loop: it tells that the loop turns.
+static int feed_watchdog(struct agent *a, struct err *err)
+{
+	uint64_t us = notify_watchdog_us() / 2;
+	struct timeval each = {.tv_sec = (time_t)(us / 1000000),
+			       .tv_usec = (suseconds_t)(us % 1000000)};
+
+	if (!us)
+		return 0;
+	a->running->watchdog = event_new(a->loop, -1, EV_PERSIST, on_watchdog, a);
+	if (!a->running->watchdog || evtimer_add(a->running->watchdog, &each))
+		return out_of_events(err);
+	return 0;
+}
+
+// ---- start and end ------------------------------------------------------------------------------
+
+static int start_parts(struct agent *a, struct err *err)
+{
+	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
+		int code = parts[n]->start(a, err);
+
+		if (code)
+			return code;
+		a->running->started++;
+	}
+	return 0;
+}
+
+static void free_event(struct event *event)
+{
+	if (event)
+		event_free(event);
+}
+
+static void stop(struct agent *a)
+{
+	struct agent_running *r = a->running;
+
+	for (; r->started; r->started--)
+		if (parts[r->started - 1]->stop)
+			parts[r->started - 1]->stop(a);
+	for (size_t n = 0; n < ARRAY_SIZE(r->signals); n++)
+		free_event(r->signals[n]);
+	free_event(r->watchdog);
+	agent_task_free(&r->report);
+	mem_cleanup_free(&r->status);
+	if (a->loop)
+		event_base_free(a->loop);
+	a->loop = NULL;
+}
+
+static int start(struct agent *a, struct err *err)
+{
+	struct agent_running *r = a->running;
+	int code;
+
+	if (!(a->loop = event_base_new()))
+		return err_system(err, ENOMEM, "cannot make an event loop");
+	if ((code = listen_to_signals(a, err)))
+		return code;
+	if ((code = feed_watchdog(a, err)))
+		return code;
+	if ((code = start_parts(a, err)))
+		return code;
+	return agent_task_init(&r->report, a, "report", write_report, a, err);
+}
+
+static int loop(struct agent *a, struct err *err)
+{
+	int code = write_report(a, err);
+
+	if (code)
+		return code;
+	log_notice("the agent of instance %s is ready, pid %d", a->instance, getpid());
+	notify_send("READY=1");
+	if (event_base_dispatch(a->loop) < 0)
+		return err_system(err, EIO, "the event loop failed");
+	notify_send("STOPPING=1");
+	log_notice("the agent of instance %s ends; the datapath stays as it is", a->instance);
+	return 0;
+}
+
+int agent_run(struct agent *a, struct err *err)
+{
+	struct agent_running running = {.since_s = (uint64_t)time(NULL)};
+	int code;
+
+	a->running = &running;
+	lock_never_wait();
+	code = start(a, err);
+	if (!code)
+		code = loop(a, err);
+	stop(a);
+	presence_leave(a->instance);
+	a->running = NULL;
+	return code;
+}

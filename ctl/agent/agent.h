@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The agent, `weir run`: one process and one loop for what happens between two commands.
+//
+// It is made of parts, a table in agent.c. A part registers its events with the loop, changes an instance by the
+// functions that commands call, and keeps nothing that a killed agent would lose. Nothing in the loop waits: work
+// that needs the lock of the instance is a task (task.h), what takes long is a process of its own (child.h).
+#pragma once
+
+#include <stdbool.h>
+
+#include "ctl/base/err.h"
+#include "ctl/base/json.h"
+
+struct event_base;
+
+struct agent {
+	struct event_base *loop; // filled in by agent_run
+	const char *instance;
+	const char *command;  // its command line, for the lock
+	const char *netns;    // -N as given; NULL: not entered
+	const char *policy;   // the file of `weir run FILE`; NULL: none
+	const char *resolver; // --resolver as given; NULL: not given
+	const char *resolver_timeout;
+	struct err refused; // why the policy was not applied at the start; text "": it was
+	// State of the parts, each its own.
+	// The rest is for agent.c.
+	struct agent_running *running;
+};
+
+struct agent_part {
+	const char *name;
+	// An error ends the agent before it is ready. 0 or -errno with err set.
+	int (*start)(struct agent *a, struct err *err);
+	// Takes its events from the loop and frees what it has. NULL: nothing to do.
+	void (*stop)(struct agent *a);
+	// SIGHUP: reads again what it has read. NULL: nothing to do. An error is logged and shown by `status`.
+	int (*reload)(struct agent *a, struct err *err);
+	// Adds fields for `weir status`, and what is wrong, one sentence each. NULL: nothing to tell.
+	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
+};
+
+extern const struct agent_part agent_policy;
+
+// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
+// 0 or -errno with err set.
+int agent_run(struct agent *a, struct err *err);
+// To be called by a part when its report has changed: `weir status` shows it soon.
+void agent_changed(struct agent *a);

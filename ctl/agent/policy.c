@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent for the policy file of `weir run FILE`.
+#include "ctl/agent/agent.h"
+
+static int start(struct agent *a, struct err *err)
+{
+	(void)a;
+	(void)err;
+	return 0;
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	json_set(fields, "path", a->policy ? json_string(a->policy) : json_nothing());
+	if (a->refused.text[0])
+		json_append(problems, json_string(a->refused.text));
+}
+
+const struct agent_part agent_policy = {
+	.name = "policy",
+	.start = start,
+	.report = report,
+};

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The lock and the report of an agent, in the run folder of its instance.
+#include "ctl/agent/presence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/bpffs.h"
+
+#define REPORT_MAX (16u << 20)
+
+static char *path_of(const char *instance, const char *name)
+{
+	return mem_printf("%s/%s/%s", WEIR_RUN_FOLDER, instance, name);
+}
+
+static uint64_t pid_in(int fd)
+{
+	uint64_t pid = 0;
+	char text[32];
+	ssize_t len = pread(fd, text, sizeof(text), 0);
+
+	// A file without the end of the line is being written.
+	if (len < 2 || text[len - 1] != '\n' ||
+	    num_parse_u64(text, (size_t)len - 1, 1, UINT32_MAX, &pid))
+		return 0;
+	return pid;
+}
+
+static int refuse_second(int fd, const char *instance, struct err *err)
+{
+	uint64_t pid = pid_in(fd);
+	CLEANUP_FREE char *who =
+		pid ? mem_printf(", pid %llu", (unsigned long long)pid) : mem_strdup("");
+
+	err_refused(err, "instance '%s' has an agent already%s", instance, who);
+	err_hint(err, "weir status shows it; -n NAME is for another instance");
+	return -EBUSY;
+}
+
+int presence_take(const char *instance, int *ret_fd, struct err *err)
+{
+	CLEANUP_FREE char *folder = path_of(instance, "");
+	CLEANUP_FREE char *path = path_of(instance, "agent");
+	CLEANUP_FREE char *text = mem_printf("%d\n", getpid());
+	CLEANUP_FD int fd = -1;
+	int code = file_mkdirs(folder, 0755, err);
+
+	if (code)
+		return code;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_system(err, errno, "cannot open '%s'", path);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? refuse_second(fd, instance, err)
+					    : err_system(err, errno, "cannot lock '%s'", path);
+	if (ftruncate(fd, 0) || pwrite(fd, text, strlen(text), 0) < 0)
+		return err_system(err, errno, "cannot write '%s'", path);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int print(const struct json *report, char **ret, size_t *ret_len)
+{
+	FILE *f = open_memstream(ret, ret_len);
+	int code;
+
+	if (!f)
+		return -errno;
+	code = json_print(report, f, false);
+	return fclose(f) ? -EIO : code;
+}
+
+int presence_report(const char *instance, const struct json *report, struct err *err)
+{
+	CLEANUP_FREE char *path = path_of(instance, "agent.json");
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+	int code = print(report, &text, &len);
+
+	return code ? err_system(err, -code, "cannot print a report")
+		    : file_replace(path, text, len, 0644, err);
+}
+
+void presence_leave(const char *instance)
+{
+	CLEANUP_FREE char *path = path_of(instance, "agent.json");
+
+	unlink(path);
+}
+
+static struct json *read_report(const char *instance)
+{
+	CLEANUP_FREE char *path = path_of(instance, "agent.json");
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	return file_read(path, REPORT_MAX, &text, &len, NULL) ? NULL
+							      : json_parse(text, len, NULL, 0);
+}
+
+void presence_read(const char *instance, struct presence *ret)
+{
+	CLEANUP_FREE char *path = path_of(instance, "agent");
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	*ret = (struct presence){0};
+	if (fd < 0)
+		return;
+	ret->runs = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	ret->pid = pid_in(fd);
+	ret->report = read_report(instance);
+	ret->killed = !ret->runs && ret->report;
+}
+
+void presence_free(struct presence *p)
+{
+	json_free(p->report);
+	*p = (struct presence){0};
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// weir run: the agent, in the foreground.
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/notify.h"
+#include "ctl/agent/presence.h"
+#include "ctl/base/log.h"
+#include "ctl/cmd/applying.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/instance.h"
+
+// Without an interface there is nothing to look after.
+static int check_attached(struct context *ctx, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	int code = instance_open(ctx->instance, &i, err);
+
+	if (code && code != -ENOENT)
+		return code;
+	if (!code && instance_has_ifaces(i))
+		return 0;
+	err_input(err, "instance '%s' is not attached to any interface", ctx->instance);
+	err_hint(err, "run weir attach IFACE first, or give weir run a policy file that names its "
+		      "interfaces");
+	return -ENOENT;
+}
+
+// A policy that cannot be applied is no reason to leave an instance alone that is attached already.
+static int apply_file(struct context *ctx, const struct args *args, struct agent *a,
+		      struct err *err)
+{
+	struct err why = {0};
+	int code = applying_file(ctx, args, a->policy, err);
+
+	if (!code || check_attached(ctx, &why))
+		return code;
+	a->refused = *err;
+	err_clear(err);
+	log_error("%s%s%s%s; the agent runs with the policy that is in effect", a->refused.text,
+		  a->refused.hint[0] ? " (" : "", a->refused.hint, a->refused.hint[0] ? ")" : "");
+	return 0;
+}
+
+// What the apply has reported is printed now, with -j as a document of its own.
+static void print_start(struct context *ctx, const struct agent *a)
+{
+	if (ctx->json && a->policy)
+		out_next_document(ctx->out);
+	else
+		out_flush(ctx->out);
+}
+
+static int run(struct context *ctx, const struct args *args, struct err *err)
+{
+	struct agent a = {
+		.instance = ctx->instance,
+		.command = ctx->line,
+		.netns = ctx->netns,
+		.policy = args->words.n ? args->words.at[0] : NULL,
+		.resolver = args_value(args, "resolver"),
+		.resolver_timeout = args_value(args, "resolver-timeout"),
+	};
+	CLEANUP_FD int lock = -1;
+	int code = args_expect_words(args, 0, 1, "", err);
+
+	if (code)
+		return code;
+	if ((code = bpffs_ready(err)))
+		return code;
+	if (notify_logs_to_journal())
+		log_to_journal();
+	if ((code = presence_take(ctx->instance, &lock, err)))
+		return code;
+	if (a.policy && (code = apply_file(ctx, args, &a, err)))
+		return code;
+	if ((code = check_attached(ctx, err)))
+		return code;
+	print_start(ctx, &a);
+	if ((code = agent_run(&a, err)))
+		return code;
+	out_set_string(ctx->out, "instance", ctx->instance);
+	out_set_bool(ctx->out, "end", true); // the last document
+	return 0;
+}
+
+static const struct args_option options[] = {
+	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
+	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
+	{0},
+};
+
+const struct command cmd_run = {
+	.name = "run",
+	.usage = "[FILE] [OPTIONS]",
+	.summary = "run the agent, which looks after the instance between commands",
+	.text = "The policy FILE is applied first, as weir apply does, unless it is in effect. The agent\n"
+		"stays in the foreground until SIGTERM or SIGINT. Packets never wait for it: its end\n"
+		"changes no verdict. weir status shows what it does.",
+	.options = options,
+	.run = run,
+};
