@@ -30,6 +30,7 @@ enum backend_state {
 	BACKEND_UP,
 	BACKEND_DRAIN, /* no new flows; old ones stay as long as they speak. To the datapath also: gets none now */
 	BACKEND_DOWN, /* its flows move */
+	BACKEND_FAILING, /* its checks fail: as drain, but a packet that opens leaves its pin at once */
 };
 
 #define BACKEND_NONE 0 /* the number of no backend */

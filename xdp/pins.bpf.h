@@ -213,11 +213,11 @@ static __always_inline struct pin_place pin_find(const struct service *s, struct
 }
 
 /* Its connection has ended, or as good as: a packet that opens begins another one. One that speaks must not be
- * cut by a SYN that anybody can forge. */
+ * cut by a SYN that anybody can forge; but one whose backend is failing hardly speaks. */
 static __always_inline bool is_given_up(const struct service *s, __u64 pin, __u32 time,
 					enum backend_state state)
 {
-	return pin_level(pin) == PIN_CLOSED ||
+	return pin_level(pin) == PIN_CLOSED || state == BACKEND_FAILING ||
 	       (pin_age(pin, time) > s->linger && state != BACKEND_UP);
 }
 

@@ -91,11 +91,14 @@ static const struct lb_member *running_member(const struct plan *p, const struct
 	return NULL;
 }
 
-// Also in a service that begins anew: what is down stays down. The override of a backend whose line was removed
+// Also in a service that begins anew: what is down stays down, unless nothing checks it any more. The override of a backend whose line was removed
 // and added again is lost.
-static void inherit_member(struct lb_member *m, const struct lb_member *was)
+static void inherit_member(struct lb_member *m, const struct lb_member *was, bool checked)
 {
-	m->health = was->health;
+	if (checked) {
+		m->health = was->health;
+		m->missing = was->missing;
+	}
 	if (was->gone)
 		return;
 	m->override = was->override;
@@ -137,7 +140,7 @@ void lb_plan_members(struct plan *p, struct turn *t)
 		const struct lb_member *was = running_member(p, t, &m);
 
 		if (was)
-			inherit_member(&m, was);
+			inherit_member(&m, was, t->from->check.kind != CHECK_NONE);
 		if (!was || was->gone)
 			lb_member_take_override(&m, t->s->name, p->o->overrides, p->o->n_overrides,
 						p->o->wall_s);

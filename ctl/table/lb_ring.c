@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits-policy.h"
 #include "ctl/base/mem.h"
 
 static struct ring_backend backend_of(const struct lb_member *m)
@@ -12,7 +13,6 @@ static struct ring_backend backend_of(const struct lb_member *m)
 	struct ring_backend b = {
 		.port = m->port,
 		.id = m->id,
-		.weight = lb_member_weight(m),
 		.state = (uint8_t)lb_member_state(m),
 		.backup = m->backup,
 	};
@@ -21,15 +21,66 @@ static struct ring_backend backend_of(const struct lb_member *m)
 	return b;
 }
 
+// While a weight ramps, all weights of the service are multiplied by this number, so that small ones have sixteenths too. A
+// ring is the same for all multiples of its weights. docs/ring.md specifies it.
+static uint32_t ramp_factor(const struct lb_state *b, const struct lb_service *s)
+{
+	uint32_t most = 1;
+	bool ramps = false;
+
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct lb_member *m = &b->members[s->first_member + i];
+
+		if (m->gone)
+			continue;
+		ramps = ramps || lb_member_ramp(m) < LB_RAMP;
+		most = lb_member_weight(m) > most ? lb_member_weight(m) : most;
+	}
+	if (!ramps)
+		return 1;
+	return POLICY_WEIGHT_MAX / most < LB_RAMP ? POLICY_WEIGHT_MAX / most : LB_RAMP;
+}
+
+static uint32_t ramped_weight(const struct lb_member *m, uint32_t factor)
+{
+	uint32_t weight = lb_member_weight(m) * factor * lb_member_ramp(m) / LB_RAMP;
+
+	return weight || !lb_member_weight(m) ? weight : 1;
+}
+
 // The members as ring_elect() takes them, without the gone. ret has room for all.
 static size_t backends_of(const struct lb_state *b, const struct lb_service *s,
 			  struct ring_backend *ret)
 {
+	uint32_t factor = ramp_factor(b, s);
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < s->n_members; i++)
-		if (!b->members[s->first_member + i].gone)
-			ret[n++] = backend_of(&b->members[s->first_member + i]);
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct lb_member *m = &b->members[s->first_member + i];
+
+		if (m->gone)
+			continue;
+		ret[n] = backend_of(m);
+		ret[n++].weight = ramped_weight(m, factor);
+	}
+	return n;
+}
+
+// The same as the policy has them.
+static size_t configured(const struct lb_state *b, const struct lb_service *s,
+			 struct ring_backend *ret)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct lb_member *m = &b->members[s->first_member + i];
+
+		if (m->gone)
+			continue;
+		ret[n] = backend_of(m);
+		ret[n].weight = m->weight;
+		ret[n++].state = BACKEND_UP;
+	}
 	return n;
 }
 
@@ -136,6 +187,8 @@ void lb_service_figures(const struct lb_state *b, const struct lb_service *s, ui
 	*ret = (struct lb_service_figures){.share_error = share_error(b, s)};
 	count_phases(b, s, &rules, ret);
 	ring_fingerprint(&s->key, s->hash, s->size, backends, n, &ret->fingerprint);
+	n = configured(b, s, backends);
+	ring_fingerprint(&s->key, s->hash, s->size, backends, n, &ret->configuration);
 }
 
 // ---- what would be lost -------------------------------------------------------------------------

@@ -29,11 +29,18 @@ void lb_state_cleanup(struct lb_state **b)
 
 enum backend_state lb_member_state(const struct lb_member *m)
 {
-	if (m->health == BACKEND_DOWN || m->override == BACKEND_DOWN)
+	if (m->override == BACKEND_DOWN)
 		return BACKEND_DOWN;
-	if (m->health == BACKEND_DRAIN || m->override == BACKEND_DRAIN || m->gone)
-		return BACKEND_DRAIN;
-	return BACKEND_UP;
+	if (m->override == BACKEND_DRAIN)
+		return m->health == BACKEND_UP ? BACKEND_DRAIN : BACKEND_FAILING;
+	if (m->health != BACKEND_UP)
+		return (enum backend_state)m->health;
+	return m->gone ? BACKEND_DRAIN : BACKEND_UP;
+}
+
+uint32_t lb_member_ramp(const struct lb_member *m)
+{
+	return m->weighed || m->missing >= LB_RAMP ? LB_RAMP : LB_RAMP - m->missing;
 }
 
 uint32_t lb_member_weight(const struct lb_member *m)

@@ -17,6 +17,7 @@
 #include "ctl/table/ring_step.h"
 
 #define LB_NAME 32 // of a service, with the final NUL
+#define LB_RAMP 16u // steps from a recovery to the whole weight
 
 // A backend of a service, perhaps one that the policy has dropped while slots or pins still name it. It is in
 // a pinned array: WEIR_LAYOUT covers its layout.
@@ -30,7 +31,8 @@ struct lb_member {
 	uint8_t weighed;  // an operator has set override_weight
 	uint16_t port;    // host order, 0: the packet's
 	uint16_t id;      // its number in slots, pins and the array of backends
-	uint16_t pad[3];
+	uint8_t missing; // sixteenths of the weight that it does not have yet, after a recovery (`ramp`)
+	uint8_t pad[5];
 	uint32_t weight; // of the policy
 	uint32_t override_weight;
 	uint64_t until_s; // wall clock, end of `override`; 0: not by itself
@@ -133,12 +135,15 @@ int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct di
 // (ring_forget).
 void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
 
-// The state of a member: down if health or override is down, else drained if one of them is, or it is gone.
+// The state of a member. Who wins: down by command, drain by command, the checks, the policy. A drained one whose checks
+// fail is BACKEND_FAILING: its flows stay, as the command says, and it gets no new ones by a reused port either.
 enum backend_state lb_member_state(const struct lb_member *m);
 // The states of the members of a service for the datapath, in their order: a member that is up is drained too
 // if it gets no new flows, because its weight is 0 or it is a backup that is not needed.
 void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret);
-uint32_t lb_member_weight(const struct lb_member *m);                // as it counts
+uint32_t lb_member_weight(const struct lb_member *m); // of the command, else of the policy
+// Sixteenths of that weight which count: fewer than LB_RAMP after a recovery, unless a command has set the weight.
+uint32_t lb_member_ramp(const struct lb_member *m);
 void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0: here
 
 // Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return whether the
@@ -182,7 +187,8 @@ struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb
 struct lb_service_figures {
 	uint32_t stable, changing, pins_only; // slots by phase
 	uint64_t fingerprint;                 // ring_fingerprint of members that are not gone
-	uint64_t share_error;                 // parts of a million, of those that count
+	uint64_t configuration; // the same with the weights of the policy, and all of them up
+	uint64_t share_error;   // parts of a million, of those that count
 };
 void lb_service_figures(const struct lb_state *b, const struct lb_service *s, uint64_t now,
 			uint32_t hz, struct lb_service_figures *ret);

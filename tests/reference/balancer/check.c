@@ -211,6 +211,8 @@ static bool flow_is_new(const struct check *check, const struct watched *watched
 {
 	if (!watched->used || !watched->backend || watched->closed_pin)
 		return true;
+	if (check->model->state[watched->backend] == BACKEND_FAILING)
+		return true;
 	return flow_is_silent(check, watched) && !model_takes(check->model, watched->backend);
 }
 

@@ -196,11 +196,11 @@ class History:
     def change_state(self, number):
         one, what = self.backends[number], self.draw.below(100)
         if one.state == "up":
-            one.state = "drain" if what < 75 else "down"
+            one.state = "drain" if what < 40 else "failing" if what < 75 else "down"
         elif what < 75:
             one.state = "up"
         else:
-            one.state = "down" if one.state == "drain" and what < 85 else "drain"
+            one.state = "down" if one.state in ("drain", "failing") and what < 85 else "drain"
         self.write(f"state {number} {one.state}")
 
     def edit_pool(self):

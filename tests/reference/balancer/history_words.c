@@ -84,6 +84,8 @@ enum backend_state words_state(const struct words *w, size_t i)
 {
 	if (!strcmp(w->at[i], "up"))
 		return BACKEND_UP;
+	if (!strcmp(w->at[i], "failing"))
+		return BACKEND_FAILING;
 	return words_flag(w, i, "drain", "down") ? BACKEND_DRAIN : BACKEND_DOWN;
 }
 

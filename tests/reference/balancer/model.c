@@ -200,7 +200,7 @@ static bool pin_given_up(const struct model *model, uint64_t word)
 {
 	struct pin pin = pin_of_word(word);
 
-	if (pin.level == PIN_CLOSED)
+	if (pin.level == PIN_CLOSED || model->state[pin.backend] == BACKEND_FAILING)
 		return true;
 	return pin_silent(&model->pins, word, model->now) && !model_takes(model, pin.backend);
 }

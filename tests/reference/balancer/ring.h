@@ -13,7 +13,7 @@
 #define RING_SIZE_MIN     4093
 #define RING_SIZE_MAX     131071
 
-enum backend_state { BACKEND_UP, BACKEND_DRAIN, BACKEND_DOWN };
+enum backend_state { BACKEND_UP, BACKEND_DRAIN, BACKEND_DOWN, BACKEND_FAILING };
 
 struct backend {
 	uint16_t id;         /* from 1; 0: no backend */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *const words_state[] = {"up", "drain", "down", NULL};
+const char *const words_state[] = {"up", "drain", "down", "failing", NULL};
 const char *const words_hash[] = {"tuple", "source", NULL};
 
 static const char *const words_role[] = {"primary", "backup", NULL};

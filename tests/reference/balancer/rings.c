@@ -51,9 +51,10 @@ static void read_key(const char *hex, struct hash_key *ret)
 
 static uint8_t state_of(const char *word)
 {
-	return !strcmp(word, "up")      ? BACKEND_UP
-	       : !strcmp(word, "drain") ? BACKEND_DRAIN
-					: BACKEND_DOWN;
+	return !strcmp(word, "up")        ? BACKEND_UP
+	       : !strcmp(word, "drain")   ? BACKEND_DRAIN
+	       : !strcmp(word, "failing") ? BACKEND_FAILING
+					  : BACKEND_DOWN;
 }
 
 static void read_backend(char *line, struct told *t)

@@ -43,7 +43,7 @@ static inline void served_backend(const struct resolved_service *s, size_t at, u
 	*b = (struct resolved_backend){.addr = served_addr(i), .weight = 1};
 }
 
-// tcp, dr, a small ring; backends 0 … n - 1.
+// tcp, dr, a small ring, checked; backends 0 … n - 1.
 static inline struct resolved_service *served_add(struct made *m, const char *name, size_t n)
 {
 	struct resolved_service *s = &m->r.services[m->r.n_services++];
@@ -57,6 +57,7 @@ static inline struct resolved_service *served_add(struct made *m, const char *na
 		.idle_udp_ms = 60000,
 		.ring = SERVED_SIZE,
 		.pins = 1024,
+		.check = {.kind = CHECK_TCP},
 		.backends = made_alloc(m, n, sizeof(*s->backends)),
 		.n_backends = n,
 	};

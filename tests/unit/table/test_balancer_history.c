@@ -51,7 +51,7 @@ static void choose_policy(struct history *h, struct made *m)
 		s->proto.bits[0] |= unit_below(&h->random, 2) << 17;
 		if (!unit_below(&h->random, 5))
 			s->proto.bits[0] = 1 << 17;
-		s->udp_move = !unit_below(&h->random, 3);
+		s->udp_move = !unit_below(&h->random, 4);
 		s->hash_source = name == 1;
 		s->mode = h->mode[name];
 		choose_backends(h, m, s);
@@ -82,7 +82,7 @@ static void change(struct history *h)
 	bool empty;
 
 	if (unit_below(&h->random, 2)) {
-		m->health = (uint8_t)unit_below(&h->random, 3);
+		m->health = (uint8_t)unit_below(&h->random, 4);
 	} else {
 		m->override = (uint8_t)unit_below(&h->random, 3);
 		m->until_s = h->wall_s + unit_below(&h->random, 100);

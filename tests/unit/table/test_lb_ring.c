@@ -216,6 +216,64 @@ static void test_fingerprint(void **state)
 	made_free(&m);
 }
 
+// A backend that comes back: its share grows by sixteenths, also where weights are small.
+static void test_ramp(void **state)
+{
+	(void)state;
+	struct made m;
+	CLEANUP_LB_STATE struct lb_state *b = NULL;
+	bool empty;
+
+	SERVED_ONE(&m, 0, 1, 2);
+	b = served_plan(&m, NULL);
+	for (uint8_t has = 1; has <= LB_RAMP; has++) {
+		uint32_t exact = (uint32_t)SERVED_SIZE * has / (2 * LB_RAMP + has);
+
+		served_find(b, 0, 1)->missing = (uint8_t)(LB_RAMP - has);
+		lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty);
+		assert_false(empty);
+		assert_in_range(served_owned(b, 0, 1), exact, exact + 1);
+	}
+	served_find(b, 0, 1)->missing = 8;
+	served_find(b, 0, 0)->weighed =
+		1; // the greatest weight has no room for sixteen times as much
+	served_find(b, 0, 0)->override_weight = 65535;
+	lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty);
+	assert_false(empty);
+	assert_true(served_owned(b, 0, 0) > SERVED_SIZE - 3);
+	made_free(&m);
+}
+
+// That of the configuration does not change with states, commands and ramps.
+static void test_configuration(void **state)
+{
+	(void)state;
+	struct made m;
+	CLEANUP_LB_STATE struct lb_state *b = NULL;
+	struct lb_service_figures before, after;
+
+	SERVED_ONE(&m, 0, 1, 2);
+	b = served_plan(&m, NULL);
+	lb_service_figures(b, b->services, SERVED_NOW, SERVED_HZ, &before);
+	assert_int_equal(before.fingerprint, before.configuration);
+	served_find(b, 0, 0)->health = BACKEND_FAILING;
+	served_find(b, 0, 1)->override = BACKEND_DRAIN;
+	served_find(b, 0, 2)->weighed = 1;
+	served_find(b, 0, 2)->override_weight = 7;
+	lb_service_figures(b, b->services, SERVED_NOW, SERVED_HZ, &after);
+	assert_int_equal(after.configuration, before.configuration);
+	assert_int_not_equal(after.fingerprint, before.fingerprint);
+	before = after;
+	served_find(b, 0, 2)->weighed = 0;
+	served_find(b, 0, 2)->missing = 3;
+	lb_service_figures(b, b->services, SERVED_NOW, SERVED_HZ, &after);
+	assert_int_not_equal(after.fingerprint, before.fingerprint);
+	served_find(b, 0, 2)->weight = 2;
+	lb_service_figures(b, b->services, SERVED_NOW, SERVED_HZ, &after);
+	assert_int_not_equal(after.configuration, before.configuration);
+	made_free(&m);
+}
+
 static void test_figures(void **state)
 {
 	(void)state;
@@ -257,6 +315,8 @@ int main(void)
 		cmocka_unit_test(test_change_beside_gone),
 		cmocka_unit_test(test_change_time),
 		cmocka_unit_test(test_fingerprint),
+		cmocka_unit_test(test_ramp),
+		cmocka_unit_test(test_configuration),
 		cmocka_unit_test(test_figures),
 	};
 

@@ -7,22 +7,39 @@
 static void test_state(void **state)
 {
 	(void)state;
-	static const uint8_t worse[3][3] = {
-		{BACKEND_UP, BACKEND_DRAIN, BACKEND_DOWN},
-		{BACKEND_DRAIN, BACKEND_DRAIN, BACKEND_DOWN},
-		{BACKEND_DOWN, BACKEND_DOWN, BACKEND_DOWN},
+	static const struct {
+		uint8_t health;
+		uint8_t of[3]; // by override
+		uint8_t gone;  // without one
+	} cases[] = {
+		{BACKEND_UP, {BACKEND_UP, BACKEND_DRAIN, BACKEND_DOWN}, BACKEND_DRAIN},
+		{BACKEND_FAILING,
+		 {BACKEND_FAILING, BACKEND_FAILING, BACKEND_DOWN},
+		 BACKEND_FAILING},
+		{BACKEND_DOWN, {BACKEND_DOWN, BACKEND_FAILING, BACKEND_DOWN}, BACKEND_DOWN},
 	};
 
-	for (uint8_t health = BACKEND_UP; health <= BACKEND_DOWN; health++) {
-		for (uint8_t override = BACKEND_UP; override <= BACKEND_DOWN; override++) {
-			struct lb_member m = {.health = health, .override = override};
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct lb_member m = {.health = cases[i].health, .gone = 1};
 
-			assert_int_equal(lb_member_state(&m), worse[health][override]);
-			m.gone = 1;
-			assert_int_equal(lb_member_state(&m),
-					 worse[worse[health][override]][BACKEND_DRAIN]);
-		}
+		assert_int_equal(lb_member_state(&m), cases[i].gone);
+		m.gone = 0;
+		for (m.override = BACKEND_UP; m.override <= BACKEND_DOWN; m.override++)
+			assert_int_equal(lb_member_state(&m), cases[i].of[m.override]);
 	}
+}
+
+static void test_ramp(void **state)
+{
+	(void)state;
+	struct lb_member m = {.weight = 1, .missing = 15};
+
+	assert_int_equal(lb_member_ramp(&m), 1);
+	m.weighed = 1; // a command has set the weight
+	assert_int_equal(lb_member_ramp(&m), LB_RAMP);
+	m.weighed = 0;
+	m.missing = 0;
+	assert_int_equal(lb_member_ramp(&m), LB_RAMP);
 }
 
 static void test_weight_and_address(void **state)
@@ -304,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_ramp),
 		cmocka_unit_test(test_weight_and_address),
 		cmocka_unit_test(test_expire),
 		cmocka_unit_test(test_rules),
