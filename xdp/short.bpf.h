@@ -249,8 +249,7 @@ static __always_inline __u64 first_of_block(const struct and_block b, __u32 firs
 	if (b.word[2])
 		return b.word[2];
 	*ret_number = first + 3;
-	/* Of the last block it is the next row's where this one ends before it. */
-	return first + 3 < RULES(M_WORDS) ? b.word[3] : 0;
+	return b.word[3];
 }
 
 /* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules. A bit of
@@ -274,7 +273,8 @@ static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_numbe
 			break;
 		some >>= SHORT_BLOCK;
 	}
-	return word;
+	/* The last block may end in the next row. */
+	return word && *ret_number < RULES(M_WORDS) ? word : 0;
 }
 
 /* ---- one word, few rows --------------------------------------------------------------------------- */
