@@ -22,6 +22,7 @@
 #define POLICY_PREFIXES (4u << 20)
 
 #define POLICY_NAMES      16384 /* host names of a policy, its list files included */
+#define POLICY_GEOS       4096 /* countries and autonomous systems: each record is compared with all */
 #define POLICY_FILE_NAMES 10000 /* host names of one list file */
 #define POLICY_DEPTH      8     /* includes within includes */
 #define POLICY_FILES      1024 /* policy and list files of a policy; a place has 16 bits for them */

@@ -17,6 +17,7 @@
 #include "ctl/cmd/help.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/probe.h"
+#include "ctl/net/geo_db.h"
 
 #ifndef WEIR_VERSION
 #define WEIR_VERSION "0.1"
@@ -93,6 +94,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 
 	ctx->instance = name ? name : "main";
 	ctx->netns = args_value(args, "netns");
+	geo_db_use(args_value(args, "geo"));
 	ctx->pretty = args_has(args, "pretty");
 	ctx->json = args_has(args, "json") || ctx->pretty;
 	ctx->quiet = args_has(args, "quiet");

@@ -10,6 +10,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/net/geo_db.h"
 #include "ctl/net/route.h"
 
 #define FILE_BYTES_MAX (256u << 20)
@@ -165,6 +166,106 @@ static int resolve_record(void *ctx, const char *const *names, size_t n,
 	return 0;
 }
 
+// ---- countries and autonomous systems ---------------------------------------------------------------
+
+static const struct environment_geo *find_geo(const struct environment *w, const struct geo *geo)
+{
+	for (size_t n = 0; w && n < w->geos.n; n++)
+		if (geo_equal(&w->geos.at[n].geo, geo))
+			return &w->geos.at[n];
+	return NULL;
+}
+
+static struct prefix *copy_prefixes(const struct prefix *prefixes, size_t n)
+{
+	struct prefix *copy = mem_zalloc(n, sizeof(*copy));
+
+	if (n)
+		memcpy(copy, prefixes, n * sizeof(*copy));
+	return copy;
+}
+
+static void record_geo(struct environment *w, const struct geo *geo,
+		       const struct policy_ranges *answer)
+{
+	vec_push(&w->geos, ((struct environment_geo){
+				   *geo, copy_prefixes(answer->prefixes, answer->n), answer->n}));
+}
+
+static void take_record(const struct environment_geo *record, struct policy_ranges *to)
+{
+	to->prefixes = copy_prefixes(record->prefixes, record->n);
+	to->n = record->n;
+	to->stale = true;
+}
+
+static void take_ranges(struct environment *w, const struct geo *geo, struct geo_ranges *from,
+			struct policy_ranges *to)
+{
+	const struct environment_geo *last = from->prefixes.n ? NULL : find_geo(w->last, geo);
+	geo_text name;
+
+	*to = (struct policy_ranges){.n = from->prefixes.n,
+				     .prefixes = TAKE_PTR(from->prefixes.at)};
+	if (!to->n)
+		snprintf(to->why, sizeof(to->why), "no prefix of %s in '%s'", geo_format(geo, name),
+			 from->source);
+	if (last)
+		take_record(last, to);
+	if (to->n)
+		record_geo(w, geo, to);
+}
+
+// Without a database: the last good answers, if there is one for each.
+static int take_last_ranges(struct environment *w, const struct geo *wanted, size_t n,
+			    struct policy_ranges *answers, const struct err *why)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!find_geo(w->last, &wanted[i]))
+			return -ENOENT;
+	for (size_t i = 0; i < n; i++) {
+		take_record(find_geo(w->last, &wanted[i]), &answers[i]);
+		snprintf(answers[i].why, sizeof(answers[i].why), "%.511s", why->text);
+		record_geo(w, &wanted[i], &answers[i]);
+	}
+	return 0;
+}
+
+static int ranges_live(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,
+		       struct err *err)
+{
+	CLEANUP_FREE struct geo_ranges *found = mem_zalloc(n, sizeof(*found));
+	struct environment *w = ctx;
+	int code = geo_find(wanted, n, found, err);
+
+	if (code && err && !take_last_ranges(w, wanted, n, answers, err)) {
+		err_clear(err);
+		return 0;
+	}
+	for (size_t i = 0; !code && i < n; i++)
+		take_ranges(w, &wanted[i], &found[i], &answers[i]);
+	geo_ranges_free(found, n);
+	return code;
+}
+
+static int ranges_record(void *ctx, const struct geo *wanted, size_t n,
+			 struct policy_ranges *answers, struct err *err)
+{
+	(void)err;
+	for (size_t i = 0; i < n; i++) {
+		const struct environment_geo *record = find_geo(ctx, &wanted[i]);
+		geo_text name;
+
+		answers[i] = (struct policy_ranges){0};
+		snprintf(answers[i].why, sizeof(answers[i].why), "%s is not in the record",
+			 geo_format(&wanted[i], name));
+		if (record)
+			take_record(record, &answers[i]);
+		answers[i].stale = false;
+	}
+	return 0;
+}
+
 static int own_addresses(struct addr **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP_FREE struct own_addr *own = NULL;
@@ -256,6 +357,7 @@ void environment_live(struct environment *w, const struct dns_options *dns,
 		.ctx = w,
 		.files = &w->reader,
 		.resolve = resolve_live,
+		.ranges = ranges_live,
 		.addresses = addresses_live,
 		.last_list = last_list,
 	};
@@ -269,6 +371,7 @@ void environment_replay(struct environment *w)
 		.ctx = w,
 		.files = &w->reader,
 		.resolve = resolve_record,
+		.ranges = ranges_record,
 		.addresses = addresses_live,
 		.names_may_fail = true,
 	};
@@ -284,8 +387,11 @@ void environment_free(struct environment *w)
 		free(name->name);
 		free(name->addrs);
 	}
+	vec_each (&w->geos, geo)
+		free(geo->prefixes);
 	vec_each (&w->addresses, one)
 		free(one->addrs);
+	vec_free(&w->geos);
 	vec_free(&w->addresses);
 	vec_free(&w->files);
 	vec_free(&w->names);
@@ -306,10 +412,20 @@ bool environment_same_answer(const struct environment_name *a, const struct envi
 	return true;
 }
 
+static bool same_ranges(const struct environment_geo *a, const struct environment_geo *b)
+{
+	if (!b || a->n != b->n)
+		return false;
+	for (size_t n = 0; n < a->n; n++)
+		if (prefix_compare(&a->prefixes[n], &b->prefixes[n]))
+			return false;
+	return true;
+}
+
 bool environment_same(const struct environment *a, const char *path_a, const struct environment *b,
 		      const char *path_b)
 {
-	if (a->files.n != b->files.n || a->names.n != b->names.n)
+	if (a->files.n != b->files.n || a->names.n != b->names.n || a->geos.n != b->geos.n)
 		return false;
 	vec_each (&a->files, file)
 		if (!same_file(file, environment_find_file(
@@ -321,5 +437,8 @@ bool environment_same(const struct environment *a, const char *path_a, const str
 		if (!other || !environment_same_answer(name, other))
 			return false;
 	}
+	vec_each (&a->geos, geo)
+		if (!same_ranges(geo, find_geo(b, &geo->geo)))
+			return false;
 	return true;
 }

@@ -25,6 +25,13 @@ struct environment_name {
 	uint32_t ttl_s;
 };
 
+// A country or an autonomous system: its prefixes, which a database had.
+struct environment_geo {
+	struct geo geo;
+	struct prefix *prefixes;
+	size_t n;
+};
+
 // Addresses of this host that the policy asked for by a word.
 struct environment_addresses {
 	enum policy_addresses which;
@@ -39,6 +46,7 @@ struct environment {
 	struct dns_options dns;
 	VEC(struct environment_file) files;
 	VEC(struct environment_name) names;
+	VEC(struct environment_geo) geos;
 	VEC(struct environment_addresses)
 	addresses;                      // not on disk: each time they are what they are then
 	const struct environment *last; // last good answers (names that fail now), may be NULL

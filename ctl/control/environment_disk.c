@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/lines.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
@@ -56,6 +57,50 @@ static struct json *describe_names(const struct environment *w)
 	return names;
 }
 
+// A file for each, a prefix a line: a country may have a hundred thousand.
+static char *print_ranges(const struct environment_geo *geo, size_t *ret_len)
+{
+	struct text t = {0};
+	addr_text prefix;
+
+	for (size_t n = 0; n < geo->n; n++)
+		text_addf(&t, "%s\n", prefix_format(&geo->prefixes[n], prefix));
+	*ret_len = t.len;
+	return text_take(&t);
+}
+
+static char *geo_path(const char *folder, const struct geo *geo)
+{
+	CLEANUP_FREE char *path = NULL;
+	geo_text name;
+
+	path = mem_printf("%s/%s", folder, geo_format(geo, name));
+	*strrchr(path, ' ') = '-';
+	return TAKE_PTR(path);
+}
+
+static int write_ranges(const struct environment *w, const char *folder, struct json *ret,
+			struct err *err)
+{
+	vec_each (&w->geos, geo) {
+		CLEANUP_FREE char *path = geo_path(folder, &geo->geo);
+		size_t len;
+		CLEANUP_FREE char *text = print_ranges(geo, &len);
+		struct json *one = json_object();
+		geo_text name;
+		sum_text sum;
+		int code = file_replace(path, text, len, 0600, err);
+
+		sum_of(text, len, sum);
+		json_set(one, "name", json_string(geo_format(&geo->geo, name)));
+		json_set(one, "sum", json_string(sum));
+		json_append(ret, one);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 static int print_index(const struct json *index, char **ret, size_t *ret_len)
 {
 	FILE *f = open_memstream(ret, ret_len);
@@ -98,10 +143,15 @@ int environment_save(const struct environment *w, const char *folder, struct jso
 		     struct err *err)
 {
 	CLEANUP_JSON struct json *index = meta;
+	CLEANUP_JSON struct json *ranges = json_array();
 	int code = write_files(w, folder, err);
 
 	if (code)
 		return code;
+	if ((code = write_ranges(w, folder, ranges, err)))
+		return code;
+	if (w->geos.n)
+		json_set(index, "ranges", TAKE_PTR(ranges));
 	json_set(index, "files", describe_files(w));
 	json_set(index, "sums", describe_sums(w));
 	json_set(index, "names", describe_names(w));
@@ -154,6 +204,46 @@ static void read_name(struct environment *w, const struct json *one)
 	vec_push(&w->names, name);
 }
 
+static void parse_ranges(const char *text, size_t len, struct environment_geo *ret)
+{
+	VEC(struct prefix) prefixes = {0};
+
+	for (struct lines in = lines_of(text, len); lines_next(&in);) {
+		struct word line = lines_word(&in);
+		struct prefix p;
+
+		if (!prefix_parse(line.at, line.len, &p, NULL, NULL))
+			vec_push(&prefixes, p);
+	}
+	ret->prefixes = prefixes.at;
+	ret->n = prefixes.n;
+}
+
+static int read_ranges(struct environment *w, const char *folder, const struct json *one,
+		       struct err *err)
+{
+	const char *name = json_get_string(one, "name"), *wanted = json_get_string(one, "sum");
+	CLEANUP_FREE char *path = NULL;
+	CLEANUP_FREE char *text = NULL;
+	struct environment_geo geo = {0};
+	sum_text sum;
+	size_t len;
+	int code;
+
+	if (!name || !geo_parse_name(name, &geo.geo))
+		return err_system(err, EBADMSG, "'%s/index' is damaged: ranges without a name",
+				  folder);
+	path = geo_path(folder, &geo.geo);
+	if ((code = file_read(path, FILE_BYTES_MAX, &text, &len, err)))
+		return code;
+	sum_of(text, len, sum);
+	if (!wanted || strcmp(sum, wanted) != 0)
+		return err_system(err, EBADMSG, "'%s' is damaged: checksum mismatch", path);
+	parse_ranges(text, len, &geo);
+	vec_push(&w->geos, geo);
+	return 0;
+}
+
 int environment_load_index(const char *folder, struct json **ret, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
@@ -185,6 +275,9 @@ int environment_load(struct environment *w, const char *folder, struct json **re
 		return code;
 	for (size_t n = 0; n < json_length(json_get(index, "names")); n++)
 		read_name(w, json_at(json_get(index, "names"), n));
+	for (size_t n = 0; n < json_length(json_get(index, "ranges")); n++)
+		if ((code = read_ranges(w, folder, json_at(json_get(index, "ranges"), n), err)))
+			return code;
 	*ret_meta = TAKE_PTR(index);
 	return 0;
 }

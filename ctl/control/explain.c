@@ -30,7 +30,7 @@ void explain_free(struct explain *e)
 // ---- the policy's text, followed by the packet ---------------------------------------------------
 
 // The environment in which a policy is compiled, with two changes: an expect line of the packet follows the main
-// file, and a name that is not in the record is resolved.
+// file, and a name or country that is not in the record is looked up.
 struct explain_step {
 	const struct policy_env *below;
 	struct source_reader files;
@@ -94,6 +94,24 @@ static int find_names(void *ctx, const char *const *names, size_t n, struct poli
 	return 0;
 }
 
+// As find_names.
+static int find_ranges(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,
+		       struct err *err)
+{
+	struct explain_step *q = ctx;
+	int code = q->below->ranges(q->below->ctx, wanted, n, answers, err);
+
+	if (code)
+		return code;
+	for (size_t i = 0; q->below->names_may_fail && i < n; i++) {
+		if (answers[i].n)
+			continue;
+		if ((code = q->asked.env.ranges(q->asked.env.ctx, &wanted[i], 1, &answers[i], err)))
+			return code;
+	}
+	return 0;
+}
+
 static int find_addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
 			  struct err *err)
 {
@@ -111,6 +129,7 @@ static void question_begin(struct explain_step *q, const struct policy_env *belo
 		.ctx = q,
 		.files = &q->files,
 		.resolve = find_names,
+		.ranges = find_ranges,
 		.addresses = find_addresses,
 		.names_may_fail = below->names_may_fail,
 	};

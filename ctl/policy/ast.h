@@ -27,6 +27,7 @@ enum ast_item_kind {
 	AST_SET,    // @NAME; word is NAME
 	AST_HOST,   // host WORD
 	AST_FILE,   // file STRING, in sets only
+	AST_GEO,    // country WORD, asn WORD
 };
 
 // What a word in an address position is: weir-policy(5), ADDRESSES.
@@ -48,6 +49,7 @@ struct ast_item {
 	uint32_t value;     // of resolve: the number of its value, plus one
 	uint8_t kind;       // enum ast_item_kind
 	uint8_t as_address; // AST_WORD: enum ast_word
+	uint8_t geo;        // AST_GEO: enum geo_kind
 	bool negated;       // with "not"
 	bool lax, wide;     // AST_FILE
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
 #include "ctl/policy/checker.h"
 #include "ctl/policy/host.h"
@@ -27,6 +28,11 @@ static void fail(struct place_check *p, const struct ast_item *item, const char 
 	p->ok = false;
 }
 
+static bool is_country(const char *word)
+{
+	return word[0] >= 'A' && word[0] <= 'Z' && geo_country_name(word);
+}
+
 static void check_service_word(struct place_check *p, const struct ast_item *item)
 {
 	const char *near;
@@ -34,8 +40,10 @@ static void check_service_word(struct place_check *p, const struct ast_item *ite
 
 	if (index_find(&p->c->ast->service_index, item->word) == INDEX_NONE) {
 		near = check_suggest(p->c, SPACE_SERVICES, "", item->word);
-		snprintf(hint, sizeof(hint), "a host name without a dot: host %.*s", SHOWN_MAX,
-			 item->word);
+		snprintf(hint, sizeof(hint),
+			 is_country(item->word) ? "a country: country %.*s"
+						: "a host name without a dot: host %.*s",
+			 SHOWN_MAX, item->word);
 		diag_error(p->c->diag, item->at, hint,
 			   "'%.*s' is neither an address nor a service of this policy%s", SHOWN_MAX,
 			   item->word, near);
@@ -57,6 +65,17 @@ static void check_host(struct place_check *p, const struct ast_item *item)
 
 	if (host_problem(item->word, problem, sizeof(problem)))
 		fail(p, item, NULL, problem);
+}
+
+static void check_geo(struct place_check *p, const struct ast_item *item)
+{
+	struct err err = {0};
+	struct geo geo;
+
+	if (!geo_parse(item->geo, item->word, strlen(item->word), &geo, &err))
+		return;
+	diag_error(p->c->diag, item->at, err.hint, "%s", err.text);
+	p->ok = false;
 }
 
 // Keywords that a definition may hold for other fields.
@@ -120,6 +139,15 @@ static void check_leaf(struct place_check *p, const struct ast_item *item)
 			     "is not an address; 'source' takes addresses and prefixes");
 		else
 			check_host(p, item);
+		return;
+	case AST_GEO:
+		if (p->side == SIDE_SOURCE)
+			fail(p, item, NULL,
+			     "is not an address; 'source' takes addresses and prefixes");
+		else if (p->side == SIDE_VIP)
+			fail(p, item, NULL, "cannot be the address of a service");
+		else
+			check_geo(p, item);
 		return;
 	case AST_WORD:
 		check_word(p, item);

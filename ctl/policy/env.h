@@ -8,6 +8,7 @@
 
 #include "ctl/base/addr.h"
 #include "ctl/base/err.h"
+#include "ctl/base/geo.h"
 #include "ctl/policy/source.h"
 
 struct policy_answer {      // to one name
@@ -21,6 +22,14 @@ struct policy_answer {      // to one name
 	bool v4_failed, v6_failed;   // unknown: the query for that family failed
 };
 
+// The prefixes of a country or an autonomous system. n 0: `why` has the reason.
+struct policy_ranges {
+	struct prefix *prefixes; // allocated by the callback, freed by resolve
+	size_t n;
+	char why[512];
+	bool stale; // the last good answer, since there is no new one; `why` has the reason
+};
+
 enum policy_addresses { POLICY_SELF, POLICY_GATEWAY, POLICY_RESOLVER, POLICY_ADDRESSES };
 
 // What resolve needs from outside. Callbacks may be NULL where noted.
@@ -32,6 +41,10 @@ struct policy_env {
 	// -errno with err set when nothing could be asked.
 	int (*resolve)(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
 		       struct err *err);
+	// All countries and autonomous systems of the policy at once (n > 0, each once). 0, or -errno with err set
+	// where there is no database. NULL: none.
+	int (*ranges)(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,
+		      struct err *err);
 	// Addresses of this host, its gateways, its resolvers: for `self`, and those that a name must not resolve to.
 	// Allocates *ret. NULL: no addresses.
 	int (*addresses)(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/limits-policy.h"
+#include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 
@@ -80,6 +81,11 @@ static bool is_word(struct eval *e)
 		if (index_find(&e->v->expander->ast->set_index, e->item->word) == INDEX_NONE)
 			return false;
 		eval_fail(e, NULL, "'@%s' is a set of addresses, not %s", e->item->word,
+			  e->domain->item);
+		return false;
+	case AST_GEO:
+		eval_fail(e, NULL, "'%s %s' stands for addresses, not %s",
+			  e->item->geo == GEO_COUNTRY ? "country" : "asn", e->item->word,
 			  e->domain->item);
 		return false;
 	default:

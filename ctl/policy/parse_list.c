@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/policy/names.h"
@@ -69,18 +70,38 @@ static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
 	return true;
 }
 
+static bool parse_geo(struct parser *p, struct ast_item *item, bool allowed)
+{
+	const struct token *keyword = parse_next(p);
+	enum geo_kind kind = geo_keyword(keyword->text, strlen(keyword->text));
+
+	if (!allowed)
+		return parse_fail(p, keyword->at, NULL,
+				  "'%s' is allowed only in lists of addresses", keyword->text);
+	if (!parse_is(p, TOKEN_WORD) || keyword_is(p->at->text))
+		return parse_expected(p,
+				      kind == GEO_COUNTRY ? "a country code"
+							  : "the number of an autonomous system",
+				      NULL);
+	fill_item(item, AST_GEO, parse_next(p));
+	item->geo = (uint8_t)kind;
+	return true;
+}
+
 // An item, after its "not".
 static bool parse_item(struct parser *p, const struct domain *domain, bool behind_comma,
 		       struct ast_item *item)
 {
-	bool host = domain == &domain_address || domain == &domain_define;
+	bool addresses = domain == &domain_address || domain == &domain_define;
 
 	if (parse_is(p, TOKEN_DEFINE))
 		fill_item(item, AST_DEFINE, parse_next(p));
 	else if (parse_is(p, TOKEN_SET))
 		fill_item(item, AST_SET, parse_next(p));
 	else if (parse_is_word(p, "host"))
-		return parse_host(p, item, host);
+		return parse_host(p, item, addresses);
+	else if (parse_is_word(p, "country") || parse_is_word(p, "asn"))
+		return parse_geo(p, item, addresses);
 	else if (at_value(p, domain))
 		fill_item(item, AST_WORD, parse_next(p));
 	else

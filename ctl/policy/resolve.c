@@ -56,6 +56,8 @@ static void free_resolver(struct resolver *r)
 		list_free(&file->list);
 	vec_each (&r->hosts, host)
 		free(host->addrs);
+	vec_each (&r->geos, geo)
+		free(geo->prefixes);
 	for (size_t i = 0; i < POLICY_ADDRESSES; i++)
 		free(r->own[i]);
 	for (size_t i = 0; r->sets && i < r->ast->sets.n; i++)
@@ -63,6 +65,7 @@ static void free_resolver(struct resolver *r)
 	free(r->sets);
 	vec_free(&r->lists);
 	vec_free(&r->hosts);
+	vec_free(&r->geos);
 	vec_free(&r->addresses);
 	vec_free(&r->facts);
 	vec_free(&r->files);
@@ -85,6 +88,7 @@ static struct resolved *resolve(struct ast *ast, const struct policy_env *env, s
 	resolve_settings(&r);
 	resolve_collect(&r);
 	resolve_hosts(&r);
+	resolve_geos(&r);
 	resolve_sets(&r);
 	resolve_services(&r);
 	resolve_rules(&r);

@@ -83,6 +83,21 @@ static const char *read_file(struct resolver *r, const struct ast_item *item,
 	return file->key;
 }
 
+static const char *read_geo(struct resolver *r, const struct ast_item *item,
+			    struct item_value *value)
+{
+	struct geo geo;
+	geo_text name;
+
+	value->kind = VALUE_GEO;
+	value->broken = geo_parse(item->geo, item->word, strlen(item->word), &geo,
+				  NULL); // reported by check
+	if (value->broken)
+		return item->word;
+	value->number = resolve_add_geo(r, item, &geo);
+	return arena_strdup(&r->scratch, geo_format(&geo, name));
+}
+
 static const char *read_item(struct resolver *r, const struct ast_item *item,
 			     struct item_value *value, addr_text spelling)
 {
@@ -96,6 +111,8 @@ static const char *read_item(struct resolver *r, const struct ast_item *item,
 		return read_set(r, item, value);
 	if (item->kind == AST_FILE)
 		return read_file(r, item, value);
+	if (item->kind == AST_GEO)
+		return read_geo(r, item, value);
 	if (item->kind == AST_HOST || item->as_address == AST_NAME)
 		return read_host(r, item, value);
 	value->kind = kinds[item->as_address];

@@ -77,6 +77,16 @@ static void add_set(struct build *b, uint32_t number, bool negated)
 	b->fixed = b->fixed && set->fixed;
 }
 
+static void add_geo(struct build *b, uint32_t number, bool negated, struct place place)
+{
+	const struct geo_item *geo = &b->r->geos.at[number];
+
+	for (size_t i = 0; i < geo->n; i++)
+		cidr_add(&b->own, &geo->prefixes[i], negated, place);
+	b->broken = b->broken || geo->failed;
+	b->fixed = false;
+}
+
 static void add_leaf(struct build *b, const struct leaf *leaf)
 {
 	uint32_t number = resolve_item(b->r, leaf->item); // may move the items
@@ -92,6 +102,9 @@ static void add_leaf(struct build *b, const struct leaf *leaf)
 		break;
 	case VALUE_HOST:
 		add_host(b, value->number, leaf->negated, place);
+		break;
+	case VALUE_GEO:
+		add_geo(b, value->number, leaf->negated, place);
 		break;
 	case VALUE_SET:
 		add_set(b, value->number, leaf->negated);

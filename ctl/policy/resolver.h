@@ -14,12 +14,20 @@
 #include "ctl/policy/services.h"
 #include "ctl/policy/value.h"
 
-enum value_kind { VALUE_NONE, VALUE_PREFIXES, VALUE_SELF, VALUE_HOST, VALUE_SET, VALUE_FILE };
+enum value_kind {
+	VALUE_NONE,
+	VALUE_PREFIXES,
+	VALUE_SELF,
+	VALUE_HOST,
+	VALUE_SET,
+	VALUE_FILE,
+	VALUE_GEO,
+};
 
 struct item_value {      // the value of an item of an address list; equal items share one
 	uint8_t kind;    // enum value_kind
 	bool broken;     // an error was found in it
-	uint32_t number; // of the host, set or list file
+	uint32_t number; // of the host, set, list file or geo_item
 	const struct prefix *prefixes; // VALUE_PREFIXES
 	size_t n;
 };
@@ -43,6 +51,14 @@ struct host { // a name of the policy
 	bool failed; // no answer
 	uint32_t ttl_s;
 	bool stale;
+};
+
+struct geo_item { // a country or autonomous system of the policy
+	struct geo geo;
+	struct diag_at at; // first place
+	struct prefix *prefixes;
+	size_t n;
+	bool failed; // no answer
 };
 
 struct set_value {
@@ -73,6 +89,7 @@ struct resolver {
 	VEC(struct list_file) lists;
 	struct index host_index;
 	VEC(struct host) hosts;
+	VEC(struct geo_item) geos; // one for each value of that kind
 	struct addr *own[POLICY_ADDRESSES];
 	size_t n_own[POLICY_ADDRESSES];
 	bool own_read[POLICY_ADDRESSES];
@@ -134,6 +151,10 @@ const struct host *resolve_host(const struct resolver *r, const char *name); // 
 // Addresses of that kind, asked for once; an error is queued at `at`.
 const struct addr *resolve_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
 			       size_t *ret_n);
+
+// resolve_geo.c: asks for all countries and autonomous systems at once.
+uint32_t resolve_add_geo(struct resolver *r, const struct ast_item *item, const struct geo *geo);
+void resolve_geos(struct resolver *r);
 
 // resolve_set.c
 void resolve_sets(struct resolver *r);

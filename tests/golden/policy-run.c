@@ -5,7 +5,8 @@
 //
 // NAMES is the environment, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve; "NAME
 // ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed. The names
-// self, gateway and resolver have the addresses of this host, its gateway and its resolver.
+// self, gateway and resolver have the addresses of this host, its gateway and its resolver. "country-DE PREFIX…" and
+// "asn-64500 PREFIX…" are the ranges of a country and an autonomous system, "~PREFIX…" a last good answer.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,6 +110,45 @@ static int resolve(void *ctx, const char *const *names, size_t n, struct policy_
 	return 0;
 }
 
+static void parse_prefixes(const char *text, struct prefix **ret, size_t *ret_n)
+{
+	VEC(struct prefix) prefixes = {0};
+	CLEANUP_FREE char *copy = mem_strdup(text);
+	char *next = copy, *word;
+
+	while ((word = strsep(&next, " "))) {
+		struct prefix p;
+
+		if (prefix_parse(word, strlen(word), &p, NULL, NULL) == 0)
+			vec_push(&prefixes, p);
+	}
+	*ret = prefixes.at;
+	*ret_n = prefixes.n;
+}
+
+static int ranges(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,
+		  struct err *err)
+{
+	if (find(ctx, "no-database"))
+		return err_input(err, "no database of countries");
+	for (size_t i = 0; i < n; i++) {
+		geo_text name, key;
+		const char *text;
+
+		geo_format(&wanted[i], name);
+		memcpy(key, name, sizeof(key));
+		*strchr(key, ' ') = '-';
+		text = find(ctx, key);
+		snprintf(answers[i].why, sizeof(answers[i].why), "no prefix of %s in 'test.mmdb'",
+			 name);
+		answers[i].stale = text && text[0] == '~';
+		if (text)
+			parse_prefixes(text + answers[i].stale, &answers[i].prefixes,
+				       &answers[i].n);
+	}
+	return 0;
+}
+
 static int addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
 		     struct err *err)
 {
@@ -126,7 +166,8 @@ int main(int argc, char **argv)
 	CLEANUP_DIAG struct diag *diag = diag_new();
 	CLEANUP_RESOLVED struct resolved *resolved = NULL;
 	struct environment environment = {0};
-	struct policy_env env = {.ctx = &environment, .resolve = resolve, .addresses = addresses};
+	struct policy_env env = {
+		.ctx = &environment, .resolve = resolve, .ranges = ranges, .addresses = addresses};
 	const char *ifaces[IFACES_MAX];
 	size_t n_ifaces = 0;
 	bool quiet = false;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Address ranges of countries and autonomous systems, from MaxMind databases (.mmdb).
+//
+// A database is a tree over the bits of addresses, whose leaves are records
+// (https://maxmind.github.io/MaxMind-DB/). It is found by what its records have, not by its name.
+#pragma once
+
+#include "ctl/base/addr.h"
+#include "ctl/base/geo.h"
+#include "ctl/base/vec.h"
+
+struct geo_ranges {
+	VEC(struct prefix)
+	prefixes;     // sorted by prefix_compare, neighbours joined; none: not in the database
+	char *source; // the file
+};
+
+// Where databases are, for the whole process: files and folders with commas between them. NULL: /var/lib/GeoIP and
+// /usr/share/GeoIP. Of several databases that fit, the first one by this order, and in a folder by name, is used.
+void geo_db_use(const char *paths);
+// The files that geo_find would open. The caller frees them.
+struct geo_paths {
+	VEC(char *) paths;
+};
+int geo_db_files(struct geo_paths *ret, struct err *err);
+void geo_paths_free(struct geo_paths *paths);
+
+// Fills ret[i] for wanted[i]; each database is read once. 0, or -errno with err set and ret empty: no database has
+// such records, or it is damaged.
+int geo_find(const struct geo *wanted, size_t n, struct geo_ranges *ret, struct err *err);
+void geo_ranges_free(struct geo_ranges *ranges, size_t n);
