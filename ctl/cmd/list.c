@@ -131,15 +131,19 @@ static void print_plain(const struct listing *l, const struct entry *entry)
 	putchar('\n');
 }
 
-static void show(struct listing *l, const struct entry *entry)
+static int show(struct listing *l, const struct entry *entry, struct err *err)
 {
+	int code;
+
 	l->n++;
 	if (l->plain) {
 		print_plain(l, entry);
-		return;
+		return 0;
 	}
-	entries_count(&l->entries);
+	if ((code = entries_count(&l->entries, err)))
+		return code;
 	show_row(l, entry);
+	return 0;
 }
 
 // Whoever reads the output may have enough of it.
@@ -148,52 +152,61 @@ static bool is_read(const struct listing *l)
 	return !out_failed(l->ctx->out) && !ferror(stdout);
 }
 
-static void show_by_address(struct listing *l)
+static int show_by_address(struct listing *l, struct err *err)
 {
 	const struct entry *entry;
+	int code;
 
 	while (is_read(l) && (entry = entries_next(&l->entries)))
-		if (choice_takes(&l->choice, entry))
-			show(l, entry);
+		if (choice_takes(&l->choice, entry) && (code = show(l, entry, err)))
+			return code;
+	return 0;
 }
 
-static void rank_all(struct listing *l, struct best *best)
+static int rank_all(struct listing *l, struct best *best, struct err *err)
 {
 	const struct entry *entry;
+	int code;
 
 	while ((entry = entries_next(&l->entries))) {
 		if (!choice_takes(&l->choice, entry))
 			continue;
-		if (choice_counts(&l->choice))
-			entries_count(&l->entries);
+		if (choice_counts(&l->choice) && (code = entries_count(&l->entries, err)))
+			return code;
 		best_offer(best, choice_rank(&l->choice, entry), entry->at);
 	}
 	best_sort(best);
+	return 0;
 }
 
 // The counters of the entries that are shown next.
-static void count_ahead(struct listing *l, const struct best *best, size_t from)
+static int count_ahead(struct listing *l, const struct best *best, size_t from, struct err *err)
 {
 	CLEANUP_VEC VEC(size_t) at = {0};
 
+	if (l->plain)
+		return 0;
+
 	for (size_t i = from; i < best->kept.n && i - from < ENTRIES_AHEAD; i++)
 		vec_push(&at, best->kept.at[i].at);
-	if (!l->plain)
-		entries_count_at(&l->entries, at.at, at.n);
+	return entries_count_at(&l->entries, at.at, at.n, err);
 }
 
-static void show_in_order(struct listing *l)
+static int show_in_order(struct listing *l, struct err *err)
 {
 	CLEANUP(best_free) struct best best = {.max = l->choice.top};
-	const struct entry *entry;
+	int code = rank_all(l, &best, err);
 
-	rank_all(l, &best);
+	if (code)
+		return code;
 	for (size_t i = 0; i < best.kept.n && is_read(l); i++) {
-		if (i % ENTRIES_AHEAD == 0)
-			count_ahead(l, &best, i);
-		if ((entry = entries_at(&l->entries, best.kept.at[i].at)))
-			show(l, entry);
+		if (i % ENTRIES_AHEAD == 0 && (code = count_ahead(l, &best, i, err)))
+			return code;
+		code = show(l, entries_at(&l->entries, best.kept.at[i].at), err);
+		if (code)
+			return code;
 	}
+	return 0;
 }
 
 static int show_all(struct listing *l, struct err *err)
@@ -202,11 +215,10 @@ static int show_all(struct listing *l, struct err *err)
 	int code;
 
 	out_long_table(ctx->out, "entries");
-	if (l->choice.order)
-		show_in_order(l);
-	else
-		show_by_address(l);
+	code = l->choice.order ? show_in_order(l, err) : show_by_address(l, err);
 	out_table_end(ctx->out);
+	if (code)
+		return code;
 	if (is_read(l) && (code = choice_missed(&l->choice, ctx->instance, err)))
 		return code;
 	if (!l->n && !l->plain && !ctx->quiet)

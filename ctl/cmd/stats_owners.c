@@ -133,7 +133,8 @@ int stats_owners_show(struct context *ctx, struct err *err)
 	show_damage(&store->damaged);
 	entries = entries_of(store);
 	while ((entry = entries_next(&entries))) {
-		entries_count(&entries);
+		if ((code = entries_count(&entries, err)))
+			return code;
 		add_entry(&origins, &lists, entry, ++number);
 	}
 	show_sums(ctx->out, "origins", &origins);

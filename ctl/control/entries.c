@@ -58,14 +58,6 @@ static const struct owner *find_owner(struct entries *e, uint32_t number)
 	return &fresh->owner;
 }
 
-static struct prefix prefix_of_ref(const struct store_ref *r)
-{
-	struct prefix p = {.addr.family = r->family, .len = r->len};
-
-	memcpy(p.addr.bytes, r->bytes, sizeof(p.addr.bytes));
-	return p;
-}
-
 static bool same_entry(const struct store_ref *a, const struct store_ref *b)
 {
 	return a->kind == b->kind && a->len == b->len && a->family == b->family &&
@@ -75,11 +67,8 @@ static bool same_entry(const struct store_ref *a, const struct store_ref *b)
 static void add_reference(struct entries *e, const struct store_ref *ref)
 {
 	struct entry *entry = &e->entry;
-	const struct owner *owner;
+	const struct owner *owner = find_owner(e, ref->owner);
 
-	if (store_expired(e->store, &entry->prefix, ref->kind, ref->until_s))
-		return;
-	owner = find_owner(e, ref->owner);
 	vec_push(&entry->references, ((struct entry_reference){owner, ref->until_s}));
 	if (ref->until_s > entry->until_s)
 		entry->until_s = ref->until_s;
@@ -95,7 +84,7 @@ static void begin_entry(struct entries *e)
 	if (e->owners_n > OWNERS_KEPT)
 		forget_owners(e);
 	entry->at = e->next;
-	entry->prefix = prefix_of_ref(first);
+	entry->prefix = store_ref_prefix(first);
 	entry->kind = first->kind;
 	entry->until_s = 0;
 	entry->since_s = UINT64_MAX;
@@ -113,7 +102,7 @@ static int compare_references(const void *a, const void *b)
 	return order ? order : strcmp(x->name, y->name);
 }
 
-// The references from e->next on that are of one entry. False: it is not wanted, or all have expired.
+// The references from e->next on that are of one entry. False: it is not wanted.
 static bool read_entry(struct entries *e)
 {
 	const struct store_snapshot *s = e->store->snapshot;
@@ -143,7 +132,8 @@ const struct entry *entries_next(struct entries *e)
 const struct entry *entries_at(struct entries *e, size_t at)
 {
 	e->next = at;
-	return read_entry(e) ? &e->entry : NULL;
+	read_entry(e);
+	return &e->entry;
 }
 
 // Counters are read together: entries that are neighbours in the list are far from each other in the maps.
@@ -151,39 +141,38 @@ const struct entry *entries_at(struct entries *e, size_t at)
 static void add_counter(struct entries *e, const struct store_ref *ref)
 {
 	vec_push(&e->counters,
-		 ((struct overlay_entry){.prefix = prefix_of_ref(ref), .kind = ref->kind}));
+		 ((struct overlay_entry){.prefix = store_ref_prefix(ref), .kind = ref->kind}));
 }
 
-static void read_counters(struct entries *e)
+static int read_counters(struct entries *e, struct err *err)
 {
-	if (overlay_read_many(e->store->instance, e->counters.at, e->counters.n, NULL))
-		e->counters.n = 0;
+	return overlay_read_many(e->store->instance, e->counters.at, e->counters.n, err);
 }
 
 // From the present entry on; the first time a few, so that a reader sees them soon.
-static void count_ahead(struct entries *e)
+static int count_ahead(struct entries *e, struct err *err)
 {
 	const struct store_snapshot *s = e->store->snapshot;
 	size_t max = e->counters.n ? ENTRIES_AHEAD : FIRST_AHEAD;
 
 	e->counters.n = e->counted = 0;
 	for (size_t r = e->entry.at; r < s->n && e->counters.n < max; r++) {
-		struct prefix p = prefix_of_ref(&s->refs[r]);
+		struct prefix p = store_ref_prefix(&s->refs[r]);
 
 		if (r > e->entry.at && same_entry(&s->refs[r], &s->refs[r - 1]))
 			continue;
 		if (!e->wanted || e->wanted(e->wanted_ctx, &p, s->refs[r].kind))
 			add_counter(e, &s->refs[r]);
 	}
-	read_counters(e);
+	return read_counters(e, err);
 }
 
-void entries_count_at(struct entries *e, const size_t *at, size_t n)
+int entries_count_at(struct entries *e, const size_t *at, size_t n, struct err *err)
 {
 	e->counters.n = e->counted = 0;
 	for (size_t i = 0; i < n; i++)
 		add_counter(e, &e->store->snapshot->refs[at[i]]);
-	read_counters(e);
+	return read_counters(e, err);
 }
 
 // The counters of the present entry; those of entries that were not asked for are left out.
@@ -199,17 +188,20 @@ static const struct overlay_entry *find_counter(struct entries *e)
 }
 
 // An entry that has expired meanwhile has no counters.
-void entries_count(struct entries *e)
+int entries_count(struct entries *e, struct err *err)
 {
 	const struct overlay_entry *counter = find_counter(e);
+	int code;
 
 	if (!counter) {
-		count_ahead(e);
+		if ((code = count_ahead(e, err)))
+			return code;
 		counter = find_counter(e);
 	}
 	if (!counter || counter->until <= e->store->clock.jiffies)
-		return;
+		return 0;
 	e->entry.packets = counter->hits.packets;
 	e->entry.bytes = counter->hits.bytes;
 	e->entry.seen = counter->seen;
+	return 0;
 }

@@ -48,12 +48,13 @@ struct entries {
 struct entries entries_of(struct store *store);
 // The next entry, without its counters, valid until the next call; NULL at the end.
 const struct entry *entries_next(struct entries *e);
-// The entry with this `at` once more; NULL if it has expired meanwhile.
+// The entry with this `at` once more.
 const struct entry *entries_at(struct entries *e, size_t at);
-// Reads the counters of the entry that was returned last, and of many of the following ones with them.
-void entries_count(struct entries *e);
+// Reads the counters of the entry that was returned last, and of many of the following ones with them. 0 or -errno
+// with err set.
+int entries_count(struct entries *e, struct err *err);
 // The same for entries that the caller visits next with entries_at, in this order.
 #define ENTRIES_AHEAD 65536 // at most
-void entries_count_at(struct entries *e, const size_t *at, size_t n);
+int entries_count_at(struct entries *e, const size_t *at, size_t n, struct err *err);
 void entries_free(struct entries *e);
 #define CLEANUP_ENTRIES CLEANUP(entries_free)

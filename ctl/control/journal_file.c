@@ -2,7 +2,6 @@
 // Replays the journal into an index, appends frames, prints snapshots.
 #include "ctl/control/journal_file.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/control/journal_order.h"
 
 #define JOURNAL_BYTES_MAX (1u << 30)
 #define PART_BYTES        4000  // of a snapshot, roughly
@@ -379,109 +379,6 @@ void journal_forget_damaged(const char *path, bool dry_run, bool *ret_any)
 
 // ---- snapshots ------------------------------------------------------------------------------------
 
-// The first bytes of a prefix as one number, which decides most comparisons, and in memory in order.
-struct sort_key {
-	uint64_t head;
-	uint32_t ref;
-};
-
-static uint64_t head_of(const struct journal_ref *r)
-{
-	uint64_t head;
-
-	memcpy(&head, r->bytes, sizeof(head));
-	return (uint64_t)(r->family == 6) << 63 | be64toh(head) >> 1;
-}
-
-static int compare_refs(const struct journal_ref *a, const struct journal_ref *b)
-{
-	struct prefix p = journal_ref_prefix(a), q = journal_ref_prefix(b);
-	int order = prefix_compare(&p, &q);
-
-	return order ? order : (int)a->kind - (int)b->kind;
-}
-
-static int compare_keys(const void *a, const void *b, void *ctx)
-{
-	const struct sort_key *x = a, *y = b;
-	const struct journal_ref *const *refs = ctx;
-
-	if (x->head != y->head)
-		return x->head < y->head ? -1 : 1;
-	return compare_refs(&(*refs)[x->ref], &(*refs)[y->ref]);
-}
-
-static void sort_refs(const struct journal_index *x, uint32_t *refs, size_t n)
-{
-	CLEANUP_FREE struct sort_key *keys = mem_realloc(NULL, n, sizeof(*keys));
-	const struct journal_ref *all = x->refs;
-
-	for (size_t r = 0; r < n; r++)
-		keys[r] = (struct sort_key){head_of(&x->refs[refs[r]]), refs[r]};
-	qsort_r(keys, n, sizeof(*keys), compare_keys, &all);
-	for (size_t r = 0; r < n; r++)
-		refs[r] = keys[r].ref;
-}
-
-static bool is_after(const struct journal_index *x, uint32_t a, uint32_t b)
-{
-	struct sort_key key_a = {head_of(&x->refs[a]), a}, key_b = {head_of(&x->refs[b]), b};
-	const struct journal_ref *all = x->refs;
-
-	return compare_keys(&key_a, &key_b, &all) > 0;
-}
-
-static uint32_t next_ref(const struct journal_index *x, uint32_t r)
-{
-	while (r < journal_index_slots(x) && !x->refs[r].family)
-		r++;
-	return r < journal_index_slots(x) ? r : JOURNAL_NONE;
-}
-
-struct ref_list {
-	uint32_t *at;
-	size_t n, cap;
-};
-
-// A snapshot was written in order. What was added since is at the end, or where something was removed: these
-// are left out of `sorted`.
-static void split_refs(const struct journal_index *x, struct ref_list *sorted,
-		       struct ref_list *rest)
-{
-	for (uint32_t r = next_ref(x, 0), next; r != JOURNAL_NONE; r = next) {
-		bool any = sorted->n, low, high;
-
-		next = next_ref(x, r + 1);
-		low = any && is_after(x, *vec_last(sorted), r);
-		high = !low && next != JOURNAL_NONE && is_after(x, r, next) &&
-		       !(any && is_after(x, *vec_last(sorted), next));
-		if (low || high)
-			vec_push(rest, r);
-		else
-			vec_push(sorted, r);
-	}
-}
-
-uint32_t *journal_sorted(const struct journal_index *x, size_t *ret_n)
-{
-	struct ref_list sorted = {0}, rest = {0};
-	size_t a, b;
-
-	vec_reserve(&sorted, journal_index_count(x) + 1);
-	split_refs(x, &sorted, &rest);
-	if (rest.n)
-		sort_refs(x, rest.at, rest.n);
-	a = sorted.n;
-	b = rest.n;
-	*ret_n = a + b;
-	for (size_t to = a + b; b; to--) // from the end, so that there is always room
-		sorted.at[to - 1] = a && is_after(x, sorted.at[a - 1], rest.at[b - 1])
-					    ? sorted.at[--a]
-					    : rest.at[--b];
-	vec_free(&rest);
-	return sorted.at;
-}
-
 void journal_print_begin(struct journal_printer *p)
 {
 	*p = (struct journal_printer){0};
@@ -551,9 +448,8 @@ char *journal_print_snapshot(struct journal_file *j, size_t *ret_len, struct err
 {
 	const struct journal_index *x = j->index;
 	CLEANUP_FREE uint32_t *numbers = mem_zalloc(journal_index_owners(x), sizeof(*numbers));
-	CLEANUP_FREE uint32_t *refs = NULL;
+	CLEANUP_JOURNAL_ORDER struct journal_order order = {0};
 	struct journal_printer p;
-	size_t n;
 
 	journal_print_begin(&p);
 	if (print_owners(j, &p, numbers, err)) {
@@ -561,9 +457,9 @@ char *journal_print_snapshot(struct journal_file *j, size_t *ret_len, struct err
 		text_free(&p.lines);
 		return NULL;
 	}
-	refs = journal_sorted(x, &n);
-	for (size_t r = 0; r < n; r++) {
-		const struct journal_ref *ref = &x->refs[refs[r]];
+	order = journal_order(x);
+	for (size_t r = 0; r < order.n; r++) {
+		const struct journal_ref *ref = &x->refs[order.at[r]];
 		struct prefix prefix = journal_ref_prefix(ref);
 
 		journal_print_add(&p.lines, &prefix, ref->kind, numbers[ref->owner], ref->until_s);

@@ -43,9 +43,6 @@ int journal_keep_damaged(const struct journal_file *j, struct err *err);
 // Removes those files. *ret_any: there were some.
 void journal_forget_damaged(const char *path, bool dry_run, bool *ret_any);
 
-// The numbers of all references, sorted by prefix, then kind. The caller frees it.
-uint32_t *journal_sorted(const struct journal_index *x, size_t *ret_n);
-
 // A snapshot is printed in parts: all owners, then all references.
 struct journal_printer {
 	struct text file, lines;

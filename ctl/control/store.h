@@ -131,13 +131,14 @@ int store_restore(struct store *b, size_t *ret_n, bool *ret_any, struct err *err
 // another -errno.
 int store_count(const char *instance, size_t *ret);
 
-// References of store_read, sorted by prefix, then kind; also expired ones.
+// References of store_read, sorted by prefix, then kind; without expired ones.
 struct store_ref {
 	uint8_t bytes[16]; // of the address
 	uint64_t until_s;
 	uint32_t owner; // for store_owner
 	uint8_t family, len, kind;
 };
+struct prefix store_ref_prefix(const struct store_ref *r);
 struct store_snapshot {
 	struct store_ref *refs;
 	size_t n;
@@ -145,8 +146,6 @@ struct store_snapshot {
 };
 // Copies an owner of store_read; its strings are in *ret_room, which the caller frees. 0 or -errno.
 int store_owner(struct store *b, uint32_t owner, struct owner *ret, char **ret_room);
-// Has this reference expired? The kernel's clock decides, the wall clock may be a second late.
-bool store_expired(const struct store *b, const struct prefix *p, uint8_t kind, uint64_t until_s);
 
 // The entry in the maps as it is now. False: none is in force.
 bool store_entry(const struct store *b, const struct prefix *p, uint8_t kind,

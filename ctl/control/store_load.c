@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_SLACK_S \
-	2 // between wall clock and jiffies: within it the kernel is asked whether an entry has expired
-
 void store_forget_loaded(struct store *b)
 {
 	records_free(&b->records);
@@ -30,14 +27,13 @@ void store_begin_loading(struct store *b)
 // Records that are being loaded, in any order.
 struct store_loading {
 	struct store *b;
-	struct record_list all, alive;
+	struct record_list all;
 	struct err *err;
 };
 
 static void loading_free(struct store_loading *l)
 {
 	vec_free(&l->all);
-	vec_free(&l->alive);
 }
 
 // *ret: the index in records.owners.
@@ -80,16 +76,6 @@ bool store_entry(const struct store *b, const struct prefix *p, uint8_t kind,
 	return false;
 }
 
-bool store_expired(const struct store *b, const struct prefix *p, uint8_t kind, uint64_t until_s)
-{
-	uint64_t now_s = b->clock.wall_ms / 1000;
-	struct overlay_entry entry;
-
-	if (until_s == RECORD_NEVER || until_s > now_s + CLOCK_SLACK_S)
-		return false;
-	return until_s <= now_s || (b->agree && !store_entry(b, p, kind, &entry));
-}
-
 static int load_ref(struct store_loading *l, uint32_t ref)
 {
 	struct store *b = l->b;
@@ -104,8 +90,6 @@ static int load_ref(struct store_loading *l, uint32_t ref)
 	b->loaded[ref / 8] |= (uint8_t)(1 << ref % 8);
 	record.until_s = records_shifted(r->until_s, b->clock_by);
 	vec_push(&l->all, record);
-	if (!store_expired(b, &record.prefix, record.kind, record.until_s))
-		vec_push(&l->alive, record);
 	return 0;
 }
 
@@ -123,14 +107,34 @@ static int load_prefix(struct store_loading *l, const struct prefix *p)
 	return 0;
 }
 
+// Leaves those that have not expired.
+static int drop_ended(struct store_loading *l)
+{
+	CLEANUP_STORE_ENDS struct store_ends ends = {0};
+	size_t kept = 0;
+	int code;
+
+	vec_each (&l->all, record)
+		store_ends_note(l->b, &ends, &record->prefix, record->kind, record->until_s);
+	if ((code = store_ends_read(l->b, &ends, l->err)))
+		return code;
+	vec_each (&l->all, record)
+		if (!store_ends_expired(l->b, &ends, record->until_s))
+			l->all.at[kept++] = *record;
+	l->all.n = kept;
+	return 0;
+}
+
 // Also after a failure: what is marked as loaded is there.
 static int finish(struct store_loading *l, int code)
 {
 	struct store *b = l->b;
+	int expired;
 
 	records_load(&b->records, &b->before, l->all.at, l->all.n);
-	records_load(&b->records, &b->records.list, l->alive.at, l->alive.n);
-	return code;
+	expired = drop_ended(l);
+	records_load(&b->records, &b->records.list, l->all.at, l->all.n);
+	return code ? code : expired;
 }
 
 static int load_each(struct store_loading *l, const struct prefix *prefixes, size_t n,

@@ -14,6 +14,19 @@ void store_end_reading(struct store *b);
 // The prefixes of expired references among n slots of the index.
 int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
 
+// Which of several references have expired: each is noted, then the maps are read, then each is asked about, in the
+// same order.
+struct store_ends {
+	VEC(struct overlay_entry) asked;
+	size_t next;
+};
+void store_ends_note(const struct store *b, struct store_ends *ends, const struct prefix *p,
+		     uint8_t kind, uint64_t until_s);
+int store_ends_read(const struct store *b, struct store_ends *ends, struct err *err);
+bool store_ends_expired(const struct store *b, struct store_ends *ends, uint64_t until_s);
+void store_ends_free(struct store_ends *ends);
+#define CLEANUP_STORE_ENDS CLEANUP(store_ends_free)
+
 // Is there a difference between what was loaded and the records?
 bool store_differs(const struct store *b);
 // The difference between what was loaded and the records, by number of the owners in the journal; new owners are

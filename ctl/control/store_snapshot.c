@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/control/journal_order.h"
 #include "ctl/control/store_parts.h"
 
+#define ASKED    65536 // references about whose expiry the maps are asked at once
 #define RELEASED 65536 // references that are copied before their pages of the index are let go
 
 void store_snapshot_free(struct store_snapshot *s)
@@ -33,18 +35,53 @@ static struct store_ref copy_ref(const struct journal_ref *r)
 static struct store_snapshot *take_index(const struct journal_index *x)
 {
 	struct store_snapshot *s = mem_new(struct store_snapshot);
-	CLEANUP_FREE uint32_t *sorted = journal_sorted(x, &s->n);
+	CLEANUP_JOURNAL_ORDER struct journal_order order = journal_order(x);
 	size_t owners = journal_index_owners(x);
 
+	s->n = order.n;
 	s->refs = mem_realloc(NULL, s->n, sizeof(*s->refs));
 	for (size_t r = 0; r < s->n; r++) {
-		s->refs[r] = copy_ref(&x->refs[sorted[r]]);
+		s->refs[r] = copy_ref(&x->refs[order.at[r]]);
 		if (r % RELEASED == 0)
-			journal_index_release(x, sorted[r]);
+			journal_index_release(x, order.at[r]);
 	}
 	s->owners = mem_realloc(NULL, owners, sizeof(*s->owners));
 	memcpy(s->owners, x->owners, owners * sizeof(*s->owners));
 	return s;
+}
+
+static int drop_ended_among(const struct store *b, struct store_snapshot *s, size_t from,
+			     size_t end, size_t *kept, struct err *err)
+{
+	CLEANUP_STORE_ENDS struct store_ends ends = {0};
+	int code;
+
+	for (size_t r = from; r < end; r++) {
+		struct prefix p = store_ref_prefix(&s->refs[r]);
+
+		store_ends_note(b, &ends, &p, s->refs[r].kind, s->refs[r].until_s);
+	}
+	if ((code = store_ends_read(b, &ends, err)))
+		return code;
+	for (size_t r = from; r < end; r++)
+		if (!store_ends_expired(b, &ends, s->refs[r].until_s))
+			s->refs[(*kept)++] = s->refs[r];
+	return 0;
+}
+
+static int drop_ended_refs(const struct store *b, struct store_snapshot *s, struct err *err)
+{
+	size_t kept = 0;
+
+	for (size_t from = 0; from < s->n; from += ASKED) {
+		size_t end = s->n - from > ASKED ? from + ASKED : s->n;
+		int code = drop_ended_among(b, s, from, end, &kept, err);
+
+		if (code)
+			return code;
+	}
+	s->n = kept;
+	return 0;
 }
 
 // Of records that had to be compared with the maps, or moved with the clock.
@@ -68,6 +105,14 @@ static struct store_snapshot *take_records(const struct records *r)
 	return s;
 }
 
+struct prefix store_ref_prefix(const struct store_ref *r)
+{
+	struct prefix p = {.addr.family = r->family, .len = r->len};
+
+	memcpy(p.addr.bytes, r->bytes, sizeof(p.addr.bytes));
+	return p;
+}
+
 // The journal stays open for its owners.
 int store_read(const char *name, struct store **ret, struct err *err)
 {
@@ -81,6 +126,8 @@ int store_read(const char *name, struct store **ret, struct err *err)
 	b->snapshot = b->whole ? take_records(&b->records) : take_index(b->journal.index);
 	journal_index_free(TAKE_PTR(b->journal.index));
 	b->lock = fd_close(b->lock);
+	if ((code = drop_ended_refs(b, b->snapshot, err)))
+		return code;
 	*ret = TAKE_PTR(b);
 	return 0;
 }

@@ -121,7 +121,7 @@ def test_order_by_time(on):
 
 @pytest.fixture(name="long")
 def long_list(weir):
-    weir("attach", "near0", "--max-entries", "4096")
+    weir("attach", "near0")
     lines = [f"198.51.{i >> 8}.{i & 255} for {i + 100}s note \"line {i}\"" for i in range(LONG)]
     weir("block", "-f", "-", input="\n".join(lines) + "\n2001:db8:ffff:ffff:ffff:ffff:ffff:fff1\n")
     return weir
@@ -138,6 +138,27 @@ def test_a_long_list_is_complete(long):
     assert len(long("list", "--plain").stdout.splitlines()) == LONG + 1
     newest = json.loads(long("-j", "list", "--sort", "left", "--top", "1000").stdout)["entries"]
     assert [e["address"] for e in newest] == [e["address"] for e in entries[:1000]]
+
+
+def calls(weir, tmp_path, *args):
+    """How many calls for maps and memory a command makes."""
+    log = tmp_path / "trace"
+    run(["strace", "-f", "-qq", "-o", log, "-e", "trace=bpf,mmap", *weir.argv(*args)])
+    return len(log.read_text("ascii").splitlines())
+
+
+def test_a_long_list_maps_the_counters_once(long, tmp_path):
+    """Also after thousands of changes, and while thousands of entries expire."""
+    lines = [f"block 203.0.{i >> 8}.{i & 255}\n" for i in range(LONG)]
+    lines += [f"unblock 198.51.0.{i}\n" for i in range(255, 0, -1)]
+    lines += [f"block 203.1.0.{i}\n" for i in range(255)]
+    long("batch", input="".join(lines))
+    few = calls(long, tmp_path, "list", "198.51.1.1")
+    for args in [], ["--sort", "packets"], ["--top", "2000"], ["--json"]:
+        assert calls(long, tmp_path, "list", *args) < few + 100, args
+    assert calls(long, tmp_path, "stats") < few + 200
+    long("block", "-f", "-", "--for", "1s", input="".join(f"192.0.{i >> 8}.{i & 255}\n" for i in range(LONG)))
+    assert calls(long, tmp_path, "list") < few + 100
 
 
 def test_columns_are_even_within_a_block(long):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/journal.h, journal_line.h and journal_index.h: the text of the journal and of version 1,
-// printed, parsed, cut and changed, and what it says.
+// Unit tests of ctl/control/journal.h, journal_line.h, journal_index.h and journal_order.h: the text of the journal and of
+// version 1, printed, parsed, cut and changed, and what it says.
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "ctl/base/sum.h"
 #include "ctl/control/journal_file.h"
+#include "ctl/control/journal_order.h"
 
 #define BOOT   "8f0c2b6e-0d0c-4a53-9d0e-0a6ad6a3f3c1"
 #define HOLDER "holder 0 since 1 origin \"\" list \"\" name \"\" note \"\" by \"\"\n"
@@ -343,12 +344,11 @@ static struct model_ref *find(struct model *m, const struct prefix *p, uint8_t k
 
 static void assert_like_model(const struct journal_index *x, struct model *m)
 {
-	size_t n;
-	CLEANUP_FREE uint32_t *sorted = journal_sorted(x, &n);
+	CLEANUP_JOURNAL_ORDER struct journal_order order = journal_order(x);
 
-	assert_int_equal(n, m->n);
-	for (size_t i = 0; i < n; i++) {
-		const struct journal_ref *r = &x->refs[sorted[i]];
+	assert_int_equal(order.n, m->n);
+	for (size_t i = 0; i < order.n; i++) {
+		const struct journal_ref *r = &x->refs[order.at[i]];
 		struct prefix p = journal_ref_prefix(r), before;
 		struct model_ref *ref = find(m, &p, r->kind, r->owner);
 
@@ -357,7 +357,7 @@ static void assert_like_model(const struct journal_index *x, struct model *m)
 		assert_true(journal_index_has_length(x, 6, p.len));
 		if (!i)
 			continue;
-		before = journal_ref_prefix(&x->refs[sorted[i - 1]]);
+		before = journal_ref_prefix(&x->refs[order.at[i - 1]]);
 		assert_true(prefix_compare(&before, &p) <= 0);
 	}
 }
@@ -403,6 +403,78 @@ static void test_index(void **state)
 	journal_index_free(x);
 }
 
+static struct prefix prefix_of_host(uint32_t host)
+{
+	struct prefix p = {.addr.family = 4, .len = 32};
+
+	for (unsigned b = 0; b < 4; b++)
+		p.addr.bytes[b] = (uint8_t)(host >> (24 - 8 * b));
+	return p;
+}
+
+// From `host` on, upwards or downwards.
+static void add_hosts(struct journal_index *x, uint32_t host, size_t n, int step)
+{
+	for (size_t i = 0; i < n; i++, host += (uint32_t)step) {
+		struct prefix p = prefix_of_host(host);
+
+		assert_null(journal_index_add(x, &p, OVERLAY_BLOCK_FROM, 0, 0));
+	}
+}
+
+static void drop_host(struct journal_index *x, uint32_t host)
+{
+	struct prefix p = prefix_of_host(host);
+
+	assert_null(journal_index_drop(x, &p, OVERLAY_BLOCK_FROM, 0));
+}
+
+static void assert_in_order(const struct journal_index *x, size_t n, size_t moved_max)
+{
+	CLEANUP_JOURNAL_ORDER struct journal_order order = journal_order(x);
+
+	assert_int_equal(order.n, n);
+	assert_true(order.moved <= moved_max);
+	for (size_t i = 1; i < n; i++) {
+		struct prefix before = journal_ref_prefix(&x->refs[order.at[i - 1]]);
+		struct prefix p = journal_ref_prefix(&x->refs[order.at[i]]);
+
+		assert_true(prefix_compare(&before, &p) < 0);
+	}
+}
+
+#define LISTED 100000u
+#define BANNED 1000u
+#define LOW    0x02000000u
+#define MIDDLE 0x03000000u
+#define HIGH   0x04000000u
+
+// Whatever bans and their ends leave in the index: what has to be sorted is at most twice what they have added.
+static void test_order(void **state)
+{
+	struct journal_index *x = journal_index_new(NULL, LISTED);
+	struct owner owner = {.list = (char *)"", .name = (char *)""};
+
+	(void)state;
+	assert_null(journal_index_owner(x, 0, 0, 9, &owner));
+	add_hosts(x, MIDDLE, LISTED, 1);
+	assert_in_order(x, LISTED, 0);
+	add_hosts(x, LOW, BANNED, 1); // at the end, all of them earlier than the rest
+	assert_in_order(x, LISTED + BANNED, 2 * BANNED);
+	add_hosts(x, HIGH, BANNED, -1);
+	assert_in_order(x, LISTED + 2 * BANNED, 4 * BANNED);
+	for (uint32_t i = BANNED;
+	     i-- > 0;) // neighbours in the middle, the first of them reused first
+		drop_host(x, MIDDLE + 500 + i);
+	add_hosts(x, HIGH + 1, BANNED, 1);
+	assert_in_order(x, LISTED + 2 * BANNED, 6 * BANNED);
+	for (uint32_t i = 0; i < BANNED; i++)
+		drop_host(x, MIDDLE + 5000 + 7 * i);
+	add_hosts(x, LOW + BANNED, BANNED, 1);
+	assert_in_order(x, LISTED + 2 * BANNED, 8 * BANNED);
+	journal_index_free(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_references),    cmocka_unit_test(test_golden_frame),
 		cmocka_unit_test(test_changed_frame), cmocka_unit_test(test_damaged_old_files),
 		cmocka_unit_test(test_cut_old_file),  cmocka_unit_test(test_index),
+		cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,8 +36,9 @@ struct kernel {
 	struct clock clock;
 	struct overlay_entry now[ENTRIES_MAX], next[ENTRIES_MAX];
 	size_t n, next_n;
-	size_t room;             // 0: no limit
-	size_t staged, staged_n; // calls, and entries of the last one
+	size_t room;                // 0: no limit
+	size_t staged, staged_n;    // calls, and entries of the last one
+	size_t read_one, read_many; // calls
 	enum step dies;
 };
 
@@ -152,10 +153,26 @@ static int fake_read_one(const struct instance *i, const struct prefix *p,
 			 struct overlay_entry ret[OVERLAY_KINDS], size_t *ret_n, struct err *err)
 {
 	(void)i, (void)err;
+	kernel->read_one++;
 	*ret_n = 0;
 	for (size_t e = 0; e < kernel->n; e++)
 		if (!prefix_compare(&kernel->now[e].prefix, p))
 			ret[(*ret_n)++] = kernel->now[e];
+	return 0;
+}
+
+static int fake_read_many(const struct instance *i, struct overlay_entry *entries, size_t n,
+			  struct err *err)
+{
+	(void)i, (void)err;
+	kernel->read_many++;
+	for (size_t e = 0; e < n; e++) {
+		entries[e].until = 0;
+		for (size_t k = 0; k < kernel->n; k++)
+			if (!prefix_compare(&kernel->now[k].prefix, &entries[e].prefix) &&
+			    kernel->now[k].kind == entries[e].kind)
+				entries[e] = kernel->now[k];
+	}
 	return 0;
 }
 
@@ -239,6 +256,7 @@ static int fake_refresh(const struct instance *i, struct err *err)
 #define instance_free       fake_free
 #define overlay_read        fake_read
 #define overlay_read_one    fake_read_one
+#define overlay_read_many   fake_read_many
 #define overlay_stage       fake_stage
 #define overlay_stage_whole fake_stage_whole
 #define overlay_commit      fake_commit
@@ -252,6 +270,7 @@ static int fake_refresh(const struct instance *i, struct err *err)
 #define macs_refresh        fake_refresh
 #include "ctl/control/store.c"
 #include "ctl/control/store_diff.c"
+#include "ctl/control/store_ends.c"
 #include "ctl/control/store_load.c"
 #include "ctl/control/store_snapshot.c"
 
@@ -335,8 +354,6 @@ static struct store *seen(void)
 		struct owner owner;
 
 		memcpy(record.prefix.addr.bytes, ref->bytes, sizeof(ref->bytes));
-		if (store_expired(b, &record.prefix, record.kind, record.until_s))
-			continue;
 		assert_int_equal(store_owner(b, ref->owner, &owner, &room), 0);
 		record.owner = records_owner(&b->records, &owner);
 		vec_push(&list, record);
@@ -511,6 +528,29 @@ static void test_expiry(void **state)
 	commit_now(b);
 	assert_int_equal(kernel->n, 2);
 	assert_int_equal(blocked_until("192.0.2.1"), 0);
+}
+
+// The maps are asked about all that expire now at once: each time costs a mapping of them.
+static void test_many_expire_now(void **state)
+{
+	CLEANUP_STORE struct store *b = NULL, *reader = NULL;
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		CLEANUP_FREE char *text = mem_printf("10.0.0.%u", i);
+
+		block(text, "", NOW_S + 60 + i % 2, false);
+	}
+	pass_s(60);
+	kernel->clock.wall_ms -= 900;
+	kernel->read_one = kernel->read_many = 0;
+	b = opened_whole();
+	assert_int_equal(b->records.list.n, 25);
+	assert_int_equal(kernel->read_many, 1);
+	reader = seen();
+	assert_int_equal(reader->records.list.n, 25);
+	assert_int_equal(kernel->read_many, 2);
+	assert_int_equal(kernel->read_one, 0);
 }
 
 // An entry without a record gets one; a record without an entry is dropped.
@@ -1243,6 +1283,7 @@ int main(void)
 		cmocka_unit_test_setup(test_commit, set_up),
 		cmocka_unit_test_setup(test_owners, set_up),
 		cmocka_unit_test_setup(test_expiry, set_up),
+		cmocka_unit_test_setup(test_many_expire_now, set_up),
 		cmocka_unit_test_setup(test_what_differs, set_up),
 		cmocka_unit_test_setup(test_lost_file, set_up),
 		cmocka_unit_test_setup(test_full_map, set_up),
