@@ -291,7 +291,7 @@ fuzz: setup
 
 install: all
 	install -s -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
-	install -D -m 644 docs/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
+	install -D -m 644 contrib/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 
 uninstall:

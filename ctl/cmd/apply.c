@@ -12,7 +12,9 @@
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/attachments.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/instance_ifaces.h"
 
 struct apply_request {
 	struct apply_options options;
@@ -252,7 +254,8 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 	return r->options.dry_run ? 0 : show_open_in(ctx->instance, ctx->out, err);
 }
 
-int applying_file(struct context *ctx, const struct args *args, const char *path, struct err *err)
+static int apply_this(struct context *ctx, const struct args *args, const char *path,
+		      const char *revision, struct err *err)
 {
 	CLEANUP(request_free) struct apply_request r = {0};
 	int code = begin_request(ctx, args, &r, err);
@@ -260,7 +263,19 @@ int applying_file(struct context *ctx, const struct args *args, const char *path
 	if (code)
 		return code;
 	r.options.path = path;
+	r.options.revision = revision;
 	return do_apply(ctx, &r, err);
+}
+
+int applying_file(struct context *ctx, const struct args *args, const char *path, struct err *err)
+{
+	return apply_this(ctx, args, path, NULL, err);
+}
+
+int applying_revision(struct context *ctx, const struct args *args, const char *revision,
+		      struct err *err)
+{
+	return apply_this(ctx, args, NULL, revision, err);
 }
 
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)
@@ -276,6 +291,25 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 	return do_apply(ctx, &r, err);
 }
 
+// For `weir restore`. How an interface was to be attached is not known any more: a generic one stays generic.
+static void remember_tried(const char *instance, const struct apply_result *r)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	struct err why = {0};
+	struct iface iface;
+	uint32_t number;
+
+	if (!r->tried.n || instance_open(instance, &i, NULL))
+		return;
+	vec_each (&r->tried, name)
+		if (!instance_find_iface(i, *name, &number, NULL) && number &&
+		    !instance_iface(i, number, &iface, NULL) &&
+		    attachments_put(instance, *name,
+				    iface.mode == IFACE_GENERIC ? ATTACH_GENERIC : ATTACH_AUTO,
+				    &why))
+			log_warning("%s: '%s' is not attached again at boot", why.text, *name);
+}
+
 static int run_confirm(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
@@ -287,6 +321,7 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 		return code;
 	if ((code = apply_confirm(ctx->instance, ctx->line, &result, err)))
 		return code;
+	remember_tried(ctx->instance, &result);
 	report_end(ctx, true, &result);
 	return 0;
 }

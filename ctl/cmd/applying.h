@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Applying a policy file for another command than `weir apply`.
+// Applying a policy for another command than `weir apply`.
 #pragma once
 
 #include "ctl/cmd/command.h"
@@ -7,3 +7,6 @@
 // What `weir apply FILE` does without further options, with its report. Takes --resolver and --resolver-timeout from
 // args.
 int applying_file(struct context *ctx, const struct args *args, const char *path, struct err *err);
+// The same with an accepted revision, as `weir rollback REVISION`.
+int applying_revision(struct context *ctx, const struct args *args, const char *revision,
+		      struct err *err);

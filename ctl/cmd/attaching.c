@@ -8,6 +8,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/attachments.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
@@ -93,6 +94,15 @@ static void warn_bridge(const char *ifname)
 		    ifname, text_get(&ports));
 }
 
+// For `weir restore`. The interface is attached all the same.
+static void remember(const char *instance, const char *ifname, enum attach_mode mode)
+{
+	struct err why = {0};
+
+	if (attachments_put(instance, ifname, mode, &why))
+		log_warning("%s: '%s' is not attached again at boot", why.text, ifname);
+}
+
 int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, enum attach_mode mode,
 		  bool force, struct attaching *a, struct err *err)
 {
@@ -108,6 +118,8 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 		return code;
 	if (result.changed)
 		vec_push(&a->fresh, result.number);
+	if (!b->trial)
+		remember(ctx->instance, ifname, mode);
 	report(ctx, b, ifname, &result);
 	if (result.changed) {
 		warn_bridge(ifname);
@@ -124,6 +136,7 @@ void attaching_take_back(struct bringup *b, const struct attaching *a)
 
 	vec_each (&a->fresh, number)
 		if (instance_iface(b->instance, *number, &iface, &err) ||
+		    attachments_take(b->instance->name, iface.name, &err) ||
 		    attach_remove(b->instance, *number, &there, &err))
 			log_error("%s", err.text);
 		else

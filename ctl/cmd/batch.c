@@ -157,7 +157,7 @@ static void set_sums(struct context *ctx, const struct batch *b, const struct ba
 	struct out *o = ctx->out;
 	const char *key;
 
-	show_kept(sums->fleeting, &key);
+	show_kept(ctx->instance, sums->fleeting, &key);
 	out_set_u64(o, "changed", c->added + c->extended + c->removed);
 	out_set_u64(o, "added", c->added);
 	out_set_u64(o, "extended", c->extended);
@@ -193,7 +193,7 @@ static int report(struct batch *b, const struct store *store, struct err *err)
 	set_sums(ctx, b, &sums);
 	add_sums(&line, b, &sums);
 	show_interfaces(&line, store->instance, ctx->out, &open);
-	text_addf(&line, "; %s", show_kept(sums.fleeting, &key));
+	text_addf(&line, "; %s", show_kept(ctx->instance, sums.fleeting, &key));
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s", text_get(&line));
 	if (sums.left) {

@@ -25,7 +25,7 @@ static void report(struct context *ctx, const struct blocking *r, const struct s
 	text_add(&line, " on ");
 	show_interfaces(&line, b->instance, o, ret_open);
 	blocking_add_change(&line, r);
-	text_addf(&line, "; %s", show_kept(r->intent.fleeting, &key));
+	text_addf(&line, "; %s", show_kept(ctx->instance, r->intent.fleeting, &key));
 	out_set_string(o, "instance", ctx->instance);
 	if (!ctx->quiet)
 		out_line(o, "%s", text_get(&line));

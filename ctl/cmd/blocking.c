@@ -391,7 +391,7 @@ void blocking_describe(struct text *line, const struct blocking *r, const struct
 	const char *kept;
 	uint64_t until = stays_until(r, b);
 
-	show_kept(r->intent.fleeting, &kept);
+	show_kept(b->instance->name, r->intent.fleeting, &kept);
 	text_addf(line, "%s packets %s ",
 		  r->dry_run ? (r->intent.allow ? "would allow" : "would block")
 			     : (r->intent.allow ? "allowed" : "blocked"),

@@ -8,6 +8,7 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/attachments.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/parting.h"
 #include "ctl/control/recover.h"
@@ -38,6 +39,15 @@ static void report_one(struct context *ctx, const struct device *d, bool was_the
 		out_line(ctx->out, "%s", text_get(&line));
 }
 
+// It is detached all the same. name NULL: all.
+static void forget_attached(const char *instance, const char *name)
+{
+	struct err why = {0};
+
+	if (attachments_take(instance, name, &why))
+		log_warning("%s: weir restore attaches it again", why.text);
+}
+
 static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, struct err *err)
 {
 	struct device device;
@@ -49,6 +59,7 @@ static int detach_one(struct context *ctx, struct bringup *b, uint32_t number, s
 	if ((code = attach_remove(b->instance, number, &there, err)))
 		return code;
 	report_one(ctx, &device, there);
+	forget_attached(ctx->instance, device.iface.name);
 	return 0;
 }
 
@@ -124,6 +135,7 @@ static int detach_force(struct context *ctx, struct err *err)
 		return code;
 	if (lock >= 0)
 		revisions_forget(ctx->instance, "");
+	forget_attached(ctx->instance, NULL);
 	out_set_u64(ctx->out, "detached", n);
 	out_set_bool(ctx->out, "removed", true);
 	if (!ctx->quiet)
@@ -185,6 +197,8 @@ static int detach_ifaces(struct context *ctx, struct bringup *b, const struct ar
 	out_array(ctx->out, "interfaces");
 	code = args->words.n ? detach_named(ctx, b, args, err) : detach_all(ctx, b, err);
 	out_end(ctx->out);
+	if (!code && !args->words.n)
+		forget_attached(ctx->instance, NULL);
 	return code;
 }
 

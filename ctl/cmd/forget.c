@@ -23,7 +23,8 @@ static void add_word(struct text *line, bool is, const char *what)
 static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
 {
 	CLEANUP_TEXT struct text line = {0};
-	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->seed;
+	bool changed = f->revisions || f->entries || f->damaged || f->overrides || f->seed ||
+		       f->interfaces;
 
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_bool(ctx->out, "changed", changed);
@@ -33,11 +34,13 @@ static void report(struct context *ctx, const struct forgotten *f, bool dry_run)
 	out_set_bool(ctx->out, "entries_damaged", f->damaged);
 	out_set_bool(ctx->out, "backends_by_hand", f->overrides);
 	out_set_bool(ctx->out, "seed", f->seed);
+	out_set_bool(ctx->out, "interfaces", f->interfaces);
 	add(&line, f->revisions, "revision", "revisions");
 	add(&line, f->entries, "entry", "entries");
 	add_word(&line, f->damaged, "unreadable entries");
 	add_word(&line, f->overrides, "overrides of backends");
 	add_word(&line, f->seed, "seed");
+	add_word(&line, f->interfaces, "interfaces to attach at boot");
 	if (!ctx->quiet && changed)
 		out_line(ctx->out, "%s from instance %s: %s", dry_run ? "would remove" : "removed",
 			 ctx->instance, text_get(&line));
@@ -53,6 +56,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.policy = policy || all || !entries,
 		.entries = entries || all || !policy,
 		.seed = all,
+		.interfaces = all,
 	};
 	struct forgotten forgotten;
 	int code = args_expect_words(args, 0, 0, "", err);
@@ -73,7 +77,8 @@ static const struct args_option options[] = {
 	{.name = "policy",
 	 .help = "remove the revisions of the policy and the overrides of backends"},
 	{.name = "entries", .help = "remove the saved entries"},
-	{.name = "all", .help = "remove both, and the seed of the rings"},
+	{.name = "all",
+	 .help = "remove both, the seed of the rings, and the interfaces to attach at boot"},
 	{.name = "dry-run", .help = "print what would be done, change nothing"},
 	{0},
 };

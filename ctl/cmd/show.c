@@ -224,9 +224,14 @@ void show_owner(struct text *t, const struct owner *h)
 		text_addc(t, '"');
 }
 
-static bool service_enabled(void)
+// Does a unit of the system restore the instance at boot?
+static bool restored_at_boot(const char *instance)
 {
-	return file_exists("/etc/systemd/system/multi-user.target.wants/weir.service");
+	CLEANUP_FREE char *unit = mem_printf("/etc/systemd/system/sysinit.target.wants/"
+					     "weir-restore@%s.service",
+					     instance);
+
+	return file_exists(unit);
 }
 
 void show_damage(const struct err *damaged)
@@ -235,12 +240,14 @@ void show_damage(const struct err *damaged)
 		log_warning("%s", damaged->text);
 }
 
-const char *show_kept(bool fleeting, const char **ret_key)
+const char *show_kept(const char *instance, bool fleeting, const char **ret_key)
 {
-	*ret_key = fleeting ? "no" : service_enabled() ? "reboot" : "attach";
+	bool boot = restored_at_boot(instance);
+
+	*ret_key = fleeting ? "no" : boot ? "reboot" : "attach";
 	if (fleeting)
 		return "not saved";
-	return service_enabled() ? "saved, restored at boot" : "saved";
+	return boot ? "saved, restored at boot" : "saved";
 }
 
 int not_attached(const char *instance, const char *verb, struct err *err)

@@ -30,8 +30,8 @@ void show_moved(struct text *t, const struct device *d);
 void show_owner(struct text *t, const struct owner *h);
 // Warns about the part of a damaged file that is not used; text "": no damage.
 void show_damage(const struct err *damaged);
-// Whether entries are saved: "saved", "saved, restored at boot", "not saved"; key is for JSON.
-const char *show_kept(bool fleeting, const char **ret_key);
+// Whether entries of the instance are saved: "saved", "saved, restored at boot", "not saved"; key is for JSON.
+const char *show_kept(const char *instance, bool fleeting, const char **ret_key);
 // -ENOENT if no interface is attached; the error names the interface of the default route.
 int need_attached(const struct instance *i, const char *verb, struct err *err);
 // The same when there is no instance at all.

@@ -76,6 +76,9 @@ int forget(const char *instance, const char *command, const struct forget_what *
 		return code;
 	if (what->seed && (code = remove_file(instance, "seed", dry_run, &ret->seed, err)))
 		return code;
+	if (what->interfaces &&
+	    (code = remove_file(instance, "interfaces", dry_run, &ret->interfaces, err)))
+		return code;
 	if (!dry_run)
 		rmdir(folder); // fails if files are left
 	return 0;

@@ -8,14 +8,15 @@
 #include "ctl/base/err.h"
 
 struct forget_what {
-	bool policy;  // revisions, and overrides of backends
-	bool entries; // of block and allow
-	bool seed;    // of the rings of services
+	bool policy;     // revisions, and overrides of backends
+	bool entries;    // of block and allow
+	bool seed;       // of the rings of services
+	bool interfaces; // that are attached at boot
 };
 
 struct forgotten {
 	size_t revisions, entries;
-	bool overrides, seed;
+	bool overrides, seed, interfaces;
 	bool damaged; // the entries could not be read: their number is unknown
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's fail2ban with the action of docs/fail2ban: bans, unbans and restarts leave no error in its log."""
+"""Debian's fail2ban with the action of contrib/fail2ban: bans, unbans and restarts leave no error in its log."""
 
 import contextlib
 import shutil
