@@ -209,9 +209,16 @@ static bool same_resolver(const struct blocking *a, const struct blocking *b)
 	       same_text(args_value(a->args, "resolver"), args_value(b->args, "resolver"));
 }
 
+static bool has_names(const struct targets *t)
+{
+	return t->items.names || t->items.geos;
+}
+
 static bool asks(const struct batch_line *line)
 {
-	return adds(line) && line->blocking.targets.items.names && !line->blocking.targets.names;
+	const struct targets *t = &line->blocking.targets;
+
+	return adds(line) && has_names(t) && !t->names;
 }
 
 // Asks for the names of this line and of all later ones that ask the same servers, in parallel.
@@ -236,9 +243,9 @@ static void check_line(struct batch *b, struct batch_line *line)
 	struct targets *t = &line->blocking.targets;
 	struct err err = {0};
 
-	if (t->items.names && !t->answers)
+	if (has_names(t) && !t->asked)
 		return; // the first line that asked the same servers has failed
-	if ((t->items.names && blocking_answered(&line->blocking, &b->guard, &err)) ||
+	if ((has_names(t) && blocking_answered(&line->blocking, &b->guard, &err)) ||
 	    blocking_check(&line->blocking, &b->guard, &err))
 		fail(b, line, &err);
 }

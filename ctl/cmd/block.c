@@ -148,7 +148,8 @@ const struct command cmd_block = {
 	.name = "block",
 	.usage = "WHAT… | -f FILE [OPTIONS]",
 	.summary = "drop packets from (or to) addresses, prefixes and host names",
-	.text = "WHAT is an address, a prefix, a range A-B or a host name (all its addresses).\n"
+	.text = "WHAT is an address, a prefix, a range A-B, a host name (all its addresses), country DE or\n"
+		"asn 64500 (all its prefixes, from a local database).\n"
 		"A line of FILE is: WHAT [for TIME] [to|both] [note \"TEXT\"]; '#' begins a comment.\n"
 		"An allow entry beats every block entry. This host's addresses, its gateways and the\n"
 		"other end of your login are refused without --force.\n"

@@ -182,23 +182,48 @@ int blocking_guard(const struct context *ctx, bool force, struct guard *ret, str
 	return code;
 }
 
+static int check_prefix(const struct blocking *r, const struct guard *guard, const struct prefix *p,
+			const char *what, struct err *err)
+{
+	const struct guarded *hit = guard_find(guard, p, GUARD_WARN);
+	addr_text where;
+
+	if (!hit)
+		return 0;
+	addr_format(&hit->addr, where);
+	if (hit->level == GUARD_REFUSE && !r->force) {
+		err_refused(err, "blocking %s would cut off %s, %s", what, where, hit->what);
+		err_hint(err, "--force blocks it anyway");
+		return -EPERM;
+	}
+	log_warning("%s contains %s, %s", what, where, hit->what);
+	return 0;
+}
+
+static int check_ranges(const struct blocking *r, const struct guard *guard, const char *name,
+			struct err *err)
+{
+	const struct geo_ranges *ranges = targets_ranges(&r->targets, name);
+	int code = 0;
+
+	if (!ranges)
+		return 0;
+	vec_each (&ranges->prefixes, prefix)
+		if ((code = check_prefix(r, guard, prefix, name, err)))
+			return code;
+	return 0;
+}
+
 int blocking_check(const struct blocking *r, const struct guard *guard, struct err *err)
 {
 	vec_each (&r->targets.items.items, item) {
-		const struct guarded *hit;
-		addr_text what, where;
+		addr_text what;
+		int code = item->name ? check_ranges(r, guard, item->name, err)
+				      : check_prefix(r, guard, &item->prefix,
+						     prefix_format(&item->prefix, what), err);
 
-		if (item->name || !(hit = guard_find(guard, &item->prefix, GUARD_WARN)))
-			continue;
-		prefix_format(&item->prefix, what);
-		addr_format(&hit->addr, where);
-		if (hit->level == GUARD_REFUSE && !r->force) {
-			err_refused(err, "blocking %s would cut off %s, %s", what, where,
-				    hit->what);
-			err_hint(err, "--force blocks it anyway");
-			return -EPERM;
-		}
-		log_warning("%s contains %s, %s", what, where, hit->what);
+		if (code)
+			return code;
 	}
 	return 0;
 }
@@ -264,6 +289,14 @@ int blocking_record(struct blocking *r, struct store *store, struct err *err)
 	return list ? check_shrink(r, store, before, err) : 0;
 }
 
+// " (1204 prefixes)" of a country
+static void add_size(struct text *line, const struct geo_ranges *ranges)
+{
+	if (ranges)
+		text_addf(line, " (%zu %s)", ranges->prefixes.n,
+			  num_plural(ranges->prefixes.n, "prefix", "prefixes"));
+}
+
 static void name_targets(struct text *line, const struct targets *t, struct out *o)
 {
 	size_t shown = 0;
@@ -276,6 +309,8 @@ static void name_targets(struct text *line, const struct targets *t, struct out 
 
 		if (shown < LIST_IN_LINE) {
 			text_addf(line, "%s%s", shown ? " " : "", what);
+			if (item->name)
+				add_size(line, targets_ranges(t, item->name));
 			out_item_string(o, what);
 		}
 		for (size_t a = 0; answer && a < answer->n && shown < LIST_IN_LINE; a++)

@@ -288,8 +288,9 @@ const struct command cmd_list = {
 	.name = "list",
 	.usage = "[WHAT…] [OPTIONS]",
 	.summary = "list block and allow entries, with counters",
-	.text = "WHAT is an address, a prefix, a range A-B or a host name. An address or prefix lists the\n"
-		"entries that contain it and those inside of it; a name those that it was blocked by.\n"
+	.text = "WHAT is an address, a prefix, a range A-B, a host name, country DE or asn 64500. An\n"
+		"address or prefix lists the entries that contain it and those inside of it; a name\n"
+		"those that it was blocked by.\n"
 		"\n"
 		"  weir list 203.0.113.7\n"
 		"  weir list --origin fail2ban --top 10\n"

@@ -96,13 +96,15 @@ static int read_owner(const struct args *args, const char *option, const char **
 
 static int read_whats(const struct args *args, struct list_choice *ret, struct err *err)
 {
-	vec_each (&args->words, word) {
-		struct choice_what what = {.word = *word, .first = ret->items.items.n};
+	for (size_t w = 0; w < args->words.n;) {
+		struct choice_what what = {.word = args->words.at[w], .first = ret->items.items.n};
 
-		items_add_word(&ret->items, *word);
+		w += items_add_words(&ret->items, args->words.at + w, args->words.n - w);
 		if (ret->items.error_count)
 			return err_input(err, "%s", ret->items.errors.at[0].text);
 		what.end = ret->items.items.n;
+		if (ret->items.items.at[what.first].name)
+			what.word = ret->items.items.at[what.first].name;
 		vec_push(&ret->whats, what);
 	}
 	vec_each (&ret->items.items, item)

@@ -109,13 +109,28 @@ static int show_prefix(struct live *l, const struct instance *i, const char *nam
 	return 0;
 }
 
+static int show_ranges(struct live *l, const struct instance *i, const char *name,
+		       const struct geo_ranges *ranges, struct err *err)
+{
+	vec_each (&ranges->prefixes, prefix) {
+		int code = show_prefix(l, i, name, prefix, err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
 static int show_item(struct live *l, const struct instance *i, const struct item *item,
 		     struct err *err)
 {
 	const struct dns_answer *answer;
+	const struct geo_ranges *ranges;
 
 	if (!item->name)
 		return show_prefix(l, i, "", &item->prefix, err);
+	if ((ranges = targets_ranges(l->targets, item->name)))
+		return show_ranges(l, i, item->name, ranges, err);
 	answer = targets_answer(l->targets, item->name);
 	for (size_t a = 0; answer && a < answer->n; a++) {
 		struct prefix host =

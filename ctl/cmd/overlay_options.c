@@ -60,8 +60,8 @@ void overlay_report_errors(struct context *ctx, const struct targets *t)
 
 static int read_words(const struct args *args, bool keep_going, struct targets *t, struct err *err)
 {
-	vec_each (&args->words, word)
-		items_add_word(&t->items, *word);
+	for (size_t w = 0; w < args->words.n;)
+		w += items_add_words(&t->items, args->words.at + w, args->words.n - w);
 	if (t->items.error_count != 1 || args_has(args, "file") || keep_going)
 		return 0;
 	err_input(err, "%s", t->items.errors.at[0].text);

@@ -56,6 +56,9 @@ static int collect(const struct targets *t, const struct generation_about_set *s
 		uint8_t mask = item->prefix.addr.family == 4 ? set->mask4 : set->mask6;
 		addr_text text;
 
+		if (item->name && geo_is_name(item->name))
+			return err_input(err, "'%s' has prefixes wider than the entries of the set",
+					 item->name);
 		for (size_t a = 0; answer && a < answer->n; a++)
 			vec_push(ret, answer->addrs[a]);
 		if (item->name)

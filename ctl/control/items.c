@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/geo.h"
 #include "ctl/base/lines.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -161,6 +162,27 @@ static int check_keyword(struct item_line *l)
 	return 0;
 }
 
+// "country DE": the keyword has been read. The name is that of geo_format.
+static int parse_geo(struct item_line *l, enum geo_kind kind)
+{
+	struct word word = lines_word(&l->in);
+	struct err err = {0};
+	struct geo geo;
+	geo_text name;
+
+	if (!word.len)
+		return refuse(l, kind == GEO_COUNTRY
+					 ? "missing code after 'country' (write country DE)"
+					 : "missing number after 'asn' (write asn 64500)");
+	if (geo_parse(kind, word.at, word.len, &geo, &err))
+		return refuse(l, "%s (%s)", err.text, err.hint);
+	if (l->items->geos == ITEMS_GEOS_MAX)
+		return refuse(l, "more than %d countries and autonomous systems", ITEMS_GEOS_MAX);
+	geo_format(&geo, name);
+	l->item.name = keep(l->items, (struct word){name, strlen(name)});
+	return 0;
+}
+
 static int parse_name(struct item_line *l)
 {
 	char buf[256];
@@ -267,6 +289,7 @@ static int parse_other(struct item_line *l)
 static int parse_what(struct item_line *l)
 {
 	struct word w = l->what;
+	enum geo_kind geo = geo_keyword(w.at, w.len);
 
 	l->n = 1;
 	if (!prefix_parse(w.at, w.len, l->prefixes, &l->mapped, NULL))
@@ -274,7 +297,7 @@ static int parse_what(struct item_line *l)
 	if (memchr(w.at, '-', w.len) && !range_parse(w.at, w.len, l->prefixes, &l->n, NULL))
 		return check_width(l);
 	l->n = 0;
-	return parse_other(l);
+	return geo ? parse_geo(l, geo) : parse_other(l);
 }
 
 static int parse_for(struct item_line *l)
@@ -398,6 +421,12 @@ static void add_name(struct item_line *l)
 	l->items->names++;
 }
 
+static void add_geo(struct item_line *l)
+{
+	vec_push(&l->items->items, l->item);
+	l->items->geos++;
+}
+
 // Makes the items of a valid line.
 static void add_items(struct item_line *l)
 {
@@ -410,7 +439,9 @@ static void add_items(struct item_line *l)
 	if (l->note.at)
 		l->item.note = keep(b, l->note);
 	b->mapped += l->mapped;
-	if (!l->n)
+	if (l->item.name)
+		add_geo(l);
+	else if (!l->n)
 		add_name(l);
 	for (size_t i = 0; i < l->n; i++) {
 		l->item.prefix = l->prefixes[i];
@@ -418,20 +449,26 @@ static void add_items(struct item_line *l)
 	}
 }
 
-void items_add_word(struct items *b, const char *word)
+size_t items_add_words(struct items *b, const char *const *words, size_t n)
 {
+	bool two = n > 1 && geo_keyword(words[0], strlen(words[0]));
 	struct item_line l;
 
 	// Not all of it: the prefixes are 4.6 kB that need no zeros.
 	l.items = b;
 	l.in = (struct lines){.number = NO_LINE};
+	if (two) {
+		l.in.at = words[1];
+		l.in.end = words[1] + strlen(words[1]);
+	}
 	l.wide = true;
-	l.what = (struct word){word, strlen(word)};
+	l.what = (struct word){words[0], strlen(words[0])};
 	l.note = (struct word){0};
 	l.item = (struct item){.line = NO_LINE};
 	l.mapped = false;
 	if (parse_what(&l) == 0)
 		add_items(&l);
+	return two ? 2 : 1;
 }
 
 // The first line with something in it, as far as foreign formats are told apart by it.

@@ -2,7 +2,7 @@
 // What to block, as text: words of the command line and lines of `block -f FILE`.
 //
 // A line is: WHAT [for TIME] [to|both] [note "TEXT"], with the options in any order. WHAT is an
-// address, prefix, range A-B or host name. TEXT is 1 to 255 printable bytes except '"'. '#' or ';'
+// address, prefix, range A-B, host name, "country DE" or "asn 64500". TEXT is 1 to 255 printable bytes except '"'. '#' or ';'
 // begins a comment. CRLF, a BOM and blanks are allowed. `list --plain` prints this format.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "ctl/base/vec.h"
 
 #define ITEMS_NAMES_MAX  10000
+#define ITEMS_GEOS_MAX   4096
 #define ITEMS_MAX        (4u << 20) // a short line can be a range of 254 prefixes
 #define ITEMS_BYTES_MAX  (256u << 20)
 #define ITEMS_ERRORS_MAX 100
@@ -19,7 +20,7 @@
 
 struct item {
 	struct prefix prefix; // family 0 inside: a name
-	const char *name;     // in lower case; NULL: a prefix
+	const char *name;     // in lower case, or "country DE" (geo_is_name); NULL: a prefix
 	unsigned line;        // 0: from the command line
 	uint64_t for_ms;      // 0: not said on this line
 	bool to, both;        // direction said on this line
@@ -36,13 +37,14 @@ struct items {
 	VEC(struct item) items;         // a range gives several
 	VEC(struct items_error) errors; // in order of lines; at most ITEMS_ERRORS_MAX kept
 	size_t error_count;             // all of them
-	size_t names;
+	size_t names, geos;
 	size_t mapped;                 // "::ffff:1.2.3.4" read as IPv4
 	struct items_strings *strings; // owns the names and notes
 };
 
-// One word of the command line: a WHAT. Wide prefixes are taken (the guard judges them).
-void items_add_word(struct items *b, const char *word);
+// The first of n words of the command line: a WHAT, two words for "country DE". Wide prefixes are taken (the guard
+// judges them). Returns how many words it has taken.
+size_t items_add_words(struct items *b, const char *const *words, size_t n);
 // A whole list, which need not outlive the call. Every bad line becomes one error and the rest is read
 // on. Hosts files, ipset save, nft, CSV, JSON and HTML are recognised by their first line: one error
 // that names the format, and nothing is read. Shorter than /8 (IPv4) or /16 (IPv6), loopback and

@@ -17,6 +17,8 @@ char *target_name(const char *name)
 	char *copy = mem_strdup(name);
 	size_t len = strlen(copy);
 
+	if (geo_is_name(name))
+		return copy;
 	for (char *c = copy; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
@@ -33,6 +35,7 @@ void targets_free(struct targets *t)
 	for (size_t n = 0; n < t->names_n; n++)
 		free((char *)t->names[n]);
 	free(t->names);
+	targets_free_ranges(t);
 	items_free(&t->items);
 	*t = (struct targets){0};
 }
@@ -65,7 +68,7 @@ static void collect_names(struct targets *t)
 
 	t->names = mem_zalloc(t->items.names, sizeof(*t->names));
 	vec_each (&t->items.items, item)
-		if (item->name)
+		if (item->name && !geo_is_name(item->name))
 			t->names[n++] = target_name(item->name);
 	t->names_n = sort_names(t->names, n, true);
 }
@@ -75,7 +78,10 @@ int targets_check_answers(const struct targets *t, struct err *err)
 	size_t failed = 0;
 	const struct dns_answer *first = NULL;
 	char why[512];
+	int code = targets_check_ranges(t, err);
 
+	if (code)
+		return code;
 	for (size_t n = 0; n < t->names_n; n++) {
 		failed += t->answers[n].error != 0;
 		if (t->answers[n].error && !first)
@@ -118,6 +124,7 @@ static const struct dns_answer *find_answer(const char *const *names, size_t n,
 
 static void copy_answers(struct targets *t, const struct answers *a)
 {
+	t->asked = true;
 	t->answers = mem_zalloc(t->names_n, sizeof(*t->answers));
 	for (size_t i = 0; i < t->names_n; i++) {
 		const struct dns_answer *from =
@@ -135,13 +142,17 @@ int targets_resolve(struct targets *const *list, size_t n, const struct dns_opti
 		    struct err *err)
 {
 	CLEANUP(answers_free) struct answers all = {0};
-	int code;
+	int code = targets_find_ranges(list, n, err);
 
+	if (code)
+		return code;
 	for (size_t i = 0; i < n; i++) {
 		collect_names(list[i]);
 		for (size_t k = 0; k < list[i]->names_n; k++)
 			vec_push(&all.names, list[i]->names[k]);
 	}
+	for (size_t i = 0; !all.names.n && i < n; i++)
+		list[i]->asked = true;
 	if (!all.names.n)
 		return 0;
 	all.names.n = sort_names(all.names.at, all.names.n, false);
@@ -244,6 +255,18 @@ static void add_answer(struct references *references, const struct dns_answer *a
 	}
 }
 
+// The addresses of a host name, or the prefixes of a country.
+static void add_named(const struct targets *t, struct references *references, const char *name,
+		      unsigned kinds, uint64_t until, uint32_t owner)
+{
+	const struct geo_ranges *ranges = targets_ranges(t, name);
+
+	if (!ranges)
+		return add_answer(references, targets_answer(t, name), kinds, until, owner);
+	vec_each (&ranges->prefixes, prefix)
+		add_references(references, prefix, kinds, until, owner);
+}
+
 static void tally(struct records_change *sum, const struct records_change *one)
 {
 	sum->added += one->added;
@@ -262,8 +285,8 @@ static void record_name(const struct targets *t, const struct item *item,
 	struct records_change change;
 	unsigned kinds = item_kinds(item, intent);
 
-	add_answer(&references, targets_answer(t, item->name), kinds, item_until(item, intent),
-		   records_owner(&b->records, &owner));
+	add_named(t, &references, item->name, kinds, item_until(item, intent),
+		  records_owner(&b->records, &owner));
 	records_replace(&b->records, &owner, kinds, references.at, references.n, &change);
 	tally(ret, &change);
 }
@@ -313,6 +336,9 @@ int targets_load(const struct targets *t, const struct intent *intent, struct st
 		for (size_t a = 0; a < t->answers[n].n; a++)
 			vec_push(&prefixes, prefix_of(&t->answers[n].addrs[a],
 						      (uint8_t)addr_bits(&t->answers[n].addrs[a])));
+	for (size_t n = 0; t->ranges && n < t->geos_n; n++)
+		vec_each (&t->ranges[n].prefixes, prefix)
+			vec_push(&prefixes, *prefix);
 	return store_load(b, prefixes.at, prefixes.n, err);
 }
 
@@ -333,8 +359,8 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 		if (item->name && !list)
 			record_name(t, item, intent, b, ret);
 		else if (item->name)
-			add_answer(&references, targets_answer(t, item->name), kinds, until,
-				   owner_of(b, intent, item, &common));
+			add_named(t, &references, item->name, kinds, until,
+				  owner_of(b, intent, item, &common));
 		else
 			add_references(&references, &item->prefix, kinds, until,
 				       owner_of(b, intent, item, &common));

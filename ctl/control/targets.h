@@ -9,12 +9,17 @@
 #include "ctl/control/items.h"
 #include "ctl/control/store.h"
 #include "ctl/net/dns.h"
+#include "ctl/net/geo_db.h"
 
 struct targets {
 	struct items items;
 	struct dns_answer *answers; // one for each distinct name in items
 	const char **names;
 	size_t names_n;
+	struct geo *geos; // each country and autonomous system once
+	struct geo_ranges *ranges;
+	size_t geos_n;
+	bool asked; // targets_resolve has answered
 };
 
 // How and for whom.
@@ -29,10 +34,10 @@ struct intent {
 
 unsigned kinds_of(bool allow, bool from, bool to);
 
-// Asks for the names of n targets in parallel, each name once. 0 if the resolver worked, else -errno with err set.
+// Asks for the names of n targets in parallel, each name once, and reads databases for their countries. 0 if the resolver worked, else -errno with err set.
 int targets_resolve(struct targets *const *list, size_t n, const struct dns_options *options,
 		    struct err *err);
-// 0 if each name has an address; else -errno with err set: a name that has no address is ERR_INPUT and the first one
+// 0 if each name has an address and each country a prefix; else -errno with err set: a name that has no address is ERR_INPUT and the first one
 // is named with its reason, a resolver that did not answer is ERR_SYSTEM.
 int targets_check_answers(const struct targets *t, struct err *err);
 // Drops the answers that must not be blocked (guard_answer_problem), and what a name has beyond
@@ -46,6 +51,8 @@ void targets_free(struct targets *t);
 
 // The answer for a name of the items.
 const struct dns_answer *targets_answer(const struct targets *t, const char *name);
+// The prefixes of "country DE"; NULL for another name.
+const struct geo_ranges *targets_ranges(const struct targets *t, const char *name);
 
 // Loads the records that the two functions below change. 0 or -errno with err set.
 int targets_load(const struct targets *t, const struct intent *intent, struct store *b,
@@ -58,5 +65,10 @@ void targets_record(const struct targets *t, const struct intent *intent, struct
 void targets_unrecord(const struct targets *t, const struct intent *intent, struct store *b,
 		      size_t *ret_removed);
 
-// Host names are compared in this form: lower case, no final dot. The caller frees it.
+// targets_geo.c: the countries of n targets, for targets_resolve.
+int targets_find_ranges(struct targets *const *list, size_t n, struct err *err);
+int targets_check_ranges(const struct targets *t, struct err *err);
+void targets_free_ranges(struct targets *t);
+
+// Host names are compared in this form: lower case, no final dot; countries as they are. The caller frees it.
 char *target_name(const char *name);

@@ -79,3 +79,69 @@ class TestPolicy:
     def test_an_unknown_code_is_refused_with_the_nearest(self, apply, geo):
         shown = apply.fails(1, "default drop\nset a { country UK }\npass from @a\n", "--geo", geo)
         assert "did you mean GB, United Kingdom?" in shown
+
+
+def blocked(weir):
+    return {address for address, entry in weir.entries().items() if entry["kind"].startswith("block")}
+
+
+@pytest.fixture(name="geoweir")
+def with_databases(on, geo):
+    """geoweir("block", "country", "DE") with the databases of the test."""
+    return lambda *words, **options: on(*words, "--geo", geo, **options)
+
+
+class TestEntries:
+    def test_block_and_unblock(self, pair, on, geoweir):
+        line = geoweir("block", "country", "de", "asn", "64501", "192.0.2.9").stdout
+        assert "country DE (2 prefixes)" in line and "asn 64501 (2 prefixes)" in line
+        frames = [udp(src=source) for source in (SOURCE4, SOURCE6, OTHER4, OTHER6, "192.0.2.9")]
+        assert pair.passes(*frames) == [False] * 5
+        assert "country DE" in on("list", "country", "DE").stdout
+        listed = on.json("list", "country", "DE")["entries"]
+        assert {entry["address"] for entry in listed} == {"198.51.100.0/24", "2001:db8:100::/48"}
+        assert "country DE" in on("explain", SOURCE4).stdout
+        on("unblock", "country", "DE")
+        assert pair.passes(*frames) == [True, True, False, False, False]
+
+    def test_one_that_remains_names_its_command(self, on, geoweir):
+        geoweir("block", "country", "DE")
+        assert "weir unblock country DE removes it" in on("unblock", "198.51.100.1", check=False).stderr
+
+    def test_a_new_database_replaces_the_prefixes(self, on, geo, geoweir):
+        geoweir("block", "country", "DE")
+        geo.write("country.mmdb", {"198.51.100.0/24": "country DE", "192.0.2.0/24": "country DE"})
+        geoweir("block", "country", "DE")
+        assert blocked(on) == {"198.51.100.0/24", "192.0.2.0/24"}
+
+    def test_lists_and_batch(self, on, geo, geoweir, tmp_path):
+        path = tmp_path / "list"
+        path.write_text("country DE for 1h # a comment\n192.0.2.1\n")
+        geoweir("block", "-f", path, "--sync", "feed")
+        assert blocked(on) == {"198.51.100.0/24", "2001:db8:100::/48", "192.0.2.1"}
+        path.write_text("unblock --sync feed\nblock asn 64500\nallow country FR\n")
+        geoweir("batch", "-f", path)
+        assert blocked(on) == {"198.51.100.0/24"}
+        assert on.entries()["203.0.113.0/24"]["kind"] == "allow-from"
+
+    def test_own_addresses_are_guarded(self, on, geoweir):
+        shown = geoweir("block", "country", "IT", check=False)
+        assert shown.returncode == 3
+        assert "blocking country IT would cut off 10.77.0." in shown.stderr
+        geoweir("block", "country", "IT", "--force")
+        assert blocked(on) == {"10.77.0.0/24"}
+
+    @pytest.mark.parametrize("words, sentence", [
+        (("country", "UK"), "unknown country code 'UK' (did you mean GB, United Kingdom?)"),
+        (("country", "JP"), "no prefix of country JP in"),
+        (("asn", "64999"), "no prefix of asn 64999 in"),
+        (("asn", "AS64500"), "write asn 64500"),
+        (("country",), "missing code after 'country'"),
+    ])
+    def test_refusals(self, on, geoweir, words, sentence):
+        shown = geoweir("block", *words, check=False)
+        assert shown.returncode == 1 and sentence in shown.stderr
+        assert not blocked(on)
+
+    def test_without_a_database(self, on, tmp_path):
+        assert "no database of countries" in on("block", "country", "DE", "--geo", tmp_path, check=False).stderr

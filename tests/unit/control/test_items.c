@@ -8,6 +8,11 @@
 #include "ctl/base/text.h"
 #include "ctl/control/items.h"
 
+static void add_word(struct items *b, const char *word)
+{
+	assert_int_equal(items_add_words(b, &word, 1), 1);
+}
+
 static struct items read_text(const char *text, bool wide)
 {
 	struct items b = {0};
@@ -172,7 +177,7 @@ static void test_names_are_checked(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct items b = {0};
 
-		items_add_word(&b, bad[i]);
+		add_word(&b, bad[i]);
 		assert_int_equal(b.error_count, 1);
 		assert_int_equal(b.errors.at[0].line, 0);
 		assert_non_null(strstr(b.errors.at[0].text, "'"));
@@ -241,11 +246,11 @@ static void test_words(void **state)
 	addr_text buf;
 
 	(void)state;
-	items_add_word(&b, "192.0.2.1");
-	items_add_word(&b, "10.0.0.0-10.0.0.2");
-	items_add_word(&b, "0.0.0.0/0");
-	items_add_word(&b, "X.COM");
-	items_add_word(&b, "::ffff:192.0.2.1");
+	add_word(&b, "192.0.2.1");
+	add_word(&b, "10.0.0.0-10.0.0.2");
+	add_word(&b, "0.0.0.0/0");
+	add_word(&b, "X.COM");
+	add_word(&b, "::ffff:192.0.2.1");
 	assert_int_equal(b.error_count, 0);
 	assert_int_equal(b.items.n, 6);
 	assert_string_equal(shown(&b.items.at[3], buf), "0.0.0.0/0");
@@ -254,9 +259,9 @@ static void test_words(void **state)
 	assert_int_equal(b.mapped, 1);
 	assert_int_equal(b.names, 1);
 
-	items_add_word(&b, "192.0.2.1 for 1h");
-	items_add_word(&b, "192.0.2.1#");
-	items_add_word(&b, "");
+	add_word(&b, "192.0.2.1 for 1h");
+	add_word(&b, "192.0.2.1#");
+	add_word(&b, "");
 	assert_int_equal(b.error_count, 3);
 	assert_int_equal(b.items.n, 6);
 	assert_string_equal(b.errors.at[2].text,
@@ -417,7 +422,7 @@ static void test_strings_stay(void **state)
 		text_addf(&t, "Host%u.example note \"note number %u\"\n", i, i);
 	items_add_text(&b, t.at, t.len, false);
 	text_free(&t);
-	items_add_word(&b, "last.example");
+	add_word(&b, "last.example");
 	assert_int_equal(b.error_count, 0);
 	assert_int_equal(b.names, NAMES + 1);
 	for (unsigned i = 0; i < NAMES; i++) {
@@ -542,6 +547,39 @@ static void test_random_round_trips(void **state)
 	free(want);
 }
 
+static void countries_and_numbers(void **state)
+{
+	static const char *const words[] = {"country", "de", "ASN", "asn", "64500", "country"};
+	static const char text[] = "country DE for 1h note \"why\"\nasn 64500 both # x\ncountry\n"
+				   "country UK\nasn AS1\ncountry DE FR\n";
+	struct items b = {0};
+	size_t at = 0;
+
+	(void)state;
+	while (at < ARRAY_SIZE(words))
+		at += items_add_words(&b, words + at, ARRAY_SIZE(words) - at);
+	assert_int_equal(b.items.n, 3);
+	assert_string_equal(b.items.at[0].name, "country DE");
+	assert_string_equal(b.items.at[1].name,
+			    "asn"); // a host of that name: keywords are in lower case
+	assert_string_equal(b.items.at[2].name, "asn 64500");
+	assert_int_equal(b.geos, 2);
+	assert_int_equal(b.names, 1);
+	assert_string_equal(b.errors.at[0].text, "missing code after 'country' (write country DE)");
+	items_free(&b);
+	items_add_text(&b, text, strlen(text), false);
+	assert_int_equal(b.items.n, 2);
+	assert_int_equal(b.items.at[0].for_ms, 3600000);
+	assert_string_equal(b.items.at[0].note, "why");
+	assert_true(b.items.at[1].both);
+	assert_int_equal(b.error_count, 4);
+	assert_string_equal(b.errors.at[1].text,
+			    "unknown country code 'UK' (did you mean GB, United Kingdom?)");
+	assert_int_equal(b.errors.at[2].line, 5);
+	assert_non_null(strstr(b.errors.at[3].text, "unexpected 'FR'"));
+	items_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -564,6 +602,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_items),
 		cmocka_unit_test(test_too_many_bytes),
 		cmocka_unit_test(test_random_round_trips),
+		cmocka_unit_test(countries_and_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
