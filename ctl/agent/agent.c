@@ -22,6 +22,7 @@
 // In the order of their starts; they end in the opposite order.
 static const struct agent_part *const parts[] = {
 	&agent_policy,
+	&agent_housekeeping,
 };
 
 struct agent_running {
@@ -171,11 +172,11 @@ static int feed_watchdog(struct agent *a, struct err *err)
 static int start_parts(struct agent *a, struct err *err)
 {
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
-		int code = parts[n]->start(a, err);
+		int code;
 
-		if (code)
+		a->running->started++; // also where it fails half-way
+		if ((code = parts[n]->start(a, err)))
 			return code;
-		a->running->started++;
 	}
 	return 0;
 }

@@ -23,6 +23,7 @@ struct agent {
 	const char *resolver_timeout;
 	struct err refused; // why the policy was not applied at the start; text "": it was
 	// State of the parts, each its own.
+	struct housekeeping *housekeeping;
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -31,7 +32,7 @@ struct agent_part {
 	const char *name;
 	// An error ends the agent before it is ready. 0 or -errno with err set.
 	int (*start)(struct agent *a, struct err *err);
-	// Takes its events from the loop and frees what it has. NULL: nothing to do.
+	// Takes its events from the loop and frees what it has, also after a start that failed. NULL: nothing to do.
 	void (*stop)(struct agent *a);
 	// SIGHUP: reads again what it has read. NULL: nothing to do. An error is logged and shown by `status`.
 	int (*reload)(struct agent *a, struct err *err);
@@ -39,7 +40,7 @@ struct agent_part {
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 
-extern const struct agent_part agent_policy;
+extern const struct agent_part agent_policy, agent_housekeeping;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

@@ -349,7 +349,7 @@ static const struct args_option drain_options[] = {
 	 .optional = true},
 	{.name = "for",
 	 .arg = "TIME",
-	 .help = "end after TIME, with the next command that changes the pool"},
+	 .help = "end after TIME, by the agent or the next change of the pool"},
 	COMMON_OPTIONS,
 	{0},
 };

@@ -44,3 +44,6 @@ int apply_confirm(const char *instance, const char *command, struct apply_result
 // instance without interfaces is removed. ERR_REFUSED if there is no trial. *ret as for apply_confirm().
 int apply_abandon(const char *instance, const char *command, struct apply_result *ret,
 		  struct err *err);
+// Makes the end of an expired trial permanent. *ret_ended: there was one; *ret as for apply_abandon().
+int apply_end_expired(const char *instance, const char *command, bool *ret_ended,
+		      struct apply_result *ret, struct err *err);

@@ -144,3 +144,29 @@ int apply_abandon(const char *instance, const char *command, struct apply_result
 		return code;
 	return ret->left.n ? bringup_remove_if_idle(&t.bringup, &removed, err) : 0;
 }
+
+int apply_end_expired(const char *instance, const char *command, bool *ret_ended,
+		      struct apply_result *ret, struct err *err)
+{
+	CLEANUP(trial_close) struct trial t = {0};
+	struct err why = {0};
+	bool removed;
+	int code = trial_open(instance, command, PROG_PREVIOUS, &t, &why);
+
+	*ret_ended = false;
+	if (code && why.kind == ERR_REFUSED && t.bringup.instance && !t.state.deadline)
+		return 0;
+	if (code) {
+		*err = why;
+		return code;
+	}
+	if (!t.state.expired)
+		return 0;
+	note_tried(&t, ret);
+	if ((code = recover_trial(t.bringup.instance, err)))
+		return code;
+	*ret_ended = true;
+	snprintf(ret->revision, sizeof(ret->revision), "%s", t.about.revision);
+	return commit_tries_interfaces(&t.state) ? bringup_remove_if_idle(&t.bringup, &removed, err)
+						 : 0;
+}

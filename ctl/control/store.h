@@ -107,6 +107,18 @@ int store_load_covering(struct store *b, const struct prefix *prefixes, size_t n
 // Those of the prefixes that these lists and names refer to (journal_who), in any origin.
 int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err);
 int store_load_all(struct store *b, struct err *err);
+// The prefixes of expired references among n slots of the index: a commit removes these references.
+int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
+
+// What of the references expires when.
+struct store_expiry {
+	size_t due;       // have expired
+	uint32_t first;   // slot of the first of these in the index, for store_load_expired
+	uint64_t next_s;  // when the next one will; RECORD_NEVER: none
+	uint64_t wall_ms; // now
+};
+// Reads the whole index under the shared lock: a million references take some milliseconds.
+int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
 
 // Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and set
 // b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is

@@ -262,5 +262,39 @@ int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *e
 {
 	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
 
-	return finish(&l, load_due(&l, from, n));
+	return finish(&l, b->whole ? 0 : load_due(&l, from, n));
+}
+
+static void add_expiry(const struct store *b, uint32_t ref, struct store_expiry *e)
+{
+	const struct journal_ref *r = &b->journal.index->refs[ref];
+	uint64_t until_s = records_shifted(r->until_s, b->clock_by);
+
+	if (!r->family || until_s == RECORD_NEVER)
+		return;
+	if (until_s <= b->clock.wall_ms / 1000) {
+		if (!e->due++)
+			e->first = ref;
+	} else if (until_s < e->next_s) {
+		e->next_s = until_s;
+	}
+}
+
+int store_expiry(const char *name, struct store_expiry *ret, struct err *err)
+{
+	struct store_expiry e = {.next_s = RECORD_NEVER};
+	CLEANUP_STORE struct store *b = NULL;
+	int code = store_peek(name, &b, err);
+
+	if (code)
+		return code;
+	code = store_begin_reading(b, err);
+	for (uint32_t r = 0; !code && r < journal_index_slots(b->journal.index); r++)
+		add_expiry(b, r, &e);
+	store_end_reading(b);
+	if (code)
+		return code;
+	e.wall_ms = b->clock.wall_ms;
+	*ret = e;
+	return 0;
 }

@@ -11,8 +11,6 @@ void store_snapshot_free(struct store_snapshot *s);
 // Takes the shared lock and opens the journal, for a reader; and lets go of both.
 int store_begin_reading(struct store *b, struct err *err);
 void store_end_reading(struct store *b);
-// The prefixes of expired references among n slots of the index.
-int store_load_expired(struct store *b, uint32_t from, uint32_t n, struct err *err);
 
 // Which of several references have expired: each is noted, then the maps are read, then each is asked about, in the
 // same order.

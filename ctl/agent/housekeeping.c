@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent for what time ends: trials, transitions and overrides of services, entries.
+//
+// Each is a task. It looks, by reading only, whether something is due, does that as a command would, and comes again
+// when the next thing is due. Any command may bring a nearer deadline: all tasks look again when one has taken the
+// lock of the instance, which it does by writing its name into the lock file. They look under the shared lock, so
+// after the command.
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/control/apply.h"
+#include "ctl/control/lb_due.h"
+#include "ctl/control/overrides.h"
+#include "ctl/control/pool.h"
+#include "ctl/control/store.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/lock.h"
+
+#define AFTER_COMMAND_MS 50     // commands in quick succession are looked at together
+#define LOOK_MOST_MS     300000 // wall clocks are set, machines sleep
+#define ENTRIES_LEAST_MS 1000   // between two removals of entries, which packets do not see
+#define ENTRIES_SHARE    100    // looking for them takes at most one hundredth of the time
+#define ENTRIES_SLOTS    8192   // of the index, in one commit
+
+struct housekeeping {
+	struct agent *agent;
+	struct agent_task trial, services, entries;
+	int inotify;
+	struct event *changed;
+	uint64_t walked_ms; // monotonic, the last tidy of the services
+};
+
+// ---- trials -------------------------------------------------------------------------------------
+
+static int look_at_trial(struct housekeeping *h, bool *ret_expired, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	CLEANUP_FD int lock = -1;
+	struct commit_state state;
+	struct clock now;
+	int code = lock_share(h->agent->instance, &lock, err);
+
+	if (code)
+		return code;
+	if ((code = instance_open(h->agent->instance, &i, err)))
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	if ((code = instance_clock(i, &now, err)))
+		return code;
+	*ret_expired = state.expired;
+	if (state.deadline && !state.expired)
+		agent_task_in(&h->trial, clock_ms_until(&now, state.deadline));
+	return 0;
+}
+
+static void tell_trial(const struct apply_result *result)
+{
+	CLEANUP_TEXT struct text names = {0};
+
+	ifnames_text(&result->tried, &names);
+	if (result->tried.n)
+		log_notice("the trial of %s has expired: detached", text_get(&names));
+	else
+		log_notice("the trial has expired: %s%s is in effect again",
+			   result->revision[0] ? "revision " : "the empty policy",
+			   result->revision);
+}
+
+static int do_trial(void *part, struct err *err)
+{
+	struct housekeeping *h = part;
+	CLEANUP_APPLY_RESULT struct apply_result result = {0};
+	bool expired = false;
+	int code;
+
+	if (!bpffs_exist(h->agent->instance))
+		return 0;
+	if ((code = look_at_trial(h, &expired, err)) || !expired)
+		return code;
+	if ((code = apply_end_expired(h->agent->instance, h->agent->command, &expired, &result,
+				      err)))
+		return code;
+	if (expired)
+		tell_trial(&result);
+	return 0;
+}
+
+// ---- services -----------------------------------------------------------------------------------
+
+// While a trial runs, nothing may be changed: the end of the trial is a command, or the task above.
+static int look_at_services(struct housekeeping *h, struct lb_due *ret, bool *ret_any,
+			    struct err *err)
+{
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	CLEANUP_FD int lock = -1;
+	struct commit_state state;
+	struct err why = {0};
+	int code = lock_share(h->agent->instance, &lock, err);
+
+	*ret_any = false;
+	if (code)
+		return code;
+	code = pool_open(h->agent->instance, NULL, &pool, &why);
+	if (code && why.kind == ERR_INPUT)
+		return 0; // no services
+	if (code) {
+		*err = why;
+		return code;
+	}
+	if ((code = commit_read(pool.instance, &state, err)) || state.deadline)
+		return code;
+	*ret_any = true;
+	return lb_due(pool.live, &pool.clock, ret, err);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+// Milliseconds until the services need a tidy; 0: now.
+static uint64_t tidy_in(const struct housekeeping *h, const struct lb_due *due)
+{
+	uint64_t since = agent_now_ms() - h->walked_ms;
+	uint64_t walk = due->walk_ms <= since ? 0 : due->walk_ms - since;
+
+	return least(due->tidy_ms, due->walk_ms == LB_DUE_NEVER ? LB_DUE_NEVER : walk);
+}
+
+// Opening the pool for a change tidies it up.
+static int tidy_services(struct housekeeping *h, const struct lb_due *due, struct err *err)
+{
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	struct err why = {0};
+	int code = pool_open(h->agent->instance, h->agent->command, &pool, &why);
+
+	if (code == -EBUSY || (code && why.kind == ERR_INPUT))
+		return 0; // a trial has begun, or the services are gone
+	if (code) {
+		*err = why;
+		return code;
+	}
+	h->walked_ms = agent_now_ms();
+	vec_each (&due->ended, text)
+		log_notice("%s has ended", *text);
+	return due->ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
+}
+
+static int do_services(void *part, struct err *err)
+{
+	struct housekeeping *h = part;
+	CLEANUP_LB_DUE struct lb_due due = {0};
+	uint64_t wait;
+	bool any;
+	int code;
+
+	if (!bpffs_exist(h->agent->instance))
+		return 0;
+	if ((code = look_at_services(h, &due, &any, err)) || !any)
+		return code;
+	wait = tidy_in(h, &due);
+	if (!wait) {
+		if ((code = tidy_services(h, &due, err)))
+			return code;
+		agent_task_in(&h->services, AFTER_COMMAND_MS); // for the next deadline
+		return 0;
+	}
+	agent_task_in(&h->services, least(least(wait, due.look_ms), LOOK_MOST_MS));
+	return 0;
+}
+
+// ---- entries ------------------------------------------------------------------------------------
+
+static int remove_entries(struct housekeeping *h, const struct store_expiry *e, struct err *err)
+{
+	CLEANUP_STORE struct store *b = NULL;
+	CLEANUP(overlay_plan_free) struct overlay_plan plan = {0};
+	int code = store_open(h->agent->instance, h->agent->command, &b, err);
+
+	if (code)
+		return code;
+	if ((code = store_load_expired(b, e->first, ENTRIES_SLOTS, err)))
+		return code;
+	return store_commit(b, false, &plan, err);
+}
+
+// Seconds of entries are joined, and what has expired while the store was read comes with the next look.
+static uint64_t entries_in(const struct store_expiry *e, uint64_t took_ms)
+{
+	uint64_t ms = e->next_s == RECORD_NEVER ? LOOK_MOST_MS
+		      : e->next_s * 1000 > e->wall_ms
+			      ? e->next_s * 1000 - e->wall_ms + ENTRIES_LEAST_MS
+			      : 0;
+
+	if (ms < ENTRIES_LEAST_MS + took_ms * ENTRIES_SHARE)
+		ms = ENTRIES_LEAST_MS + took_ms * ENTRIES_SHARE;
+	return least(ms, LOOK_MOST_MS);
+}
+
+static int do_entries(void *part, struct err *err)
+{
+	struct housekeeping *h = part;
+	struct store_expiry e;
+	uint64_t began = agent_now_ms();
+	int code;
+
+	if (!bpffs_exist(h->agent->instance))
+		return 0;
+	if ((code = store_expiry(h->agent->instance, &e, err)))
+		return code;
+	if (!e.due) {
+		agent_task_in(&h->entries, entries_in(&e, agent_now_ms() - began));
+		return 0;
+	}
+	if ((code = remove_entries(h, &e, err)))
+		return code;
+	agent_task_in(&h->entries, least(entries_in(&e, agent_now_ms() - began), ENTRIES_LEAST_MS));
+	return 0;
+}
+
+// ---- the part -----------------------------------------------------------------------------------
+
+static void look_again(struct housekeeping *h)
+{
+	agent_task_in(&h->trial, AFTER_COMMAND_MS);
+	agent_task_in(&h->services, AFTER_COMMAND_MS);
+	agent_task_in(&h->entries, ENTRIES_LEAST_MS);
+}
+
+static bool is_lock(const struct inotify_event *e)
+{
+	return e->mask & IN_Q_OVERFLOW || (e->len && !strcmp(e->name, "lock"));
+}
+
+static void on_change(evutil_socket_t fd, short what, void *part)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	struct housekeeping *h = part;
+	ssize_t len;
+	bool locked = false;
+
+	(void)what;
+	while ((len = read(fd, events, sizeof(events))) > 0)
+		for (char *at = events; at < events + len;
+		     at += sizeof(struct inotify_event) + ((struct inotify_event *)at)->len)
+			locked |= is_lock((struct inotify_event *)at);
+	if (locked)
+		look_again(h);
+}
+
+static int watch_commands(struct housekeeping *h, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, h->agent->instance);
+
+	h->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (h->inotify < 0)
+		return err_system(err, errno, "cannot use inotify");
+	if (inotify_add_watch(h->inotify, folder, IN_MODIFY) < 0)
+		return err_system(err, errno, "cannot watch '%s'", folder);
+	h->changed = event_new(h->agent->loop, h->inotify, EV_READ | EV_PERSIST, on_change, h);
+	return h->changed && !event_add(h->changed, NULL)
+		       ? 0
+		       : err_system(err, ENOMEM, "cannot register an event");
+}
+
+static int start(struct agent *a, struct err *err)
+{
+	struct housekeeping *h = mem_new(struct housekeeping);
+	int code;
+
+	*h = (struct housekeeping){.agent = a, .inotify = -1};
+	a->housekeeping = h;
+	if ((code = agent_task_init(&h->trial, a, "end of a trial", do_trial, h, err)))
+		return code;
+	if ((code = agent_task_init(&h->services, a, "services", do_services, h, err)))
+		return code;
+	if ((code = agent_task_init(&h->entries, a, "expired entries", do_entries, h, err)))
+		return code;
+	if ((code = watch_commands(h, err)))
+		return code;
+	look_again(h);
+	return 0;
+}
+
+static void stop(struct agent *a)
+{
+	struct housekeeping *h = a->housekeeping;
+
+	if (!h)
+		return;
+	if (h->changed)
+		event_free(h->changed);
+	fd_close(h->inotify);
+	agent_task_free(&h->trial);
+	agent_task_free(&h->services);
+	agent_task_free(&h->entries);
+	free(h);
+	a->housekeeping = NULL;
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	const struct housekeeping *h = a->housekeeping;
+
+	(void)fields;
+	agent_task_report(&h->trial, problems);
+	agent_task_report(&h->services, problems);
+	agent_task_report(&h->entries, problems);
+}
+
+const struct agent_part agent_housekeeping = {
+	.name = "housekeeping",
+	.start = start,
+	.stop = stop,
+	.report = report,
+};
