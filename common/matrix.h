@@ -90,9 +90,26 @@ enum matrix_base {
 /* What the short program does for the first match. */
 struct matrix_action {
 	__u32 counter; /* index of the rule's counter */
-	__s32 reason;  /* enum weir_reason; MATRIX_ASK: the general program knows */
+	__s32 reason;  /* enum weir_reason, MATRIX_ASK or matrix_limit() */
 };
-#define MATRIX_ASK (-1)
+#define MATRIX_ASK (-1) /* the general program knows */
+
+/* A rule whose only condition is a limit: its number and the reason for which it decides, in one number below
+ * MATRIX_ASK. Only where there is one word of rules and no service. */
+TABLE_INLINE __s32 matrix_limit(__u32 rule, __u32 reason)
+{
+	return MATRIX_ASK - 1 - (__s32)(rule << 8 | reason);
+}
+
+TABLE_INLINE __u32 matrix_limit_rule(__s32 limit)
+{
+	return (__u32)(MATRIX_ASK - 1 - limit) >> 8;
+}
+
+TABLE_INLINE __s32 matrix_limit_reason(__s32 limit)
+{
+	return (MATRIX_ASK - 1 - limit) & 0xff;
+}
 
 /* The number of the lowest bit by a De Bruijn sequence (Leiserson, Prokop and Randall 1998), in its order: without a
  * population count. The actions of a word are in that order, those of the next word follow. */

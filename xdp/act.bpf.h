@@ -8,18 +8,10 @@
 
 #include "xdp/established.bpf.h"
 #include "xdp/event.bpf.h"
-#include "xdp/rate.bpf.h"
+#include "xdp/limit.bpf.h"
 #include "xdp/reply.bpf.h"
 #include "xdp/sets.bpf.h"
 #include "xdp/test.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct policy_rule);
-} rules SEC(".maps");
 
 /* Kept over every apply: indexes follow the identities of rules. */
 struct {
@@ -103,7 +95,7 @@ static __always_inline bool in_sets(struct packet *pkt, const struct policy_rule
 
 /* The conditions of a real packet; the limit last, because it charges. */
 static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *pkt,
-					    const struct policy_rule *rule, bool charge)
+					    const struct policy_rule *rule, __u32 index)
 {
 	if (!in_sets(pkt, rule))
 		return false;
@@ -111,8 +103,7 @@ static __always_inline bool conditions_hold(struct xdp_md *ctx, struct packet *p
 		return false;
 	if (rule->flags & RULE_PROBABILITY && random32() >= rule->probability)
 		return false;
-	return !(rule->flags & RULE_LIMIT) ||
-	       rate_exceeds(ctx, pkt, rule, charge) == !(rule->flags & RULE_UNDER);
+	return !(rule->flags & RULE_LIMIT) || limit_holds(ctx, index, pkt->l3_offset, pkt->family);
 }
 
 /* Those of a test packet are what the test says: sets are empty, nothing is exceeded, no chance taken. */
@@ -141,21 +132,21 @@ static __always_inline bool conditions_calm(struct xdp_md *ctx, struct packet *p
 }
 
 static __always_inline bool rule_holds(struct xdp_md *ctx, struct packet *pkt,
-				       const struct policy_rule *rule)
+				       const struct policy_rule *rule, __u32 index)
 {
 	const struct policy_test *test;
 
 	if (!length_ttl_dscp(ctx, pkt, rule))
 		return false;
 	if (!is_test())
-		return conditions_hold(ctx, pkt, rule, true);
+		return conditions_hold(ctx, pkt, rule, index);
 	test = test_get();
 	if (!test)
 		return false;
 	if (!test->live)
 		return conditions_supposed(test, rule);
 	return test->calm ? conditions_calm(ctx, pkt, rule)
-			  : conditions_hold(ctx, pkt, rule, false);
+			  : conditions_hold(ctx, pkt, rule, index);
 }
 
 /* One record each log_interval over all CPUs. */
@@ -197,7 +188,7 @@ __noinline int try_rule(struct xdp_md *ctx, struct packet *pkt, __u32 index)
 {
 	const struct policy_rule *rule = bpf_map_lookup_elem(&rules, &index);
 
-	if (!rule || !pkt || !rule_holds(ctx, pkt, rule))
+	if (!rule || !pkt || !rule_holds(ctx, pkt, rule, index))
 		return 0;
 	if (is_test()) {
 		test_counted(rule->action == ACTION_COUNT, index);

@@ -13,7 +13,7 @@
 #include "common/policy.h"
 #include "xdp/count.bpf.h"
 #include "xdp/jiffies.bpf.h"
-#include "xdp/packet.bpf.h"
+#include "xdp/tables.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -44,9 +44,16 @@ static __always_inline __u64 rate_cost(struct xdp_md *ctx, const struct policy_r
 	return units * rule->cost_mult >> (rule->cost_shift & 63);
 }
 
-static __always_inline bool meter_exceeds(const struct policy_rule *rule, __u64 cost, __u64 now,
+static __always_inline __u64 rate_now(void)
+{
+	return now_jiffies() << RATE_SHIFT;
+}
+
+/* Does the packet exceed the rule's limit? Charges it when it does not. */
+static __always_inline bool meter_exceeds(struct xdp_md *ctx, const struct policy_rule *rule,
 					  bool charge)
 {
+	__u64 cost = rate_cost(ctx, rule), now = rate_now();
 	__u32 index = rule->meter;
 	__u64 *meter = bpf_map_lookup_elem(&meters, &index);
 
@@ -64,30 +71,42 @@ static __always_inline bool meter_exceeds(const struct policy_rule *rule, __u64 
 	return true; /* many CPUs at once charge the same rule: it is busy */
 }
 
-/* 64 bits of a keyed hash of the address that the limit is kept for. */
-static __always_inline __u64 rate_hash(const struct packet *pkt, const struct policy_rule *rule)
-{
-	const __u32 *addr = rule->per == PER_SOURCE ? pkt->src : pkt->dst;
-	__u64 hi = bpf_ntohl(addr[0]), lo = 0, h;
+/* The address that a limit is kept for, in host order; of IPv4 in `high`. By value. */
+struct rate_addr {
+	__u64 high, low;
+	__u32 family;
+};
 
-	if (pkt->family == 6) {
+static __always_inline struct rate_addr rate_addr4(const __u32 *be)
+{
+	return (struct rate_addr){bpf_ntohl(*be), 0, 4};
+}
+
+static __always_inline struct rate_addr rate_addr6(const __u32 *be)
+{
+	return (struct rate_addr){address_half(be), address_half(be + 2), 6};
+}
+
+/* 64 bits of a keyed hash of its first bits. */
+static __always_inline __u64 rate_hash(const struct rate_addr a, const struct policy_rule *rule)
+{
+	__u64 high = a.high, low = 0, h;
+
+	if (a.family == 6) {
 		__u8 len = rule->mask6;
 
-		hi = hi << 32 | bpf_ntohl(addr[1]);
-		lo = (__u64)bpf_ntohl(addr[2]) << 32 | bpf_ntohl(addr[3]);
-		lo &= len > 64 ? ~0ull << ((128 - len) & 63) : 0;
-		hi &= len > 64 ? ~0ull : len ? ~0ull << ((64 - len) & 63) : 0;
+		low = a.low & (len > 64 ? ~0ull << ((128 - len) & 63) : 0);
+		high &= len > 64 ? ~0ull : len ? ~0ull << ((64 - len) & 63) : 0;
 	} else {
-		hi &= rule->mask4 ? ~0u << ((32 - rule->mask4) & 31) : 0;
+		high &= rule->mask4 ? ~0u << ((32 - rule->mask4) & 31) : 0;
 	}
-	h = (hi ^ knobs.seed ^ pkt->family) * 0x9e3779b97f4a7c15ull;
-	h = (h ^ h >> 32 ^ lo) * (knobs.seed | 1);
+	h = (high ^ knobs.seed ^ a.family) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 32 ^ low) * (knobs.seed | 1);
 	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
 	return h ^ h >> 32;
 }
 
-/* The place of the tag in the line, else the idlest one. */
-static __always_inline int bucket_find(const struct policy_bucket_line *line, __u32 tag, __u64 now)
+static __always_inline int bucket_idlest(const struct policy_bucket_line *line, __u64 now)
 {
 	__u64 least = ~0ull;
 	int idlest = 0;
@@ -96,14 +115,22 @@ static __always_inline int bucket_find(const struct policy_bucket_line *line, __
 	for (int i = 0; i < POLICY_BUCKETS; i++) {
 		__u64 ahead = time_ahead(line->time[i], now);
 
-		if (line->tag[i] == tag)
-			return i;
 		if (ahead < least) {
 			least = ahead;
 			idlest = i;
 		}
 	}
 	return idlest;
+}
+
+/* The place of the tag in the line, else the idlest one. */
+static __always_inline int bucket_find(const struct policy_bucket_line *line, __u32 tag, __u64 now)
+{
+#pragma unroll
+	for (int i = 0; i < POLICY_BUCKETS; i++)
+		if (line->tag[i] == tag)
+			return i;
+	return bucket_idlest(line, now);
 }
 
 /* Writes a bucket that was {was, old}; false when another CPU was faster. The time goes first: the other way
@@ -116,10 +143,33 @@ static __always_inline bool bucket_write(struct policy_bucket_line *line, int pl
 	return was == tag || __sync_val_compare_and_swap(&line->tag[place], was, tag) == was;
 }
 
-static __always_inline bool bucket_exceeds(const struct packet *pkt, const struct policy_rule *rule,
-					   __u64 cost, __u64 now, bool charge)
+/* One attempt to charge a bucket of the line: 1: the limit is exceeded, 0: it is not, -1: another CPU was faster. */
+static __always_inline int bucket_charge(struct policy_bucket_line *line, __u32 tag, __u64 cost,
+					 __u64 now, __u64 tolerance, bool charge)
 {
-	__u64 hash = rate_hash(pkt, rule);
+	int place = bucket_find(line, tag, now);
+	__u32 was = line->tag[place];
+	__u64 old = line->time[place], ahead = time_ahead(old, now), charged = cost;
+
+	if (was == tag)
+		charged += ahead;
+	if (charged > tolerance)
+		return 1;
+	if (!charge)
+		return 0;
+	if (!bucket_write(line, place, was, old, tag, now + charged))
+		return -1;
+	if (was != tag && ahead)
+		tally(TALLY_LIMIT_PUSHED);
+	return 0;
+}
+
+/* The same for the bucket of an address. */
+static __always_inline bool bucket_exceeds(struct xdp_md *ctx, const struct rate_addr a,
+					   const struct policy_rule *rule, bool charge)
+{
+	__u64 cost = rate_cost(ctx, rule), now = rate_now();
+	__u64 hash = rate_hash(a, rule);
 	__u32 tag = hash >> 32 | 1, index = rule->meter + (hash & (rule->meter_lines - 1));
 	struct policy_bucket_line *line = bpf_map_lookup_elem(&buckets, &index);
 
@@ -127,35 +177,10 @@ static __always_inline bool bucket_exceeds(const struct packet *pkt, const struc
 		return true;
 #pragma unroll
 	for (int i = 0; i < RATE_TRIES; i++) {
-		int place = bucket_find(line, tag, now);
-		__u32 was = line->tag[place];
-		__u64 old = line->time[place], ahead = time_ahead(old, now), charged = cost;
+		int exceeds = bucket_charge(line, tag, cost, now, rule->tolerance, charge);
 
-		if (was == tag)
-			charged += ahead;
-		if (charged > rule->tolerance)
-			return true;
-		if (!charge)
-			return false;
-		if (!bucket_write(line, place, was, old, tag, now + charged))
-			continue;
-		if (was != tag && ahead)
-			tally(TALLY_LIMIT_PUSHED);
-		return false;
+		if (exceeds >= 0)
+			return exceeds;
 	}
 	return true;
-}
-
-/* Does the packet exceed the rule's limit? Charges it when it does not. */
-static __always_inline bool rate_exceeds(struct xdp_md *ctx, const struct packet *pkt,
-					 const struct policy_rule *rule, bool charge)
-{
-	__u64 now = now_jiffies() << RATE_SHIFT;
-	__u64 cost = rate_cost(ctx, rule);
-
-	if (rule->per == PER_RULE)
-		return meter_exceeds(rule, cost, now, charge);
-	if (!pkt->family)
-		return false; /* check refuses such rules: a frame without an address has no bucket */
-	return bucket_exceeds(pkt, rule, cost, now, charge);
 }

@@ -14,10 +14,19 @@
 #include "xdp/default.bpf.h"
 #include "xdp/finish.bpf.h"
 #include "xdp/iface.bpf.h"
+#include "xdp/limit.bpf.h"
 #include "xdp/overlay.bpf.h"
 #include "xdp/parse.bpf.h"
 #include "xdp/service.bpf.h"
 #include "xdp/short-service.bpf.h"
+
+/* Where a packet came in, and where in the frame it is. */
+struct arrival {
+	__u32 number; /* of the interface in the instance */
+	__u32 class;  /* in the policy, and 1; 0: it does not name it */
+	__u32 vlan, l3;
+	bool balances; /* a constant: the policy has services */
+};
 
 /* ---- read ---------------------------------------------------------------------------------------- */
 
@@ -29,6 +38,13 @@ static __always_inline __u32 read16(const __u8 *at)
 static __always_inline __u64 read64(const __u8 *at)
 {
 	return address_half((const __u32 *)at);
+}
+
+/* All ones if a tag follows, else 0. Without a branch: the verifier would follow the whole balancer for either side. */
+static __always_inline __u64 is_tagged(__be16 ethertype)
+{
+	return if_zero32(ethertype ^ bpf_htons(ETH_P_8021Q)) |
+	       if_zero32(ethertype ^ bpf_htons(ETHERTYPE_QINQ));
 }
 
 static __always_inline void read_ports(const __u8 *l4, struct key *k)
@@ -337,9 +353,14 @@ static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 le
 	if (RULES(M_WORDS) > 1)
 		action += BOUND(number, POLICY_WORDS_MAX - 1) * 64;
 	action += matrix_action_place(word);
-	if (is_test() && action->reason != MATRIX_ASK)
+	if (is_test() && action->reason >= 0)
 		test_rule(number * 64 + lowest_bit(word));
 	return (struct fate){action->reason, action->counter, length, XDP_PASS};
+}
+
+static __always_inline bool drops_by_default(__u32 class)
+{
+	return MARKER(MARK_DEFAULT_DROP) >> (class & 63) & 1;
 }
 
 /* What may be essential is left to the general program. */
@@ -355,39 +376,105 @@ static __always_inline bool may_be_essential(const struct key k, const int famil
 
 static __always_inline struct fate default_common(const struct key k, const int family, __u32 class)
 {
-	if (!(MARKER(MARK_DEFAULT_DROP) >> (class & 63) & 1))
+	if (!drops_by_default(class))
 		return (struct fate){REASON_PASS_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
 	if (may_be_essential(k, family))
 		return ASK;
 	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
 }
 
+/* ---- limits --------------------------------------------------------------------------------------- */
+
+/* May the packet at `ip` be essential? The header is read again. */
+static __always_inline bool may_be_essential_at(const __u8 *ip, const __u8 *end, const int family)
+{
+	struct key k = {};
+
+	return ip + sizeof(struct iphdr) + sizeof(struct udphdr) > end ||
+	       !(family == 4 ? read_ip4(ip, end, &k) : read_ip6(ip, end, &k)) ||
+	       may_be_essential(k, family);
+}
+
+/* What follows the first rule of the only word. ip: the header. */
+static __always_inline struct fate after_first(__u64 word, const __u8 *ip, const __u8 *end,
+					       __u32 class, __u32 family)
+{
+	word &= word - 1;
+	if (word)
+		return act_common(word, 0, 0);
+	if (!drops_by_default(class))
+		return (struct fate){.reason = REASON_PASS_DEFAULT, .counter = EVENT_NO_RULE};
+	if (family == 4 ? may_be_essential_at(ip, end, 4) : may_be_essential_at(ip, end, 6))
+		return ASK;
+	return (struct fate){.reason = REASON_DROP_DEFAULT, .counter = EVENT_NO_RULE};
+}
+
+/* The fate by the first rule of the only word, which has a limit; its counter in the upper half, the reason in the lower
+ * one. What follows must be known before: the limit charges the packet, which cannot begin anew after that. Global, and
+ * it reads the frame again: so other packets keep nothing in registers for it. */
+__noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u32 family)
+{
+	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
+	struct fate first, next = ASK;
+	__u32 l3 = ETH_HLEN;
+
+	/* Kernel 6.1 verifies what nothing calls, too: without rules there are no actions. */
+	if (!RULES(M_WORDS) || at + ETH_HLEN + sizeof(struct vlan_tag) > end)
+		return (__u32)GO_ON;
+	first = act_common(word, 0, 0);
+	l3 += BOUND(is_tagged(*(const __be16 *)(at + 12)), sizeof(struct vlan_tag));
+	if (!is_test())
+		next = after_first(word, at + l3, end, class, family);
+	if (next.reason < 0)
+		return (__u32)GO_ON;
+	if (!limit_holds(ctx, matrix_limit_rule(first.reason), l3, family))
+		return (__u64)next.counter << 32 | (__u32)next.reason;
+	return (__u64)first.counter << 32 | (__u32)matrix_limit_reason(first.reason);
+}
+
+/* ---- decide -------------------------------------------------------------------------------------- */
+
+/* By the first word that is not 0, and its number. With services no action is a limit: what comes after it is not known
+ * before. */
+static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word, __u32 number,
+						  const struct key k, const int family,
+						  const struct arrival p)
+{
+	struct fate f;
+	__u64 limited;
+
+	if (!word)
+		return default_common(k, family, p.class);
+	f = act_common(word, number, k.length);
+	if (p.balances || likely(f.reason >= MATRIX_ASK))
+		return f;
+	limited = decide_limited(ctx, word, p.class, family);
+	return (struct fate){(__s32)limited, limited >> 32, k.length, XDP_PASS};
+}
+
 /* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is not used. */
-static __always_inline struct fate decide_by_matrix(const struct key k, const int family,
-						    __u32 class)
+static __always_inline struct fate decide_by_matrix(struct xdp_md *ctx, const struct key k,
+						    const int family, const struct arrival p)
 {
 	struct matrix m = {};
 	__u32 number = 0;
 	__u64 word;
 
-	if (!add_all(&m, k, family, class))
+	if (!add_all(&m, k, family, p.class))
 		return ASK;
 	word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
-	return word ? act_common(word, number, k.length) : default_common(k, family, class);
+	return decide_by_word(ctx, word, number, k, family, p);
 }
 
-static __always_inline struct fate decide_by_rules(const struct key k, const int family,
-						   __u32 class)
+static __always_inline struct fate decide_by_rules(struct xdp_md *ctx, const struct key k,
+						   const int family, const struct arrival p)
 {
-	__u64 word;
-
 	/* On an interface that the policy does not name entries alone hold. */
-	if (!RULES(M_WORDS) || (MARKER(MARK_NAMED) && !class))
-		return default_common(k, family, class);
+	if (!RULES(M_WORDS) || (MARKER(MARK_NAMED) && !p.class))
+		return default_common(k, family, p.class);
 	if (!RULES(M_SMALL))
-		return decide_by_matrix(k, family, class);
-	word = small_word(k, family, class);
-	return word ? act_common(word, 0, k.length) : default_common(k, family, class);
+		return decide_by_matrix(ctx, k, family, p);
+	return decide_by_word(ctx, small_word(k, family, p.class), 0, k, family, p);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
@@ -402,7 +489,8 @@ static __always_inline int overlay_common(const struct key k, const int family)
 }
 
 /* Entries, then rules, then the default. */
-static __always_inline struct fate decide_common(const struct key k, const int family, __u32 class)
+static __always_inline struct fate decide_common(struct xdp_md *ctx, const struct key k,
+						 const int family, const struct arrival p)
 {
 	int reason = overlay_common(k, family);
 
@@ -410,16 +498,8 @@ static __always_inline struct fate decide_common(const struct key k, const int f
 		return ASK;
 	if (reason != GO_ON)
 		return (struct fate){reason, EVENT_NO_RULE, k.length, XDP_PASS};
-	return decide_by_rules(k, family, class);
+	return decide_by_rules(ctx, k, family, p);
 }
-
-/* Where a packet came in, and where in the frame it is. */
-struct arrival {
-	__u32 number; /* of the interface in the instance */
-	__u32 class;  /* in the policy, and 1; 0: it does not name it */
-	__u32 vlan, l3;
-	bool balances; /* a constant: the policy has services */
-};
 
 /* What passes on an interface of the policy may be for a service. */
 static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct key k,
@@ -439,7 +519,7 @@ static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, cons
 
 	if (!read_ip4(ip, end, &k))
 		return ASK;
-	return continue_common(ctx, k, 4, p, decide_common(k, 4, p.class));
+	return continue_common(ctx, k, 4, p, decide_common(ctx, k, 4, p));
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
@@ -449,14 +529,7 @@ static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, cons
 
 	if (!read_ip6(ip, end, &k))
 		return ASK;
-	return continue_common(ctx, k, 6, p, decide_common(k, 6, p.class));
-}
-
-/* All ones if a tag follows, else 0. Without a branch: the verifier would follow the whole balancer for either side. */
-static __always_inline __u64 is_tagged(__be16 ethertype)
-{
-	return if_zero32(ethertype ^ bpf_htons(ETH_P_8021Q)) |
-	       if_zero32(ethertype ^ bpf_htons(ETHERTYPE_QINQ));
+	return continue_common(ctx, k, 6, p, decide_common(ctx, k, 6, p));
 }
 
 /* Steps over a tag; returns where the frame would begin without it. In a program with services without a branch. */

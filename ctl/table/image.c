@@ -132,14 +132,30 @@ bool image_match(const struct image *i, enum table_matrix matrix, const struct i
 
 // ---- actions ------------------------------------------------------------------------------------
 
-// What needs more than the headers that the short program reads is left to the general one.
-static int32_t reason(const struct policy_rule *rule)
+static int32_t action_reason(const struct policy_rule *rule)
 {
-	if (rule->flags & (RULE_CONDITIONS | RULE_LOG | RULE_ADD))
-		return MATRIX_ASK;
 	return rule->action == ACTION_PASS   ? REASON_PASS_RULE
 	       : rule->action == ACTION_DROP ? REASON_DROP_RULE
 					     : MATRIX_ASK;
+}
+
+// What comes after the limit of a rule is known to the short program: another rule of the same word, or the default.
+static bool decides_limits(const struct image *i)
+{
+	return i->matrix[MATRIX_RULES].words == 1 && !i->n_services;
+}
+
+// What needs more than the headers that the short program reads is left to the general one, but for a limit alone.
+static int32_t reason(const struct image *i, uint32_t number)
+{
+	const struct policy_rule *rule = &i->rules[number];
+	uint32_t more = rule->flags & (RULE_CONDITIONS | RULE_LOG | RULE_ADD);
+	int32_t reason = action_reason(rule);
+
+	if (!more || reason == MATRIX_ASK)
+		return reason;
+	return more == RULE_LIMIT && decides_limits(i) ? matrix_limit(number, (uint32_t)reason)
+						       : MATRIX_ASK;
 }
 
 static size_t actions_offset(const struct image *i)
@@ -156,6 +172,6 @@ void image_write_tables(const struct image *i, uint8_t *to)
 	for (uint32_t n = 0; n < i->n_rules; n++)
 		actions[n / 64 * 64 + matrix_action_place(1ull << n % 64)] = (struct matrix_action){
 			.counter = i->rules[n].counter,
-			.reason = reason(&i->rules[n]),
+			.reason = reason(i, n),
 		};
 }

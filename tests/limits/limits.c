@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Rate limits over hours and years: compares the datapath, compiled with a clock that the test sets, with GCRA in
-// unbounded arithmetic.
+// unbounded arithmetic. Each packet goes to the short or to the general program, by chance: both charge the same
+// buckets, and a packet that the short one leaves to the general one is charged once.
 //
 // usage: limits [SEED]
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "ctl/base/num.h"
 #include "ctl/control/candidate.h"
@@ -25,15 +27,27 @@
 
 typedef unsigned __int128 wide;
 
-static const char *const limits[] = {
-	"over 1/h per source",
-	"over 1/h burst 3 per source",
-	"over 1/min burst 5 per source mask 24/64",
-	"over 100/s per source max 1k",
-	"over 7/s burst 2 per source mask 32/128",
-	"under 3/min per destination",
-	"over 8kbit/s burst 12112 per source",
-	"over 1/h burst 2",
+// The limit is that of the first rule. is_short: the short program decides all packets.
+struct policy {
+	const char *text;
+	bool is_short;
+};
+
+static const struct policy policies[] = {
+	{"drop over 1/h per source", true},
+	{"drop over 1/h burst 3 per source", true},
+	{"drop over 1/min burst 5 per source mask 24/64", true},
+	{"drop over 100/s per source max 1k", true},
+	{"drop over 7/s burst 2 per source mask 32/128", true},
+	{"drop under 3/min per destination", true},
+	{"drop over 8kbit/s burst 12112 per source", true},
+	{"drop over 1/h burst 2", true},
+	{"default drop\npass under 3/min per source", true},
+	{"default drop\ndrop over 1/h burst 3 per source\npass proto udp", true},
+	{"drop over 1/h burst 3 per source\npass log", false},
+	{"drop over 1/min burst 3 per source\ndrop over 1M/s per destination", false},
+	{"drop over 1/min burst 3 per source log", false},
+	{"drop over 1/h burst 3 per source ttl 0-255", false},
 };
 
 // Jiffies after which a bucket with a time of 44 bits appears to be in the future.
@@ -45,8 +59,10 @@ struct client {
 };
 
 struct bench {
+	const struct policy *policy;
 	struct candidate *candidate;
 	struct policy_rule rule;
+	uint64_t general; // packets that went to the general program
 	int clock_fd;
 	struct mapping clock;
 	struct client clients[CLIENTS];
@@ -64,10 +80,10 @@ _Noreturn static void die(const char *what, int code)
 
 // ---- loading ------------------------------------------------------------------------------------
 
-static void load(struct bench *b, const char *limit)
+static void load(struct bench *b)
 {
 	static const struct dns_options none;
-	CLEANUP_FREE char *text = mem_printf("drop %s\n", limit);
+	CLEANUP_FREE char *text = mem_printf("%s\n", b->policy->text);
 	char path[] = "/tmp/weir-limits-XXXXXX";
 	int fd = mkstemp(path), code;
 	struct err err = {0};
@@ -97,7 +113,16 @@ static void open_clock(struct bench *b)
 		die(err.text, EINVAL);
 }
 
-// Client n has its own source and destination, IPv4 and IPv6 in turn. The addresses differ under
+static void add_tag(struct frame *f)
+{
+	static const uint8_t tag[] = {0x81, 0, 0, 7};
+
+	memmove(f->at + 16, f->at + 12, f->len - 12);
+	memcpy(f->at + 12, tag, sizeof(tag));
+	f->len += sizeof(tag);
+}
+
+// Client n has its own source and destination, IPv4 and IPv6 in turn, some with a tag. The addresses differ under
 // every mask.
 static void make_client(struct client *c, unsigned n)
 {
@@ -107,12 +132,14 @@ static void make_client(struct client *c, unsigned n)
 	*c = (struct client){0};
 	frame_udp(&c->frame, src, dst, 0);
 	frame_udp(&c->frame, src, dst, BYTES - c->frame.len);
+	if (n % 3 == 2)
+		add_tag(&c->frame);
 }
 
-static void bench_open(struct bench *b, const char *limit, uint64_t seed)
+static void bench_open(struct bench *b, const struct policy *policy, uint64_t seed)
 {
-	*b = (struct bench){.clock_fd = -1, .random = seed * 2 + 1};
-	load(b, limit);
+	*b = (struct bench){.policy = policy, .clock_fd = -1, .random = seed * 2 + 1};
+	load(b);
 	open_clock(b);
 	for (unsigned n = 0; n < CLIENTS; n++)
 		make_client(&b->clients[n], n);
@@ -127,6 +154,14 @@ static void bench_close(struct bench *b)
 	candidate_free(b->candidate);
 }
 
+static uint64_t random_below(struct bench *b, uint64_t n)
+{
+	b->random ^= b->random << 13;
+	b->random ^= b->random >> 7;
+	b->random ^= b->random << 17;
+	return (b->random >> 11) % n;
+}
+
 // ---- packets ------------------------------------------------------------------------------------
 
 static uint64_t now(const struct bench *b)
@@ -134,9 +169,41 @@ static uint64_t now(const struct bench *b)
 	return *(const volatile uint64_t *)b->clock.at;
 }
 
+// Has each packet taken the way that it should?
+static bool ways_differ(const struct bench *b)
+{
+	uint32_t index = WEIR_TALLY_FIRST + TALLY_GENERAL;
+	int map = map_of(generation_program_of(b->candidate->generation, GENERATION_GENERAL),
+			 "counters");
+	CLEANUP_FREE struct counter *cpu =
+		mem_zalloc((size_t)libbpf_num_possible_cpus(), sizeof(*cpu));
+	uint64_t general = 0;
+
+	if (map < 0 || bpf_map_lookup_elem(map, &index, cpu))
+		die("cannot read a counter", errno);
+	fd_close(map);
+	for (int n = 0; n < libbpf_num_possible_cpus(); n++)
+		general += cpu[n].packets;
+	if (general != b->general)
+		printf("FAILED: %s: %llu packets have taken the general way, not %llu\n",
+		       b->policy->text, (unsigned long long)general,
+		       (unsigned long long)b->general);
+	return general != b->general;
+}
+
 static void wait_jiffies(struct bench *b, uint64_t jiffies)
 {
 	*(volatile uint64_t *)b->clock.at = now(b) + jiffies;
+}
+
+// The first program of the policy, or the general one alone.
+static int choose_program(struct bench *b)
+{
+	bool general = random_below(b, 2);
+
+	b->general += general || !b->policy->is_short;
+	return general ? generation_program_of(b->candidate->generation, GENERATION_GENERAL)
+		       : generation_program(b->candidate->generation);
 }
 
 // True if the client's next packet conforms to the limit in the datapath.
@@ -144,17 +211,20 @@ static bool accepted(struct bench *b, unsigned client)
 {
 	struct frame *f = &b->clients[client].frame;
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = f->at, .data_size_in = (uint32_t)f->len);
+	bool decided;
 
-	if (bpf_prog_test_run_opts(generation_program(b->candidate->generation), &opts))
+	if (bpf_prog_test_run_opts(choose_program(b), &opts))
 		die("cannot run a packet", errno);
-	return (opts.retval == XDP_PASS) == !(b->rule.flags & RULE_UNDER);
+	decided = (opts.retval == XDP_PASS) == (b->rule.action == ACTION_PASS);
+	return decided == !!(b->rule.flags & RULE_UNDER);
 }
 
 // The same in arithmetic without a bound on time, and with a bucket for every client.
 static bool conforms(struct bench *b, unsigned client)
 {
 	wide *tat = &b->clients[b->rule.per == PER_RULE ? 0 : client].tat;
-	wide at = (wide)now(b) << RATE_SHIFT, units = b->rule.flags & RULE_BITS ? BYTES * 8 : 1;
+	wide at = (wide)now(b) << RATE_SHIFT,
+	     units = b->rule.flags & RULE_BITS ? b->clients[client].frame.len * 8 : 1;
 	wide next = (*tat > at ? *tat : at) + (units * b->rule.cost_mult >> b->rule.cost_shift);
 
 	if (next - at > b->rule.tolerance)
@@ -181,13 +251,13 @@ static bool silence_is_idle(struct bench *b, unsigned client, uint64_t jiffies)
 	return burst;
 }
 
-static unsigned test_silences(const char *limit)
+static unsigned test_silences(const struct policy *policy)
 {
 	unsigned failed = 0, client = 0;
 	uint64_t full;
 	struct bench b;
 
-	bench_open(&b, limit, 0);
+	bench_open(&b, policy, 0);
 	full = (b.rule.tolerance >> RATE_SHIFT) + 1; // time to be idle again
 	for (uint64_t wraps = 0; wraps < 1ull << 16; wraps = wraps * 3 + 1) {
 		for (unsigned part = 0; part <= 4; part++) {
@@ -198,19 +268,12 @@ static unsigned test_silences(const char *limit)
 				continue;
 			if (!failed++)
 				printf("FAILED: %s: not idle after %llu jiffies of silence\n",
-				       limit, (unsigned long long)jiffies);
+				       policy->text, (unsigned long long)jiffies);
 		}
 	}
+	failed += ways_differ(&b);
 	bench_close(&b);
 	return failed;
-}
-
-static uint64_t random_below(struct bench *b, uint64_t n)
-{
-	b->random ^= b->random << 13;
-	b->random ^= b->random >> 7;
-	b->random ^= b->random << 17;
-	return (b->random >> 11) % n;
 }
 
 // Mostly 0; sometimes a short time, or a wrap plus or minus the time that the limit remembers.
@@ -236,12 +299,12 @@ static uint64_t random_silence(struct bench *b)
 	}
 }
 
-static unsigned test_history(const char *limit, uint64_t seed)
+static unsigned test_history(const struct policy *policy, uint64_t seed)
 {
 	unsigned failed = 0, passed = 0, client = 0;
 	struct bench b;
 
-	bench_open(&b, limit, seed);
+	bench_open(&b, policy, seed);
 	for (unsigned step = 0; step < STEPS && !failed; step++) {
 		bool wanted;
 
@@ -252,9 +315,11 @@ static unsigned test_history(const char *limit, uint64_t seed)
 		passed += wanted;
 		failed = accepted(&b, client) != wanted;
 		if (failed)
-			printf("FAILED: %s: seed %llu, step %u, client %u at jiffy %llu\n", limit,
-			       (unsigned long long)seed, step, client, (unsigned long long)now(&b));
+			printf("FAILED: %s: seed %llu, step %u, client %u at jiffy %llu\n",
+			       policy->text, (unsigned long long)seed, step, client,
+			       (unsigned long long)now(&b));
 	}
+	failed += ways_differ(&b);
 	bench_close(&b);
 	return failed || !passed || passed == STEPS;
 }
@@ -270,10 +335,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	probe_quiet(true);
-	for (size_t n = 0; n < ARRAY_SIZE(limits); n++) {
-		bad += test_silences(limits[n]) > 0;
-		bad += test_history(limits[n], seed + n) > 0;
+	for (size_t n = 0; n < ARRAY_SIZE(policies); n++) {
+		bad += test_silences(&policies[n]) > 0;
+		bad += test_history(&policies[n], seed + n) > 0;
 	}
-	printf("%zu passed, %zu failed\n", 2 * ARRAY_SIZE(limits) - bad, bad);
+	printf("%zu passed, %zu failed\n", 2 * ARRAY_SIZE(policies) - bad, bad);
 	return bad ? 1 : 0;
 }

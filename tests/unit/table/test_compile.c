@@ -2,6 +2,7 @@
 // Unit tests of ctl/table/compile.c: the tables against a plain evaluation, configuration, errors.
 #include "tests/unit/table/random.h"
 
+#include "common/counters.h"
 #include "common/matrix.h"
 
 #include <errno.h>
@@ -295,6 +296,50 @@ static void test_actions(void **state)
 	made_free(&m);
 }
 
+static const struct matrix_action *action_of(const struct image *i, uint8_t *written, unsigned rule)
+{
+	size_t at = i->tables.constant[MATRIX_CONSTANT(MATRIX_RULES, M_ACTIONS)].value;
+
+	image_write_tables(i, written);
+	return (const struct matrix_action *)(written + at) + rule / 64 * 64 +
+	       matrix_action_place(1ull << rule % 64);
+}
+
+// The short program decides a limit if that is the only condition, and what comes next is known.
+static void test_actions_of_limits(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned rules, services;
+		bool decided;
+	} cases[] = {{64, 0, true}, {65, 0, false}, {64, 1, false}};
+
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+		CLEANUP_FREE uint8_t *written = NULL;
+		struct image *i;
+		struct made m;
+		int32_t reason;
+
+		made_init(&m, cases[n].rules, cases[n].services);
+		m.r.rules[63].limit = m.r.rules[1].limit = limit_of(PER_SOURCE, 100);
+		m.r.rules[63].action = ACTION_DROP;
+		m.r.rules[1].established = true;
+		i = compiled(&m);
+		written = mem_zalloc(i->tables.n, 1);
+		assert_int_equal(action_of(i, written, 1)->reason, MATRIX_ASK);
+		reason = action_of(i, written, 63)->reason;
+		if (cases[n].decided) {
+			assert_true(reason < MATRIX_ASK);
+			assert_int_equal(matrix_limit_rule(reason), 63);
+			assert_int_equal(matrix_limit_reason(reason), REASON_DROP_RULE);
+		} else {
+			assert_int_equal(reason, MATRIX_ASK);
+		}
+		image_free(i);
+		made_free(&m);
+	}
+}
+
 // Without fields all rules match but impossible ones; neighbour discovery matches no rule.
 static void test_no_fields(void **state)
 {
@@ -546,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_actions_of_limits),
 		cmocka_unit_test(test_no_fields),
 		cmocka_unit_test(test_services),
 		cmocka_unit_test(test_services_refused),
