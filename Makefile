@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint bench vmtest faults connections sabotage fuzz compile_commands.json install clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest faults connections sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -8,6 +8,9 @@ BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpf
 PYTHON = /usr/bin/python3
 PREFIX ?= /usr/local
 DESTDIR ?=
+UNIT_FOLDER ?= $(PREFIX)/lib/systemd/system
+BASH_COMPLETIONS ?= $(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
 Q = $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2);)
@@ -38,11 +41,13 @@ UNIT = $(UNIT_SOURCES:%.c=$(O)/%)
 UNIT_ASAN = $(UNIT_SOURCES:%.c=$(O)/asan/%)
 DATAPATH_TESTS = $(wildcard tests/datapath/*.c)
 RUNNERS = $(O)/tests/datapath/run $(O)/tests/datapath/cases.txt
+UNITS = weir@.service weir-restore@.service
+COMPLETIONS = $(O)/completion/bash $(O)/completion/zsh
 MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint bench vmtest faults connections sabotage fuzz fuzz-targets install uninstall clean help setup compile_commands.json
+.PHONY: all demo test check tests lint bench vmtest faults connections sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
 
 all: $(O)/weir $(MAN)
 
@@ -59,6 +64,7 @@ help:
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make compile_commands.json  how each C file is compiled, for editors and clangd'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make deb        the Debian package, checked by lintian, in $(O)/deb'
 	@echo 'make clean      remove $(O)'
 
 # The datapath
@@ -98,6 +104,10 @@ $(O)/asan/weir: $(O)/asan/ctl/main.o $(O)/asan/libweir.a
 $(O)/docs/%: docs/%.scd
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)scdoc < $< > $@
+
+$(O)/completion/%: scripts/completion $(O)/weir
+	@mkdir -p $(@D)
+	$(call say,SHELL,$@)$(PYTHON) -B $< $* $(O)/weir > $@
 
 # Tests
 
@@ -289,14 +299,25 @@ fuzz: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) fuzz-targets
 	$(Q)O=$(O) scripts/fuzz $(T)
 
-install: all
+install: all $(COMPLETIONS)
 	install -s -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
 	install -D -m 644 contrib/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
+	install -D -m 644 $(O)/completion/bash $(DESTDIR)$(BASH_COMPLETIONS)/weir
+	install -D -m 644 $(O)/completion/zsh $(DESTDIR)$(ZSH_COMPLETIONS)/_weir
+	install -d $(DESTDIR)$(UNIT_FOLDER)
+	for unit in $(UNITS); do scripts/unit $(PREFIX)/sbin $$unit > $(DESTDIR)$(UNIT_FOLDER)/$$unit || exit 1; done
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/weir $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
+	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/weir $(DESTDIR)$(ZSH_COMPLETIONS)/_weir
 	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+	for unit in $(UNITS); do rm -f $(DESTDIR)$(UNIT_FOLDER)/$$unit; done
+
+deb:
+	$(Q)scripts/setup build deb
+	$(Q)O=$(O) scripts/deb
+	$(give_back)
 
 clean:
 	rm -rf $(O)

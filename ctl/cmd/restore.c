@@ -8,21 +8,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
 #include "ctl/cmd/attaching.h"
+#include "ctl/cmd/policy_path.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/net/link.h"
-
-#define POLICY_MAX (16u << 20)
-
-// Where the file of an instance is that no command has named.
-static char *path_of(const struct context *ctx, const struct args *args)
-{
-	return args->words.n ? mem_strdup(args->words.at[0])
-			     : mem_printf("/etc/weir/%s.weir", ctx->instance);
-}
 
 static bool has_ifaces(const char *instance)
 {
@@ -31,52 +23,18 @@ static bool has_ifaces(const char *instance)
 	return !instance_open(instance, &i, NULL) && instance_has_ifaces(i);
 }
 
-// Is this text the policy file of a revision?
-static bool is_text_of(const char *instance, const char *id, const char *text, size_t len)
-{
-	CLEANUP_ENVIRONMENT struct environment w = {0};
-	const struct environment_file *file = NULL;
-	struct revision r = {0};
-
-	environment_replay(&w);
-	if (!revisions_load(instance, id, &w, &r, NULL))
-		file = environment_find_file(&w, r.path);
-	revision_free(&r);
-	return file && file->len == len && !memcmp(file->text, text, len);
-}
-
-// The file is one that was in effect once and is not any more: rolled back, and it stays so.
-static bool was_left(const char *instance, const char *path, const char *current)
-{
-	CLEANUP_REVISIONS struct revisions list = {0};
-	CLEANUP_FREE char *text = NULL;
-	size_t len;
-
-	if (!current[0] || file_read(path, POLICY_MAX, &text, &len, NULL) ||
-	    is_text_of(instance, current, text, len) || revisions_list(instance, &list, NULL))
-		return false;
-	vec_each (&list, r)
-		if (strcmp(r->id, current) != 0 && is_text_of(instance, r->id, text, len)) {
-			log_notice("'%s' is revision %s, which was replaced by revision %s: "
-				   "restoring that",
-				   path, r->id, current);
-			return true;
-		}
-	return false;
-}
-
 // The policy file, else the accepted policy. *ret: there is one, and it is in effect.
 static int restore_policy_of(struct context *ctx, const struct args *args, bool *ret,
 			     struct err *err)
 {
-	CLEANUP_FREE char *path = path_of(ctx, args);
+	CLEANUP_FREE char *path = policy_path(ctx, args);
 	char current[REVISION_ID] = "";
 	int code = revisions_current(ctx->instance, current, err);
 
 	*ret = true;
 	if (code)
 		return code;
-	if (file_exists(path) && !was_left(ctx->instance, path, current)) {
+	if (file_exists(path) && !policy_was_left(ctx->instance, path)) {
 		if (!(code = applying_file(ctx, args, path, err)) || !current[0])
 			return code;
 		log_error("%s", err->text);
@@ -136,7 +94,7 @@ static int restore_attached(struct context *ctx, const struct attachments *list,
 
 static int nothing(const struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_FREE char *path = path_of(ctx, args);
+	CLEANUP_FREE char *path = policy_path(ctx, args);
 
 	err_input(err, "nothing to restore for instance '%s'", ctx->instance);
 	err_hint(err, "there is no '%s', no accepted policy, and no interface was attached", path);

@@ -6,8 +6,11 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"
+#include "ctl/base/file.h"
 #include "ctl/base/log.h"
+#include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
+#include "ctl/cmd/policy_path.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"
 
@@ -32,8 +35,11 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 		      struct err *err)
 {
 	struct err why = {0};
-	int code = applying_file(ctx, args, a->policy, err);
+	int code;
 
+	if (policy_was_left(ctx->instance, a->policy))
+		return 0;
+	code = applying_file(ctx, args, a->policy, err);
 	if (!code || check_attached(ctx, &why))
 		return code;
 	a->refused = *err;
@@ -58,10 +64,10 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.instance = ctx->instance,
 		.command = ctx->line,
 		.netns = ctx->netns,
-		.policy = args->words.n ? args->words.at[0] : NULL,
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};
+	CLEANUP_FREE char *path = policy_path(ctx, args);
 	CLEANUP_FD int lock = -1;
 	int code = args_expect_words(args, 0, 1, "", err);
 
@@ -71,6 +77,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if (notify_logs_to_journal())
 		log_to_journal();
+	if (args->words.n || file_exists(path))
+		a.policy = path;
 	if ((code = presence_take(ctx->instance, &lock, err)))
 		return code;
 	if (a.policy && (code = apply_file(ctx, args, &a, err)))
@@ -95,9 +103,10 @@ const struct command cmd_run = {
 	.name = "run",
 	.usage = "[FILE] [OPTIONS]",
 	.summary = "run the agent, which looks after the instance between commands",
-	.text = "The policy FILE is applied first, as weir apply does, unless it is in effect. The agent\n"
-		"stays in the foreground until SIGTERM or SIGINT. Packets never wait for it: its end\n"
-		"changes no verdict. weir status shows what it does.",
+	.text = "The policy FILE, by default /etc/weir/INSTANCE.weir if it exists, is applied first, as\n"
+		"weir apply does, unless it is in effect or was rolled back. The agent stays in the\n"
+		"foreground until SIGTERM or SIGINT. Packets never wait for it: its end changes no\n"
+		"verdict. weir status shows what it does.",
 	.options = options,
 	.run = run,
 };

@@ -43,7 +43,7 @@ class Fail2ban:
         self.config = folder / "config"
         for part in "action.d", "filter.d":
             (self.config / part).mkdir(parents=True)
-        shutil.copy(ROOT / "docs" / "fail2ban" / "weir.conf", self.config / "action.d")
+        shutil.copy(ROOT / "contrib" / "fail2ban" / "weir.conf", self.config / "action.d")
         (self.config / "filter.d" / "lab.conf").write_text(FILTER)
         (self.config / "fail2ban.conf").write_text(
             f"[Definition]\nloglevel = INFO\nlogtarget = {self.log}\nsyslogsocket = none\n"

@@ -73,7 +73,7 @@ def test_a_text_that_was_rolled_back_stays_so(pair, weir, file):
     weir("apply", file)
     weir("rollback")
     reboot(weir)
-    assert "which was replaced by revision" in weir("restore", file).stderr
+    assert "has replaced" in weir("restore", file).stderr
     assert pair.free(SOURCE, OTHER) == [False, True]
 
 
