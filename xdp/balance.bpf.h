@@ -30,7 +30,8 @@ static __always_inline void count_sent(__u32 id, __u32 bytes, bool opens, bool q
 		return;
 	c->packets++;
 	c->bytes += bytes;
-	c->event[SERVICE_OPENED] += opens;
+	if (opens)
+		c->event[SERVICE_OPENED]++;
 	if (unlikely(quoted))
 		c->event[SERVICE_QUOTED]++;
 }

@@ -113,12 +113,12 @@ static __always_inline void write_link(void *frame, const struct backend *to, __
 
 /* ---- outer addresses ---------------------------------------------------------------------------- */
 
-/* Which bits of the last 32 of the source are drawn: network order. */
+/* Which of the last 32 bits of the source are drawn: network order. */
 static __always_inline __u32 source_drawn(const struct backend *to, __u32 bits)
 {
 	__u32 len = to->source_len;
 
-	if (len >= bits)
+	if (likely(len >= bits))
 		return 0;
 	return bits - len >= 32 ? ~0u : bpf_htonl(~0u >> (len & 31));
 }
@@ -126,7 +126,9 @@ static __always_inline __u32 source_drawn(const struct backend *to, __u32 bits)
 /* The bits themselves. Those of the backend's own source are zero there. */
 static __always_inline __u32 source_bits(__u64 hash, const struct backend *to, __u32 bits)
 {
-	return bpf_htonl(hash >> 32) & source_drawn(to, bits);
+	__u32 drawn = source_drawn(to, bits);
+
+	return drawn ? bpf_htonl(hash >> 32) & drawn : 0;
 }
 
 static __always_inline __u32 outer_source4(__u64 hash, const struct backend *to)

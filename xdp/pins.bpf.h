@@ -39,14 +39,11 @@ static __always_inline bool opens(const struct packet *pkt)
 	return pkt->proto == IPPROTO_SCTP && !pkt->sctp_tag;
 }
 
+/* What a packet says of its flow. Two bits and HEARD_UDP are a number, for a global function. */
 enum flow_event { FLOW_GOES_ON, FLOW_OPENS, FLOW_CLOSES };
 
-/* What a packet says of its flow; by value, so that a program may have its packet in registers. */
-struct heard {
-	enum flow_event event;
-	bool udp;
-	bool quoted; /* it is not of the flow: nothing is written */
-};
+#define HEARD_EVENT 3u
+#define HEARD_UDP   4u
 
 /* The client's FIN or RST. SCTP is not read: its chunks may be anywhere. */
 static __always_inline bool closes(const struct packet *pkt)
@@ -54,15 +51,11 @@ static __always_inline bool closes(const struct packet *pkt)
 	return !pkt->quoted && pkt->has_l4 && pkt->proto == IPPROTO_TCP && pkt->tcp_flags & 0x05;
 }
 
-static __always_inline struct heard heard(const struct packet *pkt)
+static __always_inline __u32 heard(const struct packet *pkt)
 {
-	return (struct heard){
-		.event = opens(pkt)    ? FLOW_OPENS
-			 : closes(pkt) ? FLOW_CLOSES
-				       : FLOW_GOES_ON,
-		.udp = pkt->proto == IPPROTO_UDP,
-		.quoted = pkt->quoted,
-	};
+	__u32 event = opens(pkt) ? FLOW_OPENS : closes(pkt) ? FLOW_CLOSES : FLOW_GOES_ON;
+
+	return event | (pkt->proto == IPPROTO_UDP ? HEARD_UDP : 0);
 }
 
 static __always_inline enum backend_state state_of(__u32 id)
@@ -137,23 +130,15 @@ enum pin_outcome {
 	PIN_DISTURBED, /* another CPU has changed the place meanwhile */
 };
 
-/* Global: it is for the first packet of a flow alone, and verified once. `pin` has its flow, backend, level
- * and time. */
-__noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
+/* `pin` has its flow, backend, level and time. */
+static __always_inline enum pin_outcome pin_try(const struct service *s, struct pin_bucket *at,
+						__u64 pin)
 {
-	const struct service *s = service_at(service);
-	void *table = bpf_map_lookup_elem(&pins, &service);
-	struct pin_bucket *at;
 	__u32 time = pin & PIN_TIME;
-	__u64 old;
-	bool lives;
-	int place;
+	int place = pin_place(s, at, time) & (SERVICE_PIN_WORDS - 1);
+	__u64 old = read_pin(at, place);
+	bool lives = pin_lives(old, time, s->life_most, s->linger);
 
-	if (!s || !table || !(at = bpf_map_lookup_elem(table, &bucket)))
-		return PIN_NO_PLACE;
-	place = pin_place(s, at, time) & (SERVICE_PIN_WORDS - 1);
-	old = read_pin(at, place);
-	lives = pin_lives(old, time, s->life_most, s->linger);
 	if (lives && pin_worth(pin_level(old)) > pin_worth(pin_level(pin)))
 		return PIN_NO_PLACE;
 	if (__sync_val_compare_and_swap(&at->pin[place], old, pin) != old)
@@ -165,13 +150,12 @@ __noinline int pin_try(__u32 service, __u32 bucket, __u64 pin)
 	return PIN_STORED;
 }
 
-static __always_inline void pin_store(const struct service *s, __u32 service, __u32 bucket,
-				      __u64 pin)
+static __always_inline void pin_store(const struct service *s, struct pin_bucket *at, __u64 pin)
 {
-	int outcome = PIN_DISTURBED;
+	enum pin_outcome outcome = PIN_DISTURBED;
 
 	for (int i = 0; i < PIN_TRIES && outcome == PIN_DISTURBED; i++)
-		outcome = pin_try(service, bucket, pin);
+		outcome = pin_try(s, at, pin);
 	if (outcome != PIN_STORED)
 		service_tally(s->id, SERVICE_UNPINNED);
 }
@@ -183,33 +167,26 @@ static __always_inline __u64 pin_matches(__u64 pin, __u32 flow)
 	return if_zero32(((pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1) >> PIN_FLOW_SHIFT);
 }
 
-/* A pin as it was read, and where: NULL for no pin. */
-struct pin_place {
-	__u64 *at;
-	__u64 pin;
-};
-
-/* The flow's living pin, the first of several; one that does not live is freed. */
-static __always_inline struct pin_place pin_find(const struct service *s, struct pin_bucket *bucket,
-						 __u32 flow, __u32 time, __u32 life)
+/* The flow's living pin, the first of several, or 0; one that does not live is freed. */
+static __always_inline __u64 pin_find(const struct service *s, struct pin_bucket *bucket,
+				      __u32 flow, __u32 time, __u32 life)
 {
-	const struct pin_place none = {};
 	__u64 place = SERVICE_PIN_WORDS, pin, *at;
 
 #pragma unroll
 	for (int i = SERVICE_PIN_WORDS - 1; i >= 0; i--)
 		place ^= (place ^ i) & pin_matches(read_pin(bucket, i), flow);
 	if (place & SERVICE_PIN_WORDS)
-		return none;
+		return 0;
 	at = &bucket->pin[BOUND(place, SERVICE_PIN_WORDS - 1)];
 	pin = *(volatile __u64 *)at;
 	if (unlikely(pin_flow(pin) != flow)) /* another CPU has given the place away */
-		return none;
+		return 0;
 	if (likely(pin_lives(pin, time, life, s->linger)))
-		return (struct pin_place){at, pin};
+		return pin;
 	if (!is_test())
 		__sync_val_compare_and_swap(at, pin, 0);
-	return none;
+	return 0;
 }
 
 /* Its connection has ended, or as good as: a packet that opens begins another one. One that speaks must not be
@@ -240,41 +217,34 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 	return old != new &&pin_age(old, time) >= pin_fresh(life);
 }
 
-/* Where a packet goes, and what becomes of its flow's pin. It is decided first and written last: in between a
- * program may leave the packet to another one. */
-struct pin_choice {
-	__u32 backend; /* BACKEND_NONE: the service never had one */
-	__s32 event;   /* enum service_event to be counted; NO_EVENT */
-	__u64 *at;     /* the flow's pin; NULL: it has none */
-	__u64 old;
-	__u64 new; /* 0: nothing is written */
-};
-
-#define NO_EVENT (-1)
+/* Where a packet goes, and what becomes of its flow's pin: the lower half of a pin, of which only the backend counts
+ * where none is written, and bits. It is decided first and written last: in between a program may leave the packet
+ * to another one. 0: the service never had a backend. */
+#define CHOICE_STORE    (1ull << 32) /* the flow has no pin and gets this one */
+#define CHOICE_UPDATE   (1ull << 33) /* the pin of the flow becomes this one */
+#define CHOICE_REOPENED (1ull << 34) /* events, to be counted */
+#define CHOICE_MOVED    (1ull << 35)
+#define CHOICE_WRITE    (CHOICE_STORE | CHOICE_UPDATE | CHOICE_REOPENED | CHOICE_MOVED)
 
 /* The flow was heard. Moves it to the owner when its backend is down, and when it is another connection that
  * opens. */
-static __always_inline struct pin_choice pin_follow(const struct service *s, struct pin_place p,
-						    struct heard h, __u32 owner, __u32 time)
+static __always_inline __u64 pin_follow(const struct service *s, __u64 pin, __u32 heard,
+					__u32 owner, __u32 time)
 {
-	__u32 backend = pin_backend(p.pin);
+	enum flow_event event = heard & HEARD_EVENT;
+	__u32 backend = pin_backend(pin);
 	enum backend_state state = state_of(backend);
-	bool again = h.event == FLOW_OPENS && is_given_up(s, p.pin, time, state);
+	bool again = event == FLOW_OPENS && is_given_up(s, pin, time, state);
 	bool down = state == BACKEND_DOWN;
-	struct pin_choice c = {
-		.backend = again || down ? owner : backend,
-		.event = again  ? SERVICE_REOPENED
-			 : down ? SERVICE_MOVED
-				: NO_EVENT,
-		.at = p.at,
-		.old = p.pin,
-	};
-	__u64 new = pin_pack(pin_flow(p.pin), c.backend,
-			     again ? PIN_HALF : level_after(pin_level(p.pin), h.event), time);
+	__u64 new = pin_pack(pin_flow(pin), again || down ? owner : backend,
+			     again ? PIN_HALF : level_after(pin_level(pin), event), time);
+	__u64 choice = (__u32) new;
 
-	if (is_due(s, p.pin, new, time, h.udp))
-		c.new = new;
-	return c;
+	if (is_due(s, pin, new, time, heard & HEARD_UDP))
+		choice |= CHOICE_UPDATE;
+	if (again)
+		return choice | CHOICE_REOPENED;
+	return down ? choice | CHOICE_MOVED : choice;
 }
 
 static __always_inline void test_pinned(void)
@@ -290,46 +260,64 @@ static __always_inline enum pin_level first_level(enum flow_event event)
 	return event == FLOW_OPENS ? PIN_HALF : event == FLOW_CLOSES ? PIN_CLOSED : PIN_FOUND;
 }
 
-/* A slot that is not stable. hash: of the flow's tuple. */
-static __always_inline struct pin_choice choose_unstable(const struct service *s, __u32 service,
-							 __u64 slot, __u64 hash, struct heard h)
+/* A slot that is not stable. hash: of the flow's tuple; heard: its event, HEARD_UDP; *ret_pin: the pin of the flow that
+ * was found. Global, because it is verified once for all who ask. */
+__noinline __u64 choose_unstable(__u32 service, __u64 slot, __u64 hash, __u32 heard, __u64 *ret_pin)
 {
-	__u32 former = slot_former(slot);
-	struct pin_choice c = {.backend = slot_owner(slot), .event = NO_EVENT};
-	__u64 now = now_jiffies();
-	__u32 time = pin_time(now, s->pin_shift & 31);
-	struct pin_bucket *bucket = bucket_at(s, service, hash);
-	struct pin_place p;
+	const struct service *s = service_at(service);
+	struct pin_bucket *bucket = s ? bucket_at(s, service, hash) : NULL;
+	__u32 owner = slot_owner(slot), former = slot_former(slot), time;
+	__u64 now = now_jiffies(), pin;
 
-	if (!bucket)
-		return (struct pin_choice){.backend = BACKEND_NONE};
-	p = pin_find(s, bucket, pin_flow_of(hash), time, h.udp ? s->life_udp : s->life_tcp);
-	if (likely(p.at)) {
+	if (!bucket || !ret_pin)
+		return 0;
+	time = pin_time(now, s->pin_shift & 31);
+	pin = pin_find(s, bucket, pin_flow_of(hash), time,
+		       heard & HEARD_UDP ? s->life_udp : s->life_tcp);
+	if (likely(pin)) {
 		test_pinned();
-		return pin_follow(s, p, h, c.backend, time);
+		*ret_pin = pin;
+		return pin_follow(s, pin, heard, owner, time);
 	}
 	if (slot_phase(slot, now, s->hold_ticks) != SLOT_CHANGING)
-		return c;
-	if (h.event != FLOW_OPENS && !is_down(former))
-		c.backend = former;
-	c.new = pin_pack(pin_flow_of(hash), c.backend, first_level(h.event), time);
-	return c;
+		return pin_pack(0, owner, 0, 0);
+	if ((heard & HEARD_EVENT) != FLOW_OPENS && !is_down(former))
+		owner = former;
+	return pin_pack(0, owner, first_level(heard & HEARD_EVENT), time) | CHOICE_STORE;
 }
 
-/* Puts a choice into effect. hash: of the flow's tuple. */
-static __always_inline void choice_write(const struct service *s, __u32 service, __u64 hash,
-					 struct pin_choice c, bool quoted)
+/* Replaces a pin, unless it has changed meanwhile. */
+static __always_inline void pin_update(struct pin_bucket *bucket, __u64 old, __u64 new)
 {
-	if (is_test() || quoted)
-		return;
-	if (c.at) {
-		if (c.new)
-			__sync_val_compare_and_swap(c.at, c.old, c.new);
-		if (unlikely(c.event != NO_EVENT))
-			service_tally(s->id, c.event);
-	} else if (c.new) {
-		pin_store(s, service, pin_bucket_of(hash, s->buckets), c.new);
-	}
+	__u64 place = SERVICE_PIN_WORDS;
+
+#pragma unroll
+	for (int i = SERVICE_PIN_WORDS - 1; i >= 0; i--)
+		if (read_pin(bucket, i) == old)
+			place = i;
+	if (place < SERVICE_PIN_WORDS)
+		__sync_val_compare_and_swap(&bucket->pin[BOUND(place, SERVICE_PIN_WORDS - 1)], old,
+					    new);
+}
+
+/* Puts a choice into effect. hash: of the flow's tuple; old: its pin. Global as well. */
+__noinline int choice_write(__u32 service, __u64 hash, __u64 choice, __u64 old)
+{
+	__u64 new = (__u64)pin_flow_of(hash) << PIN_FLOW_SHIFT | (__u32)choice;
+	const struct service *s = service_at(service);
+	struct pin_bucket *bucket = s ? bucket_at(s, service, hash) : NULL;
+
+	if (!bucket || is_test())
+		return 0;
+	if (choice & CHOICE_STORE)
+		pin_store(s, bucket, new);
+	if (choice & CHOICE_UPDATE)
+		pin_update(bucket, old, new);
+	if (unlikely(choice & CHOICE_REOPENED))
+		service_tally(s->id, SERVICE_REOPENED);
+	if (unlikely(choice & CHOICE_MOVED))
+		service_tally(s->id, SERVICE_MOVED);
+	return 0;
 }
 
 static __always_inline void test_slot(__u32 index, __u64 slot)
@@ -350,8 +338,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 	__u64 hash = source ? hash_of_source(s, pkt) : hash_of_tuple(s, pkt);
 	__u32 index = slot_of(hash, s->size), at = s->first_slot + index;
 	const __u64 *slot = slot_at(at);
-	struct pin_choice c;
-	__u64 word;
+	__u64 word, choice, pin = 0;
 
 	*ret_hash = hash;
 	if (!slot)
@@ -362,7 +349,9 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 		return slot_owner(word);
 	if (source)
 		hash = hash_of_tuple(s, pkt);
-	c = choose_unstable(s, pkt->service, word, hash, heard(pkt));
-	choice_write(s, pkt->service, hash, c, pkt->quoted);
-	return c.backend;
+	choice = choose_unstable(pkt->service, word, hash, heard(pkt), &pin);
+	/* What is only quoted is not of the flow. */
+	if (choice & CHOICE_WRITE && !pkt->quoted)
+		choice_write(pkt->service, hash, choice, pin);
+	return pin_backend(choice);
 }

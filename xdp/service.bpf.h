@@ -85,15 +85,19 @@ struct {
 	__type(value, __u32);
 } egress SEC(".maps");
 
-#define IS_UNSERVED(symbol, name, verdict, group, text)                     \
-	|| (!(VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group) && \
-	    REASON_##symbol < REASON_DROP_FIRST && reason == REASON_##symbol)
+#define SERVED_BIT(symbol, name, verdict, group, text)                  \
+	| (VERDICT_##verdict == VERDICT_PASS && GROUP_SERVES_##group && \
+			   (int)REASON_##symbol < REASON_DROP_FIRST     \
+		   ? 1u << ((int)REASON_##symbol & 31)                  \
+		   : 0)
+#define REASONS_SERVED (0 WEIR_REASONS(SERVED_BIT))
+_Static_assert(REASON_DROP_FIRST <= 32, "a bit for each reason to pass");
 
 /* Does a packet that passed for this reason go on to the services? The others are answered, redirected, or
  * were never understood. */
 static __always_inline bool for_services(int reason)
 {
-	return reason < REASON_DROP_FIRST && !(0 WEIR_REASONS(IS_UNSERVED));
+	return (__u32)reason < REASON_DROP_FIRST && REASONS_SERVED >> reason & 1;
 }
 
 static __always_inline bool is_icmp(const struct packet *pkt)

@@ -12,7 +12,6 @@ struct key {
 	__u32 icmp;                           /* type << 8 | code */
 	__u32 vlan;                           /* number; 0: no tag */
 	__u32 length;                         /* of the IP packet */
-	__u32 l3;                             /* offset of its header in the frame */
 };
 
 /* What becomes of the packet. */
@@ -20,7 +19,7 @@ struct fate {
 	__s32 reason;  /* GO_ON: the general program is asked */
 	__u32 counter; /* of the rule that decided; EVENT_NO_RULE */
 	__u32 length;  /* of the packet */
-	__s32 verdict; /* of a packet that was sent: XDP_TX or XDP_REDIRECT */
+	__s32 verdict; /* of a packet that passes */
 };
 
 #define ASK ((struct fate){.reason = GO_ON})

@@ -9,57 +9,92 @@
 #include "xdp/balance.bpf.h"
 #include "xdp/short-key.bpf.h"
 
+/* Where the packet is: its headers have been read, so they are there, of TCP 20 bytes, of UDP 8. A field that is read
+ * once more here need not be kept in between. */
+struct place {
+	const __u8 *frame;
+	const __u8 *ip;
+};
+
 /* What is known of a packet and its service before anything is written. */
 struct trip {
 	const struct service *s;
 	struct backend *to;
-	struct pin_choice choice;
 	__u64 hash;    /* of the flow, as its service hashes */
-	__u64 tuple;   /* of the flow's tuple, for its pin */
 	__u32 service; /* its number */
-	__u32 pseudo;  /* sum of the pseudo-header */
+	__u32 backend; /* the number of `to` */
+	__u32 outside; /* family of the outer header; not in mode dr */
+	__u64 choice;  /* of choose_unstable(); 0: the slot is stable, no pin counts */
+	__u64 tuple;   /* where one does: hash of the flow's tuple */
+	__u64 pin;     /* and the pin that was found */
 };
-
-static __always_inline __u8 proto_of(const struct key k)
-{
-	return k.base == BASE_UDP ? IPPROTO_UDP : IPPROTO_TCP;
-}
 
 static __always_inline bool is_syn(const struct key k)
 {
 	return k.base < BASE_UDP && (k.base & 0x12) == 0x02;
 }
 
-static __always_inline struct heard heard_common(const struct key k)
+static __always_inline __u32 heard_common(const struct key k)
 {
-	return (struct heard){
-		.event = k.base >= BASE_UDP ? FLOW_GOES_ON
-			 : is_syn(k)        ? FLOW_OPENS
-			 : k.base & 0x05    ? FLOW_CLOSES
-					    : FLOW_GOES_ON,
-		.udp = k.base == BASE_UDP,
-	};
+	if (k.base >= BASE_UDP)
+		return FLOW_GOES_ON | HEARD_UDP;
+	return is_syn(k) ? FLOW_OPENS : k.base & 0x05 ? FLOW_CLOSES : FLOW_GOES_ON;
+}
+
+/* ---- the packet ----------------------------------------------------------------------------------- */
+
+static __always_inline __u32 header_bytes(const int family)
+{
+	return family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+}
+
+/* Both addresses, as in the packet. */
+static __always_inline const __u32 *addresses_of(const __u8 *ip, const int family)
+{
+	return (const void *)(ip + (family == 4 ? 12 : 8));
+}
+
+static __always_inline __u8 proto_of(const __u8 *ip, const int family)
+{
+	return family == 4 ? ip[9] : ip[6];
+}
+
+static __always_inline const __u16 *l4_of(const __u8 *ip, const int family)
+{
+	return (const void *)(ip + header_bytes(family));
+}
+
+/* Of the pseudo-header, not folded. */
+static __always_inline __u64 sum_pseudo_common(const __u8 *ip, const struct key k, const int family)
+{
+	const __u32 *word = addresses_of(ip, family);
+	__u64 sum =
+		(__u64)bpf_htons(k.length - header_bytes(family)) + bpf_htons(proto_of(ip, family));
+
+#pragma unroll
+	for (int i = 0; i < (family == 4 ? 2 : 8); i++)
+		sum += word[i];
+	return sum;
 }
 
 /* ---- whose ---------------------------------------------------------------------------------------- */
 
 /* Its number and 1; 0: it is in no line. */
-static __always_inline __u32 vip_of(const struct key k, const int family)
+static __always_inline __u32 vip_of(const __u8 *ip, const int family)
 {
-	const __u64 addr[2] = {bpf_cpu_to_be64(k.dst_hi), bpf_cpu_to_be64(k.dst_lo)};
-	__u32 key = vip_key(k.dport, proto_of(k));
+	__u32 key = vip_key(l4_of(ip, family)[1], proto_of(ip, family));
 
-	return family == 4 ? vip_service4(NULL, bpf_htonl(k.dst_hi), key)
-			   : vip_service6(NULL, addr, key);
+	return family == 4 ? vip_service4(NULL, addresses_of(ip, 4)[1], key)
+			   : vip_service6(NULL, (const void *)(addresses_of(ip, 6) + 4), key);
 }
 
-/* Of the frame: is it to this station alone? */
-static __always_inline bool is_ours(const struct ethhdr *eth, __u32 number)
+/* Is the frame to this station alone? */
+static __always_inline bool is_ours(const __u8 *frame, __u32 number)
 {
 	__u64 own = knobs.station[number & (WEIR_IFACES - 1)];
-	__u64 mac = *(const __u32 *)eth->h_dest | (__u64) * (const __u16 *)(eth->h_dest + 4) << 32;
+	__u64 mac = *(const __u32 *)frame | (__u64) * (const __u16 *)(frame + 4) << 32;
 
-	if ((eth->h_dest[0] | eth->h_source[0]) & 1)
+	if ((frame[0] | frame[6]) & 1)
 		return false;
 	return is_test() || !own || own == (mac | STATION_KNOWN);
 }
@@ -75,13 +110,20 @@ static __always_inline bool is_member(const int family, __u64 hi, __u64 lo)
 	return !row || *row;
 }
 
-/* As is_martian(). */
+/* Can it be answered? As is_martian(). */
+static __always_inline bool is_answerable_common(const struct key k, const int family)
+{
+	__u32 src = k.src_hi;
+
+	if (family == 4)
+		return src - 1 < 0xe0000000 - 1 && src >> 24 != 127 && src != (__u32)k.dst_hi;
+	return k.src_hi >> 56 != 0xff && (k.src_hi | (k.src_lo & ~1ull)) &&
+	       (k.src_hi != k.dst_hi || k.src_lo != k.dst_lo);
+}
+
 static __always_inline bool is_martian_common(const struct key k, const int family)
 {
-	bool answerable = family == 4 ? k.src_hi && k.src_hi >> 28 < 14 && k.src_hi >> 24 != 127
-				      : k.src_hi >> 56 != 0xff && (k.src_hi | (k.src_lo & ~1ull));
-
-	if (!answerable || (k.src_hi == k.dst_hi && (family == 4 || k.src_lo == k.dst_lo)))
+	if (!is_answerable_common(k, family))
 		return true;
 	if (k.base < BASE_UDP && k.base & 0x10)
 		return false;
@@ -90,213 +132,249 @@ static __always_inline bool is_martian_common(const struct key k, const int fami
 
 /* ---- the frame ------------------------------------------------------------------------------------ */
 
-static __always_inline __u32 header_bytes(const int family)
+/* Is the checksum that of the pseudo-header alone, which a local sender leaves to its device? Both are the same modulo
+ * 65535 then: a multiple of it has a quotient below 2^48, and times the inverse of -65535 it is this quotient. Also true
+ * for 0 where the pseudo-header has 0xffff. */
+static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 {
-	return family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	const __u64 inverse = 0x0001000100010001;
+
+	return (check - pseudo) * inverse <= inverse;
 }
 
-static __always_inline __u64 addresses_sum(const struct key k, const int family)
-{
-	__u64 sum;
-
-	if (family == 4)
-		return (__u64)bpf_htonl(k.src_hi) + bpf_htonl(k.dst_hi);
-	sum = (__u64)bpf_htonl(k.src_hi) + bpf_htonl(k.src_hi >> 32) + bpf_htonl(k.src_lo) +
-	      bpf_htonl(k.src_lo >> 32);
-	return sum + bpf_htonl(k.dst_hi) + bpf_htonl(k.dst_hi >> 32) + bpf_htonl(k.dst_lo) +
-	       bpf_htonl(k.dst_lo >> 32);
-}
-
-/* May the frame go as it is? The checksum is whole if it is not that of the pseudo-header, which a local sender
- * leaves to its device. UDP that ends before IP does is not common. */
+/* May the frame go as it is? UDP that ends before IP does is not common. The sum of a packet without a checksum is not
+ * known. */
 static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, const int family,
-				     __u32 *ret_pseudo)
+				     const struct place at)
 {
-	__u32 l4 = k.l3 + header_bytes(family), payload = k.length - header_bytes(family);
-	__u32 first = ctx->data_end - ctx->data;
-	const __u8 *ip = header_at(ctx, k.l3, header_bytes(family) + sizeof(struct udphdr));
-	__u32 ttl, check;
+	const __u8 *end = (const void *)(long)ctx->data_end;
+	const __u16 *l4 = l4_of(at.ip, family);
+	__u16 check;
 
-	if (!ip || (first != k.l3 + k.length && first > FRAME_SHORT))
+	if (end - at.ip != k.length && end - at.frame > FRAME_SHORT)
 		return false;
-	ttl = family == 4 ? ip[8] : ip[7];
-	*ret_pseudo = pseudo_of(addresses_sum(k, family), payload, proto_of(k));
+	if (at.ip[family == 4 ? 8 : 7] <= 1)
+		return false;
 	if (k.base == BASE_UDP) {
-		const __u16 *udp = header_at(ctx, l4, sizeof(struct udphdr));
-
-		if (!udp || udp[2] != bpf_htons(payload))
+		check = l4[3];
+		if (l4[2] != bpf_htons(k.length - header_bytes(family)) ||
+		    (has_mode(SERVICE_GUE) && !check))
 			return false;
-		check = udp[3];
 	} else {
-		const __u16 *tcp = header_at(ctx, l4, sizeof(struct tcphdr));
-
-		if (!tcp)
-			return false;
-		check = tcp[8];
+		check = l4[8];
 	}
-	return ttl > 1 && check != *ret_pseudo && (check || k.base != BASE_UDP);
+	return !may_be_partial(check, sum_pseudo_common(at.ip, k, family));
 }
 
 /* ---- where to ------------------------------------------------------------------------------------- */
 
-static __always_inline __u64 tuple_of(const struct service *s, const struct key k, const int family)
+static __always_inline __u64 tuple_of(const struct service *s, const __u8 *ip, const int family)
 {
-	__u32 ports = k.sport | k.dport << 16;
-	__u32 src[4] = {bpf_htonl(k.src_hi >> 32), bpf_htonl(k.src_hi), bpf_htonl(k.src_lo >> 32),
-			bpf_htonl(k.src_lo)};
-	__u32 dst[4] = {bpf_htonl(k.dst_hi >> 32), bpf_htonl(k.dst_hi), bpf_htonl(k.dst_lo >> 32),
-			bpf_htonl(k.dst_lo)};
+	const __u32 *addr = addresses_of(ip, family);
+	__u32 ports = *(const __u32 *)l4_of(ip, family);
 
-	return family == 4 ? flow_tuple4(&s->key, src[1], dst[1], ports, proto_of(k))
-			   : flow_tuple6(&s->key, src, dst, ports, proto_of(k));
+	return family == 4 ? flow_tuple4(&s->key, addr[0], addr[1], ports, ip[9])
+			   : flow_tuple6(&s->key, addr, addr + 4, ports, ip[6]);
 }
 
-static __always_inline __u64 source_of(const struct service *s, const struct key k,
-				       const int family)
+static __always_inline __u64 source_of(const struct service *s, const __u8 *ip, const int family)
 {
-	__u32 src[4] = {bpf_htonl(k.src_hi >> 32), bpf_htonl(k.src_hi), bpf_htonl(k.src_lo >> 32),
-			bpf_htonl(k.src_lo)};
+	const __u32 *addr = addresses_of(ip, family);
 
-	return family == 4 ? flow_source4(&s->key, src[1]) : flow_source6(&s->key, src);
+	return family == 4 ? flow_source4(&s->key, *addr) : flow_source6(&s->key, addr);
 }
 
 /* false: there is no such slot. */
-static __always_inline bool choose_common(const struct key k, const int family, struct trip *t)
+static __always_inline bool choose_common(const struct key k, const int family, const __u8 *ip,
+					  struct trip *t)
 {
 	const struct service *s = t->s;
 	bool source = s->hash == SERVICE_HASH_SOURCE;
+	__u64 word, pin = 0; /* the latter apart: its address is taken */
 	const __u64 *slot;
-	__u64 word;
-	__u32 index;
 
-	t->hash = source ? source_of(s, k, family) : tuple_of(s, k, family);
-	index = slot_of(t->hash, s->size);
-	if (!(slot = slot_at(s->first_slot + index)))
+	t->hash = source ? source_of(s, ip, family) : tuple_of(s, ip, family);
+	if (!(slot = slot_at(s->first_slot + slot_of(t->hash, s->size))))
 		return false;
 	word = *(const volatile __u64 *)slot;
-	test_slot(index, word);
-	if (likely(!slot_former(word)) || (s->udp_move && k.base == BASE_UDP)) {
-		t->choice = (struct pin_choice){.backend = slot_owner(word), .event = NO_EVENT};
+	t->backend = slot_owner(word);
+	t->choice = 0;
+	if (likely(!slot_former(word)) || (s->udp_move && k.base == BASE_UDP))
 		return true;
-	}
-	t->tuple = source ? tuple_of(s, k, family) : t->hash;
-	t->choice = choose_unstable(s, t->service, word, t->tuple, heard_common(k));
-	return t->choice.backend != BACKEND_NONE;
+	t->tuple = source ? tuple_of(s, ip, family) : t->hash;
+	t->choice = choose_unstable(t->service, word, t->tuple, heard_common(k), &pin);
+	t->pin = pin;
+	t->backend = pin_backend(t->choice);
+	return true;
 }
 
 /* Is there a next hop for a packet of this length? What is not common is left to the general program. */
-static __always_inline bool can_go(const struct xdp_md *ctx, const struct key k,
-				   const struct trip *t)
+static __always_inline bool can_go(const struct xdp_md *ctx, const struct key k, struct trip *t)
 {
-	const struct backend *to = t->to;
+	struct backend *to = t->to = backend_at(t->backend);
 
-	if (to->here || !to->ifindex || (to->no_xmit && to->ifindex != ctx->ingress_ifindex))
+	if (!to || to->here || !to->ifindex || (to->no_xmit && to->ifindex != ctx->ingress_ifindex))
 		return false;
-	return !is_too_long(to, k.length + outer_bytes(t->s->mode, to->family));
+	t->outside = *(const volatile __u8 *)&to->family;
+	return !is_too_long(to, k.length + outer_bytes(t->s->mode, t->outside));
 }
 
 /* ---- forward -------------------------------------------------------------------------------------- */
 
+/* How a frame leaves: constants, so that each way is straight. */
+struct shape {
+	enum service_mode mode;
+	int inside, outside; /* families */
+	__u32 link;          /* bytes of the header of the link */
+};
+
 /* The sum of the packet inside, for GUE in IPv6: what TCP or UDP sum up to with their pseudo-header is all ones, and
  * so is a header of IPv4. */
-static __always_inline __u32 inner_sum_common(const __u16 *ip, const struct key k, const int family,
-					      __u32 pseudo)
+static __always_inline __u32 inner_sum_common(const __u8 *ip, const struct key k, const int family)
 {
-	__u64 sum = 0xffff & ~pseudo;
+	__u64 sum = 0xffff & ~sum_fold(sum_pseudo_common(ip, k, family));
 
-	if (family == 6)
-		sum += (__u64)ip[0] + ip[1] + ip[2] + ip[3] + addresses_sum(k, 6);
+	if (family == 6) {
+#pragma unroll
+		for (int i = 0; i < 10; i++)
+			sum += ((const __u32 *)ip)[i];
+	}
 	return sum_fold(sum);
+}
+
+static __always_inline bool put_headers_common(struct xdp_md *ctx, const struct trip *t,
+					       struct outer o, const struct shape is, __u32 vlan)
+{
+	const __u32 outer = outer_bytes(is.mode, is.outside);
+	const bool gue = is.mode == SERVICE_GUE;
+	__u8 *frame = (void *)(long)ctx->data;
+
+	if (frame + is.link + outer > (__u8 *)(long)ctx->data_end)
+		return false;
+	write_link(frame, t->to, vlan, is.outside == 4 ? ETH_P_IP : ETH_P_IPV6);
+	if (outer && is.outside == 4)
+		write_tunnel4(frame + is.link, t->to, o, gue);
+	else if (outer)
+		write_tunnel6(frame + is.link, t->to, o, gue);
+	return true;
+}
+
+static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k, const struct place at,
+				      const struct trip *t, const struct shape is, __u32 vlan)
+{
+	const __u32 outer = outer_bytes(is.mode, is.outside);
+	int move = (int)(at.ip - at.frame) - (int)(is.link + outer);
+	struct outer o = {
+		.hash = t->hash,
+		.length = k.length,
+		.proto = outer_proto(is.inside, is.mode),
+		.tos = is.inside == 4 ? hop_less4((void *)at.ip) : hop_less6((void *)at.ip),
+	};
+
+	if (is.mode == SERVICE_GUE && is.outside == 6)
+		o.inner = inner_sum_common(at.ip, k, is.inside);
+	if ((outer || move) && bpf_xdp_adjust_head(ctx, move))
+		return false;
+	return put_headers_common(ctx, t, o, is, vlan);
+}
+
+static __always_inline bool put_shaped(struct xdp_md *ctx, const struct key k, const int family,
+				       const struct place at, const struct trip *t,
+				       const __u32 link, __u32 vlan)
+{
+#define PUT(mode, outside) \
+	put_frame(ctx, k, at, t, (struct shape){mode, family, outside, link}, vlan)
+	__u32 mode = t->s->mode;
+
+	/* The mode first: that no service has it costs nothing then. */
+	if (mode == SERVICE_IPIP && has_mode(SERVICE_IPIP))
+		return t->outside == 4 ? PUT(SERVICE_IPIP, 4) : PUT(SERVICE_IPIP, 6);
+	if (mode == SERVICE_GUE && has_mode(SERVICE_GUE))
+		return t->outside == 4 ? PUT(SERVICE_GUE, 4) : PUT(SERVICE_GUE, 6);
+	return mode == SERVICE_DR && has_mode(SERVICE_DR) && PUT(SERVICE_DR, family);
+#undef PUT
 }
 
 /* Writes the frame that leaves. false: the kernel gave no room, or the headers are out of reach. */
 static __always_inline bool forward_common(struct xdp_md *ctx, const struct key k, const int family,
-					   const struct trip *t)
+					   const struct place at, const struct trip *t)
 {
-	const struct backend *to = t->to;
-	__u32 mode = t->s->mode, outside = mode == SERVICE_DR ? family : to->family;
-	__u32 vlan = *(const volatile __u16 *)&to->vlan;
-	struct outer o = {
-		.hash = t->hash,
-		.length = k.length,
-		.proto = outer_proto(family, mode),
-	};
-	void *ip = header_at(ctx, k.l3, header_bytes(family));
-	int move = (int)k.l3 - (int)(link_bytes(vlan) + outer_bytes(mode, to->family));
+	__u32 vlan = *(const volatile __u16 *)&t->to->vlan;
 
-	if (!ip)
-		return false;
-	if (has_mode(SERVICE_GUE) && mode == SERVICE_GUE && to->family == 6) {
-		o.tos = family == 4 ? hop_less4(ip) : hop_less6(ip);
-		o.inner = inner_sum_common(ip, k, family, t->pseudo);
-	} else {
-		o.tos = family == 4 ? hop_less4(ip) : hop_less6(ip);
-	}
-	if (move && bpf_xdp_adjust_head(ctx, move))
-		return false;
-	return put_headers(ctx, to, mode, o, vlan, outside == 4 ? ETH_P_IP : ETH_P_IPV6);
+	return likely(!vlan) ? put_shaped(ctx, k, family, at, t, ETH_HLEN, 0)
+			     : put_shaped(ctx, k, family, at, t, LINK_BYTES, vlan);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------ */
 
+/* Reads again what need not be kept for it. */
 static __always_inline void test_trip(const struct trip *t, int passed)
 {
 	struct policy_test *test = is_test() ? test_get() : NULL;
+	__u32 index;
+	const __u64 *slot;
 
-	if (test) {
-		test->service = t->service;
-		test->backend = t->choice.backend;
-		test->passed = passed;
-	}
+	if (!test)
+		return;
+	index = slot_of(t->hash, t->s->size);
+	slot = slot_at(t->s->first_slot + index);
+	test_slot(index, slot ? *slot : 0);
+	test->service = t->service;
+	test->backend = t->backend;
+	test->passed = passed;
 }
 
-static __always_inline int sent_by(struct xdp_md *ctx, const struct backend *to, __s32 *ret_verdict)
+/* Back where it came from, or through another device. */
+static __always_inline bool leaves(struct xdp_md *ctx, const struct backend *to, __s32 *ret_verdict)
 {
 	*ret_verdict = XDP_TX;
 	if (to->ifindex == ctx->ingress_ifindex)
-		return REASON_PASS_SERVICE;
+		return true;
 	*ret_verdict = XDP_REDIRECT;
-	return bpf_redirect_map(&egress, to->ifindex, 0) == XDP_REDIRECT ? REASON_PASS_SERVICE
-									 : REASON_DROP_NO_NEXT_HOP;
+	return bpf_redirect_map(&egress, to->ifindex, 0) == XDP_REDIRECT;
 }
 
 /* Nothing can be asked from here on. */
 static __always_inline struct fate send_common(struct xdp_md *ctx, const struct key k,
-					       const int family, struct trip *t, struct fate f)
+					       const int family, const struct place at,
+					       const struct trip *t, struct fate f)
 {
 	test_trip(t, f.reason);
-	choice_write(t->s, t->service, t->tuple, t->choice, false);
-	f.reason = forward_common(ctx, k, family, t) ? sent_by(ctx, t->to, &f.verdict)
-						     : REASON_DROP_FORWARD;
-	if (is_test())
-		return f;
-	if (f.reason == REASON_PASS_SERVICE) {
-		count_sent(t->s->id, k.length, is_syn(k), false);
-		count_sent(t->choice.backend, k.length, is_syn(k), false);
-	} else {
-		count_dropped(t->s->id, f.reason);
+	if (unlikely(t->choice & CHOICE_WRITE))
+		choice_write(t->service, t->tuple, t->choice, t->pin);
+	f.reason = REASON_DROP_FORWARD;
+	if (likely(forward_common(ctx, k, family, at, t))) {
+		f.reason = REASON_DROP_NO_NEXT_HOP;
+		if (likely(leaves(ctx, t->to, &f.verdict))) {
+			f.reason = REASON_PASS_SERVICE;
+			if (is_test())
+				return f;
+			count_sent(t->s->id, k.length, is_syn(k), false);
+			count_sent(t->backend, k.length, is_syn(k), false);
+			return f;
+		}
 	}
+	if (!is_test())
+		count_dropped(t->s->id, f.reason);
 	return f;
 }
 
 /* What becomes of a packet that passed for f.reason. number: of the interface. */
 static __always_inline struct fate balance_common(struct xdp_md *ctx, const struct key k,
-						  const int family, __u32 number, struct fate f)
+						  const int family, const struct place at,
+						  __u32 number, struct fate f)
 {
-	const struct ethhdr *eth = header_at(ctx, 0, sizeof(*eth));
-	struct trip t = {};
 	__u32 service;
+	struct trip t;
 
-	if (k.base == BASE_ICMP || !eth)
+	if (k.base == BASE_ICMP)
 		return ASK;
-	if (!(service = vip_of(k, family)))
+	if (!(service = vip_of(at.ip, family)))
 		return TABLE_NUMBER(NULL, VIP_CONSTANT(VIPS_ALL)) ? f : ASK;
 	t.service = service - 1;
-	if (!(t.s = service_at(t.service)) || !is_ours(eth, number) ||
-	    is_martian_common(k, family) || !is_ready(ctx, k, family, &t.pseudo) ||
-	    !choose_common(k, family, &t))
+	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, number) ||
+	    is_martian_common(k, family) || !is_ready(ctx, k, family, at) ||
+	    !choose_common(k, family, at.ip, &t) || !can_go(ctx, k, &t))
 		return ASK;
-	if (!(t.to = backend_at(t.choice.backend)) || !can_go(ctx, k, &t))
-		return ASK;
-	return send_common(ctx, k, family, &t, f);
+	return send_common(ctx, k, family, at, &t, f);
 }

@@ -24,8 +24,9 @@
 struct arrival {
 	__u32 number; /* of the interface in the instance */
 	__u32 class;  /* in the policy, and 1; 0: it does not name it */
-	__u32 vlan, l3;
+	__u32 vlan;
 	bool balances; /* a constant: the policy has services */
+	const __u8 *frame;
 };
 
 /* ---- read ---------------------------------------------------------------------------------------- */
@@ -503,33 +504,37 @@ static __always_inline struct fate decide_common(struct xdp_md *ctx, const struc
 
 /* What passes on an interface of the policy may be for a service. */
 static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct key k,
-						   const int family, const struct arrival p,
-						   struct fate f)
+						   const int family, const __u8 *ip,
+						   const struct arrival p, struct fate f)
 {
-	if (!p.balances || (MARKER(MARK_NAMED) && !p.class) || f.reason == GO_ON ||
-	    !for_services(f.reason))
+	const struct place at = {.frame = p.frame, .ip = ip};
+
+	if (!p.balances || !for_services(f.reason))
 		return f;
-	return balance_common(ctx, k, family, p.number, f);
+	/* The class first: the compiler is not to make one test of both. */
+	if (!p.class && MARKER(MARK_NAMED))
+		return f;
+	return balance_common(ctx, k, family, at, p.number, f);
 }
 
 static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
-	struct key k = {.vlan = p.vlan, .l3 = p.l3};
+	struct key k = {.vlan = p.vlan};
 
 	if (!read_ip4(ip, end, &k))
 		return ASK;
-	return continue_common(ctx, k, 4, p, decide_common(ctx, k, 4, p));
+	return continue_common(ctx, k, 4, ip, p, decide_common(ctx, k, 4, p));
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
-	struct key k = {.vlan = p.vlan, .l3 = p.l3};
+	struct key k = {.vlan = p.vlan};
 
 	if (!read_ip6(ip, end, &k))
 		return ASK;
-	return continue_common(ctx, k, 6, p, decide_common(ctx, k, 6, p));
+	return continue_common(ctx, k, 6, ip, p, decide_common(ctx, k, 6, p));
 }
 
 /* Steps over a tag; returns where the frame would begin without it. In a program with services without a branch. */
@@ -544,7 +549,6 @@ static __always_inline const __u8 *step_over_tag(const __u8 *at, struct arrival 
 			ethertype != bpf_htons(ETHERTYPE_QINQ)))
 		return at;
 	p->vlan = read16(at + 14) & tagged;
-	p->l3 += BOUND(tagged, sizeof(struct vlan_tag));
 	return at + BOUND(tagged, sizeof(struct vlan_tag));
 }
 
@@ -558,6 +562,7 @@ static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 	asm volatile("" : "+r"(at));
 	if (at + least > end)
 		return ASK;
+	p.frame = at;
 	at = step_over_tag(at, &p);
 	if (at + least > end)
 		return ASK;
@@ -580,10 +585,8 @@ static __always_inline void count_common(__u32 number, const struct fate f)
 static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 {
 	__u32 number = iface_number(ctx);
-	const struct arrival p = {.number = number,
-				  .class = policy_class(number),
-				  .l3 = ETH_HLEN,
-				  .balances = balances};
+	const struct arrival p = {
+		.number = number, .class = policy_class(number), .balances = balances};
 	struct fate f = way(ctx, p);
 
 	if (f.reason == GO_ON)
@@ -593,7 +596,7 @@ static __always_inline int short_way(struct xdp_md *ctx, bool balances)
 	else
 		count_common(number, f);
 	if (f.reason < REASON_DROP_FIRST)
-		return f.reason == REASON_PASS_SERVICE ? f.verdict : XDP_PASS;
+		return f.verdict;
 	/* A rule that let the packet pass to a service is not the one that dropped it. */
 	if (!is_test())
 		event(ctx, f.reason, f.reason == REASON_DROP_RULE ? f.counter : EVENT_NO_RULE);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which services are in lines, their combinations of address, port and protocol, and a seed with which all have room.
+// Which services are in lines, their combinations of address, port and protocol, a seed with which all have room, and
+// multipliers that give each its place in its line.
 #include "ctl/table/vips.h"
 
 #include <arpa/inet.h>
@@ -12,7 +13,8 @@
 #include "ctl/base/vec.h"
 
 #define LINE_BYTES 64
-#define SEEDS      16 // tried before there are more lines
+#define SEEDS      16  // tried before there are more lines
+#define SPREADS    512 // tried for a line; of four combinations one in eleven suits
 
 // Of either family; IPv4 in the first word of `addr`.
 struct vip {
@@ -132,29 +134,20 @@ static bool add_services(const struct resolved *r, struct vip_combos *v4, struct
 
 // ---- lines --------------------------------------------------------------------------------------
 
+struct line {
+	uint64_t spread;
+	const struct vip *vip[VIPS4];
+	uint8_t n;
+};
+_Static_assert(VIPS6 <= VIPS4, "a line of either family");
+
 struct family {
 	const struct vip_combos *list;
 	bool v6;
 	uint64_t seed;
-	size_t lines;
+	struct line *lines;
+	size_t n_lines;
 };
-
-static size_t line_of(const struct family *f, const struct vip *vip)
-{
-	uint64_t hash = f->v6 ? vip_hash6(vip->addr, vip->key, f->seed)
-			      : vip_hash4((uint32_t)vip->addr[0], vip->key, f->seed);
-
-	return (size_t)vip_line(hash, f->lines);
-}
-
-static bool has_room(const struct family *f, uint8_t *counts)
-{
-	memset(counts, 0, f->lines);
-	for (size_t i = 0; i < f->list->n; i++)
-		if (++counts[line_of(f, &f->list->at[i])] > (f->v6 ? VIPS6 : VIPS4))
-			return false;
-	return true;
-}
 
 // splitmix64 (Steele, Lea and Flood, OOPSLA 2014), odd.
 static uint64_t next_seed(uint64_t *state)
@@ -166,39 +159,107 @@ static uint64_t next_seed(uint64_t *state)
 	return (x ^ x >> 31) | 1;
 }
 
+static uint64_t hash_of(const struct family *f, const struct vip *vip)
+{
+	return f->v6 ? vip_hash6(vip->addr, vip->key, f->seed)
+		     : vip_hash4(vip_name4((uint32_t)vip->addr[0], vip->key), f->seed);
+}
+
+static size_t place_of(const struct family *f, const struct line *line, const struct vip *vip)
+{
+	uint64_t hash = hash_of(f, vip);
+
+	return (size_t)(f->v6 ? vip_place6(hash, line->spread) : vip_place4(hash, line->spread));
+}
+
+static bool fill_lines(struct family *f)
+{
+	uint8_t most = f->v6 ? VIPS6 : VIPS4;
+
+	memset(f->lines, 0, f->n_lines * sizeof(*f->lines));
+	for (size_t i = 0; i < f->list->n; i++) {
+		const struct vip *vip = &f->list->at[i];
+		struct line *line = &f->lines[vip_line(hash_of(f, vip), f->n_lines)];
+
+		if (line->n == most)
+			return false;
+		line->vip[line->n++] = vip;
+	}
+	return true;
+}
+
+static bool is_spread(const struct family *f, const struct line *line)
+{
+	unsigned taken = 0;
+
+	for (size_t i = 0; i < line->n; i++) {
+		unsigned place = 1u << place_of(f, line, line->vip[i]);
+
+		if (taken & place)
+			return false;
+		taken |= place;
+	}
+	return true;
+}
+
+static bool spread_line(const struct family *f, struct line *line, uint64_t *state)
+{
+	for (int i = 0; i < SPREADS; i++) {
+		line->spread = next_seed(state);
+		if (is_spread(f, line))
+			return true;
+	}
+	return false;
+}
+
+static bool spread_lines(struct family *f, uint64_t *state)
+{
+	for (size_t i = 0; i < f->n_lines; i++)
+		if (!spread_line(f, &f->lines[i], state))
+			return false;
+	return true;
+}
+
 // So many lines that one of some seeds gives all room. There is an end: with as many lines as the square of the
 // combinations, half of all seeds do. VIPS_MAX combinations take some thousands.
-static void find_seed(struct family *f, uint64_t state)
+static void find_lines(struct family *f, uint64_t state)
 {
 	size_t most = f->v6 ? VIPS6 : VIPS4;
 
-	for (f->lines = (f->list->n + most - 1) / most;; f->lines += f->lines / 4 + 1) {
-		CLEANUP_FREE uint8_t *counts = mem_zalloc(f->lines, 1);
-
+	for (f->n_lines = (f->list->n + most - 1) / most;; f->n_lines += f->n_lines / 4 + 1) {
+		f->lines = mem_realloc(f->lines, f->n_lines, sizeof(*f->lines));
 		for (int i = 0; i < SEEDS; i++) {
 			f->seed = next_seed(&state);
-			if (has_room(f, counts))
+			if (fill_lines(f) && spread_lines(f, &state))
 				return;
 		}
 	}
 }
 
-static void put4(struct vip_line4 *line, const struct vip *vip)
+static void put4(const struct family *f, const struct line *line, struct vip_line4 *to)
 {
-	struct vip4 *to = line->vip;
+	to->spread = line->spread;
+	for (size_t i = 0; i < line->n; i++) {
+		const struct vip *vip = line->vip[i];
+		size_t place = place_of(f, line, vip);
 
-	while (to->service)
-		to++;
-	*to = (struct vip4){(uint32_t)vip->addr[0], vip->key, vip->service};
+		to->name[place] = vip_name4((uint32_t)vip->addr[0], vip->key);
+		to->service[place] = vip->service;
+	}
 }
 
-static void put6(struct vip_line6 *line, const struct vip *vip)
+static void put6(const struct family *f, const struct line *line, struct vip_line6 *to)
 {
-	struct vip6 *to = line->vip;
+	to->spread = line->spread;
+	for (size_t i = 0; i < line->n; i++) {
+		const struct vip *vip = line->vip[i];
 
-	while (to->service)
-		to++;
-	*to = (struct vip6){{vip->addr[0], vip->addr[1]}, vip->key, vip->service};
+		to->vip[place_of(f, line, vip)] = (struct vip6){
+			{vip->addr[0], vip->addr[1]},
+			vip->key,
+			vip->service,
+		};
+	}
 }
 
 static void build_family(const struct vip_combos *list, bool v6, uint64_t seed, struct tables *t)
@@ -207,19 +268,20 @@ static void build_family(const struct vip_combos *list, bool v6, uint64_t seed, 
 	size_t offset;
 
 	if (list->n)
-		find_seed(&f, seed);
-	offset = tables_add(t, f.lines * LINE_BYTES);
-	for (size_t i = 0; i < list->n; i++) {
-		void *line = t->at + offset + line_of(&f, &list->at[i]) * LINE_BYTES;
+		find_lines(&f, seed);
+	offset = tables_add(t, f.n_lines * LINE_BYTES);
+	for (size_t i = 0; i < f.n_lines; i++) {
+		void *to = t->at + offset + i * LINE_BYTES;
 
 		if (v6)
-			put6(line, &list->at[i]);
+			put6(&f, &f.lines[i], to);
 		else
-			put4(line, &list->at[i]);
+			put4(&f, &f.lines[i], to);
 	}
 	tables_address(t, VIP_CONSTANT(v6 ? V6_LINES : V4_LINES), offset);
-	tables_number(t, VIP_CONSTANT(v6 ? V6_LINES_N : V4_LINES_N), f.lines);
+	tables_number(t, VIP_CONSTANT(v6 ? V6_LINES_N : V4_LINES_N), f.n_lines);
 	tables_number(t, VIP_CONSTANT(v6 ? V6_SEED : V4_SEED), f.seed);
+	free(f.lines);
 }
 
 void vips_build(const struct resolved *r, uint64_t seed, struct tables *t)

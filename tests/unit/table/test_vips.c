@@ -289,32 +289,38 @@ static void test_many(void **state)
 	made_free(&m);
 }
 
-// One place of a line: any bit of address or key that differs.
+// Each place of a line: the name alone is found there, and none that differs in a bit.
 static void test_every_bit(void **state)
 {
 	(void)state;
-	struct vip_line4 line4 = {0};
-	struct vip_line6 line6 = {0};
+	const __u64 name = vip_name4(0xc0000201, 0x0601bb);
 	__u64 addr6[2] = {0x0123456789abcdef, 0xfedcba9876543210};
 
-	for (int i = 0; i < VIPS4; i++) {
-		line4 = (struct vip_line4){0};
-		line4.vip[i] = (struct vip4){0xc0000201, 0x0601bb, 7};
-		assert_int_equal(vip_find4(&line4, 0xc0000201, 0x0601bb), 7);
-		for (int bit = 0; bit < 32; bit++) {
-			assert_int_equal(vip_find4(&line4, 0xc0000201 ^ 1u << bit, 0x0601bb), 0);
-			assert_int_equal(vip_find4(&line4, 0xc0000201, 0x0601bb ^ 1u << bit), 0);
-		}
+	for (unsigned i = 0; i < VIPS4; i++) {
+		struct vip_line4 line = {.spread = 1};
+		__u64 hash = (__u64)i << (64 - VIPS4_LOG2);
+
+		line.name[i] = name;
+		line.service[i] = 7;
+		assert_int_equal(vip_find4(&line, hash, name), 7);
+		assert_int_equal(vip_find4(&line, hash ^ 1ull << 63, name), 0);
+		for (int bit = 0; bit < 64; bit++)
+			assert_int_equal(vip_find4(&line, hash, name ^ 1ull << bit), 0);
 	}
-	for (int i = 0; i < VIPS6; i++) {
-		line6 = (struct vip_line6){0};
-		line6.vip[i] = (struct vip6){{addr6[0], addr6[1]}, 0x0601bb, 9};
-		assert_int_equal(vip_find6(&line6, addr6, 0x0601bb), 9);
+	for (unsigned i = 0; i < VIPS6; i++) {
+		struct vip_line6 line = {.spread = 1};
+		__u64 hash = (__u64)i << (64 - VIPS6_LOG2);
+
+		line.vip[i] = (struct vip6){{addr6[0], addr6[1]}, 0x0601bb, 9};
+		assert_int_equal(vip_find6(&line, hash, addr6, 0x0601bb), 9);
+		assert_int_equal(vip_find6(&line, hash ^ 1ull << 63, addr6, 0x0601bb), 0);
 		for (int bit = 0; bit < 128; bit++) {
 			addr6[bit / 64] ^= 1ull << bit % 64;
-			assert_int_equal(vip_find6(&line6, addr6, 0x0601bb), 0);
+			assert_int_equal(vip_find6(&line, hash, addr6, 0x0601bb), 0);
 			addr6[bit / 64] ^= 1ull << bit % 64;
 		}
+		for (int bit = 0; bit < 32; bit++)
+			assert_int_equal(vip_find6(&line, hash, addr6, 0x0601bb ^ 1u << bit), 0);
 	}
 }
 
