@@ -591,11 +591,22 @@ many.lab
 """
 
 
+def untils(weir):
+    """When the entries expire, by address and kind."""
+    return {(e["address"], e["kind"]): e["holders"][0].get("until") for e in weir.json("list")["entries"]}
+
+
 def test_lists_from_files_and_standard_input(pair, on, tmp_path):
     file = tmp_path / "list"
     file.write_text(LIST)
-    assert on.json("block", "-f", file)["added"] == 1 + 1 + 1 + 2 * 3 + 8
-    assert on.json("block", "-f", "-", input=LIST)["changed"] == 0
+    added = on.json("block", "-f", file)["added"]
+    assert added == 1 + 1 + 1 + 2 * 3 + 8
+    before = untils(on)
+    again = on.json("block", "-f", "-", input=LIST)
+    # The hour begins anew: in a later second that extends its entry, and no other.
+    later = {key for key, until in untils(on).items() if until != before.get(key)}
+    assert later <= {("198.51.100.0/24", "block-from")}
+    assert again["extended"] == again["changed"] == len(later) and again["unchanged"] == added - len(later)
     assert pair.passes(
         pair.udp(BLOCKED4), pair.udp("198.51.100.200"), pair.udp(BLOCKED6),
         pair.udp(pair.near6, BLOCKED6), pair.udp("192.0.2.9"), pair.udp(pair.near4, "192.0.2.9"),
