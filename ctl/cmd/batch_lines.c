@@ -344,8 +344,13 @@ int batch_apply(struct batch *b, struct store **ret_store, struct err *err)
 	if (code)
 		return code;
 	show_damage(&store->damaged);
-	vec_each (&b->lines, line)
-		record(b, *line, store);
+	for (size_t l = 0; l < b->lines.n; l++) {
+		if (l)
+			store_next(store);
+		record(b, b->lines.at[l], store);
+	}
+	if ((code = store_gather(store, err)))
+		return code;
 	if (!b->failed && !b->dry_run && (code = commit(b, store, err)))
 		return code;
 	*ret_store = TAKE_PTR(store);

@@ -156,6 +156,35 @@ struct journal_index *journal_index_new(const char *path, size_t refs)
 	return x;
 }
 
+// The file of *from once more, with changes of our own. NULL: it is not there.
+static void *map_privately(const struct journal_index *from)
+{
+	CLEANUP_FREE char *fresh = from->beside ? new_path(from->path) : NULL;
+	const char *path = fresh ? fresh : from->path;
+	CLEANUP_FD int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	struct stat st;
+	void *at;
+
+	if (fd < 0 || fstat(fd, &st) || (size_t)st.st_size != from->size)
+		return NULL;
+	at = mmap(NULL, from->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+struct journal_index *journal_index_copy(const struct journal_index *from)
+{
+	struct journal_index *x = mem_new(struct journal_index);
+	void *at = map_privately(from);
+
+	if (!at) {
+		at = map_memory(from->size);
+		memcpy(at, from->head, from->size);
+	}
+	x->size = from->size;
+	set_areas(x, at);
+	return x;
+}
+
 void journal_index_free(struct journal_index *x)
 {
 	if (!x)
@@ -378,24 +407,23 @@ static uint32_t new_ref(struct journal_index *x)
 	return x->head->refs_used++;
 }
 
-const char *journal_index_add(struct journal_index *x, const struct prefix *p, uint8_t kind,
-			      uint32_t owner, uint64_t until_s)
+static uint32_t find_ref(const struct journal_index *x, const struct prefix *p, uint8_t kind,
+			 uint32_t owner)
 {
-	uint32_t ref, *bucket;
+	uint32_t ref = journal_index_first(x, p);
 
-	if (owner >= x->head->owners_n)
-		return "unknown holder of the entry";
-	for (ref = journal_index_first(x, p); ref != JOURNAL_NONE;
-	     ref = journal_index_next(x, p, ref)) {
-		if (x->refs[ref].kind != kind || x->refs[ref].owner != owner)
-			continue;
-		x->refs[ref].until_s = until_s;
-		return NULL;
-	}
-	ref = new_ref(x); // may move the buckets
-	bucket = bucket_of(x, p);
+	while (ref != JOURNAL_NONE && (x->refs[ref].kind != kind || x->refs[ref].owner != owner))
+		ref = journal_index_next(x, p, ref);
+	return ref;
+}
+
+static uint32_t make_ref(struct journal_index *x, const struct prefix *p, uint8_t kind,
+			 uint32_t owner)
+{
+	uint32_t ref = new_ref(x); // may move the buckets
+	uint32_t *bucket = bucket_of(x, p);
+
 	x->refs[ref] = (struct journal_ref){
-		.until_s = until_s,
 		.owner = owner,
 		.next = *bucket,
 		.family = p->addr.family,
@@ -407,7 +435,34 @@ const char *journal_index_add(struct journal_index *x, const struct prefix *p, u
 	x->head->refs_n++;
 	++*length_of(x, p->addr.family, p->len);
 	claim(x, owner);
+	return ref;
+}
+
+static const char *set_ref(struct journal_index *x, const struct prefix *p, uint8_t kind,
+			   uint32_t owner, uint64_t until_s, bool staged)
+{
+	uint32_t ref;
+
+	if (owner >= x->head->owners_n)
+		return "unknown holder of the entry";
+	ref = find_ref(x, p, kind, owner);
+	if (ref == JOURNAL_NONE)
+		ref = make_ref(x, p, kind, owner);
+	x->refs[ref].until_s = until_s;
+	x->refs[ref].staged = staged;
 	return NULL;
+}
+
+const char *journal_index_add(struct journal_index *x, const struct prefix *p, uint8_t kind,
+			      uint32_t owner, uint64_t until_s)
+{
+	return set_ref(x, p, kind, owner, until_s, false);
+}
+
+const char *journal_index_stage(struct journal_index *x, const struct prefix *p, uint8_t kind,
+				uint32_t owner, uint64_t until_s)
+{
+	return set_ref(x, p, kind, owner, until_s, true);
 }
 
 const char *journal_index_drop(struct journal_index *x, const struct prefix *p, uint8_t kind,

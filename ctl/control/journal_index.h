@@ -32,7 +32,8 @@ struct journal_ref {
 	uint32_t next;  // of the same hash, or free
 	uint8_t family; // 4 or 6; 0: free
 	uint8_t len, kind;
-	uint8_t unused[5];
+	bool staged; // by journal_index_stage
+	uint8_t unused[4];
 };
 
 struct journal_owner {
@@ -57,6 +58,9 @@ int journal_index_open(const char *path, const struct journal_stamp *stamp, bool
 		       struct journal_index **ret);
 // An empty one with room for about that many references; it grows. path NULL: in memory.
 struct journal_index *journal_index_new(const char *path, size_t refs);
+// A copy that changes for itself, in memory. It shares the pages that do not change with *from, which must not be
+// changed meanwhile.
+struct journal_index *journal_index_copy(const struct journal_index *from);
 void journal_index_free(struct journal_index *x);
 #define CLEANUP_JOURNAL_INDEX CLEANUP(journal_index_cleanup)
 void journal_index_cleanup(struct journal_index **x);
@@ -73,6 +77,9 @@ const char *journal_index_owner(struct journal_index *x, uint32_t number, size_t
 				const struct owner *owner);
 const char *journal_index_add(struct journal_index *x, const struct prefix *p, uint8_t kind,
 			      uint32_t owner, uint64_t until_s);
+// The same in a copy, for a reference that the journal does not have like that.
+const char *journal_index_stage(struct journal_index *x, const struct prefix *p, uint8_t kind,
+				uint32_t owner, uint64_t until_s);
 const char *journal_index_drop(struct journal_index *x, const struct prefix *p, uint8_t kind,
 			       uint32_t owner);
 

@@ -179,29 +179,29 @@ static struct record *sorted_references(const struct records *r, const struct re
 	return list;
 }
 
-// The references of one origin, list and name.
+// The references of one origin, list and name. Neighbours mostly have the same owner.
 struct own {
-	bool *owner; // for each owner: is it this one
+	const struct records *records;
+	const struct owner *who;
 	unsigned kinds;
+	uint32_t last; // the owner that was compared last, and the answer
+	bool is;
 };
 
 static struct own own_of(const struct records *r, const struct owner *who, unsigned kinds)
 {
-	struct own own = {.owner = mem_zalloc(r->owners.n, sizeof(bool)), .kinds = kinds};
-
-	for (size_t i = 0; i < r->owners.n; i++)
-		own.owner[i] = !owner_compare(&r->owners.at[i], who);
-	return own;
+	return (struct own){.records = r, .who = who, .kinds = kinds, .last = UINT32_MAX};
 }
 
-static void own_free(struct own *own)
+static bool owns(struct own *own, const struct record *record)
 {
-	free(own->owner);
-}
-
-static bool owns(const struct own *own, const struct record *record)
-{
-	return own && own->kinds >> record->kind & 1 && own->owner[record->owner];
+	if (!own || !(own->kinds >> record->kind & 1))
+		return false;
+	if (own->last != record->owner) {
+		own->last = record->owner;
+		own->is = !owner_compare(&own->records->owners.at[record->owner], own->who);
+	}
+	return own->is;
 }
 
 // Repeats an existing reference; an exact one gets the new expiry, even an earlier one.
@@ -232,7 +232,7 @@ static int next_of(const struct records *r, struct run a, struct run b)
 }
 
 // Merges sorted references into the records. References of `own` (may be NULL) that are not among them are removed.
-static struct records_change merge(struct records *r, struct run fresh, const struct own *own)
+static struct records_change merge(struct records *r, struct run fresh, struct own *own)
 {
 	struct records_change change = {0};
 	struct run old = run_of(r->list.at, r->list.n);
@@ -291,7 +291,7 @@ void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 {
 	size_t n_fresh;
 	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
-	CLEANUP(own_free) struct own own = own_of(r, who, kinds);
+	struct own own = own_of(r, who, kinds);
 
 	*ret = merge(r, run_of(fresh, n_fresh), &own);
 }
@@ -335,7 +335,7 @@ static bool is_at(const struct records *r, size_t i, const struct prefix *p)
 void records_remove(struct records *r, const struct owner *who, unsigned kinds,
 		    const struct prefix *prefixes, size_t n, size_t *ret_removed)
 {
-	CLEANUP(own_free) struct own own = own_of(r, who, kinds);
+	struct own own = own_of(r, who, kinds);
 	CLEANUP_FREE bool *marked = mem_zalloc(r->list.n, sizeof(bool));
 
 	for (size_t i = 0; !prefixes && i < r->list.n; i++)

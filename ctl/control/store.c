@@ -484,6 +484,8 @@ int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, st
 
 	if (code)
 		return code;
+	if ((code = store_gather(b, err)))
+		return code;
 	if ((code = load_expired(b, false, err)))
 		return code;
 	if (!b->whole && !store_differs(b)) {

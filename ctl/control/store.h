@@ -78,8 +78,11 @@ struct store {
 	bool agree;                // the journal is that of the maps
 	struct record_list before; // what was loaded, expired ones too, as the journal has it
 	VEC(uint32_t) numbers;     // of records.owners in the journal, or JOURNAL_NONE
-	uint32_t *owners; // index + 1 in records.owners of each owner of the journal; 0: not loaded
-	uint8_t *loaded;  // a bit for each reference of the index
+	VEC(uint32_t)
+	owners; // index + 1 in records.owners of each owner of the index; 0: not loaded
+	VEC(uint8_t) loaded;             // a bit for each reference of the index
+	VEC(uint32_t) loaded_refs;       // these
+	struct store_steps *steps;       // what store_next has put aside; NULL: nothing
 	struct store_snapshot *snapshot; // of store_read
 };
 
@@ -124,9 +127,13 @@ int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
 // b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is
 // done. Afterwards the records are for reading.
 int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
+// Between changes that shall be one commit: the next one loads what it needs, as it is after this one, and costs no
+// more for what was changed before. store_gather ends this: the records are those of all changes, as for store_commit,
+// which calls it, too.
+void store_next(struct store *b);
+int store_gather(struct store *b, struct err *err);
 // Before the next change of an open store, under the same lock: forgets what is loaded and changed, and reads the
-// clocks. So many commands can be applied one after the other, each commit for itself all or nothing; changes
-// that shall be one are loaded and made before one commit.
+// clocks. So many commands can be applied one after the other, each commit for itself all or nothing.
 int store_begin(struct store *b, struct err *err);
 
 // Completes or discards what a killed command has left in the state folder. The caller holds the lock.

@@ -26,25 +26,39 @@ static uint32_t number_of(struct store_diff *d, uint32_t owner)
 	return b->numbers.at[owner];
 }
 
-static void print_add(struct store_diff *d, const struct record *record)
+// What the journal gets for one reference.
+static void print_difference(void *ctx, const struct record *old, const struct record *new)
 {
-	journal_print_add(&d->changes, &record->prefix, record->kind, number_of(d, record->owner),
-			  record->until_s);
+	struct store_diff *d = ctx;
+
+	if (old && (!new || old->owner != new->owner))
+		journal_print_remove(&d->changes, &old->prefix, old->kind,
+				     number_of(d, old->owner));
+	if (new)
+		journal_print_add(&d->changes, &new->prefix, new->kind, number_of(d, new->owner),
+				  new->until_s);
 }
 
-static void print_remove(struct store_diff *d, const struct record *record)
+static bool same_record(const struct record *a, const struct record *b)
 {
-	journal_print_remove(&d->changes, &record->prefix, record->kind,
-			     number_of(d, record->owner));
+	return a->owner == b->owner && a->until_s == b->until_s;
 }
 
-// The same reference before and after: another owner takes it over, or its end has moved.
-static void print_moved(struct store_diff *d, const struct record *old, const struct record *new)
+void store_each_difference(const struct store *b, store_difference *visit, void *ctx)
 {
-	if (old->owner != new->owner)
-		print_remove(d, old);
-	if (old->owner != new->owner || old->until_s != new->until_s)
-		print_add(d, new);
+	const struct record *old = b->before.at, *new = b->records.list.at;
+	const struct record *old_end = old + b->before.n, *new_end = new + b->records.list.n;
+
+	while (old < old_end || new < new_end) {
+		int order = old == old_end   ? 1
+			    : new == new_end ? -1
+					     : record_compare(&b->records, old, new);
+
+		if (order || !same_record(old, new))
+			visit(ctx, order <= 0 ? old : NULL, order >= 0 ? new : NULL);
+		old += order <= 0;
+		new += order >= 0;
+	}
 }
 
 bool store_differs(const struct store *b)
@@ -65,23 +79,8 @@ bool store_differs(const struct store *b)
 char *store_print_change(struct store *b, size_t *ret_len)
 {
 	struct store_diff d = {.b = b, .next = journal_index_owners(b->journal.index)};
-	const struct record *old = b->before.at, *new = b->records.list.at;
-	const struct record *old_end = old + b->before.n, *new_end = new + b->records.list.n;
 
-	while (old < old_end || new < new_end) {
-		int order = old == old_end   ? 1
-			    : new == new_end ? -1
-					     : record_compare(&b->records, old, new);
-
-		if (order < 0)
-			print_remove(&d, old);
-		else if (order > 0)
-			print_add(&d, new);
-		else
-			print_moved(&d, old, new);
-		old += order <= 0;
-		new += order >= 0;
-	}
+	store_each_difference(b, print_difference, &d);
 	text_addn(&d.owners, text_get(&d.changes), d.changes.len);
 	text_free(&d.changes);
 	*ret_len = d.owners.len;

@@ -7,33 +7,62 @@
 
 void store_forget_loaded(struct store *b)
 {
+	store_forget_steps(b);
 	records_free(&b->records);
 	vec_free(&b->before);
 	vec_free(&b->numbers);
-	free(TAKE_PTR(b->owners));
-	free(TAKE_PTR(b->loaded));
+	vec_free(&b->owners);
+	vec_free(&b->loaded);
+	vec_free(&b->loaded_refs);
 }
 
 // Room for the owners and references that the index has now.
-void store_begin_loading(struct store *b)
+static void make_room(struct store *b)
 {
 	const struct journal_index *x = b->journal.index;
 
-	b->records.clock = *journal_index_clock(x);
-	b->owners = mem_zalloc(journal_index_owners(x), sizeof(*b->owners));
-	b->loaded = mem_zalloc(journal_index_slots(x) / 8 + 1, 1);
+	while (b->owners.n < journal_index_owners(x))
+		vec_push(&b->owners, 0);
+	while (b->loaded.n < journal_index_slots(x) / 8 + 1)
+		vec_push(&b->loaded, 0);
+}
+
+void store_begin_loading(struct store *b)
+{
+	b->records.clock = *journal_index_clock(b->journal.index);
+	make_room(b);
+}
+
+void store_unload(struct store *b)
+{
+	vec_each (&b->loaded_refs, ref)
+		b->loaded.at[*ref / 8] = 0;
+	b->loaded_refs.n = b->before.n = b->records.list.n = 0;
+	make_room(b);
 }
 
 // Records that are being loaded, in any order.
 struct store_loading {
 	struct store *b;
-	struct record_list all;
+	struct record_list all;    // that the journal has
+	struct record_list staged; // that an earlier change of this commit has made
 	struct err *err;
 };
 
 static void loading_free(struct store_loading *l)
 {
 	vec_free(&l->all);
+	vec_free(&l->staged);
+}
+
+void store_know_owner(struct store *b, uint32_t number, uint32_t owner)
+{
+	while (b->owners.n <= number)
+		vec_push(&b->owners, 0);
+	b->owners.at[number] = owner + 1;
+	while (b->numbers.n <= owner) // those that the caller has added meanwhile
+		vec_push(&b->numbers, JOURNAL_NONE);
+	b->numbers.at[owner] = number;
 }
 
 // *ret: the index in records.owners.
@@ -43,8 +72,8 @@ static int load_owner(struct store *b, uint32_t number, uint32_t *ret, struct er
 	struct owner owner;
 	int code;
 
-	if (b->owners[number]) {
-		*ret = b->owners[number] - 1;
+	if (b->owners.at[number]) {
+		*ret = b->owners.at[number] - 1;
 		return 0;
 	}
 	if ((code = journal_read_owner(&b->journal, &b->journal.index->owners[number], &owner,
@@ -52,10 +81,7 @@ static int load_owner(struct store *b, uint32_t number, uint32_t *ret, struct er
 		return code;
 	owner.since_s = records_shifted(owner.since_s, b->clock_by);
 	*ret = records_owner(&b->records, &owner);
-	b->owners[number] = *ret + 1;
-	while (b->numbers.n < *ret) // those that the caller has added meanwhile
-		vec_push(&b->numbers, JOURNAL_NONE);
-	vec_push(&b->numbers, number);
+	store_know_owner(b, number, *ret);
 	return 0;
 }
 
@@ -83,13 +109,17 @@ static int load_ref(struct store_loading *l, uint32_t ref)
 	struct record record = {.prefix = journal_ref_prefix(r), .kind = r->kind};
 	int code;
 
-	if (b->loaded[ref / 8] >> ref % 8 & 1)
+	if (b->loaded.at[ref / 8] >> ref % 8 & 1)
 		return 0;
 	if ((code = load_owner(b, r->owner, &record.owner, l->err)))
 		return code;
-	b->loaded[ref / 8] |= (uint8_t)(1 << ref % 8);
-	record.until_s = records_shifted(r->until_s, b->clock_by);
-	vec_push(&l->all, record);
+	b->loaded.at[ref / 8] |= (uint8_t)(1 << ref % 8);
+	vec_push(&b->loaded_refs, ref);
+	record.until_s = r->staged ? r->until_s : records_shifted(r->until_s, b->clock_by);
+	if (r->staged)
+		vec_push(&l->staged, record);
+	else
+		vec_push(&l->all, record);
 	return 0;
 }
 
@@ -107,7 +137,7 @@ static int load_prefix(struct store_loading *l, const struct prefix *p)
 	return 0;
 }
 
-// Leaves those that have not expired.
+// Leaves those that have not expired. The maps do not know the staged ones.
 static int drop_ended(struct store_loading *l)
 {
 	CLEANUP_STORE_ENDS struct store_ends ends = {0};
@@ -131,8 +161,10 @@ static int finish(struct store_loading *l, int code)
 	struct store *b = l->b;
 	int expired;
 
+	records_load(&b->records, &b->before, l->staged.at, l->staged.n);
 	records_load(&b->records, &b->before, l->all.at, l->all.n);
 	expired = drop_ended(l);
+	records_load(&b->records, &b->records.list, l->staged.at, l->staged.n);
 	records_load(&b->records, &b->records.list, l->all.at, l->all.n);
 	return code ? code : expired;
 }

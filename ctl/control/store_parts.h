@@ -7,6 +7,12 @@
 // Nothing is loaded afterwards.
 void store_forget_loaded(struct store *b);
 void store_begin_loading(struct store *b);
+// The same, but the owners stay, and with them their numbers in the index.
+void store_unload(struct store *b);
+// The owner has this number in the index.
+void store_know_owner(struct store *b, uint32_t number, uint32_t owner);
+// Discards what store_next has put aside.
+void store_forget_steps(struct store *b);
 void store_snapshot_free(struct store_snapshot *s);
 // Takes the shared lock and opens the journal, for a reader; and lets go of both.
 int store_begin_reading(struct store *b, struct err *err);
@@ -25,6 +31,9 @@ bool store_ends_expired(const struct store *b, struct store_ends *ends, uint64_t
 void store_ends_free(struct store_ends *ends);
 #define CLEANUP_STORE_ENDS CLEANUP(store_ends_free)
 
+// Visits what differs between what was loaded and the records, in order: old NULL: new; new NULL: removed.
+typedef void store_difference(void *ctx, const struct record *old, const struct record *new);
+void store_each_difference(const struct store *b, store_difference *visit, void *ctx);
 // Is there a difference between what was loaded and the records?
 bool store_differs(const struct store *b);
 // The difference between what was loaded and the records, by number of the owners in the journal; new owners are

@@ -51,7 +51,7 @@ static struct store_snapshot *take_index(const struct journal_index *x)
 }
 
 static int drop_ended_among(const struct store *b, struct store_snapshot *s, size_t from,
-			     size_t end, size_t *kept, struct err *err)
+			    size_t end, size_t *kept, struct err *err)
 {
 	CLEANUP_STORE_ENDS struct store_ends ends = {0};
 	int code;

@@ -273,6 +273,7 @@ static int fake_refresh(const struct instance *i, struct err *err)
 #include "ctl/control/store_ends.c"
 #include "ctl/control/store_load.c"
 #include "ctl/control/store_snapshot.c"
+#include "ctl/control/store_steps.c"
 
 // ---- helpers ------------------------------------------------------------------------------------
 
@@ -796,6 +797,45 @@ static void test_cost(void **state)
 	assert_int_equal(kernel->staged, 0);
 }
 
+// Of many changes in one commit, each loads what it touches, as those before have left it. Nothing is in force until
+// the commit, and a commit that is given up leaves nothing.
+static void test_changes_together(void **state)
+{
+	CLEANUP_STORE struct store *b = opened();
+	struct owner nobody = {0};
+	struct prefix first = prefix("10.0.0.0");
+	size_t removed;
+
+	(void)state;
+	for (unsigned i = 0; i < 300; i++) {
+		CLEANUP_FREE char *text = mem_printf("10.0.%u.%u", i / 256, i % 256);
+
+		if (i)
+			store_next(b);
+		refer(b, text, "", NOW_S + 1 + i % 2,
+		      false); // not in the maps, and yet not expired
+		assert_int_equal(b->records.list.n, 1);
+	}
+	store_next(b);
+	assert_int_equal(references(b, "10.0.1.3"), 1);
+	store_next(b);
+	assert_int_equal(store_load(b, &first, 1, NULL), 0);
+	records_remove(&b->records, &nobody, ALL, &first, 1, &removed);
+	assert_int_equal(removed, 1);
+	assert_int_equal(store_gather(b, NULL), 0);
+	assert_int_equal(b->records.list.n, 299);
+	assert_int_equal(b->before.n, 0);
+	reopen(&b);
+	assert_int_equal(b->records.list.n, 0);
+	refer(b, "10.0.0.1", "", RECORD_NEVER, false);
+	store_next(b);
+	refer(b, "10.0.0.2", "", RECORD_NEVER, false);
+	kernel->staged = 0;
+	commit_now(b);
+	assert_int_equal(kernel->staged, 1);
+	assert_int_equal(kernel->n, 2);
+}
+
 // The file does not grow without end, and a snapshot changes nothing.
 static void test_snapshots(void **state)
 {
@@ -1220,14 +1260,8 @@ static void assert_covers(struct history *h)
 	assert_int_equal(b->records.list.n, n);
 }
 
-static void run_step(struct history *h)
+static void change(struct history *h)
 {
-	CLEANUP_STORE struct store *all = NULL;
-
-	if (!unit_below(&h->seed, 8))
-		pass_s(unit_below(&h->seed, 100));
-	expire_model(&h->model);
-	next_command(h);
 	switch (unit_below(&h->seed, 5)) {
 	case 0:
 		step_remove(h);
@@ -1237,6 +1271,21 @@ static void run_step(struct history *h)
 		break;
 	default:
 		step_add(h, unit_below(&h->seed, 2));
+	}
+}
+
+static void run_step(struct history *h)
+{
+	CLEANUP_STORE struct store *all = NULL;
+
+	if (!unit_below(&h->seed, 8))
+		pass_s(unit_below(&h->seed, 100));
+	expire_model(&h->model);
+	next_command(h);
+	change(h);
+	for (uint32_t more = unit_below(&h->seed, 4); more; more--) {
+		store_next(h->b);
+		change(h);
 	}
 	commit_now(h->b);
 	all = seen();
@@ -1295,6 +1344,7 @@ int main(void)
 		cmocka_unit_test_setup(test_kills_of_a_replacement, set_up),
 		cmocka_unit_test_setup(test_half_a_change, set_up),
 		cmocka_unit_test_setup(test_cost, set_up),
+		cmocka_unit_test_setup(test_changes_together, set_up),
 		cmocka_unit_test_setup(test_snapshots, set_up),
 		cmocka_unit_test_setup(test_part, set_up),
 		cmocka_unit_test_setup(test_others_expire, set_up),
