@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/agent/commands.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"
 #include "ctl/agent/task.h"
@@ -23,6 +24,7 @@
 static const struct agent_part *const parts[] = {
 	&agent_policy,
 	&agent_housekeeping,
+	&agent_links,
 };
 
 struct agent_running {
@@ -197,6 +199,7 @@ static void stop(struct agent *a)
 	for (size_t n = 0; n < ARRAY_SIZE(r->signals); n++)
 		free_event(r->signals[n]);
 	free_event(r->watchdog);
+	commands_free(TAKE_PTR(a->commands));
 	agent_task_free(&r->report);
 	mem_cleanup_free(&r->status);
 	if (a->loop)
@@ -214,6 +217,8 @@ static int start(struct agent *a, struct err *err)
 	if ((code = listen_to_signals(a, err)))
 		return code;
 	if ((code = feed_watchdog(a, err)))
+		return code;
+	if ((code = commands_watch(a, &a->commands, err)))
 		return code;
 	if ((code = start_parts(a, err)))
 		return code;

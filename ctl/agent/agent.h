@@ -24,6 +24,8 @@ struct agent {
 	struct err refused; // why the policy was not applied at the start; text "": it was
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;
+	struct links_part *links;
+	struct commands *commands; // commands.h
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -40,7 +42,7 @@ struct agent_part {
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 
-extern const struct agent_part agent_policy, agent_housekeeping;
+extern const struct agent_part agent_policy, agent_housekeeping, agent_links;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

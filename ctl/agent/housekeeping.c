@@ -2,17 +2,12 @@
 // The part of the agent for what time ends: trials, transitions and overrides of services, entries.
 //
 // Each is a task. It looks, by reading only, whether something is due, does that as a command would, and comes again
-// when the next thing is due. Any command may bring a nearer deadline: all tasks look again when one has taken the
-// lock of the instance, which it does by writing its name into the lock file. They look under the shared lock, so
-// after the command.
+// when the next thing is due. Any command may bring a nearer deadline, so all look again after one.
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/inotify.h>
-#include <unistd.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -36,8 +31,6 @@
 struct housekeeping {
 	struct agent *agent;
 	struct agent_task trial, services, entries;
-	int inotify;
-	struct event *changed;
 	uint64_t walked_ms; // monotonic, the last tidy of the services
 };
 
@@ -232,47 +225,10 @@ static int do_entries(void *part, struct err *err)
 
 // ---- the part -----------------------------------------------------------------------------------
 
-static void look_again(struct housekeeping *h)
+static void begin(struct agent_task *task, uint64_t ms)
 {
-	agent_task_in(&h->trial, AFTER_COMMAND_MS);
-	agent_task_in(&h->services, AFTER_COMMAND_MS);
-	agent_task_in(&h->entries, ENTRIES_LEAST_MS);
-}
-
-static bool is_lock(const struct inotify_event *e)
-{
-	return e->mask & IN_Q_OVERFLOW || (e->len && !strcmp(e->name, "lock"));
-}
-
-static void on_change(evutil_socket_t fd, short what, void *part)
-{
-	_Alignas(struct inotify_event) char events[4096];
-	struct housekeeping *h = part;
-	ssize_t len;
-	bool locked = false;
-
-	(void)what;
-	while ((len = read(fd, events, sizeof(events))) > 0)
-		for (char *at = events; at < events + len;
-		     at += sizeof(struct inotify_event) + ((struct inotify_event *)at)->len)
-			locked |= is_lock((struct inotify_event *)at);
-	if (locked)
-		look_again(h);
-}
-
-static int watch_commands(struct housekeeping *h, struct err *err)
-{
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, h->agent->instance);
-
-	h->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (h->inotify < 0)
-		return err_system(err, errno, "cannot use inotify");
-	if (inotify_add_watch(h->inotify, folder, IN_MODIFY) < 0)
-		return err_system(err, errno, "cannot watch '%s'", folder);
-	h->changed = event_new(h->agent->loop, h->inotify, EV_READ | EV_PERSIST, on_change, h);
-	return h->changed && !event_add(h->changed, NULL)
-		       ? 0
-		       : err_system(err, ENOMEM, "cannot register an event");
+	agent_after_command(task->agent, task, ms);
+	agent_task_in(task, 0);
 }
 
 static int start(struct agent *a, struct err *err)
@@ -280,7 +236,7 @@ static int start(struct agent *a, struct err *err)
 	struct housekeeping *h = mem_new(struct housekeeping);
 	int code;
 
-	*h = (struct housekeeping){.agent = a, .inotify = -1};
+	h->agent = a;
 	a->housekeeping = h;
 	if ((code = agent_task_init(&h->trial, a, "end of a trial", do_trial, h, err)))
 		return code;
@@ -288,9 +244,9 @@ static int start(struct agent *a, struct err *err)
 		return code;
 	if ((code = agent_task_init(&h->entries, a, "expired entries", do_entries, h, err)))
 		return code;
-	if ((code = watch_commands(h, err)))
-		return code;
-	look_again(h);
+	begin(&h->trial, AFTER_COMMAND_MS);
+	begin(&h->services, AFTER_COMMAND_MS);
+	begin(&h->entries, ENTRIES_LEAST_MS);
 	return 0;
 }
 
@@ -300,9 +256,6 @@ static void stop(struct agent *a)
 
 	if (!h)
 		return;
-	if (h->changed)
-		event_free(h->changed);
-	fd_close(h->inotify);
 	agent_task_free(&h->trial);
 	agent_task_free(&h->services);
 	agent_task_free(&h->entries);

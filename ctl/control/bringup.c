@@ -146,6 +146,21 @@ int bringup_open(const char *name, const char *command, uint32_t max_entries, bo
 	return 0;
 }
 
+int bringup_open_running(const char *name, const char *command, struct bringup *ret,
+			 struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	int code = lock_take(name, command, &b.lock, err);
+
+	if (code)
+		return code;
+	if ((code = open_running(&b, name, 0, err)))
+		return code;
+	*ret = b;
+	b = (struct bringup){.lock = -1};
+	return 0;
+}
+
 static int check_link(const struct link *link, struct err *err)
 {
 	if (link->type == ARPHRD_ETHER)

@@ -25,6 +25,9 @@ struct bringup {
 // 0 or -errno with err set.
 int bringup_open(const char *name, const char *command, uint32_t max_entries, bool new_policy,
 		 struct bringup *ret, struct err *err);
+// The same for an instance that exists; never makes one. -ENOENT: it does not exist.
+int bringup_open_running(const char *name, const char *command, struct bringup *ret,
+			 struct err *err);
 void bringup_close(struct bringup *b);
 #define CLEANUP_BRINGUP CLEANUP(bringup_close)
 

@@ -209,6 +209,7 @@ void candidate_about(const struct candidate *c, struct generation_about *ret)
 		const struct resolved_interface *from = &c->resolved->interfaces[i];
 
 		ret->optional |= (uint64_t)(from->pattern || from->optional) << i;
+		ret->modes[i] = from->mode;
 		snprintf(ret->ifaces[ret->n_ifaces++], sizeof(ret->ifaces[0]), "%s", from->name);
 	}
 	for (size_t n = 0; n < c->resolved->n_dynamics && n < POLICY_SETS_MAX; n++) {

@@ -12,9 +12,9 @@ struct lb_due {
 	// Pins are being evicted or may be: the hold is to be looked at again after this time.
 	uint64_t look_ms;
 	// There are slots that are pins only: they become stable when no pin needs them, which a tidy finds out. It is
-	// worth that after this time. LB_DUE_NEVER: there are none.
+	// worth that after this time. LB_DUE_NEVER: no such slot.
 	uint64_t walk_ms;
-	struct sentences ended; // "the drain of 10.0.0.11 in web": overrides whose time is over
+	struct sentences ended; // "the drain of 10.0.0.11 in web": overrides that have expired
 };
 void lb_due_free(struct lb_due *d);
 #define CLEANUP_LB_DUE CLEANUP(lb_due_free)

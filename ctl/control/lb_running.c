@@ -203,6 +203,7 @@ void lb_paths_free(struct lb_paths *ways)
 {
 	sentences_free(&ways->lost);
 	sentences_free(&ways->warnings);
+	vec_free(&ways->hops);
 }
 
 // Who is drained or down is not missed.
@@ -235,6 +236,15 @@ static bool refresh_backend(struct lb_maps *l, const struct lb_service *s,
 	return true;
 }
 
+static void add_hops(const struct addr *dest, const struct nexthop_answer *hop,
+		     struct lb_paths *ways)
+{
+	if (dest->family)
+		vec_push(&ways->hops, *dest);
+	if (hop->hop.gateway.family)
+		vec_push(&ways->hops, hop->hop.gateway);
+}
+
 int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct lb_paths *ret,
 		       struct err *err)
 {
@@ -248,6 +258,8 @@ int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct l
 	code = nexthops_find(dests, b->n_members, wait_ms, nexthops, err);
 	if (code)
 		return code;
+	for (size_t m = 0; m < b->n_members; m++)
+		add_hops(&dests[m], &nexthops[m], ret);
 	for (size_t n = 0; n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/base/addr.h"
+#include "ctl/base/vec.h"
 #include "ctl/control/sentences.h"
 #include "ctl/datapath/clock.h"
 #include "ctl/datapath/lb_maps.h"
@@ -30,6 +32,7 @@ struct lb_paths {
 		lost; // no path to a backend that gets new flows, or its next hop does not answer
 	struct sentences warnings; // other problems of a path
 	size_t changed;            // next hops that differ from those in the kernel
+	VEC(struct addr) hops; // whose routes and neighbours matter: backends and their gateways
 };
 void lb_paths_free(struct lb_paths *ways);
 #define CLEANUP_LB_PATHS CLEANUP(lb_paths_free)

@@ -74,7 +74,8 @@ static int lock_for_change(struct pool *p, const char *instance, const char *com
 	return recover_record(p->instance, err);
 }
 
-int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err)
+static int open_pool(const char *instance, const char *command, bool paths, struct pool *ret,
+		     struct err *err)
 {
 	CLEANUP_POOL struct pool p = {.lock = -1};
 	struct commit_state state;
@@ -88,18 +89,28 @@ int pool_open(const char *instance, const char *command, struct pool *ret, struc
 		return code;
 	if ((code = commit_read(p.instance, &state, err)))
 		return code;
-	if (command && (code = refuse_trial(&p, &state, err)))
+	if (command && !paths && (code = refuse_trial(&p, &state, err)))
 		return code;
 	if ((code = open_live(&p, &state, err)))
 		return code;
 	// Opening takes time: what is computed from the clock is written soon after this reading.
 	if ((code = instance_clock(p.instance, &p.clock, err)))
 		return code;
-	if (command && (code = lb_running_tidy(p.live, &p.clock, NULL, NULL, err)))
+	if (command && !paths && (code = lb_running_tidy(p.live, &p.clock, NULL, NULL, err)))
 		return code;
 	*ret = p;
 	p = (struct pool){.lock = -1};
 	return 0;
+}
+
+int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err)
+{
+	return open_pool(instance, command, false, ret, err);
+}
+
+int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err)
+{
+	return open_pool(instance, command, true, ret, err);
 }
 
 // ---- which backends are meant -------------------------------------------------------------------

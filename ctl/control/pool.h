@@ -21,6 +21,8 @@ struct pool {
 // The balancer of the policy in force. With `command` (its line) for a change: takes the lock, refuses while a
 // trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with err set.
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err);
+// The same for a change of next hops alone: during a trial too, and nothing is tidied up.
+int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err);
 void pool_close(struct pool *p);
 #define CLEANUP_POOL CLEANUP(pool_close)
 

@@ -26,6 +26,7 @@ struct generation_about {
 	uint32_t n_ifaces;
 	char ifaces[WEIR_IFACES][16];
 	uint64_t optional; // bit: index of one that may match no device, a pattern too
+	uint8_t modes[WEIR_IFACES]; // enum attach_mode of each
 	uint32_t n_sets;
 	struct generation_about_set sets[POLICY_SETS_MAX];
 };

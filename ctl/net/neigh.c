@@ -67,7 +67,8 @@ bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret)
 	const struct ndmsg *msg = mnl_nlmsg_get_payload(nlh);
 	struct neigh_reading r = {0};
 
-	if (nlh->nlmsg_type != RTM_NEWNEIGH || mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
+	if ((nlh->nlmsg_type != RTM_NEWNEIGH && nlh->nlmsg_type != RTM_DELNEIGH) ||
+	    mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return false;
 	if (msg->ndm_flags & NTF_PROXY) // an address that this host answers for
 		return false;
@@ -75,7 +76,8 @@ bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret)
 	if (mnl_attr_parse(nlh, sizeof(*msg), read_attribute, &r) < 0 || !r.found.addr.family)
 		return false;
 	r.found.ifindex = (uint32_t)msg->ndm_ifindex;
-	r.found.state = state_of(msg->ndm_state, r.has_mac);
+	if (nlh->nlmsg_type == RTM_NEWNEIGH)
+		r.found.state = state_of(msg->ndm_state, r.has_mac);
 	r.found.stale = r.found.state == NEIGH_KNOWN && !(msg->ndm_state & STATES_CONFIRMED);
 	*ret = r.found;
 	return true;

@@ -25,7 +25,7 @@ struct neigh {
 	uint8_t mac[6];
 };
 
-// The neighbour in one RTM_NEWNEIGH message. false: the message is another, or of no use (another
+// The neighbour in one RTM_NEWNEIGH message, or RTM_DELNEIGH (state NEIGH_NONE). false: the message is another, or of no use (another
 // family, a hardware address that is not six bytes long).
 bool neigh_from_message(const struct nlmsghdr *nlh, struct neigh *ret);
 
