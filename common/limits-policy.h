@@ -29,6 +29,10 @@
 #define POLICY_TEXT_BYTES (64u << 20)  /* of one policy file: offsets have 32 bits */
 #define POLICY_FILE_BYTES (256u << 20) /* of one list file */
 #define POLICY_NAME       31           /* letters of a NAME: 32 with the final NUL */
+/* How often a feed is fetched. */
+#define FEED_EVERY_MS     3600000ull
+#define FEED_EVERY_MIN_MS 1000ull
+#define FEED_EVERY_MAX_MS (30ull * 24 * 3600 * 1000)
 #define POLICY_STRING     255
 #define POLICY_IFNAME     15 /* IFNAMSIZ - 1 */
 

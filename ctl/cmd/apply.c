@@ -71,6 +71,7 @@ static int read_request(struct context *ctx, const struct args *args, struct app
 	o->if_revision = args_value(args, "if-revision");
 	o->force = args_has(args, "force");
 	o->fleeting = args_has(args, "volatile");
+	o->offline = args_has(args, "offline");
 	o->dry_run = args_has(args, "dry-run");
 	if (code)
 		return code;
@@ -404,7 +405,7 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 		 .arg = "TIME",                                                               \
 		 .help = "timeout for resolving names (5s)"},                                 \
 		{.name = "volatile", .help = "change the kernel only, not the state folder"}, \
-		OPTION_CHANGE
+		OPTION_OFFLINE, OPTION_CHANGE
 
 static const struct args_option apply_options[] = {OPTION_APPLY, {0}};
 static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};

@@ -89,6 +89,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	c = candidate_new(&dns.options, NULL);
 	c->dumped = args_has(args, "dump");
+	c->environment.instance = ctx->instance;
+	c->environment.offline = args_has(args, "offline");
 	code = check(ctx, args, c, &proved, err);
 	policy_show_findings(ctx, c);
 	if (code || args_has(args, "dump"))
@@ -109,6 +111,7 @@ static const struct args_option options[] = {
 	{.name = "dump", .help = "print the compiled tables"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
+	OPTION_OFFLINE,
 	{0},
 };
 

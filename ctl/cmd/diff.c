@@ -143,6 +143,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (code)
 		return code;
 	c = candidate_new(&dns.options, &old);
+	c->environment.instance = ctx->instance;
+	c->environment.offline = args_has(args, "offline");
 	code = candidate_compile(c, args->words.at[0], NULL, 0);
 	policy_show_findings(ctx, c);
 	if (code)
@@ -156,6 +158,7 @@ static const struct args_option options[] = {
 	 .help = "compare with REV instead of the current revision"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
+	OPTION_OFFLINE,
 	{0},
 };
 

@@ -13,6 +13,13 @@ void policy_show_findings(struct context *ctx, const struct candidate *c);
 void policy_show_cost(struct context *ctx, const struct candidate *c);
 
 // --resolver, --resolver-timeout, and the resolv.conf of the namespace, whose name is in path.
+// Of commands that read a policy file.
+#define OPTION_OFFLINE                                                              \
+	{                                                                           \
+		.name = "offline",                                                  \
+		.help = "use the copies of feeds on disk instead of fetching them", \
+	}
+
 struct policy_dns {
 	struct dns_options options;
 	char path[512];

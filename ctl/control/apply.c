@@ -403,6 +403,9 @@ static int compile(struct candidate *c, const struct apply_options *o,
 {
 	int code;
 
+	c->environment.instance = o->instance;
+	c->environment.offline = o->offline;
+	c->environment.force = o->force;
 	if (candidate_compile(c, o->path, o->ifaces, o->n_ifaces))
 		return err_input(err, "'%s' has errors; nothing was changed", o->path);
 	if ((code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err)))
@@ -429,6 +432,15 @@ static int apply_locked(struct bringup *b, struct candidate *c, const struct app
 	return 0;
 }
 
+// Without the copies, a feed that fails later has the content of the revision.
+static void keep_feeds(const struct candidate *c, struct apply_result *ret)
+{
+	struct err why = {0};
+
+	if (environment_keep_feeds(&c->environment, &why))
+		vec_push(&ret->warnings, mem_strdup(why.text));
+}
+
 int apply(struct candidate *c, const struct apply_options *o, struct apply_result *ret,
 	  struct err *err)
 {
@@ -449,6 +461,8 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (b.damaged.text[0])
 		vec_push(&ret->warnings, mem_strdup(b.damaged.text));
 	code = apply_locked(&b, c, &options, &devices, ret, err);
+	if (!code && !o->dry_run)
+		keep_feeds(c, ret);
 	// An instance that was made for this apply and holds no interface is removed again.
 	if (b.created && (code || o->dry_run))
 		bringup_remove_if_idle(&b, &removed, NULL);

@@ -26,6 +26,7 @@ struct apply_options {
 	const char *note, *by;
 	const struct session *session; // whose packets come through this namespace; NULL: none
 	bool force, fleeting, dry_run;
+	bool offline; // feeds are not fetched: their copies are used
 };
 
 struct apply_iface {

@@ -46,7 +46,8 @@ static void record_file(struct environment *w, const char *path, const char *tex
 static int read_live(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		     struct err *err)
 {
-	int code = file_read(path, max, ret_text, ret_len, err);
+	int code = fetch_is_url(path) ? environment_read_fetched(ctx, path, ret_text, ret_len, err)
+				      : file_read(path, max, ret_text, ret_len, err);
 
 	if (code)
 		return code;
@@ -339,11 +340,16 @@ static void replace_file(struct environment *w, const char *path, const char *te
 static int last_list(void *ctx, const char *path, char **ret_text, size_t *ret_len)
 {
 	struct environment *w = ctx;
-	int code =
-		w->last ? read_record((void *)w->last, path, 0, ret_text, ret_len, NULL) : -ENOENT;
+	int code = fetch_is_url(path) ? environment_read_copy(w, path, ret_text, ret_len) : -ENOENT;
 
+	if (code && w->last)
+		code = read_record((void *)w->last, path, 0, ret_text, ret_len, NULL);
 	if (code)
 		return code;
+	if (!environment_fits(w, path, *ret_text, *ret_len)) {
+		free(TAKE_PTR(*ret_text));
+		return -ENOENT;
+	}
 	replace_file(w, path, *ret_text, *ret_len);
 	return 0;
 }
@@ -356,6 +362,7 @@ void environment_live(struct environment *w, const struct dns_options *dns,
 	w->env = (struct policy_env){
 		.ctx = w,
 		.files = &w->reader,
+		.fetch = environment_fetch,
 		.resolve = resolve_live,
 		.ranges = ranges_live,
 		.addresses = addresses_live,
@@ -389,6 +396,7 @@ void environment_free(struct environment *w)
 	}
 	vec_each (&w->geos, geo)
 		free(geo->prefixes);
+	environment_free_fetched(w);
 	vec_each (&w->addresses, one)
 		free(one->addrs);
 	vec_free(&w->geos);

@@ -112,6 +112,14 @@ static int find_ranges(void *ctx, const struct geo *wanted, size_t n, struct pol
 	return 0;
 }
 
+static void fetch_lists(void *ctx, const struct policy_url *urls, size_t n)
+{
+	const struct policy_env *below = ((const struct explain_step *)ctx)->below;
+
+	if (below->fetch)
+		below->fetch(below->ctx, urls, n);
+}
+
 static int find_addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
 			  struct err *err)
 {
@@ -130,6 +138,7 @@ static void question_begin(struct explain_step *q, const struct policy_env *belo
 		.files = &q->files,
 		.resolve = find_names,
 		.ranges = find_ranges,
+		.fetch = fetch_lists,
 		.addresses = find_addresses,
 		.names_may_fail = below->names_may_fail,
 	};

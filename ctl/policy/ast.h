@@ -28,6 +28,7 @@ enum ast_item_kind {
 	AST_HOST,   // host WORD
 	AST_FILE,   // file STRING, in sets only
 	AST_GEO,    // country WORD, asn WORD
+	AST_URL,    // url STRING, in sets only
 };
 
 // What a word in an address position is: weir-policy(5), ADDRESSES.
@@ -41,17 +42,23 @@ enum ast_word {
 };
 enum ast_word ast_word_of(const char *word);
 
+struct ast_url { // what only AST_URL has
+	uint64_t every_ms;
+	const char *sha256, *ca; // NULL: absent
+};
+
 struct ast_item {
 	struct diag_at at;
 	const char *word;
-	uint32_t line;      // of `at`, from 1
-	uint32_t min;       // AST_FILE: fewer good lines refuse the file
-	uint32_t value;     // of resolve: the number of its value, plus one
-	uint8_t kind;       // enum ast_item_kind
-	uint8_t as_address; // AST_WORD: enum ast_word
-	uint8_t geo;        // AST_GEO: enum geo_kind
-	bool negated;       // with "not"
-	bool lax, wide;     // AST_FILE
+	const struct ast_url *url; // AST_URL
+	uint32_t line;             // of `at`, from 1
+	uint32_t min;              // AST_FILE, AST_URL: fewer good lines refuse the file
+	uint32_t value;            // of resolve: the number of its value, plus one
+	uint8_t kind;              // enum ast_item_kind
+	uint8_t as_address;        // AST_WORD: enum ast_word
+	uint8_t geo;               // AST_GEO: enum geo_kind
+	bool negated;              // with "not"
+	bool lax, wide;            // AST_FILE, AST_URL
 };
 
 // LIST of the grammar. "not a, b" is negated as a whole and its first item is not.

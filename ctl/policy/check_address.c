@@ -78,6 +78,25 @@ static void check_geo(struct place_check *p, const struct ast_item *item)
 	p->ok = false;
 }
 
+static bool is_digest(const char *word)
+{
+	return strlen(word) == 64 && strspn(word, "0123456789abcdefABCDEF") == 64;
+}
+
+static void check_url(struct place_check *p, const struct ast_item *item)
+{
+	const char *host = strstr(item->word, "://");
+	bool http = !strncmp(item->word, "http://", 7) || !strncmp(item->word, "https://", 8);
+
+	if (!http)
+		fail(p, item, "write https://HOST/PATH", "is not an http or https URL");
+	else if (!host[3] || strchr("/:?#", host[3]) || strchr(item->word, ' '))
+		fail(p, item, "write https://HOST/PATH", "is not a valid URL");
+	if (item->url->sha256 && !is_digest(item->url->sha256))
+		fail(p, &(struct ast_item){.at = item->at, .word = item->url->sha256},
+		     "sha256sum FILE prints it", "is not a SHA-256 digest: 64 hexadecimal digits");
+}
+
 // Keywords that a definition may hold for other fields.
 static bool is_other_value(const char *word)
 {
@@ -139,6 +158,9 @@ static void check_leaf(struct place_check *p, const struct ast_item *item)
 			     "is not an address; 'source' takes addresses and prefixes");
 		else
 			check_host(p, item);
+		return;
+	case AST_URL:
+		check_url(p, item);
 		return;
 	case AST_GEO:
 		if (p->side == SIDE_SOURCE)

@@ -22,6 +22,14 @@ struct policy_answer {      // to one name
 	bool v4_failed, v6_failed;   // unknown: the query for that family failed
 };
 
+// A list file that is fetched.
+struct policy_url {
+	const char *url, *sha256, *ca; // the latter two NULL: absent
+	uint64_t every_ms;
+	uint32_t min;
+	bool lax, wide;
+};
+
 // The prefixes of a country or an autonomous system. n 0: `why` has the reason.
 struct policy_ranges {
 	struct prefix *prefixes; // allocated by the callback, freed by resolve
@@ -41,6 +49,9 @@ struct policy_env {
 	// -errno with err set when nothing could be asked.
 	int (*resolve)(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
 		       struct err *err);
+	// Fetches all lists of the policy at once (n > 0, each once): `files` then reads them by their URL, or has the
+	// reason why not. NULL: `files` alone knows.
+	void (*fetch)(void *ctx, const struct policy_url *urls, size_t n);
 	// All countries and autonomous systems of the policy at once (n > 0, each once). 0, or -errno with err set
 	// where there is no database. NULL: none.
 	int (*ranges)(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,

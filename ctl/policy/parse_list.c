@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/limits-policy.h"
 #include "ctl/base/geo.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -135,44 +136,108 @@ bool parse_list(struct parser *p, const struct domain *domain, struct ast_list *
 
 // ---- sets ---------------------------------------------------------------------------------------
 
+// Options that files and feeds share. False: errors are queued. *ret_none: the next word is another one.
+static bool parse_file_word(struct parser *p, struct ast_item *item, struct diag_at seen[3],
+			    bool *ret_none)
+{
+	const char *const owner = item->kind == AST_URL ? "url" : "file";
+	const struct token *t = p->at;
+	uint64_t n;
+
+	*ret_none = false;
+	if (parse_accept_word(p, "min")) {
+		if (!parse_once(p, &seen[0], t, owner) ||
+		    !parse_count(p, "a number of lines", 0, UINT32_MAX, &n))
+			return false;
+		item->min = (uint32_t)n;
+	} else if (parse_accept_word(p, "lax")) {
+		item->lax = true;
+		return parse_once(p, &seen[1], t, owner);
+	} else if (parse_accept_word(p, "wide")) {
+		item->wide = true;
+		return parse_once(p, &seen[2], t, owner);
+	} else {
+		*ret_none = true;
+	}
+	return true;
+}
+
 static bool parse_file_words(struct parser *p, struct ast_item *item)
 {
-	struct diag_at min = {0}, lax = {0}, wide = {0};
+	struct diag_at seen[3] = {0};
+	bool none = false;
 
-	for (;;) {
-		const struct token *t = p->at;
-		uint64_t n;
+	while (!none)
+		if (!parse_file_word(p, item, seen, &none))
+			return false;
+	return true;
+}
 
-		if (parse_accept_word(p, "min")) {
-			if (!parse_once(p, &min, t, "file") ||
-			    !parse_count(p, "a number of lines", 0, UINT32_MAX, &n))
-				return false;
-			item->min = (uint32_t)n;
-		} else if (parse_accept_word(p, "lax")) {
-			if (!parse_once(p, &lax, t, "file"))
-				return false;
-			item->lax = true;
-		} else if (parse_accept_word(p, "wide")) {
-			if (!parse_once(p, &wide, t, "file"))
-				return false;
-			item->wide = true;
-		} else {
-			return true;
-		}
+static bool parse_every(struct parser *p, uint64_t *ret)
+{
+	const struct token *t = p->at;
+
+	if (!parse_time(p, "a time", ret))
+		return false;
+	if (*ret < FEED_EVERY_MIN_MS || *ret > FEED_EVERY_MAX_MS)
+		return parse_fail(p, t->at, NULL, "'%s' is out of range (1s to 30d)", t->text);
+	return true;
+}
+
+// One option that only feeds have.
+static bool parse_url_word(struct parser *p, struct ast_url *url, struct diag_at seen[3],
+			   bool *ret_none)
+{
+	const struct token *t = p->at, *text;
+
+	*ret_none = false;
+	if (parse_accept_word(p, "every"))
+		return parse_once(p, &seen[0], t, "url") && parse_every(p, &url->every_ms);
+	if (parse_accept_word(p, "sha256")) {
+		if (!parse_once(p, &seen[1], t, "url") ||
+		    !parse_string(p, "the digest of the text", &text))
+			return false;
+		url->sha256 = text->text;
+	} else if (parse_accept_word(p, "ca")) {
+		if (!parse_once(p, &seen[2], t, "url") ||
+		    !parse_string(p, "the path of a file with certificates", &text))
+			return false;
+		url->ca = text->text;
+	} else {
+		*ret_none = true;
 	}
+	return true;
+}
+
+static bool parse_url_words(struct parser *p, struct ast_item *item)
+{
+	struct ast_url *url = arena_zalloc(&p->ast->strings, 1, sizeof(*url));
+	struct diag_at seen[3] = {0}, own[3] = {0};
+	bool none = false, none_own = false;
+
+	url->every_ms = FEED_EVERY_MS;
+	item->url = url;
+	while (!none || !none_own)
+		if (!parse_file_word(p, item, seen, &none) ||
+		    !parse_url_word(p, url, own, &none_own))
+			return false;
+	return true;
 }
 
 static bool parse_element(struct parser *p, struct ast_item *item)
 {
 	const struct token *name;
+	bool url;
 
 	item->negated = parse_accept_word(p, "not");
-	if (!parse_accept_word(p, "file"))
+	url = parse_is_word(p, "url");
+	if (!url && !parse_is_word(p, "file"))
 		return parse_item(p, &domain_address, false, item);
-	if (!parse_string(p, "the path of a file", &name))
+	parse_next(p);
+	if (!parse_string(p, url ? "the URL of a list" : "the path of a file", &name))
 		return false;
-	fill_item(item, AST_FILE, name);
-	return parse_file_words(p, item);
+	fill_item(item, url ? AST_URL : AST_FILE, name);
+	return url ? parse_url_words(p, item) : parse_file_words(p, item);
 }
 
 static bool at_newline(const struct parser *p)

@@ -86,6 +86,7 @@ static struct resolved *resolve(struct ast *ast, const struct policy_env *env, s
 
 	add_policy_files(&r);
 	resolve_settings(&r);
+	resolve_urls(&r);
 	resolve_collect(&r);
 	resolve_hosts(&r);
 	resolve_geos(&r);

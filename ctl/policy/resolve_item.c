@@ -109,7 +109,7 @@ static const char *read_item(struct resolver *r, const struct ast_item *item,
 
 	if (item->kind == AST_SET)
 		return read_set(r, item, value);
-	if (item->kind == AST_FILE)
+	if (item->kind == AST_FILE || item->kind == AST_URL)
 		return read_file(r, item, value);
 	if (item->kind == AST_GEO)
 		return read_geo(r, item, value);

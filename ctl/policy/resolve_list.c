@@ -133,7 +133,9 @@ static void load(struct loading *l, struct list_file *ret)
 
 struct list_file *resolve_list(struct resolver *r, const struct ast_item *item)
 {
-	const char *path = source_path(&r->scratch, item->at.file->name, item->word);
+	const char *path = item->kind == AST_URL
+				   ? item->word
+				   : source_path(&r->scratch, item->at.file->name, item->word);
 	const char *key =
 		arena_printf(&r->scratch, "%s %u %d %d", path, item->min, item->lax, item->wide);
 	struct loading l = {.r = r, .item = item, .path = path, .level = DIAG_ERROR};
@@ -144,6 +146,11 @@ struct list_file *resolve_list(struct resolver *r, const struct ast_item *item)
 	if (r->files.n >= POLICY_FILES) {
 		diag_error(r->diag, item->at, NULL, "more than %d files in one policy",
 			   POLICY_FILES);
+		vec_push(&r->lists,
+			 ((struct list_file){.key = key, .item = item, .refused = true}));
+		return vec_last(&r->lists);
+	}
+	if (item->kind == AST_URL && r->feeds_left_out) {
 		vec_push(&r->lists,
 			 ((struct list_file){.key = key, .item = item, .refused = true}));
 		return vec_last(&r->lists);

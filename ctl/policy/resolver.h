@@ -86,6 +86,7 @@ struct resolver {
 	VEC(struct item_value) items;
 	struct index item_index; // by spelling
 	struct index list_index; // by path and options
+	bool feeds_left_out;     // the policy has errors already: no feed is fetched
 	VEC(struct list_file) lists;
 	struct index host_index;
 	VEC(struct host) hosts;
@@ -136,7 +137,10 @@ static inline uint32_t resolve_dynamic(const struct resolved *r, const char *nam
 // resolve_item.c: the number of an item's value; reads it, and queues its errors, the first time.
 uint32_t resolve_item(struct resolver *r, struct ast_item *item);
 
-// resolve_list.c: the list file of an AST_FILE; read once for equal path and options.
+// resolve_url.c: fetches all feeds, before they are read.
+void resolve_urls(struct resolver *r);
+
+// resolve_list.c: the list file of an AST_FILE or AST_URL; read once for equal path and options.
 struct list_file *resolve_list(struct resolver *r, const struct ast_item *item);
 
 // resolve_collect.c: finds all names and reads all list files.

@@ -161,6 +161,20 @@ static int addresses(void *ctx, enum policy_addresses which, struct addr **ret, 
 	return 0;
 }
 
+// "https://lists.example/X" is the file accept/X.
+static int read_text(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
+		     struct err *err)
+{
+	static const char feeds[] = "https://lists.example/";
+	CLEANUP_FREE char *file = NULL;
+
+	(void)ctx;
+	if (strncmp(path, feeds, strlen(feeds)) != 0)
+		return source_system.read(source_system.ctx, path, max, ret_text, ret_len, err);
+	file = mem_printf("accept/%s", path + strlen(feeds));
+	return source_system.read(source_system.ctx, file, max, ret_text, ret_len, err);
+}
+
 int main(int argc, char **argv)
 {
 	CLEANUP_DIAG struct diag *diag = diag_new();
@@ -168,11 +182,14 @@ int main(int argc, char **argv)
 	struct environment environment = {0};
 	struct policy_env env = {
 		.ctx = &environment, .resolve = resolve, .ranges = ranges, .addresses = addresses};
+	struct source_reader files = source_system;
 	const char *ifaces[IFACES_MAX];
 	size_t n_ifaces = 0;
 	bool quiet = false;
 	int option;
 
+	files.read = read_text;
+	env.files = &files;
 	while ((option = getopt(argc, argv, "i:w:s:q")) != -1) {
 		if (option == 'i' && n_ifaces < IFACES_MAX)
 			ifaces[n_ifaces++] = optarg;

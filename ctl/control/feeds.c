@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reads, writes and judges copies of feeds.
+#include "ctl/control/feeds.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/limits-policy.h"
+#include "ctl/base/file.h"
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/sum.h"
+#include "ctl/base/text.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/policy/list.h"
+
+#define HEAD_MAX 8192 // bytes before the text
+
+void feed_free(struct feed *f)
+{
+	free(f->url);
+	free(f->etag);
+	free(f->modified);
+	free(f->text);
+	*f = (struct feed){0};
+}
+
+// ---- the file -------------------------------------------------------------------------------------
+
+char *feed_path(const char *instance, const char *url, const char *suffix)
+{
+	sum_text key;
+
+	sum_of(url, strlen(url), key);
+	return mem_printf("%s/%s/feeds/%s%s", WEIR_STATE_FOLDER, instance, key, suffix);
+}
+
+static char *copy_of(const struct json *head, const char *key)
+{
+	const char *text = json_get_string(head, key);
+
+	return text ? mem_strdup(text) : NULL;
+}
+
+static int read_head(const char *text, size_t len, struct feed *ret)
+{
+	const char *end = memchr(text, '\n', len);
+	CLEANUP_JSON struct json *head = NULL;
+	char why[160];
+
+	if (!end || end - text > HEAD_MAX ||
+	    !(head = json_parse(text, (size_t)(end - text), why, sizeof(why))) ||
+	    !json_get_string(head, "url"))
+		return -EBADMSG;
+	ret->url = copy_of(head, "url");
+	ret->etag = copy_of(head, "etag");
+	ret->modified = copy_of(head, "modified");
+	ret->fetched_s = json_get_u64(head, "fetched_s");
+	ret->entries = json_get_u64(head, "entries");
+	ret->len = len - (size_t)(end + 1 - text);
+	ret->text = mem_zalloc(ret->len + 1, 1);
+	memcpy(ret->text, end + 1, ret->len);
+	return 0;
+}
+
+int feed_load(const char *instance, const char *url, struct feed *ret, struct err *err)
+{
+	CLEANUP_FREE char *path = feed_path(instance, url, "");
+	CLEANUP_FREE char *text = NULL;
+	CLEANUP_FEED struct feed feed = {0};
+	size_t len;
+	int code;
+
+	if (!file_exists(path))
+		return err_system(err, ENOENT, "no copy of '%s'", url);
+	if ((code = file_read(path, FETCH_BYTES_MAX + HEAD_MAX, &text, &len, err)))
+		return code;
+	if (sum_open(text, &len) || read_head(text, len, &feed) || strcmp(feed.url, url) != 0)
+		return err_system(err, EBADMSG, "the copy of '%s' is damaged", url);
+	*ret = feed;
+	feed = (struct feed){0};
+	return 0;
+}
+
+static void set_text(struct json *head, const char *key, const char *text)
+{
+	if (text)
+		json_set(head, key, json_string(text));
+}
+
+static int print_head(const struct feed *f, struct text *ret)
+{
+	CLEANUP_JSON struct json *head = json_object();
+	CLEANUP_FREE char *line = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&line, &len);
+	int code;
+
+	set_text(head, "url", f->url);
+	set_text(head, "etag", f->etag);
+	set_text(head, "modified", f->modified);
+	json_set(head, "fetched_s", json_u64(f->fetched_s));
+	json_set(head, "entries", json_u64(f->entries));
+	code = out ? json_print(head, out, false) : -ENOMEM;
+	if (out && fclose(out))
+		code = -EIO;
+	if (code)
+		return code;
+	while (len && line[len - 1] == '\n')
+		len--;
+	text_addn(ret, line, len);
+	text_addc(ret, '\n');
+	return 0;
+}
+
+int feed_save(const char *instance, const struct feed *f, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s/feeds", WEIR_STATE_FOLDER, instance);
+	CLEANUP_FREE char *path = feed_path(instance, f->url, "");
+	CLEANUP_TEXT struct text t = {0};
+	CLEANUP_FREE char *sealed = NULL;
+	size_t len;
+	int code = file_mkdirs(folder, 0700, err);
+
+	if (code)
+		return code;
+	if ((code = print_head(f, &t)))
+		return err_system(err, -code, "cannot write '%s'", path);
+	text_addn(&t, f->text, f->len);
+	sealed = sum_seal(t.at, t.len, &len);
+	return file_replace(path, sealed, len, 0600, err);
+}
+
+void feed_forget(const char *instance, const char *url)
+{
+	CLEANUP_FREE char *path = feed_path(instance, url, "");
+
+	unlink(path);
+}
+
+// ---- the text -------------------------------------------------------------------------------------
+
+struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy)
+{
+	return (struct fetch_request){
+		.url = url->url,
+		.ca = url->ca,
+		.etag = copy->etag,
+		.modified = copy->modified,
+	};
+}
+
+static uint64_t count_entries(const struct policy_url *url, const struct fetch_result *r)
+{
+	struct list_options options = {.lax = url->lax, .wide = url->wide};
+	struct list list = {0};
+	uint64_t good;
+
+	list_read(&list, r->text, r->len, &options);
+	// What its reader refuses is the reader's to tell.
+	good = list.refused || (list.bad && !url->lax) ? UINT64_MAX : list.good;
+	list_free(&list);
+	return good;
+}
+
+static int check_digest(const struct policy_url *url, const struct fetch_result *r, struct err *err)
+{
+	char digest[FETCH_DIGEST];
+
+	fetch_digest(r->text, r->len, digest);
+	if (!url->sha256 || !strcasecmp(url->sha256, digest))
+		return 0;
+	err_input(err, "'%s' has another digest than it must have", url->url);
+	return err_hint(err, "sha256 \"%s\"", digest);
+}
+
+int feed_check(const struct policy_url *url, const struct fetch_result *r, const struct feed *copy,
+	       bool force, struct err *err)
+{
+	uint64_t entries;
+	int code = check_digest(url, r, err);
+
+	if (code || force || !copy->entries)
+		return code;
+	entries = count_entries(url, r);
+	if (entries > copy->entries / 2)
+		return 0;
+	err_refused(err, "'%s' would shrink from %" PRIu64 " to %" PRIu64 " %s", url->url,
+		    copy->entries, entries, num_plural(entries, "entry", "entries"));
+	err_hint(err, "--force accepts it");
+	return -EPERM;
+}
+
+static int refuse_lines(const struct policy_url *url, const struct list *list, struct err *err)
+{
+	const struct list_problem *first = list->problems.at;
+	uint64_t more = list->bad > 1 && !list->refused ? list->bad - 1 : 0;
+
+	if (first->line)
+		err_input(err, "'%s' line %u: %s", url->url, first->line, first->what);
+	else
+		err_input(err, "'%s': %s", url->url, first->what);
+	if (more)
+		err_hint(err, "and %" PRIu64 " more bad %s", more,
+			 num_plural(more, "line", "lines"));
+	else if (first->hint)
+		err_hint(err, "%s", first->hint);
+	return -EINVAL;
+}
+
+int feed_check_lines(const struct policy_url *url, const struct fetch_result *r,
+		     uint64_t *ret_entries, struct err *err)
+{
+	struct list_options options = {.lax = url->lax, .wide = url->wide};
+	struct list list = {0};
+	int code = 0;
+
+	list_read(&list, r->text, r->len, &options);
+	if (list.problems.n && (list.refused || !url->lax))
+		code = refuse_lines(url, &list, err);
+	else if (list.good < url->min)
+		code = err_input(err, "'%s' has %" PRIu64 " good %s, fewer than its min %u",
+				 url->url, list.good, num_plural(list.good, "line", "lines"),
+				 url->min);
+	*ret_entries = list.good;
+	list_free(&list);
+	return code;
+}
+
+struct feed feed_of(const char *url, struct fetch_result *r, uint64_t entries)
+{
+	struct feed feed = {
+		.url = mem_strdup(url),
+		.etag = TAKE_PTR(r->etag),
+		.modified = TAKE_PTR(r->modified),
+		.fetched_s = (uint64_t)time(NULL),
+		.entries = entries,
+		.text = TAKE_PTR(r->text),
+		.len = r->len,
+	};
+
+	return feed;
+}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A web server for lists, with HTTPS and a certificate authority of its own, on the far side of a lab."""
+import gzip
+import hashlib
+import http.server
+import socket
+import ssl
+import threading
+import time
+
+from labnet import run, socket_in
+
+PORT = 8443
+
+
+class Authority:
+    """Certificates for an address: authority.path is what clients trust."""
+
+    def __init__(self, folder, address):
+        self.folder, self.address = folder, address
+        self.path = folder / "ca.pem"
+        run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-keyout", folder / "ca.key", "-out", self.path, "-days", "30", "-subj", "/CN=lab authority"])
+
+    def certificate(self, name, days=30):
+        key, request, cert = (self.folder / f"{name}.{kind}" for kind in ("key", "csr", "pem"))
+        names = self.folder / "names"
+        names.write_text(f"subjectAltName=IP:{self.address}\n")
+        run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
+             "-out", request, "-subj", "/CN=lab"])
+        run(["openssl", "x509", "-req", "-in", request, "-CA", self.path, "-CAkey", self.folder / "ca.key",
+             "-CAcreateserial", "-days", str(days), "-extfile", names, "-out", cert])
+        return cert, key
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def setup(self):
+        self.request.settimeout(30)
+        super().setup()
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        feed = self.server.feed
+        feed.requests.append(dict(self.headers))
+        feed.answer(self)
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, sock, feed):
+        self.context = None
+        super().__init__(("", 0), Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.feed = sock, feed
+
+    def get_request(self):
+        sock, address = self.socket.accept()
+        sock.settimeout(5)
+        return self.feed.context.wrap_socket(sock, server_side=True), address
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+class Feed:
+    """feed.body is what the server has; feed.mode what is wrong: "", "404", "cut", "slow", "type", "plain"."""
+
+    def __init__(self, pair, folder):
+        self.authority = Authority(folder, pair.far4)
+        self.netns, self.address = pair.far_netns, pair.far4
+        self.url = f"https://{self.address}:{PORT}/list"
+        self.ca = self.authority.path
+        self.body, self.mode, self.requests = b"", "", []
+        self.server = self.context = None
+        self.use(*self.authority.certificate("good"))
+        self.start()
+
+    def use(self, cert, key):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        self.context = context
+
+    def start(self):
+        sock = socket_in(self.netns, socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((self.address, PORT))
+        sock.listen(16)
+        self.server = Server(sock, self)
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def stop(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+    def lines(self, count, first=0):
+        """A list of that many addresses."""
+        self.body = b"".join(b"100.%d.%d.%d\n" % (64 + (n >> 16), n >> 8 & 255, n & 255)
+                             for n in range(first, first + count))
+
+    def answer(self, handler):
+        tag = f'"{hashlib.sha256(self.body).hexdigest()[:16]}"'
+        if self.mode == "404":
+            return handler.send_error(404)
+        if self.mode == "" and handler.headers.get("If-None-Match") == tag:
+            handler.send_response(304)
+            handler.send_header("ETag", tag)
+            return handler.end_headers()
+        body = b"<html><body>Sorry</body></html>" if self.mode == "type" else self.body
+        packed = gzip.compress(body, 1)
+        if self.mode == "cut":
+            packed = packed[:len(packed) // 2]
+        handler.send_response(200)
+        handler.send_header("ETag", tag)
+        handler.send_header("Content-Encoding", "gzip")
+        handler.send_header("Content-Length", str(len(packed)))
+        handler.end_headers()
+        if self.mode == "slow":
+            return self.drip(handler, packed)
+        return handler.wfile.write(packed)
+
+    def drip(self, handler, body):
+        for at in range(0, len(body), 10):
+            if self.mode != "slow":
+                return
+            handler.wfile.write(body[at:at + 10])
+            handler.wfile.flush()
+            time.sleep(0.1)

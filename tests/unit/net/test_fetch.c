@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Fetches from a web server of the test's own, which answers, redirects, cuts and is silent.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <zlib.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/net/fetch.h"
+#include "tests/unit/net/http_server.h"
+
+#define TEXT_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+
+static char packed[4096], cut[4096], longer[4096], bomb[70000];
+static struct http_rule rules[] = {
+	{"/plain",
+	 TEXT_HEAD "ETag: \"v1\"\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\n"
+		   "Content-Length: 10\r\n\r\n192.0.2.1\n",
+	 0},
+	{"/same", "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nETag: \"v1\"\r\n\r\n", 0},
+	{"/to-plain",
+	 "HTTP/1.1 302 Found\r\nConnection: close\r\nETag: \"no\"\r\nLocation: /plain\r\n"
+	 "Content-Length: 4\r\n\r\nbody",
+	 0},
+	{"/loop",
+	 "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n",
+	 0},
+	{"/to-file",
+	 "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: file:///etc/passwd\r\n"
+	 "Content-Length: 0\r\n\r\n",
+	 0},
+	{"/short", TEXT_HEAD "Content-Length: 20\r\n\r\n192.0.2.1\n", 0},
+	{"/error", "HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbusy", 0},
+	{"/silent", NULL, 0},
+	{"/packed", packed, 0},
+	{"/cut", cut, 0},
+	{"/longer", longer, 0},
+	{"/bomb", bomb, 0},
+};
+
+static struct http_server server;
+
+// An answer whose gzip body lacks its last bytes, or has more than them; all lengths agree.
+static void pack(const char *path, char *answer, size_t room, const char *text, size_t len,
+		 int more)
+{
+	z_stream z = {.next_in = (Bytef *)text, .avail_in = (uInt)len};
+	char body[60000];
+	size_t n, head;
+
+	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_out = (Bytef *)body;
+	z.avail_out = sizeof(body) - 8;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	n = (size_t)((ssize_t)(sizeof(body) - 8 - z.avail_out) + more);
+	deflateEnd(&z);
+	head = (size_t)snprintf(
+		answer, room, TEXT_HEAD "Content-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", n);
+	assert_true(head + n < room);
+	memcpy(answer + head, body, n);
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		if (!strcmp(rules[i].path, path))
+			rules[i].len = head + n;
+}
+
+static int set_up(void **state)
+{
+	CLEANUP_FREE char *zeros = mem_zalloc(20 << 20, 1);
+
+	(void)state;
+	pack("/packed", packed, sizeof(packed), "192.0.2.1\n", 10, 0);
+	pack("/cut", cut, sizeof(cut), "192.0.2.1\n", 10, -4);
+	pack("/longer", longer, sizeof(longer), "192.0.2.1\n", 10, 3);
+	pack("/bomb", bomb, sizeof(bomb), zeros, 20 << 20, 0);
+	http_start(&server, rules, ARRAY_SIZE(rules));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	http_stop(&server);
+	return 0;
+}
+
+static struct fetch_result fetch(struct fetch_request request)
+{
+	struct fetch_result result = {0};
+
+	assert_int_equal(fetch_all(&request, 1, &result, NULL), 0);
+	return result;
+}
+
+// The sentence after "cannot fetch 'URL': "; a buffer that the next call overwrites.
+static const char *failure(const char *path, int code)
+{
+	static struct fetch_result result;
+	const char *quote;
+
+	fetch_result_free(&result);
+	result = fetch((struct fetch_request){
+		.url = http_url(&server, path), .bytes_max = 1 << 20, .timeout_ms = 300});
+	assert_int_equal(result.code, code);
+	assert_null(result.text);
+	quote = strstr(result.err.text, "': ");
+	assert_non_null(quote);
+	return quote + 3;
+}
+
+static void a_text_with_its_tags(void **state)
+{
+	struct fetch_result r = fetch((struct fetch_request){.url = http_url(&server, "/plain")});
+
+	(void)state;
+	assert_int_equal(r.code, 0);
+	assert_string_equal(r.text, "192.0.2.1\n");
+	assert_int_equal(r.len, 10);
+	assert_string_equal(r.etag, "\"v1\"");
+	assert_string_equal(r.modified, "Sun, 01 Nov 2026 00:00:00 GMT");
+	fetch_result_free(&r);
+}
+
+static void a_copy_is_not_sent_again(void **state)
+{
+	struct fetch_result r = fetch((struct fetch_request){
+		.url = http_url(&server, "/same"), .etag = "\"v1\"", .modified = "then"});
+
+	(void)state;
+	assert_int_equal(r.code, 0);
+	assert_true(r.same);
+	assert_null(r.text);
+	assert_non_null(strstr(server.last, "If-None-Match: \"v1\"\r\n"));
+	assert_non_null(strstr(server.last, "If-Modified-Since: then\r\n"));
+	assert_non_null(strstr(server.last, "Accept-Encoding: gzip\r\n"));
+	fetch_result_free(&r);
+}
+
+static void redirects_are_followed_but_not_everywhere(void **state)
+{
+	struct fetch_result r =
+		fetch((struct fetch_request){.url = http_url(&server, "/to-plain")});
+	unsigned before;
+
+	(void)state;
+	assert_string_equal(r.text, "192.0.2.1\n");
+	assert_string_equal(r.etag, "\"v1\"");
+	fetch_result_free(&r);
+	before = server.requests;
+	assert_non_null(strstr(failure("/loop", -EIO), "redirects"));
+	assert_int_equal(server.requests - before, 6);
+	assert_non_null(strstr(failure("/to-file", -EIO), "file"));
+}
+
+static void packed_texts(void **state)
+{
+	struct fetch_result r = fetch((struct fetch_request){.url = http_url(&server, "/packed")});
+
+	(void)state;
+	assert_string_equal(r.text, "192.0.2.1\n");
+	fetch_result_free(&r);
+	assert_string_equal(failure("/cut", -EBADMSG), "the gzip body is cut off: EBADMSG");
+	assert_string_equal(failure("/longer", -EBADMSG),
+			    "bytes follow the end of the gzip body: EBADMSG");
+	assert_string_equal(failure("/bomb", -EBADMSG),
+			    "the text is larger than 1048576 bytes: EBADMSG");
+}
+
+static void failures(void **state)
+{
+	struct fetch_result r = fetch((struct fetch_request){.url = "http://127.0.0.1:1/"});
+
+	(void)state;
+	assert_int_equal(r.code, -ECONNREFUSED);
+	fetch_result_free(&r);
+	r = fetch((struct fetch_request){.url = "file:///etc/passwd"});
+	assert_int_equal(r.code, -EINVAL);
+	assert_string_equal(r.err.text, "'file:///etc/passwd' is not an http or https URL");
+	assert_string_equal(failure("/error", -EIO), "the server answered 503: EIO");
+	assert_string_equal(failure("/missing", -EIO), "the server answered 404: EIO");
+	failure("/short", -EIO);
+	assert_non_null(strstr(failure("/silent", -ETIMEDOUT), "timed out"));
+}
+
+static void many_side_by_side(void **state)
+{
+	struct fetch_request requests[3] = {{.url = "http://127.0.0.1:1/"}};
+	struct fetch_result results[3] = {0};
+	CLEANUP_FREE char *plain = mem_strdup(http_url(&server, "/plain"));
+
+	(void)state;
+	requests[1].url = plain;
+	requests[2].url = "gopher://x/";
+	assert_int_equal(fetch_all(requests, 3, results, NULL), 0);
+	assert_int_equal(results[0].code, -ECONNREFUSED);
+	assert_int_equal(results[1].code, 0);
+	assert_int_equal(results[2].code, -EINVAL);
+	for (size_t i = 0; i < 3; i++)
+		fetch_result_free(&results[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_text_with_its_tags),
+		cmocka_unit_test(a_copy_is_not_sent_again),
+		cmocka_unit_test(redirects_are_followed_but_not_everywhere),
+		cmocka_unit_test(packed_texts),
+		cmocka_unit_test(failures),
+		cmocka_unit_test(many_side_by_side),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
