@@ -62,7 +62,7 @@ struct backend {
 	__u8 mac[6];     /* of the next hop */
 	__u8 mac_own[6]; /* of the egress */
 	__u16 vlan;      /* tag of the egress, host order, 0: none */
-	__u16 mtu;       /* of the egress, bytes of IP */
+	__u16 mtu;       /* of the egress, bytes of IP; 0: no next hop is known, or `here` */
 	__u32 addr[4];   /* network order; IPv4 in [0], the rest zero */
 	__u32 source[4]; /* of the outer header: the same; bits that are not given are zero */
 	__u32 ifindex;   /* egress: the device that frames leave by; 0: no next hop is known */

@@ -160,32 +160,34 @@ static __always_inline void pin_store(const struct service *s, struct pin_bucket
 		service_tally(s->id, SERVICE_UNPINNED);
 }
 
-/* All ones if the pin is one of the flow, else 0. It differs from the flow by backend, level and time, which are not
- * all zero; a free place does not. */
-static __always_inline __u64 pin_matches(__u64 pin, __u32 flow)
+/* It differs from the flow by backend, level and time, which are not all zero: a free place is no flow's. */
+static __always_inline bool pin_is_of(__u64 pin, __u32 flow)
 {
-	return if_zero32(((pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1) >> PIN_FLOW_SHIFT);
+	return (pin ^ (__u64)flow << PIN_FLOW_SHIFT) - 1 < ~0u;
 }
 
-/* The flow's living pin, the first of several, or 0; one that does not live is freed. */
-static __always_inline __u64 pin_find(const struct service *s, struct pin_bucket *bucket,
-				      __u32 flow, __u32 time, __u32 life)
+/* The pin, or 0: it does not live, and is freed. */
+static __always_inline __u64 pin_if_lives(const struct service *s, __u64 *at, __u64 pin, __u32 time,
+					  __u32 life)
 {
-	__u64 place = SERVICE_PIN_WORDS, pin, *at;
-
-#pragma unroll
-	for (int i = SERVICE_PIN_WORDS - 1; i >= 0; i--)
-		place ^= (place ^ i) & pin_matches(read_pin(bucket, i), flow);
-	if (place & SERVICE_PIN_WORDS)
-		return 0;
-	at = &bucket->pin[BOUND(place, SERVICE_PIN_WORDS - 1)];
-	pin = *(volatile __u64 *)at;
-	if (unlikely(pin_flow(pin) != flow)) /* another CPU has given the place away */
-		return 0;
 	if (likely(pin_lives(pin, time, life, s->linger)))
 		return pin;
 	if (!is_test())
 		__sync_val_compare_and_swap(at, pin, 0);
+	return 0;
+}
+
+/* The flow's living pin, the first of several, or 0. */
+static __always_inline __u64 pin_find(const struct service *s, struct pin_bucket *bucket,
+				      __u32 flow, __u32 time, __u32 life)
+{
+#pragma unroll
+	for (int i = 0; i < SERVICE_PIN_WORDS; i++) {
+		__u64 pin = read_pin(bucket, i);
+
+		if (pin_is_of(pin, flow))
+			return pin_if_lives(s, &bucket->pin[i], pin, time, life);
+	}
 	return 0;
 }
 

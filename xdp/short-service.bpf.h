@@ -23,7 +23,6 @@ struct trip {
 	__u64 hash;    /* of the flow, as its service hashes */
 	__u32 service; /* its number */
 	__u32 backend; /* the number of `to` */
-	__u32 outside; /* family of the outer header; not in mode dr */
 	__u64 choice;  /* of choose_unstable(); 0: the slot is stable, no pin counts */
 	__u64 tuple;   /* where one does: hash of the flow's tuple */
 	__u64 pin;     /* and the pin that was found */
@@ -96,7 +95,7 @@ static __always_inline bool is_ours(const __u8 *frame, __u32 number)
 
 	if ((frame[0] | frame[6]) & 1)
 		return false;
-	return is_test() || !own || own == (mac | STATION_KNOWN);
+	return !own || own == (mac | STATION_KNOWN) || is_test();
 }
 
 /* May the address belong to a service? */
@@ -190,7 +189,7 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 {
 	const struct service *s = t->s;
 	bool source = s->hash == SERVICE_HASH_SOURCE;
-	__u64 word, pin = 0; /* the latter apart: its address is taken */
+	__u64 word, pin; /* the latter apart: its address is taken */
 	const __u64 *slot;
 
 	t->hash = source ? source_of(s, ip, family) : tuple_of(s, ip, family);
@@ -201,6 +200,7 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 	t->choice = 0;
 	if (likely(!slot_former(word)) || (s->udp_move && k.base == BASE_UDP))
 		return true;
+	pin = 0;
 	t->tuple = source ? tuple_of(s, ip, family) : t->hash;
 	t->choice = choose_unstable(t->service, word, t->tuple, heard_common(k), &pin);
 	t->pin = pin;
@@ -208,15 +208,11 @@ static __always_inline bool choose_common(const struct key k, const int family, 
 	return true;
 }
 
-/* Is there a next hop for a packet of this length? What is not common is left to the general program. */
-static __always_inline bool can_go(const struct xdp_md *ctx, const struct key k, struct trip *t)
+/* Where to. Without a next hop nothing is short enough; what is not common is left to the general program. */
+static __always_inline bool find_backend(const struct xdp_md *ctx, struct trip *t)
 {
-	struct backend *to = t->to = backend_at(t->backend);
-
-	if (!to || to->here || !to->ifindex || (to->no_xmit && to->ifindex != ctx->ingress_ifindex))
-		return false;
-	t->outside = *(const volatile __u8 *)&to->family;
-	return !is_too_long(to, k.length + outer_bytes(t->s->mode, t->outside));
+	t->to = backend_at(t->backend);
+	return t->to && !(t->to->no_xmit && t->to->ifindex != ctx->ingress_ifindex);
 }
 
 /* ---- forward -------------------------------------------------------------------------------------- */
@@ -278,31 +274,46 @@ static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k, co
 	return put_headers_common(ctx, t, o, is, vlan);
 }
 
-static __always_inline bool put_shaped(struct xdp_md *ctx, const struct key k, const int family,
+/* GO_ON: the packet is too long, and nothing is written. */
+static __always_inline int send_shaped(struct xdp_md *ctx, const struct key k,
 				       const struct place at, const struct trip *t,
-				       const __u32 link, __u32 vlan)
+				       const struct shape is, __u32 vlan)
 {
-#define PUT(mode, outside) \
-	put_frame(ctx, k, at, t, (struct shape){mode, family, outside, link}, vlan)
-	__u32 mode = t->s->mode;
+	if (is_too_long(t->to, k.length + outer_bytes(is.mode, is.outside)))
+		return GO_ON;
+	if (unlikely(t->choice & CHOICE_WRITE))
+		choice_write(t->service, t->tuple, t->choice, t->pin);
+	return put_frame(ctx, k, at, t, is, vlan) ? REASON_PASS_SERVICE : REASON_DROP_FORWARD;
+}
+
+static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, const int family,
+					const struct place at, const struct trip *t,
+					const __u32 link, __u32 vlan)
+{
+#define SEND(mode, outside) \
+	send_shaped(ctx, k, at, t, (struct shape){mode, family, outside, link}, vlan)
+	__u32 mode = t->s->mode, outside = *(const volatile __u8 *)&t->to->family;
 
 	/* The mode first: that no service has it costs nothing then. */
 	if (mode == SERVICE_IPIP && has_mode(SERVICE_IPIP))
-		return t->outside == 4 ? PUT(SERVICE_IPIP, 4) : PUT(SERVICE_IPIP, 6);
+		return outside == 4 ? SEND(SERVICE_IPIP, 4) : SEND(SERVICE_IPIP, 6);
 	if (mode == SERVICE_GUE && has_mode(SERVICE_GUE))
-		return t->outside == 4 ? PUT(SERVICE_GUE, 4) : PUT(SERVICE_GUE, 6);
-	return mode == SERVICE_DR && has_mode(SERVICE_DR) && PUT(SERVICE_DR, family);
-#undef PUT
+		return outside == 4 ? SEND(SERVICE_GUE, 4) : SEND(SERVICE_GUE, 6);
+	if (mode == SERVICE_DR && has_mode(SERVICE_DR))
+		return SEND(SERVICE_DR, family);
+	return GO_ON;
+#undef SEND
 }
 
-/* Writes the frame that leaves. false: the kernel gave no room, or the headers are out of reach. */
-static __always_inline bool forward_common(struct xdp_md *ctx, const struct key k, const int family,
-					   const struct place at, const struct trip *t)
+/* Writes the pin, and the frame as it leaves: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel gave no room, or the
+ * headers are out of reach. GO_ON: the packet is too long, and nothing is written. */
+static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, const int family,
+					const struct place at, const struct trip *t)
 {
 	__u32 vlan = *(const volatile __u16 *)&t->to->vlan;
 
-	return likely(!vlan) ? put_shaped(ctx, k, family, at, t, ETH_HLEN, 0)
-			     : put_shaped(ctx, k, family, at, t, LINK_BYTES, vlan);
+	return likely(!vlan) ? send_by_mode(ctx, k, family, at, t, ETH_HLEN, 0)
+			     : send_by_mode(ctx, k, family, at, t, LINK_BYTES, vlan);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------ */
@@ -334,25 +345,23 @@ static __always_inline bool leaves(struct xdp_md *ctx, const struct backend *to,
 	return bpf_redirect_map(&egress, to->ifindex, 0) == XDP_REDIRECT;
 }
 
-/* Nothing can be asked from here on. */
 static __always_inline struct fate send_common(struct xdp_md *ctx, const struct key k,
 					       const int family, const struct place at,
 					       const struct trip *t, struct fate f)
 {
 	test_trip(t, f.reason);
-	if (unlikely(t->choice & CHOICE_WRITE))
-		choice_write(t->service, t->tuple, t->choice, t->pin);
-	f.reason = REASON_DROP_FORWARD;
-	if (likely(forward_common(ctx, k, family, at, t))) {
-		f.reason = REASON_DROP_NO_NEXT_HOP;
+	f.reason = send_by_link(ctx, k, family, at, t);
+	if (unlikely(f.reason == GO_ON))
+		return f;
+	if (likely(f.reason == REASON_PASS_SERVICE)) {
 		if (likely(leaves(ctx, t->to, &f.verdict))) {
-			f.reason = REASON_PASS_SERVICE;
 			if (is_test())
 				return f;
 			count_sent(t->s->id, k.length, is_syn(k), false);
 			count_sent(t->backend, k.length, is_syn(k), false);
 			return f;
 		}
+		f.reason = REASON_DROP_NO_NEXT_HOP;
 	}
 	if (!is_test())
 		count_dropped(t->s->id, f.reason);
@@ -374,7 +383,7 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	t.service = service - 1;
 	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, number) ||
 	    is_martian_common(k, family) || !is_ready(ctx, k, family, at) ||
-	    !choose_common(k, family, at.ip, &t) || !can_go(ctx, k, &t))
+	    !choose_common(k, family, at.ip, &t) || !find_backend(ctx, &t))
 		return ASK;
 	return send_common(ctx, k, family, at, &t, f);
 }

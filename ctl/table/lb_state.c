@@ -142,6 +142,8 @@ void lb_backend_complete(struct backend *b)
 	uint32_t sum = 0;
 
 	b->sum = 0;
+	if (b->here || !b->ifindex)
+		b->mtu = 0;
 	if (!b->family)
 		return;
 	mask_source(b);
