@@ -3,8 +3,10 @@
 #include "ctl/datapath/attach_query.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,6 +16,7 @@
 
 #define ROOT_NAME "weir_root"
 #define MAPS_MAX  64
+#define FD_FIRST  3 // libbpf uses no lower one
 
 static bool uses_map(const struct bpf_prog_info *info, const uint32_t *maps, uint32_t map_id)
 {
@@ -76,8 +79,25 @@ static int add_shared(struct xdp_multiprog *mp, uint32_t progs_id, struct attach
 	return code || attached_ours(list) ? code : -EIO;
 }
 
+// The number that the next descriptor of this process gets.
+static int next_fd(void)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FD_FIRST);
+
+	fd_close(fd);
+	return fd;
+}
+
+// libxdp 1.3 leaves the first descriptor open that it opens, which is `first`, and a process that queries often would
+// run out of them. This process has one thread: nothing else can have got that number meanwhile.
+static void close_forgotten(int first)
+{
+	if (first >= 0 && fcntl(first, F_GETFD) >= 0)
+		close(first);
+}
+
 // The errors of libxdp distinguish an interface without a dispatcher from one that it could not read.
-static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
+static int add_by_libxdp(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
 {
 	struct xdp_multiprog *mp = xdp_multiprog__get_from_ifindex((int)ifindex);
 	int code = (int)libxdp_get_error(mp);
@@ -89,6 +109,15 @@ static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *li
 	code = xdp_multiprog__is_legacy(mp) ? add_program(list->link_prog_id, progs_id, list)
 					    : add_shared(mp, progs_id, list);
 	xdp_multiprog__close(mp);
+	return code;
+}
+
+static int add_all(uint32_t ifindex, uint32_t progs_id, struct attached_list *list)
+{
+	int first = next_fd();
+	int code = add_by_libxdp(ifindex, progs_id, list);
+
+	close_forgotten(first);
 	return code;
 }
 
