@@ -6,46 +6,19 @@
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
-#include "ctl/control/candidate.h"
-#include "ctl/control/revisions.h"
-#include "ctl/datapath/commit.h"
+#include "ctl/control/active.h"
 #include "ctl/datapath/identities.h"
-
-// The active policy was recorded when it was applied: a missing record is a fault of the system, not of the caller.
-static int load_record(const char *instance, const struct generation_about *about,
-		       struct environment *e, struct revision *ret, struct err *err)
-{
-	int code = revisions_load(instance, about->revision, e, ret, err);
-
-	if (code != -ENOENT)
-		return code;
-	err_input(err, "the record of revision %s is missing: its rules have no names",
-		  about->revision);
-	err_hint(err, "weir apply %s writes it again", about->path);
-	if (err)
-		err->kind = ERR_SYSTEM;
-	return -ENODATA;
-}
 
 int rules_load(const struct instance *i, struct candidate **ret, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
-	CLEANUP(revision_free) struct revision revision = {0};
-	struct commit_state state;
-	int code = commit_read(i, &state, err);
+	int code = active_record(i, c, about, err);
 
 	if (code)
 		return code;
-	if ((code = generation_read_about(i, state.in_force, about, err)))
-		return code;
-	if (!about->revision[0])
-		return -ENOENT;
-	if ((code = load_record(i->name, about, &c->environment, &revision, err)))
-		return code;
 	if (candidate_compile(c, about->path, NULL, 0))
-		return err_system(err, EBADMSG, "the record of revision %s does not compile",
-				  about->revision);
+		return active_broken(about, err);
 	*ret = TAKE_PTR(c);
 	return 0;
 }

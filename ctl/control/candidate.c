@@ -81,12 +81,17 @@ static int check_frames(const struct candidate *c)
 	return code;
 }
 
+int candidate_resolve(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
+{
+	c->resolved = policy_load(path, &c->environment.env, ifaces, n, c->diag);
+	return c->resolved ? check_frames(c) : -EINVAL;
+}
+
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n)
 {
 	struct compile_options options = {.hz = clock_hz(), .keep_regions = c->dumped};
 
-	c->resolved = policy_load(path, &c->environment.env, ifaces, n, c->diag);
-	if (!c->resolved || check_frames(c))
+	if (candidate_resolve(c, path, ifaces, n))
 		return -EINVAL;
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		options.seed = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull;

@@ -38,6 +38,8 @@ void candidate_free(struct candidate *c);
 void candidate_cleanup(struct candidate **c);
 #define CLEANUP_CANDIDATE CLEANUP(candidate_cleanup)
 
+// Text to values alone, as candidate_compile.
+int candidate_resolve(struct candidate *c, const char *path, const char *const *ifaces, size_t n);
 // Text to tables. ifaces: of -i, in place of the policy's (n 0: the policy's). 0, or -EINVAL with errors in
 // c->diag.
 int candidate_compile(struct candidate *c, const char *path, const char *const *ifaces, size_t n);

@@ -254,34 +254,6 @@ int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct ins
 
 // ---- the switch ---------------------------------------------------------------------------------
 
-static const struct lb_service *successor(const struct lb_apply *s, const struct lb_service *before)
-{
-	const struct lb_service *after = lb_state_find(s->lb, before->name);
-
-	return after && after->id == before->id ? after : NULL;
-}
-
-// Flows that the ring on trial moves are pinned. After a return, the previous ring must look for those pins.
-static void prepare_way_back(struct lb_apply *s)
-{
-	struct lb_state *before = lb_maps_state(s->running);
-	uint64_t now = s->clock.jiffies;
-
-	for (size_t n = 0; n < before->n_services; n++) {
-		const struct lb_service *was = &before->services[n];
-		const struct lb_service *is = successor(s, was);
-		struct ring_rules rules = lb_service_rules(was, now, s->clock.hz);
-
-		for (uint32_t i = 0; is && i < was->size; i++) {
-			uint64_t *slot = &before->slots[was->first_slot + i];
-			uint64_t after = s->lb->slots[is->first_slot + i];
-
-			if (slot_owner(*slot) != slot_owner(after))
-				*slot = ring_trial(*slot, &rules);
-		}
-	}
-}
-
 // The plan took slots for what they were then.
 static int check_time(const struct lb_apply *s, const struct instance *i, struct err *err)
 {
@@ -340,7 +312,7 @@ int lb_apply_before(struct lb_apply *s, const struct instance *i, bool fleeting,
 		return code;
 	if ((code = share_devices(s, err)) || (code = share_backends(s, err)))
 		return code;
-	prepare_way_back(s);
+	lb_running_way_back(lb_maps_state(s->running), s->lb, &s->clock);
 	return lb_maps_write(s->running, s->clock.hz, err);
 }
 

@@ -151,9 +151,9 @@ int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned
 						       : lb_maps_write(l, now->hz, err);
 }
 
-int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err)
+// Into the state. Returns how many slots changed.
+static size_t guard_rings(struct lb_state *b, const struct clock *now, uint32_t ms)
 {
-	struct lb_state *b = lb_maps_state(l);
 	uint32_t ticks = slot_ticks((uint64_t)ms * now->hz / 1000, 1);
 	size_t changed = 0;
 
@@ -163,28 +163,114 @@ int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, st
 
 		changed += ring_guard(b->slots + s->first_slot, s->size, ticks, &rules);
 	}
-	return changed ? lb_maps_write(l, now->hz, err) : 0;
+	return changed;
+}
+
+int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err)
+{
+	return guard_rings(lb_maps_state(l), now, ms) ? lb_maps_write(l, now->hz, err) : 0;
+}
+
+// Into the state; `some` NULL: all services. Returns how many slots changed.
+static size_t change_rings(struct lb_maps *l, const struct clock *now, const bool *some,
+			   bool *ret_kept_last)
+{
+	struct lb_state *b = lb_maps_state(l);
+	size_t changed = 0;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		bool none = false;
+
+		if (some && !some[n])
+			continue;
+		changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
+		if (ret_kept_last)
+			ret_kept_last[n] = none;
+	}
+	return changed;
 }
 
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
 		       bool *ret_kept_last, struct err *err)
 {
-	struct lb_state *b = lb_maps_state(l);
-	size_t changed = 0;
+	int code = lb_running_guard(l, now, REWRITE_MS, err);
+	size_t changed;
+
+	if (code)
+		return code;
+	changed = change_rings(l, now, NULL, ret_kept_last);
+	if (ret_changed)
+		*ret_changed = changed;
+	return lb_maps_write(l, now->hz, err);
+}
+
+int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bool *some,
+			    size_t *ret_changed, struct err *err)
+{
 	int code = lb_running_guard(l, now, REWRITE_MS, err);
 
 	if (code)
 		return code;
-	for (size_t n = 0; n < b->n_services; n++) {
-		bool none = false;
-
-		changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
-		if (ret_kept_last)
-			ret_kept_last[n] = none;
-	}
-	if (ret_changed)
-		*ret_changed = changed;
+	*ret_changed = change_rings(l, now, some, NULL);
 	return lb_maps_write(l, now->hz, err);
+}
+
+// ---- trials -------------------------------------------------------------------------------------
+
+static const struct lb_service *successor(const struct lb_state *trial,
+					  const struct lb_service *before)
+{
+	const struct lb_service *after = lb_state_find(trial, before->name);
+
+	return after && after->id == before->id ? after : NULL;
+}
+
+void lb_running_way_back(struct lb_state *before, const struct lb_state *trial,
+			 const struct clock *now)
+{
+	for (size_t n = 0; n < before->n_services; n++) {
+		const struct lb_service *was = &before->services[n];
+		const struct lb_service *is = successor(trial, was);
+		struct ring_rules rules = lb_service_rules(was, now->jiffies, now->hz);
+
+		for (uint32_t i = 0; is && i < was->size; i++) {
+			uint64_t *slot = &before->slots[was->first_slot + i];
+			uint64_t after = trial->slots[is->first_slot + i];
+
+			if (slot_owner(*slot) != slot_owner(after))
+				*slot = ring_trial(*slot, &rules);
+		}
+	}
+}
+
+// Slots that are changing stay so until the trial has ended: docs/ring.md, `trial-health`.
+static void extend_rings(struct lb_state *b, uint64_t end, const struct clock *now)
+{
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct lb_service *s = &b->services[n];
+		struct ring_rules rules = lb_service_rules(s, now->jiffies, now->hz);
+
+		ring_extend(b->slots + s->first_slot, s->size, end, &rules);
+	}
+}
+
+int lb_running_rewrite_trial(struct lb_maps *trial, const bool *some, struct lb_maps *before,
+			     const bool *some_before, uint64_t end, const struct clock *now,
+			     size_t *ret_changed, struct err *err)
+{
+	int code = lb_running_guard(trial, now, REWRITE_MS, err);
+
+	if (code)
+		return code;
+	*ret_changed = change_rings(trial, now, some, NULL);
+	guard_rings(lb_maps_state(before), now, REWRITE_MS); // no packet meets it now
+	change_rings(before, now, some_before, NULL);
+	extend_rings(lb_maps_state(before), end, now);
+	lb_running_way_back(lb_maps_state(before), lb_maps_state(trial), now);
+	// The ring before first: what the trial's ring moves from now on, it has to look for.
+	if ((code = lb_maps_write_before(before, now->hz, err)))
+		return code;
+	return lb_maps_write(trial, now->hz, err);
 }
 
 // ---- next hops ----------------------------------------------------------------------------------

@@ -26,6 +26,19 @@ int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, st
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
 		       bool *ret_kept_last, struct err *err);
 
+// The same for some of the services, by index (NULL: all).
+int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bool *some,
+			    size_t *ret_changed, struct err *err);
+// The same during a trial, for its ring and for the ring before, which have their services by index of their own. The
+// trial is over at `end`, in jiffies.
+int lb_running_rewrite_trial(struct lb_maps *trial, const bool *some, struct lb_maps *before,
+			     const bool *some_before, uint64_t end, const struct clock *now,
+			     size_t *ret_changed, struct err *err);
+// Flows that the ring on trial moves are pinned. After a return, the ring before must look for those pins: writes it into
+// the state.
+void lb_running_way_back(struct lb_state *before, const struct lb_state *trial,
+			 const struct clock *now);
+
 // The state of the paths to backends.
 struct lb_paths {
 	struct sentences

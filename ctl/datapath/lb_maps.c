@@ -202,9 +202,14 @@ static void write_states(struct lb_maps *l)
 
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err)
 {
+	write_states(l);
+	return lb_maps_write_before(l, hz, err);
+}
+
+int lb_maps_write_before(struct lb_maps *l, uint32_t hz, struct err *err)
+{
 	const struct lb_state *b = l->state;
 
-	write_states(l);
 	write_slots(l);
 	write_services(l, hz);
 	for (uint32_t m = 0; m < b->n_members; m++)

@@ -25,6 +25,8 @@ struct lb_state *lb_maps_state(struct lb_maps *l);
 // Writes backend states and the slots that differ, each with one store, then holds. Members are last, so the next
 // command repeats what a killed one did not finish. 0 or -errno with err set.
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err);
+// The same for the policy before, during a trial: backend states are those of the policy on trial, and are not written.
+int lb_maps_write_before(struct lb_maps *l, uint32_t hz, struct err *err);
 // For how many numbers of backends there is room.
 uint32_t lb_maps_backends(const struct lb_maps *l);
 // Writes a backend, except the path MTU, which the datapath has learned and which stays as long as the address does;

@@ -87,7 +87,7 @@ static void check_body(struct service_check *k)
 
 	if (!check->body)
 		return;
-	code = regcomp(&pattern, check->body, REG_EXTENDED | REG_NOSUB);
+	code = regcomp(&pattern, check->body, REG_EXTENDED | REG_NOSUB | REG_NEWLINE);
 	if (!code) {
 		regfree(&pattern);
 		return;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Health of backends: what follows from the results of their checks and from dead links. Pure.
+//
+// A backend is up, failing or down. It fails after `fall` failed checks in a row, and gets no new flows from then on;
+// after `lost` it is down, and its flows move. It is up again after `rise` good checks in a row, and its weight ramps.
+// A dead link takes it down at once. `keep` bounds what checks may take out of a service. Times are milliseconds of
+// CLOCK_BOOTTIME, which agents that follow each other share.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/service.h"
+
+struct health_rules {
+	uint32_t rise, fall; // 0: nothing checks the backend, only its link counts
+	uint64_t every_ms, timeout_ms, lost_ms, ramp_ms;
+};
+
+struct health {
+	uint8_t state;      // enum backend_state: up, failing or down
+	bool known;         // a check has ended
+	bool cut;           // its link is dead
+	bool kept;          // failing or down, but `keep` leaves it in the ring
+	uint32_t streak;    // checks in a row that contradict the state
+	uint64_t since_ms;  // of the state; 0: it never changed
+	uint64_t failed_ms; // when it was up for the last time; 0: it never failed
+	uint64_t ramp_ms;   // when its ramp began; 0: it does not ramp
+};
+
+// A check has ended. True: the state is another one.
+bool health_result(struct health *h, const struct health_rules *r, bool good, uint64_t now_ms);
+// The link to the backend is dead, or alive again. True: the state is another one.
+bool health_link(struct health *h, const struct health_rules *r, bool dead, uint64_t now_ms);
+// What time alone changes: down after `lost`, the ramp. True: it has changed something.
+bool health_tick(struct health *h, const struct health_rules *r, uint64_t now_ms);
+// When health_tick has something to do after now_ms; 0: never.
+uint64_t health_due(const struct health *h, const struct health_rules *r, uint64_t now_ms);
+
+// How long after the beginning of a check the next one begins, without jitter. While failures add up, so early that
+// the last of `fall` ends, at the latest, `fall` × `every` after the backend died, where `timeout` allows that.
+uint64_t health_pause(const struct health *h, const struct health_rules *r);
+
+// What the ring is to take it for: its state, or up if it is kept; and the sixteenths that its weight lacks.
+enum backend_state health_counts_as(const struct health *h);
+uint8_t health_missing(const struct health *h, const struct health_rules *r, uint64_t now_ms);
+
+// A backend of a service as the guard sees it.
+struct health_share {
+	struct health *health;
+	uint32_t weight; // as it counts
+	bool exempt;     // drained or down by command, or removed from the policy
+	bool backup;
+};
+// Sets `kept` in the backends of a service. Of the weight of all that are not exempt and no backup, `keep` parts of
+// 10,000 stay in the ring; backups that are well count as staying. Those that failed last are kept first. Returns how
+// many are kept.
+size_t health_guard(const struct health_share *shares, size_t n, uint32_t keep);

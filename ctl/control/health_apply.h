@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Puts the health of backends into the rings of the policy that packets meet, and of the one before it during a trial.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/base/err.h"
+#include "ctl/control/health.h"
+
+struct health_backend {
+	struct addr addr; // family 0: here
+	uint16_t port;    // as lb_member.port
+	struct health health;
+	bool drained; // by command, as health_apply has found it
+	bool member;  // of the service, as the kernel has it
+};
+
+struct health_service {
+	const char *name;
+	struct health_rules rules;
+	uint32_t keep; // parts of 10,000
+	struct health_backend *backends;
+	size_t n;
+	size_t kept; // by the guard
+};
+
+struct health_change {
+	uint32_t generation; // that packets meet; 0: it has no services
+	size_t members;      // whose state or weight is another one
+	size_t slots;
+};
+
+// Runs the guard of each service, with the weights and overrides of now, and writes what differs: one rewrite for all.
+// Members of other services stay as they are. Without an instance, or without services, it does nothing. `command` is
+// for the lock. 0, or -errno with err set; -EAGAIN as lock_take.
+int health_apply(const char *instance, const char *command, struct health_service *services,
+		 size_t n, uint64_t now_ms, struct health_change *ret, struct err *err);

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What all kinds of probes have in common: start, end, time-out, sockets.
+#include "ctl/net/probe.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/net/probe_parts.h"
+
+static const struct probe_form *form_of(const struct probe *p)
+{
+	switch (p->spec.kind) {
+	case PROBE_TCP:
+		return &probe_tcp;
+	case PROBE_HTTP:
+		return &probe_http;
+	case PROBE_DNS:
+		return &probe_dns;
+	case PROBE_EXEC:
+		break;
+	}
+	return &probe_exec;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+static void tell_soon(struct probe *p)
+{
+	static const struct timeval at_once = {0};
+
+	p->ended = true;
+	p->result.took_us = (uint32_t)(now_us() - p->began_us);
+	form_of(p)->stop(p);
+	evtimer_add(p->timer, &at_once);
+}
+
+void probe_pass(struct probe *p)
+{
+	if (p->ended)
+		return;
+	p->result.good = true;
+	tell_soon(p);
+}
+
+int probe_fail(struct probe *p, const char *fmt, ...)
+{
+	va_list args;
+
+	if (p->ended)
+		return -EPROTO;
+	va_start(args, fmt);
+	vsnprintf(p->result.why, sizeof(p->result.why), fmt, args);
+	va_end(args);
+	tell_soon(p);
+	return -EPROTO;
+}
+
+int probe_fail_errno(struct probe *p, int code)
+{
+	char text[64];
+	const char *words = strerror_r(code, text, sizeof(text));
+
+	// "Connection refused" in the middle of a sentence.
+	return probe_fail(p, "%c%s", words[0] >= 'A' && words[0] <= 'Z' ? words[0] + 32 : words[0],
+			  words + 1);
+}
+
+void probe_fail_time(struct probe *p)
+{
+	num_text time;
+
+	probe_fail(p, "no answer within %s", num_format_duration_ms(p->spec.timeout_ms, time));
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *ctx)
+{
+	struct probe *p = ctx;
+	struct probe_result result;
+
+	(void)fd;
+	(void)what;
+	if (!p->ended) {
+		probe_fail_time(p);
+		return;
+	}
+	result = p->result;
+	p->runs = p->ended = false;
+	p->done(p->ctx, &result);
+}
+
+// ---- sockets ------------------------------------------------------------------------------------
+
+static socklen_t socket_address(const struct addr *a, uint16_t port, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *in4 = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
+
+	memset(ret, 0, sizeof(*ret));
+	if (a->family == 4) {
+		in4->sin_family = AF_INET;
+		in4->sin_port = htons(port);
+		memcpy(&in4->sin_addr, a->bytes, 4);
+		return sizeof(*in4);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, a->bytes, 16);
+	return sizeof(*in6);
+}
+
+static int choose_way(const struct probe *p)
+{
+	struct sockaddr_storage source;
+	socklen_t len;
+
+	if (p->spec.device && setsockopt(p->fd, SOL_SOCKET, SO_BINDTODEVICE, p->spec.device,
+					 (socklen_t)strlen(p->spec.device)))
+		return -errno;
+	if (!p->spec.source.family)
+		return 0;
+	len = socket_address(&p->spec.source, 0, &source);
+	return bind(p->fd, (struct sockaddr *)&source, len) ? -errno : 0;
+}
+
+int probe_connect(struct probe *p, int type)
+{
+	struct sockaddr_storage to;
+	socklen_t len = socket_address(&p->spec.addr, p->spec.port, &to);
+	int code;
+
+	p->fd = socket(to.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (p->fd < 0)
+		return probe_fail_errno(p, errno);
+	if ((code = choose_way(p)))
+		return probe_fail_errno(p, -code);
+	if (connect(p->fd, (struct sockaddr *)&to, len) && errno != EINPROGRESS)
+		return probe_fail_errno(p, errno);
+	return 0;
+}
+
+int probe_wait(struct probe *p, short what, event_callback_fn ready)
+{
+	if (!p->event)
+		p->event = event_new(p->all->base, p->fd, what, ready, p);
+	else
+		event_assign(p->event, p->all->base, p->fd, what, ready, p);
+	if (!p->event || event_add(p->event, NULL))
+		return probe_fail_errno(p, ENOMEM);
+	return 0;
+}
+
+void probe_close(struct probe *p)
+{
+	if (p->event)
+		event_del(p->event);
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
+// ---- start and end ------------------------------------------------------------------------------
+
+int probes_new(struct event_base *base, struct probes **ret, struct err *err)
+{
+	struct probes *all = mem_new(struct probes);
+	int code = curl_loop_new(base, &all->curl, err);
+
+	if (code) {
+		free(all);
+		return code;
+	}
+	all->base = base;
+	all->last_waiting = &all->first_waiting;
+	*ret = all;
+	return 0;
+}
+
+void probes_free(struct probes *all)
+{
+	if (!all)
+		return;
+	probe_exec_forget(all);
+	curl_loop_free(all->curl);
+	free(all);
+}
+
+struct probe *probe_new(struct probes *all, const struct probe_spec *spec, probe_done *done,
+			void *ctx)
+{
+	struct probe *p = mem_new(struct probe);
+
+	*p = (struct probe){.all = all, .spec = *spec, .done = done, .ctx = ctx, .fd = -1};
+	p->timer = evtimer_new(all->base, on_timer, p);
+	if (!p->timer)
+		mem_exhausted();
+	return p;
+}
+
+void probe_restart_clock(struct probe *p)
+{
+	struct timeval limit = {.tv_sec = p->spec.timeout_ms / 1000,
+				.tv_usec = p->spec.timeout_ms % 1000 * 1000};
+
+	p->began_us = now_us();
+	evtimer_add(p->timer, &limit);
+}
+
+void probe_start(struct probe *p)
+{
+	p->runs = true;
+	p->ended = false;
+	p->result = (struct probe_result){0};
+	probe_restart_clock(p);
+	form_of(p)->start(p);
+}
+
+void probe_stop(struct probe *p)
+{
+	if (p->runs && !p->ended)
+		form_of(p)->stop(p);
+	p->runs = p->ended = false;
+	event_del(p->timer);
+}
+
+bool probe_runs(const struct probe *p)
+{
+	return p->runs;
+}
+
+void probe_free(struct probe *p)
+{
+	if (!p)
+		return;
+	probe_stop(p);
+	if (form_of(p)->free)
+		form_of(p)->free(p);
+	if (p->event)
+		event_free(p->event);
+	event_free(p->timer);
+	free(p);
+}
