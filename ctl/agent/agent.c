@@ -25,6 +25,7 @@ static const struct agent_part *const parts[] = {
 	&agent_policy,
 	&agent_housekeeping,
 	&agent_links,
+	&agent_health_part,
 };
 
 struct agent_running {

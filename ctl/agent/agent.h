@@ -26,6 +26,7 @@ struct agent {
 	struct housekeeping *housekeeping;
 	struct links_part *links;
 	struct commands *commands; // commands.h
+	struct agent_health *health;
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -42,7 +43,7 @@ struct agent_part {
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 
-extern const struct agent_part agent_policy, agent_housekeeping, agent_links;
+extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

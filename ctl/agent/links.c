@@ -11,6 +11,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
+#include "ctl/agent/health.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -96,6 +97,8 @@ static bool note_link(struct links_part *l, const struct link *link)
 		d->link = *link;
 	else
 		vec_push(&l->devices, ((struct links_device){*link, true}));
+	if (changed)
+		agent_health_link(l->agent, link->index, !link->up || !link->running);
 	return changed;
 }
 
@@ -105,6 +108,7 @@ static bool note_link_gone(struct links_part *l, uint32_t ifindex)
 
 	if (d)
 		*d = l->devices.at[--l->devices.n];
+	agent_health_link(l->agent, ifindex, true);
 	return d;
 }
 
@@ -130,6 +134,8 @@ static bool note_neighbour(struct links_part *l, const struct neigh *n)
 
 	if (!h || n->state == NEIGH_ASKED)
 		return false;
+	if (n->state != NEIGH_KNOWN)
+		agent_health_suspect(l->agent, &n->addr);
 	now.known = n->state == NEIGH_KNOWN;
 	if (now.known)
 		memcpy(now.mac, n->mac, sizeof(now.mac));

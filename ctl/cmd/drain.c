@@ -63,6 +63,29 @@ static void report_flows(struct out *o, const struct setting *s, const struct do
 		out_line(o, "the backend was set down: its old flows return to it");
 }
 
+// What no command lifts: the backend is up for commands, not for its checks.
+static void report_sick(const struct context *ctx, const struct pool *p,
+			const struct pool_targets *targets)
+{
+	CLEANUP_SERVICE_HEALTH struct service_health health = {0};
+
+	service_health_open(ctx->instance, &health);
+	vec_each (targets, t) {
+		const struct lb_service *s = &p->state->services[t->service];
+		const struct lb_member *m = &p->state->members[t->member];
+		CLEANUP_TEXT struct text text = {0};
+		addr_text name;
+
+		if (m->health == BACKEND_UP)
+			continue;
+		service_add_health(&text, &health, s, m);
+		out_line(ctx->out,
+			 "%sthe checks of %s fail (%s): it gets no new flows before they succeed%s",
+			 out_red(ctx->out), pool_name(m, name), text_get(&text),
+			 out_plain(ctx->out));
+	}
+}
+
 static void report(struct context *ctx, const struct args *args, const struct pool *p,
 		   const struct pool_targets *targets, const struct setting *s,
 		   const struct done *done)
@@ -86,6 +109,7 @@ static void report(struct context *ctx, const struct args *args, const struct po
 		out_set_string(o, "backend", pool_name(m, name));
 		out_set_string(o, "state", text_get(&state));
 		out_set_u64(o, "weight", lb_member_weight(m));
+		out_set_bool(o, "checks_fail", m->health != BACKEND_UP);
 		out_end(o);
 		if (!ctx->quiet)
 			out_line(o, "%s of %s%s: %s, weight %u%s", pool_name(m, name),
@@ -96,6 +120,8 @@ static void report(struct context *ctx, const struct args *args, const struct po
 	out_end(o);
 	if (!ctx->quiet && !args_has(args, "dry-run"))
 		report_flows(o, s, done);
+	if (s->state == BACKEND_UP)
+		report_sick(ctx, p, targets);
 	if (done->change.kept_last)
 		out_line(o, "%sno backend accepts new flows; the current ring stays in use%s",
 			 out_red(o), out_plain(o));

@@ -21,6 +21,7 @@ struct shown_service {
 	const struct candidate *policy; // the active one, from its record; NULL: unreadable
 	const struct pool *pool;
 	const struct lb_service *service;
+	struct service_health health;
 	uint32_t owned[SERVICE_BACKENDS];
 	uint32_t pins[SERVICE_BACKENDS][PIN_LEVEL + 1];
 };
@@ -37,14 +38,16 @@ static void show_ring(const struct shown_service *s)
 	out_set_u64(o, "slots_changing", f.changing);
 	out_set_u64(o, "slots_pins_only", f.pins_only);
 	out_set_u64(o, "share_error_ppm", f.share_error);
-	service_set_fingerprint(o, f.fingerprint);
+	service_set_fingerprint(o, "fingerprint", f.fingerprint);
+	service_set_fingerprint(o, "configuration_fingerprint", f.configuration);
 	out_line(o,
 		 "  ring:        %u %s: stable %u, changing %u, pins only %u; largest share error "
 		 "%llu.%02llu %%",
 		 s->service->size, num_plural(s->service->size, "slot", "slots"), f.stable,
 		 f.changing, f.pins_only, (unsigned long long)f.share_error / 10000,
 		 (unsigned long long)f.share_error / 100 % 100);
-	out_line(o, "  fingerprint: %016llx", (unsigned long long)f.fingerprint);
+	out_line(o, "  fingerprint: %016llx, of the configuration %016llx",
+		 (unsigned long long)f.fingerprint, (unsigned long long)f.configuration);
 }
 
 static void show_idle(const struct shown_service *s)
@@ -88,14 +91,18 @@ static int show_backend(const struct shown_service *s, const struct lb_member *m
 	const struct backend *backend;
 	int code = lb_maps_counter(s->pool->live, m->id, &c, err);
 	CLEANUP_TEXT struct text state = {0};
+	CLEANUP_TEXT struct text health = {0};
 	addr_text name;
 
 	if (code)
 		return code;
 	service_add_state(&state, m, s->pool->clock.wall_ms / 1000);
+	service_add_health(&health, &s->health, s->service, m);
 	out_row(o);
 	out_cell(o, "backend", "BACKEND", pool_name(m, name));
 	out_cell(o, "state", "STATE", text_get(&state));
+	if (s->service->checked || out_is_json(o))
+		out_cell(o, "health", "HEALTH", text_get(&health));
 	out_cell_u64(o, "weight", "WEIGHT", lb_member_weight(m));
 	out_cell_u64(o, "slots", "SLOTS", s->owned[m->id]);
 	cell_pins(o, s->pins[m->id]);
@@ -217,11 +224,13 @@ static int show(struct context *ctx, const struct pool *pool, const char *name, 
 		return code;
 	s->ctx = ctx;
 	s->pool = pool;
+	service_health_open(ctx->instance, &s->health);
 	if (!rules_load(pool->instance, &policy, NULL))
 		s->policy = policy;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_array(ctx->out, "services");
 	code = show_services(s, name ? &only : NULL, err);
+	service_health_close(&s->health);
 	out_end(ctx->out);
 	if (code)
 		return code;

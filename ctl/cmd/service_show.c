@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <stdio.h>
 
+#include "ctl/agent/presence.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
@@ -23,15 +24,93 @@ enum backend_state service_state(const struct lb_member *m)
 	return state == BACKEND_UP && !lb_member_weight(m) ? BACKEND_DRAIN : state;
 }
 
+// Drained by command and failing: the command wins.
+static const char *state_name(const struct lb_member *m)
+{
+	static const char *const states[] = {
+		[BACKEND_UP] = "up",
+		[BACKEND_DRAIN] = "drain",
+		[BACKEND_DOWN] = "down",
+		[BACKEND_FAILING] = "failing",
+	};
+
+	return states[m->override == BACKEND_DRAIN ? BACKEND_DRAIN : service_state(m)];
+}
+
+// ---- health -------------------------------------------------------------------------------------
+
+void service_health_open(const char *instance, struct service_health *ret)
+{
+	CLEANUP_PRESENCE struct presence agent = {0};
+
+	*ret = (struct service_health){.now_ms = health_now_ms()};
+	presence_read(instance, &agent);
+	ret->agent = agent.runs;
+	health_file_read(instance, &ret->records, NULL); // damaged: the agent tells
+}
+
+void service_health_close(struct service_health *h)
+{
+	vec_free(&h->records);
+}
+
+static const struct health_record *record_of(const struct service_health *h,
+					     const struct lb_service *s, const struct lb_member *m)
+{
+	struct addr addr;
+
+	lb_member_address(m, &addr);
+	return h->agent ? health_file_find(&h->records, 0, s->name, &addr, m->port) : NULL;
+}
+
+bool service_health_kept(const struct service_health *h, const struct lb_service *s,
+			 const struct lb_member *m)
+{
+	const struct health_record *r = record_of(h, s, m);
+
+	return r && r->health.kept;
+}
+
+static void add_failure(struct text *t, const struct health_record *r, uint64_t now_ms)
+{
+	num_text time;
+
+	text_addf(t, "%s for %s", r->health.state == BACKEND_DOWN ? "down" : "failing",
+		  num_format_duration_ms((now_ms - r->health.since_ms) / 1000 * 1000, time));
+	if (r->health.kept)
+		text_add(t, ", kept");
+	if (r->why[0])
+		text_addf(t, ": %s", r->why);
+}
+
+void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
+			const struct lb_member *m)
+{
+	const struct health_record *r = record_of(h, s, m);
+
+	if (!s->checked && !(r && r->health.cut))
+		return;
+	if (!h->agent)
+		text_add(t, "not checked");
+	else if (!r || (!r->health.known && r->health.state == BACKEND_UP))
+		text_add(t, "not checked yet");
+	else if (r->health.state != BACKEND_UP)
+		add_failure(t, r, h->now_ms);
+	else
+		text_add(t, "ok");
+	if (lb_member_ramp(m) < LB_RAMP)
+		text_addf(t, ", ramp %u/%u", lb_member_ramp(m), LB_RAMP);
+}
+
 void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s)
 {
-	static const char *const states[] = {"up", "drain", "down"};
-
-	text_add(t, states[service_state(m)]);
+	text_add(t, state_name(m));
 	if (m->gone)
 		text_add(t, ", not in the policy");
 	if (m->override == BACKEND_DOWN || (!m->gone && (m->override != BACKEND_UP || m->weighed)))
 		text_add(t, m->override != BACKEND_UP ? ", override" : ", weight override");
+	if (m->override != BACKEND_UP && m->health != BACKEND_UP)
+		text_add(t, ", checks fail");
 	if (m->until_s) {
 		text_add(t, m->until_s > wall_s ? " until " : ", expired ");
 		show_time(t, m->until_s, wall_s);
@@ -40,12 +119,12 @@ void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_
 		text_add(t, ", backup");
 }
 
-void service_set_fingerprint(struct out *o, uint64_t fingerprint)
+void service_set_fingerprint(struct out *o, const char *key, uint64_t fingerprint)
 {
 	char text[17];
 
 	snprintf(text, sizeof(text), "%016llx", (unsigned long long)fingerprint);
-	out_set_string(o, "fingerprint", text);
+	out_set_string(o, key, text);
 }
 
 // Adds the path MTU that a router reported, until it expires; in JSON beside the next hop.

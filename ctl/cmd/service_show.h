@@ -4,6 +4,7 @@
 
 #include "ctl/base/text.h"
 #include "ctl/cmd/out.h"
+#include "ctl/control/health_file.h"
 #include "ctl/control/pool.h"
 
 const char *service_mode_name(uint8_t mode); // enum service_mode
@@ -15,7 +16,23 @@ enum backend_state service_state(const struct lb_member *m);
 // "up, weight override" or "drain, not in the policy".
 void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s);
 
-void service_set_fingerprint(struct out *o, uint64_t fingerprint);
+// What the agent knows of the backends.
+struct service_health {
+	bool agent; // it runs
+	struct health_records records;
+	uint64_t now_ms;
+};
+void service_health_open(const char *instance, struct service_health *ret);
+void service_health_close(struct service_health *h);
+#define CLEANUP_SERVICE_HEALTH CLEANUP(service_health_close)
+// Adds "ok", "failing for 12s: connection refused", "ok, ramp 4/16", "not checked"; nothing without a check.
+void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
+			const struct lb_member *m);
+// Its checks fail, and `keep` lets it get new flows.
+bool service_health_kept(const struct service_health *h, const struct lb_service *s,
+			 const struct lb_member *m);
+
+void service_set_fingerprint(struct out *o, const char *key, uint64_t fingerprint);
 
 // Prints the next hop and the path MTU as a cell. loses: the device cannot send the frames.
 void service_cell_nexthop(struct out *o, const struct backend *backend, bool loses,

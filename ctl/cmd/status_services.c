@@ -16,6 +16,7 @@ struct services_view {
 	const struct pool *pool;
 	const struct lb_service *service;
 	struct overrides overrides; // on disk
+	struct service_health health;
 };
 
 static const struct lb_member *member(const struct services_view *v, uint32_t m)
@@ -32,11 +33,21 @@ static uint32_t count_state(const struct services_view *v, enum backend_state st
 	return n;
 }
 
+static uint32_t count_kept(const struct services_view *v)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < v->service->n_members; m++)
+		n += service_health_kept(&v->health, v->service, member(v, m));
+	return n;
+}
+
 static void show_line(const struct services_view *v)
 {
 	const struct pool *f = v->pool;
 	struct out *o = v->ctx->out;
 	struct lb_service_figures figures;
+	CLEANUP_TEXT struct text checks = {0};
 
 	lb_service_figures(f->state, v->service, f->clock.jiffies, f->clock.hz, &figures);
 	out_set_string(o, "name", v->service->name);
@@ -46,10 +57,19 @@ static void show_line(const struct services_view *v)
 	out_set_u64(o, "down", count_state(v, BACKEND_DOWN));
 	out_set_u64(o, "slots_changing", figures.changing);
 	out_set_u64(o, "slots_pins_only", figures.pins_only);
-	service_set_fingerprint(o, figures.fingerprint);
-	out_line(o, "service   %s: %s, %u up, %u drained, %u down; %s, fingerprint %016llx",
+	out_set_u64(o, "failing", count_state(v, BACKEND_FAILING));
+	out_set_u64(o, "kept", count_kept(v));
+	if (v->service->checked)
+		out_set_bool(o, "checked", v->health.agent);
+	service_set_fingerprint(o, "fingerprint", figures.fingerprint);
+	service_set_fingerprint(o, "configuration_fingerprint", figures.configuration);
+	if (count_state(v, BACKEND_FAILING))
+		text_addf(&checks, ", %u failing", count_state(v, BACKEND_FAILING));
+	if (v->service->checked && !v->health.agent)
+		text_add(&checks, ", not checked");
+	out_line(o, "service   %s: %s, %u up, %u drained, %u down%s; %s, fingerprint %016llx",
 		 v->service->name, service_mode_name(v->service->mode), count_state(v, BACKEND_UP),
-		 count_state(v, BACKEND_DRAIN), count_state(v, BACKEND_DOWN),
+		 count_state(v, BACKEND_DRAIN), count_state(v, BACKEND_DOWN), text_get(&checks),
 		 figures.changing    ? "changing"
 		 : figures.pins_only ? "closing"
 				     : "stable",
@@ -104,6 +124,7 @@ void status_services_show(struct context *ctx, const struct pool *f)
 	if (f->live)
 		overrides_read(ctx->instance, &v.overrides,
 			       NULL); // a damaged file is reported by the next change
+	service_health_open(ctx->instance, &v.health);
 	out_array(ctx->out, "services");
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		v.service = &f->state->services[n];
@@ -114,6 +135,7 @@ void status_services_show(struct context *ctx, const struct pool *f)
 	}
 	out_end(ctx->out);
 	vec_free(&v.overrides);
+	service_health_close(&v.health);
 }
 
 // ---- alarms -------------------------------------------------------------------------------------
@@ -140,6 +162,30 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 		      "service '%s': the device to %s loses frames (weir service --refresh shows "
 		      "the reason)",
 		      v->service->name, pool_name(m, name));
+}
+
+// Those that a command has taken out are expected to fail.
+static void alarm_health(const struct services_view *v, status_alarm *alarm, void *status)
+{
+	uint32_t failing = 0, all = 0;
+
+	for (uint32_t n = 0; n < v->service->n_members; n++) {
+		const struct lb_member *m = member(v, n);
+
+		if (m->gone || m->override != BACKEND_UP)
+			continue;
+		all++;
+		failing +=
+			m->health != BACKEND_UP || service_health_kept(&v->health, v->service, m);
+	}
+	if (failing)
+		alarm(status,
+		      "service '%s': checks fail for %u of %u %s (weir service %s shows the reason)",
+		      v->service->name, failing, all, num_plural(all, "backend", "backends"),
+		      v->service->name);
+	if (v->service->checked && !v->health.agent)
+		alarm(status, "service '%s': its backends are not checked (weir run checks them)",
+		      v->service->name);
 }
 
 static void alarm_pins(const struct services_view *v, status_alarm *alarm, void *status)
@@ -203,6 +249,7 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 {
 	struct services_view v = {.ctx = ctx, .pool = f};
 
+	service_health_open(ctx->instance, &v.health);
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
 		uint32_t up = 0;
 
@@ -216,8 +263,10 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 			      "service '%s': no backend accepts new flows; the current ring stays "
 			      "in use",
 			      v.service->name);
+		alarm_health(&v, alarm, status);
 		alarm_pins(&v, alarm, status);
 	}
+	service_health_close(&v.health);
 	if (!f->live)
 		return;
 	alarm_paths(f, alarm, status);

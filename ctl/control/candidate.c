@@ -134,22 +134,10 @@ static void blame_conntrack(struct candidate *c, struct err *err)
 	err_prefix(err, "'established' in rule \"%s\"", rule->identity);
 }
 
-static void warn_checks(const struct candidate *c)
-{
-	for (size_t n = 0; n < c->resolved->n_services; n++)
-		if (c->resolved->services[n].check.kind != CHECK_NONE)
-			diag_warning(
-				c->diag, c->resolved->services[n].at,
-				"weir backend down SERVICE BACKEND takes a backend out",
-				"service '%s': health checks are not run yet; its backends count as up",
-				c->resolved->services[n].name);
-}
-
 int candidate_plan(struct candidate *c, const struct instance *i, uint32_t running, struct err *err)
 {
 	if (c->lb.lb || !c->resolved->n_services)
 		return 0;
-	warn_checks(c);
 	return lb_apply_plan(&c->lb, c->resolved, i, running, c->diag, err);
 }
 

@@ -28,7 +28,7 @@ struct health_service {
 };
 
 struct health_change {
-	uint32_t generation; // that packets meet; 0: it has no services
+	uint32_t generation; // that packets meet; 0: none, or it has no services
 	size_t members;      // whose state or weight is another one
 	size_t slots;
 };

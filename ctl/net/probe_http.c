@@ -181,7 +181,7 @@ static int start(struct probe *p)
 static void stop(struct probe *p)
 {
 	curl_loop_stop(p->all->curl, p->easy);
-	mem_cleanup_free(&p->body);
+	free(TAKE_PTR(p->body));
 }
 
 static void forget(struct probe *p)

@@ -37,6 +37,7 @@ static struct lb_service described(const struct plan *p, const struct resolved_s
 		.first_member = (uint32_t)p->b->n_members,
 		.hold = 1,
 		.mode = from->mode,
+		.checked = from->check.kind != CHECK_NONE,
 		.hash = from->hash_source ? SERVICE_HASH_SOURCE : SERVICE_HASH_TUPLE,
 		.protocols = protocols_of(from),
 	};

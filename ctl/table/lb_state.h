@@ -55,7 +55,8 @@ struct lb_service {
 	uint8_t hash;                // enum service_hash
 	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
-	uint8_t pad[10];
+	uint8_t checked; // the policy says `check`
+	uint8_t pad[9];
 	uint64_t pushed;    // living pins pushed out, at the last look (ring_hold)
 	uint64_t pushed_at; // jiffies64 of the last look that found more
 };

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent that checks backends and puts what follows into the rings.
+//
+// Each backend has a timer and a probe. What their results change is applied a little later, all of it as one rewrite,
+// and then kept in the file of control/health_file.h, from which the next agent continues. Where the kernel's state of a
+// backend differs from that file, the kernel's counts.
+#include "ctl/agent/health.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
+#include "ctl/agent/health_targets.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/control/pool.h"
+#include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/lock.h"
+#include "ctl/net/link.h"
+
+#define ROUND_MS    10 // changes within this time are one rewrite
+#define LOOK_MS     20 // after a command
+#define LOOK_MAX_MS 5000
+#define SUSPECT_MS  50 // a suspected neighbour is checked within this time
+
+struct agent_health {
+	struct agent *agent;
+	struct probes *probes;
+	struct health_targets targets;
+	struct agent_task look, apply, tick;
+	uint32_t generation; // that the targets are of; 0: none has been looked at
+	uint64_t digest;     // of what commands have set
+	uint64_t random;
+};
+
+static uint64_t random_below(struct agent_health *h, uint64_t bound)
+{
+	h->random ^= h->random << 13;
+	h->random ^= h->random >> 7;
+	h->random ^= h->random << 17;
+	return bound ? h->random % bound : 0;
+}
+
+static const char *name_of(const struct health_target *t, addr_text buf)
+{
+	return t->backend->addr.family ? addr_format(&t->backend->addr, buf) : "here";
+}
+
+// ---- checks -------------------------------------------------------------------------------------
+
+static void check_in(struct health_target *t, uint64_t ms)
+{
+	struct timeval in = {.tv_sec = (time_t)(ms / 1000),
+			     .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+	t->next_ms = health_now_ms() + ms;
+	evtimer_add(t->timer, &in);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *target)
+{
+	struct health_target *t = target;
+
+	(void)fd;
+	(void)what;
+	if (probe_runs(t->probe))
+		return;
+	t->began_ms = health_now_ms();
+	probe_start(t->probe);
+}
+
+// Up to a tenth earlier, so that checks do not fall into step.
+static void plan_check(struct agent_health *h, struct health_target *t)
+{
+	uint64_t pause = health_pause(&t->backend->health, &t->service->rules);
+	uint64_t passed = health_now_ms() - t->began_ms;
+
+	pause -= random_below(h, pause / 10 + 1);
+	check_in(t, passed < pause ? pause - passed : 0);
+}
+
+static void tell_change(const struct health_target *t)
+{
+	const struct health *health = &t->backend->health;
+	addr_text name;
+
+	if (health->state == BACKEND_UP)
+		log_notice("service '%s': %s is up again", t->service->name, name_of(t, name));
+	else if (health->state == BACKEND_FAILING)
+		log_warning("service '%s': %s fails its checks: %s", t->service->name,
+			    name_of(t, name), t->why);
+	else
+		log_warning("service '%s': %s is down", t->service->name, name_of(t, name));
+}
+
+static void changed(struct agent_health *h, const struct health_target *t)
+{
+	tell_change(t);
+	agent_task_in(&h->apply, ROUND_MS);
+}
+
+static void on_result(void *target, const struct probe_result *r)
+{
+	struct health_target *t = target;
+	struct agent_health *h = t->ctx;
+	struct health *health = &t->backend->health;
+	bool first = !health->known;
+
+	if (!r->good)
+		memcpy(t->why, r->why, sizeof(t->why));
+	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
+		changed(h, t);
+	else if (first)
+		agent_task_in(&h->apply, ROUND_MS); // "not checked yet" is over
+	plan_check(h, t);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+static void plan_tick(struct agent_health *h)
+{
+	uint64_t now = health_now_ms(), next = 0;
+
+	for (size_t i = 0; i < h->targets.n; i++) {
+		const struct health_target *t = &h->targets.at[i];
+		uint64_t due = health_due(&t->backend->health, &t->service->rules, now);
+
+		if (due && (!next || due < next))
+			next = due;
+	}
+	if (next)
+		agent_task_in(&h->tick, next > now ? next - now : 0);
+}
+
+// Ends `lost`, and raises weights.
+static int tick(void *part, struct err *err)
+{
+	struct agent_health *h = part;
+	uint64_t now = health_now_ms();
+
+	(void)err;
+	for (size_t i = 0; i < h->targets.n; i++) {
+		struct health_target *t = &h->targets.at[i];
+		uint8_t before = t->backend->health.state;
+
+		if (!health_tick(&t->backend->health, &t->service->rules, now))
+			continue;
+		if (t->backend->health.state != before)
+			tell_change(t);
+		agent_task_in(&h->apply, 0);
+	}
+	plan_tick(h);
+	return 0;
+}
+
+// ---- into the rings -----------------------------------------------------------------------------
+
+static int save(const struct agent_health *h, struct err *err)
+{
+	CLEANUP_VEC struct health_records records = {0};
+
+	for (size_t i = 0; i < h->targets.n; i++) {
+		const struct health_target *t = &h->targets.at[i];
+		struct health_record *r = vec_add(&records);
+
+		*r = (struct health_record){.addr = t->backend->addr,
+					    .port = t->backend->port,
+					    .health = t->backend->health};
+		snprintf(r->service, sizeof(r->service), "%s", t->service->name);
+		memcpy(r->why, t->why, sizeof(r->why));
+	}
+	return health_file_write(h->agent->instance, &records, err);
+}
+
+static int apply(void *part, struct err *err)
+{
+	struct agent_health *h = part;
+	struct health_change change;
+	int code = health_apply(h->agent->instance, h->agent->command, h->targets.services,
+				h->targets.n_services, health_now_ms(), &change, err);
+
+	if (code)
+		return code;
+	if (change.generation != h->generation)
+		agent_task_in(&h->look, 0);
+	plan_tick(h);
+	agent_changed(h->agent);
+	return save(h, err);
+}
+
+// ---- what is to be checked ----------------------------------------------------------------------
+
+// What commands and policies decide of a member; not its health.
+static uint64_t digest_of(const struct lb_state *b)
+{
+	static const struct hash_key key;
+	struct hash_state s;
+
+	hash_begin(&s, &key);
+	for (size_t i = 0; i < b->n_members; i++) {
+		const struct lb_member *m = &b->members[i];
+
+		hash_add(&s, (uint64_t)m->id << 32 |
+				     (uint32_t)(m->override << 8 | m->gone << 1 | m->weighed));
+		hash_add(&s, (uint64_t)m->weight << 32 | m->override_weight);
+	}
+	return hash_done(&s, b->n_members);
+}
+
+// What the kernel has counts where a record is missing, or older than it.
+static void follow_kernel(struct health *health, const struct lb_member *m)
+{
+	uint64_t now = health_now_ms();
+
+	if (!m || m->health == BACKEND_UP || m->health == BACKEND_DRAIN ||
+	    health->state != BACKEND_UP)
+		return;
+	health->state = m->health;
+	health->since_ms = health->failed_ms = now;
+}
+
+// NULL: the kernel has no such member.
+static const struct lb_member *member_of(const struct pool *pool, const struct health_target *t)
+{
+	const struct health_backend *b = t->backend;
+	const struct lb_service *s = lb_state_find(pool->state, t->service->name);
+
+	return s ? lb_state_find_member(pool->state, s, b->addr.family ? &b->addr : NULL, b->port)
+		 : NULL;
+}
+
+static void restore(struct health_target *t, const struct health *health,
+		    const char why[HEALTH_WHY])
+{
+	t->backend->health = *health;
+	memcpy(t->why, why, sizeof(t->why));
+}
+
+static void plan_first(struct agent_health *h, struct health_target *t,
+		       const struct health_target *was)
+{
+	uint64_t now = health_now_ms();
+
+	t->timer = evtimer_new(h->agent->loop, on_time, t);
+	if (!t->timer)
+		mem_exhausted();
+	if (was && was->probe)
+		check_in(t, was->next_ms > now ? was->next_ms - now : 0);
+	else
+		check_in(t, random_below(h, t->service->rules.every_ms));
+}
+
+// Continues what the targets before, or the agent before, knew of a backend; n: its place, where it is likely to be.
+static void take_over(struct agent_health *h, size_t n, const struct health_targets *old,
+		      const struct health_records *records, const struct pool *pool)
+{
+	struct health_target *t = &h->targets.at[n];
+	const struct health_backend *b = t->backend;
+	const struct health_target *was =
+		health_targets_find(old, n, t->service->name, &b->addr, b->port);
+	const struct health_record *record =
+		health_file_find(records, n, t->service->name, &b->addr, b->port);
+
+	t->ctx = h;
+	if (was)
+		restore(t, &was->backend->health, was->why);
+	else if (record)
+		restore(t, &record->health, record->why);
+	if (t->probe) {
+		follow_kernel(&t->backend->health, member_of(pool, t));
+		plan_first(h, t, was);
+	} else if (!b->health.cut) { // nothing checks it
+		t->backend->health = (struct health){0};
+	}
+}
+
+static int load(struct agent_health *h, const struct pool *pool, struct err *err)
+{
+	CLEANUP_HEALTH_TARGETS struct health_targets old = {0}, fresh = {0};
+	CLEANUP_VEC struct health_records records = {0};
+	struct err why = {0};
+	int code = health_targets_load(pool->instance, h->probes, on_result, &fresh, err);
+
+	if (code)
+		return code;
+	// Without the file the kernel still tells who is up.
+	if (!h->generation && health_file_read(h->agent->instance, &records, &why))
+		log_warning("%s", why.text);
+	old = h->targets;
+	h->targets = fresh;
+	fresh = (struct health_targets){0};
+	for (size_t i = 0; i < h->targets.n; i++)
+		take_over(h, i, &old, &records, pool);
+	h->generation = pool->generation;
+	return 0;
+}
+
+static void set_link(struct agent_health *h, struct health_target *t, bool dead)
+{
+	if (dead && !t->backend->health.cut)
+		snprintf(t->why, sizeof(t->why), "its link is dead");
+	if (health_link(&t->backend->health, &t->service->rules, dead, health_now_ms()))
+		changed(h, t);
+}
+
+static bool is_dead(uint32_t ifindex)
+{
+	struct link link;
+	struct err err = {0};
+
+	return link_get_by_index(ifindex, &link, &err) ? true : !link.up || !link.running;
+}
+
+// The devices of the next hops, and whether they have carrier. Few devices serve all backends.
+static void find_devices(struct agent_health *h, const struct pool *pool)
+{
+	uint32_t asked = 0;
+	bool dead = false;
+
+	for (size_t i = 0; i < h->targets.n; i++) {
+		struct health_target *t = &h->targets.at[i];
+		const struct lb_member *m = member_of(pool, t);
+		const struct backend *in_kernel = m ? lb_maps_backend(pool->live, m->id) : NULL;
+
+		t->ifindex = in_kernel ? in_kernel->ifindex : 0;
+		if (t->ifindex != asked)
+			dead = t->ifindex && is_dead(t->ifindex);
+		asked = t->ifindex;
+		set_link(h, t, dead);
+	}
+}
+
+static int open_shared(const struct agent_health *h, struct pool *ret, bool *ret_any,
+		       struct err *err)
+{
+	CLEANUP_FD int lock = -1;
+	struct err why = {0};
+	int code;
+
+	*ret_any = false;
+	if (!bpffs_exist(h->agent->instance))
+		return 0;
+	if ((code = lock_share(h->agent->instance, &lock, err)))
+		return code;
+	code = pool_open(h->agent->instance, NULL, ret, &why);
+	*ret_any = !code;
+	if (!code || why.kind == ERR_INPUT) // else the policy has no services
+		return 0;
+	*err = why;
+	return code;
+}
+
+static int look(void *part, struct err *err)
+{
+	struct agent_health *h = part;
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	bool any, begins = !h->generation;
+	uint64_t digest;
+	int code = open_shared(h, &pool, &any, err);
+
+	if (code)
+		return code;
+	agent_task_in(&h->look, LOOK_MAX_MS);
+	if (!any) {
+		health_targets_free(&h->targets);
+		h->generation = 0;
+		return 0;
+	}
+	if (pool.generation != h->generation && (code = load(h, &pool, err)))
+		return code;
+	find_devices(h, &pool);
+	digest = digest_of(pool.state);
+	if (digest != h->digest || begins)
+		agent_task_in(&h->apply, 0);
+	h->digest = digest;
+	return 0;
+}
+
+// ---- what others tell ---------------------------------------------------------------------------
+
+void agent_health_suspect(struct agent *a, const struct addr *neighbour)
+{
+	struct agent_health *h = a->health;
+
+	for (size_t i = 0; h && i < h->targets.n; i++) {
+		struct health_target *t = &h->targets.at[i];
+
+		if (t->probe && !probe_runs(t->probe) &&
+		    !addr_compare(&t->backend->addr, neighbour))
+			check_in(t, random_below(h, SUSPECT_MS));
+	}
+}
+
+void agent_health_link(struct agent *a, uint32_t ifindex, bool dead)
+{
+	struct agent_health *h = a->health;
+
+	for (size_t i = 0; h && i < h->targets.n; i++) {
+		struct health_target *t = &h->targets.at[i];
+
+		if (ifindex && t->ifindex == ifindex)
+			set_link(h, t, dead);
+	}
+}
+
+// ---- the part -----------------------------------------------------------------------------------
+
+static int start(struct agent *a, struct err *err)
+{
+	struct agent_health *h = mem_new(struct agent_health);
+	int code;
+
+	*h = (struct agent_health){.agent = a};
+	a->health = h;
+	if (getrandom(&h->random, sizeof(h->random), 0) != sizeof(h->random))
+		return err_system(err, errno, "cannot get random numbers");
+	h->random |= 1;
+	if ((code = probes_new(a->loop, &h->probes, err)))
+		return code;
+	if ((code = agent_task_init(&h->look, a, "services to check", look, h, err)))
+		return code;
+	if ((code = agent_task_init(&h->apply, a, "health of backends", apply, h, err)))
+		return code;
+	if ((code = agent_task_init(&h->tick, a, "times of health", tick, h, err)))
+		return code;
+	agent_after_command(a, &h->look, LOOK_MS);
+	agent_task_in(&h->look, 0);
+	return 0;
+}
+
+static void stop(struct agent *a)
+{
+	struct agent_health *h = a->health;
+	struct err err = {0};
+
+	if (!h)
+		return;
+	if (h->generation && save(h, &err))
+		log_warning("%s", err.text);
+	health_targets_free(&h->targets);
+	probes_free(h->probes);
+	agent_task_free(&h->look);
+	agent_task_free(&h->apply);
+	agent_task_free(&h->tick);
+	free(h);
+	a->health = NULL;
+}
+
+static int reload(struct agent *a, struct err *err)
+{
+	(void)err;
+	a->health->generation = 0; // certificates and patterns are read again
+	agent_task_in(&a->health->look, 0);
+	return 0;
+}
+
+static void report_kept(const struct health_service *s, struct json *problems)
+{
+	CLEANUP_FREE char *text = NULL;
+
+	if (!s->kept)
+		return;
+	text = mem_printf(
+		"service '%s': %zu %s new flows although %s checks fail, because of 'keep "
+		"%u.%02u%%'",
+		s->name, s->kept, num_plural(s->kept, "backend gets", "backends get"),
+		num_plural(s->kept, "its", "their"), s->keep / 100, s->keep % 100);
+	json_append(problems, json_string(text));
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	const struct agent_health *h = a->health;
+	uint64_t checked = 0, bad = 0;
+
+	for (size_t i = 0; i < h->targets.n; i++) {
+		checked += h->targets.at[i].probe != NULL;
+		bad += h->targets.at[i].backend->health.state != BACKEND_UP;
+	}
+	json_set(fields, "checked", json_u64(checked));
+	json_set(fields, "not_healthy", json_u64(bad));
+	for (size_t i = 0; i < h->targets.n_services; i++)
+		report_kept(&h->targets.services[i], problems);
+	agent_task_report(&h->look, problems);
+	agent_task_report(&h->apply, problems);
+}
+
+const struct agent_part agent_health_part = {
+	.name = "health",
+	.start = start,
+	.stop = stop,
+	.reload = reload,
+	.report = report,
+};

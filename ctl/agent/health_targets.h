@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From the active policy to what is checked: services, their backends, and a probe for each.
+#pragma once
+
+#include "ctl/control/candidate.h"
+#include "ctl/control/health_file.h"
+#include "ctl/net/probe.h"
+
+struct event;
+
+struct health_target { // a backend of a service
+	void *ctx;     // of its probe and timer
+	struct health_service *service;
+	struct health_backend *backend;
+	struct probe *probe; // NULL: `check none`
+	struct event *timer; // of the next check
+	uint64_t began_ms;   // of the last check
+	uint64_t next_ms;    // of the next one
+	uint32_t ifindex;    // of its next hop, as the kernel has it
+	char why[HEALTH_WHY];
+};
+
+struct health_targets {
+	struct candidate *policy; // whose strings the probes use
+	struct health_service *services;
+	size_t n_services;
+	struct health_target *at;
+	size_t n;
+	struct health_asked *asked; // by service: what probes point to
+};
+
+// Resolves the active policy of the instance. Without one, *ret is empty. `done` gets the target. 0 or -errno with err
+// set.
+int health_targets_load(const struct instance *i, struct probes *probes, probe_done *done,
+			struct health_targets *ret, struct err *err);
+void health_targets_free(struct health_targets *t);
+#define CLEANUP_HEALTH_TARGETS CLEANUP(health_targets_free)
+
+// The same backend of a service of that name, probably the one with the index `guess`; NULL: it is not there.
+struct health_target *health_targets_find(const struct health_targets *t, size_t guess,
+					  const char *service, const struct addr *addr,
+					  uint16_t port);

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks of backends by the agent: backends that refuse, hang, lie and flap; what commands and trials do meanwhile."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+
+from labnet import run, until
+
+ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
+CHECK = 'check http "/name" port 80 every 300ms timeout 150ms rise 2 fall 2'
+FAILS = "service 'web': checks fail for {} of 3 backends (weir service web shows the reason)"
+FALLEN_S = 2 * 0.3 + 0.1
+
+
+@pytest.fixture(scope="module", name="balancer")
+def shared_lab():
+    with running_balancer(mode="ipip") as lab:
+        yield lab
+
+
+@pytest.fixture(name="node")
+def empty_node(balancer):
+    with running_node(balancer) as node:
+        yield node
+
+
+@pytest.fixture(name="serve")
+def served(balancer, node, tmp_path):
+    """serve(LINE, ...) applies the service with these options; names of backends to numbers."""
+    path = tmp_path / "web.weir"
+
+    def apply(*lines, backends=(1, 2, 3), options=(), **more):
+        path.write_text(policy(balancer, backends, "idle 2s", "pins 65536", *lines, **more))
+        node("apply", path, *options)
+        return path
+
+    return apply
+
+
+def states(node):
+    return {one["backend"]: one["state"] for one in node.service()["backends"]}
+
+
+def health(node):
+    return {one["backend"]: one.get("health", "") for one in node.service()["backends"]}
+
+
+def slots(node):
+    return {one["backend"]: one["slots"] for one in node.service()["backends"]}
+
+
+def web_pid(balancer, host):
+    path = pathlib.Path("/run/weir-lab", balancer.name, f"nginx-{host}.pid")
+    return int(path.read_text(encoding="ascii"))
+
+
+def web_workers(balancer, host):
+    master = web_pid(balancer, host)
+    children = run(["pgrep", "-P", master], check=False).stdout.split()
+    return [master, *map(int, children)]
+
+
+@contextlib.contextmanager
+def stopped_web(balancer, host):
+    """The kernel still accepts connections, which no server takes: half open."""
+    pids = web_workers(balancer, host)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def killed_web(balancer, host):
+    balancer.kill_web(host)
+    try:
+        yield
+    finally:
+        balancer.start_web(host)
+
+
+@contextlib.contextmanager
+def silent(balancer, host):
+    """The host drops what comes in."""
+    balancer.on(host, ["nft", "add", "table", "inet", "dead"])
+    chain = "{ type filter hook prerouting priority -300; policy drop; }"
+    balancer.on(host, ["nft", "add", "chain", "inet", "dead", "in", chain])
+    try:
+        yield
+    finally:
+        balancer.on(host, ["nft", "delete", "table", "inet", "dead"])
+
+
+def all_ok(node):
+    return set(health(node).values()) == {"ok"}
+
+
+def test_all_well(node, serve):
+    serve(CHECK)
+    status = node.json("status", status=2)
+    assert status["services"][0]["checked"] is False
+    assert "service 'web': its backends are not checked (weir run checks them)" in status["alarms"]
+    assert "0 down, not checked; stable" in node("status", check=False).stdout
+    assert set(health(node).values()) == {"not checked"}
+    node.run()
+    until(lambda: all_ok(node))
+    status = node.json("status")
+    assert status["alarms"] == [] and status["services"][0]["checked"] is True
+    assert set(states(node).values()) == {"up"}
+    assert status["services"][0]["fingerprint"] == status["services"][0]["configuration_fingerprint"]
+
+
+@pytest.mark.parametrize("way, why", [
+    (killed_web, "connection refused"), (stopped_web, "no answer within 150ms"), (silent, "no answer within 150ms")
+])
+def test_a_dead_backend_costs_no_new_connection(balancer, node, serve, way, why):
+    """After `fall` times `every` and 0.1 s all new connections reach the others."""
+    serve(CHECK)
+    node.run()
+    until(lambda: all_ok(node))
+    before = node.json("status")["services"][0]
+    with way(balancer, "backend2"):
+        time.sleep(FALLEN_S)
+        with crowd_of(balancer, 0, 1, 1, 0.05, 60) as crowd:
+            results = crowd.results(newcomers=True)
+        assert not failed(results), failed(results)
+        assert {one["backend"] for one in results} <= {"backend1", "backend3"}
+        assert states(node)[TWO] == "failing" and slots(node)[TWO] == 0
+        assert health(node)[TWO].startswith("failing for ") and health(node)[TWO].endswith(why)
+        status = node.json("status", status=2)
+        assert (status["services"][0]["up"], status["services"][0]["failing"]) == (2, 1)
+        assert status["alarms"] == [FAILS.format(1)]
+        assert status["services"][0]["configuration_fingerprint"] == before["configuration_fingerprint"]
+        assert status["services"][0]["fingerprint"] != before["fingerprint"]
+    until(lambda: all_ok(node))
+    assert set(states(node).values()) == {"up"} and slots(node)[TWO] > 5000
+
+
+def test_lost(balancer, node, serve):
+    """Flows stay until `lost` has passed, then they move."""
+    serve(CHECK, "lost 2s")
+    agent = node.run()
+    until(lambda: all_ok(node))
+    with killed_web(balancer, "backend2"):
+        until(lambda: states(node)[TWO] == "failing")
+        began = time.monotonic()
+        until(lambda: states(node)[TWO] == "down")
+        assert 1.5 < time.monotonic() - began < 3
+        assert health(node)[TWO].startswith("down for ")
+    until(lambda: all_ok(node))
+    said = agent.said()
+    assert "service 'web': 10.78.2.2 fails its checks: connection refused" in said
+    assert "service 'web': 10.78.2.2 is down" in said and "service 'web': 10.78.2.2 is up again" in said
+
+
+def test_a_lie_is_found(balancer, node, serve):
+    serve(CHECK + ' body "^backend(1|3)$"')
+    agent = node.run()
+    until(lambda: states(node)[TWO] == "failing")
+    time.sleep(2)  # and many checks later
+    assert agent.process.poll() is None
+    assert health(node)[TWO].endswith("status 200, but the body does not match")
+    assert {states(node)[ONE], states(node)[THREE]} == {"up"}
+    assert balancer.answers(balancer.vip4)
+
+
+def test_statuses(node, serve):
+    serve('check http "/none" expect 200, 404 port 80 every 300ms timeout 200ms')
+    node.run()
+    until(lambda: all_ok(node))
+    serve('check http "/none" port 80 every 300ms timeout 200ms', "keep 0%")
+    until(lambda: set(states(node).values()) == {"failing"})
+    assert all(one.endswith("status 404") for one in health(node).values())
+    assert sum(slots(node).values()) == 16381  # the last ring stays
+
+
+def test_certificates(balancer, node, serve):
+    """The lab's certificate is self-signed."""
+    serve('check https "/name" port 443 every 300ms timeout 250ms', "keep 0%")
+    node.run()
+    until(lambda: set(states(node).values()) == {"failing"})
+    serve('check https "/name" port 443 every 300ms timeout 250ms insecure', "keep 0%")
+    until(lambda: all_ok(node))
+    assert balancer.answers(balancer.vip4)
+
+
+def test_tcp_and_programs(balancer, node, serve, tmp_path):
+    program = tmp_path / "check"
+    program.write_text(f"#!/bin/sh\nenv >{tmp_path}/$WEIR_ADDRESS\ntest ! -e {tmp_path}/bad-$WEIR_BACKEND\n")
+    program.chmod(0o755)
+    serve(f'check exec "{program}" "a b" every 300ms timeout 200ms fall 2')
+    node.run()
+    until(lambda: all_ok(node))
+    seen = (tmp_path / ONE).read_text()
+    assert "WEIR_SERVICE=web\n" in seen and f"WEIR_BACKEND={ONE}\n" in seen and "WEIR_PORT=7\n" in seen
+    (tmp_path / f"bad-{THREE}").touch()
+    until(lambda: states(node)[THREE] == "failing")
+    assert health(node)[THREE].endswith("the program exited with status 1")
+    serve("check tcp port 80 every 300ms timeout 200ms fall 2")
+    until(lambda: all_ok(node))
+    with killed_web(balancer, "backend1"):
+        until(lambda: states(node)[ONE] == "failing")
+
+
+def test_flapping(balancer, node, serve):
+    """A backend that comes and goes faster than `rise` and `fall` does not move a slot."""
+    serve('check http "/name" port 80 every 200ms timeout 100ms rise 3 fall 4')
+    agent = node.run()
+    until(lambda: all_ok(node))
+    before = node.json("service", "web")["services"][0]["fingerprint"]
+    for _ in range(4):
+        with killed_web(balancer, "backend2"):
+            time.sleep(0.3)
+        time.sleep(0.4)
+    assert node.json("service", "web")["services"][0]["fingerprint"] == before
+    assert "fails its checks" not in agent.said()
+
+
+def test_ramp(balancer, node, serve):
+    serve(CHECK, "ramp 4s")
+    node.run()
+    until(lambda: all_ok(node))
+    full = slots(node)[TWO]
+    with killed_web(balancer, "backend2"):
+        until(lambda: states(node)[TWO] == "failing")
+    until(lambda: states(node)[TWO] == "up")
+    seen = []
+    while "ramp" in health(node)[TWO]:
+        seen.append(slots(node)[TWO])
+    assert seen == sorted(seen) and 0 < seen[0] < full / 4 and len(set(seen)) > 5
+    assert slots(node)[TWO] == full
+
+
+def test_keep(balancer, node, serve):
+    """A check that is wrong itself does not empty the service; those that failed last stay."""
+    serve(CHECK)
+    node.run()
+    until(lambda: all_ok(node))
+    with contextlib.ExitStack() as dead:
+        dead.enter_context(killed_web(balancer, "backend1"))
+        until(lambda: states(node)[ONE] == "failing")
+        dead.enter_context(killed_web(balancer, "backend3"))
+        until(lambda: ", kept: connection refused" in health(node)[THREE])
+        assert states(node)[ONE] == "failing" and states(node)[THREE] == "up"
+        assert slots(node)[ONE] == 0 and slots(node)[THREE] > 5000
+        status = node.json("status", status=2)
+        assert (status["services"][0]["failing"], status["services"][0]["kept"]) == (1, 1)
+        assert FAILS.format(2) in status["alarms"]
+        assert ("agent, health: service 'web': 1 backend gets new flows although its checks fail, because of "
+                "'keep 50.00%'") in status["alarms"]
+        node("drain", THREE)  # by command: 10.78.2.1 and 10.78.2.2 are left, of which half is up
+        until(lambda: states(node)[THREE] == "drain, override, checks fail" and slots(node)[THREE] == 0)
+        node("undrain", THREE)
+        until(lambda: slots(node)[THREE] > 5000)
+    until(lambda: all_ok(node))
+    assert node.json("status")["alarms"] == []
+
+
+def test_commands_win(balancer, node, serve):
+    serve(CHECK, "lost 1s")
+    node.run()
+    until(lambda: all_ok(node))
+    node("drain", TWO)
+    with killed_web(balancer, "backend2"):
+        until(lambda: health(node)[TWO].startswith("down for "))
+        assert states(node)[TWO] == "drain, override, checks fail"  # its flows stay
+        said = node("undrain", TWO).stdout
+        assert f"{TWO} of web: down, weight 1\n" in said
+        assert f"the checks of {TWO} fail (down for " in said and "it gets no new flows before they succeed" in said
+        assert slots(node)[TWO] == 0
+        node("backend", "down", TWO)
+        node("backend", "up", TWO)
+        assert states(node)[TWO] == "down"
+        drains = pathlib.Path(node.state, "drains")
+        assert not drains.exists() or TWO not in drains.read_text(encoding="ascii")
+    until(lambda: all_ok(node))
+    assert states(node)[TWO] == "up"
+
+
+def test_a_restart_changes_nothing(balancer, node, serve):
+    """An agent that is killed, or ended, leaves the states; the next one continues with them."""
+    serve(CHECK, "lost 1h")
+    agent = node.run()
+    until(lambda: all_ok(node))
+    with killed_web(balancer, "backend2"):
+        until(lambda: states(node)[TWO] == "failing")
+        mark = node.json("service", "web")["services"][0]["fingerprint"]
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+            agent.stop(number)
+            assert node.json("service", "web")["services"][0]["fingerprint"] == mark
+            assert health(node)[TWO] == "not checked"
+            agent = node.run()
+            until(lambda: health(node)[TWO].startswith("failing for "))
+            time.sleep(0.3)
+            assert node.json("service", "web")["services"][0]["fingerprint"] == mark
+            assert "fails its checks" not in agent.said() and "up again" not in agent.said()
+        pathlib.Path(f"/run/weir/{node.name}/health").unlink()
+        agent.stop(signal.SIGKILL)
+        agent = node.run()  # without the file, the kernel tells
+        until(lambda: health(node)[TWO].startswith("failing for "))
+        assert node.json("service", "web")["services"][0]["fingerprint"] == mark
+        assert "up again" not in agent.said()
+    until(lambda: all_ok(node))
+
+
+def test_applies_go_on_with_the_states(balancer, node, serve):
+    serve(CHECK)
+    node.run()
+    until(lambda: all_ok(node))
+    with killed_web(balancer, "backend2"):
+        until(lambda: states(node)[TWO] == "failing")
+        serve(CHECK, backends=(2, 3))
+        assert states(node)[TWO] == "failing"
+        serve(CHECK, backends=(1, 2, 3))
+        until(lambda: health(node)[ONE] == "ok")
+        assert states(node)[TWO] == "failing"
+        serve()  # nothing checks them any more
+        assert set(states(node).values()) == {"up"} and health(node)[TWO] == ""
+        assert node.json("status")["alarms"] == []
+
+
+def test_health_changes_both_rings_of_a_trial(balancer, node, serve):
+    """After the trial the previous ring has what the checks have said meanwhile."""
+    serve(CHECK)
+    node.run()
+    until(lambda: all_ok(node))
+    serve(CHECK, weights={1: 2}, options=["--confirm=2s"])
+    with killed_web(balancer, "backend2"):
+        until(lambda: slots(node)[TWO] == 0)
+        assert states(node)[TWO] == "failing" and "trial" in node("status", check=False).stdout
+        until(lambda: "trial" not in node("status", check=False).stdout)
+        assert node.backend(ONE)["weight"] == 1
+        assert states(node)[TWO] == "failing" and slots(node)[TWO] == 0
+        assert balancer.answers(balancer.vip4)
+    until(lambda: all_ok(node))
+    assert slots(node)[TWO] > 5000
+
+
+@contextlib.contextmanager
+def without_carrier(balancer):
+    """Of net0 of the balancer. The router's end is down, which costs the router its routes."""
+    ip, end = ["ip", "-n", balancer.netns("router")], ["dev", "balancer1"]
+    routes = {family: run([*ip, family, "route", "show", *end]).stdout.splitlines() for family in ("-4", "-6")}
+    run([*ip, "link", "set", *end, "down"])
+    try:
+        yield
+    finally:
+        run([*ip, "link", "set", *end, "up"])
+        for family, lines in routes.items():
+            for line in lines:
+                run([*ip, family, "route", "replace", *line.split(), *end], check=False)
+
+
+def test_a_dead_link(balancer, node, serve):
+    """A device without carrier is a state, not evidence: its backends are down at once."""
+    serve(CHECK, "keep 0%")
+    node.run()
+    until(lambda: all_ok(node))
+    with without_carrier(balancer):
+        until(lambda: set(states(node).values()) == {"down"}, 1)
+        assert all(one.endswith(": its link is dead") for one in health(node).values())
+    until(lambda: all_ok(node), 20)
