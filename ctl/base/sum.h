@@ -13,6 +13,9 @@ typedef char sum_text[17];
 // 64 bits of FNV-1a in hex; one changed byte always changes it.
 void sum_of(const char *text, size_t len, sum_text ret);
 
+// Another sum, of eight bytes at a time: for a megabyte, where nothing but a difference counts.
+void sum_of_words(const void *bytes, size_t len, sum_text ret);
+
 // The text and a last line "sum HEX\n" over it. The caller frees it.
 char *sum_seal(const char *text, size_t len, size_t *ret_len);
 // Removes that line: *len becomes the length before it. A text without it, written manually, stays as it

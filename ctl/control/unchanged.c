@@ -48,9 +48,9 @@ void unchanged_sum(const struct candidate *c, sum_text ret)
 	CLEANUP_TEXT struct text t = {0};
 	sum_text programs;
 	size_t size;
-	const char *object = generation_object(&size);
+	const void *object = generation_object(&size);
 
-	sum_of(object, size, programs);
+	sum_of_words(object, size, programs);
 	text_addf(&t, "programs %s\n", programs);
 	add_addresses(&t, &c->environment);
 	add_devices(&t, c);

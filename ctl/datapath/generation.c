@@ -16,6 +16,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/percpu.h"
 
 struct generation *generation_new(void)
 {
@@ -147,18 +148,18 @@ void generation_numbers_free(struct generation_numbers *numbers)
 
 static int mark_counters(int rules, uint8_t used[WEIR_RULE_COUNTERS], struct err *err)
 {
-	struct policy_rule rule;
+	CLEANUP_FREE struct policy_rule *all = NULL;
 	uint32_t n;
 	int code = mapping_entries(rules, &n, err);
 
 	if (code)
 		return code;
-	for (uint32_t r = 0; r < n; r++) {
-		if (bpf_map_lookup_elem(rules, &r, &rule))
-			return err_system(err, errno, "cannot read the rules of a generation");
-		if (rule.counter < WEIR_RULE_COUNTERS)
-			used[rule.counter] = 1;
-	}
+	all = mem_zalloc(n, sizeof(*all));
+	if ((code = percpu_read(rules, 0, n, all)))
+		return err_system(err, -code, "cannot read the rules of a generation");
+	for (uint32_t r = 0; r < n; r++)
+		if (all[r].counter < WEIR_RULE_COUNTERS)
+			used[all[r].counter] = 1;
 	return 0;
 }
 

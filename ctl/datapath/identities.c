@@ -11,6 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/generation.h"
+#include "ctl/datapath/mapping.h"
 #include "ctl/datapath/percpu.h"
 
 #define WORDS128(high, low) ((unsigned __int128)(high) << 64 | (low))
@@ -35,21 +36,25 @@ static int compare_keys(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct identity_key));
 }
 
+// All at once: a thousand rules are two thousand calls otherwise.
 static int read_all(const struct instance *i, struct identity_counters *ret)
 {
-	struct identity_key key, next, *at = NULL;
-	struct identity_counter one;
-	int code;
+	CLEANUP_FREE struct identity_key *keys = NULL;
+	CLEANUP_FREE uint32_t *indexes = NULL;
+	uint32_t n, next;
+	int code = mapping_entries(i->identities, &n, NULL);
 
-	while (!(code = bpf_map_get_next_key(i->identities, at, &next))) {
-		key = next;
-		at = &key;
-		one.key = key;
-		if ((code = bpf_map_lookup_elem(i->identities, &key, &one.index)))
-			return code;
-		vec_push(ret, one);
-	}
-	return code == -ENOENT ? 0 : code;
+	if (code)
+		return code;
+	keys = mem_zalloc(n, sizeof(*keys));
+	indexes = mem_zalloc(n, sizeof(*indexes));
+	// ENOENT: that was the last of them.
+	if (bpf_map_lookup_batch(i->identities, NULL, &next, keys, indexes, &n, NULL) &&
+	    errno != ENOENT)
+		return -errno;
+	for (uint32_t k = 0; k < n; k++)
+		vec_push(ret, ((struct identity_counter){.key = keys[k], .index = indexes[k]}));
+	return 0;
 }
 
 // Those whose counter a generation uses stay in `all`, sorted; the others move to `gone`.

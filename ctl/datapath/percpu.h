@@ -18,7 +18,7 @@ int percpu_count(size_t *ret, struct err *err);
 // Documentation/bpf/map_array.rst). The caller frees it. 0 or -errno with err set.
 int percpu_values(size_t n, size_t size, void *ret, size_t *ret_cpus, struct err *err);
 
-// Reads the elements first … first + n - 1 of an array, n at least 1, at once. 0 or -errno.
+// Reads the elements first … first + n - 1 of an array, per CPU or not, n at least 1, at once. 0 or -errno.
 int percpu_read(int fd, uint32_t first, uint32_t n, void *ret);
 
 // The sum of the counters of one element.

@@ -19,9 +19,17 @@ struct family_intervals {
 	struct intervals v4, v6;
 };
 
+// What the values of a field lie between, as far as that is known at once: one look tells most pairs apart.
+struct hull {
+	uint32_t first, last;
+};
+enum { HULL_FROM, HULL_TO, HULL_SPORT, HULL_DPORT, HULLS };
+
 struct shadow_rule { // a rule, and a hash of each of its long lists
 	const struct resolved_rule *rule;
 	uint64_t hash[AST_RULE_FIELDS];
+	struct hull outer[HULLS],
+		inner[HULLS]; // all values are in outer; the first and last of inner are values
 };
 
 struct shadow {
@@ -53,15 +61,6 @@ static uint64_t hash_field(const struct resolved_rule *rule, size_t field)
 	default:
 		return 0;
 	}
-}
-
-static struct shadow_rule candidate_of(const struct resolved_rule *rule)
-{
-	struct shadow_rule c = {.rule = rule};
-
-	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
-		c.hash[field] = hash_field(rule, field);
-	return c;
 }
 
 static const struct family_intervals *set_of(struct shadow *s, uint32_t index)
@@ -104,6 +103,54 @@ static bool covers_address(struct shadow *s, const struct resolved_address *oute
 	a = set_of(s, outer->index);
 	b = set_of(s, inner->index);
 	return intervals_cover(&a->v4, &b->v4) && intervals_cover(&a->v6, &b->v6);
+}
+
+static const struct hull hull_all = {0, UINT32_MAX}, hull_none = {UINT32_MAX, 0};
+
+// IPv4 alone. Of a set that is not compared by value nothing is known.
+static void put_address_hull(struct shadow *s, const struct resolved_address *address,
+			     struct hull *outer, struct hull *inner)
+{
+	const struct intervals *v4;
+
+	*outer = hull_all;
+	*inner = address->kind == RESOLVED_ANY ? hull_all : hull_none;
+	if (address->kind != RESOLVED_SET || !is_comparable(&s->r->addresses[address->index]))
+		return;
+	v4 = &set_of(s, address->index)->v4;
+	*outer = hull_none;
+	if (v4->n)
+		*outer = (struct hull){(uint32_t)v4->at[0].first, (uint32_t)v4->at[v4->n - 1].last};
+	*inner = *outer;
+}
+
+static void put_ports_hull(const struct resolved_ranges *ports, struct hull *outer,
+			   struct hull *inner)
+{
+	*outer = *inner = hull_all;
+	if (ports->given && ports->n)
+		*outer = *inner = (struct hull){ports->at[0].first, ports->at[ports->n - 1].last};
+}
+
+static struct shadow_rule candidate_of(struct shadow *s, const struct resolved_rule *rule)
+{
+	struct shadow_rule c = {.rule = rule};
+
+	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
+		c.hash[field] = hash_field(rule, field);
+	put_address_hull(s, &rule->from, &c.outer[HULL_FROM], &c.inner[HULL_FROM]);
+	put_address_hull(s, &rule->to, &c.outer[HULL_TO], &c.inner[HULL_TO]);
+	put_ports_hull(&rule->sport, &c.outer[HULL_SPORT], &c.inner[HULL_SPORT]);
+	put_ports_hull(&rule->dport, &c.outer[HULL_DPORT], &c.inner[HULL_DPORT]);
+	return c;
+}
+
+static bool may_cover_hulls(const struct shadow_rule *o, const struct shadow_rule *i)
+{
+	for (size_t h = 0; h < HULLS; h++)
+		if (o->outer[h].first > i->inner[h].first || o->outer[h].last < i->inner[h].last)
+			return false;
+	return true;
 }
 
 static bool covers_ranges(const struct shadow_rule *o, const struct shadow_rule *i, size_t field)
@@ -240,6 +287,8 @@ static bool covers_field(struct shadow *s, const struct shadow_rule *o, const st
 
 static bool covers(struct shadow *s, const struct shadow_rule *o, const struct shadow_rule *i)
 {
+	if (!may_cover_hulls(o, i))
+		return false;
 	for (size_t field = 0; field < AST_RULE_FIELDS; field++)
 		if (!covers_field(s, o, i, field))
 			return false;
@@ -269,7 +318,7 @@ static void compare(struct shadow *s, struct diag *diag)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->r->n_rules; i++) {
-		struct shadow_rule rule = candidate_of(&s->r->rules[i]);
+		struct shadow_rule rule = candidate_of(s, &s->r->rules[i]);
 		size_t by = 0;
 
 		while (by < n && (rule.rule->impossible || !covers(s, &finals[by], &rule)))

@@ -168,17 +168,18 @@ typedef bool satisfies(const struct resolved_rule *rule, uint32_t value);
 static bool build_values(struct fields_builder *b, enum policy_field field, satisfies *test,
 			 __u32 *to, uint32_t size)
 {
+	CLEANUP_VEC VEC(size_t) looking = {0}; // the rules that look at it
 	struct row base, row;
 
 	row_without(b, field, &base);
+	for (size_t i = 0; i < b->in->n_rules; i++)
+		if (!b->in->rules[i].impossible && fields_needs(&b->in->rules[i], field))
+			vec_push(&looking, i);
 	for (uint32_t value = 0; value < size; value++) {
 		row = base;
-		for (size_t i = 0; i < b->in->n_rules; i++) {
-			const struct resolved_rule *rule = &b->in->rules[i];
-
-			if (!rule->impossible && fields_needs(rule, field) && test(rule, value))
-				row_flip_rule(&row, i);
-		}
+		vec_each (&looking, i)
+			if (test(&b->in->rules[*i], value))
+				row_flip_rule(&row, *i);
 		to[value] = rows_add(b->rows, &row);
 		if (!to[value])
 			return false;

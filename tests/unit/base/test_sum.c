@@ -25,6 +25,27 @@ static void test_known_answers(void **state)
 	assert_string_equal(sum, "85944171f73967e8");
 }
 
+// Of words: each byte counts, in its place, and so does the length.
+static void test_words(void **state)
+{
+	char bytes[41] = {0};
+	sum_text sums[3 * sizeof(bytes)];
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		sum_of_words(bytes, i, sums[n++]);
+		bytes[i] = 1;
+		sum_of_words(bytes, sizeof(bytes), sums[n++]);
+		bytes[i] = (char)0x80;
+		sum_of_words(bytes, sizeof(bytes), sums[n++]);
+		bytes[i] = 0;
+	}
+	for (size_t a = 0; a < n; a++)
+		for (size_t b = a + 1; b < n; b++)
+			assert_string_not_equal(sums[a], sums[b]);
+}
+
 static void test_seal_and_open(void **state)
 {
 	CLEANUP_FREE char *sealed = NULL;
@@ -76,9 +97,8 @@ static void test_every_changed_byte(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_answers),
-		cmocka_unit_test(test_seal_and_open),
-		cmocka_unit_test(test_without_a_sum),
+		cmocka_unit_test(test_known_answers),      cmocka_unit_test(test_words),
+		cmocka_unit_test(test_seal_and_open),      cmocka_unit_test(test_without_a_sum),
 		cmocka_unit_test(test_every_changed_byte),
 	};
 
