@@ -94,7 +94,7 @@ static int write_report(void *agent, struct err *err)
 
 void agent_changed(struct agent *a)
 {
-	if (a->running->report.timer) // not while parts start
+	if (a->running && a->running->report.timer) // not while parts start, or after their end
 		agent_task_in(&a->running->report, REPORT_MS);
 }
 

@@ -341,16 +341,22 @@ static int look_at_instance(struct links_part *l, struct links_found *ret, struc
 
 // ---- changes ------------------------------------------------------------------------------------
 
+// All are tried; the first failure is reported.
 static int attach_devices(struct links_part *l, const struct reattach_list *list, struct err *err)
 {
+	int first = 0;
+
 	vec_each (list, d) {
 		struct attach_result result = {0};
-		int code = reattach(l->agent->instance, l->agent->command, d, &result, err);
+		struct err why = {0};
+		int code = reattach(l->agent->instance, l->agent->command, d, &result, &why);
 
-		if (code == -ENODEV) // gone again
-			continue;
+		if (code && code != -ENODEV && !first) { // else it does not exist any more
+			first = code;
+			*err = why;
+		}
 		if (code)
-			return code;
+			continue;
 		log_notice("attached to %s again, %s mode%s%s", d->name,
 			   result.mode == IFACE_NATIVE ? "native" : "generic",
 			   result.notice[0] ? ": " : "", result.notice);
@@ -359,7 +365,7 @@ static int attach_devices(struct links_part *l, const struct reattach_list *list
 			if (!strcmp(known->link.name, d->name))
 				known->is_new = false;
 	}
-	return 0;
+	return first;
 }
 
 // Opening for a change refreshes devices, MAC addresses and members too.
@@ -392,15 +398,20 @@ static int write_macs(struct links_part *l, struct err *err)
 
 static int change(struct links_part *l, const struct links_found *found, struct err *err)
 {
-	int code = attach_devices(l, &found->devices, err);
+	struct err why = {0};
+	int attached = attach_devices(l, &found->devices, err);
+	int code = 0;
 
-	if (code)
-		return code;
-	if (found->devices.n) // the paths may use them
+	if (found->devices.n && !attached) // the paths may use them
 		need_look(l);
 	if (found->hops)
-		return write_paths(l, err);
-	return found->stale && !found->devices.n ? write_macs(l, err) : 0;
+		code = write_paths(l, &why);
+	else if (found->stale && (attached || !found->devices.n))
+		code = write_macs(l, &why);
+	if (attached || !code)
+		return attached;
+	*err = why;
+	return code;
 }
 
 static int do_look(void *links, struct err *err)

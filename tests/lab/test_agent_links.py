@@ -10,7 +10,9 @@ import pytest
 from balancerlab import crowd_of, failed, policy, running_balancer, running_node
 from policylab import Policies
 from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
 from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
 from labnet import run, socket_in, until
 
@@ -245,26 +247,51 @@ def test_another_policy_is_followed(balancer, node, tmp_path):
         until(lambda: NEW_MAC in next_hop(node, ONE))
 
 
+@pytest.fixture(scope="module", name="balancer6")
+def shared_lab6():
+    with running_balancer(v6=True) as lab:
+        yield lab
+
+
 def test_path_mtu_that_the_kernel_has_learned(balancer, node):
-    """Also by the command: what a router has told a socket of this host."""
-    assert "mtu 1400" not in next_hop(node, ONE)
-    learn_path_mtu(balancer, ONE, 1400)
-    said = node("service", "--refresh").stdout
-    assert "1 next hop changed" in said
-    assert "mtu 1400" in next_hop(node, ONE)
-    run(["ip", "-n", balancer.netns("balancer1"), "route", "flush", "cache"])
+    check_learned(balancer, node, ONE)
+
+
+def test_path_mtu_of_ipv6_that_the_kernel_has_learned(balancer6, tmp_path):
+    path = tmp_path / "web.weir"
+    path.write_text(policy(balancer6, [1, 2, 3], "idle 4s", "pins 65536"))
+    with running_node(balancer6) as node:
+        node("apply", path)
+        check_learned(balancer6, node, "fd78:2::1")
+
+
+def check_learned(balancer, node, address):
+    """The command and the agent take what a router has told a socket of this host."""
+    assert "mtu 1400" not in next_hop(node, address)
+    learn_path_mtu(balancer, address, 1400)
+    assert "1 next hop changed" in node("service", "--refresh").stdout
+    assert "mtu 1400" in next_hop(node, address)
+    learn_path_mtu(balancer, address, 1380)
+    node.run()
+    until(lambda: "mtu 1380" in next_hop(node, address))
+
+
+def notice_of(router, own, address, port, mtu):
+    """What that router says of a packet of ours that is too big."""
+    udp = UDP(sport=port, dport=9999, len=1440)
+    if ":" in address:
+        quoted = IPv6(src=own, dst=address, plen=1440, nh=17) / udp
+        return IPv6(src=router, dst=own) / ICMPv6PacketTooBig(mtu=mtu) / Raw(bytes(quoted) + bytes(1000))
+    quoted = IP(src=own, dst=address, flags="DF", len=1460) / udp
+    return IP(src=router, dst=own) / ICMP(type=3, code=4, nexthopmtu=mtu) / Raw(bytes(quoted))
 
 
 def learn_path_mtu(balancer, address, mtu):
-    own = run(["ip", "-n", balancer.netns("balancer1"), "-o", "-4", "route", "get", address]).stdout
-    own = own.split(" src ")[1].split()[0]
-    with contextlib.closing(socket_in(balancer.netns("balancer1"), socket.AF_INET, socket.SOCK_DGRAM)) as sock:
+    family, router = (socket.AF_INET6, "fd78:2::254") if ":" in address else (socket.AF_INET, "10.78.2.254")
+    netns = balancer.netns("balancer1")
+    with contextlib.closing(socket_in(netns, family, socket.SOCK_DGRAM)) as sock:
         sock.connect((address, 9999))
-        port = sock.getsockname()[1]
-        quoted = IP(src=own, dst=address, flags="DF", len=1500) / UDP(sport=port, dport=9999, len=1480)
-        notice = IP(src="10.78.2.254", dst=own) / ICMP(type=3, code=4, nexthopmtu=mtu) / bytes(quoted)
-        frame = Ether(dst=mac_of(balancer, "balancer1"), src="02:78:00:00:00:99") / notice
-        balancer.send("backend3", frame)
-        time.sleep(0.2)
-    route = run(["ip", "-n", balancer.netns("balancer1"), "route", "get", address]).stdout
-    assert f"mtu {mtu}" in route, route
+        own, port = sock.getsockname()[:2]
+        frame = Ether(dst=mac_of(balancer, "balancer1"), src="02:78:00:00:00:99")
+        balancer.send("backend3", frame / notice_of(router, own, address, port, mtu))
+        until(lambda: f"mtu {mtu}" in run(["ip", "-n", netns, "route", "get", address]).stdout)
