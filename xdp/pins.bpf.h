@@ -222,11 +222,11 @@ static __always_inline bool is_due(const struct service *s, __u64 old, __u64 new
 /* Where a packet goes, and what becomes of its flow's pin: the lower half of a pin, of which only the backend counts
  * where none is written, and bits. It is decided first and written last: in between a program may leave the packet
  * to another one. 0: the service never had a backend. */
+#define CHOICE_SHIFT    32           /* above it are bits of what is written */
 #define CHOICE_STORE    (1ull << 32) /* the flow has no pin and gets this one */
 #define CHOICE_UPDATE   (1ull << 33) /* the pin of the flow becomes this one */
 #define CHOICE_REOPENED (1ull << 34) /* events, to be counted */
 #define CHOICE_MOVED    (1ull << 35)
-#define CHOICE_WRITE    (CHOICE_STORE | CHOICE_UPDATE | CHOICE_REOPENED | CHOICE_MOVED)
 
 /* The flow was heard. Moves it to the owner when its backend is down, and when it is another connection that
  * opens. */
@@ -353,7 +353,7 @@ static __always_inline __u32 choose(struct packet *pkt, const struct service *s,
 		hash = hash_of_tuple(s, pkt);
 	choice = choose_unstable(pkt->service, word, hash, heard(pkt), &pin);
 	/* What is only quoted is not of the flow. */
-	if (choice & CHOICE_WRITE && !pkt->quoted)
+	if (choice >> CHOICE_SHIFT && !pkt->quoted)
 		choice_write(pkt->service, hash, choice, pin);
 	return pin_backend(choice);
 }

@@ -141,8 +141,7 @@ static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 	return (check - pseudo) * inverse <= inverse;
 }
 
-/* May the frame go as it is? UDP that ends before IP does is not common. The sum of a packet without a checksum is not
- * known. */
+/* May the frame go as it is? UDP that ends before IP does is not common. */
 static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, const int family,
 				     const struct place at)
 {
@@ -155,10 +154,9 @@ static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, con
 	if (at.ip[family == 4 ? 8 : 7] <= 1)
 		return false;
 	if (k.base == BASE_UDP) {
-		check = l4[3];
-		if (l4[2] != bpf_htons(k.length - header_bytes(family)) ||
-		    (has_mode(SERVICE_GUE) && !check))
+		if (l4[2] != bpf_htons(k.length - header_bytes(family)))
 			return false;
+		check = l4[3];
 	} else {
 		check = l4[8];
 	}
@@ -274,14 +272,21 @@ static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k, co
 	return put_headers_common(ctx, t, o, is, vlan);
 }
 
-/* GO_ON: the packet is too long, and nothing is written. */
+/* UDP without a checksum: its sum is not known. */
+static __always_inline bool is_unsummed(const struct key k, const struct place at, const int family)
+{
+	return k.base == BASE_UDP && !l4_of(at.ip, family)[3];
+}
+
 static __always_inline int send_shaped(struct xdp_md *ctx, const struct key k,
 				       const struct place at, const struct trip *t,
 				       const struct shape is, __u32 vlan)
 {
 	if (is_too_long(t->to, k.length + outer_bytes(is.mode, is.outside)))
 		return GO_ON;
-	if (unlikely(t->choice & CHOICE_WRITE))
+	if (is.mode == SERVICE_GUE && is.outside == 6 && is_unsummed(k, at, is.inside))
+		return GO_ON;
+	if (unlikely(t->choice >> CHOICE_SHIFT))
 		choice_write(t->service, t->tuple, t->choice, t->pin);
 	return put_frame(ctx, k, at, t, is, vlan) ? REASON_PASS_SERVICE : REASON_DROP_FORWARD;
 }
@@ -306,7 +311,7 @@ static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, 
 }
 
 /* Writes the pin, and the frame as it leaves: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel gave no room, or the
- * headers are out of reach. GO_ON: the packet is too long, and nothing is written. */
+ * headers are out of reach. GO_ON: the packet is too long or its sum not known, and nothing is written. */
 static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, const int family,
 					const struct place at, const struct trip *t)
 {
