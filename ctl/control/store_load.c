@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RELEASED 65536 // references that are visited before their pages of the index are let go
+
 void store_forget_loaded(struct store *b)
 {
 	store_forget_steps(b);
@@ -222,6 +224,13 @@ static int compare_who(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+// A walk through a million references has few pages of them in memory.
+static void let_go(const struct journal_index *x, uint32_t ref)
+{
+	if (ref % RELEASED == 0)
+		journal_index_release(x, ref);
+}
+
 // sorted: owner.who of the journal, ascending.
 static int load_who(struct store_loading *l, const uint64_t *sorted, size_t n)
 {
@@ -231,6 +240,7 @@ static int load_who(struct store_loading *l, const uint64_t *sorted, size_t n)
 		struct prefix p = journal_ref_prefix(&x->refs[r]);
 		int code;
 
+		let_go(x, r);
 		if (!x->refs[r].family || !bsearch(&x->owners[x->refs[r].owner].who, sorted, n,
 						   sizeof(*sorted), compare_who))
 			continue;
@@ -259,6 +269,7 @@ static int load_all(struct store_loading *l)
 	for (uint32_t r = 0; r < journal_index_slots(x); r++) {
 		int code = x->refs[r].family ? load_ref(l, r) : 0;
 
+		let_go(x, r);
 		if (code)
 			return code;
 	}
@@ -282,6 +293,7 @@ static int load_due(struct store_loading *l, uint32_t from, uint32_t n)
 		struct prefix p = journal_ref_prefix(&x->refs[r]);
 		int code;
 
+		let_go(x, r);
 		if (!x->refs[r].family || records_shifted(x->refs[r].until_s, b->clock_by) > now_s)
 			continue;
 		if ((code = load_prefix(l, &p)))
