@@ -393,8 +393,11 @@ static int check_space(const struct instance *i, const struct overlay_finish *f,
 		err_refused(err, "%zu IPv%d %s entries would be more than the limit of %u",
 			    used_by(i, f, t), table_family(t),
 			    table_is_hosts(t) ? "host" : "prefix", i->meta.max_entries);
-		err_hint(err,
-			 "weir detach, then weir attach --max-entries N; what is blocked is kept");
+		if (i->meta.max_entries < WEIR_OVERLAY_MAX)
+			err_hint(err, "weir detach, then weir attach --max-entries N; what is "
+				      "blocked is kept");
+		else
+			err_hint(err, "no instance holds more; a prefix counts as one entry");
 		return -ENOSPC;
 	}
 	return 0;
