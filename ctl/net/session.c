@@ -342,6 +342,8 @@ static bool walk(struct process *ret_sshd, struct socket_owner *ret_claim, int *
 {
 	bool claimed = claim_from(getenv("SSH_CONNECTION"), getenv("SSH_CLIENT"), ret_claim);
 	struct process p = {.parent = (uint32_t)getppid()};
+	int of_init =
+		0; // a service in a sandbox may not read the environment of init, which is no login
 
 	for (int i = 0; i < ANCESTORS_MAX && process_read(p.parent, &p, error); i++) {
 		if (is_sshd(&p)) {
@@ -349,7 +351,7 @@ static bool walk(struct process *ret_sshd, struct socket_owner *ret_claim, int *
 			return true;
 		}
 		if (!claimed)
-			claimed = claim_of_process(p.pid, ret_claim, error);
+			claimed = claim_of_process(p.pid, ret_claim, p.pid == 1 ? &of_init : error);
 		if (is_unplaceable(&p))
 			return true;
 	}
