@@ -151,29 +151,50 @@ static int prepare(posix_spawnattr_t *attr, posix_spawn_file_actions_t *files)
 		    : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP |
 							     POSIX_SPAWN_SETSIGMASK |
 							     POSIX_SPAWN_SETSIGDEF);
-	for (int fd = 0; fd < 3 && !code; fd++)
-		code = posix_spawn_file_actions_addopen(files, fd, "/dev/null", O_RDWR, 0);
+	for (int fd = 0; fd < 3; fd++)
+		code = code ? code
+			    : posix_spawn_file_actions_addopen(files, fd, "/dev/null", O_RDWR, 0);
 	return code;
+}
+
+// posix_spawn() takes arrays of its own type, and changes nothing in them.
+static char **strings_of(const char *const *from)
+{
+	size_t n = 0;
+	char **to;
+
+	while (from[n])
+		n++;
+	to = mem_zalloc(n + 1, sizeof(*to));
+	memcpy(to, from, n * sizeof(*to));
+	return to;
+}
+
+static int spawn_with(struct probe *p, posix_spawnattr_t *attr, posix_spawn_file_actions_t *files)
+{
+	CLEANUP_FREE char **arguments = strings_of(p->spec.arguments);
+	CLEANUP_FREE char **environment = strings_of(p->spec.environment);
+	int code = prepare(attr, files);
+
+	return code ? code
+		    : posix_spawn(&p->pid, arguments[0], files, attr, arguments, environment);
 }
 
 static int spawn(struct probe *p)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	char *const *arguments = (char *const *)(uintptr_t)p->spec.arguments;
-	char *const *environment = (char *const *)(uintptr_t)p->spec.environment;
 	int code = posix_spawnattr_init(&attr);
 
 	if (code)
 		return code;
 	code = posix_spawn_file_actions_init(&files);
-	if (!code) {
-		code = prepare(&attr, &files);
-		code = code ? code
-			    : posix_spawn(&p->pid, arguments[0], &files, &attr, arguments,
-					  environment);
-		posix_spawn_file_actions_destroy(&files);
+	if (code) {
+		posix_spawnattr_destroy(&attr);
+		return code;
 	}
+	code = spawn_with(p, &attr, &files);
+	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
 	return code;
 }

@@ -45,16 +45,26 @@ static void set_url(struct probe *p)
 }
 
 // Whatever the name is, the connection goes to the backend.
-static void set_way(struct probe *p)
+static void set_destination(struct probe *p)
 {
-	const struct probe_spec *s = &p->spec;
 	bracket_text address;
-	addr_text source;
-	CLEANUP_FREE char *to = mem_printf("::%s:%u", bracketed(&s->addr, address), s->port);
-	CLEANUP_FREE char *from = NULL;
+	CLEANUP_FREE char *to =
+		mem_printf("::%s:%u", bracketed(&p->spec.addr, address), p->spec.port);
 
 	p->connect_to = curl_slist_append(NULL, to);
 	curl_easy_setopt(p->easy, CURLOPT_CONNECT_TO, p->connect_to);
+}
+
+static void set_way(struct probe *p)
+{
+	const struct probe_spec *s = &p->spec;
+	addr_text source;
+	CLEANUP_FREE char *from = NULL;
+
+	if (s->tls)
+		set_destination(p);
+	// Addresses need no cache, and libcurl would look through a large one after each transfer.
+	curl_easy_setopt(p->easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 	if (s->device)
 		from = mem_printf("if!%s", s->device);
 	else if (s->source.family)
@@ -138,12 +148,12 @@ static void on_end(void *ctx, CURL *easy, CURLcode code)
 	long os = 0;
 
 	curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os);
-	if (!code || (code == CURLE_WRITE_ERROR && p->body_full))
-		judge(p);
-	else if (code == CURLE_COULDNT_CONNECT && os)
+	if (code == CURLE_COULDNT_CONNECT && os)
 		probe_fail_errno(p, (int)os);
-	else
+	else if (code && !(code == CURLE_WRITE_ERROR && p->body_full))
 		probe_fail(p, "%s", curl_easy_strerror(code));
+	else
+		judge(p);
 }
 
 // ---- start and end ------------------------------------------------------------------------------

@@ -88,11 +88,11 @@ static void check_body(struct service_check *k)
 	if (!check->body)
 		return;
 	code = regcomp(&pattern, check->body, REG_EXTENDED | REG_NOSUB | REG_NEWLINE);
-	if (!code) {
+	regerror(code, &pattern, problem, sizeof(problem));
+	if (code == 0) {
 		regfree(&pattern);
 		return;
 	}
-	regerror(code, &pattern, problem, sizeof(problem));
 	fail(k, check->body_at, "a POSIX extended regular expression, as of grep -E",
 	     arena_printf(&k->c->ast->strings, "the pattern '%s' is invalid: %s", check->body,
 			  problem));

@@ -151,8 +151,11 @@ def test_lost(balancer, node, serve):
     agent = node.run()
     until(lambda: all_ok(node))
     with killed_web(balancer, "backend2"):
-        until(lambda: states(node)[TWO] == "failing")
+        while "fails its checks" not in agent.said():
+            time.sleep(0.005)
         began = time.monotonic()
+        time.sleep(0.1)
+        assert states(node)[TWO] == "failing" and slots(node)[TWO] == 0
         until(lambda: states(node)[TWO] == "down")
         assert 1.5 < time.monotonic() - began < 3
         assert health(node)[TWO].startswith("down for ")
@@ -369,3 +372,70 @@ def test_a_dead_link(balancer, node, serve):
         until(lambda: set(states(node).values()) == {"down"}, 1)
         assert all(one.endswith(": its link is dead") for one in health(node).values())
     until(lambda: all_ok(node), 20)
+
+
+MANY = "10.99.0.0/22"
+
+
+@pytest.fixture(name="many")
+def many_backends(balancer):
+    """The web server of backend1 has a thousand more addresses."""
+    at = ["ip", "-n", balancer.netns("backend1"), "route"]
+    to = ["ip", "-n", balancer.netns("router"), "route"]
+    run([*at, "add", "local", MANY, "dev", "lo"])
+    run([*to, "add", MANY, "via", ONE, "dev", "backend1"], check=False)
+    yield lambda count: [f"10.99.{n // 250}.{n % 250 + 1}" for n in range(count)]
+    run([*to, "del", MANY])
+    run([*at, "del", "local", MANY, "dev", "lo"])
+
+
+def write_many(path, balancer, addresses, *lines):
+    backends = "".join(f"\tbackend {address}\n" for address in addresses)
+    inside = "".join(f"\t{line}\n" for line in lines)
+    path.write_text(f'interface net0\nseed "lab"\nservice web {{\n\tvip {balancer.vip4}\n\tport 80\n\tmode ipip\n'
+                    f"{inside}{backends}}}\n")
+
+
+def cpu_s(agent):
+    fields = pathlib.Path(f"/proc/{agent.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("keep, left", [("0%", 1), ("50%", 32)])
+def test_one_survivor_of_64(balancer, node, many, tmp_path, keep, left):
+    """All but one die at once: one rewrite of the ring."""
+    addresses = many(64)
+    path = tmp_path / "many.weir"
+    write_many(path, balancer, addresses, 'check http "/name" every 500ms timeout 200ms rise 2 fall 2', f"keep {keep}")
+    node("apply", path)
+    node.run()
+    until(lambda: all_ok(node))
+    balancer.on("backend1", ["nft", "add", "table", "ip", "dead"])
+    try:
+        chain = "{ type filter hook prerouting priority -300; }"
+        balancer.on("backend1", ["nft", "add", "chain", "ip", "dead", "in", chain])
+        rule = f"ip daddr {MANY} ip daddr != {addresses[40]} drop"
+        balancer.on("backend1", ["nft", "add", "rule", "ip", "dead", "in", *rule.split()])
+        until(lambda: sum(one.startswith("failing") for one in health(node).values()) == 63)
+        until(lambda: sum(count > 0 for count in slots(node).values()) == left, 2)
+        assert slots(node)[addresses[40]] >= 16381 // left
+        assert "checks fail for 63 of 64 backends" in node("status", check=False).stdout
+    finally:
+        balancer.on("backend1", ["nft", "delete", "table", "ip", "dead"])
+    until(lambda: all_ok(node))
+
+
+@pytest.mark.parametrize("check", ["tcp", 'http "/name"'])
+def test_a_thousand_backends(balancer, node, many, tmp_path, check):
+    """Every two seconds, in less than a tenth of a core."""
+    path = tmp_path / "many.weir"
+    write_many(path, balancer, many(1000), f"check {check} every 2s timeout 1s")
+    node("apply", path)
+    agent = node.run()
+    until(lambda: all_ok(node), 30)
+    before, began = cpu_s(agent), time.monotonic()
+    time.sleep(10)
+    used = (cpu_s(agent) - before) / (time.monotonic() - began)
+    print(f"{check}: {used:.1%} of one core")
+    assert used < 0.1
+    assert all_ok(node)

@@ -138,7 +138,7 @@ static void test_tcp_silent(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(fill); i++) {
 		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		connect(fill[i], (struct sockaddr *)&to, sizeof(to));
+		(void)connect(fill[i], (struct sockaddr *)&to, sizeof(to));
 	}
 	r = ask(&spec);
 	assert_false(r.good);
@@ -238,8 +238,9 @@ static void test_body(void **state)
 	struct probe_spec spec;
 	regex_t body;
 
-	memset(long_body + strlen(long_body), 'x', sizeof(long_body) - 10 - strlen(long_body));
-	memcpy(long_body + sizeof(long_body) - 10, "the end..", 9);
+	for (size_t i = strlen(long_body); i < sizeof(long_body) - 10; i++)
+		long_body[i] = 'x';
+	snprintf(long_body + sizeof(long_body) - 10, 10, "the end..");
 	http_start(&s, rules, ARRAY_SIZE(rules));
 	spec = http_spec(&s, "/a");
 	spec.body = &body;
