@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 import pytest
@@ -298,7 +299,7 @@ def test_a_restart_changes_nothing(balancer, node, serve):
         until(lambda: states(node)[TWO] == "failing")
         mark = node.json("service", "web")["services"][0]["fingerprint"]
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
-            agent.stop(number)
+            assert agent.stop(number) == (0 if number == signal.SIGTERM else -number)
             assert node.json("service", "web")["services"][0]["fingerprint"] == mark
             assert health(node)[TWO] == "not checked"
             agent = node.run()
@@ -439,3 +440,31 @@ def test_a_thousand_backends(balancer, node, many, tmp_path, check):
     print(f"{check}: {used:.1%} of one core")
     assert used < 0.1
     assert all_ok(node)
+
+
+def test_this_host_as_a_backend(balancer, node, tmp_path):
+    """It is checked over lo, at the VIP; the other one from an address that is no VIP, or the answer would be balanced."""
+    path = tmp_path / "here.weir"
+    path.write_text(f'interface net0\nseed "lab"\nservice web {{\n\tvip {balancer.vip4}\n\tport any\n\tmode ipip\n'
+                    f'\tbackend here\n\tbackend {TWO}\n\tcheck tcp port 80 every 300ms timeout 200ms fall 2\n}}\n')
+    own = ["ip", "-n", balancer.netns("balancer1")]
+    run([*own, "address", "add", f"{balancer.vip4}/32", "dev", "lo"])
+    # The kernel would choose the VIP as the source.
+    via = run([*own, "route", "get", TWO]).stdout.split(" via ")[1].split()[0]
+    run([*own, "route", "add", f"{TWO}/32", "via", via, "dev", "net0", "src", balancer.vip4])
+    try:
+        node("apply", path)
+        node.run()
+        until(lambda: health(node).get("here", "").endswith(": connection refused"))
+        until(lambda: health(node)[TWO] == "ok")
+        listen = "import socket; s = socket.create_server(('', 80)); [s.accept() for _ in iter(int, 1)]"
+        argv = ["nsenter", f"--net=/run/netns/{balancer.netns('balancer1')}", "--", "/usr/bin/python3", "-c", listen]
+        with subprocess.Popen(argv) as server:
+            try:
+                until(lambda: health(node)["here"] == "ok")
+            finally:
+                server.kill()
+        until(lambda: health(node)["here"].startswith("failing"))
+    finally:
+        run([*own, "route", "del", f"{TWO}/32", "via", via, "dev", "net0"])
+        run([*own, "address", "del", f"{balancer.vip4}/32", "dev", "lo"])
