@@ -47,7 +47,7 @@ MUTATIONS = [
      "tables one"),
     ("the test program names another rule", SHORT, "test_rule(number * 64 + lowest_bit(word))", "test_rule(lowest_bit(word))",
      "tables words-2"),
-    ("actions of the first word alone", SHORT, "action += number * 64;", "action += 0;", "tables words-2"),
+    ("actions of the first word alone", SHORT, "BOUND(number, POLICY_WORDS_MAX - 1) * 64", "BOUND(number, 0) * 64", "tables words-2"),
     ("one bit of the summary leads to the next word", SHORT, "word_at(m, *ret_number + 1) : 0", "word_at(m, *ret_number) : 0",
      "tables words-2"),
     ("the summary's other bits ignored", SHORT, "if (!(some & (some - 1))) {", "if (some) {", "tables words-64"),
