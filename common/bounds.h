@@ -61,6 +61,17 @@
 		free_;                        \
 	})
 
+/* x, of which the verifier knows nothing any more, by way of any y that it does not know: it takes y - y for a number.
+ * A constant and a range would be two states to follow. */
+#define BOUND_FORGET(x, y)                         \
+	({                                         \
+		__u64 forgotten_ = (x), y_ = (y);  \
+		asm("%1 -= %1\n"                   \
+		    "%0 += %1"                     \
+		    : "+r"(forgotten_), "+r"(y_)); \
+		forgotten_;                        \
+	})
+
 /* x >> (n & 63), which the instruction does by itself. */
 #define SHIFT_RIGHT(x, n)                                            \
 	({                                                           \
@@ -85,6 +96,7 @@ BOUNDS_INLINE __u64 if_zero32(__u64 difference)
 #define BOUND_32(x)                ((__u64)(__u32)(x))
 #define BOUND_SCALE(bits, n)       (BOUND_PRODUCT(bits, n) >> 32)
 #define BOUND_FREE(x)              ((__u64)(x))
+#define BOUND_FORGET(x, y)         ((__u64)(x))
 #define SHIFT_RIGHT(x, n)          ((__u64)(x) >> ((n)&63))
 
 BOUNDS_INLINE __u64 if_zero32(__u64 difference)

@@ -37,7 +37,7 @@ TABLE_INLINE __u32 matrix_row_words(__u32 words)
 #define MATRIX_SMALL 256
 
 /* The row of this number, or NULL. */
-TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, __u32 row)
+TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, __u64 row)
 {
 	__u64 offset = row;
 

@@ -7,11 +7,14 @@
 
 #define RULES(name) TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))
 
-static __always_inline policy_row address_row(const struct packet *pkt, const int side)
+/* Through the map: the verifier would follow what comes after the look-ups once for each pair of their ways. */
+static __always_inline policy_row address_row(struct packet *pkt, const int side)
 {
-	if (!pkt->family)
-		return POLICY_ROW_ALL;
-	return side_row(side, pkt->family, side == SIDE_SOURCE ? pkt->src : pkt->dst);
+	volatile __u32 *row = &pkt->row;
+
+	*row = pkt->family ? side_row(side, pkt->family, side == SIDE_SOURCE ? pkt->src : pkt->dst)
+			   : POLICY_ROW_ALL;
+	return *row;
 }
 
 static __always_inline __u32 l4_index(const struct packet *pkt)
@@ -45,8 +48,7 @@ static __always_inline policy_row port_row(const struct packet *pkt, const int m
 }
 
 /* field is a constant: only its case is left. */
-static __always_inline policy_row field_row(const struct packet *pkt, const int matrix,
-					    const int field)
+static __always_inline policy_row field_row(struct packet *pkt, const int matrix, const int field)
 {
 	__u64 index;
 
@@ -86,7 +88,7 @@ static __always_inline bool matchable(const struct packet *pkt)
 	return pkt->family || matrix_uses(NULL, MATRIX_RULES, FIELD_ETHERTYPE);
 }
 
-static __always_inline bool fill_field(const struct packet *pkt, struct matrix *m, const int field)
+static __always_inline bool fill_field(struct packet *pkt, struct matrix *m, const int field)
 {
 	policy_row row;
 
@@ -97,7 +99,7 @@ static __always_inline bool fill_field(const struct packet *pkt, struct matrix *
 }
 
 /* False when a look-up fails that cannot. */
-static __always_inline bool matrix_fill(const struct packet *pkt, struct matrix *m)
+static __always_inline bool matrix_fill(struct packet *pkt, struct matrix *m)
 {
 	m->word = ~0ull;
 	return fill_field(pkt, m, FIELD_SOURCE) && fill_field(pkt, m, FIELD_DESTINATION) &&
@@ -159,7 +161,7 @@ static __always_inline int match(struct xdp_md *ctx, struct packet *pkt, const s
 }
 
 /* Looks up the rows; false when that fails. */
-static __always_inline bool classify_prepare(const struct packet *pkt, struct matrix *m)
+static __always_inline bool classify_prepare(struct packet *pkt, struct matrix *m)
 {
 	m->filled = matchable(pkt);
 	return !m->filled || matrix_fill(pkt, m);

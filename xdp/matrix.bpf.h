@@ -14,7 +14,7 @@ struct matrix {
 
 /* Adds the row of a field; false when there is no such row. */
 static __always_inline bool matrix_add(struct matrix *m, const int matrix, const int field,
-				       policy_row row)
+				       __u64 row)
 {
 	if (TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_WORDS)) == 1) {
 		const __u64 *words = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(matrix, M_ROWS));

@@ -48,6 +48,7 @@ struct packet {
 	__u8 verdict;  /* XDP_TX or XDP_REDIRECT, once it is on its way to a backend */
 	__s32 service; /* that it belongs to; NO_SERVICE */
 	__s32 passed;  /* the reason that let it pass before */
+	__u32 row;     /* of an address, on its way through the map: see classify */
 	__u32 dropped_by; /* index of the counter of the rule that does not let it pass, and 1; 0: none */
 };
 

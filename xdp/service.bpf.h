@@ -134,8 +134,8 @@ static __always_inline policy_row vip_row(const struct packet *pkt, enum service
 }
 
 /* A field of a packet; what the address alone says where the others are not asked. */
-static __always_inline bool add_member(const struct packet *pkt, enum service_by by,
-				       struct matrix *m, const int field)
+static __always_inline bool add_member(struct packet *pkt, enum service_by by, struct matrix *m,
+				       const int field)
 {
 	m->row[field] = m->row[FIELD_DESTINATION];
 	return !matrix_uses(NULL, MATRIX_MEMBERS, field) || by != BY_PACKET ||
@@ -143,8 +143,7 @@ static __always_inline bool add_member(const struct packet *pkt, enum service_by
 }
 
 /* The rows of the fields that make a packet a service's. */
-static __always_inline bool member_rows(const struct packet *pkt, enum service_by by,
-					struct matrix *m)
+static __always_inline bool member_rows(struct packet *pkt, enum service_by by, struct matrix *m)
 {
 	m->word = ~0ull;
 	return matrix_add(m, MATRIX_MEMBERS, FIELD_DESTINATION, vip_row(pkt, by)) &&

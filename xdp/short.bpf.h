@@ -145,10 +145,10 @@ static __always_inline bool add_cell(struct matrix *m, const int field, const in
 }
 
 /* Protocol, flags and ethertype at once: the fields that are in it have no rows of their own. */
-static __always_inline bool add_base(struct matrix *m, const struct key k, const int family)
+static __always_inline bool add_base(struct matrix *m, const struct key *k, const int family)
 {
 	const __u8 *at = TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
-	__u64 index = BOUND(k.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0);
+	__u64 index = BOUND(k->base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0);
 	const __u64 *row;
 
 	if (RULES(M_WORDS) == 1) {
@@ -161,11 +161,11 @@ static __always_inline bool add_base(struct matrix *m, const struct key k, const
 }
 
 /* Type and code of ICMP are not in the base. */
-static __always_inline bool add_icmp(struct matrix *m, const struct key k, const int family)
+static __always_inline bool add_icmp(struct matrix *m, const struct key *k, const int family)
 {
 	__u64 first = family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6;
 
-	return k.base != BASE_ICMP || add_cell(m, FIELD_L4, M_L4, first + BOUND(k.icmp, 0xffff));
+	return k->base != BASE_ICMP || add_cell(m, FIELD_L4, M_L4, first + BOUND(k->icmp, 0xffff));
 }
 
 static __always_inline bool add_port(struct matrix *m, const int field, const int name, __u64 port)
@@ -173,28 +173,30 @@ static __always_inline bool add_port(struct matrix *m, const int field, const in
 	return port <= POLICY_NO_PORT && add_cell(m, field, name, port);
 }
 
+/* A row that is a constant and one that is not would be two states at the words. */
 static __always_inline bool add_address(struct matrix *m, const int family, const int side,
 					__u64 hi, __u64 lo)
 {
+	__u64 row = family == 4 ? table4_row(NULL, side, hi) : table6_row(NULL, side, hi, lo);
+
 	return matrix_add(m, MATRIX_RULES, side == SIDE_SOURCE ? FIELD_SOURCE : FIELD_DESTINATION,
-			  family == 4 ? table4_row(NULL, side, hi)
-				      : table6_row(NULL, side, hi, lo));
+			  BOUND_FORGET(row, hi));
 }
 
 /* false: a look-up has failed that cannot. class: number of the interface in the policy + 1. */
-static __always_inline bool add_all(struct matrix *m, const struct key k, const int family,
+static __always_inline bool add_all(struct matrix *m, const struct key *k, const int family,
 				    __u32 class)
 {
 	return add_base(m, k, family) && (!uses(FIELD_L4) || add_icmp(m, k, family)) &&
 	       (!uses(FIELD_VLAN) ||
-		add_cell(m, FIELD_VLAN, M_VLAN, BOUND(k.vlan, MATRIX_VLANS - 1))) &&
+		add_cell(m, FIELD_VLAN, M_VLAN, BOUND(k->vlan, MATRIX_VLANS - 1))) &&
 	       (!uses(FIELD_IFACE) ||
 		add_cell(m, FIELD_IFACE, M_IFACE, BOUND(class, MATRIX_IFACES - 1))) &&
-	       (!uses(FIELD_SPORT) || add_port(m, FIELD_SPORT, M_SPORT, k.sport)) &&
-	       (!uses(FIELD_DPORT) || add_port(m, FIELD_DPORT, M_DPORT, k.dport)) &&
-	       (!uses(FIELD_SOURCE) || add_address(m, family, SIDE_SOURCE, k.src_hi, k.src_lo)) &&
+	       (!uses(FIELD_SPORT) || add_port(m, FIELD_SPORT, M_SPORT, k->sport)) &&
+	       (!uses(FIELD_DPORT) || add_port(m, FIELD_DPORT, M_DPORT, k->dport)) &&
+	       (!uses(FIELD_SOURCE) || add_address(m, family, SIDE_SOURCE, k->src_hi, k->src_lo)) &&
 	       (!uses(FIELD_DESTINATION) ||
-		add_address(m, family, SIDE_DESTINATION, k.dst_hi, k.dst_lo));
+		add_address(m, family, SIDE_DESTINATION, k->dst_hi, k->dst_lo));
 }
 
 /* The AND in word `place`. The fields of the base have its row, but type and code of ICMP. */
@@ -344,19 +346,34 @@ static __always_inline __u64 small_word(const struct key k, const int family, __
 
 /* ---- decide -------------------------------------------------------------------------------------- */
 
-/* The first rule in `word`, the word of this number. */
-static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 length)
+/* Where the action of the first rule in `word` is, the word of this number. */
+static __always_inline __u64 action_place(__u64 word, __u32 number)
+{
+	const struct matrix_action *actions =
+		(const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ACTIONS));
+	__u64 place = matrix_action_place(word);
+
+	/* Masked: kernel 6.1 does not connect a number with its copy on the stack. */
+	if (RULES(M_WORDS) > 1)
+		place = BOUND(place + number * 64, POLICY_WORDS_MAX * 64 - 1);
+	if (is_test() && actions[place].reason >= 0)
+		test_rule(number * 64 + lowest_bit(word));
+	return place;
+}
+
+static __always_inline struct fate act_at(__u64 place, __u32 length)
 {
 	const struct matrix_action *action =
 		(const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ACTIONS));
 
-	/* Masked: kernel 6.1 does not connect a number with its copy on the stack. */
-	if (RULES(M_WORDS) > 1)
-		action += BOUND(number, POLICY_WORDS_MAX - 1) * 64;
-	action += matrix_action_place(word);
-	if (is_test() && action->reason >= 0)
-		test_rule(number * 64 + lowest_bit(word));
+	action += place;
 	return (struct fate){action->reason, action->counter, length, XDP_PASS};
+}
+
+/* The first rule in `word`, the word of this number. */
+static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 length)
+{
+	return act_at(action_place(word, number), length);
 }
 
 static __always_inline bool drops_by_default(__u32 class)
@@ -454,16 +471,63 @@ static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word
 }
 
 /* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is not used. */
+static __always_inline bool find_word(const struct key *k, const int family, __u32 class,
+				      __u64 *ret_word, __u32 *ret_number)
+{
+	struct matrix m = {};
+
+	*ret_number = 0;
+	if (!add_all(&m, k, family, class))
+		return false;
+	*ret_word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, ret_number);
+	return true;
+}
+
+/* What a matrix says: where the action of the first match is, or one of these. */
+enum { MATCH_NONE = -1, MATCH_FAILED = -2 };
+
+static __always_inline __s64 find_place(const struct key *k, const int family, __u32 class)
+{
+	__u32 number;
+	__u64 word;
+
+	if (!find_word(k, family, class, &word, &number))
+		return MATCH_FAILED;
+	return word ? (__s64)action_place(word, number) : MATCH_NONE;
+}
+
+/* Global, because they are verified once: not for each protocol, nor with all that services do after them. */
+__noinline __s64 find_place4(struct key *k, __u32 class)
+{
+	return k ? find_place(k, 4, class) : MATCH_FAILED;
+}
+
+__noinline __s64 find_place6(struct key *k, __u32 class)
+{
+	return k ? find_place(k, 6, class) : MATCH_FAILED;
+}
+
+static __always_inline struct fate decide_by_call(struct key k, const int family, __u32 class)
+{
+	__s64 place = family == 4 ? find_place4(&k, class) : find_place6(&k, class);
+
+	if (place == MATCH_FAILED)
+		return ASK;
+	if (place == MATCH_NONE)
+		return default_common(k, family, class);
+	return act_at(BOUND(place, POLICY_WORDS_MAX * 64 - 1), k.length);
+}
+
 static __always_inline struct fate decide_by_matrix(struct xdp_md *ctx, const struct key k,
 						    const int family, const struct arrival p)
 {
-	struct matrix m = {};
-	__u32 number = 0;
+	__u32 number;
 	__u64 word;
 
-	if (!add_all(&m, k, family, p.class))
+	if (p.balances)
+		return decide_by_call(k, family, p.class);
+	if (!find_word(&k, family, p.class, &word, &number))
 		return ASK;
-	word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, &number);
 	return decide_by_word(ctx, word, number, k, family, p);
 }
 

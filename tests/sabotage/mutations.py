@@ -32,7 +32,8 @@ MUTATIONS = [
     ("the priority of the tag is its number", SHORT, "vlan = read16(at + 14)", "vlan = read16(at + 14) ^ 1", "tables words-1"),
     # The short way: what it decides.
     ("the default of other interfaces", SHORT, ">> (class & 63) & 1", ">> 0 & 1", "packets common"),
-    ("rules hold on any interface", SHORT, "(MARKER(MARK_NAMED) && !class)", "(MARKER(MARK_NAMED) && class > 99)", "reference 2 4"),
+    ("rules hold on any interface", SHORT, "RULES(M_WORDS) || (MARKER(MARK_NAMED) && !p.class)",
+     "RULES(M_WORDS) || (MARKER(MARK_NAMED) && p.class > 99)", "reference 2 4"),
     ("ICMP is never essential", SHORT, "if (k.base == BASE_ICMP)\n\t\treturn true;", "if (k.base == BASE_ICMP)\n\t\treturn false;",
      "packets words"),
     ("DHCP's ports exchanged", SHORT, "k.sport == bpf_htons(67) && k.dport == bpf_htons(68)",
@@ -47,7 +48,7 @@ MUTATIONS = [
      "tables one"),
     ("the test program names another rule", SHORT, "test_rule(number * 64 + lowest_bit(word))", "test_rule(lowest_bit(word))",
      "tables words-2"),
-    ("actions of the first word alone", SHORT, "BOUND(number, POLICY_WORDS_MAX - 1) * 64", "BOUND(number, 0) * 64", "tables words-2"),
+    ("actions of the first word alone", SHORT, "place + number * 64", "place + number * 0", "tables words-2"),
     ("one bit of the summary leads to the next word", SHORT, "word_at(m, *ret_number + 1) : 0", "word_at(m, *ret_number) : 0",
      "tables words-2"),
     ("the summary's other bits ignored", SHORT, "if (!(some & (some - 1))) {", "if (some) {", "tables words-64"),
