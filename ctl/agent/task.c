@@ -11,12 +11,11 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 
-#define LOCKED_FIRST_MS 20
-#define LOCKED_MOST_MS  1000
-#define LOCKED_PATIENCE_MS \
-	10000 // a lock that others have for so long is a problem, as it is for commands
-#define FAILED_FIRST_MS 1000
-#define FAILED_MOST_MS  60000
+#define LOCKED_FIRST_MS    20
+#define LOCKED_MOST_MS     1000
+#define LOCKED_PATIENCE_MS 30000 // a lock that others have for so long is a problem
+#define FAILED_FIRST_MS    1000
+#define FAILED_MOST_MS     60000
 
 uint64_t agent_now_ms(void)
 {

@@ -391,7 +391,7 @@ static void write_snapshot(struct journal_file *j, const char *path)
 
 static void shrink(struct store *b)
 {
-	if (!journal_has_grown(&b->journal))
+	if (b->hurry || !journal_has_grown(&b->journal))
 		return;
 	write_snapshot(&b->journal, b->path);
 	if (open_journal(b, b->path, NULL))

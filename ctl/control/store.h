@@ -67,6 +67,7 @@ struct store {
 		records;    // those that are loaded, without expired ones; the caller changes them
 	struct err unsaved; // why the last commit's records are not in the file; no code: they are
 	struct err damaged; // what of the file is not used; text "": nothing
+	bool hurry;         // set by the caller: a snapshot is left to the next commit without it
 	// The rest is for store*.c.
 	int lock;
 	bool to_write;

@@ -119,6 +119,18 @@ static void test_long(void **state)
 	assert_caught(want);
 }
 
+// Last: standard error leads to the journal from then on. Each line has a priority of its own.
+static void test_journal(void **state)
+{
+	(void)state;
+	log_setup(LOG_DEBUG, true);
+	log_to_journal();
+	redirect();
+	say_all();
+	log_info("one\ntwo\n");
+	assert_caught("<3>e 1\n<4>w x\n<5>n\n<6>i\n<7>d\n<6>one\n<6>two\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +140,7 @@ int main(void)
 		cmocka_unit_test(test_does_not_steer_the_terminal),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_journal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,30 @@ static void test_values(void **state)
 		"\"inner\":{\"words\":[\"one\",0,{\"deep\":1}]},\"after\":2}\n");
 }
 
+// What another process has written, deeper than a document may be too.
+static void say_json(struct out *o)
+{
+	static const char text[] =
+		"{\"s\":\"a\",\"n\":7,\"b\":true,\"z\":null,\"r\":1.5,\"m\":-1,\"l\":[1,{\"x\":[]}],"
+		"\"deep\":[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]}";
+	CLEANUP_JSON struct json *value = json_parse(text, sizeof(text) - 1, NULL, 0);
+
+	assert_non_null(value);
+	out_set_json(o, "report", value);
+	out_set_json(o, "nothing", NULL);
+	out_set_u64(o, "after", 1);
+}
+
+static void test_json_of_others(void **state)
+{
+	(void)state;
+	assert_prints(TEXT, say_json, "");
+	assert_prints(JSON, say_json,
+		      "{\"schema\":1,\"report\":{\"s\":\"a\",\"n\":7,\"b\":true,\"z\":null,"
+		      "\"l\":[1,{\"x\":[]}],\"deep\":[[[[[[[[[[[[[[]]]]]]]]]]]]]]},"
+		      "\"nothing\":null,\"after\":1}\n");
+}
+
 static void say_table(struct out *o)
 {
 	out_table(o, "rows");
@@ -374,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_json_of_others),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_long_table),
 		cmocka_unit_test(test_error_after_a_long_table),

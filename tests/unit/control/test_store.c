@@ -909,6 +909,35 @@ static void test_others_expire(void **state)
 	assert_int_equal(b->before.n, 1);
 }
 
+// What the agent asks: how many have expired, where the first is, when the next one will.
+static void test_next_expiry(void **state)
+{
+	struct store_expiry e;
+	CLEANUP_STORE struct store *b = NULL;
+
+	(void)state;
+	block("192.0.2.9", "", RECORD_NEVER, false);
+	assert_int_equal(store_expiry("test", &e, NULL), 0);
+	assert_true(!e.due && e.next_s == RECORD_NEVER);
+	block("192.0.2.1", "", NOW_S + 60, false);
+	block("192.0.2.2", "", NOW_S + 30, false);
+	block("192.0.2.3", "", NOW_S + 20, false);
+	assert_int_equal(store_expiry("test", &e, NULL), 0);
+	assert_true(!e.due && e.next_s == NOW_S + 20 && e.wall_ms == NOW_S * 1000ull);
+	pass_s(35);
+	assert_int_equal(store_expiry("test", &e, NULL), 0);
+	assert_int_equal(e.due, 2);
+	assert_int_equal(e.next_s, NOW_S + 60);
+	b = opened();
+	assert_int_equal(store_load_expired(b, e.first, 1000, NULL), 0);
+	assert_int_equal(b->before.n, 2);
+	assert_int_equal(b->records.list.n, 0);
+	commit_now(b);
+	assert_int_equal(kernel->n, 2);
+	assert_int_equal(store_expiry("test", &e, NULL), 0);
+	assert_int_equal(e.due, 0);
+}
+
 static void write_damaged(const char *text, size_t len, size_t at)
 {
 	CLEANUP_FREE char *copy = mem_realloc(NULL, len, 1);
@@ -1348,6 +1377,7 @@ int main(void)
 		cmocka_unit_test_setup(test_snapshots, set_up),
 		cmocka_unit_test_setup(test_part, set_up),
 		cmocka_unit_test_setup(test_others_expire, set_up),
+		cmocka_unit_test_setup(test_next_expiry, set_up),
 		cmocka_unit_test_setup(test_damaged_file, set_up),
 		cmocka_unit_test_setup(test_refused_files, set_up),
 		cmocka_unit_test_setup(test_old_file, set_up),
