@@ -112,7 +112,10 @@ static int set_timer(CURLM *multi, long timeout_ms, void *ctx)
 int curl_loop_new(struct event_base *base, struct curl_loop **ret, struct err *err)
 {
 	struct curl_loop *loop;
+	int code = curl_calls_load(err);
 
+	if (code)
+		return code;
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))
 		return err_system(err, EIO, "cannot start libcurl");
 	loop = mem_new(struct curl_loop);

@@ -2,9 +2,8 @@
 // Transfers of libcurl on an event loop of libevent: many at once, none blocks.
 #pragma once
 
-#include <curl/curl.h>
-
 #include "ctl/base/err.h"
+#include "ctl/net/curl_calls.h"
 
 struct event_base;
 struct curl_loop;

@@ -10,6 +10,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/net/curl_calls.h"
 #include "ctl/net/curl_loop.h"
 #include "ctl/net/fetch_body.h"
 
@@ -57,11 +58,13 @@ void fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST])
 
 const char *fetch_url_problem(const char *url)
 {
-	CURLU *parsed = curl_url();
-	char *host = NULL;
 	const char *problem = NULL;
+	char *host = NULL;
+	CURLU *parsed;
 
-	if (!parsed)
+	if (curl_calls_load(NULL))
+		return "cannot be fetched: libcurl is not installed";
+	if (!(parsed = curl_url()))
 		mem_exhausted();
 	if (!fetch_is_url(url))
 		problem = "is not an http or https URL";

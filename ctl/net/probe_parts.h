@@ -2,10 +2,10 @@
 // Shared by the kinds of probes.
 #pragma once
 
-#include <curl/curl.h>
 #include <event2/event.h>
 #include <sys/types.h>
 
+#include "ctl/net/curl_calls.h"
 #include "ctl/net/curl_loop.h"
 #include "ctl/net/probe.h"
 

@@ -34,6 +34,13 @@ def test_indirect_calls_land_on_marked_places():
         assert "endbr64" in run(["objdump", "-d", "--disassemble=main", WEIR]).stdout
 
 
+def test_a_command_loads_few_libraries():
+    """Each takes time of every start; libcurl and those below it are loaded where they are used."""
+    libraries = [line.split()[0] for line in run(["ldd", WEIR]).stdout.splitlines()]
+    assert not [name for name in libraries if name.startswith(("libcurl", "libssl", "libgnutls", "libldap"))]
+    assert len(libraries) <= 14, libraries
+
+
 def test_install_strips_the_program(tmp_path):
     run(["make", "-s", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr"], timeout=120)
     program = tmp_path / "usr/sbin/weir"
