@@ -19,10 +19,6 @@
 #include "ctl/datapath/probe.h"
 #include "ctl/net/geo_db.h"
 
-#ifndef WEIR_VERSION
-#define WEIR_VERSION "0.1"
-#endif
-
 #define COLUMNS_DEFAULT 80 // of a terminal that does not tell
 
 static size_t count(const struct args *args, const char *name)

@@ -9,6 +9,10 @@
 #include "ctl/cmd/out.h"
 #include "ctl/net/session.h"
 
+#ifndef WEIR_VERSION
+#define WEIR_VERSION "0.1"
+#endif
+
 // What all commands share; filled by main.
 struct context {
 	const char *instance; // -n, "main" by default
@@ -47,5 +51,5 @@ extern const struct command *const commands[];
 extern const struct command cmd_attach, cmd_detach, cmd_restore, cmd_forget, cmd_block, cmd_unblock,
 	cmd_allow, cmd_unallow, cmd_batch, cmd_list, cmd_check, cmd_apply, cmd_confirm,
 	cmd_rollback, cmd_diff, cmd_show, cmd_history, cmd_explain, cmd_status, cmd_stats,
-	cmd_watch, cmd_bypass, cmd_doctor, cmd_decap, cmd_run, cmd_service, cmd_drain, cmd_undrain,
-	cmd_weight, cmd_backend;
+	cmd_metrics, cmd_watch, cmd_bypass, cmd_doctor, cmd_decap, cmd_run, cmd_service, cmd_drain,
+	cmd_undrain, cmd_weight, cmd_backend;

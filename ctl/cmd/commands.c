@@ -10,7 +10,7 @@ const struct command *const commands[] = {
 	&cmd_block, &cmd_unblock, &cmd_allow, &cmd_unallow, &cmd_batch, &cmd_list,
 	&cmd_check, &cmd_apply, &cmd_confirm, &cmd_rollback, &cmd_diff, &cmd_show, &cmd_history,
 	&cmd_service, &cmd_drain, &cmd_undrain, &cmd_weight, &cmd_backend,
-	&cmd_explain, &cmd_status, &cmd_stats, &cmd_watch, &cmd_bypass, &cmd_doctor,
+	&cmd_explain, &cmd_status, &cmd_stats, &cmd_metrics, &cmd_watch, &cmd_bypass, &cmd_doctor,
 	&cmd_decap, &cmd_run,
 	NULL,
 };

@@ -47,6 +47,7 @@ struct cell {
 
 struct out {
 	bool json, color, failed;
+	bool taken;    // by another command: nothing is printed
 	bool streamed; // documents were printed already: an empty last one says nothing
 	bool filled;   // the present one says more than its schema
 	struct json_writer writer;
@@ -110,6 +111,20 @@ void out_error(struct out *o, const char *text, const char *hint, const char *co
 	out_end(o);
 }
 
+struct out *out_new_document(void)
+{
+	struct out *o = out_new(true, false, false);
+
+	o->taken = true;
+	return o;
+}
+
+char *out_take_document(struct out *o)
+{
+	close_to(o, 0);
+	return text_take(&o->writer.text);
+}
+
 static void write_all(struct out *o, const struct text *t)
 {
 	if (t->len && fwrite(t->at, 1, t->len, stdout) != t->len)
@@ -119,6 +134,8 @@ static void write_all(struct out *o, const struct text *t)
 // What is written of the document so far.
 static void print_part(struct out *o)
 {
+	if (o->taken)
+		return;
 	write_all(o, &o->writer.text);
 	o->writer.text.len = 0;
 }

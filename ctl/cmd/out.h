@@ -13,6 +13,10 @@ struct json;
 struct out;
 
 struct out *out_new(bool json, bool pretty, bool color);
+// One that prints nothing: its document is taken by another command.
+struct out *out_new_document(void);
+// That document, complete; the caller frees it.
+char *out_take_document(struct out *o);
 // Prints what was collected (JSON: the document). 0 or -EIO.
 int out_finish(struct out *o);
 // Adds {"error": {"text", "hint", "code"}} to what was collected: a failure is one document as well.
