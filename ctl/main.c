@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/agent/child.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
@@ -107,7 +108,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 		return err_system(err, errno, "cannot read '/proc/self/ns/net'");
 	if (ctx->netns && (code = enter_netns(ctx->netns, err)))
 		return code;
-	ctx->session_here = same_netns(&before);
+	ctx->session_here = same_netns(&before) && !getenv(CHILD_WITHOUT_LOGIN);
 	return 0;
 }
 

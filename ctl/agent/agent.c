@@ -22,10 +22,9 @@
 
 // In the order of their starts; they end in the opposite order.
 static const struct agent_part *const parts[] = {
-	&agent_policy,
-	&agent_housekeeping,
-	&agent_links,
-	&agent_health_part,
+	&agent_policy, &agent_housekeeping, &agent_links, &agent_health_part,
+	&agent_feeds, // before the files, which have feeds
+	&agent_files,
 };
 
 struct agent_running {

@@ -16,8 +16,9 @@ struct event_base;
 struct agent {
 	struct event_base *loop; // filled in by agent_run
 	const char *instance;
-	const char *command;  // its command line, for the lock
-	const char *netns;    // -N as given; NULL: not entered
+	const char *command; // its command line, for the lock
+	const char *netns;   // -N as given; NULL: not entered
+	bool without_login; // no login is to be protected: none started it, or from another namespace
 	const char *policy;   // the file of `weir run FILE`; NULL: none
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
@@ -27,6 +28,8 @@ struct agent {
 	struct links_part *links;
 	struct commands *commands; // commands.h
 	struct agent_health *health;
+	struct files *files; // NULL without a policy file
+	struct feeds_part *feeds;
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -43,7 +46,8 @@ struct agent_part {
 	void (*report)(const struct agent *a, struct json *fields, struct json *problems);
 };
 
-extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part;
+extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
+	agent_feeds, agent_files;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

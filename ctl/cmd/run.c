@@ -58,12 +58,18 @@ static void print_start(struct context *ctx, const struct agent *a)
 		out_flush(ctx->out);
 }
 
+static bool session_is_possible(const struct session *s)
+{
+	return s->peer.family || s->guess.family || s->remote || s->error;
+}
+
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct agent a = {
 		.instance = ctx->instance,
 		.command = ctx->line,
 		.netns = ctx->netns,
+		.without_login = !ctx->session_here || !session_is_possible(&ctx->session),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};

@@ -18,6 +18,11 @@ void geo_db_use(const char *paths)
 	used_paths = paths;
 }
 
+const char *geo_db_used(void)
+{
+	return used_paths;
+}
+
 static bool is_folder(const char *path)
 {
 	struct stat st;

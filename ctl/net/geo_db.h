@@ -18,6 +18,7 @@ struct geo_ranges {
 // Where databases are, for the whole process: files and folders with commas between them. NULL: /var/lib/GeoIP and
 // /usr/share/GeoIP. Of several databases that fit, the first one by this order, and in a folder by name, is used.
 void geo_db_use(const char *paths);
+const char *geo_db_used(void); // what it was called with
 // The files that geo_find would open. The caller frees them.
 struct geo_paths {
 	VEC(char *) paths;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A command of weir that the agent runs as a process of its own: what takes long, or waits.
+//
+// The command has the instance, the network namespace and the databases of the agent. It refuses what it would refuse
+// for a person without --force.
+#pragma once
+
+#include "ctl/base/err.h"
+
+struct agent;
+struct child;
+
+#define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // in the environment: the agent has none
+
+// The command has ended: its exit status (ERR_SYSTEM also if it was killed), and what it has printed, its last
+// newline left out.
+typedef void child_done(void *ctx, int status, const char *said);
+
+// args: the command and its arguments, ended by NULL; they may be freed after the call. 0 or -errno with err set.
+int child_start(struct agent *a, const char *const *args, child_done *done, void *ctx,
+		struct child **ret, struct err *err);
+// Kills a command that runs; a killed one leaves the old or the new state. No call of `done`. NULL is allowed.
+void child_stop(struct child *c);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent for feeds: each is fetched by its `every`, and its text used if it is good.
+//
+// A new text of a policy's feed becomes the copy on disk, and the policy is applied with the copies. What is wrong
+// leaves the last good text in effect, is logged when it begins, and is a problem until it ends.
+#include "ctl/agent/feeds.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/files.h"
+#include "ctl/agent/inputs.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/control/feeds.h"
+#include "ctl/net/curl_loop.h"
+
+enum {
+	JITTER_PERCENT = 10,
+	RETRY_FIRST_MS = 10000, // after a failure, doubled up to `every`
+	SOON_MS = 100,          // for one without a copy
+};
+
+struct feed_job {
+	struct feeds_part *part;
+	struct policy_url url; // its strings are owned
+	struct fetch *fetch;   // that runs
+	struct feed copy;      // without its text
+	struct event *timer;
+	unsigned failures; // in a row
+	struct err problem;
+	bool wanted; // found in the policy
+};
+
+struct feeds_part {
+	struct agent *agent;
+	struct curl_loop *loop;
+	VEC(struct feed_job *) jobs;
+};
+
+// ---- when -----------------------------------------------------------------------------------------
+
+// Up to a tenth earlier, so that many hosts do not come at once.
+static uint64_t jittered(uint64_t ms)
+{
+	uint32_t random = 0;
+	ssize_t n = getrandom(&random, sizeof(random), GRND_NONBLOCK);
+
+	return n == sizeof(random) ? ms - ms * JITTER_PERCENT / 100 * random / UINT32_MAX : ms;
+}
+
+static void fetch_in(struct feed_job *job, uint64_t ms)
+{
+	struct timeval in = {.tv_sec = (time_t)(ms / 1000),
+			     .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+
+	evtimer_add(job->timer, &in);
+}
+
+static uint64_t retry_ms(const struct feed_job *job)
+{
+	unsigned doublings = job->failures < 16 ? job->failures - 1 : 15;
+	uint64_t ms = (uint64_t)RETRY_FIRST_MS << doublings;
+
+	return ms < job->url.every_ms ? ms : job->url.every_ms;
+}
+
+// ---- what came ------------------------------------------------------------------------------------
+
+static void succeed(struct feed_job *job)
+{
+	if (job->problem.text[0])
+		log_notice("'%s' is good again", job->url.url);
+	err_clear(&job->problem);
+	job->failures = 0;
+	fetch_in(job, jittered(job->url.every_ms));
+}
+
+// The texts of one failure differ in times and bytes, so its kind decides whether it is another one.
+static void fail(struct feed_job *job, const struct err *err)
+{
+	bool known = job->problem.text[0] && job->problem.code == err->code &&
+		     job->problem.kind == err->kind;
+
+	job->failures++;
+	job->problem = *err;
+	if (!known)
+		log_warning("%s%s%s%s; the last good text stays in effect", err->text,
+			    err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
+	fetch_in(job, jittered(retry_ms(job)));
+}
+
+// A copy of what the file has, without the text.
+static void keep_head(struct feed_job *job, struct feed *feed)
+{
+	feed_free(&job->copy);
+	job->copy = *feed;
+	free(TAKE_PTR(job->copy.text));
+	*feed = (struct feed){0};
+}
+
+static int take_text(struct feed_job *job, struct fetch_result *r, struct err *err)
+{
+	const char *instance = job->part->agent->instance;
+	CLEANUP_FEED struct feed feed = {0};
+	uint64_t entries;
+	int code = feed_check_lines(&job->url, r, &entries, err);
+
+	if (code)
+		return code;
+	if ((code = feed_check(&job->url, r, &job->copy, false, err)))
+		return code;
+	feed = feed_of(job->url.url, r, entries);
+	if ((code = feed_save(instance, &feed, err)))
+		return code;
+	keep_head(job, &feed);
+	log_notice("'%s' has changed", job->url.url);
+	files_apply(job->part->agent, true);
+	return 0;
+}
+
+static void on_fetched(void *ctx, struct fetch_result *r)
+{
+	struct feed_job *job = ctx;
+	struct err err = r->err;
+	int code = r->code;
+
+	job->fetch = NULL;
+	if (!code && !r->same)
+		code = take_text(job, r, &err);
+	if (code)
+		fail(job, &err);
+	else
+		succeed(job);
+	fetch_result_free(r);
+	agent_changed(job->part->agent);
+}
+
+// The copy may be another one since: a command has fetched, too.
+static void read_copy(struct feed_job *job)
+{
+	CLEANUP_FEED struct feed feed = {0};
+
+	if (feed_load(job->part->agent->instance, job->url.url, &feed, NULL))
+		feed = (struct feed){0};
+	keep_head(job, &feed);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *ctx)
+{
+	struct feed_job *job = ctx;
+	struct fetch_request request;
+	struct err err = {0};
+
+	(void)fd;
+	(void)what;
+	if (job->fetch)
+		return;
+	read_copy(job);
+	request = feed_request(&job->url, &job->copy);
+	if (fetch_start(job->part->loop, &request, on_fetched, job, &job->fetch, &err))
+		fail(job, &err);
+}
+
+// ---- jobs -----------------------------------------------------------------------------------------
+
+static const char *copy_of(const char *text)
+{
+	return text ? mem_strdup(text) : NULL;
+}
+
+static void free_url(struct policy_url *url)
+{
+	free((char *)url->url);
+	free((char *)url->sha256);
+	free((char *)url->ca);
+}
+
+static void job_free(struct feed_job *job)
+{
+	fetch_cancel(job->fetch);
+	if (job->timer)
+		event_free(job->timer);
+	feed_free(&job->copy);
+	free_url(&job->url);
+	free(job);
+}
+
+static void set_url(struct feed_job *job, const struct policy_url *url)
+{
+	struct policy_url old = job->url;
+
+	job->url = *url;
+	job->url.url = copy_of(url->url);
+	job->url.sha256 = copy_of(url->sha256);
+	job->url.ca = copy_of(url->ca);
+	free_url(&old);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+static bool same_url(const struct policy_url *a, const struct policy_url *b)
+{
+	return same_text(a->sha256, b->sha256) && same_text(a->ca, b->ca) &&
+	       a->every_ms == b->every_ms && a->min == b->min && a->lax == b->lax &&
+	       a->wide == b->wide;
+}
+
+static struct feed_job *find(const struct feeds_part *part, const char *url)
+{
+	vec_each (&part->jobs, job)
+		if (!strcmp((*job)->url.url, url))
+			return *job;
+	return NULL;
+}
+
+static void follow(struct feeds_part *part, const struct policy_url *url)
+{
+	struct feed_job *job = find(part, url->url);
+	bool same = job && same_url(&job->url, url);
+
+	if (!job) {
+		job = mem_new(struct feed_job);
+		job->part = part;
+		job->timer = evtimer_new(part->agent->loop, on_timer, job);
+		if (!job->timer)
+			mem_exhausted();
+		vec_push(&part->jobs, job);
+	}
+	job->wanted = true;
+	if (same)
+		return;
+	set_url(job, url);
+	read_copy(job);
+	fetch_in(job, job->copy.url ? jittered(url->every_ms) : SOON_MS);
+}
+
+static void drop_unwanted(struct feeds_part *part)
+{
+	size_t kept = 0;
+
+	vec_each (&part->jobs, job) {
+		if ((*job)->wanted)
+			part->jobs.at[kept++] = *job;
+		else
+			job_free(*job);
+	}
+	part->jobs.n = kept;
+}
+
+void feeds_follow(struct agent *a)
+{
+	const struct inputs *inputs = files_inputs(a);
+	struct feeds_part *part = a->feeds;
+
+	if (!part)
+		return;
+	vec_each (&part->jobs, job)
+		(*job)->wanted = false;
+	if (inputs)
+		vec_each (&inputs->feeds, feed)
+			follow(part, &feed->url);
+	drop_unwanted(part);
+}
+
+// ---- the part -------------------------------------------------------------------------------------
+
+static int start(struct agent *a, struct err *err)
+{
+	a->feeds = mem_new(struct feeds_part);
+	a->feeds->agent = a;
+	return curl_loop_new(a->loop, &a->feeds->loop, err);
+}
+
+static void stop(struct agent *a)
+{
+	if (!a->feeds)
+		return;
+	vec_each (&a->feeds->jobs, job)
+		job_free(*job);
+	vec_free(&a->feeds->jobs);
+	curl_loop_free(a->feeds->loop);
+	free(a->feeds);
+	a->feeds = NULL;
+}
+
+static void report_job(const struct feed_job *job, struct json *feeds, struct json *problems)
+{
+	struct json *one = json_object();
+
+	json_set(one, "url", json_string(job->url.url));
+	json_set(one, "every_s", json_u64(job->url.every_ms / 1000));
+	json_set(one, "entries", json_u64(job->copy.entries));
+	json_set(one, "changed_s", json_u64(job->copy.fetched_s));
+	json_set(one, "failures", json_u64(job->failures));
+	json_append(feeds, one);
+	if (job->problem.text[0])
+		json_append(problems, json_string(job->problem.text));
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	struct json *feeds = json_array();
+
+	if (a->feeds)
+		vec_each (&a->feeds->jobs, job)
+			report_job(*job, feeds, problems);
+	json_set(fields, "feeds", feeds);
+}
+
+const struct agent_part agent_feeds = {
+	.name = "feeds",
+	.start = start,
+	.stop = stop,
+	.report = report,
+};

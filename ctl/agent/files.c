@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent that watches the policy file, its includes, its lists and databases.
+#include "ctl/agent/files.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits-policy.h"
+#include "ctl/agent/agent.h"
+#include "ctl/agent/child.h"
+#include "ctl/agent/feeds.h"
+#include "ctl/agent/inputs.h"
+#include "ctl/agent/watches.h"
+#include "ctl/base/file.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
+#include "ctl/control/policy_left.h"
+#include "ctl/net/geo_db.h"
+
+#define AGAIN_FIRST_S 10 // after a failure: a trial may end, a name may resolve
+#define AGAIN_MOST_S  600
+
+struct files {
+	struct agent *agent;
+	struct watches *watches;
+	struct inputs inputs;
+	struct child *child;
+	struct event *again;  // a timer
+	unsigned failures;    // in a row
+	bool wanted, offline; // after the child that runs
+	sum_text text;        // of the policy file, when it was last looked at
+};
+
+const struct inputs *files_inputs(const struct agent *a)
+{
+	return a->files ? &a->files->inputs : NULL;
+}
+
+// ---- what is watched ------------------------------------------------------------------------------
+
+static void add_paths(struct watches_paths *to, char *const *paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		vec_push(&to->all, mem_strdup(paths[i]));
+}
+
+static void add_databases(struct watches_paths *to)
+{
+	CLEANUP(geo_paths_free) struct geo_paths databases = {0};
+
+	if (!geo_db_files(&databases, NULL))
+		add_paths(to, databases.paths.at, databases.paths.n);
+}
+
+// Before the policy is applied: what changes after this is another change.
+static void look_again(struct files *f)
+{
+	CLEANUP(watches_paths_free) struct watches_paths paths = {0};
+
+	inputs_free(&f->inputs);
+	inputs_read(f->agent->policy, &f->inputs);
+	add_paths(&paths, f->inputs.paths.at, f->inputs.paths.n);
+	add_paths(&paths, f->inputs.patterns.at, f->inputs.patterns.n);
+	if (f->inputs.places)
+		add_databases(&paths);
+	watches_set(f->watches, &paths);
+}
+
+// ---- applying -------------------------------------------------------------------------------------
+
+static void wait_and_try(struct files *f)
+{
+	unsigned doublings = f->failures < 8 ? f->failures - 1 : 7;
+	unsigned s = AGAIN_FIRST_S << doublings;
+	struct timeval in = {.tv_sec = s < AGAIN_MOST_S ? s : AGAIN_MOST_S};
+
+	evtimer_add(f->again, &in);
+}
+
+static const char *without_prefix(const char *line)
+{
+	return strncmp(line, "weir: ", 6) ? line : line + 6;
+}
+
+// Of several lines, the last is the sentence; those before it are the places.
+static void tell_failure(struct files *f, const char *said)
+{
+	struct err *refused = &f->agent->refused;
+	const char *last = strrchr(said, '\n');
+	struct err now = {0};
+
+	err_input(&now, "%s", without_prefix(last ? last + 1 : said));
+	if (!strcmp(now.text, refused->text))
+		return;
+	*refused = now;
+	for (const char *at = said, *end; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, '\n');
+		log_error("%.*s", (int)(end - without_prefix(at)), without_prefix(at));
+	}
+	log_error("the policy in effect stays");
+}
+
+static void tell_success(struct files *f, const char *said)
+{
+	if (f->agent->refused.text[0] || !strstr(said, "unchanged: "))
+		log_notice("%s", said);
+	else
+		log_info("%s", said);
+	err_clear(&f->agent->refused);
+}
+
+static void start_child(struct files *f);
+
+static void on_end(void *ctx, int status, const char *said)
+{
+	struct files *f = ctx;
+
+	f->child = NULL;
+	f->failures = status ? f->failures + 1 : 0;
+	if (status)
+		tell_failure(f, said);
+	else
+		tell_success(f, said);
+	if (!status)
+		feeds_follow(f->agent);
+	agent_changed(f->agent);
+	if (f->wanted)
+		start_child(f);
+	else if (status)
+		wait_and_try(f);
+}
+
+static void start_child(struct files *f)
+{
+	const struct agent *a = f->agent;
+	const char *args[8] = {"apply", a->policy};
+	struct err err = {0};
+	size_t n = 2;
+
+	if (f->offline)
+		args[n++] = "--offline";
+	if (a->resolver) {
+		args[n++] = "--resolver";
+		args[n++] = a->resolver;
+	}
+	if (a->resolver_timeout) {
+		args[n++] = "--resolver-timeout";
+		args[n++] = a->resolver_timeout;
+	}
+	f->wanted = f->offline = false;
+	evtimer_del(f->again);
+	if (!child_start(f->agent, args, on_end, f, &f->child, &err))
+		return;
+	f->failures++;
+	tell_failure(f, err.text);
+	wait_and_try(f);
+}
+
+static void apply_now(struct files *f, bool offline)
+{
+	f->offline = offline && (f->offline || !f->wanted);
+	f->wanted = true;
+	if (!f->child)
+		start_child(f);
+}
+
+void files_apply(struct agent *a, bool offline)
+{
+	char revision[REVISION_ID], current[REVISION_ID];
+
+	if (!a->files)
+		return;
+	if (!policy_left(a->instance, a->policy, revision, current))
+		apply_now(a->files, offline);
+	else
+		log_info("'%s' is not applied: it is revision %s, which revision %s has replaced",
+			 a->policy, revision, current);
+}
+
+// ---- the part -------------------------------------------------------------------------------------
+
+// A person who writes the policy file wants it applied, also if it is an older one again.
+static bool is_other_text(struct files *f)
+{
+	CLEANUP_FREE char *text = NULL;
+	sum_text now = "";
+	size_t len;
+	bool other;
+
+	if (!file_read(f->agent->policy, POLICY_TEXT_BYTES, &text, &len, NULL))
+		sum_of(text, len, now);
+	other = strcmp(now, f->text);
+	memcpy(f->text, now, sizeof(now));
+	return other;
+}
+
+static void on_change(void *ctx)
+{
+	struct files *f = ctx;
+
+	look_again(f);
+	if (is_other_text(f))
+		apply_now(f, false);
+	else
+		files_apply(f->agent, false);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *ctx)
+{
+	struct files *f = ctx;
+
+	(void)fd;
+	(void)what;
+	files_apply(f->agent, false);
+}
+
+static int start(struct agent *a, struct err *err)
+{
+	struct files *f;
+	int code;
+
+	if (!a->policy)
+		return 0;
+	f = mem_new(struct files);
+	f->agent = a;
+	a->files = f;
+	f->again = evtimer_new(a->loop, on_again, f);
+	if (!f->again)
+		return err_system(err, ENOMEM, "cannot set a timer");
+	if ((code = watches_new(a->loop, on_change, f, &f->watches, err)))
+		return code;
+	look_again(f);
+	is_other_text(f);
+	feeds_follow(a);
+	if (a->refused.text[0]) {
+		f->failures = 1;
+		wait_and_try(f);
+	}
+	return 0;
+}
+
+static void stop(struct agent *a)
+{
+	struct files *f = a->files;
+
+	if (!f)
+		return;
+	child_stop(f->child);
+	watches_free(f->watches);
+	inputs_free(&f->inputs);
+	if (f->again)
+		event_free(f->again);
+	free(f);
+	a->files = NULL;
+}
+
+static int reload(struct agent *a, struct err *err)
+{
+	(void)err;
+	if (a->files)
+		on_change(a->files);
+	return 0;
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	(void)problems; // a policy that is refused is a problem of the part `policy`
+	if (!a->files)
+		return;
+	json_set(fields, "watched",
+		 json_u64(a->files->inputs.paths.n + a->files->inputs.patterns.n));
+	json_set(fields, "applying", json_bool(a->files->child));
+}
+
+const struct agent_part agent_files = {
+	.name = "files",
+	.start = start,
+	.stop = stop,
+	.reload = reload,
+	.report = report,
+};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a policy is made from, as its text says: files, patterns, feeds.
+#pragma once
+
+#include <stdint.h>
+
+#include "ctl/base/vec.h"
+#include "ctl/policy/urls.h"
+
+struct inputs_feed {
+	struct policy_url url; // its strings are owned
+};
+
+struct inputs {
+	VEC(char *) paths;    // policy, includes, list files; also those that could not be read
+	VEC(char *) patterns; // of includes
+	VEC(struct inputs_feed) feeds;
+	bool places; // countries or autonomous systems
+};
+
+// A policy with errors is read as far as it can be understood.
+void inputs_read(const char *path, struct inputs *ret);
+void inputs_free(struct inputs *in);
+#define CLEANUP_INPUTS CLEANUP(inputs_free)

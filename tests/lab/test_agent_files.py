@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""weir run FILE: the policy, its includes, lists and databases are watched, and feeds are fetched again."""
+import json
+import os
+import time
+
+import pytest
+
+import mmdb
+from feedserver import Feed
+from labnet import until
+from policylab import programs, udp
+
+FIRST, OTHER = "198.51.100.1", "198.51.100.2"
+QUIET = 0.6  # seconds after which nothing follows a change any more
+
+
+class Site:
+    """A policy of several files: main.weir, rules.weir in conf.d, and a list; the agent runs on main.weir."""
+
+    def __init__(self, weir, folder):
+        self.weir, self.folder = weir, folder
+        (folder / "conf.d").mkdir()
+        self.main, self.include, self.list = folder / "main.weir", folder / "conf.d/rules.weir", folder / "bad.txt"
+        self.list.write_text(f"{FIRST}\n")
+        self.include.write_text('set bad { file "../bad.txt" }\n"bad" drop from @bad\n')
+        self.main.write_text('interface near0\ninclude "conf.d/*.weir"\n')
+
+    def run(self, *options):
+        self.agent = self.weir.run(self.main, *options)  # pylint: disable=attribute-defined-outside-init
+        return self.agent
+
+    def dropped(self, *addresses):
+        return [not passed for passed in self.weir.pair.passes(*[udp(src=address) for address in addresses])]
+
+    def until_dropped(self, *wanted, seconds=8):
+        until(lambda: self.dropped(FIRST, OTHER) == list(wanted), seconds, f"dropped {wanted}")
+
+    def problems(self):
+        """Of all parts."""
+        status = json.loads(self.weir("-j", "status", check=False).stdout)["agent"]
+        return [problem for part in status["parts"] for problem in part["problems"]]
+
+
+@pytest.fixture(name="site")
+def policy_of_files(weir, tmp_path):
+    return Site(weir, tmp_path)
+
+
+def replace(path, text):
+    """As editors do: another file under the same name."""
+    new = path.with_name(path.name + "~")
+    new.write_text(text)
+    new.rename(path)
+
+
+class TestFiles:
+    def test_a_list_is_written_in_place(self, site):
+        site.run()
+        assert site.dropped(FIRST, OTHER) == [True, False]
+        site.list.write_text(f"{OTHER}\n")
+        site.until_dropped(False, True)
+
+    def test_a_list_is_replaced_twice(self, site):
+        site.run()
+        replace(site.list, f"{OTHER}\n")
+        site.until_dropped(False, True)
+        replace(site.list, f"{FIRST}\n{OTHER}\n")
+        site.until_dropped(True, True)
+
+    def test_the_main_file_and_a_new_include(self, site):
+        site.run()
+        replace(site.folder / "conf.d/more.weir", f'"more" drop from {OTHER}\n')
+        site.until_dropped(True, True)
+        replace(site.main, "interface near0\n")
+        site.until_dropped(False, False)
+
+    def test_a_link_in_the_path_is_swapped(self, site):
+        for name, address in ("one", FIRST), ("two", OTHER):
+            (site.folder / name).mkdir()
+            (site.folder / name / "list.txt").write_text(f"{address}\n")
+        link = site.folder / "current"
+        link.symlink_to("one")
+        site.include.write_text('set bad { file "../current/list.txt" }\n"bad" drop from @bad\n')
+        site.run()
+        assert site.dropped(FIRST, OTHER) == [True, False]
+        (site.folder / "next").symlink_to("two")
+        (site.folder / "next").rename(link)
+        site.until_dropped(False, True)
+        (site.folder / "two/list.txt").write_text(f"{FIRST}\n")
+        site.until_dropped(True, False)
+
+    def test_a_folder_is_swapped(self, site):
+        site.run()
+        other = site.folder / "other"
+        other.mkdir()
+        (other / "rules.weir").write_text(f'"bad" drop from {OTHER}\n')
+        (site.folder / "conf.d").rename(site.folder / "old")
+        other.rename(site.folder / "conf.d")
+        site.until_dropped(False, True)
+
+    def test_a_bad_edit_changes_nothing_and_is_shown(self, site):
+        agent = site.run()
+        before = programs(site.weir)
+        replace(site.include, "drop nonsense\n")
+        until(site.problems)
+        assert "has errors" in site.problems()[0]
+        assert "nonsense" in agent.said() and "rules.weir:1" in agent.said()
+        assert programs(site.weir) == before and site.dropped(FIRST, OTHER) == [True, False]
+        replace(site.include, f'"other" drop from {OTHER}\n')
+        site.until_dropped(False, True)
+        until(lambda: not site.problems())
+
+    def test_a_burst_is_one_change(self, site):
+        site.run()
+        before = len(site.weir.json("history")["revisions"])
+        for last in range(2, 30):
+            replace(site.list, f"198.51.100.{last}\n")
+        site.until_dropped(False, False)
+        time.sleep(QUIET)
+        assert len(site.weir.json("history")["revisions"]) - before <= 2
+
+    def test_what_says_the_same_writes_nothing(self, site):
+        site.run()
+        before = programs(site.weir), site.weir("history").stdout
+        replace(site.list, site.list.read_text())
+        os.utime(site.main)
+        time.sleep(QUIET * 2)
+        assert (programs(site.weir), site.weir("history").stdout) == before
+        assert not site.problems()
+
+    def test_what_needs_force_is_refused(self, site):
+        service = "service %s {{ vip 192.0.2.10; port 80; mode dr; ring {ring}; backend 10.77.0.2 }}\n"
+        replace(site.include, service.format(ring=4093) % "www")
+        agent = site.run()
+        replace(site.include, service.format(ring=16381) % "www")
+        until(site.problems)
+        assert "--force" in agent.said()
+
+    def test_a_new_database(self, site):
+        databases = site.folder / "geo"
+        databases.mkdir()
+        database = databases / "a.mmdb"
+        database.write_bytes(mmdb.build({f"{FIRST}/32": "country DE"}))
+        site.include.write_text('set bad { country DE }\n"bad" drop from @bad\n')
+        site.run("--geo", databases)
+        assert site.dropped(FIRST, OTHER) == [True, False]
+        new = site.folder / "new"
+        new.write_bytes(mmdb.build({f"{OTHER}/32": "country DE"}))
+        new.rename(database)
+        site.until_dropped(False, True)
+
+    def test_what_was_rolled_back_stays_so(self, site):
+        site.weir("apply", "-i", "near0", site.include)
+        site.run()
+        site.weir("rollback")
+        replace(site.list, f"{OTHER}\n")
+        time.sleep(QUIET * 2)
+        assert site.dropped(FIRST, OTHER) == [True, False]
+        site.main.write_text(site.main.read_text() + "# again\n")
+        site.until_dropped(False, True)
+
+
+class TestFeeds:
+    @pytest.fixture(name="feed")
+    def feed_server(self, pair, tmp_path):
+        feed = Feed(pair, tmp_path)
+        feed.body = f"{FIRST}\n".encode()
+        yield feed
+        feed.stop()
+
+    @pytest.fixture(name="fed")
+    def site_with_feed(self, site, feed):
+        site.include.write_text(f'set bad {{ url "{feed.url}" ca "{feed.ca}" every 1s }}\n"bad" drop from @bad\n')
+        return site
+
+    def test_a_change_is_applied(self, fed, feed):
+        fed.run()
+        feed.body = f"{OTHER}\n".encode()
+        fed.until_dropped(False, True)
+        assert not fed.problems()
+
+    def test_an_unchanged_feed_writes_nothing(self, fed, feed):
+        fed.run()
+        before = programs(fed.weir), fed.weir("history").stdout
+        fetched = len(feed.requests)
+        until(lambda: len(feed.requests) >= fetched + 3)
+        assert (programs(fed.weir), fed.weir("history").stdout) == before
+        assert all("If-None-Match" in request for request in feed.requests[1:])
+
+    @pytest.mark.parametrize("mode, body, why", [
+        ("404", None, "the server answered 404"),
+        ("cut", None, "the gzip body is cut off"),
+        ("type", None, "is not an address"),
+        ("", b"198.51.100.1\nbad line\n", "line 2"),
+        ("", b"", "would shrink from 1 to 0 entries"),
+    ])
+    def test_a_failure_is_told_once_and_ends(self, fed, feed, mode, body, why):
+        agent = fed.run()
+        feed.mode, good = mode, feed.body
+        if body is not None:
+            feed.body = body
+        until(fed.problems)
+        assert why in fed.problems()[0]
+        fetched = len(feed.requests)
+        until(lambda: len(feed.requests) >= fetched + 2)
+        assert fed.dropped(FIRST, OTHER) == [True, False]
+        assert agent.said().count(why) == 1
+        feed.mode, feed.body = "", good + f"{OTHER}\n".encode()
+        fed.until_dropped(True, True)
+        until(lambda: not fed.problems())
+        assert "is good again" in agent.said()
+
+    def test_a_server_that_is_gone_and_back(self, fed, feed):
+        fed.run()
+        feed.stop()
+        until(fed.problems)
+        assert "refused" in fed.problems()[0].lower() or "connect" in fed.problems()[0].lower()
+        assert fed.dropped(FIRST, OTHER) == [True, False]
+        feed.body = f"{OTHER}\n".encode()
+        feed.start()
+        fed.until_dropped(False, True)
