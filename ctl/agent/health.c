@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/hash.h"
@@ -27,8 +28,13 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/net/link.h"
 
-#define ROUND_MS    10 // changes within this time are one rewrite
-#define LOOK_MS     20 // after a command
+#define ROUND_MS     10 // changes within this time are one rewrite
+#define ROUND_MAX_MS 40 // the same where rewrites take long
+#define SAVE_AT_ONCE \
+	256 // backends; the file of more is written when several rewrites have been made
+#define SAVE_MS     200
+#define UNKNOWN_MS  60000 // from the last check that could not be made until all is well
+#define LOOK_MS     20    // after a command
 #define LOOK_MAX_MS 5000
 #define SUSPECT_MS  50 // a suspected neighbour is checked within this time
 
@@ -36,10 +42,13 @@ struct agent_health {
 	struct agent *agent;
 	struct probes *probes;
 	struct health_targets targets;
-	struct agent_task look, apply, tick;
+	struct agent_task look, apply, tick, save;
 	uint32_t generation; // that the targets are of; 0: none has been looked at
 	uint64_t digest;     // of what commands have set
 	uint64_t random;
+	uint64_t took_ms;    // by the last rewrite
+	uint64_t unknown_ms; // when a check could not be made; 0: never
+	char unknown[HEALTH_WHY];
 };
 
 static uint64_t random_below(struct agent_health *h, uint64_t bound)
@@ -102,10 +111,33 @@ static void tell_change(const struct health_target *t)
 		log_warning("service '%s': %s is down", t->service->name, name_of(t, name));
 }
 
+// The rewrite is in force within 100 ms.
+static void plan_round(struct agent_health *h)
+{
+	uint64_t most = h->took_ms < ROUND_MAX_MS ? h->took_ms : ROUND_MAX_MS;
+
+	agent_task_in(&h->apply, most > ROUND_MS ? most : ROUND_MS);
+}
+
 static void changed(struct agent_health *h, const struct health_target *t)
 {
 	tell_change(t);
-	agent_task_in(&h->apply, ROUND_MS);
+	plan_round(h);
+}
+
+// What this host lacks, all checks may lack: it is told when it begins.
+static void tell_unknown(struct agent_health *h, const char *why)
+{
+	uint64_t now = health_now_ms();
+
+	bool tell = !h->unknown_ms;
+
+	h->unknown_ms = now;
+	snprintf(h->unknown, sizeof(h->unknown), "%s", why);
+	if (!tell)
+		return;
+	log_warning("checks cannot be made, and change no state: %s", why);
+	agent_changed(h->agent);
 }
 
 static void on_result(void *target, const struct probe_result *r)
@@ -115,12 +147,17 @@ static void on_result(void *target, const struct probe_result *r)
 	struct health *health = &t->backend->health;
 	bool first = !health->known;
 
+	if (r->unknown) {
+		tell_unknown(h, r->why);
+		plan_check(h, t);
+		return;
+	}
 	if (!r->good)
 		memcpy(t->why, r->why, sizeof(t->why));
 	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
 		changed(h, t);
 	else if (first)
-		agent_task_in(&h->apply, ROUND_MS); // "not checked yet" is over
+		agent_task_in(&h->save, SAVE_MS); // "not checked yet" is over
 	plan_check(h, t);
 }
 
@@ -164,8 +201,9 @@ static int tick(void *part, struct err *err)
 
 // ---- into the rings -----------------------------------------------------------------------------
 
-static int save(const struct agent_health *h, struct err *err)
+static int save(void *part, struct err *err)
 {
+	const struct agent_health *h = part;
 	CLEANUP_VEC struct health_records records = {0};
 
 	for (size_t i = 0; i < h->targets.n; i++) {
@@ -184,6 +222,7 @@ static int save(const struct agent_health *h, struct err *err)
 static int apply(void *part, struct err *err)
 {
 	struct agent_health *h = part;
+	uint64_t began = health_now_ms();
 	struct health_change change;
 	int code = health_apply(h->agent->instance, h->agent->command, h->targets.services,
 				h->targets.n_services, health_now_ms(), &change, err);
@@ -192,9 +231,13 @@ static int apply(void *part, struct err *err)
 		return code;
 	if (change.generation != h->generation)
 		agent_task_in(&h->look, 0);
+	h->took_ms = health_now_ms() - began;
 	plan_tick(h);
 	agent_changed(h->agent);
-	return save(h, err);
+	if (h->targets.n <= SAVE_AT_ONCE)
+		return save(h, err);
+	agent_task_in(&h->save, SAVE_MS);
+	return 0;
 }
 
 // ---- what is to be checked ----------------------------------------------------------------------
@@ -216,16 +259,19 @@ static uint64_t digest_of(const struct lb_state *b)
 	return hash_done(&s, b->n_members);
 }
 
-// What the kernel has counts where a record is missing, or older than it.
+// The file is written after the rings: the kernel may know of a change that the file does not have.
 static void follow_kernel(struct health *health, const struct lb_member *m)
 {
 	uint64_t now = health_now_ms();
 
-	if (!m || m->health == BACKEND_UP || m->health == BACKEND_DRAIN ||
-	    health->state != BACKEND_UP)
+	if (!m || m->health == health->state || m->health == BACKEND_DRAIN ||
+	    (m->health == BACKEND_UP && health->kept))
 		return;
 	health->state = m->health;
-	health->since_ms = health->failed_ms = now;
+	health->kept = false;
+	health->since_ms = now;
+	if (m->health != BACKEND_UP)
+		health->failed_ms = now;
 }
 
 // NULL: the kernel has no such member.
@@ -275,8 +321,9 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 		restore(t, &was->backend->health, was->why);
 	else if (record)
 		restore(t, &record->health, record->why);
-	if (t->probe) {
+	if (t->probe && !was)
 		follow_kernel(&t->backend->health, member_of(pool, t));
+	if (t->probe) {
 		plan_first(h, t, was);
 	} else if (!b->health.cut) { // nothing checks it
 		t->backend->health = (struct health){0};
@@ -359,6 +406,14 @@ static int open_shared(const struct agent_health *h, struct pool *ret, bool *ret
 	return code;
 }
 
+static void forget_unknown(struct agent_health *h)
+{
+	if (!h->unknown_ms || health_now_ms() - h->unknown_ms < UNKNOWN_MS)
+		return;
+	h->unknown_ms = 0;
+	agent_changed(h->agent);
+}
+
 static int look(void *part, struct err *err)
 {
 	struct agent_health *h = part;
@@ -370,6 +425,7 @@ static int look(void *part, struct err *err)
 	if (code)
 		return code;
 	agent_task_in(&h->look, LOOK_MAX_MS);
+	forget_unknown(h);
 	if (!any) {
 		health_targets_free(&h->targets);
 		h->generation = 0;
@@ -414,6 +470,17 @@ void agent_health_link(struct agent *a, uint32_t ifindex, bool dead)
 
 // ---- the part -----------------------------------------------------------------------------------
 
+// Each check that waits has a descriptor.
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int start(struct agent *a, struct err *err)
 {
 	struct agent_health *h = mem_new(struct agent_health);
@@ -432,6 +499,9 @@ static int start(struct agent *a, struct err *err)
 		return code;
 	if ((code = agent_task_init(&h->tick, a, "times of health", tick, h, err)))
 		return code;
+	if ((code = agent_task_init(&h->save, a, "file of health", save, h, err)))
+		return code;
+	raise_limit();
 	agent_after_command(a, &h->look, LOOK_MS);
 	agent_task_in(&h->look, 0);
 	return 0;
@@ -451,6 +521,7 @@ static void stop(struct agent *a)
 	agent_task_free(&h->look);
 	agent_task_free(&h->apply);
 	agent_task_free(&h->tick);
+	agent_task_free(&h->save);
 	free(h);
 	a->health = NULL;
 }
@@ -492,6 +563,12 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 		report_kept(&h->targets.services[i], problems);
 	agent_task_report(&h->look, problems);
 	agent_task_report(&h->apply, problems);
+	agent_task_report(&h->save, problems);
+	if (h->unknown_ms) {
+		CLEANUP_FREE char *text = mem_printf("checks cannot be made: %s", h->unknown);
+
+		json_append(problems, json_string(text));
+	}
 }
 
 const struct agent_part agent_health_part = {

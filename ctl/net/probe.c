@@ -71,11 +71,19 @@ int probe_fail(struct probe *p, const char *fmt, ...)
 	return -EPROTO;
 }
 
+// Descriptors, memory, ports or processes of this host have run out.
+static bool is_ours(int code)
+{
+	return code == EMFILE || code == ENFILE || code == ENOMEM || code == ENOBUFS ||
+	       code == EADDRNOTAVAIL || code == EAGAIN || code == EPERM;
+}
+
 int probe_fail_errno(struct probe *p, int code)
 {
 	char text[64];
 	const char *words = strerror_r(code, text, sizeof(text));
 
+	p->result.unknown = is_ours(code) && !p->ended;
 	// "Connection refused" in the middle of a sentence.
 	return probe_fail(p, "%c%s", words[0] >= 'A' && words[0] <= 'Z' ? words[0] + 32 : words[0],
 			  words + 1);

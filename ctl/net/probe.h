@@ -44,6 +44,7 @@ struct probe_spec {
 
 struct probe_result {
 	bool good;
+	bool unknown; // not good, but for lack of something on this host: it says nothing of the server
 	uint32_t took_us;
 	char why[96]; // not good: "connection refused", "status 500"
 };

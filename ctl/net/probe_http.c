@@ -142,6 +142,19 @@ static void judge(struct probe *p)
 		probe_pass(p);
 }
 
+// A connection that fails has the error of its socket; without one there was no socket.
+static bool is_ours(CURLcode code)
+{
+	return code == CURLE_COULDNT_CONNECT || code == CURLE_OUT_OF_MEMORY ||
+	       code == CURLE_FAILED_INIT || code == CURLE_INTERFACE_FAILED;
+}
+
+static void fail(struct probe *p, CURLcode code)
+{
+	p->result.unknown = is_ours(code);
+	probe_fail(p, "%s", curl_easy_strerror(code));
+}
+
 static void on_end(void *ctx, CURL *easy, CURLcode code)
 {
 	struct probe *p = ctx;
@@ -151,7 +164,7 @@ static void on_end(void *ctx, CURL *easy, CURLcode code)
 	if (code == CURLE_COULDNT_CONNECT && os)
 		probe_fail_errno(p, (int)os);
 	else if (code && !(code == CURLE_WRITE_ERROR && p->body_full))
-		probe_fail(p, "%s", curl_easy_strerror(code));
+		fail(p, code);
 	else
 		judge(p);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <event2/event.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -88,7 +89,30 @@ static void assert_bad(const struct probe_spec *spec, const char *why)
 	struct probe_result r = ask(spec);
 
 	assert_false(r.good);
+	assert_false(r.unknown);
 	assert_string_equal(r.why, why);
+}
+
+// All descriptors are in use: that says nothing of the server.
+static void test_no_descriptors(void **state)
+{
+	(void)state;
+	struct probe_spec specs[] = {
+		{.kind = PROBE_TCP, .addr = loopback, .port = 9, .timeout_ms = 300},
+		{.kind = PROBE_HTTP, .addr = loopback, .port = 9, .timeout_ms = 300, .path = "/"},
+		{.kind = PROBE_DNS, .addr = loopback, .port = 9, .timeout_ms = 300, .name = "x.y"},
+	};
+	struct probe_result r[ARRAY_SIZE(specs)];
+	struct rlimit limit, few = {.rlim_cur = 0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	few.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &few);
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
+		r[i] = ask(&specs[i]);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
+		assert_true(!r[i].good && r[i].unknown);
 }
 
 // ---- tcp ----------------------------------------------------------------------------------------
@@ -122,7 +146,9 @@ static void test_tcp(void **state)
 	close(fd);
 	assert_bad(&spec, "connection refused");
 	spec.source.bytes[0] = 192; // not an address of this host
-	assert_bad(&spec, "cannot assign requested address");
+	r = ask(&spec);
+	assert_true(!r.good && r.unknown);
+	assert_string_equal(r.why, "cannot assign requested address");
 }
 
 // Its queue is full: it answers no SYN.
@@ -154,7 +180,7 @@ static void test_stop(void **state)
 	(void)state;
 	unsigned left = 1;
 	struct seen seen = {.left = &left};
-	struct probe_spec spec = {.kind = PROBE_TCP, .addr = loopback, .timeout_ms = 100};
+	struct probe_spec spec = {.kind = PROBE_TCP, .addr = loopback, .timeout_ms = 1000};
 	int fd = listen_on(&spec.port, 8);
 	struct probe *p = probe_new(all, &spec, see, &seen);
 
@@ -472,11 +498,17 @@ static int drop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tcp),       cmocka_unit_test(test_tcp_silent),
-		cmocka_unit_test(test_stop),      cmocka_unit_test(test_http),
-		cmocka_unit_test(test_body),      cmocka_unit_test(test_dns),
-		cmocka_unit_test(test_exec),      cmocka_unit_test(test_exec_hangs),
-		cmocka_unit_test(test_exec_many), cmocka_unit_test(test_again),
+		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_tcp),
+		cmocka_unit_test(test_tcp_silent),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_http),
+		cmocka_unit_test(test_body),
+		cmocka_unit_test(test_dns),
+		cmocka_unit_test(test_exec),
+		cmocka_unit_test(test_exec_hangs),
+		cmocka_unit_test(test_exec_many),
+		cmocka_unit_test(test_again),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
