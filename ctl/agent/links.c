@@ -16,6 +16,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/bringup.h"
 #include "ctl/control/lb_running.h"
@@ -32,6 +33,7 @@
 #define SHARE   10 // looks take at most a tenth of the time
 #define ASK_MS \
 	15000 // packets that XDP sends keep no neighbour alive: it is asked so often whether it is there
+#define NAMED      8 // backends in one message
 #define COMMAND_MS 100
 
 // A device, as far as it matters; new: since the agent has started, and not attached since.
@@ -368,6 +370,18 @@ static int attach_devices(struct links_part *l, const struct reattach_list *list
 	return first;
 }
 
+static void tell_moved(const struct lb_paths *paths)
+{
+	CLEANUP_TEXT struct text names = {0};
+	addr_text name;
+
+	for (size_t n = 0; n < paths->moved.n && n < NAMED; n++)
+		text_addf(&names, " %s", addr_format(&paths->moved.at[n], name));
+	log_notice("%zu next %s changed:%s%s", paths->changed,
+		   num_plural(paths->changed, "hop has", "hops have"), text_get(&names),
+		   paths->moved.n > NAMED ? " and others" : "");
+}
+
 // Opening for a change refreshes devices, MAC addresses and members too.
 static int write_paths(struct links_part *l, struct err *err)
 {
@@ -380,8 +394,7 @@ static int write_paths(struct links_part *l, struct err *err)
 	if ((code = lb_running_refresh(pool.live, 0, true, &paths, err)))
 		return code;
 	if (paths.changed)
-		log_notice("%zu next %s changed", paths.changed,
-			   num_plural(paths.changed, "hop has", "hops have"));
+		tell_moved(&paths);
 	l->changed += paths.changed;
 	return 0;
 }

@@ -289,6 +289,7 @@ void lb_paths_free(struct lb_paths *ways)
 {
 	sentences_free(&ways->lost);
 	sentences_free(&ways->warnings);
+	vec_free(&ways->moved);
 	vec_free(&ways->hops);
 }
 
@@ -353,8 +354,10 @@ int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct l
 			if (write && !nexthops[m].code && nexthops[m].hop.ifindex &&
 			    (code = lb_maps_add_device(l, nexthops[m].hop.ifindex, err)))
 				return code;
-			ret->changed +=
-				refresh_backend(l, s, &b->members[m], &nexthops[m], write, ret);
+			if (!refresh_backend(l, s, &b->members[m], &nexthops[m], write, ret))
+				continue;
+			ret->changed++;
+			vec_push(&ret->moved, dests[m]);
 		}
 	}
 	return 0;

@@ -45,6 +45,7 @@ struct lb_paths {
 		lost; // no path to a backend that gets new flows, or its next hop does not answer
 	struct sentences warnings; // other problems of a path
 	size_t changed;            // next hops that differ from those in the kernel
+	VEC(struct addr) moved;    // the backends of these
 	VEC(struct addr) hops; // whose routes and neighbours matter: backends and their gateways
 };
 void lb_paths_free(struct lb_paths *ways);
