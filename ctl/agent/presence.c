@@ -86,7 +86,7 @@ int presence_report(const char *instance, const struct json *report, struct err 
 	int code = print(report, &text, &len);
 
 	return code ? err_system(err, -code, "cannot print a report")
-		    : file_replace(path, text, len, 0644, err);
+		    : file_replace(path, text, len, 0600, err);
 }
 
 void presence_leave(const char *instance)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir run: start, end, one agent an instance, the service manager, what status tells of it."""
 
+import json
 import os
 import pathlib
 import signal
+import time
 
+import pytest
 from policylab import Policies, programs
 
 from labnet import until
@@ -91,6 +94,25 @@ def test_bad_policy_keeps_what_is_in_effect(weir, tmp_path):
     status = weir.json("status", status=2)
     assert len(status["alarms"]) == 1 and status["alarms"][0].startswith("agent, policy: ")
     assert agent.stop() == 0
+
+
+def test_documents(weir, tmp_path):
+    """With -j: the document of the apply, as soon as it is done, and one at the end."""
+    path = Policies(weir, tmp_path).write("drop from 192.0.2.1")
+    agent = weir.run(path, "-j")
+    applied = json.loads(agent.process.stdout.readline())
+    assert applied["changed"] and applied["rules"] == 1
+    assert agent.stop() == 0
+    assert json.loads(agent.process.stdout.read()) == {"schema": 1, "instance": weir.name, "end": True}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"parts": 1}', '{"parts": [{"problems": [1, {}]}, 2]}', "\0" * 100])
+def test_a_report_that_cannot_be_read(on, text):
+    on.run()
+    time.sleep(0.2)
+    report(on).write_text(text, encoding="utf-8")
+    status = on.json("status")
+    assert status["agent"]["running"] and status["alarms"] == []
 
 
 def test_reload(on):
