@@ -26,7 +26,7 @@ HARDEN_LINK = -pie -Wl,-z,relro,-z,now
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS)
 BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra -Werror -I. \
 	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
-LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -lcrypto -levent_core -lmaxminddb
+LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -lcrypto -levent_extra -levent_core -lmaxminddb
 
 BPF_OBJECTS = $(patsubst xdp/%.bpf.c,$(O)/xdp/%.bpf.o,$(wildcard xdp/*.bpf.c))
 SKELETONS = $(BPF_OBJECTS:.bpf.o=.skel.h)

@@ -19,7 +19,9 @@ struct agent {
 	const char *command; // its command line, for the lock
 	const char *netns;   // -N as given; NULL: not entered
 	bool without_login; // no login is to be protected: none started it, or from another namespace
-	const char *policy;   // the file of `weir run FILE`; NULL: none
+	const char *policy; // the file of `weir run FILE`; NULL: none
+	const char
+		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
 	struct err refused; // why the policy was not applied at the start; text "": it was
@@ -30,6 +32,7 @@ struct agent {
 	struct agent_health *health;
 	struct files *files; // NULL without a policy file
 	struct feeds_part *feeds;
+	struct api *api;
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -47,7 +50,7 @@ struct agent_part {
 };
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
-	agent_feeds, agent_files;
+	agent_feeds, agent_files, agent_api;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

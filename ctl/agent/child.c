@@ -129,7 +129,8 @@ static void make_environment(const struct agent *a, struct words *ret)
 	vec_push(ret, NULL);
 }
 
-static int spawn(const struct agent *a, const char *const *argv, int out, pid_t *ret)
+static int spawn(const struct agent *a, const char *const *argv, const struct child_files *files,
+		 pid_t *ret)
 {
 	CLEANUP_VEC struct words environment = {0};
 	posix_spawn_file_actions_t actions;
@@ -138,9 +139,13 @@ static int spawn(const struct agent *a, const char *const *argv, int out, pid_t 
 	int code;
 
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+	if (files->in < 0)
+		posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	else
+		posix_spawn_file_actions_adddup2(&actions, files->in, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, files->out, STDOUT_FILENO);
+	if (files->errors >= 0)
+		posix_spawn_file_actions_adddup2(&actions, files->errors, STDERR_FILENO);
 	posix_spawnattr_init(&attributes);
 	sigemptyset(&back);
 	sigaddset(&back, SIGPIPE); // the agent ignores it
@@ -154,11 +159,11 @@ static int spawn(const struct agent *a, const char *const *argv, int out, pid_t 
 	return code;
 }
 
-static int start(struct child *c, struct agent *a, const char *const *args, struct err *err)
+int child_spawn(const struct agent *a, const char *const *args, const struct child_files *files,
+		pid_t *ret, struct err *err)
 {
 	CLEANUP_VEC struct words words = {0};
-	CLEANUP_FD int in = -1;
-	int pipes[2], code;
+	int code;
 
 	vec_push(&words, "weir");
 	add_option(&words, "-n", a->instance);
@@ -167,13 +172,23 @@ static int start(struct child *c, struct agent *a, const char *const *args, stru
 	for (; *args; args++)
 		vec_push(&words, *args);
 	vec_push(&words, NULL);
+	if ((code = spawn(a, words.at, files, ret)))
+		return err_system(err, code, "cannot start '%s'", words.at[0]);
+	return 0;
+}
+
+static int start(struct child *c, struct agent *a, const char *const *args, struct err *err)
+{
+	CLEANUP_FD int in = -1;
+	int pipes[2], code;
+
 	if (pipe2(pipes, O_CLOEXEC))
 		return err_system(err, errno, "cannot make a pipe");
 	c->out = pipes[0];
 	in = pipes[1];
 	fcntl(c->out, F_SETFL, O_NONBLOCK);
-	if ((code = spawn(a, words.at, in, &c->pid)))
-		return err_system(err, code, "cannot start '%s'", words.at[0]);
+	if ((code = child_spawn(a, args, &(struct child_files){-1, in, in}, &c->pid, err)))
+		return code;
 	c->readable = event_new(a->loop, c->out, EV_READ | EV_PERSIST, on_output, c);
 	if (!c->readable || event_add(c->readable, NULL))
 		mem_exhausted();

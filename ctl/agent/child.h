@@ -5,6 +5,8 @@
 // for a person without --force.
 #pragma once
 
+#include <sys/types.h>
+
 #include "ctl/base/err.h"
 
 struct agent;
@@ -19,5 +21,12 @@ typedef void child_done(void *ctx, int status, const char *said);
 // args: the command and its arguments, ended by NULL; they may be freed after the call. 0 or -errno with err set.
 int child_start(struct agent *a, const char *const *args, child_done *done, void *ctx,
 		struct child **ret, struct err *err);
+// Its standard input, output and error; -1: no input, and the errors of the agent.
+struct child_files {
+	int in, out, errors;
+};
+// Only starts it. The caller waits for it.
+int child_spawn(const struct agent *a, const char *const *args, const struct child_files *files,
+		pid_t *ret, struct err *err);
 // Kills a command that runs; a killed one leaves the old or the new state. No call of `done`. NULL is allowed.
 void child_stop(struct child *c);

@@ -70,6 +70,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.command = ctx->line,
 		.netns = ctx->netns,
 		.without_login = !ctx->session_here || !session_is_possible(&ctx->session),
+		.metrics = args_value(args, "metrics"),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};
@@ -100,6 +101,9 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
+	{.name = "metrics",
+	 .arg = "ADDR:PORT",
+	 .help = "also serve /metrics there, to everybody who can reach it"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},

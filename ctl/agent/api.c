@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent that answers HTTP: the API on a unix socket of root's, and the metrics, there and on an address.
+//
+// Each request is a command of its own, in a process of its own: it takes its turn for the lock, and a hostile or slow
+// client holds up nothing in the loop. So the answers are those of `weir -j`.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/api_words.h"
+#include "ctl/agent/exchange.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/file.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/datapath/bpffs.h"
+
+#define RUNNING_MAX 8   // commands at once; others wait for them
+#define WAITING_MAX 512 // requests; more are refused
+#define BODY_MAX    (64u << 20)
+#define HEADERS_MAX 8192
+#define OUTPUT_MAX  (512u << 20)
+#define SILENCE_S   10 // of a client, until it is left
+#define COMMAND_S   120
+#define METRICS_MS  1000 // an answer that old is good enough
+#define DESCRIPTORS 2048 // more clients are not taken
+#define LOOK_S      1
+
+enum { ON_SOCKET, ON_ADDRESS, DOORS };
+
+struct api {
+	struct agent *agent;
+	struct evhttp *doors[DOORS];
+	struct evconnlistener *listeners[DOORS];
+	struct event *look; // whether there are too many clients
+	char *path;
+	struct job *jobs; // waiting and running, the oldest first
+	size_t running, waiting;
+	bool full;
+	char *metrics;
+	size_t metrics_len;
+	uint64_t metrics_ms; // when they were read; 0: never
+};
+
+// A request and its command.
+struct job {
+	struct api *api;
+	struct job *next;
+	struct evhttp_request *request; // NULL: the client has left
+	struct exchange *exchange;      // NULL: it waits
+	struct api_words words;
+	char *input;
+	size_t input_len;
+	bool json, streams, is_status, started;
+};
+
+// ---- answers ------------------------------------------------------------------------------------
+
+static void answer(struct evhttp_request *request, int status, const char *type, const char *text,
+		   size_t len)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	evhttp_connection_set_closecb(evhttp_request_get_connection(request), NULL, NULL);
+	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+	if (body)
+		evbuffer_add(body, text, len);
+	evhttp_send_reply(request, status, NULL, body);
+	if (body)
+		evbuffer_free(body);
+}
+
+// As a command fails with -j.
+static void refuse(struct evhttp_request *request, int status, const char *text)
+{
+	CLEANUP_JSON struct json *document = json_object();
+	CLEANUP_FREE char *line = NULL;
+	struct json *error = json_object();
+	size_t len = 0;
+	FILE *f = open_memstream(&line, &len);
+
+	json_set(document, "schema", json_u64(1));
+	json_set(error, "text", json_string(text));
+	json_set(error, "hint", json_nothing());
+	json_set(error, "code", json_nothing());
+	json_set(document, "error", error);
+	if (f) {
+		json_print(document, f, false);
+		fclose(f);
+	}
+	answer(request, status, "application/json", line ? line : "", len);
+}
+
+// HTTP's word for an exit status.
+static int http_status(int status)
+{
+	static const int of[] = {HTTP_OK, HTTP_BADREQUEST, HTTP_INTERNAL, 409};
+
+	return status >= 0 && status < (int)ARRAY_SIZE(of) ? of[status] : HTTP_INTERNAL;
+}
+
+// weir status fails where it has alarms, but its document is whole.
+static bool has_alarms(const char *output, size_t len)
+{
+	CLEANUP_JSON struct json *document = json_parse(output, len, NULL, 0);
+
+	return document && json_get(document, "alarms") && !json_get(document, "error");
+}
+
+// ---- jobs ---------------------------------------------------------------------------------------
+
+static void run_waiting(struct api *api);
+
+static void job_free(struct job *j)
+{
+	struct job **at = &j->api->jobs;
+
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	exchange_stop(j->exchange);
+	api_words_free(&j->words);
+	free(j->input);
+	free(j);
+}
+
+static void on_client_left(struct evhttp_connection *connection, void *job)
+{
+	struct job *j = job;
+	struct api *api = j->api;
+
+	(void)connection;
+	j->request = NULL;
+	if (j->exchange && !j->streams)
+		return; // a change that has begun is completed
+	if (j->exchange)
+		api->running--;
+	else
+		api->waiting--;
+	job_free(j);
+	run_waiting(api);
+}
+
+static void keep_metrics(struct api *api, const char *output, size_t len)
+{
+	free(api->metrics);
+	api->metrics = mem_zalloc(len + 1, 1);
+	memcpy(api->metrics, output, len);
+	api->metrics_len = len;
+	api->metrics_ms = agent_now_ms();
+}
+
+static void on_done(void *job, int status, const char *output, size_t len)
+{
+	struct job *j = job;
+	struct api *api = j->api;
+
+	j->exchange = NULL;
+	api->running--;
+	if (!j->json && !status)
+		keep_metrics(api, output, len);
+	if (j->request && j->started)
+		evhttp_send_reply_end(j->request);
+	else if (j->request && !len)
+		refuse(j->request, HTTP_INTERNAL, "the command was killed, or took too long");
+	else if (j->request)
+		answer(j->request,
+		       j->is_status && has_alarms(output, len) ? HTTP_OK : http_status(status),
+		       j->json ? "application/json" : "text/plain; version=0.0.4", output, len);
+	job_free(j);
+	run_waiting(api);
+}
+
+static void on_part(void *job, const char *output, size_t len)
+{
+	struct job *j = job;
+	struct evbuffer *chunk = evbuffer_new();
+
+	if (j->request && !j->started) {
+		evhttp_add_header(evhttp_request_get_output_headers(j->request), "Content-Type",
+				  "application/x-ndjson");
+		evhttp_send_reply_start(j->request, HTTP_OK, NULL);
+		j->started = true;
+	}
+	if (chunk && j->request) {
+		evbuffer_add(chunk, output, len);
+		evhttp_send_reply_chunk(j->request, chunk);
+	}
+	if (chunk)
+		evbuffer_free(chunk);
+}
+
+static void run_job(struct job *j)
+{
+	struct api *api = j->api;
+	struct exchange_request request = {
+		.args = (const char *const *)j->words.list.at,
+		.input = j->input,
+		.input_len = j->input_len,
+		.output_max = OUTPUT_MAX,
+		.timeout_s = j->streams ? 0 : COMMAND_S,
+		.part = j->streams ? on_part : NULL,
+		.done = on_done,
+		.ctx = j,
+	};
+	struct err err = {0};
+
+	api->waiting--;
+	if (!exchange_start(api->agent, &request, &j->exchange, &err)) {
+		api->running++;
+		return;
+	}
+	refuse(j->request, HTTP_INTERNAL, err.text);
+	job_free(j);
+}
+
+static void run_waiting(struct api *api)
+{
+	for (struct job *j = api->jobs, *next; j && api->running < RUNNING_MAX; j = next) {
+		next = j->next;
+		if (!j->exchange)
+			run_job(j);
+	}
+}
+
+// Takes over words and input.
+static void add_job(struct api *api, struct evhttp_request *request, struct job *from)
+{
+	struct job *j, **last = &api->jobs;
+
+	if (api->waiting >= WAITING_MAX) {
+		evhttp_add_header(evhttp_request_get_output_headers(request), "Retry-After", "1");
+		refuse(request, HTTP_SERVUNAVAIL, "too many requests wait");
+		api_words_free(&from->words);
+		free(from->input);
+		return;
+	}
+	j = mem_new(struct job);
+	*j = *from;
+	j->api = api;
+	j->request = request;
+	while (*last)
+		last = &(*last)->next;
+	*last = j;
+	api->waiting++;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, j);
+	run_waiting(api);
+}
+
+// ---- requests -----------------------------------------------------------------------------------
+
+static char *body_of(struct evhttp_request *request, size_t *ret_len)
+{
+	struct evbuffer *in = evhttp_request_get_input_buffer(request);
+	char *text;
+
+	*ret_len = evbuffer_get_length(in);
+	text = mem_zalloc(*ret_len + 1, 1);
+	evbuffer_copyout(in, text, *ret_len);
+	return text;
+}
+
+// "limits&top=10&what=1.2.3.4": values are strings, a key without one is true.
+static struct json *query_of(struct evhttp_request *request)
+{
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
+	CLEANUP_FREE char *text = mem_strdup(query ? query : "");
+	struct json *body = json_object();
+	char *rest = NULL;
+
+	for (char *key = strtok_r(text, "&", &rest); key; key = strtok_r(NULL, "&", &rest)) {
+		char *value = strchr(key, '=');
+		CLEANUP_FREE char *decoded = NULL;
+
+		if (value)
+			*value++ = '\0';
+		decoded = evhttp_uridecode(value ? value : "", 1, NULL);
+		json_set(body, key, value && decoded ? json_string(decoded) : json_bool(true));
+	}
+	return body;
+}
+
+static struct json *read_body(struct evhttp_request *request, const struct api_route *r,
+			      char *error, size_t size)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t len;
+
+	if (!r->posts)
+		return query_of(request);
+	text = body_of(request, &len);
+	return json_parse(text, len, error, size);
+}
+
+static void on_route(struct evhttp_request *request, struct api *api, const struct api_route *r)
+{
+	struct job job = {
+		.json = true,
+		.streams = r->streams,
+		.is_status = !strcmp(r->path, "/v1/status"),
+	};
+	CLEANUP_JSON struct json *body = NULL;
+	char error[200] = "";
+	struct err err = {0};
+
+	if (evhttp_request_get_command(request) != (r->posts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET)) {
+		refuse(request, HTTP_BADMETHOD,
+		       r->posts ? "this path wants POST" : "this path wants GET");
+		return;
+	}
+	if (r->text)
+		job.input = body_of(request, &job.input_len);
+	else if (!(body = read_body(request, r, error, sizeof(error)))) {
+		refuse(request, HTTP_BADREQUEST, error);
+		return;
+	}
+	if (!api_words_make(r, body, &job.words, &err)) {
+		add_job(api, request, &job);
+		return;
+	}
+	refuse(request, HTTP_BADREQUEST, err.text);
+	api_words_free(&job.words);
+	free(job.input);
+}
+
+static void on_metrics(struct evhttp_request *request, void *part)
+{
+	struct api *api = part;
+	struct job job = {0};
+
+	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET) {
+		refuse(request, HTTP_BADMETHOD, "this path wants GET");
+		return;
+	}
+	if (api->metrics_ms && agent_now_ms() - api->metrics_ms < METRICS_MS) {
+		answer(request, HTTP_OK, "text/plain; version=0.0.4", api->metrics,
+		       api->metrics_len);
+		return;
+	}
+	vec_push(&job.words.list, mem_strdup("metrics"));
+	vec_push(&job.words.list, NULL);
+	add_job(api, request, &job);
+}
+
+static void on_request(struct evhttp_request *request, void *part)
+{
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
+
+	for (const struct api_route *r = api_routes; r->path; r++)
+		if (!strcmp(path, r->path)) {
+			on_route(request, part, r);
+			return;
+		}
+	refuse(request, HTTP_NOTFOUND, "there is no such path");
+}
+
+static void on_unknown(struct evhttp_request *request, void *part)
+{
+	(void)part;
+	refuse(request, HTTP_NOTFOUND, "there is only /metrics");
+}
+
+// ---- doors --------------------------------------------------------------------------------------
+
+// The lowest free descriptor tells how many are open.
+static void on_look(evutil_socket_t none, short what, void *part)
+{
+	struct api *api = part;
+	int lowest = dup(STDERR_FILENO);
+	bool full = lowest < 0 || lowest > DESCRIPTORS;
+
+	(void)none;
+	(void)what;
+	fd_close(lowest);
+	if (full == api->full)
+		return;
+	api->full = full;
+	for (size_t d = 0; d < DOORS; d++)
+		if (api->listeners[d] && full)
+			evconnlistener_disable(api->listeners[d]);
+		else if (api->listeners[d])
+			evconnlistener_enable(api->listeners[d]);
+	if (full)
+		log_warning("api: too many clients, new ones wait");
+	agent_changed(api->agent);
+}
+
+static int open_door(struct api *api, size_t door, const struct sockaddr *address, int len,
+		     const char *where, struct err *err)
+{
+	struct evhttp *http = evhttp_new(api->agent->loop);
+	unsigned flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE;
+
+	api->doors[door] = http;
+	if (!http)
+		return err_system(err, ENOMEM, "cannot listen on '%s'", where);
+	evhttp_set_max_headers_size(http, HEADERS_MAX);
+	evhttp_set_max_body_size(http, door == ON_SOCKET ? BODY_MAX : 0);
+	evhttp_set_timeout(http, SILENCE_S);
+	evhttp_set_allowed_methods(http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+	evhttp_set_cb(http, "/metrics", on_metrics, api);
+	evhttp_set_gencb(http, door == ON_SOCKET ? on_request : on_unknown, api);
+	api->listeners[door] =
+		evconnlistener_new_bind(api->agent->loop, NULL, NULL, flags, -1, address, len);
+	if (!api->listeners[door])
+		return err_system(err, errno, "cannot listen on '%s'", where);
+	if (!evhttp_bind_listener(http, api->listeners[door]))
+		return err_system(err, ENOMEM, "cannot listen on '%s'", where);
+	return 0;
+}
+
+static int open_socket(struct api *api, struct err *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t before;
+	int code;
+
+	api->path = mem_printf("%s/%s/api", WEIR_RUN_FOLDER, api->agent->instance);
+	if (strlen(api->path) >= sizeof(address.sun_path))
+		return err_system(err, ENAMETOOLONG, "cannot listen on '%s'", api->path);
+	memcpy(address.sun_path, api->path, strlen(api->path) + 1);
+	unlink(api->path); // of a killed agent: there is one at a time
+	before = umask(0177);
+	code = open_door(api, ON_SOCKET, (const struct sockaddr *)&address, sizeof(address),
+			 api->path, err);
+	umask(before);
+	return code;
+}
+
+static int open_address(struct api *api, const char *text, struct err *err)
+{
+	struct sockaddr_storage address;
+	int len = sizeof(address);
+
+	if (evutil_parse_sockaddr_port(text, (struct sockaddr *)&address, &len) ||
+	    (address.ss_family == AF_INET && !((struct sockaddr_in *)&address)->sin_port) ||
+	    (address.ss_family == AF_INET6 && !((struct sockaddr_in6 *)&address)->sin6_port)) {
+		err_input(err, "invalid --metrics '%s'", text);
+		return err_hint(err, "an address and a port: 127.0.0.1:9117, [::1]:9117");
+	}
+	return open_door(api, ON_ADDRESS, (struct sockaddr *)&address, len, text, err);
+}
+
+static int start(struct agent *a, struct err *err)
+{
+	struct timeval each = {.tv_sec = LOOK_S};
+	struct api *api = mem_new(struct api);
+	int code;
+
+	*api = (struct api){.agent = a};
+	a->api = api;
+	if ((code = open_socket(api, err)))
+		return code;
+	if (a->metrics && (code = open_address(api, a->metrics, err)))
+		return code;
+	api->look = event_new(a->loop, -1, EV_PERSIST, on_look, api);
+	if (!api->look || evtimer_add(api->look, &each))
+		return err_system(err, ENOMEM, "cannot watch the clients");
+	return 0;
+}
+
+static void stop(struct agent *a)
+{
+	struct api *api = TAKE_PTR(a->api);
+
+	if (!api)
+		return;
+	while (api->jobs) {
+		if (api->jobs->request)
+			evhttp_connection_set_closecb(
+				evhttp_request_get_connection(api->jobs->request), NULL, NULL);
+		job_free(api->jobs);
+	}
+	for (size_t d = 0; d < DOORS; d++)
+		if (api->doors[d])
+			evhttp_free(api->doors[d]); // with its listener
+	if (api->look)
+		event_free(api->look);
+	if (api->path)
+		unlink(api->path);
+	free(api->path);
+	free(api->metrics);
+	free(api);
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	const struct api *api = a->api;
+
+	json_set(fields, "socket", json_string(api->path));
+	json_set(fields, "metrics", a->metrics ? json_string(a->metrics) : json_nothing());
+	if (api->full)
+		json_append(problems, json_string("too many clients: new ones wait"));
+}
+
+const struct agent_part agent_api = {
+	.name = "api",
+	.start = start,
+	.stop = stop,
+	.report = report,
+};

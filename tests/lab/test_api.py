@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The API of the agent: its answers are those of the commands, and no client holds it up."""
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import socket
+import stat
+import subprocess
+import threading
+import time
+
+import pytest
+
+from labnet import run, until
+
+BLOCKED, OTHER = "203.0.113.10", "203.0.113.77"
+
+
+class Client(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("weir", timeout=30)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+@pytest.fixture(name="agent")
+def running_agent(on):
+    return on.run()
+
+
+@pytest.fixture(name="api")
+def api_of(on, agent):
+    """api("GET", "/v1/status"[, BODY]): status and document."""
+    path = pathlib.Path("/run/weir", on.name, "api")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and agent.pid
+
+    def ask(method, target, body=None):
+        client = Client(path)
+        client.request(method, target, body if isinstance(body, (bytes, str, type(None))) else json.dumps(body))
+        answer = client.getresponse()
+        text = answer.read()
+        client.close()
+        return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" else text.decode()
+
+    ask.path = path
+    return ask
+
+
+def test_documents_are_those_of_the_commands(on, api):
+    on("block", BLOCKED)
+    for target, words in ("/v1/overlay", ["list"]), ("/v1/rules", ["stats"]):
+        status, document = api("GET", target)
+        assert status == 200 and set(document) == set(on.json(*words)) | {"schema"}, target
+    status, document = api("GET", "/v1/status?limits")
+    assert document["agent"]["running"] and document["limits"]
+    assert status == 200
+    on.cut()
+    status, document = api("GET", "/v1/status")
+    assert status == 200 and document["alarms"]
+    assert api("GET", "/v1/services") == (400, {"schema": 1} | on.json("service", status=1))
+    status, document = api("GET", f"/v1/overlay?what={BLOCKED}&sort=packets")
+    assert status == 200 and [entry["address"] for entry in document["entries"]] == [BLOCKED], document
+
+
+def test_blocks_and_batches(pair, on, api):
+    status, document = api("POST", "/v1/block", {"what": [BLOCKED, OTHER], "for": "1h", "note": "--force", "origin": "api"})
+    assert status == 200 and document["added"] == 2
+    assert on.entries()[BLOCKED]["holders"][0]["note"] == "--force"
+    assert pair.free(BLOCKED, OTHER) == [False, False]
+    assert api("POST", "/v1/unblock", {"what": OTHER, "origin": "api"})[0] == 200
+    assert pair.free(BLOCKED, OTHER) == [False, True]
+    status, document = api("POST", "/v1/batch", f"block {OTHER}\nunblock {BLOCKED} --origin api\n")
+    assert status == 200, document
+    assert pair.free(BLOCKED, OTHER) == [True, False]
+
+
+def test_applies(pair, on, api, tmp_path):
+    path = tmp_path / "p.weir"
+    path.write_text("interface near0\ndrop from 198.51.100.1\n")
+    assert api("POST", "/v1/apply", {"file": str(path)})[0] == 200
+    assert pair.free("198.51.100.1") == [False]
+    path.write_text("interface near0\ndrop form 198.51.100.1\n")
+    status, document = api("POST", "/v1/apply", {"file": str(path)})
+    assert status == 400 and "has errors" in document["error"]["text"]
+    assert on.json("show")
+
+
+@pytest.mark.parametrize("method, target, body, status, text", [
+    ("GET", "/v1/nothing", None, 404, "no such path"),
+    ("POST", "/v1/status", {}, 405, "wants GET"),
+    ("GET", "/v1/block", None, 405, "wants POST"),
+    ("POST", "/v1/block", "{", 400, ""),
+    ("POST", "/v1/block", "[]", 400, "must be an object"),
+    ("POST", "/v1/block", {"what": [7]}, 400, "string"),
+    ("POST", "/v1/block", {"what": "1.2.3.4", "file": "/etc/shadow"}, 400, "has no 'file'"),
+    ("POST", "/v1/block", {"what": "1.2.3.4", "for": {}}, 400, "must be a string"),
+    ("POST", "/v1/block", {"what": "--file=/etc/shadow"}, 400, ""),
+    ("POST", "/v1/block", {"what": "1.2.3"}, 400, "1.2.3"),
+    ("GET", "/v1/overlay?sort=nothing", None, 400, "sort"),
+])
+def test_bad_requests(api, method, target, body, status, text):
+    got, document = api(method, target, body)
+    assert got == status, document
+    assert text in json.dumps(document)
+    assert api("GET", "/v1/overlay")[1]["entries"] == []
+
+
+def test_events_stream_until_the_client_leaves(pair, on, api):
+    on("block", BLOCKED)
+    client = Client(api.path)
+    client.request("GET", "/v1/events")
+    got = []
+
+    def read():
+        answer = client.getresponse()
+        got.append(json.loads(answer.readline()))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    until(lambda: pair.free(BLOCKED) == [False] and got, what="an event")
+    reader.join(timeout=10)
+    assert got[0]["schema"] == 1
+    client.close()
+    until(lambda: not any(b"watch" in path.read_bytes() and on.name.encode() in path.read_bytes()
+                          for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if path.exists()), what="the end of weir watch")
+
+
+def test_many_callers_at_once(on, api):
+    def ban(number):
+        begin = time.monotonic()
+        status, document = api("POST", "/v1/block", {"what": f"198.18.{number // 250}.{number % 250 + 1}"})
+        return status, document, time.monotonic() - begin
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(ban, range(200)))
+    assert {status for status, _, _ in done} == {200}, done
+    assert len(on.entries()) == 200
+
+
+def test_hostile_clients_hold_up_nobody(on, agent, api):
+    quiet = []
+    for _ in range(300):  # connected, and silent
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(str(api.path))
+        quiet.append(sock)
+    for junk in b"\0" * 100000, b"GET " + b"a" * 100000, b"POST /v1/block HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{", \
+            b"GET /v1/status HTTP/1.1\r\n" + b"X: y\r\n" * 5000, b"POST /v1/batch HTTP/1.1\r\nContent-Length: 5\r\n\r\nbl":
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(str(api.path))
+        try:
+            sock.sendall(junk)
+        except OSError:
+            pass  # it has been shown the door
+        quiet.append(sock)
+    begin = time.monotonic()
+    assert api("GET", "/v1/overlay")[0] == 200
+    assert time.monotonic() - begin < 5
+    for sock in quiet:
+        sock.close()
+    until(lambda: agent.descriptors() < 60, seconds=20, what="the end of their descriptors")
+    assert api("POST", "/v1/block", {"what": BLOCKED})[0] == 200
+
+
+def test_metrics_on_an_address(on):
+    on.run("--metrics", "127.0.0.1:9117")
+    text = run(["nsenter", f"--net=/run/netns/{on.pair.near_netns}", "curl", "-sS", "http://127.0.0.1:9117/metrics"]).stdout
+    assert "weir_build_info{" in text
+    refused = run(["nsenter", f"--net=/run/netns/{on.pair.near_netns}", "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}",
+                   "http://127.0.0.1:9117/v1/status"]).stdout
+    assert refused == "404"
+
+
+def test_a_bad_address(on):
+    done = subprocess.run(on.argv("run", "--metrics", "nonsense"), capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1 and "invalid --metrics" in done.stderr
