@@ -114,7 +114,7 @@ static bool has_alarms(const char *output, size_t len)
 {
 	CLEANUP_JSON struct json *document = json_parse(output, len, NULL, 0);
 
-	return document && json_get(document, "alarms") && !json_get(document, "error");
+	return document && json_length(json_get(document, "alarms"));
 }
 
 // ---- jobs ---------------------------------------------------------------------------------------

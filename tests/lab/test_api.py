@@ -61,7 +61,7 @@ def test_documents_are_those_of_the_commands(on, api):
     assert status == 200
     on.cut()
     status, document = api("GET", "/v1/status")
-    assert status == 200 and document["alarms"]
+    assert status == 200 and document["alarms"], document
     assert api("GET", "/v1/services") == (400, {"schema": 1} | on.json("service", status=1))
     status, document = api("GET", f"/v1/overlay?what={BLOCKED}&sort=packets")
     assert status == 200 and [entry["address"] for entry in document["entries"]] == [BLOCKED], document
