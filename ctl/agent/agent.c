@@ -34,6 +34,7 @@ struct agent_running {
 	struct event *signals[3];
 	struct event *watchdog;
 	struct agent_task report;
+	unsigned reloading; // parts, and one more during reload() itself
 	struct err reloaded[ARRAY_SIZE(
 		parts)]; // what the last reload of each part said; text "": all is well
 	char *status;    // as the service manager knows it
@@ -100,9 +101,21 @@ void agent_changed(struct agent *a)
 
 // ---- signals and the service manager -------------------------------------------------------------
 
+void agent_reload_goes_on(struct agent *a)
+{
+	if (!a->running->reloading++)
+		notify_reloading();
+}
+
+void agent_reload_done(struct agent *a)
+{
+	if (!--a->running->reloading)
+		notify_send("READY=1");
+}
+
 static void reload(struct agent *a)
 {
-	notify_reloading();
+	agent_reload_goes_on(a);
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
 		struct err *err = &a->running->reloaded[n];
 
@@ -111,7 +124,7 @@ static void reload(struct agent *a)
 			log_error("%s: %s%s%s%s", parts[n]->name, err->text,
 				  err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
 	}
-	notify_send("READY=1");
+	agent_reload_done(a);
 	agent_changed(a);
 }
 

@@ -55,5 +55,9 @@ extern const struct agent_part agent_policy, agent_housekeeping, agent_links, ag
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.
 int agent_run(struct agent *a, struct err *err);
+// A reload is told as done (READY=1) when every part that has called the first has called the second, for work that
+// goes on after its reload().
+void agent_reload_goes_on(struct agent *a);
+void agent_reload_done(struct agent *a);
 // To be called by a part when its report has changed: `weir status` shows it soon.
 void agent_changed(struct agent *a);

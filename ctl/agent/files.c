@@ -31,6 +31,7 @@ struct files {
 	struct event *again;  // a timer
 	unsigned failures;    // in a row
 	bool wanted, offline; // after the child that runs
+	bool reloading;       // the child that runs, or the one after it, is a reload
 	sum_text text;        // of the policy file, when it was last looked at
 };
 
@@ -114,6 +115,13 @@ static void tell_success(struct files *f, const char *said)
 
 static void start_child(struct files *f);
 
+static void end_reload(struct files *f)
+{
+	if (f->reloading && !f->child)
+		agent_reload_done(f->agent);
+	f->reloading &= f->child != NULL;
+}
+
 static void on_end(void *ctx, int status, const char *said)
 {
 	struct files *f = ctx;
@@ -131,6 +139,7 @@ static void on_end(void *ctx, int status, const char *said)
 		start_child(f);
 	else if (status)
 		wait_and_try(f);
+	end_reload(f);
 }
 
 static void start_child(struct files *f)
@@ -257,11 +266,19 @@ static void stop(struct agent *a)
 	a->files = NULL;
 }
 
+// The service manager waits for the end of the apply.
 static int reload(struct agent *a, struct err *err)
 {
+	struct files *f = a->files;
+
 	(void)err;
-	if (a->files)
-		on_change(a->files);
+	if (!f)
+		return 0;
+	on_change(f);
+	if (f->child && !f->reloading) {
+		f->reloading = true;
+		agent_reload_goes_on(a);
+	}
 	return 0;
 }
 

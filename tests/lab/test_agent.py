@@ -123,6 +123,22 @@ def test_reload(on):
     assert agent.process.poll() is None
 
 
+def test_a_reload_ends_with_its_apply(weir, tmp_path):
+    """READY=1 comes when the changed file is in effect; a bad one ends the reload too."""
+    apply = Policies(weir, tmp_path)
+    agent = weir.run(apply.write("drop from 192.0.2.1"))
+    path = apply.write("drop from 192.0.2.2")
+    agent.send(signal.SIGHUP)
+    lines = agent.wait_for("READY=1")
+    assert lines[0] == "RELOADING=1"
+    assert weir.pair.free("192.0.2.1", "192.0.2.2") == [True, False]
+    path.write_text("drop nonsense")
+    agent.send(signal.SIGHUP)
+    agent.wait_for("READY=1")
+    assert weir.pair.free("192.0.2.2") == [False]
+    assert agent.process.poll() is None
+
+
 def test_watchdog(on):
     agent = on.run(WATCHDOG_USEC="200000")
     agent.wait_for("WATCHDOG=1", 2)
