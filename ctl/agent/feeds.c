@@ -2,42 +2,56 @@
 // The part of the agent for feeds: each is fetched by its `every`, and its text used if it is good.
 //
 // A new text of a policy's feed becomes the copy on disk, and the policy is applied with the copies. What is wrong
-// leaves the last good text in effect, is logged when it begins, and is a problem until it ends.
+// leaves the last good text in effect, is logged when it begins, and is a problem until it ends. A new text of a list
+// becomes its content by `weir block --sync` in a process of its own.
 #include "ctl/agent/feeds.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/child.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/inputs.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
+#include "ctl/datapath/lock.h"
 #include "ctl/net/curl_loop.h"
 
 enum {
 	JITTER_PERCENT = 10,
 	RETRY_FIRST_MS = 10000, // after a failure, doubled up to `every`
 	SOON_MS = 100,          // for one without a copy
+	AFTER_COMMAND_MS = 100, // which then waits for the end of the command
 };
 
 struct feed_job {
 	struct feeds_part *part;
+	char *key;             // of its copy; a URL for those of the policy
+	struct feed_list list; // that follows it; list.list NULL: the policy does
+	struct child *child;   // that changes the list
+	struct feed coming;    // the text that it reads
 	struct policy_url url; // its strings are owned
 	struct fetch *fetch;   // that runs
 	struct feed copy;      // without its text
 	struct event *timer;
 	unsigned failures; // in a row
 	struct err problem;
-	bool wanted; // found in the policy
+	bool wanted; // found in the policy, or among the lists
 };
 
 struct feeds_part {
 	struct agent *agent;
 	struct curl_loop *loop;
+	struct agent_task lists; // looks which lists follow feeds
 	VEC(struct feed_job *) jobs;
 };
 
@@ -102,9 +116,18 @@ static void keep_head(struct feed_job *job, struct feed *feed)
 	*feed = (struct feed){0};
 }
 
+static int keep_text(struct feed_job *job, struct feed *feed, struct err *err)
+{
+	int code = feed_save(job->part->agent->instance, feed, err);
+
+	if (!code)
+		keep_head(job, feed);
+	return code;
+}
+
+// The text of a policy's feed.
 static int take_text(struct feed_job *job, struct fetch_result *r, struct err *err)
 {
-	const char *instance = job->part->agent->instance;
 	CLEANUP_FEED struct feed feed = {0};
 	uint64_t entries;
 	int code = feed_check_lines(&job->url, r, &entries, err);
@@ -113,13 +136,98 @@ static int take_text(struct feed_job *job, struct fetch_result *r, struct err *e
 		return code;
 	if ((code = feed_check(&job->url, r, &job->copy, false, err)))
 		return code;
-	feed = feed_of(job->url.url, r, entries);
-	if ((code = feed_save(instance, &feed, err)))
+	feed = feed_of(job->key, r, entries);
+	if ((code = keep_text(job, &feed, err)))
 		return code;
-	keep_head(job, &feed);
 	log_notice("'%s' has changed", job->url.url);
 	files_apply(job->part->agent, true);
 	return 0;
+}
+
+// The sentence of a command that has failed, with the URL for the file that it has read.
+static void tell_command(struct feed_job *job, const char *path, int status, const char *said)
+{
+	const char *line = strstr(said, path), *last = strrchr(said, '\n');
+	struct err err = {0};
+
+	last = last ? last + 1 : said;
+	last += strncmp(last, "weir: ", 6) ? 0 : 6;
+	if (line)
+		err_input(&err, "'%s' line %.*s", job->url.url,
+			  (int)strcspn(line + strlen(path) + 1, "\n"), line + strlen(path) + 1);
+	else
+		err_refused(&err, "'%s': %s", job->url.url, last);
+	err.kind = (enum err_kind)status;
+	fail(job, &err);
+}
+
+static void on_changed(void *ctx, int status, const char *said)
+{
+	struct feed_job *job = ctx;
+	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
+	struct err err = {0};
+
+	job->child = NULL;
+	unlink(path);
+	if (status)
+		tell_command(job, path, status, said);
+	else if (keep_text(job, &job->coming, &err))
+		fail(job, &err);
+	else
+		succeed(job);
+	if (!status)
+		log_notice("%s", said);
+	feed_free(&job->coming);
+	agent_changed(job->part->agent);
+}
+
+// The command that makes the text the content of the list; its refusals are those of any command.
+static int start_change(struct feed_job *job, const char *path, struct err *err)
+{
+	const struct feed_list *l = &job->list;
+	CLEANUP_FREE char *time =
+		l->for_ms ? mem_printf("%llums", (unsigned long long)l->for_ms) : NULL;
+	const char *args[24];
+	size_t n = 0;
+
+	args[n++] = l->allow ? "allow" : "block";
+	args[n++] = "-f";
+	args[n++] = path;
+	args[n++] = "--sync";
+	args[n++] = l->list;
+	if (l->origin[0]) {
+		args[n++] = "--origin";
+		args[n++] = l->origin;
+	}
+	if (l->note[0]) {
+		args[n++] = "--note";
+		args[n++] = l->note;
+	}
+	if (time) {
+		args[n++] = "--for";
+		args[n++] = time;
+	}
+	if (l->to)
+		args[n++] = "--to";
+	if (l->both)
+		args[n++] = "--both";
+	if (l->wide)
+		args[n++] = "--wide";
+	args[n] = NULL;
+	return child_start(job->part->agent, args, on_changed, job, &job->child, err);
+}
+
+static int change_list(struct feed_job *job, struct fetch_result *r, struct err *err)
+{
+	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
+	int code = file_replace(path, r->text, r->len, 0600, err);
+
+	if (code)
+		return code;
+	job->coming = feed_of(job->key, r, 0);
+	if ((code = start_change(job, path, err)))
+		feed_free(&job->coming);
+	return code;
 }
 
 static void on_fetched(void *ctx, struct fetch_result *r)
@@ -130,10 +238,10 @@ static void on_fetched(void *ctx, struct fetch_result *r)
 
 	job->fetch = NULL;
 	if (!code && !r->same)
-		code = take_text(job, r, &err);
+		code = job->list.list ? change_list(job, r, &err) : take_text(job, r, &err);
 	if (code)
 		fail(job, &err);
-	else
+	else if (!job->child)
 		succeed(job);
 	fetch_result_free(r);
 	agent_changed(job->part->agent);
@@ -144,7 +252,7 @@ static void read_copy(struct feed_job *job)
 {
 	CLEANUP_FEED struct feed feed = {0};
 
-	if (feed_load(job->part->agent->instance, job->url.url, &feed, NULL))
+	if (feed_load(job->part->agent->instance, job->key, &feed, NULL))
 		feed = (struct feed){0};
 	keep_head(job, &feed);
 }
@@ -157,7 +265,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 
 	(void)fd;
 	(void)what;
-	if (job->fetch)
+	if (job->fetch || job->child)
 		return;
 	read_copy(job);
 	request = feed_request(&job->url, &job->copy);
@@ -182,9 +290,13 @@ static void free_url(struct policy_url *url)
 static void job_free(struct feed_job *job)
 {
 	fetch_cancel(job->fetch);
+	child_stop(job->child);
 	if (job->timer)
 		event_free(job->timer);
 	feed_free(&job->copy);
+	feed_free(&job->coming);
+	feed_list_free(&job->list);
+	free(job->key);
 	free_url(&job->url);
 	free(job);
 }
@@ -212,22 +324,24 @@ static bool same_url(const struct policy_url *a, const struct policy_url *b)
 	       a->wide == b->wide;
 }
 
-static struct feed_job *find(const struct feeds_part *part, const char *url)
+static struct feed_job *find(const struct feeds_part *part, const char *key)
 {
 	vec_each (&part->jobs, job)
-		if (!strcmp((*job)->url.url, url))
+		if (!strcmp((*job)->key, key))
 			return *job;
 	return NULL;
 }
 
-static void follow(struct feeds_part *part, const struct policy_url *url)
+static struct feed_job *follow(struct feeds_part *part, const char *key,
+			       const struct policy_url *url)
 {
-	struct feed_job *job = find(part, url->url);
+	struct feed_job *job = find(part, key);
 	bool same = job && same_url(&job->url, url);
 
 	if (!job) {
 		job = mem_new(struct feed_job);
 		job->part = part;
+		job->key = mem_strdup(key);
 		job->timer = evtimer_new(part->agent->loop, on_timer, job);
 		if (!job->timer)
 			mem_exhausted();
@@ -235,10 +349,32 @@ static void follow(struct feeds_part *part, const struct policy_url *url)
 	}
 	job->wanted = true;
 	if (same)
-		return;
+		return job;
 	set_url(job, url);
 	read_copy(job);
 	fetch_in(job, job->copy.url ? jittered(url->every_ms) : SOON_MS);
+	return job;
+}
+
+static void follow_list(struct feeds_part *part, struct feed_list *l)
+{
+	const struct policy_url url = {
+		.url = l->url, .ca = l->ca, .every_ms = l->every_ms, .wide = l->wide};
+	CLEANUP_FREE char *key = feed_list_key(l);
+	struct feed_job *job = follow(part, key, &url);
+
+	feed_list_free(&job->list);
+	job->list = *l;
+	*l = (struct feed_list){0};
+}
+
+static void follow_lists(struct feeds_part *part)
+{
+	CLEANUP_FEED_LISTS struct feed_lists lists = {0};
+
+	feed_lists_read(part->agent->instance, &lists);
+	vec_each (&lists, one)
+		follow_list(part, one);
 }
 
 static void drop_unwanted(struct feeds_part *part)
@@ -265,16 +401,38 @@ void feeds_follow(struct agent *a)
 		(*job)->wanted = false;
 	if (inputs)
 		vec_each (&inputs->feeds, feed)
-			follow(part, &feed->url);
+			follow(part, feed->url.url, &feed->url);
+	follow_lists(part);
 	drop_unwanted(part);
+}
+
+static int look_at_lists(void *ctx, struct err *err)
+{
+	struct feeds_part *part = ctx;
+	CLEANUP_FD int lock = -1;
+	int code = lock_share(part->agent->instance, &lock, err);
+
+	if (code)
+		return code;
+	feeds_follow(part->agent);
+	agent_changed(part->agent);
+	return 0;
 }
 
 // ---- the part -------------------------------------------------------------------------------------
 
 static int start(struct agent *a, struct err *err)
 {
+	int code;
+
 	a->feeds = mem_new(struct feeds_part);
 	a->feeds->agent = a;
+	code = agent_task_init(&a->feeds->lists, a, "look at the lists of feeds", look_at_lists,
+			       a->feeds, err);
+	if (code)
+		return code;
+	agent_after_command(a, &a->feeds->lists, AFTER_COMMAND_MS);
+	agent_task_in(&a->feeds->lists, 0);
 	return curl_loop_new(a->loop, &a->feeds->loop, err);
 }
 
@@ -285,6 +443,7 @@ static void stop(struct agent *a)
 	vec_each (&a->feeds->jobs, job)
 		job_free(*job);
 	vec_free(&a->feeds->jobs);
+	agent_task_free(&a->feeds->lists);
 	curl_loop_free(a->feeds->loop);
 	free(a->feeds);
 	a->feeds = NULL;
@@ -295,6 +454,7 @@ static void report_job(const struct feed_job *job, struct json *feeds, struct js
 	struct json *one = json_object();
 
 	json_set(one, "url", json_string(job->url.url));
+	json_set(one, "list", job->list.list ? json_string(job->list.list) : json_nothing());
 	json_set(one, "every_s", json_u64(job->url.every_ms / 1000));
 	json_set(one, "entries", json_u64(job->copy.entries));
 	json_set(one, "changed_s", json_u64(job->copy.fetched_s));

@@ -25,6 +25,7 @@ static const struct {
 	{"iface", "attach first: weir attach IFACE"},
 	{"mode", "attach first: weir attach IFACE"},
 	{"live", "run weir block --live by itself"},
+	{"url", "run weir block --url by itself"},
 	{"set", "a dynamic set changes at once: run weir block --set by itself"},
 	{"keep-going", "a batch is applied as a whole or not at all"},
 	{"dry-run", "weir batch --dry-run tests the whole batch"},

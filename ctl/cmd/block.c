@@ -2,9 +2,11 @@
 // weir block, weir allow: add entries to the overlay.
 #include <errno.h>
 
+#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/attaching.h"
+#include "ctl/cmd/block_url.h"
 #include "ctl/cmd/blocking.h"
 #include "ctl/cmd/live.h"
 #include "ctl/cmd/overlay_options.h"
@@ -36,6 +38,7 @@ static int change_store(struct context *ctx, struct blocking *r, struct err *ret
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	struct err why = {0};
 	int code = blocking_open(ctx, r->verb, r->dry_run, &store, err);
 
 	if (code)
@@ -44,6 +47,8 @@ static int change_store(struct context *ctx, struct blocking *r, struct err *ret
 		return code;
 	if (!r->dry_run && (code = store_commit(store, r->intent.fleeting, &plan, err)))
 		return code;
+	if (!r->dry_run && block_url_keep(ctx, r, &why))
+		log_warning("%s; the list does not follow the feed", why.text);
 	show_damage(&store->damaged);
 	blocking_warn_overruled(r, store);
 	report(ctx, r, store, ret_open);
@@ -131,6 +136,7 @@ static const struct args_option options[] = {
 	{.name = "note", .arg = "TEXT", .help = "reason, shown by weir list"},
 	OPTION_ORIGIN,
 	OPTION_SYNC,
+	OPTION_URL,
 	{.name = "set", .arg = "NAME", .help = "add the addresses to the dynamic set NAME instead"},
 	{.name = "iface", .letter = 'i', .arg = "IFACE", .help = "attach to IFACE first", .repeated = true},
 	{.name = "mode", .arg = "MODE", .help = "for -i: auto, native or generic"},

@@ -10,6 +10,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
+#include "ctl/cmd/block_url.h"
 #include "ctl/cmd/overlay_options.h"
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
@@ -24,6 +25,7 @@
 void blocking_free(struct blocking *r)
 {
 	targets_free(&r->targets);
+	block_url_free(r->url);
 }
 
 // In seconds, rounded up: an entry for one second lasts at least one.
@@ -75,6 +77,8 @@ int blocking_read(const struct context *ctx, const struct args *args, bool allow
 	if ((code = overlay_text(args, "sync", &r->intent.list, err)))
 		return code;
 	if ((code = read_resolver_timeout(args, &r->resolver_timeout_ms, err)))
+		return code;
+	if ((code = block_url_read(ctx, r, err)))
 		return code;
 	if ((code = overlay_read_targets(args, args_has(args, "keep-going"), r->intent.list[0],
 					 &r->targets, &r->bad, err)))

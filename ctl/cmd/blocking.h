@@ -8,6 +8,8 @@
 #include "ctl/control/guard.h"
 #include "ctl/control/targets.h"
 
+struct block_url;
+
 struct blocking {
 	const struct args *args;
 	struct targets targets;
@@ -18,6 +20,7 @@ struct blocking {
 	unsigned resolver_timeout_ms; // 0: default
 	char by[160];
 	struct records_change change; // by blocking_record
+	struct block_url *url;        // of --url; NULL: none
 };
 
 void blocking_free(struct blocking *r);

@@ -62,7 +62,7 @@ static int read_words(const struct args *args, bool keep_going, struct targets *
 {
 	for (size_t w = 0; w < args->words.n;)
 		w += items_add_words(&t->items, args->words.at + w, args->words.n - w);
-	if (t->items.error_count != 1 || args_has(args, "file") || keep_going)
+	if (t->items.error_count != 1 || !args->words.n || args_has(args, "file") || keep_going)
 		return 0;
 	err_input(err, "%s", t->items.errors.at[0].text);
 	t->items.errors.n = 0;

@@ -6,6 +6,7 @@
 #include "ctl/cmd/sets.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/unblocking.h"
+#include "ctl/control/feed_lists.h"
 #include "ctl/datapath/bpffs.h"
 
 static void report(struct context *ctx, const struct unblocking *r)
@@ -16,6 +17,16 @@ static void report(struct context *ctx, const struct unblocking *r)
 	out_set_string(ctx->out, "instance", ctx->instance);
 	if (!ctx->quiet)
 		out_line(ctx->out, "%s in instance %s", text_get(&line), ctx->instance);
+}
+
+// A list that is removed as a whole follows no feed any more.
+static void forget_feeds(const struct context *ctx, const struct unblocking *r)
+{
+	bool all = r->scope == SCOPE_EVERYBODY;
+
+	if (r->scope != SCOPE_TARGETS)
+		feed_lists_forget(ctx->instance, r->intent.allow, all ? NULL : r->intent.origin,
+				  r->scope == SCOPE_LIST ? r->intent.list : NULL);
 }
 
 static int change_store(struct context *ctx, struct unblocking *r, struct err *err)
@@ -31,6 +42,8 @@ static int change_store(struct context *ctx, struct unblocking *r, struct err *e
 		return code;
 	if (!r->dry_run && r->removed && (code = store_commit(store, r->fleeting, &plan, err)))
 		return code;
+	if (!r->dry_run)
+		forget_feeds(ctx, r);
 	show_damage(&store->damaged);
 	if (store->unsaved.code)
 		log_warning("not saved: %s; the next attach may restore the removed entries",

@@ -3,6 +3,7 @@
 #include "ctl/control/feeds.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,30 @@ void feed_forget(const char *instance, const char *url)
 	CLEANUP_FREE char *path = feed_path(instance, url, "");
 
 	unlink(path);
+}
+
+static bool is_of_policy(const char *path)
+{
+	CLEANUP_FREE char *text = NULL;
+	CLEANUP_FEED struct feed feed = {0};
+	size_t len;
+
+	return !file_read(path, FETCH_BYTES_MAX + HEAD_MAX, &text, &len, NULL) &&
+	       (sum_open(text, &len) || read_head(text, len, &feed) || fetch_is_url(feed.url));
+}
+
+void feeds_forget(const char *instance)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s/feeds", WEIR_STATE_FOLDER, instance);
+	CLEANUP_FREE char *pattern = mem_printf("%s/????????????????", folder);
+	glob_t found = {0};
+
+	if (!glob(pattern, 0, NULL, &found))
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			if (is_of_policy(found.gl_pathv[i]))
+				unlink(found.gl_pathv[i]);
+	globfree(&found);
+	rmdir(folder);
 }
 
 // ---- the text -------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ void feed_free(struct feed *f);
 int feed_load(const char *instance, const char *url, struct feed *ret, struct err *err);
 int feed_save(const char *instance, const struct feed *f, struct err *err);
 void feed_forget(const char *instance, const char *url);
+// Of the policy: all whose name is a URL. The folder goes with its last file.
+void feeds_forget(const char *instance);
 // Where a text waits until it is known to be good; the caller frees it.
 char *feed_path(const char *instance, const char *url, const char *suffix);
 

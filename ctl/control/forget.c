@@ -7,6 +7,8 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/control/feed_lists.h"
+#include "ctl/control/feeds.h"
 #include "ctl/control/revisions.h"
 #include "ctl/control/store.h"
 #include "ctl/datapath/bpffs.h"
@@ -34,6 +36,8 @@ static int forget_policy(const char *instance, bool dry_run, struct forgotten *r
 {
 	int code = revisions_remove(instance, dry_run, &ret->revisions, err);
 
+	if (!code && !dry_run)
+		feeds_forget(instance);
 	return code ? code : remove_file(instance, "drains", dry_run, &ret->overrides, err);
 }
 
@@ -46,6 +50,8 @@ static int forget_entries(const char *instance, bool dry_run, struct forgotten *
 	ret->damaged = store_count(instance, &ret->entries) != 0;
 	journal_forget_damaged(path, dry_run, &any);
 	ret->damaged |= any;
+	for (int allow = 0; allow < 2 && !dry_run; allow++)
+		feed_lists_forget(instance, allow, NULL, NULL);
 	return remove_file(instance, "overlay", dry_run, &was_there, err);
 }
 

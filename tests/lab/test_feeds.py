@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lists that are fetched over HTTPS, in policies and as entries; the server fails in each way."""
 import hashlib
+import time
 
 import pytest
 
 from feedserver import Feed
+from labnet import until
 from policylab import Policies, udp
 
 FIRST, OTHER = "100.64.0.1", "100.65.0.1"
@@ -115,3 +117,90 @@ class TestPolicy:
         copy.write_bytes(copy.read_bytes().replace(b"100.64.0.7\n", b"100.64.0.8\n"))
         apply()
         assert "If-None-Match" not in feed.requests[-1]
+
+
+class TestEntries:
+    """weir block --url."""
+
+    @pytest.fixture(name="block")
+    def block_from_feed(self, on, feed):
+        feed.lines(400)
+        return lambda *words, **options: on("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed", *words,
+                                            **options)
+
+    def test_the_list_is_the_feed(self, pair, on, block, feed):
+        assert "list feed (400 entries: 400 added, 0 removed)" in block().stdout
+        assert pair.passes(udp(src=FIRST), udp(src=OTHER)) == [False, True]
+        feed.lines(400, 1 << 16)
+        assert "400 added, 400 removed" in block().stdout
+        assert "0 added, 0 removed" in block().stdout
+        assert "If-None-Match" in feed.requests[-1]
+
+    def test_bad_lines_have_the_url(self, on, block, feed):
+        feed.body = b"192.0.2.1\nbad/line\n"
+        done = block(check=False)
+        assert done.returncode == 1 and f"{feed.url}:2: " in done.stderr
+        assert not on.entries()
+
+    def test_a_shrunk_list_needs_force(self, on, block, feed):
+        block()
+        feed.lines(10)
+        assert block(check=False).returncode == 3
+        block("--force")
+        assert len(on.entries()) == 10
+
+    @pytest.mark.parametrize("mode", ["404", "cut", "type"])
+    def test_a_failure_changes_nothing(self, on, block, feed, mode):
+        block()
+        feed.mode = mode
+        assert block(check=False).returncode in (1, 2)
+        assert len(on.entries()) == 400
+
+    @pytest.mark.parametrize("words, sentence", [
+        (("--url", "https://x/"), "--url needs a list: --sync NAME"),
+        (("--url", "ftp://x/", "--sync", "a"), "is not an http or https URL"),
+        (("--url", "https://x/", "--sync", "a", "192.0.2.1"), "cannot be combined with '192.0.2.1'"),
+        (("--url", "https://x/", "--sync", "a", "--every", "soon"), "is not a time of 1s to 30d"),
+        (("--every", "1h", "192.0.2.1"), "--every and --ca need --url"),
+    ])
+    def test_refusals(self, on, words, sentence):
+        assert sentence in on.fails(1, "block", *words)
+
+    def test_the_agent_follows_it(self, pair, on, block, feed):
+        agent = on.run()
+        block("--every", "1s", "--note", "from a feed")
+        feed.lines(400, 1 << 16)
+        until(lambda: pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False])
+        feed.lines(3)
+        until(lambda: "would shrink" in agent.said())
+        assert pair.passes(udp(src=OTHER)) == [False]
+        feed.body = b"192.0.2.1\nbad/line\n" * 1000
+        until(lambda: "line 2: " in agent.said())
+        feed.lines(500, 1 << 16)
+        until(lambda: len(on.entries()) == 500)
+        assert "is good again" in agent.said()
+        on("unblock", "--sync", "feed")
+        time.sleep(1)
+        fetched = len(feed.requests)
+        time.sleep(1.5)
+        assert len(feed.requests) == fetched and not on.entries()
+
+    def test_two_hundred_thousand(self, tmp_path, weir, feed, pair):
+        """Changed, slow, shrunk, gone, and back: each failure leaves the last good text in effect."""
+        weir("attach", "near0")
+        feed.lines(200000)
+        agent = weir.run()
+        weir("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed", "--every", "1s")
+        last = "100.67.13.63"  # the last of 200,000
+        assert pair.passes(udp(src=FIRST), udp(src=last)) == [False, False]
+        feed.lines(200000, 1)
+        until(lambda: pair.passes(udp(src="100.64.0.0")) == [True], 20)
+        for mode, lines, why in ("cut", 200000, "cut off"), ("", 50000, "would shrink"), ("404", 200000, "404"):
+            feed.mode = mode
+            feed.lines(lines, 2)
+            until(lambda: why in agent.said(), 20)  # pylint: disable=cell-var-from-loop
+            assert pair.passes(udp(src=last)) == [False]
+        feed.mode = ""
+        feed.lines(200000, 300)
+        until(lambda: pair.passes(udp(src=FIRST)) == [True], 20)
+        assert agent.said().count("would shrink") == 1

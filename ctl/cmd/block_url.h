@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// `weir block --url`: a list from a feed, which the agent then follows.
+#pragma once
+
+#include "ctl/cmd/blocking.h"
+
+#define OPTION_URL                                                                              \
+	{.name = "url", .arg = "URL", .help = "read a list from URL; needs --sync"},            \
+		{.name = "every",                                                               \
+		 .arg = "TIME",                                                                 \
+		 .help = "how often weir run reads it again (1h)"},                             \
+	{                                                                                       \
+		.name = "ca", .arg = "FILE", .help = "trust the certificates in FILE for --url" \
+	}
+
+// Fetches the list of --url and adds its items. Without --url nothing happens. 0 or -errno with err set.
+int block_url_read(const struct context *ctx, struct blocking *r, struct err *err);
+// The entries are committed: the list follows the feed from now on. 0 or -errno with err set.
+int block_url_keep(const struct context *ctx, const struct blocking *r, struct err *err);
+void block_url_free(struct block_url *u);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Files that say which list follows which feed.
+#include "ctl/control/feed_lists.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/base/file.h"
+#include "ctl/base/json.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
+#include "ctl/control/feeds.h"
+#include "ctl/datapath/bpffs.h"
+
+#define FILE_MAX 65536
+
+void feed_list_free(struct feed_list *l)
+{
+	free(l->list);
+	free(l->origin);
+	free(l->note);
+	free(l->url);
+	free(l->ca);
+	*l = (struct feed_list){0};
+}
+
+void feed_lists_free(struct feed_lists *lists)
+{
+	vec_each (lists, one)
+		feed_list_free(one);
+	vec_free(lists);
+}
+
+char *feed_list_key(const struct feed_list *l)
+{
+	return mem_printf("%s %s/%s %s", l->allow ? "allow" : "block", l->origin, l->list, l->url);
+}
+
+// One list follows one feed, so its file does not depend on the URL.
+static char *path_of(const char *instance, const struct feed_list *l)
+{
+	CLEANUP_FREE char *who =
+		mem_printf("%s %s/%s", l->allow ? "allow" : "block", l->origin, l->list);
+
+	return feed_path(instance, who, ".list");
+}
+
+static struct json *describe(const struct feed_list *l)
+{
+	struct json *j = json_object();
+
+	json_set(j, "list", json_string(l->list));
+	json_set(j, "origin", json_string(l->origin));
+	json_set(j, "note", json_string(l->note));
+	json_set(j, "url", json_string(l->url));
+	if (l->ca)
+		json_set(j, "ca", json_string(l->ca));
+	json_set(j, "allow", json_u64(l->allow));
+	json_set(j, "to", json_u64(l->to));
+	json_set(j, "both", json_u64(l->both));
+	json_set(j, "wide", json_u64(l->wide));
+	json_set(j, "every_ms", json_u64(l->every_ms));
+	json_set(j, "for_ms", json_u64(l->for_ms));
+	return j;
+}
+
+int feed_list_save(const char *instance, const struct feed_list *l, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_printf("%s/%s/feeds", WEIR_STATE_FOLDER, instance);
+	CLEANUP_FREE char *path = path_of(instance, l);
+	CLEANUP_JSON struct json *j = describe(l);
+	CLEANUP_FREE char *text = NULL;
+	CLEANUP_FREE char *sealed = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	int code = f ? json_print(j, f, true) : -ENOMEM;
+
+	if (f && fclose(f))
+		code = -EIO;
+	if (code)
+		return err_system(err, -code, "cannot write '%s'", path);
+	if ((code = file_mkdirs(folder, 0700, err)))
+		return code;
+	sealed = sum_seal(text, len, &len);
+	return file_replace(path, sealed, len, 0600, err);
+}
+
+static char *copy_of(const struct json *j, const char *key)
+{
+	const char *text = json_get_string(j, key);
+
+	return mem_strdup(text ? text : "");
+}
+
+static bool read_one(const char *path, struct feed_list *ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	CLEANUP_JSON struct json *j = NULL;
+	char why[160];
+	size_t len;
+
+	if (file_read(path, FILE_MAX, &text, &len, NULL) || sum_open(text, &len) ||
+	    !(j = json_parse(text, len, why, sizeof(why))))
+		return false;
+	*ret = (struct feed_list){
+		.list = copy_of(j, "list"),
+		.origin = copy_of(j, "origin"),
+		.note = copy_of(j, "note"),
+		.url = copy_of(j, "url"),
+		.ca = json_get_string(j, "ca") ? copy_of(j, "ca") : NULL,
+		.allow = json_get_u64(j, "allow"),
+		.to = json_get_u64(j, "to"),
+		.both = json_get_u64(j, "both"),
+		.wide = json_get_u64(j, "wide"),
+		.every_ms = json_get_u64(j, "every_ms"),
+		.for_ms = json_get_u64(j, "for_ms"),
+	};
+	return true;
+}
+
+void feed_lists_read(const char *instance, struct feed_lists *ret)
+{
+	CLEANUP_FREE char *pattern = mem_printf("%s/%s/feeds/*.list", WEIR_STATE_FOLDER, instance);
+	glob_t found = {0};
+
+	if (!glob(pattern, 0, NULL, &found))
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			struct feed_list one;
+
+			if (read_one(found.gl_pathv[i], &one))
+				vec_push(ret, one);
+		}
+	globfree(&found);
+}
+
+void feed_lists_forget(const char *instance, bool allow, const char *origin, const char *list)
+{
+	CLEANUP_FEED_LISTS struct feed_lists lists = {0};
+
+	feed_lists_read(instance, &lists);
+	vec_each (&lists, one) {
+		CLEANUP_FREE char *path = path_of(instance, one);
+		CLEANUP_FREE char *key = feed_list_key(one);
+
+		if (one->allow != allow || (origin && strcmp(origin, one->origin) != 0) ||
+		    (list && strcmp(list, one->list) != 0))
+			continue;
+		unlink(path);
+		feed_forget(instance, key);
+	}
+}
