@@ -418,7 +418,7 @@ static int look(void *part, struct err *err)
 {
 	struct agent_health *h = part;
 	CLEANUP_POOL struct pool pool = {.lock = -1};
-	bool any, begins = !h->generation;
+	bool any, other;
 	uint64_t digest;
 	int code = open_shared(h, &pool, &any, err);
 
@@ -431,11 +431,12 @@ static int look(void *part, struct err *err)
 		h->generation = 0;
 		return 0;
 	}
-	if (pool.generation != h->generation && (code = load(h, &pool, err)))
+	other = pool.generation != h->generation;
+	if (other && (code = load(h, &pool, err)))
 		return code;
 	find_devices(h, &pool);
 	digest = digest_of(pool.state);
-	if (digest != h->digest || begins)
+	if (digest != h->digest || other)
 		agent_task_in(&h->apply, 0);
 	h->digest = digest;
 	return 0;

@@ -16,7 +16,7 @@
  *            | "packet" ( "tcp" | "udp" | "sctp" ) SRC SPORT DST DPORT
  *              ( "opens" | "closes" | "other" )
  *            | "slots" | "pins"
- *   STATE    = "up" | "drain" | "down"
+ *   STATE    = "up" | "drain" | "down" | "failing"
  *
  * one a line, blanks between words, decimal numbers, HEX32 in lower case; empty lines and lines
  * that begin with # are ignored. IDLE is in jiffies; IDLE_TCP is that of SCTP too. "-" instead of an
