@@ -21,6 +21,9 @@
 	X(MODES) /* as policy_config.modes */ \
 	/* interfaces */ \
 	X(IFCLASS) /* struct policy_ifclass */ \
+	/* the overlay: offset in a shard after that of its last line of counters */ \
+	X(SHARD4_END) \
+	X(SHARD6_END) \
 	/* services: tables, and how many elements each has */ \
 	X(SERVICES) \
 	X(SERVICES_N) \

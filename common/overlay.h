@@ -5,9 +5,9 @@
  * commits it with one 8-byte store into knobs.epoch. Times are jiffies64: 0 is absent, ~0 is permanent.
  *
  * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What an entry is and
- * when it is in force is one word, its meta, so that it changes with one store. A shard is an array of elements of
- * equal size: lines, big counters, and the small counters of each CPU. The shard of an address are the lowest bits of
- * its hash, as many as knobs.shards has: so the room doubles with one store, and what moves keeps its line and slot. */
+ * when it is in force is one word, its meta, so that it changes with one store. A shard is one value, of
+ * elements of equal size: lines, big counters, and the small counters of each CPU. The shard of an address are the
+ * lowest bits of its hash, as many as knobs.shards has: so the room doubles with one store, and what moves keeps its line and slot. */
 #pragma once
 
 #include <linux/types.h>
@@ -114,6 +114,8 @@ static inline __u32 overlay_region6(__u32 region)
 /* Elements of a shard, and of its times (one region for each side). */
 #define OVERLAY_ELEMENTS4(cpus) (1 + OVERLAY_CPUS + (cpus))
 #define OVERLAY_ELEMENTS6(cpus) (1 + (OVERLAY_CPUS + (cpus) + 1) / 2)
+#define OVERLAY_BYTES4(cpus)    (OVERLAY_ELEMENT * OVERLAY_ELEMENTS4(cpus))
+#define OVERLAY_BYTES6(cpus)    (OVERLAY_ELEMENT * OVERLAY_ELEMENTS6(cpus))
 #define OVERLAY_TIMES4          2
 #define OVERLAY_TIMES6          1
 

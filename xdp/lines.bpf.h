@@ -1,49 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The hosts of the overlay: finds the entry of an address in its lines, and counts a packet for it.
  *
- * common/overlay.h has the layout. Each step is a global function: the verifier walks the eight ways through a line
- * once, and they are one for what follows. */
+ * common/overlay.h has the layout. A line is searched without branches: which slot has the address cannot be foretold,
+ * and a wrong guess throws away what the CPU has begun for the next packets; and to the verifier all slots are one. */
 #pragma once
 
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "xdp/maps.bpf.h"
+#include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* A shard; its true number of elements depends on the CPUs. */
+/* A shard, one value; its true size depends on the CPUs. */
 struct overlay_shard4 {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, OVERLAY_ELEMENTS4(1));
+	__uint(max_entries, 1);
 	__uint(key_size, 4);
-	__uint(value_size, OVERLAY_ELEMENT);
+	__uint(value_size, OVERLAY_BYTES4(1));
 };
 
 struct overlay_shard6 {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, OVERLAY_ELEMENTS6(1));
+	__uint(max_entries, 1);
 	__uint(key_size, 4);
-	__uint(value_size, OVERLAY_ELEMENT);
+	__uint(value_size, OVERLAY_BYTES6(1));
 };
 
 /* Expiries of a shard; only a shard with an entry that ends has them. */
 struct overlay_shard_times4 {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, OVERLAY_TIMES4);
+	__uint(max_entries, 1);
 	__uint(key_size, 4);
-	__uint(value_size, OVERLAY_ELEMENT);
+	__uint(value_size, OVERLAY_ELEMENT *OVERLAY_TIMES4);
 };
 
 struct overlay_shard_times6 {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, OVERLAY_TIMES6);
+	__uint(max_entries, 1);
 	__uint(key_size, 4);
-	__uint(value_size, OVERLAY_ELEMENT);
+	__uint(value_size, OVERLAY_ELEMENT *OVERLAY_TIMES6);
 };
 
 struct {
@@ -92,26 +94,73 @@ static __always_inline __u32 shard_of(__u64 hash, __u32 family)
 	return hash & (shards - 1) & (OVERLAY_SHARDS - 1);
 }
 
-/* An element of a shard, or of its times. */
-static __always_inline void *element_of(void *maps, __u32 shard, __u32 element)
+/* The only value of the map in an element of an array of maps. */
+static __always_inline void *value_of(void *maps, __u32 number)
 {
-	void *map = bpf_map_lookup_elem(maps, &shard);
+	void *map = bpf_map_lookup_elem(maps, &number);
+	__u32 zero = 0;
 
-	return map ? bpf_map_lookup_elem(map, &element) : NULL;
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+/* The words of a region that belong to the line with this number, in a shard; NULL if the shard does not have the region.
+ * One piece of assembly for the test and the sum, as in MARKER_ELEMENT. */
+#define REGION_LINE(shard, at, end)                       \
+	({                                                \
+		__u64 *line_ = (void *)(shard);           \
+		__u64 at_ = (at);                         \
+                                                          \
+		asm("if %1 < %2 goto +2\n"                \
+		    "%0 = 0\n"                            \
+		    "goto +1\n"                           \
+		    "%0 += %1"                            \
+		    : "+r"(line_)                         \
+		    : "r"(at_), "r"((__u64)MARKER(end))); \
+		line_;                                    \
+	})
+
+static __always_inline __u64 *region_line(__u32 family, void *shard, __u32 region, __u32 line)
+{
+	__u64 at = OVERLAY_ELEMENT;
+
+	if (family)
+		return REGION_LINE(shard, at + overlay_region6(region) * 8ull + line * 32ull,
+				   MARK_SHARD6_END);
+	return REGION_LINE(shard, at + overlay_region4(region) * 8ull + line * 64ull,
+			   MARK_SHARD4_END);
+}
+
+static __always_inline __u32 region_of_cpu(void)
+{
+	return OVERLAY_CPUS + bpf_get_smp_processor_id();
+}
+
+/* Fetches the line of small counters that belongs to a line. */
+static __always_inline __u64 *fetch_counters(__u32 family, void *shard, __u32 line)
+{
+	__u64 *counters = region_line(family, shard, region_of_cpu(), line);
+
+	if (counters)
+		(void)*(volatile __u64 *)counters;
+	return counters;
 }
 
 /* The expiry of a timed slot, `word` counting the slots of its sides. */
 static __always_inline __u64 overlay_time(__u32 family, __u32 shard, __u32 word)
 {
-	const struct overlay_words *times =
-		family ? element_of(&times6, shard, 0)
-		       : element_of(&times4, shard, word >> OVERLAY_SLOTS4_LOG2 & 1);
+	const volatile __u64 *times;
 
-	return times ? *(volatile const __u64 *)&times->word[word & (OVERLAY_WORDS - 1)] : 0;
+	if (family) {
+		times = value_of(&times6, shard);
+		return times ? times[BOUND(word, OVERLAY_TIMES6 * OVERLAY_WORDS - 1)] : 0;
+	}
+	times = value_of(&times4, shard);
+	return times ? times[BOUND(word, OVERLAY_TIMES4 * OVERLAY_WORDS - 1)] : 0;
 }
 
 /* Is an entry in force that ends, or waits for its epoch? */
-__noinline int overlay_in_force(__u32 family, __u32 shard, __u32 slot, __u32 meta, __u64 epoch)
+static __always_inline bool is_in_force(__u32 family, __u32 shard, __u32 slot, __u32 meta,
+					__u64 epoch)
 {
 	bool committed = overlay_committed(meta, epoch);
 	__u32 side = !!(meta & OVERLAY_META_SIDE) ^ committed;
@@ -134,154 +183,207 @@ static __always_inline __u64 judge(__u32 family, __u32 shard, __u32 slot, __u32 
 	if (meta & OVERLAY_META_PAIRED && kinds & (kinds - 1))
 		return found_at(meta, slot, shard);
 	if (!(meta & (OVERLAY_META_TIMED | OVERLAY_META_STAGED)) ||
-	    overlay_in_force(family, shard, slot, meta, epoch))
+	    is_in_force(family, shard, slot, meta, epoch))
 		return found_at(meta & ~OVERLAY_META_PAIRED, slot, shard);
 	return 0;
 }
 
-/* Does a line have the address? Without a branch for each slot: which one it is cannot be foretold, but whether there is
- * one can, and then the counters are on their way before the line is there. The sign of the result tells. */
-static __always_inline __s64 holds4(const struct overlay_line4 *line, __u32 addr)
+/* ---- one entry among the slots of an address --------------------------------------------------------- */
+
+/* The place + OVERLAY_LINE4 of the first slot that has the address and one of the kinds; 0: none has. Without a branch:
+ * the verifier would follow each place to the end. */
+static __always_inline __u64 scan4(const struct overlay_line4 *line, __u32 addr, __u32 kinds)
 {
-	__u64 any = 0;
+	__u64 place = 0;
 
 #pragma unroll
-	for (int n = 0; n < OVERLAY_LINE4; n++) {
-		__u64 apart = *(volatile const __u32 *)&line->slot[n] ^ addr;
-
-		any |= apart - 1;
-	}
-	return any;
-}
-
-static __always_inline __s64 holds6(const struct overlay_line6 *line, __u64 high, __u64 low)
-{
-	__u64 any = 0;
-
-#pragma unroll
-	for (int n = 0; n < OVERLAY_LINE6; n++) {
-		const volatile __u64 *key = line->key[n];
-		__u64 apart = (key[0] ^ high) | (key[1] ^ low);
-
-		any |= (apart - 1) & ~apart;
-	}
-	return any;
-}
-
-/* The word of an element at a number. The compiler must not know how the number came about: it would put it together
- * with |, after which kernel 6.1 knows no bound. */
-static __always_inline __u64 *element_word(struct overlay_words *words, __u64 at)
-{
-	asm("" : "+r"(at));
-	return &words->word[at & (OVERLAY_WORDS - 1)];
-}
-
-/* Fetches the line of small counters that belongs to a slot. */
-static __always_inline void fetch_counters(__u32 family, void *map, __u32 slot)
-{
-	__u32 region = OVERLAY_CPUS + bpf_get_smp_processor_id();
-	__u32 at = (family ? overlay_region6(region) : overlay_region4(region)) + slot;
-	__u32 element = 1 + (at >> OVERLAY_SLOTS4_LOG2);
-	struct overlay_words *words = bpf_map_lookup_elem(map, &element);
-
-	if (words)
-		(void)*(volatile __u64 *)element_word(words, at);
-}
-
-#define NOT_HERE (-1)
-
-/* The slot of a line that has the address and one of the kinds, and its meta. */
-static __always_inline int scan4(const struct overlay_line4 *line, __u32 addr, __u32 kinds,
-				 __u32 *ret_meta)
-{
-#pragma unroll
-	for (int n = 0; n < OVERLAY_LINE4; n++) {
+	for (int n = OVERLAY_LINE4 - 1; n >= 0; n--) {
 		__u64 slot = *(volatile const __u64 *)&line->slot[n];
+		__u64 is = if_zero32((__u32)slot ^ addr) & ~if_zero32(slot >> 32 & kinds);
 
-		if ((__u32)slot == addr && slot >> 32 & kinds) {
-			*ret_meta = slot >> 32;
-			return n;
-		}
+		place = (place & ~is) | (is & (OVERLAY_LINE4 + n));
 	}
-	return NOT_HERE;
+	return place;
 }
 
-static __always_inline int scan6(const struct overlay_line6 *line, __u64 high, __u64 low,
-				 __u32 kinds, __u32 *ret_meta)
+/* The same for IPv6: the place + 4. */
+static __always_inline __u64 scan6(const struct overlay_line6 *line, __u64 high, __u64 low,
+				   __u32 kinds)
 {
+	__u64 place = 0;
+
 #pragma unroll
-	for (int n = 0; n < OVERLAY_LINE6; n++) {
+	for (int n = OVERLAY_LINE6 - 1; n >= 0; n--) {
 		const volatile __u64 *key = line->key[n];
+		__u32 meta = *(volatile const __u32 *)&line->meta[n] & kinds;
+		__u64 is = if_zero64((key[0] ^ high) | (key[1] ^ low)) & ~if_zero32(meta);
 
-		if (key[1] == low && key[0] == high) {
-			__u32 meta = *(volatile const __u32 *)&line->meta[n];
-
-			if (meta & kinds) {
-				*ret_meta = meta;
-				return n;
-			}
-		}
+		place = (place & ~is) | (is & (4 + n));
 	}
-	return NOT_HERE;
+	return place;
 }
 
 /* The entry in force of an IPv4 address (network order) among the kinds, which are of one direction. */
 __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 {
-	__u64 hash = overlay_hash4(addr, knobs.seed);
-	__u32 shard = shard_of(hash, 0), index = overlay_first(hash), zero = 0, meta;
-	void *map = bpf_map_lookup_elem(&hosts4, &shard);
-	const struct overlay_lines4 *lines = map ? bpf_map_lookup_elem(map, &zero) : NULL;
-	int slot;
+	__u64 hash = overlay_hash4(addr, knobs.seed), place;
+	__u32 shard = shard_of(hash, 0), index = overlay_first(hash);
+	const struct overlay_lines4 *lines = value_of(&hosts4, shard);
+	const struct overlay_line4 *line;
 
 	if (!lines)
 		return 0;
-	if (holds4(&lines->line[index], addr) < 0) {
-		fetch_counters(0, map, index * 8);
-		slot = scan4(&lines->line[index], addr, kinds, &meta);
-		if (slot != NOT_HERE)
-			return judge(0, shard, index * 8 + slot, meta, kinds, epoch);
+	line = &lines->line[index];
+	place = scan4(line, addr, kinds);
+	if (!place && line->slot[0] >> 32 & OVERLAY_META_MORE) {
+		index = overlay_second(hash);
+		line = &lines->line[index];
+		place = scan4(line, addr, kinds);
 	}
-	if (likely(!(lines->line[index].slot[0] >> 32 & OVERLAY_META_MORE)))
+	if (!place)
 		return 0;
-	index = overlay_second(hash);
-	slot = scan4(&lines->line[index], addr, kinds, &meta);
-	return slot == NOT_HERE ? 0 : judge(0, shard, index * 8 + slot, meta, kinds, epoch);
+	place = BOUND(place, OVERLAY_LINE4 - 1);
+	return judge(0, shard, index * 8 + place, *(volatile __u64 *)&line->slot[place] >> 32,
+		     kinds, epoch);
+}
+
+static __always_inline bool has_more6(const struct overlay_line6 *line)
+{
+	return *(volatile const __u32 *)&line->line & OVERLAY_META_MORE;
 }
 
 /* The same for IPv6, whose halves are in host order. */
 __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 {
-	__u64 hash = overlay_hash6(high, low, knobs.seed);
-	__u32 shard = shard_of(hash, 1), index = overlay_first(hash), zero = 0, meta;
-	void *map = bpf_map_lookup_elem(&hosts6, &shard);
-	const struct overlay_lines6 *lines = map ? bpf_map_lookup_elem(map, &zero) : NULL;
-	int slot;
+	__u64 hash = overlay_hash6(high, low, knobs.seed), place;
+	__u32 shard = shard_of(hash, 1), index = overlay_first(hash);
+	const struct overlay_lines6 *lines = value_of(&hosts6, shard);
+	const struct overlay_line6 *line;
 
 	if (!lines)
 		return 0;
-	if (holds6(&lines->line[index], high, low) < 0) {
-		fetch_counters(1, map, index * 4);
-		slot = scan6(&lines->line[index], high, low, kinds, &meta);
-		if (slot != NOT_HERE)
-			return judge(1, shard, index * 4 + slot, meta, kinds, epoch);
+	line = &lines->line[index];
+	place = scan6(line, high, low, kinds);
+	if (!place && has_more6(line)) {
+		index = overlay_second(hash);
+		line = &lines->line[index];
+		place = scan6(line, high, low, kinds);
 	}
-	if (likely(!(*(volatile const __u32 *)&lines->line[index].line & OVERLAY_META_MORE)))
+	if (!place)
 		return 0;
-	index = overlay_second(hash);
-	slot = scan6(&lines->line[index], high, low, kinds, &meta);
-	return slot == NOT_HERE ? 0 : judge(1, shard, index * 4 + slot, meta, kinds, epoch);
+	place = BOUND(place, 3);
+	return judge(1, shard, index * 4 + place, *(volatile __u32 *)&line->meta[place], kinds,
+		     epoch);
 }
+
+/* ---- the usual entry: the only slot of its address, in the first line ---------------------------------- */
+
+/* What a look into the first line tells. */
+struct host {
+	__u64 found;
+	__u64 *counter; /* the small one of this CPU; NULL: it is looked up */
+	bool ask;       /* it takes more than that: overlay_find4 or overlay_find6 */
+};
+
+#define HOST_ABSENT ((struct host){})
+#define HOST_ASK    ((struct host){.ask = true})
+
+/* Is it an entry of these kinds that is in force, and the only one of the address? */
+static __always_inline bool is_plain(__u32 meta, __u32 kinds)
+{
+	return meta & kinds &&
+	       !(meta & (OVERLAY_META_TIMED | OVERLAY_META_STAGED | OVERLAY_META_PAIRED));
+}
+
+static __always_inline struct host host_at(__u32 family, __u32 shard, __u32 line, __u64 place,
+					   __u32 meta, __u64 *counters)
+{
+	return (struct host){.found = found_at(meta, line * (family ? 4 : 8) + place, shard),
+			     .counter = counters ? counters + place : NULL};
+}
+
+/* Which slot has the address: its place + OVERLAY_LINE4, 0: none has it. Where several have it something else comes out.
+ * Without a branch for each slot: which place it is cannot be foretold, but whether there is one can, and then the
+ * counters are on their way before the line is there. */
+static __always_inline __u64 place4(const struct overlay_line4 *line, __u32 addr)
+{
+	__u64 place = 0;
+
+#pragma unroll
+	for (int n = 0; n < OVERLAY_LINE4; n++)
+		place |= is_zero32(*(volatile const __u32 *)&line->slot[n] ^ addr) *
+			 (OVERLAY_LINE4 + n);
+	return place;
+}
+
+static __always_inline struct host look4(__u32 addr, __u32 kinds)
+{
+	__u64 hash = overlay_hash4(addr, knobs.seed), place, slot, *counters;
+	__u32 shard = shard_of(hash, 0), index = overlay_first(hash);
+	struct overlay_lines4 *lines = value_of(&hosts4, shard);
+	const struct overlay_line4 *line;
+
+	if (!lines)
+		return HOST_ABSENT;
+	line = &lines->line[index];
+	place = place4(line, addr);
+	if (!place)
+		return line->slot[0] >> 32 & OVERLAY_META_MORE ? HOST_ASK : HOST_ABSENT;
+	counters = fetch_counters(0, lines, index);
+	place = BOUND(place, OVERLAY_LINE4 - 1);
+	slot = *(volatile const __u64 *)&line->slot[place];
+	if ((__u32)slot != addr || !is_plain(slot >> 32, kinds))
+		return HOST_ASK;
+	return host_at(0, shard, index, place, slot >> 32, counters);
+}
+
+/* The same for IPv6: the place + 4. */
+static __always_inline __u64 place6(const struct overlay_line6 *line, __u64 high, __u64 low)
+{
+	__u64 place = 0;
+
+#pragma unroll
+	for (int n = 0; n < OVERLAY_LINE6; n++) {
+		const volatile __u64 *key = line->key[n];
+
+		place |= is_zero64((key[0] ^ high) | (key[1] ^ low)) * (4 + n);
+	}
+	return place;
+}
+
+static __always_inline struct host look6(__u64 high, __u64 low, __u32 kinds)
+{
+	__u64 hash = overlay_hash6(high, low, knobs.seed), place, *counters;
+	__u32 shard = shard_of(hash, 1), index = overlay_first(hash), meta;
+	struct overlay_lines6 *lines = value_of(&hosts6, shard);
+	const struct overlay_line6 *line;
+	const volatile __u64 *key;
+
+	if (!lines)
+		return HOST_ABSENT;
+	line = &lines->line[index];
+	place = place6(line, high, low);
+	if (!place)
+		return has_more6(line) ? HOST_ASK : HOST_ABSENT;
+	counters = fetch_counters(1, lines, index);
+	place = BOUND(place, 3);
+	key = line->key[place];
+	meta = *(volatile const __u32 *)&line->meta[place];
+	if (key[0] != high || key[1] != low || !is_plain(meta, kinds))
+		return HOST_ASK;
+	return host_at(1, shard, index, place, meta, counters);
+}
+
+/* ---- counters --------------------------------------------------------------------------------------- */
 
 /* A word of a region of the shard. */
 static __always_inline __u64 *region_word(__u32 family, __u32 shard, __u32 slot, __u32 region)
 {
-	__u32 at = (family ? overlay_region6(region) : overlay_region4(region)) + slot;
-	struct overlay_words *words =
-		family ? element_of(&hosts6, shard, 1 + (at >> OVERLAY_SLOTS4_LOG2))
-		       : element_of(&hosts4, shard, 1 + (at >> OVERLAY_SLOTS4_LOG2));
+	const __u32 log2 = family ? 2 : 3; /* slots of a line */
+	void *at = family ? value_of(&hosts6, shard) : value_of(&hosts4, shard);
+	__u64 *line = at ? region_line(family, at, region, slot >> log2) : NULL;
 
-	return words ? element_word(words, at) : NULL;
+	return line ? line + (slot & ((1 << log2) - 1)) : NULL;
 }
 
 /* Adds to the big counters, which all CPUs and commands share. */
@@ -297,15 +399,14 @@ __noinline int overlay_count_big(__u32 family, __u32 shard, __u32 slot, __u32 pa
 	return 0;
 }
 
-static __always_inline void count_host(__u32 family, __u64 found, __u32 bytes)
+/* word: the small counter; NULL: of a CPU that was not there when the shard was made. */
+static __always_inline void count_small(__u32 family, __u64 found, __u64 *word, __u32 bytes)
 {
 	const __u64 counts = (1ull << OVERLAY_SMALL_HEARD) - 1;
 	__u32 slot = found >> FOUND_SLOT & (OVERLAY_WORDS - 1);
 	__u32 shard = found >> FOUND_SHARD & (OVERLAY_SHARDS - 1);
-	__u32 region = OVERLAY_CPUS + bpf_get_smp_processor_id();
-	__u64 *word = region_word(family, shard, slot, region), count;
+	__u64 count;
 
-	/* A CPU that was not there when the shard was made. */
 	if (unlikely(!word)) {
 		overlay_count_big(family, shard, slot, 1, bytes);
 		return;
@@ -323,14 +424,14 @@ static __always_inline void count_host(__u32 family, __u64 found, __u32 bytes)
 	*word = count | bpf_jiffies64() >> OVERLAY_HEARD_UNIT << OVERLAY_SMALL_HEARD;
 }
 
-__noinline int overlay_count4(__u64 found, __u32 bytes)
+/* An entry whose counter is not at hand. */
+__noinline int overlay_count(__u32 family, __u64 found, __u32 bytes)
 {
-	count_host(0, found, bytes);
-	return 0;
-}
+	__u32 slot = found >> FOUND_SLOT & (OVERLAY_WORDS - 1);
+	__u32 shard = found >> FOUND_SHARD & (OVERLAY_SHARDS - 1);
+	__u64 *word = family ? region_word(1, shard, slot, region_of_cpu())
+			     : region_word(0, shard, slot, region_of_cpu());
 
-__noinline int overlay_count6(__u64 found, __u32 bytes)
-{
-	count_host(1, found, bytes);
+	count_small(family, found, word, bytes);
 	return 0;
 }

@@ -135,31 +135,95 @@ static __always_inline bool net_decides(const struct overlay_addr *a, int family
 #define WANT_NETS(family)  (((family) == 4 ? OVERLAY_NETS4 : OVERLAY_NETS6) * 15)
 #define FOUND_ALLOW(found) ((found)&OVERLAY_KINDS_ALLOW)
 
-/* By the hosts alone. One reading of the epoch decides the whole packet: a commit in the middle of it must not let it
- * fall between two entries. The epoch is read before the kinds that exist, and those before the entries: as the
- * command writes them, the other way round. */
-static __always_inline int decide_hosts(const struct overlay_ends *ends, int family,
-					struct overlay_found *found)
+/* ---- hosts alone ------------------------------------------------------------------------------------ */
+
+static __always_inline void hit_host(const struct host *h, int family, __u32 bytes)
 {
-	__u64 epoch = epoch_now(), from = 0, to = 0;
+	if (is_test())
+		return;
+	if (likely(h->counter))
+		count_small(family == 6, h->found, h->counter, bytes);
+	else
+		overlay_count(family == 6, h->found, bytes);
+}
+
+/* What the entry decides, counted. An allowed packet may be for a service: nothing is counted before that is known. */
+static __always_inline int decided_by(const struct host *h, int family, int block, __u32 length)
+{
+	if (!h->found)
+		return GO_ON;
+	if (MARKER(MARK_BALANCES) && FOUND_ALLOW(h->found))
+		return OVERLAY_ASK;
+	hit_host(h, family, length);
+	return FOUND_ALLOW(h->found) ? REASON_PASS_ALLOW : block;
+}
+
+/* By entries of one direction. */
+static __always_inline int decide_side(const struct overlay_addr *a, int family, __u32 kinds,
+				       int block, __u64 epoch, __u32 length)
+{
+	struct host h = family == 4 ? look4(a->low, kinds) : look6(a->high, a->low, kinds);
+
+	if (unlikely(h.ask))
+		h = (struct host){.found = find_host(a, family, kinds, epoch)};
+	return likely(epoch_now() == epoch) ? decided_by(&h, family, block, length) : OVERLAY_ASK;
+}
+
+/* By entries of both. */
+static __always_inline int decide_sides(const struct overlay_ends *ends, int family, __u64 epoch,
+					__u32 length)
+{
+	__u64 from = find_host(&ends->src, family, OVERLAY_KINDS_FROM, epoch), to = 0;
+	struct host h;
+
+	if (!FOUND_ALLOW(from))
+		to = find_host(&ends->dst, family, OVERLAY_KINDS_TO, epoch);
+	if (unlikely(epoch_now() != epoch))
+		return OVERLAY_ASK;
+	h = (struct host){.found = FOUND_ALLOW(to) || !from ? to : from};
+	return decided_by(&h, family, from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length);
+}
+
+/* One reading of the epoch decides the whole packet: a commit in the middle of it must not let it fall between two
+ * entries. The epoch is read before the kinds that exist, and those before the entries: as the command writes them, the
+ * other way round. */
+static __always_inline int decide_hosts(const struct overlay_ends *ends, int family, __u32 length)
+{
+	__u64 epoch = epoch_now();
 	__u32 want = *(volatile __u32 *)&knobs.overlay;
+	const __u32 from = WANT_FROM(family), to = WANT_TO(family);
 
 	if (want & WANT_NETS(family) &&
 	    (is_near(&ends->src, family, true) || is_near(&ends->dst, family, false)))
 		return OVERLAY_ASK;
-	if (want & WANT_FROM(family))
-		from = find_host(&ends->src, family, OVERLAY_KINDS_FROM, epoch);
-	if (want & WANT_TO(family) && !FOUND_ALLOW(from))
-		to = find_host(&ends->dst, family, OVERLAY_KINDS_TO, epoch);
-	if (unlikely(epoch_now() != epoch))
-		return OVERLAY_ASK;
-	found->host = FOUND_ALLOW(to) || !from ? to : from;
-	if (!found->host)
-		return GO_ON;
-	if (FOUND_ALLOW(found->host))
-		return REASON_PASS_ALLOW;
-	return from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO;
+	if (unlikely((want & from) && (want & to)))
+		return decide_sides(ends, family, epoch, length);
+	if (want & from)
+		return decide_side(&ends->src, family, OVERLAY_KINDS_FROM, REASON_DROP_BLOCK_FROM,
+				   epoch, length);
+	if (want & to)
+		return decide_side(&ends->dst, family, OVERLAY_KINDS_TO, REASON_DROP_BLOCK_TO,
+				   epoch, length);
+	return GO_ON;
 }
+
+/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force; OVERLAY_ASK: the
+ * packet is one for overlay(). Addresses are those of struct overlay_addr, length is that of the IP packet. */
+__noinline int overlay4(__u32 src, __u32 dst, __u32 length)
+{
+	const struct overlay_ends ends = {{0, src}, {0, dst}};
+
+	return decide_hosts(&ends, 4, length);
+}
+
+__noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst_low, __u32 length)
+{
+	const struct overlay_ends ends = {{src_high, src_low}, {dst_high, dst_low}};
+
+	return decide_hosts(&ends, 6, length);
+}
+
+/* ---- all entries ------------------------------------------------------------------------------------ */
 
 /* By all entries. A host counts before a prefix. */
 static __always_inline int decide_all(const struct overlay_ends *ends, int family, __u64 epoch,
@@ -207,47 +271,12 @@ static __always_inline void hit(const struct overlay_found *found, int family, _
 	if (is_test())
 		return;
 	if (found->host) {
-		if (family == 4)
-			overlay_count4(found->host, bytes);
-		else
-			overlay_count6(found->host, bytes);
+		overlay_count(family == 6, found->host, bytes);
 	} else if (found->net) {
 		__sync_fetch_and_add(&found->net->hits.packets, 1);
 		__sync_fetch_and_add(&found->net->hits.bytes, bytes);
 		found->net->seen = bpf_jiffies64();
 	}
-}
-
-/* An allowed packet may be for a service: nothing is counted before that is known. */
-static __always_inline bool goes_to_services(int reason)
-{
-	return MARKER(MARK_BALANCES) && reason == REASON_PASS_ALLOW;
-}
-
-/* The short ways: REASON_PASS_ALLOW or REASON_DROP_BLOCK_*, counted; GO_ON: no entry is in force; OVERLAY_ASK: the
- * packet is one for overlay(). Addresses are those of struct overlay_addr, length is that of the IP packet. */
-__noinline int overlay4(__u32 src, __u32 dst, __u32 length)
-{
-	const struct overlay_ends ends = {{0, src}, {0, dst}};
-	struct overlay_found found = {};
-	int reason = decide_hosts(&ends, 4, &found);
-
-	if (goes_to_services(reason))
-		return OVERLAY_ASK;
-	hit(&found, 4, length);
-	return reason;
-}
-
-__noinline int overlay6(__u64 src_high, __u64 src_low, __u64 dst_high, __u64 dst_low, __u32 length)
-{
-	const struct overlay_ends ends = {{src_high, src_low}, {dst_high, dst_low}};
-	struct overlay_found found = {};
-	int reason = decide_hosts(&ends, 6, &found);
-
-	if (goes_to_services(reason))
-		return OVERLAY_ASK;
-	hit(&found, 6, length);
-	return reason;
 }
 
 /* The whole overlay. A commit between the reading of the epoch and the look-ups, some of which may have met what the

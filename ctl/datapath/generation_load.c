@@ -18,6 +18,7 @@
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/sets.h"
 
 #define LOG_BYTES (16 << 20)
@@ -95,6 +96,20 @@ static void mark(struct markers *m, const struct image *image,
 		markers_number(m, n, 0);
 	markers_address(m, MARK_IFCLASS, "ifclass", 0);
 	mark_tables(m, &image->tables);
+}
+
+// A policy without an instance has the shards of the object, which are for one CPU.
+static int mark_shards(struct markers *m, const struct instance *i, struct err *err)
+{
+	const size_t line4 = 64, line6 = 32; // counters of a line
+	size_t cpus = 1;
+	int code = i ? percpu_count(&cpus, err) : 0;
+
+	if (code)
+		return code;
+	markers_number(m, MARK_SHARD4_END, OVERLAY_BYTES4(cpus) - line4 + 1);
+	markers_number(m, MARK_SHARD6_END, OVERLAY_BYTES6(cpus) - line6 + 1);
+	return 0;
 }
 
 static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
@@ -316,6 +331,8 @@ int generation_load(const struct instance *i, const struct image *image,
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, image, options);
 	mark(&markers, image, options);
+	if ((code = mark_shards(&markers, i, err)))
+		return code;
 	if ((code = size_maps(skel, image)) || (i && (code = instance_share_maps(i, skel->obj))))
 		return err_system(err, -code, "cannot size the policy's maps");
 	if ((code = lb_load_prepare(skel, options->load, previous, &markers, err)) ||
@@ -340,6 +357,8 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, &nothing, &defaults);
 	mark(&markers, &nothing, &defaults);
+	if ((code = mark_shards(&markers, i, err)))
+		return code;
 	if ((code = size_maps(skel, &nothing)))
 		return err_system(err, -code, "cannot size the policy's maps");
 	if ((code = instance_size_maps(i, skel->obj, err)))

@@ -16,24 +16,14 @@
 
 #define HEARD_MASK ((1ull << (64 - OVERLAY_SMALL_HEARD)) - 1)
 
-static uint32_t shard_elements(const struct shards *s)
-{
-	return s->six ? OVERLAY_ELEMENTS6(s->cpus) : OVERLAY_ELEMENTS4(s->cpus);
-}
-
-static uint32_t time_elements(bool six)
-{
-	return six ? OVERLAY_TIMES6 : OVERLAY_TIMES4;
-}
-
 static size_t shard_bytes(const struct shards *s)
 {
-	return (size_t)OVERLAY_ELEMENT * shard_elements(s);
+	return s->six ? OVERLAY_BYTES6((size_t)s->cpus) : OVERLAY_BYTES4((size_t)s->cpus);
 }
 
 static size_t time_bytes(const struct shards *s)
 {
-	return (size_t)OVERLAY_ELEMENT * time_elements(s->six);
+	return (size_t)OVERLAY_ELEMENT * (s->six ? OVERLAY_TIMES6 : OVERLAY_TIMES4);
 }
 
 static int hosts_fd(const struct shards *s)
@@ -152,11 +142,11 @@ int shard_map(struct shards *s, uint32_t n, struct err *err)
 
 // ---- making -------------------------------------------------------------------------------------
 
-static int make_inner(const char *name, uint32_t elements)
+static int make_inner(const char *name, size_t bytes)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), OVERLAY_ELEMENT, elements,
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), (uint32_t)bytes, 1,
 			      &opts);
 }
 
@@ -167,7 +157,7 @@ int shard_template(bool six, struct err *err)
 
 	if (code)
 		return code;
-	fd = make_inner("weir_hosts", shard_elements(&s));
+	fd = make_inner("weir_hosts", shard_bytes(&s));
 	return fd < 0 ? err_system(err, -fd, "cannot create a map for hosts") : fd;
 }
 
@@ -184,9 +174,9 @@ static void inners_close(struct inners *i)
 		fd_close(i->fd[n]);
 }
 
-static int inners_add(struct inners *i, uint32_t number, const char *name, uint32_t elements)
+static int inners_add(struct inners *i, uint32_t number, const char *name, size_t bytes)
 {
-	int fd = make_inner(name, elements);
+	int fd = make_inner(name, bytes);
 
 	if (fd < 0)
 		return fd;
@@ -214,7 +204,7 @@ static int make_times(struct shards *s, const bool *needs)
 
 	for (uint32_t n = 0; n < OVERLAY_SHARDS; n++)
 		if (needs[n] && (code = inners_add(&made, n, s->six ? "weir_times6" : "weir_times4",
-						   time_elements(s->six))))
+						   time_bytes(s))))
 			return code;
 	for (uint32_t m = 0; m < made.n; m++) {
 		struct shard *shard = &s->shard[made.number[m]];
@@ -252,7 +242,7 @@ static int make_shards(struct shards *s, uint32_t from, uint32_t to)
 
 	for (uint32_t n = from; n < to; n++)
 		if ((code = inners_add(&made, n, s->six ? "weir_hosts6" : "weir_hosts4",
-				       shard_elements(s))))
+				       shard_bytes(s))))
 			return code;
 	for (uint32_t m = 0; m < made.n; m++) {
 		struct shard *shard = &s->shard[made.number[m]];
