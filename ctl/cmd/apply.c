@@ -405,9 +405,9 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 		 .arg = "TIME",                                                               \
 		 .help = "timeout for resolving names (5s)"},                                 \
 		{.name = "volatile", .help = "change the kernel only, not the state folder"}, \
-		OPTION_OFFLINE, OPTION_CHANGE
+		OPTION_CHANGE
 
-static const struct args_option apply_options[] = {OPTION_APPLY, {0}};
+static const struct args_option apply_options[] = {OPTION_APPLY, OPTION_OFFLINE, {0}};
 static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};
 
 const struct command cmd_apply = {

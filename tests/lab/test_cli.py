@@ -17,19 +17,19 @@ NAMES = {"resolver", "resolver-timeout"}
 SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-run"} | NAMES
 POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
-    "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"},
+    "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
     "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "batch": {"file", "each", "dry-run"},
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
-    "check": {"iface", "dump"} | NAMES, "apply": SWITCH, "confirm": set(), "rollback": SWITCH,
-    "diff": {"revision"} | NAMES, "show": {"all"}, "history": {"wide"},
+    "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"offline"}, "confirm": set(), "rollback": SWITCH,
+    "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "watch": {"count", "wide"},
     "bypass": {"for", "off"}, "doctor": set(), "decap": {"from", "forward", "port", "mode", "off"},
-    "run": {"resolver", "resolver-timeout"},
+    "run": {"metrics"} | NAMES,
 }
 
 
