@@ -164,12 +164,13 @@ static __always_inline void write_outer4(void *at, const struct backend *to, str
 					 __u32 more)
 {
 	__u16 total = bpf_htons(sizeof(struct iphdr) + more + o.length);
-	__u16 first = bpf_htons(OUTER_FIRST | o.tos), id = bpf_htons(o.hash >> 16);
+	__u16 tos = bpf_htons(o.tos), id = bpf_htons(o.hash >> 16);
 	__u16 hops = bpf_htons(OUTER_TTL << 8 | o.proto);
 	__u32 drawn = source_bits(o.hash, to, 32);
-	__u64 sum = (__u64)to->sum + bpf_htons(o.tos) + total + id + bpf_htons(o.proto) + drawn;
+	__u64 sum = (__u64)to->sum + tos + total + id + bpf_htons(o.proto) + drawn;
 
-	put8(at, BYTES8(BYTES4(first, total), BYTES4(id, bpf_htons(OUTER_DF))));
+	put8(at,
+	     BYTES8(BYTES4(bpf_htons(OUTER_FIRST) | tos, total), BYTES4(id, bpf_htons(OUTER_DF))));
 	put8(at + 8, BYTES8(BYTES4(hops, outer_check(sum)), to->source[0] | drawn));
 	put4(at + 16, to->addr[0]);
 }
