@@ -573,6 +573,9 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 {
 	const struct place at = {.frame = p.frame, .ip = ip};
 
+	/* The same for each decision: not to be kept for each. */
+	f.length = k.length;
+	f.verdict = XDP_PASS;
 	if (!p.balances || !for_services(f.reason))
 		return f;
 	/* The class first: the compiler is not to make one test of both. */
