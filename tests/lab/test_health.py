@@ -121,7 +121,7 @@ def test_all_well(node, serve):
 
 
 @pytest.mark.parametrize("way, why", [
-    (killed_web, "connection refused"), (stopped_web, "no answer within 150ms"), (silent, "no answer within 150ms")
+    (killed_web, "connection refused"), (stopped_web, "no answer within 150ms"), (silent, "no answer within 150ms"),
 ])
 def test_a_dead_backend_costs_no_new_connection(balancer, node, serve, way, why):
     """After `fall` times `every` and 0.1 s all new connections reach the others."""
@@ -177,6 +177,29 @@ def test_a_lie_is_found(balancer, node, serve):
     assert balancer.answers(balancer.vip4)
 
 
+def test_slow(balancer, node, serve):
+    """It answers well, but later than `timeout`."""
+    serve(CHECK)
+    node.run()
+    until(lambda: all_ok(node))
+    program = ("import socket, time\n"
+               "listener = socket.create_server(('', 80))\n"
+               "while True:\n"
+               "    one = listener.accept()[0]\n"
+               "    time.sleep(0.3)\n"
+               "    one.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\nbackend2\\n')\n"
+               "    one.close()\n")
+    with killed_web(balancer, "backend2"):
+        argv = ["nsenter", f"--net=/run/netns/{balancer.netns('backend2')}", "--", "/usr/bin/python3", "-c", program]
+        with subprocess.Popen(argv) as server:
+            try:
+                until(lambda: health(node)[TWO].endswith(": no answer within 150ms"))
+                assert states(node)[TWO] == "failing" and slots(node)[TWO] == 0
+            finally:
+                server.kill()
+    until(lambda: all_ok(node))
+
+
 def test_statuses(node, serve):
     serve('check http "/none" expect 200, 404 port 80 every 300ms timeout 200ms')
     node.run()
@@ -213,6 +236,26 @@ def test_tcp_and_programs(balancer, node, serve, tmp_path):
     until(lambda: all_ok(node))
     with killed_web(balancer, "backend1"):
         until(lambda: states(node)[ONE] == "failing")
+
+
+def test_name_servers(balancer, node, tmp_path):
+    path = tmp_path / "dns.weir"
+    path.write_text(f'interface net0\nseed "lab"\nservice web {{\n\tvip {balancer.vip4}\n\tproto udp\n\tport 53\n'
+                    f"\tmode ipip\n\tbackend {ONE}\n\tbackend {TWO}\n"
+                    f"\tcheck dns www.example.com type a every 300ms timeout 150ms fall 2\n}}\n")
+    argv = ["nsenter", f"--net=/run/netns/{balancer.netns('backend1')}", "--", "dnsmasq", "--keep-in-foreground",
+            "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--user=root", "--bind-interfaces",
+            f"--listen-address={ONE}", "--address=/www.example.com/192.0.2.7"]
+    node("apply", path)
+    node.run()
+    until(lambda: health(node)[ONE].endswith("connection refused"))
+    with subprocess.Popen(argv) as server:
+        try:
+            until(lambda: health(node)[ONE] == "ok")
+            assert health(node)[TWO].endswith("connection refused") and slots(node)[TWO] == 0
+        finally:
+            server.kill()
+    until(lambda: health(node)[ONE].startswith("failing"))
 
 
 def test_flapping(balancer, node, serve):
@@ -468,3 +511,23 @@ def test_this_host_as_a_backend(balancer, node, tmp_path):
     finally:
         run([*own, "route", "del", f"{TWO}/32", "via", via, "dev", "net0"])
         run([*own, "address", "del", f"{balancer.vip4}/32", "dev", "lo"])
+
+
+def test_killed_agents_under_load(balancer, node, serve):
+    """No connection notices, and the ring does not change, however often agents are killed and started."""
+    serve(CHECK, "lost 1h")
+    agent = node.run()
+    until(lambda: all_ok(node))
+    with killed_web(balancer, "backend2"):
+        until(lambda: states(node)[TWO] == "failing")
+        mark = node.service()["fingerprint"]
+        with crowd_of(balancer, 0, 1, 1, 0.02, 600) as crowd:
+            for number in range(25):
+                agent.kill()
+                agent = node.run()
+                time.sleep(number * 0.02)  # at any point of its work
+                assert node.service()["fingerprint"] == mark
+            results = crowd.results(newcomers=True)
+        assert not failed(results), failed(results)
+        assert {one["backend"] for one in results} <= {"backend1", "backend3"}
+    until(lambda: all_ok(node))
