@@ -24,8 +24,7 @@
 static const struct agent_part *const parts[] = {
 	&agent_policy, &agent_housekeeping, &agent_links, &agent_health_part,
 	&agent_feeds, // before the files, which have feeds
-	&agent_files,
-	&agent_api,
+	&agent_files,  &agent_api,
 };
 
 struct agent_running {
@@ -101,7 +100,7 @@ void agent_changed(struct agent *a)
 
 // ---- signals and the service manager -------------------------------------------------------------
 
-void agent_reload_goes_on(struct agent *a)
+void agent_reload_continues(struct agent *a)
 {
 	if (!a->running->reloading++)
 		notify_reloading();
@@ -115,7 +114,7 @@ void agent_reload_done(struct agent *a)
 
 static void reload(struct agent *a)
 {
-	agent_reload_goes_on(a);
+	agent_reload_continues(a);
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
 		struct err *err = &a->running->reloaded[n];
 

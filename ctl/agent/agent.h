@@ -56,8 +56,8 @@ extern const struct agent_part agent_policy, agent_housekeeping, agent_links, ag
 // 0 or -errno with err set.
 int agent_run(struct agent *a, struct err *err);
 // A reload is told as done (READY=1) when every part that has called the first has called the second, for work that
-// goes on after its reload().
-void agent_reload_goes_on(struct agent *a);
+// continues after its reload().
+void agent_reload_continues(struct agent *a);
 void agent_reload_done(struct agent *a);
 // To be called by a part when its report has changed: `weir status` shows it soon.
 void agent_changed(struct agent *a);

@@ -277,7 +277,7 @@ static int reload(struct agent *a, struct err *err)
 	on_change(f);
 	if (f->child && !f->reloading) {
 		f->reloading = true;
-		agent_reload_goes_on(a);
+		agent_reload_continues(a);
 	}
 	return 0;
 }
