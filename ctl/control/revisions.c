@@ -121,13 +121,30 @@ static int read_one(const char *folder, const char *id, struct revision *ret, st
 	return 0;
 }
 
-static void list_one(const char *instance, const char *id, struct revisions *list)
+// An error of this moment, not of the file.
+static bool is_passing(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EIO ||
+	       code == -EACCES;
+}
+
+// What is no revision, or a damaged one, is left out. One that cannot be read now is an error: a rollback would go
+// further back.
+static int list_one(const char *instance, const char *id, struct revisions *list, struct err *err)
 {
 	CLEANUP_FREE char *folder = folder_of(instance, id);
+	struct err why = {0};
 	struct revision one;
+	int code = read_one(folder, id, &one, &why);
 
-	if (!read_one(folder, id, &one, NULL))
-		vec_push(list, one);
+	if (code && !is_passing(code))
+		return 0;
+	if (code && err)
+		*err = why;
+	if (code)
+		return code;
+	vec_push(list, one);
+	return 0;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -142,15 +159,18 @@ int revisions_list(const char *instance, struct revisions *ret, struct err *err)
 	CLEANUP_FREE char *folder = folder_of(instance, "");
 	DIR *dir = opendir(folder);
 	struct dirent *file;
+	int code = 0;
 
 	*ret = (struct revisions){0};
 	if (!dir && errno != ENOENT)
 		return err_system(err, errno, "cannot read '%s'", folder);
-	while (dir && (file = readdir(dir)))
+	while (!code && dir && (file = readdir(dir)))
 		if (!strchr(file->d_name, '.') && strcmp(file->d_name, "current"))
-			list_one(instance, file->d_name, ret);
+			code = list_one(instance, file->d_name, ret, err);
 	if (dir)
 		closedir(dir);
+	if (code)
+		return code;
 	if (ret->n)
 		qsort(ret->at, ret->n, sizeof(*ret->at), newest_first);
 	return 0;
