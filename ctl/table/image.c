@@ -154,8 +154,9 @@ static int32_t reason(const struct image *i, uint32_t number)
 
 	if (!more || reason == MATRIX_ASK)
 		return reason;
-	return more == RULE_LIMIT && decides_limits(i) ? matrix_limit(number, (uint32_t)reason)
-						       : MATRIX_ASK;
+	if (more != RULE_LIMIT || !decides_limits(i))
+		return MATRIX_ASK;
+	return matrix_limit(number, (uint32_t)reason);
 }
 
 static size_t actions_offset(const struct image *i)
