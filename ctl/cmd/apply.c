@@ -207,6 +207,7 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	num_text time;
 
 	report_warnings(ctx, o, r);
+	policy_show_refused(&r->cost);
 	out_array(ctx->out, "absent");
 	vec_each (&r->absent, name) {
 		out_item_string(ctx->out, *name);

@@ -28,6 +28,7 @@ static int prove(struct context *ctx, struct candidate *c, bool *ret_proved, str
 		return 0;
 	}
 	code = load_and_prove(c, err);
+	policy_show_refused(&c->cost);
 	*ret_proved = code == 0;
 	out_set_bool(ctx->out, "proved", *ret_proved);
 	return code;

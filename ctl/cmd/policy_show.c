@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/log.h"
 #include "ctl/base/num.h"
 
 #define TRIAL_MS     60000
@@ -78,6 +79,14 @@ static void show_programs(struct out *o, const struct generation_cost *cost)
 				 num_plural(c->object, "instruction", "instructions"),
 				 num_format_grouped(c->verified, verified), c->jited_bytes);
 	}
+}
+
+void policy_show_refused(const struct generation_cost *cost)
+{
+	if (cost->refused[0])
+		log_notice(
+			"the kernel refuses the short program of this policy: every packet takes the general program, which is slower: %s",
+			cost->refused);
 }
 
 void policy_show_cost(struct context *ctx, const struct candidate *c)

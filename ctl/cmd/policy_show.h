@@ -12,6 +12,9 @@ void policy_show_findings(struct context *ctx, const struct candidate *c);
 // Prints the cost of the policy: rules, instructions, bytes, load time.
 void policy_show_cost(struct context *ctx, const struct candidate *c);
 
+// The notice about a policy whose short program the kernel has refused; nothing if it has not.
+void policy_show_refused(const struct generation_cost *cost);
+
 // --resolver, --resolver-timeout, and the resolv.conf of the namespace, whose name is in path.
 // Of commands that read a policy file.
 #define OPTION_OFFLINE                                                              \

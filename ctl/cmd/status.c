@@ -498,6 +498,11 @@ static int show_policy(struct status *s, struct err *err)
 		text_add(&line, "no policy: every packet passes unless an entry blocks it");
 	}
 	out_line(o, "%s", text_get(&line));
+	out_set_bool(o, "short_refused", about->short_refused);
+	if (about->short_refused)
+		out_line(
+			o,
+			"          the kernel refuses the short program of this policy: every packet takes the general one");
 	show_trial(s, &state);
 	if (reach_in_force(s->instance, &s->reach, NULL))
 		s->reach.empty = true; // show_alarms has an alarm for this

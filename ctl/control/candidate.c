@@ -197,7 +197,7 @@ int candidate_check_tracking(const struct candidate *c, struct err *err)
 
 void candidate_about(const struct candidate *c, struct generation_about *ret)
 {
-	*ret = (struct generation_about){0};
+	*ret = (struct generation_about){.short_refused = c->cost.refused[0] != '\0'};
 	for (size_t i = 0; i < c->resolved->n_interfaces && i < WEIR_IFACES; i++) {
 		const struct resolved_interface *from = &c->resolved->interfaces[i];
 

@@ -60,10 +60,10 @@ static int load(const struct instance *i, struct candidate *c, const struct revi
 	uint32_t number;
 	int code;
 
-	candidate_about(c, about);
-	revision_sign(r, about);
 	if ((code = candidate_load(c, i, err)))
 		return code;
+	candidate_about(c, about);
+	revision_sign(r, about);
 	if ((code = commit_next_number(i, &number, err)))
 		return code;
 	if ((code = generation_pin(i->folder, c->generation, number, about, err)))

@@ -25,7 +25,8 @@ struct generation_about {
 	// Interfaces of the policy in its order; a name that ends in '*' is a pattern.
 	uint32_t n_ifaces;
 	char ifaces[WEIR_IFACES][16];
-	uint64_t optional; // bit: index of one that may match no device, a pattern too
+	uint32_t short_refused;     // 1: the kernel refuses its short program
+	uint64_t optional;          // bit: index of one that may match no device, a pattern too
 	uint8_t modes[WEIR_IFACES]; // enum attach_mode of each
 	uint32_t n_sets;
 	struct generation_about_set sets[POLICY_SETS_MAX];

@@ -146,13 +146,14 @@ static void set_log(const struct policy_bpf *skel, char *log, size_t size)
 		bpf_program__set_log_buf(parts_program(skel, p), log, size);
 }
 
-static int load(struct policy_bpf *skel, const struct markers *markers, struct err *err)
+static int load(struct policy_bpf *skel, const struct markers *markers, bool *ret_short,
+		struct err *err)
 {
 	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
 	int code;
 
 	set_log(skel, log, LOG_BYTES);
-	code = markers_load(skel, markers, err);
+	code = markers_load(skel, markers, ret_short, err);
 	log[LOG_BYTES - 1] = '\0';
 	if (code)
 		add_log(log, err);
@@ -286,14 +287,9 @@ static struct program_cost cost_of(const struct policy_bpf *skel, const struct g
 }
 
 static void read_cost(const struct policy_bpf *skel, const struct generation *g,
-		      const struct image *image, uint64_t begin_us, struct generation_cost *ret)
+		      const struct image *image, struct generation_cost *ret)
 {
-	if (!ret)
-		return;
-	*ret = (struct generation_cost){
-		.map_bytes = image_bytes(image),
-		.load_us = now_us() - begin_us,
-	};
+	ret->map_bytes = image_bytes(image);
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)
 		ret->program[p] = cost_of(skel, g, p);
 }
@@ -315,31 +311,83 @@ static void destroy(struct policy_bpf **skel)
 	policy_bpf__destroy(*skel);
 }
 
+// The programs of a policy, loaded; what a second one without the short program begins anew.
+struct attempt {
+	struct policy_bpf *skel;
+	struct markers markers;
+	bool short_refused; // by the kernel
+};
+
+static void attempt_end(struct attempt *a)
+{
+	policy_bpf__destroy(a->skel);
+}
+
+static int attempt(struct attempt *a, const struct instance *i, const struct image *image,
+		   const struct generation_options *options, const char *previous, struct err *err)
+{
+	int code;
+
+	attempt_end(a);
+	*a = (struct attempt){.skel = markers_open()};
+	if (!a->skel)
+		return err_system(err, errno, "cannot open the policy program");
+	prepare(a->skel, i, image, options);
+	mark(&a->markers, image, options);
+	if ((code = mark_shards(&a->markers, i, err)))
+		return code;
+	if ((code = size_maps(a->skel, image)) ||
+	    (i && (code = instance_share_maps(i, a->skel->obj))))
+		return err_system(err, -code, "cannot size the policy's maps");
+	if ((code = lb_load_prepare(a->skel, options->load, previous, &a->markers, err)))
+		return code;
+	return load(a->skel, &a->markers, &a->short_refused, err);
+}
+
+// A kernel that refuses the short program, which is the larger one to verify, may accept the general one.
+static int attempt_either(struct attempt *a, const struct instance *i, const struct image *image,
+			  const struct generation_options *options, const char *previous,
+			  struct generation_cost *cost, struct err *err)
+{
+	struct generation_options general = *options;
+	struct err refusal = {0};
+	int code = attempt(a, i, image, options, previous, &refusal);
+
+	if (!code)
+		return 0;
+	if (!a->short_refused) {
+		*err = refusal;
+		return code;
+	}
+	general.general_only = true;
+	if ((code = attempt(a, i, image, &general, previous, err)))
+		return code;
+	snprintf(cost->refused, sizeof(cost->refused), "%s%s%.250s%s", err_name(refusal.code),
+		 refusal.hint[0] ? " (" : "", refusal.hint, refusal.hint[0] ? ")" : "");
+	return 0;
+}
+
 int generation_load(const struct instance *i, const struct image *image,
 		    const struct generation_options *options, struct generation **ret,
-		    struct generation_cost *cost, struct err *err)
+		    struct generation_cost *ret_cost, struct err *err)
 {
-	CLEANUP(destroy) struct policy_bpf *skel = markers_open();
+	CLEANUP(attempt_end) struct attempt a = {0};
 	CLEANUP_GENERATION struct generation *g = generation_new();
 	CLEANUP_FREE char *previous =
 		i && options->previous ? generation_folder(i->folder, options->previous) : NULL;
-	struct markers markers = {0};
+	struct generation_cost cost = {0};
 	uint64_t begin_us = now_us();
-	int code;
+	int code = attempt_either(&a, i, image, options, previous, &cost, err);
 
-	if (!skel)
-		return err_system(err, errno, "cannot open the policy program");
-	prepare(skel, i, image, options);
-	mark(&markers, image, options);
-	if ((code = mark_shards(&markers, i, err)))
+	if (code)
 		return code;
-	if ((code = size_maps(skel, image)) || (i && (code = instance_share_maps(i, skel->obj))))
-		return err_system(err, -code, "cannot size the policy's maps");
-	if ((code = lb_load_prepare(skel, options->load, previous, &markers, err)) ||
-	    (code = load(skel, &markers, err)) || (code = keep(skel, &markers, g, err)) ||
+	if ((code = keep(a.skel, &a.markers, g, err)) ||
 	    (code = fill_all(g, image, options, previous, err)))
 		return code;
-	read_cost(skel, g, image, begin_us, cost);
+	read_cost(a.skel, g, image, &cost);
+	cost.load_us = now_us() - begin_us;
+	if (ret_cost)
+		*ret_cost = cost;
 	*ret = TAKE_PTR(g);
 	return 0;
 }
@@ -351,6 +399,7 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 	static const struct image nothing;
 	static const struct generation_options defaults;
 	struct markers markers = {0};
+	bool short_refused;
 	int code;
 
 	if (!skel)
@@ -363,7 +412,7 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 		return err_system(err, -code, "cannot size the policy's maps");
 	if ((code = instance_size_maps(i, skel->obj, err)))
 		return code;
-	if ((code = load(skel, &markers, err))) {
+	if ((code = load(skel, &markers, &short_refused, err))) {
 		err_prefix(err, "with room for %u %s", i->meta.max_entries,
 			   num_plural(i->meta.max_entries, "entry", "entries"));
 		return code;

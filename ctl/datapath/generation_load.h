@@ -41,6 +41,8 @@ struct program_cost {          // all 0: the policy has no such program
 };
 
 struct generation_cost {
+	// Why the kernel refuses the short program of this policy, so that the general one takes every packet; "": it does not.
+	char refused[320];
 	struct program_cost program[GENERATION_PROGRAMS];
 	size_t map_bytes;
 	uint64_t load_us;

@@ -54,7 +54,8 @@ static struct marked_load {
 	const struct policy_bpf *skel;
 	const struct markers *markers;
 	struct err *err;
-	int code; // of a refusal here: err is set
+	const struct bpf_program *last; // that libbpf has passed to the kernel
+	int code;                       // of a refusal here: err is set
 } * loading;
 
 static bool is_marker(const struct bpf_insn *insn)
@@ -130,6 +131,7 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 			return -EBADMSG;
 		found++;
 	}
+	loading->last = program;
 	return found ? 0 : refuse(name, NULL);
 }
 
@@ -154,7 +156,7 @@ struct policy_bpf *markers_open(void)
 	return policy_bpf__open();
 }
 
-int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *err)
+int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short, struct err *err)
 {
 	struct marked_load now = {.skel = skel, .markers = m, .err = err};
 	int code;
@@ -162,8 +164,10 @@ int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *e
 	loading = &now;
 	code = policy_bpf__load(skel);
 	loading = NULL;
+	*ret_short = false;
 	if (now.code || !code)
 		return now.code;
+	*ret_short = now.last && parts_is_short(skel, now.last);
 	return err_system(err, -code, "the kernel refuses the policy program");
 }
 

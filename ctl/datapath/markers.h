@@ -6,6 +6,7 @@
 // a map of one value. A marker without a value fails the load, and so does a program in which none is found.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/markers.h"
@@ -41,8 +42,10 @@ const char *markers_name(enum marker_number number);
 
 // The object, ready to be prepared; NULL with errno set. policy_bpf__destroy() frees it.
 struct policy_bpf *markers_open(void);
-// Loads it. 0 or -errno with err set; -EBADMSG: a value is missing.
-int markers_load(struct policy_bpf *skel, const struct markers *m, struct err *err);
+// Loads it. 0 or -errno with err set; -EBADMSG: a value is missing. *ret_short: the kernel has refused the short
+// program; without it the others may load, from a new object.
+int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short,
+		 struct err *err);
 
 // A frozen map with the values, for test programs of other processes.
 int markers_keep(const struct markers *m, int *ret_fd, struct err *err);

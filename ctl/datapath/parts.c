@@ -92,6 +92,11 @@ static struct bpf_program *short_program(const struct policy_bpf *skel)
 							     : skel->progs.weir_short_balance;
 }
 
+bool parts_is_short(const struct policy_bpf *skel, const struct bpf_program *program)
+{
+	return program == skel->progs.weir_short || program == skel->progs.weir_short_balance;
+}
+
 struct bpf_program *parts_program(const struct policy_bpf *skel, enum generation_program program)
 {
 	struct bpf_program *const programs[GENERATION_PROGRAMS] = {

@@ -63,13 +63,13 @@ static int share_tables(struct policy_bpf *skel, const struct generation *g)
 	return 0;
 }
 
-static int prepare(struct policy_bpf *skel, const struct instance *i, const struct generation *g)
+static int prepare(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
+		   bool has_short)
 {
 	int code;
 
 	parts_fit(skel, i);
-	parts_choose(skel, generation_program_of(g, GENERATION_SHORT) >= 0,
-		     generation_program_of(g, GENERATION_BALANCE) >= 0);
+	parts_choose(skel, has_short, generation_program_of(g, GENERATION_BALANCE) >= 0);
 	if ((code = copy_rodata(skel, g)) || (code = share_tables(skel, g)))
 		return code;
 	return i ? instance_share_maps(i, skel->obj) : 0;
@@ -77,7 +77,7 @@ static int prepare(struct policy_bpf *skel, const struct instance *i, const stru
 
 // The programs of the test program are linked by an array of their own: those of the original would count.
 static int load(struct policy_bpf *skel, const struct instance *i, const struct generation *g,
-		struct err *err)
+		bool has_short, bool *ret_short, struct err *err)
 {
 	struct markers markers;
 	int code = markers_read(g->fd[PART_MARKERS], &markers, err);
@@ -85,12 +85,33 @@ static int load(struct policy_bpf *skel, const struct instance *i, const struct 
 	if (code)
 		return code;
 	markers_number(&markers, MARK_TEST, 1);
-	if ((code = prepare(skel, i, g)))
+	if ((code = prepare(skel, i, g, has_short)))
 		return err_system(err, -code, "cannot prepare the policy's test program");
-	if ((code = markers_load(skel, &markers, err)))
+	if ((code = markers_load(skel, &markers, ret_short, err)))
 		return code;
 	code = parts_link(skel);
 	return code ? err_system(err, -code, "cannot link the policy's test program") : 0;
+}
+
+// The short program has more to verify as a test program. Where the kernel refuses it, the general one answers alone.
+static int open_either(struct test_program *t, const struct instance *i, const struct generation *g,
+		       struct err *err)
+{
+	bool has_short = generation_program_of(g, GENERATION_SHORT) >= 0, refused = true;
+	int code = 0;
+
+	while (refused) {
+		policy_bpf__destroy(t->skel);
+		t->skel = markers_open();
+		if (!t->skel)
+			return err_system(err, errno, "cannot open the policy program");
+		refused = false;
+		code = load(t->skel, i, g, has_short, &refused, err);
+		has_short = false;
+	}
+	if (!code)
+		err_clear(err);
+	return code;
 }
 
 int test_program_open(const struct instance *i, const struct generation *g,
@@ -100,10 +121,7 @@ int test_program_open(const struct instance *i, const struct generation *g,
 	void *answer;
 	int code;
 
-	t->skel = markers_open();
-	if (!t->skel)
-		return err_system(err, errno, "cannot open the policy program");
-	if ((code = load(t->skel, i, g, err)))
+	if ((code = open_either(t, i, g, err)))
 		return code;
 	answer = mmap(NULL, sizeof(*t->answer), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      bpf_map__fd(t->skel->maps.test), 0);

@@ -36,9 +36,10 @@ static void test_marker_unset(struct test *t)
 	CLEANUP(destroy) struct policy_bpf *skel = markers_open();
 	static const struct markers none;
 	struct err err = {0};
+	bool refused;
 
 	parts_choose(skel, true, false);
-	CHECK(t, markers_load(skel, &none, &err) == -EBADMSG, "it loads");
+	CHECK(t, markers_load(skel, &none, &refused, &err) == -EBADMSG, "it loads");
 	CHECK(t, strstr(err.text, "the marker '") && strstr(err.text, "has no value"),
 	      "the error is '%s'", err.text);
 }

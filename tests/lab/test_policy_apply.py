@@ -361,6 +361,47 @@ def test_a_killed_apply_is_not_taken_for_whole(on, apply):
     assert (True, True) in seen and (False, False) not in seen, seen
 
 
+def refused(on, apply, program):
+    """The finished apply of the file, whose program the kernel refuses: libbpf asks twice, the second time for the reason."""
+    log = apply.folder / "calls"
+    strace = ["strace", "-f", "-qq", "-o", log, "-e", "trace=bpf"]
+    run([*strace, *on.argv("apply", apply.path)])
+    calls = [line for line in log.read_text().splitlines() if "bpf(" in line]
+    number = next(n for n, line in enumerate(calls, 1) if f'prog_name="{program}"' in line)
+    apply(NINE)
+    apply.write(TEN)
+    inject = f"inject=bpf:error=E2BIG:when={number}..{number + 1}"
+    done = run([*strace, "-e", inject, *on.argv("apply", apply.path)], check=False)
+    lines = [line for line in log.read_text().splitlines() if "(INJECTED)" in line]
+    assert len(lines) == 2 and all(f'prog_name="{program}"' in line for line in lines), lines
+    return done
+
+
+def test_a_kernel_that_refuses_the_short_program(pair, on, apply):
+    """The general one takes every packet, and the operator is told."""
+    for text in TEN, NINE:
+        apply(text)
+    apply.write(TEN)
+    done = refused(on, apply, "weir_short")
+    assert done.returncode == 0 and "the kernel refuses the short program of this policy: every packet " \
+        "takes the general program, which is slower: E2BIG" in done.stderr, done.stderr
+    assert ports(pair) == PASSES_NINE
+    assert on.json("status")["short_refused"] and "refuses the short program" in on("status").stdout
+    assert on.json("explain", "203.0.113.1")
+    apply(NINE)
+    assert ports(pair) == PASSES_TEN and not on.json("status")["short_refused"]
+    assert "short program" not in on("status").stdout
+
+
+def test_a_kernel_that_refuses_the_general_program(pair, on, apply):
+    for text in TEN, NINE:
+        apply(text)
+    apply.write(TEN)
+    done = refused(on, apply, "weir_policy")
+    assert done.returncode == 2 and "the kernel refuses the policy program: E2BIG" in done.stderr, done.stderr
+    assert ports(pair) == PASSES_TEN and not on.json("status")["short_refused"]
+
+
 def test_an_unchanged_apply_clears_away_what_a_killed_one_left(on, apply):
     apply(NINE)
     left = on.state / "accepted" / "0abc.new"
