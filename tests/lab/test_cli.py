@@ -27,7 +27,8 @@ OPTIONS = {
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
-    "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "watch": {"count", "wide"},
+    "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(),
+    "watch": {"count", "wide"},
     "bypass": {"for", "off"}, "doctor": set(), "decap": {"from", "forward", "port", "mode", "off"},
     "run": {"metrics"} | NAMES,
 }
