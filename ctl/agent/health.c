@@ -399,11 +399,12 @@ static int open_shared(const struct agent_health *h, struct pool *ret, bool *ret
 	if ((code = lock_share(h->agent->instance, &lock, err)))
 		return code;
 	code = pool_open(h->agent->instance, NULL, ret, &why);
-	*ret_any = !code;
-	if (!code || why.kind == ERR_INPUT) // else the policy has no services
-		return 0;
-	*err = why;
-	return code;
+	*ret_any = code == 0;
+	if (code && why.kind != ERR_INPUT) { // else the policy has no services
+		*err = why;
+		return code;
+	}
+	return 0;
 }
 
 static void forget_unknown(struct agent_health *h)

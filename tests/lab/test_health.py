@@ -486,7 +486,7 @@ def test_a_thousand_backends(balancer, node, many, tmp_path, check):
 
 
 def test_this_host_as_a_backend(balancer, node, tmp_path):
-    """It is checked over lo, at the VIP; the other one from an address that is no VIP: that answer would be balanced."""
+    """It is checked over lo, at the VIP. The other one is checked from an address whose answers are not balanced."""
     path = tmp_path / "here.weir"
     path.write_text(f'interface net0\nseed "lab"\nservice web {{\n\tvip {balancer.vip4}\n\tport any\n\tmode ipip\n'
                     f'\tbackend here\n\tbackend {TWO}\n\tcheck tcp port 80 every 300ms timeout 200ms fall 2\n}}\n')
