@@ -21,12 +21,20 @@ void store_forget_loaded(struct store *b)
 // Room for the owners and references that the index has now.
 static void make_room(struct store *b)
 {
-	const struct journal_index *x = b->journal.index;
+	size_t owners = journal_index_owners(b->journal.index);
+	size_t bytes = journal_index_slots(b->journal.index) / 8 + 1;
 
-	while (b->owners.n < journal_index_owners(x))
-		vec_push(&b->owners, 0);
-	while (b->loaded.n < journal_index_slots(x) / 8 + 1)
-		vec_push(&b->loaded, 0);
+	if (owners > b->owners.n) {
+		vec_reserve(&b->owners, owners - b->owners.n);
+		memset(b->owners.at + b->owners.n, 0,
+		       (owners - b->owners.n) * sizeof(*b->owners.at));
+		b->owners.n = owners;
+	}
+	if (bytes > b->loaded.n) {
+		vec_reserve(&b->loaded, bytes - b->loaded.n);
+		memset(b->loaded.at + b->loaded.n, 0, bytes - b->loaded.n);
+		b->loaded.n = bytes;
+	}
 }
 
 void store_begin_loading(struct store *b)
