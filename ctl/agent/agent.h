@@ -33,6 +33,7 @@ struct agent {
 	struct files *files; // NULL without a policy file
 	struct feeds_part *feeds;
 	struct api *api;
+	struct names_part *names;
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -50,7 +51,7 @@ struct agent_part {
 };
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
-	agent_feeds, agent_files, agent_api;
+	agent_feeds, agent_files, agent_api, agent_names;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

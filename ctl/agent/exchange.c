@@ -130,7 +130,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *exchange)
 
 static int spawn(struct agent *a, struct exchange *c, struct err *err)
 {
-	CLEANUP_FD int in = -1, out = -1;
+	CLEANUP_FD int in = -1, out = -1, silent = -1;
 	int pipes[2];
 
 	if (pipe2(pipes, O_CLOEXEC))
@@ -143,7 +143,10 @@ static int spawn(struct agent *a, struct exchange *c, struct err *err)
 	c->to = pipes[1];
 	evutil_make_socket_nonblocking(c->from);
 	evutil_make_socket_nonblocking(c->to);
-	return child_spawn(a, c->request.args, &(struct child_files){in, out, -1}, &c->pid, err);
+	if (c->request.silent)
+		silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	return child_spawn(a, c->request.args, &(struct child_files){in, out, silent}, &c->pid,
+			   err);
 }
 
 static int watch(struct agent *a, struct exchange *c, struct err *err)

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The part of the agent for the host names of entries: each is asked for again when its TTL ends.
+//
+// The work is that of `weir refresh`, in a process of its own. What is kept here is only when each name is due; after a
+// restart all are due soon, spread over time.
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/commands.h"
+#include "ctl/agent/exchange.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/log.h"
+#include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/base/text.h"
+#include "ctl/base/vec.h"
+
+#define TTL_LEAST_MS   5000
+#define TTL_MOST_MS    3600000
+#define HOSTS_MS       60000 // of names in /etc/hosts, which have no TTL
+#define NAMES_AT_ONCE  500
+#define NEW_PER_S      100 // names that are new to the agent
+#define AFTER_COMMAND  1000
+#define LIST_SHARE     20 // looking for names takes at most a twentieth of the time
+#define OUTPUT_MAX     (256u << 20)
+#define TIMEOUT_S      60
+#define PROBLEMS_SHOWN 5
+#define BACK_OFF_MOST  10 // doublings
+
+struct watched {
+	char *name;
+	uint64_t due_ms; // monotonic
+	unsigned failures;
+	uint64_t since_s; // of the first of the failures in a row
+	char *why;
+	bool listed; // in the list that is being read
+};
+
+struct names_part {
+	struct agent *agent;
+	struct agent_task list;
+	struct event *timer;
+	struct exchange *listing, *asking;
+	uint64_t began_ms, listed_ms; // the last listing
+	VEC(struct watched) names;    // sorted
+};
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(((const struct watched *)a)->name, ((const struct watched *)b)->name);
+}
+
+static struct watched *find(struct names_part *p, const char *name)
+{
+	struct watched key = {.name = (char *)name};
+
+	return p->names.n ? bsearch(&key, p->names.at, p->names.n, sizeof(key), compare) : NULL;
+}
+
+static uint64_t random_below(uint64_t n)
+{
+	return n ? (uint64_t)random() % n : 0;
+}
+
+// ---- when ---------------------------------------------------------------------------------------
+
+static void plan(struct names_part *p)
+{
+	uint64_t now = agent_now_ms(), next = UINT64_MAX, in;
+	struct timeval at;
+
+	vec_each (&p->names, one)
+		next = one->due_ms < next ? one->due_ms : next;
+	if (next == UINT64_MAX || p->asking) {
+		evtimer_del(p->timer);
+		return;
+	}
+	in = next > now ? next - now : 0;
+	at = (struct timeval){.tv_sec = (time_t)(in / 1000),
+			      .tv_usec = (suseconds_t)(in % 1000 * 1000)};
+	evtimer_add(p->timer, &at);
+}
+
+// The TTL is what is left of it at the name server that was asked: the answer may change right then.
+static uint64_t due_in(const struct watched *one, uint64_t ttl_s)
+{
+	uint64_t ms = ttl_s ? ttl_s * 1000 : HOSTS_MS;
+
+	if (one->failures)
+		ms = TTL_LEAST_MS << (one->failures < BACK_OFF_MOST ? one->failures - 1
+								    : BACK_OFF_MOST);
+	ms = ms < TTL_LEAST_MS ? TTL_LEAST_MS : ms > TTL_MOST_MS ? TTL_MOST_MS : ms;
+	return ms + random_below(one->failures ? ms / 4 : 500);
+}
+
+static void take_failure(struct watched *one, const char *why)
+{
+	if (!one->failures++) {
+		one->since_s = (uint64_t)time(NULL);
+		log_warning("%s; its addresses stay as they were", why);
+	}
+	free(one->why);
+	one->why = mem_strdup(why);
+}
+
+static void take_answer(struct names_part *p, const struct json *row)
+{
+	const char *name = json_get_string(row, "name"), *why = json_get_string(row, "error");
+	struct watched *one = name ? find(p, name) : NULL;
+	uint64_t added = json_get_u64(row, "added"), leaving = json_get_u64(row, "leaving");
+
+	if (!one)
+		return;
+	if (why && why[0]) {
+		take_failure(one, why);
+	} else {
+		if (one->failures)
+			log_notice("'%s' resolves again", name);
+		one->failures = 0;
+		if (added || leaving)
+			log_notice("'%s': %llu %s added, %llu leaving", name,
+				   (unsigned long long)added, num_plural(added, "entry", "entries"),
+				   (unsigned long long)leaving);
+	}
+	one->due_ms = agent_now_ms() + due_in(one, json_get_u64(row, "ttl_s"));
+}
+
+// ---- asking -------------------------------------------------------------------------------------
+
+static void on_answers(void *part, int status, const char *output, size_t len)
+{
+	struct names_part *p = part;
+	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
+	const struct json *rows = document ? json_get(document, "names") : NULL;
+	uint64_t now = agent_now_ms();
+
+	(void)status;
+	p->asking = NULL;
+	for (size_t n = 0; n < json_length(rows); n++)
+		take_answer(p, json_at(rows, n));
+	vec_each (
+		&p->names,
+		one) // asked for, and not in the document: unblocked meanwhile, or the command failed
+		if (one->due_ms <= now)
+			one->due_ms = now + TTL_LEAST_MS;
+	plan(p);
+	agent_changed(p->agent);
+}
+
+static int start_command(struct names_part *p, const char *const *args, const struct text *input,
+			 void (*done)(void *, int, const char *, size_t), struct exchange **ret,
+			 struct err *err)
+{
+	struct exchange_request request = {
+		.args = args,
+		.input = input->at,
+		.input_len = input->len,
+		.output_max = OUTPUT_MAX,
+		.timeout_s = TIMEOUT_S,
+		.silent = true, // what fails is in the document
+		.done = done,
+		.ctx = p,
+	};
+
+	return exchange_start(p->agent, &request, ret, err);
+}
+
+static void ask(struct names_part *p, const struct text *input)
+{
+	const char *args[8] = {"-j", "refresh", "--file=-"};
+	size_t n = 3;
+	struct err err = {0};
+
+	if (p->agent->resolver) {
+		args[n++] = "--resolver";
+		args[n++] = p->agent->resolver;
+	}
+	if (p->agent->resolver_timeout) {
+		args[n++] = "--resolver-timeout";
+		args[n++] = p->agent->resolver_timeout;
+	}
+	if (start_command(p, args, input, on_answers, &p->asking, &err)) {
+		log_error("%s", err.text);
+		on_answers(p, -1, "", 0);
+	}
+}
+
+static void on_due(evutil_socket_t none, short what, void *part)
+{
+	struct names_part *p = part;
+	CLEANUP_TEXT struct text input = {0};
+	uint64_t now = agent_now_ms();
+	size_t n = 0;
+
+	(void)none;
+	(void)what;
+	vec_each (&p->names, one)
+		if (one->due_ms <= now && n++ < NAMES_AT_ONCE)
+			text_addf(&input, "%s\n", one->name);
+	if (input.len && !p->asking)
+		ask(p, &input);
+	else
+		plan(p);
+}
+
+// ---- which --------------------------------------------------------------------------------------
+
+static void forget_unlisted(struct names_part *p)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; n < p->names.n; n++) {
+		struct watched *one = &p->names.at[n];
+
+		if (one->listed) {
+			one->listed = false;
+			p->names.at[kept++] = *one;
+			continue;
+		}
+		free(one->name);
+		free(one->why);
+	}
+	p->names.n = kept;
+}
+
+static void take_list(struct names_part *p, const struct json *rows)
+{
+	size_t old = p->names.n, fresh = 0;
+
+	for (size_t n = 0; n < json_length(rows); n++) {
+		const char *name = json_get_string(json_at(rows, n), "name");
+		struct watched key = {.name = (char *)name}, *one = NULL;
+
+		if (!name)
+			continue;
+		if (old)
+			one = bsearch(&key, p->names.at, old, sizeof(key), compare);
+		if (one) {
+			one->listed = true;
+			continue;
+		}
+		vec_push(&p->names, ((struct watched){.name = mem_strdup(name), .listed = true}));
+		fresh++;
+	}
+	for (size_t n = old; n < p->names.n; n++)
+		p->names.at[n].due_ms =
+			agent_now_ms() + TTL_LEAST_MS + random_below(fresh * 1000 / NEW_PER_S);
+	forget_unlisted(p);
+	if (fresh)
+		qsort(p->names.at, p->names.n, sizeof(*p->names.at), compare);
+}
+
+static void on_list(void *part, int status, const char *output, size_t len)
+{
+	struct names_part *p = part;
+	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
+
+	p->listing = NULL;
+	p->listed_ms = agent_now_ms();
+	if (!status && document && !p->asking)
+		take_list(p, json_get(document, "names"));
+	else
+		agent_task_in(&p->list, AFTER_COMMAND);
+	plan(p);
+	agent_changed(p->agent);
+}
+
+static int look(void *part, struct err *err)
+{
+	static const char *const args[] = {"-j", "refresh", "--list", NULL};
+	struct names_part *p = part;
+	const struct text none = {0};
+
+	uint64_t pause = (p->listed_ms - p->began_ms) * LIST_SHARE;
+
+	if (p->listing || p->asking || (p->listed_ms && agent_now_ms() - p->listed_ms < pause)) {
+		agent_task_in(&p->list, AFTER_COMMAND);
+		return 0;
+	}
+	p->began_ms = agent_now_ms();
+	return start_command(p, args, &none, on_list, &p->listing, err);
+}
+
+// ---- the part -----------------------------------------------------------------------------------
+
+static int start(struct agent *a, struct err *err)
+{
+	struct names_part *p = mem_new(struct names_part);
+	int code;
+
+	*p = (struct names_part){.agent = a};
+	a->names = p;
+	if (!(p->timer = evtimer_new(a->loop, on_due, p)))
+		return err_system(err, ENOMEM, "cannot make a timer");
+	if ((code = agent_task_init(&p->list, a, "list of names", look, p, err)))
+		return code;
+	agent_after_command(a, &p->list, AFTER_COMMAND);
+	agent_task_in(&p->list, 0);
+	return 0;
+}
+
+static void stop(struct agent *a)
+{
+	struct names_part *p = TAKE_PTR(a->names);
+
+	if (!p)
+		return;
+	exchange_stop(p->listing);
+	exchange_stop(p->asking);
+	agent_task_free(&p->list);
+	if (p->timer)
+		event_free(p->timer);
+	forget_unlisted(p);
+	vec_free(&p->names);
+	free(p);
+}
+
+static int reload(struct agent *a, struct err *err)
+{
+	(void)err;
+	vec_each (&a->names->names, one)
+		one->due_ms = agent_now_ms();
+	plan(a->names);
+	return 0;
+}
+
+static void report(const struct agent *a, struct json *fields, struct json *problems)
+{
+	size_t failing = 0;
+
+	vec_each (&a->names->names, one) {
+		failing += one->failures > 0;
+		if (one->failures && failing <= PROBLEMS_SHOWN)
+			json_append(problems, json_string(one->why));
+	}
+	json_set(fields, "names", json_u64(a->names->names.n));
+	json_set(fields, "failing", json_u64(failing));
+}
+
+const struct agent_part agent_names = {
+	.name = "names",
+	.start = start,
+	.stop = stop,
+	.reload = reload,
+	.report = report,
+};
