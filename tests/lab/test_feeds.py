@@ -178,7 +178,7 @@ class TestEntries:
         until(lambda: "line 2: " in agent.said())
         feed.lines(500, 1 << 16)
         until(lambda: len(on.entries()) == 500)
-        assert "is good again" in agent.said()
+        until(lambda: "is good again" in agent.said())
         on("unblock", "--sync", "feed")
         time.sleep(1)
         fetched = len(feed.requests)
