@@ -70,9 +70,10 @@ def prefixes6(draw, count, lengths=(32, 36, 40, 44, 48, 48, 56, 64, 96, 127)):
 
 
 def dense4(draw, count):
-    """All in three /16, and many of them in one /24: more ranges than nodes can tell apart."""
+    """All in three /16, and every second pair of addresses in one /24: more ranges than nodes can tell apart."""
     low = 203 << 24 | 7 << 16
-    return some(count, lambda: random4(draw, draw.between(25, 31), low, low + 255 if draw.chance(10) else low + 0x2ffff))
+    pairs = [Prefix(4, low + at, 31) for at in range(0, 256, 4)]
+    return pairs + some(count - len(pairs), lambda: random4(draw, draw.between(25, 31), low + 256, low + 0x2ffff))
 
 
 def hosts4(draw, count):
@@ -162,6 +163,16 @@ def mostly_hosts(made):
     two_sided(made, hosts4(draw, 60000) + prefixes4(draw, 150), hosts6(draw, 8000) + prefixes6(draw, 100))
 
 
+def many_bits(made):
+    """Some ranges end within the third word of a /24."""
+    draw = made.draw
+    made.sets["b"] = [prefix for at in some(100, lambda: random4(draw, 24))
+                      for prefix in (Prefix(4, at.value, 25), Prefix(4, at.value + 128, 28))]
+    made.sets["a"] = prefixes4(draw, 70000)
+    made.lines += ["drop from @a, @b"]
+    add_rules(made, 8)
+
+
 # Name: how it is made, and what its tables must be (describe.c).
 KINDS = {
     "one": (lambda m: m.lines.extend(["drop from 10.1.2.0/24", "pass proto tcp to 192.0.2.0-192.0.2.77", "drop to 192.0.2.0/24 proto udp"]),
@@ -174,7 +185,7 @@ KINDS = {
     "long": (lambda m: (m.sets.update(c=prefixes4(m.draw, 30000)), m.lines.append("pass proto udp from @c"),
                         two_sided(m, prefixes4(m.draw, 60000), prefixes4(m.draw, 100))),
              "source4=long destination4=ranges"),
-    "bits": (lambda m: one_sided(m, prefixes4(m.draw, 70000)), "source4=bits source4-cells"),
+    "bits": (many_bits, "source4=bits source4-cells"),
     "bits-to": (lambda m: (m.sets.update(a=prefixes4(m.draw, 70000)), m.lines.extend(["drop to @a", "pass to port 1000"])),
                 "destination4=bits destination4-cells"),
     "rows": (many_rows, "words=2 cell=4 source4=wide"),
