@@ -53,6 +53,18 @@
 		bound_;                                              \
 	})
 
+/* x if it is below n, else 0. In one register, for the same reason; n: a constant of which the compiler does not know
+ * more. */
+#define BOUND_BELOW(x, n)                  \
+	({                                 \
+		__u64 bound_ = (x);        \
+		asm("if %0 < %1 goto +1\n" \
+		    "%0 = 0"               \
+		    : "+r"(bound_)         \
+		    : "r"((__u64)(n)));    \
+		bound_;                    \
+	})
+
 /* A copy of x that the verifier does not take for the same number, so that it has one state less to follow. */
 #define BOUND_FREE(x)                         \
 	({                                    \
@@ -70,6 +82,15 @@
 		    "%0 += %1"                     \
 		    : "+r"(forgotten_), "+r"(y_)); \
 		forgotten_;                        \
+	})
+
+/* x, of which the compiler no longer knows where it is from: it makes two shifts and a test of the sign of the comparison of
+ * a number of 16 bits. */
+#define BOUND_HIDE(x)                    \
+	({                               \
+		__u64 hidden_ = (x);     \
+		asm("" : "+r"(hidden_)); \
+		hidden_;                 \
 	})
 
 /* x >> (n & 63), which the instruction does by itself. */
@@ -116,10 +137,12 @@ BOUNDS_INLINE __u64 is_zero64(__u64 difference)
 #define BOUND(x, mask)             ((__u64)(x) & (mask))
 #define BOUND_INDEX(x, mask)       ((__u64)(x) & (mask))
 #define BOUND_PRODUCT(x, constant) ((__u64)(x) * (constant))
+#define BOUND_BELOW(x, n)          ((__u64)(x) < (n) ? (__u64)(x) : 0)
 #define BOUND_32(x)                ((__u64)(__u32)(x))
 #define BOUND_SCALE(bits, n)       (BOUND_PRODUCT(bits, n) >> 32)
 #define BOUND_FREE(x)              ((__u64)(x))
 #define BOUND_FORGET(x, y)         ((__u64)(x))
+#define BOUND_HIDE(x)              ((__u64)(x))
 #define SHIFT_RIGHT(x, n)          ((__u64)(x) >> ((n)&63))
 
 BOUNDS_INLINE __u64 if_zero32(__u64 difference)

@@ -43,3 +43,9 @@ enum marker_number {
 
 /* The upper half of a marker in the program as compiled; the lower half is its number. */
 #define MARKER_MAGIC 0x5765af1dull
+
+/* A marker that decides a jump, as compiled: "if r10 == MARKER_JUMP(…) goto". No other code compares the register of the
+ * stack with a number. It jumps if the marker's number is `value`, below 2^15. */
+#define MARKER_JUMP(number, value)  ((number) | (value) << 16)
+#define MARKER_JUMP_NUMBER(operand) ((operand)&0xffff)
+#define MARKER_JUMP_VALUE(operand)  ((operand) >> 16)

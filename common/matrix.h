@@ -34,7 +34,7 @@ TABLE_INLINE __u32 matrix_row_words(__u32 words)
 }
 
 /* So few rows of one word need no test of their numbers: there is room for each that a byte can name. */
-#define MATRIX_SMALL 256
+#define MATRIX_SMALL TABLE_SMALL
 
 /* The row of this number, or NULL. */
 TABLE_INLINE const __u64 *matrix_row(const struct tables *v, const int matrix, __u64 row)
@@ -61,18 +61,17 @@ TABLE_INLINE __u32 matrix_cell(const struct tables *v, const int matrix, const i
 			       __u64 index)
 {
 	const __u8 *at = TABLE_AT(v, MATRIX_CONSTANT(matrix, name));
-	__u64 size = TABLE_NUMBER(v, MATRIX_CONSTANT(matrix, M_CELL));
 
-	if (size == 1)
+	if (TABLE_IS(v, MATRIX_CONSTANT(matrix, M_CELL), 1))
 		return at[index];
-	if (size == 2)
+	if (TABLE_IS(v, MATRIX_CONSTANT(matrix, M_CELL), 2))
 		return ((const __u16 *)at)[index];
 	return ((const __u32 *)at)[index];
 }
 
 TABLE_INLINE bool matrix_uses(const struct tables *v, const int matrix, const int field)
 {
-	return TABLE_NUMBER(v, MATRIX_CONSTANT(matrix, M_USES + field));
+	return !TABLE_IS(v, MATRIX_CONSTANT(matrix, M_USES + field), 0);
 }
 
 /* M_BASE: what protocol, flags and ethertype of a common packet say together. With one word of rules its cells

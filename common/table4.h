@@ -27,7 +27,7 @@ enum table4_kind {
  * - the index of a node;
  * - T4_NODES_N and the index of a table: 256 cells of T4_CELLS by the next 8 bits, after that by the last 8.
  * A node compares the lower 16 bits of the address with a range. Both ways end or lead to a later node: the highest
- * bit and a row, or the distance of that node. After T4_DEPTH nodes there is a row. */
+ * bit and a row, or the distance of that node. After T4_DEPTH nodes there is a row. There is room for one node at least. */
 #define T4_DEPTH       4
 #define T4_LEAF16      (1u << 15)
 #define T4_LEAF32      (1u << 31)
@@ -105,34 +105,41 @@ TABLE_INLINE __u64 hosts4_slot(__u64 hash, __u32 line_seed, const __u32 slots)
 
 /* The datapath does not use v. */
 #define T4_NUMBER(name) ((void)v, TABLE_NUMBER(v, SIDE_CONSTANT(side, name)))
+#define T4_IS(name, is) ((void)v, TABLE_IS(v, SIDE_CONSTANT(side, name), is))
 #define T4_AT(name)     ((void)v, TABLE_AT(v, SIDE_CONSTANT(side, name)))
 
+/* A row from memory, or a leaf, whose highest bit goes. small: see table4_row(). */
+TABLE_INLINE __u64 table4_bound(__u64 row, const __u32 leaf, const bool small)
+{
+	return small ? BOUND(row, TABLE_SMALL - 1) : BOUND(row, leaf - 1);
+}
+
 /* The row of the host, 0 if it is in no line; *ret_overflow: it may be in the table. */
-TABLE_INLINE __u32 hosts4_row(const struct tables *v, const int side, __u32 addr,
+TABLE_INLINE __u64 hosts4_row(const struct tables *v, const int side, __u32 addr, const bool small,
 			      bool *ret_overflow)
 {
 	__u64 hash = hosts4_hash(addr, T4_NUMBER(H4_SEED));
 	const __u8 *at = T4_AT(H4_LINES) + hosts4_line(hash, T4_NUMBER(H4_LINES_N)) * 64;
 
-	if (T4_NUMBER(H4_KIND) == HOSTS4_ONE) {
+	if (T4_IS(H4_KIND, HOSTS4_ONE)) {
 		const struct hosts4_one *line = (const void *)at;
 		__u64 slot = hosts4_slot(hash, line->seed, HOSTS4_ONE_SLOTS);
 
 		*ret_overflow = line->seed & HOSTS4_OVERFLOW;
-		return line->key[slot] == addr ? (__u32)T4_NUMBER(H4_IN) : 0;
+		return line->key[slot] == addr ? T4_NUMBER(H4_IN) : 0;
 	}
 	const struct hosts4_rows *line = (const void *)at;
 	__u64 slot = hosts4_slot(hash, line->seed, HOSTS4_ROWS_SLOTS);
 
 	*ret_overflow = line->seed & HOSTS4_OVERFLOW;
-	return line->key[slot] == addr ? line->row[slot] : 0;
+	return line->key[slot] == addr ? table4_bound(line->row[slot], 1u << 16, small) : 0;
 }
 
-TABLE_INLINE __u32 table4_one(const struct tables *v, const int side, __u32 addr)
+TABLE_INLINE __u64 table4_one(const struct tables *v, const int side, __u32 addr)
 {
 	if (addr - (__u32)T4_NUMBER(T4_LOW) <= (__u32)T4_NUMBER(T4_SPAN))
-		return (__u32)T4_NUMBER(T4_IN);
-	return (__u32)T4_NUMBER(T4_NONE);
+		return T4_NUMBER(T4_IN);
+	return T4_NUMBER(T4_NONE);
 }
 
 /* Of a table of 256 cells; a leaf without row if there is no such table. */
@@ -163,8 +170,8 @@ TABLE_INLINE __u64 table4_step(const struct tables *v, const int side, __u64 ind
 }
 
 /* The row below the node `index`, 0 if the nodes are damaged. */
-TABLE_INLINE __u32 table4_nodes(const struct tables *v, const int side, __u64 index, __u32 addr,
-				const bool wide)
+TABLE_INLINE __u64 table4_nodes(const struct tables *v, const int side, __u64 index, __u32 addr,
+				const bool wide, const bool small)
 {
 	const __u32 leaf = wide ? T4_LEAF32 : T4_LEAF16;
 
@@ -172,17 +179,17 @@ TABLE_INLINE __u32 table4_nodes(const struct tables *v, const int side, __u64 in
 	for (int i = 0; i < T4_DEPTH; i++) {
 		__u64 to;
 
-		if (index >= T4_NUMBER(T4_NODES_N))
-			return 0;
-		to = table4_step(v, side, index, addr, wide);
-		if (to & leaf)
-			return (__u32)to & (leaf - 1);
+		index = BOUND_BELOW(index, T4_NUMBER(T4_NODES_N));
+		to = BOUND_HIDE(table4_step(v, side, index, addr, wide));
+		if (to >= leaf)
+			return table4_bound(to, leaf, small);
 		index += to;
 	}
 	return 0;
 }
 
-TABLE_INLINE __u32 table4_ranges(const struct tables *v, const int side, __u32 addr, const int kind)
+TABLE_INLINE __u64 table4_ranges(const struct tables *v, const int side, __u32 addr, const int kind,
+				 const bool small)
 {
 	const __u32 leaf = kind == T4_RANGES ? T4_LEAF16 : T4_LEAF32;
 	const __u32 shift = T4_SHIFT(kind);
@@ -190,16 +197,17 @@ TABLE_INLINE __u32 table4_ranges(const struct tables *v, const int side, __u32 a
 
 	e = kind == T4_RANGES ? *(const __u16 *)(T4_AT(T4_DIRECT) + e * 2)
 			      : *(const __u32 *)(T4_AT(T4_DIRECT) + e * 4);
-	if (e & leaf)
-		return (__u32)e & (leaf - 1);
-	if (e >= T4_NUMBER(T4_NODES_N)) {
-		e = table4_cell(v, side, e, addr >> (shift - 8), leaf);
-		if (!(e & leaf) && e >= T4_NUMBER(T4_NODES_N))
-			e = table4_cell(v, side, e, addr, leaf);
-		if (e & leaf)
-			return (__u32)e & (leaf - 1);
+	e = BOUND_HIDE(e);
+	if (e >= leaf)
+		return table4_bound(e, leaf, small);
+	if (!T4_IS(T4_CELLS_N, 0) && e >= T4_NUMBER(T4_NODES_N)) {
+		e = BOUND_HIDE(table4_cell(v, side, e, addr >> (shift - 8), leaf));
+		if (e < leaf && e >= T4_NUMBER(T4_NODES_N))
+			e = BOUND_HIDE(table4_cell(v, side, e, addr, leaf));
+		if (e >= leaf)
+			return table4_bound(e, leaf, small);
 	}
-	return table4_nodes(v, side, e, addr, kind == T4_WIDE);
+	return table4_nodes(v, side, e, addr, kind == T4_WIDE, small);
 }
 
 TABLE_INLINE __u64 table4_popcount(__u64 x)
@@ -210,7 +218,7 @@ TABLE_INLINE __u64 table4_popcount(__u64 x)
 	return x * 0x0101010101010101ull >> 56;
 }
 
-TABLE_INLINE __u32 table4_bits(const struct tables *v, const int side, __u32 addr)
+TABLE_INLINE __u64 table4_bits(const struct tables *v, const int side, __u32 addr)
 {
 	__u64 i = BOUND(addr >> T4_BITS_SHIFT, (1u << (32 - T4_BITS_SHIFT)) - 1);
 	const struct table4_bits *n = (const void *)(T4_AT(T4_DIRECT) + i * sizeof(*n));
@@ -226,36 +234,37 @@ TABLE_INLINE __u32 table4_bits(const struct tables *v, const int side, __u32 add
 					(addr >> 6 & 3) * 8);
 		bit = addr & 63;
 	}
-	return (__u32)(word >> bit & 1 ? T4_NUMBER(T4_ROW1) : T4_NUMBER(T4_ROW0));
+	return word >> bit & 1 ? T4_NUMBER(T4_ROW1) : T4_NUMBER(T4_ROW0);
 }
 
-/* The row of an address in host order; 0 if the tables are damaged. Each test is of a constant of its own: in a variable
- * the kind would be kept on the stack. */
-TABLE_INLINE __u32 table4_row(const struct tables *v, const int side, __u32 addr)
+/* The row of an address in host order; 0 if the tables are damaged. small, a constant: the rows are below TABLE_SMALL, and
+ * the verifier shall know. Each test is of a constant of its own: in a variable the kind would be kept on the stack. */
+TABLE_INLINE __u64 table4_row(const struct tables *v, const int side, __u32 addr, const bool small)
 {
-	if (T4_NUMBER(H4_KIND) != HOSTS4_NONE) {
+	if (!T4_IS(H4_KIND, HOSTS4_NONE)) {
 		bool overflow;
-		__u32 row = hosts4_row(v, side, addr, &overflow);
+		__u64 row = hosts4_row(v, side, addr, small, &overflow);
 
 		if (row)
 			return row;
-		if (T4_NUMBER(H4_NONE) && !overflow)
-			return (__u32)T4_NUMBER(H4_NONE);
+		if (!T4_IS(H4_NONE, 0) && !overflow)
+			return T4_NUMBER(H4_NONE);
 	}
-	if (T4_NUMBER(T4_KIND) == T4_ALL)
-		return (__u32)T4_NUMBER(T4_IN);
-	if (T4_NUMBER(T4_KIND) == T4_ONE)
+	if (T4_IS(T4_KIND, T4_ALL))
+		return T4_NUMBER(T4_IN);
+	if (T4_IS(T4_KIND, T4_ONE))
 		return table4_one(v, side, addr);
-	if (T4_NUMBER(T4_KIND) == T4_RANGES)
-		return table4_ranges(v, side, addr, T4_RANGES);
-	if (T4_NUMBER(T4_KIND) == T4_LONG)
-		return table4_ranges(v, side, addr, T4_LONG);
-	if (T4_NUMBER(T4_KIND) == T4_WIDE)
-		return table4_ranges(v, side, addr, T4_WIDE);
-	if (T4_NUMBER(T4_KIND) == T4_BITS)
+	if (T4_IS(T4_KIND, T4_RANGES))
+		return table4_ranges(v, side, addr, T4_RANGES, small);
+	if (T4_IS(T4_KIND, T4_LONG))
+		return table4_ranges(v, side, addr, T4_LONG, small);
+	if (T4_IS(T4_KIND, T4_WIDE))
+		return table4_ranges(v, side, addr, T4_WIDE, small);
+	if (T4_IS(T4_KIND, T4_BITS))
 		return table4_bits(v, side, addr);
 	return 0;
 }
 
 #undef T4_NUMBER
+#undef T4_IS
 #undef T4_AT

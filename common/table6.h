@@ -95,6 +95,7 @@ struct tables;
 
 /* The datapath does not use v. */
 #define TABLE6_NUMBER(name) ((void)v, TABLE_NUMBER(v, SIDE_CONSTANT(side, name)))
+#define TABLE6_IS(name, is) ((void)v, TABLE_IS(v, SIDE_CONSTANT(side, name), is))
 #define TABLE6_AT(name)     ((void)v, TABLE_AT(v, SIDE_CONSTANT(side, name)))
 
 /* The row of an address in a line, 0: it is not there. */
@@ -128,9 +129,9 @@ TABLE_INLINE __u64 table6_cell(const struct tables *v, const int side, const int
 }
 
 /* The verifier sees equal bounds, wherever the row comes from, and follows the rest of the program once. */
-TABLE_INLINE __u32 table6_bound(__u64 row, const int wide)
+TABLE_INLINE __u64 table6_bound(__u64 row, const int wide, const bool small)
 {
-	return (__u32)(wide ? BOUND(row, TABLE6_WIDE_LEAF - 1) : BOUND(row, 0xff));
+	return wide && !small ? BOUND(row, TABLE6_WIDE_LEAF - 1) : BOUND(row, TABLE_SMALL - 1);
 }
 
 /* In a loop the verifier would compare few states, and follow each way from one node to the next again. */
@@ -143,10 +144,10 @@ TABLE_INLINE __u32 table6_bound(__u64 row, const int wide)
 #define TABLE6_NODE_BYTES(wide) \
 	((wide) ? sizeof(struct table6_wide_node) : sizeof(struct table6_node))
 
-TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const int wide, __u64 hi,
-				   __u64 lo)
+TABLE_INLINE __u64 table6_node_row(const struct tables *v, const int side, const int wide, __u64 hi,
+				   __u64 lo, const bool small)
 {
-	__u64 key = hi, at = table6_cell(v, side, wide, hi >> 48);
+	__u64 key = hi, at = BOUND_HIDE(table6_cell(v, side, wide, hi >> 48));
 
 	TABLE6_UNROLL
 	for (int step = 0; step < TABLE6_STEPS; step++) {
@@ -154,7 +155,7 @@ TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const
 		__u64 x;
 
 		if (at >= (wide ? TABLE6_WIDE_LEAF : TABLE6_LEAF))
-			return table6_bound(at, wide);
+			return table6_bound(at, wide, small);
 		at = BOUND_INDEX(at, TABLE6_NUMBER(T6_NODES_MASK));
 		node = TABLE6_AT(T6_NODES) + at * TABLE6_NODE_BYTES(wide);
 #define TABLE6_FIELD(f) \
@@ -163,11 +164,11 @@ TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const
 		at = TABLE6_FIELD(next);
 		if (SHIFT_RIGHT(x, TABLE6_FIELD(shift))) {
 			if (TABLE6_FIELD(out))
-				return table6_bound(TABLE6_FIELD(out), wide);
+				return table6_bound(TABLE6_FIELD(out), wide, small);
 			continue;
 		}
 		if (TABLE6_FIELD(in))
-			return table6_bound(TABLE6_FIELD(in), wide);
+			return table6_bound(TABLE6_FIELD(in), wide, small);
 		if (TABLE6_FIELD(down) >= TABLE6_LOWER) {
 			key = x = BOUND_FREE(lo);
 			if (TABLE6_FIELD(down) == TABLE6_LOWER)
@@ -176,26 +177,28 @@ TABLE_INLINE __u32 table6_node_row(const struct tables *v, const int side, const
 		x = BOUND_INDEX(at + SHIFT_RIGHT(x, TABLE6_FIELD(down)),
 				TABLE6_NUMBER(T6_CELLS_MASK));
 #undef TABLE6_FIELD
-		at = table6_cell(v, side, wide, x);
+		at = BOUND_HIDE(table6_cell(v, side, wide, x));
 	}
-	return table6_bound(at ^ BOUND_FREE(at), wide); /* 0, with the bounds of a row */
+	return table6_bound(at ^ BOUND_FREE(at), wide, small); /* 0, with the bounds of a row */
 }
 
-/* The row of an address, 1 or more; 0: the tables are damaged. */
-TABLE_INLINE __u32 table6_row(const struct tables *v, const int side, __u64 hi, __u64 lo)
+/* The row of an address, 1 or more; 0: the tables are damaged. small: as for table4_row(). */
+TABLE_INLINE __u64 table6_row(const struct tables *v, const int side, __u64 hi, __u64 lo,
+			      const bool small)
 {
-	if (TABLE6_NUMBER(H6_LINES_N)) {
+	if (!TABLE6_IS(H6_LINES_N, 0)) {
 		__u32 row = table6_host_row(v, side, hi, lo);
 
 		if (row)
-			return row;
+			return table6_bound(row, 1, small);
 	}
-	if (TABLE6_NUMBER(T6_KIND) == TABLE6_ONE)
-		return (__u32)TABLE6_NUMBER(T6_NONE);
-	if (TABLE6_NUMBER(T6_KIND) == TABLE6_NODES)
-		return table6_node_row(v, side, 0, hi, lo);
-	return table6_node_row(v, side, 1, hi, lo);
+	if (TABLE6_IS(T6_KIND, TABLE6_ONE))
+		return TABLE6_NUMBER(T6_NONE);
+	if (TABLE6_IS(T6_KIND, TABLE6_NODES))
+		return table6_node_row(v, side, 0, hi, lo, small);
+	return table6_node_row(v, side, 1, hi, lo, small);
 }
 
 #undef TABLE6_NUMBER
+#undef TABLE6_IS
 #undef TABLE6_AT

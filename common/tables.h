@@ -6,7 +6,8 @@
  * constants; common/table4.h and common/table6.h read address tables, common/matrix.h the rest.
  *
  * The readers are compiled for the datapath and for user space. `TABLE_NUMBER(v, constant)` is the number, as
- * 64 bits; `TABLE_AT(v, constant)` the address of the first byte of a table. v is a `const struct tables *` in
+ * 64 bits; `TABLE_IS(v, constant, value)` asks for one value of it, which costs the datapath nothing;
+ * `TABLE_AT(v, constant)` is the address of the first byte of a table. v is a `const struct tables *` in
  * user space and NULL in the datapath, where xdp/tables.bpf.h defines both. */
 #pragma once
 
@@ -18,6 +19,9 @@
 
 /* Each table begins at a multiple of this: a cache line. */
 #define TABLE_ALIGN 64
+
+/* So few rows have numbers of one byte. */
+#define TABLE_SMALL 256
 
 /* The address of a packet is looked up on these sides. A member is the destination of a packet, looked up
  * among the addresses of services. */
@@ -130,6 +134,7 @@ struct tables {
 };
 
 #define TABLE_NUMBER(v, name) ((v)->constant[name].value)
+#define TABLE_IS(v, name, is) ((v)->constant[name].value == (__u64)(is))
 #define TABLE_AT(v, name)     ((const __u8 *)(v)->at + (v)->constant[name].value)
 
 #endif

@@ -5,7 +5,8 @@
 #include "xdp/act.bpf.h"
 #include "xdp/matrix.bpf.h"
 
-#define RULES(name) TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))
+#define RULES(name)         TABLE_NUMBER(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))
+#define RULES_ARE(name, is) TABLE_IS(NULL, MATRIX_CONSTANT(MATRIX_RULES, name), is)
 
 /* Through the map: the verifier would follow what comes after the look-ups once for each pair of their ways. */
 static __always_inline policy_row address_row(struct packet *pkt, const int side)
@@ -138,7 +139,7 @@ static __always_inline int match(struct xdp_md *ctx, struct packet *pkt, const s
 	__u32 words = (last + 63) / 64 - first / 64;
 	__u64 some;
 
-	if (RULES(M_WORDS) == 1)
+	if (RULES_ARE(M_WORDS, 1))
 		return match_word(ctx, pkt, m->word & range_bits(0, first, last), 0);
 	if (words == 1)
 		return match_word(ctx, pkt,

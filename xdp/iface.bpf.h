@@ -19,7 +19,7 @@ static __always_inline __u32 policy_class(__u32 number)
 	const struct policy_ifclass *classes = (const void *)MARKER_PTR(MARK_IFCLASS);
 	const struct policy_test *test;
 
-	if (!MARKER(MARK_NAMED))
+	if (marker_is(MARK_NAMED, 0))
 		return 0;
 	if (is_test())
 		return (test = test_get()) ? test->iface : 0;

@@ -7,6 +7,9 @@
 #pragma once
 
 #include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
 
 #include "common/markers.h"
 
@@ -21,6 +24,16 @@
 			     : "i"(MARKER_MAGIC << 32 | (__u32)(number))); \
 		marker_;                                                   \
 	})
+/* Is its number `value`? User space makes a jump that is always taken of it, or none at all: unlike a comparison it
+ * costs nothing where it does not jump. The program goes straight on where the number is another one. */
+static __always_inline bool marker_is(const int number, const int value)
+{
+	asm goto("if r10 == %0 goto %l[yes]" : : "i"(MARKER_JUMP(number, value)) : : yes);
+	return false;
+yes:
+	return true;
+}
+
 /* Its address. What is written there through a cast must not be frozen. */
 #define MARKER_PTR(number) ((const __u8 *)MARKER(number))
 

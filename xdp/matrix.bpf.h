@@ -16,7 +16,7 @@ struct matrix {
 static __always_inline bool matrix_add(struct matrix *m, const int matrix, const int field,
 				       __u64 row)
 {
-	if (TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_WORDS)) == 1) {
+	if (TABLE_IS(NULL, MATRIX_CONSTANT(matrix, M_WORDS), 1)) {
 		const __u64 *words = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(matrix, M_ROWS));
 
 		if (row >= TABLE_NUMBER(NULL, MATRIX_CONSTANT(matrix, M_ROWS_N)))

@@ -26,9 +26,9 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 	const bool early = policy.always;
 	int reason, rule;
 
-	pkt->iface = MARKER(MARK_NAMED) ? policy_class(iface_number(ctx)) : 0;
+	pkt->iface = !marker_is(MARK_NAMED, 0) ? policy_class(iface_number(ctx)) : 0;
 	if (unlikely((reason = parse(ctx, pkt)) != GO_ON))
-		return MARKER(MARK_MALFORMED_PASS) ? REASON_PASS_MALFORMED : reason;
+		return marker_is(MARK_MALFORMED_PASS, 1) ? REASON_PASS_MALFORMED : reason;
 	/* What a router sends on is no discovery: a neighbour would not take it with a hop less. */
 	if (unlikely(pkt->neighbour) && is_in_transit(ctx, pkt))
 		pkt->neighbour = 0;
@@ -84,7 +84,7 @@ static __always_inline void note_general(void)
 
 	if (t)
 		t->general = 1;
-	else if (MARKER(MARK_HANDED_ON))
+	else if (marker_is(MARK_HANDED_ON, 1))
 		tally(TALLY_GENERAL);
 }
 

@@ -180,7 +180,7 @@ __noinline int service_find(struct packet *pkt, __u32 by)
 	if (by == BY_PACKET && has_ports(pkt)) {
 		__u32 service = vip_service(pkt);
 
-		if (service || TABLE_NUMBER(NULL, VIP_CONSTANT(VIPS_ALL)))
+		if (service || TABLE_IS(NULL, VIP_CONSTANT(VIPS_ALL), 1))
 			return (int)service - 1;
 	}
 	if (!member_rows(pkt, by, &m))

@@ -4,13 +4,10 @@
 
 #include "xdp/packet.bpf.h"
 
-/* What the stages ask of a packet. By value: its address is never taken, so that it stays in registers. */
+/* What the stages for services ask of a packet. By value: its address is never taken, so that it stays in registers. */
 struct key {
 	__u64 src_hi, src_lo, dst_hi, dst_lo; /* host order; IPv4 in src_hi and dst_hi */
-	__u32 sport, dport;                   /* network order; POLICY_NO_PORT */
 	__u32 base;                           /* enum matrix_base, TCP's with the flags */
-	__u32 icmp;                           /* type << 8 | code */
-	__u32 vlan;                           /* number; 0: no tag */
 	__u32 length;                         /* of the IP packet */
 };
 

@@ -101,8 +101,8 @@ static __always_inline bool is_ours(const __u8 *frame, __u32 number)
 /* May the address belong to a service? */
 static __always_inline bool is_member(const int family, __u64 hi, __u64 lo)
 {
-	__u32 number = family == 4 ? table4_row(NULL, SIDE_MEMBER, hi)
-				   : table6_row(NULL, SIDE_MEMBER, hi, lo);
+	__u32 number = family == 4 ? table4_row(NULL, SIDE_MEMBER, hi, false)
+				   : table6_row(NULL, SIDE_MEMBER, hi, lo, false);
 	const __u64 *row = matrix_row(NULL, MATRIX_MEMBERS, number);
 
 	/* One word of services, or the summary of several. */
@@ -384,7 +384,7 @@ static __always_inline struct fate balance_common(struct xdp_md *ctx, const stru
 	if (k.base == BASE_ICMP)
 		return ASK;
 	if (!(service = vip_of(at.ip, family)))
-		return TABLE_NUMBER(NULL, VIP_CONSTANT(VIPS_ALL)) ? f : ASK;
+		return TABLE_IS(NULL, VIP_CONSTANT(VIPS_ALL), 1) ? f : ASK;
 	t.service = service - 1;
 	if (!(t.s = service_at(t.service)) || !is_ours(at.frame, number) ||
 	    is_martian_common(k, family) || !is_ready(ctx, k, family, at) ||

@@ -22,23 +22,38 @@
 
 /* Where a packet came in, and where in the frame it is. */
 struct arrival {
-	__u32 number; /* of the interface in the instance */
-	__u32 class;  /* in the policy, and 1; 0: it does not name it */
-	__u32 vlan;
+	__u32 number;  /* of the interface in the instance */
+	__u32 class;   /* in the policy, and 1; 0: it does not name it */
+	__u32 vlan;    /* number; 0: no tag */
 	bool balances; /* a constant: the policy has services */
 	const __u8 *frame;
 };
 
 /* ---- read ---------------------------------------------------------------------------------------- */
 
+/* A common packet: where it is, and what the first look at it has told. The stages read the rest where they need it: a
+ * load takes less than a place on the stack. */
+struct view {
+	const __u8 *ip; /* the header of IP; the 8 bytes after it are there too */
+	__u32 base;     /* enum matrix_base, TCP's with the flags */
+};
+
+#define NOT_COMMON (-1)
+
 static __always_inline __u32 read16(const __u8 *at)
 {
-	return bpf_ntohs(*(const __be16 *)at);
+	return bpf_ntohs(*(const volatile __be16 *)at);
 }
 
+static __always_inline __u32 read32(const __u8 *at)
+{
+	return bpf_ntohl(*(const volatile __be32 *)at);
+}
+
+/* Of processors that read words from anywhere, as BPF takes it for granted of those with fewer bytes. */
 static __always_inline __u64 read64(const __u8 *at)
 {
-	return address_half((const __u32 *)at);
+	return bpf_be64_to_cpu(*(const volatile __be64 *)at);
 }
 
 /* All ones if a tag follows, else 0. Without a branch: the verifier would follow the whole balancer for either side. */
@@ -48,87 +63,160 @@ static __always_inline __u64 is_tagged(__be16 ethertype)
 	       if_zero32(ethertype ^ bpf_htons(ETHERTYPE_QINQ));
 }
 
-static __always_inline void read_ports(const __u8 *l4, struct key *k)
+static __always_inline int header_of(const int family)
 {
-	__u32 ports = *(const __u32 *)l4;
-
-	k->sport = ports & 0xffff;
-	k->dport = ports >> 16;
+	return family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 }
 
-static __always_inline bool read_tcp(const __u8 *l4, const __u8 *end, __s32 size, struct key *k)
+static __always_inline __u32 read_length(const __u8 *ip, const int family)
+{
+	return family == 4 ? read16(ip + 2) : header_of(6) + read16(ip + 4);
+}
+
+/* The rest of a packet from `l4` on, `size` bytes, is in the buffer; 8 bytes at least. Returned is the place in M_BASE, or
+ * NOT_COMMON, also of what is malformed in a way that the general program tells. */
+static __always_inline int read_tcp(const __u8 *l4, const __u8 *end, __s32 size)
 {
 	__s32 header;
 
 	if (l4 + sizeof(struct tcphdr) > end)
-		return false;
+		return NOT_COMMON;
 	header = l4[12] >> 2 & 0x3c;
 	if (header < (__s32)sizeof(struct tcphdr) || header > size)
-		return false;
-	k->base = BASE_TCP + l4[13];
-	read_ports(l4, k);
-	return true;
+		return NOT_COMMON;
+	return BASE_TCP + l4[13];
 }
 
-static __always_inline bool read_udp(const __u8 *l4, __s32 size, struct key *k)
+/* 0, which the verifier does not know: a byte in the frame that is `value`, less that. With it what differs by constants is
+ * the same for the verifier, which then follows the rest of the program once. */
+static __always_inline __u32 unknown_zero(const __u8 *at, const __u8 value)
+{
+	return *(const volatile __u8 *)at - value;
+}
+
+/* at: the protocol, which is `proto`. The balancer must know it, as less of UDP is known to be there. */
+static __always_inline int base_of(const __u8 *at, const __u8 proto, const int base, bool balances)
+{
+	__u64 unknown = base + unknown_zero(at, proto);
+
+	return balances ? base : (int)BOUND(unknown, MATRIX_BASES - 1);
+}
+
+static __always_inline bool is_udp(const __u8 *l4, __s32 size)
 {
 	__s32 length = read16(l4 + 4);
 
-	if (length < (__s32)sizeof(struct udphdr) || length > size)
-		return false;
-	k->base = BASE_UDP;
-	read_ports(l4, k);
-	return true;
+	return length >= (__s32)sizeof(struct udphdr) && length <= size;
 }
 
 /* Neighbour discovery is told by more than its type. */
-static __always_inline bool read_icmp(const __u8 *l4, const int family, __s32 size, struct key *k)
+static __always_inline bool is_icmp_common(const __u8 *l4, const int family, __s32 size)
 {
-	if (size < (__s32)sizeof(struct icmp_head) || (family == 6 && l4[0] >= 133 && l4[0] <= 136))
-		return false;
-	k->base = BASE_ICMP;
-	k->icmp = l4[0] << 8 | l4[1];
-	k->sport = k->dport = POLICY_NO_PORT;
-	return true;
+	return size >= (__s32)sizeof(struct icmp_head) &&
+	       !(family == 6 && l4[0] >= 133 && l4[0] <= 136);
 }
 
-/* l4: 8 bytes are there, and the `size` bytes of the packet from there on are in the buffer, which ends at `end`.
- * false: not common, or malformed in a way that the general program tells. */
-static __always_inline bool read_l4(const __u8 *l4, const __u8 *end, const int family, __u8 proto,
-				    __s32 size, struct key *k)
+static __always_inline int read_l4(const __u8 *ip, const __u8 *end, const int family, __s32 size,
+				   bool balances)
 {
+	const int icmp = family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
+	const __u8 *l4 = ip + header_of(family), *at = ip + (family == 4 ? 9 : 6);
+	__u8 proto = *at;
+
 	if (likely(proto == IPPROTO_TCP))
-		return read_tcp(l4, end, size, k);
+		return read_tcp(l4, end, size);
 	if (proto == IPPROTO_UDP)
-		return read_udp(l4, size, k);
-	return proto == (family == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) &&
-	       read_icmp(l4, family, size, k);
+		return is_udp(l4, size) ? base_of(at, IPPROTO_UDP, BASE_UDP, balances) : NOT_COMMON;
+	return proto == icmp && is_icmp_common(l4, family, size)
+		       ? base_of(at, icmp, BASE_ICMP, balances)
+		       : NOT_COMMON;
 }
 
-static __always_inline bool read_ip4(const __u8 *ip, const __u8 *end, struct key *k)
+/* The whole packet is in the buffer, of which the header and 8 bytes are known to be there. */
+static __always_inline int read_packet(const __u8 *ip, const __u8 *end, const int family,
+				       bool balances)
 {
-	const __u32 header = sizeof(struct iphdr);
+	__s32 length = read_length(ip, family);
 
+	if (length > end - ip)
+		return NOT_COMMON;
+	return read_l4(ip, end, family, length - header_of(family), balances);
+}
+
+static __always_inline int read_ip4(const __u8 *ip, const __u8 *end, bool balances)
+{
 	if (ip[0] != 0x45 || *(const __be16 *)(ip + 6) & bpf_htons(IP4_MORE | IP4_OFFSET))
-		return false;
-	k->length = read16(ip + 2);
-	k->src_hi = bpf_ntohl(*(const __be32 *)(ip + 12));
-	k->dst_hi = bpf_ntohl(*(const __be32 *)(ip + 16));
-	return k->length <= end - ip && read_l4(ip + header, end, 4, ip[9], k->length - header, k);
+		return NOT_COMMON;
+	return read_packet(ip, end, 4, balances);
 }
 
-static __always_inline bool read_ip6(const __u8 *ip, const __u8 *end, struct key *k)
+static __always_inline int read_ip6(const __u8 *ip, const __u8 *end, bool balances)
 {
-	const __u32 header = sizeof(struct ipv6hdr);
+	if (ip + sizeof(struct ipv6hdr) + sizeof(struct udphdr) > end || ip[0] >> 4 != 6)
+		return NOT_COMMON;
+	return read_packet(ip, end, 6, balances);
+}
 
-	if (ip + header + sizeof(struct udphdr) > end || ip[0] >> 4 != 6)
-		return false;
-	k->length = header + read16(ip + 4);
-	k->src_hi = read64(ip + 8);
-	k->src_lo = read64(ip + 16);
-	k->dst_hi = read64(ip + 24);
-	k->dst_lo = read64(ip + 32);
-	return k->length <= end - ip && read_l4(ip + header, end, 6, ip[6], k->length - header, k);
+static __always_inline bool is_icmp_view(const struct view v)
+{
+	return v.base == BASE_ICMP;
+}
+
+/* Network order; POLICY_NO_PORT. */
+static __always_inline __u64 port_of(const struct view v, const int family, const int offset)
+{
+	if (unlikely(is_icmp_view(v)))
+		return POLICY_NO_PORT;
+	return *(const volatile __be16 *)(v.ip + header_of(family) + offset);
+}
+
+static __always_inline __u64 sport_of(const struct view v, const int family)
+{
+	return port_of(v, family, 0);
+}
+
+static __always_inline __u64 dport_of(const struct view v, const int family)
+{
+	return port_of(v, family, 2);
+}
+
+/* Type and code. */
+static __always_inline __u64 icmp_of(const struct view v, const int family)
+{
+	return read16(v.ip + header_of(family));
+}
+
+/* For those who need most of it. */
+static __always_inline struct key key_of(const struct view v, const int family)
+{
+	const __u8 *ip = v.ip;
+	struct key k = {
+		.base = v.base,
+		.length = read_length(ip, family),
+	};
+
+	if (family == 4) {
+		k.src_hi = read32(ip + 12);
+		k.dst_hi = read32(ip + 16);
+	} else {
+		k.src_hi = read64(ip + 8);
+		k.src_lo = read64(ip + 16);
+		k.dst_hi = read64(ip + 24);
+		k.dst_lo = read64(ip + 32);
+	}
+	return k;
+}
+
+static __always_inline __u64 address_row_of(const struct view v, const int family, const int side,
+					    const bool small)
+{
+	const __u8 *at = v.ip + (family == 4 ? 12 : 8) +
+			 (side == SIDE_SOURCE ? 0
+			  : family == 4       ? 4
+					      : 16);
+
+	return family == 4 ? table4_row(NULL, side, read32(at), small)
+			   : table6_row(NULL, side, read64(at), read64(at + 8), small);
 }
 
 /* ---- classify ------------------------------------------------------------------------------------ */
@@ -145,13 +233,13 @@ static __always_inline bool add_cell(struct matrix *m, const int field, const in
 }
 
 /* Protocol, flags and ethertype at once: the fields that are in it have no rows of their own. */
-static __always_inline bool add_base(struct matrix *m, const struct key *k, const int family)
+static __always_inline bool add_base(struct matrix *m, const struct view v, const int family)
 {
 	const __u8 *at = TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
-	__u64 index = BOUND(k->base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0);
+	__u64 index = BOUND(v.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0);
 	const __u64 *row;
 
-	if (RULES(M_WORDS) == 1) {
+	if (RULES_ARE(M_WORDS, 1)) {
 		m->word = ((const __u64 *)at)[index];
 		return true;
 	}
@@ -161,42 +249,39 @@ static __always_inline bool add_base(struct matrix *m, const struct key *k, cons
 }
 
 /* Type and code of ICMP are not in the base. */
-static __always_inline bool add_icmp(struct matrix *m, const struct key *k, const int family)
+static __always_inline __u64 icmp_cell(const struct view v, const int family)
 {
-	__u64 first = family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6;
-
-	return k->base != BASE_ICMP || add_cell(m, FIELD_L4, M_L4, first + BOUND(k->icmp, 0xffff));
+	return (family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6) + BOUND(icmp_of(v, family), 0xffff);
 }
 
-static __always_inline bool add_port(struct matrix *m, const int field, const int name, __u64 port)
+static __always_inline bool add_icmp(struct matrix *m, const struct view v, const int family)
 {
-	return port <= POLICY_NO_PORT && add_cell(m, field, name, port);
+	return !is_icmp_view(v) || add_cell(m, FIELD_L4, M_L4, icmp_cell(v, family));
 }
 
 /* A row that is a constant and one that is not would be two states at the words. */
-static __always_inline bool add_address(struct matrix *m, const int family, const int side,
-					__u64 hi, __u64 lo)
+static __always_inline bool add_address(struct matrix *m, const struct view v, const int family,
+					const int side)
 {
-	__u64 row = family == 4 ? table4_row(NULL, side, hi) : table6_row(NULL, side, hi, lo);
+	__u64 row = address_row_of(v, family, side, false);
 
 	return matrix_add(m, MATRIX_RULES, side == SIDE_SOURCE ? FIELD_SOURCE : FIELD_DESTINATION,
-			  BOUND_FORGET(row, hi));
+			  BOUND_FORGET(row, read32(v.ip + 12)));
 }
 
-/* false: a look-up has failed that cannot. class: number of the interface in the policy + 1. */
-static __always_inline bool add_all(struct matrix *m, const struct key *k, const int family,
-				    __u32 class)
+/* false: a look-up has failed that cannot. */
+static __always_inline bool add_all(struct matrix *m, const struct view v, const int family,
+				    const struct arrival p)
 {
-	return add_base(m, k, family) && (!uses(FIELD_L4) || add_icmp(m, k, family)) &&
+	return add_base(m, v, family) && (!uses(FIELD_L4) || add_icmp(m, v, family)) &&
 	       (!uses(FIELD_VLAN) ||
-		add_cell(m, FIELD_VLAN, M_VLAN, BOUND(k->vlan, MATRIX_VLANS - 1))) &&
+		add_cell(m, FIELD_VLAN, M_VLAN, BOUND(p.vlan, MATRIX_VLANS - 1))) &&
 	       (!uses(FIELD_IFACE) ||
-		add_cell(m, FIELD_IFACE, M_IFACE, BOUND(class, MATRIX_IFACES - 1))) &&
-	       (!uses(FIELD_SPORT) || add_port(m, FIELD_SPORT, M_SPORT, k->sport)) &&
-	       (!uses(FIELD_DPORT) || add_port(m, FIELD_DPORT, M_DPORT, k->dport)) &&
-	       (!uses(FIELD_SOURCE) || add_address(m, family, SIDE_SOURCE, k->src_hi, k->src_lo)) &&
-	       (!uses(FIELD_DESTINATION) ||
-		add_address(m, family, SIDE_DESTINATION, k->dst_hi, k->dst_lo));
+		add_cell(m, FIELD_IFACE, M_IFACE, BOUND(p.class, MATRIX_IFACES - 1))) &&
+	       (!uses(FIELD_SPORT) || add_cell(m, FIELD_SPORT, M_SPORT, sport_of(v, family))) &&
+	       (!uses(FIELD_DPORT) || add_cell(m, FIELD_DPORT, M_DPORT, dport_of(v, family))) &&
+	       (!uses(FIELD_SOURCE) || add_address(m, v, family, SIDE_SOURCE)) &&
+	       (!uses(FIELD_DESTINATION) || add_address(m, v, family, SIDE_DESTINATION));
 }
 
 /* The AND in word `place`. The fields of the base have its row, but type and code of ICMP. */
@@ -301,9 +386,7 @@ static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_numbe
 /* The same for most policies, without tests that they need not: no row can be out of bounds. */
 static __always_inline __u64 small_row(__u64 row)
 {
-	const __u64 *words = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ROWS));
-
-	return words[BOUND(row, MATRIX_SMALL - 1)];
+	return ((const __u64 *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ROWS)))[row];
 }
 
 static __always_inline __u64 small_cell(const int name, __u64 index)
@@ -311,36 +394,38 @@ static __always_inline __u64 small_cell(const int name, __u64 index)
 	return small_row(TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, name))[index]);
 }
 
-static __always_inline __u64 small_port(const int name, __u64 port)
+static __always_inline __u64 small_address(const struct view v, const int family, const int side)
 {
-	return port <= POLICY_NO_PORT ? small_cell(name, port) : 0;
+	return small_row(address_row_of(v, family, side, true));
 }
 
-static __always_inline __u64 small_address(const int family, const int side, __u64 hi, __u64 lo)
+/* word & bits, in the register of `word`. */
+static __always_inline __u64 and_bits(__u64 word, __u64 bits)
 {
-	return small_row(family == 4 ? table4_row(NULL, side, hi) : table6_row(NULL, side, hi, lo));
+	asm("%0 &= %1" : "+r"(word) : "r"(bits));
+	return word;
 }
 
-static __always_inline __u64 small_word(const struct key k, const int family, __u32 class)
+static __always_inline __u64 small_word(const struct view v, const int family,
+					const struct arrival p)
 {
 	const __u64 *base = (const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_BASE));
-	__u64 word = base[BOUND(k.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0)];
+	__u64 word = base[BOUND(v.base, MATRIX_BASES - 1) + (family == 6 ? MATRIX_BASES : 0)];
 
-	if (uses(FIELD_L4) && k.base == BASE_ICMP)
-		word &= small_cell(M_L4, (family == 4 ? POLICY_L4_ICMP : POLICY_L4_ICMP6) +
-						 BOUND(k.icmp, 0xffff));
+	if (uses(FIELD_L4) && is_icmp_view(v))
+		word = and_bits(word, small_cell(M_L4, icmp_cell(v, family)));
 	if (uses(FIELD_VLAN))
-		word &= small_cell(M_VLAN, BOUND(k.vlan, MATRIX_VLANS - 1));
+		word = and_bits(word, small_cell(M_VLAN, BOUND(p.vlan, MATRIX_VLANS - 1)));
 	if (uses(FIELD_IFACE))
-		word &= small_cell(M_IFACE, BOUND(class, MATRIX_IFACES - 1));
+		word = and_bits(word, small_cell(M_IFACE, BOUND(p.class, MATRIX_IFACES - 1)));
 	if (uses(FIELD_SPORT))
-		word &= small_port(M_SPORT, k.sport);
+		word = and_bits(word, small_cell(M_SPORT, sport_of(v, family)));
 	if (uses(FIELD_DPORT))
-		word &= small_port(M_DPORT, k.dport);
+		word = and_bits(word, small_cell(M_DPORT, dport_of(v, family)));
 	if (uses(FIELD_SOURCE))
-		word &= small_address(family, SIDE_SOURCE, k.src_hi, k.src_lo);
+		word = and_bits(word, small_address(v, family, SIDE_SOURCE));
 	if (uses(FIELD_DESTINATION))
-		word &= small_address(family, SIDE_DESTINATION, k.dst_hi, k.dst_lo);
+		word = and_bits(word, small_address(v, family, SIDE_DESTINATION));
 	return word;
 }
 
@@ -354,51 +439,59 @@ static __always_inline __u64 action_place(__u64 word, __u32 number)
 	__u64 place = matrix_action_place(word);
 
 	/* Masked: kernel 6.1 does not connect a number with its copy on the stack. */
-	if (RULES(M_WORDS) > 1)
+	if (!RULES_ARE(M_WORDS, 1))
 		place = BOUND(place + number * 64, POLICY_WORDS_MAX * 64 - 1);
 	if (is_test() && actions[place].reason >= 0)
 		test_rule(number * 64 + lowest_bit(word));
 	return place;
 }
 
-static __always_inline struct fate act_at(__u64 place, __u32 length)
+/* The length is known to who asks. */
+static __always_inline struct fate act_at(__u64 place)
 {
 	const struct matrix_action *action =
 		(const void *)TABLE_AT(NULL, MATRIX_CONSTANT(MATRIX_RULES, M_ACTIONS));
 
 	action += place;
-	return (struct fate){action->reason, action->counter, length, XDP_PASS};
+	return (struct fate){.reason = action->reason, .counter = action->counter};
 }
 
 /* The first rule in `word`, the word of this number. */
-static __always_inline struct fate act_common(__u64 word, __u32 number, __u32 length)
+static __always_inline struct fate act_common(__u64 word, __u32 number)
 {
-	return act_at(action_place(word, number), length);
+	return act_at(action_place(word, number));
 }
 
 static __always_inline bool drops_by_default(__u32 class)
 {
-	return MARKER(MARK_DEFAULT_DROP) >> (class & 63) & 1;
+	return !marker_is(MARK_DEFAULT_DROP, 0) &&
+	       SHIFT_RIGHT(MARKER(MARK_DEFAULT_DROP), class) & 1;
 }
 
 /* What may be essential is left to the general program. */
-static __always_inline bool may_be_essential(const struct key k, const int family)
+static __always_inline bool may_be_essential(const struct view v, const int family)
 {
-	if (k.base == BASE_ICMP)
+	__u32 ports = *(const volatile __u32 *)(v.ip + header_of(family));
+
+	if (is_icmp_view(v))
 		return true;
-	if (k.base != BASE_UDP)
+	if (v.base != BASE_UDP)
 		return false;
-	return family == 4 ? k.sport == bpf_htons(67) && k.dport == bpf_htons(68)
-			   : k.sport == bpf_htons(547) && k.dport == bpf_htons(546);
+	return family == 4 ? ports == (bpf_htons(67) | bpf_htons(68) << 16)
+			   : ports == (bpf_htons(547) | bpf_htons(546) << 16);
 }
 
-static __always_inline struct fate default_common(const struct key k, const int family, __u32 class)
+static __always_inline struct fate decided(int reason)
+{
+	return (struct fate){.reason = reason, .counter = EVENT_NO_RULE};
+}
+
+static __always_inline struct fate default_common(const struct view v, const int family,
+						  __u32 class)
 {
 	if (!drops_by_default(class))
-		return (struct fate){REASON_PASS_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
-	if (may_be_essential(k, family))
-		return ASK;
-	return (struct fate){REASON_DROP_DEFAULT, EVENT_NO_RULE, k.length, XDP_PASS};
+		return decided(REASON_PASS_DEFAULT);
+	return may_be_essential(v, family) ? ASK : decided(REASON_DROP_DEFAULT);
 }
 
 /* ---- limits --------------------------------------------------------------------------------------- */
@@ -406,11 +499,14 @@ static __always_inline struct fate default_common(const struct key k, const int 
 /* May the packet at `ip` be essential? The header is read again. */
 static __always_inline bool may_be_essential_at(const __u8 *ip, const __u8 *end, const int family)
 {
-	struct key k = {};
+	struct view v = {.ip = ip};
+	int base;
 
-	return ip + sizeof(struct iphdr) + sizeof(struct udphdr) > end ||
-	       !(family == 4 ? read_ip4(ip, end, &k) : read_ip6(ip, end, &k)) ||
-	       may_be_essential(k, family);
+	if (ip + sizeof(struct iphdr) + sizeof(struct udphdr) > end)
+		return true;
+	base = family == 4 ? read_ip4(ip, end, false) : read_ip6(ip, end, false);
+	v.base = base;
+	return base == NOT_COMMON || may_be_essential(v, family);
 }
 
 /* What follows the first rule of the only word. ip: the header. */
@@ -419,12 +515,12 @@ static __always_inline struct fate after_first(__u64 word, const __u8 *ip, const
 {
 	word &= word - 1;
 	if (word)
-		return act_common(word, 0, 0);
+		return act_common(word, 0);
 	if (!drops_by_default(class))
-		return (struct fate){.reason = REASON_PASS_DEFAULT, .counter = EVENT_NO_RULE};
+		return decided(REASON_PASS_DEFAULT);
 	if (family == 4 ? may_be_essential_at(ip, end, 4) : may_be_essential_at(ip, end, 6))
 		return ASK;
-	return (struct fate){.reason = REASON_DROP_DEFAULT, .counter = EVENT_NO_RULE};
+	return decided(REASON_DROP_DEFAULT);
 }
 
 /* The fate by the first rule of the only word, which has a limit; its counter in the upper half, the reason in the lower
@@ -437,9 +533,9 @@ __noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u
 	__u32 l3 = ETH_HLEN;
 
 	/* Kernel 6.1 verifies what nothing calls, too: without rules there are no actions. */
-	if (!RULES(M_WORDS) || at + ETH_HLEN + sizeof(struct vlan_tag) > end)
+	if (RULES_ARE(M_WORDS, 0) || at + ETH_HLEN + sizeof(struct vlan_tag) > end)
 		return (__u32)GO_ON;
-	first = act_common(word, 0, 0);
+	first = act_common(word, 0);
 	l3 += BOUND(is_tagged(*(const __be16 *)(at + 12)), sizeof(struct vlan_tag));
 	if (!is_test())
 		next = after_first(word, at + l3, end, class, family);
@@ -455,188 +551,223 @@ __noinline __u64 decide_limited(struct xdp_md *ctx, __u64 word, __u32 class, __u
 /* By the first word that is not 0, and its number. With services no action is a limit: what comes after it is not known
  * before. */
 static __always_inline struct fate decide_by_word(struct xdp_md *ctx, __u64 word, __u32 number,
-						  const struct key k, const int family,
+						  const struct view v, const int family,
 						  const struct arrival p)
 {
 	struct fate f;
 	__u64 limited;
 
 	if (!word)
-		return default_common(k, family, p.class);
-	f = act_common(word, number, k.length);
+		return default_common(v, family, p.class);
+	f = act_common(word, number);
 	if (p.balances || likely(f.reason >= MATRIX_ASK))
 		return f;
 	limited = decide_limited(ctx, word, p.class, family);
-	return (struct fate){(__s32)limited, limited >> 32, k.length, XDP_PASS};
+	return (struct fate){.reason = (__s32)limited, .counter = limited >> 32};
 }
 
 /* By a matrix of any size. Kernel 6.1 allows no read of what was not written, not even of what is not used. */
-static __always_inline bool find_word(const struct key *k, const int family, __u32 class,
+static __always_inline bool find_word(const struct view v, const int family, const struct arrival p,
 				      __u64 *ret_word, __u32 *ret_number)
 {
 	struct matrix m = {};
 
 	*ret_number = 0;
-	if (!add_all(&m, k, family, class))
+	if (!add_all(&m, v, family, p))
 		return false;
-	*ret_word = RULES(M_WORDS) == 1 ? m.word : first_word(&m, ret_number);
+	*ret_word = RULES_ARE(M_WORDS, 1) ? m.word : first_word(&m, ret_number);
 	return true;
 }
 
 /* What a matrix says: where the action of the first match is, or one of these. */
 enum { MATCH_NONE = -1, MATCH_FAILED = -2 };
 
-static __always_inline __s64 find_place(const struct key *k, const int family, __u32 class)
+/* They read the frame again. */
+static __always_inline __s64 find_place(const struct xdp_md *ctx, const int family, __u32 base,
+					__u32 class)
 {
+	const __u8 *ip = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
+	struct arrival p = {.class = class};
+	__u64 tagged, word;
 	__u32 number;
-	__u64 word;
 
-	if (!find_word(k, family, class, &word, &number))
+	ip += ETH_HLEN;
+	asm volatile("" : "+r"(ip));
+	if (ip + sizeof(struct vlan_tag) > end)
+		return MATCH_FAILED;
+	tagged = is_tagged(*(const __be16 *)(ip - 2));
+	p.vlan = read16(ip) & tagged;
+	ip += BOUND(tagged, sizeof(struct vlan_tag));
+	if (ip + header_of(family) + sizeof(struct udphdr) > end)
+		return MATCH_FAILED;
+	if (!find_word((struct view){.ip = ip, .base = base}, family, p, &word, &number))
 		return MATCH_FAILED;
 	return word ? (__s64)action_place(word, number) : MATCH_NONE;
 }
 
 /* Global, because they are verified once: not for each protocol, nor with all that services do after them. */
-__noinline __s64 find_place4(struct key *k, __u32 class)
+__noinline __s64 find_place4(struct xdp_md *ctx, __u32 base, __u32 class)
 {
-	return k ? find_place(k, 4, class) : MATCH_FAILED;
+	return find_place(ctx, 4, base, class);
 }
 
-__noinline __s64 find_place6(struct key *k, __u32 class)
+__noinline __s64 find_place6(struct xdp_md *ctx, __u32 base, __u32 class)
 {
-	return k ? find_place(k, 6, class) : MATCH_FAILED;
+	return find_place(ctx, 6, base, class);
 }
 
-static __always_inline struct fate decide_by_call(struct key k, const int family, __u32 class)
+static __always_inline struct fate decide_by_call(struct xdp_md *ctx, const struct view v,
+						  const int family, __u32 class)
 {
-	__s64 place = family == 4 ? find_place4(&k, class) : find_place6(&k, class);
+	__s64 place =
+		family == 4 ? find_place4(ctx, v.base, class) : find_place6(ctx, v.base, class);
 
 	if (place == MATCH_FAILED)
 		return ASK;
 	if (place == MATCH_NONE)
-		return default_common(k, family, class);
-	return act_at(BOUND(place, POLICY_WORDS_MAX * 64 - 1), k.length);
+		return default_common(v, family, class);
+	return act_at(BOUND(place, POLICY_WORDS_MAX * 64 - 1));
 }
 
-static __always_inline struct fate decide_by_matrix(struct xdp_md *ctx, const struct key k,
+static __always_inline struct fate decide_by_matrix(struct xdp_md *ctx, const struct view v,
 						    const int family, const struct arrival p)
 {
 	__u32 number;
 	__u64 word;
 
 	if (p.balances)
-		return decide_by_call(k, family, p.class);
-	if (!find_word(&k, family, p.class, &word, &number))
+		return decide_by_call(ctx, v, family, p.class);
+	if (!find_word(v, family, p, &word, &number))
 		return ASK;
-	return decide_by_word(ctx, word, number, k, family, p);
+	return decide_by_word(ctx, word, number, v, family, p);
 }
 
-static __always_inline struct fate decide_by_rules(struct xdp_md *ctx, const struct key k,
+static __always_inline struct fate decide_by_rules(struct xdp_md *ctx, const struct view v,
 						   const int family, const struct arrival p)
 {
 	/* On an interface that the policy does not name entries alone hold. */
-	if (!RULES(M_WORDS) || (MARKER(MARK_NAMED) && !p.class))
-		return default_common(k, family, p.class);
-	if (!RULES(M_SMALL))
-		return decide_by_matrix(ctx, k, family, p);
-	return decide_by_word(ctx, small_word(k, family, p.class), 0, k, family, p);
+	if (RULES_ARE(M_WORDS, 0) || (!marker_is(MARK_NAMED, 0) && !p.class))
+		return default_common(v, family, p.class);
+	if (RULES_ARE(M_SMALL, 0))
+		return decide_by_matrix(ctx, v, family, p);
+	return decide_by_word(ctx, small_word(v, family, p), 0, v, family, p);
 }
 
 /* ---- all ----------------------------------------------------------------------------------------- */
 
 /* Entries of hosts; where a prefix may be around an address the general program is asked. */
-static __always_inline int overlay_common(const struct key k, const int family)
+static __always_inline int overlay_common(const struct view v, const int family)
 {
+	const __u8 *ip = v.ip;
+	__u32 length;
+
 	if (likely(!*(const volatile __u32 *)&knobs.overlay) || (is_test() && !test_is_live()))
 		return GO_ON;
-	return family == 4 ? overlay4(bpf_htonl(k.src_hi), bpf_htonl(k.dst_hi), k.length)
-			   : overlay6(k.src_hi, k.src_lo, k.dst_hi, k.dst_lo, k.length);
+	length = read_length(ip, family);
+	return family == 4
+		       ? overlay4(*(const __be32 *)(ip + 12), *(const __be32 *)(ip + 16), length)
+		       : overlay6(read64(ip + 8), read64(ip + 16), read64(ip + 24), read64(ip + 32),
+				  length);
 }
 
 /* Entries, then rules, then the default. */
-static __always_inline struct fate decide_common(struct xdp_md *ctx, const struct key k,
+static __always_inline struct fate decide_common(struct xdp_md *ctx, const struct view v,
 						 const int family, const struct arrival p)
 {
-	int reason = overlay_common(k, family);
+	int reason = overlay_common(v, family);
 
 	if (reason == OVERLAY_ASK)
 		return ASK;
-	if (reason != GO_ON)
-		return (struct fate){reason, EVENT_NO_RULE, k.length, XDP_PASS};
-	return decide_by_rules(ctx, k, family, p);
+	return reason == GO_ON ? decide_by_rules(ctx, v, family, p) : decided(reason);
 }
 
 /* What passes on an interface of the policy may be for a service. */
-static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct key k,
-						   const int family, const __u8 *ip,
-						   const struct arrival p, struct fate f)
+static __always_inline struct fate continue_common(struct xdp_md *ctx, const struct view v,
+						   const int family, const struct arrival p,
+						   struct fate f)
 {
-	const struct place at = {.frame = p.frame, .ip = ip};
+	const struct place at = {.frame = p.frame, .ip = v.ip};
+	__u32 zero;
 
-	/* The same for each decision: not to be kept for each. */
-	f.length = k.length;
-	f.verdict = XDP_PASS;
 	if (!p.balances || !for_services(f.reason))
 		return f;
 	/* The class first: the compiler is not to make one test of both. */
-	if (!p.class && MARKER(MARK_NAMED))
+	if (!p.class && !marker_is(MARK_NAMED, 0))
 		return f;
-	return balance_common(ctx, k, family, at, p.number, f);
+	/* The verifier shall not take any other number for a protocol. */
+	if (v.base >= BASE_ICMP)
+		return ASK;
+	zero = family == 4 ? unknown_zero(v.ip, 0x45)
+			   : (__u32)(*(const volatile __u8 *)v.ip >> 4) - 6;
+	f.reason += zero;
+	f.counter += zero;
+	return balance_common(ctx, key_of(v, family), family, at, p.number, f);
+}
+
+static __always_inline struct fate way_of(struct xdp_md *ctx, const __u8 *ip, const int family,
+					  int base, const struct arrival p)
+{
+	const struct view v = {.ip = ip, .base = base};
+	struct fate f = decide_common(ctx, v, family, p);
+
+	/* The same for each decision: not to be kept for each. */
+	f.length = read_length(ip, family);
+	f.verdict = XDP_PASS;
+	return continue_common(ctx, v, family, p, f);
 }
 
 static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
-	struct key k = {.vlan = p.vlan};
+	int base = read_ip4(ip, end, p.balances);
 
-	if (!read_ip4(ip, end, &k))
-		return ASK;
-	return continue_common(ctx, k, 4, ip, p, decide_common(ctx, k, 4, p));
+	return base == NOT_COMMON ? ASK : way_of(ctx, ip, 4, base, p);
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
-	struct key k = {.vlan = p.vlan};
+	int base = read_ip6(ip, end, p.balances);
 
-	if (!read_ip6(ip, end, &k))
-		return ASK;
-	return continue_common(ctx, k, 6, ip, p, decide_common(ctx, k, 6, p));
+	return base == NOT_COMMON ? ASK : way_of(ctx, ip, 6, base, p);
 }
 
-/* Steps over a tag; returns where the frame would begin without it. In a program with services without a branch. */
-static __always_inline const __u8 *step_over_tag(const __u8 *at, struct arrival *p)
+#define LEAST (sizeof(struct iphdr) + sizeof(struct udphdr))
+
+static __always_inline struct fate way_past_link(struct xdp_md *ctx, const __u8 *ip,
+						 const __u8 *end, const struct arrival p)
 {
-	__be16 ethertype = *(const __be16 *)(at + 12);
-	__u64 tagged = ~0ull;
+	__be16 ethertype = *(const __be16 *)(ip - 2);
 
-	if (p->balances)
-		tagged = is_tagged(ethertype);
-	else if (likely(ethertype != bpf_htons(ETH_P_8021Q) &&
-			ethertype != bpf_htons(ETHERTYPE_QINQ)))
-		return at;
-	p->vlan = read16(at + 14) & tagged;
-	return at + BOUND(tagged, sizeof(struct vlan_tag));
+	if (likely(ethertype == bpf_htons(ETH_P_IP)))
+		return way4(ctx, ip, end, p);
+	return ethertype == bpf_htons(ETH_P_IPV6) ? way6(ctx, ip, end, p) : ASK;
 }
 
+/* In a program with services without a branch for the tag. */
 static __always_inline struct fate way(struct xdp_md *ctx, struct arrival p)
 {
-	const __u8 *at = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
-	const __u32 least = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr);
+	/* Where the header of IP is, if no tag is in front of it. One register for the check and every access. */
+	const __u8 *ip = (const void *)(long)ctx->data, *end = (const void *)(long)ctx->data_end;
 	__be16 ethertype;
+	__u64 tagged = ~0ull;
 
-	/* One register for the check and every access. */
-	asm volatile("" : "+r"(at));
-	if (at + least > end)
+	p.frame = ip;
+	ip += ETH_HLEN;
+	asm volatile("" : "+r"(ip));
+	if (ip + LEAST > end)
 		return ASK;
-	p.frame = at;
-	at = step_over_tag(at, &p);
-	if (at + least > end)
-		return ASK;
-	ethertype = *(const __be16 *)(at + 12);
-	if (likely(ethertype == bpf_htons(ETH_P_IP)))
-		return way4(ctx, at + ETH_HLEN, end, p);
-	return ethertype == bpf_htons(ETH_P_IPV6) ? way6(ctx, at + ETH_HLEN, end, p) : ASK;
+	ethertype = *(const __be16 *)(ip - 2);
+	if (p.balances)
+		tagged = is_tagged(ethertype);
+	if (p.balances || unlikely(ethertype == bpf_htons(ETH_P_8021Q) ||
+				   ethertype == bpf_htons(ETHERTYPE_QINQ))) {
+		p.vlan = read16(ip) & tagged;
+		ip += BOUND(tagged, sizeof(struct vlan_tag));
+		if (ip + LEAST > end)
+			return ASK;
+	}
+	return way_past_link(ctx, ip, end, p);
 }
 
 static __always_inline void count_common(__u32 number, const struct fate f)

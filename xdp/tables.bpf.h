@@ -13,6 +13,7 @@
 #include "xdp/packet.bpf.h"
 
 #define TABLE_NUMBER(v, constant) ((void)(v), MARKER(MARK_TABLES + (constant)))
+#define TABLE_IS(v, constant, is) ((void)(v), marker_is(MARK_TABLES + (constant), is))
 #define TABLE_AT(v, constant)     ((void)(v), MARKER_PTR(MARK_TABLES + (constant)))
 
 #include "common/matrix.h"
@@ -36,7 +37,7 @@ const volatile struct policy_config policy = {};
 static __always_inline bool policy_holds(const struct packet *pkt)
 {
 	/* Read each time: two values that the verifier knows would make it walk what is between twice. */
-	return !MARKER(MARK_NAMED) || *(const volatile __u8 *)&pkt->iface;
+	return marker_is(MARK_NAMED, 0) || *(const volatile __u8 *)&pkt->iface;
 }
 
 /* Two words of an IPv6 address, in host order. */
@@ -48,8 +49,8 @@ static __always_inline __u64 address_half(const __u32 *be)
 /* The row of an address, network order; family 4 or 6. */
 static __always_inline policy_row side_row(const int side, __u32 family, const __u32 *be)
 {
-	return family == 4 ? table4_row(NULL, side, bpf_ntohl(be[0]))
-			   : table6_row(NULL, side, address_half(be), address_half(be + 2));
+	return family == 4 ? table4_row(NULL, side, bpf_ntohl(be[0]), false)
+			   : table6_row(NULL, side, address_half(be), address_half(be + 2), false);
 }
 
 static __always_inline __u32 lowest_bit(__u64 word)

@@ -19,7 +19,7 @@
 
 static __always_inline bool is_test(void)
 {
-	return MARKER(MARK_TEST);
+	return marker_is(MARK_TEST, 1);
 }
 
 struct {

@@ -14,6 +14,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/prune.h"
 
 #define SECTION "xdp/policy" // of xdp/policy.bpf.c
 
@@ -64,6 +65,11 @@ static bool is_marker(const struct bpf_insn *insn)
 	       (uint32_t)insn[1].imm == MARKER_MAGIC;
 }
 
+static bool is_jump(const struct bpf_insn *insn)
+{
+	return insn->code == (BPF_JMP | BPF_JEQ | BPF_K) && insn->dst_reg == BPF_REG_10;
+}
+
 static int refuse(const char *program, const char *marker)
 {
 	loading->code = err_system(loading->err, EBADMSG, "program '%s': %s%s%s", program,
@@ -112,6 +118,39 @@ static int replace(const char *program, struct bpf_insn *insn)
 	return refuse(program, markers_name(number));
 }
 
+// Over nothing: the verifier removes it.
+static int replace_jump(const char *program, struct bpf_insn *insn)
+{
+	uint32_t number = MARKER_JUMP_NUMBER((uint32_t)insn->imm);
+	const struct marker *m = number < MARKERS ? &loading->markers->at[number] : NULL;
+
+	if (!m || m->kind != MARKER_NUMBER)
+		return refuse(program, number < MARKERS ? markers_name(number) : "of a jump");
+	*insn = (struct bpf_insn){
+		.code = BPF_JMP | BPF_JA,
+		.off = m->value == MARKER_JUMP_VALUE((uint32_t)insn->imm) ? insn->off : 0,
+	};
+	return 0;
+}
+
+// What the jumps now lead round.
+static int remove_unreachable(struct bpf_program *program, struct bpf_prog_load_opts *opts)
+{
+	size_t n = bpf_program__insn_cnt(program);
+	CLEANUP_FREE struct bpf_insn *insns = mem_zalloc(n, sizeof(*insns));
+	// libbpf's own copies too.
+	struct prune_records lines = {(void *)opts->line_info, opts->line_info_cnt,
+				      opts->line_info_rec_size};
+	struct prune_records functions = {(void *)opts->func_info, opts->func_info_cnt,
+					  opts->func_info_rec_size};
+
+	memcpy(insns, bpf_program__insns(program), n * sizeof(*insns));
+	n = prune(insns, n, &lines, &functions);
+	opts->line_info_cnt = (uint32_t)lines.n;
+	opts->func_info_cnt = (uint32_t)functions.n;
+	return bpf_program__set_insns(program, insns, n);
+}
+
 static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
 {
 	// The instructions are libbpf's own copy of this program, which it is about to load.
@@ -125,14 +164,16 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 	if (!opts->prog_btf_fd)
 		return refuse_untyped(name);
 	for (size_t i = 0; i + 1 < n; i++) {
-		if (!is_marker(&insns[i]))
+		bool jumps = is_jump(&insns[i]);
+
+		if (!jumps && !is_marker(&insns[i]))
 			continue;
-		if (replace(name, &insns[i]))
+		if (jumps ? replace_jump(name, &insns[i]) : replace(name, &insns[i]))
 			return -EBADMSG;
 		found++;
 	}
 	loading->last = program;
-	return found ? 0 : refuse(name, NULL);
+	return found ? remove_unreachable(program, opts) : refuse(name, NULL);
 }
 
 static int handle_section(void)

@@ -3,7 +3,8 @@
 //
 // libbpf shows the instructions of a program right before BPF_PROG_LOAD to the handler of its section, with all of its
 // functions linked in and all maps created. There each marker is replaced: by a number, or by the address of a byte in
-// a map of one value. A marker without a value fails the load, and so does a program in which none is found.
+// a map of one value; a jump by one that is always taken, or none, and what is then unreachable goes. A marker without a
+// value fails the load, and so does a program in which none is found.
 #pragma once
 
 #include <stdbool.h>

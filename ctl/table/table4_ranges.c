@@ -229,7 +229,7 @@ void ranges4_build(const struct spans4 *s, const struct plan4 *plan, struct tabl
 		.spans = s,
 		.plan = plan,
 		.to = t,
-		.at_nodes = tables_add(t, plan->nodes * node_bytes(plan->kind)),
+		.at_nodes = tables_add(t, (plan->nodes + !plan->nodes) * node_bytes(plan->kind)),
 		.at_cells = tables_add(t, plan->tables * 256 * cell),
 	};
 

@@ -56,6 +56,8 @@ static void test_marker_by_others(struct test *t)
 
 static bool is_marker(const struct bpf_insn *insn)
 {
+	if (insn->code == (BPF_JMP | BPF_JEQ | BPF_K))
+		return insn->dst_reg == BPF_REG_10;
 	return insn[0].code == (BPF_LD | BPF_IMM | BPF_DW) && (uint32_t)insn[1].imm == MARKER_MAGIC;
 }
 

@@ -117,7 +117,7 @@ static uint64_t number_of(const struct tables *t, int name)
 
 static uint32_t row_of(const struct tables *t, uint32_t addr)
 {
-	return table4_row(t, SIDE, addr);
+	return (uint32_t)table4_row(t, SIDE, addr, false);
 }
 
 static void assert_row(const struct tables *t, const struct regions *r, uint32_t addr)

@@ -45,7 +45,8 @@ static policy_row naive_row(const struct regions *r, address_key key)
 
 static uint32_t row_of(const struct tables *t, address_key key)
 {
-	return table6_row(t, SIDE_DESTINATION, (uint64_t)(key >> 64), (uint64_t)key);
+	return (uint32_t)table6_row(t, SIDE_DESTINATION, (uint64_t)(key >> 64), (uint64_t)key,
+				    false);
 }
 
 static void check_address(const struct regions *r, const struct tables *t, address_key key)
@@ -386,7 +387,8 @@ static void test_one_row(void **state)
 	assert_int_equal(t.constant[SIDE_CONSTANT(SIDE_SOURCE, T6_KIND)].value, TABLE6_ONE);
 	assert_int_equal(t.n, 0);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(table6_row(&t, SIDE_SOURCE, unit_random(&s), unit_random(&s)), 77);
+		assert_int_equal(
+			table6_row(&t, SIDE_SOURCE, unit_random(&s), unit_random(&s), false), 77);
 	tables_free(&t);
 	vec_free(&r);
 }
