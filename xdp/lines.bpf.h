@@ -279,14 +279,14 @@ __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 /* ---- the usual entry: the only slot of its address, in the first line ---------------------------------- */
 
 /* What a look into the first line tells. */
-struct host {
+struct line_host {
 	__u64 found;
 	__u64 *counter; /* the small one of this CPU; NULL: it is looked up */
 	bool ask;       /* it takes more than that: overlay_find4 or overlay_find6 */
 };
 
-#define HOST_ABSENT ((struct host){})
-#define HOST_ASK    ((struct host){.ask = true})
+#define HOST_ABSENT ((struct line_host){})
+#define HOST_ASK    ((struct line_host){.ask = true})
 
 /* Is it an entry of these kinds that is in force, and the only one of the address? */
 static __always_inline bool is_plain(__u32 meta, __u32 kinds)
@@ -295,11 +295,11 @@ static __always_inline bool is_plain(__u32 meta, __u32 kinds)
 	       !(meta & (OVERLAY_META_TIMED | OVERLAY_META_STAGED | OVERLAY_META_PAIRED));
 }
 
-static __always_inline struct host host_at(__u32 family, __u32 shard, __u32 line, __u64 place,
-					   __u32 meta, __u64 *counters)
+static __always_inline struct line_host host_at(__u32 family, __u32 shard, __u32 line, __u64 place,
+						__u32 meta, __u64 *counters)
 {
-	return (struct host){.found = found_at(meta, line * (family ? 4 : 8) + place, shard),
-			     .counter = counters ? counters + place : NULL};
+	return (struct line_host){.found = found_at(meta, line * (family ? 4 : 8) + place, shard),
+				  .counter = counters ? counters + place : NULL};
 }
 
 /* Which slot has the address: its place + OVERLAY_LINE4, 0: none has it. Where several have it something else comes out.
@@ -316,7 +316,7 @@ static __always_inline __u64 place4(const struct overlay_line4 *line, __u32 addr
 	return place;
 }
 
-static __always_inline struct host look4(__u32 addr, __u32 kinds)
+static __always_inline struct line_host look4(__u32 addr, __u32 kinds)
 {
 	__u64 hash = overlay_hash4(addr, knobs.seed), place, slot, *counters;
 	__u32 shard = shard_of(hash, 0), index = overlay_first(hash);
@@ -351,7 +351,7 @@ static __always_inline __u64 place6(const struct overlay_line6 *line, __u64 high
 	return place;
 }
 
-static __always_inline struct host look6(__u64 high, __u64 low, __u32 kinds)
+static __always_inline struct line_host look6(__u64 high, __u64 low, __u32 kinds)
 {
 	__u64 hash = overlay_hash6(high, low, knobs.seed), place, *counters;
 	__u32 shard = shard_of(hash, 1), index = overlay_first(hash), meta;

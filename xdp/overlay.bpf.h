@@ -137,7 +137,7 @@ static __always_inline bool net_decides(const struct overlay_addr *a, int family
 
 /* ---- hosts alone ------------------------------------------------------------------------------------ */
 
-static __always_inline void hit_host(const struct host *h, int family, __u32 bytes)
+static __always_inline void hit_host(const struct line_host *h, int family, __u32 bytes)
 {
 	if (is_test())
 		return;
@@ -148,7 +148,8 @@ static __always_inline void hit_host(const struct host *h, int family, __u32 byt
 }
 
 /* What the entry decides, counted. An allowed packet may be for a service: nothing is counted before that is known. */
-static __always_inline int decided_by(const struct host *h, int family, int block, __u32 length)
+static __always_inline int decided_by(const struct line_host *h, int family, int block,
+				      __u32 length)
 {
 	if (!h->found)
 		return GO_ON;
@@ -162,10 +163,10 @@ static __always_inline int decided_by(const struct host *h, int family, int bloc
 static __always_inline int decide_side(const struct overlay_addr *a, int family, __u32 kinds,
 				       int block, __u64 epoch, __u32 length)
 {
-	struct host h = family == 4 ? look4(a->low, kinds) : look6(a->high, a->low, kinds);
+	struct line_host h = family == 4 ? look4(a->low, kinds) : look6(a->high, a->low, kinds);
 
 	if (unlikely(h.ask))
-		h = (struct host){.found = find_host(a, family, kinds, epoch)};
+		h = (struct line_host){.found = find_host(a, family, kinds, epoch)};
 	return likely(epoch_now() == epoch) ? decided_by(&h, family, block, length) : OVERLAY_ASK;
 }
 
@@ -174,13 +175,13 @@ static __always_inline int decide_sides(const struct overlay_ends *ends, int fam
 					__u32 length)
 {
 	__u64 from = find_host(&ends->src, family, OVERLAY_KINDS_FROM, epoch), to = 0;
-	struct host h;
+	struct line_host h;
 
 	if (!FOUND_ALLOW(from))
 		to = find_host(&ends->dst, family, OVERLAY_KINDS_TO, epoch);
 	if (unlikely(epoch_now() != epoch))
 		return OVERLAY_ASK;
-	h = (struct host){.found = FOUND_ALLOW(to) || !from ? to : from};
+	h = (struct line_host){.found = FOUND_ALLOW(to) || !from ? to : from};
 	return decided_by(&h, family, from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length);
 }
 

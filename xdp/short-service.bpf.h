@@ -11,7 +11,7 @@
 
 /* Where the packet is: its headers have been read, so they are there, of TCP 20 bytes, of UDP 8. A field that is read
  * once more here need not be kept in between. */
-struct place {
+struct vip_place {
 	const __u8 *frame;
 	const __u8 *ip;
 };
@@ -143,7 +143,7 @@ static __always_inline bool may_be_partial(__u16 check, __u64 pseudo)
 
 /* May the frame go as it is? UDP that ends before IP does is not common. */
 static __always_inline bool is_ready(struct xdp_md *ctx, const struct key k, const int family,
-				     const struct place at)
+				     const struct vip_place at)
 {
 	const __u8 *end = (const void *)(long)ctx->data_end;
 	const __u16 *l4 = l4_of(at.ip, family);
@@ -253,8 +253,9 @@ static __always_inline bool put_headers_common(struct xdp_md *ctx, const struct 
 	return true;
 }
 
-static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k, const struct place at,
-				      const struct trip *t, const struct shape is, __u32 vlan)
+static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k,
+				      const struct vip_place at, const struct trip *t,
+				      const struct shape is, __u32 vlan)
 {
 	const __u32 outer = outer_bytes(is.mode, is.outside);
 	int move = (int)(at.ip - at.frame) - (int)(is.link + outer);
@@ -273,13 +274,14 @@ static __always_inline bool put_frame(struct xdp_md *ctx, const struct key k, co
 }
 
 /* UDP without a checksum: its sum is not known. */
-static __always_inline bool is_unsummed(const struct key k, const struct place at, const int family)
+static __always_inline bool is_unsummed(const struct key k, const struct vip_place at,
+					const int family)
 {
 	return k.base == BASE_UDP && !l4_of(at.ip, family)[3];
 }
 
 static __always_inline int send_shaped(struct xdp_md *ctx, const struct key k,
-				       const struct place at, const struct trip *t,
+				       const struct vip_place at, const struct trip *t,
 				       const struct shape is, __u32 vlan)
 {
 	if (is_too_long(t->to, k.length + outer_bytes(is.mode, is.outside)))
@@ -292,7 +294,7 @@ static __always_inline int send_shaped(struct xdp_md *ctx, const struct key k,
 }
 
 static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, const int family,
-					const struct place at, const struct trip *t,
+					const struct vip_place at, const struct trip *t,
 					const __u32 link, __u32 vlan)
 {
 #define SEND(mode, outside) \
@@ -313,7 +315,7 @@ static __always_inline int send_by_mode(struct xdp_md *ctx, const struct key k, 
 /* Writes the pin, and the frame as it leaves: REASON_PASS_SERVICE. REASON_DROP_FORWARD: the kernel gave no room, or the
  * headers are out of reach. GO_ON: the packet is too long or its sum not known, and nothing is written. */
 static __always_inline int send_by_link(struct xdp_md *ctx, const struct key k, const int family,
-					const struct place at, const struct trip *t)
+					const struct vip_place at, const struct trip *t)
 {
 	__u32 vlan = *(const volatile __u16 *)&t->to->vlan;
 
@@ -351,7 +353,7 @@ static __always_inline bool leaves(struct xdp_md *ctx, const struct backend *to,
 }
 
 static __always_inline struct fate send_common(struct xdp_md *ctx, const struct key k,
-					       const int family, const struct place at,
+					       const int family, const struct vip_place at,
 					       const struct trip *t, struct fate f)
 {
 	test_trip(t, f.reason);
@@ -375,7 +377,7 @@ static __always_inline struct fate send_common(struct xdp_md *ctx, const struct 
 
 /* What becomes of a packet that passed for f.reason. number: of the interface. */
 static __always_inline struct fate balance_common(struct xdp_md *ctx, const struct key k,
-						  const int family, const struct place at,
+						  const int family, const struct vip_place at,
 						  __u32 number, struct fate f)
 {
 	__u32 service;

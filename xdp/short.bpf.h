@@ -686,7 +686,7 @@ static __always_inline struct fate continue_common(struct xdp_md *ctx, const str
 						   const int family, const struct arrival p,
 						   struct fate f)
 {
-	const struct place at = {.frame = p.frame, .ip = v.ip};
+	const struct vip_place at = {.frame = p.frame, .ip = v.ip};
 	__u32 zero;
 
 	if (!p.balances || !for_services(f.reason))

@@ -261,8 +261,7 @@ int agent_run(struct agent *a, struct err *err)
 	a->running = &running;
 	lock_never_wait();
 	code = start(a, err);
-	if (!code)
-		code = loop(a, err);
+	code = code ? code : loop(a, err);
 	stop(a);
 	presence_leave(a->instance);
 	a->running = NULL;

@@ -12,7 +12,7 @@ struct api_words {
 void api_words_free(struct api_words *w);
 #define CLEANUP_API_WORDS CLEANUP(api_words_free)
 
-// A path of the API and the command behind it.
+// A path of the API and its command.
 struct api_route {
 	const char *path;
 	bool posts;   // POST, else GET

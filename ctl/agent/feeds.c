@@ -120,9 +120,10 @@ static int keep_text(struct feed_job *job, struct feed *feed, struct err *err)
 {
 	int code = feed_save(job->part->agent->instance, feed, err);
 
-	if (!code)
-		keep_head(job, feed);
-	return code;
+	if (code)
+		return code;
+	keep_head(job, feed);
+	return 0;
 }
 
 // The text of a policy's feed.
@@ -230,15 +231,19 @@ static int change_list(struct feed_job *job, struct fetch_result *r, struct err 
 	return code;
 }
 
+static int take_result(struct feed_job *job, struct fetch_result *r, struct err *err)
+{
+	return job->list.list ? change_list(job, r, err) : take_text(job, r, err);
+}
+
 static void on_fetched(void *ctx, struct fetch_result *r)
 {
 	struct feed_job *job = ctx;
 	struct err err = r->err;
-	int code = r->code;
+	int code;
 
 	job->fetch = NULL;
-	if (!code && !r->same)
-		code = job->list.list ? change_list(job, r, &err) : take_text(job, r, &err);
+	code = r->code || r->same ? r->code : take_result(job, r, &err);
 	if (code)
 		fail(job, &err);
 	else if (!job->child)

@@ -301,7 +301,9 @@ static int look_at_paths(struct links_part *l, struct links_found *ret, struct e
 		*err = why;
 		return code;
 	}
-	if (!code && (code = lb_running_refresh(pool.live, 0, false, &paths, err)))
+	code = code ? 0
+		    : lb_running_refresh(pool.live, 0, false, &paths, err); // no services: nothing
+	if (code)
 		return code;
 	take_hops(l, &paths);
 	tell_lost(l, &paths);
@@ -404,9 +406,10 @@ static int write_macs(struct links_part *l, struct err *err)
 	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
 	int code = bringup_open_running(l->agent->instance, l->agent->command, &b, err);
 
-	if (!code)
-		l->changed++;
-	return code;
+	if (code)
+		return code;
+	l->changed++;
+	return 0;
 }
 
 static int change(struct links_part *l, const struct links_found *found, struct err *err)

@@ -197,9 +197,11 @@ static int detach_ifaces(struct context *ctx, struct bringup *b, const struct ar
 	out_array(ctx->out, "interfaces");
 	code = args->words.n ? detach_named(ctx, b, args, err) : detach_all(ctx, b, err);
 	out_end(ctx->out);
-	if (!code && !args->words.n)
+	if (code)
+		return code;
+	if (!args->words.n)
 		forget_attached(ctx->instance, NULL);
-	return code;
+	return 0;
 }
 
 static int detach(struct context *ctx, const struct args *args, struct err *err)

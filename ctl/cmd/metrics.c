@@ -86,7 +86,7 @@ static const struct family families[] = {
 	{"weir_service_backends_kept", "gauge", "Backends that get new flows though their checks fail.", STATUS, "services", "kept", {OF_SERVICE}, NULL, false},
 	{"weir_service_slots", "gauge", "Slots of a service that are in transition, by state.", STATUS, "services", "slots_changing", {OF_SERVICE}, "state=\"changing\"", false},
 	{"weir_service_slots", "gauge", NULL, STATUS, "services", "slots_pins_only", {OF_SERVICE}, "state=\"pins_only\"", false},
-	{"weir_trial_left_seconds", "gauge", "Time until a trial ends; 0: there is none.", STATUS, NULL, "trial_ms_left", {{NULL, NULL}}, NULL, true},
+	{"weir_trial_left_seconds", "gauge", "Time until a trial ends; 0: no trial.", STATUS, NULL, "trial_ms_left", {{NULL, NULL}}, NULL, true},
 	{"weir_alarms", "gauge", "Alarms of weir status.", STATUS, NULL, "alarms", {{NULL, NULL}}, NULL, false},
 };
 // clang-format on
@@ -215,11 +215,13 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	};
 	int code = args_expect_words(args, 0, 0, "", err);
 
-	if (!code && ctx->json)
-		code = err_input(err, "weir metrics has one form only (weir -j stats prints JSON)");
-	for (size_t d = 0; d < ARRAY_SIZE(documents) && !code; d++)
-		code = ask(ctx, &documents[d], err);
-	if (!code)
+	if (code)
+		return code;
+	if (ctx->json)
+		return err_input(err, "weir metrics has one form only (weir -j stats prints JSON)");
+	for (size_t d = 0; d < ARRAY_SIZE(documents); d++)
+		code = code ? code : ask(ctx, &documents[d], err);
+	if (code == 0)
 		print(ctx, documents, ARRAY_SIZE(documents));
 	for (size_t d = 0; d < ARRAY_SIZE(documents); d++)
 		json_free(documents[d].json);

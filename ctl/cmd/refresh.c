@@ -15,19 +15,19 @@
 
 #define NAMES_MAX (16u << 20) // bytes of a file of names
 
-struct names {
+struct asked_names {
 	char **at;
 	size_t n, cap;
 };
 
-static void names_free(struct names *names)
+static void names_free(struct asked_names *names)
 {
 	vec_each (names, name)
 		free(*name);
 	vec_free(names);
 }
 
-static int read_file(const char *path, struct names *ret, struct err *err)
+static int read_file(const char *path, struct asked_names *ret, struct err *err)
 {
 	CLEANUP_FREE char *text = NULL;
 	char *rest = NULL;
@@ -42,7 +42,7 @@ static int read_file(const char *path, struct names *ret, struct err *err)
 	return 0;
 }
 
-static int read_names(const struct args *args, struct names *ret, struct err *err)
+static int read_names(const struct args *args, struct asked_names *ret, struct err *err)
 {
 	const char *path = args_value(args, "file");
 
@@ -76,7 +76,7 @@ static void report(struct context *ctx, const struct refresh *r)
 		out_line(ctx->out, "no entry of instance %s has a host name", ctx->instance);
 }
 
-static int check_known(const struct names *names, const struct refresh *r, struct err *err)
+static int check_known(const struct asked_names *names, const struct refresh *r, struct err *err)
 {
 	vec_each (names, name) {
 		bool known = false;
@@ -119,7 +119,7 @@ static int ask(struct context *ctx, const struct args *args, struct refresh *r, 
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP(names_free) struct names names = {0};
+	CLEANUP(names_free) struct asked_names names = {0};
 	CLEANUP_REFRESH struct refresh r = {0};
 	int code = bpffs_ready(err);
 
@@ -144,7 +144,7 @@ static const struct args_option options[] = {
 	 .letter = 'f',
 	 .arg = "FILE",
 	 .help = "read names from FILE, - for standard input"},
-	{.name = "list", .help = "print the names and ask nobody"},
+	{.name = "list", .help = "print the names and ask no name server"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},

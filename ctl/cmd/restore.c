@@ -79,10 +79,12 @@ static int restore_attached(struct context *ctx, const struct attachments *list,
 		struct err why = {0};
 		int failed = attach_one(ctx, &b, one, &attaching, &why);
 
-		if (failed && !code)
-			*err = why;
-		else if (failed)
+		if (!failed)
+			continue;
+		if (code)
 			log_error("%s", why.text);
+		else
+			*err = why;
 		code = code ? code : failed;
 	}
 	out_end(ctx->out);

@@ -22,7 +22,7 @@ static int check_attached(struct context *ctx, struct err *err)
 
 	if (code && code != -ENOENT)
 		return code;
-	if (!code && instance_has_ifaces(i))
+	if (i && instance_has_ifaces(i))
 		return 0;
 	err_input(err, "instance '%s' is not attached to any interface", ctx->instance);
 	err_hint(err, "run weir attach IFACE first, or give weir run a policy file that names its "
@@ -40,7 +40,9 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 	if (policy_was_left(ctx->instance, a->policy))
 		return 0;
 	code = applying_file(ctx, args, a->policy, err);
-	if (!code || check_attached(ctx, &why))
+	if (!code)
+		return 0;
+	if (check_attached(ctx, &why))
 		return code;
 	a->refused = *err;
 	err_clear(err);

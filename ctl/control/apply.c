@@ -461,7 +461,7 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (b.damaged.text[0])
 		vec_push(&ret->warnings, mem_strdup(b.damaged.text));
 	code = apply_locked(&b, c, &options, &devices, ret, err);
-	if (!code && !o->dry_run)
+	if (code == 0 && !o->dry_run)
 		keep_feeds(c, ret);
 	// An instance that was made for this apply and holds no interface is removed again.
 	if (b.created && (code || o->dry_run))

@@ -243,7 +243,7 @@ static int ranges_live(void *ctx, const struct geo *wanted, size_t n, struct pol
 		err_clear(err);
 		return 0;
 	}
-	for (size_t i = 0; !code && i < n; i++)
+	for (size_t i = 0; i < (code ? 0 : n); i++)
 		take_ranges(w, &wanted[i], &found[i], &answers[i]);
 	geo_ranges_free(found, n);
 	return code;

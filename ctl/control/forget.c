@@ -36,9 +36,11 @@ static int forget_policy(const char *instance, bool dry_run, struct forgotten *r
 {
 	int code = revisions_remove(instance, dry_run, &ret->revisions, err);
 
-	if (!code && !dry_run)
+	if (code)
+		return code;
+	if (!dry_run)
 		feeds_forget(instance);
-	return code ? code : remove_file(instance, "drains", dry_run, &ret->overrides, err);
+	return remove_file(instance, "drains", dry_run, &ret->overrides, err);
 }
 
 static int forget_entries(const char *instance, bool dry_run, struct forgotten *ret,

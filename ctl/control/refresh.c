@@ -49,16 +49,16 @@ static void take_owner(const struct owner *owner, const char *const *only, size_
 }
 
 // Owners without list and name, of which there may be many, are told by their hash.
-static bool may_have_name(const struct store_snapshot *s, uint32_t owner, uint64_t nobody)
+static bool may_have_name(const struct store_snapshot *s, uint32_t owner, uint64_t without)
 {
-	return !s->owners || s->owners[owner].who != nobody;
+	return !s->owners || s->owners[owner].who != without;
 }
 
 static int take_owners(struct store *store, const char *const *only, size_t n, struct refresh *ret,
 		       struct err *err)
 {
 	const struct store_snapshot *s = store->snapshot;
-	uint64_t nobody = journal_who("", "");
+	uint64_t without = journal_who("", "");
 	CLEANUP_VEC VEC(bool) seen = {0};
 
 	for (size_t r = 0; r < s->n; r++) {
@@ -68,7 +68,7 @@ static int take_owners(struct store *store, const char *const *only, size_t n, s
 
 		while (seen.n <= number)
 			vec_push(&seen, false);
-		if (seen.at[number] || !may_have_name(s, number, nobody))
+		if (seen.at[number] || !may_have_name(s, number, without))
 			continue;
 		seen.at[number] = true;
 		if (store_owner(store, number, &owner, &room))
@@ -103,7 +103,7 @@ int refresh_list(const char *instance, const char *const *only, size_t n, struct
 
 // ---- one owner ----------------------------------------------------------------------------------
 
-struct references {
+struct fresh_references {
 	struct reference *at;
 	size_t n, cap;
 };
@@ -115,7 +115,7 @@ struct group {
 	uint64_t now_s, grace_s;
 	uint32_t owner;
 	bool wide; // it has addresses that only --wide allows
-	struct references fresh;
+	struct fresh_references fresh;
 };
 
 static bool is_block(uint8_t kind)

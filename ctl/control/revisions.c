@@ -164,9 +164,12 @@ int revisions_list(const char *instance, struct revisions *ret, struct err *err)
 	*ret = (struct revisions){0};
 	if (!dir && errno != ENOENT)
 		return err_system(err, errno, "cannot read '%s'", folder);
-	while (!code && dir && (file = readdir(dir)))
-		if (!strchr(file->d_name, '.') && strcmp(file->d_name, "current"))
+	while (dir && (file = readdir(dir)))
+		if (!strchr(file->d_name, '.') && strcmp(file->d_name, "current")) {
 			code = list_one(instance, file->d_name, ret, err);
+			if (code)
+				break;
+		}
 	if (dir)
 		closedir(dir);
 	if (code)

@@ -341,7 +341,7 @@ int store_expiry(const char *name, struct store_expiry *ret, struct err *err)
 	if (code)
 		return code;
 	code = store_begin_reading(b, err);
-	for (uint32_t r = 0; !code && r < journal_index_slots(b->journal.index); r++)
+	for (uint32_t r = 0; r < (code ? 0 : journal_index_slots(b->journal.index)); r++)
 		add_expiry(b, r, &e);
 	store_end_reading(b);
 	if (code)

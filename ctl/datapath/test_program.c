@@ -109,9 +109,10 @@ static int open_either(struct test_program *t, const struct instance *i, const s
 		code = load(t->skel, i, g, has_short, &refused, err);
 		has_short = false;
 	}
-	if (!code)
-		err_clear(err);
-	return code;
+	if (code)
+		return code;
+	err_clear(err);
+	return 0;
 }
 
 int test_program_open(const struct instance *i, const struct generation *g,

@@ -189,7 +189,7 @@ static void judge(struct fetch *f, CURLcode code)
 {
 	const char *problem = fetch_body_problem(f->body);
 
-	if (!code)
+	if (code == CURLE_OK)
 		judge_status(f);
 	else if (code == CURLE_WRITE_ERROR && problem)
 		fail(f, EBADMSG, problem);
@@ -341,8 +341,7 @@ int fetch_all(const struct fetch_request *requests, size_t n, struct fetch_resul
 	if (!base)
 		return err_system(err, ENOMEM, "cannot make an event loop");
 	code = curl_loop_new(base, &loop, err);
-	if (!code)
-		code = fetch_on(base, loop, requests, n, results, err);
+	code = code ? code : fetch_on(base, loop, requests, n, results, err);
 	curl_loop_free(loop);
 	event_base_free(base);
 	return code;

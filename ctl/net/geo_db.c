@@ -132,8 +132,8 @@ int geo_find(const struct geo *wanted, size_t n, struct geo_ranges *ret, struct 
 	CLEANUP(geo_paths_free) struct geo_paths paths = {0};
 	int code = geo_db_files(&paths, err);
 
-	for (enum geo_kind kind = GEO_COUNTRY; !code && kind <= GEO_ASN; kind++)
-		code = find_kind(&paths, kind, wanted, n, ret, err);
+	for (enum geo_kind kind = GEO_COUNTRY; kind <= GEO_ASN; kind++)
+		code = code ? code : find_kind(&paths, kind, wanted, n, ret, err);
 	if (code)
 		geo_ranges_free(ret, n);
 	return code;

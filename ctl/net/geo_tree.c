@@ -274,9 +274,10 @@ int geo_tree_has(struct geo_tree *t, enum geo_kind kind, bool *ret, struct err *
 	struct walk w = {.tree = t, .kind = kind, .probe = PROBED};
 	int code = run(&w, err);
 
-	if (!code)
-		*ret = w.found;
-	return code;
+	if (code)
+		return code;
+	*ret = w.found;
+	return 0;
 }
 
 int geo_tree_walk(struct geo_tree *t, enum geo_kind kind, const struct geo *wanted, size_t n,

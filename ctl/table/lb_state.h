@@ -16,7 +16,7 @@
 #include "ctl/table/ring.h"
 #include "ctl/table/ring_step.h"
 
-#define LB_NAME 32 // of a service, with the final NUL
+#define LB_NAME 32  // of a service, with the final NUL
 #define LB_RAMP 16u // steps from a recovery to the whole weight
 
 // A backend of a service, perhaps one that the policy has dropped while slots or pins still name it. It is in

@@ -134,18 +134,18 @@ static bool add_services(const struct resolved *r, struct vip_combos *v4, struct
 
 // ---- lines --------------------------------------------------------------------------------------
 
-struct line {
+struct vip_line {
 	uint64_t spread;
 	const struct vip *vip[VIPS4];
 	uint8_t n;
 };
 _Static_assert(VIPS6 <= VIPS4, "a line of either family");
 
-struct family {
+struct vip_family {
 	const struct vip_combos *list;
 	bool v6;
 	uint64_t seed;
-	struct line *lines;
+	struct vip_line *lines;
 	size_t n_lines;
 };
 
@@ -159,27 +159,28 @@ static uint64_t next_seed(uint64_t *state)
 	return (x ^ x >> 31) | 1;
 }
 
-static uint64_t hash_of(const struct family *f, const struct vip *vip)
+static uint64_t hash_of(const struct vip_family *f, const struct vip *vip)
 {
 	return f->v6 ? vip_hash6(vip->addr, vip->key, f->seed)
 		     : vip_hash4(vip_name4((uint32_t)vip->addr[0], vip->key), f->seed);
 }
 
-static size_t place_of(const struct family *f, const struct line *line, const struct vip *vip)
+static size_t place_of(const struct vip_family *f, const struct vip_line *line,
+		       const struct vip *vip)
 {
 	uint64_t hash = hash_of(f, vip);
 
 	return (size_t)(f->v6 ? vip_place6(hash, line->spread) : vip_place4(hash, line->spread));
 }
 
-static bool fill_lines(struct family *f)
+static bool fill_lines(struct vip_family *f)
 {
 	uint8_t most = f->v6 ? VIPS6 : VIPS4;
 
 	memset(f->lines, 0, f->n_lines * sizeof(*f->lines));
 	for (size_t i = 0; i < f->list->n; i++) {
 		const struct vip *vip = &f->list->at[i];
-		struct line *line = &f->lines[vip_line(hash_of(f, vip), f->n_lines)];
+		struct vip_line *line = &f->lines[vip_line(hash_of(f, vip), f->n_lines)];
 
 		if (line->n == most)
 			return false;
@@ -188,7 +189,7 @@ static bool fill_lines(struct family *f)
 	return true;
 }
 
-static bool is_spread(const struct family *f, const struct line *line)
+static bool is_spread(const struct vip_family *f, const struct vip_line *line)
 {
 	unsigned taken = 0;
 
@@ -202,7 +203,7 @@ static bool is_spread(const struct family *f, const struct line *line)
 	return true;
 }
 
-static bool spread_line(const struct family *f, struct line *line, uint64_t *state)
+static bool spread_line(const struct vip_family *f, struct vip_line *line, uint64_t *state)
 {
 	for (int i = 0; i < SPREADS; i++) {
 		line->spread = next_seed(state);
@@ -212,7 +213,7 @@ static bool spread_line(const struct family *f, struct line *line, uint64_t *sta
 	return false;
 }
 
-static bool spread_lines(struct family *f, uint64_t *state)
+static bool spread_lines(struct vip_family *f, uint64_t *state)
 {
 	for (size_t i = 0; i < f->n_lines; i++)
 		if (!spread_line(f, &f->lines[i], state))
@@ -222,7 +223,7 @@ static bool spread_lines(struct family *f, uint64_t *state)
 
 // So many lines that one of some seeds gives all room. There is an end: with as many lines as the square of the
 // combinations, half of all seeds do. VIPS_MAX combinations take some thousands.
-static void find_lines(struct family *f, uint64_t state)
+static void find_lines(struct vip_family *f, uint64_t state)
 {
 	size_t most = f->v6 ? VIPS6 : VIPS4;
 
@@ -236,7 +237,7 @@ static void find_lines(struct family *f, uint64_t state)
 	}
 }
 
-static void put4(const struct family *f, const struct line *line, struct vip_line4 *to)
+static void put4(const struct vip_family *f, const struct vip_line *line, struct vip_line4 *to)
 {
 	to->spread = line->spread;
 	for (size_t i = 0; i < line->n; i++) {
@@ -248,7 +249,7 @@ static void put4(const struct family *f, const struct line *line, struct vip_lin
 	}
 }
 
-static void put6(const struct family *f, const struct line *line, struct vip_line6 *to)
+static void put6(const struct vip_family *f, const struct vip_line *line, struct vip_line6 *to)
 {
 	to->spread = line->spread;
 	for (size_t i = 0; i < line->n; i++) {
@@ -264,7 +265,7 @@ static void put6(const struct family *f, const struct line *line, struct vip_lin
 
 static void build_family(const struct vip_combos *list, bool v6, uint64_t seed, struct tables *t)
 {
-	struct family f = {.list = list, .v6 = v6, .seed = 1};
+	struct vip_family f = {.list = list, .v6 = v6, .seed = 1};
 	size_t offset;
 
 	if (list->n)

@@ -101,7 +101,7 @@ def test_what_was_detached_or_tried_only_is_not_restored(weir):
 def test_an_absent_device_is_told(weir):
     weir("attach", "near0")
     reboot(weir)
-    (weir.state / "interfaces").write_text("gone0 auto\nnear0 auto\n")  # without a sum, as written by hand
+    (weir.state / "interfaces").write_text("gone0 auto\nnear0 auto\n")  # without a sum, as a person writes it
     assert "no device 'gone0'" in weir("restore").stderr
     weir("detach", "near0")
     (weir.state / "interfaces").write_text("gone0 auto\n")

@@ -802,7 +802,7 @@ static void test_cost(void **state)
 static void test_changes_together(void **state)
 {
 	CLEANUP_STORE struct store *b = opened();
-	struct owner nobody = {0};
+	struct owner no_owner = {0};
 	struct prefix first = prefix("10.0.0.0");
 	size_t removed;
 
@@ -820,7 +820,7 @@ static void test_changes_together(void **state)
 	assert_int_equal(references(b, "10.0.1.3"), 1);
 	store_next(b);
 	assert_int_equal(store_load(b, &first, 1, NULL), 0);
-	records_remove(&b->records, &nobody, ALL, &first, 1, &removed);
+	records_remove(&b->records, &no_owner, ALL, &first, 1, &removed);
 	assert_int_equal(removed, 1);
 	assert_int_equal(store_gather(b, NULL), 0);
 	assert_int_equal(b->records.list.n, 299);
