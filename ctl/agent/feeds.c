@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
@@ -21,6 +22,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/sum.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
 #include "ctl/datapath/lock.h"
@@ -43,6 +45,7 @@ struct feed_job {
 	struct fetch *fetch;   // that runs
 	struct feed copy;      // without its text
 	struct event *timer;
+	uint64_t good_s;   // wall clock: of the last good answer, changed or not; 0: none yet
 	unsigned failures; // in a row
 	struct err problem;
 	bool wanted; // found in the policy, or among the lists
@@ -90,6 +93,7 @@ static void succeed(struct feed_job *job)
 		log_notice("'%s' is good again", job->url.url);
 	err_clear(&job->problem);
 	job->failures = 0;
+	job->good_s = (uint64_t)time(NULL);
 	fetch_in(job, jittered(job->url.every_ms));
 }
 
@@ -454,15 +458,44 @@ static void stop(struct agent *a)
 	a->feeds = NULL;
 }
 
+// The URL without what may be secret: the user, and all from '?' or '#' on.
+static char *public_part(const char *url)
+{
+	const char *host = strstr(url, "://");
+	const char *user, *end;
+
+	host = host ? host + 3 : url;
+	end = host + strcspn(host, "?#");
+	user = memchr(host, '@', strcspn(host, "/?#"));
+	return mem_printf("%.*s%.*s", (int)(host - url), url, (int)(end - (user ? user + 1 : host)),
+			  user ? user + 1 : host);
+}
+
+// For metrics, which others may read: the digest tells feeds apart that differ in the secret part only.
+static void report_identity(const struct feed_job *job, struct json *one)
+{
+	CLEANUP_FREE char *public = public_part(job->url.url);
+	sum_text id;
+
+	sum_of(job->key, strlen(job->key), id);
+	json_set(one, "public_url", json_string(public));
+	json_set(one, "id", json_string(id));
+}
+
 static void report_job(const struct feed_job *job, struct json *feeds, struct json *problems)
 {
 	struct json *one = json_object();
 
 	json_set(one, "url", json_string(job->url.url));
+	report_identity(job, one);
 	json_set(one, "list", job->list.list ? json_string(job->list.list) : json_nothing());
 	json_set(one, "every_s", json_u64(job->url.every_ms / 1000));
 	json_set(one, "entries", json_u64(job->copy.entries));
 	json_set(one, "changed_s", json_u64(job->copy.fetched_s));
+	if (job->good_s || job->copy.fetched_s)
+		json_set(one, "good_s",
+			 json_u64(job->good_s > job->copy.fetched_s ? job->good_s
+								    : job->copy.fetched_s));
 	json_set(one, "failures", json_u64(job->failures));
 	json_append(feeds, one);
 	if (job->problem.text[0])

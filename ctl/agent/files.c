@@ -28,11 +28,12 @@ struct files {
 	struct watches *watches;
 	struct inputs inputs;
 	struct child *child;
-	struct event *again;  // a timer
-	unsigned failures;    // in a row
-	bool wanted, offline; // after the child that runs
-	bool reloading;       // the child that runs, or the one after it, is a reload
-	sum_text text;        // of the policy file, when it was last looked at
+	struct event *again;   // a timer
+	unsigned failures;     // in a row
+	bool wanted, offline;  // after the child that runs
+	uint64_t good, failed; // applies since the agent began, the one at its start too
+	bool reloading;        // the child that runs, or the one after it, is a reload
+	sum_text text;         // of the policy file, when it was last looked at
 };
 
 const struct inputs *files_inputs(const struct agent *a)
@@ -128,6 +129,7 @@ static void on_end(void *ctx, int status, const char *said)
 
 	f->child = NULL;
 	f->failures = status ? f->failures + 1 : 0;
+	*(status ? &f->failed : &f->good) += 1;
 	if (status)
 		tell_failure(f, said);
 	else
@@ -164,6 +166,7 @@ static void start_child(struct files *f)
 	if (!child_start(f->agent, args, on_end, f, &f->child, &err))
 		return;
 	f->failures++;
+	f->failed++;
 	tell_failure(f, err.text);
 	wait_and_try(f);
 }
@@ -244,6 +247,7 @@ static int start(struct agent *a, struct err *err)
 	look_again(f);
 	is_other_text(f);
 	feeds_follow(a);
+	*(a->refused.text[0] ? &f->failed : &f->good) = 1;
 	if (a->refused.text[0]) {
 		f->failures = 1;
 		wait_and_try(f);
@@ -290,6 +294,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "watched",
 		 json_u64(a->files->inputs.paths.n + a->files->inputs.patterns.n));
 	json_set(fields, "applying", json_bool(a->files->child));
+	json_set(fields, "applies_ok", json_u64(a->files->good));
+	json_set(fields, "applies_failed", json_u64(a->files->failed));
 }
 
 const struct agent_part agent_files = {

@@ -17,6 +17,7 @@
 
 #include "common/hash.h"
 #include "ctl/agent/agent.h"
+#include "ctl/agent/check_times.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/health_targets.h"
 #include "ctl/agent/task.h"
@@ -36,13 +37,15 @@
 #define UNKNOWN_MS  60000 // from the last check that could not be made until all is well
 #define LOOK_MS     20    // after a command
 #define LOOK_MAX_MS 5000
-#define SUSPECT_MS  50 // a suspected neighbour is checked within this time
+#define SUSPECT_MS  50   // a suspected neighbour is checked within this time
+#define TIMES_MS    5000 // between reports that tell of nothing but more checks
 
 struct agent_health {
 	struct agent *agent;
 	struct probes *probes;
 	struct health_targets targets;
-	struct agent_task look, apply, tick, save;
+	struct agent_task look, apply, tick, save, tell;
+	struct all_check_times times;
 	uint32_t generation; // that the targets are of; 0: none has been looked at
 	uint64_t digest;     // of what commands have set
 	uint64_t random;
@@ -147,6 +150,8 @@ static void on_result(void *target, const struct probe_result *r)
 	struct health *health = &t->backend->health;
 	bool first = !health->known;
 
+	check_times_add(t->times, r);
+	agent_task_in(&h->tell, TIMES_MS);
 	if (r->unknown) {
 		tell_unknown(h, r->why);
 		plan_check(h, t);
@@ -159,6 +164,15 @@ static void on_result(void *target, const struct probe_result *r)
 	else if (first)
 		agent_task_in(&h->save, SAVE_MS); // "not checked yet" is over
 	plan_check(h, t);
+}
+
+static int tell(void *part, struct err *err)
+{
+	const struct agent_health *h = part;
+
+	(void)err;
+	agent_changed(h->agent);
+	return 0;
 }
 
 // ---- time ---------------------------------------------------------------------------------------
@@ -317,6 +331,7 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 		health_file_find(records, n, t->service->name, &b->addr, b->port);
 
 	t->ctx = h;
+	t->times = check_times_of(&h->times, t->service->name);
 	if (was)
 		restore(t, &was->backend->health, was->why);
 	else if (record)
@@ -328,6 +343,16 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 	} else if (!b->health.cut) { // nothing checks it
 		t->backend->health = (struct health){0};
 	}
+}
+
+// Those of services that are gone are forgotten.
+static void keep_times(struct agent_health *h)
+{
+	CLEANUP_FREE const char **names = mem_zalloc(h->targets.n_services, sizeof(*names));
+
+	for (size_t i = 0; i < h->targets.n_services; i++)
+		names[i] = h->targets.services[i].name;
+	check_times_keep(&h->times, names, h->targets.n_services);
 }
 
 static int load(struct agent_health *h, const struct pool *pool, struct err *err)
@@ -347,6 +372,7 @@ static int load(struct agent_health *h, const struct pool *pool, struct err *err
 	fresh = (struct health_targets){0};
 	for (size_t i = 0; i < h->targets.n; i++)
 		take_over(h, i, &old, &records, pool);
+	keep_times(h);
 	h->generation = pool->generation;
 	return 0;
 }
@@ -429,6 +455,7 @@ static int look(void *part, struct err *err)
 	forget_unknown(h);
 	if (!any) {
 		health_targets_free(&h->targets);
+		keep_times(h);
 		h->generation = 0;
 		return 0;
 	}
@@ -503,6 +530,8 @@ static int start(struct agent *a, struct err *err)
 		return code;
 	if ((code = agent_task_init(&h->save, a, "file of health", save, h, err)))
 		return code;
+	if ((code = agent_task_init(&h->tell, a, "times of checks", tell, h, err)))
+		return code;
 	raise_limit();
 	agent_after_command(a, &h->look, LOOK_MS);
 	agent_task_in(&h->look, 0);
@@ -524,6 +553,8 @@ static void stop(struct agent *a)
 	agent_task_free(&h->apply);
 	agent_task_free(&h->tick);
 	agent_task_free(&h->save);
+	agent_task_free(&h->tell);
+	check_times_free(&h->times);
 	free(h);
 	a->health = NULL;
 }
@@ -561,6 +592,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	}
 	json_set(fields, "checked", json_u64(checked));
 	json_set(fields, "not_healthy", json_u64(bad));
+	json_set(fields, "checks", check_times_json(&h->times));
 	for (size_t i = 0; i < h->targets.n_services; i++)
 		report_kept(&h->targets.services[i], problems);
 	agent_task_report(&h->look, problems);

@@ -12,11 +12,12 @@ struct health_target { // a backend of a service
 	void *ctx;     // of its probe and timer
 	struct health_service *service;
 	struct health_backend *backend;
-	struct probe *probe; // NULL: `check none`
-	struct event *timer; // of the next check
-	uint64_t began_ms;   // of the last check
-	uint64_t next_ms;    // of the next one
-	uint32_t ifindex;    // of its next hop, as the kernel has it
+	struct probe *probe;       // NULL: `check none`
+	struct check_times *times; // of the service
+	struct event *timer;       // of the next check
+	uint64_t began_ms;         // of the last check
+	uint64_t next_ms;          // of the next one
+	uint32_t ifindex;          // of its next hop, as the kernel has it
 	char why[HEALTH_WHY];
 };
 

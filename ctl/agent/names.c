@@ -35,6 +35,8 @@ struct watched {
 	char *name;
 	uint64_t due_ms; // monotonic
 	unsigned failures;
+	uint64_t
+		answered_s; // wall clock: of the last good answer, or when the agent first saw the name
 	uint64_t since_s; // of the first of the failures in a row
 	char *why;
 	bool listed; // in the list that is being read
@@ -121,6 +123,7 @@ static void take_answer(struct names_part *p, const struct json *row)
 		if (one->failures)
 			log_notice("'%s' resolves again", name);
 		one->failures = 0;
+		one->answered_s = (uint64_t)time(NULL);
 		if (added || leaving)
 			log_notice("'%s': %llu %s added, %llu leaving", name,
 				   (unsigned long long)added, num_plural(added, "entry", "entries"),
@@ -243,7 +246,9 @@ static void take_list(struct names_part *p, const struct json *rows)
 			one->listed = true;
 			continue;
 		}
-		vec_push(&p->names, ((struct watched){.name = mem_strdup(name), .listed = true}));
+		vec_push(&p->names, ((struct watched){.name = mem_strdup(name),
+						      .answered_s = (uint64_t)time(NULL),
+						      .listed = true}));
 		fresh++;
 	}
 	for (size_t n = old; n < p->names.n; n++)
@@ -330,15 +335,19 @@ static int reload(struct agent *a, struct err *err)
 
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
+	uint64_t oldest = UINT64_MAX;
 	size_t failing = 0;
 
 	vec_each (&a->names->names, one) {
 		failing += one->failures > 0;
+		oldest = one->answered_s < oldest ? one->answered_s : oldest;
 		if (one->failures && failing <= PROBLEMS_SHOWN)
 			json_append(problems, json_string(one->why));
 	}
 	json_set(fields, "names", json_u64(a->names->names.n));
 	json_set(fields, "failing", json_u64(failing));
+	if (a->names->names.n)
+		json_set(fields, "oldest_s", json_u64(oldest));
 }
 
 const struct agent_part agent_names = {

@@ -213,8 +213,24 @@ void service_show_counters(struct out *o, const struct service_counter *c)
 	out_table_end(o);
 }
 
-static int show_member(struct out *o, const struct pool *pool, const struct lb_service *s,
-		       const struct lb_member *m, struct err *err)
+// What checks say of a backend; "" before the first one has ended, and without an agent.
+static const char *health_of(const struct service_health *h, const struct lb_service *s,
+			     const struct lb_member *m)
+{
+	static const char *const states[] = {
+		[BACKEND_UP] = "up",
+		[BACKEND_DRAIN] = "",
+		[BACKEND_DOWN] = "down",
+		[BACKEND_FAILING] = "failing",
+	};
+	const struct health_record *r = s->checked ? record_of(h, s, m) : NULL;
+
+	return r && (r->health.known || r->health.state != BACKEND_UP) ? states[r->health.state]
+								       : "";
+}
+
+static int show_member(struct out *o, const struct pool *pool, const struct service_health *h,
+		       const struct lb_service *s, const struct lb_member *m, struct err *err)
 {
 	struct service_counter c;
 	addr_text name;
@@ -225,20 +241,22 @@ static int show_member(struct out *o, const struct pool *pool, const struct lb_s
 	out_row(o);
 	out_cell(o, "service", "SERVICE", s->name);
 	out_cell(o, "backend", "BACKEND", pool_name(m, name));
+	out_cell(o, "health", NULL, health_of(h, s, m));
 	out_cell_u64(o, "opened", "OPENED", c.event[SERVICE_OPENED]);
 	out_cell_u64(o, "packets", "PACKETS", c.packets);
 	out_cell_u64(o, "bytes", "BYTES", c.bytes);
 	return 0;
 }
 
-static int show_members(struct out *o, const struct pool *pool, struct err *err)
+static int show_members(struct out *o, const struct pool *pool, const struct service_health *h,
+			struct err *err)
 {
 	for (size_t n = 0; n < pool->state->n_services; n++) {
 		const struct lb_service *s = &pool->state->services[n];
 
 		for (uint32_t m = 0; m < s->n_members; m++) {
 			const struct lb_member *member = &pool->state->members[s->first_member + m];
-			int code = show_member(o, pool, s, member, err);
+			int code = show_member(o, pool, h, s, member, err);
 
 			if (code)
 				return code;
@@ -250,6 +268,7 @@ static int show_members(struct out *o, const struct pool *pool, struct err *err)
 int service_show_stats(struct out *o, const char *instance, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
+	CLEANUP_SERVICE_HEALTH struct service_health health = {0};
 	struct err why = {0};
 	int code = pool_open(instance, NULL, &pool, &why);
 
@@ -260,8 +279,9 @@ int service_show_stats(struct out *o, const char *instance, struct err *err)
 		return code;
 	}
 	out_line(o, "%s", "");
+	service_health_open(instance, &health);
 	out_table(o, "backends");
-	code = show_members(o, &pool, err);
+	code = show_members(o, &pool, &health, err);
 	out_table_end(o);
 	return code;
 }

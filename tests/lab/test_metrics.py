@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from labnet import ROOT
+from feedserver import Feed
+from labnet import ROOT, until
 
 BLOCKED = "203.0.113.10"
 POLICY = 'interface near0\n"odd" drop proto udp to port 9999\nservice www {{\n vip 192.0.2.10\n proto tcp\n port 80\n mode ipip\n source 10.77.0.77\n backend {far}\n}}\n'
@@ -18,7 +19,7 @@ def read(text):
     for line in text.splitlines():
         if line.startswith("#"):
             continue
-        match = re.fullmatch(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\} (\d+(?:\.\d{3})?)', line)
+        match = re.fullmatch(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\} (\d+(?:\.\d{3}|\.\d{6})?)', line)
         assert match, line
         key = match[1], frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
         assert key not in found, line
@@ -79,4 +80,114 @@ def test_alerts(on):
     named = set(re.findall(r"\bweir_\w+", re.sub(r"\$labels\.\w+|\(weir_instance", "", (folder / "weir.rules.yml").read_text())))
     source = (ROOT / "ctl/cmd/metrics.c").read_text()
     assert named and all(f'"{name}"' in source or name == "weir_build_info" for name in named - {"weir_instance"}), named
+    alerts = set(re.findall(r"alert: (\w+)", (folder / "weir.rules.yml").read_text()))
+    tested = set(re.findall(r"alertname: (\w+)\n", (folder / "weir.rules.test.yml").read_text()))
+    assert alerts == tested  # each has been seen to fire
     assert on("metrics").stdout
+
+
+# ---- the agent ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="read_on")
+def reader_on(on):
+    def once():
+        text = on("metrics").stdout
+        if shutil.which("promtool"):
+            done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+            assert done.returncode == 0 and not done.stderr, done.stderr
+        return read(text)
+    return once
+
+
+def samples(metrics, name, label):
+    """{value of the label: number} of one family."""
+    return {dict(has)[label]: number for (which, has), number in metrics.items() if which == name and label in dict(has)}
+
+
+def test_without_an_agent(read_on):
+    now = read_on()
+    assert value(now, "weir_agent_running") == 0
+    assert not {name for name, _ in now} & {"weir_names", "weir_checks_total", "weir_agent_applies_total"}
+
+
+def test_an_agent_that_died(on, read_on):
+    agent = on.run()
+    assert value(read_on(), "weir_agent_running") == 1
+    agent.process.kill()
+    agent.process.wait()
+    assert value(read_on(), "weir_agent_running") == 0
+
+
+def test_health_and_checks(pair, on, read_on, tmp_path):
+    path, sick = tmp_path / "p.weir", tmp_path / "sick"
+    program = tmp_path / "check"
+    program.write_text(f"#!/bin/sh\nsleep 0.03\ntest ! -e {sick}\n")
+    program.chmod(0o755)
+    path.write_text(POLICY.format(far=pair.far4).replace("\n}", f'\n check exec "{program}" every 300ms timeout 200ms rise 2 fall 2\n keep 0%\n lost 1s\n}}'))
+    on.run(path)
+
+    def health():
+        return samples(read_on(), "weir_backend_health", "state")
+
+    until(lambda: health() == {"up": 1, "failing": 0, "down": 0}, what="health")
+    sick.touch()
+    until(lambda: health() == {"up": 0, "failing": 1, "down": 0}, what="the failure")
+    until(lambda: health() == {"up": 0, "failing": 0, "down": 1}, what="the end of lost")
+    sick.unlink()
+    until(lambda: health()["up"] == 1, what="the recovery")
+    until(lambda: samples(read_on(), "weir_checks_total", "result").get("failed", 0) >= 2, what="a report with the failures")
+    now = read_on()
+    ended = value(now, "weir_check_duration_seconds_count", service="www")
+    buckets = sorted((float(le), number) for le, number in samples(now, "weir_check_duration_seconds_bucket", "le").items())
+    results = samples(now, "weir_checks_total", "result")
+    assert results["good"] >= 2 and results["unknown"] == 0 and sum(results.values()) == ended
+    assert [number for _, number in buckets] == sorted(number for _, number in buckets) and buckets[-1] == (float("inf"), ended)
+    assert all(number == 0 for le, number in buckets if le < 0.03) and dict(buckets)[0.25] == ended  # each takes 30 ms, 200 at most
+    assert ended * 0.03 <= value(now, "weir_check_duration_seconds_sum") <= ended * 0.25
+    path.write_text("default pass\n")
+    until(lambda: not any(name.startswith("weir_check") for name, _ in read_on()), what="the end of the service")
+
+
+def test_applies(on, read_on, tmp_path):
+    path = tmp_path / "p.weir"
+    path.write_text("default pass\n")
+    on.run(path)
+    assert samples(read_on(), "weir_agent_applies_total", "result") == {"ok": 1, "failed": 0}
+    path.write_text("nonsense\n")
+    until(lambda: samples(read_on(), "weir_agent_applies_total", "result")["failed"] == 1, what="the failure")
+    path.write_text('"odd" drop proto udp to port 9999\n')
+    until(lambda: samples(read_on(), "weir_agent_applies_total", "result") == {"ok": 2, "failed": 1}, what="the success")
+
+
+def test_names(pair, on, read_on):
+    name = "metrics.lab"
+    pair.dns(name, BLOCKED)
+    on("block", name, "--resolver", pair.resolver)
+    on.run("--resolver", pair.resolver)
+    until(lambda: value(read_on(), "weir_names") == 1, what="the list of names")
+    assert value(read_on(), "weir_names_failing") == 0
+    until(lambda: value(read_on(), "weir_names_oldest_answer_age_seconds") >= 3, what="some age")
+    until(lambda: value(read_on(), "weir_names_oldest_answer_age_seconds") <= 1, what="an answer")
+    pair.dns(name, "none")
+    until(lambda: value(read_on(), "weir_names_failing") == 1, seconds=20, what="the failure")
+    until(lambda: value(read_on(), "weir_names_oldest_answer_age_seconds") >= 6, seconds=20, what="age")
+
+
+def test_feeds(pair, on, read_on, tmp_path):
+    feed = Feed(pair, tmp_path)
+    feed.lines(1000)
+    path = tmp_path / "p.weir"
+    secret = feed.url + "?key=SECRET"
+    path.write_text(f'set list {{ url "{secret}" ca "{feed.ca}" every 1h }}\n"list" drop from @list\n')
+    try:
+        on.run(path)
+        until(lambda: samples(read_on(), "weir_feed_age_seconds", "url"), what="the feed")
+        assert samples(read_on(), "weir_feed_age_seconds", "url").keys() == {feed.url}
+        text = on("metrics").stdout
+        assert "SECRET" not in text
+        now = read(text)
+        assert value(now, "weir_feed_age_seconds") < 60 and value(now, "weir_feed_interval_seconds") == 3600
+        assert value(now, "weir_feed_entries") == 1000 and value(now, "weir_feed_failures") == 0
+    finally:
+        feed.stop()
