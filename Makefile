@@ -302,6 +302,7 @@ fuzz: setup
 install: all $(COMPLETIONS)
 	install -s -D -m 755 $(O)/weir $(DESTDIR)$(PREFIX)/sbin/weir
 	install -D -m 644 contrib/fail2ban/weir.conf $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
+	install -D -m 755 contrib/crowdsec/weir-crowdsec $(DESTDIR)$(PREFIX)/share/weir/crowdsec/weir-crowdsec
 	for page in $(MAN); do install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 644 $(O)/completion/bash $(DESTDIR)$(BASH_COMPLETIONS)/weir
 	install -D -m 644 $(O)/completion/zsh $(DESTDIR)$(ZSH_COMPLETIONS)/_weir
@@ -310,6 +311,7 @@ install: all $(COMPLETIONS)
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/weir $(DESTDIR)$(PREFIX)/share/weir/fail2ban/weir.conf
+	rm -f $(DESTDIR)$(PREFIX)/share/weir/crowdsec/weir-crowdsec
 	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/weir $(DESTDIR)$(ZSH_COMPLETIONS)/_weir
 	for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
 	for unit in $(UNITS); do rm -f $(DESTDIR)$(UNIT_FOLDER)/$$unit; done

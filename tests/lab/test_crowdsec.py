@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""contrib/crowdsec: the program, and Debian's crowdsec-custom-bouncer that calls it, fed by a server that speaks
+the stream of decisions of CrowdSec's local API."""
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from labnet import ROOT, WEIR, run, until
+
+PROGRAM = ROOT / "contrib" / "crowdsec" / "weir-crowdsec"
+BANNED4, BANNED6, OTHER4, NET4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20", "198.51.100.0/24"
+KEY = "0123456789abcdef"
+
+
+def environment(on):
+    return {**os.environ, "WEIR": f"{WEIR} -N {on.pair.near_netns}", "WEIR_INSTANCE": on.name}
+
+
+@pytest.fixture(name="call")
+def program(on):
+    def call(*words):
+        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=20, env=environment(on), check=False)
+    return call
+
+
+def left(on, address):
+    return on.entries()[address]["left_s"]
+
+
+def test_a_ban_and_its_end(pair, on, call):
+    on("block", OTHER4)
+    done = call("add", BANNED4, "3h59m57.4s", "crowdsecurity/ssh-bf", '{"type":"ban"}')
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    holder = on.entries()[BANNED4]["holders"][0]
+    assert (holder["origin"], holder["note"]) == ("crowdsec", "crowdsec: crowdsecurity/ssh-bf")
+    assert 14390 <= left(on, BANNED4) <= 14398
+    assert pair.free(BANNED4) == [False]
+    assert call("del", BANNED4, "-1s", "crowdsecurity/ssh-bf").returncode == 0
+    assert set(on.entries()) == {OTHER4} and pair.free(BANNED4) == [True]
+    assert call("del", BANNED4, "-1s", "again").returncode == 0
+
+
+@pytest.mark.parametrize("duration, seconds", [
+    ("3600", 3600), ("500ms", 1), ("1m0.5s", 61), ("1.5h", 5400), ("24h", 86400), ("2562047h47m16.85s", 315360000)])
+def test_durations(on, call, duration, seconds):
+    assert call("add", BANNED4, duration, "x").returncode == 0
+    entry = on.entries().get(BANNED4)
+    if seconds > 1:  # else it may be over by now
+        assert seconds - 5 <= entry["left_s"] <= seconds
+
+
+@pytest.mark.parametrize("words", [
+    ("DE", "1h", "x"), ("deadbeef", "1h", "x"), ("host.example", "1h", "x"), (BANNED4, "-3s", "x"), (BANNED4, "-3", "x"), (BANNED4, "0s", "x"),
+    (BANNED4, "1h", "x", '{"type":"captcha","scenario":"\\"type\\":\\"ban\\""}')])
+def test_what_is_no_ban(on, call, words):
+    assert call("add", *words).returncode == 0 and on.entries() == {}
+
+
+def test_what_is_wrong(on, call):
+    for words in ("add", BANNED4, "soon", "x"), ("add", BANNED4, "", "x"), ("add", BANNED4), ("set", BANNED4, "1h", "x"), ():
+        done = call(*words)
+        assert done.returncode == 1 and done.stderr.startswith("weir-crowdsec: "), words
+    done = call("add", on.pair.near4, "1h", "x")
+    assert done.returncode == 3 and "would cut off" in done.stderr and on.entries() == {}
+
+
+def test_a_hostile_reason(on, call):
+    assert call("add", BANNED4, "1h", "--force\n; $(reboot) \x1b[31m" + "ü" * 300).returncode == 0
+    note = on.entries()[BANNED4]["holders"][0]["note"]
+    assert note.startswith("crowdsec: --force; $(reboot) [31m") and len(note.encode()) <= 260
+
+
+class Decisions(http.server.ThreadingHTTPServer):
+    """The first answer has all decisions, as after a start; each later one what has changed since."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        self.news, self.asked, self.number = {"new": [], "deleted": []}, [], 0
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def change(self, kind, value, duration="1h", scope="Ip", scenario="crowdsecurity/ssh-bf", what="ban"):
+        self.number += 1
+        self.news[kind].append({"id": self.number, "origin": "crowdsec", "type": what, "scope": scope, "value": value,
+                                "duration": duration, "scenario": scenario})
+
+    def take(self):
+        news, self.news = self.news, {"new": [], "deleted": []}
+        return {kind: found or None for kind, found in news.items()}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.server.asked.append((self.path, self.headers.get("X-Api-Key")))
+        body = json.dumps(self.server.take() if "/decisions/stream" in self.path else {}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):  # pylint: disable=arguments-differ
+        pass
+
+
+@pytest.fixture(name="bouncer")
+def debians_bouncer(on, tmp_path):
+    """Debian's bouncer with our program; the server of decisions."""
+    if not shutil.which("crowdsec-custom-bouncer"):
+        pytest.skip("no crowdsec-custom-bouncer (apt-cache policy crowdsec-custom-bouncer)")
+    server = Decisions()
+    config, log = tmp_path / "bouncer.yaml", tmp_path / "log"
+    config.write_text(
+        f"bin_path: {PROGRAM}\npiddir: {tmp_path}\nupdate_frequency: 1s\ncache_retention_duration: 1s\ndaemonize: false\n"
+        f"log_mode: stdout\nlog_level: info\napi_url: http://127.0.0.1:{server.server_port}/\napi_key: {KEY}\n"
+        "prometheus:\n  enabled: false\n")
+    server.change("new", BANNED4)
+    with open(log, "w", encoding="utf-8") as out:
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["crowdsec-custom-bouncer", "-c", config], stdout=out, stderr=out, env=environment(on))
+    server.log = log
+    yield server
+    process.terminate()
+    process.wait(timeout=20)
+    server.shutdown()
+
+
+def test_debians_bouncer(pair, on, bouncer):
+    until(lambda: BANNED4 in on.entries(), seconds=20, what="the first ban")
+    assert ("startup=true" in bouncer.asked[0][0], bouncer.asked[0][1]) == (True, KEY)
+    assert on.entries()[BANNED4]["holders"][0]["note"] == "crowdsec: crowdsecurity/ssh-bf"
+    assert 3500 <= left(on, BANNED4) <= 3600 and pair.free(BANNED4, OTHER4) == [False, True]
+    bouncer.change("new", BANNED6, "2h0m30.5s", scenario="manual 'ban' from 'admin'")
+    bouncer.change("new", NET4, scope="Range")
+    bouncer.change("new", "DE", scope="Country")
+    bouncer.change("new", OTHER4, what="captcha")
+    until(lambda: set(on.entries()) == {BANNED4, BANNED6, NET4}, seconds=20, what="what came later")
+    assert on.entries()[BANNED6]["holders"][0]["note"] == "crowdsec: manual 'ban' from 'admin'"
+    assert 7200 <= left(on, BANNED6) <= 7231 and pair.free(BANNED6, OTHER4) == [False, True]
+    bouncer.change("deleted", BANNED4, "-2s")
+    bouncer.change("deleted", NET4, "-2s", scope="Range")
+    until(lambda: set(on.entries()) == {BANNED6}, seconds=20, what="the ends")
+    assert pair.free(BANNED4) == [True]
+    text = bouncer.log.read_text()
+    assert "level=error" not in text and "level=fatal" not in text, text
+
+
+def test_the_program_is_installed(tmp_path):
+    rules = (ROOT / "contrib" / "debian" / "rules").read_text()
+    path = next(word for line in PROGRAM.read_text().splitlines() if "bin_path:" in line for word in line.split() if word.startswith("/"))
+    assert f"contrib/crowdsec/weir-crowdsec debian/weir{path}\n" in rules
+    assert run(["sh", "-n", PROGRAM]).returncode == 0
