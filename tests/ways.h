@@ -3,10 +3,7 @@
  * stays unseen. C includes this, tests/ways.py reads it. */
 #pragma once
 
-/* Of the packets, by either way. */
+/* Of the packets, and of the frames of the datapath cases, by either way. */
 #define WAYS_LEAST_PERCENT 10
 /* Of the histories of a service, by the short way: of three in four all but SCTP. */
 #define WAYS_LEAST_PERCENT_HISTORIES 45
-/* Of the datapath cases, by either way: frames. Nearly all of them are about what is not common, and of a case of a
- * service eight in nine frames are broken. */
-#define WAYS_LEAST_CASES 3000

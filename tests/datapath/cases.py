@@ -32,6 +32,7 @@ LL = "fe80::1"
 MACS = {"src": "02:00:00:00:00:02", "dst": "02:00:00:00:00:01"}
 NO_NEXT = 59
 RANDOM_FRAMES = 1500
+COMMON_FRAMES = 3000
 
 cases = []
 
@@ -684,6 +685,25 @@ def random_cases():
         add(f"random/{n}", frame, alone=n % 5)
 
 
+def common_cases():
+    """What most packets are, with entries of hosts: the short way has them all."""
+    rng = random.Random("common")
+    for n in range(COMMON_FRAMES):
+        version = rng.choice((4, 6))
+        src, dst = ((f"10.{rng.randrange(4)}.0.{rng.randrange(1, 9)}" if version == 4 else f"2001:db8:{rng.randrange(4)}::{rng.randrange(1, 9)}")
+                    for _ in range(2))
+        data = bytes(rng.randrange(256) for _ in range(rng.randrange(64)))
+        ports = {"sport": rng.randrange(1, 65536), "dport": rng.randrange(1, 65536)}
+        payload = rng.choice((UDP(**ports) / Raw(data), TCP(flags=rng.choice(("S", "SA", "A", "FA", "R")), **ports) / Raw(data),
+                              (ICMP(type=8) if version == 4 else ICMPv6EchoRequest()) / Raw(data)))
+        frame = ether((IP if version == 4 else IPv6)(src=src, dst=dst) / payload)
+        if rng.random() < 0.3:
+            frame = tagged(frame, (rng.choice((0x8100, 0x88a8)), rng.randrange(65536)))
+        entries = rng.choice(("", f"block-from {src}", f"block-to {dst}", f"block-from {dst}", f"block-from {src}, allow-to {dst}",
+                              f"block-to {dst}, block-from {src}, allow-from {src}"))
+        add(f"common/{n}", frame, overlay=entries) if entries else add(f"common/{n}", frame, alone=True)
+
+
 def lenient_cases():
     """malformed pass: each reason once; well-formed packets are treated as before."""
     seen = set()
@@ -709,7 +729,7 @@ def check_complete():
 def main():
     for make in (link_cases, vlan_cases, ip4_cases, fragment4_cases, ip6_cases, extension_cases,
                  fragment6_cases, transport_cases, neighbour_cases, overlay_cases, truncation_cases,
-                 split_cases, random_cases, lenient_cases, iface_cases):
+                 split_cases, random_cases, common_cases, lenient_cases, iface_cases):
         make()
     check_complete()
     print("# SPDX-License-Identifier: GPL-2.0-only")

@@ -49,7 +49,7 @@ MUTATIONS = [
      "tables words-2"),
     ("the summary's other bits ignored", SHORT, "if (!(some & (some - 1))) {", "if (some) {", "tables words-64"),
     ("the next row's summary", SHORT, "return word && *ret_number < RULES(M_WORDS) ? word : 0;", "return word;", "tables words-3"),
-    ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "reference 1 4"),
+    ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
     # The general way.
     ("general: another first match", CLASSIFY, "(int)(w * 64 + lowest_bit(word))", "(int)(w * 64 + 63)", "tables one"),
     ("general: bits of the first word", CLASSIFY, "match_word(ctx, pkt, matrix_word(m, w + 1)", "match_word(ctx, pkt, matrix_word(m, 1)",

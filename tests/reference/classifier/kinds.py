@@ -158,6 +158,14 @@ def uneven(count):
     return make
 
 
+def asks(made):
+    """First rules with actions that only the general program has, and no condition."""
+    made.default = "drop"
+    made.lines += ["reject proto tcp to port 1000-1030", "count proto udp to port 1000-1060", "reject vlan 100, 101, 102 proto udp",
+                   "pass proto udp to port 1010-1090", "drop proto tcp to port 1020-1090"]
+    add_rules(made, 20)
+
+
 def mostly_hosts(made):
     draw = made.draw
     two_sided(made, hosts4(draw, 60000) + prefixes4(draw, 150), hosts6(draw, 8000) + prefixes6(draw, 100))
@@ -202,6 +210,7 @@ KINDS = {
                    "words=63 source6=wide destination6=wide"),
     "rows6": (many_rows6, "source6=wide cell=2"),
     "hosts6": (lambda m: one_sided(m, hosts6(m.draw, 20000)), "source6-hosts=lines source6=one source6-second"),
+    "asks": (asks, "words=1"),
     "words-1": (few_rules(64), "words=1 cell=1"),
     "words-2": (few_rules(65), "words=2"),
     "words-3": (uneven(140), "words=3"),
