@@ -71,7 +71,6 @@ static int read_request(struct context *ctx, const struct args *args, struct app
 	o->if_revision = args_value(args, "if-revision");
 	o->force = args_has(args, "force");
 	o->fleeting = args_has(args, "volatile");
-	o->offline = args_has(args, "offline");
 	o->dry_run = args_has(args, "dry-run");
 	if (code)
 		return code;
@@ -290,6 +289,7 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 	if ((code = read_request(ctx, args, &r, err)))
 		return code;
 	r.options.path = args->words.at[0];
+	r.options.offline = args_has(args, "offline");
 	return do_apply(ctx, &r, err);
 }
 
