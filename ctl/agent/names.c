@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent for the host names of entries: each is asked for again when its TTL ends.
+// The part of the agent for the host names of entries and of the policy: each is asked for again when its TTL ends, or
+// when the policy releases an address of it.
 //
 // The work is that of `weir refresh`, in a process of its own. What is kept here is only when each name is due; after a
 // restart all are due soon, spread over time.
@@ -49,6 +50,7 @@ struct names_part {
 	struct exchange *listing, *asking;
 	uint64_t began_ms, listed_ms; // the last listing
 	VEC(struct watched) names;    // sorted
+	char *refused; // why the policy does not get its new addresses; NULL: it does
 };
 
 static int compare(const void *a, const void *b)
@@ -109,6 +111,17 @@ static void take_failure(struct watched *one, const char *why)
 	one->why = mem_strdup(why);
 }
 
+// The policy releases an address before the TTL ends.
+static void take_end(struct watched *one, const struct json *row)
+{
+	uint64_t end;
+
+	if (one->failures || !json_get(row, "ends_s"))
+		return;
+	end = agent_now_ms() + json_get_u64(row, "ends_s") * 1000 + 1000;
+	one->due_ms = end < one->due_ms ? end : one->due_ms;
+}
+
 static void take_answer(struct names_part *p, const struct json *row)
 {
 	const char *name = json_get_string(row, "name"), *why = json_get_string(row, "error");
@@ -126,10 +139,24 @@ static void take_answer(struct names_part *p, const struct json *row)
 		one->answered_s = (uint64_t)time(NULL);
 		if (added || leaving)
 			log_notice("'%s': %llu %s added, %llu leaving", name,
-				   (unsigned long long)added, num_plural(added, "entry", "entries"),
+				   (unsigned long long)added,
+				   num_plural(added, "address", "addresses"),
 				   (unsigned long long)leaving);
 	}
 	one->due_ms = agent_now_ms() + due_in(one, json_get_u64(row, "ttl_s"));
+	take_end(one, row);
+}
+
+static void take_refusal(struct names_part *p, const struct json *document)
+{
+	const char *why = document ? json_get_string(document, "refused") : NULL;
+
+	if (why && (!p->refused || strcmp(why, p->refused) != 0))
+		log_error("%s; the policy keeps its addresses", why);
+	if (!document)
+		return;
+	free(p->refused);
+	p->refused = why ? mem_strdup(why) : NULL;
 }
 
 // ---- asking -------------------------------------------------------------------------------------
@@ -143,6 +170,7 @@ static void on_answers(void *part, int status, const char *output, size_t len)
 
 	(void)status;
 	p->asking = NULL;
+	take_refusal(p, document);
 	for (size_t n = 0; n < json_length(rows); n++)
 		take_answer(p, json_at(rows, n));
 	vec_each (
@@ -321,6 +349,7 @@ static void stop(struct agent *a)
 		event_free(p->timer);
 	forget_unlisted(p);
 	vec_free(&p->names);
+	free(p->refused);
 	free(p);
 }
 
@@ -344,7 +373,10 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 		if (one->failures && failing <= PROBLEMS_SHOWN)
 			json_append(problems, json_string(one->why));
 	}
+	if (a->names->refused)
+		json_append(problems, json_string(a->names->refused));
 	json_set(fields, "names", json_u64(a->names->names.n));
+	json_set(fields, "fresh", json_u64(a->names->names.n - failing));
 	json_set(fields, "failing", json_u64(failing));
 	if (a->names->names.n)
 		json_set(fields, "oldest_s", json_u64(oldest));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/agent/presence.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -233,6 +234,15 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 		out_line(ctx->out, "%s", text_get(&line));
 }
 
+// It ends the grace time of addresses that names have no more; without one they would stay until the next apply.
+static bool has_agent(const char *instance)
+{
+	CLEANUP_PRESENCE struct presence agent;
+
+	presence_read(instance, &agent);
+	return agent.runs;
+}
+
 static int do_apply(struct context *ctx, struct apply_request *r, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
@@ -243,6 +253,7 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 		return code;
 	load_last(ctx->instance, &r->last);
 	c = r->options.path ? candidate_new(&r->options.dns, &r->last) : candidate_new_replay();
+	c->environment.overlap = has_agent(ctx->instance);
 	code = apply(c, &r->options, &result, err);
 	policy_show_findings(ctx, c);
 	if (code && !result.attach_failed)

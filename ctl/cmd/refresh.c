@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// weir refresh: look again at the host names of entries.
+// weir refresh: look again at the host names of entries and of the policy.
 #include <errno.h>
 #include <string.h>
 
@@ -54,17 +54,36 @@ static int read_names(const struct args *args, struct asked_names *ret, struct e
 static void report_one(struct context *ctx, const struct refresh_name *one)
 {
 	struct out *o = ctx->out;
+	num_text ends;
 
 	out_row(o);
 	out_cell(o, "name", "NAME", one->name);
+	out_cell(o, "in", "IN", !one->policy ? "entries" : !one->entries ? "policy" : "both");
 	out_cell_u64(o, "addresses", "ADDRESSES", one->addresses);
 	out_cell_u64(o, "added", "ADDED", one->added);
 	out_cell_u64(o, "leaving", "LEAVING", one->leaving);
+	out_cell_u64(o, "released", "RELEASED", one->released);
 	out_cell_u64(o, "ttl_s", "TTL", one->ttl_s);
+	if (one->ends_s != UINT64_MAX)
+		out_cell_as(o, "ends_s", "ENDS", num_format_duration_ms(one->ends_s * 1000, ends),
+			    one->ends_s);
 	out_cell(o, "error", "ERROR", one->why);
 }
 
-static void report(struct context *ctx, const struct refresh *r)
+static void report_policy(struct context *ctx, const struct refresh *r, const struct err *refused)
+{
+	out_set_bool(ctx->out, "trial", r->trial);
+	out_set_bool(ctx->out, "switched", r->switched);
+	out_set_string(ctx->out, "refused", refused->text[0] ? refused->text : NULL);
+	if (ctx->quiet)
+		return;
+	if (r->trial)
+		out_line(ctx->out, "the names of the policy stay as they are during a trial");
+	if (r->switched)
+		out_line(ctx->out, "the policy has the new addresses, instance %s", ctx->instance);
+}
+
+static void report(struct context *ctx, const struct refresh *r, const struct err *refused)
 {
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "changed", r->changed);
@@ -72,8 +91,10 @@ static void report(struct context *ctx, const struct refresh *r)
 	for (size_t n = 0; n < r->n; n++)
 		report_one(ctx, &r->at[n]);
 	out_table_end(ctx->out);
-	if (!r->n && !ctx->quiet)
-		out_line(ctx->out, "no entry of instance %s has a host name", ctx->instance);
+	if (!r->n && !r->trial && !ctx->quiet)
+		out_line(ctx->out, "no entry and no policy of instance %s has a host name",
+			 ctx->instance);
+	report_policy(ctx, r, refused);
 }
 
 static int check_known(const struct asked_names *names, const struct refresh *r, struct err *err)
@@ -84,7 +105,7 @@ static int check_known(const struct asked_names *names, const struct refresh *r,
 		for (size_t n = 0; n < r->n; n++)
 			known |= !strcmp(r->at[n].name, *name);
 		if (!known)
-			return err_input(err, "no entry has the name '%s'", *name);
+			return err_input(err, "no entry and no policy has the name '%s'", *name);
 	}
 	return 0;
 }
@@ -102,25 +123,74 @@ static int failures(const struct refresh *r, struct err *err)
 	return -EIO;
 }
 
-static int ask(struct context *ctx, const struct args *args, struct refresh *r, struct err *err)
+static int ask_entries(struct context *ctx, struct policy_dns *dns, struct refresh *r,
+		       struct err *err)
+{
+	struct dns_options options = dns->options;
+	struct guard guard = {0};
+	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &guard, err);
+
+	options.search = true;
+	if (!code)
+		code = refresh_names(ctx->instance, ctx->line, &options, &guard, r, err);
+	guard_free(&guard);
+	return code;
+}
+
+// Somebody else has begun to change the policy: a later look is early enough.
+static bool is_other_command(int code)
+{
+	return code == -EBUSY || code == -EAGAIN;
+}
+
+static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refresh *r,
+		      struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	struct apply_options options = {
+		.instance = ctx->instance,
+		.command = ctx->line,
+		.session = ctx->session_here ? &ctx->session : NULL,
+		.dns = dns->options,
+	};
+	int code = refresh_policy(c, &options, r, err);
+
+	policy_show_findings(ctx, c);
+	if (!is_other_command(code))
+		return code;
+	err_clear(err);
+	r->trial = code == -EBUSY;
+	return 0;
+}
+
+// *refused: the policy with the new addresses. The entries have theirs all the same.
+static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
+	       struct err *refused, struct err *err)
 {
 	struct policy_dns dns;
-	struct guard guard = {0};
 	int code = policy_dns(ctx, args, &dns, err);
 
 	if (code)
 		return code;
-	dns.options.search = true;
-	if (!(code = guard_collect(ctx->session_here ? &ctx->session : NULL, &guard, err)))
-		code = refresh_names(ctx->instance, ctx->line, &dns.options, &guard, r, err);
-	guard_free(&guard);
-	return code;
+	if (where & REFRESH_ENTRIES && (code = ask_entries(ctx, &dns, r, err)))
+		return code;
+	return where & REFRESH_POLICY ? ask_policy(ctx, &dns, r, refused) : 0;
+}
+
+static unsigned where_of(const struct args *args)
+{
+	bool entries = args_has(args, "entries"), policy = args_has(args, "policy");
+
+	return (entries || !policy ? REFRESH_ENTRIES : 0) |
+	       (policy || !entries ? REFRESH_POLICY : 0);
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(names_free) struct asked_names names = {0};
 	CLEANUP_REFRESH struct refresh r = {0};
+	struct err refused = {0};
+	unsigned where = where_of(args);
 	int code = bpffs_ready(err);
 
 	if (code)
@@ -129,14 +199,19 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if (!bpffs_exist(ctx->instance))
 		return not_attached(ctx->instance, "refresh names", err);
-	if ((code = refresh_list(ctx->instance, (const char *const *)names.at, names.n, &r, err)))
+	if ((code = refresh_list(ctx->instance, where, (const char *const *)names.at, names.n, &r,
+				 err)))
 		return code;
 	if (!args_has(args, "file") && (code = check_known(&names, &r, err)))
 		return code;
-	if (!args_has(args, "list") && (code = ask(ctx, args, &r, err)))
+	if (!args_has(args, "list"))
+		code = ask(ctx, args, where, &r, &refused, err);
+	if (code && !refused.text[0])
 		return code;
-	report(ctx, &r);
-	return failures(&r, err);
+	report(ctx, &r, &refused);
+	if (code)
+		*err = refused;
+	return code ? code : failures(&r, err);
 }
 
 static const struct args_option options[] = {
@@ -145,6 +220,8 @@ static const struct args_option options[] = {
 	 .arg = "FILE",
 	 .help = "read names from FILE, - for standard input"},
 	{.name = "list", .help = "print the names and ask no name server"},
+	{.name = "entries", .help = "only the names of entries"},
+	{.name = "policy", .help = "only the names of the policy in effect"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},
@@ -153,9 +230,10 @@ static const struct args_option options[] = {
 const struct command cmd_refresh = {
 	.name = "refresh",
 	.usage = "[NAME…] [OPTIONS]",
-	.summary = "look again at the host names of entries",
+	.summary = "look again at the host names of entries and of the policy",
 	.text = "New addresses are added. Addresses that a name has no more stay for a grace time, twice\n"
-		"the TTL or at least a minute. A name without an answer keeps its addresses. The agent\n"
+		"the TTL or at least a minute. A name without an answer keeps its addresses. The policy\n"
+		"in effect keeps its text and its revision: the file on disk is not read. The agent\n"
 		"(weir run) does this for each name when its TTL ends.",
 	.options = options,
 	.run = run,

@@ -393,6 +393,7 @@ static int load_revision(struct candidate *c, const struct apply_options *o, cha
 
 	if (code)
 		return code;
+	environment_release(&c->environment, (uint64_t)time(NULL));
 	*ret_path = mem_strdup(revision.path);
 	return 0;
 }
@@ -467,4 +468,60 @@ int apply(struct candidate *c, const struct apply_options *o, struct apply_resul
 	if (b.created && (code || o->dry_run))
 		bringup_remove_if_idle(&b, &removed, NULL);
 	return code;
+}
+
+// ---- other answers ------------------------------------------------------------------------------
+
+static int check_answers(const struct instance *i, const struct revision *same, struct err *err)
+{
+	CLEANUP_ENVIRONMENT struct environment w;
+	CLEANUP(revision_free) struct revision now = {0};
+	char in_force[REVISION_ID] = "";
+	int code = recover_in_force(i, in_force, err);
+
+	environment_replay(&w);
+	if (code)
+		return code;
+	if (!strcmp(in_force, same->id) &&
+	    (code = revisions_load_names(i->name, same->id, &w, &now, err)))
+		return code;
+	if (!strcmp(in_force, same->id) && now.answers == same->answers)
+		return 0;
+	err_refused(err, "another command has changed the policy meanwhile");
+	return -EAGAIN;
+}
+
+static int switch_answers(struct bringup *b, struct candidate *c, const struct apply_options *o,
+			  struct revision *same, struct apply_result *ret, struct err *err)
+{
+	int code = prepare(b, c, o, ret, err);
+
+	if (code)
+		return code;
+	if ((code = commit_next_number(b->instance, &ret->generation, err)))
+		return code;
+	if ((code = put_in_force(b->instance, c, same, 0, ret->generation, err)))
+		return code;
+	if ((code = revisions_save_names(o->instance, same, &c->environment, err)))
+		return code;
+	return finish(b->instance, c, ret->generation, err);
+}
+
+int apply_answers(struct candidate *c, const struct apply_options *o, struct revision *same,
+		  struct apply_result *ret, struct err *err)
+{
+	CLEANUP_BRINGUP struct bringup b = {.lock = -1};
+	int code;
+
+	if (candidate_compile(c, same->path, o->ifaces, o->n_ifaces))
+		return err_input(err, "'%s' has errors with the new answers", same->path);
+	if ((code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err)))
+		return code;
+	if ((code = bringup_open_running(o->instance, o->command, &b, err)))
+		return code;
+	if ((code = recover(&b, o, err)))
+		return code;
+	if ((code = check_answers(b.instance, same, err)))
+		return code;
+	return switch_answers(&b, c, o, same, ret, err);
 }

@@ -35,6 +35,12 @@
 int apply(struct candidate *c, const struct apply_options *options, struct apply_result *ret,
 	  struct err *err);
 
+// The policy in force (`same`, whose record is in c->environment) with other answers for its names: steps 1, 4 and 6,
+// under the same revision, whose record gets the answers after the switch. Interfaces stay as they are. -EBUSY during
+// a trial; -EAGAIN if another policy or other answers came first.
+int apply_answers(struct candidate *c, const struct apply_options *options, struct revision *same,
+		  struct apply_result *ret, struct err *err);
+
 // Makes a running trial permanent: the revision becomes the accepted one, and interfaces that only the
 // previous policy named are detached. Sets revision and left of *ret, or tried for a trial of interfaces
 // only; the caller frees it.

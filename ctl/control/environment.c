@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/base/file.h"
@@ -20,14 +21,6 @@ const struct environment_file *environment_find_file(const struct environment *w
 	vec_each (&w->files, file)
 		if (!strcmp(file->path, path))
 			return file;
-	return NULL;
-}
-
-static const struct environment_name *find_name(const struct environment *w, const char *name)
-{
-	for (size_t n = 0; w && n < w->names.n; n++)
-		if (!strcmp(w->names.at[n].name, name))
-			return &w->names.at[n];
 	return NULL;
 }
 
@@ -92,50 +85,48 @@ static int glob_record(void *ctx, const char *pattern, char ***ret, size_t *ret_
 	return 0;
 }
 
-static void copy_answer(const struct environment_name *name, struct policy_answer *answer)
+static void give_answer(const struct environment_name *name, struct policy_answer *answer)
 {
-	answer->addrs = mem_zalloc(name->n, sizeof(*answer->addrs));
-	memcpy(answer->addrs, name->addrs, name->n * sizeof(*answer->addrs));
-	answer->n = name->n;
+	answer->addrs = environment_name_addresses(name, &answer->n);
 	answer->ttl_s = name->ttl_s;
 }
 
-static void record_name(struct environment *w, const char *name, const struct policy_answer *answer)
+static struct environment_name *record_answer(struct environment *w, const struct dns_answer *from,
+					      const struct environment_name *last)
 {
 	struct environment_name *record = vec_add(&w->names);
+	struct environment_followed followed;
 
-	*record = (struct environment_name){
-		.name = mem_strdup(name), .n = answer->n, .ttl_s = answer->ttl_s};
-	record->addrs = mem_zalloc(answer->n, sizeof(*record->addrs));
-	memcpy(record->addrs, answer->addrs, answer->n * sizeof(*record->addrs));
+	*record = w->overlap && last ? environment_copy_name(last)
+				     : (struct environment_name){.name = mem_strdup(from->name)};
+	environment_follow(record, from, (uint64_t)time(NULL), &followed);
+	return record;
 }
 
 // The resolver's answer, or the last good one if the resolver fails now.
 static void take_answer(struct environment *w, struct dns_answer *from, struct policy_answer *to)
 {
-	const struct environment_name *last = from->error ? find_name(w->last, from->name) : NULL;
+	const struct environment_name *last =
+		w->last ? environment_find_name(w->last, from->name) : NULL;
 
 	*to = (struct policy_answer){
 		.error = from->error,
-		.ttl_s = from->ttl_s,
 		.v4_missing = from->v4_missing,
 		.v6_missing = from->v6_missing,
 		.v4_failed = from->v4_failed,
 		.v6_failed = from->v6_failed,
 	};
-	if (from->error)
-		dns_describe(from, to->why, sizeof(to->why));
-	if (last) {
-		copy_answer(last, to);
-		to->error = 0;
-		to->stale = true;
-	} else if (!from->error) {
-		to->n = from->n;
-		to->addrs = TAKE_PTR(from->addrs);
-		from->n = 0;
+	if (!from->error) {
+		give_answer(record_answer(w, from, last), to);
+		return;
 	}
-	if (!to->error)
-		record_name(w, from->name, to);
+	dns_describe(from, to->why, sizeof(to->why));
+	if (!last)
+		return;
+	vec_push(&w->names, environment_copy_name(last));
+	give_answer(last, to);
+	to->error = 0;
+	to->stale = true;
 }
 
 static int resolve_live(void *ctx, const char *const *names, size_t n,
@@ -158,11 +149,11 @@ static int resolve_record(void *ctx, const char *const *names, size_t n,
 {
 	(void)err;
 	for (size_t i = 0; i < n; i++) {
-		const struct environment_name *name = find_name(ctx, names[i]);
+		const struct environment_name *name = environment_find_name(ctx, names[i]);
 
 		answers[i] = (struct policy_answer){.error = name ? 0 : -ENOENT};
 		if (name)
-			copy_answer(name, &answers[i]);
+			give_answer(name, &answers[i]);
 	}
 	return 0;
 }
@@ -390,10 +381,8 @@ void environment_free(struct environment *w)
 		free(file->path);
 		free(file->text);
 	}
-	vec_each (&w->names, name) {
-		free(name->name);
-		free(name->addrs);
-	}
+	vec_each (&w->names, name)
+		environment_free_name(name);
 	vec_each (&w->geos, geo)
 		free(geo->prefixes);
 	environment_free_fetched(w);
@@ -408,16 +397,6 @@ void environment_free(struct environment *w)
 static bool same_file(const struct environment_file *a, const struct environment_file *b)
 {
 	return a && b && a->len == b->len && !memcmp(a->text, b->text, a->len);
-}
-
-bool environment_same_answer(const struct environment_name *a, const struct environment_name *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t n = 0; n < a->n; n++)
-		if (addr_compare(&a->addrs[n], &b->addrs[n]))
-			return false;
-	return true;
 }
 
 static bool same_ranges(const struct environment_geo *a, const struct environment_geo *b)
@@ -440,7 +419,7 @@ bool environment_same(const struct environment *a, const char *path_a, const str
 					     b, strcmp(file->path, path_a) ? file->path : path_b)))
 			return false;
 	vec_each (&a->names, name) {
-		const struct environment_name *other = find_name(b, name->name);
+		const struct environment_name *other = environment_find_name(b, name->name);
 
 		if (!other || !environment_same_answer(name, other))
 			return false;

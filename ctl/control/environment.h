@@ -19,11 +19,19 @@ struct environment_file {
 	size_t len;
 };
 
+// An address that is in no answer any more, and stays until then (wall clock).
+struct environment_leaving {
+	struct addr addr;
+	uint64_t until_s;
+};
+
 struct environment_name {
 	char *name;
-	struct addr *addrs;
+	struct addr *addrs; // of the last good answer, sorted
 	size_t n;
+	VEC(struct environment_leaving) leaving; // in force as well
 	uint32_t ttl_s;
+	uint64_t answered_s; // wall clock: when the answer came, 0: not known
 };
 
 // A country or an autonomous system: its prefixes, which a database had.
@@ -63,6 +71,7 @@ struct environment {
 		instance; // whose copies of feeds are used; NULL: none. To be set before env is used
 	bool offline;     // feeds are not fetched: the copies are used
 	bool force;       // a feed may shrink
+	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
 };
@@ -77,7 +86,25 @@ void environment_free(struct environment *w);
 int environment_keep_feeds(const struct environment *w, struct err *err);
 
 const struct environment_file *environment_find_file(const struct environment *w, const char *path);
-// Does a name have the same addresses in both?
+// environment_names.c
+#define NAME_GRACE_S 60   // at least; twice the TTL if that is more
+#define NAME_TTL_S   3600 // of which no more counts for the grace time
+struct environment_followed {
+	size_t added, leaving, back, released;
+};
+struct environment_name *environment_find_name(const struct environment *w, const char *name);
+struct environment_name environment_copy_name(const struct environment_name *name);
+void environment_free_name(struct environment_name *name);
+// All addresses of a name that are in force, those that leave as well; the caller frees them.
+struct addr *environment_name_addresses(const struct environment_name *name, size_t *ret_n);
+// Takes a good answer: addresses that it has no more leave. A family that it knows nothing about stays as it is.
+void environment_follow(struct environment_name *name, const struct dns_answer *answer,
+			uint64_t now_s, struct environment_followed *ret);
+// Seconds until the first address of the name is to be released; UINT64_MAX: none leaves.
+uint64_t environment_name_ends(const struct environment_name *name, uint64_t now_s);
+// Forgets the addresses whose grace time is over.
+void environment_release(struct environment *w, uint64_t now_s);
+// Does a name have the same addresses in both? Those that leave do not count.
 bool environment_same_answer(const struct environment_name *a, const struct environment_name *b);
 // environment_feeds.c: fetches lists, and gives their texts or the copies of them.
 void environment_fetch(void *environment, const struct policy_url *urls, size_t n);
@@ -99,5 +126,11 @@ int environment_save(const struct environment *w, const char *folder, struct jso
 		     struct err *err);
 int environment_load(struct environment *w, const char *folder, struct json **ret_meta,
 		     struct err *err);
+// Replaces the names in a record, atomically; `number` goes into the index as "answers".
+int environment_save_names(const struct environment *w, const char *folder, uint64_t number,
+			   struct err *err);
+// The index and its names, without the files.
+int environment_load_names(struct environment *w, const char *folder, struct json **ret_meta,
+			   struct err *err);
 // The index alone. -EBADMSG, as environment_load, when a file is not as it was written.
 int environment_load_index(const char *folder, struct json **ret, struct err *err);

@@ -39,21 +39,43 @@ static struct json *describe_sums(const struct environment *w)
 	return sums;
 }
 
+static struct json *describe_leaving(const struct environment_name *name)
+{
+	struct json *leaving = json_array();
+
+	vec_each (&name->leaving, one) {
+		struct json *row = json_object();
+		addr_text text;
+
+		json_set(row, "address", json_string(addr_format(&one->addr, text)));
+		json_set(row, "until_s", json_u64(one->until_s));
+		json_append(leaving, row);
+	}
+	return leaving;
+}
+
+static struct json *describe_name(const struct environment_name *name)
+{
+	struct json *one = json_object(), *addrs = json_array();
+	addr_text text;
+
+	for (size_t a = 0; a < name->n; a++)
+		json_append(addrs, json_string(addr_format(&name->addrs[a], text)));
+	json_set(one, "name", json_string(name->name));
+	json_set(one, "ttl_s", json_u64(name->ttl_s));
+	json_set(one, "answered_s", json_u64(name->answered_s));
+	json_set(one, "addresses", addrs);
+	if (name->leaving.n)
+		json_set(one, "leaving", describe_leaving(name));
+	return one;
+}
+
 static struct json *describe_names(const struct environment *w)
 {
 	struct json *names = json_array();
 
-	vec_each (&w->names, name) {
-		struct json *one = json_object(), *addrs = json_array();
-		addr_text text;
-
-		for (size_t a = 0; a < name->n; a++)
-			json_append(addrs, json_string(addr_format(&name->addrs[a], text)));
-		json_set(one, "name", json_string(name->name));
-		json_set(one, "ttl_s", json_u64(name->ttl_s));
-		json_set(one, "addresses", addrs);
-		json_append(names, one);
-	}
+	vec_each (&w->names, name)
+		json_append(names, describe_name(name));
 	return names;
 }
 
@@ -158,6 +180,19 @@ int environment_save(const struct environment *w, const char *folder, struct jso
 	return write_index(folder, index, err);
 }
 
+int environment_save_names(const struct environment *w, const char *folder, uint64_t number,
+			   struct err *err)
+{
+	CLEANUP_JSON struct json *index = NULL;
+	int code = environment_load_index(folder, &index, err);
+
+	if (code)
+		return code;
+	json_set(index, "names", describe_names(w));
+	json_set(index, "answers", json_u64(number));
+	return write_index(folder, index, err);
+}
+
 static bool is_as_written(const struct environment_file *file, const char *wanted)
 {
 	sum_text sum;
@@ -187,6 +222,18 @@ static int read_files(struct environment *w, const char *folder, const struct js
 	return 0;
 }
 
+static void read_leaving(struct environment_name *name, const struct json *rows)
+{
+	for (size_t n = 0; n < json_length(rows); n++) {
+		const char *addr = json_get_string(json_at(rows, n), "address");
+		struct environment_leaving one = {
+			.until_s = json_get_u64(json_at(rows, n), "until_s")};
+
+		if (addr && !addr_parse(addr, strlen(addr), &one.addr, NULL))
+			vec_push(&name->leaving, one);
+	}
+}
+
 static void read_name(struct environment *w, const struct json *one)
 {
 	const struct json *addrs = json_get(one, "addresses");
@@ -194,6 +241,7 @@ static void read_name(struct environment *w, const struct json *one)
 	struct environment_name name = {.name = mem_strdup(text ? text : "")};
 
 	name.ttl_s = (uint32_t)json_get_u64(one, "ttl_s");
+	name.answered_s = json_get_u64(one, "answered_s");
 	name.addrs = mem_zalloc(json_length(addrs), sizeof(*name.addrs));
 	for (size_t a = 0; a < json_length(addrs); a++) {
 		const char *addr = json_text(json_at(addrs, a));
@@ -201,7 +249,16 @@ static void read_name(struct environment *w, const struct json *one)
 		if (addr && !addr_parse(addr, strlen(addr), &name.addrs[name.n], NULL))
 			name.n++;
 	}
+	read_leaving(&name, json_get(one, "leaving"));
 	vec_push(&w->names, name);
+}
+
+static void read_names(struct environment *w, const struct json *index)
+{
+	const struct json *names = json_get(index, "names");
+
+	for (size_t n = 0; n < json_length(names); n++)
+		read_name(w, json_at(names, n));
 }
 
 static void parse_ranges(const char *text, size_t len, struct environment_geo *ret)
@@ -273,11 +330,20 @@ int environment_load(struct environment *w, const char *folder, struct json **re
 		return code;
 	if ((code = read_files(w, folder, index, err)))
 		return code;
-	for (size_t n = 0; n < json_length(json_get(index, "names")); n++)
-		read_name(w, json_at(json_get(index, "names"), n));
+	read_names(w, index);
 	for (size_t n = 0; n < json_length(json_get(index, "ranges")); n++)
 		if ((code = read_ranges(w, folder, json_at(json_get(index, "ranges"), n), err)))
 			return code;
 	*ret_meta = TAKE_PTR(index);
 	return 0;
+}
+
+int environment_load_names(struct environment *w, const char *folder, struct json **ret_meta,
+			   struct err *err)
+{
+	int code = environment_load_index(folder, ret_meta, err);
+
+	if (!code)
+		read_names(w, *ret_meta);
+	return code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers for the names of owners, as references.
+// Lists names, asks for them, and makes references of the answers for owners.
 #include "ctl/control/refresh.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static int compare(const void *a, const void *b)
 		      ((const struct refresh_name *)b)->name);
 }
 
-static bool is_wanted(const char *name, const char *const *only, size_t n)
+bool refresh_is_wanted(const char *name, const char *const *only, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(only[i], name))
@@ -41,10 +41,12 @@ static bool is_host_name(const struct owner *owner)
 static void take_owner(const struct owner *owner, const char *const *only, size_t n,
 		       struct refresh *ret)
 {
-	if (!is_host_name(owner) || !is_wanted(owner->name, only, n))
+	if (!is_host_name(owner) || !refresh_is_wanted(owner->name, only, n))
 		return;
 	vec_push(&ret->who, journal_who(owner->list, owner->name));
 	vec_push(ret, ((struct refresh_name){.name = mem_strdup(owner->name),
+					     .entries = true,
+					     .ends_s = UINT64_MAX,
 					     .since_s = owner->since_s}));
 }
 
@@ -78,26 +80,98 @@ static int take_owners(struct store *store, const char *const *only, size_t n, s
 	return 0;
 }
 
-int refresh_list(const char *instance, const char *const *only, size_t n, struct refresh *ret,
-		 struct err *err)
+static int list_entries(const char *instance, const char *const *only, size_t n,
+			struct refresh *ret, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
-	size_t kept = 0;
 	int code = store_read(instance, &store, err);
 
-	*ret = (struct refresh){0};
-	if (code)
-		return code;
-	if ((code = take_owners(store, only, n, ret, err)))
-		return code;
-	if (ret->n)
-		qsort(ret->at, ret->n, sizeof(*ret->at), compare);
-	for (size_t i = 0; i < ret->n; i++)
-		if (!kept || compare(&ret->at[kept - 1], &ret->at[i]))
-			ret->at[kept++] = ret->at[i];
+	return code ? code : take_owners(store, only, n, ret, err);
+}
+
+// Of two, the older answer counts.
+static void merge(struct refresh_name *to, struct refresh_name *from)
+{
+	to->entries |= from->entries;
+	to->policy |= from->policy;
+	to->since_s = from->since_s < to->since_s ? from->since_s : to->since_s;
+	to->ends_s = from->ends_s < to->ends_s ? from->ends_s : to->ends_s;
+	free(from->name);
+}
+
+static void sort(struct refresh *r)
+{
+	size_t kept = 0;
+
+	if (r->n)
+		qsort(r->at, r->n, sizeof(*r->at), compare);
+	for (size_t i = 0; i < r->n; i++)
+		if (!kept || compare(&r->at[kept - 1], &r->at[i]))
+			r->at[kept++] = r->at[i];
 		else
-			free(ret->at[i].name);
-	ret->n = kept;
+			merge(&r->at[kept - 1], &r->at[i]);
+	r->n = kept;
+}
+
+int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
+		 struct refresh *ret, struct err *err)
+{
+	int code = 0;
+
+	*ret = (struct refresh){0};
+	if (where & REFRESH_ENTRIES && (code = list_entries(instance, only, n, ret, err)))
+		return code;
+	if (where & REFRESH_POLICY && (code = refresh_list_policy(instance, only, n, ret, err)))
+		return code;
+	sort(ret);
+	return 0;
+}
+
+// ---- asking -------------------------------------------------------------------------------------
+
+void refresh_answers_free(struct refresh_answers *a)
+{
+	if (a->answers)
+		dns_answers_free(a->answers, a->n);
+	free(a->answers);
+	free(a->at);
+	*a = (struct refresh_answers){0};
+}
+
+static void take_answer(struct refresh_name *one, const struct dns_answer *answer)
+{
+	one->ttl_s = answer->ttl_s;
+	one->addresses = answer->n;
+	if (!answer->error)
+		return;
+	one->error = answer->error;
+	dns_describe(answer, one->why, sizeof(one->why));
+}
+
+int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_options *dns,
+		struct refresh_answers *ret, struct err *err)
+{
+	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {
+		.at = mem_zalloc(r->n, sizeof(struct refresh_name *))};
+	CLEANUP_FREE const char **names = mem_zalloc(r->n, sizeof(*names));
+	int code;
+
+	vec_each (r, one)
+		if (where == REFRESH_POLICY ? one->policy : one->entries) {
+			names[a.n] = one->name;
+			a.at[a.n++] = one;
+		}
+	if (!a.n)
+		return 0;
+	a.answers = mem_zalloc(a.n, sizeof(*a.answers));
+	if ((code = dns_resolve(names, a.n, dns, a.answers, err)))
+		return code;
+	for (size_t n = 0; n < a.n; n++) {
+		take_answer(a.at[n], &a.answers[n]);
+		a.good += !a.answers[n].error;
+	}
+	*ret = a;
+	a = (struct refresh_answers){0};
 	return 0;
 }
 
@@ -225,25 +299,7 @@ static void change_name(struct store *store, struct refresh_name *name,
 			change_owner(store, o, name, answer, guard, changed);
 }
 
-// Answers with an address; what is wrong with the others goes into the names. How many are good.
-static size_t take_answers(struct refresh *r, const struct dns_answer *answers)
-{
-	size_t good = 0;
-
-	for (size_t n = 0; n < r->n; n++) {
-		struct refresh_name *one = &r->at[n];
-
-		one->error = answers[n].error;
-		one->ttl_s = answers[n].ttl_s;
-		one->addresses = answers[n].n;
-		if (one->error)
-			dns_describe(&answers[n], one->why, sizeof(one->why));
-		good += !one->error;
-	}
-	return good;
-}
-
-static int change(const char *instance, const char *command, const struct dns_answer *answers,
+static int change(const char *instance, const char *command, const struct refresh_answers *a,
 		  const struct guard *guard, struct refresh *r, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
@@ -254,27 +310,19 @@ static int change(const char *instance, const char *command, const struct dns_an
 		return code;
 	if ((code = store_load_who(store, r->who.at, r->who.n, err)))
 		return code;
-	for (size_t n = 0; n < r->n; n++)
-		if (!answers[n].error)
-			change_name(store, &r->at[n], &answers[n], guard, &r->changed);
+	for (size_t n = 0; n < a->n; n++)
+		if (!a->answers[n].error)
+			change_name(store, a->at[n], &a->answers[n], guard, &r->changed);
 	return r->changed ? store_commit(store, false, &plan, err) : 0;
 }
 
 int refresh_names(const char *instance, const char *command, const struct dns_options *dns,
 		  const struct guard *guard, struct refresh *r, struct err *err)
 {
-	CLEANUP_FREE struct dns_answer *answers = mem_zalloc(r->n, sizeof(*answers));
-	CLEANUP_FREE const char **names = mem_zalloc(r->n, sizeof(*names));
-	int code;
+	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
+	int code = refresh_ask(r, REFRESH_ENTRIES, dns, &a, err);
 
-	for (size_t n = 0; n < r->n; n++)
-		names[n] = r->at[n].name;
-	if (!r->n)
-		return 0;
-	if ((code = dns_resolve(names, r->n, dns, answers, err)))
+	if (code || !a.good)
 		return code;
-	if (take_answers(r, answers))
-		code = change(instance, command, answers, guard, r, err);
-	dns_answers_free(answers, r->n);
-	return code;
+	return change(instance, command, &a, guard, r, err);
 }

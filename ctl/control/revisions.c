@@ -67,6 +67,7 @@ static void read_meta(const struct json *meta, const char *id, struct revision *
 		.note = copy(meta, "note"),
 		.at_s = json_get_u64(meta, "at_s"),
 		.number = json_get_u64(meta, "number"),
+		.answers = json_get_u64(meta, "answers"),
 		.fleeting = json_get_u64(meta, "fleeting"),
 	};
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
@@ -90,7 +91,10 @@ bool revisions_has(const char *instance, const char *id)
 	return folder;
 }
 
-int revisions_load(const char *instance, const char *id, struct environment *w,
+typedef int load_record(struct environment *w, const char *folder, struct json **ret_meta,
+			struct err *err);
+
+static int load_by(load_record *load, const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err)
 {
 	CLEANUP_FREE char *folder = record_of(instance, id);
@@ -102,11 +106,33 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 		err_hint(err, "weir history lists revisions");
 		return -ENOENT;
 	}
-	code = environment_load(w, folder, &meta, err);
+	code = load(w, folder, &meta, err);
 	if (code)
 		return code;
 	read_meta(meta, id, ret);
 	return 0;
+}
+
+int revisions_load(const char *instance, const char *id, struct environment *w,
+		   struct revision *ret, struct err *err)
+{
+	return load_by(environment_load, instance, id, w, ret, err);
+}
+
+int revisions_load_names(const char *instance, const char *id, struct environment *w,
+			 struct revision *ret, struct err *err)
+{
+	return load_by(environment_load_names, instance, id, w, ret, err);
+}
+
+int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,
+			 struct err *err)
+{
+	CLEANUP_FREE char *folder = record_of(instance, r->id);
+
+	if (!folder)
+		return err_system(err, ENOENT, "the record of revision %s is missing", r->id);
+	return environment_save_names(w, folder, ++r->answers, err);
 }
 
 // Only the index is read: lists of a million lines stay where they are.

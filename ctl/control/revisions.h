@@ -23,9 +23,10 @@ struct revision {
 	char *path;           // of the policy file, as given
 	char *by;             // "root (ssh 198.51.100.9)"
 	char *note;
-	uint64_t at_s;   // wall clock
-	bool fleeting;   // never to be accepted
-	uint64_t number; // rises by one with each: the order, also within a second
+	uint64_t at_s;    // wall clock
+	bool fleeting;    // never to be accepted
+	uint64_t number;  // rises by one with each: the order, also within a second
+	uint64_t answers; // rises by one when other answers for its names are recorded
 };
 
 struct revisions {
@@ -59,6 +60,12 @@ bool revisions_has(const char *instance, const char *id);
 // The record of a revision, perhaps on trial; ERR_INPUT if it does not exist.
 int revisions_load(const char *instance, const char *id, struct environment *w,
 		   struct revision *ret, struct err *err);
+// The same without its files: the names alone.
+int revisions_load_names(const char *instance, const char *id, struct environment *w,
+			 struct revision *ret, struct err *err);
+// Records other answers for the names of the same revision, in one replacement; raises r->answers.
+int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,
+			 struct err *err);
 // Copies author and id into the description of a generation.
 void revision_sign(const struct revision *r, struct generation_about *about);
 void revision_free(struct revision *r);

@@ -82,7 +82,7 @@ def test_dangerous_answers_are_left_out(pair, blocked):
 
 def test_names_of_the_command_line(pair, blocked):
     assert [row["name"] for row in blocked.json("refresh", "--list")["names"]] == [NAME]
-    assert "no entry has the name 'other.lab'" in blocked.fails(1, "refresh", "other.lab", "--resolver", pair.resolver)
+    assert "no entry and no policy has the name 'other.lab'" in blocked.fails(1, "refresh", "other.lab", "--resolver", pair.resolver)
     assert refresh(blocked, NAME.upper())["names"][0]["name"] == NAME
     blocked("unblock", NAME)
     assert blocked.json("refresh")["names"] == []

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Answers for the names of the policy in force: into the record of its revision, and into the kernel.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/mem.h"
+#include "ctl/control/recover.h"
+#include "ctl/control/refresh.h"
+#include "ctl/datapath/commit.h"
+#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/lock.h"
+
+// The policy in force, and the answers that its record has.
+struct policy_names {
+	struct environment record; // without its files
+	struct revision revision;  // id "": no policy
+	struct generation_about about;
+	bool trial;
+};
+
+static struct policy_names *names_new(void)
+{
+	struct policy_names *p = mem_new(struct policy_names);
+
+	environment_replay(&p->record);
+	return p;
+}
+
+static void names_free(struct policy_names **p)
+{
+	if (!*p)
+		return;
+	environment_free(&(*p)->record);
+	revision_free(&(*p)->revision);
+	free(*p);
+}
+#define CLEANUP_NAMES CLEANUP(names_free)
+
+static int read_names(const char *instance, struct policy_names *p, struct err *err)
+{
+	CLEANUP_INSTANCE struct instance *i = NULL;
+	struct commit_state state;
+	int code = instance_open(instance, &i, err);
+
+	if (code)
+		return code;
+	if ((code = commit_read(i, &state, err)))
+		return code;
+	p->trial = state.deadline;
+	if (p->trial || !state.active)
+		return 0;
+	if ((code = generation_read_about(i, state.active, &p->about, err)))
+		return code;
+	// Without a record nothing is known of its names; `weir status` has an alarm.
+	if (!p->about.revision[0] || !revisions_has(instance, p->about.revision))
+		return 0;
+	return revisions_load_names(instance, p->about.revision, &p->record, &p->revision, err);
+}
+
+int refresh_list_policy(const char *instance, const char *const *only, size_t n,
+			struct refresh *ret, struct err *err)
+{
+	CLEANUP_NAMES struct policy_names *p = names_new();
+	int code = read_names(instance, p, err);
+
+	if (code)
+		return code;
+	ret->trial = p->trial;
+	vec_each (&p->record.names, name)
+		if (refresh_is_wanted(name->name, only, n))
+			vec_push(ret, ((struct refresh_name){
+					      .name = mem_strdup(name->name),
+					      .policy = true,
+					      .since_s = name->answered_s,
+					      .ttl_s = name->ttl_s,
+					      .ends_s = environment_name_ends(name,
+									      (uint64_t)time(NULL)),
+				      }));
+	return 0;
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+// What the answers change: in the record, and in the addresses that are in force.
+struct change {
+	size_t record, in_force;
+};
+
+static void follow(struct policy_names *p, const struct refresh_answers *a, struct change *ret)
+{
+	uint64_t now_s = (uint64_t)time(NULL);
+
+	for (size_t n = 0; n < a->n; n++) {
+		struct refresh_name *one = a->at[n];
+		struct environment_name *name = environment_find_name(&p->record, one->name);
+		struct environment_followed f;
+
+		if (!name || a->answers[n].error)
+			continue;
+		environment_follow(name, &a->answers[n], now_s, &f);
+		one->added += f.added;
+		one->leaving += f.leaving;
+		one->back += f.back;
+		one->released += f.released;
+		one->ends_s = environment_name_ends(name, now_s);
+		ret->in_force += f.added + f.released;
+		ret->record += f.added + f.leaving + f.back + f.released;
+	}
+}
+
+static void take_names(struct environment *to, struct environment *from)
+{
+	vec_each (&to->names, name)
+		environment_free_name(name);
+	to->names.n = 0;
+	vec_each (&from->names, name) {
+		vec_push(&to->names, *name);
+		*name = (struct environment_name){0};
+	}
+	from->names.n = 0;
+}
+
+// True if an interface of the policy is not in its text: it was applied with -i.
+static bool has_others(const struct candidate *c, const struct generation_about *about)
+{
+	CLEANUP_FREE struct generation_about *written = mem_new(struct generation_about);
+
+	candidate_about(c, written);
+	return written->n_ifaces != about->n_ifaces ||
+	       memcmp(written->ifaces, about->ifaces, sizeof(written->ifaces)) != 0;
+}
+
+// The interfaces that the policy has in force, if they are not those of its text.
+static int find_ifaces(const char *instance, const struct policy_names *p, const char **ret,
+		       size_t *ret_n, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
+	CLEANUP(revision_free) struct revision r = {0};
+	int code = revisions_load(instance, p->revision.id, &c->environment, &r, err);
+
+	*ret_n = 0;
+	if (code)
+		return code;
+	if (candidate_resolve(c, r.path, NULL, 0))
+		return err_system(err, EBADMSG, "the record of revision %s no longer compiles",
+				  r.id);
+	if (!has_others(c, &p->about))
+		return 0;
+	for (; *ret_n < p->about.n_ifaces; ++*ret_n)
+		ret[*ret_n] = p->about.ifaces[*ret_n];
+	return 0;
+}
+
+static int apply_them(struct candidate *c, const struct apply_options *options,
+		      struct policy_names *p, struct refresh *r, struct err *err)
+{
+	CLEANUP(revision_free) struct revision loaded = {0};
+	CLEANUP_APPLY_RESULT struct apply_result result = {0};
+	const char *ifaces[WEIR_IFACES];
+	struct apply_options o = *options;
+	int code = find_ifaces(o.instance, p, ifaces, &o.n_ifaces, err);
+
+	if (code)
+		return code;
+	if ((code = revisions_load(o.instance, p->revision.id, &c->environment, &loaded, err)))
+		return code;
+	c->environment.dns = o.dns; // names must not resolve to these servers
+	take_names(&c->environment, &p->record);
+	o.ifaces = ifaces;
+	o.path = p->revision.path;
+	o.fleeting = p->revision.fleeting;
+	code = apply_answers(c, &o, &p->revision, &result, err);
+	r->switched = !code;
+	return code;
+}
+
+// No address in force changes: the record alone.
+static int note_them(const struct apply_options *o, struct policy_names *p, struct err *err)
+{
+	CLEANUP_NAMES struct policy_names *now = names_new();
+	CLEANUP_FD int lock = -1;
+	int code = lock_take(o->instance, o->command, &lock, err);
+
+	if (code)
+		return code;
+	if ((code = read_names(o->instance, now, err)))
+		return code;
+	if (strcmp(now->revision.id, p->revision.id) != 0 ||
+	    now->revision.answers != p->revision.answers)
+		return 0; // another command came first; the next look sees what is left to do
+	return revisions_save_names(o->instance, &p->revision, &p->record, err);
+}
+
+int refresh_policy(struct candidate *c, const struct apply_options *o, struct refresh *r,
+		   struct err *err)
+{
+	CLEANUP_NAMES struct policy_names *p = names_new();
+	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
+	struct change change = {0};
+	int code = read_names(o->instance, p, err);
+
+	if (code)
+		return code;
+	r->trial = p->trial;
+	if (p->trial || !p->record.names.n)
+		return 0;
+	if ((code = refresh_ask(r, REFRESH_POLICY, &o->dns, &a, err)))
+		return code;
+	follow(p, &a, &change);
+	r->changed += change.record;
+	if (change.in_force)
+		return apply_them(c, o, p, r, err);
+	return change.record ? note_them(o, p, err) : 0;
+}

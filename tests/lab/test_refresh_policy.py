@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Names of the policy in force: weir refresh, and the agent, follow their answers; the revision stays the same one."""
+import json
+import shutil
+import time
+
+import pytest
+
+from labnet import until
+from policylab import Policies, hits, programs, udp
+
+NAME, OTHER, ONE, TWO, THREE = "moving.lab", "other.lab", "203.0.113.31", "203.0.113.32", "2001:db8:113::33"
+GRACE_S = 60
+FLOOR_S, TTL_S = 5, 2
+SET = f'set bad {{ {NAME} }}\n"bad" drop from @bad\n"named" drop proto udp from {OTHER}'
+NO_SERVER = "--resolver", "10.77.0.99", "--resolver-timeout", "300ms"
+
+
+@pytest.fixture(name="names", autouse=True)
+def moving_names(pair):
+    pair.dns(NAME, ONE)
+    pair.dns(OTHER, "198.51.100.77")
+    yield
+    pair.dns(NAME, "none")
+    pair.dns(OTHER, "none")
+
+
+@pytest.fixture(name="applied")
+def policy_with_names(weir, tmp_path):
+    weir.policy = Policies(weir, tmp_path)
+    weir.policy(SET, "--resolver", weir.pair.resolver)
+    return weir
+
+
+def refresh(weir, *words, status=0):
+    return weir.json("refresh", "--resolver", weir.pair.resolver, *words, status=status)
+
+
+def row(document, name=NAME):
+    return next(row for row in document["names"] if row["name"] == name)
+
+
+def dropped(weir, *addresses):
+    return [not passed for passed in weir.pair.passes(*[udp(src=address) for address in addresses])]
+
+
+def record(weir):
+    """{name: record} of the revision in force."""
+    revision = history(weir)[0]
+    text = (weir.state / "accepted" / revision / "index").read_text()
+    document = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]
+    return {name["name"]: name for name in document["names"]}
+
+
+def history(weir):
+    return [revision["revision"] for revision in weir.json("history")["revisions"]]
+
+
+def files(weir):
+    return {path: (path.read_bytes(), path.stat().st_ino) for path in weir.state.rglob("*") if path.is_file()}
+
+
+def test_unchanged_answers_write_nothing(applied):
+    before = files(applied), programs(applied)
+    done = refresh(applied)
+    assert (done["changed"], done["switched"], row(done)["in"]) == (0, False, "policy")
+    assert (files(applied), programs(applied)) == before
+
+
+def test_a_new_address_is_in_force_and_the_old_one_stays(applied):
+    revisions, before = history(applied), files(applied)
+    assert dropped(applied, ONE, TWO) == [True, False]
+    counted = hits(applied, "bad")
+    applied.pair.dns(NAME, TWO, THREE)
+    applied.pair.dns(OTHER, "198.51.100.78")
+    done = refresh(applied)
+    assert done["switched"] and (row(done)["added"], row(done)["leaving"]) == (2, 1)
+    assert dropped(applied, ONE, TWO, THREE, "198.51.100.77", "198.51.100.78") == [True] * 5
+    assert hits(applied, "bad") == counted + 3
+    now = time.time()
+    left = record(applied)[NAME]
+    assert left["addresses"] == [TWO, THREE] and left["leaving"][0]["address"] == ONE
+    assert GRACE_S - 5 <= left["leaving"][0]["until_s"] - now <= GRACE_S + 1
+    assert history(applied) == revisions
+    assert [path for path, content in files(applied).items() if before.get(path) != content] == [
+        applied.state / "accepted" / revisions[0] / "index"]
+    active = programs(applied)
+    assert refresh(applied)["changed"] == 0 and programs(applied) == active
+
+
+def test_an_address_that_comes_back_stays(applied):
+    applied.pair.dns(NAME, TWO)
+    refresh(applied)
+    active = programs(applied)
+    applied.pair.dns(NAME, ONE)
+    done = refresh(applied)
+    assert done["changed"] and not done["switched"] and programs(applied) == active
+    left = record(applied)[NAME]
+    assert left["addresses"] == [ONE] and [one["address"] for one in left["leaving"]] == [TWO]
+    assert dropped(applied, ONE, TWO) == [True, True]
+
+
+@pytest.mark.parametrize("server", ["no such name", "no server"])
+def test_without_an_answer_all_stays(applied, server):
+    before = files(applied), programs(applied)
+    if server == "no such name":
+        applied.pair.dns(NAME, "none")
+        done = refresh(applied, status=2)
+    else:
+        done = applied.json("refresh", *NO_SERVER, status=2)
+    assert row(done)["error"] and done["changed"] == 0
+    assert ("NXDOMAIN" in row(done)["error"]) == (server == "no such name")
+    assert (files(applied), programs(applied)) == before and dropped(applied, ONE) == [True]
+
+
+def test_the_file_on_disk_is_not_read(applied):
+    revisions = history(applied)
+    applied.policy.write(SET + '\n"all" drop proto udp to port 9')
+    applied.pair.dns(NAME, TWO)
+    assert refresh(applied)["switched"]
+    assert dropped(applied, TWO, "198.51.100.5") == [True, False] and history(applied) == revisions
+    assert applied("diff", applied.policy.path, "--resolver", applied.pair.resolver, check=False).stdout.count('"all"') == 1
+
+
+def test_a_trial_is_left_alone(applied):
+    applied.policy(SET + '\n"more" drop proto udp to port 10', "--resolver", applied.pair.resolver, "--confirm=60s")
+    active = programs(applied)
+    applied.pair.dns(NAME, TWO)
+    done = refresh(applied)
+    assert done["trial"] and done["names"] == [] and programs(applied) == active
+    applied("confirm")
+    assert refresh(applied)["switched"] and dropped(applied, ONE, TWO) == [True, True]
+
+
+def test_apply_rollback_and_if_revision(applied):
+    first = history(applied)[0]
+    applied.pair.dns(NAME, TWO)
+    refresh(applied)
+    again = applied.policy(SET, "--resolver", applied.pair.resolver, "--if-revision", first)
+    assert "unchanged: " in again.stdout and history(applied) == [first]
+    applied.policy('"none" pass', "--resolver", applied.pair.resolver)
+    assert dropped(applied, ONE, TWO) == [False, False]
+    applied("rollback")
+    assert dropped(applied, ONE, TWO) == [True, True] and len(history(applied)) == 3
+
+
+def test_what_expect_forbids_stays_out(applied):
+    applied.policy(f'{SET}\nexpect pass udp from {TWO} to 10.77.0.1 port 5', "--resolver", applied.pair.resolver)
+    active = programs(applied)
+    applied.pair.dns(NAME, TWO)
+    done = refresh(applied, status=1)
+    assert done["refused"] and programs(applied) == active and dropped(applied, ONE, TWO) == [True, False]
+    assert record(applied)[NAME]["addresses"] == [ONE]
+
+
+def test_attach_restores_the_latest_answers(applied):
+    applied.pair.dns(NAME, TWO)
+    refresh(applied)
+    revision = history(applied)
+    shutil.rmtree(applied.bpffs, ignore_errors=True)
+    applied("detach", "--force", check=False)
+    assert dropped(applied, ONE, TWO) == [False, False]
+    applied("attach", "near0", "--force")
+    assert dropped(applied, ONE, TWO) == [True, True] and history(applied) == revision
+
+
+def test_interfaces_of_the_command_line_stay(weir, tmp_path):
+    policy = Policies(weir, tmp_path)
+    policy(SET, "-i", "near0", "--resolver", weir.pair.resolver, devices="wg7")
+    weir.pair.dns(NAME, TWO)
+    assert refresh(weir)["switched"] and dropped(weir, ONE, TWO) == [True, True]
+
+
+def test_entries_and_policy_apart(applied):
+    applied("block", NAME, "--resolver", applied.pair.resolver)
+    applied.pair.dns(NAME, TWO)
+    assert refresh(applied, "--list", "--policy")["names"][0]["in"] == "policy"
+    assert not refresh(applied, "--entries")["switched"] and TWO in applied.entries()
+    done = refresh(applied, NAME)
+    assert done["switched"] and row(done)["in"] == "both" and len(done["names"]) == 1
+
+
+# ---- the agent ------------------------------------------------------------------------------------------
+
+
+def part(weir):
+    status = json.loads(weir("-j", "status", check=False).stdout)["agent"]
+    return next(part for part in status["parts"] if part["name"] == "names")
+
+
+def test_the_agent_follows_names_of_the_policy(applied):
+    revisions = history(applied)
+    agent = applied.run("--resolver", applied.pair.resolver)
+    until(lambda: part(applied)["fresh"] == 2, seconds=10, what="two names")
+    applied.pair.dns(NAME, TWO)
+    until(lambda: dropped(applied, ONE, TWO) == [True, True], seconds=FLOOR_S + TTL_S + 2, what=TWO)
+    applied.pair.dns(NAME, "none")  # for a while there is no answer
+    until(lambda: part(applied)["failing"] == 1, seconds=15, what="the failure")
+    time.sleep(2 * FLOOR_S)
+    assert dropped(applied, ONE, TWO) == [True, True]
+    applied.pair.dns(NAME, TWO)
+    until(lambda: part(applied)["failing"] == 0, seconds=40, what="the recovery")
+    assert dropped(applied, ONE, TWO)[1] and history(applied) == revisions
+    assert sum("NXDOMAIN" in line for line in agent.said().splitlines()) == 1
+
+
+def test_the_agent_releases_after_the_grace_time(applied):
+    applied.run("--resolver", applied.pair.resolver)
+    applied.pair.dns(NAME, TWO)
+    begin = time.monotonic()
+    until(lambda: dropped(applied, ONE, TWO) == [True, True], seconds=2 * FLOOR_S, what=TWO)
+    until(lambda: dropped(applied, ONE, TWO) == [False, True], seconds=GRACE_S + 2 * FLOOR_S, what="the release")
+    assert time.monotonic() - begin >= GRACE_S - 1 and len(history(applied)) == 1
