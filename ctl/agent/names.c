@@ -36,9 +36,8 @@ struct watched {
 	char *name;
 	uint64_t due_ms; // monotonic
 	unsigned failures;
-	uint64_t
-		answered_s; // wall clock: of the last good answer, or when the agent first saw the name
-	uint64_t since_s; // of the first of the failures in a row
+	uint64_t answered_s; // wall clock: of the last good answer, as far as it is known
+	uint64_t since_s;    // of the first of the failures in a row
 	char *why;
 	bool listed; // in the list that is being read
 };
@@ -258,6 +257,13 @@ static void forget_unlisted(struct names_part *p)
 	p->names.n = kept;
 }
 
+static uint64_t answered(const struct json *row)
+{
+	uint64_t now_s = (uint64_t)time(NULL), age_s = json_get_u64(row, "age_s");
+
+	return now_s > age_s ? now_s - age_s : 0;
+}
+
 static void take_list(struct names_part *p, const struct json *rows)
 {
 	size_t old = p->names.n, fresh = 0;
@@ -275,7 +281,7 @@ static void take_list(struct names_part *p, const struct json *rows)
 			continue;
 		}
 		vec_push(&p->names, ((struct watched){.name = mem_strdup(name),
-						      .answered_s = (uint64_t)time(NULL),
+						      .answered_s = answered(json_at(rows, n)),
 						      .listed = true}));
 		fresh++;
 	}

@@ -2,6 +2,7 @@
 // weir refresh: look again at the host names of entries and of the policy.
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
@@ -9,6 +10,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
+#include "ctl/control/answered.h"
 #include "ctl/control/refresh.h"
 #include "ctl/control/targets.h"
 #include "ctl/datapath/bpffs.h"
@@ -51,14 +53,21 @@ static int read_names(const struct args *args, struct asked_names *ret, struct e
 	return path ? read_file(path, ret, err) : 0;
 }
 
-static void report_one(struct context *ctx, const struct refresh_name *one)
+static void report_place(struct context *ctx, const struct refresh_name *one)
 {
 	struct out *o = ctx->out;
-	num_text ends;
 
 	out_row(o);
 	out_cell(o, "name", "NAME", one->name);
 	out_cell(o, "in", "IN", !one->policy ? "entries" : !one->entries ? "policy" : "both");
+}
+
+static void report_asked(struct context *ctx, const struct refresh_name *one)
+{
+	struct out *o = ctx->out;
+	num_text ends;
+
+	report_place(ctx, one);
 	out_cell_u64(o, "addresses", "ADDRESSES", one->addresses);
 	out_cell_u64(o, "added", "ADDED", one->added);
 	out_cell_u64(o, "leaving", "LEAVING", one->leaving);
@@ -68,6 +77,19 @@ static void report_one(struct context *ctx, const struct refresh_name *one)
 		out_cell_as(o, "ends_s", "ENDS", num_format_duration_ms(one->ends_s * 1000, ends),
 			    one->ends_s);
 	out_cell(o, "error", "ERROR", one->why);
+}
+
+// Nobody was asked: what is known of the last answer.
+static void report_listed(struct context *ctx, const struct refresh_name *one)
+{
+	uint64_t now_s = (uint64_t)time(NULL);
+	uint64_t age_s = now_s > one->since_s ? now_s - one->since_s : 0;
+	struct out *o = ctx->out;
+	num_text age;
+
+	report_place(ctx, one);
+	if (one->since_s)
+		out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s * 1000, age), age_s);
 }
 
 static void report_policy(struct context *ctx, const struct refresh *r, const struct err *refused)
@@ -83,13 +105,14 @@ static void report_policy(struct context *ctx, const struct refresh *r, const st
 		out_line(ctx->out, "the policy has the new addresses, instance %s", ctx->instance);
 }
 
-static void report(struct context *ctx, const struct refresh *r, const struct err *refused)
+static void report(struct context *ctx, const struct refresh *r, bool listed,
+		   const struct err *refused)
 {
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "changed", r->changed);
 	out_table(ctx->out, "names");
-	for (size_t n = 0; n < r->n; n++)
-		report_one(ctx, &r->at[n]);
+	vec_each (r, one)
+		(listed ? report_listed : report_asked)(ctx, one);
 	out_table_end(ctx->out);
 	if (!r->n && !r->trial && !ctx->quiet)
 		out_line(ctx->out, "no entry and no policy of instance %s has a host name",
@@ -163,6 +186,14 @@ static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refres
 	return 0;
 }
 
+static void note_answers(const struct context *ctx, const struct refresh *r)
+{
+	struct err why = {0};
+
+	if (r->n && answered_note(ctx->instance, r, &why))
+		log_warning("%s: weir status shows older answers", why.text);
+}
+
 // *refused: the policy with the new addresses. The entries have theirs all the same.
 static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
 	       struct err *refused, struct err *err)
@@ -174,7 +205,10 @@ static int ask(struct context *ctx, const struct args *args, unsigned where, str
 		return code;
 	if (where & REFRESH_ENTRIES && (code = ask_entries(ctx, &dns, r, err)))
 		return code;
-	return where & REFRESH_POLICY ? ask_policy(ctx, &dns, r, refused) : 0;
+	if (where & REFRESH_POLICY)
+		code = ask_policy(ctx, &dns, r, refused);
+	note_answers(ctx, r);
+	return code;
 }
 
 static unsigned where_of(const struct args *args)
@@ -204,11 +238,13 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if (!args_has(args, "file") && (code = check_known(&names, &r, err)))
 		return code;
-	if (!args_has(args, "list"))
+	if (args_has(args, "list"))
+		answered_read(ctx->instance, &r);
+	else
 		code = ask(ctx, args, where, &r, &refused, err);
 	if (code && !refused.text[0])
 		return code;
-	report(ctx, &r, &refused);
+	report(ctx, &r, args_has(args, "list"), &refused);
 	if (code)
 		*err = refused;
 	return code ? code : failures(&r, err);
@@ -219,7 +255,8 @@ static const struct args_option options[] = {
 	 .letter = 'f',
 	 .arg = "FILE",
 	 .help = "read names from FILE, - for standard input"},
-	{.name = "list", .help = "print the names and ask no name server"},
+	{.name = "list",
+	 .help = "print the names with the age of their answers, and ask no name server"},
 	{.name = "entries", .help = "only the names of entries"},
 	{.name = "policy", .help = "only the names of the policy in effect"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},

@@ -11,6 +11,7 @@
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_agent.h"
+#include "ctl/cmd/status_names.h"
 #include "ctl/cmd/status_services.h"
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
@@ -536,6 +537,7 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 		return code;
 	presence_read(ctx->instance, &s.agent);
 	status_agent_show(ctx, &s.agent, s.clock.wall_ms / 1000);
+	status_names_show(ctx, &s.agent, s.clock.wall_ms / 1000);
 	show_ifaces(&s);
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);

@@ -180,6 +180,31 @@ def test_entries_and_policy_apart(applied):
     assert done["switched"] and row(done)["in"] == "both" and len(done["names"]) == 1
 
 
+def test_status_shows_the_age_of_the_answers(applied):
+    def shown():
+        return json.loads(applied("-j", "status", check=False).stdout)["names"]
+
+    def line():
+        return next(line for line in applied("status", check=False).stdout.splitlines() if line.startswith("names"))
+
+    def age():
+        return row(refresh(applied, "--list"))["age_s"]
+
+    before = shown()
+    assert (before["names"], before["followed"]) == (2, False) and line().startswith("names     2, oldest answer ")
+    time.sleep(2.1)
+    assert age() >= 2 and shown() == before
+    applied.pair.dns(OTHER, "none")
+    refresh(applied, status=2)
+    assert age() <= 1 and shown() == before  # the other one is as old as before
+    applied.pair.dns(OTHER, "198.51.100.77")
+    refresh(applied)
+    assert shown()["oldest_answer"] > before["oldest_answer"]
+    applied.run("--resolver", applied.pair.resolver)
+    until(lambda: shown()["followed"] and shown()["fresh"] == 2, seconds=10, what="the agent")
+    assert line().startswith("names     2, 2 fresh, 0 failing, oldest answer ")
+
+
 # ---- the agent ------------------------------------------------------------------------------------------
 
 
