@@ -33,6 +33,7 @@
 	X(PASS_TOO_BIG, "service-too-big", TX, SERVICE, "too big for the path to its backend: answered with ICMP") \
 	X(PASS_PATH_MTU, "service-path-mtu", TX, SERVICE, "a router's 'too big' about a tunnel packet, forwarded to the client") \
 	X(PASS_TTL, "service-ttl", TX, SERVICE, "TTL or hop limit exceeded on the path to a backend: answered with ICMP") \
+	X(PASS_ANSWER, "service-answer", PASS, SERVICE, "an answer of a backend to a check via path, taken by the agent") \
 	X(DROP_BLOCK_FROM, "block-from", DROP, OVERLAY, "an overlay block entry for the source") \
 	X(DROP_BLOCK_TO, "block-to", DROP, OVERLAY, "an overlay block entry for the destination") \
 	X(DROP_RULE, "rule-drop", DROP, RULE, "a drop rule of the policy") \

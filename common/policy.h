@@ -171,6 +171,7 @@ struct policy_config {
 	__u8 rejects, redirects; /* some rule does so */
 	__u8 fragments;          /* a treatment says something */
 	__u8 treatment6;         /* of later fragments of IPv6, whatever protocol they name */
+	__u8 answers;            /* some service has checks through the path */
 	__u8 named; /* it names interfaces: on others no rule, default or service of it holds */
 	__u64 default_drop; /* bit: number of the interface in the policy + 1; bit 0: it names none */
 	__u8 set_mask4[POLICY_SETS_MAX], set_mask6[POLICY_SETS_MAX]; /* of dynamic sets */

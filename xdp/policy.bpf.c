@@ -10,6 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "xdp/answer.bpf.h"
 #include "xdp/balance.bpf.h"
 #include "xdp/classify.bpf.h"
 #include "xdp/default.bpf.h"
@@ -32,6 +33,8 @@ static __always_inline int decide(struct xdp_md *ctx, struct packet *pkt, struct
 	/* What a router sends on is no discovery: a neighbour would not take it with a hop less. */
 	if (unlikely(pkt->neighbour) && is_in_transit(ctx, pkt))
 		pkt->neighbour = 0;
+	if ((reason = answer(ctx, pkt)) != GO_ON)
+		return reason;
 	if (unlikely(!pkt->family))
 		pkt->length = bpf_xdp_get_buff_len(ctx);
 	if (early && !classify_prepare(pkt, m))

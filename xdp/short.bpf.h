@@ -10,6 +10,7 @@
  * The family is a constant in every function: what the other family needs is never in a register. */
 #pragma once
 
+#include "xdp/answer.bpf.h"
 #include "xdp/classify.bpf.h"
 #include "xdp/default.bpf.h"
 #include "xdp/finish.bpf.h"
@@ -716,12 +717,18 @@ static __always_inline struct fate way_of(struct xdp_md *ctx, const __u8 *ip, co
 	return continue_common(ctx, v, family, p, f);
 }
 
+/* Perhaps an answer to a check via path. */
+static __always_inline bool is_for_check(const __u8 *ip, const int family, const struct arrival p)
+{
+	return p.balances && may_be_answer(*(const volatile __be16 *)(ip + header_of(family) + 2));
+}
+
 static __always_inline struct fate way4(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
 					const struct arrival p)
 {
 	int base = read_ip4(ip, end, p.balances);
 
-	return base == NOT_COMMON ? ASK : way_of(ctx, ip, 4, base, p);
+	return base == NOT_COMMON || is_for_check(ip, 4, p) ? ASK : way_of(ctx, ip, 4, base, p);
 }
 
 static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, const __u8 *end,
@@ -729,7 +736,7 @@ static __always_inline struct fate way6(struct xdp_md *ctx, const __u8 *ip, cons
 {
 	int base = read_ip6(ip, end, p.balances);
 
-	return base == NOT_COMMON ? ASK : way_of(ctx, ip, 6, base, p);
+	return base == NOT_COMMON || is_for_check(ip, 6, p) ? ASK : way_of(ctx, ip, 6, base, p);
 }
 
 #define LEAST (sizeof(struct iphdr) + sizeof(struct udphdr))

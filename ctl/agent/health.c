@@ -360,7 +360,7 @@ static int load(struct agent_health *h, const struct pool *pool, struct err *err
 	CLEANUP_HEALTH_TARGETS struct health_targets old = {0}, fresh = {0};
 	CLEANUP_VEC struct health_records records = {0};
 	struct err why = {0};
-	int code = health_targets_load(pool->instance, h->probes, on_result, &fresh, err);
+	int code = health_targets_load(h->agent, pool, h->probes, on_result, &fresh, err);
 
 	if (code)
 		return code;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/active.h"
 #include "ctl/net/lookup.h"
@@ -202,11 +203,29 @@ static struct health_rules rules_of(const struct resolved_service *s)
 	};
 }
 
+// To the VIP, whose packets the way carries to the backend.
+static void take_path(const struct load *l, const struct resolved_service *s,
+		      const struct resolved_backend *b, struct health_target *target,
+		      struct probe_spec *spec)
+{
+	struct err err = {0};
+
+	spec->addr = first_vip(l->policy, s);
+	spec->source = (struct addr){0};
+	spec->open = path_socket;
+	if (l->t->path && path_way_new(l->t->path, s->name, &b->addr, target->backend->port,
+				       &spec->addr, spec->timeout_ms, &target->way, &err))
+		log_warning("service '%s' cannot be checked via path: %s", s->name, err.text);
+	spec->open_ctx = target->way;
+}
+
 static struct probe *probe_for(const struct load *l, const struct resolved_service *from, size_t n,
 			       struct health_asked *asked, struct health_target *target)
 {
 	struct probe_spec spec = spec_of(l, from, n, asked);
 
+	if (from->check.via_path && !from->backends[n].here)
+		take_path(l, from, &from->backends[n], target, &spec);
 	return probe_new(l->probes, &spec, l->done, target);
 }
 
@@ -243,6 +262,23 @@ static void load_service(struct load *l, const struct resolved_service *from,
 		load_backend(l, from, i, s, asked);
 }
 
+static bool goes_path(const struct resolved_service *s)
+{
+	return s->check.via_path && s->check.kind != CHECK_NONE;
+}
+
+// Without it, checks through the path cannot be made; the others can.
+static void open_path(struct load *l, struct agent *a, uint32_t generation)
+{
+	struct err err = {0};
+	bool any = false;
+
+	for (size_t i = 0; i < l->policy->n_services; i++)
+		any = any || goes_path(&l->policy->services[i]);
+	if (any && path_open(a, generation, &l->t->path, &err))
+		log_warning("no backend can be checked via path: %s", err.text);
+}
+
 static int load_services(struct load *l, struct err *err)
 {
 	const struct resolved *r = l->policy;
@@ -262,14 +298,14 @@ static int load_services(struct load *l, struct err *err)
 	return 0;
 }
 
-int health_targets_load(const struct instance *i, struct probes *probes, probe_done *done,
-			struct health_targets *ret, struct err *err)
+int health_targets_load(struct agent *a, const struct pool *pool, struct probes *probes,
+			probe_done *done, struct health_targets *ret, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	CLEANUP_HEALTH_TARGETS struct health_targets t = {0};
 	struct load l = {.probes = probes, .done = done, .t = &t};
-	int code = active_record(i, c, about, err);
+	int code = active_record(pool->instance, c, about, err);
 
 	if (code == -ENOENT)
 		return 0;
@@ -279,6 +315,7 @@ int health_targets_load(const struct instance *i, struct probes *probes, probe_d
 		return active_broken(about, err);
 	l.policy = c->resolved;
 	t.policy = TAKE_PTR(c);
+	open_path(&l, a, pool->generation);
 	if ((code = load_services(&l, err)))
 		return code;
 	*ret = t;
@@ -301,6 +338,7 @@ void health_targets_free(struct health_targets *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		probe_free(t->at[i].probe);
+		path_way_free(t->at[i].way);
 		if (t->at[i].timer)
 			event_free(t->at[i].timer);
 	}
@@ -308,6 +346,7 @@ void health_targets_free(struct health_targets *t)
 		free(t->services[i].backends);
 		asked_free(&t->asked[i]);
 	}
+	path_free(t->path);
 	free(t->services);
 	free(t->asked);
 	free(t->at);

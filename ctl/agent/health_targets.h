@@ -2,8 +2,10 @@
 // From the active policy to what is checked: services, their backends, and a probe for each.
 #pragma once
 
+#include "ctl/agent/path.h"
 #include "ctl/control/candidate.h"
 #include "ctl/control/health_file.h"
+#include "ctl/control/pool.h"
 #include "ctl/net/probe.h"
 
 struct event;
@@ -13,6 +15,7 @@ struct health_target { // a backend of a service
 	struct health_service *service;
 	struct health_backend *backend;
 	struct probe *probe;       // NULL: `check none`
+	struct path_way *way;      // of its packets; NULL: as this host sends
 	struct check_times *times; // of the service
 	struct event *timer;       // of the next check
 	uint64_t began_ms;         // of the last check
@@ -27,13 +30,14 @@ struct health_targets {
 	size_t n_services;
 	struct health_target *at;
 	size_t n;
+	struct path *path;          // of the ways; NULL: there are none
 	struct health_asked *asked; // by service: what probes point to
 };
 
 // Resolves the active policy of the instance. Without one, *ret is empty. `done` gets the target. 0 or -errno with err
 // set.
-int health_targets_load(const struct instance *i, struct probes *probes, probe_done *done,
-			struct health_targets *ret, struct err *err);
+int health_targets_load(struct agent *a, const struct pool *pool, struct probes *probes,
+			probe_done *done, struct health_targets *ret, struct err *err);
 void health_targets_free(struct health_targets *t);
 #define CLEANUP_HEALTH_TARGETS CLEANUP(health_targets_free)
 

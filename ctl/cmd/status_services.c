@@ -11,6 +11,9 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/overrides.h"
 
+// So many packets of a backend tell that it does not answer.
+#define OPENINGS 10
+
 struct services_view {
 	struct context *ctx;
 	const struct pool *pool;
@@ -164,6 +167,22 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 		      v->service->name, pool_name(m, name));
 }
 
+// A client whose backend answers sends more than what opens its connection.
+static void alarm_unanswered(const struct services_view *v, const struct lb_member *m,
+			     status_alarm *alarm, void *status)
+{
+	struct service_counter c;
+	num_text n;
+	addr_text name;
+
+	if (v->health.agent || m->gone || lb_maps_counter(v->pool->live, m->id, &c, NULL) ||
+	    c.packets < OPENINGS || c.event[SERVICE_OPENED] < c.packets)
+		return;
+	alarm(status,
+	      "service '%s': all %s packets for %s opened connections, as if it did not answer",
+	      v->service->name, num_format_grouped(c.packets, n), pool_name(m, name));
+}
+
 // Those that a command has taken out are expected to fail.
 static void alarm_health(const struct services_view *v, status_alarm *alarm, void *status)
 {
@@ -257,6 +276,7 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 		for (uint32_t m = 0; m < v.service->n_members; m++) {
 			up += counts(member(&v, m));
 			alarm_backend(&v, member(&v, m), alarm, status);
+			alarm_unanswered(&v, member(&v, m), alarm, status);
 		}
 		if (!up)
 			alarm(status,

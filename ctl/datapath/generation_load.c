@@ -91,6 +91,7 @@ static void mark(struct markers *m, const struct image *image,
 	markers_number(m, MARK_DEFAULT_DROP, image->config.default_drop);
 	markers_number(m, MARK_MALFORMED_PASS, options->malformed_pass);
 	markers_number(m, MARK_MODES, image->config.modes);
+	markers_number(m, MARK_ANSWERS, image->config.answers);
 	// Those of the balancer stay so without services.
 	for (enum marker_number n = MARK_SERVICES; n <= MARK_BACKENDS_N; n++)
 		markers_number(m, n, 0);

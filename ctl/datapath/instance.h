@@ -37,6 +37,7 @@ struct bpf_object;
 	X(nets6, "nets6", .map = "nets6", .size = SIZE_NETS) \
 	X(rulecounters, "rulecounters", .map = "rulecounters") \
 	X(stations, "stations", .map = "stations") \
+	X(answers, "answers", .map = "answers") \
 	X(identities, "identities", .type = BPF_MAP_TYPE_HASH, .key_size = sizeof(struct identity_key), \
 	  .value_size = sizeof(uint32_t), .max_entries = WEIR_RULE_COUNTERS) \
 	X(clock_prog, "clock")

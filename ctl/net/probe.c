@@ -146,15 +146,25 @@ static int choose_way(const struct probe *p)
 	return bind(p->fd, (struct sockaddr *)&source, len) ? -errno : 0;
 }
 
+static int probe_socket(struct probe *p, int family, int type)
+{
+	const struct probe_spec *s = &p->spec;
+
+	p->fd = s->open ? s->open(s->open_ctx, s->port, type)
+			: socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (p->fd >= 0)
+		return 0;
+	return s->open ? p->fd : -errno;
+}
+
 int probe_connect(struct probe *p, int type)
 {
 	struct sockaddr_storage to;
 	socklen_t len = socket_address(&p->spec.addr, p->spec.port, &to);
 	int code;
 
-	p->fd = socket(to.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (p->fd < 0)
-		return probe_fail_errno(p, errno);
+	if ((code = probe_socket(p, to.ss_family, type)))
+		return probe_fail_errno(p, -code);
 	if ((code = choose_way(p)))
 		return probe_fail_errno(p, -code);
 	if (connect(p->fd, (struct sockaddr *)&to, len) && errno != EINPROGRESS)

@@ -27,6 +27,10 @@ struct probe_spec {
 	uint16_t port;
 	struct addr source; // family 0: as the kernel chooses
 	const char *device; // NULL: as the kernel chooses
+	// Makes the socket for a connection to `port`: SOCK_STREAM or SOCK_DGRAM, not blocking, bound. A descriptor or
+	// -errno. NULL: as usual. Not with source or device.
+	int (*open)(void *ctx, uint16_t port, int type);
+	void *open_ctx;
 	uint32_t timeout_ms;
 	// PROBE_HTTP
 	bool tls, insecure;

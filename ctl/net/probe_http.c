@@ -55,6 +55,19 @@ static void set_destination(struct probe *p)
 	curl_easy_setopt(p->easy, CURLOPT_CONNECT_TO, p->connect_to);
 }
 
+// libcurl tells no error of this function: the reason is kept for the end.
+static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct probe *p = ctx;
+	int fd = p->spec.open(p->spec.open_ctx, p->spec.port, address->socktype);
+
+	(void)purpose;
+	if (fd >= 0)
+		return fd;
+	probe_fail_errno(p, -fd);
+	return CURL_SOCKET_BAD;
+}
+
 static void set_way(struct probe *p)
 {
 	const struct probe_spec *s = &p->spec;
@@ -63,6 +76,10 @@ static void set_way(struct probe *p)
 
 	if (s->tls)
 		set_destination(p);
+	if (s->open) {
+		curl_easy_setopt(p->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+		curl_easy_setopt(p->easy, CURLOPT_OPENSOCKETDATA, p);
+	}
 	// Addresses need no cache, and libcurl would look through a large one after each transfer.
 	curl_easy_setopt(p->easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 	if (s->device)

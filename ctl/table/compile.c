@@ -26,9 +26,9 @@ static int check_limits(const struct resolved *r, struct diag *d)
 				   r->services[i].name,
 				   choice_word(&choice_modes, r->services[i].mode));
 	for (size_t i = 0; i < r->n_services; i++)
-		if (r->services[i].check.via_path)
+		if (r->services[i].check.via_path && r->services[i].check.kind == CHECK_EXEC)
 			diag_error(d, r->services[i].check.at, NULL,
-				   "service '%s': 'via path' is not supported yet",
+				   "service '%s': a check by a program cannot go 'via path'",
 				   r->services[i].name);
 	if (r->n_rules > POLICY_RULES)
 		diag_error(d, r->rules[POLICY_RULES].at, NULL, "more than %d rules", POLICY_RULES);
@@ -62,8 +62,10 @@ static void fill_fragments(const struct resolved *r, struct policy_config *confi
 static void fill_config(const struct resolved *r, struct policy_config *config)
 {
 	config->services = (uint32_t)r->n_services;
-	for (size_t i = 0; i < r->n_services; i++)
+	for (size_t i = 0; i < r->n_services; i++) {
 		config->modes |= 1u << r->services[i].mode;
+		config->answers |= r->services[i].check.via_path;
+	}
 	config->essentials_filter = r->essentials_filter;
 	config->named = r->n_interfaces > 0;
 	config->default_drop = !config->named && r->default_drop;
