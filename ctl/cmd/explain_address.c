@@ -6,7 +6,7 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/explain_show.h"
 #include "ctl/cmd/show.h"
-#include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/device.h"
 
 // The first entry or rule that decides every packet from, or to, the address.
 struct address_side {
@@ -172,21 +172,23 @@ static void show_side(const struct address_view *v, const struct address_side *s
 		 participle(verdict), out_plain(o), text_get(&why));
 }
 
-// Lists the interfaces of the instance to which the policy applies, or to which only entries apply.
+// Lists the interfaces of the instance to which the policy applies, or to which only entries apply. Where our program
+// is not on the device, neither does.
 static size_t add_where(const struct address_view *v, const char *key, enum reach_what what,
 			struct text *t)
 {
 	const struct instance *i = v->e->store->instance;
-	struct iface iface;
+	struct device device;
 	size_t found = 0;
 
 	out_array(v->ctx->out, key);
 	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
-		if (instance_iface(i, n, &iface, NULL) || iface.state == IFACE_FREE ||
+		if (device_read(i, n, &device, NULL) ||
+		    (device.state != DEVICE_HELD && device.state != DEVICE_MOVED) ||
 		    reach_what(&v->e->reach, n) != what)
 			continue;
-		out_item_string(v->ctx->out, iface.name);
-		text_addf(t, "%s%s", found++ ? " " : "", iface.name);
+		out_item_string(v->ctx->out, device.iface.name);
+		text_addf(t, "%s%s", found++ ? " " : "", device.iface.name);
 	}
 	out_end(v->ctx->out);
 	return found;

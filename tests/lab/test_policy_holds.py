@@ -193,6 +193,21 @@ def test_explain_on_an_interface(second, weir, apply):
     assert (document["holds_on"], document["only_entries_on"]) == (["near0"], ["near1"])
 
 
+def test_explain_of_an_address_with_an_open_device(second, weir, apply):
+    """Nothing of Weir applies to a device that is open: neither the policy nor entries."""
+    apply("default drop")
+    weir("attach", "near1")
+    weir("block", SOURCE4)
+    weir.cut("near1")
+    done = weir("explain", OTHER4, check=False)
+    assert done.returncode == 3 and "only entries apply" not in done.stdout
+    assert "near1" in done.stdout + done.stderr
+    document = weir.json("explain", OTHER4, status=3)
+    assert (document["holds_on"], document["only_entries_on"]) == (["near0"], [])
+    weir("attach", "near1")
+    assert weir.json("explain", OTHER4)["only_entries_on"] == ["near1"]
+
+
 def test_explain_with_an_interface_pattern(second, weir, apply):
     apply("default pass on near*\ndefault drop", devices="near*, other optional")
     words = f"udp from {SOURCE4} to 10.77.0.1 port 9 on near1".split()
