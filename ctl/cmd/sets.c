@@ -45,40 +45,78 @@ static int open_set(struct context *ctx, const char *name, struct opened_set *o,
 struct addrs {
 	struct addr *at;
 	size_t n, cap;
+	VEC(uint64_t) until; // of each, in jiffies
 };
 
-// A set has addresses of one mask; a shorter prefix cannot be added.
-static int collect(const struct targets *t, const struct generation_about_set *set,
-		   struct addrs *ret, struct err *err)
+static void addrs_free(struct addrs *a)
 {
-	vec_each (&t->items.items, item) {
-		const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
-		uint8_t mask = item->prefix.addr.family == 4 ? set->mask4 : set->mask6;
-		addr_text text;
-
-		if (item->name && geo_is_name(item->name))
-			return err_input(err, "'%s' has prefixes wider than the entries of the set",
-					 item->name);
-		for (size_t a = 0; answer && a < answer->n; a++)
-			vec_push(ret, answer->addrs[a]);
-		if (item->name)
-			continue;
-		if (item->prefix.len < mask) {
-			err_input(err, "'%s' is wider than the entries of the set",
-				  prefix_format(&item->prefix, text));
-			return err_hint(err, "its entries are /%u (IPv4) and /%u (IPv6)",
-					set->mask4, set->mask6);
-		}
-		vec_push(ret, item->prefix.addr);
-	}
-	return 0;
+	vec_free(a);
+	vec_free(&a->until);
 }
 
-static uint64_t until_of(const struct opened_set *o, const struct intent *intent)
+static uint64_t until_of(const struct opened_set *o, const struct intent *intent, uint64_t for_ms)
 {
+	if (for_ms)
+		return clock_after_ms(&o->clock, for_ms);
 	if (intent->until_s != RECORD_NEVER)
 		return clock_to_jiffies(&o->clock, intent->until_s);
 	return o->set->expire_ms ? clock_after_ms(&o->clock, o->set->expire_ms) : UINT64_MAX;
+}
+
+// What a line of a list may say, and an address of a set cannot have.
+static int check_line(const struct item *item, struct err *err)
+{
+	const char *what = item->note ? "note" : item->to || item->both ? "direction" : NULL;
+
+	return what ? err_input(err, "line %u: an address of a set has no %s", item->line, what)
+		    : 0;
+}
+
+static void add_addr(struct addrs *ret, const struct addr *addr, uint64_t until)
+{
+	vec_push(ret, *addr);
+	vec_push(&ret->until, until);
+}
+
+// A set has addresses of one mask; a shorter prefix cannot be added.
+static int collect_item(const struct targets *t, const struct item *item,
+			const struct generation_about_set *set, uint64_t until, struct addrs *ret,
+			struct err *err)
+{
+	const struct dns_answer *answer = item->name ? targets_answer(t, item->name) : NULL;
+	uint8_t mask = item->prefix.addr.family == 4 ? set->mask4 : set->mask6;
+	addr_text text;
+
+	if (item->name && geo_is_name(item->name))
+		return err_input(err, "'%s' has prefixes wider than the entries of the set",
+				 item->name);
+	for (size_t a = 0; answer && a < answer->n; a++)
+		add_addr(ret, &answer->addrs[a], until);
+	if (item->name)
+		return 0;
+	if (item->prefix.len < mask) {
+		err_input(err, "'%s' is wider than the entries of the set",
+			  prefix_format(&item->prefix, text));
+		return err_hint(err, "its entries are /%u (IPv4) and /%u (IPv6)", set->mask4,
+				set->mask6);
+	}
+	add_addr(ret, &item->prefix.addr, until);
+	return 0;
+}
+
+static int collect(const struct targets *t, const struct opened_set *o, const struct intent *intent,
+		   bool remove, struct addrs *ret, struct err *err)
+{
+	vec_each (&t->items.items, item) {
+		int code = remove ? 0 : check_line(item, err);
+
+		if (code)
+			return code;
+		code = collect_item(t, item, o->set, until_of(o, intent, item->for_ms), ret, err);
+		if (code)
+			return code;
+	}
+	return 0;
 }
 
 int sets_check_options(const struct args *args, struct err *err)
@@ -103,13 +141,28 @@ int sets_check_options(const struct args *args, struct err *err)
 	return 0;
 }
 
-static int change(struct opened_set *o, const struct addrs *addrs, const struct intent *intent,
-		  bool remove, size_t *ret_changed, struct err *err)
+// Neighbours with the same end are one call.
+static int add(const struct opened_set *o, const struct addrs *addrs, struct err *err)
+{
+	for (size_t n = 0, next; n < addrs->n; n = next) {
+		uint64_t until = addrs->until.at[n];
+		int code;
+
+		for (next = n + 1; next < addrs->n && addrs->until.at[next] == until;)
+			next++;
+		code = sets_add(o->instance, o->set, addrs->at + n, next - n, until, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int change(struct opened_set *o, const struct addrs *addrs, bool remove, size_t *ret_changed,
+		  struct err *err)
 {
 	*ret_changed = addrs->n;
-	if (remove)
-		return sets_remove(o->instance, o->set, addrs->at, addrs->n, ret_changed, err);
-	return sets_add(o->instance, o->set, addrs->at, addrs->n, until_of(o, intent), err);
+	return remove ? sets_remove(o->instance, o->set, addrs->at, addrs->n, ret_changed, err)
+		      : add(o, addrs, err);
 }
 
 int sets_change(struct context *ctx, const char *name, const struct targets *t,
@@ -117,17 +170,17 @@ int sets_change(struct context *ctx, const char *name, const struct targets *t,
 {
 	CLEANUP(close_set) struct opened_set o = {0};
 	CLEANUP_FD int lock = -1;
-	CLEANUP_VEC struct addrs addrs = {0};
+	CLEANUP(addrs_free) struct addrs addrs = {0};
 	size_t changed;
 	int code = open_set(ctx, name, &o, err);
 
 	if (code)
 		return code;
-	if ((code = collect(t, o.set, &addrs, err)))
+	if ((code = collect(t, &o, intent, remove, &addrs, err)))
 		return code;
 	if ((code = lock_take(ctx->instance, ctx->line, &lock, err)))
 		return code;
-	if ((code = change(&o, &addrs, intent, remove, &changed, err)))
+	if ((code = change(&o, &addrs, remove, &changed, err)))
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_string(ctx->out, "set", name);

@@ -267,6 +267,37 @@ def test_options_that_say_nothing_of_a_set(on, apply):
     assert seen() == []
 
 
+def test_times_of_lines_for_a_set(on, apply, tmp_path):
+    """A line's time counts; what a set cannot have is refused with its line, and nothing is added."""
+    apply("set seen dynamic expire 2h\ndrop from @seen")
+    path = tmp_path / "list"
+    path.write_text("192.0.2.1\n192.0.2.2 for 10m\n192.0.2.3 for 10m\n192.0.2.4 for 1d\n")
+
+    def left():
+        return {one["address"]: one["left_s"] for one in on.json("list", "--set", "seen")["addresses"]}
+
+    on("block", "--set", "seen", "-f", path)
+    for address, seconds in ("192.0.2.1", 7200), ("192.0.2.2", 600), ("192.0.2.3", 600), ("192.0.2.4", 86400):
+        assert seconds - 10 <= left()[address] <= seconds
+    on("block", "--set", "seen", "-f", path, "--for", "1h")  # for the lines that say nothing
+    assert 3590 <= left()["192.0.2.1"] <= 3600 and left()["192.0.2.2"] <= 600
+    for words, what in ('note "x"', "note"), ("to", "direction"), ("both", "direction"):
+        path.write_text(f"192.0.2.8\n192.0.2.9 {words}\n")
+        assert f"line 2: an address of a set has no {what}" in on.fails(1, "block", "--set", "seen", "-f", path)
+        assert "192.0.2.8" not in left()
+    path.write_text('192.0.2.2 for 1h note "x"\n')
+    on("unblock", "--set", "seen", "-f", path)  # reads the addresses only
+    assert "192.0.2.2" not in left()
+
+
+def test_apply_of_what_is_in_force_starts_no_trial(on, apply):
+    apply("default pass")
+    done = on("apply", apply.path, "--confirm=30s")
+    assert done.returncode == 0 and done.stdout.startswith("unchanged: ") and done.stdout.endswith("; no trial was started\n")
+    assert on.json("apply", apply.path, "--confirm=30s")["trial_ms"] == 0 and on.json("status")["trial_ms_left"] == 0
+    assert "no trial" in on.fails(3, "confirm")
+
+
 def test_apply_of_what_is_in_force_changes_nothing(pair, on, apply, dns):
     (apply.folder / "bad.txt").write_text(f"{SOURCE4}\n")
     (apply.folder / "more.weir").write_text("drop proto udp to port 11\n")
