@@ -11,6 +11,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/cmd/attaching.h"
 #include "ctl/cmd/command.h"
+#include "ctl/control/fitness.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/lock.h"
@@ -298,17 +299,48 @@ static int find_link(const char *name, struct link *ret, struct err *err)
 	return -EOPNOTSUPP;
 }
 
-// port_was: 0 if the program was not attached before.
-static void report(struct context *ctx, const char *name, const struct decap_end *end,
-		   uint16_t port_was, const struct decap_result *result)
+static bool same_prefixes(const struct prefix *a, size_t n_a, const struct prefix *b, size_t n_b)
 {
-	CLEANUP_FREE char *moved = mem_printf("; was port %u", port_was);
+	if (n_a != n_b)
+		return false;
+	for (size_t i = 0; i < n_a; i++)
+		if (prefix_compare(&a[i], &b[i]))
+			return false;
+	return true;
+}
+
+// "; was already attached", and what was other than now. The caller frees it.
+static char *was_words(const struct decap_state *was, const struct decap_end *now)
+{
+	CLEANUP_FREE char *from = from_words(was->from, was->n_from);
+	CLEANUP_TEXT struct text t = {0};
+
+	if (was->port != now->port)
+		text_addf(&t, ", port %u", was->port);
+	if (!same_prefixes(was->from, was->n_from, now->from, now->n_from))
+		text_addf(&t, ", %s", from);
+	if (was->forward != now->forward)
+		text_add(&t, was->forward ? ", forwarding" : ", not forwarding");
+	if (!same_prefixes(was->here, was->n_here, now->here, now->n_here))
+		text_addf(&t, ", to %zu %s%s", was->n_here,
+			  num_plural(was->n_here, "address", "addresses"),
+			  was->n_here == now->n_here ? ", others" : "");
+	return t.len ? mem_printf("; was%s", text_get(&t) + 1)
+		     : mem_strdup("; was already attached");
+}
+
+// was: before the command.
+static void report(struct context *ctx, const char *name, const struct decap_end *end,
+		   const struct decap_state *was, const struct decap_result *result)
+{
 	CLEANUP_FREE char *from = from_words(end->from, end->n_from);
+	CLEANUP_FREE char *before = result->attached ? mem_strdup("") : was_words(was, end);
+	bool same = !strcmp(before, "; was already attached");
 
 	out_set_string(ctx->out, "name", name);
 	out_set_string(ctx->out, "mode", mode_word(result->mode));
 	out_set_bool(ctx->out, "shared", result->shared);
-	out_set_bool(ctx->out, "changed", result->changed);
+	out_set_bool(ctx->out, "changed", !same);
 	out_set_u64(ctx->out, "port", end->port);
 	set_prefixes(ctx->out, "from", end->from, end->n_from);
 	out_set_bool(ctx->out, "forward", end->forward);
@@ -322,10 +354,7 @@ static void report(struct context *ctx, const char *name, const struct decap_end
 			 "%s decapsulates IPIP and GUE (port %u) %s to %zu %s, %s mode%s%s", name,
 			 end->port, from, end->n_here,
 			 num_plural(end->n_here, "address", "addresses"), mode_word(result->mode),
-			 end->forward ? FORWARDS : "",
-			 result->changed                     ? ""
-			 : port_was && port_was != end->port ? moved
-							     : "; was already attached");
+			 end->forward ? FORWARDS : "", before);
 }
 
 static int attach(struct context *ctx, const struct args *args, const struct link *link,
@@ -339,6 +368,7 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 	struct decap_end end = {0};
 	struct decap_result result;
 	enum attach_mode mode;
+	struct err unfit = {0};
 	uint32_t port;
 	int code = decap_query(link->index, &before, err);
 
@@ -360,9 +390,12 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 		.n_here = own.n,
 		.n_from = from.at.n,
 	};
-	if ((code = decap_attach(&where, &end, mode, &result, err)))
+	if ((code = decap_attach(&where, &end, mode,
+				 fitness_native(link, mode, &unfit) ? NULL : &unfit, &result, err)))
 		return code;
-	report(ctx, link->name, &end, before.port, &result);
+	if (result.attached)
+		fitness_warn(link, result.mode, result.notice, sizeof(result.notice));
+	report(ctx, link->name, &end, &before, &result);
 	return 0;
 }
 

@@ -295,7 +295,7 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		commit_unbring(b->instance, number);
 	add_warning(warning, ret);
 	if (ret->changed) {
-		fitness_warn(&link, ret);
+		fitness_warn(&link, ret->mode, ret->notice, sizeof(ret->notice));
 		// A device that was made anew under its name was known by another index; until here every frame
 		// on it was taken for its own.
 		macs_refresh(b->instance, NULL);

@@ -29,12 +29,11 @@ bool fitness_native(const struct link *link, enum attach_mode mode, struct err *
 	return true;
 }
 
-void fitness_warn(const struct link *link, struct attach_result *ret)
+void fitness_warn(const struct link *link, enum iface_mode mode, char *notice, size_t size)
 {
-	size_t len = strlen(ret->notice);
+	size_t len = strlen(notice);
 
-	if (ret->mode == IFACE_NATIVE && native_is_forgotten(link->driver))
-		snprintf(ret->notice + len, sizeof(ret->notice) - len,
-			 "%s" FORGETS ": weir detach, weir attach then", len ? "; " : "",
-			 link->driver, link->name);
+	if (mode == IFACE_NATIVE && native_is_forgotten(link->driver))
+		snprintf(notice + len, size - len, "%s" FORGETS ": weir detach, weir attach then",
+			 len ? "; " : "", link->driver, link->name);
 }

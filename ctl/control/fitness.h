@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "ctl/datapath/attach.h"
 #include "ctl/net/link.h"
@@ -14,4 +15,4 @@
 bool fitness_native(const struct link *link, enum attach_mode mode, struct err *ret_why);
 
 // Adds to the notice what a device in native mode, just attached, may do later.
-void fitness_warn(const struct link *link, struct attach_result *ret);
+void fitness_warn(const struct link *link, enum iface_mode mode, char *notice, size_t size);

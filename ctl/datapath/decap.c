@@ -283,11 +283,12 @@ static int tell_again(const struct hook_target *target, const struct attached_li
 }
 
 static int attach_new(const struct hook_target *target, const struct decap_end *end,
-		      enum attach_mode mode, struct decap_result *ret, struct err *err)
+		      enum attach_mode mode, const struct err *unfit, struct decap_result *ret,
+		      struct err *err)
 {
 	CLEANUP_DECAP struct decap *d = NULL;
 	CLEANUP_DECAP_STATE struct decap_state state = {0};
-	struct decap_result result = {.changed = true};
+	struct decap_result result = {.attached = true};
 	struct decap_attach a = {.ifindex = target->ifindex};
 	const struct hook_program program = {
 		.shared = attach_shared,
@@ -301,7 +302,7 @@ static int attach_new(const struct hook_target *target, const struct decap_end *
 	if (code)
 		return code;
 	a.program = d;
-	if ((code = hook_attach(target, mode, NULL, &program, result.notice, err)) ||
+	if ((code = hook_attach(target, mode, unfit, &program, result.notice, err)) ||
 	    (code = decap_query(target->ifindex, &state, err)))
 		return code;
 	if (!state.there)
@@ -314,7 +315,8 @@ static int attach_new(const struct hook_target *target, const struct decap_end *
 }
 
 int decap_attach(const struct hook_target *target, const struct decap_end *end,
-		 enum attach_mode mode, struct decap_result *ret, struct err *err)
+		 enum attach_mode mode, const struct err *unfit, struct decap_result *ret,
+		 struct err *err)
 {
 	CLEANUP_DECAP_MAPS struct decap_maps m = DECAP_NO_MAPS;
 	struct attached_list there;
@@ -324,7 +326,7 @@ int decap_attach(const struct hook_target *target, const struct decap_end *end,
 	if (code)
 		return code;
 	return find_ours(&there, &id, &m) ? tell_again(target, &there, &m, end, mode, ret, err)
-					  : attach_new(target, end, mode, ret, err);
+					  : attach_new(target, end, mode, unfit, ret, err);
 }
 
 // Detaching

@@ -16,15 +16,16 @@
 struct decap_result {
 	enum iface_mode mode;
 	bool shared;              // under libxdp's dispatcher
-	bool changed;             // false: it was attached already, and only `end` changed
+	bool attached;            // false: it was attached already, and only `end` may have changed
 	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 
 // Attaches the program, or tells the one that is attached the new `end`: no packet is lost in between.
 // AUTO takes native mode, else generic. An interface that carries another program is refused, unless
-// libxdp can share it. 0, or -errno with err set and the interface as before.
+// libxdp can share it. unfit: as of hook_attach. 0, or -errno with err set and the interface as before.
 int decap_attach(const struct hook_target *target, const struct decap_end *end,
-		 enum attach_mode mode, struct decap_result *ret, struct err *err);
+		 enum attach_mode mode, const struct err *unfit, struct decap_result *ret,
+		 struct err *err);
 
 // Detaches our program, and no other. *ret_was_there: it was attached.
 int decap_detach(uint32_t ifindex, bool *ret_was_there, struct err *err);

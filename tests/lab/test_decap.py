@@ -156,7 +156,8 @@ def test_again_takes_new_addresses_and_port(pair, weir, backend):
         found = weir("doctor", "near0", check=False)
         assert found.returncode == 2 and "addresses added since weir decap ran: 10.77.9.1: weir decap near0" in found.stdout
         again = weir.json("decap", "near0")
-        assert not again["changed"] and again["addresses"] == before["addresses"] + 1
+        assert again["changed"] and again["addresses"] == before["addresses"] + 1
+        assert not weir.json("decap", "near0")["changed"]
         assert again["port"] == 6081 and again["from"] == before["from"] == ["10.77.0.2", "fd77::2"]
         assert weir.json("decap")["interfaces"][0]["addresses_new"] == [] and not weir("decap").stderr
         assert "was port 6081" in weir("decap", "near0", "--port", "6080").stdout
@@ -308,3 +309,15 @@ def test_forward_takes_what_is_for_others(pair, weir, backend):
     finally:
         pair.near(["sysctl", "-qw", "net.ipv4.ip_forward=0"])
         run(["ip", "-n", pair.near_netns, "neigh", "del", host, "dev", "near0"])
+
+
+def test_what_a_command_changed_is_said(weir, backend):
+    assert backend
+    weir("decap", "near0", "--from", "10.77.0.0/24,fd77::2")
+    done = weir("decap", "near0", "--from", "any")
+    assert "from any source" in done.stdout and done.stdout.rstrip().endswith("; was from 10.77.0.0/24, fd77::2")
+    assert "; was already attached" in weir("decap", "near0", "--from", "any").stdout
+    assert weir.json("decap", "near0", "--from", "any")["changed"] is False
+    assert weir.json("decap", "near0", "--from", "10.77.0.2")["changed"] is True
+    assert "; was from 10.77.0.2/32, not forwarding" in weir("decap", "near0", "--from", "any", "--forward").stdout.replace("10.77.0.2,", "10.77.0.2/32,")
+    assert "; was port 6080, from any source, forwarding\n" in weir("decap", "near0", "--from", "10.77.0.2", "--port", "6081").stdout
