@@ -79,7 +79,7 @@ static void report_asked(struct context *ctx, const struct refresh_name *one)
 	out_cell(o, "error", "ERROR", one->why);
 }
 
-// Nobody was asked: what is known of the last answer.
+// No name server was asked: what is known of the last answer.
 static void report_listed(struct context *ctx, const struct refresh_name *one)
 {
 	uint64_t now_s = (uint64_t)time(NULL);

@@ -35,7 +35,7 @@ static struct refresh_name *find(const struct refresh *r, const char *name)
 	return r->n ? bsearch(&key, r->at, r->n, sizeof(key), compare) : NULL;
 }
 
-// Splits a line in place. False if it is none of ours.
+// Splits a line in place. False if it is damaged.
 static bool read_line(char *line, uint64_t *ret_s)
 {
 	char *blank = strchr(line, ' ');

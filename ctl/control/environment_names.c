@@ -120,8 +120,9 @@ static uint64_t grace_of(const struct environment_name *name, const struct dns_a
 	return grace > NAME_GRACE_S ? grace : NAME_GRACE_S;
 }
 
-// What left before: comes back, is over, or stays, not longer than from now on if the clock was set back.
-static void settle_leaving(struct environment_name *name, const struct addr *addrs, size_t n,
+// What left before comes back, is released, or stays: no longer than its grace time from now, if the clock was set
+// back.
+static void review_leaving(struct environment_name *name, const struct addr *addrs, size_t n,
 			   uint64_t now_s, uint64_t grace_s, struct environment_followed *ret)
 {
 	size_t kept = 0;
@@ -151,7 +152,7 @@ void environment_follow(struct environment_name *name, const struct dns_answer *
 	*ret = (struct environment_followed){0};
 	for (size_t a = 0; a < n; a++)
 		ret->added += !has(name->addrs, name->n, &addrs[a]) && !leaves(name, &addrs[a]);
-	settle_leaving(name, addrs, n, now_s, grace_s, ret);
+	review_leaving(name, addrs, n, now_s, grace_s, ret);
 	for (size_t a = 0; a < name->n; a++) {
 		if (has(addrs, n, &name->addrs[a]))
 			continue;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names of the policy in force: weir refresh, and the agent, follow their answers; the revision stays the same one."""
+import contextlib
 import json
+import os
 import shutil
 import time
 
@@ -13,6 +15,7 @@ NAME, OTHER, ONE, TWO, THREE = "moving.lab", "other.lab", "203.0.113.31", "203.0
 GRACE_S = 60
 FLOOR_S, TTL_S = 5, 2
 SET = f'set bad {{ {NAME} }}\n"bad" drop from @bad\n"named" drop proto udp from {OTHER}'
+DEAD_S = int(os.environ.get("LAB_DEAD_S", "12"))  # 60 shows a minute
 NO_SERVER = "--resolver", "10.77.0.99", "--resolver-timeout", "300ms"
 
 
@@ -227,6 +230,41 @@ def test_the_agent_follows_names_of_the_policy(applied):
     until(lambda: part(applied)["failing"] == 0, seconds=40, what="the recovery")
     assert dropped(applied, ONE, TWO)[1] and history(applied) == revisions
     assert sum("NXDOMAIN" in line for line in agent.said().splitlines()) == 1
+
+
+@contextlib.contextmanager
+def dead_name_server(pair):
+    """No query arrives: time-outs."""
+    def nft(*words):
+        pair.near(["nft", *words])
+
+    nft("add", "table", "inet", "dead")
+    try:
+        nft("add", "chain", "inet", "dead", "out", "{ type filter hook output priority 0; }")
+        nft("add", "rule", "inet", "dead", "out", "udp", "dport", "53", "drop")
+        nft("add", "rule", "inet", "dead", "out", "tcp", "dport", "53", "drop")
+        yield
+    finally:
+        nft("delete", "table", "inet", "dead")
+
+
+def test_the_name_server_is_dead_for_a_while(applied):
+    applied("block", NAME, "--resolver", applied.pair.resolver)
+    agent = applied.run("--resolver", applied.pair.resolver, "--resolver-timeout", "300ms")
+    until(lambda: part(applied)["names"] == 2, seconds=10, what="two names")
+    before = files(applied), programs(applied)
+    with dead_name_server(applied.pair):
+        until(lambda: part(applied)["failing"] == 2, seconds=15, what="the failures")
+        end = time.monotonic() + DEAD_S
+        while time.monotonic() < end:
+            assert dropped(applied, ONE, "198.51.100.77") == [True, True]
+            time.sleep(1)
+        assert (files(applied), programs(applied)) == before
+    said = agent.said().splitlines()
+    assert [sum(name in line and "its addresses stay" in line for line in said) for name in (NAME, OTHER)] == [1, 1]
+    assert "NXDOMAIN" not in agent.said()
+    until(lambda: part(applied)["failing"] == 0, seconds=60 + DEAD_S, what="the recovery")
+    assert (files(applied), programs(applied)) == before and dropped(applied, ONE) == [True]
 
 
 def test_the_agent_releases_after_the_grace_time(applied):

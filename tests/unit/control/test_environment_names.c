@@ -119,7 +119,7 @@ static void test_comes_back(void **state)
 	answer(w, "192.0.2.1", NOW, TTL(5));
 	answer(w, "192.0.2.2", NOW, TTL(5));
 	answer(w, "192.0.2.1", NOW + 90,
-	       TTL(5)); // its grace time is over, and it is still in force
+	       TTL(5)); // after its grace time, but still in force
 	counts(w, 0, 1, 1, 0);
 	check(w, "192.0.2.1", "192.0.2.2 until 150");
 }
