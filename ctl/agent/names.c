@@ -27,6 +27,7 @@
 #define NEW_PER_S      100 // names that are new to the agent
 #define AFTER_COMMAND  1000
 #define LIST_SHARE     20 // looking for names takes at most a twentieth of the time
+#define SWITCH_SHARE   4  // pause after another policy was loaded, in times of what that took
 #define OUTPUT_MAX     (256u << 20)
 #define TIMEOUT_S      60
 #define PROBLEMS_SHOWN 5
@@ -48,6 +49,7 @@ struct names_part {
 	struct event *timer;
 	struct exchange *listing, *asking;
 	uint64_t began_ms, listed_ms; // the last listing
+	uint64_t asked_ms, rest_ms;   // the last question, and until when no other follows
 	VEC(struct watched) names;    // sorted
 	char *refused; // why the policy does not get its new addresses; NULL: it does
 };
@@ -82,6 +84,7 @@ static void plan(struct names_part *p)
 		evtimer_del(p->timer);
 		return;
 	}
+	next = next < p->rest_ms ? p->rest_ms : next;
 	in = next > now ? next - now : 0;
 	at = (struct timeval){.tv_sec = (time_t)(in / 1000),
 			      .tv_usec = (suseconds_t)(in % 1000 * 1000)};
@@ -170,6 +173,8 @@ static void on_answers(void *part, int status, const char *output, size_t len)
 	(void)status;
 	p->asking = NULL;
 	take_refusal(p, document);
+	if (document && (json_is_yes(json_get(document, "switched")) || p->refused))
+		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
 	for (size_t n = 0; n < json_length(rows); n++)
 		take_answer(p, json_at(rows, n));
 	vec_each (
@@ -213,6 +218,7 @@ static void ask(struct names_part *p, const struct text *input)
 		args[n++] = "--resolver-timeout";
 		args[n++] = p->agent->resolver_timeout;
 	}
+	p->asked_ms = agent_now_ms();
 	if (start_command(p, args, input, on_answers, &p->asking, &err)) {
 		log_error("%s", err.text);
 		on_answers(p, -1, "", 0);

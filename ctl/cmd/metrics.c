@@ -123,7 +123,7 @@ static const struct family families[] = {
 	{"weir_checks_total", "counter", NULL, STATUS, .part = "health", .array = "checks", .value = "failed", .labels = {OF_CHECKS}, .fixed = {"result", "failed"}},
 	{"weir_checks_total", "counter", NULL, STATUS, .part = "health", .array = "checks", .value = "unknown", .labels = {OF_CHECKS}, .fixed = {"result", "unknown"}},
 	{"weir_check_duration_seconds", "histogram", "How long checks of backends took.", STATUS, .part = "health", .array = "checks", .value = "ended", .labels = {OF_CHECKS}, .form = HISTOGRAM},
-	{"weir_names", "gauge", "Host names of entries that the agent follows.", STATUS, .part = "names", .value = "names"},
+	{"weir_names", "gauge", "Host names of entries and of the policy that the agent follows.", STATUS, .part = "names", .value = "names"},
 	{"weir_names_failing", "gauge", "Host names that did not resolve when last asked for.", STATUS, .part = "names", .value = "failing"},
 	{"weir_names_oldest_answer_age_seconds", "gauge", "Time since the good answer that is the oldest of all names.", STATUS, .part = "names", .value = "oldest_s", .form = AGE},
 	{"weir_feed_age_seconds", "gauge", "Time since the last good answer of a feed, changed or not.", STATUS, .part = "feeds", .array = "feeds", .value = "good_s", .labels = {OF_FEED}, .form = AGE},

@@ -208,6 +208,15 @@ def test_status_shows_the_age_of_the_answers(applied):
     assert line().startswith("names     2, 2 fresh, 0 failing, oldest answer ")
 
 
+@pytest.mark.parametrize("agent", [True, False])
+def test_apply_leaves_a_grace_time_if_somebody_ends_it(applied, agent):
+    if agent:
+        applied.run("--resolver", applied.pair.resolver)
+    applied.pair.dns(NAME, TWO)
+    applied.policy(SET + '\n"more" drop proto udp to port 10', "--resolver", applied.pair.resolver)
+    assert dropped(applied, ONE, TWO) == [agent, True]
+
+
 # ---- the agent ------------------------------------------------------------------------------------------
 
 
