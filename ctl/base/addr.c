@@ -164,10 +164,12 @@ static bool is_mapped(const struct addr *a)
 	return a->family == 6 && !memcmp(a->bytes, v6_mapped, sizeof(v6_mapped));
 }
 
-static struct addr unmapped(const struct addr *a)
+struct addr addr_unmapped(const struct addr *a)
 {
 	struct addr v4 = {.family = 4};
 
+	if (!is_mapped(a))
+		return *a;
 	memcpy(v4.bytes, a->bytes + sizeof(v6_mapped), 4);
 	return v4;
 }
@@ -180,7 +182,7 @@ int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped)
 	if (parse_as_written(text, len, &a) < 0)
 		return -EINVAL;
 	mapped = is_mapped(&a);
-	*ret = mapped ? unmapped(&a) : a;
+	*ret = addr_unmapped(&a);
 	if (ret_mapped)
 		*ret_mapped = mapped;
 	return 0;
@@ -204,7 +206,7 @@ static int parse_prefix(const char *text, size_t len, struct prefix *ret, bool *
 		return -EINVAL;
 	// A shorter prefix has a bit of ffff among its host bits and was refused just now.
 	if (is_mapped(&p.addr)) {
-		p.addr = unmapped(&p.addr);
+		p.addr = addr_unmapped(&p.addr);
 		p.len = (uint8_t)(p.len - V6_MAPPED_BITS);
 		*ret_mapped = true;
 	}

@@ -26,6 +26,9 @@ typedef char addr_text[ADDR_TEXT];
 // 0 or -EINVAL.
 int addr_parse(const char *text, size_t len, struct addr *ret, bool *ret_mapped);
 
+// The IPv4 address that an IPv4-mapped one stands for; any other address as it is.
+struct addr addr_unmapped(const struct addr *a);
+
 // An address or ADDRESS/LENGTH. 0, or -EINVAL with a sentence and a hint in err that say how to write
 // what was probably meant: "10/8", "10.0.0.0/255.0.0.0", host bits set, leading zeros,
 // "0x7f.1", "0/0", "fe80::1%eth0", "1.2.3.4/33", "name/24".

@@ -126,6 +126,7 @@ static void lower_ttl(struct dns_found *found, uint32_t ttl_s)
 
 static bool add_addr(const struct dns_record *r, uint16_t type, struct dns_found *found)
 {
+	struct addr v6;
 	uint32_t v4;
 
 	if (r->type != type || r->data_len != (type == DNS_TYPE_A ? 4 : 16))
@@ -134,7 +135,9 @@ static bool add_addr(const struct dns_record *r, uint16_t type, struct dns_found
 		memcpy(&v4, r->data, sizeof(v4));
 		vec_push(&found->addrs, addr_from_v4(v4));
 	} else {
-		vec_push(&found->addrs, addr_from_v6(r->data));
+		// Programs that connect to a mapped address send IPv4 packets.
+		v6 = addr_from_v6(r->data);
+		vec_push(&found->addrs, addr_unmapped(&v6));
 	}
 	lower_ttl(found, r->ttl_s);
 	return true;

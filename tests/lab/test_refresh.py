@@ -74,6 +74,17 @@ def test_without_an_answer_all_stays(pair, blocked, server):
     assert of_name(blocked) == {ONE: None}
 
 
+def test_a_mapped_address_is_one_of_ipv4(pair, on):
+    """What is listed is what the list gives when it is read again; an own address is not hidden in another form."""
+    pair.dns(NAME, f"::ffff:{ONE}", f"::ffff:{pair.near4}")
+    on("block", NAME, "--resolver", pair.resolver)
+    assert set(of_name(on)) == {ONE} and pair.free(ONE) == [False]
+    plain = on("list", "--plain").stdout
+    on("unblock", NAME)
+    on("block", "-f", "-", input=plain)
+    assert set(of_name(on)) == {ONE}
+
+
 def test_dangerous_answers_are_left_out(pair, blocked):
     pair.dns(NAME, TWO, pair.near4, "127.0.0.1")
     refresh(blocked)

@@ -218,6 +218,13 @@ static void test_mapped(void **state)
 	addr_text text;
 	static const uint8_t bytes[16] = {[10] = 255, [11] = 255, [12] = 192, [14] = 2, [15] = 1};
 	a = addr_from_v6(bytes);
+	want = addr_unmapped(&a);
+	assert_string_equal(addr_format(&want, text), "192.0.2.1");
+	want = addr_unmapped(&want);
+	assert_string_equal(addr_format(&want, text), "192.0.2.1");
+	want = addr("2001:db8::1");
+	want = addr_unmapped(&want);
+	assert_string_equal(addr_format(&want, text), "2001:db8::1");
 	assert_string_equal(addr_format(&a, text), "::ffff:192.0.2.1");
 }
 

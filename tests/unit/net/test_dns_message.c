@@ -73,6 +73,8 @@ static void reads_addresses(void **state)
 	assert_int_equal(f.addrs.n, 3);
 	check_addr(&f, 2, "2001:db8::1");
 	assert_int_equal(f.ttl_s, 30);
+	assert_int_equal(READ(AAAA, &f, {"", AAAA, 30, "::ffff:192.0.2.3"}), 0);
+	check_addr(&f, 3, "192.0.2.3");
 	vec_free(&f.addrs);
 }
 
