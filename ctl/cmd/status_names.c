@@ -2,17 +2,24 @@
 // Shows the age of the answers for host names.
 #include "ctl/cmd/status_names.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/answered.h"
+#include "ctl/datapath/lock.h"
+
+#define TRIES  10
+#define TRY_MS 20
 
 struct ages {
 	uint64_t names, failing;
 	uint64_t oldest_s; // wall clock, UINT64_MAX: of none
 	bool followed;     // by the agent
+	bool unknown;      // the records cannot be read now
 };
 
 static bool read_agent(const struct presence *agent, struct ages *ret)
@@ -34,13 +41,30 @@ static bool read_agent(const struct presence *agent, struct ages *ret)
 	return ret->followed;
 }
 
+// A command that keeps the lock for long does not keep status waiting.
+static int list(const char *instance, struct refresh *ret)
+{
+	const struct timespec pause = {.tv_nsec = TRY_MS * 1000000};
+	struct err why = {0};
+	int code = -EAGAIN;
+
+	lock_never_wait();
+	for (int tries = 0; tries < TRIES && code == -EAGAIN; tries++) {
+		if (tries)
+			nanosleep(&pause, NULL);
+		refresh_free(ret);
+		code = refresh_list(instance, REFRESH_ENTRIES | REFRESH_POLICY, NULL, 0, ret, &why);
+	}
+	return code;
+}
+
 static void read_records(const char *instance, struct ages *ret)
 {
 	CLEANUP_REFRESH struct refresh r = {0};
-	struct err why = {0};
 
-	if (refresh_list(instance, REFRESH_ENTRIES | REFRESH_POLICY, NULL, 0, &r, &why))
-		return; // those that read the records have said why
+	ret->unknown = list(instance, &r);
+	if (ret->unknown)
+		return;
 	answered_read(instance, &r);
 	ret->names = r.n;
 	vec_each (&r, one)
@@ -50,6 +74,10 @@ static void read_records(const char *instance, struct ages *ret)
 
 static void set_fields(struct out *o, const struct ages *a)
 {
+	if (a->unknown) {
+		out_set_json(o, "names", NULL);
+		return;
+	}
 	out_object(o, "names");
 	out_set_u64(o, "names", a->names);
 	out_set_bool(o, "followed", a->followed);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names of the policy in force: weir refresh, and the agent, follow their answers; the revision stays the same one."""
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -206,6 +207,14 @@ def test_status_shows_the_age_of_the_answers(applied):
     applied.run("--resolver", applied.pair.resolver)
     until(lambda: shown()["followed"] and shown()["fresh"] == 2, seconds=10, what="the agent")
     assert line().startswith("names     2, 2 fresh, 0 failing, oldest answer ")
+
+
+def test_status_does_not_wait_for_the_lock(applied):
+    with open(f"/run/weir/{applied.name}/lock", "r+", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begin = time.monotonic()
+        assert json.loads(applied("-j", "status", check=False).stdout)["names"] is None
+        assert time.monotonic() - begin < 3
 
 
 @pytest.mark.parametrize("agent", [True, False])
