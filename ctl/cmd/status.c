@@ -271,10 +271,18 @@ static void alarm_index(struct status *s, uint32_t number, const struct device *
 	if ((d->state != DEVICE_HELD && d->state != DEVICE_MOVED) || known == number ||
 	    (!known && knobs->iface_rest == number))
 		return;
-	alarm_add(s,
-		  "'%s' got another index when it was moved: rules that name it do not match there "
-		  "until the next command that changes something (for example weir apply)",
-		  d->iface.name);
+	if (known)
+		alarm_add(s,
+			  "'%s' has the index that '%s' has in another network namespace: its "
+			  "packets are treated and counted as those of '%s' (weir detach %s)",
+			  d->iface.name, s->devices[known].iface.name, s->devices[known].iface.name,
+			  d->iface.name);
+	else
+		alarm_add(
+			s,
+			"'%s' got another index when it was moved: rules that name it do not match there "
+			"until the next command that changes something (for example weir apply)",
+			d->iface.name);
 }
 
 static void alarm_iface(struct status *s, uint32_t number)

@@ -243,16 +243,21 @@ int device_read(const struct instance *i, uint32_t number, struct device *ret, s
 static int refresh_table(const struct instance *i, uint32_t number, const struct iface *stored,
 			 const struct iface *iface, struct err *err)
 {
-	if (iface->ifindex != stored->ifindex) {
-		if (iface_table_find(i->knobs, stored->ifindex) == number)
-			iface_table_set(i->knobs, stored->ifindex, 0);
-		// In another namespace it may have the index of a device that is here; then that keeps the index.
-		if (!iface_table_find(i->knobs, iface->ifindex) &&
-		    iface_table_set(i->knobs, iface->ifindex, number))
-			return err_refused(err, "no room in the interface table for '%s'",
-					   iface->name);
-	}
+	if (iface->ifindex != stored->ifindex &&
+	    iface_table_find(i->knobs, stored->ifindex) == number)
+		iface_table_set(i->knobs, stored->ifindex, 0);
+	// In another namespace it may have the index of a device that is here; then that keeps the index.
+	if (!iface_table_find(i->knobs, iface->ifindex) &&
+	    iface_table_set(i->knobs, iface->ifindex, number))
+		return err_refused(err, "no room in the interface table for '%s'", iface->name);
 	return instance_set_iface(i, number, iface, err);
+}
+
+// A device that had the same index in another namespace had its place in the table, and was detached.
+static bool is_unknown(const struct instance *i, const struct device *d)
+{
+	return (d->state == DEVICE_HELD || d->state == DEVICE_MOVED) &&
+	       d->iface.state == IFACE_ATTACHED && !iface_table_find(i->knobs, d->iface.ifindex);
 }
 
 int device_sync(const struct instance *i, struct err *err)
@@ -266,7 +271,8 @@ int device_sync(const struct instance *i, struct err *err)
 			return code;
 		if (stored.state == IFACE_FREE || device_read(i, n, &d, NULL))
 			continue;
-		if ((d.iface.ifindex != stored.ifindex || strcmp(d.iface.name, stored.name) != 0) &&
+		if ((d.iface.ifindex != stored.ifindex || strcmp(d.iface.name, stored.name) != 0 ||
+		     is_unknown(i, &d)) &&
 		    (code = refresh_table(i, n, &stored, &d.iface, err)))
 			return code;
 	}

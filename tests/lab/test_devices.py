@@ -203,6 +203,24 @@ def test_a_policy_follows_a_device_that_gets_another_index(two, pair, tmp_path, 
     assert alarms(two) == [] and blocks(pair, "one", netns=pair.far_netns)
 
 
+def test_a_moved_device_shares_its_index(two, pair, tmp_path):
+    """An index is unique in a namespace only. Status names both devices, until one of them is detached."""
+    two("unblock", BLOCKED)
+    Policies(two, tmp_path)(f"drop from {BLOCKED} on one", devices="one, two")
+    have = json.loads(pair.near(["ip", "-j", "link", "show", "one"]).stdout)[0]["ifindex"]
+    pair.link("set", "one", "netns", pair.far_netns)
+    pair_ip(pair, "far", "link", "set", "one", "up")
+    assert alarms(two) == [] and blocks(pair, "one", netns=pair.far_netns)
+    make(pair, "three", "index", str(have))
+    two("attach", "three")
+    assert alarms(two) == ["'one' has the index that 'three' has in another network namespace: its packets are treated "
+                           "and counted as those of 'three' (weir detach one)"]
+    assert not blocks(pair, "one", netns=pair.far_netns) and not blocks(pair, "three")
+    two("detach", "three")
+    two("block", "192.0.2.9", check=False)
+    assert alarms(two) == [] and blocks(pair, "one", netns=pair.far_netns)
+
+
 def test_a_device_that_moved_without_a_link(two, pair):
     """If the kernel provides no link, the program stays on the device as well and is found there."""
     if json.loads(two("-j", "status").stdout)["interfaces"][0]["shared"]:
