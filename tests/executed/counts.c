@@ -59,9 +59,10 @@ static struct budget *find(const struct report *r, const char *row)
 static void print(const char *row, const struct count *c, const struct budget *budget,
 		  const struct helper *helpers, size_t n_helpers)
 {
-	printf("%-30s %6llu %6llu %6llu %6llu ", row, (unsigned long long)c->median,
+	printf("%-30s %6llu %6llu %6llu %6llu %5llu %5llu ", row, (unsigned long long)c->median,
 	       (unsigned long long)c->least, (unsigned long long)c->most,
-	       (unsigned long long)(budget ? budget->most : 0));
+	       (unsigned long long)(budget ? budget->most : 0), (unsigned long long)c->lines,
+	       (unsigned long long)c->large);
 	for (size_t i = 0; i < n_helpers; i++)
 		printf(" %s %zu", helpers[i].name, helpers[i].calls);
 	putchar('\n');
@@ -75,8 +76,8 @@ void counts_add(struct report *r, const char *row, const struct count *c,
 	if (budget)
 		budget->used = true;
 	if (r->verbose && !(r->passed + r->failed))
-		printf("%-30s %6s %6s %6s %6s  %s\n", "ROW", "MEDIAN", "LEAST", "MOST", "BUDGET",
-		       "CALLS");
+		printf("%-30s %6s %6s %6s %6s %5s %5s  %s\n", "ROW", "MEDIAN", "LEAST", "MOST",
+		       "BUDGET", "LINES", "LARGE", "CALLS");
 	if (r->verbose)
 		print(row, c, budget, helpers, n_helpers);
 	if (budget && c->median <= budget->most) {

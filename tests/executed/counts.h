@@ -11,6 +11,7 @@
 // Of the packets of a row: the median is what the budget limits.
 struct count {
 	uint64_t least, median, most;
+	uint64_t lines, large; // median: cache lines of maps; those of maps above 1 MB
 };
 
 struct budget {

@@ -346,7 +346,7 @@ const char *emulate(struct machine *m, int program, const uint8_t *frame, size_t
 {
 	int code;
 
-	m->executed = m->n_helpers = 0;
+	m->executed = m->n_helpers = m->n_lines = m->n_large = 0;
 	memset(m->helpers, 0, sizeof(m->helpers));
 	m->why[0] = '\0';
 	place_frame(m, frame, bytes);
@@ -363,6 +363,8 @@ const char *emulate(struct machine *m, int program, const uint8_t *frame, size_t
 		.bytes = m->buff.data_end - m->buff.data,
 		.helpers = m->helpers,
 		.n_helpers = m->n_helpers,
+		.lines = m->n_lines,
+		.large = m->n_large,
 	};
 	return NULL;
 }

@@ -48,6 +48,29 @@ static bool in_table(const struct copied_map *t, uint64_t address, size_t bytes)
 	return false;
 }
 
+// Lines begin where the values do, as the kernel aligns them to pages.
+static void touch(struct machine *m, const struct copied_map *t, uint64_t address)
+{
+	uint64_t values = (uint64_t)(uintptr_t)t->values;
+	const uint8_t *line = t->values + (address - values) / LINE_BYTES * LINE_BYTES;
+
+	for (size_t n = 0; n < m->n_lines; n++)
+		if (m->lines[n] == line)
+			return;
+	if (m->n_lines == LINES_MAX)
+		return;
+	m->lines[m->n_lines++] = line;
+	m->n_large += t->stride * t->entries > LARGE_BYTES;
+}
+
+static void touch_maps(struct machine *m, uint64_t address, size_t bytes)
+{
+	for (size_t i = 0; i < m->n_maps; i++)
+		if (within(address, bytes, m->maps[i].values,
+			   m->maps[i].stride * m->maps[i].entries))
+			touch(m, &m->maps[i], address);
+}
+
 static bool in_frame(const struct machine *m, uint64_t address, size_t bytes)
 {
 	return address >= m->buff.data && address + bytes <= m->buff.data_end;
@@ -74,8 +97,10 @@ bool machine_is_memory(const struct machine *m, uint64_t address)
 
 uint8_t *machine_memory(struct machine *m, uint64_t address, size_t bytes)
 {
-	if (in_machine(m, address, bytes))
+	if (in_machine(m, address, bytes)) {
+		touch_maps(m, address, bytes);
 		return (uint8_t *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
+	}
 	machine_fail(m, "access of %zu bytes at 0x%llx, which is no memory", bytes,
 		     (unsigned long long)address);
 	return NULL;

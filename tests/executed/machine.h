@@ -15,6 +15,9 @@
 #define MAPS_MAX    64
 #define CODES_MAX   8
 #define HELPERS_MAX 16
+#define LINES_MAX   256
+#define LINE_BYTES  64
+#define LARGE_BYTES 1048576 // a map that the second cache of a processor does not hold
 
 // struct xdp_buff, as far as translated programs read it; `rxq` leads to the device.
 struct buff {
@@ -54,7 +57,10 @@ struct machine {
 	size_t n_maps;
 	struct code codes[CODES_MAX];
 	size_t n_codes;
-	char why[160]; // the emulation failed; empty: it did not
+	const uint8_t *lines
+		[LINES_MAX]; // cache lines of maps that the run has touched; further ones are not counted
+	size_t n_lines, n_large; // all; those of large maps
+	char why[160];           // the emulation failed; empty: it did not
 };
 
 // Memory. A failure sets `why`; what is read is then 0.

@@ -91,7 +91,7 @@ static char *difference(const struct emulation *ours, const struct answered *ker
 
 // NULL, or why the packet could not be counted; the caller frees it.
 static char *count_packet(struct machine *m, int program, struct draw *d, size_t n,
-			  enum answer answer, uint64_t *ret_executed)
+			  enum answer answer, struct emulation *ret)
 {
 	struct answered kernel;
 	struct emulation ours;
@@ -109,7 +109,7 @@ static char *count_packet(struct machine *m, int program, struct draw *d, size_t
 	if (!expected(answer, kernel.verdict))
 		return mem_printf("the verdict is %u, which the row does not expect",
 				  kernel.verdict);
-	*ret_executed = ours.executed;
+	*ret = ours;
 	return NULL;
 }
 
@@ -123,14 +123,18 @@ static int compare(const void *a, const void *b)
 static void count(const struct bench *b, const char *row, struct draw *d, enum answer answer,
 		  int program)
 {
-	uint64_t executed[PACKETS];
+	uint64_t executed[PACKETS], lines[PACKETS], large[PACKETS];
+	struct emulation one = {0};
 	struct machine *m;
 
 	warm_up(program, d);
 	m = emulate_new(jiffies(), LOOPBACK);
 	for (size_t i = 0; i < PACKETS; i++) {
-		CLEANUP_FREE char *why = count_packet(m, program, d, i, answer, &executed[i]);
+		CLEANUP_FREE char *why = count_packet(m, program, d, i, answer, &one);
 
+		executed[i] = one.executed;
+		lines[i] = one.lines;
+		large[i] = one.large;
 		if (!why)
 			continue;
 		counts_fail(b->report, row, why);
@@ -138,10 +142,14 @@ static void count(const struct bench *b, const char *row, struct draw *d, enum a
 		return;
 	}
 	qsort(executed, PACKETS, sizeof(*executed), compare);
+	qsort(lines, PACKETS, sizeof(*lines), compare);
+	qsort(large, PACKETS, sizeof(*large), compare);
 	counts_add(b->report, row,
 		   &(struct count){.least = executed[0],
 				   .median = executed[PACKETS / 2],
-				   .most = executed[PACKETS - 1]},
+				   .most = executed[PACKETS - 1],
+				   .lines = lines[PACKETS / 2],
+				   .large = large[PACKETS / 2]},
 		   m->helpers, m->n_helpers);
 	emulate_free(m);
 }
