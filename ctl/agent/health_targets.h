@@ -30,7 +30,7 @@ struct health_targets {
 	size_t n_services;
 	struct health_target *at;
 	size_t n;
-	struct path *path;          // of the ways; NULL: there are none
+	struct path *path;          // of the ways; NULL: no check has one
 	struct health_asked *asked; // by service: what probes point to
 };
 

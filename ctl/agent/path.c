@@ -224,7 +224,7 @@ static int bind_to(int fd, const struct addr *a, uint16_t port)
 	return 0;
 }
 
-// A port that no check uses, bound; -EADDRINUSE: there is none.
+// A port that no check uses, bound; -EADDRINUSE: all are used.
 static int bind_free(struct path *p, const struct path_way *w, int fd, uint16_t *ret)
 {
 	uint64_t now = agent_now_ms();

@@ -154,8 +154,7 @@ static int ask_entries(struct context *ctx, struct policy_dns *dns, struct refre
 	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &guard, err);
 
 	options.search = true;
-	if (!code)
-		code = refresh_names(ctx->instance, ctx->line, &options, &guard, r, err);
+	code = code ? code : refresh_names(ctx->instance, ctx->line, &options, &guard, r, err);
 	guard_free(&guard);
 	return code;
 }

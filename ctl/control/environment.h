@@ -102,7 +102,7 @@ void environment_follow(struct environment_name *name, const struct dns_answer *
 			uint64_t now_s, struct environment_followed *ret);
 // Seconds until the first address of the name is to be released; UINT64_MAX: none leaves.
 uint64_t environment_name_ends(const struct environment_name *name, uint64_t now_s);
-// Forgets the addresses whose grace time is over.
+// Forgets the addresses whose grace time has ended.
 void environment_release(struct environment *w, uint64_t now_s);
 // Does a name have the same addresses in both? Those that leave do not count.
 bool environment_same_answer(const struct environment_name *a, const struct environment_name *b);

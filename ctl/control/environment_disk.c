@@ -343,7 +343,8 @@ int environment_load_names(struct environment *w, const char *folder, struct jso
 {
 	int code = environment_load_index(folder, ret_meta, err);
 
-	if (!code)
-		read_names(w, *ret_meta);
-	return code;
+	if (code)
+		return code;
+	read_names(w, *ret_meta);
+	return 0;
 }

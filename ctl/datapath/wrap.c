@@ -14,7 +14,6 @@
 #include "xdp/outer.bpf.h"
 #pragma GCC diagnostic pop
 
-
 // Of the packet inside, as 16 bit words of the frame.
 static uint32_t sum_words(const uint8_t *packet, size_t length)
 {

@@ -168,8 +168,7 @@ int enclave_add(struct enclave *e, const struct addr *own, struct err *err)
 	if (setns(e->netns, CLONE_NEWNET))
 		return err_system(err, errno, "cannot enter the network namespace of checks");
 	code = add_address(e, own);
-	if (!code && !(e->families & bit))
-		code = add_route(e, own->family);
+	code = code || e->families & bit ? code : add_route(e, own->family);
 	go_home(e);
 	if (code)
 		return err_system(err, -code, "cannot give %s to the tun device of checks",

@@ -60,7 +60,8 @@ static policy_row address_row(const struct image *i, enum table_side side, int f
 			      const uint8_t *addr)
 {
 	if (family == 4)
-		return (policy_row)table4_row(&i->tables, side, (uint32_t)(load64(addr) >> 32), false);
+		return (policy_row)table4_row(&i->tables, side, (uint32_t)(load64(addr) >> 32),
+					      false);
 	return (policy_row)table6_row(&i->tables, side, load64(addr), load64(addr + 8), false);
 }
 

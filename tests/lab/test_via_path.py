@@ -103,7 +103,7 @@ def is_used(namespace):
 
 
 def forge_answers(balancer, vip):
-    """Frames from the router as answers to checks that nobody makes."""
+    """Frames from the router as answers to checks that were not made."""
     ip = (IPv6(src=vip, dst="fd78:1::201") if ":" in vip else IP(src=vip, dst="10.78.1.201"))
     for port in range(0x7000, 0x7040):
         frame = Ether(src="02:78:00:00:00:03", dst="02:78:01:00:00:01") / ip / TCP(sport=80, dport=port, flags="SA")
