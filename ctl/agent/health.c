@@ -158,7 +158,7 @@ static void on_result(void *target, const struct probe_result *r)
 		return;
 	}
 	if (!r->good)
-		memcpy(t->why, r->why, sizeof(t->why));
+		snprintf(t->why, sizeof(t->why), "%.80s%s", r->why, t->way ? ", via path" : "");
 	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
 		changed(h, t);
 	else if (first)

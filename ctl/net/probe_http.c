@@ -64,7 +64,7 @@ static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockad
 	(void)purpose;
 	if (fd >= 0)
 		return fd;
-	probe_fail_errno(p, -fd);
+	p->no_socket = -fd;
 	return CURL_SOCKET_BAD;
 }
 
@@ -178,7 +178,9 @@ static void on_end(void *ctx, CURL *easy, CURLcode code)
 	long os = 0;
 
 	curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os);
-	if (code == CURLE_COULDNT_CONNECT && os)
+	if (p->no_socket)
+		probe_fail_errno(p, p->no_socket);
+	else if (code == CURLE_COULDNT_CONNECT && os)
 		probe_fail_errno(p, (int)os);
 	else if (code && !(code == CURLE_WRITE_ERROR && p->body_full))
 		fail(p, code);
@@ -213,6 +215,7 @@ static int start(struct probe *p)
 		make(p);
 	p->body_len = 0;
 	p->body_full = false;
+	p->no_socket = 0;
 	if (curl_loop_start(p->all->curl, p->easy, on_end, p, &err))
 		return probe_fail(p, "%s", err.text);
 	return 0;

@@ -40,6 +40,7 @@ struct probe {
 	char *body;
 	size_t body_len;
 	bool body_full;
+	int no_socket; // the error of spec.open; 0: none
 	// PROBE_DNS
 	unsigned char *query;
 	int query_len;

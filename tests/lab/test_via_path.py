@@ -2,16 +2,19 @@
 """Checks via path: probes of the agent that take the way of a client's packets."""
 
 import contextlib
+import itertools
+import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 from balancerlab import policy, running_balancer, running_node
 from policylab import reasons
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
@@ -136,11 +139,84 @@ def test_a_tunnel_without_end_is_found(balancer, node, serve):
     decap = [WEIR, "-N", balancer.netns("backend3"), "decap", "net0"]
     run([*decap, "--off"])
     try:
-        until(lambda: health(node)[backend(balancer, 3)].endswith("no answer within 200ms"))
+        until(lambda: health(node)[backend(balancer, 3)].endswith("no answer within 200ms, via path"))
         assert {health(node)[backend(balancer, n)] for n in (1, 2)} == {"ok"}
     finally:
         run([*decap, "--from", "10.78.0.0/16,fd78::/16"])
     until(lambda: all_ok(node))
+
+
+def ends(balancer, frame):
+    """Link addresses; the outer header, TTL and addresses without those that differ by flow; the inner packet."""
+    link = Ether(frame)
+    outer = link.payload
+    if "dr" in balancer.options:
+        return (link.src, link.dst), None, outer
+    assert bytes(outer)[:40] == bytes(checked(outer))[:40]
+    head = (outer.src, outer.dst, outer.ttl, outer.tos, outer.flags, outer.proto) if outer.version == 4 else (
+        outer.src, outer.dst, outer.hlim, outer.tc, outer.nh)
+    inner = bytes(outer.payload)
+    if isinstance(outer.payload, UDP):
+        assert outer.payload.dport == 6080 and outer.payload.len == len(inner)
+        head, inner = (*head, 6080), inner[8:]
+    return (link.src, link.dst), head, (IP if inner[0] >> 4 == 4 else IPv6)(inner)
+
+
+def checked(packet):
+    """The same with checksums by scapy; none of UDP in IPv4."""
+    fresh = packet.copy()
+    if fresh.version == 4:
+        fresh.chksum = None
+    elif isinstance(fresh.payload, UDP):
+        fresh.payload.chksum = None
+    return fresh.__class__(bytes(fresh))
+
+
+def test_frames_are_those_of_clients(balancer, node, serve):
+    """The router sees the same headers around requests of a client and of a check."""
+    serve(VIA)
+    node.run()
+    until(lambda: all_ok(node))
+    with balancer.sniff("router", "balancer1") as sniffer:
+        for _ in range(20):
+            assert balancer.answers(serve.vip)
+        end = time.monotonic() + 1  # checks go on
+        frames = [data for data, sent in itertools.takewhile(lambda _: time.monotonic() < end, sniffer.frames())
+                  if not sent]
+    clients, checks = {}, {}
+    for link, head, inner in (ends(balancer, one) for one in frames if is_request(balancer, one, serve.vip)):
+        side = checks if 0x7000 <= inner.payload.sport < 0x8000 else clients
+        side.setdefault((link, head), []).append(inner)
+    assert len(clients) == 3 and clients.keys() == checks.keys()
+    hops = {one.hlim if one.version == 6 else one.ttl for inners in checks.values() for one in inners}
+    assert hops == {63}  # as if the balancer had received it
+
+
+def is_request(balancer, frame, vip):
+    needle = socket.inet_pton(socket.AF_INET6 if ":" in vip else socket.AF_INET, vip)
+    kind = frame[12:14]
+    at = {b"\x08\x00": 14, b"\x86\xdd": 14}.get(kind)
+    if at is None:
+        return False
+    place = frame.find(needle, at)
+    inner = place - (24 if ":" in vip else 16)
+    return place > 0 and inner >= at and (inner > at) == ("dr" not in balancer.options)
+
+
+def alarms_of(node):
+    return json.loads(node("-j", "status", check=False).stdout)["alarms"]
+
+
+def test_only_openings(balancer, node, serve):
+    """Without an agent the counters tell which backend does not answer."""
+    serve()
+    with without_vip(balancer, "backend2", serve.vip):
+        until(lambda: balancer.curl(serve.vip, "/name", "--max-time", "0.1", check=False) and False
+              or node.backend(backend(balancer, 2))["packets"] >= 10, seconds=25)
+        alarms = [one for one in alarms_of(node) if "as if it did not answer" in one]
+        assert len(alarms) == 1 and f"packets for {backend(balancer, 2)} opened connections" in alarms[0]
+        node.run()
+        until(lambda: not any("did not answer" in one for one in alarms_of(node)))
 
 
 def test_kinds_of_checks(balancer, node, serve, tmp_path):
@@ -182,6 +258,21 @@ def test_a_killed_agent_leaves_nothing(balancer, node, serve):
     forge_answers(balancer, serve.vip)
     until(lambda: reasons(node)["rule-drop"] > dropped)
     assert reasons(node)["service-answer"] == taken
+
+
+def test_a_bypass_says_nothing_of_backends(balancer, node, serve):
+    """No answer is taken then."""
+    serve(VIA)
+    agent = node.run()
+    until(lambda: all_ok(node))
+    node("bypass", "--for", "1m")
+    until(lambda: "checks cannot be made, and change no state" in agent.said())
+    time.sleep(1)
+    assert all_ok(node)
+    node("bypass", "--off")
+    taken = reasons(node)["service-answer"]
+    until(lambda: reasons(node)["service-answer"] > taken)
+    assert all_ok(node)
 
 
 def test_a_program_cannot(balancer, node, tmp_path):
