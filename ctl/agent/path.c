@@ -47,7 +47,8 @@ struct path {
 	struct enclave enclave;
 	int in, out; // packet sockets
 	struct event *on_tun, *on_in;
-	uint32_t next; // port to try
+	uint32_t next;           // port to try
+	struct addr vip, source; // of the last way
 	struct flow flows[ANSWER_PORTS];
 	uint8_t buffer[WRAP_MOST + PACKET_MAX];
 };
@@ -296,6 +297,31 @@ static int find_source(const struct addr *vip, struct addr *ret)
 		       : -EADDRNOTAVAIL;
 }
 
+// Into p->source, with which the enclave can send; family 0: there is none. A service asks once for all backends.
+static int choose_source(struct path *p, const char *service, const struct addr *vip,
+			 struct err *err)
+{
+	struct addr source;
+	addr_text text;
+	int code;
+
+	if (!addr_compare(&p->vip, vip))
+		return 0;
+	p->source = (struct addr){0};
+	if (find_source(vip, &source)) {
+		log_warning(
+			"service '%s' cannot be checked via path: this host has no address from "
+			"which it would send to %s",
+			service, addr_format(vip, text));
+	} else {
+		if ((code = enclave_add(&p->enclave, &source, err)))
+			return code;
+		p->source = source;
+	}
+	p->vip = *vip;
+	return 0;
+}
+
 int path_way_new(struct path *p, const char *service, const struct addr *backend,
 		 uint16_t backend_port, const struct addr *vip, uint32_t timeout_ms,
 		 struct path_way **ret, struct err *err)
@@ -304,21 +330,16 @@ int path_way_new(struct path *p, const char *service, const struct addr *backend
 	const struct lb_service *s = lb_state_find(b, service);
 	const struct lb_member *m = s ? lb_state_find_member(b, s, backend, backend_port) : NULL;
 	struct path_way w = {.path = p, .vip = *vip, .timeout_ms = timeout_ms};
-	addr_text text;
 	int code;
 
 	*ret = NULL;
 	if (!m)
 		return 0; // a command has changed the policy since; it is looked at again
-	if (find_source(vip, &w.source)) {
-		log_warning(
-			"service '%s' cannot be checked via path: this host has no address from "
-			"which it would send to %s",
-			service, addr_format(vip, text));
-		return 0;
-	}
-	if ((code = enclave_add(&p->enclave, &w.source, err)))
+	if ((code = choose_source(p, service, vip, err)))
 		return code;
+	if (!p->source.family)
+		return 0;
+	w.source = p->source;
 	w.id = m->id;
 	w.mode = s->mode;
 	*ret = mem_new(struct path_way);
