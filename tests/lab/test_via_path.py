@@ -180,7 +180,7 @@ def test_frames_are_those_of_clients(balancer, node, serve):
     with balancer.sniff("router", "balancer1") as sniffer:
         for _ in range(20):
             assert balancer.answers(serve.vip)
-        end = time.monotonic() + 1  # checks go on
+        end = time.monotonic() + 1  # checks continue
         frames = [data for data, sent in itertools.takewhile(lambda _: time.monotonic() < end, sniffer.frames())
                   if not sent]
     clients, checks = {}, {}
