@@ -297,7 +297,7 @@ static int find_source(const struct addr *vip, struct addr *ret)
 		       : -EADDRNOTAVAIL;
 }
 
-// Into p->source, with which the enclave can send; family 0: there does not exist. A service asks once for all backends.
+// Into p->source, with which the enclave can send; family 0: no such address. A service asks once for all backends.
 static int choose_source(struct path *p, const char *service, const struct addr *vip,
 			 struct err *err)
 {
