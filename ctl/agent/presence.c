@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/base/file.h"
@@ -14,7 +16,9 @@
 #include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
 
-#define REPORT_MAX (16u << 20)
+#define REPORT_MAX   (16u << 20)
+#define ORPHAN_MS    20
+#define ORPHAN_TRIES 100
 
 static char *path_of(const char *instance, const char *name)
 {
@@ -45,6 +49,26 @@ static int refuse_second(int fd, const char *instance, struct err *err)
 	return -EBUSY;
 }
 
+static bool holder_lives(int fd)
+{
+	uint64_t pid = pid_in(fd);
+
+	return !pid || !kill((pid_t)pid, 0) || errno != ESRCH;
+}
+
+// A child that a killed agent was just starting has the lock too, until it is a program of its own.
+static int take_lock(int fd)
+{
+	const struct timespec pause = {.tv_nsec = ORPHAN_MS * 1000000L};
+
+	for (int n = 0; flock(fd, LOCK_EX | LOCK_NB); n++) {
+		if (errno != EWOULDBLOCK || n == ORPHAN_TRIES || holder_lives(fd))
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 int presence_take(const char *instance, int *ret_fd, struct err *err)
 {
 	CLEANUP_FREE char *folder = path_of(instance, "");
@@ -58,9 +82,9 @@ int presence_take(const char *instance, int *ret_fd, struct err *err)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_system(err, errno, "cannot open '%s'", path);
-	if (flock(fd, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? refuse_second(fd, instance, err)
-					    : err_system(err, errno, "cannot lock '%s'", path);
+	if ((code = take_lock(fd)))
+		return code == -EWOULDBLOCK ? refuse_second(fd, instance, err)
+					    : err_system(err, -code, "cannot lock '%s'", path);
 	if (ftruncate(fd, 0) || pwrite(fd, text, strlen(text), 0) < 0)
 		return err_system(err, errno, "cannot write '%s'", path);
 	*ret_fd = TAKE_FD(fd);
