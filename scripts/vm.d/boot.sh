@@ -28,10 +28,11 @@ machine_clean() {
 # Sets qemu[]. Debian 12's qemu (7.2) leaves wrong flags behind cmpxchg16b, and an interrupt that comes
 # right then does not return: one boot of 6.12 in seven. Both processors in one thread keep it out of
 # races when the kernel patches itself. no_timer_check: on a busy machine the timer comes too late for the
-# kernel's look at it, and it panics.
+# kernel's look at it, and it panics. rcu_expedited: two emulated processors in one thread take 0.2 s to a grace
+# period otherwise, and tests wait for thousands.
 machine_command() {
 	local append='console=ttyS0 loglevel=5 panic=-1 oops=panic'
-	append+=' tsc=reliable nokaslr cryptomgr.notests no_timer_check'
+	append+=' tsc=reliable nokaslr cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1'
 	# shellcheck disable=SC2054 # the commas are qemu's
 	qemu=(qemu-system-x86_64 -nodefaults -no-reboot -display none
 		-accel tcg,thread=single -cpu max,-cx16 -smp 2 -m "$memory"
