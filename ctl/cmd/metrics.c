@@ -117,6 +117,7 @@ static const struct family families[] = {
 	{"weir_trial_left_seconds", "gauge", "Time until a trial ends; 0: no trial.", STATUS, .value = "trial_ms_left", .form = OF_MS},
 	{"weir_alarms", "gauge", "Alarms of weir status.", STATUS, .value = "alarms"},
 	{"weir_agent_running", "gauge", "Whether the agent runs (weir run).", STATUS, .part = "", .value = "running"},
+	{"weir_agent_killed", "gauge", "Whether the last agent was killed or has crashed, and none runs.", STATUS, .part = "", .value = "killed"},
 	{"weir_agent_applies_total", "counter", "Applies of the policy file by the agent since it began.", STATUS, .part = "files", .value = "applies_ok", .fixed = {"result", "ok"}},
 	{"weir_agent_applies_total", "counter", NULL, STATUS, .part = "files", .value = "applies_failed", .fixed = {"result", "failed"}},
 	{"weir_checks_total", "counter", "Checks of backends since the agent began; unknown: this host could not make the check.", STATUS, .part = "health", .array = "checks", .value = "good", .labels = {OF_CHECKS}, .fixed = {"result", "good"}},

@@ -13,6 +13,7 @@ static void set_fields(struct context *ctx, const struct presence *p)
 
 	out_object(o, "agent");
 	out_set_bool(o, "running", p->runs);
+	out_set_bool(o, "killed", p->killed);
 	if (p->runs) {
 		out_set_u64(o, "pid", p->pid);
 		out_set_time(o, "since", json_get_u64(p->report, "since_s"));

@@ -26,7 +26,7 @@ def test_ready_and_end(on):
     assert f"agent     runs since {status['since'][11:16]}, pid {agent.pid}\n" in on("status").stdout
     assert agent.stop() == 0
     assert "STOPPING=1" in agent.socket.recv(4096).decode()
-    assert on.json("status")["agent"] == {"running": False}
+    assert on.json("status")["agent"] == {"running": False, "killed": False}
     assert "agent     none\n" in on("status").stdout
     assert not report(on).exists()
     assert programs(on) == before and on.pair.xdp_attached()
@@ -47,7 +47,7 @@ def test_killed_agent_is_an_alarm(on):
     agent = on.run()
     agent.kill()
     status = on.json("status", status=2)
-    assert status["agent"] == {"running": False}
+    assert status["agent"] == {"running": False, "killed": True}
     assert status["alarms"] == [f"the agent was killed or has crashed (weir -n {on.name} run starts it again)"]
     on.run().stop()
     assert on.json("status")["alarms"] == []

@@ -111,12 +111,21 @@ def test_without_an_agent(read_on):
     assert not {name for name, _ in now} & {"weir_names", "weir_checks_total", "weir_agent_applies_total"}
 
 
-def test_an_agent_that_died(on, read_on):
+def test_an_agent_that_ended_is_not_one_that_died(on, read_on):
+    def agent_of(metrics):
+        return tuple(value(metrics, f"weir_agent_{word}") for word in ("running", "killed"))
+
     agent = on.run()
-    assert value(read_on(), "weir_agent_running") == 1
-    agent.process.kill()
-    agent.process.wait()
-    assert value(read_on(), "weir_agent_running") == 0
+    assert agent_of(read_on()) == (1, 0)
+    assert agent.stop() == 0
+    assert agent_of(read_on()) == (0, 0)
+    agent = on.run()
+    agent.kill()
+    assert agent_of(read_on()) == (0, 1)
+    agent = on.run()
+    assert agent_of(read_on()) == (1, 0)
+    assert agent.stop() == 0
+    assert agent_of(read_on()) == (0, 0)
 
 
 def test_health_and_checks(pair, on, read_on, tmp_path):
