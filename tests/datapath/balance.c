@@ -11,6 +11,7 @@
 //     balance-generic 1           the interface is in generic mode
 //     balance-stations MAC …      MAC addresses of this host; without: any
 //     balance-foreign 1           counted as a frame to another station
+//     balance-await PROTO SOURCE PORT DEST PORT MS   an answer to a check via path is awaited, so long
 //     balance-linear N            bytes in the first buffer; skipped where the kernel has no such test
 //     balance-frame HEX           from the Ethernet header on
 //     balance-out HEX             the output frame; without: the input frame
@@ -47,7 +48,7 @@ static struct {
 	struct balance_rig *loaded;
 	const char *in_force; // text of the overlay
 	const char *name, *overlay, *stations;
-	bool generic, has_out, foreign;
+	bool generic, has_out, foreign, awaits;
 	uint32_t linear, burst;
 	struct frame in, out, flood;
 	struct count counts[COUNTS_MAX];
@@ -139,7 +140,7 @@ static bool begin_case(struct rig *rig, const char *name)
 	load(rig);
 	all.name = name;
 	all.overlay = all.stations = "";
-	all.foreign = false;
+	all.foreign = all.awaits = false;
 	all.generic = all.has_out = false;
 	all.linear = all.burst = 0;
 	all.flood.len = 0;
@@ -312,7 +313,7 @@ static void check_foreign(uint64_t before, struct text *why)
 static void check_more(struct rig *rig, const struct outcome *o, const char *reason,
 		       struct text *why)
 {
-	bool test_knows = !all.linear && !all.flood.len && !*all.stations;
+	bool test_knows = !all.linear && !all.flood.len && !*all.stations && !all.awaits;
 
 	if (test_knows)
 		check_test_program(o, reason, why);
@@ -320,7 +321,7 @@ static void check_more(struct rig *rig, const struct outcome *o, const char *rea
 	check_paths(why);
 	if (all.burst)
 		check_burst(rig, why);
-	if (!why->len && !all.linear && !*all.stations)
+	if (!why->len && !all.linear && !*all.stations && !all.awaits)
 		balance_mutate(all.loaded, &all.in, all.cases++, why);
 }
 
@@ -355,6 +356,7 @@ static void run_case(struct rig *rig, const char *verdict, const char *reason, u
 	tally->failed += why.len != 0;
 	tally->passed += !why.len;
 	text_free(&why);
+	balance_rig_await_nothing(all.loaded);
 }
 
 static bool expect(struct rig *rig, char *value, const char *only, struct tally *tally)
@@ -388,6 +390,8 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return all.foreign = true;
 	if (!strcmp(word, "generic"))
 		return all.generic = true;
+	if (!strcmp(word, "await"))
+		return all.awaits = balance_rig_await(all.loaded, value);
 	if (!strcmp(word, "linear"))
 		return read_number(value, &all.linear);
 	if (!strcmp(word, "frame"))

@@ -1155,12 +1155,67 @@ def mode_policies():
         passed(f"only {mode}: another port", ip(alone, 4) / tcp(dport=81))
 
 
+def await_words(packet, ms=60000, **fields):
+    """The check that this packet answers; fields: what differs."""
+    layer = packet.getlayer(TCP) or packet.getlayer(UDP)
+    flow = {"proto": packet.proto if packet.version == 4 else packet.nh, "src": packet.src, "sport": layer.sport,
+            "dst": packet.dst, "dport": layer.dport, **fields}
+    return "await", f"{flow['proto']} {flow['src']} {flow['sport']} {flow['dst']} {flow['dport']} {ms}"
+
+
+def taken(name, packet, tags=()):
+    """The agent takes it as an answer: its last ethertype is another one."""
+    given = link(CAME, tags, bytes(packet))
+    at = 12 + 4 * len(tags)
+    case(name, given, "pass", "service-answer", length_of(packet), out=given[:at] + b"\x88\xb5" + given[at + 2:],
+         settings=[await_words(packet)])
+
+
+def answer_policies():
+    """Answers to checks via path come before all rules; those that nothing awaits are packets like others."""
+    rules = [f"drop from {vip}" for vip in vips(1)]
+    for kind, policy, reason in (("short", rules, "rule-drop"), ("always", [f"always {line}" for line in rules], "rule-drop"),
+                                 ("default drop", ["default drop"], "default-drop")):
+        web = Service("web", vips(1), {"10.7.0.1": hop(1)}, "ipip", check="tcp via path")
+        load(policy, [web])
+        for family in 4, 6:
+            answer_cases(f"answers: {kind}, {family}", web, family, reason)
+    without = Service("web", vips(1), {"10.7.0.1": hop(1)}, "ipip")
+    load(rules, [without])
+    for family in 4, 6:
+        packet = answer_from(without, family, TCP(sport=80, dport=0x7000, flags="SA"))
+        dropped(f"answers: no such check, {family}", packet, "rule-drop", settings=[await_words(packet)])
+
+
+def answer_from(service, family, payload):
+    return ip(service, family, src=service.vip(family), dst=CLIENT[family]) / payload
+
+
+def answer_cases(about, web, family, reason):
+    packet = answer_from(web, family, TCP(sport=80, dport=0x7123, flags="SA"))
+    for name, tags in TAGS.items():
+        taken(f"{about}{name}", packet, tags)
+    taken(f"{about}, a reset", answer_from(web, family, TCP(sport=80, dport=0x7fff, flags="RA")))
+    taken(f"{about}, data", answer_from(web, family, TCP(sport=443, dport=0x7000, flags="PA") / Raw(counting(900))))
+    taken(f"{about}, UDP", answer_from(web, family, UDP(sport=80, dport=0x7001) / Raw(counting(64))))
+    dropped(f"{about}, not awaited", packet, reason)
+    dropped(f"{about}, awaited no longer", packet, reason, settings=[await_words(packet, ms=0)])
+    for name, fields in {"another source": {"src": ROUTER[family]}, "another destination": {"dst": ROUTER[family]},
+                         "another port": {"sport": 81}, "another port of the check": {"dport": 0x7124},
+                         "another protocol": {"proto": UDP_PROTO}}.items():
+        dropped(f"{about}, {name}", packet, reason, settings=[await_words(packet, **fields)])
+    for dport in 0x6fff, 0x8000, 0x0123:
+        packet = answer_from(web, family, TCP(sport=80, dport=dport, flags="SA"))
+        dropped(f"{about}, port {dport} is no check's", packet, reason, settings=[await_words(packet)])
+
+
 def write(out, *more):
     main_policy()
     rule_policies()
     budget_cases()
     station_policies()
     mode_policies()
+    answer_policies()
     for policies in more:
         policies()
     print("\n".join(lines), file=out)

@@ -60,6 +60,7 @@ class Service:
         self.proto = fields.pop("proto", "tcp, udp, sctp")
         self.port = fields.pop("port", "80")
         self.hash = fields.pop("hash", "tuple")
+        self.check = fields.pop("check", "none")
         self.sources = fields.pop("sources", {4: "10.255.0.1", 6: "2001:db8:ffff::1"})
         assert not fields
         weights = {address: weight for address, (_, weight) in self.backends.items()}
@@ -72,7 +73,7 @@ class Service:
     def policy(self):
         lines = [f"service {self.name} {{", f"\tvip {', '.join(self.vips)}", f"\tproto {self.proto}",
                 f"\tport {self.port}", f"\tmode {self.mode}", f"\thash {self.hash}",
-                f"\tring {RING}", "\tpins 1024", "\tcheck none"]
+                f"\tring {RING}", "\tpins 1024", f"\tcheck {self.check}"]
         lines += [f"\tbackend {address} weight {weight}"
                  for address, (_, weight) in self.backends.items()]
         return [*lines, "}"]

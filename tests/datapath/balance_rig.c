@@ -15,6 +15,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/answers.h"
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
@@ -269,6 +270,42 @@ bool balance_rig_stations(struct balance_rig *b, const char *text)
 uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id)
 {
 	return path_mtu(((const struct backend *)b->backends.at)[id].path);
+}
+
+// Answers to checks via path
+
+static bool answer_end(const char *address, const char *port, __u32 ret_address[4], __u16 *ret_port)
+{
+	struct addr a;
+	uint32_t n;
+
+	if (!address || addr_parse(address, strlen(address), &a, NULL) ||
+	    !number(port, UINT16_MAX, &n))
+		return false;
+	memcpy(ret_address, a.bytes, sizeof(a.bytes));
+	*ret_port = (__u16)n;
+	return true;
+}
+
+bool balance_rig_await(struct balance_rig *b, char *text)
+{
+	const char *proto = strsep(&text, " ");
+	const char *words[5];
+	struct answer_key *key = &b->awaited;
+	uint32_t ms;
+
+	for (size_t n = 0; n < ARRAY_SIZE(words); n++)
+		words[n] = strsep(&text, " ");
+	*key = (struct answer_key){0};
+	return number(proto, UINT8_MAX, &key->proto) &&
+	       answer_end(words[0], words[1], key->source, &key->sport) &&
+	       answer_end(words[2], words[3], key->dest, &key->dport) &&
+	       number(words[4], UINT32_MAX, &ms) && !answers_await(b->rig->instance, key, ms);
+}
+
+void balance_rig_await_nothing(struct balance_rig *b)
+{
+	answers_forget(b->rig->instance, &b->awaited);
 }
 
 // Counters

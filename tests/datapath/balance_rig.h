@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/answer.h"
 #include "common/service.h"
 #include "ctl/control/candidate.h"
 #include "ctl/datapath/mapping.h"
@@ -24,6 +25,7 @@ struct balance_rig {
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
 	struct mapping backends;                   // struct backend, by number
 	struct mapping budgets;                    // of answers
+	struct answer_key awaited;                 // by balance_rig_await
 };
 
 // Loads the policy and makes it the active one of the rig, whose frames arrive on RIG_IFACE from now on. Exits
@@ -56,6 +58,10 @@ void balance_rig_forget_answers(struct balance_rig *b);
 bool balance_rig_stations(struct balance_rig *b, const char *text);
 // The number of packets to services and reject rules in frames to other stations.
 uint64_t balance_rig_foreign(const struct balance_rig *b);
+
+// Awaits an answer to a check via path, as the agent does: "PROTO SOURCE PORT DEST PORT MS". false: a word is invalid.
+bool balance_rig_await(struct balance_rig *b, char *text);
+void balance_rig_await_nothing(struct balance_rig *b);
 
 // Asks the test program about the frame.
 struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f);
