@@ -19,7 +19,6 @@
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/task.h"
-#include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -84,21 +83,16 @@ static void answer(struct evhttp_request *request, int status, const char *type,
 static void refuse(struct evhttp_request *request, int status, const char *text)
 {
 	CLEANUP_JSON struct json *document = json_object();
-	CLEANUP_FREE char *line = NULL;
+	CLEANUP_TEXT struct text line = {0};
 	struct json *error = json_object();
-	size_t len = 0;
-	FILE *f = open_memstream(&line, &len);
 
 	json_set(document, "schema", json_u64(1));
 	json_set(error, "text", json_string(text));
 	json_set(error, "hint", json_nothing());
 	json_set(error, "code", json_nothing());
 	json_set(document, "error", error);
-	if (f) {
-		json_print(document, f, false);
-		fclose(f);
-	}
-	answer(request, status, "application/json", line ? line : "", len);
+	json_print(document, false, &line);
+	answer(request, status, "application/json", line.at, line.len);
 }
 
 // HTTP's word for an exit status.

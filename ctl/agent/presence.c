@@ -91,26 +91,13 @@ int presence_take(const char *instance, int *ret_fd, struct err *err)
 	return 0;
 }
 
-static int print(const struct json *report, char **ret, size_t *ret_len)
-{
-	FILE *f = open_memstream(ret, ret_len);
-	int code;
-
-	if (!f)
-		return -errno;
-	code = json_print(report, f, false);
-	return fclose(f) ? -EIO : code;
-}
-
 int presence_report(const char *instance, const struct json *report, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance, "agent.json");
-	CLEANUP_FREE char *text = NULL;
-	size_t len;
-	int code = print(report, &text, &len);
+	CLEANUP_TEXT struct text text = {0};
 
-	return code ? err_system(err, -code, "cannot print a report")
-		    : file_replace(path, text, len, 0600, err);
+	json_print(report, false, &text);
+	return file_replace(path, text.at, text.len, 0600, err);
 }
 
 void presence_leave(const char *instance)

@@ -6,7 +6,6 @@
 #include "ctl/base/json.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -109,31 +108,28 @@ void json_append(struct json *array, struct json *child)
 
 // jansson escapes C0 alone; whatever else would steer a terminal is escaped here. All of it is inside of
 // strings and below U+10000, and jansson hands over whole code points.
-static int print_part(const char *part, size_t len, void *file)
+static int print_part(const char *part, size_t len, void *text)
 {
 	for (size_t i = 0, plain; i < len;) {
 		for (plain = i; i < len; i += text_utf8(part + i, len - i))
 			if (part[i] != '\n' && !text_shown(part + i, len - i))
 				break;
-		if (fwrite(part + plain, 1, i - plain, file) != i - plain)
-			return -1;
+		text_addn(text, part + plain, i - plain);
 		if (i == len)
 			break;
-		if (fprintf(file, "\\u%04x", text_code_point(part + i, len - i)) < 0)
-			return -1;
+		text_addf(text, "\\u%04x", text_code_point(part + i, len - i));
 		i += text_utf8(part + i, len - i);
 	}
 	return 0;
 }
 
-int json_print(const struct json *j, FILE *f, bool pretty)
+void json_print(const struct json *j, bool pretty, struct text *ret)
 {
 	size_t flags = PRINT_FLAGS | (pretty ? JSON_INDENT(2) : JSON_COMPACT);
 
-	if (json_dump_callback(inside(j), print_part, f, flags) < 0 || fputc('\n', f) == EOF ||
-	    fflush(f) == EOF)
-		return -EIO;
-	return ferror(f) ? -EIO : 0;
+	if (json_dump_callback(inside(j), print_part, ret, flags) < 0)
+		mem_exhausted();
+	text_addc(ret, '\n');
 }
 
 void json_free(struct json *j)
@@ -164,6 +160,13 @@ struct json *json_get(const struct json *object, const char *key)
 const char *json_get_string(const struct json *object, const char *key)
 {
 	return json_string_value(json_object_get(inside(object), key));
+}
+
+char *json_get_copy(const struct json *object, const char *key)
+{
+	const char *text = json_get_string(object, key);
+
+	return mem_strdup(text ? text : "");
 }
 
 uint64_t json_get_u64(const struct json *object, const char *key)

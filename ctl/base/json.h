@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 
 struct json; // one value; a child belongs to its parent as soon as it is added
 
@@ -29,8 +29,8 @@ struct json *json_nothing(void);
 void json_set(struct json *object, const char *key, struct json *child);
 void json_append(struct json *array, struct json *child);
 
-// One line, or indented where pretty; a newline at the end. 0 or -EIO.
-int json_print(const struct json *j, FILE *f, bool pretty);
+// Adds it to a text: one line, or indented where pretty; a newline at the end.
+void json_print(const struct json *j, bool pretty, struct text *ret);
 void json_free(struct json *j);
 #define CLEANUP_JSON CLEANUP(json_cleanup)
 void json_cleanup(struct json **j);
@@ -40,6 +40,8 @@ void json_cleanup(struct json **j);
 struct json *json_parse(const char *text, size_t len, char *ret_error, size_t error_size);
 struct json *json_get(const struct json *object, const char *key);
 const char *json_get_string(const struct json *object, const char *key);
+char *json_get_copy(const struct json *object,
+		    const char *key); // "" if absent; the caller frees it
 uint64_t json_get_u64(const struct json *object, const char *key);
 const char *json_text(const struct json *string);
 size_t json_length(const struct json *array);

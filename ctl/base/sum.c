@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 
 #define WORD       "sum "
@@ -72,4 +73,13 @@ int sum_open(const char *text, size_t *len)
 		return -EBADMSG;
 	*len = before;
 	return 0;
+}
+
+int sum_write(const char *path, const char *text, size_t len, struct err *err)
+{
+	CLEANUP_FREE char *folder = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+	CLEANUP_FREE char *sealed = sum_seal(text, len, &len);
+	int code = file_mkdirs(folder, 0700, err);
+
+	return code ? code : file_replace(path, sealed, len, 0600, err);
 }

@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#include "ctl/base/err.h"
+
 typedef char sum_text[17];
 
 // 64 bits of FNV-1a in hex; one changed byte always changes it.
@@ -21,3 +23,6 @@ char *sum_seal(const char *text, size_t len, size_t *ret_len);
 // Removes that line: *len becomes the length before it. A text without it, written manually, stays as it
 // is. 0, or -EBADMSG if the sum differs.
 int sum_open(const char *text, size_t *len);
+
+// The file with that line, for root alone, replaced as by file_replace; its folder is made if it is absent.
+int sum_write(const char *path, const char *text, size_t len, struct err *err);

@@ -85,15 +85,9 @@ void attachments_free(struct attachments *a)
 
 static int write_file(const char *instance, const struct attachments *a, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *path = path_of(instance);
 	CLEANUP_TEXT struct text lines = {0};
-	CLEANUP_FREE char *sealed = NULL;
-	size_t len;
-	int code = file_mkdirs(folder, 0700, err);
 
-	if (code)
-		return code;
 	if (!a->list.n) {
 		if (unlink(path) && errno != ENOENT)
 			return err_system(err, errno, "cannot remove '%s'", path);
@@ -101,8 +95,7 @@ static int write_file(const char *instance, const struct attachments *a, struct 
 	}
 	vec_each (&a->list, one)
 		text_addf(&lines, "%s %s\n", one->name, choice_word(&choice_attach, one->mode));
-	sealed = sum_seal(text_get(&lines), lines.len, &len);
-	return file_replace(path, sealed, len, 0600, err);
+	return sum_write(path, lines.at, lines.len, err);
 }
 
 // What is there; nothing if it is damaged.

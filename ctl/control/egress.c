@@ -134,20 +134,15 @@ void egress_forget(const char *instance, const struct egresses *a)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/%s/lost", WEIR_RUN_FOLDER, instance);
 	CLEANUP_JSON struct json *base = json_object();
-	CLEANUP_FREE char *text = NULL;
+	CLEANUP_TEXT struct text text = {0};
 	struct ethtool_lost lost;
 	key_text key;
-	FILE *f;
-	size_t len;
 
 	vec_each (a, egress)
 		if (!ethtool_lost(egress->link.name, &lost))
 			json_set(base, key_of(egress, key), json_u64(lost.frames));
-	if (!(f = open_memstream(&text, &len)))
-		return;
-	json_print(base, f, false);
-	if (!fclose(f))
-		file_replace(path, text, len, 0600, NULL);
+	json_print(base, false, &text);
+	file_replace(path, text.at, text.len, 0600, NULL);
 }
 
 void egress_free(struct egresses *a)

@@ -123,26 +123,13 @@ static int write_ranges(const struct environment *w, const char *folder, struct 
 	return 0;
 }
 
-static int print_index(const struct json *index, char **ret, size_t *ret_len)
-{
-	FILE *f = open_memstream(ret, ret_len);
-	int code = f ? json_print(index, f, true) : -ENOMEM;
-
-	return f && fclose(f) ? -EIO : code;
-}
-
 static int write_index(const char *folder, const struct json *index, struct err *err)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/index", folder);
-	CLEANUP_FREE char *sealed = NULL;
-	CLEANUP_FREE char *text = NULL;
-	size_t len = 0;
-	int code = print_index(index, &text, &len);
+	CLEANUP_TEXT struct text text = {0};
 
-	if (code)
-		return err_system(err, -code, "cannot write '%s'", path);
-	sealed = sum_seal(text, len, &len);
-	return file_replace(path, sealed, len, 0600, err);
+	json_print(index, true, &text);
+	return sum_write(path, text.at, text.len, err);
 }
 
 static int write_files(const struct environment *w, const char *folder, struct err *err)
@@ -237,8 +224,7 @@ static void read_leaving(struct environment_name *name, const struct json *rows)
 static void read_name(struct environment *w, const struct json *one)
 {
 	const struct json *addrs = json_get(one, "addresses");
-	const char *text = json_get_string(one, "name");
-	struct environment_name name = {.name = mem_strdup(text ? text : "")};
+	struct environment_name name = {.name = json_get_copy(one, "name")};
 
 	name.ttl_s = (uint32_t)json_get_u64(one, "ttl_s");
 	name.answered_s = json_get_u64(one, "answered_s");

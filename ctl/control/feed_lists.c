@@ -2,7 +2,6 @@
 // Files that say which list follows which feed.
 #include "ctl/control/feed_lists.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,30 +68,12 @@ static struct json *describe(const struct feed_list *l)
 
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s/feeds", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *path = path_of(instance, l);
 	CLEANUP_JSON struct json *j = describe(l);
-	CLEANUP_FREE char *text = NULL;
-	CLEANUP_FREE char *sealed = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
-	int code = f ? json_print(j, f, true) : -ENOMEM;
+	CLEANUP_TEXT struct text text = {0};
 
-	if (f && fclose(f))
-		code = -EIO;
-	if (code)
-		return err_system(err, -code, "cannot write '%s'", path);
-	if ((code = file_mkdirs(folder, 0700, err)))
-		return code;
-	sealed = sum_seal(text, len, &len);
-	return file_replace(path, sealed, len, 0600, err);
-}
-
-static char *copy_of(const struct json *j, const char *key)
-{
-	const char *text = json_get_string(j, key);
-
-	return mem_strdup(text ? text : "");
+	json_print(j, true, &text);
+	return sum_write(path, text.at, text.len, err);
 }
 
 static bool read_one(const char *path, struct feed_list *ret)
@@ -106,11 +87,11 @@ static bool read_one(const char *path, struct feed_list *ret)
 	    !(j = json_parse(text, len, why, sizeof(why))))
 		return false;
 	*ret = (struct feed_list){
-		.list = copy_of(j, "list"),
-		.origin = copy_of(j, "origin"),
-		.note = copy_of(j, "note"),
-		.url = copy_of(j, "url"),
-		.ca = json_get_string(j, "ca") ? copy_of(j, "ca") : NULL,
+		.list = json_get_copy(j, "list"),
+		.origin = json_get_copy(j, "origin"),
+		.note = json_get_copy(j, "note"),
+		.url = json_get_copy(j, "url"),
+		.ca = json_get_string(j, "ca") ? json_get_copy(j, "ca") : NULL,
 		.allow = json_get_u64(j, "allow"),
 		.to = json_get_u64(j, "to"),
 		.both = json_get_u64(j, "both"),

@@ -94,47 +94,26 @@ static void set_text(struct json *head, const char *key, const char *text)
 		json_set(head, key, json_string(text));
 }
 
-static int print_head(const struct feed *f, struct text *ret)
+static void print_head(const struct feed *f, struct text *ret)
 {
 	CLEANUP_JSON struct json *head = json_object();
-	CLEANUP_FREE char *line = NULL;
-	size_t len = 0;
-	FILE *out = open_memstream(&line, &len);
-	int code;
 
 	set_text(head, "url", f->url);
 	set_text(head, "etag", f->etag);
 	set_text(head, "modified", f->modified);
 	json_set(head, "fetched_s", json_u64(f->fetched_s));
 	json_set(head, "entries", json_u64(f->entries));
-	code = out ? json_print(head, out, false) : -ENOMEM;
-	if (out && fclose(out))
-		code = -EIO;
-	if (code)
-		return code;
-	while (len && line[len - 1] == '\n')
-		len--;
-	text_addn(ret, line, len);
-	text_addc(ret, '\n');
-	return 0;
+	json_print(head, false, ret);
 }
 
 int feed_save(const char *instance, const struct feed *f, struct err *err)
 {
-	CLEANUP_FREE char *folder = mem_printf("%s/%s/feeds", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *path = feed_path(instance, f->url, "");
 	CLEANUP_TEXT struct text t = {0};
-	CLEANUP_FREE char *sealed = NULL;
-	size_t len;
-	int code = file_mkdirs(folder, 0700, err);
 
-	if (code)
-		return code;
-	if ((code = print_head(f, &t)))
-		return err_system(err, -code, "cannot write '%s'", path);
+	print_head(f, &t);
 	text_addn(&t, f->text, f->len);
-	sealed = sum_seal(t.at, t.len, &len);
-	return file_replace(path, sealed, len, 0600, err);
+	return sum_write(path, t.at, t.len, err);
 }
 
 void feed_forget(const char *instance, const char *url)

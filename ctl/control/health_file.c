@@ -120,19 +120,13 @@ int health_file_write(const char *instance, const struct health_records *records
 	CLEANUP_FREE char *path = path_of(instance);
 	CLEANUP_JSON struct json *j = json_object();
 	struct json *list = json_array();
-	CLEANUP_FREE char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	CLEANUP_TEXT struct text text = {0};
 
-	if (!f)
-		return err_system(err, errno, "cannot write '%s'", path);
 	vec_each (records, r)
 		json_append(list, record_json(r));
 	json_set(j, "backends", list);
-	json_print(j, f, false);
-	if (fclose(f))
-		return err_system(err, errno, "cannot write '%s'", path);
-	return file_replace(path, text, len, 0600, err);
+	json_print(j, false, &text);
+	return file_replace(path, text.at, text.len, 0600, err);
 }
 
 static bool is_of(const struct health_record *r, const char *service, const struct addr *addr,

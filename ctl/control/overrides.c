@@ -17,23 +17,9 @@
 
 #define DRAINS_MAX (16u << 20)
 
-static char *path_of(const char *instance, const char *name)
+static char *path_of(const char *instance)
 {
-	return mem_printf("%s/%s/%s", WEIR_STATE_FOLDER, instance, name);
-}
-
-static int write_file(const char *instance, const char *name, const char *text, struct err *err)
-{
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
-	CLEANUP_FREE char *path = path_of(instance, name);
-	CLEANUP_FREE char *sealed = NULL;
-	size_t len;
-	int code = file_mkdirs(folder, 0700, err);
-
-	if (code)
-		return code;
-	sealed = sum_seal(text, strlen(text), &len);
-	return file_replace(path, sealed, len, 0600, err);
+	return mem_printf("%s/%s/drains", WEIR_STATE_FOLDER, instance);
 }
 
 static int read_override(const struct json *from, struct lb_override *ret)
@@ -59,7 +45,7 @@ static int read_override(const struct json *from, struct lb_override *ret)
 
 int overrides_read(const char *instance, struct overrides *ret, struct err *err)
 {
-	CLEANUP_FREE char *path = path_of(instance, "drains");
+	CLEANUP_FREE char *path = path_of(instance);
 	CLEANUP_FREE char *text = NULL;
 	CLEANUP_JSON struct json *j = NULL;
 	const struct json *list;
@@ -109,21 +95,16 @@ static struct json *override_json(const struct lb_override *h)
 
 int overrides_write(const char *instance, const struct overrides *overrides, struct err *err)
 {
+	CLEANUP_FREE char *path = path_of(instance);
 	CLEANUP_JSON struct json *j = json_object();
 	struct json *list = json_array();
-	CLEANUP_FREE char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	CLEANUP_TEXT struct text text = {0};
 
-	if (!f)
-		return err_system(err, errno, "cannot write the overrides");
 	json_set(j, "drains", list);
 	vec_each (overrides, h)
 		json_append(list, override_json(h));
-	json_print(j, f, true);
-	if (fclose(f))
-		return err_system(err, errno, "cannot write the overrides");
-	return write_file(instance, "drains", text, err);
+	json_print(j, true, &text);
+	return sum_write(path, text.at, text.len, err);
 }
 
 static bool is_of(const struct lb_override *h, const char *service, const struct addr *addr,

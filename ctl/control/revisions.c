@@ -44,13 +44,6 @@ void revisions_free(struct revisions *r)
 	vec_free(r);
 }
 
-static char *copy(const struct json *meta, const char *key)
-{
-	const char *text = json_get_string(meta, key);
-
-	return mem_strdup(text ? text : "");
-}
-
 // A staged record is ID.new, which is what file_commit takes.
 static char *staged_of(const char *instance, const char *id)
 {
@@ -62,9 +55,9 @@ static char *staged_of(const char *instance, const char *id)
 static void read_meta(const struct json *meta, const char *id, struct revision *ret)
 {
 	*ret = (struct revision){
-		.path = copy(meta, "path"),
-		.by = copy(meta, "by"),
-		.note = copy(meta, "note"),
+		.path = json_get_copy(meta, "path"),
+		.by = json_get_copy(meta, "by"),
+		.note = json_get_copy(meta, "note"),
 		.at_s = json_get_u64(meta, "at_s"),
 		.number = json_get_u64(meta, "number"),
 		.answers = json_get_u64(meta, "answers"),
@@ -318,14 +311,11 @@ int revisions_accept(const char *instance, const char *id, struct err *err)
 	CLEANUP_FREE char *folder = folder_of(instance, id);
 	CLEANUP_FREE char *path = folder_of(instance, "current");
 	CLEANUP_FREE char *text = mem_printf("%s\n", id);
-	CLEANUP_FREE char *sealed = NULL;
 	int code = file_exists(folder) ? 0 : file_commit(folder, err);
-	size_t len;
 
 	if (code)
 		return code;
-	sealed = sum_seal(text, strlen(text), &len);
-	if ((code = file_replace(path, sealed, len, 0600, err)))
+	if ((code = sum_write(path, text, strlen(text), err)))
 		return code;
 	prune(instance, id);
 	return 0;

@@ -66,15 +66,8 @@ int seed_keep(const char *instance, const struct hash_key *key, struct err *err)
 	CLEANUP_FREE char *path = mem_printf("%s/%s/seed", WEIR_STATE_FOLDER, instance);
 	CLEANUP_FREE char *text = mem_printf("%016llx%016llx\n", (unsigned long long)key->word[0],
 					     (unsigned long long)key->word[1]);
-	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_STATE_FOLDER, instance);
-	CLEANUP_FREE char *sealed = NULL;
 	struct hash_key kept;
-	size_t len;
-	int code;
 
-	if (file_exists(path))
-		return seed_read(instance, &kept, err);
-	sealed = sum_seal(text, strlen(text), &len);
-	code = file_mkdirs(folder, 0700, err);
-	return code ? code : file_replace(path, sealed, len, 0600, err);
+	return file_exists(path) ? seed_read(instance, &kept, err)
+				 : sum_write(path, text, strlen(text), err);
 }

@@ -245,12 +245,14 @@ void report_row(struct report *r, const struct row_goal *goal, const struct resu
 void report_write(struct report *r, const char *path)
 {
 	CLEANUP_JSON struct json *document = json_object();
+	CLEANUP_TEXT struct text text = {0};
 	CLEANUP_FILE FILE *f = fopen(path, "we");
 
 	machine_finish(r->machine);
 	json_set(document, "machine", TAKE_PTR(r->machine));
 	json_set(document, "rows", TAKE_PTR(r->rows));
-	if (!f || json_print(document, f, true) || fflush(f))
+	json_print(document, true, &text);
+	if (!f || fputs(text.at, f) == EOF || fflush(f))
 		bench_fail(errno, "cannot write '%s'", path);
 	printf("\n%zu of %zu goals reached, %zu not measured; %zu rows refused, %zu programs skipped; %s\n",
 	       r->reached, r->promised, r->unknown, r->refused, r->skipped, path);

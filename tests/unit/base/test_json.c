@@ -2,7 +2,6 @@
 // Unit tests of ctl/base/json.c.
 #include "tests/unit/base/unit.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +11,10 @@
 
 static char *print(const struct json *j, bool pretty)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
+	struct text text = {0};
 
-	assert_int_equal(json_print(j, f, pretty), 0);
-	fclose(f);
-	return text;
+	json_print(j, pretty, &text);
+	return text_take(&text);
 }
 
 // Prints j, compares, and frees it.
@@ -111,14 +107,32 @@ static void test_pretty(void **state)
 	assert_string_equal(text, "{\n  \"a\": 1,\n  \"b\": []\n}\n");
 }
 
-static void test_print_fails(void **state)
+static void test_print_adds(void **state)
 {
 	(void)state;
 	CLEANUP_JSON struct json *j = json_object();
-	CLEANUP_FILE FILE *full = fopen("/dev/full", "we"), *closed = fopen("/dev/null", "re");
+	CLEANUP_TEXT struct text text = {0};
 
-	assert_int_equal(json_print(j, full, false), -EIO);
-	assert_int_equal(json_print(j, closed, false), -EIO);
+	text_add(&text, "before ");
+	json_print(j, false, &text);
+	text_add(&text, "after");
+	assert_string_equal(text_get(&text), "before {}\nafter");
+}
+
+static void test_copies(void **state)
+{
+	(void)state;
+	CLEANUP_JSON struct json *j = json_object();
+	CLEANUP_FREE char *there = NULL, *absent = NULL, *number = NULL;
+
+	json_set(j, "s", json_string("x"));
+	json_set(j, "n", json_u64(1));
+	there = json_get_copy(j, "s");
+	absent = json_get_copy(j, "t");
+	number = json_get_copy(j, "n");
+	assert_string_equal(there, "x");
+	assert_string_equal(absent, "");
+	assert_string_equal(number, "");
 }
 
 static void test_reading(void **state)
@@ -197,9 +211,9 @@ int main(void)
 		cmocka_unit_test(test_values),          cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_keeps_the_order), cmocka_unit_test(test_no_child_is_null),
 		cmocka_unit_test(test_pretty),          cmocka_unit_test(test_steers_no_terminal),
-		cmocka_unit_test(test_print_fails),     cmocka_unit_test(test_reading),
-		cmocka_unit_test(test_parse_refuses),   cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_free_nothing),
+		cmocka_unit_test(test_print_adds),      cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_reading),         cmocka_unit_test(test_parse_refuses),
+		cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_free_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,13 +3,16 @@
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 
 #define TEXT   "7f3a\n"
-#define SEALED TEXT "sum 24ffa14beacc2eb5\n"
+#define SEALED TEXT "sum d6df63a084bcad66\n"
 
 // From the FNV reference's test vectors.
 static void test_known_answers(void **state)
@@ -62,7 +65,7 @@ static void test_seal_and_open(void **state)
 static void test_without_a_sum(void **state)
 {
 	static const char *const texts[] = {
-		"", "sum", TEXT, "sum 24ffa14beacc2eb5", TEXT "sum 1\n", "xsum 24ffa14beacc2eb5\n"};
+		"", "sum", TEXT, "sum d6df63a084bcad66", TEXT "sum 1\n", "xsum 24ffa14beacc2eb5\n"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -94,12 +97,36 @@ static void test_every_changed_byte(void **state)
 		}
 }
 
+// The folders above the file are made, and what is read back is the text.
+static void test_write(void **state)
+{
+	char folder[] = "/tmp/weir-sum-XXXXXX";
+	CLEANUP_FREE char *path = NULL, *blocked = NULL, *text = NULL;
+	struct err err = {0};
+	struct stat st;
+	size_t len;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	path = mem_printf("%s/a/b/revision", folder);
+	blocked = mem_printf("%s/below", path);
+	for (size_t again = 0; again < 2; again++)
+		assert_int_equal(sum_write(path, TEXT, strlen(TEXT), &err), 0);
+	assert_int_equal(file_read(path, 100, &text, &len, &err), 0);
+	assert_string_equal(text, SEALED);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(sum_write(blocked, TEXT, strlen(TEXT), &err), -ENOTDIR);
+	assert_int_equal(file_remove_tree(folder, NULL), 0);
+	err_clear(&err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_answers),      cmocka_unit_test(test_words),
 		cmocka_unit_test(test_seal_and_open),      cmocka_unit_test(test_without_a_sum),
-		cmocka_unit_test(test_every_changed_byte),
+		cmocka_unit_test(test_every_changed_byte), cmocka_unit_test(test_write),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
