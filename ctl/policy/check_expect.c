@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Checks expectations: the names exist, and the packet can exist.
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ctl/policy/checker.h"
@@ -12,18 +10,7 @@ struct expect_check {
 	bool ok;
 };
 
-__attribute__((format(printf, 4, 5))) static void fail(struct expect_check *k, struct diag_at at,
-						       const char *hint, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	diag_error(k->c->diag, at, hint, "%s", text);
-	k->ok = false;
-}
+#define fail(k, at, hint, ...) (diag_error((k)->c->diag, at, hint, __VA_ARGS__), (k)->ok = false)
 
 // ---- verdict ------------------------------------------------------------------------------------
 

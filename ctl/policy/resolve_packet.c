@@ -2,8 +2,6 @@
 // Resolves the packet of an expect line as far as all packets of the line have it in common.
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
@@ -18,18 +16,7 @@ struct packet_work {
 	bool ok;
 };
 
-__attribute__((format(printf, 4, 5))) static void fail(struct packet_work *k, struct diag_at at,
-						       const char *hint, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	diag_error(k->r->diag, at, hint, "%s", text);
-	k->ok = false;
-}
+#define fail(k, at, hint, ...) (diag_error((k)->r->diag, at, hint, __VA_ARGS__), (k)->ok = false)
 
 // The interface that a device of this name is: the exact one, else the longest pattern.
 static void read_on(struct packet_work *k)
