@@ -11,6 +11,7 @@
 #include "ctl/base/err.h"
 #include "ctl/base/json.h"
 
+struct dns_options;
 struct event_base;
 
 struct agent {
@@ -24,6 +25,7 @@ struct agent {
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
 	const char *resolver; // --resolver as given; NULL: not given
 	const char *resolver_timeout;
+	const struct dns_options *dns; // of both, and of the network namespace
 	struct err refused; // why the policy was not applied at the start; text "": it was
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;

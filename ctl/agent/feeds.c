@@ -277,7 +277,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	if (job->fetch || job->child)
 		return;
 	read_copy(job);
-	request = feed_request(&job->url, &job->copy);
+	request = feed_request(&job->url, &job->copy, job->part->agent->dns);
 	if (fetch_start(job->part->loop, &request, on_fetched, job, &job->fetch, &err))
 		fail(job, &err);
 }
@@ -512,9 +512,23 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "feeds", feeds);
 }
 
+// What fails, and the lists, at once. The feeds of the policy are fetched by the part `files`, which applies it again.
+static int reload(struct agent *a, struct err *err)
+{
+	(void)err;
+	vec_each (&a->feeds->jobs, job) {
+		if (!(*job)->list.list && !(*job)->problem.text[0])
+			continue;
+		fetch_cancel(TAKE_PTR((*job)->fetch));
+		fetch_in(*job, 0);
+	}
+	return 0;
+}
+
 const struct agent_part agent_feeds = {
 	.name = "feeds",
 	.start = start,
 	.stop = stop,
+	.reload = reload,
 	.report = report,
 };

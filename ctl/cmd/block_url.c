@@ -88,13 +88,16 @@ static int describe(const struct blocking *r, struct feed_list *ret, struct err 
 }
 
 // With --force the text is fetched even if it has not changed.
-static int fetch(struct block_url *u, bool force, struct err *err)
+static int fetch(const struct context *ctx, const struct blocking *r, struct block_url *u,
+		 struct err *err)
 {
 	struct policy_url url = {.url = u->list.url, .ca = u->list.ca};
-	struct fetch_request request = feed_request(&url, &u->copy);
+	char path[BLOCKING_PATH];
+	struct dns_options dns = blocking_resolver(ctx, r, path);
+	struct fetch_request request = feed_request(&url, &u->copy, &dns);
 	int code;
 
-	if (force)
+	if (r->force)
 		request.etag = request.modified = NULL;
 	if ((code = fetch_all(&request, 1, &u->result, err)))
 		return code;
@@ -126,7 +129,7 @@ int block_url_read(const struct context *ctx, struct blocking *r, struct err *er
 		return code;
 	key = feed_list_key(&u->list);
 	feed_load(ctx->instance, key, &u->copy, NULL);
-	if ((code = fetch(u, r->force, err)))
+	if ((code = fetch(ctx, r, u, err)))
 		return code;
 	if (u->result.same)
 		add_items(r, u->copy.text, u->copy.len);

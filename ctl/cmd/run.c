@@ -11,6 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/cmd/applying.h"
 #include "ctl/cmd/policy_path.h"
+#include "ctl/cmd/policy_show.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance.h"
 
@@ -78,10 +79,14 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	};
 	CLEANUP_FREE char *path = policy_path(ctx, args);
 	CLEANUP_FD int lock = -1;
+	struct policy_dns dns;
 	int code = args_expect_words(args, 0, 1, "", err);
 
 	if (code)
 		return code;
+	if ((code = policy_dns(ctx, args, &dns, err)))
+		return code;
+	a.dns = &dns.options;
 	if ((code = bpffs_ready(err)))
 		return code;
 	if (notify_logs_to_journal())

@@ -22,7 +22,7 @@ static void fetch_now(struct environment *w)
 	int code;
 
 	for (size_t i = 0; i < w->fetched.n; i++)
-		requests[i] = feed_request(&w->fetched.at[i].url, &w->fetched.at[i].copy);
+		requests[i] = feed_request(&w->fetched.at[i].url, &w->fetched.at[i].copy, &w->dns);
 	code = fetch_all(requests, w->fetched.n, results, &err);
 	for (size_t i = 0; i < w->fetched.n; i++) {
 		w->fetched.at[i].result = results[i];

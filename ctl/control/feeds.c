@@ -149,13 +149,15 @@ void feeds_forget(const char *instance)
 
 // ---- the text -------------------------------------------------------------------------------------
 
-struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy)
+struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy,
+				  const struct dns_options *dns)
 {
 	return (struct fetch_request){
 		.url = url->url,
 		.ca = url->ca,
 		.etag = copy->etag,
 		.modified = copy->modified,
+		.dns = dns,
 	};
 }
 

@@ -35,7 +35,8 @@ void feeds_forget(const char *instance);
 char *feed_path(const char *instance, const char *url, const char *suffix);
 
 // The request for a URL of which there is perhaps a copy.
-struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy);
+struct fetch_request feed_request(const struct policy_url *url, const struct feed *copy,
+				  const struct dns_options *dns);
 // Is a new text what `url` asks for, and not half of the copy or less (`force` allows that)? 0, or -errno with err
 // set. Bad lines are not looked at.
 int feed_check(const struct policy_url *url, const struct fetch_result *r, const struct feed *copy,

@@ -144,6 +144,11 @@ void curl_loop_free(struct curl_loop *loop)
 	curl_global_cleanup();
 }
 
+struct event_base *curl_loop_base(const struct curl_loop *loop)
+{
+	return loop->base;
+}
+
 int curl_loop_start(struct curl_loop *loop, CURL *easy, curl_loop_done *done, void *ctx,
 		    struct err *err)
 {

@@ -16,6 +16,7 @@ typedef void curl_loop_done(void *ctx, CURL *easy, CURLcode code);
 int curl_loop_new(struct event_base *base, struct curl_loop **ret, struct err *err);
 // Stops what still runs, without calls of `done`. NULL is allowed.
 void curl_loop_free(struct curl_loop *loop);
+struct event_base *curl_loop_base(const struct curl_loop *loop);
 
 // Starts the transfer that `easy` describes. The handle stays the caller's: it may be changed or cleaned up in `done`
 // and after curl_loop_stop. CURLOPT_PRIVATE is used by the loop.

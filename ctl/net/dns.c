@@ -6,11 +6,11 @@
 #include "ctl/net/dns.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
 #include <time.h>
 
 #include "ctl/net/dns_parts.h"
@@ -22,6 +22,7 @@ enum {
 	TRY_MS_MIN = 100,
 	TRY_MS_MAX = 2000,
 	WAIT_MS_MAX = 60 * 1000,
+	READY_MAX = 16, // sockets of one look
 	UNFINISHED = -EINPROGRESS,
 };
 
@@ -46,14 +47,9 @@ struct dns_lookup {
 	struct dns_found found;
 };
 
-// A channel and the sockets that it wants to hear about.
-struct lane {
-	ares_channel channel;
-	VEC(struct pollfd) sockets;
-};
-
 struct dns_resolver {
-	struct lane plain, stubborn;
+	ares_channel plain, stubborn;
+	int sockets; // an epoll instance with those of both channels
 	bool several_servers;
 	struct hosts hosts;
 	char **domains; // the search list; none where names are absolute
@@ -106,10 +102,10 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *messag
 	q->error = error;
 }
 
-static void ask(struct lane *lane, struct dns_question *q)
+static void ask(ares_channel channel, struct dns_question *q)
 {
 	q->lookup->waiting++;
-	ares_query(lane->channel, q->lookup->asked, CLASS_IN, q->type, on_answer, q);
+	ares_query(channel, q->lookup->asked, CLASS_IN, q->type, on_answer, q);
 }
 
 static bool ask_again(struct dns_question *q)
@@ -119,7 +115,7 @@ static bool ask_again(struct dns_question *q)
 	if (q->error != -EIO || q->again || !r->several_servers)
 		return false;
 	q->again = true;
-	ask(&r->stubborn, q);
+	ask(r->stubborn, q);
 	return true;
 }
 
@@ -215,14 +211,14 @@ static void finish(struct dns_lookup *l)
 
 static bool ask_candidate(struct dns_lookup *l)
 {
-	struct lane *lane = &l->resolver->plain;
+	ares_channel plain = l->resolver->plain;
 
 	if (!next_candidate(l))
 		return false;
 	l->v4 = (struct dns_question){.lookup = l, .type = DNS_TYPE_A, .error = UNFINISHED};
 	l->v6 = (struct dns_question){.lookup = l, .type = DNS_TYPE_AAAA, .error = UNFINISHED};
-	ask(lane, &l->v4);
-	ask(lane, &l->v6);
+	ask(plain, &l->v4);
+	ask(plain, &l->v6);
 	return true;
 }
 
@@ -276,75 +272,84 @@ static bool fill_window(struct dns_resolver *r)
 
 static void on_socket(void *ctx, ares_socket_t fd, int readable, int writable)
 {
-	short events = (short)((readable ? POLLIN : 0) | (writable ? POLLOUT : 0));
-	struct lane *lane = ctx;
-	size_t i = 0;
+	const struct dns_resolver *r = ctx;
+	struct epoll_event wanted = {
+		.events = (readable ? EPOLLIN : 0u) | (writable ? EPOLLOUT : 0u),
+		.data.fd = fd,
+	};
 
-	while (i < lane->sockets.n && lane->sockets.at[i].fd != fd)
-		i++;
-	if (events && i == lane->sockets.n)
-		vec_push(&lane->sockets, ((struct pollfd){.fd = fd}));
-	if (events)
-		lane->sockets.at[i].events = events;
-	else if (i < lane->sockets.n)
-		lane->sockets.at[i] = lane->sockets.at[--lane->sockets.n];
+	if (!wanted.events)
+		epoll_ctl(r->sockets, EPOLL_CTL_DEL, fd, NULL);
+	else if (epoll_ctl(r->sockets, EPOLL_CTL_MOD, fd, &wanted))
+		epoll_ctl(r->sockets, EPOLL_CTL_ADD, fd, &wanted);
 }
 
-static int64_t lane_patience_ms(const struct lane *lane, int64_t most_ms)
+static int64_t channel_patience_ms(ares_channel channel, int64_t most_ms)
 {
 	struct timeval most = {.tv_sec = most_ms / 1000, .tv_usec = most_ms % 1000 * 1000}, buf;
-	const struct timeval *t = ares_timeout(lane->channel, &most, &buf);
+	const struct timeval *t = ares_timeout(channel, &most, &buf);
 
 	return t ? (int64_t)t->tv_sec * 1000 + (t->tv_usec + 999) / 1000 : most_ms;
 }
 
-static void process(struct lane *lane, const struct pollfd *ready, size_t n)
+// How long c-ares can wait for an answer, at most until the deadline.
+static int64_t patience_ms(const struct dns_resolver *r)
 {
-	for (size_t i = 0; i < n; i++) {
-		short got = ready[i].revents;
-		int fd = ready[i].fd;
+	int64_t left = r->deadline_ms - now_ms();
 
-		if (got)
-			ares_process_fd(lane->channel,
-					got & (POLLIN | POLLERR | POLLHUP) ? fd : ARES_SOCKET_BAD,
-					got & (POLLOUT | POLLERR) ? fd : ARES_SOCKET_BAD);
-	}
-	ares_process_fd(lane->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); // timeouts
+	left = left < 0 ? 0 : left < WAIT_MS_MAX ? left : WAIT_MS_MAX;
+	return channel_patience_ms(r->stubborn, channel_patience_ms(r->plain, left));
+}
+
+// A channel leaves out what is not its own: a socket that c-ares has closed meanwhile, and those of the other.
+static void process(const struct dns_resolver *r, int readable, int writable)
+{
+	ares_process_fd(r->plain, readable, writable);
+	ares_process_fd(r->stubborn, readable, writable);
 }
 
 // Waits for the next event, at most `most_ms`, and lets c-ares work on it.
-static void wait_and_process(struct dns_resolver *r, int64_t most_ms)
+static void wait_and_process(const struct dns_resolver *r, int64_t most_ms)
 {
-	size_t plain_n = r->plain.sockets.n, n = plain_n + r->stubborn.sockets.n;
-	CLEANUP_FREE struct pollfd *polled = mem_zalloc(n, sizeof(*polled));
+	struct epoll_event ready[READY_MAX];
+	int n = epoll_wait(r->sockets, ready, READY_MAX, (int)most_ms);
 
-	// Copies, because c-ares opens and closes sockets while it works.
-	for (size_t i = 0; i < n; i++)
-		polled[i] =
-			i < plain_n ? r->plain.sockets.at[i] : r->stubborn.sockets.at[i - plain_n];
-	most_ms = lane_patience_ms(&r->plain, most_ms);
-	most_ms = lane_patience_ms(&r->stubborn, most_ms);
-	if (poll(polled, (nfds_t)n, (int)most_ms) < 0)
-		return; // a signal
-	process(&r->plain, polled, plain_n);
-	process(&r->stubborn, polled + plain_n, n - plain_n);
+	for (int i = 0; i < n; i++)
+		process(r,
+			ready[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? ready[i].data.fd
+									  : ARES_SOCKET_BAD,
+			ready[i].events & (EPOLLOUT | EPOLLERR) ? ready[i].data.fd
+								: ARES_SOCKET_BAD);
+	process(r, ARES_SOCKET_BAD, ARES_SOCKET_BAD); // timeouts
 }
 
-// Asks for all that is unfinished until the deadline; afterwards nothing is.
-static void run(struct dns_resolver *r)
+// Nothing is unfinished afterwards.
+static void give_up(struct dns_resolver *r)
 {
-	int64_t left;
-
-	while (fill_window(r) && (left = r->deadline_ms - now_ms()) > 0)
-		wait_and_process(r, left < WAIT_MS_MAX ? left : WAIT_MS_MAX);
-	ares_cancel(r->plain.channel);
-	ares_cancel(r->stubborn.channel);
+	ares_cancel(r->plain);
+	ares_cancel(r->stubborn);
 	for (size_t i = 0; i < ARRAY_SIZE(r->slots); i++)
 		if (r->slots[i].answer)
 			finish(&r->slots[i]);
 	for (; r->next < r->n; r->next++)
 		if (r->answers[r->next].error == UNFINISHED)
 			r->answers[r->next].error = -ETIMEDOUT;
+}
+
+bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms)
+{
+	wait_and_process(r, 0);
+	if (!fill_window(r) || now_ms() >= r->deadline_ms) {
+		give_up(r);
+		return false;
+	}
+	*ret_ms = patience_ms(r);
+	return true;
+}
+
+int dns_resolver_fd(const struct dns_resolver *r)
+{
+	return r->sockets;
 }
 
 static void set_from_hosts(struct dns_answer *answer, const struct hosts_entry *entries, size_t n)
@@ -401,34 +406,35 @@ static void answer_locally(const struct dns_resolver *r, const char *name, struc
 		set_localhost(ret);
 }
 
-static void lane_close(struct lane *lane)
+void dns_resolver_free(struct dns_resolver *r)
 {
-	dns_channel_close(lane->channel);
-	vec_free(&lane->sockets);
-}
-
-static void resolver_free(struct dns_resolver **r)
-{
-	if (!*r)
+	if (!r)
 		return;
-	lane_close(&(*r)->plain);
-	lane_close(&(*r)->stubborn);
-	hosts_cleanup(&(*r)->hosts);
-	dns_domains_free((*r)->domains, (*r)->domains_n);
-	free(*r);
+	dns_channel_close(r->plain);
+	dns_channel_close(r->stubborn);
+	fd_close(r->sockets);
+	hosts_cleanup(&r->hosts);
+	dns_domains_free(r->domains, r->domains_n);
+	free(r);
 }
 
-static int lane_open(const struct dns_options *options, int try_ms, int flags, struct lane *lane,
-		     struct err *err)
+static void resolver_cleanup(struct dns_resolver **r)
+{
+	dns_resolver_free(*r);
+}
+#define CLEANUP_RESOLVER CLEANUP(resolver_cleanup)
+
+static int channel_open(const struct dns_options *options, int try_ms, int flags,
+			struct dns_resolver *r, ares_channel *ret, struct err *err)
 {
 	const struct dns_channel_setup setup = {
 		.flags = flags | ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
 		.try_ms = try_ms,
 		.watch = on_socket,
-		.watch_ctx = lane,
+		.watch_ctx = r,
 	};
 
-	return dns_channel_open(options, &setup, &lane->channel, err);
+	return dns_channel_open(options, &setup, ret, err);
 }
 
 // Three tries at 1, 2 and 4 eighths of the time: a lost packet is asked for again in time.
@@ -445,32 +451,50 @@ static int resolver_open(const struct dns_options *options, struct dns_resolver 
 	int try_ms = try_ms_of(timeout_ms), code;
 
 	r->deadline_ms = now_ms() + timeout_ms;
-	code = lane_open(options, try_ms, ARES_FLAG_NOCHECKRESP, &r->plain, err);
+	r->sockets = epoll_create1(EPOLL_CLOEXEC);
+	if (r->sockets < 0)
+		return err_system(err, errno, "cannot start the resolver");
+	code = channel_open(options, try_ms, ARES_FLAG_NOCHECKRESP, r, &r->plain, err);
 	if (code)
 		return code;
-	if ((code = lane_open(options, try_ms, 0, &r->stubborn, err)))
+	if ((code = channel_open(options, try_ms, 0, r, &r->stubborn, err)))
 		return code;
-	r->several_servers = dns_channel_count_servers(r->plain.channel) > 1;
+	r->several_servers = dns_channel_count_servers(r->plain) > 1;
 	if (options->search)
-		r->domains = dns_channel_domains(r->plain.channel, &r->domains_n);
+		r->domains = dns_channel_domains(r->plain, &r->domains_n);
 	hosts_read(options->hosts, &r->hosts);
+	return 0;
+}
+
+int dns_resolver_new(const char *const *names, size_t n, const struct dns_options *options,
+		     struct dns_answer *answers, struct dns_resolver **ret, struct err *err)
+{
+	static const struct dns_options defaults;
+	CLEANUP_RESOLVER struct dns_resolver *r = mem_new(struct dns_resolver);
+	int code;
+
+	r->sockets = -1;
+	if ((code = resolver_open(options ? options : &defaults, r, err)))
+		return code;
+	r->answers = answers;
+	r->n = n;
+	for (size_t i = 0; i < n; i++)
+		answer_locally(r, names[i], &answers[i]);
+	*ret = TAKE_PTR(r);
 	return 0;
 }
 
 int dns_resolve(const char *const *names, size_t n, const struct dns_options *options,
 		struct dns_answer *answers, struct err *err)
 {
-	static const struct dns_options defaults;
-	CLEANUP(resolver_free) struct dns_resolver *r = mem_new(struct dns_resolver);
-	int code = resolver_open(options ? options : &defaults, r, err);
+	CLEANUP_RESOLVER struct dns_resolver *r = NULL;
+	int code = dns_resolver_new(names, n, options, answers, &r, err);
+	int64_t ms;
 
 	if (code)
 		return code;
-	r->answers = answers;
-	r->n = n;
-	for (size_t i = 0; i < n; i++)
-		answer_locally(r, names[i], &answers[i]);
-	run(r);
+	while (dns_resolver_step(r, &ms))
+		wait_and_process(r, ms);
 	return 0;
 }
 

@@ -19,6 +19,19 @@ enum {
 	DNS_NAME_MAX = 253, // characters without the final dot (RFC 1035 section 2.3.4)
 };
 
+// --- dns.c: a resolution in steps
+
+struct dns_resolver;
+
+// As dns_resolve(), but without waiting. 0 or -errno with err set.
+int dns_resolver_new(const char *const *names, size_t n, const struct dns_options *options,
+		     struct dns_answer *answers, struct dns_resolver **ret, struct err *err);
+// Works on what has come, and asks on. True: to be called again when dns_resolver_fd() is readable, or after *ret_ms.
+// False: each answer is there.
+bool dns_resolver_step(struct dns_resolver *r, int64_t *ret_ms);
+int dns_resolver_fd(const struct dns_resolver *r);
+void dns_resolver_free(struct dns_resolver *r); // NULL is allowed
+
 // --- dns_hosts.c: the hosts file, read once and sorted by name
 
 struct hosts_entry {

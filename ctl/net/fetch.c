@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Transfers of libcurl that end in a text, or in a sentence that says why not.
+//
+// A fetch is a chain of hops: to the URL, and to where each redirect leads. A hop asks our resolver for the host, since
+// libcurl would do that in a thread and knows nothing of --resolver, and hands libcurl the addresses.
 #include "ctl/net/fetch.h"
 
 #include <errno.h>
@@ -7,15 +10,19 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/net/curl_calls.h"
 #include "ctl/net/curl_loop.h"
+#include "ctl/net/dns_loop.h"
 #include "ctl/net/fetch_body.h"
+#include "ctl/net/fetch_url.h"
 
 enum {
 	REDIRECTS_MAX = 5,
+	RESOLVE_MS = 10000, // of a hop; --resolver-timeout may be shorter
 	CONNECT_MS = 10000,
 	HEADER_MAX = 1024, // bytes of an ETag or a time that is kept
 };
@@ -23,10 +30,16 @@ enum {
 struct fetch {
 	struct curl_loop *loop;
 	CURL *easy;
-	struct curl_slist *headers;
+	struct curl_slist *headers, *addresses;
 	struct fetch_body *body;
 	struct fetch_result result;
-	char *url;
+	char *url;                // as asked for
+	char *at;                 // of the present hop
+	struct fetch_hosts hosts; // of it
+	struct dns_ask *ask;      // for them
+	const struct dns_options *dns;
+	unsigned redirects;
+	int64_t deadline_ms;
 	char why[CURL_ERROR_SIZE];
 	fetch_done *done;
 	void *ctx;
@@ -40,11 +53,6 @@ void fetch_result_free(struct fetch_result *r)
 	*r = (struct fetch_result){0};
 }
 
-bool fetch_is_url(const char *text)
-{
-	return !strncasecmp(text, "http://", 7) || !strncasecmp(text, "https://", 8);
-}
-
 void fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST])
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
@@ -56,33 +64,25 @@ void fetch_digest(const char *text, size_t len, char ret[FETCH_DIGEST])
 		snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
-const char *fetch_url_problem(const char *url)
+static int64_t now_ms(void)
 {
-	const char *problem = NULL;
-	char *host = NULL;
-	CURLU *parsed;
+	struct timespec t;
 
-	if (curl_calls_load(NULL))
-		return "cannot be fetched: libcurl is not installed";
-	if (!(parsed = curl_url()))
-		mem_exhausted();
-	if (!fetch_is_url(url))
-		problem = "is not an http or https URL";
-	else if (curl_url_set(parsed, CURLUPART_URL, url, 0) ||
-		 curl_url_get(parsed, CURLUPART_HOST, &host, 0))
-		problem = "is not a valid URL";
-	curl_free(host);
-	curl_url_cleanup(parsed);
-	return problem;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void fetch_free(struct fetch *f)
 {
+	dns_ask_stop(f->ask);
 	curl_easy_cleanup(f->easy);
 	curl_slist_free_all(f->headers);
+	curl_slist_free_all(f->addresses);
 	fetch_body_free(f->body);
 	fetch_result_free(&f->result);
+	fetch_hosts_free(&f->hosts);
 	free(f->url);
+	free(f->at);
 	free(f);
 }
 
@@ -114,7 +114,7 @@ static bool take_header(const char *line, size_t len, const char *name, char **r
 	return true;
 }
 
-// One header line; the headers of a redirect come before those that count.
+// One header line; those of an interim answer (100) or a redirect come before those that count.
 static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 {
 	struct fetch *f = ctx;
@@ -197,19 +197,149 @@ static void judge(struct fetch *f, CURLcode code)
 		fail(f, errno_of(code), f->why[0] ? f->why : curl_easy_strerror(code));
 }
 
-static void on_done(void *ctx, CURL *easy, CURLcode code)
+static void end(struct fetch *f)
 {
-	struct fetch *f = ctx;
-	struct fetch_result result;
+	struct fetch_result result = f->result;
 	fetch_done *done = f->done;
 	void *caller = f->ctx;
 
-	(void)easy;
-	judge(f, code);
-	result = f->result;
 	f->result = (struct fetch_result){0};
 	fetch_free(f);
 	done(caller, &result);
+}
+
+// ---- a hop ----------------------------------------------------------------------------------------
+
+static bool is_https(const char *url)
+{
+	return !strncasecmp(url, "https:", 6);
+}
+
+static int64_t left_ms(const struct fetch *f)
+{
+	int64_t left = f->deadline_ms - now_ms();
+
+	return left > 1 ? left : 1;
+}
+
+static void on_done(void *ctx, CURL *easy, CURLcode code);
+
+// Called before libcurl would resolve a name.
+static int refuse_to_resolve(void *resolver, void *reserved, void *ctx)
+{
+	(void)resolver;
+	(void)reserved;
+	(void)ctx;
+	return 1;
+}
+
+static int transfer(struct fetch *f, struct err *err)
+{
+	bool named = f->hosts.n && !f->hosts.proxy;
+
+	curl_easy_setopt(f->easy, CURLOPT_RESOLVER_START_FUNCTION,
+			 named ? refuse_to_resolve : NULL);
+	curl_easy_setopt(f->easy, CURLOPT_URL, f->at);
+	curl_easy_setopt(f->easy, CURLOPT_PROXY, f->hosts.proxy ? f->hosts.proxy : "");
+	curl_easy_setopt(f->easy, CURLOPT_RESOLVE, f->addresses);
+	curl_easy_setopt(f->easy, CURLOPT_TIMEOUT_MS, (long)left_ms(f));
+	f->why[0] = '\0';
+	return curl_loop_start(f->loop, f->easy, on_done, f, err);
+}
+
+static int take_answers(struct fetch *f, const struct dns_answer *answers, size_t n)
+{
+	char why[512];
+
+	for (size_t i = 0; i < n; i++) {
+		if (!answers[i].error)
+			continue;
+		dns_describe(&answers[i], why, sizeof(why));
+		fail(f, -answers[i].error, why);
+		return answers[i].error;
+	}
+	f->addresses = fetch_hosts_addresses(&f->hosts, answers);
+	return 0;
+}
+
+static void on_answers(void *ctx, const struct dns_answer *answers, size_t n)
+{
+	struct fetch *f = ctx;
+
+	f->ask = NULL;
+	if (!take_answers(f, answers, n))
+		f->result.code = transfer(f, &f->result.err);
+	if (f->result.code)
+		end(f);
+}
+
+static int resolve(struct fetch *f, struct err *err)
+{
+	struct dns_options options = f->dns ? *f->dns : (struct dns_options){0};
+	int64_t most = left_ms(f) < RESOLVE_MS ? left_ms(f) : RESOLVE_MS;
+
+	if (!options.timeout_ms || options.timeout_ms > most)
+		options.timeout_ms = (unsigned)most;
+	options.search = true; // as any program does with a URL
+	return dns_ask_start(curl_loop_base(f->loop), (const char *const *)f->hosts.names,
+			     f->hosts.n, &options, on_answers, f, &f->ask, err);
+}
+
+static int hop(struct fetch *f, char *url, struct err *err)
+{
+	fetch_hosts_free(&f->hosts);
+	curl_slist_free_all(f->addresses);
+	free(f->at);
+	f->addresses = NULL;
+	f->at = url;
+	f->hosts = fetch_hosts_of(url);
+	return f->hosts.n ? resolve(f, err) : transfer(f, err);
+}
+
+// A redirect may lead to another host, but not away from HTTPS.
+static int follow(struct fetch *f, const char *to)
+{
+	CLEANUP_FREE char *url = fetch_redirect(f->at, to);
+	CLEANUP_FREE char *origin = fetch_url_origin(url);
+	char why[512];
+
+	if (f->redirects++ == REDIRECTS_MAX) {
+		snprintf(why, sizeof(why), "more than %d redirects", REDIRECTS_MAX);
+	} else if (fetch_url_problem(url)) {
+		snprintf(why, sizeof(why), "a redirect leads to '%s', which %s", origin,
+			 fetch_url_problem(url));
+	} else if (is_https(f->at) && !is_https(url)) {
+		snprintf(why, sizeof(why), "a redirect leads from https to '%s'", origin);
+	} else {
+		fetch_result_free(&f->result);
+		f->result.code = hop(f, TAKE_PTR(url), &f->result.err);
+		return f->result.code;
+	}
+	fail(f, EIO, why);
+	return -EIO;
+}
+
+static const char *redirect_of(const struct fetch *f, CURLcode code)
+{
+	char *to = NULL;
+	long status = 0;
+
+	curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(f->easy, CURLINFO_REDIRECT_URL, &to);
+	return code == CURLE_OK && status != 304 ? to : NULL;
+}
+
+static void on_done(void *ctx, CURL *easy, CURLcode code)
+{
+	struct fetch *f = ctx;
+	const char *to = redirect_of(f, code);
+
+	(void)easy;
+	if (to && !follow(f, to))
+		return;
+	if (!to)
+		judge(f, code);
+	end(f);
 }
 
 // ---- the request ----------------------------------------------------------------------------------
@@ -234,24 +364,16 @@ static void add_headers(struct fetch *f, const struct fetch_request *r)
 		add_header(f, "If-Modified-Since", r->modified);
 }
 
-// A redirect may not leave HTTPS.
-static const char *protocols_of(const char *url)
-{
-	return strncasecmp(url, "https:", 6) ? "http,https" : "https";
-}
-
 static void set_options(struct fetch *f, const struct fetch_request *r)
 {
 	CURL *easy = f->easy;
 
-	curl_easy_setopt(easy, CURLOPT_URL, r->url);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, protocols_of(r->url));
-	curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, protocols_of(r->url));
-	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-	curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
-			 r->timeout_ms ? (long)r->timeout_ms : (long)FETCH_TIMEOUT_MS);
+	curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); // fetch_url.c has decided
+	// The next fetch is an hour away: no idle connection, and the certificate is checked each time.
+	curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "weir");
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, f->headers);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
@@ -259,8 +381,6 @@ static void set_options(struct fetch *f, const struct fetch_request *r)
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, f);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, f->why);
-	// A resolver that does not answer must not keep a cancelled transfer.
-	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	if (r->ca)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, r->ca);
 }
@@ -279,13 +399,16 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_don
 			    .easy = curl_easy_init(),
 			    .body = fetch_body_new(r->bytes_max ? r->bytes_max : FETCH_BYTES_MAX),
 			    .url = mem_strdup(r->url),
+			    .dns = r->dns,
+			    .deadline_ms =
+				    now_ms() + (r->timeout_ms ? r->timeout_ms : FETCH_TIMEOUT_MS),
 			    .done = done,
 			    .ctx = ctx};
 	if (!f->easy)
 		mem_exhausted();
 	add_headers(f, r);
 	set_options(f, r);
-	code = curl_loop_start(loop, f->easy, on_done, f, err);
+	code = hop(f, mem_strdup(r->url), err);
 	if (code)
 		fetch_free(f);
 	else

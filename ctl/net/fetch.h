@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fetches a text over HTTP or HTTPS: conditional, bounded in size, time and redirects, certificates checked.
+// Fetches a text over HTTP or HTTPS: conditional, bounded in size, time and redirects, certificates checked. A proxy of
+// the environment is used (libcurl-env(3)).
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 #include "ctl/base/err.h"
 
 struct curl_loop;
+struct dns_options;
 struct fetch;
 
 struct fetch_request {
@@ -16,7 +18,8 @@ struct fetch_request {
 	const char *ca; // certificates that are trusted, a file; NULL: those of the system
 	const char *etag, *modified; // of the copy that the caller has; NULL: none
 	size_t bytes_max;            // of the text, unpacked
-	unsigned timeout_ms;         // of the whole transfer; 0: FETCH_TIMEOUT_MS
+	unsigned timeout_ms;         // of the whole fetch, with its redirects; 0: FETCH_TIMEOUT_MS
+	const struct dns_options *dns; // for host names; outlives the fetch; NULL: the defaults
 };
 #define FETCH_TIMEOUT_MS 60000
 #define FETCH_BYTES_MAX  (256u << 20)

@@ -22,14 +22,15 @@ class Authority:
         run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
              "-keyout", folder / "ca.key", "-out", self.path, "-days", "30", "-subj", "/CN=lab authority"])
 
-    def certificate(self, name, days=30):
+    def certificate(self, name, days=30, names=None):
+        """For the address, or for other names ("DNS:feed.lab")."""
         key, request, cert = (self.folder / f"{name}.{kind}" for kind in ("key", "csr", "pem"))
-        names = self.folder / "names"
-        names.write_text(f"subjectAltName=IP:{self.address}\n")
+        subject = self.folder / "names"
+        subject.write_text(f"subjectAltName={names or f'IP:{self.address}'}\n")
         run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
              "-out", request, "-subj", "/CN=lab"])
         run(["openssl", "x509", "-req", "-in", request, "-CA", self.path, "-CAkey", self.folder / "ca.key",
-             "-CAcreateserial", "-days", str(days), "-extfile", names, "-out", cert])
+             "-CAcreateserial", "-days", str(days), "-extfile", subject, "-out", cert])
         return cert, key
 
 
@@ -77,6 +78,7 @@ class Feed:
         self.url = f"https://{self.address}:{PORT}/list"
         self.ca = self.authority.path
         self.body, self.mode, self.requests = b"", "", []
+        self.redirect = None  # where the first host sends its clients
         self.server = self.context = None
         self.use(*self.authority.certificate("good"))
         self.start()
@@ -107,6 +109,11 @@ class Feed:
 
     def answer(self, handler):
         tag = f'"{hashlib.sha256(self.body).hexdigest()[:16]}"'
+        if self.redirect and handler.headers["Host"] not in self.redirect:
+            handler.send_response(302)
+            handler.send_header("Location", self.redirect)
+            handler.send_header("Content-Length", "0")
+            return handler.end_headers()
         if self.mode == "404":
             return handler.send_error(404)
         if self.mode == "" and handler.headers.get("If-None-Match") == tag:

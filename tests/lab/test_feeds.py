@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lists that are fetched over HTTPS, in policies and as entries; the server fails in each way."""
 import hashlib
+import pathlib
+import signal
 import time
 
 import pytest
@@ -117,6 +119,59 @@ class TestPolicy:
         copy.write_bytes(copy.read_bytes().replace(b"100.64.0.7\n", b"100.64.0.8\n"))
         apply()
         assert "If-None-Match" not in feed.requests[-1]
+
+
+class TestNames:
+    """Feeds have host names, which Weir's resolver answers: in commands and in the agent."""
+
+    @pytest.fixture(name="named")
+    def feed_with_a_name(self, feed, dns, pair):
+        dns("feed.lab", feed.address)
+        dns("mirror.lab", feed.address)
+        feed.use(*feed.authority.certificate("named", names="DNS:feed.lab,DNS:mirror.lab"))
+        feed.url = "https://feed.lab:8443/list"
+        return feed
+
+    def test_the_resolver_of_the_namespace(self, pair, apply, named):
+        apply()
+        assert named.requests[0]["Host"] == "feed.lab:8443"
+        assert pair.passes(udp(src=FIRST), udp(src=OTHER)) == [False, True]
+
+    def test_resolver(self, apply, named):
+        why = "'feed.lab': no answer from the name servers in time"
+        done = apply("", "--resolver", "10.99.0.1", "--resolver-timeout", "100ms", check=False)
+        assert done.returncode == 1 and why in done.stderr and not named.requests
+
+    def test_a_name_that_is_gone(self, apply, named, dns):
+        dns("feed.lab", "none")
+        done = apply(check=False)
+        assert done.returncode == 1 and "'feed.lab': no such name (NXDOMAIN)" in done.stderr
+
+    def test_a_redirect_to_another_name(self, apply, named):
+        named.redirect = "https://mirror.lab:8443/list"
+        apply()
+        assert [one["Host"] for one in named.requests] == ["feed.lab:8443", "mirror.lab:8443"]
+        named.redirect = "http://mirror.lab/list"
+        warnings = apply("min 1").stderr
+        assert "a redirect leads from https to 'http://mirror.lab'" in warnings
+
+    def test_the_agent_without_threads(self, pair, on, named, dns):
+        """The name goes, and moves to where no server is: the entries stay. A reload does not wait for a time-out."""
+        named.lines(400)
+        agent = on.run()
+        on("block", "--url", named.url, "--ca", named.ca, "--sync", "feed", "--every", "1s")
+        named.lines(400, 1 << 16)
+        until(lambda: pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False])
+        dns("feed.lab", "none")
+        until(lambda: "'feed.lab': no such name (NXDOMAIN)" in agent.said())
+        assert pair.passes(udp(src=OTHER)) == [False]
+        dns("feed.lab", "10.99.0.1")
+        tasks = pathlib.Path(f"/proc/{agent.pid}/task")
+        most = [len(list(tasks.iterdir())) for _ in range(20) if not time.sleep(0.1)]
+        assert max(most) == 1
+        dns("feed.lab", named.address)
+        agent.process.send_signal(signal.SIGHUP)
+        until(lambda: "is good again" in agent.said(), 3)
 
 
 class TestEntries:

@@ -71,7 +71,7 @@ static const struct server_rule *find_rule(const struct dns_server *s, const cha
 	const struct server_rule *any = NULL;
 
 	for (size_t i = 0; i < s->rules_n; i++)
-		if (!strcmp(s->rules[i].name, name)) {
+		if (!strcasecmp(s->rules[i].name, name)) {
 			if (s->rules[i].type == type)
 				return &s->rules[i];
 			if (!s->rules[i].type)

@@ -11,11 +11,14 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/net/fetch.h"
+#include "ctl/net/fetch_url.h"
+#include "tests/unit/net/dns_server.h"
 #include "tests/unit/net/http_server.h"
 
+#define A         1
 #define TEXT_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
-static char packed[4096], cut[4096], longer[4096], bomb[70000];
+static char packed[4096], cut[4096], longer[4096], bomb[70000], elsewhere[256], to_gone[256];
 static struct http_rule rules[] = {
 	{"/plain",
 	 TEXT_HEAD "ETag: \"v1\"\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\n"
@@ -33,6 +36,8 @@ static struct http_rule rules[] = {
 	 "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: file:///etc/passwd\r\n"
 	 "Content-Length: 0\r\n\r\n",
 	 0},
+	{"/elsewhere", elsewhere, 0},
+	{"/to-gone", to_gone, 0},
 	{"/short", TEXT_HEAD "Content-Length: 20\r\n\r\n192.0.2.1\n", 0},
 	{"/error", "HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbusy", 0},
 	{"/silent", NULL, 0},
@@ -43,6 +48,18 @@ static struct http_rule rules[] = {
 };
 
 static struct http_server server;
+
+// The first address of 'two.test' has no server.
+static const struct packet_rr feed_rrs[] = {{"feed.test", A, 60, "127.0.0.1"}};
+static const struct packet_rr two_rrs[] = {{"two.test", A, 60, "127.0.0.0"},
+					   {"two.test", A, 60, "127.0.0.1"}};
+static const struct server_rule names[] = {
+	{"feed.test", A, ANSWER, feed_rrs, 1}, {"feed.test", 0, ANSWER, NULL, 0},
+	{"two.test", A, ANSWER, two_rrs, 2},   {"two.test", 0, ANSWER, NULL, 0},
+	{"empty.test", 0, ANSWER, NULL, 0},    {"broken.test", 0, SERVFAIL, NULL, 0},
+	{"silent.test", 0, SILENT, NULL, 0},
+};
+static struct dns_server name_server;
 
 // An answer whose gzip body lacks its last bytes, or has more than them; all lengths agree.
 static void pack(const char *path, char *answer, size_t room, const char *text, size_t len,
@@ -77,6 +94,14 @@ static int set_up(void **state)
 	pack("/longer", longer, sizeof(longer), "192.0.2.1\n", 10, 3);
 	pack("/bomb", bomb, sizeof(bomb), zeros, 20 << 20, 0);
 	http_start(&server, rules, ARRAY_SIZE(rules));
+	server_start(&name_server, names, ARRAY_SIZE(names));
+	snprintf(elsewhere, sizeof(elsewhere),
+		 "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\n"
+		 "Location: http://two.test:%u/plain\r\n\r\n",
+		 server.port);
+	snprintf(to_gone, sizeof(to_gone),
+		 "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\n"
+		 "Location: http://gone.test/?secret\r\n\r\n");
 	return 0;
 }
 
@@ -84,6 +109,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	http_stop(&server);
+	server_stop(&name_server);
 	return 0;
 }
 
@@ -150,9 +176,11 @@ static void redirects_are_followed_but_not_everywhere(void **state)
 	assert_string_equal(r.etag, "\"v1\"");
 	fetch_result_free(&r);
 	before = server.requests;
-	assert_non_null(strstr(failure("/loop", -EIO), "redirects"));
+	assert_string_equal(failure("/loop", -EIO), "more than 5 redirects: EIO");
 	assert_int_equal(server.requests - before, 6);
-	assert_non_null(strstr(failure("/to-file", -EIO), "file"));
+	assert_string_equal(
+		failure("/to-file", -EIO),
+		"a redirect leads to 'file://', which is not an http or https URL: EIO");
 }
 
 static void packed_texts(void **state)
@@ -185,6 +213,137 @@ static void failures(void **state)
 	assert_non_null(strstr(failure("/silent", -ETIMEDOUT), "timed out"));
 }
 
+// ---- names --------------------------------------------------------------------------------------
+
+static const char *named_url(const char *host, const char *path)
+{
+	static char url[256];
+
+	snprintf(url, sizeof(url), "http://%s:%u%s", host, server.port, path);
+	return url;
+}
+
+static struct fetch_result fetch_named(const char *host, const char *path)
+{
+	const struct dns_options dns = {
+		.servers = name_server.text, .hosts = "/dev/null", .timeout_ms = 300};
+
+	return fetch((struct fetch_request){
+		.url = named_url(host, path), .dns = &dns, .timeout_ms = 2000});
+}
+
+static unsigned threads(void)
+{
+	char line[128];
+	unsigned n = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Threads:", 8))
+			n = (unsigned)strtoul(line + 8, NULL, 10);
+	fclose(f);
+	return n;
+}
+
+static void names_are_asked_for_at_our_resolver(void **state)
+{
+	static const char *const hosts[] = {"feed.test", "FEED.test", "feed.test.", "two.test"};
+	unsigned before = threads();
+
+	(void)state;
+	for (size_t h = 0; h < ARRAY_SIZE(hosts); h++) {
+		struct fetch_result r = fetch_named(hosts[h], "/plain");
+
+		assert_int_equal(r.code, 0);
+		assert_string_equal(r.text, "192.0.2.1\n");
+		fetch_result_free(&r);
+	}
+	assert_int_equal(threads(), before);
+}
+
+static void a_redirect_to_another_host_is_followed(void **state)
+{
+	struct fetch_result r = fetch_named("feed.test", "/elsewhere");
+	char sentence[512];
+
+	(void)state;
+	assert_int_equal(r.code, 0);
+	assert_string_equal(r.text, "192.0.2.1\n");
+	assert_non_null(strstr(server.last, "Host: two.test:"));
+	fetch_result_free(&r);
+	r = fetch_named("feed.test", "/to-gone");
+	snprintf(sentence, sizeof(sentence),
+		 "cannot fetch '%s': 'gone.test': no such name (NXDOMAIN): ENOENT",
+		 named_url("feed.test", "/to-gone"));
+	assert_string_equal(r.err.text, sentence);
+	fetch_result_free(&r);
+}
+
+static void failures_of_names_are_told_apart(void **state)
+{
+	static const struct {
+		const char *host;
+		int code;
+		const char *why;
+	} rows[] = {
+		{"gone.test", -ENOENT, "'gone.test': no such name (NXDOMAIN)"},
+		{"empty.test", -ENODATA, "'empty.test': the name has no address"},
+		{"broken.test", -EIO, "'broken.test': the name servers failed"},
+		{"silent.test", -ETIMEDOUT,
+		 "'silent.test': no answer from the name servers in time"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fetch_result r = fetch_named(rows[i].host, "/plain");
+
+		assert_int_equal(r.code, rows[i].code);
+		assert_non_null(strstr(r.err.text, rows[i].why));
+		fetch_result_free(&r);
+	}
+}
+
+static void user_and_password_stay_with_their_server(void **state)
+{
+	static const struct {
+		const char *from, *to, *then;
+	} rows[] = {
+		{"https://u:p@a.test/x", "https://a.test/y", "https://u:p@a.test/y"},
+		{"https://u:p@a.test/x", "https://b.test/y", "https://b.test/y"},
+		{"https://u:p@a.test/x", "https://a.test:444/y", "https://a.test:444/y"},
+		{"https://u:p@a.test/x", "http://a.test/y", "http://a.test/y"},
+		{"https://u:p@a.test/x", "https://v@a.test/y", "https://v@a.test/y"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP_FREE char *then = fetch_redirect(rows[i].from, rows[i].to);
+
+		assert_string_equal(then, rows[i].then);
+	}
+}
+
+static void the_proxy_of_the_environment_is_used(void **state)
+{
+	CLEANUP_FREE char *proxy = mem_strdup(named_url("two.test", ""));
+	struct fetch_result r;
+
+	(void)state;
+	setenv("http_proxy", proxy, 1);
+	r = fetch_named("gone.test", "/plain");
+	assert_int_equal(r.code, -EIO);
+	assert_non_null(strstr(server.last, "GET http://gone.test:"));
+	fetch_result_free(&r);
+	setenv("no_proxy", "other.test, .feed.test", 1);
+	r = fetch_named("feed.test", "/plain");
+	assert_int_equal(r.code, 0);
+	assert_non_null(strstr(server.last, "GET /plain "));
+	fetch_result_free(&r);
+	unsetenv("http_proxy");
+	unsetenv("no_proxy");
+}
+
 static void many_side_by_side(void **state)
 {
 	struct fetch_request requests[3] = {{.url = "http://127.0.0.1:1/"}};
@@ -210,6 +369,11 @@ int main(void)
 		cmocka_unit_test(redirects_are_followed_but_not_everywhere),
 		cmocka_unit_test(packed_texts),
 		cmocka_unit_test(failures),
+		cmocka_unit_test(names_are_asked_for_at_our_resolver),
+		cmocka_unit_test(a_redirect_to_another_host_is_followed),
+		cmocka_unit_test(failures_of_names_are_told_apart),
+		cmocka_unit_test(user_and_password_stay_with_their_server),
+		cmocka_unit_test(the_proxy_of_the_environment_is_used),
 		cmocka_unit_test(many_side_by_side),
 	};
 
