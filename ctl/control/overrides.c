@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -164,18 +163,27 @@ static bool is_named(const struct lb_override *h, const struct lb_state *b)
 	return m && !m->gone;
 }
 
-static void keep_named(struct overrides *overrides, const struct lb_state *b, uint64_t wall_s)
+static void keep_named(struct overrides *overrides, const struct lb_state *b, uint64_t now_s)
 {
 	size_t kept = 0;
 
 	for (size_t n = 0; n < overrides->n; n++) {
 		const struct lb_override *h = &overrides->at[n];
-		bool over = h->until_s && h->until_s <= wall_s && !h->weighed;
+		bool over = h->until_s && h->until_s <= now_s && !h->weighed;
 
 		if (!over && is_named(h, b))
 			overrides->at[kept++] = *h;
 	}
 	overrides->n = kept;
+}
+
+// time() may be a tick late, and then misses an override that has expired just now.
+static uint64_t wall_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec;
 }
 
 int overrides_forget_unnamed(const char *instance, const struct lb_state *b, struct err *err)
@@ -186,6 +194,6 @@ int overrides_forget_unnamed(const char *instance, const struct lb_state *b, str
 
 	if (code)
 		return code;
-	keep_named(&overrides, b, (uint64_t)time(NULL));
+	keep_named(&overrides, b, wall_s());
 	return overrides.n < before ? overrides_write(instance, &overrides, err) : 0;
 }
