@@ -337,6 +337,32 @@ def test_the_runner_of_tests_says_what_to_do_first(tmp_path):
     assert "Traceback" not in done.stderr and done.stdout == ""
 
 
+# Every option is in the section of its command in the manual page, and no other.
+
+SAME_OPTIONS = {"allow": "block", "unallow": "unblock", "rollback": "apply"}
+
+
+def described_options(command):
+    page = (ROOT / "docs" / "weir.8.scd").read_text()
+    sections = re.findall(rf"\n## weir {SAME_OPTIONS.get(command, command)}\b.*?(?=\n#)", page, re.DOTALL)
+    heads = "".join(re.findall(r"^(\*-.*\n)\t", "".join(sections), re.MULTILINE))
+    return set(re.findall(r"\*--([a-z-]+)\*", heads))
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_every_option_is_described(command):
+    left = {"offline"} if command == "rollback" else set()
+    assert described_options(command) - left == OPTIONS[command]
+
+
+def test_the_synopsis_has_no_option_of_its_own():
+    page = (ROOT / "docs" / "weir.8.scd").read_text()
+    synopsis = page[page.index("# SYNOPSIS"):page.index("# DESCRIPTION")]
+    assert sorted(set(re.findall(r"^\*weir ([a-z]+)\*", synopsis, re.MULTILINE))) == sorted([*OPTIONS, "help"])
+    for command, rest in re.findall(r"^\*weir ([a-z]+)\*(.*)", synopsis, re.MULTILINE):
+        assert set(re.findall(r"\*--([a-z-]+)\*", rest)) <= OPTIONS.get(command, set()), command
+
+
 # Every key that is printed is in the manual page, in the paragraph of its command.
 
 POLICY = """interface near0
