@@ -163,6 +163,14 @@ def policy(lab, backends, *lines, mode=None, weights=None, extra=""):
     return f'interface net0\nseed "lab"\nservice web {{\n{inside}\n}}\n{extra}'
 
 
+def apply_web(node, folder, backends, *lines, **options):
+    """Applies the service `web` from a file in this folder, which it returns."""
+    path = folder / "web.weir"
+    path.write_text(policy(node.lab, backends, *lines, **options))
+    node("apply", path)
+    return path
+
+
 def digest(data):
     return hashlib.sha256(data).hexdigest()
 

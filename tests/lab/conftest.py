@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from balancerlab import running_balancer, running_node
 from labnet import Weir, running_lab
 
 
@@ -62,3 +63,17 @@ def weir_on_lab():
             return instance
 
         yield make
+
+
+@pytest.fixture(scope="module", name="balancer")
+def shared_balancer(request):
+    """The lab of a load balancer, for all tests of a module; BALANCER of the module has its options."""
+    with running_balancer(**getattr(request.module, "BALANCER", {})) as lab:
+        yield lab
+
+
+@pytest.fixture(name="node")
+def balancing_node(balancer):
+    """Weir on the balancer of that lab, without a policy."""
+    with running_node(balancer) as node:
+        yield node

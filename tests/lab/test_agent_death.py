@@ -14,7 +14,7 @@ import threading
 import time
 
 import pytest
-from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import apply_web, crowd_of, failed
 from policylab import Policies
 from test_balance_floods import slots
 
@@ -100,19 +100,10 @@ def test_killed_under_traffic(weir, tmp_path):
 # Services
 
 
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer() as lab:
-        yield lab
-
-
 @pytest.fixture(name="node")
-def served_node(balancer, tmp_path):
-    path = tmp_path / "web.weir"
-    path.write_text(policy(balancer, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536"))
-    with running_node(balancer) as node:
-        node("apply", path)
-        yield node
+def served_node(node, tmp_path):
+    apply_web(node, tmp_path, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536")
+    return node
 
 
 def test_killed_while_slots_change(balancer, node):

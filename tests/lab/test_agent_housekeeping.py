@@ -5,12 +5,13 @@ import subprocess
 import time
 
 import pytest
-from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import apply_web, crowd_of, failed
 from policylab import Policies, programs
 from test_balance_floods import flood
 
 from labnet import until
 
+BALANCER = {"mode": "ipip"}
 IDLE_S = 2
 ONE, TWO = "10.78.2.1", "10.78.2.2"
 
@@ -132,19 +133,10 @@ def test_a_confirmed_trial_stays(weir, tmp_path):
 # Services
 
 
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer(mode="ipip") as lab:
-        yield lab
-
-
 @pytest.fixture(name="node")
-def served_node(balancer, tmp_path):
-    path = tmp_path / "web.weir"
-    path.write_text(policy(balancer, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536"))
-    with running_node(balancer) as node:
-        node("apply", path)
-        yield node
+def served_node(node, tmp_path):
+    apply_web(node, tmp_path, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536")
+    return node
 
 
 def test_a_drain_ends_in_time(balancer, node):

@@ -7,7 +7,7 @@ import socket
 import time
 
 import pytest
-from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import apply_web, crowd_of, failed, running_balancer, running_node
 from policylab import Policies
 from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
@@ -124,19 +124,10 @@ def test_lost_messages_lead_to_a_look(on):
 # Services
 
 
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer() as lab:
-        yield lab
-
-
 @pytest.fixture(name="node")
-def served_node(balancer, tmp_path):
-    path = tmp_path / "web.weir"
-    path.write_text(policy(balancer, [1, 2, 3], "idle 4s", "pins 65536"))
-    with running_node(balancer) as node:
-        node("apply", path)
-        yield node
+def served_node(node, tmp_path):
+    apply_web(node, tmp_path, [1, 2, 3], "idle 4s", "pins 65536")
+    return node
 
 
 def mac_of(lab, host):
@@ -237,11 +228,8 @@ def test_a_burst_is_one_change(balancer, node):
 def test_another_policy_is_followed(balancer, node, tmp_path):
     """Its backends were not known when the agent began."""
     node.run()
-    path = tmp_path / "more.weir"
-    path.write_text(policy(balancer, [2], "idle 4s", "pins 65536"))
-    node("apply", path)
-    path.write_text(policy(balancer, [1, 2], "idle 4s", "pins 65536"))
-    node("apply", path)
+    apply_web(node, tmp_path, [2], "idle 4s", "pins 65536")
+    apply_web(node, tmp_path, [1, 2], "idle 4s", "pins 65536")
     time.sleep(0.5)
     with another_mac(balancer, "backend1", notify=True):
         until(lambda: NEW_MAC in next_hop(node, ONE))
@@ -258,10 +246,8 @@ def test_path_mtu_that_the_kernel_has_learned(balancer, node):
 
 
 def test_path_mtu_of_ipv6_that_the_kernel_has_learned(balancer6, tmp_path):
-    path = tmp_path / "web.weir"
-    path.write_text(policy(balancer6, [1, 2, 3], "idle 4s", "pins 65536"))
     with running_node(balancer6) as node:
-        node("apply", path)
+        apply_web(node, tmp_path, [1, 2, 3], "idle 4s", "pins 65536")
         check_learned(balancer6, node, "fd78:2::1")
 
 

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import pytest
-from balancerlab import FULL, crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import FULL, crowd_of, failed, policy
 from labnet import run
 
 COUNT, SECONDS, RATE = (500, 50, 6000) if FULL else (100, 6, 6000)
@@ -22,18 +22,7 @@ SHORT_S = 2
 LONGEST_S, NEWCOMERS_S = 200, 20 if FULL else 10
 SEED = int(os.environ.get("SEED", "17"))
 LIVE, SPARE = [1, 2, 3, 4], 5
-
-
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer(backends=5) as lab:
-        yield lab
-
-
-@pytest.fixture(name="node")
-def fresh_node(balancer):
-    with running_node(balancer) as node:
-        yield node
+BALANCER = {"backends": 5}
 
 
 @pytest.fixture(name="apply")

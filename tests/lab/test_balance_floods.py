@@ -7,9 +7,10 @@ import json
 import time
 
 import pytest
-from balancerlab import FULL, Flood, crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import FULL, Flood, apply_web, crowd_of, failed, running_node
 from labnet import run
 
+BALANCER = {"backends": 4}
 IDLE_S = 4
 COUNT, SECONDS, RATE = (500, 30, 6000) if FULL else (100, 6, 6000)
 NEWCOMERS, NEWCOMERS_S = (1000, 10) if FULL else (300, 3)
@@ -20,29 +21,18 @@ FLOOD_RATE = 1_100_000 if FULL else 500_000  # packets per second
 UNSHIELDED_RATE = 300_000
 
 
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer(backends=4) as lab:
-        yield lab
-
-
 @pytest.fixture(name="node")
-def served_node(balancer, tmp_path):
+def served_node(node, tmp_path):
     """With the default number of pins: the pin of a new connection has to last until its second packet
     arrives, which takes longer on a busy machine; 65,536 pins last 0.15 s in a flood."""
-    path = tmp_path / "web.weir"
-    path.write_text(policy(balancer, [1, 2, 3, 4], f"idle {IDLE_S}s"))
-    with running_node(balancer) as node:
-        node("apply", path)
-        yield node
+    apply_web(node, tmp_path, [1, 2, 3, 4], f"idle {IDLE_S}s")
+    return node
 
 
 @pytest.fixture(name="small")
 def node_with_few_pins(balancer, tmp_path):
-    path = tmp_path / "small.weir"
-    path.write_text(policy(balancer, [1, 2, 3, 4], f"idle {IDLE_S}s", "pins 65536"))
     with running_node(balancer) as node:
-        node("apply", path)
+        apply_web(node, tmp_path, [1, 2, 3, 4], f"idle {IDLE_S}s", "pins 65536")
         yield node
 
 

@@ -6,17 +6,12 @@ import contextlib
 import time
 
 import pytest
-from balancerlab import FULL, crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import FULL, crowd_of, failed, policy, running_node
 
 COUNT, SECONDS, RATE = (500, 40, 6000) if FULL else (100, 7, 6000)
+BALANCER = {"backends": 5, "nodes": 2}
 IDLE_S = 10 if FULL else 4
 LONG_S = 10 if FULL else 20  # limit for events that must happen before the end, also on a busy machine
-
-
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer(backends=5, nodes=2) as lab:
-        yield lab
 
 
 @pytest.fixture(name="nodes")

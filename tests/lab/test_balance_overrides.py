@@ -7,32 +7,24 @@ import subprocess
 import time
 
 import pytest
-from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import apply_web, crowd_of, failed, policy
 from labnet import run
 
+BALANCER = {"mode": "ipip"}
 IDLE_S = 2
 LEVELS = ("pins_half", "pins_found", "pins_talks", "pins_closed")
 ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
 
 
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer(mode="ipip") as lab:
-        yield lab
-
-
 @pytest.fixture(name="path")
-def policy_file(balancer, tmp_path):
-    path = tmp_path / "web.weir"
-    path.write_text(policy(balancer, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536"))
-    return path
+def policy_file(tmp_path):
+    return tmp_path / "web.weir"
 
 
 @pytest.fixture(name="node")
-def served_node(balancer, path):
-    with running_node(balancer) as node:
-        node("apply", path)
-        yield node
+def served_node(node, tmp_path):
+    apply_web(node, tmp_path, [1, 2, 3], f"idle {IDLE_S}s", "pins 65536")
+    return node
 
 
 def states(node):

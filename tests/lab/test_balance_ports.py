@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 import pytest
-from balancerlab import policy, running_balancer, running_node
+from balancerlab import policy, running_balancer
 from labnet import socket_in
 
 ONE, TWO = "10.78.2.1", "10.78.2.2"
@@ -21,12 +21,6 @@ def shared_lab():
     with running_balancer(mode="ipip") as lab:
         lab.on("client", ["sysctl", "-qw", f"net.ipv4.ip_local_port_range={PORTS}"])
         yield lab
-
-
-@pytest.fixture(name="node")
-def served_node(balancer):
-    with running_node(balancer) as node:
-        yield node
 
 
 def connect(balancer):

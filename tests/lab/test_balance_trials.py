@@ -7,24 +7,18 @@ import socket
 import time
 
 import pytest
-from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import crowd_of, failed, policy
 from labnet import run
 
 ONE, TWO = "10.78.2.1", "10.78.2.2"
 LINES = ["idle 30s", "pins 65536"]
-
-
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    """Clients are on net0, backends on back0; they can also be reached by the router on net0."""
-    with running_balancer(mode="ipip", nics=2, backends=2) as lab:
-        yield lab
+# Clients are on net0, backends on back0; they can also be reached by the router on net0.
+BALANCER = {"mode": "ipip", "nics": 2, "backends": 2}
 
 
 @pytest.fixture(name="node")
-def fresh_node(balancer):
-    with running_node(balancer) as node:
-        yield node
+def node_without_routes(balancer, node):
+    yield node
     for backend in ONE, TWO:
         run(["ip", "-n", balancer.netns("balancer1"), "route", "del", backend], check=False)
 

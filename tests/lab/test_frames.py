@@ -11,7 +11,7 @@ import pytest
 from scapy.layers.inet import ICMP, IP, TCP
 from scapy.layers.l2 import Dot1Q, Ether
 
-from labnet import BUILD, Pair, Sniffer, Weir, run, socket_in
+from labnet import BUILD, Sniffer, Weir, run, socket_in
 from policylab import SOURCE4, Policies, tcp
 
 ABOVE, STRANGER = "02:77:00:00:0a:01", "02:77:00:00:0b:01"

@@ -9,26 +9,15 @@ import subprocess
 import time
 
 import pytest
-from balancerlab import crowd_of, failed, policy, running_balancer, running_node
+from balancerlab import crowd_of, failed, policy
 
 from labnet import run, until
 
 ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
 CHECK = 'check http "/name" port 80 every 300ms timeout 150ms rise 2 fall 2'
 FAILS = "service 'web': checks fail for {} of 3 backends (weir service web shows the reason)"
+BALANCER = {"mode": "ipip"}
 FALLEN_S = 2 * 0.3 + 0.1
-
-
-@pytest.fixture(scope="module", name="balancer")
-def shared_lab():
-    with running_balancer(mode="ipip") as lab:
-        yield lab
-
-
-@pytest.fixture(name="node")
-def empty_node(balancer):
-    with running_node(balancer) as node:
-        yield node
 
 
 @pytest.fixture(name="serve")

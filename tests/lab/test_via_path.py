@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from balancerlab import policy, running_balancer, running_node
+from balancerlab import policy, running_balancer
 from policylab import reasons
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
@@ -36,12 +36,6 @@ def shared_lab(request):
     mode, *v6 = request.param.split("-")
     with running_balancer(mode=mode, **({"v6": True} if v6 else {})) as lab:
         yield lab
-
-
-@pytest.fixture(name="node")
-def empty_node(balancer):
-    with running_node(balancer) as node:
-        yield node
 
 
 @pytest.fixture(name="serve", params=[4, 6])
