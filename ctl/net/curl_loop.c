@@ -7,6 +7,8 @@
 
 #include "ctl/base/mem.h"
 
+#define AUTHORITIES_S 3600
+
 struct transfer {
 	struct transfer *next, **link; // of the list of the loop
 	CURL *easy;
@@ -147,6 +149,28 @@ void curl_loop_free(struct curl_loop *loop)
 struct event_base *curl_loop_base(const struct curl_loop *loop)
 {
 	return loop->base;
+}
+
+// libcurl keeps what it has read only from a single file. It knows that of the system, unless it was built for a folder
+// alone.
+void curl_trust(CURL *easy, const char *ca)
+{
+	const char *system_file = NULL;
+
+	curl_easy_getinfo(easy, CURLINFO_CAINFO, &system_file);
+	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, ca ? 0L : (long)AUTHORITIES_S);
+	if (ca)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+	if (ca || system_file)
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+}
+
+void curl_trust_all(CURL *easy)
+{
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+	curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+	curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
 }
 
 int curl_loop_start(struct curl_loop *loop, CURL *easy, curl_loop_done *done, void *ctx,

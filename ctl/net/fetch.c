@@ -381,8 +381,7 @@ static void set_options(struct fetch *f, const struct fetch_request *r)
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, f);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, f->why);
-	if (r->ca)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, r->ca);
+	curl_trust(easy, r->ca);
 }
 
 int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_done *done, void *ctx,

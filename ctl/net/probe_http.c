@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Probes by http and https: one request over a new connection; its status and the first bytes of its body are judged.
 #include <errno.h>
+#include <openssl/x509_vfy.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,11 +106,12 @@ static void set_headers(struct probe *p)
 static void set_tls(struct probe *p)
 {
 	if (p->spec.insecure) {
-		curl_easy_setopt(p->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-		curl_easy_setopt(p->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+		curl_trust_all(p->easy);
+		return;
 	}
-	if (p->spec.ca)
-		curl_easy_setopt(p->easy, CURLOPT_CAINFO, p->spec.ca);
+	curl_trust(p->easy, p->spec.ca);
+	// A session that continues shows no certificate, so one that has expired since would pass.
+	curl_easy_setopt(p->easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 }
 
 // ---- the answer ---------------------------------------------------------------------------------
@@ -163,13 +165,33 @@ static void judge(struct probe *p)
 static bool is_ours(CURLcode code)
 {
 	return code == CURLE_COULDNT_CONNECT || code == CURLE_OUT_OF_MEMORY ||
-	       code == CURLE_FAILED_INIT || code == CURLE_INTERFACE_FAILED;
+	       code == CURLE_FAILED_INIT || code == CURLE_INTERFACE_FAILED ||
+	       code == CURLE_SSL_CACERT_BADFILE;
+}
+
+// libcurl itself compares the name, with no reason of OpenSSL.
+static void fail_certificate(struct probe *p)
+{
+	CLEANUP_FREE char *name = name_of(&p->spec);
+	long reason = X509_V_OK;
+
+	curl_easy_getinfo(p->easy, CURLINFO_SSL_VERIFYRESULT, &reason);
+	if (reason == X509_V_OK || reason == X509_V_ERR_UNSPECIFIED)
+		probe_fail(p, "bad certificate: not valid for '%.44s'", name);
+	else
+		probe_fail(p, "bad certificate: %s", X509_verify_cert_error_string(reason));
 }
 
 static void fail(struct probe *p, CURLcode code)
 {
 	p->result.unknown = is_ours(code);
-	probe_fail(p, "%s", curl_easy_strerror(code));
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		fail_certificate(p);
+	else if (code == CURLE_SSL_CACERT_BADFILE)
+		probe_fail(p, "cannot read the certificates of '%s'",
+			   p->spec.ca ? p->spec.ca : "this host");
+	else
+		probe_fail(p, "%s", curl_easy_strerror(code));
 }
 
 static void on_end(void *ctx, CURL *easy, CURLcode code)

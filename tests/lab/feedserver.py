@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A web server for lists, with HTTPS and a certificate authority of its own, on the far side of a lab."""
+import contextlib
 import gzip
 import hashlib
 import http.server
@@ -16,7 +17,8 @@ PORT = 8443
 class Authority:
     """Certificates for an address: authority.path is what clients trust."""
 
-    def __init__(self, folder, address):
+    def __init__(self, folder, address="10.77.0.2"):
+        folder.mkdir(exist_ok=True)
         self.folder, self.address = folder, address
         self.path = folder / "ca.pem"
         run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
@@ -67,6 +69,40 @@ class Server(http.server.ThreadingHTTPServer):
 
     def handle_error(self, request, client_address):
         pass
+
+
+class TlsServer:
+    """Answers each request over TLS with 200, on all addresses of a host, with the certificate of use()."""
+
+    def __init__(self, netns, port=8443):
+        self.context, self.names = None, set()  # names: of SNI
+        self.socket = socket_in(netns, socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("", port))
+        self.socket.listen(64)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def use(self, cert, key):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        context.sni_callback = lambda _, name, __: self.names.add(name)
+        self.context = context
+
+    def serve(self):
+        while True:
+            try:
+                connection = self.socket.accept()[0]
+            except OSError:
+                return
+            with contextlib.suppress(OSError), connection:
+                connection.settimeout(1)
+                with self.context.wrap_socket(connection, server_side=True) as tls:
+                    tls.recv(4096)
+                    tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    def stop(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
 
 
 class Feed:

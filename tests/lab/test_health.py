@@ -11,6 +11,7 @@ import time
 import pytest
 from balancerlab import crowd_of, failed, policy
 
+from feedserver import Authority, TlsServer
 from labnet import run, until
 
 ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
@@ -207,6 +208,72 @@ def test_certificates(balancer, node, serve):
     serve('check https "/name" port 443 every 300ms timeout 250ms insecure', "keep 0%")
     until(lambda: all_ok(node))
     assert balancer.answers(balancer.vip4)
+
+
+class TestAuthority:
+    """check https with `ca`: servers of the test's own on the backends, with certificates of an authority of it."""
+
+    @pytest.fixture(name="authority")
+    def of_the_test(self, tmp_path):
+        return Authority(tmp_path)
+
+    @pytest.fixture(name="servers")
+    def of_all_backends(self, balancer):
+        servers = [TlsServer(balancer.netns(host)) for host in balancer.backends]
+        yield servers
+        for server in servers:
+            server.stop()
+
+    def test_each_has_its_own_reason(self, node, serve, servers, authority, tmp_path):
+        other = Authority(tmp_path / "other")
+        good = authority.certificate("good", names="DNS:web.lab")
+        for server in servers:
+            server.use(*good)
+        check = f'check https "/" host "web.lab" ca "{authority.path}" port 8443 every 300ms timeout 250ms'
+        serve(check, "keep 0%")
+        agent = node.run()
+        until(lambda: all_ok(node))
+        servers[0].use(*authority.certificate("past", days=-1, names="DNS:web.lab"))
+        servers[1].use(*authority.certificate("strange", names="DNS:strange.lab"))
+        servers[2].use(*other.certificate("stranger", names="DNS:web.lab"))
+        until(lambda: set(states(node).values()) == {"failing"})
+        for backend, why in (ONE, "certificate has expired"), (TWO, "not valid for 'web.lab'"), (
+                THREE, "unable to get local issuer certificate"):
+            assert health(node)[backend].endswith(f"s: bad certificate: {why}"), health(node)
+        for server in servers:
+            server.use(*good)
+        until(lambda: all_ok(node))
+        authority.path.rename(tmp_path / "away")  # says nothing of the servers
+        until(lambda: "checks cannot be made" in node("status", check=False).stdout)
+        assert "cannot read the certificates of '/" in agent.said() and all_ok(node)
+
+    def test_the_name_is_that_of_sni(self, node, serve, servers, authority):
+        cert = authority.certificate("sni", names="DNS:sni.lab")
+        for server in servers:
+            server.use(*cert)
+        check = f'check https "/" host "web.lab" {{}} ca "{authority.path}" port 8443 every 300ms timeout 250ms'
+        serve(check.format('sni "sni.lab"'), "keep 0%")
+        node.run()
+        until(lambda: all_ok(node))
+        assert {name for server in servers for name in server.names} == {"sni.lab"}
+        serve(check.format(""), "keep 0%")
+        until(lambda: set(states(node).values()) == {"failing"})
+        assert health(node)[ONE].endswith("not valid for 'web.lab'")
+
+
+def test_the_authorities_of_the_system_are_not_read_each_time(node, serve):
+    """Reading them takes 40 ms, in which the loop does nothing else."""
+    serve('check https "/name" port 443 every 100ms timeout 90ms', "keep 0%")
+    agent = node.run()
+    until(lambda: set(states(node).values()) == {"failing"})
+    stat = pathlib.Path(f"/proc/{agent.pid}/stat")
+
+    def seconds():
+        return sum(map(int, stat.read_text().rsplit(")")[-1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    before = seconds()
+    time.sleep(2)
+    assert seconds() - before < 0.4  # 60 checks; 1 s if each reads them
 
 
 def test_tcp_and_programs(balancer, node, serve, tmp_path):
