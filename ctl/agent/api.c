@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent that answers HTTP: the API on a unix socket of root's, and the metrics, there and on an address.
 //
-// Each request is a command of its own, in a process of its own: it takes its turn for the lock, and a hostile or slow
-// client holds up nothing in the loop. So the answers are those of `weir -j`.
+// Each request is a command in another process: it takes its turn for the lock, and a hostile or slow client holds up
+// nothing in the loop. So the answers are those of `weir -j`. Small changes of entries share a process (changes.h), all
+// others have one of their own.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/buffer.h>
@@ -17,6 +18,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_words.h"
+#include "ctl/agent/changes.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
@@ -43,8 +45,9 @@ struct api {
 	struct evconnlistener *listeners[DOORS];
 	struct event *look; // whether there are too many clients
 	char *path;
-	struct job *jobs; // waiting and running, the oldest first
-	size_t running, waiting;
+	struct changes *changes;
+	struct job *jobs;        // waiting and running, the oldest first
+	size_t running, waiting; // running: without those of `changes`
 	bool full;
 	char *metrics;
 	size_t metrics_len;
@@ -56,11 +59,13 @@ struct job {
 	struct api *api;
 	struct job *next;
 	struct evhttp_request *request; // NULL: the client has left
-	struct exchange *exchange;      // NULL: it waits
+	struct exchange *exchange;      // these two NULL: it waits
+	struct change *change;
 	struct api_words words;
 	char *input;
 	size_t input_len;
 	bool json, streams, is_status, started;
+	bool small; // one of `changes`
 };
 
 // ---- answers ------------------------------------------------------------------------------------
@@ -123,6 +128,7 @@ static void job_free(struct job *j)
 		at = &(*at)->next;
 	*at = j->next;
 	exchange_stop(j->exchange);
+	change_forget(j->change);
 	api_words_free(&j->words);
 	free(j->input);
 	free(j);
@@ -135,7 +141,7 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 
 	(void)connection;
 	j->request = NULL;
-	if (j->exchange && !j->streams)
+	if (j->change || (j->exchange && !j->streams))
 		return; // a change that has begun is completed
 	if (j->exchange)
 		api->running--;
@@ -154,13 +160,11 @@ static void keep_metrics(struct api *api, const char *output, size_t len)
 	api->metrics_ms = agent_now_ms();
 }
 
-static void on_done(void *job, int status, const char *output, size_t len)
+// `exchange` or `change` of the job has ended.
+static void finish(struct job *j, int status, const char *output, size_t len)
 {
-	struct job *j = job;
 	struct api *api = j->api;
 
-	j->exchange = NULL;
-	api->running--;
 	if (!j->json && !status)
 		keep_metrics(api, output, len);
 	if (j->request && j->started)
@@ -173,6 +177,23 @@ static void on_done(void *job, int status, const char *output, size_t len)
 		       j->json ? "application/json" : "text/plain; version=0.0.4", output, len);
 	job_free(j);
 	run_waiting(api);
+}
+
+static void on_done(void *job, int status, const char *output, size_t len)
+{
+	struct job *j = job;
+
+	j->exchange = NULL;
+	j->api->running--;
+	finish(j, status, output, len);
+}
+
+static void on_changed(void *job, int status, const char *output, size_t len)
+{
+	struct job *j = job;
+
+	j->change = NULL;
+	finish(j, status, output, len);
 }
 
 static void on_part(void *job, const char *output, size_t len)
@@ -194,7 +215,7 @@ static void on_part(void *job, const char *output, size_t len)
 		evbuffer_free(chunk);
 }
 
-static void run_job(struct job *j)
+static int start_command(struct job *j, struct err *err)
 {
 	struct api *api = j->api;
 	struct exchange_request request = {
@@ -207,22 +228,37 @@ static void run_job(struct job *j)
 		.done = on_done,
 		.ctx = j,
 	};
+	int code = exchange_start(api->agent, &request, &j->exchange, err);
+
+	api->running += !code;
+	return code;
+}
+
+static void run_job(struct job *j)
+{
+	struct api *api = j->api;
 	struct err err = {0};
 
 	api->waiting--;
-	if (!exchange_start(api->agent, &request, &j->exchange, &err)) {
-		api->running++;
+	if (!(j->small ? changes_start(api->changes, &j->words, on_changed, j, &j->change, &err)
+		       : start_command(j, &err)))
 		return;
-	}
 	refuse(j->request, HTTP_INTERNAL, err.text);
 	job_free(j);
 }
 
+static bool may_run(const struct job *j)
+{
+	if (j->exchange || j->change)
+		return false;
+	return j->small ? !changes_full(j->api->changes) : j->api->running < RUNNING_MAX;
+}
+
 static void run_waiting(struct api *api)
 {
-	for (struct job *j = api->jobs, *next; j && api->running < RUNNING_MAX; j = next) {
+	for (struct job *j = api->jobs, *next; j && api->waiting; j = next) {
 		next = j->next;
-		if (!j->exchange)
+		if (may_run(j))
 			run_job(j);
 	}
 }
@@ -319,6 +355,7 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 		return;
 	}
 	if (!api_words_make(r, body, &job.words, &err)) {
+		job.small = !r->text && changes_suit(&job.words);
 		add_job(api, request, &job);
 		return;
 	}
@@ -453,6 +490,7 @@ static int start(struct agent *a, struct err *err)
 
 	*api = (struct api){.agent = a};
 	a->api = api;
+	api->changes = changes_new(a);
 	if ((code = open_socket(api, err)))
 		return code;
 	if (a->metrics && (code = open_address(api, a->metrics, err)))
@@ -475,6 +513,7 @@ static void stop(struct agent *a)
 				evhttp_request_get_connection(api->jobs->request), NULL, NULL);
 		job_free(api->jobs);
 	}
+	changes_free(api->changes);
 	for (size_t d = 0; d < DOORS; d++)
 		if (api->doors[d])
 			evhttp_free(api->doors[d]); // with its listener

@@ -99,6 +99,11 @@ void json_set(struct json *object, const char *key, struct json *child)
 		mem_exhausted();
 }
 
+void json_remove(struct json *object, const char *key)
+{
+	json_object_del(inside(object), key);
+}
+
 void json_append(struct json *array, struct json *child)
 {
 	assert(json_is_array(inside(array)) && child != array);

@@ -28,6 +28,7 @@ struct json *json_nothing(void);
 // Add a child; the parent owns it now. A key that is there already is replaced.
 void json_set(struct json *object, const char *key, struct json *child);
 void json_append(struct json *array, struct json *child);
+void json_remove(struct json *object, const char *key); // which may be absent
 
 // Adds it to a text: one line, or indented where pretty; a newline at the end.
 void json_print(const struct json *j, bool pretty, struct text *ret);

@@ -1,70 +1,154 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each line is a batch of its own.
+// Each line is a batch of its own. Plain ones that wait together are applied as one, which takes the lock and writes the
+// journal once; if that fails, each is tried for itself, so that an answer is that of its line.
 #include "ctl/cmd/batch_each.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+#include <unistd.h>
 
 #include "ctl/base/num.h"
 #include "ctl/cmd/show.h"
 
-struct batch_answers {
+#define TOGETHER_MAX 256   // lines of a commit
+#define READ_BYTES   65536 // at once
+
+// A line and its answer.
+struct each_line {
+	const char *text;
+	size_t len;
+	unsigned number;
+	struct batch batch; // no line: it is blank
+	struct text result;
+	struct err answer; // the error, if there is one
+};
+
+struct each {
 	struct context *ctx;
+	const char *file;
+	int fd;
+	VEC(char) text; // that was read and not yet answered
+	bool over;      // nothing more can be read
+	unsigned number;
+	VEC(struct each_line) lines; // that are answered next
 	size_t n, failed;
 	struct err first; // the first failure
 };
 
+// ---- reading --------------------------------------------------------------------------------------
+
+// 0 or -errno; at the end e->over is set.
+static int read_more(struct each *e)
+{
+	ssize_t len;
+
+	vec_reserve(&e->text, READ_BYTES);
+	do
+		len = read(e->fd, e->text.at + e->text.n, READ_BYTES);
+	while (len < 0 && errno == EINTR);
+	e->over = len <= 0;
+	if (len > 0)
+		e->text.n += (size_t)len;
+	return len < 0 ? -errno : 0;
+}
+
+static bool has_line(const struct each *e)
+{
+	return e->text.n && (e->over || memchr(e->text.at, '\n', e->text.n));
+}
+
+static bool more_waits(const struct each *e)
+{
+	struct pollfd waits = {.fd = e->fd, .events = POLLIN};
+
+	return !e->over && poll(&waits, 1, 0) > 0;
+}
+
+// Waits for a line, and reads those that wait already.
+static int read_waiting(struct each *e)
+{
+	int code = 0;
+
+	while (!code && !e->over && !has_line(e))
+		code = read_more(e);
+	while (!code && e->text.n < READ_BYTES && more_waits(e))
+		code = read_more(e);
+	return code;
+}
+
 // The first error of a line is its answer.
-static void keep_error(void *ctx, const struct batch_line *line, const struct err *err)
+static void keep_error(void *each, const struct batch_line *line, const struct err *err)
 {
-	struct err *answer = ctx;
+	struct each *e = each;
 
-	(void)line;
-	if (!answer->kind)
-		*answer = *err;
+	vec_each (&e->lines, one)
+		if (one->batch.lines.n && one->batch.lines.at[0] == line && !one->answer.kind)
+			one->answer = *err;
 }
 
-static void report(struct batch_answers *a, const struct batch_line *line,
-		   const struct store *store, struct text *result, struct err *answer)
+static struct batch new_batch(struct each *e)
 {
-	struct out *o = a->ctx->out;
-
-	batch_describe(result, line, store, o);
-	text_add(result, " on ");
-	show_interfaces(result, store->instance, o, answer);
-	if (line->verb->removes)
-		unblocking_report_left(&line->unblocking, o, answer);
+	return (struct batch){.ctx = e->ctx, .file = e->file, .say = keep_error, .say_ctx = e};
 }
 
-// Runs one line. answer: the error, if there is one.
-static void run_line(struct batch_answers *a, struct batch *b, struct text *result,
-		     struct err *answer)
+static void read_line(struct each *e, struct each_line *line)
 {
-	CLEANUP_STORE struct store *store = NULL;
-
-	if (!b->failed)
-		batch_check(b);
-	if (!b->failed && batch_apply(b, &store, answer))
-		return;
-	if (!b->failed)
-		report(a, b->lines.at[0], store, result, answer);
+	batch_free(&line->batch);
+	line->answer = (struct err){0};
+	line->batch = new_batch(e);
+	batch_read_line(&line->batch, line->text, line->len, line->number);
 }
 
-static void print_answer(struct batch_answers *a, const struct text *result,
-			 const struct err *answer)
+// The lines that are in the text, up to TOGETHER_MAX. Returns their bytes.
+static size_t take_lines(struct each *e)
 {
-	struct out *o = a->ctx->out;
+	size_t at = 0;
+
+	while (at < e->text.n && e->lines.n < TOGETHER_MAX) {
+		const char *from = e->text.at + at;
+		const char *newline = memchr(from, '\n', e->text.n - at);
+		size_t len = newline ? (size_t)(newline - from) : e->text.n - at;
+
+		if (!newline && !e->over)
+			break;
+		vec_push(&e->lines,
+			 ((struct each_line){.text = from, .len = len, .number = ++e->number}));
+		at += len + (newline != NULL);
+	}
+	return at;
+}
+
+// ---- applying -------------------------------------------------------------------------------------
+
+static void report(struct each *e, struct each_line *line, const struct store *store)
+{
+	const struct batch_line *done = line->batch.lines.at[0];
+	struct out *o = e->ctx->out;
+
+	batch_describe(&line->result, done, store, o);
+	text_add(&line->result, " on ");
+	show_interfaces(&line->result, store->instance, o, &line->answer);
+	if (done->verb->removes)
+		unblocking_report_left(&done->unblocking, o, &line->answer);
+}
+
+static void print_answer(struct each *e, const struct each_line *line)
+{
+	const struct err *answer = &line->answer;
+	struct out *o = e->ctx->out;
 	bool hint = answer->hint[0];
 
-	a->n++;
+	e->n++;
+	out_set_u64(o, "status", answer->kind);
 	if (!answer->kind) {
-		out_line(o, "ok %s", text_get(result));
+		out_line(o, "ok %s", text_get(&line->result));
 	} else {
-		if (!a->failed++)
-			a->first = *answer;
+		if (!e->failed++)
+			e->first = *answer;
 		out_error(o, answer->text, answer->hint,
 			  answer->code ? err_name(answer->code) : "");
 		out_line(o, "error %s%s%s%s", answer->text, hint ? " (" : "", answer->hint,
@@ -73,63 +157,172 @@ static void print_answer(struct batch_answers *a, const struct text *result,
 	out_next_document(o);
 }
 
-static void answer_line(struct batch_answers *a, const char *file, const char *text, size_t len,
-			unsigned number)
+static void answer(struct each *e, struct each_line *line, const struct store *store)
 {
-	CLEANUP_TEXT struct text result = {0};
-	struct err answer = {0};
-	CLEANUP(batch_free)
-	struct batch b = {.ctx = a->ctx, .file = file, .say = keep_error, .say_ctx = &answer};
-
-	batch_read_line(&b, text, len, number);
-	if (!b.lines.n)
-		return;
-	out_set_u64(a->ctx->out, "line", number);
-	run_line(a, &b, &result, &answer);
-	print_answer(a, &result, &answer);
+	out_set_u64(e->ctx->out, "line", line->number);
+	if (store && !line->answer.kind)
+		report(e, line, store);
+	print_answer(e, line);
 }
 
-static void answer_all(struct batch_answers *a, const char *file, FILE *f)
+static void answer_alone(struct each *e, struct each_line *line)
 {
-	CLEANUP_FREE char *line = NULL;
-	size_t cap = 0;
-	unsigned number = 0;
-	ssize_t len;
+	CLEANUP_STORE struct store *store = NULL;
+	struct batch *b = &line->batch;
 
-	while (!out_failed(a->ctx->out) && (len = getline(&line, &cap, f)) > 0)
-		answer_line(a, file, line, (size_t)len - (line[len - 1] == '\n'), ++number);
+	if (!b->failed)
+		batch_check(b);
+	if (!b->failed)
+		batch_apply(b, &store, &line->answer);
+	answer(e, line, store);
 }
 
-static int finish(const struct batch_answers *a, struct err *err)
+// It waits for no name server and no file, and concerns few entries.
+static bool is_plain(const struct each_line *line)
 {
-	struct out *o = a->ctx->out;
+	const struct batch_line *l = line->batch.lines.n ? line->batch.lines.at[0] : NULL;
+	const struct items *items;
+
+	if (!l || l->failed || args_has(&l->args, "file") || args_has(&l->args, "sync"))
+		return false;
+	if (l->verb->removes && l->unblocking.scope != SCOPE_TARGETS)
+		return false;
+	items = l->verb->removes ? &l->unblocking.targets.items : &l->blocking.targets.items;
+	return !items->names && !items->geos;
+}
+
+// False: nothing has changed, and each line is to be tried for itself.
+static bool apply_together(struct batch *b, struct store **ret_store)
+{
+	struct err err = {0};
+	size_t failed;
+
+	batch_check(b);
+	failed = b->failed;
+	if (b->unguarded)
+		return false;
+	if (failed == b->lines.n)
+		return true;
+	return !batch_apply(b, ret_store, &err) && b->failed == failed;
+}
+
+static void answer_together(struct each *e, struct each_line *lines, size_t n)
+{
+	CLEANUP_STORE struct store *store = NULL;
+	struct batch b = new_batch(e);
+	bool done;
+
+	for (size_t l = 0; l < n; l++)
+		vec_push(&b.lines, lines[l].batch.lines.at[0]);
+	done = apply_together(&b, &store);
+	b.lines.n = 0; // they belong to their own batches
+	batch_free(&b);
+	for (size_t l = 0; l < n; l++) {
+		if (done) {
+			answer(e, &lines[l], store);
+			continue;
+		}
+		read_line(e, &lines[l]);
+		answer_alone(e, &lines[l]);
+	}
+}
+
+static size_t count_plain(const struct each *e, size_t from)
+{
+	size_t n = 0;
+
+	while (from + n < e->lines.n && is_plain(&e->lines.at[from + n]))
+		n++;
+	return n;
+}
+
+static void answer_lines(struct each *e)
+{
+	for (size_t l = 0, n; l < e->lines.n && !out_failed(e->ctx->out); l += n ? n : 1) {
+		n = count_plain(e, l);
+		if (n > 1)
+			answer_together(e, &e->lines.at[l], n);
+		else if (e->lines.at[l].batch.lines.n)
+			answer_alone(e, &e->lines.at[l]);
+	}
+}
+
+static void forget_lines(struct each *e, size_t bytes)
+{
+	vec_each (&e->lines, line) {
+		batch_free(&line->batch);
+		text_free(&line->result);
+	}
+	e->lines.n = 0;
+	e->text.n -= bytes;
+	memmove(e->text.at, e->text.at + bytes, e->text.n);
+}
+
+// Of all that waits at this moment, the first lines.
+static void answer_waiting(struct each *e)
+{
+	size_t bytes = take_lines(e);
+
+	vec_each (&e->lines, line)
+		read_line(e, line);
+	answer_lines(e);
+	forget_lines(e, bytes);
+}
+
+// ---- the command ----------------------------------------------------------------------------------
+
+static void each_free(struct each *e)
+{
+	if (e->fd != STDIN_FILENO)
+		fd_close(e->fd);
+	vec_free(&e->text);
+	vec_free(&e->lines);
+}
+
+static int finish(const struct each *e, struct err *err)
+{
+	struct out *o = e->ctx->out;
 
 	out_set_bool(o, "end", true);
-	out_set_u64(o, "commands", a->n);
-	out_set_u64(o, "failed", a->failed);
-	if (!a->failed)
+	out_set_u64(o, "commands", e->n);
+	out_set_u64(o, "failed", e->failed);
+	if (!e->failed)
 		return 0;
-	*err = (struct err){.kind = a->first.kind, .code = a->first.code};
-	snprintf(err->text, sizeof(err->text), "%zu of %zu %s failed", a->failed, a->n,
-		 num_plural(a->n, "command", "commands"));
-	return a->first.code ? -a->first.code : -EINVAL;
+	*err = (struct err){.kind = e->first.kind, .code = e->first.code};
+	snprintf(err->text, sizeof(err->text), "%zu of %zu %s failed", e->failed, e->n,
+		 num_plural(e->n, "command", "commands"));
+	return e->first.code ? -e->first.code : -EINVAL;
+}
+
+static int answer_all(struct each *e, struct err *err)
+{
+	while (!out_failed(e->ctx->out)) {
+		int code = read_waiting(e);
+
+		if (code)
+			return err_system(err, -code, "cannot read '%s'",
+					  batch_shown_file(e->file));
+		if (!has_line(e))
+			break;
+		answer_waiting(e);
+	}
+	return finish(e, err);
 }
 
 int batch_each(struct context *ctx, const char *file, struct err *err)
 {
-	struct batch_answers answers = {.ctx = ctx};
 	bool standard = !file || !strcmp(file, "-");
-	FILE *f = standard ? stdin : fopen(file, "re");
+	CLEANUP(each_free)
+	struct each e = {
+		.ctx = ctx,
+		.file = standard ? "-" : file,
+		.fd = standard ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC),
+	};
 
-	if (!f) {
+	if (e.fd < 0) {
 		err_system(err, errno, "cannot open '%s'", file);
 		err->kind = ERR_INPUT;
 		return -err->code;
 	}
-	answer_all(&answers, standard ? "-" : file, f);
-	if (ferror(f))
-		err_system(err, errno, "cannot read '%s'", batch_shown_file(standard ? "-" : file));
-	if (!standard)
-		fclose(f);
-	return err->kind ? -err->code : finish(&answers, err);
+	return answer_all(&e, err);
 }

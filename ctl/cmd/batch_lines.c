@@ -265,8 +265,10 @@ static void collect_guard(struct batch *b)
 			first = *line;
 		forced &= (*line)->blocking.force;
 	}
-	if (first && blocking_guard(b->ctx, forced, &b->guard, &err))
-		fail(b, first, &err);
+	if (!first || !blocking_guard(b->ctx, forced, &b->guard, &err))
+		return;
+	b->unguarded = true;
+	fail(b, first, &err);
 }
 
 void batch_check(struct batch *b)
@@ -317,9 +319,23 @@ static void record(struct batch *b, struct batch_line *line, struct store *store
 		fail(b, line, &err);
 }
 
+static void record_all(struct batch *b, struct store *store)
+{
+	bool later = false;
+
+	vec_each (&b->lines, line) {
+		if ((*line)->failed)
+			continue;
+		if (later)
+			store_next(store);
+		later = true;
+		record(b, *line, store);
+	}
+}
+
 static bool changes(const struct batch_line *line)
 {
-	return !line->verb->removes || line->unblocking.removed;
+	return !line->failed && (!line->verb->removes || line->unblocking.removed);
 }
 
 static int commit(struct batch *b, struct store *store, struct err *err)
@@ -340,20 +356,18 @@ static int commit(struct batch *b, struct store *store, struct err *err)
 int batch_apply(struct batch *b, struct store **ret_store, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
+	size_t failed = b->failed;
 	int code = open_store(b, &store, err);
 
 	if (code)
 		return code;
 	show_damage(&store->damaged);
-	for (size_t l = 0; l < b->lines.n; l++) {
-		if (l)
-			store_next(store);
-		record(b, b->lines.at[l], store);
-	}
+	record_all(b, store);
 	if ((code = store_gather(store, err)))
 		return code;
-	if (!b->failed && !b->dry_run && (code = commit(b, store, err)))
+	if (b->failed == failed && !b->dry_run && (code = commit(b, store, err)))
 		return code;
+	store_unlock(store);
 	*ret_store = TAKE_PTR(store);
 	return 0;
 }

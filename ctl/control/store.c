@@ -296,6 +296,11 @@ int store_begin_reading(struct store *b, struct err *err)
 	return code ? code : store_begin(b, err);
 }
 
+void store_unlock(struct store *b)
+{
+	b->lock = fd_close(b->lock);
+}
+
 void store_end_reading(struct store *b)
 {
 	journal_close(&b->journal); // a writer may change the index now

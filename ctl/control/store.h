@@ -128,6 +128,8 @@ int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
 // b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is
 // done. Afterwards the records are for reading.
 int store_commit(struct store *b, bool fleeting_ok, struct overlay_plan *ret, struct err *err);
+// Lets others have their turn: what follows is for reading.
+void store_unlock(struct store *b);
 // Between changes that shall be one commit: the next one loads what it needs, as it is after this one, and costs no
 // more for what was changed before. store_gather ends this: the records are those of all changes, as for store_commit,
 // which calls it, too.

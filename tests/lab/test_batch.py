@@ -287,3 +287,57 @@ def test_each_ends_with_its_reader(on):
     done = run(["sh", "-c", "yes 'block 203.0.113.7' | head -2000 | \"$@\" | head -1", "sh",
                 *on.argv("batch", "--each")])
     assert done.stdout.startswith("ok blocked") and done.stdout.count("\n") == 1
+
+
+def commits(weir):
+    return (weir.state / "overlay").read_text(encoding="utf-8").count("\nchange bytes")
+
+
+def each_at_once(weir, *lines, status=0):
+    """The answers to lines that wait when the command looks for them."""
+    done = weir("-j", "batch", "--each", input="".join(f"{line}\n" for line in lines), check=False)
+    assert done.returncode == status, done.stderr
+    answers = [json.loads(line, object_pairs_hook=unique) for line in done.stdout.splitlines()]
+    assert [answer["line"] for answer in answers[:-1]] == list(range(1, len(lines) + 1))
+    return answers[:-1]
+
+
+def test_lines_that_wait_share_a_commit(pair, on):
+    on("block", "203.0.113.1")
+    before = commits(on)
+    answers = each_at_once(on, *(f"block 198.51.100.{n}" for n in range(1, 51)), "block 10.77.0.1 --origin x",
+                           "unblock 198.51.100.50", "block 198.51.100.50 --to", "blok", "block 198.51.100.51", status=3)
+    assert [n for n, answer in enumerate(answers) if "error" in answer] == [50, 53]
+    assert [answer["status"] for answer in answers[49:]] == [0, 3, 0, 0, 1, 0]
+    assert "would cut off" in answers[50]["error"]["text"] and answers[51]["removed"] == 1
+    assert commits(on) - before <= 3
+    assert len(kinds(on)) == 52 and ("198.51.100.50", "block-to") in kinds(on)
+    assert pair.free("198.51.100.1", "198.51.100.50", "198.51.100.51") == [False, True, False]
+
+
+def test_a_line_without_room_leaves_the_others_theirs(weir):
+    weir("attach", "near0", "--max-entries", "10")
+    answers = each_at_once(weir, *(f"block 198.51.100.{n}" for n in range(1, 15)), "unblock 198.51.100.1", "block 203.0.113.1",
+                           status=3)
+    assert [answer["status"] for answer in answers] == [0] * 10 + [3] * 4 + [0, 0]
+    assert "limit of 10" in answers[10]["error"]["text"]
+    assert set(weir.entries()) == {f"198.51.100.{n}" for n in range(2, 11)} | {"203.0.113.1"}
+
+
+def test_a_volatile_line_among_others_without_a_disk(on):
+    on("block", "203.0.113.1")
+    file = on.state / "overlay"
+    run(["chattr", "+i", file], check=False)
+    if run(["sh", "-c", f"echo >> {file}"], check=False).returncode == 0:
+        pytest.skip("the file system has no immutable files")
+    try:
+        answers = each_at_once(on, "block 203.0.113.2", "block 203.0.113.3 --volatile", status=2)
+    finally:
+        run(["chattr", "-i", file])
+    assert [answer["status"] for answer in answers] == [2, 0]
+    assert set(on.entries()) == {"203.0.113.1", "203.0.113.3"}
+
+
+def test_a_last_line_without_an_end(on):
+    done = on("batch", "--each", input="block 203.0.113.7\nblock 203.0.113.8")
+    assert done.stdout.count("ok blocked") == 2 and set(on.entries()) == {"203.0.113.7", "203.0.113.8"}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many bans at once through the API of the agent: all in force, each soon, whatever else changes the entries."""
+import fcntl
+import http.client
+import json
+import multiprocessing
+import os
+import pathlib
+import signal
+import socket
+import time
+
+import pytest
+
+from labnet import until
+
+CLIENTS, BANS = 8, 1000
+FAST = 0.02  # seconds, for 99 of 100
+WAITS = 5    # for a processor
+ROUNDS = 15
+
+
+class Client(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("weir", timeout=30)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+    def ask(self, target, body):
+        self.request("POST", target, body if isinstance(body, str) else json.dumps(body))
+        answer = self.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+def address(client, number):
+    return f"198.18.{client}.{number + 1}"
+
+
+def ban_some(path, client, pause, results):
+    connection = Client(path)
+    took, floor = [], []
+    for number in range(BANS // CLIENTS):
+        time.sleep(pause)
+        begin = time.monotonic()
+        status, document = connection.ask("/v1/block", {"what": address(client, number)})
+        end = time.monotonic()
+        took.append(end - begin)
+        assert status == 200 and document["added"] == 1, document
+        assert connection.ask("/v1/nothing", {})[0] == 404
+        floor.append(time.monotonic() - end)
+    results.put((took, floor))
+
+
+def ban_all(path, pause=0):
+    """By processes of their own, so that the time is that of the agent. Sorted times, and those of idle requests."""
+    results = multiprocessing.Queue()
+    clients = [multiprocessing.Process(target=ban_some, args=(path, client, pause, results)) for client in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    times = [results.get(timeout=60) for _ in clients]
+    for client in clients:
+        client.join()
+    return [sorted(one for all_of_client in times for one in all_of_client[which]) for which in (0, 1)]
+
+
+def everyone():
+    return {address(client, number) for client in range(CLIENTS) for number in range(BANS // CLIENTS)}
+
+
+def percentile(took, part):
+    return took[int(len(took) * part) - 1]
+
+
+@pytest.fixture(name="path")
+def path_of_agent(weir):
+    weir("attach", "near0")
+    weir.run()
+    return f"/run/weir/{weir.name}/api"
+
+
+def is_fast_once(weir, pair, path, pause=0):
+    """Other processes of the machine make a round slower. How much is seen by requests that do nothing, at the same
+    time: a ban waits for a processor more often, in three processes and for those before it."""
+    for _ in range(ROUNDS):
+        took, floor = ban_all(path, pause)
+        assert everyone() <= set(weir.entries())
+        assert not any(pair.free(*sorted(everyone())[::100]))
+        print("ms:", *(f"{1000 * percentile(one, part):.1f}" for one in (took, floor) for part in (0.5, 0.9, 0.99, 1)))
+        if percentile(took, 0.99) < max(FAST, WAITS * percentile(floor, 0.99)):
+            return True
+        weir("batch", "-q", input="".join(f"unblock {one}\n" for one in everyone()))
+    return False
+
+
+def test_eight_clients(weir, path, pair):
+    assert is_fast_once(weir, pair, path)
+
+
+def test_a_batch_of_a_thousand(weir, path):
+    status, document = Client(path).ask("/v1/batch", "".join(f"block {one}\n" for one in everyone()))
+    assert status == 200 and document["added"] == BANS
+    assert set(weir.entries()) == everyone()
+
+
+def test_answers_are_those_of_the_command(weir, path):
+    client = Client(path)
+    weir("block", "203.0.113.0/24")
+    for words, body in ((["block", "198.18.0.1"], {"what": "198.18.0.1"}),
+                        (["block", "198.18.0.2", "--note", "a \\ 'b' #"], {"what": "198.18.0.2", "note": "a \\ 'b' #"}),
+                        (["block", "198.18.0.2", "--note", 'a "b"'], {"what": "198.18.0.2", "note": 'a "b"'}),
+                        (["block", "198.18.0.2", "--for", "1 day"], {"what": "198.18.0.2", "for": "1 day"}),
+                        (["block", "198.18.0.8-198.18.0.9"], {"what": "198.18.0.8-198.18.0.9"}),
+                        (["block", "10.77.0.1"], {"what": "10.77.0.1"}),
+                        (["block", "198.18.0.1", "--origin", "a\nb"], {"what": "198.18.0.1", "origin": "a\nb"}),
+                        (["unblock", "203.0.113.9"], {"what": ["203.0.113.9"]}),
+                        (["unblock", "198.18.0.1"], {"what": "198.18.0.1"})):
+        answer = client.ask(f"/v1/{words[0]}", body)
+        if words[0] == "unblock" and answer[0] == 200:
+            weir("block", "198.18.0.1")
+        document = {"schema": 1} | weir.json(*words, status={200: 0, 400: 1, 409: 3}[answer[0]])
+        changing = {"added", "changed", "unchanged", "until"}
+        assert {key: answer[1].get(key) for key in set(document) - changing} == \
+            {key: document[key] for key in set(document) - changing}, words
+
+
+def test_a_killed_process_is_replaced(weir, path):
+    client = Client(path)
+    assert client.ask("/v1/block", {"what": "198.18.0.1"})[0] == 200
+    name = weir.name.encode()
+    mark = b"\0batch\0--each\0"
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if name in line and mark in line:
+            os.kill(int(folder.name), signal.SIGKILL)
+    until(lambda: client.ask("/v1/block", {"what": "198.18.0.2"})[0] == 200, 5)
+    assert set(weir.entries()) == {"198.18.0.1", "198.18.0.2"}
+
+
+def test_a_change_waits_for_its_turn(weir, path):
+    """After a command that has the lock; those that come later wait with it."""
+    with open(f"/run/weir/{weir.name}/lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        answers = multiprocessing.Queue()
+        waiting = [multiprocessing.Process(target=lambda one=one: answers.put(Client(path).ask("/v1/block", {"what": one})[0]))
+                   for one in ("198.18.0.1", "198.18.0.2", "198.18.0.3")]
+        for one in waiting:
+            one.start()
+        time.sleep(0.3)
+        assert answers.empty()
+        fcntl.flock(lock, fcntl.LOCK_UN)  # the processes have the file, too
+    assert [answers.get(timeout=10) for _ in waiting] == [200] * 3
+    assert len(weir.entries()) == 3
