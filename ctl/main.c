@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/agent/child.h"
+#include "ctl/agent/notify.h"
 #include "ctl/base/diag.h"
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
@@ -82,6 +83,18 @@ static int enter_netns(const char *name, struct err *err)
 	return geteuid() ? err_hint_root(err) : -err->code;
 }
 
+// A command that the agent runs for a client of its API.
+static void log_for_client(void)
+{
+	const char *client = getenv(CHILD_FOR);
+
+	if (!client)
+		return;
+	log_for(client);
+	if (notify_logs_to_journal())
+		log_to_journal();
+}
+
 // Finds the session before entering another namespace: the packets of the session pass the first one.
 static int prepare(struct context *ctx, const struct args *args, struct err *err)
 {
@@ -100,6 +113,7 @@ static int prepare(struct context *ctx, const struct args *args, struct err *err
 		return code;
 	log_setup(LOG_NOTICE + (enum log_level)(ctx->verbose < 2 ? ctx->verbose : 2),
 		  ctx->color && isatty(STDERR_FILENO));
+	log_for_client();
 	probe_quiet(ctx->verbose);
 	if ((code = bpffs_check_name(ctx->instance, err)))
 		return code;

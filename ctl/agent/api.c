@@ -36,6 +36,9 @@
 #define METRICS_MS  1000 // an answer that old is good enough
 #define DESCRIPTORS 2048 // more clients are not taken
 #define LOOK_S      1
+#define METHODS                                                                                    \
+	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
+	 EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH)
 
 enum { ON_SOCKET, ON_ADDRESS, DOORS };
 
@@ -438,7 +441,7 @@ static int open_door(struct api *api, size_t door, const struct sockaddr *addres
 	evhttp_set_max_headers_size(http, HEADERS_MAX);
 	evhttp_set_max_body_size(http, door == ON_SOCKET ? BODY_MAX : 0);
 	evhttp_set_timeout(http, SILENCE_S);
-	evhttp_set_allowed_methods(http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+	evhttp_set_allowed_methods(http, METHODS); // others get a page of libevent's
 	evhttp_set_cb(http, "/metrics", on_metrics, api);
 	evhttp_set_gencb(http, door == ON_SOCKET ? on_request : on_unknown, api);
 	api->listeners[door] =

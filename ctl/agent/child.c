@@ -118,7 +118,7 @@ static void add_option(struct words *words, const char *name, const char *value)
 }
 
 // That of the agent; a command that has no login to protect is told so, since it cannot see that itself.
-static void make_environment(const struct agent *a, struct words *ret)
+static void make_environment(const struct agent *a, bool among_ours, struct words *ret)
 {
 	extern char **environ;
 
@@ -126,6 +126,8 @@ static void make_environment(const struct agent *a, struct words *ret)
 		vec_push(ret, *one);
 	if (a->without_login)
 		vec_push(ret, CHILD_WITHOUT_LOGIN "=1");
+	if (among_ours)
+		vec_push(ret, CHILD_FOR "=api");
 	vec_push(ret, NULL);
 }
 
@@ -151,7 +153,7 @@ static int spawn(const struct agent *a, const char *const *argv, const struct ch
 	sigaddset(&back, SIGPIPE); // the agent ignores it
 	posix_spawnattr_setsigdefault(&attributes, &back);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-	make_environment(a, &environment);
+	make_environment(a, files->errors < 0, &environment);
 	code = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, (char *const *)argv,
 			   (char *const *)environment.at);
 	posix_spawn_file_actions_destroy(&actions);

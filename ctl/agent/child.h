@@ -12,7 +12,9 @@
 struct agent;
 struct child;
 
-#define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // in the environment: the agent has none
+// In the environment:
+#define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // the agent has no login
+#define CHILD_FOR           "WEIR_FOR"           // who asked, if messages are among those of the agent
 
 // The command has ended: its exit status (ERR_SYSTEM also if it was killed), and what it has printed, its last
 // newline left out.
@@ -21,7 +23,7 @@ typedef void child_done(void *ctx, int status, const char *said);
 // args: the command and its arguments, ended by NULL; they may be freed after the call. 0 or -errno with err set.
 int child_start(struct agent *a, const char *const *args, child_done *done, void *ctx,
 		struct child **ret, struct err *err);
-// Its standard input, output and error; -1: no input, and the errors of the agent.
+// Its standard input, output and error; -1: no input, and the errors of the agent, where they begin with "api: ".
 struct child_files {
 	int in, out, errors;
 };

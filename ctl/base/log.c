@@ -11,6 +11,7 @@
 
 static enum log_level shown_up_to = LOG_NOTICE;
 static bool colored, journal;
+static const char *client = "";
 
 void log_setup(enum log_level level, bool color)
 {
@@ -21,6 +22,11 @@ void log_setup(enum log_level level, bool color)
 void log_to_journal(void)
 {
 	journal = true;
+}
+
+void log_for(const char *who)
+{
+	client = who;
 }
 
 bool log_enabled(enum log_level level)
@@ -56,7 +62,7 @@ static const char *prefix(enum log_level level)
 // A message may quote a file or a name server, so it must not steer the terminal or pretend to be two.
 static void add_line(struct text *out, enum log_level level, const char *message)
 {
-	text_add(out, prefix(level));
+	text_addf(out, "%s%s%s", prefix(level), client, client[0] ? ": " : "");
 	text_add_shown(out, message, strlen(message));
 	text_addc(out, '\n');
 }

@@ -12,6 +12,8 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 void log_setup(enum log_level level, bool color);
 // Standard error leads to the journal: each line begins with its priority (sd-daemon(3)) in place of the prefix.
 void log_to_journal(void);
+// Each message begins with "WHO: ", after the prefix. `who` stays the caller's.
+void log_for(const char *who);
 bool log_enabled(enum log_level level);
 __attribute__((format(printf, 1, 2))) void log_error(const char *fmt, ...);
 __attribute__((format(printf, 1, 2))) void log_warning(const char *fmt, ...);

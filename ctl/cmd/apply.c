@@ -201,10 +201,46 @@ static void set_fields(struct context *ctx, const struct apply_options *o,
 	out_set_bool(ctx->out, "dry_run", o->dry_run);
 }
 
+// No interface could be attached, and without one there is no instance.
+static bool is_nowhere(const struct context *ctx, const struct apply_result *r)
+{
+	return r->attach_failed && !bpffs_exist(ctx->instance);
+}
+
+static void add_nowhere(struct text *line, const struct context *ctx, const struct apply_options *o,
+			const struct apply_result *r)
+{
+	text_addf(line, "%s is not in effect: no interface of instance %s is attached",
+		  o->path ? o->path : o->revision, ctx->instance);
+	if (!o->trial_ms && !o->fleeting)
+		text_addf(line, "; the next attach restores it, revision %s", r->revision);
+}
+
+static void add_result(struct context *ctx, const struct apply_options *o,
+		       const struct apply_result *r, struct text *line)
+{
+	num_text time;
+
+	add_what(line, o, r);
+	if (r->unchanged || !o->dry_run)
+		text_addf(line, "revision %s, instance %s", r->revision, ctx->instance);
+	add_attached(ctx, r, o->dry_run, line);
+	add_left(ctx, r, line);
+	add_entries_only(ctx, r, line);
+	if (r->nexthops)
+		text_addf(line, ", %zu next %s %s", r->nexthops,
+			  num_plural(r->nexthops, "hop", "hops"),
+			  o->dry_run ? "would change" : "changed");
+	if (o->trial_ms && r->unchanged)
+		text_add(line, "; no trial was started");
+	else if (o->trial_ms && !o->dry_run)
+		text_addf(line, "; on trial for %s: 'weir confirm' keeps it",
+			  num_format_duration_ms(o->trial_ms, time));
+}
+
 static void report(struct context *ctx, const struct apply_options *o, const struct apply_result *r)
 {
-	CLEANUP_TEXT struct text line = {0};
-	num_text time;
+	CLEANUP_TEXT struct text line = {0}, nowhere = {0};
 
 	report_warnings(ctx, o, r);
 	policy_show_refused(&r->cost);
@@ -215,23 +251,11 @@ static void report(struct context *ctx, const struct apply_options *o, const str
 	}
 	out_end(ctx->out);
 	set_fields(ctx, o, r);
-	add_what(&line, o, r);
-	if (r->unchanged || !o->dry_run)
-		text_addf(&line, "revision %s, instance %s", r->revision, ctx->instance);
-	add_attached(ctx, r, o->dry_run, &line);
-	add_left(ctx, r, &line);
-	add_entries_only(ctx, r, &line);
-	if (r->nexthops)
-		text_addf(&line, ", %zu next %s %s", r->nexthops,
-			  num_plural(r->nexthops, "hop", "hops"),
-			  o->dry_run ? "would change" : "changed");
-	if (o->trial_ms && r->unchanged)
-		text_add(&line, "; no trial was started");
-	else if (o->trial_ms && !o->dry_run)
-		text_addf(&line, "; on trial for %s: 'weir confirm' keeps it",
-			  num_format_duration_ms(o->trial_ms, time));
+	add_result(ctx, o, r, &line);
+	if (is_nowhere(ctx, r))
+		add_nowhere(&nowhere, ctx, o, r);
 	if (!ctx->quiet)
-		out_line(ctx->out, "%s", text_get(&line));
+		out_line(ctx->out, "%s", text_get(nowhere.len ? &nowhere : &line));
 }
 
 // It ends the grace time of addresses that names have no more; without one they would stay until the next apply.

@@ -507,6 +507,13 @@ static bool is_command(const struct sample *s, const char *const *verbs, size_t 
 	       !word_is_one_of(s->words[1], options, ARRAY_SIZE(options));
 }
 
+static bool is_policy(const struct sample *s)
+{
+	static const char *const statements[] = {"interface", "service", "default", "include"};
+
+	return is_command(s, statements, ARRAY_SIZE(statements));
+}
+
 static bool is_ipset(const struct sample *s)
 {
 	static const char *const verbs[] = {"create", "add"};
@@ -550,6 +557,7 @@ static const struct {
 } formats[] = {
 	{"HTML", "is it an error page?", is_html},
 	{"JSON", "extract the addresses with jq -r", is_json},
+	{"a policy", "weir apply puts it into effect", is_policy},
 	{"output of ipset save", "extract the addresses: awk '/^add/ { print $3 }'", is_ipset},
 	{"a file of nft", "extract the elements, one per line", is_nft},
 	{"a hosts file", "extract the names: awk '!/^#/ { print $2 }'", is_hosts},

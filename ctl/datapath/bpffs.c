@@ -18,6 +18,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/netns.h"
 #include "ctl/datapath/probe.h"
 
 static bool is_letter(char c)
@@ -58,31 +59,16 @@ static bool same_inode(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-// The name under which `ip netns` knows the current network namespace; "NETNS" if it has no name.
-static void netns_name(char *buf, size_t size)
-{
-	DIR *dir = opendir("/run/netns");
-	struct dirent *file;
-
-	snprintf(buf, size, "NETNS");
-	while (dir && (file = readdir(dir))) {
-		CLEANUP_FREE char *path = mem_printf("/run/netns/%s", file->d_name);
-
-		if (file->d_name[0] != '.' && same_inode(path, "/proc/self/ns/net"))
-			snprintf(buf, size, "%s", file->d_name);
-	}
-	if (dir)
-		closedir(dir);
-}
-
 static int refuse_private_mount(struct err *err)
 {
-	char name[256];
+	CLEANUP_FREE char *name = NULL;
+	struct stat st = {0};
 
-	netns_name(name, sizeof(name));
+	if (!stat("/proc/self/ns/net", &st))
+		name = netns_name(st.st_ino);
 	err_refused(err, "this shell has its own mount namespace (ip netns exec creates one): maps "
 			 "that are pinned here are lost when the command ends");
-	return err_hint(err, "use weir -N %s", name);
+	return err_hint(err, "use weir -N %s", name ? name : "NETNS");
 }
 
 // The parent of a process; 0: not visible.

@@ -19,6 +19,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/netns.h"
 #include "ctl/datapath/overlay_shards.h"
 
 #ifndef SO_NETNS_COOKIE
@@ -231,8 +232,15 @@ static int other_layout(const struct instance *i, struct err *err)
 
 static int other_netns(const struct instance *i, struct err *err)
 {
+	CLEANUP_FREE char *name = netns_name((ino_t)i->meta.netns_inode);
+
 	err_refused(err, "instance '%s' belongs to another network namespace (net:[%llu])", i->name,
 		    (unsigned long long)i->meta.netns_inode);
+	if (name)
+		return err_hint(err,
+				"weir -N %s enters the namespace, weir -n NAME names another "
+				"instance",
+				name);
 	return err_hint(
 		err,
 		"weir -N NETNS enters the namespace, weir -n NAME names another instance; if "

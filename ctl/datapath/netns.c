@@ -64,6 +64,24 @@ static void each_named(struct netns_walk *w)
 		closedir(dir);
 }
 
+char *netns_name(ino_t inode)
+{
+	DIR *dir = opendir(NAMED);
+	struct dirent *file;
+	char *name = NULL;
+	struct stat st;
+
+	while (dir && !name && (file = readdir(dir))) {
+		CLEANUP_FREE char *path = mem_printf(NAMED "/%s", file->d_name);
+
+		if (file->d_name[0] != '.' && !stat(path, &st) && st.st_ino == inode)
+			name = mem_strdup(file->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return name;
+}
+
 static void each_of_processes(struct netns_walk *w)
 {
 	DIR *dir = opendir("/proc");

@@ -2,7 +2,12 @@
 // Looks into the network namespaces of this machine.
 #pragma once
 
+#include <sys/types.h>
+
 // Calls visit inside each other network namespace that has a name (`ip netns`) or a process, until it returns
 // a value other than 0, and returns that value, else 0. name: for -N. A namespace that cannot be entered is left
 // out. It runs in a thread of its own, so the caller stays in its namespace.
 int netns_visit_others(int (*visit)(void *ctx, const char *name), void *ctx);
+
+// The name under which `ip netns` knows the namespace with this inode, NULL: it has none. The caller frees it.
+char *netns_name(ino_t inode);

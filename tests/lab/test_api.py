@@ -94,6 +94,9 @@ def test_applies(pair, on, api, tmp_path):
     ("GET", "/v1/nothing", None, 404, "no such path"),
     ("POST", "/v1/status", {}, 405, "wants GET"),
     ("GET", "/v1/block", None, 405, "wants POST"),
+    ("DELETE", "/v1/block", None, 405, "wants POST"),
+    ("PUT", "/v1/status", {}, 405, "wants GET"),
+    ("PATCH", "/metrics", {}, 405, "wants GET"),
     ("POST", "/v1/block", "{", 400, ""),
     ("POST", "/v1/block", "[]", 400, "must be an object"),
     ("POST", "/v1/block", {"what": [7]}, 400, "string"),
@@ -108,6 +111,12 @@ def test_bad_requests(api, method, target, body, status, text):
     assert got == status, document
     assert text in json.dumps(document)
     assert api("GET", "/v1/overlay")[1]["entries"] == []
+
+
+def test_messages_name_the_api(on, agent, api):
+    assert api("POST", "/v1/unblock", {"what": "1.2.3"})[0] == 400
+    until(lambda: "weir: api: '1.2.3' is not an address" in agent.said())
+    on.fails(1, "unblock", "1.2.3")
 
 
 def test_events_stream_until_the_client_leaves(pair, on, api):

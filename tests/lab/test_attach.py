@@ -184,6 +184,23 @@ def test_instances_do_not_take_each_other_away(pair, on, weir_on):
     assert pair.free(BLOCKED) == [False]
 
 
+def test_a_policy_that_could_be_attached_nowhere(pair, on, weir_on, tmp_path):
+    """It is the accepted one of its instance, but nothing says that it is in effect."""
+    if on.json("status")["interfaces"][0]["shared"]:
+        pytest.skip("interfaces are shared here")
+    other = weir_on(pair)
+    path = tmp_path / "edge.weir"
+    path.write_text("interface near0\ndrop from 192.0.2.1\n")
+    done = other("apply", path, check=False)
+    revision = other.json("history")["current"]
+    assert done.returncode == 3 and "already carries the XDP program" in done.stderr
+    assert done.stdout == (f"{path} is not in effect: no interface of instance {other.name} is attached; "
+                           f"the next attach restores it, revision {revision}\n")
+    done = other("apply", path, "--confirm", check=False)
+    assert done.stdout == f"{path} is not in effect: no interface of instance {other.name} is attached\n"
+    assert not other.bpffs.exists()
+
+
 # Restored entries
 
 
@@ -308,6 +325,7 @@ def test_another_network_namespace_is_refused(pair, on):
     argv[argv.index(pair.near_netns)] = pair.far_netns
     done = run(argv, check=False)
     assert done.returncode == 3 and "another network namespace" in done.stderr
+    assert f"(weir -N {pair.near_netns} enters the namespace, " in done.stderr
     assert on.entries() == {}
 
 

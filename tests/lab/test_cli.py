@@ -415,10 +415,12 @@ def test_every_key_is_documented(pair, weir, tmp_path):
         ("explain PACKET", "explain", *"icmp from 198.51.100.7 to 192.0.2.10 type echo-request".split()),
         ("service",), ("service", "--refresh"), ("drain", "10.77.0.2"), ("undrain", "10.77.0.2"),
         ("weight", "10.77.0.2", "2"), ("backend", "down", "10.77.0.2"), ("status",), ("status", "--limits"),
-        ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",), ("decap",),
+        ("refresh", "--list"), ("refresh",), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",), ("decap",),
         ("rollback",), ("confirm",), ("detach",), ("attach", "near0"), ("detach", "--force"), ("forget",),
     ]
     missing = {}
+    weir("apply", path)
+    weir.run(path)
     for name, *words in commands:
         words = words if " " in name or name in words else [name, *words]
         document = json.loads(weir("-j", *words, check=False).stdout)

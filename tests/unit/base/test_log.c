@@ -107,6 +107,17 @@ static void test_lines(void **state)
 		      "weir: a path?weir: all is well\n");
 }
 
+static void test_for_a_client(void **state)
+{
+	(void)state;
+	log_setup(LOG_NOTICE, false);
+	log_for("api");
+	redirect();
+	say_all();
+	log_for("");
+	assert_caught("weir: api: e 1\nweir: warning: api: w x\nweir: api: n\n");
+}
+
 static void test_long(void **state)
 {
 	(void)state;
@@ -139,6 +150,7 @@ int main(void)
 		cmocka_unit_test(test_color),
 		cmocka_unit_test(test_does_not_steer_the_terminal),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_for_a_client),
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_journal),
 	};

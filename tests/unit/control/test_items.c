@@ -278,6 +278,7 @@ static void test_formats(void **state)
 		{"127.0.0.1\tlocalhost\n192.0.2.1 a\n", "a hosts file"},
 		{"# comment\n\n0.0.0.0 ads.example.com # x\n", "a hosts file"},
 		{"::1 ip6-localhost ip6-loopback\n", "a hosts file"},
+		{"# edge\ninterface eth0\ndefault drop\n", "a policy"},
 		{"create bl hash:ip family inet\nadd bl 192.0.2.1\n", "output of ipset save"},
 		{"add bl 192.0.2.1\n", "output of ipset save"},
 		{"table inet filter {\n set bl {\n", "a file of nft"},
