@@ -160,8 +160,9 @@ static int lock_named(const char *instance, const char *command, unsigned wait_m
 
 	if (code)
 		return code;
-	// Only for the message above and for who waits: a failure changes nothing.
-	if (ftruncate(*ret_fd, 0) || pwrite(*ret_fd, text, strlen(text), 0) < 0)
+	// Only for the message above and for who waits: a failure changes nothing. What is left of a longer text is
+	// after the newline: to cut it off takes some milliseconds on a disk.
+	if (pwrite(*ret_fd, text, strlen(text), 0) < 0)
 		errno = 0;
 	return 0;
 }
