@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent that checks backends and puts what follows into the rings.
 //
-// Each backend has a timer and a probe. What their results change is applied a little later, all of it as one rewrite,
-// and then kept in the file of control/health_file.h, from which the next agent continues. Where the kernel's state of a
-// backend differs from that file, the kernel's counts.
+// Each backend has a timer and a probe, via path one for each VIP. What their results change is applied a little later,
+// all of it as one rewrite, and then kept in the file of control/health_file.h, from which the next agent continues.
+// Where the kernel's state of a backend differs from that file, the kernel's counts.
 #include "ctl/agent/health.h"
 
 #include <errno.h>
@@ -39,12 +39,13 @@
 #define LOOK_MAX_MS 5000
 #define SUSPECT_MS  50   // a suspected neighbour is checked within this time
 #define TIMES_MS    5000 // between reports that tell of nothing but more checks
+#define SOURCES_MS  200  // changes of addresses and routes within this time are looked at together
 
 struct agent_health {
 	struct agent *agent;
 	struct probes *probes;
 	struct health_targets targets;
-	struct agent_task look, apply, tick, save, tell;
+	struct agent_task look, apply, tick, save, tell, sources;
 	struct all_check_times times;
 	uint32_t generation; // that the targets are of; 0: none has been looked at
 	uint64_t digest;     // of what commands have set
@@ -84,10 +85,12 @@ static void on_time(evutil_socket_t fd, short what, void *target)
 
 	(void)fd;
 	(void)what;
-	if (probe_runs(t->probe))
+	if (t->awaited)
 		return;
 	t->began_ms = health_now_ms();
-	probe_start(t->probe);
+	t->awaited = t->n_probes;
+	for (size_t n = 0; n < t->n_probes; n++)
+		probe_start(t->probes[n].probe);
 }
 
 // Up to a tenth earlier, so that checks do not fall into step.
@@ -143,10 +146,22 @@ static void tell_unknown(struct agent_health *h, const char *why)
 	agent_changed(h->agent);
 }
 
-static void on_result(void *target, const struct probe_result *r)
+// The reason of a failure; with several addresses, via path, it tells which.
+static void set_why(struct health_target *t, const struct health_probe *p, const char *why)
 {
-	struct health_target *t = target;
-	struct agent_health *h = t->ctx;
+	addr_text vip;
+	CLEANUP_FREE char *end =
+		p->way ? mem_printf(t->n_probes > 1 ? ", via path to %s" : ", via path",
+				    addr_format(&p->vip, vip))
+		       : mem_strdup("");
+
+	snprintf(t->why, sizeof(t->why), "%.*s%s", (int)(sizeof(t->why) - 1 - strlen(end)), why,
+		 end);
+}
+
+static void end_check(struct agent_health *h, struct health_target *t, const struct health_probe *p,
+		      const struct probe_result *r)
+{
 	struct health *health = &t->backend->health;
 	bool first = !health->known;
 
@@ -158,12 +173,30 @@ static void on_result(void *target, const struct probe_result *r)
 		return;
 	}
 	if (!r->good)
-		snprintf(t->why, sizeof(t->why), "%.80s%s", r->why, t->way ? ", via path" : "");
+		set_why(t, p, r->why);
 	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
 		changed(h, t);
 	else if (first)
 		agent_task_in(&h->save, SAVE_MS); // "not checked yet" is over
 	plan_check(h, t);
+}
+
+// A check is good when each of its probes is, and ends with the first that is not.
+static void on_result(void *probe, const struct probe_result *r)
+{
+	const struct health_probe *p = probe;
+	struct health_target *t = p->target;
+
+	path_way_ended(p->way);
+	t->awaited--;
+	if (r->good && t->awaited)
+		return;
+	for (size_t n = 0; t->awaited && n < t->n_probes; n++) {
+		probe_stop(t->probes[n].probe);
+		path_way_ended(t->probes[n].way);
+	}
+	t->awaited = 0;
+	end_check(t->ctx, t, p, r);
 }
 
 static int tell(void *part, struct err *err)
@@ -313,7 +346,7 @@ static void plan_first(struct agent_health *h, struct health_target *t,
 	t->timer = evtimer_new(h->agent->loop, on_time, t);
 	if (!t->timer)
 		mem_exhausted();
-	if (was && was->probe)
+	if (was && was->n_probes)
 		check_in(t, was->next_ms > now ? was->next_ms - now : 0);
 	else
 		check_in(t, random_below(h, t->service->rules.every_ms));
@@ -336,9 +369,9 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 		restore(t, &was->backend->health, was->why);
 	else if (record)
 		restore(t, &record->health, record->why);
-	if (t->probe && !was)
+	if (t->n_probes && !was)
 		follow_kernel(&t->backend->health, member_of(pool, t));
-	if (t->probe) {
+	if (t->n_probes) {
 		plan_first(h, t, was);
 	} else if (!b->health.cut) { // nothing checks it
 		t->backend->health = (struct health){0};
@@ -470,6 +503,25 @@ static int look(void *part, struct err *err)
 	return 0;
 }
 
+// Probes have the source that they were loaded with.
+static int look_at_sources(void *part, struct err *err)
+{
+	struct agent_health *h = part;
+	uint64_t now = 0;
+	int code;
+
+	if (!h->generation || !h->targets.policy)
+		return 0;
+	if ((code = health_targets_sources(&h->targets, &now, err)))
+		return code;
+	if (now == h->targets.sources)
+		return 0;
+	log_notice("checks of services come from other addresses of this host");
+	h->generation = 0;
+	agent_task_in(&h->look, 0);
+	return 0;
+}
+
 // ---- what others tell ---------------------------------------------------------------------------
 
 void agent_health_suspect(struct agent *a, const struct addr *neighbour)
@@ -479,8 +531,7 @@ void agent_health_suspect(struct agent *a, const struct addr *neighbour)
 	for (size_t i = 0; h && i < h->targets.n; i++) {
 		struct health_target *t = &h->targets.at[i];
 
-		if (t->probe && !probe_runs(t->probe) &&
-		    !addr_compare(&t->backend->addr, neighbour))
+		if (t->n_probes && !t->awaited && !addr_compare(&t->backend->addr, neighbour))
 			check_in(t, random_below(h, SUSPECT_MS));
 	}
 }
@@ -495,6 +546,12 @@ void agent_health_link(struct agent *a, uint32_t ifindex, bool dead)
 		if (ifindex && t->ifindex == ifindex)
 			set_link(h, t, dead);
 	}
+}
+
+void agent_health_addresses(struct agent *a)
+{
+	if (a->health)
+		agent_task_in(&a->health->sources, SOURCES_MS);
 }
 
 // ---- the part -----------------------------------------------------------------------------------
@@ -532,6 +589,8 @@ static int start(struct agent *a, struct err *err)
 		return code;
 	if ((code = agent_task_init(&h->tell, a, "times of checks", tell, h, err)))
 		return code;
+	if ((code = agent_task_init(&h->sources, a, "sources of checks", look_at_sources, h, err)))
+		return code;
 	raise_limit();
 	agent_after_command(a, &h->look, LOOK_MS);
 	agent_task_in(&h->look, 0);
@@ -554,6 +613,7 @@ static void stop(struct agent *a)
 	agent_task_free(&h->tick);
 	agent_task_free(&h->save);
 	agent_task_free(&h->tell);
+	agent_task_free(&h->sources);
 	check_times_free(&h->times);
 	free(h);
 	a->health = NULL;
@@ -587,7 +647,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	uint64_t checked = 0, bad = 0;
 
 	for (size_t i = 0; i < h->targets.n; i++) {
-		checked += h->targets.at[i].probe != NULL;
+		checked += h->targets.at[i].n_probes != 0;
 		bad += h->targets.at[i].backend->health.state != BACKEND_UP;
 	}
 	json_set(fields, "checked", json_u64(checked));
@@ -598,6 +658,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	agent_task_report(&h->look, problems);
 	agent_task_report(&h->apply, problems);
 	agent_task_report(&h->save, problems);
+	agent_task_report(&h->sources, problems);
 	if (h->unknown_ms) {
 		CLEANUP_FREE char *text = mem_printf("checks cannot be made: %s", h->unknown);
 

@@ -13,3 +13,5 @@ struct agent;
 void agent_health_suspect(struct agent *a, const struct addr *neighbour);
 // The backends whose next hop is on this device are down, or may recover.
 void agent_health_link(struct agent *a, uint32_t ifindex, bool dead);
+// Addresses or routes of this host have changed: checks may have to come from another one.
+void agent_health_addresses(struct agent *a);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/active.h"
@@ -14,6 +15,8 @@
 #include "ctl/net/route.h"
 
 #define VARIABLES 6
+#define VIPS_MAX  16  // of each family, which checks via path ask
+#define NEAR_MAX  256 // into a prefix, for an address that is no exception of it
 
 struct health_asked {
 	regex_t body;
@@ -30,6 +33,8 @@ struct load {
 	struct health_targets *t;
 	struct own_addr *own; // of this host; only if one of them is a VIP
 	size_t n_own;
+	struct path_ends ends[2 * VIPS_MAX]; // of the service, if its checks go via path
+	size_t n_ends;
 };
 
 // ---- addresses ----------------------------------------------------------------------------------
@@ -73,25 +78,165 @@ static struct addr source_for(const struct load *l, const struct addr *to)
 	return none;
 }
 
-// The first address of the service.
+static struct addr address4(uint32_t word)
+{
+	struct addr a = {.family = 4};
+
+	for (int i = 0; i < 4; i++)
+		a.bytes[i] = (uint8_t)(word >> (24 - 8 * i));
+	return a;
+}
+
+static struct addr address6(uint64_t hi, uint64_t lo)
+{
+	struct addr a = {.family = 6};
+
+	for (int i = 0; i < 16; i++)
+		a.bytes[i] = (uint8_t)((i < 8 ? hi : lo) >> (56 - 8 * (i % 8)));
+	return a;
+}
+
+// The n-th prefix of the service, of the IPv4 ones and then of the others. *ret_size: addresses to try.
+static struct addr prefix_at(const struct resolved_addresses *s, size_t n, uint32_t more,
+			     bool *ret_in, uint32_t *ret_size)
+{
+	uint32_t bits;
+
+	if (n < s->n4) {
+		bits = 32u - s->v4[n].len;
+		*ret_in = s->v4[n].in;
+		*ret_size = bits < 8 ? 1u << bits : NEAR_MAX;
+		return address4(s->v4[n].addr + more);
+	}
+	n -= s->n4;
+	bits = 128u - s->v6[n].len;
+	*ret_in = s->v6[n].in;
+	*ret_size = bits < 8 ? 1u << bits : NEAR_MAX;
+	return address6(s->v6[n].hi, s->v6[n].lo + more);
+}
+
+// The first address of the n-th prefix that belongs to the service. false: none was found.
+static bool first_of(const struct resolved_addresses *s, size_t n, struct addr *ret)
+{
+	uint32_t size = 1;
+	bool in = true;
+
+	for (uint32_t more = 0; in && more < size; more++) {
+		*ret = prefix_at(s, n, more, &in, &size);
+		if (in && resolved_contains(s, ret, NULL))
+			return true;
+	}
+	return false;
+}
+
+// The first address of each of its prefixes: IPv4 and then IPv6. Returns how many.
+static size_t vips_of(const struct resolved_addresses *s, struct addr ret[2 * VIPS_MAX])
+{
+	size_t count[7] = {0}, n = 0;
+
+	for (size_t i = 0; i < s->n4 + s->n6; i++) {
+		struct addr a;
+
+		if (first_of(s, i, &a) && count[a.family]++ < VIPS_MAX)
+			ret[n++] = a;
+	}
+	return n;
+}
+
 static struct addr first_vip(const struct resolved *r, const struct resolved_service *s)
 {
-	const struct resolved_addresses *vip = &r->addresses[s->vip];
-	struct addr a = {0};
+	struct addr vips[2 * VIPS_MAX] = {0};
 
-	if (vip->n4) {
-		uint32_t word = vip->v4[0].addr;
+	vips_of(&r->addresses[s->vip], vips);
+	return vips[0];
+}
 
-		a.family = 4;
-		for (int i = 0; i < 4; i++)
-			a.bytes[i] = (uint8_t)(word >> (24 - 8 * i));
-		return a;
+// ---- via path -----------------------------------------------------------------------------------
+
+static bool can_be_source(const struct load *l, const struct addr *a, uint8_t family)
+{
+	return a->family == family && !is_vip(l->policy, a) && !addr_is_link_local(a) &&
+	       !addr_is_loopback(a);
+}
+
+// From where this host would send to the VIP, if it did not balance it: the backend answers to it. Where the VIP is an
+// address of this host, as the active node of a pair has it: from where it would send to a backend. Family 0: from none.
+static struct addr source_to(const struct load *l, const struct addr *vip,
+			     const struct addr *backend)
+{
+	struct addr none = {0};
+	struct lookup route;
+
+	if (lookup_route(vip, &route) ||
+	    (route.kind != LOOKUP_UNICAST && route.kind != LOOKUP_LOCAL))
+		return none;
+	if (route.kind == LOOKUP_UNICAST && can_be_source(l, &route.source, vip->family))
+		return route.source;
+	if (lookup_route(backend, &route))
+		return none;
+	if (can_be_source(l, &route.source, vip->family))
+		return route.source;
+	for (size_t i = 0; i < l->n_own; i++)
+		if (l->own[i].ifindex == route.ifindex &&
+		    can_be_source(l, &l->own[i].addr, vip->family))
+			return l->own[i].addr;
+	return none;
+}
+
+static bool goes_path(const struct resolved_service *s)
+{
+	return s->check.via_path && s->check.kind != CHECK_NONE;
+}
+
+// NULL: all backends are this host, which is not checked via path.
+static const struct addr *some_backend(const struct resolved_service *s)
+{
+	for (size_t i = 0; i < s->n_backends; i++)
+		if (!s->backends[i].here)
+			return &s->backends[i].addr;
+	return NULL;
+}
+
+static void find_ends(struct load *l, const struct resolved_service *s)
+{
+	const struct addr *backend = some_backend(s);
+	struct addr vips[2 * VIPS_MAX];
+	size_t n = vips_of(&l->policy->addresses[s->vip], vips);
+
+	l->n_ends = 0;
+	for (size_t i = 0; backend && goes_path(s) && i < n; i++) {
+		struct path_ends *e = &l->ends[l->n_ends++];
+
+		*e = (struct path_ends){.vip = vips[i], .source = source_to(l, &vips[i], backend)};
 	}
-	a.family = 6;
-	for (int i = 0; i < 16 && vip->n6; i++)
-		a.bytes[i] =
-			(uint8_t)((i < 8 ? vip->v6[0].hi : vip->v6[0].lo) >> (56 - 8 * (i % 8)));
-	return a;
+}
+
+static void add_address(struct hash_state *s, const struct addr *a)
+{
+	uint64_t words[2];
+
+	memcpy(words, a->bytes, sizeof(words));
+	hash_add(s, a->family);
+	hash_add(s, words[0]);
+	hash_add(s, words[1]);
+}
+
+static uint64_t digest_of(struct load *l)
+{
+	static const struct hash_key key;
+	struct hash_state s;
+
+	hash_begin(&s, &key);
+	for (size_t i = 0; i < l->n_own; i++) {
+		hash_add(&s, l->own[i].ifindex);
+		add_address(&s, &l->own[i].addr);
+	}
+	for (size_t i = 0; i < l->policy->n_services; i++) {
+		find_ends(l, &l->policy->services[i]);
+		for (size_t n = 0; n < l->n_ends; n++)
+			add_address(&s, &l->ends[n].source);
+	}
+	return hash_done(&s, l->n_own);
 }
 
 // ---- probes -------------------------------------------------------------------------------------
@@ -203,30 +348,67 @@ static struct health_rules rules_of(const struct resolved_service *s)
 	};
 }
 
-// To the VIP, whose packets the way carries to the backend.
-static void take_path(const struct load *l, const struct resolved_service *s,
-		      const struct resolved_backend *b, struct health_target *target,
-		      struct probe_spec *spec)
+static void add_probe(const struct load *l, const struct probe_spec *spec,
+		      struct health_target *target, struct path_way *way)
 {
-	struct err err = {0};
+	struct health_probe *p = &target->probes[target->n_probes++];
 
-	spec->addr = first_vip(l->policy, s);
-	spec->source = (struct addr){0};
-	spec->open = path_socket;
-	if (l->t->path && path_way_new(l->t->path, s->name, &b->addr, target->backend->port,
-				       &spec->addr, spec->timeout_ms, &target->way, &err))
-		log_warning("service '%s' cannot be checked via path: %s", s->name, err.text);
-	spec->open_ctx = target->way;
+	*p = (struct health_probe){.target = target, .way = way, .vip = spec->addr};
+	p->probe = probe_new(l->probes, spec, l->done, p);
 }
 
-static struct probe *probe_for(const struct load *l, const struct resolved_service *from, size_t n,
-			       struct health_asked *asked, struct health_target *target)
+// To a VIP, whose packets the way carries. Without a way it ends as one that this host cannot make.
+static void add_path_probe(const struct load *l, const struct resolved_service *s,
+			   const struct resolved_backend *b, const struct path_ends *ends,
+			   struct probe_spec *spec, struct health_target *target)
 {
-	struct probe_spec spec = spec_of(l, from, n, asked);
+	struct path_way *way = NULL;
+	struct err err = {0};
 
-	if (from->check.via_path && !from->backends[n].here)
-		take_path(l, from, &from->backends[n], target, &spec);
-	return probe_new(l->probes, &spec, l->done, target);
+	spec->addr = ends->vip;
+	spec->source = (struct addr){0};
+	spec->open = path_socket;
+	if (l->t->path && ends->source.family &&
+	    path_way_new(l->t->path, s->name, &b->addr, target->backend->port, ends,
+			 spec->timeout_ms, &way, &err))
+		log_warning("service '%s' cannot be checked via path: %s", s->name, err.text);
+	spec->open_ctx = way;
+	add_probe(l, spec, target, way);
+}
+
+static size_t count_sources(const struct load *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_ends; i++)
+		n += l->ends[i].source.family != 0;
+	return n;
+}
+
+// VIPs without a source are asked only if no other has one: the result tells that nothing can be asked.
+static void add_path_probes(const struct load *l, const struct resolved_service *s,
+			    const struct resolved_backend *b, struct probe_spec *spec,
+			    struct health_target *target)
+{
+	bool any = count_sources(l);
+
+	for (size_t i = 0; i < (any ? l->n_ends : 1); i++)
+		if (!any || l->ends[i].source.family)
+			add_path_probe(l, s, b, &l->ends[i], spec, target);
+}
+
+static void add_probes(const struct load *l, const struct resolved_service *s, size_t n,
+		       struct health_asked *asked, struct health_target *target)
+{
+	const struct resolved_backend *b = &s->backends[n];
+	struct probe_spec spec = spec_of(l, s, n, asked);
+	bool path = l->n_ends && !b->here;
+
+	target->probes = mem_zalloc(path ? l->n_ends : 1, sizeof(*target->probes));
+	if (path)
+		add_path_probes(l, s, b, &spec, target);
+	else
+		add_probe(l, &spec, target, NULL);
 }
 
 static void load_backend(struct load *l, const struct resolved_service *from, size_t n,
@@ -242,7 +424,18 @@ static void load_backend(struct load *l, const struct resolved_service *from, si
 	target->service = s;
 	target->backend = &s->backends[n];
 	if (from->check.kind != CHECK_NONE)
-		target->probe = probe_for(l, from, n, asked, target);
+		add_probes(l, from, n, asked, target);
+}
+
+static void tell_ends(const struct load *l, const struct resolved_service *s)
+{
+	addr_text text;
+
+	for (size_t i = 0; i < l->n_ends; i++)
+		if (!l->ends[i].source.family)
+			log_warning("service '%s' is not checked via path at %s: this host has no "
+				    "address from which it would send there",
+				    s->name, addr_format(&l->ends[i].vip, text));
 }
 
 static void load_service(struct load *l, const struct resolved_service *from,
@@ -258,13 +451,10 @@ static void load_service(struct load *l, const struct resolved_service *from,
 		.n = from->n_backends,
 	};
 	ask_of(from, asked);
+	find_ends(l, from);
+	tell_ends(l, from);
 	for (size_t i = 0; i < from->n_backends; i++)
 		load_backend(l, from, i, s, asked);
-}
-
-static bool goes_path(const struct resolved_service *s)
-{
-	return s->check.via_path && s->check.kind != CHECK_NONE;
 }
 
 // Without it, checks through the path cannot be made; the others can.
@@ -294,7 +484,7 @@ static int load_services(struct load *l, struct err *err)
 	l->t->at = mem_zalloc(n, sizeof(*l->t->at));
 	for (size_t i = 0; i < r->n_services; i++)
 		load_service(l, &r->services[i], &l->t->asked[i]);
-	free(l->own);
+	l->t->sources = digest_of(l);
 	return 0;
 }
 
@@ -316,10 +506,24 @@ int health_targets_load(struct agent *a, const struct pool *pool, struct probes 
 	l.policy = c->resolved;
 	t.policy = TAKE_PTR(c);
 	open_path(&l, a, pool->generation);
-	if ((code = load_services(&l, err)))
+	code = load_services(&l, err);
+	free(l.own);
+	if (code)
 		return code;
 	*ret = t;
 	t = (struct health_targets){0};
+	return 0;
+}
+
+int health_targets_sources(const struct health_targets *t, uint64_t *ret, struct err *err)
+{
+	struct load l = {.policy = t->policy->resolved};
+	int code = find_own(&l, err);
+
+	if (code)
+		return code;
+	*ret = digest_of(&l);
+	free(l.own);
 	return 0;
 }
 
@@ -337,8 +541,11 @@ static void asked_free(struct health_asked *a)
 void health_targets_free(struct health_targets *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		probe_free(t->at[i].probe);
-		path_way_free(t->at[i].way);
+		for (size_t p = 0; p < t->at[i].n_probes; p++) {
+			probe_free(t->at[i].probes[p].probe);
+			path_way_free(t->at[i].probes[p].way);
+		}
+		free(t->at[i].probes);
 		if (t->at[i].timer)
 			event_free(t->at[i].timer);
 	}

@@ -10,12 +10,21 @@
 
 struct event;
 
+// A check of a backend has one, via path one for each address of the service that is asked.
+struct health_probe {
+	struct health_target *target;
+	struct probe *probe;
+	struct path_way *way; // of its packets; NULL: as this host sends
+	struct addr vip;      // via path: where they go
+};
+
 struct health_target { // a backend of a service
-	void *ctx;     // of its probe and timer
+	void *ctx;     // of its probes and timer
 	struct health_service *service;
 	struct health_backend *backend;
-	struct probe *probe;       // NULL: `check none`
-	struct path_way *way;      // of its packets; NULL: as this host sends
+	struct health_probe *probes;
+	size_t n_probes;           // 0: `check none`
+	size_t awaited;            // probes of the check that runs
 	struct check_times *times; // of the service
 	struct event *timer;       // of the next check
 	uint64_t began_ms;         // of the last check
@@ -32,14 +41,18 @@ struct health_targets {
 	size_t n;
 	struct path *path;          // of the ways; NULL: no check has one
 	struct health_asked *asked; // by service: what probes point to
+	uint64_t sources;           // as health_targets_sources
 };
 
-// Resolves the active policy of the instance. Without one, *ret is empty. `done` gets the target. 0 or -errno with err
-// set.
+// Resolves the active policy of the instance. Without one, *ret is empty. `done` gets the probe (struct health_probe).
+// 0 or -errno with err set.
 int health_targets_load(struct agent *a, const struct pool *pool, struct probes *probes,
 			probe_done *done, struct health_targets *ret, struct err *err);
 void health_targets_free(struct health_targets *t);
 #define CLEANUP_HEALTH_TARGETS CLEANUP(health_targets_free)
+// A digest of what this host's addresses and routes decide of checks. Another one: they are to be loaded again. 0 or
+// -errno with err set.
+int health_targets_sources(const struct health_targets *t, uint64_t *ret, struct err *err);
 
 // The same backend of a service of that name, probably the one with the index `guess`; NULL: it is not there.
 struct health_target *health_targets_find(const struct health_targets *t, size_t guess,

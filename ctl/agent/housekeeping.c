@@ -94,7 +94,9 @@ static int do_trial(void *part, struct err *err)
 
 // ---- services -----------------------------------------------------------------------------------
 
-// While a trial runs, nothing may be changed: the end of the trial is a command, or the task above.
+// While a trial runs, nothing may be changed: the end of the trial is a command, or the task above. Nothing is late by
+// that: slots that are changing stay so through the trial and a hold longer (ring_extend), and a trial takes no longer
+// than `idle`, so the hold is looked at in time.
 static int look_at_services(struct housekeeping *h, struct lb_due *ret, bool *ret_any,
 			    struct err *err)
 {

@@ -179,8 +179,10 @@ static bool note(struct links_part *l, const struct monitor_event *e)
 	case MONITOR_NEIGH:
 		return note_neighbour(l, &e->neigh);
 	case MONITOR_ROUTE:
+		agent_health_addresses(l->agent);
 		return concerns_hops(l, &e->prefix);
 	case MONITOR_ADDRESS:
+		agent_health_addresses(l->agent);
 		return true;
 	}
 	return true;
@@ -202,6 +204,7 @@ static void on_readable(evutil_socket_t fd, short what, void *links)
 	if (!code)
 		return;
 	l->overruns++;
+	agent_health_addresses(l->agent);
 	log_info("changes of the network were lost (%s): everything is looked at", err_name(code));
 	need_look(l);
 }

@@ -20,17 +20,17 @@
 #include <unistd.h>
 
 #include "ctl/agent/task.h"
-#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/vec.h"
 #include "ctl/datapath/answers.h"
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/wrap.h"
 #include "ctl/net/enclave.h"
-#include "ctl/net/lookup.h"
 
 #define PACKETS_AT_ONCE 64
 #define PACKET_MAX      65536
 #define LINGER_MS       1000 // after the time-out of a check its last packets still go
+#define REST_MS         100  // the same after its end
 #define HEAD            (sizeof(struct virtio_net_hdr))
 
 // A port of the enclave.
@@ -47,8 +47,8 @@ struct path {
 	struct enclave enclave;
 	int in, out; // packet sockets
 	struct event *on_tun, *on_in;
-	uint32_t next;           // port to try
-	struct addr vip, source; // of the last way
+	uint32_t next;            // port to try
+	VEC(struct addr) sources; // addresses of the enclave
 	struct flow flows[ANSWER_PORTS];
 	uint8_t buffer[WRAP_MOST + PACKET_MAX];
 };
@@ -57,8 +57,9 @@ struct path_way {
 	struct path *path;
 	uint32_t id; // number of the backend
 	uint8_t mode;
-	struct addr vip, source;
+	struct path_ends ends;
 	uint32_t timeout_ms;
+	struct flow *last; // of its checks; NULL: none yet
 };
 
 // What both directions read of a packet: addresses and ports.
@@ -100,7 +101,8 @@ static const struct flow *flow_of(const struct path *p, uint16_t own, uint16_t o
 
 	if (!f->way || f->key.dport != own || f->key.sport != other || f->key.proto != e->proto)
 		return NULL;
-	return is_at(&f->way->source, e->family, source) && is_at(&f->way->vip, e->family, vip)
+	return is_at(&f->way->ends.source, e->family, source) &&
+			       is_at(&f->way->ends.vip, e->family, vip)
 		       ? f
 		       : NULL;
 }
@@ -199,8 +201,8 @@ static struct answer_key key_of(const struct path_way *w, uint16_t own, uint16_t
 				 .dport = own,
 				 .proto = type & SOCK_DGRAM ? IPPROTO_UDP : IPPROTO_TCP};
 
-	memcpy(key.source, w->vip.bytes, sizeof(key.source));
-	memcpy(key.dest, w->source.bytes, sizeof(key.dest));
+	memcpy(key.source, w->ends.vip.bytes, sizeof(key.source));
+	memcpy(key.dest, w->ends.source.bytes, sizeof(key.dest));
 	return key;
 }
 
@@ -237,7 +239,7 @@ static int bind_free(struct path *p, const struct path_way *w, int fd, uint16_t 
 		if (f->way && f->until_ms > now)
 			continue;
 		*ret = (uint16_t)(ANSWER_PORT_FIRST + (f - p->flows));
-		code = bind_to(fd, &w->source, *ret);
+		code = bind_to(fd, &w->ends.source, *ret);
 	}
 	return code;
 }
@@ -260,6 +262,7 @@ static int prepare(struct path_way *w, int fd, uint16_t port, int type)
 	end_flow(p, f);
 	*f = (struct flow){
 		.way = w, .key = key_of(w, own, port, type), .until_ms = agent_now_ms() + ms};
+	w->last = f;
 	return answers_await(p->instance, &f->key, ms);
 }
 
@@ -270,7 +273,8 @@ int path_socket(void *way, uint16_t port, int type)
 
 	if (!w)
 		return -EADDRNOTAVAIL;
-	fd = enclave_socket(&w->path->enclave, w->vip.family, type | SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = enclave_socket(&w->path->enclave, w->ends.vip.family,
+			    type | SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	code = prepare(w, fd, port, type);
@@ -282,69 +286,51 @@ int path_socket(void *way, uint16_t port, int type)
 
 // ---- ways ---------------------------------------------------------------------------------------
 
-// From where this host would send to the VIP, if it did not balance it: the backend answers to it.
-static int find_source(const struct addr *vip, struct addr *ret)
+// The enclave can send from it.
+static int take_source(struct path *p, const struct addr *source, struct err *err)
 {
-	struct lookup route;
-	int code = lookup_route(vip, &route);
-
-	if (code)
-		return code;
-	*ret = route.source;
-	return route.kind == LOOKUP_UNICAST && route.source.family == vip->family &&
-			       addr_compare(&route.source, vip)
-		       ? 0
-		       : -EADDRNOTAVAIL;
-}
-
-// Into p->source, with which the enclave can send; family 0: no such address. A service asks once for all backends.
-static int choose_source(struct path *p, const char *service, const struct addr *vip,
-			 struct err *err)
-{
-	struct addr source;
-	addr_text text;
 	int code;
 
-	if (!addr_compare(&p->vip, vip))
-		return 0;
-	p->source = (struct addr){0};
-	if (find_source(vip, &source)) {
-		log_warning(
-			"service '%s' cannot be checked via path: this host has no address from "
-			"which it would send to %s",
-			service, addr_format(vip, text));
-	} else {
-		if ((code = enclave_add(&p->enclave, &source, err)))
-			return code;
-		p->source = source;
-	}
-	p->vip = *vip;
+	vec_each (&p->sources, known)
+		if (!addr_compare(known, source))
+			return 0;
+	if ((code = enclave_add(&p->enclave, source, err)))
+		return code;
+	vec_push(&p->sources, *source);
 	return 0;
 }
 
 int path_way_new(struct path *p, const char *service, const struct addr *backend,
-		 uint16_t backend_port, const struct addr *vip, uint32_t timeout_ms,
+		 uint16_t backend_port, const struct path_ends *ends, uint32_t timeout_ms,
 		 struct path_way **ret, struct err *err)
 {
 	struct lb_state *b = lb_maps_state(p->live);
 	const struct lb_service *s = lb_state_find(b, service);
 	const struct lb_member *m = s ? lb_state_find_member(b, s, backend, backend_port) : NULL;
-	struct path_way w = {.path = p, .vip = *vip, .timeout_ms = timeout_ms};
 	int code;
 
 	*ret = NULL;
 	if (!m)
 		return 0; // a command has changed the policy since; it is looked at again
-	if ((code = choose_source(p, service, vip, err)))
+	if ((code = take_source(p, &ends->source, err)))
 		return code;
-	if (!p->source.family)
-		return 0;
-	w.source = p->source;
-	w.id = m->id;
-	w.mode = s->mode;
 	*ret = mem_new(struct path_way);
-	**ret = w;
+	**ret = (struct path_way){
+		.path = p,
+		.id = m->id,
+		.mode = s->mode,
+		.ends = *ends,
+		.timeout_ms = timeout_ms,
+	};
 	return 0;
+}
+
+void path_way_ended(struct path_way *w)
+{
+	uint64_t until = agent_now_ms() + REST_MS;
+
+	if (w && w->last && w->last->way == w && w->last->until_ms > until)
+		w->last->until_ms = until;
 }
 
 void path_way_free(struct path_way *w)
@@ -430,5 +416,6 @@ void path_free(struct path *p)
 	enclave_close(&p->enclave);
 	lb_maps_close(p->live);
 	instance_free(p->instance);
+	vec_free(&p->sources);
 	free(p);
 }

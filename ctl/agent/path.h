@@ -15,12 +15,18 @@ struct path_way; // to one backend of a service
 int path_open(struct agent *a, uint32_t generation, struct path **ret, struct err *err);
 void path_free(struct path *p); // after its ways; NULL is allowed
 
-// backend: family 4 or 6, and its port as lb_member.port has it; vip: an address of the service. *ret is NULL where this
-// host has no address from which to check, which was logged, or the kernel no such backend. 0 or -errno with err set.
+// A check goes to `vip`, an address of a service, and comes from `source`, one of this host.
+struct path_ends {
+	struct addr vip, source;
+};
+
+// backend: family 4 or 6, and its port as lb_member.port has it. *ret is NULL where the kernel has no such backend. 0 or
+// -errno with err set.
 int path_way_new(struct path *p, const char *service, const struct addr *backend,
-		 uint16_t backend_port, const struct addr *vip, uint32_t timeout_ms,
+		 uint16_t backend_port, const struct path_ends *ends, uint32_t timeout_ms,
 		 struct path_way **ret, struct err *err);
-void path_way_free(struct path_way *w); // NULL is allowed
+void path_way_free(struct path_way *w);  // NULL is allowed
+void path_way_ended(struct path_way *w); // the check: its port is soon free. NULL is allowed
 
 // For probe_spec.open; the way is its context. NULL: no socket can be made.
 int path_socket(void *way, uint16_t port, int type);

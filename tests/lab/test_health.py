@@ -2,17 +2,21 @@
 """Checks of backends by the agent: backends that refuse, hang, lie and flap; what commands and trials do meanwhile."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
 import time
 
 import pytest
 from balancerlab import crowd_of, failed, policy
+from scapy.layers.inet import IP, TCP
 
 from feedserver import Authority, TlsServer
-from labnet import run, until
+from labnet import run, socket_in, until
 
 ONE, TWO, THREE = "10.78.2.1", "10.78.2.2", "10.78.2.3"
 CHECK = 'check http "/name" port 80 every 300ms timeout 150ms rise 2 fall 2'
@@ -91,6 +95,62 @@ def silent(balancer, host):
         balancer.on(host, ["nft", "delete", "table", "inet", "dead"])
 
 
+SERVER = """
+import socket, struct, time
+for _ in range(50):  # until the web server has ended
+    try:
+        listener = socket.create_server(("", 80), backlog=0)
+        break
+    except OSError:
+        time.sleep(0.05)
+"""
+RESETS = SERVER + """
+print(flush=True)
+while True:
+    one = listener.accept()[0]
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    one.close()
+"""
+# Connections that no server accepts fill the queue of the listener: the kernel drops what comes after them.
+FULL_QUEUE = SERVER + """
+waiting = []
+while True:
+    waiting.append(socket.socket())
+    waiting[-1].settimeout(0.3)
+    try:
+        waiting[-1].connect(("127.0.0.1", 80))
+    except TimeoutError:
+        break
+print(flush=True)
+time.sleep(60)
+"""
+LIES = SERVER + """
+print(flush=True)
+while True:
+    one = listener.accept()[0]
+    one.recv(4096)
+    one.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nsorry\\n")
+    one.close()
+"""
+
+
+def server_of(program):
+    @contextlib.contextmanager
+    def way(balancer, host):
+        """A server that prints a line when it is ready, in place of the web server."""
+        argv = ["nsenter", f"--net=/run/netns/{balancer.netns(host)}", "--", "/usr/bin/python3", "-c", program]
+        with killed_web(balancer, host), subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout.readline() == b"\n"
+                yield
+            finally:
+                server.kill()
+    return way
+
+
+resets, full_queue, lies = server_of(RESETS), server_of(FULL_QUEUE), server_of(LIES)
+
+
 def all_ok(node):
     return set(health(node).values()) == {"ok"}
 
@@ -110,8 +170,89 @@ def test_all_well(node, serve):
     assert status["services"][0]["fingerprint"] == status["services"][0]["configuration_fingerprint"]
 
 
+# Opens connections to ADDRESS, several each millisecond.
+OPENS = """
+import socket, sys, time
+while True:
+    one = socket.socket()
+    one.setblocking(False)
+    one.connect_ex((sys.argv[1], 80))
+    one.close()
+    time.sleep(0.0003)
+"""
+SO_TIMESTAMPNS, SO_RCVBUFFORCE, ETH_P_ALL, ETH_P_IP = 35, 33, 3, 0x800
+
+
+class Clocked:
+    """Packets that the router exchanges with a backend, with the kernel's times."""
+
+    def __init__(self, balancer, host):
+        self.socket = socket_in(balancer.netns("router"), socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        self.socket.bind((host, ETH_P_ALL))
+        self.socket.setblocking(False)
+
+    def close(self):
+        self.socket.close()
+
+    def packets(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                data, ancillary, _, address = self.socket.recvmsg(65536, 256)
+                s, ns = struct.unpack("qq", ancillary[0][2])
+                if address[1] == ETH_P_IP:
+                    yield s + ns / 1e9, IP(data)
+
+    def checks_and_opens(self):
+        """Times of the answers of the backend to checks, and of connections that clients open to it."""
+        checks, opens = [], []
+        for at, packet in self.packets():
+            if packet.src == TWO and TCP in packet and ("R" in packet[TCP].flags or bytes(packet[TCP].payload)):
+                checks.append(at)
+            elif packet.dst == TWO and packet.proto == 4 and packet[TCP].flags == "S":
+                opens.append(at)
+        return checks, opens
+
+
+def measure_round(balancer, node, clocked):
+    """Seconds from the answer that decides to the last connection to a backend that has failed, and to the first to
+    one that is well again."""
+    with killed_web(balancer, "backend2"):
+        killed = time.time()
+        until(lambda: states(node)[TWO] == "failing")
+        time.sleep(0.5)
+        checks, opens = clocked.checks_and_opens()
+        decisive = [at for at in checks if at > killed][1]
+        out = max(opens) - decisive
+        assert sum(decisive - 0.2 < at < decisive for at in opens) > 5
+    clocked.checks_and_opens()
+    started = time.time()
+    until(lambda: states(node)[TWO] == "up")
+    time.sleep(0.5)
+    checks, opens = clocked.checks_and_opens()
+    back = min(opens) - [at for at in checks if at > started][1]
+    print(f"out of the ring after {out * 1e3:.0f} ms, back after {back * 1e3:.0f} ms")
+    return out, back
+
+
+def test_in_force_within_100_ms(balancer, node, serve):
+    """As packets see it. One of three rounds has to be so: this machine may be busy."""
+    serve('check http "/name" port 80 every 300ms timeout 150ms rise 2 fall 2')
+    node.run()
+    until(lambda: all_ok(node))
+    argv = ["nsenter", f"--net=/run/netns/{balancer.netns('client')}", "--", "/usr/bin/python3", "-c", OPENS, balancer.vip4]
+    with subprocess.Popen(argv) as client, contextlib.closing(Clocked(balancer, "backend2")) as clocked:
+        try:
+            rounds = itertools.starmap(measure_round, itertools.repeat((balancer, node, clocked), 3))
+            assert any(out < 0.1 and 0 < back < 0.1 for out, back in rounds)
+        finally:
+            client.kill()
+
+
 @pytest.mark.parametrize("way, why", [
     (killed_web, "connection refused"), (stopped_web, "no answer within 150ms"), (silent, "no answer within 150ms"),
+    (full_queue, "no answer within 150ms"), (resets, "from the peer"),
 ])
 def test_a_dead_backend_costs_no_new_connection(balancer, node, serve, way, why):
     """After `fall` times `every` and 0.1 s all new connections reach the others."""
@@ -165,6 +306,29 @@ def test_a_lie_is_found(balancer, node, serve):
     assert health(node)[TWO].endswith("status 200, but the body does not match")
     assert {states(node)[ONE], states(node)[THREE]} == {"up"}
     assert balancer.answers(balancer.vip4)
+
+
+HTTP = 'http "/name" port 80'
+
+
+@pytest.mark.parametrize("way, blind, sees", [
+    (stopped_web, "tcp port 80", HTTP),  # the kernel accepts, the server is dead
+    (lies, HTTP, f'{HTTP} body "^backend"'),
+    (full_queue, "none", "tcp port 80"),
+])
+def test_who_sees_what_is_half_open(balancer, node, serve, way, blind, sees):
+    """Each kind of check finds what it asks for, and nothing more."""
+    times = "every 300ms timeout 150ms rise 2 fall 2"
+    serve()
+    node.run()
+    with way(balancer, "backend2"):
+        serve(f"check {blind}{'' if blind == 'none' else ' ' + times}")
+        time.sleep(3 * FALLEN_S)
+        assert states(node)[TWO] == "up" and slots(node)[TWO] > 5000
+        serve(f"check {sees} {times}")
+        until(lambda: states(node)[TWO] == "failing" and slots(node)[TWO] == 0)
+        assert {states(node)[ONE], states(node)[THREE]} == {"up"}
+    until(lambda: all_ok(node))
 
 
 def test_slow(balancer, node, serve):

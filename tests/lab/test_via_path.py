@@ -124,6 +124,98 @@ def test_a_missing_vip_is_found(balancer, node, serve):
     until(lambda: all_ok(node))
 
 
+@pytest.fixture(name="both")
+def served_both(balancer, node, tmp_path):
+    """Applies the service with its two VIPs, checked via path."""
+    path = tmp_path / "both.weir"
+    path.write_text(policy(balancer, (1, 2, 3), "idle 2s", "pins 65536", VIA))
+    node("apply", path, "--force")
+    return path
+
+
+def test_each_vip_is_asked(balancer, node, both):
+    """A backend that lacks one of them is sick, and the reason tells which."""
+    assert both
+    agent = node.run()
+    until(lambda: all_ok(node))
+    before = agent.descriptors() + 6  # checks that run
+    for n, vip in (2, balancer.vip6), (3, balancer.vip4):
+        with without_vip(balancer, f"backend{n}", vip):
+            until(lambda: health(node)[backend(balancer, n)].endswith(f", via path to {vip}"))
+            assert {health(node)[backend(balancer, other)] for other in {1, 2, 3} - {n}} == {"ok"}
+        until(lambda: all_ok(node))
+    until(lambda: agent.descriptors() <= before)
+
+
+def address_of(balancer, family=4):
+    """Of net0 of the balancer, with its length."""
+    found = json.loads(balancer.on("balancer1", ["ip", "-j", f"-{family}", "address", "show", "net0", "scope", "global"]).stdout)
+    one = found[0]["addr_info"][0]
+    return one["local"], one["prefixlen"]
+
+
+def sources(balancer, vip, seconds=1.0):
+    """Of requests of checks to this VIP, as the backend sees them."""
+    with balancer.sniff("router", "balancer1") as sniffer:
+        end = time.monotonic() + seconds
+        frames = [data for data, sent in itertools.takewhile(lambda _: time.monotonic() < end, sniffer.frames())
+                  if not sent]
+    return {ends(balancer, one)[2].src for one in frames if is_request(balancer, one, vip)}
+
+
+def test_the_address_of_this_host_moves(balancer, node, both):
+    """Checks come from the address from which this host would send, whichever that is now."""
+    assert both
+    agent = node.run()
+    until(lambda: all_ok(node))
+    own, length = address_of(balancer)
+    other = own.rsplit(".", 1)[0] + ".77"
+    on = ["ip", "-n", balancer.netns("balancer1")]
+    way = [f"{balancer.vip4}/32", *run([*on, "-4", "route", "show", "default"]).stdout.split()[1:]]
+    assert sources(balancer, balancer.vip4) == {own}
+    run([*on, "address", "add", f"{other}/{length}", "dev", "net0"])
+    router = ["ip", "-n", balancer.netns("router"), "route"]
+    link = [f"{other}/32", "dev", "lan0" if "dr" in balancer.options else "balancer1"]
+    run([*router, "replace", *link])
+    try:
+        time.sleep(0.5)
+        assert "come from other addresses" not in agent.said()  # it is not the one from which this host sends
+        run([*on, "route", "add", *way, "src", other])
+        until(lambda: sources(balancer, balancer.vip4) == {other})
+        assert "checks of services come from other addresses of this host" in agent.said()
+        assert all_ok(node)
+    finally:
+        run([*on, "route", "del", *way], check=False)
+        run([*on, "address", "del", f"{other}/{length}", "dev", "net0"])
+        run([*router, "del", *link])
+    until(lambda: sources(balancer, balancer.vip4) == {own})
+    assert all_ok(node) and "fails its checks" not in agent.said()
+
+
+def test_a_vip_that_this_host_has(balancer, node, both):
+    """As keepalived gives it to the active node of a pair, while the agent runs."""
+    assert both
+    agent = node.run()
+    until(lambda: all_ok(node))
+    own = {4: address_of(balancer)[0], 6: address_of(balancer, 6)[0]}
+    on = ["ip", "-n", balancer.netns("balancer1"), "address"]
+    mine = {4: f"{balancer.vip4}/32", 6: f"{balancer.vip6}/128"}
+    for address in mine.values():
+        run([*on, "add", address, "dev", "net0", *(["nodad"] if ":" in address else [])])
+    try:
+        until(lambda: "come from other addresses" in agent.said())
+        time.sleep(1)
+        for family, vip in (4, balancer.vip4), (6, balancer.vip6):
+            assert sources(balancer, vip) == {own[family]}
+        assert all_ok(node) and "fails its checks" not in agent.said()
+        with without_vip(balancer, "backend2", balancer.vip6):
+            until(lambda: health(node)[backend(balancer, 2)].startswith("failing"))
+        until(lambda: all_ok(node))
+    finally:
+        for address in mine.values():
+            run([*on, "del", address, "dev", "net0"])
+
+
 def test_a_tunnel_without_end_is_found(balancer, node, serve):
     if "dr" in balancer.options:
         pytest.skip("no tunnel")
