@@ -246,6 +246,23 @@ def test_one_rules(check):
         "ctl/base/a.c:1: 'rules': num_plural(n, one, many)", "ctl/base/a.c:2: 'pins': num_plural(n, one, many)"]
 
 
+def test_names_in_documents(check):
+    tree = {
+        "Makefile": "all: x\ncheck test: all\nO := build\n",
+        "README.md": "[one](docs/a.md) [two](docs/b.md) `make test`\n\n    sudo make tests\n    scripts/gone --option\n",
+        "docs/a.md": "`base/num` `base/nun` `num.h` `nun.h` `num_parse()` `num_prase()`\n`MAX_BYTES` `MAX_BITES` "
+                     "[up](../README.md) [off](../X.md)\n`ctl/base/` `ctl/bose/` `bpf_loop` `ctl/ROOM/x`\n",
+        "docs/weir.8.scd": "docs/a.md, docs/c.md and https://example.net/docs/c.md\n",
+        "ctl/base/num.h": "int num_parse(void);\n#define MAX_BYTES 1\n",
+    }
+    assert check("docs", tree) == [
+        "README.md:1: no file 'docs/b.md'", "README.md:3: no target 'tests' of make", "README.md:4: no file 'scripts/gone'",
+        "docs/a.md:1: no module 'base/nun'", "docs/a.md:1: no file 'nun.h'",
+        "docs/a.md:1: no name in the code 'num_prase()'", "docs/a.md:2: no file '../X.md'",
+        "docs/a.md:2: no name in the code 'MAX_BITES'", "docs/a.md:3: no file 'ctl/bose/'",
+        "docs/weir.8.scd:1: no file 'docs/c.md'"]
+
+
 def test_the_shape_of_a_tree(tmp_path):
     tree = {
         "ctl/base/a.h": "struct a;\nint a_get(struct a *a);\n",
