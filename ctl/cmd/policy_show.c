@@ -73,11 +73,13 @@ static void show_programs(struct out *o, const struct generation_cost *cost)
 		const struct program_cost *c = &cost->program[p];
 
 		if (c->instructions)
-			out_line(o,
-				 "%s program: %u of %u %s, %s verified, %u bytes of machine code",
-				 names[p], c->instructions, c->object,
-				 num_plural(c->object, "instruction", "instructions"),
-				 num_format_grouped(c->verified, verified), c->jited_bytes);
+			out_line(
+				o,
+				"%s program: %u %s (%u in the object), %s verified, %u bytes of machine code",
+				names[p], c->instructions,
+				num_plural(c->instructions, "instruction", "instructions"),
+				c->object, num_format_grouped(c->verified, verified),
+				c->jited_bytes);
 	}
 }
 
