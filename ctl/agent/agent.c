@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -260,6 +261,7 @@ int agent_run(struct agent *a, struct err *err)
 
 	a->running = &running;
 	lock_never_wait();
+	malloc_trim(0); // what the apply of a large policy has left
 	code = start(a, err);
 	code = code ? code : loop(a, err);
 	stop(a);

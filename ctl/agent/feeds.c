@@ -3,7 +3,8 @@
 //
 // A new text of a policy's feed becomes the copy on disk, and the policy is applied with the copies. What is wrong
 // leaves the last good text in effect, is logged when it begins, and is a problem until it ends. A new text of a list
-// becomes its content by `weir block --sync` in a process of its own.
+// becomes its content by `weir block --sync` in a process of its own. The loop only fetches: a text is read, judged and
+// written by workers.
 #include "ctl/agent/feeds.h"
 
 #include <event2/event.h>
@@ -19,12 +20,14 @@
 #include "ctl/agent/files.h"
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/task.h"
+#include "ctl/agent/worker.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
+#include "ctl/control/items.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/curl_loop.h"
 
@@ -39,11 +42,13 @@ struct feed_job {
 	struct feeds_part *part;
 	char *key;             // of its copy; a URL for those of the policy
 	struct feed_list list; // that follows it; list.list NULL: the policy does
-	struct child *child;   // that changes the list
-	struct feed coming;    // the text that it reads
 	struct policy_url url; // its strings are owned
-	struct fetch *fetch;   // that runs
+	struct fetch *fetch;   // one of these three at a time
+	struct worker *worker; // reads or writes `coming`
+	struct child *child;   // changes the list
+	struct feed coming;    // the text that came
 	struct feed copy;      // without its text
+	uint64_t copy_time;    // of its file
 	struct event *timer;
 	uint64_t good_s;   // wall clock: of the last good answer, changed or not; 0: none yet
 	unsigned failures; // in a row
@@ -97,11 +102,22 @@ static void succeed(struct feed_job *job)
 	fetch_in(job, jittered(job->url.every_ms));
 }
 
-// The texts of one failure differ in times and bytes, so its kind decides whether it is another one.
+// The texts of one failure differ in times, bytes and entries.
+static bool is_same(const struct err *a, const struct err *b)
+{
+	static const char digits[] = "0123456789";
+	const char *one = a->text, *other = b->text;
+
+	while (*one && *one == *other) {
+		one += 1 + strspn(one + 1, digits);
+		other += 1 + strspn(other + 1, digits);
+	}
+	return !*one && !*other && a->code == b->code && a->kind == b->kind;
+}
+
 static void fail(struct feed_job *job, const struct err *err)
 {
-	bool known = job->problem.text[0] && job->problem.code == err->code &&
-		     job->problem.kind == err->kind;
+	bool known = is_same(&job->problem, err);
 
 	job->failures++;
 	job->problem = *err;
@@ -111,43 +127,66 @@ static void fail(struct feed_job *job, const struct err *err)
 	fetch_in(job, jittered(retry_ms(job)));
 }
 
-// A copy of what the file has, without the text.
-static void keep_head(struct feed_job *job, struct feed *feed)
+// The text is bad, or cannot be used now.
+static void refuse_text(struct feed_job *job, const struct err *err)
+{
+	feed_free(&job->coming);
+	fail(job, err);
+	agent_changed(job->part->agent);
+}
+
+static void work(struct feed_job *job, worker_run *run, worker_done *done)
+{
+	struct err err = {0};
+
+	if (worker_start(job->part->agent, run, done, job, &job->worker, &err))
+		refuse_text(job, &err);
+}
+
+// The text is the copy on disk now; what is kept of it here has no text.
+static void keep_head(struct feed_job *job)
 {
 	feed_free(&job->copy);
-	job->copy = *feed;
+	job->copy = job->coming;
 	free(TAKE_PTR(job->copy.text));
-	*feed = (struct feed){0};
+	job->coming = (struct feed){0};
+	job->copy_time = feed_time(job->part->agent->instance, job->key);
 }
 
-static int keep_text(struct feed_job *job, struct feed *feed, struct err *err)
+// ---- the text of a policy's feed --------------------------------------------------------------------
+
+static int judge_and_save(void *ctx, uint64_t *ret_entries, struct err *err)
 {
-	int code = feed_save(job->part->agent->instance, feed, err);
+	struct feed_job *job = ctx;
+	struct feed *text = &job->coming;
+	int code = feed_check_lines(&job->url, text->text, text->len, &text->entries, err);
 
 	if (code)
 		return code;
-	keep_head(job, feed);
-	return 0;
+	if ((code = feed_check(&job->url, text->text, text->len, &job->copy, false, err)))
+		return code;
+	*ret_entries = text->entries;
+	return feed_save(job->part->agent->instance, text, err);
 }
 
-// The text of a policy's feed.
-static int take_text(struct feed_job *job, struct fetch_result *r, struct err *err)
+static void on_saved(void *ctx, int code, uint64_t entries, const struct err *err)
 {
-	CLEANUP_FEED struct feed feed = {0};
-	uint64_t entries;
-	int code = feed_check_lines(&job->url, r, &entries, err);
+	struct feed_job *job = ctx;
 
-	if (code)
-		return code;
-	if ((code = feed_check(&job->url, r, &job->copy, false, err)))
-		return code;
-	feed = feed_of(job->key, r, entries);
-	if ((code = keep_text(job, &feed, err)))
-		return code;
+	job->worker = NULL;
+	if (code) {
+		refuse_text(job, err);
+		return;
+	}
+	job->coming.entries = entries;
+	keep_head(job);
 	log_notice("'%s' has changed", job->url.url);
+	succeed(job);
 	files_apply(job->part->agent, true);
-	return 0;
+	agent_changed(job->part->agent);
 }
+
+// ---- the text of a list -----------------------------------------------------------------------------
 
 // The sentence of a command that has failed, with the URL for the file that it has read.
 static void tell_command(struct feed_job *job, const char *path, int status, const char *said)
@@ -163,27 +202,47 @@ static void tell_command(struct feed_job *job, const char *path, int status, con
 	else
 		err_refused(&err, "'%s': %s", job->url.url, last);
 	err.kind = (enum err_kind)status;
-	fail(job, &err);
+	refuse_text(job, &err);
+}
+
+static int save(void *ctx, uint64_t *ret_entries, struct err *err)
+{
+	struct feed_job *job = ctx;
+	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
+
+	(void)ret_entries;
+	unlink(path);
+	return feed_save(job->part->agent->instance, &job->coming, err);
+}
+
+static void on_kept(void *ctx, int code, uint64_t none, const struct err *err)
+{
+	struct feed_job *job = ctx;
+
+	(void)none;
+	job->worker = NULL;
+	if (code) {
+		refuse_text(job, err);
+		return;
+	}
+	keep_head(job);
+	succeed(job);
+	agent_changed(job->part->agent);
 }
 
 static void on_changed(void *ctx, int status, const char *said)
 {
 	struct feed_job *job = ctx;
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
-	struct err err = {0};
 
 	job->child = NULL;
-	unlink(path);
-	if (status)
+	if (status) {
+		unlink(path);
 		tell_command(job, path, status, said);
-	else if (keep_text(job, &job->coming, &err))
-		fail(job, &err);
-	else
-		succeed(job);
-	if (!status)
-		log_notice("%s", said);
-	feed_free(&job->coming);
-	agent_changed(job->part->agent);
+		return;
+	}
+	log_notice("%s", said);
+	work(job, save, on_kept);
 }
 
 // The command that makes the text the content of the list; its refusals are those of any command.
@@ -222,36 +281,47 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 	return child_start(job->part->agent, args, on_changed, job, &job->child, err);
 }
 
-static int change_list(struct feed_job *job, struct fetch_result *r, struct err *err)
+// What the command will read; its entries are those that the command will count.
+static int write_text(void *ctx, uint64_t *ret_entries, struct err *err)
 {
+	struct feed_job *job = ctx;
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
-	int code = file_replace(path, r->text, r->len, 0600, err);
+	struct items items = {0};
 
-	if (code)
-		return code;
-	job->coming = feed_of(job->key, r, 0);
-	if ((code = start_change(job, path, err)))
-		feed_free(&job->coming);
-	return code;
+	items_add_text(&items, job->coming.text, job->coming.len, job->list.wide);
+	*ret_entries = items.items.n;
+	items_free(&items);
+	return file_replace(path, job->coming.text, job->coming.len, 0600, err);
 }
 
-static int take_result(struct feed_job *job, struct fetch_result *r, struct err *err)
+static void on_written(void *ctx, int code, uint64_t entries, const struct err *err)
 {
-	return job->list.list ? change_list(job, r, err) : take_text(job, r, err);
+	struct feed_job *job = ctx;
+	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
+	struct err why = *err;
+
+	job->worker = NULL;
+	job->coming.entries = entries;
+	if (code || start_change(job, path, &why))
+		refuse_text(job, &why);
 }
+
+// ---- fetching ---------------------------------------------------------------------------------------
 
 static void on_fetched(void *ctx, struct fetch_result *r)
 {
 	struct feed_job *job = ctx;
-	struct err err = r->err;
-	int code;
 
 	job->fetch = NULL;
-	code = r->code || r->same ? r->code : take_result(job, r, &err);
-	if (code)
-		fail(job, &err);
-	else if (!job->child)
+	if (r->code) {
+		fail(job, &r->err);
+	} else if (r->same) {
 		succeed(job);
+	} else {
+		job->coming = feed_of(job->key, r, 0);
+		work(job, job->list.list ? write_text : judge_and_save,
+		     job->list.list ? on_written : on_saved);
+	}
 	fetch_result_free(r);
 	agent_changed(job->part->agent);
 }
@@ -259,11 +329,15 @@ static void on_fetched(void *ctx, struct fetch_result *r)
 // The copy may be another one since: a command has fetched, too.
 static void read_copy(struct feed_job *job)
 {
-	CLEANUP_FEED struct feed feed = {0};
+	const char *instance = job->part->agent->instance;
+	uint64_t time = feed_time(instance, job->key);
 
-	if (feed_load(job->part->agent->instance, job->key, &feed, NULL))
-		feed = (struct feed){0};
-	keep_head(job, &feed);
+	if (time == job->copy_time)
+		return;
+	feed_free(&job->copy);
+	feed_load(instance, job->key, &job->copy, NULL);
+	free(TAKE_PTR(job->copy.text));
+	job->copy_time = time;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
@@ -274,7 +348,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 
 	(void)fd;
 	(void)what;
-	if (job->fetch || job->child)
+	if (job->fetch || job->worker || job->child)
 		return;
 	read_copy(job);
 	request = feed_request(&job->url, &job->copy, job->part->agent->dns);
@@ -299,6 +373,7 @@ static void free_url(struct policy_url *url)
 static void job_free(struct feed_job *job)
 {
 	fetch_cancel(job->fetch);
+	worker_stop(job->worker);
 	child_stop(job->child);
 	if (job->timer)
 		event_free(job->timer);

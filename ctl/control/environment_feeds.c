@@ -38,7 +38,7 @@ static void judge(const struct environment *w, struct environment_fetched *one)
 	if (r->code)
 		return;
 	if (!r->same)
-		r->code = feed_check(&one->url, r, &one->copy, w->force, &r->err);
+		r->code = feed_check(&one->url, r->text, r->len, &one->copy, w->force, &r->err);
 	else if (one->copy.text &&
 		 !environment_fits(w, one->url.url, one->copy.text, one->copy.len))
 		r->code = err_input(&r->err, "'%s' has another digest than it must have",
@@ -135,7 +135,7 @@ static int keep(const struct environment *w, const struct environment_fetched *o
 
 	if (one->refused || one->result.code || one->result.same)
 		return 0;
-	feed_check_lines(&one->url, &one->result, &entries, NULL);
+	feed_check_lines(&one->url, one->result.text, one->result.len, &entries, NULL);
 	give(one->result.text, one->result.len, &copy.text, &copy.len);
 	copy.etag = one->result.etag ? mem_strdup(one->result.etag) : NULL;
 	copy.modified = one->result.modified ? mem_strdup(one->result.modified) : NULL;

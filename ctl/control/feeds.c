@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,6 +89,16 @@ int feed_load(const char *instance, const char *url, struct feed *ret, struct er
 	return 0;
 }
 
+uint64_t feed_time(const char *instance, const char *url)
+{
+	CLEANUP_FREE char *path = feed_path(instance, url, "");
+	struct stat st;
+
+	if (stat(path, &st))
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+}
+
 static void set_text(struct json *head, const char *key, const char *text)
 {
 	if (text)
@@ -161,39 +172,39 @@ struct fetch_request feed_request(const struct policy_url *url, const struct fee
 	};
 }
 
-static uint64_t count_entries(const struct policy_url *url, const struct fetch_result *r)
+static uint64_t count_entries(const struct policy_url *url, const char *text, size_t len)
 {
 	struct list_options options = {.lax = url->lax, .wide = url->wide};
 	struct list list = {0};
 	uint64_t good;
 
-	list_read(&list, r->text, r->len, &options);
+	list_read(&list, text, len, &options);
 	// What its reader refuses is the reader's to tell.
 	good = list.refused || (list.bad && !url->lax) ? UINT64_MAX : list.good;
 	list_free(&list);
 	return good;
 }
 
-static int check_digest(const struct policy_url *url, const struct fetch_result *r, struct err *err)
+static int check_digest(const struct policy_url *url, const char *text, size_t len, struct err *err)
 {
 	char digest[FETCH_DIGEST];
 
-	fetch_digest(r->text, r->len, digest);
+	fetch_digest(text, len, digest);
 	if (!url->sha256 || !strcasecmp(url->sha256, digest))
 		return 0;
 	err_input(err, "'%s' has another digest than it must have", url->url);
 	return err_hint(err, "sha256 \"%s\"", digest);
 }
 
-int feed_check(const struct policy_url *url, const struct fetch_result *r, const struct feed *copy,
+int feed_check(const struct policy_url *url, const char *text, size_t len, const struct feed *copy,
 	       bool force, struct err *err)
 {
 	uint64_t entries;
-	int code = check_digest(url, r, err);
+	int code = check_digest(url, text, len, err);
 
 	if (code || force || !copy->entries)
 		return code;
-	entries = count_entries(url, r);
+	entries = count_entries(url, text, len);
 	if (entries > copy->entries / 2)
 		return 0;
 	err_refused(err, "'%s' would shrink from %" PRIu64 " to %" PRIu64 " %s", url->url,
@@ -219,14 +230,14 @@ static int refuse_lines(const struct policy_url *url, const struct list *list, s
 	return -EINVAL;
 }
 
-int feed_check_lines(const struct policy_url *url, const struct fetch_result *r,
+int feed_check_lines(const struct policy_url *url, const char *text, size_t len,
 		     uint64_t *ret_entries, struct err *err)
 {
 	struct list_options options = {.lax = url->lax, .wide = url->wide};
 	struct list list = {0};
 	int code = 0;
 
-	list_read(&list, r->text, r->len, &options);
+	list_read(&list, text, len, &options);
 	if (list.problems.n && (list.refused || !url->lax))
 		code = refuse_lines(url, &list, err);
 	else if (list.good < url->min)

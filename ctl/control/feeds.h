@@ -27,6 +27,8 @@ void feed_free(struct feed *f);
 
 // The copy of a URL. -ENOENT: none; -EBADMSG: a damaged one. err may be NULL.
 int feed_load(const char *instance, const char *url, struct feed *ret, struct err *err);
+// When the file was written, in nanoseconds; 0: no file. Another copy has another time.
+uint64_t feed_time(const char *instance, const char *url);
 int feed_save(const char *instance, const struct feed *f, struct err *err);
 void feed_forget(const char *instance, const char *url);
 // Of the policy: all whose name is a URL. The folder goes with its last file.
@@ -39,10 +41,10 @@ struct fetch_request feed_request(const struct policy_url *url, const struct fee
 				  const struct dns_options *dns);
 // Is a new text what `url` asks for, and not half of the copy or less (`force` allows that)? 0, or -errno with err
 // set. Bad lines are not looked at.
-int feed_check(const struct policy_url *url, const struct fetch_result *r, const struct feed *copy,
+int feed_check(const struct policy_url *url, const char *text, size_t len, const struct feed *copy,
 	       bool force, struct err *err);
 // The same, and that its lines are good. *ret_entries: how many are.
-int feed_check_lines(const struct policy_url *url, const struct fetch_result *r,
+int feed_check_lines(const struct policy_url *url, const char *text, size_t len,
 		     uint64_t *ret_entries, struct err *err);
 // The feed that a new text makes: takes the text over.
 struct feed feed_of(const char *url, struct fetch_result *r, uint64_t entries);

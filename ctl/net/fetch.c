@@ -24,7 +24,8 @@ enum {
 	REDIRECTS_MAX = 5,
 	RESOLVE_MS = 10000, // of a hop; --resolver-timeout may be shorter
 	CONNECT_MS = 10000,
-	HEADER_MAX = 1024, // bytes of an ETag or a time that is kept
+	HEADER_MAX = 1024,  // bytes of an ETag or a time that is kept
+	PAGE_MAX = 1 << 20, // of an error, which is not read
 };
 
 struct fetch {
@@ -39,6 +40,7 @@ struct fetch {
 	struct dns_ask *ask;      // for them
 	const struct dns_options *dns;
 	unsigned redirects;
+	size_t page; // bytes of an error or a redirect
 	int64_t deadline_ms;
 	char why[CURL_ERROR_SIZE];
 	fetch_done *done;
@@ -139,8 +141,10 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 	long status = 0;
 
 	curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status != 200)
-		return size * n; // the page of an error
+	if (status != 200) {
+		f->page += size * n;
+		return f->page > PAGE_MAX ? 0 : size * n;
+	}
 	return fetch_body_add(f->body, data, size * n) ? 0 : size * n;
 }
 
@@ -189,7 +193,7 @@ static void judge(struct fetch *f, CURLcode code)
 {
 	const char *problem = fetch_body_problem(f->body);
 
-	if (code == CURLE_OK)
+	if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && f->page > PAGE_MAX))
 		judge_status(f);
 	else if (code == CURLE_WRITE_ERROR && problem)
 		fail(f, EBADMSG, problem);
@@ -244,6 +248,7 @@ static int transfer(struct fetch *f, struct err *err)
 	curl_easy_setopt(f->easy, CURLOPT_RESOLVE, f->addresses);
 	curl_easy_setopt(f->easy, CURLOPT_TIMEOUT_MS, (long)left_ms(f));
 	f->why[0] = '\0';
+	f->page = 0;
 	return curl_loop_start(f->loop, f->easy, on_done, f, err);
 }
 

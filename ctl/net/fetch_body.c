@@ -12,6 +12,8 @@
 
 enum {
 	CHUNK = 65536,
+	RATIO_MAX = 100, // of a list it is five or ten, of a bomb a thousand
+	RATIO_FROM = 1 << 20,
 	GZIP_ONLY = 16, // added to the window bits: a gzip header must come first
 };
 
@@ -78,6 +80,11 @@ static int add_plain(struct fetch_body *b, const char *data, size_t len)
 	return 0;
 }
 
+static bool is_bomb(const z_stream *z)
+{
+	return z->total_out > RATIO_FROM && z->total_out / RATIO_MAX > z->total_in;
+}
+
 static int add_packed(struct fetch_body *b, const char *data, size_t len)
 {
 	char chunk[CHUNK];
@@ -96,6 +103,8 @@ static int add_packed(struct fetch_body *b, const char *data, size_t len)
 			return refuse(b, "the gzip body is damaged");
 		if ((code = add_plain(b, chunk, sizeof(chunk) - b->z.avail_out)))
 			return code;
+		if (is_bomb(&b->z))
+			return refuse(b, "the gzip body unpacks to more than 100 times its size");
 		b->ended = status == Z_STREAM_END;
 	} while (b->z.avail_in || (!b->z.avail_out && !b->ended));
 	return 0;

@@ -12,6 +12,7 @@ import time
 from labnet import run, socket_in
 
 PORT = 8443
+PAGE = b"<html><body>Sorry</body></html>"
 
 
 class Authority:
@@ -65,6 +66,7 @@ class Server(http.server.ThreadingHTTPServer):
     def get_request(self):
         sock, address = self.socket.accept()
         sock.settimeout(5)
+        self.feed.clients += 1
         return self.feed.context.wrap_socket(sock, server_side=True), address
 
     def handle_error(self, request, client_address):
@@ -106,7 +108,8 @@ class TlsServer:
 
 
 class Feed:
-    """feed.body is what the server has; feed.mode what is wrong: "", "404", "cut", "slow", "type", "plain"."""
+    """feed.body is what the server has; feed.mode what is wrong: "404" and "500", "html" (a page with
+    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow"."""
 
     def __init__(self, pair, folder):
         self.authority = Authority(folder, pair.far4)
@@ -114,6 +117,8 @@ class Feed:
         self.url = f"https://{self.address}:{PORT}/list"
         self.ca = self.authority.path
         self.body, self.mode, self.requests = b"", "", []
+        self.clients = 0  # also those that do not like the certificate
+        self.packed = None, b""  # the last one, of
         self.redirect = None  # where the first host sends its clients
         self.server = self.context = None
         self.use(*self.authority.certificate("good"))
@@ -150,14 +155,15 @@ class Feed:
             handler.send_header("Location", self.redirect)
             handler.send_header("Content-Length", "0")
             return handler.end_headers()
-        if self.mode == "404":
-            return handler.send_error(404)
+        if self.mode.isdigit():
+            return handler.send_error(int(self.mode))
+        if self.mode == "html":
+            return self.send(handler, PAGE, len(PAGE))
         if self.mode == "" and handler.headers.get("If-None-Match") == tag:
             handler.send_response(304)
             handler.send_header("ETag", tag)
             return handler.end_headers()
-        body = b"<html><body>Sorry</body></html>" if self.mode == "type" else self.body
-        packed = gzip.compress(body, 1)
+        packed = self.pack(PAGE if self.mode == "type" else bytes(64 << 20) if self.mode == "bomb" else self.body)
         if self.mode == "cut":
             packed = packed[:len(packed) // 2]
         handler.send_response(200)
@@ -167,7 +173,23 @@ class Feed:
         handler.end_headers()
         if self.mode == "slow":
             return self.drip(handler, packed)
+        if self.mode == "short":
+            handler.close_connection = True
+            packed = packed[:len(packed) // 2]
         return handler.wfile.write(packed)
+
+    def pack(self, body):
+        if self.packed[0] != body:
+            self.packed = body, gzip.compress(body, 1)
+        return self.packed[1]
+
+    @staticmethod
+    def send(handler, body, size):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html")
+        handler.send_header("Content-Length", str(size))
+        handler.end_headers()
+        handler.wfile.write(body)
 
     def drip(self, handler, body):
         for at in range(0, len(body), 10):

@@ -239,23 +239,3 @@ class TestEntries:
         fetched = len(feed.requests)
         time.sleep(1.5)
         assert len(feed.requests) == fetched and not on.entries()
-
-    def test_two_hundred_thousand(self, tmp_path, weir, feed, pair):
-        """Changed, slow, shrunk, gone, and back: each failure leaves the last good text in effect."""
-        weir("attach", "near0")
-        feed.lines(200000)
-        agent = weir.run()
-        weir("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed", "--every", "1s")
-        last = "100.67.13.63"  # the last of 200,000
-        assert pair.passes(udp(src=FIRST), udp(src=last)) == [False, False]
-        feed.lines(200000, 1)
-        until(lambda: pair.passes(udp(src="100.64.0.0")) == [True], 20)
-        for mode, lines, why in ("cut", 200000, "cut off"), ("", 50000, "would shrink"), ("404", 200000, "404"):
-            feed.mode = mode
-            feed.lines(lines, 2)
-            until(lambda: why in agent.said(), 20)  # pylint: disable=cell-var-from-loop
-            assert pair.passes(udp(src=last)) == [False]
-        feed.mode = ""
-        feed.lines(200000, 300)
-        until(lambda: pair.passes(udp(src=FIRST)) == [True], 20)
-        assert agent.said().count("would shrink") == 1

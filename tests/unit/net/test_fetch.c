@@ -19,6 +19,7 @@
 #define TEXT_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
 static char packed[4096], cut[4096], longer[4096], bomb[70000], elsewhere[256], to_gone[256];
+static char page[4 << 20];
 static struct http_rule rules[] = {
 	{"/plain",
 	 TEXT_HEAD "ETag: \"v1\"\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\n"
@@ -45,6 +46,7 @@ static struct http_rule rules[] = {
 	{"/cut", cut, 0},
 	{"/longer", longer, 0},
 	{"/bomb", bomb, 0},
+	{"/page", page, sizeof(page)},
 };
 
 static struct http_server server;
@@ -93,6 +95,8 @@ static int set_up(void **state)
 	pack("/cut", cut, sizeof(cut), "192.0.2.1\n", 10, -4);
 	pack("/longer", longer, sizeof(longer), "192.0.2.1\n", 10, 3);
 	pack("/bomb", bomb, sizeof(bomb), zeros, 20 << 20, 0);
+	memset(page, ' ', sizeof(page));
+	memcpy(page, "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n", 45);
 	http_start(&server, rules, ARRAY_SIZE(rules));
 	server_start(&name_server, names, ARRAY_SIZE(names));
 	snprintf(elsewhere, sizeof(elsewhere),
@@ -195,6 +199,11 @@ static void packed_texts(void **state)
 			    "bytes follow the end of the gzip body: EBADMSG");
 	assert_string_equal(failure("/bomb", -EBADMSG),
 			    "the text is larger than 1048576 bytes: EBADMSG");
+	r = fetch((struct fetch_request){.url = http_url(&server, "/bomb")});
+	assert_int_equal(r.code, -EBADMSG);
+	assert_non_null(
+		strstr(r.err.text, "the gzip body unpacks to more than 100 times its size"));
+	fetch_result_free(&r);
 }
 
 static void failures(void **state)
@@ -209,6 +218,7 @@ static void failures(void **state)
 	assert_string_equal(r.err.text, "'file:///etc/passwd' is not an http or https URL");
 	assert_string_equal(failure("/error", -EIO), "the server answered 503: EIO");
 	assert_string_equal(failure("/missing", -EIO), "the server answered 404: EIO");
+	assert_string_equal(failure("/page", -EIO), "the server answered 404: EIO");
 	failure("/short", -EIO);
 	assert_non_null(strstr(failure("/silent", -ETIMEDOUT), "timed out"));
 }
