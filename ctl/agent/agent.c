@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/agent/clients.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"
@@ -19,7 +20,9 @@
 #include "ctl/base/num.h"
 #include "ctl/datapath/lock.h"
 
-#define REPORT_MS 20 // changes of a report within this time are one
+#define REPORT_MS       20 // changes of a report within this time are one
+#define CLIENTS_AT_ONCE 16
+#define CLIENTS_MS      2
 
 // In the order of their starts; they end in the opposite order.
 static const struct agent_part *const parts[] = {
@@ -221,12 +224,32 @@ static void stop(struct agent *a)
 	a->loop = NULL;
 }
 
+// Clients of the API come last, and in small parts: however many have sent something, a timer waits no longer.
+static struct event_base *make_loop(void)
+{
+	const struct timeval part = {.tv_usec = CLIENTS_MS * 1000};
+	struct event_config *config = event_config_new();
+	struct event_base *loop;
+
+	if (!config)
+		return NULL;
+	event_config_set_max_dispatch_interval(config, &part, CLIENTS_AT_ONCE,
+					       CLIENTS_PRIORITIES - 1);
+	loop = event_base_new_with_config(config);
+	event_config_free(config);
+	if (loop && !event_base_priority_init(loop, CLIENTS_PRIORITIES))
+		return loop;
+	if (loop)
+		event_base_free(loop);
+	return NULL;
+}
+
 static int start(struct agent *a, struct err *err)
 {
 	struct agent_running *r = a->running;
 	int code;
 
-	if (!(a->loop = event_base_new()))
+	if (!(a->loop = make_loop()))
 		return err_system(err, ENOMEM, "cannot make an event loop");
 	if ((code = listen_to_signals(a, err)))
 		return code;

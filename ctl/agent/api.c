@@ -17,44 +17,57 @@
 #include <unistd.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/api_answer.h"
+#include "ctl/agent/api_metrics.h"
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/changes.h"
+#include "ctl/agent/clients.h"
 #include "ctl/agent/exchange.h"
-#include "ctl/agent/task.h"
-#include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
 
 #define RUNNING_MAX 8   // commands at once; others wait for them
 #define WAITING_MAX 512 // requests; more are refused
-#define BODY_MAX    (64u << 20)
+#define BODY_MAX    (16u << 20)
+#define JSON_MAX    (256u << 10) // of a body that the loop itself reads
 #define HEADERS_MAX 8192
 #define OUTPUT_MAX  (512u << 20)
-#define SILENCE_S   10 // of a client, until it is left
+#define EVENTS_MAX  (1u << 20) // bytes of a stream that its client has not read
+#define SILENCE_S   10         // of a client, until it is left
 #define COMMAND_S   120
-#define METRICS_MS  1000 // an answer that old is good enough
-#define DESCRIPTORS 2048 // more clients are not taken
-#define LOOK_S      1
+#define BACKLOG     1024
 #define METHODS                                                                                    \
 	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
 	 EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH)
 
 enum { ON_SOCKET, ON_ADDRESS, DOORS };
 
+// More clients on the socket than requests that wait and run, so there is always one to close.
+static const struct clients_bounds bounds[DOORS] = {
+	[ON_SOCKET] = {.who = "clients on the socket",
+		       .most = 1024,
+		       .unread_max = BODY_MAX + (64u << 10),
+		       .held_max = 1u << 30,
+		       .request_s = 20,
+		       .answer_s = 60},
+	[ON_ADDRESS] = {.who = "clients of the metrics",
+			.most = 256,
+			.unread_max = 2 * HEADERS_MAX,
+			.held_max = 256u << 20,
+			.request_s = 10,
+			.answer_s = 20},
+};
+
 struct api {
 	struct agent *agent;
 	struct evhttp *doors[DOORS];
-	struct evconnlistener *listeners[DOORS];
-	struct event *look; // whether there are too many clients
+	struct clients *clients[DOORS];
 	char *path;
 	struct changes *changes;
 	struct job *jobs;        // waiting and running, the oldest first
 	size_t running, waiting; // running: without those of `changes`
-	bool full;
-	char *metrics;
-	size_t metrics_len;
-	uint64_t metrics_ms; // when they were read; 0: never
+	struct api_metrics *metrics;
 };
 
 // A request and its command.
@@ -67,41 +80,11 @@ struct job {
 	struct api_words words;
 	char *input;
 	size_t input_len;
-	bool json, streams, is_status, started;
+	bool streams, is_status, started;
 	bool small; // one of `changes`
 };
 
 // ---- answers ------------------------------------------------------------------------------------
-
-static void answer(struct evhttp_request *request, int status, const char *type, const char *text,
-		   size_t len)
-{
-	struct evbuffer *body = evbuffer_new();
-
-	evhttp_connection_set_closecb(evhttp_request_get_connection(request), NULL, NULL);
-	evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
-	if (body)
-		evbuffer_add(body, text, len);
-	evhttp_send_reply(request, status, NULL, body);
-	if (body)
-		evbuffer_free(body);
-}
-
-// As a command fails with -j.
-static void refuse(struct evhttp_request *request, int status, const char *text)
-{
-	CLEANUP_JSON struct json *document = json_object();
-	CLEANUP_TEXT struct text line = {0};
-	struct json *error = json_object();
-
-	json_set(document, "schema", json_u64(1));
-	json_set(error, "text", json_string(text));
-	json_set(error, "hint", json_nothing());
-	json_set(error, "code", json_nothing());
-	json_set(document, "error", error);
-	json_print(document, false, &line);
-	answer(request, status, "application/json", line.at, line.len);
-}
 
 // HTTP's word for an exit status.
 static int http_status(int status)
@@ -112,9 +95,10 @@ static int http_status(int status)
 }
 
 // weir status fails where it has alarms, but its document is whole.
-static bool has_alarms(const char *output, size_t len)
+static bool has_alarms(struct evbuffer *output)
 {
-	CLEANUP_JSON struct json *document = json_parse(output, len, NULL, 0);
+	CLEANUP_JSON struct json *document = json_parse((const char *)evbuffer_pullup(output, -1),
+							evbuffer_get_length(output), NULL, 0);
 
 	return document && json_length(json_get(document, "alarms"));
 }
@@ -143,6 +127,8 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 	struct api *api = j->api;
 
 	(void)connection;
+	if (!evhttp_request_get_connection(j->request)) // libevent has left it to us
+		evhttp_request_free(j->request);
 	j->request = NULL;
 	if (j->change || (j->exchange && !j->streams))
 		return; // a change that has begun is completed
@@ -154,68 +140,88 @@ static void on_client_left(struct evhttp_connection *connection, void *job)
 	run_waiting(api);
 }
 
-static void keep_metrics(struct api *api, const char *output, size_t len)
-{
-	free(api->metrics);
-	api->metrics = mem_zalloc(len + 1, 1);
-	memcpy(api->metrics, output, len);
-	api->metrics_len = len;
-	api->metrics_ms = agent_now_ms();
-}
-
 // `exchange` or `change` of the job has ended.
-static void finish(struct job *j, int status, const char *output, size_t len)
+static void finish(struct job *j, int status, struct evbuffer *output)
 {
 	struct api *api = j->api;
 
-	if (!j->json && !status)
-		keep_metrics(api, output, len);
-	if (j->request && j->started)
+	if (j->request && j->started) {
+		evhttp_connection_set_closecb(evhttp_request_get_connection(j->request), NULL,
+					      NULL);
 		evhttp_send_reply_end(j->request);
-	else if (j->request && !len)
-		refuse(j->request, HTTP_INTERNAL, "the command was killed, or took too long");
-	else if (j->request)
-		answer(j->request,
-		       j->is_status && has_alarms(output, len) ? HTTP_OK : http_status(status),
-		       j->json ? "application/json" : "text/plain; version=0.0.4", output, len);
+	} else if (j->request && !evbuffer_get_length(output)) {
+		api_refuse(j->request, HTTP_INTERNAL, "the command was killed, or took too long");
+	} else if (j->request) {
+		api_answer(j->request,
+			   j->is_status && has_alarms(output) ? HTTP_OK : http_status(status),
+			   "application/json", output);
+	}
 	job_free(j);
 	run_waiting(api);
 }
 
-static void on_done(void *job, int status, const char *output, size_t len)
+static void on_done(void *job, int status, struct evbuffer *output)
 {
 	struct job *j = job;
 
 	j->exchange = NULL;
 	j->api->running--;
-	finish(j, status, output, len);
+	finish(j, status, output);
 }
 
 static void on_changed(void *job, int status, const char *output, size_t len)
 {
+	struct evbuffer *buffer = evbuffer_new();
 	struct job *j = job;
 
+	if (!buffer || (len && evbuffer_add(buffer, output, len)))
+		mem_exhausted();
 	j->change = NULL;
-	finish(j, status, output, len);
+	finish(j, status, buffer);
+	evbuffer_free(buffer);
+}
+
+static void send_part(struct job *j, const char *output, size_t len)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(j->request);
+	struct evbuffer *chunk = evbuffer_new();
+
+	if (!chunk)
+		mem_exhausted();
+	evbuffer_add(chunk, output, len);
+	evhttp_send_reply_chunk(j->request, chunk);
+	evbuffer_free(chunk);
+	if (client_unread(connection) > EVENTS_MAX)
+		client_leave(connection);
 }
 
 static void on_part(void *job, const char *output, size_t len)
 {
 	struct job *j = job;
-	struct evbuffer *chunk = evbuffer_new();
 
-	if (j->request && !j->started) {
+	if (!j->request)
+		return;
+	if (!j->started) {
 		evhttp_add_header(evhttp_request_get_output_headers(j->request), "Content-Type",
 				  "application/x-ndjson");
 		evhttp_send_reply_start(j->request, HTTP_OK, NULL);
 		j->started = true;
 	}
-	if (chunk && j->request) {
-		evbuffer_add(chunk, output, len);
-		evhttp_send_reply_chunk(j->request, chunk);
-	}
-	if (chunk)
-		evbuffer_free(chunk);
+	send_part(j, output, len);
+}
+
+// A client that has left before its command began wants nothing any more.
+static bool drop_if_left(struct job *j)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(j->request);
+
+	if (!client_left(connection))
+		return false;
+	evhttp_connection_set_closecb(connection, NULL, NULL);
+	evhttp_connection_free(connection); // with the request
+	j->api->waiting--;
+	job_free(j);
+	return true;
 }
 
 static int start_command(struct job *j, struct err *err)
@@ -228,7 +234,7 @@ static int start_command(struct job *j, struct err *err)
 		.output_max = OUTPUT_MAX,
 		.timeout_s = j->streams ? 0 : COMMAND_S,
 		.part = j->streams ? on_part : NULL,
-		.done = on_done,
+		.done_all = on_done,
 		.ctx = j,
 	};
 	int code = exchange_start(api->agent, &request, &j->exchange, err);
@@ -242,11 +248,15 @@ static void run_job(struct job *j)
 	struct api *api = j->api;
 	struct err err = {0};
 
+	if (drop_if_left(j))
+		return;
 	api->waiting--;
 	if (!(j->small ? changes_start(api->changes, &j->words, on_changed, j, &j->change, &err)
-		       : start_command(j, &err)))
+		       : start_command(j, &err))) {
+		free(TAKE_PTR(j->input));
 		return;
-	refuse(j->request, HTTP_INTERNAL, err.text);
+	}
+	api_refuse(j->request, HTTP_INTERNAL, err.text);
 	job_free(j);
 }
 
@@ -273,7 +283,7 @@ static void add_job(struct api *api, struct evhttp_request *request, struct job 
 
 	if (api->waiting >= WAITING_MAX) {
 		evhttp_add_header(evhttp_request_get_output_headers(request), "Retry-After", "1");
-		refuse(request, HTTP_SERVUNAVAIL, "too many requests wait");
+		api_refuse(request, HTTP_SERVUNAVAIL, "too many requests wait");
 		api_words_free(&from->words);
 		free(from->input);
 		return;
@@ -299,7 +309,7 @@ static char *body_of(struct evhttp_request *request, size_t *ret_len)
 
 	*ret_len = evbuffer_get_length(in);
 	text = mem_zalloc(*ret_len + 1, 1);
-	evbuffer_copyout(in, text, *ret_len);
+	evbuffer_remove(in, text, *ret_len);
 	return text;
 }
 
@@ -332,13 +342,15 @@ static struct json *read_body(struct evhttp_request *request, const struct api_r
 	if (!r->posts)
 		return query_of(request);
 	text = body_of(request, &len);
-	return json_parse(text, len, error, size);
+	if (len <= JSON_MAX)
+		return json_parse(text, len, error, size);
+	snprintf(error, size, "the body of %s is limited to %u bytes", r->path, JSON_MAX);
+	return NULL;
 }
 
 static void on_route(struct evhttp_request *request, struct api *api, const struct api_route *r)
 {
 	struct job job = {
-		.json = true,
 		.streams = r->streams,
 		.is_status = !strcmp(r->path, "/v1/status"),
 	};
@@ -347,14 +359,14 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 	struct err err = {0};
 
 	if (evhttp_request_get_command(request) != (r->posts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET)) {
-		refuse(request, HTTP_BADMETHOD,
-		       r->posts ? "this path wants POST" : "this path wants GET");
+		api_refuse(request, HTTP_BADMETHOD,
+			   r->posts ? "this path wants POST" : "this path wants GET");
 		return;
 	}
 	if (r->text)
 		job.input = body_of(request, &job.input_len);
 	else if (!(body = read_body(request, r, error, sizeof(error)))) {
-		refuse(request, HTTP_BADREQUEST, error);
+		api_refuse(request, HTTP_BADREQUEST, error);
 		return;
 	}
 	if (!api_words_make(r, body, &job.words, &err)) {
@@ -362,28 +374,9 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 		add_job(api, request, &job);
 		return;
 	}
-	refuse(request, HTTP_BADREQUEST, err.text);
+	api_refuse(request, HTTP_BADREQUEST, err.text);
 	api_words_free(&job.words);
 	free(job.input);
-}
-
-static void on_metrics(struct evhttp_request *request, void *part)
-{
-	struct api *api = part;
-	struct job job = {0};
-
-	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET) {
-		refuse(request, HTTP_BADMETHOD, "this path wants GET");
-		return;
-	}
-	if (api->metrics_ms && agent_now_ms() - api->metrics_ms < METRICS_MS) {
-		answer(request, HTTP_OK, "text/plain; version=0.0.4", api->metrics,
-		       api->metrics_len);
-		return;
-	}
-	vec_push(&job.words.list, mem_strdup("metrics"));
-	vec_push(&job.words.list, NULL);
-	add_job(api, request, &job);
 }
 
 static void on_request(struct evhttp_request *request, void *part)
@@ -395,45 +388,23 @@ static void on_request(struct evhttp_request *request, void *part)
 			on_route(request, part, r);
 			return;
 		}
-	refuse(request, HTTP_NOTFOUND, "there is no such path");
+	api_refuse(request, HTTP_NOTFOUND, "there is no such path");
 }
 
 static void on_unknown(struct evhttp_request *request, void *part)
 {
 	(void)part;
-	refuse(request, HTTP_NOTFOUND, "there is only /metrics");
+	api_refuse(request, HTTP_NOTFOUND, "there is only /metrics");
 }
 
 // ---- doors --------------------------------------------------------------------------------------
-
-// The lowest free descriptor tells how many are open.
-static void on_look(evutil_socket_t none, short what, void *part)
-{
-	struct api *api = part;
-	int lowest = dup(STDERR_FILENO);
-	bool full = lowest < 0 || lowest > DESCRIPTORS;
-
-	(void)none;
-	(void)what;
-	fd_close(lowest);
-	if (full == api->full)
-		return;
-	api->full = full;
-	for (size_t d = 0; d < DOORS; d++)
-		if (api->listeners[d] && full)
-			evconnlistener_disable(api->listeners[d]);
-		else if (api->listeners[d])
-			evconnlistener_enable(api->listeners[d]);
-	if (full)
-		log_warning("api: too many clients, new ones wait");
-	agent_changed(api->agent);
-}
 
 static int open_door(struct api *api, size_t door, const struct sockaddr *address, int len,
 		     const char *where, struct err *err)
 {
 	struct evhttp *http = evhttp_new(api->agent->loop);
 	unsigned flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE;
+	struct evconnlistener *listener;
 
 	api->doors[door] = http;
 	if (!http)
@@ -442,15 +413,17 @@ static int open_door(struct api *api, size_t door, const struct sockaddr *addres
 	evhttp_set_max_body_size(http, door == ON_SOCKET ? BODY_MAX : 0);
 	evhttp_set_timeout(http, SILENCE_S);
 	evhttp_set_allowed_methods(http, METHODS); // others get a page of libevent's
-	evhttp_set_cb(http, "/metrics", on_metrics, api);
+	evhttp_set_cb(http, "/metrics", api_metrics_answer, api->metrics);
 	evhttp_set_gencb(http, door == ON_SOCKET ? on_request : on_unknown, api);
-	api->listeners[door] =
-		evconnlistener_new_bind(api->agent->loop, NULL, NULL, flags, -1, address, len);
-	if (!api->listeners[door])
+	listener =
+		evconnlistener_new_bind(api->agent->loop, NULL, NULL, flags, BACKLOG, address, len);
+	if (!listener)
 		return err_system(err, errno, "cannot listen on '%s'", where);
-	if (!evhttp_bind_listener(http, api->listeners[door]))
+	if (!evhttp_bind_listener(http, listener)) {
+		evconnlistener_free(listener);
 		return err_system(err, ENOMEM, "cannot listen on '%s'", where);
-	return 0;
+	}
+	return clients_new(api->agent, http, listener, &bounds[door], &api->clients[door], err);
 }
 
 static int open_socket(struct api *api, struct err *err)
@@ -487,21 +460,15 @@ static int open_address(struct api *api, const char *text, struct err *err)
 
 static int start(struct agent *a, struct err *err)
 {
-	struct timeval each = {.tv_sec = LOOK_S};
 	struct api *api = mem_new(struct api);
 	int code;
 
-	*api = (struct api){.agent = a};
+	*api = (struct api){.agent = a, .metrics = api_metrics_new(a)};
 	a->api = api;
 	api->changes = changes_new(a);
 	if ((code = open_socket(api, err)))
 		return code;
-	if (a->metrics && (code = open_address(api, a->metrics, err)))
-		return code;
-	api->look = event_new(a->loop, -1, EV_PERSIST, on_look, api);
-	if (!api->look || evtimer_add(api->look, &each))
-		return err_system(err, ENOMEM, "cannot watch the clients");
-	return 0;
+	return a->metrics ? open_address(api, a->metrics, err) : 0;
 }
 
 static void stop(struct agent *a)
@@ -517,15 +484,15 @@ static void stop(struct agent *a)
 		job_free(api->jobs);
 	}
 	changes_free(api->changes);
-	for (size_t d = 0; d < DOORS; d++)
+	api_metrics_free(api->metrics);
+	for (size_t d = 0; d < DOORS; d++) {
 		if (api->doors[d])
 			evhttp_free(api->doors[d]); // with its listener
-	if (api->look)
-		event_free(api->look);
+		clients_free(api->clients[d]);
+	}
 	if (api->path)
 		unlink(api->path);
 	free(api->path);
-	free(api->metrics);
 	free(api);
 }
 
@@ -535,8 +502,9 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 
 	json_set(fields, "socket", json_string(api->path));
 	json_set(fields, "metrics", a->metrics ? json_string(a->metrics) : json_nothing());
-	if (api->full)
-		json_append(problems, json_string("too many clients: new ones wait"));
+	for (size_t d = 0; d < DOORS; d++)
+		if (api->clients[d])
+			clients_report(api->clients[d], problems);
 }
 
 const struct agent_part agent_api = {

@@ -61,8 +61,12 @@ static void finish_if_over(struct exchange *c)
 {
 	if (!c->closed || !c->exited)
 		return;
-	c->request.done(c->request.ctx, c->status, (const char *)evbuffer_pullup(c->output, -1),
-			evbuffer_get_length(c->output));
+	if (c->request.done_all)
+		c->request.done_all(c->request.ctx, c->status, c->output);
+	else
+		c->request.done(c->request.ctx, c->status,
+				(const char *)evbuffer_pullup(c->output, -1),
+				evbuffer_get_length(c->output));
 	forget(c);
 }
 

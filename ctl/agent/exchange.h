@@ -8,6 +8,7 @@
 #include "ctl/base/err.h"
 
 struct agent;
+struct evbuffer;
 struct exchange;
 
 struct exchange_request {
@@ -19,13 +20,14 @@ struct exchange_request {
 	bool silent;        // its errors and warnings are not the agent's
 	// A part of its output, at once; NULL: all of it comes with `done`.
 	void (*part)(void *ctx, const char *output, size_t len);
-	// It has ended with this exit status, -1: it was killed. Not called by exchange_stop().
+	// It has ended with this exit status, -1: it was killed. Not called by exchange_stop(). One of the two is set;
+	// the second may take the output out of the buffer.
 	void (*done)(void *ctx, int status, const char *output, size_t len);
+	void (*done_all)(void *ctx, int status, struct evbuffer *output);
 	void *ctx;
 };
 
-// Arguments and input are copied. 0
-// or -errno with err set.
+// Arguments and input are copied. 0 or -errno with err set.
 int exchange_start(struct agent *a, const struct exchange_request *request, struct exchange **ret,
 		   struct err *err);
 // Kills it and forgets it. From `done` on a child is forgotten by itself.

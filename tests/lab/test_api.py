@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The API of the agent: its answers are those of the commands, and no client holds it up."""
 import concurrent.futures
-import http.client
 import json
 import pathlib
-import socket
 import stat
 import subprocess
 import threading
@@ -12,20 +10,11 @@ import time
 
 import pytest
 
+from apiclient import Api, Client
+
 from labnet import run, until
 
 BLOCKED, OTHER = "203.0.113.10", "203.0.113.77"
-
-
-class Client(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("weir", timeout=30)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
 
 
 @pytest.fixture(name="agent")
@@ -35,20 +24,9 @@ def running_agent(on):
 
 @pytest.fixture(name="api")
 def api_of(on, agent):
-    """api("GET", "/v1/status"[, BODY]): status and document."""
-    path = pathlib.Path("/run/weir", on.name, "api")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and agent.pid
-
-    def ask(method, target, body=None):
-        client = Client(path)
-        client.request(method, target, body if isinstance(body, (bytes, str, type(None))) else json.dumps(body))
-        answer = client.getresponse()
-        text = answer.read()
-        client.close()
-        return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" else text.decode()
-
-    ask.path = path
-    return ask
+    api = Api(on.name)
+    assert stat.S_IMODE(api.path.stat().st_mode) == 0o600 and agent.pid
+    return api
 
 
 def test_documents_are_those_of_the_commands(on, api):
@@ -149,30 +127,6 @@ def test_many_callers_at_once(on, api):
         done = list(pool.map(ban, range(200)))
     assert {status for status, _, _ in done} == {200}, done
     assert len(on.entries()) == 200
-
-
-def test_hostile_clients_hold_up_nobody(on, agent, api):
-    quiet = []
-    for _ in range(300):  # connected, and silent
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect(str(api.path))
-        quiet.append(sock)
-    for junk in b"\0" * 100000, b"GET " + b"a" * 100000, b"POST /v1/block HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n{", \
-            b"GET /v1/status HTTP/1.1\r\n" + b"X: y\r\n" * 5000, b"POST /v1/batch HTTP/1.1\r\nContent-Length: 5\r\n\r\nbl":
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect(str(api.path))
-        try:
-            sock.sendall(junk)
-        except OSError:
-            pass  # it has been shown the door
-        quiet.append(sock)
-    begin = time.monotonic()
-    assert api("GET", "/v1/overlay")[0] == 200
-    assert time.monotonic() - begin < 5
-    for sock in quiet:
-        sock.close()
-    until(lambda: agent.descriptors() < 60, seconds=20, what="the end of their descriptors")
-    assert api("POST", "/v1/block", {"what": BLOCKED})[0] == 200
 
 
 def test_metrics_on_an_address(on):

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Keeps the last metrics, and those who wait for the next.
+#include "ctl/agent/api_metrics.h"
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "ctl/agent/agent.h"
+#include "ctl/agent/api_answer.h"
+#include "ctl/agent/exchange.h"
+#include "ctl/agent/task.h"
+#include "ctl/base/mem.h"
+
+#define FRESH_MS   1000 // an answer that old is good enough
+#define COMMAND_S  60
+#define OUTPUT_MAX (256u << 20)
+#define TYPE       "text/plain; version=0.0.4"
+
+// Answers on their way share it.
+struct metrics_text {
+	unsigned owners;
+	size_t len;
+	char at[];
+};
+
+struct metrics_reader {
+	struct api_metrics *of;
+	struct metrics_reader *next;
+	struct evhttp_request *request;
+};
+
+struct api_metrics {
+	struct agent *agent;
+	struct exchange *running;
+	struct metrics_text *text; // NULL: none yet
+	uint64_t read_ms;
+	struct metrics_reader *readers;
+};
+
+static void release(const void *data, size_t len, void *text)
+{
+	struct metrics_text *t = text;
+
+	(void)data;
+	(void)len;
+	if (t && !--t->owners)
+		free(t);
+}
+
+static void send_text(const struct api_metrics *m, struct evhttp_request *request)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body || evbuffer_add_reference(body, m->text->at, m->text->len, release, m->text))
+		mem_exhausted();
+	m->text->owners++;
+	api_answer(request, HTTP_OK, TYPE, body);
+	evbuffer_free(body);
+}
+
+static void keep(struct api_metrics *m, struct evbuffer *output)
+{
+	size_t len = evbuffer_get_length(output);
+	struct metrics_text *text = mem_zalloc(1, sizeof(*text) + len);
+
+	*text = (struct metrics_text){.owners = 1, .len = len};
+	evbuffer_remove(output, text->at, len);
+	release(NULL, 0, m->text);
+	m->text = text;
+	m->read_ms = agent_now_ms();
+}
+
+static void forget(struct metrics_reader *r)
+{
+	struct metrics_reader **at = &r->of->readers;
+
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	free(r);
+}
+
+static void on_client_left(struct evhttp_connection *connection, void *reader)
+{
+	struct metrics_reader *r = reader;
+
+	(void)connection;
+	if (!evhttp_request_get_connection(r->request)) // libevent has left it to us
+		evhttp_request_free(r->request);
+	forget(r);
+}
+
+static void on_done(void *metrics, int status, struct evbuffer *output)
+{
+	struct api_metrics *m = metrics;
+
+	m->running = NULL;
+	if (!status)
+		keep(m, output);
+	while (m->readers) {
+		struct evhttp_request *request = m->readers->request;
+
+		forget(m->readers);
+		if (!status)
+			send_text(m, request);
+		else
+			api_refuse(request, HTTP_INTERNAL, "weir metrics has failed");
+	}
+}
+
+static int start(struct api_metrics *m, struct err *err)
+{
+	static const char *const args[] = {"metrics", NULL};
+	const struct exchange_request request = {
+		.args = args,
+		.output_max = OUTPUT_MAX,
+		.timeout_s = COMMAND_S,
+		.done_all = on_done,
+		.ctx = m,
+	};
+
+	return m->running ? 0 : exchange_start(m->agent, &request, &m->running, err);
+}
+
+void api_metrics_answer(struct evhttp_request *request, void *metrics)
+{
+	struct api_metrics *m = metrics;
+	struct metrics_reader *r;
+	struct err err = {0};
+
+	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET) {
+		api_refuse(request, HTTP_BADMETHOD, "this path wants GET");
+		return;
+	}
+	if (m->text && agent_now_ms() - m->read_ms < FRESH_MS) {
+		send_text(m, request);
+		return;
+	}
+	if (start(m, &err)) {
+		api_refuse(request, HTTP_INTERNAL, err.text);
+		return;
+	}
+	r = mem_new(struct metrics_reader);
+	*r = (struct metrics_reader){.of = m, .next = m->readers, .request = request};
+	m->readers = r;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_client_left, r);
+}
+
+struct api_metrics *api_metrics_new(struct agent *a)
+{
+	struct api_metrics *m = mem_new(struct api_metrics);
+
+	m->agent = a;
+	return m;
+}
+
+void api_metrics_free(struct api_metrics *m)
+{
+	if (!m)
+		return;
+	exchange_stop(m->running);
+	while (m->readers) {
+		evhttp_connection_set_closecb(evhttp_request_get_connection(m->readers->request),
+					      NULL, NULL);
+		forget(m->readers);
+	}
+	release(NULL, 0, m->text);
+	free(m);
+}
