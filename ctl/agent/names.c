@@ -14,6 +14,7 @@
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/task.h"
+#include "ctl/base/geo.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -23,24 +24,36 @@
 #define TTL_LEAST_MS   5000
 #define TTL_MOST_MS    3600000
 #define HOSTS_MS       60000 // of names in /etc/hosts, which have no TTL
-#define NAMES_AT_ONCE  500
-#define NEW_PER_S      100 // names that are new to the agent
+#define SERVER_MOST_MS 60000 // back-off while no name server answers
+#define NAMES_AT_ONCE  1000
+#define PAUSE_MS       500 // between two questions: names that come due meanwhile are asked for together
+#define NEW_PER_S      250     // names whose TTL is not known
+#define CATCH_UP       11 / 10 // at most so many times the names per second that their TTLs ask for
 #define AFTER_COMMAND  1000
 #define LIST_SHARE     20 // looking for names takes at most a twentieth of the time
 #define SWITCH_SHARE   4  // pause after another policy was loaded, in times of what that took
 #define OUTPUT_MAX     (256u << 20)
 #define TIMEOUT_S      60
 #define PROBLEMS_SHOWN 5
+#define TOLD_AT_ONCE   5 // names of a question that a kind of message names; the others are counted
 #define BACK_OFF_MOST  10 // doublings
 
 struct watched {
 	char *name;
-	uint64_t due_ms; // monotonic
+	uint64_t due_ms;      // monotonic
+	uint64_t interval_ms; // that its TTL asks for; 0: not known
 	unsigned failures;
+	bool server;         // the failure is one of the name server
 	uint64_t answered_s; // wall clock: of the last good answer, as far as it is known
 	uint64_t since_s;    // of the first of the failures in a row
 	char *why;
 	bool listed; // in the list that is being read
+	bool asked;  // in the question that is being answered
+};
+
+// What the answers to one question say, for the log.
+struct told {
+	size_t failed, again, changed;
 };
 
 struct names_part {
@@ -51,6 +64,7 @@ struct names_part {
 	uint64_t began_ms, listed_ms; // the last listing
 	uint64_t asked_ms, rest_ms;   // the last question, and until when no other follows
 	VEC(struct watched) names;    // sorted
+	struct told told;             // of the answers that are being read
 	char *refused; // why the policy does not get its new addresses; NULL: it does
 };
 
@@ -85,32 +99,93 @@ static void plan(struct names_part *p)
 		return;
 	}
 	next = next < p->rest_ms ? p->rest_ms : next;
+	next = next < p->asked_ms + PAUSE_MS ? p->asked_ms + PAUSE_MS : next;
 	in = next > now ? next - now : 0;
 	at = (struct timeval){.tv_sec = (time_t)(in / 1000),
 			      .tv_usec = (suseconds_t)(in % 1000 * 1000)};
 	evtimer_add(p->timer, &at);
 }
 
-// The TTL is what is left of it at the name server that was asked: the answer may change right then.
-static uint64_t due_in(const struct watched *one, uint64_t ttl_s)
+static uint64_t within(uint64_t ms, uint64_t least, uint64_t most)
 {
-	uint64_t ms = ttl_s ? ttl_s * 1000 : HOSTS_MS;
-
-	if (one->failures)
-		ms = TTL_LEAST_MS << (one->failures < BACK_OFF_MOST ? one->failures - 1
-								    : BACK_OFF_MOST);
-	ms = ms < TTL_LEAST_MS ? TTL_LEAST_MS : ms > TTL_MOST_MS ? TTL_MOST_MS : ms;
-	return ms + random_below(one->failures ? ms / 4 : 500);
+	return ms < least ? least : ms > most ? most : ms;
 }
 
-static void take_failure(struct watched *one, const char *why)
+// The TTL is what is left of it at the name server that was asked: the answer may change right then.
+static uint64_t after_answer(struct watched *one, uint64_t ttl_ms)
 {
+	one->interval_ms = within(ttl_ms, TTL_LEAST_MS, TTL_MOST_MS);
+	return one->interval_ms + random_below(500);
+}
+
+static uint64_t after_failure(const struct watched *one)
+{
+	uint64_t ms = TTL_LEAST_MS
+		      << (one->failures < BACK_OFF_MOST ? one->failures - 1 : BACK_OFF_MOST);
+
+	ms = within(ms, TTL_LEAST_MS, one->server ? SERVER_MOST_MS : TTL_MOST_MS);
+	return ms + random_below(ms / 4);
+}
+
+// How many names the next question has at most: what their TTLs ask for in the time since the last one, and somewhat
+// more, so that names that come due together are apart from each other soon.
+static size_t quota(const struct names_part *p, uint64_t now)
+{
+	uint64_t elapsed = within(now - p->asked_ms, PAUSE_MS, 4 * PAUSE_MS), per_1000_s = 0, n;
+
+	vec_each (&p->names, one)
+		per_1000_s += one->interval_ms ? 1000000 / one->interval_ms : 0;
+	n = per_1000_s * CATCH_UP / 1000;
+	n = (n < NEW_PER_S ? NEW_PER_S : n) * elapsed / 1000;
+	return n < NAMES_AT_ONCE ? n : NAMES_AT_ONCE;
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+static void take_failure(struct names_part *p, struct watched *one, const struct json *row)
+{
+	const char *why = json_get_string(row, "error"), *code = json_get_string(row, "errno");
+
 	if (!one->failures++) {
 		one->since_s = (uint64_t)time(NULL);
-		log_warning("%s; its addresses stay as they were", why);
+		if (p->told.failed++ < TOLD_AT_ONCE)
+			log_warning("%s; its addresses stay as they were", why);
 	}
+	one->server = code && strcmp(code, "ENOENT") != 0 && strcmp(code, "ENODATA") != 0 &&
+		      strcmp(code, "EINVAL") != 0 && strcmp(code, "EPERM") != 0;
 	free(one->why);
 	one->why = mem_strdup(why);
+	one->due_ms = agent_now_ms() + after_failure(one);
+}
+
+static void tell_change(struct names_part *p, const struct json *row)
+{
+	uint64_t added = json_get_u64(row, "added"), leaving = json_get_u64(row, "leaving");
+
+	if ((added || leaving) && p->told.changed++ < TOLD_AT_ONCE)
+		log_notice("'%s': %llu %s added, %llu leaving", json_get_string(row, "name"),
+			   (unsigned long long)added, num_plural(added, "address", "addresses"),
+			   (unsigned long long)leaving);
+}
+
+static void tell_others(const struct names_part *p)
+{
+	const struct {
+		size_t n;
+		const char *what;
+	} kinds[] = {
+		{p->told.failed, "no answer; the addresses of before stay"},
+		{p->told.again, "answers again"},
+		{p->told.changed, "other addresses"},
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		size_t more = kinds[k].n > TOLD_AT_ONCE ? kinds[k].n - TOLD_AT_ONCE : 0;
+
+		if (more)
+			log_notice("%zu more %s: %s", more, num_plural(more, "name", "names"),
+				   kinds[k].what);
+	}
 }
 
 // The policy releases an address before the TTL ends.
@@ -124,29 +199,42 @@ static void take_end(struct watched *one, const struct json *row)
 	one->due_ms = end < one->due_ms ? end : one->due_ms;
 }
 
+static void take_good(struct names_part *p, struct watched *one, const struct json *row)
+{
+	bool has_ttl = json_get(row, "ttl_s");
+
+	if (one->failures && p->told.again++ < TOLD_AT_ONCE)
+		log_notice("'%s' resolves again", one->name);
+	one->failures = 0;
+	one->answered_s = (uint64_t)time(NULL);
+	tell_change(p, row);
+	one->due_ms = agent_now_ms() +
+		      after_answer(one, has_ttl ? json_get_u64(row, "ttl_s") * 1000 : HOSTS_MS);
+	take_end(one, row);
+}
+
 static void take_answer(struct names_part *p, const struct json *row)
 {
 	const char *name = json_get_string(row, "name"), *why = json_get_string(row, "error");
 	struct watched *one = name ? find(p, name) : NULL;
-	uint64_t added = json_get_u64(row, "added"), leaving = json_get_u64(row, "leaving");
 
 	if (!one)
 		return;
-	if (why && why[0]) {
-		take_failure(one, why);
-	} else {
-		if (one->failures)
-			log_notice("'%s' resolves again", name);
-		one->failures = 0;
-		one->answered_s = (uint64_t)time(NULL);
-		if (added || leaving)
-			log_notice("'%s': %llu %s added, %llu leaving", name,
-				   (unsigned long long)added,
-				   num_plural(added, "address", "addresses"),
-				   (unsigned long long)leaving);
-	}
-	one->due_ms = agent_now_ms() + due_in(one, json_get_u64(row, "ttl_s"));
-	take_end(one, row);
+	one->asked = false;
+	if (why && why[0])
+		take_failure(p, one, row);
+	else
+		take_good(p, one, row);
+}
+
+// The name server is back: whoever has waited for it need not wait longer.
+static void ask_failing(struct names_part *p)
+{
+	uint64_t now = agent_now_ms();
+
+	vec_each (&p->names, one)
+		if (one->failures && one->server && one->due_ms > now + TTL_LEAST_MS)
+			one->due_ms = now + random_below(TTL_LEAST_MS);
 }
 
 static void take_refusal(struct names_part *p, const struct json *document)
@@ -163,11 +251,26 @@ static void take_refusal(struct names_part *p, const struct json *document)
 
 // ---- asking -------------------------------------------------------------------------------------
 
+static void take_answers(struct names_part *p, const struct json *rows)
+{
+	p->told = (struct told){0};
+	for (size_t n = 0; n < json_length(rows); n++)
+		take_answer(p, json_at(rows, n));
+	tell_others(p);
+	if (p->told.again)
+		ask_failing(p);
+	// Asked for, and not in the document: unblocked meanwhile, or the command failed.
+	vec_each (&p->names, one) {
+		if (one->asked)
+			one->due_ms = agent_now_ms() + TTL_LEAST_MS;
+		one->asked = false;
+	}
+}
+
 static void on_answers(void *part, int status, const char *output, size_t len)
 {
 	struct names_part *p = part;
 	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
-	const struct json *rows = document ? json_get(document, "names") : NULL;
 	uint64_t now = agent_now_ms();
 
 	(void)status;
@@ -175,13 +278,7 @@ static void on_answers(void *part, int status, const char *output, size_t len)
 	take_refusal(p, document);
 	if (document && (json_is_yes(json_get(document, "switched")) || p->refused))
 		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
-	for (size_t n = 0; n < json_length(rows); n++)
-		take_answer(p, json_at(rows, n));
-	vec_each (
-		&p->names,
-		one) // asked for, and not in the document: unblocked meanwhile, or the command failed
-		if (one->due_ms <= now)
-			one->due_ms = now + TTL_LEAST_MS;
+	take_answers(p, document ? json_get(document, "names") : NULL);
 	plan(p);
 	agent_changed(p->agent);
 }
@@ -206,8 +303,8 @@ static int start_command(struct names_part *p, const char *const *args, const st
 
 static void ask(struct names_part *p, const struct text *input)
 {
-	const char *args[8] = {"-j", "refresh", "--file=-"};
-	size_t n = 3;
+	const char *args[10] = {"-j", "refresh", "--entries", "--policy", "--file=-"};
+	size_t n = 5;
 	struct err err = {0};
 
 	if (p->agent->resolver) {
@@ -225,19 +322,40 @@ static void ask(struct names_part *p, const struct text *input)
 	}
 }
 
+static int compare_due(const void *a, const void *b)
+{
+	const struct watched *const *x = a, *const *y = b;
+
+	return (*x)->due_ms < (*y)->due_ms ? -1 : (*x)->due_ms > (*y)->due_ms;
+}
+
+// Those that have waited for the longest time.
+static void add_due(struct names_part *p, uint64_t now, struct text *to)
+{
+	CLEANUP_VEC VEC(struct watched *) due = {0};
+	size_t most = quota(p, now);
+
+	vec_each (&p->names, one)
+		if (one->due_ms <= now)
+			vec_push(&due, one);
+	if (due.n)
+		qsort(due.at, due.n, sizeof(*due.at), compare_due);
+	for (size_t n = 0; n < due.n && n < most; n++) {
+		due.at[n]->asked = true;
+		text_addf(to, "%s\n", due.at[n]->name);
+	}
+}
+
 static void on_due(evutil_socket_t none, short what, void *part)
 {
 	struct names_part *p = part;
 	CLEANUP_TEXT struct text input = {0};
-	uint64_t now = agent_now_ms();
-	size_t n = 0;
 
 	(void)none;
 	(void)what;
-	vec_each (&p->names, one)
-		if (one->due_ms <= now && n++ < NAMES_AT_ONCE)
-			text_addf(&input, "%s\n", one->name);
-	if (input.len && !p->asking)
+	if (!p->asking)
+		add_due(p, agent_now_ms(), &input);
+	if (input.len)
 		ask(p, &input);
 	else
 		plan(p);
@@ -270,33 +388,56 @@ static uint64_t answered(const struct json *row)
 	return now_s > age_s ? now_s - age_s : 0;
 }
 
+static void add_name(struct names_part *p, const struct json *row)
+{
+	struct watched *one = vec_add(&p->names);
+	uint64_t ttl_s = json_get_u64(row, "ttl_s"), age_ms = json_get_u64(row, "age_s") * 1000, in;
+
+	*one = (struct watched){
+		.name = mem_strdup(json_get_string(row, "name")),
+		.answered_s = answered(row),
+		.listed = true,
+	};
+	if (!ttl_s)
+		return;
+	in = after_answer(one, ttl_s * 1000);
+	one->due_ms = agent_now_ms() + (in > age_ms ? in - age_ms : 0);
+}
+
+// Those whose TTL is not known come due one after the other.
+static void spread(struct names_part *p, size_t old)
+{
+	uint64_t unknown = 0;
+
+	for (size_t n = old; n < p->names.n; n++)
+		unknown += !p->names.at[n].interval_ms;
+	for (size_t n = old; n < p->names.n; n++)
+		if (!p->names.at[n].interval_ms)
+			p->names.at[n].due_ms = agent_now_ms() + TTL_LEAST_MS +
+						random_below(unknown * 1000 / NEW_PER_S);
+}
+
 static void take_list(struct names_part *p, const struct json *rows)
 {
-	size_t old = p->names.n, fresh = 0;
+	size_t old = p->names.n;
 
 	for (size_t n = 0; n < json_length(rows); n++) {
 		const char *name = json_get_string(json_at(rows, n), "name");
 		struct watched key = {.name = (char *)name}, *one = NULL;
 
-		if (!name)
+		if (!name || geo_is_name(name))
 			continue;
 		if (old)
 			one = bsearch(&key, p->names.at, old, sizeof(key), compare);
-		if (one) {
+		if (one)
 			one->listed = true;
-			continue;
-		}
-		vec_push(&p->names, ((struct watched){.name = mem_strdup(name),
-						      .answered_s = answered(json_at(rows, n)),
-						      .listed = true}));
-		fresh++;
+		else
+			add_name(p, json_at(rows, n));
 	}
-	for (size_t n = old; n < p->names.n; n++)
-		p->names.at[n].due_ms =
-			agent_now_ms() + TTL_LEAST_MS + random_below(fresh * 1000 / NEW_PER_S);
-	forget_unlisted(p);
-	if (fresh)
+	spread(p, old);
+	if (p->names.n > old)
 		qsort(p->names.at, p->names.n, sizeof(*p->names.at), compare);
+	forget_unlisted(p);
 }
 
 static void on_list(void *part, int status, const char *output, size_t len)

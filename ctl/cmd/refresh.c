@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "ctl/base/file.h"
+#include "ctl/base/geo.h"
 #include "ctl/base/log.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
@@ -44,12 +45,40 @@ static int read_file(const char *path, struct asked_names *ret, struct err *err)
 	return 0;
 }
 
+// "country" and the word after it.
+static int read_place(enum geo_kind kind, const char *code, struct asked_names *ret,
+		      struct err *err)
+{
+	struct geo geo;
+	geo_text name;
+
+	if (geo_parse(kind, code, strlen(code), &geo, err))
+		return -EINVAL;
+	vec_push(ret, mem_strdup(geo_format(&geo, name)));
+	return 0;
+}
+
+static int read_words(const struct args *args, struct asked_names *ret, struct err *err)
+{
+	for (size_t n = 0; n < args->words.n; n++) {
+		const char *word = args->words.at[n];
+		enum geo_kind kind = geo_keyword(word, strlen(word));
+
+		if (kind == GEO_NONE || n + 1 == args->words.n)
+			vec_push(ret, target_name(word));
+		else if (read_place(kind, args->words.at[++n], ret, err))
+			return -EINVAL;
+	}
+	return 0;
+}
+
 static int read_names(const struct args *args, struct asked_names *ret, struct err *err)
 {
 	const char *path = args_value(args, "file");
+	int code = read_words(args, ret, err);
 
-	vec_each (&args->words, word)
-		vec_push(ret, target_name(*word));
+	if (code)
+		return code;
 	return path ? read_file(path, ret, err) : 0;
 }
 
@@ -72,11 +101,14 @@ static void report_asked(struct context *ctx, const struct refresh_name *one)
 	out_cell_u64(o, "added", "ADDED", one->added);
 	out_cell_u64(o, "leaving", "LEAVING", one->leaving);
 	out_cell_u64(o, "released", "RELEASED", one->released);
-	out_cell_u64(o, "ttl_s", "TTL", one->ttl_s);
+	if (!one->hosts && !one->place && !one->error)
+		out_cell_u64(o, "ttl_s", "TTL", one->ttl_s);
 	if (one->ends_s != UINT64_MAX)
 		out_cell_as(o, "ends_s", "ENDS", num_format_duration_ms(one->ends_s * 1000, ends),
 			    one->ends_s);
 	out_cell(o, "error", "ERROR", one->why);
+	if (one->error)
+		out_set_string(o, "errno", err_name(-one->error));
 }
 
 // No name server was asked: what is known of the last answer.
@@ -88,6 +120,8 @@ static void report_listed(struct context *ctx, const struct refresh_name *one)
 	num_text age;
 
 	report_place(ctx, one);
+	if (one->ttl_s)
+		out_cell_u64(o, "ttl_s", "TTL", one->ttl_s);
 	if (one->since_s)
 		out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s * 1000, age), age_s);
 }
@@ -115,21 +149,16 @@ static void report(struct context *ctx, const struct refresh *r, bool listed,
 		(listed ? report_listed : report_asked)(ctx, one);
 	out_table_end(ctx->out);
 	if (!r->n && !r->trial && !ctx->quiet)
-		out_line(ctx->out, "no entry and no policy of instance %s has a host name",
+		out_line(ctx->out, "no entry and no policy of instance %s has a name",
 			 ctx->instance);
 	report_policy(ctx, r, refused);
 }
 
 static int check_known(const struct asked_names *names, const struct refresh *r, struct err *err)
 {
-	vec_each (names, name) {
-		bool known = false;
-
-		for (size_t n = 0; n < r->n; n++)
-			known |= !strcmp(r->at[n].name, *name);
-		if (!known)
+	vec_each (names, name)
+		if (!refresh_find(r, *name))
 			return err_input(err, "no entry and no policy has the name '%s'", *name);
-	}
 	return 0;
 }
 
@@ -141,22 +170,18 @@ static int failures(const struct refresh *r, struct err *err)
 		failed += r->at[n].error != 0;
 	if (!failed)
 		return 0;
-	err_system(err, EIO, "%zu of %zu %s no answer and %s the addresses of before", failed, r->n,
-		   failed == 1 ? "names has" : "names have", failed == 1 ? "keeps" : "keep");
+	err_system(err, EIO, "%zu of %zu %s the addresses of before: their answers cannot be used",
+		   failed, r->n, failed == 1 ? "names keeps" : "names keep");
 	return -EIO;
 }
 
-static int ask_entries(struct context *ctx, struct policy_dns *dns, struct refresh *r,
-		       struct err *err)
+static int ask_entries(struct context *ctx, unsigned where, struct policy_dns *dns,
+		       const struct guard *guard, struct refresh *r, struct err *err)
 {
 	struct dns_options options = dns->options;
-	struct guard guard = {0};
-	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &guard, err);
 
 	options.search = true;
-	code = code ? code : refresh_names(ctx->instance, ctx->line, &options, &guard, r, err);
-	guard_free(&guard);
-	return code;
+	return refresh_entries(ctx->instance, ctx->line, where, &options, guard, r, err);
 }
 
 // Somebody else has begun to change the policy: a later look is early enough.
@@ -165,8 +190,8 @@ static bool is_other_command(int code)
 	return code == -EBUSY || code == -EAGAIN;
 }
 
-static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refresh *r,
-		      struct err *err)
+static int ask_policy(struct context *ctx, struct policy_dns *dns, const struct guard *guard,
+		      struct refresh *r, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
 	struct apply_options options = {
@@ -175,7 +200,7 @@ static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refres
 		.session = ctx->session_here ? &ctx->session : NULL,
 		.dns = dns->options,
 	};
-	int code = refresh_policy(c, &options, r, err);
+	int code = refresh_policy(c, &options, guard, r, err);
 
 	policy_show_findings(ctx, c);
 	if (!is_other_command(code))
@@ -197,25 +222,30 @@ static void note_answers(const struct context *ctx, const struct refresh *r)
 static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
 	       struct err *refused, struct err *err)
 {
+	CLEANUP(guard_free) struct guard guard = {0};
 	struct policy_dns dns;
 	int code = policy_dns(ctx, args, &dns, err);
 
 	if (code)
 		return code;
-	if (where & REFRESH_ENTRIES && (code = ask_entries(ctx, &dns, r, err)))
+	if ((code = guard_collect(ctx->session_here ? &ctx->session : NULL, &guard, err)))
+		return code;
+	if (where & (REFRESH_ENTRIES | REFRESH_PLACES) &&
+	    (code = ask_entries(ctx, where, &dns, &guard, r, err)))
 		return code;
 	if (where & REFRESH_POLICY)
-		code = ask_policy(ctx, &dns, r, refused);
+		code = ask_policy(ctx, &dns, &guard, r, refused);
 	note_answers(ctx, r);
 	return code;
 }
 
 static unsigned where_of(const struct args *args)
 {
-	bool entries = args_has(args, "entries"), policy = args_has(args, "policy");
+	unsigned where = (args_has(args, "entries") ? REFRESH_ENTRIES : 0) |
+			 (args_has(args, "policy") ? REFRESH_POLICY : 0) |
+			 (args_has(args, "places") ? REFRESH_PLACES : 0);
 
-	return (entries || !policy ? REFRESH_ENTRIES : 0) |
-	       (policy || !entries ? REFRESH_POLICY : 0);
+	return where ? where : REFRESH_ALL;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
@@ -256,8 +286,9 @@ static const struct args_option options[] = {
 	 .help = "read names from FILE, - for standard input"},
 	{.name = "list",
 	 .help = "print the names with the age of their answers, and ask no name server"},
-	{.name = "entries", .help = "only the names of entries"},
-	{.name = "policy", .help = "only the names of the policy in effect"},
+	{.name = "entries", .help = "only the host names of entries"},
+	{.name = "policy", .help = "only the host names of the policy in effect"},
+	{.name = "places", .help = "only the countries and autonomous systems of entries"},
 	{.name = "resolver", .arg = "ADDR[:PORT]", .help = "query this name server"},
 	{.name = "resolver-timeout", .arg = "TIME", .help = "timeout for resolving names (5s)"},
 	{0},
@@ -266,11 +297,12 @@ static const struct args_option options[] = {
 const struct command cmd_refresh = {
 	.name = "refresh",
 	.usage = "[NAME…] [OPTIONS]",
-	.summary = "look again at the host names of entries and of the policy",
+	.summary = "look again at the names of entries and of the policy",
 	.text = "New addresses are added. Addresses that a name has no more stay for a grace time, twice\n"
 		"the TTL or at least a minute. A name without an answer keeps its addresses. The policy\n"
-		"in effect keeps its text and its revision: the file on disk is not read. The agent\n"
-		"(weir run) does this for each name when its TTL ends.",
+		"in effect keeps its text and its revision: the file on disk is not read. Countries and\n"
+		"autonomous systems of entries get the prefixes of the present databases. The agent\n"
+		"(weir run) does this for each name when its TTL ends, and when a database changes.",
 	.options = options,
 	.run = run,
 };

@@ -22,28 +22,22 @@ static char *path_of(const char *instance)
 	return mem_printf("%s/%s/answered", WEIR_RUN_FOLDER, instance);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(((const struct refresh_name *)a)->name,
-		      ((const struct refresh_name *)b)->name);
-}
-
-static struct refresh_name *find(const struct refresh *r, const char *name)
-{
-	struct refresh_name key = {.name = (char *)name};
-
-	return r->n ? bsearch(&key, r->at, r->n, sizeof(key), compare) : NULL;
-}
+// A line of the file: "moving.example 1795410026 300".
+struct answered {
+	const char *name;
+	uint64_t at_s;
+	uint32_t ttl_s; // 0: not known
+};
 
 // Splits a line in place. False if it is damaged.
-static bool read_line(char *line, uint64_t *ret_s)
+static bool read_line(char *line, struct answered *ret)
 {
-	char *blank = strchr(line, ' ');
+	char *rest = line, *name = strsep(&rest, " "), *at = strsep(&rest, " ");
 
-	if (!blank)
+	*ret = (struct answered){.name = name};
+	if (!at || num_parse_u64(at, strlen(at), 0, UINT64_MAX, &ret->at_s))
 		return false;
-	*blank = '\0';
-	return !num_parse_u64(blank + 1, strlen(blank + 1), 0, UINT64_MAX, ret_s);
+	return !rest || !num_parse_u32(rest, strlen(rest), 0, UINT32_MAX, &ret->ttl_s);
 }
 
 static char *read_text(const char *instance)
@@ -59,20 +53,27 @@ void answered_read(const char *instance, struct refresh *r)
 {
 	CLEANUP_FREE char *text = r->n ? read_text(instance) : NULL;
 	char *rest = NULL;
-	uint64_t s;
+	struct answered a;
 
 	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
 	     line = strtok_r(NULL, "\n", &rest)) {
-		struct refresh_name *one = read_line(line, &s) ? find(r, line) : NULL;
+		struct refresh_name *one = read_line(line, &a) ? refresh_find(r, a.name) : NULL;
 
-		if (one && s > one->since_s)
-			one->since_s = s;
+		if (!one || a.at_s < one->since_s)
+			continue;
+		one->since_s = a.at_s;
+		one->ttl_s = a.ttl_s;
 	}
 }
 
 static bool is_answered(const struct refresh_name *one)
 {
-	return one && !one->error && one->addresses;
+	return one && !one->error && !one->place && one->addresses;
+}
+
+static void add_line(struct text *to, const struct answered *a)
+{
+	text_addf(to, "%s %" PRIu64 " %" PRIu32 "\n", a->name, a->at_s, a->ttl_s);
 }
 
 static void add_others(const char *instance, const struct refresh *r, uint64_t now_s,
@@ -80,12 +81,13 @@ static void add_others(const char *instance, const struct refresh *r, uint64_t n
 {
 	CLEANUP_FREE char *text = read_text(instance);
 	char *rest = NULL;
-	uint64_t s;
+	struct answered a;
 
 	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
 	     line = strtok_r(NULL, "\n", &rest))
-		if (read_line(line, &s) && !is_answered(find(r, line)) && s + KEPT_S > now_s)
-			text_addf(to, "%s %" PRIu64 "\n", line, s);
+		if (read_line(line, &a) && !is_answered(refresh_find(r, a.name)) &&
+		    a.at_s + KEPT_S > now_s)
+			add_line(to, &a);
 }
 
 int answered_note(const char *instance, const struct refresh *r, struct err *err)
@@ -97,6 +99,6 @@ int answered_note(const char *instance, const struct refresh *r, struct err *err
 	add_others(instance, r, now_s, &t);
 	vec_each (r, one)
 		if (is_answered(one))
-			text_addf(&t, "%s %" PRIu64 "\n", one->name, now_s);
+			add_line(&t, &(struct answered){one->name, now_s, one->ttl_s});
 	return file_replace(path, text_get(&t), t.len, 0600, err);
 }

@@ -3,6 +3,7 @@
 #include "ctl/control/records.h"
 
 #include <endian.h>
+#include <limits.h>
 #include <string.h>
 
 void records_free(struct records *r)
@@ -46,7 +47,7 @@ uint32_t records_owner(struct records *r, const struct owner *h)
 	return (uint32_t)(r->owners.n - 1);
 }
 
-static int owner_compare(const struct owner *a, const struct owner *b)
+int records_compare_owners(const struct owner *a, const struct owner *b)
 {
 	int order = strcmp(or_empty(a->origin), or_empty(b->origin));
 
@@ -79,7 +80,7 @@ int record_compare(const struct records *r, const struct record *a, const struct
 	if (!order)
 		order = (int)a->kind - (int)b->kind;
 	if (!order && a->owner != b->owner)
-		order = owner_compare(&r->owners.at[a->owner], &r->owners.at[b->owner]);
+		order = records_compare_owners(&r->owners.at[a->owner], &r->owners.at[b->owner]);
 	return order;
 }
 
@@ -179,13 +180,15 @@ static struct record *sorted_references(const struct records *r, const struct re
 	return list;
 }
 
-// The references of one origin, list and name. Neighbours mostly have the same owner.
+// The references of one origin, list and name, or of many owners. Neighbours mostly have the same owner.
 struct own {
 	const struct records *records;
 	const struct owner *who;
 	unsigned kinds;
 	uint32_t last; // the owner that was compared last, and the answer
 	bool is;
+	const bool *owned;              // by index; NULL: `who` decides
+	struct records_change *changes; // by index of the owner; NULL: only the sum is wanted
 };
 
 static struct own own_of(const struct records *r, const struct owner *who, unsigned kinds)
@@ -197,9 +200,12 @@ static bool owns(struct own *own, const struct record *record)
 {
 	if (!own || !(own->kinds >> record->kind & 1))
 		return false;
+	if (own->owned)
+		return own->owned[record->owner];
 	if (own->last != record->owner) {
 		own->last = record->owner;
-		own->is = !owner_compare(&own->records->owners.at[record->owner], own->who);
+		own->is =
+			!records_compare_owners(&own->records->owners.at[record->owner], own->who);
 	}
 	return own->is;
 }
@@ -231,10 +237,17 @@ static int next_of(const struct records *r, struct run a, struct run b)
 	return record_compare(r, a.at, b.at);
 }
 
+// Where a change of this owner is counted.
+static struct records_change *counter(const struct own *own, struct records_change *sum,
+				      uint32_t owner)
+{
+	return own && own->changes ? &own->changes[owner] : sum;
+}
+
 // Merges sorted references into the records. References of `own` (may be NULL) that are not among them are removed.
 static struct records_change merge(struct records *r, struct run fresh, struct own *own)
 {
-	struct records_change change = {0};
+	struct records_change sum = {0};
 	struct run old = run_of(r->list.at, r->list.n);
 	size_t room = r->list.n + (size_t)(fresh.end - fresh.at), n = 0;
 	struct record *list = mem_realloc(NULL, room, sizeof(*list));
@@ -243,22 +256,23 @@ static struct records_change merge(struct records *r, struct run fresh, struct o
 		int order = next_of(r, old, fresh);
 
 		if (order < 0 && owns(own, old.at)) {
-			change.removed++;
-			old.at++;
+			counter(own, &sum, old.at++->owner)->removed++;
 			continue;
 		}
 		list[n] = order <= 0 ? *old.at++ : *fresh.at;
 		if (!order)
-			update(r, &list[n], fresh.at, owns(own, &list[n]), &change);
+			update(r, &list[n], fresh.at, owns(own, &list[n]),
+			       counter(own, &sum, list[n].owner));
+		else if (order > 0)
+			counter(own, &sum, list[n].owner)->added++;
 		fresh.at += order >= 0;
-		change.added += order > 0;
 		n++;
 	}
 	free(r->list.at);
 	r->list.at = list;
 	r->list.n = n;
 	r->list.cap = room;
-	return change;
+	return sum;
 }
 
 void records_load(const struct records *r, struct record_list *list, const struct record *more,
@@ -294,6 +308,17 @@ void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 	struct own own = own_of(r, who, kinds);
 
 	*ret = merge(r, run_of(fresh, n_fresh), &own);
+}
+
+void records_replace_owners(struct records *r, const bool *owned,
+			    const struct reference *references, size_t n,
+			    struct records_change *changes)
+{
+	size_t n_fresh;
+	CLEANUP_FREE struct record *fresh = sorted_references(r, references, n, &n_fresh);
+	struct own own = {.records = r, .kinds = UINT_MAX, .owned = owned, .changes = changes};
+
+	merge(r, run_of(fresh, n_fresh), &own);
 }
 
 // Drops the records that are marked; how many.

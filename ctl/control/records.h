@@ -87,6 +87,13 @@ void records_add(struct records *r, const struct reference *references, size_t n
 // are of that origin, list and name.
 void records_replace(struct records *r, const struct owner *who, unsigned kinds,
 		     const struct reference *references, size_t n, struct records_change *ret);
+// The same for many owners in one merge, with all kinds: those for which owned[index] is true, and all that share origin,
+// list and name with them (the caller marks these too). changes[index of the owner] counts what changed.
+void records_replace_owners(struct records *r, const bool *owned,
+			    const struct reference *references, size_t n,
+			    struct records_change *changes);
+// Do two owners agree in origin, list and name? Less than, equal to or greater than 0.
+int records_compare_owners(const struct owner *a, const struct owner *b);
 // Removes the references to exactly these prefixes (any order) with this origin. References of names and
 // lists stay unless `who` names them. prefixes NULL: all references of who. *ret_removed: how many.
 void records_remove(struct records *r, const struct owner *who, unsigned kinds,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lists names, asks for them, and makes references of the answers for owners.
+// Lists names, and asks for them.
 #include "ctl/control/refresh.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ void refresh_free(struct refresh *r)
 {
 	vec_each (r, one)
 		free(one->name);
-	vec_free(&r->who);
+	records_free(&r->held);
 	vec_free(r);
 }
 
@@ -25,68 +25,148 @@ static int compare(const void *a, const void *b)
 		      ((const struct refresh_name *)b)->name);
 }
 
-bool refresh_is_wanted(const char *name, const char *const *only, size_t n)
+struct refresh_name *refresh_find(const struct refresh *r, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(only[i], name))
-			return true;
-	return !n;
+	struct refresh_name key = {.name = (char *)name};
+
+	return r->n ? bsearch(&key, r->at, r->n, sizeof(key), compare) : NULL;
 }
 
-static bool is_host_name(const struct owner *owner)
+// ---- which are wanted -----------------------------------------------------------------------------
+
+static int compare_texts(const void *a, const void *b)
 {
-	return owner->name[0] && !geo_is_name(owner->name);
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void take_owner(const struct owner *owner, const char *const *only, size_t n,
-		       struct refresh *ret)
+static int compare_who(const void *a, const void *b)
 {
-	if (!is_host_name(owner) || !refresh_is_wanted(owner->name, only, n))
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void wanted_make(const char *const *only, size_t n, struct refresh_wanted *ret)
+{
+	*ret = (struct refresh_wanted){.n = n};
+	if (!n)
 		return;
-	vec_push(&ret->who, journal_who(owner->list, owner->name));
-	vec_push(ret, ((struct refresh_name){.name = mem_strdup(owner->name),
-					     .entries = true,
-					     .ends_s = UINT64_MAX,
-					     .since_s = owner->since_s}));
-}
-
-// Owners without list and name, of which there may be many, are told by their hash.
-static bool may_have_name(const struct store_snapshot *s, uint32_t owner, uint64_t without)
-{
-	return !s->owners || s->owners[owner].who != without;
-}
-
-static int take_owners(struct store *store, const char *const *only, size_t n, struct refresh *ret,
-		       struct err *err)
-{
-	const struct store_snapshot *s = store->snapshot;
-	uint64_t without = journal_who("", "");
-	CLEANUP_VEC VEC(bool) seen = {0};
-
-	for (size_t r = 0; r < s->n; r++) {
-		uint32_t number = s->refs[r].owner;
-		CLEANUP_FREE char *room = NULL;
-		struct owner owner;
-
-		while (seen.n <= number)
-			vec_push(&seen, false);
-		if (seen.at[number] || !may_have_name(s, number, without))
-			continue;
-		seen.at[number] = true;
-		if (store_owner(store, number, &owner, &room))
-			return err_system(err, EIO, "cannot read the owners of the entries");
-		take_owner(&owner, only, n, ret);
+	ret->names = mem_zalloc(n, sizeof(*ret->names));
+	ret->who = mem_zalloc(n, sizeof(*ret->who));
+	for (size_t i = 0; i < n; i++) {
+		ret->names[i] = only[i];
+		ret->who[i] = journal_who("", only[i]);
 	}
+	qsort(ret->names, n, sizeof(*ret->names), compare_texts);
+	qsort(ret->who, n, sizeof(*ret->who), compare_who);
+}
+
+static void wanted_free(struct refresh_wanted *wanted)
+{
+	free(wanted->names);
+	free(wanted->who);
+}
+
+bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name)
+{
+	return !wanted->n ||
+	       bsearch(&name, wanted->names, wanted->n, sizeof(*wanted->names), compare_texts);
+}
+
+// ---- those of entries -----------------------------------------------------------------------------
+
+// References in the order of their prefixes; their owners are read when they are first met.
+struct listing {
+	struct store *store;
+	const struct refresh_wanted *wanted;
+	unsigned where;
+	struct refresh *names;
+	VEC(uint32_t)
+	owners; // by number: 0 not met, 1 not wanted, else the index in names->held + 2
+	VEC(struct record) found;
+};
+
+static void listing_free(struct listing *l)
+{
+	vec_free(&l->owners);
+	vec_free(&l->found);
+}
+
+// The hash tells most owners that cannot be meant without a look at the file: those without a name, which may be many,
+// and other names. A name is never in a list.
+static bool may_be_wanted(const struct listing *l, uint32_t number)
+{
+	const struct store_snapshot *s = l->store->snapshot;
+
+	if (!s->owners)
+		return true;
+	if (s->owners[number].who == journal_who("", ""))
+		return false;
+	return !l->wanted->n || bsearch(&s->owners[number].who, l->wanted->who, l->wanted->n,
+					sizeof(*l->wanted->who), compare_who);
+}
+
+static bool takes(const struct listing *l, const struct owner *owner)
+{
+	unsigned where = geo_is_name(owner->name) ? REFRESH_PLACES : REFRESH_ENTRIES;
+
+	return owner->name[0] && l->where & where && refresh_is_wanted(l->wanted, owner->name);
+}
+
+static int take_owner(struct listing *l, uint32_t number, uint32_t *ret, struct err *err)
+{
+	CLEANUP_FREE char *room = NULL;
+	struct owner owner;
+
+	*ret = 1;
+	if (!may_be_wanted(l, number))
+		return 0;
+	if (store_owner(l->store, number, &owner, &room))
+		return err_system(err, EIO, "cannot read the owners of the entries");
+	if (!takes(l, &owner))
+		return 0;
+	vec_push(l->names, ((struct refresh_name){.name = mem_strdup(owner.name),
+						  .entries = true,
+						  .place = geo_is_name(owner.name),
+						  .ends_s = UINT64_MAX,
+						  .since_s = owner.since_s}));
+	*ret = records_owner(&l->names->held, &owner) + 2;
 	return 0;
 }
 
-static int list_entries(const char *instance, const char *const *only, size_t n,
+static int take_reference(struct listing *l, const struct store_ref *ref, struct err *err)
+{
+	uint32_t *owner;
+	int code = 0;
+
+	while (l->owners.n <= ref->owner)
+		vec_push(&l->owners, 0);
+	owner = &l->owners.at[ref->owner];
+	if (!*owner && (code = take_owner(l, ref->owner, owner, err)))
+		return code;
+	if (*owner > 1)
+		vec_push(&l->found, ((struct record){.prefix = store_ref_prefix(ref),
+						     .kind = ref->kind,
+						     .owner = *owner - 2,
+						     .until_s = ref->until_s}));
+	return 0;
+}
+
+static int list_entries(const char *instance, unsigned where, const struct refresh_wanted *wanted,
 			struct refresh *ret, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
+	CLEANUP(listing_free) struct listing l = {.where = where, .wanted = wanted, .names = ret};
 	int code = store_read(instance, &store, err);
 
-	return code ? code : take_owners(store, only, n, ret, err);
+	if (code)
+		return code;
+	l.store = store;
+	for (size_t r = 0; r < store->snapshot->n; r++)
+		if ((code = take_reference(&l, &store->snapshot->refs[r], err)))
+			return code;
+	records_load(&ret->held, &ret->held.list, l.found.at, l.found.n);
+	return 0;
 }
 
 // Of two, the older answer counts.
@@ -116,12 +196,15 @@ static void sort(struct refresh *r)
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
 		 struct refresh *ret, struct err *err)
 {
+	CLEANUP(wanted_free) struct refresh_wanted wanted;
 	int code = 0;
 
+	wanted_make(only, n, &wanted);
 	*ret = (struct refresh){0};
-	if (where & REFRESH_ENTRIES && (code = list_entries(instance, only, n, ret, err)))
+	if (where & (REFRESH_ENTRIES | REFRESH_PLACES) &&
+	    (code = list_entries(instance, where, &wanted, ret, err)))
 		return code;
-	if (where & REFRESH_POLICY && (code = refresh_list_policy(instance, only, n, ret, err)))
+	if (where & REFRESH_POLICY && (code = refresh_list_policy(instance, &wanted, ret, err)))
 		return code;
 	sort(ret);
 	return 0;
@@ -141,11 +224,19 @@ void refresh_answers_free(struct refresh_answers *a)
 static void take_answer(struct refresh_name *one, const struct dns_answer *answer)
 {
 	one->ttl_s = answer->ttl_s;
+	one->hosts = answer->hosts;
 	one->addresses = answer->n;
 	if (!answer->error)
 		return;
 	one->error = answer->error;
 	dns_describe(answer, one->why, sizeof(one->why));
+}
+
+void refresh_refuse(struct refresh_name *name)
+{
+	name->error = -EPERM;
+	snprintf(name->why, sizeof(name->why), "all addresses of '%.200s' are protected",
+		 name->name);
 }
 
 int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_options *dns,
@@ -157,7 +248,7 @@ int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_op
 	int code;
 
 	vec_each (r, one)
-		if (where == REFRESH_POLICY ? one->policy : one->entries) {
+		if (where == REFRESH_POLICY ? one->policy : one->entries && !one->place) {
 			names[a.n] = one->name;
 			a.at[a.n++] = one;
 		}
@@ -173,156 +264,4 @@ int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_op
 	*ret = a;
 	a = (struct refresh_answers){0};
 	return 0;
-}
-
-// ---- one owner ----------------------------------------------------------------------------------
-
-struct fresh_references {
-	struct reference *at;
-	size_t n, cap;
-};
-
-// What an owner has now, and what it shall have.
-struct group {
-	const struct dns_answer *answer;
-	const struct guard *guard;
-	uint64_t now_s, grace_s;
-	uint32_t owner;
-	bool wide; // it has addresses that only --wide allows
-	struct fresh_references fresh;
-};
-
-static bool is_block(uint8_t kind)
-{
-	return kind == OVERLAY_BLOCK_FROM || kind == OVERLAY_BLOCK_TO;
-}
-
-static bool has_address(const struct dns_answer *answer, const struct prefix *p)
-{
-	for (size_t a = 0; a < answer->n; a++)
-		if (p->len == addr_bits(&answer->addrs[a]) &&
-		    !addr_compare(&p->addr, &answer->addrs[a]))
-			return true;
-	return false;
-}
-
-static void add(struct group *g, const struct prefix *p, uint8_t kind, uint64_t until_s)
-{
-	vec_push(&g->fresh,
-		 ((struct reference){
-			 .prefix = *p, .kind = kind, .until_s = until_s, .owner = g->owner}));
-}
-
-// The addresses of the answer, as long as the owner asks for: the latest end of what it has.
-static void add_answer(struct group *g, uint8_t kind, uint64_t until_s)
-{
-	for (size_t a = 0; a < g->answer->n; a++) {
-		const struct addr *addr = &g->answer->addrs[a];
-		struct prefix host = prefix_of(addr, (uint8_t)addr_bits(addr));
-
-		if (!is_block(kind) || !guard_answer_problem(g->guard, addr, g->wide))
-			add(g, &host, kind, until_s);
-	}
-}
-
-static void add_leaving(struct group *g, const struct record *r)
-{
-	uint64_t end = g->now_s + g->grace_s;
-
-	if (!has_address(g->answer, &r->prefix))
-		add(g, &r->prefix, r->kind, r->until_s < end ? r->until_s : end);
-}
-
-// A family whose query failed has no answer: its addresses stay as they are.
-static bool is_unknown(const struct dns_answer *answer, const struct record *r)
-{
-	return r->prefix.addr.family == 4 ? answer->v4_failed : answer->v6_failed;
-}
-
-static void make(struct group *g, const struct store *store)
-{
-	uint64_t until[OVERLAY_KINDS] = {0};
-	const struct record_list *list = &store->records.list;
-
-	vec_each (list, r)
-		if (r->owner == g->owner) {
-			until[r->kind] = r->until_s > until[r->kind] ? r->until_s : until[r->kind];
-			g->wide |= guard_answer_problem(g->guard, &r->prefix.addr, false) != NULL;
-		}
-	for (uint8_t kind = 0; kind < OVERLAY_KINDS; kind++)
-		if (until[kind])
-			add_answer(g, kind, until[kind]);
-	vec_each (list, r) {
-		if (r->owner != g->owner)
-			continue;
-		if (is_unknown(g->answer, r))
-			add(g, &r->prefix, r->kind, r->until_s);
-		else
-			add_leaving(g, r);
-	}
-}
-
-static void change_owner(struct store *store, uint32_t owner, struct refresh_name *name,
-			 const struct dns_answer *answer, const struct guard *guard,
-			 size_t *changed)
-{
-	uint64_t grace = 2 * (uint64_t)answer->ttl_s;
-	struct group g = {
-		.answer = answer,
-		.guard = guard,
-		.now_s = store->clock.wall_ms / 1000,
-		.grace_s = grace > REFRESH_GRACE_S ? grace : REFRESH_GRACE_S,
-		.owner = owner,
-	};
-	struct owner who = store->records.owners.at[owner];
-	struct records_change change;
-
-	make(&g, store);
-	records_replace(&store->records, &who, (1u << OVERLAY_KINDS) - 1, g.fresh.at, g.fresh.n,
-			&change);
-	name->added += change.added;
-	name->leaving += change.shortened;
-	name->back += change.extended;
-	*changed += change.added + change.shortened + change.extended + change.removed;
-	vec_free(&g.fresh);
-}
-
-// ---- all ----------------------------------------------------------------------------------------
-
-static void change_name(struct store *store, struct refresh_name *name,
-			const struct dns_answer *answer, const struct guard *guard, size_t *changed)
-{
-	size_t owners = store->records.owners.n;
-
-	for (uint32_t o = 0; o < owners; o++)
-		if (!strcmp(store->records.owners.at[o].name, name->name))
-			change_owner(store, o, name, answer, guard, changed);
-}
-
-static int change(const char *instance, const char *command, const struct refresh_answers *a,
-		  const struct guard *guard, struct refresh *r, struct err *err)
-{
-	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
-	int code = store_open(instance, command, &store, err);
-
-	if (code)
-		return code;
-	if ((code = store_load_who(store, r->who.at, r->who.n, err)))
-		return code;
-	for (size_t n = 0; n < a->n; n++)
-		if (!a->answers[n].error)
-			change_name(store, a->at[n], &a->answers[n], guard, &r->changed);
-	return r->changed ? store_commit(store, false, &plan, err) : 0;
-}
-
-int refresh_names(const char *instance, const char *command, const struct dns_options *dns,
-		  const struct guard *guard, struct refresh *r, struct err *err)
-{
-	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
-	int code = refresh_ask(r, REFRESH_ENTRIES, dns, &a, err);
-
-	if (code || !a.good)
-		return code;
-	return change(instance, command, &a, guard, r, err);
 }

@@ -3,7 +3,8 @@
 // time. One that comes back in time stays. A name without an answer keeps what it has.
 //
 // Entries: an address that is not in the answer any more expires after the grace time, as with --for; so the kernel ends
-// it, and whoever is killed in between loses nothing.
+// it, and whoever is killed in between loses nothing. Answers that change nothing take no lock.
+// Places, the countries and autonomous systems of entries: they get the prefixes of the present databases at once.
 // Policy: the record of its revision says until when an address stays. With other addresses the text of the record, not
 // the file, is compiled and switched to (apply_answers); the revision stays the same one.
 #pragma once
@@ -16,46 +17,64 @@
 #include "ctl/base/vec.h"
 #include "ctl/control/apply.h"
 #include "ctl/control/guard.h"
+#include "ctl/control/records.h"
 #include "ctl/net/dns.h"
 
-#define REFRESH_GRACE_S 60 // at least; twice the TTL if that is more
+// Bits: where names are.
+enum refresh_where {
+	REFRESH_ENTRIES = 1,
+	REFRESH_POLICY = 2,
+	REFRESH_PLACES = 4,
+	REFRESH_ALL = 7,
+};
 
 struct refresh_name {
 	char *name;
 	bool entries, policy; // where it is
-	uint64_t since_s;     // of its owner, or of its answer in the policy; 0: not known
-	uint32_t ttl_s;       // of the answer; 0: from /etc/hosts
-	int error;            // as in struct dns_answer
+	bool place;           // of entries: a country or an autonomous system
+	uint64_t since_s;     // of its owner, or of its last answer; 0: not known
+	uint32_t ttl_s;       // of the answer
+	bool hosts;           // the answer is from /etc/hosts, which has no TTL
+	int error;            // as in struct dns_answer; -EPERM: none of it may be blocked
 	char why[256];        // a sentence about it, "" without
-	size_t addresses;     // of the answer, those that must not be blocked left out
+	size_t addresses; // of the answer, those that must not be blocked left out; prefixes of a place
 	size_t added, leaving, back, released;
 	uint64_t ends_s; // until the policy releases an address of it; UINT64_MAX: none leaves
 };
 
 struct refresh {
-	struct refresh_name *at;
+	struct refresh_name *at; // sorted by name
 	size_t n, cap;
-	size_t changed;    // references, and addresses of the policy
-	VEC(uint64_t) who; // journal_who of their owners
-	bool trial;        // one runs, so names of the policy are not looked at
-	bool switched;     // to the policy with other addresses
+	size_t changed;      // references, and addresses of the policy
+	struct records held; // the references of names of entries, when they were listed
+	bool trial;          // one runs, so names of the policy are not looked at
+	bool switched;       // to the policy with other addresses
 };
 void refresh_free(struct refresh *r);
 #define CLEANUP_REFRESH CLEANUP(refresh_free)
 
-enum refresh_where { REFRESH_ENTRIES = 1, REFRESH_POLICY = 2 };
+// The names that are meant; n 0: all.
+struct refresh_wanted {
+	const char **names; // sorted
+	uint64_t *who;      // sorted; of owners with these names
+	size_t n;
+};
+bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name);
+struct refresh_name *refresh_find(const struct refresh *r, const char *name);
 
-// The names of entries, of the policy in force, or of both (bits of enum refresh_where), each once, sorted; those of
-// `only` if it has any. No lock is held afterwards.
+// The names in any of these places (bits of enum refresh_where), each once; those of `only` if it has any. No lock is
+// held afterwards.
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
 		 struct refresh *ret, struct err *err);
-// Asks for those of entries, without a lock, then changes their entries in one commit. guard: what must not be blocked.
-int refresh_names(const char *instance, const char *command, const struct dns_options *dns,
-		  const struct guard *guard, struct refresh *r, struct err *err);
+// Asks for the host names of entries, and reads databases for the places, without a lock. If that changes entries, all
+// of it is one commit. guard: what must not be blocked.
+int refresh_entries(const char *instance, const char *command, unsigned where,
+		    const struct dns_options *dns, const struct guard *guard, struct refresh *r,
+		    struct err *err);
 // Asks for those of the policy, without a lock. Writes the record if an address leaves or comes back; if the addresses
 // in force change, it is an apply. Unchanged answers write nothing. c: made by candidate_new_replay(), for its findings.
-int refresh_policy(struct candidate *c, const struct apply_options *options, struct refresh *r,
-		   struct err *err);
+int refresh_policy(struct candidate *c, const struct apply_options *options,
+		   const struct guard *guard, struct refresh *r, struct err *err);
 
 // The answers for some of the names: answers[n] is that of at[n].
 struct refresh_answers {
@@ -66,9 +85,22 @@ struct refresh_answers {
 // What is wrong with an answer goes into its name.
 int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_options *dns,
 		struct refresh_answers *ret, struct err *err);
+// All addresses of its answer are protected: no answer to follow.
+void refresh_refuse(struct refresh_name *name);
 void refresh_answers_free(struct refresh_answers *a);
 #define CLEANUP_REFRESH_ANSWERS CLEANUP(refresh_answers_free)
 // The names of the policy in force.
-int refresh_list_policy(const char *instance, const char *const *only, size_t n,
+int refresh_list_policy(const char *instance, const struct refresh_wanted *wanted,
 			struct refresh *ret, struct err *err);
-bool refresh_is_wanted(const char *name, const char *const *only, size_t n);
+
+// refresh_follow.c: what names shall have from now on. Pure: memory alone.
+struct geo_ranges;
+struct refresh_wish { // an answer, or ranges
+	struct refresh_name *name;
+	const struct dns_answer *answer;
+	const struct geo_ranges *ranges;
+};
+// Changes the references of the owners with these names (sorted). What changes is counted in the names; returns the sum.
+// An answer that must not be followed leaves its name as it is, with the reason.
+size_t refresh_follow(struct records *records, const struct refresh_wish *wishes, size_t n,
+		      const struct guard *guard, uint64_t now_s);

@@ -59,7 +59,7 @@ static int read_names(const char *instance, struct policy_names *p, struct err *
 	return revisions_load_names(instance, p->about.revision, &p->record, &p->revision, err);
 }
 
-int refresh_list_policy(const char *instance, const char *const *only, size_t n,
+int refresh_list_policy(const char *instance, const struct refresh_wanted *wanted,
 			struct refresh *ret, struct err *err)
 {
 	CLEANUP_NAMES struct policy_names *p = names_new();
@@ -69,7 +69,7 @@ int refresh_list_policy(const char *instance, const char *const *only, size_t n,
 		return code;
 	ret->trial = p->trial;
 	vec_each (&p->record.names, name)
-		if (refresh_is_wanted(name->name, only, n))
+		if (refresh_is_wanted(wanted, name->name))
 			vec_push(ret, ((struct refresh_name){
 					      .name = mem_strdup(name->name),
 					      .policy = true,
@@ -88,7 +88,17 @@ struct change {
 	size_t record, in_force;
 };
 
-static void follow(struct policy_names *p, const struct refresh_answers *a, struct change *ret)
+// A sinkhole, or an owner who wants to cut us off. The policy would leave out each of these addresses.
+static bool is_usable(const struct guard *guard, const struct dns_answer *answer)
+{
+	for (size_t a = 0; a < answer->n; a++)
+		if (!guard_answer_problem(guard, &answer->addrs[a], true))
+			return true;
+	return false;
+}
+
+static void follow(struct policy_names *p, const struct refresh_answers *a,
+		   const struct guard *guard, struct change *ret)
 {
 	uint64_t now_s = (uint64_t)time(NULL);
 
@@ -99,6 +109,10 @@ static void follow(struct policy_names *p, const struct refresh_answers *a, stru
 
 		if (!name || a->answers[n].error)
 			continue;
+		if (!is_usable(guard, &a->answers[n])) {
+			refresh_refuse(one);
+			continue;
+		}
 		environment_follow(name, &a->answers[n], now_s, &f);
 		one->added += f.added;
 		one->leaving += f.leaving;
@@ -193,8 +207,8 @@ static int note_them(const struct apply_options *o, struct policy_names *p, stru
 	return revisions_save_names(o->instance, &p->revision, &p->record, err);
 }
 
-int refresh_policy(struct candidate *c, const struct apply_options *o, struct refresh *r,
-		   struct err *err)
+int refresh_policy(struct candidate *c, const struct apply_options *o, const struct guard *guard,
+		   struct refresh *r, struct err *err)
 {
 	CLEANUP_NAMES struct policy_names *p = names_new();
 	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
@@ -208,7 +222,7 @@ int refresh_policy(struct candidate *c, const struct apply_options *o, struct re
 		return 0;
 	if ((code = refresh_ask(r, REFRESH_POLICY, &o->dns, &a, err)))
 		return code;
-	follow(p, &a, &change);
+	follow(p, &a, guard, &change);
 	r->changed += change.record;
 	if (change.in_force)
 		return apply_them(c, o, p, r, err);

@@ -359,6 +359,7 @@ static void set_from_hosts(struct dns_answer *answer, const struct hosts_entry *
 	for (size_t i = 0; i < n; i++)
 		addrs[i] = entries[i].addr;
 	set_addrs(answer, addrs, n);
+	answer->hosts = true;
 	answer->v4_missing = answer->v6_missing = true;
 	for (size_t i = 0; i < answer->n; i++)
 		if (answer->addrs[i].family == 4)

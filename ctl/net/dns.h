@@ -24,6 +24,7 @@ struct dns_answer {
 	struct addr *addrs; // sorted by addr_compare, each once
 	size_t n;
 	uint32_t ttl_s;      // smallest of the answer, CNAMEs included; 0 for /etc/hosts
+	bool hosts;          // from /etc/hosts
 	char canonical[256]; // end of the CNAME chain, "" when it is the name itself
 	// 0, or -ENOENT no such name, -ENODATA name without an address, -ETIMEDOUT, -ECONNREFUSED
 	// no server reachable, -EIO server failed, -EINVAL not a host name.

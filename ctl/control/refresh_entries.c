@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Answers for the names of entries: what they change is found without the lock, and changed under it.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/base/geo.h"
+#include "ctl/base/mem.h"
+#include "ctl/control/refresh.h"
+#include "ctl/control/store.h"
+#include "ctl/net/geo_db.h"
+
+struct wishes {
+	struct refresh_wish *at;
+	size_t n, cap;
+};
+
+// What the databases have for the places.
+struct places {
+	VEC(struct refresh_name *) names;
+	VEC(struct geo) geos;
+	struct geo_ranges *ranges;
+};
+
+static void places_free(struct places *p)
+{
+	if (p->ranges)
+		geo_ranges_free(p->ranges, p->geos.n);
+	free(p->ranges);
+	vec_free(&p->names);
+	vec_free(&p->geos);
+}
+
+static void fail(struct refresh_name *name, int code, const char *why)
+{
+	name->error = code;
+	snprintf(name->why, sizeof(name->why), "%.255s", why);
+}
+
+static void take_ranges(const struct places *p)
+{
+	for (size_t n = 0; n < p->names.n; n++) {
+		struct refresh_name *name = p->names.at[n];
+		struct err why = {0};
+
+		if (p->ranges[n].prefixes.n)
+			continue;
+		err_input(&why, "no prefix of %s in '%s'", name->name, p->ranges[n].source);
+		fail(name, -ENODATA, why.text);
+	}
+}
+
+// Without a database, or with a damaged one, each of them has that failure.
+static void find_places(struct refresh *r, struct places *ret)
+{
+	struct err why = {0};
+	struct geo geo;
+	int code;
+
+	vec_each (r, name)
+		if (name->place && geo_parse_name(name->name, &geo)) {
+			vec_push(&ret->names, name);
+			vec_push(&ret->geos, geo);
+		}
+	if (!ret->geos.n)
+		return;
+	ret->ranges = mem_zalloc(ret->geos.n, sizeof(*ret->ranges));
+	if (!(code = geo_find(ret->geos.at, ret->geos.n, ret->ranges, &why)))
+		return take_ranges(ret);
+	vec_each (&ret->names, name)
+		fail(*name, code, why.text);
+}
+
+static int compare_wishes(const void *a, const void *b)
+{
+	return strcmp(((const struct refresh_wish *)a)->name->name,
+		      ((const struct refresh_wish *)b)->name->name);
+}
+
+static void make_wishes(const struct refresh_answers *a, const struct places *p, struct wishes *ret)
+{
+	for (size_t n = 0; n < a->n; n++)
+		if (!a->answers[n].error)
+			vec_push(ret, ((struct refresh_wish){.name = a->at[n],
+							     .answer = &a->answers[n]}));
+	for (size_t n = 0; n < p->names.n; n++)
+		if (!p->names.at[n]->error)
+			vec_push(ret, ((struct refresh_wish){.name = p->names.at[n],
+							     .ranges = &p->ranges[n]}));
+	if (ret->n)
+		qsort(ret->at, ret->n, sizeof(*ret->at), compare_wishes);
+}
+
+static bool changes(const struct refresh_name *name)
+{
+	return name->added || name->leaving || name->back || name->released;
+}
+
+// Those that change something; they are counted again under the lock.
+static void keep_changing(struct wishes *wishes)
+{
+	size_t kept = 0;
+
+	vec_each (wishes, wish) {
+		struct refresh_name *name = wish->name;
+
+		if (!changes(name))
+			continue;
+		name->added = name->leaving = name->back = name->released = 0;
+		wishes->at[kept++] = *wish;
+	}
+	wishes->n = kept;
+}
+
+struct prefixes {
+	struct prefix *at;
+	size_t n, cap;
+};
+
+static void add_addresses(const struct refresh_wish *wish, struct prefixes *prefixes)
+{
+	for (size_t a = 0; wish->answer && a < wish->answer->n; a++) {
+		const struct addr *addr = &wish->answer->addrs[a];
+
+		vec_push(prefixes, prefix_of(addr, (uint8_t)addr_bits(addr)));
+	}
+	for (size_t p = 0; wish->ranges && p < wish->ranges->prefixes.n; p++)
+		vec_push(prefixes, wish->ranges->prefixes.at[p]);
+}
+
+// What the names have, and all references to what they get: an entry lives as long as the last of them.
+static int load(struct store *store, const struct wishes *wishes, struct err *err)
+{
+	CLEANUP_VEC struct prefixes prefixes = {0};
+	CLEANUP_VEC VEC(uint64_t) who = {0};
+	int code;
+
+	vec_each (wishes, wish) {
+		vec_push(&who, journal_who("", wish->name->name));
+		add_addresses(wish, &prefixes);
+	}
+	if ((code = store_load_who(store, who.at, who.n, err)))
+		return code;
+	return store_load(store, prefixes.at, prefixes.n, err);
+}
+
+static int change(const char *instance, const char *command, const struct wishes *wishes,
+		  const struct guard *guard, size_t *ret_changed, struct err *err)
+{
+	CLEANUP_STORE struct store *store = NULL;
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	int code = store_open(instance, command, &store, err);
+
+	if (code)
+		return code;
+	if ((code = load(store, wishes, err)))
+		return code;
+	*ret_changed = refresh_follow(&store->records, wishes->at, wishes->n, guard,
+				      store->clock.wall_ms / 1000);
+	return *ret_changed ? store_commit(store, false, &plan, err) : 0;
+}
+
+int refresh_entries(const char *instance, const char *command, unsigned where,
+		    const struct dns_options *dns, const struct guard *guard, struct refresh *r,
+		    struct err *err)
+{
+	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
+	CLEANUP(places_free) struct places places = {0};
+	CLEANUP_VEC struct wishes wishes = {0};
+	int code = where & REFRESH_ENTRIES ? refresh_ask(r, REFRESH_ENTRIES, dns, &a, err) : 0;
+
+	if (code)
+		return code;
+	if (where & REFRESH_PLACES)
+		find_places(r, &places);
+	make_wishes(&a, &places, &wishes);
+	if (!refresh_follow(&r->held, wishes.at, wishes.n, guard, (uint64_t)time(NULL)))
+		return 0;
+	keep_changing(&wishes);
+	return change(instance, command, &wishes, guard, &r->changed, err);
+}
