@@ -28,7 +28,7 @@
 static const struct agent_part *const parts[] = {
 	&agent_policy, &agent_housekeeping, &agent_links, &agent_health_part,
 	&agent_feeds, // before the files, which have feeds
-	&agent_files,  &agent_api,          &agent_names,
+	&agent_files,  &agent_api,          &agent_names, &agent_places,
 };
 
 struct agent_running {

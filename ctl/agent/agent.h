@@ -36,6 +36,7 @@ struct agent {
 	struct feeds_part *feeds;
 	struct api *api;
 	struct names_part *names;
+	struct places_part *places;
 	// The rest is for agent.c.
 	struct agent_running *running;
 };
@@ -53,7 +54,7 @@ struct agent_part {
 };
 
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
-	agent_feeds, agent_files, agent_api, agent_names;
+	agent_feeds, agent_files, agent_api, agent_names, agent_places;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
 // 0 or -errno with err set.

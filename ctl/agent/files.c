@@ -53,8 +53,8 @@ static void add_databases(struct watches_paths *to)
 {
 	CLEANUP(geo_paths_free) struct geo_paths databases = {0};
 
-	if (!geo_db_files(&databases, NULL))
-		add_paths(to, databases.paths.at, databases.paths.n);
+	geo_db_patterns(&databases);
+	add_paths(to, databases.paths.at, databases.paths.n);
 }
 
 // Before the policy is applied: what changes after this is another change.

@@ -13,6 +13,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
+#include "ctl/agent/places.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/geo.h"
 #include "ctl/base/log.h"
@@ -419,12 +420,13 @@ static void spread(struct names_part *p, size_t old)
 
 static void take_list(struct names_part *p, const struct json *rows)
 {
-	size_t old = p->names.n;
+	size_t old = p->names.n, places = 0;
 
 	for (size_t n = 0; n < json_length(rows); n++) {
 		const char *name = json_get_string(json_at(rows, n), "name");
 		struct watched key = {.name = (char *)name}, *one = NULL;
 
+		places += name && geo_is_name(name);
 		if (!name || geo_is_name(name))
 			continue;
 		if (old)
@@ -438,6 +440,7 @@ static void take_list(struct names_part *p, const struct json *rows)
 	if (p->names.n > old)
 		qsort(p->names.at, p->names.n, sizeof(*p->names.at), compare);
 	forget_unlisted(p);
+	places_listed(p->agent, places);
 }
 
 static void on_list(void *part, int status, const char *output, size_t len)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,9 +31,14 @@ static bool is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+static char *pattern_of(const char *folder)
+{
+	return mem_printf("%s/*.mmdb", folder);
+}
+
 static void add_folder(struct geo_paths *paths, const char *folder)
 {
-	CLEANUP_FREE char *pattern = mem_printf("%s/*.mmdb", folder);
+	CLEANUP_FREE char *pattern = pattern_of(folder);
 	glob_t found = {0};
 
 	if (!glob(pattern, 0, NULL, &found))
@@ -48,18 +54,27 @@ void geo_paths_free(struct geo_paths *paths)
 	vec_free(&paths->paths);
 }
 
+// The places of --geo, one after the other; *at begins as NULL. NULL: no more. The caller frees it.
+static char *next_place(const char **at)
+{
+	const char *begin = *at ? *at : used_paths ? used_paths : default_paths, *end;
+
+	if (!*begin)
+		return NULL;
+	end = strchrnul(begin, ',');
+	*at = *end ? end + 1 : end;
+	return mem_strndup(begin, (size_t)(end - begin));
+}
+
 int geo_db_files(struct geo_paths *ret, struct err *err)
 {
-	for (const char *at = used_paths ? used_paths : default_paths, *end; at;
-	     at = *end ? end + 1 : NULL) {
-		CLEANUP_FREE char *path = NULL;
+	const char *at = NULL;
 
-		end = strchrnul(at, ',');
-		path = mem_strndup(at, (size_t)(end - at));
-		if (is_folder(path))
-			add_folder(ret, path);
+	for (char *place; (place = next_place(&at)); free(place)) {
+		if (is_folder(place))
+			add_folder(ret, place);
 		else if (used_paths)
-			vec_push(&ret->paths, TAKE_PTR(path));
+			vec_push(&ret->paths, mem_strdup(place));
 	}
 	if (ret->paths.n)
 		return 0;
@@ -67,6 +82,19 @@ int geo_db_files(struct geo_paths *ret, struct err *err)
 		  used_paths ? used_paths : default_paths);
 	return err_hint(err,
 			"install one, such as GeoLite2-Country.mmdb, or name it with --geo FILE");
+}
+
+// A folder of the default that does not exist yet is one all the same.
+void geo_db_patterns(struct geo_paths *ret)
+{
+	const char *at = NULL;
+
+	for (char *place; (place = next_place(&at)); free(place)) {
+		if (!used_paths || is_folder(place))
+			vec_push(&ret->paths, pattern_of(place));
+		else
+			vec_push(&ret->paths, mem_strdup(place));
+	}
 }
 
 static const char *what(enum geo_kind kind)

@@ -24,6 +24,8 @@ struct geo_paths {
 	VEC(char *) paths;
 };
 int geo_db_files(struct geo_paths *ret, struct err *err);
+// Paths and patterns to watch: of these files, and of those that a folder may get.
+void geo_db_patterns(struct geo_paths *ret);
 void geo_paths_free(struct geo_paths *paths);
 
 // Fills ret[i] for wanted[i]; each database is read once. 0, or -errno with err set and ret empty: no database has

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Countries and autonomous systems, in policies and as entries, from databases that the test makes."""
 
+import json
+
 import pytest
 
 import mmdb
+from labnet import until
 from policylab import OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, udp
 
 COUNTRIES = {
@@ -145,3 +148,83 @@ class TestEntries:
 
     def test_without_a_database(self, on, tmp_path):
         assert "no database of countries" in on("block", "country", "DE", "--geo", tmp_path, check=False).stderr
+
+
+WIDER = COUNTRIES | {"192.0.2.0/25": "country DE"}
+SMALLER = {"198.51.100.0/26": "country DE", "2001:db8:100::/48": "country DE"}
+OWN = COUNTRIES | {"10.77.0.0/24": "country DE"}
+BEFORE, AFTER = {"198.51.100.0/24", "2001:db8:100::/48"}, {"192.0.2.0/25", "198.51.100.0/24", "2001:db8:100::/48"}
+
+
+class TestRefresh:
+    def test_the_present_prefixes(self, on, geo, geoweir):
+        geoweir("block", "country", "DE", "--for", "1h", "--note", "abroad")
+        geo.write("country.mmdb", WIDER)
+        row = geoweir("-j", "refresh", "country", "DE").stdout
+        assert json.loads(row)["names"][0] | {"added": 1, "released": 0, "addresses": 3, "name": "country DE"} == json.loads(row)["names"][0]
+        entries = on.entries()
+        assert blocked(on) == AFTER and entries["192.0.2.0/25"]["left_s"] <= 3600
+        assert entries["192.0.2.0/25"]["holders"][0]["note"] == "abroad"
+        assert json.loads(geoweir("-j", "refresh", "--places").stdout)["changed"] == 0
+        assert json.loads(geoweir("-j", "refresh", "--entries", "--policy").stdout)["names"] == []
+
+    @pytest.mark.parametrize("entries, sentence", [(SMALLER, "shrink"), (OWN, "would now cut off 10.77.0."), (None, "not a MaxMind database"),
+                                                   ({"192.0.2.0/24": "country FR"}, "no prefix of country DE")])
+    def test_what_is_refused_changes_nothing(self, on, geo, geoweir, entries, sentence):
+        geoweir("block", "country", "DE", "asn", "64501")
+        before = blocked(on)
+        if entries:
+            geo.write("country.mmdb", entries)
+        else:
+            geo.path.joinpath("country.mmdb").write_bytes(b"damaged")
+        done = geoweir("-j", "refresh", check=False)
+        rows = {row["name"]: row for row in json.loads(done.stdout)["names"]}
+        assert done.returncode == 2 and sentence in rows["country DE"]["error"]
+        assert blocked(on) == before
+
+
+class TestAgent:
+    def problems(self, weir):
+        agent = json.loads(weir("-j", "status", check=False).stdout)["agent"]
+        return next(part["problems"] for part in agent["parts"] if part["name"] == "places")
+
+    def test_entries_follow_the_database(self, pair, on, geo, geoweir):
+        agent = on.run("--geo", str(geo))
+        geoweir("block", "country", "DE")
+        geo.write("country.mmdb", WIDER)
+        until(lambda: blocked(on) == AFTER, seconds=10, what="the new prefix")
+        assert pair.passes(udp(src="192.0.2.9"), udp(src=SOURCE4)) == [False, False]
+        geo.write("country.mmdb", COUNTRIES)
+        until(lambda: blocked(on) == BEFORE, seconds=10, what="its end")
+        assert "country DE: 1 prefix added, 0 removed" in agent.said() and not self.problems(on)
+
+    def test_a_change_without_an_agent_is_made_up_for(self, on, geo, geoweir):
+        geoweir("block", "country", "DE")
+        geo.write("country.mmdb", WIDER)
+        on.run("--geo", str(geo))
+        until(lambda: blocked(on) == AFTER, seconds=10, what="the new prefix")
+
+    def test_a_database_that_shrinks(self, on, geo, geoweir):
+        geoweir("block", "country", "DE")
+        agent = on.run("--geo", str(geo))
+        geo.write("country.mmdb", SMALLER)
+        until(lambda: self.problems(on), seconds=10, what="the alarm")
+        assert "shrink" in self.problems(on)[0] and "shrink" in on("status", check=False).stdout
+        geo.write("country.mmdb", {**SMALLER, "203.0.113.0/24": "country FR"})  # as bad as before
+        geoweir("block", "192.0.2.77")
+        assert blocked(on) == BEFORE | {"192.0.2.77"}
+        geoweir("block", "country", "DE")  # the operator accepts it
+        assert blocked(on) == set(SMALLER) | {"192.0.2.77"}
+        until(lambda: not self.problems(on), seconds=30, what="the end of the alarm")
+        assert agent.said().count("shrink") == 1
+
+    def test_a_database_that_is_gone_and_comes_back(self, on, geo, geoweir):
+        geoweir("block", "country", "DE")
+        agent = on.run("--geo", str(geo))
+        kept = geo.path / "country.mmdb"
+        kept.rename(geo.path / "elsewhere")
+        until(lambda: self.problems(on), seconds=10, what="the alarm")
+        assert blocked(on) == BEFORE
+        geo.write("another.mmdb", WIDER)  # a file that was not there before
+        until(lambda: blocked(on) == AFTER, seconds=5, what="the new prefix")
+        assert not self.problems(on) and "follows its database again" not in agent.said()
