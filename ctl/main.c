@@ -137,12 +137,11 @@ static char *command_line(char **argv)
 
 static void print_failure(const struct context *ctx, const struct err *err)
 {
+	err_full_text full;
+
 	if (ctx->out && ctx->json)
 		out_error(ctx->out, err->text, err->hint, err->code ? err_name(err->code) : "");
-	if (err->hint[0])
-		log_error("%s (%s)", err->text, err->hint);
-	else
-		log_error("%s", err->text);
+	log_error("%s", err_full(err, full));
 }
 
 static int finish(struct context *ctx, int code, const struct err *err)

@@ -121,11 +121,11 @@ static void reload(struct agent *a)
 	agent_reload_continues(a);
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
 		struct err *err = &a->running->reloaded[n];
+		err_full_text full;
 
 		err_clear(err);
 		if (parts[n]->reload && parts[n]->reload(a, err))
-			log_error("%s: %s%s%s%s", parts[n]->name, err->text,
-				  err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
+			log_error("%s: %s", parts[n]->name, err_full(err, full));
 	}
 	agent_reload_done(a);
 	agent_changed(a);

@@ -55,6 +55,15 @@ void child_stop(struct child *c)
 	child_free(c);
 }
 
+void child_tell(void (*log)(const char *fmt, ...), const char *said)
+{
+	for (const char *at = said, *end; at; at = *end ? end + 1 : NULL) {
+		at += strncmp(at, "weir: ", 6) ? 0 : 6;
+		end = strchrnul(at, '\n');
+		log("%.*s", (int)(end - at), at);
+	}
+}
+
 static void keep(struct child *c, const char *data, size_t len)
 {
 	size_t room = SAID_MAX - c->said.len;

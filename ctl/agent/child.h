@@ -14,7 +14,7 @@ struct child;
 
 // In the environment:
 #define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // the agent has no login
-#define CHILD_FOR           "WEIR_FOR"           // who asked, if messages are among those of the agent
+#define CHILD_FOR           "WEIR_FOR" // who asked, if messages are among those of the agent
 
 // The command has ended: its exit status (ERR_SYSTEM also if it was killed), and what it has printed, its last
 // newline left out.
@@ -30,5 +30,7 @@ struct child_files {
 // Only starts it. The caller waits for it.
 int child_spawn(const struct agent *a, const char *const *args, const struct child_files *files,
 		pid_t *ret, struct err *err);
+// What it has printed, line by line, by one of the functions of base/log.h; "weir: " is left out.
+void child_tell(void (*log)(const char *fmt, ...), const char *said);
 // Kills a command that runs; a killed one leaves the old or the new state. No call of `done`. NULL is allowed.
 void child_stop(struct child *c);

@@ -118,12 +118,12 @@ static bool is_same(const struct err *a, const struct err *b)
 static void fail(struct feed_job *job, const struct err *err)
 {
 	bool known = is_same(&job->problem, err);
+	err_full_text full;
 
 	job->failures++;
 	job->problem = *err;
 	if (!known)
-		log_warning("%s%s%s%s; the last good text stays in effect", err->text,
-			    err->hint[0] ? " (" : "", err->hint, err->hint[0] ? ")" : "");
+		log_warning("%s; the last good text stays in effect", err_full(err, full));
 	fetch_in(job, jittered(retry_ms(job)));
 }
 
@@ -241,7 +241,7 @@ static void on_changed(void *ctx, int status, const char *said)
 		tell_command(job, path, status, said);
 		return;
 	}
-	log_notice("%s", said);
+	child_tell(log_notice, said);
 	work(job, save, on_kept);
 }
 

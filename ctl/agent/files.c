@@ -82,11 +82,6 @@ static void wait_and_try(struct files *f)
 	evtimer_add(f->again, &in);
 }
 
-static const char *without_prefix(const char *line)
-{
-	return strncmp(line, "weir: ", 6) ? line : line + 6;
-}
-
 // Of several lines, the last is the sentence; those before it are the places.
 static void tell_failure(struct files *f, const char *said)
 {
@@ -94,23 +89,21 @@ static void tell_failure(struct files *f, const char *said)
 	const char *last = strrchr(said, '\n');
 	struct err now = {0};
 
-	err_input(&now, "%s", without_prefix(last ? last + 1 : said));
+	last = last ? last + 1 : said;
+	err_input(&now, "%s", last + (strncmp(last, "weir: ", 6) ? 0 : 6));
 	if (!strcmp(now.text, refused->text))
 		return;
 	*refused = now;
-	for (const char *at = said, *end; at; at = *end ? end + 1 : NULL) {
-		end = strchrnul(at, '\n');
-		log_error("%.*s", (int)(end - without_prefix(at)), without_prefix(at));
-	}
+	child_tell(log_error, said);
 	log_error("the policy in effect stays");
 }
 
 static void tell_success(struct files *f, const char *said)
 {
 	if (f->agent->refused.text[0] || !strstr(said, "unchanged: "))
-		log_notice("%s", said);
+		child_tell(log_notice, said);
 	else
-		log_info("%s", said);
+		child_tell(log_info, said);
 	err_clear(&f->agent->refused);
 }
 

@@ -364,7 +364,8 @@ static int attach_devices(struct links_part *l, const struct reattach_list *list
 		}
 		if (code)
 			continue;
-		log_notice("attached to %s again, %s mode%s%s", d->name,
+		log_notice("attached to %s%s, %s mode%s%s", d->name,
+			   d->returned ? " again" : ", which the policy names",
 			   result.mode == IFACE_NATIVE ? "native" : "generic",
 			   result.notice[0] ? ": " : "", result.notice);
 		l->changed++;

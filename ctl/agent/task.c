@@ -44,11 +44,12 @@ static void succeed(struct agent_task *t)
 
 static void keep_problem(struct agent_task *t, const struct err *err)
 {
+	err_full_text full;
+
 	if (!strcmp(t->problem.text, err->text))
 		return;
 	t->problem = *err;
-	log_warning("%s: %s%s%s%s", t->what, err->text, err->hint[0] ? " (" : "", err->hint,
-		    err->hint[0] ? ")" : "");
+	log_warning("%s: %s", t->what, err_full(err, full));
 	agent_changed(t->agent);
 }
 

@@ -128,6 +128,15 @@ void err_prefix(struct err *err, const char *fmt, ...)
 }
 
 // Does not clear 1.5 kB of text: in a loop over a million lines that would be most of the work.
+const char *err_full(const struct err *err, err_full_text buf)
+{
+	bool hint = err->hint[0];
+
+	snprintf(buf, sizeof(err_full_text), "%s%s%s%s", err->text, hint ? " (" : "", err->hint,
+		 hint ? ")" : "");
+	return buf;
+}
+
 void err_clear(struct err *err)
 {
 	if (!err)

@@ -39,5 +39,9 @@ int err_hint_root(struct err *err);
 __attribute__((format(printf, 2, 3))) void err_prefix(struct err *err, const char *fmt, ...);
 void err_clear(struct err *err);
 
+// "SENTENCE (HINT)", or the sentence alone. Returns buf.
+typedef char err_full_text[sizeof(((struct err *)0)->text) + sizeof(((struct err *)0)->hint) + 3];
+const char *err_full(const struct err *err, err_full_text buf);
+
 // "ENOENT" for ENOENT or -ENOENT; "errno 4711" when it has no name. Static storage.
 const char *err_name(int code);

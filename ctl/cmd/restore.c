@@ -29,6 +29,7 @@ static int restore_policy_of(struct context *ctx, const struct args *args, bool 
 {
 	CLEANUP_FREE char *path = policy_path(ctx, args);
 	char current[REVISION_ID] = "";
+	err_full_text full;
 	int code = revisions_current(ctx->instance, current, err);
 
 	*ret = true;
@@ -37,11 +38,11 @@ static int restore_policy_of(struct context *ctx, const struct args *args, bool 
 	if (file_exists(path) && !policy_was_left(ctx->instance, path)) {
 		if (!(code = applying_file(ctx, args, path, err)) || !current[0])
 			return code;
-		log_error("%s", err->text);
+		log_error("%s", err_full(err, full));
 		log_notice("restoring revision %s, the last one that was accepted", current);
 		err_clear(err);
 	} else if (args->words.n && !file_exists(path)) {
-		return err_input(err, "cannot read '%s': %s", path, strerror(ENOENT));
+		return err_input(err, "cannot read '%s': %s", path, err_name(ENOENT));
 	}
 	*ret = current[0] != '\0';
 	return *ret ? applying_revision(ctx, args, current, err) : 0;
@@ -77,12 +78,13 @@ static int restore_attached(struct context *ctx, const struct attachments *list,
 	out_array(ctx->out, "interfaces");
 	vec_each (&list->list, one) {
 		struct err why = {0};
+		err_full_text full;
 		int failed = attach_one(ctx, &b, one, &attaching, &why);
 
 		if (!failed)
 			continue;
 		if (code)
-			log_error("%s", why.text);
+			log_error("%s", err_full(&why, full));
 		else
 			*err = why;
 		code = code ? code : failed;
@@ -108,18 +110,19 @@ static int restore(struct context *ctx, const struct args *args, struct err *err
 {
 	CLEANUP_ATTACHMENTS struct attachments list;
 	struct err why = {0};
+	err_full_text full;
 	bool has_policy = false;
 	int code = attachments_read(ctx->instance, &list, &why), policy;
 
 	if (code)
-		log_warning("%s", why.text);
+		log_warning("%s", err_full(&why, full));
 	policy = restore_policy_of(ctx, args, &has_policy, err);
 	if (!list.list.n)
 		return policy || has_policy ? policy : nothing(ctx, args, err);
 	err_clear(&why);
 	code = restore_attached(ctx, &list, &why);
 	if (policy && code)
-		log_error("%s", why.text);
+		log_error("%s", err_full(&why, full));
 	else if (code)
 		*err = why;
 	return policy ? policy : code;

@@ -36,6 +36,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 		      struct err *err)
 {
 	struct err why = {0};
+	err_full_text full;
 	int code;
 
 	if (policy_was_left(ctx->instance, a->policy))
@@ -47,8 +48,8 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 		return code;
 	a->refused = *err;
 	err_clear(err);
-	log_error("%s%s%s%s; the agent runs with the policy that is in effect", a->refused.text,
-		  a->refused.hint[0] ? " (" : "", a->refused.hint, a->refused.hint[0] ? ")" : "");
+	log_error("%s; the agent runs with the policy that is in effect",
+		  err_full(&a->refused, full));
 	return 0;
 }
 

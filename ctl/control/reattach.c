@@ -20,10 +20,11 @@ static const struct link *find_link(const struct link *links, size_t n, const ch
 	return NULL;
 }
 
-static void add(struct reattach_list *list, const char *name, enum attach_mode mode,
+static void add(struct reattach_list *list, const char *name, bool returned, enum attach_mode mode,
 		uint32_t generation)
 {
-	struct reattach_device d = {.mode = (uint8_t)mode, .generation = generation};
+	struct reattach_device d = {
+		.returned = returned, .mode = (uint8_t)mode, .generation = generation};
 
 	vec_each (list, one)
 		if (!strcmp(one->name, name))
@@ -46,7 +47,7 @@ static int add_returned(const struct instance *i, const struct link *links, size
 			held[l] |= d.state != DEVICE_GONE && links[l].index == d.iface.ifindex;
 		if ((d.state == DEVICE_GONE || d.state == DEVICE_ANOTHER) &&
 		    find_link(links, n, d.iface.name))
-			add(ret, d.iface.name,
+			add(ret, d.iface.name, true,
 			    d.iface.mode == IFACE_NATIVE ? ATTACH_AUTO : ATTACH_GENERIC,
 			    d.iface.generation);
 	}
@@ -69,7 +70,7 @@ static int add_named(const struct instance *i, const struct link *links, size_t 
 		uint8_t class = is_candidate[l] ? generation_class(about, links[l].name) : 0;
 
 		if (class && links[l].type == ARPHRD_ETHER)
-			add(ret, links[l].name, (enum attach_mode)about->modes[class - 1],
+			add(ret, links[l].name, false, (enum attach_mode)about->modes[class - 1],
 			    state.active);
 	}
 	return 0;

@@ -12,6 +12,7 @@
 
 struct reattach_device {
 	char name[16];
+	bool returned;       // else it is new, and the policy names it
 	uint8_t mode;        // enum attach_mode
 	uint32_t generation; // as for bringup_attach
 };

@@ -107,6 +107,10 @@ class TestFiles:
         assert "has errors" in site.problems()[0]
         assert "nonsense" in agent.said() and "rules.weir:1" in agent.said()
         assert programs(site.weir) == before and site.dropped(FIRST, OTHER) == [True, False]
+        replace(site.include, f'"bad" drop from {FIRST} port 53\n')  # warns
+        until(lambda: not site.problems())
+        assert "?" not in agent.said().replace("53'?", ""), "lines are joined"
+        assert "\nweir:     1 | " in agent.said() and "\nweir: applied " in agent.said()
         replace(site.include, f'"other" drop from {OTHER}\n')
         site.until_dropped(False, True)
         until(lambda: not site.problems())

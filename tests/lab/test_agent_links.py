@@ -72,7 +72,7 @@ def test_a_pattern_of_the_policy_takes_new_devices(weir, tmp_path):
     agent = weir.run()
     with extra_device(weir.pair):
         until(lambda: weir.pair.xdp_names()["extra0"])
-        until(lambda: "attached to extra0 again" in agent.said())
+        until(lambda: "attached to extra0, which the policy names, native mode" in agent.said())
         with extra_device(weir.pair, "other0"):
             time.sleep(0.5)
             assert weir.pair.xdp_names()["other0"] is None

@@ -79,6 +79,23 @@ static void test_prefix(void **state)
 	assert_int_equal(err.code, ENOENT);
 }
 
+static void test_full(void **state)
+{
+	struct err err = {0};
+	err_full_text full;
+
+	(void)state;
+	err_system(&err, ENOENT, "cannot open 'x'");
+	assert_string_equal(err_full(&err, full), "cannot open 'x': ENOENT");
+	err_hint(&err, "is it mounted?");
+	assert_string_equal(err_full(&err, full), "cannot open 'x': ENOENT (is it mounted?)");
+	err = (struct err){0};
+	memset(err.text, 't', sizeof(err.text) - 1);
+	memset(err.hint, 'h', sizeof(err.hint) - 1);
+	assert_int_equal(strlen(err_full(&err, full)), sizeof(full) - 1 - 1);
+	assert_string_equal(full + strlen(full) - 2, "h)");
+}
+
 static void test_clear(void **state)
 {
 	(void)state;
@@ -160,6 +177,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_prefix),
+		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_clear),
 		cmocka_unit_test(test_arguments_from_itself),
 		cmocka_unit_test(test_cuts_what_is_too_long),
