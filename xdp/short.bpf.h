@@ -299,6 +299,13 @@ static __always_inline __u64 word_at(const struct matrix *m, __u32 place)
 	return matrix_and(m, FIELD_DESTINATION, place, word);
 }
 
+/* word & bits, in the register of `word`. */
+static __always_inline __u64 and_bits(__u64 word, __u64 bits)
+{
+	asm("%0 &= %1" : "+r"(word) : "r"(bits));
+	return word;
+}
+
 #define SHORT_BLOCK 4
 
 /* Four words of the AND. */
@@ -311,18 +318,18 @@ static __always_inline void and_row(const struct matrix *m, const int field, __u
 {
 	const __u64 *row = m->row[field] + place;
 
-	b->word[0] &= row[0];
-	b->word[1] &= row[1];
-	b->word[2] &= row[2];
-	b->word[3] &= row[3];
+	b->word[0] = and_bits(b->word[0], row[0]);
+	b->word[1] = and_bits(b->word[1], row[1]);
+	b->word[2] = and_bits(b->word[2], row[2]);
+	b->word[3] = and_bits(b->word[3], row[3]);
 }
 
 /* The words from `place` on. A field at a time, so that they stay in registers. */
 static __always_inline struct and_block block_at(const struct matrix *m, __u32 place)
 {
-	struct and_block b = {{~0ull, ~0ull, ~0ull, ~0ull}};
+	const __u64 *base = m->row[FIELD_PROTO] + place;
+	struct and_block b = {{base[0], base[1], base[2], base[3]}};
 
-	and_row(m, FIELD_PROTO, place, &b);
 	if (uses(FIELD_L4))
 		and_row(m, FIELD_L4, place, &b);
 	if (uses(FIELD_VLAN))
@@ -340,28 +347,76 @@ static __always_inline struct and_block block_at(const struct matrix *m, __u32 p
 	return b;
 }
 
-/* The first word of a block that is not 0, and its number; 0: all are. first: the number of its first one. */
-static __always_inline __u64 first_of_block(const struct and_block b, __u32 first,
-					    __u32 *ret_number)
+/* A word of the AND that is not 0, and its number. */
+struct and_found {
+	__u64 word; /* 0: no rule matches */
+	__u32 number;
+};
+
+/* Are there no more words? Apart from what follows: the compiler would put the result of the search before the marker. */
+static __always_inline bool is_end(const int number)
 {
-	*ret_number = first;
-	if (b.word[0])
-		return b.word[0];
-	*ret_number = first + 1;
-	if (b.word[1])
-		return b.word[1];
-	*ret_number = first + 2;
-	if (b.word[2])
-		return b.word[2];
-	*ret_number = first + 3;
-	return b.word[3];
+	if (!RULES_ARE(M_WORDS, number))
+		return false;
+	asm volatile("");
+	return true;
+}
+
+/* Is the search at its end, with this word or after the last one? */
+static __always_inline bool is_word_found(__u64 word, const int number, struct and_found *f)
+{
+	if (is_end(number))
+		return true;
+	if (!word)
+		return false;
+	f->word = word;
+	f->number = number;
+	return true;
+}
+
+static __always_inline bool is_last_block(const int first)
+{
+	return is_end(first + 1) || is_end(first + 2) || is_end(first + 3) || is_end(first + 4);
+}
+
+/* The same with the four words from `first` on. some: the summary, with bits for those that may be not 0. */
+static __always_inline bool is_block_found(const struct matrix *m, const int first, __u64 some,
+					   struct and_found *f)
+{
+	struct and_block b;
+
+	if (some >> first & ((1 << SHORT_BLOCK) - 1)) {
+		b = block_at(m, first + 1);
+		if (is_word_found(b.word[0], first, f) || is_word_found(b.word[1], first + 1, f) ||
+		    is_word_found(b.word[2], first + 2, f) ||
+		    is_word_found(b.word[3], first + 3, f))
+			return true;
+	}
+	return is_last_block(first);
+}
+
+/* The first word of the AND that is not 0; its summary is `some`. Written out: where a word is is a constant then, and so
+ * is the number of the marker that ends the search; and at the head of a loop the verifier keeps few states, so that it
+ * would follow each way through a block to the end of all. */
+static __always_inline struct and_found search_words(const struct matrix *m, __u64 some)
+{
+	struct and_found f = {};
+
+#define BLOCK(n) is_block_found(m, (n)*SHORT_BLOCK, some, &f)
+	_Static_assert(POLICY_WORDS_MAX == 16 * SHORT_BLOCK, "each block is written out");
+	(void)(BLOCK(0) || BLOCK(1) || BLOCK(2) || BLOCK(3) || BLOCK(4) || BLOCK(5) || BLOCK(6) ||
+	       BLOCK(7) || BLOCK(8) || BLOCK(9) || BLOCK(10) || BLOCK(11) || BLOCK(12) ||
+	       BLOCK(13) || BLOCK(14) || BLOCK(15));
+#undef BLOCK
+	return f;
 }
 
 /* The first word of the AND that is not 0, and its number; 0: no rule matches. More than one word of rules. A bit of
  * the summary can be set without a match; if there is one bit, it leads straight to the word. */
 static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_number)
 {
-	__u64 some = word_at(m, 0), word = 0;
+	__u64 some = word_at(m, 0);
+	struct and_found f;
 
 	*ret_number = 0;
 	if (!some)
@@ -370,16 +425,10 @@ static __always_inline __u64 first_word(const struct matrix *m, __u32 *ret_numbe
 		*ret_number = lowest_bit(some);
 		return *ret_number < RULES(M_WORDS) ? word_at(m, *ret_number + 1) : 0;
 	}
-	for (__u32 first = 0; first < POLICY_WORDS_MAX; first += SHORT_BLOCK) {
-		if (first >= RULES(M_WORDS))
-			break;
-		if (some & ((1 << SHORT_BLOCK) - 1) &&
-		    (word = first_of_block(block_at(m, first + 1), first, ret_number)))
-			break;
-		some >>= SHORT_BLOCK;
-	}
-	/* The last block may end in the next row. */
-	return word && *ret_number < RULES(M_WORDS) ? word : 0;
+	f = search_words(m, some);
+	/* Else what follows would be verified for each word. */
+	*ret_number = BOUND_FORGET(f.number, some);
+	return f.word;
 }
 
 /* ---- one word, few rows --------------------------------------------------------------------------- */
@@ -398,13 +447,6 @@ static __always_inline __u64 small_cell(const int name, __u64 index)
 static __always_inline __u64 small_address(const struct view v, const int family, const int side)
 {
 	return small_row(address_row_of(v, family, side, true));
-}
-
-/* word & bits, in the register of `word`. */
-static __always_inline __u64 and_bits(__u64 word, __u64 bits)
-{
-	asm("%0 &= %1" : "+r"(word) : "r"(bits));
-	return word;
 }
 
 static __always_inline __u64 small_word(const struct view v, const int family,

@@ -48,7 +48,9 @@ MUTATIONS = [
     ("one bit of the summary leads to the next word", SHORT, "word_at(m, *ret_number + 1) : 0", "word_at(m, *ret_number) : 0",
      "tables words-2"),
     ("the summary's other bits ignored", SHORT, "if (!(some & (some - 1))) {", "if (some) {", "tables words-64"),
-    ("the next row's summary", SHORT, "return word && *ret_number < RULES(M_WORDS) ? word : 0;", "return word;", "tables words-3"),
+    ("the next row's summary", SHORT, "if (is_end(number))\n\t\treturn true;", "", "tables words-3"),
+    ("a block of words skipped", SHORT, "some >> first & ((1 << SHORT_BLOCK) - 1)", "some >> first & ((1 << SHORT_BLOCK) - 2)", "tables words-64"),
+    ("the word after the first match", SHORT, "f->number = number;", "f->number = number + 1;", "tables words-64"),
     ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
     # The general way.
     ("general: another first match", CLASSIFY, "(int)(w * 64 + lowest_bit(word))", "(int)(w * 64 + 63)", "tables one"),
