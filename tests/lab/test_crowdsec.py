@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""contrib/crowdsec: the program, and Debian's crowdsec-custom-bouncer that calls it, fed by a server that speaks
-the stream of decisions of CrowdSec's local API."""
+"""contrib/crowdsec: the program; Debian's crowdsec-custom-bouncer that calls it, fed by a server that speaks the stream of
+decisions of CrowdSec's local API; and all of Debian's CrowdSec, which reads a log."""
+import contextlib
 import http.server
 import json
 import os
+import pathlib
 import shutil
+import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -15,6 +19,7 @@ from labnet import ROOT, WEIR, run, until
 PROGRAM = ROOT / "contrib" / "crowdsec" / "weir-crowdsec"
 BANNED4, BANNED6, OTHER4, NET4 = "203.0.113.10", "2001:db8:113::10", "203.0.113.20", "198.51.100.0/24"
 KEY = "0123456789abcdef"
+HUB = pathlib.Path("/usr/share/crowdsec/hub")
 
 
 def environment(on):
@@ -109,25 +114,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(name="bouncer")
-def debians_bouncer(on, tmp_path):
-    """Debian's bouncer with our program; the server of decisions."""
+@contextlib.contextmanager
+def running_bouncer(on, folder, url, key):
+    """Debian's bouncer with our program; its log."""
     if not shutil.which("crowdsec-custom-bouncer"):
         pytest.skip("no crowdsec-custom-bouncer (apt-cache policy crowdsec-custom-bouncer)")
-    server = Decisions()
-    config, log = tmp_path / "bouncer.yaml", tmp_path / "log"
+    config, log = folder / "bouncer.yaml", folder / "bouncer.log"
     config.write_text(
-        f"bin_path: {PROGRAM}\npiddir: {tmp_path}\nupdate_frequency: 1s\ncache_retention_duration: 1s\ndaemonize: false\n"
-        f"log_mode: stdout\nlog_level: info\napi_url: http://127.0.0.1:{server.server_port}/\napi_key: {KEY}\n"
-        "prometheus:\n  enabled: false\n")
+        f"bin_path: {PROGRAM}\npiddir: {folder}\nupdate_frequency: 1s\ncache_retention_duration: 1s\ndaemonize: false\n"
+        f"log_mode: stdout\nlog_level: info\napi_url: {url}\napi_key: {key}\nprometheus:\n  enabled: false\n")
+    with started(["crowdsec-custom-bouncer", "-c", config], log, env=environment(on)):
+        yield log
+
+
+@contextlib.contextmanager
+def started(argv, log, **options):
+    with open(log, "w", encoding="utf-8") as out, subprocess.Popen(argv, stdout=out, stderr=out, **options) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+@pytest.fixture(name="bouncer")
+def debians_bouncer(on, tmp_path):
+    """Debian's bouncer; the server of decisions."""
+    server = Decisions()
     server.change("new", BANNED4)
-    with open(log, "w", encoding="utf-8") as out:
-        process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["crowdsec-custom-bouncer", "-c", config], stdout=out, stderr=out, env=environment(on))
-    server.log = log
-    yield server
-    process.terminate()
-    process.wait(timeout=20)
+    with running_bouncer(on, tmp_path, f"http://127.0.0.1:{server.server_port}/", KEY) as server.log:
+        yield server
     server.shutdown()
 
 
@@ -149,6 +165,79 @@ def test_debians_bouncer(pair, on, bouncer):
     assert pair.free(BANNED4) == [True]
     text = bouncer.log.read_text()
     assert "level=error" not in text and "level=fatal" not in text, text
+
+
+class CrowdSec:
+    """Debian's engine with its own parser and scenario for logins over SSH, alone: without the vendor's servers."""
+
+    ITEMS = ("parsers/s00-raw/crowdsecurity/syslog-logs.yaml", "parsers/s01-parse/crowdsecurity/sshd-logs.yaml",
+             "parsers/s02-enrich/crowdsecurity/dateparse-enrich.yaml", "scenarios/crowdsecurity/ssh-bf.yaml")
+
+    def __init__(self, folder):
+        self.folder, self.log, self.auth = folder, folder / "crowdsec.log", folder / "auth.log"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        for item in map(pathlib.Path, self.ITEMS):
+            target = folder.joinpath(*item.parts[:-2])  # without the vendor
+            target.mkdir(parents=True, exist_ok=True)
+            (target / item.name).symlink_to(HUB / item)
+        shutil.copytree("/etc/crowdsec/patterns", folder / "patterns")
+        (folder / "data").mkdir()
+        self.auth.touch()
+        self.write("acquis.yaml", {"filename": str(self.auth), "labels": {"type": "syslog"}})
+        self.write("simulation.yaml", {"simulation": False})
+        self.write("profiles.yaml", {
+            "name": "ban", "filters": ['Alert.Remediation == true && Alert.GetScope() == "Ip"'],
+            "decisions": [{"type": "ban", "duration": "4h"}], "on_success": "break"})
+        self.write("config.yaml", {
+            "common": {"daemonize": False, "log_media": "stdout", "log_level": "info", "working_dir": "."},
+            "config_paths": {
+                "config_dir": str(folder), "data_dir": str(folder / "data"), "simulation_path": str(folder / "simulation.yaml"),
+                "hub_dir": str(HUB), "index_path": str(HUB / ".index.json")},
+            "crowdsec_service": {"acquisition_path": str(folder / "acquis.yaml"), "parser_routines": 1},
+            "db_config": {"type": "sqlite", "db_path": str(folder / "crowdsec.db")},
+            "api": {"client": {"credentials_path": str(folder / "local.yaml")},
+                    "server": {"listen_uri": self.address, "profiles_path": str(folder / "profiles.yaml")}},
+            "prometheus": {"enabled": False}})
+        (folder / "local.yaml").touch()
+        self.client("machines", "add", "lab", "--password", "lab", "--url", f"http://{self.address}", "--force")
+        self.key = self.client("bouncers", "add", "weir", "-o", "raw").strip()
+
+    def write(self, name, document):
+        (self.folder / name).write_text(json.dumps(document))  # JSON is YAML
+
+    def client(self, *words):
+        return run(["cscli", "-c", self.folder / "config.yaml", *words]).stdout
+
+    def failures(self, address, times):
+        with open(self.auth, "a", encoding="ascii") as file:
+            for number in range(times):
+                stamp = time.strftime("%b %e %H:%M:%S")
+                file.write(f"{stamp} lab sshd[{number + 100}]: Failed password for root from {address} port {50000 + number} ssh2\n")
+
+
+@pytest.fixture(name="crowdsec")
+def debians_crowdsec(tmp_path):
+    if not shutil.which("crowdsec"):
+        pytest.skip("no crowdsec (apt-cache policy crowdsec)")
+    engine = CrowdSec(tmp_path)
+    with started(["crowdsec", "-c", tmp_path / "config.yaml"], engine.log):
+        until(lambda: "Starting processing data" in engine.log.read_text(), seconds=30, what="the engine")
+        yield engine
+
+
+def test_all_of_debians_crowdsec(pair, on, crowdsec):
+    """Lines of a log become a ban, and the end of the decision ends it."""
+    with running_bouncer(on, crowdsec.folder, f"http://{crowdsec.address}/", crowdsec.key):
+        crowdsec.failures(OTHER4, 2)
+        crowdsec.failures(BANNED4, 10)
+        until(lambda: BANNED4 in on.entries(), seconds=30, what="the ban")
+        assert on.entries()[BANNED4]["holders"][0]["note"] == "crowdsec: crowdsecurity/ssh-bf"
+        assert 14300 <= left(on, BANNED4) <= 14400 and pair.free(BANNED4, OTHER4) == [False, True]
+        crowdsec.client("decisions", "delete", "--ip", BANNED4)
+        until(lambda: on.entries() == {}, seconds=30, what="the end of the ban")
+        assert pair.free(BANNED4) == [True]
 
 
 def test_the_program_is_installed(tmp_path):
