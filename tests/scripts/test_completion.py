@@ -1,62 +1,116 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scripts/completion: what shells offer is what `weir help` lists."""
+"""scripts/completion: what shells offer, in a terminal, is what `weir help` lists."""
 import json
 import os
 import pathlib
+import pty
 import shutil
+import signal
 import subprocess
+import threading
+import time
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEIR = ROOT / os.environ.get("O", "build") / "weir"
+# Each shell writes what it offers, and then "end", to a file.
+BASH = """\
+. {completion}
+_offer() {{ _weir; printf '%s\\n' "${{COMPREPLY[@]}}" end >>{offered}; }}
+complete -o filenames -F _offer weir
+"""
+ZSH = """\
+fpath=({folder} $fpath)
+autoload -Uz compinit && compinit -u -D
+LISTMAX=10000
+compadd() {{ # those with -O, -A and -D only ask
+	local -a found
+	[[ ${{@[1,(i)(-|--)]}} == *-(O|A|D)\\ * ]] || {{ builtin compadd -A found "$@"; print -rl -- $found >>{offered}; }}
+	builtin compadd "$@"
+}}
+offer() {{ zle expand-or-complete; print end >>{offered}; BUFFER= }}
+zle -N offer
+bindkey '^I' offer
+"""
 
 
-@pytest.fixture(name="written", scope="module", params=["bash", "zsh"])
-def written_for(request, tmp_path_factory):
-    path = tmp_path_factory.mktemp("completion") / request.param
-    path.write_bytes(subprocess.run([ROOT / "scripts/completion", request.param, WEIR], check=True, stdout=subprocess.PIPE).stdout)
-    return path
+class Shell:
+    def __init__(self, name, folder):
+        self.name, self.folder, self.offered = name, folder, folder / "offered"
+        completion = folder / "_weir"
+        completion.write_bytes(subprocess.run([ROOT / "scripts/completion", name, WEIR], check=True, stdout=subprocess.PIPE).stdout)
+        rc = folder / (".zshrc" if name == "zsh" else "rc")
+        rc.write_text((ZSH if name == "zsh" else BASH).format(completion=completion, folder=folder, offered=self.offered))
+        argv = ["zsh", "-d", "-i"] if name == "zsh" else ["bash", "--noprofile", "--rcfile", str(rc), "-i"]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "ZDOTDIR": str(folder), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+        self.pid, self.terminal = pty.fork()
+        if not self.pid:
+            os.chdir(folder)
+            os.execvpe(name, argv, environment)
+        threading.Thread(target=self.drain, daemon=True).start()
+
+    def drain(self):
+        try:
+            while os.read(self.terminal, 65536):
+                pass
+        except OSError:
+            pass
+
+    def __call__(self, typed):
+        """What it offers after TAB."""
+        self.offered.write_text("")
+        os.write(self.terminal, f"{typed}\t".encode())
+        until = time.monotonic() + 20
+        while not (text := self.offered.read_text()).endswith("end\n"):
+            assert time.monotonic() < until, (self.name, typed, text)
+            time.sleep(0.01)
+        if self.name == "bash":
+            os.write(self.terminal, b"\x15")  # the line is removed
+        return {word.rstrip("=") for word in text.split()[:-1]}
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.terminal)
+
+
+@pytest.fixture(name="offered", scope="module", params=["bash", "zsh"])
+def shell_of(request, tmp_path_factory):
+    if not shutil.which(request.param):
+        pytest.skip(f"no {request.param}")
+    shell = Shell(request.param, tmp_path_factory.mktemp(request.param))
+    yield shell
+    shell.end()
 
 
 def ask(*words):
     return json.loads(subprocess.run([WEIR, "-j", "help", *words], check=True, stdout=subprocess.PIPE).stdout)
 
 
-def test_the_shell_reads_it(written):
-    if not shutil.which(written.name):
-        pytest.skip(f"no {written.name}")
-    subprocess.run([written.name, "-n", written], check=True)
+def long(options):
+    return {"--" + option["name"] for option in options}
 
 
-def test_it_has_all_commands_and_options(written):
-    text = written.read_text()
+def test_commands(offered):
+    assert offered("weir ") == {command["name"] for command in ask()["commands"]} | {"help"}
+    assert offered("weir un") == {"unblock", "unallow", "undrain"}
+    assert offered("weir -n edge rol") == {"rollback"}
+    assert offered("weir help conf") == {"confirm"}
+
+
+def test_options_of_each_command(offered):
+    everywhere = long(ask()["global_options"])
     for command in ask()["commands"]:
-        assert command["name"] in text
-        for option in ask(command["name"])["options"]:
-            assert "--" + option["name"] in text
+        own = long(ask(command["name"])["options"])
+        assert {word for word in offered(f"weir {command['name']} --") if word.startswith("--")} == own | everywhere, command
+    assert offered("weir block --no") >= {"--note"} and "--note" not in offered("weir detach --no")
 
 
-@pytest.fixture(name="offered", scope="module")
-def offered_by_bash(tmp_path_factory):
-    """offered(WORD, …): what bash offers for the last word."""
-    path = tmp_path_factory.mktemp("bash") / "weir"
-    path.write_bytes(subprocess.run([ROOT / "scripts/completion", "bash", WEIR], check=True, stdout=subprocess.PIPE).stdout)
-
-    def offered(*words, cwd="/"):
-        script = f'. {path}; COMP_WORDS=(weir "$@"); COMP_CWORD=$#; _weir; printf "%s\\n" "${{COMPREPLY[@]}}"'
-        done = subprocess.run(["bash", "-c", script, "bash", *words], check=True, stdout=subprocess.PIPE, text=True, cwd=cwd)
-        return set(done.stdout.split())
-
-    return offered
-
-
-def test_bash(offered, tmp_path):
-    assert offered("un") == {"unblock", "unallow", "undrain"}
-    assert offered("-n", "edge", "rol") == {"rollback"}
-    assert "--note" in offered("block", "--no") and "--note" not in offered("detach", "--no")
-    assert offered("attach", "--mode", "") == {"auto", "native", "generic"}
-    assert "lo" in offered("attach", "") and "lo" in offered("block", "-i", "")
-    (tmp_path / "edge.weir").touch()
-    assert offered("apply", "ed", cwd=tmp_path) == {"edge.weir"}
-    assert offered("help", "conf") == {"confirm"}
+def test_arguments(offered):
+    assert offered("weir attach --mode=") == {"auto", "native", "generic"} and offered("weir attach --mode=na") == {"native"}
+    assert offered("weir --instance=edge rol") == {"rollback"}
+    assert offered("weir attach --mode ") == {"auto", "native", "generic"}
+    assert "lo" in offered("weir attach ") and "lo" in offered("weir block -i ")
+    (offered.folder / "edge.weir").touch()
+    assert offered("weir apply ed") == {"edge.weir"}
