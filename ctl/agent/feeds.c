@@ -153,6 +153,27 @@ static void keep_head(struct feed_job *job)
 	job->copy_time = feed_time(job->part->agent->instance, job->key);
 }
 
+// Instead of a number of entries: the text is the copy on disk already.
+#define SAME_TEXT UINT64_MAX
+
+// A server without ETag and Last-Modified sends the same text again.
+static bool is_copy(const struct feed_job *job)
+{
+	CLEANUP_FEED struct feed copy = {0};
+
+	if (job->coming.len != job->copy.len ||
+	    feed_load(job->part->agent->instance, job->key, &copy, NULL))
+		return false;
+	return copy.len == job->coming.len && !memcmp(copy.text, job->coming.text, copy.len);
+}
+
+static void take_same(struct feed_job *job)
+{
+	feed_free(&job->coming);
+	succeed(job);
+	agent_changed(job->part->agent);
+}
+
 // ---- the text of a policy's feed --------------------------------------------------------------------
 
 static int judge_and_save(void *ctx, uint64_t *ret_entries, struct err *err)
@@ -165,6 +186,10 @@ static int judge_and_save(void *ctx, uint64_t *ret_entries, struct err *err)
 		return code;
 	if ((code = feed_check(&job->url, text->text, text->len, &job->copy, false, err)))
 		return code;
+	if (is_copy(job)) {
+		*ret_entries = SAME_TEXT;
+		return 0;
+	}
 	*ret_entries = text->entries;
 	return feed_save(job->part->agent->instance, text, err);
 }
@@ -176,6 +201,10 @@ static void on_saved(void *ctx, int code, uint64_t entries, const struct err *er
 	job->worker = NULL;
 	if (code) {
 		refuse_text(job, err);
+		return;
+	}
+	if (entries == SAME_TEXT) {
+		take_same(job);
 		return;
 	}
 	job->coming.entries = entries;
@@ -288,6 +317,10 @@ static int write_text(void *ctx, uint64_t *ret_entries, struct err *err)
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
 	struct items items = {0};
 
+	if (is_copy(job)) {
+		*ret_entries = SAME_TEXT;
+		return 0;
+	}
 	items_add_text(&items, job->coming.text, job->coming.len, job->list.wide);
 	*ret_entries = items.items.n;
 	items_free(&items);
@@ -301,6 +334,10 @@ static void on_written(void *ctx, int code, uint64_t entries, const struct err *
 	struct err why = *err;
 
 	job->worker = NULL;
+	if (!code && entries == SAME_TEXT) {
+		take_same(job);
+		return;
+	}
 	job->coming.entries = entries;
 	if (code || start_change(job, path, &why))
 		refuse_text(job, &why);

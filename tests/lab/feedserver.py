@@ -109,14 +109,15 @@ class TlsServer:
 
 class Feed:
     """feed.body is what the server has; feed.mode what is wrong: "404" and "500", "html" (a page with
-    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow"."""
+    status 200), "type" (the same, packed), "cut" (of the packed text), "short" (of the body), "bomb", "slow".
+    Without feed.tagged the server has no ETag."""
 
     def __init__(self, pair, folder):
         self.authority = Authority(folder, pair.far4)
         self.netns, self.address = pair.far_netns, pair.far4
         self.url = f"https://{self.address}:{PORT}/list"
         self.ca = self.authority.path
-        self.body, self.mode, self.requests = b"", "", []
+        self.body, self.mode, self.tagged, self.requests = b"", "", True, []
         self.clients = 0  # also those that do not like the certificate
         self.packed = None, b""  # the last one, of
         self.redirect = None  # where the first host sends its clients
@@ -167,7 +168,8 @@ class Feed:
         if self.mode == "cut":
             packed = packed[:len(packed) // 2]
         handler.send_response(200)
-        handler.send_header("ETag", tag)
+        if self.tagged:
+            handler.send_header("ETag", tag)
         handler.send_header("Content-Encoding", "gzip")
         handler.send_header("Content-Length", str(len(packed)))
         handler.end_headers()

@@ -184,13 +184,17 @@ class TestFeeds:
         fed.until_dropped(False, True)
         assert not fed.problems()
 
-    def test_an_unchanged_feed_writes_nothing(self, fed, feed):
-        fed.run()
+    @pytest.mark.parametrize("tagged", [True, False])
+    def test_an_unchanged_feed_writes_nothing(self, fed, feed, tagged):
+        feed.tagged = tagged
+        agent = fed.run()
         before = programs(fed.weir), fed.weir("history").stdout
         fetched = len(feed.requests)
         until(lambda: len(feed.requests) >= fetched + 3)
-        assert (programs(fed.weir), fed.weir("history").stdout) == before
-        assert all("If-None-Match" in request for request in feed.requests[1:])
+        assert (programs(fed.weir), fed.weir("history").stdout) == before and "has changed" not in agent.said()
+        assert all(("If-None-Match" in request) == tagged for request in feed.requests[1:])
+        feed.body = f"{OTHER}\n".encode()
+        fed.until_dropped(False, True)
 
     @pytest.mark.parametrize("mode, body, why", [
         ("404", None, "the server answered 404"),
