@@ -25,7 +25,7 @@
 
 struct change {
 	struct change *next;
-	change_done *done; // NULL: nobody wants the answer
+	change_done *done; // NULL: the client has left
 	void *ctx;
 };
 
@@ -50,7 +50,7 @@ static bool has_control(const char *word)
 	return false;
 }
 
-// The words behind "--".
+// The words after "--".
 static bool are_addresses(char *const *words, size_t n)
 {
 	struct items items = {0};

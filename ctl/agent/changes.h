@@ -16,7 +16,7 @@ struct changes; // the process, and what it was asked
 struct change;
 
 struct changes *changes_new(struct agent *a);
-// Kills the process; nobody is answered.
+// Kills the process; no call of `done`.
 void changes_free(struct changes *c);
 
 // Is it a change of few addresses, which waits for no name server?

@@ -33,24 +33,44 @@ static void report(struct context *ctx, const struct blocking *r, const struct s
 		out_line(o, "%s", text_get(&line));
 }
 
+// What the lock need not be held for: a list of which little has changed costs much more to compare than to change. NULL:
+// the lock is needed after all, or something is wrong, which is found then.
+static struct store *draft_list(const struct context *ctx, struct blocking *r)
+{
+	CLEANUP_STORE struct store *draft = NULL;
+	struct err err = {0};
+
+	if (!r->intent.list[0] || r->dry_run || !bpffs_exist(ctx->instance) ||
+	    store_draft(ctx->instance, &draft, &err) || blocking_record(r, draft, &err))
+		return NULL;
+	blocking_warn_overruled(r, draft);
+	store_reduce(draft);
+	return TAKE_PTR(draft);
+}
+
 static int change_store(struct context *ctx, struct blocking *r, struct err *ret_open,
 			struct err *err)
 {
+	CLEANUP_STORE struct store *draft = draft_list(ctx, r);
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
 	struct err why = {0};
+	bool adopted;
 	int code = blocking_open(ctx, r->verb, r->dry_run, &store, err);
 
 	if (code)
 		return code;
-	if ((code = blocking_record(r, store, err)))
+	adopted = draft && store_adopt(store, draft);
+	if (!adopted && (code = blocking_record(r, store, err)))
 		return code;
 	if (!r->dry_run && (code = store_commit(store, r->intent.fleeting, &plan, err)))
 		return code;
 	if (!r->dry_run && block_url_keep(ctx, r, &why))
 		log_warning("%s; the list does not follow the feed", why.text);
+	store_unlock(store);
 	show_damage(&store->damaged);
-	blocking_warn_overruled(r, store);
+	if (!adopted)
+		blocking_warn_overruled(r, store);
 	report(ctx, r, store, ret_open);
 	return 0;
 }

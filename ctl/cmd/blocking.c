@@ -267,10 +267,9 @@ static size_t list_size(const struct store *b, const char *list)
 }
 
 // A list that shrinks to less than half is more often a broken download than intended.
-static int check_shrink(const struct blocking *r, const struct store *b, size_t before,
-			struct err *err)
+static int check_shrink(const struct blocking *r, size_t before, struct err *err)
 {
-	size_t after = list_size(b, r->intent.list);
+	size_t after = r->listed;
 
 	if (r->force || !r->change.removed || after * 2 > before)
 		return 0;
@@ -290,7 +289,10 @@ int blocking_record(struct blocking *r, struct store *store, struct err *err)
 		return code;
 	before = list ? list_size(store, r->intent.list) : 0;
 	targets_record(&r->targets, &r->intent, store, &r->change);
-	return list ? check_shrink(r, store, before, err) : 0;
+	if (!list)
+		return 0;
+	r->listed = list_size(store, r->intent.list);
+	return check_shrink(r, before, err);
 }
 
 // " (1204 prefixes)" of a country
@@ -397,12 +399,10 @@ static bool lines_differ(const struct blocking *r)
 }
 
 // "list drop (120 entries: 3 added, 1 removed)"
-static void name_list(struct text *line, const struct blocking *r, const struct store *b)
+static void name_list(struct text *line, const struct blocking *r)
 {
-	size_t n = list_size(b, r->intent.list);
-
-	text_addf(line, "list %s (%zu %s: %zu added, %zu removed)", r->intent.list, n,
-		  num_plural(n, "entry", "entries"), r->change.added, r->change.removed);
+	text_addf(line, "list %s (%zu %s: %zu added, %zu removed)", r->intent.list, r->listed,
+		  num_plural(r->listed, "entry", "entries"), r->change.added, r->change.removed);
 }
 
 static const char *direction(const struct blocking *r)
@@ -436,7 +436,7 @@ void blocking_describe(struct text *line, const struct blocking *r, const struct
 			     : (r->intent.allow ? "allowed" : "blocked"),
 		  direction(r));
 	if (r->intent.list[0])
-		name_list(line, r, b);
+		name_list(line, r);
 	else
 		name_targets(line, &r->targets, o);
 	if (lines_differ(r)) {

@@ -18,6 +18,7 @@
 #define GROWN_BYTES       65536 // a journal smaller than that is left alone
 #define LINE_BYTES        40    // of a reference, at least roughly
 #define DAMAGED_MAX       1000  // files that are kept
+#define SINCE_BYTES_MAX   (1u << 20)
 
 void journal_close(struct journal_file *j)
 {
@@ -340,6 +341,34 @@ void journal_enter(struct journal_file *j, const char *frame, size_t len)
 	j->end += len;
 	journal_index_set(j->index, f.epoch, &f.clock);
 	journal_index_end(j->index, &stamp);
+}
+
+static const char *visit_frames(const char *text, size_t len, journal_visit *visit, void *ctx)
+{
+	for (size_t at = 0; at < len;) {
+		struct journal_frame f;
+		const char *why = "the file is cut off";
+
+		if (journal_find(text, len, at, &f, &why) != JOURNAL_FRAME ||
+		    (why = journal_lines(text, &f, visit, ctx)))
+			return why;
+		at = f.end;
+	}
+	return NULL;
+}
+
+const char *journal_each_since(const struct journal_file *j, size_t from, journal_visit *visit,
+			       void *ctx)
+{
+	size_t len = j->end - from;
+	CLEANUP_FREE char *text = NULL;
+
+	if (from > j->end || len > SINCE_BYTES_MAX)
+		return "too much has changed";
+	text = mem_zalloc(len + 1, 1);
+	if (pread(j->fd, text, len, (off_t)from) != (ssize_t)len)
+		return "it cannot be read";
+	return visit_frames(text, len, visit, ctx);
 }
 
 // ---- damaged files --------------------------------------------------------------------------------

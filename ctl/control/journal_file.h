@@ -38,6 +38,10 @@ int journal_append(struct journal_file *j, const char *frame, size_t len, struct
 // The frame that was appended is in force now: enters it into the index.
 void journal_enter(struct journal_file *j, const char *frame, size_t len);
 
+// Visits the lines of the changes from offset `from` up to `end`. NULL; or what is wrong, or what visit has returned.
+const char *journal_each_since(const struct journal_file *j, size_t from, journal_visit *visit,
+			       void *ctx);
+
 // Keeps a damaged file as PATH.damaged, or PATH.damaged.2 and so on, before it is replaced.
 int journal_keep_damaged(const struct journal_file *j, struct err *err);
 // Removes those files. *ret_any: there were some.

@@ -171,18 +171,25 @@ static void *map_privately(const struct journal_index *from)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-struct journal_index *journal_index_copy(const struct journal_index *from)
+static struct journal_index *in_memory(void *at, size_t size)
 {
 	struct journal_index *x = mem_new(struct journal_index);
-	void *at = map_privately(from);
 
-	if (!at) {
-		at = map_memory(from->size);
-		memcpy(at, from->head, from->size);
-	}
-	x->size = from->size;
+	x->size = size;
 	set_areas(x, at);
 	return x;
+}
+
+struct journal_index *journal_index_keep(const struct journal_index *from)
+{
+	return in_memory(memcpy(map_memory(from->size), from->head, from->size), from->size);
+}
+
+struct journal_index *journal_index_copy(const struct journal_index *from)
+{
+	void *at = map_privately(from);
+
+	return at ? in_memory(at, from->size) : journal_index_keep(from);
 }
 
 void journal_index_free(struct journal_index *x)

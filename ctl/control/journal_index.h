@@ -61,6 +61,8 @@ struct journal_index *journal_index_new(const char *path, size_t refs);
 // A copy that changes for itself, in memory. It shares the pages that do not change with *from, which must not be
 // changed meanwhile.
 struct journal_index *journal_index_copy(const struct journal_index *from);
+// A copy of all of it, which stays as it is whatever becomes of *from.
+struct journal_index *journal_index_keep(const struct journal_index *from);
 void journal_index_free(struct journal_index *x);
 #define CLEANUP_JOURNAL_INDEX CLEANUP(journal_index_cleanup)
 void journal_index_cleanup(struct journal_index **x);

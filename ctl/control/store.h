@@ -83,6 +83,7 @@ struct store {
 	owners; // index + 1 in records.owners of each owner of the index; 0: not loaded
 	VEC(uint8_t) loaded;             // a bit for each reference of the index
 	VEC(uint32_t) loaded_refs;       // these
+	VEC(uint64_t) who;               // of store_load_who, sorted
 	struct store_steps *steps;       // what store_next has put aside; NULL: nothing
 	struct store_snapshot *snapshot; // of store_read
 };
@@ -123,6 +124,17 @@ struct store_expiry {
 };
 // Reads the whole index under the shared lock: a million references take some milliseconds.
 int store_expiry(const char *name, struct store_expiry *ret, struct err *err);
+
+// store_draft.c: a large change is prepared without the lock. A draft has the records as they are at this moment; the
+// caller loads and changes them as those of an open store. store_adopt gives what differs to an open store that has
+// nothing loaded. So under the lock a change costs what differs.
+// 0 or -errno with err set; also where all has to be compared with the maps, which needs the lock.
+int store_draft(const char *name, struct store **ret, struct err *err);
+// The draft has no other records any more than those of prefixes that differ.
+void store_reduce(struct store *draft);
+// False, and nothing is loaded: others have changed meanwhile what the draft concerns. In any case the draft is only to
+// be freed.
+bool store_adopt(struct store *b, struct store *draft);
 
 // Puts the records into effect. `fleeting_ok`: continue if the state folder cannot be written, and set
 // b->unsaved. 0; or -errno with err set, and packets, maps and file are as before. Without a difference nothing is

@@ -16,6 +16,7 @@ void store_forget_loaded(struct store *b)
 	vec_free(&b->owners);
 	vec_free(&b->loaded);
 	vec_free(&b->loaded_refs);
+	vec_free(&b->who);
 }
 
 // Room for the owners and references that the index has now.
@@ -193,6 +194,19 @@ static int load_each(struct store_loading *l, const struct prefix *prefixes, siz
 	return 0;
 }
 
+void store_mark_loaded(struct store *b, const struct prefix *p)
+{
+	const struct journal_index *x = b->journal.index;
+
+	for (uint32_t r = journal_index_first(x, p); r != JOURNAL_NONE;
+	     r = journal_index_next(x, p, r)) {
+		if (b->loaded.at[r / 8] >> r % 8 & 1)
+			continue;
+		b->loaded.at[r / 8] |= (uint8_t)(1 << r % 8);
+		vec_push(&b->loaded_refs, r);
+	}
+}
+
 int store_load(struct store *b, const struct prefix *prefixes, size_t n, struct err *err)
 {
 	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
@@ -258,6 +272,14 @@ static int load_who(struct store_loading *l, const uint64_t *sorted, size_t n)
 	return 0;
 }
 
+// For store_adopt.
+static void keep_who(struct store *b, const uint64_t *sorted, size_t n)
+{
+	for (size_t w = 0; w < n; w++)
+		vec_push(&b->who, sorted[w]);
+	qsort(b->who.at, b->who.n, sizeof(*b->who.at), compare_who);
+}
+
 int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *err)
 {
 	CLEANUP(loading_free) struct store_loading l = {.b = b, .err = err};
@@ -267,6 +289,7 @@ int store_load_who(struct store *b, const uint64_t *who, size_t n, struct err *e
 		return 0;
 	memcpy(sorted, who, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), compare_who);
+	keep_who(b, sorted, n);
 	return finish(&l, load_who(&l, sorted, n));
 }
 

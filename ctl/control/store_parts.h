@@ -9,6 +9,8 @@ void store_forget_loaded(struct store *b);
 void store_begin_loading(struct store *b);
 // The same, but the owners stay, and with them their numbers in the index.
 void store_unload(struct store *b);
+// The references to the prefix are among the records.
+void store_mark_loaded(struct store *b, const struct prefix *p);
 // The owner has this number in the index.
 void store_know_owner(struct store *b, uint32_t number, uint32_t owner);
 // Discards what store_next has put aside.

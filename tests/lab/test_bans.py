@@ -157,3 +157,70 @@ def test_a_change_waits_for_its_turn(weir, path):
         fcntl.flock(lock, fcntl.LOCK_UN)  # the processes have the file, too
     assert [answers.get(timeout=10) for _ in waiting] == [200] * 3
     assert len(weir.entries()) == 3
+
+
+class TestListsPreparedWithoutTheLock:
+    """A list is compared before its command has the lock; what others change meanwhile is not lost."""
+
+    OLD = [f"198.51.100.{n}" for n in range(1, 11)]
+    NEW = [f"198.51.100.{n}" for n in range(6, 16)]
+
+    @pytest.fixture(name="after")
+    def run_both(self, on):
+        """after(COMMAND, path=FILE): the list NEW comes after the command that it has not seen."""
+        on("block", "-f", "-", "--sync", "feed", input="\n".join(self.OLD))
+
+        def run_them(*words, **options):
+            with open(f"/run/weir/{on.name}/lock", "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                second = on.start("block", "-f", options["path"], "--sync", "feed", *options.get("more", ()))
+                time.sleep(0.5)
+                assert second.poll() is None
+                second.send_signal(signal.SIGSTOP)  # while it waits for the lock
+                stat = pathlib.Path(f"/proc/{second.pid}/stat")
+                until(lambda: stat.read_text(encoding="ascii").split()[2] == "T")
+            assert on(*words, check=False).returncode in options.get("status", [0])
+            second.send_signal(signal.SIGCONT)
+            assert second.wait(10) == 0, second.stdout.read()
+            return {address: {holder["list"] for holder in entry["holders"]} for address, entry in on.entries().items()}
+
+        return run_them
+
+    @pytest.fixture(name="path")
+    def list_of_addresses(self, tmp_path):
+        path = tmp_path / "list"
+        path.write_text("\n".join(self.NEW))
+        return path
+
+    @pytest.mark.parametrize("banned", ["198.51.100.1", "198.51.100.7", "198.51.100.12", "203.0.113.1"])
+    def test_a_ban(self, pair, on, after, path, banned):
+        found = after("block", banned, path=path)
+        expected = {address: {"feed"} for address in self.NEW}
+        expected.setdefault(banned, set()).add("")
+        assert found == expected
+        assert not any(pair.free(*found))
+        on("unblock", banned, check=False)
+        assert set(on.entries()) == set(self.NEW)
+        on("unblock", "--sync", "feed")
+        assert not on.entries() and all(pair.free(*found))
+
+    @pytest.mark.parametrize("freed", ["198.51.100.1", "198.51.100.12"])
+    def test_an_address_of_others_freed(self, pair, on, after, path, freed):
+        on("block", freed)
+        found = after("unblock", freed, path=path, status=(0, 3))
+        assert found == {address: {"feed"} for address in self.NEW}
+        assert pair.free(freed) == [freed not in self.NEW]
+
+    def test_the_same_list(self, tmp_path, after, path):
+        other = tmp_path / "other"
+        other.write_text("\n".join(f"203.0.113.{n}" for n in range(1, 11)))
+        assert after("block", "-f", other, "--sync", "feed", path=path) == {address: {"feed"} for address in self.NEW}
+
+    def test_the_list_removed(self, after, path):
+        assert after("unblock", "--sync", "feed", path=path) == {address: {"feed"} for address in self.NEW}
+
+    def test_an_end(self, on, after, path):
+        """The latest end of all owners counts."""
+        after("block", "198.51.100.12", "--for", "2h", path=path, more=("--for", "1h"))
+        entries = on.entries()
+        assert entries["198.51.100.12"]["left_s"] > 3700 > entries["198.51.100.11"]["left_s"] > 3500
