@@ -48,6 +48,7 @@ struct watched {
 	uint64_t answered_s; // wall clock: of the last good answer, as far as it is known
 	uint64_t since_s;    // of the first of the failures in a row
 	char *why;
+	bool empty;  // of a lax list, and without an answer so far: nothing is wrong with that
 	bool listed; // in the list that is being read
 	bool asked;  // in the question that is being answered
 };
@@ -149,7 +150,7 @@ static void take_failure(struct names_part *p, struct watched *one, const struct
 
 	if (!one->failures++) {
 		one->since_s = (uint64_t)time(NULL);
-		if (p->told.failed++ < TOLD_AT_ONCE)
+		if (!one->empty && p->told.failed++ < TOLD_AT_ONCE)
 			log_warning("%s; its addresses stay as they were", why);
 	}
 	one->server = code && strcmp(code, "ENOENT") != 0 && strcmp(code, "ENODATA") != 0 &&
@@ -204,9 +205,10 @@ static void take_good(struct names_part *p, struct watched *one, const struct js
 {
 	bool has_ttl = json_get(row, "ttl_s");
 
-	if (one->failures && p->told.again++ < TOLD_AT_ONCE)
+	if (one->failures && !one->empty && p->told.again++ < TOLD_AT_ONCE)
 		log_notice("'%s' resolves again", one->name);
 	one->failures = 0;
+	one->empty = false;
 	one->answered_s = (uint64_t)time(NULL);
 	tell_change(p, row);
 	one->due_ms = agent_now_ms() +
@@ -397,6 +399,7 @@ static void add_name(struct names_part *p, const struct json *row)
 	*one = (struct watched){
 		.name = mem_strdup(json_get_string(row, "name")),
 		.answered_s = answered(row),
+		.empty = json_is_yes(json_get(row, "empty")),
 		.listed = true,
 	};
 	if (!ttl_s)
@@ -524,6 +527,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	size_t failing = 0;
 
 	vec_each (&a->names->names, one) {
+		if (one->empty)
+			continue;
 		failing += one->failures > 0;
 		oldest = one->answered_s < oldest ? one->answered_s : oldest;
 		if (one->failures && failing <= PROBLEMS_SHOWN)
@@ -534,7 +539,7 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "names", json_u64(a->names->names.n));
 	json_set(fields, "fresh", json_u64(a->names->names.n - failing));
 	json_set(fields, "failing", json_u64(failing));
-	if (a->names->names.n)
+	if (oldest != UINT64_MAX)
 		json_set(fields, "oldest_s", json_u64(oldest));
 }
 

@@ -89,6 +89,8 @@ static void report_place(struct context *ctx, const struct refresh_name *one)
 	out_row(o);
 	out_cell(o, "name", "NAME", one->name);
 	out_cell(o, "in", "IN", !one->policy ? "entries" : !one->entries ? "policy" : "both");
+	if (one->empty)
+		out_set_bool(o, "empty", true);
 }
 
 static void report_asked(struct context *ctx, const struct refresh_name *one)
@@ -167,7 +169,7 @@ static int failures(const struct refresh *r, struct err *err)
 	size_t failed = 0;
 
 	for (size_t n = 0; n < r->n; n++)
-		failed += r->at[n].error != 0;
+		failed += r->at[n].error && !r->at[n].empty;
 	if (!failed)
 		return 0;
 	err_system(err, EIO, "%zu of %zu %s the addresses of before: their answers cannot be used",

@@ -121,8 +121,11 @@ static void take_answer(struct environment *w, struct dns_answer *from, struct p
 		return;
 	}
 	dns_describe(from, to->why, sizeof(to->why));
-	if (!last)
+	if (!last || !environment_has_addresses(last)) {
+		// If the policy is valid nevertheless, a lax list has the name: whoever refreshes finds it in the record.
+		vec_push(&w->names, ((struct environment_name){.name = mem_strdup(from->name)}));
 		return;
+	}
 	vec_push(&w->names, environment_copy_name(last));
 	give_answer(last, to);
 	to->error = 0;
@@ -151,9 +154,11 @@ static int resolve_record(void *ctx, const char *const *names, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		const struct environment_name *name = environment_find_name(ctx, names[i]);
 
-		answers[i] = (struct policy_answer){.error = name ? 0 : -ENOENT};
-		if (name)
-			give_answer(name, &answers[i]);
+		answers[i] = (struct policy_answer){.error = -ENOENT};
+		if (!name || !environment_has_addresses(name))
+			continue;
+		answers[i].error = 0;
+		give_answer(name, &answers[i]);
 	}
 	return 0;
 }

@@ -95,6 +95,8 @@ struct environment_followed {
 struct environment_name *environment_find_name(const struct environment *w, const char *name);
 struct environment_name environment_copy_name(const struct environment_name *name);
 void environment_free_name(struct environment_name *name);
+// False: a name of a lax list that has had no answer yet.
+bool environment_has_addresses(const struct environment_name *name);
 // All addresses of a name that are in force, those that leave as well; the caller frees them.
 struct addr *environment_name_addresses(const struct environment_name *name, size_t *ret_n);
 // Takes a good answer: addresses that it has no more leave. A family that it knows nothing about stays as it is.

@@ -46,6 +46,11 @@ void environment_free_name(struct environment_name *name)
 	*name = (struct environment_name){0};
 }
 
+bool environment_has_addresses(const struct environment_name *name)
+{
+	return name->n || name->leaving.n;
+}
+
 struct addr *environment_name_addresses(const struct environment_name *name, size_t *ret_n)
 {
 	struct addr *all = mem_zalloc(name->n + name->leaving.n, sizeof(*all));

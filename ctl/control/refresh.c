@@ -76,7 +76,7 @@ bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name)
 // ---- those of entries -----------------------------------------------------------------------------
 
 // References in the order of their prefixes; their owners are read when they are first met.
-struct listing {
+struct refresh_listing {
 	struct store *store;
 	const struct refresh_wanted *wanted;
 	unsigned where;
@@ -86,7 +86,7 @@ struct listing {
 	VEC(struct record) found;
 };
 
-static void listing_free(struct listing *l)
+static void listing_free(struct refresh_listing *l)
 {
 	vec_free(&l->owners);
 	vec_free(&l->found);
@@ -94,7 +94,7 @@ static void listing_free(struct listing *l)
 
 // The hash tells most owners that cannot be meant without a look at the file: those without a name, which may be many,
 // and other names. A name is never in a list.
-static bool may_be_wanted(const struct listing *l, uint32_t number)
+static bool may_be_wanted(const struct refresh_listing *l, uint32_t number)
 {
 	const struct store_snapshot *s = l->store->snapshot;
 
@@ -106,14 +106,14 @@ static bool may_be_wanted(const struct listing *l, uint32_t number)
 					sizeof(*l->wanted->who), compare_who);
 }
 
-static bool takes(const struct listing *l, const struct owner *owner)
+static bool takes(const struct refresh_listing *l, const struct owner *owner)
 {
 	unsigned where = geo_is_name(owner->name) ? REFRESH_PLACES : REFRESH_ENTRIES;
 
 	return owner->name[0] && l->where & where && refresh_is_wanted(l->wanted, owner->name);
 }
 
-static int take_owner(struct listing *l, uint32_t number, uint32_t *ret, struct err *err)
+static int take_owner(struct refresh_listing *l, uint32_t number, uint32_t *ret, struct err *err)
 {
 	CLEANUP_FREE char *room = NULL;
 	struct owner owner;
@@ -134,7 +134,7 @@ static int take_owner(struct listing *l, uint32_t number, uint32_t *ret, struct 
 	return 0;
 }
 
-static int take_reference(struct listing *l, const struct store_ref *ref, struct err *err)
+static int take_reference(struct refresh_listing *l, const struct store_ref *ref, struct err *err)
 {
 	uint32_t *owner;
 	int code = 0;
@@ -156,7 +156,8 @@ static int list_entries(const char *instance, unsigned where, const struct refre
 			struct refresh *ret, struct err *err)
 {
 	CLEANUP_STORE struct store *store = NULL;
-	CLEANUP(listing_free) struct listing l = {.where = where, .wanted = wanted, .names = ret};
+	CLEANUP(listing_free)
+	struct refresh_listing l = {.where = where, .wanted = wanted, .names = ret};
 	int code = store_read(instance, &store, err);
 
 	if (code)
@@ -174,6 +175,7 @@ static void merge(struct refresh_name *to, struct refresh_name *from)
 {
 	to->entries |= from->entries;
 	to->policy |= from->policy;
+	to->empty &= from->empty;
 	to->since_s = from->since_s < to->since_s ? from->since_s : to->since_s;
 	to->ends_s = from->ends_s < to->ends_s ? from->ends_s : to->ends_s;
 	free(from->name);

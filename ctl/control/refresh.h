@@ -32,6 +32,7 @@ struct refresh_name {
 	char *name;
 	bool entries, policy; // where it is
 	bool place;           // of entries: a country or an autonomous system
+	bool empty;           // only in a lax list of the policy, and without an address so far
 	uint64_t since_s;     // of its owner, or of its last answer; 0: not known
 	uint32_t ttl_s;       // of the answer
 	bool hosts;           // the answer is from /etc/hosts, which has no TTL

@@ -18,13 +18,13 @@ struct wishes {
 };
 
 // What the databases have for the places.
-struct places {
+struct place_answers {
 	VEC(struct refresh_name *) names;
 	VEC(struct geo) geos;
 	struct geo_ranges *ranges;
 };
 
-static void places_free(struct places *p)
+static void places_free(struct place_answers *p)
 {
 	if (p->ranges)
 		geo_ranges_free(p->ranges, p->geos.n);
@@ -39,7 +39,7 @@ static void fail(struct refresh_name *name, int code, const char *why)
 	snprintf(name->why, sizeof(name->why), "%.255s", why);
 }
 
-static void take_ranges(const struct places *p)
+static void take_ranges(const struct place_answers *p)
 {
 	for (size_t n = 0; n < p->names.n; n++) {
 		struct refresh_name *name = p->names.at[n];
@@ -53,7 +53,7 @@ static void take_ranges(const struct places *p)
 }
 
 // Without a database, or with a damaged one, each of them has that failure.
-static void find_places(struct refresh *r, struct places *ret)
+static void find_places(struct refresh *r, struct place_answers *ret)
 {
 	struct err why = {0};
 	struct geo geo;
@@ -79,7 +79,8 @@ static int compare_wishes(const void *a, const void *b)
 		      ((const struct refresh_wish *)b)->name->name);
 }
 
-static void make_wishes(const struct refresh_answers *a, const struct places *p, struct wishes *ret)
+static void make_wishes(const struct refresh_answers *a, const struct place_answers *p,
+			struct wishes *ret)
 {
 	for (size_t n = 0; n < a->n; n++)
 		if (!a->answers[n].error)
@@ -114,12 +115,12 @@ static void keep_changing(struct wishes *wishes)
 	wishes->n = kept;
 }
 
-struct prefixes {
+struct wish_prefixes {
 	struct prefix *at;
 	size_t n, cap;
 };
 
-static void add_addresses(const struct refresh_wish *wish, struct prefixes *prefixes)
+static void add_addresses(const struct refresh_wish *wish, struct wish_prefixes *prefixes)
 {
 	for (size_t a = 0; wish->answer && a < wish->answer->n; a++) {
 		const struct addr *addr = &wish->answer->addrs[a];
@@ -133,7 +134,7 @@ static void add_addresses(const struct refresh_wish *wish, struct prefixes *pref
 // What the names have, and all references to what they get: an entry lives as long as the last of them.
 static int load(struct store *store, const struct wishes *wishes, struct err *err)
 {
-	CLEANUP_VEC struct prefixes prefixes = {0};
+	CLEANUP_VEC struct wish_prefixes prefixes = {0};
 	CLEANUP_VEC VEC(uint64_t) who = {0};
 	int code;
 
@@ -167,7 +168,7 @@ int refresh_entries(const char *instance, const char *command, unsigned where,
 		    struct err *err)
 {
 	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
-	CLEANUP(places_free) struct places places = {0};
+	CLEANUP(places_free) struct place_answers places = {0};
 	CLEANUP_VEC struct wishes wishes = {0};
 	int code = where & REFRESH_ENTRIES ? refresh_ask(r, REFRESH_ENTRIES, dns, &a, err) : 0;
 

@@ -193,11 +193,11 @@ static double share_of(const struct prefix *p)
 	return share;
 }
 
-struct shares {
+struct family_shares {
 	double v4, v6;
 };
 
-static void add_share(struct shares *to, const struct prefix *p)
+static void add_share(struct family_shares *to, const struct prefix *p)
 {
 	*(p->addr.family == 4 ? &to->v4 : &to->v6) += share_of(p);
 }
@@ -237,7 +237,7 @@ static int check_guarded(const struct group *g, const struct prefix *p)
 static int check_prefixes(const struct group *g, uint8_t kind)
 {
 	struct refresh_name *name = g->wish->name;
-	struct shares before = {0}, after = {0};
+	struct family_shares before = {0}, after = {0};
 	int code = 0;
 
 	for (size_t n = 0; n < g->n; n++)

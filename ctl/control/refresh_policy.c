@@ -73,6 +73,7 @@ int refresh_list_policy(const char *instance, const struct refresh_wanted *wante
 			vec_push(ret, ((struct refresh_name){
 					      .name = mem_strdup(name->name),
 					      .policy = true,
+					      .empty = !environment_has_addresses(name),
 					      .since_s = name->answered_s,
 					      .ttl_s = name->ttl_s,
 					      .ends_s = environment_name_ends(name,
@@ -84,7 +85,7 @@ int refresh_list_policy(const char *instance, const struct refresh_wanted *wante
 // ---- answers ------------------------------------------------------------------------------------
 
 // What the answers change: in the record, and in the addresses that are in force.
-struct change {
+struct policy_change {
 	size_t record, in_force;
 };
 
@@ -98,7 +99,7 @@ static bool is_usable(const struct guard *guard, const struct dns_answer *answer
 }
 
 static void follow(struct policy_names *p, const struct refresh_answers *a,
-		   const struct guard *guard, struct change *ret)
+		   const struct guard *guard, struct policy_change *ret)
 {
 	uint64_t now_s = (uint64_t)time(NULL);
 
@@ -212,7 +213,7 @@ int refresh_policy(struct candidate *c, const struct apply_options *o, const str
 {
 	CLEANUP_NAMES struct policy_names *p = names_new();
 	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
-	struct change change = {0};
+	struct policy_change change = {0};
 	int code = read_names(o->instance, p, err);
 
 	if (code)

@@ -263,6 +263,32 @@ def test_the_agent_follows_names_of_the_policy(applied):
     assert sum("NXDOMAIN" in line for line in agent.said().splitlines()) == 1
 
 
+def test_a_name_of_a_lax_list_comes_later(weir, tmp_path):
+    """What apply has passed over is asked for again, and nobody is told that it is missing."""
+    weir.pair.dns(NAME, "none")
+    names = tmp_path / "names"
+    names.write_text(f"{NAME}\n{OTHER}\n")
+    policy, asking = Policies(weir, tmp_path), ("--resolver", weir.pair.resolver)
+    text = f'set bad {{ file "{names}" lax }}\n"bad" drop from @bad'
+    policy(text, *asking)
+    assert record(weir)[NAME]["addresses"] == []
+    assert "unchanged: " in policy(text, *asking).stdout
+    done = refresh(weir)
+    assert row(done)["empty"] and "NXDOMAIN" in row(done)["error"] and done["changed"] == 0
+    agent = weir.run(*asking)
+    until(lambda: part(weir)["names"] == 2, seconds=10, what="two names")
+    time.sleep(FLOOR_S + 2)
+    assert (part(weir)["failing"], part(weir)["problems"]) == (0, []) and NAME not in agent.said()
+    weir.pair.dns(NAME, ONE)
+    until(lambda: dropped(weir, ONE, "198.51.100.77") == [True, True], seconds=4 * FLOOR_S, what=ONE)
+    assert len(history(weir)) == 1
+    shutil.rmtree(weir.bpffs, ignore_errors=True)
+    agent.stop()
+    weir("detach", "--force", check=False)
+    weir("attach", "near0", "--force")
+    assert dropped(weir, ONE) == [True]
+
+
 @contextlib.contextmanager
 def dead_name_server(pair):
     """No query arrives: time-outs."""
