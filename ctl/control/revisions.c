@@ -13,7 +13,9 @@
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
+#include "ctl/base/text.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/net/fetch.h"
 
 static char *folder_of(const char *instance, const char *name)
 {
@@ -26,6 +28,7 @@ void revision_free(struct revision *r)
 	free(r->path);
 	free(r->by);
 	free(r->note);
+	free(r->texts);
 	*r = (struct revision){0};
 }
 
@@ -52,6 +55,20 @@ static char *staged_of(const char *instance, const char *id)
 	return folder_of(instance, name);
 }
 
+static char *texts_of(const struct json *meta)
+{
+	const struct json *paths = json_get(meta, "files"), *sums = json_get(meta, "sums");
+	struct text t = {0};
+
+	for (size_t n = 0; n < json_length(paths); n++) {
+		const char *path = json_text(json_at(paths, n)), *sum = json_text(json_at(sums, n));
+
+		if (path && sum && !fetch_is_url(path))
+			text_addf(&t, "%s ", sum);
+	}
+	return text_take(&t);
+}
+
 static void read_meta(const struct json *meta, const char *id, struct revision *ret)
 {
 	*ret = (struct revision){
@@ -62,6 +79,7 @@ static void read_meta(const struct json *meta, const char *id, struct revision *
 		.number = json_get_u64(meta, "number"),
 		.answers = json_get_u64(meta, "answers"),
 		.fleeting = json_get_u64(meta, "fleeting"),
+		.texts = texts_of(meta),
 	};
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
 }
@@ -291,19 +309,32 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 	return code;
 }
 
+static bool same_text(const struct revision *a, const struct revision *b)
+{
+	return a->texts[0] && !strcmp(a->texts, b->texts) && !strcmp(a->note, b->note);
+}
+
+// Of each run of revisions with the same text the newest is kept, of the first run also one to return to.
 static void prune(const char *instance, const char *current)
 {
 	CLEANUP_REVISIONS struct revisions list = {0};
-	size_t kept = 0;
+	const struct revision *newer = NULL;
+	size_t kept = 0, runs = 0, in_run = 0;
 
 	if (revisions_list(instance, &list, NULL))
 		return;
-	vec_each (&list, revision)
-		if (strcmp(revision->id, current) && ++kept >= REVISIONS_KEPT) {
-			CLEANUP_FREE char *folder = folder_of(instance, revision->id);
+	vec_each (&list, revision) {
+		CLEANUP_FREE char *folder = folder_of(instance, revision->id);
 
+		in_run = newer && same_text(newer, revision) ? in_run + 1 : 1;
+		runs += in_run == 1;
+		newer = revision;
+		if (!strcmp(revision->id, current) ||
+		    (kept < REVISIONS_KEPT && in_run <= (runs == 1 ? 2u : 1u)))
+			kept++;
+		else
 			file_remove_tree(folder, NULL);
-		}
+	}
 }
 
 int revisions_accept(const char *instance, const char *id, struct err *err)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Revisions: the last ten accepted policies, with everything that they were made from.
+// Revisions: the last ten accepted policies, with everything that they were made from. Of revisions in a row with the
+// same files, which differ in what was fetched or looked up, the two newest are kept, later the newest: so what an agent
+// applies again and again does not push out what people have written.
 //
 // /var/lib/weir/NAME/accepted/REV/ has the files of a policy as `0`, `1`, … and `index` in JSON:
 // their paths and sums, the answers for names, path, author, note, time, number. `accepted/current`
@@ -27,6 +29,7 @@ struct revision {
 	bool fleeting;    // never to be accepted
 	uint64_t number;  // rises by one with each: the order, also within a second
 	uint64_t answers; // rises by one when other answers for its names are recorded
+	char *texts;      // sums of its files, those that were fetched left out
 };
 
 struct revisions {
@@ -51,7 +54,7 @@ int revisions_recover(const char *instance, const char *id, struct err *err);
 void revisions_forget(const char *instance, const char *in_force);
 // Removes all records; *ret_n: how many were accepted ones. dry_run: only counts.
 int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct err *err);
-// Makes it the current one and removes all but the last ten.
+// Makes it the current one and removes those that are not kept.
 int revisions_accept(const char *instance, const char *id, struct err *err);
 // The id of the current one; "": none.
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err);

@@ -149,6 +149,20 @@ def test_apply_rollback_and_if_revision(applied):
     assert dropped(applied, ONE, TWO) == [True, True] and len(history(applied)) == 3
 
 
+def test_what_was_looked_up_pushes_out_no_text(applied):
+    first = history(applied)[0]
+    for number in range(12):
+        applied.pair.dns(NAME, f"203.0.113.{100 + number}")
+        applied.policy(SET + '\n"more" drop proto udp to port 10', "--resolver", applied.pair.resolver)
+    kept = history(applied)
+    assert len(kept) == 3 and kept[-1] == first
+    applied("rollback")
+    assert dropped(applied, "203.0.113.111", "203.0.113.110") == [False, True]  # the answers of before
+    applied("rollback", first)
+    assert dropped(applied, ONE, "203.0.113.111") == [True, False]
+    assert len(history(applied)) == 3  # the text of the middle has one revision now
+
+
 def test_what_expect_forbids_stays_out(applied):
     applied.policy(f'{SET}\nexpect pass udp from {TWO} to 10.77.0.1 port 5', "--resolver", applied.pair.resolver)
     active = programs(applied)
