@@ -266,14 +266,14 @@ vmtest: setup
 faults: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) all
 	$(give_back)
-	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k $(K)) tests/faults
+	$(Q)O=$(O) FAULTS=all KINDS='$(KINDS)' $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k '$(K)') tests/faults
 
 # The full form of two parts of make test: connections while a pool changes, with figures, and a million packets of
 # random histories against the model. K= selects tests of the first, as above.
 connections: setup
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(give_back)
-	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k $(K)) $(wildcard tests/lab/test_balance_*.py)
+	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k '$(K)') $(wildcard tests/lab/test_balance_*.py)
 	$(if $(K),,$(Q)O=$(O) $(BALANCER)/histories-run --full)
 
 # K=WORD: those with WORD in their name or file.
