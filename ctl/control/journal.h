@@ -53,6 +53,9 @@ enum journal_found {
 // The frame that begins at offset `at`. *why is set for damage.
 enum journal_found journal_find(const char *text, size_t len, size_t at, struct journal_frame *ret,
 				const char **why);
+// The same for a text that this process has just printed: the checksum is right.
+enum journal_found journal_find_own(const char *text, size_t len, size_t at,
+				    struct journal_frame *ret, const char **why);
 
 // Visits the lines of the frame in order, with the offset and length of each. visit returns NULL or what is wrong
 // with the line. NULL, or what was wrong.

@@ -335,7 +335,7 @@ void journal_enter(struct journal_file *j, const char *frame, size_t len)
 	const char *why = NULL;
 
 	journal_index_begin(j->index);
-	if (journal_find(frame, len, 0, &f, &why) != JOURNAL_FRAME ||
+	if (journal_find_own(frame, len, 0, &f, &why) != JOURNAL_FRAME ||
 	    journal_lines(frame, &f, enter_line, &to) || journal_stamp_of(j->fd, &stamp))
 		return; // the next command makes the index anew
 	j->end += len;
