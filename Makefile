@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint bench vmtest faults connections sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest faults connections soak sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -47,7 +47,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint bench vmtest faults connections sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
+.PHONY: all demo test check tests lint bench vmtest faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
 
 all: $(O)/weir $(MAN)
 
@@ -60,6 +60,7 @@ help:
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make connections  500 downloads through every change of a pool, floods, large transfers (root, ten minutes)'
+	@echo 'make soak T=60  the agent under load and hostile clients, for T seconds or ten minutes (root)'
 	@echo 'make sabotage   defects in the datapath and its tables, each of which a test must find (root, minutes)'
 	@echo 'make fuzz T=60  fuzz each parser, and packets (root), for T seconds each'
 	@echo 'make compile_commands.json  how each C file is compiled, for editors and clangd'
@@ -275,6 +276,12 @@ connections: setup
 	$(give_back)
 	$(Q)O=$(O) BALANCE=full $(PYTHON) -m pytest -q -s -p no:cacheprovider $(if $(K),-k '$(K)') $(wildcard tests/lab/test_balance_*.py)
 	$(if $(K),,$(Q)O=$(O) $(BALANCER)/histories-run --full)
+
+# The agent under load and hostile clients while Prometheus scrapes it, for T seconds, with figures.
+soak: setup
+	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
+	$(give_back)
+	$(Q)O=$(O) SOAK_S=$(or $(T),600) $(PYTHON) -m pytest -q -s -p no:cacheprovider tests/lab/test_soak.py
 
 # K=WORD: those with WORD in their name or file.
 sabotage: setup

@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -22,6 +23,7 @@
 #define ACCEPTS_MS 5
 #define ERROR_S    1
 #define LOOK_MS    200
+#define TRIM_MIN   (8u << 20)
 #define CROWD_MS   10000 // a client was closed for others so lately
 
 struct client {
@@ -40,7 +42,7 @@ struct clients {
 	struct evconnlistener *listener;
 	struct clients_bounds bounds;
 	struct client_list list; // by since_ms
-	size_t n, held;
+	size_t n, held, most_held;
 	struct event *look, *resume;
 	size_t accepts; // since accepts_ms
 	uint64_t accepts_ms, crowd_ms;
@@ -76,10 +78,9 @@ static size_t held(const struct client *c)
 }
 
 // A timeout that has come early; the server closes the connection.
-static void end(struct bufferevent *stream)
+static void end(struct bufferevent *stream, int when)
 {
-	bufferevent_trigger_event(stream, BEV_EVENT_READING | BEV_EVENT_TIMEOUT,
-				  BEV_TRIG_DEFER_CALLBACKS);
+	bufferevent_trigger_event(stream, BEV_EVENT_READING | BEV_EVENT_TIMEOUT, when);
 }
 
 static void begin(struct client *c)
@@ -89,17 +90,12 @@ static void begin(struct client *c)
 	TAILQ_INSERT_TAIL(&c->all->list, c, in);
 }
 
+// Not during the call, which may be one of its own.
 static void leave(struct client *c)
 {
 	c->leaves = true;
 	bufferevent_disable(c->stream, EV_READ);
-	end(c->stream);
-}
-
-static void close_for_others(struct client *c)
-{
-	c->all->crowd_ms = agent_now_ms();
-	leave(c);
+	end(c->stream, BEV_TRIG_DEFER_CALLBACKS);
 }
 
 static void close_the_largest(struct clients *all)
@@ -110,8 +106,16 @@ static void close_the_largest(struct clients *all)
 		if (!c->leaves && !is_gone(c) && (has_request_to_send(c) || unread(c)) &&
 		    (!largest || held(c) > held(largest)))
 			largest = c;
+	all->crowd_ms = agent_now_ms();
 	if (largest)
-		close_for_others(largest);
+		leave(largest);
+}
+
+static void count_held(struct clients *all, size_t n)
+{
+	all->held += n;
+	if (all->held > all->most_held)
+		all->most_held = all->held;
 }
 
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *change, void *client)
@@ -119,7 +123,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *chan
 	struct client *c = client;
 
 	c->received += change->n_added;
-	c->all->held += change->n_added;
+	count_held(c->all, change->n_added);
 	if (!change->n_added)
 		return;
 	if (is_gone(c) || evbuffer_get_length(input) > c->all->bounds.unread_max)
@@ -134,7 +138,7 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *ch
 	struct clients *all = c->all;
 	size_t next; // bytes of the next request
 
-	all->held += change->n_added;
+	count_held(all, change->n_added);
 	all->held -= change->n_deleted;
 	if (change->n_added && all->held > all->bounds.held_max)
 		close_the_largest(all);
@@ -159,6 +163,15 @@ static void forget(struct client *c)
 	TAILQ_REMOVE(&all->list, c, in);
 	bufferevent_decref(c->stream);
 	free(c);
+}
+
+static void evict(struct client *c)
+{
+	end(c->stream, 0);
+	if (is_gone(c))
+		forget(c);
+	else
+		c->leaves = true;
 }
 
 // ---- all of them --------------------------------------------------------------------------------
@@ -196,9 +209,11 @@ static bool make_room(struct clients *all)
 	if (all->n < all->bounds.most)
 		return true;
 	c = slowest(all);
-	if (c)
-		close_for_others(c);
-	return c;
+	if (!c)
+		return false;
+	all->crowd_ms = agent_now_ms();
+	evict(c);
+	return true;
 }
 
 static bool is_late(const struct client *c, uint64_t now)
@@ -229,6 +244,15 @@ static void look_soon(struct clients *all)
 		evtimer_add(all->look, &wait);
 }
 
+// What clients have held is given back to the system.
+static void trim(struct clients *all)
+{
+	if (all->held > all->most_held / 2 || all->most_held < TRIM_MIN)
+		return;
+	all->most_held = all->held;
+	malloc_trim(0);
+}
+
 static void on_look(evutil_socket_t none, short what, void *clients)
 {
 	struct clients *all = clients;
@@ -237,9 +261,12 @@ static void on_look(evutil_socket_t none, short what, void *clients)
 	(void)none;
 	(void)what;
 	forget_gone(all);
-	for (struct client *c = TAILQ_FIRST(&all->list); c; c = TAILQ_NEXT(c, in))
+	for (struct client *c = TAILQ_FIRST(&all->list), *next; c; c = next) {
+		next = TAILQ_NEXT(c, in);
 		if (!c->leaves && is_late(c, now))
-			leave(c);
+			evict(c);
+	}
+	trim(all);
 	tell_crowd(all, now);
 	if (all->n || all->crowd)
 		look_soon(all);
@@ -367,7 +394,7 @@ void clients_report(const struct clients *all, struct json *problems)
 
 void client_leave(struct evhttp_connection *connection)
 {
-	end(evhttp_connection_get_bufferevent(connection));
+	end(evhttp_connection_get_bufferevent(connection), BEV_TRIG_DEFER_CALLBACKS);
 }
 
 bool client_left(struct evhttp_connection *connection)
