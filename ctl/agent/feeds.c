@@ -334,12 +334,16 @@ static void on_written(void *ctx, int code, uint64_t entries, const struct err *
 	struct err why = *err;
 
 	job->worker = NULL;
-	if (!code && entries == SAME_TEXT) {
+	if (code) {
+		refuse_text(job, &why);
+		return;
+	}
+	if (entries == SAME_TEXT) {
 		take_same(job);
 		return;
 	}
 	job->coming.entries = entries;
-	if (code || start_change(job, path, &why))
+	if (start_change(job, path, &why))
 		refuse_text(job, &why);
 }
 

@@ -71,13 +71,15 @@ static bool more_waits(const struct each *e)
 // Waits for a line, and reads those that wait already.
 static int read_waiting(struct each *e)
 {
-	int code = 0;
+	int code;
 
-	while (!code && !e->over && !has_line(e))
-		code = read_more(e);
-	while (!code && e->text.n < READ_BYTES && more_waits(e))
-		code = read_more(e);
-	return code;
+	while (!e->over && !has_line(e))
+		if ((code = read_more(e)))
+			return code;
+	while (e->text.n < READ_BYTES && more_waits(e))
+		if ((code = read_more(e)))
+			return code;
+	return 0;
 }
 
 // The first error of a line is its answer.

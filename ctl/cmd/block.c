@@ -172,7 +172,7 @@ static const struct args_option options[] = {
 
 const struct command cmd_block = {
 	.name = "block",
-	.usage = "WHAT… | -f FILE [OPTIONS]",
+	.usage = "WHAT… | -f FILE | --url URL --sync NAME [OPTIONS]",
 	.summary = "drop packets from (or to) addresses, prefixes and host names",
 	.text = "WHAT is an address, a prefix, a range A-B, a host name (all its addresses), country DE or\n"
 		"asn 64500 (all its prefixes, from a local database).\n"
@@ -189,7 +189,7 @@ const struct command cmd_block = {
 
 const struct command cmd_allow = {
 	.name = "allow",
-	.usage = "WHAT… | -f FILE [OPTIONS]",
+	.usage = "WHAT… | -f FILE | --url URL --sync NAME [OPTIONS]",
 	.summary = "pass packets from (or to) addresses, even if they are blocked",
 	.text = "Same syntax as weir block. Any allow entry, host or prefix, beats any block entry.",
 	.options = options,

@@ -130,7 +130,7 @@ def test_thousands(agent, api, crowd, on_socket):
 
 
 def test_drip(agent, api, crowd, on_socket, on_address):
-    """A byte at a time: others are answered all the while, and none of the slow ones stays for ever."""
+    """A byte at a time: others are answered all the while, and none of the slow ones stays."""
     slow = crowd(1000, on_socket)
     slower = crowd(200, on_address)
     for turn in range(24):

@@ -20,7 +20,7 @@ OPTIONS = {
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
     "forget": {"policy", "entries", "all", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
-    "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy"} | NAMES,
+    "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
     "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"offline"}, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
