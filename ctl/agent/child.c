@@ -206,6 +206,21 @@ static int start(struct child *c, struct agent *a, const char *const *args, stru
 	return 0;
 }
 
+void child_add_resolver(const struct agent *a, const char **args)
+{
+	size_t n = 0;
+
+	if (a->resolver) {
+		args[n++] = "--resolver";
+		args[n++] = a->resolver;
+	}
+	if (a->resolver_timeout) {
+		args[n++] = "--resolver-timeout";
+		args[n++] = a->resolver_timeout;
+	}
+	args[n] = NULL;
+}
+
 int child_start(struct agent *a, const char *const *args, child_done *done, void *ctx,
 		struct child **ret, struct err *err)
 {

@@ -23,6 +23,10 @@ typedef void child_done(void *ctx, int status, const char *said);
 // args: the command and its arguments, ended by NULL; they may be freed after the call. 0 or -errno with err set.
 int child_start(struct agent *a, const char *const *args, child_done *done, void *ctx,
 		struct child **ret, struct err *err);
+// --resolver and --resolver-timeout of the agent, for a command that resolves names: at most CHILD_RESOLVER words, and
+// NULL.
+#define CHILD_RESOLVER 4
+void child_add_resolver(const struct agent *a, const char **args);
 // Its standard input, output and error; -1: no input, and the errors of the agent, where they begin with "api: ".
 struct child_files {
 	int in, out, errors;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent for feeds: each is fetched by its `every`, and its text used if it is good.
 //
-// A new text of a policy's feed becomes the copy on disk, and the policy is applied with the copies. What is wrong
+// A new text of a policy's feed becomes the copy on disk, and the policy in effect is applied again with the copies. What is wrong
 // leaves the last good text in effect, is logged when it begins, and is a problem until it ends. A new text of a list
 // becomes its content by `weir block --sync` in a process of its own. The loop only fetches: a text is read, judged and
 // written by workers.
@@ -19,6 +19,7 @@
 #include "ctl/agent/commands.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/inputs.h"
+#include "ctl/agent/reapply.h"
 #include "ctl/agent/task.h"
 #include "ctl/agent/worker.h"
 #include "ctl/base/file.h"
@@ -59,8 +60,9 @@ struct feed_job {
 struct feeds_part {
 	struct agent *agent;
 	struct curl_loop *loop;
-	struct agent_task lists; // looks which lists follow feeds
+	struct agent_task look; // which lists, and which policy, follow feeds
 	VEC(struct feed_job *) jobs;
+	struct reapply *policy; // in effect
 };
 
 // ---- when -----------------------------------------------------------------------------------------
@@ -103,21 +105,9 @@ static void succeed(struct feed_job *job)
 }
 
 // The texts of one failure differ in times, bytes and entries.
-static bool is_same(const struct err *a, const struct err *b)
-{
-	static const char digits[] = "0123456789";
-	const char *one = a->text, *other = b->text;
-
-	while (*one && *one == *other) {
-		one += 1 + strspn(one + 1, digits);
-		other += 1 + strspn(other + 1, digits);
-	}
-	return !*one && !*other && a->code == b->code && a->kind == b->kind;
-}
-
 static void fail(struct feed_job *job, const struct err *err)
 {
-	bool known = is_same(&job->problem, err);
+	bool known = err_is_like(&job->problem, err);
 	err_full_text full;
 
 	job->failures++;
@@ -176,6 +166,15 @@ static void take_same(struct feed_job *job)
 
 // ---- the text of a policy's feed --------------------------------------------------------------------
 
+// A file that could not be applied yet may have waited for this feed.
+static void use_copy(const struct feed_job *job)
+{
+	if (reapply_has(job->part->policy, job->key))
+		reapply_soon(job->part->policy);
+	else
+		files_apply(job->part->agent, true);
+}
+
 static int judge_and_save(void *ctx, uint64_t *ret_entries, struct err *err)
 {
 	struct feed_job *job = ctx;
@@ -211,7 +210,7 @@ static void on_saved(void *ctx, int code, uint64_t entries, const struct err *er
 	keep_head(job);
 	log_notice("'%s' has changed", job->url.url);
 	succeed(job);
-	files_apply(job->part->agent, true);
+	use_copy(job);
 	agent_changed(job->part->agent);
 }
 
@@ -524,14 +523,16 @@ void feeds_follow(struct agent *a)
 		return;
 	vec_each (&part->jobs, job)
 		(*job)->wanted = false;
-	if (inputs)
-		vec_each (&inputs->feeds, feed)
-			follow(part, feed->url.url, &feed->url);
+	vec_each (&reapply_inputs(part->policy)->feeds, feed)
+		follow(part, feed->url.url, &feed->url);
+	for (size_t n = 0; inputs && n < inputs->feeds.n; n++)
+		if (!reapply_has(part->policy, inputs->feeds.at[n].url.url))
+			follow(part, inputs->feeds.at[n].url.url, &inputs->feeds.at[n].url);
 	follow_lists(part);
 	drop_unwanted(part);
 }
 
-static int look_at_lists(void *ctx, struct err *err)
+static int look(void *ctx, struct err *err)
 {
 	struct feeds_part *part = ctx;
 	CLEANUP_FD int lock = -1;
@@ -539,6 +540,7 @@ static int look_at_lists(void *ctx, struct err *err)
 
 	if (code)
 		return code;
+	reapply_look(part->policy);
 	feeds_follow(part->agent);
 	agent_changed(part->agent);
 	return 0;
@@ -552,12 +554,11 @@ static int start(struct agent *a, struct err *err)
 
 	a->feeds = mem_new(struct feeds_part);
 	a->feeds->agent = a;
-	code = agent_task_init(&a->feeds->lists, a, "look at the lists of feeds", look_at_lists,
-			       a->feeds, err);
-	if (code)
+	a->feeds->policy = reapply_new(a);
+	if ((code = agent_task_init(&a->feeds->look, a, "look at feeds", look, a->feeds, err)))
 		return code;
-	agent_after_command(a, &a->feeds->lists, AFTER_COMMAND_MS);
-	agent_task_in(&a->feeds->lists, 0);
+	agent_after_command(a, &a->feeds->look, AFTER_COMMAND_MS);
+	agent_task_in(&a->feeds->look, 0);
 	return curl_loop_new(a->loop, &a->feeds->loop, err);
 }
 
@@ -568,7 +569,8 @@ static void stop(struct agent *a)
 	vec_each (&a->feeds->jobs, job)
 		job_free(*job);
 	vec_free(&a->feeds->jobs);
-	agent_task_free(&a->feeds->lists);
+	agent_task_free(&a->feeds->look);
+	reapply_free(a->feeds->policy);
 	curl_loop_free(a->feeds->loop);
 	free(a->feeds);
 	a->feeds = NULL;
@@ -625,6 +627,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	if (a->feeds)
 		vec_each (&a->feeds->jobs, job)
 			report_job(*job, feeds, problems);
+	if (a->feeds && reapply_problem(a->feeds->policy)->text[0])
+		json_append(problems, json_string(reapply_problem(a->feeds->policy)->text));
 	json_set(fields, "feeds", feeds);
 }
 

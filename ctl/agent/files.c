@@ -140,20 +140,13 @@ static void on_end(void *ctx, int status, const char *said)
 static void start_child(struct files *f)
 {
 	const struct agent *a = f->agent;
-	const char *args[8] = {"apply", a->policy};
+	const char *args[3 + CHILD_RESOLVER + 1] = {"apply", a->policy};
 	struct err err = {0};
 	size_t n = 2;
 
 	if (f->offline)
 		args[n++] = "--offline";
-	if (a->resolver) {
-		args[n++] = "--resolver";
-		args[n++] = a->resolver;
-	}
-	if (a->resolver_timeout) {
-		args[n++] = "--resolver-timeout";
-		args[n++] = a->resolver_timeout;
-	}
+	child_add_resolver(a, args + n);
 	f->wanted = f->offline = false;
 	evtimer_del(f->again);
 	if (!child_start(f->agent, args, on_end, f, &f->child, &err))

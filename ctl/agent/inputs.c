@@ -80,6 +80,14 @@ void inputs_read(const char *path, struct inputs *ret)
 	add_feeds(ret, ast);
 }
 
+void inputs_read_feeds(const char *path, const struct source_reader *reader, struct inputs *ret)
+{
+	CLEANUP_DIAG struct diag *diag = diag_new();
+	CLEANUP_AST struct ast *ast = policy_parse(path, reader, diag);
+
+	add_feeds(ret, ast);
+}
+
 void inputs_free(struct inputs *in)
 {
 	vec_each (&in->paths, path)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "ctl/base/vec.h"
+#include "ctl/policy/source.h"
 #include "ctl/policy/urls.h"
 
 struct inputs_feed {
@@ -20,5 +21,7 @@ struct inputs {
 
 // A policy with errors is read as far as it can be understood.
 void inputs_read(const char *path, struct inputs *ret);
+// The same, of texts that `reader` has: its feeds alone, none of its files.
+void inputs_read_feeds(const char *path, const struct source_reader *reader, struct inputs *ret);
 void inputs_free(struct inputs *in);
 #define CLEANUP_INPUTS CLEANUP(inputs_free)

@@ -14,6 +14,7 @@
 #include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"
+#include "ctl/control/in_effect.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance_ifaces.h"
 
@@ -23,12 +24,14 @@ struct apply_request {
 	struct policy_dns dns;
 	struct environment
 		last; // names and lists of the accepted policy, used where a lookup fails now
+	struct in_effect *again; // --again: the policy in effect; else NULL
 	char by[160];
 };
 
 static void request_free(struct apply_request *r)
 {
 	environment_free(&r->last);
+	in_effect_cleanup(&r->again);
 }
 
 static void load_last(const char *instance, struct environment *last)
@@ -271,12 +274,14 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 {
 	CLEANUP_CANDIDATE struct candidate *c = NULL;
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
+	const struct environment *last = r->again ? &r->again->record : &r->last;
 	int code = bpffs_ready(err);
 
 	if (code)
 		return code;
 	load_last(ctx->instance, &r->last);
-	c = r->options.path ? candidate_new(&r->options.dns, &r->last) : candidate_new_replay();
+	c = r->options.path ? candidate_new(&r->options.dns, last) : candidate_new_replay();
+	c->environment.again = r->again;
 	c->environment.overlap = has_agent(ctx->instance);
 	code = apply(c, &r->options, &result, err);
 	policy_show_findings(ctx, c);
@@ -314,16 +319,47 @@ int applying_revision(struct context *ctx, const struct args *args, const char *
 	return apply_this(ctx, args, NULL, revision, err);
 }
 
+// --again: what the record has, unless another policy comes first.
+static int find_again(struct context *ctx, const struct args *args, struct apply_request *r,
+		      struct err *err)
+{
+	struct in_effect *e = r->again = in_effect_new();
+	struct apply_options *o = &r->options;
+	int code;
+
+	if (o->n_ifaces)
+		return err_input(err, "--again cannot be combined with --iface");
+	if ((code = in_effect_find(ctx->instance, e, err)))
+		return code;
+	if (e->trial)
+		return err_refused(err, "a trial is running");
+	if (!e->about.revision[0])
+		return err_refused(err, "no policy is in effect, or it has no record");
+	if ((code = in_effect_load(ctx->instance, e, err)))
+		return code;
+	o->path = e->revision.path;
+	o->fleeting |= e->revision.fleeting;
+	if (!o->if_revision)
+		o->if_revision = e->about.revision;
+	if (!args_has(args, "note"))
+		o->note = e->revision.note;
+	return in_effect_ifaces(ctx->instance, e->about.revision, &e->about, r->ifaces,
+				&o->n_ifaces, err);
+}
+
 static int run_apply(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(request_free) struct apply_request r = {0};
-	int code = args_expect_words(args, 1, 1, "policy file", err);
+	bool again = args_has(args, "again");
+	int code = args_expect_words(args, !again, !again, "policy file", err);
 
 	if (code)
 		return code;
 	if ((code = read_request(ctx, args, &r, err)))
 		return code;
-	r.options.path = args->words.at[0];
+	r.options.path = again ? NULL : args->words.at[0];
+	if (again && (code = find_again(ctx, args, &r, err)))
+		return code;
 	r.options.offline = args_has(args, "offline");
 	return do_apply(ctx, &r, err);
 }
@@ -443,12 +479,17 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 		{.name = "volatile", .help = "change the kernel only, not the state folder"}, \
 		OPTION_CHANGE
 
-static const struct args_option apply_options[] = {OPTION_APPLY, OPTION_OFFLINE, {0}};
+static const struct args_option apply_options[] = {
+	OPTION_APPLY,
+	OPTION_OFFLINE,
+	{.name = "again", .help = "apply the policy in effect again, with its present feeds"},
+	{0},
+};
 static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};
 
 const struct command cmd_apply = {
 	.name = "apply",
-	.usage = "FILE [OPTIONS]",
+	.usage = "FILE | --again [OPTIONS]",
 	.summary = "test a policy file and put it into effect atomically",
 	.text = "The policy is compiled and loaded alongside the active one. Its expect lines are run in\n"
 		"the kernel, and your own login is checked. One write then switches to it. A failure\n"

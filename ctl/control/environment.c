@@ -36,24 +36,6 @@ static void record_file(struct environment *w, const char *path, const char *tex
 	vec_push(&w->files, ((struct environment_file){mem_strdup(path), copy, len}));
 }
 
-static int read_live(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
-		     struct err *err)
-{
-	int code = fetch_is_url(path) ? environment_read_fetched(ctx, path, ret_text, ret_len, err)
-				      : file_read(path, max, ret_text, ret_len, err);
-
-	if (code)
-		return code;
-	record_file(ctx, path, *ret_text, *ret_len);
-	return 0;
-}
-
-static int glob_live(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
-{
-	(void)ctx;
-	return source_system.glob(source_system.ctx, pattern, ret, ret_n, err);
-}
-
 static int read_record(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
 		       struct err *err)
 {
@@ -83,6 +65,36 @@ static int glob_record(void *ctx, const char *pattern, char ***ret, size_t *ret_
 	*ret = found.at;
 	*ret_n = found.n;
 	return 0;
+}
+
+static int read_anywhere(struct environment *w, const char *path, size_t max, char **ret_text,
+			 size_t *ret_len, struct err *err)
+{
+	if (fetch_is_url(path))
+		return environment_read_fetched(w, path, ret_text, ret_len, err);
+	if (w->again)
+		return read_record((void *)w->last, path, max, ret_text, ret_len, err);
+	return file_read(path, max, ret_text, ret_len, err);
+}
+
+static int read_live(void *ctx, const char *path, size_t max, char **ret_text, size_t *ret_len,
+		     struct err *err)
+{
+	int code = read_anywhere(ctx, path, max, ret_text, ret_len, err);
+
+	if (code)
+		return code;
+	record_file(ctx, path, *ret_text, *ret_len);
+	return 0;
+}
+
+static int glob_live(void *ctx, const char *pattern, char ***ret, size_t *ret_n, struct err *err)
+{
+	const struct environment *w = ctx;
+
+	if (w->again)
+		return glob_record((void *)w->last, pattern, ret, ret_n, err);
+	return source_system.glob(source_system.ctx, pattern, ret, ret_n, err);
 }
 
 static void give_answer(const struct environment_name *name, struct policy_answer *answer)

@@ -71,6 +71,7 @@ struct environment {
 		instance; // whose copies of feeds are used; NULL: none. To be set before env is used
 	bool offline;     // feeds are not fetched: the copies are used
 	bool force;       // a feed may shrink
+	bool again;       // files come from `last`, which is the policy in effect; feeds do not
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/control/in_effect.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/refresh.h"
 #include "ctl/datapath/commit.h"
@@ -137,37 +138,6 @@ static void take_names(struct environment *to, struct environment *from)
 	from->names.n = 0;
 }
 
-// True if an interface of the policy is not in its text: it was applied with -i.
-static bool has_others(const struct candidate *c, const struct generation_about *about)
-{
-	CLEANUP_FREE struct generation_about *written = mem_new(struct generation_about);
-
-	candidate_about(c, written);
-	return written->n_ifaces != about->n_ifaces ||
-	       memcmp(written->ifaces, about->ifaces, sizeof(written->ifaces)) != 0;
-}
-
-// The interfaces that the policy has in force, if they are not those of its text.
-static int find_ifaces(const char *instance, const struct policy_names *p, const char **ret,
-		       size_t *ret_n, struct err *err)
-{
-	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
-	CLEANUP(revision_free) struct revision r = {0};
-	int code = revisions_load(instance, p->revision.id, &c->environment, &r, err);
-
-	*ret_n = 0;
-	if (code)
-		return code;
-	if (candidate_resolve(c, r.path, NULL, 0))
-		return err_system(err, EBADMSG, "the record of revision %s no longer compiles",
-				  r.id);
-	if (!has_others(c, &p->about))
-		return 0;
-	for (; *ret_n < p->about.n_ifaces; ++*ret_n)
-		ret[*ret_n] = p->about.ifaces[*ret_n];
-	return 0;
-}
-
 static int apply_them(struct candidate *c, const struct apply_options *options,
 		      struct policy_names *p, struct refresh *r, struct err *err)
 {
@@ -175,7 +145,8 @@ static int apply_them(struct candidate *c, const struct apply_options *options,
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
 	const char *ifaces[WEIR_IFACES];
 	struct apply_options o = *options;
-	int code = find_ifaces(o.instance, p, ifaces, &o.n_ifaces, err);
+	int code =
+		in_effect_ifaces(o.instance, p->revision.id, &p->about, ifaces, &o.n_ifaces, err);
 
 	if (code)
 		return code;

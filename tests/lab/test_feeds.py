@@ -28,10 +28,10 @@ def policies(on, feed, tmp_path):
     write = Policies(on, tmp_path)
 
     def apply(words="", *options, **run_options):
-        return write(f'set list {{ url "{feed.url}" ca "{feed.ca}" every 1h {words} }}\n"list" drop from @list\n',
+        return write(f'set list {{ url "{feed.url}" ca "{feed.ca}" every {apply.every} {words} }}\n"list" drop from @list\n',
                      *options, **run_options)
 
-    apply.weir = on
+    apply.weir, apply.every = on, "1h"
     return apply
 
 
@@ -119,6 +119,74 @@ class TestPolicy:
         copy.write_bytes(copy.read_bytes().replace(b"100.64.0.7\n", b"100.64.0.8\n"))
         apply()
         assert "If-None-Match" not in feed.requests[-1]
+
+
+class TestPolicyInEffect:
+    """The agent follows the feeds of the policy in effect, whichever file that came from."""
+
+    @pytest.fixture(name="follow")
+    def applied_each_second(self, apply):
+        apply.every = "1s"
+        return apply
+
+    def test_without_a_file(self, pair, on, follow, feed, tmp_path):
+        follow()
+        agent = on.run()
+        (tmp_path / "lab.weir").write_text("this is not to be applied\n")
+        feed.lines(1000, 1 << 16)
+        until(lambda: pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False])
+        feed.mode = "404"
+        until(lambda: "the server answered 404" in agent.said())
+        assert pair.passes(udp(src=OTHER)) == [False]
+        feed.mode = ""
+        until(lambda: "is good again" in agent.said())
+        assert not on.json("status")["alarms"]
+
+    def test_the_interfaces_of_the_command(self, pair, weir, feed, tmp_path):
+        """They are not in the text: the apply of the new list must not detach them."""
+        path = tmp_path / "lab.weir"
+        path.write_text(f'set list {{ url "{feed.url}" ca "{feed.ca}" every 1s }}\n"list" drop from @list\n')
+        weir("apply", path, "-i", "near0")
+        weir.run()
+        feed.lines(1000, 1 << 16)
+        until(lambda: pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False])
+
+    def test_another_file_than_that_of_the_agent(self, pair, on, follow, feed, tmp_path):
+        own = tmp_path / "own.weir"
+        own.write_text("interface near0\npass from 192.0.2.0/24\n")
+        on.run(own)
+        follow()
+        feed.lines(1000, 1 << 16)
+        until(lambda: pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False])
+
+    def test_a_change_that_is_refused(self, pair, on, follow, feed, tmp_path):
+        """The new list drops what an expect line passes: told once; a better list is applied."""
+        path = tmp_path / "lab.weir"
+        follow()
+        path.write_text(path.read_text() + f"expect pass udp from {OTHER} to 10.77.0.1 port 9\n")
+        on("apply", path)
+        agent = on.run()
+        feed.lines(1000, 1 << 16)
+        why = "the feeds of the policy have changed, but"
+        until(lambda: why in agent.said())
+        until(lambda: any(why in one for one in on.json("status", status=2)["alarms"]))
+        assert pair.passes(udp(src=FIRST), udp(src=OTHER)) == [False, True]
+        feed.lines(1000, 256)
+        until(lambda: pair.passes(udp(src=FIRST)) == [True])
+        until(lambda: not on.json("status")["alarms"])
+        assert agent.said().count(why) == 1
+
+    def test_again(self, pair, on, apply, feed):
+        assert "no policy is in effect" in on.fails(3, "apply", "--again")
+        apply("", "--note", "a reason")
+        assert "unchanged" in on("apply", "--again").stdout
+        feed.lines(1000, 1 << 16)
+        assert "unchanged" in on("apply", "--again", "--offline").stdout
+        on("apply", "--again")
+        assert pair.passes(udp(src=FIRST), udp(src=OTHER)) == [True, False]
+        assert on.json("history")["revisions"][0]["note"] == "a reason"
+        assert "cannot be combined" in on.fails(1, "apply", "--again", "-i", "near0")
+        on.fails(1, "apply", "--again", "lab.weir")
 
 
 class TestNames:
