@@ -21,7 +21,7 @@ FAST = 0.02  # seconds, for 99 of 100
 WAITS = 5    # for a processor
 CALM = 0.01
 LIST = 200000
-ROUNDS = 15
+ROUNDS = 8
 
 
 class Client(http.client.HTTPConnection):
