@@ -289,6 +289,15 @@ class TestEntries:
     def test_refusals(self, on, words, sentence):
         assert sentence in on.fails(1, "block", *words)
 
+    def test_the_same_text_writes_nothing(self, on, block, feed):
+        feed.tagged = False
+        on.run()
+        block("--every", "1s")
+        files = {path: path.stat().st_mtime_ns for path in (on.state / "feeds").iterdir()}
+        fetched = len(feed.requests)
+        until(lambda: len(feed.requests) >= fetched + 3)
+        assert files and files == {path: path.stat().st_mtime_ns for path in (on.state / "feeds").iterdir()}
+
     def test_the_agent_follows_it(self, pair, on, block, feed):
         agent = on.run()
         block("--every", "1s", "--note", "from a feed")
