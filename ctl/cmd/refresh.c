@@ -178,7 +178,7 @@ static int failures(const struct refresh *r, struct err *err)
 }
 
 static int ask_entries(struct context *ctx, unsigned where, struct policy_dns *dns,
-		       const struct guard *guard, struct refresh *r, struct err *err)
+		       struct refresh_guard *guard, struct refresh *r, struct err *err)
 {
 	struct dns_options options = dns->options;
 
@@ -192,7 +192,7 @@ static bool is_other_command(int code)
 	return code == -EBUSY || code == -EAGAIN;
 }
 
-static int ask_policy(struct context *ctx, struct policy_dns *dns, const struct guard *guard,
+static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refresh_guard *guard,
 		      struct refresh *r, struct err *err)
 {
 	CLEANUP_CANDIDATE struct candidate *c = candidate_new_replay();
@@ -224,13 +224,12 @@ static void note_answers(const struct context *ctx, const struct refresh *r)
 static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
 	       struct err *refused, struct err *err)
 {
-	CLEANUP(guard_free) struct guard guard = {0};
+	CLEANUP(refresh_guard_free)
+	struct refresh_guard guard = {.session = ctx->session_here ? &ctx->session : NULL};
 	struct policy_dns dns;
 	int code = policy_dns(ctx, args, &dns, err);
 
 	if (code)
-		return code;
-	if ((code = guard_collect(ctx->session_here ? &ctx->session : NULL, &guard, err)))
 		return code;
 	if (where & (REFRESH_ENTRIES | REFRESH_PLACES) &&
 	    (code = ask_entries(ctx, where, &dns, &guard, r, err)))

@@ -110,6 +110,19 @@ int guard_collect(const struct session *session, struct guard *ret, struct err *
 	return add_time_servers(ret, err);
 }
 
+int guard_add_logins(struct guard *g, struct err *err)
+{
+	CLEANUP_FREE struct addr *peers = NULL;
+	size_t n = 0;
+	int code = session_peers(&peers, &n, err);
+
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
+		add(g, &peers[a], GUARD_REFUSE, "the peer of a login");
+	return 0;
+}
+
 void guard_free(struct guard *g)
 {
 	vec_free(g);

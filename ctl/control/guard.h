@@ -28,6 +28,8 @@ struct guard {
 // operator's, whose packets come through this namespace. 0; or -errno with err set when any of it cannot
 // be looked for: *ret then has what was found before, and the caller refuses to block on it alone.
 int guard_collect(const struct session *session, struct guard *ret, struct err *err);
+// The other ends of all logins over ssh, for whoever changes something without the operator. 0 or -errno with err set.
+int guard_add_logins(struct guard *g, struct err *err);
 void guard_free(struct guard *g);
 
 // The first guarded address of at least this level in p, or NULL.

@@ -32,6 +32,24 @@ struct refresh_name *refresh_find(const struct refresh *r, const char *name)
 	return r->n ? bsearch(&key, r->at, r->n, sizeof(key), compare) : NULL;
 }
 
+void refresh_guard_free(struct refresh_guard *g)
+{
+	guard_free(&g->guard);
+}
+
+int refresh_guard_get(struct refresh_guard *g, const struct guard **ret, struct err *err)
+{
+	int code;
+
+	*ret = &g->guard;
+	if (g->collected)
+		return 0;
+	if ((code = guard_collect(g->session, &g->guard, err)))
+		return code;
+	g->collected = true;
+	return guard_add_logins(&g->guard, err);
+}
+
 // ---- which are wanted -----------------------------------------------------------------------------
 
 static int compare_texts(const void *a, const void *b)

@@ -54,6 +54,16 @@ struct refresh {
 void refresh_free(struct refresh *r);
 #define CLEANUP_REFRESH CLEANUP(refresh_free)
 
+// What must not be blocked. It is collected when an answer has something new, since that may take long.
+struct refresh_guard {
+	const struct session *session; // NULL: none
+	bool collected;
+	struct guard guard;
+};
+void refresh_guard_free(struct refresh_guard *g);
+// 0 or -errno with err set.
+int refresh_guard_get(struct refresh_guard *g, const struct guard **ret, struct err *err);
+
 // The names that are meant; n 0: all.
 struct refresh_wanted {
 	const char **names; // sorted
@@ -68,14 +78,14 @@ struct refresh_name *refresh_find(const struct refresh *r, const char *name);
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
 		 struct refresh *ret, struct err *err);
 // Asks for the host names of entries, and reads databases for the places, without a lock. If that changes entries, all
-// of it is one commit. guard: what must not be blocked.
+// of it is one commit.
 int refresh_entries(const char *instance, const char *command, unsigned where,
-		    const struct dns_options *dns, const struct guard *guard, struct refresh *r,
+		    const struct dns_options *dns, struct refresh_guard *guard, struct refresh *r,
 		    struct err *err);
 // Asks for those of the policy, without a lock. Writes the record if an address leaves or comes back; if the addresses
 // in force change, it is an apply. Unchanged answers write nothing. c: made by candidate_new_replay(), for its findings.
 int refresh_policy(struct candidate *c, const struct apply_options *options,
-		   const struct guard *guard, struct refresh *r, struct err *err);
+		   struct refresh_guard *guard, struct refresh *r, struct err *err);
 
 // The answers for some of the names: answers[n] is that of at[n].
 struct refresh_answers {

@@ -24,7 +24,7 @@ struct place_answers {
 	struct geo_ranges *ranges;
 };
 
-static void places_free(struct place_answers *p)
+static void place_answers_free(struct place_answers *p)
 {
 	if (p->ranges)
 		geo_ranges_free(p->ranges, p->geos.n);
@@ -99,20 +99,40 @@ static bool changes(const struct refresh_name *name)
 	return name->added || name->leaving || name->back || name->released;
 }
 
+static void forget_counts(const struct wishes *wishes)
+{
+	vec_each (wishes, wish) {
+		struct refresh_name *name = wish->name;
+
+		name->added = name->leaving = name->back = name->released = 0;
+	}
+}
+
+// Would they change anything if nothing were protected? If not, what is protected need not be known.
+static bool is_news(const struct records *held, const struct wishes *wishes, uint64_t now_s)
+{
+	const struct guard nothing = {0};
+	struct records copy = *held;
+	size_t changed;
+
+	copy.list = (struct record_list){0};
+	records_load(held, &copy.list, held->list.at, held->list.n);
+	changed = refresh_follow(&copy, wishes->at, wishes->n, &nothing, now_s);
+	vec_free(&copy.list);
+	forget_counts(wishes);
+	return changed;
+}
+
 // Those that change something; they are counted again under the lock.
 static void keep_changing(struct wishes *wishes)
 {
 	size_t kept = 0;
 
-	vec_each (wishes, wish) {
-		struct refresh_name *name = wish->name;
-
-		if (!changes(name))
-			continue;
-		name->added = name->leaving = name->back = name->released = 0;
-		wishes->at[kept++] = *wish;
-	}
+	vec_each (wishes, wish)
+		if (changes(wish->name))
+			wishes->at[kept++] = *wish;
 	wishes->n = kept;
+	forget_counts(wishes);
 }
 
 struct wish_prefixes {
@@ -163,12 +183,29 @@ static int change(const char *instance, const char *command, const struct wishes
 	return *ret_changed ? store_commit(store, false, &plan, err) : 0;
 }
 
+static int follow(const char *instance, const char *command, struct refresh_guard *guard,
+		  struct wishes *wishes, struct refresh *r, struct err *err)
+{
+	const struct guard *collected;
+	uint64_t now_s = (uint64_t)time(NULL);
+	int code;
+
+	if (!is_news(&r->held, wishes, now_s))
+		return 0;
+	if ((code = refresh_guard_get(guard, &collected, err)))
+		return code;
+	if (!refresh_follow(&r->held, wishes->at, wishes->n, collected, now_s))
+		return 0;
+	keep_changing(wishes);
+	return change(instance, command, wishes, collected, &r->changed, err);
+}
+
 int refresh_entries(const char *instance, const char *command, unsigned where,
-		    const struct dns_options *dns, const struct guard *guard, struct refresh *r,
+		    const struct dns_options *dns, struct refresh_guard *guard, struct refresh *r,
 		    struct err *err)
 {
 	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
-	CLEANUP(places_free) struct place_answers places = {0};
+	CLEANUP(place_answers_free) struct place_answers places = {0};
 	CLEANUP_VEC struct wishes wishes = {0};
 	int code = where & REFRESH_ENTRIES ? refresh_ask(r, REFRESH_ENTRIES, dns, &a, err) : 0;
 
@@ -177,8 +214,5 @@ int refresh_entries(const char *instance, const char *command, unsigned where,
 	if (where & REFRESH_PLACES)
 		find_places(r, &places);
 	make_wishes(&a, &places, &wishes);
-	if (!refresh_follow(&r->held, wishes.at, wishes.n, guard, (uint64_t)time(NULL)))
-		return 0;
-	keep_changing(&wishes);
-	return change(instance, command, &wishes, guard, &r->changed, err);
+	return follow(instance, command, guard, &wishes, r, err);
 }

@@ -99,10 +99,20 @@ static bool is_usable(const struct guard *guard, const struct dns_answer *answer
 	return false;
 }
 
-static void follow(struct policy_names *p, const struct refresh_answers *a,
-		   const struct guard *guard, struct policy_change *ret)
+// An answer without a new address needs no look at what is protected.
+static bool has_news(const struct environment_name *name, const struct dns_answer *answer)
 {
+	struct environment_name found = {.addrs = answer->addrs, .n = answer->n};
+
+	return !environment_same_answer(name, &found);
+}
+
+static int follow(struct policy_names *p, const struct refresh_answers *a,
+		  struct refresh_guard *guard, struct policy_change *ret, struct err *err)
+{
+	const struct guard *collected = NULL;
 	uint64_t now_s = (uint64_t)time(NULL);
+	int code;
 
 	for (size_t n = 0; n < a->n; n++) {
 		struct refresh_name *one = a->at[n];
@@ -111,7 +121,10 @@ static void follow(struct policy_names *p, const struct refresh_answers *a,
 
 		if (!name || a->answers[n].error)
 			continue;
-		if (!is_usable(guard, &a->answers[n])) {
+		if (has_news(name, &a->answers[n]) &&
+		    (code = refresh_guard_get(guard, &collected, err)))
+			return code;
+		if (collected && !is_usable(collected, &a->answers[n])) {
 			refresh_refuse(one);
 			continue;
 		}
@@ -124,6 +137,7 @@ static void follow(struct policy_names *p, const struct refresh_answers *a,
 		ret->in_force += f.added + f.released;
 		ret->record += f.added + f.leaving + f.back + f.released;
 	}
+	return 0;
 }
 
 static void take_names(struct environment *to, struct environment *from)
@@ -179,7 +193,7 @@ static int note_them(const struct apply_options *o, struct policy_names *p, stru
 	return revisions_save_names(o->instance, &p->revision, &p->record, err);
 }
 
-int refresh_policy(struct candidate *c, const struct apply_options *o, const struct guard *guard,
+int refresh_policy(struct candidate *c, const struct apply_options *o, struct refresh_guard *guard,
 		   struct refresh *r, struct err *err)
 {
 	CLEANUP_NAMES struct policy_names *p = names_new();
@@ -194,7 +208,8 @@ int refresh_policy(struct candidate *c, const struct apply_options *o, const str
 		return 0;
 	if ((code = refresh_ask(r, REFRESH_POLICY, &o->dns, &a, err)))
 		return code;
-	follow(p, &a, guard, &change);
+	if ((code = follow(p, &a, guard, &change, err)))
+		return code;
 	r->changed += change.record;
 	if (change.in_force)
 		return apply_them(c, o, p, r, err);

@@ -394,6 +394,87 @@ void session_find(struct session *ret)
 	*ret = s;
 }
 
+struct process_list {
+	struct process *at;
+	size_t n, cap;
+};
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static int read_processes(struct process_list *ret, struct err *err)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *file;
+	int ended = 0;
+
+	if (!dir)
+		return err_system(err, errno, "cannot read '/proc'");
+	while ((file = readdir(dir))) {
+		struct process p;
+		uint32_t pid;
+
+		if (!num_parse_u32(file->d_name, strlen(file->d_name), 1, UINT32_MAX, &pid) &&
+		    process_read(pid, &p, &ended))
+			vec_push(ret, p);
+	}
+	closedir(dir);
+	if (ret->n)
+		qsort(ret->at, ret->n, sizeof(*ret->at), compare_pids);
+	return 0;
+}
+
+static const struct process *find_process(const struct process_list *all, uint32_t pid)
+{
+	struct process key = {.pid = pid};
+
+	return all->n ? bsearch(&key, all->at, all->n, sizeof(key), compare_pids) : NULL;
+}
+
+// Marks each sshd that somebody has logged in through.
+static bool *find_used(const struct process_list *all)
+{
+	bool *used = mem_zalloc(all->n, sizeof(*used));
+
+	vec_each (all, p) {
+		const struct process *parent = find_process(all, p->parent);
+
+		if (parent && is_sshd(parent) && !is_sshd(p))
+			used[parent - all->at] = true;
+	}
+	return used;
+}
+
+int session_peers(struct addr **ret, size_t *ret_n, struct err *err)
+{
+	CLEANUP_VEC struct process_list all = {0};
+	CLEANUP(sockets_cleanup) struct session_sockets sockets = {0};
+	CLEANUP_FREE bool *used = NULL;
+	const struct socket_owner none = {0};
+	VEC(struct addr) peers = {0};
+	int error = 0, code = read_processes(&all, err);
+
+	if (code)
+		return code;
+	used = find_used(&all);
+	if (memchr(used, true, all.n))
+		ask_sockets(&sockets, &error);
+	for (size_t n = 0; n < all.n; n++) {
+		const struct socket_info *s =
+			used[n] ? connection_of(&all.at[n], &sockets, &none, &error) : NULL;
+
+		if (s)
+			vec_push(&peers, s->remote);
+	}
+	*ret = peers.at;
+	*ret_n = peers.n;
+	return 0;
+}
+
 // The uid of the login, which survives sudo and su; 4294967295: no login.
 static uid_t login_uid(void)
 {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "ctl/base/addr.h"
+#include "ctl/base/err.h"
 
 struct session {
 	struct addr peer, local; // family 0: not known
@@ -31,3 +32,8 @@ void session_find(struct session *ret);
 // For people: "root (ssh 198.51.100.9)", "root (remote)" where it could not be placed, "root
 // (local)". The name is that of the login (/proc/self/loginuid), else of the user.
 void session_describe(const struct session *s, char *buf, size_t size);
+
+// The peers of all logins over ssh whose connections are in this network namespace: of each sshd that has started
+// another program, so a client that has not logged in is not among them. The caller frees *ret. 0 or -errno with err
+// set.
+int session_peers(struct addr **ret, size_t *ret_n, struct err *err);

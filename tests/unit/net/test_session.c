@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -369,6 +370,68 @@ static void an_orphan_is_local(void **state)
 	assert_int_equal(s.guess.family, 0);
 }
 
+static size_t count_loopback_peers(void)
+{
+	CLEANUP_FREE struct addr *peers = NULL;
+	size_t n = 0, found = 0;
+	struct err err = {0};
+
+	assert_int_equal(session_peers(&peers, &n, &err), 0);
+	for (size_t a = 0; a < n; a++)
+		found += is_loopback_v4(&peers[a]);
+	return found;
+}
+
+// An sshd with the connection, and a process below it, until the pipe is closed.
+static pid_t start_sshd(struct tcp_pair *pair, char *below, int until, int until_close)
+{
+	pid_t pid = fork();
+	char end;
+
+	if (pid)
+		return pid;
+	be_sshd(pair);
+	close(until_close);
+	if (!fork()) {
+		bear_name(below);
+		close(pair->server);
+	}
+	(void)!read(until, &end, 1);
+	_exit(0);
+}
+
+static size_t count_with_sshd(char *below)
+{
+	struct tcp_pair pair;
+	size_t found, before;
+	int pipes[2];
+	pid_t pid;
+
+	assert_true(pair_open(false, &pair));
+	assert_int_equal(pipe(pipes), 0);
+	before = count_loopback_peers();
+	pid = start_sshd(&pair, below, pipes[0], pipes[1]);
+	for (int tries = 0; tries < 50; tries++) {
+		found = count_loopback_peers() - before;
+		if (found)
+			break;
+		usleep(10000);
+	}
+	kill(pid, SIGKILL); // the process below it ends with the pipe
+	waitpid(pid, NULL, 0);
+	close(pipes[1]);
+	close(pipes[0]);
+	pair_close(&pair);
+	return found;
+}
+
+static void finds_the_peers_of_all_logins(void **state)
+{
+	(void)state;
+	assert_int_equal(count_with_sshd((char[]){"bash"}), 1);
+	assert_int_equal(count_with_sshd((char[]){"sshd"}), 0); // not logged in yet
+}
+
 static void describes_for_people(void **state)
 {
 	struct session s = {.remote = true};
@@ -416,6 +479,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(mosh_is_remote_without_place),
 		cmocka_unit_test(reads_the_environment_of_ancestors),
 		cmocka_unit_test(an_orphan_is_local),
+		cmocka_unit_test(finds_the_peers_of_all_logins),
 		cmocka_unit_test(describes_for_people),
 	};
 
