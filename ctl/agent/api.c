@@ -233,6 +233,7 @@ static int start_command(struct job *j, struct err *err)
 		.input_len = j->input_len,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = j->streams ? 0 : COMMAND_S,
+		.modest = true,
 		.part = j->streams ? on_part : NULL,
 		.done_all = on_done,
 		.ctx = j,

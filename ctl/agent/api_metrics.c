@@ -127,6 +127,7 @@ static int start(struct api_metrics *m, struct err *err)
 		.args = args,
 		.output_max = OUTPUT_MAX,
 		.timeout_s = COMMAND_S,
+		.modest = true,
 		.done_all = on_done,
 		.ctx = m,
 	};

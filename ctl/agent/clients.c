@@ -19,12 +19,13 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 
-#define ACCEPTS    32 // connections accepted at once; then the rest of the loop has its turn
-#define ACCEPTS_MS 5
-#define ERROR_S    1
-#define LOOK_MS    200
-#define TRIM_MIN   (8u << 20)
-#define CROWD_MS   10000 // a client was closed for others so lately
+#define ACCEPTS      32 // connections accepted at once; then the rest of the loop has its turn
+#define ACCEPTS_MS   5
+#define ERROR_S      1
+#define LOOK_MS      200
+#define TRIM_CLIENTS 100
+#define TRIM_MIN     (8u << 20)
+#define CROWD_MS     10000 // a client was closed for others so lately
 
 struct client {
 	TAILQ_ENTRY(client) in;
@@ -43,6 +44,7 @@ struct clients {
 	struct clients_bounds bounds;
 	struct client_list list; // by since_ms
 	size_t n, held, most_held;
+	size_t came; // since the last trim
 	struct event *look, *resume;
 	size_t accepts; // since accepts_ms
 	uint64_t accepts_ms, crowd_ms;
@@ -247,9 +249,13 @@ static void look_soon(struct clients *all)
 // What clients have held is given back to the system.
 static void trim(struct clients *all)
 {
-	if (all->held > all->most_held / 2 || all->most_held < TRIM_MIN)
+	bool fewer = all->most_held >= TRIM_MIN && all->held <= all->most_held / 2;
+	bool none = all->came >= TRIM_CLIENTS && !all->n;
+
+	if (!fewer && !none)
 		return;
 	all->most_held = all->held;
+	all->came = 0;
 	malloc_trim(0);
 }
 
@@ -344,6 +350,7 @@ static struct bufferevent *on_new(struct event_base *loop, void *clients)
 	    !evbuffer_add_cb(bufferevent_get_output(c->stream), on_output, c))
 		mem_exhausted();
 	all->n++;
+	all->came++;
 	TAILQ_INSERT_TAIL(&all->list, c, in);
 	look_soon(all);
 	return c->stream;

@@ -21,8 +21,8 @@ struct evhttp_connection;
 
 struct clients_bounds {
 	const char *who; // in messages: "clients on the socket"
-	// Connections. For one more, the one is closed that has had a request to complete for the longest time; without
-	// such a one, the one that has had an answer to read for the longest. If all wait for answers, new ones wait too.
+	// Connections. For one more, the one is closed that has had a request to complete for the longest time, or
+	// else an answer to read. If all of them wait for answers, new ones wait as well.
 	size_t most;
 	size_t unread_max; // bytes of a request that wait for the rest of it; with more the client is closed
 	size_t held_max; // bytes of all requests and answers together; above it, who has most is closed

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
 #include "ctl/base/mem.h"
+
+#define MODEST_NICE 10
 
 struct exchange {
 	struct exchange_request request;
@@ -135,7 +138,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *exchange)
 static int spawn(struct agent *a, struct exchange *c, struct err *err)
 {
 	CLEANUP_FD int in = -1, out = -1, silent = -1;
-	int pipes[2];
+	int pipes[2], code;
 
 	if (pipe2(pipes, O_CLOEXEC))
 		return err_system(err, errno, "cannot make a pipe");
@@ -149,8 +152,11 @@ static int spawn(struct agent *a, struct exchange *c, struct err *err)
 	evutil_make_socket_nonblocking(c->to);
 	if (c->request.silent)
 		silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	return child_spawn(a, c->request.args, &(struct child_files){in, out, silent}, &c->pid,
+	code = child_spawn(a, c->request.args, &(struct child_files){in, out, silent}, &c->pid,
 			   err);
+	if (!code && c->request.modest)
+		setpriority(PRIO_PROCESS, (id_t)c->pid, MODEST_NICE);
+	return code;
 }
 
 static int watch(struct agent *a, struct exchange *c, struct err *err)

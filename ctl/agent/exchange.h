@@ -18,6 +18,7 @@ struct exchange_request {
 	size_t output_max;  // bytes; a command that prints more is killed
 	unsigned timeout_s; // until it is killed; 0: never
 	bool silent;        // its errors and warnings are not the agent's
+	bool modest;        // it leaves the processor to the loop and to other commands
 	// A part of its output, at once; NULL: all of it comes with `done`.
 	void (*part)(void *ctx, const char *output, size_t len);
 	// It has ended with this exit status, -1: it was killed. Not called by exchange_stop(). One of the two is set;

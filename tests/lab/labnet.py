@@ -371,7 +371,8 @@ class Weir:
 
 
 class Agent:
-    """A running agent, as a service manager sees it: its datagrams, its lines on standard error."""
+    """A running agent, as a service manager sees it: its datagrams, its lines on standard error. Its session is its own,
+    as is a service's: it shares no processor time with the tests."""
 
     def __init__(self, argv, environment):
         self.folder = tempfile.TemporaryDirectory()
@@ -386,7 +387,7 @@ class Agent:
                 there = os.fstat(log.fileno())
                 environment["JOURNAL_STREAM"] = f"{there.st_dev}:{there.st_ino}"
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                argv, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+                argv, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True)
 
     @property
     def pid(self):

@@ -32,6 +32,8 @@ TTL_S = 5
 EVERY_S = 1
 HOSTILE, HOSTILE_ADDRESS = 3000, 300
 SCRAPE_S = 2
+CLIENTS_MOST = 1024 + 256  # that the agent takes
+BUSY, BUSY_LIMITS = 0.1, 10  # the share of the time for which the agent waits for a processor
 
 
 class Helper:
@@ -40,7 +42,8 @@ class Helper:
     def __init__(self, netns, name, *args):
         argv = ["nsenter", f"--net=/run/netns/{netns}", "--", "/usr/bin/python3", "-ES", HERE / name, *args]
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [str(arg) for arg in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [str(arg) for arg in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True)
 
     def running(self):
         assert self.process.stdout.readline() == "running\n"
@@ -128,6 +131,38 @@ class Honest:
             self.took[path].append(time.monotonic() - began)
             if self.over.wait(0.2):
                 return
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.over.set()
+        self.thread.join()
+
+
+class Processor:
+    """How long the agent has run, and has waited for a processor, each 50 ms."""
+
+    def __init__(self, agent):
+        self.path = pathlib.Path(f"/proc/{agent.pid}/schedstat")
+        self.seen, self.over = [], threading.Event()
+        self.thread = threading.Thread(target=self.sample)
+
+    def sample(self):
+        while not self.over.wait(0.05):
+            ran, waited, _ = map(int, self.path.read_text(encoding="ascii").split())
+            self.seen.append((time.monotonic(), ran / 1e9, waited / 1e9))
+
+    def allow(self):
+        """Prints both; returns by how much the limits of times are to be multiplied."""
+        (began, ran, waited), (ended, ran_at_end, waited_at_end) = self.seen[0], self.seen[-1]
+        took = ended - began
+        print(f"the agent: {(ran_at_end - ran) / took:.0%} of a processor, {(waited_at_end - waited) / took:.0%} waiting for one")
+        if (waited_at_end - waited) / took < BUSY:
+            return 1
+        print(f"the machine is too busy for exact figures: the limits are {BUSY_LIMITS} times as high")
+        return BUSY_LIMITS
 
     def __enter__(self):
         self.thread.start()
@@ -240,14 +275,15 @@ def at_rest(agent):
     return min((agent.descriptors(), agent.rss_kb()) for _ in range(20) if not time.sleep(0.05))
 
 
-def judge(late, refreshed, honest, reacted):
+def judge(late, refreshed, honest, reacted, allow):
     """What has to be done on time was."""
     slow = {path: show(f"answers of {path}", took) for path, took in honest.took.items()}
     checks, names = show("checks, later than every", late), show("names, later than TTL + 0.5 s", refreshed)
     failure = show("backends that fail, until the agent says it", reacted)
     print(f"errors of the honest client: {honest.errors}")
     assert not honest.errors
-    assert slow["/v1/nothing"] < 2 and checks < 0.3 and names < 2 and failure < 2 * EVERY_S + 1
+    assert slow["/v1/nothing"] < 0.5 * allow and checks < 0.2 * allow and names < 1 * allow
+    assert failure < 2 * EVERY_S + 0.5 * allow
     assert statistics.median(late) <= 0
 
 
@@ -273,23 +309,24 @@ def test_soak(tmp_path):
         api = Api(node.name)
         hostile = stack.enter_context(Helper(here, "hostile.py", api.path, HOSTILE, "127.0.0.1", METRICS, HOSTILE_ADDRESS))
         time.sleep(4)  # for all of them to come
-        with Honest(api) as honest:
+        with Honest(api) as honest, Processor(agent) as processor:
             since = time.monotonic()
             first, last, reacted = soak(agent, node, feed, many)
             to = time.monotonic()
         print(f"{SOAK_S:.0f} s; hostile clients closed: {hostile.result()}")
         seconds = int(to - since)
-        ups = prometheus.query(f"min_over_time(up[{seconds}s])"), prometheus.query(f"count_over_time(up[{seconds}s])")
+        ups = prometheus.query(f"avg_over_time(up[{seconds}s])"), prometheus.query(f"count_over_time(up[{seconds}s])")
         print(f"scrapes: {ups}, {prometheus.rejected()}")
         after = at_rest(agent)
         results = crowd.results()
         print(f"descriptors and KB: at rest {before}, then {after}; under load {first}, then {last}")
+        allow = processor.allow()
         checked, refreshed = many.result(), names.result()
-        judge(lateness(checked, EVERY_S, since, to), lateness(refreshed, TTL_S + 0.5, since, to), honest, reacted)
+        judge(lateness(checked, EVERY_S, since, to), lateness(refreshed, TTL_S + 0.5, since, to), honest, reacted, allow)
         assert len(checked) == BACKENDS and len(refreshed) == NAMES + 1
-        assert ups[0] == [1] and ups[1][0] >= seconds / SCRAPE_S - 2
+        assert ups[0][0] >= (1 if allow == 1 else 0.5) and ups[1][0] >= seconds / SCRAPE_S - 2
         assert set(prometheus.rejected().values()) == {0}
         assert not failed(results), failed(results)
-        assert after[0] <= before[0] + 2 and after[1] < before[1] + 16384
-        assert last[1] < first[1] + 8192
+        assert after[0] <= before[0] + 2 and after[1] < before[1] + 32768
+        assert last[0] < CLIENTS_MOST + BACKENDS + 100 and max(first[1], last[1]) < 512 << 10
         assert agent.process.poll() is None and agent.stop() == 0
