@@ -40,6 +40,8 @@
 #define SUSPECT_MS  50   // a suspected neighbour is checked within this time
 #define TIMES_MS    5000 // between reports that tell of nothing but more checks
 #define SOURCES_MS  200  // changes of addresses and routes within this time are looked at together
+#define SOURCES_SHARE \
+	50 // looks at them take at most a fiftieth of the time: a router learns many routes
 
 struct agent_health {
 	struct agent *agent;
@@ -51,6 +53,7 @@ struct agent_health {
 	uint64_t digest;     // of what commands have set
 	uint64_t random;
 	uint64_t took_ms;    // by the last rewrite
+	uint64_t sources_ms; // taken by the last look at the sources
 	uint64_t unknown_ms; // when a check could not be made; 0: never
 	char unknown[HEALTH_WHY];
 };
@@ -507,13 +510,14 @@ static int look(void *part, struct err *err)
 static int look_at_sources(void *part, struct err *err)
 {
 	struct agent_health *h = part;
-	uint64_t now = 0;
+	uint64_t now = 0, began = health_now_ms();
 	int code;
 
 	if (!h->generation || !h->targets.policy)
 		return 0;
 	if ((code = health_targets_sources(&h->targets, &now, err)))
 		return code;
+	h->sources_ms = health_now_ms() - began;
 	if (now == h->targets.sources)
 		return 0;
 	log_notice("checks of services come from other addresses of this host");
@@ -551,7 +555,8 @@ void agent_health_link(struct agent *a, uint32_t ifindex, bool dead)
 void agent_health_addresses(struct agent *a)
 {
 	if (a->health)
-		agent_task_in(&a->health->sources, SOURCES_MS);
+		agent_task_in(&a->health->sources,
+			      SOURCES_MS + a->health->sources_ms * SOURCES_SHARE);
 }
 
 // ---- the part -----------------------------------------------------------------------------------
