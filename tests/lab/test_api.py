@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The API of the agent: its answers are those of the commands, and no client holds it up."""
 import concurrent.futures
+import contextlib
 import json
+import os
 import pathlib
 import stat
 import subprocess
@@ -97,6 +99,17 @@ def test_messages_name_the_api(on, agent, api):
     on.fails(1, "unblock", "1.2.3")
 
 
+def watching(on):
+    """Processes of `weir watch` of the instance."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            words = path.read_bytes().split(b"\0")
+            if b"watch" in words and on.name.encode() in words:
+                found.append(int(path.parent.name))
+    return found
+
+
 def test_events_stream_until_the_client_leaves(pair, on, api):
     on("block", BLOCKED)
     client = Client(api.path)
@@ -112,9 +125,10 @@ def test_events_stream_until_the_client_leaves(pair, on, api):
     until(lambda: pair.free(BLOCKED) == [False] and got, what="an event")
     reader.join(timeout=10)
     assert got[0]["schema"] == 1
+    # Commands for clients leave the processor to the loop.
+    assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in watching(on)] == [10]
     client.close()
-    until(lambda: not any(b"watch" in path.read_bytes() and on.name.encode() in path.read_bytes()
-                          for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if path.exists()), what="the end of weir watch")
+    until(lambda: not watching(on), what="the end of weir watch")
 
 
 def test_many_callers_at_once(on, api):
