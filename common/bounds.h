@@ -118,13 +118,6 @@ BOUNDS_INLINE __u64 if_zero64(__u64 difference)
 }
 
 /* 1 if the difference is 0, else 0. To be multiplied: newer kernels follow both sides of a mask that is -1 or 0. */
-BOUNDS_INLINE __u64 is_zero32(__u64 difference)
-{
-	difference--;
-	asm("%0 >>= 63" : "+r"(difference));
-	return difference;
-}
-
 BOUNDS_INLINE __u64 is_zero64(__u64 difference)
 {
 	difference = (difference - 1) & ~difference;

@@ -302,23 +302,45 @@ static __always_inline struct line_host host_at(__u32 family, __u32 shard, __u32
 				  .counter = counters ? counters + place : NULL};
 }
 
-/* Which slot has the address: its place + OVERLAY_LINE4, 0: none has it. Where several have it something else comes out.
+/* Ones, 3 n + 2 of them, if slot n has the address; else 0. */
+#define SLOT_ONES(line, n, addr)                                                  \
+	({                                                                        \
+		__u64 ones_ = *(volatile const __u32 *)&(line)->slot[n] ^ (addr); \
+                                                                                  \
+		ones_--;                                                          \
+		asm("%0 >>= %1" : "+r"(ones_) : "i"(64 - (3 * (n) + 2)));         \
+		ones_;                                                            \
+	})
+
+/* The ones of the slot that has the address; 0: none has it. Where several have it those of one of them.
  * Without a branch for each slot: which place it is cannot be foretold, but whether there is one can, and then the
  * counters are on their way before the line is there. */
-static __always_inline __u64 place4(const struct overlay_line4 *line, __u32 addr)
+static __always_inline __u64 ones4(const struct overlay_line4 *line, __u32 addr)
 {
-	__u64 place = 0;
+	_Static_assert(OVERLAY_LINE4 == 8, "each slot is written out");
+	return SLOT_ONES(line, 0, addr) | SLOT_ONES(line, 1, addr) | SLOT_ONES(line, 2, addr) |
+	       SLOT_ONES(line, 3, addr) | SLOT_ONES(line, 4, addr) | SLOT_ONES(line, 5, addr) |
+	       SLOT_ONES(line, 6, addr) | SLOT_ONES(line, 7, addr);
+}
 
-#pragma unroll
-	for (int n = 0; n < OVERLAY_LINE4; n++)
-		place |= is_zero32(*(volatile const __u32 *)&line->slot[n] ^ addr) *
-			 (OVERLAY_LINE4 + n);
-	return place;
+/* Slot n, of 3 n + 2 ones. They are a power of two less 1, so the product is the factor moved up by 3 n + 2 bits, less the
+ * factor: its digits of 3 bits are such that the one which then is at bit 29 is n. */
+#define PLACE_FACTOR 0x14e5dd9
+#define PLACE_SHIFT  29
+
+#define PLACE_IS(n) ((((1ull << (3 * (n) + 2)) - 1) * PLACE_FACTOR >> PLACE_SHIFT & 7) == (n))
+_Static_assert(PLACE_IS(0) && PLACE_IS(1) && PLACE_IS(2) && PLACE_IS(3) && PLACE_IS(4) &&
+		       PLACE_IS(5) && PLACE_IS(6) && PLACE_IS(7),
+	       "a product for each slot");
+
+static __always_inline __u64 place_of_ones(__u64 ones)
+{
+	return BOUND(ones * PLACE_FACTOR >> PLACE_SHIFT, OVERLAY_LINE4 - 1);
 }
 
 static __always_inline struct line_host look4(__u32 addr, __u32 kinds)
 {
-	__u64 hash = overlay_hash4(addr, knobs.seed), place, slot, *counters;
+	__u64 hash = overlay_hash4(addr, knobs.seed), ones, place, slot, *counters;
 	__u32 shard = shard_of(hash, 0), index = overlay_first(hash);
 	struct overlay_lines4 *lines = value_of(&hosts4, shard);
 	const struct overlay_line4 *line;
@@ -326,11 +348,11 @@ static __always_inline struct line_host look4(__u32 addr, __u32 kinds)
 	if (!lines)
 		return HOST_ABSENT;
 	line = &lines->line[index];
-	place = place4(line, addr);
-	if (!place)
+	ones = ones4(line, addr);
+	if (!ones)
 		return line->slot[0] >> 32 & OVERLAY_META_MORE ? HOST_ASK : HOST_ABSENT;
 	counters = fetch_counters(0, lines, index);
-	place = BOUND(place, OVERLAY_LINE4 - 1);
+	place = place_of_ones(ones);
 	slot = *(volatile const __u64 *)&line->slot[place];
 	if ((__u32)slot != addr || !is_plain(slot >> 32, kinds))
 		return HOST_ASK;
@@ -386,9 +408,20 @@ static __always_inline __u64 *region_word(__u32 family, __u32 shard, __u32 slot,
 	return line ? line + (slot & ((1 << log2) - 1)) : NULL;
 }
 
-/* Adds to the big counters, which all CPUs and commands share. */
-__noinline int overlay_count_big(__u32 family, __u32 shard, __u32 slot, __u32 packets, __u32 bytes)
+static __always_inline __u32 found_slot(__u64 found)
 {
+	return found >> FOUND_SLOT & (OVERLAY_WORDS - 1);
+}
+
+static __always_inline __u32 found_shard(__u64 found)
+{
+	return found >> FOUND_SHARD & (OVERLAY_SHARDS - 1);
+}
+
+/* Adds to the big counters, which all CPUs and commands share. */
+__noinline int overlay_count_big(__u32 family, __u64 found, __u32 packets, __u32 bytes)
+{
+	__u32 slot = found_slot(found), shard = found_shard(found);
 	__u64 *word = region_word(family, shard, slot, OVERLAY_PACKETS);
 
 	if (word)
@@ -403,21 +436,20 @@ __noinline int overlay_count_big(__u32 family, __u32 shard, __u32 slot, __u32 pa
 static __always_inline void count_small(__u32 family, __u64 found, __u64 *word, __u32 bytes)
 {
 	const __u64 counts = (1ull << OVERLAY_SMALL_HEARD) - 1;
-	__u32 slot = found >> FOUND_SLOT & (OVERLAY_WORDS - 1);
-	__u32 shard = found >> FOUND_SHARD & (OVERLAY_SHARDS - 1);
+	const __u64 full = (__u64)OVERLAY_SMALL_FULL << OVERLAY_SMALL_BYTES;
 	__u64 count;
 
 	if (unlikely(!word)) {
-		overlay_count_big(family, shard, slot, 1, bytes);
+		overlay_count_big(family, found, 1, bytes);
 		return;
 	}
 	count = *word & counts;
 	if (likely(bytes <= OVERLAY_SMALL_LENGTH))
 		count += (1ull << OVERLAY_SMALL_BYTES) + bytes;
 	else /* merged by the stack */
-		overlay_count_big(family, shard, slot, 1, bytes);
-	if (unlikely((count >> OVERLAY_SMALL_BYTES) == OVERLAY_SMALL_FULL)) {
-		overlay_count_big(family, shard, slot, OVERLAY_SMALL_FULL,
+		overlay_count_big(family, found, 1, bytes);
+	if (unlikely(count >= full)) {
+		overlay_count_big(family, found, OVERLAY_SMALL_FULL,
 				  count & ((1u << OVERLAY_SMALL_BYTES) - 1));
 		count = 0;
 	}
@@ -427,8 +459,7 @@ static __always_inline void count_small(__u32 family, __u64 found, __u64 *word, 
 /* An entry whose counter is not at hand. */
 __noinline int overlay_count(__u32 family, __u64 found, __u32 bytes)
 {
-	__u32 slot = found >> FOUND_SLOT & (OVERLAY_WORDS - 1);
-	__u32 shard = found >> FOUND_SHARD & (OVERLAY_SHARDS - 1);
+	__u32 slot = found_slot(found), shard = found_shard(found);
 	__u64 *word = family ? region_word(1, shard, slot, region_of_cpu())
 			     : region_word(0, shard, slot, region_of_cpu());
 

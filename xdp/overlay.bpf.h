@@ -153,7 +153,7 @@ static __always_inline int decided_by(const struct line_host *h, int family, int
 {
 	if (!h->found)
 		return GO_ON;
-	if (MARKER(MARK_BALANCES) && FOUND_ALLOW(h->found))
+	if (!marker_is(MARK_BALANCES, 0) && FOUND_ALLOW(h->found))
 		return OVERLAY_ASK;
 	hit_host(h, family, length);
 	return FOUND_ALLOW(h->found) ? REASON_PASS_ALLOW : block;
