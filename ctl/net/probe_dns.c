@@ -11,6 +11,7 @@
 
 #define HEADER     12
 #define ANSWER_MAX 4096
+#define AT_ONCE    64 // packets of a turn of the loop: a flood of them holds up nothing else
 #define CLASS_IN   1
 
 static const char *code_name(unsigned code)
@@ -65,7 +66,7 @@ static void on_answer(evutil_socket_t fd, short what, void *ctx)
 	ssize_t len;
 
 	(void)what;
-	while (!p->ended) {
+	for (int n = 0; n < AT_ONCE && !p->ended; n++) {
 		len = recv(fd, answer, sizeof(answer), 0);
 		if (len < 0 && (errno == EAGAIN || errno == EINTR))
 			return;

@@ -363,6 +363,50 @@ static void test_dns(void **state)
 	assert_int_equal(s.queries, 16);
 }
 
+static uint64_t flood_ends_ms;
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+// Instead of that of the C library: a backend sends packets faster than they can be read.
+ssize_t recv(int fd, void *buf, size_t size, int flags)
+{
+	if (now_ms() >= flood_ends_ms)
+		return recvfrom(fd, buf, size, flags, NULL, NULL);
+	memset(buf, 0xff, size);
+	return (ssize_t)size;
+}
+
+static void test_dns_flood(void **state)
+{
+	(void)state;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct dns_server s = {.fd = socket(AF_INET, SOCK_DGRAM, 0), .records = 1};
+	struct probe_spec spec = {.kind = PROBE_DNS,
+				  .addr = loopback,
+				  .timeout_ms = 100,
+				  .name = "www.example.com",
+				  .type = 28};
+	socklen_t len = sizeof(at);
+
+	assert_int_equal(bind(s.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(s.fd, (struct sockaddr *)&at, &len), 0);
+	spec.port = ntohs(at.sin_port);
+	s.event = event_new(base, s.fd, EV_READ | EV_PERSIST, on_query, &s);
+	event_add(s.event, NULL);
+	flood_ends_ms = now_ms() + LATE_MS / 2;
+	assert_bad(&spec, "no answer within 100ms");
+	assert_true(now_ms() < flood_ends_ms);
+	flood_ends_ms = 0;
+	event_free(s.event);
+	close(s.fd);
+}
+
 // ---- programs -----------------------------------------------------------------------------------
 
 static struct probe_spec shell(const char *const *arguments, uint32_t timeout_ms)
@@ -505,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_http),
 		cmocka_unit_test(test_body),
 		cmocka_unit_test(test_dns),
+		cmocka_unit_test(test_dns_flood),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_exec_hangs),
 		cmocka_unit_test(test_exec_many),
