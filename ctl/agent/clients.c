@@ -24,6 +24,7 @@
 #define ERROR_S      1
 #define LOOK_MS      200
 #define TRIM_CLIENTS 100
+#define TRIM_S       1
 #define TRIM_MIN     (8u << 20)
 #define CROWD_MS     10000 // a client was closed for others so lately
 
@@ -45,7 +46,7 @@ struct clients {
 	struct client_list list; // by since_ms
 	size_t n, held, most_held;
 	size_t came; // since the last trim
-	struct event *look, *resume;
+	struct event *look, *resume, *trim;
 	size_t accepts; // since accepts_ms
 	uint64_t accepts_ms, crowd_ms;
 	bool crowd; // as reported
@@ -246,17 +247,26 @@ static void look_soon(struct clients *all)
 		evtimer_add(all->look, &wait);
 }
 
-// What clients have held is given back to the system.
-static void trim(struct clients *all)
+// What clients have held is given back to the system, when libevent has freed it.
+static void on_trim(evutil_socket_t none, short what, void *clients)
 {
-	bool fewer = all->most_held >= TRIM_MIN && all->held <= all->most_held / 2;
-	bool none = all->came >= TRIM_CLIENTS && !all->n;
+	(void)none;
+	(void)what;
+	(void)clients;
+	malloc_trim(0);
+}
 
-	if (!fewer && !none)
+static void trim_soon(struct clients *all)
+{
+	const struct timeval wait = {.tv_sec = TRIM_S};
+	bool less = all->most_held >= TRIM_MIN && all->held <= all->most_held / 2;
+	bool fewer = all->came >= TRIM_CLIENTS && all->n <= TRIM_CLIENTS / 10;
+
+	if (!less && !fewer)
 		return;
 	all->most_held = all->held;
 	all->came = 0;
-	malloc_trim(0);
+	evtimer_add(all->trim, &wait);
 }
 
 static void on_look(evutil_socket_t none, short what, void *clients)
@@ -272,7 +282,7 @@ static void on_look(evutil_socket_t none, short what, void *clients)
 		if (!c->leaves && is_late(c, now))
 			evict(c);
 	}
-	trim(all);
+	trim_soon(all);
 	tell_crowd(all, now);
 	if (all->n || all->crowd)
 		look_soon(all);
@@ -365,7 +375,8 @@ int clients_new(struct agent *a, struct evhttp *http, struct evconnlistener *lis
 	TAILQ_INIT(&all->list);
 	all->look = evtimer_new(a->loop, on_look, all);
 	all->resume = evtimer_new(a->loop, on_resume, all);
-	if (!all->look || !all->resume) {
+	all->trim = evtimer_new(a->loop, on_trim, all);
+	if (!all->look || !all->resume || !all->trim) {
 		clients_free(all);
 		return err_system(err, ENOMEM, "cannot watch the clients");
 	}
@@ -387,6 +398,8 @@ void clients_free(struct clients *all)
 		event_free(all->look);
 	if (all->resume)
 		event_free(all->resume);
+	if (all->trim)
+		event_free(all->trim);
 	free(all);
 }
 
