@@ -106,8 +106,8 @@ def is_closed(sock):
         sock.settimeout(30)
 
 
-def answers_soon(api, seconds=3):
-    """An honest client."""
+def answers_soon(api, seconds=8):
+    """An honest client, which does not wait until others are left for their silence, ten seconds."""
     begin = time.monotonic()
     assert api("GET", "/v1/overlay")[0] == 200
     assert time.monotonic() - begin < seconds
@@ -205,7 +205,7 @@ def test_gone_before_their_turn(on, api, crowd, on_socket):
     for sock in crowd(400, on_socket):
         send(sock, b"GET /v1/rules HTTP/1.1\r\nHost: x\r\n\r\n")
         sock.close()
-    answers_soon(api, 5)
+    answers_soon(api)
     assert on.json("status")["agent"]["running"]
 
 
@@ -248,7 +248,7 @@ def test_metrics_under_attack(agent, crowd, on_address, on):
         sock, = crowd(1, on_address)
         send(sock, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert b"weir_build_info{" in read(sock)
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 8
     assert agent.descriptors() < ADDRESS_CLIENTS + 100
     assert sum(map(is_closed, idle)) or any(map(is_closed, slow))
     commands = [path for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
