@@ -31,9 +31,9 @@ NAMES = 20
 TTL_S = 5
 EVERY_S = 1
 HOSTILE, HOSTILE_ADDRESS = 3000, 300
-SCRAPE_S = 2
+SCRAPE_S = 2 if SOAK_S < 60 else 5
 CLIENTS_MOST = 1024 + 256  # that the agent takes
-BUSY, BUSY_LIMITS = 0.1, 10  # the share of the time for which the agent waits for a processor
+BUSY, BUSY_LIMITS = 0.1, 20  # the share of the time for which the agent waits for a processor
 
 
 class Helper:
