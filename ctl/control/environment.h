@@ -90,6 +90,8 @@ const struct environment_file *environment_find_file(const struct environment *w
 // environment_names.c
 #define NAME_GRACE_S 60   // at least; twice the TTL if that is more
 #define NAME_TTL_S   3600 // of which no more counts for the grace time
+#define NAME_LEAVING_MAX \
+	1024 // addresses of a name in it: a zone of its own must not fill the tables
 struct environment_followed {
 	size_t added, leaving, back, released;
 };

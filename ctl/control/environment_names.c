@@ -147,6 +147,25 @@ static void review_leaving(struct environment_name *name, const struct addr *add
 	name->leaving.n = kept;
 }
 
+static int compare_ends(const void *a, const void *b)
+{
+	const struct environment_leaving *x = a, *y = b;
+
+	if (x->until_s != y->until_s)
+		return x->until_s < y->until_s ? 1 : -1;
+	return addr_compare(&x->addr, &y->addr);
+}
+
+// Those that leave last are kept: a zone with another answer each time must not fill the tables.
+static void limit_leaving(struct environment_name *name, struct environment_followed *ret)
+{
+	if (name->leaving.n <= NAME_LEAVING_MAX)
+		return;
+	qsort(name->leaving.at, name->leaving.n, sizeof(*name->leaving.at), compare_ends);
+	ret->released += name->leaving.n - NAME_LEAVING_MAX;
+	name->leaving.n = NAME_LEAVING_MAX;
+}
+
 void environment_follow(struct environment_name *name, const struct dns_answer *answer,
 			uint64_t now_s, struct environment_followed *ret)
 {
@@ -165,6 +184,7 @@ void environment_follow(struct environment_name *name, const struct dns_answer *
 		vec_push(&name->leaving,
 			 ((struct environment_leaving){name->addrs[a], now_s + grace_s}));
 	}
+	limit_leaving(name, ret);
 	free(name->addrs);
 	name->addrs = addrs;
 	name->n = n;

@@ -10,9 +10,6 @@
 #include "ctl/control/refresh.h"
 #include "ctl/control/targets.h"
 
-#define LEAVING_MAX \
-	(4 * TARGETS_ANSWERS_MAX) // of a name and kind: a zone of its own must not fill the tables
-
 struct reference_list {
 	struct reference *at;
 	size_t n, cap;
@@ -145,7 +142,7 @@ static void add_leaving(struct group *g, uint8_t kind, const struct usable *u)
 	}
 	if (leaving.n)
 		qsort(leaving.at, leaving.n, sizeof(*leaving.at), compare_ends);
-	for (size_t n = 0; n < leaving.n && n < LEAVING_MAX; n++)
+	for (size_t n = 0; n < leaving.n && n < NAME_LEAVING_MAX; n++)
 		add(g, &leaving.at[n].prefix, kind, leaving.at[n].until_s, leaving.at[n].owner);
 }
 

@@ -39,6 +39,7 @@ struct fetch {
 	struct fetch_hosts hosts; // of it
 	struct dns_ask *ask;      // for them
 	const struct dns_options *dns;
+	bool has_copy; // of the caller: the answer may be that it is the same
 	unsigned redirects;
 	size_t page; // bytes of an error or a redirect
 	int64_t deadline_ms;
@@ -179,7 +180,7 @@ static void judge_status(struct fetch *f)
 	long status = 0;
 
 	curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status == 304) {
+	if (status == 304 && f->has_copy) {
 		f->result.same = true;
 	} else if (status != 200) {
 		snprintf(why, sizeof(why), "the server answered %ld", status);
@@ -404,6 +405,7 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_don
 			    .body = fetch_body_new(r->bytes_max ? r->bytes_max : FETCH_BYTES_MAX),
 			    .url = mem_strdup(r->url),
 			    .dns = r->dns,
+			    .has_copy = r->etag || r->modified,
 			    .deadline_ms =
 				    now_ms() + (r->timeout_ms ? r->timeout_ms : FETCH_TIMEOUT_MS),
 			    .done = done,

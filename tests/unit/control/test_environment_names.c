@@ -159,6 +159,28 @@ static void test_a_clock_that_was_set_back(void **state)
 	check(w, "192.0.2.2", "192.0.2.1 until 60");
 }
 
+// A zone that has another answer each time: those that leave last are kept.
+static void test_few_leave_at_once(void **state)
+{
+	struct world *w = *state;
+	struct addr addrs[500] = {0};
+	struct dns_answer all = {.addrs = addrs, .n = ARRAY_SIZE(addrs), .ttl_s = 5};
+	size_t released = 0;
+
+	for (uint8_t turn = 0; turn < 10; turn++) {
+		for (uint16_t a = 0; a < ARRAY_SIZE(addrs); a++)
+			addrs[a] = (struct addr){
+				4, {192, turn, (uint8_t)(a / 256), (uint8_t)(a % 256)}};
+		environment_follow(&w->name, &all, (uint64_t)NOW + turn, &w->last);
+		released += w->last.released;
+	}
+	assert_int_equal(w->name.leaving.n, NAME_LEAVING_MAX);
+	assert_int_equal(released, 9 * ARRAY_SIZE(addrs) - NAME_LEAVING_MAX);
+	assert_int_equal(environment_name_ends(&w->name, NOW + 9), 58);
+	vec_each (&w->name.leaving, one)
+		assert_true(one->addr.bytes[1] >= 6);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, end)
 
 int main(void)
@@ -170,6 +192,7 @@ int main(void)
 		TEST(test_grace_is_twice_the_longer_ttl),
 		TEST(test_a_family_without_an_answer_stays),
 		TEST(test_a_clock_that_was_set_back),
+		TEST(test_few_leave_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,12 @@ static void a_copy_is_not_sent_again(void **state)
 	fetch_result_free(&r);
 }
 
+static void without_a_copy_there_is_no_same(void **state)
+{
+	(void)state;
+	assert_string_equal(failure("/same", -EIO), "the server answered 304: EIO");
+}
+
 static void redirects_are_followed_but_not_everywhere(void **state)
 {
 	struct fetch_result r =
@@ -376,6 +382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_text_with_its_tags),
 		cmocka_unit_test(a_copy_is_not_sent_again),
+		cmocka_unit_test(without_a_copy_there_is_no_same),
 		cmocka_unit_test(redirects_are_followed_but_not_everywhere),
 		cmocka_unit_test(packed_texts),
 		cmocka_unit_test(failures),
