@@ -18,6 +18,8 @@
 #include "ctl/base/text.h"
 
 #define LINKS_MAX 40 // as the kernel follows
+#define READS_AT_ONCE \
+	16 // of events; whoever writes to a folder on the way can cause them without end
 #define EVENTS                                                                                   \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CLOSE_WRITE | IN_DELETE_SELF | \
 	 IN_MOVE_SELF)
@@ -193,7 +195,7 @@ static void on_events(evutil_socket_t fd, short what, void *watches)
 	ssize_t len;
 
 	(void)what;
-	while ((len = read(fd, events, sizeof(events))) > 0)
+	for (int n = 0; n < READS_AT_ONCE && (len = read(fd, events, sizeof(events))) > 0; n++)
 		for (char *at = events; at < events + len;
 		     at += sizeof(struct inotify_event) + ((struct inotify_event *)at)->len)
 			any = any || concerns(w, (struct inotify_event *)at);
