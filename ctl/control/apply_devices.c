@@ -10,12 +10,25 @@
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 
-static int check_present(const struct resolved *r, const struct policy_devices *d,
+// Says what is there instead.
+static int refuse_absent(const struct candidate *c, const struct resolved_interface *iface,
+			 struct err *err)
+{
+	struct link link;
+	int code = link_get(iface->name, &link, err);
+
+	if (code)
+		err_prefix(err, "%s", diag_place(c->diag, iface->at, true));
+	return code;
+}
+
+static int check_present(const struct candidate *c, const struct policy_devices *d,
 			 struct apply_result *ret, struct err *err)
 {
+	const struct resolved *r = c->resolved;
+
 	for (size_t i = 0; i < r->n_interfaces; i++) {
 		const struct resolved_interface *iface = &r->interfaces[i];
-		struct link link;
 		bool found = false;
 
 		for (size_t n = 0; n < d->n; n++)
@@ -23,7 +36,7 @@ static int check_present(const struct resolved *r, const struct policy_devices *
 		if (found)
 			continue;
 		if (!iface->pattern && !iface->optional)
-			return link_get(iface->name, &link, err); // says what is there instead
+			return refuse_absent(c, iface, err);
 		vec_push(&ret->absent, mem_strdup(iface->name));
 	}
 	return 0;
@@ -32,7 +45,6 @@ static int check_present(const struct resolved *r, const struct policy_devices *
 int apply_devices_find(const struct candidate *c, struct policy_devices *d,
 		       struct apply_result *ret, struct err *err)
 {
-	const struct resolved *r = c->resolved;
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	CLEANUP_FREE struct link *links = NULL;
 	size_t n = 0;
@@ -45,10 +57,11 @@ int apply_devices_find(const struct candidate *c, struct policy_devices *d,
 		uint8_t class = generation_class(about, links[l].name);
 
 		if (class)
-			vec_push(d, ((struct policy_device){links[l], class,
-							    r->interfaces[class - 1].mode}));
+			vec_push(d,
+				 ((struct policy_device){links[l], class,
+							 c->resolved->interfaces[class - 1].mode}));
 	}
-	return check_present(r, d, ret, err);
+	return check_present(c, d, ret, err);
 }
 
 // Whether an offload hides VLAN tags from a program on `link`; if so, its device and the name of the feature.

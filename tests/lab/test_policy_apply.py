@@ -51,7 +51,7 @@ def ports(pair):
         ("service w {\nvip 192.0.2.1\nproto tcp\nport 80\nmode nat\nbackend 10.0.0.1\n}",
          ["lab.weir:2:9", "mode nat is not supported yet"]),
         ("drop on near1 from any", ["near1"]),
-        ("interface nera0", ["no interface 'nera0'", "did you mean 'near0'"]),
+        ("interface nera0", ["lab.weir:2:11: no interface 'nera0'", "did you mean 'near0'"]),
         ("drop from nowhere.lab", ["lab.weir:2:11: error: 'nowhere.lab'", "NXDOMAIN"]),
     ],
 )
