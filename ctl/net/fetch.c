@@ -26,6 +26,8 @@ enum {
 	CONNECT_MS = 10000,
 	HEADER_MAX = 1024,  // bytes of an ETag or a time that is kept
 	PAGE_MAX = 1 << 20, // of an error, which is not read
+	// libcurl reads so much a hundred times in a turn of the loop, and gzip may make a hundred times as much of it.
+	READ_BYTES = 1024,
 };
 
 struct fetch {
@@ -375,6 +377,7 @@ static void set_options(struct fetch *f, const struct fetch_request *r)
 	CURL *easy = f->easy;
 
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); // fetch_url.c has decided

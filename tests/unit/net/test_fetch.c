@@ -7,19 +7,22 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <zlib.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/net/curl_loop.h"
 #include "ctl/net/fetch.h"
 #include "ctl/net/fetch_url.h"
 #include "tests/unit/net/dns_server.h"
 #include "tests/unit/net/http_server.h"
 
-#define A         1
-#define TEXT_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+#define A            1
+#define DENSE_PIECES 1500
+#define TEXT_HEAD    "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
 static char packed[4096], cut[4096], longer[4096], bomb[70000], elsewhere[256], to_gone[256];
-static char page[4 << 20];
+static char page[4 << 20], dense[2 << 20];
 static struct http_rule rules[] = {
 	{"/plain",
 	 TEXT_HEAD "ETag: \"v1\"\r\nLast-Modified: Sun, 01 Nov 2026 00:00:00 GMT\r\n"
@@ -47,6 +50,7 @@ static struct http_rule rules[] = {
 	{"/longer", longer, 0},
 	{"/bomb", bomb, 0},
 	{"/page", page, sizeof(page)},
+	{"/dense", dense, sizeof(dense)},
 };
 
 static struct http_server server;
@@ -173,6 +177,95 @@ static void without_a_copy_there_is_no_same(void **state)
 {
 	(void)state;
 	assert_string_equal(failure("/same", -EIO), "the server answered 304: EIO");
+}
+
+// Text that shrinks to less than a fiftieth: not yet a bomb.
+static void make_dense(void)
+{
+	z_stream z = {0};
+	static char piece[65536 + 620];
+	uint32_t noise = 1;
+	size_t head =
+		(size_t)snprintf(dense, sizeof(dense), TEXT_HEAD "Content-Encoding: gzip\r\n\r\n");
+
+	assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_out = (Bytef *)dense + head;
+	z.avail_out = (uInt)(sizeof(dense) - head);
+	memset(piece, '\n', sizeof(piece));
+	for (unsigned n = 0; n < DENSE_PIECES; n++) {
+		for (size_t at = 0; at < (n ? 620 : sizeof(piece)); at++)
+			piece[at] = (char)((noise = noise * 1664525 + 1013904223) >> 24);
+		z.next_in = (Bytef *)piece;
+		z.avail_in = sizeof(piece);
+		assert_int_equal(deflate(&z, n + 1 < DENSE_PIECES ? Z_NO_FLUSH : Z_FINISH),
+				 n + 1 < DENSE_PIECES ? Z_OK : Z_STREAM_END);
+		if (!n)
+			memset(piece, '\n', sizeof(piece));
+	}
+	rules[ARRAY_SIZE(rules) - 1].len = head + z.total_out;
+	deflateEnd(&z);
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+struct turns {
+	struct event_base *base;
+	uint64_t last_us, longest_us;
+	int code;
+};
+
+static void on_turn(evutil_socket_t fd, short what, void *ctx)
+{
+	struct turns *t = ctx;
+	uint64_t now = now_us();
+
+	(void)fd;
+	(void)what;
+	if (now - t->last_us > t->longest_us)
+		t->longest_us = now - t->last_us;
+	t->last_us = now;
+}
+
+static void on_dense(void *ctx, struct fetch_result *r)
+{
+	struct turns *t = ctx;
+
+	on_turn(-1, 0, ctx);
+	t->code = r->code;
+	assert_int_equal(r->len, DENSE_PIECES * (65536 + 620));
+	fetch_result_free(r);
+	event_base_loopbreak(t->base);
+}
+
+// What else waits for the loop has many turns meanwhile.
+static void a_dense_text_leaves_turns_to_others(void **state)
+{
+	static const struct timeval often = {.tv_usec = 1000};
+	struct turns t = {.base = event_base_new(), .code = -1};
+	struct event *tick = event_new(t.base, -1, EV_PERSIST, on_turn, &t);
+	struct fetch_request request = {.url = http_url(&server, "/dense")};
+	struct curl_loop *loop;
+	struct fetch *f;
+	uint64_t begin;
+
+	(void)state;
+	make_dense();
+	event_add(tick, &often);
+	assert_int_equal(curl_loop_new(t.base, &loop, NULL), 0);
+	begin = t.last_us = now_us();
+	assert_int_equal(fetch_start(loop, &request, on_dense, &t, &f, NULL), 0);
+	event_base_dispatch(t.base);
+	assert_int_equal(t.code, 0);
+	assert_true(t.longest_us * 3 < now_us() - begin);
+	curl_loop_free(loop);
+	event_free(tick);
+	event_base_free(t.base);
 }
 
 static void redirects_are_followed_but_not_everywhere(void **state)
@@ -383,6 +476,7 @@ int main(void)
 		cmocka_unit_test(a_text_with_its_tags),
 		cmocka_unit_test(a_copy_is_not_sent_again),
 		cmocka_unit_test(without_a_copy_there_is_no_same),
+		cmocka_unit_test(a_dense_text_leaves_turns_to_others),
 		cmocka_unit_test(redirects_are_followed_but_not_everywhere),
 		cmocka_unit_test(packed_texts),
 		cmocka_unit_test(failures),
