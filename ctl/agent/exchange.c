@@ -152,11 +152,12 @@ static int spawn(struct agent *a, struct exchange *c, struct err *err)
 	evutil_make_socket_nonblocking(c->to);
 	if (c->request.silent)
 		silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	code = child_spawn(a, c->request.args, &(struct child_files){in, out, silent}, &c->pid,
-			   err);
-	if (!code && c->request.modest)
+	if ((code = child_spawn(a, c->request.args, &(struct child_files){in, out, silent}, &c->pid,
+				err)))
+		return code;
+	if (c->request.modest)
 		setpriority(PRIO_PROCESS, (id_t)c->pid, MODEST_NICE);
-	return code;
+	return 0;
 }
 
 static int watch(struct agent *a, struct exchange *c, struct err *err)
