@@ -197,7 +197,7 @@ KINDS = {
     "bits-to": (lambda m: (m.sets.update(a=prefixes4(m.draw, 70000)), m.lines.extend(["drop to @a", "pass to port 1000"])),
                 "destination4=bits destination4-cells"),
     "rows": (many_rows, "words=2 cell=4 source4=wide"),
-    "hosts": (lambda m: one_sided(m, hosts4(m.draw, 60)), "source4-hosts=one source4=all"),
+    "hosts": (lambda m: one_sided(m, hosts4(m.draw, 20)), "source4-hosts=one source4=all"),
     "hosts-overflow": (lambda m: one_sided(m, hosts4(m.draw, 40000)), "source4-hosts=one source4-overflow"),
     "hosts-two": (lambda m: (m.sets.update(c=hosts4(m.draw, 20000)), m.lines.append("pass proto tcp from @c"),
                              one_sided(m, hosts4(m.draw, 20000))), "source4-hosts=rows source4-overflow"),
