@@ -86,7 +86,7 @@ def path_of_agent(weir):
     return f"/run/weir/{weir.name}/api"
 
 
-def is_fast_once(weir, pair, path, pause=0, begin=lambda: lambda: True, held=0):
+def is_fast_once(weir, pair, path, pause=0, begin=lambda: lambda: True, part=0.99):
     """Other processes of the machine make a round slower. How much is seen by requests that do nothing, at the same
     time: a ban waits for a processor more often, in three processes and for those before it."""
     calm = False
@@ -96,9 +96,8 @@ def is_fast_once(weir, pair, path, pause=0, begin=lambda: lambda: True, held=0):
         assert happened(), "the round was too short"
         assert everyone() <= set(weir.entries())
         assert not any(pair.free(*sorted(everyone())[::100]))
-        took = took[:BANS - held]
-        print("ms:", *(f"{1000 * percentile(one, part):.1f}" for one in (took, floor) for part in (0.5, 0.9, 0.99, 1)))
-        if percentile(took, 0.99) < max(FAST, WAITS * percentile(floor, 0.99)):
+        print("ms:", *(f"{1000 * percentile(one, each):.1f}" for one in (took, floor) for each in (0.5, 0.9, 0.99, 1)))
+        if percentile(took, part) < max(FAST, WAITS * percentile(floor, 0.99)):
             return True
         weir("batch", "-q", input="".join(f"unblock {one}\n" for one in everyone()))
         calm = calm or percentile(floor, 0.99) < CALM
@@ -111,9 +110,9 @@ def test_eight_clients(weir, path, pair):
     assert is_fast_once(weir, pair, path)
 
 
-@pytest.mark.parametrize("changed", [1000, LIST // 2])
-def test_eight_clients_while_a_feed_is_synced(tmp_path, pair, weir, changed):
-    """The commit of half of the list holds up each client once."""
+@pytest.mark.parametrize("changed, part", [(1000, 0.99), (LIST // 2, 0.9)])
+def test_eight_clients_while_a_feed_is_synced(tmp_path, pair, weir, changed, part):
+    """The commit of half of the list holds up each client; nine bans of ten are fast then."""
     feed = Feed(pair, tmp_path)
     weir("attach", "near0")
     agent = weir.run()
@@ -127,7 +126,7 @@ def test_eight_clients_while_a_feed_is_synced(tmp_path, pair, weir, changed):
         return lambda: agent.said().count("removed)") > done
 
     try:
-        assert is_fast_once(weir, pair, f"/run/weir/{weir.name}/api", 0.015, change, CLIENTS if changed > 1000 else 0)
+        assert is_fast_once(weir, pair, f"/run/weir/{weir.name}/api", 0.015, change, part)
     finally:
         feed.stop()
 
