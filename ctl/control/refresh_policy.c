@@ -9,61 +9,23 @@
 #include "ctl/control/in_effect.h"
 #include "ctl/control/recover.h"
 #include "ctl/control/refresh.h"
-#include "ctl/datapath/commit.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/lock.h"
 
-// The policy in force, and the answers that its record has.
-struct policy_names {
-	struct environment record; // without its files
-	struct revision revision;  // id "": no policy
-	struct generation_about about;
-	bool trial;
-};
-
-static struct policy_names *names_new(void)
+// Without a record nothing is known of its names; `weir status` has an alarm.
+static int read_names(const char *instance, struct in_effect *p, struct err *err)
 {
-	struct policy_names *p = mem_new(struct policy_names);
+	int code = in_effect_find(instance, p, err);
 
-	environment_replay(&p->record);
-	return p;
-}
-
-static void names_free(struct policy_names **p)
-{
-	if (!*p)
-		return;
-	environment_free(&(*p)->record);
-	revision_free(&(*p)->revision);
-	free(*p);
-}
-#define CLEANUP_NAMES CLEANUP(names_free)
-
-static int read_names(const char *instance, struct policy_names *p, struct err *err)
-{
-	CLEANUP_INSTANCE struct instance *i = NULL;
-	struct commit_state state;
-	int code = instance_open(instance, &i, err);
-
-	if (code)
+	if (code || p->trial || !p->about.revision[0])
 		return code;
-	if ((code = commit_read(i, &state, err)))
-		return code;
-	p->trial = state.deadline;
-	if (p->trial || !state.active)
-		return 0;
-	if ((code = generation_read_about(i, state.active, &p->about, err)))
-		return code;
-	// Without a record nothing is known of its names; `weir status` has an alarm.
-	if (!p->about.revision[0] || !revisions_has(instance, p->about.revision))
-		return 0;
 	return revisions_load_names(instance, p->about.revision, &p->record, &p->revision, err);
 }
 
 int refresh_list_policy(const char *instance, const struct refresh_wanted *wanted,
 			struct refresh *ret, struct err *err)
 {
-	CLEANUP_NAMES struct policy_names *p = names_new();
+	CLEANUP_IN_EFFECT struct in_effect *p = in_effect_new();
 	int code = read_names(instance, p, err);
 
 	if (code)
@@ -107,8 +69,8 @@ static bool has_news(const struct environment_name *name, const struct dns_answe
 	return !environment_same_answer(name, &found);
 }
 
-static int follow(struct policy_names *p, const struct refresh_answers *a,
-		  struct refresh_guard *guard, struct policy_change *ret, struct err *err)
+static int follow(struct in_effect *p, const struct refresh_answers *a, struct refresh_guard *guard,
+		  struct policy_change *ret, struct err *err)
 {
 	const struct guard *collected = NULL;
 	uint64_t now_s = (uint64_t)time(NULL);
@@ -152,8 +114,8 @@ static void take_names(struct environment *to, struct environment *from)
 	from->names.n = 0;
 }
 
-static int apply_them(struct candidate *c, const struct apply_options *options,
-		      struct policy_names *p, struct refresh *r, struct err *err)
+static int apply_them(struct candidate *c, const struct apply_options *options, struct in_effect *p,
+		      struct refresh *r, struct err *err)
 {
 	CLEANUP(revision_free) struct revision loaded = {0};
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
@@ -177,9 +139,9 @@ static int apply_them(struct candidate *c, const struct apply_options *options,
 }
 
 // No address in force changes: the record alone.
-static int note_them(const struct apply_options *o, struct policy_names *p, struct err *err)
+static int note_them(const struct apply_options *o, struct in_effect *p, struct err *err)
 {
-	CLEANUP_NAMES struct policy_names *now = names_new();
+	CLEANUP_IN_EFFECT struct in_effect *now = in_effect_new();
 	CLEANUP_FD int lock = -1;
 	int code = lock_take(o->instance, o->command, &lock, err);
 
@@ -196,7 +158,7 @@ static int note_them(const struct apply_options *o, struct policy_names *p, stru
 int refresh_policy(struct candidate *c, const struct apply_options *o, struct refresh_guard *guard,
 		   struct refresh *r, struct err *err)
 {
-	CLEANUP_NAMES struct policy_names *p = names_new();
+	CLEANUP_IN_EFFECT struct in_effect *p = in_effect_new();
 	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
 	struct policy_change change = {0};
 	int code = read_names(o->instance, p, err);
