@@ -324,23 +324,31 @@ static void on_query(evutil_socket_t fd, short what, void *ctx)
 	sendto(fd, m, (size_t)n, 0, (struct sockaddr *)&from, len);
 }
 
+// Its port.
+static uint16_t serve_dns(struct dns_server *s)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(at);
+
+	*s = (struct dns_server){.fd = socket(AF_INET, SOCK_DGRAM, 0), .records = 1};
+	assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &len), 0);
+	s->event = event_new(base, s->fd, EV_READ | EV_PERSIST, on_query, s);
+	event_add(s->event, NULL);
+	return ntohs(at.sin_port);
+}
+
 static void test_dns(void **state)
 {
 	(void)state;
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	struct dns_server s = {.fd = socket(AF_INET, SOCK_DGRAM, 0), .records = 1};
+	struct dns_server s;
 	struct probe_spec spec = {.kind = PROBE_DNS,
 				  .addr = loopback,
 				  .timeout_ms = 200,
 				  .name = "www.example.com",
 				  .type = 28};
-	socklen_t len = sizeof(at);
 
-	assert_int_equal(bind(s.fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(getsockname(s.fd, (struct sockaddr *)&at, &len), 0);
-	spec.port = ntohs(at.sin_port);
-	s.event = event_new(base, s.fd, EV_READ | EV_PERSIST, on_query, &s);
-	event_add(s.event, NULL);
+	spec.port = serve_dns(&s);
 	assert_true(ask(&spec).good);
 	s.stranger = true;
 	assert_true(ask(&spec).good);
@@ -385,20 +393,14 @@ ssize_t recv(int fd, void *buf, size_t size, int flags)
 static void test_dns_flood(void **state)
 {
 	(void)state;
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	struct dns_server s = {.fd = socket(AF_INET, SOCK_DGRAM, 0), .records = 1};
+	struct dns_server s;
 	struct probe_spec spec = {.kind = PROBE_DNS,
 				  .addr = loopback,
 				  .timeout_ms = 100,
 				  .name = "www.example.com",
 				  .type = 28};
-	socklen_t len = sizeof(at);
 
-	assert_int_equal(bind(s.fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(getsockname(s.fd, (struct sockaddr *)&at, &len), 0);
-	spec.port = ntohs(at.sin_port);
-	s.event = event_new(base, s.fd, EV_READ | EV_PERSIST, on_query, &s);
-	event_add(s.event, NULL);
+	spec.port = serve_dns(&s);
 	flood_ends_ms = now_ms() + LATE_MS / 2;
 	assert_bad(&spec, "no answer within 100ms");
 	assert_true(now_ms() < flood_ends_ms);
