@@ -11,8 +11,9 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/overrides.h"
 
-// So many packets of a backend tell that it does not answer.
-#define OPENINGS 10
+// A backend that got so many packets does not answer, if at least this share of them, in tenths, opened connections.
+#define OPENINGS       10
+#define OPENING_TENTHS 9
 
 struct services_view {
 	struct context *ctx;
@@ -167,20 +168,22 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 		      v->service->name, pool_name(m, name));
 }
 
-// A client whose backend answers sends more than what opens its connection.
+// A client whose backend answers sends at least as much again as what opens its connection. Where none answers, only
+// the rest of older connections is among it.
 static void alarm_unanswered(const struct services_view *v, const struct lb_member *m,
 			     status_alarm *alarm, void *status)
 {
 	struct service_counter c;
-	num_text n;
+	num_text opened, n;
 	addr_text name;
 
 	if (v->health.agent || m->gone || lb_maps_counter(v->pool->live, m->id, &c, NULL) ||
-	    c.packets < OPENINGS || c.event[SERVICE_OPENED] < c.packets)
+	    c.packets < OPENINGS || c.event[SERVICE_OPENED] * 10 < c.packets * OPENING_TENTHS)
 		return;
 	alarm(status,
-	      "service '%s': all %s packets for %s opened connections, as if it did not answer",
-	      v->service->name, num_format_grouped(c.packets, n), pool_name(m, name));
+	      "service '%s': %s of %s packets for %s opened connections, as if it did not answer",
+	      v->service->name, num_format_grouped(c.event[SERVICE_OPENED], opened),
+	      num_format_grouped(c.packets, n), pool_name(m, name));
 }
 
 // Those that a command has taken out are expected to fail.

@@ -31,7 +31,10 @@ def backend(balancer, number):
     return f"fd78:2::{number}" if "--v6" in balancer.options else f"10.78.2.{number}"
 
 
-@pytest.fixture(scope="module", name="balancer", params=["dr", "ipip", "gue", "ipip-v6", "gue-v6"])
+TUNNELS = ["ipip", "gue", "ipip-v6", "gue-v6"]
+
+
+@pytest.fixture(scope="module", name="balancer", params=["dr", *TUNNELS])
 def shared_lab(request):
     mode, *v6 = request.param.split("-")
     with running_balancer(mode=mode, **({"v6": True} if v6 else {})) as lab:
@@ -79,15 +82,13 @@ def devices(balancer):
     return run(["ip", "-o", "-n", balancer.netns("balancer1"), "link"]).stdout.count("\n")
 
 
-def enclave(agent):
-    """The namespace that the agent has open and is not in."""
+def enclaves(agent):
+    """The namespaces that the agent has open and is not in."""
     found = set()
     for one in pathlib.Path(f"/proc/{agent.pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             found.add(os.readlink(one))
-    found = {one for one in found if one.startswith("net:[")} - {os.readlink(f"/proc/{agent.pid}/ns/net")}
-    assert len(found) == 1, found
-    return found.pop()
+    return {one for one in found if one.startswith("net:[")} - {os.readlink(f"/proc/{agent.pid}/ns/net")}
 
 
 def is_used(namespace):
@@ -216,9 +217,8 @@ def test_a_vip_that_this_host_has(balancer, node, both):
             run([*on, "del", address, "dev", "net0"])
 
 
+@pytest.mark.parametrize("balancer", TUNNELS, indirect=True)
 def test_a_tunnel_without_end_is_found(balancer, node, serve):
-    if "dr" in balancer.options:
-        pytest.skip("no tunnel")
     serve(VIA)
     node.run()
     until(lambda: all_ok(node))
@@ -293,14 +293,29 @@ def alarms_of(node):
     return json.loads(node("-j", "status", check=False).stdout)["alarms"]
 
 
+def send_strays(balancer, node, vip):
+    """What is left of connections with the second backend, as if they had been opened before the service."""
+    ip = IPv6(src=balancer.client6, dst=vip) if ":" in vip else IP(src=balancer.client4, dst=vip)
+    for port in range(20000, 20100):
+        balancer.send("router", Ether(src="02:78:00:00:00:03", dst="02:78:01:00:00:01") / ip / TCP(sport=port, dport=80, flags="FA"),
+                      "balancer1")
+        if node.backend(backend(balancer, 2))["packets"]:
+            return
+    raise AssertionError("no packet came to it")
+
+
+def is_unanswered(counted):
+    """After 10 packets, nine of ten of them openings; others of older connections may come."""
+    return counted["packets"] >= 10 and counted["opened"] >= 0.9 * counted["packets"]
+
+
 def test_only_openings(balancer, node, serve):
     """Without an agent the counters tell which backend does not answer."""
-    # Else the ends of connections of other tests, sent again for a minute, would be among its packets.
-    balancer.on("client", ["ss", "-Kt", "dst", f"[{serve.vip}]" if ":" in serve.vip else serve.vip])
     serve()
     with without_vip(balancer, "backend2", serve.vip):
+        send_strays(balancer, node, serve.vip)
         until(lambda: balancer.curl(serve.vip, "/name", "--max-time", "0.1", check=False) and False
-              or node.backend(backend(balancer, 2))["packets"] >= 10, seconds=25)
+              or is_unanswered(node.backend(backend(balancer, 2))), seconds=50)
         told = f"packets for {backend(balancer, 2)} opened connections"
         until(lambda: [told in one for one in alarms_of(node) if "as if it did not answer" in one] == [True])
         node.run()
@@ -333,9 +348,10 @@ def test_a_killed_agent_leaves_nothing(balancer, node, serve):
     for _ in range(5):
         taken = reasons(node).get("service-answer", 0)
         agent = node.run()
-        until(lambda: all_ok(node) and reasons(node)["service-answer"] > taken)
+        # Late answers to the one before are counted, too, and its health holds.
+        until(lambda: enclaves(agent) and all_ok(node) and reasons(node)["service-answer"] > taken)
         assert devices(balancer) == before  # the one device is in a namespace of the agent
-        mine = enclave(agent)
+        mine, = enclaves(agent)
         os.kill(agent.pid, signal.SIGKILL)
         agent.process.wait()
         assert devices(balancer) == before and not is_used(mine)
