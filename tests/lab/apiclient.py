@@ -16,6 +16,13 @@ class Client(http.client.HTTPConnection):
         self.sock.connect(str(self.path))  # waits for its turn; with a timeout it would not
         self.sock.settimeout(self.timeout)
 
+    def ask(self, method, target, body=None):
+        """Status and document; the connection stays."""
+        self.request(method, target, body if isinstance(body, (bytes, str, type(None))) else json.dumps(body))
+        answer = self.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" else text.decode()
+
 
 class Api:
     """api("GET", "/v1/status"[, BODY]): status and document."""
@@ -25,8 +32,7 @@ class Api:
 
     def __call__(self, method, target, body=None):
         client = Client(self.path)
-        client.request(method, target, body if isinstance(body, (bytes, str, type(None))) else json.dumps(body))
-        answer = client.getresponse()
-        text = answer.read()
-        client.close()
-        return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" else text.decode()
+        try:
+            return client.ask(method, target, body)
+        finally:
+            client.close()

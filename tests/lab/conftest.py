@@ -3,11 +3,16 @@
 
 import contextlib
 import os
+import resource
 
 import pytest
 
 from balancerlab import running_balancer, running_node
 from labnet import Weir, running_lab
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: measures times; tests/run runs it when nothing else runs")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -77,3 +82,12 @@ def balancing_node(balancer):
     """Weir on the balancer of that lab, without a policy."""
     with running_node(balancer) as node:
         yield node
+
+
+@pytest.fixture(scope="module")
+def many_descriptors():
+    """For tests with thousands of clients."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20000), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

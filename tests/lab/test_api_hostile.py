@@ -6,7 +6,6 @@ The agent and its commands run with the sanitizers.
 import contextlib
 import os
 import pathlib
-import resource
 import socket
 import time
 
@@ -15,19 +14,13 @@ from apiclient import Api, Client
 
 from labnet import BUILD, Agent, socket_in, until
 
+pytestmark = pytest.mark.usefixtures("many_descriptors")
+
 BLOCKED = "203.0.113.10"
 PORT = 9117
 SOCKET_CLIENTS, ADDRESS_CLIENTS = 1024, 256  # that the agent bounds
 HEADERS_MAX, JSON_MAX, BODY_MAX = 8192, 256 << 10, 16 << 20
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def many_descriptors():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20000), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture(name="agent")

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Many bans at once through the API of the agent: all in force, each soon, whatever else changes the entries."""
 import fcntl
-import http.client
 import itertools
-import json
 import multiprocessing
 import os
 import pathlib
 import signal
-import socket
 import time
 
 import pytest
 
+from apiclient import Client
 from feedserver import Feed
 from labnet import until
 
@@ -22,22 +20,6 @@ WAITS = 5    # for a processor
 CALM = 0.01
 LIST = 200000
 ROUNDS = 8
-
-
-class Client(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("weir", timeout=30)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-    def ask(self, target, body):
-        self.request("POST", target, body if isinstance(body, str) else json.dumps(body))
-        answer = self.getresponse()
-        return answer.status, json.loads(answer.read())
 
 
 def address(client, number):
@@ -50,11 +32,11 @@ def ban_some(path, client, pause, results):
     for number in range(BANS // CLIENTS):
         time.sleep(pause)
         begin = time.monotonic()
-        status, document = connection.ask("/v1/block", {"what": address(client, number)})
+        status, document = connection.ask("POST", "/v1/block", {"what": address(client, number)})
         end = time.monotonic()
         took.append(end - begin)
         assert status == 200 and document["added"] == 1, document
-        assert connection.ask("/v1/nothing", {})[0] == 404
+        assert connection.ask("POST", "/v1/nothing", {})[0] == 404
         floor.append(time.monotonic() - end)
     results.put((took, floor))
 
@@ -106,10 +88,12 @@ def is_fast_once(weir, pair, path, pause=0, begin=lambda: lambda: True, part=0.9
     return False
 
 
+@pytest.mark.alone
 def test_eight_clients(weir, path, pair):
     assert is_fast_once(weir, pair, path)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("changed, part", [(1000, 0.99), (LIST // 2, 0.9)])
 def test_eight_clients_while_a_feed_is_synced(tmp_path, pair, weir, changed, part):
     """The commit of half of the list holds up each client; nine bans of ten are fast then."""
@@ -132,7 +116,7 @@ def test_eight_clients_while_a_feed_is_synced(tmp_path, pair, weir, changed, par
 
 
 def test_a_batch_of_a_thousand(weir, path):
-    status, document = Client(path).ask("/v1/batch", "".join(f"block {one}\n" for one in everyone()))
+    status, document = Client(path).ask("POST", "/v1/batch", "".join(f"block {one}\n" for one in everyone()))
     assert status == 200 and document["added"] == BANS
     assert set(weir.entries()) == everyone()
 
@@ -149,7 +133,7 @@ def test_answers_are_those_of_the_command(weir, path):
                         (["block", "198.18.0.1", "--origin", "a\nb"], {"what": "198.18.0.1", "origin": "a\nb"}),
                         (["unblock", "203.0.113.9"], {"what": ["203.0.113.9"]}),
                         (["unblock", "198.18.0.1"], {"what": "198.18.0.1"})):
-        answer = client.ask(f"/v1/{words[0]}", body)
+        answer = client.ask("POST", f"/v1/{words[0]}", body)
         if words[0] == "unblock" and answer[0] == 200:
             weir("block", "198.18.0.1")
         document = {"schema": 1} | weir.json(*words, status={200: 0, 400: 1, 409: 3}[answer[0]])
@@ -160,7 +144,7 @@ def test_answers_are_those_of_the_command(weir, path):
 
 def test_a_killed_process_is_replaced(weir, path):
     client = Client(path)
-    assert client.ask("/v1/block", {"what": "198.18.0.1"})[0] == 200
+    assert client.ask("POST", "/v1/block", {"what": "198.18.0.1"})[0] == 200
     name = weir.name.encode()
     mark = b"\0batch\0--each\0"
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
@@ -170,7 +154,7 @@ def test_a_killed_process_is_replaced(weir, path):
             continue
         if name in line and mark in line:
             os.kill(int(folder.name), signal.SIGKILL)
-    until(lambda: client.ask("/v1/block", {"what": "198.18.0.2"})[0] == 200, 5)
+    until(lambda: client.ask("POST", "/v1/block", {"what": "198.18.0.2"})[0] == 200, 5)
     assert set(weir.entries()) == {"198.18.0.1", "198.18.0.2"}
 
 
@@ -179,7 +163,7 @@ def test_a_change_waits_for_its_turn(weir, path):
     with open(f"/run/weir/{weir.name}/lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         answers = multiprocessing.Queue()
-        waiting = [multiprocessing.Process(target=lambda one=one: answers.put(Client(path).ask("/v1/block", {"what": one})[0]))
+        waiting = [multiprocessing.Process(target=lambda one=one: answers.put(Client(path).ask("POST", "/v1/block", {"what": one})[0]))
                    for one in ("198.18.0.1", "198.18.0.2", "198.18.0.3")]
         for one in waiting:
             one.start()

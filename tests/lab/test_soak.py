@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import pathlib
-import resource
 import shutil
 import statistics
 import subprocess
@@ -22,6 +21,8 @@ from balancerlab import crowd_of, failed, running_balancer, running_node
 from feedserver import Feed
 
 from labnet import run, until
+
+pytestmark = pytest.mark.usefixtures("many_descriptors")
 
 SOAK_S = float(os.environ.get("SOAK_S", "10"))
 HERE = pathlib.Path(__file__).parent
@@ -241,14 +242,6 @@ def fail_one(agent, many, address):
         assert time.monotonic() - began < 30
         time.sleep(0.005)
     return time.monotonic() - began
-
-
-@pytest.fixture(name="descriptors", autouse=True)
-def many_descriptors():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20000), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def soak(agent, node, feed, many):
