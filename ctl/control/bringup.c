@@ -274,6 +274,7 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 	struct link link;
 	struct err why = {0};
 	uint32_t number, held = 0;
+	bool there;
 	int code = check_attach(b, ifname, gate, &link, &held, warning, sizeof(warning), err);
 
 	if (code)
@@ -300,7 +301,9 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		// on it was taken for its own.
 		macs_refresh(b->instance, NULL);
 	}
-	return note_origin(b->instance, generation, ret, err);
+	if ((code = note_origin(b->instance, generation, ret, err)) && ret->changed)
+		attach_remove(b->instance, ret->number, &there, NULL);
+	return code;
 }
 
 int bringup_try(struct bringup *b, uint64_t trial_ms, struct err *err)

@@ -31,7 +31,8 @@ int bringup_open_running(const char *name, const char *command, struct bringup *
 void bringup_close(struct bringup *b);
 #define CLEANUP_BRINGUP CLEANUP(bringup_close)
 
-// Attaches one interface of this network namespace, after checking that it exists and is Ethernet.
+// Attaches one interface of this network namespace, after checking that it exists and is Ethernet. After an error it
+// is as attached as before.
 // generation: the policy that names it; 0: `weir attach`, which also adopts an interface of a policy.
 // gate: asked first if it is not attached yet; NULL: the caller has asked.
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
