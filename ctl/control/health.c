@@ -111,9 +111,18 @@ enum backend_state health_counts_as(const struct health *h)
 
 // ---- the guard ----------------------------------------------------------------------------------
 
-static bool stays(const struct health_share *s)
+static bool is_up(const struct health_share *s, bool backup)
 {
-	return !s->exempt && s->health->state == BACKEND_UP;
+	return !s->exempt && s->health->state == BACKEND_UP && s->backup == backup;
+}
+
+static uint64_t weight_up(const struct health_share *shares, size_t n, bool backup)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += is_up(&shares[i], backup) ? shares[i].weight : 0;
+	return sum;
 }
 
 static bool may_be_kept(const struct health_share *s)
@@ -135,14 +144,16 @@ static const struct health_share *last_failed(const struct health_share *shares,
 
 size_t health_guard(const struct health_share *shares, size_t n, uint32_t keep)
 {
-	uint64_t all = 0, staying = 0;
+	uint64_t all = 0, staying = weight_up(shares, n, false);
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		shares[i].health->kept = false;
 		all += shares[i].exempt || shares[i].backup ? 0 : shares[i].weight;
-		staying += stays(&shares[i]) ? shares[i].weight : 0;
 	}
+	// Backups take over (ring_elect); a single kept one would take every slot from them.
+	if (!staying && weight_up(shares, n, true))
+		return 0;
 	while (staying * 10000 < all * keep) {
 		const struct health_share *next = last_failed(shares, n);
 

@@ -54,6 +54,6 @@ struct health_share {
 	bool backup;
 };
 // Sets `kept` in the backends of a service. Of the weight of all that are not exempt and no backup, `keep` parts of
-// 10,000 stay in the ring; backups that are well count as staying. Those that failed last are kept first. Returns how
-// many are kept.
+// 10,000 stay in the ring. Those that failed last are kept first. None is kept where backups take over: none of the others
+// is up, and a backup is. Returns how many are kept.
 size_t health_guard(const struct health_share *shares, size_t n, uint32_t keep);

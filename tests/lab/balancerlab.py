@@ -152,13 +152,13 @@ def running_node(lab, host="balancer1"):
         node.remove()
 
 
-def policy(lab, backends, *lines, mode=None, weights=None, extra=""):
-    """The service `web` with these backends, by number, in this order."""
+def policy(lab, backends, *lines, mode=None, weights=None, backups=(), extra=""):
+    """The service `web` with these backends, by number, in this order; weights by number."""
     mode = mode or dict(zip(lab.options[::2], lab.options[1::2])).get("--mode", "dr")
     prefix = "fd78:2::" if "--v6" in lab.options else "10.78.2."
     weights = weights or {}
     body = [f"vip {', '.join(lab.vips)}", "proto tcp, udp", "port 7, 80, 443", f"mode {mode}", *lines]
-    body += [f"backend {prefix}{n} weight {weights.get(n, 1)}" for n in backends]
+    body += [f"backend {prefix}{n} weight {weights.get(n, 1)}{' backup' * (n in backups)}" for n in backends]
     inside = "\n".join(f"\t{line}" for line in body)
     return f'interface net0\nseed "lab"\nservice web {{\n{inside}\n}}\n{extra}'
 

@@ -532,6 +532,25 @@ def test_keep(balancer, node, serve):
     assert node.json("status")["alarms"] == []
 
 
+def test_keep_and_a_backup(balancer, node, serve):
+    """An idle backup replaces no weight that fails; without another that is up it takes over, whatever it weighs."""
+    serve(CHECK, weights={1: 1, 2: 9, 3: 4}, backups=(3,))
+    node.run()
+    until(lambda: all_ok(node))
+    assert slots(node)[THREE] == 0
+    with contextlib.ExitStack() as dead:
+        dead.enter_context(killed_web(balancer, "backend2"))
+        until(lambda: ", kept: connection refused" in health(node)[TWO])
+        assert states(node)[TWO] == "up" and slots(node)[TWO] > 8 * slots(node)[ONE] and slots(node)[THREE] == 0
+        assert FAILS.format(1) in node.json("status", status=2)["alarms"]
+        dead.enter_context(killed_web(balancer, "backend1"))
+        until(lambda: slots(node)[THREE] > 16000)
+        assert (slots(node)[ONE], slots(node)[TWO]) == (0, 0)
+        assert {one.split()[0] for one in (states(node)[ONE], states(node)[TWO])} <= {"failing", "down"}
+        assert node.json("status", status=2)["services"][0]["kept"] == 0
+    until(lambda: all_ok(node) and slots(node)[THREE] == 0)
+
+
 def test_commands_win(balancer, node, serve):
     serve(CHECK, "lost 1s")
     node.run()

@@ -190,16 +190,48 @@ static void test_guard_counts_weight(void **state)
 	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
 }
 
-static void test_guard_and_backups(void **state)
+// A backup has no slots while another backend is up: its weight replaces none that fails.
+static void test_guard_beside_an_idle_backup(void **state)
 {
 	(void)state;
 	struct world w = {0};
 
-	add(&w, 1, 10);
-	add(&w, 1, 20);
+	add(&w, 1, 0);
+	add(&w, 9, 20);
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
+	add(&w, 9, 0);
+	w.shares[2].backup = true;
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
+	assert_true(w.health[1].kept);
+	w.health[2].state = BACKEND_DOWN; // the backup is never kept
+	w.health[2].failed_ms = 30;
+	assert_int_equal(health_guard(w.shares, w.n, 10000), 1);
+	assert_true(w.health[1].kept && !w.health[2].kept);
+}
+
+// Without another that is up backups take over, whatever they weigh.
+static void test_guard_where_backups_take_over(void **state)
+{
+	(void)state;
+	struct world w = {0};
+
+	add(&w, 9, 10);
+	add(&w, 9, 20);
 	add(&w, 1, 0);
 	w.shares[2].backup = true;
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0); // the backup serves
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
+	add(&w, 9, 0);
+	w.shares[3].exempt = true; // drained by command: it gets no slots either
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
+	w.shares[3].exempt = false;
+	w.shares[3].weight = 0; // nor without weight
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
+	w.shares[2].weight = 0; // now no backup can take over
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
+	w.shares[2].weight = 1;
+	w.shares[2].exempt = true;
+	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
+	w.shares[2].exempt = false;
 	w.health[2].state = BACKEND_FAILING;
 	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
 	assert_true(w.health[1].kept && !w.health[2].kept);
@@ -215,7 +247,8 @@ int main(void)
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_guard),
 		cmocka_unit_test(test_guard_counts_weight),
-		cmocka_unit_test(test_guard_and_backups),
+		cmocka_unit_test(test_guard_beside_an_idle_backup),
+		cmocka_unit_test(test_guard_where_backups_take_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
