@@ -64,10 +64,10 @@ struct family {
 	{                      \
 		"verb", "verb" \
 	}
-#define OF_LIST                \
-	{"list", "list"},      \
-	{                      \
-		"verb", "verb" \
+#define OF_LIST                                 \
+	{"list", "list"}, {"origin", "origin"}, \
+	{                                       \
+		"verb", "verb"                  \
 	}
 #define OF_SERVICE                \
 	{                         \
@@ -101,9 +101,9 @@ static const struct family families[] = {
 	{"weir_origin_entries", "gauge", "Entries of an origin.", STATS, .array = "origins", .value = "entries", .labels = {OF_ORIGIN}},
 	{"weir_origin_packets", "gauge", "Packets that the present entries of an origin decided.", STATS, .array = "origins", .value = "packets", .labels = {OF_ORIGIN}},
 	{"weir_origin_bytes", "gauge", "Bytes that the present entries of an origin decided.", STATS, .array = "origins", .value = "bytes", .labels = {OF_ORIGIN}},
-	{"weir_list_entries", "gauge", "Entries of a list.", STATS, .array = "lists", .value = "entries", .labels = {OF_LIST}},
-	{"weir_list_packets", "gauge", "Packets that the present entries of a list decided.", STATS, .array = "lists", .value = "packets", .labels = {OF_LIST}},
-	{"weir_list_bytes", "gauge", "Bytes that the present entries of a list decided.", STATS, .array = "lists", .value = "bytes", .labels = {OF_LIST}},
+	{"weir_list_entries", "gauge", "Entries of a list of an origin.", STATS, .array = "lists", .value = "entries", .labels = {OF_LIST}},
+	{"weir_list_packets", "gauge", "Packets that the present entries of a list of an origin decided.", STATS, .array = "lists", .value = "packets", .labels = {OF_LIST}},
+	{"weir_list_bytes", "gauge", "Bytes that the present entries of a list of an origin decided.", STATS, .array = "lists", .value = "bytes", .labels = {OF_LIST}},
 	{"weir_table_entries", "gauge", "Elements that a table has.", STATUS, .array = "limits", .value = "used", .labels = {{"table", "table"}}},
 	{"weir_table_size", "gauge", "Elements that a table can have.", STATUS, .array = "limits", .value = "max", .labels = {{"table", "table"}}},
 	{"weir_interface_attached", "gauge", "Whether Weir is attached to an interface.", STATUS, .array = "interfaces", .value = "attached", .labels = {{"name", "interface"}}},

@@ -86,6 +86,25 @@ def test_alerts(on):
     assert on("metrics").stdout
 
 
+def test_two_origins_with_a_list_of_one_name(on, read_on):
+    """Each has samples of its own, as it has a row of weir stats."""
+    def sync(verb, addresses, *origin):
+        on(verb, "-f", "-", "--sync", "attackers", *origin, input="".join(f"{one}\n" for one in addresses))
+
+    sync("block", ["198.51.100.10"], "--origin", "bouncer")
+    sync("block", ["198.51.100.20", "198.51.100.21"], "--origin", "feeds")
+    sync("allow", ["198.51.100.30"], "--origin", "feeds")
+    sync("block", ["198.51.100.40"])  # without an origin
+    now = read_on()
+    rows = on.json("stats")["lists"]
+    assert len(rows) == 4
+    for row in rows:
+        labels = {key: row[key] for key in ("list", "origin", "verb")}
+        for what in ("entries", "packets", "bytes"):
+            assert value(now, f"weir_list_{what}", **labels) == row[what]
+    assert value(now, "weir_list_entries", list="attackers", origin="feeds", verb="block") == 2
+
+
 # ---- the agent ------------------------------------------------------------------------------------------
 
 
