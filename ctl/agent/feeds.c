@@ -3,8 +3,8 @@
 //
 // A new text of a policy's feed becomes the copy on disk, and the policy in effect is applied again with the copies. What is wrong
 // leaves the last good text in effect, is logged when it begins, and is a problem until it ends. A new text of a list
-// becomes its content by `weir block --sync` in a process of its own. The loop only fetches: a text is read, judged and
-// written by workers.
+// becomes its content by `weir block --sync` in a process of its own, and so does the same text each time if its entries
+// have ends or its lines names. The loop only fetches: a text is read, judged and written by workers.
 #include "ctl/agent/feeds.h"
 
 #include <event2/event.h>
@@ -50,6 +50,8 @@ struct feed_job {
 	struct feed coming;    // the text that came
 	struct feed copy;      // without its text
 	uint64_t copy_time;    // of its file
+	uint64_t plain_time;   // of the one whose text has neither ends nor names; 0: not known
+	bool plain;            // the text that came is so
 	struct event *timer;
 	uint64_t good_s;   // wall clock: of the last good answer, changed or not; 0: none yet
 	unsigned failures; // in a row
@@ -63,6 +65,7 @@ struct feeds_part {
 	struct agent_task look; // which lists, and which policy, follow feeds
 	VEC(struct feed_job *) jobs;
 	struct reapply *policy; // in effect
+	bool looked;
 };
 
 // ---- when -----------------------------------------------------------------------------------------
@@ -104,6 +107,13 @@ static void succeed(struct feed_job *job)
 	fetch_in(job, jittered(job->url.every_ms));
 }
 
+// What a failure leaves.
+static const char *what_stays(const struct feed_job *job)
+{
+	return job->list.for_ms ? "the entries of its last good text stay until their ends"
+				: "the last good text stays in effect";
+}
+
 // The texts of one failure differ in times, bytes and entries.
 static void fail(struct feed_job *job, const struct err *err)
 {
@@ -113,7 +123,7 @@ static void fail(struct feed_job *job, const struct err *err)
 	job->failures++;
 	job->problem = *err;
 	if (!known)
-		log_warning("%s; the last good text stays in effect", err_full(err, full));
+		log_warning("%s; %s", err_full(err, full), what_stays(job));
 	fetch_in(job, jittered(retry_ms(job)));
 }
 
@@ -143,8 +153,9 @@ static void keep_head(struct feed_job *job)
 	job->copy_time = feed_time(job->part->agent->instance, job->key);
 }
 
-// Instead of a number of entries: the text is the copy on disk already.
-#define SAME_TEXT UINT64_MAX
+// Beside the number of entries:
+#define SAME_TEXT (UINT64_C(1) << 63) // the text is the copy on disk already
+#define NOT_PLAIN (UINT64_C(1) << 62) // it has ends or names
 
 // A server without ETag and Last-Modified sends the same text again.
 static bool is_copy(const struct feed_job *job)
@@ -254,6 +265,7 @@ static void on_kept(void *ctx, int code, uint64_t none, const struct err *err)
 		return;
 	}
 	keep_head(job);
+	job->plain_time = job->plain ? job->copy_time : 0;
 	succeed(job);
 	agent_changed(job->part->agent);
 }
@@ -269,8 +281,13 @@ static void on_changed(void *ctx, int status, const char *said)
 		tell_command(job, path, status, said);
 		return;
 	}
-	child_tell(log_notice, said);
-	work(job, save, on_kept);
+	child_tell(strstr(said, ": 0 added, 0 removed)") ? log_info : log_notice, said);
+	if (job->coming.url) {
+		work(job, save, on_kept);
+		return;
+	}
+	unlink(path);
+	take_same(job);
 }
 
 // The command that makes the text the content of the list; its refusals are those of any command.
@@ -279,7 +296,7 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 	const struct feed_list *l = &job->list;
 	CLEANUP_FREE char *time =
 		l->for_ms ? mem_printf("%llums", (unsigned long long)l->for_ms) : NULL;
-	const char *args[24];
+	const char *args[20 + CHILD_RESOLVER + 1];
 	size_t n = 0;
 
 	args[n++] = l->allow ? "allow" : "block";
@@ -305,25 +322,68 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 		args[n++] = "--both";
 	if (l->wide)
 		args[n++] = "--wide";
-	args[n] = NULL;
+	child_add_resolver(job->part->agent, args + n);
 	return child_start(job->part->agent, args, on_changed, job, &job->child, err);
 }
 
-// What the command will read; its entries are those that the command will count.
+static bool has_ends(const struct items *items)
+{
+	vec_each (&items->items, item)
+		if (item->for_ms)
+			return true;
+	return false;
+}
+
+// Its entries are those that the command will count.
+static uint64_t look_at_text(const struct feed_job *job, const struct feed *text)
+{
+	struct items items = {0};
+	uint64_t entries;
+
+	items_add_text(&items, text->text, text->len, job->list.wide);
+	entries = items.items.n;
+	if (job->list.for_ms || items.names || items.geos || has_ends(&items))
+		entries |= NOT_PLAIN;
+	items_free(&items);
+	return entries;
+}
+
+// The same text again changes nothing.
+static bool is_plain(const struct feed_job *job)
+{
+	return !job->list.for_ms && job->copy_time && job->plain_time == job->copy_time;
+}
+
+// What the command will read. Nothing came: the server says that the text is the copy.
 static int write_text(void *ctx, uint64_t *ret_entries, struct err *err)
 {
 	struct feed_job *job = ctx;
-	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
-	struct items items = {0};
+	const char *instance = job->part->agent->instance;
+	CLEANUP_FREE char *path = feed_path(instance, job->key, ".new");
+	CLEANUP_FEED struct feed copy = {0};
+	bool same = !job->coming.url || is_copy(job);
+	const struct feed *text = same ? &copy : &job->coming;
+	int code;
 
-	if (is_copy(job)) {
-		*ret_entries = SAME_TEXT;
+	*ret_entries = SAME_TEXT;
+	if (same && is_plain(job))
 		return 0;
+	if (same && (code = feed_load(instance, job->key, &copy, err)))
+		return code;
+	*ret_entries = look_at_text(job, text) | (same ? SAME_TEXT : 0);
+	if (same && !(*ret_entries & NOT_PLAIN))
+		return 0;
+	return file_replace(path, text->text, text->len, 0600, err);
+}
+
+// A copy that cannot be read is not asked for as "if changed since" again.
+static void refuse_written(struct feed_job *job, const struct err *err)
+{
+	if (!job->coming.url) {
+		feed_free(&job->copy);
+		job->copy_time = 0;
 	}
-	items_add_text(&items, job->coming.text, job->coming.len, job->list.wide);
-	*ret_entries = items.items.n;
-	items_free(&items);
-	return file_replace(path, job->coming.text, job->coming.len, 0600, err);
+	refuse_text(job, err);
 }
 
 static void on_written(void *ctx, int code, uint64_t entries, const struct err *err)
@@ -334,14 +394,19 @@ static void on_written(void *ctx, int code, uint64_t entries, const struct err *
 
 	job->worker = NULL;
 	if (code) {
-		refuse_text(job, &why);
+		refuse_written(job, &why);
 		return;
 	}
-	if (entries == SAME_TEXT) {
+	job->plain = !(entries & NOT_PLAIN);
+	if (entries & SAME_TEXT && job->plain) {
+		job->plain_time = job->copy_time;
 		take_same(job);
 		return;
 	}
-	job->coming.entries = entries;
+	if (entries & SAME_TEXT)
+		feed_free(&job->coming);
+	else
+		job->coming.entries = entries & ~NOT_PLAIN;
 	if (start_change(job, path, &why))
 		refuse_text(job, &why);
 }
@@ -355,10 +420,11 @@ static void on_fetched(void *ctx, struct fetch_result *r)
 	job->fetch = NULL;
 	if (r->code) {
 		fail(job, &r->err);
-	} else if (r->same) {
+	} else if (r->same && (!job->list.list || is_plain(job))) {
 		succeed(job);
 	} else {
-		job->coming = feed_of(job->key, r, 0);
+		if (!r->same)
+			job->coming = feed_of(job->key, r, 0);
 		work(job, job->list.list ? write_text : judge_and_save,
 		     job->list.list ? on_written : on_saved);
 	}
@@ -490,6 +556,8 @@ static void follow_list(struct feeds_part *part, struct feed_list *l)
 	feed_list_free(&job->list);
 	job->list = *l;
 	*l = (struct feed_list){0};
+	if (!part->looked && job->list.for_ms) // who knows when they were renewed
+		fetch_in(job, SOON_MS);
 }
 
 static void follow_lists(struct feeds_part *part)
@@ -542,6 +610,7 @@ static int look(void *ctx, struct err *err)
 		return code;
 	reapply_look(part->policy);
 	feeds_follow(part->agent);
+	part->looked = true;
 	agent_changed(part->agent);
 	return 0;
 }

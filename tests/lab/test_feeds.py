@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lists that are fetched over HTTPS, in policies and as entries; the server fails in each way."""
 import hashlib
+import json
 import pathlib
 import signal
 import time
@@ -316,3 +317,90 @@ class TestEntries:
         fetched = len(feed.requests)
         time.sleep(1.5)
         assert len(feed.requests) == fetched and not on.entries()
+
+
+class TestUnchangedText:
+    """A list whose feed stays as it is: ends are renewed, names resolved again, and nothing is run without either."""
+
+    @pytest.fixture(name="follow")
+    def follow_feed(self, on, feed):
+        """follow(BODY, OPTION...): a list follows the feed, and the agent runs."""
+        def follow(body, *options, every="1s"):
+            feed.body = body.encode()
+            on("block", "--url", feed.url, "--ca", feed.ca, "--sync", "feed", "--every", every, *options)
+            return on.run()
+
+        return follow
+
+    @staticmethod
+    def end(weir, address=FIRST):
+        """When the entry ends, by the clock of the test; 0: it does not exist."""
+        entry = weir.entries().get(address)
+        return time.time() + entry["left_s"] if entry else 0
+
+    @staticmethod
+    def written(weir):
+        """The copies of texts, with their times."""
+        return {path.name: path.stat().st_mtime_ns for path in (weir.state / "feeds").iterdir() if "." not in path.name}
+
+    @staticmethod
+    def fetches(feed, count):
+        """Waits for so many requests."""
+        fetched = len(feed.requests)
+        until(lambda: len(feed.requests) >= fetched + count, 30)
+
+    @pytest.mark.parametrize("tagged", [True, False])
+    @pytest.mark.parametrize("body, options", [(f"{FIRST}\n", ("--for", "1m")), (f"{FIRST} for 1m\n192.0.2.1\n", ())])
+    def test_ends_are_renewed(self, on, feed, follow, body, options, tagged):
+        feed.tagged = tagged
+        agent = follow(body, *options)
+        first, copies = self.end(on), self.written(on)
+        until(lambda: self.end(on) > first + 4, 30)
+        assert self.written(on) == copies and copies
+        feed.mode = "404"  # the last good text counts as long as its ends
+        until(lambda: "the server answered 404" in agent.said())
+        assert ("stay until their ends" in agent.said()) == bool(options)
+        last = self.end(on)
+        self.fetches(feed, 3)
+        assert abs(self.end(on) - last) < 2
+        feed.mode = ""
+        until(lambda: self.end(on) > last + 2, 30)
+        assert "0 added" not in agent.said()
+
+    def test_the_next_agent_renews_at_once(self, on, feed, follow):
+        follow(f"{FIRST}\n", "--for", "1h", every="20d").stop()
+        first = self.end(on)
+        until(lambda: on.entries()[FIRST]["left_s"] < 3597)
+        on.run()
+        until(lambda: self.end(on) > first + 1, 30)
+
+    def test_names_are_resolved_again(self, on, feed, follow, dns):
+        dns("moves.lab", "198.51.100.7")
+        agent = follow("moves.lab\n192.0.2.1\n")
+        copies = self.written(on)
+        dns("moves.lab", "198.51.100.8")
+        until(lambda: set(on.entries()) == {"198.51.100.8", "192.0.2.1"}, 30)
+        until(lambda: "1 added, 1 removed" in agent.said())
+        journal = (on.state / "overlay").stat()
+        self.fetches(feed, 3)
+        assert (on.state / "overlay").stat() == journal and self.written(on) == copies
+        dns("moves.lab", "none")
+        until(lambda: any("moves.lab" in one for one in json.loads(on("-j", "status", check=False).stdout)["alarms"]), 30)
+        assert set(on.entries()) == {"198.51.100.8", "192.0.2.1"}
+        dns("moves.lab", "198.51.100.7")
+        until(lambda: set(on.entries()) == {"198.51.100.7", "192.0.2.1"}, 60)
+        until(lambda: not on.json("status")["alarms"])
+
+    def test_nothing_is_run_for_plain_addresses(self, on, feed, follow):
+        """Processes that have ended leave their page faults with the agent."""
+        agent = follow(f"{FIRST}\n")
+        self.fetches(feed, 2)
+
+        def faults():
+            return int(pathlib.Path(f"/proc/{agent.pid}/stat").read_text().rpartition(")")[2].split()[8])
+
+        self.fetches(feed, 1)
+        before = faults()
+        assert before  # it has looked at the text once
+        self.fetches(feed, 4)
+        assert faults() == before
