@@ -20,7 +20,9 @@ struct agent {
 	const char *command; // its command line, for the lock
 	const char *netns;   // -N as given; NULL: not entered
 	bool without_login; // no login is to be protected: none started it, or from another namespace
-	const char *policy; // the file of `weir run FILE`; NULL: none
+	const char *policy;     // the file of `weir run FILE`, or the default one
+	bool policy_is_default; // it need not exist
+	bool policy_was_absent; // at the start, so nothing was applied
 	const char
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket
 	const char *resolver; // --resolver as given; NULL: not given
@@ -32,7 +34,7 @@ struct agent {
 	struct links_part *links;
 	struct commands *commands; // commands.h
 	struct agent_health *health;
-	struct files *files; // NULL without a policy file
+	struct files *files;
 	struct feeds_part *feeds;
 	struct api *api;
 	struct names_part *names;

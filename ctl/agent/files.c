@@ -33,8 +33,14 @@ struct files {
 	bool wanted, offline;  // after the child that runs
 	uint64_t good, failed; // applies since the agent began, the one at its start too
 	bool reloading;        // the child that runs, or the one after it, is a reload
-	sum_text text;         // of the policy file, when it was last looked at
+	sum_text text;         // of the policy file, when it was last read; "": it was not
+	bool gone;             // it has existed since the agent began, and does not now
 };
+
+bool files_have_policy(const struct agent *a)
+{
+	return !a->policy_is_default || file_exists(a->policy);
+}
 
 const struct inputs *files_inputs(const struct agent *a)
 {
@@ -169,7 +175,7 @@ void files_apply(struct agent *a, bool offline)
 {
 	char revision[REVISION_ID], current[REVISION_ID];
 
-	if (!a->files)
+	if (!a->files || !files_have_policy(a))
 		return;
 	if (!policy_left(a->instance, a->policy, revision, current))
 		apply_now(a->files, offline);
@@ -195,11 +201,29 @@ static bool is_other_text(struct files *f)
 	return other;
 }
 
+// Without the default file nothing is applied, and nothing is refused. What it said stays in effect.
+static bool is_absent(struct files *f)
+{
+	bool absent = !files_have_policy(f->agent), gone = absent && f->text[0];
+
+	if (gone && !f->gone)
+		log_warning("'%s' no longer exists; the policy in effect stays", f->agent->policy);
+	f->gone = gone;
+	if (absent) {
+		err_clear(&f->agent->refused);
+		evtimer_del(f->again);
+	}
+	agent_changed(f->agent);
+	return absent;
+}
+
 static void on_change(void *ctx)
 {
 	struct files *f = ctx;
 
 	look_again(f);
+	if (is_absent(f))
+		return;
 	if (is_other_text(f))
 		apply_now(f, false);
 	else
@@ -212,17 +236,32 @@ static void on_again(evutil_socket_t fd, short what, void *ctx)
 
 	(void)fd;
 	(void)what;
-	files_apply(f->agent, false);
+	if (!is_absent(f))
+		files_apply(f->agent, false);
+}
+
+// What was applied before the parts began.
+static void take_start(struct files *f)
+{
+	const struct agent *a = f->agent;
+
+	if (a->policy_was_absent) {
+		files_apply(f->agent, false); // it may have come in the meantime
+		return;
+	}
+	is_other_text(f);
+	*(a->refused.text[0] ? &f->failed : &f->good) = 1;
+	if (a->refused.text[0]) {
+		f->failures = 1;
+		wait_and_try(f);
+	}
 }
 
 static int start(struct agent *a, struct err *err)
 {
-	struct files *f;
+	struct files *f = mem_new(struct files);
 	int code;
 
-	if (!a->policy)
-		return 0;
-	f = mem_new(struct files);
 	f->agent = a;
 	a->files = f;
 	f->again = evtimer_new(a->loop, on_again, f);
@@ -231,13 +270,8 @@ static int start(struct agent *a, struct err *err)
 	if ((code = watches_new(a->loop, on_change, f, &f->watches, err)))
 		return code;
 	look_again(f);
-	is_other_text(f);
 	feeds_follow(a);
-	*(a->refused.text[0] ? &f->failed : &f->good) = 1;
-	if (a->refused.text[0]) {
-		f->failures = 1;
-		wait_and_try(f);
-	}
+	take_start(f);
 	return 0;
 }
 
@@ -262,8 +296,8 @@ static int reload(struct agent *a, struct err *err)
 	struct files *f = a->files;
 
 	(void)err;
-	if (!f)
-		return 0;
+	if (!files_have_policy(a))
+		f->text[0] = '\0'; // it is to be so
 	on_change(f);
 	if (f->child && !f->reloading) {
 		f->reloading = true;
@@ -274,9 +308,13 @@ static int reload(struct agent *a, struct err *err)
 
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
-	(void)problems; // a policy that is refused is a problem of the part `policy`
+	CLEANUP_FREE char *gone =
+		mem_printf("'%s' no longer exists; the policy in effect stays", a->policy);
+
 	if (!a->files)
 		return;
+	if (a->files->gone) // one that is refused is a problem of the part `policy`
+		json_append(problems, json_string(gone));
 	json_set(fields, "watched",
 		 json_u64(a->files->inputs.paths.n + a->files->inputs.patterns.n));
 	json_set(fields, "applying", json_bool(a->files->child));

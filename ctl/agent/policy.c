@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The part of the agent for the policy file of `weir run FILE`.
 #include "ctl/agent/agent.h"
+#include "ctl/agent/files.h"
 
 static int start(struct agent *a, struct err *err)
 {
@@ -11,7 +12,7 @@ static int start(struct agent *a, struct err *err)
 
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
-	json_set(fields, "path", a->policy ? json_string(a->policy) : json_nothing());
+	json_set(fields, "path", files_have_policy(a) ? json_string(a->policy) : json_nothing());
 	if (a->refused.text[0])
 		json_append(problems, json_string(a->refused.text));
 }

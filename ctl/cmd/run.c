@@ -56,7 +56,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 // What the apply has reported is printed now, with -j as a document of its own.
 static void print_start(struct context *ctx, const struct agent *a)
 {
-	if (ctx->json && a->policy)
+	if (ctx->json && !a->policy_was_absent)
 		out_next_document(ctx->out);
 	else
 		out_flush(ctx->out);
@@ -92,11 +92,12 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if (notify_logs_to_journal())
 		log_to_journal();
-	if (args->words.n || file_exists(path))
-		a.policy = path;
+	a.policy = path;
+	a.policy_is_default = !args->words.n;
+	a.policy_was_absent = a.policy_is_default && !file_exists(path);
 	if ((code = presence_take(ctx->instance, &lock, err)))
 		return code;
-	if (a.policy && (code = apply_file(ctx, args, &a, err)))
+	if (!a.policy_was_absent && (code = apply_file(ctx, args, &a, err)))
 		return code;
 	if ((code = check_attached(ctx, err)))
 		return code;
@@ -122,9 +123,9 @@ const struct command cmd_run = {
 	.usage = "[FILE] [OPTIONS]",
 	.summary = "run the agent, which looks after the instance between commands",
 	.text = "The policy FILE, by default /etc/weir/INSTANCE.weir if it exists, is applied first, as\n"
-		"weir apply does, unless it is in effect or was rolled back. The agent stays in the\n"
-		"foreground until SIGTERM or SIGINT. Packets never wait for it: its end changes no\n"
-		"verdict. weir status shows what it does.",
+		"weir apply does, unless it is in effect or was rolled back, and again when it changes\n"
+		"or comes to exist. The agent stays in the foreground until SIGTERM or SIGINT. Packets\n"
+		"never wait for it: its end changes no verdict. weir status shows what it does.",
 	.options = options,
 	.run = run,
 };

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """weir run FILE: the policy, its includes, lists and databases are watched, and feeds are fetched again."""
+import contextlib
 import json
 import os
+import pathlib
+import signal
 import time
 
 import pytest
@@ -45,6 +48,12 @@ class Site:
 @pytest.fixture(name="site")
 def policy_of_files(weir, tmp_path):
     return Site(weir, tmp_path)
+
+
+def part(weir, name):
+    """What a part of the agent reports."""
+    parts = json.loads(weir("-j", "status", check=False).stdout)["agent"]["parts"]
+    return next(one for one in parts if one["name"] == name)
 
 
 def replace(path, text):
@@ -163,6 +172,83 @@ class TestFiles:
         assert site.dropped(FIRST, OTHER) == [True, False]
         site.main.write_text(site.main.read_text() + "# again\n")
         site.until_dropped(False, True)
+
+
+class TestDefaultFile:
+    """/etc/weir/NAME.weir need not exist: it is applied when it appears, and may go."""
+
+    BAD, WORSE = f'interface near0\n"bad" drop from {FIRST}\n', f'interface near0\n"bad" drop from {FIRST}, {OTHER}\n'
+
+    @pytest.fixture(name="default")
+    def default_file(self, weir):
+        path = pathlib.Path(f"/etc/weir/{weir.name}.weir")
+        path.parent.mkdir(exist_ok=True)
+        yield path
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
+
+    @staticmethod
+    def alarms(weir):
+        return json.loads(weir("-j", "status", check=False).stdout)["alarms"]
+
+    @staticmethod
+    def drops(pair, *wanted):
+        until(lambda: pair.free(FIRST, OTHER) == [not dropped for dropped in wanted], 20, f"dropped {wanted}")
+
+    def test_it_appears_and_goes(self, pair, on, default):
+        agent = on.run()
+        assert not self.alarms(on) and part(on, "policy")["path"] is None
+        replace(default, self.BAD)
+        self.drops(pair, True, False)
+        until(lambda: part(on, "policy")["path"] == str(default))
+        default.unlink()
+        until(lambda: any("no longer exists; the policy in effect stays" in alarm for alarm in self.alarms(on)))
+        assert pair.free(FIRST) == [False]
+        replace(default, self.WORSE)
+        self.drops(pair, True, True)
+        until(lambda: not self.alarms(on))
+        default.unlink()
+        until(lambda: self.alarms(on))
+        agent.send(signal.SIGHUP)  # it is to be so
+        until(lambda: not self.alarms(on))
+        assert pair.free(FIRST, OTHER) == [False, False]
+        assert agent.said().count("no longer exists") == 2 and "cannot open" not in agent.said()
+
+    def test_a_bad_one_that_goes(self, pair, on, default):
+        on.run()
+        default.write_text("nonsense\n")
+        until(lambda: any("has errors" in alarm for alarm in self.alarms(on)), 20)
+        default.unlink()
+        until(lambda: not any("has errors" in alarm for alarm in self.alarms(on)))
+        default.write_text(self.BAD)
+        self.drops(pair, True, False)
+
+    def test_a_reload_finds_it(self, pair, on, default):
+        """READY=1 comes when it is in effect."""
+        agent = on.run()
+        default.write_text(self.BAD)
+        agent.send(signal.SIGHUP)
+        agent.wait_for("READY=1")
+        assert pair.free(FIRST) == [False]
+
+    def test_it_is_in_effect_already(self, on, default):
+        """As contrib/ansible does: the policy is applied from another file, then it becomes the default one."""
+        agent = on.run()
+        staged = default.with_suffix(".staged")
+        try:
+            staged.write_text(self.BAD)
+            on("apply", staged)
+            before = programs(on), on("history").stdout
+            staged.rename(default)
+        finally:
+            staged.unlink(missing_ok=True)
+        until(lambda: part(on, "files").get("applies_ok") == 1, 20)
+        assert (programs(on), on("history").stdout) == before and not self.alarms(on) and "applied" not in agent.said()
+
+    def test_a_file_that_is_named_must_exist(self, weir, tmp_path):
+        done = weir("run", tmp_path / "none.weir", check=False)
+        assert done.returncode == 1 and "cannot open" in done.stderr
 
 
 class TestFeeds:
