@@ -10,9 +10,16 @@ import pytest
 from balancerlab import running_balancer, running_node
 from labnet import Weir, running_lab
 
+LONGEST = ("test_via_path", "test_names", "test_refresh_policy", "test_health", "test_block")  # over a minute
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: measures times; tests/run runs it when nothing else runs")
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first, so that no worker is left alone with one of them."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session", autouse=True)
