@@ -13,6 +13,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
+#include "ctl/agent/names_trouble.h"
 #include "ctl/agent/places.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/geo.h"
@@ -47,7 +48,8 @@ struct watched {
 	bool server;         // the failure is one of the name server
 	uint64_t answered_s; // wall clock: of the last good answer, as far as it is known
 	uint64_t since_s;    // of the first of the failures in a row
-	char *why;
+	char *why;           // NULL: a trouble, which is told once for all of its names
+	unsigned troubles;   // bits: because of which its last answer is not in effect
 	bool empty;  // of a lax list, and without an answer so far: nothing is wrong with that
 	bool listed; // in the list that is being read
 	bool asked;  // in the question that is being answered
@@ -67,7 +69,7 @@ struct names_part {
 	uint64_t asked_ms, rest_ms;   // the last question, and until when no other follows
 	VEC(struct watched) names;    // sorted
 	struct told told;             // of the answers that are being read
-	char *refused; // why the policy does not get its new addresses; NULL: it does
+	struct names_troubles troubles;
 };
 
 static int compare(const void *a, const void *b)
@@ -144,20 +146,53 @@ static size_t quota(const struct names_part *p, uint64_t now)
 
 // ---- answers ------------------------------------------------------------------------------------
 
+static void count_failure(struct watched *one)
+{
+	if (!one->failures++)
+		one->since_s = (uint64_t)time(NULL);
+	free(TAKE_PTR(one->why));
+}
+
 static void take_failure(struct names_part *p, struct watched *one, const struct json *row)
 {
 	const char *why = json_get_string(row, "error"), *code = json_get_string(row, "errno");
+	bool first = !one->why;
 
-	if (!one->failures++) {
-		one->since_s = (uint64_t)time(NULL);
-		if (!one->empty && p->told.failed++ < TOLD_AT_ONCE)
-			log_warning("%s; its addresses stay as they were", why);
-	}
+	count_failure(one);
+	if (first && !one->empty && p->told.failed++ < TOLD_AT_ONCE)
+		log_warning("%s; its addresses stay as they were", why);
+	one->troubles = 0;
 	one->server = code && strcmp(code, "ENOENT") != 0 && strcmp(code, "ENODATA") != 0 &&
 		      strcmp(code, "EINVAL") != 0 && strcmp(code, "EPERM") != 0;
-	free(one->why);
 	one->why = mem_strdup(why);
 	one->due_ms = agent_now_ms() + after_failure(one);
+}
+
+static void take_recovery(struct names_part *p, struct watched *one)
+{
+	if (one->why && !one->empty && p->told.again++ < TOLD_AT_ONCE)
+		log_notice("'%s' resolves again", one->name);
+	one->empty = false;
+}
+
+// It has an answer that could not be put into effect, or none because of what concerns all names.
+static void take_trouble(struct watched *one, unsigned troubles)
+{
+	count_failure(one);
+	one->troubles = troubles;
+	one->server = true;
+	one->due_ms = agent_now_ms() + after_failure(one);
+}
+
+static unsigned troubles_of(const struct json *row)
+{
+	const char *kept = json_get_string(row, "kept");
+
+	if (!kept)
+		return 0;
+	return !strcmp(kept, "entries")  ? 1u << TROUBLE_ENTRIES
+	       : !strcmp(kept, "policy") ? 1u << TROUBLE_POLICY
+					 : 1u << TROUBLE_ENTRIES | 1u << TROUBLE_POLICY;
 }
 
 static void tell_change(struct names_part *p, const struct json *row)
@@ -205,10 +240,9 @@ static void take_good(struct names_part *p, struct watched *one, const struct js
 {
 	bool has_ttl = json_get(row, "ttl_s");
 
-	if (one->failures && !one->empty && p->told.again++ < TOLD_AT_ONCE)
-		log_notice("'%s' resolves again", one->name);
-	one->failures = 0;
-	one->empty = false;
+	take_recovery(p, one);
+	free(TAKE_PTR(one->why));
+	one->failures = one->troubles = 0;
 	one->answered_s = (uint64_t)time(NULL);
 	tell_change(p, row);
 	one->due_ms = agent_now_ms() +
@@ -220,11 +254,15 @@ static void take_answer(struct names_part *p, const struct json *row)
 {
 	const char *name = json_get_string(row, "name"), *why = json_get_string(row, "error");
 	struct watched *one = name ? find(p, name) : NULL;
+	unsigned troubles = troubles_of(row);
 
 	if (!one)
 		return;
 	one->asked = false;
-	if (why && why[0])
+	if (troubles) {
+		take_recovery(p, one);
+		take_trouble(one, troubles);
+	} else if (why && why[0])
 		take_failure(p, one, row);
 	else
 		take_good(p, one, row);
@@ -240,16 +278,41 @@ static void ask_failing(struct names_part *p)
 			one->due_ms = now + random_below(TTL_LEAST_MS);
 }
 
-static void take_refusal(struct names_part *p, const struct json *document)
+static bool has_names_with(const struct names_part *p, enum names_trouble which)
 {
-	const char *why = document ? json_get_string(document, "refused") : NULL;
+	vec_each (&p->names, one)
+		if (one->troubles & 1u << which)
+			return true;
+	return false;
+}
 
-	if (why && (!p->refused || strcmp(why, p->refused) != 0))
-		log_error("%s; the policy keeps its addresses", why);
-	if (!document)
-		return;
-	free(p->refused);
-	p->refused = why ? mem_strdup(why) : NULL;
+// Another question may concern only names that have nothing to change: that does not end a trouble.
+static void take_refusal(struct names_part *p, enum names_trouble which, const char *why)
+{
+	if (why)
+		names_trouble_begin(&p->troubles, which, why);
+	else if (!has_names_with(p, which) && names_trouble_end(&p->troubles, which))
+		ask_failing(p);
+}
+
+static void take_refusals(struct names_part *p, const struct json *document)
+{
+	take_refusal(p, TROUBLE_ENTRIES, json_get_string(document, "entries_refused"));
+	take_refusal(p, TROUBLE_POLICY, json_get_string(document, "refused"));
+}
+
+// Why the command has failed altogether, the caller frees it; NULL: it has not.
+static char *failure_of(const struct json *document, int status)
+{
+	const char *why = json_get_string(json_get(document, "error"), "text");
+
+	if (json_get(document, "names"))
+		return NULL;
+	if (why)
+		return mem_strdup(why);
+	if (status < 0)
+		return mem_strdup("weir refresh was killed");
+	return mem_printf("weir refresh has ended with exit status %d and no answer", status);
 }
 
 // ---- asking -------------------------------------------------------------------------------------
@@ -262,7 +325,7 @@ static void take_answers(struct names_part *p, const struct json *rows)
 	tell_others(p);
 	if (p->told.again)
 		ask_failing(p);
-	// Asked for, and not in the document: unblocked meanwhile, or the command failed.
+	// Asked for, and not in the document: unblocked meanwhile.
 	vec_each (&p->names, one) {
 		if (one->asked)
 			one->due_ms = agent_now_ms() + TTL_LEAST_MS;
@@ -270,18 +333,43 @@ static void take_answers(struct names_part *p, const struct json *rows)
 	}
 }
 
+// Those that were asked for keep what they have; the next question waits.
+static void fail_question(struct names_part *p, const char *why)
+{
+	names_trouble_begin(&p->troubles, TROUBLE_QUESTION, why);
+	p->rest_ms = agent_now_ms() +
+		     names_trouble_pause_ms(&p->troubles, TROUBLE_QUESTION, TTL_LEAST_MS);
+	vec_each (&p->names, one) {
+		if (one->asked)
+			take_trouble(one, 1u << TROUBLE_QUESTION);
+		one->asked = false;
+	}
+}
+
+static void take_document(struct names_part *p, const struct json *document)
+{
+	uint64_t now = agent_now_ms();
+
+	if (names_trouble_end(&p->troubles, TROUBLE_QUESTION))
+		ask_failing(p);
+	take_answers(p, json_get(document, "names"));
+	take_refusals(p, document);
+	if (json_is_yes(json_get(document, "switched")) ||
+	    names_has_trouble(&p->troubles, TROUBLE_POLICY))
+		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
+}
+
 static void on_answers(void *part, int status, const char *output, size_t len)
 {
 	struct names_part *p = part;
 	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
-	uint64_t now = agent_now_ms();
+	CLEANUP_FREE char *failure = failure_of(document, status);
 
-	(void)status;
 	p->asking = NULL;
-	take_refusal(p, document);
-	if (document && (json_is_yes(json_get(document, "switched")) || p->refused))
-		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
-	take_answers(p, document ? json_get(document, "names") : NULL);
+	if (failure)
+		fail_question(p, failure);
+	else
+		take_document(p, document);
 	plan(p);
 	agent_changed(p->agent);
 }
@@ -320,8 +408,9 @@ static void ask(struct names_part *p, const struct text *input)
 	}
 	p->asked_ms = agent_now_ms();
 	if (start_command(p, args, input, on_answers, &p->asking, &err)) {
-		log_error("%s", err.text);
-		on_answers(p, -1, "", 0);
+		fail_question(p, err.text);
+		plan(p);
+		agent_changed(p->agent);
 	}
 }
 
@@ -446,17 +535,39 @@ static void take_list(struct names_part *p, const struct json *rows)
 	places_listed(p->agent, places);
 }
 
+static void take_listing(struct names_part *p, const struct json *document)
+{
+	names_trouble_end(&p->troubles, TROUBLE_LIST);
+	take_list(p, json_get(document, "names"));
+	take_refusals(p, document);
+}
+
+// What cannot be read is looked at again, also without a command that mends it.
+static void list_again(struct names_part *p)
+{
+	static const enum names_trouble of_lists[] = {TROUBLE_LIST, TROUBLE_POLICY};
+
+	for (size_t n = 0; n < ARRAY_SIZE(of_lists); n++)
+		if (names_has_trouble(&p->troubles, of_lists[n]))
+			agent_task_in(&p->list, names_trouble_pause_ms(&p->troubles, of_lists[n],
+								       AFTER_COMMAND));
+}
+
 static void on_list(void *part, int status, const char *output, size_t len)
 {
 	struct names_part *p = part;
 	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
+	CLEANUP_FREE char *failure = failure_of(document, status);
 
 	p->listing = NULL;
 	p->listed_ms = agent_now_ms();
-	if (!status && document && !p->asking)
-		take_list(p, json_get(document, "names"));
-	else
+	if (failure)
+		names_trouble_begin(&p->troubles, TROUBLE_LIST, failure);
+	else if (p->asking)
 		agent_task_in(&p->list, AFTER_COMMAND);
+	else
+		take_listing(p, document);
+	list_again(p);
 	plan(p);
 	agent_changed(p->agent);
 }
@@ -508,7 +619,7 @@ static void stop(struct agent *a)
 		event_free(p->timer);
 	forget_unlisted(p);
 	vec_free(&p->names);
-	free(p->refused);
+	names_troubles_free(&p->troubles);
 	free(p);
 }
 
@@ -517,6 +628,8 @@ static int reload(struct agent *a, struct err *err)
 	(void)err;
 	vec_each (&a->names->names, one)
 		one->due_ms = agent_now_ms();
+	a->names->rest_ms = 0;
+	agent_task_in(&a->names->list, 0);
 	plan(a->names);
 	return 0;
 }
@@ -531,11 +644,11 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 			continue;
 		failing += one->failures > 0;
 		oldest = one->answered_s < oldest ? one->answered_s : oldest;
-		if (one->failures && failing <= PROBLEMS_SHOWN)
+		if (one->why && failing <= PROBLEMS_SHOWN)
 			json_append(problems, json_string(one->why));
 	}
-	if (a->names->refused)
-		json_append(problems, json_string(a->names->refused));
+	names_troubles_report(&a->names->troubles, problems);
+	agent_task_report(&a->names->list, problems);
 	json_set(fields, "names", json_u64(a->names->names.n));
 	json_set(fields, "fresh", json_u64(a->names->names.n - failing));
 	json_set(fields, "failing", json_u64(failing));

@@ -93,6 +93,13 @@ static void report_place(struct context *ctx, const struct refresh_name *one)
 		out_set_bool(o, "empty", true);
 }
 
+static const char *kept_where(const struct refresh_name *one)
+{
+	return one->kept == REFRESH_ENTRIES  ? "entries"
+	       : one->kept == REFRESH_POLICY ? "policy"
+					     : "both";
+}
+
 static void report_asked(struct context *ctx, const struct refresh_name *one)
 {
 	struct out *o = ctx->out;
@@ -111,6 +118,8 @@ static void report_asked(struct context *ctx, const struct refresh_name *one)
 	out_cell(o, "error", "ERROR", one->why);
 	if (one->error)
 		out_set_string(o, "errno", err_name(-one->error));
+	if (one->kept)
+		out_set_string(o, "kept", kept_where(one));
 }
 
 // No name server was asked: what is known of the last answer.
@@ -128,11 +137,23 @@ static void report_listed(struct context *ctx, const struct refresh_name *one)
 		out_cell_as(o, "age_s", "AGE", num_format_duration_ms(age_s * 1000, age), age_s);
 }
 
-static void report_policy(struct context *ctx, const struct refresh *r, const struct err *refused)
+// Why entries, or the policy, keep what they have; text "": they do not.
+struct refusals {
+	struct err entries, policy;
+};
+
+static const char *text_of(const struct err *why)
+{
+	return why->text[0] ? why->text : NULL;
+}
+
+static void report_refusals(struct context *ctx, const struct refresh *r,
+			    const struct refusals *refused)
 {
 	out_set_bool(ctx->out, "trial", r->trial);
 	out_set_bool(ctx->out, "switched", r->switched);
-	out_set_string(ctx->out, "refused", refused->text[0] ? refused->text : NULL);
+	out_set_string(ctx->out, "refused", text_of(&refused->policy));
+	out_set_string(ctx->out, "entries_refused", text_of(&refused->entries));
 	if (ctx->quiet)
 		return;
 	if (r->trial)
@@ -142,7 +163,7 @@ static void report_policy(struct context *ctx, const struct refresh *r, const st
 }
 
 static void report(struct context *ctx, const struct refresh *r, bool listed,
-		   const struct err *refused)
+		   const struct refusals *refused)
 {
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_u64(ctx->out, "changed", r->changed);
@@ -150,10 +171,10 @@ static void report(struct context *ctx, const struct refresh *r, bool listed,
 	vec_each (r, one)
 		(listed ? report_listed : report_asked)(ctx, one);
 	out_table_end(ctx->out);
-	if (!r->n && !r->trial && !ctx->quiet)
+	if (!r->n && !r->trial && !ctx->quiet && !text_of(&refused->policy))
 		out_line(ctx->out, "no entry and no policy of instance %s has a name",
 			 ctx->instance);
-	report_policy(ctx, r, refused);
+	report_refusals(ctx, r, refused);
 }
 
 static int check_known(const struct asked_names *names, const struct refresh *r, struct err *err)
@@ -164,10 +185,16 @@ static int check_known(const struct asked_names *names, const struct refresh *r,
 	return 0;
 }
 
-static int failures(const struct refresh *r, struct err *err)
+static int failures(const struct refresh *r, const struct refusals *refused, struct err *err)
 {
 	size_t failed = 0;
 
+	if (text_of(&refused->entries) && text_of(&refused->policy))
+		log_warning("%s", refused->policy.text);
+	if (text_of(&refused->entries) || text_of(&refused->policy)) {
+		*err = text_of(&refused->entries) ? refused->entries : refused->policy;
+		return err->code ? -err->code : -EINVAL;
+	}
 	for (size_t n = 0; n < r->n; n++)
 		failed += r->at[n].error && !r->at[n].empty;
 	if (!failed)
@@ -186,12 +213,6 @@ static int ask_entries(struct context *ctx, unsigned where, struct policy_dns *d
 	return refresh_entries(ctx->instance, ctx->line, where, &options, guard, r, err);
 }
 
-// Somebody else has begun to change the policy: a later look is early enough.
-static bool is_other_command(int code)
-{
-	return code == -EBUSY || code == -EAGAIN;
-}
-
 static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refresh_guard *guard,
 		      struct refresh *r, struct err *err)
 {
@@ -205,7 +226,7 @@ static int ask_policy(struct context *ctx, struct policy_dns *dns, struct refres
 	int code = refresh_policy(c, &options, guard, r, err);
 
 	policy_show_findings(ctx, c);
-	if (!is_other_command(code))
+	if (!refresh_is_other_command(code))
 		return code;
 	err_clear(err);
 	r->trial = code == -EBUSY;
@@ -220,9 +241,9 @@ static void note_answers(const struct context *ctx, const struct refresh *r)
 		log_warning("%s: weir status shows older answers", why.text);
 }
 
-// *refused: the policy with the new addresses. The entries have theirs all the same.
+// What is refused to the entries does not hold up the policy, and the other way round.
 static int ask(struct context *ctx, const struct args *args, unsigned where, struct refresh *r,
-	       struct err *refused, struct err *err)
+	       struct refusals *refused, struct err *err)
 {
 	CLEANUP(refresh_guard_free)
 	struct refresh_guard guard = {.session = ctx->session_here ? &ctx->session : NULL};
@@ -231,13 +252,12 @@ static int ask(struct context *ctx, const struct args *args, unsigned where, str
 
 	if (code)
 		return code;
-	if (where & (REFRESH_ENTRIES | REFRESH_PLACES) &&
-	    (code = ask_entries(ctx, where, &dns, &guard, r, err)))
-		return code;
-	if (where & REFRESH_POLICY)
-		code = ask_policy(ctx, &dns, &guard, r, refused);
+	if (where & (REFRESH_ENTRIES | REFRESH_PLACES))
+		ask_entries(ctx, where, &dns, &guard, r, &refused->entries);
+	if (where & REFRESH_POLICY && !text_of(&refused->policy))
+		ask_policy(ctx, &dns, &guard, r, &refused->policy);
 	note_answers(ctx, r);
-	return code;
+	return 0;
 }
 
 static unsigned where_of(const struct args *args)
@@ -253,7 +273,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	CLEANUP(names_free) struct asked_names names = {0};
 	CLEANUP_REFRESH struct refresh r = {0};
-	struct err refused = {0};
+	struct refusals refused = {0};
 	unsigned where = where_of(args);
 	int code = bpffs_ready(err);
 
@@ -264,20 +284,17 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (!bpffs_exist(ctx->instance))
 		return not_attached(ctx->instance, "refresh names", err);
 	if ((code = refresh_list(ctx->instance, where, (const char *const *)names.at, names.n, &r,
-				 err)))
+				 &refused.policy, err)))
 		return code;
-	if (!args_has(args, "file") && (code = check_known(&names, &r, err)))
+	if (!args_has(args, "file") && !text_of(&refused.policy) &&
+	    (code = check_known(&names, &r, err)))
 		return code;
 	if (args_has(args, "list"))
 		answered_read(ctx->instance, &r);
-	else
-		code = ask(ctx, args, where, &r, &refused, err);
-	if (code && !refused.text[0])
+	else if ((code = ask(ctx, args, where, &r, &refused, err)))
 		return code;
 	report(ctx, &r, args_has(args, "list"), &refused);
-	if (code)
-		*err = refused;
-	return code ? code : failures(&r, err);
+	return failures(&r, &refused, err);
 }
 
 static const struct args_option options[] = {

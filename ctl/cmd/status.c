@@ -337,12 +337,22 @@ static void alarm_set(struct status *s, const struct generation_about_set *set, 
 // The active policy works without its record, but the next detach or boot ends it.
 static void alarm_record(struct status *s)
 {
-	if (s->about->revision[0] && !revisions_has(s->ctx->instance, s->about->revision))
+	const char *instance = s->ctx->instance, *id = s->about->revision;
+	struct err why = {0};
+
+	if (!id[0])
+		return;
+	if (!revisions_has(instance, id))
 		alarm_add(
 			s,
 			"the record of revision %s is missing: the next attach cannot restore the "
 			"policy (weir apply %s)",
-			s->about->revision, s->about->path);
+			id, s->about->path);
+	else if (revisions_check(instance, id, &why))
+		alarm_add(s,
+			  "the record of revision %s cannot be read: %s: the next attach cannot "
+			  "restore the policy (weir apply %s)",
+			  id, why.text, s->about->path);
 }
 
 static void show_alarms(struct status *s)

@@ -45,7 +45,7 @@ static bool read_agent(const struct presence *agent, struct ages *ret)
 static int list(const char *instance, struct refresh *ret)
 {
 	const struct timespec pause = {.tv_nsec = TRY_MS * 1000000};
-	struct err why = {0};
+	struct err policy = {0}; // there is an alarm
 	int code = -EAGAIN;
 
 	lock_never_wait();
@@ -53,7 +53,8 @@ static int list(const char *instance, struct refresh *ret)
 		if (tries)
 			nanosleep(&pause, NULL);
 		refresh_free(ret);
-		code = refresh_list(instance, REFRESH_ENTRIES | REFRESH_POLICY, NULL, 0, ret, &why);
+		code = refresh_list(instance, REFRESH_ENTRIES | REFRESH_POLICY, NULL, 0, ret,
+				    &policy, NULL);
 	}
 	return code;
 }

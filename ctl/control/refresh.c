@@ -214,7 +214,7 @@ static void sort(struct refresh *r)
 }
 
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
-		 struct refresh *ret, struct err *err)
+		 struct refresh *ret, struct err *policy, struct err *err)
 {
 	CLEANUP(wanted_free) struct refresh_wanted wanted;
 	int code = 0;
@@ -224,8 +224,8 @@ int refresh_list(const char *instance, unsigned where, const char *const *only, 
 	if (where & (REFRESH_ENTRIES | REFRESH_PLACES) &&
 	    (code = list_entries(instance, where, &wanted, ret, err)))
 		return code;
-	if (where & REFRESH_POLICY && (code = refresh_list_policy(instance, &wanted, ret, err)))
-		return code;
+	if (where & REFRESH_POLICY)
+		refresh_list_policy(instance, &wanted, ret, policy);
 	sort(ret);
 	return 0;
 }
@@ -257,6 +257,21 @@ void refresh_refuse(struct refresh_name *name)
 	name->error = -EPERM;
 	snprintf(name->why, sizeof(name->why), "all addresses of '%.200s' are protected",
 		 name->name);
+}
+
+void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
+		  const struct err *why)
+{
+	name->kept |= where;
+	if (name->error)
+		return;
+	name->error = code;
+	snprintf(name->why, sizeof(name->why), "%.255s", why->text);
+}
+
+bool refresh_is_other_command(int code)
+{
+	return code == -EBUSY || code == -EAGAIN;
 }
 
 int refresh_ask(struct refresh *r, enum refresh_where where, const struct dns_options *dns,

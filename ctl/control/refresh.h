@@ -7,6 +7,8 @@
 // Places, the countries and autonomous systems of entries: they get the prefixes of the present databases at once.
 // Policy: the record of its revision says until when an address stays. With other addresses the text of the record, not
 // the file, is compiled and switched to (apply_answers); the revision stays the same one.
+// Where entries or the policy cannot be changed, their names keep what they have and are marked; the
+// others are not held up.
 #pragma once
 
 #include <stdbool.h>
@@ -38,6 +40,7 @@ struct refresh_name {
 	bool hosts;           // the answer is from /etc/hosts, which has no TTL
 	int error;            // as in struct dns_answer; -EPERM: none of it may be blocked
 	char why[256];        // a sentence about it, "" without
+	unsigned kept; // bits: where the addresses of before stay although the answer is good
 	size_t addresses; // of the answer, those that must not be blocked left out; prefixes of a place
 	size_t added, leaving, back, released;
 	uint64_t ends_s; // until the policy releases an address of it; UINT64_MAX: none leaves
@@ -72,18 +75,25 @@ struct refresh_wanted {
 };
 bool refresh_is_wanted(const struct refresh_wanted *wanted, const char *name);
 struct refresh_name *refresh_find(const struct refresh *r, const char *name);
+// What its answer asks for cannot be done there.
+void refresh_keep(struct refresh_name *name, enum refresh_where where, int code,
+		  const struct err *why);
+// Another command has the lock, or has begun a trial: a later look is early enough.
+bool refresh_is_other_command(int code);
 
 // The names in any of these places (bits of enum refresh_where), each once; those of `only` if it has any. No lock is
-// held afterwards.
+// held afterwards. Where the record of the policy cannot be read, its names are missing, *policy says why, and that is
+// no failure.
 int refresh_list(const char *instance, unsigned where, const char *const *only, size_t n,
-		 struct refresh *ret, struct err *err);
+		 struct refresh *ret, struct err *policy, struct err *err);
 // Asks for the host names of entries, and reads databases for the places, without a lock. If that changes entries, all
-// of it is one commit.
+// of it is one commit. A failure leaves what can be reported: names that would change are kept.
 int refresh_entries(const char *instance, const char *command, unsigned where,
 		    const struct dns_options *dns, struct refresh_guard *guard, struct refresh *r,
 		    struct err *err);
 // Asks for those of the policy, without a lock. Writes the record if an address leaves or comes back; if the addresses
-// in force change, it is an apply. Unchanged answers write nothing. c: made by candidate_new_replay(), for its findings.
+// in force change, it is an apply. Unchanged answers write nothing. A failure is as above. c: made by
+// candidate_new_replay(), for its findings.
 int refresh_policy(struct candidate *c, const struct apply_options *options,
 		   struct refresh_guard *guard, struct refresh *r, struct err *err);
 

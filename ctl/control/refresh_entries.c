@@ -108,21 +108,6 @@ static void forget_counts(const struct wishes *wishes)
 	}
 }
 
-// Would they change anything if nothing were protected? If not, what is protected need not be known.
-static bool is_news(const struct records *held, const struct wishes *wishes, uint64_t now_s)
-{
-	const struct guard nothing = {0};
-	struct records copy = *held;
-	size_t changed;
-
-	copy.list = (struct record_list){0};
-	records_load(held, &copy.list, held->list.at, held->list.n);
-	changed = refresh_follow(&copy, wishes->at, wishes->n, &nothing, now_s);
-	vec_free(&copy.list);
-	forget_counts(wishes);
-	return changed;
-}
-
 // Those that change something; they are counted again under the lock.
 static void keep_changing(struct wishes *wishes)
 {
@@ -133,6 +118,19 @@ static void keep_changing(struct wishes *wishes)
 			wishes->at[kept++] = *wish;
 	wishes->n = kept;
 	forget_counts(wishes);
+}
+
+// Leaves those that would change anything if nothing were protected. Without any, what is protected need not be known.
+static void keep_news(const struct records *held, struct wishes *wishes, uint64_t now_s)
+{
+	const struct guard nothing = {0};
+	struct records copy = *held;
+
+	copy.list = (struct record_list){0};
+	records_load(held, &copy.list, held->list.at, held->list.n);
+	refresh_follow(&copy, wishes->at, wishes->n, &nothing, now_s);
+	vec_free(&copy.list);
+	keep_changing(wishes);
 }
 
 struct wish_prefixes {
@@ -172,15 +170,19 @@ static int change(const char *instance, const char *command, const struct wishes
 {
 	CLEANUP_STORE struct store *store = NULL;
 	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	size_t changed;
 	int code = store_open(instance, command, &store, err);
 
 	if (code)
 		return code;
 	if ((code = load(store, wishes, err)))
 		return code;
-	*ret_changed = refresh_follow(&store->records, wishes->at, wishes->n, guard,
-				      store->clock.wall_ms / 1000);
-	return *ret_changed ? store_commit(store, false, &plan, err) : 0;
+	changed = refresh_follow(&store->records, wishes->at, wishes->n, guard,
+				 store->clock.wall_ms / 1000);
+	if (changed && (code = store_commit(store, false, &plan, err)))
+		return code;
+	*ret_changed = changed;
+	return 0;
 }
 
 static int follow(const char *instance, const char *command, struct refresh_guard *guard,
@@ -190,7 +192,8 @@ static int follow(const char *instance, const char *command, struct refresh_guar
 	uint64_t now_s = (uint64_t)time(NULL);
 	int code;
 
-	if (!is_news(&r->held, wishes, now_s))
+	keep_news(&r->held, wishes, now_s);
+	if (!wishes->n)
 		return 0;
 	if ((code = refresh_guard_get(guard, &collected, err)))
 		return code;
@@ -198,6 +201,13 @@ static int follow(const char *instance, const char *command, struct refresh_guar
 		return 0;
 	keep_changing(wishes);
 	return change(instance, command, wishes, collected, &r->changed, err);
+}
+
+static void keep_entries(struct wishes *wishes, int code, const struct err *why)
+{
+	forget_counts(wishes);
+	vec_each (wishes, wish)
+		refresh_keep(wish->name, REFRESH_ENTRIES, code, why);
 }
 
 int refresh_entries(const char *instance, const char *command, unsigned where,
@@ -209,10 +219,16 @@ int refresh_entries(const char *instance, const char *command, unsigned where,
 	CLEANUP_VEC struct wishes wishes = {0};
 	int code = where & REFRESH_ENTRIES ? refresh_ask(r, REFRESH_ENTRIES, dns, &a, err) : 0;
 
-	if (code)
+	if (code) {
+		vec_each (r, one)
+			if (one->entries)
+				refresh_keep(one, REFRESH_ENTRIES, code, err);
 		return code;
+	}
 	if (where & REFRESH_PLACES)
 		find_places(r, &places);
 	make_wishes(&a, &places, &wishes);
-	return follow(instance, command, guard, &wishes, r, err);
+	if ((code = follow(instance, command, guard, &wishes, r, err)))
+		keep_entries(&wishes, code, err);
+	return code;
 }

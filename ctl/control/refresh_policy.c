@@ -49,8 +49,14 @@ int refresh_list_policy(const char *instance, const struct refresh_wanted *wante
 
 // What the answers change: in the record, and in the addresses that are in force.
 struct policy_change {
+	struct environment_followed *names; // of each answer
 	size_t record, in_force;
 };
+
+static void change_free(struct policy_change *change)
+{
+	free(change->names);
+}
 
 // A sinkhole, or an owner who wants to cut us off. The policy would leave out each of these addresses.
 static bool is_usable(const struct guard *guard, const struct dns_answer *answer)
@@ -69,6 +75,11 @@ static bool has_news(const struct environment_name *name, const struct dns_answe
 	return !environment_same_answer(name, &found);
 }
 
+static size_t changes(const struct environment_followed *f)
+{
+	return f->added + f->leaving + f->back + f->released;
+}
+
 static int follow(struct in_effect *p, const struct refresh_answers *a, struct refresh_guard *guard,
 		  struct policy_change *ret, struct err *err)
 {
@@ -79,7 +90,7 @@ static int follow(struct in_effect *p, const struct refresh_answers *a, struct r
 	for (size_t n = 0; n < a->n; n++) {
 		struct refresh_name *one = a->at[n];
 		struct environment_name *name = environment_find_name(&p->record, one->name);
-		struct environment_followed f;
+		struct environment_followed *f = &ret->names[n];
 
 		if (!name || a->answers[n].error)
 			continue;
@@ -90,16 +101,41 @@ static int follow(struct in_effect *p, const struct refresh_answers *a, struct r
 			refresh_refuse(one);
 			continue;
 		}
-		environment_follow(name, &a->answers[n], now_s, &f);
-		one->added += f.added;
-		one->leaving += f.leaving;
-		one->back += f.back;
-		one->released += f.released;
+		environment_follow(name, &a->answers[n], now_s, f);
 		one->ends_s = environment_name_ends(name, now_s);
-		ret->in_force += f.added + f.released;
-		ret->record += f.added + f.leaving + f.back + f.released;
+		ret->in_force += f->added + f->released;
+		ret->record += changes(f);
 	}
 	return 0;
+}
+
+static void count(const struct refresh_answers *a, const struct policy_change *change,
+		  struct refresh *r)
+{
+	for (size_t n = 0; n < a->n; n++) {
+		const struct environment_followed *f = &change->names[n];
+
+		a->at[n]->added += f->added;
+		a->at[n]->leaving += f->leaving;
+		a->at[n]->back += f->back;
+		a->at[n]->released += f->released;
+	}
+	r->changed += change->record;
+}
+
+static void keep_all(struct refresh *r, int code, const struct err *why)
+{
+	vec_each (r, one)
+		if (one->policy)
+			refresh_keep(one, REFRESH_POLICY, code, why);
+}
+
+static void keep(const struct refresh_answers *a, const struct policy_change *change, int code,
+		 const struct err *why)
+{
+	for (size_t n = 0; n < a->n; n++)
+		if (changes(&change->names[n]))
+			refresh_keep(a->at[n], REFRESH_POLICY, code, why);
 }
 
 static void take_names(struct environment *to, struct environment *from)
@@ -155,25 +191,45 @@ static int note_them(const struct apply_options *o, struct in_effect *p, struct 
 	return revisions_save_names(o->instance, &p->revision, &p->record, err);
 }
 
+static int change_policy(struct candidate *c, const struct apply_options *o, struct in_effect *p,
+			 const struct policy_change *change, struct refresh *r, struct err *err)
+{
+	if (change->in_force)
+		return apply_them(c, o, p, r, err);
+	return change->record ? note_them(o, p, err) : 0;
+}
+
+static int ask(struct in_effect *p, const struct apply_options *o, struct refresh_guard *guard,
+	       struct refresh *r, struct refresh_answers *ret, struct policy_change *ret_change,
+	       struct err *err)
+{
+	int code = refresh_ask(r, REFRESH_POLICY, &o->dns, ret, err);
+
+	if (code)
+		return code;
+	ret_change->names = mem_zalloc(ret->n, sizeof(*ret_change->names));
+	return follow(p, ret, guard, ret_change, err);
+}
+
 int refresh_policy(struct candidate *c, const struct apply_options *o, struct refresh_guard *guard,
 		   struct refresh *r, struct err *err)
 {
 	CLEANUP_IN_EFFECT struct in_effect *p = in_effect_new();
 	CLEANUP_REFRESH_ANSWERS struct refresh_answers a = {0};
-	struct policy_change change = {0};
+	CLEANUP(change_free) struct policy_change change = {0};
 	int code = read_names(o->instance, p, err);
 
-	if (code)
-		return code;
 	r->trial = p->trial;
-	if (p->trial || !p->record.names.n)
+	if (!code && (p->trial || !p->record.names.n))
 		return 0;
-	if ((code = refresh_ask(r, REFRESH_POLICY, &o->dns, &a, err)))
+	if (code || (code = ask(p, o, guard, r, &a, &change, err))) {
+		keep_all(r, code, err);
 		return code;
-	if ((code = follow(p, &a, guard, &change, err)))
-		return code;
-	r->changed += change.record;
-	if (change.in_force)
-		return apply_them(c, o, p, r, err);
-	return change.record ? note_them(o, p, err) : 0;
+	}
+	code = change_policy(c, o, p, &change, r, err);
+	if (!code)
+		count(&a, &change, r);
+	else if (!refresh_is_other_command(code))
+		keep(&a, &change, code, err);
+	return code;
 }

@@ -136,6 +136,15 @@ int revisions_load_names(const char *instance, const char *id, struct environmen
 	return load_by(environment_load_names, instance, id, w, ret, err);
 }
 
+int revisions_check(const char *instance, const char *id, struct err *err)
+{
+	CLEANUP(revision_free) struct revision r = {0};
+	CLEANUP_ENVIRONMENT struct environment record;
+
+	environment_replay(&record);
+	return revisions_load(instance, id, &record, &r, err);
+}
+
 int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,
 			 struct err *err)
 {

@@ -66,6 +66,8 @@ int revisions_load(const char *instance, const char *id, struct environment *w,
 // The same without its files: the names alone.
 int revisions_load_names(const char *instance, const char *id, struct environment *w,
 			 struct revision *ret, struct err *err);
+// Can it be loaded, files included? 0 or -errno with err set.
+int revisions_check(const char *instance, const char *id, struct err *err);
 // Records other answers for the names of the same revision, in one replacement; raises r->answers.
 int revisions_save_names(const char *instance, struct revision *r, const struct environment *w,
 			 struct err *err);

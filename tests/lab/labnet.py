@@ -437,6 +437,17 @@ def until(true, seconds=10, what="it"):
 
 
 @contextlib.contextmanager
+def read_only(folder):
+    """Nothing below a folder can be written."""
+    run(["mount", "--bind", folder, folder])
+    try:
+        run(["mount", "-o", "remount,bind,ro", folder])
+        yield
+    finally:
+        run(["umount", folder])
+
+
+@contextlib.contextmanager
 def running_lab(**options):
     """For tests that need a separate lab, for example with another MTU: with running_lab(mtu=9000)."""
     lab = Pair(f"t{os.getpid()}-{next(numbers)}", **options)

@@ -16,7 +16,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.packet import Raw
 
-from labnet import run
+from labnet import read_only, run
 
 BLOCKED4, BLOCKED6 = "203.0.113.10", "2001:db8:113::10"
 OTHER4, OTHER6 = "203.0.113.20", "2001:db8:113::20"
@@ -788,16 +788,6 @@ def test_a_block_cuts_a_connection_under_load(pair, on):
 
 
 # The state folder
-
-
-@contextlib.contextmanager
-def read_only(folder):
-    run(["mount", "--bind", folder, folder])
-    try:
-        run(["mount", "-o", "remount,bind,ro", folder])
-        yield
-    finally:
-        run(["umount", folder])
 
 
 def test_what_cannot_be_saved_is_refused(pair, on):
