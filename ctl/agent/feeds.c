@@ -598,6 +598,13 @@ void feeds_follow(struct agent *a)
 			follow(part, inputs->feeds.at[n].url.url, &inputs->feeds.at[n].url);
 	follow_lists(part);
 	drop_unwanted(part);
+	reapply_watch(part->policy);
+}
+
+void feeds_watch(struct agent *a)
+{
+	if (a->feeds)
+		reapply_watch(a->feeds->policy);
 }
 
 static int look(void *ctx, struct err *err)
@@ -623,7 +630,8 @@ static int start(struct agent *a, struct err *err)
 
 	a->feeds = mem_new(struct feeds_part);
 	a->feeds->agent = a;
-	a->feeds->policy = reapply_new(a);
+	if ((code = reapply_new(a, &a->feeds->policy, err)))
+		return code;
 	if ((code = agent_task_init(&a->feeds->look, a, "look at feeds", look, a->feeds, err)))
 		return code;
 	agent_after_command(a, &a->feeds->look, AFTER_COMMAND_MS);

@@ -6,3 +6,5 @@ struct agent;
 
 // The policy may have other feeds now.
 void feeds_follow(struct agent *a);
+// The policy file may have other places now.
+void feeds_watch(struct agent *a);

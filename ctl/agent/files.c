@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The part of the agent that watches the policy file, its includes, its lists and databases.
+// The part of the agent that watches the policy file, its includes and its lists. For its databases see reapply.c.
 #include "ctl/agent/files.h"
 
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/policy_left.h"
-#include "ctl/net/geo_db.h"
 
 #define AGAIN_FIRST_S 10 // after a failure: a trial may end, a name may resolve
 #define AGAIN_MOST_S  600
@@ -55,14 +54,6 @@ static void add_paths(struct watches_paths *to, char *const *paths, size_t n)
 		vec_push(&to->all, mem_strdup(paths[i]));
 }
 
-static void add_databases(struct watches_paths *to)
-{
-	CLEANUP(geo_paths_free) struct geo_paths databases = {0};
-
-	geo_db_patterns(&databases);
-	add_paths(to, databases.paths.at, databases.paths.n);
-}
-
 // Before the policy is applied: what changes after this is another change.
 static void look_again(struct files *f)
 {
@@ -72,9 +63,8 @@ static void look_again(struct files *f)
 	inputs_read(f->agent->policy, &f->inputs);
 	add_paths(&paths, f->inputs.paths.at, f->inputs.paths.n);
 	add_paths(&paths, f->inputs.patterns.at, f->inputs.patterns.n);
-	if (f->inputs.places)
-		add_databases(&paths);
 	watches_set(f->watches, &paths);
+	feeds_watch(f->agent);
 }
 
 // ---- applying -------------------------------------------------------------------------------------

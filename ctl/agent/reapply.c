@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Applies the policy in effect from its record, by `weir apply --again` in a process of its own.
+//
+// The databases of countries and autonomous systems are watched here, for the policy file, too: a change of one leads to
+// one apply, that of the policy in effect, unless only the file has places.
 #include "ctl/agent/reapply.h"
 
 #include <errno.h>
@@ -8,25 +11,36 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
+#include "ctl/agent/files.h"
+#include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/control/in_effect.h"
+#include "ctl/net/geo_db.h"
 
 #define AGAIN_FIRST_MS 10000 // after a failure, doubled up to
 #define AGAIN_MOST_MS  600000
+#define OTHER_MS       1000 // after another policy has come meanwhile
 
 struct reapply {
 	struct agent *agent;
 	char revision[REVISION_ID]; // in effect; "": none
-	struct inputs inputs;       // its feeds
+	struct inputs inputs;       // its feeds and places
+	bool looked;
+	struct watches *databases;
+	bool watching;
+	const char *changed; // last: "feeds" or "databases"
 	struct child *child;
-	bool stale; // a feed has changed since the child began
+	char tried[REVISION_ID]; // in effect when the child began
+	bool stale;              // something has changed since then
 	struct event *timer;
 	unsigned failures; // in a row
 	struct err problem;
 };
 
 // ---- which policy -----------------------------------------------------------------------------------
+
+static void change(struct reapply *r, const char *what);
 
 // During a trial nothing changes. Without a readable record no feed is followed; then `weir status` has an alarm.
 void reapply_look(struct reapply *r)
@@ -39,8 +53,13 @@ void reapply_look(struct reapply *r)
 		return;
 	memcpy(r->revision, e->about.revision, sizeof(r->revision));
 	inputs_free(&r->inputs);
-	if (r->revision[0] && !in_effect_load(instance, e, NULL))
+	if (r->revision[0] && !in_effect_load(instance, e, NULL)) {
 		inputs_read_feeds(e->revision.path, &e->record.reader, &r->inputs);
+		r->inputs.places = e->record.geos.n;
+	}
+	if (!r->looked && r->inputs.places) // they may have changed while no agent ran
+		change(r, "databases");
+	r->looked = true;
 }
 
 const struct inputs *reapply_inputs(const struct reapply *r)
@@ -75,7 +94,7 @@ static void fail(struct reapply *r, const char *said)
 
 	last = last ? last + 1 : said;
 	last += strncmp(last, "weir: ", 6) ? 0 : 6;
-	err_input(&why, "the feeds of the policy have changed, but %s", last);
+	err_input(&why, "the %s of the policy have changed, but %s", r->changed, last);
 	if (!err_is_like(&r->problem, &why))
 		log_error("%s; the policy in effect stays", why.text);
 	r->problem = why;
@@ -83,20 +102,39 @@ static void fail(struct reapply *r, const char *said)
 	start_in(r, ms < AGAIN_MOST_MS ? ms : AGAIN_MOST_MS);
 }
 
+// Then the apply of the former one is refused, which is nothing to tell.
+static bool other_has_come(const struct reapply *r)
+{
+	CLEANUP_IN_EFFECT struct in_effect *e = in_effect_new();
+
+	return !in_effect_find(r->agent->instance, e, NULL) && !e->trial &&
+	       strcmp(e->about.revision, r->tried) != 0;
+}
+
+// A file that could not be applied may have waited for the same. Warnings come first.
+static void succeed(struct reapply *r, const char *said)
+{
+	child_tell(strncmp(said, "unchanged: ", strlen("unchanged: ")) ? log_notice : log_info,
+		   said);
+	r->failures = 0;
+	err_clear(&r->problem);
+	if (r->stale)
+		start_in(r, 0);
+	else if (r->agent->refused.text[0])
+		files_apply(r->agent, true);
+}
+
 static void on_end(void *ctx, int status, const char *said)
 {
 	struct reapply *r = ctx;
 
 	r->child = NULL;
-	if (status) {
+	if (!status)
+		succeed(r, said);
+	else if (other_has_come(r))
+		start_in(r, OTHER_MS);
+	else
 		fail(r, said);
-	} else {
-		child_tell(log_notice, said);
-		r->failures = 0;
-		err_clear(&r->problem);
-		if (r->stale)
-			start_in(r, 0);
-	}
 	agent_changed(r->agent);
 }
 
@@ -112,14 +150,21 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 		return;
 	child_add_resolver(r->agent, args + 3);
 	r->stale = false;
+	memcpy(r->tried, r->revision, sizeof(r->tried));
 	if (child_start(r->agent, args, on_end, r, &r->child, &err))
 		fail(r, err.text);
 }
 
-void reapply_soon(struct reapply *r)
+static void change(struct reapply *r, const char *what)
 {
+	r->changed = what;
 	r->stale = true;
 	start_in(r, 0);
+}
+
+void reapply_soon(struct reapply *r)
+{
+	change(r, "feeds");
 }
 
 const struct err *reapply_problem(const struct reapply *r)
@@ -127,17 +172,47 @@ const struct err *reapply_problem(const struct reapply *r)
 	return &r->problem;
 }
 
+// ---- databases --------------------------------------------------------------------------------------
+
+static void on_databases(void *ctx)
+{
+	struct reapply *r = ctx;
+
+	if (r->inputs.places)
+		change(r, "databases");
+	else
+		files_apply(r->agent, false);
+}
+
+void reapply_watch(struct reapply *r)
+{
+	CLEANUP(watches_paths_free) struct watches_paths paths = {0};
+	CLEANUP(geo_paths_free) struct geo_paths databases = {0};
+	const struct inputs *file = files_inputs(r->agent);
+	bool watching = r->inputs.places || (file && file->places);
+
+	if (watching == r->watching)
+		return;
+	r->watching = watching;
+	if (watching)
+		geo_db_patterns(&databases);
+	vec_each (&databases.paths, path)
+		vec_push(&paths.all, TAKE_PTR(*path));
+	databases.paths.n = 0;
+	watches_set(r->databases, &paths);
+}
+
 // ---- start and end ----------------------------------------------------------------------------------
 
-struct reapply *reapply_new(struct agent *a)
+int reapply_new(struct agent *a, struct reapply **ret, struct err *err)
 {
-	struct reapply *r = mem_new(struct reapply);
+	struct reapply *r = *ret = mem_new(struct reapply);
 
 	r->agent = a;
 	r->timer = evtimer_new(a->loop, on_timer, r);
 	if (!r->timer)
 		mem_exhausted();
-	return r;
+	return watches_new(a->loop, on_databases, r, &r->databases, err);
 }
 
 void reapply_free(struct reapply *r)
@@ -145,6 +220,7 @@ void reapply_free(struct reapply *r)
 	if (!r)
 		return;
 	child_stop(r->child);
+	watches_free(r->databases);
 	event_free(r->timer);
 	inputs_free(&r->inputs);
 	free(r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The policy in effect, whichever file it came from: which feeds it has, and its apply when one has changed.
+// The policy in effect, whichever file it came from: which feeds and places it has, and its apply when they have changed.
 #pragma once
 
 #include "ctl/agent/inputs.h"
@@ -8,15 +8,18 @@
 struct agent;
 struct reapply;
 
-struct reapply *reapply_new(struct agent *a);
+// 0 or -errno with err set; *ret is to be freed then, too.
+int reapply_new(struct agent *a, struct reapply **ret, struct err *err);
 void reapply_free(struct reapply *r); // NULL is allowed
 
 // Looks which policy is in effect; the lock is held, shared.
 void reapply_look(struct reapply *r);
-// Its feeds, as of the last look.
+// Its feeds, and whether it has places, as of the last look.
 const struct inputs *reapply_inputs(const struct reapply *r);
 bool reapply_has(const struct reapply *r, const char *url);
 // Copies of its feeds have changed: applies it again with them, and tries until that succeeds.
 void reapply_soon(struct reapply *r);
+// Follows the databases of places from now on, if the policy in effect or the policy file has any.
+void reapply_watch(struct reapply *r);
 // Why it does not succeed; text "": it does.
 const struct err *reapply_problem(const struct reapply *r);

@@ -7,7 +7,7 @@ import pytest
 
 import mmdb
 from labnet import until
-from policylab import OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, udp
+from policylab import OTHER4, OTHER6, SOURCE4, SOURCE6, Policies, programs, udp
 
 COUNTRIES = {
     "198.51.100.0/25": "country DE", "198.51.100.128/25": "country DE", "203.0.113.0/24": "country FR",
@@ -228,3 +228,64 @@ class TestAgent:
         geo.write("another.mmdb", WIDER)  # a file that was not there before
         until(lambda: blocked(on) == AFTER, seconds=5, what="the new prefix")
         assert not self.problems(on) and "follows its database again" not in agent.said()
+
+
+class TestPolicyInEffect:
+    """The agent follows the databases of the policy in effect, whichever file that came from."""
+
+    NEW = "192.0.2.9"
+
+    def follows(self, pair):
+        until(lambda: pair.passes(udp(src=self.NEW), udp(src=SOURCE4)) == [False, True], 20, "the new prefix")
+
+    @pytest.mark.parametrize("first", ["policy", "agent"])
+    def test_without_a_file(self, pair, on, apply, geo, tmp_path, first):
+        if first == "policy":
+            apply(SET, "--geo", geo)
+        agent = on.run("--geo", str(geo))
+        if first == "agent":
+            apply(SET, "--geo", geo)
+        (tmp_path / "lab.weir").write_text("this is not to be applied\n")
+        geo.write("country.mmdb", {"192.0.2.0/24": "country DE"})
+        self.follows(pair)
+        geo.path.joinpath("country.mmdb").write_bytes(b"damaged")
+        until(lambda: "the last good answer" in agent.said(), 20)
+        self.follows(pair)
+        assert not on.json("status")["alarms"]
+
+    def test_a_change_without_an_agent_is_made_up_for(self, pair, on, apply, geo):
+        apply(SET, "--geo", geo)
+        geo.write("country.mmdb", {"192.0.2.0/24": "country DE"})
+        on.run("--geo", str(geo))
+        self.follows(pair)
+
+    def test_what_has_not_changed_writes_nothing(self, on, apply, geo):
+        apply(SET, "--geo", geo)
+        before = programs(on), on("history").stdout
+        agent = on.run("--geo", str(geo), "-v")
+        until(lambda: agent.said().count("unchanged: ") == 1, 20)
+        geo.write("country.mmdb", COUNTRIES)
+        until(lambda: agent.said().count("unchanged: ") == 2, 20)
+        assert (programs(on), on("history").stdout) == before
+
+    def test_the_file_of_the_agent_is_in_effect(self, pair, on, apply, geo):
+        """One change, one apply."""
+        agent = on.run(apply.write(SET), "--geo", str(geo))
+        before = len(on.json("history")["revisions"])
+        geo.write("country.mmdb", {"192.0.2.0/24": "country DE"})
+        self.follows(pair)
+        geo.write("country.mmdb", COUNTRIES)
+        until(lambda: pair.passes(udp(src=self.NEW)) == [True], 20)
+        assert len(on.json("history")["revisions"]) <= before + 2
+        assert not on.json("status")["alarms"] and agent.said().count("applied ") == 2
+
+    def test_a_file_that_waits_for_a_database(self, pair, on, apply, geo):
+        """Its country is in none: it is applied as soon as that is in one."""
+        apply(SET, "--geo", geo)
+        path = apply.folder / "own.weir"
+        path.write_text("interface near0\nset more { country JP }\ndrop from @more\n")
+        on.run(path, "--geo", str(geo))
+        until(lambda: any("no prefix of country JP" in one or "has errors" in one for one in on.json("status", status=2)["alarms"]))
+        geo.write("country.mmdb", {"192.0.2.0/24": "country JP", "198.51.100.0/24": "country DE"})
+        until(lambda: pair.passes(udp(src=self.NEW), udp(src=SOURCE4)) == [False, True], 9, "its apply")
+        until(lambda: not on.json("status")["alarms"])
