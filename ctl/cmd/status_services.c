@@ -8,12 +8,10 @@
 #include "ctl/base/num.h"
 #include "ctl/cmd/egress_show.h"
 #include "ctl/cmd/service_show.h"
+#include "ctl/cmd/show.h"
 #include "ctl/control/lb_running.h"
+#include "ctl/control/looks.h"
 #include "ctl/control/overrides.h"
-
-// A backend that got so many packets does not answer, if at least this share of them, in tenths, opened connections.
-#define OPENINGS       10
-#define OPENING_TENTHS 9
 
 struct services_view {
 	struct context *ctx;
@@ -21,6 +19,7 @@ struct services_view {
 	const struct lb_service *service;
 	struct overrides overrides; // on disk
 	struct service_health health;
+	struct looks looks;
 };
 
 static const struct lb_member *member(const struct services_view *v, uint32_t m)
@@ -168,22 +167,32 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 		      v->service->name, pool_name(m, name));
 }
 
-// A client whose backend answers sends at least as much again as what opens its connection. Where none answers, only
-// the rest of older connections is among it.
-static void alarm_unanswered(const struct services_view *v, const struct lb_member *m,
-			     status_alarm *alarm, void *status)
+// Checks tell more, but each command looks.
+static void alarm_silent(struct services_view *v, const struct lb_member *m, status_alarm *alarm,
+			 void *status)
 {
+	uint64_t now_ms = v->pool->clock.wall_ms;
 	struct service_counter c;
+	const struct look *look;
+	CLEANUP_TEXT struct text since = {0};
 	num_text opened, n;
 	addr_text name;
 
-	if (v->health.agent || m->gone || lb_maps_counter(v->pool->live, m->id, &c, NULL) ||
-	    c.packets < OPENINGS || c.event[SERVICE_OPENED] * 10 < c.packets * OPENING_TENTHS)
+	if (m->gone || lb_maps_counter(v->pool->live, m->id, &c, NULL))
 		return;
+	look = looks_at(&v->looks, v->service, m,
+			&(struct look_count){c.packets, c.event[SERVICE_OPENED]}, counts(m),
+			now_ms);
+	if (!look->silent || v->health.agent)
+		return;
+	if (look->since_ms) {
+		text_add(&since, " since ");
+		show_time(&since, look->since_ms / 1000, now_ms / 1000);
+	}
 	alarm(status,
-	      "service '%s': %s of %s packets for %s opened connections, as if it did not answer",
-	      v->service->name, num_format_grouped(c.event[SERVICE_OPENED], opened),
-	      num_format_grouped(c.packets, n), pool_name(m, name));
+	      "service '%s': %s of %s packets for %s%s opened connections, as if it did not answer",
+	      v->service->name, num_format_grouped(look->judged.opened, opened),
+	      num_format_grouped(look->judged.packets, n), pool_name(m, name), text_get(&since));
 }
 
 // Those that a command has taken out are expected to fail.
@@ -271,15 +280,18 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 {
 	struct services_view v = {.ctx = ctx, .pool = f};
 
+	if (!f->live)
+		return;
 	service_health_open(ctx->instance, &v.health);
-	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
+	looks_open(ctx->instance, f->instance->progs_id, &v.looks);
+	for (size_t n = 0; n < f->state->n_services; n++) {
 		uint32_t up = 0;
 
 		v.service = &f->state->services[n];
 		for (uint32_t m = 0; m < v.service->n_members; m++) {
 			up += counts(member(&v, m));
 			alarm_backend(&v, member(&v, m), alarm, status);
-			alarm_unanswered(&v, member(&v, m), alarm, status);
+			alarm_silent(&v, member(&v, m), alarm, status);
 		}
 		if (!up)
 			alarm(status,
@@ -289,9 +301,9 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 		alarm_health(&v, alarm, status);
 		alarm_pins(&v, alarm, status);
 	}
+	looks_save(&v.looks);
+	looks_free(&v.looks);
 	service_health_close(&v.health);
-	if (!f->live)
-		return;
 	alarm_paths(f, alarm, status);
 	alarm_egress(f, alarm, status);
 }

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks via path: probes of the agent that take the way of a client's packets."""
 
+import concurrent.futures
 import contextlib
 import itertools
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
-from balancerlab import policy, running_balancer
+from balancerlab import Flood, policy, running_balancer
 from policylab import reasons
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
@@ -293,6 +296,10 @@ def alarms_of(node):
     return json.loads(node("-j", "status", check=False).stdout)["alarms"]
 
 
+def silent_ones(node):
+    return [one for one in alarms_of(node) if "as if it did not answer" in one]
+
+
 def send_strays(balancer, node, vip):
     """What is left of connections with the second backend, as if they had been opened before the service."""
     ip = IPv6(src=balancer.client6, dst=vip) if ":" in vip else IP(src=balancer.client4, dst=vip)
@@ -317,9 +324,114 @@ def test_only_openings(balancer, node, serve):
         until(lambda: balancer.curl(serve.vip, "/name", "--max-time", "0.1", check=False) and False
               or is_unanswered(node.backend(backend(balancer, 2))), seconds=50)
         told = f"packets for {backend(balancer, 2)} opened connections"
-        until(lambda: [told in one for one in alarms_of(node) if "as if it did not answer" in one] == [True])
+        until(lambda: [told in one for one in silent_ones(node)] == [True])
         node.run()
-        until(lambda: not any("did not answer" in one for one in alarms_of(node)))
+        until(lambda: not silent_ones(node))
+
+
+def ask(balancer, vip, times, seconds=5.0):
+    """So many connections, one after the other; returns how many were answered."""
+    said = balancer.curl(vip, f"/name?[1-{times}]", "-H", "Connection: close", "--max-time", str(seconds), check=False)
+    return said.count("backend")
+
+
+def came_since(node, address, before):
+    """(packets, opened) of a backend since these of before."""
+    now = node.backend(address)
+    return now["packets"] - before["packets"], now["opened"] - before["opened"]
+
+
+def ask_in_vain(balancer, node, vip, address):
+    """Until nearly all that has come for the backend opens connections."""
+    before = node.backend(address)
+
+    def is_plain():
+        ask(balancer, vip, 10, 0.1)
+        packets, opened = came_since(node, address, before)
+        return packets >= 12 and opened >= 0.95 * packets
+
+    until(is_plain, seconds=60)
+
+
+def ask_with_success(balancer, node, vip, address):
+    """Until the backend has got what many connections send."""
+    before = node.backend(address)
+    until(lambda: ask(balancer, vip, 30) == 30 and came_since(node, address, before)[0] >= 30, seconds=60)
+
+
+@pytest.mark.parametrize("balancer", ["dr", "gue-v6"], indirect=True)
+def test_one_that_dies_after_long_service(balancer, node, serve):
+    """What came since the last look is judged, and not the sums."""
+    serve()
+    two = backend(balancer, 2)
+    until(lambda: ask(balancer, serve.vip, 50) == 50 and node.backend(two)["opened"] >= 100, seconds=60)
+    assert not silent_ones(node)
+    with without_vip(balancer, "backend2", serve.vip):
+        ask_in_vain(balancer, node, serve.vip, two)
+        assert not is_unanswered(node.backend(two))
+        told, = silent_ones(node)
+        assert re.fullmatch(r"service 'web': \d+ of \d+ packets for \S+ since [-0-9: ]+ opened connections, as if it did not answer", told)
+        assert two in told
+        assert silent_ones(node) == [told]  # nothing has come since
+        node("drain", two)
+        assert not silent_ones(node)
+        node("undrain", two)
+        assert not silent_ones(node)  # until new flows have come
+        ask_in_vain(balancer, node, serve.vip, two)
+        told, = silent_ones(node)
+        assert two in told
+    ask_with_success(balancer, node, serve.vip, two)
+    assert not silent_ones(node)
+
+
+@contextlib.contextmanager
+def clients_of(balancer, vip):
+    """Connections meanwhile, all of which are answered."""
+    over = threading.Event()
+
+    def go_on():
+        answered = {20}
+        while not over.is_set():
+            answered.add(ask(balancer, vip, 20))
+        return answered
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        going = pool.submit(go_on)
+        try:
+            yield
+        finally:
+            over.set()
+        assert going.result() == {20}
+
+
+def silent_ones_of_many(node, readers=4, times=15):
+    """What each of these commands says that run at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(readers) as pool:
+        return list(pool.map(lambda _: silent_ones(node), range(readers * times)))
+
+
+@pytest.mark.parametrize("balancer", ["dr"], indirect=True)
+@pytest.mark.parametrize("serve", [4], indirect=True)
+def test_many_look_at_once(balancer, node, serve):
+    """No one of them takes another's look for none: the sums, of openings nearly alone, would raise an alarm."""
+    serve()
+    backends = [backend(balancer, n) for n in (1, 2, 3)]
+    flow = Flood(balancer, "S")
+    try:
+        until(lambda: min(node.backend(one)["packets"] for one in backends) > 300000, seconds=60)
+        flow.stop()
+    finally:
+        flow.close()
+    assert len(silent_ones(node)) == 3
+    for one in backends:
+        ask_with_success(balancer, node, serve.vip, one)
+    assert not silent_ones(node)
+    with clients_of(balancer, serve.vip):
+        said = silent_ones_of_many(node)
+    assert said and not any(said)
+    assert all(is_unanswered(node.backend(one)) for one in backends)
+    looks = json.loads(pathlib.Path("/run/weir", node.name, "looks").read_text(encoding="ascii"))
+    assert len(looks["backends"]) == 3
 
 
 def test_kinds_of_checks(balancer, node, serve, tmp_path):

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which backends do not answer, by their counters alone: what came since the last look at them.
+//
+// A client whose backend answers sends at least as much again as what opens its connection. So a backend is silent if,
+// of at least LOOK_PACKETS packets since the last look, nine of ten open connections: the others are the rest of older
+// connections. Then the counters of now are the new look, with this verdict; with fewer packets look and verdict stay.
+// Before the first look there are only the sums since the counters began.
+//
+// /run/weir/NAME/looks has the looks. Commands that look at once need no lock: one reads the file before the counters,
+// so its look is older than they are, and each look has a verdict of its own.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/base/vec.h"
+#include "ctl/table/lb_state.h"
+
+#define LOOK_PACKETS 10
+// Openings may be younger than the answers to them: shorter ones make no backend silent.
+#define LOOK_SILENT_MS 500
+
+struct look_count {
+	uint64_t packets, opened;
+};
+
+struct look {
+	char service[LB_NAME];
+	struct addr addr; // family 0: here
+	uint16_t port, id;
+	struct look_count at;     // the counters
+	uint64_t at_ms;           // wall clock; 0: there was no look
+	bool silent;              // the verdict
+	struct look_count judged; // which packets it is about: those since then
+	uint64_t since_ms;        // wall clock; 0: since the counters began
+};
+
+struct look_list {
+	struct look *at;
+	size_t n, cap;
+};
+
+struct looks {
+	char *path;
+	uint32_t progs_id;            // of the instance whose counters these are
+	struct look_list before, now; // of the file, and of this command
+	size_t next;                  // where in `before` the next one probably is
+	bool changed;
+};
+
+// Counters that are lower than at the look began anew: then there was no look. gets_flows: no, then its silence means
+// nothing. True: the look is another one.
+bool look_judge(struct look *l, const struct look_count *now, bool gets_flows, uint64_t now_ms);
+
+// Before any counter is read. A file that is missing, damaged or of another instance: there was no look.
+void looks_open(const char *instance, uint32_t progs_id, struct looks *ret);
+// Looks at one backend; *ret belongs to l, until the next call.
+const struct look *looks_at(struct looks *l, const struct lb_service *s, const struct lb_member *m,
+			    const struct look_count *now, bool gets_flows, uint64_t now_ms);
+// For the next command: the backends of this one. If the file cannot be written, that one has the look before.
+void looks_save(const struct looks *l);
+void looks_free(struct looks *l);
+#define CLEANUP_LOOKS CLEANUP(looks_free)
