@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "ctl/agent/applies.h"
 #include "ctl/base/err.h"
 #include "ctl/base/json.h"
 
@@ -29,6 +30,7 @@ struct agent {
 	const char *resolver_timeout;
 	const struct dns_options *dns; // of both, and of the network namespace
 	struct err refused; // why the policy was not applied at the start; text "": it was
+	struct applies applies[APPLIES_SOURCES];
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;
 	struct links_part *links;

@@ -80,7 +80,7 @@ struct job {
 	struct api_words words;
 	char *input;
 	size_t input_len;
-	bool streams, is_status, started;
+	bool streams, is_status, is_apply, started;
 	bool small; // one of `changes`
 };
 
@@ -166,6 +166,8 @@ static void on_done(void *job, int status, struct evbuffer *output)
 
 	j->exchange = NULL;
 	j->api->running--;
+	if (j->is_apply)
+		applies_count(j->api->agent, APPLIES_API, !status);
 	finish(j, status, output);
 }
 
@@ -372,6 +374,8 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 	}
 	if (!api_words_make(r, body, &job.words, &err)) {
 		job.small = !r->text && changes_suit(&job.words);
+		job.is_apply =
+			!strcmp(r->path, "/v1/apply") && !json_is_yes(json_get(body, "dry-run"));
 		add_job(api, request, &job);
 		return;
 	}

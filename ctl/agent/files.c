@@ -27,13 +27,12 @@ struct files {
 	struct watches *watches;
 	struct inputs inputs;
 	struct child *child;
-	struct event *again;   // a timer
-	unsigned failures;     // in a row
-	bool wanted, offline;  // after the child that runs
-	uint64_t good, failed; // applies since the agent began, the one at its start too
-	bool reloading;        // the child that runs, or the one after it, is a reload
-	sum_text text;         // of the policy file, when it was last read; "": it was not
-	bool gone;             // it has existed since the agent began, and does not now
+	struct event *again;  // a timer
+	unsigned failures;    // in a row
+	bool wanted, offline; // after the child that runs
+	bool reloading;       // the child that runs, or the one after it, is a reload
+	sum_text text;        // of the policy file, when it was last read; "": it was not
+	bool gone;            // it has existed since the agent began, and does not now
 };
 
 bool files_have_policy(const struct agent *a)
@@ -118,7 +117,7 @@ static void on_end(void *ctx, int status, const char *said)
 
 	f->child = NULL;
 	f->failures = status ? f->failures + 1 : 0;
-	*(status ? &f->failed : &f->good) += 1;
+	applies_count(f->agent, APPLIES_FILE, !status);
 	if (status)
 		tell_failure(f, said);
 	else
@@ -148,7 +147,7 @@ static void start_child(struct files *f)
 	if (!child_start(f->agent, args, on_end, f, &f->child, &err))
 		return;
 	f->failures++;
-	f->failed++;
+	applies_count(f->agent, APPLIES_FILE, false);
 	tell_failure(f, err.text);
 	wait_and_try(f);
 }
@@ -233,14 +232,14 @@ static void on_again(evutil_socket_t fd, short what, void *ctx)
 // What was applied before the parts began.
 static void take_start(struct files *f)
 {
-	const struct agent *a = f->agent;
+	struct agent *a = f->agent;
 
 	if (a->policy_was_absent) {
-		files_apply(f->agent, false); // it may have come in the meantime
+		files_apply(a, false); // it may have come in the meantime
 		return;
 	}
 	is_other_text(f);
-	*(a->refused.text[0] ? &f->failed : &f->good) = 1;
+	applies_count(a, APPLIES_FILE, !a->refused.text[0]);
 	if (a->refused.text[0]) {
 		f->failures = 1;
 		wait_and_try(f);
@@ -308,8 +307,8 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "watched",
 		 json_u64(a->files->inputs.paths.n + a->files->inputs.patterns.n));
 	json_set(fields, "applying", json_bool(a->files->child));
-	json_set(fields, "applies_ok", json_u64(a->files->good));
-	json_set(fields, "applies_failed", json_u64(a->files->failed));
+	json_set(fields, "applies_ok", json_u64(a->applies[APPLIES_FILE].ok));
+	json_set(fields, "applies_failed", json_u64(a->applies[APPLIES_FILE].failed));
 }
 
 const struct agent_part agent_files = {

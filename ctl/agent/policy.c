@@ -13,6 +13,7 @@ static int start(struct agent *a, struct err *err)
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
 	json_set(fields, "path", files_have_policy(a) ? json_string(a->policy) : json_nothing());
+	json_set(fields, "applies", applies_report(a));
 	if (a->refused.text[0])
 		json_append(problems, json_string(a->refused.text));
 }

@@ -99,6 +99,7 @@ static void fail(struct reapply *r, const char *said)
 		log_error("%s; the policy in effect stays", why.text);
 	r->problem = why;
 	r->failures++;
+	applies_count(r->agent, APPLIES_AGAIN, false);
 	start_in(r, ms < AGAIN_MOST_MS ? ms : AGAIN_MOST_MS);
 }
 
@@ -118,6 +119,7 @@ static void succeed(struct reapply *r, const char *said)
 		   said);
 	r->failures = 0;
 	err_clear(&r->problem);
+	applies_count(r->agent, APPLIES_AGAIN, true);
 	if (r->stale)
 		start_in(r, 0);
 	else if (r->agent->refused.text[0])

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from apiclient import Api
 from feedserver import Feed
 from labnet import ROOT, until
 
@@ -177,15 +178,50 @@ def test_health_and_checks(pair, on, read_on, tmp_path):
     until(lambda: not any(name.startswith("weir_check") for name, _ in read_on()), what="the end of the service")
 
 
+def applies(read_on, source):
+    """(good, failed), as counted by the agent."""
+    now = read_on()
+    return tuple(value(now, "weir_agent_applies_total", source=source, result=result) for result in ("ok", "failed"))
+
+
 def test_applies(on, read_on, tmp_path):
     path = tmp_path / "p.weir"
     path.write_text("default pass\n")
     on.run(path)
-    assert samples(read_on(), "weir_agent_applies_total", "result") == {"ok": 1, "failed": 0}
+    assert applies(read_on, "file") == (1, 0)
     path.write_text("nonsense\n")
-    until(lambda: samples(read_on(), "weir_agent_applies_total", "result")["failed"] == 1, what="the failure")
+    until(lambda: applies(read_on, "file") == (1, 1), what="the failure")
     path.write_text('"odd" drop proto udp to port 9999\n')
-    until(lambda: samples(read_on(), "weir_agent_applies_total", "result") == {"ok": 2, "failed": 1}, what="the success")
+    until(lambda: applies(read_on, "file") == (2, 1), what="the success")
+
+
+@pytest.fixture(name="feed")
+def feed_server(pair, tmp_path):
+    feed = Feed(pair, tmp_path / "feed")
+    yield feed
+    feed.stop()
+
+
+def test_applies_without_a_file(on, read_on, tmp_path, feed):
+    """Of feeds of the policy in effect, and of the API; none yet are samples, too."""
+    path = tmp_path / "p.weir"
+    text = f'interface near0\nset list {{ url "{feed.url}" ca "{feed.ca}" every 1s }}\ndrop from @list\n'
+    path.write_text(text + "expect pass udp from 192.0.2.1 to 10.77.0.1 port 9\n")
+    feed.body = b"198.51.100.1\n"
+    agent = on.run()
+    assert [applies(read_on, source) for source in ("file", "again", "api")] == [(0, 0)] * 3
+    api = Api(on.name)
+    assert api("POST", "/v1/apply", {"file": str(path)})[0] == 200
+    until(lambda: applies(read_on, "api") == (1, 0), what="the apply of the API")
+    feed.body = b"198.51.100.2\n"
+    until(lambda: applies(read_on, "again") == (1, 0), 20, "the apply of the feed")
+    feed.body = b"192.0.2.1\n"
+    until(lambda: applies(read_on, "again") == (1, 1), 20, "its failure")
+    path.write_text("nonsense\n")
+    assert api("POST", "/v1/apply", {"file": str(path), "dry-run": True})[0] == 400
+    assert api("POST", "/v1/apply", {"file": str(path)})[0] == 400
+    until(lambda: applies(read_on, "api") == (1, 1), what="the failure of the API")
+    assert applies(read_on, "file") == (0, 0) and applies(read_on, "api") == (1, 1) and agent.process.poll() is None
 
 
 def test_names(pair, on, read_on):

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How often the agent has applied a policy, for metrics.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctl/base/json.h"
+
+struct agent;
+
+// Who wanted it.
+enum applies_source {
+	APPLIES_FILE,  // the policy file
+	APPLIES_AGAIN, // feeds or databases of the policy in effect
+	APPLIES_API,
+	APPLIES_SOURCES
+};
+
+struct applies { // since the agent began, the one at its start too
+	uint64_t ok, failed;
+};
+
+// One has ended.
+void applies_count(struct agent *a, enum applies_source source, bool ok);
+// An array, with an element for each source.
+struct json *applies_report(const struct agent *a);
