@@ -399,43 +399,104 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 	return 0;
 }
 
-static int detach(struct context *ctx, const struct link *link, struct err *err)
+static int attach_named(struct context *ctx, const struct args *args, const char *name,
+			struct err *err)
 {
-	bool there;
-	int code = decap_detach(link->index, &there, err);
+	struct link link;
+	int code = find_link(name, &link, err);
+
+	return code ? code : attach(ctx, args, &link, err);
+}
+
+// ---- detaching ----------------------------------------------------------------------------------
+
+static int detach(struct context *ctx, const struct link *link, bool *ret_was_there,
+		  struct err *err)
+{
+	int code = decap_detach(link->index, ret_was_there, err);
 
 	if (code)
 		return code;
-	out_set_string(ctx->out, "name", link->name);
-	out_set_bool(ctx->out, "was_there", there);
-	if (!there)
-		log_notice("'%s' has no decapsulating program", link->name);
-	else if (!ctx->quiet)
+	if (*ret_was_there && !ctx->quiet)
 		out_line(ctx->out, "%s no longer decapsulates", link->name);
+	return 0;
+}
+
+static int detach_named(struct context *ctx, const char *name, struct err *err)
+{
+	struct link link;
+	bool was_there;
+	int code = find_link(name, &link, err);
+
+	if (code)
+		return code;
+	if ((code = detach(ctx, &link, &was_there, err)))
+		return code;
+	out_set_string(ctx->out, "name", link.name);
+	out_set_bool(ctx->out, "was_there", was_there);
+	if (!was_there)
+		log_notice("'%s' has no decapsulating program", link.name);
+	return 0;
+}
+
+// One that fails does not keep the others: the first failure is returned at the end.
+static int detach_links(struct context *ctx, const struct link *links, size_t n, size_t *ret_n,
+			struct err *err)
+{
+	int failed = 0;
+
+	for (size_t l = 0; l < n; l++) {
+		struct err why = {0};
+		bool was_there = false;
+		int code = links[l].xdp_prog_id ? detach(ctx, &links[l], &was_there, &why) : 0;
+
+		if (code && !failed) {
+			failed = code;
+			*err = why;
+		}
+		if (code || !was_there)
+			continue;
+		out_item_string(ctx->out, links[l].name);
+		++*ret_n;
+	}
+	return failed;
+}
+
+static int detach_all(struct context *ctx, struct err *err)
+{
+	CLEANUP_FREE struct link *links = NULL;
+	size_t n = 0, detached = 0;
+	int code = link_list(&links, &n, err);
+
+	if (code)
+		return code;
+	out_array(ctx->out, "detached");
+	code = detach_links(ctx, links, n, &detached, err);
+	out_end(ctx->out);
+	if (code)
+		return code;
+	if (!detached && !ctx->quiet)
+		out_line(ctx->out, "no interface decapsulates");
 	return 0;
 }
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
+	const char *name = args->words.n ? args->words.at[0] : NULL;
 	CLEANUP_FD int lock = -1;
-	struct link link;
 	int code = args_expect_words(args, 0, 1, "interface", err);
 
 	if (code)
 		return code;
-	if (args_has(args, "off") && !args->words.n) {
-		err_input(err, "--off needs an interface");
-		return err_hint(err, "weir decap lists the interfaces that decapsulate");
-	}
 	if ((code = bpffs_ready(err)))
 		return code;
-	if (!args->words.n)
+	if (!name && !args_has(args, "off"))
 		return list(ctx, err);
-	if ((code = find_link(args->words.at[0], &link, err)))
-		return code;
 	if ((code = lock_take(LOCK_NAME, ctx->line, &lock, err)))
 		return code;
-	return args_has(args, "off") ? detach(ctx, &link, err) : attach(ctx, args, &link, err);
+	if (!args_has(args, "off"))
+		return attach_named(ctx, args, name, err);
+	return name ? detach_named(ctx, name, err) : detach_all(ctx, err);
 }
 
 static const struct args_option options[] = {
@@ -446,7 +507,7 @@ static const struct args_option options[] = {
 	{.name = "forward", .help = "also accept inner packets for other hosts"},
 	{.name = "port", .arg = "N", .help = "UDP port of GUE (6080)"},
 	{.name = "mode", .arg = "MODE", .help = "auto (native, else generic), native or generic"},
-	{.name = "off", .help = "remove the program from IFACE"},
+	{.name = "off", .help = "remove the program from IFACE (default: from all)"},
 	{0},
 };
 
@@ -460,7 +521,7 @@ const struct command cmd_decap = {
 		"unchanged. The program knows the addresses of this host as of the last command: repeat\n"
 		"the command when they change; --from, --forward and --port are kept. The program needs\n"
 		"no instance and stays until --off. Without IFACE the command lists the interfaces that\n"
-		"carry it, with counters.",
+		"carry it, with counters; --off then removes it from all of them.",
 	.options = options,
 	.run = run,
 };

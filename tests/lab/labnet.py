@@ -261,10 +261,10 @@ class Pair:
         """Runs ip link WORDS... on a host."""
         return run(["ip", "-n", f"{self.name}-{host}", "link", *words])
 
-    def attach_foreign(self, mode="xdpdrv"):
-        """Attaches an XDP program other than Weir's to near0."""
+    def attach_foreign(self, mode="xdpdrv", device=None):
+        """Attaches an XDP program other than Weir's to near0, or another device of near."""
         program = ["obj", BUILD / "lab" / "pass.bpf.o", "sec", "xdp.frags"]
-        self.link("set", "dev", self.near_device, mode, *program)
+        self.link("set", "dev", device or self.near_device, mode, *program)
 
     def detach_foreign(self, mode="xdpdrv"):
         self.link("set", "dev", self.near_device, mode, "off")

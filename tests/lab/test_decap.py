@@ -198,6 +198,25 @@ def test_why_it_is_slower_and_alone(pair, weir, backend):
     pair.link("del", "br0")
 
 
+def test_off_without_an_interface_is_for_all(pair, weir, backend):
+    """Of this namespace; programs of others stay."""
+    assert backend
+    for name in "second", "third":
+        pair.link("add", name, "type", "bridge")
+    weir("decap", "near0", *FROM)
+    weir("decap", "second", *FROM)
+    pair.attach_foreign("xdpgeneric", "third")
+    foreign = pair.xdp_names()["third"]
+    assert weir("decap", "--off").stdout == "near0 no longer decapsulates\nsecond no longer decapsulates\n"
+    assert {name: pair.xdp_names()[name] for name in ("near0", "second", "third")} == {
+        "near0": None, "second": None, "third": foreign}
+    weir("decap", "second", *FROM)
+    assert weir.json("decap", "--off")["detached"] == ["second"]
+    assert weir.json("decap")["interfaces"] == []
+    for name in "second", "third":
+        pair.link("del", name)
+
+
 def test_others_are_left_alone(pair, weir, backend):
     """A foreign program and Weir's own filter are neither replaced nor removed."""
     assert backend
@@ -230,7 +249,8 @@ def test_words(pair, weir, backend):
     assert "--port '65536'" in weir.fails(1, "decap", "near0", "--port", "65536")
     assert "mode 'fast'" in weir.fails(1, "decap", "near0", "--mode", "fast")
     assert "did you mean 'near0'" in weir.fails(1, "decap", "naer0")
-    assert "--off needs an interface" in weir.fails(1, "decap", "--off")
+    assert weir("decap", "--off").stdout == "no interface decapsulates\n"
+    assert weir.json("decap", "--off")["detached"] == []
     assert "'lo' is not an Ethernet device" in weir.fails(3, "decap", "lo")
     for wrong, says in (("", "missing"), ("10.77.0.2,", "missing"), ("10.77.0.2/24", "host bits"),
                         ("any,10.77.0", "'10.77.0'"), ("far.lab", "'far.lab'")):
