@@ -495,16 +495,20 @@ static int switch_answers(struct bringup *b, struct candidate *c, const struct a
 			  struct revision *same, struct apply_result *ret, struct err *err)
 {
 	int code = prepare(b, c, o, ret, err);
+	uint32_t number;
 
 	if (code)
 		return code;
-	if ((code = commit_next_number(b->instance, &ret->generation, err)))
+	if ((code = commit_next_number(b->instance, &number, err)))
 		return code;
-	if ((code = put_in_force(b->instance, c, same, 0, ret->generation, err)))
+	if ((code = put_in_force(b->instance, c, same, 0, number, err)))
 		return code;
-	if ((code = revisions_save_names(o->instance, same, &c->environment, err)))
+	ret->generation = number;
+	if ((code = revisions_save_names(o->instance, same, &c->environment, err))) {
+		err_prefix(err, "the policy has the new addresses, but its record does not");
 		return code;
-	return finish(b->instance, c, ret->generation, err);
+	}
+	return finish(b->instance, c, number, err);
 }
 
 int apply_answers(struct candidate *c, const struct apply_options *o, struct revision *same,

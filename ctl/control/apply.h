@@ -37,7 +37,8 @@ int apply(struct candidate *c, const struct apply_options *options, struct apply
 
 // The policy in force (`same`, whose record is in c->environment) with other answers for its names: steps 1, 4 and 6,
 // under the same revision, whose record gets the answers after the switch. Interfaces stay as they are. -EBUSY during
-// a trial; -EAGAIN if another policy or other answers came first.
+// a trial; -EAGAIN if another policy or other answers came first. ret->generation is 0 without a switch; an error after
+// it is one of the record.
 int apply_answers(struct candidate *c, const struct apply_options *options, struct revision *same,
 		  struct apply_result *ret, struct err *err);
 

@@ -170,7 +170,7 @@ static int apply_them(struct candidate *c, const struct apply_options *options, 
 	o.path = p->revision.path;
 	o.fleeting = p->revision.fleeting;
 	code = apply_answers(c, &o, &p->revision, &result, err);
-	r->switched = !code;
+	r->switched = result.generation;
 	return code;
 }
 
@@ -227,9 +227,9 @@ int refresh_policy(struct candidate *c, const struct apply_options *o, struct re
 		return code;
 	}
 	code = change_policy(c, o, p, &change, r, err);
-	if (!code)
+	if (!code || r->switched)
 		count(&a, &change, r);
-	else if (!refresh_is_other_command(code))
+	if (code && !refresh_is_other_command(code))
 		keep(&a, &change, code, err);
 	return code;
 }
