@@ -183,7 +183,7 @@ static void alarm_silent(struct services_view *v, const struct lb_member *m, sta
 	look = looks_at(&v->looks, v->service, m,
 			&(struct look_count){c.packets, c.event[SERVICE_OPENED]}, counts(m),
 			now_ms);
-	if (!look->silent || v->health.agent)
+	if (!look->silent || (v->health.agent && v->service->checked))
 		return;
 	if (look->since_ms) {
 		text_add(&since, " since ");

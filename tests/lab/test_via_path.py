@@ -317,7 +317,7 @@ def is_unanswered(counted):
 
 
 def test_only_openings(balancer, node, serve):
-    """Without an agent the counters tell which backend does not answer."""
+    """Without checks the counters tell which backend does not answer."""
     serve()
     with without_vip(balancer, "backend2", serve.vip):
         send_strays(balancer, node, serve.vip)
@@ -326,6 +326,8 @@ def test_only_openings(balancer, node, serve):
         told = f"packets for {backend(balancer, 2)} opened connections"
         until(lambda: [told in one for one in silent_ones(node)] == [True])
         node.run()
+        assert silent_ones(node)  # it checks nothing
+        serve(DIRECT)
         until(lambda: not silent_ones(node))
 
 
