@@ -23,7 +23,7 @@ class Play:
         self.target = folder / "etc" / f"{on.name}.weir"
         self.variables = {
             "weir_policy": str(self.policy), "weir_instance": on.name, "weir_folder": str(folder / "etc"),
-            "weir_command": f"{WEIR} -N {on.pair.near_netns}", "weir_agent": False}
+            "weir_command": f"{WEIR} -N {on.pair.near_netns}", "weir_agent": "false"}  # as `-e weir_agent=false` has it
 
     def __call__(self, *options, policy=None, status=0, **variables):
         """What the recap says of the host: changed, failed, ...; and its output."""
