@@ -22,6 +22,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/bpffs.h"
 
 #define TTL_LEAST_MS   5000
 #define TTL_MOST_MS    3600000
@@ -325,18 +326,27 @@ static void take_answers(struct names_part *p, const struct json *rows)
 	tell_others(p);
 	if (p->told.again)
 		ask_failing(p);
-	// Asked for, and not in the document: unblocked meanwhile.
+	// Asked for, and not in the document: unblocked meanwhile, or of a policy whose record cannot be read now.
 	vec_each (&p->names, one) {
-		if (one->asked)
+		if (one->asked) {
 			one->due_ms = agent_now_ms() + TTL_LEAST_MS;
+			agent_task_in(&p->list, AFTER_COMMAND);
+		}
 		one->asked = false;
 	}
+}
+
+// An instance that is detached as a whole has no names, and `weir status` says so.
+static void begin_trouble(struct names_part *p, enum names_trouble which, const char *why)
+{
+	if (bpffs_exist(p->agent->instance))
+		names_trouble_begin(&p->troubles, which, why);
 }
 
 // Those that were asked for keep what they have; the next question waits.
 static void fail_question(struct names_part *p, const char *why)
 {
-	names_trouble_begin(&p->troubles, TROUBLE_QUESTION, why);
+	begin_trouble(p, TROUBLE_QUESTION, why);
 	p->rest_ms = agent_now_ms() +
 		     names_trouble_pause_ms(&p->troubles, TROUBLE_QUESTION, TTL_LEAST_MS);
 	vec_each (&p->names, one) {
@@ -535,22 +545,25 @@ static void take_list(struct names_part *p, const struct json *rows)
 	places_listed(p->agent, places);
 }
 
+// What cannot be read is looked at again, also without a command that mends it.
+static void list_again(struct names_part *p, enum names_trouble which)
+{
+	agent_task_in(&p->list, names_trouble_pause_ms(&p->troubles, which, TTL_LEAST_MS));
+}
+
+static void fail_listing(struct names_part *p, const char *why)
+{
+	begin_trouble(p, TROUBLE_LIST, why);
+	list_again(p, TROUBLE_LIST);
+}
+
 static void take_listing(struct names_part *p, const struct json *document)
 {
 	names_trouble_end(&p->troubles, TROUBLE_LIST);
 	take_list(p, json_get(document, "names"));
 	take_refusals(p, document);
-}
-
-// What cannot be read is looked at again, also without a command that mends it.
-static void list_again(struct names_part *p)
-{
-	static const enum names_trouble of_lists[] = {TROUBLE_LIST, TROUBLE_POLICY};
-
-	for (size_t n = 0; n < ARRAY_SIZE(of_lists); n++)
-		if (names_has_trouble(&p->troubles, of_lists[n]))
-			agent_task_in(&p->list, names_trouble_pause_ms(&p->troubles, of_lists[n],
-								       AFTER_COMMAND));
+	if (names_has_trouble(&p->troubles, TROUBLE_POLICY))
+		list_again(p, TROUBLE_POLICY);
 }
 
 static void on_list(void *part, int status, const char *output, size_t len)
@@ -562,12 +575,11 @@ static void on_list(void *part, int status, const char *output, size_t len)
 	p->listing = NULL;
 	p->listed_ms = agent_now_ms();
 	if (failure)
-		names_trouble_begin(&p->troubles, TROUBLE_LIST, failure);
+		fail_listing(p, failure);
 	else if (p->asking)
 		agent_task_in(&p->list, AFTER_COMMAND);
 	else
 		take_listing(p, document);
-	list_again(p);
 	plan(p);
 	agent_changed(p->agent);
 }

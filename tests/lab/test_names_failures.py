@@ -3,6 +3,7 @@
 and what can be followed is followed."""
 import contextlib
 import json
+import time
 
 import pytest
 
@@ -176,6 +177,19 @@ def test_entries_of_a_newer_version(pair, blocked, server):
     assert len(told()) == 2
 
 
+def test_a_detached_instance_is_no_failure_of_names(pair, blocked, server):
+    agent = blocked.run("--resolver", server.resolver)
+    until(lambda: part(blocked)["fresh"] == 1, seconds=20, what="the name")
+    server.names[NAME] = (TTL_S, TWO)
+    blocked("detach", "--force")
+    time.sleep(2 * TTL_S)  # a list and a question
+    assert "names" not in agent.said()
+    blocked("attach", "near0")
+    until(lambda: pair.free(ONE, TWO) == [False, False], seconds=WAIT_S, what=TWO)
+    until(lambda: part(blocked)["problems"] == [], seconds=20, what="no problem")
+    assert times(agent, "names") == 0
+
+
 # ---- a record that cannot be read -------------------------------------------------------------------------
 
 
@@ -221,6 +235,18 @@ def test_the_agent_follows_names_of_entries_without_the_record(pair, both, serve
     until(lambda: passes(both, OLD, NEW) == [False, False], seconds=2 * WAIT_S, what=NEW)
     until(lambda: part(both)["problems"] == [] and part(both)["fresh"] == 2, seconds=20, what="the end")
     assert times(agent, "checksum mismatch") == 1 and times(agent, "the policy follows its names again") == 1
+
+
+def test_the_agent_notices_the_record_itself(both, server):
+    """No command wakes it, and no entry changes; the names of the policy are not asked for in vain."""
+    both("unblock", NAME)
+    both.run("--resolver", server.resolver)
+    until(lambda: part(both)["fresh"] == 1, seconds=20, what="the name")
+    with damaged(record(both) / "index"):
+        until(lambda: problems(both, "checksum mismatch") and part(both)["names"] == 0, seconds=40, what="the problem")
+        server.names[OTHER] = (TTL_S, NEW)
+    until(lambda: passes(both, OLD, NEW) == [False, False], seconds=2 * WAIT_S, what=NEW)
+    until(lambda: part(both)["problems"] == [], seconds=20, what="the end")
 
 
 def test_a_refused_policy_is_told_once_beside_another_name(both, server):
