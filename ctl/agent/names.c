@@ -336,7 +336,7 @@ static void take_answers(struct names_part *p, const struct json *rows)
 	}
 }
 
-// An instance that is detached as a whole has no names, and `weir status` says so.
+// An instance that is detached as a whole has no names, and `weir status` reports it.
 static void begin_trouble(struct names_part *p, enum names_trouble which, const char *why)
 {
 	if (bpffs_exist(p->agent->instance))
