@@ -4,7 +4,8 @@
 #
 #	tcp 80, 443   nginx, 443 with TLS. /name: name of the backend; /big: 128 MiB, the same on all
 #	              backends, with ?rate=100k limited to this rate per second; PUT or POST to
-#	              /upload: name, bytes, SHA-256
+#	              /upload: name, bytes, SHA-256; /even: the same as /big in small pieces, so that a rate
+#	              means several packets a second (nginx lets /big pause for two seconds)
 #	udp 7         echo
 #	udp 443       name of the backend, then the request
 #	5201          iperf3, on the VIPs only, because its UDP packets must come from a VIP
@@ -65,6 +66,7 @@ nginx_config() {
 				location / { return 404; }
 				location = /name { return 200 "$1\n"; }
 				location = /big { }
+				location = /even { alias $big_dir/big; sendfile_max_chunk 2k; }
 				location = /upload {
 					proxy_pass http://unix:$state/$1.sock:/;
 					proxy_request_buffering off;

@@ -10,7 +10,8 @@ import pytest
 from balancerlab import running_balancer, running_node
 from labnet import Weir, running_lab
 
-LONGEST = ("test_via_path", "test_names", "test_refresh_policy", "test_health", "test_block")  # over a minute
+LONGEST = ("test_via_path", "test_names", "test_names_failures", "test_refresh_policy", "test_health",
+           "test_block")  # over a minute
 
 
 def pytest_configure(config):

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many clients at once. Each downloads a different part of /big and checks it byte for byte.
+"""Many clients at once. Each downloads a different part of /even and checks it byte for byte.
 
 usage: crowd.py FILE ADDRESSES COUNT BYTES RATE [SECONDS NEWCOMERS]
 
 COUNT downloads of BYTES bytes each start together, at RATE bytes per second, with the addresses in turn as
 sources. Once all of them transfer data, "running" is printed. Another client arrives every SECONDS /
 NEWCOMERS seconds, for SECONDS or until standard input ends, and requests /name. At the end, a JSON list of
-{"backend", "error", "bytes", "newcomer"} with an element for each client is printed.
+{"backend", "error", "bytes", "newcomer", "silent_s"} with an element for each client is printed; silent_s is the longest
+time in which a download got no data, so that the client sent nothing.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import mmap
 import os
 import resource
 import sys
+import time
 
 NETWORKS = {4: "198.18.{}.{}", 6: "2001:db8::{:x}:{:x}"}  # the client has all of these
 NAME_S = 10  # the maximum for a newcomer; a download may take twice its time plus this
@@ -30,6 +32,8 @@ class Client:
         self.backend = self.error = None
         self.got = 0
         self.offset = 0
+        self.heard = None
+        self.silent = 0.0
 
     def source(self):
         form = NETWORKS[6 if ":" in self.address else 4]
@@ -62,11 +66,13 @@ class Client:
         last = self.offset + size - 1
         try:
             reader, writer = await self.ask(
-                f"/big?rate={rate}", f"Range: bytes={self.offset}-{last}"
+                f"/even?rate={rate}", f"Range: bytes={self.offset}-{last}"
             )
         finally:
             started()
+        self.hear()
         while data := await reader.read(1 << 16):
+            self.hear()
             at = self.offset + self.got
             if data != big[at : at + len(data)]:
                 raise ValueError(f"wrong bytes from {at} on")
@@ -75,16 +81,22 @@ class Client:
         if self.got != size:
             raise ValueError(f"{self.got} of {size} bytes")
 
+    def hear(self):
+        now = time.monotonic()
+        self.silent = max(self.silent, now - (self.heard or now))
+        self.heard = now
+
     async def tell(self, work, limit_s=NAME_S):
         """Runs the connection and records how it failed."""
         try:
             await asyncio.wait_for(work, limit_s)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             self.error = f"{type(error).__name__}: {error}"
+            self.hear()
 
     def account(self):
         return {"backend": self.backend, "error": self.error, "bytes": self.got,
-                "newcomer": self.newcomer}
+                "newcomer": self.newcomer, "silent_s": round(self.silent, 2)}
 
 
 async def crowd(big, addresses, count, size, rate, seconds=0, newcomers=0):
