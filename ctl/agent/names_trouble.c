@@ -18,7 +18,8 @@ static const struct {
 	[TROUBLE_QUESTION] = {"all names keep their addresses", "names are asked for again"},
 	[TROUBLE_ENTRIES] = {"the entries keep their addresses",
 			     "the entries follow their names again"},
-	[TROUBLE_POLICY] = {"its names are tried again later", "the policy follows its names again"},
+	[TROUBLE_POLICY] = {"its names are tried again later",
+			    "the policy follows its names again"},
 };
 
 void names_troubles_free(struct names_troubles *t)

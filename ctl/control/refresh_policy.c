@@ -220,16 +220,21 @@ int refresh_policy(struct candidate *c, const struct apply_options *o, struct re
 	int code = read_names(o->instance, p, err);
 
 	r->trial = p->trial;
-	if (!code && (p->trial || !p->record.names.n))
+	if (code) {
+		keep_all(r, code, err);
+		return code;
+	}
+	if (p->trial || !p->record.names.n)
 		return 0;
-	if (code || (code = ask(p, o, guard, r, &a, &change, err))) {
+	if ((code = ask(p, o, guard, r, &a, &change, err))) {
 		keep_all(r, code, err);
 		return code;
 	}
 	code = change_policy(c, o, p, &change, r, err);
-	if (!code || r->switched)
-		count(&a, &change, r);
 	if (code && !refresh_is_other_command(code))
 		keep(&a, &change, code, err);
+	if (code && !r->switched)
+		return code;
+	count(&a, &change, r);
 	return code;
 }
