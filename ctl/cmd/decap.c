@@ -480,6 +480,24 @@ static int detach_all(struct context *ctx, struct err *err)
 	return 0;
 }
 
+// Options of an interface that is to decapsulate; a list or --off does not ignore them.
+static int check_options(const struct args *args, const char *name, struct err *err)
+{
+	static const char *const of_attach[] = {"from", "forward", "port", "mode"};
+
+	if (name && !args_has(args, "off"))
+		return 0;
+	for (size_t o = 0; o < ARRAY_SIZE(of_attach); o++) {
+		if (!args_has(args, of_attach[o]))
+			continue;
+		if (name)
+			return err_input(err, "--off cannot be combined with --%s", of_attach[o]);
+		err_input(err, "--%s without an interface", of_attach[o]);
+		return err_hint(err, "weir decap IFACE --%s …", of_attach[o]);
+	}
+	return 0;
+}
+
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	const char *name = args->words.n ? args->words.at[0] : NULL;
@@ -487,6 +505,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	int code = args_expect_words(args, 0, 1, "interface", err);
 
 	if (code)
+		return code;
+	if ((code = check_options(args, name, err)))
 		return code;
 	if ((code = bpffs_ready(err)))
 		return code;

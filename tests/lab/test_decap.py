@@ -249,6 +249,9 @@ def test_words(pair, weir, backend):
     assert "--port '65536'" in weir.fails(1, "decap", "near0", "--port", "65536")
     assert "mode 'fast'" in weir.fails(1, "decap", "near0", "--mode", "fast")
     assert "did you mean 'near0'" in weir.fails(1, "decap", "naer0")
+    assert "--from without an interface" in weir.fails(1, "decap", *FROM)
+    assert "--mode without an interface" in weir.fails(1, "decap", "--mode", "native", "--off")
+    assert "--off cannot be combined with --forward" in weir.fails(1, "decap", "near0", "--off", "--forward")
     assert weir("decap", "--off").stdout == "no interface decapsulates\n"
     assert weir.json("decap", "--off")["detached"] == []
     assert "'lo' is not an Ethernet device" in weir.fails(3, "decap", "lo")
