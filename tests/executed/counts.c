@@ -11,22 +11,37 @@
 #include "ctl/base/num.h"
 #include "tests/bench/bench.h"
 
+#define MOST 1000000
+
+// Cuts the first word off, which may be empty.
+static char *next_word(char **line)
+{
+	char *word = *line + strspn(*line, " \t\n"), *end = word + strcspn(word, " \t\n");
+
+	*line = end + (*end != '\0');
+	*end = '\0';
+	return word;
+}
+
 static void read_line(const char *path, unsigned number, char *line, struct report *ret)
 {
-	char *row = line + strspn(line, " \t"), *end, *budget;
-	uint64_t most;
+	struct budget budget = {0};
+	char *row, *most, *goal;
 
-	row[strcspn(row, "#\n")] = '\0';
+	line[strcspn(line, "#")] = '\0';
+	row = next_word(&line);
+	most = next_word(&line);
+	goal = next_word(&line);
 	if (!*row)
 		return;
-	end = row + strcspn(row, " \t");
-	budget = end + strspn(end, " \t");
-	budget[strcspn(budget, " \t")] = '\0';
-	if (num_parse_u64(budget, strlen(budget), 1, 1000000, &most))
-		bench_fail(EINVAL, "%s:%u: expected a row and its budget", path, number);
-	*end = '\0';
+	if (num_parse_u64(most, strlen(most), 1, MOST, &budget.most) ||
+	    (*goal && num_parse_u64(goal, strlen(goal), 1, MOST, &budget.goal)) ||
+	    *next_word(&line))
+		bench_fail(EINVAL, "%s:%u: expected a row, its budget and perhaps its goal", path,
+			   number);
+	budget.row = mem_strdup(row);
 	ret->budgets = mem_realloc(ret->budgets, ret->n_budgets + 1, sizeof(*ret->budgets));
-	ret->budgets[ret->n_budgets++] = (struct budget){.row = mem_strdup(row), .most = most};
+	ret->budgets[ret->n_budgets++] = budget;
 }
 
 void counts_read(const char *path, struct report *ret)
@@ -56,16 +71,42 @@ static struct budget *find(const struct report *r, const char *row)
 	return NULL;
 }
 
-static void print(const char *row, const struct count *c, const struct budget *budget,
+static void print_number(int width, uint64_t n)
+{
+	if (n)
+		printf(" %*llu", width, (unsigned long long)n);
+	else
+		printf(" %*s", width, "-");
+}
+
+static const char *reached(const struct count *c, const struct budget *budget)
+{
+	if (!budget || !budget->goal)
+		return "";
+	return c->median <= budget->goal ? "reached" : "missed";
+}
+
+static void print(const char *id, const struct count *c, const struct budget *budget,
 		  const struct helper *helpers, size_t n_helpers)
 {
-	printf("%-30s %6llu %6llu %6llu %6llu %5llu %5llu ", row, (unsigned long long)c->median,
-	       (unsigned long long)c->least, (unsigned long long)c->most,
-	       (unsigned long long)(budget ? budget->most : 0), (unsigned long long)c->lines,
+	printf("%-38s", id);
+	print_number(6, c->median);
+	print_number(6, c->least);
+	print_number(6, c->most);
+	print_number(6, budget ? budget->most : 0);
+	print_number(5, budget ? budget->goal : 0);
+	printf(" %-7s %5llu %5llu ", reached(c, budget), (unsigned long long)c->lines,
 	       (unsigned long long)c->large);
 	for (size_t i = 0; i < n_helpers; i++)
 		printf(" %s %zu", helpers[i].name, helpers[i].calls);
 	putchar('\n');
+}
+
+void counts_show(const struct report *r, const char *id, const struct count *c,
+		 const struct helper *helpers, size_t n_helpers)
+{
+	if (r->verbose)
+		print(id, c, NULL, helpers, n_helpers);
 }
 
 void counts_add(struct report *r, const char *row, const struct count *c,
@@ -76,8 +117,8 @@ void counts_add(struct report *r, const char *row, const struct count *c,
 	if (budget)
 		budget->used = true;
 	if (r->verbose && !(r->passed + r->failed))
-		printf("%-30s %6s %6s %6s %6s %5s %5s  %s\n", "ROW", "MEDIAN", "LEAST", "MOST",
-		       "BUDGET", "LINES", "LARGE", "CALLS");
+		printf("%-38s %6s %6s %6s %6s %5s %7s %5s %5s  %s\n", "ROW", "MEDIAN", "LEAST",
+		       "MOST", "BUDGET", "GOAL", "", "LINES", "LARGE", "CALLS");
 	if (r->verbose)
 		print(row, c, budget, helpers, n_helpers);
 	if (budget && c->median <= budget->most) {

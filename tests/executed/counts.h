@@ -16,7 +16,7 @@ struct count {
 
 struct budget {
 	char *row;
-	uint64_t most;
+	uint64_t most, goal; // goal 0: none
 	bool used;
 };
 
@@ -28,12 +28,15 @@ struct report {
 	size_t passed, failed;
 };
 
-// Lines "ROW BUDGET", "#" begins a comment. Ends the program on failure.
+// Lines "ROW BUDGET [GOAL]", "#" begins a comment. Ends the program on failure.
 void counts_read(const char *path, struct report *ret);
 void counts_free(struct report *r);
 // A row is within its budget, or is not, or could not be counted.
 void counts_add(struct report *r, const char *row, const struct count *c,
 		const struct helper *helpers, size_t n_helpers);
 void counts_fail(struct report *r, const char *row, const char *why);
+// A program beside a row. It has no budget.
+void counts_show(const struct report *r, const char *id, const struct count *c,
+		 const struct helper *helpers, size_t n_helpers);
 // Budgets without a row fail. Prints the sum. Returns the exit status.
 int counts_end(struct report *r, bool all_rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes the place of the bench's measure(): counts what Weir executes for packets of the row, and compares verdict and
-// frame of each with the kernel's.
+// Takes the place of the bench's measure(): counts what Weir and the floors execute for packets of the row, and
+// compares verdict and frame of each with the kernel's.
 #include "tests/bench/measure.h"
 
 #include <errno.h>
@@ -120,38 +120,65 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void count(const struct bench *b, const char *row, struct draw *d, enum answer answer,
-		  int program)
+// What a program takes for packets of a row.
+struct taken {
+	struct count count;
+	struct machine *machine;
+};
+
+static uint64_t median(uint64_t *at)
+{
+	qsort(at, PACKETS, sizeof(*at), compare);
+	return at[PACKETS / 2];
+}
+
+// NULL, or why the packets could not be counted; the caller frees it, and the machine in any case.
+static char *count_packets(struct draw *d, enum answer answer, int program, struct taken *ret)
 {
 	uint64_t executed[PACKETS], lines[PACKETS], large[PACKETS];
 	struct emulation one = {0};
-	struct machine *m;
 
 	warm_up(program, d);
-	m = emulate_new(jiffies(), LOOPBACK);
+	ret->machine = emulate_new(jiffies(), LOOPBACK);
 	for (size_t i = 0; i < PACKETS; i++) {
-		CLEANUP_FREE char *why = count_packet(m, program, d, i, answer, &one);
+		char *why = count_packet(ret->machine, program, d, i, answer, &one);
 
+		if (why)
+			return why;
 		executed[i] = one.executed;
 		lines[i] = one.lines;
 		large[i] = one.large;
-		if (!why)
-			continue;
-		counts_fail(b->report, row, why);
-		emulate_free(m);
-		return;
 	}
-	qsort(executed, PACKETS, sizeof(*executed), compare);
-	qsort(lines, PACKETS, sizeof(*lines), compare);
-	qsort(large, PACKETS, sizeof(*large), compare);
-	counts_add(b->report, row,
-		   &(struct count){.least = executed[0],
-				   .median = executed[PACKETS / 2],
-				   .most = executed[PACKETS - 1],
-				   .lines = lines[PACKETS / 2],
-				   .large = large[PACKETS / 2]},
-		   m->helpers, m->n_helpers);
-	emulate_free(m);
+	ret->count = (struct count){
+		.median = median(executed), .lines = median(lines), .large = median(large)};
+	ret->count.least = executed[0];
+	ret->count.most = executed[PACKETS - 1];
+	return NULL;
+}
+
+// Of Weir's program against its budget; another one is only shown.
+static void count(struct report *r, const char *id, struct draw *d, enum answer answer, int program,
+		  bool weir)
+{
+	struct taken taken = {0};
+	CLEANUP_FREE char *why = count_packets(d, answer, program, &taken);
+	const struct machine *m = taken.machine;
+
+	if (why)
+		counts_fail(r, id, why);
+	else if (weir)
+		counts_add(r, id, &taken.count, m->helpers, m->n_helpers);
+	else
+		counts_show(r, id, &taken.count, m->helpers, m->n_helpers);
+	emulate_free(taken.machine);
+}
+
+static void count_floor(struct report *r, const char *row, struct draw *d, enum answer answer,
+			const struct subject *floor)
+{
+	CLEANUP_FREE char *id = mem_printf("%s/%s", row, floor->name);
+
+	count(r, id, d, answer, subject_load(floor, 0), false);
 }
 
 void measure(const struct bench *b, const struct row_goal *goal, struct draw *d, enum answer answer,
@@ -159,7 +186,6 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 {
 	CLEANUP_FD int program = -1;
 
-	(void)n;
 	if (!bench_wants(b, goal->id))
 		return;
 	if (subjects[0]->skipped) {
@@ -167,5 +193,8 @@ void measure(const struct bench *b, const struct row_goal *goal, struct draw *d,
 		return;
 	}
 	program = subject_weir_policy(subjects[0]);
-	count(b, goal->id, d, answer, program);
+	count(b->report, goal->id, d, answer, program, true);
+	for (size_t i = 1; i < n; i++)
+		if (subjects[i]->loads)
+			count_floor(b->report, goal->id, d, answer, subjects[i]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Takes the place of the bench's peers, of which nothing is counted: none is loaded.
+// Takes the place of the bench's peers, of which nothing is counted: none is loaded. The floors are real.
 #include "tests/bench/subject.h"
 
 static void absent(const char *name, struct subject *ret)
@@ -44,22 +44,4 @@ void subject_xdp_filter(const char *what, const struct set *const *sets, size_t 
 	(void)sets;
 	(void)n;
 	absent("xdp-filter", ret);
-}
-
-void subject_floor_filter(const struct set *s, struct subject *ret)
-{
-	(void)s;
-	absent("floor-filter", ret);
-}
-
-void subject_floor_ipip(size_t backends, struct subject *ret)
-{
-	(void)backends;
-	absent("floor-ipip", ret);
-}
-
-void subject_pins_read(size_t pins, struct subject *ret)
-{
-	(void)pins;
-	absent("pins-read", ret);
 }

@@ -55,6 +55,12 @@ def test_bars_have_the_lengths_of_the_times(drawn):
     assert "80 ns, 2.00 × Weir" in words and "hosts-1m: some & hosts" in words
 
 
+@pytest.mark.parametrize("name", ["hosts-1m", "overlay-100k"])
+def test_a_row_without_a_peer_to_compare_has_no_bar(drawn, name):
+    svg, _ = drawn([entry(name, 40), entry(f"{name}/linear", 80, ratio_to_peer=0.5, ratio_to_peer_median=0.5)])
+    assert "<rect" not in svg
+
+
 def test_the_same_input_gives_the_same_bytes(drawn):
     assert drawn(rows(40, True)) == drawn(rows(40, True)) != drawn(rows(41, True))
 
