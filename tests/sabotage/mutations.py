@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Defects to put into the datapath and its tables: (what, file, old text, new text, test). Each old text is in its file
-once. The test, which must fail, is `tables KIND…`, `packets POLICY`, or `reference FIRST COUNT`, seeds of random policies."""
+once. The test, which must fail, is `tables KIND…`, `packets POLICY`, `reference FIRST COUNT`, seeds of random policies,
+`datapath WORDS`, of the names of cases, or `histories PACKETS`."""
 
 SHORT = "xdp/short.bpf.h"
 CLASSIFY = "xdp/classify.bpf.h"
@@ -51,6 +52,13 @@ MUTATIONS = [
     ("the next row's summary", SHORT, "if (is_end(number))\n\t\treturn true;", "", "tables words-3"),
     ("a block of words skipped", SHORT, "some >> first & ((1 << SHORT_BLOCK) - 1)", "some >> first & ((1 << SHORT_BLOCK) - 2)", "tables words-64"),
     ("the word after the first match", SHORT, "f->number = number;", "f->number = number + 1;", "tables words-64"),
+    # Where the short way of a policy with services calls the matrix.
+    ("the matrix that is called finds no rule", SHORT, "return word ? (__s64)action_place(word, number) : MATCH_NONE;",
+     "return word ? MATCH_NONE : MATCH_NONE;", "tables words-2+service"),
+    ("the matrix that is called forgets the tag", SHORT, "p.vlan = read16(ip) & tagged;\n\tip +=", "p.vlan = 0 & tagged;\n\tip +=",
+     "tables words-2+service"),
+    ("the matrix that is called forgets the interface", SHORT, "struct arrival p = {.class = class};",
+     "struct arrival p = {.class = class & 256};", "tables ifaces-3+service"),
     ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
     # The general way.
     ("general: another first match", CLASSIFY, "(int)(w * 64 + lowest_bit(word))", "(int)(w * 64 + 63)", "tables one"),

@@ -47,7 +47,7 @@ void counted_number(struct candidate *c)
 
 bool counted_suits(const struct candidate *c)
 {
-	if (c->image->config.conditions || c->image->n_services)
+	if (c->image->config.conditions)
 		return false;
 	for (size_t r = 0; r < c->image->n_rules; r++)
 		if (c->image->rules[r].action != ACTION_PASS &&

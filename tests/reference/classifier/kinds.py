@@ -36,10 +36,12 @@ class Made:
     sets: dict = dataclasses.field(default_factory=dict)  # name: prefixes
     lines: list = dataclasses.field(default_factory=list)  # of rules
     default: str = "pass"
+    ifaces: list = dataclasses.field(default_factory=list)  # none: any
 
     def text(self):
         blocks = ["set %s {\n%s\n}" % (name, "\n".join(map(str, items))) for name, items in self.sets.items()]
-        return "\n".join([f"default {self.default}", *blocks, *self.lines, ""])
+        named = [f"interface {', '.join(self.ifaces)}"] if self.ifaces else []
+        return "\n".join([*named, f"default {self.default}", *blocks, *self.lines, ""])
 
 
 # ---- sets -----------------------------------------------------------------------------------------------
@@ -158,6 +160,16 @@ def uneven(count):
     return make
 
 
+def on_ifaces(count):
+    """Rules of one interface each, among them those of the second word of the matrix."""
+    def make(made):
+        made.ifaces = ["eth0", "eth1", "eth2"]
+        made.default = "drop"
+        made.lines += [f"{'drop' if at % 3 else 'pass'} on {made.ifaces[at % 3]} proto {'tcp' if at % 2 else 'udp'} "
+                       f"to port {1000 + at % 40}-{1030 + at % 40}" for at in range(count)]
+    return make
+
+
 def asks(made):
     """First rules with actions that only the general program has, and no condition."""
     made.default = "drop"
@@ -211,6 +223,8 @@ KINDS = {
     "rows6": (many_rows6, "source6=wide cell=2"),
     "hosts6": (lambda m: one_sided(m, hosts6(m.draw, 20000)), "source6-hosts=lines source6=one source6-second"),
     "asks": (asks, "words=1"),
+    "ifaces-1": (on_ifaces(40), "words=1"),
+    "ifaces-3": (on_ifaces(140), "words=3"),
     "words-1": (few_rules(64), "words=1 cell=1"),
     "words-2": (few_rules(65), "words=2"),
     "words-3": (uneven(140), "words=3"),
@@ -220,6 +234,29 @@ KINDS = {
     "words-15": (uneven(960), "words=15"),
     "words-64": (all_words, "words=64 cell=2"),
 }
+
+
+# The tables are the same with a service, but packets meet other code.
+SERVICE = "+service"
+# One has as many rules as there may be; the other is above the verifier's budget with a service.
+ALONE = ("words-64", "nodes6")
+NAMES = [*KINDS, *(name + SERVICE for name in KINDS if name not in ALONE)]
+
+# No packet is to it, from it or from its backend.
+SERVICE_TEXT = """service unmet {
+    vip 192.88.99.77, 2001:db8:ffff::77
+    port 9
+    mode ipip
+    check none
+    backend 192.88.99.78
+}
+"""
+
+
+def add_service(policy):
+    """To the file of a policy; the reference does not know services."""
+    with open(policy, "a", encoding="ascii") as text:
+        text.write(SERVICE_TEXT)
 
 
 # ---- packets --------------------------------------------------------------------------------------------
@@ -254,12 +291,18 @@ def packet(made, addresses):
     return build(spec).bytes.hex()
 
 
+def arrival(made):
+    """Where a packet comes in: perhaps on an interface that the policy does not name."""
+    return made.draw.pick((*made.ifaces, "other0")) if made.ifaces else "-"
+
+
 def write(name, folder, packets):
-    """Writes p.weir, frames and words."""
+    """Writes p.weir, frames and words; the policy without its service."""
+    name = name.removesuffix(SERVICE)
     make, words = KINDS[name]
     made = Made(Draw(name))
     make(made)
     addresses = edges(made)
     (folder / "p.weir").write_text(made.text(), encoding="ascii")
     (folder / "words").write_text(words + "\n", encoding="ascii")
-    (folder / "frames").write_text("".join(f"- - {packet(made, addresses)}\n" for _ in range(packets)), encoding="ascii")
+    (folder / "frames").write_text("".join(f"{arrival(made)} - {packet(made, addresses)}\n" for _ in range(packets)), encoding="ascii")
