@@ -224,7 +224,7 @@ $(O)/tests/bench/bench: $(BENCH_OBJECTS) $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) -o $@ $^ $(LIBS)
 
 # The rows of the bench once more, with an emulator in place of the clock.
-EXECUTED_ROWS = $(patsubst %,$(O)/tests/bench/%.o,balance bench draw filter hosts limit overlay policy sets subject subject_floor subject_weir tools)
+EXECUTED_ROWS = $(patsubst %,$(O)/tests/bench/%.o,balance bench draw filter hosts limit overlay policy sets subject subject_floor subject_floor_sets subject_weir tools)
 EXECUTED = $(patsubst %.c,$(O)/%.o,$(wildcard tests/executed/*.c))
 
 $(EXECUTED): $(BENCH_SKELETONS)

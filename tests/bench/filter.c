@@ -162,8 +162,7 @@ static void run_family(const struct bench *b, uint8_t family)
 	subject_lpm(&s, &lpm);
 	subject_xdp_filter("all", sets, 1, &all);
 	subject_xdp_filter("ip", sets, 1, &ip);
-	if (family == 4)
-		subject_floor_filter(&s, &floor);
+	subject_floor_filter(&s, &floor);
 	for (size_t i = 0; i < ARRAY_SIZE(sets_cases); i++) {
 		const struct sets_case *c = &sets_cases[i];
 		// xdp-filter has the first address of each prefix, so only absent sources are
@@ -171,16 +170,15 @@ static void run_family(const struct bench *b, uint8_t family)
 		struct subject *tagged[] = {&weir, &all, &ip};
 		struct subject *absent[] = {&weir, &all, &ip, &lpm, &floor};
 		struct subject *present[] = {&weir, &lpm, &floor};
-		size_t floors = family == 4;
 
 		if (c->family != family || !bench_wants(b, c->goal.id))
 			continue;
 		if (c->vlan)
-			run_sets(b, c, &s, tagged, 3);
+			run_sets(b, c, &s, tagged, ARRAY_SIZE(tagged));
 		else if (c->kind == KIND_ABSENT)
-			run_sets(b, c, &s, absent, 4 + floors);
+			run_sets(b, c, &s, absent, ARRAY_SIZE(absent));
 		else
-			run_sets(b, c, &s, present, 2 + floors);
+			run_sets(b, c, &s, present, ARRAY_SIZE(present));
 	}
 }
 

@@ -28,6 +28,58 @@ struct floor_counter {
 	__u64 packets, bytes;
 };
 
+/* Many prefixes: by the first 18 bits a cell with two bits for each /24: all of it, or a leaf with a bit for each
+ * address. The leaves of a cell follow each other from first[cell] on. */
+#define FLOOR_BITS_SHIFT 14
+#define FLOOR_BITS_CELLS (1u << (32 - FLOOR_BITS_SHIFT))
+#define FLOOR_LEAVES     (1u << 19)
+
+struct floor_bits {
+	__u64 mixed, all;
+};
+
+struct floor_leaf {
+	__u64 in[4];
+};
+
+/* IPv6 hosts: as IPv4 hosts, in words as they are in memory. */
+#define FLOOR_CELLS6_LOG2 18
+#define FLOOR_CELLS6      (1u << FLOOR_CELLS6_LOG2)
+
+struct floor_host6 {
+	__u64 high, low;
+};
+
+static inline __u32 floor_host6_hash(struct floor_host6 host, __u32 shift)
+{
+	return (__u32)((host.high ^ host.low * FLOOR_MULTIPLIER) * FLOOR_MULTIPLIER >>
+		       (shift & 63));
+}
+
+/* IPv6 prefixes of 32 to 64 bits, in host order: by a hash of the first 32 bits a chain of nodes, each a range of the
+ * first 64 bits. 0 ends it. */
+#define FLOOR_HEADS_LOG2 18
+#define FLOOR_HEADS      (1u << FLOOR_HEADS_LOG2)
+#define FLOOR_NODES6     (1u << 17)
+
+struct floor_node6 {
+	__u64 low;
+	__u32 span,
+		next; /* span: of the lower 32 bits, as all of a range have the same upper ones */
+};
+
+static inline __u32 floor_head_hash(__u64 high)
+{
+	return (__u32)((high >> 32) * FLOOR_MULTIPLIER >> (64 - FLOOR_HEADS_LOG2));
+}
+
+/* Rates: lines of sources, each with the time of its last packet. */
+#define FLOOR_RATES_LOG2 15
+
+struct floor_rates {
+	__u64 source[8]; /* above the time, of 32 bits */
+};
+
 /* The balancer: what is written in front of a packet, in the order of the frame, and what it needs to know. */
 #define FLOOR_SLOTS    16381
 #define FLOOR_BACKENDS 256

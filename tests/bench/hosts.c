@@ -130,13 +130,6 @@ static void measure_kind(const struct bench *b, const struct kind_goal *row, con
 	draw_free(d);
 }
 
-static size_t programs_of(const struct set_case *c)
-{
-	if (!c->hosts)
-		return 2;
-	return c->family == 4 ? 5 : 4;
-}
-
 static bool wants_case(const struct bench *b, const struct set_case *c)
 {
 	for (size_t r = 0; r < ARRAY_SIZE(c->rows) && c->rows[r].goal.id; r++)
@@ -147,22 +140,27 @@ static bool wants_case(const struct bench *b, const struct set_case *c)
 
 static void run_case(const struct bench *b, const struct set_case *c)
 {
-	CLEANUP_SUBJECT struct subject weir, map, all = {0}, ip = {0}, floor = {0};
-	struct subject *subjects[] = {&weir, &map, &all, &ip, &floor};
+	CLEANUP_SUBJECT struct subject weir, map, floor, all = {0}, ip = {0}, padded = {0};
+	struct subject *subjects[] = {&weir, &map, &floor, &all, &ip, &padded};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
+	size_t n = 3;
 
 	(c->hosts ? set_hosts : set_prefixes)(c->family, c->n, c->n + c->family, &s);
 	weir_with_set(b, &s, &weir);
 	(c->hosts ? subject_hash : subject_lpm)(&s, &map);
+	subject_floor_filter(&s, &floor);
 	if (c->hosts) {
 		subject_xdp_filter("all", sets, 1, &all);
 		subject_xdp_filter("ip", sets, 1, &ip);
+		n += 2;
 	}
-	if (c->hosts && c->family == 4)
-		subject_floor_filter(&s, &floor);
+	if (c->hosts && c->family == 4) {
+		subject_floor_padded(&s, &padded);
+		n++;
+	}
 	for (size_t r = 0; r < ARRAY_SIZE(c->rows) && c->rows[r].goal.id; r++)
-		measure_kind(b, &c->rows[r], &s, subjects, programs_of(c));
+		measure_kind(b, &c->rows[r], &s, subjects, n);
 }
 
 static void run(struct bench *b)

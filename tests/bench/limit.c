@@ -29,8 +29,8 @@ static struct draw *draw_known(void)
 static void run(struct bench *b)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/limit.weir", b->folder);
-	CLEANUP_SUBJECT struct subject weir = {0}, lru = {0};
-	struct subject *subjects[] = {&weir, &lru};
+	CLEANUP_SUBJECT struct subject weir = {0}, lru = {0}, floor = {0};
+	struct subject *subjects[] = {&weir, &lru, &floor};
 	struct draw *listed, *endless;
 
 	if (!bench_wants(b, known.id) && !bench_wants(b, flood.id))
@@ -40,8 +40,9 @@ static void run(struct bench *b)
 	policy_text("interface lo\ndrop over 1M/s per source max 131072\n", path);
 	subject_weir(&(struct weir_options){.policy = path}, &weir);
 	subject_lru(ROOM, &lru);
-	measure(b, &known, listed, ANSWER_PASS, subjects, 2);
-	measure(b, &flood, endless, ANSWER_PASS, subjects, 2);
+	subject_floor_limit(&floor);
+	measure(b, &known, listed, ANSWER_PASS, subjects, ARRAY_SIZE(subjects));
+	measure(b, &flood, endless, ANSWER_PASS, subjects, ARRAY_SIZE(subjects));
 	draw_free(listed);
 	draw_free(endless);
 }

@@ -41,8 +41,8 @@ static void measure_kind(const struct bench *b, const struct row_goal *goal, enu
 static void run_case(const struct bench *b, const struct overlay_case *c)
 {
 	CLEANUP_FREE char *path = mem_printf("%s/empty.weir", b->folder);
-	CLEANUP_SUBJECT struct subject weir, hash, all;
-	struct subject *subjects[] = {&weir, &hash, &all};
+	CLEANUP_SUBJECT struct subject weir, hash, all, floor;
+	struct subject *subjects[] = {&weir, &hash, &all, &floor};
 	CLEANUP_SET struct set s = {0};
 	const struct set *sets[] = {&s};
 
@@ -51,6 +51,7 @@ static void run_case(const struct bench *b, const struct overlay_case *c)
 	subject_weir(&(struct weir_options){.policy = path, .blocked = &s}, &weir);
 	subject_hash(&s, &hash);
 	subject_xdp_filter("all", sets, 1, &all);
+	subject_floor_overlay(&s, &floor);
 	if (bench_wants(b, c->present.id))
 		measure_kind(b, &c->present, KIND_PRESENT, &s, subjects, ARRAY_SIZE(subjects));
 	if (c->absent.id && bench_wants(b, c->absent.id))

@@ -148,7 +148,9 @@ static struct json *note_goals(struct report *r, const struct row_goal *goal,
 	CLEANUP_FREE char *memory =
 		mem_printf("<= %.0f MB of memory", (double)goal->reach_kb * 1024 / 1e6);
 
-	if (goal->reach_kb && !own->skipped)
+	if (goal->reach_kb && !own->skipped && !own->peak_kb)
+		note_goal(r, goals, memory, &(struct judged){.reach = REACH_UNKNOWN});
+	else if (goal->reach_kb && !own->skipped)
 		note_plain(r, goals, memory, (double)own->peak_kb * 1024 / 1e6,
 			   own->peak_kb <= goal->reach_kb);
 	if (goal->all_succeed && !own->skipped)

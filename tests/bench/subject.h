@@ -64,8 +64,14 @@ void subject_xdp_filter(const char *what, const struct set *const *sets, size_t 
 			struct subject *ret);
 
 // Bounds: programs written for one row, with the least that its task needs.
-// The source in a table of the same kind as Weir's, hosts or prefixes of IPv4, and one counter.
+// The source in a table of the same kind as Weir's, hosts or prefixes, and one counter.
 void subject_floor_filter(const struct set *s, struct subject *ret);
+// The same for IPv4 hosts, with instructions that do nothing: as many as Weir executes.
+void subject_floor_padded(const struct set *s, struct subject *ret);
+// An IPv4 host in a table, and a counter of its own beside the common one.
+void subject_floor_overlay(const struct set *s, struct subject *ret);
+// The line of an IPv4 source, in which the time of its last packet is written.
+void subject_floor_limit(struct subject *ret);
 // A balancer: ipip to `backends` backends, 10.0.1.1 and following, by a keyed hash of the flow; three counters.
 void subject_floor_ipip(size_t backends, struct subject *ret);
 // One random bucket in as many pins as the service has room for, and the frame back as in ipip.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fills the tables of the floors.
+// Fills the tables of the floors of the balancer.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -13,15 +13,15 @@
 #include "ctl/base/mem.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/floor.bpf.h"
+#include "tests/bench/floor.h"
 #include "tests/bench/floor_balance.skel.h"
-#include "tests/bench/floor_filter.skel.h"
 #include "tests/bench/subject.h"
 
 #define VIP  0xc6120001u // 198.18.0.1
 #define PORT 80
 #define MTU  1600
 
-static void choose_program(const struct bpf_object *o, const char *program)
+void floor_choose(const struct bpf_object *o, const char *program)
 {
 	struct bpf_program *p;
 
@@ -33,112 +33,9 @@ static void choose_program(const struct bpf_object *o, const char *program)
 	}
 }
 
-static int program_of(const struct bpf_object *o, const char *program)
+int floor_program(const struct bpf_object *o, const char *program)
 {
 	return bpf_program__fd(bpf_object__find_program_by_name(o, program));
-}
-
-// ---- the filter ----------------------------------------------------------------------------------
-
-struct filters {
-	struct floor_filter_bpf *loads[SUBJECT_LOADS];
-};
-
-static void release_filters(void *own)
-{
-	struct filters *f = own;
-
-	for (size_t i = 0; i < SUBJECT_LOADS; i++)
-		floor_filter_bpf__destroy(f->loads[i]);
-	free(f);
-}
-
-// More than twice as many cells as hosts.
-static uint32_t cells_log2(size_t hosts)
-{
-	uint32_t log2 = 1;
-
-	while ((1ull << log2) < 2 * hosts)
-		log2++;
-	if (log2 > FLOOR_CELLS_LOG2)
-		bench_fail(E2BIG, "no floor for %zu hosts", hosts);
-	return log2;
-}
-
-static void put_hosts(const struct set *s, uint32_t shift, uint32_t *cells)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		uint32_t key, at;
-
-		memcpy(&key, s->at[i].addr.bytes, sizeof(key));
-		at = (uint32_t)(key * FLOOR_MULTIPLIER >> shift);
-		while (cells[at % FLOOR_CELLS])
-			at++;
-		cells[at % FLOOR_CELLS] = key;
-	}
-}
-
-// Puts a range in front of the nodes of its /16.
-static void put_range(uint32_t first, uint32_t last, uint16_t *direct, struct floor_node *nodes,
-		      uint32_t *n)
-{
-	uint16_t *root = &direct[first >> 16];
-
-	if (*n == FLOOR_NODES)
-		bench_fail(E2BIG, "no floor for more than %u prefixes", FLOOR_NODES);
-	nodes[*n] = (struct floor_node){
-		.low = (uint16_t)first, .span = (uint16_t)(last - first), .next = *root};
-	*root = (uint16_t)(*n)++;
-}
-
-static void put_prefixes(const struct set *s, uint16_t *direct, struct floor_node *nodes)
-{
-	uint32_t n = FLOOR_FIRST;
-
-	for (size_t i = 0; i < s->outer_n; i++) {
-		uint32_t first, bits = 32u - s->outer[i]->len;
-
-		memcpy(&first, s->outer[i]->addr.bytes, sizeof(first));
-		first = ntohl(first);
-		if (bits > 16)
-			bench_fail(EINVAL, "no floor for prefixes wider than /16");
-		put_range(first, first + (uint32_t)((1ull << bits) - 1), direct, nodes, &n);
-	}
-}
-
-static struct floor_filter_bpf *load_filter(const struct set *s, const char *program)
-{
-	struct floor_filter_bpf *skel = floor_filter_bpf__open();
-	bool hosts = !strcmp(program, "floor_hosts");
-	uint32_t shift = hosts ? 64 - cells_log2(s->n) : 0;
-	int code;
-
-	if (!skel)
-		bench_fail(errno, "cannot open a floor");
-	choose_program(skel->obj, program);
-	*(uint32_t *)&skel->rodata->shift = shift;
-	if ((code = floor_filter_bpf__load(skel)))
-		bench_fail(-code, "cannot load '%s'", program);
-	if (hosts)
-		put_hosts(s, shift, skel->bss->cells);
-	else
-		put_prefixes(s, skel->bss->direct, skel->bss->nodes);
-	return skel;
-}
-
-void subject_floor_filter(const struct set *s, struct subject *ret)
-{
-	const char *program = s->at[0].len == 32 ? "floor_hosts" : "floor_prefixes";
-	struct filters *f = mem_new(struct filters);
-
-	*ret = (struct subject){.name = "floor-filter",
-				.loads = SUBJECT_LOADS,
-				.own = f,
-				.release = release_filters};
-	for (size_t i = 0; i < SUBJECT_LOADS; i++) {
-		f->loads[i] = load_filter(s, program);
-		ret->programs[i] = program_of(f->loads[i]->obj, program);
-	}
 }
 
 // ---- the balancer --------------------------------------------------------------------------------
@@ -219,7 +116,7 @@ static struct floor_balance_bpf *load_balancer(const char *program, size_t n_bac
 
 	if (!skel)
 		bench_fail(errno, "cannot open a floor");
-	choose_program(skel->obj, program);
+	floor_choose(skel->obj, program);
 	for (size_t i = 0; i < ARRAY_SIZE(key); i++)
 		key[i] = random_next(&state) | 1;
 	memcpy((void *)skel->rodata->key, key, sizeof(key));
@@ -242,7 +139,7 @@ static void load_balancers(const char *name, const char *program, size_t backend
 		.name = name, .loads = SUBJECT_LOADS, .own = b, .release = release_balancers};
 	for (size_t i = 0; i < SUBJECT_LOADS; i++) {
 		b->loads[i] = load_balancer(program, backends, buckets);
-		ret->programs[i] = program_of(b->loads[i]->obj, program);
+		ret->programs[i] = floor_program(b->loads[i]->obj, program);
 	}
 }
 

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -73,10 +75,23 @@ static double wait_for_output(int fd, uint64_t begin)
 	return read(fd, some, sizeof(some)) > 0 ? (double)(bench_now_ns() - begin) : 0;
 }
 
+// What the bench itself has in memory, after it has given back what it can. A child begins with as much, and the
+// kernel's peak of the child includes it, exec or not.
+static uint64_t own_kb(void)
+{
+	CLEANUP_FILE FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long long pages;
+
+	malloc_trim(0);
+	if (!f || fscanf(f, "%*u %llu", &pages) != 1)
+		bench_fail(errno, "cannot read '/proc/self/statm'");
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
 static int run(const char *const *argv, bool with_output, struct tool_cost *ret)
 {
 	CLEANUP_PIPE struct ends messages = make_pipe(), out = make_pipe();
-	uint64_t begin = bench_now_ns();
+	uint64_t own = own_kb(), begin = bench_now_ns();
 	struct tool_cost cost = {0};
 	struct rusage usage;
 	pid_t child = fork();
@@ -96,7 +111,8 @@ static int run(const char *const *argv, bool with_output, struct tool_cost *ret)
 		bench_fail(errno, "cannot run '%s'", argv[0]);
 	cost.ns = (double)(bench_now_ns() - begin);
 	cost.cpu_ns = 1e9 * (seconds_of(&usage.ru_utime) + seconds_of(&usage.ru_stime));
-	cost.peak_kb = (uint64_t)usage.ru_maxrss;
+	if ((uint64_t)usage.ru_maxrss > own)
+		cost.peak_kb = (uint64_t)usage.ru_maxrss;
 	if (ret)
 		*ret = cost;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;

@@ -8,7 +8,7 @@ struct tool_cost {
 	double ns;        // wall clock, from fork to exit
 	double cpu_ns;    // of the processor, user and system
 	double first_ns;  // until the first output; only of tool_read
-	uint64_t peak_kb; // largest resident size
+	uint64_t peak_kb; // largest resident size; 0: unknown, less than that of the bench
 	char said[256];   // first line of its messages
 };
 
