@@ -208,13 +208,17 @@ static __always_inline struct key key_of(const struct view v, const int family)
 	return k;
 }
 
+static __always_inline const __u8 *address_at(const struct view v, const int family, const int side)
+{
+	if (family == 4)
+		return v.ip + (side == SIDE_SOURCE ? 12 : 16);
+	return v.ip + (side == SIDE_SOURCE ? 8 : 24);
+}
+
 static __always_inline __u64 address_row_of(const struct view v, const int family, const int side,
 					    const bool small)
 {
-	const __u8 *at = v.ip + (family == 4 ? 12 : 8) +
-			 (side == SIDE_SOURCE ? 0
-			  : family == 4       ? 4
-					      : 16);
+	const __u8 *at = address_at(v, family, side);
 
 	return family == 4 ? table4_row(NULL, side, read32(at), small)
 			   : table6_row(NULL, side, read64(at), read64(at + 8), small);
@@ -449,6 +453,74 @@ static __always_inline __u64 small_address(const struct view v, const int family
 	return small_row(address_row_of(v, family, side, true));
 }
 
+/* The row of an address is not read from a table. */
+static __always_inline bool is_address_plain(const int family, const int side)
+{
+	if (family == 4)
+		return TABLE_IS(NULL, SIDE_CONSTANT(side, H4_KIND), HOSTS4_NONE) &&
+		       (TABLE_IS(NULL, SIDE_CONSTANT(side, T4_KIND), T4_ALL) ||
+			TABLE_IS(NULL, SIDE_CONSTANT(side, T4_KIND), T4_ONE));
+	return TABLE_IS(NULL, SIDE_CONSTANT(side, H6_LINES_N), 0) &&
+	       TABLE_IS(NULL, SIDE_CONSTANT(side, T6_KIND), TABLE6_ONE);
+}
+
+/* Has a policy with few rows tables of these addresses? Kernel 6.1 verifies what nothing calls, too. */
+static __always_inline bool is_address_small(const int family, const int side)
+{
+	return !RULES_ARE(M_SMALL, 0) &&
+	       uses(side == SIDE_SOURCE ? FIELD_SOURCE : FIELD_DESTINATION) &&
+	       !is_address_plain(family, side);
+}
+
+/* With services these ways through the tables are verified once: not for each protocol, nor with all that services do
+ * after them. Global; the address is in host order. */
+__noinline __u64 small_source4(__u64 addr)
+{
+	if (!is_address_small(4, SIDE_SOURCE))
+		return 0;
+	return small_row(table4_row(NULL, SIDE_SOURCE, addr, true));
+}
+
+__noinline __u64 small_destination4(__u64 addr)
+{
+	if (!is_address_small(4, SIDE_DESTINATION))
+		return 0;
+	return small_row(table4_row(NULL, SIDE_DESTINATION, addr, true));
+}
+
+__noinline __u64 small_source6(__u64 hi, __u64 lo)
+{
+	if (!is_address_small(6, SIDE_SOURCE))
+		return 0;
+	return small_row(table6_row(NULL, SIDE_SOURCE, hi, lo, true));
+}
+
+__noinline __u64 small_destination6(__u64 hi, __u64 lo)
+{
+	if (!is_address_small(6, SIDE_DESTINATION))
+		return 0;
+	return small_row(table6_row(NULL, SIDE_DESTINATION, hi, lo, true));
+}
+
+static __always_inline __u64 small_by_call(const struct view v, const int family, const int side)
+{
+	const __u8 *at = address_at(v, family, side);
+
+	if (family == 4)
+		return side == SIDE_SOURCE ? small_source4(read32(at))
+					   : small_destination4(read32(at));
+	return side == SIDE_SOURCE ? small_source6(read64(at), read64(at + 8))
+				   : small_destination6(read64(at), read64(at + 8));
+}
+
+static __always_inline __u64 small_side(const struct view v, const int family, const int side,
+					bool balances)
+{
+	if (balances && !is_address_plain(family, side))
+		return small_by_call(v, family, side);
+	return small_address(v, family, side);
+}
+
 static __always_inline __u64 small_word(const struct view v, const int family,
 					const struct arrival p)
 {
@@ -466,9 +538,9 @@ static __always_inline __u64 small_word(const struct view v, const int family,
 	if (uses(FIELD_DPORT))
 		word = and_bits(word, small_cell(M_DPORT, dport_of(v, family)));
 	if (uses(FIELD_SOURCE))
-		word = and_bits(word, small_address(v, family, SIDE_SOURCE));
+		word = and_bits(word, small_side(v, family, SIDE_SOURCE, p.balances));
 	if (uses(FIELD_DESTINATION))
-		word = and_bits(word, small_address(v, family, SIDE_DESTINATION));
+		word = and_bits(word, small_side(v, family, SIDE_DESTINATION, p.balances));
 	return word;
 }
 

@@ -23,7 +23,7 @@ MUTATIONS = [
     ("the last type of neighbour discovery", SHORT, "l4[0] <= 136)", "l4[0] <= 135)", "reference 2 8"),
     ("ICMP's code forgotten", SHORT, "return read16(v.ip + header_of(family));", "return read16(v.ip + header_of(family)) & 0xff00;", "reference 2 8"),
     ("ports exchanged", SHORT, "return port_of(v, family, 0);", "return port_of(v, family, 2);", "tables words-1"),
-    ("source and destination exchanged", SHORT, "(side == SIDE_SOURCE ? 0", "(side != SIDE_SOURCE ? 0",
+    ("source and destination exchanged", SHORT, "(side == SIDE_SOURCE ? 12 : 16)", "(side != SIDE_SOURCE ? 12 : 16)",
      "tables one"),
     ("half of an IPv6 source", SHORT, "read64(at), read64(at + 8), small)", "read64(at), 0, small)", "tables hosts6"),
     ("the tag forgotten", SHORT, "vlan = read16(ip) & tagged;\n\t\tip +=", "vlan = 0 & tagged;\n\t\tip +=", "tables words-1"),
@@ -59,6 +59,8 @@ MUTATIONS = [
      "tables words-2+service"),
     ("the matrix that is called forgets the interface", SHORT, "struct arrival p = {.class = class};",
      "struct arrival p = {.class = class & 256};", "tables ifaces-3+service"),
+    ("the row that is called for another side", SHORT, "small_row(table6_row(NULL, SIDE_DESTINATION,", "small_row(table6_row(NULL, SIDE_SOURCE,",
+     "tables nodes6+service"),
     ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
     # The general way.
     ("general: another first match", CLASSIFY, "(int)(w * 64 + lowest_bit(word))", "(int)(w * 64 + 63)", "tables one"),
