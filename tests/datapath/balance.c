@@ -8,6 +8,7 @@
 //     balance-path SERVICE ADDRESS MTU   the known path MTU after the case; 0: unknown
 //     balance-case NAME           begins a case, `balance-expect` runs it
 //     balance-overlay ENTRY, …    the entries of the overlay
+//     balance-hit ENTRY           the one of them that counts the frame, once; without: none counts it
 //     balance-generic 1           the interface is in generic mode
 //     balance-stations MAC …      MAC addresses of this host; without: any
 //     balance-foreign 1           counted as a frame to another station
@@ -30,6 +31,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/base/vec.h"
 #include "ctl/datapath/test_program.h"
 #include "tests/datapath/balance_mutate.h"
 #include "tests/datapath/balance_rig.h"
@@ -47,7 +49,7 @@ static struct {
 	struct text policy; // of which nothing is loaded yet
 	struct balance_rig *loaded;
 	const char *in_force; // text of the overlay
-	const char *name, *overlay, *stations;
+	const char *name, *overlay, *hit, *stations;
 	bool generic, has_out, foreign, awaits;
 	uint32_t linear, burst;
 	struct frame in, out, flood;
@@ -139,7 +141,7 @@ static bool begin_case(struct rig *rig, const char *name)
 {
 	load(rig);
 	all.name = name;
-	all.overlay = all.stations = "";
+	all.overlay = all.hit = all.stations = "";
 	all.foreign = all.awaits = false;
 	all.generic = all.has_out = false;
 	all.linear = all.burst = 0;
@@ -223,11 +225,15 @@ static void check_frame(const struct outcome *o, const char *verdict, struct tex
 			  want->len);
 }
 
-// The test program has the same verdict and counts nothing.
+// The test program has the same verdict and counts nothing, also without the short program.
 static void check_test_program(const struct outcome *o, const char *reason, struct text *why)
 {
 	struct test_result test = balance_rig_ask(all.loaded, &all.in);
+	struct test_result general = balance_rig_ask_general(all.loaded, &all.in);
+	const char *differs = balance_rig_difference(&test, &general);
 
+	if (differs)
+		text_addf(why, "%s; ", differs);
 	if (test.verdict != o->verdict ||
 	    strcmp(reason_name((enum weir_reason)test.reason), reason) != 0)
 		text_addf(why, "the test program has '%s', verdict %u; ",
@@ -235,6 +241,44 @@ static void check_test_program(const struct outcome *o, const char *reason, stru
 	if (o->verdict != XDP_DROP &&
 	    (test.length != o->out->len || memcmp(test.packet, o->out->at, test.length) != 0))
 		text_add(why, "the test program has another output frame; ");
+}
+
+static void read_overlay(const struct rig *rig, struct overlay_entries *ret)
+{
+	struct err err = {0};
+
+	if (*all.overlay && overlay_read(rig->instance, ret, &err))
+		test_die(&err);
+}
+
+static void check_entry(const struct overlay_entry *before, const struct overlay_entry *after,
+			const struct overlay_want *hit, uint32_t bytes, struct text *why)
+{
+	bool is = *all.hit && hit->kind == after->kind &&
+		  !prefix_compare(&hit->prefix, &after->prefix);
+	uint64_t packets = after->hits.packets - before->hits.packets;
+	addr_text buf;
+
+	if (packets != is || after->hits.bytes - before->hits.bytes != (is ? bytes : 0))
+		text_addf(why, "entry '%s %s' counted %llu packets; ", kind_name(after->kind),
+			  prefix_format(&after->prefix, buf), (unsigned long long)packets);
+}
+
+static void check_entries(const struct rig *rig, const struct overlay_entries *before,
+			  uint32_t bytes, struct text *why)
+{
+	struct overlay_entries after = {0};
+	struct overlay_want hit = {0};
+	struct err err = {0};
+
+	if (*all.hit && want_parse(all.hit, 0, &hit, &err))
+		test_die(&err);
+	read_overlay(rig, &after);
+	if (before->n != after.n || (*all.hit && !after.n))
+		text_add(why, "the overlay has other entries; ");
+	for (size_t n = 0; n < before->n && n < after.n; n++)
+		check_entry(&before->at[n], &after.at[n], &hit, bytes, why);
+	vec_free(&after);
 }
 
 static void check_paths(struct text *why)
@@ -328,11 +372,13 @@ static void check_more(struct rig *rig, const struct outcome *o, const char *rea
 static void run_case(struct rig *rig, const char *verdict, const char *reason, uint32_t bytes,
 		     struct tally *tally)
 {
+	struct overlay_entries entries = {0};
 	struct text why = {0};
 	uint64_t foreign = 0;
 	struct outcome o;
 
 	prepare(rig);
+	read_overlay(rig, &entries);
 	if (*all.stations) // a look at all counters is slow
 		foreign = balance_rig_foreign(all.loaded);
 	o = rig_try(rig, &all.in, all.linear);
@@ -346,6 +392,7 @@ static void run_case(struct rig *rig, const char *verdict, const char *reason, u
 		balance_rig_reasons(all.loaded, &o);
 		check_verdict(&o, verdict, reason, bytes, &why);
 		check_frame(&o, verdict, &why);
+		check_entries(rig, &entries, bytes, &why);
 		if (*all.stations)
 			check_foreign(foreign, &why);
 	}
@@ -356,6 +403,7 @@ static void run_case(struct rig *rig, const char *verdict, const char *reason, u
 	tally->failed += why.len != 0;
 	tally->passed += !why.len;
 	text_free(&why);
+	vec_free(&entries);
 	balance_rig_await_nothing(all.loaded);
 }
 
@@ -384,6 +432,8 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return begin_case(rig, value);
 	if (!strcmp(word, "overlay"))
 		return (all.overlay = value);
+	if (!strcmp(word, "hit"))
+		return (all.hit = value);
 	if (!strcmp(word, "stations"))
 		return balance_rig_stations(all.loaded, all.stations = value);
 	if (!strcmp(word, "foreign"))

@@ -1038,11 +1038,11 @@ def rule_policies():
     turned("rules: reject", refused, reset_of(refused), "reply")
     passes = ip(web, 4, src="192.0.2.68") / tcp("S")
     sent("rules: pass", web, passes, flow_of(web, 4, TCP_PROTO, src="192.0.2.68"), opened=1)
-    block = [("overlay", f"block-from {CLIENT[4]}, block-to {web.vip(6)}")]
-    dropped("overlay: block from", syn, "block-from", settings=block)
-    dropped("overlay: block to", ip(web, 6) / tcp("S"), "block-to", settings=block)
-    dropped("overlay: no echo", ip(web, 6) / ICMPv6EchoRequest(), "block-to", settings=block)
-    allow = [("overlay", f"allow-from {CLIENT[6]}, block-to {web.vip(6)}")]
+    block = (f"block-from {CLIENT[4]}", f"block-to {web.vip(6)}")
+    dropped("overlay: block from", syn, "block-from", settings=entries(0, *block))
+    dropped("overlay: block to", ip(web, 6) / tcp("S"), "block-to", settings=entries(1, *block))
+    dropped("overlay: no echo", ip(web, 6) / ICMPv6EchoRequest(), "block-to", settings=entries(1, *block))
+    allow = entries(0, f"allow-from {CLIENT[6]}", f"block-to {web.vip(6)}")
     sent("overlay: allow", web, ip(web, 6) / tcp("S"), flow6, opened=1, settings=allow)
     load(["default drop", "pass to web proto tcp"], [web])
     sent("default drop: passed", web, syn, flow4, opened=1)
@@ -1056,6 +1056,54 @@ def rule_policies():
     sent("malformed pass: whole", web, syn, flow4, opened=1)
     dropped("fragments drop: udp", ip(web, 4, frag=9, proto=17) / Raw(bytes(32)), "fragments-drop")
     dropped("fragments drop: tcp", ip(web, 4, frag=9, proto=6) / Raw(bytes(32)), "service-fragment", web)
+
+
+def entries(hit, *words):
+    """The overlay, and which of its entries counts the packet."""
+    return [("overlay", ", ".join(words)), ("hit", words[hit])]
+
+
+def allow_policies():
+    """What an entry allows may be for a service: the entry counts it once, whichever program ends it. Not only the
+    first look at its packets tells that the short program cannot forward them."""
+    narrow = Service("narrow", vips(1), {"10.7.0.2": hop(1, mtu=1500)}, "ipip")
+    away = Service("away", vips(2), {HERE: Hop()}, "dr", port="1-100")
+    load(["drop from 192.0.2.0/24, 2001:db8:c::/48"], [narrow, away])
+    for family in 4, 6:
+        for kind, given in {"from": CLIENT[family], "to": narrow.vip(family)}.items():
+            about, allow = f"allow: {kind}, {family}", entries(0, f"allow-{kind} {given}")
+            sent(f"{about} syn", narrow, ip(narrow, family) / tcp("S"), flow_of(narrow, family, TCP_PROTO), opened=1,
+                 settings=allow)
+            late = ip(narrow, family, **{"ttl" if family == 4 else "hlim": 1}) / udp(b"late")
+            turned(f"{about} no hops", late, time_exceeded_answer(late), "service-ttl", settings=allow)
+            big = ip(narrow, family) / udp(counting(1480))
+            turned(f"{about} too big", big, too_big_answer(big, 1480), "service-too-big", settings=allow)
+            turned(f"{about} echo", *echo(narrow, family, ({"id": 1, "seq": 2}, b"ping")), "service-echo", settings=allow)
+            passed(f"{about} another port", ip(narrow, family) / tcp(dport=81), "allow", settings=allow)
+        allow = entries(0, f"allow-from {CLIENT[family]}")
+        passed(f"allow: {family} no service's", ip(narrow, family, dst=ROUTER[family]) / tcp(), "allow", settings=allow)
+        passed(f"allow: {family} icmp to another address", echo(narrow, family, ({}, b""), dst=ROUTER[family])[0],
+               "allow", settings=allow)
+        packet = ip(away, family) / tcp("S")
+        case(f"allow: {family} here", link(CAME, (), bytes(packet)), "pass", "service-here", length_of(packet),
+             service=away, address=HERE, opened=1, settings=allow)
+
+
+def interface_policies():
+    """On an interface that the policy does not name there are no rules and no services."""
+    web = Service("web", vips(1), {"10.7.0.1": hop(1)}, "ipip")
+    load(["interface other0", "drop from 192.0.2.66, 2001:db8:c::66", "default drop"], [web])
+    for family in 4, 6:
+        about, blocked = f"another interface: {family}", {4: "192.0.2.66", 6: "2001:db8:c::66"}[family]
+        for name, payload in {"syn": tcp("S"), "ack": tcp(), "udp": udp(b"x"), "sctp": sctp(SCTPChunkInit(), tag=0)}.items():
+            passed(f"{about} {name}", ip(web, family) / payload)
+        passed(f"{about} echo", echo(web, family, ({"id": 1, "seq": 2}, b"ping"))[0])
+        passed(f"{about} a dropped source", ip(web, family, src=blocked) / tcp("S"))
+        passed(f"{about} a tag", ip(web, family) / tcp("S"), tags=((0x8100, 7),))
+        passed(f"{about} allowed", ip(web, family) / tcp("S"), "allow",
+               settings=entries(0, f"allow-from {CLIENT[family]}"))
+        dropped(f"{about} blocked", ip(web, family) / tcp("S"), "block-to",
+                settings=entries(0, f"block-to {web.vip(family)}"))
 
 
 def budget_cases():
@@ -1139,7 +1187,7 @@ def station_policies():
         dropped(f"stations: {name}, reject", refused, "rule-reject", settings=foreign)
         dropped(f"stations: {name}, drop", blocked, "rule-drop", settings=[("stations", stations)])
         dropped(f"stations: {name}, block", ip(web, 4) / tcp(), "block-from",
-                settings=[("stations", stations), ("overlay", f"block-from {CLIENT[4]}")])
+                settings=[("stations", stations), *entries(0, f"block-from {CLIENT[4]}")])
 
 
 def mode_policies():
@@ -1212,6 +1260,8 @@ def answer_cases(about, web, family, reason):
 def write(out, *more):
     main_policy()
     rule_policies()
+    allow_policies()
+    interface_policies()
     budget_cases()
     station_policies()
     mode_policies()

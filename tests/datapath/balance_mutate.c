@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Breaks frames: none may be counted as `internal` or `service-forward`, no passed frame may change, and every
-// sent frame has the length that its headers have.
+// Breaks frames: none may be counted as `internal` or `service-forward`, no passed frame may change, every sent frame has
+// the length that its headers have, and the general program alone treats each in the same way.
 #include "tests/datapath/balance_mutate.h"
 #include "ctl/datapath/test_program.h"
 
@@ -73,9 +73,11 @@ static bool send_one(struct balance_rig *b, const struct frame *f, const char *h
 		     struct text *why)
 {
 	struct outcome o = rig_try(b->rig, f, 0);
-	struct test_result test = balance_rig_ask(b, f);
+	struct test_result test = balance_rig_ask(b, f), general = balance_rig_ask_general(b, f);
 	const char *wrong = o.code ? "not run" : problem(&o, &test);
 
+	if (!wrong)
+		wrong = balance_rig_difference(&test, &general);
 	if (!wrong)
 		return true;
 	text_addf(why, "%s: %s ('%s', verdict %u, test program %u); ", how, wrong,

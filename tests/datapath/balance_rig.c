@@ -3,6 +3,7 @@
 #include "tests/datapath/balance_rig.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,18 @@ static void compile_text(struct candidate *c, const char *policy)
 	exit(2);
 }
 
+// Whatever a packet has changed in the tables, both test programs see it.
+static void open_general(struct balance_rig *b)
+{
+	struct generation alone = *b->c->generation;
+	struct err err = {0};
+
+	alone.fd[PART_PROGRAM] = generation_program_of(&alone, GENERATION_GENERAL);
+	alone.fd[PART_GENERAL] = -1;
+	if (test_program_open(b->rig->instance, &alone, &b->general, &err))
+		test_die(&err);
+}
+
 static void load(struct balance_rig *b)
 {
 	struct generation_options options = {.load = &b->c->lb.load};
@@ -62,6 +75,7 @@ static void load(struct balance_rig *b)
 			    &err) ||
 	    test_program_open(b->rig->instance, b->c->generation, &b->c->test, &err))
 		test_die(&err);
+	open_general(b);
 }
 
 static void link_devices(const struct balance_rig *b)
@@ -136,6 +150,7 @@ void balance_rig_free(struct balance_rig *b)
 	rig_policy(b->rig, PROG_ACTIVE, b->rig->policy);
 	mapping_close(&b->backends);
 	mapping_close(&b->budgets);
+	test_program_free(b->general);
 	candidate_free(b->c);
 	free(b->counts);
 	free(b);
@@ -428,13 +443,67 @@ void balance_rig_reasons(struct balance_rig *b, struct outcome *o)
 	}
 }
 
-struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f)
+static struct test_result ask_program(struct test_program *t, const struct frame *f)
 {
 	const struct policy_test ask = {.live = 1};
 	struct test_result result;
 	struct err err = {0};
 
-	if (test_program_run(b->c->test, f->at, f->len, &ask, &result, &err))
+	if (test_program_run(t, f->at, f->len, &ask, &result, &err))
 		test_die(&err);
 	return result;
+}
+
+struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f)
+{
+	return ask_program(b->c->test, f);
+}
+
+struct test_result balance_rig_ask_general(struct balance_rig *b, const struct frame *f)
+{
+	return ask_program(b->general, f);
+}
+
+// Where the checksum of GUE in IPv6 is in a frame around TCP whose own checksum is 0; else 0.
+static size_t sum_of_zero(const struct test_result *t)
+{
+	const uint8_t *f = t->packet;
+	size_t ip = f[12] == 0x81 ? 18 : 14, inner = ip + 40 + 8, tcp;
+
+	if (t->length < inner + 40 || f[ip] >> 4 != 6 || f[ip + 6] != IPPROTO_UDP)
+		return 0;
+	tcp = inner + (f[inner] >> 4 == 4 ? 20 : 40);
+	return t->length >= tcp + 20 && !f[tcp + 16] && !f[tcp + 17] ? ip + 46 : 0;
+}
+
+// The general program adds such a packet up, so that a wrong checksum is wrong inside alone.
+static bool is_same_frame(const struct test_result *test, const struct test_result *general)
+{
+	size_t sum = sum_of_zero(test);
+
+	if (test->length != general->length)
+		return false;
+	return !memcmp(test->packet, general->packet, sum ? sum : test->length) &&
+	       (!sum ||
+		!memcmp(test->packet + sum + 2, general->packet + sum + 2, test->length - sum - 2));
+}
+
+const char *balance_rig_difference(const struct test_result *test,
+				   const struct test_result *general)
+{
+	if (!general->general)
+		return "the general program has not seen it";
+	if (test->verdict != general->verdict)
+		return "the general program has another verdict";
+	if (test->reason != general->reason || test->rule != general->rule)
+		return "the general program has another reason";
+	if (test->service != general->service || test->backend != general->backend)
+		return "the general program has another service or backend";
+	if (test->service >= 0 &&
+	    (test->passed != general->passed || test->slot != general->slot ||
+	     test->slot_word != general->slot_word || test->pinned != general->pinned))
+		return "the general program has another slot or pin";
+	if (!is_same_frame(test, general))
+		return "the general program has another output frame";
+	return NULL;
 }

@@ -20,7 +20,8 @@
 struct balance_rig {
 	struct rig *rig;
 	struct candidate *c;
-	uint32_t ids;                              // of the counters of services and backends
+	struct test_program *general; // a test program over the same tables, without the short one
+	uint32_t ids;                 // of the counters of services and backends
 	struct service_counter *counts;            // after the last balance_rig_moved
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
 	struct mapping backends;                   // struct backend, by number
@@ -65,3 +66,8 @@ void balance_rig_await_nothing(struct balance_rig *b);
 
 // Asks the test program about the frame.
 struct test_result balance_rig_ask(struct balance_rig *b, const struct frame *f);
+// The same of the general program alone.
+struct test_result balance_rig_ask_general(struct balance_rig *b, const struct frame *f);
+// What both tell of one frame; NULL: the same.
+const char *balance_rig_difference(const struct test_result *test,
+				   const struct test_result *general);

@@ -134,6 +134,24 @@ static void test_one_entry_counts(struct test *t)
 	      "bytes of the IP packet");
 }
 
+// Where there are entries of both directions, the one that decides is told and counts.
+static void test_directions(struct test *t)
+{
+	static const char *const others[] = {"203.0.113.9", "2001:db8:9::9"};
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+
+	for (const struct family *v = families; v < families + ARRAY_SIZE(families); v++)
+		for (size_t n = 0; n < 4; n++) {
+			const char *other = others[v - families], *way = n < 2 ? "to" : "from";
+			CLEANUP_FREE char *block = mem_printf("block-%s", v->of[n]);
+			CLEANUP_FREE char *both = mem_printf("%s, block-%s %s", block, way, other);
+
+			rig_overlay_text(rig, both);
+			EXPECT_OF(block_reason(block));
+			CHECK(t, rig_hits(rig, block).packets == 1, "%s did not count", block);
+		}
+}
+
 // An entry of one kind does not hide one of another, whichever is longer.
 static void test_kinds_apart(struct test *t)
 {
@@ -355,6 +373,7 @@ const struct named_test overlay_tests[] = {
 	{"overlay: one allow beats every block", test_allow_beats_all_blocks},
 	{"overlay: allow alone", test_allow_alone},
 	{"overlay: one entry counts", test_one_entry_counts},
+	{"overlay: entries of both directions", test_directions},
 	{"overlay: kinds do not hide each other", test_kinds_apart},
 	{"overlay: edges of prefixes", test_prefix_edges},
 	{"overlay: families are apart", test_families_apart},

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "ctl/datapath/instance_create.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/sharing.h"
+#include "tests/ways.h"
 
 _Noreturn static void die(int code, const char *what)
 {
@@ -95,6 +97,15 @@ uint64_t rig_handed_on(const struct rig *rig)
 	if (counters_read(rig->instance, now, &err))
 		test_die(&err);
 	return now->tally[TALLY_GENERAL];
+}
+
+bool rig_sees_both_ways(const struct rig *rig)
+{
+	uint64_t general = rig_handed_on(rig), least = rig->sent * WAYS_LEAST_PERCENT / 100;
+
+	printf("%llu frames took the short way, %llu the general way\n",
+	       (unsigned long long)(rig->sent - general), (unsigned long long)general);
+	return general >= least && rig->sent - general >= least;
 }
 
 void rig_free(struct rig *rig)

@@ -53,6 +53,8 @@ void rig_iface(const struct rig *rig, uint32_t number);
 
 // How many frames the short program has handed on to the general one.
 uint64_t rig_handed_on(const struct rig *rig);
+// Has each way seen its part of the frames that were sent (tests/ways.h)? Prints how many.
+bool rig_sees_both_ways(const struct rig *rig);
 
 // Time
 

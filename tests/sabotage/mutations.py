@@ -5,6 +5,8 @@ once. The test, which must fail, is `tables KIND…`, `packets POLICY`, `referen
 
 SHORT = "xdp/short.bpf.h"
 CLASSIFY = "xdp/classify.bpf.h"
+OVERLAY, LINES = "xdp/overlay.bpf.h", "xdp/lines.bpf.h"
+SERVICE, PINS, FORWARD = "xdp/short-service.bpf.h", "xdp/pins.bpf.h", "xdp/forward.bpf.h"
 TABLE4, TABLE6, MATRIX = "common/table4.h", "common/table6.h", "common/matrix.h"
 
 MUTATIONS = [
@@ -62,6 +64,14 @@ MUTATIONS = [
     ("the row that is called for another side", SHORT, "small_row(table6_row(NULL, SIDE_DESTINATION,", "small_row(table6_row(NULL, SIDE_SOURCE,",
      "tables nodes6+service"),
     ("what passes and asks", "ctl/table/image.c", ": MATRIX_ASK;", ": REASON_PASS_RULE;", "tables asks"),
+    ("services on interfaces that are not named", SHORT, "if (!p.class && !marker_is(MARK_NAMED, 0))\n\t\treturn f;", "", "datapath another interface"),
+    # The overlay.
+    ("an allow before a service counts twice", OVERLAY, "return OVERLAY_ASK;\n\thit_host", "asm volatile(\"\");\n\thit_host",
+     "datapath allow:"),
+    ("a destination's block is told as a source's", OVERLAY, "from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length",
+     "REASON_DROP_BLOCK_FROM, length", "datapath both directions"),
+    ("a destination's block, in the histories", OVERLAY, "from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length",
+     "REASON_DROP_BLOCK_FROM, length", "datapath history:"),
     # The general way.
     ("general: another first match", CLASSIFY, "(int)(w * 64 + lowest_bit(word))", "(int)(w * 64 + 63)", "tables one"),
     ("general: bits of the first word", CLASSIFY, "match_word(ctx, pkt, matrix_word(m, w + 1)", "match_word(ctx, pkt, matrix_word(m, 1)",
