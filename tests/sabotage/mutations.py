@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Defects to put into the datapath and its tables: (what, file, old text, new text, test). Each old text is in its file
 once. The test, which must fail, is `tables KIND…`, `packets POLICY`, `reference FIRST COUNT`, seeds of random policies,
-`datapath WORDS`, of the names of cases, or `histories PACKETS`."""
+`datapath WORDS`, of the names of cases, or `histories PACKETS SEED`."""
 
 SHORT = "xdp/short.bpf.h"
 CLASSIFY = "xdp/classify.bpf.h"
@@ -72,6 +72,38 @@ MUTATIONS = [
      "REASON_DROP_BLOCK_FROM, length", "datapath both directions"),
     ("a destination's block, in the histories", OVERLAY, "from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length",
      "REASON_DROP_BLOCK_FROM, length", "datapath history:"),
+    ("an allow to beside a block from", OVERLAY, "FOUND_ALLOW(to) || !from ? to : from", "!from ? to : from",
+     "datapath allow beats"),
+    ("a prefix is near its destination alone", OVERLAY, "(is_near(&ends->src, family, true) || is_near(&ends->dst, family, false))",
+     "is_near(&ends->dst, family, false)", "datapath overlay:"),
+    ("an entry that has ended", LINES, "return committed ^ !!(meta & OVERLAY_META_ENDS);", "return committed;",
+     "datapath history: one"),
+    ("another line of an IPv4 host ignored", LINES, "line->slot[0] >> 32 & OVERLAY_META_MORE ? HOST_ASK : HOST_ABSENT",
+     "HOST_ABSENT", "datapath lines"),
+    # Services.
+    ("sources that cannot be answered", SERVICE, "if (!is_answerable_common(k, family))\n\t\treturn true;", "", "datapath martian"),
+    ("a packet from a service's address", SERVICE, "return is_member(family, k.src_hi, k.src_lo);", "return false;", "datapath martian"),
+    ("the last hop continues", SERVICE, "at.ip[family == 4 ? 8 : 7] <= 1", "at.ip[family == 4 ? 8 : 7] < 1", "datapath hops"),
+    ("partial checksums leave", SERVICE, "return !may_be_partial(check, sum_pseudo_common(at.ip, k, family));",
+     "return !may_be_partial(check, sum_pseudo_common(at.ip, k, family)) || family;", "datapath partial"),
+    ("a RST does not close", SERVICE, "k.base & 0x05 ? FLOW_CLOSES", "k.base & 0x01 ? FLOW_CLOSES", "histories 20000 1"),
+    ("frames to other stations", SERVICE, "own == (mac | STATION_KNOWN) || is_test();",
+     "own == (mac | STATION_KNOWN) || is_test() || own;",
+     "datapath stations"),
+    ("pins of flows by source", SERVICE, "t->tuple = source ? tuple_of(s, ip, family) : t->hash;", "t->tuple = t->hash;",
+     "histories 20000 9"),
+    ("too long for the tunnel", SERVICE, "is_too_long(t->to, k.length + outer_bytes(is.mode, is.outside))",
+     "is_too_long(t->to, k.length)", "datapath too big"),
+    ("the worth of a pin ignored", PINS, "if (lives && pin_worth(pin_level(old)) > pin_worth(pin_level(pin)))", "if (pin == 0)",
+     "histories 20000 1"),
+    ("a flow whose backend is down stays", PINS, "again || down ? owner : backend", "again ? owner : backend", "histories 20000 1"),
+    ("a slot's former owner forgotten", PINS, "if ((heard & HEARD_EVENT) != FLOW_OPENS && !is_down(former))", "if (former == owner)",
+     "histories 20000 1"),
+    ("services of any protocol", "xdp/service.bpf.h", "add_member(pkt, by, m, FIELD_DPORT) && add_member(pkt, by, m, FIELD_PROTO)",
+     "add_member(pkt, by, m, FIELD_DPORT) && add_member(pkt, BY_SOURCE, m, FIELD_PROTO)", "datapath balance:"),
+    ("half of an IPv6 VIP", "common/vips.h", "(v->addr[0] ^ addr[0]) | (v->addr[1] ^ addr[1])", "(v->addr[0] ^ addr[0])",
+     "datapath balance:"),
+    ("what a router said is forgotten", FORWARD, "if (likely(!path) || path_mtu(path) >= mtu)", "if (path_mtu(path) >= 0)", "datapath balance:"),
     # The general way.
     ("general: another first match", CLASSIFY, "(int)(w * 64 + lowest_bit(word))", "(int)(w * 64 + 63)", "tables one"),
     ("general: bits of the first word", CLASSIFY, "match_word(ctx, pkt, matrix_word(m, w + 1)", "match_word(ctx, pkt, matrix_word(m, 1)",
