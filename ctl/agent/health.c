@@ -175,7 +175,7 @@ static void end_check(struct agent_health *h, struct health_target *t, const str
 		plan_check(h, t);
 		return;
 	}
-	if (!r->good)
+	if (!r->good && !health->cut) // a dead link is the reason then
 		set_why(t, p, r->why);
 	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
 		changed(h, t);

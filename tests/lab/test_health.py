@@ -674,7 +674,9 @@ def test_a_dead_link(balancer, node, serve):
     until(lambda: all_ok(node))
     with without_carrier(balancer):
         until(lambda: set(states(node).values()) == {"down"}, 1)
-        assert all(one.endswith(": its link is dead") for one in health(node).values())
+        until(lambda: all(one.endswith(": its link is dead") for one in health(node).values()), 1)
+        time.sleep(0.5)  # checks that fail for it do not hide the reason
+        assert all(one.endswith(": its link is dead") for one in health(node).values()), health(node)
     until(lambda: all_ok(node), 20)
 
 

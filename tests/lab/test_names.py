@@ -143,7 +143,7 @@ def test_a_dead_name_server_is_told_once_and_asked_seldom(pair, many, server):
     time.sleep(5)
     rates = server.rate(begin, begin + 5)
     print(f"queries/s to a dead name server {rates}; {len(agent.said().splitlines())} lines")
-    assert statistics.mean(rates) < 2 * MANY / TTL_S / 2
+    assert statistics.mean(rates) < 0.75 * 2 * MANY / TTL_S  # of what a server that answers is asked; each is asked twice
     assert part(many)["failing"] > 0
     assert len(agent.said().splitlines()) < 200
     server.fallback = answers
