@@ -34,6 +34,7 @@ CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 3
 ETH_P_8021Q = 0x8100
 SOL_PACKET = 263
+SO_RCVBUFFORCE = 33
 PACKET_AUXDATA = 8
 TP_STATUS_VLAN_VALID = 0x10
 TP_STATUS_VLAN_TPID_VALID = 0x40
@@ -89,7 +90,7 @@ class Sniffer:
     def __init__(self, netns, device):
         self.socket = socket_in(netns, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self.socket.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
         self.socket.bind((device, ETH_P_ALL))
 
     def frames(self, wait=0.3):

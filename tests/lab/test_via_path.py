@@ -267,7 +267,7 @@ def test_frames_are_those_of_clients(balancer, node, serve):
     node.run()
     until(lambda: all_ok(node))
     with balancer.sniff("router", "balancer1") as sniffer:
-        for _ in range(20):
+        for _ in range(60):  # to each backend
             assert balancer.answers(serve.vip)
         end = time.monotonic() + 1  # checks continue
         frames = [data for data, sent in itertools.takewhile(lambda _: time.monotonic() < end, sniffer.frames())
