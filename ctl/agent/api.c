@@ -19,6 +19,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/api_answer.h"
 #include "ctl/agent/api_metrics.h"
+#include "ctl/agent/api_origin.h"
 #include "ctl/agent/api_words.h"
 #include "ctl/agent/changes.h"
 #include "ctl/agent/clients.h"
@@ -37,6 +38,8 @@
 #define SILENCE_S   10         // of a client, until it is left
 #define COMMAND_S   120
 #define BACKLOG     1024
+#define METRICS     "/metrics"
+#define FORBIDDEN   403
 #define METHODS                                                                                    \
 	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | \
 	 EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH)
@@ -362,8 +365,7 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 	struct err err = {0};
 
 	if (evhttp_request_get_command(request) != (r->posts ? EVHTTP_REQ_POST : EVHTTP_REQ_GET)) {
-		api_refuse(request, HTTP_BADMETHOD,
-			   r->posts ? "this path wants POST" : "this path wants GET");
+		api_refuse_method(request, r->posts ? "POST" : "GET");
 		return;
 	}
 	if (r->text)
@@ -384,22 +386,51 @@ static void on_route(struct evhttp_request *request, struct api *api, const stru
 	free(job.input);
 }
 
-static void on_request(struct evhttp_request *request, void *part)
+static const char *path_of(const struct evhttp_request *request)
 {
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
 
+	return path ? path : "";
+}
+
+static void on_metrics(struct evhttp_request *request, const struct api *api)
+{
+	enum evhttp_cmd_type method = evhttp_request_get_command(request);
+
+	if (method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD)
+		api_metrics_answer(request, api->metrics);
+	else
+		api_refuse_method(request, "GET, HEAD");
+}
+
+static void on_request(struct evhttp_request *request, void *part)
+{
+	const char *path = path_of(request), *refused = api_origin_refused(request);
+	struct api *api = part;
+
+	if (refused) {
+		api_refuse(request, FORBIDDEN, refused);
+		return;
+	}
+	if (!strcmp(path, METRICS)) {
+		on_metrics(request, api);
+		return;
+	}
 	for (const struct api_route *r = api_routes; r->path; r++)
 		if (!strcmp(path, r->path)) {
-			on_route(request, part, r);
+			on_route(request, api, r);
 			return;
 		}
 	api_refuse(request, HTTP_NOTFOUND, "there is no such path");
 }
 
-static void on_unknown(struct evhttp_request *request, void *part)
+// At the address of --metrics. It shows nothing but numbers, so it does not matter who asks.
+static void on_public_request(struct evhttp_request *request, void *part)
 {
-	(void)part;
-	api_refuse(request, HTTP_NOTFOUND, "there is only /metrics");
+	if (!strcmp(path_of(request), METRICS))
+		on_metrics(request, part);
+	else
+		api_refuse(request, HTTP_NOTFOUND, "there is only " METRICS);
 }
 
 // ---- doors --------------------------------------------------------------------------------------
@@ -417,9 +448,8 @@ static int open_door(struct api *api, size_t door, const struct sockaddr *addres
 	evhttp_set_max_headers_size(http, HEADERS_MAX);
 	evhttp_set_max_body_size(http, door == ON_SOCKET ? BODY_MAX : 0);
 	evhttp_set_timeout(http, SILENCE_S);
-	evhttp_set_allowed_methods(http, METHODS); // others get a page of libevent's
-	evhttp_set_cb(http, "/metrics", api_metrics_answer, api->metrics);
-	evhttp_set_gencb(http, door == ON_SOCKET ? on_request : on_unknown, api);
+	evhttp_set_allowed_methods(http, METHODS); // others are refused by libevent
+	evhttp_set_gencb(http, door == ON_SOCKET ? on_request : on_public_request, api);
 	listener =
 		evconnlistener_new_bind(api->agent->loop, NULL, NULL, flags, BACKLOG, address, len);
 	if (!listener)

@@ -4,11 +4,18 @@
 
 #include <stddef.h>
 
+#include "ctl/base/text.h"
+
 struct evbuffer;
 struct evhttp_request;
 
-// Takes the bytes out of `body`; no callback for the end of the connection is left.
+// Takes the bytes out of `body`; a request by HEAD gets only their length. No callback for the end of the connection is
+// left.
 void api_answer(struct evhttp_request *request, int status, const char *type,
 		struct evbuffer *body);
 // A document with an error, as a command fails with -j.
 void api_refuse(struct evhttp_request *request, int status, const char *text);
+// Status 405; methods: those of the path, "GET, HEAD".
+void api_refuse_method(struct evhttp_request *request, const char *methods);
+// Appends that document.
+void api_error_document(const char *message, struct text *ret);

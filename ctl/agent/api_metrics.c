@@ -138,16 +138,11 @@ static int start(struct api_metrics *m, struct err *err)
 	return exchange_start(m->agent, &request, &m->running, err);
 }
 
-void api_metrics_answer(struct evhttp_request *request, void *metrics)
+void api_metrics_answer(struct evhttp_request *request, struct api_metrics *m)
 {
-	struct api_metrics *m = metrics;
 	struct metrics_reader *r;
 	struct err err = {0};
 
-	if (evhttp_request_get_command(request) != EVHTTP_REQ_GET) {
-		api_refuse(request, HTTP_BADMETHOD, "this path wants GET");
-		return;
-	}
 	if (is_fresh(m)) {
 		send_text(m, request);
 		return;

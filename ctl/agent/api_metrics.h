@@ -9,5 +9,5 @@ struct evhttp_request;
 struct api_metrics *api_metrics_new(struct agent *a);
 // Before the servers whose requests wait are freed. NULL is allowed.
 void api_metrics_free(struct api_metrics *m);
-// Answers a request, now or when the command has ended.
-void api_metrics_answer(struct evhttp_request *request, void *metrics);
+// Answers a request by GET or HEAD, now or when the command has ended.
+void api_metrics_answer(struct evhttp_request *request, struct api_metrics *m);

@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/api_pages.h"
 #include "ctl/agent/task.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
@@ -356,6 +357,7 @@ static struct bufferevent *on_new(struct event_base *loop, void *clients)
 		mem_exhausted();
 	bufferevent_incref(c->stream);
 	bufferevent_priority_set(c->stream, CLIENTS_PRIORITIES - 1);
+	api_pages_replace(c->stream);
 	if (!evbuffer_add_cb(bufferevent_get_input(c->stream), on_input, c) ||
 	    !evbuffer_add_cb(bufferevent_get_output(c->stream), on_output, c))
 		mem_exhausted();

@@ -2,9 +2,11 @@
 """The API of the agent: its answers are those of the commands, and no client holds it up."""
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import os
 import pathlib
+import socket
 import stat
 import subprocess
 import threading
@@ -14,7 +16,7 @@ import pytest
 
 from apiclient import Api, Client
 
-from labnet import run, until
+from labnet import run, socket_in, until
 
 BLOCKED, OTHER = "203.0.113.10", "203.0.113.77"
 
@@ -93,6 +95,98 @@ def test_bad_requests(api, method, target, body, status, text):
     assert api("GET", "/v1/overlay")[1]["entries"] == []
 
 
+GUARDED = [("POST", "/v1/block"), ("GET", "/v1/overlay"), ("GET", "/metrics")]
+
+
+def raw(path, request):
+    """Status, headers and body of the answer to these bytes."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(30)
+        sock.connect(str(path))
+        sock.sendall(request.encode())
+        return answer_on(sock, request.split()[0])
+
+
+def answer_on(sock, method):
+    answer = http.client.HTTPResponse(sock, method=method)
+    answer.begin()
+    return answer.status, answer.headers, answer.read()
+
+
+def request_of(method, target, headers, version="1.1"):
+    body = json.dumps({"what": BLOCKED})
+    lines = [f"{method} {target} HTTP/{version}", *headers, "Content-Type: text/plain", "Connection: close"]
+    lines += [f"Content-Length: {len(body)}", "", body] if method == "POST" else ["", ""]
+    return "\r\n".join(lines)
+
+
+@pytest.mark.parametrize("headers", [
+    ["Host: localhost:8080", "Origin: http://evil.example"],
+    ["Host: localhost:8080", "origin: null"],
+    ["Host: localhost:8080", "Origin: "],
+    ["Host: localhost:8080", "Sec-Fetch-Site: cross-site"],
+    ["Host: localhost:8080", "Sec-Fetch-Site: same-origin"],
+    ["Host: localhost:8080", "Sec-Fetch-Site: none", "Sec-Fetch-Site: same-site"],
+    ["Host: rebound.evil.example:8080"],
+    ["Host: localhost", "Host: rebound.evil.example"],
+    ["Host: localhost", "Host: localhost"],
+    ["Host: "],
+    ["Host: localhost", " .evil.example"],
+    [],
+], ids=str)
+def test_pages_are_refused(on, api, headers):
+    """What a browser sends for a page, where the socket is forwarded to a port: no command runs."""
+    for method, target in GUARDED:
+        status, got, body = raw(api.path, request_of(method, target, headers))
+        assert status == 403 and got["Content-Type"] == "application/json", (target, status, body)
+        assert json.loads(body)["error"]["text"], body
+    status, _, _ = raw(api.path, request_of("GET", "http://rebound.evil.example/v1/overlay", headers))
+    assert status == 403
+    assert on.entries() == {}
+
+
+@pytest.mark.parametrize("headers, version", [
+    (["Host: localhost:8080"], "1.1"), (["Host: weir"], "1.1"), (["Host: 127.0.0.1:8080"], "1.1"), (["Host: [::1]:8080"], "1.1"),
+    (["Host: localhost", "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"], "1.1"), ([], "1.0"),
+], ids=str)
+def test_programs_are_not_refused(on, api, headers, version):
+    for method, target in GUARDED:
+        status, _, body = raw(api.path, request_of(method, target, headers, version))
+        assert status == 200, (target, status, body)
+    assert set(on.entries()) == {BLOCKED}
+
+
+@pytest.mark.parametrize("request_line, headers, status", [
+    ("GET /v1/status HTTP/9.9", "Host: x", 400),
+    ("GET /v1/status HTTP/1.1", "no header", 400),
+    ("GET /v1/status HTTP/1.1", "X: " + "y" * 9000, 400),
+    ("POST /v1/batch HTTP/1.1", "Host: x\r\nContent-Length: 99999999999", 413),
+    ("POST /v1/batch HTTP/1.1", "Host: x\r\nContent-Length: 5\r\nExpect: nothing", 417),
+    ("BREW /v1/status HTTP/1.1", "Host: x", 501),
+    ("TRACE /v1/status HTTP/1.1", "Host: x", 501),
+    ("GET /v1/status HTTP/1.0", "no header", 400),
+])
+def test_errors_are_documents(on, request_line, headers, status):
+    """Also those of libevent, at both doors."""
+    agent = on.run("--metrics", "127.0.0.1:9117")
+    api = Api(on.name)
+    for door in "socket", "address":
+        with socket.socket(socket.AF_UNIX) if door == "socket" else socket_in(on.pair.near_netns) as sock:
+            sock.settimeout(30)
+            sock.connect(str(api.path) if door == "socket" else ("127.0.0.1", 9117))
+            sock.sendall(f"{request_line}\r\n{headers}\r\n\r\n".encode())
+            got, kinds, body = answer_on(sock, request_line.split()[0])
+        assert got == status and kinds["Content-Type"] == "application/json", (door, got, body)
+        assert set(json.loads(body)) == {"schema", "error"} and sock, body
+    assert api("GET", "/v1/overlay")[0] == 200 and agent.process.poll() is None
+
+
+def test_refused_methods_name_the_others(api):
+    for method, target, allowed in ("GET", "/v1/block", "POST"), ("HEAD", "/v1/status", "GET"), ("PUT", "/metrics", "GET, HEAD"):
+        status, headers, body = raw(api.path, request_of(method, target, ["Host: x"]))
+        assert (status, headers["Allow"], bool(body)) == (405, allowed, method != "HEAD")
+
+
 def test_messages_name_the_api(on, agent, api):
     assert api("POST", "/v1/unblock", {"what": "1.2.3"})[0] == 400
     until(lambda: "weir: api: '1.2.3' is not an address" in agent.said())
@@ -150,6 +244,21 @@ def test_metrics_on_an_address(on):
     refused = run(["nsenter", f"--net=/run/netns/{on.pair.near_netns}", "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}",
                    "http://127.0.0.1:9117/v1/status"]).stdout
     assert refused == "404"
+
+
+def test_the_address_answers_whoever_reads_metrics(on):
+    """Prometheus may use any name for it; nothing but GET and HEAD of one path is answered."""
+    on.run("--metrics", "127.0.0.1:9117")
+    for method, target, status in (("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405),
+                                   ("DELETE", "/metrics", 405), ("GET", "/metrics/", 404), ("GET", "/v1/overlay", 404)):
+        with socket_in(on.pair.near_netns) as sock:
+            sock.settimeout(30)
+            sock.connect(("127.0.0.1", 9117))
+            sock.sendall(f"{method} {target} HTTP/1.1\r\nHost: edge.example:9117\r\nConnection: close\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: sock.recv(65536), b"")).decode().partition("\r\n\r\n")  # pylint: disable=cell-var-from-loop
+        assert head.startswith(f"HTTP/1.1 {status}"), (method, target, head)
+        assert ("weir_build_info{" in body) == (method == "GET" and status == 200)
+        assert method != "HEAD" or (not body and int(head.partition("Content-Length: ")[2].split()[0]) > 1000)
 
 
 def test_a_bad_address(on):
