@@ -157,6 +157,10 @@ static void set_channels(const struct ethtool_device *d, struct ethtool *e)
 		return;
 	e->combined = channels.combined_count;
 	e->combined_max = channels.max_combined;
+	e->rx = channels.rx_count;
+	e->rx_max = channels.max_rx;
+	e->tx = channels.tx_count;
+	e->tx_max = channels.max_tx;
 }
 
 // ---- statistics ---------------------------------------------------------------------------------

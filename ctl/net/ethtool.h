@@ -13,7 +13,8 @@ enum ethtool_state { ETHTOOL_OFF, ETHTOOL_ON, ETHTOOL_UNKNOWN };
 struct ethtool {
 	char driver[32]; // "" when the device has no ethtool
 	enum ethtool_state gro, lro, rx_vlan, tx_vlan, tx_checksum, tso, rx_gro_hw;
-	uint32_t combined, combined_max; // channels; 0 when the driver does not say
+	// Channels; 0 when the driver does not say, or has none of this kind.
+	uint32_t combined, combined_max, rx, rx_max, tx, tx_max;
 };
 
 // In the current network namespace. 0 or -errno with err set (-ENODEV: no such interface). A
@@ -34,6 +35,9 @@ int ethtool_lost(const char *ifname, struct ethtool_lost *ret);
 // The pure part: does this statistic count such frames? Not what a program has dropped by its verdict,
 // which many drivers call "xdp_drop".
 bool ethtool_counts_lost(const char *driver, const char *counter);
+
+// Header-data split ("TCP data split" of ethtool -g), by generic netlink (Linux 5.17).
+enum ethtool_state ethtool_hds(uint32_t ifindex);
 
 // The driver's name alone. 0 or -errno; ret is untouched on failure.
 int ethtool_driver(const char *ifname, char *ret, size_t size);
