@@ -9,6 +9,9 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"
+#include "ctl/control/egress.h"
+#include "ctl/control/pool.h"
+#include "ctl/control/unseen.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/reach.h"
 #include "ctl/net/link.h"
@@ -94,6 +97,29 @@ static void warn_bridge(const char *ifname)
 		    ifname, text_get(&ports));
 }
 
+static void warn_unseen(const char *ifname)
+{
+	CLEANUP_UNSEEN struct unseen_finding f = unseen_finding(ifname);
+
+	log_warning("'%s' %s (%s)", ifname, f.text, f.mend);
+}
+
+// Frames that services redirect to the interface, which only now sends them.
+static void warn_egress(struct context *ctx, const char *ifname)
+{
+	CLEANUP_POOL struct pool pool = {.lock = -1};
+	CLEANUP_EGRESSES struct egresses egresses = {0};
+	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
+
+	if (pool_open(ctx->instance, NULL, &pool, NULL))
+		return;
+	egress_find(&pool, &egresses);
+	egress_check(&egresses, false, &findings);
+	vec_each (&findings, one)
+		if (one->problem && !strcmp(one->about, ifname))
+			log_warning("%s (%s)", one->text, one->mend);
+}
+
 // For `weir restore`. The interface is attached all the same.
 static void remember(const char *instance, const char *ifname, enum attach_mode mode)
 {
@@ -123,6 +149,9 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	report(ctx, b, ifname, &result);
 	if (result.changed) {
 		warn_bridge(ifname);
+		warn_egress(ctx, ifname);
+		if (result.unseen)
+			warn_unseen(ifname);
 		tell_big_tcp(ctx, ifname, &result);
 	}
 	return 0;

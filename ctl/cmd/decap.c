@@ -362,7 +362,9 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 {
 	CLEANUP(addresses_cleanup) struct addresses own = {0};
 	CLEANUP(sources_cleanup) struct sources from = {0};
-	const struct hook_target where = {
+	CLEANUP_ADVICES struct advices advices = {0};
+	fitness_text reason;
+	struct hook_target where = {
 		.name = link->name, .driver = link->driver, .ifindex = link->index};
 	CLEANUP_DECAP_STATE struct decap_state before = {0};
 	struct decap_end end = {0};
@@ -390,11 +392,14 @@ static int attach(struct context *ctx, const struct args *args, const struct lin
 		.n_here = own.n,
 		.n_from = from.at.n,
 	};
+	fitness_look(link, &advices);
+	where.reason = fitness_refusal(&advices, reason);
 	if ((code = decap_attach(&where, &end, mode,
-				 fitness_native(link, mode, &unfit) ? NULL : &unfit, &result, err)))
+				 fitness_native(&advices, link, mode, &unfit) ? NULL : &unfit,
+				 &result, err)))
 		return code;
 	if (result.attached)
-		fitness_warn(link, result.mode, result.notice, sizeof(result.notice));
+		fitness_warn(&advices, link, result.mode, result.notice, sizeof(result.notice));
 	report(ctx, link->name, &end, &before, &result);
 	return 0;
 }

@@ -5,25 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/doctor_drivers.h"
 #include "ctl/cmd/egress_show.h"
+#include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
+#include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/decap.h"
 #include "ctl/datapath/device.h"
+#include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/sharing.h"
+#include "ctl/net/driver.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 #include "ctl/net/native.h"
 #include "ctl/net/route.h"
+
+#define SAMPLE_MS 250
 
 enum doctor_level { FINE, NOTE, PROBLEM };
 
@@ -109,6 +117,30 @@ static void check_iface(struct doctor *d, uint32_t number)
 		find(d, PROBLEM, device.iface.name, mend, "Weir is not attached: all packets pass");
 }
 
+// To the kernel, the program is attached.
+static void check_unseen(struct doctor *d)
+{
+	const struct timespec pause = {.tv_nsec = SAMPLE_MS * 1000000};
+	struct unseen_watch w;
+
+	unseen_choose(d->instance, &w);
+	if (!w.ifaces)
+		return;
+	unseen_look(d->instance, &w);
+	nanosleep(&pause, NULL);
+	unseen_look(d->instance, &w);
+	unseen_wait(d->instance, &w);
+	for (uint32_t n = 1; n < WEIR_IFACES; n++) {
+		CLEANUP_UNSEEN struct unseen_finding f = {0};
+		struct iface iface;
+
+		if (!unseen_is_certain(&w.at[n]) || instance_iface(d->instance, n, &iface, NULL))
+			continue;
+		f = unseen_finding(iface.name);
+		find(d, PROBLEM, iface.name, f.mend, "%s", f.text);
+	}
+}
+
 static void check_instance(struct doctor *d)
 {
 	struct err err = {0};
@@ -126,6 +158,7 @@ static void check_instance(struct doctor *d)
 	}
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
 		check_iface(d, n);
+	check_unseen(d);
 }
 
 // Devices that carry the traffic of services: reports those that may lose frames, and those that have.
@@ -206,71 +239,46 @@ static void check_big_tcp(struct doctor *d, const struct link *link)
 		     link_big_tcp(link), link->gro_max, link->gro_max4);
 }
 
-// The command that frees queues which XDP can reserve.
-static char *mend_queues(const struct link *link, const struct native_queues *q)
-{
-	const char *name = link->name;
-
-	if (q->max <= q->cpus)
-		return mem_printf("configure the virtual machine's card with more than %u queues",
-				  q->cpus);
-	if (!q->attached)
-		return mem_printf("ethtool -L %s combined %u", name, q->max - q->cpus);
-	return mem_printf("weir detach %s, ethtool -L %s combined %u, weir attach %s", name, name,
-			  q->max - q->cpus, name);
-}
-
-// Each queue uses one CPU, and XDP reserves further queues for the packets that it sends.
+// Each queue uses one CPU.
 static void check_queues(struct doctor *d, const struct link *link, const struct ethtool *e)
 {
 	CLEANUP_FREE char *mend = NULL;
-	struct native_queues q = {.now = e->combined, .max = e->combined_max};
 	size_t cpus = 1;
 
 	percpu_count(&cpus, NULL);
-	q.cpus = (uint32_t)cpus;
-	q.attached = native_carries(link);
-	if (q.max > 1 && q.now < 2 && cpus > 1) {
-		mend = mem_printf("ethtool -L %s combined %u", link->name,
-				  q.max < q.cpus ? q.max : q.cpus);
-		find(d, NOTE, link->name, mend,
-		     "has only one queue: one CPU processes all packets");
-	}
-	if (!native_shares_queues(link->driver, &q))
+	if (e->combined_max < 2 || e->combined >= 2 || cpus < 2)
 		return;
-	mem_cleanup_free(&mend);
-	mend = mend_queues(link, &q);
-	find(d, NOTE, link->name, mend,
-	     "too few queues for XDP_TX and redirects: %u CPUs share the queues of the stack, "
-	     "under a lock",
-	     q.cpus);
+	mend = mem_printf("ethtool -L %s combined %zu", link->name,
+			  e->combined_max < cpus ? (size_t)e->combined_max : cpus);
+	find(d, NOTE, link->name, mend, "has only one queue: one CPU processes all packets");
 }
 
-// Behaviour of drivers in native mode that an attach does not report.
+// What an attach does not report, or would. In use, a driver that loses packets is a problem.
 static void check_native(struct doctor *d, const struct link *link)
 {
-	CLEANUP_FREE char *mend = NULL;
-	uint32_t max = native_mtu(link);
+	CLEANUP_ADVICES struct advices advices = {0};
+	const struct driver *driver = driver_find(link->driver);
+	bool in_use = native_carries(link);
 
-	if (native_carries(link) && native_is_forgotten(link->driver)) {
-		CLEANUP_FREE char *generic = mem_printf(
-			"weir detach %s, weir attach %s --mode generic", link->name, link->name);
-
-		find(d, PROBLEM, link->name, generic,
-		     "driver '%s' stops running the program without a message when the device goes "
-		     "down or its MTU changes",
+	if (!in_use && driver && driver->resets)
+		find(d, NOTE, link->name, "",
+		     "attaching in native mode resets the link: driver '%s' receives nothing for up "
+		     "to some seconds",
 		     link->driver);
+	fitness_look(link, &advices);
+	vec_each (&advices, one) {
+		bool serious = one->kind == ADVICE_LOSES || one->kind == ADVICE_IDLE ||
+			       one->kind == ADVICE_FORGETS;
+
+		if (one->kind == ADVICE_FORGETS && !in_use)
+			continue;
+		find(d, serious && in_use ? PROBLEM : NOTE, link->name, one->mend,
+		     "driver '%s': %s%s", link->driver,
+		     one->kind != ADVICE_REFUSES ? ""
+		     : driver                    ? "refuses native mode: "
+						 : "may refuse native mode: ",
+		     one->text);
 	}
-	if (!max || link->mtu <= max)
-		return;
-	mend = mem_printf("ip link set %s mtu %u", link->name, max);
-	if (native_carries(link))
-		find(d, PROBLEM, link->name, mend,
-		     "driver '%s' loses packets longer than %u bytes in native mode", link->driver,
-		     max);
-	else
-		find(d, NOTE, link->name, mend,
-		     "MTU %u is too large for native mode of driver '%s'", link->mtu, link->driver);
 }
 
 // Generic mode gets packets that the stack has merged. VLAN rules do not match if the driver removes the tags.
@@ -284,9 +292,8 @@ static void check_offloads(struct doctor *d, const struct link *link, const stru
 	if (generic && e->gro == ETHTOOL_ON)
 		find(d, NOTE, link->name, gro,
 		     "GRO may merge packets before generic XDP sees them");
-	if (e->lro == ETHTOOL_ON)
-		find(d, native_carries(link) ? PROBLEM : NOTE, link->name, lro,
-		     "the driver merges packets (LRO); with LRO some drivers refuse native mode");
+	if (e->lro == ETHTOOL_ON && native_carries(link))
+		find(d, PROBLEM, link->name, lro, "the driver merges packets (LRO)");
 	if (!strcmp(link->kind, "veth"))
 		find(d, NOTE, link->name, "ethtool -K PEER txvlan off",
 		     "a veth hides VLAN tags unless its peer has VLAN offload turned off");
@@ -409,6 +416,12 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	struct doctor d = {.ctx = ctx};
 	int code;
 
+	if (args_has(args, "drivers")) {
+		if ((code = args_expect_words(args, 0, 0, "", err)))
+			return code;
+		doctor_drivers(ctx->out);
+		return 0;
+	}
 	out_array(ctx->out, "findings");
 	check_kernel(&d);
 	check_jit(&d);
@@ -427,10 +440,17 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	return code;
 }
 
+static const struct args_option options[] = {
+	{.name = "drivers", .help = "show what is known of drivers in native mode"},
+	OPTION_WIDE_TABLES,
+	{0},
+};
+
 const struct command cmd_doctor = {
 	.name = "doctor",
-	.usage = "[IFACE…]",
+	.usage = "[IFACE…] [OPTIONS]",
 	.summary = "find problems of this machine and the commands that fix them",
 	.text = "tcpdump does not show packets that XDP drops: use weir watch.",
+	.options = options,
 	.run = run,
 };

@@ -16,6 +16,7 @@
 #include "ctl/control/detach_stale.h"
 #include "ctl/control/macs.h"
 #include "ctl/control/revisions.h"
+#include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
@@ -43,6 +44,7 @@ struct status {
 	size_t set_used[POLICY_SETS_MAX];
 	struct pool pool; // of its services
 	struct presence agent;
+	struct unseen_watch unseen;
 };
 
 __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
@@ -66,13 +68,19 @@ static int sample(struct status *s, struct err *err)
 	struct timespec a, b;
 	int code;
 
+	unseen_choose(s->instance, &s->unseen);
+	unseen_look(s->instance, &s->unseen);
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	if ((code = counters_read(s->instance, s->before, err)))
 		return code;
 	nanosleep(&pause, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	s->seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
-	return counters_read(s->instance, s->after, err);
+	if ((code = counters_read(s->instance, s->after, err)))
+		return code;
+	unseen_look(s->instance, &s->unseen);
+	unseen_wait(s->instance, &s->unseen);
+	return 0;
 }
 
 static double rate(const struct status *s, uint32_t number, bool drops)
@@ -234,6 +242,17 @@ static bool is_missed(const struct status *s, uint8_t class)
 	       link_get(s->about->ifaces[class - 1], &link, NULL) == -ENODEV;
 }
 
+// To the kernel, the program is attached.
+static void alarm_unseen(struct status *s, uint32_t number, const struct device *d)
+{
+	CLEANUP_UNSEEN struct unseen_finding f = {0};
+
+	if (!unseen_is_certain(&s->unseen.at[number]))
+		return;
+	f = unseen_finding(d->iface.name);
+	alarm_add(s, "'%s' %s (%s)", d->iface.name, f.text, f.mend);
+}
+
 // A policy treats an interface by the name that it had when the policy was applied.
 static void alarm_class(struct status *s, uint32_t number, const struct device *d)
 {
@@ -292,6 +311,7 @@ static void alarm_iface(struct status *s, uint32_t number)
 	num_text left;
 
 	alarm_device(s, d);
+	alarm_unseen(s, number, d);
 	alarm_class(s, number, d);
 	alarm_index(s, number, d);
 	if (s->reach.over & iface_bit(number))

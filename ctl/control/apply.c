@@ -101,6 +101,8 @@ static int attach_one(struct bringup *b, const struct policy_device *device,
 		return code;
 	snprintf(one.name, sizeof(one.name), "%s", device->link.name);
 	vec_push(&ret->attached, one);
+	if (one.attach.unseen)
+		apply_note_unseen(one.name, ret);
 	return 0;
 }
 

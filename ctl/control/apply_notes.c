@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/control/pool.h"
+#include "ctl/control/unseen.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/datapath/reach.h"
@@ -67,6 +68,13 @@ void apply_note_merged(const struct instance *i, const struct candidate *c,
 				    "too big for a backend: ethtool -K %s gro off",
 				    iface.name, iface.name));
 	}
+}
+
+void apply_note_unseen(const char *ifname, struct apply_result *ret)
+{
+	CLEANUP_UNSEEN struct unseen_finding f = unseen_finding(ifname);
+
+	vec_push(&ret->warnings, mem_printf("'%s' %s (%s)", ifname, f.text, f.mend));
 }
 
 void apply_note_entries_only(const struct instance *i, struct apply_result *ret)

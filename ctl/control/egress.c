@@ -10,6 +10,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
+#include "ctl/control/fitness.h"
 #include "ctl/control/pool.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/instance_ifaces.h"
@@ -201,6 +202,18 @@ static bool peer_of(const struct egress *egress, struct link *ret)
 	       !link_get_by_index(egress->link.lower, ret, NULL);
 }
 
+// Some drivers send only what CPUs with a channel of their own redirect.
+static void check_cpus(const struct egress *egress, struct egress_findings *ret)
+{
+	CLEANUP_ADVICES struct advices advices = {0};
+	const struct advice *drops;
+
+	fitness_look(&egress->link, &advices);
+	if ((drops = fitness_find(&advices, ADVICE_DROPS)))
+		add(ret, egress, true, mem_printf("'%s': %s", egress->link.name, drops->text),
+		    mem_strdup(drops->mend));
+}
+
 // What goes back where it came from. A veth queues such frames at its other end, and only a program there makes
 // it look; GRO is not enough. Elsewhere only this can be seen: a device that cannot even be redirected to
 // has no program at its other end.
@@ -255,8 +268,10 @@ void egress_check(const struct egresses *a, bool again, struct egress_findings *
 		xmit = nexthop_xmit(egress->link.index);
 		if (egress->native)
 			check_back(egress, xmit, again, ret);
-		if (any_native(a, egress))
+		if (any_native(a, egress)) {
 			check_redirect(egress, xmit, ret);
+			check_cpus(egress, ret);
+		}
 		check_notices(egress, again, ret);
 	}
 }

@@ -98,16 +98,19 @@ static int occupied(const struct hook_target *target, const struct hook_program 
 	return hint_removal(target->name, there, err);
 }
 
+// What the kernel says may name a limit, the reason also the command that fixes it.
 static int attach_failed(const struct hook_target *target, enum iface_mode mode, int code,
 			 struct err *err)
 {
 	const char *said = probe_kernel_said(), *driver = target->driver;
+	const char *reason = mode == IFACE_NATIVE && target->reason ? target->reason : "";
 
 	err_system(err, -code, "cannot attach to '%s' in %s mode", target->name,
 		   hook_mode_name(mode));
-	if (said[0])
-		err_hint(err, "%s%s%s: %s", driver[0] ? "driver '" : "", driver,
-			 driver[0] ? "'" : "the kernel says", said);
+	if (said[0] || reason[0])
+		err_hint(err, "%s%s%s: %s%s%s", driver[0] ? "driver '" : "", driver,
+			 driver[0] ? "'" : "the kernel says", said,
+			 said[0] && reason[0] ? "; " : "", reason);
 	else if (driver[0])
 		err_hint(err, "driver '%s'", driver);
 	return code;
@@ -168,7 +171,7 @@ static void notice_generic(const struct hook_target *target, const struct hook_p
 	bool hint = native->hint[0];
 
 	snprintf(notice, HOOK_NOTICE,
-		 "generic mode, slower: %.200s%s%.300s%s; the stack may merge packets before %s: "
+		 "generic mode, slower: %.200s%s%.512s%s; the stack may merge packets before %s: "
 		 "ethtool -K %.16s gro off",
 		 native->text, hint ? " (" : "", native->hint, hint ? ")" : "", program->before,
 		 target->name);

@@ -14,6 +14,8 @@ const char *hook_mode_name(enum iface_mode mode);
 struct hook_target {
 	const char *name;   // of the interface
 	const char *driver; // "": unknown
+	const char *
+		reason; // why the driver may refuse native mode, with commands; "" or NULL: not known
 	uint32_t ifindex;
 };
 
@@ -27,7 +29,8 @@ struct hook_program {
 	const char *before; // which packets may be merged in generic mode: before "Weir sees them"
 };
 
-#define HOOK_NOTICE 1024
+#define HOOK_NOTICE 1280
+#define HOOK_REASON 320 // bytes of struct hook_target's reason
 
 // Attaches the program, the same for all: in native mode through libxdp's dispatcher, else alone unless another
 // program is there; in mode auto then in generic mode, likewise. unfit: why native mode does not work here

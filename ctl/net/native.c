@@ -1,62 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A short list of drivers; each fact was found by sending frames (tests/vm/drivers).
+// Collects what the kernel and Xen tell about a device.
 #include "ctl/net/native.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+#include "ctl/net/driver.h"
 #include "ctl/net/xdp_features.h"
+#include "ctl/net/xenstore.h"
 
-static const struct driver {
-	const char *name;
-	uint32_t mtu;         // in one buffer
-	bool buffers;         // newer kernels take several
-	bool forgets;         // the program, when the device comes up anew
-	bool needs_program;   // to send what is redirected to it
-	bool reserves_queues; // at attach, one for each processor
-} drivers[] = {
-	// A page without headroom, skb_shared_info and virtio's header; several buffers from Linux 6.3 on.
-	{"virtio_net", 3490, true, false, true, true},
-	// VMXNET3_MAX_SKB_BUF_SIZE, 3 kB, holds the frame. It forgets in 6.12 and 7.2.
-	{"vmxnet3", 3054, false, true, true, false},
-};
+#define VALUE_MAX 256
 
-static const struct driver *find(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++)
-		if (!strcmp(drivers[i].name, name))
-			return &drivers[i];
-	return NULL;
-}
-
-uint32_t native_mtu_of(const char *driver, bool buffers)
-{
-	const struct driver *d = find(driver);
-
-	return d && !(buffers && d->buffers) ? d->mtu : 0;
-}
-
-uint32_t native_mtu(const struct link *link)
-{
-	uint64_t bits;
-	bool buffers = !xdp_features(link->index, &bits) && (bits & XDP_FEATURE_RX_SG);
-
-	return native_mtu_of(link->driver, buffers);
-}
-
-bool native_is_forgotten(const char *driver)
-{
-	const struct driver *d = find(driver);
-
-	return d && d->forgets;
-}
+typedef char native_value[VALUE_MAX];
 
 bool native_sends_with_program(const char *driver)
 {
-	const struct driver *d = find(driver);
+	const struct driver *d = driver_find(driver);
 
-	return d && d->needs_program;
+	return d && (d->redirect == REDIRECT_PROGRAM || d->redirect == REDIRECT_CPUS);
 }
 
 bool native_carries(const struct link *link)
@@ -64,12 +28,123 @@ bool native_carries(const struct link *link)
 	return link->xdp_mode == LINK_XDP_NATIVE || link->xdp_mode == LINK_XDP_MULTI;
 }
 
-// Attached, those in use are the reserved ones and at least one more, unless there were too few to reserve any.
-bool native_shares_queues(const char *driver, const struct native_queues *q)
+// The first line of a file of /sys, without its end. false: it does not exist.
+static bool read_line(const char *path, native_value ret)
 {
-	const struct driver *d = find(driver);
+	FILE *file = fopen(path, "re");
+	bool got = file && fgets(ret, VALUE_MAX, file);
 
-	if (!d || !d->reserves_queues || !q->max)
-		return false;
-	return q->attached ? q->now <= q->cpus : q->now + q->cpus > q->max;
+	if (file)
+		fclose(file);
+	if (got)
+		ret[strcspn(ret, "\n")] = '\0';
+	return got;
+}
+
+// "0-15" or "0,2-7": the last number and one.
+static uint32_t count_cpus(const char *path)
+{
+	native_value text;
+	const char *last = text;
+	uint32_t n;
+
+	if (!read_line(path, text))
+		return 0;
+	for (const char *at = text; *at; at++)
+		if (*at == '-' || *at == ',')
+			last = at + 1;
+	return num_parse_u32(last, strlen(last), 0, UINT32_MAX - 1, &n) ? 0 : n + 1;
+}
+
+// /sys may show another network namespace than that of this process, with another device of this name.
+static bool is_in_sys(const struct link *link)
+{
+	CLEANUP_FREE char *path = mem_printf("/sys/class/net/%s/address", link->name);
+	native_value text, mac;
+
+	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", link->mac[0], link->mac[1],
+		 link->mac[2], link->mac[3], link->mac[4], link->mac[5]);
+	return read_line(path, text) && !strcmp(text, mac);
+}
+
+static bool read_device(const struct link *link, const char *file, native_value ret)
+{
+	CLEANUP_FREE char *path = mem_printf("/sys/class/net/%s/device/%s", link->name, file);
+
+	return is_in_sys(link) && read_line(path, ret);
+}
+
+static uint32_t count_vfs(const struct link *link)
+{
+	native_value text;
+	uint32_t n;
+
+	return read_device(link, "sriov_numvfs", text) &&
+			       !num_parse_u32(text, strlen(text), 0, UINT32_MAX, &n)
+		       ? n
+		       : 0;
+}
+
+// "1" or "256": it is offered, or in use.
+static enum native_headroom read_key(int fd, const char *folder, const char *key)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s", folder, key);
+	native_value value;
+	int code = xenstore_read(fd, path, value, sizeof(value));
+
+	if (code && code != -ENOENT)
+		return HEADROOM_UNKNOWN;
+	return code || !strcmp(value, "0") ? HEADROOM_NO : HEADROOM_YES;
+}
+
+// The backend offers it, and once a program is attached both have agreed on it. node: "device/vif/0".
+static enum native_headroom ask_xen(int fd, const char *node, bool attached)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/backend", node);
+	native_value backend;
+	enum native_headroom offered;
+
+	if (xenstore_read(fd, path, backend, sizeof(backend)))
+		return HEADROOM_UNKNOWN;
+	offered = read_key(fd, backend, "feature-xdp-headroom");
+	return offered == HEADROOM_YES && attached ? read_key(fd, node, "xdp-headroom") : offered;
+}
+
+static enum native_headroom read_headroom(const struct link *link)
+{
+	CLEANUP_FD int fd = -1;
+	native_value node;
+
+	if (!read_device(link, "nodename", node))
+		return HEADROOM_UNKNOWN;
+	if (strncmp(node, "device/", strlen("device/")) != 0)
+		return HEADROOM_YES; // the other end, in the host: it has no native mode, and refuses it
+	if ((fd = xenstore_open()) < 0)
+		return HEADROOM_UNKNOWN;
+	return ask_xen(fd, node, native_carries(link));
+}
+
+void native_facts(const struct link *link, struct native_facts *ret)
+{
+	const struct driver *d = driver_find(link->driver);
+	struct native_facts f = {
+		.mtu = link->mtu,
+		.attached = native_carries(link),
+		.hds = ethtool_hds(link->index),
+		.vfs = count_vfs(link),
+		.cpus = count_cpus("/sys/devices/system/cpu/possible"),
+		.cpus_online = count_cpus("/sys/devices/system/cpu/online"),
+	};
+	uint64_t bits;
+
+	memcpy(f.name, link->name, sizeof(f.name));
+	memcpy(f.driver, link->driver, sizeof(f.driver));
+	f.buffers = !xdp_features(link->index, &bits) && (bits & XDP_FEATURE_RX_SG);
+	if (ethtool_get(link->name, &f.e, NULL))
+		f.e = (struct ethtool){.lro = ETHTOOL_UNKNOWN,
+				       .rx_gro_hw = ETHTOOL_UNKNOWN,
+				       .rx_vlan = ETHTOOL_UNKNOWN};
+	if (d && d->runs == RUNS_HEADROOM)
+		f.headroom = read_headroom(link);
+	*ret = f;
 }

@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Facts about drivers in native mode that the drivers do not report; docs/kernels.md has the tests.
+// What a device reports that decides whether native mode works on it; net/driver has what it does not report.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 
-// The largest MTU at which the driver receives in native mode all that the MTU allows, one VLAN tag included.
-// Above it the driver lets a program attach all the same and loses the longest packets before the program sees
-// them. 0: no such limit is known.
-uint32_t native_mtu(const struct link *link);
-// The pure part; buffers: the driver takes a packet into several of them under XDP.
-uint32_t native_mtu_of(const char *driver, bool buffers);
+enum native_headroom {
+	HEADROOM_UNKNOWN, // XenStore cannot be read
+	HEADROOM_NO, // the backend does not offer it, or driver and backend have not agreed on it
+	HEADROOM_YES,
+};
 
-// Does the driver run the program no more once the device was down, or its MTU or rings changed? To the kernel it is
-// attached as before.
-bool native_is_forgotten(const char *driver);
+struct native_facts {
+	char name[IF_NAMESIZE], driver[32];
+	uint32_t mtu;
+	bool attached;    // it carries a program in native mode
+	bool buffers;     // under XDP, the driver takes a packet into several of them
+	struct ethtool e; // offloads and channels
+	enum ethtool_state hds;
+	uint32_t vfs;                  // virtual functions in use (SR-IOV)
+	uint32_t cpus;                 // that may exist
+	uint32_t cpus_online;          // the highest number of a CPU that runs, plus one
+	enum native_headroom headroom; // of a device of Xen
+};
+
+// Asks ethtool, netlink, /sys and XenStore. What they do not tell is 0, false or unknown.
+void native_facts(const struct link *link, struct native_facts *ret);
 
 // Does the driver send what is redirected to its device only while that carries a program in native mode?
 bool native_sends_with_program(const char *driver);
 bool native_carries(const struct link *link);
-
-// Channels of a device, and whether each processor has a queue of its own to send from by XDP. virtio_net reserves
-// them at attach, as far as there are any; without, they share queues under a lock.
-struct native_queues {
-	uint32_t now, max, cpus; // max 0: unknown
-	bool attached;           // in native mode; the driver counts reserved queues then
-};
-bool native_shares_queues(const char *driver, const struct native_queues *q);

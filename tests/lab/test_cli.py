@@ -29,7 +29,7 @@ OPTIONS = {
     "explain": {"policy", "hex", "pcap", "packet", "on", "over", "established"} | NAMES,
     "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(),
     "watch": {"count", "wide"},
-    "bypass": {"for", "off"}, "doctor": set(), "decap": {"from", "forward", "port", "mode", "off"},
+    "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
     "run": {"metrics"} | NAMES,
 }
 
@@ -106,7 +106,7 @@ def test_help_is_a_document_too():
     [["attach", "near0"], ["block", "203.0.113.1"], ["block", "--dry-run", "blocked.lab"],
      ["unblock", "203.0.113.1"], ["allow", "203.0.113.1"], ["unallow", "203.0.113.1"], ["list"],
      ["list", "--plain"], ["explain", "203.0.113.1"], ["status"], ["status", "--limits"], ["stats"],
-     ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"],
+     ["stats", "--interfaces"], ["bypass"], ["bypass", "--off"], ["doctor"], ["doctor", "near0"], ["doctor", "--drivers"],
      ["detach", "near0"], ["detach"], ["detach", "--force"], ["-p", "list"], ["-q", "list"], ["decap"]],
     ids=" ".join,
 )
@@ -415,7 +415,8 @@ def test_every_key_is_documented(pair, weir, tmp_path):
         ("explain PACKET", "explain", *"icmp from 198.51.100.7 to 192.0.2.10 type echo-request".split()),
         ("service",), ("service", "--refresh"), ("drain", "10.77.0.2"), ("undrain", "10.77.0.2"),
         ("weight", "10.77.0.2", "2"), ("backend", "down", "10.77.0.2"), ("status",), ("status", "--limits"),
-        ("refresh", "--list"), ("refresh",), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",), ("decap",),
+        ("refresh", "--list"), ("refresh",), ("stats",), ("stats", "-i"), ("bypass",), ("bypass", "--off"), ("doctor",),
+        ("doctor", "--drivers"), ("decap",),
         ("rollback",), ("confirm",), ("detach",), ("attach", "near0"), ("detach", "--force"), ("forget",),
     ]
     missing = {}

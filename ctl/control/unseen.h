@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Does the device receive packets that our program does not see?
+//
+// A driver may accept a program and not run it, and to the kernel the program is attached all the same. So the
+// receive counter of the device is compared with the counters of the program. Many cards count in hardware and
+// report it once a second: growth at one look may be older than the first look. Growth at two looks while the
+// program has counted nothing is not.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/datapath/instance.h"
+
+#define UNSEEN_PACKETS  8    // fewer do not count: some frames end in the firmware of a card
+#define UNSEEN_WAIT_MS  2500 // how long status and doctor look where a device leaves a doubt
+#define UNSEEN_FIRST_MS 200  // how long an attach looks
+
+// One device; all zero at the start.
+struct unseen {
+	bool begun, seen; // seen: the program has counted a packet
+	unsigned growths; // looks at which the device had received more than at the look before
+	uint64_t device, ours;  // packets at the first look
+	uint64_t packets, last; // of the device: since the first look; at the last look
+};
+
+// A look: packets that the device and the program have counted. Pure.
+void unseen_note(struct unseen *u, uint64_t device, uint64_t ours);
+// Is it certain that the program does not run? Pure.
+bool unseen_is_certain(const struct unseen *u);
+// May it be? A longer look tells. Pure.
+bool unseen_is_doubtful(const struct unseen *u);
+
+struct unseen_watch {
+	uint64_t ifaces; // bit: number of the interface
+	struct unseen at[WEIR_IFACES];
+};
+
+// All interfaces that run our program in native mode and no other program.
+void unseen_choose(const struct instance *i, struct unseen_watch *ret);
+void unseen_look(const struct instance *i, struct unseen_watch *w);
+// Looks again every 100 ms while a device is doubtful, for UNSEEN_WAIT_MS at most.
+void unseen_wait(const struct instance *i, struct unseen_watch *w);
+// Looks at one interface until the program has seen a packet, or it is certain that it sees none, for
+// UNSEEN_FIRST_MS at most. true: it is certain.
+bool unseen_at_attach(const struct instance *i, uint32_t number);
+
+// "receives packets that …" and the command, of an interface that is certain; the caller frees both.
+struct unseen_finding {
+	char *text, *mend;
+};
+struct unseen_finding unseen_finding(const char *ifname);
+void unseen_finding_free(struct unseen_finding *f);
+#define CLEANUP_UNSEEN CLEANUP(unseen_finding_free)
