@@ -62,5 +62,6 @@
 /* Checks. A shorter `every` than this would be an attack on the backend. */
 #define POLICY_EVERY_MIN_MS 100
 #define POLICY_EVERY_MAX_MS (3600u * 1000)
+#define POLICY_FALL_OF      64 /* checks that a backend's health remembers: a bit each */
 #define POLICY_STATUSES     16 /* items of `expect` */
 #define POLICY_ARGUMENTS    16 /* of a program */

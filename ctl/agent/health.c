@@ -34,6 +34,7 @@
 #define SAVE_AT_ONCE \
 	256 // backends; the file of more is written when several rewrites have been made
 #define SAVE_MS     200
+#define COUNTS_MS   60000 // between files of more, of which only counts differ
 #define UNKNOWN_MS  60000 // from the last check that could not be made until all is well
 #define LOOK_MS     20    // after a command
 #define LOOK_MAX_MS 5000
@@ -162,6 +163,13 @@ static void set_why(struct health_target *t, const struct health_probe *p, const
 		 end);
 }
 
+static void count(struct agent_health *h, struct health_target *t, bool good)
+{
+	t->counts.checks++;
+	t->counts.failed += !good;
+	agent_task_in(&h->save, h->targets.n <= SAVE_AT_ONCE ? TIMES_MS : COUNTS_MS);
+}
+
 static void end_check(struct agent_health *h, struct health_target *t, const struct health_probe *p,
 		      const struct probe_result *r)
 {
@@ -175,6 +183,7 @@ static void end_check(struct agent_health *h, struct health_target *t, const str
 		plan_check(h, t);
 		return;
 	}
+	count(h, t, r->good);
 	if (!r->good && !health->cut) // a dead link is the reason then
 		set_why(t, p, r->why);
 	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
@@ -262,7 +271,8 @@ static int save(void *part, struct err *err)
 
 		*r = (struct health_record){.addr = t->backend->addr,
 					    .port = t->backend->port,
-					    .health = t->backend->health};
+					    .health = t->backend->health,
+					    .counts = t->counts};
 		snprintf(r->service, sizeof(r->service), "%s", t->service->name);
 		memcpy(r->why, t->why, sizeof(r->why));
 	}
@@ -368,9 +378,11 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 
 	t->ctx = h;
 	t->times = check_times_of(&h->times, t->service->name);
-	if (was)
+	if (was) {
 		restore(t, &was->backend->health, was->why);
-	else if (record)
+		t->counts = was->counts;
+	}
+	if (!was && record)
 		restore(t, &record->health, record->why);
 	if (t->n_probes && !was)
 		follow_kernel(&t->backend->health, member_of(pool, t));

@@ -341,6 +341,7 @@ static struct health_rules rules_of(const struct resolved_service *s)
 	return (struct health_rules){
 		.rise = c->rise,
 		.fall = c->fall,
+		.of = c->of,
 		.every_ms = c->every_ms,
 		.timeout_ms = c->timeout_ms,
 		.lost_ms = s->lost_ms,

@@ -31,6 +31,7 @@ struct health_target { // a backend of a service
 	uint64_t next_ms;          // of the next one
 	uint32_t ifindex;          // of its next hop, as the kernel has it
 	char why[HEALTH_WHY];
+	struct health_counts counts;
 };
 
 struct health_targets {

@@ -103,6 +103,7 @@ static int show_backend(const struct shown_service *s, const struct lb_member *m
 	out_cell(o, "state", "STATE", text_get(&state));
 	if (s->service->checked || out_is_json(o))
 		out_cell(o, "health", "HEALTH", text_get(&health));
+	service_set_checks(o, &s->health, s->service, m);
 	out_cell_u64(o, "weight", "WEIGHT", lb_member_weight(m));
 	out_cell_u64(o, "slots", "SLOTS", s->owned[m->id]);
 	cell_pins(o, s->pins[m->id]);

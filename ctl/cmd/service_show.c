@@ -102,6 +102,17 @@ void service_add_health(struct text *t, const struct service_health *h, const st
 		text_addf(t, ", ramp %u/%u", lb_member_ramp(m), LB_RAMP);
 }
 
+void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
+			const struct lb_member *m)
+{
+	const struct health_record *r = s->checked ? record_of(h, s, m) : NULL;
+
+	if (!r)
+		return;
+	out_set_u64(o, "checks", r->counts.checks);
+	out_set_u64(o, "checks_failed", r->counts.failed);
+}
+
 void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s)
 {
 	text_add(t, state_name(m));

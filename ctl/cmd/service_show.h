@@ -28,6 +28,9 @@ void service_health_close(struct service_health *h);
 // Adds "ok", "failing for 12s: connection refused", "ok, ramp 4/16", "not checked"; nothing without a check.
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m);
+// JSON: checks and how many of them failed, since the agent started; without an agent or a check nothing.
+void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
+			const struct lb_member *m);
 // Its checks fail, and `keep` lets it get new flows.
 bool service_health_kept(const struct service_health *h, const struct lb_service *s,
 			 const struct lb_member *m);

@@ -15,7 +15,7 @@ static void enter(struct health *h, enum backend_state state, uint64_t now_ms)
 		h->failed_ms = now_ms;
 	h->state = (uint8_t)state;
 	h->since_ms = now_ms;
-	h->streak = 0;
+	h->good = 0;
 	h->ramp_ms = 0;
 }
 
@@ -26,19 +26,28 @@ static void recover(struct health *h, const struct health_rules *r, uint64_t now
 	h->ramp_ms = r->ramp_ms ? now_ms : 0;
 }
 
+// Of the last n.
+static uint32_t failed_checks(const struct health *h, uint32_t n)
+{
+	uint64_t last = n < 64 ? (1ull << n) - 1 : ~0ull;
+
+	return (uint32_t)__builtin_popcountll(h->history & last);
+}
+
 bool health_result(struct health *h, const struct health_rules *r, bool good, uint64_t now_ms)
 {
 	h->known = true;
-	if (good == (h->state == BACKEND_UP)) {
-		h->streak = 0;
-		return false;
-	}
-	if (++h->streak < (good ? r->rise : r->fall) || (good && h->cut))
-		return false;
-	if (good)
-		recover(h, r, now_ms);
-	else
+	h->history = h->history << 1 | !good;
+	if (h->state == BACKEND_UP) {
+		if (good || failed_checks(h, r->of) < r->fall)
+			return false;
 		enter(h, BACKEND_FAILING, now_ms);
+		return true;
+	}
+	h->good = good ? h->good + 1 : 0;
+	if (h->good < r->rise || h->cut)
+		return false;
+	recover(h, r, now_ms);
 	return true;
 }
 
@@ -98,7 +107,7 @@ uint64_t health_pause(const struct health *h, const struct health_rules *r)
 {
 	uint64_t early;
 
-	if (h->state != BACKEND_UP || !h->streak || r->fall < 2)
+	if (h->state != BACKEND_UP || !(h->history & 1) || r->fall < 2)
 		return r->every_ms;
 	early = r->timeout_ms / (r->fall - 1);
 	return early < r->every_ms ? r->every_ms - early : 0;

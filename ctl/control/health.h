@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Health of backends: what follows from the results of their checks and from dead links. Pure.
 //
-// A backend is up, failing or down. It fails after `fall` failed checks in a row, and gets no new flows from then on;
-// after `lost` it is down, and its flows move. It is up again after `rise` good checks in a row, and its weight ramps.
+// A backend is up, failing or down. It fails with a failed check when `fall` of its last `of` checks failed, those before
+// it recovered included, and gets no new flows from then on; after `lost` it is down, and its flows move. It is up again
+// after `rise` good checks in a row, and its weight ramps.
 // A dead link takes it down at once. `keep` bounds what checks may take out of a service. Times are milliseconds of
 // CLOCK_BOOTTIME, which agents that follow each other share.
 #pragma once
@@ -15,6 +16,7 @@
 
 struct health_rules {
 	uint32_t rise, fall; // 0: nothing checks the backend, only its link counts
+	uint32_t of;         // `fall` to POLICY_FALL_OF
 	uint64_t every_ms, timeout_ms, lost_ms, ramp_ms;
 };
 
@@ -23,7 +25,8 @@ struct health {
 	bool known;         // a check has ended
 	bool cut;           // its link is dead
 	bool kept;          // failing or down, but `keep` leaves it in the ring
-	uint32_t streak;    // checks in a row that contradict the state
+	uint32_t good;      // checks in a row, since it is not up
+	uint64_t history;   // a bit for each check, the last one is the lowest; 1: it failed
 	uint64_t since_ms;  // of the state; 0: it never changed
 	uint64_t failed_ms; // when it was up for the last time; 0: it never failed
 	uint64_t ramp_ms;   // when its ramp began; 0: it does not ramp

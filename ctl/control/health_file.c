@@ -54,6 +54,8 @@ static int read_record(const struct json *from, uint64_t now_ms, struct health_r
 			   .since_ms = past(from, "since_ms", now_ms),
 			   .failed_ms = past(from, "failed_ms", now_ms),
 			   .ramp_ms = past(from, "ramp_ms", now_ms)},
+		.counts = {.checks = json_get_u64(from, "checks"),
+			   .failed = json_get_u64(from, "checks_failed")},
 	};
 	snprintf(ret->service, sizeof(ret->service), "%s", service);
 	snprintf(ret->why, sizeof(ret->why), "%s", why ? why : "");
@@ -112,6 +114,8 @@ static struct json *record_json(const struct health_record *r)
 	json_set(j, "failed_ms", json_u64(r->health.failed_ms));
 	json_set(j, "ramp_ms", json_u64(r->health.ramp_ms));
 	json_set(j, "why", json_string(r->why));
+	json_set(j, "checks", json_u64(r->counts.checks));
+	json_set(j, "checks_failed", json_u64(r->counts.failed));
 	return j;
 }
 

@@ -14,12 +14,18 @@
 
 #define HEALTH_WHY 96
 
+// Since the agent started; without checks that could not be made.
+struct health_counts {
+	uint64_t checks, failed;
+};
+
 struct health_record {
 	char service[LB_NAME];
 	struct addr addr; // family 0: here
 	uint16_t port;
 	struct health health;
 	char why[HEALTH_WHY]; // of the last check that failed
+	struct health_counts counts;
 };
 
 struct health_records {

@@ -160,7 +160,7 @@ struct ast_check { // absent parts keep zero; check and resolve put the defaults
 	bool has_port, via_path, insecure;
 	uint16_t port;
 	uint64_t every_ms, timeout_ms;
-	uint32_t rise, fall;
+	uint32_t rise, fall, of;
 	struct diag_at every_at, body_at, via_at;
 };
 

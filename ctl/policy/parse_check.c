@@ -143,6 +143,22 @@ static bool parse_via(struct parser *p, struct ast_check *c)
 	return true;
 }
 
+// N [of M]; N alone: in a row.
+static bool parse_fall(struct parser *p, struct ast_check *c)
+{
+	struct diag_at at = p->at->at;
+
+	if (!parse_number(p, "a number of checks", 1, POLICY_FALL_OF, &c->fall))
+		return false;
+	c->of = c->fall;
+	if (!parse_accept_word(p, "of"))
+		return true;
+	if (!parse_number(p, "a number of checks", 1, POLICY_FALL_OF, &c->of))
+		return false;
+	return c->fall <= c->of || parse_fail(p, at, "fall N of M: N at most M",
+					      "'fall %u of %u' can never be true", c->fall, c->of);
+}
+
 enum check_word {
 	PORT,
 	EVERY,
@@ -172,7 +188,7 @@ static bool parse_check_value(struct parser *p, struct ast_check *c, enum check_
 	case RISE:
 		return parse_number(p, "a number of checks", 1, 1000, &c->rise);
 	case FALL:
-		return parse_number(p, "a number of checks", 1, 1000, &c->fall);
+		return parse_fall(p, c);
 	case VIA:
 		return parse_via(p, c);
 	case HOST:

@@ -7,6 +7,7 @@
 #define TIMEOUT_MS 1000
 #define RISE       2
 #define FALL       3
+#define FALL_OF    10
 #define TYPE_A     1
 
 static void read_statuses(struct resolver *r, const struct ast_check *a, struct resolved_check *ret)
@@ -46,6 +47,7 @@ static void read_times(const struct ast_check *a, struct resolved_check *ret)
 						       : TIMEOUT_MS;
 	ret->rise = a->rise ? a->rise : RISE;
 	ret->fall = a->fall ? a->fall : FALL;
+	ret->of = a->fall ? a->of : FALL_OF;
 }
 
 static bool fail(struct resolver *r, const struct ast_service *a, struct diag_at at,

@@ -312,7 +312,8 @@ struct resolved_check {
 	const char *const *arguments; // exec, with a final NULL
 	uint16_t port;                // 0: the backend's, or the service's first
 	uint64_t every_ms, timeout_ms;
-	uint32_t rise, fall;
+	uint32_t rise;     // good checks in a row
+	uint32_t fall, of; // `fall` failed checks of the last `of`, at most POLICY_FALL_OF
 	bool via_path;
 };
 

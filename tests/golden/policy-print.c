@@ -274,8 +274,9 @@ static void print_check(struct print *p, const struct resolved_check *c)
 	for (size_t i = 0; c->arguments && c->arguments[i]; i++)
 		fprintf(p->f, " \"%s\"", c->arguments[i]);
 	fprintf(p->f,
-		" port %u every %" PRIu64 "ms timeout %" PRIu64 "ms rise %" PRIu32 " fall %" PRIu32,
-		c->port, c->every_ms, c->timeout_ms, c->rise, c->fall);
+		" port %u every %" PRIu64 "ms timeout %" PRIu64 "ms rise %" PRIu32 " fall %" PRIu32
+		" of %" PRIu32,
+		c->port, c->every_ms, c->timeout_ms, c->rise, c->fall, c->of);
 	fputs(c->via_path ? " via path\n" : "\n", p->f);
 }
 

@@ -8,7 +8,7 @@
 #define T0 1000000ull
 
 static const struct health_rules rules = {
-	.rise = 2, .fall = 3, .every_ms = 2000, .timeout_ms = 1000, .lost_ms = 30000};
+	.rise = 2, .fall = 3, .of = 3, .every_ms = 2000, .timeout_ms = 1000, .lost_ms = 30000};
 
 static bool feed(struct health *h, const char *results, uint64_t now)
 {
@@ -27,8 +27,7 @@ static void test_rise_and_fall(void **state)
 	assert_false(h.known);
 	assert_false(feed(&h, "+--", T0));
 	assert_int_equal(h.state, BACKEND_UP);
-	assert_int_equal(h.streak, 2);
-	assert_false(feed(&h, "+--", T0)); // only failures in a row count
+	assert_false(feed(&h, "+--", T0)); // 3 of 3: only failures in a row count
 	assert_true(feed(&h, "-", T0 + 5));
 	assert_int_equal(h.state, BACKEND_FAILING);
 	assert_int_equal(h.since_ms, T0 + 5);
@@ -38,6 +37,79 @@ static void test_rise_and_fall(void **state)
 	assert_true(feed(&h, "+", T0 + 7));
 	assert_int_equal(h.state, BACKEND_UP);
 	assert_true(h.known);
+}
+
+// Each row: checks until the backend fails, with the last of them, by `fall` of `of`.
+static void test_fall_of(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t fall, of;
+		const char *results;
+	} rows[] = {
+		{1, 1, "+-"},
+		{1, 10, "+++-"},
+		{2, 3, "-++-++-+-"},
+		{3, 10, "-+-+-"},
+		{3, 10, "-++++-+++-"},   // the first is the tenth of them
+		{3, 10, "-++++-++++--"}, // it is the eleventh: no longer counted
+		{2, 64, "-++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++-"},
+		{2, 64, "-+++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++++--"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct health_rules r = rules;
+		struct health h = {0};
+
+		r.fall = rows[i].fall;
+		r.of = rows[i].of;
+		for (const char *c = rows[i].results; *c; c++)
+			assert_int_equal(health_result(&h, &r, *c == '+', T0), !c[1]);
+		assert_int_equal(h.state, BACKEND_FAILING);
+	}
+}
+
+// It returns after `rise` checks whatever failed before, but these failures still count for the next one.
+static void test_failures_before_the_return_count(void **state)
+{
+	(void)state;
+	struct health_rules r = rules;
+	struct health h = {0};
+
+	r.of = 10;
+	for (int i = 0; i < 3; i++)
+		health_result(&h, &r, false, T0);
+	assert_false(health_result(&h, &r, true, T0));
+	assert_true(health_result(&h, &r, true, T0));
+	assert_int_equal(h.state, BACKEND_UP);
+	for (int i = 0; i < 5; i++)
+		assert_false(health_result(&h, &r, true,
+					   T0)); // 3 of the last 10 failed, but none of these
+	assert_true(health_result(&h, &r, false, T0));
+	for (int i = 0; i < 10; i++)
+		health_result(&h, &r, true, T0);
+	assert_false(health_result(&h, &r, false, T0));
+}
+
+// Up 0.7 s and down 0.7 s, checked every 500 ms: never three failures in a row.
+static void test_a_flapping_backend_fails(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t of, checks; // until it fails; 0: never
+	} rows[] = {{10, 8}, {3, 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct health_rules r = rules;
+		struct health h = {0};
+		uint32_t failed_after = 0;
+
+		r.of = rows[i].of;
+		for (uint32_t n = 0; n < 100 && !failed_after; n++)
+			if (health_result(&h, &r, n * 500 % 1400 < 700, T0 + n * 500))
+				failed_after = n + 1;
+		assert_int_equal(failed_after, rows[i].checks);
+	}
 }
 
 static void test_lost(void **state)
@@ -111,8 +183,9 @@ static void test_pause(void **state)
 {
 	(void)state;
 	static const struct health_rules many[] = {
-		{2, 3, 2000, 1000, 0, 0}, {2, 2, 2000, 1000, 0, 0}, {2, 2, 2000, 500, 0, 0},
-		{2, 5, 1000, 800, 0, 0},  {1, 3, 100, 66, 0, 0},
+		{2, 3, 3, 2000, 1000, 0, 0}, {2, 2, 2, 2000, 1000, 0, 0},
+		{2, 2, 2, 2000, 500, 0, 0},  {2, 5, 5, 1000, 800, 0, 0},
+		{1, 3, 3, 100, 66, 0, 0},    {2, 3, 10, 2000, 1000, 0, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
@@ -241,6 +314,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rise_and_fall),
+		cmocka_unit_test(test_fall_of),
+		cmocka_unit_test(test_failures_before_the_return_count),
+		cmocka_unit_test(test_a_flapping_backend_fails),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_ramp),
 		cmocka_unit_test(test_link),
