@@ -13,6 +13,7 @@
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/confined.h"
 
 #define ROOT_NAME "weir_root"
 #define MAPS_MAX  64
@@ -139,7 +140,9 @@ int attach_query(uint32_t ifindex, uint32_t progs_id, struct attached_list *ret,
 {
 	int code = query(ifindex, progs_id, ret);
 
-	return code ? err_system(err, -code, "cannot read the XDP programs of interface %u",
-				 ifindex)
-		    : 0;
+	if (!code)
+		return 0;
+	err_system(err, -code, "cannot read the XDP programs of interface %u", ifindex);
+	confined_explain(err, CONFINED_ATTACH);
+	return code;
 }

@@ -18,6 +18,7 @@
 #include "ctl/base/file.h"
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
+#include "ctl/datapath/confined.h"
 #include "ctl/datapath/netns.h"
 #include "ctl/datapath/probe.h"
 
@@ -118,6 +119,12 @@ int bpffs_ready(struct err *err)
 		return refuse_private_mount(err);
 	if (is_bpffs(BPFFS_MOUNT))
 		return 0;
+	if (confined_pids())
+		return err_refused(err,
+				   "this container has no BPF file system of the host: start it "
+				   "with -v %s:%s -v %s:%s -v %s:%s",
+				   BPFFS_MOUNT, BPFFS_MOUNT, WEIR_RUN_FOLDER, WEIR_RUN_FOLDER,
+				   WEIR_STATE_FOLDER, WEIR_STATE_FOLDER);
 	if (mount("bpf", BPFFS_MOUNT, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return err_system(err, errno, "cannot mount the BPF file system at '%s'",
 				  BPFFS_MOUNT);

@@ -5,6 +5,9 @@
 // pinned there vanishes with the command, and the attached root program would jump through an empty
 // array. So bpffs_ready() refuses if an ancestor of the process, in another mount namespace, sees
 // another BPF file system. `weir -N` enters the network namespace only.
+//
+// A container sees no ancestors outside of it, and a BPF file system that it mounts ends with it. So nothing is mounted
+// in another PID namespace than the initial one: a container gets the file system of the host.
 #pragma once
 
 #include <stdbool.h>
@@ -16,6 +19,7 @@
 
 #define BPFFS_MOUNT       "/sys/fs/bpf"
 #define BPFFS_ROOT        "/sys/fs/bpf/weir"
+#define BPFFS_LOCKS       "/sys/fs/bpf/weir-locks" // a folder for each name: datapath/lock.h
 #define WEIR_RUN_FOLDER   "/run/weir"
 #define WEIR_STATE_FOLDER "/var/lib/weir"
 
@@ -23,8 +27,8 @@
 int bpffs_check_name(const char *name, struct err *err);
 
 // Called first by every command: can BPF be used (probe_kernel()), and is the BPF file system mounted, and the
-// one that the rest of the machine sees? Mounts it if it is missing. 0 or -errno with err set (in another
-// mount namespace with the hint "use weir -N X").
+// one that the rest of the machine sees? Mounts it if it is missing, in a container never. 0 or -errno with err set
+// (in another mount namespace with the hint "use weir -N X", in a container with the options that it lacks).
 int bpffs_ready(struct err *err);
 
 // Names below BPFFS_ROOT that are instances. The caller frees each and the array.

@@ -14,6 +14,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/datapath/confined.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/markers.h"
@@ -156,8 +157,10 @@ static int load(struct policy_bpf *skel, const struct markers *markers, bool *re
 	set_log(skel, log, LOG_BYTES);
 	code = markers_load(skel, markers, ret_short, err);
 	log[LOG_BYTES - 1] = '\0';
-	if (code)
+	if (code) {
 		add_log(log, err);
+		confined_explain(err, CONFINED_LOAD);
+	}
 	// The object must not keep a pointer to the log, which is freed.
 	set_log(skel, NULL, 0);
 	return code;

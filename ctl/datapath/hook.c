@@ -14,6 +14,7 @@
 #include "common/decap.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/confined.h"
 #include "ctl/datapath/linked.h"
 #include "ctl/datapath/probe.h"
 
@@ -113,6 +114,7 @@ static int attach_failed(const struct hook_target *target, enum iface_mode mode,
 			 said[0] && reason[0] ? "; " : "", reason);
 	else if (driver[0])
 		err_hint(err, "driver '%s'", driver);
+	confined_explain(err, CONFINED_ATTACH);
 	return code;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // flock() that waits in the kernel's queue, with a deadline that begins anew whenever the queue advances, and the
 // name of the process that holds the lock.
+//
+// What is locked is a folder in the BPF file system, beside the instances, so that it exists before an instance does. Who
+// shares the maps shares it too, also a container with another /run/weir. A file in /run/weir tells who has the lock.
 #include "ctl/datapath/lock.h"
 
 #include <errno.h>
@@ -10,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,8 +25,31 @@
 #define LOCK_WAIT_MS 10000 // since the lock last changed hands
 #define LOCK_TRY_MS  1000
 #define LOCK_TICK_MS 100
+#define LOCKS_MAX    (4u << 20) // of /proc/locks
 
-static int open_lock(const char *instance, struct err *err)
+struct lock {
+	int folder; // what is locked
+	int note;   // "pid 4711, weir block", of the last command that took the lock to write
+};
+
+static void close_both(struct lock *l)
+{
+	fd_close(l->folder);
+	fd_close(l->note);
+}
+
+static int open_folder(const char *instance, struct err *err)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s", BPFFS_LOCKS, instance);
+	int fd, code = file_mkdirs(path, 0700, err);
+
+	if (code)
+		return code;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? err_system(err, errno, "cannot open '%s'", path) : fd;
+}
+
+static int open_note(const char *instance, struct err *err)
 {
 	CLEANUP_FREE char *folder = mem_printf("%s/%s", WEIR_RUN_FOLDER, instance);
 	CLEANUP_FREE char *path = mem_printf("%s/lock", folder);
@@ -41,15 +68,35 @@ void lock_never_wait(void)
 	never_wait = true;
 }
 
-static int holder_is(int fd, const char *instance, struct err *err)
+// Does the process that the note names hold the lock? /proc/locks: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF".
+static bool is_holder(const struct lock *l, const char *note)
+{
+	static const char begin[] = "pid ";
+	CLEANUP_FREE char *entry = NULL;
+	CLEANUP_FREE char *locks = NULL;
+	struct stat st;
+	size_t len;
+
+	if (strncmp(note, begin, strlen(begin)) || fstat(l->folder, &st) ||
+	    file_read("/proc/locks", LOCKS_MAX, &locks, &len, NULL))
+		return false;
+	note += strlen(begin);
+	entry = mem_printf(" %.*s %02x:%02x:%lu ", (int)strcspn(note, ","), note, major(st.st_dev),
+			   minor(st.st_dev), (unsigned long)st.st_ino);
+	return strstr(locks, entry);
+}
+
+static int holder_is(const struct lock *l, const char *instance, struct err *err)
 {
 	char text[256];
-	ssize_t len = pread(fd, text, sizeof(text) - 1, 0);
+	ssize_t len = pread(l->note, text, sizeof(text) - 1, 0);
 
 	text[len > 0 ? len : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	err_refused(err, "instance '%s' is locked by another command: %s", instance,
-		    text[0] ? text : "(unknown)");
+		    is_holder(l, text) ? text
+				       : "one that reads, or one with another " WEIR_RUN_FOLDER
+					 ", as in a container");
 	return -EAGAIN;
 }
 
@@ -94,10 +141,10 @@ static void tick_no_more(struct ticking *t)
 }
 
 // Who takes the lock to write names itself in the file.
-static bool same_holder(int fd, struct timespec *last)
+static bool same_holder(const struct lock *l, struct timespec *last)
 {
 	struct stat st;
-	bool same = fstat(fd, &st) ||
+	bool same = fstat(l->note, &st) ||
 		    (st.st_mtim.tv_sec == last->tv_sec && st.st_mtim.tv_nsec == last->tv_nsec);
 
 	if (!same)
@@ -106,78 +153,80 @@ static bool same_holder(int fd, struct timespec *last)
 }
 
 // The kernel wakes who waits in the order in which they came.
-static int wait_for(int fd, int how, unsigned wait_ms, bool renewed, const char *instance,
-		    struct err *err)
+static int wait_for(const struct lock *l, int how, unsigned wait_ms, bool renewed,
+		    const char *instance, struct err *err)
 {
 	uint64_t until = now_ms() + wait_ms;
 	struct timespec holder = {0};
 
-	same_holder(fd, &holder);
-	while (flock(fd, how)) {
+	same_holder(l, &holder);
+	while (flock(l->folder, how)) {
 		if (errno != EINTR)
 			return err_system(err, errno, "cannot lock instance '%s'", instance);
-		if (renewed && !same_holder(fd, &holder))
+		if (renewed && !same_holder(l, &holder))
 			until = now_ms() + wait_ms;
 		if (now_ms() >= until)
-			return holder_is(fd, instance, err);
+			return holder_is(l, instance, err);
 	}
 	return 0;
 }
 
-static int take(int fd, int how, unsigned wait_ms, bool renewed, const char *instance,
+static int take(const struct lock *l, int how, unsigned wait_ms, bool renewed, const char *instance,
 		struct err *err)
 {
 	CLEANUP(tick_no_more) struct ticking ticking = {0};
 
-	if (!flock(fd, how | LOCK_NB))
+	if (!flock(l->folder, how | LOCK_NB))
 		return 0;
 	if (errno != EWOULDBLOCK && errno != EINTR)
 		return err_system(err, errno, "cannot lock instance '%s'", instance);
 	if (never_wait)
-		return holder_is(fd, instance, err);
+		return holder_is(l, instance, err);
 	if (tick(&ticking))
 		return err_system(err, errno, "cannot set a timer");
-	return wait_for(fd, how, wait_ms, renewed, instance, err);
+	return wait_for(l, how, wait_ms, renewed, instance, err);
 }
 
-static int lock(const char *instance, int how, unsigned wait_ms, bool renewed, int *ret_fd,
-		struct err *err)
-{
-	CLEANUP_FD int fd = open_lock(instance, err);
-	int code = fd < 0 ? fd : take(fd, how, wait_ms, renewed, instance, err);
-
-	if (code)
-		return code;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-static int lock_named(const char *instance, const char *command, unsigned wait_ms, bool renewed,
-		      int *ret_fd, struct err *err)
+// For holder_is(), for who waits, and for the agent, which looks at the maps again. A failure changes nothing. What is
+// left of a longer text is after the newline: to cut it off takes some milliseconds on a disk.
+static void write_note(int note, const char *command)
 {
 	CLEANUP_FREE char *text = mem_printf("pid %d, weir %s\n", getpid(), command);
-	int code = lock(instance, LOCK_EX, wait_ms, renewed, ret_fd, err);
 
-	if (code)
-		return code;
-	// Only for the message above and for who waits: a failure changes nothing. What is left of a longer text is
-	// after the newline: to cut it off takes some milliseconds on a disk.
-	if (pwrite(*ret_fd, text, strlen(text), 0) < 0)
+	if (pwrite(note, text, strlen(text), 0) < 0)
 		errno = 0;
+}
+
+// A lock to write has a `command`, which goes into the note.
+static int lock(const char *instance, int how, const char *command, unsigned wait_ms, bool renewed,
+		int *ret_fd, struct err *err)
+{
+	CLEANUP(close_both) struct lock l = {.folder = -1, .note = -1};
+	int code;
+
+	if ((l.folder = open_folder(instance, err)) < 0)
+		return l.folder;
+	if ((l.note = open_note(instance, err)) < 0)
+		return l.note;
+	if ((code = take(&l, how, wait_ms, renewed, instance, err)))
+		return code;
+	if (command)
+		write_note(l.note, command);
+	*ret_fd = TAKE_FD(l.folder);
 	return 0;
 }
 
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err)
 {
-	return lock_named(instance, command, LOCK_WAIT_MS, true, ret_fd, err);
+	return lock(instance, LOCK_EX, command, LOCK_WAIT_MS, true, ret_fd, err);
 }
 
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err)
 {
-	return lock_named(instance, command, LOCK_TRY_MS, false, ret_fd, err);
+	return lock(instance, LOCK_EX, command, LOCK_TRY_MS, false, ret_fd, err);
 }
 
 int lock_share(const char *instance, int *ret_fd, struct err *err)
 {
-	return lock(instance, LOCK_SH, LOCK_WAIT_MS, true, ret_fd, err);
+	return lock(instance, LOCK_SH, NULL, LOCK_WAIT_MS, true, ret_fd, err);
 }

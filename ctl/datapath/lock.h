@@ -4,10 +4,10 @@
 
 #include "ctl/base/err.h"
 
-// Waits for /run/weir/NAME/lock (the folder is made) and writes pid and command into it. Commands that wait take
-// turns; one gives up when the same command has kept the lock for 10 seconds. A close of *ret_fd releases the lock,
-// and so does the end of the process. 0, or -errno with err set; -EAGAIN, ERR_REFUSED with pid and command of who
-// keeps it.
+// Waits for the folder NAME below BPFFS_LOCKS, which is made, and writes pid and command into /run/weir/NAME/lock: that
+// wakes the agent. bpffs_ready() must have succeeded. Commands that wait take turns; one gives up when the same command
+// has kept the lock for 10 seconds. A close of *ret_fd releases the lock, and so does the end of the process. 0, or
+// -errno with err set; -EAGAIN, ERR_REFUSED with pid and command of who keeps it, if it has the same /run/weir.
 int lock_take(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same, but waits for one second only, for commands that also work without the lock. When another process keeps
 // it, *ret_fd is -1 and err has pid and command (ERR_REFUSED).

@@ -16,6 +16,7 @@
 #include <xdp/libxdp.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/datapath/confined.h"
 
 static bool verbose;
 static char kernel_said[256];
@@ -96,14 +97,12 @@ int probe_kernel(struct err *err)
 	uname(&uts);
 	if (fd == -ENOSYS)
 		return err_system(err, ENOSYS, "this kernel (%s) has no BPF", uts.release);
-	if (fd == -EPERM && geteuid()) {
+	if (fd == -EPERM) {
 		err_system(err, EPERM, "no privilege to load BPF programs");
-		return err_hint_root(err);
+		err_hint(err, "the kernel is locked down, or a seccomp filter denies it");
+		confined_explain(err, CONFINED_LOAD);
+		return -EPERM;
 	}
-	if (fd == -EPERM)
-		return err_system(err, EPERM,
-				  "the kernel does not let root load BPF programs (lockdown, or "
-				  "a container without CAP_BPF and CAP_NET_ADMIN?)");
 	if (fd == -EINVAL)
 		return err_system(err, EINVAL,
 				  "this kernel (%s) is too old for Weir: XDP with "

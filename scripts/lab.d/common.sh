@@ -33,6 +33,11 @@ require_commands() {
 	done
 }
 
+# Weir mounts it only on a machine. A lab may be in a container, as in CI, and end with it.
+mount_bpffs() {
+	mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+}
+
 # Only one command at a time changes labs. The locked directory is removed with the last lab, so check that it is
 # still the one that other commands find.
 lock_labs() {
@@ -177,6 +182,7 @@ lab_up() {
 	kind_options
 	require_commands ip ethtool nsenter /usr/bin/python3 "${kind_commands[@]}"
 	lock_labs
+	mount_bpffs
 	remove_lab
 	trap undo_up EXIT
 	trap 'exit 130' INT

@@ -306,6 +306,24 @@ class Weir:
     def state(self):
         return pathlib.Path("/var/lib/weir", self.name)
 
+    @property
+    def lock(self):
+        """The folder that commands lock."""
+        return pathlib.Path("/sys/fs/bpf/weir-locks", self.name)
+
+    @contextlib.contextmanager
+    def locked(self, how=fcntl.LOCK_EX, command="block"):
+        """This process has the lock, as a command has it; yields its descriptor."""
+        self.lock.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.lock, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, how)
+            if how & fcntl.LOCK_EX:
+                pathlib.Path("/run/weir", self.name, "lock").write_text(f"pid {os.getpid()}, weir {command}\n", encoding="ascii")
+            yield folder
+        finally:
+            os.close(folder)
+
     def argv(self, *args):
         return [str(WEIR), "-N", self.pair.near_netns, "-n", self.name, *map(str, args)]
 
@@ -364,7 +382,7 @@ class Weir:
             process.stdout.close()
         self("detach", "--force", check=False)
         leftovers = self.bpffs.parent.glob(f"{self.name}+*")
-        for folder in self.bpffs, *leftovers, self.state, f"/run/weir/{self.name}":
+        for folder in self.bpffs, self.lock, *leftovers, self.state, f"/run/weir/{self.name}":
             shutil.rmtree(folder, ignore_errors=True)
         device = ["dev", self.pair.near_device]
         for mode in ("xdpdrv", "xdpgeneric"):

@@ -83,7 +83,7 @@ def test_nothing_due_takes_no_lock(on):
 def test_a_command_that_holds_the_lock_delays_it(on):
     on.run()
     on("block", "192.0.2.1", "--for", "1s")
-    with subprocess.Popen(["flock", f"/run/weir/{on.name}/lock", "sleep", "4"]) as holder:
+    with subprocess.Popen(["flock", on.lock, "sleep", "4"]) as holder:
         time.sleep(3)
         assert on.json("status", "--limits")["alarms"] == []
         assert fill(on) == 1

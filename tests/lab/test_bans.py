@@ -180,8 +180,7 @@ def test_a_killed_process_is_replaced(weir, path):
 
 def test_a_change_waits_for_its_turn(weir, path):
     """After a command that has the lock; those that come later wait with it."""
-    with open(f"/run/weir/{weir.name}/lock", "rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with weir.locked() as lock:
         answers = multiprocessing.Queue()
         waiting = [multiprocessing.Process(target=lambda one=one: answers.put(Client(path).ask("POST", "/v1/block", {"what": one})[0]))
                    for one in ("198.18.0.1", "198.18.0.2", "198.18.0.3")]
@@ -206,8 +205,7 @@ class TestListsPreparedWithoutTheLock:
         on("block", "-f", "-", "--sync", "feed", input="\n".join(self.OLD))
 
         def run_them(*words, **options):
-            with open(f"/run/weir/{on.name}/lock", "rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH)
+            with on.locked(fcntl.LOCK_SH):
                 second = on.start("block", "-f", options["path"], "--sync", "feed", *options.get("more", ()))
                 time.sleep(0.5)
                 assert second.poll() is None

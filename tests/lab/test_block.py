@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import fcntl
+import os
 import json
 import pathlib
 import resource
@@ -880,20 +881,18 @@ def test_many_commands_at_once_take_turns(on):
 
 def test_who_waits_outlasts_ten_seconds_of_others(on):
     """The limit counts from the last time that the lock changed hands."""
-    path = f"/run/weir/{on.name}/lock"
-    with open(path, "r+", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    note = pathlib.Path("/run/weir", on.name, "lock")
+    with on.locked():
         waiting = on.start("block", BLOCKED4)
         for turn in range(6):
-            pathlib.Path(path).write_text(f"pid {turn}, weir block\n", encoding="ascii")
+            note.write_text(f"pid {turn}, weir block\n", encoding="ascii")
             time.sleep(2)
         assert waiting.poll() is None
     assert waiting.wait(timeout=5) == 0
 
 
 def test_a_locked_instance_is_waited_for(on):
-    with open(f"/run/weir/{on.name}/lock", "r+", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with on.locked() as lock:
         waiting = on.start("block", BLOCKED4)
         reading = on.start("list")
         time.sleep(0.3)
@@ -903,13 +902,10 @@ def test_a_locked_instance_is_waited_for(on):
 
 
 def test_a_lock_that_stays_names_its_process(on):
-    with open(f"/run/weir/{on.name}/lock", "w", encoding="ascii") as lock:
-        lock.write("pid 4711, weir apply edge.weir\n")
-        lock.flush()
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with on.locked(command="apply edge.weir"):
         began = time.monotonic()
         line = on.fails(3, "block", BLOCKED4)
-    assert "pid 4711, weir apply edge.weir" in line
+    assert line.endswith(f"is locked by another command: pid {os.getpid()}, weir apply edge.weir")
     assert 9.5 < time.monotonic() - began < 12
     assert on.entries() == {}
 

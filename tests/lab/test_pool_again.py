@@ -127,8 +127,8 @@ def test_others_go_on_while_an_attach_asks_for_neighbours(node):
     node("detach")
     with subprocess.Popen(node.argv("attach", "near0")) as attach:
         time.sleep(0.5)
-        with open(f"/run/weir/{node.name}/lock", "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with node.locked(fcntl.LOCK_EX | fcntl.LOCK_NB):
+            pass
         assert attach.poll() is None, "the command did not wait"
     assert attach.returncode == 0
     assert len(backends(node)) == 2

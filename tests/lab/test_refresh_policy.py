@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names of the policy in force: weir refresh, and the agent, follow their answers; the revision stays the same one."""
 import contextlib
-import fcntl
 import json
 import shutil
 import time
@@ -236,8 +235,7 @@ def test_status_shows_the_age_of_the_answers(applied):
 
 
 def test_status_does_not_wait_for_the_lock(applied):
-    with open(f"/run/weir/{applied.name}/lock", "r+", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with applied.locked():
         begin = time.monotonic()
         assert json.loads(applied("-j", "status", check=False).stdout)["names"] is None
         assert time.monotonic() - begin < 3
