@@ -185,6 +185,8 @@ static int run_command(const struct command *c, struct args *args, struct err *e
 	int code = prepare(ctx, args, err);
 
 	ctx->out = out_new(ctx->json, ctx->pretty, ctx->color);
+	if (getenv(CHILD_TELLS))
+		out_tell(ctx->out);
 	out_fit(ctx->out, wants_wide(c, args) ? 0 : terminal_columns());
 	return code ? code : c->run(ctx, args, err);
 }

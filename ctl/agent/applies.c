@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Counts the applies of the file, of the policy in effect and of the API.
+// Counts the applies of the file, of the policy in effect and of the API, and logs their results.
 #include "ctl/agent/applies.h"
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/exchange.h"
+#include "ctl/base/log.h"
 
 void applies_count(struct agent *a, enum applies_source source, bool ok)
 {
@@ -10,6 +12,15 @@ void applies_count(struct agent *a, enum applies_source source, bool ok)
 
 	*(ok ? &applies->ok : &applies->failed) += 1;
 	agent_changed(a);
+}
+
+void applies_log(const struct exchange_result *r, bool awaited)
+{
+	bool changed = json_is_yes(json_get(r->document, "changed"));
+	bool warns = json_length(json_get(r->document, "diagnostics")) ||
+		     json_length(json_get(r->document, "warnings"));
+
+	exchange_log(r, awaited || changed || warns ? log_notice : log_info);
 }
 
 struct json *applies_report(const struct agent *a)

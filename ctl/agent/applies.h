@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How often the agent has applied a policy, for metrics.
+// How often the agent has applied a policy, for metrics, and what it says about one.
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +8,7 @@
 #include "ctl/base/json.h"
 
 struct agent;
+struct exchange_result;
 
 // Who wanted it.
 enum applies_source {
@@ -23,5 +24,8 @@ struct applies { // since the agent began, the one at its start too
 
 // One has ended.
 void applies_count(struct agent *a, enum applies_source source, bool ok);
+// Logs what `weir apply` has said that has ended well: as a notice if it is awaited, if something has changed, or if there
+// are warnings.
+void applies_log(const struct exchange_result *r, bool awaited);
 // An array, with an element for each source.
 struct json *applies_report(const struct agent *a);

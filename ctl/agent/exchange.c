@@ -16,15 +16,19 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
+#include "ctl/base/json.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/text.h"
 
 #define MODEST_NICE 10
+#define SAID_MAX    (64u << 10) // bytes of messages that are kept
 
 struct exchange {
 	struct exchange_request request;
 	struct evbuffer *input, *output;
-	struct event *readable, *writable, *ended, *timer;
-	int from, to; // the ends of its pipes
+	struct text said;
+	struct event *readable, *talking, *writable, *ended, *timer;
+	int from, to, errors; // the ends of its pipes; errors -1: not read, or closed
 	int pidfd;
 	pid_t pid;
 	bool closed, exited;
@@ -33,7 +37,7 @@ struct exchange {
 
 static void forget(struct exchange *c)
 {
-	struct event *events[] = {c->readable, c->writable, c->ended, c->timer};
+	struct event *events[] = {c->readable, c->talking, c->writable, c->ended, c->timer};
 
 	for (size_t n = 0; n < ARRAY_SIZE(events); n++)
 		if (events[n])
@@ -44,7 +48,9 @@ static void forget(struct exchange *c)
 		evbuffer_free(c->output);
 	fd_close(c->from);
 	fd_close(c->to);
+	fd_close(c->errors);
 	fd_close(c->pidfd);
+	text_free(&c->said);
 	free(c);
 }
 
@@ -59,17 +65,26 @@ void exchange_stop(struct exchange *c)
 	forget(c);
 }
 
-// Its end and the end of its output come in any order.
+static void give_document(struct exchange *c)
+{
+	size_t len = evbuffer_get_length(c->output);
+	CLEANUP_JSON struct json *document =
+		len ? json_parse((const char *)evbuffer_pullup(c->output, -1), len, NULL, 0) : NULL;
+
+	c->request.done(c->request.ctx, &(struct exchange_result){.status = c->status,
+								  .document = document,
+								  .said = text_get(&c->said)});
+}
+
+// Its end and the ends of its output come in any order.
 static void finish_if_over(struct exchange *c)
 {
-	if (!c->closed || !c->exited)
+	if (!c->closed || !c->exited || c->errors >= 0)
 		return;
 	if (c->request.done_all)
 		c->request.done_all(c->request.ctx, c->status, c->output);
 	else
-		c->request.done(c->request.ctx, c->status,
-				(const char *)evbuffer_pullup(c->output, -1),
-				evbuffer_get_length(c->output));
+		give_document(c);
 	forget(c);
 }
 
@@ -111,6 +126,45 @@ static void on_output(evutil_socket_t fd, short what, void *exchange)
 	}
 }
 
+static void keep(struct exchange *c, const char *data, size_t len)
+{
+	size_t room = SAID_MAX - c->said.len;
+
+	text_add_shown(&c->said, data, len < room ? len : room);
+}
+
+// The lines as they are: text_add_shown takes an end of line for a control character.
+static void keep_lines(struct exchange *c, const char *data, size_t len)
+{
+	while (len) {
+		const char *end = memchr(data, '\n', len);
+		size_t n = end ? (size_t)(end - data) : len;
+
+		keep(c, data, n);
+		if (end && c->said.len < SAID_MAX)
+			text_addc(&c->said, '\n');
+		data += n + (end != NULL);
+		len -= n + (end != NULL);
+	}
+}
+
+static void on_message(evutil_socket_t fd, short what, void *exchange)
+{
+	struct exchange *c = exchange;
+	char data[4096];
+	ssize_t len = read(fd, data, sizeof(data));
+
+	(void)what;
+	if (len > 0)
+		keep_lines(c, data, (size_t)len);
+	if (len > 0 || (len < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	event_del(c->talking);
+	fd_close(c->errors);
+	c->errors = -1;
+	finish_if_over(c);
+}
+
 static void on_room(evutil_socket_t fd, short what, void *exchange)
 {
 	struct exchange *c = exchange;
@@ -135,25 +189,35 @@ static void on_timeout(evutil_socket_t fd, short what, void *exchange)
 	kill(c->pid, SIGKILL);
 }
 
-static int spawn(struct agent *a, struct exchange *c, struct err *err)
+// ours: 0, the end that is read, or 1.
+static int make_pipe(int ours, int *ret_ours, int *ret_theirs, struct err *err)
 {
-	CLEANUP_FD int in = -1, out = -1, silent = -1;
-	int pipes[2], code;
+	int pipes[2];
 
 	if (pipe2(pipes, O_CLOEXEC))
 		return err_system(err, errno, "cannot make a pipe");
-	c->from = pipes[0];
-	out = pipes[1];
-	if (pipe2(pipes, O_CLOEXEC))
-		return err_system(err, errno, "cannot make a pipe");
-	in = pipes[0];
-	c->to = pipes[1];
-	evutil_make_socket_nonblocking(c->from);
-	evutil_make_socket_nonblocking(c->to);
+	evutil_make_socket_nonblocking(pipes[ours]);
+	*ret_ours = pipes[ours];
+	*ret_theirs = pipes[!ours];
+	return 0;
+}
+
+static int spawn(struct agent *a, struct exchange *c, struct err *err)
+{
+	CLEANUP_FD int in = -1, out = -1, errors = -1;
+	int code;
+
+	if ((code = make_pipe(0, &c->from, &out, err)))
+		return code;
+	if ((code = make_pipe(1, &c->to, &in, err)))
+		return code;
+	if (c->request.tells && (code = make_pipe(0, &c->errors, &errors, err)))
+		return code;
 	if (c->request.silent)
-		silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if ((code = child_spawn(a, c->request.args, &(struct child_files){in, out, silent}, &c->pid,
-				err)))
+		errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	code = child_spawn(a, c->request.args,
+			   &(struct child_files){in, out, errors, c->request.tells}, &c->pid, err);
+	if (code)
 		return code;
 	if (c->request.modest)
 		setpriority(PRIO_PROCESS, (id_t)c->pid, MODEST_NICE);
@@ -168,10 +232,13 @@ static int watch(struct agent *a, struct exchange *c, struct err *err)
 	if (c->pidfd < 0)
 		return err_system(err, errno, "cannot watch a command");
 	c->readable = event_new(a->loop, c->from, EV_READ | EV_PERSIST, on_output, c);
+	if (c->errors >= 0)
+		c->talking = event_new(a->loop, c->errors, EV_READ | EV_PERSIST, on_message, c);
 	c->writable = event_new(a->loop, c->to, EV_WRITE | EV_PERSIST, on_room, c);
 	c->ended = event_new(a->loop, c->pidfd, EV_READ | EV_PERSIST, on_end, c);
 	c->timer = evtimer_new(a->loop, on_timeout, c);
 	if (!c->readable || !c->writable || !c->ended || !c->timer ||
+	    (c->errors >= 0 && (!c->talking || event_add(c->talking, NULL))) ||
 	    event_add(c->readable, NULL) || event_add(c->writable, NULL) ||
 	    event_add(c->ended, NULL) || (c->request.timeout_s && evtimer_add(c->timer, &timeout)))
 		return err_system(err, ENOMEM, "cannot watch a command");
@@ -184,7 +251,8 @@ int exchange_start(struct agent *a, const struct exchange_request *request, stru
 	struct exchange *c = mem_new(struct exchange);
 	int code;
 
-	*c = (struct exchange){.request = *request, .from = -1, .to = -1, .pidfd = -1};
+	*c = (struct exchange){
+		.request = *request, .from = -1, .to = -1, .errors = -1, .pidfd = -1};
 	c->input = evbuffer_new();
 	c->output = evbuffer_new();
 	if (!c->input || !c->output ||
@@ -199,4 +267,31 @@ int exchange_start(struct agent *a, const struct exchange_request *request, stru
 	c->request.args = NULL; // the caller's
 	*ret = c;
 	return 0;
+}
+
+void exchange_failure(const struct exchange_result *r, const char *what, struct err *ret)
+{
+	const struct json *error = json_get(r->document, "error");
+	const char *text = json_get_string(error, "text"), *hint = json_get_string(error, "hint");
+
+	if (text && hint)
+		err_input(ret, "%s (%s)", text, hint);
+	else if (text)
+		err_input(ret, "%s", text);
+	else if (r->status < 0)
+		err_input(ret, "%s was killed", what);
+	else
+		err_input(ret, "%s has ended with exit status %d and no answer", what, r->status);
+	ret->kind = r->status > 0 ? (enum err_kind)r->status : ERR_SYSTEM;
+}
+
+void exchange_log(const struct exchange_result *r, void (*log)(const char *fmt, ...))
+{
+	static const char name[] = "weir: ";
+
+	for (const char *at = r->said, *end; *at; at = *end ? end + 1 : end) {
+		at += strncmp(at, name, strlen(name)) ? 0 : strlen(name);
+		end = strchrnul(at, '\n');
+		log("%.*s", (int)(end - at), at);
+	}
 }

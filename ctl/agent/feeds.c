@@ -17,6 +17,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
 #include "ctl/agent/commands.h"
+#include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/reapply.h"
@@ -37,21 +38,22 @@ enum {
 	RETRY_FIRST_MS = 10000, // after a failure, doubled up to `every`
 	SOON_MS = 100,          // for one without a copy
 	AFTER_COMMAND_MS = 100, // which then waits for the end of the command
+	OUTPUT_MAX = 256 << 20, // of a command: its document has all invalid lines
 };
 
 struct feed_job {
 	struct feeds_part *part;
-	char *key;             // of its copy; a URL for those of the policy
-	struct feed_list list; // that follows it; list.list NULL: the policy does
-	struct policy_url url; // its strings are owned
-	struct fetch *fetch;   // one of these three at a time
-	struct worker *worker; // reads or writes `coming`
-	struct child *child;   // changes the list
-	struct feed coming;    // the text that came
-	struct feed copy;      // without its text
-	uint64_t copy_time;    // of its file
-	uint64_t plain_time;   // of the one whose text has neither ends nor names; 0: not known
-	bool plain;            // the text that came is so
+	char *key;              // of its copy; a URL for those of the policy
+	struct feed_list list;  // that follows it; list.list NULL: the policy does
+	struct policy_url url;  // its strings are owned
+	struct fetch *fetch;    // one of these three at a time
+	struct worker *worker;  // reads or writes `coming`
+	struct exchange *child; // changes the list
+	struct feed coming;     // the text that came
+	struct feed copy;       // without its text
+	uint64_t copy_time;     // of its file
+	uint64_t plain_time;    // of the one whose text has neither ends nor names; 0: not known
+	bool plain;             // the text that came is so
 	struct event *timer;
 	uint64_t good_s;   // wall clock: of the last good answer, changed or not; 0: none yet
 	unsigned failures; // in a row
@@ -227,21 +229,23 @@ static void on_saved(void *ctx, int code, uint64_t entries, const struct err *er
 
 // ---- the text of a list -----------------------------------------------------------------------------
 
-// The sentence of a command that has failed, with the URL for the file that it has read.
-static void tell_command(struct feed_job *job, const char *path, int status, const char *said)
+// Why the command has failed: the first invalid line, with the URL for the file that it has read.
+static void refuse_list(struct feed_job *job, const struct exchange_result *r)
 {
-	const char *line = strstr(said, path), *last = strrchr(said, '\n');
-	struct err err = {0};
+	const struct json *bad = json_at(json_get(r->document, "errors"), 0);
+	const char *text = json_get_string(bad, "text");
+	struct err err = {0}, line = {0};
 
-	last = last ? last + 1 : said;
-	last += strncmp(last, "weir: ", 6) ? 0 : 6;
-	if (line)
-		err_input(&err, "'%s' line %.*s", job->url.url,
-			  (int)strcspn(line + strlen(path) + 1, "\n"), line + strlen(path) + 1);
-	else
-		err_refused(&err, "'%s': %s", job->url.url, last);
-	err.kind = (enum err_kind)status;
-	refuse_text(job, &err);
+	exchange_failure(r, "weir block --sync", &err);
+	if (!text) {
+		err_prefix(&err, "'%s'", job->url.url);
+		refuse_text(job, &err);
+		return;
+	}
+	err_input(&line, "'%s' line %llu: %s", job->url.url,
+		  (unsigned long long)json_get_u64(bad, "line"), text);
+	line.kind = err.kind;
+	refuse_text(job, &line);
 }
 
 static int save(void *ctx, uint64_t *ret_entries, struct err *err)
@@ -270,18 +274,20 @@ static void on_kept(void *ctx, int code, uint64_t none, const struct err *err)
 	agent_changed(job->part->agent);
 }
 
-static void on_changed(void *ctx, int status, const char *said)
+static void on_changed(void *ctx, const struct exchange_result *r)
 {
 	struct feed_job *job = ctx;
+	bool changed = json_get_u64(r->document, "added") || json_get_u64(r->document, "removed");
 	CLEANUP_FREE char *path = feed_path(job->part->agent->instance, job->key, ".new");
 
 	job->child = NULL;
-	if (status) {
+	if (r->status) {
 		unlink(path);
-		tell_command(job, path, status, said);
+		refuse_list(job, r);
 		return;
 	}
-	child_tell(strstr(said, ": 0 added, 0 removed)") ? log_info : log_notice, said);
+	exchange_log(r,
+		     changed ? log_notice : log_info); // entries whose ends are renewed are usual
 	if (job->coming.url) {
 		work(job, save, on_kept);
 		return;
@@ -296,8 +302,15 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 	const struct feed_list *l = &job->list;
 	CLEANUP_FREE char *time =
 		l->for_ms ? mem_printf("%llums", (unsigned long long)l->for_ms) : NULL;
-	const char *args[20 + CHILD_RESOLVER + 1];
-	size_t n = 0;
+	const char *args[20 + CHILD_RESOLVER + 1] = {"-j"};
+	const struct exchange_request request = {
+		.args = args,
+		.output_max = OUTPUT_MAX,
+		.tells = true,
+		.done = on_changed,
+		.ctx = job,
+	};
+	size_t n = 1;
 
 	args[n++] = l->allow ? "allow" : "block";
 	args[n++] = "-f";
@@ -323,7 +336,7 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 	if (l->wide)
 		args[n++] = "--wide";
 	child_add_resolver(job->part->agent, args + n);
-	return child_start(job->part->agent, args, on_changed, job, &job->child, err);
+	return exchange_start(job->part->agent, &request, &job->child, err);
 }
 
 static bool has_ends(const struct items *items)
@@ -480,7 +493,7 @@ static void job_free(struct feed_job *job)
 {
 	fetch_cancel(job->fetch);
 	worker_stop(job->worker);
-	child_stop(job->child);
+	exchange_stop(job->child);
 	if (job->timer)
 		event_free(job->timer);
 	feed_free(&job->copy);

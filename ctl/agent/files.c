@@ -10,6 +10,7 @@
 #include "common/limits-policy.h"
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
+#include "ctl/agent/exchange.h"
 #include "ctl/agent/feeds.h"
 #include "ctl/agent/inputs.h"
 #include "ctl/agent/watches.h"
@@ -21,12 +22,13 @@
 
 #define AGAIN_FIRST_S 10 // after a failure: a trial may end, a name may resolve
 #define AGAIN_MOST_S  600
+#define OUTPUT_MAX    (64u << 20)
 
 struct files {
 	struct agent *agent;
 	struct watches *watches;
 	struct inputs inputs;
-	struct child *child;
+	struct exchange *child;
 	struct event *again;  // a timer
 	unsigned failures;    // in a row
 	bool wanted, offline; // after the child that runs
@@ -77,29 +79,29 @@ static void wait_and_try(struct files *f)
 	evtimer_add(f->again, &in);
 }
 
-// Of several lines, the last is the sentence; those before it are the places.
-static void tell_failure(struct files *f, const char *said)
+static void fail(struct files *f, const struct err *why, const struct exchange_result *r)
 {
 	struct err *refused = &f->agent->refused;
-	const char *last = strrchr(said, '\n');
-	struct err now = {0};
 
-	last = last ? last + 1 : said;
-	err_input(&now, "%s", last + (strncmp(last, "weir: ", 6) ? 0 : 6));
-	if (!strcmp(now.text, refused->text))
+	f->failures++;
+	applies_count(f->agent, APPLIES_FILE, false);
+	if (!strcmp(why->text, refused->text))
 		return;
-	*refused = now;
-	child_tell(log_error, said);
+	*refused = *why;
+	if (r && r->said[0])
+		exchange_log(r, log_error);
+	else
+		log_error("%s", why->text);
 	log_error("the policy in effect stays");
 }
 
-static void tell_success(struct files *f, const char *said)
+static void succeed(struct files *f, const struct exchange_result *r)
 {
-	if (f->agent->refused.text[0] || !strstr(said, "unchanged: "))
-		child_tell(log_notice, said);
-	else
-		child_tell(log_info, said);
+	applies_log(r, f->agent->refused.text[0]);
 	err_clear(&f->agent->refused);
+	f->failures = 0;
+	applies_count(f->agent, APPLIES_FILE, true);
+	feeds_follow(f->agent);
 }
 
 static void start_child(struct files *f);
@@ -111,23 +113,22 @@ static void end_reload(struct files *f)
 	f->reloading &= f->child != NULL;
 }
 
-static void on_end(void *ctx, int status, const char *said)
+static void on_end(void *ctx, const struct exchange_result *r)
 {
 	struct files *f = ctx;
+	struct err why = {0};
 
 	f->child = NULL;
-	f->failures = status ? f->failures + 1 : 0;
-	applies_count(f->agent, APPLIES_FILE, !status);
-	if (status)
-		tell_failure(f, said);
-	else
-		tell_success(f, said);
-	if (!status)
-		feeds_follow(f->agent);
+	if (r->status) {
+		exchange_failure(r, "weir apply", &why);
+		fail(f, &why, r);
+	} else {
+		succeed(f, r);
+	}
 	agent_changed(f->agent);
 	if (f->wanted)
 		start_child(f);
-	else if (status)
+	else if (r->status)
 		wait_and_try(f);
 	end_reload(f);
 }
@@ -135,20 +136,25 @@ static void on_end(void *ctx, int status, const char *said)
 static void start_child(struct files *f)
 {
 	const struct agent *a = f->agent;
-	const char *args[3 + CHILD_RESOLVER + 1] = {"apply", a->policy};
+	const char *args[4 + CHILD_RESOLVER + 1] = {"-j", "apply", a->policy};
+	const struct exchange_request request = {
+		.args = args,
+		.output_max = OUTPUT_MAX,
+		.tells = true,
+		.done = on_end,
+		.ctx = f,
+	};
 	struct err err = {0};
-	size_t n = 2;
+	size_t n = 3;
 
 	if (f->offline)
 		args[n++] = "--offline";
 	child_add_resolver(a, args + n);
 	f->wanted = f->offline = false;
 	evtimer_del(f->again);
-	if (!child_start(f->agent, args, on_end, f, &f->child, &err))
+	if (!exchange_start(f->agent, &request, &f->child, &err))
 		return;
-	f->failures++;
-	applies_count(f->agent, APPLIES_FILE, false);
-	tell_failure(f, err.text);
+	fail(f, &err, NULL);
 	wait_and_try(f);
 }
 
@@ -270,7 +276,7 @@ static void stop(struct agent *a)
 
 	if (!f)
 		return;
-	child_stop(f->child);
+	exchange_stop(f->child);
 	watches_free(f->watches);
 	inputs_free(&f->inputs);
 	if (f->again)

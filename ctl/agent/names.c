@@ -302,18 +302,13 @@ static void take_refusals(struct names_part *p, const struct json *document)
 	take_refusal(p, TROUBLE_POLICY, json_get_string(document, "refused"));
 }
 
-// Why the command has failed altogether, the caller frees it; NULL: it has not.
-static char *failure_of(const struct json *document, int status)
+// Has the command failed altogether? *ret: why.
+static bool has_failed(const struct exchange_result *r, struct err *ret)
 {
-	const char *why = json_get_string(json_get(document, "error"), "text");
-
-	if (json_get(document, "names"))
-		return NULL;
-	if (why)
-		return mem_strdup(why);
-	if (status < 0)
-		return mem_strdup("weir refresh was killed");
-	return mem_printf("weir refresh has ended with exit status %d and no answer", status);
+	if (json_get(r->document, "names"))
+		return false;
+	exchange_failure(r, "weir refresh", ret);
+	return true;
 }
 
 // ---- asking -------------------------------------------------------------------------------------
@@ -369,24 +364,23 @@ static void take_document(struct names_part *p, const struct json *document)
 		p->rest_ms = now + (now - p->asked_ms) * SWITCH_SHARE;
 }
 
-static void on_answers(void *part, int status, const char *output, size_t len)
+static void on_answers(void *part, const struct exchange_result *r)
 {
 	struct names_part *p = part;
-	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
-	CLEANUP_FREE char *failure = failure_of(document, status);
+	struct err failure = {0};
 
 	p->asking = NULL;
-	if (failure)
-		fail_question(p, failure);
+	if (has_failed(r, &failure))
+		fail_question(p, failure.text);
 	else
-		take_document(p, document);
+		take_document(p, r->document);
 	plan(p);
 	agent_changed(p->agent);
 }
 
 static int start_command(struct names_part *p, const char *const *args, const struct text *input,
-			 void (*done)(void *, int, const char *, size_t), struct exchange **ret,
-			 struct err *err)
+			 void (*done)(void *, const struct exchange_result *),
+			 struct exchange **ret, struct err *err)
 {
 	struct exchange_request request = {
 		.args = args,
@@ -566,20 +560,19 @@ static void take_listing(struct names_part *p, const struct json *document)
 		list_again(p, TROUBLE_POLICY);
 }
 
-static void on_list(void *part, int status, const char *output, size_t len)
+static void on_list(void *part, const struct exchange_result *r)
 {
 	struct names_part *p = part;
-	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
-	CLEANUP_FREE char *failure = failure_of(document, status);
+	struct err failure = {0};
 
 	p->listing = NULL;
 	p->listed_ms = agent_now_ms();
-	if (failure)
-		fail_listing(p, failure);
+	if (has_failed(r, &failure))
+		fail_listing(p, failure.text);
 	else if (p->asking)
 		agent_task_in(&p->list, AFTER_COMMAND);
 	else
-		take_listing(p, document);
+		take_listing(p, r->document);
 	plan(p);
 	agent_changed(p->agent);
 }

@@ -111,17 +111,16 @@ static void wait_and_ask(struct places_part *p)
 	evtimer_add(p->again, &in);
 }
 
-static void on_answer(void *part, int status, const char *output, size_t len)
+static void on_answer(void *part, const struct exchange_result *r)
 {
 	struct places_part *p = part;
-	CLEANUP_JSON struct json *document = len ? json_parse(output, len, NULL, 0) : NULL;
-	const struct json *rows = document ? json_get(document, "names") : NULL;
+	const struct json *rows = json_get(r->document, "names");
 	struct problems problems = {0};
 
 	p->asking = NULL;
 	for (size_t n = 0; n < json_length(rows); n++)
 		take_row(p, json_at(rows, n), &problems);
-	if (status && !problems.n)
+	if (r->status && !problems.n)
 		take_problem(p, &problems, "",
 			     "countries and autonomous systems of entries cannot be looked for");
 	problems_free(&p->problems);

@@ -11,6 +11,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
+#include "ctl/agent/exchange.h"
 #include "ctl/agent/files.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/log.h"
@@ -21,6 +22,7 @@
 #define AGAIN_FIRST_MS 10000 // after a failure, doubled up to
 #define AGAIN_MOST_MS  600000
 #define OTHER_MS       1000 // after another policy has come meanwhile
+#define OUTPUT_MAX     (64u << 20)
 
 struct reapply {
 	struct agent *agent;
@@ -30,7 +32,7 @@ struct reapply {
 	struct watches *databases;
 	bool watching;
 	const char *changed; // last: "feeds" or "databases"
-	struct child *child;
+	struct exchange *child;
 	char tried[REVISION_ID]; // in effect when the child began
 	bool stale;              // something has changed since then
 	struct event *timer;
@@ -85,16 +87,13 @@ static void start_in(struct reapply *r, uint64_t ms)
 	evtimer_add(r->timer, &in);
 }
 
-static void fail(struct reapply *r, const char *said)
+static void fail(struct reapply *r, const struct err *failure)
 {
-	const char *last = strrchr(said, '\n');
 	unsigned doublings = r->failures < 6 ? r->failures : 6;
 	uint64_t ms = (uint64_t)AGAIN_FIRST_MS << doublings;
 	struct err why = {0};
 
-	last = last ? last + 1 : said;
-	last += strncmp(last, "weir: ", 6) ? 0 : 6;
-	err_input(&why, "the %s of the policy have changed, but %s", r->changed, last);
+	err_input(&why, "the %s of the policy have changed, but %s", r->changed, failure->text);
 	if (!err_is_like(&r->problem, &why))
 		log_error("%s; the policy in effect stays", why.text);
 	r->problem = why;
@@ -113,10 +112,9 @@ static bool other_has_come(const struct reapply *r)
 }
 
 // A file that could not be applied may have waited for the same. Warnings come first.
-static void succeed(struct reapply *r, const char *said)
+static void succeed(struct reapply *r, const struct exchange_result *result)
 {
-	child_tell(strncmp(said, "unchanged: ", strlen("unchanged: ")) ? log_notice : log_info,
-		   said);
+	applies_log(result, false);
 	r->failures = 0;
 	err_clear(&r->problem);
 	applies_count(r->agent, APPLIES_AGAIN, true);
@@ -126,35 +124,45 @@ static void succeed(struct reapply *r, const char *said)
 		files_apply(r->agent, true);
 }
 
-static void on_end(void *ctx, int status, const char *said)
+static void on_end(void *ctx, const struct exchange_result *result)
 {
 	struct reapply *r = ctx;
+	struct err why = {0};
 
 	r->child = NULL;
-	if (!status)
-		succeed(r, said);
+	if (result->status)
+		exchange_failure(result, "weir apply --again", &why);
+	if (!result->status)
+		succeed(r, result);
 	else if (other_has_come(r))
 		start_in(r, OTHER_MS);
 	else
-		fail(r, said);
+		fail(r, &why);
 	agent_changed(r->agent);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
 {
-	const char *args[3 + CHILD_RESOLVER + 1] = {"apply", "--again", "--offline"};
+	const char *args[4 + CHILD_RESOLVER + 1] = {"-j", "apply", "--again", "--offline"};
 	struct reapply *r = ctx;
+	const struct exchange_request request = {
+		.args = args,
+		.output_max = OUTPUT_MAX,
+		.tells = true,
+		.done = on_end,
+		.ctx = r,
+	};
 	struct err err = {0};
 
 	(void)fd;
 	(void)what;
 	if (r->child)
 		return;
-	child_add_resolver(r->agent, args + 3);
+	child_add_resolver(r->agent, args + 4);
 	r->stale = false;
 	memcpy(r->tried, r->revision, sizeof(r->tried));
-	if (child_start(r->agent, args, on_end, r, &r->child, &err))
-		fail(r, err.text);
+	if (exchange_start(r->agent, &request, &r->child, &err))
+		fail(r, &err);
 }
 
 static void change(struct reapply *r, const char *what)
@@ -221,7 +229,7 @@ void reapply_free(struct reapply *r)
 {
 	if (!r)
 		return;
-	child_stop(r->child);
+	exchange_stop(r->child);
 	watches_free(r->databases);
 	event_free(r->timer);
 	inputs_free(&r->inputs);

@@ -47,6 +47,7 @@ struct cell {
 
 struct out {
 	bool json, color, failed;
+	bool told;     // lines go to standard error, beside the document
 	bool taken;    // by another command: nothing is printed
 	bool streamed; // documents were printed already: an empty last one says nothing
 	bool filled;   // the present one says more than its schema
@@ -83,6 +84,16 @@ struct out *out_new(bool json, bool pretty, bool color)
 bool out_is_json(const struct out *o)
 {
 	return o->json;
+}
+
+void out_tell(struct out *o)
+{
+	o->told = true;
+}
+
+bool out_has_lines(const struct out *o)
+{
+	return !o->json || o->told;
 }
 
 void out_fit(struct out *o, size_t columns)
@@ -208,7 +219,10 @@ static void put_line(struct out *o, const char *line)
 			text_add(&shown, sequences[*line++ - marks[0]]);
 	}
 	text_addc(&shown, '\n');
-	write_all(o, &shown);
+	if (o->json)
+		fputs(text_get(&shown), stderr);
+	else
+		write_all(o, &shown);
 }
 
 void out_line(struct out *o, const char *fmt, ...)
@@ -216,7 +230,7 @@ void out_line(struct out *o, const char *fmt, ...)
 	CLEANUP(text_free) struct text line = {0};
 	va_list ap;
 
-	if (o->json)
+	if (!out_has_lines(o))
 		return;
 	va_start(ap, fmt);
 	text_vaddf(&line, fmt, ap);

@@ -2,7 +2,7 @@
 // Results on standard output, as text or as one JSON document, from the same calls.
 //
 // Each document begins with "schema", the version of its keys. out_set_* are data: JSON only, and an object has each
-// key once. out_line is prose: text only. A table is both: its cells are columns in text and keys in JSON.
+// key once. out_line is prose: text only (but see out_tell). A table is both: its cells are columns in text and keys in JSON.
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +23,10 @@ int out_finish(struct out *o);
 void out_error(struct out *o, const char *text, const char *hint, const char *code);
 void out_free(struct out *o);
 bool out_is_json(const struct out *o);
+// Beside the document, lines go to standard error.
+void out_tell(struct out *o);
+// Whether lines are printed.
+bool out_has_lines(const struct out *o);
 // Whether something could not be written: a long listing can end.
 bool out_failed(const struct out *o);
 // Tables are folded at so many columns: cells that do not fit continue on an indented line, and a cell longer than

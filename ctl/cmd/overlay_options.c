@@ -42,7 +42,7 @@ static void report_error(struct context *ctx, const struct items_error *bad)
 	out_cell(ctx->out, "file", NULL, bad->file ? bad->file : "");
 	out_cell_u64(ctx->out, "line", NULL, bad->line);
 	out_cell(ctx->out, "text", NULL, bad->text);
-	if (ctx->json)
+	if (!out_has_lines(ctx->out))
 		return;
 	if (bad->file)
 		log_error("%s:%u: %s", bad->file, bad->line, bad->text);

@@ -33,7 +33,7 @@ void policy_show_findings(struct context *ctx, const struct candidate *c)
 	out_array(ctx->out, "diagnostics");
 	diag_each(c->diag, add_finding, ctx->out);
 	out_end(ctx->out);
-	if (!ctx->json)
+	if (out_has_lines(ctx->out))
 		diag_print(c->diag, stderr, ctx->color && isatty(STDERR_FILENO));
 }
 

@@ -124,6 +124,16 @@ class TestFiles:
         site.until_dropped(False, True)
         until(lambda: not site.problems())
 
+    def test_words_of_a_message_decide_nothing(self, weir, tmp_path):
+        """The path has the words by which an apply says that nothing has changed."""
+        folder = tmp_path / "unchanged: "
+        folder.mkdir()
+        site = Site(weir, folder)
+        agent = site.run()
+        replace(site.include, f'"other" drop from {OTHER}\n')
+        site.until_dropped(False, True)
+        until(lambda: agent.said().count(f"applied {site.main}: 1 rule") == 1)
+
     def test_a_burst_is_one_change(self, site):
         site.run()
         before = len(site.weir.json("history")["revisions"])

@@ -177,6 +177,22 @@ int f(int range, int *ret)
     assert not check("returns", {"ctl/base/a.c": text, "xdp/b.c": "int f(void)\n{\n\tint rc = 0;\n}\n"})
 
 
+def test_the_agent_decides_by_no_message(check):
+    text = """// strstr(said, "not changed")
+bool f(const char *said)
+{
+	if (strstr(said, ": 0 added"))
+		return false;
+	log_info("a line");
+	return strncmp(said, "unchanged: ",
+		       11) || !strcmp(key, "file") || strstr(url, "://") || g(strlen(said), "a line");
+}
+"""
+    assert check("decisions", {"ctl/agent/a.c": text, "ctl/cmd/b.c": text}) == [
+        f"ctl/agent/a.c:{line}: {what}: decide by exit status and document, not by a message"
+        for line, what in ((4, 'strstr() with ": 0 added"'), (7, 'strncmp() with "unchanged: "'))]
+
+
 def test_files_without_a_sentence_about_their_purpose(listed):
     tree = {
         "ctl/base/a.c": f"// {LICENCE}\n#include <stddef.h>\n\n// Not about the file.\nint a;\n",
