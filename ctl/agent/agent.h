@@ -23,6 +23,7 @@ struct agent {
 	bool without_login; // no login is to be protected: none started it, or from another namespace
 	const char *policy;     // the file of `weir run FILE`, or the default one
 	bool policy_is_default; // it need not exist
+	bool takes_all;         // --force: also if it has lost most of the accepted policy
 	bool policy_was_absent; // at the start, so nothing was applied
 	const char
 		*metrics; // --metrics as given: the address to serve them on; NULL: only the socket

@@ -87,7 +87,9 @@ static void add_word(struct making *m, const char *key, const struct json *value
 {
 	const char *text = json_text(value);
 
-	if (text)
+	if (text && !strcmp(text, "-"))
+		refuse(m, key, "a path: a request has no standard input");
+	else if (text)
 		vec_push(&m->words->list, mem_strdup(text));
 	else
 		refuse(m, key, "a string, or an array of strings");

@@ -10,18 +10,22 @@
 #include "common/limits-policy.h"
 #include "ctl/agent/agent.h"
 #include "ctl/agent/child.h"
+#include "ctl/agent/commands.h"
 #include "ctl/agent/exchange.h"
 #include "ctl/agent/feeds.h"
 #include "ctl/agent/inputs.h"
+#include "ctl/agent/task.h"
 #include "ctl/agent/watches.h"
 #include "ctl/base/file.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/policy_left.h"
+#include "ctl/datapath/lock.h"
 
 #define AGAIN_FIRST_S 10 // after a failure: a trial may end, a name may resolve
 #define AGAIN_MOST_S  600
+#define AFTER_COMMAND 100 // ms; which then waits for the end of the command
 #define OUTPUT_MAX    (64u << 20)
 
 struct files {
@@ -29,12 +33,14 @@ struct files {
 	struct watches *watches;
 	struct inputs inputs;
 	struct exchange *child;
-	struct event *again;  // a timer
-	unsigned failures;    // in a row
-	bool wanted, offline; // after the child that runs
-	bool reloading;       // the child that runs, or the one after it, is a reload
-	sum_text text;        // of the policy file, when it was last read; "": it was not
-	bool gone;            // it has existed since the agent began, and does not now
+	struct event *again; // a timer
+	struct agent_task look;
+	unsigned failures;          // in a row
+	bool wanted, offline;       // after the child that runs
+	bool reloading;             // the child that runs, or the one after it, is a reload
+	sum_text text;              // of the policy file, when it was last read; "": it was not
+	char accepted[REVISION_ID]; // when the policy was refused last
+	bool gone;                  // it has existed since the agent began, and does not now
 };
 
 bool files_have_policy(const struct agent *a)
@@ -84,6 +90,7 @@ static void fail(struct files *f, const struct err *why, const struct exchange_r
 	struct err *refused = &f->agent->refused;
 
 	f->failures++;
+	revisions_current(f->agent->instance, f->accepted, NULL);
 	applies_count(f->agent, APPLIES_FILE, false);
 	if (!strcmp(why->text, refused->text))
 		return;
@@ -136,7 +143,7 @@ static void on_end(void *ctx, const struct exchange_result *r)
 static void start_child(struct files *f)
 {
 	const struct agent *a = f->agent;
-	const char *args[4 + CHILD_RESOLVER + 1] = {"-j", "apply", a->policy};
+	const char *args[5 + CHILD_RESOLVER + 1] = {"-j", "apply", a->policy};
 	const struct exchange_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
@@ -147,6 +154,8 @@ static void start_child(struct files *f)
 	struct err err = {0};
 	size_t n = 3;
 
+	if (!a->takes_all)
+		args[n++] = "--unattended";
 	if (f->offline)
 		args[n++] = "--offline";
 	child_add_resolver(a, args + n);
@@ -235,6 +244,26 @@ static void on_again(evutil_socket_t fd, short what, void *ctx)
 		files_apply(f->agent, false);
 }
 
+// A command may have applied what was refused.
+static int look(void *ctx, struct err *err)
+{
+	struct files *f = ctx;
+	char accepted[REVISION_ID] = "";
+	CLEANUP_FD int lock = -1;
+	int code;
+
+	if (f->child)
+		agent_task_in(&f->look, AFTER_COMMAND);
+	if (f->child || !f->agent->refused.text[0])
+		return 0;
+	if ((code = lock_share(f->agent->instance, &lock, err)))
+		return code;
+	if (!revisions_current(f->agent->instance, accepted, NULL) &&
+	    strcmp(accepted, f->accepted) != 0)
+		files_apply(f->agent, false);
+	return 0;
+}
+
 // What was applied before the parts began.
 static void take_start(struct files *f)
 {
@@ -248,6 +277,7 @@ static void take_start(struct files *f)
 	applies_count(a, APPLIES_FILE, !a->refused.text[0]);
 	if (a->refused.text[0]) {
 		f->failures = 1;
+		revisions_current(a->instance, f->accepted, NULL);
 		wait_and_try(f);
 	}
 }
@@ -262,6 +292,9 @@ static int start(struct agent *a, struct err *err)
 	f->again = evtimer_new(a->loop, on_again, f);
 	if (!f->again)
 		return err_system(err, ENOMEM, "cannot set a timer");
+	if ((code = agent_task_init(&f->look, a, "look at the accepted policy", look, f, err)))
+		return code;
+	agent_after_command(a, &f->look, AFTER_COMMAND);
 	if ((code = watches_new(a->loop, on_change, f, &f->watches, err)))
 		return code;
 	look_again(f);
@@ -277,6 +310,7 @@ static void stop(struct agent *a)
 	if (!f)
 		return;
 	exchange_stop(f->child);
+	agent_task_free(&f->look);
 	watches_free(f->watches);
 	inputs_free(&f->inputs);
 	if (f->again)

@@ -296,7 +296,7 @@ static int do_apply(struct context *ctx, struct apply_request *r, struct err *er
 }
 
 static int apply_this(struct context *ctx, const struct args *args, const char *path,
-		      const char *revision, struct err *err)
+		      bool unattended, const char *revision, struct err *err)
 {
 	CLEANUP(request_free) struct apply_request r = {0};
 	int code = begin_request(ctx, args, &r, err);
@@ -305,18 +305,20 @@ static int apply_this(struct context *ctx, const struct args *args, const char *
 		return code;
 	r.options.path = path;
 	r.options.revision = revision;
+	r.options.unattended = unattended;
 	return do_apply(ctx, &r, err);
 }
 
-int applying_file(struct context *ctx, const struct args *args, const char *path, struct err *err)
+int applying_file(struct context *ctx, const struct args *args, const char *path, bool unattended,
+		  struct err *err)
 {
-	return apply_this(ctx, args, path, NULL, err);
+	return apply_this(ctx, args, path, unattended, NULL, err);
 }
 
 int applying_revision(struct context *ctx, const struct args *args, const char *revision,
 		      struct err *err)
 {
-	return apply_this(ctx, args, NULL, revision, err);
+	return apply_this(ctx, args, NULL, false, revision, err);
 }
 
 // --again: what the record has, unless another policy comes first.
@@ -361,6 +363,7 @@ static int run_apply(struct context *ctx, const struct args *args, struct err *e
 	if (again && (code = find_again(ctx, args, &r, err)))
 		return code;
 	r.options.offline = args_has(args, "offline");
+	r.options.unattended = args_has(args, "unattended") && !r.options.force;
 	return do_apply(ctx, &r, err);
 }
 
@@ -483,6 +486,8 @@ static const struct args_option apply_options[] = {
 	OPTION_APPLY,
 	OPTION_OFFLINE,
 	{.name = "again", .help = "apply the policy in effect again, with its present feeds"},
+	{.name = "unattended",
+	 .help = "refuse a policy that has lost most of the accepted one, as weir run does"},
 	{0},
 };
 static const struct args_option rollback_options[] = {OPTION_APPLY, {0}};

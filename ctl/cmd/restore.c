@@ -36,7 +36,7 @@ static int restore_policy_of(struct context *ctx, const struct args *args, bool 
 	if (code)
 		return code;
 	if (file_exists(path) && !policy_was_left(ctx->instance, path)) {
-		if (!(code = applying_file(ctx, args, path, err)) || !current[0])
+		if (!(code = applying_file(ctx, args, path, true, err)) || !current[0])
 			return code;
 		log_error("%s", err_full(err, full));
 		log_notice("restoring revision %s, the last one that was accepted", current);
@@ -155,8 +155,9 @@ const struct command cmd_restore = {
 	.usage = "[FILE] [OPTIONS]",
 	.summary = "attach what was attached before the last reboot",
 	.text = "Applies the policy FILE, by default /etc/weir/INSTANCE.weir. If it does not exist, has an\n"
-		"error or was rolled back, the policy that was accepted last is applied. Then the\n"
-		"interfaces of weir attach are attached again, with the saved entries. Names that do\n"
+		"error, was rolled back or has lost most of the policy that was accepted last (half of\n"
+		"its rules, all services, default drop), the latter is applied. Then the interfaces\n"
+		" of weir attach are attached again, with the saved entries. Names that do\n"
 		"not resolve keep their last addresses. An instance that is attached stays as it is.",
 	.options = options,
 	.run = run,

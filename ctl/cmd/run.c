@@ -41,7 +41,7 @@ static int apply_file(struct context *ctx, const struct args *args, struct agent
 
 	if (policy_was_left(ctx->instance, a->policy))
 		return 0;
-	code = applying_file(ctx, args, a->policy, err);
+	code = applying_file(ctx, args, a->policy, !a->takes_all, err);
 	if (!code)
 		return 0;
 	if (check_attached(ctx, &why))
@@ -74,6 +74,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.command = ctx->line,
 		.netns = ctx->netns,
 		.without_login = !ctx->session_here || !session_is_possible(&ctx->session),
+		.takes_all = args_has(args, "force"),
 		.metrics = args_value(args, "metrics"),
 		.resolver = args_value(args, "resolver"),
 		.resolver_timeout = args_value(args, "resolver-timeout"),
@@ -110,6 +111,8 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 }
 
 static const struct args_option options[] = {
+	{.name = "force",
+	 .help = "apply the policy file also if it has lost most of the accepted policy"},
 	{.name = "metrics",
 	 .arg = "ADDR:PORT",
 	 .help = "also serve /metrics there, to everybody who can reach it"},
@@ -125,7 +128,10 @@ const struct command cmd_run = {
 	.text = "The policy FILE, by default /etc/weir/INSTANCE.weir if it exists, is applied first, as\n"
 		"weir apply does, unless it is in effect or was rolled back, and again when it changes\n"
 		"or comes to exist. The agent stays in the foreground until SIGTERM or SIGINT. Packets\n"
-		"never wait for it: its end changes no verdict. weir status shows what it does.",
+		"never wait for it: its end changes no verdict. weir status shows what it does.\n"
+		"A file with half of the rules of the accepted policy or fewer, with none of its\n"
+		"services or without its default drop is not applied, unless --force is given or\n"
+		"weir apply FILE is run.",
 	.options = options,
 	.run = run,
 };

@@ -17,6 +17,7 @@
 #include "ctl/control/lockout.h"
 #include "ctl/control/overrides.h"
 #include "ctl/control/recover.h"
+#include "ctl/control/shrink.h"
 #include "ctl/control/unchanged.h"
 #include "ctl/control/vips.h"
 #include "ctl/datapath/bpffs.h"
@@ -249,12 +250,34 @@ static int follow(struct bringup *b, struct candidate *c, const struct apply_opt
 	return code;
 }
 
+// A record that cannot be read or compiled is nothing to keep.
+static int check_shrink(const struct instance *i, const struct candidate *c,
+			const struct apply_options *o, struct err *err)
+{
+	CLEANUP_CANDIDATE struct candidate *accepted = candidate_new_replay();
+	CLEANUP(revision_free) struct revision r = {0};
+	char current[REVISION_ID] = "", in_force[REVISION_ID] = "";
+	struct policy_size before, now = policy_size(c->resolved);
+
+	if (revisions_current(o->instance, current, NULL) || !current[0] ||
+	    recover_in_force(i, in_force, NULL) ||
+	    revisions_load(o->instance, current, &accepted->environment, &r, NULL) ||
+	    candidate_resolve(accepted, r.path, NULL, 0))
+		return 0;
+	before = policy_size(accepted->resolved);
+	return shrink_refuse(&before, &now, o->path,
+			     strcmp(current, in_force) ? "accepted" : "active", o->instance, err);
+}
+
 static int replace(struct bringup *b, struct candidate *c, const struct apply_options *o,
 		   const struct policy_devices *d, struct apply_result *ret, struct err *err)
 {
 	CLEANUP(revision_free) struct revision revision = {0};
-	int code = prepare(b, c, o, ret, err);
+	int code = o->unattended ? check_shrink(b->instance, c, o, err) : 0;
 
+	if (code)
+		return code;
+	code = prepare(b, c, o, ret, err);
 	ret->cost = c->cost;
 	vec_each (&c->lb.warnings, text)
 		vec_push(&ret->warnings, mem_strdup(*text));

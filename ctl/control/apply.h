@@ -6,8 +6,8 @@
 //   1. Compile. Find the next hops of backends, the interfaces, and offloads that hide VLAN tags. No
 //      lock so far.
 //   2. Lock. Recover: make the end of an expired trial permanent, remove unused generations.
-//   3. Refuse during a trial, for another revision than --if-revision, and for `established` without
-//      connection tracking. If the same policy is active and complete (control/unchanged), only
+//   3. Refuse during a trial, for another revision than --if-revision, for `established` without
+//      connection tracking, and with --unattended what has lost most of the accepted policy. If the same policy is active and complete (control/unchanged), only
 //      interfaces and next hops are updated.
 //   4. Tidy up the running balancer and plan the new one around it. Load, prove, test the login. Refuse
 //      addresses of services that would go to another service. Select the counters of rules, by

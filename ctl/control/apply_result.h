@@ -26,7 +26,8 @@ struct apply_options {
 	const char *note, *by;
 	const struct session *session; // whose packets come through this namespace; NULL: none
 	bool force, fleeting, dry_run;
-	bool offline; // feeds are not fetched: their copies are used
+	bool offline;    // feeds are not fetched: their copies are used
+	bool unattended; // refuse a text that has lost most of the accepted policy (shrink.h)
 };
 
 struct apply_iface {

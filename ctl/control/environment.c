@@ -388,6 +388,7 @@ void environment_replay(struct environment *w)
 		.resolve = resolve_record,
 		.ranges = ranges_record,
 		.addresses = addresses_live,
+		.may_be_empty = true,
 		.names_may_fail = true,
 	};
 }

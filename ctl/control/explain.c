@@ -140,6 +140,7 @@ static void question_begin(struct explain_step *q, const struct policy_env *belo
 		.ranges = find_ranges,
 		.fetch = fetch_lists,
 		.addresses = find_addresses,
+		.may_be_empty = below->may_be_empty,
 		.names_may_fail = below->names_may_fail,
 	};
 	environment_live(&q->asked, &request->dns, NULL);

@@ -4,10 +4,23 @@
 
 #include "ctl/policy/checker.h"
 
-void policy_check(struct ast *ast, struct diag *diag)
+// A text of which nothing is left, or that never came, must not replace a policy: who wants no filter writes so.
+static void check_empty(const struct checker *c)
+{
+	const struct ast *a = c->ast;
+	struct diag_at at = {.file = a->files.n ? a->files.at[0] : NULL};
+
+	if (!a->rules.n && !a->defaults.n && !a->services.n && !diag_errors(c->diag))
+		diag_error(c->diag, at, "write 'default pass' if nothing shall be filtered",
+			   "the policy has no rule, no 'default' and no 'service'");
+}
+
+void policy_check(struct ast *ast, bool may_be_empty, struct diag *diag)
 {
 	struct checker c = {.ast = ast, .diag = diag, .expander.ast = ast};
 
+	if (!may_be_empty)
+		check_empty(&c);
 	check_names(&c);
 	check_identities(&c);
 	vec_each (&ast->sets, set)

@@ -62,5 +62,6 @@ struct policy_env {
 			 struct err *err);
 	// The last good content of a list file that is now refused; -ENOENT: none. NULL: never.
 	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
+	bool may_be_empty; // a policy without rule, default and service is no error: it was accepted once
 	bool names_may_fail; // a name without any answer is a warning, not an error
 };

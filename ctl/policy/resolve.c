@@ -109,7 +109,7 @@ struct resolved *policy_load(const char *path, const struct policy_env *env,
 
 	if (n_ifaces)
 		ast_replace_interfaces(ast, ifaces, n_ifaces);
-	policy_check(ast, diag);
+	policy_check(ast, env->may_be_empty, diag);
 	return resolve(ast, env, diag);
 }
 

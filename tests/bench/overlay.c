@@ -47,7 +47,7 @@ static void run_case(const struct bench *b, const struct overlay_case *c)
 	const struct set *sets[] = {&s};
 
 	set_hosts(4, c->n, 41, &s);
-	policy_text("interface lo\n", path);
+	policy_text("interface lo\ndefault pass\n", path);
 	subject_weir(&(struct weir_options){.policy = path, .blocked = &s}, &weir);
 	subject_hash(&s, &hash);
 	subject_xdp_filter("all", sets, 1, &all);

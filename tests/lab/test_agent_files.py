@@ -12,7 +12,7 @@ import pytest
 import mmdb
 from feedserver import Feed
 from labnet import until
-from policylab import programs, udp
+from policylab import MARK, programs, udp
 
 FIRST, OTHER = "198.51.100.1", "198.51.100.2"
 QUIET = 0.6  # seconds after which nothing follows a change any more
@@ -81,7 +81,7 @@ class TestFiles:
         site.run()
         replace(site.folder / "conf.d/more.weir", f'"more" drop from {OTHER}\n')
         site.until_dropped(True, True)
-        replace(site.main, "interface near0\n")
+        replace(site.main, "interface near0\ndefault pass\n")
         site.until_dropped(False, False)
 
     def test_a_link_in_the_path_is_swapped(self, site):
@@ -182,6 +182,103 @@ class TestFiles:
         assert site.dropped(FIRST, OTHER) == [True, False]
         site.main.write_text(site.main.read_text() + "# again\n")
         site.until_dropped(False, True)
+
+
+def rules(*addresses):
+    return "interface near0\n" + "".join(f"drop from {address}\n" for address in addresses)
+
+
+SIX = rules(FIRST, OTHER, *[f"198.51.100.{last}" for last in range(11, 15)])
+SERVICE = "service www { vip 192.0.2.10; port 80; mode dr; backend 10.77.0.2 }\n"
+
+
+class TestWhatIsLost:
+    """A file of which little is left is not applied without a person."""
+
+    @staticmethod
+    def alarms(weir):
+        return json.loads(weir("-j", "status", check=False).stdout)["alarms"]
+
+    def refuses(self, site, text, what):
+        before = programs(site.weir), site.weir("history").stdout
+        site.main.write_text(text)
+        until(lambda: self.alarms(site.weir), 20)
+        assert len(self.alarms(site.weir)) == 1 and self.alarms(site.weir)[0].endswith(what)
+        assert site.weir("status", check=False).returncode == 2
+        assert (programs(site.weir), site.weir("history").stdout) == before
+        assert site.dropped(FIRST, OTHER) == [True, True]
+
+    @staticmethod
+    def command(site):
+        return f"'weir -n {site.weir.name} apply {site.main}' applies it"
+
+    @pytest.mark.parametrize("text", ["", "interface near0\n", "# nothing\nversion 1\n"])
+    def test_a_file_without_a_rule(self, site, text):
+        site.main.write_text(rules(FIRST, OTHER))
+        agent = site.run()
+        self.refuses(site, text, f"'{site.main}' has errors; nothing was changed")
+        assert "write 'default pass' if nothing shall be filtered" in agent.said()
+        replace(site.main, "interface near0\ndefault pass\n")  # two rules are too few to compare
+        site.until_dropped(False, False)
+        until(lambda: not self.alarms(site.weir))
+
+    def test_half_of_the_rules_until_a_person_applies_it(self, site):
+        site.main.write_text(SIX)
+        agent = site.run()
+        self.refuses(site, rules(FIRST, "192.0.2.1", "192.0.2.2"),
+                     f"main.weir has 3 rules, the active policy 6: {self.command(site)}")
+        assert agent.said().count("the active policy 6") == 1
+        assert agent.stop() == 0
+        site.run()  # as after a restart
+        assert site.dropped(FIRST, OTHER) == [True, True] and self.alarms(site.weir)
+        site.weir("apply", site.main)
+        until(lambda: not self.alarms(site.weir), 8, "the end of the alarm, before the agent would try again")
+        assert site.dropped(FIRST, OTHER) == [True, False]
+        replace(site.main, rules(OTHER))
+        site.until_dropped(False, True)
+
+    def test_it_ends_when_the_file_is_as_it_was(self, site):
+        site.main.write_text(SIX)
+        site.run()
+        before = programs(site.weir)
+        self.refuses(site, rules(FIRST), f"main.weir has 1 rule, the active policy 6: {self.command(site)}")
+        site.main.write_text(SIX)
+        until(lambda: not self.alarms(site.weir))
+        assert programs(site.weir) == before
+
+    @pytest.mark.parametrize("text, fewer, what", [
+        (rules(FIRST, OTHER) + SERVICE, rules(FIRST), "no service, the active policy 1"),
+        (rules(FIRST, OTHER) + MARK + "default drop\n", rules(FIRST), "no 'default drop', the active policy has one"),
+    ])
+    def test_services_and_default_drop(self, site, text, fewer, what):
+        site.main.write_text(text)
+        site.run()
+        self.refuses(site, fewer, f"main.weir has {what}: {self.command(site)}")
+
+    def test_an_edit_that_takes_less(self, site):
+        site.main.write_text(SIX)
+        site.run()
+        replace(site.main, rules(OTHER, *[f"198.51.100.{last}" for last in range(11, 14)]))
+        site.until_dropped(False, True)
+        assert not self.alarms(site.weir)
+
+    def test_force_takes_everything(self, site):
+        site.main.write_text(SIX)
+        site.run("--force")
+        replace(site.main, rules(OTHER))
+        site.until_dropped(False, True)
+        assert not self.alarms(site.weir)
+
+    def test_a_start_without_an_interface(self, weir, tmp_path):
+        """Nothing runs that could stay in effect: as with a file that has an error, the agent does not start."""
+        site = Site(weir, tmp_path)
+        site.main.write_text(SIX)
+        weir("apply", site.main)
+        weir("detach")
+        site.main.write_text(rules(FIRST))
+        done = weir("run", site.main, check=False)
+        assert done.returncode == 3 and "main.weir has 1 rule, the active policy 6" in done.stderr
+        assert not weir.pair.xdp_attached()
 
 
 class TestDefaultFile:

@@ -72,6 +72,18 @@ def test_applies(pair, on, api, tmp_path):
     assert on.json("show")
 
 
+def test_applies_read_no_standard_input(pair, on, api, tmp_path):
+    """A request has none: what an empty one is must not replace the policy."""
+    path = tmp_path / "p.weir"
+    path.write_text("interface near0\ndrop from 198.51.100.1\n")
+    assert api("POST", "/v1/apply", {"file": str(path)})[0] == 200
+    before = on.json("show")
+    for body, text in ({"file": "-"}, "'file' of /v1/apply must be a path"), ({"file": "/dev/stdin"}, "has errors"):
+        status, document = api("POST", "/v1/apply", body | {"force": True})
+        assert status == 400 and text in document["error"]["text"], document
+    assert on.json("show") == before and pair.free("198.51.100.1") == [False]
+
+
 @pytest.mark.parametrize("method, target, body, status, text", [
     ("GET", "/v1/nothing", None, 404, "no such path"),
     ("POST", "/v1/status", {}, 405, "wants GET"),

@@ -22,7 +22,7 @@ OPTIONS = {
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
-    "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"offline", "again"}, "confirm": set(), "rollback": SWITCH,
+    "check": {"iface", "dump", "offline"} | NAMES, "apply": SWITCH | {"offline", "again", "unattended"}, "confirm": set(), "rollback": SWITCH,
     "diff": {"revision", "offline"} | NAMES, "show": {"all"}, "history": {"wide"},
     "service": {"refresh", "wide"}, "drain": {"wait", "for"} | POOL, "undrain": POOL, "weight": POOL,
     "backend": POOL,
@@ -30,7 +30,7 @@ OPTIONS = {
     "status": {"limits", "wide"}, "stats": {"interfaces", "all", "wide"}, "metrics": set(),
     "watch": {"count", "wide"},
     "bypass": {"for", "off"}, "doctor": {"drivers", "wide"}, "decap": {"from", "forward", "port", "mode", "off"},
-    "run": {"metrics"} | NAMES,
+    "run": {"force", "metrics"} | NAMES,
 }
 
 
@@ -351,7 +351,7 @@ def described_options(command):
 
 @pytest.mark.parametrize("command", OPTIONS)
 def test_every_option_is_described(command):
-    left = {"offline", "again"} if command == "rollback" else set()
+    left = {"offline", "again", "unattended"} if command == "rollback" else set()
     assert described_options(command) - left == OPTIONS[command]
 
 

@@ -53,7 +53,7 @@ def test_a_reset_is_not_sent_in_a_strangers_name(pair, on, apply):
 def test_rules_hold_for_all_frames(pair, on, apply):
     apply(f"drop from {SOURCE4}")
     assert pair.passes(to_station(STRANGER, tcp())) == [False]
-    apply("")
+    apply("default pass")
     assert pair.passes(to_station(STRANGER, tcp())) == [True]
     on("block", SOURCE4)
     assert pair.passes(to_station(STRANGER, tcp()), to_station(STRANGER, tcp(src="192.0.2.1"))) == [False, True]

@@ -250,7 +250,7 @@ def test_reject_refuses_a_connection_at_once(pair, apply, host):
     "family, near", [(socket.AF_INET, Pair.near4), (socket.AF_INET6, Pair.near6)]
 )
 def test_reject_resets_an_established_connection(pair, apply, family, near):
-    apply("")
+    apply("default pass")
     before = checksum_errors(pair)
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket_in(pair.near_netns, family, socket.SOCK_STREAM))

@@ -45,13 +45,13 @@ def ports(pair):
          ["expect: got pass (default"]),
         ('drop from @x\nset x { file "none.txt" }', ["none.txt"]),
         ("expect pass udp from 192.0.2.1 to 10.77.0.1 length 10\n"
-         "expect pass 43 from 2001:db8::1 to 2001:db8::2",
+         "expect pass 43 from 2001:db8::1 to 2001:db8::2\ndefault pass",
          ["lab.weir:2:1: error: expect: length 10 is too small", "lab.weir:3:1", "extension header"]),
         ('include "none.weir"', ["none.weir"]),
         ("service w {\nvip 192.0.2.1\nproto tcp\nport 80\nmode nat\nbackend 10.0.0.1\n}",
          ["lab.weir:2:9", "mode nat is not supported yet"]),
         ("drop on near1 from any", ["near1"]),
-        ("interface nera0", ["lab.weir:2:11: no interface 'nera0'", "did you mean 'near0'"]),
+        ("interface nera0\ndefault pass", ["lab.weir:2:11: no interface 'nera0'", "did you mean 'near0'"]),
         ("drop from nowhere.lab", ["lab.weir:2:11: error: 'nowhere.lab'", "NXDOMAIN"]),
     ],
 )
@@ -451,6 +451,38 @@ def test_rollback_goes_past_what_was_applied_twice(pair, on, apply):
     assert ports(pair) == PASSES_TEN and NINE in on("show").stdout
     on("rollback")
     assert ports(pair) == PASSES_NINE
+
+
+def test_a_policy_without_a_rule(on, apply):
+    """What is cut off to nothing, and a pipe in which nothing comes; who wants it writes 'default pass'."""
+    apply(NINE)
+    before = lasting(on)
+    for text in "", "version 1\n", "interface near0\nset s { 192.0.2.1 }\nmalformed pass\n":
+        apply.path.write_text(text)
+        for command in ["apply", apply.path], ["apply", apply.path, "--force"], ["check", apply.path], ["apply", "-"], ["diff", apply.path]:
+            done = on(*command, check=False, input=text)
+            assert done.returncode == 1 and "error: the policy has no rule, no 'default' and no 'service'" in done.stderr, command
+            assert "write 'default pass' if nothing shall be filtered" in done.stderr
+    assert lasting(on) == before
+    apply("default pass")
+
+
+def test_unattended(pair, on, apply):
+    """What a person applies is not compared."""
+    apply("\n".join(f"drop proto udp to port {port}" for port in (9, 11, 12, 13)))
+    before = lasting(on)
+    apply.write(NINE)
+    why = f"lab.weir has 1 rule, the active policy 4: 'weir -n {on.name} apply {apply.path}' applies it"
+    for dry in [], ["--dry-run"]:
+        assert why in on.fails(3, "apply", apply.path, "--unattended", *dry)
+    assert lasting(on) == before
+    apply(TEN, "--volatile")
+    apply.write(NINE)
+    assert "lab.weir has 1 rule, the accepted policy 4" in on.fails(3, "apply", apply.path, "--unattended")
+    on("apply", apply.path, "--unattended", "--force")
+    apply("\n".join(f"drop proto udp to port {port}" for port in (9, 11, 12, 13)))
+    on("apply", apply.write(NINE))
+    assert ports(pair) == PASSES_TEN
 
 
 # Trials.

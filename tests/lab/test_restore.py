@@ -67,6 +67,25 @@ def test_a_bad_file_gives_way_to_the_accepted_policy(pair, weir, file):
     assert pair.free(SOURCE, OTHER) == [False, True]
 
 
+@pytest.mark.parametrize("text, what", [
+    ("", "write 'default pass' if nothing shall be filtered"),
+    ("interface near0\n", "write 'default pass' if nothing shall be filtered"),
+    (f"interface near0\ndrop from {OTHER}\n", "edge.weir has 1 rule, the active policy 4"),
+    (f"interface near0\ndrop from {OTHER}\ndefault pass\n", "edge.weir has 1 rule, the active policy 4"),
+])
+def test_a_file_of_which_little_is_left_gives_way(pair, weir, file, text, what):
+    file.write_text(POLICY + "".join(f"drop from 192.0.2.{last}\n" for last in (1, 2, 3)))
+    weir("apply", file)
+    file.write_text(text)
+    reboot(weir)
+    done = weir("restore", file)
+    assert what in done.stderr and "the last one that was accepted" in done.stderr
+    assert pair.free(SOURCE, OTHER) == [False, True]
+    weir("apply", file, check=False)  # as a person does
+    assert pair.free(SOURCE, OTHER) == ([True, False] if OTHER in text else [False, True])
+    assert weir.json("show")["files"][0]["text"] == (text if OTHER in text else weir.json("show")["files"][0]["text"])
+
+
 def test_a_text_that_was_rolled_back_stays_so(pair, weir, file):
     weir("apply", file)
     file.write_text(f"{POLICY}drop from {OTHER}\n")

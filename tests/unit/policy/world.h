@@ -116,6 +116,7 @@ static inline struct resolved *environment_load(struct environment *w, const cha
 		.services = "services",
 		.resolve = environment_resolve,
 		.last_list = environment_last,
+		.may_be_empty = true, // tests of a part have nothing else
 		.names_may_fail = w->names_may_fail,
 	};
 	struct resolved *r;
