@@ -402,25 +402,6 @@ static int run_confirm(struct context *ctx, const struct args *args, struct err 
 	return 0;
 }
 
-// The revision before the current one.
-static int previous_revision(const char *instance, char ret[REVISION_ID], struct err *err)
-{
-	CLEANUP_REVISIONS struct revisions list = {0};
-	char current[REVISION_ID];
-	int code = revisions_current(instance, current, err);
-
-	if (code)
-		return code;
-	if ((code = revisions_list(instance, &list, err)))
-		return code;
-	for (size_t n = 0; n + 1 < list.n; n++)
-		if (!strcmp(list.at[n].id, current)) {
-			snprintf(ret, REVISION_ID, "%s", list.at[n + 1].id);
-			return 0;
-		}
-	return err_refused(err, "no earlier revision exists");
-}
-
 static int abandon_trial(struct context *ctx, bool *ret_done, struct err *err)
 {
 	CLEANUP_APPLY_RESULT struct apply_result result = {0};
@@ -455,7 +436,7 @@ static int run_rollback(struct context *ctx, const struct args *args, struct err
 		return code;
 	if (args->words.n)
 		snprintf(id, sizeof(id), "%s", args->words.at[0]);
-	else if ((code = previous_revision(ctx->instance, id, err)))
+	else if ((code = revisions_previous(ctx->instance, id, err)))
 		return code;
 	r.options.revision = id;
 	return do_apply(ctx, &r, err);

@@ -225,7 +225,7 @@ static int switch_over(struct bringup *b, struct candidate *c, const struct appl
 
 	if (code)
 		return code;
-	if ((code = stage_record(b->instance, c, o, revision, err)))
+	if (!revision->id[0] && (code = stage_record(b->instance, c, o, revision, err)))
 		return code;
 	if ((code = put_in_force(b->instance, c, revision, o->trial_ms, ret->generation, err)))
 		return code;
@@ -287,6 +287,9 @@ static int replace(struct bringup *b, struct candidate *c, const struct apply_op
 	apply_note_ended(b->instance, c, ret);
 	if (o->dry_run)
 		return 0;
+	if (o->force && !o->trial_ms && // switched to once more, under the same revision
+	    unchanged_record(b->instance, c, o->path, o->fleeting, &revision))
+		revisions_forget(o->instance, revision.id);
 	code = switch_over(b, c, o, &revision, ret, err);
 	snprintf(ret->revision, sizeof(ret->revision), "%s", revision.id);
 	return code ? code : follow(b, c, o, d, ret, err);

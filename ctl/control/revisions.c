@@ -318,9 +318,14 @@ int revisions_stage(const char *instance, const char *in_force, struct revision 
 	return code;
 }
 
+static bool same_files(const struct revision *a, const struct revision *b)
+{
+	return a->texts[0] && !strcmp(a->texts, b->texts);
+}
+
 static bool same_text(const struct revision *a, const struct revision *b)
 {
-	return a->texts[0] && !strcmp(a->texts, b->texts) && !strcmp(a->note, b->note);
+	return same_files(a, b) && !strcmp(a->note, b->note);
 }
 
 // Of each run of revisions with the same text the newest is kept, of the first run also one to return to.
@@ -383,6 +388,29 @@ int revisions_current(const char *instance, char ret[REVISION_ID], struct err *e
 		return err_system(err, EBADMSG, "'%s' is damaged: no revision name", path);
 	snprintf(ret, REVISION_ID, "%.*s", (int)strcspn(text, "\n"), text);
 	return 0;
+}
+
+int revisions_previous(const char *instance, char ret[REVISION_ID], struct err *err)
+{
+	CLEANUP_REVISIONS struct revisions list = {0};
+	const struct revision *now = NULL;
+	char current[REVISION_ID];
+	int code = revisions_current(instance, current, err);
+
+	if (code)
+		return code;
+	if ((code = revisions_list(instance, &list, err)))
+		return code;
+	vec_each (&list, one) {
+		if (now && !same_files(now, one)) {
+			snprintf(ret, REVISION_ID, "%s", one->id);
+			return 0;
+		}
+		if (!strcmp(one->id, current))
+			now = one;
+	}
+	return err_refused(err, now && list.n > 1 ? "no earlier revision has other files"
+						  : "no earlier revision exists");
 }
 
 int revisions_recover(const char *instance, const char *id, struct err *err)

@@ -58,6 +58,9 @@ int revisions_remove(const char *instance, bool dry_run, size_t *ret_n, struct e
 int revisions_accept(const char *instance, const char *id, struct err *err);
 // The id of the current one; "": none.
 int revisions_current(const char *instance, char ret[REVISION_ID], struct err *err);
+// The newest one before the current one whose files differ from its files: what a rollback returns to. ERR_REFUSED if
+// no such revision exists.
+int revisions_previous(const char *instance, char ret[REVISION_ID], struct err *err);
 // Is there a record of it, perhaps on trial?
 bool revisions_has(const char *instance, const char *id);
 // The record of a revision, perhaps on trial; ERR_INPUT if it does not exist.

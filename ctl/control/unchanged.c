@@ -73,16 +73,44 @@ static bool is_accepted(const char *instance, const char *revision)
 	return !revisions_current(instance, current, NULL) && !strcmp(current, revision);
 }
 
-// With the record of what runs, which is what an attach would bring back.
+// The record of what runs, which is what an attach would bring back, if it is the same.
 static bool same_record(const char *instance, const char *revision, const struct candidate *c,
-			const char *path)
+			const char *path, struct revision *ret)
 {
 	CLEANUP_ENVIRONMENT struct environment record;
 	CLEANUP(revision_free) struct revision r = {0};
 
 	environment_replay(&record);
-	return !revisions_load(instance, revision, &record, &r, NULL) &&
-	       environment_same(&c->environment, path, &record, r.path);
+	if (revisions_load(instance, revision, &record, &r, NULL) ||
+	    !environment_same(&c->environment, path, &record, r.path))
+		return false;
+	*ret = r;
+	r = (struct revision){0};
+	return true;
+}
+
+// What packets meet: *ret_active and *ret_about of a policy with a record, while no trial runs.
+static bool find_active(const struct instance *i, uint32_t *ret_active,
+			struct generation_about *ret_about)
+{
+	struct commit_state state;
+
+	if (commit_read(i, &state, NULL) || state.deadline || !state.active ||
+	    generation_read_about(i, state.active, ret_about, NULL) || !ret_about->revision[0])
+		return false;
+	*ret_active = state.active;
+	return true;
+}
+
+bool unchanged_record(const struct instance *i, const struct candidate *c, const char *path,
+		      bool fleeting, struct revision *ret)
+{
+	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
+	uint32_t active;
+
+	return find_active(i, &active, about) &&
+	       (fleeting || is_accepted(i->name, about->revision)) &&
+	       same_record(i->name, about->revision, c, path, ret);
 }
 
 bool unchanged_find(const struct instance *i, const struct candidate *c, const char *path,
@@ -90,19 +118,18 @@ bool unchanged_find(const struct instance *i, const struct candidate *c, const c
 {
 	CLEANUP_FREE struct generation_about *about = mem_new(struct generation_about);
 	CLEANUP_GENERATION struct generation *whole = NULL;
-	struct commit_state state;
+	CLEANUP(revision_free) struct revision r = {0};
+	uint32_t active;
 	sum_text sum;
 
-	if (commit_read(i, &state, NULL) || state.deadline || !state.active ||
-	    generation_read_about(i, state.active, about, NULL) || !about->revision[0] ||
-	    generation_open(i, state.active, &whole, NULL))
+	if (!find_active(i, &active, about) || generation_open(i, active, &whole, NULL))
 		return false;
 	unchanged_sum(c, sum);
 	if (strcmp(about->made_of, sum) != 0 || !same_interfaces(c, about) ||
 	    (!fleeting && !is_accepted(i->name, about->revision)) ||
-	    !same_record(i->name, about->revision, c, path))
+	    !same_record(i->name, about->revision, c, path, &r))
 		return false;
-	ret->generation = state.active;
+	ret->generation = active;
 	snprintf(ret->revision, sizeof(ret->revision), "%s", about->revision);
 	return true;
 }

@@ -244,11 +244,11 @@ def same(on, apply, *options):
     assert lasting(on) == before
 
 
-def changes(on, apply, *options):
+def changes(on, apply, *options, revision_stays=False):
     dry = on.json("apply", apply.path, "--dry-run", *options)
     revision = on.json("status")["revision"]
     done = on.json("apply", apply.path, *options)
-    assert dry["changed"] and done["changed"] and done["revision"] != revision
+    assert dry["changed"] and done["changed"] and (done["revision"] == revision) == revision_stays
 
 
 def test_options_that_say_nothing_of_a_set(on, apply):
@@ -320,7 +320,7 @@ def test_apply_of_what_is_in_force_changes_nothing(pair, on, apply, dns):
     same(on, apply, *resolver, "--volatile", "--note", "once more")
     assert pair.passes(udp(9, OTHER4)) == [False]  # the bucket of its rate is unchanged
     assert [one["address"] for one in on.json("list", "--set", "seen")["addresses"]] == seen
-    changes(on, apply, *resolver, "--force")
+    changes(on, apply, *resolver, "--force", revision_stays=True)
     assert pair.passes(udp(9, OTHER4)) == [True]
     for change in (lambda: (apply.folder / "bad.txt").write_text(f"{SOURCE6}\n"),
                    lambda: (apply.folder / "more.weir").write_text("drop proto udp to port 12\n"),
@@ -451,6 +451,47 @@ def test_rollback_goes_past_what_was_applied_twice(pair, on, apply):
     assert ports(pair) == PASSES_TEN and NINE in on("show").stdout
     on("rollback")
     assert ports(pair) == PASSES_NINE
+
+
+def test_rollback_goes_past_what_was_forced(pair, on, apply):
+    """Also past revisions of the same files that differ in a note."""
+    apply(NINE, "--force")
+    apply(TEN, "--force")
+    first = on.json("history")
+    apply(TEN, "--force", "--note", "once more")
+    assert on.json("history") == first
+    on("apply", apply.path, "--force", "--confirm=60s")
+    on("confirm")
+    assert len(on.json("history")["revisions"]) == 3
+    on("rollback")
+    assert ports(pair) == PASSES_TEN and NINE in on("show").stdout
+    on("rollback")
+    assert ports(pair) == PASSES_NINE
+
+
+def test_rollback_without_another_text(on, apply):
+    apply(NINE)
+    assert "no earlier revision exists" in on.fails(3, "rollback")
+    on("apply", apply.path, "--force", "--confirm=60s")
+    on("confirm")
+    assert len(on.json("history")["revisions"]) == 2
+    before = lasting(on)
+    assert "no earlier revision has other files" in on.fails(3, "rollback")
+    assert lasting(on) == before
+
+
+def test_force_switches_under_the_same_revision(pair, on, apply):
+    apply(NINE)
+    before, revisions = programs(on), on.json("history")
+    done = on.json("apply", apply.path, "--force")
+    assert done["changed"] and done["revision"] == revisions["current"]
+    assert programs(on) != before and on.json("history") == revisions and ports(pair) == PASSES_TEN
+    same(on, apply)
+    on("detach")
+    assert on.json("attach", "near0")["interfaces"] and ports(pair) == PASSES_TEN
+    apply(TEN, "--volatile")
+    apply(NINE, "--force")  # the accepted text, which is not in effect
+    assert on.json("history")["current"] != revisions["current"] and ports(pair) == PASSES_TEN
 
 
 def test_a_policy_without_a_rule(on, apply):
