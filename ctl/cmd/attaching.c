@@ -150,7 +150,7 @@ int attaching_one(struct context *ctx, struct bringup *b, const char *ifname, en
 	if (result.changed) {
 		warn_bridge(ifname);
 		warn_egress(ctx, ifname);
-		if (result.unseen)
+		if (unseen_at_attach(b->instance, ifname, &result))
 			warn_unseen(ifname);
 		tell_big_tcp(ctx, ifname, &result);
 	}

@@ -16,6 +16,7 @@
 #include "ctl/control/fitness.h"
 #include "ctl/control/lb_running.h"
 #include "ctl/control/pool.h"
+#include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/attach.h"
 #include "ctl/datapath/bpffs.h"
@@ -39,6 +40,7 @@ struct doctor {
 	struct context *ctx;
 	size_t problems;
 	struct instance *instance; // NULL: not attached
+	bool serves;               // its policy has services
 };
 
 // Prints one finding: the object, the level, the command that fixes it ("": no command), and a sentence.
@@ -195,6 +197,7 @@ static void check_services(struct doctor *d)
 
 	if (!d->instance || pool_open(d->ctx->instance, NULL, &p, NULL))
 		return;
+	d->serves = true;
 	if (lb_running_refresh(p.live, NEXTHOP_WAIT_MS, false, &paths, &err))
 		find(d, PROBLEM, "services", err.hint, "%s", err.text);
 	vec_each (&paths.lost, text)
@@ -281,24 +284,43 @@ static void check_native(struct doctor *d, const struct link *link)
 	}
 }
 
-// Generic mode gets packets that the stack has merged. VLAN rules do not match if the driver removes the tags.
+// Generic mode gets packets that the stack has merged.
 static void check_offloads(struct doctor *d, const struct link *link, const struct ethtool *e,
 			   bool generic)
 {
 	CLEANUP_FREE char *gro = mem_printf("ethtool -K %s gro off", link->name);
 	CLEANUP_FREE char *lro = mem_printf("ethtool -K %s lro off", link->name);
-	CLEANUP_FREE char *vlan = mem_printf("ethtool -K %s rxvlan off", link->name);
 
 	if (generic && e->gro == ETHTOOL_ON)
 		find(d, NOTE, link->name, gro,
 		     "GRO may merge packets before generic XDP sees them");
 	if (e->lro == ETHTOOL_ON && native_carries(link))
 		find(d, PROBLEM, link->name, lro, "the driver merges packets (LRO)");
-	if (!strcmp(link->kind, "veth"))
+}
+
+// Without tags, rules with 'vlan' do not match; a VLAN device above needs them in what XDP sends too.
+static void check_tags(struct doctor *d, const struct link *link)
+{
+	CLEANUP_FREE struct link *links = NULL;
+	CLEANUP_FREE char *mend = NULL;
+	const struct link *vlan = NULL;
+	struct tags tags;
+	size_t n = 0;
+
+	tags_read(link, &tags);
+	if (!link_list(&links, &n, NULL))
+		vlan = tags_vlan_above(links, n, link);
+	mend = mem_printf("ethtool -K %s %s off", tags.device, tags.feature);
+	if (tags.removed && vlan)
+		find(d, native_carries(link) && d->serves ? PROBLEM : NOTE, link->name, mend,
+		     "the driver removes VLAN tags before XDP sees the packet: in native mode, "
+		     "answers of 'reject' and packets of services leave without the tag of '%s'",
+		     vlan->name);
+	else if (!strcmp(link->kind, "veth"))
 		find(d, NOTE, link->name, "ethtool -K PEER txvlan off",
 		     "a veth hides VLAN tags unless its peer has VLAN offload turned off");
-	else if (e->rx_vlan == ETHTOOL_ON)
-		find(d, NOTE, link->name, vlan,
+	else if (tags.removed)
+		find(d, NOTE, link->name, mend,
 		     "the driver removes VLAN tags before XDP sees the packet");
 }
 
@@ -380,6 +402,7 @@ static void check_link(struct doctor *d, const struct link *link)
 	if (!asked)
 		return;
 	check_offloads(d, link, &e, generic);
+	check_tags(d, link);
 	check_queues(d, link, &e);
 }
 

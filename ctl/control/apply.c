@@ -19,6 +19,7 @@
 #include "ctl/control/recover.h"
 #include "ctl/control/shrink.h"
 #include "ctl/control/unchanged.h"
+#include "ctl/control/unseen.h"
 #include "ctl/control/vips.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
@@ -102,7 +103,7 @@ static int attach_one(struct bringup *b, const struct policy_device *device,
 		return code;
 	snprintf(one.name, sizeof(one.name), "%s", device->link.name);
 	vec_push(&ret->attached, one);
-	if (one.attach.unseen)
+	if (unseen_at_attach(b->instance, one.name, &one.attach))
 		apply_note_unseen(one.name, ret);
 	return 0;
 }
@@ -243,6 +244,7 @@ static int follow(struct bringup *b, struct candidate *c, const struct apply_opt
 	b->trial = o->trial_ms;
 	code = attach_new(b, d, ret, err);
 	apply_note_merged(b->instance, c, ret);
+	apply_note_tags(b->instance, c, ret);
 	code = code || o->trial_ms ? code
 				   : detach_stale(b->instance, ret->generation, &ret->left, err);
 	ret->attach_failed = code != 0;

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ctl/control/tags.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance_ifaces.h"
-#include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 
 // Says what is there instead.
@@ -64,23 +64,6 @@ int apply_devices_find(const struct candidate *c, struct policy_devices *d,
 	return check_present(c, d, ret, err);
 }
 
-// Whether an offload hides VLAN tags from a program on `link`; if so, its device and the name of the feature.
-// On veth the offload is that of the peer; ret_unsure: the peer is in another namespace.
-static bool hides_tags(const struct link *link, struct link *ret_device, const char **ret_feature,
-		       bool *ret_unsure)
-{
-	bool veth = !strcmp(link->kind, "veth");
-	struct ethtool e;
-
-	*ret_device = *link;
-	*ret_feature = veth ? "txvlan" : "rxvlan";
-	*ret_unsure =
-		veth && (link->lower_elsewhere || link_get_by_index(link->lower, ret_device, NULL));
-	if (*ret_unsure || ethtool_get(ret_device->name, &e, NULL))
-		return false;
-	return (veth ? e.tx_vlan : e.rx_vlan) == ETHTOOL_ON;
-}
-
 int apply_devices_check_tags(const struct candidate *c, const struct apply_options *o,
 			     const struct policy_devices *d, struct apply_result *ret,
 			     struct err *err)
@@ -88,19 +71,18 @@ int apply_devices_check_tags(const struct candidate *c, const struct apply_optio
 	if (!c->image->matrix[MATRIX_RULES].use[FIELD_VLAN] || o->force)
 		return 0;
 	vec_each (d, device) {
-		const char *feature;
-		struct link culprit;
-		bool unsure;
+		struct tags tags;
 
-		if (hides_tags(&device->link, &culprit, &feature, &unsure)) {
+		tags_read(&device->link, &tags);
+		if (tags.removed) {
 			err_refused(err,
 				    "rules with 'vlan' cannot match on '%s': the device removes "
 				    "the tag before XDP sees the packet",
 				    device->link.name);
-			err_hint(err, "ethtool -K %s %s off", culprit.name, feature);
+			err_hint(err, "ethtool -K %s %s off", tags.device, tags.feature);
 			return -EOPNOTSUPP;
 		}
-		if (unsure)
+		if (tags.unsure)
 			vec_push(&ret->warnings,
 				 mem_printf(
 					 "'%s' shows VLAN tags only after 'ethtool -K PEER txvlan "

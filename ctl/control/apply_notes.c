@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/control/pool.h"
+#include "ctl/control/tags.h"
 #include "ctl/control/unseen.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/instance_ifaces.h"
@@ -68,6 +69,42 @@ void apply_note_merged(const struct instance *i, const struct candidate *c,
 				    "too big for a backend: ethtool -K %s gro off",
 				    iface.name, iface.name));
 	}
+}
+
+static void note_tags_of(const struct iface *iface, const struct tags_use *use,
+			 const struct link *links, size_t n, struct apply_result *ret)
+{
+	const struct link *vlan;
+	struct link link;
+	struct tags tags;
+	char *text;
+
+	if (link_get_by_index(iface->ifindex, &link, NULL))
+		return;
+	tags_read(&link, &tags);
+	vlan = tags_vlan_above(links, n, &link);
+	if ((text = tags_warning(&tags, iface->name, iface->mode, vlan ? vlan->name : NULL, use)))
+		vec_push(&ret->warnings, text);
+}
+
+void apply_note_tags(const struct instance *i, const struct candidate *c, struct apply_result *ret)
+{
+	const struct tags_use use = {
+		.rejects = c->image->config.rejects,
+		.services = c->resolved->n_services,
+		.matches = c->image->matrix[MATRIX_RULES].use[FIELD_VLAN],
+	};
+	CLEANUP_FREE struct link *links = NULL;
+	struct reach reach;
+	struct iface iface;
+	size_t n_links;
+
+	if (reach_read(i, ret->generation, &reach, NULL) || link_list(&links, &n_links, NULL))
+		return;
+	for (uint32_t n = 1; n < WEIR_IFACES; n++)
+		if (!instance_iface(i, n, &iface, NULL) && iface.state == IFACE_ATTACHED &&
+		    (!reach.named || reach.classes.class[n]))
+			note_tags_of(&iface, &use, links, n_links, ret);
 }
 
 void apply_note_unseen(const char *ifname, struct apply_result *ret)

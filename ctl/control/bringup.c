@@ -17,7 +17,6 @@
 #include "ctl/control/recover.h"
 #include "ctl/control/restore.h"
 #include "ctl/control/store.h"
-#include "ctl/control/unseen.h"
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
@@ -27,7 +26,6 @@
 #include "ctl/datapath/lock.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/reach.h"
-#include "ctl/net/driver.h"
 #include "ctl/net/link.h"
 
 void bringup_close(struct bringup *b)
@@ -268,16 +266,6 @@ static int introduce(const struct bringup *b, const struct link *link, uint32_t 
 	return generation_introduce(b->instance, *ret_number, link->name, err);
 }
 
-// Only drivers that no test has tried: the look takes time. `weir status` and `weir doctor` look at all.
-static bool is_unseen(const struct instance *i, const struct link *link,
-		      const struct attach_result *result)
-{
-	const struct driver *driver = driver_find(link->driver);
-
-	return result->mode == IFACE_NATIVE && !(driver && driver->tested) &&
-	       unseen_at_attach(i, result->number);
-}
-
 int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		   uint32_t generation, const struct gate *gate, struct attach_result *ret,
 		   struct err *err)
@@ -317,7 +305,6 @@ int bringup_attach(struct bringup *b, const char *ifname, enum attach_mode mode,
 		// A device that was made anew under its name was known by another index; until here every frame
 		// on it was taken for its own.
 		macs_refresh(b->instance, NULL);
-		ret->unseen = is_unseen(b->instance, &link, ret);
 	}
 	if ((code = note_origin(b->instance, generation, ret, err)) && ret->changed)
 		attach_remove(b->instance, ret->number, &there, NULL);

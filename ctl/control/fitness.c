@@ -85,7 +85,12 @@ static void check_half(const struct native_facts *f, struct advices *ret)
 		add(ret, ADVICE_REFUSES,
 		    mem_strdup("the device has one channel, and XDP needs a second one"),
 		    mem_strdup(""));
-	else if (2 * used > max || (!e->combined_max && e->rx != e->tx))
+	else if (!e->combined_max && e->rx != e->tx)
+		add(ret, ADVICE_REFUSES,
+		    mem_printf("channels for receiving (%u) and sending (%u) differ in number",
+			       e->rx, e->tx),
+		    mend_half(f));
+	else if (2 * used > max)
 		add(ret, ADVICE_REFUSES,
 		    mem_printf("%u of %u %s in use, and XDP needs as many again", used, max,
 			       num_plural(used, "channel is", "channels are")),

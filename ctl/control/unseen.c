@@ -10,6 +10,7 @@
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/instance_ifaces.h"
+#include "ctl/net/driver.h"
 #include "ctl/net/ethtool.h"
 #include "ctl/net/link.h"
 
@@ -105,11 +106,23 @@ void unseen_wait(const struct instance *i, struct unseen_watch *w)
 	}
 }
 
-bool unseen_at_attach(const struct instance *i, uint32_t number)
+static bool is_tested(const char *ifname)
 {
-	struct unseen_watch w = {.ifaces = iface_bit(number)};
-	const struct unseen *u = &w.at[number];
+	char name[32];
+	const struct driver *driver =
+		ethtool_driver(ifname, name, sizeof(name)) ? NULL : driver_find(name);
 
+	return driver && driver->tested;
+}
+
+bool unseen_at_attach(const struct instance *i, const char *ifname,
+		      const struct attach_result *attach)
+{
+	struct unseen_watch w = {.ifaces = iface_bit(attach->number)};
+	const struct unseen *u = &w.at[attach->number];
+
+	if (attach->mode != IFACE_NATIVE || is_tested(ifname))
+		return false;
 	unseen_look(i, &w);
 	for (unsigned ms = 0; ms < UNSEEN_FIRST_MS && !u->seen && !unseen_is_certain(u);
 	     ms += FIRST_STEP_MS) {

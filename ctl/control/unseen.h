@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/datapath/instance.h"
+#include "ctl/datapath/attach.h"
 
 #define UNSEEN_PACKETS  8    // fewer do not count: some frames end in the firmware of a card
 #define UNSEEN_WAIT_MS  2500 // how long status and doctor look where a device leaves a doubt
@@ -42,9 +42,10 @@ void unseen_choose(const struct instance *i, struct unseen_watch *ret);
 void unseen_look(const struct instance *i, struct unseen_watch *w);
 // Looks again every 100 ms while a device is doubtful, for UNSEEN_WAIT_MS at most.
 void unseen_wait(const struct instance *i, struct unseen_watch *w);
-// Looks at one interface until the program has seen a packet, or it is certain that it sees none, for
-// UNSEEN_FIRST_MS at most. true: it is certain.
-bool unseen_at_attach(const struct instance *i, uint32_t number);
+// After an attach in native mode by a driver that no test has tried: looks until the program has seen a packet, or it is
+// certain that it sees none, for UNSEEN_FIRST_MS at most. true: it is certain. Not for the loop of an agent.
+bool unseen_at_attach(const struct instance *i, const char *ifname,
+		      const struct attach_result *attach);
 
 // "receives packets that …" and the command, of an interface that is certain; the caller frees both.
 struct unseen_finding {

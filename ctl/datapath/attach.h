@@ -35,7 +35,6 @@ struct attach_result {
 	bool changed;    // false: it was attached already
 	enum iface_mode mode;
 	bool shared;              // under libxdp's dispatcher
-	bool unseen;              // the device receives packets that the program does not see
 	char notice[HOOK_NOTICE]; // why not native, why not shared; "": no notice
 };
 

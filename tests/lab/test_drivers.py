@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import struct
+import subprocess
 import threading
 import time
 
@@ -57,20 +58,13 @@ def stolen_program(on, steal):
     return on
 
 
-def send(pair, stop, pause=0.005):
-    while not stop.is_set():
-        pair.send_from_far(pair.udp("198.51.100.9"))
-        time.sleep(pause)
-
-
 @pytest.fixture(name="traffic")
 def traffic_from_far(pair):
-    stop = threading.Event()
-    sender = threading.Thread(target=send, args=(pair, stop))
-    sender.start()
+    ping = subprocess.Popen(pair.enter(pair.far_netns) + ["ping", "-q", "-i", "0.005", "10.77.0.1"],
+                            stdout=subprocess.DEVNULL)
     yield
-    stop.set()
-    sender.join()
+    ping.terminate()
+    ping.wait()
 
 
 UNSEEN = "receives packets that Weir does not see: driver 'veth' does not run the program"
@@ -165,3 +159,19 @@ def test_apply_warns_too(pair, on, steal, tmp_path):
         done = on("apply", policy)
         assert "unchanged" in done.stdout and "attached to tap7" in done.stdout
         assert "warning: 'tap7' receives packets that Weir does not see: driver 'tun'" in done.stderr
+
+
+def test_forced_rules_with_vlan_are_warned_about(pair, on, tmp_path):
+    """The peer, in the same network namespace, leaves the tag of a frame beside it."""
+    policy = tmp_path / "vlan.weir"
+    policy.write_text("interface tagged0\n\"seven\" drop vlan 7\n")
+    pair.link("add", "tagged0", "type", "veth", "peer", "name", "tagged1")
+    try:
+        assert "ethtool -K tagged1 txvlan off" in on.fails(3, "apply", policy)
+        warning = ("warning: 'tagged0': VLAN tags are removed before XDP sees the packet: rules with 'vlan' do not match "
+                   "(ethtool -K tagged1 txvlan off)")
+        assert warning in on("apply", "--force", policy).stderr
+        pair.near(["ethtool", "-K", "tagged1", "txvlan", "off"])
+        assert "VLAN" not in on("apply", "--force", policy).stderr
+    finally:
+        pair.link("del", "tagged0")

@@ -226,6 +226,10 @@ static void gve_counts_each_way(void **state)
 	    "ethtool -L eth0 rx 8 tx 8");
 	f.e.rx = f.e.tx = 8;
 	nothing(&f);
+	f.e.rx = 4;
+	one(&f, ADVICE_REFUSES, "channels for receiving (4) and sending (8) differ in number",
+	    "ethtool -L eth0 rx 8 tx 8");
+	f.e.rx = 8;
 	f.mtu = 8896;
 	f.hds = ETHTOOL_ON;
 	assert_string_equal(
