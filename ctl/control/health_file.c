@@ -9,6 +9,7 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/json.h"
+#include "ctl/base/json_write.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
 
@@ -96,41 +97,41 @@ int health_file_read(const char *instance, struct health_records *ret, struct er
 	return 0;
 }
 
-static struct json *record_json(const struct health_record *r)
+static void write_record(struct json_writer *w, const struct health_record *r)
 {
-	struct json *j = json_object();
 	addr_text address = "here";
 
 	if (r->addr.family)
 		addr_format(&r->addr, address);
-	json_set(j, "service", json_string(r->service));
-	json_set(j, "address", json_string(address));
-	json_set(j, "port", json_u64(r->port));
-	json_set(j, "state", json_u64(r->health.state));
-	json_set(j, "known", json_bool(r->health.known));
-	json_set(j, "cut", json_bool(r->health.cut));
-	json_set(j, "kept", json_bool(r->health.kept));
-	json_set(j, "since_ms", json_u64(r->health.since_ms));
-	json_set(j, "failed_ms", json_u64(r->health.failed_ms));
-	json_set(j, "ramp_ms", json_u64(r->health.ramp_ms));
-	json_set(j, "why", json_string(r->why));
-	json_set(j, "checks", json_u64(r->counts.checks));
-	json_set(j, "checks_failed", json_u64(r->counts.failed));
-	return j;
+	json_write_object(w, NULL);
+	json_write_string(w, "service", r->service);
+	json_write_string(w, "address", address);
+	json_write_u64(w, "port", r->port);
+	json_write_u64(w, "state", r->health.state);
+	json_write_bool(w, "known", r->health.known);
+	json_write_bool(w, "cut", r->health.cut);
+	json_write_bool(w, "kept", r->health.kept);
+	json_write_u64(w, "since_ms", r->health.since_ms);
+	json_write_u64(w, "failed_ms", r->health.failed_ms);
+	json_write_u64(w, "ramp_ms", r->health.ramp_ms);
+	json_write_string(w, "why", r->why);
+	json_write_u64(w, "checks", r->counts.checks);
+	json_write_u64(w, "checks_failed", r->counts.failed);
+	json_write_end(w);
 }
 
 int health_file_write(const char *instance, const struct health_records *records, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance);
-	CLEANUP_JSON struct json *j = json_object();
-	struct json *list = json_array();
-	CLEANUP_TEXT struct text text = {0};
+	CLEANUP(json_writer_free) struct json_writer w = {0};
 
+	json_write_object(&w, NULL);
+	json_write_array(&w, "backends");
 	vec_each (records, r)
-		json_append(list, record_json(r));
-	json_set(j, "backends", list);
-	json_print(j, false, &text);
-	return file_replace(path, text.at, text.len, 0600, err);
+		write_record(&w, r);
+	json_write_end(&w);
+	json_write_end(&w);
+	return file_replace(path, w.text.at, w.text.len, 0600, err);
 }
 
 static bool is_of(const struct health_record *r, const char *service, const struct addr *addr,
