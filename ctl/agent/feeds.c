@@ -29,7 +29,6 @@
 #include "ctl/base/sum.h"
 #include "ctl/control/feed_lists.h"
 #include "ctl/control/feeds.h"
-#include "ctl/control/items.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/curl_loop.h"
 
@@ -299,10 +298,7 @@ static void on_changed(void *ctx, const struct exchange_result *r)
 // The command that makes the text the content of the list; its refusals are those of any command.
 static int start_change(struct feed_job *job, const char *path, struct err *err)
 {
-	const struct feed_list *l = &job->list;
-	CLEANUP_FREE char *time =
-		l->for_ms ? mem_printf("%llums", (unsigned long long)l->for_ms) : NULL;
-	const char *args[20 + CHILD_RESOLVER + 1] = {"-j"};
+	const char *args[1 + FEED_LIST_WORDS + CHILD_RESOLVER + 1] = {"-j"};
 	const struct exchange_request request = {
 		.args = args,
 		.output_max = OUTPUT_MAX,
@@ -310,55 +306,12 @@ static int start_change(struct feed_job *job, const char *path, struct err *err)
 		.done = on_changed,
 		.ctx = job,
 	};
+	feed_list_time time;
 	size_t n = 1;
 
-	args[n++] = l->allow ? "allow" : "block";
-	args[n++] = "-f";
-	args[n++] = path;
-	args[n++] = "--sync";
-	args[n++] = l->list;
-	if (l->origin[0]) {
-		args[n++] = "--origin";
-		args[n++] = l->origin;
-	}
-	if (l->note[0]) {
-		args[n++] = "--note";
-		args[n++] = l->note;
-	}
-	if (time) {
-		args[n++] = "--for";
-		args[n++] = time;
-	}
-	if (l->to)
-		args[n++] = "--to";
-	if (l->both)
-		args[n++] = "--both";
-	if (l->wide)
-		args[n++] = "--wide";
+	n += feed_list_words(&job->list, path, time, args + n);
 	child_add_resolver(job->part->agent, args + n);
 	return exchange_start(job->part->agent, &request, &job->child, err);
-}
-
-static bool has_ends(const struct items *items)
-{
-	vec_each (&items->items, item)
-		if (item->for_ms)
-			return true;
-	return false;
-}
-
-// Its entries are those that the command will count.
-static uint64_t look_at_text(const struct feed_job *job, const struct feed *text)
-{
-	struct items items = {0};
-	uint64_t entries;
-
-	items_add_text(&items, text->text, text->len, job->list.wide);
-	entries = items.items.n;
-	if (job->list.for_ms || items.names || items.geos || has_ends(&items))
-		entries |= NOT_PLAIN;
-	items_free(&items);
-	return entries;
 }
 
 // The same text again changes nothing.
@@ -376,6 +329,7 @@ static int write_text(void *ctx, uint64_t *ret_entries, struct err *err)
 	CLEANUP_FEED struct feed copy = {0};
 	bool same = !job->coming.url || is_copy(job);
 	const struct feed *text = same ? &copy : &job->coming;
+	bool plain;
 	int code;
 
 	*ret_entries = SAME_TEXT;
@@ -383,8 +337,9 @@ static int write_text(void *ctx, uint64_t *ret_entries, struct err *err)
 		return 0;
 	if (same && (code = feed_load(instance, job->key, &copy, err)))
 		return code;
-	*ret_entries = look_at_text(job, text) | (same ? SAME_TEXT : 0);
-	if (same && !(*ret_entries & NOT_PLAIN))
+	*ret_entries = feed_list_entries(&job->list, text->text, text->len, &plain);
+	*ret_entries |= (same ? SAME_TEXT : 0) | (plain ? 0 : NOT_PLAIN);
+	if (same && plain)
 		return 0;
 	return file_replace(path, text->text, text->len, 0600, err);
 }

@@ -3,6 +3,7 @@
 #include "ctl/control/feed_lists.h"
 
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/control/feeds.h"
+#include "ctl/control/items.h"
 #include "ctl/datapath/bpffs.h"
 
 #define FILE_MAX 65536
@@ -132,4 +134,56 @@ void feed_lists_forget(const char *instance, bool allow, const char *origin, con
 		unlink(path);
 		feed_forget(instance, key);
 	}
+}
+
+static size_t add_option(const char **ret, const char *name, const char *value)
+{
+	if (!value[0])
+		return 0;
+	ret[0] = name;
+	ret[1] = value;
+	return 2;
+}
+
+size_t feed_list_words(const struct feed_list *l, const char *path, feed_list_time time,
+		       const char **ret)
+{
+	size_t n = 0;
+
+	time[0] = '\0';
+	if (l->for_ms)
+		snprintf(time, sizeof(feed_list_time), "%llums", (unsigned long long)l->for_ms);
+	ret[n++] = l->allow ? "allow" : "block";
+	n += add_option(ret + n, "-f", path);
+	n += add_option(ret + n, "--sync", l->list);
+	n += add_option(ret + n, "--origin", l->origin);
+	n += add_option(ret + n, "--note", l->note);
+	n += add_option(ret + n, "--for", time);
+	if (l->to)
+		ret[n++] = "--to";
+	if (l->both)
+		ret[n++] = "--both";
+	if (l->wide)
+		ret[n++] = "--wide";
+	return n;
+}
+
+static bool has_ends(const struct items *items)
+{
+	vec_each (&items->items, item)
+		if (item->for_ms)
+			return true;
+	return false;
+}
+
+uint64_t feed_list_entries(const struct feed_list *l, const char *text, size_t len, bool *ret_plain)
+{
+	struct items items = {0};
+	uint64_t entries;
+
+	items_add_text(&items, text, len, l->wide);
+	entries = items.items.n;
+	*ret_plain = !l->for_ms && !items.names && !items.geos && !has_ends(&items);
+	items_free(&items);
+	return entries;
 }

@@ -27,6 +27,16 @@ void feed_list_free(struct feed_list *l);
 void feed_lists_free(struct feed_lists *lists);
 #define CLEANUP_FEED_LISTS CLEANUP(feed_lists_free)
 
+// The command that makes a text the content of the list, as words without NULL: at most FEED_LIST_WORDS, whose number is
+// returned. They point to the list, to `path`, the file with the text, and to `time`.
+#define FEED_LIST_WORDS 16
+typedef char feed_list_time[32];
+size_t feed_list_words(const struct feed_list *l, const char *path, feed_list_time time,
+		       const char **ret);
+// How many entries a text gives the list, as the command counts them. *ret_plain: the same text again changes nothing,
+// since the entries have neither ends nor names.
+uint64_t feed_list_entries(const struct feed_list *l, const char *text, size_t len,
+			   bool *ret_plain);
 // What the copy of its text is called (feeds.h). The caller frees it.
 char *feed_list_key(const struct feed_list *l);
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err);
