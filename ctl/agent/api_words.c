@@ -87,7 +87,7 @@ static void add_word(struct making *m, const char *key, const struct json *value
 {
 	const char *text = json_text(value);
 
-	if (text && !strcmp(text, "-"))
+	if (text && !strcmp(key, "file") && !strcmp(text, "-"))
 		refuse(m, key, "a path: a request has no standard input");
 	else if (text)
 		vec_push(&m->words->list, mem_strdup(text));

@@ -98,6 +98,7 @@ def test_applies_read_no_standard_input(pair, on, api, tmp_path):
     ("POST", "/v1/block", {"what": "1.2.3.4", "for": {}}, 400, "must be a string"),
     ("POST", "/v1/block", {"what": "--file=/etc/shadow"}, 400, ""),
     ("POST", "/v1/block", {"what": "1.2.3"}, 400, "1.2.3"),
+    ("POST", "/v1/block", {"what": "-"}, 400, "'-' is not a range"),
     ("GET", "/v1/overlay?sort=nothing", None, 400, "sort"),
 ])
 def test_bad_requests(api, method, target, body, status, text):
