@@ -4,6 +4,11 @@
  * An entry is a prefix and a kind. A change of any size is atomic: a command stages all of it for the next epoch, and
  * commits it with one 8-byte store into knobs.epoch. Times are jiffies64: 0 is absent, ~0 is permanent.
  *
+ * The epoch begins with a random number and only grows. With E in knobs.epoch, all that is staged has the mark E + 1,
+ * and nothing has a later one. So a commit may store any later epoch that is less than 2^17 ahead: a meta has 18 bits of
+ * it. A frame of the journal has at most the epoch E + 1. A commit that is in the journal stores E + 1; a commit that is
+ * not stores E + 2, which no frame has.
+ *
  * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What an entry is and
  * when it is in force is one word, its meta, so that it changes with one store. A shard is one value, of
  * elements of equal size: lines, big counters, and the small counters of each CPU. The shard of an address are the

@@ -470,6 +470,7 @@ static int commit(struct store *b, bool fleeting_ok, const char *lines, size_t l
 		err_hint(err, "--volatile changes only the kernel");
 		return code;
 	}
+	plan->epoch += code ? 1 : 0; // a killed command may have left a frame of the first one
 	overlay_commit(b->instance, plan);
 	// The change is in force; the next command finds a file that could not be renamed.
 	code = code ? code : settle(b, frame, frame_len, &b->unsaved);

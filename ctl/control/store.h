@@ -24,7 +24,8 @@
 //       one by one: now = effective state, next = wanted or absent, epoch = E + 1.
 //    7. Set the new bits of knobs.overlay: an extra look-up does no harm, a missing one would.
 //    8. Append the change to the journal, with the epoch E + 1, and flush it.
-//    9. knobs.epoch = E + 1: one store, and all packets on all CPUs follow.
+//    9. knobs.epoch = E + 1: one store, and all packets on all CPUs follow. E + 2 if step 8 has failed and the change
+//       is --volatile: a frame E + 1 of a killed command, which could not be cut off either, must not come into force.
 //   10. knobs.overlay = the bits that are needed. Delete entries that nothing refers to.
 //   11. Enter the change into the index.
 //   12. If the journal holds more of the past than of the present: write the present references as `overlay.new`,

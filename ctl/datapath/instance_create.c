@@ -56,6 +56,18 @@ static int fill_programs(const struct instance *i, int program, struct err *err)
 	return 0;
 }
 
+// The seed, and the first epoch: a journal that another instance of this name has left must not have one of ours.
+static int draw_numbers(struct knobs *knobs, struct err *err)
+{
+	__u64 drawn[2];
+
+	if (getrandom(drawn, sizeof(drawn), 0) != sizeof(drawn))
+		return err_system(err, errno, "cannot generate a random seed");
+	knobs->seed = drawn[0];
+	knobs->epoch = knobs->staging = knobs->settled = drawn[1] >> 16 | 1;
+	return 0;
+}
+
 static int load_all(struct instance *i, struct generation **ret_first, struct err *err)
 {
 	int code = generation_load_first(i, ret_first, err);
@@ -65,8 +77,8 @@ static int load_all(struct instance *i, struct generation **ret_first, struct er
 		return code;
 	i->knobs->snap = WEIR_SNAP_DEFAULT;
 	iface_table_begin(i->knobs);
-	if (getrandom(&i->knobs->seed, sizeof(i->knobs->seed), 0) < 0)
-		return err_system(err, errno, "cannot generate a random seed");
+	if ((code = draw_numbers(i->knobs, err)))
+		return code;
 	return fill_programs(i, generation_program(*ret_first), err);
 }
 

@@ -598,6 +598,7 @@ void overlay_commit(const struct instance *i, const struct overlay_plan *plan)
 {
 	const struct overlay_finish *f = plan->finish;
 
+	__atomic_store_n(&i->knobs->staging, plan->epoch, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&i->knobs->epoch, plan->epoch, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&i->knobs->overlay, plan->bits, __ATOMIC_SEQ_CST);
 	for (size_t six = 0; six < 2; six++) {

@@ -50,9 +50,9 @@ struct overlay_want {
 
 struct overlay_plan {
 	size_t added, changed, removed; // entries by kind
-	uint64_t epoch;                 // that overlay_commit stores
-	uint32_t bits;                  // knobs.overlay afterwards
-	struct overlay_finish *finish;  // what is left to do after the commit
+	uint64_t epoch; // that overlay_commit stores; the caller may make it the next one
+	uint32_t bits;  // knobs.overlay afterwards
+	struct overlay_finish *finish; // what is left to do after the commit
 };
 void overlay_plan_free(struct overlay_plan *p);
 #define CLEANUP_OVERLAY_PLAN CLEANUP(overlay_plan_free)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """block -f, unblock -f, batch: all of the list or nothing, in the datapath and in the store."""
 
+import pytest
+from inject import KILL, Fault, injected
 from scenario import Scenario, sweep
+
+from labnet import read_only
 
 OLD = [*(f"192.0.2.{i}" for i in range(50)), "198.51.100.0/24", "2001:db8:100::/48", "2001:db8::1"]
 NEW = [*(f"203.0.113.{i}" for i in range(50)), "198.51.0.0/16", "2001:db8::/32", "2001:db8::2",
@@ -134,3 +138,41 @@ def test_unblock_that_replaces_the_journal(labs):
 
 def test_block_then_detach_and_attach(labs):
     sweep(BlockThenReattach, labs, {"old", "all"})
+
+
+def agree(pair, weir, expected):
+    """The list has these addresses, and of all in question packets from them alone are dropped."""
+    assert set(weir.entries()) == set(expected)
+    sources = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
+    assert dict(zip(sources, pair.free(*sources))) == {source: source not in expected for source in sources}
+
+
+@pytest.mark.parametrize("commits", (1, 2, 3))
+def test_volatile_after_a_kill(pair, on, tmp_path, commits):
+    """The change that a killed command has appended cannot be cut off, and does not come into force later."""
+    on("block", "192.0.2.1")
+    outcome = injected(on, ("block", "192.0.2.2"), Fault("fdatasync", 1, KILL), tmp_path / "log")
+    assert outcome.killed and "192.0.2.2" in (on.state / "overlay").read_text()
+    with read_only(on.state):
+        agree(pair, on, ["192.0.2.1"])
+        for turn in range(commits):
+            on("unblock" if turn % 2 else "block", "--volatile", "192.0.2.3")
+    blocked = ["192.0.2.1", "192.0.2.3"] if commits % 2 else ["192.0.2.1"]
+    agree(pair, on, blocked)
+    on("block", "192.0.2.4")
+    agree(pair, on, [*blocked, "192.0.2.4"])
+    on("unblock", "--all")
+    agree(pair, on, [])
+
+
+@pytest.mark.parametrize("commits", (1, 2, 3))
+def test_attach_to_a_read_only_folder(pair, on, commits):
+    """The file is that of an instance with as many commits: it is not taken for that of the new one."""
+    for source in ["192.0.2.1", "192.0.2.2", "192.0.2.3"][:commits]:
+        on("block", "--volatile", source)
+    on("detach")
+    with read_only(on.state):
+        on("attach", "near0")
+        agree(pair, on, [])
+        on("block", "--volatile", "192.0.2.4")
+        agree(pair, on, ["192.0.2.4"])

@@ -179,7 +179,8 @@ static int fake_read_many(const struct instance *i, struct overlay_entry *entrie
 static void fake_commit(const struct instance *i, const struct overlay_plan *plan)
 {
 	may_die(WRITTEN);
-	assert_int_equal(plan->epoch, kernel->knobs.staging);
+	assert_true(plan->epoch >= kernel->knobs.staging);
+	kernel->knobs.staging = plan->epoch;
 	memcpy(kernel->now, kernel->next, sizeof(kernel->now));
 	kernel->n = kernel->next_n;
 	i->knobs->epoch = plan->epoch;
@@ -715,6 +716,61 @@ static void test_kills(void **state)
 		assert_state(b, true);
 		assert_string_equal(b->records.owners.at[b->records.list.at[1].owner].origin,
 				    "ban");
+	}
+}
+
+// A commit of --volatile while there is no state folder.
+static void block_without_a_folder(const char *what)
+{
+	CLEANUP_OVERLAY_PLAN struct overlay_plan plan = {0};
+	CLEANUP_STORE struct store *b = NULL;
+	char absent[64], no_folder[64];
+
+	snprintf(absent, sizeof(absent), "%s/absent", state_folder);
+	snprintf(no_folder, sizeof(no_folder), "%s/file", state_folder);
+	write_file(no_folder, "", 0);
+	state_path = absent;
+	b = opened();
+	state_path = no_folder;
+	refer(b, what, "", RECORD_NEVER, true);
+	assert_int_equal(store_commit(b, true, &plan, NULL), 0);
+	assert_true(b->unsaved.text[0] != '\0');
+	state_path = state_folder;
+	unlink(no_folder);
+}
+
+static void assert_listed(const char *what, size_t expected)
+{
+	CLEANUP_STORE struct store *b = seen();
+
+	assert_int_equal(b->records.list.n, kernel->n);
+	assert_int_equal(references(b, what), expected);
+}
+
+static void unblock_all(void)
+{
+	CLEANUP_STORE struct store *b = opened_whole();
+	size_t removed;
+
+	records_remove_origin(&b->records, NULL, ALL, &removed);
+	commit_now(b);
+}
+
+// What a killed command has appended, and a commit of --volatile that could not cut it off: the file does not become
+// that of the maps, whatever it says.
+static void test_volatile_after_a_kill(void **state)
+{
+	(void)state;
+	for (unsigned commits = 1; commits <= 3; commits++) {
+		set_up(NULL);
+		block("192.0.2.1", "", RECORD_NEVER, false);
+		in_a_process(block_another, WRITTEN);
+		for (unsigned n = 0; n < commits; n++)
+			block_without_a_folder(n % 2 ? "192.0.2.4" : "192.0.2.3");
+		assert_listed("192.0.2.2", 0);
+		assert_listed("192.0.2.3", 1);
+		unblock_all();
+		assert_int_equal(kernel->n, 0);
 	}
 }
 
@@ -1366,6 +1422,7 @@ int main(void)
 		cmocka_unit_test_setup(test_lost_file, set_up),
 		cmocka_unit_test_setup(test_full_map, set_up),
 		cmocka_unit_test_setup(test_unwritable_folder, set_up),
+		cmocka_unit_test_setup(test_volatile_after_a_kill, set_up),
 		cmocka_unit_test_setup(test_adopted_stays_fleeting, set_up),
 		cmocka_unit_test_setup(test_kills, set_up),
 		cmocka_unit_test_setup(test_foreign_file_beside, set_up),
