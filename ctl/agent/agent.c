@@ -12,6 +12,7 @@
 
 #include "ctl/agent/clients.h"
 #include "ctl/agent/commands.h"
+#include "ctl/agent/heart.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"
 #include "ctl/agent/task.h"
@@ -80,11 +81,13 @@ static int write_report(void *agent, struct err *err)
 {
 	struct agent *a = agent;
 	CLEANUP_JSON struct json *report = json_object();
+	CLEANUP_FREE char *unit = notify_unit();
 	struct json *list = json_array();
 	size_t problems = 0;
 
 	json_set(report, "pid", json_u64((uint64_t)getpid()));
 	json_set(report, "since_s", json_u64(a->running->since_s));
+	json_set(report, "unit", unit ? json_string(unit) : json_nothing());
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
 		struct json *part = report_part(a, n);
 
@@ -216,6 +219,7 @@ static void stop(struct agent *a)
 	for (size_t n = 0; n < ARRAY_SIZE(r->signals); n++)
 		free_event(r->signals[n]);
 	free_event(r->watchdog);
+	heart_stop(a->heart);
 	commands_free(TAKE_PTR(a->commands));
 	agent_task_free(&r->report);
 	mem_cleanup_free(&r->status);
@@ -251,6 +255,8 @@ static int start(struct agent *a, struct err *err)
 
 	if (!(a->loop = make_loop()))
 		return err_system(err, ENOMEM, "cannot make an event loop");
+	if ((code = heart_start(a->heart, a->loop, err)))
+		return code;
 	if ((code = listen_to_signals(a, err)))
 		return code;
 	if ((code = feed_watchdog(a, err)))
@@ -262,6 +268,17 @@ static int start(struct agent *a, struct err *err)
 	return agent_task_init(&r->report, a, "report", write_report, a, err);
 }
 
+// Each turn of the loop, up to event_base_loopbreak().
+static int turn(struct agent *a)
+{
+	while (!event_base_got_break(a->loop)) {
+		heart_beat(a->heart);
+		if (event_base_loop(a->loop, EVLOOP_ONCE) < 0)
+			return -EIO;
+	}
+	return 0;
+}
+
 static int loop(struct agent *a, struct err *err)
 {
 	int code = write_report(a, err);
@@ -270,8 +287,8 @@ static int loop(struct agent *a, struct err *err)
 		return code;
 	log_notice("the agent of instance %s is ready, pid %d", a->instance, getpid());
 	notify_send("READY=1");
-	if (event_base_dispatch(a->loop) < 0)
-		return err_system(err, EIO, "the event loop failed");
+	if ((code = turn(a)))
+		return err_system(err, -code, "the event loop failed");
 	notify_send("STOPPING=1");
 	log_notice("the agent of instance %s ends; the datapath stays as it is", a->instance);
 	return 0;
@@ -288,7 +305,6 @@ int agent_run(struct agent *a, struct err *err)
 	code = start(a, err);
 	code = code ? code : loop(a, err);
 	stop(a);
-	presence_leave(a->instance);
 	a->running = NULL;
 	return code;
 }

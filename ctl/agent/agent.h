@@ -32,6 +32,7 @@ struct agent {
 	const struct dns_options *dns; // of both, and of the network namespace
 	struct err refused; // why the policy was not applied at the start; text "": it was
 	struct applies applies[APPLIES_SOURCES];
+	struct heart *heart; // heart.h
 	// State of the parts, each its own.
 	struct housekeeping *housekeeping;
 	struct links_part *links;
@@ -61,7 +62,8 @@ struct agent_part {
 extern const struct agent_part agent_policy, agent_housekeeping, agent_links, agent_health_part,
 	agent_feeds, agent_files, agent_api, agent_names, agent_places;
 
-// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h and has filled in *a up to `refused`.
+// Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and filled in *a up to
+// `refused`. What `weir status` shall know afterwards is told by presence_leave.
 // 0 or -errno with err set.
 int agent_run(struct agent *a, struct err *err);
 // A reload is told as done (READY=1) when every part that has called the first has called the second, for work that

@@ -13,9 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+
+#define GROUPS_MAX 65536
 
 // A path, or an abstract name that begins with '@'.
 static bool address_of(const char *name, struct sockaddr_un *ret, socklen_t *ret_len)
@@ -97,4 +100,36 @@ bool notify_logs_to_journal(void)
 	snprintf(here, sizeof(here), "%llu:%llu", (unsigned long long)st.st_dev,
 		 (unsigned long long)st.st_ino);
 	return !strcmp(stream, here);
+}
+
+#define SERVICE ".service"
+
+// The last step of the first path that is a service: "0::/system.slice/system-weir.slice/weir@main.service".
+static char *service_in(char *groups)
+{
+	char *rest = NULL;
+
+	for (char *line = strtok_r(groups, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *name = strrchr(line, '/');
+		size_t len = name ? strlen(name) : 0;
+
+		if (len > strlen("/" SERVICE) && !strcmp(name + len - strlen(SERVICE), SERVICE))
+			return mem_strdup(name + 1);
+	}
+	return NULL;
+}
+
+bool notify_is_managed(void)
+{
+	return getenv("NOTIFY_SOCKET");
+}
+
+char *notify_unit(void)
+{
+	CLEANUP_FREE char *groups = NULL;
+	size_t len;
+
+	if (!notify_is_managed() || file_read("/proc/self/cgroup", GROUPS_MAX, &groups, &len, NULL))
+		return NULL;
+	return service_in(groups);
 }

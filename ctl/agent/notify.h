@@ -14,3 +14,8 @@ void notify_reloading(void);
 uint64_t notify_watchdog_us(void);
 // Does standard error lead to the journal ($JOURNAL_STREAM)?
 bool notify_logs_to_journal(void);
+// Has a service manager started this process, and waits for its READY=1?
+bool notify_is_managed(void);
+// The unit of this process, "weir@main.service", as its control group says; NULL: it is not a service that notifies.
+// The caller frees it.
+char *notify_unit(void);

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/agent/heart.h"
+#include "ctl/agent/notify.h"
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -100,11 +102,30 @@ int presence_report(const char *instance, const struct json *report, struct err 
 	return file_replace(path, text.at, text.len, 0600, err);
 }
 
-void presence_leave(const char *instance)
+void presence_leave(const char *instance, const char *file, const struct err *why)
+{
+	CLEANUP_JSON struct json *report = json_object();
+	CLEANUP_FREE char *unit = notify_unit();
+
+	json_set(report, "ended_s", json_u64((uint64_t)time(NULL)));
+	json_set(report, "unit", unit ? json_string(unit) : json_nothing());
+	json_set(report, "file", file ? json_string(file) : json_nothing());
+	json_set(report, "error", why ? json_string(why->text) : json_nothing());
+	presence_report(instance, report, NULL);
+}
+
+int presence_forget(const char *instance, bool dry_run, bool *ret_any, struct err *err)
 {
 	CLEANUP_FREE char *path = path_of(instance, "agent.json");
+	CLEANUP_PRESENCE struct presence p;
 
-	unlink(path);
+	presence_read(instance, &p);
+	*ret_any = p.ended || p.killed;
+	if (p.runs)
+		return err_refused(err, "the agent of instance '%s' runs", instance);
+	if (dry_run || !unlink(path) || errno == ENOENT)
+		return 0;
+	return err_system(err, errno, "cannot remove '%s'", path);
 }
 
 static struct json *read_report(const char *instance)
@@ -128,7 +149,9 @@ void presence_read(const char *instance, struct presence *ret)
 	ret->runs = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 	ret->pid = pid_in(fd);
 	ret->report = read_report(instance);
-	ret->killed = !ret->runs && ret->report;
+	ret->late_ms = ret->runs ? heart_late_ms(instance) : 0;
+	ret->ended = !ret->runs && json_get(ret->report, "ended_s");
+	ret->killed = !ret->runs && ret->report && !ret->ended;
 }
 
 void presence_free(struct presence *p)

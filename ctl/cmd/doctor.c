@@ -10,6 +10,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/agent_problems.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/doctor_drivers.h"
 #include "ctl/cmd/egress_show.h"
@@ -211,6 +212,26 @@ static void check_services(struct doctor *d)
 	else if (!paths.lost.n && !paths.warnings.n)
 		find(d, FINE, "services", "", "the next hops of all backends are known");
 	check_egress(d, &p);
+}
+
+// What weir status has alarms for, with the commands apart.
+static void check_agent(struct doctor *d)
+{
+	CLEANUP_POOL struct pool p = {.lock = -1};
+	CLEANUP_PRESENCE struct presence agent = {0};
+	CLEANUP_AGENT_PROBLEMS struct agent_problems problems = {0};
+	struct status_names names;
+
+	if (!d->instance)
+		return;
+	pool_open(d->ctx->instance, NULL, &p, NULL);
+	presence_read(d->ctx->instance, &agent);
+	status_names_read(d->ctx->instance, &agent, &names);
+	agent_problems_find(d->ctx->instance, &agent, &names, &p, &problems);
+	vec_each (&problems, one)
+		find(d, PROBLEM, "agent", one->mend, "%s", one->text);
+	if (!problems.n)
+		find(d, FINE, "agent", "", agent.runs ? "runs" : "none runs, and none is missed");
 }
 
 // An instance keeps the result of the probe that its programs were loaded for.
@@ -451,6 +472,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	check_bpffs(&d);
 	check_instance(&d);
 	check_services(&d);
+	check_agent(&d);
 	check_sharing(&d);
 	code = check_links(&d, args, err);
 	out_end(ctx->out);

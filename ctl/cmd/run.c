@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "ctl/agent/agent.h"
+#include "ctl/agent/files.h"
+#include "ctl/agent/heart.h"
 #include "ctl/agent/notify.h"
 #include "ctl/agent/presence.h"
 #include "ctl/base/file.h"
@@ -67,6 +69,39 @@ static bool session_is_possible(const struct session *s)
 	return s->peer.family || s->guess.family || s->remote || s->error;
 }
 
+static int start(struct context *ctx, const struct args *args, struct agent *a, struct err *err)
+{
+	int code;
+
+	if (!a->policy_was_absent && (code = apply_file(ctx, args, a, err)))
+		return code;
+	return check_attached(ctx, err);
+}
+
+static int run_locked(struct context *ctx, const struct args *args, struct agent *a,
+		      struct err *err)
+{
+	int code = start(ctx, args, a, err);
+
+	if (code)
+		return code;
+	print_start(ctx, a);
+	return agent_run(a, err);
+}
+
+// An error that the operator has just read is nothing to tell again.
+static void leave(const struct agent *a, int code, const struct err *err)
+{
+	if (code && !notify_is_managed())
+		return;
+	presence_leave(a->instance, files_have_policy(a) ? a->policy : NULL, code ? err : NULL);
+}
+
+static void end_heart(struct heart **heart)
+{
+	heart_free(*heart);
+}
+
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
 	struct agent a = {
@@ -80,6 +115,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		.resolver_timeout = args_value(args, "resolver-timeout"),
 	};
 	CLEANUP_FREE char *path = policy_path(ctx, args);
+	CLEANUP(end_heart) struct heart *heart = NULL;
 	CLEANUP_FD int lock = -1;
 	struct policy_dns dns;
 	int code = args_expect_words(args, 0, 1, "", err);
@@ -98,12 +134,12 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	a.policy_was_absent = a.policy_is_default && !file_exists(path);
 	if ((code = presence_take(ctx->instance, &lock, err)))
 		return code;
-	if (!a.policy_was_absent && (code = apply_file(ctx, args, &a, err)))
+	if ((code = heart_new(ctx->instance, &heart, err)))
 		return code;
-	if ((code = check_attached(ctx, err)))
-		return code;
-	print_start(ctx, &a);
-	if ((code = agent_run(&a, err)))
+	a.heart = heart;
+	code = run_locked(ctx, args, &a, err);
+	leave(&a, code, err);
+	if (code)
 		return code;
 	out_set_string(ctx->out, "instance", ctx->instance);
 	out_set_bool(ctx->out, "end", true); // the last document

@@ -8,6 +8,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/agent_problems.h"
 #include "ctl/cmd/command.h"
 #include "ctl/cmd/show.h"
 #include "ctl/cmd/status_agent.h"
@@ -45,6 +46,7 @@ struct status {
 	struct pool pool; // of its services
 	struct presence agent;
 	struct unseen_watch unseen;
+	struct status_names names;
 };
 
 __attribute__((format(printf, 2, 3))) static void alarm_add(void *status, const char *fmt, ...)
@@ -375,6 +377,15 @@ static void alarm_record(struct status *s)
 			  id, why.text, s->about->path);
 }
 
+static void alarm_agent(struct status *s)
+{
+	CLEANUP_AGENT_PROBLEMS struct agent_problems problems = {0};
+
+	agent_problems_find(s->ctx->instance, &s->agent, &s->names, &s->pool, &problems);
+	vec_each (&problems, one)
+		alarm_add(s, one->mend[0] ? "%s (%s)" : "%s", one->text, one->mend);
+}
+
 static void show_alarms(struct status *s)
 {
 	struct counter empty = counters_reason(s->after, REASON_PASS_NO_POLICY);
@@ -393,7 +404,7 @@ static void show_alarms(struct status *s)
 	for (uint32_t set = 0; set < s->about->n_sets; set++)
 		alarm_set(s, &s->about->sets[set], s->set_used[set]);
 	status_services_alarms(s->ctx, &s->pool, alarm_add, s);
-	status_agent_alarms(s->ctx, &s->agent, alarm_add, s);
+	alarm_agent(s);
 	if (empty.packets)
 		alarm_add(s, "%s %s passed because no program was active",
 			  num_format_grouped(empty.packets, n),
@@ -575,7 +586,8 @@ static int run_instance(struct context *ctx, const struct args *args, struct err
 		return code;
 	presence_read(ctx->instance, &s.agent);
 	status_agent_show(ctx, &s.agent, s.clock.wall_ms / 1000);
-	status_names_show(ctx, &s.agent, s.clock.wall_ms / 1000);
+	status_names_read(ctx->instance, &s.agent, &s.names);
+	status_names_show(ctx, &s.names, s.clock.wall_ms / 1000);
 	show_ifaces(&s);
 	status_services_show(ctx, &s.pool);
 	fill_sets(&s);

@@ -14,6 +14,10 @@ static void set_fields(struct context *ctx, const struct presence *p)
 	out_object(o, "agent");
 	out_set_bool(o, "running", p->runs);
 	out_set_bool(o, "killed", p->killed);
+	out_set_bool(o, "hangs", p->late_ms);
+	out_set_bool(o, "ended", p->ended);
+	if (p->ended)
+		out_set_time(o, "ended_at", json_get_u64(p->report, "ended_s"));
 	if (p->runs) {
 		out_set_u64(o, "pid", p->pid);
 		out_set_time(o, "since", json_get_u64(p->report, "since_s"));
@@ -28,7 +32,12 @@ void status_agent_show(struct context *ctx, const struct presence *p, uint64_t n
 
 	set_fields(ctx, p);
 	if (!p->runs) {
-		out_line(ctx->out, "agent     none");
+		text_add(&line, "none");
+		if (p->ended) {
+			text_add(&line, ", the last one ended ");
+			show_time(&line, json_get_u64(p->report, "ended_s"), now_s);
+		}
+		out_line(ctx->out, "agent     %s", text_get(&line));
 		return;
 	}
 	text_add(&line, "runs");
@@ -38,31 +47,7 @@ void status_agent_show(struct context *ctx, const struct presence *p, uint64_t n
 	}
 	if (p->pid)
 		text_addf(&line, ", pid %llu", (unsigned long long)p->pid);
+	if (p->late_ms)
+		text_add(&line, ", HANGS");
 	out_line(ctx->out, "agent     %s", text_get(&line));
-}
-
-static void alarm_part(const struct json *part, status_alarm *alarm, void *status)
-{
-	const struct json *problems = json_get(part, "problems");
-	const char *name = json_get_string(part, "name");
-
-	for (size_t n = 0; n < json_length(problems); n++) {
-		const char *text = json_text(json_at(problems, n));
-
-		if (name && text)
-			alarm(status, "agent, %s: %s", name, text);
-	}
-}
-
-void status_agent_alarms(const struct context *ctx, const struct presence *p, status_alarm *alarm,
-			 void *status)
-{
-	const struct json *parts = json_get(p->report, "parts");
-
-	if (p->killed)
-		alarm(status,
-		      "the agent was killed or has crashed (weir -n %s run starts it again)",
-		      ctx->instance);
-	for (size_t n = 0; p->runs && n < json_length(parts); n++)
-		alarm_part(json_at(parts, n), alarm, status);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shows the age of the answers for host names.
+// Reads and shows the age of the answers for host names.
 #include "ctl/cmd/status_names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,17 +13,13 @@
 #include "ctl/control/answered.h"
 #include "ctl/datapath/lock.h"
 
+#define OVERDUE_TIMES 4
+#define TTL_UNKNOWN_S 3600 // as the agent assumes at most
+
 #define TRIES  10
 #define TRY_MS 20
 
-struct ages {
-	uint64_t names, failing;
-	uint64_t oldest_s; // wall clock, UINT64_MAX: of none
-	bool followed;     // by the agent
-	bool unknown;      // the records cannot be read now
-};
-
-static bool read_agent(const struct presence *agent, struct ages *ret)
+static bool read_agent(const struct presence *agent, struct status_names *ret)
 {
 	const struct json *parts = agent->runs ? json_get(agent->report, "parts") : NULL;
 
@@ -59,21 +56,63 @@ static int list(const char *instance, struct refresh *ret)
 	return code;
 }
 
-static void read_records(const char *instance, struct ages *ret)
+bool status_is_overdue(uint64_t last_s, uint64_t every_s, uint64_t now_s)
+{
+	uint64_t late_s = every_s * OVERDUE_TIMES;
+
+	return now_s > last_s + every_s + (late_s > OVERDUE_LEAST_S ? late_s : OVERDUE_LEAST_S);
+}
+
+uint64_t status_since_boot_s(uint64_t at_s, uint64_t now_s)
+{
+	struct timespec up;
+	uint64_t boot_s;
+
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	boot_s = now_s > (uint64_t)up.tv_sec ? now_s - (uint64_t)up.tv_sec : 0;
+	return at_s > boot_s ? at_s : boot_s;
+}
+
+static void note_overdue(const struct refresh_name *one, uint64_t now_s, struct status_names *ret)
+{
+	uint64_t since_s = status_since_boot_s(one->since_s, now_s);
+	uint64_t ttl_s = one->ttl_s ? one->ttl_s : TTL_UNKNOWN_S;
+
+	if (!status_is_overdue(since_s, ttl_s, now_s))
+		return;
+	ret->overdue++;
+	if (now_s - since_s <= ret->late_age_s)
+		return;
+	ret->late_age_s = now_s - since_s;
+	ret->late_ttl_s = ttl_s;
+	snprintf(ret->late, sizeof(ret->late), "%s", one->name);
+}
+
+static void read_records(const char *instance, struct status_names *ret)
 {
 	CLEANUP_REFRESH struct refresh r = {0};
+	uint64_t now_s = (uint64_t)time(NULL);
 
 	ret->unknown = list(instance, &r);
 	if (ret->unknown)
 		return;
 	answered_read(instance, &r);
 	ret->names = r.n;
-	vec_each (&r, one)
+	vec_each (&r, one) {
 		if (one->since_s && one->since_s < ret->oldest_s)
 			ret->oldest_s = one->since_s;
+		note_overdue(one, now_s, ret);
+	}
 }
 
-static void set_fields(struct out *o, const struct ages *a)
+void status_names_read(const char *instance, const struct presence *agent, struct status_names *ret)
+{
+	*ret = (struct status_names){.oldest_s = UINT64_MAX};
+	if (!read_agent(agent, ret))
+		read_records(instance, ret);
+}
+
+static void set_fields(struct out *o, const struct status_names *a)
 {
 	if (a->unknown) {
 		out_set_json(o, "names", NULL);
@@ -91,23 +130,21 @@ static void set_fields(struct out *o, const struct ages *a)
 }
 
 // "names     14, oldest answer 3h", with an agent "names     14, 13 fresh, 1 failing, oldest answer 3h".
-void status_names_show(struct context *ctx, const struct presence *agent, uint64_t now_s)
+void status_names_show(struct context *ctx, const struct status_names *names, uint64_t now_s)
 {
-	struct ages a = {.oldest_s = UINT64_MAX};
 	CLEANUP_TEXT struct text line = {0};
 	num_text age;
 
-	if (!read_agent(agent, &a))
-		read_records(ctx->instance, &a);
-	set_fields(ctx->out, &a);
-	if (!a.names)
+	set_fields(ctx->out, names);
+	if (!names->names)
 		return;
-	text_addf(&line, "%llu", (unsigned long long)a.names);
-	if (a.followed)
+	text_addf(&line, "%llu", (unsigned long long)names->names);
+	if (names->followed)
 		text_addf(&line, ", %llu fresh, %llu failing",
-			  (unsigned long long)(a.names - a.failing), (unsigned long long)a.failing);
-	if (a.oldest_s <= now_s)
+			  (unsigned long long)(names->names - names->failing),
+			  (unsigned long long)names->failing);
+	if (names->oldest_s <= now_s)
 		text_addf(&line, ", oldest answer %s",
-			  num_format_duration_ms((now_s - a.oldest_s) * 1000, age));
+			  num_format_duration_ms((now_s - names->oldest_s) * 1000, age));
 	out_line(ctx->out, "names     %s", text_get(&line));
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/base/file.h"
@@ -76,6 +77,17 @@ int feed_list_save(const char *instance, const struct feed_list *l, struct err *
 
 	json_print(j, true, &text);
 	return sum_write(path, text.at, text.len, err);
+}
+
+uint64_t feed_list_good_s(const char *instance, const struct feed_list *l)
+{
+	CLEANUP_FREE char *path = path_of(instance, l);
+	CLEANUP_FREE char *key = feed_list_key(l);
+	uint64_t copy_s = feed_time(instance, key) / 1000000000;
+	struct stat info;
+	uint64_t list_s = stat(path, &info) ? 0 : (uint64_t)info.st_mtim.tv_sec;
+
+	return list_s > copy_s ? list_s : copy_s;
 }
 
 static bool read_one(const char *path, struct feed_list *ret)

@@ -40,6 +40,9 @@ uint64_t feed_list_entries(const struct feed_list *l, const char *text, size_t l
 // What the copy of its text is called (feeds.h). The caller frees it.
 char *feed_list_key(const struct feed_list *l);
 int feed_list_save(const char *instance, const struct feed_list *l, struct err *err);
+// When a command has last fetched it well, changed or not: seconds since 1970; 0: not known. What the agent fetches
+// counts if it has changed.
+uint64_t feed_list_good_s(const char *instance, const struct feed_list *l);
 // All of an instance; damaged files are left out.
 void feed_lists_read(const char *instance, struct feed_lists *ret);
 // The list, or (list NULL) all of the origin, or (origin NULL) all follow no feed from now on.

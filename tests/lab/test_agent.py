@@ -26,9 +26,11 @@ def test_ready_and_end(on):
     assert f"agent     runs since {status['since'][11:16]}, pid {agent.pid}\n" in on("status").stdout
     assert agent.stop() == 0
     assert "STOPPING=1" in agent.socket.recv(4096).decode()
-    assert on.json("status")["agent"] == {"running": False, "killed": False}
-    assert "agent     none\n" in on("status").stdout
-    assert not report(on).exists()
+    status = on.json("status")
+    assert status["agent"].pop("ended_at")
+    assert status["agent"] == {"running": False, "killed": False, "hangs": False, "ended": True}
+    assert status["alarms"] == []
+    assert "agent     none, the last one ended " in on("status").stdout
     assert programs(on) == before and on.pair.xdp_attached()
 
 
@@ -47,8 +49,8 @@ def test_killed_agent_is_an_alarm(on):
     agent = on.run()
     agent.kill()
     status = on.json("status", status=2)
-    assert status["agent"] == {"running": False, "killed": True}
-    assert status["alarms"] == [f"the agent was killed or has crashed (weir -n {on.name} run starts it again)"]
+    assert status["agent"] == {"running": False, "killed": True, "hangs": False, "ended": False}
+    assert status["alarms"] == [f"the agent was killed or has crashed (weir -n {on.name} run)"]
     on.run().stop()
     assert on.json("status")["alarms"] == []
 

@@ -18,7 +18,7 @@ SWITCH = {"confirm", "note", "if-revision", "iface", "volatile", "force", "dry-r
 POOL = {"all", "volatile", "dry-run"}
 OPTIONS = {
     "attach": {"confirm", "force", "max-entries", "mode"}, "detach": {"force"}, "restore": NAMES,
-    "forget": {"policy", "entries", "all", "dry-run"},
+    "forget": {"policy", "entries", "all", "agent", "dry-run"},
     "block": ADD, "unblock": TAKE, "allow": ADD, "unallow": TAKE,
     "batch": {"file", "each", "dry-run"}, "refresh": {"file", "list", "entries", "policy", "places"} | NAMES,
     "list": {"plain", "set", "blocked", "allowed", "wide", "origin", "list", "sort", "top"},
