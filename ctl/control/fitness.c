@@ -263,16 +263,21 @@ bool fitness_native(const struct advices *a, const struct link *link, enum attac
 	return unfit(ret_why);
 }
 
+// A reason that has no room is left out as a whole: half a command is worse than none.
 const char *fitness_refusal(const struct advices *a, fitness_text buf)
 {
 	size_t len = 0;
 
 	buf[0] = '\0';
-	vec_each (a, one)
-		if (one->kind == ADVICE_REFUSES && len < sizeof(fitness_text))
-			len += (size_t)snprintf(buf + len, sizeof(fitness_text) - len, "%s%s%s%s",
-						len ? "; " : "", one->text,
-						one->mend[0] ? ": " : "", one->mend);
+	vec_each (a, one) {
+		CLEANUP_FREE char *text = mem_printf("%s%s%s%s", len ? "; " : "", one->text,
+						     one->mend[0] ? ": " : "", one->mend);
+
+		if (one->kind != ADVICE_REFUSES || len + strlen(text) >= sizeof(fitness_text))
+			continue;
+		memcpy(buf + len, text, strlen(text) + 1);
+		len += strlen(text);
+	}
 	return buf;
 }
 

@@ -9,6 +9,7 @@
 #include "ctl/datapath/attach_query.h"
 #include "ctl/datapath/counters.h"
 #include "ctl/datapath/device.h"
+#include "ctl/datapath/iface_table.h"
 #include "ctl/datapath/instance_ifaces.h"
 #include "ctl/net/driver.h"
 #include "ctl/net/ethtool.h"
@@ -37,12 +38,14 @@ bool unseen_is_certain(const struct unseen *u)
 	return unseen_is_doubtful(u) && u->growths >= 2;
 }
 
-static bool is_ours_alone(const struct instance *i, const struct device *d)
+// Packets of a device that the datapath knows by another index are counted elsewhere.
+static bool is_ours_alone(const struct instance *i, uint32_t number, const struct device *d)
 {
 	struct attached_list there;
 
 	return d->state == DEVICE_HELD && d->iface.state == IFACE_ATTACHED &&
 	       d->iface.mode == IFACE_NATIVE &&
+	       iface_table_find(i->knobs, d->iface.ifindex) == number &&
 	       !attach_query(d->iface.ifindex, i->progs_id, &there, NULL) && there.n == 1;
 }
 
@@ -52,7 +55,7 @@ void unseen_choose(const struct instance *i, struct unseen_watch *ret)
 
 	*ret = (struct unseen_watch){0};
 	for (uint32_t n = 1; n < WEIR_IFACES; n++)
-		if (!device_read(i, n, &d, NULL) && is_ours_alone(i, &d))
+		if (!device_read(i, n, &d, NULL) && is_ours_alone(i, n, &d))
 			ret->ifaces |= iface_bit(n);
 }
 

@@ -263,6 +263,19 @@ static void drivers_that_give_no_reason(void **state)
 	assert_non_null(strstr(refusal(&f), "1 virtual function is in use"));
 }
 
+static void no_half_commands(void **state)
+{
+	struct native_facts f = gve;
+
+	(void)state;
+	memset(f.name, 'e', sizeof(f.name) - 1);
+	f.mtu = 8896;
+	f.hds = f.e.lro = ETHTOOL_ON;
+	assert_true(strlen(refusal(&f)) < sizeof(fitness_text));
+	assert_non_null(strstr(refusal(&f), "ethtool -K eeeeeeeeeeeeeee lro off"));
+	assert_null(strstr(refusal(&f), "HDS")); // no room
+}
+
 static void limits_of_a_single_buffer(void **state)
 {
 	struct native_facts f = virtio;
@@ -358,6 +371,7 @@ int main(void)
 		cmocka_unit_test(ena_as_amazon_configures_it),
 		cmocka_unit_test(gve_counts_each_way),
 		cmocka_unit_test(drivers_that_give_no_reason),
+		cmocka_unit_test(no_half_commands),
 		cmocka_unit_test(limits_of_a_single_buffer),
 		cmocka_unit_test(a_driver_that_forgets),
 		cmocka_unit_test(a_queue_for_each_processor),
