@@ -14,7 +14,8 @@
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
 
-#define SLACK_S 2 // rounding between jiffies and wall-clock seconds
+#define SLACK_S 2  // rounding between jiffies and wall-clock seconds
+#define DRIFT_S 10 // more than the two clocks drift apart before they are compared again
 #define LOOKED_AT \
 	1024 // references that a commit looks at for expired ones, and as many for each change
 
@@ -100,7 +101,7 @@ static int compare_entry(const struct prefix *p, uint8_t kind, const struct over
 	return order ? order : (int)kind - (int)entry->kind;
 }
 
-// Records of what the kernel does not have any more are not true.
+// The kernel decides: records of what it does not have any more are not true.
 static void drop_lost(struct store *b, const struct overlay_entries *entries)
 {
 	size_t kept = 0, r = 0;
@@ -129,26 +130,47 @@ static uint32_t finder(struct store *b)
 			     });
 }
 
-// An entry in force without a record gets one, so that it can be listed and unblocked: the file was lost, or it
-// is older than the maps because a --volatile command could not write it, whose entries stay fleeting.
+// The references of an entry from *r on, which ends at until_s: none of them ends later. Returns when the last one ends.
+static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay_entry *entry,
+		       uint64_t until_s)
+{
+	uint64_t last_s = 0;
+
+	for (; *r < list->n && !compare_entry(&list->at[*r].prefix, list->at[*r].kind, entry);
+	     ++*r) {
+		struct record *record = &list->at[*r];
+
+		if (record->until_s > until_s && record->until_s - until_s > DRIFT_S)
+			record->until_s = until_s;
+		if (record->until_s > last_s)
+			last_s = record->until_s;
+	}
+	return last_s;
+}
+
+// An entry in force without a record, or longer than its records, gets one, so that it can be listed and unblocked: the
+// file was lost, or it is older than the maps because a --volatile command could not write it, whose entries stay
+// fleeting.
 static void adopt_found(struct store *b, const struct overlay_entries *entries)
 {
 	CLEANUP_VEC VEC(struct reference) references = {0};
+	struct record_list *list = &b->records.list;
 	struct records_change change;
 	size_t r = 0;
 
 	vec_each (entries, entry) {
-		const struct record_list *list = &b->records.list;
+		uint64_t until_s = clock_to_wall_s(&b->clock, entry->until), last_s;
 
 		while (r < list->n &&
 		       compare_entry(&list->at[r].prefix, list->at[r].kind, entry) < 0)
 			r++;
-		if (r < list->n && !compare_entry(&list->at[r].prefix, list->at[r].kind, entry))
+		last_s = end_by(list, &r, entry, until_s);
+		if (last_s >= until_s || until_s - last_s <= DRIFT_S)
 			continue;
 		vec_push(&references, ((struct reference){
 					      .prefix = entry->prefix,
 					      .kind = entry->kind,
-					      .until_s = clock_to_wall_s(&b->clock, entry->until),
+					      .until_s = until_s,
 				      }));
 	}
 	if (references.n) {

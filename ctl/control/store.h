@@ -43,7 +43,7 @@
 // The kernel decides, and the epochs in the journal tell how much of it belongs to the maps. While the last one
 // is theirs, journal and maps agree, and nothing is compared. If it is not (the file was lost, or is older because
 // a --volatile command could not write it, or is damaged), all is read and compared: a record without an entry in
-// the maps is dropped, an effective entry without a record gets one with a note about that. The commit then
+// the maps is dropped or shortened, an effective entry without one as long gets one with a note about that. The commit then
 // replaces the file: in step 8 it writes `overlay.new` with the epoch E + 1, and after step 10 renames it. A kill
 // between leaves both files; the new one is taken if its epoch is that of the maps. The same is done after the wall
 // clock was set, since all times change, and for files of version 1.

@@ -176,3 +176,13 @@ def test_attach_to_a_read_only_folder(pair, on, commits):
         agree(pair, on, [])
         on("block", "--volatile", "192.0.2.4")
         agree(pair, on, ["192.0.2.4"])
+
+
+def test_volatile_changes_an_end(on):
+    """The list has the kernel's end, and the next command leaves it."""
+    on("block", "192.0.2.1", "--for", "1h")
+    with read_only(on.state):
+        on("block", "--volatile", "192.0.2.1", "--for", "5h")
+        assert on.entries()["192.0.2.1"]["left_s"] > 4 * 3600
+    on("block", "192.0.2.2")
+    assert on.entries()["192.0.2.1"]["left_s"] > 4 * 3600

@@ -774,6 +774,36 @@ static void test_volatile_after_a_kill(void **state)
 	}
 }
 
+static uint64_t seen_until(const char *what)
+{
+	CLEANUP_STORE struct store *b = seen();
+	struct prefix p = prefix(what);
+	uint64_t until_s = 0;
+
+	vec_each (&b->records.list, record)
+		if (!prefix_compare(&record->prefix, &p) && record->until_s > until_s)
+			until_s = record->until_s;
+	return until_s;
+}
+
+// The file knows the entries, with other ends: those of the kernel count, also after the next commit.
+static void test_volatile_changes_ends(void **state)
+{
+	(void)state;
+	block("192.0.2.1", "", NOW_S + 60, false);
+	block("192.0.2.2", "", NOW_S + 600, false);
+	kernel->now[0].until = OVERLAY_FOREVER;
+	kernel->now[1].until = kernel->clock.jiffies + 60 * HZ;
+	kernel->knobs.staging = kernel->knobs.epoch += 2;
+	assert_int_equal(seen_until("192.0.2.1"), RECORD_NEVER);
+	assert_int_equal(seen_until("192.0.2.2"), NOW_S + 60);
+	block("192.0.2.3", "", RECORD_NEVER, false);
+	assert_int_equal(blocked_until("192.0.2.1"), OVERLAY_FOREVER);
+	assert_int_equal(blocked_until("192.0.2.2"), kernel->clock.jiffies + 60 * HZ);
+	assert_int_equal(seen_until("192.0.2.1"), RECORD_NEVER);
+	assert_int_equal(seen_until("192.0.2.2"), NOW_S + 60);
+}
+
 // The same where the file is replaced, since it is an older one.
 static void test_kills_of_a_replacement(void **state)
 {
@@ -1423,6 +1453,7 @@ int main(void)
 		cmocka_unit_test_setup(test_full_map, set_up),
 		cmocka_unit_test_setup(test_unwritable_folder, set_up),
 		cmocka_unit_test_setup(test_volatile_after_a_kill, set_up),
+		cmocka_unit_test_setup(test_volatile_changes_ends, set_up),
 		cmocka_unit_test_setup(test_adopted_stays_fleeting, set_up),
 		cmocka_unit_test_setup(test_kills, set_up),
 		cmocka_unit_test_setup(test_foreign_file_beside, set_up),
