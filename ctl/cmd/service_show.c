@@ -45,7 +45,7 @@ void service_health_open(const char *instance, struct service_health *ret)
 
 	*ret = (struct service_health){.now_ms = health_now_ms()};
 	presence_read(instance, &agent);
-	ret->agent = agent.runs;
+	ret->agent = agent.runs && !agent.late_ms;
 	health_file_read(instance, &ret->records, NULL); // damaged: the agent tells
 }
 

@@ -16,6 +16,7 @@ from apiclient import Api
 from feedserver import Feed
 from labnet import run, until
 from nameserver import name_server
+from test_metrics import POLICY
 
 LEAST_MS, PATIENCE = 5000, 3
 OFTEN = {"WATCHDOG_USEC": "2000000"}  # the loop turns each second
@@ -35,6 +36,11 @@ def sleep_ms(weir):
 
 def alarms(weir):
     return weir.json("status", status=2 if weir("status", check=False).returncode else 0)["alarms"]
+
+
+def checked(weir):
+    """Whether the agent checks the first service."""
+    return weir.json("status", status=weir("status", check=False).returncode)["services"][0]["checked"]
 
 
 def problems(weir):
@@ -69,6 +75,16 @@ def test_an_agent_that_hangs(on):
     agent.send(signal.SIGCONT)
     until(lambda: alarms(on) == [])
     assert problems(on) == []
+
+
+def test_no_backend_is_checked_while_it_hangs(pair, weir, tmp_path):
+    path = tmp_path / "p.weir"
+    path.write_text(POLICY.format(far=pair.far4).replace("\n}", "\n check tcp every 1s timeout 500ms\n}"), encoding="ascii")
+    agent = weir.run(path)
+    assert checked(weir)
+    agent.send(signal.SIGSTOP)
+    until(lambda: not checked(weir), 20)
+    assert any("its backends are not checked" in alarm for alarm in alarms(weir))
 
 
 def test_an_agent_that_takes_long_to_start(on):
