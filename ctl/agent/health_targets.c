@@ -10,6 +10,7 @@
 #include "common/hash.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/pattern.h"
 #include "ctl/control/active.h"
 #include "ctl/net/lookup.h"
 #include "ctl/net/route.h"
@@ -19,8 +20,7 @@
 #define NEAR_MAX  256 // into a prefix, for an address that is no exception of it
 
 struct health_asked {
-	regex_t body;
-	bool has_body;
+	struct pattern *body; // NULL: none
 	struct probe_span *statuses;
 	char *(*environments)[VARIABLES]; // by backend
 	size_t n;
@@ -302,7 +302,7 @@ static struct probe_spec spec_of(const struct load *l, const struct resolved_ser
 		.host = c->host,
 		.sni = c->sni,
 		.ca = c->ca,
-		.body = asked->has_body ? &asked->body : NULL,
+		.body = asked->body,
 		.statuses = asked->statuses,
 		.n_statuses = c->n_statuses,
 		.name = c->name,
@@ -317,17 +317,16 @@ static struct probe_spec spec_of(const struct load *l, const struct resolved_ser
 	return spec;
 }
 
-static void ask_of(const struct resolved_service *s, struct health_asked *asked)
+static int ask_of(const struct resolved_service *s, struct health_asked *asked, struct err *err)
 {
 	const struct resolved_check *c = &s->check;
 
 	asked->n = s->n_backends;
 	asked->environments = mem_zalloc(s->n_backends, sizeof(*asked->environments));
-	asked->has_body =
-		c->body && !regcomp(&asked->body, c->body, REG_EXTENDED | REG_NOSUB | REG_NEWLINE);
 	asked->statuses = mem_zalloc(c->n_statuses, sizeof(*asked->statuses));
 	for (size_t i = 0; i < c->n_statuses; i++)
 		asked->statuses[i] = (struct probe_span){c->statuses[i].first, c->statuses[i].last};
+	return c->body ? pattern_new(c->body, &asked->body, err) : 0;
 }
 
 // ---- services -----------------------------------------------------------------------------------
@@ -439,10 +438,11 @@ static void tell_ends(const struct load *l, const struct resolved_service *s)
 				    s->name, addr_format(&l->ends[i].vip, text));
 }
 
-static void load_service(struct load *l, const struct resolved_service *from,
-			 struct health_asked *asked)
+static int load_service(struct load *l, const struct resolved_service *from,
+			struct health_asked *asked, struct err *err)
 {
 	struct health_service *s = &l->t->services[l->t->n_services++];
+	int code;
 
 	*s = (struct health_service){
 		.name = from->name,
@@ -451,11 +451,13 @@ static void load_service(struct load *l, const struct resolved_service *from,
 		.backends = mem_zalloc(from->n_backends, sizeof(*s->backends)),
 		.n = from->n_backends,
 	};
-	ask_of(from, asked);
+	if ((code = ask_of(from, asked, err)))
+		return code;
 	find_ends(l, from);
 	tell_ends(l, from);
 	for (size_t i = 0; i < from->n_backends; i++)
 		load_backend(l, from, i, s, asked);
+	return 0;
 }
 
 // Without it, checks through the path cannot be made; the others can.
@@ -484,7 +486,8 @@ static int load_services(struct load *l, struct err *err)
 	l->t->asked = mem_zalloc(r->n_services, sizeof(*l->t->asked));
 	l->t->at = mem_zalloc(n, sizeof(*l->t->at));
 	for (size_t i = 0; i < r->n_services; i++)
-		load_service(l, &r->services[i], &l->t->asked[i]);
+		if ((code = load_service(l, &r->services[i], &l->t->asked[i], err)))
+			return code;
 	l->t->sources = digest_of(l);
 	return 0;
 }
@@ -530,8 +533,7 @@ int health_targets_sources(const struct health_targets *t, uint64_t *ret, struct
 
 static void asked_free(struct health_asked *a)
 {
-	if (a->has_body)
-		regfree(&a->body);
+	pattern_free(a->body);
 	free(a->statuses);
 	for (size_t i = 0; i < a->n; i++)
 		for (size_t v = 0; v < VARIABLES; v++)

@@ -2,7 +2,6 @@
 // Checks of a server on an event loop: is it there, and does it answer as it should? None blocks.
 #pragma once
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +10,7 @@
 #include "ctl/base/err.h"
 
 struct event_base;
+struct pattern;
 struct probes; // what all probes of a loop share
 struct probe;
 
@@ -35,7 +35,7 @@ struct probe_spec {
 	// PROBE_HTTP
 	bool tls, insecure;
 	const char *path, *host, *sni, *ca; // NULL but for path: not given
-	const regex_t *body;                // NULL: any
+	const struct pattern *body;         // of its first 16 KiB; NULL: any
 	const struct probe_span *statuses;
 	size_t n_statuses;
 	// PROBE_DNS

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/base/pattern.h"
 #include "ctl/net/probe_parts.h"
 
 // ---- the request --------------------------------------------------------------------------------
@@ -140,22 +141,27 @@ static bool is_expected(const struct probe_spec *s, long status)
 	return false;
 }
 
-static bool body_matches(const struct probe *p)
+static enum pattern_result match_body(const struct probe *p)
 {
-	regmatch_t whole = {.rm_eo = (regoff_t)p->body_len};
-
-	return !p->spec.body ||
-	       !regexec(p->spec.body, p->body ? p->body : "", 1, &whole, REG_STARTEND);
+	if (!p->spec.body)
+		return PATTERN_MATCHES;
+	return pattern_match(p->spec.body, p->body ? p->body : "", p->body_len);
 }
 
 static void judge(struct probe *p)
 {
+	enum pattern_result body;
 	long status = 0;
 
 	curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (!is_expected(&p->spec, status))
+	if (!is_expected(&p->spec, status)) {
 		probe_fail(p, "status %ld", status);
-	else if (!body_matches(p))
+		return;
+	}
+	body = match_body(p);
+	if (body == PATTERN_TOO_LONG)
+		probe_fail(p, "body: the expression took too long");
+	else if (body == PATTERN_DIFFERS)
 		probe_fail(p, "status %ld, but the body does not match", status);
 	else
 		probe_pass(p);

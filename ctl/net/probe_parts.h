@@ -9,7 +9,7 @@
 #include "ctl/net/curl_loop.h"
 #include "ctl/net/probe.h"
 
-#define PROBE_BODY_MAX (64u << 10) // of a body that is read
+#define PROBE_BODY_MAX (16u << 10) // of a body that is read
 #define PROBE_PROGRAMS 16          // that run at the same time
 
 struct probe_dying; // a program that was killed

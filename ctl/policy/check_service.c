@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Checks services: required options, and options that exclude each other.
-#include <regex.h>
+#include <errno.h>
 
 #include "common/limits-service.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/pattern.h"
 #include "ctl/policy/checker.h"
 #include "ctl/policy/words.h"
 
@@ -81,21 +82,18 @@ static void check_options(struct service_check *k)
 static void check_body(struct service_check *k)
 {
 	const struct ast_check *check = &k->ast->check;
-	char problem[128];
-	regex_t pattern;
+	struct pattern *pattern = NULL;
+	struct err err = {0};
 	int code;
 
 	if (!check->body)
 		return;
-	code = regcomp(&pattern, check->body, REG_EXTENDED | REG_NOSUB | REG_NEWLINE);
-	regerror(code, &pattern, problem, sizeof(problem));
-	if (code == 0) {
-		regfree(&pattern);
-		return;
-	}
-	fail(k, check->body_at, "a POSIX extended regular expression, as of grep -E",
-	     arena_printf(&k->c->ast->strings, "the pattern '%s' is invalid: %s", check->body,
-			  problem));
+	code = pattern_new(check->body, &pattern, &err);
+	if (code)
+		fail(k, check->body_at,
+		     code == -EINVAL ? "a regular expression of PCRE2, as of grep -P" : NULL,
+		     arena_printf(&k->c->ast->strings, "%s", err.text));
+	pattern_free(pattern);
 }
 
 static void check_health(struct service_check *k)

@@ -131,6 +131,8 @@ while True:
     one.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nsorry\\n")
     one.close()
 """
+# A body for which "ok.*ready" has to be tried at each of its bytes, and from each to the last.
+MAZE = LIES.replace("sorry\\n", "ok" * 8000 + "y" + "ok" * 24000)
 
 
 def server_of(program):
@@ -327,6 +329,20 @@ def test_a_lie_is_found(balancer, node, serve):
     assert health(node)[TWO].endswith("status 200, but the body does not match")
     assert {states(node)[ONE], states(node)[THREE]} == {"up"}
     assert balancer.answers(balancer.vip4)
+
+
+def test_a_lie_does_not_hold_up_the_agent(balancer, node, serve):
+    """A body that takes the expression long: the check fails, and a dead backend is found in time."""
+    serve(CHECK + ' body "^backend|ok.*ready"')
+    agent = node.run()
+    until(lambda: all_ok(node))
+    with server_of(MAZE)(balancer, "backend2"):
+        until(lambda: health(node)[TWO].endswith("body: the expression took too long"))
+        with killed_web(balancer, "backend3"):
+            began = time.monotonic()
+            until(lambda: f"{THREE} fails its checks" in agent.said())
+            assert time.monotonic() - began < 2
+    until(lambda: all_ok(node))
 
 
 HTTP = 'http "/name" port 80'
