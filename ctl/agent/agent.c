@@ -20,6 +20,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/lock.h"
+#include "ctl/net/loop.h"
 
 #define REPORT_MS       20 // changes of a report within this time are one
 #define CLIENTS_AT_ONCE 16
@@ -77,6 +78,15 @@ static void tell_status(struct agent *a, size_t problems)
 	notify_send("STATUS=%s", r->status);
 }
 
+static void report_longest(struct json *report)
+{
+	struct loop_longest longest = loop_longest();
+
+	json_set(report, "longest_callback_us", json_u64(longest.us));
+	json_set(report, "longest_callback",
+		 longest.name ? json_string(longest.name) : json_nothing());
+}
+
 static int write_report(void *agent, struct err *err)
 {
 	struct agent *a = agent;
@@ -88,6 +98,7 @@ static int write_report(void *agent, struct err *err)
 	json_set(report, "pid", json_u64((uint64_t)getpid()));
 	json_set(report, "since_s", json_u64(a->running->since_s));
 	json_set(report, "unit", unit ? json_string(unit) : json_nothing());
+	report_longest(report);
 	for (size_t n = 0; n < ARRAY_SIZE(parts); n++) {
 		struct json *part = report_part(a, n);
 
@@ -103,6 +114,11 @@ void agent_changed(struct agent *a)
 {
 	if (a->running && a->running->report.timer) // not while parts start, or after their end
 		agent_task_in(&a->running->report, REPORT_MS);
+}
+
+static void on_longest(void *agent)
+{
+	agent_changed(agent);
 }
 
 // ---- signals and the service manager -------------------------------------------------------------
@@ -165,7 +181,7 @@ static int listen_to_signals(struct agent *a, struct err *err)
 	_Static_assert(ARRAY_SIZE(numbers) == ARRAY_SIZE(((struct agent_running *)0)->signals), "");
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
-		struct event *event = evsignal_new(a->loop, numbers[n], on_signal, a);
+		struct event *event = loop_signal(a->loop, numbers[n], on_signal, a);
 
 		if (!event || evsignal_add(event, NULL))
 			return out_of_events(err);
@@ -183,7 +199,7 @@ static int feed_watchdog(struct agent *a, struct err *err)
 
 	if (!us)
 		return 0;
-	a->running->watchdog = event_new(a->loop, -1, EV_PERSIST, on_watchdog, a);
+	a->running->watchdog = loop_event(a->loop, -1, EV_PERSIST, on_watchdog, a);
 	if (!a->running->watchdog || evtimer_add(a->running->watchdog, &each))
 		return out_of_events(err);
 	return 0;
@@ -203,12 +219,6 @@ static int start_parts(struct agent *a, struct err *err)
 	return 0;
 }
 
-static void free_event(struct event *event)
-{
-	if (event)
-		event_free(event);
-}
-
 static void stop(struct agent *a)
 {
 	struct agent_running *r = a->running;
@@ -217,8 +227,8 @@ static void stop(struct agent *a)
 		if (parts[r->started - 1]->stop)
 			parts[r->started - 1]->stop(a);
 	for (size_t n = 0; n < ARRAY_SIZE(r->signals); n++)
-		free_event(r->signals[n]);
-	free_event(r->watchdog);
+		loop_event_free(r->signals[n]);
+	loop_event_free(r->watchdog);
 	heart_stop(a->heart);
 	commands_free(TAKE_PTR(a->commands));
 	agent_task_free(&r->report);
@@ -301,9 +311,11 @@ int agent_run(struct agent *a, struct err *err)
 
 	a->running = &running;
 	lock_never_wait();
+	loop_on_longest(on_longest, a);
 	malloc_trim(0); // what the apply of a large policy has left
 	code = start(a, err);
 	code = code ? code : loop(a, err);
+	loop_on_longest(NULL, NULL);
 	stop(a);
 	a->running = NULL;
 	return code;

@@ -27,6 +27,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/net/loop.h"
 
 #define RUNNING_MAX 8   // commands at once; others wait for them
 #define WAITING_MAX 512 // requests; more are refused
@@ -405,6 +406,7 @@ static void on_metrics(struct evhttp_request *request, const struct api *api)
 
 static void on_request(struct evhttp_request *request, void *part)
 {
+	LOOP_SPAN("on_request");
 	const char *path = path_of(request), *refused = api_origin_refused(request);
 	struct api *api = part;
 
@@ -427,6 +429,8 @@ static void on_request(struct evhttp_request *request, void *part)
 // At the address of --metrics. It shows nothing but numbers, so it does not matter who asks.
 static void on_public_request(struct evhttp_request *request, void *part)
 {
+	LOOP_SPAN("on_public_request");
+
 	if (!strcmp(path_of(request), METRICS))
 		on_metrics(request, part);
 	else

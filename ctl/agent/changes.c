@@ -18,6 +18,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/items.h"
+#include "ctl/net/loop.h"
 
 #define ASKED_MAX    256 // changes at a time
 #define PREFIXES_MAX 256 // of a change
@@ -136,6 +137,7 @@ static void take_line(struct changes *c, const char *line, size_t len)
 
 static void on_answer(struct bufferevent *stream, void *changes)
 {
+	LOOP_SPAN("on_answer");
 	struct evbuffer *in = bufferevent_get_input(stream);
 	struct changes *c = changes;
 	size_t len;
@@ -164,6 +166,7 @@ static int end_process(struct changes *c)
 // A new process is started for the next change.
 static void on_end(struct bufferevent *stream, short what, void *changes)
 {
+	LOOP_SPAN("on_end");
 	struct changes *c = changes;
 	CLEANUP_FREE char *last = TAKE_PTR(c->last);
 	struct change *asked;
@@ -221,7 +224,7 @@ struct changes *changes_new(struct agent *a)
 	struct changes *c = mem_new(struct changes);
 
 	c->agent = a;
-	c->timer = evtimer_new(a->loop, on_timeout, c);
+	c->timer = loop_timer(a->loop, on_timeout, c);
 	if (!c->timer)
 		mem_exhausted();
 	return c;
@@ -236,7 +239,7 @@ void changes_free(struct changes *c)
 		next = one->next;
 		free(one);
 	}
-	event_free(c->timer);
+	loop_event_free(c->timer);
 	free(c->last);
 	free(c);
 }

@@ -19,6 +19,7 @@
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/net/loop.h"
 
 #define ACCEPTS      32 // connections accepted at once; then the rest of the loop has its turn
 #define ACCEPTS_MS   5
@@ -327,7 +328,7 @@ static void on_accept_error(struct evconnlistener *listener, void *http)
 	log_warning("api: %s", err.text);
 	evconnlistener_disable(listener);
 	event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, on_error_over, listener,
-			&pause);
+			&pause); // once a second at most, and short
 }
 
 static void count_accept(struct clients *all)
@@ -345,6 +346,7 @@ static void count_accept(struct clients *all)
 // A connection was accepted.
 static struct bufferevent *on_new(struct event_base *loop, void *clients)
 {
+	LOOP_SPAN("on_new");
 	struct clients *all = clients;
 	struct client *c = mem_new(struct client);
 
@@ -375,9 +377,9 @@ int clients_new(struct agent *a, struct evhttp *http, struct evconnlistener *lis
 
 	*all = (struct clients){.agent = a, .listener = listener, .bounds = *bounds};
 	TAILQ_INIT(&all->list);
-	all->look = evtimer_new(a->loop, on_look, all);
-	all->resume = evtimer_new(a->loop, on_resume, all);
-	all->trim = evtimer_new(a->loop, on_trim, all);
+	all->look = loop_timer(a->loop, on_look, all);
+	all->resume = loop_timer(a->loop, on_resume, all);
+	all->trim = loop_timer(a->loop, on_trim, all);
 	if (!all->look || !all->resume || !all->trim) {
 		clients_free(all);
 		return err_system(err, ENOMEM, "cannot watch the clients");
@@ -396,12 +398,9 @@ void clients_free(struct clients *all)
 		return;
 	while ((c = TAILQ_FIRST(&all->list)))
 		forget(c);
-	if (all->look)
-		event_free(all->look);
-	if (all->resume)
-		event_free(all->resume);
-	if (all->trim)
-		event_free(all->trim);
+	loop_event_free(all->look);
+	loop_event_free(all->resume);
+	loop_event_free(all->trim);
 	free(all);
 }
 

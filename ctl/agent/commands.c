@@ -14,6 +14,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/net/loop.h"
 
 struct after_command {
 	struct agent_task *task;
@@ -52,8 +53,7 @@ void commands_free(struct commands *c)
 {
 	if (!c)
 		return;
-	if (c->changed)
-		event_free(c->changed);
+	loop_event_free(c->changed);
 	fd_close(c->inotify);
 	vec_free(&c->tasks);
 	free(c);
@@ -74,7 +74,7 @@ int commands_watch(struct agent *a, struct commands **ret, struct err *err)
 		return err_system(err, errno, "cannot use inotify");
 	if (inotify_add_watch(c->inotify, folder, IN_MODIFY) < 0)
 		return err_system(err, errno, "cannot watch '%s'", folder);
-	c->changed = event_new(a->loop, c->inotify, EV_READ | EV_PERSIST, on_change, c);
+	c->changed = loop_event(a->loop, c->inotify, EV_READ | EV_PERSIST, on_change, c);
 	if (!c->changed || event_add(c->changed, NULL))
 		return err_system(err, ENOMEM, "cannot register an event");
 	*ret = TAKE_PTR(c);

@@ -19,6 +19,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
+#include "ctl/net/loop.h"
 
 #define MODEST_NICE 10
 #define SAID_MAX    (64u << 10) // bytes of messages that are kept
@@ -40,8 +41,7 @@ static void forget(struct exchange *c)
 	struct event *events[] = {c->readable, c->talking, c->writable, c->ended, c->timer};
 
 	for (size_t n = 0; n < ARRAY_SIZE(events); n++)
-		if (events[n])
-			event_free(events[n]);
+		loop_event_free(events[n]);
 	if (c->input)
 		evbuffer_free(c->input);
 	if (c->output)
@@ -231,12 +231,12 @@ static int watch(struct agent *a, struct exchange *c, struct err *err)
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	if (c->pidfd < 0)
 		return err_system(err, errno, "cannot watch a command");
-	c->readable = event_new(a->loop, c->from, EV_READ | EV_PERSIST, on_output, c);
+	c->readable = loop_event(a->loop, c->from, EV_READ | EV_PERSIST, on_output, c);
 	if (c->errors >= 0)
-		c->talking = event_new(a->loop, c->errors, EV_READ | EV_PERSIST, on_message, c);
-	c->writable = event_new(a->loop, c->to, EV_WRITE | EV_PERSIST, on_room, c);
-	c->ended = event_new(a->loop, c->pidfd, EV_READ | EV_PERSIST, on_end, c);
-	c->timer = evtimer_new(a->loop, on_timeout, c);
+		c->talking = loop_event(a->loop, c->errors, EV_READ | EV_PERSIST, on_message, c);
+	c->writable = loop_event(a->loop, c->to, EV_WRITE | EV_PERSIST, on_room, c);
+	c->ended = loop_event(a->loop, c->pidfd, EV_READ | EV_PERSIST, on_end, c);
+	c->timer = loop_timer(a->loop, on_timeout, c);
 	if (!c->readable || !c->writable || !c->ended || !c->timer ||
 	    (c->errors >= 0 && (!c->talking || event_add(c->talking, NULL))) ||
 	    event_add(c->readable, NULL) || event_add(c->writable, NULL) ||

@@ -31,6 +31,7 @@
 #include "ctl/control/feeds.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/curl_loop.h"
+#include "ctl/net/loop.h"
 
 enum {
 	JITTER_PERCENT = 10,
@@ -449,8 +450,7 @@ static void job_free(struct feed_job *job)
 	fetch_cancel(job->fetch);
 	worker_stop(job->worker);
 	exchange_stop(job->child);
-	if (job->timer)
-		event_free(job->timer);
+	loop_event_free(job->timer);
 	feed_free(&job->copy);
 	feed_free(&job->coming);
 	feed_list_free(&job->list);
@@ -500,7 +500,7 @@ static struct feed_job *follow(struct feeds_part *part, const char *key,
 		job = mem_new(struct feed_job);
 		job->part = part;
 		job->key = mem_strdup(key);
-		job->timer = evtimer_new(part->agent->loop, on_timer, job);
+		job->timer = loop_timer(part->agent->loop, on_timer, job);
 		if (!job->timer)
 			mem_exhausted();
 		vec_push(&part->jobs, job);

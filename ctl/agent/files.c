@@ -22,6 +22,7 @@
 #include "ctl/base/sum.h"
 #include "ctl/control/policy_left.h"
 #include "ctl/datapath/lock.h"
+#include "ctl/net/loop.h"
 
 #define AGAIN_FIRST_S 10 // after a failure: a trial may end, a name may resolve
 #define AGAIN_MOST_S  600
@@ -289,7 +290,7 @@ static int start(struct agent *a, struct err *err)
 
 	f->agent = a;
 	a->files = f;
-	f->again = evtimer_new(a->loop, on_again, f);
+	f->again = loop_timer(a->loop, on_again, f);
 	if (!f->again)
 		return err_system(err, ENOMEM, "cannot set a timer");
 	if ((code = agent_task_init(&f->look, a, "look at the accepted policy", look, f, err)))
@@ -313,8 +314,7 @@ static void stop(struct agent *a)
 	agent_task_free(&f->look);
 	watches_free(f->watches);
 	inputs_free(&f->inputs);
-	if (f->again)
-		event_free(f->again);
+	loop_event_free(f->again);
 	free(f);
 	a->files = NULL;
 }

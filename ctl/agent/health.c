@@ -28,6 +28,7 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/datapath/lock.h"
 #include "ctl/net/link.h"
+#include "ctl/net/loop.h"
 
 #define ROUND_MS     10 // changes within this time are one rewrite
 #define ROUND_MAX_MS 40 // the same where rewrites take long
@@ -356,7 +357,7 @@ static void plan_first(struct agent_health *h, struct health_target *t,
 {
 	uint64_t now = health_now_ms();
 
-	t->timer = evtimer_new(h->agent->loop, on_time, t);
+	t->timer = loop_timer(h->agent->loop, on_time, t);
 	if (!t->timer)
 		mem_exhausted();
 	if (was && was->n_probes)

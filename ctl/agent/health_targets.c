@@ -13,6 +13,7 @@
 #include "ctl/base/pattern.h"
 #include "ctl/control/active.h"
 #include "ctl/net/lookup.h"
+#include "ctl/net/loop.h"
 #include "ctl/net/route.h"
 
 #define VARIABLES 6
@@ -549,8 +550,7 @@ void health_targets_free(struct health_targets *t)
 			path_way_free(t->at[i].probes[p].way);
 		}
 		free(t->at[i].probes);
-		if (t->at[i].timer)
-			event_free(t->at[i].timer);
+		loop_event_free(t->at[i].timer);
 	}
 	for (size_t i = 0; i < t->n_services; i++) {
 		free(t->services[i].backends);

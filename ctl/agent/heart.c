@@ -12,6 +12,7 @@
 #include "ctl/agent/task.h"
 #include "ctl/base/mem.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/net/loop.h"
 
 #define PATIENCE 3 // times the longest sleep
 
@@ -81,14 +82,13 @@ static void on_timer(evutil_socket_t fd, short what, void *heart)
 int heart_start(struct heart *h, struct event_base *loop, struct err *err)
 {
 	h->loop = loop;
-	h->timer = evtimer_new(loop, on_timer, h);
+	h->timer = loop_timer(loop, on_timer, h);
 	return h->timer ? 0 : err_system(err, ENOMEM, "cannot set a timer");
 }
 
 void heart_stop(struct heart *h)
 {
-	if (h->timer)
-		event_free(TAKE_PTR(h->timer));
+	loop_event_free(TAKE_PTR(h->timer));
 }
 
 static void wait_for(struct heart *h, uint64_t ms)

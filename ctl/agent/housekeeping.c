@@ -9,6 +9,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/agent/commands.h"
 #include "ctl/agent/task.h"
+#include "ctl/agent/worker.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -33,7 +34,11 @@
 struct housekeeping {
 	struct agent *agent;
 	struct agent_task trial, services, entries;
-	uint64_t walked_ms; // monotonic, the last tidy of the services
+	uint64_t walked_ms;       // monotonic, the last tidy of the services
+	const struct lb_due *due; // for the copy that tidies up
+	struct worker *tidy;      // reads all pins, which takes long; NULL: none runs
+	int tidied;               // what the last one has ended with, not looked at yet
+	struct err tidy_err;
 };
 
 // ---- trials -------------------------------------------------------------------------------------
@@ -136,10 +141,11 @@ static uint64_t tidy_in(const struct housekeeping *h, const struct lb_due *due)
 	return least(due->tidy_ms, due->walk_ms == LB_DUE_NEVER ? LB_DUE_NEVER : walk);
 }
 
-// Opening the pool for a change tidies it up.
-static int tidy_services(struct housekeeping *h, const struct lb_due *due, struct err *err)
+// Opening the pool for a change tidies it up. *ret_done: not 0 if it was.
+static int tidy_services(void *part, uint64_t *ret_done, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
+	const struct housekeeping *h = part;
 	struct err why = {0};
 	int code = pool_open(h->agent->instance, h->agent->command, &pool, &why);
 
@@ -149,31 +155,55 @@ static int tidy_services(struct housekeeping *h, const struct lb_due *due, struc
 		*err = why;
 		return code;
 	}
-	h->walked_ms = agent_now_ms();
-	vec_each (&due->ended, text)
+	*ret_done = 1;
+	vec_each (&h->due->ended, text)
 		log_notice("%s has ended", *text);
-	return due->ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
+	return h->due->ended.n ? overrides_forget_unnamed(h->agent->instance, pool.state, err) : 0;
+}
+
+static void on_tidied(void *part, int code, uint64_t done, const struct err *err)
+{
+	struct housekeeping *h = part;
+
+	h->tidy = NULL;
+	h->tidied = code;
+	h->tidy_err = *err;
+	if (done)
+		h->walked_ms = agent_now_ms();
+	agent_task_in(&h->services, code ? 0 : AFTER_COMMAND_MS); // for the next deadline
+}
+
+// The copy of the agent has the list of what has ended.
+static int start_tidy(struct housekeeping *h, const struct lb_due *due, struct err *err)
+{
+	int code;
+
+	h->due = due;
+	code = worker_start(h->agent, tidy_services, on_tidied, h, &h->tidy, err);
+	h->due = NULL;
+	return code;
 }
 
 static int do_services(void *part, struct err *err)
 {
 	struct housekeeping *h = part;
 	CLEANUP_LB_DUE struct lb_due due = {0};
+	int code = h->tidied;
 	uint64_t wait;
 	bool any;
-	int code;
 
-	if (!bpffs_exist(h->agent->instance))
+	if (h->tidy || !bpffs_exist(h->agent->instance))
 		return 0;
+	h->tidied = 0;
+	if (code) {
+		*err = h->tidy_err;
+		return code;
+	}
 	if ((code = look_at_services(h, &due, &any, err)) || !any)
 		return code;
 	wait = tidy_in(h, &due);
-	if (!wait) {
-		if ((code = tidy_services(h, &due, err)))
-			return code;
-		agent_task_in(&h->services, AFTER_COMMAND_MS); // for the next deadline
-		return 0;
-	}
+	if (!wait)
+		return start_tidy(h, &due, err);
 	agent_task_in(&h->services, least(least(wait, due.look_ms), LOOK_MOST_MS));
 	return 0;
 }
@@ -265,6 +295,7 @@ static void stop(struct agent *a)
 		return;
 	agent_task_free(&h->trial);
 	agent_task_free(&h->services);
+	worker_stop(h->tidy);
 	agent_task_free(&h->entries);
 	free(h);
 	a->housekeeping = NULL;

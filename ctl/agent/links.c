@@ -27,6 +27,7 @@
 #include "ctl/datapath/commit.h"
 #include "ctl/datapath/device.h"
 #include "ctl/datapath/lock.h"
+#include "ctl/net/loop.h"
 #include "ctl/net/monitor.h"
 
 #define JOIN_MS 50 // changes within this time are one look
@@ -492,7 +493,7 @@ static int start(struct agent *a, struct err *err)
 	if ((code = monitor_open(&l->monitor, err)))
 		return code;
 	l->readable =
-		event_new(a->loop, monitor_fd(l->monitor), EV_READ | EV_PERSIST, on_readable, l);
+		loop_event(a->loop, monitor_fd(l->monitor), EV_READ | EV_PERSIST, on_readable, l);
 	if (!l->readable || event_add(l->readable, NULL))
 		return err_system(err, ENOMEM, "cannot register an event");
 	if ((code = agent_task_init(&l->look, a, "links and next hops", do_look, l, err)))
@@ -510,8 +511,7 @@ static void stop(struct agent *a)
 
 	if (!l)
 		return;
-	if (l->readable)
-		event_free(l->readable);
+	loop_event_free(l->readable);
 	monitor_close(l->monitor);
 	agent_task_free(&l->look);
 	agent_task_free(&l->command);

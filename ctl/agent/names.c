@@ -23,6 +23,7 @@
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/net/loop.h"
 
 #define TTL_LEAST_MS   5000
 #define TTL_MOST_MS    3600000
@@ -602,7 +603,7 @@ static int start(struct agent *a, struct err *err)
 
 	*p = (struct names_part){.agent = a};
 	a->names = p;
-	if (!(p->timer = evtimer_new(a->loop, on_due, p)))
+	if (!(p->timer = loop_timer(a->loop, on_due, p)))
 		return err_system(err, ENOMEM, "cannot make a timer");
 	if ((code = agent_task_init(&p->list, a, "list of names", look, p, err)))
 		return code;
@@ -620,8 +621,7 @@ static void stop(struct agent *a)
 	exchange_stop(p->listing);
 	exchange_stop(p->asking);
 	agent_task_free(&p->list);
-	if (p->timer)
-		event_free(p->timer);
+	loop_event_free(p->timer);
 	forget_unlisted(p);
 	vec_free(&p->names);
 	names_troubles_free(&p->troubles);

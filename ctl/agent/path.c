@@ -26,6 +26,7 @@
 #include "ctl/datapath/lb_maps.h"
 #include "ctl/datapath/wrap.h"
 #include "ctl/net/enclave.h"
+#include "ctl/net/loop.h"
 
 #define PACKETS_AT_ONCE 64
 #define PACKET_MAX      65536
@@ -363,8 +364,8 @@ static int watch(struct path *p, struct err *err)
 {
 	struct event_base *loop = p->agent->loop;
 
-	p->on_tun = event_new(loop, p->enclave.tun, EV_READ | EV_PERSIST, on_tun, p);
-	p->on_in = event_new(loop, p->in, EV_READ | EV_PERSIST, on_in, p);
+	p->on_tun = loop_event(loop, p->enclave.tun, EV_READ | EV_PERSIST, on_tun, p);
+	p->on_in = loop_event(loop, p->in, EV_READ | EV_PERSIST, on_in, p);
 	if (!p->on_tun || !p->on_in || event_add(p->on_tun, NULL) || event_add(p->on_in, NULL))
 		return err_system(err, ENOMEM, "cannot wait for packets of checks");
 	return 0;
@@ -407,10 +408,8 @@ void path_free(struct path *p)
 {
 	if (!p)
 		return;
-	if (p->on_tun)
-		event_free(p->on_tun);
-	if (p->on_in)
-		event_free(p->on_in);
+	loop_event_free(p->on_tun);
+	loop_event_free(p->on_in);
 	close_one(p->in);
 	close_one(p->out);
 	enclave_close(&p->enclave);

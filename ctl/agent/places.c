@@ -19,6 +19,7 @@
 #include "ctl/base/num.h"
 #include "ctl/base/vec.h"
 #include "ctl/net/geo_db.h"
+#include "ctl/net/loop.h"
 
 #define AGAIN_FIRST_S  10
 #define AGAIN_MOST_S   600
@@ -209,7 +210,7 @@ static int start(struct agent *a, struct err *err)
 
 	p->agent = a;
 	a->places = p;
-	if (!(p->again = evtimer_new(a->loop, on_again, p)))
+	if (!(p->again = loop_timer(a->loop, on_again, p)))
 		return err_system(err, ENOMEM, "cannot make a timer");
 	return watches_new(a->loop, on_change, p, &p->watches, err);
 }
@@ -222,8 +223,7 @@ static void stop(struct agent *a)
 		return;
 	exchange_stop(p->asking);
 	watches_free(p->watches);
-	if (p->again)
-		event_free(p->again);
+	loop_event_free(p->again);
 	problems_free(&p->problems);
 	free(p);
 }

@@ -18,6 +18,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/control/in_effect.h"
 #include "ctl/net/geo_db.h"
+#include "ctl/net/loop.h"
 
 #define AGAIN_FIRST_MS 10000 // after a failure, doubled up to
 #define AGAIN_MOST_MS  600000
@@ -219,7 +220,7 @@ int reapply_new(struct agent *a, struct reapply **ret, struct err *err)
 	struct reapply *r = *ret = mem_new(struct reapply);
 
 	r->agent = a;
-	r->timer = evtimer_new(a->loop, on_timer, r);
+	r->timer = loop_timer(a->loop, on_timer, r);
 	if (!r->timer)
 		mem_exhausted();
 	return watches_new(a->loop, on_databases, r, &r->databases, err);
@@ -231,7 +232,7 @@ void reapply_free(struct reapply *r)
 		return;
 	exchange_stop(r->child);
 	watches_free(r->databases);
-	event_free(r->timer);
+	loop_event_free(r->timer);
 	inputs_free(&r->inputs);
 	free(r);
 }

@@ -10,6 +10,7 @@
 #include "ctl/agent/agent.h"
 #include "ctl/base/log.h"
 #include "ctl/base/mem.h"
+#include "ctl/net/loop.h"
 
 #define LOCKED_FIRST_MS    20
 #define LOCKED_MOST_MS     1000
@@ -77,6 +78,7 @@ static void on_time(evutil_socket_t fd, short what, void *task)
 
 	(void)fd;
 	(void)what;
+	loop_span_name(t->what);
 	t->due_ms = 0;
 	code = t->run(t->ctx, &err);
 	if (code)
@@ -89,14 +91,13 @@ int agent_task_init(struct agent_task *t, struct agent *a, const char *what,
 		    int (*run)(void *ctx, struct err *err), void *ctx, struct err *err)
 {
 	*t = (struct agent_task){.agent = a, .what = what, .run = run, .ctx = ctx};
-	t->timer = evtimer_new(a->loop, on_time, t);
+	t->timer = loop_timer(a->loop, on_time, t);
 	return t->timer ? 0 : err_system(err, ENOMEM, "cannot set a timer");
 }
 
 void agent_task_free(struct agent_task *t)
 {
-	if (t->timer)
-		event_free(t->timer);
+	loop_event_free(t->timer);
 	*t = (struct agent_task){0};
 }
 

@@ -16,6 +16,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/sum.h"
 #include "ctl/base/text.h"
+#include "ctl/net/loop.h"
 
 #define LINKS_MAX 40 // as the kernel follows
 #define READS_AT_ONCE \
@@ -213,10 +214,8 @@ void watches_free(struct watches *w)
 		free(step->name);
 	vec_free(&w->steps);
 	watches_paths_free(&w->paths);
-	if (w->events)
-		event_free(w->events);
-	if (w->timer)
-		event_free(w->timer);
+	loop_event_free(w->events);
+	loop_event_free(w->timer);
 	fd_close(w->inotify);
 	free(w);
 }
@@ -236,8 +235,8 @@ int watches_new(struct event_base *base, void (*changed)(void *ctx), void *ctx,
 	w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (w->inotify < 0)
 		return err_system(err, errno, "cannot use inotify");
-	w->events = event_new(base, w->inotify, EV_READ | EV_PERSIST, on_events, w);
-	w->timer = evtimer_new(base, on_timer, w);
+	w->events = loop_event(base, w->inotify, EV_READ | EV_PERSIST, on_events, w);
+	w->timer = loop_timer(base, on_timer, w);
 	if (!w->events || !w->timer || event_add(w->events, NULL))
 		return err_system(err, ENOMEM, "cannot register an event");
 	*ret = TAKE_PTR(w);

@@ -14,6 +14,7 @@
 
 #include "ctl/agent/agent.h"
 #include "ctl/base/mem.h"
+#include "ctl/net/loop.h"
 
 #define RESULT_FD 3
 
@@ -34,8 +35,7 @@ struct worker {
 
 static void worker_free(struct worker *w)
 {
-	if (w->readable)
-		event_free(w->readable);
+	loop_event_free(w->readable);
 	fd_close(w->out);
 	free(w);
 }
@@ -112,7 +112,7 @@ static int start(struct worker *w, struct agent *a, worker_run *run, struct err 
 		return err_system(err, errno, "cannot start a process");
 	if (!w->pid)
 		work(in, agent, run, w->ctx);
-	w->readable = event_new(a->loop, w->out, EV_READ | EV_PERSIST, on_result, w);
+	w->readable = loop_event(a->loop, w->out, EV_READ | EV_PERSIST, on_result, w);
 	if (!w->readable || event_add(w->readable, NULL))
 		mem_exhausted();
 	return 0;

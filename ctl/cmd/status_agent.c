@@ -21,6 +21,10 @@ static void set_fields(struct context *ctx, const struct presence *p)
 	if (p->runs) {
 		out_set_u64(o, "pid", p->pid);
 		out_set_time(o, "since", json_get_u64(p->report, "since_s"));
+		out_set_u64(o, "longest_callback_us",
+			    json_get_u64(p->report, "longest_callback_us"));
+		out_set_string(o, "longest_callback",
+			       json_get_string(p->report, "longest_callback"));
 		out_set_json(o, "parts", json_get(p->report, "parts"));
 	}
 	out_end(o);

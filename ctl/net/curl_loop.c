@@ -6,6 +6,7 @@
 #include <event2/event.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/net/loop.h"
 
 #define AUTHORITIES_S 3600
 
@@ -90,11 +91,10 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void 
 			     (what & CURL_POLL_OUT ? EV_WRITE : 0) | EV_PERSIST);
 
 	(void)easy;
-	if (event)
-		event_free(event);
+	loop_event_free(event);
 	if (what == CURL_POLL_REMOVE)
 		return 0;
-	event = event_new(loop->base, fd, kind, on_socket, loop);
+	event = loop_event(loop->base, fd, kind, on_socket, loop);
 	if (!event)
 		mem_exhausted();
 	curl_multi_assign(loop->multi, fd, event);
@@ -122,7 +122,7 @@ int curl_loop_new(struct event_base *base, struct curl_loop **ret, struct err *e
 		return err_system(err, EIO, "cannot start libcurl");
 	loop = mem_new(struct curl_loop);
 	loop->base = base;
-	loop->timer = evtimer_new(base, on_timer, loop);
+	loop->timer = loop_timer(base, on_timer, loop);
 	loop->multi = curl_multi_init();
 	if (!loop->timer || !loop->multi)
 		mem_exhausted();
@@ -141,7 +141,7 @@ void curl_loop_free(struct curl_loop *loop)
 	while (loop->transfers)
 		curl_loop_stop(loop, loop->transfers->easy);
 	curl_multi_cleanup(loop->multi);
-	event_free(loop->timer);
+	loop_event_free(loop->timer);
 	free(loop);
 	curl_global_cleanup();
 }

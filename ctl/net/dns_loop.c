@@ -6,6 +6,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/net/dns_parts.h"
+#include "ctl/net/loop.h"
 
 struct dns_ask {
 	struct dns_resolver *resolver;
@@ -20,10 +21,8 @@ void dns_ask_stop(struct dns_ask *a)
 {
 	if (!a)
 		return;
-	if (a->readable)
-		event_free(a->readable); // before its descriptor is closed
-	if (a->timer)
-		event_free(a->timer);
+	loop_event_free(a->readable); // before its descriptor is closed
+	loop_event_free(a->timer);
 	dns_resolver_free(a->resolver);
 	dns_answers_free(a->answers, a->n);
 	free(a->answers);
@@ -66,8 +65,8 @@ int dns_ask_start(struct event_base *base, const char *const *names, size_t n,
 		return code;
 	}
 	a->readable =
-		event_new(base, dns_resolver_fd(a->resolver), EV_READ | EV_PERSIST, on_event, a);
-	a->timer = evtimer_new(base, on_event, a);
+		loop_event(base, dns_resolver_fd(a->resolver), EV_READ | EV_PERSIST, on_event, a);
+	a->timer = loop_timer(base, on_event, a);
 	if (!a->readable || !a->timer || event_add(a->readable, NULL))
 		mem_exhausted();
 	wait_ms(a, 0);

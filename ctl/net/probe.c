@@ -13,6 +13,7 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
+#include "ctl/net/loop.h"
 #include "ctl/net/probe_parts.h"
 
 static const struct probe_form *form_of(const struct probe *p)
@@ -174,10 +175,8 @@ int probe_connect(struct probe *p, int type)
 
 int probe_wait(struct probe *p, short what, event_callback_fn ready)
 {
-	if (!p->event)
-		p->event = event_new(p->all->base, p->fd, what, ready, p);
-	else
-		event_assign(p->event, p->all->base, p->fd, what, ready, p);
+	loop_event_free(p->event);
+	p->event = loop_event(p->all->base, p->fd, what, ready, p);
 	if (!p->event || event_add(p->event, NULL))
 		return probe_fail_errno(p, ENOMEM);
 	return 0;
@@ -224,7 +223,7 @@ struct probe *probe_new(struct probes *all, const struct probe_spec *spec, probe
 	struct probe *p = mem_new(struct probe);
 
 	*p = (struct probe){.all = all, .spec = *spec, .done = done, .ctx = ctx, .fd = -1};
-	p->timer = evtimer_new(all->base, on_timer, p);
+	p->timer = loop_timer(all->base, on_timer, p);
 	if (!p->timer)
 		mem_exhausted();
 	return p;
@@ -268,8 +267,7 @@ void probe_free(struct probe *p)
 	probe_stop(p);
 	if (form_of(p)->free)
 		form_of(p)->free(p);
-	if (p->event)
-		event_free(p->event);
-	event_free(p->timer);
+	loop_event_free(p->event);
+	loop_event_free(p->timer);
 	free(p);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
+#include "ctl/net/loop.h"
 #include "ctl/net/probe_parts.h"
 
 static void run_next(struct probes *all);
@@ -53,8 +54,7 @@ static void dying_free(struct probe_dying *d)
 	*d->link = d->next;
 	if (d->next)
 		d->next->link = d->link;
-	if (d->event)
-		event_free(d->event);
+	loop_event_free(d->event);
 	close(d->fd);
 	free(d);
 }
@@ -91,7 +91,7 @@ static void wait_for_death(struct probe *p)
 		d->next->link = &d->next;
 	p->all->dying = d;
 	p->fd = -1;
-	d->event = event_new(p->all->base, d->fd, EV_READ, on_dead, d);
+	d->event = loop_event(p->all->base, d->fd, EV_READ, on_dead, d);
 	if (!d->event || event_add(d->event, NULL))
 		mem_exhausted();
 }

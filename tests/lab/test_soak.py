@@ -35,6 +35,7 @@ EVERY_S = 1
 HOSTILE, HOSTILE_ADDRESS = 3000, 300
 SCRAPE_S = 2 if SOAK_S < 60 else 5
 CLIENTS_MOST = 1024 + 256  # that the agent takes
+CALLBACK_MOST_US = 5000  # of a processor
 
 
 class Helper:
@@ -288,6 +289,8 @@ def test_soak(tmp_path):
         ups = prometheus.query(f"avg_over_time(up[{seconds}s])"), prometheus.query(f"count_over_time(up[{seconds}s])")
         print(f"scrapes: {ups}, {prometheus.rejected()}")
         after = at_rest(agent)
+        longest = node.json("status", status=0 if node("status", check=False).returncode == 0 else 2)["agent"]
+        print(f"the longest callback: {longest['longest_callback_us'] / 1000} ms, {longest['longest_callback']}")
         results = crowd.results()
         print(f"descriptors and KB: at rest {before}, then {after}; under load {first}, then {last}")
         checked, refreshed = many.result(), names.result()
@@ -299,4 +302,5 @@ def test_soak(tmp_path):
         assert not failed(results), failed(results)
         assert after[0] <= before[0] + 2 and after[1] < before[1] + 32768
         assert last[0] < CLIENTS_MOST + BACKENDS + 100 and max(first[1], last[1]) < 512 << 10
+        assert 0 < longest["longest_callback_us"] <= CALLBACK_MOST_US, longest
         assert agent.process.poll() is None and agent.stop() == 0
