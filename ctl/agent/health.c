@@ -108,18 +108,29 @@ static void plan_check(struct agent_health *h, struct health_target *t)
 	check_in(t, passed < pause ? pause - passed : 0);
 }
 
-static void tell_change(const struct health_target *t)
+static void note_told(struct health_target *t)
 {
-	const struct health *health = &t->backend->health;
+	t->told = t->backend->health.state;
+	t->told_ring = t->backend->ring;
+}
+
+// After the rewrite, which decides what the ring makes of it.
+static void tell_change(struct health_target *t)
+{
+	uint8_t state = t->backend->health.state, ring = t->backend->ring;
+	const char *service = t->service->name;
 	addr_text name;
 
-	if (health->state == BACKEND_UP)
-		log_notice("service '%s': %s is up again", t->service->name, name_of(t, name));
-	else if (health->state == BACKEND_FAILING)
-		log_warning("service '%s': %s fails its checks: %s", t->service->name,
-			    name_of(t, name), t->why);
+	if (state == BACKEND_UP && t->told != BACKEND_UP)
+		log_notice("service '%s': %s is up again", service, name_of(t, name));
+	else if (state == BACKEND_UP || (t->told != BACKEND_UP && ring == t->told_ring))
+		return;
+	else if (ring == BACKEND_DOWN)
+		log_warning("service '%s': %s is down", service, name_of(t, name));
 	else
-		log_warning("service '%s': %s is down", t->service->name, name_of(t, name));
+		log_warning("service '%s': %s fails its checks%s: %s", service, name_of(t, name),
+			    ring == BACKEND_UP ? ", kept" : "", t->why);
+	note_told(t);
 }
 
 // The rewrite is in force within 100 ms.
@@ -128,12 +139,6 @@ static void plan_round(struct agent_health *h)
 	uint64_t most = h->took_ms < ROUND_MAX_MS ? h->took_ms : ROUND_MAX_MS;
 
 	agent_task_in(&h->apply, most > ROUND_MS ? most : ROUND_MS);
-}
-
-static void changed(struct agent_health *h, const struct health_target *t)
-{
-	tell_change(t);
-	plan_round(h);
 }
 
 // What this host lacks, all checks may lack: it is told when it begins.
@@ -188,7 +193,7 @@ static void end_check(struct agent_health *h, struct health_target *t, const str
 	if (!r->good && !health->cut) // a dead link is the reason then
 		set_why(t, p, r->why);
 	if (health_result(health, &t->service->rules, r->good, health_now_ms()))
-		changed(h, t);
+		plan_round(h);
 	else if (first)
 		agent_task_in(&h->save, SAVE_MS); // "not checked yet" is over
 	plan_check(h, t);
@@ -247,13 +252,9 @@ static int tick(void *part, struct err *err)
 	(void)err;
 	for (size_t i = 0; i < h->targets.n; i++) {
 		struct health_target *t = &h->targets.at[i];
-		uint8_t before = t->backend->health.state;
 
-		if (!health_tick(&t->backend->health, &t->service->rules, now))
-			continue;
-		if (t->backend->health.state != before)
-			tell_change(t);
-		agent_task_in(&h->apply, 0);
+		if (health_tick(&t->backend->health, &t->service->rules, now))
+			agent_task_in(&h->apply, 0);
 	}
 	plan_tick(h);
 	return 0;
@@ -290,6 +291,8 @@ static int apply(void *part, struct err *err)
 
 	if (code)
 		return code;
+	for (size_t i = 0; i < h->targets.n; i++)
+		tell_change(&h->targets.at[i]);
 	if (change.generation != h->generation)
 		agent_task_in(&h->look, 0);
 	h->took_ms = health_now_ms() - began;
@@ -325,11 +328,10 @@ static void follow_kernel(struct health *health, const struct lb_member *m)
 {
 	uint64_t now = health_now_ms();
 
-	if (!m || m->health == health->state || m->health == BACKEND_DRAIN ||
-	    (m->health == BACKEND_UP && health->kept))
+	if (!m || m->health == health->state || m->health == BACKEND_DRAIN)
 		return;
 	health->state = m->health;
-	health->kept = false;
+	health->cut = m->cut;
 	health->since_ms = now;
 	if (m->health != BACKEND_UP)
 		health->failed_ms = now;
@@ -392,6 +394,11 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 	} else if (!b->health.cut) { // nothing checks it
 		t->backend->health = (struct health){0};
 	}
+	note_told(t);
+	if (was) {
+		t->told = was->told;
+		t->told_ring = was->told_ring;
+	}
 }
 
 // Those of services that are gone are forgotten.
@@ -419,6 +426,7 @@ static int load(struct agent_health *h, const struct pool *pool, struct err *err
 	old = h->targets;
 	h->targets = fresh;
 	fresh = (struct health_targets){0};
+	health_see_rings(pool->state, h->targets.services, h->targets.n_services);
 	for (size_t i = 0; i < h->targets.n; i++)
 		take_over(h, i, &old, &records, pool);
 	keep_times(h);
@@ -431,7 +439,7 @@ static void set_link(struct agent_health *h, struct health_target *t, bool dead)
 	if (dead && !t->backend->health.cut)
 		snprintf(t->why, sizeof(t->why), "its link is dead");
 	if (health_link(&t->backend->health, &t->service->rules, dead, health_now_ms()))
-		changed(h, t);
+		plan_round(h);
 }
 
 static bool is_dead(uint32_t ifindex)
@@ -645,20 +653,6 @@ static int reload(struct agent *a, struct err *err)
 	return 0;
 }
 
-static void report_kept(const struct health_service *s, struct json *problems)
-{
-	CLEANUP_FREE char *text = NULL;
-
-	if (!s->kept)
-		return;
-	text = mem_printf(
-		"service '%s': %zu %s new flows although %s checks fail, because of 'keep "
-		"%u.%02u%%'",
-		s->name, s->kept, num_plural(s->kept, "backend gets", "backends get"),
-		num_plural(s->kept, "its", "their"), s->keep / 100, s->keep % 100);
-	json_append(problems, json_string(text));
-}
-
 static void report(const struct agent *a, struct json *fields, struct json *problems)
 {
 	const struct agent_health *h = a->health;
@@ -671,8 +665,6 @@ static void report(const struct agent *a, struct json *fields, struct json *prob
 	json_set(fields, "checked", json_u64(checked));
 	json_set(fields, "not_healthy", json_u64(bad));
 	json_set(fields, "checks", check_times_json(&h->times));
-	for (size_t i = 0; i < h->targets.n_services; i++)
-		report_kept(&h->targets.services[i], problems);
 	agent_task_report(&h->look, problems);
 	agent_task_report(&h->apply, problems);
 	agent_task_report(&h->save, problems);

@@ -448,7 +448,6 @@ static int load_service(struct load *l, const struct resolved_service *from,
 	*s = (struct health_service){
 		.name = from->name,
 		.rules = rules_of(from),
-		.keep = from->keep,
 		.backends = mem_zalloc(from->n_backends, sizeof(*s->backends)),
 		.n = from->n_backends,
 	};

@@ -32,6 +32,7 @@ struct health_target { // a backend of a service
 	uint32_t ifindex;          // of its next hop, as the kernel has it
 	char why[HEALTH_WHY];
 	struct health_counts counts;
+	uint8_t told, told_ring; // enum backend_state: its health and `ring` as the log has them
 };
 
 struct health_targets {

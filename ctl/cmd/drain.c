@@ -15,6 +15,7 @@
 #define QUIET_MS     10000 // --wait returns after this time without a packet
 #define QUIET_MAX_MS (24ull * 3600 * 1000)
 #define POLL_MS      500
+#define NAMES_MAX    3 // of backends in a message
 #define FOR_MAX      (366ull * 24 * 3600 * 1000)
 
 // What a command sets in each of its backends.
@@ -27,10 +28,17 @@ struct setting {
 
 // The result of a command.
 struct done {
-	size_t changed; // backends
-	bool revived;   // a backend had the override 'down' and no longer has it
-	struct pool_change change;
+	size_t changed;      // backends
+	size_t slots;        // whose owner changed
+	bool revived;        // a backend had the override 'down' and no longer has it
+	enum lb_flows flows; // of the service for which it matters most
 };
+
+// Does it end the new flows to a backend?
+static bool takes_out(const struct setting *s)
+{
+	return s->weighed ? !s->weight : s->state != BACKEND_UP;
+}
 
 static bool set(struct lb_member *m, const struct setting *s)
 {
@@ -52,15 +60,23 @@ static bool set(struct lb_member *m, const struct setting *s)
 
 static void report_flows(struct out *o, const struct setting *s, const struct done *done)
 {
-	if (done->change.slots)
-		out_line(o, "%zu %s; %s", done->change.slots,
-			 num_plural(done->change.slots, "slot changes its owner",
+	if (done->slots)
+		out_line(o, "%zu %s; %s", done->slots,
+			 num_plural(done->slots, "slot changes its owner",
 				    "slots change their owner"),
 			 s->state == BACKEND_DOWN && !s->weighed
 				 ? "flows of the backend that is down move, their connections break"
 				 : "active flows keep their backend");
 	if (done->revived)
 		out_line(o, "the backend was set down: its old flows return to it");
+}
+
+static bool is_kept(const struct pool *p, const struct pool_target *t, enum lb_flows *ret_flows)
+{
+	const struct lb_service *s = &p->state->services[t->service];
+	CLEANUP_FREE bool *kept = service_kept(p->state, s, ret_flows);
+
+	return kept[t->member - s->first_member];
 }
 
 // What no command lifts: the backend is up for commands, not for its checks.
@@ -74,15 +90,20 @@ static void report_sick(const struct context *ctx, const struct pool *p,
 		const struct lb_service *s = &p->state->services[t->service];
 		const struct lb_member *m = &p->state->members[t->member];
 		CLEANUP_TEXT struct text text = {0};
+		CLEANUP_TEXT struct text why = {0};
+		enum lb_flows flows;
+		bool kept = is_kept(p, t, &flows);
 		addr_text name;
 
 		if (m->health == BACKEND_UP)
 			continue;
-		service_add_health(&text, &health, s, m);
-		out_line(ctx->out,
-			 "%sthe checks of %s fail (%s): it gets no new flows before they succeed%s",
-			 out_red(ctx->out), pool_name(m, name), text_get(&text),
-			 out_plain(ctx->out));
+		service_add_health(&text, &health, s, m, kept);
+		text_add(&why, kept ? "it gets new flows all the same, "
+				    : "it gets no new flows before they succeed");
+		if (kept)
+			service_add_why_kept(&why, s, flows);
+		out_line(ctx->out, "%sthe checks of %s fail (%s): %s%s", out_red(ctx->out),
+			 pool_name(m, name), text_get(&text), text_get(&why), out_plain(ctx->out));
 	}
 }
 
@@ -94,8 +115,9 @@ static void report(struct context *ctx, const struct args *args, const struct po
 
 	out_set_string(o, "instance", ctx->instance);
 	out_set_u64(o, "changed", done->changed);
-	out_set_u64(o, "slots_changed", done->change.slots);
-	out_set_bool(o, "last_ring_kept", done->change.kept_last);
+	out_set_u64(o, "slots_changed", done->slots);
+	out_set_bool(o, "last_ring_kept", done->flows == LB_FLOWS_LAST);
+	out_set_bool(o, "fail_open", done->flows == LB_FLOWS_OPEN);
 	out_set_bool(o, "dry_run", args_has(args, "dry-run"));
 	out_array(o, "backends");
 	vec_each (targets, t) {
@@ -103,7 +125,7 @@ static void report(struct context *ctx, const struct args *args, const struct po
 		CLEANUP_TEXT struct text state = {0};
 		addr_text name;
 
-		service_add_state(&state, m, p->clock.wall_ms / 1000);
+		service_add_state(&state, m, is_kept(p, t, NULL), p->clock.wall_ms / 1000);
 		out_object(o, NULL);
 		out_set_string(o, "service", p->state->services[t->service].name);
 		out_set_string(o, "backend", pool_name(m, name));
@@ -122,11 +144,88 @@ static void report(struct context *ctx, const struct args *args, const struct po
 		report_flows(o, s, done);
 	if (s->state == BACKEND_UP)
 		report_sick(ctx, p, targets);
-	if (done->change.kept_last)
+	if (done->flows == LB_FLOWS_LAST && !takes_out(s))
 		out_line(o, "%sno backend accepts new flows; the current ring stays in use%s",
 			 out_red(o), out_plain(o));
 }
 
+// ---- the last backend ---------------------------------------------------------------------------
+
+static uint32_t slots_of(const struct lb_state *b, const struct lb_service *s, uint16_t id)
+{
+	CLEANUP_FREE uint32_t *owned = mem_zalloc(SERVICE_BACKENDS, sizeof(*owned));
+
+	lb_service_owned(b, s, owned);
+	return owned[id];
+}
+
+static int refuse_last(const struct pool *p, const struct pool_target *t, struct err *err)
+{
+	const struct lb_service *s = &p->state->services[t->service];
+	const struct lb_member *m = &p->state->members[t->member];
+	addr_text name;
+
+	err_refused(err,
+		    "no backend of service '%s' accepts new flows: the current ring stays in use, "
+		    "and %s still gets new flows",
+		    s->name,
+		    slots_of(p->state, s, m->id) ? pool_name(m, name) : "the backends in it");
+	return err_hint(err, "undrain another backend of the service, or add one");
+}
+
+static int warn_open(const struct pool *p, const struct pool_target *t, struct err *err)
+{
+	const struct lb_service *s = &p->state->services[t->service];
+	CLEANUP_FREE bool *kept = service_kept(p->state, s, NULL);
+	CLEANUP_TEXT struct text names = {0};
+	addr_text name;
+	size_t n = 0;
+
+	for (uint32_t m = 0; m < s->n_members; m++)
+		if (kept[m] && n++ < NAMES_MAX)
+			text_addf(&names, "%s%s", n > 1 ? ", " : "",
+				  pool_name(&p->state->members[s->first_member + m], name));
+	err_refused(err,
+		    "no backend of service '%s' that passes its checks is left: %s%s %s new flows "
+		    "although %s checks fail",
+		    s->name, text_get(&names), n > NAMES_MAX ? ", …" : "",
+		    num_plural(n, "gets", "get"), num_plural(n, "its", "their"));
+	return err_hint(err, "weir undrain %s %s puts it back", s->name,
+			pool_name(&p->state->members[t->member], name));
+}
+
+// The change is done, but perhaps it means more than the operator knows: it took out the last backend.
+static int judge(const struct pool *p, const struct pool_targets *targets, const struct setting *s,
+		 const struct done *done, struct err *err)
+{
+	enum lb_flows flows;
+
+	if (!takes_out(s))
+		return 0;
+	vec_each (targets, t) {
+		is_kept(p, t, &flows);
+		if (flows != done->flows)
+			continue;
+		if (flows == LB_FLOWS_LAST)
+			return refuse_last(p, t, err);
+		if (flows == LB_FLOWS_OPEN)
+			return warn_open(p, t, err);
+	}
+	return 0;
+}
+
+static enum lb_flows find_flows(const struct pool *p, const struct pool_targets *targets)
+{
+	enum lb_flows worst = LB_FLOWS_UP, flows;
+
+	vec_each (targets, t) {
+		is_kept(p, t, &flows);
+		worst = flows > worst ? flows : worst;
+	}
+	return worst;
+}
+
+// *ret is set also where it is done and refused, because of done.flows.
 static int change_pool(struct context *ctx, const struct args *args, const char *service,
 		       const char *backend, const struct setting *s, struct done *ret,
 		       struct err *err)
@@ -154,11 +253,12 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 	// Even if nothing changes: the command that set the override may have been killed before it was done, or
 	// may have had --volatile.
 	if (!args_has(args, "dry-run") &&
-	    (code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.change, err)))
+	    (code = pool_commit(&p, &targets, args_has(args, "volatile"), &done.slots, err)))
 		return code;
+	done.flows = find_flows(&p, &targets);
 	report(ctx, args, &p, &targets, s, &done);
 	*ret = done;
-	return 0;
+	return judge(&p, &targets, s, &done, err);
 }
 
 // ---- drain and undrain --------------------------------------------------------------------------
@@ -251,13 +351,8 @@ static int wait_quiet(struct context *ctx, const struct args *args, const char *
 }
 
 static int wait_after(struct context *ctx, const struct args *args, const char *service,
-		      const char *backend, uint64_t wait_ms, const struct done *done,
-		      struct err *err)
+		      const char *backend, uint64_t wait_ms, struct err *err)
 {
-	if (done->change.kept_last) {
-		err_refused(err, "cannot wait: '%s' still gets new flows", backend);
-		return err_hint(err, "undrain another backend of the service, or add one");
-	}
 	if (!ctx->quiet)
 		out_line(
 			ctx->out,
@@ -283,7 +378,8 @@ static int run_drain(struct context *ctx, const struct args *args, struct err *e
 	struct setting s = {.state = BACKEND_DRAIN};
 	const char *service, *backend;
 	uint64_t ms, wait_ms = 0;
-	struct done done;
+	struct done done = {0};
+	struct err why = {0};
 	int code = args_expect_words(args, 1, 2, "BACKEND", err);
 
 	if (code)
@@ -295,9 +391,14 @@ static int run_drain(struct context *ctx, const struct args *args, struct err *e
 	service = args->words.n > 1 ? args->words.at[0] : NULL;
 	backend = args->words.at[args->words.n - 1];
 	code = change_pool(ctx, args, service, backend, &s, &done, err);
-	if (code || !args_has(args, "wait") || args_has(args, "dry-run"))
+	if ((code && done.flows != LB_FLOWS_OPEN) || !args_has(args, "wait") ||
+	    args_has(args, "dry-run"))
 		return code;
-	return wait_after(ctx, args, service, backend, wait_ms, &done, err);
+	if (wait_after(ctx, args, service, backend, wait_ms, &why)) {
+		*err = why;
+		return -EPERM;
+	}
+	return code;
 }
 
 static int run_undrain(struct context *ctx, const struct args *args, struct err *err)

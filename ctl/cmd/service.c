@@ -84,7 +84,8 @@ static void cell_pins(struct out *o, const uint32_t *pins)
 		out_set_u64(o, pin_keys[level], pins[level]);
 }
 
-static int show_backend(const struct shown_service *s, const struct lb_member *m, struct err *err)
+static int show_backend(const struct shown_service *s, const struct lb_member *m, bool kept,
+			struct err *err)
 {
 	struct out *o = s->ctx->out;
 	struct service_counter c;
@@ -96,8 +97,8 @@ static int show_backend(const struct shown_service *s, const struct lb_member *m
 
 	if (code)
 		return code;
-	service_add_state(&state, m, s->pool->clock.wall_ms / 1000);
-	service_add_health(&health, &s->health, s->service, m);
+	service_add_state(&state, m, kept, s->pool->clock.wall_ms / 1000);
+	service_add_health(&health, &s->health, s->service, m, kept);
 	out_row(o);
 	out_cell(o, "backend", "BACKEND", pool_name(m, name));
 	out_cell(o, "state", "STATE", text_get(&state));
@@ -119,9 +120,11 @@ static int show_backend(const struct shown_service *s, const struct lb_member *m
 static int show_each_backend(const struct shown_service *s, struct err *err)
 {
 	const struct lb_service *v = s->service;
+	CLEANUP_FREE bool *kept = service_kept(s->pool->state, v, NULL);
 
 	for (uint32_t m = 0; m < v->n_members; m++) {
-		int code = show_backend(s, &s->pool->state->members[v->first_member + m], err);
+		int code = show_backend(s, &s->pool->state->members[v->first_member + m], kept[m],
+					err);
 
 		if (code)
 			return code;

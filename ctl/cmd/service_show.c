@@ -17,15 +17,15 @@ const char *service_mode_name(uint8_t mode)
 	return choice_word(&choice_modes, mode);
 }
 
-enum backend_state service_state(const struct lb_member *m)
+enum backend_state service_state(const struct lb_member *m, bool kept)
 {
-	enum backend_state state = lb_member_state(m);
+	enum backend_state state = kept ? BACKEND_UP : lb_member_state(m);
 
 	return state == BACKEND_UP && !lb_member_weight(m) ? BACKEND_DRAIN : state;
 }
 
 // Drained by command and failing: the command wins.
-static const char *state_name(const struct lb_member *m)
+static const char *state_name(const struct lb_member *m, bool kept)
 {
 	static const char *const states[] = {
 		[BACKEND_UP] = "up",
@@ -34,7 +34,7 @@ static const char *state_name(const struct lb_member *m)
 		[BACKEND_FAILING] = "failing",
 	};
 
-	return states[m->override == BACKEND_DRAIN ? BACKEND_DRAIN : service_state(m)];
+	return states[m->override == BACKEND_DRAIN ? BACKEND_DRAIN : service_state(m, kept)];
 }
 
 // ---- health -------------------------------------------------------------------------------------
@@ -63,39 +63,49 @@ static const struct health_record *record_of(const struct service_health *h,
 	return h->agent ? health_file_find(&h->records, 0, s->name, &addr, m->port) : NULL;
 }
 
-bool service_health_kept(const struct service_health *h, const struct lb_service *s,
-			 const struct lb_member *m)
+bool *service_kept(const struct lb_state *b, const struct lb_service *s, enum lb_flows *ret_flows)
 {
-	const struct health_record *r = record_of(h, s, m);
+	bool *kept = mem_zalloc(s->n_members, sizeof(*kept));
+	enum lb_flows flows = lb_service_keep(b, s, kept);
 
-	return r && r->health.kept;
+	if (ret_flows)
+		*ret_flows = flows;
+	return kept;
 }
 
-static void add_failure(struct text *t, const struct health_record *r, uint64_t now_ms)
+void service_add_why_kept(struct text *t, const struct lb_service *s, enum lb_flows flows)
+{
+	if (flows == LB_FLOWS_OPEN)
+		text_add(t, "because no backend passes its checks");
+	else
+		text_addf(t, "because of 'keep %.4g%%'", s->keep / 100.0);
+}
+
+static void add_failure(struct text *t, const struct health_record *r, bool kept, uint64_t now_ms)
 {
 	num_text time;
 
 	text_addf(t, "%s for %s", r->health.state == BACKEND_DOWN ? "down" : "failing",
 		  num_format_duration_ms((now_ms - r->health.since_ms) / 1000 * 1000, time));
-	if (r->health.kept)
+	if (kept)
 		text_add(t, ", kept");
 	if (r->why[0])
 		text_addf(t, ": %s", r->why);
 }
 
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
-			const struct lb_member *m)
+			const struct lb_member *m, bool kept)
 {
 	const struct health_record *r = record_of(h, s, m);
 
 	if (!s->checked && !(r && r->health.cut))
 		return;
 	if (!h->agent)
-		text_add(t, "not checked");
+		text_add(t, kept ? "not checked, kept" : "not checked");
 	else if (!r || (!r->health.known && r->health.state == BACKEND_UP))
 		text_add(t, "not checked yet");
 	else if (r->health.state != BACKEND_UP)
-		add_failure(t, r, h->now_ms);
+		add_failure(t, r, kept, h->now_ms);
 	else
 		text_add(t, "ok");
 	if (lb_member_ramp(m) < LB_RAMP)
@@ -113,9 +123,9 @@ void service_set_checks(struct out *o, const struct service_health *h, const str
 	out_set_u64(o, "checks_failed", r->counts.failed);
 }
 
-void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s)
+void service_add_state(struct text *t, const struct lb_member *m, bool kept, uint64_t wall_s)
 {
-	text_add(t, state_name(m));
+	text_add(t, state_name(m, kept));
 	if (m->gone)
 		text_add(t, ", not in the policy");
 	if (m->override == BACKEND_DOWN || (!m->gone && (m->override != BACKEND_UP || m->weighed)))

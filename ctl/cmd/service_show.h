@@ -9,12 +9,12 @@
 
 const char *service_mode_name(uint8_t mode); // enum service_mode
 
-// The state for new flows: a backend with weight 0 is drained.
-enum backend_state service_state(const struct lb_member *m);
+// The state for new flows: a backend with weight 0 is drained, one that is kept (lb_service_keep) is up.
+enum backend_state service_state(const struct lb_member *m, bool kept);
 
 // Adds "up", "drain, override until 04:12", "drain, override, expired 04:12" (no command has ended it yet),
 // "up, weight override" or "drain, not in the policy".
-void service_add_state(struct text *t, const struct lb_member *m, uint64_t wall_s);
+void service_add_state(struct text *t, const struct lb_member *m, bool kept, uint64_t wall_s);
 
 // What the agent knows of the backends.
 struct service_health {
@@ -25,15 +25,16 @@ struct service_health {
 void service_health_open(const char *instance, struct service_health *ret);
 void service_health_close(struct service_health *h);
 #define CLEANUP_SERVICE_HEALTH CLEANUP(service_health_close)
-// Adds "ok", "failing for 12s: connection refused", "ok, ramp 4/16", "not checked"; nothing without a check.
+// Adds "ok", "failing for 12s, kept: connection refused", "ok, ramp 4/16", "not checked"; nothing without a check.
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
-			const struct lb_member *m);
+			const struct lb_member *m, bool kept);
 // JSON: checks and how many of them failed, since the agent started; without an agent or a check nothing.
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m);
-// Its checks fail, and `keep` lets it get new flows.
-bool service_health_kept(const struct service_health *h, const struct lb_service *s,
-			 const struct lb_member *m);
+// lb_service_keep, as an array to be freed. ret_flows may be NULL.
+bool *service_kept(const struct lb_state *b, const struct lb_service *s, enum lb_flows *ret_flows);
+// Adds why backends are kept: "because of 'keep 50%'", "because no backend passes its checks".
+void service_add_why_kept(struct text *t, const struct lb_service *s, enum lb_flows flows);
 
 void service_set_fingerprint(struct out *o, const char *key, uint64_t fingerprint);
 

@@ -3,6 +3,7 @@
 #include "ctl/cmd/status_services.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
@@ -17,6 +18,8 @@ struct services_view {
 	struct context *ctx;
 	const struct pool *pool;
 	const struct lb_service *service;
+	bool *kept; // its members
+	enum lb_flows flows;
 	struct overrides overrides; // on disk
 	struct service_health health;
 	struct looks looks;
@@ -27,12 +30,19 @@ static const struct lb_member *member(const struct services_view *v, uint32_t m)
 	return &v->pool->state->members[v->service->first_member + m];
 }
 
+static void view_service(struct services_view *v, size_t n)
+{
+	free(v->kept);
+	v->service = &v->pool->state->services[n];
+	v->kept = service_kept(v->pool->state, v->service, &v->flows);
+}
+
 static uint32_t count_state(const struct services_view *v, enum backend_state state)
 {
 	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < v->service->n_members; m++)
-		n += service_state(member(v, m)) == state;
+		n += service_state(member(v, m), v->kept[m]) == state;
 	return n;
 }
 
@@ -41,7 +51,7 @@ static uint32_t count_kept(const struct services_view *v)
 	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < v->service->n_members; m++)
-		n += service_health_kept(&v->health, v->service, member(v, m));
+		n += v->kept[m];
 	return n;
 }
 
@@ -93,7 +103,7 @@ static void show_overrides(const struct services_view *v)
 		if (b->override == BACKEND_UP && !b->weighed)
 			continue;
 		fleeting = !overrides_have(&v->overrides, v->service->name, b);
-		service_add_state(&state, b, v->pool->clock.wall_ms / 1000);
+		service_add_state(&state, b, v->kept[m], v->pool->clock.wall_ms / 1000);
 		out_object(o, NULL);
 		out_set_string(o, "backend", pool_name(b, name));
 		out_set_string(o, "state", text_get(&state));
@@ -130,22 +140,25 @@ void status_services_show(struct context *ctx, const struct pool *f)
 	service_health_open(ctx->instance, &v.health);
 	out_array(ctx->out, "services");
 	for (size_t n = 0; f->live && n < f->state->n_services; n++) {
-		v.service = &f->state->services[n];
+		view_service(&v, n);
 		out_object(ctx->out, NULL);
 		show_line(&v);
 		show_overrides(&v);
 		out_end(ctx->out);
 	}
 	out_end(ctx->out);
+	free(v.kept);
 	vec_free(&v.overrides);
 	service_health_close(&v.health);
 }
 
 // ---- alarms -------------------------------------------------------------------------------------
 
-static bool counts(const struct lb_member *m)
+static bool counts(const struct services_view *v, const struct lb_member *m)
 {
-	return lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
+	bool kept = v->kept[m - member(v, 0)];
+
+	return service_state(m, kept) == BACKEND_UP;
 }
 
 static void alarm_backend(const struct services_view *v, const struct lb_member *m,
@@ -156,7 +169,7 @@ static void alarm_backend(const struct services_view *v, const struct lb_member 
 
 	if (m->gone || !backend || backend->here)
 		return;
-	if (!backend->ifindex && !counts(m)) // else alarm_paths has the reason
+	if (!backend->ifindex && !counts(v, m)) // else alarm_paths has the reason
 		alarm(status,
 		      "service '%s': the next hop of %s is unknown (weir service --refresh shows the reason)",
 		      v->service->name, pool_name(m, name));
@@ -181,7 +194,7 @@ static void alarm_silent(struct services_view *v, const struct lb_member *m, sta
 	if (m->gone || lb_maps_counter(v->pool->live, m->id, &c, NULL))
 		return;
 	look = looks_at(&v->looks, v->service, m,
-			&(struct look_count){c.packets, c.event[SERVICE_OPENED]}, counts(m),
+			&(struct look_count){c.packets, c.event[SERVICE_OPENED]}, counts(v, m),
 			now_ms);
 	if (!look->silent || (v->health.agent && v->service->checked))
 		return;
@@ -206,8 +219,7 @@ static void alarm_health(const struct services_view *v, status_alarm *alarm, voi
 		if (m->gone || m->override != BACKEND_UP)
 			continue;
 		all++;
-		failing +=
-			m->health != BACKEND_UP || service_health_kept(&v->health, v->service, m);
+		failing += m->health != BACKEND_UP;
 	}
 	if (failing)
 		alarm(status,
@@ -217,6 +229,24 @@ static void alarm_health(const struct services_view *v, status_alarm *alarm, voi
 	if (v->service->checked && !v->health.agent)
 		alarm(status, "service '%s': its backends are not checked (weir run checks them)",
 		      v->service->name);
+}
+
+// "service 'web': 2 backends get new flows although their checks fail, because no backend passes its checks"
+static void alarm_flows(const struct services_view *v, status_alarm *alarm, void *status)
+{
+	uint32_t kept = count_kept(v);
+	CLEANUP_TEXT struct text why = {0};
+
+	if (v->flows == LB_FLOWS_LAST)
+		alarm(status,
+		      "service '%s': no backend accepts new flows; the current ring stays in use",
+		      v->service->name);
+	if (!kept)
+		return;
+	service_add_why_kept(&why, v->service, v->flows);
+	alarm(status, "service '%s': %u %s new flows although %s checks fail, %s", v->service->name,
+	      kept, num_plural(kept, "backend gets", "backends get"),
+	      num_plural(kept, "its", "their"), text_get(&why));
 }
 
 static void alarm_pins(const struct services_view *v, status_alarm *alarm, void *status)
@@ -285,24 +315,18 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 	service_health_open(ctx->instance, &v.health);
 	looks_open(ctx->instance, f->instance->progs_id, &v.looks);
 	for (size_t n = 0; n < f->state->n_services; n++) {
-		uint32_t up = 0;
-
-		v.service = &f->state->services[n];
+		view_service(&v, n);
 		for (uint32_t m = 0; m < v.service->n_members; m++) {
-			up += counts(member(&v, m));
 			alarm_backend(&v, member(&v, m), alarm, status);
 			alarm_silent(&v, member(&v, m), alarm, status);
 		}
-		if (!up)
-			alarm(status,
-			      "service '%s': no backend accepts new flows; the current ring stays "
-			      "in use",
-			      v.service->name);
+		alarm_flows(&v, alarm, status);
 		alarm_health(&v, alarm, status);
 		alarm_pins(&v, alarm, status);
 	}
 	looks_save(&v.looks);
 	looks_free(&v.looks);
+	free(v.kept);
 	service_health_close(&v.health);
 	alarm_paths(f, alarm, status);
 	alarm_egress(f, alarm, status);

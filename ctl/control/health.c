@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The states of a backend's health, their times, and the share of a service that stays.
+// The states of a backend's health, and their times.
 #include "ctl/control/health.h"
 
 #include <stdlib.h>
 
 #include "ctl/base/mem.h"
 #include "ctl/table/lb_state.h"
-
-// ---- one backend --------------------------------------------------------------------------------
 
 static void enter(struct health *h, enum backend_state state, uint64_t now_ms)
 {
@@ -22,7 +20,6 @@ static void enter(struct health *h, enum backend_state state, uint64_t now_ms)
 static void recover(struct health *h, const struct health_rules *r, uint64_t now_ms)
 {
 	enter(h, BACKEND_UP, now_ms);
-	h->kept = false;
 	h->ramp_ms = r->ramp_ms ? now_ms : 0;
 }
 
@@ -111,66 +108,4 @@ uint64_t health_pause(const struct health *h, const struct health_rules *r)
 		return r->every_ms;
 	early = r->timeout_ms / (r->fall - 1);
 	return early < r->every_ms ? r->every_ms - early : 0;
-}
-
-enum backend_state health_counts_as(const struct health *h)
-{
-	return h->kept ? BACKEND_UP : (enum backend_state)h->state;
-}
-
-// ---- the guard ----------------------------------------------------------------------------------
-
-static bool is_up(const struct health_share *s, bool backup)
-{
-	return !s->exempt && s->health->state == BACKEND_UP && s->backup == backup;
-}
-
-static uint64_t weight_up(const struct health_share *shares, size_t n, bool backup)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += is_up(&shares[i], backup) ? shares[i].weight : 0;
-	return sum;
-}
-
-static bool may_be_kept(const struct health_share *s)
-{
-	return !s->exempt && !s->backup && s->weight && s->health->state != BACKEND_UP;
-}
-
-// The one that failed last; of several, the first. NULL: none is left.
-static const struct health_share *last_failed(const struct health_share *shares, size_t n)
-{
-	const struct health_share *last = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (may_be_kept(&shares[i]) && !shares[i].health->kept &&
-		    (!last || shares[i].health->failed_ms > last->health->failed_ms))
-			last = &shares[i];
-	return last;
-}
-
-size_t health_guard(const struct health_share *shares, size_t n, uint32_t keep)
-{
-	uint64_t all = 0, staying = weight_up(shares, n, false);
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		shares[i].health->kept = false;
-		all += shares[i].exempt || shares[i].backup ? 0 : shares[i].weight;
-	}
-	// Backups take over (ring_elect); a single kept one would take every slot from them.
-	if (!staying && weight_up(shares, n, true))
-		return 0;
-	while (staying * 10000 < all * keep) {
-		const struct health_share *next = last_failed(shares, n);
-
-		if (!next)
-			break;
-		next->health->kept = true;
-		staying += next->weight;
-		kept++;
-	}
-	return kept;
 }

@@ -4,8 +4,8 @@
 // A backend is up, failing or down. It fails with a failed check when `fall` of its last `of` checks failed, those before
 // it recovered included, and gets no new flows from then on; after `lost` it is down, and its flows move. It is up again
 // after `rise` good checks in a row, and its weight ramps.
-// A dead link takes it down at once. `keep` bounds what checks may take out of a service. Times are milliseconds of
-// CLOCK_BOOTTIME, which agents that follow each other share.
+// A dead link takes it down at once. What follows for its service is decided in table/lb_keep. Times are milliseconds
+// of CLOCK_BOOTTIME, which agents that follow each other share.
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +24,6 @@ struct health {
 	uint8_t state;      // enum backend_state: up, failing or down
 	bool known;         // a check has ended
 	bool cut;           // its link is dead
-	bool kept;          // failing or down, but `keep` leaves it in the ring
 	uint32_t good;      // checks in a row, since it is not up
 	uint64_t history;   // a bit for each check, the last one is the lowest; 1: it failed
 	uint64_t since_ms;  // of the state; 0: it never changed
@@ -45,18 +44,5 @@ uint64_t health_due(const struct health *h, const struct health_rules *r, uint64
 // the last of `fall` ends, at the latest, `fall` × `every` after the backend died, where `timeout` allows that.
 uint64_t health_pause(const struct health *h, const struct health_rules *r);
 
-// What the ring is to take it for: its state, or up if it is kept; and the sixteenths that its weight lacks.
-enum backend_state health_counts_as(const struct health *h);
+// The sixteenths that its weight lacks.
 uint8_t health_missing(const struct health *h, const struct health_rules *r, uint64_t now_ms);
-
-// A backend of a service as the guard sees it.
-struct health_share {
-	struct health *health;
-	uint32_t weight; // as it counts
-	bool exempt;     // drained or down by command, or removed from the policy
-	bool backup;
-};
-// Sets `kept` in the backends of a service. Of the weight of all that are not exempt and no backup, `keep` parts of
-// 10,000 stay in the ring. Those that failed last are kept first. None is kept where backups take over: none of the others
-// is up, and a backup is. Returns how many are kept.
-size_t health_guard(const struct health_share *shares, size_t n, uint32_t keep);

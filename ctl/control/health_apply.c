@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "ctl/base/mem.h"
@@ -38,39 +39,25 @@ static struct lb_member *member_of(struct lb_state *b, const struct lb_service *
 	return lb_state_find_member(b, s, h->addr.family ? &h->addr : NULL, h->port);
 }
 
-// ---- the guard ----------------------------------------------------------------------------------
-
-static void guard_service(struct lb_state *b, const struct lb_service *s, struct health_service *h)
-{
-	CLEANUP_FREE struct health_share *shares = mem_zalloc(h->n, sizeof(*shares));
-
-	for (size_t i = 0; i < h->n; i++) {
-		struct health_backend *backend = &h->backends[i];
-		const struct lb_member *m = member_of(b, s, backend);
-
-		backend->member = m && !m->gone;
-		backend->drained = m && m->override != BACKEND_UP;
-		shares[i] = (struct health_share){
-			.health = &backend->health,
-			.weight = m ? lb_member_weight(m) : 0,
-			.exempt = !backend->member || backend->drained,
-			.backup = m && m->backup,
-		};
-	}
-	h->kept = health_guard(shares, h->n, h->keep);
-}
-
-static void guard_all(const struct work *w, struct lb_state *b)
-{
-	for (size_t n = 0; n < w->n; n++) {
-		const struct lb_service *s = lb_state_find(b, w->services[n].name);
-
-		if (s)
-			guard_service(b, s, &w->services[n]);
-	}
-}
-
 // ---- members ------------------------------------------------------------------------------------
+
+// When it failed, as members have it.
+static uint32_t tenths(uint64_t ms)
+{
+	return (uint32_t)((ms + 99) / 100);
+}
+
+// True: something has changed.
+static bool set_member(struct lb_member *m, const struct health *h, uint8_t missing)
+{
+	const struct lb_member before = *m;
+
+	m->health = h->state;
+	m->cut = h->cut;
+	m->missing = missing;
+	m->failed = tenths(h->failed_ms);
+	return memcmp(&before, m, sizeof(before)) != 0;
+}
 
 // Of one service. Returns how many members changed.
 static size_t set_members(const struct work *w, struct lb_state *b, const struct lb_service *s,
@@ -81,14 +68,9 @@ static size_t set_members(const struct work *w, struct lb_state *b, const struct
 	for (size_t i = 0; i < h->n; i++) {
 		const struct health *health = &h->backends[i].health;
 		struct lb_member *m = member_of(b, s, &h->backends[i]);
-		uint8_t state = (uint8_t)health_counts_as(health);
-		uint8_t missing = health_missing(health, &h->rules, w->now_ms);
 
-		if (!m || (m->health == state && m->missing == missing))
-			continue;
-		m->health = state;
-		m->missing = missing;
-		changed++;
+		if (m && set_member(m, health, health_missing(health, &h->rules, w->now_ms)))
+			changed++;
 	}
 	return changed;
 }
@@ -108,6 +90,26 @@ static size_t set_all(const struct work *w, struct lb_maps *l, bool *ret_service
 			ret_services[s - b->services] = true;
 	}
 	return changed;
+}
+
+void health_see_rings(struct lb_state *b, struct health_service *services, size_t n_services)
+{
+	for (size_t n = 0; n < n_services; n++) {
+		struct health_service *h = &services[n];
+		const struct lb_service *s = lb_state_find(b, h->name);
+		CLEANUP_FREE bool *kept = s ? mem_zalloc(s->n_members, sizeof(*kept)) : NULL;
+
+		if (s)
+			lb_service_keep(b, s, kept);
+		for (size_t i = 0; i < h->n; i++) {
+			const struct lb_member *m = s ? member_of(b, s, &h->backends[i]) : NULL;
+			uint8_t *ring = &h->backends[i].ring;
+
+			*ring = m ? (uint8_t)lb_member_state(m) : h->backends[i].health.state;
+			if (m && kept[m - &b->members[s->first_member]])
+				*ring = BACKEND_UP;
+		}
+	}
 }
 
 static bool *flags_of(struct lb_maps *l)
@@ -185,6 +187,9 @@ int health_apply(const char *instance, const char *command, struct health_servic
 	if (code || !w.live)
 		return code;
 	ret->generation = w.commit.in_force;
-	guard_all(&w, lb_maps_state(w.live));
-	return w.before ? write_trial(&w, ret, err) : write_live(&w, ret, err);
+	code = w.before ? write_trial(&w, ret, err) : write_live(&w, ret, err);
+	if (code)
+		return code;
+	health_see_rings(lb_maps_state(w.live), services, n);
+	return 0;
 }

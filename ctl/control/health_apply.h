@@ -9,22 +9,20 @@
 #include "ctl/base/addr.h"
 #include "ctl/base/err.h"
 #include "ctl/control/health.h"
+#include "ctl/table/lb_state.h"
 
 struct health_backend {
 	struct addr addr; // family 0: here
 	uint16_t port;    // as lb_member.port
 	struct health health;
-	bool drained; // by command, as health_apply has found it
-	bool member;  // of the service, as the kernel has it
+	uint8_t ring; // enum backend_state: what the ring takes it for, up if it is kept; health_see_rings
 };
 
 struct health_service {
 	const char *name;
 	struct health_rules rules;
-	uint32_t keep; // parts of 10,000
 	struct health_backend *backends;
 	size_t n;
-	size_t kept; // by the guard
 };
 
 struct health_change {
@@ -33,8 +31,10 @@ struct health_change {
 	size_t slots;
 };
 
-// Runs the guard of each service, with the weights and overrides of now, and writes what differs: one rewrite for all.
-// Members of other services stay as they are. Without an instance, or without services, it does nothing. `command` is
+// Writes the health that differs, and the rings that follow from it: one rewrite for all. Members of other services stay as they are. Without an instance, or without services, it does nothing. `command` is
 // for the lock. 0, or -errno with err set; -EAGAIN as lock_take.
 int health_apply(const char *instance, const char *command, struct health_service *services,
 		 size_t n, uint64_t now_ms, struct health_change *ret, struct err *err);
+
+// What the rings of `b` make of the health of the backends; health_apply has done it for those in force.
+void health_see_rings(struct lb_state *b, struct health_service *services, size_t n_services);

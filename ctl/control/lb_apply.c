@@ -61,7 +61,9 @@ static void fill_backends(struct lb_apply *s, const struct resolved *r)
 	for (size_t v = 0; v < r->n_services; v++) {
 		const struct resolved_service *from = &r->services[v];
 		const struct lb_service *to = &s->lb->services[v];
+		CLEANUP_FREE uint8_t *states = mem_zalloc(to->n_members, sizeof(*states));
 
+		lb_member_states(s->lb, to, states);
 		for (uint32_t m = 0; m < to->n_members; m++) {
 			const struct lb_member *member = &s->lb->members[to->first_member + m];
 			struct backend *fresh = &s->backends[member->id];
@@ -76,6 +78,7 @@ static void fill_backends(struct lb_apply *s, const struct resolved *r)
 						 fresh, &why);
 			else if (old)
 				*fresh = *old;
+			fresh->state = states[m];
 			if (why)
 				sentences_add(&s->warnings,
 					      mem_printf("service '%s': %s", to->name, why));

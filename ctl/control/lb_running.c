@@ -147,7 +147,7 @@ int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned
 		if (ret_pinned)
 			ret_pinned[n] = pinned;
 	}
-	return lb_state_expire(b, now->wall_ms / 1000) ? lb_running_rewrite(l, now, NULL, NULL, err)
+	return lb_state_expire(b, now->wall_ms / 1000) ? lb_running_rewrite(l, now, NULL, err)
 						       : lb_maps_write(l, now->hz, err);
 }
 
@@ -172,33 +172,29 @@ int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, st
 }
 
 // Into the state; `some` NULL: all services. Returns how many slots changed.
-static size_t change_rings(struct lb_maps *l, const struct clock *now, const bool *some,
-			   bool *ret_kept_last)
+static size_t change_rings(struct lb_maps *l, const struct clock *now, const bool *some)
 {
 	struct lb_state *b = lb_maps_state(l);
 	size_t changed = 0;
 
 	for (size_t n = 0; n < b->n_services; n++) {
-		bool none = false;
+		bool none;
 
-		if (some && !some[n])
-			continue;
-		changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
-		if (ret_kept_last)
-			ret_kept_last[n] = none;
+		if (!some || some[n])
+			changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
 	}
 	return changed;
 }
 
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
-		       bool *ret_kept_last, struct err *err)
+		       struct err *err)
 {
 	int code = lb_running_guard(l, now, REWRITE_MS, err);
 	size_t changed;
 
 	if (code)
 		return code;
-	changed = change_rings(l, now, NULL, ret_kept_last);
+	changed = change_rings(l, now, NULL);
 	if (ret_changed)
 		*ret_changed = changed;
 	return lb_maps_write(l, now->hz, err);
@@ -211,7 +207,7 @@ int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bo
 
 	if (code)
 		return code;
-	*ret_changed = change_rings(l, now, some, NULL);
+	*ret_changed = change_rings(l, now, some);
 	return lb_maps_write(l, now->hz, err);
 }
 
@@ -262,9 +258,9 @@ int lb_running_rewrite_trial(struct lb_maps *trial, const bool *some, struct lb_
 
 	if (code)
 		return code;
-	*ret_changed = change_rings(trial, now, some, NULL);
+	*ret_changed = change_rings(trial, now, some);
 	guard_rings(lb_maps_state(before), now, REWRITE_MS); // no packet meets it now
-	change_rings(before, now, some_before, NULL);
+	change_rings(before, now, some_before);
 	extend_rings(lb_maps_state(before), end, now);
 	lb_running_way_back(lb_maps_state(before), lb_maps_state(trial), now);
 	// The ring before first: what the trial's ring moves from now on, it has to look for.
@@ -294,18 +290,18 @@ void lb_paths_free(struct lb_paths *ways)
 }
 
 // Who is drained or down is not missed.
-static bool is_needed(const struct lb_member *m)
+static bool is_needed(const struct lb_member *m, bool kept)
 {
-	return lb_member_state(m) == BACKEND_UP && lb_member_weight(m);
+	return kept || (lb_member_state(m) == BACKEND_UP && lb_member_weight(m));
 }
 
 static bool refresh_backend(struct lb_maps *l, const struct lb_service *s,
-			    const struct lb_member *m, const struct nexthop_answer *hop, bool write,
-			    struct lb_paths *ways)
+			    const struct lb_member *m, bool kept, const struct nexthop_answer *hop,
+			    bool write, struct lb_paths *ways)
 {
 	const struct backend *old = lb_maps_backend(l, m->id);
-	struct prefix kept = old ? source_of(old) : (struct prefix){0};
-	struct nexthops_source source = {&kept, old && old->source_set ? 1 : 0, s->mode};
+	struct prefix prefix = old ? source_of(old) : (struct prefix){0};
+	struct nexthops_source source = {&prefix, old && old->source_set ? 1 : 0, s->mode};
 	struct backend fresh;
 	char *why = NULL;
 
@@ -313,7 +309,7 @@ static bool refresh_backend(struct lb_maps *l, const struct lb_service *s,
 	if (old) // which the whole pool says
 		fresh.state = old->state;
 	if (why && !m->gone)
-		sentences_add(hop->code && is_needed(m) ? &ways->lost : &ways->warnings,
+		sentences_add(hop->code && is_needed(m, kept) ? &ways->lost : &ways->warnings,
 			      mem_printf("service '%s': %s", s->name, why));
 	free(why);
 	if (!old || !memcmp(old, &fresh, offsetof(struct backend, path)))
@@ -349,12 +345,15 @@ int lb_running_refresh(struct lb_maps *l, uint32_t wait_ms, bool write, struct l
 		add_hops(&dests[m], &nexthops[m], ret);
 	for (size_t n = 0; n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];
+		CLEANUP_FREE bool *kept = mem_zalloc(s->n_members, sizeof(*kept));
 
+		lb_service_keep(b, s, kept);
 		for (uint32_t m = s->first_member; m < s->first_member + s->n_members; m++) {
 			if (write && !nexthops[m].code && nexthops[m].hop.ifindex &&
 			    (code = lb_maps_add_device(l, nexthops[m].hop.ifindex, err)))
 				return code;
-			if (!refresh_backend(l, s, &b->members[m], &nexthops[m], write, ret))
+			if (!refresh_backend(l, s, &b->members[m], kept[m - s->first_member],
+					     &nexthops[m], write, ret))
 				continue;
 			ret->changed++;
 			vec_push(&ret->moved, dests[m]);

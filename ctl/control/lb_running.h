@@ -22,9 +22,8 @@ int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned
 int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err);
 
 // Adapts the rings to the current members and writes everything. ret_changed (may be NULL): slots that changed.
-// ret_kept_last (may be NULL), by service: none of its backends accepts new flows, so it keeps its last ring.
 int lb_running_rewrite(struct lb_maps *l, const struct clock *now, size_t *ret_changed,
-		       bool *ret_kept_last, struct err *err);
+		       struct err *err);
 
 // The same for some of the services, by index (NULL: all).
 int lb_running_rewrite_some(struct lb_maps *l, const struct clock *now, const bool *some,

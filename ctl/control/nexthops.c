@@ -164,7 +164,6 @@ static void compose(const struct lb_member *m, const struct nexthops_source *sou
 	*ret = (struct backend){
 		.port = m->port,
 		.family = addr.family,
-		.state = (__u8)lb_member_state(m),
 		.here = !addr.family,
 	};
 	if (!addr.family)

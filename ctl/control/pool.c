@@ -258,18 +258,11 @@ static int keep_overrides(const struct pool *p, const struct pool_targets *targe
 }
 
 int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
-		struct pool_change *ret, struct err *err)
+		size_t *ret_slots, struct err *err)
 {
-	CLEANUP_FREE bool *kept = mem_zalloc(p->state->n_services, sizeof(*kept));
 	int code = fleeting ? 0 : keep_overrides(p, targets, err);
 
-	if (code)
-		return code;
-	*ret = (struct pool_change){0};
-	code = lb_running_rewrite(p->live, &p->clock, &ret->slots, kept, err);
-	for (size_t n = 0; n < p->state->n_services; n++)
-		ret->kept_last |= kept[n];
-	return code;
+	return code ? code : lb_running_rewrite(p->live, &p->clock, ret_slots, err);
 }
 
 int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1], struct err *err)

@@ -41,14 +41,10 @@ int pool_find(const struct pool *p, const char *service, bool all, const char *b
 	      struct pool_targets *ret, struct err *err);
 int pool_find_service(const struct pool *p, const char *name, size_t *ret, struct err *err);
 
-struct pool_change {
-	size_t slots;   // whose owner changed
-	bool kept_last; // a service has no backend for new flows: its last ring stays
-};
-
-// What was set in the targets is kept on disk (unless `fleeting`), then holds. 0 or -errno with err set.
+// What was set in the targets is kept on disk (unless `fleeting`), then holds. *ret_slots: whose owner changed. 0 or
+// -errno with err set.
 int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleeting,
-		struct pool_change *ret, struct err *err);
+		size_t *ret_slots, struct err *err);
 
 // Live pins by level of each backend of a service: ret[id][level], for SERVICE_BACKENDS ids.
 int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1],

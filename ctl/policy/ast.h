@@ -189,7 +189,7 @@ struct ast_service {
 	bool broken;                           // an error was found in it
 	struct diag_at option_at[AST_OPTIONS]; // file NULL: absent
 	struct ast_list vip, proto, port, source;
-	bool any_port, udp_move, hash_source, has_keep;
+	bool any_port, udp_move, hash_source;
 	uint8_t mode; // enum service_mode
 	uint64_t idle_ms, lost_ms, ramp_ms, pins;
 	uint32_t ring;

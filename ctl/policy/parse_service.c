@@ -60,7 +60,6 @@ static bool parse_keep(struct parser *p, struct ast_service *s, const struct tok
 	(void)t;
 	if (!parse_percent(p, &millionths))
 		return false;
-	s->has_keep = true;
 	s->keep = (uint32_t)(millionths / 10000);
 	return true;
 }

@@ -13,7 +13,6 @@
 #define LOST_MS     30000
 #define IDLE_TCP_MS (15 * 60 * 1000)
 #define IDLE_UDP_MS (60 * 1000)
-#define KEEP        5000 // parts of 10,000
 
 struct service_work {
 	struct resolver *r;
@@ -74,7 +73,7 @@ static void read_options(struct service_work *k)
 	r->idle_udp_ms = a->idle_ms ? a->idle_ms : IDLE_UDP_MS;
 	r->lost_ms = a->lost_ms ? a->lost_ms : LOST_MS;
 	r->ramp_ms = a->ramp_ms;
-	r->keep = a->has_keep ? a->keep : KEEP;
+	r->keep = a->keep;
 	r->udp_move = a->udp_move;
 	r->hash_source = a->hash_source;
 	r->pins = a->pins ? a->pins : POLICY_PINS_DEFAULT;

@@ -36,6 +36,7 @@ static struct lb_service described(const struct plan *p, const struct resolved_s
 		.buckets = (uint32_t)((from->pins + SERVICE_PIN_WORDS - 1) / SERVICE_PIN_WORDS),
 		.first_member = (uint32_t)p->b->n_members,
 		.hold = 1,
+		.keep = (uint16_t)from->keep,
 		.mode = from->mode,
 		.checked = from->check.kind != CHECK_NONE,
 		.hash = from->hash_source ? SERVICE_HASH_SOURCE : SERVICE_HASH_TUPLE,

@@ -98,6 +98,8 @@ static void inherit_member(struct lb_member *m, const struct lb_member *was, boo
 	if (checked) {
 		m->health = was->health;
 		m->missing = was->missing;
+		m->cut = was->cut;
+		m->failed = was->failed;
 	}
 	if (was->gone)
 		return;

@@ -8,12 +8,12 @@
 #include "common/limits-policy.h"
 #include "ctl/base/mem.h"
 
-static struct ring_backend backend_of(const struct lb_member *m)
+static struct ring_backend backend_of(const struct lb_member *m, bool kept)
 {
 	struct ring_backend b = {
 		.port = m->port,
 		.id = m->id,
-		.state = (uint8_t)lb_member_state(m),
+		.state = kept ? BACKEND_UP : (uint8_t)lb_member_state(m),
 		.backup = m->backup,
 	};
 
@@ -52,15 +52,17 @@ static uint32_t ramped_weight(const struct lb_member *m, uint32_t factor)
 static size_t backends_of(const struct lb_state *b, const struct lb_service *s,
 			  struct ring_backend *ret)
 {
+	CLEANUP_FREE bool *kept = mem_zalloc(s->n_members, sizeof(*kept));
 	uint32_t factor = ramp_factor(b, s);
 	size_t n = 0;
 
+	lb_service_keep(b, s, kept);
 	for (uint32_t i = 0; i < s->n_members; i++) {
 		const struct lb_member *m = &b->members[s->first_member + i];
 
 		if (m->gone)
 			continue;
-		ret[n] = backend_of(m);
+		ret[n] = backend_of(m, kept[i]);
 		ret[n++].weight = ramped_weight(m, factor);
 	}
 	return n;
@@ -77,9 +79,8 @@ static size_t configured(const struct lb_state *b, const struct lb_service *s,
 
 		if (m->gone)
 			continue;
-		ret[n] = backend_of(m);
-		ret[n].weight = m->weight;
-		ret[n++].state = BACKEND_UP;
+		ret[n] = backend_of(m, true);
+		ret[n++].weight = m->weight;
 	}
 	return n;
 }
@@ -105,9 +106,10 @@ void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint
 	ring_elect(backends, n, backends);
 	for (uint32_t i = 0; i < s->n_members; i++) {
 		const struct lb_member *m = &b->members[s->first_member + i];
+		const struct ring_backend *elected = m->gone ? NULL : &backends[at++];
 
-		ret[i] = (uint8_t)lb_member_state(m);
-		if (!m->gone && !backends[at++].weight && ret[i] == BACKEND_UP)
+		ret[i] = elected ? elected->state : (uint8_t)lb_member_state(m);
+		if (elected && !elected->weight && ret[i] == BACKEND_UP)
 			ret[i] = BACKEND_DRAIN;
 	}
 }

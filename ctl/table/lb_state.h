@@ -32,7 +32,9 @@ struct lb_member {
 	uint16_t port;    // host order, 0: the packet's
 	uint16_t id;      // its number in slots, pins and the array of backends
 	uint8_t missing; // sixteenths of the weight that it does not have yet, after a recovery (`ramp`)
-	uint8_t pad[5];
+	uint8_t cut; // its link is dead
+	uint32_t
+		failed; // when the checks found it up for the last time, in tenths of a second; 0: it never failed
 	uint32_t weight; // of the policy
 	uint32_t override_weight;
 	uint64_t until_s; // wall clock, end of `override`; 0: not by itself
@@ -51,12 +53,13 @@ struct lb_service {
 	uint32_t hold;               // 1 … SERVICE_HOLD_MAX
 	uint32_t idle_tcp, idle_udp; // jiffies; 0: the service has no such protocol. tcp: sctp too
 	uint16_t id;                 // of its counters: from the numbers of backends
+	uint16_t keep;               // parts of 10,000 of the weight that checks cannot take out
 	uint8_t mode;                // enum service_mode
 	uint8_t hash;                // enum service_hash
 	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
 	uint8_t checked; // the policy says `check`
-	uint8_t pad[9];
+	uint8_t pad[7];
 	uint64_t pushed;    // living pins pushed out, at the last look (ring_hold)
 	uint64_t pushed_at; // jiffies64 of the last look that found more
 };
@@ -137,10 +140,28 @@ int lb_plan(const struct resolved *r, const struct lb_plan_options *o, struct di
 void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct lb_ids *ret);
 
 // The state of a member. Who wins: down by command, drain by command, the checks, the policy. A drained one whose checks
-// fail is BACKEND_FAILING: its flows stay, as the command says, and it gets no new ones by a reused port either.
+// fail is BACKEND_FAILING: its flows stay, as the command says, and it gets no new ones by a reused port either. Of a
+// member by itself: the others of its service may keep it (lb_service_keep).
 enum backend_state lb_member_state(const struct lb_member *m);
-// The states of the members of a service for the datapath, in their order: a member that is up is drained too
-// if it gets no new flows, because its weight is 0 or it is a backup that is not needed.
+
+// Where the new flows of a service go.
+enum lb_flows {
+	LB_FLOWS_UP,   // to backends that are up, and to those that `keep` keeps
+	LB_FLOWS_OPEN, // to all that only their checks take out: no other is left
+	LB_FLOWS_LAST, // to the owners in the last ring: no backend accepts new flows
+};
+// Which members of a service are kept: they get new flows although their checks fail. The only place that decides it. A
+// check is evidence, perhaps wrong; commands, a dead link and weight 0 are not, so they always count.
+// - While a backup is up, no member is kept.
+// - While another member is up, so many are kept that the share `keep` of the weight stays. Those that failed last are
+//   kept first. Backups, and members that a command or a dead link has taken out, are no part of that weight.
+// - Where none is up, all are kept that only their checks take out (fail open); backups only if there is no other. One
+//   that recovers is then the only one again.
+// ret[i]: of the i-th member of the service.
+enum lb_flows lb_service_keep(const struct lb_state *b, const struct lb_service *s, bool *ret);
+
+// The states of the members of a service for the datapath, in their order: a member that is kept is up, and one that is
+// up is drained if it gets no new flows, because its weight is 0 or it is a backup that is not needed.
 void lb_member_states(const struct lb_state *b, const struct lb_service *s, uint8_t *ret);
 uint32_t lb_member_weight(const struct lb_member *m); // of the command, else of the policy
 // Sixteenths of that weight which count: fewer than LB_RAMP after a recovery, unless a command has set the weight.

@@ -156,6 +156,10 @@ def all_ok(node):
     return set(health(node).values()) == {"ok"}
 
 
+def all_fail(node):
+    return all(one.startswith(("failing for ", "down for ")) and ", kept: " in one for one in health(node).values())
+
+
 def test_all_well(node, serve):
     serve(CHECK)
     status = node.json("status", status=2)
@@ -395,18 +399,18 @@ def test_statuses(node, serve):
     serve('check http "/none" expect 200, 404 port 80 every 300ms timeout 200ms')
     node.run()
     until(lambda: all_ok(node))
-    serve('check http "/none" port 80 every 300ms timeout 200ms', "keep 0%")
-    until(lambda: set(states(node).values()) == {"failing"})
+    serve('check http "/none" port 80 every 300ms timeout 200ms')
+    until(lambda: all_fail(node))
     assert all(one.endswith("status 404") for one in health(node).values())
-    assert sum(slots(node).values()) == 16381  # the last ring stays
+    assert sum(slots(node).values()) == 16381 and 0 not in slots(node).values()  # a wrong check empties nothing
 
 
 def test_certificates(balancer, node, serve):
     """The lab's certificate is self-signed."""
-    serve('check https "/name" port 443 every 300ms timeout 250ms', "keep 0%")
+    serve('check https "/name" port 443 every 300ms timeout 250ms')
     node.run()
-    until(lambda: set(states(node).values()) == {"failing"})
-    serve('check https "/name" port 443 every 300ms timeout 250ms insecure', "keep 0%")
+    until(lambda: all_fail(node))
+    serve('check https "/name" port 443 every 300ms timeout 250ms insecure')
     until(lambda: all_ok(node))
     assert balancer.answers(balancer.vip4)
 
@@ -431,16 +435,16 @@ class TestAuthority:
         for server in servers:
             server.use(*good)
         check = f'check https "/" host "web.lab" ca "{authority.path}" port 8443 every 300ms timeout 250ms'
-        serve(check, "keep 0%")
+        serve(check)
         agent = node.run()
         until(lambda: all_ok(node))
         servers[0].use(*authority.certificate("past", days=-1, names="DNS:web.lab"))
         servers[1].use(*authority.certificate("strange", names="DNS:strange.lab"))
         servers[2].use(*other.certificate("stranger", names="DNS:web.lab"))
-        until(lambda: set(states(node).values()) == {"failing"})
+        until(lambda: all_fail(node))
         for backend, why in (ONE, "certificate has expired"), (TWO, "not valid for 'web.lab'"), (
                 THREE, "unable to get local issuer certificate"):
-            assert health(node)[backend].endswith(f"s: bad certificate: {why}"), health(node)
+            assert health(node)[backend].endswith(f"s, kept: bad certificate: {why}"), health(node)
         for server in servers:
             server.use(*good)
         until(lambda: all_ok(node))
@@ -453,20 +457,20 @@ class TestAuthority:
         for server in servers:
             server.use(*cert)
         check = f'check https "/" host "web.lab" {{}} ca "{authority.path}" port 8443 every 300ms timeout 250ms'
-        serve(check.format('sni "sni.lab"'), "keep 0%")
+        serve(check.format('sni "sni.lab"'))
         node.run()
         until(lambda: all_ok(node))
         assert {name for server in servers for name in server.names} == {"sni.lab"}
-        serve(check.format(""), "keep 0%")
-        until(lambda: set(states(node).values()) == {"failing"})
+        serve(check.format(""))
+        until(lambda: all_fail(node))
         assert health(node)[ONE].endswith("not valid for 'web.lab'")
 
 
 def test_the_authorities_of_the_system_are_not_read_each_time(node, serve):
     """Reading them takes 40 ms, in which the loop does nothing else."""
-    serve('check https "/name" port 443 every 100ms timeout 90ms', "keep 0%")
+    serve('check https "/name" port 443 every 100ms timeout 90ms')
     agent = node.run()
-    until(lambda: set(states(node).values()) == {"failing"})
+    until(lambda: all_fail(node))
     stat = pathlib.Path(f"/proc/{agent.pid}/stat")
 
     def seconds():
@@ -544,48 +548,140 @@ def test_ramp(balancer, node, serve):
     assert slots(node)[TWO] == full
 
 
+KEPT = "service 'web': {} new flows although {} checks fail, {}"
+OPEN = KEPT.format("{} backends get", "their", "because no backend passes its checks")
+
+
 def test_keep(balancer, node, serve):
-    """A check that is wrong itself does not empty the service; those that failed last stay."""
-    serve(CHECK)
-    node.run()
+    """So much of the weight stays as the policy says; those that failed last stay."""
+    serve(CHECK, "keep 50%", "lost 1s")
+    agent = node.run()
     until(lambda: all_ok(node))
     with contextlib.ExitStack() as dead:
         dead.enter_context(killed_web(balancer, "backend1"))
         until(lambda: states(node)[ONE] == "failing")
         dead.enter_context(killed_web(balancer, "backend3"))
         until(lambda: ", kept: connection refused" in health(node)[THREE])
-        assert states(node)[ONE] == "failing" and states(node)[THREE] == "up"
+        assert states(node)[ONE] in ("failing", "down") and states(node)[THREE] == "up"
         assert slots(node)[ONE] == 0 and slots(node)[THREE] > 5000
+        until(lambda: states(node)[ONE] == "down")
         status = node.json("status", status=2)
-        assert (status["services"][0]["failing"], status["services"][0]["kept"]) == (1, 1)
+        assert (status["services"][0]["down"], status["services"][0]["kept"]) == (1, 1)
         assert FAILS.format(2) in status["alarms"]
-        assert ("agent, health: service 'web': 1 backend gets new flows although its checks fail, because of "
-                "'keep 50.00%'") in status["alarms"]
-        node("drain", THREE)  # by command: 10.78.2.1 and 10.78.2.2 are left, of which half is up
-        until(lambda: states(node)[THREE] == "drain, override, checks fail" and slots(node)[THREE] == 0)
-        node("undrain", THREE)
-        until(lambda: slots(node)[THREE] > 5000)
+        assert KEPT.format("1 backend gets", "its", "because of 'keep 50%'") in status["alarms"]
+        node("drain", THREE)  # 10.78.2.1 and 10.78.2.2 are left, of which half is up
+        assert states(node)[THREE] == "drain, override, checks fail" and slots(node)[THREE] == 0
+        said = node("undrain", THREE).stdout
+        assert f"the checks of {THREE} fail (" in said and "gets new flows all the same, because of 'keep 50%'" in said
+        assert slots(node)[THREE] > 5000  # at once: the command decides as the agent does
+        until(lambda: health(node)[THREE].startswith("down for "))
     until(lambda: all_ok(node))
     assert node.json("status")["alarms"] == []
+    said = agent.said()
+    assert f"{THREE} fails its checks, kept: connection refused" in said and f"{ONE} is down" in said
+    assert f"{THREE} is down" not in said
 
 
-def test_keep_and_a_backup(balancer, node, serve):
-    """An idle backup replaces no weight that fails; without another that is up it takes over, whatever it weighs."""
-    serve(CHECK, weights={1: 1, 2: 9, 3: 4}, backups=(3,))
+@pytest.mark.parametrize("keep", ["0%", "50%"])
+def test_a_backup_is_better_than_a_dead_one(balancer, node, serve, keep):
+    """Whatever `keep` says and the backends weigh; among backends without a backup a dead one is never better."""
+    serve(CHECK, f"keep {keep}", weights={1: 1, 2: 9, 3: 4}, backups=(3,))
     node.run()
     until(lambda: all_ok(node))
     assert slots(node)[THREE] == 0
     with contextlib.ExitStack() as dead:
         dead.enter_context(killed_web(balancer, "backend2"))
-        until(lambda: ", kept: connection refused" in health(node)[TWO])
-        assert states(node)[TWO] == "up" and slots(node)[TWO] > 8 * slots(node)[ONE] and slots(node)[THREE] == 0
+        until(lambda: slots(node)[TWO] == 0)
+        assert slots(node)[ONE] > 16000 and slots(node)[THREE] == 0 and states(node)[TWO] == "failing"
         assert FAILS.format(1) in node.json("status", status=2)["alarms"]
         dead.enter_context(killed_web(balancer, "backend1"))
         until(lambda: slots(node)[THREE] > 16000)
         assert (slots(node)[ONE], slots(node)[TWO]) == (0, 0)
         assert {one.split()[0] for one in (states(node)[ONE], states(node)[TWO])} <= {"failing", "down"}
         assert node.json("status", status=2)["services"][0]["kept"] == 0
+        with crowd_of(balancer, 0, 1, 1, 0.05, 60) as crowd:
+            results = crowd.results(newcomers=True)
+        assert not failed(results), failed(results)
+        assert {one["backend"] for one in results} == {"backend3"}
     until(lambda: all_ok(node) and slots(node)[THREE] == 0)
+
+
+def exec_check(tmp_path):
+    """Fails for those backends for which there is a file bad-ADDRESS, although they are well."""
+    program = tmp_path / "check"
+    program.write_text(f"#!/bin/sh\ntest ! -e {tmp_path}/bad-$WEIR_BACKEND\n")
+    program.chmod(0o755)
+    return f'check exec "{program}" every 300ms timeout 200ms rise 2 fall 2'
+
+
+def test_a_wrong_check_empties_no_service(balancer, node, serve, tmp_path):
+    """Where all fail, all get new flows again: one server alone could not carry them. The first that is well again
+    is the only one."""
+    check = exec_check(tmp_path)
+    serve(check, "lost 1s")
+    agent = node.run()
+    until(lambda: all_ok(node))
+    for one in ONE, TWO, THREE:
+        (tmp_path / f"bad-{one}").touch()
+        until(lambda bad=one: "the program exited with status 1" in health(node)[bad])
+    until(lambda: min(slots(node).values()) > 5000)
+    assert all(", kept: " in one for one in health(node).values()) and set(states(node).values()) == {"up"}
+    status = node.json("status", status=2)
+    assert status["services"][0]["kept"] == 3
+    assert FAILS.format(3) in status["alarms"] and OPEN.format(3) in status["alarms"]
+    until(lambda: all(one.startswith("down for ") for one in health(node).values()))  # after `lost`, too
+    assert min(slots(node).values()) > 5000
+    with crowd_of(balancer, 0, 1, 1, 0.05, 60) as crowd:
+        results = crowd.results(newcomers=True)
+    assert not failed(results) and {one["backend"] for one in results} == set(balancer.backends)
+    agent.kill()  # packets do not know of it, nor does an apply
+    serve(check, "lost 1s", "ramp 1s")
+    assert min(slots(node).values()) > 5000
+    agent = node.run()
+    (tmp_path / f"bad-{TWO}").unlink()
+    until(lambda: health(node)[TWO] == "ok")
+    assert slots(node) == {ONE: 0, TWO: 16381, THREE: 0}
+    assert {states(node)[ONE], states(node)[THREE]} <= {"failing", "down"}
+    until(lambda: f"{TWO} is up again" in agent.said())
+    assert f"{ONE} is down" in agent.said()
+
+
+def test_drain_beside_failing_ones(balancer, node, serve, tmp_path):
+    """The command tells what it means, and its exit status as well."""
+    check = exec_check(tmp_path)
+    serve(check)
+    node.run()
+    until(lambda: all_ok(node))
+    for one in ONE, TWO:
+        (tmp_path / f"bad-{one}").touch()
+    until(lambda: slots(node) == {ONE: 0, TWO: 0, THREE: 16381})
+    meant = (f"no backend of service 'web' that passes its checks is left: {ONE}, {TWO} get new flows although "
+             "their checks fail")
+    assert meant in node.fails(3, "drain", THREE, "--dry-run") and slots(node)[THREE] == 16381
+    assert meant in node.fails(3, "drain", THREE)
+    assert slots(node)[THREE] == 0 and min(slots(node)[ONE], slots(node)[TWO]) > 8000
+    assert meant in node.fails(3, "drain", THREE, "--wait=1s")
+    assert "no backend of service 'web' accepts new flows" not in node.fails(3, "weight", THREE, 0)
+    assert "new flows all the same" in node("undrain", ONE).stdout
+    node("undrain", THREE)
+    assert slots(node) == {ONE: 0, TWO: 0, THREE: 16381}
+    assert "it gets no new flows before they succeed" in node("undrain", ONE).stdout
+
+
+def test_all_dead_in_both_rings(balancer, node, serve, tmp_path):
+    """The ring of a trial and the one before open."""
+    check = exec_check(tmp_path)
+    serve(check)
+    node.run()
+    until(lambda: all_ok(node))
+    serve(check, backends=(1, 2), options=["--confirm=4s", "--force"])
+    for one in ONE, TWO, THREE:
+        (tmp_path / f"bad-{one}").touch()
+    until(lambda: all(", kept: " in one for who, one in health(node).items() if who != THREE))
+    assert min(slots(node)[ONE], slots(node)[TWO]) > 8000 and slots(node)[THREE] == 0
+    until(lambda: "trial" not in node("status", check=False).stdout)
+    assert min(slots(node)[ONE], slots(node)[TWO]) > 5000
+    until(lambda: min(slots(node).values()) > 5000)
 
 
 def test_commands_win(balancer, node, serve):
@@ -685,7 +781,7 @@ def without_carrier(balancer):
 
 def test_a_dead_link(balancer, node, serve):
     """A device without carrier is a state, not evidence: its backends are down at once."""
-    serve(CHECK, "keep 0%")
+    serve(CHECK)
     node.run()
     until(lambda: all_ok(node))
     with without_carrier(balancer):

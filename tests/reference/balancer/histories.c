@@ -171,12 +171,14 @@ static void remove_backend(struct play *p)
 
 // ---- slots --------------------------------------------------------------------------------------
 
-// The pool with the present states of its backends.
+// The pool with the present states of its backends, as a history has them: none is kept (lb_service_keep).
 static struct lb_state balancer_of(struct play *p, struct members *pool, uint64_t *slots)
 {
 	p->service.n_members = pool->n;
-	for (uint32_t i = 0; i < pool->n; i++)
+	for (uint32_t i = 0; i < pool->n; i++) {
 		pool->at[i].health = p->state[pool->at[i].id];
+		pool->at[i].cut = pool->at[i].health != BACKEND_UP;
+	}
 	return (struct lb_state){&p->service, 1, pool->at, pool->n, slots, p->service.size};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Unit tests of ctl/control/health.c: states, times and the guard, by a clock that the tests set.
+// Unit tests of ctl/control/health.c: states and times, by a clock that the tests set.
 #include "ctl/control/health.h"
 
 #include "ctl/table/lb_state.h"
@@ -121,9 +121,9 @@ static void test_lost(void **state)
 	feed(&h, "---", T0);
 	assert_int_equal(health_due(&h, &rules, T0), T0 + 30000);
 	assert_false(health_tick(&h, &rules, T0 + 29999));
-	assert_int_equal(health_counts_as(&h), BACKEND_FAILING);
+	assert_int_equal(h.state, BACKEND_FAILING);
 	assert_true(health_tick(&h, &rules, T0 + 30000));
-	assert_int_equal(health_counts_as(&h), BACKEND_DOWN);
+	assert_int_equal(h.state, BACKEND_DOWN);
 	assert_int_equal(h.failed_ms, T0); // it failed then
 	assert_false(health_tick(&h, &rules, T0 + 99999));
 	assert_int_equal(health_due(&h, &rules, T0 + 99999), 0);
@@ -206,110 +206,6 @@ static void test_pause(void **state)
 	}
 }
 
-struct world {
-	struct health health[8];
-	struct health_share shares[8];
-	size_t n;
-};
-
-static void add(struct world *w, uint32_t weight, uint64_t failed_ms)
-{
-	struct health *h = &w->health[w->n];
-
-	*h = (struct health){.state = failed_ms ? BACKEND_DOWN : BACKEND_UP,
-			     .failed_ms = failed_ms};
-	w->shares[w->n] = (struct health_share){.health = h, .weight = weight};
-	w->n++;
-}
-
-static void test_guard(void **state)
-{
-	(void)state;
-	struct world w = {0};
-
-	add(&w, 1, 0);
-	add(&w, 1, 30);
-	add(&w, 1, 10);
-	add(&w, 1, 20);
-	assert_int_equal(health_guard(w.shares, w.n, 2500), 0);
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	assert_true(w.health[1].kept); // failed last
-	assert_int_equal(health_counts_as(&w.health[1]), BACKEND_UP);
-	assert_int_equal(health_guard(w.shares, w.n, 5001), 2);
-	assert_true(w.health[1].kept && w.health[3].kept && !w.health[2].kept);
-	assert_int_equal(health_guard(w.shares, w.n, 10000), 3);
-	assert_int_equal(health_guard(w.shares, w.n, 0), 0);
-	assert_false(w.health[1].kept);
-	w.health[2].state = BACKEND_UP; // one more recovers: none needs to be kept
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
-}
-
-static void test_guard_counts_weight(void **state)
-{
-	(void)state;
-	struct world w = {0};
-
-	add(&w, 10, 0);
-	add(&w, 1, 10);
-	add(&w, 1, 20);
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
-	w.shares[0].exempt = true; // drained by command: half of the other two stays
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	assert_true(w.health[2].kept);
-	w.shares[2].weight = 0; // gets no flows anyway
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	assert_true(w.health[1].kept && !w.health[2].kept);
-	w.shares[1].exempt = true;
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
-}
-
-// A backup has no slots while another backend is up: its weight replaces none that fails.
-static void test_guard_beside_an_idle_backup(void **state)
-{
-	(void)state;
-	struct world w = {0};
-
-	add(&w, 1, 0);
-	add(&w, 9, 20);
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	add(&w, 9, 0);
-	w.shares[2].backup = true;
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	assert_true(w.health[1].kept);
-	w.health[2].state = BACKEND_DOWN; // the backup is never kept
-	w.health[2].failed_ms = 30;
-	assert_int_equal(health_guard(w.shares, w.n, 10000), 1);
-	assert_true(w.health[1].kept && !w.health[2].kept);
-}
-
-// Without another that is up backups take over, whatever they weigh.
-static void test_guard_where_backups_take_over(void **state)
-{
-	(void)state;
-	struct world w = {0};
-
-	add(&w, 9, 10);
-	add(&w, 9, 20);
-	add(&w, 1, 0);
-	w.shares[2].backup = true;
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
-	add(&w, 9, 0);
-	w.shares[3].exempt = true; // drained by command: it gets no slots either
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
-	w.shares[3].exempt = false;
-	w.shares[3].weight = 0; // nor without weight
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 0);
-	w.shares[2].weight = 0; // now no backup can take over
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	w.shares[2].weight = 1;
-	w.shares[2].exempt = true;
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	w.shares[2].exempt = false;
-	w.health[2].state = BACKEND_FAILING;
-	assert_int_equal(health_guard(w.shares, w.n, 5000), 1);
-	assert_true(w.health[1].kept && !w.health[2].kept);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,10 +217,6 @@ int main(void)
 		cmocka_unit_test(test_ramp),
 		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_guard),
-		cmocka_unit_test(test_guard_counts_weight),
-		cmocka_unit_test(test_guard_beside_an_idle_backup),
-		cmocka_unit_test(test_guard_where_backups_take_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

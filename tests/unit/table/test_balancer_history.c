@@ -83,6 +83,7 @@ static void change(struct history *h)
 
 	if (unit_below(&h->random, 2)) {
 		m->health = (uint8_t)unit_below(&h->random, 4);
+		m->cut = m->health && !unit_below(&h->random, 4);
 	} else {
 		m->override = (uint8_t)unit_below(&h->random, 3);
 		m->until_s = h->wall_s + unit_below(&h->random, 100);
@@ -191,18 +192,22 @@ static void check_forgotten(const struct step *t, const struct lb_service *s,
 	}
 }
 
-// Which backends count, a second time: those that are up and have a weight; backups only if there are no others.
+// Which backends count, a second time: those that are up and have a weight; backups only if there are no others; those
+// whose checks fail only if there is no backup either, and again backups at last.
 static size_t elect(const struct step *t, const struct resolved_service *from,
 		    const struct lb_service *s, struct ring_backend *ret)
 {
 	size_t n = 0;
 
-	for (int backup = 0; backup < 2 && !n; backup++) {
+	for (int turn = 0; turn < 4 && !n; turn++) {
+		int backup = turn % 2;
+
 		for (size_t i = 0; i < from->n_backends; i++) {
 			const struct resolved_backend *r = &from->backends[i];
 			const struct lb_member *m = &t->b->members[s->first_member + i];
 
-			if (r->backup == backup && r->weight && !m->health && !m->override)
+			if (r->backup == backup && r->weight && !m->health == (turn < 2) &&
+			    !m->override && !m->cut)
 				ret[n++] = (struct ring_backend){
 					.addr = r->addr, .id = m->id, .weight = r->weight};
 		}

@@ -88,7 +88,7 @@ static void test_loss(void **state)
 			((uint64_t)rules.hold_ticks + 1) << SERVICE_SLOT_SHIFT);
 	lb_service_loss(b, &b->services[0], SERVED_NOW + loss.jiffies, SERVED_HZ, &loss);
 	assert_true(loss.unsettled >= SERVED_SIZE / 3 && !loss.jiffies); // pins only
-	served_find(b, 0, 0)->health = BACKEND_DOWN;
+	served_find(b, 0, 0)->override = BACKEND_DOWN;
 	served_find(b, 0, 2)->weighed = 1; // weight 0: the ring is kept
 	lb_service_loss(b, &b->services[0], SERVED_NOW, SERVED_HZ, &loss);
 	assert_int_equal(loss.unsettled + loss.other, SERVED_SIZE);
@@ -106,7 +106,7 @@ static void test_nobody_counts(void **state)
 	SERVED_ONE(&m, 0, 1, 2);
 	b = served_plan(&m, NULL);
 	memcpy(before, b->slots, sizeof(before));
-	served_find(b, 0, 0)->health = BACKEND_DOWN;
+	served_find(b, 0, 0)->override = BACKEND_DOWN;
 	served_find(b, 0, 1)->override = BACKEND_DRAIN;
 	served_find(b, 0, 2)->weighed = 1;
 	assert_int_equal(lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &empty), 0);
