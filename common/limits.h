@@ -18,8 +18,9 @@
 #define PROGS             2         /* programs: active and previous */
 #define WEIR_NAME_MAX     32        /* instance name, with the final NUL */
 #define WEIR_RULE_COUNTERS \
-	16384             /* two generations of 4096 rules, and as many that are being reused */
-#define WEIR_REDIRECTS 64 /* devices that redirect rules name */
+	16384 /* two generations of 4096 rules, and as many that are being reused */
+#define WEIR_RATES     WEIR_RULE_COUNTERS /* limits per rule, and as many paces of records */
+#define WEIR_REDIRECTS 64                 /* devices that redirect rules name */
 #define WEIR_STATIONS \
 	4096 /* MAC addresses of devices above interfaces: VLANs mostly share one, macvlans do not */
 #define WEIR_REPLIES_S \

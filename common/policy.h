@@ -141,8 +141,8 @@ struct policy_rule {
 	__u64 cost_mult;
 	__u64 tolerance;
 	__u32 cost_shift;
-	__u32 meter;        /* index in the map `meters` (PER_RULE), or first line of buckets */
-	__u32 meter_lines;  /* of buckets, a power of two */
+	__u32 meter;        /* index in the map `meters` (PER_RULE), or of its table in `buckets` */
+	__u32 meter_lines;  /* of that table, a power of two */
 	__u32 log_interval; /* jiffies between two records, at least 1 */
 	__u64 add_ticks;    /* jiffies an added address stays; 0: permanent */
 	__u64 pad1[5];

@@ -28,10 +28,10 @@ struct {
 	__type(value, __u32);
 } devices SEC(".maps");
 
-/* jiffies64 of each logging rule's last record. */
+/* jiffies64 of each logging rule's last record; outlives the policy as `meters` do. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, WEIR_RATES);
 	__type(key, __u32);
 	__type(value, __u64);
 } logpace SEC(".maps");

@@ -2,7 +2,7 @@
 /* Rate limits by GCRA (ATM Forum TM 4.1 section 4.4.2, ITU-T I.371).
  *
  * A limit is one theoretical arrival time for a rule, or one for each address in lines of five,
- * changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. */
+ * changed by compare-and-swap. Time is jiffies64 << RATE_SHIFT. Both outlive the policy: ctl/datapath/rates.h. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -10,6 +10,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "common/limits.h"
 #include "common/policy.h"
 #include "xdp/count.bpf.h"
 #include "xdp/jiffies.bpf.h"
@@ -17,31 +18,45 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, WEIR_RATES);
 	__type(key, __u32);
 	__type(value, __u64);
 } meters SEC(".maps");
 
-struct {
+/* The table of one rule. */
+struct bucket_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct policy_bucket_line));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct policy_bucket_line);
+	__array(values, struct bucket_map);
 } buckets SEC(".maps");
 
 #define RATE_TRIES 4
 
-/* How far an arrival time is ahead of now; 0 when it is not. */
+/* How far an arrival time is ahead of now; 0 when it is not. Both are below 2^63. */
 static __always_inline __u64 time_ahead(__u64 time, __u64 now)
 {
-	return time > now ? time - now : 0;
+	__s64 ahead = (__s64)(time - now);
+
+	return ahead > 0 ? (__u64)ahead : 0;
 }
 
 static __always_inline __u64 rate_cost(struct xdp_md *ctx, const struct policy_rule *rule)
 {
 	__u64 units = rule->flags & RULE_BITS ? bpf_xdp_get_buff_len(ctx) * 8 : 1;
+	__u64 cost = units * rule->cost_mult >> (rule->cost_shift & 63);
 
-	return units * rule->cost_mult >> (rule->cost_shift & 63);
+	/* Computed here: else its three parts wait on the stack. */
+	asm volatile("" : "+r"(cost));
+	return cost;
 }
 
 static __always_inline __u64 rate_now(void)
@@ -164,14 +179,24 @@ static __always_inline int bucket_charge(struct policy_bucket_line *line, __u32 
 	return 0;
 }
 
+/* The line of the table of the rule where the bucket of the hash is. */
+static __always_inline struct policy_bucket_line *bucket_line(const struct policy_rule *rule,
+							      __u64 hash)
+{
+	__u32 number = rule->meter, index = hash & (rule->meter_lines - 1);
+	void *table = bpf_map_lookup_elem(&buckets, &number);
+
+	return table ? bpf_map_lookup_elem(table, &index) : NULL;
+}
+
 /* The same for the bucket of an address. */
 static __always_inline bool bucket_exceeds(struct xdp_md *ctx, const struct rate_addr a,
 					   const struct policy_rule *rule, bool charge)
 {
 	__u64 cost = rate_cost(ctx, rule), now = rate_now();
 	__u64 hash = rate_hash(a, rule);
-	__u32 tag = hash >> 32 | 1, index = rule->meter + (hash & (rule->meter_lines - 1));
-	struct policy_bucket_line *line = bpf_map_lookup_elem(&buckets, &index);
+	__u32 tag = hash >> 32 | 1;
+	struct policy_bucket_line *line = bucket_line(rule, hash);
 
 	if (!line)
 		return true;

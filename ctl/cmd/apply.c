@@ -480,7 +480,7 @@ const struct command cmd_apply = {
 	.text = "The policy is compiled and loaded alongside the active one. Its expect lines are run in\n"
 		"the kernel, and your own login is checked. One write then switches to it. A failure\n"
 		"before the switch changes nothing. A policy that is already in effect is not switched\n"
-		"again, and keeps its rates and sets, unless --force is given.\n"
+		"again, unless --force is given. Rates and dynamic sets continue.\n"
 		"\n"
 		"  weir apply edge.weir --confirm=60s && weir confirm",
 	.options = apply_options,

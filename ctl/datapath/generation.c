@@ -35,6 +35,7 @@ void generation_free(struct generation *g)
 		fd_close(g->fd[p]);
 	parts_keeps_free(&g->sets);
 	parts_keeps_free(&g->pins);
+	parts_keeps_free(&g->rates);
 	free(g);
 }
 
@@ -77,7 +78,8 @@ static int pin_all(const char *folder, const struct generation *g,
 			return code;
 	}
 	if ((code = parts_pin(folder, SETS_FOLDER, &g->sets, err)) ||
-	    (code = parts_pin(folder, LB_PINS_FOLDER, &g->pins, err)))
+	    (code = parts_pin(folder, LB_PINS_FOLDER, &g->pins, err)) ||
+	    (code = parts_pin(folder, RATES_FOLDER, &g->rates, err)))
 		return code;
 	return generation_pin_about(folder, about, err);
 }

@@ -20,6 +20,7 @@
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
+#include "ctl/datapath/rates.h"
 #include "ctl/datapath/sets.h"
 
 #define LOG_BYTES (16 << 20)
@@ -49,9 +50,7 @@ static int size_maps(struct policy_bpf *skel, const struct image *image)
 		size_t n;
 	} sizes[] = {
 		{skel->maps.rules, image->n_rules},
-		{skel->maps.meters, image->n_meters},
-		{skel->maps.buckets, image->n_bucket_lines},
-		{skel->maps.logpace, image->n_logs},
+		{skel->maps.buckets, image->n_tables},
 	};
 	int code = size_tables(skel->maps.tables, image);
 
@@ -168,37 +167,41 @@ static int load(struct policy_bpf *skel, const struct markers *markers, bool *re
 
 // ---- after the load: contents -------------------------------------------------------------------
 
-static void write_tables(const struct image *i, void *to)
+// Once it is unmapped.
+static int freeze(int fd, struct err *err)
 {
-	image_write_tables(i, to);
-}
-
-static void write_rules(const struct image *i, void *to)
-{
-	memcpy(to, i->rules, i->n_rules * sizeof(*i->rules));
-}
-
-// Maps an array, writes it, unmaps, freezes.
-static int fill(int fd, const struct image *i, size_t bytes,
-		void (*write)(const struct image *i, void *to), struct err *err)
-{
-	if (bytes) {
-		CLEANUP_MAPPING struct mapping m = {0};
-		int code = mapping_open(&m, fd, bytes, err);
-
-		if (code)
-			return code;
-		write(i, m.at);
-	}
 	return bpf_map_freeze(fd) ? err_system(err, errno, "cannot freeze a policy table") : 0;
 }
 
-static int fill_tables(const struct generation *g, const struct image *i, struct err *err)
+static int fill_tables(const struct generation *g, const struct image *image, struct err *err)
 {
-	int code = fill(g->fd[PART_TABLES], i, i->tables.n, write_tables, err);
+	CLEANUP_MAPPING struct mapping m = {0};
+	int code = image->tables.n ? mapping_open(&m, g->fd[PART_TABLES], image->tables.n, err) : 0;
 
-	return code ? code
-		    : fill(g->fd[PART_RULES], i, i->n_rules * sizeof(*i->rules), write_rules, err);
+	if (code)
+		return code;
+	if (image->tables.n)
+		image_write_tables(image, m.at);
+	mapping_close(&m);
+	return freeze(g->fd[PART_TABLES], err);
+}
+
+static int fill_rules(const struct instance *i, uint32_t previous, const struct image *image,
+		      struct generation *g, struct err *err)
+{
+	size_t bytes = image->n_rules * sizeof(*image->rules);
+	CLEANUP_MAPPING struct mapping m = {0};
+	int code = bytes ? mapping_open(&m, g->fd[PART_RULES], bytes, err) : 0;
+
+	if (code)
+		return code;
+	if (bytes) {
+		memcpy(m.at, image->rules, bytes);
+		if ((code = rates_provide(i, previous, image, m.at, g, err)))
+			return code;
+	}
+	mapping_close(&m);
+	return freeze(g->fd[PART_RULES], err);
 }
 
 static int keep_fd(int fd, enum part part, struct generation *g, struct err *err)
@@ -298,12 +301,13 @@ static void read_cost(const struct policy_bpf *skel, const struct generation *g,
 		ret->program[p] = cost_of(skel, g, p);
 }
 
-static int fill_all(struct generation *g, const struct image *image,
+static int fill_all(const struct instance *i, struct generation *g, const struct image *image,
 		    const struct generation_options *options, const char *previous, struct err *err)
 {
 	int code = fill_tables(g, image, err);
 
-	if (code || (code = fill_sets(g, options, previous, err)))
+	if (code || (code = fill_rules(i, options->previous, image, g, err)) ||
+	    (code = fill_sets(g, options, previous, err)))
 		return code;
 	if (options->load && (code = lb_load_fill(g, options->load, previous, err)))
 		return code;
@@ -386,7 +390,7 @@ int generation_load(const struct instance *i, const struct image *image,
 	if (code)
 		return code;
 	if ((code = keep(a.skel, &a.markers, g, err)) ||
-	    (code = fill_all(g, image, options, previous, err)))
+	    (code = fill_all(i, g, image, options, previous, err)))
 		return code;
 	read_cost(a.skel, g, image, &cost);
 	cost.load_us = now_us() - begin_us;
@@ -422,7 +426,8 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 		return code;
 	}
 	if ((code = instance_take_maps(i, skel->obj, err)) ||
-	    (code = keep(skel, &markers, g, err)) || (code = fill_tables(g, &nothing, err)))
+	    (code = keep(skel, &markers, g, err)) || (code = fill_tables(g, &nothing, err)) ||
+	    (code = fill_rules(i, 0, &nothing, g, err)))
 		return code;
 	*ret = TAKE_PTR(g);
 	return 0;

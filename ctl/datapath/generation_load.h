@@ -22,7 +22,7 @@ struct generation_options {
 	bool malformed_pass;
 	bool conntrack; // some rule says `established`
 	// A set of a name and size that generation `previous` has too is that set; one of another size gets a
-	// copy of its addresses. 0: all sets are new.
+	// copy of its addresses. Rates continue as ctl/datapath/rates.h has it. 0: all sets and rates are new.
 	uint32_t previous;
 	const struct generation_set *sets;
 	size_t n_sets; // at most POLICY_SETS_MAX, in the order of the set numbers

@@ -36,6 +36,9 @@ struct bpf_object;
 	X(nets4, "nets4", .map = "nets4", .size = SIZE_NETS) \
 	X(nets6, "nets6", .map = "nets6", .size = SIZE_NETS) \
 	X(rulecounters, "rulecounters", .map = "rulecounters") \
+	X(meters, "meters", .map = "meters") \
+	X(logpace, "logpace", .map = "logpace") \
+	X(budgets, "budgets", .map = "budgets") \
 	X(stations, "stations", .map = "stations") \
 	X(answers, "answers", .map = "answers") \
 	X(identities, "identities", .type = BPF_MAP_TYPE_HASH, .key_size = sizeof(struct identity_key), \

@@ -21,10 +21,7 @@
 	X(RODATA, rodata) \
 	X(TABLES, tables) \
 	X(RULES, rules) \
-	X(METERS, meters) \
 	X(BUCKETS, buckets) \
-	X(LOGPACE, logpace) \
-	X(BUDGETS, budgets) \
 	X(IFCLASS, ifclass) \
 	X(SETS, sets) \
 	X(DEVICES, devices) \
@@ -56,7 +53,8 @@ enum part {
 	PARTS_NEEDED = PART_MARKERS + 1,
 };
 
-// A map that outlives the generation if the next one names it too: a dynamic set, the pins of a service.
+// A map that outlives the generation if the next one names it too: a dynamic set, the pins of a service, the table of
+// a rate.
 struct part_kept {
 	char *name;
 	int fd;
@@ -70,11 +68,12 @@ struct part_keeps {
 struct generation {
 	int fd[PARTS];
 	// Of a generation that was loaded here; empty if it was opened.
-	struct part_keeps sets, pins;
+	struct part_keeps sets, pins, rates;
 };
 
-// Folders of a generation with one file for each: its dynamic sets, the pins of its services.
+// Folders of a generation with one file for each: its dynamic sets, the tables of its rates, the pins of its services.
 #define SETS_FOLDER    "dynamic"
+#define RATES_FOLDER   "rates"
 #define LB_PINS_FOLDER "flows"
 
 const char *part_name(enum part part);

@@ -41,8 +41,8 @@ void image_cleanup(struct image **i)
 
 size_t image_bytes(const struct image *i)
 {
-	return i->tables.n + i->n_rules * sizeof(*i->rules) + i->n_meters * sizeof(uint64_t) +
-	       i->n_bucket_lines * sizeof(struct policy_bucket_line) + i->n_logs * sizeof(uint64_t);
+	return i->tables.n + i->n_rules * sizeof(*i->rules) +
+	       i->n_bucket_lines * sizeof(struct policy_bucket_line);
 }
 
 // ---- looking up ---------------------------------------------------------------------------------

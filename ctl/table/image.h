@@ -33,8 +33,11 @@ struct image {
 	size_t n_rules;
 	struct image_service *services;
 	size_t n_services;
-	uint32_t n_meters;       // rules with a limit of their own
-	uint32_t n_bucket_lines; // for limits per source or destination
+	// Of the state of rates, which belongs to more than one policy (ctl/datapath/rates.h). `meter` and `log` of a rule
+	// are its number here.
+	uint32_t n_meters;       // limits per rule
+	uint32_t n_tables;       // limits per source or destination
+	uint32_t n_bucket_lines; // of these tables together
 	uint32_t n_logs;
 };
 

@@ -72,7 +72,8 @@ static void dump_limit(const struct policy_rule *r, FILE *f)
 	if (r->per == PER_RULE)
 		fprintf(f, " meter %u", r->meter);
 	else
-		fprintf(f, " mask %u/%u lines %u+%u", r->mask4, r->mask6, r->meter, r->meter_lines);
+		fprintf(f, " mask %u/%u table %u lines %u", r->mask4, r->mask6, r->meter,
+			r->meter_lines);
 }
 
 void rules_dump_conditions(const struct policy_rule *r, FILE *f)
@@ -126,7 +127,7 @@ static int fill_meter(struct rules_builder *b, const struct resolved_rule *from,
 		to->meter = i->n_meters++;
 		return 0;
 	}
-	to->meter = i->n_bucket_lines;
+	to->meter = i->n_tables++;
 	to->meter_lines = rate_lines(from->limit.max);
 	if (to->meter_lines > UINT32_MAX - i->n_bucket_lines) {
 		diag_error(

@@ -98,7 +98,7 @@ static void map_backends(struct balance_rig *b)
 
 static void map_budgets(struct balance_rig *b)
 {
-	int fd = b->c->generation->fd[PART_BUDGETS];
+	int fd = b->rig->instance->budgets;
 	struct err err = {0};
 	uint32_t n;
 

@@ -226,10 +226,9 @@ def test_the_overlay_by_packet(running):
 
 def moving_maps(weir):
     """The contents of every map that real packets change, and the counters of entries."""
-    paths = [weir.bpffs / name for name in ("counters", "rulecounters", "nets4")]
-    for name in ("meters", "buckets", "logpace"):
-        paths += weir.bpffs.glob(f"gen/*/{name}")
-    paths += weir.bpffs.glob("sets/*")
+    paths = [weir.bpffs / name for name in ("counters", "rulecounters", "nets4", "meters", "logpace")]
+    for name in ("dynamic", "rates"):
+        paths += weir.bpffs.glob(f"gen/*/{name}/*")
     assert len(paths) >= 7
     maps = {
         path: run(["bpftool", "-j", "map", "dump", "pinned", path], env=TOOLS).stdout

@@ -249,10 +249,11 @@ static void test_limits(void **state)
 	assert_int_equal(i->rules[1].flags, RULE_LIMIT | RULE_UNDER | RULE_BITS);
 	assert_int_equal(i->rules[1].meter, 0);
 	assert_int_equal(i->rules[2].flags, 0);
-	assert_int_equal(i->rules[3].meter, 32);
+	assert_int_equal(i->rules[3].meter, 1);
 	assert_int_equal(i->rules[3].meter_lines, 2);
 	assert_int_equal(i->rules[4].meter, 1);
 	assert_int_equal(i->n_meters, 2);
+	assert_int_equal(i->n_tables, 2);
 	assert_int_equal(i->n_bucket_lines, 34);
 	image_free(i);
 	made_free(&m);

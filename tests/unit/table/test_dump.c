@@ -58,7 +58,7 @@ static void test_text(void **state)
 		"fragments ip6 drop\n"
 		"rule 0 made.weir:1 'rule 0' pass\n"
 		"rule 1 made.weir:2 'rule 1' drop over packets cost 26214400>>0 tolerance 131072000"
-		" per source mask 32/64 lines 0+16\n"
+		" per source mask 32/64 table 0 lines 16\n"
 		"rule 2 made.weir:3 'rule 2' drop log 0 every 250 snap 128\n"
 		"matrix of rules: words 1 rows 5 fields source dport vlan\n"
 		"source ipv4 regions 7\n"
