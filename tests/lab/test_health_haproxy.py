@@ -90,7 +90,7 @@ def served(balancer, node, tmp_path):
     """serve(BACKENDS, FALL) applies the service with these backends, of which the fourth is a backup."""
     def apply(backends, fall):
         path = tmp_path / "web.weir"
-        path.write_text(policy(balancer, backends, f"{CHECK} {fall}", "keep 0%", backups=(4,)))
+        path.write_text(policy(balancer, backends, f"{CHECK} {fall}", backups=(4,)))
         node("apply", path)
 
     return apply
