@@ -34,14 +34,15 @@
 #define ROUND_MAX_MS 40 // the same where rewrites take long
 #define SAVE_AT_ONCE \
 	256 // backends; the file of more is written when several rewrites have been made
-#define SAVE_MS     200
-#define COUNTS_MS   60000 // between files of more, of which only counts differ
-#define UNKNOWN_MS  60000 // from the last check that could not be made until all is well
-#define LOOK_MS     20    // after a command
-#define LOOK_MAX_MS 5000
-#define SUSPECT_MS  50   // a suspected neighbour is checked within this time
-#define TIMES_MS    5000 // between reports that tell of nothing but more checks
-#define SOURCES_MS  200  // changes of addresses and routes within this time are looked at together
+#define SAVE_MS      200
+#define COUNTS_MS    60000 // between files of more, of which only counts differ
+#define UNKNOWN_MS   60000 // from the last check that could not be made until all is well
+#define LOOK_MS      20    // after a command
+#define LOOK_MAX_MS  5000
+#define SUSPECT_MS   50   // a suspected neighbour, and a new backend, is checked within this time
+#define WAIT_MORE_MS 50   // jiffies are not exact
+#define TIMES_MS     5000 // between reports that tell of nothing but more checks
+#define SOURCES_MS   200  // changes of addresses and routes within this time are looked at together
 #define SOURCES_SHARE \
 	50 // looks at them take at most a fiftieth of the time: a router learns many routes
 
@@ -122,7 +123,8 @@ static void tell_change(struct health_target *t)
 	addr_text name;
 
 	if (state == BACKEND_UP && t->told != BACKEND_UP)
-		log_notice("service '%s': %s is up again", service, name_of(t, name));
+		log_notice("service '%s': %s is up%s", service, name_of(t, name),
+			   t->backend->health.failed_ms ? " again" : "");
 	else if (state == BACKEND_UP || (t->told != BACKEND_UP && ring == t->told_ring))
 		return;
 	else if (ring == BACKEND_DOWN)
@@ -228,6 +230,12 @@ static int tell(void *part, struct err *err)
 
 // ---- time ---------------------------------------------------------------------------------------
 
+// No check of a new backend has ended.
+static bool is_waiting(const struct health_target *t)
+{
+	return t->backend->health.fresh && t->backend->health.state == BACKEND_UP;
+}
+
 static void plan_tick(struct agent_health *h)
 {
 	uint64_t now = health_now_ms(), next = 0;
@@ -236,6 +244,8 @@ static void plan_tick(struct agent_health *h)
 		const struct health_target *t = &h->targets.at[i];
 		uint64_t due = health_due(&t->backend->health, &t->service->rules, now);
 
+		if (is_waiting(t))
+			due = t->wait_ms;
 		if (due && (!next || due < next))
 			next = due;
 	}
@@ -243,7 +253,16 @@ static void plan_tick(struct agent_health *h)
 		agent_task_in(&h->tick, next > now ? next - now : 0);
 }
 
-// Ends `lost`, and raises weights.
+// True: the next rewrite ends its wait, or the one after that.
+static bool end_wait(struct health_target *t, uint64_t now)
+{
+	if (!is_waiting(t) || t->wait_ms > now)
+		return false;
+	t->wait_ms = now + WAIT_MORE_MS;
+	return true;
+}
+
+// Ends `lost` and waits for a first check, and raises weights.
 static int tick(void *part, struct err *err)
 {
 	struct agent_health *h = part;
@@ -253,7 +272,7 @@ static int tick(void *part, struct err *err)
 	for (size_t i = 0; i < h->targets.n; i++) {
 		struct health_target *t = &h->targets.at[i];
 
-		if (health_tick(&t->backend->health, &t->service->rules, now))
+		if (health_tick(&t->backend->health, &t->service->rules, now) || end_wait(t, now))
 			agent_task_in(&h->apply, 0);
 	}
 	plan_tick(h);
@@ -354,18 +373,39 @@ static void restore(struct health_target *t, const struct health *health,
 	memcpy(t->why, why, sizeof(t->why));
 }
 
+// New since an agent runs: it waits for its first check.
+static void take_over_wait(struct health_target *t, const struct lb_member *m,
+			   const struct clock *now)
+{
+	struct health *health = &t->backend->health;
+	uint64_t left;
+
+	if (health->state != BACKEND_UP)
+		return;
+	health->fresh = m && m->waits;
+	if (!health->fresh)
+		return;
+	left = m->waits > now->jiffies ? m->waits - now->jiffies : 0;
+	t->wait_ms = health_now_ms() + left * 1000 / now->hz + WAIT_MORE_MS;
+	health->known = false;
+}
+
 static void plan_first(struct agent_health *h, struct health_target *t,
 		       const struct health_target *was)
 {
-	uint64_t now = health_now_ms();
+	uint64_t now = health_now_ms(), every = t->service->rules.every_ms;
+	uint64_t left = was && was->next_ms > now ? was->next_ms - now : 0;
 
 	t->timer = loop_timer(h->agent->loop, on_time, t);
 	if (!t->timer)
 		mem_exhausted();
-	if (was && was->n_probes)
-		check_in(t, was->next_ms > now ? was->next_ms - now : 0);
+	if (is_waiting(t))
+		check_in(t, random_below(h, SUSPECT_MS));
+	else if (was && was->n_probes)
+		check_in(t, left < every ? left
+					 : every); // the policy before may have had another `every`
 	else
-		check_in(t, random_below(h, t->service->rules.every_ms));
+		check_in(t, random_below(h, every));
 }
 
 // Continues what the targets before, or the agent before, knew of a backend; n: its place, where it is likely to be.
@@ -389,6 +429,8 @@ static void take_over(struct agent_health *h, size_t n, const struct health_targ
 		restore(t, &record->health, record->why);
 	if (t->n_probes && !was)
 		follow_kernel(&t->backend->health, member_of(pool, t));
+	if (t->n_probes)
+		take_over_wait(t, member_of(pool, t), &pool->clock);
 	if (t->n_probes) {
 		plan_first(h, t, was);
 	} else if (!b->health.cut) { // nothing checks it

@@ -29,7 +29,8 @@ struct health_target { // a backend of a service
 	struct event *timer;       // of the next check
 	uint64_t began_ms;         // of the last check
 	uint64_t next_ms;          // of the next one
-	uint32_t ifindex;          // of its next hop, as the kernel has it
+	uint64_t wait_ms; // when one that is fresh has waited long enough for its first check
+	uint32_t ifindex; // of its next hop, as the kernel has it
 	char why[HEALTH_WHY];
 	struct health_counts counts;
 	uint8_t told, told_ring; // enum backend_state: its health and `ring` as the log has them

@@ -17,6 +17,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
 #include "ctl/datapath/bpffs.h"
+#include "ctl/datapath/lock.h"
 
 #define REPORT_MAX   (16u << 20)
 #define ORPHAN_MS    20
@@ -146,7 +147,7 @@ void presence_read(const char *instance, struct presence *ret)
 	*ret = (struct presence){0};
 	if (fd < 0)
 		return;
-	ret->runs = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	ret->runs = lock_agent_runs(instance);
 	ret->pid = pid_in(fd);
 	ret->report = read_report(instance);
 	ret->late_ms = ret->runs ? heart_late_ms(instance) : 0;

@@ -34,6 +34,8 @@ static const char *state_name(const struct lb_member *m, bool kept)
 		[BACKEND_FAILING] = "failing",
 	};
 
+	if (lb_member_waits(m))
+		return "waiting";
 	return states[m->override == BACKEND_DRAIN ? BACKEND_DRAIN : service_state(m, kept)];
 }
 
@@ -102,7 +104,7 @@ void service_add_health(struct text *t, const struct service_health *h, const st
 		return;
 	if (!h->agent)
 		text_add(t, kept ? "not checked, kept" : "not checked");
-	else if (!r || (!r->health.known && r->health.state == BACKEND_UP))
+	else if (!r || lb_member_waits(m) || (!r->health.known && r->health.state == BACKEND_UP))
 		text_add(t, "not checked yet");
 	else if (r->health.state != BACKEND_UP)
 		add_failure(t, r, kept, h->now_ms);
@@ -244,7 +246,8 @@ static const char *health_of(const struct service_health *h, const struct lb_ser
 		[BACKEND_DOWN] = "down",
 		[BACKEND_FAILING] = "failing",
 	};
-	const struct health_record *r = s->checked ? record_of(h, s, m) : NULL;
+	const struct health_record *r =
+		s->checked && !lb_member_waits(m) ? record_of(h, s, m) : NULL;
 
 	return r && (r->health.known || r->health.state != BACKEND_UP) ? states[r->health.state]
 								       : "";

@@ -42,7 +42,17 @@ static uint32_t count_state(const struct services_view *v, enum backend_state st
 	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < v->service->n_members; m++)
-		n += service_state(member(v, m), v->kept[m]) == state;
+		n += !lb_member_waits(member(v, m)) &&
+		     service_state(member(v, m), v->kept[m]) == state;
+	return n;
+}
+
+static uint32_t count_waiting(const struct services_view *v)
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = 0; m < v->service->n_members; m++)
+		n += lb_member_waits(member(v, m));
 	return n;
 }
 
@@ -71,6 +81,7 @@ static void show_line(const struct services_view *v)
 	out_set_u64(o, "slots_changing", figures.changing);
 	out_set_u64(o, "slots_pins_only", figures.pins_only);
 	out_set_u64(o, "failing", count_state(v, BACKEND_FAILING));
+	out_set_u64(o, "waiting", count_waiting(v));
 	out_set_u64(o, "kept", count_kept(v));
 	if (v->service->checked)
 		out_set_bool(o, "checked", v->health.agent);
@@ -78,6 +89,8 @@ static void show_line(const struct services_view *v)
 	service_set_fingerprint(o, "configuration_fingerprint", figures.configuration);
 	if (count_state(v, BACKEND_FAILING))
 		text_addf(&checks, ", %u failing", count_state(v, BACKEND_FAILING));
+	if (count_waiting(v))
+		text_addf(&checks, ", %u not checked yet", count_waiting(v));
 	if (v->service->checked && !v->health.agent)
 		text_add(&checks, ", not checked");
 	out_line(o, "service   %s: %s, %u up, %u drained, %u down%s; %s, fingerprint %016llx",

@@ -31,10 +31,28 @@ static uint32_t failed_checks(const struct health *h, uint32_t n)
 	return (uint32_t)__builtin_popcountll(h->history & last);
 }
 
+// Of a backend that is fresh.
+static bool first_result(struct health *h, bool good, uint64_t now_ms)
+{
+	uint64_t failed_ms = h->failed_ms;
+
+	if (good ? h->cut : h->state != BACKEND_UP)
+		return false;
+	if (h->state != BACKEND_UP || !good)
+		enter(h, good ? BACKEND_UP : BACKEND_FAILING, now_ms);
+	h->failed_ms = failed_ms; // it was never up
+	h->fresh = !good;
+	if (good)
+		h->history = 0; // while it was started
+	return true;
+}
+
 bool health_result(struct health *h, const struct health_rules *r, bool good, uint64_t now_ms)
 {
 	h->known = true;
 	h->history = h->history << 1 | !good;
+	if (h->fresh)
+		return first_result(h, good, now_ms);
 	if (h->state == BACKEND_UP) {
 		if (good || failed_checks(h, r->of) < r->fall)
 			return false;

@@ -4,6 +4,7 @@
 // A backend is up, failing or down. It fails with a failed check when `fall` of its last `of` checks failed, those before
 // it recovered included, and gets no new flows from then on; after `lost` it is down, and its flows move. It is up again
 // after `rise` good checks in a row, and its weight ramps.
+// A backend that is fresh is up with its first good check, and fails with its first failed one.
 // A dead link takes it down at once. What follows for its service is decided in table/lb_keep. Times are milliseconds
 // of CLOCK_BOOTTIME, which agents that follow each other share.
 #pragma once
@@ -21,9 +22,10 @@ struct health_rules {
 };
 
 struct health {
-	uint8_t state;      // enum backend_state: up, failing or down
-	bool known;         // a check has ended
-	bool cut;           // its link is dead
+	uint8_t state; // enum backend_state: up, failing or down
+	bool known;    // a check has ended
+	bool cut;      // its link is dead
+	bool fresh; // no check was good so far, and it got no flows before: its first check decides
 	uint32_t good;      // checks in a row, since it is not up
 	uint64_t history;   // a bit for each check, the last one is the lowest; 1: it failed
 	uint64_t since_ms;  // of the state; 0: it never changed

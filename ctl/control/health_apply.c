@@ -47,8 +47,17 @@ static uint32_t tenths(uint64_t ms)
 	return (uint32_t)((ms + 99) / 100);
 }
 
+// Its first check has ended, or it has waited long enough for it: then it is no longer fresh.
+static void set_wait(struct lb_member *m, struct health *h)
+{
+	if (h->state == BACKEND_UP && !m->waits)
+		h->fresh = false;
+	if (h->state != BACKEND_UP || !h->fresh)
+		m->waits = 0;
+}
+
 // True: something has changed.
-static bool set_member(struct lb_member *m, const struct health *h, uint8_t missing)
+static bool set_member(struct lb_member *m, struct health *h, uint8_t missing)
 {
 	const struct lb_member before = *m;
 
@@ -56,6 +65,7 @@ static bool set_member(struct lb_member *m, const struct health *h, uint8_t miss
 	m->cut = h->cut;
 	m->missing = missing;
 	m->failed = tenths(h->failed_ms);
+	set_wait(m, h);
 	return memcmp(&before, m, sizeof(before)) != 0;
 }
 
@@ -66,7 +76,7 @@ static size_t set_members(const struct work *w, struct lb_state *b, const struct
 	size_t changed = 0;
 
 	for (size_t i = 0; i < h->n; i++) {
-		const struct health *health = &h->backends[i].health;
+		struct health *health = &h->backends[i].health;
 		struct lb_member *m = member_of(b, s, &h->backends[i]);
 
 		if (m && set_member(m, health, health_missing(health, &h->rules, w->now_ms)))
@@ -79,7 +89,7 @@ static size_t set_members(const struct work *w, struct lb_state *b, const struct
 static size_t set_all(const struct work *w, struct lb_maps *l, bool *ret_services)
 {
 	struct lb_state *b = lb_maps_state(l);
-	size_t changed = 0;
+	size_t changed = lb_state_end_waits(b, w->clock.jiffies, ret_services);
 
 	for (size_t n = 0; n < w->n; n++) {
 		const struct lb_service *s = lb_state_find(b, w->services[n].name);

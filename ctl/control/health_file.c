@@ -51,6 +51,7 @@ static int read_record(const struct json *from, uint64_t now_ms, struct health_r
 		.health = {.state = (uint8_t)state,
 			   .known = json_is_yes(json_get(from, "known")),
 			   .cut = json_is_yes(json_get(from, "cut")),
+			   .fresh = json_is_yes(json_get(from, "fresh")),
 			   .since_ms = past(from, "since_ms", now_ms),
 			   .failed_ms = past(from, "failed_ms", now_ms),
 			   .ramp_ms = past(from, "ramp_ms", now_ms)},
@@ -109,6 +110,7 @@ static void write_record(struct json_writer *w, const struct health_record *r)
 	json_write_u64(w, "state", r->health.state);
 	json_write_bool(w, "known", r->health.known);
 	json_write_bool(w, "cut", r->health.cut);
+	json_write_bool(w, "fresh", r->health.fresh);
 	json_write_u64(w, "since_ms", r->health.since_ms);
 	json_write_u64(w, "failed_ms", r->health.failed_ms);
 	json_write_u64(w, "ramp_ms", r->health.ramp_ms);

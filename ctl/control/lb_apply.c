@@ -12,6 +12,7 @@
 #include "ctl/control/lb_running.h"
 #include "ctl/control/nexthops.h"
 #include "ctl/control/overrides.h"
+#include "ctl/datapath/lock.h"
 #include "ctl/datapath/seed.h"
 
 #define SWITCH_MS 30000 // from the plan to the switch, at most
@@ -209,6 +210,7 @@ static int plan_state(struct lb_apply *s, const struct resolved *r, const struct
 		.now = s->clock.jiffies,
 		.wall_s = s->clock.wall_ms / 1000,
 		.hz = s->clock.hz,
+		.agent = s->options.agent,
 		.force = s->options.force,
 		.trial = s->options.trial_ms != 0,
 		.room = s->running && s->options.trial_ms ? lb_maps_backends(s->running) : 0,
@@ -232,6 +234,7 @@ int lb_apply_plan(struct lb_apply *s, const struct resolved *r, const struct ins
 	if (code)
 		return code;
 	s->clock = (struct clock){.hz = clock_hz()};
+	s->options.agent = i && lock_agent_runs(i->name);
 	if (i && (code = instance_clock(i, &s->clock, err)))
 		return code;
 	if (i)
@@ -359,6 +362,9 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 	if (code)
 		return code == -ENOENT ? 0 : code;
 	b = lb_maps_state(l);
+	for (size_t m = 0; m < b->n_members; m++)
+		if (b->members[m].waits)
+			b->members[m].waits += now.jiffies - s->clock.jiffies;
 	for (size_t m = 0; m < b->n_members; m++)
 		lb_maps_set_backend(l, b->members[m].id, &s->backends[b->members[m].id]);
 	close_forgotten(s, l);

@@ -16,6 +16,7 @@
 struct lb_apply_options {
 	bool force;        // begin anew where every connection would move
 	uint64_t trial_ms; // 0: for good
+	bool agent;        // one runs, as lb_apply_plan has found
 };
 
 struct lb_apply {

@@ -137,6 +137,7 @@ int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned
 {
 	struct lb_state *b = lb_maps_state(l);
 	bool pinned = false;
+	size_t ended;
 	int code = close_all(l, now, err);
 
 	if (code)
@@ -147,8 +148,9 @@ int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned
 		if (ret_pinned)
 			ret_pinned[n] = pinned;
 	}
-	return lb_state_expire(b, now->wall_ms / 1000) ? lb_running_rewrite(l, now, NULL, err)
-						       : lb_maps_write(l, now->hz, err);
+	ended = lb_state_expire(b, now->wall_ms / 1000);
+	ended += lb_state_end_waits(b, now->jiffies, NULL);
+	return ended ? lb_running_rewrite(l, now, NULL, err) : lb_maps_write(l, now->hz, err);
 }
 
 // Into the state. Returns how many slots changed.

@@ -61,6 +61,14 @@ static int open_note(const char *instance, struct err *err)
 	return fd < 0 ? err_system(err, errno, "cannot open '%s'", path) : fd;
 }
 
+bool lock_agent_runs(const char *instance)
+{
+	CLEANUP_FREE char *path = mem_printf("%s/%s/agent", WEIR_RUN_FOLDER, instance);
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
 static bool never_wait;
 
 void lock_never_wait(void)

@@ -2,6 +2,8 @@
 // The lock of an instance, held only around map writes and the files that belong to them.
 #pragma once
 
+#include <stdbool.h>
+
 #include "ctl/base/err.h"
 
 // Waits for the folder NAME below BPFFS_LOCKS, which is made, and writes pid and command into /run/weir/NAME/lock: that
@@ -14,5 +16,7 @@ int lock_take(const char *instance, const char *command, int *ret_fd, struct err
 int lock_try(const char *instance, const char *command, int *ret_fd, struct err *err);
 // The same as lock_take for reading: readers share the lock and exclude writers. Writes nothing.
 int lock_share(const char *instance, int *ret_fd, struct err *err);
+// Whether an agent runs: /run/weir/NAME/agent is locked as long as it lives.
+bool lock_agent_runs(const char *instance);
 // From now on nothing in this process waits for a lock: who keeps it is told at once.
 void lock_never_wait(void);

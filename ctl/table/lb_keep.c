@@ -21,6 +21,11 @@ static bool is_doubted(const struct lb_member *m, bool backup)
 	       m->health != BACKEND_UP && !m->cut && lb_member_weight(m);
 }
 
+static bool is_waiting(const struct lb_member *m, bool backup)
+{
+	return m->backup == backup && lb_member_waits(m) && lb_member_weight(m);
+}
+
 static uint64_t weight_of(const struct pool_view *v, bool backup,
 			  bool (*counts)(const struct lb_member *m, bool backup))
 {
@@ -73,6 +78,8 @@ enum lb_flows lb_service_keep(const struct lb_state *b, const struct lb_service 
 
 	for (uint32_t i = 0; i < v.n; i++)
 		ret[i] = false;
+	if (!up && !backup && (weight_of(&v, false, is_waiting) || weight_of(&v, true, is_waiting)))
+		return LB_FLOWS_WAIT;
 	if (!up && !backup)
 		return keep_all(&v);
 	if (!backup)

@@ -112,6 +112,13 @@ static bool has_owner(const uint64_t *slots, uint32_t size)
 	return false;
 }
 
+static bool waits(const struct lb_state *b, const struct lb_service *s)
+{
+	CLEANUP_FREE bool *kept = mem_zalloc(s->n_members, sizeof(*kept));
+
+	return lb_service_keep(b, s, kept) == LB_FLOWS_WAIT;
+}
+
 // A service that begins has no pins: its slots are stable at once.
 static void plan_slots(struct plan *p, const struct turn *t)
 {
@@ -122,7 +129,8 @@ static void plan_slots(struct plan *p, const struct turn *t)
 	if (t->continues)
 		inherit_slots(p, t);
 	if (!lb_ring_fill(p->b, t->s, &ring)) {
-		lb_plan_warn_no_backend(p->diag, t->from, has_owner(slots, t->s->size));
+		if (!waits(p->b, t->s))
+			lb_plan_warn_no_backend(p->diag, t->from, has_owner(slots, t->s->size));
 		return;
 	}
 	lb_plan_warn_share(p->diag, t->from, &ring);
@@ -184,6 +192,7 @@ static struct lb_member *expired(struct plan *p)
 		memcpy(copy, p->running.members, bytes);
 	p->running.members = copy;
 	lb_state_expire(&p->running, p->o->wall_s);
+	lb_state_end_waits(&p->running, p->o->now, NULL);
 	return copy;
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define WAIT_MS 3000
+
 // ---- numbers ------------------------------------------------------------------------------------
 
 // Begins above the highest number in use, so that numbers rest before they are reused.
@@ -100,6 +102,7 @@ static void inherit_member(struct lb_member *m, const struct lb_member *was, boo
 		m->missing = was->missing;
 		m->cut = was->cut;
 		m->failed = was->failed;
+		m->waits = was->waits;
 	}
 	if (was->gone)
 		return;
@@ -135,14 +138,27 @@ static struct lb_member *add_member(struct plan *p, struct turn *t, const struct
 	return to;
 }
 
+// How long a new backend waits for its first check, in jiffies. In a service that is new as a whole no other gets the flows
+// meanwhile; otherwise only an agent that dies or hangs exceeds it.
+static uint64_t wait_of(const struct plan *p, const struct turn *t)
+{
+	uint64_t ms = WAIT_MS + (t->was ? t->from->check.timeout_ms : 0);
+
+	return ms * p->o->hz / 1000;
+}
+
 void lb_plan_members(struct plan *p, struct turn *t)
 {
 	for (size_t i = 0; i < t->from->n_backends; i++) {
 		struct lb_member m = member_of(&t->from->backends[i], t->s->mode);
 		const struct lb_member *was = running_member(p, t, &m);
 
+		bool checked = t->from->check.kind != CHECK_NONE;
+
 		if (was)
-			inherit_member(&m, was, t->from->check.kind != CHECK_NONE);
+			inherit_member(&m, was, checked);
+		else if (checked && p->o->agent)
+			m.waits = p->o->now + wait_of(p, t);
 		if (!was || was->gone)
 			lb_member_take_override(&m, t->s->name, p->o->overrides, p->o->n_overrides,
 						p->o->wall_s);

@@ -35,7 +35,12 @@ enum backend_state lb_member_state(const struct lb_member *m)
 		return m->health == BACKEND_UP ? BACKEND_DRAIN : BACKEND_FAILING;
 	if (m->health != BACKEND_UP)
 		return (enum backend_state)m->health;
-	return m->gone ? BACKEND_DRAIN : BACKEND_UP;
+	return m->gone || m->waits ? BACKEND_DRAIN : BACKEND_UP;
+}
+
+bool lb_member_waits(const struct lb_member *m)
+{
+	return m->waits && !m->gone && m->override == BACKEND_UP && m->health == BACKEND_UP;
 }
 
 uint32_t lb_member_ramp(const struct lb_member *m)
@@ -70,6 +75,27 @@ size_t lb_state_expire(struct lb_state *b, uint64_t wall_s)
 	for (size_t i = 0; i < b->n_members; i++)
 		changed += lb_member_expire(&b->members[i], wall_s);
 	return changed;
+}
+
+size_t lb_state_end_waits(struct lb_state *b, uint64_t now, bool *ret_services)
+{
+	size_t ended = 0;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		const struct lb_service *s = &b->services[n];
+
+		for (uint32_t i = 0; i < s->n_members; i++) {
+			struct lb_member *m = &b->members[s->first_member + i];
+
+			if (!m->waits || m->waits > now)
+				continue;
+			m->waits = 0;
+			ended++;
+			if (ret_services)
+				ret_services[n] = true;
+		}
+	}
+	return ended;
 }
 
 // ---- services -----------------------------------------------------------------------------------

@@ -38,8 +38,10 @@ struct lb_member {
 	uint32_t weight; // of the policy
 	uint32_t override_weight;
 	uint64_t until_s; // wall clock, end of `override`; 0: not by itself
+	uint64_t
+		waits; // jiffies64: until then it gets no new flows before its first check; 0: it does not wait
 };
-_Static_assert(sizeof(struct lb_member) == 48, "layout");
+_Static_assert(sizeof(struct lb_member) == 56, "layout");
 
 // A service; in a pinned array too.
 struct lb_service {
@@ -114,6 +116,7 @@ struct lb_plan_options {
 	uint64_t now;        // jiffies64
 	uint64_t wall_s;     // overrides until then have expired
 	uint32_t hz;
+	bool agent; // one runs: new backends wait for their first check
 	// Allow changes that move every connection: the service begins anew, with new numbers and stable
 	// slots, since nothing is pinned to those. Overrides and health of its backends continue.
 	bool force;
@@ -144,9 +147,13 @@ void lb_ids_new(const struct lb_state *b, const struct lb_state *running, struct
 // member by itself: the others of its service may keep it (lb_service_keep).
 enum backend_state lb_member_state(const struct lb_member *m);
 
+// Does it wait for its first check? It is new, and nothing else keeps new flows from it.
+bool lb_member_waits(const struct lb_member *m);
+
 // Where the new flows of a service go.
 enum lb_flows {
-	LB_FLOWS_UP,   // to backends that are up, and to those that `keep` keeps
+	LB_FLOWS_UP, // to backends that are up, and to those that `keep` keeps
+	LB_FLOWS_WAIT, // to the owners in the last ring, until backends that are new have been checked
 	LB_FLOWS_OPEN, // to all that only their checks take out: no other is left
 	LB_FLOWS_LAST, // to the owners in the last ring: no backend accepts new flows
 };
@@ -155,6 +162,7 @@ enum lb_flows {
 // - While a backup is up, no member is kept.
 // - While another member is up, so many are kept that the share `keep` of the weight stays. Those that failed last are
 //   kept first. Backups, and members that a command or a dead link has taken out, are no part of that weight.
+// - While none is up and some wait for their first check (lb_member.waits), none is kept.
 // - Where none is up, all are kept that only their checks take out (fail open); backups only if there is no other. One
 //   that recovers is then the only one again.
 // ret[i]: of the i-th member of the service.
@@ -172,6 +180,9 @@ void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0
 // member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);
+// Members that have waited for their first check until `now`, in jiffies64, count without one. Returns how many; sets
+// ret_services[i] of their services, unless it is NULL.
+size_t lb_state_end_waits(struct lb_state *b, uint64_t now, bool *ret_services);
 
 struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz);
 

@@ -747,6 +747,87 @@ def test_applies_go_on_with_the_states(balancer, node, serve):
         assert node.json("status")["alarms"] == []
 
 
+def test_a_new_backend_gets_nothing_before_its_first_check(balancer, node, serve):
+    """It is dead when an apply adds it: no connection fails. One good check is enough, whatever `rise` says."""
+    check = 'check http "/name" port 80 every 300ms timeout 250ms rise 99 fall 2'
+    serve(check, backends=(1, 3))
+    agent = node.run()
+    until(lambda: all_ok(node))
+    with killed_web(balancer, "backend2"), crowd_of(balancer, 0, 1, 1, 0.01, 300) as crowd:
+        serve(check)
+        until(lambda: health(node)[TWO].endswith(": connection refused"))
+        assert states(node)[TWO] == "failing" and slots(node)[TWO] == 0
+        results = crowd.results(newcomers=True)
+    assert len(results) >= 300 and not failed(results), failed(results)
+    until(lambda: health(node)[TWO] == "ok", 8)
+    assert slots(node)[TWO] > 5000
+    until(lambda: f"{TWO} is up\n" in agent.said())
+
+
+@contextlib.contextmanager
+def hung(agent):
+    os.kill(agent.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(agent.pid, signal.SIGCONT)
+
+
+def waits(node, *backends):
+    assert {states(node)[one] for one in backends} == {"waiting"}
+    assert {health(node)[one] for one in backends} == {"not checked yet"}
+    assert not any(slots(node)[one] for one in backends)
+
+
+@pytest.mark.parametrize("how", ["command", "agent"])
+def test_an_agent_that_dies_while_one_waits(balancer, node, serve, how):
+    """The next command after the wait ends it, and so does the next agent, by a check."""
+    serve(CHECK, backends=(1, 2))
+    agent = node.run()
+    until(lambda: all_ok(node))
+    with hung(agent):
+        serve(CHECK)
+        waits(node, THREE)
+        status = node.json("status", status=0)["services"][0]
+        assert (status["up"], status["waiting"], status["drained"]) == (2, 1, 0)
+        assert "1 not checked yet" in node("status").stdout
+        agent.kill()
+    assert states(node)[THREE] == "waiting" and health(node)[THREE] == "not checked"
+    if how == "agent":
+        node.run()
+        until(lambda: all_ok(node))
+    else:
+        time.sleep(3.5)  # 3 s and `timeout`
+        node("service", "--refresh")
+        assert states(node)[THREE] == "up"
+    assert slots(node)[THREE] > 5000 and balancer.answers(balancer.vip4)
+
+
+def test_a_new_service_waits_three_seconds(balancer, node, serve, tmp_path):
+    """Then its backends get flows as without checks. Those that an agent finds keep their flows."""
+    nothing = tmp_path / "nothing.weir"
+    nothing.write_text("interface net0\ndefault pass\n")
+    node("apply", nothing)
+    agent = node.run()
+    with contextlib.ExitStack() as dead:
+        for host in balancer.backends:
+            dead.enter_context(silent(balancer, host))
+        serve('check tcp port 80 every 20s timeout 20s', "lost 1s")
+        began = time.monotonic()
+        waits(node, ONE, TWO, THREE)
+        assert node.json("status")["alarms"] == []
+        until(lambda: min(slots(node).values()) > 5000)
+        assert 2 < time.monotonic() - began < 6
+        assert set(states(node).values()) == {"up"} and set(health(node).values()) == {"not checked yet"}
+    agent.stop()
+    node.run()
+    assert set(states(node).values()) == {"up"} and min(slots(node).values()) > 5000
+    node("apply", nothing)
+    serve(CHECK)
+    until(lambda: all_ok(node), 2.5)  # no wait where checks end sooner
+
+
 def test_health_changes_both_rings_of_a_trial(balancer, node, serve):
     """After the trial the previous ring has what the checks have said meanwhile."""
     serve(CHECK)

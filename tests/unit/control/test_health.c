@@ -206,6 +206,30 @@ static void test_pause(void **state)
 	}
 }
 
+// A new backend needs one good check, however many have failed before; its first failure is enough as well.
+static void test_fresh(void **state)
+{
+	(void)state;
+	struct health_rules r = rules;
+	struct health h = {.fresh = true};
+
+	r.ramp_ms = 16000;
+	assert_true(health_result(&h, &r, true, T0));
+	assert_true(h.state == BACKEND_UP && h.known && !h.fresh && !h.failed_ms && !h.ramp_ms);
+	assert_false(health_result(&h, &r, false, T0)); // from now on as all others
+	h = (struct health){.fresh = true};
+	assert_true(health_result(&h, &r, false, T0));
+	assert_true(h.state == BACKEND_FAILING && h.fresh && !h.failed_ms);
+	assert_false(health_result(&h, &r, false, T0));
+	assert_true(health_tick(&h, &r, T0 + r.lost_ms));
+	assert_true(health_result(&h, &r, true, T0 + r.lost_ms));
+	assert_true(h.state == BACKEND_UP && !h.fresh && !h.failed_ms && !h.ramp_ms);
+	h = (struct health){.fresh = true};
+	assert_true(health_link(&h, &r, true, T0));
+	assert_false(health_result(&h, &r, true, T0)); // its link is dead
+	assert_true(h.state == BACKEND_DOWN && h.fresh);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_ramp),
 		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ enum matter {
 	DOWN,
 	GONE,
 	WEIGHTLESS,
+	WAITING, // new, and not checked yet
 	MATTERS,
 };
 
@@ -30,6 +31,7 @@ static struct lb_member member(enum matter matter, bool backup)
 		     : matter == DOWN                               ? BACKEND_DOWN
 								    : BACKEND_UP;
 	m.gone = matter == GONE;
+	m.waits = matter == WAITING ? SERVED_NOW : 0;
 	if (matter == WEIGHTLESS)
 		m.weight = 0;
 	return m;
@@ -65,6 +67,14 @@ static void decide(struct pool_case *c, uint32_t n, uint16_t keep)
 	lb_member_states(&c->b, &c->s, c->states);
 }
 
+static bool some_wait(const struct pool_case *c)
+{
+	for (unsigned i = 0; i < 4; i++)
+		if (c->matter[i] == WAITING)
+			return true;
+	return false;
+}
+
 // Three backends and a backup: 0 to 3.
 static unsigned those(const struct pool_case *c, bool backup, bool doubted)
 {
@@ -95,6 +105,9 @@ static unsigned wanted(const struct pool_case *c, enum lb_flows *ret_flows)
 	*ret_flows = LB_FLOWS_UP;
 	if (well || backups)
 		return well ? well : backups;
+	*ret_flows = LB_FLOWS_WAIT;
+	if (some_wait(c))
+		return 0;
 	*ret_flows = doubted || doubted_backups ? LB_FLOWS_OPEN : LB_FLOWS_LAST;
 	return doubted ? doubted : doubted_backups;
 }
@@ -163,6 +176,13 @@ static void test_dead_ones_of_three(void **state)
 		{{DRAINED, DRAINED, DRAINED, GONE}, 0, 0, LB_FLOWS_LAST},
 		{{DRAINED_FAILING, DOWN, DRAINED, GONE}, 0, 0, LB_FLOWS_LAST},
 		{{DRAINED, DRAINED, DRAINED, FAILING}, 0, 0x8, LB_FLOWS_OPEN}, // a backup only
+		{{WELL, WAITING, FAILING, GONE}, 0, 0x1, LB_FLOWS_UP},
+		{{WAITING, WAITING, WAITING, GONE}, 0, 0, LB_FLOWS_WAIT},
+		{{FAILING, WAITING, WAITING, GONE},
+		 0,
+		 0,
+		 LB_FLOWS_WAIT}, // the others are checked now
+		{{FAILING, WAITING, WAITING, WELL}, 0, 0x8, LB_FLOWS_UP},
 	};
 
 	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
@@ -281,6 +301,66 @@ static void test_an_apply(void **state)
 	made_free(&again);
 }
 
+// A backend that comes while an agent runs waits for its first check; all others do not.
+static void test_new_ones_wait(void **state)
+{
+	(void)state;
+	struct made m, more;
+	CLEANUP_LB_STATE struct lb_state *a = NULL;
+	CLEANUP_LB_STATE struct lb_state *b = NULL;
+	CLEANUP_LB_STATE struct lb_state *c = NULL;
+	struct lb_plan_options o = served_options(NULL);
+	bool services[1] = {false}, none;
+
+	SERVED_ONE(&m, 0, 1);
+	a = served_plan(&m, NULL); // without an agent
+	assert_int_equal(served_find(a, 0, 0)->waits, 0);
+	served_find(a, 0, 1)->gone = 1;
+	SERVED_ONE(&more, 0, 1, 2)->check.timeout_ms = 1000;
+	o.agent = true;
+	o.running = a;
+	b = served_plan_with(&more, &o);
+	assert_false(lb_member_waits(served_find(b, 0, 0)));
+	assert_false(lb_member_waits(served_find(b, 0, 1))); // it is back
+	assert_true(lb_member_waits(served_find(b, 0, 2)));
+	assert_int_equal(served_owned(b, 0, 2), 0);
+	assert_int_equal(served_find(b, 0, 2)->waits, SERVED_NOW + 4 * SERVED_HZ);
+	o.running = b;
+	c = served_plan_with(&more, &o); // an apply does not prolong it
+	assert_int_equal(served_find(c, 0, 2)->waits, SERVED_NOW + 4 * SERVED_HZ);
+	assert_int_equal(lb_state_end_waits(b, SERVED_NOW + 4 * SERVED_HZ - 1, services), 0);
+	assert_false(services[0]);
+	assert_int_equal(lb_state_end_waits(b, SERVED_NOW + 4 * SERVED_HZ, services), 1);
+	assert_true(services[0]);
+	lb_service_change(b, 0, SERVED_NOW, SERVED_HZ, &none);
+	assert_in_range(served_owned(b, 0, 2), SERVED_SIZE / 3, SERVED_SIZE / 3 + 1);
+	made_free(&m);
+	made_free(&more);
+}
+
+// Three seconds at most, in which no backend has its flows; no warning that it has no backends.
+static void test_a_new_service_waits(void **state)
+{
+	(void)state;
+	struct made m, unchecked;
+	CLEANUP_LB_STATE struct lb_state *a = NULL;
+	CLEANUP_LB_STATE struct lb_state *b = NULL;
+	struct lb_plan_options o = served_options(NULL);
+
+	SERVED_ONE(&m, 0, 1)->check.timeout_ms = 60000;
+	o.agent = true;
+	a = served_plan_with(&m, &o);
+	assert_int_equal(served_find(a, 0, 0)->waits, SERVED_NOW + 3 * SERVED_HZ);
+	assert_int_equal(served_owned_by(a, 0, BACKEND_NONE), SERVED_SIZE);
+	assert_int_equal(diag_warnings(m.diag), 0);
+	SERVED_ONE(&unchecked, 0, 1)->check.kind = CHECK_NONE;
+	o.running = a;
+	b = served_plan_with(&unchecked, &o); // nothing will check it
+	assert_false(lb_member_waits(served_find(b, 0, 0)));
+	made_free(&m);
+	made_free(&unchecked);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +370,8 @@ int main(void)
 		cmocka_unit_test(test_rings),
 		cmocka_unit_test(test_a_trial),
 		cmocka_unit_test(test_an_apply),
+		cmocka_unit_test(test_new_ones_wait),
+		cmocka_unit_test(test_a_new_service_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
