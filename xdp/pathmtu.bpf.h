@@ -6,9 +6,11 @@
  *
  * Anyone can send such an error, so it must quote a packet that Weir sends: from the outer source
  * of a backend, to that backend, in the mode of a service, for a VIP and ports of that service,
- * from the port of GUE that its hash gives. A size is not believed if it is below a floor, or not
- * below the size of the packet or the MTU of the egress, or for a second time within a tick. A
- * quote that ends before the ports (RFC 792 asks for eight bytes) only lowers the path MTU. */
+ * from the port of GUE that its hash gives. A size is not believed if it is not below the size of the
+ * packet or the MTU of the egress, or for a second time within a tick, nor if it leaves less than
+ * SERVICE_INNER_MIN bytes inside the tunnel, unless notices about several flows agree
+ * (path-agree.bpf.h). A quote that ends before the ports (RFC 792 asks for eight bytes) only lowers
+ * the path MTU. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -18,6 +20,7 @@
 
 #include "xdp/forward.bpf.h"
 #include "xdp/icmp.bpf.h"
+#include "xdp/path-agree.bpf.h"
 #include "xdp/pins.bpf.h"
 
 /* What is quoted of a tunnel packet. */
@@ -246,9 +249,15 @@ static __always_inline void path_tally(const struct service *s, __u32 backend,
 	service_tally(backend, event);
 }
 
+/* The least that one notice is believed: so much still fits inside the tunnel. */
+static __always_inline __u32 path_least(const struct path_quote *q)
+{
+	return SERVICE_INNER_MIN + q->outer;
+}
+
 /* Believes the router, or not: then 0. Returns what the way carries from now on. A packet that is quoted may be
  * longer than any that we sent: routers merge packets of a flow (GRO). */
-__noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend)
+__noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend, __u32 least)
 {
 	const struct service *s = service_at(service);
 	struct backend *to = backend_at(backend);
@@ -259,8 +268,7 @@ __noinline int path_lower(struct path_quote *q, __u32 service, __u32 backend)
 	time = pin_time(now_jiffies(), s->pin_shift);
 	now = way_mtu(s, to);
 	old = *(volatile __u32 *)&to->path;
-	if (q->mtu < (q->key.family == 4 ? SERVICE_PATH_MIN4 : SERVICE_PATH_MIN6) ||
-	    q->length <= q->mtu || q->mtu >= to->mtu ||
+	if ((q->mtu < least && q->mtu < now) || q->length <= q->mtu || q->mtu >= to->mtu ||
 	    (q->mtu < now && path_lives(old, time, 0))) {
 		path_tally(s, backend, SERVICE_PATH_REFUSED);
 		return 0;
@@ -282,7 +290,24 @@ __noinline int path_lower_one(struct path_quote *q, __u32 service, __u32 backend
 
 	if (!q || !s || !to || s->mode != q->mode || !source_is_ours(q, to, false, 0))
 		return 0;
-	return path_lower(q, service, backend);
+	return path_lower(q, service, backend, path_least(q));
+}
+
+/* The same for a quote that tells its flow. */
+static __always_inline int path_lower_flow(struct path_quote *q, const struct service *s,
+					   __u32 backend)
+{
+	__u32 service = q->key.service, least = path_least(q);
+
+	if (unlikely(q->mtu < least && q->mtu >= path_least_ever(q->key.family) &&
+		     q->length > q->mtu)) {
+		__u32 agreed = path_agree(service, backend, hash_of_tuple(s, &q->inner),
+					  q->mtu << PATH_MTU_SHIFT | q->inner.proto);
+
+		if (agreed)
+			q->mtu = least = agreed;
+	}
+	return path_lower(q, service, backend, least);
 }
 
 /* For a quote that does not tell the service: in all that have this backend. */
@@ -381,7 +406,7 @@ __noinline int path_learn(struct xdp_md *ctx, struct packet *pkt)
 	q->key.service = service_find(&q->inner, BY_PACKET);
 	s = service_at(q->key.service);
 	backend = s ? path_backend(q, s) : BACKEND_NONE;
-	return backend == BACKEND_NONE ? 0 : path_lower(q, q->key.service, backend);
+	return backend == BACKEND_NONE ? 0 : path_lower_flow(q, s, backend);
 }
 
 /* A "too big" to an address of ours: what becomes of it, or GO_ON: it goes its way as any other. */

@@ -39,6 +39,7 @@ struct bpf_object;
 	X(meters, "meters", .map = "meters") \
 	X(logpace, "logpace", .map = "logpace") \
 	X(budgets, "budgets", .map = "budgets") \
+	X(pathvotes, "pathvotes", .map = "pathvotes") \
 	X(stations, "stations", .map = "stations") \
 	X(answers, "answers", .map = "answers") \
 	X(identities, "identities", .type = BPF_MAP_TYPE_HASH, .key_size = sizeof(struct identity_key), \

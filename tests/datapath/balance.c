@@ -19,6 +19,8 @@
 //     balance-count SERVICE ADDRESS|- NAME N …  counters that change: packets, bytes, a reason or an event;
 //                                 no other counter changes
 //     balance-burst N             then sent N times at once: a few are answered, the others dropped
+//     balance-pin SERVICE ADDRESS HASH   a living pin of the flow with this hash of its tuple
+//     balance-first HEX           a frame that is sent first, once; at most eight
 //     balance-flood HEX           a frame that is sent first until it is no longer answered; the case is answered
 //     balance-expect VERDICT REASON BYTES  pass, drop, tx, redirect; the one counter that changes, by 1 packet
 #include "tests/datapath/balance.h"
@@ -39,6 +41,7 @@
 #define COUNTS_MAX 4
 #define FLOOD_MAX  (4 * WEIR_REPLY_BURST)
 #define PATHS_MAX  4
+#define FIRST_MAX  8
 
 struct count {
 	uint32_t id;
@@ -59,6 +62,9 @@ static struct {
 		uint32_t id, mtu;
 	} paths[PATHS_MAX];
 	size_t n_paths;
+	struct frame first[FIRST_MAX];
+	size_t n_first;
+	bool pinned;
 	uint64_t cases; // a seed for each
 } all;
 
@@ -137,6 +143,20 @@ static bool read_path(char *text)
 	return true;
 }
 
+static bool read_pin(char *text)
+{
+	const char *service = strsep(&text, " "), *address = strsep(&text, " ");
+	uint64_t hash;
+
+	return text && !num_parse_u64(text, strlen(text), 0, UINT64_MAX, &hash) &&
+	       (all.pinned = balance_rig_pin(all.loaded, service, address, hash));
+}
+
+static bool read_first(const char *hex)
+{
+	return all.n_first < FIRST_MAX && frame_read_hex(hex, &all.first[all.n_first++]);
+}
+
 static bool begin_case(struct rig *rig, const char *name)
 {
 	load(rig);
@@ -146,7 +166,10 @@ static bool begin_case(struct rig *rig, const char *name)
 	all.generic = all.has_out = false;
 	all.linear = all.burst = 0;
 	all.flood.len = 0;
-	all.n_counts = all.n_paths = 0;
+	all.n_counts = all.n_paths = all.n_first = 0;
+	if (all.pinned)
+		balance_rig_unpin(all.loaded);
+	all.pinned = false;
 	return true;
 }
 
@@ -330,6 +353,12 @@ static void flood(struct rig *rig)
 			break;
 }
 
+static void send_first(struct rig *rig)
+{
+	for (size_t n = 0; n < all.n_first; n++)
+		rig_try(rig, &all.first[n], 0);
+}
+
 static void prepare(struct rig *rig)
 {
 	struct outcome before = {0};
@@ -341,6 +370,7 @@ static void prepare(struct rig *rig)
 	balance_rig_forget_answers(all.loaded);
 	balance_rig_stations(all.loaded, all.stations);
 	flood(rig);
+	send_first(rig);
 	balance_rig_moved(all.loaded);
 	balance_rig_reasons(all.loaded, &before);
 }
@@ -357,7 +387,8 @@ static void check_foreign(uint64_t before, struct text *why)
 static void check_more(struct rig *rig, const struct outcome *o, const char *reason,
 		       struct text *why)
 {
-	bool test_knows = !all.linear && !all.flood.len && !*all.stations && !all.awaits;
+	bool test_knows =
+		!all.linear && !all.flood.len && !all.n_first && !*all.stations && !all.awaits;
 
 	if (test_knows)
 		check_test_program(o, reason, why);
@@ -452,6 +483,10 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return read_count(value);
 	if (!strcmp(word, "path"))
 		return read_path(value);
+	if (!strcmp(word, "pin"))
+		return read_pin(value);
+	if (!strcmp(word, "first"))
+		return read_first(value);
 	if (!strcmp(word, "flood"))
 		return frame_read_hex(value, &all.flood);
 	if (!strcmp(word, "burst"))

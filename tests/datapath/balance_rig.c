@@ -106,6 +106,16 @@ static void map_budgets(struct balance_rig *b)
 		test_die(&err);
 }
 
+static void map_votes(struct balance_rig *b)
+{
+	int fd = b->rig->instance->pathvotes;
+	struct err err = {0};
+	size_t bytes;
+
+	if (mapping_bytes(fd, &bytes, &err) || mapping_open(&b->votes, fd, bytes, &err))
+		test_die(&err);
+}
+
 void balance_rig_forget_answers(struct balance_rig *b)
 {
 	memset(b->budgets.at, 0, b->budgets.size);
@@ -136,6 +146,7 @@ struct balance_rig *balance_rig_new(struct rig *rig, const char *policy)
 	link_devices(b);
 	map_backends(b);
 	map_budgets(b);
+	map_votes(b);
 	rig_policy(rig, PROG_ACTIVE, b->c->generation);
 	rig_iface(rig, RIG_IFACE);
 	b->ids = count_ids(b->c->lb.lb);
@@ -150,6 +161,7 @@ void balance_rig_free(struct balance_rig *b)
 	rig_policy(b->rig, PROG_ACTIVE, b->rig->policy);
 	mapping_close(&b->backends);
 	mapping_close(&b->budgets);
+	mapping_close(&b->votes);
 	test_program_free(b->general);
 	candidate_free(b->c);
 	free(b->counts);
@@ -280,6 +292,52 @@ bool balance_rig_stations(struct balance_rig *b, const char *text)
 	if (stations_write(b->rig->instance, &stations, &err))
 		test_die(&err);
 	return true;
+}
+
+// The pins of a service, mapped; its number of buckets is the caller's.
+static const struct lb_service *map_pins(const struct balance_rig *b, const char *name,
+					 struct mapping *m)
+{
+	const struct lb_state *lb = b->c->lb.load.lb;
+	struct err err = {0};
+
+	for (uint32_t n = 0; n < lb->n_services; n++) {
+		const struct lb_service *s = &lb->services[n];
+
+		if (strcmp(s->name, name) != 0)
+			continue;
+		if (mapping_open(m, b->c->generation->pins.at[n].fd,
+				 (size_t)s->buckets * sizeof(struct pin_bucket), &err))
+			test_die(&err);
+		return s;
+	}
+	return NULL;
+}
+
+bool balance_rig_pin(struct balance_rig *b, const char *service, const char *address, uint64_t hash)
+{
+	CLEANUP_MAPPING struct mapping m = {0};
+	const struct lb_service *s;
+	uint32_t id;
+
+	if (!balance_rig_id(b, service, address, &id) || !(s = map_pins(b, service, &m)))
+		return false;
+	((struct pin_bucket *)m.at)[pin_bucket_of(hash, s->buckets)].pin[0] =
+		pin_pack(pin_flow_of(hash), id, PIN_TALKS, ticks(b, 0));
+	return true;
+}
+
+void balance_rig_unpin(struct balance_rig *b)
+{
+	const struct lb_state *lb = b->c->lb.load.lb;
+
+	for (uint32_t n = 0; n < lb->n_services; n++) {
+		CLEANUP_MAPPING struct mapping m = {0};
+
+		if (map_pins(b, lb->services[n].name, &m))
+			memset(m.at, 0, m.size);
+	}
+	memset(b->votes.at, 0, b->votes.size);
 }
 
 uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id)

@@ -26,6 +26,7 @@ struct balance_rig {
 	struct counter reasons[WEIR_REASON_COUNT]; // after the last balance_rig_reasons
 	struct mapping backends;                   // struct backend, by number
 	struct mapping budgets;                    // of answers
+	struct mapping votes;                      // for small path MTUs
 	struct answer_key awaited;                 // by balance_rig_await
 };
 
@@ -37,6 +38,12 @@ void balance_rig_free(struct balance_rig *b);
 
 // Sets the path to a backend: words as described in balance.c. false: no such backend or word.
 bool balance_rig_hop(struct balance_rig *b, char *text);
+
+// Pins the flow with this hash of its tuple to the backend of the service, and forgets all such pins and what notices
+// about their flows said. false: no such backend.
+bool balance_rig_pin(struct balance_rig *b, const char *service, const char *address,
+		     uint64_t hash);
+void balance_rig_unpin(struct balance_rig *b);
 
 // The known path MTU to a backend; 0: unknown.
 uint32_t balance_rig_path(const struct balance_rig *b, uint32_t id);

@@ -7,15 +7,17 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
 from scapy.packet import Raw
 
+import flowhash
 from balance_cases import (TAGS, count, counting, emit, flow_of, ip, length_of, lines, load, passed, sent,
                            tcp, too_big_answer, turned, udp, vips)
-from balance_model import CAME, TCP_PROTO, UDP_PROTO, Hop, Service, family_of, link, one_hop
+from balance_model import CAME, KEY, TCP_PROTO, UDP_PROTO, Hop, Service, family_of, link, one_hop
 
 NARROW = {4: "10.200.0.1", 6: "2001:db8:200::1"}  # the router before the narrow link
 MTU = 1600  # of the egress
 LOWER = 1400
 HEADER = {4: 20, 6: 40}
-FLOOR = {4: 576, 6: 1280}
+FLOOR = {4: 576, 6: 1280}  # of several routers that agree
+INNER = 1280  # of one router alone: what it must leave inside the tunnel
 
 
 def over(service, family):
@@ -116,9 +118,11 @@ def mode_cases(service, address):
         for name, tags in TAGS.items():
             tell(f"{about}{name}, padding", used, service, address, packet, LOWER, quote=short, tags=tags,
                  padding=b"padding")
-        tell(f"{about}, the floor", used, service, address, packet, FLOOR[outer])
-        shrugged(f"{about}, below the floor", used, notice(whole, FLOOR[outer] - 1), refused=used,
-                 address=address)
+        tell(f"{about}, the floor", used, service, address, packet, INNER + extra)
+        for mtu in INNER + extra - 1, FLOOR[outer], FLOOR[outer] - 1:
+            shrugged(f"{about}, below the floor: {mtu}", used, notice(whole, mtu), refused=used,
+                     address=address)
+        agreed_cases(about, service, address, family)
         shrugged(f"{about}, no size", used, notice(whole, 0), refused=used, address=address)
         shrugged(f"{about}, larger than the packet", used, notice(whole, len(whole)), refused=used,
                  address=address)
@@ -160,8 +164,57 @@ def short_cases(about, service, address, whole, short):
         shrugged(f"{about}, {size} bytes quoted: too few", used, notice(whole[:size], LOWER, whole=whole),
                  address=address)
     shrugged(f"{about}, short and below the floor", used,
-             notice(whole[:first], FLOOR[family_of(address)] - 1, whole=whole), refused=used,
+             notice(whole[:first], INNER + outer - 1, whole=whole), refused=used,
              address=address)
+
+
+def agreed_cases(about, service, address, family):
+    """Below the floor, the third flow with a pin decides, and the largest size."""
+    outer, used = family_of(address), [service]
+    low = INNER + over(service, outer) - 20
+    flows = {sport: flow_of(service, family, TCP_PROTO, sport=sport) for sport in (41001, 41002, 41003, 41004)}
+
+    def packet(sport):
+        return ip(service, family) / tcp("PA", counting(1400), sport=sport)
+
+    def said(sport, mtu=low):
+        return notice(in_tunnel(service, address, packet(sport), flows[sport]), mtu)
+
+    def settings(pinned, *first):
+        return [("pin", f"{service.name} {address} {flowhash.hash_tuple(KEY, *flows[sport])}") for sport in pinned] + [
+            ("first", link(CAME, (), bytes(one)).hex()) for one in first]
+
+    everyone = 41001, 41002, 41003
+    largest = settings(everyone, said(41001, low - 4), said(41002, low))
+    for name, state, mtu in (("three flows", settings(everyone, said(41001), said(41002)), low),
+                             ("three flows, one again", settings(everyone, said(41001), said(41001), said(41002)), low),
+                             ("three flows of other sizes", largest, low)):
+        begin(used)
+        emit("case", f"path: {about}, {name}")
+        for word, value in state:
+            emit(word, value)
+        given = said(41003, low - 8 if state is largest else low)
+        gone = one_hop(packet(41003))
+        answer = too_big_answer(gone.__class__(bytes(gone)), client_mtu(service, address, family, mtu))
+        emit("frame", link(CAME, (), bytes(given)).hex())
+        emit("out", link({"src": CAME["dst"], "dst": CAME["src"]}, (), bytes(answer)).hex())
+        for who in "-", address:
+            count(service, who, **{"path-learned": 1})
+        emit("path", f"{service.name} {address} {mtu}")
+        emit("expect", f"tx service-path-mtu {length_of(given)}")
+    for name, state in (("two flows", settings(everyone, said(41002))),
+                        ("one flow, four times", settings(everyone, said(41003), said(41003), said(41003))),
+                        ("two flows, twice each", settings(everyone, said(41001), said(41003), said(41001))),
+                        ("three flows, one without a pin", settings((41001, 41003), said(41001), said(41002))),
+                        ("three flows without pins", settings((), said(41001), said(41002)))):
+        shrugged(f"{about}, {name}", used, said(41003), refused=used, settings=state, address=address)
+    less = FLOOR[outer] - 1
+    shrugged(f"{about}, three flows below the least", used, said(41003, less), refused=used, address=address,
+             settings=settings(everyone, said(41001, less), said(41002, less)))
+    whole = in_tunnel(service, address, packet(41003), flows[41003])
+    shrugged(f"{about}, three flows, one quote is short", used,
+             notice(whole[:over(service, outer) + 8], low, whole=whole),
+             refused=used, address=address, settings=settings(everyone, said(41001), said(41002)))
 
 
 def changed(raw, at, *values):

@@ -16,6 +16,7 @@ from scapy.packet import Raw
 NARROW = 1400
 SIZE = 3_000_000
 LINKS = [("ipip", False), ("ipip", True), ("gue", False), ("gue", True)]
+FITS = 1340  # packets of 1280 bytes fit inside each tunnel
 TOLD, ANSWERED = "service-path-mtu", "service-too-big"
 
 
@@ -140,25 +141,40 @@ def test_forged_notices(served, tmp_path, mode, v6):
     lab, node = served(mode, v6)
     packet = tunnel_packet(lab, tmp_path)
     ends, inner = (8 if v6 else 12), (40 if v6 else 20) + (8 if mode == "gue" else 0)
-    send_notice(lab, packet, (1280 if v6 else 576) - 1)
+    for mtu in 576, 1280, 1280 + inner - 1:  # the last bytes of QUIC would not fit
+        send_notice(lab, packet, mtu)
     send_notice(lab, packet, 0)
     send_notice(lab, packet, len(packet))  # it would have fit
-    send_notice(lab, changed(packet, ends + (31 if v6 else 7), 77), 1300)  # to no backend
-    send_notice(lab, changed(packet, inner + 19, 99), 1300)  # for no VIP
-    send_notice(lab, changed(packet, inner + 23, 99), 1300)  # for no port
-    send_notice(lab, changed(packet, ends + (15 if v6 else 3), 99), 1300)  # from another host's address
-    send_notice(lab, packet, 1300, to="fd78:1::77" if v6 else "10.78.1.77")  # to another host
+    send_notice(lab, changed(packet, ends + (31 if v6 else 7), 77), FITS)  # to no backend
+    send_notice(lab, changed(packet, inner + 19, 99), FITS)  # for no VIP
+    send_notice(lab, changed(packet, inner + 23, 99), FITS)  # for no port
+    send_notice(lab, changed(packet, ends + (15 if v6 else 3), 99), FITS)  # from another host's address
+    send_notice(lab, packet, FITS, to="fd78:1::77" if v6 else "10.78.1.77")  # to another host
     if mode == "gue":
-        send_notice(lab, changed(packet, inner - 7, packet[inner - 7] ^ 1), 1300)  # another flow's port
-        send_notice(lab, changed(packet, inner - 6, 1), 1300)  # another port
-    send_notice(lab, bytes(IPv6(dst="fd78:2::1") / UDP()) if v6 else bytes(IP(dst="10.78.2.1") / UDP()), 1300)
+        send_notice(lab, changed(packet, inner - 7, packet[inner - 7] ^ 1), FITS)  # another flow's port
+        send_notice(lab, changed(packet, inner - 6, 1), FITS)  # another port
+    send_notice(lab, bytes(IPv6(dst="fd78:2::1") / UDP()) if v6 else bytes(IP(dst="10.78.2.1") / UDP()), FITS)
     uploads(lab, tmp_path, 1)
     assert not known(node) and not node.events()["path-learned"]
     assert node.events()["path-refused"] >= 3
     assert not reasons(node)[TOLD] and not reasons(node)[ANSWERED]
     # A true notice: the same packet, unchanged.
-    send_notice(lab, packet, 1300)
-    assert known(node) == [1300] and reasons(node)[TOLD] == 1
+    send_notice(lab, packet, FITS)
+    assert known(node) == [FITS] and reasons(node)[TOLD] == 1
+
+
+@pytest.mark.parametrize("mode, v6", LINKS)
+def test_one_forged_notice_takes_no_quic(served, tmp_path, mode, v6):
+    """Packets that must have 1200 bytes of payload (RFC 9000 section 14.1) still arrive after a notice that says 576."""
+    lab, node = served(mode, v6)
+    packet = tunnel_packet(lab, tmp_path)
+    for mtu in 576, 1280:
+        send_notice(lab, packet, mtu)
+        send_notice(lab, packet[:48 if v6 else 28], mtu)
+    for vip in lab.vips:
+        for _ in range(20):
+            assert len(lab.udp(vip, 7, bytes(1200))) > 0
+    assert not known(node) and not reasons(node)[ANSWERED]
 
 
 @pytest.mark.parametrize("mode", ["ipip", "gue"])
