@@ -255,17 +255,18 @@ static void check_line(struct batch *b, struct batch_line *line)
 static void collect_guard(struct batch *b)
 {
 	struct batch_line *first = NULL;
-	bool forced = true;
+	bool forced = true, names = false;
 	struct err err = {0};
 
 	vec_each (&b->lines, line) {
 		if (!adds(*line) || (*line)->verb->allow)
 			continue;
+		names |= has_names(&(*line)->blocking.targets);
 		if (!first || (forced && !(*line)->blocking.force))
 			first = *line;
 		forced &= (*line)->blocking.force;
 	}
-	if (!first || !blocking_guard(b->ctx, forced, &b->guard, &err))
+	if (!first || !blocking_guard(b->ctx, &first->blocking, names, forced, &b->guard, &err))
 		return;
 	b->unguarded = true;
 	fail(b, first, &err);

@@ -107,7 +107,8 @@ static int prepare(struct context *ctx, const struct args *args, bool allow, str
 	overlay_report_errors(ctx, &r->targets);
 	if (code)
 		return code;
-	if (!allow && (code = blocking_guard(ctx, r->force, &guard, err)))
+	if (!allow &&
+	    (code = blocking_guard(ctx, r, r->targets.items.names, r->force, &guard, err)))
 		return code;
 	if ((code = blocking_resolve(ctx, r, &guard, err)))
 		return code;

@@ -169,11 +169,15 @@ int blocking_resolve(const struct context *ctx, struct blocking *r, const struct
 	return code ? code : blocking_answered(r, guard, err);
 }
 
-int blocking_guard(const struct context *ctx, bool force, struct guard *ret, struct err *err)
+int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
+		   struct guard *ret, struct err *err)
 {
+	char path[BLOCKING_PATH];
+	struct dns_options dns = blocking_resolver(ctx, r, path);
 	struct err why = {0};
-	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, ret, &why);
+	int code = guard_collect(ctx->session_here ? &ctx->session : NULL, &dns, ret, &why);
 
+	code = code || !names ? code : guard_add_logins(ret, GUARD_NAME, &why);
 	if (!code)
 		return 0;
 	if (force) {

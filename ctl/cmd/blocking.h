@@ -28,8 +28,10 @@ void blocking_free(struct blocking *r);
 // Options and targets; args outlives *ret, which is zero. Invalid lines: overlay_report_errors.
 int blocking_read(const struct context *ctx, const struct args *args, bool allow,
 		  struct blocking *ret, struct err *err);
-// Collects the addresses that must not be blocked. If that fails, blocking is refused without force.
-int blocking_guard(const struct context *ctx, bool force, struct guard *ret, struct err *err);
+// Collects the addresses that must not be blocked: for host names (`names`) the peers of all logins as well. If that
+// fails, blocking is refused without force.
+int blocking_guard(const struct context *ctx, const struct blocking *r, bool names, bool force,
+		   struct guard *ret, struct err *err);
 // Asks for the names, and leaves out answers that must not be blocked.
 int blocking_resolve(const struct context *ctx, struct blocking *r, const struct guard *guard,
 		     struct err *err);

@@ -252,6 +252,7 @@ static int ask(struct context *ctx, const struct args *args, unsigned where, str
 
 	if (code)
 		return code;
+	guard.dns = &dns.options;
 	if (where & (REFRESH_ENTRIES | REFRESH_PLACES))
 		ask_entries(ctx, where, &dns, &guard, r, &refused->entries);
 	if (where & REFRESH_POLICY && !text_of(&refused->policy))

@@ -8,7 +8,6 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
-#include "ctl/net/dns.h"
 #include "ctl/net/route.h"
 #include "ctl/net/sockdiag.h"
 
@@ -51,11 +50,11 @@ static int add_gateways(struct guard *g, struct err *err)
 	return 0;
 }
 
-static int add_resolvers(struct guard *g, struct err *err)
+static int add_resolvers(struct guard *g, const struct dns_options *dns, struct err *err)
 {
 	CLEANUP_FREE struct addr *servers = NULL;
 	size_t n = 0;
-	int code = dns_servers(&(struct dns_options){0}, &servers, &n, err);
+	int code = dns_servers(dns ? dns : &(struct dns_options){0}, &servers, &n, err);
 
 	if (code)
 		return code;
@@ -93,7 +92,8 @@ static int add_session(struct guard *g, const struct session *session, struct er
 		       : 0;
 }
 
-int guard_collect(const struct session *session, struct guard *ret, struct err *err)
+int guard_collect(const struct session *session, const struct dns_options *dns, struct guard *ret,
+		  struct err *err)
 {
 	int code;
 
@@ -105,22 +105,20 @@ int guard_collect(const struct session *session, struct guard *ret, struct err *
 		return code;
 	if ((code = add_gateways(ret, err)))
 		return code;
-	if ((code = add_resolvers(ret, err)))
+	if ((code = add_resolvers(ret, dns, err)))
 		return code;
 	return add_time_servers(ret, err);
 }
 
-int guard_add_logins(struct guard *g, struct err *err)
+int guard_add_logins(struct guard *g, enum guard_level level, struct err *err)
 {
 	CLEANUP_FREE struct addr *peers = NULL;
 	size_t n = 0;
 	int code = session_peers(&peers, &n, err);
 
-	if (code)
-		return code;
 	for (size_t a = 0; a < n; a++)
-		add(g, &peers[a], GUARD_REFUSE, "the peer of a login");
-	return 0;
+		add(g, &peers[a], level, "the peer of a login");
+	return code;
 }
 
 void guard_free(struct guard *g)
@@ -149,7 +147,7 @@ static const struct {
 	{"172.16.0.0/12", "a private address"},      {"192.168.0.0/16", "a private address"},
 	{"224.0.0.0/4", "a multicast address"},      {"240.0.0.0/4", "a reserved address"},
 	{"fc00::/7", "a private address"},           {"fe80::/10", "a link-local address"},
-	{"ff00::/8", "a multicast address"},
+	{"fec0::/10", "a site-local address"},       {"ff00::/8", "a multicast address"},
 };
 
 static const char *local_problem(const struct prefix *host)
@@ -165,7 +163,28 @@ static const char *local_problem(const struct prefix *host)
 	return NULL;
 }
 
-const char *guard_answer_problem(const struct guard *g, const struct addr *a, bool wide)
+// The IPv4 address in one of IPv6 that a host or gateway translates to it: RFC 6052 section 2.1, RFC 3056 section 2.
+static bool find_embedded(const struct addr *a, struct addr *ret)
+{
+	static const struct {
+		uint8_t prefix[12];
+		size_t len, at; // bytes
+	} forms[] = {
+		{{0x00, 0x64, 0xff, 0x9b}, 12, 12}, // 64:ff9b::/96
+		{{0x20, 0x02}, 2, 2},               // 2002::/16
+	};
+
+	for (size_t n = 0; a->family == 6 && n < ARRAY_SIZE(forms); n++) {
+		if (memcmp(a->bytes, forms[n].prefix, forms[n].len) != 0)
+			continue;
+		*ret = (struct addr){.family = 4};
+		memcpy(ret->bytes, a->bytes + forms[n].at, 4);
+		return true;
+	}
+	return false;
+}
+
+static const char *problem_of(const struct guard *g, const struct addr *a, bool wide)
 {
 	struct prefix host = prefix_of(a, (uint8_t)addr_bits(a));
 	const struct guarded *guarded;
@@ -174,7 +193,27 @@ const char *guard_answer_problem(const struct guard *g, const struct addr *a, bo
 		return "the unspecified address";
 	if (addr_is_loopback(a))
 		return "a loopback address";
-	if ((guarded = guard_find(g, &host, GUARD_WARN)))
+	if ((guarded = guard_find(g, &host, GUARD_NAME)))
 		return guarded->what;
 	return wide ? NULL : local_problem(&host);
+}
+
+const char *guard_answer_problem(const struct guard *g, const struct addr *a, bool wide)
+{
+	const char *problem = problem_of(g, a, wide);
+	struct addr inner;
+
+	return problem || !find_embedded(a, &inner) ? problem : problem_of(g, &inner, wide);
+}
+
+const char *guard_sift(struct guard_sieve *s, const struct addr *a)
+{
+	const char *problem = guard_answer_problem(s->guard, a, s->wide);
+
+	if (problem)
+		return problem;
+	if (s->passed == GUARD_ANSWERS_MAX)
+		return "more than 256 addresses for one name";
+	s->passed++;
+	return NULL;
 }

@@ -44,10 +44,10 @@ int refresh_guard_get(struct refresh_guard *g, const struct guard **ret, struct 
 	*ret = &g->guard;
 	if (g->collected)
 		return 0;
-	if ((code = guard_collect(g->session, &g->guard, err)))
+	if ((code = guard_collect(g->session, g->dns, &g->guard, err)))
 		return code;
 	g->collected = true;
-	return guard_add_logins(&g->guard, err);
+	return guard_add_logins(&g->guard, GUARD_REFUSE, err);
 }
 
 // ---- which are wanted -----------------------------------------------------------------------------

@@ -81,10 +81,10 @@ static struct usable find_usable(const struct group *g, uint8_t kind)
 {
 	const struct dns_answer *answer = g->wish->answer;
 	struct usable u = {.at = mem_zalloc(answer->n, sizeof(*u.at))};
-	bool wide = is_wide(g);
+	struct guard_sieve sieve = {.guard = g->guard, .wide = is_wide(g)};
 
-	for (size_t a = 0; a < answer->n && u.n < TARGETS_ANSWERS_MAX; a++)
-		if (!is_block(kind) || !guard_answer_problem(g->guard, &answer->addrs[a], wide))
+	for (size_t a = 0; a < answer->n && u.n < GUARD_ANSWERS_MAX; a++)
+		if (!is_block(kind) || !guard_sift(&sieve, &answer->addrs[a]))
 			u.at[u.n++] = answer->addrs[a];
 	return u;
 }

@@ -171,13 +171,12 @@ int targets_skip(struct targets *t, const struct guard *g, bool wide,
 {
 	for (size_t n = 0; n < t->names_n; n++) {
 		struct dns_answer *answer = &t->answers[n];
+		struct guard_sieve sieve = {.guard = g, .wide = wide};
 		size_t kept = 0;
 
 		for (size_t a = 0; a < answer->n; a++) {
-			const char *why = guard_answer_problem(g, &answer->addrs[a], wide);
+			const char *why = guard_sift(&sieve, &answer->addrs[a]);
 
-			if (!why && kept == TARGETS_ANSWERS_MAX)
-				why = "more than 256 addresses for one name";
 			if (why)
 				skipped(ctx, t->names[n], &answer->addrs[a], why);
 			else

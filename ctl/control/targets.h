@@ -40,9 +40,8 @@ int targets_resolve(struct targets *const *list, size_t n, const struct dns_opti
 // 0 if each name has an address and each country a prefix; else -errno with err set: a name that has no address is ERR_INPUT and the first one
 // is named with its reason, a resolver that did not answer is ERR_SYSTEM.
 int targets_check_answers(const struct targets *t, struct err *err);
-// Drops the answers that must not be blocked (guard_answer_problem), and what a name has beyond
-// TARGETS_ANSWERS_MAX; calls back for each one left out. A name of which nothing is left is ERR_REFUSED.
-#define TARGETS_ANSWERS_MAX 256 // addresses of a name: a zone of its own must not fill the tables
+// Drops the answers that must not be blocked (guard_sift); calls back for each one left out. A name of which nothing
+// is left is ERR_REFUSED.
 int targets_skip(struct targets *t, const struct guard *g, bool wide,
 		 void (*skipped)(void *ctx, const char *name, const struct addr *a,
 				 const char *why),

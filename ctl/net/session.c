@@ -464,15 +464,18 @@ int session_peers(struct addr **ret, size_t *ret_n, struct err *err)
 	if (memchr(used, true, all.n))
 		ask_sockets(&sockets, &error);
 	for (size_t n = 0; n < all.n; n++) {
+		int unread = 0;
 		const struct socket_info *s =
-			used[n] ? connection_of(&all.at[n], &sockets, &none, &error) : NULL;
+			used[n] ? connection_of(&all.at[n], &sockets, &none, &unread) : NULL;
 
 		if (s)
 			vec_push(&peers, s->remote);
+		else
+			note_error(&error, unread);
 	}
 	*ret = peers.at;
 	*ret_n = peers.n;
-	return 0;
+	return error ? err_system(err, error, "cannot find the peers of the logins over ssh") : 0;
 }
 
 // The uid of the login, which survives sudo and su; 4294967295: no login.

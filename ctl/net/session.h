@@ -34,6 +34,6 @@ void session_find(struct session *ret);
 void session_describe(const struct session *s, char *buf, size_t size);
 
 // The peers of all logins over ssh whose connections are in this network namespace: of each sshd that has started
-// another program, so a client that has not logged in is not among them. The caller frees *ret. 0 or -errno with err
-// set.
+// another program, so a client that has not logged in is not among them. Root needs CAP_SYS_PTRACE for the descriptors of an sshd.
+// The caller frees *ret. 0; or -errno with err set where a login cannot be looked at: *ret then has the others.
 int session_peers(struct addr **ret, size_t *ret_n, struct err *err);

@@ -291,9 +291,9 @@ static void a_zone_of_its_own_fills_no_table(void **state)
 			add_address(w, &a);
 		}
 		follow(w);
-		assert_int_equal(w->name.addresses, TARGETS_ANSWERS_MAX);
+		assert_int_equal(w->name.addresses, GUARD_ANSWERS_MAX);
 	}
-	assert_int_equal(held(w), 5 * TARGETS_ANSWERS_MAX);
+	assert_int_equal(held(w), 5 * GUARD_ANSWERS_MAX);
 }
 
 static void a_place_follows_at_once(void **state)
