@@ -92,6 +92,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	c->dumped = args_has(args, "dump");
 	c->environment.instance = ctx->instance;
 	c->environment.offline = args_has(args, "offline");
+	c->environment.session = ctx->session_here ? &ctx->session : NULL;
 	code = check(ctx, args, c, &proved, err);
 	policy_show_findings(ctx, c);
 	if (code || args_has(args, "dump"))

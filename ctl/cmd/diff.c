@@ -145,6 +145,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	c = candidate_new(&dns.options, &old);
 	c->environment.instance = ctx->instance;
 	c->environment.offline = args_has(args, "offline");
+	c->environment.session = ctx->session_here ? &ctx->session : NULL;
 	code = candidate_compile(c, args->words.at[0], NULL, 0);
 	policy_show_findings(ctx, c);
 	if (code)

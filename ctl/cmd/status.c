@@ -397,6 +397,7 @@ static void show_alarms(struct status *s)
 	if (!instance_has_ifaces(s->instance))
 		alarm_add(s, "no interface is attached (weir attach IFACE)");
 	alarm_record(s);
+	status_names_alarms(s->ctx, s->about->revision, alarm_add, s);
 	alarm_macs(s);
 	for (uint32_t number = 1; number < WEIR_IFACES; number++)
 		if (s->devices[number].state != DEVICE_FREE)

@@ -11,6 +11,7 @@
 #include "ctl/base/text.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/answered.h"
+#include "ctl/control/revisions.h"
 #include "ctl/datapath/lock.h"
 
 #define OVERDUE_TIMES 4
@@ -147,4 +148,22 @@ void status_names_show(struct context *ctx, const struct status_names *names, ui
 		text_addf(&line, ", oldest answer %s",
 			  num_format_duration_ms((now_s - names->oldest_s) * 1000, age));
 	out_line(ctx->out, "names     %s", text_get(&line));
+}
+
+void status_names_alarms(const struct context *ctx, const char *revision, status_alarm *alarm,
+			 void *status)
+{
+	CLEANUP_ENVIRONMENT struct environment record;
+	struct revision r = {0};
+
+	environment_replay(&record);
+	if (revision[0])
+		revisions_load_names(ctx->instance, revision, &record, &r, NULL);
+	revision_free(&r);
+	vec_each (&record.names, name)
+		if (name->refused_s)
+			alarm(status, "all addresses of '%s' are protected: the policy %s",
+			      name->name,
+			      environment_has_addresses(name) ? "keeps those of before"
+							      : "has none of it");
 }

@@ -4,6 +4,7 @@
 
 #include "ctl/agent/presence.h"
 #include "ctl/cmd/command.h"
+#include "ctl/cmd/status_services.h"
 
 struct status_names {
 	uint64_t names, failing;
@@ -19,6 +20,9 @@ struct status_names {
 void status_names_read(const char *instance, const struct presence *agent,
 		       struct status_names *ret);
 void status_names_show(struct context *ctx, const struct status_names *names, uint64_t now_s);
+// Names of the policy in effect, of this revision, whose answers have protected addresses only.
+void status_names_alarms(const struct context *ctx, const char *revision, status_alarm *alarm,
+			 void *status);
 
 // That long at least: a timer may come each hour.
 #define OVERDUE_LEAST_S 3600

@@ -424,6 +424,7 @@ static int load_revision(struct candidate *c, const struct apply_options *o, cha
 	if (code)
 		return code;
 	environment_release(&c->environment, (uint64_t)time(NULL));
+	c->environment.guard_again = true;
 	*ret_path = mem_strdup(revision.path);
 	return 0;
 }
@@ -437,6 +438,9 @@ static int compile(struct candidate *c, const struct apply_options *o,
 	c->environment.instance = o->instance;
 	c->environment.offline = o->offline;
 	c->environment.force = o->force;
+	c->environment.dns = o->dns;
+	c->environment.session = o->session;
+	c->environment.must_guard = !o->force && !o->trial_ms;
 	if (candidate_compile(c, o->path, o->ifaces, o->n_ifaces))
 		return err_input(err, "'%s' has errors; nothing was changed", o->path);
 	if ((code = lb_apply_find_nexthops(&c->lb, c->resolved, NEXTHOP_WAIT_MS, err)))

@@ -97,10 +97,13 @@ static int glob_live(void *ctx, const char *pattern, char ***ret, size_t *ret_n,
 	return source_system.glob(source_system.ctx, pattern, ret, ret_n, err);
 }
 
-static void give_answer(const struct environment_name *name, struct policy_answer *answer)
+// guard: NULL, or what the answer was judged by.
+static void give_answer(const struct environment_name *name, const struct guard *guard,
+			struct policy_answer *answer)
 {
 	answer->addrs = environment_name_addresses(name, &answer->n);
 	answer->ttl_s = name->ttl_s;
+	environment_give_left_out(name, guard, answer);
 }
 
 static struct environment_name *record_answer(struct environment *w, const struct dns_answer *from,
@@ -115,62 +118,138 @@ static struct environment_name *record_answer(struct environment *w, const struc
 	return record;
 }
 
+// A name without an answer keeps its last good one. NULL: it never had one.
+static struct environment_name *record_last(struct environment *w, const char *name,
+					    const struct environment_name *last)
+{
+	if (last && environment_has_addresses(last)) {
+		vec_push(&w->names, environment_copy_name(last));
+		return vec_last(&w->names);
+	}
+	// If the policy is valid nevertheless, a lax list has the name: whoever refreshes finds it in the record.
+	vec_push(&w->names, ((struct environment_name){.name = mem_strdup(name)}));
+	return NULL;
+}
+
+static void describe_failure(const struct dns_answer *from, bool refused, struct policy_answer *to)
+{
+	to->error = refused ? -EPERM : from->error;
+	if (refused)
+		snprintf(to->why, sizeof(to->why), "all addresses of '%s' are protected",
+			 from->name);
+	else
+		dns_describe(from, to->why, sizeof(to->why));
+}
+
+// Writes down what the name is used for. guard: NULL for POLICY_WHOLE.
+static void record_use(struct environment_name *record, const struct policy_question *question,
+		       const struct guard *guard, uint64_t refused_s)
+{
+	record->use = question->use;
+	record->refused_s = refused_s;
+	if (guard)
+		environment_protect(record, guard);
+	else
+		vec_free(&record->left_out);
+}
+
+static uint64_t refused_since(const struct environment_name *last)
+{
+	return last && last->refused_s ? last->refused_s : (uint64_t)time(NULL);
+}
+
 // The resolver's answer, or the last good one if the resolver fails now.
-static void take_answer(struct environment *w, struct dns_answer *from, struct policy_answer *to)
+static void take_answer(struct environment *w, const struct policy_question *question,
+			struct dns_answer *from, const struct guard *guard,
+			struct policy_answer *to)
 {
 	const struct environment_name *last =
 		w->last ? environment_find_name(w->last, from->name) : NULL;
+	bool refused = !from->error && question->use == POLICY_DROPPED &&
+		       environment_refuses(POLICY_DROPPED, from, guard);
+	struct environment_name *record;
 
+	guard = question->use == POLICY_WHOLE ? NULL : guard;
 	*to = (struct policy_answer){
-		.error = from->error,
 		.v4_missing = from->v4_missing,
 		.v6_missing = from->v6_missing,
 		.v4_failed = from->v4_failed,
 		.v6_failed = from->v6_failed,
 	};
-	if (!from->error) {
-		give_answer(record_answer(w, from, last), to);
-		return;
+	if (from->error || refused) {
+		describe_failure(from, refused, to);
+		record = record_last(w, from->name, last);
+		to->stale = record;
+	} else {
+		record = record_answer(w, from, last);
 	}
-	dns_describe(from, to->why, sizeof(to->why));
-	if (!last || !environment_has_addresses(last)) {
-		// If the policy is valid nevertheless, a lax list has the name: whoever refreshes finds it in the record.
-		vec_push(&w->names, ((struct environment_name){.name = mem_strdup(from->name)}));
+	record_use(vec_last(&w->names), question, guard, refused ? refused_since(last) : 0);
+	if (!record)
 		return;
-	}
-	vec_push(&w->names, environment_copy_name(last));
-	give_answer(last, to);
+	give_answer(record, guard, to);
 	to->error = 0;
-	to->stale = true;
 }
 
-static int resolve_live(void *ctx, const char *const *names, size_t n,
+static bool needs_guard(const struct policy_question *questions, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (questions[i].use != POLICY_WHOLE)
+			return true;
+	return false;
+}
+
+static int resolve_live(void *ctx, const struct policy_question *questions, size_t n,
 			struct policy_answer *answers, struct err *err)
 {
 	struct environment *w = ctx;
 	CLEANUP_FREE struct dns_answer *dns = mem_zalloc(n, sizeof(*dns));
-	int code = dns_resolve(names, n, &w->dns, dns, err);
+	CLEANUP_FREE const char **names = mem_zalloc(n, sizeof(*names));
+	const struct guard *guard = &w->guard;
+	int code;
 
-	if (code)
+	if (needs_guard(questions, n) && (code = environment_guard(w, &guard, err)))
 		return code;
 	for (size_t i = 0; i < n; i++)
-		take_answer(w, &dns[i], &answers[i]);
+		names[i] = questions[i].name;
+	if ((code = dns_resolve(names, n, &w->dns, dns, err)))
+		return code;
+	for (size_t i = 0; i < n; i++)
+		take_answer(w, &questions[i], &dns[i], guard, &answers[i]);
 	dns_answers_free(dns, n);
 	return 0;
 }
 
-static int resolve_record(void *ctx, const char *const *names, size_t n,
+// The record decides, unless it was made for another use (by an older version), or is to be put into effect anew.
+static int protect_record(struct environment *w, struct environment_name *name,
+			  const struct policy_question *question, const struct guard **ret,
+			  struct err *err)
+{
+	int code;
+
+	*ret = NULL;
+	if (question->use == POLICY_WHOLE || (question->use <= name->use && !w->guard_again))
+		return 0;
+	if ((code = environment_guard(w, ret, err)))
+		return code;
+	record_use(name, question, *ret, name->refused_s);
+	return 0;
+}
+
+static int resolve_record(void *ctx, const struct policy_question *questions, size_t n,
 			  struct policy_answer *answers, struct err *err)
 {
-	(void)err;
 	for (size_t i = 0; i < n; i++) {
-		const struct environment_name *name = environment_find_name(ctx, names[i]);
+		struct environment_name *name = environment_find_name(ctx, questions[i].name);
+		const struct guard *guard;
+		int code;
 
 		answers[i] = (struct policy_answer){.error = -ENOENT};
 		if (!name || !environment_has_addresses(name))
 			continue;
+		if ((code = protect_record(ctx, name, &questions[i], &guard, err)))
+			return code;
 		answers[i].error = 0;
-		give_answer(name, &answers[i]);
+		give_answer(name, guard, &answers[i]);
 	}
 	return 0;
 }
@@ -275,60 +354,20 @@ static int ranges_record(void *ctx, const struct geo *wanted, size_t n,
 	return 0;
 }
 
-static int own_addresses(struct addr **ret, size_t *ret_n, struct err *err)
+static int addresses_live(void *ctx, struct addr **ret, size_t *ret_n, struct err *err)
 {
 	CLEANUP_FREE struct own_addr *own = NULL;
+	struct environment *w = ctx;
 	size_t n = 0;
 	int code = route_own_addrs(&own, &n, err);
 
 	if (code)
 		return code;
 	*ret = mem_zalloc(n, sizeof(**ret));
-	for (*ret_n = 0; *ret_n < n; ++*ret_n)
+	for (*ret_n = 0; *ret_n < n; ++*ret_n) {
 		(*ret)[*ret_n] = own[*ret_n].addr;
-	return 0;
-}
-
-static int gateway_addresses(struct addr **ret, size_t *ret_n, struct err *err)
-{
-	CLEANUP_FREE struct gateway *gateways = NULL;
-	size_t n = 0, kept = 0;
-	int code = route_gateways(&gateways, &n, err);
-
-	if (code)
-		return code;
-	*ret = mem_zalloc(n, sizeof(**ret));
-	for (size_t g = 0; g < n; g++)
-		if (gateways[g].addr.family)
-			(*ret)[kept++] = gateways[g].addr;
-	*ret_n = kept;
-	return 0;
-}
-
-static int find_addresses(const struct environment *w, enum policy_addresses which,
-			  struct addr **ret, size_t *ret_n, struct err *err)
-{
-	if (which == POLICY_SELF)
-		return own_addresses(ret, ret_n, err);
-	if (which == POLICY_GATEWAY)
-		return gateway_addresses(ret, ret_n, err);
-	return dns_servers(&w->dns, ret, ret_n, err);
-}
-
-static int addresses_live(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
-			  struct err *err)
-{
-	struct environment *w = ctx;
-	struct environment_addresses *record;
-	int code = find_addresses(w, which, ret, ret_n, err);
-
-	if (code)
-		return code;
-	record = vec_add(&w->addresses);
-	*record = (struct environment_addresses){.which = which, .n = *ret_n};
-	record->addrs = mem_zalloc(*ret_n, sizeof(*record->addrs));
-	if (*ret_n)
-		memcpy(record->addrs, *ret, *ret_n * sizeof(*record->addrs));
+		vec_push(&w->own, own[*ret_n].addr);
+	}
 	return 0;
 }
 
@@ -404,10 +443,9 @@ void environment_free(struct environment *w)
 	vec_each (&w->geos, geo)
 		free(geo->prefixes);
 	environment_free_fetched(w);
-	vec_each (&w->addresses, one)
-		free(one->addrs);
 	vec_free(&w->geos);
-	vec_free(&w->addresses);
+	vec_free(&w->own);
+	guard_free(&w->guard);
 	vec_free(&w->files);
 	vec_free(&w->names);
 }
@@ -439,7 +477,7 @@ bool environment_same(const struct environment *a, const char *path_a, const str
 	vec_each (&a->names, name) {
 		const struct environment_name *other = environment_find_name(b, name->name);
 
-		if (!other || !environment_same_answer(name, other))
+		if (!other || !environment_same_name(name, other))
 			return false;
 	}
 	vec_each (&a->geos, geo)

@@ -10,6 +10,7 @@
 #include "ctl/base/json.h"
 #include "ctl/base/vec.h"
 #include "ctl/control/feeds.h"
+#include "ctl/control/guard.h"
 #include "ctl/net/dns.h"
 #include "ctl/policy/resolve.h"
 
@@ -25,11 +26,21 @@ struct environment_leaving {
 	uint64_t until_s;
 };
 
+struct environment_addrs {
+	struct addr *at;
+	size_t n, cap;
+};
+
 struct environment_name {
 	char *name;
+	enum policy_use use;
 	struct addr *addrs; // of the last good answer, sorted
 	size_t n;
 	VEC(struct environment_leaving) leaving; // in force as well
+	struct environment_addrs
+		left_out; // of both, sorted: drop and reject rules do not have these
+	uint64_t
+		refused_s; // wall clock: since when its answers leave such rules nothing; 0: they do not
 	uint32_t ttl_s;
 	uint64_t answered_s; // wall clock: when the answer came, 0: not known
 };
@@ -49,13 +60,6 @@ struct environment_fetched {
 	bool refused;     // by the policy: its last good content is used
 };
 
-// Addresses of this host that the policy asked for by a word.
-struct environment_addresses {
-	enum policy_addresses which;
-	struct addr *addrs;
-	size_t n;
-};
-
 // Everything that was read and answered while a policy was loaded.
 struct environment {
 	struct policy_env env; // to hand to policy_load; points into this struct: do not copy
@@ -64,8 +68,7 @@ struct environment {
 	VEC(struct environment_file) files;
 	VEC(struct environment_name) names;
 	VEC(struct environment_geo) geos;
-	VEC(struct environment_addresses)
-	addresses; // not on disk: each time they are what they are then
+	struct environment_addrs own; // not on disk: each time they are what they are then
 	VEC(struct environment_fetched) fetched;
 	const char *
 		instance; // whose copies of feeds are used; NULL: none. To be set before env is used
@@ -75,6 +78,11 @@ struct environment {
 	bool overlap; // addresses of `last` that are in no answer any more stay for a grace time
 	const struct environment *last; // last good answers (names that fail now), may be NULL
 	bool replay;                    // answers come from the record only
+	const struct session *session;  // whose peer is protected; NULL: none
+	bool must_guard;      // without knowing what is protected no name is used in drop rules
+	bool guard_again;     // replay: what is protected now counts, not what the record has
+	bool guard_collected; // as far as possible
+	struct guard guard;
 };
 
 // The live environment. last: a loaded record whose answers are used for names that fail; may be NULL.
@@ -94,6 +102,7 @@ const struct environment_file *environment_find_file(const struct environment *w
 	1024 // addresses of a name in it: a zone of its own must not fill the tables
 struct environment_followed {
 	size_t added, leaving, back, released;
+	size_t decided; // left out of drop and reject rules now, or no more
 };
 struct environment_name *environment_find_name(const struct environment *w, const char *name);
 struct environment_name environment_copy_name(const struct environment_name *name);
@@ -111,6 +120,20 @@ uint64_t environment_name_ends(const struct environment_name *name, uint64_t now
 void environment_release(struct environment *w, uint64_t now_s);
 // Does a name have the same addresses in both? Those that leave do not count.
 bool environment_same_answer(const struct environment_name *a, const struct environment_name *b);
+// Are they also used for the same, with the same ones left out?
+bool environment_same_name(const struct environment_name *a, const struct environment_name *b);
+// environment_guard.c
+// What drop and reject rules must not get by a name: collected once. 0, or -errno with err set if it must be known.
+int environment_guard(struct environment *w, const struct guard **ret, struct err *err);
+// Does the answer count as none, because nothing of it can be used? g: for POLICY_DROPPED.
+bool environment_refuses(enum policy_use use, const struct dns_answer *answer,
+			 const struct guard *g);
+// Decides which addresses drop and reject rules leave out. Returns for how many that is another decision than before.
+size_t environment_protect(struct environment_name *name, const struct guard *g);
+bool environment_leaves_out(const struct environment_name *name, const struct addr *a);
+// With the reasons, if g is not NULL.
+void environment_give_left_out(const struct environment_name *name, const struct guard *g,
+			       struct policy_answer *answer);
 // environment_feeds.c: fetches lists, and gives their texts or the copies of them.
 void environment_fetch(void *environment, const struct policy_url *urls, size_t n);
 int environment_read_fetched(struct environment *w, const char *url, char **ret_text,

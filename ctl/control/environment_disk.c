@@ -54,19 +54,35 @@ static struct json *describe_leaving(const struct environment_name *name)
 	return leaving;
 }
 
-static struct json *describe_name(const struct environment_name *name)
+static struct json *describe_addrs(const struct addr *addrs, size_t n)
 {
-	struct json *one = json_object(), *addrs = json_array();
+	struct json *rows = json_array();
 	addr_text text;
 
-	for (size_t a = 0; a < name->n; a++)
-		json_append(addrs, json_string(addr_format(&name->addrs[a], text)));
+	for (size_t a = 0; a < n; a++)
+		json_append(rows, json_string(addr_format(&addrs[a], text)));
+	return rows;
+}
+
+static const char *const uses[] = {
+	[POLICY_WHOLE] = "whole", [POLICY_EXPECTED] = "expected", [POLICY_DROPPED] = "dropped"};
+
+static struct json *describe_name(const struct environment_name *name)
+{
+	struct json *one = json_object();
+
 	json_set(one, "name", json_string(name->name));
 	json_set(one, "ttl_s", json_u64(name->ttl_s));
 	json_set(one, "answered_s", json_u64(name->answered_s));
-	json_set(one, "addresses", addrs);
+	json_set(one, "addresses", describe_addrs(name->addrs, name->n));
 	if (name->leaving.n)
 		json_set(one, "leaving", describe_leaving(name));
+	if (name->use != POLICY_WHOLE)
+		json_set(one, "use", json_string(uses[name->use]));
+	if (name->left_out.n)
+		json_set(one, "left_out", describe_addrs(name->left_out.at, name->left_out.n));
+	if (name->refused_s)
+		json_set(one, "refused_s", json_u64(name->refused_s));
 	return one;
 }
 
@@ -221,20 +237,40 @@ static void read_leaving(struct environment_name *name, const struct json *rows)
 	}
 }
 
+static enum policy_use read_use(const char *word)
+{
+	for (size_t use = 0; word && use < ARRAY_SIZE(uses); use++)
+		if (!strcmp(word, uses[use]))
+			return (enum policy_use)use;
+	return POLICY_WHOLE;
+}
+
+static struct environment_addrs read_addrs(const struct json *rows)
+{
+	struct environment_addrs addrs = {0};
+
+	for (size_t n = 0; n < json_length(rows); n++) {
+		const char *text = json_text(json_at(rows, n));
+		struct addr a;
+
+		if (text && !addr_parse(text, strlen(text), &a, NULL))
+			vec_push(&addrs, a);
+	}
+	return addrs;
+}
+
 static void read_name(struct environment *w, const struct json *one)
 {
-	const struct json *addrs = json_get(one, "addresses");
+	struct environment_addrs addrs = read_addrs(json_get(one, "addresses"));
 	struct environment_name name = {.name = json_get_copy(one, "name")};
 
 	name.ttl_s = (uint32_t)json_get_u64(one, "ttl_s");
 	name.answered_s = json_get_u64(one, "answered_s");
-	name.addrs = mem_zalloc(json_length(addrs), sizeof(*name.addrs));
-	for (size_t a = 0; a < json_length(addrs); a++) {
-		const char *addr = json_text(json_at(addrs, a));
-
-		if (addr && !addr_parse(addr, strlen(addr), &name.addrs[name.n], NULL))
-			name.n++;
-	}
+	name.addrs = addrs.at;
+	name.n = addrs.n;
+	name.use = read_use(json_get_string(one, "use"));
+	name.left_out = read_addrs(json_get(one, "left_out"));
+	name.refused_s = json_get_u64(one, "refused_s");
 	read_leaving(&name, json_get(one, "leaving"));
 	vec_push(&w->names, name);
 }

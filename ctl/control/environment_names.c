@@ -27,6 +27,8 @@ struct environment_name environment_copy_name(const struct environment_name *nam
 {
 	struct environment_name copy = {
 		.name = mem_strdup(name->name),
+		.use = name->use,
+		.refused_s = name->refused_s,
 		.addrs = copy_addrs(name->addrs, name->n),
 		.n = name->n,
 		.ttl_s = name->ttl_s,
@@ -35,6 +37,8 @@ struct environment_name environment_copy_name(const struct environment_name *nam
 
 	vec_each (&name->leaving, one)
 		vec_push(&copy.leaving, *one);
+	vec_each (&name->left_out, addr)
+		vec_push(&copy.left_out, *addr);
 	return copy;
 }
 
@@ -43,6 +47,7 @@ void environment_free_name(struct environment_name *name)
 	free(name->name);
 	free(name->addrs);
 	vec_free(&name->leaving);
+	vec_free(&name->left_out);
 	*name = (struct environment_name){0};
 }
 
@@ -80,6 +85,17 @@ bool environment_same_answer(const struct environment_name *a, const struct envi
 		return false;
 	for (size_t n = 0; n < a->n; n++)
 		if (addr_compare(&a->addrs[n], &b->addrs[n]))
+			return false;
+	return true;
+}
+
+bool environment_same_name(const struct environment_name *a, const struct environment_name *b)
+{
+	if (a->use != b->use || !a->refused_s != !b->refused_s || !environment_same_answer(a, b))
+		return false;
+	for (size_t n = 0; n < a->n; n++)
+		if (environment_leaves_out(a, &a->addrs[n]) !=
+		    environment_leaves_out(b, &a->addrs[n]))
 			return false;
 	return true;
 }

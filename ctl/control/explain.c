@@ -76,11 +76,11 @@ static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n
 	return below->glob(below->ctx, pattern, ret, ret_n, err);
 }
 
-static int find_names(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
-		      struct err *err)
+static int find_names(void *ctx, const struct policy_question *questions, size_t n,
+		      struct policy_answer *answers, struct err *err)
 {
 	struct explain_step *q = ctx;
-	int code = q->below->resolve(q->below->ctx, names, n, answers, err);
+	int code = q->below->resolve(q->below->ctx, questions, n, answers, err);
 
 	if (code)
 		return code;
@@ -88,7 +88,8 @@ static int find_names(void *ctx, const char *const *names, size_t n, struct poli
 	for (size_t i = 0; q->below->names_may_fail && i < n; i++) {
 		if (!answers[i].error)
 			continue;
-		if ((code = q->asked.env.resolve(q->asked.env.ctx, &names[i], 1, &answers[i], err)))
+		if ((code = q->asked.env.resolve(q->asked.env.ctx, &questions[i], 1, &answers[i],
+						 err)))
 			return code;
 	}
 	return 0;
@@ -120,12 +121,11 @@ static void fetch_lists(void *ctx, const struct policy_url *urls, size_t n)
 		below->fetch(below->ctx, urls, n);
 }
 
-static int find_addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
-			  struct err *err)
+static int find_addresses(void *ctx, struct addr **ret, size_t *ret_n, struct err *err)
 {
 	const struct policy_env *below = ((const struct explain_step *)ctx)->below;
 
-	return below->addresses(below->ctx, which, ret, ret_n, err);
+	return below->addresses(below->ctx, ret, ret_n, err);
 }
 
 static void question_begin(struct explain_step *q, const struct policy_env *below,

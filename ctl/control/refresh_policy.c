@@ -51,6 +51,7 @@ int refresh_list_policy(const char *instance, const struct refresh_wanted *wante
 struct policy_change {
 	struct environment_followed *names; // of each answer
 	size_t record, in_force;
+	size_t marks; // in the record: names whose answers are refused, or no more
 };
 
 static void change_free(struct policy_change *change)
@@ -58,53 +59,58 @@ static void change_free(struct policy_change *change)
 	free(change->names);
 }
 
-// A sinkhole, or an owner who wants to cut us off. The policy would leave out each of these addresses.
-static bool is_usable(const struct guard *guard, const struct dns_answer *answer)
-{
-	for (size_t a = 0; a < answer->n; a++)
-		if (!guard_answer_problem(guard, &answer->addrs[a], true))
-			return true;
-	return false;
-}
-
-// An answer without a new address needs no look at what is protected.
-static bool has_news(const struct environment_name *name, const struct dns_answer *answer)
+// An answer without a new address needs no look at what is protected, unless something of it was.
+static bool needs_guard(const struct environment_name *name, const struct dns_answer *answer)
 {
 	struct environment_name found = {.addrs = answer->addrs, .n = answer->n};
 
-	return !environment_same_answer(name, &found);
+	return name->use != POLICY_WHOLE &&
+	       (name->left_out.n || !environment_same_answer(name, &found));
 }
 
 static size_t changes(const struct environment_followed *f)
 {
-	return f->added + f->leaving + f->back + f->released;
+	return f->added + f->leaving + f->back + f->released + f->decided;
+}
+
+// A sinkhole, or an owner who wants to cut us off, is no answer to follow.
+static void follow_one(struct refresh_name *one, struct environment_name *name,
+		       const struct dns_answer *answer, const struct guard *guard,
+		       struct environment_followed *f, struct policy_change *ret)
+{
+	bool judged = name->use != POLICY_DROPPED || guard;
+	bool refused = judged && environment_refuses(name->use, answer, guard);
+	uint64_t now_s = (uint64_t)time(NULL);
+
+	if (refused)
+		refresh_refuse(one);
+	else
+		environment_follow(name, answer, now_s, f);
+	if (guard && name->use != POLICY_WHOLE)
+		f->decided = environment_protect(name, guard);
+	ret->marks += refused != (name->refused_s != 0);
+	name->refused_s = !refused ? 0 : name->refused_s ? name->refused_s : now_s;
+	one->ends_s = environment_name_ends(name, now_s);
+	ret->in_force += f->added + f->released + f->decided;
+	ret->record += changes(f);
 }
 
 static int follow(struct in_effect *p, const struct refresh_answers *a, struct refresh_guard *guard,
 		  struct policy_change *ret, struct err *err)
 {
 	const struct guard *collected = NULL;
-	uint64_t now_s = (uint64_t)time(NULL);
 	int code;
 
 	for (size_t n = 0; n < a->n; n++) {
 		struct refresh_name *one = a->at[n];
 		struct environment_name *name = environment_find_name(&p->record, one->name);
-		struct environment_followed *f = &ret->names[n];
 
 		if (!name || a->answers[n].error)
 			continue;
-		if (has_news(name, &a->answers[n]) &&
+		if (needs_guard(name, &a->answers[n]) &&
 		    (code = refresh_guard_get(guard, &collected, err)))
 			return code;
-		if (collected && !is_usable(collected, &a->answers[n])) {
-			refresh_refuse(one);
-			continue;
-		}
-		environment_follow(name, &a->answers[n], now_s, f);
-		one->ends_s = environment_name_ends(name, now_s);
-		ret->in_force += f->added + f->released;
-		ret->record += changes(f);
+		follow_one(one, name, &a->answers[n], collected, &ret->names[n], ret);
 	}
 	return 0;
 }
@@ -164,7 +170,9 @@ static int apply_them(struct candidate *c, const struct apply_options *options, 
 		return code;
 	if ((code = revisions_load(o.instance, p->revision.id, &c->environment, &loaded, err)))
 		return code;
-	c->environment.dns = o.dns; // names must not resolve to these servers
+	c->environment.dns = o.dns;
+	c->environment.session = o.session;
+	c->environment.must_guard = true;
 	take_names(&c->environment, &p->record);
 	o.ifaces = ifaces;
 	o.path = p->revision.path;
@@ -196,7 +204,7 @@ static int change_policy(struct candidate *c, const struct apply_options *o, str
 {
 	if (change->in_force)
 		return apply_them(c, o, p, r, err);
-	return change->record ? note_them(o, p, err) : 0;
+	return change->record || change->marks ? note_them(o, p, err) : 0;
 }
 
 static int ask(struct in_effect *p, const struct apply_options *o, struct refresh_guard *guard,

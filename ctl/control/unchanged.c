@@ -20,19 +20,17 @@ static int compare_addrs(const void *a, const void *b)
 
 static void add_addresses(struct text *t, const struct environment *w)
 {
-	vec_each (&w->addresses, one) {
-		CLEANUP_FREE struct addr *sorted = mem_zalloc(one->n, sizeof(*sorted));
-		addr_text text;
+	CLEANUP_FREE struct addr *sorted = mem_zalloc(w->own.n, sizeof(*sorted));
+	addr_text text;
 
-		if (one->n) {
-			memcpy(sorted, one->addrs, one->n * sizeof(*sorted));
-			qsort(sorted, one->n, sizeof(*sorted), compare_addrs);
-		}
-		text_addf(t, "addresses %d", (int)one->which);
-		for (size_t n = 0; n < one->n; n++)
-			text_addf(t, " %s", addr_format(&sorted[n], text));
-		text_add(t, "\n");
-	}
+	if (!w->own.n)
+		return;
+	memcpy(sorted, w->own.at, w->own.n * sizeof(*sorted));
+	qsort(sorted, w->own.n, sizeof(*sorted), compare_addrs);
+	text_add(t, "addresses");
+	for (size_t n = 0; n < w->own.n; n++)
+		text_addf(t, " %s", addr_format(&sorted[n], text));
+	text_add(t, "\n");
 }
 
 static void add_devices(struct text *t, const struct candidate *c)

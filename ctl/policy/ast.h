@@ -58,7 +58,8 @@ struct ast_item {
 	uint8_t as_address;        // AST_WORD: enum ast_word
 	uint8_t geo;               // AST_GEO: enum geo_kind
 	bool negated;              // with "not"
-	bool lax, wide;            // AST_FILE, AST_URL
+	bool lax;                  // AST_FILE, AST_URL
+	bool wide;                 // the same, and host names
 };
 
 // LIST of the grammar. "not a, b" is negated as a whole and its first item is not.

@@ -11,6 +11,24 @@
 #include "ctl/base/geo.h"
 #include "ctl/policy/source.h"
 
+// What the addresses of a name are used for; a greater one includes the others.
+enum policy_use {
+	POLICY_WHOLE,    // anything else than the following
+	POLICY_EXPECTED, // packets of `expect drop` and `expect reject` lines
+	POLICY_DROPPED, // a drop or reject rule: an answer that leaves it no address counts as a failure
+};
+
+struct policy_question {
+	const char *name; // in normal form
+	enum policy_use use;
+};
+
+// An address of an answer that drop and reject rules must not have.
+struct policy_left_out {
+	struct addr addr;
+	char why[96]; // "a private address"; "": of a record, whose maker has reported it
+};
+
 struct policy_answer {      // to one name
 	struct addr *addrs; // allocated by the callback, freed by resolve
 	size_t n;
@@ -20,6 +38,9 @@ struct policy_answer {      // to one name
 	bool stale;    // the last good answer, since there is no new one; `why` has the reason
 	bool v4_missing, v6_missing; // the name has no address of that family
 	bool v4_failed, v6_failed;   // unknown: the query for that family failed
+	struct policy_left_out
+		*left_out; // of `addrs`; allocated and freed as those. Only POLICY_WHOLE has none
+	size_t n_left_out;
 };
 
 // A list file that is fetched.
@@ -38,17 +59,15 @@ struct policy_ranges {
 	bool stale; // the last good answer, since there is no new one; `why` has the reason
 };
 
-enum policy_addresses { POLICY_SELF, POLICY_GATEWAY, POLICY_RESOLVER, POLICY_ADDRESSES };
-
 // What resolve needs from outside. Callbacks may be NULL where noted.
 struct policy_env {
 	void *ctx;
 	const struct source_reader *files; // NULL: the file system
 	const char *services;              // NULL: /etc/services
-	// All names of the policy at once (n > 0, each once, in normal form), under one deadline. 0, or
-	// -errno with err set when nothing could be asked.
-	int (*resolve)(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
-		       struct err *err);
+	// All names of the policy at once (n > 0, each once), under one deadline. 0, or -errno with err set when
+	// nothing could be asked.
+	int (*resolve)(void *ctx, const struct policy_question *questions, size_t n,
+		       struct policy_answer *answers, struct err *err);
 	// Fetches all lists of the policy at once (n > 0, each once): `files` then reads them by their URL, or has the
 	// reason why not. NULL: `files` alone knows.
 	void (*fetch)(void *ctx, const struct policy_url *urls, size_t n);
@@ -56,10 +75,8 @@ struct policy_env {
 	// where there is no database. NULL: none.
 	int (*ranges)(void *ctx, const struct geo *wanted, size_t n, struct policy_ranges *answers,
 		      struct err *err);
-	// Addresses of this host, its gateways, its resolvers: for `self`, and those that a name must not resolve to.
-	// Allocates *ret. NULL: no addresses.
-	int (*addresses)(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
-			 struct err *err);
+	// Addresses of this host, for `self`. Allocates *ret. NULL: no addresses.
+	int (*addresses)(void *ctx, struct addr **ret, size_t *ret_n, struct err *err);
 	// The last good content of a list file that is now refused; -ENOENT: none. NULL: never.
 	int (*last_list)(void *ctx, const char *path, char **ret_text, size_t *ret_len);
 	bool may_be_empty; // a policy without rule, default and service is no error: it was accepted once

@@ -68,6 +68,20 @@ static bool parse_host(struct parser *p, struct ast_item *item, bool allowed)
 	if (!parse_is(p, TOKEN_WORD) || keyword_is(p->at->text))
 		return parse_expected(p, "a host name", NULL);
 	fill_item(item, AST_HOST, parse_next(p));
+	item->wide = parse_accept_word(p, "wide");
+	return true;
+}
+
+static bool parse_word(struct parser *p, struct ast_item *item, bool addresses)
+{
+	fill_item(item, AST_WORD, parse_next(p));
+	if (!addresses || !parse_is_word(p, "wide"))
+		return true;
+	if (item->as_address != AST_NAME)
+		return parse_fail(p, p->at->at, NULL,
+				  "'wide' is allowed only after host names and list files");
+	parse_next(p);
+	item->wide = true;
 	return true;
 }
 
@@ -103,10 +117,10 @@ static bool parse_item(struct parser *p, const struct domain *domain, bool behin
 		return parse_host(p, item, addresses);
 	else if (parse_is_word(p, "country") || parse_is_word(p, "asn"))
 		return parse_geo(p, item, addresses);
-	else if (at_value(p, domain))
-		fill_item(item, AST_WORD, parse_next(p));
-	else
+	else if (!at_value(p, domain))
 		return expected_item(p, domain, behind_comma);
+	else if (!parse_word(p, item, addresses))
+		return false;
 	// "A - B": the lexer makes three words of it.
 	if (parse_is(p, TOKEN_WORD) && p->at->text[0] == '-' && item->kind == AST_WORD)
 		return parse_fail(p, parse_span(item->at, p->at->at),

@@ -54,14 +54,17 @@ static void free_resolver(struct resolver *r)
 {
 	vec_each (&r->lists, file)
 		list_free(&file->list);
-	vec_each (&r->hosts, host)
+	vec_each (&r->hosts, host) {
 		free(host->addrs);
+		free(host->open);
+	}
 	vec_each (&r->geos, geo)
 		free(geo->prefixes);
-	for (size_t i = 0; i < POLICY_ADDRESSES; i++)
-		free(r->own[i]);
-	for (size_t i = 0; r->sets && i < r->ast->sets.n; i++)
-		cidr_free(&r->sets[i].value);
+	free(r->own);
+	for (size_t i = 0; r->sets && i < r->ast->sets.n; i++) {
+		cidr_free(&r->sets[i].whole);
+		cidr_free(&r->sets[i].open);
+	}
 	free(r->sets);
 	vec_free(&r->lists);
 	vec_free(&r->hosts);
@@ -88,6 +91,7 @@ static struct resolved *resolve(struct ast *ast, const struct policy_env *env, s
 	resolve_settings(&r);
 	resolve_urls(&r);
 	resolve_collect(&r);
+	resolve_uses(&r);
 	resolve_hosts(&r);
 	resolve_geos(&r);
 	resolve_sets(&r);

@@ -18,6 +18,7 @@ struct expect_side { // up to so many addresses of a list, one family each
 	size_t n4, n6;
 	const struct resolved_service *service; // of "to SERVICE"
 	bool broken;                            // an error was found in it
+	bool filtered;                          // addresses of its names are left out
 };
 
 struct expect_work {
@@ -72,7 +73,7 @@ static const struct resolved_service *service_of(struct resolver *r, const struc
 
 // The addresses of a set that is the only item, or NULL.
 static const struct resolved_addresses *lone_set(struct resolver *r, const struct leaves *leaves,
-						 bool *ret_broken)
+						 enum policy_use use, bool *ret_broken)
 {
 	const struct leaf *leaf = leaves->all.n == 1 ? &leaves->all.at[0] : NULL;
 	uint32_t number = INDEX_NONE;
@@ -81,16 +82,19 @@ static const struct resolved_addresses *lone_set(struct resolver *r, const struc
 		number = index_find(&r->ast->set_index, leaf->item->word);
 	if (number == INDEX_NONE || r->ast->sets.at[number].dynamic)
 		return NULL;
+	if (use != POLICY_WHOLE && r->sets[number].split && !r->sets[number].dropped)
+		return NULL; // the rules have it as a whole
 	*ret_broken = r->sets[number].broken;
 	return &r->addresses.at[r->sets[number].address];
 }
 
-static void pick_leaves(struct expect_work *w, const struct leaves *leaves, struct expect_side *ret)
+static void pick_leaves(struct expect_work *w, const struct leaves *leaves, enum policy_use use,
+			struct expect_side *ret)
 {
 	struct resolved_addresses set = {0};
 	struct arena arena = {0};
 	bool fixed;
-	struct cidr_set value = resolve_leaves(w->r, leaves, &fixed, &ret->broken);
+	struct cidr_set value = resolve_leaves(w->r, leaves, use, &fixed, &ret->broken);
 
 	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &arena, &set);
 	pick_both(&set, ret);
@@ -98,22 +102,35 @@ static void pick_leaves(struct expect_work *w, const struct leaves *leaves, stru
 	arena_free(&arena);
 }
 
+// Other answers may leave a line without addresses, which is no reason to refuse the policy.
+static void report_empty(struct resolver *r, struct diag_at at, bool filtered, const char *what)
+{
+	if (filtered)
+		diag_warning(r->diag, at, NULL, "no packet remains without protected addresses");
+	else
+		diag_error(r->diag, at, NULL, "%s", what);
+}
+
+// `expect drop` and `expect reject` leave out what drop rules leave out.
 static void pick_side(struct expect_work *w, const struct ast_list *list, struct expect_side *ret)
 {
+	enum policy_use use = resolve_use_of_expect(w->ast);
 	const struct resolved_addresses *set;
 	struct leaves leaves = {0};
 
 	expand(&w->r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	use = leaves.negated ? POLICY_WHOLE : use;
 	ret->service = service_of(w->r, &leaves);
 	set = ret->service ? &w->r->addresses.at[ret->service->vip]
-			   : lone_set(w->r, &leaves, &ret->broken);
+			   : lone_set(w->r, &leaves, use, &ret->broken);
 	if (set)
 		pick_both(set, ret);
 	else
-		pick_leaves(w, &leaves, ret);
+		pick_leaves(w, &leaves, use, ret);
+	ret->filtered = use != POLICY_WHOLE && resolve_splits(w->r, &leaves);
 	leaves_free(&leaves);
 	if (!ret->n4 && !ret->n6 && !ret->broken)
-		diag_error(w->r->diag, list->at, NULL, "no address remains");
+		report_empty(w->r, list->at, ret->filtered, "no address remains");
 }
 
 // ---- packets --------------------------------------------------------------------------------------
@@ -219,8 +236,8 @@ static void add_ip(struct expect_work *w)
 	add_pairs(w, to, from->v6, from->n6, to->v6, to->n6, POLICY_EXPECT_PAIRS - w->packets.n);
 	if (!w->packets.n && !from->broken && !to->broken && (from->n4 || from->n6) &&
 	    (to->n4 || to->n6))
-		diag_error(
-			w->r->diag, w->ast->packet.at, NULL,
+		report_empty(
+			w->r, w->ast->packet.at, from->filtered || to->filtered,
 			"no packet is possible: the addresses share no family, or the family lacks this type");
 	free(from);
 	free(to);

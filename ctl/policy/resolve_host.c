@@ -11,47 +11,20 @@
 #include "ctl/policy/host.h"
 #include "ctl/policy/resolver.h"
 
+#define LEFT_OUT_SHOWN 5 // addresses of a name
+
 // ---- own addresses --------------------------------------------------------------------------------
 
-const struct addr *resolve_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
-			       size_t *ret_n)
+const struct addr *resolve_own(struct resolver *r, struct diag_at at, size_t *ret_n)
 {
 	struct err err = {0};
 
-	if (!r->own_read[which] && r->env->addresses &&
-	    r->env->addresses(r->env->ctx, which, &r->own[which], &r->n_own[which], &err) < 0)
+	if (!r->own_read && r->env->addresses &&
+	    r->env->addresses(r->env->ctx, &r->own, &r->n_own, &err) < 0)
 		diag_error(r->diag, at, err.hint[0] ? err.hint : NULL, "%s", err.text);
-	r->own_read[which] = true;
-	*ret_n = r->n_own[which];
-	return r->own[which];
-}
-
-static bool is_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
-		   const struct addr *a)
-{
-	size_t n;
-	const struct addr *own = resolve_own(r, which, at, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (!addr_compare(&own[i], a))
-			return true;
-	return false;
-}
-
-// Why an address of an answer is not loaded, or NULL.
-static const char *refusal(struct resolver *r, struct diag_at at, const struct addr *a)
-{
-	if (addr_is_unspecified(a))
-		return "is the unspecified address";
-	if (addr_is_loopback(a))
-		return "is loopback";
-	if (is_own(r, POLICY_SELF, at, a))
-		return "is an address of this host";
-	if (is_own(r, POLICY_GATEWAY, at, a))
-		return "is the gateway";
-	if (is_own(r, POLICY_RESOLVER, at, a))
-		return "is the resolver";
-	return NULL;
+	r->own_read = true;
+	*ret_n = r->n_own;
+	return r->own;
 }
 
 // ---- collecting ---------------------------------------------------------------------------------
@@ -111,7 +84,15 @@ static int compare_addrs(const void *a, const void *b)
 	return addr_compare(a, b);
 }
 
-// Sorts, and leaves out duplicates and addresses that must not be loaded.
+// Why no packet has an address of an answer, or NULL.
+static const char *refusal(const struct addr *a)
+{
+	if (addr_is_unspecified(a))
+		return "is the unspecified address";
+	return addr_is_loopback(a) ? "is loopback" : NULL;
+}
+
+// Sorts, and leaves out duplicates and addresses that no packet has.
 static void keep_addresses(struct resolver *r, struct host *h, struct policy_answer *answer)
 {
 	size_t n = 0;
@@ -126,7 +107,7 @@ static void keep_addresses(struct resolver *r, struct host *h, struct policy_ans
 
 		if (n && !addr_compare(&h->addrs[n - 1], &a))
 			continue;
-		why = refusal(r, h->at, &a);
+		why = refusal(&a);
 		if (why)
 			diag_warning(r->diag, h->at, NULL,
 				     "%s'%s' has the address %s, which %s: not loaded", where(r, h),
@@ -135,6 +116,41 @@ static void keep_addresses(struct resolver *r, struct host *h, struct policy_ans
 			h->addrs[n++] = a;
 	}
 	h->n = n;
+}
+
+static void report_left_out(struct resolver *r, const struct host *h, const struct addr *a,
+			    const char *why)
+{
+	addr_text text;
+
+	diag_warning(r->diag, h->dropped_at,
+		     h->list == INDEX_NONE ? "'wide' after the name drops it as well" : NULL,
+		     "%s'%s' has the address %s, %s: not dropped", where(r, h), h->name,
+		     addr_format(a, text), why);
+}
+
+// The first few are reported: a name may have thousands of addresses.
+static void keep_open(struct resolver *r, struct host *h, const struct policy_answer *answer)
+{
+	struct policy_left_out *left = answer->left_out;
+	size_t n = answer->n_left_out, reported = 0;
+
+	h->open = mem_zalloc(h->n, sizeof(*h->open));
+	if (n)
+		qsort(left, n, sizeof(*left), compare_addrs); // by their first member
+	for (size_t i = 0; i < h->n; i++) {
+		const struct policy_left_out *found =
+			n ? bsearch(&h->addrs[i], left, n, sizeof(*left), compare_addrs) : NULL;
+
+		if (!found)
+			h->open[h->n_open++] = h->addrs[i];
+		else if (h->use == POLICY_DROPPED && found->why[0] && reported++ < LEFT_OUT_SHOWN)
+			report_left_out(r, h, &h->addrs[i], found->why);
+	}
+	if (reported > LEFT_OUT_SHOWN)
+		diag_warning(r->diag, h->dropped_at, NULL, "%s'%s': %zu more %s not dropped",
+			     where(r, h), h->name, reported - LEFT_OUT_SHOWN,
+			     num_plural(reported - LEFT_OUT_SHOWN, "address is", "addresses are"));
 }
 
 static void report_failure(struct resolver *r, struct host *h, const struct policy_answer *answer)
@@ -171,6 +187,7 @@ static void take_answer(struct resolver *r, struct host *h, struct policy_answer
 {
 	if (answer->error < 0) {
 		free(TAKE_PTR(answer->addrs));
+		free(TAKE_PTR(answer->left_out));
 		report_failure(r, h, answer);
 		h->failed = true;
 		return;
@@ -178,6 +195,8 @@ static void take_answer(struct resolver *r, struct host *h, struct policy_answer
 	h->ttl_s = answer->ttl_s;
 	h->stale = answer->stale;
 	keep_addresses(r, h, answer);
+	keep_open(r, h, answer);
+	free(TAKE_PTR(answer->left_out));
 	warn_families(r, h, answer);
 }
 
@@ -202,17 +221,17 @@ static void report_missing(struct resolver *r, const struct policy_answer *answe
 static void ask(struct resolver *r)
 {
 	size_t n = r->hosts.n;
-	CLEANUP_FREE const char **names = mem_zalloc(n, sizeof(*names));
+	CLEANUP_FREE struct policy_question *questions = mem_zalloc(n, sizeof(*questions));
 	CLEANUP_FREE struct policy_answer *answers = mem_zalloc(n, sizeof(*answers));
 	struct err err = {0};
 
 	for (size_t i = 0; i < n; i++)
-		names[i] = r->hosts.at[i].name;
+		questions[i] = (struct policy_question){r->hosts.at[i].name, r->hosts.at[i].use};
 	if (!r->env->resolve) {
 		diag_error(r->diag, r->hosts.at[0].at, NULL, "names cannot be resolved here");
 		return;
 	}
-	if (r->env->resolve(r->env->ctx, names, n, answers, &err) < 0) {
+	if (r->env->resolve(r->env->ctx, questions, n, answers, &err) < 0) {
 		diag_error(r->diag, r->hosts.at[0].at, err.hint[0] ? err.hint : NULL, "%s",
 			   err.text);
 		return;

@@ -80,7 +80,8 @@ static void resolve_to(struct rule_work *w)
 	const struct resolved_service *s = service_of(w);
 
 	if (!s) {
-		w->to->to = resolve_address(w->r, &w->ast->fields[AST_TO]);
+		w->to->to =
+			resolve_address(w->r, &w->ast->fields[AST_TO], resolve_use_of_rule(w->ast));
 		return;
 	}
 	w->to->to = (struct resolved_address){RESOLVED_SET, s->vip};
@@ -189,8 +190,9 @@ static void resolve_rule(struct rule_work *w)
 	bool sport = resolve_port_field(w, AST_SPORT, &to->sport);
 	bool dport = resolve_port_field(w, AST_DPORT, &to->dport);
 
-	to->from = resolve_address(w->r, &w->ast->fields[AST_FROM]);
+	to->from = resolve_address(w->r, &w->ast->fields[AST_FROM], resolve_use_of_rule(w->ast));
 	resolve_to(w);
+	resolve_warn_shared(w->r, w->ast);
 	find_impossible(w);
 	to->impossible = to->impossible || !sport || !dport;
 	warn_one_family(w, AST_FROM, to->from, icmp & families_of(set_of(w, &to->to)));

@@ -12,7 +12,7 @@
 static void resolve_vip(struct resolver *r, const struct ast_service *a,
 			struct resolved_service *to)
 {
-	struct resolved_address vip = resolve_address(r, &a->vip);
+	struct resolved_address vip = resolve_address(r, &a->vip, POLICY_WHOLE);
 
 	to->vip = vip.index;
 	if (vip.kind != RESOLVED_SET)
@@ -33,7 +33,7 @@ static void warn_own(struct resolver *r, const struct ast_service *a,
 	for (size_t i = 0; i < s->n_backends; i++)
 		if (s->backends[i].here)
 			return;
-	own = resolve_own(r, POLICY_SELF, a->vip.at, &n);
+	own = resolve_own(r, a->vip.at, &n);
 	for (size_t i = 0; i < n; i++) {
 		addr_text text;
 

@@ -9,6 +9,7 @@
 
 struct build { // a set or list that is being built
 	struct resolver *r;
+	enum policy_use use;
 	struct cidr_set own;        // its own items
 	VEC(struct cidr_set) parts; // the sets and files that it names
 	bool fixed, broken;
@@ -39,24 +40,42 @@ static void add_addrs(struct cidr_set *s, const struct addr *addrs, size_t n, bo
 static void add_self(struct build *b, const struct ast_item *item, bool negated)
 {
 	size_t n;
-	const struct addr *self = resolve_own(b->r, POLICY_SELF, item->at, &n);
+	const struct addr *self = resolve_own(b->r, item->at, &n);
 
 	add_addrs(&b->own, self, n, negated, resolve_place(b->r, item));
 	b->fixed = false;
 }
 
-static void add_host(struct build *b, uint32_t number, bool negated, struct place place)
+// Does this use leave out addresses? Those of exceptions stay, or the list would match more.
+static bool leaves_out(enum policy_use use, const struct ast_item *item, bool negated)
 {
-	const struct host *host = &b->r->hosts.at[number];
+	return use != POLICY_WHOLE && !negated && !item->wide;
+}
 
-	add_addrs(&b->own, host->addrs, host->n, negated, place);
-	b->broken = b->broken || host->failed;
+// A name that only `expect` lines leave nothing of is used as a whole: the verdict comes from elsewhere.
+static void add_host(struct build *b, const struct host *host, const struct leaf *leaf,
+		     struct place place)
+{
+	bool open = leaves_out(b->use, leaf->item, leaf->negated) &&
+		    (host->use == POLICY_DROPPED || host->n_open);
+
+	add_addrs(&b->own, open ? host->open : host->addrs, open ? host->n_open : host->n,
+		  leaf->negated, place);
 	b->fixed = false;
 }
 
-static void add_file(struct build *b, uint32_t number, bool negated)
+static void add_name(struct build *b, uint32_t number, const struct leaf *leaf, struct place place)
+{
+	const struct host *host = &b->r->hosts.at[number];
+
+	add_host(b, host, leaf, place);
+	b->broken = b->broken || host->failed;
+}
+
+static void add_file(struct build *b, uint32_t number, const struct leaf *leaf)
 {
 	const struct list_file *file = &b->r->lists.at[number];
+	bool negated = leaf->negated;
 
 	vec_push(&b->parts, cidr_member(&file->list.set, negated));
 	b->fixed = false;
@@ -64,15 +83,23 @@ static void add_file(struct build *b, uint32_t number, bool negated)
 		const struct host *host = resolve_host(b->r, name->name);
 		struct place place = {.file = file->file, .line = name->line};
 
-		add_addrs(&b->own, host->addrs, host->n, negated, place);
+		add_host(b, host, leaf, place);
 	}
+}
+
+static const struct cidr_set *value_of(const struct set_value *set, enum policy_use use,
+				       bool negated)
+{
+	bool open = !negated && (use != POLICY_WHOLE || set->dropped);
+
+	return open && set->split ? &set->open : &set->whole;
 }
 
 static void add_set(struct build *b, uint32_t number, bool negated)
 {
 	const struct set_value *set = &b->r->sets[number];
 
-	vec_push(&b->parts, cidr_member(&set->value, negated));
+	vec_push(&b->parts, cidr_member(value_of(set, b->use, negated), negated));
 	b->broken = b->broken || set->broken;
 	b->fixed = b->fixed && set->fixed;
 }
@@ -101,7 +128,7 @@ static void add_leaf(struct build *b, const struct leaf *leaf)
 		add_self(b, leaf->item, leaf->negated);
 		break;
 	case VALUE_HOST:
-		add_host(b, value->number, leaf->negated, place);
+		add_name(b, value->number, leaf, place);
 		break;
 	case VALUE_GEO:
 		add_geo(b, value->number, leaf->negated, place);
@@ -110,7 +137,7 @@ static void add_leaf(struct build *b, const struct leaf *leaf)
 		add_set(b, value->number, leaf->negated);
 		break;
 	case VALUE_FILE:
-		add_file(b, value->number, leaf->negated);
+		add_file(b, value->number, leaf);
 		break;
 	default:
 		for (size_t i = 0; i < value->n; i++)
@@ -187,10 +214,10 @@ static struct cidr_set merge_parts(struct build *b)
 	return ret;
 }
 
-struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, bool *ret_fixed,
-			       bool *ret_broken)
+struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
+			       bool *ret_fixed, bool *ret_broken)
 {
-	struct build b = {.r = r, .fixed = true};
+	struct build b = {.r = r, .use = use, .fixed = true};
 
 	vec_each (&leaves->all, leaf) {
 		size_t before = cidr_count(&b.own), parts = b.parts.n, made;
@@ -209,6 +236,70 @@ struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, 
 	return merge_parts(&b);
 }
 
+static bool host_splits(const struct host *host)
+{
+	return host->n_open < host->n;
+}
+
+static bool file_splits(const struct resolver *r, const struct list_file *file)
+{
+	vec_each (&file->list.names, name)
+		if (host_splits(resolve_host(r, name->name)))
+			return true;
+	return false;
+}
+
+// Has the leaf other addresses in drop and reject rules? *ret_names: it may have, with other answers.
+static bool splits(struct resolver *r, const struct leaf *leaf, bool *ret_names)
+{
+	const struct item_value *value = &r->items.at[resolve_item(r, leaf->item)];
+
+	if (value->broken || !leaves_out(POLICY_DROPPED, leaf->item, leaf->negated))
+		return false;
+	switch ((enum value_kind)value->kind) {
+	case VALUE_HOST:
+		*ret_names = true;
+		return host_splits(&r->hosts.at[value->number]);
+	case VALUE_FILE:
+		*ret_names |= r->lists.at[value->number].list.names.n;
+		return file_splits(r, &r->lists.at[value->number]);
+	case VALUE_SET:
+		*ret_names |= r->sets[value->number].names;
+		return r->sets[value->number].split;
+	default:
+		return false;
+	}
+}
+
+static bool leaves_split(struct resolver *r, const struct leaves *leaves, bool *ret_names)
+{
+	bool split = false;
+
+	*ret_names = false;
+	for (size_t n = 0; !leaves->negated && n < leaves->all.n; n++)
+		split |= splits(r, &leaves->all.at[n], ret_names);
+	return split;
+}
+
+bool resolve_splits(struct resolver *r, const struct leaves *leaves)
+{
+	bool names;
+
+	return leaves_split(r, leaves, &names);
+}
+
+// Twice where drop and reject rules leave something out.
+static void resolve_values(struct resolver *r, const struct leaves *leaves, struct set_value *value,
+			   bool *ret_broken)
+{
+	bool fixed, broken;
+
+	value->whole = resolve_leaves(r, leaves, POLICY_WHOLE, &value->fixed, ret_broken);
+	value->split = leaves_split(r, leaves, &value->names);
+	if (value->split)
+		value->open = resolve_leaves(r, leaves, POLICY_DROPPED, &fixed, &broken);
+}
+
 static void resolve_one_set(struct resolver *r, uint32_t number)
 {
 	const struct ast_set *set = &r->ast->sets.at[number];
@@ -222,12 +313,12 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 	to = &r->addresses.at[value->address];
 	value->broken = !set->elements.given ||
 			expand_elements(&r->expander, &set->elements, NULL, &leaves) < 0;
-	value->value = resolve_leaves(r, &leaves, &value->fixed, &broken);
+	resolve_values(r, &leaves, value, &broken);
 	value->broken = value->broken || broken || set->broken;
 	leaves_free(&leaves);
 	to->fixed = value->fixed;
 	r->facts.at[value->address].broken = value->broken;
-	cidr_resolve(&value->value, false, &r->r->memory, to);
+	cidr_resolve(value_of(value, POLICY_WHOLE, false), false, &r->r->memory, to);
 	if (to->empty && !value->broken)
 		diag_warning(r->diag, set->at, NULL,
 			     "set '@%s' is empty: rules that name it match nothing", set->name);
@@ -235,7 +326,6 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 
 void resolve_sets(struct resolver *r)
 {
-	r->sets = mem_zalloc(r->ast->sets.n, sizeof(*r->sets));
 	for (size_t i = 0; i < r->ast->sets.n; i++) {
 		const struct ast_set *set = &r->ast->sets.at[i];
 		struct ast_item place = {.at = set->at, .line = set->line};
@@ -264,25 +354,26 @@ static bool is_everything(const struct resolved_addresses *s)
 }
 
 // The key by which equal lists are found, six bytes for each item. Allocated.
-static char *key_of(struct resolver *r, const struct leaves *leaves)
+static char *key_of(struct resolver *r, const struct leaves *leaves, enum policy_use use)
 {
 	char *key = mem_zalloc(leaves->all.n * 6 + 2, 1), *at = key;
+	bool open = use != POLICY_WHOLE && resolve_splits(r, leaves);
 
-	*at++ = leaves->negated ? '!' : ' ';
+	*at++ = leaves->negated ? '!' : open ? '*' : ' ';
 	vec_each (&leaves->all, leaf) {
 		uint32_t number = resolve_item(r, leaf->item);
 
-		*at++ = leaf->negated ? '-' : '+';
+		*at++ = leaf->negated ? '-' : leaf->item->wide ? '*' : '+';
 		for (unsigned i = 0; i < 5; i++, number >>= 7)
 			*at++ = (char)(0x80 | (number & 0x7f));
 	}
 	return key;
 }
 
-static uint32_t add_list(struct resolver *r, const struct ast_list *list, bool broken,
-			 const struct leaves *leaves)
+static uint32_t add_list(struct resolver *r, const struct ast_list *list, enum policy_use use,
+			 bool broken, const struct leaves *leaves)
 {
-	CLEANUP_FREE char *key = key_of(r, leaves);
+	CLEANUP_FREE char *key = key_of(r, leaves, use);
 	uint32_t number = index_find(&r->address_index, key);
 	struct resolved_addresses to = {.at = list->at};
 	struct address_facts facts = {0};
@@ -294,7 +385,9 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, bool b
 	index_add(&r->address_index, arena_strdup(&r->scratch, key), number);
 	to.place = resolve_place(
 		r, &(struct ast_item){.at = list->at, .line = list->items.at[0].line});
-	value = resolve_leaves(r, leaves, &to.fixed, &facts.broken);
+	if (leaves->negated)
+		use = POLICY_WHOLE;
+	value = resolve_leaves(r, leaves, use, &to.fixed, &facts.broken);
 	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &r->r->memory, &to);
 	facts.broken = facts.broken || broken;
 	if (leaves->negated)
@@ -318,7 +411,8 @@ static struct resolved_address lone_set(const struct resolver *r, const struct a
 	return (struct resolved_address){RESOLVED_SET, r->sets[number].address};
 }
 
-struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list)
+struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list,
+					enum policy_use use)
 {
 	struct resolved_address ret = {.kind = RESOLVED_ANY};
 	struct leaves leaves = {0};
@@ -331,7 +425,7 @@ struct resolved_address resolve_address(struct resolver *r, const struct ast_lis
 		ret = lone_set(r, lone->item);
 	} else if (leaves.all.n) {
 		ret.kind = RESOLVED_SET;
-		ret.index = add_list(r, list, broken, &leaves);
+		ret.index = add_list(r, list, use, broken, &leaves);
 	}
 	if (ret.kind == RESOLVED_SET && is_everything(&r->addresses.at[ret.index]))
 		ret.kind = RESOLVED_ANY;

@@ -201,7 +201,7 @@ struct resolved_file {    // a text that places point into: policy files first, 
 	bool stale;                // its last good content was used
 };
 
-struct resolved_name { // a host name and its addresses, without those that are never loaded
+struct resolved_name { // a host name and its addresses, without those that no packet has
 	const char *name;
 	struct place place;       // where it was written first
 	const struct addr *addrs; // sorted, each once

@@ -44,10 +44,15 @@ struct host { // a name of the policy
 	const char *name;
 	struct diag_at at; // first place: in the policy, for lists that of the file element
 	struct place place;
-	uint32_t list;      // number of the list file that has it, INDEX_NONE: the policy itself
-	bool tolerated;     // in a lax list: no answer is not an error
-	struct addr *addrs; // sorted, filtered
+	uint32_t list;  // number of the list file that has it, INDEX_NONE: the policy itself
+	bool tolerated; // in a lax list: no answer is not an error
+	enum policy_use use;
+	struct diag_at
+		dropped_at; // POLICY_DROPPED: the item of a drop or reject rule, or of its set
+	struct addr *addrs; // sorted, without unspecified and loopback ones
 	size_t n;
+	struct addr *open; // those of them that drop and reject rules have
+	size_t n_open;
 	bool failed; // no answer
 	uint32_t ttl_s;
 	bool stale;
@@ -62,7 +67,12 @@ struct geo_item { // a country or autonomous system of the policy
 };
 
 struct set_value {
-	struct cidr_set value;
+	struct cidr_set whole;
+	struct cidr_set open; // if split: without what drop and reject rules leave out
+	bool split;
+	const struct ast_rule *dropped; // the first drop or reject rule that uses it: it is `open`
+	bool names;                     // it has host names without `wide`
+	enum policy_use use;
 	bool fixed, broken;
 	uint32_t address; // index into `addresses`
 };
@@ -91,9 +101,9 @@ struct resolver {
 	struct index host_index;
 	VEC(struct host) hosts;
 	VEC(struct geo_item) geos; // one for each value of that kind
-	struct addr *own[POLICY_ADDRESSES];
-	size_t n_own[POLICY_ADDRESSES];
-	bool own_read[POLICY_ADDRESSES];
+	struct addr *own;
+	size_t n_own;
+	bool own_read;
 
 	struct set_value *sets;     // by number of the ast
 	struct index address_index; // lists by their text
@@ -146,15 +156,29 @@ struct list_file *resolve_list(struct resolver *r, const struct ast_item *item);
 // resolve_collect.c: finds all names and reads all list files.
 void resolve_collect(struct resolver *r);
 
+// resolve_use.c: finds what names and sets are used for, before names are asked for.
+void resolve_uses(struct resolver *r);
+static inline enum policy_use resolve_use_of_rule(const struct ast_rule *rule)
+{
+	return rule->action == ACTION_DROP || rule->action == ACTION_REJECT ? POLICY_DROPPED
+									    : POLICY_WHOLE;
+}
+static inline enum policy_use resolve_use_of_expect(const struct ast_expect *expect)
+{
+	return expect->verdict == EXPECT_DROP || expect->verdict == EXPECT_REJECT ? POLICY_EXPECTED
+										  : POLICY_WHOLE;
+}
+// Warns of a set that drop rules use as well.
+void resolve_warn_shared(struct resolver *r, const struct ast_rule *rule);
+
 // resolve_host.c: asks for all names at once, and keeps what may be loaded.
 void resolve_hosts(struct resolver *r);
 uint32_t resolve_add_host(struct resolver *r, const struct ast_item *item); // its number
 // The names of a list file; `item` is where it is named.
 void resolve_add_hosts(struct resolver *r, const struct ast_item *item, uint32_t list);
 const struct host *resolve_host(const struct resolver *r, const char *name); // in normal form
-// Addresses of that kind, asked for once; an error is queued at `at`.
-const struct addr *resolve_own(struct resolver *r, enum policy_addresses which, struct diag_at at,
-			       size_t *ret_n);
+// Addresses of this host, asked for once; an error is queued at `at`.
+const struct addr *resolve_own(struct resolver *r, struct diag_at at, size_t *ret_n);
 
 // resolve_geo.c: asks for all countries and autonomous systems at once.
 uint32_t resolve_add_geo(struct resolver *r, const struct ast_item *item, const struct geo *geo);
@@ -162,11 +186,14 @@ void resolve_geos(struct resolver *r);
 
 // resolve_set.c
 void resolve_sets(struct resolver *r);
-// The value of expanded leaves. `fixed`: it is the same next time; `broken`: an error was found in it.
-struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, bool *ret_fixed,
-			       bool *ret_broken);
-// The list as a field of a rule.
-struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list);
+// The value of expanded leaves for a use. `fixed`: it is the same next time; `broken`: an error was found in it.
+struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
+			       bool *ret_fixed, bool *ret_broken);
+// Has it other addresses in drop and reject rules?
+bool resolve_splits(struct resolver *r, const struct leaves *leaves);
+// The list as a field of a rule or service.
+struct resolved_address resolve_address(struct resolver *r, const struct ast_list *list,
+					enum policy_use use);
 
 // resolve_port.c
 int resolve_ports(struct resolver *r, const struct ast_list *list, struct diag_at use,

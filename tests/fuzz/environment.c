@@ -46,14 +46,23 @@ static int list_files(void *ctx, const char *pattern, char ***ret, size_t *ret_n
 	return 0;
 }
 
+// The first ones, as of a private range.
+static void leave_out(struct policy_answer *answer, size_t n)
+{
+	answer->left_out = mem_zalloc(n, sizeof(*answer->left_out));
+	for (; answer->n_left_out < n; answer->n_left_out++)
+		answer->left_out[answer->n_left_out] = (struct policy_left_out){
+			.addr = answer->addrs[answer->n_left_out], .why = "a private address"};
+}
+
 // The addresses depend only on the name.
-static int resolve(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
-		   struct err *err)
+static int resolve(void *ctx, const struct policy_question *questions, size_t n,
+		   struct policy_answer *answers, struct err *err)
 {
 	(void)ctx;
 	(void)err;
 	for (size_t i = 0; i < n; i++) {
-		const char *name = names[i];
+		const char *name = questions[i].name;
 		uint8_t bytes[16] = {0x20, 1, (uint8_t)name[0]};
 
 		answers[i].v4_missing = name[0] == '6';
@@ -68,17 +77,18 @@ static int resolve(void *ctx, const char *const *names, size_t n, struct policy_
 				addr_from_v4((uint32_t)strlen(name) << 24 | 7);
 		if (name[0] == 'z')
 			answers[i].addrs[answers[i].n++] = addr_from_v4(0);
+		if (questions[i].use != POLICY_WHOLE && (name[0] == 'p' || name[0] == 'q'))
+			leave_out(&answers[i], name[0] == 'p' ? 1 : answers[i].n);
 	}
 	return 0;
 }
 
-static int addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
-		     struct err *err)
+static int addresses(void *ctx, struct addr **ret, size_t *ret_n, struct err *err)
 {
 	(void)ctx;
 	(void)err;
 	*ret = mem_zalloc(1, sizeof(**ret));
-	**ret = addr_from_v4(0x0100000au + (unsigned)which);
+	**ret = addr_from_v4(0x0100000au);
 	*ret_n = 1;
 	return 0;
 }

@@ -5,7 +5,8 @@
 //
 // NAMES is the environment, a line a name: "NAME ADDRESS…"; "NAME !SENTENCE" does not resolve; "NAME
 // ~ADDRESS…" is a last good answer; "NAME +ADDRESS…" means that the query for AAAA failed. The names
-// self, gateway and resolver have the addresses of this host, its gateway and its resolver. "country-DE PREFIX…" and
+// self, gateway, resolver and peer have the addresses of this host, its gateway, its resolver and the peer of a login.
+// "country-DE PREFIX…" and
 // "asn-64500 PREFIX…" are the ranges of a country and an autonomous system, "~PREFIX…" a last good answer.
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/base/vec.h"
+#include "ctl/control/guard.h"
 #include "ctl/policy/resolve.h"
 #include "tests/golden/policy-print.h"
 
@@ -101,12 +103,56 @@ static void answer(const struct environment *w, const char *name, struct policy_
 		*(a->addrs[i].family == 4 ? &a->v4_missing : &a->v6_missing) = false;
 }
 
-static int resolve(void *ctx, const char *const *names, size_t n, struct policy_answer *answers,
-		   struct err *err)
+static void guard_words(const struct environment *w, const char *name, const char *what,
+			struct guard *to)
 {
+	const char *text = find(w, name);
+	struct addr *addrs = NULL;
+	size_t n = 0;
+
+	if (text)
+		parse_addresses(text, &addrs, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct guarded *one = vec_add(to);
+
+		*one = (struct guarded){.addr = addrs[i]};
+		snprintf(one->what, sizeof(one->what), "%s", what);
+	}
+	free(addrs);
+}
+
+static void leave_out(const struct guard *g, struct policy_answer *a)
+{
+	struct guard_sieve sieve = {.guard = g};
+
+	a->left_out = mem_zalloc(a->n, sizeof(*a->left_out));
+	for (size_t i = 0; i < a->n; i++) {
+		const char *why = guard_sift(&sieve, &a->addrs[i]);
+		struct policy_left_out *one = &a->left_out[a->n_left_out];
+
+		if (!why)
+			continue;
+		one->addr = a->addrs[i];
+		snprintf(one->why, sizeof(one->why), "%s", why);
+		a->n_left_out++;
+	}
+}
+
+static int resolve(void *ctx, const struct policy_question *questions, size_t n,
+		   struct policy_answer *answers, struct err *err)
+{
+	CLEANUP(guard_free) struct guard guard = {0};
+
 	(void)err;
-	for (size_t i = 0; i < n; i++)
-		answer(ctx, names[i], &answers[i]);
+	guard_words(ctx, "self", "an address of this host", &guard);
+	guard_words(ctx, "gateway", "the default gateway", &guard);
+	guard_words(ctx, "resolver", "the resolver of this host", &guard);
+	guard_words(ctx, "peer", "the peer of a login", &guard);
+	for (size_t i = 0; i < n; i++) {
+		answer(ctx, questions[i].name, &answers[i]);
+		if (questions[i].use != POLICY_WHOLE && !answers[i].error)
+			leave_out(&guard, &answers[i]);
+	}
 	return 0;
 }
 
@@ -149,11 +195,9 @@ static int ranges(void *ctx, const struct geo *wanted, size_t n, struct policy_r
 	return 0;
 }
 
-static int addresses(void *ctx, enum policy_addresses which, struct addr **ret, size_t *ret_n,
-		     struct err *err)
+static int addresses(void *ctx, struct addr **ret, size_t *ret_n, struct err *err)
 {
-	static const char *const names[] = {"self", "gateway", "resolver"};
-	const char *text = find(ctx, names[which]);
+	const char *text = find(ctx, "self");
 
 	(void)err;
 	if (text)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Helpers for tests of policies: frames in one line, a policy file, counters of a rule."""
 
+import contextlib
 import json
+import os
+import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +15,7 @@ from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 
-from labnet import Pair, run, socket_in
+from labnet import Pair, run, socket_in, until
 
 SOURCE4, SOURCE6 = "198.51.100.1", "2001:db8:100::1"
 OTHER4, OTHER6 = "203.0.113.9", "2001:db8:113::9"
@@ -123,17 +127,37 @@ sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
 """
 
 
-def logged_in(pair, peer, argv, near=None):
-    """Runs a command on near as a child of an 'sshd' that holds a connection from this peer."""
+def runs_another(sshd):
+    """Has it started its command? Before, it is a client that has not logged in."""
+    children = pathlib.Path(f"/proc/{sshd.pid}/task/{sshd.pid}/children")
+    with contextlib.suppress(OSError):
+        return any(pathlib.Path(f"/proc/{pid}/comm").read_text() != "sshd\n" for pid in children.read_text().split())
+    return False
+
+
+@contextlib.contextmanager
+def login(pair, peer, argv=("sleep", "300"), near=None):
+    """An 'sshd' on near with a connection from this peer, and a command as its child."""
     near = near or (Pair.near6 if ":" in peer else Pair.near4)
     family = socket.AF_INET6 if ":" in peer else socket.AF_INET
     argv = [*pair.enter(pair.near_netns, False), sys.executable, "-c", LOGIN, near, *argv]
     with subprocess.Popen(
-        [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sshd, socket_in(pair.far_netns, family, socket.SOCK_STREAM) as client:
         assert sshd.stdout.readline() == "listens\n"
         client.settimeout(5)
         client.bind((peer, 0))
         client.connect((near, 2222))
+        until(lambda: runs_another(sshd) or sshd.poll() is not None, what="the command of the login")
+        try:
+            yield sshd
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(sshd.pid, signal.SIGKILL)
+
+
+def logged_in(pair, peer, argv, near=None):
+    """Runs a command on near in such a login."""
+    with login(pair, peer, argv, near) as sshd:
         output, errors = sshd.communicate(timeout=30)
     return sshd.returncode, output + errors

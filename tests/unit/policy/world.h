@@ -60,7 +60,7 @@ static int environment_glob(void *ctx, const char *pattern, char ***ret, size_t 
 }
 
 // "gone…" does not resolve, "four…" and "six…" have one family; the first letter makes the addresses.
-static int environment_resolve(void *ctx, const char *const *names, size_t n,
+static int environment_resolve(void *ctx, const struct policy_question *questions, size_t n,
 			       struct policy_answer *answers, struct err *err)
 {
 	struct environment *w = ctx;
@@ -69,19 +69,20 @@ static int environment_resolve(void *ctx, const char *const *names, size_t n,
 	w->resolves++;
 	w->names = n;
 	for (size_t i = 0; i < n; i++) {
+		const char *name = questions[i].name;
 		struct policy_answer *a = &answers[i];
-		uint8_t v6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = (uint8_t)names[i][0]};
+		uint8_t v6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = (uint8_t)name[0]};
 
-		a->error = strncmp(names[i], "gone", 4) ? 0 : -ENOENT;
+		a->error = strncmp(name, "gone", 4) ? 0 : -ENOENT;
 		if (a->error)
 			continue;
 		a->addrs = mem_zalloc(2, sizeof(*a->addrs));
-		a->v4_missing = !strncmp(names[i], "six", 3);
-		a->v6_missing = !strncmp(names[i], "four", 4);
+		a->v4_missing = !strncmp(name, "six", 3);
+		a->v6_missing = !strncmp(name, "four", 4);
 		if (!a->v6_missing)
 			a->addrs[a->n++] = addr_from_v6(v6);
 		if (!a->v4_missing)
-			a->addrs[a->n++] = addr_from_v4((uint32_t)names[i][0] << 24 | 0x000002c0);
+			a->addrs[a->n++] = addr_from_v4((uint32_t)name[0] << 24 | 0x000002c0);
 	}
 	return 0;
 }

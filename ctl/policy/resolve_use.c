@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Finds the names and sets that drop and reject rules use: of their answers some addresses are left out.
+#include "common/limits-policy.h"
+#include "ctl/base/mem.h"
+#include "ctl/policy/resolver.h"
+
+static void raise(enum policy_use *to, enum policy_use use)
+{
+	*to = use > *to ? use : *to;
+}
+
+static void use_set(struct set_value *set, enum policy_use use, const struct ast_rule *dropped)
+{
+	raise(&set->use, use);
+	if (!set->dropped)
+		set->dropped = dropped;
+}
+
+static void use_host(struct host *host, enum policy_use use, struct diag_at at)
+{
+	if (use == POLICY_DROPPED && host->use < use)
+		host->dropped_at = at;
+	raise(&host->use, use);
+}
+
+static void use_file(struct resolver *r, const struct list_file *file, enum policy_use use)
+{
+	if (file->item->wide)
+		return;
+	vec_each (&file->list.names, name) {
+		uint32_t number = index_find(&r->host_index, name->name);
+
+		if (number != INDEX_NONE)
+			use_host(&r->hosts.at[number], use, file->item->at);
+	}
+}
+
+// `dropped`: the rule, if it drops or rejects.
+static void use_leaf(struct resolver *r, const struct leaf *leaf, enum policy_use use,
+		     const struct ast_rule *dropped)
+{
+	uint32_t number = resolve_item(r, leaf->item);
+	const struct item_value *value = &r->items.at[number];
+
+	if (value->broken || leaf->negated)
+		return;
+	if (value->kind == VALUE_HOST && !leaf->item->wide)
+		use_host(&r->hosts.at[value->number], use, leaf->item->at);
+	else if (value->kind == VALUE_FILE)
+		use_file(r, &r->lists.at[value->number], use);
+	else if (value->kind == VALUE_SET)
+		use_set(&r->sets[value->number], use, dropped);
+}
+
+static void use_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
+		       const struct ast_rule *dropped)
+{
+	if (leaves->negated)
+		return;
+	vec_each (&leaves->all, leaf)
+		use_leaf(r, leaf, use, dropped);
+}
+
+static void use_list(struct resolver *r, const struct ast_list *list, enum policy_use use,
+		     const struct ast_rule *dropped)
+{
+	struct leaves leaves = {0};
+
+	if (use == POLICY_WHOLE)
+		return;
+	expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	use_leaves(r, &leaves, use, dropped);
+	leaves_free(&leaves);
+}
+
+static void use_rule(struct resolver *r, const struct ast_rule *rule)
+{
+	enum policy_use use = resolve_use_of_rule(rule);
+
+	use_list(r, &rule->fields[AST_FROM], use, rule);
+	use_list(r, &rule->fields[AST_TO], use, rule);
+}
+
+// The set hands its use on to what it contains.
+static void use_elements(struct resolver *r, uint32_t number)
+{
+	const struct set_value *set = &r->sets[number];
+	struct leaves leaves = {0};
+
+	if (set->use == POLICY_WHOLE || r->ast->sets.at[number].dynamic)
+		return;
+	if (!expand_elements(&r->expander, &r->ast->sets.at[number].elements, NULL, &leaves))
+		use_leaves(r, &leaves, set->use, set->dropped);
+	leaves_free(&leaves);
+}
+
+void resolve_uses(struct resolver *r)
+{
+	r->sets = mem_zalloc(r->ast->sets.n, sizeof(*r->sets));
+	vec_each (&r->ast->rules, rule)
+		use_rule(r, rule);
+	vec_each (&r->ast->expects, expect) {
+		enum policy_use use = resolve_use_of_expect(expect);
+
+		use_list(r, &expect->packet.from, use, NULL);
+		use_list(r, &expect->packet.to, use, NULL);
+	}
+	// Each set before those that it names.
+	for (size_t n = r->ast->set_order.n; n; n--)
+		use_elements(r, r->ast->set_order.at[n - 1]);
+}
+
+// ---- sets of both kinds of rules ------------------------------------------------------------------
+
+static void warn_leaf(struct resolver *r, const struct leaf *leaf)
+{
+	uint32_t number = index_find(&r->ast->set_index, leaf->item->word);
+	const struct set_value *set = number == INDEX_NONE ? NULL : &r->sets[number];
+
+	if (!set || leaf->negated || !set->dropped || !set->names)
+		return;
+	diag_warning(r->diag, leaf->item->at, "use two sets, or write 'wide' after its names",
+		     "set '@%s' leaves out protected addresses of its names here too, since a %s "
+		     "rule uses it (%s)",
+		     leaf->item->word, set->dropped->action == ACTION_DROP ? "drop" : "reject",
+		     diag_place(r->diag, set->dropped->at, false));
+}
+
+static void warn_list(struct resolver *r, const struct ast_list *list)
+{
+	struct leaves leaves = {0};
+
+	expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
+	for (size_t n = 0; !leaves.negated && n < leaves.all.n; n++)
+		if (leaves.all.at[n].item->kind == AST_SET)
+			warn_leaf(r, &leaves.all.at[n]);
+	leaves_free(&leaves);
+}
+
+void resolve_warn_shared(struct resolver *r, const struct ast_rule *rule)
+{
+	if (rule->action != ACTION_PASS)
+		return;
+	warn_list(r, &rule->fields[AST_FROM]);
+	warn_list(r, &rule->fields[AST_TO]);
+}
