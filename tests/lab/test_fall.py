@@ -25,7 +25,7 @@ def alternating_checks(balancer, node, tmp_path):
 
     def apply(words):
         path = tmp_path / "web.weir"
-        path.write_text(policy(balancer, (1, 2), f'check exec "{program}" every 200ms {words}'))
+        path.write_text(policy(balancer, (1, 2), f'check exec "{program}" every 300ms {words}'))
         node("apply", path)
         return lambda: node.backend(TWO)
 

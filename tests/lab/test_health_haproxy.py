@@ -153,6 +153,21 @@ def test_new_connections_while_servers_are_dead(balancer, node, haproxy, serve, 
     assert not failures(balancer, balancer.vip4, 80)
 
 
+def test_a_server_that_is_dead_when_an_apply_adds_it(balancer, node, serve):
+    """It gets nothing before its first good check."""
+    serve((1, 3), f"fall {FALL}")
+    node.run()
+    until(lambda: len(ok(node)) == 2)
+    balancer.kill_web("backend2")
+    try:
+        serve((1, 2, 3), f"fall {FALL}")
+        assert not failures(balancer, balancer.vip4, 80), node("service").stdout
+        assert ok(node) == {"backend1", "backend3"}
+    finally:
+        balancer.start_web("backend2")
+    until(lambda: len(ok(node)) == 3)
+
+
 @contextlib.contextmanager
 def flapping(balancer, host):
     """Refuses connections for DOWN_S, accepts them for UP_S, and so on."""
