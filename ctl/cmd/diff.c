@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // weir diff: compare a policy file with the accepted policy: the text, the resolved names and the lists.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,24 +29,54 @@ static int write_temp(char *path, const struct environment_file *file)
 	return ok ? 0 : -errno;
 }
 
+// In the child.
+__attribute__((noreturn)) static void run_diff(int to, const char *name, const char *a,
+					       const char *b)
+{
+	dup2(to, STDOUT_FILENO);
+	execlp("diff", "diff", "-a", "-u", "--label", "accepted", "--label", name, a, b,
+	       (char *)NULL);
+	_exit(127);
+}
+
+static void read_all(int from, struct text *ret)
+{
+	char part[4096];
+	ssize_t n;
+
+	while ((n = read(from, part, sizeof(part))) > 0 || (n < 0 && errno == EINTR))
+		text_addn(ret, part, n > 0 ? (size_t)n : 0);
+}
+
+// Its output passes through out_text: the files may have control characters.
+static void print_diff(struct out *o, const char *name, const char *a, const char *b)
+{
+	CLEANUP_TEXT struct text said = {0};
+	int pipes[2];
+	pid_t child;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return;
+	child = fork();
+	if (!child)
+		run_diff(pipes[1], name, a, b);
+	close(pipes[1]);
+	if (child > 0) {
+		read_all(pipes[0], &said);
+		waitpid(child, NULL, 0);
+	}
+	close(pipes[0]);
+	out_text(o, text_get(&said), said.len);
+}
+
 // Runs diff -u. Without that program only the names of the files are printed.
-static void print_unified(const char *name, const struct environment_file *old,
+static void print_unified(struct out *o, const char *name, const struct environment_file *old,
 			  const struct environment_file *new)
 {
 	char a[] = "/tmp/weir-diff-XXXXXX", b[] = "/tmp/weir-diff-XXXXXX";
-	pid_t child;
 
-	if (!write_temp(a, old) && !write_temp(b, new)) {
-		fflush(stdout);
-		child = fork();
-		if (!child) {
-			execlp("diff", "diff", "-u", "--label", "accepted", "--label", name, a, b,
-			       (char *)NULL);
-			_exit(127);
-		}
-		if (child > 0)
-			waitpid(child, NULL, 0);
-	}
+	if (!write_temp(a, old) && !write_temp(b, new))
+		print_diff(o, name, a, b);
 	unlink(a);
 	unlink(b);
 }
@@ -69,7 +100,7 @@ static void compare_files(struct diff *d)
 			continue;
 		differ(d, "file", file->path);
 		if (!d->ctx->json)
-			print_unified(file->path, old, file);
+			print_unified(d->ctx->out, file->path, old, file);
 	}
 	vec_each (&d->old->files, file)
 		if (!environment_find_file(d->new, file->path))

@@ -72,7 +72,7 @@ static int run_show(struct context *ctx, const struct args *args, struct err *er
 		out_set_string(ctx->out, "text", file->text);
 		out_end(ctx->out);
 		if (!ctx->json && (args_has(args, "all") || file == environment.files.at))
-			fwrite(file->text, 1, file->len, stdout);
+			out_text(ctx->out, file->text, file->len);
 	}
 	out_end(ctx->out);
 	return 0;

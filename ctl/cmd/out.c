@@ -225,6 +225,23 @@ static void put_line(struct out *o, const char *line)
 		write_all(o, &shown);
 }
 
+void out_text(struct out *o, const char *text, size_t len)
+{
+	CLEANUP(text_free) struct text shown = {0};
+
+	while (len && out_has_lines(o)) {
+		const char *end = memchr(text, '\n', len);
+		size_t n = end ? (size_t)(end - text) : len;
+
+		text_add_shown(&shown, text, end && n && end[-1] == '\r' ? n - 1 : n);
+		text_addc(&shown, '\n');
+		n += end != NULL;
+		text += n;
+		len -= n;
+	}
+	write_all(o, &shown);
+}
+
 void out_line(struct out *o, const char *fmt, ...)
 {
 	CLEANUP(text_free) struct text line = {0};

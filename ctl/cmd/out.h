@@ -46,6 +46,8 @@ void out_clear(struct out *o);
 // Prints text lines and flushes at once; for live views.
 void out_flush(struct out *o);
 
+// Many lines of a text that others wrote, each as out_line shows it; a line may end with CR LF.
+void out_text(struct out *o, const char *text, size_t len);
 void out_set_string(struct out *o, const char *key, const char *value); // NULL: null
 void out_set_u64(struct out *o, const char *key, uint64_t value);
 void out_set_bool(struct out *o, const char *key, bool value);

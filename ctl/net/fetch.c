@@ -5,6 +5,7 @@
 // libcurl would do that in a thread and knows nothing of --resolver, and hands libcurl the addresses.
 #include "ctl/net/fetch.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <openssl/evp.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/base/addr.h"
 #include "ctl/base/mem.h"
 #include "ctl/base/text.h"
 #include "ctl/net/curl_calls.h"
@@ -30,6 +32,10 @@ enum {
 	READ_BYTES = 1024,
 };
 
+// How near to this host an address is. A redirect leads no nearer than to where it came from, or a server of a feed could
+// send requests to what listens for this host alone, or for its link (server-side request forgery, CWE-918).
+enum nearness { NEAR_NOTHING, NEAR_LINK, NEAR_HOST };
+
 struct fetch {
 	struct curl_loop *loop;
 	CURL *easy;
@@ -43,7 +49,9 @@ struct fetch {
 	const struct dns_options *dns;
 	bool has_copy; // of the caller: the answer may be that it is the same
 	unsigned redirects;
-	size_t page; // bytes of an error or a redirect
+	enum nearness may;  // of the present hop
+	struct addr denied; // where it led, which it may not; family 0: nowhere
+	size_t page;        // bytes of an error or a redirect
 	int64_t deadline_ms;
 	char why[CURL_ERROR_SIZE];
 	fetch_done *done;
@@ -97,6 +105,49 @@ void fetch_cancel(struct fetch *f)
 		return;
 	curl_loop_stop(f->loop, f->easy);
 	fetch_free(f);
+}
+
+// ---- how near it may go -----------------------------------------------------------------------------
+
+static enum nearness nearness_of(const struct addr *mapped)
+{
+	struct addr a = addr_unmapped(mapped);
+
+	if (addr_is_loopback(&a) || addr_is_unspecified(&a))
+		return NEAR_HOST;
+	return addr_is_link_local(&a) ? NEAR_LINK : NEAR_NOTHING;
+}
+
+static struct addr address_of(const struct sockaddr *to)
+{
+	if (to->sa_family == AF_INET)
+		return addr_from_v4(((const struct sockaddr_in *)to)->sin_addr.s_addr);
+	return addr_from_v6(((const struct sockaddr_in6 *)to)->sin6_addr.s6_addr);
+}
+
+// Sees the address itself, however the URL has it: as a name, or as 0x7f.1. What a proxy connects to is up to the proxy.
+static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	struct fetch *f = ctx;
+	struct addr addr = address_of(&to->addr);
+
+	(void)purpose;
+	if (f->hosts.proxy || nearness_of(&addr) <= f->may)
+		return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	f->denied = addr;
+	return CURL_SOCKET_BAD;
+}
+
+// Where the hop that has ended was.
+static enum nearness was_near(const struct fetch *f)
+{
+	struct addr addr;
+	char *text = NULL;
+
+	curl_easy_getinfo(f->easy, CURLINFO_PRIMARY_IP, &text);
+	if (f->hosts.proxy || !text || addr_parse(text, strlen(text), &addr, NULL))
+		return NEAR_NOTHING;
+	return nearness_of(&addr);
 }
 
 // ---- what comes -----------------------------------------------------------------------------------
@@ -176,6 +227,16 @@ static void fail(struct fetch *f, int code, const char *why)
 	err_system(&f->result.err, code, "cannot fetch '%s': %s", f->url, why);
 }
 
+static void fail_denied(struct fetch *f)
+{
+	addr_text address;
+	char why[160];
+
+	snprintf(why, sizeof(why), "a redirect leads to %s, an address of this host or its link",
+		 addr_format(&f->denied, address));
+	fail(f, EACCES, why);
+}
+
 static void judge_status(struct fetch *f)
 {
 	char why[64];
@@ -196,6 +257,10 @@ static void judge(struct fetch *f, CURLcode code)
 {
 	const char *problem = fetch_body_problem(f->body);
 
+	if (code == CURLE_COULDNT_CONNECT && f->denied.family) {
+		fail_denied(f);
+		return;
+	}
 	if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && f->page > PAGE_MAX))
 		judge_status(f);
 	else if (code == CURLE_WRITE_ERROR && problem)
@@ -304,7 +369,7 @@ static int hop(struct fetch *f, char *url, struct err *err)
 	return f->hosts.n ? resolve(f, err) : transfer(f, err);
 }
 
-// A redirect may lead to another host, but not away from HTTPS.
+// A redirect may lead to another host, but not away from HTTPS, or nearer to this host (on_open).
 static int follow(struct fetch *f, const char *to)
 {
 	CLEANUP_FREE char *url = fetch_redirect(f->at, to);
@@ -320,6 +385,7 @@ static int follow(struct fetch *f, const char *to)
 		snprintf(why, sizeof(why), "a redirect leads from https to '%s'", origin);
 	} else {
 		fetch_result_free(&f->result);
+		f->may = was_near(f);
 		f->result.code = hop(f, TAKE_PTR(url), &f->result.err);
 		return f->result.code;
 	}
@@ -390,6 +456,8 @@ static void set_options(struct fetch *f, const struct fetch_request *r)
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, f);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, f->why);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, f);
 	curl_trust(easy, r->ca);
 }
 
@@ -408,6 +476,7 @@ int fetch_start(struct curl_loop *loop, const struct fetch_request *r, fetch_don
 			    .body = fetch_body_new(r->bytes_max ? r->bytes_max : FETCH_BYTES_MAX),
 			    .url = mem_strdup(r->url),
 			    .dns = r->dns,
+			    .may = NEAR_HOST, // the URL is the user's
 			    .has_copy = r->etag || r->modified,
 			    .deadline_ms =
 				    now_ms() + (r->timeout_ms ? r->timeout_ms : FETCH_TIMEOUT_MS),

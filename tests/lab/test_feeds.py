@@ -224,6 +224,17 @@ class TestNames:
         warnings = apply("min 1").stderr
         assert "a redirect leads from https to 'http://mirror.lab'" in warnings
 
+    def test_a_redirect_nearer_to_this_host(self, apply, named, dns):
+        """The server of a feed would send requests to what listens for this host alone."""
+        dns("mirror.lab", "127.0.0.2")
+        apply()
+        for turn, (host, shown) in enumerate((("127.0.0.1", "127.0.0.1"), ("0x7f000001", "127.0.0.1"), ("0.0.0.0", "0.0.0.0"),
+                                              ("[::1]", "::1"), ("[::ffff:127.0.0.1]", "::ffff:127.0.0.1"), ("mirror.lab", "127.0.0.2"),
+                                              ("169.254.169.254", "169.254.169.254")), 1):
+            named.redirect = f"https://{host}:8443/list"
+            warnings = apply(f"min {turn}").stderr
+            assert f"a redirect leads to {shown}, an address of this host or its link" in warnings, (host, warnings)
+
     def test_the_agent_without_threads(self, pair, on, named, dns):
         """The name goes, and moves to where no server is: the entries stay. A reload does not wait for a time-out."""
         named.lines(400)

@@ -130,3 +130,19 @@ def test_verdicts_have_colors_on_a_terminal_only(full):
     assert "\x1b[31mblock-from\x1b[0m" in on_terminal(full, "list")
     assert "\x1b[32mpass\x1b[0m" in on_terminal(full, "stats", "--all")
     assert "\x1b" not in on_terminal(full, "list", NO_COLOR="1") + full("list").stdout
+
+
+def test_policies_and_differences(weir, tmp_path):
+    """A policy file that others wrote: neither its text nor a difference steers the terminal."""
+    path = tmp_path / "lab.weir"
+    path.write_text("interface near0\n# \u00e4 and a\ttab\ndrop from 192.0.2.1\n")
+    weir("apply", path)
+    evil = "# \x1b]0;title\x07 \x9b2J \u202e reversed \u2066 \x7f \x00\x01"
+    path.write_bytes(f"interface near0\r\n{evil}\n# \u00e4 and a\ttab\ndefault pass".encode())
+    done = weir("diff", path, check=False)
+    assert done.returncode == 3 and "+# ?]0;title? ??2J ??? reversed ??? ? ??\n" in done.stdout, done.stdout
+    weir("apply", path)
+    shown = weir("show").stdout
+    assert shown == "interface near0\n# ?]0;title? ??2J ??? reversed ??? ? ??\n# \u00e4 and a\ttab\ndefault pass\n"
+    for text in done.stdout, done.stderr, shown:
+        quiet(text)
