@@ -215,13 +215,6 @@ def test_what_leaves_stays_left_out(applied):
     assert dropped(applied, GOOD, NEXT, PRIVATE) == [GOOD, NEXT]
 
 
-def test_a_record_of_an_older_version_is_filtered(applied):
-    """Without a word about it in the record, attach decides."""
-    applied.pair.dns(NAME, GOOD, PRIVATE)
-    applied.policy(f'"bad" drop from {NAME} wide', *applied.asking)
-    assert "use" not in record(applied) and dropped(applied, PRIVATE) == [PRIVATE]
-
-
 def test_entries_leave_out_the_same(applied):
     """The peers of other logins, and addresses of IPv6 that are another form of a protected one."""
     applied("attach", "near0")
