@@ -24,6 +24,12 @@ struct station_key {
 	__u64 mac; /* the six bytes in the order of the frame, the first in the lowest bits */
 };
 
+/* An address of this host, or the broadcast address of a subnet: no echo request from there is answered. */
+struct own_key {
+	__u32 family;
+	__u32 addr[4]; /* network order; IPv4 in [0], the rest zero */
+};
+
 /* Indexes of the program array; constants, because a variable index costs a retpoline. */
 enum weir_prog {
 	PROG_ACTIVE,

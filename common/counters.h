@@ -42,7 +42,7 @@
 	X(DROP_FRAGMENTS, "fragments-drop", DROP, FRAGMENTS, "a later fragment; the policy has 'fragments drop'") \
 	X(DROP_REDIRECT, "redirect-failed", DROP, RULE, "a redirect rule whose interface does not exist") \
 	X(DROP_MARTIAN, "service-martian", DROP, SERVICE, "for a service, from an impossible source: unspecified, loopback, multicast, broadcast, or a service address") \
-	X(DROP_ECHO, "service-echo-silent", DROP, SERVICE, "an echo request to a service's address, not answered: too many requests") \
+	X(DROP_ECHO, "service-echo-silent", DROP, SERVICE, "an echo request to a service's address, not answered: too many requests, a wrong checksum, or from an address of this host or a broadcast address") \
 	X(DROP_NO_BACKEND, "service-no-backend", DROP, SERVICE, "a service that has never had a backend") \
 	X(DROP_NO_NEXT_HOP, "service-no-next-hop", DROP, SERVICE, "no next hop is known for the backend: weir service --refresh") \
 	X(DROP_EGRESS, "service-egress", DROP, SERVICE, "the device to the backend cannot transmit redirected frames") \
@@ -93,6 +93,7 @@
 #define WEIR_TALLIES(X) \
 	X(FOREIGN, "foreign-frame", "a packet for a service or a reject rule, in a frame to another station: neither balanced nor answered") \
 	X(LIMIT_PUSHED, "limit-pushed-out", "the table of a limit per source or destination was full: the address idle for longest was removed") \
+	X(REPLY_LIMIT, "answers-limited", "an answer to an echo request or of a reject rule that was not sent: 5,000 a second of its kind went to other receivers") \
 	X(GENERAL, "general-way", "the short program left the packet to the general program")
 /* clang-format on */
 

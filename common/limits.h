@@ -28,3 +28,8 @@
 #define WEIR_REPLY_BURST 50 /* so many at once */
 #define WEIR_REPLY_BUDGETS \
 	4096 /* of a kind: 200,000 forged senders a second leave nothing for the others */
+#define WEIR_REPLIES_ALL_S \
+	5000 /* of echo and of reject in any second, to all receivers: what a flood of forged senders gets */
+#define WEIR_REPLY_BURST_ALL    500 /* so many of these at once; the others evenly */
+#define WEIR_REPLY_WORDS(kinds) ((kinds)*WEIR_REPLY_BUDGETS + (kinds))
+#define WEIR_OWN                4096 /* addresses of this host and broadcast addresses of its subnets */

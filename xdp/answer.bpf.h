@@ -12,6 +12,7 @@
 #include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 #include "xdp/parse.bpf.h"
+#include "xdp/station.bpf.h"
 #include "xdp/test.bpf.h"
 
 /* Flows of checks, and until when they are awaited: an agent that was killed awaits nothing. */
@@ -46,7 +47,7 @@ __noinline int answer_take(struct xdp_md *ctx, struct packet *pkt)
 {
 	__be16 *ethertype;
 
-	if (!pkt || !is_awaited(pkt))
+	if (!pkt || !is_awaited(pkt) || !is_for_us(ctx))
 		return GO_ON;
 	ethertype = header_at(ctx, (pkt->l3_offset - sizeof(*ethertype)) & L3_OFFSET_MAX,
 			      sizeof(*ethertype));
@@ -58,7 +59,8 @@ __noinline int answer_take(struct xdp_md *ctx, struct packet *pkt)
 
 static __always_inline int answer(struct xdp_md *ctx, struct packet *pkt)
 {
-	if (likely(!may_be_answer(bpf_htons(pkt->dport))) || !pkt->has_l4 || is_test())
+	if (likely(!may_be_answer(bpf_htons(pkt->dport))) || !pkt->has_l4 || pkt->fragment ||
+	    is_test())
 		return GO_ON;
 	return answer_take(ctx, pkt);
 }

@@ -9,6 +9,7 @@
 
 #include "xdp/reply.bpf.h"
 #include "xdp/service.bpf.h"
+#include "xdp/sum.bpf.h"
 
 #define IP4_OPTIONS_MAX 12 /* a packet with more is not answered */
 #define IP4_OPTION_END  0
@@ -182,7 +183,8 @@ static __always_inline int vip_echo(struct xdp_md *ctx, struct packet *pkt)
 
 	if (pkt->source_routed || (options && is_on_the_way4(ctx, pkt)))
 		return pkt->passed;
-	if (!is_test() && !reply_allowed(pkt, REPLY_ECHO))
+	if (is_from_here(pkt) || !checksum_holds(ctx, pkt) ||
+	    (!is_test() && !reply_allowed(pkt, REPLY_ECHO)))
 		return REASON_DROP_ECHO;
 	return answer_echo(ctx, pkt);
 }

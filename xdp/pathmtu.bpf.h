@@ -379,15 +379,6 @@ __noinline int path_tell(struct xdp_md *ctx, struct packet *pkt, __u32 mtu)
 									     : REASON_DROP_FORWARD;
 }
 
-static __always_inline bool checksum_holds(struct xdp_md *ctx, const struct packet *pkt)
-{
-	int sum = sum_packet(ctx, pkt->l4_offset, pkt->end - pkt->l4_offset);
-
-	if (sum < 0)
-		return false;
-	return sum_fold((__u32)sum + (pkt->family == 6 ? sum_pseudo(pkt) : 0)) == 0xffff;
-}
-
 /* What the client is to be told that the way carries; 0: nothing, as it is not about a packet of ours, or one
  * that cannot be followed back to a client. */
 __noinline int path_learn(struct xdp_md *ctx, struct packet *pkt)

@@ -64,6 +64,22 @@ static __always_inline __u64 rate_now(void)
 	return now_jiffies() << RATE_SHIFT;
 }
 
+/* Is the cost more than the limit leaves? Charges it when it is not. */
+static __always_inline bool meter_charge(__u64 *meter, __u64 cost, __u64 tolerance, __u64 now,
+					 bool charge)
+{
+#pragma unroll
+	for (int i = 0; i < RATE_TRIES; i++) {
+		__u64 old = *(volatile __u64 *)meter, charged = time_ahead(old, now) + cost;
+
+		if (charged > tolerance)
+			return true;
+		if (!charge || __sync_val_compare_and_swap(meter, old, now + charged) == old)
+			return false;
+	}
+	return true; /* many CPUs at once charge the same limit: it is busy */
+}
+
 /* Does the packet exceed the rule's limit? Charges it when it does not. */
 static __always_inline bool meter_exceeds(struct xdp_md *ctx, const struct policy_rule *rule,
 					  bool charge)
@@ -72,18 +88,7 @@ static __always_inline bool meter_exceeds(struct xdp_md *ctx, const struct polic
 	__u32 index = rule->meter;
 	__u64 *meter = bpf_map_lookup_elem(&meters, &index);
 
-	if (!meter)
-		return true;
-#pragma unroll
-	for (int i = 0; i < RATE_TRIES; i++) {
-		__u64 old = *(volatile __u64 *)meter, charged = time_ahead(old, now) + cost;
-
-		if (charged > rule->tolerance)
-			return true;
-		if (!charge || __sync_val_compare_and_swap(meter, old, now + charged) == old)
-			return false;
-	}
-	return true; /* many CPUs at once charge the same rule: it is busy */
+	return !meter || meter_charge(meter, cost, rule->tolerance, now, charge);
 }
 
 /* The address that a limit is kept for, in host order; of IPv4 in `high`. By value. */

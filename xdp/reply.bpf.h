@@ -4,8 +4,9 @@
  * `reject` sends a TCP reset (RFC 9293 section 3.10.7.1) or ICMP "administratively prohibited" (RFC
  * 1812 section 5.2.7.1, RFC 4443 section 3.1). No answer goes to an error, a multicast or a later
  * fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and none of `reject` to any fragment.
- * Each kind has a budget of its own. The packet is rewritten in place: what is needed of it is read
- * first. */
+ * Each kind has budgets of its own, by receiver; the kinds that anybody can ask for have one for all
+ * receivers too, and no such answer goes to an address of this host or to a subnet's broadcast. The
+ * packet is rewritten in place: what is needed of it is read first. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -21,6 +22,7 @@
 #include "common/hash.h"
 #include "xdp/csum.bpf.h"
 #include "xdp/parse.bpf.h"
+#include "xdp/rate.bpf.h"
 #include "xdp/station.bpf.h"
 #include "xdp/test.bpf.h"
 
@@ -32,18 +34,27 @@
 enum reply_kind { REPLY_REJECT, REPLY_TOO_BIG, REPLY_TTL_EXCEEDED, REPLY_ECHO, REPLY_KINDS };
 
 /* For each kind so many budgets, each for the receivers that a keyed hash puts there: who forges one address
- * spends the budget of that address, who forges many spends little of each. A budget is the jiffy up to which
- * answers have been spent (GCRA, as in rate.bpf.h). */
+ * spends the budget of that address, who forges many spends little of each. After these, one budget of each kind for
+ * all receivers. A budget is a theoretical arrival time (GCRA, as in rate.bpf.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, REPLY_KINDS *WEIR_REPLY_BUDGETS);
+	__uint(max_entries, WEIR_REPLY_WORDS(REPLY_KINDS));
 	__type(key, __u32);
 	__type(value, __u64);
 } budgets SEC(".maps");
 
-/* Jiffies between two answers of a budget that is used up (HZ / WEIR_REPLIES_S). */
-const volatile __u32 reply_interval = 1;
+/* Addresses of this host, and the broadcast addresses of its subnets: ctl/datapath/own.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WEIR_OWN);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct own_key);
+	__type(value, __u32);
+} own SEC(".maps");
+
+/* A second, in the unit of rates: HZ << RATE_SHIFT. */
+const volatile __u64 reply_second = 1ull << RATE_SHIFT;
 
 /* The receiver of the answer: an address of IPv4; of IPv6 its /64, all of which one host may have. */
 static __always_inline __u64 receiver_hash(const struct packet *pkt)
@@ -56,22 +67,47 @@ static __always_inline __u64 receiver_hash(const struct packet *pkt)
 	return hash_done(&s, 8);
 }
 
-__noinline int reply_allowed(struct packet *pkt, __u32 kind)
+/* Is the source an address of this host, or a broadcast address of a subnet? */
+__noinline int is_from_here(struct packet *pkt)
 {
-	__u64 now = bpf_jiffies64(), old, from, *budget;
-	__u32 index;
+	struct own_key key = {};
 
 	if (!pkt)
 		return false;
-	index = kind * WEIR_REPLY_BUDGETS + (receiver_hash(pkt) & (WEIR_REPLY_BUDGETS - 1));
-	if (!(budget = bpf_map_lookup_elem(&budgets, &index)))
+	key.family = pkt->family;
+	__builtin_memcpy(key.addr, pkt->src, sizeof(key.addr));
+	return bpf_map_lookup_elem(&own, &key) != NULL;
+}
+
+/* Anybody can ask for these, with a packet of any length to any address. */
+static __always_inline bool is_for_anybody(__u32 kind)
+{
+	return kind == REPLY_REJECT || kind == REPLY_ECHO;
+}
+
+/* Spends an answer of a budget that has so many a second, and so many at once. */
+static __always_inline bool budget_spend(__u32 index, __u64 per_s, __u64 burst)
+{
+	__u64 cost = reply_second / per_s, *budget = bpf_map_lookup_elem(&budgets, &index);
+
+	return budget && !meter_charge(budget, cost, cost * burst, rate_now(), true);
+}
+
+__noinline int reply_allowed(struct packet *pkt, __u32 kind)
+{
+	__u32 receiver;
+
+	if (!pkt || kind >= REPLY_KINDS)
 		return false;
-	old = *(volatile __u64 *)budget;
-	from = old > now ? old : now;
-	if (from - now + reply_interval > WEIR_REPLY_BURST * reply_interval)
+	receiver = receiver_hash(pkt) & (WEIR_REPLY_BUDGETS - 1);
+	if (!budget_spend(kind * WEIR_REPLY_BUDGETS + receiver, WEIR_REPLIES_S, WEIR_REPLY_BURST))
 		return false;
-	/* Another CPU answers the same receiver: that one is enough. */
-	return __sync_val_compare_and_swap(budget, old, from + reply_interval) == old;
+	if (!is_for_anybody(kind) ||
+	    budget_spend(REPLY_KINDS * WEIR_REPLY_BUDGETS + kind,
+			 WEIR_REPLIES_ALL_S - WEIR_REPLY_BURST_ALL, WEIR_REPLY_BURST_ALL))
+		return true;
+	tally(TALLY_REPLY_LIMIT);
+	return false;
 }
 
 static __always_inline bool is_multicast(const struct packet *pkt)
@@ -305,7 +341,7 @@ __noinline int reply(struct xdp_md *ctx, struct packet *pkt)
 		tally(TALLY_FOREIGN);
 		return REASON_DROP_REJECT;
 	}
-	if (pkt->fragment || !may_reply(ctx, pkt, REPLY_REJECT))
+	if (pkt->fragment || is_from_here(pkt) || !may_reply(ctx, pkt, REPLY_REJECT))
 		return REASON_DROP_REJECT;
 	if (pkt->proto == IPPROTO_TCP)
 		return send_reset(ctx, pkt);

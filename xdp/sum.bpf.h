@@ -87,6 +87,16 @@ static __always_inline __u32 sum_pseudo(const struct packet *pkt)
 	return pseudo_of(sum_addresses(pkt), pkt->end - pkt->l4_offset, pkt->proto);
 }
 
+/* Is the checksum of an ICMP message right? */
+static __always_inline bool checksum_holds(struct xdp_md *ctx, const struct packet *pkt)
+{
+	int sum = sum_packet(ctx, pkt->l4_offset, pkt->end - pkt->l4_offset);
+
+	if (sum < 0)
+		return false;
+	return sum_fold((__u32)sum + (pkt->family == 6 ? sum_pseudo(pkt) : 0)) == 0xffff;
+}
+
 /* Offset of the checksum of TCP or UDP in the frame; 0: none. */
 static __always_inline __u32 checksum_offset(const struct packet *pkt)
 {

@@ -11,6 +11,7 @@
 #include "ctl/base/mem.h"
 #include "ctl/base/vec.h"
 #include "ctl/datapath/instance_ifaces.h"
+#include "ctl/datapath/own.h"
 #include "ctl/datapath/stations.h"
 #include "ctl/net/link.h"
 #include "ctl/net/route.h"
@@ -265,6 +266,35 @@ static void write_forwards(const struct instance *i, const struct above *a)
 						 a->forwards[family][n], __ATOMIC_RELAXED);
 }
 
+// The last address of an IPv4 subnet, where it is a broadcast address (RFC 919; not in a /31, RFC 3021).
+static bool broadcast_of(const struct own_addr *own, struct addr *ret)
+{
+	if (own->addr.family != 4 || own->prefix_len > 30)
+		return false;
+	*ret = own->addr;
+	for (uint32_t bit = own->prefix_len; bit < 32; bit++)
+		ret->bytes[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
+	return true;
+}
+
+static int refresh_own(const struct instance *i, struct err *err)
+{
+	CLEANUP_FREE struct own_addr *own = NULL;
+	CLEANUP_VEC VEC(struct addr) all = {0};
+	struct addr broadcast;
+	size_t n = 0;
+	int code = route_own_addrs(&own, &n, err);
+
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++) {
+		vec_push(&all, own[a].addr);
+		if (broadcast_of(&own[a], &broadcast))
+			vec_push(&all, broadcast);
+	}
+	return own_write(i, all.at, all.n, err);
+}
+
 int macs_refresh(const struct instance *i, struct err *err)
 {
 	CLEANUP(above_free) struct above want = {0};
@@ -277,6 +307,8 @@ int macs_refresh(const struct instance *i, struct err *err)
 		return code;
 	write_forwards(i, &want);
 	write_members(i, &want);
+	if ((code = refresh_own(i, err)))
+		return code;
 	return stations_equal(&want.stations, &there) ? 0 : stations_write(i, &want.stations, err);
 }
 

@@ -120,7 +120,7 @@ static void prepare(struct policy_bpf *skel, const struct instance *i, const str
 	parts_choose(skel, has_short(image, options), options->load != NULL);
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
-	*(uint32_t *)&skel->rodata->reply_interval = at_least_one(clock_hz() / WEIR_REPLIES_S);
+	*(__u64 *)&skel->rodata->reply_second = (uint64_t)clock_hz() << RATE_SHIFT;
 }
 
 // ---- the load -----------------------------------------------------------------------------------

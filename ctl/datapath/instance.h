@@ -39,6 +39,7 @@ struct bpf_object;
 	X(meters, "meters", .map = "meters") \
 	X(logpace, "logpace", .map = "logpace") \
 	X(budgets, "budgets", .map = "budgets") \
+	X(own, "own", .map = "own") \
 	X(pathvotes, "pathvotes", .map = "pathvotes") \
 	X(stations, "stations", .map = "stations") \
 	X(answers, "answers", .map = "answers") \

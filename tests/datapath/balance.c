@@ -22,6 +22,8 @@
 //     balance-pin SERVICE ADDRESS HASH   a living pin of the flow with this hash of its tuple
 //     balance-first HEX           a frame that is sent first, once; at most eight
 //     balance-flood HEX           a frame that is sent first until it is no longer answered; the case is answered
+//     balance-crowd N             then sent from N addresses of IPv4: some are answered, the others dropped
+//     balance-own ADDRESS …       addresses of this host and broadcast addresses of its subnets
 //     balance-expect VERDICT REASON BYTES  pass, drop, tx, redirect; the one counter that changes, by 1 packet
 #include "tests/datapath/balance.h"
 
@@ -54,7 +56,8 @@ static struct {
 	const char *in_force; // text of the overlay
 	const char *name, *overlay, *hit, *stations;
 	bool generic, has_out, foreign, awaits;
-	uint32_t linear, burst;
+	uint32_t linear, burst, crowd;
+	bool has_own;
 	struct frame in, out, flood;
 	struct count counts[COUNTS_MAX];
 	size_t n_counts;
@@ -164,7 +167,10 @@ static bool begin_case(struct rig *rig, const char *name)
 	all.overlay = all.hit = all.stations = "";
 	all.foreign = all.awaits = false;
 	all.generic = all.has_out = false;
-	all.linear = all.burst = 0;
+	all.linear = all.burst = all.crowd = 0;
+	if (all.has_own)
+		balance_rig_own(all.loaded, "");
+	all.has_own = false;
 	all.flood.len = 0;
 	all.n_counts = all.n_paths = all.n_first = 0;
 	if (all.pinned)
@@ -329,6 +335,32 @@ static void check_burst(struct rig *rig, struct text *why)
 			  (unsigned long long)jiffies);
 }
 
+// As many answers as all receivers together get, whoever asks; the others are counted.
+static void check_crowd(struct rig *rig, struct text *why)
+{
+	uint64_t begin = rig_clock(rig).jiffies, limited = balance_rig_limited(all.loaded), most;
+	uint64_t handed_on = rig_handed_on(rig), sent = rig->sent;
+	const uint32_t source = 14 + 12;
+	struct frame one = all.in;
+	uint32_t answered = 0;
+
+	for (uint32_t n = 0; n < all.crowd; n++) {
+		one.at[source] = (uint8_t)(11 + n % 97);
+		one.at[source + 1] = (uint8_t)(n >> 8);
+		one.at[source + 2] = (uint8_t)n;
+		answered += rig_try(rig, &one, 0).verdict == XDP_TX;
+	}
+	rig->aside += rig_handed_on(rig) - handed_on;
+	rig->sent = sent;
+	most = WEIR_REPLY_BURST_ALL + 1 +
+	       (rig_clock(rig).jiffies - begin + 1) * WEIR_REPLIES_ALL_S / clock_hz();
+	limited = balance_rig_limited(all.loaded) - limited;
+	if (answered + 1 < WEIR_REPLY_BURST_ALL || answered > most || !limited ||
+	    answered + limited > all.crowd)
+		text_addf(why, "%u of %u answered, at most %llu expected, %llu counted; ", answered,
+			  all.crowd, (unsigned long long)most, (unsigned long long)limited);
+}
+
 // Running
 
 static void print_failure(const struct outcome *o, const char *why)
@@ -396,6 +428,8 @@ static void check_more(struct rig *rig, const struct outcome *o, const char *rea
 	check_paths(why);
 	if (all.burst)
 		check_burst(rig, why);
+	if (all.crowd)
+		check_crowd(rig, why);
 	if (!why->len && !all.linear && !*all.stations && !all.awaits)
 		balance_mutate(all.loaded, &all.in, all.cases++, why);
 }
@@ -489,6 +523,10 @@ bool balance_case_line(struct rig *rig, const char *word, char *value, const cha
 		return read_first(value);
 	if (!strcmp(word, "flood"))
 		return frame_read_hex(value, &all.flood);
+	if (!strcmp(word, "crowd"))
+		return read_number(value, &all.crowd);
+	if (!strcmp(word, "own"))
+		return all.has_own = balance_rig_own(all.loaded, value);
 	if (!strcmp(word, "burst"))
 		return read_number(value, &all.burst);
 	return !strcmp(word, "expect") && expect(rig, value, only, tally);

@@ -559,6 +559,13 @@ def echo_not_cases(service, family, request):
     elsewhere = {4: "203.0.113.250", 6: "2001:db8:f::fa"}[family]
     ask = echo(service, family, request)[0]
     passed(f"{family} echo to another address", echo(service, family, request, dst=elsewhere)[0])
+    own = [("own", f"203.0.113.7 {CLIENT[family]} 2001:db8:ffff::1")]
+    dropped(f"{family} echo from an address of this host", ask, "service-echo-silent", settings=own)
+    turned(f"{family} echo from another host", *echo(service, family, request), "service-echo",
+           settings=[("own", "203.0.113.7 2001:db8:ffff::1")])
+    wrong = bytearray(bytes(ask))
+    wrong[-1] ^= 4
+    dropped(f"{family} echo with a wrong checksum", ask.__class__(bytes(wrong)), "service-echo-silent")
     passed(f"{family} echo answer", echo(service, family, request)[1].__class__(
         bytes(ip(service, family) / (ICMP(type=0) if family == 4 else ICMPv6EchoReply()))))
     for source in {4: ("0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "240.0.0.1"),
@@ -1151,6 +1158,16 @@ def budget_cases():
                     settings=echoes)
 
 
+def crowd_policies():
+    """All receivers together get 5,000 answers a second of echo and as many of reject."""
+    web = Service("web", vips(1), {"10.7.0.1": hop(1, mtu=1500)}, "ipip")
+    load(["reject proto tcp"], [web])
+    refused = ip(web, 4) / tcp("S")
+    turned("crowd: echo", *echo(web, 4, ({"id": 1, "seq": 2}, b"ping")), "service-echo", settings=[("crowd", 9000)])
+    turned("crowd: reject", refused, reset_of(refused), "reply", settings=[("crowd", 9000)])
+    dropped("crowd: reject to an address of this host", refused, "rule-reject", settings=[("own", CLIENT[4])])
+
+
 def station_policies():
     """Frames to other stations are neither balanced nor answered; if no station is known, all frames are ours."""
     web = Service("web", vips(1), {"10.7.0.1": hop(1, mtu=1500)}, "ipip")
@@ -1252,6 +1269,13 @@ def answer_cases(about, web, family, reason):
                          "another port": {"sport": 81}, "another port of the check": {"dport": 0x7124},
                          "another protocol": {"proto": UDP_PROTO}}.items():
         dropped(f"{about}, {name}", packet, reason, settings=[await_words(packet, **fields)])
+    awaited = await_words(packet)
+    dropped(f"{about}, in a frame to another station", packet, reason,
+            settings=[("stations", "02:99:00:00:00:05"), awaited])
+    if family == 4:
+        first = answer_from(web, 4, TCP(sport=80, dport=0x7123, flags="SA") / Raw(bytes(4)))
+        first.flags = "MF"
+        dropped(f"{about}, a first fragment", first, reason, settings=[awaited])
     for dport in 0x6fff, 0x8000, 0x0123:
         packet = answer_from(web, family, TCP(sport=80, dport=dport, flags="SA"))
         dropped(f"{about}, port {dport} is no check's", packet, reason, settings=[await_words(packet)])
@@ -1263,6 +1287,7 @@ def write(out, *more):
     allow_policies()
     interface_policies()
     budget_cases()
+    crowd_policies()
     station_policies()
     mode_policies()
     answer_policies()

@@ -18,6 +18,7 @@
 #include "ctl/base/vec.h"
 #include "ctl/datapath/answers.h"
 #include "ctl/datapath/generation_load.h"
+#include "ctl/datapath/own.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
 #include "ctl/datapath/stations.h"
@@ -277,6 +278,19 @@ bool balance_rig_hop(struct balance_rig *b, char *text)
 	return true;
 }
 
+bool balance_rig_own(struct balance_rig *b, const char *text)
+{
+	CLEANUP_VEC VEC(struct addr) all = {0};
+	struct err err = {0};
+
+	for (; *text; text += strcspn(text, " "), text += strspn(text, " "))
+		if (addr_parse(text, strcspn(text, " "), vec_add(&all), NULL))
+			return false;
+	if (own_write(b->rig->instance, all.at, all.n, &err))
+		test_die(&err);
+	return true;
+}
+
 bool balance_rig_stations(struct balance_rig *b, const char *text)
 {
 	CLEANUP_STATIONS struct stations stations = {0};
@@ -383,7 +397,7 @@ void balance_rig_await_nothing(struct balance_rig *b)
 
 // Counters
 
-uint64_t balance_rig_foreign(const struct balance_rig *b)
+static uint64_t tallied(const struct balance_rig *b, enum weir_tally which)
 {
 	struct counters *now = mem_new(struct counters);
 	struct err err = {0};
@@ -391,9 +405,19 @@ uint64_t balance_rig_foreign(const struct balance_rig *b)
 
 	if (counters_read(b->rig->instance, now, &err))
 		test_die(&err);
-	n = now->tally[TALLY_FOREIGN];
+	n = now->tally[which];
 	free(now);
 	return n;
+}
+
+uint64_t balance_rig_foreign(const struct balance_rig *b)
+{
+	return tallied(b, TALLY_FOREIGN);
+}
+
+uint64_t balance_rig_limited(const struct balance_rig *b)
+{
+	return tallied(b, TALLY_REPLY_LIMIT);
 }
 
 bool balance_rig_id(const struct balance_rig *b, const char *service, const char *address,

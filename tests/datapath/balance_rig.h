@@ -62,6 +62,11 @@ void balance_rig_reasons(struct balance_rig *b, struct outcome *o);
 // Resets the limit on answers.
 void balance_rig_forget_answers(struct balance_rig *b);
 
+// The addresses of this host and the broadcast addresses of its subnets, separated by blanks. false: one is invalid.
+bool balance_rig_own(struct balance_rig *b, const char *text);
+// The number of answers that were not sent as others got them.
+uint64_t balance_rig_limited(const struct balance_rig *b);
+
 // The MAC addresses of the rig's interface, separated by blanks; "": any. false: an address is invalid.
 bool balance_rig_stations(struct balance_rig *b, const char *text);
 // The number of packets to services and reject rules in frames to other stations.

@@ -101,7 +101,8 @@ uint64_t rig_handed_on(const struct rig *rig)
 
 bool rig_sees_both_ways(const struct rig *rig)
 {
-	uint64_t general = rig_handed_on(rig), least = rig->sent * WAYS_LEAST_PERCENT / 100;
+	uint64_t general = rig_handed_on(rig) - rig->aside;
+	uint64_t least = rig->sent * WAYS_LEAST_PERCENT / 100;
 
 	printf("%llu frames took the short way, %llu the general way\n",
 	       (unsigned long long)(rig->sent - general), (unsigned long long)general);

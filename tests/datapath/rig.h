@@ -28,6 +28,7 @@ struct rig {
 	struct counters *counters; // after the last rig_send
 	bool stale;                // frames were sent since
 	uint64_t sent;             // frames, without those of rig_verdict()
+	uint64_t aside; // frames by the general way that say nothing of the ways: many of one kind
 };
 
 // Exits with status 2 if the kernel lacks a feature.

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tells the datapath which addresses are those of this host and of its subnets' broadcasts: an answer to one of them
+// would come back, or go to all.
+#pragma once
+
+#include <stddef.h>
+
+#include "ctl/base/addr.h"
+#include "ctl/datapath/instance.h"
+
+// Writes these n addresses, and removes the others. What finds no room is left out. An address that is both in the old
+// and in the new list is never missing in between. 0 or -errno with err set.
+int own_write(const struct instance *i, const struct addr *addrs, size_t n, struct err *err);
