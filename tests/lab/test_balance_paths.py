@@ -177,6 +177,22 @@ def test_one_forged_notice_takes_no_quic(served, tmp_path, mode, v6):
     assert not known(node) and not reasons(node)[ANSWERED]
 
 
+def test_no_echo_to_this_host_or_to_a_subnet(served):
+    """Requests with forged sources: an address of the balancer, the broadcast address of its subnet, another host's."""
+    lab, node = served("ipip")
+
+    def ask(source):
+        head = Ether(src="02:78:01:00:01:01", dst="02:78:01:00:00:01")
+        lab.send("router", head / IP(src=source, dst=lab.vip4) / ICMP(id=1, seq=1), "balancer1")
+        return reasons(node)["service-echo"], reasons(node)["service-echo-silent"]
+
+    assert ask("198.18.0.7") == (1, 0)
+    assert ask("10.78.1.201") == (1, 1)
+    lab.on("balancer1", ["ip", "addr", "add", "198.51.100.1/28", "dev", "lo"])
+    node("service", "--refresh")
+    assert ask("198.51.100.1") == (1, 2) and ask("198.51.100.15") == (1, 3) and ask("198.51.100.16") == (2, 3)
+
+
 @pytest.mark.parametrize("mode", ["ipip", "gue"])
 def test_short_quotes(served, tmp_path, mode):
     """A quote of 28 bytes: no client can be notified immediately, but each one is when it sends its next
