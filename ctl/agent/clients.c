@@ -25,6 +25,7 @@
 #define ACCEPTS_MS   5
 #define ERROR_S      1
 #define LOOK_MS      200
+#define GONE_MOST    128
 #define TRIM_CLIENTS 100
 #define TRIM_S       1
 #define TRIM_MIN     (8u << 20)
@@ -197,12 +198,17 @@ static struct client *slowest(const struct clients *all)
 	return reader;
 }
 
+// As many as a callback may take; the rest comes with the next look.
 static void forget_gone(struct clients *all)
 {
-	for (struct client *c = TAILQ_FIRST(&all->list), *next; c; c = next) {
+	size_t gone = 0;
+
+	for (struct client *c = TAILQ_FIRST(&all->list), *next; c && gone < GONE_MOST; c = next) {
 		next = TAILQ_NEXT(c, in);
-		if (is_gone(c))
-			forget(c);
+		if (!is_gone(c))
+			continue;
+		forget(c);
+		gone++;
 	}
 }
 
