@@ -124,13 +124,13 @@ FIELDS = {
          (first_fragment(SOURCE6), DROP), (later_fragment(SOURCE6), PASS)],
     ),
     "fragments drop proto udp": (
-        "fragments drop proto udp",
+        "fragments drop proto udp\ndefault pass",
         [(first_fragment(), PASS), (later_fragment(), DROP), (later_fragment(proto=6), PASS),
          (later_fragment(SOURCE6), DROP), (first_fragment(SOURCE6), PASS)],
     ),
     # RFC 8200 section 4.5: the receiver uses the protocol of the first fragment, whatever this one names.
     "fragments drop proto udp, and IPv6 that names another protocol": (
-        "fragments drop proto udp",
+        "fragments drop proto udp\ndefault pass",
         [(later_fragment(SOURCE6, nh), DROP) for nh in (0, 6, 43, 58, 59, 60, 255)],
     ),
     "fragments pass proto udp, and IPv6 that names another protocol": (
