@@ -81,5 +81,7 @@ static __always_inline struct packet *packet_new(void)
 	return pkt;
 }
 
+#ifndef likely // libbpf 1.6 has both
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+#endif
