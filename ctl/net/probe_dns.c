@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Probes by a query over UDP: the answer has no error and is not empty (RFC 1035, section 4.1).
+#define CARES_NO_DEPRECATED // what replaces ares_create_query() came with c-ares 1.28
 #include <ares.h>
 #include <errno.h>
 #include <string.h>
