@@ -54,7 +54,8 @@ static bool same_records(const struct record *a, const struct record *b, size_t 
 
 static void keep(struct record_list *list, size_t *kept, size_t from, size_t n)
 {
-	memmove(&list->at[*kept], &list->at[from], n * sizeof(*list->at));
+	if (n) // an empty list has no memory
+		memmove(&list->at[*kept], &list->at[from], n * sizeof(*list->at));
 	*kept += n;
 }
 

@@ -9,6 +9,7 @@
 #include "common/matrix.h"
 #include "ctl/base/num.h"
 #include "ctl/base/text.h"
+#include "ctl/policy/names.h"
 #include "ctl/table/fields.h"
 #include "ctl/table/number.h"
 #include "ctl/table/sweep.h"
@@ -149,10 +150,10 @@ static policy_row field_row(const struct matrix_build *b, enum policy_field fiel
 // The rows whose AND a cell of M_BASE has.
 static void base_rows(const struct matrix_build *b, int family, uint32_t cell, policy_row ret[4])
 {
-	uint32_t proto = cell < BASE_UDP    ? IPPROTO_TCP
-			 : cell == BASE_UDP ? IPPROTO_UDP
-			 : family == 4      ? IPPROTO_ICMP
-					    : IPPROTO_ICMPV6;
+	uint32_t proto = cell < BASE_UDP    ? PROTO_TCP
+			 : cell == BASE_UDP ? PROTO_UDP
+			 : family == 4      ? PROTO_ICMP
+					    : PROTO_ICMP6;
 
 	ret[0] = POLICY_ROW_ALL;
 	ret[1] = field_row(b, FIELD_PROTO, proto);
