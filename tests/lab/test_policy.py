@@ -349,17 +349,19 @@ def test_reject_is_limited(pair, apply, weir):
 
 
 def test_a_flood_of_forged_senders_starves_no_other(pair, apply, weir):
-    """5,000 senders, as in a flood with forged sources, and then one more: each has a separate limit."""
+    """5,000 senders, as in a flood with forged sources, exceed what all have together; a moment later one more is
+    answered, beside one that sends too much."""
     apply("reject proto udp to port 9")
     before = reasons(weir)
     pair.send_from_far(*(bytes(udp(src=f"198.18.{n >> 8}.{n & 255}")) for n in range(5000)))
     flood = reasons(weir)["reply"] - before["reply"]
+    time.sleep(0.5)
     pair.send_from_far(*[bytes(udp(src="198.18.0.1"))] * 2000)
     before = reasons(weir)
     with pair.sniff_far() as sniffer:
         assert pair.passes(udp()) == [False]
         answers = sniffer.received(lambda data: ICMP in Ether(data) and Ether(data)[IP].dst == SOURCE4)
-    assert flood == 5000
+    assert 500 <= flood < 5000
     assert reasons(weir)["reply"] == before["reply"] + 1 and len(answers) == 1
 
 

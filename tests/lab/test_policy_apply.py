@@ -378,7 +378,7 @@ def test_a_killed_apply_is_not_taken_for_whole(on, apply):
     calls = [line for line in log.read_text().splitlines() if "bpf(" in line]
     writes = [n for n, line in enumerate(calls, 1) if "BPF_MAP_UPDATE_ELEM" in line]
     seen = set()
-    for count in writes[-6:]:
+    for count in writes[-16:]:
         apply(NINE)
         before = programs(on)[0]
         apply.write(TEN)

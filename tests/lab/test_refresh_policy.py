@@ -155,7 +155,7 @@ def test_what_was_looked_up_pushes_out_no_text(applied):
     kept = history(applied)
     assert len(kept) == 3 and kept[-1] == first
     applied("rollback")
-    assert dropped(applied, "203.0.113.111", "203.0.113.110") == [False, True]  # the answers of before
+    assert dropped(applied, ONE, "203.0.113.111") == [True, False]  # the newest with other files
     applied("rollback", first)
     assert dropped(applied, ONE, "203.0.113.111") == [True, False]
     assert len(history(applied)) == 3  # the text of the middle has one revision now
