@@ -188,8 +188,10 @@ static int take(const struct lock *l, int how, unsigned wait_ms, bool renewed, c
 		return 0;
 	if (errno != EWOULDBLOCK && errno != EINTR)
 		return err_system(err, errno, "cannot lock instance '%s'", instance);
-	if (never_wait)
-		return holder_is(l, instance, err);
+	if (never_wait) { // /proc/locks waits for a grace period of RCU, 10 ms and more
+		err_refused(err, "instance '%s' is locked by another command", instance);
+		return -EAGAIN;
+	}
 	if (tick(&ticking))
 		return err_system(err, errno, "cannot set a timer");
 	return wait_for(l, how, wait_ms, renewed, instance, err);
