@@ -14,7 +14,8 @@
 #include "ctl/datapath/bpffs.h"
 #include "ctl/net/loop.h"
 
-#define PATIENCE 3 // times the longest sleep
+#define PATIENCE 3                     // times the longest sleep
+#define APART_MS (HEART_LEAST_MS / 50) // between two looks at all timers
 
 // Milliseconds of CLOCK_MONOTONIC. Each is written with one store.
 struct heart_page {
@@ -26,6 +27,8 @@ struct heart {
 	struct heart_page *page;
 	struct event_base *loop;
 	struct event *timer; // for a loop that has no other one, or does not end its turn
+	uint64_t beat_ms;    // of the last look at all timers; 0: the next turn looks
+	bool soon;           // the timer comes before the page can be late
 };
 
 static char *path_of(const char *instance)
@@ -72,25 +75,6 @@ void heart_free(struct heart *h)
 	free(h);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *heart)
-{
-	(void)fd;
-	(void)what;
-	heart_beat(heart);
-}
-
-int heart_start(struct heart *h, struct event_base *loop, struct err *err)
-{
-	h->loop = loop;
-	h->timer = loop_timer(loop, on_timer, h);
-	return h->timer ? 0 : err_system(err, ENOMEM, "cannot set a timer");
-}
-
-void heart_stop(struct heart *h)
-{
-	loop_event_free(TAKE_PTR(h->timer));
-}
-
 static void wait_for(struct heart *h, uint64_t ms)
 {
 	const struct timeval wait = {.tv_sec = (time_t)(ms / 1000),
@@ -125,14 +109,51 @@ static uint64_t longest_sleep_ms(struct heart *h)
 	return HEART_MOST_MS - (uint64_t)before.tv_sec * 1000 - (uint64_t)before.tv_usec / 1000;
 }
 
-// In use, the timer never comes: another one is nearer, or the loop turns before.
-void heart_beat(struct heart *h)
+static void beat(struct heart *h)
 {
 	uint64_t sleep_ms = longest_sleep_ms(h);
 
 	if (sleep_ms < HEART_MOST_MS)
 		wait_for(h, sleep_ms + HEART_LEAST_MS);
 	write_page(h->page, sleep_ms);
+}
+
+// A loop that turns often looks at its timers seldom, and once more when it has come to rest.
+void heart_beat(struct heart *h)
+{
+	uint64_t now_ms = agent_now_ms();
+
+	if (!h->beat_ms || now_ms - h->beat_ms >= APART_MS) {
+		beat(h);
+		h->beat_ms = now_ms;
+		h->soon = false;
+	} else if (!h->soon) {
+		wait_for(h, APART_MS);
+		h->soon = true;
+	}
+}
+
+// The turn has not ended, and may not end soon.
+static void on_timer(evutil_socket_t fd, short what, void *heart)
+{
+	struct heart *h = heart;
+
+	(void)fd;
+	(void)what;
+	beat(h);
+	h->beat_ms = 0;
+}
+
+int heart_start(struct heart *h, struct event_base *loop, struct err *err)
+{
+	h->loop = loop;
+	h->timer = loop_timer(loop, on_timer, h);
+	return h->timer ? 0 : err_system(err, ENOMEM, "cannot set a timer");
+}
+
+void heart_stop(struct heart *h)
+{
+	loop_event_free(TAKE_PTR(h->timer));
 }
 
 uint64_t heart_late_ms(const char *instance)

@@ -9,6 +9,11 @@
 
 #include "ctl/base/vec.h"
 
+struct own_keys {
+	struct own_key *at;
+	size_t n, cap;
+};
+
 static struct own_key key_of(const struct addr *a)
 {
 	struct own_key key = {.family = a->family};
@@ -17,52 +22,62 @@ static struct own_key key_of(const struct addr *a)
 	return key;
 }
 
-static bool is_wanted(const struct own_key *key, const struct addr *addrs, size_t n)
-{
-	for (size_t a = 0; a < n; a++) {
-		struct own_key other = key_of(&addrs[a]);
-
-		if (!memcmp(&other, key, sizeof(*key)))
-			return true;
-	}
-	return false;
-}
-
 static int cannot_write(int code, struct err *err)
 {
 	return err_system(err, -code, "cannot write the addresses of this host");
 }
 
-static int drop_others(const struct instance *i, const struct addr *addrs, size_t n,
-		       struct err *err)
+static int read_keys(const struct instance *i, struct own_keys *ret, struct err *err)
 {
-	CLEANUP_VEC VEC(struct own_key) gone = {0};
 	struct own_key key, *last = NULL;
 	int code;
 
 	while (!(code = bpf_map_get_next_key(i->own, last, &key))) {
-		if (!is_wanted(&key, addrs, n))
-			vec_push(&gone, key);
+		vec_push(ret, key);
 		last = &key;
 	}
-	if (code != -ENOENT)
-		return cannot_write(code, err);
-	vec_each (&gone, one)
-		if (bpf_map_delete_elem(i->own, one) && errno != ENOENT)
+	return code == -ENOENT ? 0 : cannot_write(code, err);
+}
+
+static bool has_key(const struct own_keys *keys, const struct own_key *key)
+{
+	vec_each (keys, one)
+		if (!memcmp(one, key, sizeof(*key)))
+			return true;
+	return false;
+}
+
+static int add_missing(const struct instance *i, const struct own_keys *old,
+		       const struct own_keys *wanted, struct err *err)
+{
+	const uint32_t set = 1;
+
+	vec_each (wanted, one)
+		if (!has_key(old, one) && bpf_map_update_elem(i->own, one, &set, BPF_ANY) &&
+		    errno != E2BIG && errno != ENOSPC)
+			return cannot_write(-errno, err);
+	return 0;
+}
+
+static int drop_others(const struct instance *i, const struct own_keys *old,
+		       const struct own_keys *wanted, struct err *err)
+{
+	vec_each (old, one)
+		if (!has_key(wanted, one) && bpf_map_delete_elem(i->own, one) && errno != ENOENT)
 			return cannot_write(-errno, err);
 	return 0;
 }
 
 int own_write(const struct instance *i, const struct addr *addrs, size_t n, struct err *err)
 {
-	const uint32_t one = 1;
+	CLEANUP_VEC struct own_keys old = {0}, wanted = {0};
+	int code = read_keys(i, &old, err);
 
-	for (size_t a = 0; a < n; a++) {
-		struct own_key key = key_of(&addrs[a]);
-
-		if (bpf_map_update_elem(i->own, &key, &one, BPF_ANY) && errno != E2BIG &&
-		    errno != ENOSPC)
-			return cannot_write(-errno, err);
-	}
-	return drop_others(i, addrs, n, err);
+	if (code)
+		return code;
+	for (size_t a = 0; a < n; a++)
+		vec_push(&wanted, key_of(&addrs[a]));
+	if ((code = add_missing(i, &old, &wanted, err)))
+		return code;
+	return drop_others(i, &old, &wanted, err);
 }

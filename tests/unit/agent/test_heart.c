@@ -85,15 +85,36 @@ static void test_sleep(void **state)
 	assert_int_equal(h->page->turned_ms, clock_ms);
 	assert_int_equal(h->page->late_ms, clock_ms + 3 * HEART_MOST_MS);
 	near = timer_in(1000);
+	clock_ms++;
 	heart_beat(h);
 	assert_in_range(h->page->late_ms, clock_ms + 2800, clock_ms + 3000);
 	now = timer_in(0);
+	clock_ms++;
 	heart_beat(h);
 	assert_int_equal(h->page->late_ms, clock_ms + 3 * HEART_LEAST_MS);
 	event_free(now);
 	event_free(near);
+	clock_ms++;
 	heart_beat(h);
 	assert_int_equal(h->page->late_ms, clock_ms + 3 * HEART_MOST_MS);
+	event_free(far);
+	end(h);
+}
+
+// A turn soon after another one looks at no timer, but sees to it that the last of them is followed by a look.
+static void test_turns_without_a_pause(void **state)
+{
+	struct heart *h = begin();
+	struct event *far = timer_in(100000), *near;
+
+	(void)state;
+	heart_beat(h);
+	near = timer_in(1000);
+	heart_beat(h);
+	assert_int_equal(h->page->late_ms, clock_ms + 3 * HEART_MOST_MS);
+	event_base_loop(loop, EVLOOP_ONCE);
+	assert_in_range(h->page->late_ms, clock_ms + 2800, clock_ms + 3000);
+	event_free(near);
 	event_free(far);
 	end(h);
 }
@@ -177,11 +198,9 @@ static void test_own_timer_is_last(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sleep),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_next_agent),
-		cmocka_unit_test(test_busy_turn),
-		cmocka_unit_test(test_own_timer_is_last),
+		cmocka_unit_test(test_sleep),     cmocka_unit_test(test_turns_without_a_pause),
+		cmocka_unit_test(test_late),      cmocka_unit_test(test_next_agent),
+		cmocka_unit_test(test_busy_turn), cmocka_unit_test(test_own_timer_is_last),
 	};
 
 	if (!mkdtemp(folder))
