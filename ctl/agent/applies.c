@@ -17,10 +17,8 @@ void applies_count(struct agent *a, enum applies_source source, bool ok)
 void applies_log(const struct exchange_result *r, bool awaited)
 {
 	bool changed = json_is_yes(json_get(r->document, "changed"));
-	bool warns = json_length(json_get(r->document, "diagnostics")) ||
-		     json_length(json_get(r->document, "warnings"));
 
-	exchange_log(r, awaited || changed || warns ? log_notice : log_info);
+	exchange_log(r, awaited || changed ? log_notice : log_info);
 }
 
 struct json *applies_report(const struct agent *a)
