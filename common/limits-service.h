@@ -25,10 +25,10 @@
 /* How long what a router has said of the way to a backend holds: RFC 8201 section 4 has ten minutes, and so
  * has the kernel. */
 #define SERVICE_PATH_S 600
-/* One notice alone is not believed if it leaves less than this inside a tunnel: IPv6 has no smaller packets to make
+/* A single notice is ignored if it leaves less than this inside a tunnel: IPv6 has no smaller packets to make
  * (RFC 8200 section 5), and QUIC needs 1,200 bytes in UDP (RFC 9000 section 14). */
 #define SERVICE_INNER_MIN 1280
-/* No router is believed less, and no number of them: every host takes 576 bytes (RFC 791 section 3.1), every link of
+/* Less is ignored, however many routers report it: every host takes 576 bytes (RFC 791 section 3.1), every link of
  * IPv6 1280 (RFC 8200 section 5). */
 #define SERVICE_PATH_MIN4 576
 #define SERVICE_PATH_MIN6 1280

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* When several notices of routers agree that a way carries less than one of them is believed.
+/* When several notices of routers agree that a path carries less than a single notice may claim.
  *
  * One forged notice must not take a protocol from a backend whose packets may not be shorter: QUIC
- * (RFC 9000 section 14.1), IPv6 (RFC 8200 section 5). So a notice below that counts only if it quotes
- * a flow with a living pin to the backend, and the third flow within a minute decides; the largest
- * of the sizes is believed. Who sees no packets does not know what to quote; who has three connections
- * of his own that are pinned can still do it (docs/balancer.md). */
+ * (RFC 9000 section 14.1), IPv6 (RFC 8200 section 5). So a notice of a smaller size counts only if it
+ * quotes a flow with a living pin to the backend. The third flow within a minute decides; the largest
+ * of the three sizes counts. A sender that sees no packets does not know what to quote; a client with
+ * three pinned connections can still do it (docs/balancer.md). */
 #pragma once
 
 #include <linux/bpf.h>

@@ -293,7 +293,7 @@ __noinline int path_lower_one(struct path_quote *q, __u32 service, __u32 backend
 	return path_lower(q, service, backend, path_least(q));
 }
 
-/* The same for a quote that tells its flow. */
+/* The same for a quote that shows its flow. */
 static __always_inline int path_lower_flow(struct path_quote *q, const struct service *s,
 					   __u32 backend)
 {

@@ -6,7 +6,7 @@
  * fragment (RFC 1122 section 3.2.2, RFC 4443 section 2.4), and none of `reject` to any fragment.
  * Each kind has budgets of its own, by receiver; the kinds that anybody can ask for have one for all
  * receivers too, and no such answer goes to an address of this host or to a subnet's broadcast. The
- * packet is rewritten in place: what is needed of it is read first. */
+ * packet is rewritten in place: fields that are needed are read first. */
 #pragma once
 
 #include <linux/bpf.h>

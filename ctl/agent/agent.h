@@ -63,7 +63,7 @@ extern const struct agent_part agent_policy, agent_housekeeping, agent_links, ag
 	agent_feeds, agent_files, agent_api, agent_names, agent_places;
 
 // Runs until SIGTERM or SIGINT. The caller has taken the lock of presence.h, has made the heart and filled in *a up to
-// `refused`. What `weir status` shall know afterwards is told by presence_leave.
+// `refused`. presence_leave() writes what `weir status` reports afterwards.
 // 0 or -errno with err set.
 int agent_run(struct agent *a, struct err *err);
 // A reload is told as done (READY=1) when every part that has called the first has called the second, for work that

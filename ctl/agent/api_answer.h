@@ -15,7 +15,7 @@ void api_answer(struct evhttp_request *request, int status, const char *type,
 		struct evbuffer *body);
 // A document with an error, as a command fails with -j.
 void api_refuse(struct evhttp_request *request, int status, const char *text);
-// Status 405; methods: those of the path, "GET, HEAD".
+// Status 405; methods: which the path has, "GET, HEAD".
 void api_refuse_method(struct evhttp_request *request, const char *methods);
 // Appends that document.
 void api_error_document(const char *message, struct text *ret);

@@ -14,14 +14,14 @@ struct agent;
 
 // In the environment:
 #define CHILD_WITHOUT_LOGIN "WEIR_WITHOUT_LOGIN" // the agent has no login
-#define CHILD_FOR           "WEIR_FOR"   // who asked, if messages are among those of the agent
+#define CHILD_FOR           "WEIR_FOR"   // who asked, if the agent prints the messages
 #define CHILD_TELLS         "WEIR_TELLS" // with -j, its lines go to standard error
 
 // --resolver and --resolver-timeout of the agent, for a command that resolves names: at most CHILD_RESOLVER words, and
 // NULL.
 #define CHILD_RESOLVER 4
 void child_add_resolver(const struct agent *a, const char **args);
-// Its standard input, output and error; errors -1: those of the agent, where they begin with "api: ".
+// Its standard input, output and error; errors -1: the agent's, where lines begin with "api: ".
 struct child_files {
 	int in, out, errors;
 	bool tells; // also its lines go to `errors`, with -j

@@ -43,7 +43,7 @@ enum {
 
 struct feed_job {
 	struct feeds_part *part;
-	char *key;              // of its copy; a URL for those of the policy
+	char *key;              // of its copy; of the policy: a URL
 	struct feed_list list;  // that follows it; list.list NULL: the policy does
 	struct policy_url url;  // its strings are owned
 	struct fetch *fetch;    // one of these three at a time

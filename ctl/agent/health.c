@@ -115,7 +115,7 @@ static void note_told(struct health_target *t)
 	t->told_ring = t->backend->ring;
 }
 
-// After the rewrite, which decides what the ring makes of it.
+// After the rewrite, which decides about the ring.
 static void tell_change(struct health_target *t)
 {
 	uint8_t state = t->backend->health.state, ring = t->backend->ring;

@@ -5,7 +5,7 @@
 // turned, and from when on it is late: three times as long as it may sleep at most, which is the time of its nearest
 // timer, at least HEART_LEAST_MS and at most HEART_MOST_MS. An agent without a nearer timer wakes once in that time.
 //
-// Times are CLOCK_MONOTONIC, as those of libevent's timers: neither counts the time that the machine is suspended, so
+// Times are CLOCK_MONOTONIC, as libevent's timers use: both leave out the time that the machine is suspended, so
 // an agent is not late after a resume. With CLOCK_BOOTTIME it would be, until its next timer.
 #pragma once
 

@@ -51,7 +51,7 @@ static void report(struct context *ctx, const struct forgotten *f, bool agent, b
 		out_line(ctx->out, "nothing to remove from instance %s", ctx->instance);
 }
 
-// Also while the instance is attached: nothing of it is used.
+// Allowed while the instance is attached.
 static int forget_agent(struct context *ctx, bool dry_run, struct err *err)
 {
 	const struct forgotten nothing = {0};

@@ -28,7 +28,7 @@ void service_health_close(struct service_health *h);
 // Adds "ok", "failing for 12s, kept: connection refused", "ok, ramp 4/16", "not checked"; nothing without a check.
 void service_add_health(struct text *t, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m, bool kept);
-// JSON: checks and how many of them failed, since the agent started; without an agent or a check nothing.
+// JSON: the number of checks and of failed checks, since the agent started; without an agent or a check nothing.
 void service_set_checks(struct out *o, const struct service_health *h, const struct lb_service *s,
 			const struct lb_member *m);
 // lb_service_keep, as an array to be freed. ret_flows may be NULL.

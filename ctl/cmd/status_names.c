@@ -164,6 +164,6 @@ void status_names_alarms(const struct context *ctx, const char *revision, status
 		if (name->refused_s)
 			alarm(status, "all addresses of '%s' are protected: the policy %s",
 			      name->name,
-			      environment_has_addresses(name) ? "keeps those of before"
-							      : "has none of it");
+			      environment_has_addresses(name) ? "keeps the previous ones"
+							      : "has no address of it");
 }

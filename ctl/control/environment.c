@@ -219,7 +219,7 @@ static int resolve_live(void *ctx, const struct policy_question *questions, size
 	return 0;
 }
 
-// The record decides, unless it was made for another use (by an older version), or is to be put into effect anew.
+// The record decides, unless it was made for another use (by an older version), or is to be put into effect again.
 static int protect_record(struct environment *w, struct environment_name *name,
 			  const struct policy_question *question, const struct guard **ret,
 			  struct err *err)

@@ -125,7 +125,7 @@ bool environment_same_name(const struct environment_name *a, const struct enviro
 // environment_guard.c
 // What drop and reject rules must not get by a name: collected once. 0, or -errno with err set if it must be known.
 int environment_guard(struct environment *w, const struct guard **ret, struct err *err);
-// Does the answer count as none, because nothing of it can be used? g: for POLICY_DROPPED.
+// Does the answer count as none, because no address can be used? g: for POLICY_DROPPED.
 bool environment_refuses(enum policy_use use, const struct dns_answer *answer,
 			 const struct guard *g);
 // Decides which addresses drop and reject rules leave out. Returns for how many that is another decision than before.

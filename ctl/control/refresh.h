@@ -60,7 +60,7 @@ void refresh_free(struct refresh *r);
 // What must not be blocked. It is collected when an answer has something new, since that may take long.
 struct refresh_guard {
 	const struct session *session; // NULL: none
-	const struct dns_options *dns; // NULL: those of this host
+	const struct dns_options *dns; // NULL: as this host asks
 	bool collected;
 	struct guard guard;
 };

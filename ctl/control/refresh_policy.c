@@ -59,7 +59,7 @@ static void change_free(struct policy_change *change)
 	free(change->names);
 }
 
-// An answer without a new address needs no look at what is protected, unless something of it was.
+// An answer without a new address needs no look at what is protected, unless one of its addresses was.
 static bool needs_guard(const struct environment_name *name, const struct dns_answer *answer)
 {
 	struct environment_name found = {.addrs = answer->addrs, .n = answer->n};

@@ -130,7 +130,7 @@ static uint32_t finder(struct store *b)
 			     });
 }
 
-// The references of an entry from *r on, which ends at until_s: none of them ends later. Returns when the last one ends.
+// The references of an entry from *r on, which ends at until_s: no reference ends later. Returns when the last one ends.
 static uint64_t end_by(struct record_list *list, size_t *r, const struct overlay_entry *entry,
 		       uint64_t until_s)
 {

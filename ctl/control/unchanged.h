@@ -26,8 +26,8 @@ void unchanged_sum(const struct candidate *c, sum_text ret);
 bool unchanged_find(const struct instance *i, const struct candidate *c, const char *path,
 		    bool fleeting, struct in_force *ret);
 
-// The record of the policy in slot 0 if it is that of the candidate: the same files and answers, also where addresses of
-// this host, devices or programs are others now. False as well when that cannot be told; then *ret is empty.
+// The record of the policy in slot 0 if it equals the candidate's: the same files and answers, also where addresses of
+// this host, devices or programs are others now. False as well if the two cannot be compared; then *ret is empty.
 bool unchanged_record(const struct instance *i, const struct candidate *c, const char *path,
 		      bool fleeting, struct revision *ret);
 

@@ -29,7 +29,7 @@ struct unseen {
 void unseen_note(struct unseen *u, uint64_t device, uint64_t ours);
 // Is it certain that the program does not run? Pure.
 bool unseen_is_certain(const struct unseen *u);
-// May it be? A longer look tells. Pure.
+// May it be? Only a longer look decides. Pure.
 bool unseen_is_doubtful(const struct unseen *u);
 
 struct unseen_watch {

@@ -17,7 +17,7 @@
 
 // Is the PID namespace another one than the machine's, as in a container?
 bool confined_pids(void);
-// Those of `needed` that are not in `effective`; both are sets of bits 1 << CAP_…. CAP_SYS_ADMIN includes the others.
+// The bits of `needed` that are not in `effective`; both are sets of bits 1 << CAP_…. CAP_SYS_ADMIN includes the others.
 uint64_t confined_lacks(uint64_t effective, uint64_t needed);
 // err is of a call of the kernel that takes these capabilities. If the kernel has denied it (EPERM, EACCES), the hint
 // becomes which of them this process lacks.

@@ -3,7 +3,7 @@
 // name of the process that holds the lock.
 //
 // What is locked is a folder in the BPF file system, beside the instances, so that it exists before an instance does. Who
-// shares the maps shares it too, also a container with another /run/weir. A file in /run/weir tells who has the lock.
+// shares the maps shares it too, also a container with another /run/weir. A file in /run/weir names the command that has the lock.
 #include "ctl/datapath/lock.h"
 
 #include <errno.h>

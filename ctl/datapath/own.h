@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tells the datapath which addresses are those of this host and of its subnets' broadcasts: an answer to one of them
+// Writes the addresses of this host and the broadcast addresses of its subnets for the datapath: an answer to one of them
 // would come back, or go to all.
 #pragma once
 

@@ -33,7 +33,7 @@ enum {
 };
 
 // How near to this host an address is. A redirect leads no nearer than to where it came from, or a server of a feed could
-// send requests to what listens for this host alone, or for its link (server-side request forgery, CWE-918).
+// send requests to a service that listens for this host only, or for its link (server-side request forgery, CWE-918).
 enum nearness { NEAR_NOTHING, NEAR_LINK, NEAR_HOST };
 
 struct fetch {

@@ -3,8 +3,8 @@
 //
 // libevent 2.1 has no hook before and after a callback. So events are made here, and a callback that libevent calls for
 // something else (a request, a connection) is a span. What libevent itself does for a client is at most 16 KiB of reading,
-// parsing or writing at a time, and is not measured. The time is that of the processor, so it does not depend on others
-// who want one.
+// parsing or writing at a time, and is not measured. The time is processor time, so it does not depend on other
+// processes.
 #pragma once
 
 #include <event2/event.h>

@@ -56,7 +56,7 @@ static uint32_t count_cpus(const char *path)
 	return num_parse_u32(last, strlen(last), 0, UINT32_MAX - 1, &n) ? 0 : n + 1;
 }
 
-// /sys may show another network namespace than that of this process, with another device of this name.
+// /sys may show another network namespace, with another device of this name.
 static bool is_in_sys(const struct link *link)
 {
 	CLEANUP_FREE char *path = mem_printf("/sys/class/net/%s/address", link->name);

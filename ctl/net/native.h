@@ -18,7 +18,7 @@ struct native_facts {
 	char name[IF_NAMESIZE], driver[32];
 	uint32_t mtu;
 	bool attached;    // it carries a program in native mode
-	bool buffers;     // under XDP, the driver takes a packet into several of them
+	bool buffers;     // under XDP, the driver takes a packet into several buffers
 	struct ethtool e; // offloads and channels
 	enum ethtool_state hds;
 	uint32_t vfs;                  // virtual functions in use (SR-IOV)

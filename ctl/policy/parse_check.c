@@ -143,7 +143,7 @@ static bool parse_via(struct parser *p, struct ast_check *c)
 	return true;
 }
 
-// N [of M]; N alone: in a row.
+// N [of M]; only N: in a row.
 static bool parse_fall(struct parser *p, struct ast_check *c)
 {
 	struct diag_at at = p->at->at;

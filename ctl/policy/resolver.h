@@ -51,7 +51,7 @@ struct host { // a name of the policy
 		dropped_at; // POLICY_DROPPED: the item of a drop or reject rule, or of its set
 	struct addr *addrs; // sorted, without unspecified and loopback ones
 	size_t n;
-	struct addr *open; // those of them that drop and reject rules have
+	struct addr *open; // which of addrs drop and reject rules have
 	size_t n_open;
 	bool failed; // no answer
 	uint32_t ttl_s;

@@ -169,7 +169,7 @@ def test_an_answer_of_which_nothing_is_left_counts_as_none(applied):
     done = refresh(applied, code=2)
     assert done["names"][0]["error"] == f"all addresses of '{NAME}' are protected" and not done["switched"]
     assert dropped(applied, GOOD, PRIVATE, RESOLVER) == [GOOD]
-    alarm = f"all addresses of '{NAME}' are protected: the policy keeps those of before"
+    alarm = f"all addresses of '{NAME}' are protected: the policy keeps the previous ones"
     assert status(applied) == (2, [alarm])
     written = record(applied)
     refresh(applied, code=2)
@@ -189,7 +189,7 @@ def test_a_first_answer_of_which_nothing_is_left_is_an_error(applied):
     names = applied.policy.folder / "names"
     names.write_text(f"{NAME}\n")
     applied.policy(f'set s {{ file "{names}" lax }}\n"bad" drop from @s', *applied.asking)
-    assert status(applied) == (2, [f"all addresses of '{NAME}' are protected: the policy has none of it"])
+    assert status(applied) == (2, [f"all addresses of '{NAME}' are protected: the policy has no address of it"])
     names.write_text("")
     applied.policy(f'set s {{ file "{names}" lax, {GOOD} }}\n"bad" drop from @s', *applied.asking)
     assert status(applied) == (0, [])
