@@ -24,8 +24,7 @@ struct applies { // since the agent began, the one at its start too
 
 // One has ended.
 void applies_count(struct agent *a, enum applies_source source, bool ok);
-// Logs what `weir apply` has said that has ended well: as a notice if it is awaited or if something has changed. What each
-// apply warns of again, as the bad lines of a list, is known from its part of the agent.
+// Logs the messages of a `weir apply` that succeeded: as a notice if it is awaited or if something has changed.
 void applies_log(const struct exchange_result *r, bool awaited);
 // An array, with an element for each source.
 struct json *applies_report(const struct agent *a);

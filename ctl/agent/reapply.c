@@ -112,10 +112,16 @@ static bool other_has_come(const struct reapply *r)
 	       strcmp(e->about.revision, r->tried) != 0;
 }
 
-// A file that could not be applied may have waited for the same. Warnings come first.
+static bool has_warnings(const struct exchange_result *result)
+{
+	return json_length(json_get(result->document, "diagnostics")) ||
+	       json_length(json_get(result->document, "warnings"));
+}
+
+// A file that could not be applied may have waited for the same. A warning is new here: a database has changed.
 static void succeed(struct reapply *r, const struct exchange_result *result)
 {
-	applies_log(result, false);
+	applies_log(result, has_warnings(result));
 	r->failures = 0;
 	err_clear(&r->problem);
 	applies_count(r->agent, APPLIES_AGAIN, true);

@@ -17,7 +17,8 @@ from policylab import Policies, udp
 
 COUNT = 200_000
 KEPT, FIRST, LAST = "100.66.0.1", "100.64.0.0", "100.67.13.63"
-HELD_MS = 50
+HELD_MS = 20  # of its processor
+LATE_MS = 250  # a busy disk, which the loop waits for
 
 # Asks the agent without a pause for what its loop answers by itself, and prints how long each answer took, less the
 # time in which either process waited for a CPU.
@@ -200,9 +201,11 @@ def large_feed(pair, tmp_path):
     feed.stop()
 
 
-def check(answers, agent, rss_kb, descriptors):
-    # What holds the loop does so with each text. A busy disk or machine may add a few times.
-    assert len(answers) > 100 and sorted(answers)[-4] < HELD_MS, sorted(answers)[-8:]
+def check(weir, answers, agent, rss_kb, descriptors):
+    # What holds the loop does so with each text.
+    assert len(answers) > 100 and sorted(answers)[-4] < LATE_MS, sorted(answers)[-8:]
+    report = json.loads(weir("-j", "status", check=False).stdout)["agent"]
+    assert report["longest_callback_us"] < HELD_MS * 1000, report["longest_callback"]
     until(lambda: agent.descriptors() <= descriptors, 5)
     assert agent.rss_kb() < rss_kb + 8192
 
@@ -224,7 +227,7 @@ def test_list(pair, weir, feed, tmp_path):
         story.is_back()
         story.the_server_goes_and_comes()
         story.the_server_is_slow(answers)
-    check(answers, agent, rss_kb, descriptors)
+    check(weir, answers, agent, rss_kb, descriptors)
     assert len(weir.entries()) == COUNT
 
 
@@ -238,4 +241,4 @@ def test_policy(pair, weir, feed, tmp_path):
             rss_kb, descriptors = agent.rss_kb(), agent.descriptors()
         story.each_text_is_refused()
         story.the_server_goes_and_comes()
-    check(answers, agent, rss_kb, descriptors)
+    check(weir, answers, agent, rss_kb, descriptors)

