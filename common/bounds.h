@@ -28,6 +28,10 @@
 		bound_;                                                  \
 	})
 
+/* n, of which the verifier then knows that it is 1 … size; size: a power of two, a constant. Kernel 6.1 does not understand a
+ * length after `if (!n)`. */
+#define BOUND_LENGTH(n, size) ((__u32)(BOUND((n)-1, (size)-1) + 1))
+
 /* The low 32 bits of x; kernel 6.1 knows no bounds of a product of 32 bits. */
 #define BOUND_32(x)                          \
 	({                                   \

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "xdp/maps.bpf.h"
 #include "xdp/packet.bpf.h"
 
@@ -64,8 +65,7 @@ __noinline int event_write(struct xdp_md *ctx, __u32 reason, __u32 rule, __u32 s
 	event->logged = !pace;
 	if (captured > length)
 		captured = length;
-	/* Kernel 6.1 refuses a length after `if (!n)`; this bound it understands: 1 … WEIR_SNAP_MAX. */
-	captured = ((captured - 1) & (WEIR_SNAP_MAX - 1)) + 1;
+	captured = BOUND_LENGTH(captured, WEIR_SNAP_MAX);
 	event->captured = bpf_xdp_load_bytes(ctx, 0, event->packet, captured) ? 0 : captured;
 	bpf_ringbuf_submit(event, 0);
 	return 0;

@@ -18,6 +18,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "xdp/forward.bpf.h"
 #include "xdp/icmp.bpf.h"
 #include "xdp/path-agree.bpf.h"
@@ -351,7 +352,7 @@ static __always_inline __u32 path_backend(struct path_quote *q, const struct ser
 static __always_inline bool path_strip(struct xdp_md *ctx, const struct packet *pkt,
 				       const struct path_quote *q)
 {
-	__u32 l2 = ((pkt->l3_offset - 1) & LINK_MASK) + 1;
+	__u32 l2 = BOUND_LENGTH(pkt->l3_offset, LINK_MASK + 1);
 	__be16 ethertype = bpf_htons(q->inner.family == 4 ? ETH_P_IP : ETH_P_IPV6);
 	__u8 link[32] = {};
 

@@ -84,28 +84,28 @@ static __always_inline struct pin_bucket *bucket_at(const struct service *s, __u
 	return table ? bpf_map_lookup_elem(table, &bucket) : NULL;
 }
 
-/* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both sides: the
- * compiler is not to know what the bit means. */
+/* 1 if a is less than b, both below 2^63; without a branch, of which the verifier would follow both sides: the compiler
+ * is not to know what the bit means. To be multiplied, as is_zero64(). */
 static __always_inline __u64 is_less(__u64 a, __u64 b)
 {
 	__u64 difference = a - b;
 
-	asm("" : "+r"(difference));
-	return difference >> 63;
+	asm("%0 >>= 63" : "+r"(difference));
+	return difference;
 }
 
 /* How early a pin has to make room: who is worth least first, then the older; before them all a place that is
  * free or whose pin does not live. */
 static __always_inline __u64 pin_rank(const struct service *s, __u64 pin, __u32 time)
 {
+	const __u64 last = (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
 	__u64 age = (time - (__u32)pin) & PIN_TIME, rank;
 	__u64 worth = pin_worth(pin >> PIN_LEVEL_SHIFT & PIN_LEVEL), most = s->life_most;
 
-	most ^= (most ^ s->linger) & -is_less(worth, 1);       /* closed */
-	age &= is_less(PIN_TIME - SERVICE_PIN_AHEAD, age) - 1; /* as pin_age() */
+	most ^= (most ^ s->linger) * is_less(worth, 1);        /* closed */
+	age *= is_less(age, PIN_TIME - SERVICE_PIN_AHEAD + 1); /* as pin_age() */
 	rank = (PIN_LEVEL - worth) << PIN_TIME_BITS | age;
-	rank |= -(is_less(most, age) | is_less(pin_backend(pin), 1));
-	return rank & (1ull << (PIN_TIME_BITS + PIN_LEVEL_BITS + 1)) - 1;
+	return rank | last * (is_less(most, age) | is_less(pin_backend(pin), 1));
 }
 
 /* The place that a pin may take; the first of equals. */
@@ -119,7 +119,7 @@ static __always_inline int pin_place(const struct service *s, const struct pin_b
 		__u64 rank =
 			pin_rank(s, read_pin(bucket, i), time) << 3 | (SERVICE_PIN_WORDS - 1 - i);
 
-		best ^= (best ^ rank) & -is_less(best, rank);
+		best ^= (best ^ rank) * is_less(best, rank);
 	}
 	return SERVICE_PIN_WORDS - 1 - (int)(best & (SERVICE_PIN_WORDS - 1));
 }

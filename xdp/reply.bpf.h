@@ -19,6 +19,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "common/hash.h"
 #include "xdp/csum.bpf.h"
 #include "xdp/parse.bpf.h"
@@ -260,8 +261,7 @@ static __always_inline bool take_quote(struct xdp_md *ctx, const struct packet *
 
 	if (length > pkt->length)
 		length = pkt->length;
-	/* Kernel 6.1 refuses a length after `if (!n)`; this bound it understands. */
-	length = ((length - 1) & (sizeof(q->bytes) - 1)) + 1;
+	length = BOUND_LENGTH(length, sizeof(q->bytes));
 	q->length = length;
 	return !bpf_xdp_load_bytes(ctx, pkt->l3_offset, q->bytes, length);
 }
@@ -282,7 +282,7 @@ static __always_inline void write_icmp(struct icmp_head *icmp, const struct pack
 static __always_inline bool make_room(struct xdp_md *ctx, const struct packet *pkt, __u32 quoted,
 				      __u32 headers)
 {
-	__u32 l2 = ((pkt->l3_offset - 1) & 31) + 1;
+	__u32 l2 = BOUND_LENGTH(pkt->l3_offset, 32);
 	__u8 link[32] = {};
 
 	return !bpf_xdp_load_bytes(ctx, 0, link, l2) && resize(ctx, pkt, quoted) &&

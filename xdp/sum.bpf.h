@@ -6,6 +6,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "xdp/csum.bpf.h"
 #include "xdp/generic.bpf.h"
 #include "xdp/parse.bpf.h"
@@ -16,7 +17,7 @@
 #define SUM_CHUNKS (IP_MAX_BYTES / SUM_BYTES + 1)
 
 struct sum_buffer {
-	__u8 bytes[SUM_BYTES];
+	__u8 bytes[SUM_BYTES] __attribute__((aligned(8))); /* cleared eight at a time */
 };
 
 struct {
@@ -54,7 +55,7 @@ __noinline int sum_packet(struct xdp_md *ctx, __u32 offset, __u32 length)
 	if (length >= SUM_BYTES)
 		return -1;
 	if (length) {
-		__u32 n = ((length - 1) & (SUM_BYTES - 1)) + 1;
+		__u32 n = BOUND_LENGTH(length, SUM_BYTES);
 
 		__builtin_memset(b->bytes, 0, SUM_BYTES);
 		if (bpf_xdp_load_bytes(ctx, offset, b->bytes, n))

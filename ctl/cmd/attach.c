@@ -99,6 +99,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 	if (b.revision[0] && !ctx->quiet)
 		out_line(ctx->out, "restored the accepted policy, revision %s", b.revision);
 	show_damage(&b.damaged);
+	policy_show_refused(&b.cost);
 	if (b.restored && !ctx->quiet)
 		out_line(ctx->out, "restored %zu overlay %s", b.restored,
 			 num_plural(b.restored, "entry", "entries"));

@@ -7,6 +7,7 @@
 
 #include "ctl/base/log.h"
 #include "ctl/base/text.h"
+#include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"
 #include "ctl/control/egress.h"
@@ -192,6 +193,7 @@ int attaching_do(struct context *ctx, const struct args *args, struct attaching 
 		return code;
 	ret->created = b.created;
 	show_damage(&b.damaged);
+	policy_show_refused(&b.cost);
 	out_array(ctx->out, "attached");
 	for (size_t i = 0; i < n; i++) {
 		out_object(ctx->out, NULL);

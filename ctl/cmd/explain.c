@@ -541,6 +541,7 @@ static int explain_packets(struct asked *a, struct explain_request *request, str
 		policy_show_findings(a->ctx, a->e.c);
 	if (code)
 		return code;
+	policy_show_test_refused(test_program_refused(a->e.test ? a->e.test : a->e.c->test));
 	out_array(a->ctx->out, "packets");
 	code = request->packet            ? ask_words(a, err)
 	       : args_has(a->args, "hex") ? ask_hex(a, err)

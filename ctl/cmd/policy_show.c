@@ -89,6 +89,15 @@ void policy_show_refused(const struct generation_cost *cost)
 		log_notice(
 			"the kernel refuses the short program of this policy: every packet takes the general program, which is slower: %s",
 			cost->refused);
+	policy_show_test_refused(cost->test_refused);
+}
+
+void policy_show_test_refused(const char *refused)
+{
+	if (refused[0])
+		log_notice(
+			"the kernel refuses the short program as a test program: the general program answers for it: %s",
+			refused);
 }
 
 void policy_show_cost(struct context *ctx, const struct candidate *c)

@@ -9,6 +9,7 @@
 #include "ctl/cmd/applying.h"
 #include "ctl/cmd/attaching.h"
 #include "ctl/cmd/policy_path.h"
+#include "ctl/cmd/policy_show.h"
 #include "ctl/cmd/show.h"
 #include "ctl/control/attachments.h"
 #include "ctl/control/revisions.h"
@@ -75,6 +76,7 @@ static int restore_attached(struct context *ctx, const struct attachments *list,
 	if (code)
 		return code;
 	show_damage(&b.damaged);
+	policy_show_refused(&b.cost);
 	out_array(ctx->out, "interfaces");
 	vec_each (&list->list, one) {
 		struct err why = {0};

@@ -75,6 +75,8 @@ static int restore_state(struct bringup *b, struct restore *r, const char *name,
 		return code;
 	}
 	err_clear(err);
+	if (b->revision[0])
+		b->cost = r->candidate->cost;
 	if ((code = restore_overlay(b, err)))
 		err_hint(err, "move '%s/%s/overlay' away to begin without it", WEIR_STATE_FOLDER,
 			 name);

@@ -8,15 +8,17 @@
 #include "ctl/control/gate.h"
 #include "ctl/control/revisions.h"
 #include "ctl/datapath/attach.h"
+#include "ctl/datapath/generation_load.h"
 
 struct bringup {
 	struct instance *instance;
 	int lock;
-	bool created;               // the instance is new
-	bool trial;                 // interfaces that are attached now come with the running trial
-	size_t restored;            // overlay entries that were restored from the state folder
-	struct err damaged;         // what was not restored of a damaged file; text "": nothing
-	char revision[REVISION_ID]; // policy that was restored; "": none
+	bool created;                // the instance is new
+	bool trial;                  // interfaces that are attached now come with the running trial
+	size_t restored;             // overlay entries that were restored from the state folder
+	struct err damaged;          // what was not restored of a damaged file; text "": nothing
+	char revision[REVISION_ID];  // policy that was restored; "": none
+	struct generation_cost cost; // of its load
 };
 
 // Takes the lock and opens the instance, with an expired trial ended, or makes one with the stored overlay and

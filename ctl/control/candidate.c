@@ -175,7 +175,11 @@ int candidate_load(struct candidate *c, const struct instance *i, struct err *er
 		blame_conntrack(c, err);
 		return code;
 	}
-	return test_program_open(i, c->generation, &c->test, err);
+	if ((code = test_program_open(i, c->generation, &c->test, err)))
+		return code;
+	snprintf(c->cost.test_refused, sizeof(c->cost.test_refused), "%s",
+		 test_program_refused(c->test));
+	return 0;
 }
 
 int candidate_check_tracking(const struct candidate *c, struct err *err)

@@ -14,16 +14,14 @@
 
 #include "ctl/base/mem.h"
 #include "ctl/base/num.h"
-#include "ctl/datapath/confined.h"
 #include "ctl/datapath/lb_load.h"
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
 #include "ctl/datapath/percpu.h"
+#include "ctl/datapath/program_load.h"
 #include "ctl/datapath/rates.h"
 #include "ctl/datapath/sets.h"
-
-#define LOG_BYTES (16 << 20)
 
 // ---- before the load: sizes and switches ----------------------------------------------------------
 
@@ -121,48 +119,6 @@ static void prepare(struct policy_bpf *skel, const struct instance *i, const str
 	*(struct policy_config *)&skel->rodata->policy = image->config;
 	*(bool *)&skel->rodata->use_conntrack = options->conntrack;
 	*(__u64 *)&skel->rodata->reply_second = (uint64_t)clock_hz() << RATE_SHIFT;
-}
-
-// ---- the load -----------------------------------------------------------------------------------
-
-// The hint is the last line of the verifier that is not a statistic.
-static void add_log(char *log, struct err *err)
-{
-	char *end;
-
-	while ((end = strrchr(log, '\n'))) {
-		*end = '\0';
-		if (end[1] && strncmp(end + 1, "processed ", 10) &&
-		    strncmp(end + 1, "verification", 12) && strncmp(end + 1, "stack ", 6)) {
-			err_hint(err, "%.300s", end + 1);
-			return;
-		}
-	}
-}
-
-// libbpf writes it when the kernel refuses a program, and loads no other one after that: one is enough.
-static void set_log(const struct policy_bpf *skel, char *log, size_t size)
-{
-	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++)
-		bpf_program__set_log_buf(parts_program(skel, p), log, size);
-}
-
-static int load(struct policy_bpf *skel, const struct markers *markers, bool *ret_short,
-		struct err *err)
-{
-	CLEANUP_FREE char *log = mem_zalloc(1, LOG_BYTES);
-	int code;
-
-	set_log(skel, log, LOG_BYTES);
-	code = markers_load(skel, markers, ret_short, err);
-	log[LOG_BYTES - 1] = '\0';
-	if (code) {
-		add_log(log, err);
-		confined_explain(err, CONFINED_LOAD);
-	}
-	// The object must not keep a pointer to the log, which is freed.
-	set_log(skel, NULL, 0);
-	return code;
 }
 
 // ---- after the load: contents -------------------------------------------------------------------
@@ -349,7 +305,7 @@ static int attempt(struct attempt *a, const struct instance *i, const struct ima
 		return err_system(err, -code, "cannot size the policy's maps");
 	if ((code = lb_load_prepare(a->skel, options->load, previous, &a->markers, err)))
 		return code;
-	return load(a->skel, &a->markers, &a->short_refused, err);
+	return program_load(a->skel, &a->markers, &a->short_refused, err);
 }
 
 // A kernel that refuses the short program, which is the larger one to verify, may accept the general one.
@@ -370,8 +326,7 @@ static int attempt_either(struct attempt *a, const struct instance *i, const str
 	general.general_only = true;
 	if ((code = attempt(a, i, image, &general, previous, err)))
 		return code;
-	snprintf(cost->refused, sizeof(cost->refused), "%s%s%.250s%s", err_name(refusal.code),
-		 refusal.hint[0] ? " (" : "", refusal.hint, refusal.hint[0] ? ")" : "");
+	program_refusal(&refusal, cost->refused);
 	return 0;
 }
 
@@ -420,7 +375,7 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 		return err_system(err, -code, "cannot size the policy's maps");
 	if ((code = instance_size_maps(i, skel->obj, err)))
 		return code;
-	if ((code = load(skel, &markers, &short_refused, err))) {
+	if ((code = program_load(skel, &markers, &short_refused, err))) {
 		err_prefix(err, "with room for %u %s", i->meta.max_entries,
 			   num_plural(i->meta.max_entries, "entry", "entries"));
 		return code;

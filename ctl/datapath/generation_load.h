@@ -8,6 +8,7 @@
 
 #include "ctl/datapath/generation.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/program_load.h"
 #include "ctl/table/image.h"
 
 struct lb_load;
@@ -42,7 +43,8 @@ struct program_cost {          // all 0: the policy has no such program
 
 struct generation_cost {
 	// Why the kernel refuses the short program of this policy, so that the general one takes every packet; "": it does not.
-	char refused[320];
+	program_refused refused;
+	program_refused test_refused; // the same of its test program
 	struct program_cost program[GENERATION_PROGRAMS];
 	size_t map_bytes;
 	uint64_t load_us;

@@ -14,12 +14,14 @@
 #include "ctl/base/mem.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
+#include "ctl/datapath/program_load.h"
 
 struct test_program {
 	struct policy_bpf *skel;
 	struct policy_test *answer; // mapped
 	uint8_t *packet;
 	size_t size;
+	program_refused refused;
 };
 
 #define PACKET_MAX 16384
@@ -87,32 +89,43 @@ static int load(struct policy_bpf *skel, const struct instance *i, const struct 
 	markers_number(&markers, MARK_TEST, 1);
 	if ((code = prepare(skel, i, g, has_short)))
 		return err_system(err, -code, "cannot prepare the policy's test program");
-	if ((code = markers_load(skel, &markers, ret_short, err)))
+	if ((code = program_load(skel, &markers, ret_short, err)))
 		return code;
 	code = parts_link(skel);
 	return code ? err_system(err, -code, "cannot link the policy's test program") : 0;
+}
+
+static int open_way(struct test_program *t, const struct instance *i, const struct generation *g,
+		    bool has_short, bool *ret_short, struct err *err)
+{
+	policy_bpf__destroy(t->skel);
+	t->skel = markers_open();
+	if (!t->skel)
+		return err_system(err, errno, "cannot open the policy program");
+	return load(t->skel, i, g, has_short, ret_short, err);
 }
 
 // The short program has more to verify as a test program. Where the kernel refuses it, the general one answers alone.
 static int open_either(struct test_program *t, const struct instance *i, const struct generation *g,
 		       struct err *err)
 {
-	bool has_short = generation_program_of(g, GENERATION_SHORT) >= 0, refused = true;
-	int code = 0;
+	bool has_short = generation_program_of(g, GENERATION_SHORT) >= 0, short_refused = false;
+	struct err refusal = {0};
+	int code = open_way(t, i, g, has_short, &short_refused, &refusal);
 
-	while (refused) {
-		policy_bpf__destroy(t->skel);
-		t->skel = markers_open();
-		if (!t->skel)
-			return err_system(err, errno, "cannot open the policy program");
-		refused = false;
-		code = load(t->skel, i, g, has_short, &refused, err);
-		has_short = false;
-	}
-	if (code)
+	if (!code)
+		return 0;
+	if (!short_refused) {
+		*err = refusal;
 		return code;
-	err_clear(err);
-	return 0;
+	}
+	program_refusal(&refusal, t->refused);
+	return open_way(t, i, g, false, &short_refused, err);
+}
+
+const char *test_program_refused(const struct test_program *t)
+{
+	return t->refused;
 }
 
 int test_program_open(const struct instance *i, const struct generation *g,

@@ -392,20 +392,36 @@ def test_a_killed_apply_is_not_taken_for_whole(on, apply):
     assert (True, True) in seen and (False, False) not in seen, seen
 
 
-def refused(on, apply, program):
-    """The finished apply of the file, whose program the kernel refuses: libbpf asks twice, the second time for the reason."""
+def calls_of(on, apply, *args):
     log = apply.folder / "calls"
     strace = ["strace", "-f", "-qq", "-o", log, "-e", "trace=bpf"]
-    run([*strace, *on.argv("apply", apply.path)])
-    calls = [line for line in log.read_text().splitlines() if "bpf(" in line]
-    number = next(n for n, line in enumerate(calls, 1) if f'prog_name="{program}"' in line)
-    apply(NINE)
-    apply.write(TEN)
-    inject = f"inject=bpf:error=E2BIG:when={number}..{number + 1}"
-    done = run([*strace, "-e", inject, *on.argv("apply", apply.path)], check=False)
-    lines = [line for line in log.read_text().splitlines() if "(INJECTED)" in line]
+
+    def traced(*inject):
+        done = run([*strace, *inject, *on.argv(*args)], check=False)
+        return done, [line for line in log.read_text().splitlines() if "bpf(" in line]
+
+    return traced
+
+
+def refused(on, apply, program, *args, which=0, before=lambda: None):
+    """The finished command, the `which`-th load of whose program the kernel refuses: libbpf asks twice, the second time for
+    the reason. before: what makes the command do the same once more."""
+    traced = calls_of(on, apply, *args)
+    _, calls = traced()
+    number = [n for n, line in enumerate(calls, 1) if f'prog_name="{program}"' in line][which]
+    before()
+    done, calls = traced("-e", f"inject=bpf:error=E2BIG:when={number}..{number + 1}")
+    lines = [line for line in calls if "(INJECTED)" in line]
     assert len(lines) == 2 and all(f'prog_name="{program}"' in line for line in lines), lines
     return done
+
+
+def refused_apply(on, apply, program, which=0):
+    def before():
+        apply(NINE)
+        apply.write(TEN)
+
+    return refused(on, apply, program, "apply", apply.path, which=which, before=before)
 
 
 def test_a_kernel_that_refuses_the_short_program(pair, on, apply):
@@ -413,7 +429,7 @@ def test_a_kernel_that_refuses_the_short_program(pair, on, apply):
     for text in TEN, NINE:
         apply(text)
     apply.write(TEN)
-    done = refused(on, apply, "weir_short")
+    done = refused_apply(on, apply, "weir_short")
     assert done.returncode == 0 and "the kernel refuses the short program of this policy: every packet " \
         "takes the general program, which is slower: E2BIG" in done.stderr, done.stderr
     assert ports(pair) == PASSES_NINE
@@ -424,11 +440,33 @@ def test_a_kernel_that_refuses_the_short_program(pair, on, apply):
     assert "short program" not in on("status").stdout
 
 
+AS_A_TEST = "the kernel refuses the short program as a test program: the general program answers for it: E2BIG"
+
+
+def test_a_kernel_that_refuses_the_short_program_as_a_test_program(pair, on, apply):
+    """Packets take it; its answers come from the general one, and the operator is told."""
+    for text in TEN, NINE:
+        apply(text)
+    apply.write(f"{TEN}\nexpect drop udp from 192.0.2.1 to 10.77.0.1 port 10")
+    done = refused_apply(on, apply, "weir_short", which=1)
+    assert done.returncode == 0 and AS_A_TEST in done.stderr and "every packet" not in done.stderr, done.stderr
+    assert ports(pair) == PASSES_NINE and not on.json("status")["short_refused"]
+    asked = refused(on, apply, "weir_short", "explain", *"udp from 192.0.2.1 to 10.77.0.1 port 10".split())
+    assert asked.returncode == 0 and "drop" in asked.stdout and AS_A_TEST in asked.stderr, asked.stderr
+
+
+def test_a_kernel_that_refuses_the_short_program_of_a_restored_policy(on, apply):
+    apply(NINE)
+    on("detach")
+    done = refused(on, apply, "weir_short", "attach", "near0", which=1, before=lambda: on("detach"))
+    assert done.returncode == 0 and "the kernel refuses the short program of this policy" in done.stderr, done.stderr
+
+
 def test_a_kernel_that_refuses_the_general_program(pair, on, apply):
     for text in TEN, NINE:
         apply(text)
     apply.write(TEN)
-    done = refused(on, apply, "weir_policy")
+    done = refused_apply(on, apply, "weir_policy")
     assert done.returncode == 2 and "the kernel refuses the policy program: E2BIG" in done.stderr, done.stderr
     assert ports(pair) == PASSES_TEN and not on.json("status")["short_refused"]
 
