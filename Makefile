@@ -28,6 +28,8 @@ HARDEN_LINK = -pie -Wl,-z,relro,-z,now
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS)
 BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra $(WERROR_FLAG) -I. \
 	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
+# No map without its checks.
+XDP_CFLAGS = $(BPF_CFLAGS) -include xdp/lpm.bpf.h
 LIBS = -lxdp -lbpf -lelf -lmnl -lcares -ljansson -lz -lcrypto -levent_extra -levent_core -lmaxminddb
 
 BPF_OBJECTS = $(patsubst xdp/%.bpf.c,$(O)/xdp/%.bpf.o,$(wildcard xdp/*.bpf.c))
@@ -74,7 +76,7 @@ help:
 
 $(O)/xdp/%.bpf.o: xdp/%.bpf.c
 	@mkdir -p $(@D)
-	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,BPF,$@)$(CLANG) $(XDP_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(O)/xdp/%.skel.h: $(O)/xdp/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
@@ -167,7 +169,7 @@ LIMITS = $(CLOCKED_ROOM) $(O)/clocked/tests/limits/limits.o $(O)/clocked/tests/d
 
 $(O)/clocked/xdp/policy.bpf.o: xdp/policy.bpf.c
 	@mkdir -p $(@D)
-	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -DTEST_CLOCK -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,BPF,$@)$(CLANG) $(XDP_CFLAGS) -DTEST_CLOCK -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(O)/clocked/xdp/policy.skel.h: $(O)/clocked/xdp/policy.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name policy_bpf > $@

@@ -187,8 +187,9 @@ struct overlay_net6_key {
 	__u32 prefixlen;
 	__u32 kind;
 	__u8 addr[16];
+	__u32 pad; /* no prefix reaches it: it aligns the value (xdp/lpm.bpf.h) */
 };
-_Static_assert(sizeof(struct overlay_net6_key) == 24, "layout");
+_Static_assert(sizeof(struct overlay_net6_key) == 28, "layout");
 
 #define OVERLAY_NET_KIND_BITS 32
 

@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/decap-inner.bpf.h"
+#include "xdp/lpm.bpf.h"
 
 /* What the kernel merges so far is no tunnel: it passes as what is malformed does. */
 __noinline int merged_bytes(struct xdp_md *ctx, __u32 offset)
@@ -34,11 +35,8 @@ struct {
 /* For twice as many as are ever used, and one: new ones come before old ones go, and kernels before 6.13
  * refuse to replace an entry in a full trie. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	LPM_MAP(struct decap_prefix, __u32);
 	__uint(max_entries, 2 * 2 * DECAP_PREFIXES + 1);
-	__type(key, struct decap_prefix);
-	__type(value, __u32);
 } decap_nets SEC(".maps");
 
 struct {

@@ -11,25 +11,20 @@
 #include <bpf/bpf_helpers.h>
 
 #include "xdp/lines.bpf.h"
+#include "xdp/lpm.bpf.h"
 #include "xdp/maps.bpf.h"
 #include "xdp/marker.bpf.h"
 #include "xdp/packet.bpf.h"
 #include "xdp/test.bpf.h"
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	LPM_MAP(struct overlay_net4_key, struct overlay_net);
 	__uint(max_entries, WEIR_OVERLAY_MAX);
-	__uint(key_size, sizeof(struct overlay_net4_key));
-	__uint(value_size, sizeof(struct overlay_net));
 } nets4 SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	LPM_MAP(struct overlay_net6_key, struct overlay_net);
 	__uint(max_entries, WEIR_OVERLAY_MAX);
-	__uint(key_size, sizeof(struct overlay_net6_key));
-	__uint(value_size, sizeof(struct overlay_net));
 } nets6 SEC(".maps");
 
 /* The map keeps its content when it is reused. */

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the build promises: protections of the program, and what make install puts where."""
 
+import functools
 import json
 import os
+import shlex
 import stat
+
+import pytest
 
 from labnet import ROOT, WEIR, run
 
@@ -32,6 +36,35 @@ def test_indirect_calls_land_on_marked_places():
         assert "endbr64" not in run(["objdump", "-d", "--disassemble=main", WEIR]).stdout
     else:
         assert "endbr64" in run(["objdump", "-d", "--disassemble=main", WEIR]).stdout
+
+
+LPM = """#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct key { __u32 prefixlen, kind; __u8 addr[16]; %s };
+struct { %s; __uint(max_entries, 1); } map SEC(".maps");
+"""
+
+
+@functools.cache
+def bpf_compiler():
+    """How the build compiles a program of xdp/, up to the files."""
+    lines = run(["make", "-nB", "-C", ROOT, "V=1", "build/xdp/decap.bpf.o"], timeout=120).stdout.splitlines()
+    command = shlex.split(next(line for line in lines if line.endswith(" xdp/decap.bpf.c")))
+    return command[:command.index("-MMD")]
+
+
+@pytest.mark.parametrize("pad,map_of,said", [
+    ("", "LPM_MAP(struct key, __u64)", "pad the key"),
+    ("", "__uint(type, BPF_MAP_TYPE_LPM_TRIE); __type(key, struct key); __type(value, __u64)", "poisoned"),
+    ("__u32 pad;", "LPM_MAP(struct key, __u64)", None),
+    ("", "LPM_MAP(struct key, __u32)", None),
+])
+def test_values_of_maps_are_aligned(tmp_path, pad, map_of, said):
+    """A word that is not aligned and changed atomically would be a panic of an arm64 kernel."""
+    source = tmp_path / "lpm.bpf.c"
+    source.write_text(LPM % (pad, map_of))
+    done = run([*bpf_compiler(), "-fsyntax-only", source], cwd=ROOT, check=False)
+    assert (done.returncode == 0) == (said is None) and (said or "") in done.stderr, done.stderr
 
 
 def test_a_command_loads_few_libraries():
