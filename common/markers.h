@@ -13,6 +13,7 @@
 	/* programs */ \
 	X(TEST) /* 1: a test program, which counts and writes nothing */ \
 	X(HANDED_ON) /* 1: packets come from the short program */ \
+	X(REORDERS) /* 1: this machine reorders reads (xdp/order.bpf.h) */ \
 	/* of the policy */ \
 	X(NAMED) /* 1: it names interfaces */ \
 	X(BALANCES) /* 1: it has services */ \
@@ -50,3 +51,7 @@ enum marker_number {
 #define MARKER_JUMP(number, value)  ((number) | (value) << 16)
 #define MARKER_JUMP_NUMBER(operand) ((operand)&0xffff)
 #define MARKER_JUMP_VALUE(operand)  ((operand) >> 16)
+
+/* Of the second of three instructions that make an address depend on a read (xdp/order.bpf.h), as compiled: a number that
+ * no other mask is. The mask is 0 where the marker REORDERS is 1; else the three do nothing. */
+#define MARKER_ORDER 0x3a71c5d2

@@ -45,9 +45,10 @@ struct overlay_hits {
 	(1u << 7) /* or, if timed, has its expiry on the other side of the times then */
 #define OVERLAY_META_PAIRED (1u << 8) /* the address may have a slot of the other verdict too */
 #define OVERLAY_META_DEAD   (1u << 9) /* was an entry: packets may still count here */
-#define OVERLAY_META_MOVED \
-	(1u << 10)          /* is somewhere else now, and its counters here are to be added there */
-#define OVERLAY_META_WAS 11 /* and its kind was that */
+/* Is somewhere else now, and its counters here are to be added there; beside a kind: its copy is there, but packets still
+ * find it here. */
+#define OVERLAY_META_MOVED (1u << 10)
+#define OVERLAY_META_WAS   11 /* and its kind was that */
 #define OVERLAY_META_MORE \
 	(1u << 13) /* of the first slot: addresses of this line may be in their second one */
 #define OVERLAY_META_EPOCH 14 /* the lowest bits of the epoch */

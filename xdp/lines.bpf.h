@@ -2,7 +2,10 @@
 /* The hosts of the overlay: finds the entry of an address in its lines, and counts a packet for it.
  *
  * common/overlay.h has the layout. A line is searched without branches: which slot has the address cannot be foretold,
- * and a wrong guess throws away what the CPU has begun for the next packets; and to the verifier all slots are one. */
+ * and a wrong guess throws away what the CPU has begun for the next packets; and to the verifier all slots are one.
+ *
+ * The caller reads the epoch, then an entry, then the epoch again. So the number of shards is read after the epoch, and
+ * a line by way of it; and a result depends on what was read for it, also the result that there is no entry. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -12,6 +15,7 @@
 #include "common/bounds.h"
 #include "xdp/maps.bpf.h"
 #include "xdp/marker.bpf.h"
+#include "xdp/order.bpf.h"
 #include "xdp/packet.bpf.h"
 
 /* A shard, one value; its true size depends on the CPUs. */
@@ -87,9 +91,15 @@ static __always_inline __u64 found_at(__u32 meta, __u32 slot, __u32 shard)
 	       (__u64)shard << FOUND_SHARD;
 }
 
-static __always_inline __u32 shard_of(__u64 hash, __u32 family)
+/* The knobs, read after `seen` was. */
+static __always_inline const struct knobs *knobs_after(__u64 seen)
 {
-	__u32 shards = *(volatile __u32 *)&knobs.shards[family];
+	return AFTER(&knobs, seen);
+}
+
+static __always_inline __u32 shard_of(__u64 hash, __u32 family, const struct knobs *k)
+{
+	__u32 shards = *(volatile const __u32 *)&k->shards[family];
 
 	return hash & (shards - 1) & (OVERLAY_SHARDS - 1);
 }
@@ -158,9 +168,9 @@ static __always_inline __u64 overlay_time(__u32 family, __u32 shard, __u32 word)
 	return times ? times[BOUND(word, OVERLAY_TIMES4 * OVERLAY_WORDS - 1)] : 0;
 }
 
-/* Is an entry in force that ends, or waits for its epoch? */
+/* Is an entry in force that ends, or waits for its epoch? *seen: the expiry, which was written before the meta. */
 static __always_inline bool is_in_force(__u32 family, __u32 shard, __u32 slot, __u32 meta,
-					__u64 epoch)
+					__u64 epoch, __u64 *seen)
 {
 	bool committed = overlay_committed(meta, epoch);
 	__u32 side = !!(meta & OVERLAY_META_SIDE) ^ committed;
@@ -168,7 +178,8 @@ static __always_inline bool is_in_force(__u32 family, __u32 shard, __u32 slot, _
 	if (!(meta & OVERLAY_META_TIMED))
 		return committed ^ !!(meta & OVERLAY_META_ENDS);
 	slot |= side << (family ? OVERLAY_SLOTS6_LOG2 : OVERLAY_SLOTS4_LOG2);
-	return bpf_jiffies64() < overlay_time(family, shard, slot);
+	*seen = overlay_time(family, (__u32)AFTER((__u64)shard, meta), slot);
+	return bpf_jiffies64() < *seen;
 }
 
 /* A slot that has the address. Where the address has a slot of the other verdict too, both are looked for again, one
@@ -177,15 +188,17 @@ static __always_inline __u64 judge(__u32 family, __u32 shard, __u32 slot, __u32 
 				   __u64 epoch)
 {
 	const __u32 plain = OVERLAY_META_TIMED | OVERLAY_META_STAGED | OVERLAY_META_PAIRED;
+	__u64 seen = meta;
 
 	if (likely(!(meta & plain)))
 		return found_at(meta, slot, shard);
 	if (meta & OVERLAY_META_PAIRED && kinds & (kinds - 1))
 		return found_at(meta, slot, shard);
 	if (!(meta & (OVERLAY_META_TIMED | OVERLAY_META_STAGED)) ||
-	    is_in_force(family, shard, slot, meta, epoch))
-		return found_at(meta & ~OVERLAY_META_PAIRED, slot, shard);
-	return 0;
+	    is_in_force(family, shard, slot, meta, epoch, &seen))
+		return found_at(meta & ~OVERLAY_META_PAIRED, slot,
+				(__u32)AFTER((__u64)shard, seen));
+	return AFTER(0ull, seen);
 }
 
 /* ---- one entry among the slots of an address --------------------------------------------------------- */
@@ -206,7 +219,7 @@ static __always_inline __u64 scan4(const struct overlay_line4 *line, __u32 addr,
 	return place;
 }
 
-/* The same for IPv6: the place + 4. */
+/* The same for IPv6: the place + 4. A meta is read before its key. */
 static __always_inline __u64 scan6(const struct overlay_line6 *line, __u64 high, __u64 low,
 				   __u32 kinds)
 {
@@ -214,8 +227,8 @@ static __always_inline __u64 scan6(const struct overlay_line6 *line, __u64 high,
 
 #pragma unroll
 	for (int n = OVERLAY_LINE6 - 1; n >= 0; n--) {
-		const volatile __u64 *key = line->key[n];
 		__u32 meta = *(volatile const __u32 *)&line->meta[n] & kinds;
+		const volatile __u64 *key = AFTER((const __u64 *)line->key[n], meta);
 		__u64 is = if_zero64((key[0] ^ high) | (key[1] ^ low)) & ~if_zero32(meta);
 
 		place = (place & ~is) | (is & (4 + n));
@@ -226,8 +239,9 @@ static __always_inline __u64 scan6(const struct overlay_line6 *line, __u64 high,
 /* The entry in force of an IPv4 address (network order) among the kinds, which are of one direction. */
 __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 {
-	__u64 hash = overlay_hash4(addr, knobs.seed), place;
-	__u32 shard = shard_of(hash, 0), index = overlay_first(hash);
+	const struct knobs *k = knobs_after(epoch);
+	__u64 hash = overlay_hash4(addr, k->seed), place;
+	__u32 shard = shard_of(hash, 0, k), index = overlay_first(hash);
 	const struct overlay_lines4 *lines = value_of(&hosts4, shard);
 	const struct overlay_line4 *line;
 
@@ -235,13 +249,15 @@ __noinline __u64 overlay_find4(__u32 addr, __u32 kinds, __u64 epoch)
 		return 0;
 	line = &lines->line[index];
 	place = scan4(line, addr, kinds);
-	if (!place && line->slot[0] >> 32 & OVERLAY_META_MORE) {
+	if (is_none(place)) {
+		if (!(line->slot[0] >> 32 & OVERLAY_META_MORE))
+			return AFTER(0ull, place);
 		index = overlay_second(hash);
 		line = &lines->line[index];
 		place = scan4(line, addr, kinds);
+		if (is_none(place))
+			return AFTER(0ull, place);
 	}
-	if (!place)
-		return 0;
 	place = BOUND(place, OVERLAY_LINE4 - 1);
 	return judge(0, shard, index * 8 + place, *(volatile __u64 *)&line->slot[place] >> 32,
 		     kinds, epoch);
@@ -255,8 +271,9 @@ static __always_inline bool has_more6(const struct overlay_line6 *line)
 /* The same for IPv6, whose halves are in host order. */
 __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 {
-	__u64 hash = overlay_hash6(high, low, knobs.seed), place;
-	__u32 shard = shard_of(hash, 1), index = overlay_first(hash);
+	const struct knobs *k = knobs_after(epoch);
+	__u64 hash = overlay_hash6(high, low, k->seed), place;
+	__u32 shard = shard_of(hash, 1, k), index = overlay_first(hash);
 	const struct overlay_lines6 *lines = value_of(&hosts6, shard);
 	const struct overlay_line6 *line;
 
@@ -264,13 +281,15 @@ __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 		return 0;
 	line = &lines->line[index];
 	place = scan6(line, high, low, kinds);
-	if (!place && has_more6(line)) {
+	if (is_none(place)) {
+		if (!has_more6(line))
+			return AFTER(0ull, place);
 		index = overlay_second(hash);
 		line = &lines->line[index];
 		place = scan6(line, high, low, kinds);
+		if (is_none(place))
+			return AFTER(0ull, place);
 	}
-	if (!place)
-		return 0;
 	place = BOUND(place, 3);
 	return judge(1, shard, index * 4 + place, *(volatile __u32 *)&line->meta[place], kinds,
 		     epoch);
@@ -282,11 +301,12 @@ __noinline __u64 overlay_find6(__u64 high, __u64 low, __u32 kinds, __u64 epoch)
 struct line_host {
 	__u64 found;
 	__u64 *counter; /* the small one of this CPU; NULL: it is looked up */
-	bool ask;       /* it takes more than that: overlay_find4 or overlay_find6 */
+	__u64 absent; /* where none is found: what was read in the line, without which the compiler knows no 0 */
+	bool ask; /* it takes more than that: overlay_find4 or overlay_find6 */
 };
 
-#define HOST_ABSENT ((struct line_host){})
-#define HOST_ASK    ((struct line_host){.ask = true})
+#define HOST_ABSENT(read) ((struct line_host){.absent = (read)})
+#define HOST_ASK          ((struct line_host){.ask = true})
 
 /* Is it an entry of these kinds that is in force, and the only one of the address? */
 static __always_inline bool is_plain(__u32 meta, __u32 kinds)
@@ -338,19 +358,19 @@ static __always_inline __u64 place_of_ones(__u64 ones)
 	return BOUND(ones * PLACE_FACTOR >> PLACE_SHIFT, OVERLAY_LINE4 - 1);
 }
 
-static __always_inline struct line_host look4(__u32 addr, __u32 kinds)
+static __always_inline struct line_host look4(__u32 addr, __u32 kinds, const struct knobs *k)
 {
-	__u64 hash = overlay_hash4(addr, knobs.seed), ones, place, slot, *counters;
-	__u32 shard = shard_of(hash, 0), index = overlay_first(hash);
+	__u64 hash = overlay_hash4(addr, k->seed), ones, place, slot, *counters;
+	__u32 shard = shard_of(hash, 0, k), index = overlay_first(hash);
 	struct overlay_lines4 *lines = value_of(&hosts4, shard);
 	const struct overlay_line4 *line;
 
 	if (!lines)
-		return HOST_ABSENT;
+		return HOST_ABSENT(shard);
 	line = &lines->line[index];
 	ones = ones4(line, addr);
-	if (!ones)
-		return line->slot[0] >> 32 & OVERLAY_META_MORE ? HOST_ASK : HOST_ABSENT;
+	if (is_none(ones))
+		return line->slot[0] >> 32 & OVERLAY_META_MORE ? HOST_ASK : HOST_ABSENT(ones);
 	counters = fetch_counters(0, lines, index);
 	place = place_of_ones(ones);
 	slot = *(volatile const __u64 *)&line->slot[place];
@@ -373,24 +393,25 @@ static __always_inline __u64 place6(const struct overlay_line6 *line, __u64 high
 	return place;
 }
 
-static __always_inline struct line_host look6(__u64 high, __u64 low, __u32 kinds)
+static __always_inline struct line_host look6(__u64 high, __u64 low, __u32 kinds,
+					      const struct knobs *k)
 {
-	__u64 hash = overlay_hash6(high, low, knobs.seed), place, *counters;
-	__u32 shard = shard_of(hash, 1), index = overlay_first(hash), meta;
+	__u64 hash = overlay_hash6(high, low, k->seed), place, *counters;
+	__u32 shard = shard_of(hash, 1, k), index = overlay_first(hash), meta;
 	struct overlay_lines6 *lines = value_of(&hosts6, shard);
 	const struct overlay_line6 *line;
 	const volatile __u64 *key;
 
 	if (!lines)
-		return HOST_ABSENT;
+		return HOST_ABSENT(shard);
 	line = &lines->line[index];
 	place = place6(line, high, low);
-	if (!place)
-		return has_more6(line) ? HOST_ASK : HOST_ABSENT;
+	if (is_none(place))
+		return has_more6(line) ? HOST_ASK : HOST_ABSENT(place);
 	counters = fetch_counters(1, lines, index);
 	place = BOUND(place, 3);
-	key = line->key[place];
 	meta = *(volatile const __u32 *)&line->meta[place];
+	key = AFTER((const __u64 *)line->key[place], meta);
 	if (key[0] != high || key[1] != low || !is_plain(meta, kinds))
 		return HOST_ASK;
 	return host_at(1, shard, index, place, meta, counters);

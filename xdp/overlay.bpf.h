@@ -10,10 +10,12 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "common/bounds.h"
 #include "xdp/lines.bpf.h"
 #include "xdp/lpm.bpf.h"
 #include "xdp/maps.bpf.h"
 #include "xdp/marker.bpf.h"
+#include "xdp/order.bpf.h"
 #include "xdp/packet.bpf.h"
 #include "xdp/test.bpf.h"
 
@@ -49,6 +51,12 @@ struct overlay_found {
 	struct overlay_net *net;
 };
 
+/* Read after what was seen. */
+static __always_inline __u64 epoch_after(__u64 seen)
+{
+	return *(volatile const __u64 *)&knobs_after(seen)->epoch;
+}
+
 static __always_inline __u64 epoch_now(void)
 {
 	return *(volatile __u64 *)&knobs.epoch;
@@ -65,25 +73,35 @@ static __always_inline __u64 find_kinds(const struct overlay_addr *a, int family
 static __always_inline __u64 find_host(const struct overlay_addr *a, int family, __u32 kinds,
 				       __u64 epoch)
 {
-	__u64 found = find_kinds(a, family, kinds, epoch);
+	__u64 found = find_kinds(a, family, kinds, epoch), seen;
 
 	if (likely(!(found & FOUND_PAIRED)))
 		return found;
 	found = find_kinds(a, family, kinds & OVERLAY_KINDS_ALLOW, epoch);
-	return found ? found : find_kinds(a, family, kinds & ~OVERLAY_KINDS_ALLOW, epoch);
+	seen = BOUND_HIDE(found);
+	if (found)
+		return found;
+	return find_kinds(a, family, kinds & ~OVERLAY_KINDS_ALLOW, AFTER(epoch, seen));
 }
 
-static __always_inline bool bit_is_set(const __u64 *bits, __u32 n)
+/* Read after *epoch, and before what is read after *epoch from then on. */
+static __always_inline bool bit_is_set(const __u64 *bits, __u32 n, __u64 *epoch)
 {
-	return *(volatile const __u64 *)&bits[n >> 6 & (OVERLAY_NEAR_WORDS - 1)] >> (n & 63) & 1;
+	__u64 word = *(volatile const __u64 *)&bits[n >> 6 & (OVERLAY_NEAR_WORDS - 1)];
+
+	*epoch = AFTER(*epoch, word);
+	return word >> (n & 63) & 1;
 }
 
 /* Can there be a prefix around the address? */
-static __always_inline bool is_near(const struct overlay_addr *a, int family, bool from)
+static __always_inline bool is_near(const struct overlay_addr *a, int family, bool from,
+				    __u64 *epoch)
 {
+	const struct overlay_near *n = AFTER(&near, *epoch);
+
 	if (family == 4)
-		return bit_is_set(from ? near.from4 : near.to4, bpf_ntohl(a->low) >> 16);
-	return bit_is_set(from ? near.from6 : near.to6, overlay_near6(a->high >> 32));
+		return bit_is_set(from ? n->from4 : n->to4, bpf_ntohl(a->low) >> 16, epoch);
+	return bit_is_set(from ? n->from6 : n->to6, overlay_near6(a->high >> 32), epoch);
 }
 
 static __always_inline struct overlay_net *net_around(const struct overlay_addr *a, int family,
@@ -156,13 +174,19 @@ static __always_inline int decided_by(const struct line_host *h, int family, int
 
 /* By entries of one direction. */
 static __always_inline int decide_side(const struct overlay_addr *a, int family, __u32 kinds,
-				       int block, __u64 epoch, __u32 length)
+				       int block, const struct knobs *k, __u64 epoch, __u32 length)
 {
-	struct line_host h = family == 4 ? look4(a->low, kinds) : look6(a->high, a->low, kinds);
+	struct line_host h =
+		family == 4 ? look4(a->low, kinds, k) : look6(a->high, a->low, kinds, k);
 
-	if (unlikely(h.ask))
+	if (unlikely(h.ask)) {
 		h = (struct line_host){.found = find_host(a, family, kinds, epoch)};
-	return likely(epoch_now() == epoch) ? decided_by(&h, family, block, length) : OVERLAY_ASK;
+		h.absent = BOUND_HIDE(h.found);
+	}
+	if (!h.found)
+		return likely(epoch_after(h.absent) == epoch) ? GO_ON : OVERLAY_ASK;
+	return likely(epoch_after(h.found) == epoch) ? decided_by(&h, family, block, length)
+						     : OVERLAY_ASK;
 }
 
 /* By entries of both. */
@@ -174,7 +198,7 @@ static __always_inline int decide_sides(const struct overlay_ends *ends, int fam
 
 	if (!FOUND_ALLOW(from))
 		to = find_host(&ends->dst, family, OVERLAY_KINDS_TO, epoch);
-	if (unlikely(epoch_now() != epoch))
+	if (unlikely(epoch_after(AFTER(to, from)) != epoch))
 		return OVERLAY_ASK;
 	h = (struct line_host){.found = FOUND_ALLOW(to) || !from ? to : from};
 	return decided_by(&h, family, from ? REASON_DROP_BLOCK_FROM : REASON_DROP_BLOCK_TO, length);
@@ -182,23 +206,26 @@ static __always_inline int decide_sides(const struct overlay_ends *ends, int fam
 
 /* One reading of the epoch decides the whole packet: a commit in the middle of it must not let it fall between two
  * entries. The epoch is read before the kinds that exist, and those before the entries: as the command writes them, the
- * other way round. */
+ * other way round. And it is read again after all of them. */
 static __always_inline int decide_hosts(const struct overlay_ends *ends, int family, __u32 length)
 {
 	__u64 epoch = epoch_now();
-	__u32 want = *(volatile __u32 *)&knobs.overlay;
+	const struct knobs *k = knobs_after(epoch);
+	__u32 want = *(volatile const __u32 *)&k->overlay;
 	const __u32 from = WANT_FROM(family), to = WANT_TO(family);
 
-	if (want & WANT_NETS(family) &&
-	    (is_near(&ends->src, family, true) || is_near(&ends->dst, family, false)))
+	epoch = AFTER(epoch, want);
+	if (want & WANT_NETS(family) && (is_near(&ends->src, family, true, &epoch) ||
+					 is_near(&ends->dst, family, false, &epoch)))
 		return OVERLAY_ASK;
+	k = AFTER(k, epoch);
 	if (unlikely((want & from) && (want & to)))
 		return decide_sides(ends, family, epoch, length);
 	if (want & from)
 		return decide_side(&ends->src, family, OVERLAY_KINDS_FROM, REASON_DROP_BLOCK_FROM,
-				   epoch, length);
+				   k, epoch, length);
 	if (want & to)
-		return decide_side(&ends->dst, family, OVERLAY_KINDS_TO, REASON_DROP_BLOCK_TO,
+		return decide_side(&ends->dst, family, OVERLAY_KINDS_TO, REASON_DROP_BLOCK_TO, k,
 				   epoch, length);
 	return GO_ON;
 }
@@ -227,8 +254,8 @@ static __always_inline int decide_all(const struct overlay_ends *ends, int famil
 {
 	const struct overlay_addr *src = &ends->src, *dst = &ends->dst;
 	__u32 want = *(volatile __u32 *)&knobs.overlay;
-	bool near_src = want & WANT_NETS(family) && is_near(src, family, true);
-	bool near_dst = want & WANT_NETS(family) && is_near(dst, family, false);
+	bool near_src = want & WANT_NETS(family) && is_near(src, family, true, &epoch);
+	bool near_dst = want & WANT_NETS(family) && is_near(dst, family, false, &epoch);
 	__u64 from = 0, to = 0;
 
 	if (want & WANT_FROM(family))
@@ -276,17 +303,23 @@ static __always_inline void hit(const struct overlay_found *found, int family, _
 }
 
 /* The whole overlay. A commit between the reading of the epoch and the look-ups, some of which may have met what the
- * command did after it: once more, with the new epoch. */
+ * command did after it: once more, with the new epoch. No address orders what the helper reads in a trie, so there are
+ * barriers. */
 static __always_inline int overlay_whole(struct packet *pkt, int family,
 					 const struct overlay_ends *ends)
 {
 	struct overlay_found found = {};
 	__u64 epoch = epoch_now();
-	int reason = decide_all(ends, family, epoch, &found);
+	int reason;
 
+	read_barrier();
+	reason = decide_all(ends, family, epoch, &found);
+	read_barrier();
 	if (unlikely(epoch_now() != epoch)) {
 		found = (struct overlay_found){};
-		reason = decide_all(ends, family, epoch_now(), &found);
+		epoch = epoch_now();
+		read_barrier();
+		reason = decide_all(ends, family, epoch, &found);
 	}
 	hit(&found, family, pkt->length);
 	return reason;

@@ -23,6 +23,13 @@
 #include "ctl/datapath/rates.h"
 #include "ctl/datapath/sets.h"
 
+// Intel SDM volume 3, 9.2.2, and AMD64 volume 2, 7.2: no read is reordered with another one.
+#ifdef __x86_64__
+#define MACHINE_REORDERS false
+#else
+#define MACHINE_REORDERS true
+#endif
+
 // ---- before the load: sizes and switches ----------------------------------------------------------
 
 static uint32_t at_least_one(size_t n)
@@ -84,6 +91,7 @@ static void mark(struct markers *m, const struct image *image,
 {
 	markers_number(m, MARK_TEST, 0);
 	markers_number(m, MARK_HANDED_ON, has_short(image, options));
+	markers_number(m, MARK_REORDERS, MACHINE_REORDERS || options->reorders);
 	markers_number(m, MARK_NAMED, image->config.named);
 	markers_number(m, MARK_BALANCES, image->config.services != 0);
 	markers_number(m, MARK_DEFAULT_DROP, image->config.default_drop);

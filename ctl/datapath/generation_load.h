@@ -31,6 +31,7 @@ struct generation_options {
 	const uint32_t *redirects;
 	size_t n_redirects;
 	const struct lb_load *load; // of its services; NULL: no services
+	bool reorders;              // as on a machine that reorders reads: for tests
 	bool general_only; // without the short program: for tests that compare the two ways
 };
 

@@ -70,6 +70,12 @@ static bool is_jump(const struct bpf_insn *insn)
 	return insn->code == (BPF_JMP | BPF_JEQ | BPF_K) && insn->dst_reg == BPF_REG_10;
 }
 
+// The second instruction of three, xdp/order.bpf.h.
+static bool is_order(const struct bpf_insn *insn)
+{
+	return insn->code == (BPF_ALU64 | BPF_AND | BPF_K) && insn->imm == MARKER_ORDER;
+}
+
 static int refuse(const char *program, const char *marker)
 {
 	loading->code = err_system(loading->err, EBADMSG, "program '%s': %s%s%s", program,
@@ -133,6 +139,27 @@ static int replace_jump(const char *program, struct bpf_insn *insn)
 	return 0;
 }
 
+static int replace_order(const char *program, struct bpf_insn *insn)
+{
+	const struct marker *m = &loading->markers->at[MARK_REORDERS];
+
+	if (m->kind != MARKER_NUMBER)
+		return refuse(program, markers_name(MARK_REORDERS));
+	if (m->value)
+		insn->imm = 0;
+	else
+		for (int at = -1; at <= 1; at++)
+			insn[at] = (struct bpf_insn){.code = BPF_JMP | BPF_JA};
+	return 0;
+}
+
+static int replace_one(const char *program, struct bpf_insn *insn)
+{
+	if (is_order(insn))
+		return replace_order(program, insn);
+	return is_jump(insn) ? replace_jump(program, insn) : replace(program, insn);
+}
+
 // What the jumps now lead round.
 static int remove_unreachable(struct bpf_program *program, struct bpf_prog_load_opts *opts)
 {
@@ -164,11 +191,9 @@ static int replace_all(struct bpf_program *program, struct bpf_prog_load_opts *o
 	if (!opts->prog_btf_fd)
 		return refuse_untyped(name);
 	for (size_t i = 0; i + 1 < n; i++) {
-		bool jumps = is_jump(&insns[i]);
-
-		if (!jumps && !is_marker(&insns[i]))
+		if (!is_jump(&insns[i]) && !is_marker(&insns[i]) && !is_order(&insns[i]))
 			continue;
-		if (jumps ? replace_jump(name, &insns[i]) : replace(name, &insns[i]))
+		if (replace_one(name, &insns[i]))
 			return -EBADMSG;
 		found++;
 	}

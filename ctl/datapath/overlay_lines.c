@@ -216,6 +216,18 @@ int lines_read(struct overlay_lines *l, const struct lines_key *key, uint64_t no
 	return 0;
 }
 
+// The slot has the entry, but packets find it in another one.
+static bool is_copy(const struct overlay_lines *l, struct spot at, const struct lines_key *key)
+{
+	uint64_t hash = hash_of(l, key->high, key->low);
+	struct spot first;
+
+	if (shard_for(hash, shards_n(l->shards)) != at.shard)
+		return true;
+	return overlay_first(hash) != at.slot / line_numbers(l->shards) &&
+	       find_mapped(l, key, &first) && first.slot != at.slot;
+}
+
 static int each_in_shard(struct overlay_lines *l, uint32_t shard, uint64_t now,
 			 int (*visit)(void *ctx, const struct overlay_lines *l,
 				      const struct lines_entry *entry),
@@ -234,8 +246,8 @@ static int each_in_shard(struct overlay_lines *l, uint32_t shard, uint64_t now,
 		if (!(meta & OVERLAY_META_KINDS) || !(until = until_now(l, at)))
 			continue;
 		slot_key(l->shards, at, &high, &low);
-		// It has moved, and the command that moved it has not come to this one yet.
-		if (shard_for(hash_of(l, high, low), shards_n(l->shards)) != shard)
+		// It moves to here or has moved from here, and the command that moves it has not come to this one yet.
+		if (is_copy(l, at, &(struct lines_key){high, low, kind_of(meta)}))
 			continue;
 		entry = entry_at(l, at, kind_of(meta), until, now);
 		if ((code = visit(ctx, l, &entry)))
@@ -260,8 +272,8 @@ int lines_each(struct overlay_lines *l, uint64_t now,
 
 // ---- moving -------------------------------------------------------------------------------------
 
-// From the first line of the entry to a free slot of its second: a packet looks in that order, so it finds one or the
-// other.
+// From the first line of the entry to a free slot of its second, of which a packet finds the first one: leave_moved()
+// ends that.
 static void move(struct overlay_lines *l, struct spot from, struct spot to)
 {
 	uint32_t meta = slot_meta(l->shards, from);
@@ -274,9 +286,27 @@ static void move(struct overlay_lines *l, struct spot from, struct spot to)
 	slot_hear(l->shards, to, from);
 	line_set_more(l->shards, to.shard, overlay_first(hash_of(l, high, low)), true);
 	slot_put(l->shards, to, high, low, meta);
-	slot_set_meta(l->shards, from,
-		      OVERLAY_META_MOVED | (uint32_t)kind_of(meta) << OVERLAY_META_WAS);
+	slot_set_meta(l->shards, from, meta | OVERLAY_META_MOVED);
 	vec_push(&l->moved, from);
+}
+
+static void mark_moved(struct overlay_lines *l, struct spot at, uint8_t kind)
+{
+	slot_set_meta(l->shards, at, OVERLAY_META_MOVED | (uint32_t)kind << OVERLAY_META_WAS);
+}
+
+// A packet reads the first line, then the second. Where a machine reorders these reads, it could miss an entry that
+// moves between them. A grace period orders them: a packet that reads anything written after it reads all that was
+// written before it (Linux: tools/memory-model/Documentation/explanation.txt, "RCU relations").
+static int leave_moved(struct overlay_lines *l, struct err *err)
+{
+	int code = l->moved.n ? grace_wait(err) : 0;
+
+	if (code)
+		return code;
+	vec_each (&l->moved, from)
+		mark_moved(l, *from, kind_of(slot_meta(l->shards, *from)));
+	return 0;
 }
 
 static uint32_t free_in(const struct overlay_lines *l, uint32_t shard, uint32_t line)
@@ -296,7 +326,8 @@ static uint32_t way_out(const struct overlay_lines *l, struct spot at)
 	uint32_t line = at.slot / line_numbers(l->shards);
 	uint64_t high, low, hash;
 
-	if (!(slot_meta(l->shards, at) & OVERLAY_META_KINDS))
+	if (!(slot_meta(l->shards, at) & OVERLAY_META_KINDS) ||
+	    slot_meta(l->shards, at) & OVERLAY_META_MOVED)
 		return line;
 	slot_key(l->shards, at, &high, &low);
 	hash = hash_of(l, high, low);
@@ -634,7 +665,7 @@ static int relieve_hard(struct overlay_lines *l, const struct hard_list *hard, b
 	*ret_gained = gained;
 	if (!gained)
 		return 0;
-	if ((code = grace_wait(err)))
+	if ((code = leave_moved(l, err)) || (code = grace_wait(err)))
 		return code;
 	fold_moved(l);
 	vec_each (hard, change) {
@@ -759,18 +790,20 @@ static void recover_slot(struct overlay_lines *l, struct spot at, uint32_t ret_n
 	struct lines_key key = {.kind = was_kind(meta)};
 	struct spot first;
 
-	if (meta & OVERLAY_META_MOVED)
-		vec_push(&l->moved, at);
-	if (!(meta & OVERLAY_META_KINDS))
+	if (!(meta & OVERLAY_META_KINDS)) {
+		if (meta & OVERLAY_META_MOVED)
+			vec_push(&l->moved, at);
 		return;
+	}
 	key.kind = kind_of(meta);
 	slot_key(l->shards, at, &key.high, &key.low);
 	if (find_mapped(l, &key, &first) && (first.shard != at.shard || first.slot != at.slot)) {
-		slot_set_meta(l->shards, at,
-			      OVERLAY_META_MOVED | (uint32_t)key.kind << OVERLAY_META_WAS);
+		mark_moved(l, at, key.kind);
 		vec_push(&l->moved, at);
 		return;
 	}
+	if (meta & OVERLAY_META_MOVED)
+		slot_set_meta(l->shards, at, meta & ~OVERLAY_META_MOVED);
 	settle(l, at);
 	if (slot_meta(l->shards, at) & OVERLAY_META_KINDS)
 		ret_n[key.kind]++;

@@ -71,6 +71,7 @@ static void load(struct balance_rig *b)
 
 	options.malformed_pass = b->c->resolved->malformed_pass;
 	options.general_only = rig_is_general_only();
+	options.reorders = rig_is_reordering();
 	if (lb_apply_plan(&b->c->lb, b->c->resolved, NULL, 0, b->c->diag, &err) ||
 	    generation_load(b->rig->instance, b->c->image, &options, &b->c->generation, NULL,
 			    &err) ||

@@ -448,6 +448,57 @@ static void test_killed_while_moving(struct test *t)
 	recovers_moves(t, 6, 10000);
 }
 
+// A command was killed between the copy of an entry to its second line and the mark in the first one.
+static void copy_beside(struct test *t, struct rig *rig, const struct addr *a)
+{
+	struct shards *all = shards_new(rig->instance, a->family == 6);
+	struct prefix p = prefix_of(a, (uint8_t)addr_bits(a));
+	struct lines_key key = lines_key(&p, OVERLAY_BLOCK_FROM);
+	uint64_t hash = hash_of(rig, a);
+	uint32_t line = overlay_first(hash), kinds = 1u << OVERLAY_BLOCK_FROM;
+	struct spot from = {0}, to = {.slot = overlay_second(hash) * line_numbers(all)};
+	struct err err = {0};
+
+	if (shard_map(all, 0, &err))
+		test_die(&err);
+	from.slot = line_find(all, 0, line, key.high, key.low, kinds);
+	if (CHECK(t, from.slot != UINT32_MAX && !slot_meta(all, to), "no such state")) {
+		line_set_more(all, 0, line, true);
+		slot_put(all, to, key.high, key.low, kinds);
+		slot_set_meta(all, from, kinds | OVERLAY_META_MOVED);
+	}
+	shards_free(all);
+	rig->instance->knobs->moving = 1;
+}
+
+static void recovers_copy(struct test *t, int family)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ROOM);
+	struct addr a = address(family, 1);
+	struct err err = {0};
+	struct census c;
+
+	change_one(rig, &a, OVERLAY_FOREVER);
+	offer(rig, &a, 2000);
+	copy_beside(t, rig, &a);
+	for (int round = 0; round < 2; round++) {
+		c = census(t, rig);
+		CHECK(t, c.entries == 1 && c.packets == 2000 + 7 * (uint64_t)round,
+		      "round %d: %llu entries, %llu packets", round, (unsigned long long)c.entries,
+		      (unsigned long long)c.packets);
+		CHECK(t, offer(rig, &a, 7) == DROPPED, "round %d: it passes", round);
+		CHECK(t, !overlay_tidy(rig->instance, &err), "%s", err.text);
+	}
+	change_one(rig, &a, 0);
+	CHECK(t, offer(rig, &a, 1) == PASSED, "it is dropped after its removal");
+}
+
+static void test_killed_before_mark(struct test *t)
+{
+	recovers_copy(t, 4);
+	recovers_copy(t, 6);
+}
+
 // Killed after the commit: the slots are staged still, and the next command gives them their final form.
 static void test_killed_before_settling(struct test *t)
 {
@@ -486,6 +537,7 @@ const struct named_test lines_tests[] = {
 	{"lines: counters while entries move", test_counts_while_moving},
 	{"lines: a million hosts", test_a_million},
 	{"lines: killed while moving", test_killed_while_moving},
+	{"lines: killed before a moved entry is marked", test_killed_before_mark},
 	{"lines: killed before settling", test_killed_before_settling},
 	{NULL, NULL},
 };

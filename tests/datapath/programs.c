@@ -61,12 +61,12 @@ static bool is_marker(const struct bpf_insn *insn)
 	return insn[0].code == (BPF_LD | BPF_IMM | BPF_DW) && (uint32_t)insn[1].imm == MARKER_MAGIC;
 }
 
-static size_t count_markers(const struct bpf_insn *insns, size_t n)
+static size_t count(const struct bpf_insn *insns, size_t n, bool (*is)(const struct bpf_insn *insn))
 {
 	size_t found = 0;
 
 	for (size_t i = 0; i + 1 < n; i++)
-		found += is_marker(&insns[i]);
+		found += is(&insns[i]);
 	return found;
 }
 
@@ -93,12 +93,13 @@ static size_t count_in_programs(void)
 
 	bpf_object__for_each_program(program, skel->obj)
 	{
-		found += count_markers(bpf_program__insns(program), bpf_program__insn_cnt(program));
+		found += count(bpf_program__insns(program), bpf_program__insn_cnt(program),
+			       is_marker);
 	}
 	return found;
 }
 
-static size_t count_loaded(int program)
+static size_t count_loaded(int program, bool (*is)(const struct bpf_insn *insn))
 {
 	struct bpf_prog_info info = {0};
 	uint32_t size = sizeof(info);
@@ -112,7 +113,7 @@ static size_t count_loaded(int program)
 				      .xlated_prog_len = info.xlated_prog_len};
 	if (bpf_obj_get_info_by_fd(program, &info, &size))
 		goto failed;
-	return count_markers(insns, info.xlated_prog_len / sizeof(*insns));
+	return count(insns, info.xlated_prog_len / sizeof(*insns), is);
 failed:
 	err_system(&err, errno, "cannot read the instructions of a program");
 	test_die(&err);
@@ -127,11 +128,46 @@ static void test_markers_in_functions(struct test *t)
 	      "no function that is not inlined has a marker: this test proves nothing");
 	for (enum generation_program p = 0; p < GENERATION_PROGRAMS; p++) {
 		int fd = generation_program_of(b->c->generation, p);
-		size_t left = fd < 0 ? 0 : count_loaded(fd);
+		size_t left = fd < 0 ? 0 : count_loaded(fd, is_marker);
 
 		CHECK(t, !left, "%zu markers are left in program %d", left, (int)p);
 	}
 	balance_rig_free(b);
+}
+
+// The middle one of the instructions that order two reads (xdp/order.bpf.h), as loaded.
+static bool orders(const struct bpf_insn *insn)
+{
+	return insn->code == (BPF_ALU64 | BPF_AND | BPF_K) && !insn->imm;
+}
+
+static size_t count_orders(const struct rig *rig, bool reorders, enum generation_program program)
+{
+	static const struct image nothing;
+	const struct generation_options options = {.reorders = reorders};
+	CLEANUP_GENERATION struct generation *g = NULL;
+	struct err err = {0};
+
+	if (generation_load(rig->instance, &nothing, &options, &g, NULL, &err))
+		test_die(&err);
+	return count_loaded(generation_program_of(g, program), orders);
+}
+
+// Where reads are reordered, the programs have what orders them; elsewhere it costs nothing.
+static void test_order(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig = rig_new(ENTRIES);
+
+	for (enum generation_program p = GENERATION_SHORT; p <= GENERATION_GENERAL; p++) {
+		size_t with = count_orders(rig, true, p), without = count_orders(rig, false, p);
+
+		CHECK(t, with >= 10, "program %d: %zu reads are ordered", (int)p, with);
+#ifdef __x86_64__
+		CHECK(t, !without, "program %d: %zu reads are ordered", (int)p, without);
+#else
+		CHECK(t, without == with, "program %d: %zu reads are ordered", (int)p, without);
+#endif
+	}
 }
 
 // ---- from one program to the next ---------------------------------------------------------------
@@ -381,6 +417,7 @@ const struct named_test program_tests[] = {
 	{"programs: a marker without a value", test_marker_unset},
 	{"programs: markers and other loaders", test_marker_by_others},
 	{"programs: markers in functions", test_markers_in_functions},
+	{"programs: the order of reads", test_order},
 	{"programs: the general program is missing", test_missing_general},
 	{"programs: the balancer is missing", test_missing_balancer},
 	{"programs: a grace period", test_grace},

@@ -45,12 +45,25 @@ bool rig_is_general_only(void)
 	return general_only;
 }
 
+static bool reorders;
+
+void rig_reorders(void)
+{
+	reorders = true;
+}
+
+bool rig_is_reordering(void)
+{
+	return reorders;
+}
+
 static struct generation *load_empty(const struct instance *i, bool malformed_pass)
 {
 	static const struct image nothing;
 	const struct generation_options options = {
 		.malformed_pass = malformed_pass,
 		.general_only = general_only,
+		.reorders = reorders,
 	};
 	struct generation *g = NULL;
 	struct err err = {0};
@@ -80,7 +93,7 @@ struct rig *rig_new(uint32_t max_entries)
 	rig->counters = mem_new(struct counters);
 	if (instance_create_private(max_entries, &rig->instance, &first, &err))
 		test_die(&err);
-	rig->policy = general_only ? load_empty(rig->instance, false) : TAKE_PTR(first);
+	rig->policy = general_only || reorders ? load_empty(rig->instance, false) : TAKE_PTR(first);
 	rig_policy(rig, PROG_ACTIVE, rig->policy);
 	rig_policy(rig, PROG_PREVIOUS, rig->policy);
 	load_entry(rig);

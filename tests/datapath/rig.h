@@ -42,6 +42,9 @@ void rig_cleanup(struct rig **rig);
 // From now on, all policies of rigs are loaded without the short program.
 void rig_general_only(void);
 bool rig_is_general_only(void);
+// From now on, all policies of rigs are loaded as on a machine that reorders reads (xdp/order.bpf.h).
+void rig_reorders(void);
+bool rig_is_reordering(void);
 void rig_program(const struct rig *rig, enum weir_prog which, int prog); // -1: empty
 // The caller keeps the generation while it is used.
 void rig_policy(const struct rig *rig, enum weir_prog which, const struct generation *g);

@@ -160,6 +160,19 @@ static void run_once(const char *only, const char *cases, struct tally *tally)
 	}
 }
 
+// The same verdicts from the instructions that order reads, which other machines need.
+static void run_reordering(const char *only, const char *cases, struct tally *tally)
+{
+	CLEANUP_RIG struct rig *rig = NULL;
+
+	rig_reorders();
+	suite_run(overlay_tests, only, tally);
+	suite_run(commit_tests, only, tally);
+	rig = rig_new(CASES_ENTRIES);
+	if (cases)
+		cases_run(rig, cases, only, tally);
+}
+
 static int run_all(const char *only, const char *cases)
 {
 	struct tally tally = {0};
@@ -168,6 +181,7 @@ static int run_all(const char *only, const char *cases)
 	if (!rig_is_general_only())
 		suite_run(program_tests, only, &tally);
 	run_once(only, cases, &tally);
+	run_reordering(only, cases, &tally);
 	if (tally.skipped)
 		printf("%zu skipped: this kernel or machine cannot test them\n", tally.skipped);
 	printf("%zu passed, %zu failed\n", tally.passed, tally.failed);
