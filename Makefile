@@ -25,8 +25,10 @@ CFLAGS ?= -O2 -g
 FORTIFY = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 HARDEN = -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
 HARDEN_LINK = -pie -Wl,-z,relro,-z,now
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS)
-BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra $(WERROR_FLAG) -I. \
+# Two folders make the same program: scripts/reproducible.
+FOLDERS = -ffile-prefix-map=$(CURDIR)=. $(if $(filter build,$(O)),,-ffile-prefix-map=$(O)=build)
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) $(POISON) $(HARDEN) -I. -isystem $(O) $(CFLAGS) $(FOLDERS)
+BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -O2 -g -Wall -Wextra $(WERROR_FLAG) -I. $(FOLDERS) \
 	     -idirafter /usr/include/$(shell uname -m)-linux-gnu
 # No map without its checks.
 XDP_CFLAGS = $(BPF_CFLAGS) -include xdp/lpm.bpf.h
@@ -74,9 +76,15 @@ help:
 
 # The datapath
 
-$(O)/xdp/%.bpf.o: xdp/%.bpf.c
+# bpf FLAGS. The linker leaves out what debuggers want, half of the object, and keeps types and lines (BTF).
+define bpf
 	@mkdir -p $(@D)
-	$(call say,BPF,$@)$(CLANG) $(XDP_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,BPF,$@)$(CLANG) $(1) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.debug $<
+	$(Q)$(BPFTOOL) gen object $@ $@.debug && rm $@.debug
+endef
+
+$(O)/xdp/%.bpf.o: xdp/%.bpf.c
+	$(call bpf,$(XDP_CFLAGS))
 
 $(O)/xdp/%.skel.h: $(O)/xdp/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
@@ -95,10 +103,10 @@ $(O)/asan/%.o: %.c | $(SKELETONS)
 $(foreach d,ctl asan/ctl fuzz/ctl,$(patsubst ctl/%.c,$(O)/$(d)/%.o,$(filter ctl/datapath/%,$(ROOM_SOURCES)))): $(SKELETONS)
 
 $(O)/libweir.a: $(ROOMS)
-	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $^
 
 $(O)/asan/libweir.a: $(ASAN_ROOMS)
-	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $^
 
 $(O)/weir: $(O)/ctl/main.o $(O)/libweir.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(HARDEN_LINK) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -168,8 +176,7 @@ HISTORIES = $(CLOCKED_ROOM) $(patsubst %,$(O)/clocked/$(BALANCER)/%.o,histories 
 LIMITS = $(CLOCKED_ROOM) $(O)/clocked/tests/limits/limits.o $(O)/clocked/tests/datapath/frame.o
 
 $(O)/clocked/xdp/policy.bpf.o: xdp/policy.bpf.c
-	@mkdir -p $(@D)
-	$(call say,BPF,$@)$(CLANG) $(XDP_CFLAGS) -DTEST_CLOCK -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call bpf,$(XDP_CFLAGS) -DTEST_CLOCK)
 
 $(O)/clocked/xdp/policy.skel.h: $(O)/clocked/xdp/policy.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name policy_bpf > $@
@@ -205,7 +212,7 @@ $(O)/fuzz/%.o: %.c | $(SKELETONS)
 	$(call say,FUZZ,$@)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(O)/fuzz/libweir.a: $(FUZZ_ROOMS)
-	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $^
 
 $(FUZZ): $(O)/fuzz/%: $(O)/fuzz/tests/fuzz/%.o $(O)/fuzz/tests/fuzz/environment.o $(O)/fuzz/libweir.a
 	$(call say,LINK,$@)$(CLANG) -fsanitize=fuzzer $(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
@@ -216,8 +223,7 @@ BENCH_SKELETONS = $(patsubst tests/bench/%.bpf.c,$(O)/tests/bench/%.skel.h,$(wil
 BENCH_OBJECTS = $(patsubst %.c,$(O)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 
 $(O)/tests/bench/%.bpf.o: tests/bench/%.bpf.c
-	@mkdir -p $(@D)
-	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call bpf,$(BPF_CFLAGS))
 
 $(O)/tests/bench/%.skel.h: $(O)/tests/bench/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@

@@ -46,7 +46,7 @@ void unchanged_sum(const struct candidate *c, sum_text ret)
 	CLEANUP_TEXT struct text t = {0};
 	sum_text programs;
 	size_t size;
-	const void *object = generation_object(&size);
+	const void *object = markers_object(&size);
 
 	sum_of_words(object, size, programs);
 	text_addf(&t, "programs %s\n", programs);

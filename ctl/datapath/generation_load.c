@@ -395,8 +395,3 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 	*ret = TAKE_PTR(g);
 	return 0;
 }
-
-const void *generation_object(size_t *ret_size)
-{
-	return policy_bpf__elf_bytes(ret_size);
-}

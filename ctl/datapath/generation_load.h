@@ -59,6 +59,3 @@ int generation_load(const struct instance *i, const struct image *image,
 		    struct generation_cost *cost, struct err *err);
 // The empty policy of a new instance; the shared maps are made with it, and their descriptors are set in i.
 int generation_load_first(struct instance *i, struct generation **ret, struct err *err);
-
-// The programs of every policy, as compiled.
-const void *generation_object(size_t *ret_size);

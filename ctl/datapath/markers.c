@@ -222,6 +222,11 @@ struct policy_bpf *markers_open(void)
 	return policy_bpf__open();
 }
 
+const void *markers_object(size_t *ret_size)
+{
+	return policy_bpf__elf_bytes(ret_size);
+}
+
 int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short, struct err *err)
 {
 	struct marked_load now = {.skel = skel, .markers = m, .err = err};

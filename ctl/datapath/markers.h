@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/markers.h"
@@ -43,6 +44,8 @@ const char *markers_name(enum marker_number number);
 
 // The object, ready to be prepared; NULL with errno set. policy_bpf__destroy() frees it.
 struct policy_bpf *markers_open(void);
+// The programs of every policy, as compiled: 2 MB, which each file that asks the skeleton would contain once more.
+const void *markers_object(size_t *ret_size);
 // Loads it. 0 or -errno with err set; -EBADMSG: a value is missing. *ret_short: the kernel has refused the short
 // program; without it the others may load, from a new object.
 int markers_load(struct policy_bpf *skel, const struct markers *m, bool *ret_short,

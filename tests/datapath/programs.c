@@ -74,7 +74,7 @@ static size_t count(const struct bpf_insn *insns, size_t n, bool (*is)(const str
 static size_t count_compiled(void)
 {
 	size_t size, found = 0;
-	const uint8_t *object = generation_object(&size);
+	const uint8_t *object = markers_object(&size);
 
 	for (size_t at = 0; at + 16 <= size; at += 8) {
 		struct bpf_insn two[2];
