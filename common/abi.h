@@ -63,8 +63,10 @@ struct meta {
 	__u32 sharing;      /* enum weir_sharing */
 	__u32 sharing_code; /* the errno of the attempt, 0 if it works */
 	__u64 ring_key[2];  /* of rings, where the policy has no `seed` */
+	__u32 cpus; /* CPUs below this number have small counters in the shards of the overlay */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct meta) == 56, "layout");
+_Static_assert(sizeof(struct meta) == 64, "layout");
 
 /* State of an element of the interface table. It is written before the kernel is asked and again afterwards, so that
  * a killed command leaves a record of what it was about to do. */

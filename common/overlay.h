@@ -11,7 +11,9 @@
  *
  * Hosts are in lines of 64 bytes, at one of two places that a keyed hash of the address gives. What an entry is and
  * when it is in force is one word, its meta, so that it changes with one store. A shard is one value, of
- * elements of equal size: lines, big counters, and the small counters of each CPU. The shard of an address are the
+ * elements of equal size: lines, big counters, and the small counters of each CPU below meta.cpus: those that were
+ * online when the instance was made, since the kernel wants all shards of one size. Packets on other CPUs count in the
+ * big counters. The shard of an address are the
  * lowest bits of its hash, as many as knobs.shards has: so the room doubles with one store, and what moves keeps its line and slot. */
 #pragma once
 
@@ -99,7 +101,7 @@ struct overlay_words {
 	__u64 word[OVERLAY_WORDS];
 };
 
-/* Words of a shard after its lines: packets, bytes, then the small counters of each CPU. */
+/* Words of a shard after its lines: packets, bytes, then the small counters of each CPU below meta.cpus. */
 enum overlay_region {
 	OVERLAY_PACKETS,
 	OVERLAY_BYTES,

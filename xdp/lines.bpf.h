@@ -18,7 +18,7 @@
 #include "xdp/order.bpf.h"
 #include "xdp/packet.bpf.h"
 
-/* A shard, one value; its true size depends on the CPUs. */
+/* A shard, one value; its true size depends on meta.cpus. */
 struct overlay_shard4 {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -453,7 +453,29 @@ __noinline int overlay_count_big(__u32 family, __u64 found, __u32 packets, __u32
 	return 0;
 }
 
-/* word: the small counter; NULL: of a CPU that was not there when the shard was made. */
+static __always_inline __u64 heard_now(void)
+{
+	return bpf_jiffies64() >> OVERLAY_HEARD_UNIT << OVERLAY_SMALL_HEARD;
+}
+
+/* A packet on a CPU without small counters. When the entry was heard is in the word of CPU 0, which changes it without
+ * an atomic: that CPU or this one writes the whole word, and a count is never lost. */
+__noinline int overlay_count_late(__u32 family, __u64 found, __u32 bytes)
+{
+	const __u64 counts = (1ull << OVERLAY_SMALL_HEARD) - 1;
+	__u64 *word = region_word(family, found_shard(found), found_slot(found), OVERLAY_CPUS);
+	__u64 now = heard_now(), before;
+
+	overlay_count_big(family, found, 1, bytes);
+	if (!word)
+		return 0;
+	before = *(volatile __u64 *)word;
+	if ((before & ~counts) != now)
+		__sync_val_compare_and_swap(word, before, (before & counts) | now);
+	return 0;
+}
+
+/* word: the small counter; NULL: the CPU has none. */
 static __always_inline void count_small(__u32 family, __u64 found, __u64 *word, __u32 bytes)
 {
 	const __u64 counts = (1ull << OVERLAY_SMALL_HEARD) - 1;
@@ -461,7 +483,7 @@ static __always_inline void count_small(__u32 family, __u64 found, __u64 *word, 
 	__u64 count;
 
 	if (unlikely(!word)) {
-		overlay_count_big(family, found, 1, bytes);
+		overlay_count_late(family, found, bytes);
 		return;
 	}
 	count = *word & counts;
@@ -474,7 +496,7 @@ static __always_inline void count_small(__u32 family, __u64 found, __u64 *word, 
 				  count & ((1u << OVERLAY_SMALL_BYTES) - 1));
 		count = 0;
 	}
-	*word = count | bpf_jiffies64() >> OVERLAY_HEARD_UNIT << OVERLAY_SMALL_HEARD;
+	*word = count | heard_now();
 }
 
 /* An entry whose counter is not at hand. */

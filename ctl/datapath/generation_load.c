@@ -18,7 +18,6 @@
 #include "ctl/datapath/mapping.h"
 #include "ctl/datapath/markers.h"
 #include "ctl/datapath/parts.h"
-#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/program_load.h"
 #include "ctl/datapath/rates.h"
 #include "ctl/datapath/sets.h"
@@ -105,18 +104,17 @@ static void mark(struct markers *m, const struct image *image,
 	mark_tables(m, &image->tables);
 }
 
-// A policy without an instance has the shards of the object, which are for one CPU.
-static int mark_shards(struct markers *m, const struct instance *i, struct err *err)
+// The last byte at which the counters of a line can begin, and one. A policy without an instance has the shards of the
+// object, which are for one CPU.
+static void mark_shards(struct markers *m, const struct instance *i)
 {
 	const size_t line4 = 64, line6 = 32; // counters of a line
-	size_t cpus = 1;
-	int code = i ? percpu_count(&cpus, err) : 0;
+	uint32_t regions = OVERLAY_CPUS + (i ? i->meta.cpus : 1);
+	uint64_t end4 = OVERLAY_ELEMENT + overlay_region4(regions) * 8ull;
+	uint64_t end6 = OVERLAY_ELEMENT + overlay_region6(regions) * 8ull;
 
-	if (code)
-		return code;
-	markers_number(m, MARK_SHARD4_END, OVERLAY_BYTES4(cpus) - line4 + 1);
-	markers_number(m, MARK_SHARD6_END, OVERLAY_BYTES6(cpus) - line6 + 1);
-	return 0;
+	markers_number(m, MARK_SHARD4_END, end4 - line4 + 1);
+	markers_number(m, MARK_SHARD6_END, end6 - line6 + 1);
 }
 
 static void prepare(struct policy_bpf *skel, const struct instance *i, const struct image *image,
@@ -306,8 +304,7 @@ static int attempt(struct attempt *a, const struct instance *i, const struct ima
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(a->skel, i, image, options);
 	mark(&a->markers, image, options);
-	if ((code = mark_shards(&a->markers, i, err)))
-		return code;
+	mark_shards(&a->markers, i);
 	if ((code = size_maps(a->skel, image)) ||
 	    (i && (code = instance_share_maps(i, a->skel->obj))))
 		return err_system(err, -code, "cannot size the policy's maps");
@@ -377,8 +374,7 @@ int generation_load_first(struct instance *i, struct generation **ret, struct er
 		return err_system(err, errno, "cannot open the policy program");
 	prepare(skel, i, &nothing, &defaults);
 	mark(&markers, &nothing, &defaults);
-	if ((code = mark_shards(&markers, i, err)))
-		return code;
+	mark_shards(&markers, i);
 	if ((code = size_maps(skel, &nothing)))
 		return err_system(err, -code, "cannot size the policy's maps");
 	if ((code = instance_size_maps(i, skel->obj, err)))

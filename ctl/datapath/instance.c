@@ -62,11 +62,11 @@ static int object_of(const struct instance *i, const struct instance_object *o)
 #define each_object(o) \
 	for (const struct instance_object *o = objects; (o) < objects + ARRAY_SIZE(objects); (o)++)
 
-// An array of maps whose elements have counters for each CPU.
+// An array of maps whose elements have counters for CPUs.
 static int make_shards(struct instance *i, const struct instance_object *o, struct bpf_map *map,
 		       struct err *err)
 {
-	CLEANUP_FD int inner = shard_template(o->size == SIZE_SHARDS6, err);
+	CLEANUP_FD int inner = shard_template(o->size == SIZE_SHARDS6, i->meta.cpus, err);
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)inner);
 	int code;
 

@@ -17,7 +17,7 @@ struct bpf_object;
 //
 //   .map, .size                                 made with the program of the first generation, as xdp/ defines it;
 //                                               .size: for as many entries as the instance has room for, or for
-//                                               shards that have counters for each CPU
+//                                               shards that have counters for the CPUs that are online
 //   .type, .key_size, .value_size, .max_entries made without a program: only commands use it
 //   neither                                     a program
 /* clang-format off */

@@ -17,6 +17,7 @@
 #include "ctl/datapath/generation_load.h"
 #include "ctl/datapath/grace.h"
 #include "ctl/datapath/iface_table.h"
+#include "ctl/datapath/percpu.h"
 #include "ctl/datapath/probe.h"
 #include "ctl/datapath/seed.h"
 #include "ctl/datapath/sharing.h"
@@ -110,14 +111,16 @@ static int describe(struct instance *i, uint32_t max_entries, struct err *err)
 {
 	int code = probe_kernel(err);
 	struct hash_key key;
+	size_t cpus;
 
 	i->meta = (struct meta){
 		.layout = WEIR_LAYOUT,
 		.max_entries = max_entries,
 		.created_s = (uint64_t)time(NULL),
 	};
-	if (code)
+	if (code || (code = percpu_online(&cpus, err)))
 		return code;
+	i->meta.cpus = (uint32_t)cpus;
 	sharing_probe(&i->meta);
 	// A damaged seed does not prevent an attach: the apply that needs the seed reports it.
 	code = seed_read(i->name, &key, err);

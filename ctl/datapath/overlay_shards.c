@@ -12,7 +12,6 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/mem.h"
-#include "ctl/datapath/percpu.h"
 
 #define HEARD_MASK ((1ull << (64 - OVERLAY_SMALL_HEARD)) - 1)
 
@@ -42,21 +41,8 @@ struct shards *shards_new(const struct instance *i, bool six)
 
 	s->instance = i;
 	s->six = six;
+	s->cpus = i->meta.cpus;
 	return s;
-}
-
-// Their size depends on the CPUs.
-static int count_cpus(struct shards *s, struct err *err)
-{
-	size_t cpus;
-	int code;
-
-	if (s->cpus)
-		return 0;
-	if ((code = percpu_count(&cpus, err)))
-		return code;
-	s->cpus = (uint32_t)cpus;
-	return 0;
 }
 
 void shard_unmap(struct shards *s, uint32_t n)
@@ -130,8 +116,6 @@ int shard_map(struct shards *s, uint32_t n, struct err *err)
 
 	if (shard->at)
 		return 0;
-	if ((code = count_cpus(s, err)))
-		return code;
 	code = shard->timed ? 0 : map_inner(times_fd(s), n, time_bytes(s), &shard->times);
 	if (code && code != -ENOENT)
 		return err_system(err, -code, "cannot read the overlay");
@@ -150,14 +134,11 @@ static int make_inner(const char *name, size_t bytes)
 			      &opts);
 }
 
-int shard_template(bool six, struct err *err)
+int shard_template(bool six, uint32_t cpus, struct err *err)
 {
-	struct shards s = {.six = six};
-	int fd, code = count_cpus(&s, err);
+	const struct shards s = {.six = six, .cpus = cpus};
+	int fd = make_inner("weir_hosts", shard_bytes(&s));
 
-	if (code)
-		return code;
-	fd = make_inner("weir_hosts", shard_bytes(&s));
 	return fd < 0 ? err_system(err, -fd, "cannot create a map for hosts") : fd;
 }
 
@@ -256,10 +237,8 @@ static int make_shards(struct shards *s, uint32_t from, uint32_t to)
 int shards_make(struct shards *s, uint32_t from, uint32_t to, struct err *err)
 {
 	bool timed[OVERLAY_SHARDS] = {0};
-	int code = count_cpus(s, err);
+	int code;
 
-	if (code)
-		return code;
 	for (uint32_t n = from; n < to; n++) {
 		shard_unmap(s, n);
 		timed[n] = from && s->shard[n % from].timed;
@@ -448,12 +427,13 @@ static struct overlay_hits sum(const struct shards *s, struct spot at, uint64_t 
 struct overlay_hits slot_hits(const struct shards *s, struct spot at, uint64_t now,
 			      uint64_t *ret_heard)
 {
-	// Where a big counter has changed meanwhile, a small one was read before or after that: once more.
+	// Where a small counter was added to the big one meanwhile, it was read before or after that: once more. Packets
+	// without a small counter change the big one too, but not by so much.
 	for (;;) {
 		uint64_t before = read_word(slot_word(s, at, OVERLAY_PACKETS));
 		struct overlay_hits hits = sum(s, at, now, ret_heard);
 
-		if (read_word(slot_word(s, at, OVERLAY_PACKETS)) == before)
+		if (read_word(slot_word(s, at, OVERLAY_PACKETS)) - before < OVERLAY_SMALL_FULL)
 			return hits;
 	}
 }

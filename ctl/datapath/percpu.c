@@ -3,11 +3,17 @@
 #include "ctl/datapath/percpu.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "ctl/base/file.h"
 #include "ctl/base/mem.h"
+#include "ctl/base/num.h"
+
+#define ONLINE     "/sys/devices/system/cpu/online"
+#define ONLINE_MAX 65536
 
 int percpu_count(size_t *ret, struct err *err)
 {
@@ -16,6 +22,35 @@ int percpu_count(size_t *ret, struct err *err)
 	if (n < 0)
 		return err_system(err, -n, "cannot count the CPUs");
 	*ret = (size_t)n;
+	return 0;
+}
+
+// The number after the last comma or dash of "0-3,8-11". 0 or -errno.
+static int last_online(uint32_t *ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	const char *last;
+	size_t len;
+	int code = file_read(ONLINE, ONLINE_MAX, &text, &len, NULL);
+
+	if (code)
+		return code;
+	text[strcspn(text, "\n")] = '\0';
+	last = text + strlen(text);
+	while (last > text && !strchr(",-", last[-1]))
+		last--;
+	return num_parse_u32(last, strlen(last), 0, UINT32_MAX, ret);
+}
+
+int percpu_online(size_t *ret, struct err *err)
+{
+	uint32_t last;
+	int code = percpu_count(ret, err);
+
+	if (code)
+		return code;
+	if (!last_online(&last) && last < *ret)
+		*ret = last + 1;
 	return 0;
 }
 

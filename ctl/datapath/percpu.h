@@ -14,6 +14,10 @@
 // Possible CPUs, at least 1. 0 or -errno with err set.
 int percpu_count(size_t *ret, struct err *err);
 
+// CPUs from 0 to the last one that is online, at most the possible ones; all of these where the kernel does not tell
+// (Documentation/admin-guide/cputopology.rst). 0 or -errno with err set.
+int percpu_online(size_t *ret, struct err *err);
+
 // Room for n elements, all zero: each of *ret_cpus values of `size` bytes, a multiple of eight (kernel,
 // Documentation/bpf/map_array.rst). The caller frees it. 0 or -errno with err set.
 int percpu_values(size_t n, size_t size, void *ret, size_t *ret_cpus, struct err *err);

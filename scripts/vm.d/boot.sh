@@ -31,11 +31,13 @@ machine_clean() {
 # kernel's look at it, and it panics. rcu_expedited: two emulated processors in one thread take 0.2 s to a grace
 # period otherwise, and tests wait for thousands.
 machine_command() {
-	local append='console=ttyS0 loglevel=5 panic=-1 oops=panic'
+	local append='console=ttyS0 loglevel=5 panic=-1 oops=panic' online present possible
+	IFS=, read -r online present possible <<<"$cpus"
+	append+=" maxcpus=$online"
 	append+=' tsc=reliable nokaslr cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1'
 	# shellcheck disable=SC2054 # the commas are qemu's
 	qemu=(qemu-system-x86_64 -nodefaults -no-reboot -display none
-		-accel tcg,thread=single -cpu max,-cx16 -smp 2 -m "$memory"
+		-accel tcg,thread=single -cpu max,-cx16 -smp "$present,maxcpus=$possible" -m "$memory"
 		-kernel "$kernels/$suite/vmlinuz" -initrd "$workdir/initramfs" -append "$append"
 		-serial "file:$workdir/console"
 		-chardev stdio,id=output,signal=off -serial chardev:output)

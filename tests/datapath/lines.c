@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/overlay.h"
 #include "ctl/base/mem.h"
@@ -248,9 +250,8 @@ static void *send_all_the_time(void *arg)
 #define SENDERS 4
 
 // Entries move to other lines and shards, and come and go beside them, while their packets are counted.
-static void counts_while_moving(struct test *t, int family, uint32_t until_n)
+static void counts_while_moving(struct test *t, struct rig *rig, int family, uint32_t until_n)
 {
-	CLEANUP_RIG struct rig *rig = rig_new(ROOM);
 	struct sender senders[SENDERS] = {0};
 	pthread_t threads[SENDERS];
 	uint32_t step = until_n / 16;
@@ -285,8 +286,86 @@ static void counts_while_moving(struct test *t, int family, uint32_t until_n)
 
 static void test_counts_while_moving(struct test *t)
 {
-	counts_while_moving(t, 4, 100000);
-	counts_while_moving(t, 6, 40000);
+	CLEANUP_RIG struct rig *rig4 = rig_new(ROOM), *rig6 = rig_new(ROOM);
+
+	counts_while_moving(t, rig4, 4, 100000);
+	counts_while_moving(t, rig6, 6, 40000);
+}
+
+#define ONLINE "/sys/devices/system/cpu/online"
+
+// A rig that was made when only these CPUs were online: a mount of this process alone hides the kernel's list.
+static struct rig *rig_when_online(const char *cpus)
+{
+	char path[] = "/tmp/weir-online.XXXXXX";
+	int fd = mkstemp(path);
+	struct rig *rig;
+
+	if (fd < 0 || write(fd, cpus, strlen(cpus)) < 0 || unshare(CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(path, ONLINE, NULL, MS_BIND, NULL)) {
+		perror(ONLINE);
+		exit(2);
+	}
+	rig = rig_new(ROOM);
+	umount(ONLINE);
+	unlink(path);
+	close(fd);
+	return rig;
+}
+
+static void test_size_by_online(struct test *t)
+{
+	static const struct {
+		const char *online;
+		uint32_t cpus;
+	} cases[] = {{"0\n", 1}, {"0-1\n", 2}, {"0,1\n", 2}, {"1\n", 2}};
+	long possible = sysconf(_SC_NPROCESSORS_CONF);
+
+	for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+		CLEANUP_RIG struct rig *rig = rig_when_online(cases[n].online);
+
+		CHECK(t, rig->instance->meta.cpus == cases[n].cpus || possible < 2,
+		      "%u CPUs for %s", rig->instance->meta.cpus, cases[n].online);
+	}
+	for (size_t n = 0; n < 2; n++) { // more than can be, and what is no list
+		CLEANUP_RIG struct rig *rig = rig_when_online(n ? "nonsense" : "0-999999\n");
+
+		CHECK(t, rig->instance->meta.cpus == (uint32_t)possible, "%u CPUs of %ld",
+		      rig->instance->meta.cpus, possible);
+	}
+}
+
+// CPUs that came later have no small counters: counts are exact, and an entry that only they hear is heard.
+static void test_cpus_that_came_later(struct test *t)
+{
+	CLEANUP_RIG struct rig *rig4 = rig_when_online("0\n"), *rig6 = rig_when_online("0\n");
+
+	for (int family = 4; family <= 6; family += 2) {
+		struct rig *rig = family == 4 ? rig4 : rig6;
+		struct addr a = address(family, 77);
+		struct prefix p = prefix_of(&a, (uint8_t)addr_bits(&a));
+		struct overlay_entry entries[OVERLAY_KINDS];
+		struct sender s = {.rig = rig, .frame = frame_from(&a), .cpu = 1};
+		uint64_t before = rig_clock(rig).jiffies;
+		struct err err = {0};
+		pthread_t thread;
+		size_t n;
+
+		change_one(rig, &a, OVERLAY_FOREVER);
+		pthread_create(&thread, NULL, send_all_the_time, &s);
+		rig_wait(rig, rig_after_ms(rig, 1000));
+		__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
+		pthread_join(thread, NULL);
+		CHECK(t, !overlay_read_one(rig->instance, &p, entries, &n, &err) && n == 1, "%s",
+		      err.text);
+		CHECK(t, entries[0].hits.packets == s.sent, "%llu packets of %llu are counted",
+		      (unsigned long long)entries[0].hits.packets, (unsigned long long)s.sent);
+		CHECK(t, entries[0].seen > before, "heard at %llu, sent after %llu",
+		      (unsigned long long)entries[0].seen, (unsigned long long)before);
+		change_one(rig, &a, 0);
+		counts_while_moving(t, rig, family, family == 4 ? 100000 : 40000);
+	}
 }
 
 static void check_all(struct test *t, struct rig *rig, int family, uint32_t n, uint32_t step)
@@ -535,6 +614,8 @@ const struct named_test lines_tests[] = {
 	{"lines: slots are used again", test_slots_are_used_again},
 	{"lines: expiry changes in place", test_expiry_changes_in_place},
 	{"lines: counters while entries move", test_counts_while_moving},
+	{"lines: size by the CPUs that are online", test_size_by_online},
+	{"lines: counters of CPUs that came later", test_cpus_that_came_later},
 	{"lines: a million hosts", test_a_million},
 	{"lines: killed while moving", test_killed_while_moving},
 	{"lines: killed before a moved entry is marked", test_killed_before_mark},
