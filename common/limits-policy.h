@@ -56,8 +56,10 @@
 #define POLICY_RING_MAX     131071
 #define POLICY_WEIGHT_MAX   65535
 #define POLICY_PINS_MIN     1024
-#define POLICY_PINS_DEFAULT (1u << 20)
-#define POLICY_PINS_MAX     (64u << 20)
+#define POLICY_PINS_DEFAULT \
+	(1u << 20) /* at most, and POLICY_PINS_SHARED for all services without a number */
+#define POLICY_PINS_SHARED (8u << 20) /* 64 MB */
+#define POLICY_PINS_MAX    (64u << 20)
 
 /* Checks. A shorter `every` than this would be an attack on the backend. */
 #define POLICY_EVERY_MIN_MS 100

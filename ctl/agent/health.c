@@ -523,7 +523,7 @@ static int open_shared(const struct agent_health *h, struct pool *ret, bool *ret
 		return 0;
 	if ((code = lock_share(h->agent->instance, &lock, err)))
 		return code;
-	code = pool_open(h->agent->instance, NULL, ret, &why);
+	code = pool_open_few(h->agent->instance, NULL, ret, &why);
 	*ret_any = code == 0;
 	if (code && why.kind != ERR_INPUT) { // else the policy has no services
 		*err = why;

@@ -299,7 +299,7 @@ static int look_at_paths(struct links_part *l, struct links_found *ret, struct e
 	CLEANUP_POOL struct pool pool = {.lock = -1};
 	CLEANUP_LB_PATHS struct lb_paths paths = {0};
 	struct err why = {0};
-	int code = pool_open(l->agent->instance, NULL, &pool, &why);
+	int code = pool_open_few(l->agent->instance, NULL, &pool, &why);
 
 	if (code && why.kind != ERR_INPUT) {
 		*err = why;

@@ -375,7 +375,7 @@ static int open_all(struct path *p, uint32_t generation, struct err *err)
 {
 	int code = instance_open(p->agent->instance, &p->instance, err);
 
-	if (code || (code = lb_maps_open(p->instance, generation, &p->live, err)))
+	if (code || (code = lb_maps_open_few(p->instance, generation, &p->live, err)))
 		return code;
 	if ((code = enclave_open(&p->enclave, err)) || (code = open_sockets(p, err)))
 		return code;

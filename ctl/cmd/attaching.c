@@ -112,7 +112,7 @@ static void warn_egress(struct context *ctx, const char *ifname)
 	CLEANUP_EGRESSES struct egresses egresses = {0};
 	CLEANUP_EGRESS_FINDINGS struct egress_findings findings = {0};
 
-	if (pool_open(ctx->instance, NULL, &pool, NULL))
+	if (pool_open_few(ctx->instance, NULL, &pool, NULL))
 		return;
 	egress_find(&pool, &egresses);
 	egress_check(&egresses, false, &findings);

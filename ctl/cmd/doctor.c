@@ -196,7 +196,7 @@ static void check_services(struct doctor *d)
 	CLEANUP_LB_PATHS struct lb_paths paths = {0};
 	struct err err = {0};
 
-	if (!d->instance || pool_open(d->ctx->instance, NULL, &p, NULL))
+	if (!d->instance || pool_open_few(d->ctx->instance, NULL, &p, NULL))
 		return;
 	d->serves = true;
 	if (lb_running_refresh(p.live, NEXTHOP_WAIT_MS, false, &paths, &err))
@@ -224,7 +224,7 @@ static void check_agent(struct doctor *d)
 
 	if (!d->instance)
 		return;
-	pool_open(d->ctx->instance, NULL, &p, NULL);
+	pool_open_few(d->ctx->instance, NULL, &p, NULL);
 	presence_read(d->ctx->instance, &agent);
 	status_names_read(d->ctx->instance, &agent, &names);
 	agent_problems_find(d->ctx->instance, &agent, &names, &p, &problems);

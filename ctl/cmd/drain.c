@@ -239,9 +239,10 @@ static int change_pool(struct context *ctx, const struct args *args, const char 
 		return err_input(err, "--all cannot be combined with service '%s'", service);
 	if ((code = bpffs_ready(err)))
 		return code;
-	if ((code = pool_open(ctx->instance, ctx->line, &p, err)))
+	if ((code = pool_open_few(ctx->instance, ctx->line, &p, err)))
 		return code;
-	if ((code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err)))
+	if ((code = pool_find(&p, service, args_has(args, "all"), backend, &targets, err)) ||
+	    (code = pool_take(&p, &targets, err)))
 		return code;
 	vec_each (&targets, t) {
 		struct lb_member *m = &p.state->members[t->member];
@@ -286,7 +287,7 @@ static int count_packets(struct context *ctx, const struct args *args, const cha
 	CLEANUP_POOL struct pool p = {.lock = -1};
 	CLEANUP_VEC struct pool_targets targets = {0};
 	struct service_counter c;
-	int code = pool_open(ctx->instance, NULL, &p, err);
+	int code = pool_open_few(ctx->instance, NULL, &p, err);
 
 	if (code)
 		return code;
@@ -313,12 +314,14 @@ static void pause_ms(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
-// Opening the pool for a change removes overrides that have expired.
+// Taking part of the pool for a change removes overrides that have expired.
 static int end_expired(struct context *ctx, struct err *err)
 {
+	static const struct pool_targets none;
 	CLEANUP_POOL struct pool p = {.lock = -1};
+	int code = pool_open_few(ctx->instance, ctx->line, &p, err);
 
-	return pool_open(ctx->instance, ctx->line, &p, err);
+	return code ? code : pool_take(&p, &none, err);
 }
 
 // Waits until no packet has come for wait_ms, or until the drain has expired or was removed.

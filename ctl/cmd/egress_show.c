@@ -12,7 +12,7 @@ void egress_look(const char *instance, struct egress_findings *ret)
 	CLEANUP_POOL struct pool f = {.lock = -1};
 	CLEANUP_EGRESSES struct egresses egresses = {0};
 
-	if (pool_open(instance, NULL, &f, NULL))
+	if (pool_open_few(instance, NULL, &f, NULL))
 		return;
 	egress_find(&f, &egresses);
 	egress_check(&egresses, false, ret);

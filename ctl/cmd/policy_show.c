@@ -37,11 +37,25 @@ void policy_show_findings(struct context *ctx, const struct candidate *c)
 		diag_print(c->diag, stderr, ctx->color && isatty(STDERR_FILENO));
 }
 
+static void show_memory(struct out *o, const struct lb_state *b)
+{
+	uint64_t rings = b->n_slots * sizeof(*b->slots), pins = lb_state_pin_bytes(b);
+	num_text rings_text, pins_text;
+
+	out_set_u64(o, "ring_bytes", rings);
+	out_set_u64(o, "pin_bytes", pins);
+	out_line(o, "%zu %s, rings %s, pins %s", b->n_services,
+		 num_plural(b->n_services, "service", "services"),
+		 num_format_bytes(rings, rings_text), num_format_bytes(pins, pins_text));
+}
+
 static void show_services(struct out *o, const struct candidate *c)
 {
 	const struct lb_state *b = c->lb.lb;
 	struct lb_service_figures f;
 
+	if (b && b->n_services)
+		show_memory(o, b);
 	out_array(o, "services");
 	for (size_t n = 0; b && n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];

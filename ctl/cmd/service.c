@@ -217,12 +217,28 @@ static int show_services(struct shown_service *s, const size_t *only, struct err
 	return 0;
 }
 
-static int show(struct context *ctx, const struct pool *pool, const char *name, struct err *err)
+// *ret_service: of the name; NULL: all services are opened.
+static int open_shown(struct context *ctx, const char *name, struct pool *pool, size_t *ret_service,
+		      struct err *err)
 {
+	int code;
+
+	if (!name)
+		return pool_open(ctx->instance, NULL, pool, err);
+	if ((code = pool_open_few(ctx->instance, NULL, pool, err)) ||
+	    (code = pool_find_service(pool, name, ret_service, err)))
+		return code;
+	return lb_maps_use(pool->live, *ret_service, err);
+}
+
+static int show(struct context *ctx, const char *name, struct err *err)
+{
+	CLEANUP_POOL struct pool opened = {.lock = -1};
+	const struct pool *pool = &opened;
 	CLEANUP_FREE struct shown_service *s = mem_new(struct shown_service);
 	CLEANUP_CANDIDATE struct candidate *policy = NULL;
 	size_t only = 0;
-	int code = name ? pool_find_service(pool, name, &only, err) : 0;
+	int code = open_shown(ctx, name, &opened, &only, err);
 
 	if (code)
 		return code;
@@ -266,7 +282,7 @@ static int ask_ahead(const struct context *ctx, struct err *err)
 {
 	CLEANUP_POOL struct pool pool = {.lock = -1};
 	CLEANUP_LB_PATHS struct lb_paths unused = {0};
-	int code = pool_open(ctx->instance, NULL, &pool, err);
+	int code = pool_open_few(ctx->instance, NULL, &pool, err);
 
 	return code ? code : lb_running_refresh(pool.live, NEXTHOP_WAIT_MS, false, &unused, err);
 }
@@ -304,7 +320,6 @@ static int refresh(struct context *ctx, struct err *err)
 
 static int run(struct context *ctx, const struct args *args, struct err *err)
 {
-	CLEANUP_POOL struct pool pool = {.lock = -1};
 	bool wants_refresh = args_has(args, "refresh");
 	int code = args_expect_words(args, 0, 1, "", err);
 
@@ -317,9 +332,7 @@ static int run(struct context *ctx, const struct args *args, struct err *err)
 		return code;
 	if (wants_refresh)
 		return refresh(ctx, err);
-	if ((code = pool_open(ctx->instance, NULL, &pool, err)))
-		return code;
-	return show(ctx, &pool, args->words.n ? args->words.at[0] : NULL, err);
+	return show(ctx, args->words.n ? args->words.at[0] : NULL, err);
 }
 
 static const struct args_option options[] = {

@@ -294,7 +294,7 @@ int service_show_stats(struct out *o, const char *instance, struct err *err)
 	CLEANUP_POOL struct pool pool = {.lock = -1};
 	CLEANUP_SERVICE_HEALTH struct service_health health = {0};
 	struct err why = {0};
-	int code = pool_open(instance, NULL, &pool, &why);
+	int code = pool_open_few(instance, NULL, &pool, &why);
 
 	if (code && why.kind == ERR_INPUT)
 		return 0; // no services

@@ -366,7 +366,7 @@ static bool needs_trial(const struct instance *i, const struct candidate *c, uin
 
 	if (missing->n || !c->resolved->n_services)
 		return missing->n;
-	return lb_maps_open(i, generation, &l, NULL) ||
+	return lb_maps_open_few(i, generation, &l, NULL) ||
 	       lb_running_refresh(l, 0, false, &paths, NULL) || paths.changed;
 }
 

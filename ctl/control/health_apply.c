@@ -127,13 +127,27 @@ static bool *flags_of(struct lb_maps *l)
 	return mem_zalloc(lb_maps_state(l)->n_services, sizeof(bool));
 }
 
+static int use_some(struct lb_maps *l, const bool *some, struct err *err)
+{
+	const struct lb_state *b = lb_maps_state(l);
+	int code;
+
+	for (size_t n = 0; n < b->n_services; n++)
+		if ((some[n] || b->services[n].torn) && (code = lb_maps_use(l, n, err)))
+			return code;
+	return 0;
+}
+
 static int write_live(const struct work *w, struct health_change *ret, struct err *err)
 {
 	CLEANUP_FREE bool *some = flags_of(w->live);
+	int code;
 
 	ret->members = set_all(w, w->live, some);
 	if (!ret->members)
 		return 0;
+	if ((code = use_some(w->live, some, err)))
+		return code;
 	return lb_running_rewrite_some(w->live, &w->clock, some, &ret->slots, err);
 }
 
@@ -150,10 +164,12 @@ static int write_trial(const struct work *w, struct health_change *ret, struct e
 
 // ---- what runs ----------------------------------------------------------------------------------
 
-static int open_maps(const struct work *w, uint32_t generation, struct lb_maps **ret,
+// During a trial whole; else write_live() takes the services that it changes.
+static int open_maps(const struct work *w, uint32_t generation, bool whole, struct lb_maps **ret,
 		     struct err *err)
 {
-	int code = lb_maps_open(w->instance, generation, ret, err);
+	int code = whole ? lb_maps_open(w->instance, generation, ret, err)
+			 : lb_maps_open_few(w->instance, generation, ret, err);
 
 	return code == -ENOENT ? 0 : code; // it has no services
 }
@@ -167,6 +183,7 @@ static bool two_policies(const struct commit_state *s)
 static int open_running(struct work *w, const char *instance, const char *command, struct err *err)
 {
 	int code = lock_take(instance, command, &w->lock, err);
+	bool two;
 
 	if (code || (code = instance_open(instance, &w->instance, err)))
 		return code;
@@ -174,10 +191,10 @@ static int open_running(struct work *w, const char *instance, const char *comman
 		return code;
 	if (!w->commit.in_force)
 		return 0;
-	if ((code = open_maps(w, w->commit.in_force, &w->live, err)))
+	two = two_policies(&w->commit) && w->commit.previous;
+	if ((code = open_maps(w, w->commit.in_force, two, &w->live, err)))
 		return code;
-	if (w->live && two_policies(&w->commit) && w->commit.previous &&
-	    (code = open_maps(w, w->commit.previous, &w->before, err)))
+	if (w->live && two && (code = open_maps(w, w->commit.previous, true, &w->before, err)))
 		return code;
 	return instance_clock(w->instance, &w->clock, err);
 }

@@ -116,11 +116,9 @@ static int look_around(struct lb_apply *s, const struct instance *i, uint32_t ru
 static int check_memory(const struct lb_apply *s, struct err *err)
 {
 	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t bytes = 0;
+	uint64_t bytes = lb_state_pin_bytes(s->lb);
 	num_text want, have;
 
-	for (size_t n = 0; n < s->lb->n_services; n++)
-		bytes += (uint64_t)s->lb->services[n].buckets * sizeof(struct pin_bucket);
 	if (bytes <= pages * page / 2)
 		return 0;
 	err_input(err, "the pins of all services need %s, more than half of the %s of this machine",

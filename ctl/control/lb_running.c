@@ -92,19 +92,30 @@ static int walk(struct lb_maps *l, size_t n, const struct clock *now, bool *ret_
 	struct lb_state *b = lb_maps_state(l);
 	const struct lb_service *s = &b->services[n];
 	CLEANUP_FREE uint64_t *foreign = mem_zalloc((s->size + 63) / 64, sizeof(*foreign));
+	CLEANUP_MAPPING struct mapping words = {0};
 	struct ring_pins pins;
-	uint64_t *words;
 	size_t count;
 	int code = lb_maps_pins(l, n, &words, &count, err);
 
 	if (code)
 		return code;
-	pins = pins_of(s, words, count, now);
+	pins = pins_of(s, words.at, count, now);
 	*ret_pinned = ring_walk(&pins, b->slots + s->first_slot, s->size, foreign) > 0;
 	if (ret_ids)
 		lb_ids_of_pins(&pins, ret_ids);
 	close_slots(b, s, now, foreign);
 	return 0;
+}
+
+static bool close_by_age(struct lb_state *b, const struct lb_service *s, const struct clock *now)
+{
+	CLEANUP_FREE uint64_t *all = mem_zalloc((s->size + 63) / 64, sizeof(*all));
+
+	if (all_stable(b, s))
+		return false;
+	memset(all, 0xff, (s->size + 63) / 64 * sizeof(*all));
+	close_slots(b, s, now, all);
+	return true;
 }
 
 static int close_all(struct lb_maps *l, const struct clock *now, struct err *err)
@@ -114,15 +125,10 @@ static int close_all(struct lb_maps *l, const struct clock *now, struct err *err
 	int code;
 
 	for (size_t n = 0; n < b->n_services; n++) {
-		struct lb_service *s = &b->services[n];
-		CLEANUP_FREE uint64_t *all = mem_zalloc((s->size + 63) / 64, sizeof(*all));
-
-		memset(all, 0xff, (s->size + 63) / 64 * sizeof(*all));
-		if (!all_stable(b, s)) {
-			close_slots(b, s, now, all);
-			open = true;
-		}
-		if ((code = adjust_hold(l, s, now, err)))
+		if (!lb_maps_uses(l, n))
+			continue;
+		open |= close_by_age(b, &b->services[n], now);
+		if ((code = adjust_hold(l, &b->services[n], now, err)))
 			return code;
 	}
 	if ((code = lb_maps_write(l, now->hz, err)))
@@ -132,30 +138,41 @@ static int close_all(struct lb_maps *l, const struct clock *now, struct err *err
 	return 0;
 }
 
+static bool is_torn(const struct lb_state *b)
+{
+	for (size_t n = 0; n < b->n_services; n++)
+		if (b->services[n].torn)
+			return true;
+	return false;
+}
+
 int lb_running_tidy(struct lb_maps *l, const struct clock *now, bool *ret_pinned,
 		    struct lb_ids *ret_ids, struct err *err)
 {
 	struct lb_state *b = lb_maps_state(l);
-	bool pinned = false;
-	size_t ended;
+	bool pinned = false, ended;
 	int code = close_all(l, now, err);
 
 	if (code)
 		return code;
 	for (size_t n = 0; n < b->n_services; n++) {
+		if (!lb_maps_uses(l, n))
+			continue;
 		if ((code = walk(l, n, now, &pinned, ret_ids, err)))
 			return code;
 		if (ret_pinned)
 			ret_pinned[n] = pinned;
 	}
-	ended = lb_state_expire(b, now->wall_ms / 1000);
-	ended += lb_state_end_waits(b, now->jiffies, NULL);
+	ended = is_torn(b);
+	ended |= lb_state_expire(b, now->wall_ms / 1000) > 0;
+	ended |= lb_state_end_waits(b, now->jiffies, NULL) > 0;
 	return ended ? lb_running_rewrite(l, now, NULL, err) : lb_maps_write(l, now->hz, err);
 }
 
 // Into the state. Returns how many slots changed.
-static size_t guard_rings(struct lb_state *b, const struct clock *now, uint32_t ms)
+static size_t guard_rings(struct lb_maps *l, const struct clock *now, uint32_t ms)
 {
+	const struct lb_state *b = lb_maps_state(l);
 	uint32_t ticks = slot_ticks((uint64_t)ms * now->hz / 1000, 1);
 	size_t changed = 0;
 
@@ -163,17 +180,18 @@ static size_t guard_rings(struct lb_state *b, const struct clock *now, uint32_t 
 		const struct lb_service *s = &b->services[n];
 		struct ring_rules rules = lb_service_rules(s, now->jiffies, now->hz);
 
-		changed += ring_guard(b->slots + s->first_slot, s->size, ticks, &rules);
+		if (lb_maps_uses(l, n))
+			changed += ring_guard(b->slots + s->first_slot, s->size, ticks, &rules);
 	}
 	return changed;
 }
 
 int lb_running_guard(struct lb_maps *l, const struct clock *now, uint32_t ms, struct err *err)
 {
-	return guard_rings(lb_maps_state(l), now, ms) ? lb_maps_write(l, now->hz, err) : 0;
+	return guard_rings(l, now, ms) ? lb_maps_write(l, now->hz, err) : 0;
 }
 
-// Into the state; `some` NULL: all services. Returns how many slots changed.
+// Into the state; `some` NULL: all services that are used. Returns how many slots changed.
 static size_t change_rings(struct lb_maps *l, const struct clock *now, const bool *some)
 {
 	struct lb_state *b = lb_maps_state(l);
@@ -182,8 +200,10 @@ static size_t change_rings(struct lb_maps *l, const struct clock *now, const boo
 	for (size_t n = 0; n < b->n_services; n++) {
 		bool none;
 
-		if (!some || some[n])
-			changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
+		if (!lb_maps_uses(l, n) || (some && !some[n] && !b->services[n].torn))
+			continue;
+		changed += lb_service_change(b, n, now->jiffies, now->hz, &none);
+		b->services[n].torn = 0;
 	}
 	return changed;
 }
@@ -261,7 +281,7 @@ int lb_running_rewrite_trial(struct lb_maps *trial, const bool *some, struct lb_
 	if (code)
 		return code;
 	*ret_changed = change_rings(trial, now, some);
-	guard_rings(lb_maps_state(before), now, REWRITE_MS); // no packet meets it now
+	guard_rings(before, now, REWRITE_MS); // no packet meets it now
 	change_rings(before, now, some_before);
 	extend_rings(lb_maps_state(before), end, now);
 	lb_running_way_back(lb_maps_state(before), lb_maps_state(trial), now);

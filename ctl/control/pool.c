@@ -40,12 +40,21 @@ static int refuse_trial(const struct pool *p, const struct commit_state *state, 
 	return -EBUSY;
 }
 
-static int open_live(struct pool *p, const struct commit_state *state, struct err *err)
+// What a caller of the pool works with.
+enum pool_part {
+	POOL_ALL,
+	POOL_FEW,
+	POOL_PATHS,
+};
+
+static int open_live(struct pool *p, const struct commit_state *state, enum pool_part part,
+		     struct err *err)
 {
 	int code;
 
 	p->generation = state->in_force;
-	code = lb_maps_open(p->instance, p->generation, &p->live, err);
+	code = part == POOL_ALL ? lb_maps_open(p->instance, p->generation, &p->live, err)
+				: lb_maps_open_few(p->instance, p->generation, &p->live, err);
 	if (code == -ENOENT) {
 		err_input(err, "the active policy has no services");
 		return err_hint(err, "add one to the policy file and apply it: service www { vip "
@@ -74,8 +83,35 @@ static int lock_for_change(struct pool *p, const char *instance, const char *com
 	return recover_record(p->instance, err);
 }
 
-static int open_pool(const char *instance, const char *command, bool paths, struct pool *ret,
-		     struct err *err)
+// Of the services where something has expired.
+static int take_due(const struct pool *p, struct err *err)
+{
+	for (size_t n = 0; n < p->state->n_services; n++) {
+		int code = 0;
+
+		if (lb_service_is_due(p->state, &p->state->services[n], p->clock.jiffies,
+				      p->clock.wall_ms / 1000))
+			code = lb_maps_use(p->live, n, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+int pool_take(struct pool *p, const struct pool_targets *targets, struct err *err)
+{
+	int code = p->lock >= 0 ? take_due(p, err) : 0;
+
+	if (code)
+		return code;
+	vec_each (targets, t)
+		if ((code = lb_maps_use(p->live, t->service, err)))
+			return code;
+	return p->lock >= 0 ? lb_running_tidy(p->live, &p->clock, NULL, NULL, err) : 0;
+}
+
+static int open_pool(const char *instance, const char *command, enum pool_part part,
+		     struct pool *ret, struct err *err)
 {
 	CLEANUP_POOL struct pool p = {.lock = -1};
 	struct commit_state state;
@@ -89,14 +125,15 @@ static int open_pool(const char *instance, const char *command, bool paths, stru
 		return code;
 	if ((code = commit_read(p.instance, &state, err)))
 		return code;
-	if (command && !paths && (code = refuse_trial(&p, &state, err)))
+	if (command && part != POOL_PATHS && (code = refuse_trial(&p, &state, err)))
 		return code;
-	if ((code = open_live(&p, &state, err)))
+	if ((code = open_live(&p, &state, part, err)))
 		return code;
 	// Opening takes time: what is computed from the clock is written soon after this reading.
 	if ((code = instance_clock(p.instance, &p.clock, err)))
 		return code;
-	if (command && !paths && (code = lb_running_tidy(p.live, &p.clock, NULL, NULL, err)))
+	if (command && part == POOL_ALL &&
+	    (code = lb_running_tidy(p.live, &p.clock, NULL, NULL, err)))
 		return code;
 	*ret = p;
 	p = (struct pool){.lock = -1};
@@ -105,12 +142,17 @@ static int open_pool(const char *instance, const char *command, bool paths, stru
 
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err)
 {
-	return open_pool(instance, command, false, ret, err);
+	return open_pool(instance, command, POOL_ALL, ret, err);
+}
+
+int pool_open_few(const char *instance, const char *command, struct pool *ret, struct err *err)
+{
+	return open_pool(instance, command, POOL_FEW, ret, err);
 }
 
 int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err)
 {
-	return open_pool(instance, command, true, ret, err);
+	return open_pool(instance, command, POOL_PATHS, ret, err);
 }
 
 // ---- which backends are meant -------------------------------------------------------------------
@@ -267,8 +309,8 @@ int pool_commit(struct pool *p, const struct pool_targets *targets, bool fleetin
 
 int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 1], struct err *err)
 {
+	CLEANUP_MAPPING struct mapping words = {0};
 	struct service value;
-	uint64_t *words;
 	uint32_t time;
 	size_t n;
 	int code = lb_maps_pins(p->live, service, &words, &n, err);
@@ -278,7 +320,7 @@ int pool_pins(const struct pool *p, size_t service, uint32_t (*ret)[PIN_LEVEL + 
 	lb_service_value(&p->state->services[service], p->clock.hz, &value);
 	time = pin_time(p->clock.jiffies, value.pin_shift);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t pin = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+		uint64_t pin = __atomic_load_n((uint64_t *)words.at + i, __ATOMIC_RELAXED);
 
 		if (pin_lives(pin, time, value.life_most, value.linger))
 			ret[pin_backend(pin)][pin_level(pin)]++;

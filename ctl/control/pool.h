@@ -21,7 +21,10 @@ struct pool {
 // The balancer of the policy in force. With `command` (its line) for a change: takes the lock, refuses while a
 // trial runs, tidies up. ERR_INPUT: the policy has no services. 0 or -errno with err set.
 int pool_open(const char *instance, const char *command, struct pool *ret, struct err *err);
-// The same for a change of next hops alone: during a trial too, and nothing is tidied up.
+// The same for the services of few backends, which pool_take() names: of the others the state has no slots, and a change
+// leaves them alone, unless something has expired there.
+int pool_open_few(const char *instance, const char *command, struct pool *ret, struct err *err);
+// The same for next hops alone: a change is possible during a trial too, nothing is tidied up, and no service has slots.
 int pool_open_paths(const char *instance, const char *command, struct pool *ret, struct err *err);
 void pool_close(struct pool *p);
 #define CLEANUP_POOL CLEANUP(pool_close)
@@ -39,6 +42,8 @@ struct pool_targets {
 // not clear. The caller frees ret->at.
 int pool_find(const struct pool *p, const char *service, bool all, const char *backend,
 	      struct pool_targets *ret, struct err *err);
+// The slots of their services; for a change, tidied up. 0 or -errno with err set.
+int pool_take(struct pool *p, const struct pool_targets *targets, struct err *err);
 int pool_find_service(const struct pool *p, const char *name, size_t *ret, struct err *err);
 
 // What was set in the targets is kept on disk (unless `fleeting`), then holds. *ret_slots: whose owner changed. 0 or

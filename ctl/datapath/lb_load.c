@@ -284,9 +284,10 @@ static int new_pins(const struct lb_service *s, int *ret_fd, struct err *err)
 			   : 0;
 }
 
-// The pins of the service in the previous generation if their number is the same; else new ones, for a service that
-// is new, or whose ring is stable without a living pin.
-static int take_pins(const struct lb_service *s, const char *previous, int *ret_fd, struct err *err)
+// The pins of the service in the previous generation if their number is the same; else new ones (*ret_new), for a service
+// that is new, or whose ring is stable without a living pin.
+static int take_pins(const struct lb_service *s, const char *previous, int *ret_fd, bool *ret_new,
+		     struct err *err)
 {
 	CLEANUP_FREE char *folder = previous ? mem_printf("%s/" LB_PINS_FOLDER, previous) : NULL;
 	CLEANUP_FD int fd = -1;
@@ -295,21 +296,31 @@ static int take_pins(const struct lb_service *s, const char *previous, int *ret_
 
 	if (code)
 		return code;
-	if (has != s->buckets)
+	*ret_new = has != s->buckets;
+	if (*ret_new)
 		return new_pins(s, ret_fd, err);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-static void forget(uint64_t *words, size_t n, const struct lb_ids *fresh)
+// Pins that name a backend whose number gets another one.
+static int forget(const struct lb_service *s, int fd, const struct lb_ids *fresh, struct err *err)
 {
+	size_t n = (size_t)s->buckets * SERVICE_PIN_WORDS;
+	CLEANUP_MAPPING struct mapping m = {0};
+	int code = mapping_open(&m, fd, n * sizeof(uint64_t), err);
+
+	if (code)
+		return code;
 	for (size_t i = 0; i < n; i++) {
-		uint64_t pin = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+		uint64_t *word = (uint64_t *)m.at + i;
+		uint64_t pin = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 		if (pin && lb_ids_has(fresh, pin_backend(pin)))
-			__atomic_compare_exchange_n(&words[i], &pin, 0, false, __ATOMIC_SEQ_CST,
+			__atomic_compare_exchange_n(word, &pin, 0, false, __ATOMIC_SEQ_CST,
 						    __ATOMIC_RELAXED);
 	}
+	return 0;
 }
 
 static int fill_pins(struct generation *g, const struct lb_load *b, const char *previous,
@@ -317,17 +328,14 @@ static int fill_pins(struct generation *g, const struct lb_load *b, const char *
 {
 	for (uint32_t n = 0; n < b->lb->n_services; n++) {
 		const struct lb_service *s = &b->lb->services[n];
-		size_t bytes = (size_t)s->buckets * sizeof(struct pin_bucket);
-		CLEANUP_MAPPING struct mapping m = {0};
 		bool is_new = lb_ids_has(&b->fresh, s->id);
-		int fd, code = take_pins(s, is_new ? NULL : previous, &fd, err);
+		int fd, code = take_pins(s, is_new ? NULL : previous, &fd, &is_new, err);
 
 		if (code)
 			return code;
 		parts_keep(&g->pins, s->name, fd);
-		if ((code = mapping_open(&m, fd, bytes, err)))
+		if (!is_new && (code = forget(s, fd, &b->fresh, err)))
 			return code;
-		forget(m.at, bytes / sizeof(uint64_t), &b->fresh);
 		if (bpf_map_update_elem(g->fd[PART_PINS], &n, &fd, BPF_ANY))
 			return err_system(err, errno, "cannot use the pins of '%s'", s->name);
 	}
@@ -342,10 +350,9 @@ static int keep(int *ret_fd, const char *name, const void *values, size_t size, 
 				 n ? (uint32_t)n : 1, NULL);
 	if (*ret_fd < 0)
 		return err_system(err, -*ret_fd, "cannot create the map '%s'", name);
-	for (uint32_t v = 0; v < n; v++)
-		if (bpf_map_update_elem(*ret_fd, &v, (const uint8_t *)values + v * size, BPF_ANY))
-			return err_system(err, errno, "cannot write the map '%s'", name);
-	return 0;
+	return n && percpu_write(*ret_fd, (uint32_t)n, values)
+		       ? err_system(err, errno, "cannot write the map '%s'", name)
+		       : 0;
 }
 
 // The backends of the running balancer stay until the switch, and those that pins name even longer: the devices to

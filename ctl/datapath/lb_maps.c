@@ -19,9 +19,11 @@ struct lb_maps {
 	struct generation *g;
 	char *folder;
 	struct lb_state *state;
-	struct mapping rings, services, backends;
-	size_t n_slots, n_services, n_backends; // elements of them
-	struct mapping *pins;                   // by service
+	struct lb_service *services_read; // as the kernel has them
+	struct lb_member *members_read;
+	struct mapping services, backends;
+	size_t n_slots, n_services, n_backends; // elements of the tables
+	struct mapping *rings;                  // by service: the slots of those that are used
 };
 
 static int cannot_read(struct err *err)
@@ -29,12 +31,18 @@ static int cannot_read(struct err *err)
 	return err_system(err, errno, "cannot read the state of the balancer");
 }
 
-static int read_all(int fd, void *values, size_t size, size_t n, struct err *err)
+// Values of an array; *ret_read: a copy of them.
+static int read_all(int fd, void *values, void *read, size_t size, uint32_t n, struct err *err)
 {
-	for (uint32_t v = 0; v < n; v++)
-		if (bpf_map_lookup_elem(fd, &v, (uint8_t *)values + v * size))
-			return cannot_read(err);
+	if (percpu_read(fd, 0, n, values))
+		return cannot_read(err);
+	memcpy(read, values, n * size);
 	return 0;
+}
+
+static int damaged(struct err *err)
+{
+	return err_system(err, EBADMSG, "the state of the balancer is damaged");
 }
 
 static int read_state(struct lb_maps *l, struct err *err)
@@ -52,16 +60,17 @@ static int read_state(struct lb_maps *l, struct err *err)
 	b->services = mem_zalloc(b->n_services, sizeof(*b->services));
 	b->members = mem_zalloc(members, sizeof(*b->members));
 	b->slots = mem_zalloc(b->n_slots, sizeof(*b->slots));
-	if ((code = read_all(fd[PART_KEPT_SERVICES], b->services, sizeof(*b->services),
-			     b->n_services, err)) ||
-	    (code = read_all(fd[PART_KEPT_MEMBERS], b->members, sizeof(*b->members), members, err)))
+	l->services_read = mem_zalloc(b->n_services, sizeof(*b->services));
+	l->members_read = mem_zalloc(members, sizeof(*b->members));
+	l->rings = mem_zalloc(b->n_services, sizeof(*l->rings));
+	if ((code = read_all(fd[PART_KEPT_SERVICES], b->services, l->services_read,
+			     sizeof(*b->services), (uint32_t)b->n_services, err)) ||
+	    (code = read_all(fd[PART_KEPT_MEMBERS], b->members, l->members_read,
+			     sizeof(*b->members), members, err)))
 		return code;
 	last = &b->services[b->n_services - 1];
 	b->n_members = last->first_member + last->n_members;
-	if (b->n_members > members)
-		return err_system(err, EBADMSG, "the state of the balancer is damaged");
-	memcpy(b->slots, l->rings.at, b->n_slots * sizeof(*b->slots));
-	return 0;
+	return b->n_members > members ? damaged(err) : 0;
 }
 
 // A map of one value, which is a table of elements of `size` bytes.
@@ -79,8 +88,9 @@ static int map_whole(struct mapping *m, int fd, size_t size, size_t *ret_n, stru
 static int map_tables(struct lb_maps *l, struct err *err)
 {
 	const int *fd = l->g->fd;
-	int code = map_whole(&l->rings, fd[PART_RINGS], sizeof(uint64_t), &l->n_slots, err);
+	int code = mapping_bytes(fd[PART_RINGS], &l->n_slots, err);
 
+	l->n_slots /= sizeof(uint64_t);
 	if (code || (code = map_whole(&l->services, fd[PART_SERVICES], sizeof(struct service),
 				      &l->n_services, err)))
 		return code;
@@ -121,8 +131,8 @@ static int open_parts(struct lb_maps *l, const struct instance *i, uint32_t gene
 	return incomplete(i, err);
 }
 
-int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
-		 struct err *err)
+int lb_maps_open_few(const struct instance *i, uint32_t generation, struct lb_maps **ret,
+		     struct err *err)
 {
 	CLEANUP_LB_MAPS struct lb_maps *l = mem_new(struct lb_maps);
 	int code = open_parts(l, i, generation, err);
@@ -133,8 +143,44 @@ int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps *
 	l->state = mem_new(struct lb_state);
 	if ((code = map_tables(l, err)) || (code = read_state(l, err)))
 		return code;
-	l->pins = mem_zalloc(l->state->n_services, sizeof(*l->pins));
 	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
+		 struct err *err)
+{
+	CLEANUP_LB_MAPS struct lb_maps *l = NULL;
+	int code = lb_maps_open_few(i, generation, &l, err);
+
+	if (code)
+		return code;
+	for (size_t n = 0; n < l->n_services; n++)
+		if ((code = lb_maps_use(l, n, err)))
+			return code;
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+bool lb_maps_uses(const struct lb_maps *l, size_t service)
+{
+	return l->rings[service].at;
+}
+
+int lb_maps_use(struct lb_maps *l, size_t service, struct err *err)
+{
+	const struct lb_service *s = &l->state->services[service];
+	size_t from = s->first_slot * sizeof(uint64_t), bytes = s->size * sizeof(uint64_t);
+	int code;
+
+	if (lb_maps_uses(l, service))
+		return 0;
+	if ((uint64_t)s->first_slot + s->size > l->n_slots)
+		return damaged(err);
+	code = mapping_open_part(&l->rings[service], l->g->fd[PART_RINGS], from, bytes, err);
+	if (code)
+		return code;
+	memcpy(l->state->slots + s->first_slot, l->rings[service].at, bytes);
 	return 0;
 }
 
@@ -142,10 +188,11 @@ void lb_maps_close(struct lb_maps *l)
 {
 	if (!l)
 		return;
-	for (size_t s = 0; l->pins && s < l->state->n_services; s++)
-		mapping_close(&l->pins[s]);
-	free(l->pins);
-	mapping_close(&l->rings);
+	for (size_t n = 0; l->rings && n < l->n_services; n++)
+		mapping_close(&l->rings[n]);
+	free(l->rings);
+	free(l->services_read);
+	free(l->members_read);
 	mapping_close(&l->services);
 	mapping_close(&l->backends);
 	lb_state_free(l->state);
@@ -164,61 +211,125 @@ struct lb_state *lb_maps_state(struct lb_maps *l)
 	return l->state;
 }
 
-static void write_slots(struct lb_maps *l)
+static const uint64_t *slots_of(const struct lb_maps *l, size_t service)
 {
-	uint64_t *slots = l->rings.at;
-
-	for (size_t n = 0; n < l->state->n_slots; n++)
-		if (slots[n] != l->state->slots[n])
-			__atomic_store_n(&slots[n], l->state->slots[n], __ATOMIC_RELAXED);
+	return l->state->slots + l->state->services[service].first_slot;
 }
 
-static void write_services(struct lb_maps *l, uint32_t hz)
+static struct backend *backend_of(const struct lb_maps *l, uint32_t id)
 {
-	struct service *services = l->services.at;
+	return id < l->n_backends ? (struct backend *)l->backends.at + id : NULL;
+}
 
-	for (size_t s = 0; s < l->state->n_services; s++) {
-		struct service wanted;
+static void write_slots(const struct lb_maps *l, size_t service)
+{
+	const uint64_t *wanted = slots_of(l, service);
+	uint64_t *slots = l->rings[service].at;
 
-		lb_service_value(&l->state->services[s], hz, &wanted);
-		__atomic_store_n(&services[s].hold_ticks, wanted.hold_ticks, __ATOMIC_RELAXED);
+	for (uint32_t n = 0; n < l->state->services[service].size; n++)
+		if (slots[n] != wanted[n])
+			__atomic_store_n(&slots[n], wanted[n], __ATOMIC_RELAXED);
+}
+
+static void write_hold(const struct lb_maps *l, size_t service, uint32_t hz)
+{
+	struct service *to = (struct service *)l->services.at + service;
+	struct service wanted;
+
+	lb_service_value(&l->state->services[service], hz, &wanted);
+	__atomic_store_n(&to->hold_ticks, wanted.hold_ticks, __ATOMIC_RELAXED);
+}
+
+// states: of the members, NULL: not to be written.
+static bool ring_differs(const struct lb_maps *l, size_t service, const uint8_t *states)
+{
+	const struct lb_service *s = &l->state->services[service];
+
+	for (uint32_t m = 0; states && m < s->n_members; m++) {
+		const struct backend *has =
+			backend_of(l, l->state->members[s->first_member + m].id);
+
+		if (has && has->state != states[m])
+			return true;
 	}
+	return memcmp(l->rings[service].at, slots_of(l, service), s->size * sizeof(uint64_t)) != 0;
 }
 
-static void write_states(struct lb_maps *l)
+static int cannot_write(struct err *err)
+{
+	return err_system(err, errno, "cannot write the state of the balancer");
+}
+
+static int write_torn(struct lb_maps *l, uint32_t service, struct err *err)
+{
+	struct lb_service *value = &l->services_read[service];
+
+	value->torn = 1;
+	return bpf_map_update_elem(l->g->fd[PART_KEPT_SERVICES], &service, value, BPF_ANY)
+		       ? cannot_write(err)
+		       : 0;
+}
+
+static int write_ring(struct lb_maps *l, uint32_t service, bool with_states, uint32_t hz,
+		      struct err *err)
 {
 	const struct lb_state *b = l->state;
-	CLEANUP_FREE uint8_t *states = mem_zalloc(b->n_members, sizeof(*states));
+	const struct lb_service *s = &b->services[service];
+	CLEANUP_FREE uint8_t *states = with_states ? mem_zalloc(s->n_members, 1) : NULL;
+	int code;
 
-	for (size_t n = 0; n < b->n_services; n++) {
-		const struct lb_service *s = &b->services[n];
-
+	if (states)
 		lb_member_states(b, s, states);
-		for (uint32_t m = 0; m < s->n_members; m++)
-			lb_maps_set_state(l, b->members[s->first_member + m].id,
-					  (enum backend_state)states[m]);
+	if (ring_differs(l, service, states) && (code = write_torn(l, service, err)))
+		return code;
+	for (uint32_t m = 0; states && m < s->n_members; m++)
+		lb_maps_set_state(l, b->members[s->first_member + m].id,
+				  (enum backend_state)states[m]);
+	write_slots(l, service);
+	write_hold(l, service, hz);
+	return 0;
+}
+
+// Values of an array that differ from those that were read.
+static int write_kept(int fd, const void *values, void *read, size_t size, size_t n,
+		      struct err *err)
+{
+	for (uint32_t v = 0; v < n; v++) {
+		const uint8_t *value = (const uint8_t *)values + v * size;
+
+		if (!memcmp(value, (uint8_t *)read + v * size, size))
+			continue;
+		if (bpf_map_update_elem(fd, &v, value, BPF_ANY))
+			return cannot_write(err);
+		memcpy((uint8_t *)read + v * size, value, size);
 	}
+	return 0;
+}
+
+static int write_all(struct lb_maps *l, bool with_states, uint32_t hz, struct err *err)
+{
+	const struct lb_state *b = l->state;
+	const int *fd = l->g->fd;
+	int code;
+
+	for (uint32_t n = 0; n < b->n_services; n++)
+		if (lb_maps_uses(l, n) && (code = write_ring(l, n, with_states, hz, err)))
+			return code;
+	if ((code = write_kept(fd[PART_KEPT_MEMBERS], b->members, l->members_read,
+			       sizeof(*b->members), b->n_members, err)))
+		return code;
+	return write_kept(fd[PART_KEPT_SERVICES], b->services, l->services_read,
+			  sizeof(*b->services), b->n_services, err);
 }
 
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err)
 {
-	write_states(l);
-	return lb_maps_write_before(l, hz, err);
+	return write_all(l, true, hz, err);
 }
 
 int lb_maps_write_before(struct lb_maps *l, uint32_t hz, struct err *err)
 {
-	const struct lb_state *b = l->state;
-
-	write_slots(l);
-	write_services(l, hz);
-	for (uint32_t m = 0; m < b->n_members; m++)
-		if (bpf_map_update_elem(l->g->fd[PART_KEPT_MEMBERS], &m, &b->members[m], BPF_ANY))
-			return err_system(err, errno, "cannot write the state of the balancer");
-	for (uint32_t s = 0; s < b->n_services; s++)
-		if (bpf_map_update_elem(l->g->fd[PART_KEPT_SERVICES], &s, &b->services[s], BPF_ANY))
-			return err_system(err, errno, "cannot write the state of the balancer");
-	return 0;
+	return write_all(l, false, hz, err);
 }
 
 uint32_t lb_maps_backends(const struct lb_maps *l)
@@ -228,11 +339,10 @@ uint32_t lb_maps_backends(const struct lb_maps *l)
 
 bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *backend)
 {
-	struct backend *to;
+	struct backend *to = backend_of(l, id);
 
-	if (id >= l->n_backends)
+	if (!to)
 		return false;
-	to = (struct backend *)l->backends.at + id;
 	if (to->family != backend->family || memcmp(to->addr, backend->addr, sizeof(to->addr)) != 0)
 		__atomic_store_n(&to->path, 0, __ATOMIC_RELAXED); // of another address
 	memcpy(to, backend, offsetof(struct backend, path));
@@ -241,14 +351,15 @@ bool lb_maps_set_backend(struct lb_maps *l, uint32_t id, const struct backend *b
 
 const struct backend *lb_maps_backend(const struct lb_maps *l, uint32_t id)
 {
-	return id < l->n_backends ? (const struct backend *)l->backends.at + id : NULL;
+	return backend_of(l, id);
 }
 
 void lb_maps_set_state(struct lb_maps *l, uint32_t id, enum backend_state state)
 {
-	if (id < l->n_backends)
-		__atomic_store_n(&((struct backend *)l->backends.at)[id].state, (uint8_t)state,
-				 __ATOMIC_RELAXED);
+	struct backend *to = backend_of(l, id);
+
+	if (to)
+		__atomic_store_n(&to->state, (uint8_t)state, __ATOMIC_RELAXED);
 }
 
 int lb_maps_add_device(struct lb_maps *l, uint32_t ifindex, struct err *err)
@@ -271,18 +382,14 @@ static int map_pins(const struct lb_maps *l, const struct lb_service *s, struct 
 		    : mapping_open(m, fd, (size_t)s->buckets * sizeof(struct pin_bucket), err);
 }
 
-int lb_maps_pins(struct lb_maps *l, size_t service, uint64_t **ret_words, size_t *ret_n,
+int lb_maps_pins(const struct lb_maps *l, size_t service, struct mapping *ret, size_t *ret_n,
 		 struct err *err)
 {
 	const struct lb_service *s = &l->state->services[service];
-	struct mapping *m = &l->pins[service];
-	int code = m->at ? 0 : map_pins(l, s, m, err);
+	int code = map_pins(l, s, ret, err);
 
-	if (code)
-		return code;
-	*ret_words = m->at;
 	*ret_n = (size_t)s->buckets * SERVICE_PIN_WORDS;
-	return 0;
+	return code;
 }
 
 int lb_maps_counter(const struct lb_maps *l, uint32_t id, struct service_counter *ret,

@@ -8,6 +8,7 @@
 
 #include "common/service.h"
 #include "ctl/datapath/instance.h"
+#include "ctl/datapath/mapping.h"
 #include "ctl/table/lb_state.h"
 
 struct lb_maps; // of a generation in bpffs
@@ -16,14 +17,21 @@ struct lb_maps; // of a generation in bpffs
 // set.
 int lb_maps_open(const struct instance *i, uint32_t generation, struct lb_maps **ret,
 		 struct err *err);
+// The same for changes of few services: the state has slots only of those that lb_maps_use() takes, the others are zeros
+// and not written.
+int lb_maps_open_few(const struct instance *i, uint32_t generation, struct lb_maps **ret,
+		     struct err *err);
+// Takes the slots of a service, by its index in the policy, into the state. 0 or -errno with err set.
+int lb_maps_use(struct lb_maps *l, size_t service, struct err *err);
+bool lb_maps_uses(const struct lb_maps *l, size_t service);
 void lb_maps_close(struct lb_maps *l);
 void lb_maps_cleanup(struct lb_maps **l);
 #define CLEANUP_LB_MAPS CLEANUP(lb_maps_cleanup)
 
 // The state as it was when it was opened, to be changed and written back; belongs to l.
 struct lb_state *lb_maps_state(struct lb_maps *l);
-// Writes backend states and the slots that differ, each with one store, then holds. Members are last, so the next
-// command repeats what a killed one did not finish. 0 or -errno with err set.
+// Writes backend states and the slots that differ, each with one store, then holds. Members are last; until then a service
+// whose ring changes is `torn`, so the next command repeats what a killed one did not finish. 0 or -errno with err set.
 int lb_maps_write(struct lb_maps *l, uint32_t hz, struct err *err);
 // The same for the policy before, during a trial: backend states are those of the policy on trial, and are not written.
 int lb_maps_write_before(struct lb_maps *l, uint32_t hz, struct err *err);
@@ -38,8 +46,8 @@ void lb_maps_set_state(struct lb_maps *l, uint32_t id, enum backend_state state)
 // Redirected frames may leave by the device. 0 or -errno with err set.
 int lb_maps_add_device(struct lb_maps *l, uint32_t ifindex, struct err *err);
 
-// The pins of a service, by its index in the policy; mapped as long as l is open.
-int lb_maps_pins(struct lb_maps *l, size_t service, uint64_t **ret_words, size_t *ret_n,
+// The pins of a service, by its index in the policy: *ret_n words. The caller closes the mapping.
+int lb_maps_pins(const struct lb_maps *l, size_t service, struct mapping *ret, size_t *ret_n,
 		 struct err *err);
 
 // The counters of a backend or a service, by number, over all CPUs.

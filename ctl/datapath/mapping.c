@@ -10,12 +10,18 @@
 
 int mapping_open(struct mapping *m, int fd, size_t bytes, struct err *err)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) & ~(page - 1);
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return mapping_open_part(m, fd, 0, bytes, err);
+}
+
+int mapping_open_part(struct mapping *m, int fd, size_t from, size_t bytes, struct err *err)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = from & (page - 1);
+	size_t size = (skip + bytes + page - 1) & ~(page - 1);
+	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(from - skip));
 
 	if (at == MAP_FAILED)
 		return err_system(err, errno, "cannot map a table of %zu bytes", bytes);
-	*m = (struct mapping){.at = at, .size = size};
+	*m = (struct mapping){.at = at + skip, .size = size, .skip = skip};
 	return 0;
 }
 
@@ -54,6 +60,6 @@ int mapping_bytes(int fd, size_t *ret, struct err *err)
 void mapping_close(struct mapping *m)
 {
 	if (m->at)
-		munmap(m->at, m->size);
+		munmap((char *)m->at - m->skip, m->size);
 	*m = (struct mapping){0};
 }

@@ -75,6 +75,15 @@ int percpu_read(int fd, uint32_t first, uint32_t n, void *ret)
 	return got == n ? 0 : -ENOENT;
 }
 
+int percpu_write(int fd, uint32_t n, const void *values)
+{
+	CLEANUP_FREE uint32_t *keys = mem_zalloc(n, sizeof(*keys));
+
+	for (uint32_t k = 0; k < n; k++)
+		keys[k] = k;
+	return bpf_map_update_batch(fd, keys, values, &n, NULL) ? -errno : 0;
+}
+
 struct counter percpu_sum(const struct counter *values, size_t cpus)
 {
 	struct counter sum = {0};

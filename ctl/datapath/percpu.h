@@ -25,5 +25,8 @@ int percpu_values(size_t n, size_t size, void *ret, size_t *ret_cpus, struct err
 // Reads the elements first … first + n - 1 of an array, per CPU or not, n at least 1, at once. 0 or -errno.
 int percpu_read(int fd, uint32_t first, uint32_t n, void *ret);
 
+// Writes the elements 0 … n - 1, n at least 1, at once. 0 or -errno.
+int percpu_write(int fd, uint32_t n, const void *values);
+
 // The sum of the counters of one element.
 struct counter percpu_sum(const struct counter *values, size_t cpus);

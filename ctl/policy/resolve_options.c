@@ -62,6 +62,16 @@ static void read_ring(struct service_work *k)
 	     arena_printf(&k->r->scratch, "the next prime is %u", next), "ring size must be prime");
 }
 
+// A power of two, so that one service more changes the table of the others seldom.
+static uint64_t default_pins(size_t services)
+{
+	uint64_t pins = POLICY_PINS_DEFAULT;
+
+	while (pins > POLICY_PINS_MIN && pins * services > POLICY_PINS_SHARED)
+		pins /= 2;
+	return pins;
+}
+
 static void read_options(struct service_work *k)
 {
 	const struct ast_service *a = k->ast;
@@ -76,7 +86,8 @@ static void read_options(struct service_work *k)
 	r->keep = a->keep;
 	r->udp_move = a->udp_move;
 	r->hash_source = a->hash_source;
-	r->pins = a->pins ? a->pins : POLICY_PINS_DEFAULT;
+	r->pins = a->pins ? a->pins : default_pins(k->r->ast->services.n);
+	r->pins_given = a->pins != 0;
 }
 
 // ---- backends -----------------------------------------------------------------------------------

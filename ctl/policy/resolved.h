@@ -335,6 +335,7 @@ struct resolved_service {
 	size_t n_source;
 	uint32_t ring;
 	uint64_t pins;
+	bool pins_given; // by the policy; else they are the default for its number of services
 	struct resolved_check check;
 	const struct resolved_backend *backends;
 	size_t n_backends;

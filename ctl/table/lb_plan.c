@@ -71,7 +71,8 @@ static void inherit_pins(struct plan *p, const struct turn *t)
 
 	if (t->s->buckets == t->was->buckets || (!pinned && !p->o->trial))
 		return;
-	lb_plan_warn_pins(p->diag, t->from, pins, !pinned);
+	if (t->from->pins_given)
+		lb_plan_warn_pins(p->diag, t->from, pins, !pinned);
 	t->s->buckets = t->was->buckets;
 }
 

@@ -59,13 +59,23 @@ void lb_member_address(const struct lb_member *m, struct addr *ret)
 	memcpy(ret->bytes, m->addr, sizeof(ret->bytes));
 }
 
+static bool has_expired(const struct lb_member *m, uint64_t wall_s)
+{
+	return m->until_s && m->until_s <= wall_s;
+}
+
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s)
 {
-	if (!m->until_s || m->until_s > wall_s)
+	if (!has_expired(m, wall_s))
 		return false;
 	m->override = BACKEND_UP;
 	m->until_s = 0;
 	return true;
+}
+
+static bool has_waited(const struct lb_member *m, uint64_t now)
+{
+	return m->waits && m->waits <= now;
 }
 
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s)
@@ -87,7 +97,7 @@ size_t lb_state_end_waits(struct lb_state *b, uint64_t now, bool *ret_services)
 		for (uint32_t i = 0; i < s->n_members; i++) {
 			struct lb_member *m = &b->members[s->first_member + i];
 
-			if (!m->waits || m->waits > now)
+			if (!has_waited(m, now))
 				continue;
 			m->waits = 0;
 			ended++;
@@ -98,11 +108,32 @@ size_t lb_state_end_waits(struct lb_state *b, uint64_t now, bool *ret_services)
 	return ended;
 }
 
+bool lb_service_is_due(const struct lb_state *b, const struct lb_service *s, uint64_t now,
+		       uint64_t wall_s)
+{
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct lb_member *m = &b->members[s->first_member + i];
+
+		if (has_expired(m, wall_s) || has_waited(m, now))
+			return true;
+	}
+	return s->torn;
+}
+
 // ---- services -----------------------------------------------------------------------------------
 
 static uint32_t longest_idle(const struct lb_service *s)
 {
 	return s->idle_tcp > s->idle_udp ? s->idle_tcp : s->idle_udp;
+}
+
+uint64_t lb_state_pin_bytes(const struct lb_state *b)
+{
+	uint64_t bytes = 0;
+
+	for (size_t n = 0; n < b->n_services; n++)
+		bytes += (uint64_t)b->services[n].buckets * sizeof(struct pin_bucket);
+	return bytes;
 }
 
 struct ring_rules lb_service_rules(const struct lb_service *s, uint64_t now, uint32_t hz)

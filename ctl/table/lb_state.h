@@ -61,7 +61,8 @@ struct lb_service {
 	uint8_t protocols;           // SERVICE_TCP | …
 	uint8_t udp_move;
 	uint8_t checked; // the policy says `check`
-	uint8_t pad[7];
+	uint8_t torn; // 1: a command is changing its ring, or was killed while it did: the ring is to be written again
+	uint8_t pad[6];
 	uint64_t pushed;    // living pins pushed out, at the last look (ring_hold)
 	uint64_t pushed_at; // jiffies64 of the last look that found more
 };
@@ -179,6 +180,9 @@ void lb_member_address(const struct lb_member *m, struct addr *ret); // family 0
 // Ends overrides of states that have expired at `wall_s`; those of weights do not expire. Return whether the
 // member changed, and how many did.
 bool lb_member_expire(struct lb_member *m, uint64_t wall_s);
+// Is its ring to be written anew, whatever a command wants? An override or a wait has ended, or it is torn.
+bool lb_service_is_due(const struct lb_state *b, const struct lb_service *s, uint64_t now,
+		       uint64_t wall_s);
 size_t lb_state_expire(struct lb_state *b, uint64_t wall_s);
 // Members that have waited for their first check until `now`, in jiffies64, count without one. Returns how many; sets
 // ret_services[i] of their services, unless it is NULL.
@@ -215,6 +219,9 @@ void lb_service_loss(const struct lb_state *b, const struct lb_service *s, uint6
 struct lb_service *lb_state_find(const struct lb_state *b, const char *name);
 struct lb_member *lb_state_find_member(const struct lb_state *b, const struct lb_service *s,
 				       const struct addr *addr, uint16_t port);
+
+// Bytes of the pins of all services.
+uint64_t lb_state_pin_bytes(const struct lb_state *b);
 
 // Figures of a service's ring.
 struct lb_service_figures {

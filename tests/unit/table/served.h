@@ -57,6 +57,7 @@ static inline struct resolved_service *served_add(struct made *m, const char *na
 		.idle_udp_ms = 60000,
 		.ring = SERVED_SIZE,
 		.pins = 1024,
+		.pins_given = true,
 		.check = {.kind = CHECK_TCP},
 		.backends = made_alloc(m, n, sizeof(*s->backends)),
 		.n_backends = n,

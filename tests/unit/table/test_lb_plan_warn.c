@@ -166,6 +166,27 @@ static void test_pins(void **state)
 	made_free(&m);
 }
 
+// The policy has no number: the default follows the number of services.
+static void test_pins_by_default(void **state)
+{
+	(void)state;
+	struct made m;
+	struct lb_plan_options o;
+	CLEANUP_LB_STATE struct lb_state *a = NULL, *b = NULL;
+	static const bool pinned[] = {true};
+
+	SERVED_ONE(&m, 0);
+	a = served_plan(&m, NULL);
+	o = served_options(a);
+	o.pinned = pinned;
+	m.r.services[0].pins = 2048;
+	m.r.services[0].pins_given = false;
+	b = served_plan_with(&m, &o);
+	assert_int_equal(b->services[0].buckets, 128);
+	assert_int_equal(diag_warnings(m.diag), 0);
+	made_free(&m);
+}
+
 // A flow may be pinned after the pins were read and before the switch.
 static void test_pins_of_changing(void **state)
 {
@@ -226,13 +247,10 @@ static void test_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_refused_key),
-		cmocka_unit_test(test_refused_many),
-		cmocka_unit_test(test_pins),
-		cmocka_unit_test(test_pins_of_changing),
-		cmocka_unit_test(test_pins_on_trial),
-		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_refused),          cmocka_unit_test(test_refused_key),
+		cmocka_unit_test(test_refused_many),     cmocka_unit_test(test_pins),
+		cmocka_unit_test(test_pins_of_changing), cmocka_unit_test(test_pins_on_trial),
+		cmocka_unit_test(test_pins_by_default),  cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
