@@ -41,6 +41,7 @@ struct files {
 	bool reloading;             // the child that runs, or the one after it, is a reload
 	sum_text text;              // of the policy file, when it was last read; "": it was not
 	char accepted[REVISION_ID]; // when the policy was refused last
+	char first[256];            // line of the last refusal; "": not known
 	bool gone;                  // it has existed since the agent began, and does not now
 };
 
@@ -86,14 +87,22 @@ static void wait_and_try(struct files *f)
 	evtimer_add(f->again, &in);
 }
 
+// The same failure again is not logged: the same sentence, and the same first line before it.
 static void fail(struct files *f, const struct err *why, const struct exchange_result *r)
 {
 	struct err *refused = &f->agent->refused;
+	char first[sizeof(f->first)] = "";
+	bool same;
+
+	if (r)
+		snprintf(first, sizeof(first), "%.*s", (int)strcspn(r->said, "\n"), r->said);
 
 	f->failures++;
 	revisions_current(f->agent->instance, f->accepted, NULL);
 	applies_count(f->agent, APPLIES_FILE, false);
-	if (!strcmp(why->text, refused->text))
+	same = !strcmp(why->text, refused->text) && (!f->first[0] || !strcmp(first, f->first));
+	snprintf(f->first, sizeof(f->first), "%s", first);
+	if (same)
 		return;
 	*refused = *why;
 	if (r && r->said[0])

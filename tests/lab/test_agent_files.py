@@ -64,6 +64,20 @@ def replace(path, text):
 
 
 class TestFiles:
+    def test_each_error_is_logged_once(self, site):
+        """Two errors end with the same sentence."""
+        agent = site.run()
+        good = site.main.read_text()
+        for word in "nonsense", "rubbish":
+            site.main.write_text(f"{good}drop {word}\n")
+            until(lambda: agent.said().count(f"found '{word}'") == 1, what=word)  # pylint: disable=cell-var-from-loop
+        site.main.write_text(f"{good}drop rubbish\n# once more\n")
+        site.list.write_text(f"{OTHER}\n")
+        time.sleep(2)
+        assert agent.said().count("found 'rubbish'") == 1
+        site.main.write_text(good)
+        site.until_dropped(False, True)
+
     def test_a_list_is_written_in_place(self, site):
         site.run()
         assert site.dropped(FIRST, OTHER) == [True, False]
