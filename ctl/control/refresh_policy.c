@@ -37,7 +37,8 @@ int refresh_list_policy(const char *instance, const struct refresh_wanted *wante
 					      .name = mem_strdup(name->name),
 					      .policy = true,
 					      .empty = !environment_has_addresses(name),
-					      .since_s = name->answered_s,
+					      .since_s = name->answered_s ? name->answered_s
+									  : name->refused_s,
 					      .ttl_s = name->ttl_s,
 					      .ends_s = environment_name_ends(name,
 									      (uint64_t)time(NULL)),
