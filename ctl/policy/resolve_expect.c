@@ -82,8 +82,8 @@ static const struct resolved_addresses *lone_set(struct resolver *r, const struc
 		number = index_find(&r->ast->set_index, leaf->item->word);
 	if (number == INDEX_NONE || r->ast->sets.at[number].dynamic)
 		return NULL;
-	if (use != POLICY_WHOLE && r->sets[number].split && !r->sets[number].dropped)
-		return NULL; // the rules have it as a whole
+	if (use != POLICY_WHOLE && r->sets[number].split)
+		return NULL; // its value is the whole
 	*ret_broken = r->sets[number].broken;
 	return &r->addresses.at[r->sets[number].address];
 }

@@ -192,7 +192,6 @@ static void resolve_rule(struct rule_work *w)
 
 	to->from = resolve_address(w->r, &w->ast->fields[AST_FROM], resolve_use_of_rule(w->ast));
 	resolve_to(w);
-	resolve_warn_shared(w->r, w->ast);
 	find_impossible(w);
 	to->impossible = to->impossible || !sport || !dport;
 	warn_one_family(w, AST_FROM, to->from, icmp & families_of(set_of(w, &to->to)));

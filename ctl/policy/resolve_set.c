@@ -87,19 +87,13 @@ static void add_file(struct build *b, uint32_t number, const struct leaf *leaf)
 	}
 }
 
-static const struct cidr_set *value_of(const struct set_value *set, enum policy_use use,
-				       bool negated)
-{
-	bool open = !negated && (use != POLICY_WHOLE || set->dropped);
-
-	return open && set->split ? &set->open : &set->whole;
-}
-
 static void add_set(struct build *b, uint32_t number, bool negated)
 {
 	const struct set_value *set = &b->r->sets[number];
 
-	vec_push(&b->parts, cidr_member(value_of(set, b->use, negated), negated));
+	bool open = b->use != POLICY_WHOLE && !negated && set->split;
+
+	vec_push(&b->parts, cidr_member(open ? &set->open : &set->whole, negated));
 	b->broken = b->broken || set->broken;
 	b->fixed = b->fixed && set->fixed;
 }
@@ -217,7 +211,7 @@ static struct cidr_set merge_parts(struct build *b)
 struct cidr_set resolve_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
 			       bool *ret_fixed, bool *ret_broken)
 {
-	struct build b = {.r = r, .use = use, .fixed = true};
+	struct build b = {.r = r, .use = leaves->negated ? POLICY_WHOLE : use, .fixed = true};
 
 	vec_each (&leaves->all, leaf) {
 		size_t before = cidr_count(&b.own), parts = b.parts.n, made;
@@ -249,8 +243,8 @@ static bool file_splits(const struct resolver *r, const struct list_file *file)
 	return false;
 }
 
-// Has the leaf other addresses in drop and reject rules? *ret_names: it may have, with other answers.
-static bool splits(struct resolver *r, const struct leaf *leaf, bool *ret_names)
+// Has the leaf other addresses in drop and reject rules?
+static bool splits(struct resolver *r, const struct leaf *leaf)
 {
 	const struct item_value *value = &r->items.at[resolve_item(r, leaf->item)];
 
@@ -258,34 +252,22 @@ static bool splits(struct resolver *r, const struct leaf *leaf, bool *ret_names)
 		return false;
 	switch ((enum value_kind)value->kind) {
 	case VALUE_HOST:
-		*ret_names = true;
 		return host_splits(&r->hosts.at[value->number]);
 	case VALUE_FILE:
-		*ret_names |= r->lists.at[value->number].list.names.n;
 		return file_splits(r, &r->lists.at[value->number]);
 	case VALUE_SET:
-		*ret_names |= r->sets[value->number].names;
 		return r->sets[value->number].split;
 	default:
 		return false;
 	}
 }
 
-static bool leaves_split(struct resolver *r, const struct leaves *leaves, bool *ret_names)
-{
-	bool split = false;
-
-	*ret_names = false;
-	for (size_t n = 0; !leaves->negated && n < leaves->all.n; n++)
-		split |= splits(r, &leaves->all.at[n], ret_names);
-	return split;
-}
-
 bool resolve_splits(struct resolver *r, const struct leaves *leaves)
 {
-	bool names;
-
-	return leaves_split(r, leaves, &names);
+	for (size_t n = 0; !leaves->negated && n < leaves->all.n; n++)
+		if (splits(r, &leaves->all.at[n]))
+			return true;
+	return false;
 }
 
 // Twice where drop and reject rules leave something out.
@@ -295,7 +277,7 @@ static void resolve_values(struct resolver *r, const struct leaves *leaves, stru
 	bool fixed, broken;
 
 	value->whole = resolve_leaves(r, leaves, POLICY_WHOLE, &value->fixed, ret_broken);
-	value->split = leaves_split(r, leaves, &value->names);
+	value->split = resolve_splits(r, leaves);
 	if (value->split)
 		value->open = resolve_leaves(r, leaves, POLICY_DROPPED, &fixed, &broken);
 }
@@ -318,7 +300,7 @@ static void resolve_one_set(struct resolver *r, uint32_t number)
 	leaves_free(&leaves);
 	to->fixed = value->fixed;
 	r->facts.at[value->address].broken = value->broken;
-	cidr_resolve(value_of(value, POLICY_WHOLE, false), false, &r->r->memory, to);
+	cidr_resolve(&value->whole, false, &r->r->memory, to);
 	if (to->empty && !value->broken)
 		diag_warning(r->diag, set->at, NULL,
 			     "set '@%s' is empty: rules that name it match nothing", set->name);
@@ -385,8 +367,6 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, enum p
 	index_add(&r->address_index, arena_strdup(&r->scratch, key), number);
 	to.place = resolve_place(
 		r, &(struct ast_item){.at = list->at, .line = list->items.at[0].line});
-	if (leaves->negated)
-		use = POLICY_WHOLE;
 	value = resolve_leaves(r, leaves, use, &to.fixed, &facts.broken);
 	cidr_resolve(&value, leaves->negated && !cidr_is_empty(&value), &r->r->memory, &to);
 	facts.broken = facts.broken || broken;
@@ -398,7 +378,13 @@ static uint32_t add_list(struct resolver *r, const struct ast_list *list, enum p
 	return number;
 }
 
-// A set that is the only item is used as it is.
+// A set that is the only item is used as it is, unless this use leaves out addresses.
+static bool is_lone_set(struct resolver *r, const struct leaves *leaves, enum policy_use use)
+{
+	return leaves->all.n == 1 && !leaves->negated && leaves->all.at[0].item->kind == AST_SET &&
+	       (use == POLICY_WHOLE || !resolve_splits(r, leaves));
+}
+
 static struct resolved_address lone_set(const struct resolver *r, const struct ast_item *item)
 {
 	uint32_t number = index_find(&r->ast->set_index, item->word);
@@ -416,13 +402,11 @@ struct resolved_address resolve_address(struct resolver *r, const struct ast_lis
 {
 	struct resolved_address ret = {.kind = RESOLVED_ANY};
 	struct leaves leaves = {0};
-	const struct leaf *lone;
 	bool broken;
 
 	broken = expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves) < 0;
-	lone = leaves.all.n == 1 && !leaves.negated ? &leaves.all.at[0] : NULL;
-	if (lone && lone->item->kind == AST_SET) {
-		ret = lone_set(r, lone->item);
+	if (is_lone_set(r, &leaves, use)) {
+		ret = lone_set(r, leaves.all.at[0].item);
 	} else if (leaves.all.n) {
 		ret.kind = RESOLVED_SET;
 		ret.index = add_list(r, list, use, broken, &leaves);

@@ -9,13 +9,6 @@ static void raise(enum policy_use *to, enum policy_use use)
 	*to = use > *to ? use : *to;
 }
 
-static void use_set(struct set_value *set, enum policy_use use, const struct ast_rule *dropped)
-{
-	raise(&set->use, use);
-	if (!set->dropped)
-		set->dropped = dropped;
-}
-
 static void use_host(struct host *host, enum policy_use use, struct diag_at at)
 {
 	if (use == POLICY_DROPPED && host->use < use)
@@ -35,9 +28,7 @@ static void use_file(struct resolver *r, const struct list_file *file, enum poli
 	}
 }
 
-// `dropped`: the rule, if it drops or rejects.
-static void use_leaf(struct resolver *r, const struct leaf *leaf, enum policy_use use,
-		     const struct ast_rule *dropped)
+static void use_leaf(struct resolver *r, const struct leaf *leaf, enum policy_use use)
 {
 	uint32_t number = resolve_item(r, leaf->item);
 	const struct item_value *value = &r->items.at[number];
@@ -49,27 +40,25 @@ static void use_leaf(struct resolver *r, const struct leaf *leaf, enum policy_us
 	else if (value->kind == VALUE_FILE)
 		use_file(r, &r->lists.at[value->number], use);
 	else if (value->kind == VALUE_SET)
-		use_set(&r->sets[value->number], use, dropped);
+		raise(&r->sets[value->number].use, use);
 }
 
-static void use_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use,
-		       const struct ast_rule *dropped)
+static void use_leaves(struct resolver *r, const struct leaves *leaves, enum policy_use use)
 {
 	if (leaves->negated)
 		return;
 	vec_each (&leaves->all, leaf)
-		use_leaf(r, leaf, use, dropped);
+		use_leaf(r, leaf, use);
 }
 
-static void use_list(struct resolver *r, const struct ast_list *list, enum policy_use use,
-		     const struct ast_rule *dropped)
+static void use_list(struct resolver *r, const struct ast_list *list, enum policy_use use)
 {
 	struct leaves leaves = {0};
 
 	if (use == POLICY_WHOLE)
 		return;
 	expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
-	use_leaves(r, &leaves, use, dropped);
+	use_leaves(r, &leaves, use);
 	leaves_free(&leaves);
 }
 
@@ -77,8 +66,8 @@ static void use_rule(struct resolver *r, const struct ast_rule *rule)
 {
 	enum policy_use use = resolve_use_of_rule(rule);
 
-	use_list(r, &rule->fields[AST_FROM], use, rule);
-	use_list(r, &rule->fields[AST_TO], use, rule);
+	use_list(r, &rule->fields[AST_FROM], use);
+	use_list(r, &rule->fields[AST_TO], use);
 }
 
 // The set hands its use on to what it contains.
@@ -90,7 +79,7 @@ static void use_elements(struct resolver *r, uint32_t number)
 	if (set->use == POLICY_WHOLE || r->ast->sets.at[number].dynamic)
 		return;
 	if (!expand_elements(&r->expander, &r->ast->sets.at[number].elements, NULL, &leaves))
-		use_leaves(r, &leaves, set->use, set->dropped);
+		use_leaves(r, &leaves, set->use);
 	leaves_free(&leaves);
 }
 
@@ -102,45 +91,10 @@ void resolve_uses(struct resolver *r)
 	vec_each (&r->ast->expects, expect) {
 		enum policy_use use = resolve_use_of_expect(expect);
 
-		use_list(r, &expect->packet.from, use, NULL);
-		use_list(r, &expect->packet.to, use, NULL);
+		use_list(r, &expect->packet.from, use);
+		use_list(r, &expect->packet.to, use);
 	}
 	// Each set before those that it names.
 	for (size_t n = r->ast->set_order.n; n; n--)
 		use_elements(r, r->ast->set_order.at[n - 1]);
-}
-
-// ---- sets of both kinds of rules ------------------------------------------------------------------
-
-static void warn_leaf(struct resolver *r, const struct leaf *leaf)
-{
-	uint32_t number = index_find(&r->ast->set_index, leaf->item->word);
-	const struct set_value *set = number == INDEX_NONE ? NULL : &r->sets[number];
-
-	if (!set || leaf->negated || !set->dropped || !set->names)
-		return;
-	diag_warning(r->diag, leaf->item->at, "use two sets, or write 'wide' after its names",
-		     "set '@%s' leaves out protected addresses of its names here too, since a %s "
-		     "rule uses it (%s)",
-		     leaf->item->word, set->dropped->action == ACTION_DROP ? "drop" : "reject",
-		     diag_place(r->diag, set->dropped->at, false));
-}
-
-static void warn_list(struct resolver *r, const struct ast_list *list)
-{
-	struct leaves leaves = {0};
-
-	expand(&r->expander, list, POLICY_LIST_ITEMS, NULL, &leaves);
-	for (size_t n = 0; !leaves.negated && n < leaves.all.n; n++)
-		if (leaves.all.at[n].item->kind == AST_SET)
-			warn_leaf(r, &leaves.all.at[n]);
-	leaves_free(&leaves);
-}
-
-void resolve_warn_shared(struct resolver *r, const struct ast_rule *rule)
-{
-	if (rule->action != ACTION_PASS)
-		return;
-	warn_list(r, &rule->fields[AST_FROM]);
-	warn_list(r, &rule->fields[AST_TO]);
 }

@@ -70,8 +70,6 @@ struct set_value {
 	struct cidr_set whole;
 	struct cidr_set open; // if split: without what drop and reject rules leave out
 	bool split;
-	const struct ast_rule *dropped; // the first drop or reject rule that uses it: it is `open`
-	bool names;                     // it has host names without `wide`
 	enum policy_use use;
 	bool fixed, broken;
 	uint32_t address; // index into `addresses`
@@ -168,8 +166,6 @@ static inline enum policy_use resolve_use_of_expect(const struct ast_expect *exp
 	return expect->verdict == EXPECT_DROP || expect->verdict == EXPECT_REJECT ? POLICY_EXPECTED
 										  : POLICY_WHOLE;
 }
-// Warns of a set that drop rules use as well.
-void resolve_warn_shared(struct resolver *r, const struct ast_rule *rule);
 
 // resolve_host.c: asks for all names at once, and keeps what may be loaded.
 void resolve_hosts(struct resolver *r);
