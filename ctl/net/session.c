@@ -23,6 +23,8 @@ enum {
 	PROC_BYTES_MAX = 16 * 1024 * 1024, // an environment has at most 6 MB (execve(2))
 };
 
+#define NO_ID UINT32_MAX
+
 struct process {
 	uint32_t pid, parent;
 	char name[64];
@@ -435,6 +437,31 @@ static const struct process *find_process(const struct process_list *all, uint32
 	return all->n ? bsearch(&key, all->at, all->n, sizeof(key), compare_pids) : NULL;
 }
 
+// The number after a word of a file of a process; NO_ID: none.
+static uint32_t read_id(uint32_t pid, const char *file, const char *word)
+{
+	size_t len;
+	int error = 0;
+	CLEANUP_FREE char *text = read_proc(pid, file, &len, &error);
+	const char *at = text ? strstr(text, word) : NULL;
+	uint32_t id;
+
+	at = at ? at + strlen(word) : "";
+	return num_parse_u32(at, strcspn(at, "\t\n"), 0, NO_ID - 1, &id) ? NO_ID : id;
+}
+
+// Before a login sshd runs as root, and its child as the user `sshd`. A process below it that is somebody else's, or an
+// id of a login that the daemon does not have (pam_loginuid(8)), shows a login without a command: ssh -N, ssh -W, sftp.
+static bool is_login(const struct process *daemon, const struct process *child)
+{
+	const struct passwd *waiting = getpwnam("sshd");
+	uint32_t uid = read_id(child->pid, "status", "\nUid:\t");
+	uint32_t login = read_id(child->pid, "loginuid", "");
+
+	return (uid != NO_ID && uid && (!waiting || uid != waiting->pw_uid)) ||
+	       (login != NO_ID && login != read_id(daemon->pid, "loginuid", ""));
+}
+
 // Marks each sshd that somebody has logged in through.
 static bool *find_used(const struct process_list *all)
 {
@@ -443,8 +470,12 @@ static bool *find_used(const struct process_list *all)
 	vec_each (all, p) {
 		const struct process *parent = find_process(all, p->parent);
 
-		if (parent && is_sshd(parent) && !is_sshd(p))
+		if (!parent || !is_sshd(parent))
+			continue;
+		if (!is_sshd(p))
 			used[parent - all->at] = true;
+		else if (is_login(parent, p)) // one of the two has the connection
+			used[parent - all->at] = used[p - all->at] = true;
 	}
 	return used;
 }
@@ -478,17 +509,12 @@ int session_peers(struct addr **ret, size_t *ret_n, struct err *err)
 	return error ? err_system(err, error, "cannot find the peers of the logins over ssh") : 0;
 }
 
-// The uid of the login, which survives sudo and su; 4294967295: no login.
+// The uid of the login, which survives sudo and su.
 static uid_t login_uid(void)
 {
-	size_t len = 0;
-	int error = 0;
-	CLEANUP_FREE char *text = read_proc((uint32_t)getpid(), "loginuid", &len, &error);
-	uint32_t uid;
+	uint32_t uid = read_id((uint32_t)getpid(), "loginuid", "");
 
-	if (text && !num_parse_u32(text, strcspn(text, "\n"), 0, UINT32_MAX - 1, &uid))
-		return uid;
-	return getuid();
+	return uid == NO_ID ? getuid() : uid;
 }
 
 void session_describe(const struct session *s, char *buf, size_t size)

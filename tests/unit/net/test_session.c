@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -384,7 +385,7 @@ static size_t count_loopback_peers(void)
 }
 
 // An sshd with the connection, and a process below it, until the pipe is closed.
-static pid_t start_sshd(struct tcp_pair *pair, char *below, int until, int until_close)
+static pid_t start_sshd(struct tcp_pair *pair, char *below, uid_t uid, int until, int until_close)
 {
 	pid_t pid = fork();
 	char end;
@@ -396,12 +397,14 @@ static pid_t start_sshd(struct tcp_pair *pair, char *below, int until, int until
 	if (!fork()) {
 		bear_name(below);
 		close(pair->server);
+		if (uid && setuid(uid))
+			_exit(1);
 	}
 	(void)!read(until, &end, 1);
 	_exit(0);
 }
 
-static size_t count_with_sshd(char *below)
+static size_t count_with_sshd(char *below, uid_t uid)
 {
 	struct tcp_pair pair;
 	size_t found, before;
@@ -411,7 +414,7 @@ static size_t count_with_sshd(char *below)
 	assert_true(pair_open(false, &pair));
 	assert_int_equal(pipe(pipes), 0);
 	before = count_loopback_peers();
-	pid = start_sshd(&pair, below, pipes[0], pipes[1]);
+	pid = start_sshd(&pair, below, uid, pipes[0], pipes[1]);
 	for (int tries = 0; tries < 50; tries++) {
 		found = count_loopback_peers() - before;
 		if (found)
@@ -429,8 +432,13 @@ static size_t count_with_sshd(char *below)
 static void finds_the_peers_of_all_logins(void **state)
 {
 	(void)state;
-	assert_int_equal(count_with_sshd((char[]){"bash"}), 1);
-	assert_int_equal(count_with_sshd((char[]){"sshd"}), 0); // not logged in yet
+	assert_int_equal(count_with_sshd((char[]){"bash"}, 0), 1);
+	assert_int_equal(count_with_sshd((char[]){"sshd"}, 0), 0); // not logged in yet
+	if (geteuid() || !getpwnam("sshd"))
+		return;
+	assert_int_equal(count_with_sshd((char[]){"sshd"}, getpwnam("sshd")->pw_uid),
+			 0);                                           // nor here
+	assert_int_equal(count_with_sshd((char[]){"sshd"}, 65533), 1); // ssh -N
 }
 
 static void describes_for_people(void **state)
