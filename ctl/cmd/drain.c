@@ -164,12 +164,12 @@ static int refuse_last(const struct pool *p, const struct pool_target *t, struct
 	const struct lb_service *s = &p->state->services[t->service];
 	const struct lb_member *m = &p->state->members[t->member];
 	addr_text name;
+	CLEANUP_FREE char *one = mem_printf("%s still gets", pool_name(m, name));
 
 	err_refused(err,
 		    "no backend of service '%s' accepts new flows: the current ring stays in use, "
-		    "and %s still gets new flows",
-		    s->name,
-		    slots_of(p->state, s, m->id) ? pool_name(m, name) : "the backends in it");
+		    "and %s new flows",
+		    s->name, slots_of(p->state, s, m->id) ? one : "the backends in it still get");
 	return err_hint(err, "undrain another backend of the service, or add one");
 }
 

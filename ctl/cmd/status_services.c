@@ -14,6 +14,8 @@
 #include "ctl/control/looks.h"
 #include "ctl/control/overrides.h"
 
+#define LATE_S 2 // after the end of a wait, before it is an alarm
+
 struct services_view {
 	struct context *ctx;
 	const struct pool *pool;
@@ -262,6 +264,22 @@ static void alarm_flows(const struct services_view *v, status_alarm *alarm, void
 	      num_plural(kept, "its", "their"), text_get(&why));
 }
 
+// Only the agent, or the next change, ends the wait for a first check.
+static void alarm_waiting(const struct services_view *v, status_alarm *alarm, void *status)
+{
+	const struct clock *now = &v->pool->clock;
+	uint32_t late = 0;
+
+	for (uint32_t m = 0; m < v->service->n_members; m++)
+		late += lb_member_waits(member(v, m)) &&
+			member(v, m)->waits + (uint64_t)LATE_S * now->hz < now->jiffies;
+	if (late)
+		alarm(status,
+		      "service '%s': %u %s no new flows before a first check, which the agent does "
+		      "not make",
+		      v->service->name, late, num_plural(late, "backend gets", "backends get"));
+}
+
 static void alarm_pins(const struct services_view *v, status_alarm *alarm, void *status)
 {
 	struct service_counter c;
@@ -334,6 +352,7 @@ void status_services_alarms(struct context *ctx, const struct pool *f, status_al
 			alarm_silent(&v, member(&v, m), alarm, status);
 		}
 		alarm_flows(&v, alarm, status);
+		alarm_waiting(&v, alarm, status);
 		alarm_health(&v, alarm, status);
 		alarm_pins(&v, alarm, status);
 	}

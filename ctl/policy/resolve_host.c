@@ -158,7 +158,10 @@ static void report_failure(struct resolver *r, struct host *h, const struct poli
 	enum diag_level level = r->env->names_may_fail || h->tolerated ? DIAG_WARNING : DIAG_ERROR;
 
 	if (answer->why[0])
-		diag_add(r->diag, level, h->at, NULL, "%s%s", where(r, h), answer->why);
+		diag_add(r->diag, level, h->at,
+			 answer->error == -EPERM ? "'wide' after the name drops all its addresses"
+						 : NULL,
+			 "%s%s", where(r, h), answer->why);
 	else
 		diag_add(r->diag, level, h->at, NULL, "%s'%s' does not resolve", where(r, h),
 			 h->name);

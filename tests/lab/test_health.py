@@ -2,6 +2,7 @@
 """Checks of backends by the agent: backends that refuse, hang, lie and flap; what commands and trials do meanwhile."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -779,6 +780,19 @@ def waits(node, *backends):
     assert {states(node)[one] for one in backends} == {"waiting"}
     assert {health(node)[one] for one in backends} == {"not checked yet"}
     assert not any(slots(node)[one] for one in backends)
+
+
+def test_a_hung_agent_while_all_wait(node, serve):
+    """A new service gets no flows, which is an alarm before it is known that the agent hangs."""
+    def alarms():
+        return json.loads(node("-j", "status", check=False).stdout)["alarms"]
+
+    node("attach", "net0")
+    with hung(node.run()):
+        serve(CHECK)
+        waits(node, ONE, TWO, THREE)
+        until(lambda: "service 'web': 3 backends get no new flows before a first check, which the agent does not make" in alarms(), 8)
+    until(lambda: all_ok(node) and alarms() == [])
 
 
 @pytest.mark.parametrize("how", ["command", "agent"])
