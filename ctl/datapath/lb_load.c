@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bpf/bpf.h>
@@ -217,17 +218,35 @@ static int copy_backends(int to, void *table, const char *previous, struct err *
 	return 0;
 }
 
+#define ZEROED 256 // counters at once: with many CPUs they are large
+
+static int zero_counters(const struct generation *g, const uint32_t *ids, uint32_t n,
+			 const struct service_counter *zeros, struct err *err)
+{
+	return n && bpf_map_update_batch(g->fd[PART_BACKEND_COUNTERS], ids, zeros, &n, NULL)
+		       ? err_system(err, errno, "cannot write the counters of backends")
+		       : 0;
+}
+
+// zeros: ZEROED counters.
 static int fill_fresh(const struct generation *g, const struct lb_load *b, struct backend *table,
 		      const struct service_counter *zeros, struct err *err)
 {
+	uint32_t ids[ZEROED], n = 0;
+	int code;
+
 	for (uint32_t id = 1; id < SERVICE_BACKENDS; id++) {
 		if (!lb_ids_has(&b->fresh, id))
 			continue;
 		table[id] = b->backends[id];
-		if (bpf_map_update_elem(g->fd[PART_BACKEND_COUNTERS], &id, zeros, BPF_ANY))
-			return err_system(err, errno, "cannot write backend %u", id);
+		ids[n++] = id;
+		if (n < ZEROED)
+			continue;
+		if ((code = zero_counters(g, ids, n, zeros, err)))
+			return code;
+		n = 0;
 	}
-	return 0;
+	return zero_counters(g, ids, n, zeros, err);
 }
 
 // Backends with new numbers are written: no packet meets them yet.
@@ -237,7 +256,7 @@ static int fill_backends(const struct generation *g, const struct lb_load *b, co
 	CLEANUP_FREE struct service_counter *zeros = NULL;
 	CLEANUP_MAPPING struct mapping table = {0};
 	size_t cpus, bytes;
-	int code = percpu_values(1, sizeof(*zeros), &zeros, &cpus, err);
+	int code = percpu_values(ZEROED, sizeof(*zeros), &zeros, &cpus, err);
 
 	if (code || (code = mapping_bytes(g->fd[PART_BACKENDS], &bytes, err)) ||
 	    (code = mapping_open(&table, g->fd[PART_BACKENDS], bytes, err)) ||
@@ -372,12 +391,15 @@ static void keep_egress(const struct generation *g, const struct lb_maps *runnin
 
 static int fill_egress(const struct generation *g, const struct lb_load *b, struct err *err)
 {
+	uint32_t last = 0;
+
 	for (size_t m = 0; m < b->lb->n_members; m++) {
 		uint32_t ifindex = b->backends[b->lb->members[m].id].ifindex;
-		int code = ifindex ? parts_add_device(g, ifindex, err) : 0;
+		int code = ifindex && ifindex != last ? parts_add_device(g, ifindex, err) : 0;
 
 		if (code)
 			return code;
+		last = ifindex;
 	}
 	keep_egress(g, b->running);
 	return 0;
@@ -388,43 +410,80 @@ static bool is_tunnel(const struct lb_service *s)
 	return service_mode_does(s->mode) & MODE_TUNNEL;
 }
 
-// Puts the backend in front of the chain of its address.
-static int add_tunnel(const struct generation *g, uint32_t service, const struct lb_member *m,
-		      struct err *err)
-{
-	struct tunnel_end first = {.next = TUNNEL_FIRST}, own = {.backend = m->id};
-	struct tunnel_key key = {.family = m->family, .service = TUNNEL_FIRST};
-	int fd = g->fd[PART_TUNNELS];
+// A backend of a service by its address.
+struct tunnel {
+	struct tunnel_key key;
+	uint32_t backend;
+};
 
-	memcpy(key.addr, m->addr, sizeof(key.addr));
-	if (bpf_map_lookup_elem(fd, &key, &first) && errno != ENOENT)
-		return err_system(err, errno, "cannot read the tunnels of backends");
-	own.next = first.next;
-	first.next = service;
-	key.service = service;
-	if (!bpf_map_update_elem(fd, &key, &own, BPF_ANY)) {
-		key.service = TUNNEL_FIRST;
-		if (!bpf_map_update_elem(fd, &key, &first, BPF_ANY))
-			return 0;
-	}
-	return err_system(err, errno, "cannot write the tunnels of backends");
+static int compare_tunnels(const void *a, const void *b)
+{
+	const struct tunnel_key *x = &((const struct tunnel *)a)->key;
+	const struct tunnel_key *y = &((const struct tunnel *)b)->key;
+	int order = memcmp(x->addr, y->addr, sizeof(x->addr));
+
+	if (order || x->family != y->family)
+		return order ? order : x->family < y->family ? -1 : 1;
+	return x->service < y->service ? -1 : x->service > y->service;
 }
 
-// In these modes backends have no port, so an address is at most one backend of a service.
-static int fill_tunnels(const struct generation *g, const struct lb_state *b, struct err *err)
+// By address, then by service. In these modes backends have no port, so an address is at most one backend of a service.
+static size_t sort_tunnels(const struct lb_state *b, struct tunnel *ret)
 {
+	size_t count = 0;
+
 	for (uint32_t n = 0; n < b->n_services; n++) {
 		const struct lb_service *s = &b->services[n];
 		const struct lb_member *m = &b->members[s->first_member];
 
 		for (uint32_t i = 0; is_tunnel(s) && i < s->n_members; i++) {
-			int code = m[i].family ? add_tunnel(g, n, &m[i], err) : 0;
+			struct tunnel t = {{.family = m[i].family, .service = n}, m[i].id};
 
-			if (code)
-				return code;
+			memcpy(t.key.addr, m[i].addr, sizeof(t.key.addr));
+			if (m[i].family)
+				ret[count++] = t;
 		}
 	}
-	return 0;
+	qsort(ret, count, sizeof(*ret), compare_tunnels);
+	return count;
+}
+
+static bool same_address(const struct tunnel *a, const struct tunnel *b)
+{
+	return a->key.family == b->key.family &&
+	       !memcmp(a->key.addr, b->key.addr, sizeof(a->key.addr));
+}
+
+// The services of an address are a chain, whose beginning is an element of its own. Returns how many elements there are.
+static uint32_t chain_tunnels(const struct tunnel *at, size_t n, struct tunnel_key *keys,
+			      struct tunnel_end *ends)
+{
+	uint32_t next = TUNNEL_FIRST, count = 0;
+
+	for (size_t t = 0; t < n; t++) {
+		keys[count] = at[t].key;
+		ends[count++] = (struct tunnel_end){.backend = at[t].backend, .next = next};
+		next = at[t].key.service;
+		if (t + 1 < n && same_address(&at[t], &at[t + 1]))
+			continue;
+		keys[count] = at[t].key;
+		keys[count].service = TUNNEL_FIRST;
+		ends[count++] = (struct tunnel_end){.next = next};
+		next = TUNNEL_FIRST;
+	}
+	return count;
+}
+
+static int fill_tunnels(const struct generation *g, const struct lb_state *b, struct err *err)
+{
+	CLEANUP_FREE struct tunnel *tunnels = mem_zalloc(b->n_members, sizeof(*tunnels));
+	CLEANUP_FREE struct tunnel_key *keys = mem_zalloc(2 * b->n_members, sizeof(*keys));
+	CLEANUP_FREE struct tunnel_end *ends = mem_zalloc(2 * b->n_members, sizeof(*ends));
+	uint32_t n = chain_tunnels(tunnels, sort_tunnels(b, tunnels), keys, ends);
+
+	return n && bpf_map_update_batch(g->fd[PART_TUNNELS], keys, ends, &n, NULL)
+		       ? err_system(err, errno, "cannot write the tunnels of backends")
+		       : 0;
 }
 
 static int keep_state(struct generation *g, const struct lb_state *b, struct err *err)

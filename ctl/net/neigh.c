@@ -153,15 +153,19 @@ static int ask(const struct neigh *n, struct err *err)
 	return code ? cannot_ask(n, code, err) : 0;
 }
 
-// Confirmed entries are left alone: NTF_USE would make permanent ones mortal.
+// Confirmed entries are left alone: NTF_USE would make permanent ones mortal. A gateway of many is asked once.
 static int ask_all(const struct neigh *wanted, size_t n, struct err *err)
 {
 	int code;
 
-	for (size_t i = 0; i < n; i++)
-		if (wanted[i].state != NEIGH_KNOWN || wanted[i].stale)
-			if ((code = ask(&wanted[i], err)))
-				return code;
+	for (size_t i = 0; i < n; i++) {
+		if (wanted[i].state == NEIGH_KNOWN && !wanted[i].stale)
+			continue;
+		if (i && !compare_neighbours(&wanted[i - 1], &wanted[i]))
+			continue;
+		if ((code = ask(&wanted[i], err)))
+			return code;
+	}
 	return 0;
 }
 
