@@ -334,16 +334,40 @@ static void close_forgotten(const struct lb_apply *s, struct lb_maps *l)
 			lb_maps_set_state(l, before->members[m].id, BACKEND_DOWN);
 }
 
-// What began to change with the plan begins with the switch.
-static void restart_clock(struct lb_state *b, uint64_t planned, uint64_t now)
+static bool is_changing(const struct lb_state *b, const struct lb_service *s)
 {
-	for (size_t n = 0; n < b->n_slots; n++) {
-		uint64_t slot = b->slots[n];
+	for (uint32_t n = 0; n < s->size; n++)
+		if (slot_former(b->slots[s->first_slot + n]))
+			return true;
+	return false;
+}
 
-		if (slot_former(slot) && slot_since(slot) == slot_time(planned))
-			b->slots[n] =
-				slot_pack(slot_owner(slot), slot_former(slot), slot_time(now));
+// What began to change with the plan begins with the switch.
+static void restart_slots(struct lb_state *b, const struct lb_service *s, uint64_t planned,
+			  uint64_t now)
+{
+	for (uint32_t n = 0; n < s->size; n++) {
+		uint64_t *slot = &b->slots[s->first_slot + n];
+
+		if (slot_former(*slot) && slot_since(*slot) == slot_time(planned))
+			*slot = slot_pack(slot_owner(*slot), slot_former(*slot), slot_time(now));
 	}
+}
+
+// The rings of services whose slots all are stable in the plan are not read: nothing else has changed them.
+static int restart_clock(const struct lb_apply *s, struct lb_maps *l, uint64_t now, struct err *err)
+{
+	struct lb_state *b = lb_maps_state(l);
+	int code;
+
+	for (size_t n = 0; n < b->n_services; n++) {
+		if (!is_changing(s->lb, &s->lb->services[n]))
+			continue;
+		if ((code = lb_maps_use(l, n, err)))
+			return code;
+		restart_slots(b, &b->services[n], s->clock.jiffies, now);
+	}
+	return 0;
 }
 
 int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t generation,
@@ -356,7 +380,7 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 
 	if (code)
 		return code;
-	code = lb_maps_open(i, generation, &l, err);
+	code = lb_maps_open_few(i, generation, &l, err);
 	if (code)
 		return code == -ENOENT ? 0 : code;
 	b = lb_maps_state(l);
@@ -366,7 +390,8 @@ int lb_apply_after(struct lb_apply *s, const struct instance *i, uint32_t genera
 	for (size_t m = 0; m < b->n_members; m++)
 		lb_maps_set_backend(l, b->members[m].id, &s->backends[b->members[m].id]);
 	close_forgotten(s, l);
-	restart_clock(b, s->clock.jiffies, now.jiffies);
+	if ((code = restart_clock(s, l, now.jiffies, err)))
+		return code;
 	return lb_maps_write(l, now.hz, err);
 }
 
