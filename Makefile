@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make all demo test lint bench vmtest faults connections soak sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
+# make all demo test lint bench vmtest containers faults connections soak sabotage fuzz compile_commands.json install deb clean help; O=build: where it lands, V=1: every command.
 
 O ?= build
 CC ?= gcc
@@ -53,7 +53,7 @@ MAN = $(patsubst docs/%.scd,$(O)/docs/%,$(wildcard docs/*.scd))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check tests lint bench vmtest faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
+.PHONY: all demo test check tests lint bench vmtest containers faults connections soak sabotage fuzz fuzz-targets install uninstall deb clean help setup compile_commands.json
 
 all: $(O)/weir $(MAN)
 
@@ -64,6 +64,7 @@ help:
 	@echo 'make lint       layers, names, words, sizes, format, static analysis'
 	@echo 'make bench      Weir and its peers, nanoseconds a packet, a few minutes (root); ROWS= ROUNDS='
 	@echo 'make vmtest     the datapath and attach on other kernels, under qemu (root for kernel packages)'
+	@echo 'make containers  the package in containers, and beside Docker (root)'
 	@echo 'make faults     every fault in every call of the changing commands (root, an hour)'
 	@echo 'make connections  500 downloads through every change of a pool, floods, large transfers (root, ten minutes)'
 	@echo 'make soak T=60  the agent under load and hostile clients, for T seconds or ten minutes (root)'
@@ -272,6 +273,12 @@ vmtest: setup
 	$(Q)scripts/setup vm
 	$(Q)$(MAKE) --no-print-directory $(side_by_side) O=$(O) check
 	$(Q)O=$(O) tests/vm/run
+
+# The package in an image, in containers of podman, and beside Docker.
+containers: deb
+	$(Q)scripts/setup container
+	$(Q)O=$(O) scripts/image
+	$(Q)O=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider $(if $(K),-k '$(K)') tests/containers
 
 # KINDS='KILL ENOMEM' injects those alone; K=detach runs the tests of that name.
 faults: setup
