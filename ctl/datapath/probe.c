@@ -87,12 +87,31 @@ static int load_probe(void)
 			     &opts);
 }
 
-int probe_kernel(struct err *err)
+// Others were never tried: a machine may reorder writes too, lack a JIT compiler, or have the other byte order.
+static int probe_machine(struct err *err)
 {
-	CLEANUP_FD int fd = load_probe();
+	static const char *const known[] = {"x86_64", "aarch64"};
 	struct utsname uts;
 
-	if (fd >= 0)
+	uname(&uts);
+	for (size_t n = 0; n < ARRAY_SIZE(known) && sizeof(void *) == 8; n++)
+		if (!strcmp(uts.machine, known[n]))
+			return 0;
+	return err_system(err, ENOTSUP,
+			  "this machine (%s) is not supported: Weir runs on x86-64 (x86_64) and "
+			  "arm64 (aarch64), with programs of 64 bits",
+			  uts.machine);
+}
+
+int probe_kernel(struct err *err)
+{
+	CLEANUP_FD int fd = -1;
+	struct utsname uts;
+	int code = probe_machine(err);
+
+	if (code)
+		return code;
+	if ((fd = load_probe()) >= 0)
 		return 0;
 	uname(&uts);
 	if (fd == -ENOSYS)

@@ -6,8 +6,8 @@
 
 #include "ctl/base/err.h"
 
-// Can Weir run here: the bpf system call, the privilege, and XDP with multi-buffer packets (5.18)?
-// 0 or -errno with err set (ERR_SYSTEM): no BPF, no privilege, kernel too old.
+// Can Weir run here: the machine, the bpf system call, the privilege, and XDP with multi-buffer packets (5.18)?
+// 0 or -errno with err set (ERR_SYSTEM): another machine, no BPF, no privilege, kernel too old.
 int probe_kernel(struct err *err);
 
 // Are BPF programs compiled to machine code here? False also if they cannot be loaded.

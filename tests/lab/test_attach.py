@@ -400,6 +400,16 @@ def test_a_kernel_without_bpf(pair, on, command):
     assert on("list", "-j").stdout == before and pair.xdp_attached()
 
 
+def test_a_machine_that_was_never_tried(pair, weir):
+    """setarch lets uname(2) report another machine."""
+    for command in (("attach", "near0"), ("doctor",)):
+        done = run(["setarch", "i686", *weir.argv(*command)], check=False)
+        said = done.stdout + done.stderr
+        assert done.returncode == 2 if command[0] == "attach" else done.returncode, said
+        assert "this machine (i686) is not supported: Weir runs on x86-64 (x86_64) and arm64 (aarch64)" in said
+    assert not pair.xdp_attached() and not weir.bpffs.exists()
+
+
 @pytest.mark.parametrize(
     "command", [("attach", "near0"), ("block", "-i", "near0", BLOCKED)], ids=" ".join
 )
